@@ -96,7 +96,7 @@ func readers(lib libefa.Lib, cq *ibv.CQ, op string) (uintptr, *abi.EFADVCQ, erro
 	return lib.CQFromIBVCQEx(h)
 }
 
-// CQMemory is the memory of a CQ, for programs that poll it by themselves. ibv must then not poll it.
+// CQMemory is the memory of a CQ, for programs that poll it directly. ibv must then not poll it.
 //
 // C: struct efadv_cq_attr.
 type CQMemory struct {

@@ -30,7 +30,7 @@ var capNames = []string{"Read", "RNRRetry", "CQWithSGID", "Write", "UnsolicitedW
 // String joins the names of the features with "|".
 func (c DeviceCaps) String() string { return flags.String(c, capNames) }
 
-// DeviceAttr are the limits of an adapter. What the library does not know is 0.
+// DeviceAttr are the limits of an adapter. Fields that the library does not know are 0.
 //
 // C: struct efadv_device_attr.
 type DeviceAttr struct {
@@ -57,7 +57,7 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 		Caps: DeviceCaps(a.DeviceCaps), MaxRDMASize: int(a.MaxRDMASize)}, nil
 }
 
-// SendDepth is what MaxSendDepth depends on.
+// SendDepth has the parameters of MaxSendDepth.
 //
 // C: struct efadv_sq_depth_attr.
 type SendDepth struct {

@@ -23,7 +23,7 @@ func opError(op, object string, err error) error {
 	return &ibv.OpError{Op: op, Object: object, Err: err}
 }
 
-// explain tells what a function of libefa needs.
+// explain returns an error with the requirements of a function of libefa.
 func explain(dev *ibv.Device, op, feature string, err error) error {
 	if err == nil {
 		return nil

@@ -122,8 +122,8 @@ func checkSizes(dev *ibv.Device, o *ibv.QPOptions, a *abi.EFADVDeviceAttr) error
 	return nil
 }
 
-// WQ is the memory of a work queue, for programs that fill it by themselves, from a GPU for example. ibv must
-// then not post on the QP.
+// WQ is the memory of a work queue, for programs that fill it directly, for example from a GPU. ibv must then not post
+// on the QP.
 //
 // C: struct efadv_wq_attr.
 type WQ struct {

@@ -30,14 +30,14 @@ func AHNumber(ah *ibv.AH) (uint16, error) {
 	return a.AHN, nil
 }
 
-// Interconnect is the number of the connection between the adapter and memory. OK is false where the adapter
-// does not tell.
+// Interconnect is the number of the connection between the adapter and memory. OK is false if the adapter does not
+// report them.
 type Interconnect struct {
 	ID uint16
 	OK bool
 }
 
-// MRAttr says by which connections the adapter reaches an MR.
+// MRAttr has the connections by which the adapter reaches an MR.
 //
 // C: struct efadv_mr_attr.
 type MRAttr struct {

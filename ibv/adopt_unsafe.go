@@ -11,7 +11,7 @@ import (
 // AdoptDevice makes a Device of a struct ibv_context * that another C library of this process has
 // opened and will close. Close of the Device leaves the context open: close the Device, and what was
 // made on it, before its owner closes the context. Where the owner reads async events, leave
-// AsyncEvent alone: each event goes to one reader.
+// AsyncEvent alone: each event is delivered to one reader.
 //
 // The context must come from the same libibverbs as this package's; Control is the way back.
 func AdoptDevice(context unsafe.Pointer) (*Device, error) {

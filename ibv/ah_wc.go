@@ -16,10 +16,9 @@ func FlowLabelUDPSport(label uint32) uint16 {
 	return uint16(label&0x3fff^label&0xfc000>>14) | 0xc000
 }
 
-// AddressOfWC returns the address of the sender of a datagram, to answer it: wc is the completion of
-// a receive on the port, grh the first 40 bytes of its buffer. With WCGRH in wc.Flags, as always on
-// RoCE, the GRH names the sender's GID, and the GID of this port that it sent to, whose index is
-// looked up.
+// AddressOfWC returns the address of the sender of a datagram, for a reply: wc is the completion of a receive on the
+// port, grh the first 40 bytes of its buffer. With WCGRH in wc.Flags, as always on RoCE, the GRH names the sender's
+// GID, and the GID of this port that it sent to, whose index is looked up.
 //
 // C: ibv_init_ah_from_wc(3).
 func (d *Device) AddressOfWC(port uint8, wc *WC, grh []byte) (*AHAttr, error) {
@@ -68,7 +67,7 @@ func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {
 	return pd.CreateAH(a)
 }
 
-// GRH is what the header before a datagram says of its way.
+// GRH is the routing information in the header before a datagram.
 type GRH struct {
 	From, To     GID
 	RoCEv2       bool // an IP header, and not a GRH of InfiniBand or RoCE v1
@@ -131,7 +130,7 @@ func checksum(b []byte) uint16 {
 
 // ResolveMAC returns the MAC address to which packets for an address go on Ethernet, and the VLAN of
 // the source GID, -1 without. It asks the kernel's tables of routes and neighbours, which can take
-// three seconds. CreateAH does this by itself.
+// three seconds. CreateAH does this automatically.
 //
 // C: ibv_resolve_eth_l2_from_gid(3).
 func (d *Device) ResolveMAC(attr *AHAttr) (mac net.HardwareAddr, vlan int, err error) {

@@ -27,8 +27,8 @@ func (e AsyncEvent) String() string {
 }
 
 // AsyncEvent waits for the next event of the device. The event is acknowledged before it is
-// returned. Several goroutines may wait; each event goes to one of them. On EventDeviceFatal
-// every CQ.Wait on the Device returns ErrDeviceRemoved.
+// returned. Several goroutines may wait; each event is delivered to one of them. On EventDeviceFatal every CQ.Wait on
+// the Device returns ErrDeviceRemoved.
 //
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
 func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {

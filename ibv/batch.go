@@ -199,7 +199,7 @@ func (b *Batch) BindMW(id uint64, flags SendFlags, bind *BindMW) {
 	wr.SGEs, wr.Bind = nil, bind
 }
 
-// Flush makes earlier writes to memory of the peer reach what r says, and then completes.
+// Flush makes earlier writes to memory of the peer reach the place that r names, and then completes.
 func (b *Batch) Flush(id uint64, flags SendFlags, at RemoteAddr, r FlushRange) {
 	wr := b.next(id, OpFlush, flags, SGE{})
 	wr.SGEs, wr.Remote = nil, at
@@ -246,7 +246,7 @@ func (b *Batch) ToDCT(ah *AH, num uint32, key uint64) {
 func (b *Batch) OnStream(stream uint16) { b.last("OnStream").DCStream = stream }
 
 // last returns the work request that was added last, with room for all fields. If there is none, which Post reports, it
-// returns one that nobody posts.
+// returns one that is never posted.
 func (b *Batch) last(method string) *SendWR {
 	if b.n == 0 {
 		if b.err == nil {

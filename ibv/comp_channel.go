@@ -95,8 +95,7 @@ func (ch *CompChannel) read() {
 	})
 }
 
-// readEvent reads an event and tells its CQ. Destroying a CQ blocks until its events are
-// acknowledged.
+// readEvent reads an event and notifies its CQ. Destroying a CQ blocks until its events are acknowledged.
 func (ch *CompChannel) readEvent(fd uintptr) error {
 	ch.mu.Lock()
 	if ch.byC == 0 {

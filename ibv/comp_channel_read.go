@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// manualReader is what a CompChannel without a goroutine has in its place.
+// manualReader takes the place of the goroutine of a CompChannel that has none.
 type manualReader struct {
-	mu  sync.Mutex // held by who reads
+	mu  sync.Mutex // held by the reader
 	try func(fd uintptr) bool
 	err error // of try
 
@@ -49,9 +49,9 @@ func (d *Device) CreateManualCompChannel() (*CompChannel, error) {
 	return ch, nil
 }
 
-// ReadEvents waits for an event of one of the channel's CQs, and takes note of it: CQ.Events counts it, and who waits
-// for the CQ is woken. After Interrupt it returns nil without one, as it may at other times, so that the caller looks
-// what there is.
+// ReadEvents waits for an event of one of the channel's CQs, and records it: CQ.Events grows, and goroutines that wait
+// for the CQ wake up. After Interrupt, and sometimes at other times, it returns nil without an event, so always check
+// the CQ.
 //
 // The channel is of CreateManualCompChannel. One goroutine at a time reads; for others there is a *BusyError. Close
 // ends it with ErrClosed.
@@ -92,7 +92,8 @@ func (ch *CompChannel) Interrupt() {
 	}
 }
 
-// finish waits until nobody reads.
+// finish waits until no goroutine reads.
+
 // Preconditions: ch.poll is closed.
 func (m *manualReader) finish(ch *CompChannel) {
 	m.mu.Lock()

@@ -24,7 +24,7 @@ type CompCounter struct {
 	handle uintptr
 }
 
-// CompCounterType is what a CompCounter adds up.
+// CompCounterType selects the quantity that a CompCounter adds up.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -141,7 +141,7 @@ func (c *CompCounter) do(op string, f func() error) error {
 	return nil
 }
 
-// Read returns how many completions succeeded. What Set and Add change may show a little later.
+// Read returns how many completions succeeded. Changes by Set and Add may become visible a little later.
 //
 // C: ibv_read_comp_cntr(3).
 func (c *CompCounter) Read() (n uint64, err error) {

@@ -87,16 +87,15 @@ type CQOptions struct {
 	// failed. It then returns all that are there. Others do not wake it, sends among them.
 	Solicited bool
 
-	// Fields are what completions carry beside ID, Status, Opcode, VendorErr, QPN and Flags; fields
-	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way.
-	// A CQ with Fields is made by ibv_create_cq_ex(3), and polled by ibv_start_poll(3) on
-	// DataPathOps: a call of C for each field. PollEx returns those that WC has no place for.
-	// MLNX_OFED 4 has times by ibv_exp_create_cq, then without FieldSLID and FieldSL, and no VLAN, flow
-	// tag or tag matching.
+	// Fields are the values that completions carry in addition to ID, Status, Opcode, VendorErr, QPN and Flags; fields
+	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way. A CQ with Fields
+	// is made by ibv_create_cq_ex(3), and polled by ibv_start_poll(3) on DataPathOps: a call of C for each field.
+	// PollEx returns those that WC has no place for. MLNX_OFED 4 has times by ibv_exp_create_cq, then without FieldSLID
+	// and FieldSL, and no VLAN, flow tag or tag matching.
 	Fields WCFields
 
 	// SingleThreaded takes no lock: one goroutine at a time uses the CQ, and
-	// closes it and the QPs on it. The provider is told so too, where it can be.
+	// closes it and the QPs on it. The provider is also informed, if it has a way for that.
 	SingleThreaded bool
 }
 
@@ -310,7 +309,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	return n, nil
 }
 
-// pollFailed is what Poll does about an error.
+// pollFailed handles an error of Poll.
 func (cq *CQ) pollFailed(wcs []WC, err error) (n int, _ error) {
 	for cq.pollAgain(err) {
 		cq.mu.Lock()
@@ -329,7 +328,7 @@ func (cq *CQ) pollAgain(err error) bool {
 	return true
 }
 
-// pollError is what Poll returns for an error of the rings.
+// pollError returns the error of Poll for an error of the rings.
 func (cq *CQ) pollError(err error) error {
 	if _, corrupt := err.(*mlx5.CQEError); corrupt {
 		return &OpError{Op: "poll cq", Object: cq.name, Err: &CompletionError{Err: err}}
@@ -366,7 +365,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 	return cq.pollOps(wcs)
 }
 
-// held is what was taken out of a CQ before anybody polled it.
+// held has the completions that were taken out of a CQ before Poll asked for them.
 type held struct {
 	wcs []WCEx
 	err error // comes after them; nil for none
@@ -409,7 +408,7 @@ func (cq *CQ) holdLocked() {
 		return
 	}
 	if cq.ring != nil {
-		cq.ring.Hide() // first: who finds the ring empty has to find out what was in it
+		cq.ring.Hide() // first: a goroutine that finds the ring empty must learn what was in it
 	}
 	cq.held = nil
 	var wcs [64]WCEx
@@ -423,13 +422,14 @@ func (cq *CQ) holdLocked() {
 	}
 	if h.err = err; len(h.wcs) > 0 || err != nil {
 		cq.held, cq.fast = &h, nil
-		cq.wake() // who armed before may get no event for what is taken
+		cq.wake() // a waiter that armed before may get no event for what is taken
 		return
 	}
 	cq.heldNothing()
 }
 
-// heldNothing ends the time of held completions: Poll looks at the ring alone again.
+// heldNothing ends the time of held completions: Poll reads only the ring again.
+
 // Preconditions: cq.mu is held.
 func (cq *CQ) heldNothing() {
 	cq.held, cq.fast = nil, cq.usual()
@@ -455,8 +455,8 @@ func (cq *CQ) dropHeld(qpn uint32) {
 }
 
 // Arm asks for one event when the next completion arrives, or with
-// solicitedOnly the next one that is solicited or failed. Wait does this by
-// itself. Poll after arming: a completion may have come before.
+// solicitedOnly the next one that is solicited or failed. Wait does this automatically. Poll after arming: a completion
+// may have come before.
 //
 // C: ibv_req_notify_cq(3).
 func (cq *CQ) Arm(solicitedOnly bool) error {
@@ -491,8 +491,8 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 // thread. Several goroutines may wait for one CQ. When ctx ends it returns its
 // error; work requests stay posted, and their memory stays the device's.
 //
-// A send whose peer has no receive posted gives no completion: it is tried again
-// for ever, unless ConnectOptions.RNRRetry says otherwise.
+// A send whose peer has no receive posted gives no completion: it is retried for ever, unless ConnectOptions.RNRRetry
+// sets a limit.
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) { return wait(ctx, cq, wcs, (*CQ).Poll) }
 
 func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T) (int, error)) (int, error) {
@@ -591,7 +591,7 @@ func (cq *CQ) event() {
 	if cq.ring != nil {
 		cq.ring.Event() // without the lock: Close holds it until all events are acknowledged
 	}
-	cq.events.Add(1) // behind it: who arms after having seen this count arms with the new one
+	cq.events.Add(1) // behind it: a waiter that arms after having seen this count arms with the new one
 	cq.wake()
 }
 
@@ -688,7 +688,7 @@ func (cq *CQ) Close() error {
 		if cq.ring != nil {
 			cq.ring.Hide()
 			if !cq.mu.Off {
-				mlx5.Quiesce() // who looks at the ring without the lock
+				mlx5.Quiesce() // readers of the ring without the lock
 			}
 		}
 		if cq.channel != nil {

@@ -16,7 +16,7 @@ import (
 var errNotMoved = errors.New("the device did not end the old ring as it should: completions may be lost")
 
 // resizeDirect moves the CQ to a ring of Go's own. libmlx5 could not: it would copy from a consumer index that it does
-// not know, and free the ring. It need not know of the new one, since it looks at neither.
+// not know, and free the ring. It need not know of the new one, because it reads neither.
 // Preconditions: cq.mu is held.
 func (cq *CQ) resizeDirect(cqe int) error {
 	r := cq.ring
@@ -42,7 +42,7 @@ func (cq *CQ) resizeDirect(cqe int) error {
 	mlx5.InitRing(cmem.Pointer(mem.Addr()), entries, r.Size())
 	r.Hide()
 	if !cq.mu.Off {
-		mlx5.Quiesce() // who looks at the ring without the lock
+		mlx5.Quiesce() // readers of the ring without the lock
 	}
 	err = uverbs.ResizeCQ(libibverbs.CmdFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
 		entries, r.Size())

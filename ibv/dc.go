@@ -82,10 +82,10 @@ func (qp *QP) mlx5Ex(ex uintptr) (uintptr, error) {
 	return lib.QPExFromIBVQPEx(ex)
 }
 
-// dctQuery is what a DCT can be asked for.
+// dctQuery has the attributes that can be queried of a DCT.
 const dctQuery = MaskState | MaskAccessFlags | MaskPort | MaskMinRNRTimer | MaskAV | MaskPathMTU | MaskPKeyIndex
 
-// explainQuery tells why a DCT cannot be queried.
+// explainQuery returns why a DCT cannot be queried.
 func (qp *QP) explainQuery(err error, mask QPAttrMask) error {
 	if qp.typ != DCT || !errors.Is(err, errInvalid) {
 		return err

@@ -46,7 +46,7 @@ func (d *Device) AllocDM(size int, opt *DMOptions) (*DM, error) {
 	})
 }
 
-// allocDM is AllocDM with the function that makes the C object; data tells that it is not for steering.
+// allocDM is AllocDM with the function that makes the C object; data means that it is not for steering.
 func (d *Device) allocDM(op string, size int, opt *DMOptions, data bool,
 	alloc func(*abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
 	if opt == nil {
@@ -173,7 +173,7 @@ func (dm *DM) ReadAt(p []byte, off int64) (n int, err error) {
 	return len(p), err
 }
 
-// explainCopy says that mlx5 copies whole words, and only memory for data, if that was the reason of a refusal.
+// explainCopy adds to a refusal that mlx5 copies whole words, and only memory for data, if that was the reason.
 func explainCopy(err error, off int64, n int) error {
 	if errors.Is(err, libibverbs.ErrNoOp) {
 		return &UnsupportedError{Feature: "access to this DM", Need: "memory for data", Have: "memory for steering"}

@@ -102,7 +102,7 @@ func (h *DMAHandle) Close() error {
 	return h.node.close(func() error { return h.dev.v.DeallocDMAH(h.handle) })
 }
 
-// explainNewer says what a feature of rdma-core v59 needs, and what to do without.
+// explainNewer returns an error with the requirements of a feature of rdma-core v59, and the alternative.
 func (d *Device) explainNewer(err error, feature, need, instead string) error {
 	if !unsupported(err) && !errors.Is(err, syscall.EPROTONOSUPPORT) { // a kernel without the command
 		return err

@@ -71,8 +71,8 @@ func (d *Device) explainDmabuf(err error, fd int) error {
 		d.Name()+" without it; copy the data to memory of PD.AllocMR")
 }
 
-// explainUnsupported says what a feature needs: a release of the library, if that lacks the function,
-// or else need.
+// explainUnsupported returns an error with the requirements of a feature: a release of the library, if that lacks the
+// function, or else need.
 func explainUnsupported(err error, feature, need, have string) error {
 	if since, lacks, ok := bind.Missing(err); ok {
 		return &UnsupportedError{Feature: feature, Need: since, Have: lacks}

@@ -53,7 +53,7 @@ func (qp *QP) SetECE(e ECE) error {
 }
 
 func (qp *QP) explainECE(err error) error {
-	_, errno := err.(syscall.Errno) // else the library lacks the function, and err says so
+	_, errno := err.(syscall.Errno) // else the library lacks the function, which err reports
 	switch {
 	case errno && unsupported(err):
 		return &UnsupportedError{Feature: "ECE",

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Endpoint is what a peer needs to know to connect to a queue pair. It is a plain value: send
-// it to the peer as text, JSON or bytes. Later releases can read all three.
+// Endpoint is the address of a queue pair that its peer needs to connect. It is a plain value: send it to the peer as
+// text, JSON or bytes. Later releases can read all three.
 type Endpoint struct {
 	Type            QPType
 	QPN             uint32 // 24 bits

@@ -135,8 +135,8 @@ const (
 	OpSendInv Opcode = 9
 	// OpTSO sends a large segment that the device splits into packets. C: IBV_WR_TSO.
 	OpTSO Opcode = 10
-	// OpDriver1 is defined by the vendor: with mlx5 it changes an indirect memory key, as package
-	// mlx5dv says. C: IBV_WR_DRIVER1.
+	// OpDriver1 is defined by the vendor: with mlx5 it changes an indirect memory key, as package mlx5dv describes.
+	// C: IBV_WR_DRIVER1.
 	OpDriver1 Opcode = 11
 	// OpFlush makes earlier writes visible or persistent. C: IBV_WR_FLUSH.
 	OpFlush Opcode = 14

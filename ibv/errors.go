@@ -19,11 +19,10 @@ var (
 	// waited. It matches net.ErrClosed.
 	ErrClosed = life.ErrClosed
 	// ErrQueueFull is returned when the work queue has no room. Poll completions, then post the
-	// rest. A send queue in which no work request is signaled stays full; the error then says
-	// so.
+	// rest. A send queue in which no work request is signaled stays full; the error then reports it.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
 	// ErrLibrary is returned when libibverbs is missing or unusable. The error is a
-	// *loader.LibraryError or *loader.InstanceError, which says what to install.
+	// *loader.LibraryError or *loader.InstanceError, which names the package to install.
 	ErrLibrary = loader.ErrLibrary
 	// ErrDeviceRemoved is returned when the device failed permanently or was unplugged. Close
 	// every object on it, and open the device again when it is back.
@@ -252,7 +251,7 @@ func valueHints(mask QPAttrMask) string {
 type PermissionError struct {
 	Path   string // "/dev/infiniband/uverbs0"
 	Err    error  // EACCES or EPERM
-	Detail string // who may open it, or what else refuses; may be empty
+	Detail string // the users that may open it, or another reason for the refusal; may be empty
 }
 
 func (e *PermissionError) Error() string {
@@ -319,5 +318,5 @@ func byteSize(n uint64) string {
 	return strings.TrimSuffix(s, ".0") + " " + units[u]
 }
 
-// isQueueFull reports whether err is what providers return when a queue has no room.
+// isQueueFull reports whether err is the error of a provider whose queue is full.
 func isQueueFull(err error) bool { return err == syscall.ENOMEM }

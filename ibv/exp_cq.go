@@ -11,7 +11,7 @@ import (
 
 // CQs by the experimental verbs of MLNX_OFED 4: its libibverbs has no ibv_create_cq_ex, and no ibv_query_rt_values_ex.
 
-// haveExp is what a library with the experimental verbs is called in errors.
+// haveExp is the name in errors of a library with the experimental verbs.
 const haveExp = "MLNX_OFED 4, whose experimental verbs have none"
 
 // expOp returns the address of an experimental verb, 0 if the library has none.
@@ -68,7 +68,7 @@ func (cq *CQ) initExpFields() (err error) {
 	if fn != 0 {
 		cq.clock, err = ops.NewExpClock(fn, d.handle)
 	}
-	// libmlx5 41mlnx1 answers EINVAL where the kernel shares no such page.
+	// libmlx5 41mlnx1 returns EINVAL if the kernel shares no such page.
 	if fn == 0 || unsupported(err) || errors.Is(err, syscall.EINVAL) {
 		err = &UnsupportedError{Feature: "completions with WallClock", Need: "a driver that tells how ticks relate " +
 			"to time, or FieldTimestamp instead of FieldWallClock", Have: d.Name() + " by MLNX_OFED 4"}
@@ -114,7 +114,7 @@ func (cq *CQ) pollExp(wcs []WC) (int, error) {
 		got, ret := cq.exp.Poll(len(wcs) - n)
 		if ret < 0 {
 			if n > 0 {
-				return n, nil // the provider will say it again
+				return n, nil // the provider will report it again
 			}
 			return 0, cq.errPoll
 		}

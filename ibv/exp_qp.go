@@ -11,7 +11,7 @@ import (
 
 // QPs by the experimental verbs of MLNX_OFED 4, where package mlx5dv asks for what classic creation has no room for.
 
-// expQP says how the C object of such a QP is changed and queried.
+// expQP changes and queries the C object of such a QP.
 type expQP interface {
 	modify(attr *abi.QPAttr, mask QPAttrMask) error
 	query(attr *abi.QPAttr, mask QPAttrMask, init *abi.QPInitAttrEx) error

@@ -23,7 +23,7 @@ type Flow struct {
 	handle uintptr
 }
 
-// FlowAttr is what a Flow is made of.
+// FlowAttr describes a Flow to create.
 //
 // C: struct ibv_flow_attr and the specs after it.
 type FlowAttr struct {
@@ -61,8 +61,7 @@ type FlowFlags uint32
 
 // The flags.
 const (
-	// FlowDontTrap lets rules of lower priority have the frame too.
-	// C: IBV_FLOW_ATTR_FLAGS_DONT_TRAP.
+	// FlowDontTrap also passes the frame to rules of lower priority. C: IBV_FLOW_ATTR_FLAGS_DONT_TRAP.
 	FlowDontTrap FlowFlags = 1 << 1
 	// FlowEgress matches what the port sends. C: IBV_FLOW_ATTR_FLAGS_EGRESS.
 	FlowEgress FlowFlags = 1 << 2

@@ -21,8 +21,8 @@ type FlowAction struct {
 	handle uintptr
 }
 
-// ESPFlags say how a device treats ESP packets. Without flags it decrypts them in tunnel mode, and
-// the program does the rest.
+// ESPFlags select how a device treats ESP packets. Without flags it decrypts them in tunnel mode, and the program does
+// the rest.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -31,7 +31,7 @@ type ESPFlags uint32
 
 // The flags.
 const (
-	ESPFullOffload  ESPFlags = 1 << 0 // the device adds and removes the headers, too
+	ESPFullOffload  ESPFlags = 1 << 0 // the device also adds and removes the headers
 	ESPTransport    ESPFlags = 1 << 1 // transport mode
 	ESPEncrypt      ESPFlags = 1 << 2 // for rules with FlowEgress
 	ESPNewESNWindow ESPFlags = 1 << 3 // Modify: ESN starts a new window
@@ -42,7 +42,7 @@ var espFlagNames = []string{"FullOffload", "Transport", "Encrypt", "NewESNWindow
 // String joins the names of the flags with "|".
 func (f ESPFlags) String() string { return flags.String(f, espFlagNames) }
 
-// ESPAction is what CreateESPAction makes an action of.
+// ESPAction describes an action for CreateESPAction.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //

@@ -22,7 +22,7 @@ type Counters struct {
 	handle uintptr
 }
 
-// CounterKind is what a counter counts.
+// CounterKind selects the quantity that a counter counts.
 //
 // C: enum ibv_counter_description.
 type CounterKind uint32
@@ -159,8 +159,8 @@ func (d *Device) explainCounters(err error) error {
 	return err
 }
 
-// noMethod reports whether err is what a library or a kernel that lacks a call returns. EPROTONOSUPPORT
-// is the kernel's answer for a method that its driver does not have.
+// noMethod reports whether err means that the library or the kernel lacks a call. The kernel returns EPROTONOSUPPORT
+// for a method that its driver does not have.
 func noMethod(err error) bool {
 	return unsupported(err) || errors.Is(err, syscall.EPROTONOSUPPORT)
 }

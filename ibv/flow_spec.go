@@ -158,7 +158,7 @@ type FlowDrop struct{}
 // C: struct ibv_flow_spec_counter_action.
 type FlowCount struct{ Counters *Counters }
 
-// FlowHandle does what an action says, such as to decrypt.
+// FlowHandle applies an action, such as decryption.
 //
 // C: struct ibv_flow_spec_action_handle.
 type FlowHandle struct{ Action *FlowAction }
@@ -221,7 +221,7 @@ func (c *flowCoder) match(layer int, inner bool, spec []byte, val, mask, n int) 
 	c.b = append(c.b, spec...)
 }
 
-// ip checks the kind of IP against what FlowEth said.
+// ip checks the version of IP against that of FlowEth.
 func (c *flowCoder) ip(inner bool, etherType uint16, name string) {
 	if t := c.seen[b2u8(inner)].etherType; t != 0 && t != etherType {
 		c.wrong(c.spec(), fmt.Sprintf("a match of %s behind an EtherType of %#04x", name, t),
@@ -377,7 +377,7 @@ func (s FlowHandle) encode(c *flowCoder) {
 	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionHandle{Type: abi.IBV_FLOW_SPEC_ACTION_HANDLE, Size: 16})
 }
 
-// object makes the rule a child of n, whose address goes to offset 8 of the spec that comes next.
+// object makes the rule a child of n, whose address is written to offset 8 of the next spec.
 func (c *flowCoder) object(n *node, handle func() uintptr) {
 	c.nodes = append(c.nodes, n)
 	c.handles = append(c.handles, flowObject{len(c.b) + 8, handle})

@@ -1,6 +1,6 @@
 package ibv
 
-// ForkStatus says whether memory that is registered survives a fork.
+// ForkStatus reports whether registered memory survives a fork.
 //
 // C: enum ibv_fork_status.
 type ForkStatus uint32

@@ -56,7 +56,7 @@ func (g GID) Full() string {
 // IsZero reports whether the GID is all zero, which marks an empty table entry.
 func (g GID) IsZero() bool { return g == GID{} }
 
-// IsIPv4Mapped reports whether the GID stands for an IPv4 address.
+// IsIPv4Mapped reports whether the GID represents an IPv4 address.
 func (g GID) IsIPv4Mapped() bool { return netip.AddrFrom16(g).Is4In6() }
 
 // IsLinkLocal reports whether the GID is in fe80::/10, or maps an IPv4 address in
@@ -66,8 +66,7 @@ func (g GID) IsLinkLocal() bool { return g.Addr().IsLinkLocalUnicast() }
 // IsMulticast reports whether the GID names a multicast group.
 func (g GID) IsMulticast() bool { return g[0] == 0xff || g.Addr().IsMulticast() }
 
-// Addr returns the IP address that the GID stands for on RoCE v2; a mapped IPv4 address is
-// returned as IPv4.
+// Addr returns the IP address that the GID represents on RoCE v2; a mapped IPv4 address is returned as IPv4.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
 // SubnetPrefix returns the upper half.

@@ -9,8 +9,8 @@ import (
 )
 
 // BestGID returns the entry of a port's GID table that a connection should use: the one that Endpoint
-// chooses for the index BestGID, and that show_gids --best prints. If none can be used, the error, which
-// is ErrNotFound, tells of each why. Unlike Endpoint it takes a port that is not active, too.
+// chooses for the index BestGID, and that show_gids --best prints. If none can be used, the error is ErrNotFound, and
+// names the reason for each. Unlike Endpoint, it also accepts a port that is not active.
 func (d *Device) BestGID(port uint8) (GIDEntry, error) {
 	pa, err := d.QueryPort(port)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *gidChoice) netdev(name string) sysfs.Netdev {
 // best returns the index of the best entry, -1 if none can be used.
 func (c *gidChoice) best() int { return gid.Best(c.candidates) }
 
-// why says why each entry cannot be used.
+// why returns why each entry cannot be used.
 func (c *gidChoice) why() string {
 	const most = 8
 	var b strings.Builder

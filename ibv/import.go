@@ -20,9 +20,9 @@ import (
 //	pd, err := dev.ImportPD(pdHandle)
 //	mr, err := pd.ImportMR(mrHandle, addr)
 //
-// The kernel's objects live until whoever made them closes them, or until no process has the
-// descriptor any more. Close of an imported object only forgets it: close the objects that use it
-// first, in all processes. Objects that a process makes on an imported device or PD are its own.
+// The kernel's objects exist until their creator closes them, or until no process has the descriptor any more. Close of
+// an imported object only forgets it: close the objects that use it first, in all processes. Objects that a process
+// makes on an imported device or PD are its own.
 
 // CommandFile returns a duplicate of the device's descriptor of commands, for ImportDevice in
 // another process. The caller closes it.
@@ -79,7 +79,7 @@ func ImportDevice(cmd *os.File) (*Device, error) {
 	return d, nil
 }
 
-// explainImport says what an import needs.
+// explainImport returns an error with the requirements of an import.
 func explainImport(what string, err error) error {
 	switch {
 	case what == "device" && errors.Is(err, syscall.EINVAL):
@@ -110,8 +110,8 @@ func (mr *MR) Handle() uint32 {
 	return libibverbs.MRHandle(mr.handle)
 }
 
-// Handle returns the kernel's number of the memory, for ImportDM in another process. Libraries
-// before rdma-core v35 do not tell it.
+// Handle returns the kernel's number of the memory, for ImportDM in another process. Libraries before rdma-core v35 do
+// not report it.
 func (dm *DM) Handle() (uint32, error) {
 	const op = "dm handle"
 	if err := dm.enter(op); err != nil {
@@ -143,9 +143,9 @@ func (d *Device) ImportPD(handle uint32) (*PD, error) {
 	return d.newPD(h, d.v.UnimportPD), nil
 }
 
-// ImportMR makes an MR of the number that MR.Handle returned in another process; addr is what
-// MR.Addr returned there. The device uses the memory of the process that registered it. Bytes
-// returns nil. Close forgets the MR and leaves the kernel's alone.
+// ImportMR makes an MR of the number that MR.Handle returned in another process; addr is the result of MR.Addr there.
+// The device uses the memory of the process that registered it. Bytes returns nil. Close forgets the MR and leaves the
+// kernel's alone.
 //
 // On mlx5 keep short receives into it out of completions: see RegMemory.
 //
@@ -166,8 +166,8 @@ func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
 	return mr, nil
 }
 
-// ImportDM makes a DM of the number that DM.Handle returned in another process; size is what
-// DM.Len returned there. Close forgets the DM and leaves the kernel's alone.
+// ImportDM makes a DM of the number that DM.Handle returned in another process; size is the result of DM.Len there.
+// Close forgets the DM and leaves the kernel's alone.
 //
 // C: ibv_import_dm(3), ibv_unimport_dm(3).
 func (d *Device) ImportDM(handle uint32, size int) (*DM, error) {

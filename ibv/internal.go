@@ -44,7 +44,7 @@ func (friends) CloseLent(d *Device) error {
 	})
 }
 
-// NoteRemoved records that the device was removed, and wakes those who wait for its CQs.
+// NoteRemoved records that the device was removed, and wakes the goroutines that wait for its CQs.
 func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 
 // CreateQP is pd.CreateQP with other functions to create and to destroy the C object. A nil
@@ -57,7 +57,7 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: destroy})
 }
 
-// MLX5SendOps says which work requests of mlx5 a QP takes.
+// MLX5SendOps lists the work requests of mlx5 that a QP takes.
 type MLX5SendOps struct {
 	Opcodes   uint32 // 1<<OpMemcpy and so on
 	MkeySetup bool
@@ -110,7 +110,7 @@ func (friends) RegDmabuf(pd *PD, op string, fd int, off uint64, length int, iova
 	return pd.regDmabuf(op, fd, off, length, iova, access, func() (uintptr, error) { return reg(pd.handle) })
 }
 
-// ExplainUnsupported says what a feature needs, if err is that it is not supported.
+// ExplainUnsupported adds the requirements of a feature to err, if err means that it is not supported.
 func (friends) ExplainUnsupported(err error, feature, need, have string) error {
 	return explainUnsupported(err, feature, need, have)
 }
@@ -130,7 +130,7 @@ func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
 	return path, err
 }
 
-// SetCompression says in which format the device may compress completions of a new CQ.
+// SetCompression sets the format in which the device may compress completions of a new CQ.
 func (friends) SetCompression(cq *CQ, format uint32) {
 	if cq.direct != nil {
 		cq.direct.Compress(format)

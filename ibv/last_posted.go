@@ -8,8 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
-// Posted is what the rings of a QP still have of the work requests that were posted last, the
-// oldest first.
+// Posted has the last work requests of a QP, as far as its rings still have them, oldest first.
 type Posted struct {
 	QP    string // "mlx5_0/0x000041"
 	Type  QPType
@@ -17,7 +16,7 @@ type Posted struct {
 	Recvs []PostedRecv // nil with an SRQ, whose receives belong to no QP
 }
 
-// PostedState is what became of a work request.
+// PostedState is the outcome of a work request.
 type PostedState uint8
 
 // The states.
@@ -32,9 +31,9 @@ const (
 // PostedSend is a work request of a send queue, as the device reads it in the ring.
 //
 // Of SendWR it has what the opcode uses; ID on the direct data path alone. Opcode is ^Opcode(0) if
-// the entry is none that PostSend makes; DeviceOpcode then tells what it is. SGEs lacks those of no
-// bytes. Inline, AH, Bind, Mkey and TSO.Header are nil; the flag Inline means that data was copied
-// into the entry. The flag Signaled is also set by QPOptions.SignalAll.
+// the entry is none that PostSend makes; DeviceOpcode then has its number. SGEs lacks those of no bytes. Inline, AH,
+// Bind, Mkey and TSO.Header are nil; the flag Inline means that data was copied into the entry. The flag Signaled is
+// also set by QPOptions.SignalAll.
 type PostedSend struct {
 	SendWR
 	Index     uint16 // where it begins in the ring, in blocks of 64 bytes: the wqe_counter of its completion
@@ -49,7 +48,7 @@ type PostedSend struct {
 	Damaged      bool // something overwrote it: it is not as it was posted
 }
 
-// PostedChange is what a work request does to a key: OpBindMW, or OpDriver1 of an Mkey.
+// PostedChange is the effect of a work request on a key: OpBindMW, or OpDriver1 of an Mkey.
 type PostedChange struct {
 	Key, NewKey uint32
 	LKey        uint32 // OpBindMW: of the memory
@@ -72,11 +71,10 @@ type PostedRecv struct {
 // before more is posted: Explain returns what is around the work request that failed.
 //
 // Nothing is recorded for it: an mlx5 device's rings keep what was posted until the queue has come
-// around, and Modify to RESET empties them. On other devices the error is ErrNotSupported. On the
-// direct data path IDs and outcomes are known too. On the others libmlx5 keeps those to itself,
-// entries may be from before the last reset, and posting by C meanwhile makes the result
-// meaningless. Payload is never read, only its length. Posting and polling of the QP wait
-// meanwhile; with SingleThreaded the goroutine that posts and polls has to call it.
+// around, and Modify to RESET empties them. On other devices the error is ErrNotSupported. On the direct data path, IDs
+// and outcomes are also known. On the others libmlx5 keeps those to itself, entries may be from before the last reset,
+// and posting by C meanwhile makes the result meaningless. Payload is never read, only its length. Posting and polling
+// of the QP wait meanwhile; with SingleThreaded the goroutine that posts and polls has to call it.
 func (qp *QP) LastPosted(n int) (*Posted, error) {
 	const op = "last posted"
 	fail := func(err error) (*Posted, error) { return nil, &OpError{Op: op, Object: qp.name, Err: err} }
@@ -137,7 +135,7 @@ func around[T any](list []T, i, n int) []T {
 
 // Explain returns the error of a completion of the QP, as WC.Err. On the direct data path its Posted
 // has up to n work requests before the one that failed, and as many after it. Print it with "%+v",
-// before more is posted. Of a completion with WCWRFlushErr it shows the cause too.
+// before more is posted. For a completion with WCWRFlushErr it also shows the cause.
 //
 //	if err := qp.Explain(&wc, 4); err != nil {
 //		log.Printf("%+v", err)
@@ -152,7 +150,7 @@ func (qp *QP) Explain(wc *WC, n int) error {
 	return err
 }
 
-// form is what the QP's send WQEs have beside what an opcode adds.
+// form describes the parts of the QP's send WQEs that do not depend on the opcode.
 func (qp *QP) form() mlx5.Form {
 	switch qp.typ {
 	case UD:

@@ -12,8 +12,8 @@ import (
 // of 8 bytes is atomic with respect to other atomics of the device.
 //
 // RC, XRCSend and DCI QPs of the direct data path post them: rdma-core has no call for them. With
-// MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. What a
-// device does not execute ends with WCLocQPOpErr or WCRemInvReqErr.
+// MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. A request that a device does not
+// execute ends with WCLocQPOpErr or WCRemInvReqErr.
 //
 // C: the masked_atomics of struct ibv_exp_send_wr in MLNX_OFED 4.
 type MaskedAtomic struct {
@@ -52,15 +52,15 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 	return nil
 }
 
-// maskedInCQE says that a QP takes no atomics with masks because of an option: no source tells the order of bytes
-// of a previous value that is in a completion.
+// maskedInCQE is the error of a QP that takes no atomics with masks because of an option: no source documents the order
+// of bytes of a previous value that is in a completion.
 func (qp *QP) maskedInCQE(op Opcode, option, instead string) error {
 	return &UnsupportedError{Feature: "posting " + op.String() + " on a QP with " + option,
 		Need: instead + ", with which no completion carries the previous value",
 		Have: "a QP whose completions may carry it, in an order of bytes that is not known"}
 }
 
-// maskedError says what an atomic with masks needs.
+// maskedError returns the requirements of an atomic with masks.
 func (qp *QP) maskedError(op Opcode) error {
 	have := "a QP of the data path " + qp.path().String()
 	if qp.dev.legacy {

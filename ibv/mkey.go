@@ -7,8 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Mkey is an indirect memory key of mlx5: mlx5dv.CreateMkey makes it, and work requests say which
-// memory it stands for. It belongs to its PD.
+// Mkey is an indirect memory key of mlx5: mlx5dv.CreateMkey makes it, and work requests select the memory that it
+// covers. It belongs to its PD.
 //
 // C: struct mlx5dv_mkey.
 type Mkey struct {
@@ -21,14 +21,14 @@ type Mkey struct {
 	destroy   func(mkey uintptr) error
 }
 
-// MkeyChange is what a work request of the opcode OpDriver1 does to an Mkey: mlx5dv.Mkey.Change
-// makes it. The memory of its keys is the program's to keep registered.
+// MkeyChange is the change that a work request of the opcode OpDriver1 makes to an Mkey: mlx5dv.Mkey.Change makes it.
+// The memory of its keys is the program's to keep registered.
 type MkeyChange struct {
 	mkey *Mkey
 	w    *work.MkeyUpdate
 }
 
-// MkeyInfo is what package mlx5dv knows of a new Mkey.
+// MkeyInfo describes a new Mkey of package mlx5dv.
 type MkeyInfo struct {
 	Handle     uintptr
 	LKey, RKey uint32
@@ -76,7 +76,7 @@ func (m *Mkey) Close() error {
 	return m.node.close(func() error { return m.destroy(m.handle) })
 }
 
-// close gives back what the QP had of them.
+// close frees the QP's share of them.
 func (s *MLX5SendOps) close() error {
 	if s.Notes == nil {
 		return nil

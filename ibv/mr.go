@@ -44,7 +44,7 @@ type MR struct {
 	release func(mr uintptr) error // what Close calls; nil is DeregMR
 }
 
-// unknownAccess has all rights: what a registration really allows, the device knows.
+// unknownAccess has all rights: only the device knows the access that a registration really has.
 const unknownAccess AccessFlags = 1<<32 - 1
 
 // MemOptions choose the memory of AllocMR.
@@ -372,8 +372,8 @@ type ReregOptions struct {
 }
 
 // Rereg changes the PD, the memory or the access of the MR; a nil opt changes nothing. The keys
-// change. No operation on the MR may be in progress. If the error says that the MR is lost, the
-// MR can only be closed.
+// change. No operation on the MR may be in progress. If the error reports that the MR is lost, the MR can only be
+// closed.
 //
 // C: ibv_rereg_mr(3).
 func (mr *MR) Rereg(opt *ReregOptions) error {
@@ -492,7 +492,7 @@ func reregFailure(code int) string {
 	return fmt.Sprintf("library code %d", code)
 }
 
-// explainDereg names the windows that hold an MR. mlx5 answers EBUSY, SoftRoCE EINVAL.
+// explainDereg names the windows that hold an MR. mlx5 returns EBUSY, SoftRoCE EINVAL.
 func (mr *MR) explainDereg(err error) error {
 	if mr.access&MWBind != 0 && (errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EINVAL)) {
 		return &BusyError{Object: mr.String(), Children: []string{"memory windows bound to it"}}

@@ -60,8 +60,8 @@ type MW struct {
 	opsErr error   // why the ops engine cannot bind it
 }
 
-// BindMW says what a memory window is bound to. A Length of 0 binds it to nothing: the MR may
-// then be nil. SoftRoCE refuses that for type 2; OpLocalInv works everywhere.
+// BindMW describes the range and the rights of a memory window. A Length of 0 binds it to nothing: the MR may then be
+// nil. SoftRoCE refuses that for type 2; OpLocalInv works everywhere.
 //
 // C: struct ibv_mw_bind_info.
 type BindMW struct {
@@ -130,13 +130,13 @@ func (t MWType) caps() DeviceCapFlags {
 	return DeviceMemWindow
 }
 
-// errNeedsMW says that the device has no windows of a type.
+// errNeedsMW is the error of a device that has no windows of a type.
 func errNeedsMW(d *Device, t MWType) error {
 	return &UnsupportedError{Feature: "a memory window of " + t.String(), Need: "a device with " + t.caps().String(),
 		Have: fmt.Sprintf("%s with %v", d.Name(), d.attr.CapFlags&(MWType1.caps()|MWType2.caps()))}
 }
 
-// explainMW adds to a refusal what the device says of windows.
+// explainMW adds to a refusal the device's capabilities for windows.
 func explainMW(d *Device, t MWType, err error) error {
 	if unsupported(err) || errors.Is(err, errInvalid) && d.attr.CapFlags&t.caps() == 0 {
 		return errNeedsMW(d, t)

@@ -9,8 +9,8 @@ import (
 )
 
 // AllocNullMR makes an MR of no memory, for SGEs of any address and length: what is sent from it
-// is zeros, and what arrives there is lost. Its SGEs take the place of padding, or of parts of a
-// message that nobody needs. Peers cannot use it.
+// is zeros, and what arrives there is lost. Its SGEs replace padding, or parts of a message that are not needed. Peers
+// cannot use it.
 //
 // C: ibv_alloc_null_mr(3).
 func (pd *PD) AllocNullMR() (*MR, error) {

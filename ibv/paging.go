@@ -48,7 +48,7 @@ func (d *Device) noPaging(feature string) error {
 		Have: have + "; register without OnDemand"}
 }
 
-// Advice is what PD.Advise announces.
+// Advice is the use of memory that PD.Advise announces.
 //
 // C: enum ib_uverbs_advise_mr_advice.
 type Advice uint32
@@ -107,7 +107,7 @@ func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
 	return fail(err)
 }
 
-// explainAdvice says what the kernel's errno means for one of the SGEs.
+// explainAdvice returns the meaning of the kernel's errno for one of the SGEs.
 func explainAdvice(err error) error {
 	for errno, reason := range map[syscall.Errno]string{
 		syscall.EINVAL: "the memory of an SGE is not registered with OnDemand",

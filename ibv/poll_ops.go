@@ -22,7 +22,7 @@ func (cq *CQ) pollRest(wcs []WC, got int) (n int, _ error) {
 		got = p.Poll(len(wcs) - n)
 	}
 	if got < 0 && n == 0 {
-		return 0, cq.errPoll // after some completions the provider will say it again
+		return 0, cq.errPoll // after some completions the provider will report it again
 	}
 	if cq.rooms != nil {
 		cq.freeRoom(wcs[:n])

@@ -79,8 +79,8 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 	return done, nil
 }
 
-// errEndRun is what fill returns for a work request that must be the last of a call: providers
-// find a window by the key in its struct ibv_mw, which changes with each bind.
+// errEndRun is returned by fill for a work request that must be the last of a call: providers find a window by the key
+// in its struct ibv_mw, which changes with each bind.
 var errEndRun = errors.New("a bind ends the call")
 
 // fill writes wr into slot i of the chain and acquires its AH or window, which the caller releases.

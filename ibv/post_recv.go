@@ -8,7 +8,7 @@ import (
 
 const opPostRecv = "post recv"
 
-// recvErrors are what posting returns over and over, made once.
+// recvErrors are the frequent errors of posting, allocated once.
 type recvErrors struct{ gone, full, srq error }
 
 func (e *recvErrors) init(qp *QP) {
@@ -26,9 +26,8 @@ func (e *recvErrors) init(qp *QP) {
 }
 
 // PostRecv posts receive buffers, from the state INIT on. It returns how many
-// were accepted; when those are not all, the error says what is wrong with
-// wrs[n]: ErrQueueFull when completions have to be polled first. It does not
-// allocate.
+// were accepted; if those are not all, the error is about wrs[n]: ErrQueueFull when completions have to be polled
+// first. It does not allocate.
 //
 // C: ibv_post_recv(3).
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
@@ -83,7 +82,7 @@ func (qp *QP) recvState(s QPState) error {
 	return &OpError{Op: opPostRecv, Object: qp.name, Err: err}
 }
 
-// recvFailed tells of what stopped the posting of work request n.
+// recvFailed returns the error that stopped the posting of work request n.
 func (qp *QP) recvFailed(n int, err error) error {
 	if err == ErrQueueFull {
 		return qp.errRecv.full

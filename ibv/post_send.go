@@ -46,9 +46,9 @@ func goneOf(path DataPath) error {
 }
 
 // PostSend posts work requests in order, with one doorbell for as many as the provider accepts
-// at once. It returns the number n that were accepted. If n < len(wrs), the error says what is
-// wrong with wrs[n]; ErrQueueFull means that completions must be polled first. Accepted work
-// requests will complete, whatever happens to the rest. PostSend does not allocate.
+// at once. It returns the number n that were accepted. If n < len(wrs), the error is about wrs[n]; ErrQueueFull means
+// that completions must be polled first. Accepted work requests will complete, whatever happens to the rest. PostSend
+// does not allocate.
 //
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {

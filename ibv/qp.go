@@ -34,7 +34,7 @@ type QP struct {
 	xrcd *XRCD          // of XRCRecv
 	sq   *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
 
-	// What PostSend uses fills one cache line; TestPostSendLayout checks it.
+	// The fields that PostSend uses fill one cache line; TestPostSendLayout checks it.
 	direct  *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	sending bool     // RTS or later was seen, and no reset followed; guarded by sqMu
 	sqMu    lock
@@ -59,7 +59,7 @@ type QP struct {
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
 
-	onlySendOps bool      // ops is what QPOptions.SendOps names
+	onlySendOps bool      // ops has the bits of QPOptions.SendOps
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
 	maxTSOHeader int    // bytes of TSO.Header
@@ -433,9 +433,8 @@ func (qp *QP) PD() *PD { return qp.pd }
 // Device returns the device that the QP belongs to.
 func (qp *QP) Device() *Device { return qp.dev }
 
-// DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On
-// the direct data path the reason also says how the QP rings the device. An XRCRecv or RSS QP,
-// which has no CQ, has DataPathAuto.
+// DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On the direct data path the
+// reason also describes how the QP rings the device. An XRCRecv or RSS QP, which has no CQ, has DataPathAuto.
 func (qp *QP) DataPath() (DataPath, string) { return qp.path(), qp.pathWhy }
 
 func (qp *QP) path() DataPath {

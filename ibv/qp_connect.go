@@ -25,10 +25,9 @@ type ConnectOptions struct {
 	Local *Endpoint // what the peer was given, if it differs from what Endpoint returned
 	MTU   MTU       // 0 means the smaller of both ends
 
-	// Access is what the peer may do through the QP. 0 allows everything that the transport and
-	// the device support: writes and, on RC, reads and atomics. To access memory the peer also
-	// needs the rkey of an MR registered with the same access. NoRemoteAccess allows nothing
-	// but sends.
+	// Access has the operations that the peer may do through the QP. 0 allows everything that the transport and the
+	// device support: writes and, on RC, reads and atomics. To access memory the peer also needs the rkey of an MR
+	// registered with the same access. NoRemoteAccess allows nothing but sends.
 	Access AccessFlags
 
 	PKeyIndex uint16 // of the entry of the port's P_Key table; Device.PKeyIndex finds it

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// rest is what the device has told of the last receive of a QP with an SRQ.
+// rest records whether the device has reported the last receive of a QP with an SRQ.
 type rest struct {
 	mu   sync.Mutex
 	told bool
-	ch   chan struct{} // of who waits; closed when it is told
+	ch   chan struct{} // closed when told is set; nil if no goroutine waits
 }
 
 func (r *rest) note() {
@@ -34,7 +34,7 @@ func (r *rest) forget() {
 	}
 }
 
-// await returns a channel that is closed when the device has told.
+// await returns a channel that is closed when the device has reported it.
 func (r *rest) await() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +72,8 @@ func (qp *QP) Rest(ctx context.Context) error {
 
 // Mark posts a work request to the send queue of a QP in ERR, and one to the receive queue, unless it has an SRQ, both
 // with this ID. Their completions come after all others of their queues; Mark returns how many there will be. While a
-// queue is full it waits for who polls. After Rest nothing else comes, except from an SRQ's receives that were taken
-// before.
+// queue is full it waits for the goroutine that polls. After Rest nothing else comes, except from an SRQ's receives
+// that were taken before.
 //
 // The QP is of type RC or UC.
 func (qp *QP) Mark(ctx context.Context, id uint64) (int, error) {
@@ -83,8 +83,8 @@ func (qp *QP) Mark(ctx context.Context, id uint64) (int, error) {
 }
 
 // Drain moves the QP to ERR and waits until nothing of it is under way any more. It polls the QP's CQs, and passes
-// what it finds to take, also of other QPs, unless take is nil. Nobody else polls them meanwhile; programs with a
-// poller of their own call Rest and Mark. After an error something may still be under way.
+// what it finds to take, also of other QPs, unless take is nil. No other goroutine polls them meanwhile; programs with
+// a poller of their own call Rest and Mark. After an error something may still be under way.
 func (qp *QP) Drain(ctx context.Context, take func(wcs []WC)) error {
 	m := marks{qp: qp, id: rand.Uint64()}
 	if err := m.check(); err != nil {
@@ -173,7 +173,7 @@ func (m *marks) post() error {
 		}
 		m.posted++
 		m.received = true
-		if qp.dev.softRoCE() { // looks at receives of a QP in ERR only when it is told of the state
+		if qp.dev.softRoCE() { // checks receives of a QP in ERR only after a modification to that state
 			return qp.Modify(&QPAttr{State: StateErr}, MaskState)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
-// InOrder says in which order the bytes of a message become visible in memory.
+// InOrder is the order in which the bytes of a message become visible in memory.
 //
 // C: enum ibv_query_qp_data_in_order_caps.
 type InOrder uint32

@@ -142,7 +142,7 @@ func checkTransition(t QPType, from, to QPState, mask QPAttrMask) (missing, supe
 	return required &^ mask, mask &^ (required | optional), true
 }
 
-// nextStates lists the states that a QP can go to, for an error.
+// nextStates lists the states that a QP can move to, for an error.
 func nextStates(t QPType, from QPState) string {
 	var list []string
 	for to := StateReset; to <= StateErr; to++ {

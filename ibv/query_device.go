@@ -135,7 +135,7 @@ func (d *Device) queryDevice() (*DeviceAttr, error) {
 	return deviceAttrFromC(base), nil
 }
 
-// unsupported reports whether err is what libraries and kernels that lack a call return.
+// unsupported reports whether err means that the library or the kernel lacks a call.
 func unsupported(err error) bool {
 	return errors.Is(err, ErrNotSupported) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS)
 }

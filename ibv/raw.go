@@ -9,9 +9,9 @@ import (
 
 // RawOptions are the options of a QP of type RawPacket, which sends and receives whole Ethernet
 // frames, without their check sequence. It needs CAP_NET_RAW. To bring it into use, Modify it to INIT
-// with MaskPort, to RTR and to RTS without attributes; it has no peer. CreateFlow says which frames it
-// receives. On the direct data path no other QP or WQ uses the CQ of its receives: they have the tag of
-// their steering rule where others have the number of a QP.
+// with MaskPort, to RTR and to RTS without attributes; it has no peer. CreateFlow selects the frames that it receives.
+// On the direct data path no other QP or WQ uses the CQ of its receives: they have the tag of their steering rule where
+// others have the number of a QP.
 //
 // C: fields of struct ibv_qp_init_attr_ex.
 type RawOptions struct {
@@ -26,7 +26,7 @@ type RawOptions struct {
 	MaxTSOHeader int
 }
 
-// TSO is what OpTSO needs besides the data.
+// TSO has the parameters of OpTSO, in addition to the data.
 //
 // C: the tso of struct ibv_send_wr.
 type TSO struct {
@@ -36,7 +36,7 @@ type TSO struct {
 	MSS    uint16 // bytes of data in each frame
 }
 
-// request makes init ask for what o says.
+// request puts the options of o into init.
 func (o *RawOptions) request(d *Device, path DataPath, typ QPType, init *abi.QPInitAttrEx) error {
 	if *o == (RawOptions{}) {
 		return nil
@@ -86,7 +86,7 @@ func (o *RawOptions) request(d *Device, path DataPath, typ QPType, init *abi.QPI
 	return nil
 }
 
-// mayBeMLX5 reports whether libmlx5 drives the device, as far as a library before v22 tells.
+// mayBeMLX5 reports whether libmlx5 may drive the device; a library before v22 does not report it.
 func (d *Device) mayBeMLX5() bool { return d.attr.VendorID == vendorMellanox || d.isMLX5() }
 
 const vendorMellanox = 0x2c9

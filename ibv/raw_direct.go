@@ -24,7 +24,7 @@ func (qp *QP) takeRaw(sq *mlx5.SQConfig, rq *mlx5.RQConfig) error {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.xrc != nil { // an SRQ that is being made is nobody's child yet
+	if cq.xrc != nil { // an SRQ under construction has no parent yet
 		return cq.inUse("a raw packet QP")
 	}
 	qp.frames = cq.direct.AddRaw(qp.direct, rq, qp.send == cq)
@@ -80,7 +80,7 @@ func (qp *QP) dropFrames() {
 	}
 }
 
-// announce runs modify, which moves a raw packet QP to RTR, and tells the device of the receives.
+// announce runs modify, which moves a raw packet QP to RTR, and announces the receives to the device.
 func (qp *QP) announce(modify func() error) error {
 	if err := modify(); err != nil {
 		return err

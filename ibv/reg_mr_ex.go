@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
-// MROptions are all that a registration can say. Either Buf or Dmabuf is set.
+// MROptions are all options of a registration. Either Buf or Dmabuf is set.
 //
 // C: struct ibv_mr_init_attr.
 type MROptions struct {

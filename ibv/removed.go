@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// removal wakes those who sleep when the device is removed. There are three sources: the
-// kernel, which ends completion channels; EventDeviceFatal, if AsyncEvent is called; and
-// package rdmacm.
+// removal wakes sleeping goroutines when the device is removed. There are three sources: the kernel, which ends
+// completion channels; EventDeviceFatal, if AsyncEvent is called; and package rdmacm.
 type removal struct {
 	once sync.Once
 	ch   chan struct{} // closed when the device was removed

@@ -13,7 +13,7 @@ import (
 
 // RSSOptions make a QP of type RawPacket an RSS QP, which spreads the frames that its steering rules
 // lead to it among WQs, by a hash of header fields: receive-side scaling. It has no queues, no CQs,
-// no number and no states. Frames without the fields go to the first WQ of the table.
+// no number and no states. Frames without the fields are delivered to the first WQ of the table.
 //
 // C: struct ibv_rx_hash_conf, and rwq_ind_tbl of struct ibv_qp_init_attr_ex.
 type RSSOptions struct {
@@ -76,7 +76,7 @@ func (pd *PD) createRSS(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, err
 	return qp, nil
 }
 
-// check reports mistakes that are mistakes on each device, and what this one does not say that it has.
+// check reports mistakes that are mistakes on every device, and features that this device does not report.
 func (r *RSSOptions) check(pd *PD, send, recv *CQ, opt *QPOptions) error {
 	bad := func(arg, got, want string) error { return &ArgError{Arg: arg, Got: got, Want: want} }
 	switch {

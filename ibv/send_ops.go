@@ -62,7 +62,7 @@ func (s SendOps) check(t QPType) error {
 		Want: "of " + opcodeNamesOf(takes) + " on a " + t.String() + " QP"}
 }
 
-// askSendOps makes init ask for the functions of o.SendOps. On the direct data path nobody calls them.
+// askSendOps makes init ask for the functions of o.SendOps. On the direct data path they are not called.
 func (d *Device) askSendOps(o *QPOptions, path DataPath, init *abi.QPInitAttrEx) error {
 	if o.SendOps == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (d *Device) askSendOps(o *QPOptions, path DataPath, init *abi.QPInitAttrEx)
 	return nil
 }
 
-// mayHave reports whether the device has one of these capabilities, or does not tell.
+// mayHave reports whether the device has one of these capabilities, or does not report its capabilities.
 func (d *Device) mayHave(any DeviceCapFlags) bool {
 	return d.attr.Ex == nil || d.attr.Ex.CapFlagsEx&any != 0
 }

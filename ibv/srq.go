@@ -163,7 +163,7 @@ func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 	return s.postRest(wrs, n)
 }
 
-// postRest tells why no more than n of wrs were posted on the direct data path, or posts them elsewhere.
+// postRest returns why no more than n of wrs were posted on the direct data path, or posts the rest elsewhere.
 // Preconditions: s.mu is held, and is given back.
 func (s *SRQ) postRest(wrs []RecvWR, n int) (int, error) {
 	var err error
@@ -261,7 +261,7 @@ func (s *SRQ) SetLimit(n int) error {
 }
 
 // Resize changes the number of receive buffers to at least maxWR, where the
-// device can; Cap tells to how many. mlx5 devices cannot.
+// device can; Cap returns how many there are then. mlx5 devices cannot.
 //
 // An SRQ of the direct data path has the size that it was made with.
 //

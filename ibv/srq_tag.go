@@ -14,10 +14,10 @@ import (
 // A message to a QP of such an SRQ begins with a header of 16 bytes: an operation (0 no tag, 1
 // rendezvous, 2 its end, 3 eager), three zeros, four bytes for the receiver's TMInfo.Priv, and the tag,
 // big-endian. The oldest tag that matches gets what follows, and its receive completes as WCTMRecv with
-// WCTMMatch, and WCTMDataValid when the data is there, which may be in a second completion. Any other
-// message goes to a receive of PostRecv, header and all. Those with a tag count as unexpected: tags that
-// are added from then on match only once TagSync, or Sync, tells that all of them were handled, so that
-// messages do not overtake each other.
+// WCTMMatch, and WCTMDataValid when the data is there, which may be in a second completion. Any other message is
+// delivered to a receive of PostRecv, including its header. Those with a tag count as unexpected: tags that are added
+// from then on match only once TagSync, or Sync, confirms that all of them were handled, so that messages do not
+// overtake each other.
 //
 // C: struct ibv_ops_wr.
 type TagOp struct {
@@ -25,8 +25,8 @@ type TagOp struct {
 	Opcode   TagOpcode
 	Signaled bool
 
-	// Sync tells the device that the program has handled Unexpected of the messages that no tag
-	// matched. TagSync does nothing else.
+	// Sync confirms to the device that the program has handled Unexpected of the messages that no tag matched. TagSync
+	// does nothing else.
 	Sync       bool
 	Unexpected uint32
 
@@ -55,12 +55,12 @@ var tagOpcodeNames = []string{"TagAdd", "TagDel", "TagSync"}
 func (o TagOpcode) String() string { return enumString("TagOpcode", int64(o), tagOpcodeNames) }
 
 // PostTagOps changes the tag list of an SRQ of type SRQTM. It returns how many operations were
-// accepted; if not all, the error says what is wrong with ops[n]. It sets the Handle of each
-// accepted TagAdd. Completions have the opcodes WCTMAdd, WCTMDel and WCTMSync.
+// accepted; if not all, the error is about ops[n]. It sets the Handle of each accepted TagAdd. Completions have the
+// opcodes WCTMAdd, WCTMDel and WCTMSync.
 //
-// Places for operations become free by completions: ask for one now and then. TagDel must be
-// Signaled, since only its completion tells whether the tag matched before; if so its status is
-// WCTMErr. Unlike other posting, PostTagOps allocates, and waits for a Poll that is under way.
+// Places for operations become free by completions: ask for one now and then. TagDel must be Signaled, because only its
+// completion reports whether the tag matched before; if so its status is WCTMErr. Unlike other posting, PostTagOps
+// allocates, and waits for a Poll that is under way.
 //
 // C: ibv_post_srq_ops(3).
 func (s *SRQ) PostTagOps(ops []TagOp) (int, error) {

@@ -30,7 +30,7 @@ func (s *SRQ) joinTags() {
 	}
 }
 
-// prepare translates the operations up to the first bad one, and says what is wrong with that.
+// prepare translates the operations up to the first bad one, and returns the error of that one.
 func (t *tagTable) prepare(s *SRQ, ops []TagOp) (c []abi.OpsWR, lists [][]abi.SGE, bad error) {
 	for i := range ops {
 		o := &ops[i]
@@ -56,7 +56,7 @@ func (t *tagTable) prepare(s *SRQ, ops []TagOp) (c []abi.OpsWR, lists [][]abi.SG
 	return c, lists, bad
 }
 
-// settle follows what became of the prepared operations, the first done of which were accepted.
+// settle records the outcome of the prepared operations; the first done operations were accepted.
 func (t *tagTable) settle(s *SRQ, ops []TagOp, c []abi.OpsWR, done int) {
 	for i := range c {
 		switch accepted := i < done; {

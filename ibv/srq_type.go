@@ -183,7 +183,7 @@ func (cq *CQ) skipUnknown() {
 	}
 	if len(h.wcs) > 0 || h.err != nil {
 		cq.held = h
-		cq.wake() // who armed before may get no event for what is taken
+		cq.wake() // a waiter that armed before may get no event for what is taken
 	}
 }
 

@@ -9,10 +9,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// ThreadDomain is a promise that only one goroutine at a time uses the objects made on it. The
-// library then takes no lock, and on mlx5 gives the domain a doorbell register of its own. That
-// makes BlueFlame possible: a short work request that is posted alone travels with its
-// doorbell.
+// ThreadDomain is a promise that only one goroutine at a time uses the objects made on it. The library then takes no
+// lock, and on mlx5 gives the domain its own doorbell register. That makes BlueFlame possible: a short work request
+// that is posted alone travels with its doorbell.
 //
 // It takes effect through a PD made by AllocParentDomain. All QPs on that PD share the
 // register, so the promise covers them together: the caller must order any use of two of them,

@@ -15,10 +15,10 @@ const (
 	maxTimeCode = 31
 )
 
-// Forever stands for no timeout.
+// Forever means no timeout.
 const Forever time.Duration = -1
 
-// Duration returns the time that t stands for.
+// Duration returns the time that t encodes.
 func (t TimeCode) Duration() time.Duration {
 	if t > 50 {
 		return math.MaxInt64
@@ -51,7 +51,7 @@ var rnrTimes = [32]uint32{
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 }
 
-// Duration returns the time that r stands for, 0 if there is no such timer.
+// Duration returns the time that r encodes, 0 if there is no such timer.
 func (r RNRTimer) Duration() time.Duration {
 	if int(r) >= len(rnrTimes) {
 		return 0

@@ -14,7 +14,7 @@ type WCError struct {
 	QPN       uint32   // the local queue pair
 	ID        uint64   // the ID of the work request
 	Opcode    WCOpcode // as the device left it; devices need not set it on failure
-	Posted    *Posted  // the work requests around it, from QP.Explain where the rings tell; else nil
+	Posted    *Posted  // the work requests around it, from QP.Explain if the rings still have them; else nil
 }
 
 func newWCError(wc *WC) error {
@@ -22,7 +22,7 @@ func newWCError(wc *WC) error {
 }
 
 // Error returns one line with the work request and its status. "%+v" adds what the status means
-// and what to check: see Advice. With Posted it adds lines with that too.
+// and what to check: see Advice. If Posted is set, it adds lines with it.
 func (e *WCError) Error() string {
 	s := fmt.Sprintf("work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
 	if e.VendorErr != 0 {

@@ -23,7 +23,7 @@ type WCEx struct {
 	Unsolicited bool
 }
 
-// TMInfo is what a message with tag matching carried.
+// TMInfo is the tag matching header of a message.
 //
 // C: struct ibv_wc_tm_info.
 type TMInfo struct {
@@ -76,7 +76,7 @@ func (cq *CQ) wcFlags() uint64 {
 	return uint64(f | FieldQPN)
 }
 
-// explainFields says which fields a provider refused.
+// explainFields returns an error with the fields that a provider refused.
 func (cq *CQ) explainFields(err error) error {
 	if err == nil || !unsupported(err) {
 		return err
@@ -198,14 +198,14 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 	case ret == 0, ret == ops.Empty:
 		return n, nil
 	case n > 0:
-		cq.held = &held{err: cq.errPoll} // the provider may not say it again
+		cq.held = &held{err: cq.errPoll} // the provider may not report it again
 		return n, nil
 	}
 	return 0, cq.errPoll
 }
 
-// softRoCE reports whether the provider may be librxe, whose next_poll ends the batch by itself if there is no other
-// completion, before v59: the end_poll that C asks for then skips a completion, and unlocks again (rdma-core v44.0,
+// softRoCE reports whether the provider may be librxe, whose next_poll before v59 ends the batch if there is no other
+// completion: the end_poll that C asks for then skips a completion, and unlocks again (rdma-core v44.0,
 // providers/rxe/rxe.c:275, 284). There a batch has one completion. Software has no vendor's ID, or all ones.
 func (d *Device) softRoCE() bool { return d.attr.VendorID == 0 || d.attr.VendorID == vendorSoftRoCE }
 

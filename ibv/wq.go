@@ -129,7 +129,7 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 
 const opPostWQ = "post wq recv"
 
-// mostWQ is the largest WQ of the device, which not every device tells.
+// mostWQ is the largest WQ of the device, which not every device reports.
 func (d *Device) mostWQ() int {
 	if ex := d.attr.Ex; ex != nil && ex.MaxWQTypeRQ > 0 {
 		return d.attr.MaxQPWR
@@ -253,7 +253,7 @@ func (w *WQ) Close() error {
 	return w.node.close(func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.cq.mu.Lock() // nobody reads a ring that is going
+		w.cq.mu.Lock() // a ring that is being freed has no readers
 		defer w.cq.mu.Unlock()
 		if err := d.v.DestroyWQ(d.handle, w.handle); err != nil {
 			return err

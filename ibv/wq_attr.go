@@ -26,7 +26,7 @@ var wqStateNames = []string{"Reset", "Ready", "Error", "Unknown"}
 // String returns the name, as in "Ready".
 func (s WQState) String() string { return enumString("WQState", int64(s), wqStateNames) }
 
-// WQFlags say what a WQ does with frames.
+// WQFlags select how a WQ treats frames.
 //
 // C: enum ibv_wq_flags.
 type WQFlags uint32

@@ -16,8 +16,7 @@ func (cq *CQ) roomForWQ() error {
 
 func (cq *CQ) inUse(what string) error { return cq.notShared(what, "is in use") }
 
-// notShared is the error of a CQ of the direct data path whose completions would be of more queues than
-// can be told apart.
+// notShared is the error of a CQ of the direct data path with more queues than its completions can distinguish.
 func (cq *CQ) notShared(what, why string) error {
 	return &UnsupportedError{Feature: what + " and other queues on one CQ of the direct data path",
 		Need: "a CQ for each, or a CQ made with DataPathOps", Have: cq.node.String() + ", which " + why}
@@ -68,7 +67,7 @@ func (w *WQ) takeWQ() error {
 	}
 	w.cq.mu.Lock()
 	defer w.cq.mu.Unlock()
-	if w.cq.xrc != nil { // an SRQ that is being made is nobody's child yet
+	if w.cq.xrc != nil { // an SRQ under construction has no parent yet
 		return w.cq.inUse("a WQ")
 	}
 	w.cq.wq = w

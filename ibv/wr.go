@@ -71,8 +71,8 @@ type SendWR struct {
 	AH         *AH    // UD, DCI: the address of the peer
 	RemoteQPN  uint32 // DCI: the number of the peer's DCT
 	RemoteQKey uint32
-	// RemoteSRQN is the SRQ.Num of an XRC SRQ of the peer, for an XRCSend QP. A message goes to that
-	// SRQ. Reads, writes and atomics name one as well: its PD is that of the memory.
+	// RemoteSRQN is the SRQ.Num of an XRC SRQ of the peer, for an XRCSend QP. A message is delivered to that SRQ.
+	// Reads, writes and atomics name one as well: its PD is that of the memory.
 	RemoteSRQN uint32
 	DCStream   uint16 // DCI: the stream that the work request belongs to
 	DCKey      uint64 // DCI: the DCT's access key
@@ -85,7 +85,7 @@ type SendWR struct {
 	Mkey   *MkeyChange   // OpDriver1: what package mlx5dv made
 }
 
-// FlushRange is what OpFlush needs besides Remote.
+// FlushRange has the parameters of OpFlush, in addition to Remote.
 //
 // C: the last arguments of ibv_wr_flush.
 type FlushRange struct {
@@ -94,7 +94,7 @@ type FlushRange struct {
 	Length uint64 // bytes; not used with FlushMR
 }
 
-// FlushType says how far the data of earlier writes has to get. Types can be combined.
+// FlushType is the point that the data of earlier writes must reach. Types can be combined.
 //
 // C: enum ibv_placement_type.
 type FlushType uint32
@@ -110,7 +110,7 @@ var flushTypeNames = []string{"ToMemory", "ToPersistence"}
 // String joins the names of the types with "|".
 func (t FlushType) String() string { return flags.String(t, flushTypeNames) }
 
-// FlushLevel says which memory is flushed.
+// FlushLevel selects the memory that is flushed.
 //
 // C: enum ibv_selectivity_level.
 type FlushLevel uint32

@@ -26,9 +26,8 @@ type XRCD struct {
 }
 
 // OpenXRCD opens an XRC domain. With a file, all processes that open the same file share the
-// domain; flags are os.O_CREATE, to make the domain if nobody has it open, and os.O_EXCL, to fail
-// if somebody has. Without a file the domain is new, and only this Device has it. The file may be
-// closed afterwards.
+// domain; flags are os.O_CREATE, to create the domain if no process has it open, and os.O_EXCL, to fail if one has.
+// Without a file the domain is new, and only this Device has it. The file may be closed afterwards.
 //
 // A device has XRC if DeviceAttr.CapFlags has DeviceXRC. SoftRoCE does not: the error is
 // ErrNotSupported.
@@ -101,8 +100,8 @@ func (x *XRCD) Close() error {
 }
 
 // CreateQP makes a receiving QP, of type XRCRecv, in state RESET. It has no queues and no CQs:
-// messages go to the SRQ of the domain that they name, and complete on that SRQ's CQ. Connect it
-// with an XRCSend QP. The QP lives until all that opened it have closed it.
+// messages are delivered to the SRQ of the domain that they name, and complete on that SRQ's CQ. Connect it with an
+// XRCSend QP. The QP lives until all that opened it have closed it.
 //
 // C: ibv_create_qp_ex(3) with IBV_QPT_XRC_RECV.
 func (x *XRCD) CreateQP() (*QP, error) {

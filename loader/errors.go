@@ -36,7 +36,7 @@ type LibraryError struct {
 	// Ignored is the environment's list, if it is not followed because the program is setuid or has
 	// file capabilities: "PUREVERBS_LIBRARY_PATH=/opt/lib".
 	Ignored string
-	// Hint says what to do if the library exists but is too old or too new.
+	// Hint is the way out if the library exists but is too old or too new.
 	Hint    string
 	Install []Package // what to install, this host's distribution first; empty if Hint is set
 }

@@ -23,8 +23,8 @@ var setPath struct {
 }
 
 // SetPath sets where the libraries are, in the form of PUREVERBS_LIBRARY_PATH, which it overrides.
-// An empty list selects the system's search, whatever the environment says. SetPath must be called
-// before the first library is opened.
+// An empty list selects the system's search, regardless of the environment. SetPath must be called before the first
+// library is opened.
 func SetPath(list string) error {
 	setPath.Lock()
 	defer setPath.Unlock()

@@ -40,7 +40,7 @@ func CreateSteeringAnchor(dev *ibv.Device, table FlowTable, priority int) (*Stee
 	return made(c, a, &a.node, "steering anchor", h), nil
 }
 
-// ID returns the number of the table that the anchor stands for.
+// ID returns the number of the anchor's table.
 func (a *SteeringAnchor) ID() uint32 { return a.id }
 
 // Close destroys the anchor.

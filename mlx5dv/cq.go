@@ -71,8 +71,8 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	return cq, err
 }
 
-// checkCompression refuses a compression that the device does not have, or that nobody would expand: libmlx5 takes the
-// first entry of a block for a completion with a payload (rdma-core v44.0, providers/mlx5/cq.c:287 and 383).
+// checkCompression refuses a compression that the device does not have, or that no reader would expand: libmlx5 takes
+// the first entry of a block for a completion with a payload (rdma-core v44.0, providers/mlx5/cq.c:287 and 383).
 func (o *CQOptions) checkCompression(dev *ibv.Device) error {
 	const feature = "compression of completions"
 	f := o.Compression

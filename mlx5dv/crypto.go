@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 )
 
-// CryptoLogin is what an application logs in to a device with, before it makes keys that are wrapped.
+// CryptoLogin has the credentials of an application that logs in to a device, before it makes wrapped keys.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -171,7 +171,7 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 	return made(c, d, &d.node, "dek", h), nil
 }
 
-// DEKInfo is what a device knows of a DEK.
+// DEKInfo is the state of a DEK, as the device reports it.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -202,8 +202,8 @@ func (d *DEK) Query() (DEKInfo, error) {
 // C: mlx5dv_dek_destroy(3).
 func (d *DEK) Close() error { return d.close(func() error { return d.lib.DEKDestroy(d.handle) }) }
 
-// BlockCrypto says how data under an Mkey is encrypted and decrypted, by AES-XTS. The DEK has to stay open as long as
-// the key is used.
+// BlockCrypto describes how data under an Mkey is encrypted and decrypted, by AES-XTS. The DEK has to stay open as long
+// as the key is used.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //

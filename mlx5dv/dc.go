@@ -12,17 +12,16 @@ import (
 
 // DCOptions are the options of a QP of the dynamically connected transport.
 //
-// A DCT receives from all DCIs that know its number and key, into an SRQ, and answers their reads,
-// writes and atomics. A DCI sends to any DCT: SendWR.AH, RemoteQPN and DCKey name it. Both are
-// brought up with Endpoint and Connect, to which the peer does not matter. A DCT has its number from
-// then on.
+// A DCT receives from all DCIs that know its number and key, into an SRQ, and responds to their reads, writes and
+// atomics. A DCI sends to any DCT: SendWR.AH, RemoteQPN and DCKey name it. Both are brought up with Endpoint and
+// Connect, to which the peer does not matter. A DCT has its number from then on.
 //
 //	dct, err := mlx5dv.CreateQP(pd, nil, cq, &mlx5dv.QPOptions{
 //		QPOptions: ibv.QPOptions{Type: ibv.DCT, SRQ: srq}, DC: &mlx5dv.DCOptions{AccessKey: key}})
 //	dci, err := mlx5dv.CreateQP(pd, cq, nil, &mlx5dv.QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCI}})
 //
-// A request that names no DCT, or a wrong key, is not answered: it ends with ibv.WCRetryExcErr. A
-// failed request breaks the DCI and not the DCT.
+// A request that names no DCT, or a wrong key, gets no response: it ends with ibv.WCRetryExcErr. A failed request
+// breaks the DCI and not the DCT.
 //
 // C: struct mlx5dv_dc_init_attr.
 type DCOptions struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
-// EventType is what an event of the device tells.
+// EventType is the kind of an event of the device.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -76,8 +76,8 @@ type DevXEvent struct {
 // eventEntry is the size of an event queue entry.
 const eventEntry = 64
 
-// CreateDevXEvents makes a channel of events. With omitData an event is its cookie alone, and events
-// with the same cookie that nobody has read yet are one.
+// CreateDevXEvents makes a channel of events. With omitData an event is its cookie alone, and unread events with the
+// same cookie are one event.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //

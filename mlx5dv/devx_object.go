@@ -67,7 +67,7 @@ func (o *DevXObject) Close() error {
 	return o.close(func() error { return o.lib.DevXObjDestroy(o.handle) })
 }
 
-// Commandable is what DevXQuery and DevXModify take.
+// Commandable lists the objects that DevXQuery and DevXModify accept.
 type Commandable interface {
 	*ibv.QP | *ibv.CQ | *ibv.SRQ | *ibv.WQ | *ibv.RWQIndTable
 }
@@ -83,7 +83,7 @@ func DevXQuery[T Commandable](obj T, in, out []byte) error {
 
 // DevXModify changes an object by a command, such as RTS2RTS_QP. The command names the object
 // by its number. out is room for the answer and is overwritten. A command that changes a QP's state
-// does so behind the back of ibv: QP.Query tells it.
+// does so behind the back of ibv: QP.Query returns it.
 //
 // C: mlx5dv_devx_qp_modify(3) and its like.
 func DevXModify[T Commandable](obj T, in, out []byte) error {

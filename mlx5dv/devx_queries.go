@@ -39,7 +39,7 @@ type DevXAnswer struct {
 	Err    error  // a *CommandError if the device refused, else nil
 }
 
-// CreateDevXQueries makes what queries are started with and their answers are read from.
+// CreateDevXQueries makes an object that starts queries and returns their answers.
 //
 // C: mlx5dv_devx_create_cmd_comp(3), of libmlx5 v23.
 func CreateDevXQueries(dev *ibv.Device) (*DevXQueries, error) {
@@ -61,7 +61,7 @@ func CreateDevXQueries(dev *ibv.Device) (*DevXQueries, error) {
 }
 
 // Start has the device asked about an object by a command. The answer, of out bytes, is read with
-// the cookie; cookies need not differ. The kernel bounds the answers that nobody has read.
+// the cookie; cookies need not differ. The kernel bounds the number of unread answers.
 //
 // C: mlx5dv_devx_obj_query_async(3).
 func (q *DevXQueries) Start(obj *DevXObject, cookie uint64, in []byte, out int) error {
@@ -114,7 +114,7 @@ const (
 	eremoteio    = 121 // the device refused
 )
 
-// Read waits for an answer. The error is of reading; the answer says what the device thinks.
+// Read waits for an answer. The error is of reading; the answer has the device's status.
 //
 // C: mlx5dv_devx_get_async_cmd_comp(3).
 func (q *DevXQueries) Read(ctx context.Context) (DevXAnswer, error) {
@@ -155,7 +155,7 @@ func (q *DevXQueries) Read(ctx context.Context) (DevXAnswer, error) {
 	return a, nil
 }
 
-// Close gives up the answers that nobody has read. Read of other goroutines returns ibv.ErrClosed.
+// Close discards unread answers. Read of other goroutines returns ibv.ErrClosed.
 //
 // C: mlx5dv_devx_destroy_cmd_comp(3).
 func (q *DevXQueries) Close() error {

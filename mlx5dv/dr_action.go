@@ -46,8 +46,7 @@ func (d *DRDomain) Drop() (*DRAction, error) {
 	return d.action("drop", func(c *call) (uintptr, error) { return c.lib.DRActionDrop() })
 }
 
-// DefaultMiss gives frames to who has them without rules.
-// C: mlx5dv_dr_action_create_default_miss(3), of libmlx5 v30.
+// DefaultMiss passes frames on as if there were no rule. C: mlx5dv_dr_action_create_default_miss(3), of libmlx5 v30.
 func (d *DRDomain) DefaultMiss() (*DRAction, error) {
 	return d.action("default miss", func(c *call) (uintptr, error) { return c.lib.DRActionDefaultMiss() })
 }
@@ -271,7 +270,7 @@ func (d *DRDomain) Reformat(root bool, way Reformat, data []byte) (*DRAction, er
 	})
 }
 
-// DRMeter is what a meter is made of. Param is a flow_meter_parameters of the device's programming manual.
+// DRMeter describes a meter. Param is a flow_meter_parameters of the device's programming manual.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -339,7 +338,7 @@ func be64(v uint64) uint64 {
 	return binary.NativeEndian.Uint64(b[:])
 }
 
-// DRSampler is what a sampler is made of.
+// DRSampler describes a sampler.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -412,7 +411,7 @@ type DRASO struct {
 	RegC   uint8 // the register that has the result
 }
 
-// DRASOFlags say what happens to the object. What a bit means depends on what the object is.
+// DRASOFlags select the operation on the object. The meaning of a bit depends on the type of the object.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //

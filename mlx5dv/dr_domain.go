@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
-// DRDomainType says whose frames a DRDomain is about.
+// DRDomainType selects the frames of a DRDomain.
 //
 // C: enum mlx5dv_dr_domain_type.
 type DRDomainType uint32
@@ -43,7 +43,7 @@ func (t DRDomainType) String() string { return enumName("DRDomainType", uint32(t
 // C: struct mlx5dv_dr_domain, of libmlx5 v24.
 type DRDomain struct{ node }
 
-// explainDR says what a part of direct rules needs.
+// explainDR returns an error with the requirements of a part of direct rules.
 func explainDR(err error, dev *ibv.Device, what string) error {
 	return explainSteering(err, dev, what, -1)
 }
@@ -75,7 +75,7 @@ func (d *DRDomain) Close() error {
 	return d.close(func() error { return d.lib.DRDomainDestroy(d.handle) })
 }
 
-// DRSync says what Sync waits for.
+// DRSync selects what Sync waits for.
 //
 // C: enum mlx5dv_dr_domain_sync_flags.
 type DRSync uint32
@@ -107,7 +107,7 @@ func (d *DRDomain) Sync(f DRSync) error {
 	})
 }
 
-// aboveRoot is what many adapters lack.
+// aboveRoot names a feature that many adapters lack.
 const aboveRoot = "direct rules above level 0"
 
 // do runs f while n is kept open.
@@ -122,8 +122,7 @@ func (n *node) do(op string, f func() error) error {
 	return nil
 }
 
-// SetReclaimDeviceMemory says whether the domain gives memory of the device back that it does not use. At
-// first it does not.
+// SetReclaimDeviceMemory sets whether the domain frees memory of the device that it does not use. At first it does not.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -134,7 +133,7 @@ func (d *DRDomain) SetReclaimDeviceMemory(enable bool) error {
 	})
 }
 
-// AllowDuplicateRules says whether a table above level 0 may have two rules with the same matches. At first it may.
+// AllowDuplicateRules sets whether a table above level 0 may have two rules with the same matches. At first it may.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -145,7 +144,7 @@ func (d *DRDomain) AllowDuplicateRules(allow bool) error {
 	})
 }
 
-// dump writes what a library tells of an object to w.
+// dump writes the library's description of an object to w.
 func (n *node) dump(w io.Writer, get func() ([]byte, error)) error {
 	return n.do("dump "+n.kind, func() error {
 		b, err := get()

@@ -57,7 +57,7 @@ func (t *DRTable) Dump(w io.Writer) error {
 	return t.dump(w, func() ([]byte, error) { return t.lib.DumpDRTable(t.handle) })
 }
 
-// DRMatcher says which fields of frames its rules compare.
+// DRMatcher has the fields of frames that its rules compare.
 //
 // It belongs to its DRTable. Close fails while it has rules.
 //
@@ -97,7 +97,7 @@ func (t *DRTable) CreateMatcher(priority int, mask *Match) (*DRMatcher, error) {
 // C: struct mlx5dv_dr_matcher_layout.
 type DRLayout struct {
 	Resizable bool // it grows and shrinks with its rules
-	LogRules  int  // base-2 logarithm of the rules to expect; 0 means not said
+	LogRules  int  // base-2 logarithm of the rules to expect; 0 means not given
 }
 
 // SetLayout chooses a layout, in a table above level 0.

@@ -86,7 +86,7 @@ func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, e
 	return s, err
 }
 
-// explain tells what an older library lacks, if it refused a QP with these operations.
+// explain returns what an older library lacks, if it refused a QP with these operations.
 func (o DriverOps) explain(err error) error {
 	if o == 0 {
 		return err
@@ -95,9 +95,9 @@ func (o DriverOps) explain(err error) error {
 	return verbs.ExplainUnsupported(err, "a QP with "+o.String(), need, "one that refused it")
 }
 
-// RawWQE returns a work request that posts a WQE as it is: its control segment says how long it is, which QP it is
-// for, and whether it gives a completion, which is then of the opcode ibv.WCDriver2. libmlx5 writes its index.
-// The QP needs WithRawWQE. The result refers to wqe.
+// RawWQE returns a work request that posts a WQE as it is: its control segment has its length, its QP, and whether it
+// gives a completion, whose opcode is then ibv.WCDriver2. libmlx5 writes its index. The QP needs WithRawWQE. The result
+// refers to wqe.
 //
 // C: mlx5dv_wr_raw_wqe.
 func RawWQE(id uint64, wqe []byte) ibv.SendWR {
@@ -109,8 +109,8 @@ func RawWQE(id uint64, wqe []byte) ibv.SendWR {
 }
 
 // Memcpy returns a work request that has the device copy local memory. Both SGEs have the same length, at
-// most DeviceAttr.MaxWRMemcpy. Its completion is of the opcode ibv.WCDriver3. The QP, which has to be in
-// RTS though nothing goes to its peer, needs WithMemcpy.
+// most DeviceAttr.MaxWRMemcpy. Its completion is of the opcode ibv.WCDriver3. The QP needs WithMemcpy, and must be in
+// RTS although nothing is sent to its peer.
 //
 // C: mlx5dv_wr_memcpy.
 func Memcpy(id uint64, flags ibv.SendFlags, to, from ibv.SGE) ibv.SendWR {

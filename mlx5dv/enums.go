@@ -158,8 +158,7 @@ const (
 	// DisableScatterToCQE keeps short payloads out of completions: the device always writes them to
 	// the receive's memory.
 	DisableScatterToCQE QPCreateFlags = abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE
-	// AllowScatterToCQE lets the device put the data of short reads and atomics in completions,
-	// too.
+	// AllowScatterToCQE also lets the device put the data of short reads and atomics in completions.
 	AllowScatterToCQE QPCreateFlags = abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE
 	// PacketBasedCreditMode counts credits in packets, for peers that require it.
 	PacketBasedCreditMode QPCreateFlags = abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE

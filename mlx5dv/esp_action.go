@@ -7,7 +7,7 @@ import (
 )
 
 // CreateESPAction is ibv's CreateESPAction for an adapter that takes keys by metadata before the
-// frame: such a one says FlowESPAESGCMReqMetadata.
+// frame: such a device has FlowESPAESGCMReqMetadata.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //

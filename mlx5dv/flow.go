@@ -29,7 +29,7 @@ type FlowToQP struct{ QP *ibv.QP }
 // FlowDrop drops frames. C: MLX5DV_FLOW_ACTION_DROP.
 type FlowDrop struct{}
 
-// FlowMiss gives frames to who has them without the rule, such as the port's netdev.
+// FlowMiss passes frames on as if there were no rule, for example to the port's netdev.
 // C: MLX5DV_FLOW_ACTION_DEFAULT_MISS.
 type FlowMiss struct{}
 
@@ -57,10 +57,10 @@ type FlowCount struct {
 type flowCall struct {
 	*call
 	arg  string          // of the action
-	seen map[string]bool // kinds of actions of which a rule has one
+	seen map[string]bool // kinds of actions that a rule may have once
 }
 
-// once reports an action of which the rule has one already.
+// once reports a second action of a kind that a rule may have once.
 func (c *flowCall) once(kind string) error {
 	if c.seen[kind] {
 		return &ibv.ArgError{Arg: c.arg, Got: "a second " + kind, Want: "one " + kind + " in a rule"}
@@ -69,7 +69,7 @@ func (c *flowCall) once(kind string) error {
 	return nil
 }
 
-// destination is what a rule has one of.
+// destination is the kind of action that a rule has exactly once.
 const destination = "destination (FlowToQP, FlowToDevX, FlowDrop, FlowMiss)"
 
 func (a FlowToQP) encode(c *flowCall) (at abi.MLX5DVFlowActionAttr, err error) {

@@ -9,15 +9,15 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// FlowMatcher says which fields of frames the rules made of it compare. The rules say with what:
+// FlowMatcher has the fields of frames that the rules made of it compare. The rules have the values:
 //
 //	m, err := mlx5dv.CreateFlowMatcher(dev, &mlx5dv.FlowMatcherOptions{
 //		Mask: mlx5dv.Match{Outer: mlx5dv.MatchHeaders{IPVersion: 0xf, UDPDstPort: 0xffff}}})
 //	f, err := m.CreateFlow(&mlx5dv.Match{Outer: mlx5dv.MatchHeaders{IPVersion: 4, UDPDstPort: 4789}},
 //		mlx5dv.FlowToQP{QP: qp}, mlx5dv.FlowTag(7))
 //
-// Its rules stand in the same tables as those of ibv's CreateFlow, with the same priorities. It can
-// compare more than those, and its rules can change frames.
+// Its rules are in the same tables as those of ibv's CreateFlow, with the same priorities. It can compare more than
+// those, and its rules can change frames.
 //
 // It belongs to its Device. Close fails while it has rules.
 //
@@ -28,8 +28,8 @@ type FlowMatcher struct {
 	table FlowTable
 }
 
-// FlowMatcherOptions is what a FlowMatcher is made of. The zero value compares nothing: its rules
-// are about each frame that a port receives.
+// FlowMatcherOptions describes a FlowMatcher. The zero value compares nothing: its rules are about each frame that a
+// port receives.
 //
 // C: struct mlx5dv_flow_matcher_attr.
 type FlowMatcherOptions struct {
@@ -41,7 +41,7 @@ type FlowMatcherOptions struct {
 	IBPort int
 }
 
-// maxFlowPriority is what the field of 16 bits holds.
+// maxFlowPriority is the maximum of the 16-bit field.
 const maxFlowPriority = 1<<16 - 1
 
 // CreateFlowMatcher makes a matcher; opt may be nil.
@@ -110,7 +110,8 @@ func (m *FlowMatcher) Close() error {
 	return m.close(func() error { return m.lib.DestroyFlowMatcher(m.handle) })
 }
 
-// explainSteering says what a rule, a matcher or an action needs. priority is negative where there is none.
+// explainSteering returns an error with the requirements of a rule, a matcher or an action. priority is negative where
+// there is none.
 func explainSteering(err error, dev *ibv.Device, what string, priority int) error {
 	switch {
 	case errors.Is(err, syscall.EPERM):

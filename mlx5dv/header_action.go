@@ -96,7 +96,7 @@ func CopyHeader(to, from HeaderField) HeaderAction {
 	return HeaderAction{kind: headerCopy, field: to, from: from, length: min(to.Bits(), from.Bits())}
 }
 
-// prm returns the eight bytes as they lie in memory.
+// prm returns the eight bytes in the order of memory.
 func (a HeaderAction) prm(arg string) (uint64, error) {
 	width := a.field.Bits()
 	length := a.length

@@ -7,10 +7,10 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// AtomicSizes is a set of lengths in bytes, each of which is a bit: 8|16 are atomics of 8 and of 16 bytes.
+// AtomicSizes is a set of lengths in bytes, one bit for each: 8|16 are atomics of 8 and of 16 bytes.
 type AtomicSizes uint32
 
-// MaskedAtomicCaps says which atomics with masks (ibv.MaskedAtomic) a device executes.
+// MaskedAtomicCaps describes the atomics with masks (ibv.MaskedAtomic) that a device executes.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -22,7 +22,7 @@ type MaskedAtomicCaps struct {
 	MaxInline int // bytes of an operand
 }
 
-// QueryMaskedAtomics asks MLNX_OFED 4 for its atomics with masks; other libraries do not tell.
+// QueryMaskedAtomics asks MLNX_OFED 4 for its atomics with masks; other libraries do not report it.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -44,7 +44,7 @@ func QueryMaskedAtomics(dev *ibv.Device) (*MaskedAtomicCaps, error) {
 	}, nil
 }
 
-// haveAtomics compares atomics of up to n bytes with what MLNX_OFED 4 says of the device.
+// haveAtomics compares atomics of up to n bytes with the device's capabilities in MLNX_OFED 4.
 func haveAtomics(dev *ibv.Device, n int) error {
 	c, err := QueryMaskedAtomics(dev)
 	switch {

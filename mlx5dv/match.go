@@ -11,19 +11,19 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Match holds fields of a frame's headers. As a mask, its set bits are those that are compared; as a
-// value, it is what they are compared with, and has no bit that the mask lacks. Numbers are in host
-// order, addresses in that of the wire. A field whose header a frame lacks is 0 in the comparison, so a
-// mask usually has IPVersion, IPProtocol or EtherType too.
+// Match holds fields of a frame's headers. As a mask, its set bits are those that are compared; as a value, it has the
+// bits to compare them with, and none that the mask lacks. Numbers are in host order, addresses in that of the wire. A
+// field whose header a frame lacks is 0 in the comparison, so a mask usually also has IPVersion, IPProtocol or
+// EtherType.
 //
 // The device compares fields of up to five or so of the parts, and not all fields in each table: the
 // error of a matcher that goes too far unwraps to EINVAL.
 //
-// C: the fte_match_param of the device's programming manual, which is what the match_buf of
-// struct mlx5dv_flow_match_parameters holds.
+// C: the fte_match_param of the device's programming manual, which is the content of match_buf in struct
+// mlx5dv_flow_match_parameters.
 type Match struct {
 	Outer MatchHeaders // of the frame
-	Misc  MatchMisc    // tunnels, and who sent it
+	Misc  MatchMisc    // tunnels, and the sender
 	Inner MatchHeaders // of the frame inside a tunnel
 	Misc2 MatchMisc2   // MPLS, and the device's registers
 	Misc3 MatchMisc3   // TCP numbers, ICMP, VXLAN-GPE, GTP-U
@@ -69,7 +69,7 @@ type MatchHeaders struct {
 	DstIPv4    [4]byte  `at:"0x1e0,32"`
 }
 
-// MatchMisc are the fields of tunnels, and of who sent a frame.
+// MatchMisc has the fields of tunnels, and of the sender of a frame.
 //
 // C: fte_match_set_misc.
 type MatchMisc struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// MkeyFlags say what an Mkey can be used for.
+// MkeyFlags select the uses of an Mkey.
 //
 // C: enum mlx5dv_mkey_init_attr_flags.
 type MkeyFlags uint32
@@ -40,8 +40,8 @@ type MkeyOptions struct {
 	Flags      MkeyFlags
 }
 
-// Mkey is an indirect memory key: it stands for pieces of memory that have keys of their own, one
-// behind the other, from address 0 on. Work requests lay it out, again and again:
+// Mkey is an indirect memory key: it maps pieces of memory that have their own keys, one after the other, from address
+// 0. Work requests lay it out, again and again:
 //
 //	qp, err := mlx5dv.CreateQP(pd, cq, cq, &mlx5dv.QPOptions{
 //		QPOptions: ibv.QPOptions{MaxInline: 128}, DriverOps: mlx5dv.WithMkeyConfigure})
@@ -130,10 +130,10 @@ func (m *Mkey) check(dev *ibv.Device, opt *MkeyOptions) error {
 	return nil
 }
 
-// MaxEntries returns the number of entries that a layout may have. QPOptions.MaxInline bounds it too.
+// MaxEntries returns the number of entries that a layout may have. QPOptions.MaxInline also bounds it.
 func (m *Mkey) MaxEntries() int { return m.entries }
 
-// Block is a piece of memory of which a layout takes Bytes and leaves out the Skip bytes behind them, again and again.
+// Block is a piece of memory from which a layout repeatedly takes Bytes and leaves out the next Skip bytes.
 //
 // C: struct mlx5dv_mr_interleaved.
 type Block struct {
@@ -143,7 +143,7 @@ type Block struct {
 	LKey  uint32
 }
 
-// MkeyConfig says what an Mkey becomes. What is not set stays as it is.
+// MkeyConfig describes a change of an Mkey. Fields that are not set keep their values.
 //
 // C: the setters of mlx5dv_wr_mkey_configure(3).
 type MkeyConfig struct {

@@ -77,7 +77,7 @@ func beginOn(n *node, op string) (*call, error) {
 		parents: []*life.Object{&n.life}}, nil
 }
 
-// use enters one more object of this package, which must be of the same device. arg is what an error calls it.
+// use enters one more object of this package, which must be of the same device. arg is its name in an error.
 func (c *call) use(n *node, arg string) error {
 	if n.dev != c.dev {
 		return c.foreign(arg, n.String())
@@ -123,8 +123,8 @@ func (c *call) fail(err error) error {
 	return opError(c.op, c.object, err)
 }
 
-// made is the end of a call that made an object: it becomes a child of all that the call has entered. obj is what n is
-// embedded in.
+// made is the end of a call that made an object: it becomes a child of all that the call has entered. obj is the object
+// that embeds n.
 func made[T any](c *call, obj *T, n *node, kind string, handle uintptr) *T {
 	*n = node{kind: kind, name: life.Number(kind, c.dev.Name()), dev: c.dev, lib: c.lib, handle: handle}
 	n.life.Init(kind, n.name, c.parents...)

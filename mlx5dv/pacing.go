@@ -13,7 +13,7 @@ import (
 // Experimental: no device has run this. See docs/stability.md.
 type PacketPacingFlags uint32
 
-// PacingDedicated gives an entry that nobody else has, even with the same contents.
+// PacingDedicated gives an entry that is not shared, even with entries of the same contents.
 // C: MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX.
 const PacingDedicated PacketPacingFlags = abi.MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX
 
@@ -71,5 +71,5 @@ func (p *PacketPacing) Index() uint16 { return p.index }
 
 // Close gives the entry back.
 //
-// C: mlx5dv_pp_free(3), which does not tell whether that failed.
+// C: mlx5dv_pp_free(3), which does not report whether that failed.
 func (p *PacketPacing) Close() error { return p.close(func() error { return p.lib.PPFree(p.handle) }) }

@@ -17,8 +17,8 @@ import (
 //
 // C: struct mlx5dv_sched_attr.
 type SchedOptions struct {
-	// Share is what the element gets of its parent's bandwidth, relative to the other children of
-	// the parent. 0 is the device's default.
+	// Share is the element's share of its parent's bandwidth, relative to the other children of the parent. 0 is the
+	// device's default.
 	Share int
 	// MaxMbps bounds the average rate, in Mb/s. 0 means no bound.
 	MaxMbps int
@@ -211,9 +211,9 @@ func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
 	return nil
 }
 
-// ScheduleQP makes a QP send by leaves of the tree: what it requests by send, and what it answers to
-// a peer's reads by answer, which only RC has. nil is the default, to send beside the tree. The QP is
-// in INIT or RTS; one of type RawPacket in RTS.
+// ScheduleQP makes a QP send by leaves of the tree: its requests by send, and its responses to a peer's reads by
+// answer, which only RC has. nil, the default, sends outside the tree. The QP is in INIT or RTS; one of type RawPacket
+// in RTS.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //

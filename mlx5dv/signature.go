@@ -11,16 +11,16 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// BlockSignature says what the device adds to blocks of data, checks and removes when they go between memory and
-// wire. A domain without a signature is nil.
+// BlockSignature describes what the device adds, checks and removes in blocks of data between memory and wire. A domain
+// without a signature is nil.
 //
 // C: struct mlx5dv_sig_block_attr.
 type BlockSignature struct {
 	Memory *SigDomain
 	Wire   *SigDomain
 	Check  SigBytes // what is compared
-	// Copy is what is copied from one domain to the other where both have the same structure, in place of what both
-	// have in common; nil for that.
+	// Copy selects the parts that are copied from one domain to the other if both have the same structure, instead of
+	// the parts that both have in common; nil for that.
 	Copy *SigBytes
 }
 
@@ -53,7 +53,7 @@ type T10DIFFlags uint16
 const (
 	RefRemap     T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_REF_REMAP      // the reference tag grows by 1 with each block
 	AppEscape    T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE     // application tag 0xffff: do not check
-	AppRefEscape T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE // only if the reference tag is 0xffffffff too
+	AppRefEscape T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE // only if the reference tag is also 0xffffffff
 
 	knownT10DIFFlags = RefRemap | AppEscape | AppRefEscape
 )

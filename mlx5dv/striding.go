@@ -2,8 +2,8 @@ package mlx5dv
 
 import "encoding/binary"
 
-// Strides is what a completion of a striding WQ says: which strides of which receive a message took.
-// A receive is used up when the completions of it have named all its strides.
+// Strides has the content of a completion of a striding WQ: the strides that a message took, and their receive. A
+// receive is used up when the completions of it have named all its strides.
 type Strides struct {
 	WQE     uint16 // index of the receive, free running
 	First   uint16 // its first stride

@@ -13,7 +13,7 @@ type UARType uint32
 
 const (
 	UARBlueFlame    UARType = abi.MLX5DV_UAR_ALLOC_TYPE_BF // write combining, for BlueFlame
-	UARNonCached    UARType = abi.MLX5DV_UAR_ALLOC_TYPE_NC // one for the Device, whoever asks; libmlx5 v29
+	UARNonCached    UARType = abi.MLX5DV_UAR_ALLOC_TYPE_NC // one for the Device, shared by all callers; libmlx5 v29
 	UARNonCachedOwn UARType = abi.MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED
 )
 

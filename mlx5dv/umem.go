@@ -27,7 +27,7 @@ type Umem struct {
 //
 // C: struct mlx5dv_devx_umem_in.
 type UmemOptions struct {
-	// Access is what the device may do: LocalWrite, RemoteRead and RemoteWrite. 0 is LocalWrite.
+	// Access has the operations that the device may do: LocalWrite, RemoteRead and RemoteWrite. 0 is LocalWrite.
 	Access ibv.AccessFlags
 	// PageSizes lists the page sizes that the device may map the memory with, as a sum of powers of
 	// two; 0 is any. It needs libmlx5 v35.

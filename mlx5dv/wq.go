@@ -14,8 +14,8 @@ import (
 type WQOptions struct {
 	ibv.WQOptions
 
-	// Striding makes each receive a buffer of strides, in which messages lie one behind the other. The caller
-	// builds the receives and reads the completions: it needs a CQ made with ibv.DataPathRaw.
+	// Striding makes each receive a buffer of strides, which messages fill one after the other. The caller builds the
+	// receives and reads the completions: it needs a CQ made with ibv.DataPathRaw.
 	Striding *StridingOptions
 }
 

@@ -95,9 +95,8 @@ func checkNames(names ...string) error {
 	return nil
 }
 
-// GetAddrInfo resolves a node and a service, either of which may be empty; hints may be nil. The C
-// call may wait for DNS and cannot be interrupted: when ctx ends, GetAddrInfo returns at once, and
-// the call finishes in the background.
+// GetAddrInfo resolves a node and a service; one of them may be empty; hints may be nil. The C call may wait for DNS
+// and cannot be interrupted: when ctx ends, GetAddrInfo returns at once, and the call finishes in the background.
 //
 // C: rdma_getaddrinfo(3).
 func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]AddrInfo, error) {

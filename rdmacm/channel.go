@@ -59,8 +59,8 @@ func NewEventChannel() (*EventChannel, error) {
 	return ch, nil
 }
 
-// Event waits for the next event. Several goroutines may wait; each event goes to one of them. If
-// ctx ends first, Event returns ctx's error, and no event is lost.
+// Event waits for the next event. Several goroutines may wait; each event is delivered to one of them. If ctx ends
+// first, Event returns ctx's error, and no event is lost.
 //
 // C: rdma_get_cm_event(3), rdma_ack_cm_event(3).
 func (ch *EventChannel) Event(ctx context.Context) (*Event, error) {
@@ -96,7 +96,7 @@ func (ch *EventChannel) next() (*Event, error) {
 	}
 }
 
-// event returns the Event for r, or nil if nobody is there for it.
+// event returns the Event for r, or nil if it has no receiver.
 func (ch *EventChannel) event(r *librdmacm.Event) *Event {
 	if EventType(r.Event) == EventConnectRequest {
 		// If the listener or its channel is gone, the listener is being closed.

@@ -125,8 +125,8 @@ func (c *Conn) answer() {
 	_ = limited(func() error { return c.disconnect(true) })
 }
 
-// disconnect tells the peer once that the connection has ended. Later callers wait until that is
-// done. With flush, posted work requests complete with an error.
+// disconnect notifies the peer, once, that the connection has ended. Later callers wait until that is done. With flush,
+// posted work requests complete with an error.
 func (c *Conn) disconnect(flush bool) error {
 	c.disconnectMu.Lock()
 	defer c.disconnectMu.Unlock()
@@ -394,9 +394,8 @@ func (c *Conn) OnClose(f func() error) {
 // Done returns a channel that is closed when the connection has ended; Err then returns the reason.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// OnDone registers f to be run on a goroutine of its own, with Err's result, when the connection has
-// ended; at once if it has already. It spares a program with many connections a goroutine that waits
-// for Done on each.
+// OnDone registers f to be run on its own goroutine, with Err's result, when the connection has ended; at once if it
+// has already. It spares a program with many connections a goroutine that waits for Done on each.
 func (c *Conn) OnDone(f func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -441,9 +440,9 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close ends the connection, tells the peer and frees what the connection owns. It does not wait
-// for the peer. If MRs are open on a PD that the connection owns, Close ends the connection, closes
-// QP and CQ, and returns an *ibv.BusyError; call it again after closing the MRs.
+// Close ends the connection, notifies the peer and frees what the connection owns. It does not wait for the peer. If
+// MRs are open on a PD that the connection owns, Close ends the connection, closes QP and CQ, and returns an
+// *ibv.BusyError; call it again after closing the MRs.
 func (c *Conn) Close() error {
 	c.finish(&ibv.OpError{Op: "connection", Object: c.remote.String(), Err: ErrClosed})
 	c.life.Shut()
@@ -486,13 +485,13 @@ func (c *Conn) runOnClose() error {
 	return errors.Join(errs...)
 }
 
-// destroy tells the peer and frees the objects that use memory.
+// destroy notifies the peer and frees the objects that use memory.
 func (c *Conn) destroy() error {
 	c.mu.Lock()
 	established := c.established
 	c.mu.Unlock()
 	if established {
-		_ = c.disconnect(false) // closing the ID would tell the peer only after the QP is gone
+		_ = c.disconnect(false) // closing the ID would notify the peer only after the QP is gone
 	}
 	var errs []error
 	if c.qp != nil {

@@ -28,10 +28,10 @@ type ConnParam struct {
 	// retry, it ends with ibv.WCRNRRetryExcErr.
 	RNRRetryCount uint8
 
-	// Access is what the peer may do through a QP that BringUp makes ready. It is not sent to the
-	// peer. 0 permits all: writes, and reads and atomics unless ResponderResources is ibv.Zero. To
-	// access memory, the peer also needs the rkey of an MR registered with that access.
-	// ibv.NoRemoteAccess permits sends only. A QP of ID.CreateQP always permits all.
+	// Access has the operations that the peer may do through a QP that BringUp makes ready. It is not sent to the peer.
+	// 0 permits all: writes, and reads and atomics unless ResponderResources is ibv.Zero. To access memory, the peer
+	// also needs the rkey of an MR registered with that access. ibv.NoRemoteAccess permits sends only. A QP of
+	// ID.CreateQP always permits all.
 	Access ibv.AccessFlags
 
 	// SRQ and QPN describe the caller's QP. They are not used with ID.CreateQP.

@@ -93,7 +93,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	wait := resolveTimeout
 	if end, ok := ctx.Deadline(); ok {
-		// End before ctx: the kernel's event says more than "deadline exceeded".
+		// End before ctx: the kernel's event is more precise than "deadline exceeded".
 		wait = max(min(wait, time.Until(end)/10*9), time.Millisecond)
 	}
 	if err := limited(func() error {
@@ -149,7 +149,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	return nil
 }
 
-// dialed finishes Dial in a datagram port space: the peer's answer has the address of its QP.
+// dialed finishes Dial in a datagram port space: the peer's reply has the address of its QP.
 func (c *Conn) dialed(ctx context.Context) error {
 	ev, err := c.await(ctx, EventEstablished)
 	if err != nil {

@@ -23,7 +23,7 @@ var (
 	ErrDisconnected = errors.New("disconnected")
 	// ErrRejected is returned, as a *RejectError, when the peer refused the connection.
 	ErrRejected = errors.New("connection rejected")
-	// ErrWithdrawn is returned when the peer withdrew its request before it was answered.
+	// ErrWithdrawn is returned when the peer withdrew its request before it was accepted or rejected.
 	ErrWithdrawn = errors.New("the peer has withdrawn its request")
 	// ErrDeviceRemoved is returned when the device was removed. Close all objects on it.
 	ErrDeviceRemoved = ibv.ErrDeviceRemoved

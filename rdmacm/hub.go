@@ -59,7 +59,7 @@ const (
 	readPauseMax = 500 * time.Millisecond
 )
 
-// permanent reports whether another read would fail, too.
+// permanent reports whether another read would also fail.
 func permanent(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -165,8 +165,8 @@ func (h *hub) leave() error {
 	}
 }
 
-// dispose closes an object that nothing else refers to. If that fails for lack of a resource it is
-// repeated, since nobody else will close it.
+// dispose closes an object that nothing else refers to. If that fails for lack of a resource it is repeated, because
+// nothing else will close it.
 func dispose(c interface{ Close() error }) error {
 	err := c.Close()
 	for pause := time.Millisecond; err != nil && pause < 100*time.Millisecond; pause *= 2 {

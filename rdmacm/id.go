@@ -112,8 +112,7 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	return newID(ch, h, ps), nil
 }
 
-// Close destroys the ID in any state. It ends a connection that is open or being set up, and tells
-// the peer.
+// Close destroys the ID in any state. It ends a connection that is open or being set up, and notifies the peer.
 //
 // C: rdma_destroy_id(3).
 func (id *ID) Close() error {

@@ -42,8 +42,8 @@ func (id *ID) bind(a *sockaddr.Addr, text string, wildcard bool) error {
 	return nil
 }
 
-// bindHint says what an errno means. For a port that is in use the kernel has EADDRNOTAVAIL if one of the two addresses
-// is unspecified.
+// bindHint returns the meaning of an errno. For a port that is in use the kernel has EADDRNOTAVAIL if one of the two
+// addresses is unspecified.
 func bindHint(err error, wildcard bool) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE), wildcard && errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -154,10 +154,9 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 	})
 }
 
-// Listen makes the ID accept connection requests, each of which is an EventConnectRequest. The
-// kernel queues up to backlog unread requests. It drops further ones without an answer, and their
-// senders try again after some seconds. A backlog of 0 is the most that the kernel allows
-// (net.rdma_ucm.max_backlog).
+// Listen makes the ID accept connection requests; each is an EventConnectRequest. The kernel queues up to backlog
+// unread requests. It drops further ones without a reply, and their senders try again after some seconds. A backlog of
+// 0 is the most that the kernel allows (net.rdma_ucm.max_backlog).
 //
 // C: rdma_listen(3).
 func (id *ID) Listen(backlog int) error {

@@ -69,8 +69,8 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 	return err
 }
 
-// Establish tells the peer, after EventConnectResponse, that the QP is ready. It is not for QPs of
-// CreateQP. It needs rdma-core v23.
+// Establish notifies the peer, after EventConnectResponse, that the QP is ready. It is not for QPs of CreateQP. It
+// needs rdma-core v23.
 //
 // C: rdma_establish(3).
 func (id *ID) Establish() error {
@@ -98,9 +98,8 @@ func (id *ID) reject(call func(l librdmacm.Lib, id uintptr, data []byte) error, 
 	})
 }
 
-// Disconnect ends a connection. The peer gets EventDisconnected and answers with Disconnect or by
-// closing its ID. This side gets EventDisconnected when the peer has answered, or after a timeout.
-// A QP of CreateQP enters the state ERR.
+// Disconnect ends a connection. The peer gets EventDisconnected and replies with Disconnect or by closing its ID. This
+// side gets EventDisconnected when the peer has replied, or after a timeout. A QP of CreateQP enters the state ERR.
 //
 // C: rdma_disconnect(3).
 func (id *ID) Disconnect() error {

@@ -225,8 +225,8 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	return nil
 }
 
-// minRNRTimer is 0.64 ms, as in QP.Connect. With the kernel's 0, which stands for 655 ms, a peer
-// that sends before a receive is posted would wait that long.
+// minRNRTimer is 0.64 ms, as in QP.Connect. With the kernel's 0, which means 655 ms, a peer that sends before a receive
+// is posted would wait that long.
 const minRNRTimer = 12
 
 func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {

@@ -283,7 +283,7 @@ func (l *Listener) destroy() error {
 	return errors.Join(errs...)
 }
 
-// unaccepted removes and returns the requests and connections that nobody has accepted.
+// unaccepted removes and returns the requests and connections that were not accepted.
 func (l *Listener) unaccepted() (list []*Conn) {
 	for {
 		select {

@@ -14,7 +14,7 @@ type Options struct {
 	// PortSpace is TCP (reliable connections) by default; UDP is for datagrams.
 	PortSpace PortSpace
 
-	// PrivateData is sent to the peer with the request or with the answer to it.
+	// PrivateData is sent to the peer with the request or with the reply to it.
 	PrivateData []byte
 
 	// PD is the PD of the QP; nil creates one for each connection. Its Device, of ibv.Open or
@@ -41,8 +41,8 @@ type Options struct {
 	InitiatorDepth     uint8 // see ConnParam
 	RetryCount         uint8 // see ConnParam
 	RNRRetryCount      uint8 // 0: a send waits forever for the peer's receive; see ConnParam
-	// Access is what the peer may do through the QP. 0 permits all, ibv.NoRemoteAccess sends only;
-	// see ConnParam. A value other than 0 needs rdma-core v23.
+	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.NoRemoteAccess sends only; see
+	// ConnParam. A value other than 0 needs rdma-core v23.
 	Access ibv.AccessFlags
 
 	TOS uint8 // type of service; 0: the system's
@@ -66,7 +66,7 @@ const (
 	defaultTimeout = 30 * time.Second
 	defaultBacklog = 1024
 	maxBacklog     = 1 << 16
-	resolveTimeout = 5 * time.Second // for the kernel, which retries by itself until then
+	resolveTimeout = 5 * time.Second // for the kernel, which retries until then
 )
 
 func (o *Options) portSpace() PortSpace {

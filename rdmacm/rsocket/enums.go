@@ -161,7 +161,7 @@ const (
 
 const nonblock = 0x800 // O_NONBLOCK
 
-// Prot is what the peer may do with mapped memory.
+// Prot has the operations that the peer may do with mapped memory.
 type Prot int
 
 // Protections.

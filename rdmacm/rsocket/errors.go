@@ -44,7 +44,7 @@ func (e *Error) Is(target error) bool {
 	return target == ErrNotSupported && (e.Errno == syscall.ENOTSUP || e.Errno == syscall.ENOSYS)
 }
 
-// Timeout reports whether the call would have blocked, or the peer did not answer.
+// Timeout reports whether the call would have blocked, or the peer did not respond.
 func (e *Error) Timeout() bool { return e.Errno.Timeout() }
 
 // Temporary is the method of package net's Error; use Timeout.

@@ -15,9 +15,8 @@ type IOMap struct {
 }
 
 // Map registers b with the device of a connected socket. With ProtWrite the peer may write to it at
-// offset; -1 stands for b's address. The peer learns of the mapping with the next bytes that are
-// sent. This side must have set OptIOMaps, the number of mappings, before it connected. b must not
-// be on a stack; it is pinned until Unmap.
+// offset; -1 means b's address. The peer learns of the mapping with the next bytes that are sent. This side must have
+// set OptIOMaps, the number of mappings, before it connected. b must not be on a stack; it is pinned until Unmap.
 //
 // C: riomap.
 func (s *Socket) Map(b []byte, p Prot, offset int64) (*IOMap, error) {

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Load returns byte i of the memory, which the peer may write to meanwhile. What the peer wrote before it is then in
-// memory too, on devices that write in order. It panics if i is out of range, as for a slice.
+// Load returns byte i of the memory, which the peer may write to meanwhile. Earlier writes of the peer are then also in
+// memory, on devices that write in order. It panics if i is out of range, as for a slice.
 func (m *IOMap) Load(i int) byte {
 	// There are no atomic bytes: it is part of an aligned word, which is in the same page.
 	p := unsafe.Pointer(&m.b[i])

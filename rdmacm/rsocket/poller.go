@@ -19,7 +19,7 @@ import (
 const maxWait = 200 * time.Millisecond
 
 // Poller waits for many sockets in one goroutine. It belongs to the caller. Only one goroutine at a
-// time may be in Wait; the other methods are safe for concurrent use, during Wait too.
+// time may be in Wait; the other methods are safe for concurrent use, also during Wait.
 type Poller struct {
 	life life.Object // its user is Wait
 	lib  *lib
@@ -225,7 +225,7 @@ func (p *Poller) refresh() {
 		p.fds = append(p.fds, librdmacm.PollFD{FD: int32(s.fd), Events: int16(ev)})
 		p.list = append(p.list, s)
 	}
-	for _, s := range p.list { // what rpoll does not watch by itself
+	for _, s := range p.list { // what rpoll does not watch
 		if q := s.queue.Load(); q != 0 && p.socks[s]&PollIn != 0 {
 			p.fds = append(p.fds, librdmacm.PollFD{FD: q, Events: int16(PollIn)})
 		}
