@@ -5,7 +5,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
-// Access is what a lease lets the peer do.
+// Access has the operations that a lease permits to the peer.
 type Access uint8
 
 const (

@@ -44,7 +44,7 @@ func (b *Batch) SendBuffer(buf *Buffer) {
 }
 
 // Post sends the messages, like Conn.Send, and empties the Batch. It returns how many were accepted;
-// if not all were, the error says why. A message that cannot be sent at all keeps back all of them.
+// if not all were, the error is the reason. A message that cannot be sent at all keeps back all of them.
 func (b *Batch) Post(ctx context.Context) (int, error) {
 	n, err := b.post(ctx)
 	for i, m := range b.list {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The completions of a shard are taken by one goroutine at a time: by who has pollTurn. That is the poller, which
-// sleeps until the device raises an event, or a goroutine that waits for the peer's answer and polls meanwhile, which
-// saves it two wake-ups and the device an event. When that one leaves, either the CQ is armed, and the poller sleeps
-// until there is an event; or it is away: it will be back soon, nobody else waits, and a timer looks after absence
-// whether it was.
+// The completions of a shard are taken by one goroutine at a time: the one that has pollTurn. Normally this is the
+// poller, which sleeps until the device raises an event. A goroutine that waits for the peer's reply polls instead
+// while it waits, which saves it two wake-ups and the device an event. When that goroutine leaves, there are two cases.
+// Either the CQ is armed, and the poller sleeps until there is an event. Or the goroutine is away: it will be back
+// soon, no other goroutine waits, and a timer checks after absence whether it came back.
 
-// absence is for how long nobody may poll, with the CQ not armed, while no goroutine waits.
+// absence is the longest time without a poll while the CQ is not armed and no goroutine waits.
 const absence = time.Millisecond
 
-// baton is what who polls leaves to the next.
-// Preconditions: pollTurn, except for away and asleep, which others may look at.
+// baton is the state that a polling goroutine leaves to the next one.
+// Preconditions: pollTurn, except for away and asleep, which others may read.
 type baton struct {
 	armed   bool   // no completion was seen since the CQ was armed
 	events  uint32 // that there had been before
@@ -36,11 +36,11 @@ func (e *Engine) pollSome() (int, error) {
 	return n, err
 }
 
-// handOnMost is for how many polls with completions who leaves still handles those of others.
+// handOnMost bounds the non-empty polls that a departing goroutine makes on behalf of others.
 const handOnMost = 8
 
-// arm handles what is there, and sees to it that the poller is woken by what comes. It reports whether it did, or gave
-// up after most polls with completions; 0 means never.
+// arm handles the completions that are there, and ensures that later ones wake the poller. It returns false if it gave
+// up after most polls with completions; a most of 0 means never.
 // Preconditions: the caller has pollTurn.
 func (e *Engine) arm(most int) (done bool, err error) {
 	e.away.Store(false)
@@ -82,9 +82,9 @@ func (e *Engine) tryTurn() bool {
 	}
 }
 
-// leaveTurn gives pollTurn back, and sees to who has fallen asleep meanwhile, and to an event that has come since it
-// was looked at whether the CQ is armed: the poller found the turn taken. If it waited for its turn instead, who polls
-// in a dialog would find it taken each time.
+// leaveTurn releases pollTurn. It then handles goroutines that have fallen asleep meanwhile, and an event that arrived
+// after the check whether the CQ is armed, because the poller found the turn taken. If the poller waited for its turn
+// instead, a goroutine that polls in a dialog would find it taken each time.
 func (e *Engine) leaveTurn() {
 	armed, events := e.baton.armed && !e.away.Load(), e.baton.events
 	leave(e.pollTurn)
@@ -102,7 +102,7 @@ func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
 		seen := e.cq.Events()
 		var err error
-		if e.tryTurn() { // else it is up to who polls
+		if e.tryTurn() { // else the polling goroutine does it
 			if !e.away.Load() {
 				_, err = e.arm(0)
 			}
@@ -130,7 +130,7 @@ func (e *Engine) lookLater() {
 	}
 }
 
-// look is called after absence. It arms the CQ if nobody has polled meanwhile.
+// look is called after absence. It arms the CQ if no goroutine has polled meanwhile.
 func (e *Engine) look() {
 	turn := e.tryTurn()
 	away := e.away.Load() || e.lead.reading.Load() == readAway
@@ -151,7 +151,7 @@ func (e *Engine) look() {
 	}
 }
 
-// stopLooking lets nobody poll any more.
+// stopLooking ends all polling.
 func (e *Engine) stopLooking() {
 	e.lookTimer.Stop()
 	e.pollTurn <- struct{}{}
@@ -202,7 +202,7 @@ func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
 			n, err := e.pollSome()
 			if err != nil {
 				e.failAll(err)
-				return false, nil // the connection tells
+				return false, nil // the connection has the error
 			}
 			if n == 0 {
 				continue
@@ -226,7 +226,7 @@ func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
 			return false, nil
 		}
 		if runtime.GOMAXPROCS(0) == 1 {
-			runtime.Gosched() // nobody else lets others run
+			runtime.Gosched() // no other place lets goroutines run
 		} else {
 			yield()
 		}
@@ -236,7 +236,7 @@ func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
 // spinPolls is after how many polls without a completion others may have the processor: more than any adapter takes.
 const spinPolls = 256
 
-// handOn gives pollTurn back. soon says that the caller is likely to poll again.
+// handOn releases pollTurn. soon means that the caller is likely to poll again.
 func (e *Engine) handOn(soon bool) {
 	if soon && e.asleep.Load() == 0 {
 		if !e.armed() {
@@ -257,7 +257,7 @@ func (e *Engine) handOn(soon bool) {
 	e.handedOn(err)
 }
 
-// handedOn gives pollTurn back after arm.
+// handedOn releases pollTurn after arm.
 func (e *Engine) handedOn(err error) {
 	if err != nil {
 		leave(e.pollTurn)
@@ -280,8 +280,8 @@ func (e *Engine) catchUp(stop <-chan struct{}) {
 	}
 }
 
-// rearm arms the CQ if who has polled last did not, and has the poller read events if nobody does. If somebody polls
-// now, arming is up to it.
+// rearm arms the CQ if the last goroutine that polled did not, and makes the poller read events if no goroutine does. A
+// goroutine that is polling now arms the CQ itself.
 func (e *Engine) rearm() {
 	if e.away.Load() && e.tryTurn() {
 		e.handOn(false)
@@ -289,7 +289,8 @@ func (e *Engine) rearm() {
 	e.promote()
 }
 
-// patience decides whether a goroutine polls while it waits: while the answer mostly comes before it would give up.
+// patience decides whether a goroutine polls while it waits: as long as the reply usually arrives before it would give
+// up.
 type patience struct {
 	luck int // below 1: it seldom came
 	idle int // waits without polling since the last try

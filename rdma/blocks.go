@@ -63,7 +63,7 @@ func (e *Engine) addSlab() error {
 	return nil
 }
 
-// errNoBlock says that the engine's memory is spent. Callers wait for a block.
+// errNoBlock means that the engine's memory is used up. Callers wait for a block.
 var errNoBlock = errors.New("no free block")
 
 // take returns a free block.
@@ -97,7 +97,7 @@ func (e *Engine) sendBlock(l *link) (*block, error) {
 	return b, err
 }
 
-// feed wakes the connection that has waited for a block for longest: one for each block that comes back.
+// feed wakes the connection that has waited for a block for longest: one for each block that is returned.
 // Preconditions: e.mu is held.
 func (e *Engine) feed() {
 	for e.starving.len() > 0 {
@@ -119,7 +119,7 @@ func (e *Engine) passOn(l *link) {
 	e.mu.Unlock()
 }
 
-// put gives back a block that was sent or not used.
+// put returns a block that was sent or not used.
 func (e *Engine) put(b *block) {
 	e.mu.Lock()
 	e.give(b)
@@ -136,7 +136,7 @@ func (e *Engine) give(b *block) {
 	e.feed()
 }
 
-// consumed gives back a block that was received.
+// consumed returns a block that was received.
 func (e *Engine) consumed(b *block) {
 	e.mu.Lock()
 	e.have--
@@ -148,8 +148,8 @@ func (e *Engine) consumed(b *block) {
 }
 
 const (
-	// controlBlocks are posted beside those that are granted: for frames that take no credit. When half as many are
-	// missing, others than the poller post them, too.
+	// controlBlocks are posted in addition to those that are granted: for frames that take no credit. When half of them
+	// are missing, other goroutines than the poller also post them.
 	controlBlocks = 16
 	// refillMost is the most that are posted at a time.
 	refillMost = 64
@@ -179,7 +179,7 @@ func (e *Engine) refill() {
 			e.free = append(e.free, e.block(wr.ID))
 		}
 		if err != nil {
-			return // the device is gone: the poller is told
+			return // the device is gone: the poller is notified
 		}
 	}
 }

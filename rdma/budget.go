@@ -10,7 +10,7 @@ type budget struct {
 	blocks   int64   // registered bytes
 	buffers  int64   // the same
 	promised int64   // bytes of the blocks that peers may fill
-	from     *budget // of large blocks: most is what is registered, and counts as buffers there
+	from     *budget // of large blocks: most is the registered memory, which counts as buffers there
 }
 
 // addBlocks makes room for n bytes of blocks, and reports whether there is. The first ones are always there.
@@ -41,7 +41,7 @@ func (m *budget) dropBlocks(n int64) {
 	}
 }
 
-// addBuffers makes room for n bytes of buffers, and reports whether there is: what was promised to peers stays.
+// addBuffers makes room for n bytes of buffers, and reports whether there is: memory that was promised to peers stays.
 func (m *budget) addBuffers(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +84,7 @@ func (m *budget) offer(n int64) bool {
 	return true
 }
 
-// receivable is how many bytes of blocks each of some pollers may have posted or held: what is left is
-// for sending.
+// receivable is how many bytes of blocks each of some pollers may have posted or held: the rest is for sending.
 func (m *budget) receivable(pollers int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

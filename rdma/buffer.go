@@ -9,8 +9,8 @@ import (
 
 // Buffer is registered memory for a message that is sent without a copy.
 //
-// It belongs to whoever got it, until Release or a method that gives it away, such as Conn.SendBuffer.
-// Its use after that panics, or finds the memory of another buffer. It is not safe for concurrent use.
+// It belongs to the caller that got it, until Release or a method that takes it over, such as Conn.SendBuffer. Its use
+// after that panics, or finds the memory of another buffer. It is not safe for concurrent use.
 type Buffer struct {
 	p     *Pool
 	mr    *ibv.MR

@@ -9,26 +9,25 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// callFailed marks an answer that is the text of an error. The other bits of the number of a message
-// are that of its call.
+// callFailed marks a reply that is the text of an error. The other bits of the number of a message are that of its
+// call.
 const callFailed = 1 << 31
 
-// callsMost bounds the calls of a connection that Serve answers at a time.
+// callsMost bounds the calls of a connection that Serve handles at a time.
 const callsMost = 256
 
-// Caller makes calls over a connection: messages that are answered, any number at a time. The peer
-// runs Serve. It takes the connection over: nobody else may send or receive there. Any number of
-// goroutines may use it.
+// Caller makes calls over a connection: messages with replies, any number at a time. The peer runs Serve. It takes the
+// connection over: the program must not send or receive there. Any number of goroutines may use it.
 type Caller struct {
 	c       *Conn
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when no answer comes any more
+	done    chan struct{} // closed when no more replies arrive
 	refused error         // why it has no connection, or nil
 
 	mu      sync.Mutex
 	next    uint32
 	waiting map[uint32]chan *Message
-	err     error // why no answer comes any more
+	err     error // why no more replies arrive
 }
 
 // CallError is the error that the peer's handler returned.
@@ -59,7 +58,7 @@ func (c *Conn) taken(op, got string) error {
 		Got: got, Want: "one of its own (any number of goroutines may use one Caller)"}}
 }
 
-// receive gives each answer to the call that waits for it.
+// receive passes each reply to the call that waits for it.
 func (r *Caller) receive(ctx context.Context) {
 	for {
 		m, err := r.c.Recv(ctx)
@@ -81,7 +80,7 @@ func (r *Caller) receive(ctx context.Context) {
 	}
 }
 
-// answer passes an answer on. One that nobody waits for any more is dropped.
+// answer passes a reply on. A reply that no call waits for any more is dropped.
 func (r *Caller) answer(m *Message) {
 	imm, _ := m.Imm()
 	id := imm &^ callFailed
@@ -89,7 +88,7 @@ func (r *Caller) answer(m *Message) {
 	ch := r.waiting[id]
 	delete(r.waiting, id)
 	if ch != nil {
-		ch <- m // there is room for one; who gives up looks for it after having had the lock
+		ch <- m // there is room for one; a call that gives up looks for it after having had the lock
 	}
 	r.mu.Unlock()
 	if ch == nil {
@@ -97,8 +96,8 @@ func (r *Caller) answer(m *Message) {
 	}
 }
 
-// Call sends a request and waits for the answer, which the caller releases. If ctx ends first, the
-// peer may have handled the request or not.
+// Call sends a request and waits for the reply, which the caller releases. If ctx ends first, the peer may have handled
+// the request or not.
 func (r *Caller) Call(ctx context.Context, request []byte) (*Message, error) {
 	if r.refused != nil {
 		return nil, r.refused
@@ -142,7 +141,7 @@ func (r *Caller) Call(ctx context.Context, request []byte) (*Message, error) {
 	}
 }
 
-// result returns an answer, or the error that it is.
+// result returns a reply, or the error that it carries.
 func result(m *Message) (*Message, error) {
 	if imm, _ := m.Imm(); imm&callFailed != 0 {
 		err := &CallError{Text: string(m.Bytes())}
@@ -162,11 +161,10 @@ func (r *Caller) Close() error {
 	return r.c.Close()
 }
 
-// Serve answers the calls of the peer's Caller until the peer closes the connection, which returns
-// nil, or ctx ends. handler runs on a goroutine of its own for each call, on up to 256 at a time; the
-// request is valid until it returns, and what it returns is sent back. Its error goes to the caller
-// as a *CallError, as does that of an answer that is larger than the caller takes. On a connection with
-// a Caller of this side it fails with an *ibv.ArgError.
+// Serve handles the calls of the peer's Caller until the peer closes the connection, which returns nil, or ctx ends.
+// Each call runs handler on its own goroutine, up to 256 at a time; the request is valid until handler returns, and its
+// result is the reply. Its error is sent to the caller as a *CallError, as is that of a reply that is larger than the
+// caller accepts. On a connection with a Caller of this side it fails with an *ibv.ArgError.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
 	for n := c.l.calls.Load(); ; n = c.l.calls.Load() {
 		if n < 0 {
@@ -202,7 +200,7 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 			if err == nil {
 				err = c.SendImm(ctx, id, answer)
 				if !errors.Is(err, ErrTooLarge) {
-					err = nil // the connection has ended: Recv says why
+					err = nil // the connection has ended: Recv returns why
 				}
 			}
 			if err != nil {

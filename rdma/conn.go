@@ -49,7 +49,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	return &Conn{l: c}, nil
 }
 
-// Close ends listening. Connections that nobody has accepted are closed, others stay open.
+// Close ends listening. Connections that were not accepted are closed, others stay open.
 func (l *Listener) Close() error { return l.l.close() }
 
 // Addr returns the address that it listens on.
@@ -61,20 +61,20 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.l.local }
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 
-// Transport says what carries the messages, as in "rdma mlx5_0 Direct".
+// Transport describes what carries the messages, such as "rdma mlx5_0 Direct".
 func (c *Conn) Transport() string { return c.l.transport() }
 
 // Engine returns the engine that the connection belongs to.
 func (c *Conn) Engine() *Engine { return c.l.e.shards[0] }
 
-// PeerInfo is what the peer has told of itself.
+// PeerInfo is the peer's information about itself.
 type PeerInfo struct {
 	Block       int    // most payload of a frame
 	MaxMessage  int    // longest message
 	PrivateData []byte // of its Options, padded with zeros to 16 bytes
 }
 
-// Peer returns what the peer has told of itself.
+// Peer returns the peer's information about itself.
 func (c *Conn) Peer() PeerInfo {
 	p := &c.l.peer
 	return PeerInfo{Block: int(p.block), MaxMessage: int(p.maxMessage), PrivateData: append([]byte(nil), p.app[:]...)}
@@ -113,8 +113,8 @@ func (l *link) sendMessage(ctx context.Context, m outgoing) error {
 	return l.stageMessage(b, &m)
 }
 
-// takeBack takes the staged frames of an unfinished message back. If some have been posted, the
-// peer is told to drop the message.
+// takeBack takes the staged frames of an unfinished message back. If some have been posted, the peer is asked to drop
+// the message.
 // Preconditions: the caller has writeTurn.
 func (l *link) takeBack(staged int) {
 	if staged == 0 {
@@ -133,9 +133,8 @@ func (l *link) takeBack(staged int) {
 	l.pump()
 }
 
-// Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:
-// until Release they count against what the peer may send. Short messages may share a block, which goes back with the
-// last of them.
+// Message is a message that has arrived. Its bytes are in blocks of the engine, unless it is long: until Release they
+// count against what the peer may send. Short messages may share a block, which goes back with the last of them.
 //
 // It belongs to the caller, and is not safe for concurrent use.
 type Message struct {
@@ -148,7 +147,7 @@ type Message struct {
 }
 
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
-// is io.EOF. Each message goes to one goroutine.
+// is io.EOF. Each message is delivered to one goroutine.
 func (c *Conn) Recv(ctx context.Context) (*Message, error) {
 	m, err := c.l.recvMessage(bound{ctx: ctx})
 	return m, c.fail("recv", err)
@@ -315,8 +314,7 @@ func (m *Message) Bytes() []byte {
 	return m.buf
 }
 
-// Blocks returns the message as it lies in memory, without copying. It is valid until Release or
-// Bytes.
+// Blocks returns the parts of the message in memory, without copying. It is valid until Release or Bytes.
 func (m *Message) Blocks() net.Buffers {
 	m.check()
 	if m.buf != nil {
@@ -391,7 +389,7 @@ func (l *link) flush(ctx context.Context) error {
 	w := flushWait{upTo: upTo, ch: make(chan struct{})}
 	l.flushes = append(l.flushes, w)
 	if l.signaled != upTo {
-		l.ping = true // its completion tells of all before it
+		l.ping = true // its completion confirms all before it
 		l.pump()
 	}
 	l.mu.Unlock()

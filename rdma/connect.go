@@ -17,7 +17,7 @@ type attempt struct {
 	e    *Engine
 	link *link
 
-	leases *LeaseOptions // nil: no remote memory, whatever the peer says
+	leases *LeaseOptions // nil: no remote memory, regardless of the peer
 }
 
 // options are those of the connection manager: everything about the QP is set once the device is
@@ -118,7 +118,7 @@ type listener struct {
 	ended chan struct{}
 }
 
-// handshakesMost bounds the handshakes in progress and the connections that nobody has accepted.
+// handshakesMost bounds the handshakes in progress and the connections that are not accepted yet.
 const handshakesMost = 128
 
 func listen(ctx context.Context, addr string, kind connKind, opt *Options) (*listener, error) {
@@ -171,7 +171,7 @@ func (l *listener) end(err error) {
 	close(l.ended)
 }
 
-// handshake answers a request, and reports whether there is a connection.
+// handshake replies to a request, and reports whether there is a connection.
 func (l *listener) handshake(r *rdmacm.Request) bool {
 	peer, reason, err := parseHello(r.PrivateData(), l.kind)
 	if err != nil {
@@ -216,7 +216,7 @@ func (l *listener) accept(ctx context.Context) (*link, error) {
 
 func (l *listener) addr() netip.AddrPort { return l.cm.Addr() }
 
-// close ends the listener, and the connections that nobody has accepted.
+// close ends the listener, and the connections that were not accepted.
 func (l *listener) close() error {
 	l.stop()
 	l.done.Wait()

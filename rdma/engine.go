@@ -21,16 +21,16 @@ type EngineOptions struct {
 	Block int
 
 	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin      time.Duration  // most that who waits for an answer polls before it sleeps; 0 means 100 µs, below 0 never
+	Spin      time.Duration  // how long a caller waiting for a reply polls before it sleeps; 0 means 100 µs, below 0 never
 	MaxConns  int            // most connections; 0 means 4096
 	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath  ibv.DataPath   // of its CQ
-	Mem       ibv.MemOptions // where blocks and buffers lie; blocks have huge pages if they can
+	Mem       ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
 	LeaseKeys LeaseKeys      // what leases are made of; 0 means windows where that is safe
 
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
-	// A method that waits polls, too, and after Spin without a completion looks every 100 µs. While
-	// nobody polls, nothing arrives and nothing is acknowledged.
+	// A method that waits also polls, and after Spin without a completion every 100 µs. While no goroutine polls,
+	// nothing arrives and nothing is acknowledged.
 	Manual bool
 }
 
@@ -88,9 +88,8 @@ func (o *EngineOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// Engine is what the connections of a device share: a PD, an SRQ of blocks, a CQ, and a goroutine
-// that polls it when nobody does who waits for an answer: no connection waits for what another one's
-// goroutines do.
+// Engine has the objects that the connections of a device share: a PD, an SRQ of blocks, a CQ, and a poller goroutine,
+// which takes over when no waiting caller is polling. No connection can be stalled by another's goroutines.
 //
 // It belongs to the caller and is safe for concurrent use. Connections without an engine share one
 // for each device, which is made at first use and closed by CloseIdle.
@@ -108,7 +107,7 @@ type Engine struct {
 	slabBytes int64
 	budget    *budget
 	pool      *Pool
-	windows   *windows  // nil: each lease has an MR of its own
+	windows   *windows  // nil: each lease has its own MR
 	shards    []*Engine // of EngineOptions.Pollers, beginning with the engine, then those of large blocks
 	large     *Engine   // the shard of large blocks that goes with this one, or nil
 	unusable  bool      // one of large blocks, which could not be opened
@@ -141,7 +140,7 @@ type Engine struct {
 	crowded atomic.Bool   // a window could not grow, in this tick
 	share   atomic.Uint32 // most of a window
 	active  int           // connections that had data frames; with tickMu
-	tickMu  sync.Mutex    // held by who keeps the time
+	tickMu  sync.Mutex    // held while the time is kept
 
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
@@ -153,11 +152,11 @@ type Engine struct {
 	idleLinks []*link       // used by beat
 	collected []*link       // used by collect
 
-	pollTurn  chan struct{} // of who polls; with it
+	pollTurn  chan struct{} // of the goroutine that polls; guards the next two
 	wcs       []ibv.WC
 	baton     baton
 	lead      lead
-	away      atomic.Bool  // who has polled last comes back, and the CQ is not armed
+	away      atomic.Bool  // the last goroutine that polled comes back, and the CQ is not armed
 	asleep    atomic.Int32 // goroutines that wait and do not poll
 	lookTimer *time.Timer
 
@@ -355,7 +354,7 @@ func (e *Engine) reserve(kind connKind) (*Engine, error) {
 	return e, e.place()
 }
 
-// place takes a place for a connection, of which MaxConns allows another.
+// place reserves a place for a connection, if MaxConns allows another one.
 // Preconditions: cqMu is held, of large blocks that of the shard that they go with.
 func (e *Engine) place() error {
 	e.mu.Lock()
@@ -407,7 +406,7 @@ var engines struct {
 	old []*Engine // broken, and not closed yet
 }
 
-// errGone says that the device, or the engine's CQ on it, is of no use any more.
+// errGone means that the device, or the engine's CQ on it, is unusable.
 var errGone = errors.New("the engine's device or CQ has failed: close its connections and the engine, and make a " +
 	"new one")
 

@@ -32,7 +32,7 @@ var (
 type PeerError struct {
 	Peer netip.AddrPort
 	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
-	// those of them that are in the peer's memory. The peer may have got those between.
+	// those of them that are in the peer's memory. Frames between the two may or may not have arrived.
 	Sent, Acked uint32
 	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected, rdmacm.ErrDeviceRemoved …
 }
@@ -64,7 +64,7 @@ func (e *VersionError) Error() string {
 		minVersion, maxVersion)
 }
 
-// resetError is what the peer's RESET says.
+// resetError is the reason in the peer's RESET.
 type resetError uint32
 
 func (e resetError) Error() string {

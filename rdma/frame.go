@@ -28,7 +28,7 @@ const (
 	kindRevoke  // its holder is to return it
 	kindReturn  // its holder does not use it any more
 	kindRequest // for a lease; aux is the number of the request
-	kindRefuse  // the answer, if it is not a LEND
+	kindRefuse  // the reply, if it is not a LEND
 	kindCount
 )
 
@@ -48,8 +48,8 @@ const (
 	flagImm                 // aux is the immediate; only in the last frame of a message
 	flagIgnore              // a receiver that does not know the kind ignores the frame
 	flagCancel              // the message ends here and is to be dropped
-	flagLower               // of LIMIT: the limit may be lower than before, and is to be answered
-	flagLowered             // of LIMIT: that answer
+	flagLower               // of LIMIT: the limit may be lower than before, and needs a reply
+	flagLowered             // of LIMIT: that reply
 	flagPacked              // several messages, each in a record
 
 	knownFlags = flagMore | flagImm | flagIgnore | flagCancel | flagLower | flagLowered | flagPacked

@@ -28,7 +28,7 @@ const (
 	rejectKind
 )
 
-// connKind says whether frames are messages or pieces of a stream.
+// connKind distinguishes frames that are messages from those that are pieces of a stream.
 type connKind uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	helloPacks              // its sender takes frames of several messages
 )
 
-// hello is the private data of a request and of its answer.
+// hello is the private data of a request and of its reply.
 type hello struct {
 	min, max   uint8
 	kind       connKind
@@ -109,7 +109,7 @@ func rejectData(reason byte) []byte {
 	return append([]byte(helloMagic), minVersion, maxVersion, reason)
 }
 
-// explainReject says why the peer refused, if it did by rejectData.
+// explainReject returns why the peer refused, if it did so with rejectData.
 func explainReject(data []byte, kind connKind) error {
 	if len(data) < rejectLen || string(data[:4]) != helloMagic {
 		return nil

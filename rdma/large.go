@@ -1,9 +1,9 @@
 package rdma
 
 // With EngineOptions.Block left open, streams have larger blocks than messages while memory permits: a frame costs
-// the same for many bytes as for few. They belong to a second shard beside each, with a CQ and a poller of its own,
-// which is opened for the first stream. What it registers counts as buffers do, at most largeShare of the memory, so
-// it takes nothing that was promised to peers of the others; and it gives its own peers only what is registered.
+// the same for many bytes as for few. They belong to a second shard next to each, with its own CQ and poller, which is
+// opened for the first stream. Its registered memory counts as buffers do, at most largeShare of the memory, so it
+// takes nothing that was promised to peers of the others; and it promises to its own peers only registered memory.
 
 const (
 	largeBlock = 256 << 10

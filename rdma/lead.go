@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// The events of a shard's CQ are read by one goroutine at a time: the poller, or one that waits for frames or for room,
-// again and again, while nobody else waits. That one polls, too, so that an event wakes one goroutine. Otherwise it
-// wakes two, one after another, each of which has Go's scheduler wake a thread that looks for more to do.
+// The events of a shard's CQ are read by one goroutine at a time: the poller, or a goroutine that waits for frames or
+// for room again and again while no other goroutine waits. Such a goroutine also polls, so that an event wakes one
+// goroutine. Otherwise an event wakes two, one after the other, and for each of them Go's scheduler wakes a thread that
+// looks for more to do.
 //
-// A goroutine that has got what it waited for is away: it will be back, and until then nobody reads. A timer looks
-// after absence whether it was. Who else begins to wait has the poller read at once.
+// A goroutine whose wait is over is away: it will be back, and until then no goroutine reads. A timer checks after
+// absence whether it came back. If another goroutine begins to wait, the poller reads at once.
 
-// Who reads events. Only who reads changes that, but for readPoller to readEvicted, and readAway to readFree.
+// The reader of events. Only the reader changes this state, except for readPoller to readEvicted, and readAway to
+// readFree.
 const (
-	readFree    uint32 = iota // nobody: the poller is about to
+	readFree    uint32 = iota // none: the poller is about to read
 	readPoller                // the poller
 	readEvicted               // the poller, which is to hand over
 	readWaiter                // a goroutine that waits
-	readAway                  // nobody: the goroutine that has waited will be back
+	readAway                  // none: the goroutine that has waited will be back
 )
 
 const (
@@ -28,14 +30,14 @@ const (
 	handedBack = -4 * evictAfter // waits in a row, once others have begun to wait
 )
 
-// lead is who reads the events of a shard.
+// lead decides which goroutine reads the events of a shard.
 type lead struct {
 	reading  atomic.Uint32
-	asleep   atomic.Pointer[chan struct{}] // what a goroutine waits for that reads
+	asleep   atomic.Pointer[chan struct{}] // channel that the reading goroutine waits for
 	promote  chan struct{}                 // has a token when the poller may read
-	handover chan struct{}                 // from the poller to who evicts it
+	handover chan struct{}                 // from the poller to the goroutine that evicts it
 
-	done, late <-chan struct{} // what ends the waits of who has evicted the poller, which looks after them
+	done, late <-chan struct{} // end the waits of the goroutine that evicted the poller, which watches them
 
 	streak atomic.Int32 // waits in a row
 	last   atomic.Int64 // when the last began, since epoch
@@ -84,8 +86,8 @@ func (e *Engine) readOrWait(ctx context.Context, seen uint32) error {
 	return ctx.Err()
 }
 
-// leads makes who waits the one that reads, if nobody else waits and it has done so often lately. done and late end the
-// wait.
+// leads makes the waiting goroutine the reader, if no other one waits and it has waited often lately. done and late end
+// the wait.
 func (e *Engine) leads(done, late <-chan struct{}) bool {
 	r := &e.lead
 	now := int64(time.Since(epoch))
@@ -113,7 +115,7 @@ func (e *Engine) leads(done, late <-chan struct{}) bool {
 	return true
 }
 
-// handBack has the poller read.
+// handBack makes the poller read.
 // Preconditions: the caller reads.
 func (e *Engine) handBack() {
 	e.lead.streak.Store(handedBack)
@@ -121,7 +123,7 @@ func (e *Engine) handBack() {
 	wake(e.lead.promote)
 }
 
-// promote has the poller read if nobody does.
+// promote makes the poller read if no goroutine does.
 func (e *Engine) promote() {
 	if e.lead.reading.CompareAndSwap(readAway, readFree) {
 		wake(e.lead.promote)
@@ -169,7 +171,7 @@ func (e *Engine) read(b bound, ch *chan struct{}) (done bool) {
 	return false
 }
 
-// pollFor is arm for who reads: it ends when ch has a token, and reports whether it took that.
+// pollFor is arm for the reader: it ends when ch has a token, and reports whether it took it.
 // Preconditions: the caller has pollTurn.
 func (e *Engine) pollFor(ch chan struct{}) (done bool, err error) {
 	e.away.Store(false)
@@ -200,8 +202,8 @@ func (e *Engine) pollFor(ch chan struct{}) (done bool, err error) {
 	}
 }
 
-// readEvents sleeps until there were other events than seen, or ch or b may have ended the wait. It counts as a
-// goroutine that waits, so that who polls meanwhile arms the CQ.
+// readEvents sleeps until there were other events than seen, or ch or b may have ended the wait. The caller counts as a
+// goroutine that waits, so that a goroutine that polls meanwhile arms the CQ.
 // Preconditions: the caller reads.
 func (e *Engine) readEvents(b bound, ch *chan struct{}, seen uint32) (err error) {
 	e.asleep.Add(1)
@@ -216,7 +218,7 @@ func (e *Engine) readEvents(b bound, ch *chan struct{}, seen uint32) (err error)
 	return err
 }
 
-// goAway gives pollTurn back when the caller has what it waited for.
+// goAway releases pollTurn when the caller's wait is over.
 // Preconditions: the caller reads, and has pollTurn.
 func (e *Engine) goAway() {
 	if e.asleep.Load() > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// leasing is what a connection with leases has beyond others. link.mu guards it.
+// leasing is the additional state of a connection with leases. link.mu guards it.
 type leasing struct {
 	opt LeaseOptions
 
@@ -24,21 +24,21 @@ type leasing struct {
 
 	windows []windowWork // to be posted
 
-	// What this side lends.
+	// Memory that this side lends.
 	leases    map[*Lease]struct{} // those that have not ended
 	lent      map[uint32]*Lease   // of them, those that the peer knows of
 	nextLease uint32
 	bytes     int64          // of all leases
 	gone      sync.WaitGroup // of leases
-	requests  int            // that wait for an answer
+	requests  int            // that wait for a reply
 	requested []*LeaseRequest
 	accessMu  sync.Mutex // held while the QP's access changes; taken before link.mu
 	access    ibv.AccessFlags
 
-	// What it borrows.
+	// Memory that it borrows.
 	regions     map[uint32]*Region
 	nextRegion  uint32
-	offered     []*Region // that nobody has borrowed
+	offered     []*Region // that are not borrowed yet
 	borrowWake  chan struct{}
 	stopped     chan struct{} // closed when nothing can be borrowed any more
 	asked       map[uint16]*asking
@@ -83,7 +83,7 @@ type leaseState uint8
 const (
 	leaseOpening leaseState = iota // the peer does not know of it yet
 	leaseLive
-	leaseRevoking // the peer was told to stop
+	leaseRevoking // the peer was asked to stop
 	leaseEnding   // its memory is being deregistered
 	leaseEnded
 )
@@ -91,7 +91,7 @@ const (
 // Lease is memory of this side that the peer may access, until it returns it, or until the lease ends.
 //
 // Its methods are safe for concurrent use. It keeps the buffer: a Release of it takes effect when the
-// lease has ended. Until then this side may read and write the bytes, too, at its own risk.
+// lease has ended. Until then this side may also read and write the bytes, at its own risk.
 type Lease struct {
 	l      *link
 	number uint32
@@ -104,7 +104,7 @@ type Lease struct {
 	state  leaseState
 	end    time.Time
 	timer  *time.Timer
-	cause  error // why it ended, nil if the peer returned it by itself
+	cause  error // why it ended, nil if the peer returned it unasked
 	forced bool  // the peer did not return it in time
 
 	done   chan struct{} // closed when the peer has no access any more
@@ -243,7 +243,7 @@ func (s *Lease) expire() {
 	}
 }
 
-// revoke tells the peer to stop, and ends the lease by force if the peer does not answer in time.
+// revoke asks the peer to stop, and ends the lease by force if the peer does not reply in time.
 // Preconditions: link.mu is held.
 func (s *Lease) revoke(cause error) {
 	if s.state != leaseLive {
@@ -384,10 +384,9 @@ func (l *link) endLeases() {
 }
 
 // Wait waits until the peer has no access any more, and returns the buffer, with what the peer wrote.
-// The error is nil if the peer returned it by itself; it matches ErrRevoked or ErrExpired if the lease
-// ended otherwise, and ErrPeerGone or the like if the connection did: what was being written then may
-// be there in part. Without the buffer, the error is ctx's, or the device failed and the peer may
-// still have access.
+// The error is nil if the peer returned it unasked; it matches ErrRevoked or ErrExpired if the lease ended otherwise,
+// and ErrPeerGone or the like if the connection did: data that was being written then may have arrived in part. Without
+// the buffer, the error is ctx's, or the device failed and the peer may still have access.
 func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
 	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
 		return nil, err
@@ -464,7 +463,7 @@ func (l *link) requested(r *LeaseRequest) {
 	}
 }
 
-// decide answers requests until there is none.
+// decide replies to requests until there is none.
 func (l *link) decide() {
 	m := l.leasing
 	for {

@@ -9,12 +9,12 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Frames about leases take no credit of data frames, so that a peer whose messages are not read can
-// still be told to stop. They have credits of their own, which LIMIT frames give.
+// Frames about leases take no credit of data frames, so that a peer whose messages are not read can still be asked to
+// stop. They have credits of their own, which LIMIT frames give.
 const (
 	controlWindow = 4    // most frames about leases that the peer has not taken in
 	controlQueue  = 4096 // most that wait here for the peer to take others in
-	requestsMost  = 16   // most requests of a side that are not answered
+	requestsMost  = 16   // most pending requests of a side
 )
 
 // control is a frame about leases. Its payload fits into the work request.
@@ -36,7 +36,7 @@ type lendFrame struct {
 	milliseconds uint32
 	access       Access
 	flags        uint8  // lendWindow
-	request      uint16 // that it answers, or 0
+	request      uint16 // that it replies to, or 0
 }
 
 // encode returns the LEND of a lease.
@@ -75,7 +75,7 @@ func requestFrame(number uint16, n uint64, a Access, ms uint32) control {
 	return c
 }
 
-// tell queues a frame about leases.
+// tell queues a frame about leases for the peer.
 // Preconditions: l.mu is held, the connection has leases.
 func (l *link) tell(c control) {
 	m := l.leasing

@@ -11,11 +11,11 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// LeaseKeys says how a lease gives the peer access to the memory.
+// LeaseKeys selects how a lease gives the peer access to the memory.
 type LeaseKeys uint8
 
 const (
-	// KeysAuto means KeysWindow where the device holds to the bounds of windows, else KeysMR.
+	// KeysAuto means KeysWindow if the device enforces the bounds of windows, else KeysMR.
 	KeysAuto LeaseKeys = iota
 	// KeysMR registers the memory for each lease, which every device can.
 	KeysMR
@@ -140,7 +140,7 @@ func (w *windows) release() error {
 	return errors.Join(errs...)
 }
 
-// leaseKey is what gives the peer access: an MR of the lease's own, or a memory window.
+// leaseKey gives the peer access: an MR of the lease's own, or a memory window.
 type leaseKey struct {
 	mr *ibv.MR
 	mw *ibv.MW
@@ -172,9 +172,9 @@ func (s *Lease) makeKey() error {
 	return nil
 }
 
-// register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its
-// key is valid for other connections with leases, too, whose peers would have to guess both, and lose
-// the connection by the first wrong guess.
+// register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its key is
+// also valid for other connections with leases, but their peers would have to guess both, and lose the connection by
+// the first wrong guess.
 func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
@@ -216,7 +216,7 @@ func (l *link) nextWindow(n int) {
 	}
 }
 
-// grant lets the peer use the key. A bind comes before the frame that tells the peer.
+// grant lets the peer use the key. A bind comes before the frame that informs the peer.
 // Preconditions: link.mu is held.
 func (s *Lease) grant() {
 	if s.key.mw != nil {
@@ -225,7 +225,7 @@ func (s *Lease) grant() {
 	}
 }
 
-// hangs says that the device does not take memory back.
+// hangs reports that the device does not release memory.
 var errHangs = errors.New("the device does not take back the memory of a lease")
 
 // takeKey takes the memory from the peer, and reports whether it could. If the device does not let go of it, the
@@ -261,7 +261,7 @@ func (s *Lease) takeKey() bool {
 const invalidateTime = 4 * drainTime
 
 // invalidate has the queue pair take the window from the peer, and reports whether it has. It has not if the
-// connection has ended. It is not asked if the peer did not return the memory in time: what was posted before, and may
+// connection has ended. It is not asked if the peer did not return the memory in time: earlier work requests, which may
 // wait for the peer, would come first, while destroying the window needs no queue pair.
 func (s *Lease) invalidate() bool {
 	l := s.l

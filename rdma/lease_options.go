@@ -9,8 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// LeaseOptions allow remote memory on a connection, if the peer's Options have them, too. The zero
-// value selects the defaults.
+// LeaseOptions allow remote memory on a connection, if the peer's Options also have them. The zero value selects the
+// defaults.
 type LeaseOptions struct {
 	// Most is how many bytes may be lent to the peer at a time. 0 means 1 GiB; below 0 nothing may be
 	// lent: this side only borrows.
@@ -23,9 +23,8 @@ type LeaseOptions struct {
 	// memory. After that its access is ended by force, and with it the connection, should it use it.
 	// 0 means a second.
 	Grace time.Duration
-	// OnRequest decides about a Request of the peer: it answers with r.Lend, or with an error, which
-	// refuses; the peer is not told its text. It runs on a goroutine of the connection, one call at a
-	// time. nil refuses all.
+	// OnRequest decides about a Request of the peer: it replies with r.Lend, or refuses with an error, whose text is
+	// not sent to the peer. It runs on a goroutine of the connection, one call at a time. nil refuses all.
 	OnRequest func(r *LeaseRequest) (*Lease, error)
 }
 
@@ -87,7 +86,7 @@ func (o *LeaseOptions) duration(d time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// LeaseRequest is what a peer's Request asks for.
+// LeaseRequest describes a peer's Request.
 type LeaseRequest struct {
 	Peer     netip.AddrPort
 	Conn     *Conn
@@ -99,8 +98,8 @@ type LeaseRequest struct {
 	answered bool
 }
 
-// Lend lends b to the peer, as the answer to its request. Its length, rights and duration may be less
-// than asked for; a duration of 0 is the one asked for, or else the longest.
+// Lend lends b to the peer, as the reply to its request. Its length, rights and duration may be less than asked for; a
+// duration of 0 is the one asked for, or else the longest.
 func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error) {
 	l := r.Conn.l
 	if d == 0 && l.leasing != nil {
@@ -115,5 +114,5 @@ func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error
 	return s, r.Conn.fail("lend", err)
 }
 
-// milliseconds returns a duration as it is told to the peer.
+// milliseconds returns a duration as it is sent to the peer.
 func milliseconds(d time.Duration) uint32 { return uint32(min(d.Milliseconds(), math.MaxUint32)) }

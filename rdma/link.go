@@ -22,7 +22,7 @@ const (
 	maxInline   = 44          // header and payload that fit into one basic block of a WQE
 	stageMost   = 4           // frames that a stream keeps while it may not send
 	lingerTime  = 5 * time.Second
-	drainTime   = time.Second // most that a device may need to tell that a QP has come to rest
+	drainTime   = time.Second // most that a device may need to report that a QP has come to rest
 )
 
 // frame is a data frame that was received, or is to be sent.
@@ -36,7 +36,7 @@ type frame struct {
 	alone bool // to be sent: a whole message in a block, to which others may be added
 }
 
-// bytes is what is left of the payload of a frame that was received.
+// bytes is the rest of the payload of a frame that was received.
 func (f *frame) bytes() []byte { return f.b.payload()[f.off : f.off+f.n : f.off+f.n] }
 
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
@@ -67,11 +67,11 @@ type link struct {
 	finIn    bool   // the peer's FIN has come
 	readable bool   // the reader is to be woken when the poller is done with what has come
 	peerDone bool   // and it reads no more
-	shutRead bool   // this side reads no more: what comes is dropped
+	shutRead bool   // this side reads no more: later data is dropped
 
 	dataTick   uint32 // tick of the last data frame
 	lower      bool   // a LIMIT that is lower is due
-	lowering   bool   // it was sent, and not answered
+	lowering   bool   // it was sent, and has no reply yet
 	toldBefore uint32 // the limit before that
 	assembling bool   // a message is begun whose frames stay in their blocks
 
@@ -88,7 +88,7 @@ type link struct {
 	buffers   uint32       // of them from buffers
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
-	answer    bool   // an answer to a lower LIMIT is due
+	answer    bool   // a reply to a lower LIMIT is due
 	ping      bool   // a PING is due
 	pinging   bool   // by keep, and has not completed
 	pingWR    uint32 // the last PING's work request
@@ -108,7 +108,7 @@ type link struct {
 	closeErr   error // of the QP
 	cause      error
 	closed     bool          // by this side
-	shut       atomic.Bool   // the same, for who does not hold mu
+	shut       atomic.Bool   // the same, for readers that do not hold mu
 	marker     chan struct{} // closed when the marker has completed
 	markerWR   uint32
 	markerSent bool
@@ -537,7 +537,7 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 	return nil
 }
 
-// took counts n data frames as taken by the application, and tells the peer when it is time.
+// took counts n data frames as taken by the application, and informs the peer when it is time.
 // Preconditions: l.mu is held.
 func (l *link) took(n uint32) {
 	l.consumed += n

@@ -14,8 +14,8 @@ import (
 const manualPause = 100 * time.Microsecond
 
 // Poll handles the completions that are there, and returns how many. It does not wait. While another
-// goroutine is in Poll or Wait, it returns 0. The engine has EngineOptions.Manual; if the device has
-// failed, the connections say so.
+// goroutine is in Poll or Wait, it returns 0. The engine has EngineOptions.Manual; if the device has failed, the
+// connections report it.
 func (e *Engine) Poll() (int, error) {
 	if err := e.manual("poll"); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (e *Engine) polled(n int, err error) error {
 	return nil
 }
 
-// waitManual waits for ch. If nobody else polls, it does.
+// waitManual waits for ch. If no other goroutine polls, it does.
 func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 	idle := time.Now()
 	for {
@@ -91,8 +91,8 @@ func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 	}
 }
 
-// pollMeanwhile has completions handled at once until stop is called, for who waits for what wait does not know: by
-// the poller, or on an engine with EngineOptions.Manual by a goroutine of its own.
+// pollMeanwhile has completions handled at once until stop is called, for callers that wait for something that wait
+// does not know: by the poller, or on an engine with EngineOptions.Manual by another goroutine.
 func (e *Engine) pollMeanwhile() (stop func()) {
 	if !e.opt.Manual {
 		e.asleep.Add(1)

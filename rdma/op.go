@@ -39,7 +39,7 @@ type op struct {
 
 	posted    bool // nothing is left to be posted
 	finished  bool
-	abandoned bool // nobody waits: whoever finishes it recycles it
+	abandoned bool // no goroutine waits: the one that finishes it recycles it
 	result    uint64
 	err       error
 	ch        chan struct{} // with room for the news that it has finished
@@ -170,7 +170,7 @@ func (l *link) dropOps(r *Region, err error) {
 	}
 }
 
-// drop finishes an operation of which the rest is not posted.
+// drop finishes an operation whose rest is not posted.
 // Preconditions: l.mu is held, o is not in the queue.
 func (l *link) drop(o *op, err error) {
 	o.posted, o.err = true, err
@@ -182,12 +182,12 @@ func (l *link) drop(o *op, err error) {
 	case o.under == 0:
 		l.finishIdle(o)
 	case !l.ending:
-		l.ping = true // its completion tells of all before it
+		l.ping = true // its completion confirms all before it
 		l.pump()
 	}
 }
 
-// finishIdle finishes an operation of which nothing is under way.
+// finishIdle finishes an operation that has nothing under way.
 // Preconditions: l.mu is held.
 func (l *link) finishIdle(o *op) {
 	o.finished = true

@@ -10,8 +10,8 @@ import (
 
 // Options are the choices of Dial, Listen and their like. The zero value selects the defaults.
 type Options struct {
-	// Engine is what the connection shares with others. nil means the one of the device that the
-	// address leads to.
+	// Engine has the objects that the connection shares with others. nil means the one of the device that the address
+	// leads to.
 	Engine *Engine
 	// MaxMessage is the longest message that Recv takes, in bytes; the peer's Send refuses longer
 	// ones. 0 means 16 MiB.
@@ -19,18 +19,18 @@ type Options struct {
 	// KeepAlive is how long the connection may be idle before the peer's adapter is asked whether
 	// it is there, in whole seconds. 0 means 15 s, below 0 never.
 	KeepAlive time.Duration
-	// Leases allow remote memory on a Conn, if the peer's Options have them, too. nil: its QP refuses
-	// every read, write and atomic of the peer.
+	// Leases allow remote memory on a Conn, if the peer's Options also have them. nil: its QP refuses every read, write
+	// and atomic of the peer.
 	Leases *LeaseOptions
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
 	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
 	// same port of TCP, for any client. DialStream tries TCP as soon as RDMA has failed, or 300 ms
 	// after it has begun; the first connection is taken, and the other attempt ended.
-	// Stream.Transport says which it is, and the log once.
+	// Stream.Transport returns which it is, and the log names it once.
 	Fallback bool
-	// CM are options of the connection manager: LocalAddr, Timeout, TOS, Backlog and the like. What
-	// is about the QP and its queues is set by this package.
+	// CM are options of the connection manager: LocalAddr, Timeout, TOS, Backlog and the like. This package sets the
+	// options of the QP and its queues.
 	CM rdmacm.Options
 
 	fallbackAfter time.Duration // in place of the 300 ms

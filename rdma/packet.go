@@ -53,7 +53,7 @@ type PacketConn struct {
 	stats       PacketStats
 	err         error // why it has failed
 	closed      bool  // by Close
-	ending      bool  // the QP goes to the state ERR
+	ending      bool  // the QP enters the state ERR
 	recvWR      [packetRepost]ibv.RecvWR
 	recvSGE     [packetRepost]ibv.SGE
 	sendWR      [1]ibv.SendWR
@@ -75,7 +75,7 @@ type PacketConn struct {
 type PacketStats struct {
 	Sent, Received uint64 // datagrams
 	Dropped        uint64 // received, and not from the peer of DialPacket, or without a source
-	Full           uint64 // times that as much was not read as is kept: the adapter drops from then on
+	Full           uint64 // how often the receive queue filled up; the adapter drops datagrams until some are read
 	Peers          int    // known
 }
 
@@ -199,7 +199,7 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 // have less, and then loses longer ones.
 func (c *PacketConn) MaxDatagram() int { return c.mtu }
 
-// Transport says what carries the datagrams, as in "rdma mlx5_0 Direct".
+// Transport describes what carries the datagrams, such as "rdma mlx5_0 Direct".
 func (c *PacketConn) Transport() string { return c.e.transport() }
 
 // Stats returns the counters.
@@ -211,7 +211,7 @@ func (c *PacketConn) Stats() PacketStats {
 	return s
 }
 
-// ReadFrom waits for a datagram and copies it to p. What does not fit is lost. addr is a *PacketAddr.
+// ReadFrom waits for a datagram and copies it to p. Bytes that do not fit are lost. addr is a *PacketAddr.
 func (c *PacketConn) ReadFrom(p []byte) (n int, addr net.Addr, err error) {
 	n, from, err := c.receive(p)
 	if err != nil {
@@ -390,7 +390,7 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	c.mu.Unlock() // the slot is ours, and the peer is kept
 	n := copy(s.mem[grhLen:], p)
 	var err error
-	ah := to.ah // while it is busy, only who has writeTurn writes it
+	ah := to.ah // while it is busy, only the holder of writeTurn writes it
 	if ah == nil {
 		ah, err = c.e.pd.CreateAH(&attr)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// PacketAddr is where a datagram has come from: a queue pair, and the address of its PacketConn if
-// that has told it. PacketConn.WriteTo takes it, whatever happens to the cache of peers meanwhile.
+// PacketAddr is where a datagram has come from: a queue pair, and the address of its PacketConn if that has sent it.
+// PacketConn.WriteTo takes it, whatever happens to the cache of peers meanwhile.
 type PacketAddr struct {
 	of        *PacketConn    // whose device attr is for
 	ap        netip.AddrPort // port 0 if it is not known
@@ -21,8 +21,8 @@ type PacketAddr struct {
 // Network returns "rdma".
 func (a *PacketAddr) Network() string { return "rdma" }
 
-// AddrPort returns the address. The port is 0 if the peer has not told it: its QPN takes the place
-// of the port, and only the PacketConn that has received the datagram can answer.
+// AddrPort returns the address. The port is 0 if the peer has not sent it: its QPN takes the place of the port, and
+// only the PacketConn that has received the datagram can reply.
 func (a *PacketAddr) AddrPort() netip.AddrPort { return a.ap }
 
 // QPN returns the number of the queue pair.
@@ -36,7 +36,7 @@ func (a *PacketAddr) String() string {
 	return a.ap.String()
 }
 
-// source is what identifies the sender of a datagram.
+// source identifies the sender of a datagram.
 type source struct {
 	gid ibv.GID
 	lid uint16 // without a GRH, on InfiniBand
@@ -51,7 +51,7 @@ func (a *PacketAddr) source() source {
 	return s
 }
 
-// packetPeer is what is kept of a destination or sender.
+// packetPeer is the state of a destination or sender.
 type packetPeer struct {
 	addr *PacketAddr
 	ah   *ibv.AH // made when something is sent
@@ -197,7 +197,7 @@ func (c *PacketConn) addressee(b bound, addr net.Addr) (*packetPeer, error) {
 	return c.resolve(b, to)
 }
 
-// An announcement is the private data of a request for a peer's queue pair. It tells who asks.
+// An announcement is the private data of a request for a peer's queue pair. It names the requester.
 const (
 	announceMagic = "PVRD"
 	announceLen   = 16

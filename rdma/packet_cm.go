@@ -11,15 +11,15 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// packetResolve bounds each step of finding the way to a peer, and packetTimeout all of it, with the answer of the
-// peer, which the kernel asks for again and again.
+// packetResolve bounds each step of finding the path to a peer, and packetTimeout all of them, including the peer's
+// reply, which the kernel requests repeatedly.
 const (
 	packetResolve = 2 * time.Second
 	packetTimeout = 30 * time.Second
 )
 
-// watch reads the events of the connection manager: it answers who asks for the queue pair, and gives the other events
-// to who waits for them.
+// watch reads the events of the connection manager: it replies to requests for the queue pair, and passes the other
+// events to the goroutines that wait for them.
 func (c *PacketConn) watch(ctx context.Context) {
 	for {
 		ev, err := c.ch.Event(ctx)
@@ -34,7 +34,7 @@ func (c *PacketConn) watch(ctx context.Context) {
 			qp := c.qp
 			c.mu.Unlock()
 			c.learn(ev.ID.PeerAddr().Addr(), ev.PrivateData)
-			_ = ev.ID.Accept(&rdmacm.ConnParam{QPN: qp.Num()}) // who asks asks again
+			_ = ev.ID.Accept(&rdmacm.ConnParam{QPN: qp.Num()}) // the requester asks again
 			_ = ev.ID.Close()
 		case ev.Type == rdmacm.EventDeviceRemoval:
 			c.failAs(ev.Err())
@@ -44,14 +44,14 @@ func (c *PacketConn) watch(ctx context.Context) {
 			c.mu.Unlock()
 			select {
 			case ch <- ev:
-			default: // nobody waits
+			default: // no goroutine waits
 			}
 		}
 	}
 }
 
-// ask begins something that needs the event channel, with an ID whose events go to a channel. The caller ends it by
-// done.
+// ask begins something that needs the event channel, with an ID whose events are sent to a channel. The caller ends it
+// by done.
 func (c *PacketConn) ask() (id *rdmacm.ID, events chan *rdmacm.Event, done func(), err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -172,8 +172,8 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort) (*packetPeer, error) {
 	return p, nil
 }
 
-// Join joins a multicast group, on the device of the socket: what its members send is received, and
-// WriteTo sends to it. ctx bounds the waiting.
+// Join joins a multicast group, on the device of the socket: datagrams of its members are received, and WriteTo sends
+// to it. ctx bounds the waiting.
 func (c *PacketConn) Join(ctx context.Context, group netip.Addr) error {
 	c.joining.Lock()
 	defer c.joining.Unlock()
@@ -242,7 +242,7 @@ func (c *PacketConn) Leave(group netip.Addr) error {
 	c.joining.Lock()
 	defer c.joining.Unlock()
 	group = group.Unmap()
-	c.writeTurn <- struct{}{} // nobody makes its AH
+	c.writeTurn <- struct{}{} // no other goroutine makes its AH
 	c.mu.Lock()
 	p := c.groups[group]
 	closed := c.closed

@@ -47,7 +47,7 @@ func newPacketConn(opt *Options) (*PacketConn, error) {
 	return c, nil
 }
 
-// open makes the queue pair at an address, and answers who asks for it.
+// open makes the queue pair at an address, and replies to requests for it.
 func (c *PacketConn) open(at netip.AddrPort) error {
 	id, err := c.ch.CreateID(rdmacm.PortSpaceUDP)
 	if err != nil {
@@ -168,7 +168,7 @@ func (e *Engine) addPacket(c *PacketConn) error {
 // packetStride is the space of a datagram: its header ends where the payload begins, at a line of the cache.
 func packetStride(mtu int) int { return headroom + mtu }
 
-// takeSlots cuts blocks into slots. They count as promised: nobody else can have them.
+// takeSlots cuts blocks into slots. They count as promised: no other user gets them.
 // Preconditions: e.mu is held.
 func (e *Engine) takeSlots(c *PacketConn) error {
 	const total = packetRecvs + packetSends
@@ -259,7 +259,7 @@ func (c *PacketConn) complete(wc *ibv.WC) {
 	}
 }
 
-// failAs ends the socket because of the device; err is why. What was received before stays readable.
+// failAs ends the socket because of the device; err is why. Datagrams that were received before stay readable.
 func (c *PacketConn) failAs(err error) {
 	c.mu.Lock()
 	c.failLocked(err)
@@ -310,7 +310,7 @@ func (c *PacketConn) Close() error {
 	c.end()
 	c.mu.Unlock()
 	c.asking.Wait()
-	c.readTurn <- struct{}{} // nobody uses a slot after this
+	c.readTurn <- struct{}{} // no goroutine uses a slot after this
 	c.writeTurn <- struct{}{}
 	err := c.release()
 	leave(c.readTurn)

@@ -133,7 +133,7 @@ func (l *link) collect() {
 	}
 }
 
-// collectPause is between two looks for blocks. Connections that send meanwhile give theirs back by themselves.
+// collectPause is between two looks for blocks. Connections that send meanwhile return their own blocks.
 const collectPause = time.Millisecond
 
 // stuckAfter is for how many times KeepAlive, and at least how many ticks, a PING may be under way.

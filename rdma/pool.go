@@ -27,7 +27,7 @@ type Pool struct {
 	freed   chan struct{} // closed when memory was given back, for those
 	closed  bool
 	stuck   []*ibv.MR // that could not be closed
-	unused  int       // slabs of which no buffer is in use
+	unused  int       // slabs without a buffer in use
 
 	closing sync.WaitGroup // buffers with an MR of their own that are being closed
 }
@@ -62,12 +62,12 @@ func (e *Engine) Pool() *Pool { return e.pool }
 
 func newPool(e *Engine) *Pool { return &Pool{e: e, freed: make(chan struct{})} }
 
-// Get returns a buffer of n bytes, with whatever they contain. If the engine's memory is spent, the
-// error matches ErrNoMemory.
+// Get returns a buffer of n bytes with arbitrary content. If the engine's memory is spent, the error matches
+// ErrNoMemory.
 func (p *Pool) Get(n int) (*Buffer, error) {
 	b, err := p.get(n)
 	if err == errSpent {
-		p.e.hurry() // for who tries again
+		p.e.hurry() // for callers that try again
 		err = fmt.Errorf("%w: %w", ErrNoMemory, p.tooMuch(n))
 	}
 	return b, p.fail("get buffer", err)
@@ -109,7 +109,7 @@ func (p *Pool) awaited() {
 	p.mu.Unlock()
 }
 
-// gotBack wakes those who wait for memory.
+// gotBack wakes the goroutines that wait for memory.
 // Preconditions: p.mu is held.
 func (p *Pool) gotBack() {
 	if p.waiting.Load() > 0 {
@@ -120,7 +120,7 @@ func (p *Pool) gotBack() {
 
 // Register makes a buffer of the caller's memory, which is pinned and must not be used otherwise until
 // the device has no use of the buffer any more. It does not count as the engine's memory.
-// A program that does so for each message had better copy: registering costs some 100 µs.
+// Do not register per message: that costs about 100 µs, and copying is cheaper.
 func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	const op = "register buffer"
 	if err := p.begin(); err != nil {
@@ -165,7 +165,7 @@ func (p *Pool) tooMuch(n int) error {
 		Limit: uint64(p.e.opt.Memory), Where: "EngineOptions.Memory"}
 }
 
-// errSpent says that the memory of the engine is spent.
+// errSpent means that the memory of the engine is used up.
 var errSpent = errors.New("spent")
 
 func (p *Pool) get(n int) (*Buffer, error) {
@@ -259,7 +259,7 @@ func (p *Pool) leastSlab() int {
 	return smallSlab
 }
 
-// alone returns a buffer with an MR of its own.
+// alone returns a buffer with its own MR.
 func (p *Pool) alone(n int) (*Buffer, error) {
 	mr, err := p.alloc(n + headroom)
 	if err != nil {
@@ -268,7 +268,7 @@ func (p *Pool) alone(n int) (*Buffer, error) {
 	return &Buffer{p: p, mr: mr, mem: mr.Bytes(), start: headroom, addr: mr.Addr() + headroom}, nil
 }
 
-// alloc registers n bytes. If the engine's memory is spent, it gives back what other sizes do not use.
+// alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
 func (p *Pool) alloc(n int) (*ibv.MR, error) {
 	e := p.e
 	if !e.budget.addBuffers(int64(n)) {
@@ -285,7 +285,7 @@ func (p *Pool) alloc(n int) (*ibv.MR, error) {
 	return mr, nil
 }
 
-// trim gives back the slabs of which no buffer is in use, and reports whether there were some.
+// trim frees the slabs without a buffer in use, and reports whether there were some.
 func (p *Pool) trim() bool {
 	p.mu.Lock()
 	if p.unused == 0 {
@@ -312,7 +312,7 @@ func (p *Pool) trim() bool {
 	return true
 }
 
-// drop closes an MR, of which n bytes are the engine's memory.
+// drop closes an MR; n of its bytes are the engine's memory.
 func (p *Pool) drop(mr *ibv.MR, n int64) {
 	if err := mr.Close(); err != nil { // it is tried again when the engine is closed
 		p.mu.Lock()
@@ -331,7 +331,7 @@ func (p *Pool) spare(n int64) {
 	p.mu.Unlock()
 }
 
-// put takes a buffer back that nobody uses any more.
+// put takes back a buffer that is no longer used.
 func (p *Pool) put(b *Buffer) {
 	if b.slab == nil {
 		n := int64(b.mr.Len())

@@ -7,7 +7,7 @@ const (
 	batchMost = 16 // the same, once the program has used a Batch
 )
 
-// posting is what is being posted with one doorbell.
+// posting is a list of work requests for one doorbell.
 type posting struct {
 	wrs      []ibv.SendWR
 	sges     []ibv.SGE // two for each
@@ -74,7 +74,7 @@ func (l *link) fromBuffer(n int, h *header, f *frame) {
 	wr.SGEs = append(sges, f.buf.sge(-headerLen, size))
 }
 
-// dropFrame gives back what a frame that is not sent has.
+// dropFrame returns the resources of a frame that is not sent.
 func (l *link) dropFrame(f frame) {
 	if f.b != nil {
 		l.e.put(f.b)
@@ -102,7 +102,7 @@ func (e *Engine) hurry() {
 // Preconditions: l.mu is held.
 func (l *link) askBack() {
 	if l.buffers > 0 && l.signaled != l.posted {
-		l.ping = true // its completion tells of all before it
+		l.ping = true // its completion confirms all before it
 		l.pump()
 	}
 }

@@ -30,7 +30,7 @@ type Region struct {
 	timer *time.Timer
 	err   error         // why it may not be accessed any more
 	under int           // operations that are queued or under way
-	done  chan struct{} // closed when the peer is told that there are none any more
+	done  chan struct{} // closed when the peer is informed that there are none any more
 }
 
 // margin is how long before the end of a lease its holder stops: for what is under way then.
@@ -105,7 +105,7 @@ func (r *Region) left() {
 	close(r.done)
 }
 
-// Borrow waits for memory that the peer lends. Each lease goes to one goroutine.
+// Borrow waits for memory that the peer lends. Each lease is delivered to one goroutine.
 func (c *Conn) Borrow(ctx context.Context) (*Region, error) {
 	r, err := c.l.borrow(ctx)
 	return r, c.fail("borrow", err)
@@ -124,7 +124,7 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 			m.offered = slices.Delete(m.offered, 0, 1)
 		}
 		if err != nil || len(m.offered) > 0 {
-			wake(m.borrowWake) // others wait, too
+			wake(m.borrowWake) // others also wait
 		}
 		l.mu.Unlock()
 		if r != nil || err != nil {
@@ -136,11 +136,11 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 	}
 }
 
-// asking is a Request that waits for its answer.
+// asking is a Request that waits for its reply.
 type asking struct {
-	ch   chan asked // with room for the answer
+	ch   chan asked // with room for the reply
 	slot chan struct{}
-	gone bool // nobody waits any more
+	gone bool // no goroutine waits any more
 }
 
 type asked struct {
@@ -148,7 +148,7 @@ type asked struct {
 	err error
 }
 
-// answer passes the answer on, and reports whether somebody takes it.
+// answer passes the reply on, and reports whether it is taken.
 // Preconditions: link.mu is held.
 func (a *asking) answer(r *Region, err error) bool {
 	<-a.slot
@@ -157,8 +157,8 @@ func (a *asking) answer(r *Region, err error) bool {
 }
 
 // Request asks the peer for n bytes of its memory, with the rights a, for the duration d; a d of 0
-// leaves that to the peer. What the peer grants may be less: see Region.Len and Access. If it
-// refuses, the error is a *RefusedError. If ctx ends, what the peer lends is returned.
+// leaves that to the peer. The peer may grant less: see Region.Len and Access. If it refuses, the error is a
+// *RefusedError. If ctx ends, memory that the peer lends is returned.
 func (c *Conn) Request(ctx context.Context, n int64, a Access, d time.Duration) (*Region, error) {
 	r, err := c.l.request(ctx, n, a, d)
 	return r, c.fail("request", err)
@@ -319,7 +319,7 @@ func (r *Region) single(ctx context.Context, st step) (uint64, error) {
 	}
 	finished, err := r.l.await1(ctx, o)
 	if !finished {
-		return 0, err // whoever finishes it recycles it
+		return 0, err // the goroutine that finishes it recycles it
 	}
 	was := o.result
 	o.recycle()

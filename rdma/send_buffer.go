@@ -37,7 +37,7 @@ func (c *Conn) SendBuffer(ctx context.Context, b *Buffer) error {
 	return c.fail("send", c.l.sendMessage(ctx, outgoing{buf: b, n: b.n}))
 }
 
-// noBuffer is what stands for a buffer that is nil; check refuses it.
+// noBuffer represents a buffer that is nil; check refuses it.
 var noBuffer = outgoing{n: -1}
 
 // check reports what is wrong with a message.

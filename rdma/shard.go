@@ -29,7 +29,7 @@ type most struct {
 	window  uint32 // data frames that a peer may send ahead of the application
 	stage   int    // frames that a stream keeps while it may not send
 	signal  uint32 // every so many work requests one is signaled
-	control int    // receives beside those that are granted: for frames that take no credit
+	control int    // receives in addition to those that are granted: for frames that take no credit
 }
 
 var mostSmall = most{window: maxWindow, stage: stageMost, signal: sqSignal, control: controlBlocks}
@@ -39,7 +39,7 @@ func (e *Engine) setMost(m most) {
 	e.share.Store(m.window)
 }
 
-// openShards makes the engine's objects; large says whether streams may have larger blocks.
+// openShards makes the engine's objects; large reports whether streams may have larger blocks.
 func (e *Engine) openShards(large bool) error {
 	e.shards = []*Engine{e}
 	attr, err := e.dev.QueryDevice()

@@ -12,9 +12,9 @@ import (
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
 //
-// It belongs to the caller and is safe for concurrent use. Data is copied once on each side. What
-// Write has accepted arrives in order, unless the connection breaks; Close waits in the background,
-// for up to five seconds, until the peer's adapter has all of it.
+// It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Bytes that Write has
+// accepted arrive in order, unless the connection breaks; Close waits in the background, for up to five seconds, until
+// the peer's adapter has all of it.
 type Stream struct {
 	l           *link        // nil if TCP carries it
 	tcp         *net.TCPConn // with Options.Fallback
@@ -82,7 +82,7 @@ func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
 	return &Stream{l: c}, nil
 }
 
-// Close ends listening. Connections that nobody has accepted are closed, others stay open.
+// Close ends listening. Connections that were not accepted are closed, others stay open.
 func (l *StreamListener) Close() error {
 	if l.either != nil {
 		return l.either.close()
@@ -291,7 +291,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return n, s.fail("write", err)
 }
 
-// writeBytes stages p. What does not leave at once is filled up by later writes.
+// writeBytes stages p. A frame that is not sent at once is filled up by later writes.
 // Preconditions: the caller has writeTurn.
 func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 	n, starved, err := l.stageBytes(b, p)
@@ -435,7 +435,7 @@ func (l *link) waitRoom(b bound) error {
 	}
 }
 
-// waitWrite waits until there may be room or a block. What is held is posted before.
+// waitWrite waits until there may be room or a block. Held data is posted before.
 // Preconditions: the caller has writeTurn.
 func (l *link) waitWrite(b bound) error {
 	l.mu.Lock()
@@ -482,7 +482,7 @@ func (s *Stream) CloseWrite() error {
 	return s.fail("close", s.l.closeSend())
 }
 
-// CloseRead ends reading: what arrives is dropped.
+// CloseRead ends reading: later data is dropped.
 func (s *Stream) CloseRead() error {
 	if s.tcp != nil {
 		return s.tcp.CloseRead()
@@ -532,7 +532,7 @@ func (s *Stream) Engine() *Engine {
 	return s.l.e.shards[0]
 }
 
-// Transport says what carries the stream, as in "rdma mlx5_0 Direct", or with Options.Fallback "tcp: " and why.
+// Transport describes what carries the stream, such as "rdma mlx5_0 Direct", or with Options.Fallback "tcp: " and why.
 func (s *Stream) Transport() string {
 	if s.tcp != nil {
 		return "tcp: " + s.why

@@ -14,7 +14,7 @@ func (l *link) protocol(frame, got, want string) {
 	l.broken(&ProtocolError{Frame: frame, Got: got, Want: want})
 }
 
-// broken ends the connection because of what the peer sent, and tells it.
+// broken ends the connection because of the peer's data, and informs the peer.
 // Preconditions: l.mu is held.
 func (l *link) broken(err error) {
 	if l.ending {
@@ -35,7 +35,7 @@ func (l *link) fail(err error) {
 	l.mu.Unlock()
 }
 
-// disconnected ends the connection after it has handled what had come: a FIN, which says that the peer has closed it.
+// disconnected ends the connection after it has handled what had come: a FIN, which means that the peer has closed it.
 func (l *link) disconnected(err error) {
 	l.mu.Lock()
 	ending := l.ending
@@ -46,7 +46,7 @@ func (l *link) disconnected(err error) {
 	l.fail(err)
 }
 
-// failLocked is fail. What was received before stays readable.
+// failLocked is fail. Data that was received before stays readable.
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
 	if l.ending {
@@ -60,7 +60,7 @@ func (l *link) failLocked(err error) {
 	go l.teardown()
 }
 
-// explain replaces a cause that says nothing: work requests were flushed, and err is why.
+// explain replaces a meaningless cause: work requests were flushed, and err is why.
 // Preconditions: l.mu is held.
 func (l *link) explain(err error) {
 	var wc *ibv.WCError
@@ -154,7 +154,7 @@ func (l *link) mark() bool {
 	return err == nil
 }
 
-// close closes the connection: what was sent still leaves, what was received is dropped.
+// close closes the connection: queued data is still sent, received data is dropped.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +171,7 @@ func (l *link) close() {
 	if l.ending {
 		return
 	}
-	if l.finSent { // by CloseWrite: this one tells more
+	if l.finSent { // by CloseWrite: this one carries more
 		l.finSent, l.finAcked = false, make(chan struct{})
 	}
 	l.finWant, l.finAux = true, finClosed

@@ -132,8 +132,8 @@ func (l *link) noteBlock(ctx context.Context) (*block, error) {
 	return l.waitBlock(b)
 }
 
-// Wait waits for a transfer that has begun. If ctx ends first, what is under way goes on, and the rest
-// is not begun; the notification is sent if all of it has been begun.
+// Wait waits for a transfer that has begun. If ctx ends first, operations under way continue, and the rest is not
+// begun; the notification is sent if all of it has been begun.
 func (t *Transfer) Wait(ctx context.Context) error {
 	if !t.runs {
 		panic("rdma: the transfer has not begun")

@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
-// bound is what may end a wait: a context, or a deadline that can be moved meanwhile.
+// bound may end a wait: a context, or a deadline that can be moved meanwhile.
 type bound struct {
 	ctx      context.Context    // may be nil
 	deadline *deadline.Deadline // may be nil
@@ -49,7 +49,7 @@ func (b bound) wait(ch <-chan struct{}) error {
 	}
 }
 
-// enter takes a turn, which the caller gives back by leave.
+// enter takes a turn, which the caller returns with leave.
 func (b bound) enter(turn chan struct{}) error {
 	if err := b.expired(); err != nil {
 		return err

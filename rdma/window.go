@@ -2,14 +2,14 @@ package rdma
 
 // A window grows when the peer has used it up. When a shard has no blocks left to promise, windows
 // shrink again: those of idle connections to what they began with, those of others to an equal share.
-// A promise holds until the peer knows better. An active connection's limit therefore stands still until
-// enough was consumed. An idle one's peer is told of a lower limit, and its answer comes after all
-// frames that it sent before it knew: only then the blocks are free for others.
+// A promise is valid until the peer has confirmed a lower one. An active connection's limit therefore does not change
+// until enough was consumed. The peer of an idle connection is sent a lower limit, and its reply comes after all frames
+// that it sent before it knew: only then are the blocks free for others.
 
 // idleTicks is after how many ticks without a data frame a connection is idle.
 const idleTicks = 2
 
-// newLimit returns the limit to tell the peer. It does not go back.
+// newLimit returns the limit to send to the peer. It does not go back.
 // Preconditions: l.mu is held.
 func (l *link) newLimit() uint32 {
 	limit := l.consumed + l.target
@@ -39,7 +39,7 @@ func (l *link) widen() {
 	}
 }
 
-// shrink makes the window smaller, as far as it is larger than to.
+// shrink makes the window smaller if it is larger than to.
 // Preconditions: l.mu is held.
 func (l *link) shrink(to uint32, idle bool) {
 	if l.window <= to || l.lowering || l.assembling || !l.started || l.ending || l.finIn {
@@ -52,7 +52,7 @@ func (l *link) shrink(to uint32, idle bool) {
 	}
 }
 
-// narrow gives back the blocks beyond a lower target, once the peer can no longer fill them.
+// narrow frees the blocks beyond a lower target, once the peer can no longer fill them.
 // Preconditions: l.mu is held.
 func (l *link) narrow() {
 	if l.target == l.window || l.lowering || l.drained || before(l.consumed+l.target, l.told) ||
@@ -66,7 +66,7 @@ func (l *link) narrow() {
 	l.e.ungrant(n)
 }
 
-// lowered handles the peer's answer to a lower limit.
+// lowered handles the peer's reply to a lower limit.
 // Preconditions: l.mu is held.
 func (l *link) lowered() {
 	l.lowering = false
