@@ -160,6 +160,8 @@ type FlowCount struct{ Counters *Counters }
 
 // FlowHandle applies an action, such as decryption.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_flow_spec_action_handle.
 type FlowHandle struct{ Action *FlowAction }
 

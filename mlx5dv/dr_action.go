@@ -46,7 +46,11 @@ func (d *DRDomain) Drop() (*DRAction, error) {
 	return d.action("drop", func(c *call) (uintptr, error) { return c.lib.DRActionDrop() })
 }
 
-// DefaultMiss passes frames on as if there were no rule. C: mlx5dv_dr_action_create_default_miss(3), of libmlx5 v30.
+// DefaultMiss passes frames on as if there were no rule.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
+// C: mlx5dv_dr_action_create_default_miss(3), of libmlx5 v30.
 func (d *DRDomain) DefaultMiss() (*DRAction, error) {
 	return d.action("default miss", func(c *call) (uintptr, error) { return c.lib.DRActionDefaultMiss() })
 }
@@ -260,6 +264,9 @@ func (d *DRDomain) ModifyHeader(root bool, actions ...HeaderAction) (*DRAction, 
 }
 
 // Reformat puts frames in a tunnel or takes them out, in rules of a table of level 0 (root) or of others.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_packet_reformat(3).
 func (d *DRDomain) Reformat(root bool, way Reformat, data []byte) (*DRAction, error) {
 	return d.action("reformat", func(c *call) (uintptr, error) {

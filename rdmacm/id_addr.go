@@ -28,6 +28,8 @@ func (id *ID) Bind(addr netip.AddrPort) error {
 }
 
 // BindIB is Bind for an InfiniBand address.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (id *ID) BindIB(addr IBAddr) error {
 	return id.do("bind", func() error {
 		a := addr.sockaddr()
@@ -85,6 +87,8 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 }
 
 // ResolveIB is ResolveAddr for InfiniBand addresses; src may be nil.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (id *ID) ResolveIB(src *IBAddr, dst IBAddr, timeout time.Duration) error {
 	return id.do("resolve address", func() error {
 		var s *sockaddr.Addr
@@ -202,9 +206,13 @@ func (id *ID) addr(of func(uintptr) sockaddr.Addr) netip.AddrPort {
 }
 
 // LocalIB returns the address that the ID is bound to, and reports whether it is an InfiniBand address.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Src) }
 
 // PeerIB returns the peer's address, and reports whether it is an InfiniBand address.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Dst) }
 
 func (id *ID) ibAddr(of func(uintptr) sockaddr.Addr) (IBAddr, bool) {

@@ -45,6 +45,8 @@ func newSockaddr(ap netip.AddrPort) (sockaddr.Addr, error) {
 
 // IBAddr is an InfiniBand address, for PortSpaceIB and for hosts without IP over InfiniBand.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct sockaddr_ib.
 type IBAddr struct {
 	GID           ibv.GID
