@@ -6,7 +6,7 @@
 //
 //	func TestServer(t *testing.T) {
 //		emutest.Need(t)
-//		l, err := rdma.Listen("10.88.0.1:7471", nil)
+//		l, err := rdma.Listen(t.Context(), "10.88.0.1:7471", nil)
 //		…
 //	}
 //
@@ -16,6 +16,11 @@
 // [Devices] replaces it. [Strict] makes the run fail if the code does something that a real adapter would punish.
 // [Fault] injects faults, and [Trace] prints what the code does to the adapter. [Emulator], which [Need] returns,
 // changes the adapters while a test runs: it takes a port down or injects a fault.
+//
+//   - [Run] takes each [Option]: [Devices], [Strict], [Fault], [Trace], [TraceJSON], [Limits], [Memlock],
+//     [HostNetwork], [Require].
+//   - [Need] and [Connect] return an [Emulator]. It reports on each [Device], its [Port] and [GID], [Stats], [Paging],
+//     each [ActiveFault] and each [Violation].
 //
 // # Requirements
 //

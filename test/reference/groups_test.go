@@ -11,7 +11,7 @@ import (
 )
 
 // grouped are the packages whose doc.go lists their names by task.
-var grouped = []string{"efadv", "ibv", "loader", "mlx5dv", "rdma", "rdmacm", "rdmacm/rsocket"}
+var grouped = []string{"efadv", "emu/emutest", "ibv", "loader", "mlx5dv", "rdma", "rdmacm", "rdmacm/rsocket"}
 
 // hidden are names that doc.go of a package need not list, because they are for other packages of this module.
 var hidden = map[string][]string{"ibv": {"MLX5SendOps"}}

@@ -13,7 +13,7 @@ import (
 const module = "github.com/pureverbs/pureverbs/"
 
 // public are the packages that other modules may import.
-var public = []string{"efadv", "ibv", "loader", "mlx5dv", "rdma", "rdmacm", "rdmacm/rsocket"}
+var public = []string{"efadv", "emu/emutest", "ibv", "loader", "mlx5dv", "rdma", "rdmacm", "rdmacm/rsocket"}
 
 // pkg is a package as it is on Linux.
 type pkg struct {
