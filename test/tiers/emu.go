@@ -44,7 +44,13 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(results, r.concurrently(ctx, jobs)...), nil
+	var dirs []string
+	for _, j := range jobs {
+		dirs = append(dirs, j.name)
+	}
+	dirs, failed := r.binaries(ctx, "emu", dirs)
+	jobs = slices.DeleteFunc(jobs, func(j job) bool { return !slices.Contains(dirs, j.name) })
+	return append(append(results, failed...), r.concurrently(ctx, jobs)...), nil
 }
 
 // job is a list of packages' tests that run one after another, because tests with fixed ports must not run twice at a
@@ -81,7 +87,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 		}
 		for _, path := range []string{"ops", "direct"} {
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.emulated(ctx, path, run, strict, "./"+d)
+				return r.emulated(ctx, path, run, strict, d)
 			})
 		}
 	}
@@ -90,7 +96,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 	}
 	for _, d := range dirs {
 		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-			return r.gotest(ctx, "emu", nil, nil, run, "./"+d)
+			return r.test(ctx, "emu", nil, nil, d, run)
 		})
 	}
 	var jobs []job
@@ -125,12 +131,12 @@ func (r *runner) concurrently(ctx context.Context, jobs []job) []Result {
 const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
 
 // emulated runs a package on two devices with a data path.
-func (r *runner) emulated(ctx context.Context, path, run, strict, pkg string) ([]Result, error) {
+func (r *runner) emulated(ctx context.Context, path, run, strict, dir string) ([]Result, error) {
 	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root,
 		".build/bin") + ":" + os.Getenv("PATH")}
 	under := []string{filepath.Join(r.root, emulator), strict, "--device", "mlx5_0,dmabuf=memfd",
 		"--device", "mlx5_1", "--"}
-	res, err := r.gotest(ctx, "emu", under, env, run, skipFigures, pkg)
+	res, err := r.test(ctx, "emu", under, env, dir, run, skipFigures)
 	for i := range res {
 		res[i].Package = path + " " + res[i].Package
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"go/version"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,57 +23,26 @@ var releases = []string{"go1.25.14", "go1.26.11", "go1.27.4"}
 // results.
 func (r *runner) gotest(ctx context.Context, tier string, under []string, env []string,
 	args ...string) ([]Result, error) {
-	self, err := os.Executable()
+	watched, usageFile, err := r.watched(tier == "unit", under)
 	if err != nil {
 		return nil, err
 	}
-	under = append([]string{self, "watch", r.quiet.String()}, under...)
+	return r.stream(ctx, tier, r.goTest(ctx, watched, env, args...), usageFile)
+}
+
+// goTest is the command go test -json, with the test binaries below a program and its flags.
+func (r *runner) goTest(ctx context.Context, below []string, env []string, args ...string) *exec.Cmd {
 	dir := r.root
 	if last := len(args) - 1; last >= 0 && r.nested(args[last]) {
 		dir = filepath.Join(r.root, args[last])
 		args = append(slices.Clone(args[:last]), ".")
 	}
 	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String(),
-		"-exec=" + strings.Join(under, " ")}, args...)
+		"-exec=" + strings.Join(below, " ")}, args...)
 	c := r.command(ctx, "go", args...)
 	c.Dir = dir
 	c.Env = append(c.Env, env...)
-	if r.figures {
-		c.Env = append(c.Env, "PUREVERBS_FIGURES=1")
-	}
-	c.Stdout = nil
-	pipe, err := c.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	p := newParser(tier, r.live, r.note)
-	var figures bytes.Buffer
-	if r.figures || r.ratios {
-		p.live = &figures
-	}
-	readErr := p.read(pipe)
-	err = c.Wait()
-	printFigures(r.out, figures.Bytes())
-	results := p.finish()
-	if readErr != nil {
-		return results, readErr
-	}
-	for _, t := range results {
-		if t.Status == Fail {
-			return results, nil
-		}
-	}
-	if err != nil {
-		var b strings.Builder
-		for _, o := range p.builds {
-			b.WriteString(o.String())
-		}
-		return results, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, b.String())
-	}
-	return results, nil
+	return c
 }
 
 // nested reports whether a folder is a module of its own, with tests that need what the library must not depend on.
@@ -118,10 +89,47 @@ func (r *runner) unit(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "unit", nil, nil, append(args, "-shuffle=on", r.pattern())...)
 }
 
-// race has no process wait for a second when it ends: the tests start many.
+// race has no process wait for a second when it ends: the tests start many. It leaves out what no second goroutine and
+// no C can reach, but in a full run.
 func (r *runner) race(ctx context.Context) ([]Result, error) {
 	env := []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")}
-	return r.gotest(ctx, "race", nil, env, append(r.selection(), "-race", r.pattern())...)
+	packages := []string{r.pattern()}
+	if r.pkg == "" && os.Getenv(fullEnv) == "" {
+		dirs, err := concurrent(r.root)
+		if err != nil {
+			return nil, err
+		}
+		packages = dirs
+	}
+	return r.gotest(ctx, "race", nil, env, append(append(r.selection(), "-race"), packages...)...)
+}
+
+// concurrency is in a source that starts goroutines, shares memory, or calls C.
+var concurrency = regexp.MustCompile(`\bgo func\(|\.Go\(func|"sync"|"sync/atomic"|pureverbs/internal/(ccall|mmio|ops)"`)
+
+// concurrent lists the folders with tests whose sources have concurrency, as ./DIR.
+func concurrent(root string) ([]string, error) {
+	dirs, err := packagesWith(root, "Test", "")
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, d := range dirs {
+		if _, err := os.Stat(filepath.Join(root, d, "go.mod")); err == nil {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root, d, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(files, func(f string) bool {
+			src, _ := os.ReadFile(f)
+			return concurrency.Match(src)
+		}) {
+			list = append(list, "./"+d)
+		}
+	}
+	return list, nil
 }
 
 // releases tests the packages that depend on the internals of the Go runtime, with every release that they claim to
@@ -156,6 +164,15 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 			packages = []string{r.pkg}
 		}
 		fmt.Fprintf(r.note, "with %s:\n", v.name)
+		if v.env != "" {
+			start := time.Now()
+			out, err := r.withEnv(ctx, env, "go", "version")
+			used(ctx, time.Since(start), 0, 0)
+			if err != nil {
+				results = append(results, Result{"releases", "tiers", v.name, Fail, out + err.Error() + "\n"})
+				continue
+			}
+		}
 		res, err := r.gotest(ctx, "releases", nil, env, append(append(r.selection(), v.arg), packages...)...)
 		for i := range res {
 			res[i].Package = v.name + " " + res[i].Package
@@ -169,6 +186,15 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 		results = append(results, res...)
 	}
 	return results, nil
+}
+
+// toolchains downloads the Go releases that are missing.
+func (r *runner) toolchains(ctx context.Context) {
+	start := time.Now()
+	for _, v := range releases {
+		_, _ = r.withEnv(ctx, []string{"GOTOOLCHAIN=" + v}, "go", "version") // tier releases says what fails
+	}
+	notePhase(r.root, "go-releases", start)
 }
 
 // arm64 runs the packages that differ by architecture under QEMU's user mode.
@@ -190,7 +216,18 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 
 // bench runs every benchmark once, to check that it works.
 func (r *runner) bench(ctx context.Context) ([]Result, error) {
-	return r.gotest(ctx, "bench", nil, nil, "-run=^$", "-bench=.", "-skip=^BenchmarkRXE", "-benchtime=1x", r.pattern())
+	dirs, err := packagesWith(r.root, "Benchmark", r.pkg)
+	if err != nil {
+		return nil, err
+	}
+	dirs, results := r.binaries(ctx, "bench", slices.DeleteFunc(dirs, r.nested))
+	for _, d := range dirs {
+		res, err := r.test(ctx, "bench", nil, nil, d, "-run=^$", "-bench=.", "-skip=^BenchmarkRXE", "-benchtime=1x")
+		if results = append(results, res...); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
 }
 
 // lint runs the checks that need no test. Each counts as one.
@@ -206,6 +243,11 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	types := []string{self, "types"}
 	// go list -export compiles without linking, which for every program on every system would take minutes.
 	compile := []string{"go", "list", "-export", "-f={{/**/}}", "./..."}
 	compileTests := []string{"go", "list", "-export", "-test", "-f={{/**/}}", "./..."}
@@ -217,10 +259,11 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	}
 	// Two systems at a time: neither the linker nor staticcheck has work for all processors always. What is for one
 	// system builds on what was compiled before.
-	systems := []struct {
+	type system struct {
 		env    []string
 		checks []check
-	}{
+	}
+	systems := []system{
 		{nil, []check{
 			{"gofmt", []string{"gofmt", "-l", "."}},
 			{"vet", []string{"go", "vet", "./..."}},
@@ -233,19 +276,27 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 			{"api", []string{"go", "run", "./test/api"}},
 		}},
 		{arm64, []check{
-			{"build-arm64", compileTests},
-			{"link-arm64", link},
+			{"types-arm64", types},
 			{"vet-arm64", append([]string{"go", "vet"}, differ...)},
 			// Code that only the other architecture uses is not reported as unused.
 			{"staticcheck-arm64", append([]string{staticcheck, "-checks=inherit,-U1000"}, differ...)},
 		}},
-		{[]string{"GOOS=darwin"}, []check{
-			{"vet-darwin", []string{"go", "vet", "./..."}},
-			{"build-darwin", compile},
-			{"link-darwin", link},
-		}},
-		{[]string{"GOOS=windows"}, []check{{"build-windows", compile}, {"link-windows", link}}},
-		{[]string{"GOOS=freebsd"}, []check{{"build-freebsd", compile}, {"link-freebsd", link}}},
+		{[]string{"GOOS=darwin"}, []check{{"types-darwin", types}}},
+		{[]string{"GOOS=windows"}, []check{{"types-windows", types}}},
+		{[]string{"GOOS=freebsd"}, []check{{"types-freebsd", types}}},
+	}
+	// Each system's standard library takes longer to compile than all of the other checks.
+	if os.Getenv(fullEnv) != "" {
+		systems = append(systems,
+			system{arm64, []check{{"build-arm64", compileTests}, {"link-arm64", link}}},
+			system{[]string{"GOOS=darwin"}, []check{
+				{"vet-darwin", []string{"go", "vet", "./..."}},
+				{"build-darwin", compile},
+				{"link-darwin", link},
+			}},
+			system{[]string{"GOOS=windows"}, []check{{"build-windows", compile}, {"link-windows", link}}},
+			system{[]string{"GOOS=freebsd"}, []check{{"build-freebsd", compile}, {"link-freebsd", link}}},
+		)
 	}
 	results := make([][]Result, len(systems))
 	inParallel(len(systems), func(i int) {
@@ -313,5 +364,6 @@ func (r *runner) withEnv(ctx context.Context, env []string, args ...string) (str
 	c.Env = append(c.Env, env...)
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
+	used(ctx, 0, cpu(c), 0)
 	return out.String(), err
 }

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -28,10 +29,16 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "watch" {
 		os.Exit(watch(os.Args[2:], os.Stdout))
 	}
+	if len(os.Args) == 2 && os.Args[1] == "types" {
+		os.Exit(checkTypes(os.Stdout))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// tier runs the tests of a tier.
+type tier = func(context.Context) ([]Result, error)
 
 type runner struct {
 	root    string
@@ -45,6 +52,8 @@ type runner struct {
 	out     io.Writer     // figures
 	note    io.Writer     // progress
 	live    io.Writer     // output of the tests as it comes; nil for none
+	module  string        // the module's path
+	work    string        // folder for this run's files
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -60,13 +69,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
 	verbose := f.Bool("v", false, "print the tests' output as it comes")
 	list := f.String("allow", "test/allowed-skips", "`file` that lists the skips allowed")
+	setup := f.Bool("setup", false, "install what is missing, with scripts/setup, while tier lint compiles")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
 	if *verbose {
 		r.live = stdout
 	}
-	known := map[string]func(context.Context) ([]Result, error){
+	known := map[string]tier{
 		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
 		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe,
 	}
@@ -82,20 +92,33 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		f.Usage()
 		return 2
 	}
-	root, err := moduleRoot()
+	root, module, err := moduleRoot()
+	if err == nil {
+		r.root, r.module = root, module
+		r.work, err = workFolder(root)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "tiers:", err)
 		return 2
 	}
-	r.root = root
+	defer os.RemoveAll(r.work)
 	skips, err := readAllowed(filepath.Join(root, *list))
 	if err != nil {
 		fmt.Fprintln(stderr, "tiers:", err)
 		return 2
 	}
 
+	start := time.Now()
+	if *setup {
+		known = r.withSetup(ctx, known)
+	}
 	results, took := runTiers(ctx, r.note, tiers, known)
 	ok := report(stdout, tiers, results, skips, took)
+	var phases []phase
+	if *setup {
+		phases = readPhases(root)
+	}
+	printUsage(stdout, tiers, took, phases, time.Since(start))
 	if ctx.Err() != nil {
 		fmt.Fprintf(stderr, "tiers: interrupted in tier %s: the sums are those of what ran until then\n",
 			tiers[len(took)-1])
@@ -107,16 +130,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// runTiers runs one tier after another until ctx ends, even if some fail, and prints how long each took.
-func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]func(context.Context) ([]Result,
-	error)) ([]Result, map[string]time.Duration) {
+// runTiers runs one tier after another until ctx ends, even if some fail, and returns where the time of each went.
+func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]tier) ([]Result, map[string]*usage) {
 	var results []Result
-	took := map[string]time.Duration{}
+	took := map[string]*usage{}
 	for _, t := range tiers {
 		fmt.Fprintf(note, "== tier %s\n", t)
-		start := time.Now()
-		res, err := known[t](ctx)
-		took[t] = time.Since(start)
+		start, u := time.Now(), new(usage)
+		res, err := known[t](withUsage(ctx, u))
+		u.wall = time.Since(start)
+		took[t] = u
 		if err != nil {
 			res = append(res, Result{t, "tiers", t, Fail, err.Error() + "\n"})
 		}
@@ -128,16 +151,53 @@ func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[str
 	return results, took
 }
 
-func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
+// moduleRoot returns the folder and the path of the module.
+func moduleRoot() (string, string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f={{.Dir}} {{.Path}}").Output()
 	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
+		return "", "", fmt.Errorf("go list -m: %w", err)
 	}
-	mod := strings.TrimSpace(string(out))
-	if filepath.Base(mod) != "go.mod" {
-		return "", errors.New("not inside the module: run it in the repository")
+	line := strings.TrimSpace(string(out))
+	at := strings.LastIndexByte(line, ' ')
+	if at <= 0 {
+		return "", "", errors.New("not inside the module: run it in the repository")
 	}
-	return filepath.Dir(mod), nil
+	return line[:at], line[at+1:], nil
+}
+
+// workFolder makes a folder below .build, on whose file system test binaries can be linked to.
+func workFolder(root string) (string, error) {
+	if err := os.MkdirAll(filepath.Join(root, ".build"), 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(filepath.Join(root, ".build"), "tiers-")
+}
+
+// withSetup starts scripts/setup and returns the tiers, such that each begins when what it needs is there: lint needs
+// the Go modules and the tools, the others Debian's packages, too.
+func (r *runner) withSetup(ctx context.Context, known map[string]tier) map[string]tier {
+	_ = os.Remove(filepath.Join(r.root, setupTimes))
+	start := func(what string) (wait func() error) {
+		done := make(chan error, 1)
+		go func() { done <- r.command(ctx, "scripts/setup", what).Run() }()
+		return sync.OnceValue(func() error { return <-done })
+	}
+	system, tools := start("system"), start("go")
+	go r.toolchains(ctx)
+	ready := map[string]tier{}
+	for name, run := range known {
+		ready[name] = func(ctx context.Context) ([]Result, error) {
+			err := tools()
+			if name != "lint" {
+				err = errors.Join(err, system())
+			}
+			if err != nil {
+				return nil, fmt.Errorf("scripts/setup: %w", err)
+			}
+			return run(ctx)
+		}
+	}
+	return ready
 }
 
 var figureLine = regexp.MustCompile(`(?m)(?:^|: )(figure \S+ \S+.*?)\r?$`)

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Status is the outcome of a test.
@@ -252,7 +251,7 @@ func allowed(list []allowance, r Result) bool {
 
 // report prints failures, skips that no list allows, a line for each tier and the sum, and reports whether everything
 // passed.
-func report(w io.Writer, tiers []string, results []Result, list []allowance, took map[string]time.Duration) bool {
+func report(w io.Writer, tiers []string, results []Result, list []allowance, took map[string]*usage) bool {
 	var sum [4]int
 	count := map[string]*[4]int{}
 	var odd []Result
@@ -287,7 +286,7 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 			c = new([4]int)
 		}
 		fmt.Fprintf(w, "tier %s: %d passed, %d failed, %d skipped (%.0f s)\n", t, c[Pass], c[Fail], c[Skip],
-			took[t].Seconds())
+			took[t].wall.Seconds())
 		empty = empty || c[Pass]+c[Fail] == 0
 	}
 	if empty {

@@ -147,7 +147,7 @@ func TestReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var b strings.Builder
 			tiers := []string{"unit"}
-			if ok := report(&b, tiers, tt.results, allow, map[string]time.Duration{"unit": 0}); ok != tt.ok {
+			if ok := report(&b, tiers, tt.results, allow, map[string]*usage{"unit": {}}); ok != tt.ok {
 				t.Errorf("report = %v, want %v:\n%s", ok, tt.ok, b.String())
 			}
 			if !strings.Contains(b.String(), tt.want) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -55,24 +56,15 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	if run == "" {
 		run = "^" + prefix
 	}
-	failed := make([]string, len(dirs))
-	inParallel(len(dirs), func(i int) {
-		bin := filepath.Join(payload, "test", testName(dirs[i]))
-		out, err := r.quietly(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", bin, "./"+dirs[i])
-		if err != nil {
-			failed[i] = out + err.Error() + "\n"
-		}
-	})
-	var built []string
-	for i, dir := range dirs {
-		if failed[i] != "" {
-			results = append(results, Result{"rxe", dir, "(build)", Fail, failed[i]})
-			continue
+	built, failed := r.binaries(ctx, "rxe", dirs)
+	results = append(results, failed...)
+	for _, dir := range built {
+		if err := linkOrCopy(r.binary(dir), filepath.Join(payload, "test", testName(dir))); err != nil {
+			return nil, err
 		}
 		if err := copyTestdata(filepath.Join(r.root, dir), filepath.Join(payload, "src", dir)); err != nil {
 			return nil, err
 		}
-		built = append(built, dir)
 	}
 	if len(built) == 0 {
 		return results, nil
@@ -154,6 +146,7 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 		_ = vm.Cancel()
 	}))
 	vmErr := vm.Wait()
+	used(ctx, 0, 0, cpu(vm))
 	if hung.Load() {
 		vmErr = fmt.Errorf("the VM printed nothing for %v, and was ended: %w", limit, vmErr)
 	}
@@ -171,28 +164,41 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 	return results
 }
 
-// buildPrograms builds our commands and examples into dir. A program that does not build is a failure, and the other
-// programs are tested all the same.
+// buildPrograms builds our commands and examples into .build/bin, where tier emu has built them before, and puts them
+// into dir, with this program. A program that does not build is a failure, and the other programs are tested all the
+// same.
 func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error) {
 	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...",
-		"./examples/...", "./test/tiers")
+		"./examples/...")
 	list.Stdout, list.Stderr = nil, nil
 	mains, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
+	self, err := os.Executable()
+	if err == nil {
+		err = linkOrCopy(self, filepath.Join(dir, "tiers"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	const bin = ".build/bin/"
 	build := func(programs ...string) (string, error) {
-		return r.quietly(ctx, "go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", dir + "/"},
-			programs...)...)
+		return r.quietly(ctx, "go", append([]string{"build", "-o", bin}, programs...)...)
 	}
 	programs := strings.Fields(string(mains))
-	if _, err := build(programs...); err == nil {
-		return nil, nil
-	}
+	_, err = build(programs...)
+	one := err != nil // at a time
 	var failed []Result
 	for _, m := range programs {
-		if out, err := build(m); err != nil {
-			failed = append(failed, Result{"rxe", m, "(build)", Fail, out + err.Error() + "\n"})
+		if one {
+			if out, err := build(m); err != nil {
+				failed = append(failed, Result{"rxe", m, "(build)", Fail, out + err.Error() + "\n"})
+				continue
+			}
+		}
+		if err := linkOrCopy(filepath.Join(r.root, bin, path.Base(m)), filepath.Join(dir, path.Base(m))); err != nil {
+			return nil, err
 		}
 	}
 	return failed, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -37,19 +38,37 @@ func (a *alarm) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watch is `tiers watch QUIET PROGRAM ARG...`: it runs a program, passes on what it prints, and ends it, with its
-// process group, when it has printed nothing for QUIET. It exits with the program's code, and with 124 after a hang.
+// watch is `tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...`: it runs a program, passes on what it prints,
+// and ends it, with its process group, when it has printed nothing for QUIET. It exits with the program's code, and with
+// 124 after a hang. To FILE it appends the processor time that the program took, and in DIR it puts the test binary among
+// its arguments, for other tiers. With QUIET 0 it does nothing else.
 func watch(args []string, out io.Writer) int {
 	usage := func(err error) int {
-		fmt.Fprintln(os.Stderr, "tiers watch QUIET PROGRAM ARG...:", err)
+		fmt.Fprintln(os.Stderr, "tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...:", err)
 		return 2
 	}
+	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	usageFile := flags.String("usage", "", "")
+	keepIn := flags.String("keep", "", "")
+	if err := flags.Parse(args); err != nil {
+		return usage(err)
+	}
+	args = flags.Args()
 	if len(args) < 2 {
 		return usage(errors.New("too few arguments"))
 	}
 	quiet, err := time.ParseDuration(args[0])
-	if err != nil || quiet <= 0 {
+	if err != nil || quiet < 0 || quiet == 0 && *keepIn == "" {
 		return usage(fmt.Errorf("QUIET %q: want a duration, as 5m", args[0]))
+	}
+	if *keepIn != "" {
+		if err := keep(*keepIn, args[1:]); err != nil || quiet == 0 {
+			if err == nil {
+				return 0
+			}
+			return usage(err)
+		}
 	}
 	// The program's death signal belongs to the thread that starts it.
 	runtime.LockOSThread()
@@ -88,6 +107,11 @@ func watch(args []string, out io.Writer) int {
 		}
 	}()
 	err = c.Wait()
+	if *usageFile != "" {
+		if err := noteRun(*usageFile, cpu(c)); err != nil {
+			fmt.Fprintln(os.Stderr, "tiers watch:", err)
+		}
+	}
 	select {
 	case <-read:
 	case <-time.After(time.Minute):
@@ -109,11 +133,12 @@ func watch(args []string, out io.Writer) int {
 	return c.ProcessState.ExitCode()
 }
 
-// command is a command in the root of the module, without cgo. When ctx ends, so does all that it started.
+// command is a command in the root of the module, without cgo. When ctx ends, so does all that it started. All go
+// commands below it compile alike, and so share what the cache has.
 func (r *runner) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = r.root
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath '-ldflags=-s -w'")
 	c.Stdout, c.Stderr = r.note, r.note
 	c.SysProcAttr = ownGroup(false)
 	c.Cancel = func() error { return signalGroup(c.Process.Pid, syscall.SIGTERM) }

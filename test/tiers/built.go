@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A package's tests are compiled once for all tiers that run them as they are: unit keeps the test binaries that go test
+// makes, and bench, emu and rxe run them again. What is missing because unit did not run is compiled first, all at once.
+
+// binary returns the name of a folder's test binary.
+func (r *runner) binary(dir string) string { return filepath.Join(r.work, testName(dir)) }
+
+// keep links or copies the test binary among args to a folder two levels below the module's root. It is named after the
+// working directory, which go test has made the package's folder.
+func keep(in string, args []string) error {
+	wd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Rel(filepath.Join(in, "..", ".."), wd)
+	if err != nil {
+		return err
+	}
+	for _, a := range args {
+		if strings.HasSuffix(a, ".test") && filepath.IsAbs(a) {
+			return linkOrCopy(a, filepath.Join(in, testName(filepath.ToSlash(dir))))
+		}
+	}
+	return errors.New("keep: no test binary")
+}
+
+func linkOrCopy(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}
+
+// binaries compiles the tests of the folders that have no test binary yet. It returns the folders that have one then,
+// and failures of the others.
+func (r *runner) binaries(ctx context.Context, tier string, dirs []string) ([]string, []Result) {
+	var missing []string // of this module
+	var results []Result
+	compile := func(packages ...string) {
+		self, err := os.Executable()
+		var res []Result
+		if err == nil {
+			c := r.goTest(ctx, []string{self, "watch", "-keep", r.work, "0"}, nil, packages...)
+			res, err = r.stream(ctx, tier, c, "")
+		}
+		if err != nil {
+			res = append(res, Result{tier, "tiers", "(build)", Fail, err.Error() + "\n"})
+		}
+		results = append(results, res...)
+	}
+	for _, d := range dirs {
+		switch _, err := os.Stat(r.binary(d)); {
+		case err == nil:
+		case r.nested(d):
+			compile("./" + d)
+		default:
+			missing = append(missing, "./"+d)
+		}
+	}
+	if len(missing) > 0 {
+		compile(missing...)
+	}
+	return slices.DeleteFunc(slices.Clone(dirs), func(d string) bool {
+		_, err := os.Stat(r.binary(d))
+		return err != nil
+	}), results
+}
+
+// test runs a folder's test binary, below the program and flags in under, as go test does.
+func (r *runner) test(ctx context.Context, tier string, under, env []string, dir string, flags ...string) ([]Result,
+	error) {
+	watched, usageFile, err := r.watched(false, under)
+	if err != nil {
+		return nil, err
+	}
+	test2json, err := r.test2json(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"-t", "-p", r.module + "/" + dir}, watched...)
+	args = append(args, r.binary(dir), "-test.v=test2json", "-test.paniconexit0", "-test.timeout="+r.timeout.String())
+	for _, f := range flags {
+		args = append(args, "-test."+strings.TrimPrefix(f, "-"))
+	}
+	c := r.command(ctx, test2json, args...)
+	c.Dir = filepath.Join(r.root, dir)
+	c.Env = append(append(c.Env, "PWD="+c.Dir), env...)
+	return r.stream(ctx, tier, c, usageFile)
+}
+
+// test2json returns the name of the program that converts a test's output to events.
+func (r *runner) test2json(ctx context.Context) (string, error) {
+	out, err := r.quietly(ctx, "go", "tool", "-n", "test2json")
+	if err != nil {
+		return "", fmt.Errorf("go tool -n test2json: %w\n%s", err, out)
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// watched returns the command below which test binaries run, and the file in which it notes their processor time.
+func (r *runner) watched(keep bool, under []string) ([]string, string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	f, err := os.CreateTemp(r.work, "usage-")
+	if err != nil {
+		return nil, "", err
+	}
+	command := []string{self, "watch", "-usage", f.Name()}
+	if keep {
+		command = append(command, "-keep", r.work)
+	}
+	return append(append(command, r.quiet.String()), under...), f.Name(), f.Close()
+}
+
+// stream runs a command that prints events, and collects the results.
+func (r *runner) stream(ctx context.Context, tier string, c *exec.Cmd, usageFile string) ([]Result, error) {
+	if r.figures {
+		c.Env = append(c.Env, "PUREVERBS_FIGURES=1")
+	}
+	c.Stdout = nil
+	pipe, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p := newParser(tier, r.live, r.note)
+	var figures bytes.Buffer
+	if r.figures || r.ratios {
+		p.live = &figures
+	}
+	readErr := p.read(pipe)
+	err = c.Wait()
+	ran := ranFor(usageFile)
+	used(ctx, 0, cpu(c)-ran, ran)
+	printFigures(r.out, figures.Bytes())
+	results := p.finish()
+	if readErr != nil {
+		return results, readErr
+	}
+	for _, t := range results {
+		if t.Status == Fail {
+			return results, nil
+		}
+	}
+	if err != nil {
+		var b strings.Builder
+		for _, o := range p.builds {
+			b.WriteString(o.String())
+		}
+		return results, fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, b.String())
+	}
+	return results, nil
+}
