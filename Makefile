@@ -12,6 +12,9 @@ RUN ?=
 PKG ?=
 V ?=
 
+# As test/tiers has them, so that neither builds what the other has built.
+FLAGS := -trimpath '-ldflags=-s -w'
+
 # The quick cycle prints as it goes; the long run prints what failed.
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
@@ -24,14 +27,15 @@ setup:
 	@scripts/setup
 
 build:
-	CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./cmd/... ./emu $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
+	CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./cmd/... ./emu $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
 
 .build/bin/tiers: $(wildcard test/tiers/*.go)
-	@CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./test/tiers
+	@CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./test/tiers
 
 # Not on the build: what does not build is a failure of the tiers that need it, and keeps none of the others from running.
-test: setup .build/bin/tiers
-	$(TIERS) $(ALL)
+# The set-up runs beside tier lint.
+test: .build/bin/tiers
+	$(TIERS) -setup $(ALL)
 
 # Every row, in each of its places. Hours.
 test-full: setup .build/bin/tiers

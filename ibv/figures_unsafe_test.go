@@ -17,7 +17,7 @@ import (
 // loops in C, through the same table of the same objects, in turns.
 func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	lib := needFake(t)
 	s := fakeLoop(t, &CQOptions{NoEvents: true}, &QPOptions{MaxInline: 64})

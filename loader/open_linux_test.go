@@ -272,7 +272,7 @@ func compile(t *testing.T, file, soname string, source ...string) {
 	args := append(strings.Fields(cc), "-shared", "-fPIC", "-Wl,-soname,"+soname, "-o", file)
 	args = append(args, source...)
 	if _, err := exec.LookPath(args[0]); err != nil {
-		t.Skipf("SKIPPED, needs a C compiler: %v", err)
+		t.Skipf("SKIPPED, needs a C compiler (make setup installs gcc): %v", err)
 	}
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
@@ -342,7 +342,7 @@ func TestDriver(t *testing.T) {
 
 func TestLibOpen(t *testing.T) {
 	if _, err := dlopen(string(IBVerbs), 0); err != nil {
-		t.Skipf("SKIPPED, tier lib: %v", err)
+		t.Skipf("make setup installs what is missing: %v", err)
 	}
 	child(t, "installed", PathEnv+"=")
 }

@@ -97,7 +97,7 @@ func TestServerWithoutDevice(t *testing.T) {
 // TestDeploySchema has the module that knows Kubernetes' types look at the manifests.
 func TestDeploySchema(t *testing.T) {
 	if !testutil.Full() {
-		t.Skip("a full run downloads Kubernetes' types")
+		t.Skip("a full run downloads Kubernetes' types: make test-full")
 	}
 	out, err := exec.Command("go", "test", "-C", "../../test/deploy", "./...").CombinedOutput()
 	if err != nil {

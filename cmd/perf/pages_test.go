@@ -83,7 +83,7 @@ func TestReportFiles(t *testing.T) {
 // TestReportBrowser opens a report in a browser, and keeps a picture in .build/artifacts.
 func TestReportBrowser(t *testing.T) {
 	if !testutil.Full() {
-		t.Skip("a full run downloads the browser")
+		t.Skip("a full run downloads the browser: make test-full")
 	}
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("the browser is Debian's for amd64")

@@ -31,7 +31,7 @@ type probe struct {
 var releases = []string{"v17", "v25", "v44", "v65"}
 
 // errNoHeaders means that there is nothing to compare with.
-var errNoHeaders = errors.New("infiniband/mlx5dv.h is not installed (Debian: libibverbs-dev)")
+var errNoHeaders = errors.New("infiniband/mlx5dv.h is not installed: make setup installs it")
 
 // TestHeaders asks a C compiler, and a cross compiler, what the headers of this
 // machine say. The numbers are read from the object file: nothing is run, so the
@@ -55,7 +55,7 @@ func TestHeaders(t *testing.T) {
 func checkHeaders(t *testing.T, cc string, dump bool) {
 	args := strings.Fields(cc)
 	if _, err := exec.LookPath(args[0]); err != nil {
-		t.Skipf("no C compiler: %v", err)
+		t.Skipf("no C compiler (make setup installs gcc): %v", err)
 	}
 	l, probes := layoutProbes(t)
 	values := make(map[string]int64)
@@ -270,7 +270,7 @@ func writeLayout(t *testing.T, file string, l layout) {
 func TestHeadersControl(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skipf("no C compiler: %v", err)
+		t.Skipf("no C compiler (make setup installs gcc): %v", err)
 	}
 	include := filepath.Join(t.TempDir(), "infiniband")
 	if err := os.Mkdir(include, 0o755); err != nil {

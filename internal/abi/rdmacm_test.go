@@ -123,12 +123,12 @@ func TestRDMACMConstants(t *testing.T) {
 func TestRDMACMHeaders(t *testing.T) {
 	const header = "/usr/include/rdma/rdma_cma.h"
 	if _, err := os.Stat(header); err != nil {
-		t.Skipf("%s is not installed (Debian: librdmacm-dev): %v", header, err)
+		t.Skipf("%s is not installed (make setup installs it): %v", header, err)
 	}
 	for _, cc := range []string{"cc", "aarch64-linux-gnu-gcc"} {
 		t.Run(cc, func(t *testing.T) {
 			if _, err := exec.LookPath(cc); err != nil {
-				t.Skipf("no C compiler: %v", err)
+				t.Skipf("no C compiler (make setup installs gcc): %v", err)
 			}
 			var newestLayout layout
 			readJSON(t, "rdmacm-"+newest+".json", &newestLayout)

@@ -29,7 +29,7 @@ func TestPrototypes(t *testing.T) {
 	}
 	args := strings.Fields(cc)
 	if _, err := exec.LookPath(args[0]); err != nil {
-		t.Skipf("no C compiler: %v", err)
+		t.Skipf("no C compiler (make setup installs gcc): %v", err)
 	}
 	headers := map[string]string{
 		"libibverbs": "#include <infiniband/verbs.h>\n",
@@ -65,7 +65,7 @@ func TestPrototypes(t *testing.T) {
 			out, err := exec.Command(args[0], append(args[1:], "-fsyntax-only", file)...).CombinedOutput()
 			if err != nil {
 				if strings.Contains(string(out), "No such file or directory") {
-					t.Skip("no headers of rdma-core (Debian: libibverbs-dev, librdmacm-dev)")
+					t.Skip("no headers of rdma-core: make setup installs them")
 				}
 				t.Errorf("%v:\n%s", err, out)
 			}

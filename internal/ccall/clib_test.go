@@ -45,7 +45,7 @@ var clib = sync.OnceValues(func() (uintptr, error) {
 	return purego.Dlopen(so, purego.RTLD_NOW)
 })
 
-var errNoCompiler = errors.New("no C compiler: set CC, or install gcc")
+var errNoCompiler = errors.New("no C compiler: make setup installs gcc; or set CC")
 
 // fn returns a function of the C test library, or skips where there is no C
 // compiler.

@@ -16,7 +16,7 @@ import (
 // through a pointer, and from Go in each of our ways, in turns.
 func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	add3, loop := fn(t, "add3"), fn(t, "call_loop")
 	if name, why := HotPath(); name != "g0" {

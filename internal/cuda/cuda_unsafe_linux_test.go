@@ -39,7 +39,7 @@ func compile(t *testing.T) string {
 		cc = []string{"cc"}
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		t.Skipf("SKIPPED, needs a C compiler: %v", err)
+		t.Skipf("SKIPPED, needs a C compiler (make setup installs gcc): %v", err)
 	}
 	dir, err := os.MkdirTemp("", "fakecuda")
 	if err != nil {

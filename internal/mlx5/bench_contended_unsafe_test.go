@@ -16,7 +16,7 @@ import (
 // when one does, with the lock of a queue and with a sync.Mutex in its place.
 func TestFiguresContended(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	const rounds, posts = 15, 1 << 19
 	locks := []struct {

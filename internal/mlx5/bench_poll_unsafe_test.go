@@ -246,7 +246,7 @@ func (f *filled) pollEmpty(t testing.TB, times int) float64 {
 // TestFiguresKinds prints the cost of a completion of each kind and of posting a receive, with a lock and without.
 func TestFiguresKinds(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	const rounds = 60
 	var names []string

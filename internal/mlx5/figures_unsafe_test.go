@@ -15,7 +15,7 @@ import (
 // QP's own memory.
 func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	const entries, blocks, rounds = 16384, 64, 15
 	counts := []int{1, 64, 1024, 16384}

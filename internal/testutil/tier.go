@@ -1,13 +1,15 @@
 // Package testutil names the test tiers and what each one needs.
 //
-// A test states its tier by calling one of the Need functions first. If the tier is not there, the test skips and says
-// why. If the runner promised the tier (PUREVERBS_TEST_TIER names it), the test fails instead.
+// A test states its tier by calling one of the Need functions first. If the tier is not there, the test skips and names
+// the command that runs it. If the runner promised the tier (PUREVERBS_TEST_TIER names it), the test fails instead.
 package testutil
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,6 +20,10 @@ import (
 // "rxe" inside the SoftRoCE VM, "emu" under the emulated ConnectX, "hw" on
 // adapters of this machine.
 const TierEnv = "PUREVERBS_TEST_TIER"
+
+// EmuEnv names the environment variable by which a runner promises that the emulator and our programs are built, in
+// .build/bin.
+const EmuEnv = "PUREVERBS_TEST_EMU"
 
 // DevicesEnv names the environment variable with the two mlx5 devices of tier hw, as in "mlx5_0,mlx5_1", or with one
 // device for both ends.
@@ -37,12 +43,36 @@ type RXE struct {
 	Hardware bool // real adapters, whose links and addresses must not be changed
 }
 
+// NeedEmu skips a test that starts the emulator itself, if nobody has built it.
+func NeedEmu(t testing.TB) {
+	t.Helper()
+	if os.Getenv(EmuEnv) == "" && os.Getenv(TierEnv) == "" {
+		t.Skip("starts the emulator: " + command(t, "test-emu"))
+	}
+}
+
+// command returns the command, to be run in the repository, that runs a test.
+func command(t testing.TB, target string) string {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	wd, _ := os.Getwd()
+	for root := wd; ; root = filepath.Dir(root) {
+		mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		if err == nil && bytes.HasPrefix(mod, []byte("module github.com/pureverbs/pureverbs\n")) {
+			dir, _ := filepath.Rel(root, wd)
+			return fmt.Sprintf("make %s PKG=./%s RUN=%s", target, filepath.ToSlash(dir), test)
+		}
+		if root == filepath.Dir(root) {
+			return fmt.Sprintf("make %s RUN=%s", target, test)
+		}
+	}
+}
+
 // NeedLogic is NeedRXE for what SoftRoCE cannot make different, and takes long in the VM: it runs there in a full run.
 func NeedLogic(t testing.TB) RXE {
 	t.Helper()
 	r := NeedRXE(t)
 	if !r.Emulated && !r.Hardware && !Full() {
-		t.Skip("tells nothing of the device: not in the VM, but in a full run")
+		t.Skip("tells nothing of the device: in the VM only make test-full runs it")
 	}
 	return r
 }
@@ -69,7 +99,7 @@ func NeedRXE(t testing.TB) RXE {
 		}
 		r = RXE{Dev: [2]string{a, b}, Port: 1, Hardware: true}
 	default:
-		t.Skip("tier rxe or emu: runs in the SoftRoCE VM (make test-rxe) or on the emulated device (make test-emu)")
+		t.Skipf("needs two RDMA devices: %s, or test-rxe", command(t, "test-emu"))
 	}
 	for i, d := range r.Dev {
 		if _, err := os.Stat("/sys/class/infiniband/" + d); err != nil {
@@ -161,7 +191,7 @@ func run(t testing.TB, program string, args ...string) {
 func (r *RXE) NeedKernel(t testing.TB) {
 	t.Helper()
 	if r.Emulated || r.Hardware {
-		t.Skip("is about the kernel: runs in the SoftRoCE VM only (make test-rxe)")
+		t.Skip("is about the kernel: runs in the SoftRoCE VM only: " + command(t, "test-rxe"))
 	}
 }
 
@@ -174,7 +204,7 @@ func NeedProgram(t testing.TB, name string) string {
 		if os.Getenv(TierEnv) != "" {
 			t.Fatalf("tier %s was promised, but %s is not in PATH", os.Getenv(TierEnv), name)
 		}
-		t.Skipf("%s is not in PATH", name)
+		t.Skipf("%s is not in PATH: make setup build", name)
 	}
 	return p
 }
@@ -183,7 +213,7 @@ func NeedProgram(t testing.TB, name string) string {
 func NeedLibrary(t testing.TB) {
 	t.Helper()
 	if _, err := loader.Open(loader.IBVerbs); err != nil {
-		t.Skipf("tier lib: %v", err)
+		t.Skipf("needs libibverbs, which make setup installs: %s: %v", command(t, "test-unit"), err)
 	}
 }
 

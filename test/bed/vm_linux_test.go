@@ -19,6 +19,9 @@ func boot(t *testing.T, script string, flags []string, args ...string) (code int
 	if os.Getenv("PUREVERBS_TEST_TIER") != "" {
 		t.Skip("boots a VM, and runs in one")
 	}
+	if images, _ := filepath.Glob("../../.build/vm/base-*/base.cpio"); len(images) == 0 {
+		t.Skip("boots a VM, of which there is no image: make setup test-unit PKG=./test/bed")
+	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "t.sh"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
@@ -65,7 +68,7 @@ func TestVM_Hang(t *testing.T) {
 func TestVM_Panic(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PUREVERBS_FULL") == "" {
-		t.Skip("full runs only (PUREVERBS_FULL=1): boots two VMs")
+		t.Skip("full runs only, by make test-full: boots two VMs")
 	}
 	code, out, diag := boot(t, "echo started; echo c >/proc/sysrq-trigger; sleep 1000", []string{"-t", "900"})
 	if code != 126 || strings.Count(diag, "the guest died") != 2 || !strings.Contains(diag, "trying once more") {

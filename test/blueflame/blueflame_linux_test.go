@@ -17,6 +17,7 @@ import (
 
 // TestEmuBlueFlame counts the doorbells of each test of ibv, and how many of them were copies of a WQE.
 func TestEmuBlueFlame(t *testing.T) {
+	testutil.NeedEmu(t)
 	dir := t.TempDir()
 	emu, ibv := filepath.Join(dir, "emu"), filepath.Join(dir, "ibv.test")
 	build := func(args ...string) {

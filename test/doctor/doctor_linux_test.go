@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 const bin = "../../.build/bin/"
@@ -22,6 +24,7 @@ type report struct {
 }
 
 func TestEmuDoctor(t *testing.T) {
+	testutil.NeedEmu(t)
 	small := `ulimit -l 64; exec "$@"`
 	if os.Getuid() == 0 {
 		small = `ulimit -l 64; exec setpriv --bounding-set=-ipc_lock "$@"`

@@ -42,6 +42,9 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	root = filepath.Dir(filepath.Dir(wd))
+	if os.Getenv(testutil.EmuEnv) == "" {
+		return m.Run() // all tests skip
+	}
 	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./emu", "./examples/...",
 		"./test/emu/pair")
 	build.Dir = root

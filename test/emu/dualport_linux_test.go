@@ -14,8 +14,9 @@ import (
 
 // TestEmuDualPort: perf -O fills both ports of a device, with a stock program at the other end, in both roles.
 func TestEmuDualPort(t *testing.T) {
+	testutil.NeedEmu(t)
 	if !testutil.Full() {
-		t.Skip("full runs only (PUREVERBS_FULL=1): stock programs sleep for a second on each side")
+		t.Skip("full runs only, by make test-full: stock programs sleep for a second on each side")
 	}
 	testutil.NeedProgram(t, "ib_write_bw")
 	flags := []string{"--device", "mlx5_0,ports=2", "--device", "mlx5_1,ports=2", "--device", "mlx5_2"}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 var (
@@ -222,6 +224,7 @@ var releases = []string{"bullseye", "trixie", "sid"}
 
 // TestEmuPairs runs two programs against each other.
 func TestEmuPairs(t *testing.T) {
+	testutil.NeedEmu(t)
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			rows := every
@@ -246,6 +249,7 @@ func TestEmuPairs(t *testing.T) {
 
 // TestEmuLists runs the programs that list devices.
 func TestEmuLists(t *testing.T) {
+	testutil.NeedEmu(t)
 	for _, tt := range []struct {
 		command string
 		emu     []string
@@ -279,6 +283,7 @@ func TestEmuLists(t *testing.T) {
 
 // TestEmuRefused runs programs that need features which the device lacks: they say so and end.
 func TestEmuRefused(t *testing.T) {
+	testutil.NeedEmu(t)
 	for _, tt := range []struct{ command, want string }{
 		{"ibv_rc_pingpong -g 3 -j -s 1048576", "Device memory is insufficient"},
 		{"ibv_rc_pingpong -i 2", "INIT"},
@@ -298,6 +303,7 @@ func TestEmuRefused(t *testing.T) {
 
 // TestEmuPair checks that a failing end fails the pair, and thereby the run.
 func TestEmuPair(t *testing.T) {
+	testutil.NeedEmu(t)
 	pair := filepath.Join(root, ".build/bin/pair")
 	for _, tt := range []struct{ name, server, client string }{
 		{"client", "ib_write_bw", "false"},

@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // hostEnv is the environment variable that names a test whose second half runs under emu.
@@ -60,6 +62,7 @@ func emulator() string { return filepath.Join(root, ".build/bin/emu") }
 // TestEmuNetwork checks that the network agrees with sysfs and the GID tables about the devices' interfaces, for root
 // and for others; that programs reach one another by the addresses; and what --net=host does instead.
 func TestEmuNetwork(t *testing.T) {
+	testutil.NeedEmu(t)
 	two := []string{"--device", "mlx5_0", "--device", "mlx5_1"}
 	for name, nobody := range map[string]bool{"root": false, "nobody": true} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +118,7 @@ true`)
 // TestEmuKilled checks that an emulator that is killed leaves nothing behind. What it cannot remove itself, the init of
 // its programs removes, or else the next emulator.
 func TestEmuKilled(t *testing.T) {
+	testutil.NeedEmu(t)
 	tmp := t.TempDir()
 	folders := func() (names []string) {
 		entries, err := os.ReadDir(tmp)
@@ -202,6 +206,7 @@ func TestEmuKilled(t *testing.T) {
 // TestEmuRights checks that a program needs rights of its own for files that the emulator opens for it: the machine's
 // PCI devices, and files beyond the emulated folders.
 func TestEmuRights(t *testing.T) {
+	testutil.NeedEmu(t)
 	if os.Getuid() != 0 {
 		t.Skip("skipped: it takes root to have rights to drop")
 	}
@@ -322,6 +327,7 @@ func look(link, file string) (out []string) {
 // TestEmuPaths compares the results of calls on the emulated folders with the kernel's for a network interface, which
 // lies in folders of the same kind.
 func TestEmuPaths(t *testing.T) {
+	testutil.NeedEmu(t)
 	if os.Getenv(hostEnv) == t.Name() {
 		fmt.Println(strings.Join(look("/sys/class/infiniband/mlx5_0", "node_guid"), "\n"))
 		return
@@ -354,6 +360,7 @@ func TestEmuPaths(t *testing.T) {
 
 // TestEmuNetlink checks that iproute2's rdma finds the devices and follows their changes.
 func TestEmuNetlink(t *testing.T) {
+	testutil.NeedEmu(t)
 	flags := []string{"--device", "mlx5_0", "--device", "mlx5_1,link=ib,ports=2"}
 	want := `0: mlx5_0: node_type ca fw 28.39.1002 node_guid e41d:2d03:00e0:0000 sys_image_guid e41d:2d03:00e0:0000
 link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev emu0

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // released waits in a script until the emulator has released everything that programs had, and prints its counts. After
@@ -18,6 +20,7 @@ const released = `for i in $(seq 600); do EMU control stats | grep -q '"contexts
 // TestEmuHostile lets a program do its worst. Afterwards other programs work in the same emulator, and nothing of the
 // first is left.
 func TestEmuHostile(t *testing.T) {
+	testutil.NeedEmu(t)
 	build := exec.Command("go", "build", "-o", filepath.Join(root, ".build/bin/"), "./hostile")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

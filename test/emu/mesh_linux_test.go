@@ -41,6 +41,7 @@ type meshResult struct {
 // TestEmuMesh has eight hosts. The completions of one come late, and another one dies in the middle: the first is named
 // as slow, the second as lost, and the pairs of the others all have figures.
 func TestEmuMesh(t *testing.T) {
+	testutil.NeedEmu(t)
 	const slow, dies = 5, 2
 	flags := []string{"--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=50000,count=0", slow)}
 	for i := range 8 {

@@ -8,10 +8,13 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestEmuPassing checks that a device's file works under any descriptor number and in any process.
 func TestEmuPassing(t *testing.T) {
+	testutil.NeedEmu(t)
 	if !inside(t) {
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // program is a run of a program of another project, or of its two ends.
@@ -200,8 +202,9 @@ func programs() []program {
 
 // TestEmuPrograms runs programs of other projects, of two Debian releases.
 func TestEmuPrograms(t *testing.T) {
+	testutil.NeedEmu(t)
 	if !full {
-		t.Skip("a full run downloads the programs")
+		t.Skip("a full run downloads the programs: make test-full")
 	}
 	for _, release := range []string{"bookworm-programs", "trixie-programs"} {
 		for _, p := range programs() {

@@ -7,10 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestEmuRandomReleases runs the random programs with the libraries of other Debian releases, on both data paths.
 func TestEmuRandomReleases(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := filepath.Join(root, ".build/bin/random.test")
 	c := exec.Command("go", "test", "-c", "-o", bin, "../random")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")

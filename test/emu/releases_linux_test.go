@@ -16,6 +16,7 @@ import (
 // data path, a newer one with the other, and in a full run each with both. Those of frames run once more on devices that
 // want the first bytes of each in the work request.
 func TestEmuReleaseTests(t *testing.T) {
+	testutil.NeedEmu(t)
 	// The root of a release contains neither the program emu, which changes links, injects faults and removes devices,
 	// nor this test binary, nor /proc/self.
 	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_(Unlisted|CloseWhilePolled|Import|RawNobody)$|^TestRXEZZDeviceRemoved$|" +

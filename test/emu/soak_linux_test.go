@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // soakEnv is the environment variable that says how long TestEmuSoak runs; "make soak" sets it to ten minutes.
@@ -37,6 +39,7 @@ var soaked = []string{
 
 // TestEmuSoak runs and kills programs for a while, and checks that nothing of them stays in the emulator.
 func TestEmuSoak(t *testing.T) {
+	testutil.NeedEmu(t)
 	length := 12 * time.Second
 	if s := os.Getenv(soakEnv); s != "" {
 		var err error

@@ -336,6 +336,7 @@ var ibTwo = []string{"--strict", "--device", "mlx5_0,link=ib,mtu=1024", "--devic
 // TestEmuTagMatching runs random operations on the tag list of an SRQ, and messages to it, from a peer of either data
 // path, and compares all completions, all data and all refusals with a model.
 func TestEmuTagMatching(t *testing.T) {
+	testutil.NeedEmu(t)
 	if !inside(t, ibTwo...) {
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // udpong runs a server $1, and a client $2 that counts and one that echoes. The address is none of a device's GIDs,
@@ -24,6 +26,7 @@ exit $code
 
 // TestEmuUDPong sends datagrams of rsockets, with stock programs in both roles.
 func TestEmuUDPong(t *testing.T) {
+	testutil.NeedEmu(t)
 	own, stock := filepath.Join(root, ".build/bin/rsocket")+" udpong", "/usr/bin/udpong"
 	for _, tt := range []struct{ name, server, client, want string }{
 		{"ours", own, own, `(?s)client 0 is 10\.99\.0\.1:.*; 100 have arrived\n.*200 transfers .* every byte as it should be`},

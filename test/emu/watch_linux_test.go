@@ -11,10 +11,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestEmuStrict runs a program that breaks a rule. The rules that an adapter itself enforces are tested in the engine.
 func TestEmuStrict(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := filepath.Join(t.TempDir(), "careless")
 	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/careless.c",
 		"-libverbs").CombinedOutput(); err != nil {
@@ -44,6 +47,7 @@ func TestEmuStrict(t *testing.T) {
 
 // TestEmuGranted runs a program that compares the limits it is granted with those it is told, and uses them.
 func TestEmuGranted(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := filepath.Join(t.TempDir(), "granted")
 	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/granted.c", "-libverbs",
 		"-lmlx5").CombinedOutput(); err != nil {
@@ -62,6 +66,7 @@ func TestEmuGranted(t *testing.T) {
 
 // TestEmuFaults checks that programs notice each fault.
 func TestEmuFaults(t *testing.T) {
+	testutil.NeedEmu(t)
 	const rc = "ibv_rc_pingpong -g 3 -n 50 -c"
 	for _, tt := range []struct {
 		fault, command string
@@ -122,6 +127,7 @@ func TestEmuFaults(t *testing.T) {
 
 // TestEmuControl changes the emulated machine while programs run on it.
 func TestEmuControl(t *testing.T) {
+	testutil.NeedEmu(t)
 	emu := filepath.Join(root, ".build/bin/emu")
 	for _, tt := range []struct{ name, script, want string }{
 		{"port", "EMU control port mlx5_0 1 down; ibv_devinfo", `(?s)true.*PORT_DOWN`},
@@ -159,6 +165,7 @@ func TestEmuControl(t *testing.T) {
 
 // TestEmuStats checks that nothing stays behind of programs that ended or were killed.
 func TestEmuStats(t *testing.T) {
+	testutil.NeedEmu(t)
 	emu, pair := filepath.Join(root, ".build/bin/emu"), filepath.Join(root, ".build/bin/pair")
 	round := strings.NewReplacer("EMU", emu, "PAIR", pair).Replace(
 		`PAIR -t 3m -p 21920 ib_send_bw -p 21920 -n 50 -- ib_send_bw -p 21920 -n 50 127.0.0.1 >/dev/null; PAIR -t 3m -cm 21921 rping -s -a 127.0.0.1 -p 21921 -C 3 -- rping -c -a 127.0.0.1 -p 21921 -C 3 >/dev/null

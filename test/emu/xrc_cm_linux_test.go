@@ -125,6 +125,7 @@ func (e *xrcEnd) send(port int, path ibv.DataPath, text string) bool {
 
 // TestEmuXRCByCM has librdmacm's own programs as peers of XRC, which leave CQs behind.
 func TestEmuXRCByCM(t *testing.T) {
+	testutil.NeedEmu(t)
 	if !inside(t, "--strict", "--strict-ignore=leak", "--device", "mlx5_0") {
 		return
 	}

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestEmuXRCDomain has two clients of one host share an XRC domain: messages for the one come by the queue pairs of the
 // other, so that the QP and the SRQ of a message are of two processes.
 func TestEmuXRCDomain(t *testing.T) {
+	testutil.NeedEmu(t)
 	const script = `
 start() { "$@" & pids="$pids $!"; }
 start %[1]s -d mlx5_0 -c 2 %[4]s

@@ -103,6 +103,7 @@ func TestMain(m *testing.M) {
 // TestEmuRatios measures each comparison and prints the median of the ratios ours/stock. Without PUREVERBS_FIGURES it
 // runs one short round, which shows that the comparison works. It asserts no speeds, since the device is emulated.
 func TestEmuRatios(t *testing.T) {
+	testutil.NeedEmu(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../emu",
 		"../../cmd/perf")

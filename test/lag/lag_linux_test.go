@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
@@ -38,6 +39,7 @@ func closing[T interface{ Close() error }](t *testing.T, v T) T {
 
 // TestEmuLAG runs on an adapter that is a bond of two ports.
 func TestEmuLAG(t *testing.T) {
+	testutil.NeedEmu(t)
 	if os.Getenv(childEnv) == "" {
 		c := exec.Command("../../.build/bin/emu", "--strict", "--device", "mlx5_0,lag=2", "--", os.Args[0],
 			"-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.timeout=200s")

@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 // TestEmuRatios prints the figures. Without PUREVERBS_FIGURES it runs each once and shortly, which shows that they can
 // be had. It asserts no speeds, since the device is emulated.
 func TestEmuRatios(t *testing.T) {
+	testutil.NeedEmu(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../emu",
 		"../../cmd/perf")

@@ -56,7 +56,7 @@ func TestFiguresMany(t *testing.T) { figures(t, "many driver") }
 // figures builds the emulator and the C, and runs a comparison below the emulator.
 func figures(t *testing.T, role string) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	dir := t.TempDir()
 	emu, bench := filepath.Join(dir, "emu"), filepath.Join(dir, "bench")

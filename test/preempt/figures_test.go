@@ -84,7 +84,7 @@ func (w *way) run(t *testing.T, seconds, c string) *run {
 // TestFigures runs all ways alternately, several times, and prints the best of each.
 func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
-		t.Skip("measures; set PUREVERBS_FIGURES=1")
+		t.Skip("measures: make bench")
 	}
 	seconds, rounds := "0.2", 5
 	if s := os.Getenv("PUREVERBS_PREEMPT_SECONDS"); s != "" {

@@ -49,6 +49,7 @@ func TestConcurrent(t *testing.T) {
 		"lock/a_test.go":   "package lock\n\nfunc TestA(t *testing.T) {}\n",
 		"lock/a.go":        "package lock\n\nimport \"sync\"\n",
 		"c/a_test.go":      "package c\n\nimport \"github.com/pureverbs/pureverbs/internal/ccall\"\n\nfunc TestA(t *testing.T) {}\n",
+		"vm/a_test.go":     "package vm\n\nfunc TestRXE_A(t *testing.T) { go func() {}() }\n",
 		"untested/a.go":    "package untested\n\nimport \"sync\"\n",
 		"nested/go.mod":    "module nested\n",
 		"nested/a_test.go": "package nested\n\nfunc TestA(t *testing.T) { go func() {}() }\n",

@@ -14,6 +14,9 @@ import (
 // emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
 const emulator = ".build/bin/emu"
 
+// emuEnv tells tests that the emulator is built; package testutil reads it.
+const emuEnv = "PUREVERBS_TEST_EMU"
+
 // emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and
 // the stock programs.
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
@@ -33,7 +36,7 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 		for i := range dirs {
 			dirs[i] = "./" + dirs[i]
 		}
-		return r.gotest(ctx, "emu", nil, []string{"PUREVERBS_FIGURES=1"},
+		return r.gotest(ctx, "emu", nil, []string{"PUREVERBS_FIGURES=1", emuEnv + "=1"},
 			append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
 	}
 	run := "-run=^TestRXE|^TestEmu"
@@ -96,7 +99,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 	}
 	for _, d := range dirs {
 		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-			return r.test(ctx, "emu", nil, nil, d, run)
+			return r.test(ctx, "emu", nil, []string{emuEnv + "=1"}, d, run)
 		})
 	}
 	var jobs []job

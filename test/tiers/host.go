@@ -107,7 +107,13 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 // concurrency is in a source that starts goroutines, shares memory, or calls C.
 var concurrency = regexp.MustCompile(`\bgo func\(|\.Go\(func|"sync"|"sync/atomic"|pureverbs/internal/(ccall|mmio|ops)"`)
 
-// concurrent lists the folders with tests whose sources have concurrency, as ./DIR.
+// hostTest is a test function; those that elsewhere lists are not for this machine.
+var (
+	hostTest  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(\w+ \*testing\.[TF]\)`)
+	elsewhere = regexp.MustCompile(`^(TestRXE|TestEmu|TestFigures)`)
+)
+
+// concurrent lists the folders with tests for this machine whose sources have concurrency, as ./DIR.
 func concurrent(root string) ([]string, error) {
 	dirs, err := packagesWith(root, "Test", "")
 	if err != nil {
@@ -122,10 +128,18 @@ func concurrent(root string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(files, func(f string) bool {
-			src, _ := os.ReadFile(f)
-			return concurrency.Match(src)
-		}) {
+		var found, tests bool
+		for _, f := range files {
+			src, err := os.ReadFile(f)
+			if err != nil {
+				return nil, err
+			}
+			found = found || concurrency.Match(src)
+			tests = tests || slices.ContainsFunc(hostTest.FindAllSubmatch(src, -1), func(m [][]byte) bool {
+				return !elsewhere.Match(m[1])
+			})
+		}
+		if found && tests {
 			list = append(list, "./"+d)
 		}
 	}

@@ -382,7 +382,7 @@ var numbers = func() map[string]uint64 {
 
 func TestHeaders(t *testing.T) {
 	if _, err := os.Stat("/usr/include/rdma/mlx5_user_ioctl_cmds.h"); err != nil {
-		t.Skip("no rdma headers: install libibverbs-dev (Debian) or rdma-core-devel (Fedora)")
+		t.Skip("no RDMA headers: make setup installs them")
 	}
 	src := filepath.Join(t.TempDir(), "layout.c")
 	if err := os.WriteFile(src, []byte(program()), 0o600); err != nil {
@@ -391,7 +391,7 @@ func TestHeaders(t *testing.T) {
 	for _, cc := range []string{"gcc", "aarch64-linux-gnu-gcc"} {
 		t.Run(cc, func(t *testing.T) {
 			if _, err := exec.LookPath(cc); err != nil {
-				t.Skipf("no %s", cc)
+				t.Skipf("no %s: make setup installs it", cc)
 			}
 			// The cross compiler looks in its own folders only.
 			if o, err := exec.Command(cc, "-idirafter", "/usr/include", "-fsyntax-only", "-std=gnu11",
@@ -405,7 +405,7 @@ func TestHeaders(t *testing.T) {
 // A wrong number must not pass: the same program with one offset changed.
 func TestHeadersNoticeMistakes(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no gcc")
+		t.Skip("no gcc: make setup installs it")
 	}
 	src := filepath.Join(t.TempDir(), "wrong.c")
 	p := strings.Replace(program(), "CHECK(offsetof(struct ib_uverbs_reg_mr, hca_va), 24)",

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoCompiler is returned when the host has no C compiler. Tests then skip.
-var ErrNoCompiler = errors.New("no C compiler: set CC, or install gcc")
+var ErrNoCompiler = errors.New("no C compiler: make setup installs gcc; or set CC")
 
 // Build compiles the library in the folder source, with the given macros (such as "OLD=15"), to dir/libibverbs.so.1,
 // and returns the path of that file.

@@ -13,6 +13,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // wqe is a work request in the emulator's trace, or the expected one from package posts.
@@ -92,6 +94,7 @@ var limit = map[bool]time.Duration{false: 7 * time.Minute, true: 5 * time.Hour}[
 
 // TestEmuPostsWire runs the table with a trace.
 func TestEmuPostsWire(t *testing.T) {
+	testutil.NeedEmu(t)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)

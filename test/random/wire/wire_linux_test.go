@@ -204,6 +204,7 @@ const tornCopy = "the emulator looked at a register while a work request was bei
 // request, each doorbell with its record, and each arming. Queue numbers, keys and device addresses are equal in both
 // runs.
 func TestEmuSameWire(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := build(t)
 	var sum [5]int
 	xrc, dc := 0, 0
