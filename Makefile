@@ -19,7 +19,7 @@ FLAGS := -trimpath '-ldflags=-s -w'
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test test-full soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo clean
+.PHONY: all setup build test test-full test-bare soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo clean
 
 all: build
 
@@ -41,6 +41,10 @@ test: .build/bin/tiers
 test-full: setup .build/bin/tiers
 	scripts/debian-root bookworm-programs trixie-programs bookworm-browser
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL)
+
+# As on a machine where nothing is installed: a fresh clone of HEAD on a minimal Debian 12.
+test-bare:
+	scripts/bare make test
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*
