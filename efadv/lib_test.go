@@ -15,6 +15,7 @@ import (
 
 // TestLibEFA opens this machine's libefa, which has what its release is said to have. There is no device of it.
 func TestLibEFA(t *testing.T) {
+	testutil.NeedLibrary(t)
 	if os.Getenv(systemEnv) == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestLibEFA$", "-test.v")
 		c.Env = append(os.Environ(), systemEnv+"=1", loader.PathEnv+"=")

@@ -270,7 +270,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	types := []string{self, "types"}
+	types, typesTests := []string{self, "types"}, []string{self, "types", "-test"}
 	// go list -export compiles without linking, which for every program on every system would take minutes.
 	compile := []string{"go", "list", "-export", "-f={{/**/}}", "./..."}
 	compileTests := []string{"go", "list", "-export", "-test", "-f={{/**/}}", "./..."}
@@ -299,12 +299,12 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 			{"api", []string{"go", "run", "./test/api"}},
 		}},
 		{arm64, []check{
-			{"types-arm64", types},
+			{"types-arm64", typesTests},
 			{"vet-arm64", append([]string{"go", "vet"}, differ...)},
 			// Code that only the other architecture uses is not reported as unused.
 			{"staticcheck-arm64", append([]string{staticcheck, "-checks=inherit,-U1000"}, differ...)},
 		}},
-		{[]string{"GOOS=darwin"}, []check{{"types-darwin", types}}},
+		{[]string{"GOOS=darwin"}, []check{{"types-darwin", typesTests}}},
 		{[]string{"GOOS=windows"}, []check{{"types-windows", types}}},
 		{[]string{"GOOS=freebsd"}, []check{{"types-freebsd", types}}},
 	}

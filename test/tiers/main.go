@@ -29,8 +29,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "watch" {
 		os.Exit(watch(os.Args[2:], os.Stdout))
 	}
-	if len(os.Args) == 2 && os.Args[1] == "types" {
-		os.Exit(checkTypes(os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == "types" {
+		os.Exit(checkTypes(os.Args[2:], os.Stdout))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

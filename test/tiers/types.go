@@ -27,15 +27,16 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// checkTypes is `tiers types`: it checks the types of all packages of the module and of their tests, for the system that
-// GOOS and GOARCH name. It generates no code, and of other modules and the standard library it reads declarations only:
+// checkTypes is `tiers types [-test]`: it checks the types of all packages of the module, with -test of their tests too,
+// for the system that GOOS and GOARCH name. It generates no code, and of other modules and the standard library it reads declarations only:
 // that takes a tenth of the time of compiling them.
-func checkTypes(out io.Writer) int {
+func checkTypes(flags []string, out io.Writer) int {
 	fail := func(err error) int {
 		fmt.Fprintln(out, "tiers types:", err)
 		return 1
 	}
-	c := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,ForTest,Dir,GoFiles,ImportMap,Module,Error", "./...")
+	flags = append([]string{"list", "-deps", "-json=ImportPath,ForTest,Dir,GoFiles,ImportMap,Module,Error"}, flags...)
+	c := exec.Command("go", append(flags, "./...")...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	list, err := c.Output()

@@ -26,7 +26,7 @@ func TestCheckTypes(t *testing.T) {
 		t.Helper()
 		t.Setenv("GOOS", system)
 		var out bytes.Buffer
-		if have := checkTypes(&out); have != want || !strings.Contains(out.String(), text) {
+		if have := checkTypes([]string{"-test"}, &out); have != want || !strings.Contains(out.String(), text) {
 			t.Errorf("%s: %d, %q; want %d and %q", system, have, out.String(), want, text)
 		}
 	}
