@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A package's tests are compiled once for all tiers that run them as they are: unit keeps the test binaries that go test
-// makes, and bench, emu and rxe run them again. What is missing because unit did not run is compiled first, all at once.
+// A package's tests are compiled once for all tiers that run them as they are. Tier unit keeps the test binaries that
+// go test makes, and bench, emu and rxe run them again. What is missing because unit did not run is compiled first.
 
 // binary returns the name of a folder's test binary.
 func (r *runner) binary(dir string) string { return filepath.Join(r.work, testName(dir)) }

@@ -131,7 +131,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // runTiers runs one tier after another until ctx ends, even if some fail, and returns where the time of each went.
-func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]tier) ([]Result, map[string]*usage) {
+func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]tier) ([]Result,
+	map[string]*usage) {
 	var results []Result
 	took := map[string]*usage{}
 	for _, t := range tiers {

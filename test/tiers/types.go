@@ -27,9 +27,9 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// checkTypes is `tiers types [-test]`: it checks the types of all packages of the module, with -test of their tests too,
-// for the system that GOOS and GOARCH name. It generates no code, and of other modules and the standard library it reads declarations only:
-// that takes a tenth of the time of compiling them.
+// checkTypes is `tiers types [-test]`: it checks the types of all packages of the module, with -test those of their
+// tests also, for the system that GOOS and GOARCH name. It generates no code, and of other modules and the standard
+// library it reads declarations only. This takes a tenth of the time of compiling them.
 func checkTypes(flags []string, out io.Writer) int {
 	fail := func(err error) int {
 		fmt.Fprintln(out, "tiers types:", err)
@@ -100,12 +100,15 @@ func (s *typeChecker) check(p *listed) error {
 		}
 		files = append(files, f)
 	}
-	conf := types.Config{Importer: importer{s, p.ImportMap}, Sizes: s.sizes, IgnoreFuncBodies: !whole, Error: func(err error) {
-		if own {
-			s.errors++
-			fmt.Fprintln(s.out, err)
-		}
-	}}
+	conf := types.Config{
+		Importer: importer{s, p.ImportMap}, Sizes: s.sizes, IgnoreFuncBodies: !whole,
+		Error: func(err error) {
+			if own {
+				s.errors++
+				fmt.Fprintln(s.out, err)
+			}
+		},
+	}
 	if p.Module != nil && p.Module.GoVersion != "" {
 		conf.GoVersion = "go" + p.Module.GoVersion
 	}

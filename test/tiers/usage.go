@@ -112,8 +112,8 @@ func readPhases(root string) []phase {
 // printUsage prints a table of where the time went: a line for each step of the set-up that took a second or more, a
 // line for each tier, and the sums.
 func printUsage(w io.Writer, tiers []string, used map[string]*usage, phases []phase, wall time.Duration) {
-	fmt.Fprintf(w, "\n%-22s %7s %9s %11s %7s %5s\n", "where the time went, s", "wall", "download", "compile CPU", "run CPU",
-		"busy")
+	fmt.Fprintf(w, "\n%-22s %7s %9s %11s %7s %5s\n", "where the time went, s", "wall", "download", "compile CPU",
+		"run CPU", "busy")
 	for _, p := range phases {
 		if took := p.end - p.begin; took >= 1 {
 			fmt.Fprintf(w, "%-22s %7.0f %9.0f\n", "set-up: "+p.name, took, took)

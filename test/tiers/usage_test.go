@@ -43,7 +43,8 @@ func TestUsage_Run(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "usage")
 	const busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 	for range 2 {
-		if code := watch([]string{"-usage", file, "1h", "sh", "-c", "sh -c '" + busy + "'; true"}, &strings.Builder{}); code != 0 {
+		args := []string{"-usage", file, "1h", "sh", "-c", "sh -c '" + busy + "'; true"}
+		if code := watch(args, &strings.Builder{}); code != 0 {
 			t.Fatalf("exit code %d", code)
 		}
 	}

@@ -39,9 +39,9 @@ func (a *alarm) Read(p []byte) (int, error) {
 }
 
 // watch is `tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...`: it runs a program, passes on what it prints,
-// and ends it, with its process group, when it has printed nothing for QUIET. It exits with the program's code, and with
-// 124 after a hang. To FILE it appends the processor time that the program took, and in DIR it puts the test binary among
-// its arguments, for other tiers. With QUIET 0 it does nothing else.
+// and ends it, with its process group, when it has printed nothing for QUIET. It exits with the program's code, and
+// with 124 after a hang. It appends the program's processor time to FILE. It puts the test binary that is among the
+// arguments into DIR, for other tiers; with QUIET 0 that is all it does.
 func watch(args []string, out io.Writer) int {
 	usage := func(err error) int {
 		fmt.Fprintln(os.Stderr, "tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...:", err)
