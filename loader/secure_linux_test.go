@@ -16,7 +16,7 @@ import (
 // in the environment: it must not be loaded.
 func TestSecure(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root makes setuid programs")
+		t.Skip("SKIPPED: only root makes setuid programs: as root, make test-unit PKG=./loader")
 	}
 	built, err := os.ReadFile(program(t))
 	if err != nil {

@@ -46,7 +46,7 @@ func script(t *testing.T, nobody bool, flags []string, text string) string {
 	c.Dir = "/"
 	if nobody {
 		if os.Getuid() != 0 {
-			t.Skip("skipped: it takes root to become nobody")
+			t.Skip("skipped: as root, make test-emu runs it: it takes root to become nobody")
 		}
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -208,7 +208,7 @@ func TestEmuKilled(t *testing.T) {
 func TestEmuRights(t *testing.T) {
 	testutil.NeedEmu(t)
 	if os.Getuid() != 0 {
-		t.Skip("skipped: it takes root to have rights to drop")
+		t.Skip("skipped: as root, make test-emu runs it: it takes root to have rights to drop")
 	}
 	secret := t.TempDir() + "/secret"
 	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {

@@ -25,7 +25,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("skipped: it takes root to have other rights")
+		t.Skip("skipped: as root, make test-unit runs it: it takes root to have other rights")
 	}
 	if err := os.Chmod(t.TempDir(), 0o755); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func elsewhere(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // for ever: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Skip("skipped: it takes root to make a network namespace: ", err)
+		t.Skip("skipped: as root, make test-unit runs it: it takes root to make a network namespace: ", err)
 	}
 }
 
