@@ -47,11 +47,13 @@ func TestConcurrent(t *testing.T) {
 		"plain/a_test.go":  "package plain\n\nfunc TestA(t *testing.T) {}\n",
 		"go/a_test.go":     "package a\n\nfunc TestA(t *testing.T) { go func() {}() }\n",
 		"lock/a_test.go":   "package lock\n\nfunc TestA(t *testing.T) {}\n",
-		"lock/a.go":        "package lock\n\nimport \"sync\"\n",
+		"lock/a.go":        "package lock\n\nimport \"sync\"\n\nfunc f(w *sync.WaitGroup) { w.Go(func() {}) }\n",
 		"c/a.go":           "package c\n\nimport \"github.com/pureverbs/pureverbs/internal/ccall\"\n",
 		"c/a_test.go":      "package c\n\nfunc TestA(t *testing.T) {}\n",
 		"vm/a_test.go":     "package vm\n\nfunc TestRXE_A(t *testing.T) { go func() {}() }\n",
-		"untested/a.go":    "package untested\n\nimport \"sync\"\n",
+		"untested/a.go":    "package untested\n\nfunc f() {\n\tgo g()\n}\n",
+		"named/a.go":       "package named\n\nfunc f() {\n\tgo g()\n}\n",
+		"named/a_test.go":  "package named\n\nfunc TestA(t *testing.T) {}\n",
 		"nested/go.mod":    "module nested\n",
 		"nested/a_test.go": "package nested\n\nfunc TestA(t *testing.T) { go func() {}() }\n",
 	} {
@@ -64,7 +66,7 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	list, err := concurrent(root)
-	if have := strings.Join(list, " "); err != nil || have != "./c ./go ./lock" {
+	if have := strings.Join(list, " "); err != nil || have != "./c ./go ./lock ./named" {
 		t.Errorf("%s, %v", have, err)
 	}
 }

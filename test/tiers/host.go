@@ -89,8 +89,8 @@ func (r *runner) unit(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "unit", nil, nil, append(args, "-shuffle=on", r.pattern())...)
 }
 
-// race has no process wait for a second when it ends: the tests start many. It leaves out what no second goroutine and
-// no C can reach, but in a full run.
+// race has no process wait for a second when it ends: the tests start many. But in a full run it
+// leaves out packages in which one goroutine runs and no C.
 func (r *runner) race(ctx context.Context) ([]Result, error) {
 	env := []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")}
 	packages := []string{r.pattern()}
@@ -104,8 +104,9 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "race", nil, env, append(append(r.selection(), "-race"), packages...)...)
 }
 
-// concurrency is in a source that starts goroutines, shares memory, or calls C.
-var concurrency = regexp.MustCompile(`\bgo func\(|\.Go\(func|"sync"|"sync/atomic"|pureverbs/internal/(ccall|mmio|ops)"`)
+// concurrency is in a source that starts goroutines or calls C.
+var concurrency = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(func|RunParallel\(|` +
+	`pureverbs/internal/(ccall|mmio|ops)"`)
 
 // hostTest is a test function; those that elsewhere lists are not for this machine.
 var (
