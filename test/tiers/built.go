@@ -58,6 +58,8 @@ func linkOrCopy(from, to string) error {
 // binaries compiles the tests of the folders that have no test binary yet. It returns the folders that have one then,
 // and failures of the others.
 func (r *runner) binaries(ctx context.Context, tier string, dirs []string) ([]string, []Result) {
+	r.write.Lock()
+	defer r.write.Unlock()
 	var missing []string // of this module
 	var results []Result
 	compile := func(packages ...string) {
@@ -88,6 +90,15 @@ func (r *runner) binaries(ctx context.Context, tier string, dirs []string) ([]st
 		_, err := os.Stat(r.binary(d))
 		return err != nil
 	}), results
+}
+
+const bin = ".build/bin/"
+
+// build builds programs into bin, and returns what the go command prints.
+func (r *runner) build(ctx context.Context, programs ...string) (string, error) {
+	r.write.Lock()
+	defer r.write.Unlock()
+	return r.quietly(ctx, "go", append([]string{"build", "-o", bin}, programs...)...)
 }
 
 // test runs a folder's test binary, below the program and flags in under, as go test does.

@@ -20,12 +20,11 @@ const emuEnv = "PUREVERBS_TEST_EMU"
 // emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and
 // the stock programs.
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
-	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./emu"); err != nil {
+	if out, err := r.build(ctx, "./emu"); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	var results []Result
-	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...",
-		"./examples/..."); err != nil {
+	if out, err := r.build(ctx, "./cmd/...", "./examples/..."); err != nil {
 		results = append(results, Result{"emu", "tiers", "(build)", Fail, out + err.Error() + "\n"})
 	}
 	if r.ratios {

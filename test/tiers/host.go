@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,8 +38,9 @@ func (r *runner) goTest(ctx context.Context, below []string, env []string, args 
 		dir = filepath.Join(r.root, args[last])
 		args = append(slices.Clone(args[:last]), ".")
 	}
-	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String(),
-		"-exec=" + strings.Join(below, " ")}, args...)
+	// One more than there are processors: tests wait.
+	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+1),
+		"-timeout=" + r.timeout.String(), "-exec=" + strings.Join(below, " ")}, args...)
 	c := r.command(ctx, "go", args...)
 	c.Dir = dir
 	c.Env = append(c.Env, env...)

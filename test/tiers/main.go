@@ -2,6 +2,8 @@
 //
 //	go run ./test/tiers [flags] TIER...
 //
+// TIER,TIER+TIER runs the last one while the others run.
+//
 // The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the emulated ConnectX, hw on mlx5 devices
 // of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if a test
 // skipped that test/allowed-skips does not list. See docs/testing.md.
@@ -54,6 +56,7 @@ type runner struct {
 	live    io.Writer     // output of the tests as it comes; nil for none
 	module  string        // the module's path
 	work    string        // folder for this run's files
+	write   sync.Mutex    // held by a tier that writes to work or .build/bin
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -80,7 +83,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
 		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe,
 	}
-	tiers := f.Args()
+	plan := f.Args()
+	tiers := tiersOf(plan)
 	for _, t := range tiers {
 		if known[t] == nil {
 			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, "+
@@ -112,7 +116,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *setup {
 		known = r.withSetup(ctx, known)
 	}
-	results, took := runTiers(ctx, r.note, tiers, known)
+	results, took := runTiers(ctx, r.note, plan, known)
 	ok := report(stdout, tiers, results, skips, took)
 	var phases []phase
 	if *setup {
@@ -120,8 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	printUsage(stdout, tiers, took, phases, time.Since(start))
 	if ctx.Err() != nil {
-		fmt.Fprintf(stderr, "tiers: interrupted in tier %s: the sums are those of what ran until then\n",
-			tiers[len(took)-1])
+		fmt.Fprintln(stderr, "tiers: interrupted: the sums are those of what ran until then")
 		return 130
 	}
 	if !ok {
@@ -130,26 +133,45 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// runTiers runs one tier after another until ctx ends, even if some fail, and returns where the time of each went.
-func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]tier) ([]Result,
-	map[string]*usage) {
+// runTiers runs one tier after another until ctx ends, even if some fail, and returns where the time of each went. An
+// element A,B+C runs C while A and then B run.
+func runTiers(ctx context.Context, note io.Writer, plan []string, known map[string]tier) ([]Result, map[string]*usage) {
+	var mu sync.Mutex
 	var results []Result
 	took := map[string]*usage{}
-	for _, t := range tiers {
+	one := func(t string) {
 		fmt.Fprintf(note, "== tier %s\n", t)
 		start, u := time.Now(), new(usage)
 		res, err := known[t](withUsage(ctx, u))
 		u.wall = time.Since(start)
-		took[t] = u
 		if err != nil {
 			res = append(res, Result{t, "tiers", t, Fail, err.Error() + "\n"})
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		results = append(results, res...)
-		if ctx.Err() != nil {
-			break
+		took[t] = u
+	}
+	for _, group := range plan {
+		var wg sync.WaitGroup
+		for lane := range strings.SplitSeq(group, "+") {
+			wg.Go(func() {
+				for t := range strings.SplitSeq(lane, ",") {
+					if ctx.Err() != nil {
+						return
+					}
+					one(t)
+				}
+			})
 		}
+		wg.Wait()
 	}
 	return results, took
+}
+
+// tiersOf returns the tiers of a plan.
+func tiersOf(plan []string) []string {
+	return strings.FieldsFunc(strings.Join(plan, ","), func(r rune) bool { return r == ',' || r == '+' })
 }
 
 // moduleRoot returns the folder and the path of the module.

@@ -182,17 +182,13 @@ func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error
 	if err != nil {
 		return nil, err
 	}
-	const bin = ".build/bin/"
-	build := func(programs ...string) (string, error) {
-		return r.quietly(ctx, "go", append([]string{"build", "-o", bin}, programs...)...)
-	}
 	programs := strings.Fields(string(mains))
-	_, err = build(programs...)
+	_, err = r.build(ctx, programs...)
 	one := err != nil // at a time
 	var failed []Result
 	for _, m := range programs {
 		if one {
-			if out, err := build(m); err != nil {
+			if out, err := r.build(ctx, m); err != nil {
 				failed = append(failed, Result{"rxe", m, "(build)", Fail, out + err.Error() + "\n"})
 				continue
 			}

@@ -141,6 +141,23 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestPlan has two tiers wait for each other, which they do for ever unless they run at the same time.
+func TestPlan(t *testing.T) {
+	met := make(chan bool)
+	known := map[string]tier{
+		"a": func(context.Context) ([]Result, error) { met <- true; return nil, nil },
+		"b": func(context.Context) ([]Result, error) { return nil, nil },
+		"c": func(context.Context) ([]Result, error) { <-met; return nil, nil },
+	}
+	plan := []string{"b,a+c"}
+	if _, took := runTiers(t.Context(), io.Discard, plan, known); len(took) != 3 {
+		t.Errorf("%d tiers ran", len(took))
+	}
+	if have := strings.Join(tiersOf([]string{"x", "b,a+c"}), " "); have != "x b a c" {
+		t.Errorf("tiers %s", have)
+	}
+}
+
 // TestRunTiers lets tiers fail in each way. The others still run, and the sums report the failures.
 func TestRunTiers(t *testing.T) {
 	tier := func(name string, s Status) []Result { return []Result{{name, "p", "TestA", s, ""}} }
@@ -154,17 +171,21 @@ func TestRunTiers(t *testing.T) {
 	sums := func(ctx context.Context) string {
 		var b strings.Builder
 		results, took := runTiers(ctx, io.Discard, order, known)
-		if report(&b, order, results, nil, took) {
+		if report(&b, tiersOf(order), results, nil, took) {
 			t.Error("all is well")
 		}
 		return b.String()
 	}
-	for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",
-		"tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped\n"} {
-		if got := sums(t.Context()); !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
+	for _, plan := range [][]string{order, {"lint,unit+race", "emu"}, {"lint+unit+race+emu"}} {
+		order = plan
+		for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",
+			"tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped\n"} {
+			if got := sums(t.Context()); !strings.Contains(got, want) {
+				t.Errorf("%q: no %q in\n%s", plan, want, got)
+			}
 		}
 	}
+	order = []string{"lint", "unit", "race", "emu"}
 	ctx, cancel := context.WithCancel(t.Context())
 	known["race"] = func(context.Context) ([]Result, error) { cancel(); return tier("race", Pass), nil }
 	if got := sums(ctx); !strings.Contains(got, "tier race: 1 passed") || !strings.Contains(got,
