@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,7 +75,7 @@ func readList(text string) (l list, wrong []string) {
 			section[fn.name] = fn
 		}
 	}
-	for _, name := range append(slices.Clone(libraries), "verbs.h", "mlx5dv.h", "efadv.h", "rdma_cma.h", "rdma_verbs.h") {
+	for _, name := range slices.Concat(libraries, slices.Collect(maps.Keys(headers))) {
 		if len(l.sections[name]) == 0 {
 			wrong = append(wrong, "no section "+name)
 		}
@@ -207,7 +208,10 @@ func exported(file string) (names []string, err error) {
 		return nil, err
 	}
 	for _, s := range symbols {
-		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC && !strings.Contains(s.Version, "PRIVATE") {
+		if s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) != elf.STT_FUNC {
+			continue
+		}
+		if !strings.Contains(s.Version, "PRIVATE") {
 			names = append(names, s.Name)
 		}
 	}

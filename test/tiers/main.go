@@ -127,7 +127,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "tiers: interrupted: the sums are those of what ran until then")
 		return 130
 	}
-	if !ok {
+	if !r.support(stdout, tiers, results) || !ok {
 		return 1
 	}
 	return 0

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// supportFile says what is supported. Its tables name tests, which have to have run.
+const supportFile = "docs/support.md"
+
+// tierNames are the tiers, in the order in which make test runs them, and hw.
+var tierNames = []string{"lint", "unit", "race", "releases", "arm64", "bench", "emu", "rxe", "hw"}
+
+// claim is a row of a table whose last column is "shown by".
+type claim struct {
+	line  int
+	what  string
+	shown []proof
+}
+
+// proof names tests of a tier: "[full] TIER [VARIANT] PACKAGE TEST [>= N]". PACKAGE is a folder, TEST a regular
+// expression for the whole name, which without a slash is that of no subtest. VARIANT is what the tier puts before the
+// package, such as a data path or a Go release; without it the tests have to pass in each variant. With >= N so many
+// have to pass, and others may skip; otherwise none may.
+type proof struct {
+	text          string
+	full          bool // "full TIER …": only in a full run
+	tier, variant string
+	pkg           string
+	test          *regexp.Regexp
+	least         int
+}
+
+var (
+	codeSpan = regexp.MustCompile("`([^`]+)`")
+	module   = "github.com/pureverbs/pureverbs"
+)
+
+// readClaims returns the claims of a page. A row's second column begins with its state: "tested" has to name tests, and
+// "not tested" must not.
+func readClaims(page string) (claims []claim, err error) {
+	in := false
+	for i, line := range strings.Split(page, "\n") {
+		cells, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
+		if !ok {
+			in = false
+			continue
+		}
+		// An escaped bar separates no cells.
+		row := strings.Split(strings.ReplaceAll(strings.TrimSuffix(cells, "|"), `\|`, "\x00"), "|")
+		for i := range row {
+			row[i] = strings.TrimSpace(strings.ReplaceAll(row[i], "\x00", "|"))
+		}
+		last := row[len(row)-1]
+		switch {
+		case last == "shown by":
+			in = true
+			continue
+		case !in || last != "" && strings.Trim(last, "-:") == "":
+			continue
+		case len(row) < 3:
+			return nil, fmt.Errorf("%s:%d: want what, state, tests", supportFile, i+1)
+		}
+		c := claim{line: i + 1, what: row[0]}
+		for _, m := range codeSpan.FindAllStringSubmatch(last, -1) {
+			p, err := readProof(m[1])
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", supportFile, i+1, err)
+			}
+			c.shown = append(c.shown, p)
+		}
+		if tested := !strings.HasPrefix(row[1], "not tested"); tested != (len(c.shown) > 0) {
+			return nil, fmt.Errorf("%s:%d: %q with %d tests", supportFile, i+1, row[1], len(c.shown))
+		}
+		claims = append(claims, c)
+	}
+	if len(claims) == 0 {
+		return nil, fmt.Errorf("%s: no table with a column %q", supportFile, "shown by")
+	}
+	return claims, nil
+}
+
+func readProof(text string) (p proof, err error) {
+	p.text = text
+	f := strings.Fields(text)
+	if len(f) > 2 && f[len(f)-2] == ">=" {
+		if p.least, err = strconv.Atoi(f[len(f)-1]); err != nil || p.least < 1 {
+			return p, fmt.Errorf("%q: want a number behind >=", text)
+		}
+		f = f[:len(f)-2]
+	}
+	if len(f) > 0 && f[0] == "full" {
+		p.full, f = true, f[1:]
+	}
+	if len(f) == 4 {
+		p.variant = f[1]
+		f = slices.Delete(f, 1, 2)
+	}
+	if len(f) != 3 {
+		return p, fmt.Errorf("%q: want TIER [VARIANT] PACKAGE TEST [>= N]", text)
+	}
+	if p.tier, p.pkg = f[0], f[1]; !slices.Contains(tierNames, p.tier) {
+		return p, fmt.Errorf("%q: no tier is named %s", text, p.tier)
+	}
+	p.test, err = regexp.Compile("^(" + f[2] + ")$")
+	return p, err
+}
+
+// about reports whether a result is one of the tests that p names.
+func (p proof) about(r Result) bool {
+	variant, pkg, ok := strings.Cut(r.Package, " ")
+	if !ok {
+		variant, pkg = "", r.Package
+	}
+	pkg = strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
+	if strings.Contains(r.Test, "/") && !strings.Contains(p.test.String(), "/") {
+		return false
+	}
+	return r.Tier == p.tier && pkg == p.pkg && p.test.MatchString(r.Test) &&
+		(p.variant == "" || p.variant == variant || strings.HasPrefix(variant, p.variant+"."))
+}
+
+// check returns what is wrong with the tests that p names, "" if they show what is claimed.
+func (p proof) check(results []Result) string {
+	var passed, skipped, failed int
+	why := ""
+	for _, r := range results {
+		if !p.about(r) {
+			continue
+		}
+		switch r.Status {
+		case Pass:
+			passed++
+		case Skip:
+			skipped++
+			why = r.Name() + ": " + reason(r.Output)
+		case Fail:
+			failed++
+		}
+	}
+	switch {
+	case failed > 0:
+		return fmt.Sprintf("%d failed", failed)
+	case passed+skipped == 0:
+		return "did not run"
+	case p.least > 0 && passed < p.least:
+		return fmt.Sprintf("%d passed, %d skipped", passed, skipped)
+	case p.least == 0 && skipped > 0:
+		return "skipped: " + why
+	}
+	return ""
+}
+
+// unshown returns the claims that the results do not show. Of a row only the tests of tiers that ran are checked.
+func unshown(claims []claim, tiers []string, full bool, results []Result) (wrong []string) {
+	for _, c := range claims {
+		for _, p := range c.shown {
+			if !slices.Contains(tiers, p.tier) || p.full && !full {
+				continue
+			}
+			if w := p.check(results); w != "" {
+				wrong = append(wrong, fmt.Sprintf("%s:%d: %s: `%s` %s", supportFile, c.line, c.what, p.text, w))
+			}
+		}
+	}
+	return wrong
+}
+
+// support holds docs/support.md to the results of whole tiers, and reports whether they show what it says.
+func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
+	if r.run != "" || r.pkg != "" || r.figures || r.ratios {
+		return true // parts of tiers
+	}
+	page, err := os.ReadFile(filepath.Join(r.root, supportFile))
+	if err != nil {
+		fmt.Fprintln(w, err)
+		return false
+	}
+	claims, err := readClaims(string(page))
+	if err != nil {
+		fmt.Fprintln(w, err)
+		return false
+	}
+	wrong := unshown(claims, tiers, os.Getenv(fullEnv) != "", results)
+	if len(wrong) > 0 {
+		fmt.Fprintf(w, "\nclaims that no test of this run shows:\n  %s\n", strings.Join(wrong, "\n  "))
+	}
+	return len(wrong) == 0
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const somePage = `
+| device | what | limit |
+|---|---|---|
+| other | table | 5 |
+
+| device | state | shown by |
+|---|---|---|
+| SoftRoCE | tested | ` + "`rxe ibv TestA` `rxe ibv TestMany.* >= 2`" + ` |
+| mlx5 | tested on both paths | ` + "`emu ibv Test(A\\|B)` `emu direct ibv TestC/.*`" + ` |
+| Go 1.25 | tested | ` + "`releases go1.25 ibv TestA`" + ` |
+| UCX | tested in a full run | ` + "`full emu test/emu TestPrograms`" + ` |
+| a NIC | not tested | |
+`
+
+func shown(tier, pkg, test string, s Status) Result {
+	return Result{tier, pkg, test, s, "    a_test.go:1: no device\n"}
+}
+
+func TestUnshown(t *testing.T) {
+	claims, err := readClaims(somePage)
+	if err != nil || len(claims) != 5 {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	const (
+		ibv  = "github.com/pureverbs/pureverbs/ibv"
+		gone = "Go 1.25: `releases go1.25 ibv TestA` did not run"
+	)
+	all := []Result{
+		shown("rxe", "ibv", "TestA", Pass), shown("rxe", "ibv", "TestMany1", Pass),
+		shown("rxe", "ibv", "TestMany2", Pass),
+		shown("rxe", "ibv", "TestMany3", Skip), shown("emu", "ops "+ibv, "TestA", Pass),
+		shown("emu", "direct "+ibv, "TestB", Pass), shown("emu", "direct "+ibv, "TestC/x", Pass),
+		shown("emu", "ops "+ibv, "TestC/x", Skip), shown("releases", "go1.25.14 "+ibv, "TestA", Pass),
+		shown("releases", "go1.26.11 "+ibv, "TestA", Skip),
+		shown("emu", "github.com/pureverbs/pureverbs/test/emu", "TestPrograms", Skip),
+		shown("rxe", "ibv", "TestMany1/subtest", Pass), // counts for nothing
+	}
+	change := func(i int, s Status) []Result {
+		changed := append([]Result(nil), all...)
+		changed[i].Status = s
+		return changed
+	}
+	without := func(i int) []Result { return append(append([]Result(nil), all[:i]...), all[i+1:]...) }
+	tiers := []string{"releases", "emu", "rxe"}
+	for _, c := range []struct {
+		name    string
+		results []Result
+		tiers   []string
+		full    bool
+		want    []string
+	}{
+		{"all shown", all, tiers, false, nil},
+		{"a test skipped", change(0, Skip), tiers, false, []string{"SoftRoCE: `rxe ibv TestA` skipped: ibv.TestA: " +
+			"a_test.go:1: no device"}},
+		{"a test is gone", without(0), tiers, false, []string{"SoftRoCE: `rxe ibv TestA` did not run"}},
+		{"a test failed", change(0, Fail), tiers, false, []string{"SoftRoCE: `rxe ibv TestA` 1 failed"}},
+		{"too few", change(1, Skip), tiers, false,
+			[]string{"SoftRoCE: `rxe ibv TestMany.* >= 2` 1 passed, 2 skipped"}},
+		{"one variant skipped", change(4, Skip), tiers, false,
+			[]string{"mlx5: `emu ibv Test(A|B)` skipped: ops " + ibv + ".TestA: a_test.go:1: no device"}},
+		{"the variant that is named is gone", without(6), tiers, false,
+			[]string{"mlx5: `emu direct ibv TestC/.*` did not run"}},
+		{"another Go release alone", without(8), tiers, false, []string{gone}},
+		{"one tier ran", nil, []string{"releases"}, false, []string{gone}},
+		{"no tier of the page", nil, []string{"unit"}, false, nil},
+		{"a full run", all, tiers, true, []string{"UCX: `full emu test/emu TestPrograms` skipped: " +
+			"github.com/pureverbs/pureverbs/test/emu.TestPrograms: a_test.go:1: no device"}},
+	} {
+		got := unshown(claims, c.tiers, c.full, c.results)
+		for i := range got {
+			_, got[i], _ = strings.Cut(got[i], ": ") // the line
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+}
+
+func TestReadClaims_Bad(t *testing.T) {
+	const head = "| what | state | shown by |\n|---|---|---|\n"
+	for page, want := range map[string]string{
+		"| a | b |\n":                              "no table",
+		head + "| a | tested | `vm ibv TestA` |":   "no tier is named vm",
+		head + "| a | tested | |":                  "with 0 tests",
+		head + "| a | tested | `emu TestA` |":      "want TIER",
+		head + "| a | tested | `emu ibv Test( `|":  "missing closing",
+		head + "| a | not tested | `emu b TestA`|": "with 1 tests",
+		head + "| a | tested | `emu b T >= x` |":   "want a number",
+	} {
+		if _, err := readClaims(page); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", page, err, want)
+		}
+	}
+}
+
+// TestSupport looks for the tests of docs/support.md in the sources, so that a wrong name is found without the tier.
+func TestSupport(t *testing.T) {
+	const root = "../.."
+	page, err := os.ReadFile(filepath.Join(root, supportFile))
+	if os.IsNotExist(err) {
+		t.Skip("the sources are not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := readClaims(string(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for _, c := range claims {
+		for _, p := range c.shown {
+			files, source := []string{"host.go"}, `\{"(\S+)", \w`
+			if p.tier != "lint" {
+				files, err = filepath.Glob(filepath.Join(root, p.pkg, "*_test.go"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				source = function.String()
+			}
+			found := 0
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range regexp.MustCompile(source).FindAllStringSubmatch(string(text), -1) {
+					if p.top().MatchString(m[1]) {
+						found++
+					}
+				}
+			}
+			if found < max(1, p.least) {
+				t.Errorf("%s:%d: `%s`: %d such tests in the sources", supportFile, c.line, p.text, found)
+			}
+		}
+	}
+}
+
+// TestSupport_Partial shows that parts of tiers are not held to the page, and that a page that is gone is a failure.
+func TestSupport_Partial(t *testing.T) {
+	if !(&runner{root: t.TempDir(), run: "TestA"}).support(io.Discard, []string{"unit"}, nil) {
+		t.Error("a part of a tier failed")
+	}
+	root := t.TempDir()
+	whole := &runner{root: root}
+	if whole.support(io.Discard, []string{"unit"}, nil) {
+		t.Error("without a page the run passed")
+	}
+	if err := os.Mkdir(filepath.Join(root, "docs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, supportFile), []byte(somePage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if whole.support(&out, []string{"releases"}, nil) || !strings.Contains(out.String(), "releases go1.25 ibv TestA") {
+		t.Errorf("a tier without its tests passed: %q", &out)
+	}
+	if !whole.support(io.Discard, []string{"releases"}, []Result{shown("releases", "go1.25.14 ibv", "TestA", Pass)}) {
+		t.Error("a tier with its tests failed")
+	}
+}
+
+// top returns the part of a pattern that is about a test function.
+func (p proof) top() *regexp.Regexp {
+	name, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(p.test.String(), "^("), ")$"), "/")
+	return regexp.MustCompile("^(?:" + name + ")$")
+}
