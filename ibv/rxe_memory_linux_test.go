@@ -26,14 +26,20 @@ func lacks(t *testing.T, err error, release int) bool {
 	if !errors.As(err, &ue) || !strings.Contains(ue.Need, fmt.Sprintf("rdma-core v%d", release)) {
 		return false
 	}
-	var have int
-	if lib, err := library(); err == nil {
-		_, _ = fmt.Sscanf(lib.Version(), "%d", &have)
-	}
-	if have == 0 || have >= release {
+	if have := libraryRelease(t); have >= release {
 		t.Errorf("version %d: %v", have, err)
 	}
 	return true
+}
+
+// libraryRelease returns the release of rdma-core that libibverbs is from.
+func libraryRelease(t *testing.T) (release int) {
+	t.Helper()
+	version := must(library())(t).Version()
+	if _, err := fmt.Sscanf(version, "%d", &release); err != nil {
+		t.Fatalf("version %q: %v", version, err)
+	}
+	return release
 }
 
 // memoryTraffic moves data through two ranges of registered memory, near on side a and far on side b, by each
