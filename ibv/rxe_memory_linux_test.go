@@ -36,6 +36,9 @@ func lacks(t *testing.T, err error, release int) bool {
 func libraryRelease(t *testing.T) (release int) {
 	t.Helper()
 	version := must(library())(t).Version()
+	if version == "" && soft(testutil.NeedRXE(t)) {
+		return 44 // Debian 12's; the VM's file has no version in its name
+	}
 	if _, err := fmt.Sscanf(version, "%d", &release); err != nil {
 		t.Fatalf("version %q: %v", version, err)
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 // TestEmuReleaseTests runs the packages' own tests with the libraries of other Debian releases: the oldest with one
-// data path, a newer one with the other, and in a full run each with both. Those of frames run once more on devices that
-// want the first bytes of each in the work request.
+// data path, a newer one with the other, and in a full run each with both. Of the newest, which a full run has whole,
+// those of ibv that need more than the system's libraries run always. Those of frames run once more on devices that want
+// the first bytes of each in the work request.
 func TestEmuReleaseTests(t *testing.T) {
 	testutil.NeedEmu(t)
 	// The root of a release contains neither the program emu, which changes links, injects faults and removes devices,
@@ -30,6 +31,9 @@ func TestEmuReleaseTests(t *testing.T) {
 		}
 		if pkg != "rdmacm" {
 			framesInline(t, pkg, bin)
+		}
+		if pkg == "ibv" {
+			newerFunctions(t, bin)
 		}
 		for _, w := range ways {
 			if w.release == "" || w.nobody {
@@ -67,6 +71,22 @@ func framesInline(t *testing.T, pkg, bin string) {
 			t.Setenv("PUREVERBS_DATAPATH", path)
 			out, err := here.emulate(t, devices, bin, "-test.run=^TestRXE_?Raw", "-test.v")
 			if err != nil || !strings.Contains(out, "\n--- PASS: TestRXE") {
+				t.Errorf("%v\n%s", err, tail(out))
+			}
+		})
+	}
+}
+
+// newerFunctions runs the tests of ibv that are refusals with this system's libraries.
+func newerFunctions(t *testing.T, bin string) {
+	for _, path := range []string{"ops", "direct"} {
+		t.Run("ibv newer functions "+path, func(t *testing.T) {
+			t.Setenv(testutil.TierEnv, "emu")
+			t.Setenv("PUREVERBS_DATAPATH", path)
+			sid := way{release: "sid"}
+			out, err := sid.emulate(t, memfds, sid.command(bin, "-test.v",
+				"-test.run=^TestRXE_(RegMREx|CompCountersRefused|SmallVerbs|FlushAndAtomicWrite)$")...)
+			if err != nil || strings.Count(out, "\n--- PASS: ") != 4 {
 				t.Errorf("%v\n%s", err, tail(out))
 			}
 		})
