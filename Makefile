@@ -18,8 +18,8 @@ FLAGS := -trimpath '-ldflags=-s -w'
 # The quick cycle prints as it goes; the long run prints what failed.
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
-# The VM waits while the kernel boots and for timers, and what the others compile fills that. emu keeps all processors busy.
-PLAN := lint unit race,releases,arm64,bench+rxe emu
+# rxe runs next to the tiers before the plus sign: each of them waits much, and unit has compiled what both run.
+PLAN := lint unit race,releases,arm64,bench,emu+rxe
 
 .PHONY: all setup build test test-full test-bare soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo clean
 
