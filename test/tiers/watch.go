@@ -82,6 +82,9 @@ func watch(args []string, out io.Writer) int {
 	defer pr.Close()
 	c := exec.Command(args[1], args[2:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, pw, pw
+	if gogc, ok := os.LookupEnv(testGOGC); ok {
+		c.Env = append(os.Environ(), "GOGC="+gogc)
+	}
 	c.SysProcAttr = ownGroup(true)
 	err = c.Start()
 	pw.Close()
@@ -133,12 +136,17 @@ func watch(args []string, out io.Writer) int {
 	return c.ProcessState.ExitCode()
 }
 
+// testGOGC names the environment variable with the GOGC of test binaries. That of all other commands is higher, which
+// saves a quarter of the time of compiling.
+const testGOGC = "PUREVERBS_TEST_GOGC"
+
 // command is a command in the root of the module, without cgo. When ctx ends, so does all that it started. All go
 // commands below it compile alike, and so share what the cache has.
 func (r *runner) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = r.root
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath '-ldflags=-s -w'")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath '-ldflags=-s -w'",
+		"GOGC=400", testGOGC+"="+os.Getenv("GOGC"))
 	c.Stdout, c.Stderr = r.note, r.note
 	c.SysProcAttr = ownGroup(false)
 	c.Cancel = func() error { return signalGroup(c.Process.Pid, syscall.SIGTERM) }

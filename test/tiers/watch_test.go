@@ -84,6 +84,17 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+func TestWatch_GOGC(t *testing.T) {
+	t.Setenv("GOGC", "400")
+	for _, gogc := range []string{"", "50"} {
+		t.Setenv(testGOGC, gogc)
+		var out bytes.Buffer
+		if watch([]string{"1h", "sh", "-c", "echo $GOGC"}, &out); out.String() != gogc+"\n" {
+			t.Errorf("GOGC is %q, want %q", out.String(), gogc)
+		}
+	}
+}
+
 // ends reports whether all processes that write to r have ended: only then does r end.
 func ends(t *testing.T, r io.Reader) {
 	t.Helper()
