@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -34,7 +35,11 @@ func programs(t *testing.T) []string {
 	if len(out) == 0 {
 		t.Fatal("go list: no programs in cmd and examples")
 	}
-	dir := t.TempDir()
+	// Tiers emu and rxe need them there also.
+	dir, err := filepath.Abs("../../.build/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
 	build := exec.Command("go", append([]string{"build", "-trimpath", "-o", dir + "/"},
 		strings.Fields(string(out))...)...)
 	build.Dir = "../.."
@@ -42,9 +47,9 @@ func programs(t *testing.T) []string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	paths, err := filepath.Glob(dir + "/*")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no programs: %v", err)
+	var paths []string
+	for p := range strings.FieldsSeq(string(out)) {
+		paths = append(paths, filepath.Join(dir, path.Base(p)))
 	}
 	return paths
 }
