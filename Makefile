@@ -72,7 +72,8 @@ bench-rxe: setup .build/bin/tiers
 soak: setup build
 	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -quiet 3h -timeout 3h -run 'TestEmuSoak|TestRXE_Random' emu
 
-demo: setup build
+demo: build
+	@scripts/setup stock
 	scripts/demo
 
 clean:
