@@ -215,8 +215,7 @@ func compiled(t *testing.T, flags ...string) string {
 	return bin
 }
 
-// TestEmutestUsers runs the test binary as an ordinary user, with user namespaces and without, and with the race
-// detector.
+// TestEmutestUsers runs the test binary as an ordinary user, below an emulator, and where there can be none.
 func TestEmutestUsers(t *testing.T) {
 	bin := compiled(t)
 	run := func(t *testing.T, want int, text string, as func(*exec.Cmd), env []string, args ...string) {
@@ -263,6 +262,45 @@ func TestEmutestUsers(t *testing.T) {
 		}
 		run(t, 0, "--- PASS: TestOpen", nil, env, bin, "-test.v", "-test.run=TestOpen")
 	})
+}
+
+// TestEmuReadme runs the commands that emu/README.md shows, as printed.
+func TestEmuReadme(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Try it\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	commands := regexp.MustCompile(`(?m)^    (emu .*)$`).FindAllStringSubmatch(section, -1)
+	if len(commands) != 3 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	for _, p := range []string{"ibv_devinfo", "ib_write_bw"} {
+		testutil.NeedProgram(t, p)
+	}
+	dir := t.TempDir()
+	c := exec.Command("go", "build", "-o", dir+"/", "../../emu")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "program"), []byte("#!/bin/sh\necho it runs\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"hca_id:\tmlx5_0", "MsgRate", "it runs"} {
+		for try := 1; ; try++ {
+			c := command(t, dir, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "sh", "-c", commands[i][1])
+			code, out := finish(t, c)
+			if code == 0 && strings.Contains(out, want) {
+				break
+			}
+			if try == 5 {
+				t.Errorf("%s: exit code %d, want %q\n%s", commands[i][1], code, want, out)
+				break
+			}
+			t.Log("the client was there before the server: once more") // after sleep 1, on a busy machine
+		}
+	}
 }
 
 // TestEmutestRace runs the test binary with the race detector.
