@@ -34,6 +34,6 @@
 // emulator; the second one runs the tests. So what package initialization and TestMain do before Run happens in both.
 // Flags of go test, the exit code, coverage, signals and time limits apply to the second process.
 //
-// The tests run in a network namespace that contains the adapters' interfaces and lo, and leads nowhere else.
+// The tests run in a network namespace that contains only the adapters' interfaces and lo.
 // [HostNetwork] keeps the network of the machine. They run with no_new_privs and cannot use setuid programs.
 package emutest
