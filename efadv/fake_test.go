@@ -291,9 +291,10 @@ func TestFake_Refused(t *testing.T) {
 		cause error
 		want  string
 	}{
-		"type":   {with(ibv.QPOptions{Type: ibv.UD}), syscall.EINVAL, "Type is UD"},
-		"srq":    {with(ibv.QPOptions{SRQ: srq}), syscall.EINVAL, "SRD has receive queues of its own"},
-		"wr":     {with(ibv.QPOptions{MaxSendWR: 257}), syscall.EINVAL, "max_send_wr 257 exceeds the limit of fake0 (256)"},
+		"type": {with(ibv.QPOptions{Type: ibv.UD}), syscall.EINVAL, "Type is UD"},
+		"srq":  {with(ibv.QPOptions{SRQ: srq}), syscall.EINVAL, "SRD has receive queues of its own"},
+		"wr": {with(ibv.QPOptions{MaxSendWR: 257}), syscall.EINVAL,
+			"max_send_wr 257 exceeds the limit of fake0 (256)"},
 		"recv":   {with(ibv.QPOptions{MaxRecvWR: 513}), syscall.EINVAL, "max_recv_wr"},
 		"sge":    {with(ibv.QPOptions{MaxSendSGE: 3}), syscall.EINVAL, "max_send_sge"},
 		"inline": {with(ibv.QPOptions{MaxInline: 65}), syscall.EINVAL, "max_inline_data"},

@@ -75,7 +75,8 @@ func (b *BindMW) checkRange() error {
 		return &ArgError{Arg: "Bind.Addr and Length", Got: fmt.Sprintf("%d bytes at %#x", b.Length, b.Addr),
 			Want: fmt.Sprintf("inside the MR: its %d bytes at %#x", mr.length, mr.iova)}
 	case b.Length > maxWindow && mr.pd.dev.directError() == nil:
-		return &LimitError{What: "window length", Asked: b.Length, Limit: maxWindow, Where: "one mlx5 window (use several)"}
+		return &LimitError{What: "window length", Asked: b.Length, Limit: maxWindow,
+			Where: "one mlx5 window (use several)"}
 	}
 	return nil
 }

@@ -110,9 +110,8 @@ var wcTexts = [...]wcText{
 		"its end failed locally: check the errors of the peer's queue pair and device"},
 	WCRetryExcErr: {"the peer does not respond",
 		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another " +
-			"RoCE version or network, " +
-			"a firewall drops UDP port 4791, the path MTU is too large for the network, the network loses packets (PFC, " +
-			"ECN), or timeout and retry count are too small"},
+			"RoCE version or network, a firewall drops UDP port 4791, the path MTU is too large for the network, " +
+			"the network loses packets (PFC, ECN), or timeout and retry count are too small"},
 	WCRNRRetryExcErr: {"the peer has no receive posted",
 		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of " +
 			"Connect: then a send waits without limit and without a completion"},

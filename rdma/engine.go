@@ -21,7 +21,7 @@ type EngineOptions struct {
 	Block int
 
 	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin      time.Duration  // how long a caller waiting for a reply polls before it sleeps; 0 means 100 µs, below 0 never
+	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, below 0 never
 	MaxConns  int            // most connections; 0 means 4096
 	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath  ibv.DataPath   // of its CQ

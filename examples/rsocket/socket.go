@@ -287,7 +287,8 @@ func (s *socket) isConnected() error {
 
 // silence is the error after a timeout.
 func silence(after time.Duration) error {
-	return fmt.Errorf("nothing for %v: the peer is gone or stuck, or a datagram was lost (--timeout waits longer)", after)
+	return fmt.Errorf("nothing for %v: the peer is gone or stuck, or a datagram was lost (--timeout waits longer)",
+		after)
 }
 
 // resolve looks up a name, or reads an address, and a port. An empty host is any address of this machine.

@@ -127,8 +127,8 @@ func (p *peer) sent(ctx context.Context) error {
 
 // next waits for a completion of the connection, which must be a success, for as long as --timeout says.
 func (p *peer) next(ctx context.Context) (ibv.WC, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck, or "+
-		"a datagram was lost (--timeout waits longer)", p.o.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck, "+
+		"or a datagram was lost (--timeout waits longer)", p.o.timeout))
 	defer cancel()
 	var wc [1]ibv.WC
 	_, err := p.c.CQ().Wait(ctx, wc[:])
