@@ -251,8 +251,8 @@ func report(out io.Writer, o *options) {
 
 // next waits for the next completion, which must be a success, for as long as --timeout says.
 func (o *options) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck, "+
-		"or a datagram was lost (--timeout waits longer)", o.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck, or "+
+		"a datagram was lost (--timeout waits longer)", o.timeout))
 	defer cancel()
 	var wc [1]ibv.WC
 	if _, err := cq.Wait(ctx, wc[:]); err != nil {

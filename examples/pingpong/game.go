@@ -128,8 +128,8 @@ func verify(b []byte, message, n int) error {
 	for b[i] == want[i] {
 		i++
 	}
-	return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (does the peer have -c too?)",
-		message, i, b[i], want[i])
+	return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (does the peer also have -c?)", message, i, b[i],
+		want[i])
 }
 
 // why explains an error of waiting under the game's context.
