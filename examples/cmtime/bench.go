@@ -176,7 +176,7 @@ func (b *bench) createQP(n *node) (err error) {
 	return err
 }
 
-// establish ends the handshake: the server has answered.
+// establish ends the handshake: the server has replied.
 func establish(n *node) error {
 	if err := n.id.BringUp(n.qp, nil); err != nil {
 		return err

@@ -59,7 +59,7 @@ func parse(args []string) (*options, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), "cmtime [options]\ncmtime -s HOST [options]\n\n", f.FlagUsages()) }
 	_ = f.Parse(args) // it exits when it fails
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
 	}
 	o.timeout = time.Duration(*ms) * time.Millisecond
 	return o, errors.Join(

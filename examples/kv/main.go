@@ -109,14 +109,14 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 		}
 		clients.Go(func() {
 			defer c.Close()
-			if err := rdma.Serve(ctx, c, s.answer); err != nil && ctx.Err() == nil {
+			if err := rdma.Serve(ctx, c, s.reply); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
 			}
 		})
 	}
 }
 
-func (s *store) answer(_ context.Context, m *rdma.Message) ([]byte, error) {
+func (s *store) reply(_ context.Context, m *rdma.Message) ([]byte, error) {
 	op, rest, _ := bytes.Cut(m.Bytes(), []byte(" "))
 	switch string(op) {
 	case "get":
@@ -164,7 +164,7 @@ func (c client) set(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// load sets and gets keys with many clients at a time, and checks the values.
+// load sets and gets keys with many clients at the same time, and checks the values.
 func load(ctx context.Context, addr string, clients, count int, out io.Writer) error {
 	errs := make(chan error)
 	for n := range clients {

@@ -68,7 +68,7 @@ func parse(args []string) (*options, error) {
 	}
 	_ = f.Parse(args) // it exits when it fails
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
 	}
 	var err error
 	if o.group, err = netip.ParseAddr(o.groupArg); err != nil || !o.group.IsMulticast() {
@@ -276,7 +276,7 @@ func pattern(size, n int) []byte {
 func verify(b []byte, n int) error {
 	for i, want := range pattern(len(b), n) {
 		if b[i] != want {
-			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", n, i,
+			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples?)", n, i,
 				b[i], want)
 		}
 	}

@@ -25,7 +25,7 @@ const done = "done\x00"
 
 var addressPattern = regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{6}):([0-9a-f]{32})\x00$`)
 
-// exchange tells the peer the addresses of our queue pairs, and calls connect with the peer's.
+// exchange sends the addresses of our queue pairs to the peer, and calls connect with the peer's.
 //
 //	client                                   server, TCP port 18515
 //	addresses, 52 bytes each           ──►

@@ -119,7 +119,7 @@ func parse(args []string) (*options, error) {
 	f.Uint8VarP(&o.sl, "sl", "l", 0, "service `level`")
 	f.BoolVarP(&o.events, "events", "e", false, "sleep until completions come (default: poll)")
 	f.IntVarP(&o.gid, "gid-idx", "g", ibv.BestGID, "`index` of the local GID (default: chosen, see show_gids)")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without an answer or a completion")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply or a completion")
 	_ = f.Parse(args) // it exits when it fails
 
 	switch o.kind {

@@ -125,7 +125,7 @@ func playXRC(ctx context.Context, o *options, out io.Writer) (err error) {
 	return nil
 }
 
-// exchange answers messages until all were received and sent.
+// exchange replies to messages until all were received and sent.
 func (p *player) exchange(ctx context.Context, recvs, sends *ibv.CQ) error {
 	for range p.o.iters * p.o.clients {
 		wc, err := p.next(ctx, recvs)
@@ -196,7 +196,7 @@ func (p *player) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], wc[0].Err()
 }
 
-// xrcAddress is what ibv_xsrq_pingpong tells its peer, in 66 bytes of text.
+// xrcAddress is what ibv_xsrq_pingpong sends to its peer, in 66 bytes of text.
 type xrcAddress struct {
 	lid                         uint16
 	recvQPN, sendQPN, psn, srqn uint32

@@ -57,7 +57,7 @@ func parse(args []string) (*options, error) {
 	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
 	f.StringVarP(&o.ownArg, "source_mac", "B", "", "own Ethernet `address`")
 	f.StringVarP(&o.peerArg, "dest_mac", "E", "", "the peer's Ethernet `address`")
-	f.BoolVar(&o.server, "server", false, "answer frames")
+	f.BoolVar(&o.server, "server", false, "reply to frames")
 	f.BoolVar(&o.client, "client", false, "send the first frame")
 	f.IntVarP(&o.n, "iters", "n", 1000, "`number` of frames each way")
 	f.IntVarP(&o.size, "size", "s", 64, "`bytes` of a frame, with its header")
@@ -65,7 +65,7 @@ func parse(args []string) (*options, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), forms, f.FlagUsages()) }
 	_ = f.Parse(args) // it exits when it fails
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
 	}
 	if o.server == o.client {
 		return nil, errors.New("want one of --server and --client")
@@ -191,12 +191,12 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 				return err
 			}
 		}
-		// Each end sends when the other's answer is there.
-		answered := received
+		// Each end sends when it has received the other's frame.
+		due := received // how many frames this end is to have sent
 		if !o.server {
-			answered++
+			due++ // it sent the first
 		}
-		if wc.ID == recvID && answered <= o.n {
+		if wc.ID == recvID && due <= o.n {
 			if err := send(); err != nil {
 				return err
 			}

@@ -70,14 +70,14 @@ func parse(args []string) (*options, error) {
 	f.StringVarP(&o.port, "port", "p", "7174", "`port` of the server")
 	f.IntVarP(&o.count, "count", "C", 0, "`number` of pings of a client (default for ever)")
 	f.IntVarP(&o.size, "size", "S", 64, "`bytes` in a ping of a client; a server takes any")
-	f.BoolVarP(&o.persistent, "persistent", "P", false, "serve clients until interrupted, any number at a time")
+	f.BoolVarP(&o.persistent, "persistent", "P", false, "serve any number of clients until interrupted")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the pings")
 	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte: a client what comes back, a server what it reads")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without an answer")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply")
 	f.Usage = func() { fmt.Fprint(f.Output(), "rping -s [options]\nrping -c -a HOST [options]\n\n", f.FlagUsages()) }
 	_ = f.Parse(args) // it exits when it fails
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
 	}
 	switch {
 	case o.server == o.client:
@@ -160,18 +160,18 @@ func serve(ctx context.Context, o *options, out io.Writer) (err error) {
 			return err
 		}
 		if !o.persistent {
-			return answer(ctx, request, o, out)
+			return reply(ctx, request, o, out)
 		}
 		clients.Go(func() {
-			if err := answer(ctx, request, o, out); err != nil && ctx.Err() == nil {
+			if err := reply(ctx, request, o, out); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(out, "%v: %v\n", request.RemoteAddr(), err)
 			}
 		})
 	}
 }
 
-// answer serves one client until it disconnects.
-func answer(ctx context.Context, request *rdmacm.Request, o *options, out io.Writer) (err error) {
+// reply serves one client until it disconnects.
+func reply(ctx context.Context, request *rdmacm.Request, o *options, out io.Writer) (err error) {
 	s := &session{o: o, out: out}
 	c, err := request.Accept(ctx, s.options())
 	if err != nil {
@@ -179,7 +179,7 @@ func answer(ctx context.Context, request *rdmacm.Request, o *options, out io.Wri
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	for n := 0; ; n++ {
-		switch err := s.answer(ctx, n); {
+		switch err := s.reply(ctx, n); {
 		case errors.Is(err, errEnd):
 			s.report(n)
 			return nil

@@ -90,8 +90,8 @@ func (s *session) ping(ctx context.Context, n int) error {
 	return nil
 }
 
-// answer is one round of the server.
-func (s *session) answer(ctx context.Context, n int) error {
+// reply is one round of the server.
+func (s *session) reply(ctx context.Context, n int) error {
 	source, err := s.message(ctx)
 	if errors.Is(err, rdmacm.ErrDisconnected) {
 		return errEnd

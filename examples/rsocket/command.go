@@ -15,7 +15,7 @@ const (
 	closeFile = 2
 	writeFile = 3 // the file's size follows, and the file
 
-	answered = 0x80 // added to the kind of an answer, whose data is an errno
+	answered = 0x80 // added to the kind of a reply, whose data is an errno
 )
 
 const (
@@ -23,8 +23,8 @@ const (
 	longestName = 4096
 )
 
-// command is a command or an answer. On the wire it is a version (0), the kind, the length of all in two bytes, the
-// data in four, eight bytes that the answer brings back, and the rest. Numbers are in the byte order of the hosts.
+// command is a command or a reply. On the wire it is a version (0), the kind, the length of all in two bytes, the
+// data in four, eight bytes that the reply brings back, and the rest. Numbers are in the byte order of the hosts.
 type command struct {
 	kind byte
 	data uint32
@@ -45,7 +45,7 @@ func (e *MessageError) Error() string {
 		e.Version, e.Length, headerSize, headerSize+longestName+8)
 }
 
-// read reads a command, or an answer.
+// read reads a command, or a reply.
 func read(r io.Reader) (*command, error) {
 	b := make([]byte, headerSize)
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -91,21 +91,21 @@ func tell(w io.Writer, kind byte, data uint32, rest []byte) error {
 	return (&command{kind: kind, data: data, rest: rest}).write(w)
 }
 
-// result waits for the answer to a command.
+// result waits for the reply to a command.
 func result(r io.Reader, kind byte) error {
 	c, err := read(r)
 	switch {
 	case err != nil:
 		return err
 	case c.kind != kind|answered:
-		return fmt.Errorf("an answer to command %#x, want one to %#x", c.kind&^answered, kind)
+		return fmt.Errorf("a reply to command %#x, want one to %#x", c.kind&^answered, kind)
 	case c.data != 0:
 		return fmt.Errorf("the server says: %w", syscall.Errno(c.data))
 	}
 	return nil
 }
 
-// request sends a command and waits for the answer.
+// request sends a command and waits for the reply.
 func request(rw io.ReadWriter, kind byte, data uint32, rest []byte) error {
 	if err := tell(rw, kind, data, rest); err != nil {
 		return err
@@ -113,8 +113,8 @@ func request(rw io.ReadWriter, kind byte, data uint32, rest []byte) error {
 	return result(rw, kind)
 }
 
-// answer answers a command: with the errno of what failed, or that of an invalid argument.
-func answer(w io.Writer, c *command, failed error) error {
+// reply replies to a command: with the errno of what failed, or that of an invalid argument.
+func reply(w io.Writer, c *command, failed error) error {
 	errno := syscall.EINVAL
 	if failed == nil {
 		errno = 0

@@ -12,7 +12,7 @@ func TestParseStream(t *testing.T) {
 		"-S 0":         "-S 0: want 1 to",
 		"-B -1":        "-B -1: want 0 to",
 		"--timeout 0s": "--timeout 0s: want more than 0",
-		"-s h there":   `"there": 1 arguments beside the flags`,
+		"-s h there":   `"there": 1 arguments`,
 	} {
 		if _, err := parseStream("rstream", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rstream %s: %v, want %q", args, err, want)

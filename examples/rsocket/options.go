@@ -40,7 +40,7 @@ func (o *options) newFlags(forms, port string) *pflag.FlagSet {
 	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all of IPv4)")
 	f.StringVarP(&o.port, "port", "p", port, "`port` of the server")
 	f.IntVarP(&o.buffer, "buffer", "B", 512<<10, "`bytes` of the buffers for sending and for receiving")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without an answer")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply")
 	return f
 }
 
@@ -53,7 +53,7 @@ func (o *options) serverFlag(f *pflag.FlagSet) {
 func (o *options) parse(f *pflag.FlagSet, args []string, mostArgs int) error {
 	_ = f.Parse(args)
 	if f.NArg() > mostArgs {
-		return fmt.Errorf("%q: %d arguments beside the flags, want at most %d", f.Arg(0), f.NArg(), mostArgs)
+		return fmt.Errorf("%q: %d arguments, want at most %d", f.Arg(0), f.NArg(), mostArgs)
 	}
 	if o.timeout <= 0 {
 		return fmt.Errorf("--timeout %v: want more than 0", o.timeout)

@@ -55,7 +55,7 @@ func split(s string) (host, name string) {
 //	rsocket rcopy -d DIRECTORY               # on one host: waits, until interrupted
 //	rsocket rcopy FILE HOST:NAME             # on the other
 //
-// A server writes files in its directory and below it, nowhere else, for whoever asks: it is for a network that you
+// A server writes files in its directory and below it, nowhere else, for any client: use it on a network that you
 // trust.
 func rcopy(args []string) (task, error) {
 	o, err := parseCopy(args)
@@ -169,7 +169,7 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 		default:
 			failed = errOrder
 		}
-		if err := answer(s, c, failed); err != nil {
+		if err := reply(s, c, failed); err != nil {
 			return err
 		}
 		if e := (*fs.PathError)(nil); errors.As(failed, &e) {
@@ -181,7 +181,7 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 	}
 }
 
-// store writes a file of that size. If it cannot be written the rest is dropped: the client does not look for an answer
+// store writes a file of that size. If it cannot be written the rest is dropped, because the client reads no reply
 // before it has sent all.
 func store(f io.Writer, s io.Reader, size int64) (int64, error) {
 	all := &io.LimitedReader{R: s, N: size}

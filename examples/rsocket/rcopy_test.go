@@ -16,7 +16,7 @@ import (
 func TestParseCopy(t *testing.T) {
 	for args, want := range map[string]string{
 		"file":                                "1 argument: want FILE and HOST:NAME, or none",
-		"file host more":                      "3 arguments beside the flags",
+		"file host more":                      "3 arguments",
 		"file :name":                          `":name" has no host`, // is no server
 		"file h:" + strings.Repeat("x", 4097): "a name of 4097 bytes: want at most 4096",
 		"file host --timeout 0s":              "--timeout 0s: want more than 0",
@@ -39,7 +39,7 @@ func TestParseCopy(t *testing.T) {
 // conn is a client that has said everything.
 type conn struct {
 	io.Reader
-	bytes.Buffer // what the server answers
+	bytes.Buffer // what the server replies
 }
 
 func (c *conn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
@@ -72,7 +72,7 @@ func TestReceive(t *testing.T) {
 		name  string
 		says  []byte
 		want  error
-		errno syscall.Errno // of the last answer
+		errno syscall.Errno // of the last reply
 	}{
 		{"nothing", nil, nil, 0},
 		{"a file", append(say(open, write), "abc"...), nil, 0},
@@ -115,7 +115,7 @@ func TestReceive(t *testing.T) {
 				last = binary.NativeEndian.Uint32(b[4:])
 			}
 			if last != uint32(tt.errno) {
-				t.Errorf("the answer is %v, want %v", syscall.Errno(last), tt.errno)
+				t.Errorf("the reply is %v, want %v", syscall.Errno(last), tt.errno)
 			}
 		})
 	}

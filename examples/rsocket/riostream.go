@@ -104,7 +104,7 @@ func (m *memory) write(number byte) error {
 	return nil
 }
 
-// wait looks at the last byte until it is a number. Now and then it looks whether anybody is there to write it.
+// wait waits until the last byte is a number. Now and then it checks that the peer is still connected.
 func (m *memory) wait(ctx context.Context, number byte) error {
 	deadline := time.Now().Add(m.o.timeout)
 	for n := 1; m.mapped.Load(m.o.size-1) != number; n++ {

@@ -97,7 +97,7 @@ func (c *counter) fill(b []byte) {
 func (c *counter) check(b []byte) error {
 	for i, got := range b {
 		if got != byte(*c) {
-			return fmt.Errorf("byte %d is %#02x, want %#02x (has the peer -T verify too?)", i, got, byte(*c))
+			return fmt.Errorf("byte %d is %#02x, want %#02x (has the peer -T verify?)", i, got, byte(*c))
 		}
 		*c++
 	}

@@ -42,8 +42,8 @@ func parsePong(args []string) (*pongOptions, error) {
 //	rsocket udpong -b ADDRESS                 # on one host: waits, until interrupted
 //	rsocket udpong -s ADDRESS -C 1000 -T echo # on the other
 //
-// Datagrams may be lost. A question that has no answer is asked again; of what is only counted, the server says how
-// many have come.
+// Datagrams may be lost. A question without a reply is asked again. Of datagrams that are only counted, the server
+// reports how many have come.
 func udpong(args []string) (task, error) {
 	o, err := parsePong(args)
 	if err != nil {
@@ -55,7 +55,7 @@ func udpong(args []string) (task, error) {
 	return func(ctx context.Context, out io.Writer) error { return serveDatagrams(ctx, o, out) }, nil
 }
 
-// serveDatagrams answers until interrupted.
+// serveDatagrams replies until interrupted.
 func serveDatagrams(ctx context.Context, o *pongOptions, out io.Writer) (err error) {
 	at, err := resolve(ctx, o.bind, o.port)
 	if err != nil {
@@ -100,7 +100,7 @@ func serveDatagrams(ctx context.Context, o *pongOptions, out io.Writer) (err err
 			clients[m.client()]++
 		case end:
 			m.setCount(clients[m.client()])
-		default: // has no answer
+		default: // has no reply
 			clients[m.client()]++
 			continue
 		}
@@ -136,7 +136,7 @@ func (m message) question() byte    { return m[2] }
 func (m message) count() uint32     { return binary.BigEndian.Uint32(m[4:]) }
 func (m message) setCount(n uint32) { binary.BigEndian.PutUint32(m[4:], n) }
 
-// retry is after how long a datagram or its answer counts as lost.
+// retry is after how long a datagram or its reply counts as lost.
 const retry = 200 * time.Millisecond
 
 // client is not safe for concurrent use.
@@ -172,11 +172,11 @@ func pong(ctx context.Context, o *pongOptions, out io.Writer) (err error) {
 		return err
 	}
 	c := &client{o: o, s: s}
-	answer, err := c.ask(ctx, login, control)
+	reply, err := c.ask(ctx, login, control)
 	if err != nil {
 		return err
 	}
-	c.id = answer.client()
+	c.id = reply.client()
 	if _, err := c.ask(ctx, begin, control); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func pong(ctx context.Context, o *pongOptions, out io.Writer) (err error) {
 			return fmt.Errorf("datagram %d: %w", n, err)
 		}
 	}
-	if answer, err = c.ask(ctx, end, control); err != nil {
+	if reply, err = c.ask(ctx, end, control); err != nil {
 		return err
 	}
 	took := time.Since(start)
@@ -200,7 +200,7 @@ func pong(ctx context.Context, o *pongOptions, out io.Writer) (err error) {
 			", every byte as it should be; %d questions were asked again", c.again))
 		return nil
 	}
-	report(out, o.count, o.size, took, fmt.Sprintf("; %d have arrived", answer.count()))
+	report(out, o.count, o.size, took, fmt.Sprintf("; %d have arrived", reply.count()))
 	return nil
 }
 
@@ -215,7 +215,7 @@ func (c *client) question(op byte, size int) message {
 	return m
 }
 
-// ask sends a question until its answer comes.
+// ask sends a question until its reply comes.
 func (c *client) ask(ctx context.Context, op byte, size int) (message, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.timeout, silence(c.o.timeout))
 	defer cancel()
@@ -224,9 +224,9 @@ func (c *client) ask(ctx context.Context, op byte, size int) (message, error) {
 		if _, err := c.s.Write(q); err != nil {
 			return nil, err
 		}
-		answer, err := c.answer(ctx, q)
+		reply, err := c.reply(ctx, q)
 		if err != errLost {
-			return answer, err
+			return reply, err
 		}
 		c.again++
 	}
@@ -234,8 +234,8 @@ func (c *client) ask(ctx context.Context, op byte, size int) (message, error) {
 
 var errLost = errors.New("a datagram was lost")
 
-// answer waits for the answer to a question, and drops those to earlier ones.
-func (c *client) answer(ctx context.Context, q message) (message, error) {
+// reply waits for the reply to a question, and drops those to earlier ones.
+func (c *client) reply(ctx context.Context, q message) (message, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, retry, errLost)
 	defer cancel()
 	b := make(message, 2*largest)

@@ -175,7 +175,7 @@ func (m *matose) handle(ev *rdmacm.Event) error {
 	case rdmacm.EventDisconnected:
 		m.disconnected++
 		if m.listener == nil {
-			return id.Disconnect() // the answer
+			return id.Disconnect() // the reply
 		}
 	case rdmacm.EventTimewaitExit, rdmacm.EventAddrChange:
 	default:

@@ -64,7 +64,7 @@ func parse(args []string) (*options, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), "ucmatose [options]\nucmatose -s HOST [options]\n\n", f.FlagUsages()) }
 	_ = f.Parse(args) // it exits when it fails
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
 	}
 	return o, errors.Join(
 		within("-c", o.connections, 1, 1<<16),
@@ -218,7 +218,7 @@ func pattern(size, n int) []byte {
 func verify(b []byte, n int) error {
 	for i, want := range pattern(len(b), n) {
 		if b[i] != want {
-			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", n, i,
+			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples?)", n, i,
 				b[i], want)
 		}
 	}

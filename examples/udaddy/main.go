@@ -62,7 +62,7 @@ func parse(args []string) (*options, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), "udaddy [options]\nudaddy -s HOST [options]\n\n", f.FlagUsages()) }
 	_ = f.Parse(args) // it exits when it fails
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
 	}
 	if o.server != "" && o.bind != "" {
 		ip, err := netip.ParseAddr(o.bind)

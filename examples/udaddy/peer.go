@@ -68,7 +68,7 @@ func (p *peer) send() error {
 	return nil
 }
 
-// receive waits for all datagrams. A server learns from the first where to answer.
+// receive waits for all datagrams. A server learns from the first where to reply.
 func (p *peer) receive(ctx context.Context) error {
 	for n := 0; n < p.o.count; {
 		wc, err := p.next(ctx)
@@ -84,7 +84,7 @@ func (p *peer) receive(ctx context.Context) error {
 			return err
 		}
 		if p.ah == nil {
-			if err := p.answerTo(&wc, datagram); err != nil {
+			if err := p.replyTo(&wc, datagram); err != nil {
 				return err
 			}
 		}
@@ -108,7 +108,7 @@ func (p *peer) check(n int, wc *ibv.WC, datagram []byte) error {
 	return verify(datagram[grh:], n)
 }
 
-func (p *peer) answerTo(wc *ibv.WC, datagram []byte) error {
+func (p *peer) replyTo(wc *ibv.WC, datagram []byte) error {
 	var err error
 	p.ah, err = p.c.PD().CreateAHFromWC(p.c.ID().Port(), wc, datagram)
 	p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
@@ -156,7 +156,7 @@ func pattern(size, n int) []byte {
 func verify(b []byte, n int) error {
 	for i, want := range pattern(len(b), n) {
 		if b[i] != want {
-			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", n, i,
+			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples?)", n, i,
 				b[i], want)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestEmuReadmes runs the command of each README as it is printed, and wants every line that the README says.
+// TestEmuReadmes runs the command of each README as it is printed, and wants every line that the README says. It also
+// runs each program with -h, and with a wrong flag.
 func TestEmuReadmes(t *testing.T) {
 	bin, err := filepath.Abs(filepath.Join(repository, ".build", "bin"))
 	if err != nil {
@@ -34,6 +35,13 @@ func TestEmuReadmes(t *testing.T) {
 		}
 	}
 	for _, name := range folders(t) {
+		for flag, code := range map[string]int{"-h": 0, "--no-such-flag": 2} {
+			c := exec.Command(filepath.Join(bin, name), flag)
+			out, err := c.CombinedOutput()
+			if c.ProcessState.ExitCode() != code || !strings.Contains(string(out), name) {
+				t.Errorf("%s %s: %v, want exit status %d\n%s", name, flag, err, code, out)
+			}
+		}
 		for _, path := range []string{"direct", "ops"} {
 			if path == "ops" && name != "grpc" { // the others run with both in package examples
 				continue
