@@ -43,9 +43,14 @@ func TestRXE_Chat(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		members[i].sees("Grace: welcome")
 	}
-	for i, p := range members {
+	// What a member says last arrives, although the member ends at once.
+	fmt.Fprintln(says[0], "goodbye")
+	_ = says[0].Close()
+	members[0].succeeds()
+	for i := 1; i < 3; i++ {
+		members[i].sees("Ada: goodbye")
 		_ = says[i].Close()
-		p.succeeds()
+		members[i].succeeds()
 	}
 	server.ends()
 }
