@@ -2,8 +2,8 @@ package abi
 
 import "structs"
 
-// CQExTail is what struct ibv_cq_ex has behind its struct ibv_cq (infiniband/verbs.h, rdma-core v65), at OffCQEx plus
-// TailShift. A reader that was not asked for when the CQ was made is 0, or not there at all.
+// CQExTail is the part of struct ibv_cq_ex behind its struct ibv_cq (infiniband/verbs.h, rdma-core v65), at OffCQEx
+// plus TailShift. A reader that was not asked for when the CQ was made is 0, or not there at all.
 type CQExTail struct {
 	_                         structs.HostLayout
 	CompMask                  uint32

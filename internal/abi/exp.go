@@ -7,7 +7,7 @@ import (
 )
 
 // The experimental verbs of MLNX_OFED 4.x (libibverbs 41mlnx1, infiniband/verbs_exp.h). All of them are inline
-// functions over a table that lies below struct verbs_context, and that grows at its start as well.
+// functions over a table that is below struct verbs_context in memory, and that also grows at its start.
 
 // Distances of functions below the end of struct verbs_context_exp.
 const (
@@ -269,7 +269,7 @@ type ExpValues struct {
 	ClockInfo ExpClockInfo
 }
 
-// ExpDeviceAttr is struct ibv_exp_device_attr, as far as it is used.
+// ExpDeviceAttr is the part of struct ibv_exp_device_attr that is used.
 type ExpDeviceAttr struct {
 	_                 structs.HostLayout
 	_                 [228]byte

@@ -6,8 +6,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// QPEx is what struct ibv_qp_ex (rdma-core v65) has after its struct ibv_qp. The functions take the struct ibv_qp_ex
-// first. One whose IBV_QP_EX_WITH flag was not granted is NULL, or lies beyond the struct of an older library.
+// QPEx is the part of struct ibv_qp_ex (rdma-core v65) after its struct ibv_qp. The functions take the struct ibv_qp_ex
+// first. A function whose IBV_QP_EX_WITH flag was not granted is NULL, or beyond the struct of an older library.
 type QPEx struct {
 	_                 structs.HostLayout
 	CompMask          uint64
@@ -42,7 +42,7 @@ type QPEx struct {
 const OffQPEx = 160
 
 // QPExOf returns the QPEx of the struct ibv_qp_ex at qpEx, whose first field is that of an ibv_qp. It returns nil if
-// the context is not part of a verbs_context, which shows where the fields lie.
+// the context is not part of a verbs_context, which shows the position of the fields.
 func QPExOf(qpEx uintptr) *QPEx {
 	shift, ok := TailShift(cmem.At[QP](qpEx).Context)
 	if !ok {

@@ -3,7 +3,7 @@ package abi
 import "structs"
 
 // WQ is the start of struct ibv_wq (infiniband/verbs.h, rdma-core v65), up to its
-// mutex. TailShift tells where the rest is.
+// mutex. TailShift returns where the rest is.
 type WQ struct {
 	_         structs.HostLayout
 	Context   uintptr

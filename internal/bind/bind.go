@@ -3,9 +3,8 @@
 // reports failure.
 //
 // Handles are addresses of C objects. Arguments may point to Go memory: uintptr(unsafe.Pointer(p))
-// in the argument list keeps *p on the heap and alive for the call. C keeps no such pointer, unless
-// a method says so. Errors are errnos, or a *loader.SymbolError where the library has no such
-// function.
+// in the argument list keeps *p on the heap and alive for the call. C keeps no such pointer, unless a method documents
+// it. Errors are errnos, or a *loader.SymbolError where the library has no such function.
 package bind
 
 import (
@@ -120,7 +119,7 @@ func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
 	return ccall.Minus1Int(fn, args...)
 }
 
-// IntErrno calls a function whose negative results are codes of its own, with errno beside them.
+// IntErrno calls a function that has its own negative result codes, in addition to errno.
 //
 //go:uintptrescapes
 func (l Library) IntErrno(name string, args ...uintptr) (int, error) {

@@ -1,4 +1,4 @@
-// Package buildinfo tells the version of the program that it is part of.
+// Package buildinfo returns the version of the program that it is part of.
 package buildinfo
 
 import "runtime/debug"

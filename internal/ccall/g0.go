@@ -34,7 +34,7 @@ func Hot(fn, a1, a2, a3 uintptr) uintptr
 // Hot6 is Hot with six arguments. It is Slow6 unless useG0.
 func Hot6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr
 
-// Do is Hot with what c says.
+// Do is Hot with the function and arguments of c.
 //
 //go:noescape
 func Do(c *Call) uintptr

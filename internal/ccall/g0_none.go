@@ -8,7 +8,7 @@ const g0Built = false
 // into Go. Arguments are integers and pointers off the Go heap. fn must not be 0.
 func Hot(fn, a1, a2, a3 uintptr) uintptr { return Slow(fn, a1, a2, a3) }
 
-// Do is Hot with what c says.
+// Do is Hot with the function and arguments of c.
 func Do(c *Call) uintptr { return Hot(c.Fn, c.A1, c.A2, c.A3) }
 
 // Hot6 is Hot with six arguments.

@@ -42,7 +42,7 @@ type thunkArgs struct{ fn, a1, a2, a3, a4, a5, a6, ret uintptr }
 // manage. fn must not be 0.
 func Slow(fn, a1, a2, a3 uintptr) uintptr { return Slow6(fn, a1, a2, a3, 0, 0, 0) }
 
-// slowDo is Slow with what c says.
+// slowDo is Slow with the function and arguments of c.
 //
 //lint:ignore U1000 called in assembly
 func slowDo(c *Call) uintptr { return Slow(c.Fn, c.A1, c.A2, c.A3) }

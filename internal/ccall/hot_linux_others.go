@@ -13,7 +13,7 @@ func HotPath() (way, why string) { return "purego", "the trampoline is for amd64
 // Hot calls fn; see the package documentation.
 func Hot(fn, a1, a2, a3 uintptr) uintptr { return Slow(fn, a1, a2, a3) }
 
-// Do is Hot with what c says.
+// Do is Hot with the function and arguments of c.
 func Do(c *Call) uintptr { return Hot(c.Fn, c.A1, c.A2, c.A3) }
 
 // Hot6 is Hot with six arguments.

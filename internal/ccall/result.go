@@ -69,8 +69,7 @@ func Minus1Int(fn uintptr, args ...uintptr) (int, error) {
 	return int(n), errno
 }
 
-// IntErrno calls a function whose negative results are codes of its own, with
-// errno beside them.
+// IntErrno calls a function that has its own negative result codes, in addition to errno.
 //
 //go:uintptrescapes
 func IntErrno(fn uintptr, args ...uintptr) (int, error) {

@@ -56,10 +56,10 @@ func (e *DeviceError) Error() string {
 	return s
 }
 
-// Unwrap returns what CUDA said.
+// Unwrap returns CUDA's error.
 func (e *DeviceError) Unwrap() error { return e.Err }
 
-// Code is what a call of CUDA returns.
+// Code is the result of a call of CUDA.
 //
 // C: enum cudaError_enum, CUresult.
 type Code int32

@@ -34,8 +34,8 @@ func (d *Deadline) Set(t time.Time) {
 	}
 }
 
-// Past returns a channel that is closed when the deadline is past. Who waits for it sees the deadline move, unless it
-// was past already.
+// Past returns a channel that is closed when the deadline is past. A goroutine that waits for it sees the deadline
+// move, unless it was past already.
 func (d *Deadline) Past() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Huge selects whether memory consists of huge pages of 2 MiB.
 type Huge uint8
 
-// What to do about huge pages.
+// The use of huge pages.
 const (
 	HugeNone    Huge = 0 // ordinary pages
 	HugeTry     Huge = 1 // huge pages, or if there are too few, ordinary pages, which the kernel may merge

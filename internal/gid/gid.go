@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Scope is the kind of address that a GID stands for.
+// Scope is the kind of address that a GID represents.
 type Scope uint8
 
 // The scopes.

@@ -1,4 +1,4 @@
-// Package level tells the release of rdma-core by the size of struct verbs_context.
+// Package level finds the release of rdma-core by the size of struct verbs_context.
 package level
 
 import (
@@ -11,7 +11,7 @@ import (
 var size atomic.Int64
 
 // Note keeps the size in bytes of struct verbs_context of a device that was opened. It grows with the library, so it
-// tells how old the library is, whatever its file is called.
+// shows the library's age, regardless of its file name.
 func Note(bytes int) { size.Store(int64(bytes)) }
 
 // Noted returns the size that was noted last, 0 for none, and the releases that have it.

@@ -1,6 +1,6 @@
 package life
 
-// Ref is an object of another package: its lifetime, what it is called, and the address of its C object.
+// Ref is an object of another package: its lifetime, its name, and the address of its C object.
 type Ref struct {
 	Object *Object
 	Kind   string // "qp"

@@ -8,12 +8,12 @@ import (
 )
 
 // On a CQ with compression the device may write several completions as a block. The first place has the title, an entry
-// of format 3 whose length is the number n of completions. What they have in common is in the title, what they differ
-// in is in n words of 8 bytes: the first eight words are in the entry behind the title, the others in each eighth entry
-// of the block. The other entries are not written. A block has n places in the ring.
+// of format 3 whose length is the number n of completions. The title has the fields that they share, and n words of 8
+// bytes have those in which they differ: the first eight words are in the entry behind the title, the others in each
+// eighth entry of the block. The other entries are not written. A block has n places in the ring.
 //
-// Poll meets the title as an unusual entry, and replaces the block by the entries that it stands for. Each gets the
-// owner bit of its place, so that none is taken for new on the next lap.
+// Poll treats the title as an unusual entry, and replaces the block by its entries. Each gets the owner bit of its
+// place, so that none is taken for new on the next lap.
 
 // The words of a block in memory.
 type block [8]struct {
@@ -27,8 +27,8 @@ const (
 	offCounter  = 60
 )
 
-// Compress says in which format receives of blocks differ: one of MLX5DV_CQE_RES_FORMAT_*. 0 means that the device
-// writes no blocks.
+// Compress sets the format of the differing fields of a block's receives: one of MLX5DV_CQE_RES_FORMAT_*. 0 means that
+// the device writes no blocks.
 func (cq *CQ) Compress(format uint32) { cq.format = format }
 
 // Compressed reports whether the device may write blocks.

@@ -1,6 +1,6 @@
 // Package mlx5 is the data path of mlx5 devices in Go: send queues, receive queues, shared receive queues and
 // completion queues on the rings that libmlx5 allocated. It works on memory and knows no library. The caller passes the
-// addresses of the rings; from then on nobody but this package may use them.
+// addresses of the rings; from then on only this package may use them.
 //
 // Formats and rules follow rdma-core, providers/mlx5 (mlx5dv.h, wqe.h, qp.c, srq.c, cq.c), and the Mellanox PRM,
 // chapters "Work Queues", "Completion Queues" and "Doorbells".

@@ -1,9 +1,9 @@
 package mlx5
 
-// faults is what the error completions of a queue told, by the number of the work request: how many were posted up to
-// it. Of failures that did not end the queue (a QP can leave SQE) it has the last.
+// faults has the data of a queue's error completions, by the number of the work request: how many were posted up to it.
+// Of failures that did not end the queue (a QP can leave SQE) it has the last.
 type faults struct {
-	failed           uint32 // the one that failed by itself, if any
+	failed           uint32 // the one that failed and was not flushed, if any
 	from, to         uint32 // those that were flushed, if flushed
 	lost             uint32 // the newest one of an earlier failure, if forgot
 	syndrome, vendor uint8  // of failed
@@ -32,7 +32,7 @@ func (f *faults) note(n uint32, syndrome, vendor uint8) {
 	}
 }
 
-// Outcome is what became of a work request.
+// Outcome is the outcome of a work request.
 type Outcome uint8
 
 // The outcomes.

@@ -9,15 +9,15 @@ import (
 
 const (
 	ethChecksums = 1<<6 | 1<<7 // in an Ethernet segment. C: MLX5_ETH_WQE_L3_CSUM, MLX5_ETH_WQE_L4_CSUM
-	ethFirst     = 2           // bytes of the header that lie in the segment
+	ethFirst     = 2           // bytes of the header that are in the segment
 
 	// MaxFrameHead is how much of a frame a device may want within the WQE. C: MLX5_ETH_L2_INLINE_HEADER_SIZE.
 	MaxFrameHead = 18
 )
 
 // Frame builds a work request of a raw packet QP and reports whether there was room for it. The caller has checked wr.
-// inline is the number of bytes to copy into the WQE. The first head bytes of a frame lie in the Ethernet segment: 0 or
-// MaxFrameHead, of which the frame has at least as many. With TSO the header of the frames lies there.
+// inline is the number of bytes to copy into the WQE. The first head bytes of a frame are in the Ethernet segment: 0 or
+// MaxFrameHead, and the frame has at least as many. With TSO the header of the frames is there.
 //
 // C: _mlx5_post_send, case IBV_QPT_RAW_PACKET (rdma-core v44.0, providers/mlx5/qp.c:1015).
 func (q *SQ) Frame(wr *SendWR, inline, head int) bool {

@@ -36,7 +36,7 @@ type sendRing []byte
 
 func (r sendRing) blocks() uint32 { return uint32(len(r) >> blockShift) }
 
-// read copies what lies there from block i on to b.
+// read copies the blocks from i on to b.
 func (r sendRing) read(i uint32, b []byte) {
 	at := int(i&(r.blocks()-1)) << blockShift
 	copy(b[copy(b, r[at:]):], r)
@@ -63,8 +63,8 @@ func (r sendRing) begins(i, n, qpn uint32) bool {
 // LastSends returns the last work requests, at most n, that a send queue of libmlx5 still has, the oldest first. record
 // is its doorbell record.
 //
-// A WQE is found by what its control segment says. After a reset indices begin again, and within a WQE, not all of
-// which is written, may stand one from before. It is part of no chain that goes back as far as the WQEs themselves.
+// A WQE is found by its control segment. After a reset indices begin again, and within a WQE, which is not written
+// completely, an older WQE may remain. It is part of no chain that goes back to the WQEs themselves.
 func LastSends(ring []byte, record uint16, qpn uint32, form Form, n int) (sent []Sent) {
 	r := sendRing(ring)
 	if !whole(len(ring), blockSize) {
@@ -85,7 +85,7 @@ func LastSends(ring []byte, record uint16, qpn uint32, form Form, n int) (sent [
 		k := chain[end].last
 		at := from + end - k
 		if uint32(record)-at == r.blocks() {
-			break // the next block: what was refused may be there
+			break // the next block: a refused work request may be there
 		}
 		sent = append(sent, r.parse(at, k, form, 0))
 	}

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// LastSends returns the last work requests, at most n, that the send queue's ring still has, the oldest first. Nobody
-// posts or polls meanwhile. The next block is not looked at: Build may have written to it what was then refused.
+// LastSends returns the last work requests, at most n, that the send queue's ring still has, the oldest first. No
+// goroutine posts or polls meanwhile. The next block is not looked at: Build may have written to it what was then
+// refused.
 //
 //go:norace
 func (q *QP) LastSends(form Form, n int) (sent []Sent) {
@@ -36,7 +37,7 @@ func (q *QP) LastSends(form Form, n int) (sent []Sent) {
 	return sent
 }
 
-// completion is what endUMR remembers of the WQE that takes the blocks from i to end, if it is a UMR.
+// completion is the opcode that endUMR stored for the WQE in the blocks from i to end, if it is a UMR.
 //
 //go:norace
 func (q *SQ) completion(i, end uint32) uint64 {

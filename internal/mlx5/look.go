@@ -5,17 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// Polling an empty CQ takes no lock: Empty looks at the next entry first. Meanwhile the entry may be written, and the
-// ring may be freed:
+// Polling an empty CQ takes no lock: Empty reads the next entry first. Meanwhile the entry may be written, and the ring
+// may be freed:
 //
 //   - Another poller moves ci, and the device may then write the entry again. Empty believes what it saw only if ci is
 //     the same afterwards.
-//   - Completions may be held elsewhere, and the ring may go away. Whoever does that sets ring to nil first, before ci
-//     moves on; Empty looks at ring before and after the entry.
+//   - Completions may be held elsewhere, and the ring may be freed. The goroutine that does that first sets ring to
+//     nil, before ci advances; Empty reads ring before and after the entry.
 //   - Close frees the entries when Quiesce has returned: no Empty that saw them is still running. Empty is assembly for
 //     this, within which Go never stops a goroutine.
 
-// Empty reports whether the CQ certainly has no completion. If it returns false, only Poll can tell. It needs no lock.
+// Empty reports whether the CQ certainly has no completion. If it returns false, only Poll can find out. It needs no
+// lock.
 func (cq *CQ) Empty() bool { return empty(cq) }
 
 // Idle reports whether calling Empty is worthwhile: the last Poll got fewer completions than it asked for. It needs no
@@ -35,7 +36,7 @@ func (cq *CQ) Show() {
 	cq.look()
 }
 
-// look sets cq.ring: whether Empty may look at the ring.
+// look sets cq.ring: whether Empty may read the ring.
 func (cq *CQ) look() {
 	p := cq.buf
 	if cq.hidden || cq.pending != nil {

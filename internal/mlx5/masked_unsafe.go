@@ -15,7 +15,7 @@ func maskedSegs(opcode uint32, m *work.MaskedAtomic) int {
 }
 
 // Masked adds the operands of an atomic with masks, one behind the other, each as words in the order of memory. A field
-// to add to ends with its word at the latest: no source says where the carry of a longer one goes.
+// to add to ends with its word at the latest: no source documents where the carry of a longer one goes.
 //
 // C: ext_cmp_swp, ext_fetch_add (libmlx5 of MLNX_OFED 4.9, src/qp.c:728).
 func (q *SQ) Masked(opcode uint32, m *work.MaskedAtomic) {

@@ -55,8 +55,8 @@ func (cq *CQ) silent(p unsafe.Pointer) bool {
 	return qp != nil && qp.SRQ != nil && isPageFault(p)
 }
 
-// The word before the VLAN tells of the checksums of layers 3 and 4, and in its next bits which header layer 3 has. As
-// libmlx5, the poller reports those of IPv4 alone.
+// The word before the VLAN has the results of the checksums of layers 3 and 4, and in its next bits the header of layer
+// 3. As libmlx5, the poller reports those of IPv4 alone.
 const (
 	csumMask = 2<<24 | 4<<24 | 3<<18
 	csumOK   = 2<<24 | 4<<24 | 2<<18

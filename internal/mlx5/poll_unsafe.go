@@ -170,7 +170,7 @@ const (
 	opcodeBits = 0xf << 4 // of the last 8 bytes of an entry
 	formatBits = scatter64 | scatter32
 
-	// header is what entries that need the same checks have in common there: QPN, opcode, format, owner.
+	// header has the bits that entries with the same checks have in common there: QPN, opcode, format, owner.
 	header   = numberMask<<32 | opcodeBits | formatBits | 1
 	noHeader = 1<<64 - 1 // is no entry's
 )
@@ -182,7 +182,7 @@ func (cq *CQ) usual(qp *QP, tail uint64) bool {
 		(tail&scatter64 == 0 || cq.carries(uint8(tail)))
 }
 
-// What unusual did with an entry.
+// The results of unusual.
 type outcome int
 
 const (
@@ -190,9 +190,9 @@ const (
 	reposted          // it is no completion
 	stays             // it is usual now
 	ofOther           // it is usual for cq.other
-	isCorrupt         // pending says so
+	isCorrupt         // pending has the reason
 	suspended         // its QP is
-	isLost            // pending says so, and where the next entry begins is not known
+	isLost            // pending has the reason, and the start of the next entry is not known
 )
 
 // unusual takes entry ci, of qp or of a QP that Find did not find, or only its payload, if the rest was decoded.
@@ -296,7 +296,8 @@ func (cq *CQ) stopped(n int) (int, error) {
 	return 0, err
 }
 
-// publish tells who posts what was completed, when all that they may then overwrite has been read.
+// publish reports completed work requests to the goroutines that post, when everything that those may then overwrite
+// has been read.
 //
 //go:norace
 func (q *QP) publish(cq *CQ) {
@@ -309,7 +310,7 @@ func (q *QP) publish(cq *CQ) {
 	}
 }
 
-// list returns where the scatter list of receive WQE i lies, and of how many entries it is at most.
+// list returns where the scatter list of receive WQE i begins, and how many entries it has at most.
 func (q *QP) list(i uint32) (list unsafe.Pointer, segs int) {
 	if q.SRQ != nil {
 		return q.SRQ.list(i), q.SRQ.segs
@@ -317,7 +318,7 @@ func (q *QP) list(i uint32) (list unsafe.Pointer, segs int) {
 	return q.RQ.list(i), int(q.RQ.segs)
 }
 
-// slot is what is remembered of the send WQE that begins at block counter.
+// slot is the record of the send WQE that begins at block counter.
 func (q *SQ) slot(counter uint32) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(q.slots), uintptr(counter&q.mask)*unsafe.Sizeof(slot{})))
 }
@@ -327,7 +328,7 @@ func (q *SQ) slot(counter uint32) *slot {
 func (q *SQ) posted(mark uint64) bool { return uint32(mark)-uint32(q.polled)-1 < q.maxWR }
 
 // send takes the completion of a send that may have a result: the opcode of a UMR, a length, or the data of a read or
-// atomic that the entry carries, which goes where the WQE says.
+// atomic that the entry carries, which is copied to the place that the WQE names.
 //
 //go:norace
 func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
@@ -362,8 +363,8 @@ func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 	return isCorrupt
 }
 
-// carries reports whether an entry can carry the payload that its format says: both bits would be the title of a block,
-// which nobody asked for, and 64 bytes come before an entry of 128 bytes only.
+// carries reports whether an entry can carry the payload that its format announces: both bits would be the title of a
+// block, which was not requested, and 64 bytes come only before an entry of 128 bytes.
 func (cq *CQ) carries(op uint8) bool {
 	return op&scatter64 == 0 || op&scatter32 == 0 && cq.stride == 128
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // Post builds the longest prefix of the n work requests at wr that it covers. If that is all of them, it rings the
-// doorbell and returns true. Otherwise Pending tells how many there are, and the caller continues with Add or Build and
-// then calls Ring. Post covers work requests with one SGE, or with inline data that ends in the WQE's first block, if
-// they have the opcode and flags of the first.
+// doorbell and returns true. Otherwise Pending returns how many there are, and the caller continues with Add or Build
+// and then calls Ring. Post covers work requests with one SGE, or with inline data that ends in the WQE's first block,
+// if they have the opcode and flags of the first.
 //
 // run and inlines are flat because each call on the way of a work request costs a tenth of it: 6.3 ns as it is, 7.0
 // with a function for the end of a run, 9.4 with another one for the loop. They avoid stores, also those of variables
@@ -83,7 +83,7 @@ func odd(wr *SendWR) bool {
 }
 
 // prepare is run for work requests with another opcode or other flags than those before, and when there may be too
-// little room. What it does is not in run, because variables would have to be kept across its calls.
+// little room. Its code is not in run, because variables would have to be kept across its calls.
 //
 //go:noinline
 func (q *SQ) prepare(wr *SendWR, n int, ring bool) int {

@@ -110,8 +110,8 @@ func (t *Table) Forget(q *QP) {
 	t.away = slices.DeleteFunc(t.away, func(o *QP) bool { return o == q })
 }
 
-// Expect says that a QP with an unknown number will be added. Until Expected, a poller that finds a completion of a QP
-// that is not there returns ErrSuspended.
+// Expect announces that a QP with an unknown number will be added. Until Expected, a poller that finds a completion of
+// a QP that is not there returns ErrSuspended.
 func (t *Table) Expect() { t.expect(1) }
 
 // Expected ends the effect of Expect.

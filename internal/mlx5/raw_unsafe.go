@@ -9,7 +9,7 @@ import (
 
 // Completions of what a raw packet QP receives have the tag of a steering rule where others have the number of a QP.
 // Therefore the CQ of its receives has nothing else, unless its sends complete there as well. As for a WQ, one QP
-// stands for the receives. That an entry is of a send shows in its opcode.
+// represents the receives. That an entry is of a send shows in its opcode.
 
 // RawRQ is the receive queue of a raw packet QP. The device learns of its receives when the QP is in RTR: libmlx5,
 // which knows of none, writes the doorbell record on the way there.
@@ -32,14 +32,14 @@ func (cq *CQ) AddRaw(q *QP, c *RQConfig, sends bool) *RawRQ {
 	return r
 }
 
-// Announce tells the device of all receives, from now on at once. The QP is in RTR, and nobody is posting.
+// Announce announces all receives to the device, from now on at once. The QP is in RTR, and no goroutine is posting.
 func (r *RawRQ) Announce() {
 	r.dbrec = r.record
 	mmio.Record(r.dbrec, bits.ReverseBytes32(r.pi&0xffff))
 }
 
 // Reset empties the queue, which the device has reset, and removes all completions of its CQ, whose lock is held.
-// Nobody is posting.
+// No goroutine is posting.
 func (r *RawRQ) Reset() {
 	r.dbrec = unsafe.Pointer(&r.aside)
 	if q := r.cq.sender; q != nil {

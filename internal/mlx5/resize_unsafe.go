@@ -13,14 +13,14 @@ func (cq *CQ) Size() uint32 { return uint32(cq.stride) }
 // Entries returns how many entries the ring has.
 func (cq *CQ) Entries() uint32 { return cq.mask + 1 }
 
-// InitRing makes the memory at buf a ring of which no entry was written.
+// InitRing makes the memory at buf a ring without a written entry.
 func InitRing(buf unsafe.Pointer, entries, size uint32) {
 	for i := range uintptr(entries) {
 		*(*uint8)(unsafe.Add(buf, (i+1)*uintptr(size)-1)) = cqeInvalid << 4
 	}
 }
 
-// Unpolled counts the entries that the device has written and nobody has polled, without that of a resize.
+// Unpolled counts the entries that the device has written and that were not polled, without that of a resize.
 func (cq *CQ) Unpolled() uint32 {
 	first := cq.ci.Load()
 	for i := first; ; i++ {
@@ -32,8 +32,8 @@ func (cq *CQ) Unpolled() uint32 {
 }
 
 // Move goes on in the ring at buf, of entries entries that InitRing has made, after the device did so: the completion
-// that ends the old ring is there. What nobody has polled moves along, each entry one place on, because that completion
-// has a place too. Move returns false if the device has not ended the old ring, or left more in it than the new one
+// that ends the old ring is there. Entries that were not polled move along, each by one place, because that completion
+// also has a place. Move returns false if the device has not ended the old ring, or left more in it than the new one
 // holds. The CQ is hidden, and no Empty is running.
 //
 // C: mlx5_cq_resize_copy_cqes (rdma-core v44.0, providers/mlx5/cq.c:1864).

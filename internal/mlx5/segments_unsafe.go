@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The segments of a WQE, as they lie in memory. Each format is written here and nowhere else. The structs are in
+// The segments of a WQE, in the order of memory. Each format is written here and nowhere else. The structs are in
 // rdma-core v44.0, providers/mlx5/mlx5dv.h:1244-1302.
 
 func put64(p unsafe.Pointer, off uintptr, v uint64) {
@@ -50,7 +50,7 @@ func putInline(p unsafe.Pointer, n uint32) { *(*uint32)(p) = bits.ReverseBytes32
 // caller adds the index in bits 40 to 55 and the number in bits 0 to 5. C: struct mlx5_wqe_ctrl_seg.
 func ctrlHead(device uint8, qpn uint64) uint64 { return uint64(device)<<32 | qpn }
 
-// ctrlTail returns the second half, as it lies in memory.
+// ctrlTail returns the second half, in the order of memory.
 func ctrlTail(fm uint8, imm uint32) uint64 {
 	return uint64(fm)<<24 | uint64(bits.ReverseBytes32(imm))<<32
 }
@@ -58,7 +58,7 @@ func ctrlTail(fm uint8, imm uint32) uint64 {
 // ctrlStream returns the part of the second half that names a DCI's stream.
 func ctrlStream(stream uint16) uint64 { return uint64(bits.ReverseBytes16(stream)) << 8 }
 
-// putControl writes a control segment. It returns the first half as it lies in memory, which is the value for the
+// putControl writes a control segment. It returns the first half in the order of memory, which is the value for the
 // doorbell register.
 func putControl(p unsafe.Pointer, head, tail uint64) uint64 {
 	doorbell := bits.ReverseBytes64(head)

@@ -32,10 +32,10 @@ type slot struct {
 	mark uint64 // index of the block after the WQE, <<32 | work requests posted up to and including it
 }
 
-// SQ is a send queue. WQEs are built in place; Ring tells the device about them.
+// SQ is a send queue. WQEs are built in place; Ring announces them to the device.
 type SQ struct {
-	// The poller's fields, and some that nobody writes. With the fields before them in QP they fill one cache line, the
-	// only one of a QP that the completion of a send touches.
+	// The poller's fields, and some that are never written. With the fields before them in QP they fill one cache line,
+	// the only one of a QP that the completion of a send touches.
 	slots     *slot // of mask+1
 	buf       unsafe.Pointer
 	mask      uint32
@@ -64,7 +64,7 @@ type SQ struct {
 	xrc      bool
 	dc       bool
 	last     uint32   // first block of the last WQE; valid until Ring
-	half     *uintptr // offset in the register that the next doorbell goes to
+	half     *uintptr // offset in the register for the next doorbell
 	end      unsafe.Pointer
 	wqe      wqe
 }
@@ -163,7 +163,7 @@ func (q *SQ) Rollback(m Mark) {
 //go:norace
 func (q *SQ) forget(i uint32) { *q.slot(i) = slot{mark: uint64(uint32(q.done.Load()))} }
 
-// Signaled reports whether an outstanding work request asked for a completion. It looks at the newest first.
+// Signaled reports whether an outstanding work request asked for a completion. It checks the newest first.
 //
 //go:norace
 func (q *SQ) Signaled() bool {
@@ -181,7 +181,7 @@ func (q *SQ) Signaled() bool {
 	return false
 }
 
-// Ring tells the device about all work requests built since the last Ring. It does nothing if there are none.
+// Ring announces all work requests built since the last Ring to the device. It does nothing if there are none.
 func (q *SQ) Ring() {
 	n := q.pending
 	if n == 0 {

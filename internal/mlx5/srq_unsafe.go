@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// SRQConfig is where a shared receive queue lies and how far its list is used.
+// SRQConfig has the memory of a shared receive queue, and how far its list is used.
 type SRQConfig struct {
 	Buf        unsafe.Pointer
 	Stride     uint32
@@ -18,9 +18,9 @@ type SRQConfig struct {
 	DBRec      unsafe.Pointer
 }
 
-// SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves, of which the device takes the
-// first ones. Unlike the other queues it has a lock, which the caller holds in Post, because CQs of several QPs give
-// WQEs back.
+// SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves; the device takes the first
+// ones. Unlike the other queues it has a lock, which the caller holds in Post, because CQs of several QPs give WQEs
+// back.
 type SRQ struct {
 	mu      *spin.Lock
 	buf     unsafe.Pointer // of WQEs: we write links and lists, the device reads both
@@ -47,7 +47,7 @@ func NewSRQ(c *SRQConfig, mu *spin.Lock) *SRQ {
 
 func (s *SRQ) wqe(i uint32) unsafe.Pointer { return unsafe.Add(s.buf, uintptr(i)*s.stride) }
 
-// list is where the scatter list of WQE i lies.
+// list returns where the scatter list of WQE i begins.
 func (s *SRQ) list(i uint32) unsafe.Pointer { return unsafe.Add(s.wqe(i), segSize) }
 
 // next is the link of WQE i: 2 bytes at offset 2.
@@ -91,7 +91,8 @@ func (s *SRQ) take(i uint32) (id uint64, ok bool) {
 	return id, ok
 }
 
-// complete gives WQE i back, or returns false when i is not posted. What the WQE says stays until the lock is given up.
+// complete gives WQE i back, or returns false when i is not posted. The content of the WQE stays until the lock is
+// released.
 // Preconditions: the lock is held.
 func (s *SRQ) complete(i uint32) bool {
 	if i >= uint32(len(s.used)) || !s.used[i] {

@@ -5,7 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// What a UMR WQE changes, and what it requires. C: MLX5_WQE_UMR_CTRL_* (rdma-core v44.0, providers/mlx5/mlx5dv.h:1326).
+// The changes that a UMR WQE makes, and its requirements. C: MLX5_WQE_UMR_CTRL_* (rdma-core v44.0,
+// providers/mlx5/mlx5dv.h:1326).
 const (
 	umrInline      = 1 << 7 // the translation entry follows
 	umrCheckFree   = 1 << 5 // the window must be bound to nothing
@@ -104,7 +105,7 @@ func (q *SQ) zeros(n int, first, second uint64) {
 	}
 }
 
-// endUMR ends a UMR WQE and remembers the opcode of its completion, which the CQE does not tell. It has at least two
+// endUMR ends a UMR WQE and stores the opcode of its completion, which the CQE does not have. It has at least two
 // blocks, and the slot of the second has no other use.
 //
 //go:norace

@@ -2,7 +2,7 @@ package mlx5
 
 // Completions of a WQ, a receive queue without a QP, have the tag of a steering rule where those of QPs have a number.
 // Therefore a CQ with a WQ has nothing else. It looks for QPs in a table of none, and all receives that it finds are
-// the WQ's: the QP that stands for it gets the tag as its number, so that the poller treats a run of completions of one
+// the WQ's: the QP that represents it gets the tag as its number, so that the poller treats a run of completions of one
 // tag as it does those of any other QP.
 
 // noQPs is the table of a CQ that completes receives of a WQ.
@@ -15,7 +15,7 @@ func (cq *CQ) AddWQ(c *RQConfig) *RQ {
 	return &cq.xrc.RQ
 }
 
-// ResetWQ empties the WQ, which the device has reset, and removes its completions. Nobody is posting.
+// ResetWQ empties the WQ, which the device has reset, and removes its completions. No goroutine is posting.
 func (cq *CQ) ResetWQ() {
 	cq.LeaveXRC()
 	cq.purge(func(tail uint64) bool { return fromPeer(uint8(tail) >> 4) })

@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Form is what the WQEs of a send queue have between the control segment and what the opcode adds.
+// Form describes the segments of a send queue's WQEs between the control segment and those of the opcode.
 type Form uint8
 
 // The forms.
@@ -22,22 +22,24 @@ const (
 // NoOpcode is the verbs opcode of a WQE that no work request is posted as.
 const NoOpcode = ^uint32(0)
 
-// WQE is what a send WQE says. It is read from memory that anything may have overwritten, and so may say anything.
+// WQE is the decoded content of a send WQE. It is read from memory that anything may have overwritten, and so may have
+// any content.
 type WQE struct {
-	// SendWR has what the WQE tells of the work request. The flag Inline means that data lies in the WQE, and the
-	// flag Signaled that it asks for a completion. An SGE of no bytes has no place in a WQE. Of TSO there is the MSS.
+	// SendWR has the fields of the work request that are in the WQE. The flag Inline means that data is in the WQE, and
+	// the flag Signaled that it asks for a completion. An SGE of no bytes has no place in a WQE. Of TSO there is the
+	// MSS.
 	work.SendWR
 
 	Index     uint16 // of its first block, as completions name it
 	QPN       uint32
 	Device    uint8      // the device's opcode
-	InlineLen uint32     // bytes of data that lie in the WQE
+	InlineLen uint32     // bytes of data that are in the WQE
 	HeaderLen uint32     // bytes of a frame's header that do
 	Change    *work.Bind // of a key, unless it is only invalidated
-	Short     bool       // it ends before what it says
+	Short     bool       // it ends before its announced end
 }
 
-// verbsOps holds, by the device's opcode, the verbs opcode. Those that are posted as a UMR are told apart by umrOf.
+// verbsOps holds, by the device's opcode, the verbs opcode. Those that are posted as a UMR are distinguished by umrOf.
 var verbsOps = func() (ops [256]uint32) {
 	for i := range ops {
 		ops[i] = NoOpcode
@@ -76,7 +78,7 @@ func (s *segments) words() (first, second uint64) {
 }
 
 // ParseWQE reads a send WQE at the beginning of b: what putControl and its neighbours write, and libmlx5 as well.
-// completion is what endUMR remembers of a UMR, 0 if that is not known.
+// completion is the opcode that endUMR stored for a UMR, 0 if that is not known.
 func ParseWQE(b []byte, form Form, completion uint64) (w WQE) {
 	s := segments{b: b}
 	head, tail := s.words()
@@ -223,8 +225,8 @@ func sgeAt(b []byte) SGE {
 	return SGE{Addr: be.Uint64(b[8:]), Length: be.Uint32(b), LKey: be.Uint32(b[4:])}
 }
 
-// umrOf returns the opcode of a UMR whose control segment has been read. Without a completion the WQE itself has to
-// tell, in which the bind of a window to nothing, with a key that ends with 0, is an invalidation.
+// umrOf returns the opcode of a UMR whose control segment has been read. Without a completion only the WQE is left, in
+// which the bind of a window to nothing, with a key that ends with 0, is an invalidation.
 func (s *segments) umrOf(completion uint64) uint32 {
 	switch completion {
 	case wcLocalInv:

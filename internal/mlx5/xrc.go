@@ -2,7 +2,7 @@ package mlx5
 
 // The receives of an XRC SRQ complete on the SRQ's own CQ. Their entries name the QP that the message came in by, which
 // may belong to another process. The field for the SRQ holds a number that libmlx5 keeps to itself. Therefore a CQ
-// takes one XRC SRQ, and receives of QPs that are not in the table are that SRQ's. One QP stands for all of them, so
+// takes one XRC SRQ, and receives of QPs that are not in the table are that SRQ's. One QP represents all of them, so
 // that the poller treats a run of them as it does those of any other QP.
 
 // AddXRC makes s the XRC SRQ of the CQ. There must be none yet.

@@ -6,7 +6,7 @@ import "unsafe"
 // therefore inlined; the compiler keeps that order as well.
 
 // RingSend rings the doorbell of a send queue. It stores record to the doorbell record, then ctrl to the register.
-// record is the count of 64-byte blocks and ctrl the first 8 bytes of the last WQE, both as they lie in memory
+// record is the count of 64-byte blocks and ctrl the first 8 bytes of the last WQE, both in the order of memory
 // (big-endian).
 //
 // The first store is inlined because the fence before the other one waits for every store of the caller: passing two

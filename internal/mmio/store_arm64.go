@@ -3,7 +3,7 @@ package mmio
 import "unsafe"
 
 // RingSend rings the doorbell of a send queue. It stores record to the doorbell record, then ctrl to the register.
-// record is the count of 64-byte blocks and ctrl the first 8 bytes of the last WQE, both as they lie in memory
+// record is the count of 64-byte blocks and ctrl the first 8 bytes of the last WQE, both in the order of memory
 // (big-endian).
 //
 // Pairs with post_send_db (rdma-core v64.0, providers/mlx5/qp.c:754).

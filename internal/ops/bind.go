@@ -15,7 +15,7 @@ func (c *SendChain) FillBind(i int, wr *work.SendWR, b *work.Bind) {
 }
 
 // BindInfo returns what a window is bound to, and gives the struct ibv_mw its present key: providers name the window by
-// that, and nobody else updates it for type 2.
+// that, and nothing else updates it for type 2.
 func BindInfo(b *work.Bind) *abi.MWBindInfo {
 	cmem.At[abi.MW](b.MW).RKey = b.Key
 	return &abi.MWBindInfo{MR: b.MR, Addr: b.Addr, Length: b.Length, MWAccessFlags: b.Access}

@@ -25,7 +25,7 @@ func NewDCSetters(qp uintptr, streams bool) *DCSetters {
 	return s
 }
 
-// dcAddr is what a slot of a DCI has besides what C has room for.
+// dcAddr has the fields of a slot of a DCI that C's struct has no room for.
 type dcAddr struct {
 	ah     uintptr
 	key    uint64

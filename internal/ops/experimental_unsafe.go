@@ -26,7 +26,7 @@ type experimental struct {
 // operands are those of an atomic with masks, in the order of struct ibv_exp_cmp_swap, and of struct ibv_exp_fetch_add.
 type operands [4][4]uint64
 
-// Experimental makes the chain post by the experimental verb at post, in place of post_send; dc says that slots name a
+// Experimental makes the chain post by the experimental verb at post, in place of post_send; dc means that slots name a
 // DCT, masked that there are atomics with masks. Nothing was posted yet.
 func (c *SendChain) Experimental(post uintptr, dc, masked bool) error {
 	n := len(c.wrs)

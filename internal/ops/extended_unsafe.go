@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Extended says how a chain posts by the functions of a struct ibv_qp_ex, which is what ibv_wr_* calls.
+// Extended describes how a chain posts by the functions of a struct ibv_qp_ex, which ibv_wr_* calls.
 type Extended struct {
 	QP   uintptr // struct ibv_qp_ex *
 	Type uint32  // IBV_QPT_*, which determines the setter of the address
@@ -50,8 +50,8 @@ func (c *SendChain) Extend(x Extended) error {
 	return nil
 }
 
-// CountRoom makes the chain, which is extended, begin sessions only where a Room says that there is room, and returns
-// that Room; all says that each work request gives a completion.
+// CountRoom makes the chain, which is extended, begin sessions only if a Room reports room, and returns that Room; all
+// means that each work request gives a completion.
 func (c *SendChain) CountRoom(places int, all bool) *Room {
 	c.ex.room = newRoom(places, all)
 	return c.ex.room
@@ -205,7 +205,7 @@ func (x *extended) data(c *SendChain, k int) {
 // address returns the address of something in the chain's memory.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// flush is what a slot of IBV_WR_FLUSH has besides an address and a key. C has no struct for it.
+// flush has the fields of a slot of IBV_WR_FLUSH in addition to an address and a key. C has no struct for it.
 type flush struct {
 	length     uint64
 	typ, level uint8

@@ -13,7 +13,7 @@ import (
 // maxWQE is the size of the longest WQE, in bytes.
 const maxWQE = 63 * 16
 
-// mkeySlot is what a slot that changes a memory key has besides what C has room for.
+// mkeySlot has the fields of a slot that changes a memory key that C's struct has no room for.
 type mkeySlot struct {
 	update uintptr // work.MkeyUpdate, which the caller keeps
 	places uint32
@@ -81,7 +81,7 @@ func (x *extended) mlx5(w *abi.SendWR) {
 	}
 }
 
-// mkey changes a memory key: by one function where that can say it, which older libraries have.
+// mkey changes a memory key: by one function if that can express it, which older libraries have.
 func (x *extended) mkey(fn *abi.MLX5DVQPEx, m *work.MkeyUpdate) {
 	n, layout := m.Entries()
 	switch {

@@ -50,8 +50,8 @@ const (
 	readers
 )
 
-// Empty is what Start and Next return when there is no completion. Other errors may be negative: that of libmlx5 for an
-// entry that it cannot read is -2 (rdma-core v44.0, providers/mlx5/cq.c:49), which is not ENOENT.
+// Empty is the result of Start and Next when there is no completion. Other errors may be negative: that of libmlx5 for
+// an entry that it cannot read is -2 (rdma-core v44.0, providers/mlx5/cq.c:49), which is not ENOENT.
 const Empty = int(syscall.ENOENT)
 
 // NewExPoller returns a poller for the ibv_cq_ex at cq, which was made with these IBV_WC_EX_WITH_* on the context ctx.

@@ -83,9 +83,9 @@ func (r *Room) Completed() {
 	r.free(r.signaled[r.first%uint32(len(r.signaled))] + 1)
 }
 
-// Failed notes a failed completion. Whether it is of this queue or of receives only its ID tells, and
-// it may be of a work request that asked for none. Of several with the ID it is taken for the last: a
-// queue that is thought full for ever would be worse.
+// Failed notes a failed completion. Only its ID shows whether it is of this queue or of receives, and it may be of a
+// work request that asked for none. Of several with the ID it is taken for the last: a queue that is thought full for
+// ever would be worse.
 func (r *Room) Failed(id uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,5 +119,5 @@ func (r *Room) Reset() {
 // full is the errno of a queue without room.
 const full = int(syscall.ENOMEM)
 
-// isFull reports whether a provider refused a session for lack of room. SoftRoCE says ENOSPC.
+// isFull reports whether a provider refused a session for lack of room. SoftRoCE returns ENOSPC.
 func isFull(errno int) bool { return errno == full || errno == int(syscall.ENOSPC) }

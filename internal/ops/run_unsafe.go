@@ -11,13 +11,14 @@ import (
 // plainFlags are the flags that a plain work request may have.
 const plainFlags = abi.IBV_SEND_FENCE | abi.IBV_SEND_SIGNALED | abi.IBV_SEND_SOLICITED
 
-// Plain makes Run take the opcodes in set, as bits 1<<opcode. They have data, and beside it at most a remote address
-// and 32 bits that travel with the message.
+// Plain makes Run take the opcodes in set, as bits 1<<opcode. They have data, and at most also a remote address and 32
+// bits that are sent with the message.
 func (c *SendChain) Plain(set uint32) { c.plain = set }
 
-// Run posts the n work requests at wr with one call, or one session, if each has one SGE and is right as it stands: an
+// Run posts the n work requests at wr with one call, or one session, if each has one SGE and is correct as it is: an
 // opcode of the set of Plain, and no flag or field but those that the caller need not check. It returns how many the
-// provider accepted, and Errno says why these are not all; or -1 if Run does not take all of them. Then none is posted.
+// provider accepted, and Errno has the reason if these are not all; or -1 if Run does not take all of them. Then none
+// is posted.
 //
 // Run is flat and writes only what C reads, because the locked instruction with which a provider takes its lock waits
 // for every store before it, those of calls included.

@@ -14,7 +14,7 @@ import (
 // DeviceDir is the folder of the kernel's device files.
 const DeviceDir = "/dev/infiniband"
 
-// Packages says which packages contain providers.
+// Packages lists the packages that contain providers.
 const Packages = "install ibverbs-providers (Debian, Ubuntu), libibverbs (Fedora, RHEL, SUSE) or rdma-core (others)"
 
 // drivers maps the name of a device's kernel driver to its provider.
@@ -50,8 +50,8 @@ func of(d sysfs.Device) string {
 	return ""
 }
 
-// Why returns why libibverbs does not list a device that the kernel has, as far as files show it.
-// devDir is [DeviceDir].
+// Why returns why libibverbs does not list a device that the kernel has, if files show the reason. devDir is
+// [DeviceDir].
 func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	if d.Uverbs == "" {
 		if _, err := os.Stat(root.VerbsDir()); errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	return fmt.Sprintf("its provider %s %s: %s", name, missing[0], Packages)
 }
 
-// loads says which providers libibverbs loads.
+// loads lists the providers that libibverbs loads.
 func (s *Set) loads() string {
 	var names []string
 	for _, f := range s.Files {

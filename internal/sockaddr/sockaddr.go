@@ -123,7 +123,7 @@ func (a *Addr) Port() uint16 {
 	return 0
 }
 
-// InfiniBand is what a struct sockaddr_ib has.
+// InfiniBand has the fields of a struct sockaddr_ib.
 type InfiniBand struct {
 	GID           [16]byte
 	PKey          uint16

@@ -20,7 +20,7 @@ type Lock struct {
 	// flags[0] is 1 while the lock is held or has an owner. Each other flag belongs to one owner, which holds the lock
 	// while the flag is 1.
 	flags [maxOwners + 1]uint32
-	flag  uint32 // index of the flag that Unlock clears; only the holder and whoever holds waiting write it
+	flag  uint32 // index of the flag that Unlock clears; only the holder and the holder of waiting write it
 	Off   bool   // Lock and Unlock do nothing, because one goroutine at a time uses the data. Set it before first use.
 
 	late   uint32  // 1: a goroutine has waited for long, and newcomers wait behind it
@@ -40,7 +40,7 @@ func (l *Lock) Lock() {
 	}
 }
 
-// TryLock locks l if nobody holds it, and reports whether it did.
+// TryLock locks l if it is free, and reports whether it did.
 func (l *Lock) TryLock() bool { return l.Off || tryTake(l) }
 
 // Unlock unlocks l.

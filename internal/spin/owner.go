@@ -24,7 +24,7 @@ import (
 // return. If the owner's barrier comes before its step 4, step 4 sees owner = 0. If it comes after step 4, it also
 // comes after the store of step 3, and the other goroutine's step 3 sees 1. It does not matter whether the owner moves
 // to another thread between the two steps: the scheduler orders what the goroutine did on the first thread before what
-// it does on the second, so whoever sees the second thread's barrier sees the store. A thread that is not running
+// it does on the second, so a thread that sees the second thread's barrier sees the store. A thread that is not running
 // passed a barrier when it was switched out, and passes one when it is switched in.
 //
 // Why nothing is lost: clearing owner only keeps the owner from entering again. It may hold the lock for long, while
@@ -51,7 +51,7 @@ const (
 	enough    = 1024 // times in a row; ending ownership costs less than this many fast locks save
 )
 
-// canOwn tells whether the process may use membarrier: unknown, asking, yes or no.
+// canOwn reports whether the process may use membarrier: unknown, asking, yes or no.
 var canOwn atomic.Uint32
 
 const (
@@ -83,7 +83,7 @@ func try(l *Lock) bool {
 	return ok
 }
 
-// claim locks l if nobody holds it, and reports whether it did. It ends ownership. Preconditions: waiting is held.
+// claim locks l if it is free, and reports whether it did. It ends ownership. Preconditions: waiting is held.
 func (l *Lock) claim() bool {
 	if atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) {
 		l.streak = 0

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Counters returns the counters of a port by name, those of the port and those of the hardware. What cannot be
-// read is left out: not every driver has each of them.
+// Counters returns the counters of a port by name, those of the port and those of the hardware. Values that cannot be
+// read are left out: not every driver has each of them.
 func (r Root) Counters(dev string, port uint8) map[string]uint64 {
 	all := map[string]uint64{}
 	if !validName(dev) {

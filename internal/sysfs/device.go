@@ -221,8 +221,8 @@ func (r Root) NUMANode(dev string) (node int, ok bool) {
 	return d.numaNode()
 }
 
-// OnNetdev reports whether a device is software on top of a netdev. Newer kernels do not tell: the result is
-// false then.
+// OnNetdev reports whether a device is software on top of a netdev. Newer kernels do not report it: the result is false
+// then.
 func (r Root) OnNetdev(dev string) bool {
 	if !validName(dev) {
 		return false

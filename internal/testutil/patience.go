@@ -8,7 +8,7 @@ import (
 
 // Patience is how long a test waits for an event that must happen. It only ends tests that hang: busy machines are
 // slow, and the VM's processors are emulated. It is shorter than the silence that test/tiers allows a test binary, so a
-// test that hangs can say what it was waiting for.
+// test that hangs can report what it was waiting for.
 const Patience = 4 * time.Minute
 
 // Eventually waits until ok returns true, and fails the test after Patience.

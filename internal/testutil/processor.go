@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Processor returns the name of this machine's processor, to print beside figures.
+// Processor returns the name of this machine's processor, to print next to figures.
 func Processor() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	name := map[string]string{}

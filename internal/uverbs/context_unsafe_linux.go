@@ -41,7 +41,7 @@ const (
 var _ [40]byte = [unsafe.Sizeof(queryContext{})]byte{}
 
 // NoInlineHeaders reports whether the WQEs of an mlx5 device need no bytes of a frame. A kernel before 5.9 does not
-// tell. fd is the context's descriptor.
+// report it. fd is the context's descriptor.
 //
 // C: mlx5_query_context (rdma-core v44.0, providers/mlx5/mlx5.c).
 func NoInlineHeaders(fd int) (bool, error) {

@@ -40,7 +40,7 @@ var (
 	_ [8]byte  = [unsafe.Sizeof(resizeCQResp{})]byte{}
 )
 
-// ResizeCQ tells an mlx5 device to go on in another ring, of entries entries of size bytes at buf: a power of two, and
+// ResizeCQ makes an mlx5 device continue in another ring, of entries entries of size bytes at buf: a power of two, and
 // not as many as the CQ has. fd is the context's descriptor, handle the kernel's of the CQ.
 //
 // C: mlx5_resize_cq (rdma-core v44.0, providers/mlx5/verbs.c:1212).

@@ -2,11 +2,10 @@ package work
 
 import "github.com/pureverbs/pureverbs/internal/abi"
 
-// MkeyBlock is a piece of memory of which an indirect key takes Bytes, and leaves out the Skip after them, again and
-// again.
+// MkeyBlock is a piece of memory from which an indirect key repeatedly takes Bytes and leaves out the next Skip bytes.
 type MkeyBlock = abi.MLX5DVMRInterleaved
 
-// MkeyUpdate is what an indirect memory key becomes. It lies on the heap, where C reads it.
+// MkeyUpdate describes a change of an indirect memory key. It is on the heap, where C reads it.
 type MkeyUpdate struct {
 	Handle uintptr // struct mlx5dv_mkey *
 	Key    uint32

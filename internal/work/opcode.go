@@ -21,7 +21,7 @@ const (
 	Masked                            // the operands of an atomic with masks
 	MkeyChange                        // what a memory key becomes
 	WholeWQE                          // the WQE itself
-	Copy                              // two pieces of registered memory, of which one is copied
+	Copy                              // two pieces of registered memory; one is copied to the other
 )
 
 // Atomic is a field that all atomics use and no other opcode does.
@@ -56,7 +56,7 @@ var opcodes = [32]struct {
 	MaskedFetchAdd:    {Data | Remote | Masked, rc, 0},
 }
 
-// Opcodes of mlx5, of which verbs.h knows the first as one of the driver's. The others have numbers of this module.
+// Opcodes of mlx5; verbs.h knows the first as one of the driver's. The others have numbers of this module.
 const (
 	Mkey              = abi.IBV_WR_DRIVER1
 	RawWQE            = 16
@@ -81,10 +81,10 @@ const (
 	srd = 1 << SRD
 )
 
-// SRD stands for EFA's scalable reliable datagrams, which C calls a driver's own type too.
+// SRD means EFA's scalable reliable datagrams, which C also calls a driver's own type.
 const SRD = 30
 
-// DCI stands for the sending side of mlx5's dynamically connected transport, which C calls a driver's own type.
+// DCI means the sending side of mlx5's dynamically connected transport, which C calls a driver's own type.
 const DCI = 31
 
 // FieldsOf returns the fields that an opcode uses, 0 for an unknown opcode.

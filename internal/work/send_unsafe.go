@@ -41,7 +41,7 @@ type SendWR struct {
 	Mkey           unsafe.Pointer // the user's; engines get a MkeyChange instead
 }
 
-// FlushRange is what the opcode Flush has besides an address and a key of the peer.
+// FlushRange has the parameters of the opcode Flush in addition to an address and a key of the peer.
 type FlushRange struct {
 	Type   uint32
 	Level  uint32

@@ -6,7 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// Signature is a block signature as C takes it. It lies on the heap: its pointers lead to its own fields.
+// Signature is a block signature as C takes it. It is on the heap: its pointers lead to its own fields.
 type Signature struct {
 	Attr   abi.MLX5DVSigBlockAttr
 	domain [2]abi.MLX5DVSigBlockDomain

@@ -51,7 +51,7 @@ func (l Lib) ImportDM(ctx uintptr, handle uint32) (uintptr, error) {
 // void ibv_unimport_dm(struct ibv_dm *dm);
 func (l Lib) UnimportDM(dm uintptr) error { return l.lib.Void("ibv_unimport_dm", dm) }
 
-// DMHandle returns the kernel's handle; ok is false if the library does not tell it.
+// DMHandle returns the kernel's handle; ok is false if the library does not report it.
 func DMHandle(dm uintptr) (handle uint32, ok bool) {
 	d := cmem.At[abi.DM](dm)
 	if d.CompMask&abi.IBV_DM_MASK_HANDLE == 0 {

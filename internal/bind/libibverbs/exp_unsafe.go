@@ -10,7 +10,7 @@ import (
 )
 
 // The experimental verbs of MLNX_OFED 4.x: functions of struct verbs_context_exp, which the header's inline functions
-// call. What those add is done here too.
+// call. Their additions are also made here.
 
 // ExpOp returns the address of an experimental verb, one of abi.DistExp*; 0 if the library has none.
 func ExpOp(ctx, dist uintptr) uintptr { return abi.ExpOp(ctx, dist) }

@@ -44,14 +44,14 @@ func (l Lib) ReadCounters(ctx, counters uintptr, values []uint64, flags uint32) 
 		uintptr(len(values)), uintptr(flags))
 }
 
-// ESP is what an ESP action is made of.
+// ESP has the parameters of an ESP action.
 type ESP struct {
 	Attr   abi.FlowActionESP
 	Keymat abi.ESPKeymatAESGCM
 	Replay abi.ESPReplayBMP
 	ESN    *uint32
 	HasKey bool // Keymat is given
-	// HasReplay says that Replay is given; without it nothing protects against replays.
+	// HasReplay means that Replay is given; without it nothing protects against replays.
 	HasReplay bool
 
 	c abi.FlowActionESPAttr

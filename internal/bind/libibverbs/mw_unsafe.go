@@ -48,7 +48,7 @@ func (l Lib) DeallocMW(ctx, mw uintptr) error {
 func MWKey(mw uintptr) uint32 { return cmem.At[abi.MW](mw).RKey }
 
 // NoMR is given to C where a window is bound to nothing: librxe reads the key of the struct ibv_mr even then (rdma-core
-// v44.0, providers/rxe/rxe.c:1518). The zeros behind it are what providers keep there.
+// v44.0, providers/rxe/rxe.c:1518). The zeros behind it are the values that providers keep there.
 type NoMR struct {
 	mr abi.MR
 	_  [208]byte

@@ -41,7 +41,7 @@ func (l Lib) CreateRWQIndTable(ctx uintptr, log uint32, wqs []uintptr) (uintptr,
 	return h, err
 }
 
-// WithRSSKey sets what attr says of receive-side scaling, and calls create with the key in place.
+// WithRSSKey sets the receive-side scaling of attr, and calls create with the key in place.
 func WithRSSKey(attr *abi.QPInitAttrEx, function uint8, fields uint64, key []byte,
 	create func() (uintptr, error)) (uintptr, error) {
 	attr.RxHashConf = abi.RxHashConf{RxHashFunction: function, RxHashKeyLen: uint8(len(key)), RxHashFieldsMask: fields,

@@ -8,7 +8,7 @@ import (
 )
 
 // int mlx5dv_devx_general_cmd(struct ibv_context *context, const void *in, size_t inlen, void *out, size_t outlen);
-// Absent before v21, like what follows where nothing else is said.
+// Absent before v21, as are the functions below unless noted otherwise.
 func (l Lib) DevXGeneralCmd(ctx uintptr, in, out []byte) error {
 	return l.lib.Err("mlx5dv_devx_general_cmd", ctx,
 		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),

@@ -10,7 +10,7 @@ import (
 )
 
 // struct mlx5dv_dr_domain *mlx5dv_dr_domain_create(struct ibv_context *ctx, enum mlx5dv_dr_domain_type type);
-// All of mlx5dv_dr is absent before v24, what says more apart.
+// All of mlx5dv_dr is absent before v24, unless noted otherwise.
 func (l Lib) DRDomainCreate(ctx uintptr, typ uint32) (uintptr, error) {
 	return l.lib.Ptr("mlx5dv_dr_domain_create", ctx, uintptr(typ))
 }

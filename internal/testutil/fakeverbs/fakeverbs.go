@@ -34,8 +34,8 @@ func BuildMLX5(dir, source string, macros ...string) error {
 	return build(filepath.Join(dir, "libmlx5.so.1"), filepath.Join(source, "fakemlx5.c"), macros)
 }
 
-// build compiles source to lib. What was compiled before, from the same sources by the same compiler, is copied: test
-// packages, their processes and the tiers share it.
+// build compiles source to lib. A library that was compiled before, from the same sources by the same compiler, is
+// copied: test packages, their processes and the tiers share it.
 func build(lib, source string, macros []string, more ...string) error {
 	cc, err := compiler()
 	if err != nil {
