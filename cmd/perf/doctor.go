@@ -79,7 +79,7 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return exitOK
 	}
 	r := examine()
-	var unheard error // from the other end: what is known of this one is told all the same
+	var unheard error // from the other end: the findings of this host are printed nevertheless
 	if host != "" {
 		var peer *doctor.Peer
 		peer, unheard = doctor.Ask(ctx, net.JoinHostPort(host, strconv.Itoa(int(*port))))

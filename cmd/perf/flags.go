@@ -30,7 +30,7 @@ type options struct {
 	rails     []plan.Plan // one for each of several devices and servers
 	format    string
 	only      string // the one figure that the text is
-	jsonFile  string // where the JSON object goes, too
+	jsonFile  string // file that also gets the JSON object
 	limits    measure.Limits
 	histogram bool
 	agentPort int          // of perf serve, which is asked for the server; 0: the server is there

@@ -82,7 +82,7 @@ func parseRange(t string) ([]uint64, error) {
 	return slices.Clip(list), nil
 }
 
-// together looks for flags of which one alone can be given.
+// together returns an error for flags that exclude each other.
 func together(f *pflag.FlagSet) error {
 	if f.Changed("sizes") && (f.Changed("size") || f.Changed("all")) {
 		return errors.New("give a list of sizes (--sizes), or -s or -a, not both")
@@ -138,7 +138,7 @@ func (o *options) place(f *pflag.FlagSet, hugePages, dm bool) error {
 	return nil
 }
 
-// short is how a flag is named beside its long name.
+// short returns a flag's letter, to print after its long name.
 func short(f *pflag.Flag) string {
 	if f.Shorthand == "" {
 		return ""

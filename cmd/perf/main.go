@@ -252,7 +252,7 @@ func keepOut() error {
 // program is the name and the version of this program.
 func program() string { return "perf of pureverbs " + buildinfo.Version() }
 
-// say prints an error, in which may stand what came from the peer or from sysfs, one message for each of its lines.
+// say prints an error, one message for each of its lines. The error may have text from the peer or from sysfs.
 func say(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "perf: %s\n", printable.Message(strings.TrimSuffix(line, "\n")))

@@ -43,7 +43,7 @@ func writable(name string) error {
 			return errors.Join(f.Close(), os.Remove(f.Name()))
 		}
 	} else if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil // opening it may wait for who reads
+		return nil // opening it may wait for a reader
 	}
 	_, err := os.Lstat(name)
 	existed := err == nil
@@ -71,7 +71,7 @@ func save(name string, write func(io.Writer) error) error {
 		if err = os.Rename(f.Name(), name); err == nil {
 			return nil
 		}
-		err = overwrite(name, write) // a file that is mounted by itself
+		err = overwrite(name, write) // a file that is a mount point
 	}
 	os.Remove(f.Name())
 	return err

@@ -34,7 +34,7 @@ when its port accepts connections; it notifies systemd (Type=notify).
 Exit status: 0 stopped, 1 failure, 2 wrong usage.
 `
 
-// agentOptions is what an agent needs, alone or as a part of perf mesh.
+// agentOptions has the options of an agent, alone or as a part of perf mesh.
 type agentOptions struct {
 	port       int
 	bind       string
@@ -43,7 +43,7 @@ type agentOptions struct {
 	device     string
 	ibPort     uint8
 	gidIndex   int
-	stock      []string // tests for clients that cannot say what they want
+	stock      []string // tests for clients that cannot request one
 }
 
 func (a *agentOptions) flags(f *pflag.FlagSet) {
@@ -74,7 +74,7 @@ func (a *agentOptions) check() error {
 	return nil
 }
 
-// serve runs an agent until ctx ends, or as Once says.
+// serve runs an agent until ctx ends, or as once requires.
 func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *agentOptions) near() []string {
 	return []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
 }
 
-// serveBoth is an agent with servers for stock clients beside it. One that fails ends the other.
+// serveBoth runs an agent, and servers for stock clients. One that fails ends the other.
 func (a *agentOptions) serveBoth(ctx context.Context, t agent.Token, list []agent.Stock, stderr io.Writer) error {
 	if len(list) == 0 {
 		return a.serve(ctx, t, false, stderr)

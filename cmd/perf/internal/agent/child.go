@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// listens is what perf says as a server.
+// listens is the message of perf when it is ready as a server.
 var listens = regexp.MustCompile(`waiting for a client on TCP port ([0-9]{1,5})\n`)
 
-// diagnosis keeps the beginning of what a test says on stderr, and looks for its port.
+// diagnosis keeps the beginning of a test's stderr, and searches it for the port.
 type diagnosis struct {
 	text  bytes.Buffer
 	found func(port int) error
@@ -38,7 +38,7 @@ func (d *diagnosis) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// told returns what a test that failed said, in a line.
+// told returns the messages of a failed test, in one line.
 func (d *diagnosis) told(err error) string {
 	said := strings.TrimSpace(listens.ReplaceAllString(d.text.String(), ""))
 	said = strings.Join(strings.Fields(strings.ReplaceAll(said, "perf: ", "")), " ")
@@ -58,9 +58,9 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Buffer.Write(b)
 }
 
-// run runs a test in a process of its own, which ends with ctx and with this one.
+// run runs a test in its own process, which ends with ctx and with this one.
 func (s *server) run(ctx context.Context, r request, listening func(port int) error) (json.RawMessage, error) {
-	runtime.LockOSThread() // the process is told when the thread that started it ends
+	runtime.LockOSThread() // the process gets a signal when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	if !r.Test.Infinite { // that one ends when its client leaves
 		var cancel context.CancelFunc

@@ -19,7 +19,7 @@ type Client struct {
 	unhook func() bool
 }
 
-// RefusedError is what an agent answered instead of a result.
+// RefusedError is an agent's reply instead of a result.
 type RefusedError struct{ Agent, Message string }
 
 // Error returns one line.
@@ -84,14 +84,14 @@ func (c *Client) reply(limit time.Duration) (r reply, err error) {
 	return r, nil
 }
 
-// About is what an agent tells about itself.
+// About is an agent's information about itself.
 type About struct {
 	Most    int    // tests at a time
 	ID      string // differs between agents; empty if it is too old to have one
 	Program string // and its version; empty likewise
 }
 
-// Hold keeps the connection open, and returns what the agent tells about itself.
+// Hold keeps the connection open, and returns the agent's information about itself.
 func (c *Client) Hold(limit time.Duration) (About, error) {
 	r, err := c.ask(request{Op: opHold}, limit)
 	return About{r.Most, r.ID, r.Program}, err

@@ -20,10 +20,10 @@ const (
 	greeting   = agentName + "1 "
 	nonceLen   = 16
 	maxRequest = 4 << 10 // bytes of JSON that an agent reads
-	maxReply   = 1 << 20 // bytes of JSON that it answers with
+	maxReply   = 1 << 20 // bytes of JSON in its replies
 )
 
-// What can go wrong between the two ends.
+// Errors between the two ends.
 var (
 	// ErrToken means that the other end does not know the token.
 	ErrToken = errors.New("the other end has a different token; give both ends the same")

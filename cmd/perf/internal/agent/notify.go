@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Notify tells systemd that the agent is ready, if systemd started it. Kubernetes needs no word: it connects.
+// Notify notifies systemd that the agent is ready, if systemd started it. Kubernetes needs no word: it connects.
 func Notify() error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	stepLimit    = 10 * time.Second // for a stranger to prove itself, and for anybody to take an answer
+	stepLimit    = 10 * time.Second // for a client to authenticate, and to receive a reply
 	mostStrange  = 64               // connections that have not proved themselves; the oldest has to go for another one
 	mostWaiting  = 1024             // connections of those that have
-	requestLimit = 10 * time.Minute // for a client to say what it wants
+	requestLimit = 10 * time.Minute // for a client to send its request
 )
 
 // Config is how an agent works.
 type Config struct {
 	Token      Token
 	MaxClients int      // tests at a time; others wait
-	Program    []string // the perf that runs a test, with options of its own such as a device
+	Program    []string // the perf that runs a test, with its own options such as a device
 	Name       string   // of this program, with its version
 	Log        func(format string, v ...any)
 	Once       bool // end with the first client that holds a connection
@@ -56,7 +56,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			time.Sleep(10 * time.Millisecond) // no descriptor is free, say
+			time.Sleep(10 * time.Millisecond) // for example because no descriptor is free
 			continue
 		}
 		s.admit(conn)
@@ -118,7 +118,7 @@ func (s *server) meet(ctx context.Context, c net.Conn) {
 		return
 	}
 	f.SetDeadline(time.Time{})
-	// Nothing comes after the request: a client that says or closes anything does not want the answer any more.
+	// Nothing comes after the request: a client that sends anything, or closes, does not want the reply any more.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.wg.Go(func() {
@@ -131,7 +131,7 @@ func (s *server) meet(ctx context.Context, c net.Conn) {
 	c.Close()
 }
 
-// serve does what a request asks for. What it returns is told to the client.
+// serve does what a request asks for. Its error is sent to the client.
 func (s *server) serve(ctx context.Context, f *frames, r request) error {
 	switch r.Op {
 	case opHold:

@@ -18,7 +18,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// Stock is a server for clients that cannot say what they want, as perftest's: its test is settled beforehand.
+// Stock is a server for clients that cannot request a test, such as perftest's: its test is settled beforehand.
 type Stock struct {
 	Name string   // of the test, for the log
 	Args []string // of perf
@@ -94,7 +94,7 @@ func (s *Stock) serve(ctx context.Context, program string, port *os.File, log fu
 
 // once serves one client, and returns what came of it. began is false if it could not wait for one.
 func (s *Stock) once(ctx context.Context, program string, port *os.File) (said string, began bool, err error) {
-	runtime.LockOSThread() // the process is told when the thread that started it ends
+	runtime.LockOSThread() // the process gets a signal when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	diag := &diagnosis{found: func(int) error { began = true; return nil }}
 	var out output
@@ -108,7 +108,7 @@ func (s *Stock) once(ctx context.Context, program string, port *os.File) (said s
 	return summary(out.Bytes()), began, nil
 }
 
-// summary says in a line what a test measured.
+// summary returns the figures of a test in one line.
 func summary(text []byte) string {
 	var r struct {
 		Peer struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// What a test that somebody asks for may take.
+// Limits of a requested test.
 const (
 	mostQPs      = 256
 	mostBytes    = 1 << 30 // of all queue pairs

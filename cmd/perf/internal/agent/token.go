@@ -14,7 +14,7 @@ const TokenEnv = "PERF_TOKEN"
 
 const minToken, maxToken = 16, 1024
 
-// Token is what both ends of a control connection know.
+// Token is the secret that both ends of a control connection know.
 type Token struct{ secret []byte }
 
 // ReadToken returns the token of a file, or if none is named, that of the environment.
@@ -38,7 +38,7 @@ func ReadToken(file string) (Token, error) {
 	return Token{[]byte(text)}, nil
 }
 
-// mac returns the HMAC of parts, none of which can be moved into its neighbour as all but the last have fixed lengths.
+// mac returns the HMAC of parts. No part can be moved into its neighbour, because all but the last have fixed lengths.
 func mac(key []byte, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, p := range parts {

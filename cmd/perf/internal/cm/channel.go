@@ -93,7 +93,7 @@ func (c *Channel) pump(ctx context.Context) {
 	for {
 		n, err := c.conn.CQ().Wait(ctx, wcs[:])
 		if err != nil {
-			// What the peer sent before it left is still there.
+			// Messages that the peer sent before it left are still there.
 			n, _ = c.conn.CQ().Poll(wcs[:])
 		}
 		for i := range n {
@@ -112,7 +112,7 @@ func (c *Channel) complete(wc *ibv.WC) error {
 	if wc.ID == sendID {
 		select {
 		case c.sent <- wc.Err():
-		default: // nobody waits for it any more
+		default: // no goroutine waits for it any more
 		}
 		return nil
 	}

@@ -85,7 +85,7 @@ func (l *Listener) Accept(ctx context.Context, check func(device string, port ui
 	}
 }
 
-// refuse answers each further client with "busy".
+// refuse replies to each further client with "busy".
 func (l *Listener) refuse() {
 	l.wg.Go(func() {
 		for {

@@ -80,8 +80,7 @@ type Peer struct {
 	ln     *Listener // server
 }
 
-// Dial connects to a server for the exchange. While nobody listens it tries again
-// for Options.Patience.
+// Dial connects to a server for the exchange. While no server listens it tries again for Options.Patience.
 func Dial(ctx context.Context, host string, port int, o Options) (*Peer, error) {
 	name := net.JoinHostPort(host, strconv.Itoa(port))
 	fail := func(err error) (*Peer, error) {

@@ -26,8 +26,8 @@ func actives(devs []Device) (out []active) {
 	return out
 }
 
-// Compare adds what does not go together with the peer's machine. Each port is compared with the port there that has
-// its name, or with the first one that is active if there is none.
+// Compare adds mismatches with the peer's host. Each port is compared with the port there that has its name, or with
+// the first one that is active if there is none.
 func (r *Report) Compare(p *Peer) {
 	there := actives(p.Devices)
 	host := p.Hostname

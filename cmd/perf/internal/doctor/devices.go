@@ -14,7 +14,7 @@ import (
 func (x *examination) devices() {
 	devs, err := x.Sys.Devices()
 	if err != nil {
-		return // modules said so
+		return // modules reported it
 	}
 	active := false
 	for i := range devs {
@@ -74,7 +74,7 @@ func (x *examination) open(d *Device) map[int]int {
 	return mtus
 }
 
-// node looks at the device's file, and reports whether the device can be opened as far as that is concerned.
+// node checks the device's file, and reports whether the file lets the device be opened.
 func (x *examination) node(d *Device) bool {
 	if d.Uverbs == "" {
 		return false // ib_uverbs is not loaded: modules said so
@@ -88,7 +88,7 @@ func (x *examination) node(d *Device) bool {
 	return true
 }
 
-// denied says that the device may not be used.
+// denied adds that the device may not be used.
 func (x *examination) denied(d *Device, err error) {
 	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
 	f := Finding{Severity: Error, Subject: d.Name, Check: "permission", Text: "this user may not use the device",
@@ -147,7 +147,7 @@ func (x *examination) cgroup(d *Device) {
 	}
 }
 
-// bounds looks at the bounds of one control group.
+// bounds checks the limits of one control group.
 func (x *examination) bounds(d *Device, group []string) {
 	path := append(slices.Clone(group), "rdma.max")
 	limits, err := x.Sys.Attr(path...)

@@ -1,5 +1,5 @@
 // Package doctor looks for what keeps RDMA on this machine from working, or from being fast. It reads sysfs, procfs and
-// the libraries, and says for everything what it found, where it read it, and which command mends it.
+// the libraries, and reports for each finding where it read it, and the command that fixes it.
 package doctor
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/loader"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity uint8
 
 // The severities.
@@ -65,7 +65,7 @@ type Device struct {
 	Links    []Link `json:"links"`
 }
 
-// Link is what a port runs with.
+// Link is the state of a port.
 type Link struct {
 	Port      int               `json:"port"`
 	MTU       int               `json:"active_mtu_bytes"` // 0 if it is not known
@@ -89,7 +89,7 @@ type Report struct {
 	Libraries     *loader.Info `json:"libraries,omitempty"`
 }
 
-// Examine looks at everything.
+// Examine checks everything.
 func Examine(h *Host, program string) *Report {
 	x := &examination{Host: h, Report: &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program,
 		Findings: []Finding{}, Devices: []Device{}}}
@@ -107,7 +107,7 @@ func Examine(h *Host, program string) *Report {
 type examination struct {
 	*Host
 	*Report
-	noVerbs bool // libibverbs cannot be loaded: what needs it fails for that reason
+	noVerbs bool // libibverbs cannot be loaded: checks that need it fail for that reason
 }
 
 // add adds a finding.

@@ -51,7 +51,7 @@ func (x *examination) firewall() {
 }
 
 // filter reports whether rules, as of nft list ruleset or iptables-save, drop incoming packets, whether they accept
-// those of RoCE before, and which line says so.
+// those of RoCE before, and the line that does.
 func filter(rules string) (drops, accepts bool, line string) {
 	for l := range strings.Lines(rules) {
 		l = strings.TrimSpace(l)

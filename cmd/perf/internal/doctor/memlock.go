@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// wantLocked is what a small run needs: below it registration of buffers of 8 MiB fails.
+	// wantLocked is enough for a small run: below it registration of buffers of 8 MiB fails.
 	wantLocked = 64 << 20
 	capIPCLock = 14
 )
 
-// memlock looks at the limit of memory that may be registered. The kernel asks only processes without CAP_IPC_LOCK.
+// memlock checks the limit of memory that may be registered. The kernel asks only processes without CAP_IPC_LOCK.
 func (x *examination) memlock() {
 	limit, text := x.limit("Max locked memory")
 	f := Finding{Subject: "host", Check: "memlock", Evidence: x.Proc + "/self/limits: Max locked memory " + text}

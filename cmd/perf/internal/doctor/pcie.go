@@ -62,7 +62,7 @@ func (x *examination) identify(d *Device) {
 		Width: width("current_link_width"), MaxWidth: width("max_link_width")}
 }
 
-// pcie looks at the link of the device to the processor.
+// pcie checks the link between the device and the processor.
 func (x *examination) pcie(d *Device) {
 	p := d.PCIe
 	if p == nil {
@@ -95,7 +95,7 @@ func (x *examination) pcie(d *Device) {
 	x.add(f)
 }
 
-// iommu looks at the IOMMU of this machine.
+// iommu checks the IOMMU of this host.
 func (x *examination) iommu() {
 	units, _ := x.Sys.Names("class", "iommu")
 	if len(units) == 0 {
@@ -146,8 +146,8 @@ func (x *examination) acs(d *Device) {
 	}
 }
 
-// redirects reports whether a bridge's ACS control has request redirection on. config is its configuration space, of
-// which the kernel shows only root all.
+// redirects reports whether a bridge's ACS control has request redirection on. config is its configuration space, which
+// the kernel shows completely only to root.
 func redirects(config []byte) bool {
 	const first, idACS = 0x100, 0x0d
 	for at, hops := first, 0; at >= first && at+4 <= len(config) && hops < 64; hops++ {

@@ -19,13 +19,13 @@ const (
 	maxDevices = 256
 	maxPorts   = 256
 	maxClients = 8
-	// patience bounds the talk with a client, which has nothing to say but its request.
+	// patience bounds the exchange with a client, which sends only its request.
 	patience = 10 * time.Second
-	// askPatience bounds the talk with a server, which looks at its machine meanwhile.
+	// askPatience bounds the exchange with a server, which examines its host meanwhile.
 	askPatience = 60 * time.Second
 )
 
-// Peer is what is believed of another machine's report: facts, no text to act on.
+// Peer has the facts of another host's report: facts, no text to act on.
 type Peer struct {
 	Tool          string   `json:"tool"`
 	SchemaVersion int      `json:"schema_version"`
@@ -36,7 +36,7 @@ type Peer struct {
 	Devices       []Device `json:"devices"`
 }
 
-// Serve gives a report to everyone who asks, until ctx is done. What asks for something else is sent away.
+// Serve sends a report to every client that asks, until ctx is done. Connections with another request are closed.
 func Serve(ctx context.Context, l net.Listener, examine func() *Report) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()

@@ -8,10 +8,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// headers is what the kernel leaves for headers when it chooses the MTU of a port from that of its netdev.
+// headers is the room that the kernel leaves for headers when it chooses the MTU of a port from that of its netdev.
 const headers = 96
 
-// minHeaders is what a write needs over IPv4: IP, UDP, BTH, RETH and ICRC.
+// minHeaders is the room that a write needs over IPv4: IP, UDP, BTH, RETH and ICRC.
 const minHeaders = 60
 
 // largestMTU returns the largest MTU of RDMA that fits into one of a netdev; 0 if none does.
@@ -58,7 +58,7 @@ func (x *examination) netdevOf(d *Device, port int) string {
 	return "NETDEV"
 }
 
-// gids says of each GID why it is a good choice or not.
+// gids reports for each GID why it is a good choice or not.
 func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
 	entries, err := x.Sys.GIDs(d.Name, p.Number)
 	evidence := fmt.Sprintf("%s/%s/ports/%d/gids", x.Sys.ClassDir(), d.Name, p.Number)
@@ -105,7 +105,7 @@ func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
 	}
 }
 
-// bestGID says what is the matter with the best GID.
+// bestGID reports the problems of the best GID.
 func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e sysfs.GIDEntry, l *Link) {
 	l.GID, l.GIDType, l.Netdev = &e.Index, e.Type.String(), e.Netdev
 	text := fmt.Sprintf("GID %d, %s %v on %s, is the best", e.Index, e.GID.Addr(), e.Type, e.Netdev)
@@ -175,7 +175,7 @@ func (x *examination) mtu(name string, l *Link) {
 	x.add(f)
 }
 
-// congestion looks at flow and congestion control, which sysfs has with the vendor's drivers only.
+// congestion checks flow and congestion control, which only vendor drivers have in sysfs.
 func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) {
 	if l.Netdev == "" || d.PCIAddress == "" {
 		return

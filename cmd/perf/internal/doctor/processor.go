@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// processor looks at the governors of the CPUs.
+// processor checks the governors of the CPUs.
 func (x *examination) processor() {
 	count := map[string]int{}
 	names, _ := x.Sys.Names("devices", "system", "cpu")

@@ -31,7 +31,7 @@ func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
 	return out
 }
 
-// Warning returns the finding as an error that says how to mend it.
+// Warning returns the finding as an error with its remedy.
 func (f *Finding) Warning() error {
 	s := fmt.Sprintf("warning: %s: %s", f.Subject, f.Text)
 	if f.Remedy != "" {

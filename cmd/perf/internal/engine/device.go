@@ -12,8 +12,8 @@ type DeviceError struct{ Event ibv.AsyncEvent }
 // Error returns one line.
 func (e *DeviceError) Error() string { return e.Event.String() }
 
-// watchDevice ends the run when the device tells of an event after which nothing it does counts,
-// until the function that it returns.
+// watchDevice ends the run on an event of the device after which its figures do not count. The returned function stops
+// the watch.
 func (r *run) watchDevice(cancel context.CancelCauseFunc) (stop func()) {
 	ctx, end := context.WithCancel(r.ctx)
 	done := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeLinks makes a link of each queue pair, and gives each thread its own. What a transport or a verb needs in each
-// work request (an address handle, an operand) goes in here, once.
+// makeLinks makes a link of each queue pair, and gives each thread its own. The fields that a transport or a verb needs
+// in each work request (an address handle, an operand) are set here, once.
 func (r *run) makeLinks() {
 	p := &r.plan
 	recvs := 0
@@ -67,7 +67,7 @@ func (r *run) cycle() uint64 {
 	return uint64(r.Terms().PageSize)
 }
 
-// start meets the peer before the first message. Without an exchange a server says that it is ready.
+// start meets the peer before the first message. Without an exchange a server prints that it is ready.
 func (r *run) start() error {
 	if !r.Meets() && !r.plan.Client() && r.hooks.Waiting != nil {
 		r.hooks.Waiting(0)

@@ -53,8 +53,8 @@ type run struct {
 	res     *Result
 }
 
-// patience is how late the peer may be to a meeting. One that works beside this end may need as
-// long again as this end did.
+// patience is how late the peer may be to a meeting. An end that works at the same time may need as long again as this
+// end did.
 func (r *run) patience() time.Duration {
 	if r.plan.Bidirectional {
 		return r.plan.Timeout + r.ran

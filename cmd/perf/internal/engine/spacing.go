@@ -5,7 +5,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 )
 
-// spacing takes the times between the completions of a loop. What the loop does not do has none.
+// spacing takes the times between the completions of a loop. Directions without completions at this end have none.
 type spacing struct{ sends, recvs *measure.Spacing }
 
 // of has a loop take them, if they were asked for.

@@ -15,9 +15,9 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// thread is what one loop works with, and no other: CQs, queue pairs, and who ends it.
+// thread has the objects of one loop: CQs, queue pairs, and who ends it.
 type thread struct {
-	_     cpu.CacheLinePad // another thread's may be beside it
+	_     cpu.CacheLinePad // another thread's may be next to it
 	mon   *loop.Monitor
 	sends *ibv.CQ
 	recvs *ibv.CQ
@@ -61,11 +61,11 @@ func (r *run) restart() {
 	}
 }
 
-// each runs a loop in every thread. The first that fails ends the others, and is the one that is told.
+// each runs a loop in every thread. The first that fails ends the others, and its error is returned.
 func (r *run) each(cancel context.CancelCauseFunc, run func(i int) error) error {
 	if len(r.threads) == 1 {
 		wakeScheduler()
-		return run(0) // not locked to its thread: it passes through Go's scheduler by itself
+		return run(0) // not locked to its thread: it passes through Go's scheduler anyway
 	}
 	var wg sync.WaitGroup
 	var once sync.Once

@@ -6,7 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 )
 
-// warmUp moves messages of a size that do not count, as many as the send queues hold, as perftest does. The links stand
+// warmUp moves messages of a size that do not count, as many as the send queues hold, as perftest does. The links are
 // at their beginning again.
 func (r *run) warmUp(size uint64) error {
 	p := &r.plan

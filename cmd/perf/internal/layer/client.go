@@ -34,7 +34,7 @@ func Measure(ctx context.Context, o Options, hooks Hooks) (*Result, error) {
 	defer rdma.CloseIdle()
 	if !o.Client() {
 		if opt.Engine == nil {
-			if err := anyDevice(); err != nil { // which it is, the client's address tells
+			if err := anyDevice(); err != nil { // the client's address shows which it is
 				return res, err
 			}
 		}
@@ -95,7 +95,7 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 	w, ctx, done := newWork(ctx, what, o.Timeout)
 	defer done()
 	defer w.close()
-	// What ends the run ends the waiting for the server, too.
+	// The end of the run also ends the wait for the server.
 	defer context.AfterFunc(ctx, func() { ctl.conn.SetDeadline(time.Now()) })()
 	fail := func(err error) (Run, error) { return Run{}, cause(ctx, err) }
 	if err := ctl.send(what); err != nil {

@@ -15,7 +15,7 @@ const protocolVersion = 1
 // maxLine bounds a line of the peer.
 const maxLine = 1 << 16
 
-// order is what the client asks for: one run. Its Warm messages of each connection are not measured.
+// order is the client's request: one run. Its Warm messages of each connection are not measured.
 type order struct {
 	Version  int     `json:"version"`
 	Carrier  Carrier `json:"carrier"`
@@ -41,7 +41,7 @@ func (o *order) check() error {
 	return nil
 }
 
-// answer is a line of the server: first where it listens, then that all connections are there, that the warm-up is
+// answer is a reply of the server: first where it listens, then that all connections are there, that the warm-up is
 // over, and what the run has cost.
 type answer struct {
 	Address string  `json:"address,omitempty"`
@@ -86,7 +86,7 @@ func (c *control) receive(v any) error {
 	return nil
 }
 
-// answered reads an answer of the server.
+// answered reads a reply of the server.
 func (c *control) answered() (a answer, err error) {
 	if err := c.receive(&a); err != nil {
 		if err == io.EOF {

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-// copyPipe is a stream that lends its blocks: what copies between them and a buffer is timed. So copying is measured in
+// copyPipe is a stream that lends its blocks: the copies between them and a buffer are timed. So copying is measured in
 // the memory, and with the caches, that a stream has.
 type copyPipe struct {
 	bytePipe

@@ -1,5 +1,5 @@
-// Package layer measures package rdma, messages and streams, between two ends; if asked, beside raw verbs and TCP in
-// alternating rounds.
+// Package layer measures package rdma, messages and streams, between two ends; if requested, in alternating rounds with
+// raw verbs and TCP.
 //
 //	options.go  what one end is asked for, and what does not go together
 //	control.go  the exchange: lines of JSON over TCP

@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-// receiveBuffer is what a receiver reads into, or the size of a message if that is more.
+// receiveBuffer is the size of a receiver's buffer, or the size of a message if that is more.
 const receiveBuffer = 64 << 10
 
 // work is a run at one end.
@@ -92,7 +92,7 @@ func (w *work) each(ctx context.Context, n int, part func(context.Context, pipe,
 	return first
 }
 
-// progress is how often, in messages, a loop tells that it moves.
+// progress is the number of messages after which a loop reports progress.
 const progress = 32
 
 // send is the client's loop of bandwidth.

@@ -9,10 +9,10 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// Carrier is what carries the bytes of a run.
+// Carrier is the means of transport of a run's bytes.
 type Carrier string
 
-// The carriers. Stream and Message are what can be asked for, the others stand beside them.
+// The carriers. Stream and Message can be requested; the others are for comparison.
 const (
 	Stream  Carrier = "stream"
 	Message Carrier = "message"
@@ -39,7 +39,7 @@ type Options struct {
 
 	Size     int
 	All      bool // powers of two from 2 to Size
-	Messages int  // on all connections, for each size; 0: what takes a moment
+	Messages int  // on all connections, for each size; 0: enough for a short run
 	Conns    int
 	Rounds   int
 	Compare  []Carrier // that take turns with it
@@ -61,7 +61,7 @@ const (
 	bandwidthSize    = 64 << 10
 	latencySize      = 8
 	latencyMessages  = 5000
-	bandwidthBytes   = 128 << 20 // of a run, as far as the next two allow
+	bandwidthBytes   = 128 << 20 // of a run, up to the next two
 	fewestMessages   = 1000
 	mostMessages     = 500_000
 	comparisonRounds = 5

@@ -38,7 +38,7 @@ func serve(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res 
 	ctl := newControl(c)
 	for {
 		var what order
-		c.SetReadDeadline(time.Now().Add(o.Timeout)) // who has nothing to ask for is no client
+		c.SetReadDeadline(time.Now().Add(o.Timeout)) // a connection without a request is not a client
 		err := ctl.receive(&what)
 		switch {
 		case err == io.EOF && len(res.Runs) > 0:

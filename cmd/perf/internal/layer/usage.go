@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-// Usage is what a run has cost a process.
+// Usage is the cost of a run for a process.
 type Usage struct {
 	CPU    float64 `json:"cpu_seconds"` // of all its threads
 	Allocs uint64  `json:"allocations"`
@@ -38,7 +38,7 @@ func (u Usage) since(before Usage) Usage {
 		Turns: u.Turns - before.Turns, Wakes: u.Wakes - before.Wakes}
 }
 
-// Memory is what connections take, beside the blocks of their engine.
+// Memory is the memory of connections, without the blocks of their engine.
 type Memory struct {
 	Conns    int   `json:"connections"` // that were added
 	Heap     int64 `json:"heap_bytes"`  // of the Go heap and of stacks
@@ -54,7 +54,7 @@ func memory(e *rdma.Engine) Memory {
 	return Memory{Conns: s.Conns, Heap: int64(m.HeapAlloc + m.StackInuse), Resident: resident() - s.Memory}
 }
 
-// beyond returns what was added since before, or nil if nothing can be said: a system does not tell.
+// beyond returns the increase since before, or nil if it is not known: the system does not report it.
 func (m Memory) beyond(before Memory) *Memory {
 	m = Memory{m.Conns - before.Conns, m.Heap - before.Heap, m.Resident - before.Resident}
 	if m.Conns <= 0 {
@@ -63,7 +63,7 @@ func (m Memory) beyond(before Memory) *Memory {
 	return &m
 }
 
-// resident returns the bytes of this process that are in memory, or 0 if the system does not tell.
+// resident returns the bytes of this process that are in memory, or 0 if the system does not report it.
 func resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

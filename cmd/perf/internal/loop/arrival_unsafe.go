@@ -6,8 +6,8 @@ import (
 )
 
 // arrival watches one byte that the device writes behind the compiler's back.
-// It reads the aligned word around it, as there are no atomic bytes; the word
-// must lie in the same memory off the Go heap.
+// It reads the aligned word around it, as there are no atomic bytes; the word must be in the same memory off the Go
+// heap.
 type arrival struct {
 	word  *uint32
 	shift uint
@@ -24,8 +24,7 @@ func watchByte(mem []byte, i int) arrival {
 // here (amd64, arm64).
 func (a arrival) load() byte { return byte(atomic.LoadUint32(a.word) >> a.shift) }
 
-// spin looks at the byte for about as long as a few polls of a CQ take, and reports
-// whether it has become want.
+// spin reads the byte for about as long as a few polls of a CQ take, and reports whether it has become want.
 func (a arrival) spin(want byte) bool {
 	for range 32 {
 		if a.load() == want {

@@ -19,7 +19,7 @@ const PollBatch = 16
 
 // Bandwidth moves messages of one size: out, in, or both.
 type Bandwidth struct {
-	_ cpu.CacheLinePad // another thread's may be beside it
+	_ cpu.CacheLinePad // another thread's may be next to it
 	*Monitor
 	Links  []*Link     // numbered
 	Sends  Completions // nil: this end does not send
@@ -27,7 +27,7 @@ type Bandwidth struct {
 	Depth  uint64      // messages of a link that may be on their way
 	Gated  bool        // do not send before the first message came
 	Lossy  bool        // what is received may have been lost
-	Alone  bool        // no exchange tells when the peer has begun, or is done
+	Alone  bool        // no exchange shows when the peer has begun, or is done
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
@@ -105,8 +105,8 @@ func (b *Bandwidth) Run() error {
 	return nil
 }
 
-// What is under way arrives within quietAfter of the peer's having sent all of it. quietLeast is for how
-// long nothing must have come where both ends wait for what is lost.
+// Frames under way arrive within quietAfter after the peer has sent all of them. quietLeast is for how long nothing
+// must have come where both ends wait for what is lost.
 const (
 	quietAfter = 200 * time.Millisecond
 	quietLeast = 2 * time.Second
@@ -178,7 +178,7 @@ func (b *Bandwidth) await(cond func() bool) error {
 	return nil
 }
 
-// stalled says how far the loop came.
+// stalled adds how far the loop came.
 func (b *Bandwidth) stalled(err error) error {
 	err = fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
 	for _, l := range b.Links {

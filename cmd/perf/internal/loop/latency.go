@@ -13,13 +13,13 @@ import (
 
 // Latency sends one message at a time and notes when.
 type Latency struct {
-	_ cpu.CacheLinePad // another thread's may be beside it
+	_ cpu.CacheLinePad // another thread's may be next to it
 	*Monitor
 	Link   *Link
 	Sends  Completions
 	Recvs  Completions    // PingPong only
 	Begins bool           // this end sends the first message of a game
-	Alone  bool           // no exchange tells when the peer has begun
+	Alone  bool           // no exchange shows when the peer has begun
 	Count  *atomic.Uint64 // messages so far, for others to read; may be nil
 
 	ToCQE bool    // a sample ends with the completion of its message
@@ -58,7 +58,7 @@ func touched(n uint64) []int64 {
 	return s
 }
 
-// ByTime runs for as long as the sampler says. A tick has rate nanoseconds.
+// ByTime runs until the sampler ends it. A tick has rate nanoseconds.
 func (t *Latency) ByTime(s *measure.Sampler, rate float64) {
 	t.sample, t.hist, t.ahead, t.rate = s, measure.NewLatency(), measure.NewLatency(), rate
 }
@@ -161,7 +161,7 @@ func (t *Latency) over() bool {
 	return t.sample != nil && t.sample.Tick(t.clk.Now(), t.Link.done) && !t.sample.Silent(t.last)
 }
 
-// Read is a run of reads, of which the peer's software knows nothing.
+// Read is a run of reads, without the peer's software.
 func (t *Latency) Read() error {
 	for t.Link.posted < t.Link.Messages {
 		if err := t.send(); err != nil {

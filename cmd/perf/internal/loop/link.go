@@ -19,7 +19,7 @@ const (
 // Link is one queue pair at work. All its memory is there before the loop: exported fields are set
 // before it, the others are the loop's.
 type Link struct {
-	_        cpu.CacheLinePad // another thread's may be beside it
+	_        cpu.CacheLinePad // another thread's may be next to it
 	Name     string           // for errors
 	Send     SendQueue
 	Recv     RecvQueue
@@ -28,7 +28,7 @@ type Link struct {
 
 	WRs    []ibv.SendWR // one post list; each has one SGE, whose key is set
 	Local  uint64       // where messages come from
-	Remote uint64       // where they go to, if they say so
+	Remote uint64       // their destination, if they name one
 
 	RecvWRs []ibv.RecvWR // posted at once, as many as are needed
 	Landing uint64       // where messages of the peer arrive

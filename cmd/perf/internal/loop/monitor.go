@@ -14,13 +14,13 @@ import (
 
 // Monitor lets others end a loop, and ends it when nothing comes any more.
 type Monitor struct {
-	_     cpu.CacheLinePad // another thread's may be beside it
+	_     cpu.CacheLinePad // another thread's may be next to it
 	clk   *tsc.Clock
 	stall int64 // ticks without a completion
 	limit time.Duration
 	turns bool // the ends take turns
 
-	seldom uint32 // bits of spins that are 0 when it is time to yield, beside the lowest
+	seldom uint32 // bits of spins, without the lowest, that are 0 when it is time to yield
 	alone  int64  // ticks
 
 	early func() bool          // if there is one: whether the peer may not have begun
@@ -37,7 +37,7 @@ type Monitor struct {
 	_             cpu.CacheLinePad
 }
 
-// NewMonitor returns a monitor that bears silence for limit. turns says that the two ends take turns.
+// NewMonitor returns a monitor that bears silence for limit. turns means that the two ends take turns.
 func NewMonitor(clk *tsc.Clock, limit time.Duration, turns bool) *Monitor {
 	return &Monitor{clk: clk, stall: clk.Ticks(limit), limit: limit, turns: turns, alone: clk.Ticks(alone),
 		slice: clk.Ticks(slice)}
@@ -63,7 +63,7 @@ func (m *Monitor) Abort(err error) {
 	}
 }
 
-// err returns what Abort was told.
+// err returns the error of Abort.
 func (m *Monitor) err() error {
 	if p := m.why.Load(); p != nil {
 		return *p
@@ -77,7 +77,7 @@ func (m *Monitor) Begin() {
 	m.spoke.Store(0)
 }
 
-// Busy says that something was done.
+// Busy records that something was done.
 func (m *Monitor) Busy() { m.spins, m.since = 0, 0 }
 
 // idle is called when there was nothing to do. It looks around now and then.
@@ -98,8 +98,8 @@ func (m *Monitor) idle() error {
 	return m.look()
 }
 
-// giveWay lets others have the processor. While nobody wants it, it does so less and less often: on the emulator, where
-// each end had a processor, a median latency of 22 µs was 1 µs longer otherwise.
+// giveWay lets others have the processor. While no other goroutine wants it, it does so less and less often: on the
+// emulator, where each end had a processor, a median latency of 22 µs was 1 µs longer otherwise.
 func (m *Monitor) giveWay() {
 	before := m.clk.Now()
 	yield()
@@ -114,11 +114,11 @@ func (m *Monitor) giveWay() {
 const (
 	yieldEvery = 256                  // polls between two yields, at least
 	yieldLeast = 16 * yieldEvery      // and at most
-	alone      = 2 * time.Microsecond // what a yield takes at most if nobody else wants the processor
+	alone      = 2 * time.Microsecond // longest yield if no other goroutine wants the processor
 	lookEvery  = 1024
 )
 
-// Spoke says that the peer has come to its next step.
+// Spoke records that the peer has come to its next step.
 func (m *Monitor) Spoke() { m.spoke.Store(m.clk.Now()) }
 
 // errQuiet ends a loop that has waited for long enough for what may be lost.

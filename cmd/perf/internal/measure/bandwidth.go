@@ -7,7 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// Bandwidth is what one direction, or the sum of both, moved. Zero is not known: a peer may have no idea of its clock.
+// Bandwidth is the traffic of one direction, or the sum of both. Zero is not known: a peer may have no idea of its
+// clock.
 type Bandwidth struct {
 	BitsPerSecond     float64
 	PeakBitsPerSecond float64 // 0: not measured
@@ -22,7 +23,7 @@ type Size struct {
 	BW       *Bandwidth
 	Sent     *Bandwidth // bidirectional: this end's part of BW
 	Received *Bandwidth // bidirectional: the peer's part, as it reported
-	ByPeer   bool       // BW is what the peer reported
+	ByPeer   bool       // BW is the peer's figure
 	Lat      *Summary
 	Parts    []Interval // if they were asked for
 	Buckets  []Bucket
@@ -79,8 +80,8 @@ func (s *Size) Report(gbits bool) wire.Report {
 	return rep
 }
 
-// FromPeer reads the peer's report. Its unit is not told, but follows from the message rate, whose
-// unit is fixed; without one it is taken for this end's.
+// FromPeer reads the peer's report. Its unit is not sent, but follows from the message rate, whose unit is fixed;
+// without one it is taken for this end's.
 func FromPeer(p wire.Report, gbits bool) Bandwidth {
 	p.MsgRate, p.AvgBW, p.PeakBW = known(p.MsgRate), known(p.AvgBW), known(p.PeakBW)
 	bw := Bandwidth{MessagesPerSecond: p.MsgRate * 1e6, BitsPerSecond: p.MsgRate * 1e6 * float64(p.Size) * 8}
@@ -93,7 +94,7 @@ func FromPeer(p wire.Report, gbits bool) Bandwidth {
 	return Bandwidth{known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond), known(bw.MessagesPerSecond)}
 }
 
-// AddReceived adds what arrived beside what was sent, until some ticks.
+// AddReceived adds the traffic that arrived to the traffic that was sent, until some ticks.
 func (s *Size) AddReceived(messages uint64, last int64, perTick float64) {
 	own := *s.BW
 	s.Sent, s.Received = &own, Moved(s.Bytes, messages, s.from, last, perTick, 0).BW
@@ -102,7 +103,7 @@ func (s *Size) AddReceived(messages uint64, last int64, perTick float64) {
 	s.BW.add(s.Received)
 }
 
-// PortsFromPeer takes the peer's figures of its ports, if it told any.
+// PortsFromPeer takes the peer's figures of its ports, if it sent any.
 func (s *Size) PortsFromPeer(rep wire.Report, gbits bool) {
 	if !rep.PerPort {
 		return

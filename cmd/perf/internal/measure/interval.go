@@ -1,6 +1,6 @@
 package measure
 
-// Interval is what moved in a part of a run.
+// Interval is the traffic of a part of a run.
 type Interval struct {
 	Seconds           float64 // its length
 	Messages          uint64

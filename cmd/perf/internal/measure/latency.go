@@ -84,7 +84,7 @@ func (l *Latency) Summary() Summary {
 		s.Stdev = math.Sqrt(l.m2 / float64(l.n-1))
 	}
 	q := func(p float64) float64 {
-		// A bucket's upper end can lie above the largest sample.
+		// A bucket's upper end can be above the largest sample.
 		return min(max(float64(l.hist.ValueAtPercentile(p))/psPerNs, l.min), l.max)
 	}
 	s.P50, s.P90, s.P99, s.P999, s.P9999 = q(50), q(90), q(99), q(99.9), q(99.99)

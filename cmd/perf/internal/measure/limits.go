@@ -2,7 +2,7 @@ package measure
 
 import "fmt"
 
-// Limits are what the figures of a run have to keep to; 0 is none.
+// Limits are the limits for the figures of a run; 0 is none.
 type Limits struct {
 	MinBits  float64 // bits per second, on average
 	MinRate  float64 // messages per second
@@ -24,7 +24,7 @@ func (e *LimitMissed) Error() string {
 	return fmt.Sprintf("%d bytes: %s is %.6g %s, the limit is %.6g", e.Bytes, e.Figure, e.Got, e.Unit, e.Limit)
 }
 
-// Missed lists the limits that a size does not keep to. A figure that is not known keeps to none.
+// Missed lists the limits that a size does not keep to. A figure that is not known misses all limits.
 func (l *Limits) Missed(s *Size) []error {
 	var errs []error
 	miss := func(bad bool, figure string, got, limit, unit float64, name string) {

@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Stamps records the times of a stream of messages: when each group was posted
-// and when completions told that a number of messages was done. The slices have
-// their room beforehand, so that recording does not allocate; what does not fit
-// is dropped.
+// Stamps records the times of a stream of messages: when each group was posted and when completions reported that a
+// number of messages was done. The slices have their room beforehand, so that recording does not allocate; entries that
+// do not fit are dropped.
 type Stamps struct {
 	_      cpu.CacheLinePad // each loop has its own
 	step   int              // messages per posted stamp
@@ -79,7 +78,7 @@ func MergeStamps(streams []*Stamps) *Stamps {
 
 // PeakTicks returns the smallest number of ticks per message over all spans
 // from the posting of a message to the completion of that or of a later one:
-// perftest's definition of the peak. It is zero if there is nothing to tell.
+// perftest's definition of the peak. It is zero if there is no peak.
 //
 // Perftest tries all pairs. Here the ratio is minimised by Dinkelbach's
 // method: for a guess g, the pair that minimises ticks - g*messages gives the

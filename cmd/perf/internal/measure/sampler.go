@@ -22,7 +22,7 @@ type Sampler struct {
 	_                  cpu.CacheLinePad
 }
 
-// NewSampler returns a run that lasts for duration, of which the margins at both ends do not count.
+// NewSampler returns a run that lasts for duration, including a margin at both ends that does not count.
 func NewSampler(clk *tsc.Clock, duration, margin time.Duration) *Sampler {
 	return &Sampler{margin: clk.Ticks(margin), length: clk.Ticks(duration)}
 }

@@ -54,7 +54,7 @@ func Sum(parts []Size, perTick float64) Size {
 	return s
 }
 
-// reported sums up what peers said.
+// reported sums up the figures of the peers.
 func reported(parts []Size) Size {
 	s := Size{Bytes: parts[0].Bytes, BW: &Bandwidth{}, ByPeer: true}
 	for _, p := range parts {
@@ -69,7 +69,7 @@ func (b *Bandwidth) add(o *Bandwidth) {
 	b.MessagesPerSecond += o.MessagesPerSecond
 }
 
-// Unknown returns a size of which no figure is known.
+// Unknown returns a size without known figures.
 func (s *Size) Unknown() Size {
 	if s.Lat != nil {
 		return Waited(s.Bytes, 0, NewLatency())

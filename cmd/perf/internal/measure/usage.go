@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// Usage is what a test cost this end.
+// Usage is the cost of a test for this end.
 type Usage struct {
 	Elapsed  time.Duration
 	CPU      time.Duration     // of all threads; 0: not known
@@ -30,7 +30,7 @@ func (u *Usage) CPUPercent() float64 {
 	return 100 * u.CPU.Seconds() / u.Elapsed.Seconds()
 }
 
-// Gauge remembers how things stood before a test.
+// Gauge has the counters and times from before a test.
 type Gauge struct {
 	read     func() map[string]uint64
 	names    []string
@@ -39,8 +39,8 @@ type Gauge struct {
 	counters map[string]uint64
 }
 
-// NewGauge looks at the processor, and at counters if there is a function that reads them: at those of some names, or
-// at all.
+// NewGauge reads the processor times, and the counters if there is a function that reads them: at those of some names,
+// or at all.
 func NewGauge(read func() map[string]uint64, names []string) *Gauge {
 	g := &Gauge{read: read, names: names, began: time.Now(), cpu: cpuTime()}
 	if read != nil {
@@ -71,8 +71,8 @@ func (g *Gauge) Used() Usage {
 	return u
 }
 
-// Trouble says what is wrong where a counter rises, by the names of mlx5, bnxt, irdma and rxe. All others are traffic,
-// or not known here.
+// Trouble has the meaning of each counter that shows a problem, by the names of mlx5, bnxt, irdma and rxe. All others
+// are traffic, or not known here.
 var Trouble = map[string]string{
 	"out_of_buffer":                   "messages arrived without a posted receive: -r too small, or this end too slow",
 	"out_of_sequence":                 "packets arrived out of order or were lost",

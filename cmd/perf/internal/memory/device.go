@@ -31,7 +31,7 @@ func (d *device) free() error { return d.Close() }
 // of the test, on queue pairs of a type.
 func CheckPaging(device string, attr *ibv.DeviceAttr, typ ibv.QPType, ops ibv.ODPOps, implicit bool) error {
 	if attr.Ex == nil {
-		return nil // it does not tell: registration will
+		return nil // it does not report it: registration will
 	}
 	odp := &attr.Ex.ODP
 	need := ibv.ODPSupport

@@ -1,3 +1,3 @@
-// Package memory is where the messages of a test stand: memory of this process, a file, memory of the RDMA device or
-// of a GPU. What differs between them is behind one interface, of register, copying in and out, and free.
+// Package memory provides the memory for the messages of a test: memory of this process, a file, memory of the RDMA
+// device or of a GPU. One interface hides their differences: register, copy in and out, free.
 package memory

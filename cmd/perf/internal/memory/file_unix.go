@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a part of a file. What the test sends overwrites it.
+// mapFile maps a part of a file. Messages of the test overwrite it.
 func mapFile(name string, off int64, size int) (place, error) {
 	fail := func(why string, err error) (place, error) { return nil, &FileError{name, off, size, why, err} }
 	if page := int64(os.Getpagesize()); off%page != 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
-// library is what a test needs of a vendor's library: internal/cuda has it. ROCm's and Level Zero's would be two more.
+// library has the functions of a vendor's library that a test needs: internal/cuda has it. ROCm's and Level Zero's
+// would be two more.
 type library interface {
 	Name() string
 	Alloc(size int) (ptr uint64, err error)
@@ -40,7 +41,7 @@ func (e *GPUError) Error() string {
 	return s + "; " + e.Way
 }
 
-// Unwrap returns what the device or the library said.
+// Unwrap returns the error of the device or the library.
 func (e *GPUError) Unwrap() error { return e.Err }
 
 // gpu is memory of a GPU. The RDMA device reaches it as a dma-buf, or by a kernel module that knows the GPU's addresses
@@ -53,7 +54,7 @@ type gpu struct {
 	dataDirect bool
 }
 
-// gpuPage is what GPUs map at a time.
+// gpuPage is the size of a GPU's mapping unit.
 const gpuPage = 64 << 10
 
 func allocGPU(lib library, size int, dmabuf, dataDirect bool) (place, error) {

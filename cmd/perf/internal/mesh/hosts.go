@@ -45,7 +45,7 @@ func ParseHost(text string, port int) (Host, error) {
 	return h, nil
 }
 
-// ParseHosts reads a list of hosts, none of which stands there twice.
+// ParseHosts reads a list of hosts without duplicates.
 func ParseHosts(names []string, port int) ([]Host, error) {
 	if len(names) > MostHosts {
 		return nil, fmt.Errorf("%d hosts; allowed: %d", len(names), MostHosts)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Outliers says when a figure is slow: worse than the median by more than Share of it, and its logarithm by more than
-// Deviations times the median absolute deviation of the logarithms (scaled to a standard deviation). Logarithms, as
-// bandwidth cannot fall below nothing: of figures that scatter, not even a hundredth would be far from the median.
+// Outliers defines when a figure is slow: worse than the median by more than Share of it, and its logarithm by more
+// than Deviations times the median absolute deviation of the logarithms (scaled to a standard deviation). Logarithms,
+// as bandwidth cannot fall below nothing: of figures that scatter, not even a hundredth would be far from the median.
 type Outliers struct {
 	Deviations float64
 	Share      float64

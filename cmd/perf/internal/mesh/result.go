@@ -12,7 +12,7 @@ const (
 	Version = 1
 )
 
-// Result is what a mesh measured; its JSON is the program's.
+// Result has the figures of a mesh; its JSON is the program's.
 type Result struct {
 	Schema    string         `json:"schema"`
 	Version   int            `json:"version"`
@@ -31,7 +31,7 @@ type Result struct {
 	Error     string         `json:"error,omitempty"`
 }
 
-// Test is what was run between two hosts.
+// Test is the test between two hosts.
 type Test struct {
 	Verb           string `json:"verb"`
 	BandwidthBytes uint64 `json:"bandwidth_bytes"`

@@ -3,12 +3,12 @@ package mesh
 // Pair is a test from one host to another, both by their place in the list.
 type Pair struct{ From, To int }
 
-// Order says which tests run beside each other.
+// Order selects the tests that run at the same time.
 type Order string
 
 // The orders.
 const (
-	Rounds Order = "rounds" // disjoint pairs beside each other, as in a tournament
+	Rounds Order = "rounds" // disjoint pairs at the same time, as in a tournament
 	Single Order = "single" // one pair at a time
 	All    Order = "all"    // all at once
 )
@@ -36,8 +36,8 @@ func (o Order) Plan(n int) [][]Pair {
 	return single
 }
 
-// tournament is the circle method: one stands still, the others move on by one place each round. With an odd number,
-// who meets the missing one rests.
+// tournament is the circle method: one stays, the others move by one place each round. With an odd number, the host
+// that meets the missing one rests.
 func tournament(n int) (rounds [][]Pair) {
 	m := n + n%2
 	for r := range m - 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// Config is what a mesh measures.
+// Config describes a mesh.
 type Config struct {
 	Hosts     []Host
 	Order     Order
@@ -180,7 +180,7 @@ func (m *coordinator) together() int {
 	return 1
 }
 
-// figures is what is read of the output of perf --json.
+// figures has the parts that are read of the output of perf --json.
 type figures struct {
 	Results []struct {
 		Bits float64 `json:"bandwidth_bits_per_second"`

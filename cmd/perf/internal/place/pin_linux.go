@@ -43,8 +43,8 @@ func affinity() ([]int, error) {
 	return list, nil
 }
 
-// Pin has all threads of this process run on the place's CPUs, and those that they start, too. Places that are pinned
-// at the same time share theirs. undo ends it.
+// Pin makes all threads of this process, and those that they start, run on the place's CPUs. Places that are pinned at
+// the same time share theirs. undo ends it.
 func (p *Place) Pin() (undo func(), err error) {
 	if !p.Pinned {
 		return func() {}, nil

@@ -4,7 +4,7 @@ package place
 
 import "errors"
 
-// Allowed lists nothing: this system does not tell.
+// Allowed lists nothing: this system does not report it.
 func Allowed() ([]int, error) { return nil, nil }
 
 // Pin fails: this system has no such call.

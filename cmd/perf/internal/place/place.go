@@ -44,8 +44,8 @@ func CPUsOf(root sysfs.Root, node int, allowed []int) ([]int, error) {
 	return list, nil
 }
 
-// Choose returns where a test on a device runs: on the CPUs that were asked for, or on those of the device's node, as
-// far as they are among those that are allowed. free leaves the choice to the kernel.
+// Choose returns where a test on a device runs: on the requested CPUs, or on those of the device's node, if they are
+// among those that are allowed. free leaves the choice to the kernel.
 func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Place, error) {
 	p := Place{Node: -1, CPUs: allowed, Nodes: max(len(nodes(root)), 1)}
 	if n, ok := root.NUMANode(device); ok {

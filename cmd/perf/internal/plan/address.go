@@ -9,7 +9,7 @@ import (
 // ByCM reports whether the ends meet by rdma_cm, and not by TCP.
 func (p *Plan) ByCM() bool { return p.RDMACM || p.CMExchange }
 
-// checkAddress looks at where the ends meet, and at the family of their addresses.
+// checkAddress checks where the ends connect, and the family of their addresses.
 func (p *Plan) checkAddress(c *complaints) {
 	switch {
 	case !p.CMExchange:
@@ -40,7 +40,7 @@ func (p *Plan) checkAddress(c *complaints) {
 	}
 }
 
-// checkPayload looks at what does not take a payload from a file.
+// checkPayload refuses a payload from a file for tests that cannot have one.
 func (p *Plan) checkPayload(c *complaints) {
 	switch {
 	case p.Payload == nil:

@@ -50,7 +50,7 @@ func (p *Plan) checkSize(c *complaints) {
 	}
 }
 
-// checkLength looks at how long the test runs.
+// checkLength checks how long the test runs.
 func (p *Plan) checkLength(c *complaints) {
 	switch {
 	case p.Duration < 0:
@@ -179,7 +179,7 @@ func (p *Plan) checkVerb(c *complaints) {
 	}
 }
 
-// checkPath looks at the way to the peer.
+// checkPath checks the path to the peer.
 func (p *Plan) checkPath(c *complaints) {
 	if p.QPTimeout > 31 {
 		c.add("qp timeout (-u) %d > 31; the timeout is 4.096 us x 2^n", p.QPTimeout)
@@ -210,7 +210,7 @@ func (p *Plan) checkPath(c *complaints) {
 	}
 }
 
-// checkCM looks for what rdma_cm decides by itself.
+// checkCM refuses options that rdma_cm decides.
 func (p *Plan) checkCM(c *complaints) {
 	if !p.RDMACM {
 		return
@@ -235,7 +235,7 @@ func (p *Plan) checkCM(c *complaints) {
 	}
 }
 
-// checkMeasure looks at what is counted, and for how long silence is borne.
+// checkMeasure checks the definition of samples, and the timeout.
 func (p *Plan) checkMeasure(c *complaints) {
 	if p.Timeout <= 0 {
 		c.add("timeout %v is not positive", p.Timeout)

@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// What perftest does where it is not told otherwise: both ends have to reckon with the same numbers.
+// The defaults of perftest: both ends must use the same numbers.
 const (
 	maxSweep      = 8 << 20
 	bandwidthSize = 64 << 10

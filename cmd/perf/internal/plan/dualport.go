@@ -20,7 +20,7 @@ func (p *Plan) IBPortOf(i int) uint8 {
 	return ports[i%p.QPs*len(ports)/p.QPs]
 }
 
-// checkDualPort looks at what both ports of a device can do together.
+// checkDualPort refuses what both ports of a device cannot do together.
 func (p *Plan) checkDualPort(c *complaints) {
 	switch {
 	case !p.DualPort:
@@ -35,7 +35,7 @@ func (p *Plan) checkDualPort(c *complaints) {
 	}
 }
 
-// checkPerPort looks at figures of each port.
+// checkPerPort checks the figures of each port.
 func (p *Plan) checkPerPort(c *complaints) {
 	switch {
 	case !p.PerPort:

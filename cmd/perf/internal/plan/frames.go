@@ -6,7 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// Frames is what Ethernet frames say (RawEth). There is no exchange: both ends are given all of it.
+// Frames has the content of Ethernet frames (RawEth). There is no exchange: both ends are given all of it.
 type Frames struct {
 	Connects   bool // this end begins: the client, which has no server to connect to
 	Own, Peer  [6]byte
@@ -105,7 +105,7 @@ func (p *Plan) Posted(size uint64) uint64 {
 // FramePayload returns how many bytes of a frame are not Ethernet's.
 func FramePayload(size uint64) int { return int(size) - frameAround }
 
-// checkFrames looks at what only frames have, and at what they do not have.
+// checkFrames checks options that only frames have, and those that they do not have.
 func (p *Plan) checkFrames(c *complaints) {
 	f := &p.Frames
 	if p.Transport != wire.RawEth {
@@ -169,7 +169,7 @@ func (p *Plan) checkFrames(c *complaints) {
 	p.checkFlows(c)
 }
 
-// checkFlows looks at frames that differ from one another.
+// checkFlows checks frames that differ from each other.
 func (p *Plan) checkFlows(c *complaints) {
 	f := &p.Frames
 	if f.Priority > EachPriority {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Rate is a limit of what this end sends, kept to by its software. The zero Rate is no limit.
+// Rate is a limit of this end's sending rate, enforced by its software. The zero Rate is no limit.
 type Rate struct {
 	Limit float64 // in Unit
 	Unit  RateUnit
 	Burst int // messages that go out without a pause; 0: as deep as the send queue is, or what the adapter does
 
-	Hardware bool // the adapter keeps to it
-	Packet   int  // bytes that a packet has, for the adapter to reckon with; 0: not told
+	Hardware bool // the adapter enforces it
+	Packet   int  // packet size that the adapter assumes; 0: not given
 }
 
-// Kbits returns the rate of one of n queue pairs with messages of a size, as an adapter is told it.
+// Kbits returns the rate of one of n queue pairs with messages of a size, in the adapter's unit.
 func (r Rate) Kbits(size uint64, n int) uint64 {
 	return uint64(r.Messages(size) * float64(size) * 8 / 1000 / float64(n))
 }
 
-// checkPacing looks at the limit that the adapter keeps to.
+// checkPacing checks a limit that the adapter enforces.
 func (p *Plan) checkPacing(c *complaints) {
 	r := p.Rate
 	switch {
@@ -41,7 +41,7 @@ func (p *Plan) checkPacing(c *complaints) {
 	}
 }
 
-// RateUnit is what a rate is given in.
+// RateUnit is the unit of a rate.
 type RateUnit uint8
 
 // The units, and the letters that perftest has for them.
@@ -88,7 +88,7 @@ func (r Rate) Messages(size uint64) float64 {
 	return r.Limit
 }
 
-// checkEndless looks at runs without an end, and at the figures in between.
+// checkEndless checks runs without an end, and intermediate figures.
 func (p *Plan) checkEndless(c *complaints) {
 	if (p.Infinite || p.Interval != 0) && !p.Bandwidth() {
 		c.add("endless runs and intervals (--run-infinitely, --report-interval): only for bandwidth tests")
@@ -109,7 +109,7 @@ func (p *Plan) checkEndless(c *complaints) {
 
 const minInterval = 100 * time.Millisecond
 
-// checkRate looks at the limit of what is sent.
+// checkRate checks the limit of the sending rate.
 func (p *Plan) checkRate(c *complaints) {
 	r := p.Rate
 	if r.Limit == 0 {
@@ -153,7 +153,7 @@ func (p *Plan) checkRate(c *complaints) {
 	}
 }
 
-// checkLists looks at what is posted and taken at once.
+// checkLists checks how much is posted and polled at once.
 func (p *Plan) checkLists(c *complaints) {
 	switch {
 	case p.RecvList == 0:
@@ -176,7 +176,7 @@ func (p *Plan) checkLists(c *complaints) {
 // MaxPoll is the most completions that a bandwidth loop takes at once.
 const MaxPoll = 16
 
-// checkWarmUp looks at messages that do not count.
+// checkWarmUp checks messages that do not count.
 func (p *Plan) checkWarmUp(c *complaints) {
 	switch {
 	case !p.WarmUp:

@@ -6,10 +6,10 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// MemoryKind says where the messages of an end stand.
+// MemoryKind is the kind of memory of an end's messages.
 type MemoryKind uint8
 
-// The kinds. The flags of which none is given choose Pages.
+// The kinds. Without any of the flags it is Pages.
 const (
 	Pages        MemoryKind = 0 // ordinary memory
 	HugePages    MemoryKind = 1
@@ -28,14 +28,14 @@ func (k MemoryKind) String() string {
 	return fmt.Sprintf("MemoryKind(%d)", uint8(k))
 }
 
-// Memory is where the messages of an end stand, and how that is registered. The peer need not know.
+// Memory is the memory of an end's messages, and how it is registered. The peer need not know.
 type Memory struct {
 	Kind   MemoryKind
 	File   string
 	Offset int64 // in the file
 
 	GPU        int    // its number
-	BusID      string // its PCI address; "": GPU says which
+	BusID      string // its PCI address; "": GPU has the number
 	Dmabuf     bool   // the GPU's memory is registered as a dma-buf, and not by peer memory
 	DataDirect bool   // past the root complex
 
@@ -48,13 +48,13 @@ type Memory struct {
 // OutOfReach reports whether the processor cannot read and write the memory like its own.
 func (m *Memory) OutOfReach() bool { return m.Kind == DeviceMemory || m.Kind == CUDA }
 
-// Relaxed reports whether the device may write to memory in any order. In write lat the last byte of a message stands
-// for all of it.
+// Relaxed reports whether the device may write to memory in any order. In write lat the last byte of a message
+// represents all of it.
 func (p *Plan) Relaxed() bool {
 	return !p.Memory.Ordered && (p.Verb != wire.Write || p.Bandwidth())
 }
 
-// checkMemory looks at where messages stand, and where the test runs.
+// checkMemory checks the memory of messages, and the CPUs of the test.
 func (p *Plan) checkMemory(c *complaints) {
 	m := &p.Memory
 	if m.Offset < 0 || m.Offset > 0 && m.Kind != File {

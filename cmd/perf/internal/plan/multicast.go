@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// checkMulticast looks at what does not go with a group.
+// checkMulticast refuses options that a group cannot have.
 func (p *Plan) checkMulticast(c *complaints) {
 	if !p.Multicast {
 		if p.Group != (ibv.GID{}) {

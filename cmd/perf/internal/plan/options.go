@@ -8,13 +8,13 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// LatencyDef says what one latency sample is.
+// LatencyDef defines one latency sample.
 type LatencyDef uint8
 
 // The definitions.
 const (
-	// RoundTrip is perftest's: from one posting to the next; half of that
-	// where the peer answers (write, send), all of it where it need not (read).
+	// RoundTrip is perftest's: from one posting to the next; half of that if the peer replies (write, send), all of it
+	// if it does not need to (read).
 	RoundTrip LatencyDef = 1
 	// ToCompletion is from the posting to the completion of the same message.
 	ToCompletion LatencyDef = 2
@@ -65,10 +65,10 @@ type Options struct {
 	TClass     uint8
 	FlowLabels []uint32 // of the queue pairs, in turn; nil: 0
 	PKeyIndex  uint16
-	OutReads   int // outstanding reads; 0: what the device can
+	OutReads   int // outstanding reads; 0: the maximum of the device
 
 	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
-	All      bool   // powers of two from 2 to Size; stock peers always go to 8 MiB
+	All      bool   // powers of two from 2 to Size; stock peers always run to 8 MiB
 	Iters    uint64 // messages per queue pair and size; 0: 5000 for write bw, else 1000
 	Duration time.Duration
 	Margin   time.Duration // before and after the sample; Auto: a quarter of Duration
@@ -77,7 +77,7 @@ type Options struct {
 	Rate     Rate          // no more than that
 	SizeList []uint64      // the sizes, one after the other; with All
 	QPs      int
-	Threads  int  // each with as many of the queue pairs, and CQs of its own; 0: one
+	Threads  int  // each with an equal share of the queue pairs, and its own CQs; 0: one
 	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
 	RxDepth  int  // 0: 512, send only
 	SendImm  bool // messages of send carry immediate data
@@ -86,7 +86,7 @@ type Options struct {
 	RecvList int    // receives that are posted at once; 0: as many as were used up
 	PollMax  int    // completions that are taken at once; 0: 16
 	CQMod    int    // 0: 100, or less where that would mislead
-	MRPerQP  bool   // memory of its own for each queue pair
+	MRPerQP  bool   // separate memory for each queue pair
 	Payload  []byte // what messages are made of, again and again; nil: a pattern
 	Inline   int    // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
@@ -97,13 +97,13 @@ type Options struct {
 
 	Bidirectional bool
 	Reversed      bool // the server has the client's part, and the client the server's
-	ReportBoth    bool // show both directions by themselves
-	PerPort       bool // show both ports of DualPort by themselves
+	ReportBoth    bool // show both directions separately
+	PerPort       bool // show both ports of DualPort separately
 	WarmUp        bool // move messages first that do not count
 	Events        bool // sleep for completions
 	Vector        int  // interrupt vector of those
 	NoPeak        bool
-	Counters      bool     // look at the port's counters
+	Counters      bool     // read the port's counters
 	CounterNames  []string // at these alone; nil: at all
 	CPUUtil       bool     // print what this end's processor did
 	Gbits         bool

@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Plan is one test as one end runs it. New makes it, and it is passed by value, so that nobody can change
+// Plan is one test as one end runs it. New makes it, and it is passed by value, so that no package can change
 // another's.
 type Plan struct {
 	Options // no choice is open, but for MTU, GIDIndex, OutReads and Inline, which are the device's
@@ -25,7 +25,7 @@ func New(o Options) (Plan, error) {
 	return p, nil
 }
 
-// Connects reports whether this end goes to the other, which waits for it.
+// Connects reports whether this end connects to the other, which waits for it.
 func (p *Plan) Connects() bool { return p.Host != "" || p.Frames.Connects }
 
 // Client reports whether this end has the client's part in the traffic: it connects, unless the test is reversed.

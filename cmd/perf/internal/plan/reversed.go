@@ -2,7 +2,7 @@ package plan
 
 import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 
-// checkReversed looks at what does not go with the parts of the ends exchanged.
+// checkReversed refuses options that a reversed test cannot have.
 func (p *Plan) checkReversed(c *complaints) {
 	switch {
 	case !p.Reversed:

@@ -1,6 +1,6 @@
 package plan
 
-// checkSamples looks at how samples of latency are taken, and which are kept.
+// checkSamples checks how latency samples are taken, and which are kept.
 func (p *Plan) checkSamples(c *complaints) {
 	switch {
 	case p.Gap == 0:

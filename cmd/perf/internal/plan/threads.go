@@ -11,7 +11,7 @@ func (p *Plan) ThreadCount() int { return max(p.Threads, 1) }
 // Thread returns which thread has queue pair i. Each has as many, one after the other.
 func (p *Plan) Thread(i int) int { return i % p.QPs / (p.QPs / p.ThreadCount()) }
 
-// checkThreads looks at how queue pairs are divided among threads.
+// checkThreads checks how queue pairs are divided among threads.
 func (p *Plan) checkThreads(c *complaints) {
 	switch n := p.Threads; {
 	case n < 0 || n > maxThreads:

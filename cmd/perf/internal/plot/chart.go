@@ -29,7 +29,7 @@ const (
 // Chart is a diagram of lines.
 type Chart struct {
 	Title  string
-	Desc   string // for those who cannot see it
+	Desc   string // for readers who cannot see it
 	X, Y   string // what the axes show
 	XScale Scale
 	YScale Scale
@@ -44,7 +44,7 @@ const (
 	plotWide, plotHigh = width - left - right, height - top - bottom
 )
 
-// Spread returns Log if the figures lie so far apart that small ones would not be seen, else Linear.
+// Spread returns Log if the figures are so far apart that small ones would not be seen, else Linear.
 func Spread(series []Series, ratio float64) Scale {
 	low, high := math.Inf(1), 0.0
 	for _, s := range series {

@@ -8,7 +8,7 @@ const Steps = 9
 // Cell is a field of a heat map.
 type Cell struct {
 	Value  float64 // 0: none
-	Marked bool    // stands out
+	Marked bool    // is an outlier
 	Failed bool
 	Title  string
 }
@@ -61,7 +61,7 @@ const (
 	letter           = 7.5 // width
 	small            = 14  // a field without text
 	mostWithText     = 16  // hosts
-	longestName      = 22  // runes of a host's name beside the fields
+	longestName      = 22  // runes of a host's name next to the fields
 	keyWide, keyHigh = 22, 60
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// A Scale says how an axis is divided.
+// A Scale is the kind of an axis.
 type Scale int
 
 const (
@@ -15,7 +15,7 @@ const (
 	Quantiles              // of 1/(1-p), so that each further nine is as wide as the one before
 )
 
-// axis is where values stand: at from + (f(v)-low) * length.
+// axis maps values to positions: at from + (f(v)-low) * length.
 type axis struct {
 	scale     Scale
 	low, high float64 // after f

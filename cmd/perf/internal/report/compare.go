@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Compare prints the figures of two runs beside each other, and returns how many are worse than
-// tolerance allows (0.03: by 3 %). Runs of different tests are not compared.
+// Compare prints the figures of two runs next to each other, and returns how many are worse than tolerance allows
+// (0.03: by 3 %). Runs of different tests are not compared.
 func Compare(w io.Writer, old, cur *Saved, tolerance float64) (worse int, err error) {
 	if what, a, b := difference(&old.Test, &cur.Test); what != "" {
 		return 0, fmt.Errorf("the runs are different tests: %s was %v, and is %v", what, a, b)

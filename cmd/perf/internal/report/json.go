@@ -165,7 +165,7 @@ type shares struct {
 	Rails   []railDoc `json:"rails,omitempty"`
 }
 
-// railDoc is what one of several connections did of a size; error is why it did not.
+// railDoc has the figures of one of several connections for a size; error is why it did not.
 type railDoc struct {
 	Name   string `json:"rail"`
 	Error  string `json:"error,omitempty"`
@@ -195,7 +195,7 @@ type latSize struct {
 	shares
 }
 
-// size returns what there is to tell of one size, or of a part of it.
+// size returns the figures of one size, or of a part of it.
 func (o *Outcome) size(r *measure.Size) any {
 	var parts shares
 	for i := range r.Threads {
@@ -248,7 +248,7 @@ type connDoc struct {
 	Error string   `json:"error,omitempty"`
 }
 
-// ends returns both ends of a connection, nil before it stands.
+// ends returns both ends of a connection, nil before it is established.
 func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
 	if l := s.Local; l.Device != "" {
 		local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
@@ -268,7 +268,7 @@ func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
 	return local, peer
 }
 
-// Outcome is all there is to tell of a run.
+// Outcome has all results of a run.
 type Outcome struct {
 	Plan      *plan.Plan
 	Result    *engine.Result

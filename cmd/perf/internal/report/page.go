@@ -34,7 +34,7 @@ func orDash(v float64) string {
 	return plot.Number(v)
 }
 
-// MostRuns is how many files a page shows: beyond, lines can not be told from each other.
+// MostRuns is how many files a page shows: with more, lines cannot be distinguished.
 const MostRuns = plot.Colours * plot.Marks
 
 // Named is an object with the name that its page gives it.
@@ -77,7 +77,7 @@ func (c *charts) add(html template.HTML, err error) {
 
 func (c *charts) id() string { return fmt.Sprintf("chart%d", len(c.list)) }
 
-// HTML writes a page that shows runs and meshes, and needs nothing beside itself.
+// HTML writes a page that shows runs and meshes, and needs no other file.
 func HTML(w io.Writer, runs []Named, program string, now time.Time) error {
 	var c charts
 	for _, r := range runs {
@@ -110,7 +110,7 @@ func (c *charts) overSize(runs []Named) {
 	for _, f := range []struct {
 		title, y string
 		steep    float64
-		lines    []string // beside the run's name
+		lines    []string // next to the run's name
 		figures  func(*savedSize) []float64
 	}{
 		{"Bandwidth over message size", "bandwidth [Gb/s]", steepRates, []string{""},
@@ -137,7 +137,7 @@ func (c *charts) overSize(runs []Named) {
 	}
 }
 
-// chart draws a chart of which the axis and the description are left.
+// chart draws a chart whose axis and description are left to set.
 func (c *charts) chart(chart plot.Chart, steep float64) {
 	chart.YScale = plot.Spread(chart.Series, steep)
 	lines := 0
@@ -200,7 +200,7 @@ func distribution(s *savedSize) []plot.Point {
 			points = append(points, plot.Point{X: 1, Y: b.FromNs / 1e3})
 		}
 		sum += float64(b.Count)
-		// The last sample stands for the upper half of what it is: its percentile is not 100.
+		// The last sample counts half, because its percentile is not 100.
 		points = append(points, plot.Point{X: all / max(all-sum, 0.5), Y: b.ToNs / 1e3})
 	}
 	return points

@@ -21,7 +21,7 @@ type Saved struct {
 	Mesh      *savedMesh  `json:"-"`
 }
 
-// savedSize is what there may be of a size, of whichever test.
+// savedSize has the possible figures of a size, for all tests.
 type savedSize struct {
 	bwSize
 	measure.Summary
@@ -29,7 +29,7 @@ type savedSize struct {
 	Intervals []interval       `json:"intervals"`
 }
 
-// interval is what was measured in a part of a run.
+// interval has the figures of a part of a run.
 type interval struct {
 	Seconds float64 `json:"seconds"` // its length
 	bwDoc
@@ -51,7 +51,7 @@ type savedPair struct {
 	Error string   `json:"error"`
 }
 
-// slowPart is a pair or a host that stands out.
+// slowPart is a pair or a host that is an outlier.
 type slowPart struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
@@ -61,7 +61,7 @@ type slowPart struct {
 	Error  string `json:"error"`
 }
 
-// String says which pair or host it is, and why.
+// String returns the pair or host, and why it is slow.
 func (p slowPart) String() string {
 	s := p.Host
 	if s == "" {
@@ -85,7 +85,7 @@ const (
 	latencyKey   = "latency_p50_ns"
 )
 
-// What a file may hold at most. The object of a sweep with histograms is smaller.
+// Limits of a file. The object of a sweep with histograms is smaller.
 const (
 	mostSaved = 16 << 20
 	mostHosts = 256

@@ -24,7 +24,7 @@ type Table struct {
 	Only      string // nothing but this figure, one line for each size; "": all
 }
 
-// What Only may be, as perftest has it.
+// The values of Only, as perftest has them.
 const (
 	OnlyBandwidth = "bandwidth"    // in the unit of the table
 	OnlyRate      = "message_rate" // in millions a second
@@ -292,7 +292,7 @@ func (t Table) buckets(list []measure.Bucket) {
 	}
 }
 
-// Footer prints what there is to say at the end.
+// Footer prints the notes at the end.
 func (t Table) Footer(res *engine.Result) {
 	if t.Only != "" {
 		return

@@ -16,13 +16,13 @@ type reach struct {
 	qpn, qkey uint32
 }
 
-// introduces reports whether clients tell the server of their queue pairs by a datagram on each: rdma_cm tells the
-// client alone of its peer.
+// introduces reports whether clients announce their queue pairs to the server by a datagram on each: rdma_cm informs
+// only the client about its peer.
 func (s *rdmaCM) introduces() bool {
 	return s.plan.Transport == wire.UD && (s.plan.Bidirectional || !s.plan.Bandwidth())
 }
 
-// greeted is what a server receives of it: the address in front, and four bytes that mean nothing.
+// greeted is the part that a server receives: the address in front, and four bytes that mean nothing.
 const greeted = 40 + 4
 
 // expectGreeting posts the receive for a client's datagram, before it can come.
@@ -66,7 +66,7 @@ func (s *rdmaCM) address(conn *rdmacm.Conn) (r reach, err error) {
 	return r, nil
 }
 
-// greet tells the server the number of a queue pair.
+// greet sends the number of a queue pair to the server.
 func (s *rdmaCM) greet(qp *ibv.QP, to reach) error {
 	_, err := qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSendImm, Imm: qp.Num(), Flags: ibv.Signaled,
 		SGEs: []ibv.SGE{s.region(0).SGE(0, greeted-40)}, AH: to.ah, RemoteQPN: to.qpn, RemoteQKey: to.qkey}})

@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
-// dcKey is the access key of every DCT: perftest tells the peer of none.
+// dcKey is the access key of every DCT: perftest announces none to the peer.
 const dcKey = 0xffeeddcc
 
 // makeDC makes a DCT, or a DCI.
@@ -51,6 +51,5 @@ func (s *Session) connectDC() error {
 	return nil
 }
 
-// tellsTwice reports whether what the peer tells first of its queue pairs is not all: a DCT has its number when it is
-// up.
+// tellsTwice reports whether the peer announces its queue pairs in two steps: a DCT has its number when it is up.
 func (s *Session) tellsTwice() bool { return s.plan.Transport == wire.DC }

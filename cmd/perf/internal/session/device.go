@@ -111,9 +111,9 @@ func (s *Session) checkCounters() error {
 	return nil
 }
 
-// PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and
-// what has failed tells of the peer only. On software devices a work request fails a moment before its port is said to
-// be down.
+// PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and the
+// failure is about the peer only. On software devices a work request fails a moment before its port is reported to be
+// down.
 func (s *Session) PortDown(failed error) error {
 	if s.dev == nil {
 		return nil
@@ -152,7 +152,7 @@ func (s *Session) portOf(i int) uint8 {
 	return s.ibPort
 }
 
-// checkSecondPort looks at the other port of a test on both: it is like the first one.
+// checkSecondPort checks the other port of a test on both: it is like the first one.
 func (s *Session) checkSecondPort() error {
 	if !s.plan.DualPort {
 		return nil
@@ -193,7 +193,7 @@ func (s *Session) chooseMTU(name string) error {
 
 func (s *Session) chooseOutReads() error {
 	if !s.plan.Verb.Fetches() {
-		s.setup.OutReads = 1 // as perftest tells the peer
+		s.setup.OutReads = 1 // as perftest sends it to the peer
 		return nil
 	}
 	most := min(s.attr.MaxQPRdAtom, plan.MaxOutReads)
@@ -208,7 +208,7 @@ func (s *Session) chooseOutReads() error {
 	return nil
 }
 
-// Notes that stand wherever figures of software devices do.
+// Notes that accompany all figures of software devices.
 const (
 	SoftRoCENote = "SoftRoCE: software device, says nothing about a NIC"
 	EmulatedNote = "emulated adapter: says nothing about a NIC"

@@ -25,7 +25,7 @@ func (s *Session) hello() error {
 	return err
 }
 
-// cacheLine returns the length of a cache line of this machine, as far as it tells.
+// cacheLine returns the length of a cache line of this host, if it is known.
 func cacheLine() int {
 	const usual = 64
 	b, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size")
@@ -39,7 +39,7 @@ func cacheLine() int {
 	return n
 }
 
-// connect tells the peer about the queue pairs and brings them up, in the order of the steps that this test has.
+// connect announces the queue pairs to the peer and brings them up, in the order of this test's steps.
 func (s *Session) connect() error {
 	p := &s.plan
 	round := func(name string, keep bool) error {
@@ -96,7 +96,7 @@ func (s *Session) peerName() string {
 	return s.conn.Peer()
 }
 
-// Terms returns what both ends reckon with.
+// Terms returns the values that both ends use.
 func (s *Session) Terms() wire.Agreed { return s.terms }
 
 // Barrier meets the peer, which may be late by limit.
@@ -123,7 +123,7 @@ func (s *Session) Finish(limit time.Duration) error {
 // AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
 func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }
 
-// Watch calls gone once when the peer leaves while nobody reads from it, or spoke when it has come to the next step.
+// Watch calls gone once when the peer leaves while no step reads from it, or spoke when it has come to the next step.
 // stop must be called before the next step.
 func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {
 	if !s.Meets() {

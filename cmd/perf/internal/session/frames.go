@@ -19,7 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// frames is the way of Ethernet frames: the ends do not meet, and a steering rule says what comes in.
+// frames is the way of Ethernet frames: the ends do not connect, and a steering rule selects the frames that arrive.
 type frames struct {
 	*Session
 	flows []*ibv.Flow
@@ -235,7 +235,7 @@ func frame(b []byte, p *plan.Plan, i, k int) {
 	be.PutUint16(b[14:], 8192) // window
 }
 
-// Protocols of IP, and what a header of IPv6 says where there is none of them.
+// Protocols of IP, and the value of an IPv6 header without any of them.
 const (
 	protoTCP  = 6
 	protoUDP  = 17

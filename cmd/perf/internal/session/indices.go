@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// checkIndices looks at what -x and --pkey-index name, so that a server does not wait for a client to find out.
+// checkIndices checks the entries of -x and --pkey-index, so that a server does not wait for a client to find out.
 func (s *Session) checkIndices() error {
 	for _, port := range s.ports() {
 		name := fmt.Sprintf("%s port %d", s.dev.Name(), port)

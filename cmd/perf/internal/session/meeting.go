@@ -10,7 +10,7 @@ import (
 // meeting is where the exchange goes: over TCP, or over a connection of rdma_cm.
 type meeting interface {
 	dial() (*wire.Conn, error)
-	// accept waits for a client. waiting is told where.
+	// accept waits for a client. waiting gets the port.
 	accept(waiting func(port int)) (*wire.Conn, error)
 	// close ends the refusal of further clients.
 	close() error

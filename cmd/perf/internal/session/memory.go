@@ -88,7 +88,7 @@ func (s *Session) region(i int) *memory.Memory { return s.mrs[min(i, len(s.mrs)-
 // landing is the address of a receive area.
 func (s *Session) landing(i int) uint64 { return s.region(i).Addr() + s.recvOff(i) }
 
-// access is what the peer may do to the memory. Not every device has atomics.
+// access has the operations that the peer may do to the memory. Not every device has atomics.
 func (s *Session) access() ibv.AccessFlags {
 	if s.plan.Verb == wire.Atomic {
 		return ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic
@@ -145,8 +145,7 @@ func (s *Session) recvOff(i int) uint64 { return s.sendOff(i) + s.slot }
 // SendArea returns the memory that queue pair i sends from, or reads to. The processor has to reach it.
 func (s *Session) SendArea(i int) []byte { return s.region(i).Bytes()[s.sendOff(i):][:s.slot] }
 
-// RecvArea returns the memory of queue pair i that the peer's messages go to, or come from when it reads.
-// The processor has to reach it.
+// RecvArea returns the memory of queue pair i for the peer's messages, or for its reads. The processor has to reach it.
 func (s *Session) RecvArea(i int) []byte { return s.region(i).Bytes()[s.recvOff(i):][:s.slot] }
 
 // Payload returns what is repeated in the memory that queue pair i sends from.

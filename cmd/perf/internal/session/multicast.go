@@ -9,7 +9,7 @@ import (
 // memberQPN is the number of the queue pairs of a group.
 const memberQPN = 0xffffff
 
-// join makes the queue pair that receives a member of the group, which the peer is told instead of its own address.
+// join makes the queue pair that receives a member of the group, which is sent to the peer instead of its own address.
 func (s *Session) join() error {
 	p := &s.plan
 	if !p.Multicast || !p.Receives() {
@@ -39,8 +39,8 @@ func (s *Session) join() error {
 	return nil
 }
 
-// usualGroup returns perftest's group. Where the peer tells an address of IPv4 it is one of those, since perftest wants
-// both of a kind.
+// usualGroup returns perftest's group. It is an IPv4 group if the GID is an IPv4 address, because perftest wants both
+// of one kind.
 func (s *Session) usualGroup(own ibv.GID) ibv.GID {
 	if s.plan.Bandwidth() && own.IsIPv4Mapped() {
 		return ibv.GID{10: 0xff, 11: 0xff, 12: 239, 13: 201, 14: 133}

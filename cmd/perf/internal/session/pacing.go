@@ -6,7 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// pace tells the adapter how fast each queue pair may send.
+// pace sets the maximum rate of each queue pair in the adapter.
 func (s *Session) pace() error {
 	r := s.plan.Rate
 	if !r.Hardware {

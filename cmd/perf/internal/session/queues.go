@@ -58,7 +58,7 @@ func (s *Session) closeCQs() error {
 	return errors.Join(errs...)
 }
 
-// checkClock refuses a device that does not tell what a timestamp means.
+// checkClock refuses a device that does not report the unit of its timestamps.
 func (s *Session) checkClock() error {
 	if tick, _ := s.Clock(); tick == 0 {
 		return fmt.Errorf("timestamps of the adapter (--hw-timestamps): %s does not report the rate of its clock",
@@ -68,7 +68,7 @@ func (s *Session) checkClock() error {
 }
 
 // Clock returns how many nanoseconds a tick of the device's clock has, and which bits of a timestamp count; zeros if
-// the device does not tell.
+// the device does not report them.
 func (s *Session) Clock() (tick float64, mask uint64) {
 	ex := s.attr.Ex
 	if ex == nil || ex.HCACoreClockKHz == 0 || ex.CompletionTimestampMask == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// rehearse makes the CQs, one queue pair and memory that is not ordinary, and closes them again: what the device
-// refuses is told before a client has to come for it.
+// rehearse makes the CQs, one queue pair and memory that is not ordinary, and closes them again: refusals of the device
+// are reported before a client connects.
 func (s *Session) rehearse() error {
 	if most := s.attr.MaxQP; s.plan.QPs > most {
 		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.QPs, most, s.dev.Name())

@@ -17,7 +17,7 @@ type Session struct {
 	plan  plan.Plan
 	ctx   context.Context
 	way   way
-	setup Setup // Setup.Local.Inline and Setup.OutReads are what the session works with
+	setup Setup // Setup.Local.Inline and Setup.OutReads are the values that the session uses
 
 	place place.Place
 	unpin func()
@@ -45,7 +45,7 @@ type Session struct {
 	peer           []wire.Dest
 }
 
-// New returns a session of which nothing is open yet. It has to be closed.
+// New returns a session without open objects. It has to be closed.
 func New(ctx context.Context, p plan.Plan) *Session {
 	s := &Session{plan: p, ctx: ctx}
 	s.setup.Local.Inline, s.setup.OutReads = p.Inline, p.OutReads
@@ -62,14 +62,14 @@ func New(ctx context.Context, p plan.Plan) *Session {
 	return s
 }
 
-// Try opens the device of a plan and checks what it asks of it, and closes it again: what cannot be is told before
-// anything waits for it.
+// Try opens the device of a plan and checks what it asks of it, and closes it again: impossible options are reported
+// before anything waits.
 func Try(ctx context.Context, p plan.Plan) error {
 	s := New(ctx, p)
 	return errors.Join(s.openDevice(p.Device, p.IBPort), s.Close())
 }
 
-// Open meets the peer and connects the queue pairs. waiting, if there is one, is told where a server listens.
+// Open meets the peer and connects the queue pairs. waiting, if there is one, gets the port on which a server listens.
 func (s *Session) Open(waiting func(port int)) error {
 	if waiting == nil {
 		waiting = func(int) {}

@@ -24,7 +24,7 @@ type Side struct {
 	Software  string // the note about a device that is none, "" for a NIC
 }
 
-// Setup is what the two ends and their devices agreed on.
+// Setup has the values that the two ends and their devices agreed on.
 type Setup struct {
 	Local       Side
 	Place       place.Place

@@ -5,8 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeShared makes what queue pairs share: the queue of receives, and XRC's domain. XRC and DC have the queue
-// for writes and reads too: perftest tells XRC's number, and a DCT cannot be without.
+// makeShared makes what queue pairs share: the queue of receives, and XRC's domain. XRC and DC also have the queue for
+// writes and reads: perftest sends XRC's number, and a DCT cannot be without.
 func (s *Session) makeShared() (err error) {
 	p := &s.plan
 	target := p.Target(p.Ends() - 1)

@@ -4,13 +4,13 @@ import "github.com/pureverbs/pureverbs/ibv"
 
 // way is how the two ends meet and connect: by sockets, or by rdma_cm.
 type way interface {
-	// meet meets the peer, sets conn, and opens the device. waiting is told where a server listens.
+	// meet meets the peer, sets conn, and opens the device. waiting gets the port on which a server listens.
 	meet(waiting func(port int)) error
 	// makeQPs makes the queue pairs, and what the peer has to know of them.
 	makeQPs(ibv.QPOptions) error
-	// bringUp connects them to those that the peer has told of.
+	// bringUp connects them to those that the peer has announced.
 	bringUp() error
-	// toward returns where the datagrams of a queue pair go, nil if the keys tell.
+	// toward returns the destination of the datagrams of a queue pair, nil if the keys have it.
 	toward(i int) *reach
 	// describe adds what it knows to the setup.
 	describe()

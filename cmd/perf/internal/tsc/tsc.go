@@ -77,7 +77,7 @@ func (c *Clock) Ticks(d time.Duration) int64 {
 	return int64(float64(d) / c.Rate())
 }
 
-// String says what the clock reads, for reports.
+// String returns the source of the clock, for reports.
 func (c *Clock) String() string {
 	if c.counter {
 		return fmt.Sprintf("%s, %.3f GHz", counterName, 1/c.Rate())

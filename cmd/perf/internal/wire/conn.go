@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Role is the part of one end: it decides who writes first in each step.
+// Role is the part of one end: it decides which end writes first in each step.
 type Role uint8
 
 // The roles.
@@ -45,7 +45,7 @@ type Conn struct {
 
 // NewConn wraps a connected socket, which it owns from then on. A step that
 // takes longer than timeout fails, except those that wait for the end of a run.
-// When ctx ends, a step in progress does, too.
+// When ctx ends, a step in progress also ends.
 func NewConn(ctx context.Context, c net.Conn, role Role, timeout time.Duration) *Conn {
 	w := &Conn{c: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String()}
 	w.unhook = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
@@ -71,7 +71,7 @@ func (w *Conn) fail(step string, err error) error {
 // Forever is a limit that bounds nothing.
 const Forever time.Duration = 0
 
-// exchange is one step, whose answer may take as long as limit.
+// exchange is one step, whose reply may take as long as limit.
 func (w *Conn) exchange(step string, out, in []byte, limit time.Duration) error {
 	if w.role == Client {
 		if err := w.write(step, out); err != nil {

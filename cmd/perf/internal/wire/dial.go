@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Dial connects to a server. While nobody listens it tries again for patience,
-// so that both ends can be started together.
+// Dial connects to a server. While no server listens it tries again for patience, so that both ends can be started
+// together.
 func Dial(ctx context.Context, network, from, host string, port int, timeout, patience time.Duration) (*Conn, error) {
 	c, err := DialTCP(ctx, network, from, host, port, timeout, patience,
 		"no server is listening there, or a stock one is serving another client")

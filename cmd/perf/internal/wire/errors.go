@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// What can go wrong, besides a *MismatchError.
+// Errors of an exchange, in addition to *MismatchError.
 var (
-	// ErrSilent means that the peer said nothing for too long.
+	// ErrSilent means that the peer sent nothing for too long.
 	ErrSilent = errors.New("no message from the peer")
 	// ErrClosed means that the peer closed the connection too early.
 	ErrClosed = errors.New("the peer closed the connection")
-	// ErrGarbage means that the peer said something that is not perftest's.
+	// ErrGarbage means that the peer sent something that is not perftest's.
 	ErrGarbage = errors.New("the peer does not speak perftest's protocol")
 	// ErrBusy means that the server is serving another client.
 	ErrBusy = errors.New("the server is busy with another client")
@@ -20,8 +20,8 @@ var (
 		"programs need a server of their own")
 )
 
-// ExchangeError says at which step of the exchange with whom something failed.
-// Err wraps one of the errors above, a *MismatchError, or one of the network.
+// ExchangeError names the step of the exchange that failed, and the peer. Err wraps one of the errors above, a
+// *MismatchError, or one of the network.
 type ExchangeError struct {
 	Peer string
 	Step string

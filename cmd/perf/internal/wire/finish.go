@@ -12,14 +12,14 @@ func (w *Conn) Finish(own Dest, limit time.Duration) error {
 		return err
 	}
 	if w.structs {
-		// A stock client waits for its server here, and a stock server for nobody.
+		// A stock client waits for its server here, and a stock server does not wait.
 		if w.role == Client {
 			return w.Close()
 		}
 		return w.AwaitClose(time.Second)
 	}
-	// Old perftests say goodbye and nobody listens; closing with their word
-	// unread would reset the connection under the peer's last read.
+	// Old perftests send a goodbye that is not read; closing with their word unread would reset the connection under
+	// the peer's last read.
 	w.c.SetDeadline(time.Now().Add(time.Second))
 	w.c.Write([]byte("done\x00"))
 	return w.drain()

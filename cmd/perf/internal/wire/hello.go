@@ -8,14 +8,13 @@ import (
 	"strconv"
 )
 
-// Version is what we call ourselves: the last version of perftest whose
-// exchange has no step 5.
+// Version is the version that perf announces: the last version of perftest whose exchange has no step 5.
 const Version = "6.27"
 
 const (
 	versionLen = 16
 	busyText   = "busy"            // in place of a version; a stock peer calls it too old
-	agentText  = "pureverbs-agent" // in its place too, of a perf serve
+	agentText  = "pureverbs-agent" // also in its place, of a perf serve
 	minVersion = 5.70              // older ones report in another format
 
 	// A page is also the unit in which senders walk through the peer's memory: each
@@ -24,7 +23,7 @@ const (
 	maxCache = 4096
 )
 
-// Hello is what one end says about itself in steps 1 to 5.
+// Hello is one end's information about itself in steps 1 to 5.
 type Hello struct {
 	PageSize  int
 	CacheLine int
@@ -34,7 +33,7 @@ type Hello struct {
 	ShortNeg  bool
 }
 
-// Agreed is what both ends work with after Hello.
+// Agreed has the values that both ends use after Hello.
 type Agreed struct {
 	PeerVersion string
 	Ours        bool // the peer is one of us
@@ -45,8 +44,7 @@ type Agreed struct {
 
 var versionForm = regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,4}$`)
 
-// Hello does steps 1 to 5. Where the peer tells its parameters, they are
-// checked.
+// Hello does steps 1 to 5. If the peer sends its parameters, they are checked.
 func (w *Conn) Hello(h Hello) (Agreed, error) {
 	var a Agreed
 	const step = "version"

@@ -14,7 +14,7 @@ const (
 	keyLenGID = 108
 )
 
-// Dest is what one end tells about one of its queue pairs.
+// Dest is one end's information about one of its queue pairs.
 type Dest struct {
 	LID      uint16
 	OutReads uint16 // outstanding reads that it accepts as target
@@ -112,7 +112,7 @@ func (d Dest) appendStruct(b []byte, long bool) []byte {
 	return be.AppendUint32(b, 0)
 }
 
-// parseStruct reads the struct back. What follows the GID means something only where queue pairs share receives (XRC).
+// parseStruct reads the struct back. The fields after the GID have a meaning only if queue pairs share receives (XRC).
 // Otherwise some stock peers leave it undefined.
 func parseStruct(b []byte) (Dest, error) {
 	be := binary.BigEndian

@@ -17,8 +17,8 @@ const (
 	WriteImm Verb = 5
 )
 
-// Fetches reports whether the adapter of the peer answers with data: its software has no part in
-// the test, and the answers take up what an adapter can have outstanding.
+// Fetches reports whether the adapter of the peer replies with data: its software has no part in the test, and the
+// replies count against the adapter's limit of outstanding reads.
 func (v Verb) Fetches() bool { return v == Read || v == Atomic }
 
 // Consumes reports whether each message takes a receive of the peer.
@@ -81,7 +81,7 @@ func ParseAtomicType(name string) (AtomicType, error) {
 	return 0, fmt.Errorf("atomic type (-A) %q; allowed: CMP_AND_SWAP and FETCH_AND_ADD", name)
 }
 
-// Metric is what a test measures.
+// Metric is the quantity that a test measures.
 type Metric uint8
 
 // The metrics.

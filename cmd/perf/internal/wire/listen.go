@@ -41,7 +41,7 @@ func Listen(ctx context.Context, network, addr string, port int, timeout time.Du
 	return newListener(ctx, ln, timeout), nil
 }
 
-// ListenHint adds what may be the matter, and the way out; other is what uses the port, if somebody does.
+// ListenHint adds what may be the matter, and the way out; other names the program that may use the port.
 func ListenHint(err error, other string) error {
 	switch {
 	case isInUse(err):
@@ -83,8 +83,7 @@ func newListener(ctx context.Context, ln net.Listener, timeout time.Duration) *L
 // Port returns the TCP port.
 func (l *Listener) Port() int { return l.ln.Addr().(*net.TCPAddr).Port }
 
-// Accept waits for the client. From then on, other clients are told that the
-// server is busy.
+// Accept waits for the client. From then on, other clients get the reply that the server is busy.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	c, err := l.ln.Accept()
 	if err != nil {
@@ -100,7 +99,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	return NewConn(ctx, c, Server, l.timeout), nil
 }
 
-// refuse answers each further client with a version that says "busy".
+// refuse replies to each further client with the version "busy".
 func (l *Listener) refuse() {
 	defer l.wg.Done()
 	for {

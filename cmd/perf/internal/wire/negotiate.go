@@ -87,7 +87,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		Size:          be.Uint64(b[32:]),
 		Iters:         be.Uint64(b[40:]),
 		QPs:           int(int32(be.Uint32(b[52:]))),
-		Bidirectional: ours.Bidirectional, // not told
+		Bidirectional: ours.Bidirectional, // not sent
 		Verify:        ours.Verify,
 		ReportBoth:    ours.ReportBoth,
 		Multicast:     ours.Multicast,

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Params is what both ends have to agree on. Two of us tell each other; a
-// stock peer shows it only in version 6.28.
+// Params has the values that both ends must agree on. Two perf exchange them; a stock peer shows it only in version
+// 6.28.
 type Params struct {
 	Verb          Verb
 	Metric        Metric
@@ -23,15 +23,15 @@ type Params struct {
 	Duration      time.Duration // 0: by iterations
 	All           bool          // sweep over the sizes
 	Bidirectional bool
-	ReportBoth    bool // the ends report in a run by time, too
+	ReportBoth    bool // the ends also report in a run by time
 	Reversed      bool // the client has the server's part
 	PerPort       bool // the reports have figures of each port
 	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
 	Verify        bool
 	Multicast     bool
-	Infinite      bool   // no end; Iters and Duration say nothing
-	Sizes         string // of a sweep, if they are no powers of two; a peer tells only whether they are the same
-	sizesSum      uint64 // of Sizes, as a peer tells it
+	Infinite      bool   // no end; Iters and Duration have no meaning
+	Sizes         string // of a sweep, if they are no powers of two; a peer sends only a sum
+	sizesSum      uint64 // of Sizes, as sent by a peer
 	Payload       uint64 // Sum of a payload from a file; 0: perf's own
 }
 
@@ -109,7 +109,7 @@ func parseParams(b []byte) (Params, error) {
 		Iters:         binary.BigEndian.Uint64(b[24:]),
 		Duration:      time.Duration(binary.BigEndian.Uint64(b[32:])),
 	}
-	const most = 1 << 14 // perftest's limit too
+	const most = 1 << 14 // also perftest's limit
 	if p.QPs < 1 || p.QPs > most {
 		return Params{}, fmt.Errorf("%d queue pairs; allowed: 1 to %d", p.QPs, most)
 	}
@@ -119,7 +119,7 @@ func parseParams(b []byte) (Params, error) {
 	return p, nil
 }
 
-// sum returns a number that tells lists of sizes apart, 0 without one.
+// sum returns a number that distinguishes lists of sizes, 0 without one.
 func (p Params) sum() uint64 {
 	if p.Sizes == "" {
 		return p.sizesSum
@@ -127,7 +127,7 @@ func (p Params) sum() uint64 {
 	return Sum([]byte(p.Sizes))
 }
 
-// Sum returns a number by which two ends tell whether they have the same.
+// Sum returns a number by which two ends compare their lists.
 func Sum(b []byte) uint64 {
 	h := fnv.New64a()
 	h.Write(b)
@@ -140,7 +140,7 @@ type Difference struct {
 	Ours, Peer string
 }
 
-// MismatchError says in which parameters the two ends differ.
+// MismatchError has the parameters in which the two ends differ.
 type MismatchError struct {
 	Differences []Difference
 }

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Report is what ends of a bandwidth test tell each other about a run. The
-// unit of PeakBW and AvgBW is that of the end that sends them (MiB/s, or Gb/s),
-// and is not told; MsgRate is in millions per second.
+// Report has the figures of a run that the ends of a bandwidth test exchange. The unit of PeakBW and AvgBW is that of
+// the end that sends them (MiB/s, or Gb/s), and is not sent; MsgRate is in millions per second.
 type Report struct {
 	Size    uint64
 	Iters   uint64

@@ -13,7 +13,7 @@ const (
 	RC     Transport = 0
 	UC     Transport = 1
 	UD     Transport = 2
-	RawEth Transport = 3 // Ethernet frames, of which no exchange tells
+	RawEth Transport = 3 // Ethernet frames, which have no exchange
 	XRC    Transport = 4
 	DC     Transport = 5
 	SRD    Transport = 6 // EFA
