@@ -30,9 +30,9 @@ type CompChannel struct {
 	next uintptr
 	cqs  map[uintptr]*CQ // by cookie, the cq_context that C hands back
 
-	// direct are the CQs of the direct data path, by their struct ibv_cq *, which is what the kernel
-	// sends. While there are no others, events are read without C, and are acknowledged together
-	// when the CQ is closed: two calls of C for each are much of what an endpoint costs.
+	// direct are the CQs of the direct data path, by their struct ibv_cq *, which the kernel sends. While there are no
+	// others, events are read without C, and are acknowledged together when the CQ is closed: two calls of C for each
+	// are much of what an endpoint costs.
 	direct map[uintptr]*CQ
 	byC    int     // CQs of the other engines, whose provider has to see each event
 	buf    [8]byte // of the reader, as is ev

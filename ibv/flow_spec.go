@@ -195,7 +195,7 @@ func (c *flowCoder) wrong(arg, got, want string) {
 // spec names the spec that is being encoded.
 func (c *flowCoder) spec() string { return fmt.Sprintf("Specs[%d]", c.at) }
 
-// The layers of which a rule has one match each, and how a match of each is called.
+// The layers of a rule, which has one match for each, and the names of the matches.
 const (
 	layerEth = iota
 	layerIP

@@ -40,8 +40,7 @@ func (d *Device) CommandFile() (*os.File, error) {
 }
 
 // ImportDevice makes a Device of the descriptor of commands that another process has passed on. It
-// keeps a duplicate; cmd stays the caller's. Both data paths work. The device has async events of
-// its own.
+// keeps a duplicate; cmd stays the caller's. Both data paths work. The device has its own async events.
 //
 // C: ibv_import_device(3).
 func ImportDevice(cmd *os.File) (*Device, error) {

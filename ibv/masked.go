@@ -8,8 +8,8 @@ import (
 
 // MaskedAtomic has the operands of OpMaskedCompareSwap and OpMaskedFetchAdd, which mlx5 executes on Size
 // bytes of the peer's memory, at a multiple of Size. The SGE, of as many bytes, receives the previous
-// value. Operands are words of 8 bytes in the order of memory, of which the first Size/8 are used. One
-// of 8 bytes is atomic with respect to other atomics of the device.
+// value. Operands are words of 8 bytes in the order of memory; the first Size/8 are used. One of 8 bytes is atomic with
+// respect to other atomics of the device.
 //
 // RC, XRCSend and DCI QPs of the direct data path post them: rdma-core has no call for them. With
 // MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. A request that a device does not

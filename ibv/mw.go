@@ -34,9 +34,8 @@ func (t MWType) String() string {
 	return fmt.Sprintf("MWType(%d)", uint32(t))
 }
 
-// MW is a memory window: a part of an MR, with a key and rights of its own, that can be opened
-// and closed to peers by work requests. A peer that has the window's key has no access to the
-// rest of the MR.
+// MW is a memory window: a part of an MR, with its own key and rights, that work requests can open and close to peers.
+// A peer that has the window's key has no access to the rest of the MR.
 //
 //	mw, err := pd.AllocMW(ibv.MWType2)
 //	bind := &ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: mr, Addr: mr.Addr() + 4096, Length: 512,
@@ -122,7 +121,7 @@ func errLegacyMW() error {
 		Have: "MLNX_OFED 4"}
 }
 
-// caps returns the capabilities of which a window of type t needs one.
+// caps returns the capabilities for windows of type t, which need one of them.
 func (t MWType) caps() DeviceCapFlags {
 	if t == MWType2 {
 		return DeviceMemWindowType2A | DeviceMemWindowType2B

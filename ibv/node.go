@@ -22,7 +22,7 @@ func (n *node) init(kind, name string, parents ...*node) {
 	n.life.Init(kind, name, lives...)
 }
 
-// initNumbered is init for an object that has no number of its own.
+// initNumbered is init for an object without its own number.
 func (n *node) initNumbered(kind, device string, parents ...*node) {
 	n.init(kind, life.Number(kind, device), parents...)
 }

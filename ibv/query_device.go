@@ -15,7 +15,7 @@ type DeviceAttr struct {
 	NodeGUID              GUID
 	SysImageGUID          GUID   // the same for all devices of an adapter
 	MaxMRSize             uint64 // bytes
-	PageSizeCap           uint64 // page sizes, each of which is a bit: 4096 for 4 KiB
+	PageSizeCap           uint64 // page sizes, one bit for each: 4096 for 4 KiB
 	VendorID              uint32 // IEEE's, 0x2c9 for mlx5
 	VendorPartID          uint32 // the PCI device ID
 	HWVersion             uint32

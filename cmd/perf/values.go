@@ -57,7 +57,7 @@ func (s *seconds) Set(t string) error {
 	return err
 }
 
-// inUnits parses a number of units, whose name is what, or a duration with a unit of its own, such as example.
+// inUnits parses a number of units, named by what, or a duration with its own unit, such as example.
 func inUnits(t string, unit time.Duration, what, example string) (time.Duration, error) {
 	const most = 1e17 // ns: three years
 	if v, err := strconv.ParseFloat(t, 64); err == nil {

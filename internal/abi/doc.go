@@ -1,8 +1,8 @@
 // Package abi mirrors the C structs and constants of libibverbs.
 //
-// Constants keep their C names; structs have Go names, and fields too. All structs are those of
-// rdma-core v65, the newest known. Releases have only appended fields, so older libraries read and
-// write a prefix of these structs. Pass zeroed memory and, if the call takes one, the size.
+// Constants keep their C names; structs and their fields have Go names. All structs are those of rdma-core v65, the
+// newest known. Releases have only appended fields, so older libraries read and write a prefix of these structs. Pass
+// zeroed memory and, if the call takes one, the size.
 //
 // Sizes and offsets are asserted at compile time, and by tests against the
 // headers of several releases on amd64 and arm64, and against the headers of

@@ -36,7 +36,7 @@ type CQ struct {
 	dbrec   unsafe.Pointer // consumer index and arm word; the poller and Arm write them
 	uar     unsafe.Pointer
 	num     uint32
-	xrc     *QP    // stands for the QPs of the XRC domain, see xrc.go, or for the WQ, see wq.go; nil without
+	xrc     *QP    // represents the QPs of the XRC domain, see xrc.go, or the WQ, see wq.go; nil without
 	others  *Table // qps without the WQ, with one
 	pending error  // error for the entry after the completions that were delivered; nil for none
 
@@ -46,7 +46,7 @@ type CQ struct {
 
 	aside [2]uint32 // dbrec within PollTags
 
-	raw    bool // xrc stands for the receives of a raw packet QP, see raw_unsafe.go
+	raw    bool // xrc represents the receives of a raw packet QP, see raw_unsafe.go
 	sender *QP  // that QP, if its sends complete here as well
 	other  *QP  // xrc or sender: the QP of the entry, when unusual returns ofOther
 

@@ -73,7 +73,7 @@ type Link struct {
 	GIDType   string            `json:"best_gid_type"`    // RoCEv2
 	Netdev    string            `json:"netdev"`
 	NetdevMTU int               `json:"netdev_mtu_bytes"`
-	Lossless  map[string]string `json:"flow_control"` // trust, pfc, ecn, as far as sysfs tells
+	Lossless  map[string]string `json:"flow_control"` // trust, pfc, ecn, if sysfs has them
 }
 
 // Report is the result of [Examine].

@@ -15,7 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// thread has the objects of one loop: CQs, queue pairs, and who ends it.
+// thread has the objects of one loop: CQs, queue pairs, and the monitor that ends it.
 type thread struct {
 	_     cpu.CacheLinePad // another thread's may be next to it
 	mon   *loop.Monitor

@@ -8,6 +8,6 @@
 //	monitor.go    what ends a loop from outside, and what it does while nothing comes
 //
 // A loop shares nothing with another one but its Monitor's way to be ended: several loops, each
-// with links, CQs and a Monitor of its own, can run beside each other. What runs between two
+// with links, CQs and a Monitor of its own, can run at the same time. What runs between two
 // messages allocates nothing and makes no system call of its own but to wait.
 package loop

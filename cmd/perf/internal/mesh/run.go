@@ -43,8 +43,8 @@ type member struct {
 	lose context.CancelCauseFunc
 }
 
-// Run measures all pairs. The error is about what keeps it from beginning, or ctx; what fails in the middle, and hosts
-// that cannot be reached as long as two can, stand in the Result.
+// Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
+// that cannot be reached as long as two can, are in the Result.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	m := &coordinator{Config: c, res: &Result{Schema: Schema, Version: Version, Order: c.Order, Program: c.Program,
 		Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},

@@ -41,7 +41,7 @@ type document struct {
 	Rails    []connDoc         `json:"rails,omitempty"` // if there are several; local and peer are the first one's
 	Results  []any             `json:"results"`
 	Parts    []partDoc         `json:"intervals_before_error,omitempty"`
-	Partial  any               `json:"partial_result,omitempty"` // of that size, too
+	Partial  any               `json:"partial_result,omitempty"` // also for that size
 	Verified bool              `json:"payload_verified"`
 	CPU      float64           `json:"cpu_percent,omitempty"` // of one processor, of this end
 	Counters map[string]uint64 `json:"counters,omitempty"`

@@ -24,7 +24,8 @@ func Dial(ctx context.Context, network, from, host string, port int, timeout, pa
 const betweenTries = 50 * time.Millisecond
 
 // DialTCP connects a socket, from an address of this machine if one is named. It tries again for patience while nobody
-// listens, the name is not known yet, or nothing leads there yet; nobody says what may be the matter if nobody listens.
+// listens, the name is not known yet, or nothing leads there yet; nobody is the hint for the case that no server
+// listens.
 func DialTCP(ctx context.Context, network, from, host string, port int, timeout, patience time.Duration,
 	nobody string) (net.Conn, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))

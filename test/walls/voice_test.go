@@ -1,0 +1,222 @@
+package walls
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// phrases are patterns that readers had to read twice, with the way out. Only patterns that are wrong wherever they
+// match are listed.
+var phrases = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?i)(^|[.:;,(] )(and |or )?(who|whoever|whom) \w|` +
+		`\b(to|by|for|of|from|than|when|with|as|if|on|but|while|until) (who|whoever|whom)\b`),
+		"name the actor: the server, the caller, the goroutine that waits"},
+	{regexp.MustCompile(`(?i)\b(of which|of whom|thereof)\b`), "split the sentence"},
+	{regexp.MustCompile(`(?i)\b(is|are) what\b`), "say what it is with a noun"},
+	{regexp.MustCompile(`(?i)\b(tells?|says?) (whether|which|why|how)\b`), "returns, reports whether, describes"},
+	{regexp.MustCompile(`(?i)\bstands? (at|in|on|there|beside)\b`), "is in, is listed in"},
+	{regexp.MustCompile(`(?i)\bbeside\b`), "next to, compared with, in addition to, at the same time as"},
+	{regexp.MustCompile(`(?i), too([.,;:)]|$)`), `"also" before the verb`},
+	{regexp.MustCompile(`(?i)\b(sees? to it|gives? back|of before)\b`), "ensures; returns; earlier"},
+}
+
+// spoken are the folders whose comments are checked.
+var spoken = []string{"cmd/perf", "cmd/show_gids", "efadv", "ibv", "internal", "loader", "mlx5dv", "rdma", "rdmacm"}
+
+// silent are folders and files among them that are not checked yet.
+var silent = map[string]bool{
+	"internal/emu": true, "efadv/doc.go": true, "ibv/doc.go": true, "loader/doc.go": true, "mlx5dv/doc.go": true,
+	"rdma/doc.go": true, "rdmacm/doc.go": true, "rdmacm/rsocket/doc.go": true,
+}
+
+// written are the pages that are checked.
+var written = []string{"cmd/perf/README.md", "docs/doctor.md"}
+
+// text is a comment or a paragraph, as lines.
+type text struct {
+	line  int // of the first
+	lines []string
+}
+
+// findings returns "line: phrase: instead" for each phrase of a text, with the line on which it begins.
+func (t text) findings() []string {
+	var starts []int
+	var b strings.Builder
+	for _, l := range t.lines {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		starts = append(starts, b.Len())
+		b.WriteString(strings.TrimSpace(l))
+	}
+	var out []string
+	for _, p := range phrases {
+		for _, m := range p.pattern.FindAllStringIndex(b.String(), -1) {
+			at := 0
+			for at+1 < len(starts) && starts[at+1] <= m[0]+1 {
+				at++
+			}
+			found := strings.Trim(b.String()[m[0]:m[1]], " .:;,(")
+			out = append(out, fmt.Sprintf("%d: %q: %s", t.line+at, found, p.instead))
+		}
+	}
+	return out
+}
+
+// comments returns the comments of a Go file, one text for each paragraph; nil if the file is generated.
+func comments(name string, src any) ([]text, error) {
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || ast.IsGenerated(tree) {
+		return nil, err
+	}
+	var out []text
+	for _, g := range tree.Comments {
+		for i, c := range g.List {
+			at := set.Position(c.Pos()).Line
+			body := strings.TrimPrefix(c.Text, "//")
+			blank := strings.TrimSpace(body) == ""
+			if i == 0 || blank {
+				out = append(out, text{line: at})
+			}
+			last := &out[len(out)-1]
+			if blank {
+				last.line = at + 1
+				continue
+			}
+			last.lines = append(last.lines, body)
+		}
+	}
+	return out, nil
+}
+
+// paragraphs returns the paragraphs of a page, without blocks of code and without code in a line.
+func paragraphs(page string) []text {
+	inline := regexp.MustCompile("`[^`]*`")
+	var out []text
+	code, open := false, false
+	for i, l := range strings.Split(page, "\n") {
+		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
+		if fence {
+			code = !code
+		}
+		if code || fence || strings.TrimSpace(l) == "" || strings.HasPrefix(l, "    ") {
+			open = false
+			continue
+		}
+		if !open || strings.HasPrefix(l, "|") {
+			out = append(out, text{line: i + 1})
+			open = true
+		}
+		last := &out[len(out)-1]
+		last.lines = append(last.lines, inline.ReplaceAllString(l, "x"))
+	}
+	return out
+}
+
+// TestVoice holds comments and pages to phrases that readers understand at once.
+func TestVoice(t *testing.T) {
+	root, read := filepath.Join("..", ".."), 0
+	report := func(path string, list []text) {
+		for _, x := range list {
+			for _, f := range x.findings() {
+				t.Errorf("%s:%s", path, f)
+			}
+		}
+	}
+	for _, dir := range spoken {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			rel = filepath.ToSlash(rel)
+			switch {
+			case d.IsDir() && (d.Name() == "testdata" || silent[rel]):
+				return filepath.SkipDir
+			case d.IsDir() || silent[rel] || !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go"):
+				return nil
+			}
+			list, err := comments(path, nil)
+			report(rel, list)
+			read++
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read < 300 {
+		t.Errorf("%d files read, want 300 or more", read)
+	}
+	for _, page := range written {
+		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(page, paragraphs(string(b)))
+	}
+}
+
+// TestVoiceFinds: each phrase is found on its line, and its better form is not.
+func TestVoiceFinds(t *testing.T) {
+	const src = `package p
+
+// A is what B
+// needs.
+//
+// Wakes up who
+// waits, and who polls sleeps. The user who waits is fine.
+var a = "who waits" // the ring, of which C has one
+
+// It tells
+// whether it is done; it stands in the table, beside others, too.
+// It gives back memory.
+var b int
+`
+	list, err := comments("p.go", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, x := range list {
+		for _, f := range x.findings() {
+			line, rest, _ := strings.Cut(f, ": ")
+			phrase, _, _ := strings.Cut(rest, ": ")
+			got[line+" "+phrase] = true
+		}
+	}
+	for _, want := range []string{`3 "is what"`, `7 "and who p"`, `8 "of which"`, `10 "tells whether"`, `11 "stands in"`,
+		`11 "beside"`, `11 "too"`, `12 "gives back"`} {
+		if !got[want] {
+			t.Errorf("%s is not found in %v", want, got)
+		}
+		delete(got, want)
+	}
+	if len(got) > 0 {
+		t.Errorf("found %v", got)
+	}
+	const page = "# Page\n\nIt says\nwhether.\n\n    who waits\n\n```\nwho waits\n```\n\n| `of which` | beside it |\n"
+	var found []string
+	for _, x := range paragraphs(page) {
+		found = append(found, x.findings()...)
+	}
+	if len(found) != 2 || !strings.HasPrefix(found[0], `3: "says whether"`) ||
+		!strings.HasPrefix(found[1], `12: "beside"`) {
+		t.Errorf("found %q", found)
+	}
+}
