@@ -147,7 +147,7 @@ func TestReportBrowser(t *testing.T) {
 			t.Errorf("the browser has %d %s, want %d", drawn[what], what, want)
 		}
 	}
-	for _, want := range []string{"perf report", "Mesh", "slower.json: 64K bytes, 3.5", "its run failed:", "node3",
+	for _, want := range []string{"perf report", "Mesh", "slower.json: 64K bytes, 3.5", "the run failed:", "node3",
 		"software device, says nothing about a NIC"} {
 		if !strings.Contains(strings.ToLower(text.String()), strings.ToLower(want)) {
 			t.Errorf("the browser does not show %q", want)

@@ -921,7 +921,7 @@ func TestRXE_InterruptedSweep(t *testing.T) {
 	// And a report shows them.
 	page := start(t, "perf", "report", "-o", "-", file)
 	if rc := page.wait(t); rc != 0 || strings.Count(page.out.String(), `class="mark"`) != 2*n ||
-		!strings.Contains(page.out.String(), "its run failed:") {
+		!strings.Contains(page.out.String(), "the run failed:") {
 		t.Errorf("report: exit code %d\n%s", rc, page.diag.String())
 	}
 }

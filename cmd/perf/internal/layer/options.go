@@ -74,7 +74,7 @@ func New(o Options) (Options, error) {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if o.Carrier != Stream && o.Carrier != Message {
-		bad("%q carries nothing; allowed: stream and message", string(o.Carrier))
+		bad("carrier %q; allowed: stream and message", string(o.Carrier))
 	}
 	if o.Size == 0 {
 		o.Size = bandwidthSize
@@ -99,13 +99,13 @@ func New(o Options) (Options, error) {
 		case c != Stream && c != Message && c != Buffer && !c.raw() && c != TCP && c != Copy:
 			bad("--compare %s; allowed: stream, message, buffer, send, send-e, tcp and copy", string(c))
 		case c == o.Carrier || slices.Contains(o.Compare[:i], c):
-			bad("--compare %s: it runs already", string(c))
+			bad("--compare %s: runs already", string(c))
 		case c == Copy && o.Metric == wire.Latency:
-			bad("--compare copy goes with bw only")
+			bad("--compare copy: only for bw")
 		}
 	}
 	if o.Conns > 1 && (o.Metric == wire.Latency || len(o.Compare) > 0) {
-		bad("%d connections (-q) go with bw only, and not with --compare", o.Conns)
+		bad("%d connections (-q): only for bw, and not with --compare", o.Conns)
 	}
 	if o.Messages != 0 && o.Messages < max(o.Conns, 5) || o.Messages > maxMessages {
 		bad("%d messages (-n); allowed: %d to %d", o.Messages, max(o.Conns, 5), maxMessages)
@@ -120,7 +120,7 @@ func New(o Options) (Options, error) {
 		bad("%d rounds; allowed: 1 to %d", o.Rounds, mostRounds)
 	}
 	if o.Port < 1 || o.Port >= largestPort {
-		bad("tcp port (-p) %d; allowed: 1 to %d: raw verbs take the next one", o.Port, largestPort-1)
+		bad("tcp port (-p) %d; allowed: 1 to %d: raw verbs use the next port", o.Port, largestPort-1)
 	}
 	if o.Timeout <= 0 {
 		bad("timeout of %v is not positive", o.Timeout)
