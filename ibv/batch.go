@@ -266,8 +266,8 @@ func (b *Batch) last(method string) *SendWR {
 	return &b.full[w.full-1]
 }
 
-// Add adds a copy of a work request of any kind, with its SGEs, Inline and Flush. What Bind, TSO, Masked and Mkey point
-// to is kept, and must not change before Post.
+// Add adds a copy of a work request of any kind, with its SGEs, Inline and Flush. The Batch keeps the pointers Bind,
+// TSO, Masked and Mkey; their targets must not change before Post.
 func (b *Batch) Add(wr *SendWR) {
 	if wr == nil {
 		if b.err == nil {
@@ -336,8 +336,8 @@ func (b *Batch) incomplete(n int, err error) error {
 	return &PostError{Object: b.qp.name, Accepted: n, Total: total, Err: err}
 }
 
-// PostError reports a Batch that was not posted as a whole. What was accepted will complete;
-// the rest is still in the Batch.
+// PostError reports a Batch that was not posted as a whole. The accepted work requests will complete; the rest is still
+// in the Batch.
 type PostError struct {
 	Object   string
 	Accepted int // how many work requests were posted, from the first

@@ -8,9 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
-// AllocNullMR makes an MR of no memory, for SGEs of any address and length: what is sent from it
-// is zeros, and what arrives there is lost. Its SGEs replace padding, or parts of a message that are not needed. Peers
-// cannot use it.
+// AllocNullMR makes an MR of no memory, for SGEs of any address and length: a send from it sends zeros, and data that
+// arrives there is lost. Its SGEs replace padding, or parts of a message that are not needed. Peers cannot use it.
 //
 // C: ibv_alloc_null_mr(3).
 func (pd *PD) AllocNullMR() (*MR, error) {

@@ -8,9 +8,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// OpenAddr opens the RoCE device that has an IP address of this host, and returns the GID of that address: what
-// Endpoint takes as port and index. Of several GIDs it is the best, as BestGID chooses. A zone of an IPv6 address
-// is the name of the network interface.
+// OpenAddr opens the RoCE device that has an IP address of this host, and returns the GID of that address, whose port
+// and index are arguments of Endpoint. Of several GIDs it is the best, as BestGID chooses. A zone of an IPv6 address is
+// the name of the network interface.
 //
 // GIDs of InfiniBand and iWARP are no IP addresses; package rdmacm finds such a device by an address.
 func OpenAddr(addr netip.Addr) (*Device, GIDEntry, error) {
@@ -26,7 +26,7 @@ func OpenAddr(addr netip.Addr) (*Device, GIDEntry, error) {
 }
 
 // OpenNetdev opens the device whose traffic goes by a network interface, such as "eth2" or a VLAN on it, or ib0 of
-// InfiniBand, and returns the best GID of that interface: what Endpoint takes as port and index.
+// InfiniBand, and returns the best GID of that interface, whose port and index are arguments of Endpoint.
 func OpenNetdev(name string) (*Device, GIDEntry, error) {
 	if name == "" {
 		return nil, GIDEntry{}, &OpError{Op: "open device", Err: &ArgError{Arg: "name", Got: "an empty name",

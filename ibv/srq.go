@@ -328,8 +328,7 @@ func (s *SRQ) Query() (*SRQAttr, error) {
 	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
 
-// Close destroys the SRQ; it fails with a *BusyError while QPs use it. What has arrived on the CQ
-// of an XRC SRQ stays there.
+// Close destroys the SRQ; it fails with a *BusyError while QPs use it. Completions on the CQ of an XRC SRQ stay there.
 //
 // C: ibv_destroy_srq(3).
 func (s *SRQ) Close() error {

@@ -110,7 +110,7 @@ func writeTable(w io.Writer, rows []*row, chosen []string) {
 }
 
 // writeCSV prints comma-separated values, with the names of the columns in the first line, as RFC 4180 has them but for
-// the ends of lines. What a terminal might obey is escaped.
+// the ends of lines. Control characters for terminals are escaped.
 func writeCSV(w io.Writer, rows []*row, chosen []string) {
 	c := csv.NewWriter(w)
 	c.Write(chosen) // into memory, as all of it: cannot fail
