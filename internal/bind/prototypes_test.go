@@ -29,7 +29,7 @@ var prototype = regexp.MustCompile(`(?s)(?:^|\n)((?:const |struct |enum |unsigne
 
 // TestPrototypesOnFile compares the prototypes of the packages below with those of rdma-core v65, of which
 // testdata/abi/prototypes-v65.txt has the types. It needs neither a compiler nor headers. A function that is not on
-// file has no check but this machine's headers, which may be too old to have it: that is a failure.
+// file is a failure: this machine's headers, the other check, may be too old to have it.
 func TestPrototypesOnFile(t *testing.T) {
 	text, err := os.ReadFile("../../testdata/abi/prototypes-v65.txt")
 	if err != nil {
@@ -49,8 +49,7 @@ func TestPrototypesOnFile(t *testing.T) {
 			switch want := onFile[name]; {
 			case changed[name] != "" || undeclared[name] != "":
 			case want == "":
-				t.Errorf("%s is not in testdata/abi/prototypes-v65.txt: testdata/abi/README.md says how to add it",
-					name)
+				t.Errorf("%s is not in prototypes-v65.txt: testdata/abi/README.md says how to add it", name)
 			case types(text) != want:
 				t.Errorf("%s: the comment says %s, v65 has %s", name, types(text), want)
 			}
