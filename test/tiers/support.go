@@ -114,9 +114,9 @@ func readProof(text string) (p proof, err error) {
 
 // about reports whether a result is one of the tests that p names.
 func (p proof) about(r Result) bool {
-	variant, pkg, ok := strings.Cut(r.Package, " ")
-	if !ok {
-		variant, pkg = "", r.Package
+	variant, pkg := "", r.Package
+	if i := strings.LastIndex(pkg, " "); i >= 0 { // a variant may have blanks: "-N -l"
+		variant, pkg = pkg[:i], pkg[i+1:]
 	}
 	pkg = strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
 	if strings.Contains(r.Test, "/") && !strings.Contains(p.test.String(), "/") {
