@@ -1,5 +1,5 @@
-// Package ccall makes the calls into C, except dlopen and dlsym, which loader and internal/cuda make by purego. No other
-// package calls a function pointer.
+// Package ccall makes the calls into C, except dlopen and dlsym, which loader and internal/cuda make by
+// purego. No other package calls a function pointer.
 //
 // Control path: Ptr, Err, Minus1 and others, one for each way in which C reports failure. They lock
 // the thread, clear errno before the call and read it afterwards, as cgo would. Arguments are
