@@ -21,7 +21,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # rxe runs next to the tiers before the plus sign: each of them waits much, and unit has compiled what both run.
 PLAN := lint unit race,releases,arm64,bench,emu+rxe
 
-.PHONY: all setup build test test-full test-bare soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo clean
+.PHONY: all setup build test test-full test-bare soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -71,6 +71,10 @@ bench-rxe: setup .build/bin/tiers
 # Ten minutes, or SOAK=1h: programs that come, go and are killed, and random operations against a model.
 soak: setup build
 	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -quiet 3h -timeout 3h -run 'TestEmuSoak|TestRXE_Random' emu
+
+# The site of docs/, in .build/site. It needs Node.js 18 or later, and npm.
+docs:
+	cd docs && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 demo: build
 	@scripts/setup stock

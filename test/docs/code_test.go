@@ -72,6 +72,21 @@ func dedent(lines []string) string {
 	return strings.Trim(out.String(), "\n") + "\n"
 }
 
+// withoutMarks returns a file without the lines that mark regions.
+func withoutMarks(text string) string {
+	var out strings.Builder
+	blank := false
+	for line := range strings.Lines(text) {
+		mark := strings.TrimSuffix(line, "\n")
+		if begin.MatchString(mark) || end.MatchString(mark) || line == "\n" && blank {
+			continue
+		}
+		blank = line == "\n"
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
 // regions returns all named regions of the sources.
 func regions(t *testing.T) map[string][]string {
 	t.Helper()
@@ -114,7 +129,7 @@ func wholeFile(name string) (string, bool) {
 func code(known map[string][]string, name string) (string, error) {
 	if file, whole := wholeFile(name); whole {
 		text, err := os.ReadFile(filepath.Join(repository, file))
-		return string(text), err
+		return withoutMarks(string(text)), err
 	}
 	if known[name] == nil {
 		return "", fmt.Errorf("no %q: mark it by \"// doc: %s\" and \"// end\" below %s", name, name,
@@ -193,6 +208,9 @@ func TestPieces(t *testing.T) {
 	if err != nil || len(got["one"]) != 2 || got["one"][0] != "x {\n\n\ty\n}\n" || got["one"][1] != "z\n" ||
 		len(got["two"]) != 1 || got["two"][0] != "k: v\n" {
 		t.Errorf("%q, %v", got, err)
+	}
+	if got := withoutMarks("a\n\n// doc: x\nb\n\n// end\n\nc\n"); got != "a\n\nb\n\nc\n" {
+		t.Errorf("without marks: %q", got)
 	}
 	for _, wrong := range []string{"// doc: a\n// doc: b\n// end\n", "// doc: a\n"} {
 		if err := pieces(map[string][]string{}, "x.go", wrong); err == nil {

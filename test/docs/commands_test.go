@@ -47,36 +47,53 @@ func (b block) commands() ([]command, error) {
 	return out, nil
 }
 
-// script is commands as one goes to a shell that may run further shells, each followed by a mark with its exit status.
-func script(commands []command) string {
-	var out strings.Builder
-	for i, c := range commands {
-		fmt.Fprintf(&out, "%s\nprintf '\\036%d %%d\\n' $?\n", c.text, i)
-	}
-	return out.String()
+// typed is a command as it goes to a shell: a mark with its exit status follows it.
+func (c command) typed(i int) string {
+	return fmt.Sprintf("%s\nprintf '\\036%d %%d\\n' $?\n", c.text, i)
 }
 
-// judge compares the output of a script with what its commands must do.
-func judge(commands []command, output string) (bad []string) {
-	rest := output
-	for i, c := range commands {
-		after := rest // all that was printed once the command had begun
-		printed, mark, ok := strings.Cut(rest, "\036"+strconv.Itoa(i)+" ")
-		if !ok {
-			return append(bad, fmt.Sprintf("%v: it has not ended. It printed\n%s", c, rest))
-		}
-		status, next, _ := strings.Cut(mark, "\n")
-		if status != "0" {
-			bad = append(bad, fmt.Sprintf("%v: exit status %s. It printed\n%s", c, status, printed))
-		}
-		for _, w := range c.want {
-			if !prints(after, w) {
-				bad = append(bad, fmt.Sprintf("%v: no line is %q. It printed\n%s", c, w, printed))
-			}
-		}
-		rest = next
+// done reports whether command i has ended, by the output since it was typed, and printed all that it must. Lines may
+// come later than its end: others in the background print, too.
+func (c command) done(i int, output string) bool {
+	_, ended := c.status(i, output)
+	return ended && len(c.missing(output)) == 0
+}
+
+// status returns the exit status of command i.
+func (c command) status(i int, output string) (status string, ended bool) {
+	_, mark, ok := strings.Cut(output, "\036"+strconv.Itoa(i)+" ")
+	if !ok {
+		return "", false
 	}
-	return bad
+	status, _, ended = strings.Cut(mark, "\n")
+	return status, ended
+}
+
+// missing returns the lines of the page that were not printed.
+func (c command) missing(output string) (lines []string) {
+	for _, w := range c.want {
+		if !prints(output, w) {
+			lines = append(lines, w)
+		}
+	}
+	return lines
+}
+
+// judge returns what is wrong with command i, or "".
+func (c command) judge(i int, output string) string {
+	status, ended := c.status(i, output)
+	var wrong string
+	switch lines := c.missing(output); {
+	case !ended:
+		wrong = "it has not ended"
+	case status != "0":
+		wrong = "exit status " + status
+	case len(lines) > 0:
+		wrong = fmt.Sprintf("no line is %q", lines[0])
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%v: %s. It printed\n%s", c, wrong, output)
 }
 
 // prints reports whether a line is in the output.
@@ -136,27 +153,20 @@ func TestCommands(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	p := parsePage("x.md", "```console\n$ a\nx … z\n$ b\n```")
-	bs, err := p.blocks()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cs, err := bs[0].commands()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for output, bad := range map[string]int{
-		"x y z\n\0360 0\n\0361 0\n":     0,
-		"\0360 0\nx y z\n\0361 0\n":     0, // a command in the background
-		"x y\n\0360 0\n\0361 0\n":       1,
-		"x y z\n\0360 3\n\0361 0\n":     1,
-		"x y z\n\0360 3\nx\n\0361 1\n":  2,
-		"x y z\n\0360 0\nhangs\n":       1,
-		"x y z y\n\0360 0\nx\n\0361 0":  1,
-		"a x y z\n\0360 0\n\0361 127\n": 2,
+	c := command{text: "a", want: []string{"x … z"}, block: block{page: &page{}}}
+	for output, says := range map[string]string{
+		"x y z\n\0367 0\n":        "",
+		"\0367 0\nx y z\n":        "", // a command in the background
+		"x y\n\0367 0\n":          "no line",
+		"x y z a\n\0367 0\n":      "no line",
+		"x y z\n\0367 3\n":        "exit status 3",
+		"x y z\n\0366 0\nhangs\n": "not ended",
 	} {
-		if got := judge(cs, output); len(got) != bad {
-			t.Errorf("%q: %q, want %d complaints", output, got, bad)
+		if got := c.judge(7, output); got == "" != (says == "") || !strings.Contains(got, says) {
+			t.Errorf("%q: %q, want %q", output, got, says)
+		}
+		if c.done(7, output) != (says == "" || strings.HasPrefix(says, "exit")) {
+			t.Errorf("%q: done %v", output, c.done(7, output))
 		}
 	}
 }

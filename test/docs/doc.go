@@ -17,6 +17,7 @@
 // block a line that begins with "$ " is a command, and each other line must be in the output; "…" in it stands for any
 // text.
 //
+//	<!-- file: lend/main.go -->        in front of commands: they need this file, which the page only links
 //	<!-- not run: needs two hosts -->  in front of commands that no test runs: the reason
 //
 // Every program below test/docs/code also runs under the emulator: by the page that prints it, or by TestEmuPrograms,

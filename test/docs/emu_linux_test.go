@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -133,14 +132,17 @@ func (r *reader) env(t *testing.T) []string {
 		"GOPRIVATE=", "CGO_ENABLED=0", "GOPROXY=file://"+r.proxy+",file://"+r.modules+"/cache/download,"+r.proxies)
 }
 
-// run runs a shell or a program with an input and returns what it prints, stdout and stderr together.
-func (r *reader) run(t *testing.T, dir, input string, args ...string) (string, error) {
+// start starts a program. Its output, stdout and stderr together, comes in pieces.
+func (r *reader) start(t *testing.T, ctx context.Context, dir string, args ...string) (*exec.Cmd, io.WriteCloser,
+	<-chan string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
-	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = &out, &out, dir, r.env(t)
+	pieces := make(chan string)
+	out, into, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = into, into, dir, r.env(t)
 	// A pipe: each shell takes its own lines and leaves the rest.
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -148,17 +150,73 @@ func (r *reader) run(t *testing.T, dir, input string, args ...string) (string, e
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	_ = into.Close()
 	go func() {
-		_, _ = io.WriteString(in, input) // it may end before it has read all
-		_ = in.Close()
+		defer close(pieces)
+		defer out.Close()
+		b := make([]byte, 4096)
+		for {
+			n, err := out.Read(b)
+			if n > 0 {
+				pieces <- string(b[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
 	}()
-	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a page left in the background
-	return out.String(), err
+	return cmd, in, pieces
+}
+
+// run runs a program and returns what it prints.
+func (r *reader) run(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
+	defer cancel()
+	cmd, in, pieces := r.start(t, ctx, dir, args...)
+	_ = in.Close()
+	var out strings.Builder
+	for p := range pieces {
+		out.WriteString(p)
+	}
+	return out.String(), cmd.Wait()
+}
+
+// follow types commands into a shell as a reader does, who looks at what each of them prints before the next one.
+func (r *reader) follow(t *testing.T, dir string, commands []command) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	shell, in, pieces := r.start(t, ctx, dir, "bash")
+	for i, c := range commands {
+		var out strings.Builder
+		if _, err := io.WriteString(in, c.typed(i)); err != nil {
+			t.Errorf("%v: the shell has ended: %v", c, err)
+			break
+		}
+		patience := time.After(testutil.Patience)
+		for open := true; open && !c.done(i, out.String()); {
+			var p string
+			select {
+			case p, open = <-pieces:
+				out.WriteString(p)
+			case <-patience:
+				open = false
+			}
+		}
+		if wrong := c.judge(i, out.String()); wrong != "" {
+			t.Error(wrong)
+			break // those behind it need it
+		}
+	}
+	_ = in.Close()
+	cancel() // with what it has left in the background
+	for range pieces {
+	}
+	_ = shell.Wait()
 }
 
 // folder prepares a folder as a page wants it: empty if the page makes a module of its own, otherwise a module that
@@ -167,21 +225,31 @@ func (r *reader) folder(t *testing.T, bs []block, commands []command) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, b := range bs {
-		file, whole := wholeFile(b.directives["code"])
-		if !whole || b.directives["code"] == "" {
+		name, text := b.directives["code"], b.text()
+		file, whole := wholeFile(name)
+		if b.directives["file"] != "" {
+			name = b.directives["file"]
+			file, whole = wholeFile(name)
+			full, err := os.ReadFile(filepath.Join(repository, file))
+			if err != nil {
+				t.Fatalf("%v: %v", b, err)
+			}
+			text = string(full)
+		}
+		if !whole {
 			continue
 		}
-		to := filepath.Join(dir, b.directives["code"])
-		if file == b.directives["code"] { // by its path in the repository
+		to := filepath.Join(dir, name)
+		if file == name { // by its path in the repository
 			to = filepath.Join(dir, path.Base(file))
 		}
-		err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(b.text()), 0o644))
+		err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(text), 0o644))
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !slices.ContainsFunc(commands, func(c command) bool { return strings.Contains(c.text, "go mod init") }) {
-		out, err := r.run(t, dir, "", "sh", "-ec", "go mod init example.com/try; go get "+module+"/rdma@latest")
+		out, err := r.run(t, dir, "sh", "-ec", "go mod init example.com/try; go get "+module+"/rdma@latest")
 		if err != nil {
 			t.Fatalf("a module that requires this one: %v\n%s", err, out)
 		}
@@ -209,14 +277,7 @@ func TestEmuPages(t *testing.T) {
 			continue
 		}
 		t.Run(path.Base(p.path), func(t *testing.T) {
-			out, err := r.run(t, r.folder(t, bs, commands), script(commands), "bash")
-			bad := judge(commands, out)
-			if err != nil && len(bad) == 0 {
-				bad = append(bad, fmt.Sprintf("the shell: %v\n%s", err, out))
-			}
-			for _, b := range bad {
-				t.Error(b)
-			}
+			r.follow(t, r.folder(t, bs, commands), commands)
 		})
 	}
 }
@@ -232,7 +293,7 @@ func TestEmuPrograms(t *testing.T) {
 	printed := map[string]bool{}
 	for _, p := range codePages(t) {
 		for _, b := range blocksOf(t, p) {
-			printed[b.directives["code"]] = true
+			printed[b.directives["code"]], printed[b.directives["file"]] = true, true
 		}
 	}
 	built := t.TempDir()
@@ -256,7 +317,7 @@ func TestEmuPrograms(t *testing.T) {
 				}
 				return
 			}
-			out, err := r.run(t, built, "", emu, "--strict", "--", "./"+name)
+			out, err := r.run(t, built, emu, "--strict", "--", "./"+name)
 			if err != nil || out != want {
 				t.Errorf("%v, printed\n%s\nwant\n%s", err, out, want)
 			}
