@@ -191,6 +191,7 @@ func (r *reader) follow(t *testing.T, dir string, commands []command) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	shell, in, pieces := r.start(t, ctx, dir, "bash")
+	background := false // there may be programs in the background
 	for i, c := range commands {
 		var out strings.Builder
 		if _, err := io.WriteString(in, c.typed(i)); err != nil {
@@ -198,7 +199,11 @@ func (r *reader) follow(t *testing.T, dir string, commands []command) {
 			break
 		}
 		patience := time.After(testutil.Patience)
+		background = background || strings.HasSuffix(c.text, "&")
 		for open := true; open && !c.done(i, out.String()); {
+			if _, ended := c.status(i, out.String()); ended && !background {
+				break // nobody is left to print what is missing
+			}
 			var p string
 			select {
 			case p, open = <-pieces:
