@@ -73,7 +73,8 @@ func startBrowser(t *testing.T) *browser {
 		t.Fatal(err)
 	}
 	_, _ = theirs.Close(), answers.Close()
-	b := &browser{out: ours, waiting: map[int]chan reply{}, loaded: make(chan struct{}, 16), hosts: map[string]struct{}{}}
+	b := &browser{out: ours, waiting: map[int]chan reply{}, loaded: make(chan struct{}, 16),
+		hosts: map[string]struct{}{}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -194,7 +195,7 @@ func (b *browser) eval(t *testing.T, expression string, result any) {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails json.RawMessage
 	}
-	b.call(t, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	b.call(t, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &r)
 	if r.ExceptionDetails != nil {
 		t.Fatalf("%s: %s", expression, r.ExceptionDetails)
 	}
@@ -389,7 +390,8 @@ func TestDocsBrowser(t *testing.T) {
 		width        int
 	}{
 		{"index", "light", 1280}, {"index", "dark", 1280}, {"index", "light", 420},
-		{"guide/first-messages", "light", 1280}, {"guide/first-messages", "dark", 1280}, {"guide/first-messages", "dark", 420},
+		{"guide/first-messages", "light", 1280}, {"guide/first-messages", "dark", 1280},
+		{"guide/first-messages", "dark", 420},
 		{"guide/troubleshooting", "light", 1280}, {"guide/troubleshooting", "light", 420}, {"rdma", "dark", 1280},
 	} {
 		b.open(t, server.URL+"/"+s.name+".html", s.width, 900, s.scheme)

@@ -58,14 +58,16 @@ func TestImages(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "lib64"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/lib/ld-musl-x86_64.so.1", filepath.Join(root, "lib64", "ld-linux-x86-64.so.2")); err != nil {
+	link := filepath.Join(root, "lib64", "ld-linux-x86-64.so.2")
+	if err := os.Symlink("/lib/ld-musl-x86_64.so.1", link); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := inside(program, "--version"); err != nil {
 		t.Errorf("%s with musl and the link: %v\n%s", program, err, out)
 	}
 	// It comes as far as to look for the library, by musl's dlopen.
-	if out, err := inside(program, "write", "bw"); err == nil || !strings.Contains(out, "Error loading shared library") {
+	out, err := inside(program, "write", "bw")
+	if err == nil || !strings.Contains(out, "Error loading shared library") {
 		t.Errorf("%s without libibverbs: %v\n%s", program, err, out)
 	}
 }
