@@ -168,7 +168,7 @@ func firstSGE(s []SGE) SGE {
 }
 
 // TestRXE_SendInv sends with invalidate. Kernels differ in whether an ordinary
-// MR's key may be invalidated so; the emulated device refuses it as a NIC does.
+// MR's key may be invalidated so; the emulated device refuses it.
 func TestRXE_SendInv(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	a, b := newPair(t, nil, &ConnectOptions{RetryCount: 1})

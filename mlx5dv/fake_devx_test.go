@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/loader"
 )
 
 // cmd is a command of n bytes whose body is a pattern.
@@ -69,6 +73,7 @@ func TestFakeDevX(t *testing.T) {
 		withFake(t, "commands", fakeCommands)
 		withFake(t, "umem", fakeUmem)
 		withFake(t, "uar", fakeUAR)
+		withFake(t, "dm", fakeDM)
 		withFake(t, "events", fakeEvents)
 		withFake(t, "queries", fakeQueries)
 		withFake(t, "mkeys", fakeMkeys)
@@ -222,6 +227,27 @@ func fakeUAR(t *testing.T, dev *ibv.Device) {
 		t.Errorf("reserved %#x, %#x", a.Num(), b.Num())
 	}
 	ok(t, errors.Join(a.Close(), b.Close()))
+}
+
+// fakeDM makes device memory of each type, and maps an operation on it.
+func fakeDM(t *testing.T, dev *ibv.Device) {
+	lib := must(loader.Open(loader.IBVerbs))(t)
+	set, knob := must(lib.Symbol("fv_set"))(t), append([]byte("max_dm_size"), 0)
+	var pin runtime.Pinner
+	pin.Pin(&knob[0])
+	defer pin.Unpin()
+	ccall.Uint64(set, cmem.SliceAddr(knob), 4096)
+	for typ, want := range map[DMType]int{DMSteering: 1, DMHeaderModify: 2} {
+		dm := closing(t, must(AllocDM(dev, 128, &DMOptions{Type: typ}))(t))
+		if got := lastArg(t, 0); got != want || dm.Len() != 128 {
+			t.Errorf("%v: type %d of %d bytes, want %d", typ, got, dm.Len(), want)
+		}
+		if b := must(MapDMOp(dm, 5))(t); len(b) != 128 || b[0] != 5 {
+			t.Errorf("%v: %d bytes are mapped, the first is %d", typ, len(b), b[0])
+		}
+		_, err := MapDMOp(dm, 6)
+		wantUnsupported(t, "operation 6", err)
+	}
 }
 
 func fakeEvents(t *testing.T, dev *ibv.Device) {

@@ -338,6 +338,30 @@ int mlx5dv_reserved_qpn_dealloc(void *c, uint32_t qpn)
 	return 0;
 }
 
+struct dm_attr { int type; uint64_t comp_mask; };
+
+/* The memory is libibverbs': its alloc_dm is this far in front of a context. */
+void *mlx5dv_alloc_dm(void *c, void *attr, struct dm_attr *dv)
+{
+	of_context(c);
+	MUST(dv->type >= 1 && dv->type <= 3 && !dv->comp_mask);
+	args[0] = dv->type;
+	return (*(void *(**)(void *, void *))((char *)c - 256))(c, attr);
+}
+
+/* Operation 5 is the only one. */
+void *mlx5dv_dm_map_op_addr(void *dm, uint8_t op)
+{
+	static char page[4096];
+	of_verbs(dm);
+	if (op != 5) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	page[0] = op;
+	return page;
+}
+
 struct var { uint32_t page_id, length; long mmap_off; uint64_t comp_mask; };
 
 struct var *mlx5dv_alloc_var(void *c, uint32_t flags)
