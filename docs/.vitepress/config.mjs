@@ -34,7 +34,7 @@ const outside = (from, href) => {
   if (/^([a-z]+:|#|\/)/.test(href)) return href
   const [path, anchor] = href.split('#')
   const file = resolve(dirname(from), path)
-  if (!relative(docs, file).startsWith('..') && !(existsSync(file) && statSync(file).isDirectory())) return href
+  if (!relative(docs, file).startsWith('..') && file.endsWith('.md')) return href
   const kind = existsSync(file) && statSync(file).isDirectory() ? 'tree' : 'blob'
   return `${repository}/${kind}/main/${relative(dirname(docs), file)}${anchor ? '#' + anchor : ''}`
 }

@@ -10,7 +10,8 @@ import (
 func TestMain(m *testing.M) { emutest.Run(m, emutest.Strict()) }
 
 func TestListen(t *testing.T) {
-	emutest.Need(t) // skips the test, with the reason, where adapters cannot be emulated
+	emutest.Need(t)        // skips the test, with the reason, where adapters cannot be emulated
+	defer rdma.CloseIdle() // last
 	l, err := rdma.Listen(t.Context(), "10.88.0.1:7471", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -20,6 +21,5 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rdma.CloseIdle()
 	defer c.Close()
 }
