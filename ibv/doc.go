@@ -55,7 +55,7 @@
 //
 //   - [PD] is a protection domain, [MR] registered memory. [PD.AllocMR] allocates outside of the Go heap as
 //     [MemOptions] say, with [NUMA], [NUMANode] and [HugePages]. [PD.RegMR] pins a []byte.
-//   - [AccessFlags] are the rights. [RemoteMemory] and [RemoteAddr] are what a peer needs to read and write.
+//   - [AccessFlags] are the rights. A peer needs [RemoteMemory] and [RemoteAddr] to read and write.
 //   - Other registrations: [PD.RegMREx] with [MROptions] and [Dmabuf], [MR.Rereg] with [ReregOptions]. [PD.Advise]
 //     takes [Advice] about memory that is paged on demand.
 //   - [MW] is a memory window: [MWType], [BindMW], [NextRKey].

@@ -43,7 +43,7 @@
 //
 // for libmlx5-rdmav34.so in /opt/app/lib. Set it before the program starts: Go's os.Setenv does not
 // reach C. [Report] lists the drivers, and what is wrong with those that are not loaded. A device
-// without a driver is missing from the library's list; package ibv says why.
+// without a driver is missing from the library's list; package ibv reports the reason.
 //
 // # Setuid programs
 //

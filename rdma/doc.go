@@ -19,8 +19,8 @@
 //
 // # Messages
 //
-//   - [Dial], [Listen] and [Listener] make a [Conn]. [Conn.Send], [Conn.Recv], [Conn.Flush]; [Message] is what
-//     arrived, [PeerInfo] what the peer said of itself.
+//   - [Dial], [Listen] and [Listener] make a [Conn]. [Conn.Send], [Conn.Recv] and [Conn.Flush] move messages.
+//     A [Message] has arrived. [PeerInfo] is the peer's description of itself.
 //   - [Conn.Batch] returns a [Batch], for several messages at once.
 //
 // # Calls
@@ -58,8 +58,8 @@
 //
 // The names are:
 //
-//   - The owner: [Conn.Lend] returns a [Lease] with [Access] rights. [LeaseOptions] permit it; a [LeaseRequest]
-//     is what a peer asks for. [LeaseKeys] selects how the device enforces the bounds.
+//   - The owner: [Conn.Lend] returns a [Lease] with [Access] rights. [LeaseOptions] permit it. A peer asks
+//     with a [LeaseRequest]. [LeaseKeys] selects how the device enforces the bounds.
 //   - The user: [Conn.Borrow] and [Conn.Request] return a [Region]. [Region.Transfer] returns a [Transfer], a list
 //     of reads and writes with one completion.
 //   - Errors: [RefusedError] and [RefuseReason], [RightError], [ErrRevoked].

@@ -20,7 +20,7 @@ type game struct {
 	watch          *time.Timer
 }
 
-// pending is what must complete before it is our turn again.
+// pending lists the work requests that must complete before it is our turn again.
 type pending struct{ send, recv bool }
 
 var errStalled = errors.New("stalled")

@@ -196,7 +196,7 @@ func (p *player) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], wc[0].Err()
 }
 
-// xrcAddress is what ibv_xsrq_pingpong sends to its peer, in 66 bytes of text.
+// xrcAddress is the address that ibv_xsrq_pingpong sends to its peer, in 66 bytes of text.
 type xrcAddress struct {
 	lid                         uint16
 	recvQPN, sendQPN, psn, srqn uint32

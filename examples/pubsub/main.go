@@ -1,5 +1,5 @@
 // Pubsub is a broker, its publishers and its subscribers. A publisher makes calls and learns how many
-// subscribers there are; a subscriber receives messages. A connection's private data say which it is.
+// subscribers there are; a subscriber receives messages. A connection's private data name its kind.
 //
 //	pubsub                             is the broker
 //	pubsub -s HOST -t TOPIC            prints the messages of a topic

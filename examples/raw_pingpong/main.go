@@ -2,7 +2,7 @@
 // raw_ethernet_lat, as server or as client.
 //
 // A raw packet queue pair has no peer and no routing header: a frame goes out as the program wrote
-// it, and comes in as it was on the wire. A steering rule says which frames come in. All of it takes
+// it, and comes in as it was on the wire. A steering rule selects the frames that come in. All of it takes
 // CAP_NET_RAW.
 //
 //	raw_pingpong -d mlx5_1 -B MAC1 -E MAC0 --server     # on one host: waits

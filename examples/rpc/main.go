@@ -102,7 +102,7 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	}
 }
 
-// Arith is what the server offers.
+// Arith has the methods that the server offers.
 type Arith struct{}
 
 // Factors are the arguments of Multiply.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 )
 
-// task is what a command line asks for.
+// task runs a command line.
 type task func(ctx context.Context, out io.Writer) error
 
 var programs = map[string]func(args []string) (task, error){

@@ -102,7 +102,8 @@ func TestEmuDoctor(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { srv.Process.Signal(os.Interrupt); srv.Wait() }()
-		if line, err := bufio.NewReader(stderr).ReadString('\n'); !strings.Contains(line, "is listening on TCP port "+port) {
+		line, err := bufio.NewReader(stderr).ReadString('\n')
+		if !strings.Contains(line, "is listening on TCP port "+port) {
 			t.Fatalf("%q, %v", line, err)
 		}
 		out, err := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0", "--", bin+"perf", "doctor", "-p", port,

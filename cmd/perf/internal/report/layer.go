@@ -96,8 +96,8 @@ func layerMemory(end string, m *layer.Memory) []string {
 	if m == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("note: an idle connection costs the %s %d bytes in addition to blocks, %d of them in the "+
-		"Go heap", end, m.Resident/int64(m.Conns), m.Heap/int64(m.Conns))}
+	return []string{fmt.Sprintf("note: an idle connection costs the %s %d bytes in addition to blocks, %d of them "+
+		"in the Go heap", end, m.Resident/int64(m.Conns), m.Heap/int64(m.Conns))}
 }
 
 type layerDoc struct {
