@@ -74,6 +74,7 @@ soak: setup build
 
 # The site of docs/, in .build/site. It needs Node.js 18 or later, and npm.
 docs:
+	@scripts/setup site
 	cd docs && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 demo: build

@@ -184,7 +184,7 @@ func (b *browser) call(t *testing.T, method string, params map[string]any, resul
 			}
 		}
 	case <-time.After(testutil.Patience):
-		t.Fatalf("%s: no answer", method)
+		t.Fatalf("%s: no reply", method)
 	}
 }
 

@@ -53,7 +53,7 @@ func (c command) typed(i int) string {
 }
 
 // done reports whether command i has ended, by the output since it was typed, and printed all that it must. Lines may
-// come later than its end: others in the background print, too.
+// come later than its end: programs in the background also print.
 func (c command) done(i int, output string) bool {
 	_, ended := c.status(i, output)
 	return ended && len(c.missing(output)) == 0

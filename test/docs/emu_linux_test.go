@@ -185,7 +185,7 @@ func (r *reader) run(t *testing.T, dir string, args ...string) (string, error) {
 	return out.String(), cmd.Wait()
 }
 
-// follow types commands into a shell as a reader does, who looks at what each of them prints before the next one.
+// follow types commands into a shell. As a reader does, it waits for the output of each command before the next one.
 func (r *reader) follow(t *testing.T, dir string, commands []command) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

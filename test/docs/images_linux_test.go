@@ -65,7 +65,7 @@ func TestImages(t *testing.T) {
 	if out, err := inside(program, "--version"); err != nil {
 		t.Errorf("%s with musl and the link: %v\n%s", program, err, out)
 	}
-	// It comes as far as to look for the library, by musl's dlopen.
+	// It runs until it looks for the library with musl's dlopen.
 	out, err := inside(program, "write", "bw")
 	if err == nil || !strings.Contains(out, "Error loading shared library") {
 		t.Errorf("%s without libibverbs: %v\n%s", program, err, out)
