@@ -129,7 +129,7 @@ func (r *reader) env(t *testing.T) []string {
 	return append(os.Environ(), "HOME="+r.home, "GOPATH="+gopath, "GOBIN=", "GOMODCACHE="+filepath.Join(r.home, "mod"),
 		"PATH="+filepath.Join(gopath, "bin")+":"+bin(t)+":"+os.Getenv("PATH"),
 		"GOCACHE="+r.cache, "GOFLAGS=-trimpath -modcacherw", "GOTOOLCHAIN=local", "GOSUMDB=off", "GOWORK=off",
-		"GOPRIVATE=", "CGO_ENABLED=0", "GOPROXY=file://"+r.proxy+",file://"+r.modules+"/cache/download,"+r.proxies)
+		"GOPRIVATE=", "GOPROXY=file://"+r.proxy+",file://"+r.modules+"/cache/download,"+r.proxies)
 }
 
 // start starts a program. Its output, stdout and stderr together, comes in pieces.
