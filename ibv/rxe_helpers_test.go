@@ -2,6 +2,9 @@ package ibv
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -139,4 +142,30 @@ func same(t testing.TB, got []byte, seed int) {
 			t.Fatalf("byte %d of %d is %#x, want %#x", i, len(got), got[i], want)
 		}
 	}
+}
+
+// lacks reports whether err says that the library is older than a release, which has to be true.
+func lacks(t *testing.T, err error, release int) bool {
+	t.Helper()
+	var ue *UnsupportedError
+	if !errors.As(err, &ue) || !strings.Contains(ue.Need, fmt.Sprintf("rdma-core v%d", release)) {
+		return false
+	}
+	if have := libraryRelease(t); have >= release {
+		t.Errorf("version %d: %v", have, err)
+	}
+	return true
+}
+
+// libraryRelease returns the release of rdma-core that libibverbs is from.
+func libraryRelease(t *testing.T) (release int) {
+	t.Helper()
+	version := must(library())(t).Version()
+	if version == "" && soft(testutil.NeedRXE(t)) {
+		return 44 // Debian 12's; the VM's file has no version in its name
+	}
+	if _, err := fmt.Sscanf(version, "%d", &release); err != nil {
+		t.Fatalf("version %q: %v", version, err)
+	}
+	return release
 }

@@ -2,11 +2,8 @@ package ibv
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -18,32 +15,6 @@ import (
 )
 
 const allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic
-
-// lacks reports whether err says that the library is older than a release, which has to be true.
-func lacks(t *testing.T, err error, release int) bool {
-	t.Helper()
-	var ue *UnsupportedError
-	if !errors.As(err, &ue) || !strings.Contains(ue.Need, fmt.Sprintf("rdma-core v%d", release)) {
-		return false
-	}
-	if have := libraryRelease(t); have >= release {
-		t.Errorf("version %d: %v", have, err)
-	}
-	return true
-}
-
-// libraryRelease returns the release of rdma-core that libibverbs is from.
-func libraryRelease(t *testing.T) (release int) {
-	t.Helper()
-	version := must(library())(t).Version()
-	if version == "" && soft(testutil.NeedRXE(t)) {
-		return 44 // Debian 12's; the VM's file has no version in its name
-	}
-	if _, err := fmt.Sscanf(version, "%d", &release); err != nil {
-		t.Fatalf("version %q: %v", version, err)
-	}
-	return release
-}
 
 // memoryTraffic moves data through two ranges of registered memory, near on side a and far on side b, by each
 // operation, and compares what is there: near and far return copies of what the device sees.
