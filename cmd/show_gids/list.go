@@ -156,8 +156,8 @@ func (l *listing) nothing(c *config) error {
 		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty", len(l.devices))
 	}
 	if s := c.filter.source; s.IsValid() {
-		return fmt.Errorf("no GID matches: %d without the filters; --to needs one of %v, the source address here",
-			l.gids, s)
+		return fmt.Errorf("no GID matches: %d without the filters; "+
+			"--to needs one of %v, the source address of this host", l.gids, s)
 	}
 	return fmt.Errorf("no GID matches: %d without the filters", l.gids)
 }

@@ -1,21 +1,35 @@
 // Tour runs the three programs of this repository's README, both ends of each, on the device at 10.88.0.1.
+//
+//	tour    prints what arrives
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"os"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
+const synopsis = `tour    prints what arrives
+
+`
+
 func main() {
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), synopsis) }
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
 	log.SetFlags(0)
 	log.SetPrefix("tour: ")
 	ctx := context.Background()

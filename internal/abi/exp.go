@@ -269,7 +269,7 @@ type ExpValues struct {
 	ClockInfo ExpClockInfo
 }
 
-// ExpDeviceAttr is the part of struct ibv_exp_device_attr that is used.
+// ExpDeviceAttr is struct ibv_exp_device_attr. Fields that are not used have no names.
 type ExpDeviceAttr struct {
 	_                 structs.HostLayout
 	_                 [228]byte
