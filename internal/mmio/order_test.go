@@ -258,7 +258,7 @@ func disassemble(t *testing.T, arch, pattern string) map[string][]instruction {
 		return out
 	}
 	binary := filepath.Join(t.TempDir(), "mmio.test")
-	run("test", "-c", "-vet=off", "-buildvcs=false", "-o", binary, ".")
+	run("test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=", "-o", binary, ".") // with its symbols
 	funcs := map[string][]instruction{}
 	var name string
 	for s := bufio.NewScanner(bytes.NewReader(run("tool", "objdump", "-s", pattern, binary))); s.Scan(); {
