@@ -16,6 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -32,7 +33,7 @@ var fakeErr error
 
 // TestMain puts the fake library in the place of libibverbs, unless this is the
 // VM with its real devices, and fails when a test leaves an object open.
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) { emulated.Run(func() int { return runTests(m) }) }
 
 func runTests(m *testing.M) int {
 	leak.Enable()

@@ -1,21 +1,10 @@
 package mlx5dv
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
 
 // TestMain fails when a test leaves an object open.
-func TestMain(m *testing.M) {
-	leak.Enable()
-	code := m.Run()
-	if open := leak.Open(); code == 0 && len(open) > 0 {
-		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { emulated.Main(m) }

@@ -7,12 +7,15 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
 
 // TestMain fails when a test leaves an object open.
-func TestMain(m *testing.M) {
+func TestMain(m *testing.M) { emulated.Run(func() int { return runTests(m) }) }
+
+func runTests(m *testing.M) int {
 	if addr := os.Getenv(childEnv); addr != "" {
-		os.Exit(child(addr))
+		return child(addr)
 	}
 	leak.Enable()
 	code := m.Run()
@@ -24,5 +27,5 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
 		code = 1
 	}
-	os.Exit(code)
+	return code
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
 
 // TestMain fails when a test leaves an object open.
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) { emulated.Run(func() int { return runTests(m) }) }
 
 func runTests(m *testing.M) int {
 	if addr := os.Getenv(dialerEnv); addr != "" {

@@ -29,6 +29,9 @@ const EmuEnv = "PUREVERBS_TEST_EMU"
 // device for both ends.
 const DevicesEnv = "PUREVERBS_HW_DEVICES"
 
+// EmulatedDevices are the specifications of tier emu's two adapters. test/tiers has them for the tests of all packages.
+var EmulatedDevices = [2]string{"mlx5_0,dmabuf=memfd", "mlx5_1"}
+
 // RXE describes two devices that reach each other: the SoftRoCE devices of the VM, which are connected by a veth pair
 // in one network namespace, two emulated ones, or two adapters.
 type RXE struct {

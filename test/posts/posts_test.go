@@ -15,22 +15,14 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
 
 // wireEnv is the environment variable with the file in which a run records what it posts, for package wire.
 const wireEnv = "PUREVERBS_POSTS_WIRE"
 
-func TestMain(m *testing.M) {
-	leak.Enable()
-	code := m.Run()
-	if open := leak.Open(); code == 0 && len(open) > 0 {
-		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { emulated.Main(m) }
 
 // table is a run of the test.
 type table struct {

@@ -5,7 +5,6 @@ package random
 import (
 	"encoding/gob"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,8 +16,8 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
 
 const (
@@ -28,15 +27,7 @@ const (
 	unboundEnv = "PUREVERBS_UNBOUND" // no memory windows are bound
 )
 
-func TestMain(m *testing.M) {
-	leak.Enable()
-	code := m.Run()
-	if open := leak.Open(); code == 0 && len(open) > 0 {
-		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { emulated.Main(m) }
 
 // errAborted is returned to a station when another one has failed.
 var errAborted = errors.New("aborted: the other end failed")

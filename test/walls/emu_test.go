@@ -17,7 +17,7 @@ func overEmuWall(files []file) []string {
 			if !ours || within(f.dir, tree) == within(p, tree) {
 				continue
 			}
-			test := strings.HasSuffix(f.name, "_test.go") || within(f.dir, "examples", "test")
+			test := strings.HasSuffix(f.name, "_test.go") || within(f.dir, "examples", "internal/testutil", "test")
 			if within(f.dir, tree) || p != public || !test {
 				out = append(out, f.dir+"/"+f.name+" imports "+p)
 			}
