@@ -34,7 +34,7 @@ func interopReleases(vm testutil.RXE, verb string, n int) []string {
 		return []string{newer}
 	case testutil.Full():
 		return []string{"", newer}
-	case n/places%2 == 0:
+	case n/len(turns)%2 == 0:
 		return []string{""}
 	}
 	return []string{newer}

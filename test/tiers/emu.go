@@ -87,7 +87,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 		case "cmd/perf", "rdmacm/rsocket", "examples":
 			strict = "--strict-ignore=leak" // stock programs do not destroy all that they made
 		}
-		for _, path := range dataPaths(d) {
+		for _, path := range []string{"ops", "direct"} {
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
 				return r.emulated(ctx, path, run, strict, d)
 			})
@@ -109,17 +109,6 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 		}
 	}
 	return jobs, nil
-}
-
-// above lists the packages that meet a data path only through ibv's. On SoftRoCE they run with libibverbs's.
-var above = []string{"rdma", "rdmacm", "rdmacm/rsocket"}
-
-// dataPaths returns the data paths with which tier emu runs a package.
-func dataPaths(dir string) []string {
-	if slices.Contains(above, dir) && os.Getenv(fullEnv) == "" {
-		return []string{"direct"}
-	}
-	return []string{"ops", "direct"}
 }
 
 // concurrently runs jobs, one more at a time than there are processors, for they wait much: 364 s on two, and 407
