@@ -264,6 +264,7 @@ func (r *reader) folder(t *testing.T, bs []block, commands []command) string {
 
 // TestEmuPages runs the commands of README and guide as they are printed, those of each page in one shell.
 func TestEmuPages(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin(t)
 	r := newReader(t)
 	for _, p := range codePages(t) {
@@ -290,6 +291,7 @@ func TestEmuPages(t *testing.T) {
 // TestEmuPrograms runs the programs below code, with two exceptions: a program without "// Output:" must be printed by
 // a page, whose commands run it.
 func TestEmuPrograms(t *testing.T) {
+	testutil.NeedEmu(t)
 	emu := filepath.Join(bin(t), "emu")
 	mains, err := filepath.Glob("code/*/main.go")
 	if err != nil || len(mains) == 0 {

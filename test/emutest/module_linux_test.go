@@ -98,6 +98,7 @@ func nobody(c *exec.Cmd) {
 
 // TestEmutestGo runs go test in the module.
 func TestEmutestGo(t *testing.T) {
+	testutil.NeedEmu(t)
 	dir := module(t)
 	for _, tt := range []struct {
 		name  string
@@ -146,6 +147,7 @@ func TestEmutestGo(t *testing.T) {
 
 // TestEmutestOptions runs tests of a package with all options, and with a bad one.
 func TestEmutestOptions(t *testing.T) {
+	testutil.NeedEmu(t)
 	dir := module(t)
 	for _, tt := range []struct {
 		env, want string
@@ -176,6 +178,7 @@ func TestEmutestOptions(t *testing.T) {
 
 // TestEmutestJSON checks that go test -json tells the tests apart.
 func TestEmutestJSON(t *testing.T) {
+	testutil.NeedEmu(t)
 	c := command(t, module(t), nil, "go", "test", "-vet=off", "-json", "-run=TestOpen|TestCaseFail|TestCaseSkip")
 	code, out := finish(t, c)
 	got := map[string]string{}
@@ -217,6 +220,7 @@ func compiled(t *testing.T, flags ...string) string {
 
 // TestEmutestUsers runs the test binary as an ordinary user, below an emulator, and where there can be none.
 func TestEmutestUsers(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := compiled(t)
 	run := func(t *testing.T, want int, text string, as func(*exec.Cmd), env []string, args ...string) {
 		t.Helper()
@@ -266,6 +270,7 @@ func TestEmutestUsers(t *testing.T) {
 
 // TestEmuReadme runs the commands that emu/README.md shows, as printed.
 func TestEmuReadme(t *testing.T) {
+	testutil.NeedEmu(t)
 	text, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
@@ -305,6 +310,7 @@ func TestEmuReadme(t *testing.T) {
 
 // TestEmutestRace runs the test binary with the race detector.
 func TestEmutestRace(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := compiled(t, "-race")
 	for i := range 2 {
 		c := command(t, "/", []string{"LARGE=" + strings.Repeat("x", i*100<<10)}, bin, "-test.v",
@@ -317,6 +323,7 @@ func TestEmutestRace(t *testing.T) {
 
 // TestEmutestSignals interrupts the test binary as Ctrl-C and go test do. Nothing is left behind.
 func TestEmutestSignals(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin := compiled(t)
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGQUIT: 2,
 		syscall.SIGKILL: -1} {

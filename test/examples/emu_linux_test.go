@@ -19,6 +19,7 @@ import (
 // TestEmuReadmes runs the command of each README as it is printed, and wants every line that the README says. It also
 // runs each program with -h, and with a wrong flag.
 func TestEmuReadmes(t *testing.T) {
+	testutil.NeedEmu(t)
 	bin, err := filepath.Abs(filepath.Join(repository, ".build", "bin"))
 	if err != nil {
 		t.Fatal(err)

@@ -26,16 +26,16 @@ func overEmuWall(files []file) []string {
 	return out
 }
 
-// TestEmuWall checks that the emulator and the rest of this module do not import each other, except that tests and
+// TestWallEmu checks that the emulator and the rest of this module do not import each other, except that tests and
 // examples import emutest.
-func TestEmuWall(t *testing.T) {
+func TestWallEmu(t *testing.T) {
 	for _, s := range overEmuWall(files(t)) {
 		t.Error(s)
 	}
 }
 
-// TestEmuWallFails checks that TestEmuWall can fail.
-func TestEmuWallFails(t *testing.T) {
+// TestWallEmuFails checks that TestWallEmu can fail.
+func TestWallEmuFails(t *testing.T) {
 	imports := func(path string) []string { return []string{"fmt", module + path} }
 	got := overEmuWall([]file{
 		{"emu", "main.go", imports("emu/internal/machine")},
