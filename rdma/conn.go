@@ -407,9 +407,12 @@ func (l *link) flush(ctx context.Context) error {
 // CloseSend ends sending: the peer's Recv returns io.EOF after all that was sent.
 func (c *Conn) CloseSend() error { return c.fail("close", c.l.closeSend()) }
 
-// Close closes the connection. The peer gets what was sent, then io.EOF; its sends fail. It waits
-// in the background, for up to five seconds, until the peer's adapter has all; Engine.Close and
-// CloseIdle wait for that.
+// Close closes the connection. The peer receives what was sent, then io.EOF; its sends fail.
+//
+// Close returns at once, and the engine goes on sending in the background, for up to five seconds. What
+// the peer's adapter does not have by then is lost, without an error; only Flush before Close confirms the
+// delivery. A program that ends earlier loses the rest as well, so it calls CloseIdle or Engine.Close
+// first: both wait for closed connections.
 func (c *Conn) Close() error {
 	c.l.close()
 	return nil

@@ -438,8 +438,9 @@ func defaultEngine(device string) (*Engine, error) {
 	return e, nil
 }
 
-// CloseIdle closes the engines that were made for connections without one, where no connection is
-// open. It waits for connections that were closed and still have something to send.
+// CloseIdle closes the engines that were made for connections without one and have no open connection. For
+// those it waits until the closed connections have sent the rest, up to five seconds each. It does not wait
+// for an engine on which a connection is open: close all connections first.
 func CloseIdle() error {
 	engines.Lock()
 	defer engines.Unlock()

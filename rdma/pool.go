@@ -120,7 +120,7 @@ func (p *Pool) gotBack() {
 
 // Register makes a buffer of the caller's memory, which is pinned and must not be used otherwise until
 // the device has no use of the buffer any more. It does not count as the engine's memory.
-// Do not register per message: that costs about 100 µs, and copying is cheaper.
+// Do not register for each message: that costs more than copying it (1 MiB, emulated adapter: 62 and 46 µs).
 func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	const op = "register buffer"
 	if err := p.begin(); err != nil {

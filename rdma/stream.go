@@ -499,9 +499,9 @@ func (s *Stream) CloseRead() error {
 	return nil
 }
 
-// Close closes the connection. The peer reads what was written, then io.EOF; its writes fail.
-// It returns at once; a program that is about to end calls Engine.Close or CloseIdle, which wait until
-// the peer has all.
+// Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close returns
+// at once, and what was written may be lost, as with Conn.Close: a program calls CloseIdle or Engine.Close
+// before it ends.
 func (s *Stream) Close() error {
 	if s.tcp != nil {
 		return s.tcp.Close()

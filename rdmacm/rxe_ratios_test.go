@@ -203,7 +203,7 @@ func stockRate(t *testing.T, cmtime, addr string, port, n int) float64 {
 // ones.
 func TestRXERatiosCM(t *testing.T) {
 	r := testutil.NeedRXE(t)
-	cmtime := testutil.NeedProgram(t, "cmtime")
+	cmtime := testutil.NeedStock(t, "cmtime")
 	rounds, n := 1, 20
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
 		rounds, n = 7, 100
