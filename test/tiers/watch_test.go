@@ -179,19 +179,19 @@ func TestRunTiers(t *testing.T) {
 		"emu":  func(context.Context) ([]Result, error) { return tier("emu", Pass), nil },
 	}
 	order := []string{"lint", "unit", "race", "emu"}
-	sums := func(ctx context.Context) string {
+	printed := func(ctx context.Context) string {
 		var b strings.Builder
 		results, took := runTiers(ctx, io.Discard, order, known)
 		if report(&b, tiersOf(order), results, nil, took) {
 			t.Error("all is well")
 		}
-		return b.String()
+		return b.String() + sums(results)
 	}
 	for _, plan := range [][]string{order, {"lint,unit+race", "emu"}, {"lint+unit+race+emu"}} {
 		order = plan
 		for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",
 			"tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped\n"} {
-			if got := sums(t.Context()); !strings.Contains(got, want) {
+			if got := printed(t.Context()); !strings.Contains(got, want) {
 				t.Errorf("%q: no %q in\n%s", plan, want, got)
 			}
 		}
@@ -199,7 +199,7 @@ func TestRunTiers(t *testing.T) {
 	order = []string{"lint", "unit", "race", "emu"}
 	ctx, cancel := context.WithCancel(t.Context())
 	known["race"] = func(context.Context) ([]Result, error) { cancel(); return tier("race", Pass), nil }
-	if got := sums(ctx); !strings.Contains(got, "tier race: 1 passed") || !strings.Contains(got,
+	if got := printed(ctx); !strings.Contains(got, "tier race: 1 passed") || !strings.Contains(got,
 		"tier emu: not run\n") {
 		t.Errorf("interrupted in tier race:\n%s", got)
 	}
