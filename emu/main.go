@@ -103,8 +103,8 @@ const usage = `Emu runs a program, and what it starts, on emulated ConnectX adap
 libibverbs, libmlx5 and librdmacm find and drive them; it needs no privileges and no kernel modules.
 
   emu -- ibv_devinfo -v
-  emu -- sh -c 'ib_write_bw & sleep 1; ib_write_bw 127.0.0.1; wait'
-  emu --device mlx5_0 --device mlx5_1,model=connectx6dx -- show_gids
+  emu -- sh -c 'ib_write_bw & sleep 1; ib_write_bw 10.88.0.1; wait'
+  emu --device mlx5_0 --device mlx5_1,model=cx6dx -- show_gids
   emu --strict -- ./program                 what an adapter would punish, and exit code 99
   emu --trace -- ibv_rc_pingpong            each command, WQE, doorbell, CQE and event, one line each
   emu --fault rnr:after=100 -- ./program    the 101st send finds no receive

@@ -200,7 +200,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "show the latency histogram (lat)")
 	f.BoolVarP(&c.Unsorted, "report-unsorted", "U", false, "show all samples, in order (lat)")
 	f.Var((*seconds)(&c.Timeout), "timeout",
-		"time without a message from the peer, or without a completion, after which the run fails")
+		"time without a message of the exchange, or without a completion, after which the run fails; "+
+			"not for a server that waits for a client, or for a client to finish")
 	f.Var((*seconds)(&c.Patience), "retry", "time for which the client tries to reach the server")
 	f.IntVar(&o.agentPort, "agent", 0, "TCP `port` of perf serve on SERVER, which then runs the server")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` with the token for --agent")

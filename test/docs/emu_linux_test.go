@@ -282,7 +282,12 @@ func TestEmuPages(t *testing.T) {
 		if len(commands) == 0 {
 			continue
 		}
-		t.Run(path.Base(p.path), func(t *testing.T) {
+		t.Run(p.name(), func(t *testing.T) {
+			for _, c := range commands {
+				if strings.Contains(c.text, "ib_write_bw") {
+					testutil.NeedProgram(t, "ib_write_bw")
+				}
+			}
 			r.follow(t, r.folder(t, bs, commands), commands)
 		})
 	}

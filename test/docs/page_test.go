@@ -3,6 +3,7 @@ package docs
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,6 +45,14 @@ func readPage(path string) (*page, error) {
 
 func parsePage(path, text string) *page {
 	return &page{path, strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
+}
+
+// name returns what a test of the page is called: the file, and for another folder's README also the folder.
+func (p *page) name() string {
+	if dir, file := path.Split(p.path); dir != "" && file == "README.md" {
+		return path.Base(dir) + "-" + file
+	}
+	return path.Base(p.path)
 }
 
 var (
@@ -89,7 +98,7 @@ func codePages(t *testing.T) []*page {
 	if err != nil || len(guide) == 0 {
 		t.Fatalf("docs/guide has no pages: %v", err)
 	}
-	paths := []string{"README.md"}
+	paths := []string{"README.md", "cmd/perf/README.md"}
 	for _, g := range guide {
 		paths = append(paths, filepath.Join("docs", "guide", filepath.Base(g)))
 	}

@@ -1,0 +1,22 @@
+#!/bin/bash
+# bash gate.sh SERVER: fails with the status of perf, 3 if a limit is missed
+server=$1
+on() { "$@"; }    # for another host: on() { ssh "$server" "$@"; }
+
+gate() {    # gate VERB bw|lat LIMITS...
+	local name=$1-$2 rc
+	on timeout 60 perf "$1" "$2" &
+	perf "$@" --out-json-file "$name.json" "$server"; rc=$?
+	wait
+	[ "$rc" = 0 ] || return "$rc"
+	if [ "$2" = bw ] && [ -e "$name.good" ]; then
+		perf compare --tolerance 99% "$name.good" "$name.json" || return
+	fi
+	cp "$name.json" "$name.new" && mv "$name.new" "$name.good"
+}
+
+rc=0
+gate write bw --min-bw "${MIN_BW:-0.1}" || rc=$?
+gate send lat --max-p99 100000 || rc=$?
+perf report -o report.html ./*.json
+exit "$rc"
