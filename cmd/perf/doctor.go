@@ -35,7 +35,7 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	f.SortFlags = false
 	f.Usage = func() {}
 	asJSON := f.Bool("json", false, "one JSON object with all findings, devices and libraries")
-	all := f.BoolP("verbose", "v", false, "also list what is in order, and why each GID is not the best one")
+	all := f.BoolP("verbose", "v", false, "also list notes and what is in order, and why each GID is not the best one")
 	serve := f.Bool("serve", false, "send the report to every client that asks, until interrupted")
 	port := f.Uint16P("port", "p", doctor.DefaultPort, "TCP `port` of --serve")
 	bind := f.String("bind", "", "`address` that --serve listens on (default: all)")
