@@ -28,7 +28,8 @@ and names the slow pairs and hosts. Each host runs an agent (perf serve).
   mpirun ... perf mesh --hostfile FILE      the same
 
 %s
-A host that cannot be reached is reported and left out, if at least two remain.
+A host that cannot be reached is shown as failed, and the exit status is 1. The others are measured
+if at least two remain.
 All hosts need the same token: --token-file, or PERF_TOKEN in the environment.
 
 Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage, 3 a host or pair is slow

@@ -3,9 +3,9 @@
 server=$1
 on() { "$@"; }    # for another host: on() { ssh "$server" "$@"; }
 
-gate() {    # gate VERB bw|lat LIMITS...
+gate() {    # gate VERB bw|lat OPTIONS...: both ends get the same
 	local name=$1-$2 rc
-	on timeout 60 perf "$1" "$2" &
+	on timeout 60 perf "$@" &
 	perf "$@" --out-json-file "$name.json" "$server"; rc=$?
 	wait
 	[ "$rc" = 0 ] || return "$rc"
