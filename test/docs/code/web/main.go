@@ -1,4 +1,4 @@
-// Web serves a page over RDMA and over TCP, and gets it.
+// Web serves a page over RDMA and over TCP, and gets it over RDMA.
 //
 //	web serve ADDRESS
 //	web get URL
@@ -31,9 +31,19 @@ func main() {
 	}
 }
 
-func page(w http.ResponseWriter, r *http.Request) {
-	fmt.Fprintf(w, "hello, %s, over %s\n", r.RemoteAddr, r.Proto)
+// doc: http-transport
+type transportKey struct{}
+
+// withTransport is the ConnContext of the http.Server.
+func withTransport(ctx context.Context, c net.Conn) context.Context { // with TLS: c.(*tls.Conn).NetConn()
+	return context.WithValue(ctx, transportKey{}, c.(*rdma.Stream).Transport())
 }
+
+func page(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprintf(w, "hello over %s, %s\n", r.Proto, r.Context().Value(transportKey{}))
+}
+
+// end
 
 func serve(addr string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -45,7 +55,7 @@ func serve(addr string) error {
 		return err
 	}
 	fmt.Println("listening at", l.Addr())
-	server := &http.Server{Handler: http.HandlerFunc(page), Protocols: protocols()}
+	server := &http.Server{Handler: http.HandlerFunc(page), ConnContext: withTransport}
 	stopped := make(chan error)
 	go func() {
 		<-ctx.Done()
@@ -57,19 +67,12 @@ func serve(addr string) error {
 	return <-stopped
 }
 
-// protocols allows HTTP/2 without TLS, next to HTTP/1.
-func protocols() *http.Protocols {
-	var p http.Protocols
-	p.SetHTTP1(true)
-	p.SetUnencryptedHTTP2(true)
-	return &p
-}
-
 func get(url string) error {
 	// doc: http-client
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil // HTTP_PROXY would be dialed over RDMA too
 	transport.DialContext = func(ctx context.Context, _, addr string) (net.Conn, error) {
-		return rdma.DialStream(ctx, addr, &rdma.Options{Fallback: true})
+		return rdma.DialStream(ctx, addr, nil)
 	}
 	client := &http.Client{Transport: transport}
 	// end
