@@ -18,7 +18,7 @@ import (
 // its own senders only.
 type Conn struct{ l *link }
 
-// Dial connects to host:port, where Listen listens. opt may be nil.
+// Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	l, err := dial(ctx, addr, kindMessages, opt)
 	if err != nil {
@@ -30,8 +30,10 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 // Listener accepts connections for messages.
 type Listener struct{ l *listener }
 
-// Listen listens on host:port for Dial. An empty host means every address, port 0 any free port.
-// opt may be nil; it also applies to the connections.
+// Listen listens on host:port for Dial. An empty host means every address, port 0 any free port. A loopback address,
+// such as 127.0.0.1 or ::1, does not restrict the listener to this host: rdma_cm treats it as every address.
+//
+// opt may be nil; it also applies to the connections. ctx bounds the lookup of the host only: Close ends listening.
 func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	l, err := listen(ctx, addr, kindMessages, opt)
 	if err != nil {

@@ -1,21 +1,23 @@
 // Package rdma moves messages, byte streams and datagrams over RDMA.
 //
 //	// server
-//	l, err := rdma.Listen(ctx, "10.8.0.1:7471", nil) // an address of an RDMA device
+//	l, err := rdma.Listen(ctx, "10.88.0.1:7471", nil) // an address of an RDMA device
 //	c, err := l.Accept(ctx)
-//	m, err := c.Recv(ctx)                            // io.EOF after the peer's Close
+//	m, err := c.Recv(ctx)                             // io.EOF after the peer's Close
 //	fmt.Printf("%s", m.Bytes())
 //	m.Release()
 //
 //	// client
-//	defer rdma.CloseIdle()                           // Close returns before the peer has everything
-//	c, err := rdma.Dial(ctx, "10.8.0.1:7471", nil)
+//	defer rdma.CloseIdle()                            // Close returns before the peer has everything
+//	c, err := rdma.Dial(ctx, "10.88.0.1:7471", nil)
 //	err = c.Send(ctx, []byte("hello"))
 //	err = c.Close()
 //
 // Connections are made by rdma_cm, with an address of the peer's device. They share an [Engine], which owns the
 // buffers, their registration, the queues and the poller, and limits what each peer may send. There is one Engine
 // for each device, unless [Options] name another. docs/rdma.md describes the model and the protocol.
+//
+// The context of a function that listens or dials bounds that call only. Close ends listening, or the connection.
 //
 // # Messages
 //

@@ -97,7 +97,7 @@ type packetSlot struct {
 
 // ListenPacket opens a socket for datagrams at host:port. The host must be an address of a device;
 // port 0 is any free port. opt may be nil; of it Engine, and LocalAddr, Timeout, TOS and ReuseAddr of
-// CM are used.
+// CM are used. ctx bounds the lookup of the host only: Close closes the socket.
 func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
 	c, err := newPacketConn(opt)
 	if err != nil {
@@ -113,7 +113,8 @@ func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, 
 	return c, nil
 }
 
-// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens.
+// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. ctx bounds the call only:
+// Close closes the socket.
 func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
 	c, err := newPacketConn(opt)
 	if err != nil {

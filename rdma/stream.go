@@ -22,7 +22,8 @@ type Stream struct {
 	read, write deadline.Deadline
 }
 
-// DialStream connects to host:port, where ListenStream listens. opt may be nil.
+// DialStream connects to host:port, where ListenStream listens. opt may be nil. ctx bounds the call only, not the
+// connection.
 func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	if opt != nil && opt.Fallback {
 		return dialEither(ctx, addr, opt)
@@ -44,8 +45,10 @@ type StreamListener struct {
 	either *eitherListener // with Options.Fallback, in place of l
 }
 
-// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any
-// free port. opt may be nil; it also applies to the connections.
+// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any free port. A loopback
+// address, such as 127.0.0.1 or ::1, does not restrict RDMA to this host, as in Listen.
+//
+// opt may be nil; it also applies to the connections. ctx bounds the call only: Close ends listening.
 func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {
 	if opt != nil && opt.Fallback {
 		l, err := listenEither(ctx, addr, opt)

@@ -36,4 +36,13 @@
 //
 // The tests run in a network namespace that contains only the adapters' interfaces and lo.
 // [HostNetwork] keeps the network of the machine. They run with no_new_privs and cannot use setuid programs.
+//
+// # Cached results
+//
+// The command go test caches results, as for other packages. A test that calls [Need] reads EMU_CONTROL, to which each
+// emulator gives its own value. So the results of a run below emu (emu -- go test) and of a run without it are not
+// printed for each other. In a package without a call of Need they may be.
+//
+// A cached result is printed even if the machine has changed since. Use go test -count=1 after you have enabled the
+// emulator on a machine that skipped the tests, and in CI, in addition to EMUTEST_REQUIRE=1.
 package emutest

@@ -58,8 +58,8 @@ func Trace(file string) Option { return func(o *options) { o.trace = file } }
 // TraceJSON is like [Trace] and prints lines of JSON.
 func TraceJSON(file string) Option { return func(o *options) { o.trace, o.json = file, true } }
 
-// HostNetwork runs the tests in the network of the machine. Then the adapters have no interfaces, and their addresses
-// are those of the machine's interfaces. It does not need a network namespace.
+// HostNetwork runs the tests in the network of the machine. Then the adapters have no interfaces. RDMA accepts their
+// addresses, 127.0.0.1 and the addresses of the machine; TCP only the latter two. It does not need a network namespace.
 func HostNetwork() Option { return func(o *options) { o.network = "host" } }
 
 // Require makes [Run] fail if the machine cannot emulate adapters, as the environment variable [RequireEnv] does.
