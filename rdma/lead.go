@@ -58,7 +58,11 @@ func (e *Engine) readOrWait(ctx context.Context, seen uint32) error {
 		if !r.reading.CompareAndSwap(readFree, readPoller) {
 			select {
 			case <-r.promote:
-				return nil
+				// A token may be left over: the poller can see that nobody reads before the token comes. Then somebody
+				// reads whose ends it must watch.
+				if r.reading.Load() == readFree {
+					return nil
+				}
 			case <-ctx.Done():
 			case <-done:
 				done = nil

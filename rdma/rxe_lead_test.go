@@ -113,6 +113,8 @@ func TestRXE_LeadContext(t *testing.T) {
 	}
 	ok(t, a.Send(ctx, []byte("x")))
 	ok(t, <-got)
+	atRest(t, server)
+	wake(server.lead.promote) // as if the poller had begun to read before the token came
 	got = leading(t, server, &b.l.readWake, recv(ctx))
 	cancel()
 	if err := <-got; err != context.Canceled {
