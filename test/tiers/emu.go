@@ -96,7 +96,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 	if dirs, err = packagesWith(r.root, "TestEmu", r.pkg); err != nil {
 		return nil, err
 	}
-	for _, d := range dirs {
+	for _, d := range slices.DeleteFunc(dirs, r.leavesOut) {
 		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
 			return r.test(ctx, "emu", nil, []string{emuEnv + "=1"}, d, run)
 		})

@@ -116,6 +116,9 @@ var (
 	elsewhere = regexp.MustCompile(`^(TestRXE|TestEmu|TestFigures)`)
 )
 
+// tooling tests the tests and the pages. None of it is part of a program that uses the library.
+var tooling = []string{"test/bed", "test/docs", "test/examples", "test/tiers"}
+
 // concurrent lists the folders with tests for this machine whose sources have concurrency, as ./DIR.
 func concurrent(root string) ([]string, error) {
 	dirs, err := packagesWith(root, "Test", "")
@@ -124,7 +127,7 @@ func concurrent(root string) ([]string, error) {
 	}
 	var list []string
 	for _, d := range dirs {
-		if _, err := os.Stat(filepath.Join(root, d, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(root, d, "go.mod")); err == nil || slices.Contains(tooling, d) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root, d, "*.go"))

@@ -24,6 +24,15 @@ import (
 // testutil reads it.
 const fullEnv = "PUREVERBS_FULL"
 
+// comparisons are packages that only compare our programs with others. A short run would show that they still run, and
+// take a minute for it.
+var comparisons = []string{"test/emubench", "test/layerbench", "test/rxebench"}
+
+// leavesOut reports whether this run leaves out the tests of a folder.
+func (r *runner) leavesOut(dir string) bool {
+	return slices.Contains(comparisons, dir) && r.pkg == "" && !r.ratios && os.Getenv(fullEnv) == ""
+}
+
 // rxe builds the tests of every package that has some for the rxe tier, runs
 // them in one VM or two, one package after another, and collects the results.
 func (r *runner) rxe(ctx context.Context) ([]Result, error) {
@@ -36,6 +45,7 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	}
 	dirs, err := packagesWith(r.root, prefix, r.pkg)
 	dirs = slices.DeleteFunc(dirs, r.nested) // about what lies above this module: tier emu has it
+	dirs = slices.DeleteFunc(dirs, r.leavesOut)
 	if err != nil || len(dirs) == 0 {
 		return nil, errors.Join(err, errIf(len(dirs) == 0, "no package has a "+prefix+" function"))
 	}
