@@ -113,8 +113,8 @@ func pause(t *testing.T, p *proc) {
 }
 
 // turns divides the long lists of rows among the places: each row runs at one of them, and everywhere in a full run.
-// The VM, where a row takes three times as long, has fewer.
-var turns = [...]int{0, 1, 2, 1, 2}
+// The VM, where a row takes three times as long, has few.
+var turns = [...]int{0, 1, 2, 1, 2, 1, 2, 1, 2}
 
 // here reports whether row n of a list runs here.
 func here(vm testutil.RXE, n int) bool {

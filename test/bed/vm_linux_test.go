@@ -41,6 +41,14 @@ func boot(t *testing.T, script string, flags []string, args ...string) (code int
 	return code, out.String(), diag.String()
 }
 
+// needFull skips a test but in a full run: each VM takes a quarter of a minute of two processors.
+func needFull(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PUREVERBS_FULL") == "" {
+		t.Skip("full runs only, by make test-full: boots a VM")
+	}
+}
+
 func TestVM_Exit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,6 +67,7 @@ func TestVM_Exit(t *testing.T) {
 
 func TestVM_Hang(t *testing.T) {
 	t.Parallel()
+	needFull(t)
 	code, out, diag := boot(t, "echo started; sleep 1000", []string{"-t", "20"})
 	if code != 124 || !strings.Contains(diag, "stopped after 20 s") {
 		t.Errorf("exit code %d, want 124\n%s%s", code, out, diag)
@@ -67,9 +76,7 @@ func TestVM_Hang(t *testing.T) {
 
 func TestVM_Panic(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("PUREVERBS_FULL") == "" {
-		t.Skip("full runs only, by make test-full: boots two VMs")
-	}
+	needFull(t)
 	code, out, diag := boot(t, "echo started; echo c >/proc/sysrq-trigger; sleep 1000", []string{"-t", "900"})
 	if code != 126 || strings.Count(diag, "the guest died") != 2 || !strings.Contains(diag, "trying once more") {
 		t.Errorf("exit code %d, want 126 after one retry\n%s%s", code, out, diag)
@@ -106,6 +113,7 @@ wait
 
 func TestVM_NoDevice(t *testing.T) {
 	t.Parallel()
+	needFull(t)
 	// No veth accepts this MTU, so the pair is not created.
 	code, out, diag := boot(t, "echo started", []string{"-t", "900", "-m", "100000"})
 	if code != 125 || strings.Contains(out, "started") {

@@ -172,8 +172,11 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 		slow = "-gcflags=all=-N -l"
 	}
 	variants := []variant{{"-N -l", "", slow, calls}}
-	for _, v := range releases {
+	for i, v := range releases {
 		packages := all
+		if i > 0 && !full {
+			packages = calls // the oldest has all
+		}
 		if version.Lang(v) == version.Lang(runtime.Version()) {
 			if !full {
 				continue // tier unit runs all with it
