@@ -229,6 +229,7 @@ func TestRXE_LeadWriter(t *testing.T) {
 
 // TestRXE_LeadOften has who waits often read events by itself, and who waits seldom, or with others, not.
 func TestRXE_LeadOften(t *testing.T) {
+	testutil.NeedLogic(t) // its pauses have to be shorter than half a millisecond
 	server, client := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := streams(t, server, client)
 	server, client = b.l.e, a.l.e // those of large blocks
