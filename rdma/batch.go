@@ -64,8 +64,8 @@ func (b *Batch) post(ctx context.Context) (int, error) {
 			return 0, fmt.Errorf("message %d of %d: %w", i, len(b.list), err)
 		}
 	}
-	w := bound{ctx: ctx}
-	if err := w.enter(l.writeTurn); err != nil {
+	w := bound{Ctx: ctx}
+	if err := w.Enter(l.writeTurn); err != nil {
 		return 0, err
 	}
 	defer leave(l.writeTurn)

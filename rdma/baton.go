@@ -160,7 +160,7 @@ func (e *Engine) stopLooking() {
 // waitData waits for the token of a connection's reader or writer. p, which may be nil, decides whether it polls
 // meanwhile.
 func (e *Engine) waitData(b bound, ch *chan struct{}, p *patience) error {
-	if b.now || e.opt.Manual {
+	if b.Now || e.opt.Manual {
 		return e.wait(b, *ch)
 	}
 	if p != nil && e.opt.Spin > 0 && p.spins() && e.tryTurn() {
@@ -171,7 +171,7 @@ func (e *Engine) waitData(b bound, ch *chan struct{}, p *patience) error {
 			return err
 		}
 	}
-	if e.leads(b.ends()) && e.read(b, ch) {
+	if e.leads(b.Ends()) && e.read(b, ch) {
 		return nil
 	}
 	return e.wait(b, *ch)
@@ -180,7 +180,7 @@ func (e *Engine) waitData(b bound, ch *chan struct{}, p *patience) error {
 // wait waits for ch.
 func (e *Engine) wait(b bound, ch <-chan struct{}) error {
 	switch {
-	case b.now:
+	case b.Now:
 		return errWouldWait
 	case e.opt.Manual:
 		return e.waitManual(b, ch)
@@ -189,7 +189,7 @@ func (e *Engine) wait(b bound, ch <-chan struct{}) error {
 	defer e.asleep.Add(-1)
 	e.rearm()
 	e.stat.wakes.Add(1)
-	return b.wait(ch)
+	return b.Wait(ch)
 }
 
 // spin polls until ch has a token, and reports whether it has.
@@ -219,7 +219,7 @@ func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
 			return true, nil
 		default:
 		}
-		if err := b.expired(); err != nil {
+		if err := b.Expired(); err != nil {
 			return false, err
 		}
 		if time.Since(start) > e.opt.Spin {

@@ -107,8 +107,8 @@ func (l *link) sendMessage(ctx context.Context, m outgoing) error {
 	if err := l.check(&m); err != nil {
 		return err
 	}
-	b := bound{ctx: ctx}
-	if err := b.enter(l.writeTurn); err != nil {
+	b := bound{Ctx: ctx}
+	if err := b.Enter(l.writeTurn); err != nil {
 		return err
 	}
 	defer leave(l.writeTurn)
@@ -151,12 +151,12 @@ type Message struct {
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
 // is io.EOF. Each message is delivered to one goroutine.
 func (c *Conn) Recv(ctx context.Context) (*Message, error) {
-	m, err := c.l.recvMessage(bound{ctx: ctx})
+	m, err := c.l.recvMessage(bound{Ctx: ctx})
 	return m, c.fail("recv", err)
 }
 
 func (l *link) recvMessage(b bound) (*Message, error) {
-	if err := b.enter(l.readTurn); err != nil {
+	if err := b.Enter(l.readTurn); err != nil {
 		return nil, err
 	}
 	defer leave(l.readTurn)
@@ -363,8 +363,8 @@ func (m *Message) recycle() {
 func (c *Conn) Flush(ctx context.Context) error { return c.fail("flush", c.l.flush(ctx)) }
 
 func (l *link) flush(ctx context.Context) error {
-	b := bound{ctx: ctx}
-	if err := b.enter(l.writeTurn); err != nil {
+	b := bound{Ctx: ctx}
+	if err := b.Enter(l.writeTurn); err != nil {
 		return err
 	}
 	defer leave(l.writeTurn)

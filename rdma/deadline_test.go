@@ -3,7 +3,6 @@ package rdma
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,40 +157,4 @@ func TestRegionTimes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestBoundTimes has waits that end by a context, by a deadline, and by the first of both.
-func TestBoundTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		never := make(chan struct{})
-		for _, c := range []struct {
-			ctx, deadline time.Duration // 0: none
-			want          error
-			after         time.Duration
-		}{
-			{1, 0, context.DeadlineExceeded, 1},
-			{time.Hour, 0, context.DeadlineExceeded, time.Hour},
-			{0, time.Millisecond, os.ErrDeadlineExceeded, time.Millisecond},
-			{time.Second, time.Second - 1, os.ErrDeadlineExceeded, time.Second - 1},
-			{time.Second, time.Second + 1, context.DeadlineExceeded, time.Second},
-		} {
-			var b bound
-			began := time.Now()
-			if c.ctx > 0 {
-				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
-				defer cancel()
-				b.ctx = ctx
-			}
-			if c.deadline > 0 {
-				b.deadline = new(deadline.Deadline)
-				b.deadline.Set(began.Add(c.deadline))
-			}
-			if err := b.wait(never); err != c.want || time.Since(began) != c.after {
-				t.Errorf("%+v: %v after %v", c, err, time.Since(began))
-			}
-			if err := b.expired(); err != c.want {
-				t.Errorf("%+v: then %v", c, err)
-			}
-		}
-	})
 }

@@ -160,14 +160,14 @@ func (e *Engine) read(b bound, ch *chan struct{}) (done bool) {
 				return true
 			}
 			e.leaveTurn()
-		} else if len(*ch) > 0 || b.expired() != nil {
+		} else if len(*ch) > 0 || b.Expired() != nil {
 			break
 		}
 		if err := e.readEvents(b, ch, seen); err != nil {
 			e.failAll(err)
 			break
 		}
-		if b.expired() != nil {
+		if b.Expired() != nil {
 			break
 		}
 	}
@@ -213,7 +213,7 @@ func (e *Engine) readEvents(b bound, ch *chan struct{}, seen uint32) (err error)
 	e.asleep.Add(1)
 	e.lead.asleep.Store(ch)
 	e.rearm()
-	if len(*ch) == 0 && e.cq.Events() == seen && b.expired() == nil {
+	if len(*ch) == 0 && e.cq.Events() == seen && b.Expired() == nil {
 		e.stat.wakes.Add(1)
 		err = e.channel.ReadEvents()
 	}

@@ -388,7 +388,7 @@ func (l *link) endLeases() {
 // and ErrPeerGone or the like if the connection did: data that was being written then may have arrived in part. Without
 // the buffer, the error is ctx's, or the device failed and the peer may still have access.
 func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
-	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
+	if err := s.l.e.wait(bound{Ctx: ctx}, s.done); err != nil {
 		return nil, err
 	}
 	c := &Conn{l: s.l}
@@ -413,7 +413,7 @@ func (s *Lease) Revoke(ctx context.Context) error {
 	s.l.mu.Lock()
 	s.revoke(ErrRevoked)
 	s.l.mu.Unlock()
-	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
+	if err := s.l.e.wait(bound{Ctx: ctx}, s.done); err != nil {
 		return err
 	}
 	return (&Conn{l: s.l}).fail("revoke", s.failed)

@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
 
@@ -35,7 +34,7 @@ func (e *Engine) Wait(ctx context.Context) (int, error) {
 	if err := e.manual("wait"); err != nil {
 		return 0, err
 	}
-	if err := (bound{ctx: ctx}).enter(e.pollTurn); err != nil {
+	if err := (bound{Ctx: ctx}).Enter(e.pollTurn); err != nil {
 		return 0, err
 	}
 	defer leave(e.pollTurn)
@@ -76,7 +75,7 @@ func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 			return nil
 		default:
 		}
-		if err := b.expired(); err != nil {
+		if err := b.Expired(); err != nil {
 			return err
 		}
 		n, err := e.Poll()
@@ -113,12 +112,9 @@ func (e *Engine) pollMeanwhile() (stop func()) {
 	return func() { close(done) }
 }
 
-// errWouldWait is returned instead of waiting.
-var errWouldWait = errors.New("nothing yet")
-
 // TryRecv is Recv, but returns nil without an error when no message is there.
 func (c *Conn) TryRecv() (*Message, error) {
-	m, err := c.l.recvMessage(bound{now: true})
+	m, err := c.l.recvMessage(bound{Now: true})
 	if err == errWouldWait {
 		return nil, nil
 	}

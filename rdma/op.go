@@ -122,7 +122,7 @@ func (l *link) submit(o *op) error {
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
 func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
-	if l.e.wait(bound{ctx: ctx}, o.ch) == nil {
+	if l.e.wait(bound{Ctx: ctx}, o.ch) == nil {
 		return true, o.err
 	}
 	l.mu.Lock()

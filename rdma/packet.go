@@ -127,7 +127,7 @@ func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, er
 }
 
 func (c *PacketConn) dial(ctx context.Context, addr string) error {
-	b := bound{ctx: ctx}
+	b := bound{Ctx: ctx}
 	to, err := packetLookup(ctx, addr)
 	if err != nil {
 		return err
@@ -228,8 +228,8 @@ func (c *PacketConn) Read(p []byte) (int, error) {
 }
 
 func (c *PacketConn) receive(p []byte) (int, *PacketAddr, error) {
-	b := bound{deadline: &c.read}
-	if err := b.enter(c.readTurn); err != nil {
+	b := bound{Deadline: &c.read}
+	if err := b.Enter(c.readTurn); err != nil {
 		return 0, nil, err
 	}
 	defer leave(c.readTurn)
@@ -313,7 +313,7 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 	if to == nil {
 		return 0, c.fail("write", syscall.ENOTCONN)
 	}
-	n, err := c.send(bound{deadline: &c.write}, p, to)
+	n, err := c.send(bound{Deadline: &c.write}, p, to)
 	return n, c.fail("write", err)
 }
 
@@ -327,10 +327,10 @@ func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (int, error) {
 	if dialed {
 		return 0, c.fail("write", net.ErrWriteToConnected)
 	}
-	b := bound{deadline: &c.write}
+	b := bound{Deadline: &c.write}
 	err := c.fits(p)
 	if err == nil {
-		err = b.expired()
+		err = b.Expired()
 	}
 	var to *packetPeer
 	if err == nil {
@@ -356,7 +356,7 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	if err := c.fits(p); err != nil {
 		return 0, err
 	}
-	if err := b.enter(c.writeTurn); err != nil {
+	if err := b.Enter(c.writeTurn); err != nil {
 		return 0, err
 	}
 	defer leave(c.writeTurn)

@@ -83,7 +83,7 @@ func (c *PacketConn) ask() (id *rdmacm.ID, events chan *rdmacm.Event, done func(
 // await waits for an event.
 func (c *PacketConn) await(b bound, events <-chan *rdmacm.Event, want rdmacm.EventType,
 	timeout <-chan time.Time) (*rdmacm.Event, error) {
-	done, late := b.ends()
+	done, late := b.Ends()
 	select {
 	case ev := <-events:
 		if err := ev.Err(); err != nil {
@@ -100,7 +100,7 @@ func (c *PacketConn) await(b bound, events <-chan *rdmacm.Event, want rdmacm.Eve
 	case <-c.over:
 		return nil, c.why()
 	}
-	return nil, b.expired()
+	return nil, b.Expired()
 }
 
 // why is why the socket is over.
@@ -220,7 +220,7 @@ func (c *PacketConn) join(ctx context.Context, group netip.Addr) error {
 	if err := c.member.JoinMulticast(group, rdmacm.JoinFullMember); err != nil {
 		return err
 	}
-	ev, err := c.await(bound{ctx: ctx}, events, rdmacm.EventMulticastJoin, nil)
+	ev, err := c.await(bound{Ctx: ctx}, events, rdmacm.EventMulticastJoin, nil)
 	if err == nil && ev.UD == nil {
 		err = &rdmacm.EventError{Type: ev.Type, Status: ev.Status}
 	}

@@ -75,8 +75,8 @@ func (p *Pool) Get(n int) (*Buffer, error) {
 
 // GetWait is Get, but while the engine's memory is spent it waits until some is given back.
 func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
-	w := bound{ctx: ctx}
-	if err := w.expired(); err != nil {
+	w := bound{Ctx: ctx}
+	if err := w.Expired(); err != nil {
 		return nil, err
 	}
 	b, err := p.get(n)

@@ -130,7 +130,7 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 		if r != nil || err != nil {
 			return r, err
 		}
-		if err := l.e.wait(bound{ctx: ctx}, m.borrowWake); err != nil {
+		if err := l.e.wait(bound{Ctx: ctx}, m.borrowWake); err != nil {
 			return nil, err
 		}
 	}
@@ -178,8 +178,8 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	if d < 0 || d > 0 && d < time.Millisecond || d > longestMost {
 		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", longestMost)}
 	}
-	b := bound{ctx: ctx}
-	if err := b.enter(m.askSlots); err != nil {
+	b := bound{Ctx: ctx}
+	if err := b.Enter(m.askSlots); err != nil {
 		return nil, err
 	}
 	w := &asking{ch: make(chan asked, 1), slot: m.askSlots}

@@ -205,8 +205,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 }
 
 func (s *Stream) readSome(p []byte) (n int, err error) {
-	b := bound{deadline: &s.read}
-	if err := b.enter(s.l.readTurn); err != nil {
+	b := bound{Deadline: &s.read}
+	if err := b.Enter(s.l.readTurn); err != nil {
 		return 0, err
 	}
 	defer leave(s.l.readTurn)
@@ -252,8 +252,8 @@ func (s *Stream) WriteTo(w io.Writer) (total int64, err error) {
 	if s.tcp != nil {
 		return s.tcp.WriteTo(w)
 	}
-	b := bound{deadline: &s.read}
-	if err := b.enter(s.l.readTurn); err != nil {
+	b := bound{Deadline: &s.read}
+	if err := b.Enter(s.l.readTurn); err != nil {
 		return 0, s.fail("read", err)
 	}
 	defer leave(s.l.readTurn)
@@ -285,8 +285,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 	if s.tcp != nil {
 		return s.tcp.Write(p)
 	}
-	b := bound{deadline: &s.write}
-	if err := b.enter(s.l.writeTurn); err != nil {
+	b := bound{Deadline: &s.write}
+	if err := b.Enter(s.l.writeTurn); err != nil {
 		return 0, s.fail("write", err)
 	}
 	defer leave(s.l.writeTurn)
@@ -371,8 +371,8 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 	if s.tcp != nil {
 		return s.tcp.ReadFrom(r)
 	}
-	b := bound{deadline: &s.write}
-	if err := b.enter(s.l.writeTurn); err != nil {
+	b := bound{Deadline: &s.write}
+	if err := b.Enter(s.l.writeTurn); err != nil {
 		return 0, s.fail("write", err)
 	}
 	defer leave(s.l.writeTurn)

@@ -124,8 +124,8 @@ func (t *Transfer) start(ctx context.Context) error {
 
 // noteBlock waits for a block.
 func (l *link) noteBlock(ctx context.Context) (*block, error) {
-	b := bound{ctx: ctx}
-	if err := b.enter(l.writeTurn); err != nil {
+	b := bound{Ctx: ctx}
+	if err := b.Enter(l.writeTurn); err != nil {
 		return nil, err
 	}
 	defer leave(l.writeTurn)

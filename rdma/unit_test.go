@@ -2,17 +2,12 @@ package rdma
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net"
-	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
 func TestHeader(t *testing.T) {
@@ -114,46 +109,6 @@ func TestFrames(t *testing.T) {
 	if cap(q.list) > 2*int(next-want)+16 {
 		t.Errorf("room for %d frames, with %d there", cap(q.list), next-want)
 	}
-}
-
-func TestDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d deadline.Deadline
-		b := bound{deadline: &d}
-		never := make(chan struct{})
-		begin := time.Now()
-		d.Set(begin.Add(time.Second))
-		if err := b.wait(never); err != os.ErrDeadlineExceeded || time.Since(begin) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(begin))
-		}
-		if err := b.expired(); err != os.ErrDeadlineExceeded {
-			t.Errorf("afterwards: %v", err)
-		}
-		d.Set(time.Time{})
-		if err := b.expired(); err != nil {
-			t.Errorf("without a deadline: %v", err)
-		}
-		d.Set(time.Now().Add(time.Hour)) // moved while somebody waits
-		done := make(chan error)
-		go func() { done <- b.wait(never) }()
-		synctest.Wait()
-		d.Set(time.Now().Add(-time.Second))
-		if err := <-done; err != os.ErrDeadlineExceeded {
-			t.Errorf("moved to the past: %v", err)
-		}
-		d.Set(time.Now().Add(time.Minute))
-		turn := make(chan struct{}, 1)
-		turn <- struct{}{}
-		begin = time.Now()
-		if err := b.enter(turn); err != os.ErrDeadlineExceeded || time.Since(begin) != time.Minute {
-			t.Errorf("the turn: %v after %v", err, time.Since(begin))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := (bound{ctx: ctx}).wait(never); err != context.Canceled {
-			t.Errorf("a context: %v", err)
-		}
-	})
 }
 
 func TestBadOptions(t *testing.T) {

@@ -12,8 +12,8 @@ func (s *Stream) WriteBuffers(v net.Buffers) (total int64, err error) {
 		v = slices.Clone(v) // which the next call empties
 		return v.WriteTo(s.tcp)
 	}
-	b := bound{deadline: &s.write}
-	if err := b.enter(s.l.writeTurn); err != nil {
+	b := bound{Deadline: &s.write}
+	if err := b.Enter(s.l.writeTurn); err != nil {
 		return 0, s.fail("write", err)
 	}
 	defer leave(s.l.writeTurn)
