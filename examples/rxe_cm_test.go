@@ -174,10 +174,10 @@ func TestRXECM_RPingPersistent(t *testing.T) {
 	for _, c := range all {
 		c.succeeds()
 	}
-	s.ends()
-	if n := strings.Count(s.out.String(), "30 pings, every byte as it should be"); n != 6 {
-		t.Errorf("%d clients were served, want 6\n%v", n, s)
+	for range all { // a client may end before the server has counted it
+		s.sees("30 pings, every byte as it should be")
 	}
+	s.ends()
 }
 
 // TestRXECM_RPingServerKilled ends with an error on the side that is left.
