@@ -17,7 +17,7 @@ var (
 	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
 	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
 	memfds   = []string{"--device", "mlx5_0,dmabuf=memfd", "--device", "mlx5_1"}
-	sigint   = []string{"-int", "3s"}
+	sigint   = []string{"-int", "\n 4096 "} // the figures of a second
 	loopback = []string{"127.0.0.1", "::1", "10.88.0.1", "fd00:88::1"}
 )
 

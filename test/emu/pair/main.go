@@ -2,7 +2,7 @@
 
 // Pair runs a server and its client and ends with 0 if both do.
 //
-//	pair [-t TIME] [-p PORT] [-int TIME] SERVER [ARG]... -- CLIENT [ARG]...
+//	pair [-t TIME] [-p PORT] [-int TEXT] SERVER [ARG]... -- CLIENT [ARG]...
 //	emu -- pair -raw raw_ethernet_bw --server … -- raw_ethernet_bw --client …
 //	emu -- pair -p 18515 ib_write_bw -- ib_write_bw 127.0.0.1
 //
@@ -21,16 +21,35 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/emu/emutest"
 )
 
+// output collects what a program prints.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
 type end struct {
 	name string
 	cmd  *exec.Cmd
-	out  [2]bytes.Buffer // stdout and stderr
+	out  [2]output // stdout and stderr
 	done chan struct{}
 	err  error
 }
@@ -132,7 +151,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	port := f.Int("p", 0, "TCP `port` that the server listens on")
 	cmPort := f.Int("cm", 0, "`port` that the server listens on in rdma_cm")
 	raw := f.Bool("raw", false, "the server receives frames by a raw packet QP")
-	interrupt := f.Duration("int", 0, "send SIGINT to both after this `time`, of which they may die")
+	interrupt := f.String("int", "", "send SIGINT to both when the client has printed `text`; they may die of it")
 	if f.Parse(args) != nil {
 		return 2
 	}
@@ -180,8 +199,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		ends = append(ends, client)
 	}
-	if *interrupt > 0 {
-		time.Sleep(*interrupt)
+	if *interrupt != "" && len(ends) == 2 {
+		client := ends[1]
+		for !client.ended() && time.Now().Before(deadline) && !strings.Contains(client.out[0].String(), *interrupt) {
+			time.Sleep(5 * time.Millisecond)
+		}
 		for _, e := range ends {
 			e.signal(syscall.SIGINT)
 		}
@@ -199,15 +221,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 				return false
 			}
 			// The other end of the pair may wait for ever.
-			if _, ok := e.verdict(*interrupt > 0); !ok && !failed {
+			if _, ok := e.verdict(*interrupt != ""); !ok && !failed {
 				failed, deadline = true, time.Now().Add(min(time.Until(deadline), 3*time.Second))
 			}
 			return true
 		})
 	}
 	for _, e := range ends {
-		v, ok := e.verdict(*interrupt > 0)
-		fmt.Fprintf(stdout, "=== %s: %s\n%s\n%s\n", e.name, v, e.out[0].Bytes(), e.out[1].Bytes())
+		v, ok := e.verdict(*interrupt != "")
+		fmt.Fprintf(stdout, "=== %s: %s\n%s\n%s\n", e.name, v, e.out[0].String(), e.out[1].String())
 		if !ok {
 			code = 1
 		}
