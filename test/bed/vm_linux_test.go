@@ -51,6 +51,7 @@ func needFull(t *testing.T) {
 
 func TestVM_Exit(t *testing.T) {
 	t.Parallel()
+	needFull(t)
 	dir := t.TempDir()
 	const script = `echo "$PWD|$NAME|$1|$2|$PUREVERBS_TEST_TIER"; echo kept >/out/file; exit 42`
 	code, out, diag := boot(t, script, []string{"-t", "900", "-o", dir, "-e", "NAME=it's"}, "a b", `$"c'`)

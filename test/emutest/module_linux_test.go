@@ -311,6 +311,9 @@ func TestEmuReadme(t *testing.T) {
 // TestEmutestRace runs the test binary with the race detector.
 func TestEmutestRace(t *testing.T) {
 	testutil.NeedEmu(t)
+	if !testutil.Full() {
+		t.Skip("full runs only, by make test-full: compiles with the race detector")
+	}
 	bin := compiled(t, "-race")
 	for i := range 2 {
 		c := command(t, "/", []string{"LARGE=" + strings.Repeat("x", i*100<<10)}, bin, "-test.v",

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // repository is the root of this module.
@@ -34,6 +36,9 @@ func folders(t *testing.T) []string {
 // TestCopies compiles and vets copies of all examples in modules outside this one, which see none of its internal
 // packages.
 func TestCopies(t *testing.T) {
+	if !testutil.Full() {
+		t.Skip("full runs only, by make test-full: compiles and vets all examples again")
+	}
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command in PATH")
 	}

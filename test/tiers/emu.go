@@ -66,6 +66,9 @@ type job struct {
 // at the end.
 var long = []string{"test/emu", "cmd/perf", "test/posts", "test/posts/wire", "examples", "rdmacm"}
 
+// onePath lists packages that a short run tests on the direct data path alone: the VM tests them on the other.
+var onePath = []string{"cmd/show_gids", "examples"}
+
 // emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(run string) ([]job, error) {
 	byDir := map[string]*job{}
@@ -87,7 +90,11 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 		case "cmd/perf", "rdmacm/rsocket", "examples":
 			strict = "--strict-ignore=leak" // stock programs do not destroy all that they made
 		}
-		for _, path := range []string{"ops", "direct"} {
+		paths := []string{"ops", "direct"}
+		if slices.Contains(onePath, d) && os.Getenv(fullEnv) == "" {
+			paths = paths[1:]
+		}
+		for _, path := range paths {
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
 				return r.emulated(ctx, path, run, strict, d)
 			})
