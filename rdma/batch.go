@@ -3,6 +3,8 @@ package rdma
 import (
 	"context"
 	"fmt"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Batch collects messages and posts them with one doorbell for every 16 frames:
@@ -30,7 +32,7 @@ func (b *Batch) Send(p []byte) { b.list = append(b.list, outgoing{p: p, n: len(p
 
 // SendImm is Send with a number for Message.Imm.
 func (b *Batch) SendImm(imm uint32, p []byte) {
-	b.list = append(b.list, outgoing{p: p, n: len(p), flags: flagImm, imm: imm})
+	b.list = append(b.list, outgoing{p: p, n: len(p), flags: wire.FlagImm, imm: imm})
 }
 
 // SendBuffer adds buf as a message that is not copied. It gives buf away, also if Post fails.

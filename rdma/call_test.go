@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // fakeCaller is a caller on a connection that never started: its requests stay staged, and a test answers them.
@@ -20,8 +21,8 @@ func fakeConn() *Conn {
 		e.free = append(e.free, &block{mem: make([]byte, headroom+64)})
 	}
 	e.opt.Block = 64
-	l := newLink(e, kindMessages, &Options{}, nil)
-	l.peer = hello{block: 64, maxMessage: 64}
+	l := newLink(e, wire.Messages, &Options{}, nil)
+	l.peer = wire.Hello{Block: 64, MaxMessage: 64}
 	return &Conn{l}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Conn is a connection that carries messages.
@@ -20,7 +21,7 @@ type Conn struct{ l *link }
 
 // Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
-	l, err := dial(ctx, addr, kindMessages, opt)
+	l, err := dial(ctx, addr, wire.Messages, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ type Listener struct{ l *listener }
 //
 // opt may be nil; it also applies to the connections. ctx bounds the lookup of the host only: Close ends listening.
 func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
-	l, err := listen(ctx, addr, kindMessages, opt)
+	l, err := listen(ctx, addr, wire.Messages, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ type PeerInfo struct {
 // Peer returns the peer's information about itself.
 func (c *Conn) Peer() PeerInfo {
 	p := &c.l.peer
-	return PeerInfo{Block: int(p.block), MaxMessage: int(p.maxMessage), PrivateData: append([]byte(nil), p.app[:]...)}
+	return PeerInfo{Block: int(p.Block), MaxMessage: int(p.MaxMessage), PrivateData: append([]byte(nil), p.App[:]...)}
 }
 
 func (c *Conn) fail(op string, err error) error {
@@ -100,7 +101,7 @@ func (c *Conn) Send(ctx context.Context, p []byte) error {
 
 // SendImm is Send with a number for Message.Imm.
 func (c *Conn) SendImm(ctx context.Context, imm uint32, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p), flags: flagImm, imm: imm}))
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p), flags: wire.FlagImm, imm: imm}))
 }
 
 func (l *link) sendMessage(ctx context.Context, m outgoing) error {
@@ -129,7 +130,7 @@ func (l *link) takeBack(staged int) {
 		l.dropFrame(l.out.popLast())
 	}
 	if waiting < staged && l.writeError() == nil {
-		l.out.push(frame{flags: flagCancel})
+		l.out.push(frame{flags: wire.FlagCancel})
 	}
 	l.staged(frame{})
 	l.pump()
@@ -196,13 +197,13 @@ func isWait(err error) bool {
 // Preconditions: the caller has readTurn.
 func (l *link) assemble(f frame) (*Message, error) {
 	m := l.partial
-	if f.flags&flagPacked != 0 {
+	if f.flags&wire.FlagPacked != 0 {
 		return l.split(f)
 	}
 	if m == nil {
 		m = messages.Get().(*Message)
 		m.l = l
-		if f.flags&flagMore != 0 {
+		if f.flags&wire.FlagMore != 0 {
 			if f.aux > uint32(l.maxMessage) {
 				l.giveBack(f)
 				m.recycle()
@@ -219,7 +220,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 			}
 		}
 	}
-	if f.flags&flagCancel != 0 {
+	if f.flags&wire.FlagCancel != 0 {
 		l.giveBack(f)
 		l.partial = m
 		l.dropPartial()
@@ -230,7 +231,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 	if l.partial != nil {
 		most = l.partialLen
 	}
-	if m.n > most || f.flags&flagMore != 0 && (f.n == 0 || m.n == most) {
+	if m.n > most || f.flags&wire.FlagMore != 0 && (f.n == 0 || m.n == most) {
 		err := &ProtocolError{"DATA", fmt.Sprintf("%d bytes of a message", m.n), fmt.Sprintf("at most %d, and the "+
 			"last of them without MORE", most)}
 		l.giveBack(f)
@@ -244,7 +245,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 	} else {
 		m.frames = append(m.frames, f)
 	}
-	if f.flags&flagMore != 0 {
+	if f.flags&wire.FlagMore != 0 {
 		l.partial = m
 		return nil, nil
 	}
@@ -256,7 +257,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 		return nil, err
 	}
 	l.endPartial()
-	if f.flags&flagImm != 0 {
+	if f.flags&wire.FlagImm != 0 {
 		m.imm, m.hasImm = f.aux, true
 	}
 	return m, nil
@@ -283,7 +284,7 @@ func (l *link) endPartial() {
 
 // giveBack gives the block and the credit of a frame back.
 func (l *link) giveBack(f frame) {
-	if f.flags&flagPacked != 0 && f.b.holders.Add(-1) > 0 {
+	if f.flags&wire.FlagPacked != 0 && f.b.holders.Add(-1) > 0 {
 		return
 	}
 	l.e.consumed(f.b)
@@ -400,7 +401,7 @@ func (l *link) flush(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before(l.ackedWR, upTo) {
+	if wire.Before(l.ackedWR, upTo) {
 		return l.reason()
 	}
 	return nil

@@ -3,16 +3,18 @@ package rdma
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // attempt is a connection that is being made.
 type attempt struct {
-	kind connKind
+	kind wire.ConnKind
 	opt  *Options
 	e    *Engine
 	link *link
@@ -50,14 +52,14 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	a.e = e
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, e.cq, e.cq
 	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
-	h := hello{min: minVersion, max: maxVersion, kind: a.kind, block: uint32(e.opt.Block), limit: startWindow,
-		flags: helloPacks, maxMessage: uint32(a.opt.maxMessage())}
+	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
+		Block: uint32(e.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
-		h.flags |= helloLeases
+		h.Flags |= wire.HelloLeases
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
 	}
-	copy(h.app[:], a.opt.PrivateData)
-	o.PrivateData = h.encode()
+	copy(h.App[:], a.opt.PrivateData)
+	o.PrivateData = h.Encode()
 	return nil
 }
 
@@ -72,7 +74,7 @@ func (a *attempt) undo() {
 }
 
 // dial makes a connection to host:port.
-func dial(ctx context.Context, addr string, kind connKind, opt *Options) (*link, error) {
+func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*link, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
@@ -92,8 +94,9 @@ func dial(ctx context.Context, addr string, kind connKind, opt *Options) (*link,
 		}
 		return nil, err
 	}
-	peer, _, err := parseHello(c.PrivateData(), kind)
+	peer, _, err := wire.ParseHello(c.PrivateData(), kind)
 	if err != nil {
+		err = public(err)
 		a.link.fail(err)
 		return fail(err)
 	}
@@ -101,10 +104,25 @@ func dial(ctx context.Context, addr string, kind connKind, opt *Options) (*link,
 	return a.link, nil
 }
 
+// explainReject returns why the peer refused, or nil if its private data does not have the reason.
+func explainReject(data []byte, kind wire.ConnKind) error {
+	r, ok := wire.ParseRejection(data)
+	switch {
+	case !ok, r.Reason == wire.RejectOther:
+		return nil
+	case r.Reason == wire.RejectVersion:
+		return &VersionError{PeerMin: r.Min, PeerMax: r.Max}
+	case r.Reason == wire.RejectKind:
+		return &ProtocolError{Frame: "private data", Got: kind.String(), Want: "what the peer listens for: Dial goes " +
+			"with Listen, DialStream with ListenStream"}
+	}
+	return fmt.Errorf("the peer refused: %v", r.Reason)
+}
+
 // listener accepts connections of one kind.
 type listener struct {
 	cm    *rdmacm.Listener
-	kind  connKind
+	kind  wire.ConnKind
 	opt   Options
 	ready chan *link
 	slots chan struct{} // handshakes in progress, and connections not yet accepted
@@ -121,7 +139,7 @@ type listener struct {
 // handshakesMost bounds the handshakes in progress and the connections that are not accepted yet.
 const handshakesMost = 128
 
-func listen(ctx context.Context, addr string, kind connKind, opt *Options) (*listener, error) {
+func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
@@ -173,13 +191,13 @@ func (l *listener) end(err error) {
 
 // handshake replies to a request, and reports whether there is a connection.
 func (l *listener) handshake(r *rdmacm.Request) bool {
-	peer, reason, err := parseHello(r.PrivateData(), l.kind)
+	peer, reason, err := wire.ParseHello(r.PrivateData(), l.kind)
 	if err != nil {
-		_ = r.Reject(rejectData(reason))
+		_ = r.Reject(wire.Rejection{Min: wire.MinVersion, Max: wire.MaxVersion, Reason: reason}.Encode())
 		return false
 	}
 	a := &attempt{kind: l.kind, opt: &l.opt}
-	if peer.flags&helloLeases != 0 {
+	if peer.Flags&wire.HelloLeases != 0 {
 		a.leases = l.opt.leases(l.kind)
 	}
 	if _, err := r.Accept(l.ctx, a.options()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
@@ -17,17 +18,17 @@ func fakeLink(grace time.Duration) *link {
 }
 
 // told returns the kinds of the frames about leases that wait to be sent, and forgets them.
-func (l *link) toldKinds() (kinds []frameKind) {
+func (l *link) toldKinds() (kinds []wire.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.leasing.controls {
-		kinds = append(kinds, c.kind)
+		kinds = append(kinds, c.Kind)
 	}
 	l.leasing.controls = nil
 	return kinds
 }
 
-func wantKinds(t *testing.T, l *link, want ...frameKind) {
+func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
 	t.Helper()
 	got := l.toldKinds()
 	if len(got) != len(want) {
@@ -68,7 +69,7 @@ func TestLeaseTimes(t *testing.T) {
 			wantKinds(t, l)
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
-			wantKinds(t, l, kindRevoke)
+			wantKinds(t, l, wire.Revoke)
 			time.Sleep(grace - 1)
 			synctest.Wait()
 			if deadline.IsClosed(s.done) {
@@ -82,17 +83,17 @@ func TestLeaseTimes(t *testing.T) {
 		{"extended", func(t *testing.T, l *link, s *Lease) {
 			time.Sleep(d / 2)
 			ok(t, s.Extend(ctx, d))
-			wantKinds(t, l, kindExtend)
+			wantKinds(t, l, wire.Extend)
 			time.Sleep(d - 1)
 			synctest.Wait()
 			wantKinds(t, l)
 			if err := s.Extend(ctx, 0); err != nil { // the longest, an hour
 				t.Error(err)
 			}
-			wantKinds(t, l, kindExtend)
+			wantKinds(t, l, wire.Extend)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			wantKinds(t, l, kindRevoke)
+			wantKinds(t, l, wire.Revoke)
 			if err := s.Extend(ctx, d); !errors.Is(err, ErrExpired) {
 				t.Errorf("extending after the end: %v", err)
 			}
@@ -101,10 +102,10 @@ func TestLeaseTimes(t *testing.T) {
 			done := make(chan error)
 			go func() { done <- s.Revoke(ctx) }()
 			synctest.Wait()
-			wantKinds(t, l, kindRevoke)
+			wantKinds(t, l, wire.Revoke)
 			time.Sleep(grace - 1)
 			l.mu.Lock()
-			s.returned(reasonRevoked)
+			s.returned(wire.EndedRevoked)
 			l.mu.Unlock()
 			ok(t, <-done)
 			if s.forced {
@@ -143,7 +144,7 @@ func TestRegionTimes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := fakeLink(time.Second)
 			l.mu.Lock()
-			l.borrowed(0, &lendFrame{length: 8, milliseconds: milliseconds(d), access: MayRead})
+			l.borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
 			r := l.leasing.regions[0]
 			l.mu.Unlock()
 			time.Sleep(stops - 1)
@@ -151,7 +152,7 @@ func TestRegionTimes(t *testing.T) {
 			wantKinds(t, l)
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
-			wantKinds(t, l, kindReturn)
+			wantKinds(t, l, wire.Return)
 			if !errors.Is(r.err, ErrExpired) || !deadline.IsClosed(r.done) {
 				t.Errorf("a region of %v: %v", d, r.err)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // EngineOptions are the choices of NewEngine. The zero value selects the defaults.
@@ -67,8 +68,8 @@ func (o *EngineOptions) check() error {
 	bad := func(arg string, got any, want string) {
 		errs = append(errs, &ibv.ArgError{Arg: arg, Got: fmt.Sprint(got), Want: want})
 	}
-	if o.Block < minBlock || o.Block > maxBlock || o.Block%64 != 0 {
-		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", minBlock, maxBlock))
+	if o.Block < wire.MinBlock || o.Block > wire.MaxBlock || o.Block%64 != 0 {
+		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", wire.MinBlock, wire.MaxBlock))
 	}
 	if least := int64(max(o.Pollers, 1)) * slabSize; o.Memory < least {
 		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
@@ -333,7 +334,7 @@ func (e *Engine) all() []*link {
 }
 
 // reserve makes room for a connection, and returns the shard that it belongs to: e, or that of large blocks.
-func (e *Engine) reserve(kind connKind) (*Engine, error) {
+func (e *Engine) reserve(kind wire.ConnKind) (*Engine, error) {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
 	e.mu.Lock()
@@ -348,7 +349,7 @@ func (e *Engine) reserve(kind connKind) (*Engine, error) {
 	case used >= e.opt.MaxConns:
 		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
 			Where: "the engine of " + e.dev.Name()}
-	case kind == kindStream && e.large.admit():
+	case kind == wire.Stream && e.large.admit():
 		return e.large, nil
 	}
 	return e, e.place()

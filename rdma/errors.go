@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Sentinels, for errors.Is.
@@ -61,7 +62,18 @@ type VersionError struct{ PeerMin, PeerMax uint8 }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the peer speaks versions %d to %d of the protocol, this side %d to %d", e.PeerMin, e.PeerMax,
-		minVersion, maxVersion)
+		wire.MinVersion, wire.MaxVersion)
+}
+
+// public returns an error of package wire as the type that callers know, and other errors as they are.
+func public(err error) error {
+	switch err := err.(type) {
+	case *wire.Error:
+		return (*ProtocolError)(err)
+	case *wire.VersionError:
+		return (*VersionError)(err)
+	}
+	return err
 }
 
 // resetError is the reason in the peer's RESET.

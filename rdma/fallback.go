@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // fallbackAfter is how long RDMA is tried alone. SYN packets that are lost come again after a second, so a path
@@ -36,7 +37,7 @@ func logFallback(addr, why string) {
 // dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins.
 func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	fail := func(err error) (*Stream, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
-	if err := opt.check(kindStream); err != nil {
+	if err := opt.check(wire.Stream); err != nil {
 		return fail(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -128,7 +129,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 	fail := func(err error) (*eitherListener, error) {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	if err := opt.check(kindStream); err != nil {
+	if err := opt.check(wire.Stream); err != nil {
 		return fail(err)
 	}
 	host, port, err := net.SplitHostPort(addr)
@@ -139,7 +140,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 	var lc net.ListenConfig
 	for try := 1; ; try++ {
 		var rdmaErr error
-		l.rdma, rdmaErr = listen(ctx, addr, kindStream, opt)
+		l.rdma, rdmaErr = listen(ctx, addr, wire.Stream, opt)
 		at := addr
 		switch {
 		case errors.Is(rdmaErr, syscall.EADDRINUSE): // clients would reach somebody else by RDMA

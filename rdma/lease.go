@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // leasing is the additional state of a connection with leases. link.mu guards it.
@@ -15,7 +16,7 @@ type leasing struct {
 	opt LeaseOptions
 
 	// Frames about leases.
-	controls []control // to be sent
+	controls []wire.Control // to be sent
 	sent     uint32
 	limit    uint32 // those with a number below it may be sent
 	received uint32
@@ -57,7 +58,7 @@ type leasing struct {
 
 func newLeasing(o *LeaseOptions) *leasing {
 	return &leasing{
-		opt: o.withDefaults(), limit: controlWindow, told: controlWindow,
+		opt: o.withDefaults(), limit: wire.ControlWindow, told: wire.ControlWindow,
 		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
 		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
 		stopped:  make(chan struct{}),
@@ -69,7 +70,7 @@ func newLeasing(o *LeaseOptions) *leasing {
 func (l *link) leases() (*leasing, error) {
 	if l.leasing == nil {
 		have := "a side without"
-		if l.peer.flags&helloLeases == 0 {
+		if l.peer.Flags&wire.HelloLeases == 0 {
 			have = "a peer without"
 		}
 		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
@@ -167,9 +168,9 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 	m.nextLease++
 	s.timer = time.AfterFunc(d, s.expire)
 	s.grant()
-	f := lendFrame{addr: s.key.remote.Addr, length: uint64(s.n), rkey: s.key.remote.RKey, milliseconds: milliseconds(d),
-		access: a, request: request}
-	l.tell(f.encode(s.number))
+	f := wire.LendFrame{Addr: s.key.remote.Addr, Length: uint64(s.n), RKey: s.key.remote.RKey,
+		Milliseconds: milliseconds(d), Access: uint8(a), Request: request}
+	l.tell(f.Encode(s.number))
 	return s, nil
 }
 
@@ -252,7 +253,7 @@ func (s *Lease) revoke(cause error) {
 	s.state, s.cause = leaseRevoking, cause
 	s.timer.Stop()
 	s.timer = time.AfterFunc(s.l.leasing.opt.Grace, s.force)
-	s.l.tell(numberFrame(kindRevoke, s.number, reasonOf(cause)))
+	s.l.tell(wire.NumberFrame(wire.Revoke, s.number, reasonOf(cause)))
 }
 
 func (s *Lease) force() {
@@ -274,29 +275,23 @@ func (s *Lease) beginEnd() {
 	go s.close()
 }
 
-// Reasons in a REVOKE and a RETURN.
-const (
-	reasonDone = iota
-	reasonRevoked
-	reasonExpired
-)
-
+// reasonOf returns the reason in a REVOKE and a RETURN.
 func reasonOf(cause error) uint32 {
 	switch cause {
 	case ErrRevoked:
-		return reasonRevoked
+		return wire.EndedRevoked
 	case ErrExpired:
-		return reasonExpired
+		return wire.EndedExpired
 	}
-	return reasonDone
+	return wire.EndedByHolder
 }
 
 // returned handles the peer's RETURN: it has no operation under way.
 // Preconditions: link.mu is held.
 func (s *Lease) returned(reason uint32) {
 	switch reason {
-	case reasonRevoked:
-	case reasonExpired:
+	case wire.EndedRevoked:
+	case wire.EndedExpired:
 		s.cause = ErrExpired
 	default:
 		s.cause = nil
@@ -449,7 +444,7 @@ func (s *Lease) extend(d time.Duration) error {
 	s.end = end
 	s.timer.Stop()
 	s.timer = time.AfterFunc(d, s.expire)
-	s.l.tell(numberFrame(kindExtend, s.number, milliseconds(d)))
+	s.l.tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
 	return nil
 }
 
@@ -483,7 +478,7 @@ func (l *link) decide() {
 		l.mu.Lock()
 		if !r.answered {
 			r.answered = true
-			l.tell(numberFrame(kindRefuse, uint32(r.number), uint32(reason)))
+			l.tell(wire.NumberFrame(wire.Refuse, uint32(r.number), uint32(reason)))
 		}
 		m.requests--
 		last := m.requests == 0

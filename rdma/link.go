@@ -9,18 +9,20 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 const (
-	sqDepth     = 32          // work requests of a connection that are under way
-	sqData      = sqDepth - 4 // of them data frames, so that a control frame always finds room
-	sqSignal    = sqDepth / 4 // every so many work requests one is signaled; see most
-	sqScarce    = 2           // the same, while there are not enough blocks
-	maxWindow   = 64          // most data frames that a peer may send ahead of the application; see most
-	startWindow = minLimit    // at first
-	maxInline   = 44          // header and payload that fit into one basic block of a WQE
-	stageMost   = 4           // frames that a stream keeps while it may not send
+	sqDepth     = 32                                // work requests of a connection that are under way
+	sqData      = sqDepth - 4                       // of them data frames, so that a control frame always finds room
+	sqSignal    = sqDepth / 4                       // every so many work requests one is signaled; see most
+	sqScarce    = 2                                 // the same, while there are not enough blocks
+	startWindow = wire.MinLimit                     // data frames that a peer may be ahead of the reader, at first
+	maxInline   = wire.HeaderLen + wire.ControlMost // fits into one basic block of a WQE
+	headroom    = 64                                // bytes before a payload, for alignment; the header is their end
+	headerAt    = headroom - wire.HeaderLen
+	stageMost   = 4 // frames that a stream keeps while it may not send
 	lingerTime  = 5 * time.Second
 	drainTime   = time.Second // most that a device may need to report that a QP has come to rest
 )
@@ -43,11 +45,11 @@ func (f *frame) bytes() []byte { return f.b.payload()[f.off : f.off+f.n : f.off+
 // of it.
 type link struct {
 	e    *Engine
-	kind connKind
+	kind wire.ConnKind
 	cm   *rdmacm.Conn // its owner is teardown
 	qp   *ibv.QP
 	qpn  uint32
-	peer hello
+	peer wire.Hello
 
 	remote, local netip.AddrPort
 	maxMessage    int
@@ -152,7 +154,7 @@ type flushWait struct {
 	ch   chan struct{}
 }
 
-func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
+func newLink(e *Engine, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	posts := postMost
 	if leases != nil {
 		posts = opPosts
@@ -168,7 +170,7 @@ func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
 	if leases != nil {
-		l.leases0 = controlWindow
+		l.leases0 = wire.ControlWindow
 	}
 	l.open.Store(2)
 	return l
@@ -204,14 +206,14 @@ func (l *link) prepare(c *rdmacm.Conn) error {
 }
 
 // start begins sending: the connection is there.
-func (l *link) start(peer hello) {
+func (l *link) start(peer wire.Hello) {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
 	l.mu.Lock()
 	l.startLeases()
 	l.started = true
-	if before(l.limit, peer.limit) {
-		l.limit = peer.limit
+	if wire.Before(l.limit, peer.Limit) {
+		l.limit = peer.Limit
 	}
 	l.pump()
 	l.mu.Unlock()
@@ -231,7 +233,7 @@ func (l *link) abandon() {
 // room reports whether a data frame may be posted.
 // Preconditions: l.mu is held.
 func (l *link) room() bool {
-	return before(l.sent, l.limit) && l.data < sqData && l.posted-l.doneWR < sqData
+	return wire.Before(l.sent, l.limit) && l.data < sqData && l.posted-l.doneWR < sqData
 }
 
 // pump posts what is due and may be sent: the only code that posts, but for the marker.
@@ -274,22 +276,21 @@ func (l *link) next(n int) bool {
 		return false
 	}
 	var (
-		h            header
+		h            wire.Header
 		f            frame
 		data, forced bool // forced: signaled
-		about        []byte
 	)
 	switch {
 	case l.resetAux != 0:
-		h.kind, h.aux, forced = kindReset, l.resetAux, true
+		h.Kind, h.Aux, forced = wire.Reset, l.resetAux, true
 		l.resetAux = 0
 	case l.lower:
-		h.kind, h.flags = kindLimit, flagLower
+		h.Kind, h.Flags = wire.Limit, wire.FlagLower
 		l.lower, l.lowering, l.toldBefore = false, true, l.told
 		l.told = l.consumed + l.target
 		l.limitLeases(&h)
 	case l.answer:
-		h.kind, h.flags = kindLimit, flagLowered
+		h.Kind, h.Flags = wire.Limit, wire.FlagLowered
 		l.answer = false
 		l.limitLeases(&h)
 	case l.leasing != nil && len(l.leasing.windows) > 0:
@@ -297,23 +298,23 @@ func (l *link) next(n int) bool {
 		return true
 	case l.out.len() > 0 && l.room() && !l.opFirst():
 		f = l.out.pop()
-		h.seq = uint16(l.sent)
-		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
+		h.Seq = uint16(l.sent)
+		h.Kind, h.Flags, h.Length, h.Aux = wire.Data, f.flags, uint32(f.n), f.aux
 		data, forced = true, l.wantBack(&f)
 		l.sent++
 		if n := l.out.len(); n == 0 || n == l.stageRoom()/2 {
 			l.wakeWriter() // for several at a time
 		}
 	case l.controlReady():
-		about = l.nextControl(&h)
+		l.nextControl(&h, l.post.controls[n][wire.HeaderLen:])
 	case l.owed, l.leasing != nil && l.leasing.owed:
-		h.kind = kindLimit
+		h.Kind = wire.Limit
 		l.limitLeases(&h)
 	case l.finWant && !l.finSent && l.out.len() == 0:
-		h.kind, h.aux, forced = kindFIN, l.finAux, true
+		h.Kind, h.Aux, forced = wire.FIN, l.finAux, true
 		l.finSent, l.finWR = true, l.posted
 	case l.ping:
-		h.kind, h.flags, forced = kindPing, flagIgnore, true
+		h.Kind, h.Flags, forced = wire.Ping, wire.FlagIgnore, true
 		l.ping, l.pingWR = false, l.posted
 	case l.opReady():
 		l.nextOp(n)
@@ -321,27 +322,26 @@ func (l *link) next(n int) bool {
 	default:
 		return false
 	}
-	h.limit = l.newLimit()
-	l.told, l.owed = h.limit, false
+	h.Limit = l.newLimit()
+	l.told, l.owed = h.Limit, false
 	if !data {
-		h.seq = uint16(l.sent)
+		h.Seq = uint16(l.sent)
 	}
 
 	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
 	wr := &l.post.wrs[n]
 	at := &l.slots[l.posted%sqDepth]
 	*at = slot{data: data}
-	size := headerLen + int(h.length)
+	size := wire.HeaderLen + int(h.Length)
 	switch b := f.b; {
 	case f.buf != nil:
 		l.fromBuffer(n, &h, &f)
 	case b == nil:
-		h.put(l.post.controls[n][:])
-		copy(l.post.controls[n][headerLen:], about)
+		h.Put(l.post.controls[n][:])
 		wr.Inline = l.post.controls[n][:size]
 	default:
 		from := headerAt + int(f.off)
-		h.put(b.mem[from:])
+		h.Put(b.mem[from:])
 		if size <= maxInline {
 			wr.Inline = b.mem[from : from+size]
 			l.post.inlined[n].b = b
@@ -380,17 +380,17 @@ func (l *link) complete(wc *ibv.WC) {
 		l.failLocked(err)
 		okUpTo--
 	}
-	if before(l.posted, upTo) {
+	if wire.Before(l.posted, upTo) {
 		return // the marker
 	}
 	l.release(upTo, okUpTo)
 	if wc.Status == ibv.WCSuccess {
 		l.ackedWR = l.doneWR
-		if l.pinging && !l.ping && before(l.pingWR, l.doneWR) {
+		if l.pinging && !l.ping && wire.Before(l.pingWR, l.doneWR) {
 			l.pinging = false
 		}
 	}
-	if l.finSent && before(l.finWR, l.doneWR) && wc.Status == ibv.WCSuccess {
+	if l.finSent && wire.Before(l.finWR, l.doneWR) && wc.Status == ibv.WCSuccess {
 		select {
 		case <-l.finAcked:
 		default:
@@ -399,7 +399,7 @@ func (l *link) complete(wc *ibv.WC) {
 	}
 	if len(l.flushes) > 0 && wc.Status == ibv.WCSuccess {
 		l.flushes = slices.DeleteFunc(l.flushes, func(w flushWait) bool {
-			if before(l.doneWR, w.upTo) {
+			if wire.Before(l.doneWR, w.upTo) {
 				return false
 			}
 			close(w.ch)
@@ -414,7 +414,7 @@ func (l *link) complete(wc *ibv.WC) {
 func (l *link) release(upTo, okUpTo uint32) {
 	e := l.e
 	e.mu.Lock()
-	for ; before(l.doneWR, upTo); l.doneWR++ {
+	for ; wire.Before(l.doneWR, upTo); l.doneWR++ {
 		s := &l.slots[l.doneWR%sqDepth]
 		if s.b != nil {
 			e.give(s.b)
@@ -427,7 +427,7 @@ func (l *link) release(upTo, okUpTo uint32) {
 			l.data--
 		}
 		if s.op != nil {
-			l.opDone(s, !before(l.doneWR, okUpTo))
+			l.opDone(s, !wire.Before(l.doneWR, okUpTo))
 		}
 		*s = slot{}
 	}
@@ -439,22 +439,23 @@ func (l *link) release(upTo, okUpTo uint32) {
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
 	l.touched = l.e.ticks.Load()
-	if byteLen < headerLen {
+	h := wire.ParseHeader(b.header())
+	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
+	if err == nil && !ignore {
+		err = l.checkFrame(&h)
+	}
+	if err != nil || ignore {
 		l.e.consumed(b)
-		l.protocol("frame", fmt.Sprintf("%d bytes", byteLen), "a header of 16")
+		if err != nil {
+			l.broken(public(err))
+		}
 		return
 	}
-	h := parseHeader(b.header())
-	if err := l.checkFrame(&h, byteLen); err != nil {
-		l.e.consumed(b)
-		l.broken(err)
-		return
+	if wire.Before(l.limit, h.Limit) {
+		l.limit = h.Limit
 	}
-	if before(l.limit, h.limit) {
-		l.limit = h.limit
-	}
-	switch h.kind {
-	case kindData:
+	switch h.Kind {
+	case wire.Data:
 		l.dataTick = l.touched
 		l.received++
 		if l.received == l.told {
@@ -465,74 +466,59 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.took(1)
 			break
 		}
-		l.in.push(frame{b: b, n: int32(h.length), aux: h.aux, flags: h.flags})
+		l.in.push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
 		l.readable = true
-	case kindFIN:
+	case wire.FIN:
 		l.e.consumed(b)
 		l.finIn, l.readable = true, true
-		if h.aux&finClosed != 0 {
+		if h.Aux&wire.FINClosed != 0 {
 			l.peerDone = true
 			l.dropStaged()
 			l.stopOps()
 			l.wakeWriter()
 		}
-	case kindReset:
+	case wire.Reset:
 		l.e.consumed(b)
-		l.failLocked(resetError(h.aux))
-	case kindLend, kindExtend, kindRevoke, kindReturn, kindRequest, kindRefuse:
-		if l.leasing != nil {
-			l.receiveControl(&h, b.payload())
+		l.failLocked(resetError(h.Aux))
+	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
+		l.receiveControl(&h, b.payload())
+		l.e.consumed(b)
+	default: // LIMIT and PING
+		l.e.consumed(b)
+		if h.Kind == wire.Limit && h.Flags&wire.FlagLower != 0 {
+			l.limit, l.answer = h.Limit, true
 		}
-		l.e.consumed(b)
-	default: // LIMIT, PING, and kinds to be ignored
-		l.e.consumed(b)
-		if h.kind == kindLimit && h.flags&flagLower != 0 {
-			l.limit, l.answer = h.limit, true
-		}
-		if h.kind == kindLimit && h.flags&flagLowered != 0 {
+		if h.Kind == wire.Limit && h.Flags&wire.FlagLowered != 0 {
 			l.lowered()
 		}
-		if h.kind == kindLimit && l.leasing != nil {
-			l.limitControls(h.aux)
+		if h.Kind == wire.Limit && l.leasing != nil {
+			l.limitControls(h.Aux)
 		}
 	}
 	l.pump()
 }
 
-// checkFrame reports what is wrong with a frame.
-func (l *link) checkFrame(h *header, byteLen uint32) error {
-	switch {
-	case !l.knows(h.kind) && h.flags&flagIgnore == 0:
-		return &ProtocolError{"frame", h.kind.String(), "a kind that is known, or a flag to ignore it"}
-	case !l.knows(h.kind):
-		return nil
-	case h.length != byteLen-headerLen:
-		return &ProtocolError{"length of " + h.kind.String(), fmt.Sprint(h.length), fmt.Sprint(byteLen - headerLen)}
-	case h.seq != uint16(l.received):
-		return &ProtocolError{"number of " + h.kind.String(), fmt.Sprint(h.seq),
-			fmt.Sprintf("%d: a frame was lost", uint16(l.received))}
-	case h.flags&^knownFlags != 0:
-		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "known ones"}
-	case h.flags&(flagLower|flagLowered) != 0 && h.kind != kindLimit:
-		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "none about a lower limit"}
-	case h.flags&flagLowered != 0 && !l.lowering:
-		return &ProtocolError{"LIMIT", "an answer to a lower limit", "none: there was no such limit"}
-	case before(h.limit, l.limit) && (h.flags&flagLower == 0 || before(h.limit, l.limit-maxWindow)):
-		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit), fmt.Sprintf("%d or more", l.limit)}
-	case before(l.sent+maxWindow, h.limit):
-		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit),
-			fmt.Sprintf("at most %d", l.sent+maxWindow)}
-	case h.flags&flagPacked != 0 && (h.kind != kindData || h.flags&(flagMore|flagImm|flagCancel) != 0):
-		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags),
-			"PACKED in DATA only, and without MORE, IMM and CANCEL"}
-	case h.kind == kindData && !l.mayCome():
-		return &ProtocolError{"DATA", fmt.Sprintf("frame %d", l.received), fmt.Sprintf("a number below %d", l.told)}
-	case h.kind == kindData && l.kind == kindStream && h.flags&^flagIgnore != 0:
-		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
-	case l.finIn && (h.kind == kindData || h.kind == kindFIN && (l.peerDone || h.aux&finClosed == 0)):
-		return &ProtocolError{h.kind.String(), "one after FIN", "none"}
-	case h.kind >= kindLend:
-		return l.checkControl(h)
+// checkFrame reports what is wrong with a frame that its header alone does not show.
+// Preconditions: l.mu is held.
+func (l *link) checkFrame(h *wire.Header) error {
+	bad := func(frame, got, format string, want ...any) error {
+		return &ProtocolError{frame, got, fmt.Sprintf(format, want...)}
+	}
+	switch m := l.leasing; {
+	case h.Seq != uint16(l.received):
+		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost", uint16(l.received))
+	case h.Flags&wire.FlagLowered != 0 && !l.lowering:
+		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
+	case wire.Before(h.Limit, l.limit) && (h.Flags&wire.FlagLower == 0 || wire.Before(h.Limit, l.limit-wire.MaxWindow)):
+		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%d or more", l.limit)
+	case wire.Before(l.sent+wire.MaxWindow, h.Limit):
+		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "at most %d", l.sent+wire.MaxWindow)
+	case h.Kind == wire.Data && !l.mayCome():
+		return bad("DATA", fmt.Sprintf("frame %d", l.received), "a number below %d", l.told)
+	case l.finIn && (h.Kind == wire.Data || h.Kind == wire.FIN && (l.peerDone || h.Aux&wire.FINClosed == 0)):
+		return bad(h.Kind.String(), "one after FIN", "none")
+	case h.Kind >= wire.Lend && !wire.Before(m.received, m.told):
+		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", m.received), "a number below %d", m.told)
 	}
 	return nil
 }
@@ -548,7 +534,7 @@ func (l *link) took(n uint32) {
 	if l.target < l.window {
 		l.narrow()
 	}
-	if untold := l.consumed + l.target - l.told; !before(untold, max(l.target/2, 1)) && untold>>31 == 0 {
+	if untold := l.consumed + l.target - l.told; !wire.Before(untold, max(l.target/2, 1)) && untold>>31 == 0 {
 		l.owed = !l.finIn
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 const (
@@ -229,7 +230,7 @@ func (l *link) nextOp(n int) {
 	if st.buf != nil {
 		l.post.sges[2*n] = st.buf.sge(st.from+o.offset, size)
 	} else {
-		l.post.sges[2*n] = ibv.SGE{Addr: m.results.sge.Addr + headerLen + uint64(8*at), Length: 8,
+		l.post.sges[2*n] = ibv.SGE{Addr: m.results.sge.Addr + wire.HeaderLen + uint64(8*at), Length: 8,
 			LKey: m.results.sge.LKey}
 	}
 	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: st.op, SGEs: l.post.sges[2*n : 2*n+1 : 2*n+1],
@@ -278,7 +279,7 @@ func (l *link) note(f frame) {
 // staged is called when a data frame was staged: after the last one of a message the notes follow.
 // Preconditions: l.mu is held.
 func (l *link) staged(f frame) {
-	l.staging = f.flags&flagMore != 0
+	l.staging = f.flags&wire.FlagMore != 0
 	if m := l.leasing; m != nil && !l.staging && len(m.notes) > 0 {
 		for _, f := range m.notes {
 			l.out.push(f)
@@ -326,7 +327,7 @@ func (l *link) finishOps() {
 // are kept: the device may still use them.
 // Preconditions: l.mu is held, l.ending.
 func (l *link) loseOps() {
-	for ; before(l.doneWR, l.posted); l.doneWR++ {
+	for ; wire.Before(l.doneWR, l.posted); l.doneWR++ {
 		if s := &l.slots[l.doneWR%sqDepth]; s.op != nil {
 			for i := range s.op.steps {
 				s.op.steps[i].buf = nil

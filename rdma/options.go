@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -58,24 +59,24 @@ func (o *Options) keepAliveTicks() uint32 {
 	return uint32(max(o.KeepAlive/time.Second, 1))
 }
 
-func (o *Options) check(kind connKind) error {
-	if o.Fallback && kind != kindStream {
+func (o *Options) check(kind wire.ConnKind) error {
+	if o.Fallback && kind != wire.Stream {
 		return &ibv.ArgError{Arg: "Fallback", Got: "true", Want: "false: TCP carries streams only"}
 	}
 	if o.MaxMessage < 0 || int64(o.MaxMessage) > longestMessage {
 		return &ibv.ArgError{Arg: "MaxMessage", Got: fmt.Sprint(o.MaxMessage),
 			Want: fmt.Sprintf("1 to %d, or 0 for the default", longestMessage)}
 	}
-	if len(o.PrivateData) > appDataLen {
-		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: appDataLen,
+	if len(o.PrivateData) > wire.AppDataLen {
+		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: wire.AppDataLen,
 			Where: "the handshake"}
 	}
 	return o.Leases.check()
 }
 
 // leases returns the LeaseOptions of a connection. Streams have none.
-func (o *Options) leases(kind connKind) *LeaseOptions {
-	if kind != kindMessages {
+func (o *Options) leases(kind wire.ConnKind) *LeaseOptions {
+	if kind != wire.Messages {
 		return nil
 	}
 	return o.Leases

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // sender is a link that stages and does not send; its frames take up to most bytes.
 func sender(most int) *link {
 	e := &Engine{opt: EngineOptions{Block: most}}
-	return &link{e: e, peer: hello{block: uint32(most), flags: helloPacks}}
+	return &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks}}
 }
 
 // staged makes a frame of a message in a block that is full of others' data.
 func staged(l *link, p []byte, flags uint8, imm uint32) frame {
 	b := &block{mem: bytes.Repeat([]byte{0xa5}, l.e.opt.Block+headroom)}
 	f := frame{b: b, n: int32(copy(b.payload(), p)), aux: uint32(len(p)), flags: flags, alone: true}
-	if flags&flagImm != 0 {
+	if flags&wire.FlagImm != 0 {
 		f.aux = imm
 	}
 	return f
@@ -33,11 +35,11 @@ func TestRecords(t *testing.T) {
 		var want []outgoing
 		for {
 			m := outgoing{p: bytes.Repeat([]byte{byte(len(want)) | 0x80}, rnd.IntN(most/8)), imm: rnd.Uint32() | 1}
-			m.n, m.flags = len(m.p), uint8(rnd.IntN(2)*flagImm)
+			m.n, m.flags = len(m.p), uint8(rnd.IntN(2)*wire.FlagImm)
 			if len(want) == 0 {
 				l.out.push(staged(l, m.p, m.flags, m.imm))
 			} else if !l.pack(&m) {
-				if f := l.out.last(); int(f.n)+recordSize(m.n) <= most {
+				if f := l.out.last(); int(f.n)+wire.RecordSize(m.n) <= most {
 					t.Fatalf("seed %d: %d bytes do not fit behind %d of %d", seed, m.n, f.n, most)
 				}
 				break
@@ -45,7 +47,7 @@ func TestRecords(t *testing.T) {
 			want = append(want, m)
 		}
 		f := l.out.pop()
-		if f.flags != flagPacked || int(f.n) > most {
+		if f.flags != wire.FlagPacked || int(f.n) > most {
 			t.Fatalf("seed %d: a frame of %d bytes with flags %#x; want at most %d, PACKED", seed, f.n, f.flags, most)
 		}
 		// What is sent goes into another block.
@@ -60,15 +62,15 @@ func TestRecords(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			imm, has := m.Imm()
-			if !bytes.Equal(m.Bytes(), w.p) || len(m.Blocks()) != 1 || m.Len() != w.n || has != (w.flags == flagImm) ||
-				has && imm != w.imm || !has && imm != 0 {
+			if !bytes.Equal(m.Bytes(), w.p) || len(m.Blocks()) != 1 || m.Len() != w.n ||
+				has != (w.flags == wire.FlagImm) || has && imm != w.imm || !has && imm != 0 {
 				t.Fatalf("seed %d, message %d of %d: %d bytes, immediate %d %v; want %d bytes, %d, flags %#x", seed, i,
 					len(want), m.Len(), imm, has, w.n, w.imm, w.flags)
 			}
-			if pad := rest[recordLen+w.n : recordSize(w.n)]; !bytes.Equal(pad, make([]byte, len(pad))) {
+			if pad := rest[wire.RecordLen+w.n : wire.RecordSize(w.n)]; !bytes.Equal(pad, make([]byte, len(pad))) {
 				t.Fatalf("seed %d: others' data behind a message: % x", seed, pad)
 			}
-			if rest = rest[recordSize(w.n):]; len(rest) > 0 {
+			if rest = rest[wire.RecordSize(w.n):]; len(rest) > 0 {
 				m = l.unpack()
 			}
 		}
@@ -83,11 +85,11 @@ func TestRecords(t *testing.T) {
 func TestPackNot(t *testing.T) {
 	m := &outgoing{p: []byte("next"), n: 4}
 	for name, do := range map[string]func(*link, *frame){
-		"a peer that does not take it": func(l *link, _ *frame) { l.peer.flags = helloLeases },
+		"a peer that does not take it": func(l *link, _ *frame) { l.peer.Flags = wire.HelloLeases },
 		"the end of a long message":    func(_ *link, f *frame) { f.alone = false },
 		"a full frame":                 func(l *link, f *frame) { f.n = int32(l.frameMost()) },
-		"no room for a second record":  func(l *link, f *frame) { f.n = int32(l.frameMost() - 3*recordLen + 1) },
-		"a peer with smaller blocks":   func(l *link, _ *frame) { l.peer.block = 31 },
+		"no room for a second record":  func(l *link, f *frame) { f.n = int32(l.frameMost() - 3*wire.RecordLen + 1) },
+		"a peer with smaller blocks":   func(l *link, _ *frame) { l.peer.Block = 31 },
 		"a closed connection":          func(l *link, _ *frame) { l.closed = true },
 	} {
 		l := sender(1024)
@@ -102,7 +104,7 @@ func TestPackNot(t *testing.T) {
 	if l.pack(m) {
 		t.Error("with nothing staged: a message was added")
 	}
-	l.out.push(staged(l, make([]byte, 1024-3*recordLen), 0, 0))
+	l.out.push(staged(l, make([]byte, 1024-3*wire.RecordLen), 0, 0))
 	if !l.pack(m) {
 		t.Error("a message that fits was not added")
 	}
@@ -117,7 +119,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
 		const most = 512
-		err := checkRecords(p, most)
+		err := public(wire.CheckRecords(p, most))
 		var bad *ProtocolError
 		if err != nil {
 			if !errors.As(err, &bad) {
@@ -128,14 +130,14 @@ func FuzzRecords(f *testing.F) {
 		l := sender(1024)
 		b := &block{mem: append(make([]byte, headroom), p...)}
 		b.holders.Store(1)
-		l.current = frame{b: b, n: int32(len(p)), flags: flagPacked}
+		l.current = frame{b: b, n: int32(len(p)), flags: wire.FlagPacked}
 		size := 0
 		for l.current.b != nil {
 			m := l.unpack()
 			if m.Len() > most || len(m.Bytes()) != m.Len() {
 				t.Errorf("a message of %d bytes in %d", m.Len(), len(m.Bytes()))
 			}
-			size += recordSize(m.Len())
+			size += wire.RecordSize(m.Len())
 		}
 		if size != len(p) {
 			t.Errorf("records of %d bytes in a frame of %d", size, len(p))
@@ -165,7 +167,7 @@ func BenchmarkUnpack(b *testing.B) {
 	for l.pack(m) {
 	}
 	f := l.out.pop()
-	copy(f.b.payload(), f.b.mem[headroom-recordLen:][:f.n])
+	copy(f.b.payload(), f.b.mem[headroom-wire.RecordLen:][:f.n])
 	f.off, l.maxMessage = 0, defaultMaxMessage
 	b.ReportAllocs()
 	for b.Loop() {

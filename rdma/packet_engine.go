@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -33,7 +34,7 @@ func newPacketConn(opt *Options) (*PacketConn, error) {
 	if opt != nil {
 		c.opt = *opt
 	}
-	if err := c.opt.check(kindDatagrams); err != nil {
+	if err := c.opt.check(wire.Datagrams); err != nil {
 		return nil, err
 	}
 	ch, err := rdmacm.NewEventChannel()
@@ -138,7 +139,7 @@ func (e *Engine) addPacket(c *PacketConn) error {
 			Want: fmt.Sprintf("at least %d, so that a datagram fits", stride)}
 	}
 	for n := range packetPlaces {
-		if _, err := e.reserve(kindDatagrams); err != nil {
+		if _, err := e.reserve(wire.Datagrams); err != nil {
 			for range n {
 				e.unreserve()
 			}

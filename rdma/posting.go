@@ -1,6 +1,9 @@
 package rdma
 
-import "github.com/pureverbs/pureverbs/ibv"
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
 
 const (
 	postMost  = 4  // frames that are posted with one doorbell
@@ -51,27 +54,27 @@ func (l *link) stageRoom() int {
 // fromBuffer makes work request n send a frame of a buffer: with its header in front of the buffer's
 // first bytes, or in the frame's block.
 // Preconditions: l.mu is held.
-func (l *link) fromBuffer(n int, h *header, f *frame) {
+func (l *link) fromBuffer(n int, h *wire.Header, f *frame) {
 	wr, at := &l.post.wrs[n], &l.slots[l.posted%sqDepth]
 	at.b, at.buf = f.b, f.buf
 	l.buffers++
 	sges := l.post.sges[2*n : 2*n : 2*n+2]
 	if f.b != nil {
-		h.put(f.b.header())
+		h.Put(f.b.header())
 		header := f.b.sge
-		header.Length = headerLen
+		header.Length = wire.HeaderLen
 		wr.SGEs = append(sges, header, f.buf.sge(int(f.off), int(f.n)))
 		return
 	}
-	size := headerLen + int(f.n)
+	size := wire.HeaderLen + int(f.n)
 	mem := f.buf.mem[headerAt : headerAt+size]
-	h.put(mem)
+	h.Put(mem)
 	if size <= maxInline {
 		wr.Inline, l.post.inlined[n].buf, at.buf = mem, f.buf, nil
 		l.buffers--
 		return
 	}
-	wr.SGEs = append(sges, f.buf.sge(-headerLen, size))
+	wr.SGEs = append(sges, f.buf.sge(-wire.HeaderLen, size))
 }
 
 // dropFrame returns the resources of a frame that is not sent.

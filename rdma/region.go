@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Region is memory of the peer that this side may access, until Return, or until the lease ends.
@@ -38,20 +39,20 @@ func margin(d time.Duration) time.Duration { return min(20*time.Millisecond, d/4
 
 // borrowed makes a region of what the peer lends.
 // Preconditions: l.mu is held.
-func (l *link) borrowed(number uint32, f *lendFrame) {
+func (l *link) borrowed(number uint32, f *wire.LendFrame) {
 	m := l.leasing
-	r := &Region{l: l, number: number, addr: f.addr, rkey: f.rkey, n: int64(f.length), access: f.access,
+	r := &Region{l: l, number: number, addr: f.Addr, rkey: f.RKey, n: int64(f.Length), access: Access(f.Access),
 		done: make(chan struct{})}
 	m.regions[number] = r
 	m.nextRegion++
-	r.extend(time.Duration(f.milliseconds) * time.Millisecond)
-	if f.request == 0 {
+	r.extend(time.Duration(f.Milliseconds) * time.Millisecond)
+	if f.Request == 0 {
 		m.offered = append(m.offered, r)
 		wake(m.borrowWake)
 		return
 	}
-	a := m.asked[f.request]
-	delete(m.asked, f.request)
+	a := m.asked[f.Request]
+	delete(m.asked, f.Request)
 	if !a.answer(r, nil) {
 		r.end(ErrReturned)
 	}
@@ -101,7 +102,7 @@ func (r *Region) left() {
 		return
 	}
 	delete(r.l.leasing.regions, r.number)
-	r.l.tell(numberFrame(kindReturn, r.number, reasonOf(r.err)))
+	r.l.tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.err)))
 	close(r.done)
 }
 
@@ -192,7 +193,8 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	for m.lastRequest++; m.lastRequest == 0 || m.asked[m.lastRequest] != nil; m.lastRequest++ {
 	}
 	m.asked[m.lastRequest] = w
-	l.tell(requestFrame(m.lastRequest, uint64(n), a, milliseconds(d)))
+	f := wire.RequestFrame{Bytes: uint64(n), Milliseconds: milliseconds(d), Access: uint8(a)}
+	l.tell(f.Encode(m.lastRequest))
 	l.mu.Unlock()
 	defer l.e.pollMeanwhile()()
 	select {

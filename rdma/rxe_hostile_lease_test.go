@@ -9,19 +9,20 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // leaseHello is the hello of a peer that allows leases.
 func leaseHello() []byte {
-	h := goodHello(kindMessages)
-	h[7] = helloLeases
+	h := goodHello(wire.Messages)
+	h[7] = wire.HelloLeases
 	return h
 }
 
 // about posts a frame about leases.
-func (a *attacker) about(c control) error {
-	copy(a.mr.Bytes()[headerLen:], c.payload[:])
-	return a.post(header{kind: c.kind, aux: c.aux, length: uint32(c.n), limit: startWindow}, int(c.n))
+func (a *attacker) about(c wire.Control) error {
+	n := copy(a.mr.Bytes()[wire.HeaderLen:], c.Payload())
+	return a.post(wire.Header{Kind: c.Kind, Aux: c.Aux, Length: uint32(n), Limit: startWindow}, n)
 }
 
 // access posts a read, write or atomic of 8 bytes.
@@ -34,15 +35,15 @@ func (a *attacker) access(op ibv.Opcode, addr uint64, rkey uint32) error {
 // the memory that it was not lent stays as it is, and other connections work on.
 func TestRXE_HostileLeases(t *testing.T) {
 	needEvents(t)
-	good := lendFrame{addr: 4096, length: 64, rkey: 5, milliseconds: 60_000, access: MayRead}
-	lends := func(number uint32, change func(*lendFrame)) func(*attacker, *Lease) {
+	good := wire.LendFrame{Addr: 4096, Length: 64, RKey: 5, Milliseconds: 60_000, Access: uint8(MayRead)}
+	lends := func(number uint32, change func(*wire.LendFrame)) func(*attacker, *Lease) {
 		return func(a *attacker, _ *Lease) {
 			f := good
 			change(&f)
-			_ = a.about(f.encode(number))
+			_ = a.about(f.Encode(number))
 		}
 	}
-	tells := func(n int, c control) func(*attacker, *Lease) {
+	tells := func(n int, c wire.Control) func(*attacker, *Lease) {
 		return func(a *attacker, _ *Lease) {
 			for range n {
 				if a.about(c) != nil {
@@ -51,8 +52,14 @@ func TestRXE_HostileLeases(t *testing.T) {
 			}
 		}
 	}
+	request := func(number uint16, rights Access) wire.Control {
+		f := wire.RequestFrame{Bytes: 8, Access: uint8(rights)}
+		return f.Encode(number)
+	}
 	limit := func(aux uint32) func(*attacker, *Lease) {
-		return func(a *attacker, _ *Lease) { _ = a.post(header{kind: kindLimit, limit: startWindow, aux: aux}, 0) }
+		return func(a *attacker, _ *Lease) {
+			_ = a.post(wire.Header{Kind: wire.Limit, Limit: startWindow, Aux: aux}, 0)
+		}
 	}
 	touch := func(op ibv.Opcode, off uint64, key uint32) func(*attacker, *Lease) {
 		return func(a *attacker, s *Lease) { _ = a.access(op, s.key.remote.Addr+off, s.key.remote.RKey+key) }
@@ -64,21 +71,24 @@ func TestRXE_HostileLeases(t *testing.T) {
 		do     func(*attacker, *Lease)
 		want   string
 	}{
-		{"another number", MayRead, lends(1, func(*lendFrame) {}), "LEND: got lease 1, want 0"},
-		{"nothing lent", MayRead, lends(0, func(f *lendFrame) { f.length = 0 }), "LEND: got 0 bytes"},
-		{"beyond all memory", MayRead, lends(0, func(f *lendFrame) { f.addr = 1<<64 - 8 }), "a range of memory"},
-		{"unknown rights", MayRead, lends(0, func(f *lendFrame) { f.access = 0x48 }), "rights that are known"},
-		{"unknown flags", MayRead, lends(0, func(f *lendFrame) { f.flags = 2 }), "flags 0x2"},
-		{"no time", MayRead, lends(0, func(f *lendFrame) { f.milliseconds = 0 }), "LEND: got 0 ms"},
-		{"an answer to nothing", MayRead, lends(0, func(f *lendFrame) { f.request = 9 }), "request 9"},
-		{"a return of what was not lent", MayRead, tells(1, numberFrame(kindReturn, 1, 0)), "RETURN: got lease 1"},
-		{"a revocation of nothing", MayRead, tells(1, numberFrame(kindRevoke, 0, 0)), "REVOKE: got lease 0"},
-		{"an extension of nothing", MayRead, tells(1, numberFrame(kindExtend, 0, 9)), "EXTEND: got lease 0"},
-		{"a refusal of nothing", MayRead, tells(1, numberFrame(kindRefuse, 3, 0)), "request 3"},
-		{"request 0", MayRead, tells(1, requestFrame(0, 8, MayRead, 0)), "REQUEST: got number 0"},
-		{"a request for unknown rights", MayRead, tells(1, requestFrame(1, 8, 0x80, 0)), "rights that are known"},
-		{"a flood of requests", MayRead, tells(6000, requestFrame(1, 8, MayRead, 0)), "the peer broke"},
-		{"a short frame", MayRead, tells(1, control{kind: kindLend, n: 27}), "length of LEND: got 27, want 28"},
+		{"another number", MayRead, lends(1, func(*wire.LendFrame) {}), "LEND: got lease 1, want 0"},
+		{"nothing lent", MayRead, lends(0, func(f *wire.LendFrame) { f.Length = 0 }), "LEND: got 0 bytes"},
+		{"beyond all memory", MayRead, lends(0, func(f *wire.LendFrame) { f.Addr = 1<<64 - 8 }), "a range of memory"},
+		{"unknown rights", MayRead, lends(0, func(f *wire.LendFrame) { f.Access = 0x48 }), "rights that are known"},
+		{"unknown flags", MayRead, lends(0, func(f *wire.LendFrame) { f.Flags = 2 }), "flags 0x2"},
+		{"no time", MayRead, lends(0, func(f *wire.LendFrame) { f.Milliseconds = 0 }), "LEND: got 0 ms"},
+		{"an answer to nothing", MayRead, lends(0, func(f *wire.LendFrame) { f.Request = 9 }), "request 9"},
+		{"a return of what was not lent", MayRead, tells(1, wire.NumberFrame(wire.Return, 1, 0)),
+			"RETURN: got lease 1"},
+		{"a revocation of nothing", MayRead, tells(1, wire.NumberFrame(wire.Revoke, 0, 0)), "REVOKE: got lease 0"},
+		{"an extension of nothing", MayRead, tells(1, wire.NumberFrame(wire.Extend, 0, 9)), "EXTEND: got lease 0"},
+		{"a refusal of nothing", MayRead, tells(1, wire.NumberFrame(wire.Refuse, 3, 0)), "request 3"},
+		{"request 0", MayRead, tells(1, request(0, MayRead)), "REQUEST: got number 0"},
+		{"a request for unknown rights", MayRead, tells(1, request(1, 0x80)), "rights that are known"},
+		{"a flood of requests", MayRead, tells(6000, request(1, MayRead)), "the peer broke"},
+		{"a short frame", MayRead, func(a *attacker, _ *Lease) {
+			_ = a.post(wire.Header{Kind: wire.Lend, Limit: startWindow, Length: 27}, 27)
+		}, "length of LEND: got 27, want 28"},
 		{"a limit that goes back", MayRead, limit(3), "limit of frames about leases: got 3"},
 		{"a limit without bound", MayRead, limit(1 << 20), "limit of frames about leases"},
 		{"a write to what is lent for reading", MayRead, touch(ibv.OpWrite, 0, 0), remote},
@@ -97,7 +107,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 		}, remote},
 		{"a write with a number", MayWrite, touch(ibv.OpWriteImm, 0, 0), "receive: got"},
 		{"a write after the return", MayWrite, func(a *attacker, s *Lease) {
-			if a.about(numberFrame(kindReturn, 0, 0)) == nil {
+			if a.about(wire.NumberFrame(wire.Return, 0, 0)) == nil {
 				<-s.Done()
 				_ = a.access(ibv.OpWrite, s.key.remote.Addr, s.key.remote.RKey)
 			}

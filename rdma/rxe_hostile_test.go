@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -46,9 +47,9 @@ func attack(t *testing.T, to string, h []byte) (*attacker, error) {
 
 // post posts a frame whose header is h, as it is, with n bytes after it. Errors mean that the victim has ended the
 // connection.
-func (a *attacker) post(h header, n int) error {
-	h.put(a.mr.Bytes())
-	return a.send(ibv.SendWR{Opcode: ibv.OpSend, SGEs: []ibv.SGE{a.mr.SGE(0, headerLen+n)}})
+func (a *attacker) post(h wire.Header, n int) error {
+	h.Put(a.mr.Bytes())
+	return a.send(ibv.SendWR{Opcode: ibv.OpSend, SGEs: []ibv.SGE{a.mr.SGE(0, wire.HeaderLen+n)}})
 }
 
 // send posts one signaled work request and waits for it.
@@ -70,34 +71,37 @@ func (a *attacker) send(wr ibv.SendWR) error {
 }
 
 // goodHello is that of a peer which takes no frames of several messages.
-func goodHello(kind connKind) []byte {
-	h := hello{min: minVersion, max: maxVersion, kind: kind, block: defaultBlock, limit: startWindow,
-		maxMessage: defaultMaxMessage}
-	return h.encode()
+func goodHello(kind wire.ConnKind) []byte {
+	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: kind, Block: defaultBlock, Limit: startWindow,
+		MaxMessage: defaultMaxMessage}
+	return h.Encode()
 }
 
 // TestRXE_HostileFrames sends what no peer with this package sends. The victim's connection ends with an error that
 // names it, another connection of the same engine works on, and no block is lost.
 func TestRXE_HostileFrames(t *testing.T) {
-	data := func(flags uint8, length, aux uint32) header {
-		return header{kind: kindData, flags: flags, limit: startWindow, length: length, aux: aux}
+	data := func(flags uint8, length, aux uint32) wire.Header {
+		return wire.Header{Kind: wire.Data, Flags: flags, Limit: startWindow, Length: length, Aux: aux}
 	}
-	several := func(n int, h header, size int) func(*attacker) {
+	limit := func(flags uint8, to uint32) wire.Header {
+		return wire.Header{Kind: wire.Limit, Flags: flags, Limit: to}
+	}
+	several := func(n int, h wire.Header, size int) func(*attacker) {
 		return func(a *attacker) {
 			for range n {
 				if a.post(h, size) != nil {
 					return
 				}
-				if h.kind == kindData {
-					h.seq++
+				if h.Kind == wire.Data {
+					h.Seq++
 				}
 			}
 		}
 	}
 	packed := func(p string) func(*attacker) {
 		return func(a *attacker) {
-			copy(a.mr.Bytes()[headerLen:], p)
-			_ = a.post(data(flagPacked, uint32(len(p)), 0), len(p))
+			copy(a.mr.Bytes()[wire.HeaderLen:], p)
+			_ = a.post(data(wire.FlagPacked, uint32(len(p)), 0), len(p))
 		}
 	}
 	testutil.NeedLogic(t)
@@ -114,36 +118,35 @@ func TestRXE_HostileFrames(t *testing.T) {
 			_ = a.send(ibv.SendWR{Opcode: ibv.OpSend, SGEs: []ibv.SGE{a.mr.SGE(0, 5)}})
 		}, "frame: got 5 bytes"},
 		{"nothing at all", func(a *attacker) { _ = a.send(ibv.SendWR{Opcode: ibv.OpSend}) }, "frame: got 0 bytes"},
-		{"an unknown kind", several(1, header{kind: 99, limit: startWindow}, 0), "frame kind 99"},
+		{"an unknown kind", several(1, wire.Header{Kind: 99, Limit: startWindow}, 0), "frame kind 99"},
 		{"an unknown flag", several(1, data(0x80, 0, 0), 0), "flags of DATA: got 0x80"},
-		{"another number", several(1, header{seq: 7, limit: startWindow}, 0), "number of DATA: got 7"},
-		{"FIN twice", several(2, header{kind: kindFIN, limit: startWindow}, 0), "FIN: got one after FIN"},
+		{"another number", several(1, wire.Header{Seq: 7, Limit: startWindow}, 0), "number of DATA: got 7"},
+		{"FIN twice", several(2, wire.Header{Kind: wire.FIN, Limit: startWindow}, 0), "FIN: got one after FIN"},
 		{"DATA after FIN", func(a *attacker) {
-			if a.post(header{kind: kindFIN, limit: startWindow}, 0) == nil {
+			if a.post(wire.Header{Kind: wire.FIN, Limit: startWindow}, 0) == nil {
 				_ = a.post(data(0, 0, 0), 0)
 			}
 		}, "DATA: got one after FIN"},
-		{"a limit that goes back", several(1, header{kind: kindLimit, limit: startWindow - 1}, 0), "limit of LIMIT"},
-		{"a limit without bound", several(1, header{kind: kindLimit, limit: 1 << 30}, 0), "limit of LIMIT"},
-		{"a lower limit that is too low", several(1, header{kind: kindLimit, flags: flagLower, limit: 1<<32 - 100}, 0),
-			"limit of LIMIT"},
-		{"an answer to no lower limit", several(1, header{kind: kindLimit, flags: flagLowered, limit: startWindow}, 0),
+		{"a limit that goes back", several(1, limit(0, startWindow-1), 0), "limit of LIMIT"},
+		{"a limit without bound", several(1, limit(0, 1<<30), 0), "limit of LIMIT"},
+		{"a lower limit that is too low", several(1, limit(wire.FlagLower, 1<<32-100), 0), "limit of LIMIT"},
+		{"an answer to no lower limit", several(1, limit(wire.FlagLowered, startWindow), 0),
 			"there was no such limit"},
-		{"a lower limit in DATA", several(1, data(flagLower, 0, 0), 0), "flags of DATA"},
-		{"a flood of lower limits", several(3000, header{kind: kindLimit, flags: flagLower, limit: 1}, 0), "none"},
-		{"a message that is announced too long", several(1, data(flagMore, 8, 1<<31), 8), "at most"},
-		{"a message longer than announced", several(2, data(flagMore, 8, 9), 8), "16 bytes of a message"},
-		{"MORE without an end", several(2, data(flagMore, 0, 99), 0), "0 bytes of a message"},
+		{"a lower limit in DATA", several(1, data(wire.FlagLower, 0, 0), 0), "flags of DATA"},
+		{"a flood of lower limits", several(3000, limit(wire.FlagLower, 1), 0), "none"},
+		{"a message that is announced too long", several(1, data(wire.FlagMore, 8, 1<<31), 8), "at most"},
+		{"a message longer than announced", several(2, data(wire.FlagMore, 8, 9), 8), "16 bytes of a message"},
+		{"MORE without an end", several(2, data(wire.FlagMore, 0, 99), 0), "0 bytes of a message"},
 		{"a message shorter than announced", func(a *attacker) {
-			if a.post(data(flagMore, 8, 99), 8) == nil {
+			if a.post(data(wire.FlagMore, 8, 99), 8) == nil {
 				h := data(0, 8, 0)
-				h.seq = 1
+				h.Seq = 1
 				_ = a.post(h, 8)
 			}
 		}, "a message of 16 bytes"},
 		{"FIN within a message", func(a *attacker) {
-			if a.post(data(flagMore, 8, 99), 8) == nil {
-				_ = a.post(header{kind: kindFIN, limit: startWindow, seq: 1}, 0)
+			if a.post(data(wire.FlagMore, 8, 99), 8) == nil {
+				_ = a.post(wire.Header{Kind: wire.FIN, Limit: startWindow, Seq: 1}, 0)
 			}
 		}, "one within a message"},
 		{"a record longer than its frame", packed("\x09\x00\x00\x00\x00\x00\x00\x00too short"), "a record of 24 bytes"},
@@ -151,25 +154,26 @@ func TestRXE_HostileFrames(t *testing.T) {
 		{"half a record", packed("\x00\x00\x00\x00\x00\x00\x00\x00half"), "4 bytes of a record"},
 		{"no record", packed(""), "0 bytes of a record"},
 		{"messages within a message", func(a *attacker) {
-			if a.post(data(flagMore, 8, 99), 8) == nil {
-				h := data(flagPacked, 8, 0)
-				h.seq = 1
+			if a.post(data(wire.FlagMore, 8, 99), 8) == nil {
+				h := data(wire.FlagPacked, 8, 0)
+				h.Seq = 1
 				_ = a.post(h, 8)
 			}
 		}, "several messages within a message"},
-		{"records and MORE", several(1, data(flagPacked|flagMore, 8, 8), 8), "PACKED in DATA only"},
-		{"records in LIMIT", several(1, header{kind: kindLimit, flags: flagPacked, limit: startWindow}, 0),
-			"PACKED in DATA only"},
+		{"records and MORE", several(1, data(wire.FlagPacked|wire.FlagMore, 8, 8), 8), "PACKED in DATA only"},
+		{"records in LIMIT", several(1, limit(wire.FlagPacked, startWindow), 0), "PACKED in DATA only"},
 		{"more than a block", several(1, data(0, 40<<10, 0), 40<<10), ""},
-		{"RESET", several(1, header{kind: kindReset, limit: startWindow, aux: 5}, 0), "reason 5"},
+		{"RESET", several(1, wire.Header{Kind: wire.Reset, Limit: startWindow, Aux: 5}, 0), "reason 5"},
 		{"a write to a block, with its address and key", func(a *attacker) {
 			mr := a.victim.slabs[0]
 			_ = a.send(ibv.SendWR{Opcode: ibv.OpWrite, SGEs: []ibv.SGE{a.mr.SGE(0, 8)},
 				Remote: ibv.RemoteAddr{Addr: mr.Addr(), RKey: mr.RKey()}})
 		}, ""},
-		{"a flood of LIMITs", several(3000, header{kind: kindLimit, limit: startWindow}, 0), "none"},
-		{"a flood of PINGs", several(3000, header{kind: kindPing, flags: flagIgnore, limit: startWindow}, 0), "none"},
-		{"a flood of kinds to be ignored", several(3000, header{kind: 77, flags: flagIgnore}, 0), "none"},
+		{"a flood of LIMITs", several(3000, limit(0, startWindow), 0), "none"},
+		{"a flood of PINGs", several(3000, wire.Header{Kind: wire.Ping, Flags: wire.FlagIgnore, Limit: startWindow}, 0),
+			"none"},
+		{"a flood of kinds to be ignored", several(3000, wire.Header{Kind: 77, Flags: wire.FlagIgnore,
+			Limit: 1 << 30}, 0), "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
@@ -181,7 +185,7 @@ func TestRXE_HostileFrames(t *testing.T) {
 			honest, err := l.Accept(timeout(t))
 			ok(t, err)
 			defer honest.Close()
-			a, err := attack(t, l.Addr().String(), goodHello(kindMessages))
+			a, err := attack(t, l.Addr().String(), goodHello(wire.Messages))
 			ok(t, err)
 			a.victim = server
 			victim, err := l.Accept(timeout(t))
@@ -243,13 +247,13 @@ func TestRXE_HostileHello(t *testing.T) {
 	ok(t, err)
 	defer l.Close()
 	change := func(at int, v byte) []byte {
-		h := goodHello(kindMessages)
+		h := goodHello(wire.Messages)
 		h[at] = v
 		return h
 	}
 	for name, h := range map[string][]byte{
 		"no private data": nil, "other private data": []byte("GET / HTTP/1.1"), "a later version": change(4, 9),
-		"a stream": goodHello(kindStream), "blocks of 0 bytes": change(9, 0), "a block of 2 GiB": change(11, 0x80),
+		"a stream": goodHello(wire.Stream), "blocks of 0 bytes": change(9, 0), "a block of 2 GiB": change(11, 0x80),
 		"no first frame": change(12, 0), "a first limit of 16 million": change(14, 0xff),
 	} {
 		a, err := attack(t, l.Addr().String(), h)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // keyEngines is newEngines where leases of each side's memory are by other keys.
@@ -174,9 +175,9 @@ func TestRXE_LeaseInvalidated(t *testing.T) {
 		s, err := victim.Lend(timeout(t), buffer(t, server, 4096), MayRead, 0)
 		ok(t, err)
 		ok(t, victim.Flush(timeout(t))) // a window is bound
-		h := header{kind: kindReturn, limit: startWindow, length: 4}
-		h.put(a.mr.Bytes())
-		_ = a.send(ibv.SendWR{Opcode: ibv.OpSendInv, SGEs: []ibv.SGE{a.mr.SGE(0, headerLen+4)},
+		h := wire.Header{Kind: wire.Return, Limit: startWindow, Length: 4}
+		h.Put(a.mr.Bytes())
+		_ = a.send(ibv.SendWR{Opcode: ibv.OpSendInv, SGEs: []ibv.SGE{a.mr.SGE(0, wire.HeaderLen+4)},
 			InvalidateRKey: s.key.remote.RKey})
 		<-victim.Done()
 		if err := victim.Err(); !isProtocol(err) {

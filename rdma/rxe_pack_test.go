@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // batchOf posts messages that are held until all are there.
@@ -39,7 +40,7 @@ func TestRXE_Packed(t *testing.T) {
 	defer b.Close()
 	var list [][]byte
 	for i, n := range []int{0, 1, 7, 8, 9, 28, 29, 100, 1000, 4000, 12_000, 20_000, 32 << 10, 50_000, 0, 3, 16 << 10,
-		16<<10 - 3*recordLen, 30_000, 2000, 1} {
+		16<<10 - 3*wire.RecordLen, 30_000, 2000, 1} {
 		list = append(list, bytes.Repeat([]byte{byte(i + 1)}, n))
 	}
 	for _, way := range [][2]*Conn{{a, b}, {b, a}} {

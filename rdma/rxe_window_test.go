@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // burst sends n messages that the receiver takes only when the window is used up, so that it grows.
 func burst(t *testing.T, a, b *Conn, n int) {
 	t.Helper()
 	done := make(chan error, 1)
-	a.l.peer.flags &^= helloPacks // a frame for each
+	a.l.peer.Flags &^= wire.HelloPacks // a frame for each
 	go func() {
 		for range n {
 			if err := a.Send(timeout(t), make([]byte, 100)); err != nil {
@@ -43,7 +44,7 @@ func windowOf(c *Conn) uint32 {
 func grow(t *testing.T, a, b *Conn, n uint32) uint32 {
 	t.Helper()
 	for range 200 {
-		burst(t, a, b, 3*maxWindow)
+		burst(t, a, b, 3*wire.MaxWindow)
 		if windowOf(b) >= n {
 			break
 		}
@@ -79,23 +80,23 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	pairs := make([][2]*Conn, idle)
 	for i := range pairs {
 		pairs[i] = pair()
-		burst(t, pairs[i][0], pairs[i][1], maxWindow)
+		burst(t, pairs[i][0], pairs[i][1], wire.MaxWindow)
 	}
 	for _, p := range pairs[:10] {
 		for range 5 {
-			burst(t, p[0], p[1], 2*maxWindow)
+			burst(t, p[0], p[1], 2*wire.MaxWindow)
 		}
 	}
 	last := pair()
-	burst(t, last[0], last[1], 5*maxWindow)
+	burst(t, last[0], last[1], 5*wire.MaxWindow)
 	before := windowOf(last[1])
-	if before == maxWindow {
+	if before == wire.MaxWindow {
 		t.Fatal("there are blocks for all: the test tells nothing")
 	}
 	for range idleTicks {
 		server.beatLocked()
 	}
-	burst(t, last[0], last[1], maxWindow) // it wants more, and is not idle
+	burst(t, last[0], last[1], wire.MaxWindow) // it wants more, and is not idle
 	server.beatLocked()
 	if idle == 10 {
 		for i, p := range pairs {
@@ -103,7 +104,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 				if windowOf(p[1]) == startWindow {
 					return true
 				}
-				burst(t, last[0], last[1], maxWindow) // a reader who kept up has not made it want more
+				burst(t, last[0], last[1], wire.MaxWindow) // a reader who kept up has not made it want more
 				server.beatLocked()
 				return false
 			})
@@ -115,13 +116,13 @@ func TestRXE_WindowsShrink(t *testing.T) {
 		}
 		server.beatLocked()
 		server.beatLocked() // nobody wants more: the share is whole again
-		if got := grow(t, last[0], last[1], maxWindow); got != maxWindow {
+		if got := grow(t, last[0], last[1], wire.MaxWindow); got != wire.MaxWindow {
 			t.Errorf("a new connection has a window of %d, and had %d before the others gave theirs back", got, before)
 		}
 	}
 	for _, p := range pairs[:10] {
 		echo(t, p[0], p[1])
-		burst(t, p[0], p[1], 2*maxWindow)
+		burst(t, p[0], p[1], 2*wire.MaxWindow)
 	}
 }
 
@@ -138,11 +139,11 @@ func TestRXE_ActiveWindows(t *testing.T) {
 	share := uint32(server.recvMost() / len(pairs))
 	testutil.Eventually(t, "each has no more than its share", func() bool {
 		for _, p := range pairs {
-			burst(t, p[0], p[1], 2*maxWindow)
+			burst(t, p[0], p[1], 2*wire.MaxWindow)
 		}
 		server.beat()
 		for _, p := range pairs {
-			burst(t, p[0], p[1], maxWindow)
+			burst(t, p[0], p[1], wire.MaxWindow)
 			if n := windowOf(p[1]); n > share {
 				return false
 			}
@@ -160,7 +161,7 @@ func TestRXE_SmallBlocks(t *testing.T) {
 	a, b := conns(t, server, client)
 	defer a.Close()
 	defer b.Close()
-	grow(t, a, b, maxWindow)
+	grow(t, a, b, wire.MaxWindow)
 	done := make(chan error, 1)
 	go func() { done <- a.Send(timeout(t), make([]byte, 1<<20)) }()
 	m, err := b.Recv(timeout(t))

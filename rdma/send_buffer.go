@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 const (
@@ -45,7 +46,7 @@ func (l *link) check(m *outgoing) error {
 	if m.n < 0 {
 		return &ibv.ArgError{Arg: "buffer", Got: "nil", Want: "one of Pool"}
 	}
-	if most := min(int(l.peer.maxMessage), longestMessage); m.n > most {
+	if most := min(int(l.peer.MaxMessage), longestMessage); m.n > most {
 		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.n),
 			Limit: uint64(most), Where: "Options.MaxMessage of the peer"})
 	}
@@ -73,8 +74,8 @@ func (l *link) stageMessage(b bound, m *outgoing) error {
 			f.aux = uint32(m.n)
 		}
 		if off += n; off < m.n {
-			f.flags = flagMore
-		} else if f.flags = m.flags; m.flags&flagImm != 0 {
+			f.flags = wire.FlagMore
+		} else if f.flags = m.flags; m.flags&wire.FlagImm != 0 {
 			f.aux = m.imm
 		}
 		f.alone = off == m.n && staged == 0 && f.buf == nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // An engine consists of shards: itself, and with EngineOptions.Pollers others, which have a CQ, an SRQ,
@@ -32,7 +33,7 @@ type most struct {
 	control int    // receives in addition to those that are granted: for frames that take no credit
 }
 
-var mostSmall = most{window: maxWindow, stage: stageMost, signal: sqSignal, control: controlBlocks}
+var mostSmall = most{window: wire.MaxWindow, stage: stageMost, signal: sqSignal, control: controlBlocks}
 
 func (e *Engine) setMost(m most) {
 	e.most = m

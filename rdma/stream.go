@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
@@ -32,7 +33,7 @@ func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error)
 }
 
 func dialRDMA(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	l, err := dial(ctx, addr, kindStream, opt)
+	l, err := dial(ctx, addr, wire.Stream, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListen
 		}
 		return &StreamListener{either: l}, nil
 	}
-	l, err := listen(ctx, addr, kindStream, opt)
+	l, err := listen(ctx, addr, wire.Stream, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +348,7 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 }
 
 // frameMost is the most payload of a frame to the peer.
-func (l *link) frameMost() int { return min(l.e.opt.Block, int(l.peer.block)) }
+func (l *link) frameMost() int { return min(l.e.opt.Block, int(l.peer.Block)) }
 
 // stage sends a frame as soon as it may be sent. It takes the block over.
 // Preconditions: the caller has writeTurn.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // protocol ends the connection because of what the peer sent.
@@ -21,7 +22,7 @@ func (l *link) broken(err error) {
 		return
 	}
 	l.dropStaged()
-	l.resetAux = 1
+	l.resetAux = wire.ResetProtocol
 	l.pump()
 	l.resetSent = make(chan struct{})
 	l.flushes = append(l.flushes, flushWait{upTo: l.posted, ch: l.resetSent})
@@ -174,7 +175,7 @@ func (l *link) close() {
 	if l.finSent { // by CloseWrite: this one carries more
 		l.finSent, l.finAcked = false, make(chan struct{})
 	}
-	l.finWant, l.finAux = true, finClosed
+	l.finWant, l.finAux = true, wire.FINClosed
 	if l.peerDone {
 		l.dropStaged()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Transfer is a list of reads and writes of a region that are done together: with one doorbell and one
@@ -60,10 +61,10 @@ func (t *Transfer) Write(b *Buffer, from, to int, off int64) {
 func (t *Transfer) Notify(p []byte) { t.notify(p, 0, 0) }
 
 // NotifyImm is Notify with a number for Message.Imm.
-func (t *Transfer) NotifyImm(imm uint32, p []byte) { t.notify(p, flagImm, imm) }
+func (t *Transfer) NotifyImm(imm uint32, p []byte) { t.notify(p, wire.FlagImm, imm) }
 
 func (t *Transfer) notify(p []byte, last uint8, imm uint32) {
-	if most := min(t.r.l.frameMost(), int(t.r.l.peer.maxMessage)); len(p) > most {
+	if most := min(t.r.l.frameMost(), int(t.r.l.peer.MaxMessage)); len(p) > most {
 		t.err = errors.Join(t.err, &ibv.LimitError{What: "bytes of a notification", Asked: uint64(len(p)),
 			Limit: uint64(most), Where: "one frame"})
 	}
@@ -108,7 +109,7 @@ func (t *Transfer) start(ctx context.Context) error {
 			return err
 		}
 		t.o.note = frame{b: b, n: int32(copy(b.payload(), t.p)), flags: t.last, aux: t.imm}
-		if t.last&flagImm == 0 {
+		if t.last&wire.FlagImm == 0 {
 			t.o.note.aux = uint32(len(t.p))
 		}
 		t.o.noting = true

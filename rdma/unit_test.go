@@ -1,81 +1,41 @@
 package rdma
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"strings"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-func TestHeader(t *testing.T) {
-	for _, c := range []struct {
-		h    header
-		want string
-	}{
-		{header{kind: kindData, flags: flagMore | flagImm, seq: 0x0201, limit: 0x06050403, length: 0x0a090807,
-			aux: 0x0e0d0c0b}, "\x00\x03\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e"},
-		{header{kind: kindPing, flags: flagIgnore}, "\x04\x04" + strings.Repeat("\x00", 14)},
-	} {
-		b := make([]byte, headerLen)
-		c.h.put(b)
-		if string(b) != c.want || parseHeader(b) != c.h {
-			t.Errorf("%+v: % x, and back %+v", c.h, b, parseHeader(b))
-		}
-	}
-	if kindFIN.String() != "FIN" || frameKind(17).String() != "frame kind 17" {
-		t.Errorf("%v, %v", kindFIN, frameKind(17))
-	}
-}
-
-func TestNumbersWrap(t *testing.T) {
-	for _, c := range []struct {
-		a, b uint32
-		want bool
-	}{{1, 2, true}, {2, 1, false}, {5, 5, false}, {1<<32 - 1, 0, true}, {0, 1<<32 - 1, false}, {1<<32 - 10, 20, true}} {
-		if before(c.a, c.b) != c.want {
-			t.Errorf("before(%d, %d) is %v", c.a, c.b, !c.want)
-		}
-	}
-}
-
-func TestHello(t *testing.T) {
-	good := hello{min: 1, max: 1, kind: kindStream, block: 32 << 10, limit: 2, maxMessage: 1 << 20}
-	copy(good.app[:], "sixteen bytes.  ")
-	b := good.encode()
-	want := "PVR1\x01\x01\x02\x00\x00\x80\x00\x00\x02\x00\x00\x00\x00\x00\x10\x00\x00\x00\x00\x00sixteen bytes.  "
-	if string(b) != want {
-		t.Errorf("encoded %q", b)
-	}
-	padded := append(bytes.Clone(b), make([]byte, 16)...)
-	if h, _, err := parseHello(padded, kindStream); err != nil || h != good {
-		t.Errorf("%+v, %v", h, err)
-	}
+func TestRejections(t *testing.T) {
 	var version *VersionError
-	if _, reason, err := parseHello(append([]byte("PVR1\x02\x03"), b[6:]...), kindStream); !errors.As(err, &version) ||
-		reason != rejectVersion || version.PeerMax != 3 {
-		t.Errorf("a later version: %v", err)
+	var protocol *ProtocolError
+	reject := func(r wire.RejectReason) error {
+		return explainReject(wire.Rejection{Min: 2, Max: 3, Reason: r}.Encode(), wire.Stream)
 	}
-	newer := append([]byte("PVR1\x01\x09"), b[6:]...)
-	if _, _, err := parseHello(newer, kindStream); err != nil {
-		t.Errorf("a peer that also speaks later versions: %v", err)
-	}
-	for _, n := range []int{0, 1, 4, helloLen - 1} {
-		if _, _, err := parseHello(b[:n], kindStream); err == nil {
-			t.Errorf("%d bytes of a hello are accepted", n)
-		}
-	}
-	if err := explainReject(rejectData(rejectVersion), kindStream); !errors.As(err, &version) {
+	if err := reject(wire.RejectVersion); !errors.As(err, &version) || version.PeerMax != 3 {
 		t.Errorf("a reject for the version: %v", err)
 	}
-	if err := explainReject(rejectData(rejectKind), kindStream); err == nil ||
-		!strings.Contains(err.Error(), "ListenStream") {
+	if err := reject(wire.RejectKind); !errors.As(err, &protocol) || !strings.Contains(err.Error(), "ListenStream") {
 		t.Errorf("a reject for the kind: %v", err)
 	}
-	if err := explainReject([]byte("something else"), kindStream); err != nil {
-		t.Errorf("a reject of another program: %v", err)
+	if err := reject(200); err == nil || !strings.Contains(err.Error(), "reason 200") {
+		t.Errorf("a reject for a reason that only later versions know: %v", err)
+	}
+	if err := errors.Join(reject(wire.RejectOther), explainReject([]byte("something else"), wire.Stream)); err != nil {
+		t.Errorf("a reject without a reason, and one of another program: %v", err)
+	}
+	if err := public(&wire.VersionError{PeerMin: 2, PeerMax: 3}); !errors.As(err, &version) {
+		t.Errorf("public returns a %T", err)
+	}
+	if err := public(&wire.Error{Frame: "a", Got: "b", Want: "c"}); !errors.As(err, &protocol) || protocol.Want != "c" {
+		t.Errorf("public returns a %T", err)
+	}
+	if err := public(nil); err != nil {
+		t.Errorf("public(nil) is %v", err)
 	}
 }
 

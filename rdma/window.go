@@ -1,5 +1,7 @@
 package rdma
 
+import "github.com/pureverbs/pureverbs/rdma/internal/wire"
+
 // A window grows when the peer has used it up. When a shard has no blocks left to promise, windows
 // shrink again: those of idle connections to what they began with, those of others to an equal share.
 // A promise is valid until the peer has confirmed a lower one. An active connection's limit therefore does not change
@@ -13,7 +15,7 @@ const idleTicks = 2
 // Preconditions: l.mu is held.
 func (l *link) newLimit() uint32 {
 	limit := l.consumed + l.target
-	if before(limit, l.told) {
+	if wire.Before(limit, l.told) {
 		return l.told
 	}
 	return limit
@@ -22,7 +24,7 @@ func (l *link) newLimit() uint32 {
 // mayCome reports whether the next data frame is one that the peer may send.
 // Preconditions: l.mu is held.
 func (l *link) mayCome() bool {
-	return before(l.received, l.told) || l.lowering && before(l.received, l.toldBefore)
+	return wire.Before(l.received, l.told) || l.lowering && wire.Before(l.received, l.toldBefore)
 }
 
 // widen makes the window larger, if the shard has blocks.
@@ -55,8 +57,8 @@ func (l *link) shrink(to uint32, idle bool) {
 // narrow frees the blocks beyond a lower target, once the peer can no longer fill them.
 // Preconditions: l.mu is held.
 func (l *link) narrow() {
-	if l.target == l.window || l.lowering || l.drained || before(l.consumed+l.target, l.told) ||
-		before(l.consumed+l.target, l.received) {
+	if l.target == l.window || l.lowering || l.drained || wire.Before(l.consumed+l.target, l.told) ||
+		wire.Before(l.consumed+l.target, l.received) {
 		return
 	}
 	l.lower = false
