@@ -248,50 +248,12 @@ func (l *link) more() bool {
 	return true
 }
 
-// WriteTo writes to w what arrives, until the peer has sent all. Nothing is copied on this side.
-func (s *Stream) WriteTo(w io.Writer) (total int64, err error) {
-	if s.tcp != nil {
-		return s.tcp.WriteTo(w)
-	}
-	b := bound{Deadline: &s.read}
-	if err := b.Enter(s.l.readTurn); err != nil {
-		return 0, s.fail("read", err)
-	}
-	defer leave(s.l.readTurn)
-	for {
-		if err := s.l.begin(b); err != nil {
-			if err == io.EOF {
-				return total, nil
-			}
-			return total, s.fail("read", err)
-		}
-		f := &s.l.current
-		n, err := w.Write(f.bytes())
-		if n < 0 || n > int(f.n) {
-			n = int(f.n)
-		}
-		total += int64(n)
-		f.off, f.n = f.off+int32(n), f.n-int32(n)
-		if err != nil {
-			return total, err
-		}
-		if f.n > 0 {
-			return total, io.ErrShortWrite
-		}
-	}
-}
-
 // Write sends p. It waits while the peer does not read, and returns how much of p was accepted.
 func (s *Stream) Write(p []byte) (int, error) {
 	if s.tcp != nil {
 		return s.tcp.Write(p)
 	}
-	b := bound{Deadline: &s.write}
-	if err := b.Enter(s.l.writeTurn); err != nil {
-		return 0, s.fail("write", err)
-	}
-	defer leave(s.l.writeTurn)
-	n, err := s.l.writeBytes(b, p)
+	n, err := s.l.write(bound{Deadline: &s.write}, p)
 	return n, s.fail("write", err)
 }
 
@@ -365,39 +327,6 @@ func (l *link) stage(f frame) error {
 		l.pump()
 	}
 	return nil
-}
-
-// ReadFrom sends what r has, until its end. Nothing is copied on this side.
-func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
-	if s.tcp != nil {
-		return s.tcp.ReadFrom(r)
-	}
-	b := bound{Deadline: &s.write}
-	if err := b.Enter(s.l.writeTurn); err != nil {
-		return 0, s.fail("write", err)
-	}
-	defer leave(s.l.writeTurn)
-	for {
-		buf, err := s.l.waitBlock(b)
-		if err != nil {
-			return total, s.fail("write", err)
-		}
-		n, rerr := r.Read(buf.payload()[:s.l.frameMost()])
-		if n > 0 {
-			if err := s.l.stage(frame{b: buf, n: int32(n)}); err != nil {
-				return total, s.fail("write", err)
-			}
-			total += int64(n)
-		} else {
-			s.l.e.put(buf)
-		}
-		if rerr == io.EOF {
-			return total, nil
-		}
-		if rerr != nil {
-			return total, rerr
-		}
-	}
 }
 
 // waitBlock waits until a frame may be staged, and returns a block for it.

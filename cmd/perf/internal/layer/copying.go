@@ -10,20 +10,26 @@ import (
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-// copyPipe is a stream that lends its blocks: the copies between them and a buffer are timed. So copying is measured in
-// the memory, and with the caches, that a stream has.
+// copyPipe is a stream whose copies are timed: the receiver's between the stream's blocks and a buffer, and the
+// sender's between a buffer and as many bytes as a stream has under way. So copying is measured in the memory, and with
+// the caches, that a stream has.
 type copyPipe struct {
 	bytePipe
 	s     *rdma.Stream
 	at    int              // in the buffer
+	under []byte           // bytes that would be under way
+	next  int              // in under
 	times *measure.Latency // of the largest copies: those of whole blocks
 	block int              // bytes of these
 	bytes int64            // all that was copied
 }
 
 func newCopyPipe(s *rdma.Stream) *copyPipe {
-	return &copyPipe{bytePipe: bytePipe{s}, s: s, times: measure.NewLatency()}
+	return &copyPipe{bytePipe: bytePipe{s}, s: s, times: measure.NewLatency(), under: make([]byte, 32*copyBlock)}
 }
+
+// copyBlock is the size of a stream's large blocks.
+const copyBlock = 256 << 10
 
 // copied copies between a block and the next piece of a buffer.
 func (c *copyPipe) copied(block, buf []byte, toBlock bool) {
@@ -71,7 +77,8 @@ const interrupted = 20
 // reset forgets what was measured.
 func (c *copyPipe) reset() { c.times, c.bytes = measure.NewLatency(), 0 }
 
-// source reads like a file of some bytes.
+// source reads like a file of some bytes. It copies to memory like that of the stream's blocks, and not to p, which
+// the stream copies again.
 type source struct {
 	c    *copyPipe
 	buf  []byte
@@ -82,8 +89,12 @@ func (s *source) Read(p []byte) (int, error) {
 	if s.left == 0 {
 		return 0, io.EOF
 	}
-	p = p[:min(len(p), s.left, len(s.buf))]
-	s.c.copied(p, s.buf, true)
+	p = p[:min(len(p), s.left, len(s.buf), copyBlock)]
+	if s.c.next+len(p) > len(s.c.under) {
+		s.c.next = 0
+	}
+	s.c.copied(s.c.under[s.c.next:][:len(p)], s.buf, true)
+	s.c.next += len(p)
 	s.left -= len(p)
 	return len(p), nil
 }
@@ -124,7 +135,7 @@ func (w *work) receiveCopy(_ context.Context, p pipe, buf []byte, n int) error {
 	c.reset()
 	_, err := c.s.WriteTo(&sink{c, buf, n * w.Size})
 	w.moved.Add(1)
-	if err == errFull {
+	if errors.Is(err, errFull) {
 		return nil
 	}
 	if err == nil {
