@@ -367,7 +367,12 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, resent bool, bat
 					got[0][e], got[1][e])
 			}
 			if x, y := batch[e].mr.Bytes(), plain[e].mr.Bytes(); !bytes.Equal(x[:32768], y[:32768]) {
-				t.Fatalf("seed %d: the memories of end %d differ", seed, e)
+				at := 0
+				for x[at] == y[at] {
+					at++
+				}
+				t.Fatalf("seed %d: the memories of end %d differ from byte %d on: by Batch %x, by PostSend %x; work "+
+					"requests %+v", seed, e, at, x[at:at+16], y[at:at+16], wrs[0])
 			}
 		}
 	}
