@@ -27,7 +27,7 @@ type baton struct {
 
 // pollSome polls once, and handles what is there.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) pollSome() (int, error) {
+func (e *shard) pollSome() (int, error) {
 	n, err := e.cq.Poll(e.wcs)
 	if n > 0 {
 		e.baton.armed = false // an event has come, or is about to
@@ -42,7 +42,7 @@ const handOnMost = 8
 // arm handles the completions that are there, and ensures that later ones wake the poller. It returns false if it gave
 // up after most polls with completions; a most of 0 means never.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) arm(most int) (done bool, err error) {
+func (e *shard) arm(most int) (done bool, err error) {
 	e.away.Store(false)
 	for patient := true; ; {
 		switch n, err := e.pollSome(); {
@@ -70,10 +70,10 @@ func (e *Engine) arm(most int) (done bool, err error) {
 // armed reports whether the poller is woken by what comes. An event that was under way when the CQ was armed has undone
 // that: the device takes no notice of an arming before it is read.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) armed() bool { return e.baton.armed && e.baton.events == e.cq.Events() }
+func (e *shard) armed() bool { return e.baton.armed && e.baton.events == e.cq.Events() }
 
 // tryTurn takes pollTurn if it is free, and reports whether it did.
-func (e *Engine) tryTurn() bool {
+func (e *shard) tryTurn() bool {
 	select {
 	case e.pollTurn <- struct{}{}:
 		return true
@@ -85,7 +85,7 @@ func (e *Engine) tryTurn() bool {
 // leaveTurn releases pollTurn. It then handles goroutines that have fallen asleep meanwhile, and an event that arrived
 // after the check whether the CQ is armed, because the poller found the turn taken. If the poller waited for its turn
 // instead, a goroutine that polls in a dialog would find it taken each time.
-func (e *Engine) leaveTurn() {
+func (e *shard) leaveTurn() {
 	armed, events := e.baton.armed && !e.away.Load(), e.baton.events
 	leave(e.pollTurn)
 	if e.asleep.Load() > 0 {
@@ -97,7 +97,7 @@ func (e *Engine) leaveTurn() {
 }
 
 // poll handles a shard's completions until ctx ends, but for those that goroutines take that wait.
-func (e *Engine) poll(ctx context.Context, fail func(error)) {
+func (e *shard) poll(ctx context.Context, fail func(error)) {
 	defer context.AfterFunc(ctx, e.channel.Interrupt)()
 	for {
 		seen := e.cq.Events()
@@ -123,7 +123,7 @@ func (e *Engine) poll(ctx context.Context, fail func(error)) {
 
 // lookLater has look called after absence.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) lookLater() {
+func (e *shard) lookLater() {
 	if !e.baton.looking {
 		e.baton.looking, e.baton.looked = true, e.baton.turns
 		e.lookTimer.Reset(absence)
@@ -131,7 +131,7 @@ func (e *Engine) lookLater() {
 }
 
 // look is called after absence. It arms the CQ if no goroutine has polled meanwhile.
-func (e *Engine) look() {
+func (e *shard) look() {
 	turn := e.tryTurn()
 	away := e.away.Load() || e.lead.reading.Load() == readAway
 	if turn && (!away || e.baton.turns == e.baton.looked) {
@@ -152,14 +152,14 @@ func (e *Engine) look() {
 }
 
 // stopLooking ends all polling.
-func (e *Engine) stopLooking() {
+func (e *shard) stopLooking() {
 	e.lookTimer.Stop()
 	e.pollTurn <- struct{}{}
 }
 
 // waitData waits for the token of a connection's reader or writer. p, which may be nil, decides whether it polls
 // meanwhile.
-func (e *Engine) waitData(b bound, ch *chan struct{}, p *patience) error {
+func (e *shard) waitData(b bound, ch *chan struct{}, p *patience) error {
 	if b.Now || e.opt.Manual {
 		return e.wait(b, *ch)
 	}
@@ -178,7 +178,7 @@ func (e *Engine) waitData(b bound, ch *chan struct{}, p *patience) error {
 }
 
 // wait waits for ch.
-func (e *Engine) wait(b bound, ch <-chan struct{}) error {
+func (e *shard) wait(b bound, ch <-chan struct{}) error {
 	switch {
 	case b.Now:
 		return errWouldWait
@@ -194,14 +194,14 @@ func (e *Engine) wait(b bound, ch <-chan struct{}) error {
 
 // spin polls until ch has a token, and reports whether it has.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
+func (e *shard) spin(b bound, ch <-chan struct{}) (done bool, err error) {
 	e.baton.turns++
 	start := time.Now()
 	for {
 		for range spinPolls {
 			n, err := e.pollSome()
 			if err != nil {
-				e.failAll(err)
+				e.eng.failAll(err)
 				return false, nil // the connection has the error
 			}
 			if n == 0 {
@@ -237,7 +237,7 @@ func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
 const spinPolls = 256
 
 // handOn releases pollTurn. soon means that the caller is likely to poll again.
-func (e *Engine) handOn(soon bool) {
+func (e *shard) handOn(soon bool) {
 	if soon && e.asleep.Load() == 0 {
 		if !e.armed() {
 			e.away.Store(true)
@@ -258,19 +258,19 @@ func (e *Engine) handOn(soon bool) {
 }
 
 // handedOn releases pollTurn after arm.
-func (e *Engine) handedOn(err error) {
+func (e *shard) handedOn(err error) {
 	if err != nil {
 		leave(e.pollTurn)
-		e.failAll(err)
+		e.eng.failAll(err)
 		return
 	}
 	e.leaveTurn()
 }
 
 // catchUp handles what has come, unless stop is closed before it is its turn.
-func (e *Engine) catchUp(stop <-chan struct{}) {
+func (e *shard) catchUp(stop <-chan struct{}) {
 	if e.opt.Manual {
-		_, _ = e.Poll() // an error is the connections'
+		_, _ = e.pollOnce() // an error is the connections'
 		return
 	}
 	select {
@@ -282,7 +282,7 @@ func (e *Engine) catchUp(stop <-chan struct{}) {
 
 // rearm arms the CQ if the last goroutine that polled did not, and makes the poller read events if no goroutine does. A
 // goroutine that is polling now arms the CQ itself.
-func (e *Engine) rearm() {
+func (e *shard) rearm() {
 	if e.away.Load() && e.tryTurn() {
 		e.handOn(false)
 	}

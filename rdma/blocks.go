@@ -27,18 +27,18 @@ const slabSize = 4 << 20
 
 // addSlab registers another slab, unless the budget is spent.
 // Preconditions: e.mu is held.
-func (e *Engine) addSlab() error {
+func (e *shard) addSlab() error {
 	if !e.maySlab() {
 		return errNoBlock
 	}
-	if !e.budget.addBlocks(e.slabBytes) && (!e.pool.trim() || !e.budget.addBlocks(e.slabBytes)) {
+	if !e.budget.addBlocks(e.slabBytes) && (!e.eng.pool.trim() || !e.budget.addBlocks(e.slabBytes)) {
 		return errNoBlock
 	}
 	mem := e.opt.Mem
 	if mem.HugePages == ibv.HugeNone {
 		mem.HugePages = ibv.HugeTry // a slab is used as a whole, from its beginning
 	}
-	mr, err := e.pd.AllocMR(int(e.slabBytes), ibv.LocalWrite, &mem)
+	mr, err := e.eng.pd.AllocMR(int(e.slabBytes), ibv.LocalWrite, &mem)
 	if err != nil {
 		e.budget.dropBlocks(e.slabBytes)
 		return err
@@ -68,7 +68,7 @@ var errNoBlock = errors.New("no free block")
 
 // take returns a free block.
 // Preconditions: e.mu is held.
-func (e *Engine) take() (*block, error) {
+func (e *shard) take() (*block, error) {
 	if len(e.free) == 0 {
 		if err := e.addSlab(); err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func (e *Engine) take() (*block, error) {
 }
 
 // sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one.
-func (e *Engine) sendBlock(l *link) (*block, error) {
+func (e *shard) sendBlock(l *link) (*block, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b, err := e.take()
@@ -90,7 +90,7 @@ func (e *Engine) sendBlock(l *link) (*block, error) {
 			e.starving.push(l)
 		}
 		e.scarce.Store(true)
-		wake(e.short)
+		wake(e.eng.short)
 		return nil, nil
 	}
 	l.starving = false
@@ -99,7 +99,7 @@ func (e *Engine) sendBlock(l *link) (*block, error) {
 
 // feed wakes the connection that has waited for a block for longest: one for each block that is returned.
 // Preconditions: e.mu is held.
-func (e *Engine) feed() {
+func (e *shard) feed() {
 	for e.starving.len() > 0 {
 		if l := e.starving.pop(); l.starving {
 			l.starving = false
@@ -110,7 +110,7 @@ func (e *Engine) feed() {
 }
 
 // passOn is called when l no longer needs a block. If it was woken for one, another connection is.
-func (e *Engine) passOn(l *link) {
+func (e *shard) passOn(l *link) {
 	e.mu.Lock()
 	l.starving = false
 	if len(e.free) > 0 {
@@ -120,7 +120,7 @@ func (e *Engine) passOn(l *link) {
 }
 
 // put returns a block that was sent or not used.
-func (e *Engine) put(b *block) {
+func (e *shard) put(b *block) {
 	e.mu.Lock()
 	e.give(b)
 	e.mu.Unlock()
@@ -128,7 +128,7 @@ func (e *Engine) put(b *block) {
 
 // give is put. b may be nil.
 // Preconditions: e.mu is held.
-func (e *Engine) give(b *block) {
+func (e *shard) give(b *block) {
 	if b == nil {
 		return
 	}
@@ -137,7 +137,7 @@ func (e *Engine) give(b *block) {
 }
 
 // consumed returns a block that was received.
-func (e *Engine) consumed(b *block) {
+func (e *shard) consumed(b *block) {
 	e.mu.Lock()
 	e.have--
 	e.give(b)
@@ -157,7 +157,7 @@ const (
 
 // refill posts receives until as many are there as were granted.
 // Preconditions: e.mu is held.
-func (e *Engine) refill() {
+func (e *shard) refill() {
 	for {
 		n := min(e.want-e.have, refillMost, e.recvMost()-e.have)
 		wrs := e.recvs[:0]
@@ -185,15 +185,15 @@ func (e *Engine) refill() {
 }
 
 // block returns the block of a receive's ID.
-func (e *Engine) block(id uint64) *block { return (*e.blocks.Load())[id&^recvID] }
+func (e *shard) block(id uint64) *block { return (*e.blocks.Load())[id&^recvID] }
 
 // recvMost is how many blocks may be posted or held.
-func (e *Engine) recvMost() int {
+func (e *shard) recvMost() int {
 	return min(int(e.budget.receivable(e.opt.Pollers)/int64(e.stride)), e.srqDepth)
 }
 
 // grant makes room for n more frames of a connection, and reports whether there is.
-func (e *Engine) grant(n int) bool {
+func (e *shard) grant(n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for e.want+n > e.recvMost() && e.budget.from != nil && e.addSlab() == nil {
@@ -208,13 +208,13 @@ func (e *Engine) grant(n int) bool {
 
 // promise makes room for n more frames, whether there is or not; for fewer if n is below 0.
 // Preconditions: e.mu is held.
-func (e *Engine) promise(n int) {
+func (e *shard) promise(n int) {
 	e.want += n
 	e.budget.promise(int64(n) * int64(e.stride))
 }
 
 // ungrant undoes grant.
-func (e *Engine) ungrant(n int) {
+func (e *shard) ungrant(n int) {
 	e.mu.Lock()
 	e.promise(-n)
 	e.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 func fakeCaller() *Caller { return NewCaller(fakeConn()) }
 
 func fakeConn() *Conn {
-	e := &Engine{most: mostSmall}
+	e := &shard{most: mostSmall}
 	for range stageMost + 1 {
 		e.free = append(e.free, &block{mem: make([]byte, headroom+64)})
 	}

@@ -68,7 +68,7 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 func (c *Conn) Transport() string { return c.l.transport() }
 
 // Engine returns the engine that the connection belongs to.
-func (c *Conn) Engine() *Engine { return c.l.e.shards[0] }
+func (c *Conn) Engine() *Engine { return c.l.e.eng }
 
 // PeerInfo is the peer's information about itself.
 type PeerInfo struct {

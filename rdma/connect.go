@@ -16,7 +16,7 @@ import (
 type attempt struct {
 	kind wire.ConnKind
 	opt  *Options
-	e    *Engine
+	e    *shard
 	link *link
 
 	leases *LeaseOptions // nil: no remote memory, regardless of the peer
@@ -46,14 +46,15 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	if err != nil {
 		return err
 	}
-	if e, err = e.shard().reserve(a.kind); err != nil {
+	s, err := e.shard().reserve(a.kind)
+	if err != nil {
 		return err
 	}
-	a.e = e
-	o.PD, o.SendCQ, o.RecvCQ = e.pd, e.cq, e.cq
-	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
+	a.e = s
+	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
+	o.QP = ibv.QPOptions{SRQ: s.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
 	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
-		Block: uint32(e.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
+		Block: uint32(s.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
 		h.Flags |= wire.HelloLeases
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support

@@ -14,7 +14,7 @@ import (
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	return &link{e: &Engine{pool: &Pool{}, most: mostSmall}, leasing: m, done: make(chan struct{})}
+	return &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall}, leasing: m, done: make(chan struct{})}
 }
 
 // told returns the kinds of the frames about leases that wait to be sent, and forgets them.
@@ -43,7 +43,7 @@ func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
 
 // fakeLease lends nothing for d, as lend does.
 func fakeLease(l *link, d time.Duration) *Lease {
-	s := &Lease{l: l, buf: &Buffer{p: l.e.pool}, n: 1, access: MayRead, done: make(chan struct{})}
+	s := &Lease{l: l, buf: &Buffer{p: l.e.eng.pool}, n: 1, access: MayRead, done: make(chan struct{})}
 	s.buf.pins.Store(2)
 	l.mu.Lock()
 	defer l.mu.Unlock()

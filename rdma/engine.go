@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -95,75 +94,22 @@ func (o *EngineOptions) check() error {
 // It belongs to the caller and is safe for concurrent use. Connections without an engine share one
 // for each device, which is made at first use and closed by CloseIdle.
 type Engine struct {
-	opt       EngineOptions
-	dev       *ibv.Device
-	attr      *ibv.DeviceAttr
-	pd        *ibv.PD
-	cq        *ibv.CQ
-	srq       *ibv.SRQ
-	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
-	srqDepth  int
-	stride    int // bytes of a block with its headroom
-	perSlab   int
-	slabBytes int64
-	budget    *budget
-	pool      *Pool
-	windows   *windows  // nil: each lease has its own MR
-	shards    []*Engine // of EngineOptions.Pollers, beginning with the engine, then those of large blocks
-	large     *Engine   // the shard of large blocks that goes with this one, or nil
-	unusable  bool      // one of large blocks, which could not be opened
-	start     func()    // starts the poller
-	vector    int       // completion vector
-	most      most
+	opt     EngineOptions
+	dev     *ibv.Device
+	attr    *ibv.DeviceAttr
+	pd      *ibv.PD
+	budget  *budget
+	pool    *Pool
+	windows *windows      // nil: each lease has its own MR
+	shards  []*shard      // of EngineOptions.Pollers, then those of large blocks
+	short   chan struct{} // has a token when some connection begins to wait for a block
 
-	blocks  atomic.Pointer[[]*block] // by index; grows
-	links   linkTable
-	packets [maxPackets]atomic.Pointer[PacketConn]
-	arrived atomic.Uint64 // receives that have completed
-	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
-
-	mu       sync.Mutex
-	free     []*block
-	slabs    []*ibv.MR
-	want     int           // receives that are to be posted or held
-	have     int           // that are
-	posted   uint64        // ever
-	starving queue[*link]  // that wait for a block
-	short    chan struct{} // has a token when some began to
-	scarce   atomic.Bool   // some did, in this tick: every frame is signaled
-	conns    map[*link]struct{}
-	closed   bool
-
-	packetConns int
-	recvs       [refillMost]ibv.RecvWR
-	sges        [refillMost]ibv.SGE
-
-	crowded atomic.Bool   // a window could not grow, in this tick
-	share   atomic.Uint32 // most of a window
-	active  int           // connections that had data frames; with tickMu
-	tickMu  sync.Mutex    // held while the time is kept
-
-	cqMu    sync.Mutex // held while the CQ grows
-	cqConns int        // that it has room for
-	used    int        // reserved places for connections; under mu, and grows under cqMu
-
-	gone      chan struct{} // closed when the device is gone
-	isGone    bool          // under mu
-	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
-	idleLinks []*link       // used by beat
-	collected []*link       // used by collect
-
-	pollTurn  chan struct{} // of the goroutine that polls; guards the next two
-	wcs       []ibv.WC
-	baton     baton
-	lead      lead
-	away      atomic.Bool  // the last goroutine that polled comes back, and the CQ is not armed
-	asleep    atomic.Int32 // goroutines that wait and do not poll
-	lookTimer *time.Timer
+	mu     sync.Mutex
+	gone   chan struct{} // closed when the device is gone
+	isGone bool
 
 	stop context.CancelFunc
-	done sync.WaitGroup // poller, watcher, ticker
-	stat stats
+	done sync.WaitGroup // pollers, watcher, ticker
 }
 
 // NewEngine makes an engine on a device; an empty name means the first one with an active port. opt
@@ -185,8 +131,8 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := newShard(o, dev)
-	e.budget = &budget{most: o.Memory, slab: e.slabBytes}
+	e := &Engine{opt: o, dev: dev, budget: &budget{most: o.Memory, slab: slabSize}, short: make(chan struct{}, 1),
+		gone: make(chan struct{})}
 	e.pool = newPool(e)
 	if err := e.openShards(large); err != nil {
 		return fail(errors.Join(err, e.release()))
@@ -207,26 +153,23 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 }
 
 // open makes the objects of a shard and posts the first receives.
-func (e *Engine) open() (err error) {
-	attr, budget := e.attr, int(e.opt.Memory/int64(e.stride))
+func (e *shard) open() (err error) {
+	attr, budget := e.eng.attr, int(e.opt.Memory/int64(e.stride))
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
 	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
 	if !e.opt.Manual {
-		if e.channel, err = e.dev.CreateManualCompChannel(); err != nil {
+		if e.channel, err = e.eng.dev.CreateManualCompChannel(); err != nil {
 			return err
 		}
 		opt.Channel = e.channel
 	}
-	if e.cq, err = e.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
+	if e.cq, err = e.eng.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
 		return err
 	}
 	path, _ := e.cq.DataPath()
-	if err := e.openWindows(path); err != nil {
-		return err
-	}
-	e.srq, err = e.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.srqDepth, DataPath: path})
+	e.srq, err = e.eng.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.srqDepth, DataPath: path})
 	if err != nil {
 		return err
 	}
@@ -322,7 +265,7 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 
 // held is how many blocks were received and not given back.
 // Preconditions: e.mu is held.
-func (e *Engine) held() int { return e.have - int(e.posted-e.arrived.Load()) }
+func (e *shard) held() int { return e.have - int(e.posted-e.arrived.Load()) }
 
 // all returns the connections.
 func (e *Engine) all() []*link {
@@ -334,21 +277,21 @@ func (e *Engine) all() []*link {
 }
 
 // reserve makes room for a connection, and returns the shard that it belongs to: e, or that of large blocks.
-func (e *Engine) reserve(kind wire.ConnKind) (*Engine, error) {
+func (e *shard) reserve(kind wire.ConnKind) (*shard, error) {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
 	e.mu.Lock()
-	closed, gone := e.closed, e.isGone
+	closed := e.closed
 	e.mu.Unlock()
 	used := e.places()
 	switch {
-	case gone:
-		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: errGone}
+	case e.eng.broken():
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.dev.Name(), Err: errGone}
 	case closed:
-		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: ErrClosed}
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.dev.Name(), Err: ErrClosed}
 	case used >= e.opt.MaxConns:
 		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
-			Where: "the engine of " + e.dev.Name()}
+			Where: "the engine of " + e.eng.dev.Name()}
 	case kind == wire.Stream && e.large.admit():
 		return e.large, nil
 	}
@@ -357,7 +300,7 @@ func (e *Engine) reserve(kind wire.ConnKind) (*Engine, error) {
 
 // place reserves a place for a connection, if MaxConns allows another one.
 // Preconditions: cqMu is held, of large blocks that of the shard that they go with.
-func (e *Engine) place() error {
+func (e *shard) place() error {
 	e.mu.Lock()
 	full := e.used == e.cqConns
 	e.mu.Unlock()
@@ -374,14 +317,14 @@ func (e *Engine) place() error {
 	return nil
 }
 
-func (e *Engine) unreserve() {
+func (e *shard) unreserve() {
 	e.mu.Lock()
 	e.used--
 	e.mu.Unlock()
 }
 
 // add makes l a connection of the engine: its frames are delivered from now on.
-func (e *Engine) add(l *link) {
+func (e *shard) add(l *link) {
 	e.links.set(l.qpn, l)
 	e.mu.Lock()
 	e.conns[l] = struct{}{}
@@ -391,7 +334,7 @@ func (e *Engine) add(l *link) {
 }
 
 // remove undoes add.
-func (e *Engine) remove(l *link) {
+func (e *shard) remove(l *link) {
 	e.mu.Lock()
 	delete(e.conns, l)
 	e.promise(-l.base())

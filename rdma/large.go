@@ -25,23 +25,22 @@ func (o EngineOptions) hasLarge() bool {
 }
 
 // newLarge makes the shard of large blocks that goes with e. Nothing uses it before it is opened.
-func (e *Engine) newLarge() *Engine {
+func (e *shard) newLarge() *shard {
 	o := e.opt
 	o.Block = largeBlock
 	o.Memory = o.Memory / int64(o.Pollers) / largeShare / largeSlab * largeSlab
 	o.Pollers = 1
-	s := newShard(o, e.dev)
+	s := newShard(e.eng, o)
 	s.slabBytes, s.perSlab = largeSlab, largeSlab/s.stride
 	s.opt.MaxConns = min(o.MaxConns, (int(o.Memory/largeSlab)*s.perSlab-mostLarge.control)/largeEach)
 	s.setMost(mostLarge)
-	s.pd, s.pool, s.short = e.pd, e.pool, e.short
 	s.budget = &budget{slab: largeSlab, from: e.budget}
 	return s
 }
 
 // admit takes a place for a stream, and reports whether there is one.
 // Preconditions: the cqMu of the shard that s goes with is held.
-func (s *Engine) admit() bool {
+func (s *shard) admit() bool {
 	if s == nil || s.unusable || s.places() >= s.opt.MaxConns || !s.registerFor(s.places()+1) {
 		return false
 	}
@@ -56,7 +55,7 @@ func (s *Engine) admit() bool {
 }
 
 // registerFor has enough blocks for so many streams, and reports whether it could.
-func (s *Engine) registerFor(streams int) bool {
+func (s *shard) registerFor(streams int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.slabs)*s.perSlab < s.most.control+streams*largeEach {

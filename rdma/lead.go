@@ -51,7 +51,7 @@ func newLead() lead {
 
 // readOrWait reads events until there were others than seen. If somebody else reads, it waits until it may; there may
 // be completions then. It is called by the poller.
-func (e *Engine) readOrWait(ctx context.Context, seen uint32) error {
+func (e *shard) readOrWait(ctx context.Context, seen uint32) error {
 	r := &e.lead
 	var done, late <-chan struct{}
 	for ctx.Err() == nil {
@@ -92,7 +92,7 @@ func (e *Engine) readOrWait(ctx context.Context, seen uint32) error {
 
 // leads makes the waiting goroutine the reader, if no other one waits and it has waited often lately. done and late end
 // the wait.
-func (e *Engine) leads(done, late <-chan struct{}) bool {
+func (e *shard) leads(done, late <-chan struct{}) bool {
 	r := &e.lead
 	now := int64(time.Since(epoch))
 	often := now-r.last.Swap(now) < int64(soon)
@@ -121,21 +121,21 @@ func (e *Engine) leads(done, late <-chan struct{}) bool {
 
 // handBack makes the poller read.
 // Preconditions: the caller reads.
-func (e *Engine) handBack() {
+func (e *shard) handBack() {
 	e.lead.streak.Store(handedBack)
 	e.lead.reading.Store(readFree)
 	wake(e.lead.promote)
 }
 
 // promote makes the poller read if no goroutine does.
-func (e *Engine) promote() {
+func (e *shard) promote() {
 	if e.lead.reading.CompareAndSwap(readAway, readFree) {
 		wake(e.lead.promote)
 	}
 }
 
 // kick lets a goroutine look again that reads and waits for ch.
-func (e *Engine) kick(ch *chan struct{}) {
+func (e *shard) kick(ch *chan struct{}) {
 	if e.lead.asleep.Load() == ch {
 		e.channel.Interrupt()
 	}
@@ -144,7 +144,7 @@ func (e *Engine) kick(ch *chan struct{}) {
 // read polls, and reads events, until ch has a token, and reports whether it took that. ch is one that kick is called
 // for.
 // Preconditions: the caller reads.
-func (e *Engine) read(b bound, ch *chan struct{}) (done bool) {
+func (e *shard) read(b bound, ch *chan struct{}) (done bool) {
 	for {
 		seen := e.cq.Events()
 		if e.tryTurn() {
@@ -152,7 +152,7 @@ func (e *Engine) read(b bound, ch *chan struct{}) (done bool) {
 			done, err := e.pollFor(*ch)
 			if err != nil {
 				leave(e.pollTurn)
-				e.failAll(err)
+				e.eng.failAll(err)
 				break
 			}
 			if done {
@@ -164,7 +164,7 @@ func (e *Engine) read(b bound, ch *chan struct{}) (done bool) {
 			break
 		}
 		if err := e.readEvents(b, ch, seen); err != nil {
-			e.failAll(err)
+			e.eng.failAll(err)
 			break
 		}
 		if b.Expired() != nil {
@@ -177,7 +177,7 @@ func (e *Engine) read(b bound, ch *chan struct{}) (done bool) {
 
 // pollFor is arm for the reader: it ends when ch has a token, and reports whether it took it.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) pollFor(ch chan struct{}) (done bool, err error) {
+func (e *shard) pollFor(ch chan struct{}) (done bool, err error) {
 	e.away.Store(false)
 	for patient := true; ; {
 		n, err := e.pollSome()
@@ -209,7 +209,7 @@ func (e *Engine) pollFor(ch chan struct{}) (done bool, err error) {
 // readEvents sleeps until there were other events than seen, or ch or b may have ended the wait. The caller counts as a
 // goroutine that waits, so that a goroutine that polls meanwhile arms the CQ.
 // Preconditions: the caller reads.
-func (e *Engine) readEvents(b bound, ch *chan struct{}, seen uint32) (err error) {
+func (e *shard) readEvents(b bound, ch *chan struct{}, seen uint32) (err error) {
 	e.asleep.Add(1)
 	e.lead.asleep.Store(ch)
 	e.rearm()
@@ -224,7 +224,7 @@ func (e *Engine) readEvents(b bound, ch *chan struct{}, seen uint32) (err error)
 
 // goAway releases pollTurn when the caller's wait is over.
 // Preconditions: the caller reads, and has pollTurn.
-func (e *Engine) goAway() {
+func (e *shard) goAway() {
 	if e.asleep.Load() > 0 {
 		e.handOn(false)
 		e.handBack()

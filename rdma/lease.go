@@ -137,9 +137,9 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 	if err := l.checkLocal(b, 0, -1); err != nil {
 		return nil, err
 	}
-	if a&MayAtomic != 0 && l.e.attr.AtomicCap == ibv.AtomicNone {
+	if a&MayAtomic != 0 && l.e.eng.attr.AtomicCap == ibv.AtomicNone {
 		return nil, &ibv.UnsupportedError{Feature: "a lease with " + MayAtomic.String(), Need: "a device with atomics",
-			Have: l.e.dev.Name()}
+			Have: l.e.eng.dev.Name()}
 	}
 	s := &Lease{l: l, buf: b, n: int64(len(b.Bytes())), access: a, done: make(chan struct{})}
 	b.pin()

@@ -52,10 +52,6 @@ type windows struct {
 
 // openWindows lets leases use memory windows, if the device and the options do.
 func (e *Engine) openWindows(path ibv.DataPath) error {
-	if first := e.shards[0]; first != e {
-		e.windows = first.windows
-		return nil
-	}
 	if e.opt.LeaseKeys == KeysMR {
 		return nil
 	}
@@ -154,7 +150,7 @@ type leaseKey struct {
 
 // makeKey makes the key of a lease. A window's bind is not posted yet.
 func (s *Lease) makeKey() error {
-	e, b := s.l.e, s.buf
+	e, b := s.l.e.eng, s.buf
 	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.addr%8 == 0) {
 		if mw, err := e.windows.get(); err == nil { // else the device has no more
 			s.key.mw, s.key.freed = mw, make(chan bool, 1)
@@ -235,7 +231,7 @@ func (s *Lease) takeKey() bool {
 		return true
 	}
 	if s.key.mw != nil && s.invalidate() {
-		s.l.e.windows.put(s.key.mw)
+		s.l.e.eng.windows.put(s.key.mw)
 		return true
 	}
 	destroy := func() error {
@@ -252,7 +248,7 @@ func (s *Lease) takeKey() bool {
 		err = destroy() // without the QP it may work
 	}
 	if s.key.mw != nil {
-		s.l.e.windows.lost(s.key.mw, err == nil)
+		s.l.e.eng.windows.lost(s.key.mw, err == nil)
 	}
 	return err == nil
 }

@@ -44,7 +44,7 @@ func (f *frame) bytes() []byte { return f.b.payload()[f.off : f.off+f.n : f.off+
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type link struct {
-	e    *Engine
+	e    *shard
 	kind wire.ConnKind
 	cm   *rdmacm.Conn // its owner is teardown
 	qp   *ibv.QP
@@ -154,7 +154,7 @@ type flushWait struct {
 	ch   chan struct{}
 }
 
-func newLink(e *Engine, kind wire.ConnKind, o *Options, leases *leasing) *link {
+func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	posts := postMost
 	if leases != nil {
 		posts = opPosts

@@ -19,9 +19,12 @@ func (e *Engine) Poll() (int, error) {
 	if err := e.manual("poll"); err != nil {
 		return 0, err
 	}
-	select {
-	case e.pollTurn <- struct{}{}:
-	default:
+	return e.shards[0].pollOnce()
+}
+
+// pollOnce is Engine.Poll.
+func (e *shard) pollOnce() (int, error) {
+	if !e.tryTurn() {
 		return 0, nil
 	}
 	defer leave(e.pollTurn)
@@ -34,15 +37,16 @@ func (e *Engine) Wait(ctx context.Context) (int, error) {
 	if err := e.manual("wait"); err != nil {
 		return 0, err
 	}
-	if err := (bound{Ctx: ctx}).Enter(e.pollTurn); err != nil {
+	s := e.shards[0]
+	if err := (bound{Ctx: ctx}).Enter(s.pollTurn); err != nil {
 		return 0, err
 	}
-	defer leave(e.pollTurn)
-	n, err := e.cq.Wait(ctx, e.wcs)
+	defer leave(s.pollTurn)
+	n, err := s.cq.Wait(ctx, s.wcs)
 	if ctx.Err() != nil && n == 0 {
 		return 0, ctx.Err()
 	}
-	return n, e.polled(n, err)
+	return n, s.polled(n, err)
 }
 
 func (e *Engine) manual(op string) error {
@@ -55,9 +59,9 @@ func (e *Engine) manual(op string) error {
 
 // polled handles n completions, or the error that there was instead.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) polled(n int, err error) error {
+func (e *shard) polled(n int, err error) error {
 	if err != nil {
-		e.failAll(err)
+		e.eng.failAll(err)
 		return err
 	}
 	if n > 0 {
@@ -67,7 +71,7 @@ func (e *Engine) polled(n int, err error) error {
 }
 
 // waitManual waits for ch. If no other goroutine polls, it does.
-func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
+func (e *shard) waitManual(b bound, ch <-chan struct{}) error {
 	idle := time.Now()
 	for {
 		select {
@@ -78,7 +82,7 @@ func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 		if err := b.Expired(); err != nil {
 			return err
 		}
-		n, err := e.Poll()
+		n, err := e.pollOnce()
 		switch {
 		case n > 0:
 			idle = time.Now()
@@ -92,7 +96,7 @@ func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 
 // pollMeanwhile has completions handled at once until stop is called, for callers that wait for something that wait
 // does not know: by the poller, or on an engine with EngineOptions.Manual by another goroutine.
-func (e *Engine) pollMeanwhile() (stop func()) {
+func (e *shard) pollMeanwhile() (stop func()) {
 	if !e.opt.Manual {
 		e.asleep.Add(1)
 		e.rearm()
@@ -105,7 +109,7 @@ func (e *Engine) pollMeanwhile() (stop func()) {
 			case <-done:
 				return
 			case <-time.After(manualPause):
-				_, _ = e.Poll() // an error is the connections'
+				_, _ = e.pollOnce() // an error is the connections'
 			}
 		}
 	}()

@@ -11,7 +11,7 @@ import (
 
 // sender is a link that stages and does not send; its frames take up to most bytes.
 func sender(most int) *link {
-	e := &Engine{opt: EngineOptions{Block: most}}
+	e := &shard{opt: EngineOptions{Block: most}}
 	return &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks}}
 }
 

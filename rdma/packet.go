@@ -22,7 +22,7 @@ import (
 // It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Up to
 // 128 datagrams that were not read are kept; while there are that many, the adapter drops what comes.
 type PacketConn struct {
-	e     *Engine
+	e     *shard
 	index int // in e.packets
 	opt   Options
 
@@ -349,7 +349,7 @@ func (c *PacketConn) fits(p []byte) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a datagram", Asked: uint64(len(p)),
-		Limit: uint64(c.mtu), Where: "the MTU of " + c.e.dev.Name()})
+		Limit: uint64(c.mtu), Where: "the MTU of " + c.e.eng.dev.Name()})
 }
 
 func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
@@ -393,7 +393,7 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	var err error
 	ah := to.ah // while it is busy, only the holder of writeTurn writes it
 	if ah == nil {
-		ah, err = c.e.pd.CreateAH(&attr)
+		ah, err = c.e.eng.pd.CreateAH(&attr)
 	}
 	c.mu.Lock()
 	to.ah = ah

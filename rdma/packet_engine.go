@@ -72,13 +72,14 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	if err := c.look(e); err != nil {
+	s := e.shards[0]
+	if err := c.look(s); err != nil {
 		return err
 	}
-	if err := e.addPacket(c); err != nil {
+	if err := s.addPacket(c); err != nil {
 		return err
 	}
-	qp, err := e.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: packetSends, MaxRecvWR: packetRecvs})
+	qp, err := e.pd.CreateQP(s.cq, s.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: packetSends, MaxRecvWR: packetRecvs})
 	if err != nil {
 		return err
 	}
@@ -108,13 +109,13 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 }
 
 // look finds out what the device's port has.
-func (c *PacketConn) look(e *Engine) error {
-	attr, err := e.dev.QueryPort(c.port)
+func (c *PacketConn) look(e *shard) error {
+	attr, err := e.eng.dev.QueryPort(c.port)
 	if err != nil {
 		return err
 	}
 	c.mtu = attr.ActiveMTU.Bytes()
-	table, err := e.dev.GIDTable()
+	table, err := e.eng.dev.GIDTable()
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (c *PacketConn) look(e *Engine) error {
 }
 
 // addPacket gives c a place among the engine's, with room in the CQ, and memory.
-func (e *Engine) addPacket(c *PacketConn) error {
+func (e *shard) addPacket(c *PacketConn) error {
 	if stride := packetStride(c.mtu); stride > e.stride {
 		return &ibv.ArgError{Arg: "Engine", Got: fmt.Sprintf("blocks of %d bytes", e.opt.Block),
 			Want: fmt.Sprintf("at least %d, so that a datagram fits", stride)}
@@ -149,7 +150,7 @@ func (e *Engine) addPacket(c *PacketConn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	err := error(&ibv.LimitError{What: "sockets for datagrams", Asked: maxPackets + 1, Limit: maxPackets,
-		Where: "the engine of " + e.dev.Name()})
+		Where: "the engine of " + e.eng.dev.Name()})
 	for i := range e.packets {
 		if e.packets[i].Load() != nil {
 			continue
@@ -171,7 +172,7 @@ func packetStride(mtu int) int { return headroom + mtu }
 
 // takeSlots cuts blocks into slots. They count as promised: no other user gets them.
 // Preconditions: e.mu is held.
-func (e *Engine) takeSlots(c *PacketConn) error {
+func (e *shard) takeSlots(c *PacketConn) error {
 	const total = packetRecvs + packetSends
 	stride := packetStride(c.mtu)
 	perBlock := e.stride / stride
@@ -205,7 +206,7 @@ func (e *Engine) takeSlots(c *PacketConn) error {
 
 // dropSlots gives blocks back, and the promise of n.
 // Preconditions: e.mu is held.
-func (e *Engine) dropSlots(c *PacketConn, n int) {
+func (e *shard) dropSlots(c *PacketConn, n int) {
 	for _, b := range c.blocks {
 		e.give(b)
 	}
@@ -214,7 +215,7 @@ func (e *Engine) dropSlots(c *PacketConn, n int) {
 }
 
 // removePacket undoes addPacket.
-func (e *Engine) removePacket(c *PacketConn) {
+func (e *shard) removePacket(c *PacketConn) {
 	e.packets[c.index].Store(nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -224,7 +225,7 @@ func (e *Engine) removePacket(c *PacketConn) {
 }
 
 // packet handles a completion of a PacketConn.
-func (e *Engine) packet(wc *ibv.WC) {
+func (e *shard) packet(wc *ibv.WC) {
 	if c := e.packets[wc.ID>>packetIndexAt%maxPackets].Load(); c != nil {
 		c.complete(wc)
 	}
@@ -289,8 +290,9 @@ func (c *PacketConn) end() {
 
 // failPackets ends the socket for datagrams of a queue pair, or with nil all of them.
 func (e *Engine) failPackets(err error, qp *ibv.QP) {
-	for i := range e.packets {
-		c := e.packets[i].Load()
+	packets := &e.shards[0].packets
+	for i := range packets {
+		c := packets[i].Load()
 		if c == nil {
 			continue
 		}
@@ -378,7 +380,7 @@ func (c *PacketConn) drain() {
 		select {
 		case <-c.writeWake:
 			continue
-		case <-c.e.gone:
+		case <-c.e.eng.gone:
 		case <-timer.C:
 		}
 		break
@@ -393,7 +395,7 @@ func (c *PacketConn) drain() {
 	timer.Reset(drainTime)
 	select {
 	case <-c.rested:
-	case <-c.e.gone:
+	case <-c.e.eng.gone:
 	case <-timer.C:
 	}
 }

@@ -12,7 +12,7 @@ import (
 const pollMost = 64
 
 // handle handles completions. Consecutive ones of a connection take its lock once.
-func (e *Engine) handle(wcs []ibv.WC) {
+func (e *shard) handle(wcs []ibv.WC) {
 	var l *link
 	for i := range wcs {
 		wc := &wcs[i]
@@ -75,13 +75,13 @@ func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
-		what := (*Engine).beat
+		what := (*shard).beat
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.short:
 			time.Sleep(collectPause)
-			what = (*Engine).collect
+			what = (*shard).collect
 		case <-t.C:
 		}
 		for _, s := range e.shards {
@@ -91,7 +91,7 @@ func (e *Engine) tick(ctx context.Context) {
 }
 
 // beat is a tick of a shard.
-func (e *Engine) beat() {
+func (e *shard) beat() {
 	if !e.tickMu.TryLock() {
 		return // a test keeps the time
 	}
@@ -100,7 +100,7 @@ func (e *Engine) beat() {
 }
 
 // Preconditions: e.tickMu is held.
-func (e *Engine) beatLocked() {
+func (e *shard) beatLocked() {
 	now := e.ticks.Add(1)
 	e.scarce.Store(false)
 	e.idleLinks = e.appendLinks(e.idleLinks[:0])
@@ -112,7 +112,7 @@ func (e *Engine) beatLocked() {
 }
 
 // collect has idle connections give their blocks back.
-func (e *Engine) collect() {
+func (e *shard) collect() {
 	e.collected = e.appendLinks(e.collected[:0])
 	for i, l := range e.collected {
 		l.collect()

@@ -84,7 +84,7 @@ func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
 		freed := p.await()
 		p.e.hurry()
 		if b, err = p.get(n); err == errSpent { // else it was given back meanwhile
-			if err := p.e.wait(w, freed); err != nil {
+			if err := p.e.shards[0].wait(w, freed); err != nil {
 				p.awaited()
 				return nil, err
 			}

@@ -89,7 +89,7 @@ func (l *link) dropFrame(f frame) {
 
 // wantBack reports whether a frame is the last of a buffer that the pool should have back soon.
 func (l *link) wantBack(f *frame) bool {
-	return f.buf != nil && f.off+f.n == int32(f.buf.n) && (f.buf.n >= signalBuffer || l.e.pool.waiting.Load() > 0)
+	return f.buf != nil && f.off+f.n == int32(f.buf.n) && (f.buf.n >= signalBuffer || l.e.eng.pool.waiting.Load() > 0)
 }
 
 // hurry asks for the completions of all sends from buffers.

@@ -369,9 +369,9 @@ func (l *link) checkLocal(b *Buffer, from, to int) error {
 	if to < 0 {
 		to = n
 	}
-	if b.p != l.e.pool {
+	if b.p != l.e.eng.pool {
 		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.dev.Name(),
-			Want: "one of the connection's engine, of " + l.e.dev.Name()}
+			Want: "one of the connection's engine, of " + l.e.eng.dev.Name()}
 	}
 	if from < 0 || from >= to || to > n {
 		return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("bytes %d to %d", from, to),

@@ -58,9 +58,9 @@ func TestRXE_WaitersPoll(t *testing.T) {
 		all.Wait()
 	}
 	talk()
-	atRest(t, server, client)
+	atRest(t, server.shards[0], client.shards[0])
 	for _, e := range []*Engine{server, client} {
-		if e.baton.turns == 0 { // at rest: nobody changes it
+		if e.shards[0].baton.turns == 0 { // at rest: nobody changes it
 			t.Error("nobody has polled while waiting")
 		}
 	}
@@ -77,7 +77,7 @@ func TestRXE_WaitersPoll(t *testing.T) {
 	ok(t, quiet.Send(ctx, p))
 	ok(t, <-got)
 	turn()
-	atRest(t, server, client)
+	atRest(t, server.shards[0], client.shards[0])
 }
 
 // TestRXE_EventWhilePolling has an event come while somebody polls who has looked already whether the CQ is armed: it
@@ -89,17 +89,17 @@ func TestRXE_EventWhilePolling(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	for range 20 {
-		atRest(t, server)
-		server.pollTurn <- struct{}{}
-		seen := server.cq.Events()
-		if !server.armed() {
-			server.leaveTurn()
+		atRest(t, server.shards[0])
+		server.shards[0].pollTurn <- struct{}{}
+		seen := server.shards[0].cq.Events()
+		if !server.shards[0].armed() {
+			server.shards[0].leaveTurn()
 			continue // an acknowledgement has come
 		}
 		ok(t, a.Send(ctx, []byte("wake")))
-		ok(t, server.cq.WaitEvent(ctx, seen))
+		ok(t, server.shards[0].cq.WaitEvent(ctx, seen))
 		time.Sleep(absence) // the poller has had the event, too
-		server.leaveTurn()
+		server.shards[0].leaveTurn()
 		m, err := b.Recv(ctx)
 		ok(t, err)
 		m.Release()
@@ -122,7 +122,7 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 		}
 	}()
 	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld >= startWindow })
-	client.pollTurn <- struct{}{}
+	client.shards[0].pollTurn <- struct{}{}
 	ok(t, b.Close())
 	<-a.l.cm.Done()
 	select {
@@ -131,14 +131,14 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 		done <- err
 	case <-time.After(10 * absence):
 	}
-	client.leaveTurn()
+	client.shards[0].leaveTurn()
 	if err := <-done; !errors.Is(err, ErrPeerClosed) {
 		t.Errorf("a peer that closes: %v", err)
 	}
 }
 
 // atRest waits until the CQs are armed, the poller sleeps, and no timer runs: who is idle takes no processor time.
-func atRest(t *testing.T, engines ...*Engine) {
+func atRest(t *testing.T, engines ...*shard) {
 	t.Helper()
 	for _, e := range engines {
 		for end := time.Now().Add(testutil.Patience); ; time.Sleep(absence) {
@@ -208,5 +208,5 @@ func TestRXE_WaitersStress(t *testing.T) {
 		all.Go(func() { end(b, false, rand.New(rand.NewPCG(seed, uint64(i)+100))) })
 	}
 	all.Wait()
-	atRest(t, server, client)
+	atRest(t, server.shards[0], client.shards[0])
 }

@@ -91,7 +91,7 @@ func TestRXE_Fallback(t *testing.T) {
 		testutil.Eventually(t, "the attempt by RDMA has ended", func() bool {
 			client.mu.Lock()
 			defer client.mu.Unlock()
-			return client.used == 0
+			return client.shards[0].used == 0
 		})
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // isLarge reports whether a stream has large blocks at this end.
-func isLarge(s *Stream) bool { return s.l.e == s.Engine().large }
+func isLarge(s *Stream) bool { return s.l.e == s.Engine().shards[0].large }
 
 // carry sends n bytes from a to b and compares them.
 func carry(t *testing.T, a, b *Stream, n int, seed uint64) {
@@ -39,7 +39,7 @@ func carry(t *testing.T, a, b *Stream, n int, seed uint64) {
 // were closed again.
 func TestRXE_LargeStreams(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
-	most := client.large.opt.MaxConns
+	most := client.shards[0].large.opt.MaxConns
 	if slabs := largeLeast / largeShare / largeSlab; most != (slabs*31-mostLarge.control)/largeEach {
 		t.Fatalf("places for %d streams with large blocks", most)
 	}
@@ -62,7 +62,7 @@ func TestRXE_LargeStreams(t *testing.T) {
 	}
 	all.Wait()
 	a, b := conns(t, server, client)
-	if a.l.e != client || b.l.e != server {
+	if a.l.e != client.shards[0] || b.l.e != server.shards[0] {
 		t.Error("messages have large blocks")
 	}
 	echo(t, a, b)
@@ -71,7 +71,7 @@ func TestRXE_LargeStreams(t *testing.T) {
 
 	closePair(pairs[0])
 	testutil.Eventually(t, "a place is free", func() bool {
-		return client.large.places() == most-1 && server.large.places() == most-1
+		return client.shards[0].large.places() == most-1 && server.shards[0].large.places() == most-1
 	})
 	pairs[0][0], pairs[0][1] = streams(t, server, client)
 	check(0, true)
@@ -111,7 +111,7 @@ func TestRXE_NoLargeBlocks(t *testing.T) {
 	for _, opt := range []*EngineOptions{{Block: defaultBlock}, {Memory: largeLeast - 1}, {Manual: true},
 		{Pollers: 2, Memory: 2*largeLeast - 1}} {
 		_, client := newEngines(t, opt)
-		if client.large != nil {
+		if client.shards[0].large != nil {
 			t.Errorf("%+v has large blocks", *opt)
 		}
 	}
@@ -168,7 +168,7 @@ func TestRXE_LargeStalled(t *testing.T) {
 	defer closePair([2]*Stream{a, b})
 	var stalled []*Stream
 	var all sync.WaitGroup
-	for client.large.places() < client.large.opt.MaxConns {
+	for client.shards[0].large.places() < client.shards[0].large.opt.MaxConns {
 		c, d := streams(t, server, client)
 		stalled = append(stalled, c, d)
 		all.Go(func() { // until Close

@@ -14,7 +14,7 @@ import (
 )
 
 // mayLead lets the next wait for a frame or for room evict the poller.
-func mayLead(e *Engine) {
+func mayLead(e *shard) {
 	e.lead.streak.Store(evictAfter)
 	e.lead.last.Store(math.MaxInt64)
 }
@@ -30,7 +30,7 @@ func noPings(links ...*link) {
 
 // leading has f, which waits for ch, read the events of its engine, which is at rest. It returns when f sleeps, and
 // what f will return.
-func leading(t *testing.T, e *Engine, ch *chan struct{}, f func() error) (got chan error) {
+func leading(t *testing.T, e *shard, ch *chan struct{}, f func() error) (got chan error) {
 	t.Helper()
 	atRest(t, e)
 	mayLead(e)
@@ -64,9 +64,9 @@ func TestRXE_LeadEnds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			server, client := newEngines(t, &EngineOptions{Spin: -1})
-			a, b := streams(t, server, client)
-			server = b.l.e // that of large blocks
+			se, ce := newEngines(t, &EngineOptions{Spin: -1})
+			a, b := streams(t, se, ce)
+			server := b.l.e // that of large blocks
 			defer a.Close()
 			defer b.Close()
 			noPings(a.l, b.l)
@@ -86,8 +86,9 @@ func TestRXE_LeadEnds(t *testing.T) {
 // TestRXE_LeadContext has contexts end the waits of who reads the device's events: one that it has begun to read with,
 // and another one, with which it does not.
 func TestRXE_LeadContext(t *testing.T) {
-	server, client := newEngines(t, &EngineOptions{Spin: -1})
-	a, b := conns(t, server, client)
+	se, ce := newEngines(t, &EngineOptions{Spin: -1})
+	a, b := conns(t, se, ce)
+	server := se.shards[0]
 	defer a.Close()
 	defer b.Close()
 	noPings(a.l, b.l)
@@ -137,15 +138,15 @@ func TestRXE_LeadContext(t *testing.T) {
 
 // TestRXE_LeadOthers has others wait while one reads the device's events, and after it has left.
 func TestRXE_LeadOthers(t *testing.T) {
-	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	se, ce := newEngines(t, &EngineOptions{Spin: -1})
 	ctx := timeout(t)
 	var a, b [2]*Stream
 	for i := range a {
-		a[i], b[i] = streams(t, server, client)
+		a[i], b[i] = streams(t, se, ce)
 		defer a[i].Close()
 		defer b[i].Close()
 	}
-	server = b[0].l.e
+	server := b[0].l.e
 	read := func(s *Stream) func() error {
 		return func() error {
 			_, err := s.Read(make([]byte, 1))
@@ -189,9 +190,9 @@ func TestRXE_LeadOthers(t *testing.T) {
 // TestRXE_LeadWriter has a writer that waits for room read the device's events, and a reader of the same stream beside
 // it.
 func TestRXE_LeadWriter(t *testing.T) {
-	server, client := newEngines(t, &EngineOptions{Spin: -1})
-	a, b := streams(t, server, client)
-	server, client = b.l.e, a.l.e // those of large blocks
+	se, ce := newEngines(t, &EngineOptions{Spin: -1})
+	a, b := streams(t, se, ce)
+	server, client := b.l.e, a.l.e // those of large blocks
 	defer a.Close()
 	defer b.Close()
 	const size = 8 << 20 // more than fits before somebody reads
@@ -230,9 +231,9 @@ func TestRXE_LeadWriter(t *testing.T) {
 // TestRXE_LeadOften has who waits often read events by itself, and who waits seldom, or with others, not.
 func TestRXE_LeadOften(t *testing.T) {
 	testutil.NeedLogic(t) // its pauses have to be shorter than half a millisecond
-	server, client := newEngines(t, &EngineOptions{Spin: -1})
-	a, b := streams(t, server, client)
-	server, client = b.l.e, a.l.e // those of large blocks
+	se, ce := newEngines(t, &EngineOptions{Spin: -1})
+	a, b := streams(t, se, ce)
+	server, client := b.l.e, a.l.e // those of large blocks
 	defer a.Close()
 	defer b.Close()
 	p := make([]byte, 1)

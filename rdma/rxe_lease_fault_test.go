@@ -151,7 +151,7 @@ func borrower(addr string) int {
 	if err != nil {
 		return fail(err)
 	}
-	b, err := c.l.e.Pool().Get(int(r.Len()))
+	b, err := c.l.e.eng.Pool().Get(int(r.Len()))
 	if err != nil {
 		return fail(err)
 	}

@@ -70,13 +70,13 @@ func TestRXE_LeaseKeys(t *testing.T) {
 		{"memory for reading that is not aligned", a, b, odd, MayRead, true},
 		{"memory for atomics that is not aligned", a, b, odd, allAccess, false},
 	} {
-		local := buffer(t, c.holder.l.e, len(c.mem.Bytes()))
+		local := buffer(t, c.holder.l.e.eng, len(c.mem.Bytes()))
 		want := scramble(c.mem, 3)
 		s, region := lend(t, c.owner, c.holder, c.mem, c.access, 0)
 		if s.Window() != c.window {
 			t.Errorf("%s: by a window: %v", c.name, s.Window())
 		}
-		if n := c.owner.l.e.Stats(); n.Leases != 1 || n.Windows == 1 != c.window {
+		if n := c.owner.l.e.eng.Stats(); n.Leases != 1 || n.Windows == 1 != c.window {
 			t.Errorf("%s: %+v", c.name, n)
 		}
 		ok(t, region.Read(timeout(t), local, 0))

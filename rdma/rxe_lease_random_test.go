@@ -100,13 +100,13 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 		t.Errorf("seed %d: %s", seed, fmt.Sprintf(format, args...))
 	}
 	n := 8 * (1 + rnd.IntN([]int{4, 1000, 40_000}[rnd.IntN(3)]))
-	mem, err := owner.l.e.Pool().Get(n)
+	mem, err := owner.l.e.eng.Pool().Get(n)
 	if err != nil {
 		fail("%v", err)
 		return
 	}
 	defer mem.Release()
-	local, err := holder.l.e.Pool().Get(n)
+	local, err := holder.l.e.eng.Pool().Get(n)
 	if err != nil {
 		fail("%v", err)
 		return
@@ -199,7 +199,7 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 			local.Truncate(n)
 			if err = r.Read(short, local, 0); errors.Is(err, context.DeadlineExceeded) {
 				local.Release() // it may still be written
-				if local, err = holder.l.e.Pool().Get(n); err != nil {
+				if local, err = holder.l.e.eng.Pool().Get(n); err != nil {
 					fail("%v", err)
 				}
 			}

@@ -82,7 +82,7 @@ func TestRXE_Lease(t *testing.T) {
 	for k, way := range [][2]*Conn{{a, b}, {b, a}} {
 		owner, holder := way[0], way[1]
 		for _, n := range sizes {
-			mem, local := buffer(t, owner.l.e, n), buffer(t, holder.l.e, n)
+			mem, local := buffer(t, owner.l.e.eng, n), buffer(t, holder.l.e.eng, n)
 			was, now := scramble(mem, uint64(n)), scramble(local, uint64(n+1))
 			s, r := lend(t, owner, holder, mem, MayRead|MayWrite, time.Minute)
 			if r.Len() != int64(n) || r.Access() != MayRead|MayWrite || time.Until(r.Ends()) > time.Minute {
@@ -115,7 +115,7 @@ func TestRXE_Lease(t *testing.T) {
 }
 
 func leaseAtomics(t *testing.T, owner, holder *Conn) {
-	mem := buffer(t, owner.l.e, 64)
+	mem := buffer(t, owner.l.e.eng, 64)
 	clear(mem.Bytes())
 	s, r := lend(t, owner, holder, mem, MayAtomic, time.Minute)
 	const each = 20
@@ -153,7 +153,7 @@ func leaseAtomics(t *testing.T, owner, holder *Conn) {
 // leaseTransfer writes and reads many pieces at once, with messages behind the writes.
 func leaseTransfer(t *testing.T, owner, holder *Conn) {
 	const piece, pieces = 3000, 20
-	mem, local := buffer(t, owner.l.e, piece*pieces), buffer(t, holder.l.e, piece*pieces)
+	mem, local := buffer(t, owner.l.e.eng, piece*pieces), buffer(t, holder.l.e.eng, piece*pieces)
 	scramble(mem, 1)
 	want := scramble(local, 2)
 	s, r := lend(t, owner, holder, mem, MayRead|MayWrite, 0)
@@ -457,10 +457,10 @@ func TestRXE_LeaseRevoked(t *testing.T) {
 func writer(t *testing.T, owner, holder *Conn, rounds int, how string) {
 	ctx := timeout(t)
 	const n = 256 << 10
-	mem := buffer(t, owner.l.e, n)
+	mem := buffer(t, owner.l.e.eng, n)
 	var local [3]*Buffer
 	for i := range local {
-		local[i] = buffer(t, holder.l.e, n)
+		local[i] = buffer(t, holder.l.e.eng, n)
 	}
 	for round := range rounds {
 		d := time.Minute
@@ -532,7 +532,7 @@ func TestRXE_LeaseCancel(t *testing.T) {
 	done := 0
 	const rounds = 60
 	for range rounds {
-		local, err := b.l.e.Pool().Get(n)
+		local, err := b.l.e.eng.Pool().Get(n)
 		ok(t, err)
 		short, cancel := context.WithCancel(ctx)
 		go func() {
@@ -574,7 +574,7 @@ func TestRXE_LeaseEnds(t *testing.T) {
 			if round/4%2 == 1 {
 				a, b = b, a
 			}
-			mem, local := buffer(t, a.l.e, 1<<20), buffer(t, b.l.e, 1<<20)
+			mem, local := buffer(t, a.l.e.eng, 1<<20), buffer(t, b.l.e.eng, 1<<20)
 			s, r := lend(t, a, b, mem, MayWrite, 0)
 			began, ended := make(chan struct{}), make(chan error)
 			go func() {

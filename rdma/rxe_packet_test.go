@@ -102,7 +102,7 @@ func TestRXE_Packet(t *testing.T) {
 		t.Errorf("counters %+v", s)
 	}
 	var busy *ibv.BusyError
-	if err := a.e.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 sockets for datagrams") {
+	if err := a.e.eng.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 sockets for datagrams") {
 		t.Errorf("closing the engine: %v", err)
 	}
 }

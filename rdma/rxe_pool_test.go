@@ -187,7 +187,7 @@ func TestRXE_PoolMemory(t *testing.T) {
 	var blocks []*block // the pool gives way to blocks
 	for {
 		e.mu.Lock()
-		b, err := e.take()
+		b, err := e.shards[0].take()
 		e.mu.Unlock()
 		if err == errNoBlock {
 			break
@@ -195,11 +195,11 @@ func TestRXE_PoolMemory(t *testing.T) {
 		ok(t, err)
 		blocks = append(blocks, b)
 	}
-	if most := 32 << 20 / e.stride; len(blocks) < most*3/4 {
+	if most := 32 << 20 / e.shards[0].stride; len(blocks) < most*3/4 {
 		t.Errorf("%d blocks, want some %d", len(blocks), most)
 	}
 	for _, b := range blocks {
-		e.put(b)
+		e.shards[0].put(b)
 	}
 }
 

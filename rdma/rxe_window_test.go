@@ -61,8 +61,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	if testutil.Full() {
 		idle = 1000
 	}
-	server.tickMu.Lock() // time goes on when the test says so
-	defer server.tickMu.Unlock()
+	server.shards[0].tickMu.Lock() // time goes on when the test says so
+	defer server.shards[0].tickMu.Unlock()
 	l, err := Listen(timeout(t), net.JoinHostPort(testutil.NeedRXE(t).IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
@@ -94,10 +94,10 @@ func TestRXE_WindowsShrink(t *testing.T) {
 		t.Fatal("there are blocks for all: the test tells nothing")
 	}
 	for range idleTicks {
-		server.beatLocked()
+		server.shards[0].beatLocked()
 	}
 	burst(t, last[0], last[1], wire.MaxWindow) // it wants more, and is not idle
-	server.beatLocked()
+	server.shards[0].beatLocked()
 	if idle == 10 {
 		for i, p := range pairs {
 			testutil.Eventually(t, "the window of an idle connection shrinks", func() bool {
@@ -105,7 +105,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 					return true
 				}
 				burst(t, last[0], last[1], wire.MaxWindow) // a reader who kept up has not made it want more
-				server.beatLocked()
+				server.shards[0].beatLocked()
 				return false
 			})
 			p[1].l.mu.Lock()
@@ -114,8 +114,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 			}
 			p[1].l.mu.Unlock()
 		}
-		server.beatLocked()
-		server.beatLocked() // nobody wants more: the share is whole again
+		server.shards[0].beatLocked()
+		server.shards[0].beatLocked() // nobody wants more: the share is whole again
 		if got := grow(t, last[0], last[1], wire.MaxWindow); got != wire.MaxWindow {
 			t.Errorf("a new connection has a window of %d, and had %d before the others gave theirs back", got, before)
 		}
@@ -136,12 +136,12 @@ func TestRXE_ActiveWindows(t *testing.T) {
 		defer b.Close()
 		pairs = append(pairs, [2]*Conn{a, b})
 	}
-	share := uint32(server.recvMost() / len(pairs))
+	share := uint32(server.shards[0].recvMost() / len(pairs))
 	testutil.Eventually(t, "each has no more than its share", func() bool {
 		for _, p := range pairs {
 			burst(t, p[0], p[1], 2*wire.MaxWindow)
 		}
-		server.beat()
+		server.shards[0].beat()
 		for _, p := range pairs {
 			burst(t, p[0], p[1], wire.MaxWindow)
 			if n := windowOf(p[1]); n > share {

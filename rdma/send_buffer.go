@@ -50,7 +50,7 @@ func (l *link) check(m *outgoing) error {
 		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.n),
 			Limit: uint64(most), Where: "Options.MaxMessage of the peer"})
 	}
-	if m.buf != nil && m.buf.p != l.e.pool {
+	if m.buf != nil && m.buf.p != l.e.eng.pool {
 		return &ibv.ArgError{Arg: "b", Got: "a buffer of another engine", Want: "one of the connection's engine"}
 	}
 	return nil

@@ -2,20 +2,82 @@ package rdma
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-// An engine consists of shards: itself, and with EngineOptions.Pollers others, which have a CQ, an SRQ,
-// blocks, a poller and connections of their own, and share the device, the PD, the budget and the pool.
+// shard is a part of an engine with a CQ, an SRQ, blocks, a poller and connections of its own. An engine has one for
+// each of EngineOptions.Pollers, and others for large blocks. They share the device, the PD, the budget and the pool.
+type shard struct {
+	eng       *Engine
+	opt       EngineOptions // of this shard
+	cq        *ibv.CQ
+	srq       *ibv.SRQ
+	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
+	srqDepth  int
+	stride    int // bytes of a block with its headroom
+	perSlab   int
+	slabBytes int64
+	budget    *budget
+	large     *shard // the shard of large blocks that goes with this one, or nil
+	unusable  bool   // one of large blocks, which could not be opened
+	start     func() // starts the poller
+	vector    int    // completion vector
+	most      most
+
+	blocks  atomic.Pointer[[]*block] // by index; grows
+	links   linkTable
+	packets [maxPackets]atomic.Pointer[PacketConn]
+	arrived atomic.Uint64 // receives that have completed
+	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
+
+	mu       sync.Mutex
+	free     []*block
+	slabs    []*ibv.MR
+	want     int          // receives that are to be posted or held
+	have     int          // that are
+	posted   uint64       // ever
+	starving queue[*link] // that wait for a block
+	scarce   atomic.Bool  // some began to, in this tick: every frame is signaled
+	conns    map[*link]struct{}
+	closed   bool
+
+	packetConns int
+	recvs       [refillMost]ibv.RecvWR
+	sges        [refillMost]ibv.SGE
+
+	crowded atomic.Bool   // a window could not grow, in this tick
+	share   atomic.Uint32 // most of a window
+	active  int           // connections that had data frames; with tickMu
+	tickMu  sync.Mutex    // held while the time is kept
+
+	cqMu    sync.Mutex // held while the CQ grows
+	cqConns int        // that it has room for
+	used    int        // reserved places for connections; under mu, and grows under cqMu
+
+	restless  atomic.Bool // the device raises no event for a QP that has come to rest
+	idleLinks []*link     // used by beat
+	collected []*link     // used by collect
+
+	pollTurn  chan struct{} // of the goroutine that polls; guards the next two
+	wcs       []ibv.WC
+	baton     baton
+	lead      lead
+	away      atomic.Bool  // the last goroutine that polled comes back, and the CQ is not armed
+	asleep    atomic.Int32 // goroutines that wait and do not poll
+	lookTimer *time.Timer
+
+	stat stats
+}
 
 // newShard makes a shard without its objects.
-func newShard(o EngineOptions, dev *ibv.Device) *Engine {
-	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost),
-		short: make(chan struct{}, 1)}
+func newShard(eng *Engine, o EngineOptions) *shard {
+	e := &shard{eng: eng, opt: o, stride: o.Block + headroom, conns: make(map[*link]struct{}),
+		pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost), budget: eng.budget}
 	e.lead = newLead()
 	e.lookTimer = time.AfterFunc(time.Hour, e.look)
 	e.lookTimer.Stop()
@@ -35,16 +97,15 @@ type most struct {
 
 var mostSmall = most{window: wire.MaxWindow, stage: stageMost, signal: sqSignal, control: controlBlocks}
 
-func (e *Engine) setMost(m most) {
+func (e *shard) setMost(m most) {
 	e.most = m
 	e.share.Store(m.window)
 }
 
 // openShards makes the engine's objects; large reports whether streams may have larger blocks.
 func (e *Engine) openShards(large bool) error {
-	e.shards = []*Engine{e}
-	attr, err := e.dev.QueryDevice()
-	if err != nil {
+	var err error
+	if e.attr, err = e.dev.QueryDevice(); err != nil {
 		return err
 	}
 	if e.pd, err = e.dev.AllocPD(); err != nil {
@@ -52,11 +113,8 @@ func (e *Engine) openShards(large bool) error {
 	}
 	o := e.opt
 	o.MaxConns = (o.MaxConns + o.Pollers - 1) / o.Pollers
-	e.opt.MaxConns = o.MaxConns
-	for len(e.shards) < o.Pollers {
-		s := newShard(o, e.dev)
-		s.pd, s.budget, s.pool, s.short = e.pd, e.budget, e.pool, e.short
-		e.shards = append(e.shards, s)
+	for range o.Pollers {
+		e.shards = append(e.shards, newShard(e, o))
 	}
 	for _, s := range e.shards[:o.Pollers] {
 		if large {
@@ -65,18 +123,19 @@ func (e *Engine) openShards(large bool) error {
 		}
 	}
 	for i, s := range e.shards {
-		s.shards, s.attr, s.vector = e.shards, attr, i%max(e.dev.NumCompVectors(), 1)
+		s.vector = i % max(e.dev.NumCompVectors(), 1)
 	}
 	for _, s := range e.shards[:o.Pollers] {
 		if err := s.open(); err != nil {
 			return err
 		}
 	}
-	return nil
+	path, _ := e.shards[0].cq.DataPath()
+	return e.openWindows(path)
 }
 
 // closeShard closes the objects of a shard.
-func (e *Engine) closeShard() error {
+func (e *shard) closeShard() error {
 	var errs []error
 	if e.srq != nil {
 		errs = append(errs, e.srq.Close())
@@ -94,8 +153,9 @@ func (e *Engine) closeShard() error {
 }
 
 // shard returns the one with the fewest connections.
-func (e *Engine) shard() *Engine {
-	best, least := e, 0
+func (e *Engine) shard() *shard {
+	var best *shard
+	least := 0
 	for i, s := range e.shards[:e.opt.Pollers] {
 		if used := s.places(); i == 0 || used < least {
 			best, least = s, used
@@ -105,7 +165,7 @@ func (e *Engine) shard() *Engine {
 }
 
 // places is how many places for connections are reserved, also those of streams with large blocks.
-func (e *Engine) places() int {
+func (e *shard) places() int {
 	if e == nil {
 		return 0
 	}
@@ -116,7 +176,7 @@ func (e *Engine) places() int {
 }
 
 // appendLinks appends the connections of a shard.
-func (e *Engine) appendLinks(list []*link) []*link {
+func (e *shard) appendLinks(list []*link) []*link {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.conns {
@@ -136,6 +196,6 @@ func (e *Engine) link(qpn uint32) *link {
 }
 
 // maySlab reports whether the shard's part of the memory has room for another slab. The first is always there.
-func (e *Engine) maySlab() bool {
+func (e *shard) maySlab() bool {
 	return len(e.slabs) == 0 || int64(len(e.slabs)+1)*e.slabBytes <= e.opt.Memory/int64(e.opt.Pollers)
 }

@@ -37,7 +37,7 @@ func (e *Engine) Stats() Stats {
 }
 
 // addStats adds the counters of a shard.
-func (e *Engine) addStats(sum *Stats) {
+func (e *shard) addStats(sum *Stats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sum.Conns += len(e.conns)

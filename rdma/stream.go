@@ -462,7 +462,7 @@ func (s *Stream) Engine() *Engine {
 	if s.tcp != nil {
 		return nil
 	}
-	return s.l.e.shards[0]
+	return s.l.e.eng
 }
 
 // Transport describes what carries the stream, such as "rdma mlx5_0 Direct", or with Options.Fallback "tcp: " and why.
@@ -475,9 +475,9 @@ func (s *Stream) Transport() string {
 
 func (l *link) transport() string { return l.e.transport() }
 
-func (e *Engine) transport() string {
+func (e *shard) transport() string {
 	path, _ := e.cq.DataPath()
-	return "rdma " + e.dev.Name() + " " + path.String()
+	return "rdma " + e.eng.dev.Name() + " " + path.String()
 }
 
 var _ net.Listener = (*StreamListener)(nil)

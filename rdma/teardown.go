@@ -125,14 +125,14 @@ func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
 	select {
 	case <-ch:
 		return true
-	case <-l.e.gone:
+	case <-l.e.eng.gone:
 	case <-timer.C:
 	}
 	return false
 }
 
 // rest moves the QP to ERR, and waits for its last event. Devices that never raise it are known after the first QP.
-func (e *Engine) rest(l *link) {
+func (e *shard) rest(l *link) {
 	most := drainTime / 4
 	if e.restless.Load() {
 		most = drainTime / 100
@@ -275,14 +275,12 @@ func (e *Engine) watch(ctx context.Context) {
 
 // failAll ends all connections: the device is gone.
 func (e *Engine) failAll(err error) {
-	for _, s := range e.shards {
-		s.mu.Lock()
-		if !s.isGone {
-			s.isGone = true
-			close(s.gone)
-		}
-		s.mu.Unlock()
+	e.mu.Lock()
+	if !e.isGone {
+		e.isGone = true
+		close(e.gone)
 	}
+	e.mu.Unlock()
 	for _, l := range e.all() {
 		l.fail(err)
 	}

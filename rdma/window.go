@@ -76,7 +76,7 @@ func (l *link) lowered() {
 }
 
 // fit makes the windows of a shard fit to its blocks.
-func (e *Engine) fit(now uint32, links []*link) {
+func (e *shard) fit(now uint32, links []*link) {
 	crowded, share := e.crowded.Swap(false), e.most.window
 	if crowded {
 		share = min(uint32(max(e.recvMost()/max(e.active, 1), startWindow)), share)
