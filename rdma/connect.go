@@ -25,7 +25,7 @@ type attempt struct {
 // options are those of the connection manager: everything about the QP is set once the device is
 // known.
 func (a *attempt) options() *rdmacm.Options {
-	o := a.opt.CM
+	o := a.opt.cm()
 	o.Use = a.use
 	o.Prepare = func(c *rdmacm.Conn) error {
 		var leases *leasing
@@ -137,9 +137,6 @@ type listener struct {
 	ended chan struct{}
 }
 
-// handshakesMost bounds the handshakes in progress and the connections that are not accepted yet.
-const handshakesMost = 128
-
 func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
 	if opt == nil {
 		opt = &Options{}
@@ -147,12 +144,13 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 	if err := opt.check(kind); err != nil {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	cm, err := rdmacm.Listen(ctx, addr, &opt.CM)
+	o := opt.cm()
+	cm, err := rdmacm.Listen(ctx, addr, &o)
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link, handshakesMost),
-		slots: make(chan struct{}, handshakesMost), ended: make(chan struct{})}
+	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link, opt.backlog()),
+		slots: make(chan struct{}, opt.backlog()), ended: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.done.Go(l.serve)
 	return l, nil
@@ -201,7 +199,9 @@ func (l *listener) handshake(r *rdmacm.Request) bool {
 	if peer.Flags&wire.HelloLeases != 0 {
 		a.leases = l.opt.leases(l.kind)
 	}
-	if _, err := r.Accept(l.ctx, a.options()); err != nil {
+	o := a.options()
+	o.Timeout = l.opt.handshakeTime()
+	if _, err := r.Accept(l.ctx, o); err != nil {
 		a.undo()
 		return false
 	}

@@ -101,7 +101,7 @@ func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error)
 
 func dialTCP(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	var d net.Dialer
-	if from := opt.CM.LocalAddr; from.Addr().IsValid() {
+	if from := opt.LocalAddr; from.Addr().IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from.Addr(), 0))
 	}
 	c, err := d.DialContext(ctx, "tcp", addr)

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -30,9 +31,26 @@ type Options struct {
 	// after it has begun; the first connection is taken, and the other attempt ended.
 	// Stream.Transport returns which it is, and the log names it once.
 	Fallback bool
-	// CM are options of the connection manager: LocalAddr, Timeout, TOS, Backlog and the like. This package sets the
-	// options of the QP and its queues.
-	CM rdmacm.Options
+
+	// LocalAddr is the address and port from which Dial connects. The zero value lets the system choose.
+	LocalAddr netip.AddrPort
+	// Timeout bounds Dial, in addition to its context, and each handshake of a listener. 0 means 30 s for Dial and 6 s
+	// for a handshake.
+	Timeout time.Duration
+	// Backlog is how many connections a listener keeps until they are accepted. 0 means 4096; 65536 is the most.
+	Backlog int
+	// ReuseAddr lets a listener use a port that a closed connection still holds.
+	ReuseAddr bool
+	// AFOnly makes a listener on [::] refuse IPv4.
+	AFOnly bool
+	// TOS is the type of service, or traffic class, of the packets. 0 means the system's.
+	TOS uint8
+	// AckTimeout is how long the adapter waits for an acknowledgement before it sends a packet again, rounded up to
+	// 4.096 µs·2^n. 0 means the path's, ibv.Forever never.
+	AckTimeout time.Duration
+	// RetryCount is how often the adapters of both ends send a packet again that is not acknowledged: 1 to 7, or
+	// ibv.Zero for never. 0 means 7. Dial's is used.
+	RetryCount uint8
 
 	fallbackAfter time.Duration // in place of the 300 ms
 }
@@ -40,7 +58,31 @@ type Options struct {
 const (
 	defaultMaxMessage = 16 << 20
 	defaultKeepAlive  = 15 * time.Second
+	defaultBacklog    = 4096
+	maxBacklog        = 1 << 16
+	// handshakeTime is how long a peer has for a handshake. A reply that is lost is sent again after 4.3 s.
+	handshakeTime = 6 * time.Second
 )
+
+func (o *Options) backlog() int {
+	if o.Backlog == 0 {
+		return defaultBacklog
+	}
+	return o.Backlog
+}
+
+func (o *Options) handshakeTime() time.Duration {
+	if o.Timeout == 0 {
+		return handshakeTime
+	}
+	return o.Timeout
+}
+
+// cm returns the options of the connection manager.
+func (o *Options) cm() rdmacm.Options {
+	return rdmacm.Options{LocalAddr: o.LocalAddr, Timeout: o.Timeout, ReuseAddr: o.ReuseAddr, AFOnly: o.AFOnly,
+		TOS: o.TOS, AckTimeout: o.AckTimeout, RetryCount: o.RetryCount}
+}
 
 func (o *Options) maxMessage() int {
 	if o.MaxMessage == 0 {
@@ -70,6 +112,10 @@ func (o *Options) check(kind wire.ConnKind) error {
 	if len(o.PrivateData) > wire.AppDataLen {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: wire.AppDataLen,
 			Where: "the handshake"}
+	}
+	if o.Backlog < 0 || o.Backlog > maxBacklog {
+		return &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)}
 	}
 	return o.Leases.check()
 }

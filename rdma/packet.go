@@ -96,8 +96,8 @@ type packetSlot struct {
 }
 
 // ListenPacket opens a socket for datagrams at host:port. The host must be an address of a device;
-// port 0 is any free port. opt may be nil; of it Engine, and LocalAddr, Timeout, TOS and ReuseAddr of
-// CM are used. ctx bounds the lookup of the host only: Close closes the socket.
+// port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
+// used. ctx bounds the lookup of the host only: Close closes the socket.
 func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
 	c, err := newPacketConn(opt)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *PacketConn) dial(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	from := c.opt.CM.LocalAddr
+	from := c.opt.LocalAddr
 	if !from.Addr().IsValid() {
 		if from, err = c.localFor(b, to); err != nil {
 			return err

@@ -64,8 +64,8 @@ func (c *PacketConn) ask() (id *rdmacm.ID, events chan *rdmacm.Event, done func(
 		c.asking.Done()
 		return nil, nil, nil, err
 	}
-	if c.opt.CM.TOS != 0 {
-		_ = id.SetTOS(c.opt.CM.TOS)
+	if c.opt.TOS != 0 {
+		_ = id.SetTOS(c.opt.TOS)
 	}
 	events = make(chan *rdmacm.Event, 8)
 	c.mu.Lock()
@@ -136,7 +136,7 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort) (*packetPeer, error) {
 		return nil, err
 	}
 	defer done()
-	limit := c.opt.CM.Timeout
+	limit := c.opt.Timeout
 	if limit == 0 {
 		limit = packetTimeout
 	}

@@ -55,7 +55,7 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 		return err
 	}
 	c.id = id
-	if c.opt.CM.ReuseAddr {
+	if c.opt.ReuseAddr {
 		if err := id.SetReuseAddr(true); err != nil {
 			return err
 		}

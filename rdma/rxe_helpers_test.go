@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 func timeout(t testing.TB) context.Context {
@@ -94,5 +93,5 @@ func connsAlive(t testing.TB, server, client *Engine, keepAlive time.Duration) (
 
 // from are the options of a Dial from the second device.
 func from(r testutil.RXE, e *Engine) *Options {
-	return &Options{Engine: e, CM: rdmacm.Options{LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)}}
+	return &Options{Engine: e, LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)}
 }

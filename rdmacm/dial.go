@@ -79,6 +79,7 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	c := newConn(id, h, ps)
 	c.remote = addr
 	if err := c.removed(c.dial(ctx, addr, opt)); err != nil {
+		opt.failed(c, err)
 		if cerr := dispose(c); cerr != nil {
 			err = errors.Join(err, cerr)
 		}

@@ -333,6 +333,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	defer cancel()
 	if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
 		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
+		opt.failed(r.conn, err)
 		if cerr := dispose(r.conn); cerr != nil {
 			err = errors.Join(err, cerr)
 		}

@@ -37,6 +37,11 @@ type Options struct {
 	// must not close the Listener, whose Close waits for it.
 	Prepare func(*Conn) error
 
+	// Failed runs if the handshake fails, with the reason, before the connection is closed: the place to undo what Use
+	// and Prepare did while the QP, nil if it was not created, still exists. On the listening side ID.Reject tells the
+	// peer why. Dial of a host name with several addresses may call it once for each.
+	Failed func(*Conn, error)
+
 	ResponderResources uint8 // see ConnParam
 	InitiatorDepth     uint8 // see ConnParam
 	RetryCount         uint8 // see ConnParam
@@ -110,6 +115,12 @@ func (o *Options) check() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+func (o *Options) failed(c *Conn, err error) {
+	if o.Failed != nil {
+		o.Failed(c, err)
+	}
 }
 
 // usable is check, and rejects options that the library does not support.

@@ -17,7 +17,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/rdma"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // TestMain fails when a test leaves an object open.
@@ -79,7 +78,7 @@ func TestRXE_Interop(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 
-	opt := &rdma.Options{CM: rdmacm.Options{LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)}}
+	opt := &rdma.Options{LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)}
 	var streams atomic.Int32
 	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
