@@ -28,12 +28,13 @@ func fakeConn() *Conn {
 
 // reply is what the peer sends as the answer to call id.
 func (r *Caller) reply(id uint32, err bool) *Message {
-	m := messages.Get().(*Message)
-	m.l, m.imm, m.hasImm = r.c.l, id, true
+	m := newMessage(r.c.l)
+	m.imm, m.hasImm = id, true
 	if err {
 		m.imm |= callFailed
 	}
-	return m
+	h := m.handle()
+	return &h
 }
 
 // end ends the caller as if the connection had ended, and looks at what is left.
@@ -88,7 +89,7 @@ func TestCallTimes(t *testing.T) {
 				}
 				time.Sleep(limit)
 				synctest.Wait()
-				if c.answer > 0 && reply.l != nil {
+				if c.answer > 0 && reply.m.gen == reply.gen {
 					t.Error("nobody has released the answer")
 				}
 			})
@@ -166,7 +167,7 @@ func TestCallAnswerInTime(t *testing.T) {
 				m.Release()
 			}
 			synctest.Wait()
-			if reply.l != nil {
+			if reply.m.gen == reply.gen {
 				t.Fatalf("nobody has released answer %d: the call said %v", i, err)
 			}
 			cancel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -136,27 +135,25 @@ func (l *link) takeBack(staged int) {
 	l.pump()
 }
 
-// Message is a message that has arrived. Its bytes are in blocks of the engine, unless it is long: until Release they
-// count against what the peer may send. Short messages may share a block, which goes back with the last of them.
-//
-// It belongs to the caller, and is not safe for concurrent use.
-type Message struct {
-	l      *link
-	frames []frame // as they came
-	buf    []byte  // gathered
-	n      int
-	imm    uint32
-	hasImm bool
-}
-
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
 // is io.EOF. Each message is delivered to one goroutine.
 func (c *Conn) Recv(ctx context.Context) (*Message, error) {
-	m, err := c.l.recvMessage(bound{Ctx: ctx})
-	return m, c.fail("recv", err)
+	m, err := c.recv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &m, nil
 }
 
-func (l *link) recvMessage(b bound) (*Message, error) {
+func (c *Conn) recv(ctx context.Context) (Message, error) {
+	m, err := c.l.recvMessage(bound{Ctx: ctx})
+	if err != nil {
+		return Message{}, c.fail("recv", err)
+	}
+	return m.handle(), nil
+}
+
+func (l *link) recvMessage(b bound) (*message, error) {
 	if err := b.Enter(l.readTurn); err != nil {
 		return nil, err
 	}
@@ -195,14 +192,13 @@ func isWait(err error) bool {
 
 // assemble adds a frame to the message that has begun, and returns the message when it is whole.
 // Preconditions: the caller has readTurn.
-func (l *link) assemble(f frame) (*Message, error) {
+func (l *link) assemble(f frame) (*message, error) {
 	m := l.partial
 	if f.flags&wire.FlagPacked != 0 {
 		return l.split(f)
 	}
 	if m == nil {
-		m = messages.Get().(*Message)
-		m.l = l
+		m = newMessage(l)
 		if f.flags&wire.FlagMore != 0 {
 			if f.aux > uint32(l.maxMessage) {
 				l.giveBack(f)
@@ -268,7 +264,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 func (l *link) dropPartial() {
 	m := l.partial
 	l.endPartial()
-	m.Release()
+	m.release()
 }
 
 // endPartial forgets the message that has begun, if there is one.
@@ -294,70 +290,6 @@ func (l *link) giveBack(f frame) {
 		l.pump()
 	}
 	l.mu.Unlock()
-}
-
-// Len returns the length of the message in bytes.
-func (m *Message) Len() int { return m.n }
-
-// Bytes returns the message in one piece, which is valid until Release. A message of several blocks
-// is copied together first.
-func (m *Message) Bytes() []byte {
-	m.check()
-	switch {
-	case m.buf == nil && len(m.frames) == 1:
-		f := &m.frames[0]
-		return f.bytes()
-	case m.buf == nil:
-		m.buf = make([]byte, 0, m.n)
-		for _, f := range m.frames {
-			m.buf = append(m.buf, f.bytes()...)
-		}
-		m.free()
-	}
-	return m.buf
-}
-
-// Blocks returns the parts of the message in memory, without copying. It is valid until Release or Bytes.
-func (m *Message) Blocks() net.Buffers {
-	m.check()
-	if m.buf != nil {
-		return net.Buffers{m.buf}
-	}
-	list := make(net.Buffers, len(m.frames))
-	for i, f := range m.frames {
-		list[i] = f.bytes()
-	}
-	return list
-}
-
-// Imm returns the number that the message was sent with, and reports whether there is one.
-func (m *Message) Imm() (uint32, bool) { return m.imm, m.hasImm }
-
-// Release gives the memory of the message back. The message must not be used any more.
-func (m *Message) Release() {
-	m.check()
-	m.free()
-	m.recycle()
-}
-
-func (m *Message) check() {
-	if m.l == nil {
-		panic("rdma: the message was released")
-	}
-}
-
-// free gives the blocks back.
-func (m *Message) free() {
-	for i, f := range m.frames {
-		m.l.giveBack(f)
-		m.frames[i] = frame{}
-	}
-	m.frames = m.frames[:0]
-}
-
-func (m *Message) recycle() {
-	*m = Message{frames: m.frames[:0]}
-	messages.Put(m)
 }
 
 // Flush waits until all that was sent is in the peer's memory.

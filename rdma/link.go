@@ -125,7 +125,7 @@ type link struct {
 	leases0 int      // blocks for frames about leases
 	staging bool     // a message is staged in part
 
-	partial             *Message      // a message that has begun; with readTurn
+	partial             *message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
 	current             frame         // what a reader has begun; with readTurn
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes

@@ -116,11 +116,22 @@ func (e *shard) pollMeanwhile() (stop func()) {
 	return func() { close(done) }
 }
 
-// TryRecv is Recv, but returns nil without an error when no message is there.
-func (c *Conn) TryRecv() (*Message, error) {
-	m, err := c.l.recvMessage(bound{Now: true})
-	if err == errWouldWait {
-		return nil, nil
+// TryRecv is Recv, but does not wait: it reports whether a message was there.
+func (c *Conn) TryRecv() (*Message, bool, error) {
+	m, err := c.tryRecv()
+	if m.m == nil {
+		return nil, false, err
 	}
-	return m, c.fail("recv", err)
+	return &m, true, nil
+}
+
+func (c *Conn) tryRecv() (Message, error) {
+	m, err := c.l.recvMessage(bound{Now: true})
+	switch err {
+	case nil:
+		return m.handle(), nil
+	case errWouldWait:
+		return Message{}, nil
+	}
+	return Message{}, c.fail("recv", err)
 }

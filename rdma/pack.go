@@ -38,7 +38,7 @@ func (l *link) pack(m *outgoing) bool {
 
 // split makes a frame of several messages l.current, and returns the first of them. It takes the frame over.
 // Preconditions: the caller has readTurn.
-func (l *link) split(f frame) (*Message, error) {
+func (l *link) split(f frame) (*message, error) {
 	f.b.holders.Store(1)
 	err := public(wire.CheckRecords(f.bytes(), min(l.e.opt.Block, l.maxMessage)))
 	if l.partial != nil {
@@ -54,11 +54,11 @@ func (l *link) split(f frame) (*Message, error) {
 
 // unpack returns the next message of l.current.
 // Preconditions: the caller has readTurn, and the records were checked.
-func (l *link) unpack() *Message {
+func (l *link) unpack() *message {
 	f := &l.current
 	n, imm, hasImm := wire.ParseRecord(f.bytes())
-	m := messages.Get().(*Message)
-	m.l, m.n, m.imm, m.hasImm = l, int(n), imm, hasImm
+	m := newMessage(l)
+	m.n, m.imm, m.hasImm = int(n), imm, hasImm
 	m.frames = append(m.frames, frame{b: f.b, off: f.off + wire.RecordLen, n: int32(n), flags: wire.FlagPacked})
 	size := int32(wire.RecordSize(int(n)))
 	if f.off, f.n = f.off+size, f.n-size; f.n > 0 {

@@ -55,12 +55,13 @@ func TestRecords(t *testing.T) {
 		copy(got.b.payload(), f.b.mem[headroom+int(f.off):][:f.n])
 		l.maxMessage = most
 		rest := got.bytes()
-		m, err := l.split(got)
+		next, err := l.split(got)
 		for i := range want {
 			w := &want[i]
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
+			m := next.handle()
 			imm, has := m.Imm()
 			if !bytes.Equal(m.Bytes(), w.p) || len(m.Blocks()) != 1 || m.Len() != w.n ||
 				has != (w.flags == wire.FlagImm) || has && imm != w.imm || !has && imm != 0 {
@@ -71,7 +72,7 @@ func TestRecords(t *testing.T) {
 				t.Fatalf("seed %d: others' data behind a message: % x", seed, pad)
 			}
 			if rest = rest[wire.RecordSize(w.n):]; len(rest) > 0 {
-				m = l.unpack()
+				next = l.unpack()
 			}
 		}
 		if l.current.b != nil || got.b.holders.Load() != int32(len(want)) {
@@ -133,7 +134,7 @@ func FuzzRecords(f *testing.F) {
 		l.current = frame{b: b, n: int32(len(p)), flags: wire.FlagPacked}
 		size := 0
 		for l.current.b != nil {
-			m := l.unpack()
+			m := l.unpack().handle()
 			if m.Len() > most || len(m.Bytes()) != m.Len() {
 				t.Errorf("a message of %d bytes in %d", m.Len(), len(m.Bytes()))
 			}
@@ -176,9 +177,11 @@ func BenchmarkUnpack(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			got.recycle()
+			h := got.handle()
+			h.get().recycle()
 			continue
 		}
-		l.unpack().recycle()
+		h := l.unpack().handle()
+		h.get().recycle()
 	}
 }

@@ -27,16 +27,16 @@ func TestRXE_Manual(t *testing.T) {
 	next := func(c *Conn) *Message {
 		t.Helper()
 		for {
-			m, err := c.TryRecv()
+			m, there, err := c.TryRecv()
 			ok(t, err)
-			if m != nil {
+			if there {
 				return m
 			}
 			turn()
 		}
 	}
-	if m, err := b.TryRecv(); m != nil || err != nil {
-		t.Errorf("TryRecv before something was sent: %v, %v", m, err)
+	if m, there, err := b.TryRecv(); m != nil || there || err != nil {
+		t.Errorf("TryRecv before something was sent: %v, %v, %v", m, there, err)
 	}
 	for i := range 300 {
 		p := bytes.Repeat([]byte{byte(i)}, i*200)
@@ -76,11 +76,11 @@ func TestRXE_Manual(t *testing.T) {
 	}
 	ok(t, a.Close())
 	for {
-		m, err := b.TryRecv()
+		m, there, err := b.TryRecv()
 		if err == io.EOF {
 			break
 		}
-		if err != nil || m != nil {
+		if err != nil || there {
 			t.Fatalf("after Close: %v, %v", m, err)
 		}
 		turn()
