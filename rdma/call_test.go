@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -17,14 +18,26 @@ func fakeCaller() *Caller { return NewCaller(fakeConn()) }
 
 func fakeConn() *Conn {
 	e := &shard{most: mostSmall}
-	for range stageMost + 1 {
-		e.free = append(e.free, &block{mem: make([]byte, headroom+64)})
-	}
+	e.blocks = fakeBlocks(headroom+64, stageMost+1)
 	e.opt.Block = 64
 	l := newLink(e, wire.Messages, &Options{}, nil)
 	l.peer = wire.Hello{Block: 64, MaxMessage: 64}
 	return &Conn{l}
 }
+
+// fakeBlocks are n blocks in memory that is not registered.
+func fakeBlocks(size, n int) *blocks.Set {
+	slab := int64(n * size)
+	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Budget: blocks.NewBudget(slab, slab),
+		Register: func(n int) (blocks.Memory, error) { return fakeMemory(make([]byte, n)), nil }, Short: func() {}})
+}
+
+type fakeMemory []byte
+
+func (m fakeMemory) Bytes() []byte { return m }
+func (m fakeMemory) Addr() uint64  { return 1 << 20 }
+func (m fakeMemory) LKey() uint32  { return 1 }
+func (m fakeMemory) Close() error  { return nil }
 
 // reply is what the peer sends as the answer to call id.
 func (r *Caller) reply(id uint32, err bool) *Message {

@@ -280,7 +280,7 @@ func (l *link) endPartial() {
 
 // giveBack gives the block and the credit of a frame back.
 func (l *link) giveBack(f frame) {
-	if f.flags&wire.FlagPacked != 0 && f.b.holders.Add(-1) > 0 {
+	if f.flags&wire.FlagPacked != 0 && f.b.Holders.Add(-1) > 0 {
 		return
 	}
 	l.e.consumed(f.b)

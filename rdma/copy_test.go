@@ -44,8 +44,8 @@ func (c *fakeCopied) takeFrame(b bound) (frame, error) {
 		return frame{}, c.ended
 	}
 	n := min(c.most, len(c.bytes))
-	f := frame{b: &block{mem: make([]byte, headroom+c.most)}, n: int32(n)}
-	copy(f.b.payload(), c.bytes)
+	f := frame{b: &block{Mem: make([]byte, headroom+c.most)}, n: int32(n)}
+	copy(f.b.Payload(), c.bytes)
 	c.bytes = c.bytes[n:]
 	c.held++
 	return f, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -98,7 +99,7 @@ type Engine struct {
 	dev     *ibv.Device
 	attr    *ibv.DeviceAttr
 	pd      *ibv.PD
-	budget  *budget
+	budget  *blocks.Budget
 	pool    *Pool
 	windows *windows      // nil: each lease has its own MR
 	shards  []*shard      // of EngineOptions.Pollers, then those of large blocks
@@ -131,7 +132,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: o, dev: dev, budget: &budget{most: o.Memory, slab: slabSize}, short: make(chan struct{}, 1),
+	e := &Engine{opt: o, dev: dev, budget: blocks.NewBudget(o.Memory, slabSize), short: make(chan struct{}, 1),
 		gone: make(chan struct{})}
 	e.pool = newPool(e)
 	if err := e.openShards(large); err != nil {
@@ -173,15 +174,10 @@ func (e *shard) open() (err error) {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.promise(e.most.control)
-	if len(e.slabs) == 0 {
-		if err := e.addSlab(); err != nil {
-			return err
-		}
+	if _, err := e.blocks.Reserve(1); err != nil {
+		return err
 	}
-	e.refill()
+	e.recv = e.blocks.Shared(e.srqDepth, e.most.control, e.postShared)
 	return nil
 }
 
@@ -245,9 +241,7 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 		<-l.gone
 	}
 	for _, s := range e.shards {
-		s.mu.Lock()
-		held += s.held()
-		s.mu.Unlock()
+		held += s.blocks.Counts().Held
 	}
 	if held > 0 {
 		return false, busy(held, "blocks of messages that were not released")
@@ -262,10 +256,6 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 	}
 	return closed, nil
 }
-
-// held is how many blocks were received and not given back.
-// Preconditions: e.mu is held.
-func (e *shard) held() int { return e.have - int(e.posted-e.arrived.Load()) }
 
 // all returns the connections.
 func (e *Engine) all() []*link {
@@ -328,18 +318,17 @@ func (e *shard) add(l *link) {
 	e.links.set(l.qpn, l)
 	e.mu.Lock()
 	e.conns[l] = struct{}{}
-	e.promise(l.base())
-	e.refill()
 	e.mu.Unlock()
+	l.account.Begin(e.recv, l.base())
 }
 
 // remove undoes add.
 func (e *shard) remove(l *link) {
 	e.mu.Lock()
 	delete(e.conns, l)
-	e.promise(-l.base())
 	e.used--
 	e.mu.Unlock()
+	l.account.End()
 	close(l.gone)
 }
 

@@ -31,10 +31,11 @@ func (e *shard) newLarge() *shard {
 	o.Memory = o.Memory / int64(o.Pollers) / largeShare / largeSlab * largeSlab
 	o.Pollers = 1
 	s := newShard(e.eng, o)
-	s.slabBytes, s.perSlab = largeSlab, largeSlab/s.stride
-	s.opt.MaxConns = min(o.MaxConns, (int(o.Memory/largeSlab)*s.perSlab-mostLarge.control)/largeEach)
+	s.slabBytes = largeSlab
+	s.opt.MaxConns = min(o.MaxConns, (int(o.Memory/largeSlab)*(largeSlab/s.stride)-mostLarge.control)/largeEach)
 	s.setMost(mostLarge)
-	s.budget = &budget{slab: largeSlab, from: e.budget}
+	s.budget = e.budget.Part(largeSlab)
+	s.blocks = s.newBlocks()
 	return s
 }
 
@@ -56,12 +57,6 @@ func (s *shard) admit() bool {
 
 // registerFor has enough blocks for so many streams, and reports whether it could.
 func (s *shard) registerFor(streams int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.slabs)*s.perSlab < s.most.control+streams*largeEach {
-		if s.addSlab() != nil {
-			return false
-		}
-	}
-	return true
+	ok, err := s.blocks.Reserve(s.most.control + streams*largeEach)
+	return ok && err == nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -20,7 +21,7 @@ const (
 	sqScarce    = 2                                 // the same, while there are not enough blocks
 	startWindow = wire.MinLimit                     // data frames that a peer may be ahead of the reader, at first
 	maxInline   = wire.HeaderLen + wire.ControlMost // fits into one basic block of a WQE
-	headroom    = 64                                // bytes before a payload, for alignment; the header is their end
+	headroom    = blocks.Headroom
 	headerAt    = headroom - wire.HeaderLen
 	stageMost   = 4 // frames that a stream keeps while it may not send
 	lingerTime  = 5 * time.Second
@@ -39,7 +40,7 @@ type frame struct {
 }
 
 // bytes is the rest of the payload of a frame that was received.
-func (f *frame) bytes() []byte { return f.b.payload()[f.off : f.off+f.n : f.off+f.n] }
+func (f *frame) bytes() []byte { return f.b.Payload()[f.off : f.off+f.n : f.off+f.n] }
 
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
@@ -119,7 +120,8 @@ type link struct {
 	gone       chan struct{} // closed when the engine has forgotten it
 	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
-	starving bool // waits for a block; under the engine's mu
+	sender  blocks.Sender  // of blocks to send from
+	account blocks.Account // of blocks that the peer may fill
 
 	leasing *leasing // nil: no remote memory
 	leases0 int      // blocks for frames about leases
@@ -173,6 +175,7 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		l.leases0 = wire.ControlWindow
 	}
 	l.open.Store(2)
+	l.sender.Wake = l.wakeWriter
 	return l
 }
 
@@ -341,13 +344,13 @@ func (l *link) next(n int) bool {
 		wr.Inline = l.post.controls[n][:size]
 	default:
 		from := headerAt + int(f.off)
-		h.Put(b.mem[from:])
+		h.Put(b.Mem[from:])
 		if size <= maxInline {
-			wr.Inline = b.mem[from : from+size]
+			wr.Inline = b.Mem[from : from+size]
 			l.post.inlined[n].b = b
 		} else {
 			at.b = b
-			l.post.sges[2*n] = ibv.SGE{Addr: b.sge.Addr + uint64(f.off), Length: uint32(size), LKey: b.sge.LKey}
+			l.post.sges[2*n] = ibv.SGE{Addr: b.Addr + uint64(from), Length: uint32(size), LKey: b.LKey}
 			wr.SGEs = l.post.sges[2*n : 2*n+1 : 2*n+1]
 		}
 	}
@@ -357,7 +360,7 @@ func (l *link) next(n int) bool {
 	}
 	l.posted++
 	since := l.posted - l.signaled
-	if forced || since >= l.e.most.signal || data && since >= sqScarce && l.e.scarce.Load() {
+	if forced || since >= l.e.most.signal || data && since >= sqScarce && l.e.blocks.Scarce() {
 		wr.Flags |= ibv.Signaled
 		l.signaled = l.posted
 	}
@@ -412,12 +415,13 @@ func (l *link) complete(wc *ibv.WC) {
 // release frees what work requests before upTo have sent. Those from okUpTo on have failed.
 // Preconditions: l.mu is held; l.ending, if some have failed.
 func (l *link) release(upTo, okUpTo uint32) {
-	e := l.e
-	e.mu.Lock()
+	var sent [sqDepth]*block
+	n := 0
 	for ; wire.Before(l.doneWR, upTo); l.doneWR++ {
 		s := &l.slots[l.doneWR%sqDepth]
 		if s.b != nil {
-			e.give(s.b)
+			sent[n] = s.b
+			n++
 		}
 		if s.buf != nil {
 			s.buf.unpin()
@@ -431,7 +435,9 @@ func (l *link) release(upTo, okUpTo uint32) {
 		}
 		*s = slot{}
 	}
-	e.mu.Unlock()
+	if n > 0 {
+		l.e.blocks.GiveAll(sent[:n])
+	}
 	l.finishOps()
 }
 
@@ -439,7 +445,7 @@ func (l *link) release(upTo, okUpTo uint32) {
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
 	l.touched = l.e.ticks.Load()
-	h := wire.ParseHeader(b.header())
+	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
 	if err == nil && !ignore {
 		err = l.checkFrame(&h)
@@ -481,7 +487,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
-		l.receiveControl(&h, b.payload())
+		l.receiveControl(&h, b.Payload())
 		l.e.consumed(b)
 	default: // LIMIT and PING
 		l.e.consumed(b)

@@ -41,7 +41,7 @@ func TestRecvAllocs(t *testing.T) {
 	for l.pack(&outgoing{p: make([]byte, 8), n: 8}) {
 	}
 	f := l.out.pop()
-	copy(f.b.payload(), f.b.mem[headroom-wire.RecordLen:][:f.n])
+	copy(f.b.Payload(), f.b.Mem[headroom-wire.RecordLen:][:f.n])
 	f.off, l.maxMessage = 0, defaultMaxMessage
 	l.readTurn = make(chan struct{}, 1)
 	c := &Conn{l}

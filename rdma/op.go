@@ -105,7 +105,7 @@ func (l *link) submit(o *op) error {
 				Have: "a connection without"}
 		}
 		if st.buf == nil && m.results == nil {
-			if m.results, _ = l.e.sendBlock(l); m.results == nil {
+			if m.results, _ = l.e.blocks.TryTake(); m.results == nil {
 				return ErrNoMemory
 			}
 		}
@@ -230,8 +230,8 @@ func (l *link) nextOp(n int) {
 	if st.buf != nil {
 		l.post.sges[2*n] = st.buf.sge(st.from+o.offset, size)
 	} else {
-		l.post.sges[2*n] = ibv.SGE{Addr: m.results.sge.Addr + wire.HeaderLen + uint64(8*at), Length: 8,
-			LKey: m.results.sge.LKey}
+		l.post.sges[2*n] = ibv.SGE{Addr: m.results.HeaderAddr() + wire.HeaderLen + uint64(8*at), Length: 8,
+			LKey: m.results.LKey}
 	}
 	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: st.op, SGEs: l.post.sges[2*n : 2*n+1 : 2*n+1],
 		Remote:     ibv.RemoteAddr{Addr: o.r.addr + uint64(st.off) + uint64(o.offset), RKey: o.r.rkey},
@@ -302,7 +302,7 @@ func (l *link) opDone(s *slot, failed bool) {
 	if failed {
 		o.err = l.reason()
 	} else if o.steps[0].buf == nil {
-		o.result = binary.NativeEndian.Uint64(m.results.payload()[8*(l.doneWR%sqDepth):])
+		o.result = binary.NativeEndian.Uint64(m.results.Payload()[8*(l.doneWR%sqDepth):])
 	}
 	if o.under--; o.under == 0 && o.posted {
 		m.finished = append(m.finished, o)

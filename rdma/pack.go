@@ -25,7 +25,7 @@ func (l *link) pack(m *outgoing) bool {
 	if !f.alone || used+wire.RecordSize(m.n) > l.frameMost() {
 		return false
 	}
-	p := f.b.mem[headroom-wire.RecordLen:]
+	p := f.b.Mem[headroom-wire.RecordLen:]
 	if f.flags&wire.FlagPacked == 0 {
 		wire.PutRecord(p, int(f.n), f.flags, f.aux)
 		f.flags, f.aux, f.off = wire.FlagPacked, 0, -wire.RecordLen
@@ -39,7 +39,7 @@ func (l *link) pack(m *outgoing) bool {
 // split makes a frame of several messages l.current, and returns the first of them. It takes the frame over.
 // Preconditions: the caller has readTurn.
 func (l *link) split(f frame) (*message, error) {
-	f.b.holders.Store(1)
+	f.b.Holders.Store(1)
 	err := public(wire.CheckRecords(f.bytes(), min(l.e.opt.Block, l.maxMessage)))
 	if l.partial != nil {
 		err = &ProtocolError{"DATA", "several messages within a message", "the rest of it"}
@@ -62,7 +62,7 @@ func (l *link) unpack() *message {
 	m.frames = append(m.frames, frame{b: f.b, off: f.off + wire.RecordLen, n: int32(n), flags: wire.FlagPacked})
 	size := int32(wire.RecordSize(int(n)))
 	if f.off, f.n = f.off+size, f.n-size; f.n > 0 {
-		f.b.holders.Add(1)
+		f.b.Holders.Add(1)
 	} else {
 		l.current = frame{} // the message is the last holder
 	}

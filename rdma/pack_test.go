@@ -17,8 +17,8 @@ func sender(most int) *link {
 
 // staged makes a frame of a message in a block that is full of others' data.
 func staged(l *link, p []byte, flags uint8, imm uint32) frame {
-	b := &block{mem: bytes.Repeat([]byte{0xa5}, l.e.opt.Block+headroom)}
-	f := frame{b: b, n: int32(copy(b.payload(), p)), aux: uint32(len(p)), flags: flags, alone: true}
+	b := &block{Mem: bytes.Repeat([]byte{0xa5}, l.e.opt.Block+headroom)}
+	f := frame{b: b, n: int32(copy(b.Payload(), p)), aux: uint32(len(p)), flags: flags, alone: true}
 	if flags&wire.FlagImm != 0 {
 		f.aux = imm
 	}
@@ -51,8 +51,8 @@ func TestRecords(t *testing.T) {
 			t.Fatalf("seed %d: a frame of %d bytes with flags %#x; want at most %d, PACKED", seed, f.n, f.flags, most)
 		}
 		// What is sent goes into another block.
-		got := frame{b: &block{mem: make([]byte, most+headroom)}, n: f.n, flags: f.flags}
-		copy(got.b.payload(), f.b.mem[headroom+int(f.off):][:f.n])
+		got := frame{b: &block{Mem: make([]byte, most+headroom)}, n: f.n, flags: f.flags}
+		copy(got.b.Payload(), f.b.Mem[headroom+int(f.off):][:f.n])
 		l.maxMessage = most
 		rest := got.bytes()
 		next, err := l.split(got)
@@ -75,8 +75,8 @@ func TestRecords(t *testing.T) {
 				next = l.unpack()
 			}
 		}
-		if l.current.b != nil || got.b.holders.Load() != int32(len(want)) {
-			t.Fatalf("seed %d: %d holders of %d messages, %d bytes left", seed, got.b.holders.Load(), len(want),
+		if l.current.b != nil || got.b.Holders.Load() != int32(len(want)) {
+			t.Fatalf("seed %d: %d holders of %d messages, %d bytes left", seed, got.b.Holders.Load(), len(want),
 				l.current.n)
 		}
 	}
@@ -129,8 +129,8 @@ func FuzzRecords(f *testing.F) {
 			return
 		}
 		l := sender(1024)
-		b := &block{mem: append(make([]byte, headroom), p...)}
-		b.holders.Store(1)
+		b := &block{Mem: append(make([]byte, headroom), p...)}
+		b.Holders.Store(1)
 		l.current = frame{b: b, n: int32(len(p)), flags: wire.FlagPacked}
 		size := 0
 		for l.current.b != nil {
@@ -168,7 +168,7 @@ func BenchmarkUnpack(b *testing.B) {
 	for l.pack(m) {
 	}
 	f := l.out.pop()
-	copy(f.b.payload(), f.b.mem[headroom-wire.RecordLen:][:f.n])
+	copy(f.b.Payload(), f.b.Mem[headroom-wire.RecordLen:][:f.n])
 	f.off, l.maxMessage = 0, defaultMaxMessage
 	b.ReportAllocs()
 	for b.Loop() {

@@ -180,24 +180,24 @@ func (e *shard) takeSlots(c *PacketConn) error {
 	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams",
 		Asked: uint64(n * e.stride), Limit: uint64(e.opt.Memory),
 		Where: "EngineOptions.Memory, which connections and buffers share"})
-	if !e.budget.offer(int64(n * e.stride)) {
+	if !e.budget.Offer(int64(n * e.stride)) {
 		return spent
 	}
 	slots := make([]packetSlot, 0, n*perBlock)
 	for range n {
-		b, err := e.take()
-		if err != nil {
+		b, err := e.blocks.TryTake()
+		if b == nil {
 			e.dropSlots(c, n)
-			if err == errNoBlock {
+			if err == nil {
 				err = spent
 			}
 			return err
 		}
 		c.blocks = append(c.blocks, b)
-		for at := 0; at+stride <= len(b.mem); at += stride {
+		for at := 0; at+stride <= len(b.Mem); at += stride {
 			begin, end := at+headroom-grhLen, at+stride
-			slots = append(slots, packetSlot{mem: b.mem[begin:end:end], sge: ibv.SGE{
-				Addr: b.sge.Addr - headerAt + uint64(begin), Length: uint32(end - begin), LKey: b.sge.LKey}})
+			slots = append(slots, packetSlot{mem: b.Mem[begin:end:end], sge: ibv.SGE{
+				Addr: b.Addr + uint64(begin), Length: uint32(end - begin), LKey: b.LKey}})
 		}
 	}
 	c.recvs, c.sends = slots[:packetRecvs:packetRecvs], slots[packetRecvs:total]
@@ -207,11 +207,9 @@ func (e *shard) takeSlots(c *PacketConn) error {
 // dropSlots gives blocks back, and the promise of n.
 // Preconditions: e.mu is held.
 func (e *shard) dropSlots(c *PacketConn, n int) {
-	for _, b := range c.blocks {
-		e.give(b)
-	}
+	e.blocks.GiveAll(c.blocks)
 	c.blocks = nil
-	e.budget.promise(-int64(n * e.stride))
+	e.budget.Promise(-int64(n * e.stride))
 }
 
 // removePacket undoes addPacket.

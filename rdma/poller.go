@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 )
 
 // pollMost is how many completions are taken at a time.
@@ -24,7 +25,7 @@ func (e *shard) handle(wcs []ibv.WC) {
 				l.mu.Lock()
 			}
 		}
-		if wc.ID&recvID == 0 {
+		if !blocks.IsReceive(wc.ID) {
 			if l != nil {
 				l.complete(wc)
 			} else if wc.ID&packetID != 0 {
@@ -32,9 +33,9 @@ func (e *shard) handle(wcs []ibv.WC) {
 			}
 			continue
 		}
-		b := e.block(wc.ID)
-		e.arrived.Add(1)
+		b := e.blocks.Arrived(wc.ID)
 		switch {
+		case b == nil: // its queue has gone, and the block was given back
 		case wc.Status == ibv.WCSuccess && l != nil && wc.Opcode == ibv.WCRecv && wc.Flags&ibv.WCWithInv == 0:
 			l.receive(b, wc.ByteLen)
 		case wc.Status == ibv.WCSuccess && l != nil:
@@ -52,11 +53,7 @@ func (e *shard) handle(wcs []ibv.WC) {
 	}
 	e.stat.batches.Add(1)
 	e.stat.completions.Add(uint64(len(wcs)))
-	e.mu.Lock()
-	if e.have < e.want {
-		e.refill()
-	}
-	e.mu.Unlock()
+	e.blocks.Refill()
 }
 
 // handled unlocks a connection after consecutive completions. It wakes the reader once for all of them.
@@ -102,7 +99,8 @@ func (e *shard) beat() {
 // Preconditions: e.tickMu is held.
 func (e *shard) beatLocked() {
 	now := e.ticks.Add(1)
-	e.scarce.Store(false)
+	e.blocks.Calm()
+	e.blocks.Poke()
 	e.idleLinks = e.appendLinks(e.idleLinks[:0])
 	e.fit(now, e.idleLinks)
 	for i, l := range e.idleLinks {
@@ -113,6 +111,7 @@ func (e *shard) beatLocked() {
 
 // collect has idle connections give their blocks back.
 func (e *shard) collect() {
+	e.blocks.Poke()
 	e.collected = e.appendLinks(e.collected[:0])
 	for i, l := range e.collected {
 		l.collect()

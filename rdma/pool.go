@@ -161,7 +161,7 @@ func (p *Pool) fail(op string, err error) error {
 }
 
 func (p *Pool) tooMuch(n int) error {
-	return &ibv.LimitError{What: "bytes of blocks and buffers", Asked: uint64(p.e.budget.used()) + uint64(n),
+	return &ibv.LimitError{What: "bytes of blocks and buffers", Asked: uint64(p.e.budget.Used()) + uint64(n),
 		Limit: uint64(p.e.opt.Memory), Where: "EngineOptions.Memory"}
 }
 
@@ -271,9 +271,9 @@ func (p *Pool) alone(n int) (*Buffer, error) {
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
 func (p *Pool) alloc(n int) (*ibv.MR, error) {
 	e := p.e
-	if !e.budget.addBuffers(int64(n)) {
+	if !e.budget.AddBuffers(int64(n)) {
 		p.trim()
-		if !e.budget.addBuffers(int64(n)) {
+		if !e.budget.AddBuffers(int64(n)) {
 			return nil, errSpent
 		}
 	}
@@ -325,7 +325,7 @@ func (p *Pool) drop(mr *ibv.MR, n int64) {
 
 // spare gives n bytes of the engine's memory up.
 func (p *Pool) spare(n int64) {
-	p.e.budget.dropBuffers(n)
+	p.e.budget.DropBuffers(n)
 	p.mu.Lock()
 	p.gotBack()
 	p.mu.Unlock()

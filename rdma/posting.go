@@ -60,8 +60,8 @@ func (l *link) fromBuffer(n int, h *wire.Header, f *frame) {
 	l.buffers++
 	sges := l.post.sges[2*n : 2*n : 2*n+2]
 	if f.b != nil {
-		h.Put(f.b.header())
-		header := f.b.sge
+		h.Put(f.b.Header())
+		header := sgeOf(f.b)
 		header.Length = wire.HeaderLen
 		wr.SGEs = append(sges, header, f.buf.sge(int(f.off), int(f.n)))
 		return

@@ -102,7 +102,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 			_ = a.access(ibv.OpRead, s.buf.addr, s.key.remote.RKey)
 		}, remote},
 		{"the key of a block", allAccess, func(a *attacker, s *Lease) {
-			mr := a.victim.shards[0].slabs[0]
+			mr := a.victim.shards[0].blocks.Slab().(*ibv.MR)
 			_ = a.access(ibv.OpWrite, mr.Addr(), mr.RKey())
 		}, remote},
 		{"a write with a number", MayWrite, touch(ibv.OpWriteImm, 0, 0), "receive: got"},

@@ -165,7 +165,7 @@ func TestRXE_HostileFrames(t *testing.T) {
 		{"more than a block", several(1, data(0, 40<<10, 0), 40<<10), ""},
 		{"RESET", several(1, wire.Header{Kind: wire.Reset, Limit: startWindow, Aux: 5}, 0), "reason 5"},
 		{"a write to a block, with its address and key", func(a *attacker) {
-			mr := a.victim.shards[0].slabs[0]
+			mr := a.victim.shards[0].blocks.Slab().(*ibv.MR)
 			_ = a.send(ibv.SendWR{Opcode: ibv.OpWrite, SGEs: []ibv.SGE{a.mr.SGE(0, 8)},
 				Remote: ibv.RemoteAddr{Addr: mr.Addr(), RKey: mr.RKey()}})
 		}, ""},

@@ -33,7 +33,8 @@ func TestRXE_Pollers(t *testing.T) {
 				t.Errorf("poller %d: %d connections, %d completions; want 2, and some", i, n, s.stat.completions.Load())
 			}
 		}
-		if s := e.Stats(); s.Conns != 6 || s.Blocks < 3*e.shards[0].perSlab || s.BlocksPosted < 3*controlBlocks {
+		least := 3 * e.shards[0].blocks.PerSlab()
+		if s := e.Stats(); s.Conns != 6 || s.Blocks < least || s.BlocksPosted < 3*controlBlocks {
 			t.Errorf("the sums: %+v", s)
 		}
 	}

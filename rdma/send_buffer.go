@@ -105,9 +105,9 @@ func (l *link) piece(b bound, m *outgoing, off, n int) (frame, error) {
 	f := frame{b: block, n: int32(n)}
 	switch {
 	case m.buf == nil:
-		copy(block.payload(), m.p[off:off+n])
+		copy(block.Payload(), m.p[off:off+n])
 	case n <= copyMost:
-		copy(block.payload(), m.buf.mem[m.buf.start+off:][:n])
+		copy(block.Payload(), m.buf.mem[m.buf.start+off:][:n])
 	default:
 		m.buf.pin()
 		f.buf, f.off = m.buf, int32(off)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -20,35 +21,26 @@ type shard struct {
 	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
 	srqDepth  int
 	stride    int // bytes of a block with its headroom
-	perSlab   int
 	slabBytes int64
-	budget    *budget
-	large     *shard // the shard of large blocks that goes with this one, or nil
-	unusable  bool   // one of large blocks, which could not be opened
-	start     func() // starts the poller
-	vector    int    // completion vector
+	budget    *blocks.Budget
+	blocks    *blocks.Set
+	recv      *blocks.Receiver // the SRQ
+	receives  receives         // under the lock of blocks
+	large     *shard           // the shard of large blocks that goes with this one, or nil
+	unusable  bool             // one of large blocks, which could not be opened
+	start     func()           // starts the poller
+	vector    int              // completion vector
 	most      most
 
-	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
 	packets [maxPackets]atomic.Pointer[PacketConn]
-	arrived atomic.Uint64 // receives that have completed
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
-	mu       sync.Mutex
-	free     []*block
-	slabs    []*ibv.MR
-	want     int          // receives that are to be posted or held
-	have     int          // that are
-	posted   uint64       // ever
-	starving queue[*link] // that wait for a block
-	scarce   atomic.Bool  // some began to, in this tick: every frame is signaled
-	conns    map[*link]struct{}
-	closed   bool
+	mu     sync.Mutex
+	conns  map[*link]struct{}
+	closed bool
 
 	packetConns int
-	recvs       [refillMost]ibv.RecvWR
-	sges        [refillMost]ibv.SGE
 
 	crowded atomic.Bool   // a window could not grow, in this tick
 	share   atomic.Uint32 // most of a window
@@ -82,8 +74,8 @@ func newShard(eng *Engine, o EngineOptions) *shard {
 	e.lookTimer = time.AfterFunc(time.Hour, e.look)
 	e.lookTimer.Stop()
 	e.setMost(mostSmall)
-	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = slabSize
+	e.blocks = e.newBlocks()
 	return e
 }
 
@@ -140,9 +132,7 @@ func (e *shard) closeShard() error {
 	if e.srq != nil {
 		errs = append(errs, e.srq.Close())
 	}
-	for _, mr := range e.slabs {
-		errs = append(errs, mr.Close())
-	}
+	errs = append(errs, e.blocks.Close()...)
 	if e.cq != nil {
 		errs = append(errs, e.cq.Close())
 	}
@@ -193,9 +183,4 @@ func (e *Engine) link(qpn uint32) *link {
 		}
 	}
 	return nil
-}
-
-// maySlab reports whether the shard's part of the memory has room for another slab. The first is always there.
-func (e *shard) maySlab() bool {
-	return len(e.slabs) == 0 || int64(len(e.slabs)+1)*e.slabBytes <= e.opt.Memory/int64(e.opt.Pollers)
 }

@@ -29,7 +29,7 @@ type Stats struct {
 // Stats returns the counters. When no connection is open, every block is free or
 // posted.
 func (e *Engine) Stats() Stats {
-	sum := Stats{Memory: e.budget.used(), Buffers: e.pool.inUse(), Windows: e.windows.inUse()}
+	sum := Stats{Memory: e.budget.Used(), Buffers: e.pool.inUse(), Windows: e.windows.inUse()}
 	for _, s := range e.shards {
 		s.addStats(&sum)
 	}
@@ -39,16 +39,17 @@ func (e *Engine) Stats() Stats {
 // addStats adds the counters of a shard.
 func (e *shard) addStats(sum *Stats) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	sum.Conns += len(e.conns)
-	sum.Blocks += len(e.slabs) * e.perSlab
-	sum.BlocksFree += len(e.free)
-	sum.BlocksHeld += e.held()
-	sum.BlocksPosted += e.have - e.held()
+	e.mu.Unlock()
+	c := e.blocks.Counts()
+	sum.Blocks += c.Blocks
+	sum.BlocksFree += c.Free
+	sum.BlocksHeld += c.Held
+	sum.BlocksPosted += c.Posted
 	sum.Leases += int(e.stat.leases.Load())
 	sum.Batches += e.stat.batches.Load()
 	sum.Completions += e.stat.completions.Load()
 	sum.Doorbells += e.stat.doorbells.Load()
-	sum.Frames += e.arrived.Load()
+	sum.Frames += c.Arrived
 	sum.Wakes += e.stat.wakes.Load()
 }

@@ -279,7 +279,7 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 		}
 		if l.out.len() > 0 && n < len(p) {
 			f := l.out.last()
-			c := copy(f.b.payload()[f.n:most], p[n:])
+			c := copy(f.b.Payload()[f.n:most], p[n:])
 			f.n += int32(c)
 			n += c
 		}
@@ -294,7 +294,7 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 				return n, starved, err
 			}
 			if buf != nil {
-				c := copy(buf.payload()[:most], p[n:])
+				c := copy(buf.Payload()[:most], p[n:])
 				if err := l.stage(frame{b: buf, n: int32(c)}); err != nil {
 					return n, starved, err
 				}

@@ -101,7 +101,7 @@ func (l *link) teardown() {
 	}
 	l.flushes = nil
 	l.mu.Unlock()
-	l.e.ungrant(granted)
+	l.account.Shrink(granted)
 	close(l.done)
 	l.wakeReader()
 	l.wakeWriter()

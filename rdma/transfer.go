@@ -108,7 +108,7 @@ func (t *Transfer) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.o.note = frame{b: b, n: int32(copy(b.payload(), t.p)), flags: t.last, aux: t.imm}
+		t.o.note = frame{b: b, n: int32(copy(b.Payload(), t.p)), flags: t.last, aux: t.imm}
 		if t.last&wire.FlagImm == 0 {
 			t.o.note.aux = uint32(len(t.p))
 		}

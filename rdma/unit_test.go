@@ -96,27 +96,3 @@ func TestBadOptions(t *testing.T) {
 		t.Error("ErrClosed does not match net.ErrClosed")
 	}
 }
-
-// TestLargeBudget lets large blocks take what was not promised to others.
-func TestLargeBudget(t *testing.T) {
-	all := &budget{most: 64 << 20, slab: slabSize}
-	large := &budget{slab: largeSlab, from: all}
-	all.promise(40 << 20)
-	if !large.addBlocks(largeSlab) || large.addBlocks(largeSlab) {
-		t.Error("with 40 of 64 MiB promised, want 8 for large blocks, and not 16")
-	}
-	if large.receivable(1) != 6<<20 || all.used() != largeSlab {
-		t.Errorf("%d bytes may be promised, %d are used; want 3/4 of 8 MiB, and 8 MiB", large.receivable(1), all.used())
-	}
-	if !large.offer(6<<20) || large.offer(1) {
-		t.Error("want 6 MiB to be promised, and no more")
-	}
-	large.dropBlocks(largeSlab)
-	if all.used() != 0 || large.receivable(1) != 0 {
-		t.Errorf("%d bytes are used after all, %d may be promised", all.used(), large.receivable(1))
-	}
-	all.promise(-40 << 20)
-	if !large.addBlocks(largeSlab) || !all.addBlocks(56<<20) || large.addBlocks(largeSlab) {
-		t.Error("want all of the memory to be used, and no more")
-	}
-}

@@ -34,11 +34,21 @@ func (l *link) widen() {
 		return
 	}
 	more := min(l.window, max(l.e.share.Load(), l.window)-l.window)
-	if more > 0 && l.e.grant(int(more)) {
+	if more > 0 && l.grant(int(more)) {
 		l.window += more
 		l.target = l.window
 		l.granted += int(more)
 	}
+}
+
+// grant makes room for n more frames, and reports whether there is.
+// Preconditions: l.mu is held.
+func (l *link) grant(n int) bool {
+	if l.account.Grow(n) {
+		return true
+	}
+	l.e.crowded.Store(true)
+	return false
 }
 
 // shrink makes the window smaller if it is larger than to.
@@ -65,7 +75,7 @@ func (l *link) narrow() {
 	n := int(l.window - l.target)
 	l.window = l.target
 	l.granted -= n
-	l.e.ungrant(n)
+	l.account.Shrink(n)
 }
 
 // lowered handles the peer's reply to a lower limit.

@@ -1,0 +1,101 @@
+package blocks
+
+import "sync"
+
+// Budget bounds the memory of an engine, which blocks and buffers share. It is safe for concurrent use.
+type Budget struct {
+	mu       sync.Mutex
+	most     int64
+	slab     int64   // blocks are registered by so many bytes
+	blocks   int64   // registered bytes
+	buffers  int64   // the same
+	promised int64   // bytes of the blocks that peers may fill
+	from     *Budget // of a part: most is the registered memory, which counts as buffers there
+}
+
+// NewBudget returns a budget of most bytes. Blocks take slab bytes at a time.
+func NewBudget(most, slab int64) *Budget { return &Budget{most: most, slab: slab} }
+
+// Part returns a budget for blocks that takes what it registers from m, as buffers do. It promises only memory that is
+// registered.
+func (m *Budget) Part(slab int64) *Budget { return &Budget{slab: slab, from: m} }
+
+// addBlocks makes room for n bytes of blocks, and reports whether there is. The first ones are always there.
+func (m *Budget) addBlocks(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.from != nil:
+		if !m.from.AddBuffers(n) {
+			return false
+		}
+		m.most += n
+	case m.blocks > 0 && m.blocks+m.buffers+n > m.most:
+		return false
+	}
+	m.blocks += n
+	return true
+}
+
+// dropBlocks undoes addBlocks.
+func (m *Budget) dropBlocks(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blocks -= n
+	if m.from != nil {
+		m.from.DropBuffers(n)
+		m.most -= n
+	}
+}
+
+// AddBuffers makes room for n bytes of buffers, and reports whether there is: memory that was promised to peers stays.
+func (m *Budget) AddBuffers(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if left := m.most - m.buffers - n; left < m.blocks || m.receivableOf(left) < m.promised {
+		return false
+	}
+	m.buffers += n
+	return true
+}
+
+// DropBuffers undoes AddBuffers.
+func (m *Budget) DropBuffers(n int64) {
+	m.mu.Lock()
+	m.buffers -= n
+	m.mu.Unlock()
+}
+
+// Used is how many bytes are registered.
+func (m *Budget) Used() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.blocks + m.buffers
+}
+
+// Promise counts n bytes of blocks as promised, less of them if n is below 0.
+func (m *Budget) Promise(n int64) {
+	m.mu.Lock()
+	m.promised += n
+	m.mu.Unlock()
+}
+
+// Offer is Promise, and reports whether there is room.
+func (m *Budget) Offer(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.promised+n > m.receivableOf(m.most-m.buffers) {
+		return false
+	}
+	m.promised += n
+	return true
+}
+
+// receivable is how many bytes of blocks each of some sets may have posted or held: the rest is for sending.
+func (m *Budget) receivable(sets int) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.receivableOf((m.most - m.buffers) / int64(sets))
+}
+
+func (m *Budget) receivableOf(n int64) int64 { return n / m.slab * m.slab / 4 * 3 }

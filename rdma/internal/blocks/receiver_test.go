@@ -1,0 +1,320 @@
+package blocks
+
+import (
+	"testing"
+)
+
+// arrive completes a receive.
+func arrive(t *testing.T, w *world, id uint64) *Block {
+	t.Helper()
+	b := w.Arrived(id)
+	if b == nil {
+		t.Fatalf("receive %#x is not known", id)
+	}
+	return b
+}
+
+// TestReceiver_Shared posts what is promised.
+func TestReceiver_Shared(t *testing.T) {
+	w := newWorld(4) // 64 blocks, 48 of them for receiving
+	q := newQueue()
+	r := w.Shared(1000, 4, q.post)
+	var a, b Account
+	a.Begin(r, 2)
+	b.Begin(r, 3)
+	if len(q.ids) != 9 {
+		t.Errorf("%d receives; want 4, 2 and 3", len(q.ids))
+	}
+	if a.Grow(40) || !a.Grow(39) {
+		t.Error("with 9 of 48 promised, 39 are left")
+	}
+	if w.Refill(); len(q.ids) != 48 {
+		t.Errorf("%d receives; want 48", len(q.ids))
+	}
+	got := arrive(t, w, q.take())
+	if w.Arrived(got.ID()) != nil || w.Arrived(receiveID(0, 0)) != nil || w.Arrived(receiveID(1, 999)) != nil {
+		t.Error("a receive has completed that was not posted")
+	}
+	if c := w.Counts(); c.Held != 1 || c.Posted != 47 || c.Arrived != 1 {
+		t.Errorf("%+v; want one held, 47 posted", c)
+	}
+	w.Consumed(got)
+	if len(q.ids) != 47 {
+		t.Errorf("%d receives: one that is missing is posted with others", len(q.ids))
+	}
+	w.Consumed(arrive(t, w, q.take()))
+	if len(q.ids) != 48 {
+		t.Errorf("%d receives; want 48 again when half of the slack was missing", len(q.ids))
+	}
+	a.Shrink(39) // what is posted stays
+	a.Stop()     // is not its own
+	a.Gone()
+	a.End()
+	b.End()
+	for len(q.ids) > 4 {
+		w.Consumed(arrive(t, w, q.take()))
+	}
+	if w.Refill(); len(q.ids) != 4 {
+		t.Errorf("%d receives; want the slack", len(q.ids))
+	}
+	w.Consumed(arrive(t, w, q.take()))
+	if w.Refill(); len(q.ids) != 4 || w.promised != 4 || w.budget.promised != 4*testBlock {
+		t.Errorf("%d receives, %d promised; want the slack", len(q.ids), w.promised)
+	}
+}
+
+// TestReceiver_Purged has receives go with queue pairs that did not report them. Connections that live on have theirs.
+func TestReceiver_Purged(t *testing.T) {
+	w := newWorld(8) // 128 blocks, 96 of them for receiving
+	q := newQueue()
+	const slack, base = 4, 2
+	r := w.Shared(1000, slack, q.post)
+	var friend Account
+	friend.Begin(r, base)
+	for round := range 20 {
+		var stranger Account
+		stranger.Begin(r, base)
+		for range 3 {
+			q.take() // and it never completes
+		}
+		stranger.Gone()
+		stranger.End()
+		if len(q.ids) == 0 {
+			t.Fatalf("round %d: there is no receive for anybody", round)
+		}
+		w.Consumed(arrive(t, w, q.take())) // somebody else's frame
+		w.Refill()
+		if least := slack + base - 1; len(q.ids) < least {
+			t.Fatalf("round %d: %d receives; want %d or more", round, len(q.ids), least)
+		}
+	}
+	if len(q.ids) > slack+base {
+		t.Errorf("%d receives; want %d at most", len(q.ids), slack+base)
+	}
+}
+
+// TestReceiver_Late completes receives that were taken for lost.
+func TestReceiver_Late(t *testing.T) {
+	w := newWorld(8)
+	q := newQueue()
+	r := w.Shared(1000, 4, q.post)
+	var a Account
+	a.Begin(r, 4)
+	late := []uint64{q.take(), q.take(), q.take()}
+	w.Consumed(arrive(t, w, q.take()))
+	if w.Refill(); r.lost != 2 || len(q.ids) != 7 {
+		t.Fatalf("%d are lost, %d there; want 2, as one may be under way, and 7", r.lost, len(q.ids))
+	}
+	for _, id := range late {
+		w.Consumed(arrive(t, w, id))
+	}
+	if w.Refill(); r.lost != 0 || r.have != len(q.ids) {
+		t.Errorf("%d are lost, %d counted, %d there; want none lost", r.lost, r.have, len(q.ids))
+	}
+	for range 20 {
+		w.Consumed(arrive(t, w, q.take()))
+		w.Refill()
+	}
+	if len(q.ids) != 8 || r.have != 8 {
+		t.Errorf("%d receives, %d counted; want 8", len(q.ids), r.have)
+	}
+}
+
+// TestReceiver_Own has connections with receive queues of their own.
+func TestReceiver_Own(t *testing.T) {
+	w := newWorld(4) // 64 blocks, 48 of them for receiving
+	q, p := newQueue(), newQueue()
+	var a, b Account
+	if !a.BeginOwn(w.Set, 20, 2, 4, q.post) || len(q.ids) != 6 {
+		t.Fatalf("%d receives; want 6", len(q.ids))
+	}
+	if a.Grow(15) || !a.Grow(14) {
+		t.Error("a queue for 20 has room for 14 more than 6")
+	}
+	w.Refill()
+	if b.BeginOwn(w.Set, 40, 2, 27, p.post) || !b.BeginOwn(w.Set, 40, 2, 26, p.post) {
+		t.Error("with 20 of 48 promised, 28 are left")
+	}
+	if len(q.ids) != 20 || len(p.ids) != 28 {
+		t.Fatalf("%d and %d receives; want 20 and 28", len(q.ids), len(p.ids))
+	}
+	a.Shrink(14) // what is posted is of no use to others until it completes
+	if b.Grow(1) {
+		t.Error("a block was promised twice")
+	}
+	if !a.Grow(5) {
+		t.Error("what is still posted is not promised again")
+	}
+	a.Shrink(5)
+	for range 3 {
+		w.Consumed(arrive(t, w, q.take()))
+	}
+	if !b.Grow(3) || b.Grow(1) {
+		t.Error("three blocks came back, for others")
+	}
+	if w.Refill(); len(q.ids) != 17 || len(p.ids) != 31 {
+		t.Errorf("%d and %d receives; want 17 and 31", len(q.ids), len(p.ids))
+	}
+	held := arrive(t, w, q.take())
+	flushed := arrive(t, w, q.take())
+	a.Stop()
+	w.Consumed(flushed)
+	if w.Refill(); len(q.ids) != 15 {
+		t.Errorf("%d receives; want none posted after Stop", len(q.ids))
+	}
+	q.gone = true
+	a.Gone()
+	a.Gone()
+	if c := w.Counts(); c.Posted != 31 || c.Held != 1 || c.Free != c.Blocks-32 {
+		t.Errorf("%+v; want the 31 of the other, and one held", c)
+	}
+	if w.Arrived(q.take()) != nil {
+		t.Error("a receive completes whose queue has gone")
+	}
+	a.End()
+	w.Consumed(held)
+	b.Stop()
+	b.Gone()
+	b.End()
+	if c := w.Counts(); c.Free != c.Blocks || w.promised != 0 || w.budget.promised != 0 || w.have != 0 {
+		t.Errorf("%+v, %d promised; want all free", c, w.promised)
+	}
+}
+
+// TestReceiver_Reposted reports a receive of a queue that has gone, after its block was posted to another.
+func TestReceiver_Reposted(t *testing.T) {
+	w := newWorld(1)
+	q, p := newQueue(), newQueue()
+	var a, b Account
+	a.BeginOwn(w.Set, 12, 0, 12, q.post)
+	a.Gone()
+	a.End()
+	b.BeginOwn(w.Set, 12, 0, 12, p.post)
+	for _, id := range q.ids {
+		if w.Arrived(id) != nil {
+			t.Fatalf("receive %#x is taken for the one that was posted later", id)
+		}
+	}
+	for _, id := range p.ids {
+		arrive(t, w, id)
+	}
+}
+
+// TestReceiver_Dry posts receives before senders get blocks, when there are none.
+func TestReceiver_Dry(t *testing.T) {
+	w := newWorld(1)
+	q := newQueue()
+	r := w.Shared(100, 2, q.post)
+	list := takeAll(t, w.Set)
+	x := newSender()
+	mustWait(t, w.Set, x)
+	var a Account
+	a.Begin(r, 2)
+	if len(q.ids) != 2 {
+		t.Fatalf("%d receives, want 2: there is no block for more", len(q.ids))
+	}
+	w.Give(list[0])
+	w.Give(list[1])
+	if len(q.ids) != 4 || x.wakes != 0 {
+		t.Errorf("%d receives, and a sender was woken %d times; want 4, and not at all", len(q.ids), x.wakes)
+	}
+	w.Give(list[2])
+	if len(q.ids) != 4 || x.wakes != 1 {
+		t.Errorf("%d receives, and a sender was woken %d times; want 4, and once", len(q.ids), x.wakes)
+	}
+}
+
+// TestReceiver_PostFails has a queue that takes fewer receives than it should.
+func TestReceiver_PostFails(t *testing.T) {
+	w := newWorld(4)
+	q := newQueue()
+	q.room = 5
+	r := w.Shared(100, 8, q.post)
+	if c := w.Counts(); c.Posted != 5 || c.Free != 11 {
+		t.Errorf("%+v; want 5 posted, and the others free", c)
+	}
+	w.Refill()
+	q.room = -1
+	w.Refill()
+	if c := w.Counts(); c.Posted != 8 || len(q.ids) != 8 || r.have != 8 {
+		t.Errorf("%+v; want 8 posted", c)
+	}
+	seen := make(map[uint64]bool)
+	for _, id := range q.ids {
+		if seen[id] {
+			t.Errorf("receive %#x was posted twice", id)
+		}
+		seen[id] = true
+		w.Consumed(arrive(t, w, id))
+	}
+}
+
+// TestReceiver_SeqWraps numbers postings beyond the bits of an ID.
+func TestReceiver_SeqWraps(t *testing.T) {
+	w := newWorld(2)
+	q := newQueue()
+	r := w.Shared(100, 8, q.post)
+	for range 8 {
+		w.Consumed(arrive(t, w, q.take()))
+	}
+	w.posted += seqMask - 20
+	r.front += seqMask - 20
+	r.got += seqMask - 20 + uint64(len(q.ids)) // those that are there are forgotten
+	q.ids = nil
+	r.have, w.have = 0, 0
+	w.Refill()
+	for range 100 {
+		w.Consumed(arrive(t, w, q.take()))
+		if w.Refill(); r.lost != 0 || len(q.ids) != 8 {
+			t.Fatalf("%d are lost, %d receives are there; want 0, 8", r.lost, len(q.ids))
+		}
+	}
+}
+
+// TestReceiver_Allocs looks at what a frame costs.
+func TestReceiver_Allocs(t *testing.T) {
+	frame := frameCycle()
+	if n := testing.AllocsPerRun(1000, frame); n != 0 {
+		t.Errorf("%v allocations for a frame, want none", n)
+	}
+	w := newWorld(1)
+	list := takeAll(t, w.Set)
+	s := newSender()
+	if n := testing.AllocsPerRun(1000, func() {
+		_, _ = w.Take(&s.Sender)
+		w.Give(list[0])
+		_, _ = w.Take(&s.Sender)
+	}); n != 0 {
+		t.Errorf("%v allocations for a wait, want none", n)
+	}
+}
+
+// frameCycle returns a function that receives a frame.
+func frameCycle() func() {
+	w := newWorld(8)
+	var ring [256]uint64
+	head, tail := 0, 0
+	r := w.Shared(100, 16, func(list []*Block) int {
+		for _, b := range list {
+			ring[tail%len(ring)] = b.ID()
+			tail++
+		}
+		return len(list)
+	})
+	var a Account
+	a.Begin(r, 64)
+	return func() {
+		b := w.Arrived(ring[head%len(ring)])
+		head++
+		w.Consumed(b)
+		w.Refill()
+	}
+}
+
+func BenchmarkReceive(b *testing.B) {
+	frame := frameCycle()
+	b.ReportAllocs()
+	for b.Loop() {
+		frame()
+	}
+}

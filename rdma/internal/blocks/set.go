@@ -1,0 +1,297 @@
+package blocks
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Memory is registered memory, such as an *ibv.MR.
+type Memory interface {
+	Bytes() []byte
+	Addr() uint64
+	LKey() uint32
+	Close() error
+}
+
+// Config describes a set.
+type Config struct {
+	Block  int   // bytes of a block, with its headroom
+	Slab   int64 // bytes that are registered at a time
+	Most   int64 // most bytes of slabs; the first slab is always there
+	Budget *Budget
+	Sets   int // that share the budget; 0 means 1
+
+	Register func(bytes int) (Memory, error)
+	Trim     func() bool // frees memory of the budget that has no use, and reports whether there was some; may be nil
+	Short    func()      // a sender has found no block; must not block, and is called with the set's lock
+}
+
+// Set has the blocks of a shard. It is safe for concurrent use.
+type Set struct {
+	cfg     Config
+	perSlab int
+	all     atomic.Pointer[[]*Block] // by index; grows
+	scarce  atomic.Bool
+	arrived atomic.Uint64 // receives that have completed
+
+	mu       sync.Mutex
+	free     []*Block
+	slabs    []Memory
+	senders  list[*Sender]   // that wait for a block, the longest first
+	woken    int             // senders that were woken for a block, and neither took one nor left since
+	needy    list[*Receiver] // that have fewer receives than they should
+	dry      bool            // some of them because there was no block
+	shared   *Receiver       // nil if each connection has its own
+	have     int             // receives that are posted or held, of all receivers
+	promised int             // blocks that receivers count in the budget
+	posted   uint64          // receives ever
+	purged   uint64          // of them given back when their queue had gone
+}
+
+// NewSet returns a set without blocks.
+func NewSet(c Config) *Set {
+	if c.Sets == 0 {
+		c.Sets = 1
+	}
+	s := &Set{cfg: c, perSlab: max(int(c.Slab)/c.Block, 1)}
+	s.all.Store(new([]*Block))
+	return s
+}
+
+// Sender is one that takes blocks to send from: a connection. Wake is called when there may be a block for it, with the
+// lock of the set. Its other fields belong to the set.
+type Sender struct {
+	Wake func()
+
+	place elem[*Sender]
+	woken bool
+}
+
+// Take returns a free block. Without one it returns nil: then w waits, until Take returns a block or Leave is called.
+// The error is Register's.
+func (s *Set) Take(w *Sender) (*Block, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.take()
+	switch {
+	case b != nil:
+		s.settle(w)
+		s.feed()
+	case err == nil:
+		w.place.value = w
+		if s.settleWoken(w) {
+			s.senders.pushFirst(&w.place) // it was its turn
+		} else {
+			s.senders.push(&w.place)
+		}
+		s.scarce.Store(true)
+		s.cfg.Short()
+	}
+	return b, err
+}
+
+// Leave is called when w no longer needs a block. If w was woken for one, another sender is.
+func (s *Set) Leave(w *Sender) {
+	s.mu.Lock()
+	s.settle(w)
+	s.feed()
+	s.mu.Unlock()
+}
+
+// settle ends the wait of w.
+// Preconditions: s.mu is held.
+func (s *Set) settle(w *Sender) {
+	s.senders.remove(&w.place)
+	s.settleWoken(w)
+}
+
+// settleWoken reports whether w was woken, and ends that.
+// Preconditions: s.mu is held.
+func (s *Set) settleWoken(w *Sender) bool {
+	if !w.woken {
+		return false
+	}
+	w.woken = false
+	s.woken--
+	return true
+}
+
+// TryTake is Take for callers that do not wait: without a block it returns nil.
+func (s *Set) TryTake() (*Block, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take()
+}
+
+// Give returns a block that was taken. b may be nil.
+func (s *Set) Give(b *Block) {
+	if b == nil {
+		return
+	}
+	s.mu.Lock()
+	s.free = append(s.free, b)
+	s.serveAll()
+	s.mu.Unlock()
+}
+
+// GiveAll returns blocks that were taken. Some may be nil.
+func (s *Set) GiveAll(list []*Block) {
+	s.mu.Lock()
+	for _, b := range list {
+		if b != nil {
+			s.free = append(s.free, b)
+		}
+	}
+	s.serveAll()
+	s.mu.Unlock()
+}
+
+// Scarce reports whether a sender has found no block since Calm.
+func (s *Set) Scarce() bool { return s.scarce.Load() }
+
+// Calm ends Scarce.
+func (s *Set) Calm() { s.scarce.Store(false) }
+
+// Poke looks for memory again, on behalf of senders and receivers: buffers may have given some back.
+func (s *Set) Poke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refillNeedy()
+	if s.feed(); s.woken == 0 {
+		s.wakeNext() // it tries to register some
+	}
+}
+
+// Reserve registers memory until there are n blocks, and reports whether the budget allows that.
+func (s *Set) Reserve(n int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.slabs)*s.perSlab < n {
+		if ok, err := s.addSlab(); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// PerSlab is how many blocks are registered at a time.
+func (s *Set) PerSlab() int { return s.perSlab }
+
+// Slab returns the first slab, for tests.
+func (s *Set) Slab() Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slabs[0]
+}
+
+// Receivable is how many blocks may be posted or held: the rest is for sending.
+func (s *Set) Receivable() int { return int(s.cfg.Budget.receivable(s.cfg.Sets) / int64(s.cfg.Block)) }
+
+// Counts are the counters of a set.
+type Counts struct {
+	Blocks int // registered
+	Free   int
+	Posted int // receives that have not completed
+	Held   int // received, and not given back
+
+	Arrived uint64 // receives that have completed, ever
+}
+
+// Counts returns the counters. Blocks that belong to no other counter were taken.
+func (s *Set) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arrived := s.arrived.Load()
+	c := Counts{Blocks: len(s.slabs) * s.perSlab, Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
+		Arrived: arrived}
+	c.Held = s.have - c.Posted
+	return c
+}
+
+// Close gives the memory back. Nothing uses it any more.
+func (s *Set) Close() (errs []error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.slabs {
+		if err := m.Close(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// take returns a free block, or nil if the memory is used up.
+// Preconditions: s.mu is held.
+func (s *Set) take() (*Block, error) {
+	if len(s.free) == 0 {
+		if ok, err := s.addSlab(); !ok || err != nil {
+			return nil, err
+		}
+	}
+	b := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	return b, nil
+}
+
+// serveAll is called when blocks were returned. Receives that lack one come first: they let the peers' work end.
+// Preconditions: s.mu is held.
+func (s *Set) serveAll() {
+	if s.dry {
+		s.refillNeedy()
+	}
+	if s.senders.n > 0 {
+		s.feed()
+	}
+}
+
+// feed wakes senders until one is woken for each free block, or all are.
+// Preconditions: s.mu is held.
+func (s *Set) feed() {
+	for s.woken < len(s.free) && s.senders.n > 0 {
+		s.wakeNext()
+	}
+}
+
+// wakeNext wakes the sender that has waited for longest, if there is one.
+// Preconditions: s.mu is held.
+func (s *Set) wakeNext() {
+	if s.senders.n == 0 {
+		return
+	}
+	w := s.senders.first.value
+	s.senders.remove(&w.place)
+	w.woken = true
+	s.woken++
+	w.Wake()
+}
+
+// addSlab registers another slab, and reports whether the budget allows it.
+// Preconditions: s.mu is held.
+func (s *Set) addSlab() (bool, error) {
+	m, n := s.cfg.Budget, s.cfg.Slab
+	if len(s.slabs) > 0 && int64(len(s.slabs)+1)*n > s.cfg.Most {
+		return false, nil
+	}
+	if !m.addBlocks(n) && (s.cfg.Trim == nil || !s.cfg.Trim() || !m.addBlocks(n)) {
+		return false, nil
+	}
+	mem, err := s.cfg.Register(int(n))
+	if err != nil {
+		m.dropBlocks(n)
+		return false, err
+	}
+	s.slabs = append(s.slabs, mem)
+	old := *s.all.Load()
+	all := append(make([]*Block, 0, len(old)+s.perSlab), old...)
+	fresh := make([]Block, s.perSlab)
+	for i := range fresh {
+		at := i * s.cfg.Block
+		b := &fresh[i]
+		b.Mem, b.Addr, b.LKey = mem.Bytes()[at:at+s.cfg.Block:at+s.cfg.Block], mem.Addr()+uint64(at), mem.LKey()
+		b.index = uint32(len(all))
+		all = append(all, b)
+		s.free = append(s.free, b)
+	}
+	s.all.Store(&all)
+	return true, nil
+}

@@ -1,0 +1,190 @@
+package blocks
+
+import (
+	"testing"
+)
+
+// takeAll takes what there is.
+func takeAll(t *testing.T, s *Set) (list []*Block) {
+	t.Helper()
+	for {
+		b, err := s.TryTake()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b == nil {
+			return list
+		}
+		list = append(list, b)
+	}
+}
+
+// TestSet_Memory looks at what is registered, and at errors of registering.
+func TestSet_Memory(t *testing.T) {
+	w := newWorld(3)
+	w.fails = errTest
+	if b, err := w.TryTake(); b != nil || err != errTest {
+		t.Errorf("%v, %v; want the error of registering", b, err)
+	}
+	if _, err := w.Reserve(1); err != errTest || w.budget.Used() != 0 {
+		t.Errorf("%v, and %d bytes are used; want the error of registering, and none", err, w.budget.Used())
+	}
+	w.fails = nil
+	if ok, err := w.Reserve(17); !ok || err != nil || w.slabs != 2 || w.PerSlab() != 16 {
+		t.Errorf("%v, %v with %d slabs; want 2 for 17 blocks", ok, err, w.slabs)
+	}
+	if ok, err := w.Reserve(49); ok || err != nil || w.slabs != 3 {
+		t.Errorf("%v, %v with %d slabs; want 3 that are too few for 49 blocks", ok, err, w.slabs)
+	}
+	seen := make(map[uint64]bool)
+	list := takeAll(t, w.Set)
+	for _, b := range list {
+		if len(b.Mem) != testBlock || b.LKey != 7 || seen[b.Addr] || b.Addr%testBlock != 0 {
+			t.Fatalf("a block of %d bytes with key %d at %#x, seen: %v", len(b.Mem), b.LKey, b.Addr, seen[b.Addr])
+		}
+		seen[b.Addr] = true
+		if &b.Header()[0] != &b.Mem[Headroom-16] || &b.Payload()[0] != &b.Mem[Headroom] || len(b.Header()) != 16 ||
+			b.HeaderAddr() != b.Addr+Headroom-16 || int(b.FrameLen()) != 16+testBlock-Headroom {
+			t.Fatal("header and payload are not where they should be")
+		}
+	}
+	if len(list) != 48 || w.Counts() != (Counts{Blocks: 48}) {
+		t.Errorf("%d blocks, and %+v; want 48, and none free", len(list), w.Counts())
+	}
+	w.GiveAll(append(list, nil))
+	w.Give(nil)
+	if w.Counts() != (Counts{Blocks: 48, Free: 48}) {
+		t.Errorf("%+v; want all free", w.Counts())
+	}
+	if errs := w.Close(); len(errs) != 0 || w.closed != 3 {
+		t.Errorf("%v, %d slabs are closed; want 3", errs, w.closed)
+	}
+}
+
+// TestSet_Trim takes memory from buffers that have no use for it.
+func TestSet_Trim(t *testing.T) {
+	w := newWorld(4)
+	c := w.config(4)
+	trimmed := 0
+	c.Trim = func() bool {
+		trimmed++
+		w.budget.DropBuffers(testSlab)
+		return true
+	}
+	w.Set = NewSet(c)
+	if !w.budget.AddBuffers(4 * testSlab) {
+		t.Fatal("no memory for buffers")
+	}
+	if _, err := w.Reserve(1); err != nil || trimmed != 0 {
+		t.Errorf("%v, trimmed %d times; want the first slab at once", err, trimmed)
+	}
+	if ok, err := w.Reserve(33); ok || err != nil {
+		t.Errorf("%v, %v; want three slabs more than there is room for", ok, err)
+	}
+	if trimmed == 0 {
+		t.Error("nothing was trimmed")
+	}
+}
+
+// TestSet_Order gives blocks to those who wait: the longest first, one wake for each block.
+func TestSet_Order(t *testing.T) {
+	w := newWorld(1)
+	list := takeAll(t, w.Set)
+	a, b, c := newSender(), newSender(), newSender()
+	for _, x := range []*sender{a, b, c} {
+		mustWait(t, w.Set, x)
+	}
+	mustWait(t, w.Set, a) // again, as it was woken for another reason: its place stays
+	if !w.Scarce() || w.short != 4 {
+		t.Errorf("scarce: %v, reported %d times; want 4", w.Scarce(), w.short)
+	}
+	w.Calm()
+	if w.Scarce() {
+		t.Error("blocks are scarce after Calm")
+	}
+	w.Give(list[0])
+	if a.wakes != 1 || b.wakes != 0 {
+		t.Fatalf("woken: a %d times, b %d; want a", a.wakes, b.wakes)
+	}
+	if x, _ := w.TryTake(); x != list[0] { // somebody is faster
+		t.Fatal("the block was not free")
+	}
+	mustWait(t, w.Set, a)
+	w.Give(list[0])
+	if a.wakes != 2 || b.wakes != 0 {
+		t.Fatalf("woken: a %d times, b %d; want a, since it was its turn", a.wakes, b.wakes)
+	}
+	w.Leave(&a.Sender) // its context has ended
+	if b.wakes != 1 || c.wakes != 0 {
+		t.Fatalf("woken: b %d times, c %d; want b", b.wakes, c.wakes)
+	}
+	mustTake(t, w.Set, b)
+	if c.wakes != 0 {
+		t.Error("c is woken, and there is no block")
+	}
+	w.Leave(&c.Sender)
+	w.GiveAll(list[:2])
+	if a.wakes != 2 || b.wakes != 1 || c.wakes != 0 {
+		t.Errorf("woken: %d, %d and %d times, although none waits", a.wakes, b.wakes, c.wakes)
+	}
+	w.Leave(&c.Sender) // it does not wait: nothing happens
+}
+
+// TestSet_Poke lets a sender have memory that buffers have given back.
+func TestSet_Poke(t *testing.T) {
+	w := newWorld(2)
+	if _, err := w.Reserve(1); err != nil || !w.budget.AddBuffers(testSlab) {
+		t.Fatal("no memory")
+	}
+	takeAll(t, w.Set)
+	a, b := newSender(), newSender()
+	mustWait(t, w.Set, a)
+	mustWait(t, w.Set, b)
+	w.budget.DropBuffers(testSlab)
+	w.Poke()
+	if a.wakes != 1 || b.wakes != 0 {
+		t.Fatalf("woken: %d and %d times; want the first", a.wakes, b.wakes)
+	}
+	mustTake(t, w.Set, a)
+	if b.wakes != 1 {
+		t.Error("there is a slab of free blocks, and the second one is not woken")
+	}
+}
+
+func TestList(t *testing.T) {
+	var l list[int]
+	var e [5]elem[int]
+	for i := range e {
+		e[i].value = i
+		l.push(&e[i])
+	}
+	l.push(&e[0])      // is in the list
+	l.remove(&e[2])    // 0 1 3 4
+	l.remove(&e[2])    // is not
+	l.remove(&e[4])    // 0 1 3
+	l.remove(&e[0])    // 1 3
+	l.pushFirst(&e[4]) // 4 1 3
+	l.pushFirst(&e[3])
+	var got []int
+	for l.first != nil {
+		got = append(got, l.first.value)
+		l.remove(l.first)
+	}
+	if len(got) != 3 || got[0] != 4 || got[1] != 1 || got[2] != 3 || l.n != 0 || l.last != nil {
+		t.Errorf("%v, then %d elements; want 4 1 3, then none", got, l.n)
+	}
+	l.pushFirst(&e[0])
+	if l.first != &e[0] || l.last != &e[0] || l.n != 1 {
+		t.Error("the first element is not the last")
+	}
+}
+
+func BenchmarkTakeGive(b *testing.B) {
+	w := newWorld(4)
+	s := newSender()
+	b.ReportAllocs()
+	for b.Loop() {
+		x, _ := w.Take(&s.Sender)
+		w.Give(x)
+	}
+}
