@@ -71,7 +71,7 @@ bench-rxe: setup .build/bin/tiers
 
 # Ten minutes, or SOAK=1h: programs that come, go and are killed, and random operations against a model.
 soak: setup build
-	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -quiet 3h -timeout 3h -run 'TestEmuSoak|TestRXE_Random' emu
+	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -quiet 3h -timeout 3h -run 'TestEmuSoak|TestRXE_Soak|TestRXE_Random' emu
 
 # The site of docs/, in .build/site. It needs Node.js 18 or later, and npm.
 docs:

@@ -89,6 +89,8 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 			continue // they compare with the stock tools in the VM, or look at the VM itself
 		case "cmd/perf", "rdmacm/rsocket", "examples":
 			strict = "--strict-ignore=leak" // stock programs do not destroy all that they made
+		case "test/soak":
+			strict = "--strict-ignore=leak" // its clients are killed
 		}
 		paths := []string{"ops", "direct"}
 		if slices.Contains(onePath, d) && os.Getenv(fullEnv) == "" {

@@ -20,16 +20,17 @@ type tests func() int
 func (t tests) Run() int { return t() }
 
 // Run calls run and exits with the status that it returns. If the tier is emu, and no emulator runs above this process,
-// it does so in a second process on emulated adapters, in strict mode, as tier emu does.
-func Run(run func() int) {
+// it does so in a second process on emulated adapters, in strict mode but for the rules in ignore, as tier emu does.
+func Run(run func() int, ignore ...string) {
 	if os.Getenv(testutil.TierEnv) != "emu" {
 		os.Exit(run())
 	}
-	emutest.Run(tests(run), emutest.Devices(testutil.EmulatedDevices[:]...), emutest.Strict(), emutest.Require())
+	emutest.Run(tests(run), emutest.Devices(testutil.EmulatedDevices[:]...), emutest.Strict(ignore...),
+		emutest.Require())
 }
 
 // Main is a TestMain that fails if a test leaves an object open.
-func Main(m *testing.M) { Run(func() int { return Leaks(m) }) }
+func Main(m *testing.M, ignore ...string) { Run(func() int { return Leaks(m) }, ignore...) }
 
 // Leaks runs the tests and returns their status, or 1 if they left an object open.
 func Leaks(m *testing.M) int {
