@@ -208,7 +208,7 @@ func (l *link) assemble(f frame) (*message, error) {
 			}
 			l.partial, l.partialLen = m, int(f.aux)
 			l.mu.Lock()
-			l.assembling = int(f.aux) <= l.frameMost()*int(l.target)/2
+			l.assembling = int(f.aux) <= l.frameMost()*int(l.recv.Target())/2
 			gather := !l.assembling
 			l.mu.Unlock()
 			if gather {
@@ -286,7 +286,7 @@ func (l *link) giveBack(f frame) {
 	l.e.consumed(f.b)
 	l.mu.Lock()
 	l.took(1)
-	if l.owed {
+	if l.recv.Due() {
 		l.pump()
 	}
 	l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -17,11 +18,8 @@ type leasing struct {
 
 	// Frames about leases.
 	controls []wire.Control // to be sent
-	sent     uint32
-	limit    uint32 // those with a number below it may be sent
-	received uint32
-	told     uint32 // limit that the peer knows of
-	owed     bool   // a LIMIT is due
+	recv     credit.Receiver
+	send     credit.Sender
 
 	windows []windowWork // to be posted
 
@@ -58,7 +56,8 @@ type leasing struct {
 
 func newLeasing(o *LeaseOptions) *leasing {
 	return &leasing{
-		opt: o.withDefaults(), limit: wire.ControlWindow, told: wire.ControlWindow,
+		opt: o.withDefaults(), recv: credit.NewReceiver(wire.ControlWindow),
+		send:   credit.NewSender(wire.ControlWindow, wire.ControlWindow),
 		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
 		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
 		stopped:  make(chan struct{}),

@@ -34,22 +34,19 @@ func (l *link) tell(c wire.Control) {
 // Preconditions: l.mu is held.
 func (l *link) limitControls(limit uint32) {
 	m := l.leasing
-	if wire.Before(limit, m.limit) || wire.Before(m.sent+wire.ControlWindow, limit) {
-		l.protocol("limit of frames about leases", fmt.Sprint(limit), fmt.Sprintf("%d to %d", m.limit,
-			m.sent+wire.ControlWindow))
+	if want := m.send.Check(limit, false); want != "" {
+		l.protocol("limit of frames about leases", fmt.Sprint(limit), want)
 		return
 	}
-	m.limit = limit
+	m.send.Raise(limit)
 }
 
 // receiveControl handles a frame about leases.
 // Preconditions: l.mu is held.
 func (l *link) receiveControl(h *wire.Header, p []byte) {
 	m := l.leasing
-	m.received++
-	if m.received+wire.ControlWindow-m.told >= wire.ControlWindow/2 {
-		m.owed = true
-	}
+	m.recv.Came()
+	m.recv.Took(1, 0) // its window is fixed
 	bad := func(got, want string) { l.protocol(h.Kind.String(), got, want) }
 	lease := func(next uint32) bool { // reports whether a lease of this number has been
 		if !wire.Before(h.Aux, next) {
@@ -128,7 +125,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 // Preconditions: l.mu is held.
 func (l *link) controlReady() bool {
 	m := l.leasing
-	return m != nil && len(m.controls) > 0 && wire.Before(m.sent, m.limit)
+	return m != nil && len(m.controls) > 0 && m.send.Room()
 }
 
 // nextControl takes the next frame about leases, and writes its payload to p.
@@ -138,15 +135,14 @@ func (l *link) nextControl(h *wire.Header, p []byte) {
 	c := &m.controls[0]
 	h.Kind, h.Aux, h.Length = c.Kind, c.Aux, uint32(copy(p, c.Payload()))
 	m.controls = m.controls[1:]
-	m.sent++
+	m.send.Next()
 }
 
 // limitLeases completes a LIMIT: aux is the limit of frames about leases.
 // Preconditions: l.mu is held.
 func (l *link) limitLeases(h *wire.Header) {
 	if m := l.leasing; m != nil {
-		m.told, m.owed = m.received+wire.ControlWindow, false
-		h.Aux = m.told
+		h.Aux = m.recv.Tell()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -60,28 +61,18 @@ type link struct {
 
 	// Receiving. Data frames are numbered from 0.
 	in       queue[frame]
-	received uint32 // number of the next data frame
-	consumed uint32 // data frames that the application has taken
-	told     uint32 // limit that the peer knows of
-	window   uint32
-	target   uint32 // what the window is to be: less than window while it shrinks
-	granted  int    // blocks of the engine beyond base
-	grow     bool   // the peer has used its window up
-	finIn    bool   // the peer's FIN has come
-	readable bool   // the reader is to be woken when the poller is done with what has come
-	peerDone bool   // and it reads no more
-	shutRead bool   // this side reads no more: later data is dropped
+	recv     credit.Receiver
+	finIn    bool // the peer's FIN has come
+	readable bool // the reader is to be woken when the poller is done with what has come
+	peerDone bool // and it reads no more
+	shutRead bool // this side reads no more: later data is dropped
 
 	dataTick   uint32 // tick of the last data frame
-	lower      bool   // a LIMIT that is lower is due
-	lowering   bool   // it was sent, and has no reply yet
-	toldBefore uint32 // the limit before that
 	assembling bool   // a message is begun whose frames stay in their blocks
 
 	// Sending.
-	started   bool         // the peer's hello is known, and the QP is ready
-	limit     uint32       // data frames with a number below it may be sent
-	sent      uint32       // number of the next data frame
+	started   bool // the peer's hello is known, and the QP is ready
+	send      credit.Sender
 	out       queue[frame] // staged
 	posted    uint32       // work requests
 	doneWR    uint32       // of them completed
@@ -90,8 +81,6 @@ type link struct {
 	data      uint32       // data frames under way
 	buffers   uint32       // of them from buffers
 	slots     [sqDepth]slot
-	owed      bool   // a LIMIT is due
-	answer    bool   // a reply to a lower LIMIT is due
 	ping      bool   // a PING is due
 	pinging   bool   // by keep, and has not completed
 	pingWR    uint32 // the last PING's work request
@@ -162,10 +151,9 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		posts = opPosts
 	}
 	l := &link{
-		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow,
-		told:      startWindow,
-		keepAlive: o.keepAliveTicks(),
-		marker:    make(chan struct{}), finAcked: make(chan struct{}),
+		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), keepAlive: o.keepAliveTicks(),
+		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow),
+		marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
 		post:     newPosting(posts),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
@@ -215,9 +203,7 @@ func (l *link) start(peer wire.Hello) {
 	l.mu.Lock()
 	l.startLeases()
 	l.started = true
-	if wire.Before(l.limit, peer.Limit) {
-		l.limit = peer.Limit
-	}
+	l.send.Raise(peer.Limit)
 	l.pump()
 	l.mu.Unlock()
 	l.cm.OnDone(l.disconnected)
@@ -236,7 +222,7 @@ func (l *link) abandon() {
 // room reports whether a data frame may be posted.
 // Preconditions: l.mu is held.
 func (l *link) room() bool {
-	return wire.Before(l.sent, l.limit) && l.data < sqData && l.posted-l.doneWR < sqData
+	return l.send.Room() && l.data < sqData && l.posted-l.doneWR < sqData
 }
 
 // pump posts what is due and may be sent: the only code that posts, but for the marker.
@@ -287,30 +273,28 @@ func (l *link) next(n int) bool {
 	case l.resetAux != 0:
 		h.Kind, h.Aux, forced = wire.Reset, l.resetAux, true
 		l.resetAux = 0
-	case l.lower:
+	case l.recv.MustLower():
 		h.Kind, h.Flags = wire.Limit, wire.FlagLower
-		l.lower, l.lowering, l.toldBefore = false, true, l.told
-		l.told = l.consumed + l.target
+		l.recv.Lower()
 		l.limitLeases(&h)
-	case l.answer:
+	case l.send.MustAnswer():
 		h.Kind, h.Flags = wire.Limit, wire.FlagLowered
-		l.answer = false
+		l.send.Answered()
 		l.limitLeases(&h)
 	case l.leasing != nil && len(l.leasing.windows) > 0:
 		l.nextWindow(n)
 		return true
 	case l.out.len() > 0 && l.room() && !l.opFirst():
 		f = l.out.pop()
-		h.Seq = uint16(l.sent)
+		h.Seq = uint16(l.send.Next())
 		h.Kind, h.Flags, h.Length, h.Aux = wire.Data, f.flags, uint32(f.n), f.aux
 		data, forced = true, l.wantBack(&f)
-		l.sent++
 		if n := l.out.len(); n == 0 || n == l.stageRoom()/2 {
 			l.wakeWriter() // for several at a time
 		}
 	case l.controlReady():
 		l.nextControl(&h, l.post.controls[n][wire.HeaderLen:])
-	case l.owed, l.leasing != nil && l.leasing.owed:
+	case l.recv.Due() && !l.finIn, l.leasing != nil && l.leasing.recv.Due():
 		h.Kind = wire.Limit
 		l.limitLeases(&h)
 	case l.finWant && !l.finSent && l.out.len() == 0:
@@ -325,10 +309,9 @@ func (l *link) next(n int) bool {
 	default:
 		return false
 	}
-	h.Limit = l.newLimit()
-	l.told, l.owed = h.Limit, false
+	h.Limit = l.recv.Tell()
 	if !data {
-		h.Seq = uint16(l.sent)
+		h.Seq = uint16(l.send.Sent())
 	}
 
 	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
@@ -457,16 +440,11 @@ func (l *link) receive(b *block, byteLen uint32) {
 		}
 		return
 	}
-	if wire.Before(l.limit, h.Limit) {
-		l.limit = h.Limit
-	}
+	l.send.Raise(h.Limit)
 	switch h.Kind {
 	case wire.Data:
 		l.dataTick = l.touched
-		l.received++
-		if l.received == l.told {
-			l.grow = true
-		}
+		l.recv.Came()
 		if l.shutRead {
 			l.e.consumed(b)
 			l.took(1)
@@ -492,10 +470,10 @@ func (l *link) receive(b *block, byteLen uint32) {
 	default: // LIMIT and PING
 		l.e.consumed(b)
 		if h.Kind == wire.Limit && h.Flags&wire.FlagLower != 0 {
-			l.limit, l.answer = h.Limit, true
+			l.send.Lower(h.Limit)
 		}
 		if h.Kind == wire.Limit && h.Flags&wire.FlagLowered != 0 {
-			l.lowered()
+			l.ungrant(l.recv.Lowered())
 		}
 		if h.Kind == wire.Limit && l.leasing != nil {
 			l.limitControls(h.Aux)
@@ -511,38 +489,22 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return &ProtocolError{frame, got, fmt.Sprintf(format, want...)}
 	}
 	switch m := l.leasing; {
-	case h.Seq != uint16(l.received):
-		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost", uint16(l.received))
-	case h.Flags&wire.FlagLowered != 0 && !l.lowering:
+	case h.Seq != uint16(l.recv.Received()):
+		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost", uint16(l.recv.Received()))
+	case h.Flags&wire.FlagLowered != 0 && !l.recv.Lowering():
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
-	case wire.Before(h.Limit, l.limit) && (h.Flags&wire.FlagLower == 0 || wire.Before(h.Limit, l.limit-wire.MaxWindow)):
-		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%d or more", l.limit)
-	case wire.Before(l.sent+wire.MaxWindow, h.Limit):
-		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "at most %d", l.sent+wire.MaxWindow)
-	case h.Kind == wire.Data && !l.mayCome():
-		return bad("DATA", fmt.Sprintf("frame %d", l.received), "a number below %d", l.told)
+	case h.Kind == wire.Data && !l.recv.MayCome():
+		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
 	case l.finIn && (h.Kind == wire.Data || h.Kind == wire.FIN && (l.peerDone || h.Aux&wire.FINClosed == 0)):
 		return bad(h.Kind.String(), "one after FIN", "none")
-	case h.Kind >= wire.Lend && !wire.Before(m.received, m.told):
-		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", m.received), "a number below %d", m.told)
+	case h.Kind >= wire.Lend && !m.recv.MayCome():
+		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", m.recv.Received()), "a number below %d",
+			m.recv.Told())
+	}
+	if want := l.send.Check(h.Limit, h.Flags&wire.FlagLower != 0); want != "" {
+		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%s", want)
 	}
 	return nil
-}
-
-// took counts n data frames as taken by the application, and informs the peer when it is time.
-// Preconditions: l.mu is held.
-func (l *link) took(n uint32) {
-	l.consumed += n
-	if l.grow {
-		l.grow = false
-		l.widen()
-	}
-	if l.target < l.window {
-		l.narrow()
-	}
-	if untold := l.consumed + l.target - l.told; !wire.Before(untold, max(l.target/2, 1)) && untold>>31 == 0 {
-		l.owed = !l.finIn
-	}
 }
 
 // dropInput drops what was received and not read.

@@ -37,7 +37,7 @@ func burst(t *testing.T, a, b *Conn, n int) {
 func windowOf(c *Conn) uint32 {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	return c.l.window
+	return c.l.recv.Window()
 }
 
 // grow sends until the window is n or the shard has no more.
@@ -109,8 +109,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 				return false
 			})
 			p[1].l.mu.Lock()
-			if p[1].l.lowering || p[1].l.granted != 0 {
-				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, p[1].l.granted, p[1].l.lowering)
+			if r := &p[1].l.recv; r.Lowering() || r.Window() != startWindow {
+				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, r.Window(), r.Lowering())
 			}
 			p[1].l.mu.Unlock()
 		}

@@ -177,8 +177,8 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			return frame{}, err
 		}
 		var p *patience
-		if l.sent != l.sentBefore { // a dialog: each end waits for the other's next frame
-			p, l.sentBefore = &l.reading, l.sent
+		if l.send.Sent() != l.sentBefore { // a dialog: each end waits for the other's next frame
+			p, l.sentBefore = &l.reading, l.send.Sent()
 		}
 		l.mu.Unlock()
 		if err := l.e.waitData(b, &l.readWake, p); err != nil {

@@ -94,8 +94,7 @@ func (l *link) teardown() {
 	} else {
 		l.loseOps()
 	}
-	granted := l.granted
-	l.granted = 0
+	granted := l.recv.End()
 	for _, w := range l.flushes {
 		close(w.ch)
 	}

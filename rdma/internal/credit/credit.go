@@ -1,0 +1,69 @@
+// Package credit counts the frames that the two ends of a connection may send each other. A [Sender] is at the end that
+// sends, and knows the limit: frames with a lower number may be sent. A [Receiver] is at the other end, and decides
+// about the limit. Its window is the number of blocks that it has for frames that may come or were not taken.
+//
+// The limit normally only grows. The receiver can send a lower limit. The sender's reply comes after all frames that it
+// sent before it knew, and only then are the blocks beyond the lower limit free.
+//
+// The types know no blocks and no frames, and have no lock: the lock of the connection guards them. Numbers of frames
+// wrap around.
+package credit
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// Sender counts the frames that are sent, and knows how many may be.
+type Sender struct {
+	sent   uint32 // number of the next frame
+	limit  uint32 // frames with a lower number may be sent
+	ahead  uint32 // most that a limit may be beyond sent
+	answer bool   // the peer waits for a reply to its lower limit
+}
+
+// NewSender returns a Sender that may send limit frames. Later limits are at most ahead beyond what was sent.
+func NewSender(limit, ahead uint32) Sender { return Sender{limit: limit, ahead: ahead} }
+
+// Room reports whether a frame may be sent.
+func (s *Sender) Room() bool { return wire.Before(s.sent, s.limit) }
+
+// Sent returns the number of the next frame.
+func (s *Sender) Sent() uint32 { return s.sent }
+
+// Next counts a frame as sent, and returns its number. There is room.
+func (s *Sender) Next() uint32 {
+	s.sent++
+	return s.sent - 1
+}
+
+// Check returns the limits that the peer may send, as in "at most 5", or "" if limit is one of them. If lower is true,
+// it may be lower than the last one, but not so low that the limit could wrap around by many such steps.
+func (s *Sender) Check(limit uint32, lower bool) string {
+	switch {
+	case wire.Before(s.sent+s.ahead, limit):
+		return fmt.Sprintf("at most %d", s.sent+s.ahead)
+	case !wire.Before(limit, s.limit):
+		return ""
+	case lower && !wire.Before(limit, s.limit-s.ahead) && !wire.Before(limit, s.sent-s.ahead):
+		return ""
+	}
+	return fmt.Sprintf("%d or more", s.limit)
+}
+
+// Raise handles a limit of the peer. A lower one than before has no effect.
+func (s *Sender) Raise(limit uint32) {
+	if wire.Before(s.limit, limit) {
+		s.limit = limit
+	}
+}
+
+// Lower handles a limit that may be lower. A reply is due.
+func (s *Sender) Lower(limit uint32) { s.limit, s.answer = limit, true }
+
+// MustAnswer reports whether a reply to a lower limit is due.
+func (s *Sender) MustAnswer() bool { return s.answer }
+
+// Answered notes that the reply is sent.
+func (s *Sender) Answered() { s.answer = false }

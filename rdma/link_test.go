@@ -1,0 +1,79 @@
+package rdma
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/credit"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// TestIgnoredFrame receives a frame of an unknown kind that is to be ignored: nothing in it has an effect.
+func TestIgnoredFrame(t *testing.T) {
+	e := &shard{most: mostSmall, blocks: fakeBlocks(headroom+64, 4)}
+	var posted []*block
+	e.blocks.Shared(4, 1, func(list []*block) int {
+		posted = append(posted, list...)
+		return len(list)
+	})
+	l := newLink(e, wire.Messages, &Options{}, nil)
+	b := e.blocks.Arrived(posted[0].ID())
+	send, recv := l.send, l.recv
+	h := wire.Header{Kind: 77, Flags: wire.FlagIgnore | wire.FlagLower, Seq: 12345, Limit: 20, Length: 999, Aux: 7}
+	h.Put(b.Header())
+	l.receive(b, wire.HeaderLen)
+	if l.send != send || l.recv != recv || l.ending || l.readable || l.in.len() > 0 {
+		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.send, l.recv, l.ending)
+	}
+	if n := e.blocks.Counts(); n.Held != 0 {
+		t.Errorf("%d blocks are held, want 0", n.Held)
+	}
+}
+
+// TestCheckFrame has frames that are wrong on this connection.
+func TestCheckFrame(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		h    wire.Header
+		do   func(*link)
+		want string
+	}{
+		{"the first frame", wire.Header{Limit: 2}, nil, ""},
+		{"the highest limit", wire.Header{Limit: 64}, nil, ""},
+		{"a limit without bound", wire.Header{Limit: 65}, nil, "limit of DATA: got 65, want at most 64"},
+		{"a limit that goes back", wire.Header{Limit: 1<<32 - 1}, nil, "limit of DATA: got 4294967295, want 0 or more"},
+		{"a lower limit", wire.Header{Kind: wire.Limit, Flags: wire.FlagLower, Limit: 1<<32 - 1}, nil, ""},
+		{"another number", wire.Header{Seq: 1}, nil, "number of DATA: got 1, want 0: a frame was lost"},
+		{"a reply to nothing", wire.Header{Kind: wire.Limit, Flags: wire.FlagLowered}, nil, "there was no such limit"},
+		{"a reply", wire.Header{Kind: wire.Limit, Flags: wire.FlagLowered}, func(l *link) { l.recv.Lower() }, ""},
+		{"more than the window", wire.Header{Seq: 2}, func(l *link) {
+			l.recv.Came()
+			l.recv.Came()
+		}, "DATA: got frame 2, want a number below 2"},
+		{"DATA after FIN", wire.Header{}, func(l *link) { l.finIn = true }, "DATA: got one after FIN, want none"},
+		{"FIN after FIN", wire.Header{Kind: wire.FIN}, func(l *link) { l.finIn = true }, "FIN: got one after FIN"},
+		{"a FIN that adds something", wire.Header{Kind: wire.FIN, Aux: wire.FINClosed},
+			func(l *link) { l.finIn = true }, ""},
+		{"LIMIT after FIN", wire.Header{Kind: wire.Limit}, func(l *link) { l.finIn = true }, ""},
+		{"too many frames about leases", wire.Header{Kind: wire.Revoke}, func(l *link) {
+			l.leasing = &leasing{recv: credit.NewReceiver(0)}
+		}, "REVOKE: got frame 0 about leases, want a number below 0"},
+	} {
+		l := newLink(&shard{}, wire.Messages, &Options{}, nil)
+		if c.do != nil {
+			c.do(l)
+		}
+		got := ""
+		err := l.checkFrame(&c.h)
+		if err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		if p := (*ProtocolError)(nil); err != nil && !errors.As(err, &p) {
+			t.Errorf("%s: a %T", c.name, err)
+		}
+	}
+}
