@@ -358,11 +358,14 @@ func (c *Conn) Close() error {
 func (c *Conn) Done() <-chan struct{} { return c.l.done }
 
 // Err returns why the connection has ended, or nil while it has not.
-func (c *Conn) Err() error {
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	if !c.l.ending {
+func (c *Conn) Err() error { return c.l.ended() }
+
+// ended returns why the connection has ended, or nil while it has not.
+func (l *link) ended() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ending {
 		return nil
 	}
-	return c.l.reason()
+	return l.reason()
 }

@@ -31,8 +31,8 @@
 //
 // # Byte streams
 //
-//   - [DialStream] makes a [Stream], a net.Conn. [ListenStream] makes a [StreamListener], a net.Listener. [Addr] is
-//     their net.Addr.
+//   - [DialStream] makes a [Stream], a net.Conn. [ListenStream] makes a [StreamListener], a net.Listener. Their
+//     addresses are *net.TCPAddr.
 //   - [Options].Fallback allows TCP where RDMA does not work.
 //
 // # Datagrams

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -32,6 +33,45 @@ func logFallback(addr, why string) {
 		slog.Warn("rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
 			"why", why)
 	}
+}
+
+// tcpStream is a stream that TCP carries.
+type tcpStream struct {
+	*net.TCPConn
+	why  string // TCP
+	once sync.Once
+	done chan struct{} // closed when the connection has ended
+	err  error         // why; set before
+}
+
+func newTCPStream(c net.Conn, why string) *Stream {
+	return &Stream{tcp: &tcpStream{TCPConn: c.(*net.TCPConn), why: why, done: make(chan struct{})}}
+}
+
+func (t *tcpStream) end(err error) { t.once.Do(func() { t.err = err; close(t.done) }) }
+
+// ended returns why the connection has ended, or nil.
+func (t *tcpStream) ended() error {
+	if deadline.IsClosed(t.done) {
+		return t.err
+	}
+	return nil
+}
+
+// note ends the connection if an error means that it has ended.
+func (t *tcpStream) note(n int, err error) (int, error) {
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ETIMEDOUT) {
+		t.end(err)
+	}
+	return n, err
+}
+
+func (t *tcpStream) Read(p []byte) (int, error)  { return t.note(t.TCPConn.Read(p)) }
+func (t *tcpStream) Write(p []byte) (int, error) { return t.note(t.TCPConn.Write(p)) }
+
+func (t *tcpStream) Close() error {
+	t.end(ErrClosed)
+	return t.TCPConn.Close()
 }
 
 // dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins.
@@ -83,7 +123,7 @@ func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error)
 			byRDMA, rdmaErr, why = nil, r.err, r.err.Error()
 		case r := <-byTCP:
 			if r.err == nil {
-				r.s.why = why
+				r.s.tcp.why = why
 				logFallback(addr, why)
 				return r.s, nil
 			}
@@ -108,7 +148,7 @@ func dialTCP(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{tcp: c.(*net.TCPConn)}, nil
+	return newTCPStream(c, ""), nil
 }
 
 // eitherListener is the listener of streams with Options.Fallback: RDMA, if there is any, and TCP on the same port.
@@ -182,7 +222,7 @@ func (l *eitherListener) acceptTCP() {
 			}
 		}
 		logFallback(c.RemoteAddr().String(), cameByTCP)
-		l.offer(&Stream{tcp: c.(*net.TCPConn), why: cameByTCP})
+		l.offer(newTCPStream(c, cameByTCP))
 	}
 }
 
@@ -196,7 +236,7 @@ func (l *eitherListener) acceptRDMA() {
 			}
 			return
 		}
-		l.offer(&Stream{l: c})
+		l.offer(newStream(c))
 	}
 }
 
@@ -231,7 +271,7 @@ func (l *eitherListener) addr() net.Addr {
 	if l.rdma == nil {
 		return l.tcp.Addr()
 	}
-	return Addr(l.rdma.addr())
+	return net.TCPAddrFromAddrPort(l.rdma.addr())
 }
 
 func (l *eitherListener) close() error {

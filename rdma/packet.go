@@ -99,16 +99,19 @@ type packetSlot struct {
 // port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
 // used. ctx bounds the lookup of the host only: Close closes the socket.
 func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	fail := func(err error) (*PacketConn, error) {
+		return nil, netOp("listen", nil, addrOf("udp", addr), &ibv.OpError{Op: "listen", Object: addr, Err: err})
+	}
 	c, err := newPacketConn(opt)
 	if err != nil {
-		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
+		return fail(err)
 	}
 	at, err := packetLookup(ctx, addr)
 	if err == nil {
 		err = c.open(at)
 	}
 	if err != nil {
-		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: errors.Join(err, c.Close())}
+		return fail(errors.Join(err, c.Close()))
 	}
 	return c, nil
 }
@@ -116,12 +119,15 @@ func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, 
 // DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. ctx bounds the call only:
 // Close closes the socket.
 func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	fail := func(err error) (*PacketConn, error) {
+		return nil, netOp("dial", nil, addrOf("udp", addr), &ibv.OpError{Op: "dial", Object: addr, Err: err})
+	}
 	c, err := newPacketConn(opt)
 	if err != nil {
-		return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err}
+		return fail(err)
 	}
 	if err := c.dial(ctx, addr); err != nil {
-		return nil, &ibv.OpError{Op: "dial", Object: addr, Err: errors.Join(err, c.Close())}
+		return fail(errors.Join(err, c.Close()))
 	}
 	return c, nil
 }
@@ -180,11 +186,11 @@ func (c *PacketConn) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &net.OpError{Op: op, Net: "rdma", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	return netOp(op, c.LocalAddr(), c.RemoteAddr(), err)
 }
 
-// LocalAddr returns the address of this side, an Addr.
-func (c *PacketConn) LocalAddr() net.Addr { return Addr(c.local) }
+// LocalAddr returns the address of this side, a *net.UDPAddr.
+func (c *PacketConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(c.local) }
 
 // RemoteAddr returns the address that DialPacket was given, nil after ListenPacket.
 func (c *PacketConn) RemoteAddr() net.Addr {
@@ -317,30 +323,36 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 	return n, c.fail("write", err)
 }
 
-// WriteTo sends p to an address: one that ReadFrom returned, or the address of a peer as Addr or
+// WriteTo sends p to an address: one that ReadFrom returned, or the address of a peer as
 // *net.UDPAddr. A peer that is not known yet is asked for its queue pair first. A group that was
 // joined is an address as well, with any port.
 func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (int, error) {
+	n, err := c.writeTo(p, addr)
+	if err != nil {
+		return 0, netOp("write", c.LocalAddr(), addr, err)
+	}
+	return n, nil
+}
+
+func (c *PacketConn) writeTo(p []byte, addr net.Addr) (int, error) {
 	c.mu.Lock()
 	dialed := c.to != nil
 	c.mu.Unlock()
 	if dialed {
-		return 0, c.fail("write", net.ErrWriteToConnected)
+		return 0, net.ErrWriteToConnected
 	}
 	b := bound{Deadline: &c.write}
-	err := c.fits(p)
-	if err == nil {
-		err = b.Expired()
+	if err := c.fits(p); err != nil {
+		return 0, err
 	}
-	var to *packetPeer
-	if err == nil {
-		to, err = c.addressee(b, addr)
+	if err := b.Expired(); err != nil {
+		return 0, err
 	}
+	to, err := c.addressee(b, addr)
 	if err != nil {
-		return 0, c.fail("write", err)
+		return 0, err
 	}
-	n, err := c.send(b, p, to)
-	return n, c.fail("write", err)
+	return c.send(b, p, to)
 }
 
 // fits reports a datagram that is too long.
@@ -419,6 +431,9 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.
 func (c *PacketConn) SetDeadline(t time.Time) error {
+	if c.why() == ErrClosed {
+		return netOp("set", nil, c.LocalAddr(), ErrClosed)
+	}
 	c.read.Set(t)
 	c.write.Set(t)
 	return nil
@@ -426,12 +441,18 @@ func (c *PacketConn) SetDeadline(t time.Time) error {
 
 // SetReadDeadline sets the deadline of ReadFrom and Read, also of one that waits.
 func (c *PacketConn) SetReadDeadline(t time.Time) error {
+	if c.why() == ErrClosed {
+		return netOp("set", nil, c.LocalAddr(), ErrClosed)
+	}
 	c.read.Set(t)
 	return nil
 }
 
 // SetWriteDeadline sets the deadline of WriteTo and Write, also of one that waits.
 func (c *PacketConn) SetWriteDeadline(t time.Time) error {
+	if c.why() == ErrClosed {
+		return netOp("set", nil, c.LocalAddr(), ErrClosed)
+	}
 	c.write.Set(t)
 	return nil
 }

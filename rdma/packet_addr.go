@@ -30,6 +30,9 @@ func (a *PacketAddr) QPN() uint32 { return a.qpn }
 
 // String returns host:port, or the host and the queue pair if the port is not known.
 func (a *PacketAddr) String() string {
+	if a == nil {
+		return "<nil>"
+	}
 	if a.ap.Port() == 0 {
 		return fmt.Sprintf("%v qp %#x", a.ap.Addr(), a.qpn)
 	}
@@ -169,8 +172,6 @@ func (c *PacketConn) addressee(b bound, addr net.Addr) (*packetPeer, error) {
 		if a != nil {
 			to = a.ap
 		}
-	case Addr:
-		to = netip.AddrPort(a)
 	case *net.UDPAddr:
 		to = a.AddrPort()
 	case nil:

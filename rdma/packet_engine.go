@@ -310,13 +310,15 @@ func (c *PacketConn) Close() error {
 	c.closed = true
 	c.end()
 	c.mu.Unlock()
+	c.read.Stop()
+	c.write.Stop()
 	c.asking.Wait()
 	c.readTurn <- struct{}{} // no goroutine uses a slot after this
 	c.writeTurn <- struct{}{}
 	err := c.release()
 	leave(c.readTurn)
 	leave(c.writeTurn)
-	return err
+	return c.fail("close", err)
 }
 
 // release frees what there is.

@@ -74,8 +74,7 @@ func TestRXE_Packet(t *testing.T) {
 		!errors.As(err, &limit) || limit.Limit != uint64(most) {
 		t.Errorf("a datagram that is too long: %v", err)
 	}
-	udp := net.UDPAddrFromAddrPort(netip.AddrPort(a.LocalAddr().(Addr)))
-	_, err := b.WriteTo([]byte("as by UDP"), udp)
+	_, err := b.WriteTo([]byte("as by UDP"), net.UDPAddrFromAddrPort(a.local))
 	ok(t, err)
 	p := make([]byte, 2)
 	if n, _, err := a.ReadFrom(p); err != nil || string(p[:n]) != "as" {
@@ -395,13 +394,13 @@ func TestRXE_PacketErrors(t *testing.T) {
 	ok(t, tight.Close())
 
 	p := make([]byte, 10)
-	for _, to := range []net.Addr{nil, (*PacketAddr)(nil), Addr{}, &net.UDPAddr{}, &net.UnixAddr{Name: "x"},
+	for _, to := range []net.Addr{nil, (*PacketAddr)(nil), &net.UDPAddr{}, &net.UnixAddr{Name: "x"},
 		&PacketAddr{of: a, qpn: 5}} {
 		if _, err := b.WriteTo(p, to); !errors.As(err, &arg) {
 			t.Errorf("to %v: %v", to, err)
 		}
 	}
-	nobody := Addr(netip.AddrPortFrom(netip.MustParseAddr(r.IP[0]), 9))
+	nobody := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(r.IP[0]), 9))
 	if _, err := b.WriteTo(p, nobody); err == nil {
 		t.Error("a port of nobody is found")
 	}

@@ -1,14 +1,11 @@
 package rdma
 
 import (
-	"context"
 	"io"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
@@ -17,122 +14,40 @@ import (
 // accepted arrive in order, unless the connection breaks; Close waits in the background, for up to five seconds, until
 // the peer's adapter has all of it.
 type Stream struct {
-	l           *link        // nil if TCP carries it
-	tcp         *net.TCPConn // with Options.Fallback
-	why         string       // TCP
-	read, write deadline.Deadline
+	l             *link      // nil if TCP carries it
+	tcp           *tcpStream // with Options.Fallback
+	local, remote *net.TCPAddr
+	read, write   deadline.Deadline
 }
 
-// DialStream connects to host:port, where ListenStream listens. opt may be nil. ctx bounds the call only, not the
-// connection.
-func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	if opt != nil && opt.Fallback {
-		return dialEither(ctx, addr, opt)
-	}
-	return dialRDMA(ctx, addr, opt)
+// newStream makes a stream of a connection.
+func newStream(l *link) *Stream {
+	return &Stream{l: l, local: net.TCPAddrFromAddrPort(l.local), remote: net.TCPAddrFromAddrPort(l.remote)}
 }
 
-func dialRDMA(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	l, err := dial(ctx, addr, wire.Stream, opt)
-	if err != nil {
-		return nil, err
-	}
-	return &Stream{l: l}, nil
-}
-
-// StreamListener is a net.Listener of Streams.
-type StreamListener struct {
-	l      *listener
-	either *eitherListener // with Options.Fallback, in place of l
-}
-
-// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any free port. A loopback
-// address, such as 127.0.0.1 or ::1, does not restrict RDMA to this host, as in Listen.
-//
-// opt may be nil; it also applies to the connections. ctx bounds the call only: Close ends listening.
-func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {
-	if opt != nil && opt.Fallback {
-		l, err := listenEither(ctx, addr, opt)
-		if err != nil {
-			return nil, err
-		}
-		return &StreamListener{either: l}, nil
-	}
-	l, err := listen(ctx, addr, wire.Stream, opt)
-	if err != nil {
-		return nil, err
-	}
-	return &StreamListener{l: l}, nil
-}
-
-// Accept waits for the next connection, which is a *Stream.
-func (l *StreamListener) Accept() (net.Conn, error) {
-	s, err := l.AcceptStream(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// AcceptStream waits for the next connection, or until ctx ends.
-func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
-	if l.either != nil {
-		return l.either.accept(ctx)
-	}
-	c, err := l.l.accept(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Stream{l: c}, nil
-}
-
-// Close ends listening. Connections that were not accepted are closed, others stay open.
-func (l *StreamListener) Close() error {
-	if l.either != nil {
-		return l.either.close()
-	}
-	return l.l.close()
-}
-
-// Addr returns the address that it listens on.
-func (l *StreamListener) Addr() net.Addr {
-	if l.either != nil {
-		return l.either.addr()
-	}
-	return Addr(l.l.addr())
-}
-
-// Addr is the address of an end of a connection.
-type Addr netip.AddrPort
-
-// Network returns "rdma".
-func (Addr) Network() string { return "rdma" }
-
-// String returns host:port.
-func (a Addr) String() string { return netip.AddrPort(a).String() }
-
-// LocalAddr returns the address of this side.
+// LocalAddr returns the address of this side, a *net.TCPAddr: many programs expect that of a stream. Transport returns
+// what carries it.
 func (s *Stream) LocalAddr() net.Addr {
 	if s.tcp != nil {
 		return s.tcp.LocalAddr()
 	}
-	return Addr(s.l.local)
+	return s.local
 }
 
-// RemoteAddr returns the address of the peer.
+// RemoteAddr returns the address of the peer, a *net.TCPAddr.
 func (s *Stream) RemoteAddr() net.Addr {
 	if s.tcp != nil {
 		return s.tcp.RemoteAddr()
 	}
-	return Addr(s.l.remote)
+	return s.remote
 }
 
-// fail makes a *net.OpError, as other net.Conns do. io.EOF stays as it is.
+// fail makes an error of package net, unless it is io.EOF.
 func (s *Stream) fail(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	return &net.OpError{Op: op, Net: "rdma", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
+	return netOp(op, s.LocalAddr(), s.RemoteAddr(), err)
 }
 
 // begin makes l.current a frame with data, and waits for one.
@@ -212,6 +127,9 @@ func (s *Stream) readSome(p []byte) (n int, err error) {
 	}
 	defer leave(s.l.readTurn)
 	if len(p) == 0 {
+		if s.l.shut.Load() {
+			return 0, ErrClosed
+		}
 		return 0, nil
 	}
 	if err := s.l.begin(b); err != nil {
@@ -379,10 +297,14 @@ func (l *link) waitWrite(b bound) error {
 	return l.e.waitData(b, &l.writeWake, nil)
 }
 
-// SetDeadline sets the deadlines of reading and writing; the zero time means none.
+// SetDeadline sets the deadlines of reading and writing, also of calls that wait; the zero time means none. Close stops
+// them.
 func (s *Stream) SetDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetDeadline(t)
+	}
+	if s.l.shut.Load() {
+		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.read.Set(t)
 	s.write.Set(t)
@@ -394,6 +316,9 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetReadDeadline(t)
 	}
+	if s.l.shut.Load() {
+		return netOp("set", nil, s.local, ErrClosed)
+	}
 	s.read.Set(t)
 	return nil
 }
@@ -402,6 +327,9 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetWriteDeadline(t)
+	}
+	if s.l.shut.Load() {
+		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.write.Set(t)
 	return nil
@@ -440,7 +368,26 @@ func (s *Stream) Close() error {
 		return s.tcp.Close()
 	}
 	s.l.close()
+	s.read.Stop()
+	s.write.Stop()
 	return nil
+}
+
+// Done returns a channel that is closed when the connection has ended, by either side; Err then returns why. Of a
+// stream that TCP carries, only Read and Write notice that the peer has reset it.
+func (s *Stream) Done() <-chan struct{} {
+	if s.tcp != nil {
+		return s.tcp.done
+	}
+	return s.l.done
+}
+
+// Err returns why the connection has ended, or nil while it has not.
+func (s *Stream) Err() error {
+	if s.tcp != nil {
+		return s.tcp.ended()
+	}
+	return s.l.ended()
 }
 
 // closeSend sends a FIN after all that was staged. Once is enough, and a peer that has closed needs none, but it is no
@@ -468,7 +415,7 @@ func (s *Stream) Engine() *Engine {
 // Transport describes what carries the stream, such as "rdma mlx5_0 Direct", or with Options.Fallback "tcp: " and why.
 func (s *Stream) Transport() string {
 	if s.tcp != nil {
-		return "tcp: " + s.why
+		return "tcp: " + s.tcp.why
 	}
 	return s.l.transport()
 }
@@ -480,5 +427,4 @@ func (e *shard) transport() string {
 	return "rdma " + e.eng.dev.Name() + " " + path.String()
 }
 
-var _ net.Listener = (*StreamListener)(nil)
 var _ net.Conn = (*Stream)(nil)

@@ -10,7 +10,7 @@ import (
 func (s *Stream) WriteBuffers(v net.Buffers) (total int64, err error) {
 	if s.tcp != nil {
 		v = slices.Clone(v) // which the next call empties
-		return v.WriteTo(s.tcp)
+		return v.WriteTo(s.tcp.TCPConn)
 	}
 	b := bound{Deadline: &s.write}
 	if err := b.Enter(s.l.writeTurn); err != nil {

@@ -11,16 +11,17 @@ type Deadline struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	past  chan struct{}
+	ended bool
 }
 
 // Set moves the deadline; the zero time is never.
 func (d *Deadline) Set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer != nil && !d.timer.Stop() {
-		<-d.past // it is just about to be closed
+	if d.ended {
+		return
 	}
-	d.timer = nil
+	d.stop()
 	if d.past == nil || IsClosed(d.past) {
 		d.past = make(chan struct{})
 	}
@@ -31,6 +32,26 @@ func (d *Deadline) Set(t time.Time) {
 		close(past)
 	default:
 		d.timer = time.AfterFunc(left, func() { close(past) })
+	}
+}
+
+// stop stops the timer.
+// Preconditions: d.mu is held.
+func (d *Deadline) stop() {
+	if d.timer != nil && !d.timer.Stop() {
+		<-d.past // it is just about to be closed
+	}
+	d.timer = nil
+}
+
+// Stop removes the deadline for good: Set has no effect any more. Nothing is left that would run later.
+func (d *Deadline) Stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stop()
+	d.ended = true
+	if d.past != nil && IsClosed(d.past) {
+		d.past = nil
 	}
 }
 

@@ -88,3 +88,27 @@ func TestDeadlineMovedInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestDeadlineStop stops deadlines of each state: none is past afterwards, and nothing runs later.
+func TestDeadlineStop(t *testing.T) {
+	for _, to := range []time.Duration{0, -time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var d Deadline
+			if to != 0 {
+				d.Set(time.Now().Add(to))
+			}
+			p := d.Past()
+			d.Stop()
+			d.Set(time.Now().Add(time.Minute))
+			d.Stop()
+			if d.timer != nil {
+				t.Errorf("set %v ahead: the timer is left", to)
+			}
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if IsClosed(d.Past()) || to >= 0 && IsClosed(p) {
+				t.Errorf("set %v ahead: the deadline is past after Stop", to)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package rdma
+
+import (
+	"context"
+	"net"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// DialStream connects to host:port, where ListenStream listens. opt may be nil. ctx bounds the call only, not the
+// connection. An error is a *net.OpError, as of every method of Stream and StreamListener.
+func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
+	dial := dialRDMA
+	if opt != nil && opt.Fallback {
+		dial = dialEither
+	}
+	s, err := dial(ctx, addr, opt)
+	if err != nil {
+		return nil, netOp("dial", nil, addrOf("tcp", addr), err)
+	}
+	return s, nil
+}
+
+func dialRDMA(ctx context.Context, addr string, opt *Options) (*Stream, error) {
+	l, err := dial(ctx, addr, wire.Stream, opt)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(l), nil
+}
+
+// StreamListener is a net.Listener of Streams.
+type StreamListener struct {
+	l      *listener
+	either *eitherListener // with Options.Fallback, in place of l
+	at     net.Addr
+}
+
+// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any free port. A loopback
+// address, such as 127.0.0.1 or ::1, does not restrict RDMA to this host, as in Listen.
+//
+// opt may be nil; it also applies to the connections. ctx bounds the call only: Close ends listening.
+func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {
+	l, err := listenBytes(ctx, addr, opt)
+	if err != nil {
+		return nil, netOp("listen", nil, addrOf("tcp", addr), err)
+	}
+	return l, nil
+}
+
+func listenBytes(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {
+	if opt != nil && opt.Fallback {
+		l, err := listenEither(ctx, addr, opt)
+		if err != nil {
+			return nil, err
+		}
+		return &StreamListener{either: l, at: l.addr()}, nil
+	}
+	l, err := listen(ctx, addr, wire.Stream, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &StreamListener{l: l, at: net.TCPAddrFromAddrPort(l.addr())}, nil
+}
+
+// Accept waits for the next connection, which is a *Stream.
+func (l *StreamListener) Accept() (net.Conn, error) {
+	s, err := l.AcceptStream(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// AcceptStream waits for the next connection, or until ctx ends.
+func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
+	s, err := l.accept(ctx)
+	if err != nil {
+		return nil, netOp("accept", nil, l.at, err)
+	}
+	return s, nil
+}
+
+func (l *StreamListener) accept(ctx context.Context) (*Stream, error) {
+	if l.either != nil {
+		return l.either.accept(ctx)
+	}
+	c, err := l.l.accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(c), nil
+}
+
+// Close ends listening. Connections that were not accepted are closed, others stay open.
+func (l *StreamListener) Close() error {
+	if l.either != nil {
+		return netOp("close", nil, l.at, l.either.close())
+	}
+	return netOp("close", nil, l.at, l.l.close())
+}
+
+// Addr returns the address that it listens on, a *net.TCPAddr.
+func (l *StreamListener) Addr() net.Addr { return l.at }
+
+var _ net.Listener = (*StreamListener)(nil)
