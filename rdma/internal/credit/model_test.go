@@ -272,3 +272,38 @@ func TestModel(t *testing.T) {
 		t.Errorf("only %d frames were sent", sent)
 	}
 }
+
+// TestHostileLimits has a peer send random limits. Those that are accepted leave the limit near what was sent, so that
+// it never wraps around.
+func TestHostileLimits(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	const ahead = wire.MaxWindow
+	for range 100 {
+		s := NewSender(2, ahead)
+		from := -rnd.Uint32N(500)
+		s.sent, s.limit = s.sent+from, s.limit+from
+		for step := range 2000 {
+			limit, lower := s.limit+rnd.Uint32N(4*ahead)-3*ahead, rnd.IntN(4) > 0
+			if rnd.IntN(10) == 0 {
+				limit = rnd.Uint32()
+			}
+			if s.Check(limit, lower) == "" {
+				if s.Raise(limit); lower {
+					s.Lower(limit)
+				}
+				if s.limit != limit {
+					t.Fatalf("seed %d, step %d: limit %d, want %d", seed, step, s.limit, limit)
+				}
+			} else if d := int32(limit - s.limit); d >= 0 && int32(limit-s.sent) <= ahead && int32(limit-s.sent) >= 0 {
+				t.Fatalf("seed %d, step %d: limit %d is refused, with %d sent", seed, step, limit, s.sent)
+			}
+			if d := int32(s.limit - s.sent); d < -ahead || d > ahead {
+				t.Fatalf("seed %d, step %d: limit %d, with %d sent", seed, step, s.limit, s.sent)
+			}
+			for rnd.IntN(2) == 0 && s.Room() {
+				s.Next()
+			}
+		}
+	}
+}
