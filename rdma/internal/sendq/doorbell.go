@@ -1,0 +1,87 @@
+package sendq
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// SendWR is ibv.SendWR.
+type SendWR = ibv.SendWR
+
+// MaxInline is how long a frame may be to be copied into its work request: it fits into one basic block of a WQE.
+const MaxInline = wire.HeaderLen + wire.ControlMost
+
+// doorbell is a list of work requests for one doorbell.
+type doorbell[H comparable] struct {
+	wrs    []SendWR
+	sges   [][2]ibv.SGE
+	inline [][MaxInline]byte
+	back   []H // to be given back when it was posted
+}
+
+func newDoorbell[H comparable](n int) doorbell[H] {
+	return doorbell[H]{wrs: make([]SendWR, 0, n), sges: make([][2]ibv.SGE, n), inline: make([][MaxInline]byte, n),
+		back: make([]H, 0, n)}
+}
+
+// grow makes room for n work requests. The list must be empty.
+func (d *doorbell[H]) grow(n int) {
+	if cap(d.wrs) < n {
+		*d = newDoorbell[H](n)
+	}
+}
+
+func (d *doorbell[H]) begin() {
+	d.wrs = d.wrs[:0]
+	clear(d.back)
+	d.back = d.back[:0]
+}
+
+func (d *doorbell[H]) full() bool { return len(d.wrs) == cap(d.wrs) }
+
+// giveBack has something given back when the list was posted.
+func (d *doorbell[H]) giveBack(h H) {
+	var nothing H
+	if h != nothing {
+		d.back = append(d.back, h)
+	}
+}
+
+// add adds a work request, and returns its place in the list.
+func (d *doorbell[H]) add(op ibv.Opcode) (wr *SendWR, at int) {
+	at = len(d.wrs)
+	d.wrs = d.wrs[:at+1]
+	d.wrs[at] = SendWR{Opcode: op}
+	return &d.wrs[at], at
+}
+
+// control adds a frame that needs no memory.
+func (d *doorbell[H]) control(h *wire.Header, payload []byte) *SendWR {
+	wr, at := d.add(ibv.OpSend)
+	p := d.inline[at][:wire.HeaderLen+len(payload)]
+	h.Put(p)
+	copy(p[wire.HeaderLen:], payload)
+	wr.Inline = p
+	return wr
+}
+
+// frame adds a data frame, and reports whether the work request contains its data.
+func (d *doorbell[H]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline bool) {
+	wr, at := d.add(ibv.OpSend)
+	from, size := headerAt+int(f.off), wire.HeaderLen+int(f.N)
+	h.Put(f.Mem[from:])
+	sges := d.sges[at][:1]
+	switch {
+	case f.Tail.Length > 0:
+		sges = d.sges[at][:2]
+		sges[0], sges[1] = f.SGE, f.Tail
+		sges[0].Length = wire.HeaderLen
+	case size <= MaxInline:
+		wr.Inline = f.Mem[from : from+size]
+		return wr, true
+	default:
+		sges[0] = ibv.SGE{Addr: f.SGE.Addr + uint64(f.off), Length: uint32(size), LKey: f.SGE.LKey}
+	}
+	wr.SGEs = sges
+	return wr, false
+}

@@ -1,0 +1,200 @@
+package sendq
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+const (
+	// Headroom is how many bytes of a frame's memory come before its payload, so that the payload is aligned. The header
+	// is their end.
+	Headroom = 64
+	headerAt = Headroom - wire.HeaderLen
+
+	// Batch is how many frames may be staged, and how many one doorbell takes, while they are held.
+	Batch = 16
+)
+
+// Frame is a data frame to be sent.
+type Frame[H comparable] struct {
+	Held H
+	// Mem is Headroom bytes, then the payload. Its header is Mem[Headroom-wire.HeaderLen:]. It is nil for a frame without
+	// a payload, for which nothing is held.
+	Mem   []byte
+	SGE   ibv.SGE // Mem from the header on; the length is not used
+	Tail  ibv.SGE // unless its length is 0, the payload, which is then not in Mem
+	N     int32   // bytes of the payload
+	off   int32   // from where the header would be: negative for a shared frame, which begins earlier
+	Aux   uint32
+	Flags uint8
+	Alone bool // it is a whole message in Mem, to which others may be added
+	Lent  bool // it holds memory that others than senders wait for: see Buffers
+	Last  bool // it is the last one that holds this memory
+	Soon  bool // its memory is wanted back in any case
+}
+
+// staging are the data frames that wait for credits.
+type staging[H comparable] struct {
+	frames fifo.Queue[Frame[H]]
+	part   int        // frames of a message that is staged in part, also those that were posted
+	notes  []Frame[H] // messages of one frame that wait for its end
+	held   bool       // frames wait for more of them
+	roomy  bool       // there is room again for several frames
+	most   int        // that may be staged
+}
+
+// ended reports whether all data has been sent.
+func (s *staging[H]) ended() bool { return s.frames.Len() == 0 && s.part == 0 }
+
+// pop takes the first frame.
+func (s *staging[H]) pop() Frame[H] {
+	f := s.frames.Pop()
+	if n := s.frames.Len(); n == 0 || n == s.room()/2 {
+		s.roomy = true // for several at a time
+	}
+	return f
+}
+
+func (s *staging[H]) room() int {
+	if s.held {
+		return Batch
+	}
+	return s.most
+}
+
+// close ends the message that is staged in part: the notes follow.
+func (s *staging[H]) close() {
+	s.part = 0
+	for i := range s.notes {
+		s.frames.Push(s.notes[i])
+		s.notes[i] = Frame[H]{}
+	}
+	s.notes = s.notes[:0]
+}
+
+// MayStage reports whether there is room for another data frame.
+func (q *Queue[H, O]) MayStage() bool { return q.data.frames.Len() < q.data.room() }
+
+// Staged returns how many data frames are staged.
+func (q *Queue[H, O]) Staged() int { return q.data.frames.Len() }
+
+// Stage stages a data frame, and reports whether it is time to post. Frames of a message come one after another, all but
+// the last with MORE.
+func (q *Queue[H, O]) Stage(f Frame[H]) (now bool) {
+	s := &q.data
+	s.frames.Push(f)
+	if f.Flags&wire.FlagMore != 0 {
+		s.part++
+	} else {
+		s.close()
+	}
+	q.due |= Data.bit()
+	return !s.held || s.frames.Len() >= Batch
+}
+
+// Note stages a message of one frame behind the message that is being staged, whether there is room or not. It reports
+// whether it will be sent: after a FIN nothing is.
+func (q *Queue[H, O]) Note(f Frame[H]) bool {
+	s := &q.data
+	switch {
+	case q.Ending():
+		return false
+	case s.part > 0:
+		s.notes = append(s.notes, f)
+	default:
+		s.frames.Push(f)
+		q.due |= Data.bit()
+	}
+	return true
+}
+
+// TakeBack takes back a frame of the message that is staged in part, the last one first. It ends with ok false, and the
+// message is forgotten. If some of it was posted, the peer is asked to drop it.
+func (q *Queue[H, O]) TakeBack() (f Frame[H], ok bool) {
+	s := &q.data
+	switch {
+	case s.part == 0:
+	case s.frames.Len() > 0:
+		s.part--
+		f, ok = s.frames.PopLast(), true
+	default:
+		s.frames.Push(Frame[H]{Flags: wire.FlagCancel})
+	}
+	if !ok {
+		s.close()
+	}
+	q.setDue(Data, s.frames.Len() > 0)
+	return f, ok
+}
+
+// DropStaged takes back a data frame that was not posted. It ends with ok false.
+func (q *Queue[H, O]) DropStaged() (f Frame[H], ok bool) {
+	s := &q.data
+	if s.frames.Len() == 0 {
+		s.close()
+	}
+	if ok = s.frames.Len() > 0; ok {
+		f = s.frames.Pop()
+	}
+	q.setDue(Data, s.frames.Len() > 0)
+	return f, ok
+}
+
+// Fill appends bytes to the last staged frame, up to most bytes of payload, and returns how many.
+func (q *Queue[H, O]) Fill(p []byte, most int) int {
+	if q.data.frames.Len() == 0 {
+		return 0
+	}
+	f := q.data.frames.Last()
+	if f.Mem == nil || f.Tail.Length > 0 {
+		return 0
+	}
+	n := copy(f.Mem[Headroom+int(f.N):Headroom+most], p)
+	f.N += int32(n)
+	return n
+}
+
+// Pack appends a message to the last staged frame, which has at most most bytes of payload, and reports whether it
+// could. The first record begins in the headroom, so that its message stays where it is.
+func (q *Queue[H, O]) Pack(p []byte, flags uint8, imm uint32, most int) bool {
+	if q.data.frames.Len() == 0 {
+		return false
+	}
+	f := q.data.frames.Last()
+	used := int(f.N)
+	if f.Flags&wire.FlagPacked == 0 {
+		used = wire.RecordSize(used)
+	}
+	if !f.Alone || used+wire.RecordSize(len(p)) > most {
+		return false
+	}
+	mem := f.Mem[Headroom-wire.RecordLen:]
+	if f.Flags&wire.FlagPacked == 0 {
+		wire.PutRecord(mem, int(f.N), f.Flags, f.Aux)
+		f.Flags, f.Aux, f.off = wire.FlagPacked, 0, -wire.RecordLen
+	}
+	wire.PutRecord(mem[used:], len(p), flags, imm)
+	copy(mem[used+wire.RecordLen:], p)
+	f.N = int32(used + wire.RecordSize(len(p)))
+	return true
+}
+
+// Hold lets frames be staged without being posted, until there are Batch of them, or LetGo.
+func (q *Queue[H, O]) Hold() {
+	q.data.held = true
+	q.bell.grow(Batch)
+}
+
+// LetGo undoes Hold.
+func (q *Queue[H, O]) LetGo() { q.data.held = false }
+
+// Held reports whether staged frames wait for more.
+func (q *Queue[H, O]) Held() bool { return q.data.held }
+
+// Roomy reports once whether there is room for several frames again.
+func (q *Queue[H, O]) Roomy() bool {
+	roomy := q.data.roomy
+	q.data.roomy = false
+	return roomy
+}
