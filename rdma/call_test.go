@@ -125,7 +125,7 @@ func TestCallersOne(t *testing.T) {
 		second := NewCaller(r.c)
 		_, err := second.Call(t.Context(), []byte("request"))
 		refused("a second Caller", err)
-		if n := r.c.l.out.len(); n != 0 {
+		if n := r.c.l.q.Staged(); n != 0 {
 			t.Errorf("%d requests of it are staged", n)
 		}
 		if err := second.Close(); err != nil {
@@ -213,7 +213,7 @@ func TestCallWithoutRoom(t *testing.T) {
 		if _, err := r.Call(over, nil); err != context.Canceled || time.Since(began) != time.Millisecond {
 			t.Errorf("a call with an ended context: %v after %v", err, time.Since(began))
 		}
-		if n := r.c.l.out.len(); n != stageMost {
+		if n := r.c.l.q.Staged(); n != stageMost {
 			t.Errorf("%d requests are staged, want %d", n, stageMost)
 		}
 		time.Sleep(time.Second)

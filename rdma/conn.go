@@ -118,20 +118,12 @@ func (l *link) sendMessage(ctx context.Context, m outgoing) error {
 // takeBack takes the staged frames of an unfinished message back. If some have been posted, the peer is asked to drop
 // the message.
 // Preconditions: the caller has writeTurn.
-func (l *link) takeBack(staged int) {
-	if staged == 0 {
-		return
-	}
+func (l *link) takeBack() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting := min(staged, l.out.len())
-	for range waiting {
-		l.dropFrame(l.out.popLast())
+	for f, ok := l.q.TakeBack(); ok; f, ok = l.q.TakeBack() {
+		l.giveUp(f.Held)
 	}
-	if waiting < staged && l.writeError() == nil {
-		l.out.push(frame{flags: wire.FlagCancel})
-	}
-	l.staged(frame{})
 	l.pump()
 }
 
@@ -308,7 +300,7 @@ func (l *link) flush(ctx context.Context) error {
 			l.mu.Unlock()
 			return err
 		}
-		if l.out.len() == 0 {
+		if l.q.Staged() == 0 {
 			break
 		}
 		l.mu.Unlock()
@@ -316,24 +308,20 @@ func (l *link) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	upTo := l.posted
-	if l.doneWR == upTo {
-		l.mu.Unlock()
+	w := l.q.Await()
+	l.pump()
+	l.mu.Unlock()
+	if w == nil {
 		return nil
 	}
-	w := flushWait{upTo: upTo, ch: make(chan struct{})}
-	l.flushes = append(l.flushes, w)
-	if l.signaled != upTo {
-		l.ping = true // its completion confirms all before it
-		l.pump()
-	}
-	l.mu.Unlock()
-	if err := l.e.wait(b, w.ch); err != nil {
-		return err
-	}
+	err := l.e.wait(b, w.C)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if wire.Before(l.ackedWR, upTo) {
+	if err != nil {
+		l.q.Forget(w)
+		return err
+	}
+	if wire.Before(l.q.Acked(), w.UpTo) {
 		return l.reason()
 	}
 	return nil

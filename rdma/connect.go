@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -52,7 +53,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	}
 	a.e = s
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
-	o.QP = ibv.QPOptions{SRQ: s.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
+	o.QP = ibv.QPOptions{SRQ: s.srq, MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
 	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
 		Block: uint32(s.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {

@@ -8,23 +8,27 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	return &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall}, leasing: m, done: make(chan struct{})}
+	return &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall}, leasing: m, done: make(chan struct{}),
+		q: sendq.New[held, *op](sendq.Options{Posts: 1})}
 }
 
 // told returns the kinds of the frames about leases that wait to be sent, and forgets them.
 func (l *link) toldKinds() (kinds []wire.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range l.leasing.controls {
-		kinds = append(kinds, c.Kind)
+	for l.q.Told() > 0 {
+		l.q.Begin(sendq.Gates{Control: 1})
+		l.q.Add(l.q.Pick(), wire.Header{})
+		kinds = append(kinds, wire.ParseHeader(l.q.Doorbell()[0].Inline).Kind)
+		l.q.Release(l.q.Posted(), l.q.Posted())
 	}
-	l.leasing.controls = nil
 	return kinds
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -157,7 +158,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 func (e *shard) open() (err error) {
 	attr, budget := e.eng.attr, int(e.opt.Memory/int64(e.stride))
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
-	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
+	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sendq.Depth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
 	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
 	if !e.opt.Manual {
@@ -166,7 +167,7 @@ func (e *shard) open() (err error) {
 		}
 		opt.Channel = e.channel
 	}
-	if e.cq, err = e.eng.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
+	if e.cq, err = e.eng.dev.CreateCQ(e.srqDepth+e.cqConns*sendq.Depth, opt); err != nil {
 		return err
 	}
 	path, _ := e.cq.DataPath()
@@ -296,7 +297,7 @@ func (e *shard) place() error {
 	e.mu.Unlock()
 	if full {
 		n := min(2*e.cqConns, e.opt.MaxConns)
-		if err := e.cq.Resize(e.srqDepth + n*sqDepth); err != nil {
+		if err := e.cq.Resize(e.srqDepth + n*sendq.Depth); err != nil {
 			return err
 		}
 		e.cqConns = n

@@ -17,11 +17,8 @@ type leasing struct {
 	opt LeaseOptions
 
 	// Frames about leases.
-	controls []wire.Control // to be sent
-	recv     credit.Receiver
-	send     credit.Sender
-
-	windows []windowWork // to be posted
+	recv credit.Receiver
+	send credit.Sender
 
 	// Memory that this side lends.
 	leases    map[*Lease]struct{} // those that have not ended
@@ -45,13 +42,8 @@ type leasing struct {
 	lastRequest uint16
 
 	// Operations on the peer's memory.
-	ops      opQueue
-	opTurn   bool    // a data frame was the last
-	reads    int     // reads and atomics under way
-	depth    int     // most of them
-	results  *block  // where atomics put what was there
-	notes    []frame // that wait for a message to be staged
-	finished []*op   // used by release
+	depth   int    // most reads and atomics under way
+	results *block // where atomics put what was there
 }
 
 func newLeasing(o *LeaseOptions) *leasing {

@@ -18,15 +18,14 @@ const (
 // tell queues a frame about leases for the peer.
 // Preconditions: l.mu is held, the connection has leases.
 func (l *link) tell(c wire.Control) {
-	m := l.leasing
 	if l.ending || l.closed {
 		return
 	}
-	if len(m.controls) == controlQueue {
+	if l.q.Told() == controlQueue {
 		l.protocol("LIMIT", fmt.Sprintf("none for %d answers", controlQueue), "the frames about leases to be taken in")
 		return
 	}
-	m.controls = append(m.controls, c)
+	l.q.Tell(c)
 	l.pump()
 }
 
@@ -121,23 +120,6 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 	}
 }
 
-// controlReady reports whether a frame about leases may be sent.
-// Preconditions: l.mu is held.
-func (l *link) controlReady() bool {
-	m := l.leasing
-	return m != nil && len(m.controls) > 0 && m.send.Room()
-}
-
-// nextControl takes the next frame about leases, and writes its payload to p.
-// Preconditions: l.mu is held, controlReady.
-func (l *link) nextControl(h *wire.Header, p []byte) {
-	m := l.leasing
-	c := &m.controls[0]
-	h.Kind, h.Aux, h.Length = c.Kind, c.Aux, uint32(copy(p, c.Payload()))
-	m.controls = m.controls[1:]
-	m.send.Next()
-}
-
 // limitLeases completes a LIMIT: aux is the limit of frames about leases.
 // Preconditions: l.mu is held.
 func (l *link) limitLeases(h *wire.Header) {
@@ -155,5 +137,6 @@ func (l *link) startLeases() {
 	}
 	if attr, err := l.qp.Query(ibv.MaskMaxQPRdAtomic); err == nil {
 		l.leasing.depth = min(int(attr.MaxRdAtomic), readsMost)
+		l.q.MayRead(l.leasing.depth)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
 // LeaseKeys selects how a lease gives the peer access to the memory.
@@ -143,8 +144,8 @@ type leaseKey struct {
 
 	remote ibv.RemoteMemory
 	bind   ibv.BindMW
-	queued bool      // the bind; under link.mu
-	posted bool      // it was; under link.mu
+	bound  work      // its work request; under link.mu
+	queued bool      // it is, or was; under link.mu
 	freed  chan bool // gets what became of the invalidation
 }
 
@@ -183,41 +184,13 @@ func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
 	return mr, err
 }
 
-// windowWork is a bind or an invalidation that is to be posted.
-type windowWork struct {
-	s          *Lease
-	invalidate bool
-}
-
-// nextWindow prepares work request n of a doorbell: a bind, or an invalidation.
-// Preconditions: l.mu is held, there is one.
-func (l *link) nextWindow(n int) {
-	m := l.leasing
-	w := m.windows[0]
-	m.windows = m.windows[1:]
-	l.slots[l.posted%sqDepth] = slot{}
-	wr := &l.post.wrs[n]
-	if w.invalidate {
-		*wr = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpLocalInv, Flags: ibv.Signaled,
-			InvalidateRKey: w.s.key.remote.RKey}
-		l.slots[l.posted%sqDepth].op = &op{freed: w.s.key.freed}
-	} else {
-		*wr = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpBindMW, Bind: &w.s.key.bind}
-		w.s.key.posted = true
-	}
-	l.posted++
-	if w.invalidate || l.posted-l.signaled >= sqSignal {
-		wr.Flags = ibv.Signaled
-		l.signaled = l.posted
-	}
-}
-
 // grant lets the peer use the key. A bind comes before the frame that informs the peer.
 // Preconditions: link.mu is held.
 func (s *Lease) grant() {
 	if s.key.mw != nil {
 		s.key.queued = true
-		s.l.leasing.windows = append(s.l.leasing.windows, windowWork{s: s})
+		s.key.bound = work{Steps: []sendq.Step{{Opcode: ibv.OpBindMW, Bind: &s.key.bind}}, Quiet: true}
+		s.l.q.Submit(sendq.Window, &s.key.bound)
 	}
 }
 
@@ -266,11 +239,14 @@ func (s *Lease) invalidate() bool {
 		l.mu.Unlock()
 		return true
 	}
-	if l.ending || s.forced && s.key.posted {
+	if l.ending || s.forced && s.key.bound.Begun() {
 		l.mu.Unlock()
 		return false
 	}
-	l.leasing.windows = append(l.leasing.windows, windowWork{s, true})
+	free := &op{freed: s.key.freed}
+	free.Owner = free
+	free.Steps = []sendq.Step{{Opcode: ibv.OpLocalInv, Remote: ibv.RemoteAddr{RKey: s.key.remote.RKey}}}
+	l.q.Submit(sendq.Window, &free.work)
 	l.pump()
 	l.mu.Unlock()
 	defer l.e.pollMeanwhile()()

@@ -42,24 +42,3 @@ func TestLeaseOptions(t *testing.T) {
 		t.Error("a RefusedError does not match ErrRefused")
 	}
 }
-
-func TestOpQueue(t *testing.T) {
-	var q opQueue
-	var list [10]op
-	for i := range list {
-		q.push(&list[i])
-	}
-	q.pop()
-	q.pop()
-	q.remove(func(o *op) bool { return o == &list[3] || o == &list[9] })
-	for _, i := range []int{2, 4, 5, 6, 7, 8} {
-		if q.first() != &list[i] {
-			t.Fatalf("not operation %d", i)
-		}
-		q.pop()
-		q.push(&list[0])
-	}
-	if q.len() != 6 {
-		t.Errorf("%d operations, want 6", q.len())
-	}
-}

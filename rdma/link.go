@@ -3,7 +3,6 @@ package rdma
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,36 +10,30 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 const (
-	sqDepth     = 32                                // work requests of a connection that are under way
-	sqData      = sqDepth - 4                       // of them data frames, so that a control frame always finds room
-	sqSignal    = sqDepth / 4                       // every so many work requests one is signaled; see most
-	sqScarce    = 2                                 // the same, while there are not enough blocks
-	startWindow = wire.MinLimit                     // data frames that a peer may be ahead of the reader, at first
-	maxInline   = wire.HeaderLen + wire.ControlMost // fits into one basic block of a WQE
+	startWindow = wire.MinLimit // data frames that a peer may be ahead of the reader, at first
 	headroom    = blocks.Headroom
-	headerAt    = headroom - wire.HeaderLen
 	stageMost   = 4 // frames that a stream keeps while it may not send
 	lingerTime  = 5 * time.Second
 	drainTime   = time.Second // most that a device may need to report that a QP has come to rest
 )
 
-// frame is a data frame that was received, or is to be sent.
+// frame is a data frame that was received.
 type frame struct {
 	b     *block
-	buf   *Buffer // to be sent: has the payload, and b only the header
-	off   int32   // of what is left of the payload; of a frame to be sent, where it begins
-	n     int32   // bytes left from off; of a frame to be sent, its payload
+	off   int32 // of what is left of the payload
+	n     int32 // bytes left from off
 	aux   uint32
 	flags uint8
-	alone bool // to be sent: a whole message in a block, to which others may be added
 }
 
-// bytes is the rest of the payload of a frame that was received.
+// bytes is the rest of the payload.
 func (f *frame) bytes() []byte { return f.b.Payload()[f.off : f.off+f.n : f.off+f.n] }
 
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
@@ -60,7 +53,7 @@ type link struct {
 	mu sync.Mutex
 
 	// Receiving. Data frames are numbered from 0.
-	in       queue[frame]
+	in       fifo.Queue[frame]
 	recv     credit.Receiver
 	finIn    bool // the peer's FIN has come
 	readable bool // the reader is to be woken when the poller is done with what has come
@@ -73,25 +66,10 @@ type link struct {
 	// Sending.
 	started   bool // the peer's hello is known, and the QP is ready
 	send      credit.Sender
-	out       queue[frame] // staged
-	posted    uint32       // work requests
-	doneWR    uint32       // of them completed
-	ackedWR   uint32       // of them completed with success
-	signaled  uint32       // posted when the last signaled one was posted
-	data      uint32       // data frames under way
-	buffers   uint32       // of them from buffers
-	slots     [sqDepth]slot
-	ping      bool   // a PING is due
+	q         sendq.Queue[held, *op]
 	pinging   bool   // by keep, and has not completed
-	pingWR    uint32 // the last PING's work request
 	pingTick  uint32 // when pinging began
-	finWant   bool
-	finSent   bool
-	finWR     uint32 // its work request
-	finAux    uint32
-	resetAux  uint32 // the reason of a RESET that is due
-	resetSent chan struct{}
-	flushes   []flushWait
+	resetSent *sendq.Wait
 	touched   uint32 // tick of the last frame
 
 	// The end.
@@ -114,7 +92,6 @@ type link struct {
 
 	leasing *leasing // nil: no remote memory
 	leases0 int      // blocks for frames about leases
-	staging bool     // a message is staged in part
 
 	partial             *message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
@@ -124,38 +101,26 @@ type link struct {
 	reading             patience // with readTurn
 	sentBefore          uint32   // sent, when reading waited last
 
-	post posting
-	held bool // staged frames wait for more
-
 	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
 }
 
-// slot is a work request under way.
-type slot struct {
-	b    *block
-	buf  *Buffer
-	op   *op
-	data bool
-	read bool // a read or atomic
-}
-
-// flushWait is a goroutine in Flush.
-type flushWait struct {
-	upTo uint32 // work requests
-	ch   chan struct{}
+// held is the memory of a frame to be sent.
+type held struct {
+	b   *block
+	buf *Buffer
 }
 
 func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
-	posts := postMost
+	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost}
 	if leases != nil {
-		posts = opPosts
+		q.Posts = opPosts
 	}
 	l := &link{
 		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), keepAlive: o.keepAliveTicks(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow),
 		marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
-		post:     newPosting(posts),
+		q:        sendq.New[held, *op](q),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
@@ -219,10 +184,10 @@ func (l *link) abandon() {
 	l.e.remove(l)
 }
 
-// room reports whether a data frame may be posted.
+// limitDue reports whether a LIMIT is due.
 // Preconditions: l.mu is held.
-func (l *link) room() bool {
-	return l.send.Room() && l.data < sqData && l.posted-l.doneWR < sqData
+func (l *link) limitDue() bool {
+	return l.recv.Due() && !l.finIn || l.leasing != nil && l.leasing.recv.Due()
 }
 
 // pump posts what is due and may be sent: the only code that posts, but for the marker.
@@ -231,25 +196,29 @@ func (l *link) pump() {
 	if !l.started || l.ending {
 		return
 	}
-	for {
-		n := 0
-		for n < len(l.post.wrs) && l.next(n) {
-			n++
+	l.q.SetDue(sendq.Lower, l.recv.MustLower())
+	l.q.SetDue(sendq.Answer, l.send.MustAnswer())
+	l.q.SetDue(sendq.Limit, l.limitDue())
+	for !l.q.Idle() {
+		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.waiting.Load() > 0}
+		if m := l.leasing; m != nil {
+			g.Control = m.send.Left()
 		}
-		if n == 0 {
+		l.q.Begin(g)
+		for what := l.q.Pick(); what != sendq.None; what = l.q.Pick() {
+			l.q.Add(what, l.header(what))
+		}
+		wrs := l.q.Doorbell()
+		if len(wrs) == 0 {
 			return
 		}
-		_, err := l.qp.PostSend(l.post.wrs[:n])
+		_, err := l.qp.PostSend(wrs)
 		l.e.stat.doorbells.Add(1)
-		for i, s := range l.post.inlined[:n] {
-			if s.b != nil {
-				l.e.put(s.b)
-				l.post.inlined[i] = slot{}
-			}
-			if s.buf != nil {
-				s.buf.unpin()
-				l.post.inlined[i] = slot{}
-			}
+		for _, h := range l.q.Inlined() {
+			l.giveUp(h)
+		}
+		if l.q.Roomy() {
+			l.wakeWriter()
 		}
 		if err != nil {
 			l.failLocked(err)
@@ -258,96 +227,31 @@ func (l *link) pump() {
 	}
 }
 
-// next prepares work request n of a doorbell, and reports whether there is something to send.
+// header returns the numbers and limits of a frame that is about to be sent.
 // Preconditions: l.mu is held.
-func (l *link) next(n int) bool {
-	if l.posted-l.doneWR == sqDepth {
-		return false
-	}
-	var (
-		h            wire.Header
-		f            frame
-		data, forced bool // forced: signaled
-	)
-	switch {
-	case l.resetAux != 0:
-		h.Kind, h.Aux, forced = wire.Reset, l.resetAux, true
-		l.resetAux = 0
-	case l.recv.MustLower():
-		h.Kind, h.Flags = wire.Limit, wire.FlagLower
+func (l *link) header(what sendq.What) (h wire.Header) {
+	switch what {
+	case sendq.Window, sendq.Op: // not a frame
+		return h
+	case sendq.Lower:
 		l.recv.Lower()
 		l.limitLeases(&h)
-	case l.send.MustAnswer():
-		h.Kind, h.Flags = wire.Limit, wire.FlagLowered
+	case sendq.Answer:
 		l.send.Answered()
 		l.limitLeases(&h)
-	case l.leasing != nil && len(l.leasing.windows) > 0:
-		l.nextWindow(n)
-		return true
-	case l.out.len() > 0 && l.room() && !l.opFirst():
-		f = l.out.pop()
-		h.Seq = uint16(l.send.Next())
-		h.Kind, h.Flags, h.Length, h.Aux = wire.Data, f.flags, uint32(f.n), f.aux
-		data, forced = true, l.wantBack(&f)
-		if n := l.out.len(); n == 0 || n == l.stageRoom()/2 {
-			l.wakeWriter() // for several at a time
-		}
-	case l.controlReady():
-		l.nextControl(&h, l.post.controls[n][wire.HeaderLen:])
-	case l.recv.Due() && !l.finIn, l.leasing != nil && l.leasing.recv.Due():
-		h.Kind = wire.Limit
+	case sendq.Limit:
 		l.limitLeases(&h)
-	case l.finWant && !l.finSent && l.out.len() == 0:
-		h.Kind, h.Aux, forced = wire.FIN, l.finAux, true
-		l.finSent, l.finWR = true, l.posted
-	case l.ping:
-		h.Kind, h.Flags, forced = wire.Ping, wire.FlagIgnore, true
-		l.ping, l.pingWR = false, l.posted
-	case l.opReady():
-		l.nextOp(n)
-		return true
-	default:
-		return false
+	case sendq.Control:
+		l.leasing.send.Next()
 	}
 	h.Limit = l.recv.Tell()
-	if !data {
+	l.q.SetDue(sendq.Limit, l.limitDue())
+	if what == sendq.Data {
+		h.Seq = uint16(l.send.Next())
+	} else {
 		h.Seq = uint16(l.send.Sent())
 	}
-
-	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
-	wr := &l.post.wrs[n]
-	at := &l.slots[l.posted%sqDepth]
-	*at = slot{data: data}
-	size := wire.HeaderLen + int(h.Length)
-	switch b := f.b; {
-	case f.buf != nil:
-		l.fromBuffer(n, &h, &f)
-	case b == nil:
-		h.Put(l.post.controls[n][:])
-		wr.Inline = l.post.controls[n][:size]
-	default:
-		from := headerAt + int(f.off)
-		h.Put(b.Mem[from:])
-		if size <= maxInline {
-			wr.Inline = b.Mem[from : from+size]
-			l.post.inlined[n].b = b
-		} else {
-			at.b = b
-			l.post.sges[2*n] = ibv.SGE{Addr: b.Addr + uint64(from), Length: uint32(size), LKey: b.LKey}
-			wr.SGEs = l.post.sges[2*n : 2*n+1 : 2*n+1]
-		}
-	}
-	if data {
-		l.data++
-		l.dataPosted()
-	}
-	l.posted++
-	since := l.posted - l.signaled
-	if forced || since >= l.e.most.signal || data && since >= sqScarce && l.e.blocks.Scarce() {
-		wr.Flags |= ibv.Signaled
-		l.signaled = l.posted
-	}
-	return true
+	return h
 }
 
 // complete handles a completion of a work request.
@@ -366,62 +270,54 @@ func (l *link) complete(wc *ibv.WC) {
 		l.failLocked(err)
 		okUpTo--
 	}
-	if wire.Before(l.posted, upTo) {
+	if wire.Before(l.q.Posted(), upTo) {
 		return // the marker
 	}
 	l.release(upTo, okUpTo)
 	if wc.Status == ibv.WCSuccess {
-		l.ackedWR = l.doneWR
-		if l.pinging && !l.ping && wire.Before(l.pingWR, l.doneWR) {
+		l.q.Confirm()
+		if l.pinging && l.q.Confirmed(sendq.Ping) {
 			l.pinging = false
 		}
-	}
-	if l.finSent && wire.Before(l.finWR, l.doneWR) && wc.Status == ibv.WCSuccess {
-		select {
-		case <-l.finAcked:
-		default:
-			close(l.finAcked)
-		}
-	}
-	if len(l.flushes) > 0 && wc.Status == ibv.WCSuccess {
-		l.flushes = slices.DeleteFunc(l.flushes, func(w flushWait) bool {
-			if wire.Before(l.doneWR, w.upTo) {
-				return false
+		if l.q.Confirmed(sendq.FIN) {
+			select {
+			case <-l.finAcked:
+			default:
+				close(l.finAcked)
 			}
-			close(w.ch)
-			return true
-		})
+		}
 	}
 	l.pump()
 }
 
-// release frees what work requests before upTo have sent. Those from okUpTo on have failed.
+// release returns the memory of the work requests before upTo. Those from okUpTo on have failed.
 // Preconditions: l.mu is held; l.ending, if some have failed.
 func (l *link) release(upTo, okUpTo uint32) {
-	var sent [sqDepth]*block
+	var sent [sendq.Depth]*block
 	n := 0
-	for ; wire.Before(l.doneWR, upTo); l.doneWR++ {
-		s := &l.slots[l.doneWR%sqDepth]
-		if s.b != nil {
-			sent[n] = s.b
+	for h, ok := l.q.Release(upTo, okUpTo); ok; h, ok = l.q.Release(upTo, okUpTo) {
+		if h.b != nil {
+			sent[n] = h.b
 			n++
 		}
-		if s.buf != nil {
-			s.buf.unpin()
-			l.buffers--
+		if h.buf != nil {
+			h.buf.unpin()
 		}
-		if s.data {
-			l.data--
-		}
-		if s.op != nil {
-			l.opDone(s, !wire.Before(l.doneWR, okUpTo))
-		}
-		*s = slot{}
 	}
 	if n > 0 {
 		l.e.blocks.GiveAll(sent[:n])
 	}
 	l.finishOps()
+}
+
+// giveUp returns the memory of a frame that no longer needs it.
+func (l *link) giveUp(h held) {
+	if h.b != nil {
+		l.e.put(h.b)
+	}
+	if h.buf != nil {
+		h.buf.unpin()
+	}
 }
 
 // receive handles a frame. It takes the block over.
@@ -450,7 +346,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.took(1)
 			break
 		}
-		l.in.push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
+		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
 		l.readable = true
 	case wire.FIN:
 		l.e.consumed(b)
@@ -510,8 +406,8 @@ func (l *link) checkFrame(h *wire.Header) error {
 // dropInput drops what was received and not read.
 // Preconditions: l.mu is held.
 func (l *link) dropInput() {
-	for l.in.len() > 0 {
-		l.e.consumed(l.in.pop().b)
+	for l.in.Len() > 0 {
+		l.e.consumed(l.in.Pop().b)
 		l.took(1)
 	}
 }
@@ -519,8 +415,7 @@ func (l *link) dropInput() {
 // dropStaged drops what was staged and not posted.
 // Preconditions: l.mu is held.
 func (l *link) dropStaged() {
-	for l.out.len() > 0 {
-		l.dropFrame(l.out.pop())
+	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
+		l.giveUp(f.Held)
 	}
-	l.dropNotes()
 }

@@ -3,8 +3,6 @@ package rdma
 import (
 	"context"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // TestMessageReleased: every method of a message panics after Release, whoever uses its memory by then.
@@ -37,12 +35,12 @@ func TestMessageReleased(t *testing.T) {
 // TestRecvAllocs: a message whose pointer stays in the caller's function costs no allocation.
 func TestRecvAllocs(t *testing.T) {
 	l := sender(1024)
-	l.out.push(staged(l, make([]byte, 8), 0, 0))
+	l.q.Stage(staged(l, make([]byte, 8), 0, 0))
 	for l.pack(&outgoing{p: make([]byte, 8), n: 8}) {
 	}
-	f := l.out.pop()
-	copy(f.b.Payload(), f.b.Mem[headroom-wire.RecordLen:][:f.n])
-	f.off, l.maxMessage = 0, defaultMaxMessage
+	packed, _ := l.q.DropStaged()
+	f := arrived(&packed)
+	l.maxMessage = defaultMaxMessage
 	l.readTurn = make(chan struct{}, 1)
 	c := &Conn{l}
 	for name, recv := range map[string]func(){

@@ -5,8 +5,7 @@ import "github.com/pureverbs/pureverbs/rdma/internal/wire"
 // Messages that cannot leave at once share a frame: a message is appended to the last frame that is staged, if it fits
 // in there. Such a frame consists of records, one for each message. No frame waits to be filled.
 
-// pack appends a message to the last staged frame, and reports whether it could. The first record begins in the
-// headroom, so that its message stays where it is.
+// pack appends a message to the last staged frame, and reports whether it could.
 // Preconditions: the caller has writeTurn.
 func (l *link) pack(m *outgoing) bool {
 	if m.buf != nil || l.peer.Flags&wire.HelloPacks == 0 {
@@ -14,26 +13,7 @@ func (l *link) pack(m *outgoing) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.out.len() == 0 || l.writeError() != nil {
-		return false
-	}
-	f := l.out.last()
-	used := int(f.n)
-	if f.flags&wire.FlagPacked == 0 {
-		used = wire.RecordSize(used)
-	}
-	if !f.alone || used+wire.RecordSize(m.n) > l.frameMost() {
-		return false
-	}
-	p := f.b.Mem[headroom-wire.RecordLen:]
-	if f.flags&wire.FlagPacked == 0 {
-		wire.PutRecord(p, int(f.n), f.flags, f.aux)
-		f.flags, f.aux, f.off = wire.FlagPacked, 0, -wire.RecordLen
-	}
-	wire.PutRecord(p[used:], m.n, m.flags, m.imm)
-	copy(p[used+wire.RecordLen:], m.p)
-	f.n = int32(used + wire.RecordSize(m.n))
-	return true
+	return l.writeError() == nil && l.q.Pack(m.p, m.flags, m.imm, l.frameMost())
 }
 
 // split makes a frame of several messages l.current, and returns the first of them. It takes the frame over.

@@ -6,23 +6,33 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // sender is a link that stages and does not send; its frames take up to most bytes.
 func sender(most int) *link {
 	e := &shard{opt: EngineOptions{Block: most}}
-	return &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks}}
+	return &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks},
+		q: sendq.New[held, *op](sendq.Options{Posts: 1})}
 }
 
 // staged makes a frame of a message in a block that is full of others' data.
-func staged(l *link, p []byte, flags uint8, imm uint32) frame {
+func staged(l *link, p []byte, flags uint8, imm uint32) sendq.Frame[held] {
 	b := &block{Mem: bytes.Repeat([]byte{0xa5}, l.e.opt.Block+headroom)}
-	f := frame{b: b, n: int32(copy(b.Payload(), p)), aux: uint32(len(p)), flags: flags, alone: true}
+	f := inBlock(b, copy(b.Payload(), p))
+	f.Aux, f.Flags, f.Alone = uint32(len(p)), flags, true
 	if flags&wire.FlagImm != 0 {
-		f.aux = imm
+		f.Aux = imm
 	}
 	return f
+}
+
+// arrived is a shared frame when it has come, in another block.
+func arrived(f *sendq.Frame[held]) frame {
+	got := frame{b: &block{Mem: make([]byte, len(f.Mem))}, n: f.N, flags: f.Flags}
+	copy(got.b.Payload(), f.Mem[headroom-wire.RecordLen:][:f.N])
+	return got
 }
 
 // TestRecords packs random messages until a frame is full, and takes it apart again.
@@ -37,22 +47,17 @@ func TestRecords(t *testing.T) {
 			m := outgoing{p: bytes.Repeat([]byte{byte(len(want)) | 0x80}, rnd.IntN(most/8)), imm: rnd.Uint32() | 1}
 			m.n, m.flags = len(m.p), uint8(rnd.IntN(2)*wire.FlagImm)
 			if len(want) == 0 {
-				l.out.push(staged(l, m.p, m.flags, m.imm))
+				l.q.Stage(staged(l, m.p, m.flags, m.imm))
 			} else if !l.pack(&m) {
-				if f := l.out.last(); int(f.n)+wire.RecordSize(m.n) <= most {
-					t.Fatalf("seed %d: %d bytes do not fit behind %d of %d", seed, m.n, f.n, most)
-				}
 				break
 			}
 			want = append(want, m)
 		}
-		f := l.out.pop()
-		if f.flags != wire.FlagPacked || int(f.n) > most {
-			t.Fatalf("seed %d: a frame of %d bytes with flags %#x; want at most %d, PACKED", seed, f.n, f.flags, most)
+		f, _ := l.q.DropStaged()
+		if f.Flags != wire.FlagPacked || int(f.N) > most {
+			t.Fatalf("seed %d: a frame of %d bytes with flags %#x; want at most %d, PACKED", seed, f.N, f.Flags, most)
 		}
-		// What is sent goes into another block.
-		got := frame{b: &block{Mem: make([]byte, most+headroom)}, n: f.n, flags: f.flags}
-		copy(got.b.Payload(), f.b.Mem[headroom+int(f.off):][:f.n])
+		got := arrived(&f)
 		l.maxMessage = most
 		rest := got.bytes()
 		next, err := l.split(got)
@@ -82,30 +87,24 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestPackNot stages what no message may be added to.
+// TestPackNot adds messages to frames of connections that do not allow it; package sendq tests which frames do.
 func TestPackNot(t *testing.T) {
 	m := &outgoing{p: []byte("next"), n: 4}
-	for name, do := range map[string]func(*link, *frame){
-		"a peer that does not take it": func(l *link, _ *frame) { l.peer.Flags = wire.HelloLeases },
-		"the end of a long message":    func(_ *link, f *frame) { f.alone = false },
-		"a full frame":                 func(l *link, f *frame) { f.n = int32(l.frameMost()) },
-		"no room for a second record":  func(l *link, f *frame) { f.n = int32(l.frameMost() - 3*wire.RecordLen + 1) },
-		"a peer with smaller blocks":   func(l *link, _ *frame) { l.peer.Block = 31 },
-		"a closed connection":          func(l *link, _ *frame) { l.closed = true },
+	for name, do := range map[string]func(*link){
+		"a peer that does not take it": func(l *link) { l.peer.Flags = wire.HelloLeases },
+		"a peer with smaller blocks":   func(l *link) { l.peer.Block = 31 },
+		"a closed connection":          func(l *link) { l.closed = true },
+		"an end that is to be sent":    func(l *link) { l.q.DueEnd(sendq.FIN, 0) },
 	} {
 		l := sender(1024)
-		f := staged(l, []byte("first"), 0, 0)
-		do(l, &f)
-		l.out.push(f)
-		if l.pack(m) || *l.out.last() != f {
+		l.q.Stage(staged(l, []byte("first"), 0, 0))
+		do(l)
+		if l.pack(m) {
 			t.Errorf("%s: a message was added", name)
 		}
 	}
 	l := sender(1024)
-	if l.pack(m) {
-		t.Error("with nothing staged: a message was added")
-	}
-	l.out.push(staged(l, make([]byte, 1024-3*wire.RecordLen), 0, 0))
+	l.q.Stage(staged(l, []byte("first"), 0, 0))
 	if !l.pack(m) {
 		t.Error("a message that fits was not added")
 	}
@@ -146,30 +145,16 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// BenchmarkPack appends messages of 64 bytes to frames of 32 KiB.
-func BenchmarkPack(b *testing.B) {
-	l := sender(defaultBlock)
-	m := &outgoing{p: make([]byte, 64), n: 64}
-	first := staged(l, m.p, 0, 0)
-	l.out.push(first)
-	b.ReportAllocs()
-	for b.Loop() {
-		if !l.pack(m) {
-			*l.out.last() = first
-		}
-	}
-}
-
 // BenchmarkUnpack takes such frames apart.
 func BenchmarkUnpack(b *testing.B) {
 	l := sender(defaultBlock)
 	m := &outgoing{p: make([]byte, 64), n: 64}
-	l.out.push(staged(l, m.p, 0, 0))
+	l.q.Stage(staged(l, m.p, 0, 0))
 	for l.pack(m) {
 	}
-	f := l.out.pop()
-	copy(f.b.Payload(), f.b.Mem[headroom-wire.RecordLen:][:f.n])
-	f.off, l.maxMessage = 0, defaultMaxMessage
+	packed, _ := l.q.DropStaged()
+	f := arrived(&packed)
+	l.maxMessage = defaultMaxMessage
 	b.ReportAllocs()
 	for b.Loop() {
 		if l.current.b == nil {

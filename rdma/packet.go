@@ -12,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -82,8 +83,8 @@ type PacketStats struct {
 const (
 	packetRecvs  = 128
 	packetSends  = 32
-	packetRepost = 16                                    // most receives that are posted at a time
-	packetPlaces = (packetRecvs + packetSends) / sqDepth // of connections, that its completions need
+	packetRepost = 16                                        // most receives that are posted at a time
+	packetPlaces = (packetRecvs + packetSends) / sendq.Depth // of connections, that its completions need
 	maxPackets   = 256
 	grhLen       = 40
 )

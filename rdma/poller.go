@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
 // pollMost is how many completions are taken at a time.
@@ -119,17 +120,11 @@ func (e *shard) collect() {
 	}
 }
 
-// collect asks for a completion, if blocks have been sent without: an idle connection would keep them.
+// collect asks for a completion, if memory was sent without: an idle connection would keep it.
 func (l *link) collect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for wr := l.signaled; wr != l.posted; wr++ {
-		if s := &l.slots[wr%sqDepth]; (s.b != nil || s.buf != nil) && !l.ending {
-			l.ping = true
-			l.pump()
-			return
-		}
-	}
+	l.ask(sendq.Memory)
 }
 
 // collectPause is between two looks for blocks. Connections that send meanwhile return their own blocks.
@@ -148,7 +143,7 @@ func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now-l.touched > 1 {
-		l.askBack()
+		l.ask(sendq.Buffers)
 	}
 	if l.keepAlive == 0 || l.ending {
 		return
@@ -161,7 +156,8 @@ func (l *link) keep(now uint32) {
 	}
 	if now-l.touched >= l.keepAlive {
 		l.touched = now
-		l.ping, l.pinging, l.pingTick = true, true, now
+		l.pinging, l.pingTick = true, now
+		l.q.SetDue(sendq.Ping, true)
 		l.pump()
 	}
 }

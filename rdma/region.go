@@ -323,7 +323,7 @@ func (r *Region) single(ctx context.Context, st step) (uint64, error) {
 	if !finished {
 		return 0, err // the goroutine that finishes it recycles it
 	}
-	was := o.result
+	was := o.Result
 	o.recycle()
 	return was, err
 }

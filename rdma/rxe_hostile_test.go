@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -28,7 +29,7 @@ func attack(t *testing.T, to string, h []byte) (*attacker, error) {
 	r := testutil.NeedRXE(t)
 	c, err := rdmacm.Dial(timeout(t), to, &rdmacm.Options{PrivateData: h,
 		LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0),
-		QP:        ibv.QPOptions{MaxInline: maxInline}})
+		QP:        ibv.QPOptions{MaxInline: sendq.MaxInline}})
 	if err != nil {
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func TestRXE_LeadWriter(t *testing.T) {
 	testutil.Eventually(t, "there is no room", func() bool {
 		a.l.mu.Lock()
 		defer a.l.mu.Unlock()
-		return a.l.out.len() == a.l.stageRoom() && !a.l.room()
+		return !a.l.q.MayStage() && a.l.send.Left() == 0
 	})
 	ok(t, a.SetWriteDeadline(time.Now()))
 	n := <-filled

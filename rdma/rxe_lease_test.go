@@ -13,6 +13,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
 // leaseConns makes a pair of connections with leases.
@@ -77,7 +78,7 @@ func TestRXE_Lease(t *testing.T) {
 	defer b.Close()
 	sizes := []int{1, 8, 4096, 100_001, 3<<20 + 17}
 	if !testutil.NeedRXE(t).Emulated && !testutil.Full() {
-		sizes = []int{1, 9000, pieceMost + 1}
+		sizes = []int{1, 9000, sendq.PieceMost + 1}
 	}
 	for k, way := range [][2]*Conn{{a, b}, {b, a}} {
 		owner, holder := way[0], way[1]

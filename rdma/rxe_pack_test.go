@@ -113,7 +113,7 @@ func TestRXE_PackedWays(t *testing.T) {
 			}
 			ok(t, a.Send(ctx, []byte("after")))
 			a.l.mu.Lock()
-			got := a.l.out.len() - 1
+			got := a.l.q.Staged() - 1
 			a.l.mu.Unlock()
 			if got != frames {
 				t.Errorf("%s of %d bytes: %d frames, want %d", w.name, n, got, frames)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -56,30 +57,30 @@ func (l *link) check(m *outgoing) error {
 	return nil
 }
 
-// stageMessage stages the frames of a message.
+// stageMessage stages the frames of a message, or none of them.
 // Preconditions: the caller has writeTurn.
 func (l *link) stageMessage(b bound, m *outgoing) error {
 	if l.pack(m) {
 		return nil
 	}
 	most := l.frameMost()
-	for off, staged := 0, 0; ; staged++ {
+	for off := 0; ; {
 		n := min(m.n-off, most)
 		f, err := l.piece(b, m, off, n)
+		if err == nil {
+			if off == 0 {
+				f.Aux = uint32(m.n)
+			}
+			f.Alone = n == m.n && f.Held.buf == nil
+			if off += n; off < m.n {
+				f.Flags = wire.FlagMore
+			} else if f.Flags = m.flags; m.flags&wire.FlagImm != 0 {
+				f.Aux = m.imm
+			}
+			err = l.stage(f)
+		}
 		if err != nil {
-			l.takeBack(staged)
-			return err
-		}
-		if off == 0 {
-			f.aux = uint32(m.n)
-		}
-		if off += n; off < m.n {
-			f.flags = wire.FlagMore
-		} else if f.flags = m.flags; m.flags&wire.FlagImm != 0 {
-			f.aux = m.imm
-		}
-		f.alone = off == m.n && staged == 0 && f.buf == nil
-		if err := l.stage(f); err != nil {
+			l.takeBack()
 			return err
 		}
 		if off == m.n {
@@ -90,19 +91,18 @@ func (l *link) stageMessage(b bound, m *outgoing) error {
 
 // piece makes a frame of n bytes of a message, as soon as one may be staged.
 // Preconditions: the caller has writeTurn.
-func (l *link) piece(b bound, m *outgoing, off, n int) (frame, error) {
+func (l *link) piece(b bound, m *outgoing, off, n int) (f sendq.Frame[held], err error) {
 	if m.buf != nil && off == 0 && m.buf.start == headroom {
 		if err := l.waitRoom(b); err != nil {
-			return frame{}, err
+			return f, err
 		}
 		m.buf.pin()
-		return frame{buf: m.buf, n: int32(n)}, nil
+		return inBuffer(m.buf, nil, 0, n), nil
 	}
 	block, err := l.waitBlock(b)
 	if err != nil {
-		return frame{}, err
+		return f, err
 	}
-	f := frame{b: block, n: int32(n)}
 	switch {
 	case m.buf == nil:
 		copy(block.Payload(), m.p[off:off+n])
@@ -110,7 +110,7 @@ func (l *link) piece(b bound, m *outgoing, off, n int) (frame, error) {
 		copy(block.Payload(), m.buf.mem[m.buf.start+off:][:n])
 	default:
 		m.buf.pin()
-		f.buf, f.off = m.buf, int32(off)
+		return inBuffer(m.buf, block, off, n), nil
 	}
-	return f, nil
+	return inBlock(block, n), nil
 }

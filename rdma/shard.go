@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -87,7 +88,7 @@ type most struct {
 	control int    // receives in addition to those that are granted: for frames that take no credit
 }
 
-var mostSmall = most{window: wire.MaxWindow, stage: stageMost, signal: sqSignal, control: controlBlocks}
+var mostSmall = most{window: wire.MaxWindow, stage: stageMost, signal: sendq.Depth / 4, control: controlBlocks}
 
 func (e *shard) setMost(m most) {
 	e.most = m

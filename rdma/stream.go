@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
@@ -79,8 +80,8 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			}
 			l.mu.Unlock()
 			return frame{}, err
-		case l.in.len() > 0:
-			f := l.in.pop()
+		case l.in.Len() > 0:
+			f := l.in.Pop()
 			l.mu.Unlock()
 			return f, nil
 		case l.finIn:
@@ -159,10 +160,10 @@ func (s *Stream) readSome(p []byte) (n int, err error) {
 func (l *link) more() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.in.len() == 0 || l.shutRead {
+	if l.in.Len() == 0 || l.shutRead {
 		return false
 	}
-	l.current = l.in.pop()
+	l.current = l.in.Pop()
 	return true
 }
 
@@ -195,13 +196,8 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			l.mu.Unlock()
 			return n, starved, err
 		}
-		if l.out.len() > 0 && n < len(p) {
-			f := l.out.last()
-			c := copy(f.b.Payload()[f.n:most], p[n:])
-			f.n += int32(c)
-			n += c
-		}
-		room := l.out.len() < l.stageRoom()
+		n += l.q.Fill(p[n:], most)
+		room := l.q.MayStage()
 		l.mu.Unlock()
 		if n == len(p) {
 			return n, starved, nil
@@ -213,7 +209,7 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			}
 			if buf != nil {
 				c := copy(buf.Payload()[:most], p[n:])
-				if err := l.stage(frame{b: buf, n: int32(c)}); err != nil {
+				if err := l.stage(inBlock(buf, c)); err != nil {
 					return n, starved, err
 				}
 				n += c
@@ -232,16 +228,14 @@ func (l *link) frameMost() int { return min(l.e.opt.Block, int(l.peer.Block)) }
 
 // stage sends a frame as soon as it may be sent. It takes the block over.
 // Preconditions: the caller has writeTurn.
-func (l *link) stage(f frame) error {
+func (l *link) stage(f sendq.Frame[held]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writeError(); err != nil {
-		l.dropFrame(f)
+		l.giveUp(f.Held)
 		return err
 	}
-	l.out.push(f)
-	l.staged(f)
-	if !l.held || l.out.len() == batchMost {
+	if l.q.Stage(f) {
 		l.pump()
 	}
 	return nil
@@ -275,7 +269,7 @@ func (l *link) waitBlock(b bound) (*block, error) {
 func (l *link) waitRoom(b bound) error {
 	for {
 		l.mu.Lock()
-		err, room := l.writeError(), l.out.len() < l.stageRoom()
+		err, room := l.writeError(), l.q.MayStage()
 		l.mu.Unlock()
 		if err != nil || room {
 			return err
@@ -290,7 +284,7 @@ func (l *link) waitRoom(b bound) error {
 // Preconditions: the caller has writeTurn.
 func (l *link) waitWrite(b bound) error {
 	l.mu.Lock()
-	if l.held {
+	if l.q.Held() {
 		l.pump()
 	}
 	l.mu.Unlock()
@@ -398,7 +392,9 @@ func (l *link) closeSend() error {
 	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
 		return err
 	}
-	l.finWant = true
+	if !l.q.Ending() {
+		l.q.DueEnd(sendq.FIN, 0)
+	}
 	l.pump()
 	l.wakeWriter()
 	return nil

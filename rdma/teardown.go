@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -22,10 +23,9 @@ func (l *link) broken(err error) {
 		return
 	}
 	l.dropStaged()
-	l.resetAux = wire.ResetProtocol
+	l.q.DueEnd(sendq.Reset, wire.ResetProtocol)
 	l.pump()
-	l.resetSent = make(chan struct{})
-	l.flushes = append(l.flushes, flushWait{upTo: l.posted, ch: l.resetSent})
+	l.resetSent = l.q.Await()
 	l.failLocked(err)
 }
 
@@ -78,7 +78,7 @@ func (l *link) teardown() {
 	reset := l.resetSent
 	l.mu.Unlock()
 	if reset != nil {
-		l.await(reset, drainTime)
+		l.await(reset.C, drainTime)
 	}
 	l.e.rest(l)
 	if l.mark() {
@@ -90,15 +90,13 @@ func (l *link) teardown() {
 	l.drained = true
 	l.dropStaged()
 	if l.closeErr = err; err == nil { // else the device may still use what is under way
-		l.release(l.posted, l.doneWR)
+		l.release(l.q.Posted(), l.q.Done())
 	} else {
-		l.loseOps()
+		l.q.Lose()
+		l.finishOps()
 	}
 	granted := l.recv.End()
-	for _, w := range l.flushes {
-		close(w.ch)
-	}
-	l.flushes = nil
+	l.q.EndWaits()
 	l.mu.Unlock()
 	l.account.Shrink(granted)
 	close(l.done)
@@ -145,7 +143,7 @@ func (e *shard) rest(l *link) {
 // could. The queue may be full until the poller has seen completions.
 func (l *link) mark() bool {
 	l.mu.Lock()
-	l.markerWR, l.markerSent = l.posted+1, true
+	l.markerWR, l.markerSent = l.q.Posted()+1, true
 	l.mu.Unlock()
 	defer l.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
@@ -171,10 +169,10 @@ func (l *link) close() {
 	if l.ending {
 		return
 	}
-	if l.finSent { // by CloseWrite: this one carries more
-		l.finSent, l.finAcked = false, make(chan struct{})
+	if l.q.Sent(sendq.FIN) { // by CloseWrite: this one carries more
+		l.finAcked = make(chan struct{})
 	}
-	l.finWant, l.finAux = true, wire.FINClosed
+	l.q.DueEnd(sendq.FIN, wire.FINClosed)
 	if l.peerDone {
 		l.dropStaged()
 	}
@@ -214,7 +212,7 @@ func (l *link) writeError() error {
 	switch {
 	case l.closed:
 		return ErrClosed
-	case l.finWant:
+	case l.q.Ending():
 		return errShutWrite
 	case l.peerDone:
 		return ErrPeerClosed
@@ -234,7 +232,7 @@ func (l *link) reason() error {
 	case l.peerDone:
 		return ErrPeerClosed
 	}
-	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
+	return &PeerError{Peer: l.remote, Sent: l.q.Posted(), Acked: l.q.Acked(), Err: l.cause}
 }
 
 var errShutWrite error = brokenPipe("writing was closed")

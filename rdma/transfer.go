@@ -108,15 +108,15 @@ func (t *Transfer) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.o.note = frame{b: b, n: int32(copy(b.Payload(), t.p)), flags: t.last, aux: t.imm}
-		if t.last&wire.FlagImm == 0 {
-			t.o.note.aux = uint32(len(t.p))
+		note := inBlock(b, copy(b.Payload(), t.p))
+		if note.Flags, note.Aux = t.last, t.imm; t.last&wire.FlagImm == 0 {
+			note.Aux = uint32(len(t.p))
 		}
-		t.o.noting = true
+		t.o.Note, t.o.Noting = note, true
 	}
 	if err := t.r.l.submit(t.o); err != nil {
-		if t.o.noting {
-			t.r.l.e.put(t.o.note.b)
+		if t.o.Noting {
+			t.r.l.giveUp(t.o.Note.Held)
 		}
 		return err
 	}

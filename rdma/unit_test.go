@@ -39,38 +39,6 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-func TestFrames(t *testing.T) {
-	var q queue[frame]
-	next, want := int32(0), int32(0)
-	for round := range 1000 {
-		for range round % 7 {
-			q.push(frame{n: next})
-			next++
-		}
-		for range round % 5 {
-			if q.len() == 0 {
-				break
-			}
-			if f := q.pop(); f.n != want {
-				t.Fatalf("frame %d, want %d", f.n, want)
-			}
-			want++
-		}
-		if q.len() != int(next-want) {
-			t.Fatalf("%d frames, want %d", q.len(), next-want)
-		}
-		if q.len() > 0 && round%11 == 0 {
-			if f := q.popLast(); f.n != next-1 {
-				t.Fatalf("last frame %d, want %d", f.n, next-1)
-			}
-			next--
-		}
-	}
-	if cap(q.list) > 2*int(next-want)+16 {
-		t.Errorf("room for %d frames, with %d there", cap(q.list), next-want)
-	}
-}
-
 func TestBadOptions(t *testing.T) {
 	ctx := t.Context()
 	var arg *ibv.ArgError

@@ -29,6 +29,14 @@ func NewSender(limit, ahead uint32) Sender { return Sender{limit: limit, ahead: 
 // Room reports whether a frame may be sent.
 func (s *Sender) Room() bool { return wire.Before(s.sent, s.limit) }
 
+// Left returns how many frames may be sent.
+func (s *Sender) Left() uint32 {
+	if !s.Room() {
+		return 0
+	}
+	return s.limit - s.sent
+}
+
 // Sent returns the number of the next frame.
 func (s *Sender) Sent() uint32 { return s.sent }
 

@@ -11,11 +11,14 @@ func TestSender(t *testing.T) {
 			t.Errorf("room %v, %d frames sent; want room for frame %d", s.Room(), s.Sent(), want)
 		}
 	}
-	if s.Room() {
+	if s.Room() || s.Left() != 0 {
 		t.Error("room beyond the limit")
 	}
 	s.Raise(10)
 	s.Raise(9)
+	if s.Left() != 8 {
+		t.Errorf("room for %d frames, want 8", s.Left())
+	}
 	for _, c := range []struct {
 		limit uint32
 		lower bool

@@ -74,13 +74,13 @@ func (d *doorbell[H]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline boo
 	switch {
 	case f.Tail.Length > 0:
 		sges = d.sges[at][:2]
-		sges[0], sges[1] = f.SGE, f.Tail
-		sges[0].Length = wire.HeaderLen
+		sges[0] = ibv.SGE{Addr: f.Addr + headerAt, Length: wire.HeaderLen, LKey: f.LKey}
+		sges[1] = f.Tail
 	case size <= MaxInline:
 		wr.Inline = f.Mem[from : from+size]
 		return wr, true
 	default:
-		sges[0] = ibv.SGE{Addr: f.SGE.Addr + uint64(f.off), Length: uint32(size), LKey: f.SGE.LKey}
+		sges[0] = ibv.SGE{Addr: f.Addr + uint64(from), Length: uint32(size), LKey: f.LKey}
 	}
 	wr.SGEs = sges
 	return wr, false

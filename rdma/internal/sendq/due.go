@@ -2,7 +2,7 @@ package sendq
 
 import "github.com/pureverbs/pureverbs/rdma/internal/wire"
 
-// What is what a work request is for. The constants are in the order in which Pick returns them. But data frames and
+// What is the purpose of a work request. The constants are in the order in which Pick returns them. But data frames and
 // operations take turns while both may be sent, so an operation waits for at most one data frame.
 type What uint8
 
@@ -47,25 +47,20 @@ var plain = [kinds]struct {
 	Ping:   {wire.Ping, wire.FlagIgnore, true},
 }
 
-// Due makes a frame without content due: Lower, Answer, Limit or Ping. Once is enough until it is sent.
-func (q *Queue[H, O]) Due(w What) { q.due |= w.bit() }
-
-// NotDue undoes Due.
-func (q *Queue[H, O]) NotDue(w What) { q.due &^= w.bit() }
-
-// IsDue reports whether w is due and was not added yet.
-func (q *Queue[H, O]) IsDue(w What) bool { return q.due.Has(w) }
-
-// Idle reports whether nothing is due.
-func (q *Queue[H, O]) Idle() bool { return q.due == 0 }
-
-func (q *Queue[H, O]) setDue(w What, due bool) {
+// SetDue makes a frame without content due or not: Lower, Answer, Limit or Ping. When it is added, it is no longer due.
+func (q *Queue[H, O]) SetDue(w What, due bool) {
 	if due {
 		q.due |= w.bit()
 	} else {
 		q.due &^= w.bit()
 	}
 }
+
+// IsDue reports whether w is due and was not added yet.
+func (q *Queue[H, O]) IsDue(w What) bool { return q.due.Has(w) }
+
+// Idle reports whether nothing is due.
+func (q *Queue[H, O]) Idle() bool { return q.due == 0 }
 
 // DueEnd makes a RESET or a FIN due. A second FIN, which may say more, is another frame.
 func (q *Queue[H, O]) DueEnd(w What, aux uint32) {

@@ -71,16 +71,16 @@ func (w *world) fail(format string, args ...any) {
 }
 
 // memory returns something to hold, with n bytes of memory full of others' data.
-func (w *world) memory(n int) (id int, sge ibv.SGE) {
+func (w *world) memory(n int) (id int, addr uint64) {
 	id = len(w.mem) + 1
 	w.mem[id] = bytes.Repeat([]byte{0xa5}, n)
-	return id, ibv.SGE{Addr: uint64(id)<<addrBits | headerAt, LKey: uint32(id)}
+	return id, uint64(id) << addrBits
 }
 
 // frame makes a frame in a block, or of a buffer with or without a block.
 func (w *world) frame(p []byte, flags uint8, aux uint32) Frame[int] {
-	id, sge := w.memory(Headroom + most)
-	f := Frame[int]{Held: id, Mem: w.mem[id], SGE: sge, N: int32(len(p)), Flags: flags, Aux: aux}
+	id, addr := w.memory(headroom + most)
+	f := Frame[int]{Held: id, Mem: w.mem[id], Addr: addr, LKey: uint32(id), N: int32(len(p)), Flags: flags, Aux: aux}
 	if flags&wire.FlagMore == 0 && w.part == nil {
 		f.Alone = w.rnd.IntN(2) == 0
 	}
@@ -89,11 +89,11 @@ func (w *world) frame(p []byte, flags uint8, aux uint32) Frame[int] {
 		at := 1000
 		f.Tail = ibv.SGE{Addr: uint64(id)<<addrBits | uint64(at), Length: uint32(len(p)), LKey: uint32(id)}
 		w.mem[id] = append(w.mem[id], make([]byte, at+len(p)-len(w.mem[id]))...)
-		f.Mem = w.mem[id][:Headroom]
+		f.Mem = w.mem[id][:headroom]
 		copy(w.mem[id][at:], p)
 		return f
 	}
-	copy(f.Mem[Headroom:], p)
+	copy(f.Mem[headroom:], p)
 	return f
 }
 
@@ -174,7 +174,8 @@ func (w *world) pump() {
 			switch what {
 			case Data:
 				w.credits--
-				if f := w.q.data.frames.First(); f.Mem != nil && (wire.HeaderLen+f.N > MaxInline || f.Tail.Length > 0) {
+				f := w.q.data.frames.First()
+				if f.Mem != nil && (wire.HeaderLen+f.N > MaxInline || f.Tail.Length > 0) {
 					p.held = append(p.held, f.Held)
 				}
 			case Control:
@@ -197,7 +198,8 @@ func (w *world) pump() {
 		}
 		w.post(list, opReads)
 	}
-	if !w.broken && len(w.device) >= Depth-4 && !slices.ContainsFunc(w.device, func(p posted) bool { return p.signaled }) {
+	signaled := func(p posted) bool { return p.signaled }
+	if !w.broken && len(w.device) >= Depth-4 && !slices.ContainsFunc(w.device, signaled) {
 		w.fail("%d work requests are under way and none is signaled", len(w.device))
 	}
 }
@@ -430,7 +432,7 @@ func (w *world) act() {
 	case n < 16:
 		w.submit()
 	case n == 16:
-		q.Due([]What{Lower, Answer, Limit, Ping}[rnd.IntN(4)])
+		q.SetDue([]What{Lower, Answer, Limit, Ping}[rnd.IntN(4)], true)
 	case n == 17:
 		if wait := q.Await(); wait != nil {
 			w.waits = append(w.waits, wait)
@@ -653,7 +655,8 @@ func TestRandom(t *testing.T) {
 	for i := range uint64(400) {
 		t.Run(fmt.Sprintf("%d-%d", seed, i), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, i))
-			o := Options{Stage: 2 + rnd.IntN(3), Signal: []uint32{2, 8}[rnd.IntN(2)], Posts: []int{1, 4, 24}[rnd.IntN(3)]}
+			o := Options{Stage: 2 + rnd.IntN(3), Signal: []uint32{2, 8}[rnd.IntN(2)],
+				Posts: []int{1, 4, 24}[rnd.IntN(3)]}
 			w := newWorld(t, rnd, o)
 			w.q.under.posted = uint32(rnd.IntN(2)) * (1<<32 - 40) // numbers wrap
 			w.q.under.done, w.q.under.acked, w.q.under.signaled = w.q.under.posted, w.q.under.posted, w.q.under.posted

@@ -7,8 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
 
-// pieceMost is how many bytes one work request reads or writes: less is under way when a lease ends.
-const pieceMost = 1 << 20
+// PieceMost is how many bytes one work request reads or writes: less is under way when a lease ends.
+const PieceMost = 1 << 20
 
 // Step is a part of an operation: a read or write, which may need several work requests, or an atomic, bind or
 // invalidation.
@@ -100,7 +100,7 @@ func (q *Queue[H, O]) addStep(w What) {
 	st := &o.Steps[o.at]
 	wr, at := q.bell.add(st.Opcode)
 	sges := q.bell.sges[at][:1]
-	size := min(st.Len-o.done, pieceMost)
+	size := min(st.Len-o.done, PieceMost)
 	switch st.Opcode {
 	case ibv.OpBindMW:
 		wr.Bind = st.Bind
@@ -130,7 +130,7 @@ func (q *Queue[H, O]) addStep(w What) {
 		o.posted = true
 		full = full || !o.Quiet
 		lane.Pop()
-		q.setDue(w, lane.Len() > 0)
+		q.SetDue(w, lane.Len() > 0)
 		if o.Noting && !q.Note(o.Note) {
 			q.bell.giveBack(o.Note.Held)
 		}
@@ -175,12 +175,12 @@ func (q *Queue[H, O]) Remove(match func(*Operation[H, O]) bool) (list []*Operati
 		list = append(list, o)
 		return true
 	})
-	q.setDue(Op, q.ops.list.Len() > 0)
+	q.SetDue(Op, q.ops.list.Len() > 0)
 	return list
 }
 
 // Drop posts nothing more of an operation that was removed, and reports whether it has nothing under way. If it has,
-// Finished returns it later. What its note holds is the caller's.
+// Finished returns it later. The memory of its note is the caller's.
 func (q *Queue[H, O]) Drop(o *Operation[H, O]) (idle bool) {
 	o.posted, o.Noting = true, false
 	if o.under > 0 {

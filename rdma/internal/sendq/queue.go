@@ -25,12 +25,12 @@ type Options struct {
 	Posts  int    // work requests for one doorbell
 }
 
-// Queue is the sending side of a connection. It has no lock: the connection's lock guards it. O is what the owner of an
-// operation gets back with it.
+// Queue is the sending side of a connection. It has no lock: the connection's lock guards it. H is the memory of a data
+// frame, O the owner of an operation.
 type Queue[H comparable, O any] struct {
 	opt Options
 
-	due   Set // what there is to send, whether it may be sent or not
+	due   Set // everything that there is to send, whether it may be sent or not
 	gates Gates
 	aux   [kinds]uint32 // of RESET and FIN
 	at    [kinds]uint32 // work request that was the last of its kind
@@ -45,7 +45,7 @@ type Queue[H comparable, O any] struct {
 	waits []*Wait
 }
 
-// Gates are what the queue may send by the next doorbell, and how.
+// Gates limit the next doorbell.
 type Gates struct {
 	Data    uint32 // credits for data frames
 	Control uint32 // credits for frames about leases
@@ -90,8 +90,8 @@ func (q *Queue[H, O]) Pick() What {
 	return What(bits.TrailingZeros16(uint16(ready | None.bit())))
 }
 
-// Add adds what Pick has returned to the list of work requests. If it is a frame, h has its limit and number, and aux if
-// it is a LIMIT.
+// Add adds what Pick has returned to the list of work requests. If it is a frame, h has its limit and number, and the
+// aux of a LIMIT.
 func (q *Queue[H, O]) Add(what What, h wire.Header) {
 	switch what {
 	case Data:
@@ -99,7 +99,7 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 	case Control:
 		c := q.controls.Pop()
 		q.gates.Control--
-		q.setDue(Control, q.controls.Len() > 0)
+		q.SetDue(Control, q.controls.Len() > 0)
 		h.Kind, h.Aux, h.Length = c.Kind, c.Aux, uint32(len(c.Payload()))
 		q.addFrame(&h, c.Payload(), false)
 	case Window, Op:
@@ -126,7 +126,7 @@ func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {
 // addData adds the first staged data frame.
 func (q *Queue[H, O]) addData(h *wire.Header) {
 	f := q.data.pop()
-	q.setDue(Data, q.data.frames.Len() > 0)
+	q.SetDue(Data, q.data.frames.Len() > 0)
 	q.gates.Data--
 	q.ops.turn = true
 	h.Kind, h.Flags, h.Length, h.Aux = wire.Data, f.Flags, uint32(f.N), f.Aux
@@ -150,8 +150,8 @@ func (q *Queue[H, O]) addData(h *wire.Header) {
 // Doorbell returns the work requests to post. They are valid until the next Begin.
 func (q *Queue[H, O]) Doorbell() []SendWR { return q.bell.wrs }
 
-// Inlined returns what was held for data that is in the work requests, or is not sent after all. It is to be given back
-// when they were posted, and is valid until the next Begin.
+// Inlined returns the memory of data that is in the work requests, or that is not sent after all. The caller returns it
+// when they were posted. The list is valid until the next Begin.
 func (q *Queue[H, O]) Inlined() []H { return q.bell.back }
 
 // UnderWay returns how many work requests have not completed.
@@ -159,6 +159,9 @@ func (q *Queue[H, O]) UnderWay() uint32 { return q.under.posted - q.under.done }
 
 // Posted returns how many work requests there have been. Their IDs are their numbers, from 0 on.
 func (q *Queue[H, O]) Posted() uint32 { return q.under.posted }
+
+// Done returns how many of them have completed, with success or without.
+func (q *Queue[H, O]) Done() uint32 { return q.under.done }
 
 // Acked returns how many of them have completed with success.
 func (q *Queue[H, O]) Acked() uint32 { return q.under.acked }

@@ -18,9 +18,9 @@ func newQueue(o Options) *Queue[int, string] {
 
 // block makes a frame of a message in a block that is full of others' data.
 func block(id, most int, p string, flags uint8) Frame[int] {
-	f := Frame[int]{Held: id, Mem: bytes.Repeat([]byte{0xa5}, Headroom+most), SGE: ibv.SGE{Addr: uint64(id) << 16, LKey: 3},
-		N: int32(len(p)), Flags: flags, Aux: uint32(len(p))}
-	copy(f.Mem[Headroom:], p)
+	f := Frame[int]{Held: id, Mem: bytes.Repeat([]byte{0xa5}, headroom+most), N: int32(len(p)), Flags: flags,
+		Aux: uint32(len(p)), Addr: uint64(id) << 16, LKey: 3}
+	copy(f.Mem[headroom:], p)
 	f.Alone = flags == 0
 	return f
 }
@@ -54,7 +54,7 @@ func TestOrder(t *testing.T) {
 	}
 	q.Submit(Window, &Operation[int, string]{Steps: []Step{{Opcode: ibv.OpBindMW}}, Quiet: true})
 	for _, w := range []What{Ping, Limit, Answer, Lower} {
-		q.Due(w)
+		q.SetDue(w, true)
 	}
 	q.DueEnd(FIN, 1)
 	q.Tell(wire.NumberFrame(wire.Return, 1, 0))
@@ -95,7 +95,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("%d data frames and pieces of an operation are under way, want %d", len(got), Depth-4)
 	}
 	for range 5 {
-		q.Due(Ping)
+		q.SetDue(Ping, true)
 		post(q, open)
 	}
 	if q.UnderWay() != Depth || !q.IsDue(Ping) {
@@ -171,8 +171,8 @@ func TestFill(t *testing.T) {
 		t.Error("bytes were added to no frame")
 	}
 	q.Stage(block(1, 100, "hello", 0))
-	if n := q.Fill([]byte(", all"), 8); n != 3 || string(q.data.frames.Last().Mem[Headroom:][:8]) != "hello, a" {
-		t.Errorf("%d bytes were added, want 3: %q", n, q.data.frames.Last().Mem[Headroom:])
+	if n := q.Fill([]byte(", all"), 8); n != 3 || string(q.data.frames.Last().Mem[headroom:][:8]) != "hello, a" {
+		t.Errorf("%d bytes were added, want 3: %q", n, q.data.frames.Last().Mem[headroom:])
 	}
 	q.Stage(Frame[int]{Flags: wire.FlagCancel})
 	if q.Fill([]byte("abc"), 100) != 0 {
@@ -210,7 +210,7 @@ func TestPackNot(t *testing.T) {
 func TestOperation(t *testing.T) {
 	q := newQueue(Options{Stage: 4, Signal: 8, Posts: 24})
 	o := &Operation[int, string]{Owner: "owner", Steps: []Step{
-		{Opcode: ibv.OpWrite, Addr: 1000, LKey: 7, Len: pieceMost + 5, Remote: ibv.RemoteAddr{Addr: 5000, RKey: 9}},
+		{Opcode: ibv.OpWrite, Addr: 1000, LKey: 7, Len: PieceMost + 5, Remote: ibv.RemoteAddr{Addr: 5000, RKey: 9}},
 		{Opcode: ibv.OpFetchAdd, Remote: ibv.RemoteAddr{Addr: 64, RKey: 9}, Add: 3},
 	}}
 	q.Submit(Op, o)
@@ -222,8 +222,8 @@ func TestOperation(t *testing.T) {
 	if len(wrs) != 3 || !o.Begun() {
 		t.Fatalf("%d work requests, want 3", len(wrs))
 	}
-	if w := &wrs[1]; w.SGEs[0] != (ibv.SGE{Addr: 1000 + pieceMost, Length: 5, LKey: 7}) || w.Remote.Addr != 5000+pieceMost ||
-		w.Flags != 0 {
+	if w := &wrs[1]; w.SGEs[0] != (ibv.SGE{Addr: 1000 + PieceMost, Length: 5, LKey: 7}) ||
+		w.Remote.Addr != 5000+PieceMost || w.Flags != 0 {
 		t.Errorf("the second piece: %+v", w)
 	}
 	if w := &wrs[2]; w.SGEs[0] != (ibv.SGE{Addr: 1<<20 + 16, Length: 8, LKey: 5}) || w.CompareAdd != 3 ||

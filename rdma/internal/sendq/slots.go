@@ -7,8 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-// slots are the work requests under way. One that is signaled confirms all before it, so the others give back what they
-// hold at that time. At least each signalWork-th is signaled.
+// slots are the work requests under way. The completion of a signaled one confirms all before it, so the memory of the
+// others is returned at that time. At least each signalWork-th is signaled.
 type slots[H comparable, O any] struct {
 	list     [Depth]slot[H, O]
 	posted   uint32 // work requests
@@ -46,13 +46,13 @@ func (u *slots[H, O]) post(wr *SendWR, s slot[H, O], forced bool, every uint32) 
 	}
 }
 
-// Need is what somebody needs the completion of what is under way for.
+// Need is the reason why somebody needs the completion of the work requests under way.
 type Need uint8
 
 const (
-	All     Need = iota // to know that it is in the peer's memory
-	Memory              // for what it holds
-	Buffers             // for what it holds that is lent
+	All     Need = iota // to know that the data is in the peer's memory
+	Memory              // to get memory back
+	Buffers             // to get memory back that is lent
 )
 
 // Ask has a PING sent if nothing else will complete for a need, and reports whether it has. The completion of the PING
@@ -72,7 +72,7 @@ func (q *Queue[H, O]) Ask(n Need) bool {
 	return missing > 0
 }
 
-// Release takes back what the work requests before upTo have held, one at a time. It ends with ok false. Those from
+// Release returns the memory of the work requests before upTo, of one with each call. It ends with ok false. Those from
 // okUpTo on have failed.
 func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 	u := &q.under
@@ -91,7 +91,7 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 	return nothing, false
 }
 
-// Lose counts everything under way as failed, and gives nothing back: the device may still use it.
+// Lose counts everything under way as failed. It returns no memory, because the device may still use it.
 func (q *Queue[H, O]) Lose() {
 	for _, ok := q.Release(q.under.posted, q.under.done); ok; _, ok = q.Release(q.under.posted, q.under.done) {
 	}
@@ -117,7 +117,8 @@ type Wait struct {
 	C    chan struct{} // closed when they have completed, or by EndWaits
 }
 
-// Await waits for the completion of everything that is posted, and has it confirmed. It returns nil if it has completed.
+// Await returns a wait for the completion of everything that was posted, and asks for it. It returns nil if it has
+// completed.
 func (q *Queue[H, O]) Await() *Wait {
 	if q.under.acked == q.under.posted {
 		return nil

@@ -2,15 +2,14 @@ package sendq
 
 import (
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 const (
-	// Headroom is how many bytes of a frame's memory come before its payload, so that the payload is aligned. The header
-	// is their end.
-	Headroom = 64
-	headerAt = Headroom - wire.HeaderLen
+	headroom = blocks.Headroom
+	headerAt = headroom - wire.HeaderLen
 
 	// Batch is how many frames may be staged, and how many one doorbell takes, while they are held.
 	Batch = 16
@@ -19,10 +18,11 @@ const (
 // Frame is a data frame to be sent.
 type Frame[H comparable] struct {
 	Held H
-	// Mem is Headroom bytes, then the payload. Its header is Mem[Headroom-wire.HeaderLen:]. It is nil for a frame without
-	// a payload, for which nothing is held.
+	// Mem is blocks.Headroom bytes, then the payload. The header is written to the end of the headroom. Mem is nil for
+	// a frame without a payload, which holds no memory.
 	Mem   []byte
-	SGE   ibv.SGE // Mem from the header on; the length is not used
+	Addr  uint64 // of Mem, for the device
+	LKey  uint32
 	Tail  ibv.SGE // unless its length is 0, the payload, which is then not in Mem
 	N     int32   // bytes of the payload
 	off   int32   // from where the header would be: negative for a shared frame, which begins earlier
@@ -79,8 +79,8 @@ func (q *Queue[H, O]) MayStage() bool { return q.data.frames.Len() < q.data.room
 // Staged returns how many data frames are staged.
 func (q *Queue[H, O]) Staged() int { return q.data.frames.Len() }
 
-// Stage stages a data frame, and reports whether it is time to post. Frames of a message come one after another, all but
-// the last with MORE.
+// Stage stages a data frame, and reports whether it is time to post. The frames of a message come one after another,
+// all but the last with MORE.
 func (q *Queue[H, O]) Stage(f Frame[H]) (now bool) {
 	s := &q.data
 	s.frames.Push(f)
@@ -124,7 +124,7 @@ func (q *Queue[H, O]) TakeBack() (f Frame[H], ok bool) {
 	if !ok {
 		s.close()
 	}
-	q.setDue(Data, s.frames.Len() > 0)
+	q.SetDue(Data, s.frames.Len() > 0)
 	return f, ok
 }
 
@@ -137,7 +137,7 @@ func (q *Queue[H, O]) DropStaged() (f Frame[H], ok bool) {
 	if ok = s.frames.Len() > 0; ok {
 		f = s.frames.Pop()
 	}
-	q.setDue(Data, s.frames.Len() > 0)
+	q.SetDue(Data, s.frames.Len() > 0)
 	return f, ok
 }
 
@@ -150,7 +150,7 @@ func (q *Queue[H, O]) Fill(p []byte, most int) int {
 	if f.Mem == nil || f.Tail.Length > 0 {
 		return 0
 	}
-	n := copy(f.Mem[Headroom+int(f.N):Headroom+most], p)
+	n := copy(f.Mem[headroom+int(f.N):headroom+most], p)
 	f.N += int32(n)
 	return n
 }
@@ -169,7 +169,7 @@ func (q *Queue[H, O]) Pack(p []byte, flags uint8, imm uint32, most int) bool {
 	if !f.Alone || used+wire.RecordSize(len(p)) > most {
 		return false
 	}
-	mem := f.Mem[Headroom-wire.RecordLen:]
+	mem := f.Mem[headroom-wire.RecordLen:]
 	if f.Flags&wire.FlagPacked == 0 {
 		wire.PutRecord(mem, int(f.N), f.Flags, f.Aux)
 		f.Flags, f.Aux, f.off = wire.FlagPacked, 0, -wire.RecordLen
