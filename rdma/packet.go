@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,55 +20,67 @@ import (
 // MaxDatagram is the longest.
 //
 // It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Up to
-// 128 datagrams that were not read are kept; while there are that many, the adapter drops what comes.
+// 128 datagrams that were not read are kept; while there are that many, the adapter drops what comes. An error of its
+// methods is a *net.OpError.
 type PacketConn struct {
 	e     *shard
 	index int // in e.packets
 	opt   Options
+	packetPort
+	packetCM
+	qp *ibv.QP
 
-	ch     *rdmacm.EventChannel
-	id     *rdmacm.ID // bound to local; listens
-	member *rdmacm.ID // of groups, made by Join; with joining
-	local  netip.AddrPort
-	port   uint8
-	mtu    int
-	qkey   uint32
-	sgid   map[bool]uint8 // index of the GID, by whether it is RoCE v2's
-
-	qp           *ibv.QP
-	blocks       []*block
-	recvs, sends []packetSlot
-
-	mu          sync.Mutex
-	in          [packetRecvs]ibv.WC // received and not read: a ring
-	head, count int
-	unposted    []uint32 // receives
-	free        []uint32 // sends
-	outstanding int      // work requests
-	peers       map[source]*packetPeer
-	named       map[netip.AddrPort]*packetPeer
-	groups      map[netip.Addr]*packetPeer
-	waiting     map[*rdmacm.ID]chan *rdmacm.Event
-	to          *packetPeer // of DialPacket
-	stats       PacketStats
-	err         error // why it has failed
-	closed      bool  // by Close
-	ending      bool  // the QP enters the state ERR
-	recvWR      [packetRepost]ibv.RecvWR
-	recvSGE     [packetRepost]ibv.SGE
-	sendWR      [1]ibv.SendWR
-	sendSGE     [1]ibv.SGE
+	mu sync.Mutex // guards the next fields
+	packetTable
+	packetRing
+	packetSlots
+	stats  PacketStats
+	err    error // why it has failed
+	closed bool  // by Close
+	ending bool  // the QP enters the state ERR
 
 	over                chan struct{} // closed with closed, or when it has failed
-	isOver              bool
+	isOver              bool          // under mu
 	rested              chan struct{} // closed when the device uses nothing any more
 	read, write         deadline.Deadline
 	readTurn, writeTurn chan struct{}
 	readWake, writeWake chan struct{}
-	closing, joining    sync.Mutex
-	asking              sync.WaitGroup // goroutines that use the event channel
-	stop                context.CancelFunc
-	events              sync.WaitGroup
+	closing             sync.Mutex
+}
+
+// packetPort is the place of a PacketConn on the device. It does not change once the socket is open.
+type packetPort struct {
+	local netip.AddrPort
+	addr  *net.UDPAddr // local
+	port  uint8
+	mtu   int
+	qkey  uint32
+	sgid  map[bool]uint8 // index of the GID, by whether it is RoCE v2's
+}
+
+// packetCM is the connection manager's part of a PacketConn.
+type packetCM struct {
+	ch      *rdmacm.EventChannel
+	id      *rdmacm.ID                        // bound to local; listens
+	member  *rdmacm.ID                        // of groups, made by Join; with joining
+	waiting map[*rdmacm.ID]chan *rdmacm.Event // under the socket's mu
+	asking  sync.WaitGroup                    // goroutines that use the event channel
+	joining sync.Mutex
+	stop    context.CancelFunc
+	events  sync.WaitGroup
+}
+
+// packetSlots are the datagrams in memory, and the work requests for them.
+type packetSlots struct {
+	blocks       []*block
+	recvs, sends []packetSlot
+	unposted     []uint32 // receives
+	free         []uint32 // sends
+	outstanding  int      // work requests
+	recvWR       [packetRepost]ibv.RecvWR
+	recvSGE      [packetRepost]ibv.SGE
+	sendWR       [1]ibv.SendWR
+	sendSGE      [1]ibv.SGE
 }
 
 // PacketStats are the counters of a PacketConn.
@@ -96,93 +107,6 @@ type packetSlot struct {
 	peer *packetPeer // of a send under way
 }
 
-// ListenPacket opens a socket for datagrams at host:port. The host must be an address of a device;
-// port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
-// used. ctx bounds the lookup of the host only: Close closes the socket.
-func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
-	fail := func(err error) (*PacketConn, error) {
-		return nil, netOp("listen", nil, addrOf("udp", addr), &ibv.OpError{Op: "listen", Object: addr, Err: err})
-	}
-	c, err := newPacketConn(opt)
-	if err != nil {
-		return fail(err)
-	}
-	at, err := packetLookup(ctx, addr)
-	if err == nil {
-		err = c.open(at)
-	}
-	if err != nil {
-		return fail(errors.Join(err, c.Close()))
-	}
-	return c, nil
-}
-
-// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. ctx bounds the call only:
-// Close closes the socket.
-func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
-	fail := func(err error) (*PacketConn, error) {
-		return nil, netOp("dial", nil, addrOf("udp", addr), &ibv.OpError{Op: "dial", Object: addr, Err: err})
-	}
-	c, err := newPacketConn(opt)
-	if err != nil {
-		return fail(err)
-	}
-	if err := c.dial(ctx, addr); err != nil {
-		return fail(errors.Join(err, c.Close()))
-	}
-	return c, nil
-}
-
-func (c *PacketConn) dial(ctx context.Context, addr string) error {
-	b := bound{Ctx: ctx}
-	to, err := packetLookup(ctx, addr)
-	if err != nil {
-		return err
-	}
-	from := c.opt.LocalAddr
-	if !from.Addr().IsValid() {
-		if from, err = c.localFor(b, to); err != nil {
-			return err
-		}
-	}
-	if err := c.open(from); err != nil {
-		return err
-	}
-	p, err := c.resolve(b, to)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.to = p
-	c.mu.Unlock()
-	return nil
-}
-
-// packetLookup returns the first address of host:port.
-func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(addr)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if host == "" {
-		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: oneDevice}
-	}
-	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if a := list[0].Unmap(); !a.IsUnspecified() {
-		return netip.AddrPortFrom(a, uint16(port)), nil
-	}
-	return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: host, Want: oneDevice}
-}
-
-const oneDevice = "an address: a queue pair is on one device"
-
 func (c *PacketConn) fail(op string, err error) error {
 	if err == nil {
 		return nil
@@ -191,16 +115,16 @@ func (c *PacketConn) fail(op string, err error) error {
 }
 
 // LocalAddr returns the address of this side, a *net.UDPAddr.
-func (c *PacketConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(c.local) }
+func (c *PacketConn) LocalAddr() net.Addr { return c.addr }
 
-// RemoteAddr returns the address that DialPacket was given, nil after ListenPacket.
+// RemoteAddr returns the address that DialPacket was given, a *net.UDPAddr, or nil after ListenPacket.
 func (c *PacketConn) RemoteAddr() net.Addr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.to == nil {
 		return nil
 	}
-	return c.to.addr
+	return c.to.from()
 }
 
 // MaxDatagram returns the length of the longest datagram: the MTU of the device's port. A path may
@@ -219,7 +143,8 @@ func (c *PacketConn) Stats() PacketStats {
 	return s
 }
 
-// ReadFrom waits for a datagram and copies it to p. Bytes that do not fit are lost. addr is a *PacketAddr.
+// ReadFrom waits for a datagram and copies it to p. Bytes that do not fit are lost. addr is a *net.UDPAddr, which must
+// not be changed. If the sender's port is not known, it is a *PacketAddr. WriteTo takes either.
 func (c *PacketConn) ReadFrom(p []byte) (n int, addr net.Addr, err error) {
 	n, from, err := c.receive(p)
 	if err != nil {
@@ -234,7 +159,7 @@ func (c *PacketConn) Read(p []byte) (int, error) {
 	return n, c.fail("read", err)
 }
 
-func (c *PacketConn) receive(p []byte) (int, *PacketAddr, error) {
+func (c *PacketConn) receive(p []byte) (int, net.Addr, error) {
 	b := bound{Deadline: &c.read}
 	if err := b.Enter(c.readTurn); err != nil {
 		return 0, nil, err
@@ -247,22 +172,19 @@ func (c *PacketConn) receive(p []byte) (int, *PacketAddr, error) {
 			c.mu.Unlock()
 			return 0, nil, ErrClosed
 		case c.count > 0:
-			wc := &c.in[c.head]
-			c.head = (c.head + 1) % packetRecvs
-			c.count-- // the place is not used before the slot is posted
-			to := c.to
+			wc, to := c.pop(), c.to
 			c.mu.Unlock()
 			slot := uint32(wc.ID)
 			mem := c.recvs[slot].mem
-			from, err := c.from(wc, mem[:grhLen])
-			ours := err == nil && (to == nil || from.source() == to.addr.source())
+			from, addr, err := c.from(wc, mem[:grhLen])
+			ours := err == nil && (to == nil || from == to)
 			n := 0
 			if ours {
 				n = copy(p, mem[grhLen:wc.ByteLen])
 			}
 			c.repost(slot, ours)
 			if ours {
-				return n, from, nil
+				return n, addr, nil
 			}
 			continue
 		}
@@ -324,9 +246,11 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 	return n, c.fail("write", err)
 }
 
-// WriteTo sends p to an address: one that ReadFrom returned, or the address of a peer as
-// *net.UDPAddr. A peer that is not known yet is asked for its queue pair first. A group that was
-// joined is an address as well, with any port.
+// WriteTo sends p to an address: one that ReadFrom returned, or the address of a peer as *net.UDPAddr. A peer that is
+// not known yet is asked for its queue pair first. If nothing has come from a peer for 10 seconds, the next datagram to
+// it lets this side ask again in the background. So a peer that has restarted at the same address is reached after some
+// seconds; what was sent to it before is lost, as with UDP. A group that was joined is an address as well, with any
+// port.
 func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (int, error) {
 	n, err := c.writeTo(p, addr)
 	if err != nil {
@@ -388,13 +312,9 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
-	if to.gone {
-		if again := c.peers[to.addr.source()]; again != nil {
-			to = again
-		} else {
-			to.gone = false
-			c.peers[to.addr.source()] = to
-		}
+	to = c.current(to)
+	if c.mustAsk(to, c.now()) {
+		go c.askAgain(to, to.addr.ap)
 	}
 	to.busy++
 	slot := c.free[len(c.free)-1]

@@ -9,8 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// PacketAddr is where a datagram has come from: a queue pair, and the address of its PacketConn if that has sent it.
-// PacketConn.WriteTo takes it, whatever happens to the cache of peers meanwhile.
+// PacketAddr is the source of a datagram whose sender's port is not known: a queue pair that is not of a PacketConn, or
+// of one that has only sent to a group, or that was forgotten among others. PacketConn.WriteTo takes it.
 type PacketAddr struct {
 	of        *PacketConn    // whose device attr is for
 	ap        netip.AddrPort // port 0 if it is not known
@@ -21,8 +21,8 @@ type PacketAddr struct {
 // Network returns "rdma".
 func (a *PacketAddr) Network() string { return "rdma" }
 
-// AddrPort returns the address. The port is 0 if the peer has not sent it: its QPN takes the place of the port, and
-// only the PacketConn that has received the datagram can reply.
+// AddrPort returns the address. The port is 0: the QPN takes its place, and only the PacketConn that has received the
+// datagram can reply.
 func (a *PacketAddr) AddrPort() netip.AddrPort { return a.ap }
 
 // QPN returns the number of the queue pair.
@@ -39,13 +39,6 @@ func (a *PacketAddr) String() string {
 	return a.ap.String()
 }
 
-// source identifies the sender of a datagram.
-type source struct {
-	gid ibv.GID
-	lid uint16 // without a GRH, on InfiniBand
-	qpn uint32
-}
-
 func (a *PacketAddr) source() source {
 	s := source{gid: a.attr.DGID, qpn: a.qpn}
 	if !a.attr.Global {
@@ -54,94 +47,33 @@ func (a *PacketAddr) source() source {
 	return s
 }
 
-// packetPeer is the state of a destination or sender.
-type packetPeer struct {
-	addr *PacketAddr
-	ah   *ibv.AH // made when something is sent
-	busy int     // sends that use it
-	gone bool    // no longer kept
-}
-
-// packetPeers is how many peers are kept. A datagram's source costs nothing else, so a peer that makes up sources
-// makes this side forget, and no more.
-const packetPeers = 4096
-
-// keep makes a the address of its source, unless that has a better name. It returns the peer, and AHs that the caller
-// closes without c.mu.
-// Preconditions: c.mu is held.
-func (c *PacketConn) keep(a *PacketAddr) (p *packetPeer, unused []*ibv.AH) {
-	s := a.source()
-	if p = c.peers[s]; p == nil {
-		if len(c.peers) >= packetPeers {
-			unused = c.forget()
-		}
-		p = &packetPeer{addr: a}
-		c.peers[s] = p
-	} else if a.ap.Port() != 0 {
-		c.unname(p)
-		p.addr = a
-	}
-	if a.ap.Port() != 0 {
-		c.named[a.ap] = p
-	}
-	return p, unused
-}
-
-// unname removes the name of a peer.
-// Preconditions: c.mu is held.
-func (c *PacketConn) unname(p *packetPeer) {
-	if c.named[p.addr.ap] == p {
-		delete(c.named, p.addr.ap)
-	}
-}
-
-// forget removes some peers to which nothing is under way.
-// Preconditions: c.mu is held.
-func (c *PacketConn) forget() (unused []*ibv.AH) {
-	n := packetPeers / 8
-	for s, p := range c.peers {
-		if p.busy > 0 || p == c.to {
-			continue
-		}
-		if n--; n < 0 {
-			break
-		}
-		p.gone = true
-		c.unname(p)
-		delete(c.peers, s)
-		if p.ah != nil {
-			unused = append(unused, p.ah)
-			p.ah = nil
-		}
-	}
-	return unused
-}
-
-// from returns the address of a datagram's sender.
-func (c *PacketConn) from(wc *ibv.WC, header []byte) (*PacketAddr, error) {
+// from returns the peer that has sent a datagram, and its address.
+func (c *PacketConn) from(wc *ibv.WC, header []byte) (*packetPeer, net.Addr, error) {
 	a := PacketAddr{of: c, qpn: wc.SrcQPN, qkey: c.qkey}
 	a.attr = ibv.AHAttr{Port: c.port, DLID: wc.SLID, SL: wc.SL, SrcPathBits: wc.DLIDPathBits}
 	if wc.Flags&ibv.WCGRH != 0 {
 		h, err := ibv.ParseGRH(header)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		a.attr.Global, a.attr.DGID, a.attr.FlowLabel, a.attr.TrafficClass = true, h.From, h.FlowLabel, h.TrafficClass
 		a.attr.SGIDIndex, a.attr.HopLimit = c.sgid[h.RoCEv2], packetHops
 		a.ap = netip.AddrPortFrom(h.From.Addr(), 0)
 	}
+	now := c.now()
 	c.mu.Lock()
 	if p := c.peers[a.source()]; p != nil {
-		known := p.addr
+		p.heard = now
+		addr := p.from()
 		c.mu.Unlock()
-		return known, nil
+		return p, addr, nil
 	}
 	kept := new(PacketAddr)
 	*kept = a
-	_, unused := c.keep(kept)
+	p, unused := c.keep(kept, now)
 	c.mu.Unlock()
 	closeAHs(unused)
-	return kept, nil
+	return p, kept, nil
 }
 
 // packetHops is how many routers a datagram may pass, as many as the kernel allows.
@@ -163,7 +95,7 @@ func (c *PacketConn) addressee(b bound, addr net.Addr) (*packetPeer, error) {
 			c.mu.Lock()
 			p := c.peers[a.source()]
 			if p == nil {
-				p, unused = c.keep(a)
+				p, unused = c.keep(a, c.now())
 			}
 			c.mu.Unlock()
 			closeAHs(unused)
@@ -195,7 +127,7 @@ func (c *PacketConn) addressee(b bound, addr net.Addr) (*packetPeer, error) {
 	case to.Addr().IsMulticast():
 		return nil, &ibv.ArgError{Arg: "addr", Got: to.String(), Want: "a group that was joined: see Join"}
 	}
-	return c.resolve(b, to)
+	return c.resolve(b, to, c.limit())
 }
 
 // An announcement is the private data of a request for a peer's queue pair. It names the requester.
@@ -212,6 +144,14 @@ func (c *PacketConn) announcement() []byte {
 	return b
 }
 
+// now returns the tick.
+func (c *PacketConn) now() uint32 {
+	if c.e == nil {
+		return 0
+	}
+	return c.e.ticks.Load()
+}
+
 // learn keeps the address that a peer has announced. Its host is the one that the request came from.
 func (c *PacketConn) learn(host netip.Addr, b []byte) {
 	host = host.Unmap().WithZone("")
@@ -223,7 +163,7 @@ func (c *PacketConn) learn(host netip.Addr, b []byte) {
 	a.attr = ibv.AHAttr{Port: c.port, Global: true, DGID: ibv.GID(host.As16()), SGIDIndex: c.sgid[true],
 		HopLimit: packetHops}
 	c.mu.Lock()
-	_, unused := c.keep(a)
+	_, unused := c.keep(a, c.now())
 	c.mu.Unlock()
 	closeAHs(unused)
 }

@@ -12,11 +12,20 @@ import (
 )
 
 // packetResolve bounds each step of finding the path to a peer, and packetTimeout all of them, including the peer's
-// reply, which the kernel requests repeatedly.
+// reply, which the kernel requests repeatedly. packetAgain is packetTimeout for a peer that was known.
 const (
 	packetResolve = 2 * time.Second
 	packetTimeout = 30 * time.Second
+	packetAgain   = 5 * time.Second
 )
+
+// limit bounds asking a peer that is not known.
+func (c *PacketConn) limit() time.Duration {
+	if c.opt.Timeout == 0 {
+		return packetTimeout
+	}
+	return c.opt.Timeout
+}
 
 // watch reads the events of the connection manager: it replies to requests for the queue pair, and passes the other
 // events to the goroutines that wait for them.
@@ -129,17 +138,21 @@ func (c *PacketConn) localFor(b bound, to netip.AddrPort) (netip.AddrPort, error
 	return netip.AddrPortFrom(id.LocalAddr().Addr(), 0), nil
 }
 
-// resolve asks a peer for its queue pair.
-func (c *PacketConn) resolve(b bound, to netip.AddrPort) (*packetPeer, error) {
+// askAgain asks the address of a peer again for its queue pair: it may be another since the peer has restarted.
+func (c *PacketConn) askAgain(p *packetPeer, at netip.AddrPort) {
+	_, err := c.resolve(bound{}, at, packetAgain)
+	c.mu.Lock()
+	c.asked(p, c.now(), err == nil)
+	c.mu.Unlock()
+}
+
+// resolve asks a peer for its queue pair. limit bounds all of it.
+func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration) (*packetPeer, error) {
 	id, events, done, err := c.ask()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	limit := c.opt.Timeout
-	if limit == 0 {
-		limit = packetTimeout
-	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var ev *rdmacm.Event
@@ -166,7 +179,7 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort) (*packetPeer, error) {
 	}
 	a := &PacketAddr{of: c, ap: to, attr: ev.UD.AH, qpn: ev.UD.QPN, qkey: ev.UD.QKey}
 	c.mu.Lock()
-	p, unused := c.keep(a)
+	p, unused := c.found(a, c.now())
 	c.mu.Unlock()
 	closeAHs(unused)
 	return p, nil

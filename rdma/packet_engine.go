@@ -1,10 +1,8 @@
 package rdma
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -21,116 +19,6 @@ const (
 
 func (c *PacketConn) wrID(kind uint64, slot uint32) uint64 {
 	return packetID | uint64(c.index)<<packetIndexAt | kind | uint64(slot)
-}
-
-func newPacketConn(opt *Options) (*PacketConn, error) {
-	c := &PacketConn{
-		peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetPeer),
-		groups: make(map[netip.Addr]*packetPeer), waiting: make(map[*rdmacm.ID]chan *rdmacm.Event),
-		over: make(chan struct{}), rested: make(chan struct{}), qkey: rdmacm.UDPQKey,
-		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
-		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
-	}
-	if opt != nil {
-		c.opt = *opt
-	}
-	if err := c.opt.check(wire.Datagrams); err != nil {
-		return nil, err
-	}
-	ch, err := rdmacm.NewEventChannel()
-	if err != nil {
-		return nil, err
-	}
-	c.ch = ch
-	ctx, cancel := context.WithCancel(context.Background())
-	c.stop = cancel
-	c.events.Go(func() { c.watch(ctx) })
-	return c, nil
-}
-
-// open makes the queue pair at an address, and replies to requests for it.
-func (c *PacketConn) open(at netip.AddrPort) error {
-	id, err := c.ch.CreateID(rdmacm.PortSpaceUDP)
-	if err != nil {
-		return err
-	}
-	c.id = id
-	if c.opt.ReuseAddr {
-		if err := id.SetReuseAddr(true); err != nil {
-			return err
-		}
-	}
-	if err := id.Bind(at); err != nil {
-		return err
-	}
-	c.local, c.port = id.LocalAddr(), id.Port()
-	dev, err := id.Verbs()
-	if err != nil {
-		return err
-	}
-	e, err := c.opt.engine(dev)
-	if err != nil {
-		return err
-	}
-	s := e.shards[0]
-	if err := c.look(s); err != nil {
-		return err
-	}
-	if err := s.addPacket(c); err != nil {
-		return err
-	}
-	qp, err := e.pd.CreateQP(s.cq, s.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: packetSends, MaxRecvWR: packetRecvs})
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.qp = qp
-	c.mu.Unlock()
-	if err := id.InitQP(qp); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	for i := range c.recvs {
-		c.unposted = append(c.unposted, uint32(i))
-	}
-	for i := range c.sends {
-		c.free = append(c.free, uint32(i))
-	}
-	c.post() // before a peer can send
-	err = c.err
-	c.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if err := id.BringUp(qp, nil); err != nil {
-		return err
-	}
-	return id.Listen(0)
-}
-
-// look finds out what the device's port has.
-func (c *PacketConn) look(e *shard) error {
-	attr, err := e.eng.dev.QueryPort(c.port)
-	if err != nil {
-		return err
-	}
-	c.mtu = attr.ActiveMTU.Bytes()
-	table, err := e.eng.dev.GIDTable()
-	if err != nil {
-		return err
-	}
-	local, _ := c.id.GIDs()
-	if local.IsZero() {
-		local = ibv.GID(c.local.Addr().As16())
-	}
-	c.sgid = make(map[bool]uint8)
-	for _, g := range table {
-		v2 := g.Type == ibv.GIDTypeRoCEv2
-		if _, known := c.sgid[v2]; g.Port == c.port && g.GID == local && !known && g.Index < 256 {
-			c.sgid[v2] = uint8(g.Index)
-		}
-	}
-	return nil
 }
 
 // addPacket gives c a place among the engine's, with room in the CQ, and memory.
@@ -243,8 +131,7 @@ func (c *PacketConn) complete(wc *ibv.WC) {
 		c.free = append(c.free, slot)
 		wake(c.writeWake)
 	case wc.Status == ibv.WCSuccess && wc.ByteLen >= grhLen:
-		c.in[(c.head+c.count)%packetRecvs] = *wc
-		if c.count++; c.count == packetRecvs {
+		if c.push(wc) {
 			c.stats.Full++
 		}
 		wake(c.readWake)
@@ -337,20 +224,7 @@ func (c *PacketConn) release() error {
 	}
 	c.mu.Lock()
 	c.qp = nil
-	var ahs []*ibv.AH
-	for _, p := range c.peers {
-		if p.ah != nil {
-			ahs = append(ahs, p.ah)
-		}
-	}
-	for _, p := range c.groups {
-		if p.ah != nil {
-			ahs = append(ahs, p.ah)
-		}
-	}
-	clear(c.peers)
-	clear(c.named)
-	clear(c.groups)
+	ahs := c.packetTable.clear()
 	c.mu.Unlock()
 	closeAHs(ahs)
 	var errs []error

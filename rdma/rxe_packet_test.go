@@ -35,7 +35,7 @@ func packets(t testing.TB, engines ...*Engine) (a, b *PacketConn) {
 }
 
 // expect reads a datagram.
-func expect(t testing.TB, c *PacketConn, want []byte) *PacketAddr {
+func expect(t testing.TB, c *PacketConn, want []byte) net.Addr {
 	t.Helper()
 	p := make([]byte, c.MaxDatagram()+1)
 	ok(t, c.SetReadDeadline(time.Now().Add(testutil.Patience)))
@@ -44,7 +44,7 @@ func expect(t testing.TB, c *PacketConn, want []byte) *PacketAddr {
 	if !bytes.Equal(p[:n], want) {
 		t.Errorf("a datagram of %d bytes, want %d", n, len(want))
 	}
-	return from.(*PacketAddr)
+	return from
 }
 
 func smallEngines(t testing.TB) (server, client *Engine) {
@@ -60,7 +60,7 @@ func TestRXE_Packet(t *testing.T) {
 		sent, err := b.WriteTo(data, a.LocalAddr())
 		ok(t, err)
 		from := expect(t, a, data)
-		if sent != n || from.String() != b.LocalAddr().String() || from.QPN() != b.qp.Num() {
+		if udp, is := from.(*net.UDPAddr); sent != n || !is || udp.AddrPort() != b.local {
 			t.Errorf("%d bytes sent from %v: %d, from %v", n, b.LocalAddr(), sent, from)
 		}
 		_, err = a.WriteTo(data, from)
@@ -80,7 +80,7 @@ func TestRXE_Packet(t *testing.T) {
 	if n, _, err := a.ReadFrom(p); err != nil || string(p[:n]) != "as" {
 		t.Errorf("%q, %v; want what fits", p[:n], err)
 	}
-	// A source that was forgotten can still be answered, and one that has no name is named by its queue pair.
+	// A source that was forgotten is asked again, and one that has no name is named by its queue pair.
 	_, err = b.WriteTo([]byte("1"), a.LocalAddr())
 	ok(t, err)
 	from := expect(t, a, []byte("1"))
@@ -91,8 +91,10 @@ func TestRXE_Packet(t *testing.T) {
 	forget(t, a)
 	_, err = b.WriteTo([]byte("3"), a.LocalAddr())
 	ok(t, err)
-	if from = expect(t, a, []byte("3")); !strings.Contains(from.String(), " qp 0x") || from.AddrPort().Port() != 0 {
-		t.Errorf("a source without a name is %v", from)
+	from = expect(t, a, []byte("3"))
+	if p, is := from.(*PacketAddr); !is || !strings.Contains(p.String(), " qp 0x") || p.QPN() != b.qp.Num() ||
+		p.AddrPort() != netip.AddrPortFrom(b.local.Addr(), 0) {
+		t.Errorf("a source without a name is %T %v", from, from)
 	}
 	_, err = a.WriteTo([]byte("4"), from)
 	ok(t, err)
@@ -194,6 +196,54 @@ func TestRXE_PacketDial(t *testing.T) {
 	ok(t, err)
 	expect(t, a, []byte("by the route"))
 	ok(t, d.Close())
+}
+
+// TestRXE_PacketRestart has a service close and listen again at its address. A socket that knew it, and a dialed one,
+// reach it again. The time is that of their engine.
+func TestRXE_PacketRestart(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	engines := twoEngines(t)
+	a, b := packets(t, engines...)
+	d, err := DialPacket(timeout(t), a.LocalAddr().String(), from(r, engines[1]))
+	ok(t, err)
+	defer d.Close()
+	to := a.LocalAddr()
+	_, err = b.WriteTo([]byte("before"), to)
+	ok(t, err)
+	expect(t, a, []byte("before"))
+	_, err = d.Write([]byte("dialed, before"))
+	ok(t, err)
+	expect(t, a, []byte("dialed, before"))
+	ok(t, a.Close())
+	again, err := ListenPacket(timeout(t), to.String(), &Options{Engine: engines[0]})
+	ok(t, err)
+	defer again.Close()
+	p := make([]byte, 100)
+	for _, send := range []struct {
+		what string
+		f    func() (int, error)
+		c    *PacketConn
+	}{
+		{"WriteTo", func() (int, error) { return b.WriteTo([]byte("after"), to) }, b},
+		{"Write", func() (int, error) { return d.Write([]byte("after")) }, d},
+	} {
+		send.c.e.ticks.Add(askAfter)
+		testutil.Eventually(t, send.what+" reaches the service that has restarted", func() bool {
+			_, err := send.f()
+			ok(t, err)
+			ok(t, again.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+			n, from, err := again.ReadFrom(p)
+			if err != nil {
+				return false
+			}
+			_, err = again.WriteTo(p[:n], from)
+			ok(t, err)
+			ok(t, send.c.SetReadDeadline(time.Now().Add(testutil.Patience)))
+			n, _, err = send.c.ReadFrom(p)
+			ok(t, err)
+			return string(p[:n]) == "after"
+		})
+	}
 }
 
 // TestRXE_PacketRandom has several writers on both sides: what arrives is whole, and none arrives twice.

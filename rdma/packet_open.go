@@ -1,0 +1,210 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// ListenPacket opens a socket for datagrams at host:port. The host must be an address of a device;
+// port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
+// used. ctx bounds the lookup of the host only: Close closes the socket.
+func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	fail := func(err error) (*PacketConn, error) {
+		return nil, netOp("listen", nil, addrOf("udp", addr), &ibv.OpError{Op: "listen", Object: addr, Err: err})
+	}
+	c, err := newPacketConn(opt)
+	if err != nil {
+		return fail(err)
+	}
+	at, err := packetLookup(ctx, addr)
+	if err == nil {
+		err = c.open(at)
+	}
+	if err != nil {
+		return fail(errors.Join(err, c.Close()))
+	}
+	return c, nil
+}
+
+// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. ctx bounds the call only:
+// Close closes the socket.
+func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	fail := func(err error) (*PacketConn, error) {
+		return nil, netOp("dial", nil, addrOf("udp", addr), &ibv.OpError{Op: "dial", Object: addr, Err: err})
+	}
+	c, err := newPacketConn(opt)
+	if err != nil {
+		return fail(err)
+	}
+	if err := c.dial(ctx, addr); err != nil {
+		return fail(errors.Join(err, c.Close()))
+	}
+	return c, nil
+}
+
+func (c *PacketConn) dial(ctx context.Context, addr string) error {
+	b := bound{Ctx: ctx}
+	to, err := packetLookup(ctx, addr)
+	if err != nil {
+		return err
+	}
+	from := c.opt.LocalAddr
+	if !from.Addr().IsValid() {
+		if from, err = c.localFor(b, to); err != nil {
+			return err
+		}
+	}
+	if err := c.open(from); err != nil {
+		return err
+	}
+	p, err := c.resolve(b, to, c.limit())
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.to = p
+	c.mu.Unlock()
+	return nil
+}
+
+// packetLookup returns the first address of host:port.
+func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if host == "" {
+		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: oneDevice}
+	}
+	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if a := list[0].Unmap(); !a.IsUnspecified() {
+		return netip.AddrPortFrom(a, uint16(port)), nil
+	}
+	return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: host, Want: oneDevice}
+}
+
+const oneDevice = "an address: a queue pair is on one device"
+
+func newPacketConn(opt *Options) (*PacketConn, error) {
+	c := &PacketConn{
+		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr), qkey: rdmacm.UDPQKey},
+		packetCM: packetCM{waiting: make(map[*rdmacm.ID]chan *rdmacm.Event)},
+		over:     make(chan struct{}), rested: make(chan struct{}),
+		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
+		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+	}
+	if opt != nil {
+		c.opt = *opt
+	}
+	if err := c.opt.check(wire.Datagrams); err != nil {
+		return nil, err
+	}
+	ch, err := rdmacm.NewEventChannel()
+	if err != nil {
+		return nil, err
+	}
+	c.ch = ch
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
+	c.events.Go(func() { c.watch(ctx) })
+	return c, nil
+}
+
+// open makes the queue pair at an address, and replies to requests for it.
+func (c *PacketConn) open(at netip.AddrPort) error {
+	id, err := c.ch.CreateID(rdmacm.PortSpaceUDP)
+	if err != nil {
+		return err
+	}
+	c.id = id
+	if c.opt.ReuseAddr {
+		if err := id.SetReuseAddr(true); err != nil {
+			return err
+		}
+	}
+	if err := id.Bind(at); err != nil {
+		return err
+	}
+	c.local, c.port = id.LocalAddr(), id.Port()
+	c.addr = net.UDPAddrFromAddrPort(c.local)
+	dev, err := id.Verbs()
+	if err != nil {
+		return err
+	}
+	e, err := c.opt.engine(dev)
+	if err != nil {
+		return err
+	}
+	s := e.shards[0]
+	if err := c.look(s); err != nil {
+		return err
+	}
+	if err := s.addPacket(c); err != nil {
+		return err
+	}
+	qp, err := e.pd.CreateQP(s.cq, s.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: packetSends, MaxRecvWR: packetRecvs})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.qp = qp
+	c.mu.Unlock()
+	if err := id.InitQP(qp); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for i := range c.recvs {
+		c.unposted = append(c.unposted, uint32(i))
+	}
+	for i := range c.sends {
+		c.free = append(c.free, uint32(i))
+	}
+	c.post() // before a peer can send
+	err = c.err
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := id.BringUp(qp, nil); err != nil {
+		return err
+	}
+	return id.Listen(0)
+}
+
+// look finds out what the device's port has.
+func (c *PacketConn) look(e *shard) error {
+	attr, err := e.eng.dev.QueryPort(c.port)
+	if err != nil {
+		return err
+	}
+	c.mtu = attr.ActiveMTU.Bytes()
+	table, err := e.eng.dev.GIDTable()
+	if err != nil {
+		return err
+	}
+	local, _ := c.id.GIDs()
+	if local.IsZero() {
+		local = ibv.GID(c.local.Addr().As16())
+	}
+	c.sgid = make(map[bool]uint8)
+	for _, g := range table {
+		v2 := g.Type == ibv.GIDTypeRoCEv2
+		if _, known := c.sgid[v2]; g.Port == c.port && g.GID == local && !known && g.Index < 256 {
+			c.sgid[v2] = uint8(g.Index)
+		}
+	}
+	return nil
+}
