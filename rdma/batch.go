@@ -56,7 +56,7 @@ func (b *Batch) Post(ctx context.Context) (int, error) {
 		b.list[i] = outgoing{}
 	}
 	b.list = b.list[:0]
-	return n, (&Conn{b.l}).fail("send", err)
+	return n, b.l.fault("send", err)
 }
 
 func (b *Batch) post(ctx context.Context) (int, error) {

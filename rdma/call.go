@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -13,16 +14,17 @@ import (
 // call.
 const callFailed = 1 << 31
 
-// callsMost bounds the calls of a connection that Serve handles at a time.
-const callsMost = 256
+const (
+	callsMost  = 256                      // calls that Serve handles at a time
+	copiesMost = callsMost * defaultBlock // bytes of their requests that are copied out of blocks
+)
 
 // Caller makes calls over a connection: messages with replies, any number at a time. The peer runs Serve. It takes the
 // connection over: the program must not send or receive there. Any number of goroutines may use it.
 type Caller struct {
-	c       *Conn
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when no more replies arrive
-	refused error         // why it has no connection, or nil
+	c      *Conn
+	cancel context.CancelFunc
+	done   chan struct{} // closed when no more replies arrive
 
 	mu      sync.Mutex
 	next    uint32
@@ -35,21 +37,20 @@ type CallError struct{ Text string }
 
 func (e *CallError) Error() string { return "the peer's handler: " + e.Text }
 
-// NewCaller makes a caller of a connection, which can have one. Calls of a second one, which would
-// take each other's answers, fail with an *ibv.ArgError, as do those of one that is made while this
-// side serves the peer there. The Close of such a Caller leaves the connection open.
-func NewCaller(c *Conn) *Caller {
+// NewCaller makes a caller of a connection, which can have one: two would take each other's replies. If there is one,
+// or if this side serves the peer there, the error matches *ibv.ArgError.
+func NewCaller(c *Conn) (*Caller, error) {
 	if !c.l.calls.CompareAndSwap(0, -1) {
 		got := "one that has a Caller"
 		if c.l.calls.Load() > 0 {
 			got = "one that this side serves"
 		}
-		return &Caller{c: c, refused: c.taken("call", got)}
+		return nil, c.taken("call", got)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Caller{c: c, cancel: cancel, done: make(chan struct{}), waiting: make(map[uint32]chan *Message)}
 	go r.receive(ctx)
-	return r
+	return r, nil
 }
 
 // taken is the error of a second use of a connection for calls.
@@ -99,9 +100,6 @@ func (r *Caller) answer(m *Message) {
 // Call sends a request and waits for the reply, which the caller releases. If ctx ends first, the peer may have handled
 // the request or not.
 func (r *Caller) Call(ctx context.Context, request []byte) (*Message, error) {
-	if r.refused != nil {
-		return nil, r.refused
-	}
 	ch := make(chan *Message, 1)
 	r.mu.Lock()
 	for r.next++; r.waiting[r.next&^callFailed] != nil; r.next++ { // a call may outlast all numbers
@@ -153,18 +151,23 @@ func result(m *Message) (*Message, error) {
 
 // Close closes the connection. Calls that wait return an error that matches net.ErrClosed.
 func (r *Caller) Close() error {
-	if r.refused != nil {
-		return nil
-	}
 	r.cancel()
 	<-r.done
 	return r.c.Close()
 }
 
 // Serve handles the calls of the peer's Caller until the peer closes the connection, which returns nil, or ctx ends.
-// Each call runs handler on its own goroutine, up to 256 at a time; the request is valid until handler returns, and its
-// result is the reply. Its error is sent to the caller as a *CallError, as is that of a reply that is larger than the
-// caller accepts. On a connection with a Caller of this side it fails with an *ibv.ArgError.
+// Then the contexts of the handlers end also, and Serve returns when they have returned.
+//
+// Each call runs handler on its own goroutine, up to 256 at a time, even if each takes long: when a request is handed
+// to its handler, the peer may send another. For this a request is copied, as long as that takes at most 8 MiB and
+// EngineOptions.Memory has room; a longer one counts against what the peer may send until handler returns. The request
+// is valid until then.
+//
+// The result of handler is the reply. Its error is sent to the caller as a *CallError, as is that of a reply that is
+// larger than the caller accepts. On a connection with a Caller of this side it fails with an *ibv.ArgError.
+//
+// It does not close the connection, which other goroutines may also serve, and which the program may use afterwards.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
 	for n := c.l.calls.Load(); ; n = c.l.calls.Load() {
 		if n < 0 {
@@ -176,38 +179,96 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 	}
 	defer c.l.calls.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
+	s := &server{c: c, handler: handler, slots: make(chan struct{}, callsMost)}
+	defer s.running.Wait()
 	defer cancel()
-	slots := make(chan struct{}, callsMost)
 	for {
-		m, err := c.Recv(ctx)
-		if err != nil {
+		if err := s.next(ctx); err != nil {
 			if err == io.EOF || errors.Is(err, ErrPeerClosed) {
 				return nil
 			}
 			return err
 		}
-		id, ok := m.Imm()
-		if !ok || id&callFailed != 0 {
-			m.Release()
-			return &ProtocolError{Frame: "DATA", Got: "a message without the number of a call", Want: "one of a Caller"}
+	}
+}
+
+// server is a Serve at work.
+type server struct {
+	c       *Conn
+	handler func(ctx context.Context, request *Message) ([]byte, error)
+	slots   chan struct{} // one at a time takes a place for each handler
+	running sync.WaitGroup
+	copied  atomic.Int64 // bytes of requests
+}
+
+// next starts the handler of the next request, as soon as less than callsMost are running.
+func (s *server) next(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.c.l.stopped: // a place may never become free
+			return s.c.l.stopReason()
 		}
-		slots <- struct{}{} // while all are busy, the peer's credits run out
-		running.Go(func() {
-			defer func() { <-slots }()
-			answer, err := handler(ctx, m)
-			if err == nil {
-				err = c.SendImm(ctx, id, answer)
-				if !errors.Is(err, ErrTooLarge) {
-					err = nil // the connection has ended: Recv returns why
-				}
+	}
+	m, err := s.c.l.recvMessage(bound{Ctx: ctx})
+	if err != nil {
+		return s.c.fail("recv", err)
+	}
+	if !m.hasImm || m.imm&callFailed != 0 {
+		m.release()
+		return &ProtocolError{Frame: "DATA", Got: "a message without the number of a call", Want: "one of a Caller"}
+	}
+	copied := s.detach(m)
+	s.running.Go(func() {
+		request := m.handle()
+		defer func() {
+			if request.valid() { // else handler has released it
+				m.release()
 			}
-			if err != nil {
-				text := err.Error()
-				_ = c.SendImm(ctx, id|callFailed, []byte(text[:min(len(text), c.Peer().MaxMessage)]))
-			}
-			m.Release()
-		})
+			s.copied.Add(-copied)
+			s.c.l.uncharge(copied)
+			<-s.slots
+		}()
+		s.handle(ctx, &request, m.imm)
+	})
+	return nil
+}
+
+// detach copies a request out of its blocks, so that they and its credits return, and reports how many bytes it takes.
+func (s *server) detach(m *message) int64 {
+	n := int64(m.n)
+	if m.buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.charge(n) {
+		return 0
+	}
+	s.copied.Add(n)
+	m.gather()
+	return n
+}
+
+// handle runs the handler and sends the reply.
+func (s *server) handle(ctx context.Context, request *Message, id uint32) {
+	c := s.c
+	reply, err := s.handler(ctx, request)
+	if err == nil {
+		err = c.SendImm(ctx, id, reply)
+		if !errors.Is(err, ErrTooLarge) {
+			return // sent, or the connection has ended: Recv returns why
+		}
+	}
+	text := err.Error()
+	_ = c.SendImm(ctx, id|callFailed, []byte(text[:min(len(text), int(c.l.peer.MaxMessage))]))
+}
+
+// charge counts n bytes as the engine's memory, and reports whether there is room for them.
+func (l *link) charge(n int64) bool { return n == 0 || l.e.eng.budget.AddBuffers(n) }
+
+// uncharge undoes charge.
+func (l *link) uncharge(n int64) {
+	if n > 0 {
+		l.e.eng.pool.spare(n)
 	}
 }

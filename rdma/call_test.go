@@ -14,7 +14,13 @@ import (
 )
 
 // fakeCaller is a caller on a connection that never started: its requests stay staged, and a test answers them.
-func fakeCaller() *Caller { return NewCaller(fakeConn()) }
+func fakeCaller() *Caller {
+	r, err := NewCaller(fakeConn())
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
 
 func fakeConn() *Conn {
 	e := &shard{most: mostSmall}
@@ -122,15 +128,8 @@ func TestCallersOne(t *testing.T) {
 				t.Errorf("%s: %v, want an *ibv.ArgError", what, err)
 			}
 		}
-		second := NewCaller(r.c)
-		_, err := second.Call(t.Context(), []byte("request"))
+		_, err := NewCaller(r.c)
 		refused("a second Caller", err)
-		if n := r.c.l.q.Staged(); n != 0 {
-			t.Errorf("%d requests of it are staged", n)
-		}
-		if err := second.Close(); err != nil {
-			t.Error(err)
-		}
 		refused("Serve beside a Caller", Serve(t.Context(), r.c, nil))
 		time.AfterFunc(time.Second, func() { r.answer(r.reply(1, false)) })
 		m, err := r.Call(t.Context(), []byte("request"))
@@ -146,7 +145,7 @@ func TestCallersOne(t *testing.T) {
 			go func() { served <- Serve(ctx, c, nil) }()
 		}
 		synctest.Wait()
-		_, err = NewCaller(c).Call(t.Context(), nil)
+		_, err = NewCaller(c)
 		refused("a Caller beside Serve", err)
 		cancel()
 		for range 2 {
@@ -154,9 +153,9 @@ func TestCallersOne(t *testing.T) {
 				t.Errorf("serve = %v", err)
 			}
 		}
-		last := NewCaller(c)
-		if last.refused != nil {
-			t.Errorf("a Caller after Serve: %v", last.refused)
+		last, err := NewCaller(c)
+		if err != nil {
+			t.Fatalf("a Caller after Serve: %v", err)
 		}
 		last.end(t)
 	})

@@ -24,7 +24,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{l}, nil
+	return &l.conn, nil
 }
 
 // Listener accepts connections for messages.
@@ -48,7 +48,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{l: c}, nil
+	return &c.conn, nil
 }
 
 // Close ends listening. Connections that were not accepted are closed, others stay open.
@@ -82,14 +82,17 @@ func (c *Conn) Peer() PeerInfo {
 	return PeerInfo{Block: int(p.Block), MaxMessage: int(p.MaxMessage), PrivateData: append([]byte(nil), p.App[:]...)}
 }
 
-func (c *Conn) fail(op string, err error) error {
+func (c *Conn) fail(op string, err error) error { return c.l.fault(op, err) }
+
+// fault returns an error of a method for the program.
+func (l *link) fault(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case err == io.EOF, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return &ibv.OpError{Op: op, Object: "connection to " + c.l.remote.String(), Err: err}
+	return &ibv.OpError{Op: op, Object: "connection to " + l.remote.String(), Err: err}
 }
 
 // Send sends a copy of p as a message. It returns as soon as the message is staged; it waits while

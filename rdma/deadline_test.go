@@ -24,12 +24,19 @@ func (l *link) toldKinds() (kinds []wire.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.q.Told() > 0 {
-		l.q.Begin(sendq.Gates{Control: 1})
-		l.q.Add(l.q.Pick(), wire.Header{})
-		kinds = append(kinds, wire.ParseHeader(l.q.Doorbell()[0].Inline).Kind)
-		l.q.Release(l.q.Posted(), l.q.Posted())
+		kinds = append(kinds, l.nextTold().Kind)
 	}
 	return kinds
+}
+
+// nextTold takes the next frame about leases from the queue.
+func (l *link) nextTold() wire.Control {
+	l.freshen()
+	c := *l.q.FirstTold()
+	l.q.Begin(sendq.Gates{Control: 1})
+	l.q.Add(l.q.Pick(), wire.Header{})
+	l.q.Release(l.q.Posted(), l.q.Posted())
+	return c
 }
 
 func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
@@ -55,6 +62,7 @@ func fakeLease(l *link, d time.Duration) *Lease {
 		panic(err)
 	}
 	s.state, s.end = leaseLive, time.Now().Add(d)
+	l.leasing.lent[s.number] = s
 	s.timer = time.AfterFunc(d, s.expire)
 	return s
 }

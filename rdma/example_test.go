@@ -80,7 +80,10 @@ func call(ctx context.Context, addr, request string) (answer string, err error) 
 	if err != nil {
 		return "", err
 	}
-	caller := rdma.NewCaller(c)
+	caller, err := rdma.NewCaller(c)
+	if err != nil {
+		return "", errors.Join(err, c.Close())
+	}
 	defer func() { err = errors.Join(err, caller.Close(), <-served) }()
 	m, err := caller.Call(ctx, []byte(request)) // of many goroutines, if need be
 	if err != nil {

@@ -26,8 +26,12 @@ type leasing struct {
 	nextLease uint32
 	bytes     int64          // of all leases
 	gone      sync.WaitGroup // of leases
+	ending    int            // leases that are being taken from the peer
+	endBytes  int64          // of them
+	freed     chan struct{}  // closed when one of them has ended; nil: no goroutine waits
 	requests  int            // that wait for a reply
 	requested []*LeaseRequest
+	deciding  bool       // a goroutine replies to them
 	accessMu  sync.Mutex // held while the QP's access changes; taken before link.mu
 	access    ibv.AccessFlags
 
@@ -36,7 +40,6 @@ type leasing struct {
 	nextRegion  uint32
 	offered     []*Region // that are not borrowed yet
 	borrowWake  chan struct{}
-	stopped     chan struct{} // closed when nothing can be borrowed any more
 	asked       map[uint16]*asking
 	askSlots    chan struct{}
 	lastRequest uint16
@@ -52,7 +55,6 @@ func newLeasing(o *LeaseOptions) *leasing {
 		send:   credit.NewSender(wire.ControlWindow, wire.ControlWindow),
 		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
 		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
-		stopped:  make(chan struct{}),
 		askSlots: make(chan struct{}, requestsMost),
 	}
 }
@@ -93,28 +95,31 @@ type Lease struct {
 	key    leaseKey
 
 	// Under link.mu.
-	state  leaseState
-	end    time.Time
-	timer  *time.Timer
-	cause  error // why it ended, nil if the peer returned it unasked
-	forced bool  // the peer did not return it in time
+	state     leaseState
+	extending bool // an EXTEND is queued: it will tell the newest end
+	end       time.Time
+	timer     *time.Timer
+	cause     error // why it ended, nil if the peer returned it unasked
+	forced    bool  // the peer did not return it in time
 
 	done   chan struct{} // closed when the peer has no access any more
 	once   sync.Once
 	failed error // why it may still have; before done
 }
 
-// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means
-// LeaseOptions.Longest. The peer's Borrow returns the region.
+// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means LeaseOptions.Longest.
+// The peer's Borrow returns the region. If the limits of LeaseOptions are reached only because memory that the peer has
+// returned is still being taken from it, Lend waits until it has been.
 func (c *Conn) Lend(ctx context.Context, b *Buffer, a Access, d time.Duration) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := c.l.lend(b, a, d, 0)
+	s, err := c.l.lend(bound{Ctx: ctx}, b, a, d, nil)
 	return s, c.fail("lend", err)
 }
 
-func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Lease, error) {
+// lend makes a lease, as the reply to a request if r is not nil.
+func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseRequest) (*Lease, error) {
 	m, err := l.leases()
 	if err != nil {
 		return nil, err
@@ -134,10 +139,7 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 	}
 	s := &Lease{l: l, buf: b, n: int64(len(b.Bytes())), access: a, done: make(chan struct{})}
 	b.pin()
-	l.mu.Lock()
-	err = l.addLease(s)
-	l.mu.Unlock()
-	if err != nil {
+	if err := l.waitLease(w, s); err != nil {
 		b.unpin()
 		return nil, err
 	}
@@ -150,8 +152,7 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 		err = l.leaseError()
 	}
 	if err != nil { // the lease has not begun
-		s.state = leaseEnding
-		go s.close()
+		s.toEnd()
 		return nil, err
 	}
 	s.state, s.number, s.end = leaseLive, m.nextLease, time.Now().Add(d)
@@ -160,7 +161,11 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 	s.timer = time.AfterFunc(d, s.expire)
 	s.grant()
 	f := wire.LendFrame{Addr: s.key.remote.Addr, Length: uint64(s.n), RKey: s.key.remote.RKey,
-		Milliseconds: milliseconds(d), Access: uint8(a), Request: request}
+		Milliseconds: milliseconds(d), Access: uint8(a)}
+	if r != nil {
+		f.Request = r.number
+		m.reply(r)
+	}
 	l.tell(f.Encode(s.number))
 	return s, nil
 }
@@ -179,6 +184,32 @@ func (l *link) leaseError() error {
 	return nil
 }
 
+// waitLease counts a lease, unless it is one too many. It waits for leases that end if they are the reason.
+func (l *link) waitLease(w bound, s *Lease) error {
+	m := l.leasing
+	for {
+		l.mu.Lock()
+		err := l.addLease(s)
+		if err == nil || !m.roomSoon(s.n) || l.leaseError() != nil {
+			l.mu.Unlock()
+			return err
+		}
+		if m.freed == nil {
+			m.freed = make(chan struct{})
+		}
+		freed := m.freed
+		l.mu.Unlock()
+		if err := l.e.wait(w, freed); err != nil {
+			return err
+		}
+	}
+}
+
+// roomSoon reports whether there is room for a lease of n bytes when those that are ending have ended, and not before.
+func (m *leasing) roomSoon(n int64) bool {
+	return m.ending > 0 && len(m.leases)-m.ending < m.opt.Count && n <= max(m.opt.Most, 0)-(m.bytes-m.endBytes)
+}
+
 // addLease counts a lease, unless it is one too many.
 // Preconditions: l.mu is held.
 func (l *link) addLease(s *Lease) error {
@@ -193,6 +224,10 @@ func (l *link) addLease(s *Lease) error {
 	if len(m.leases) >= m.opt.Count {
 		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(m.opt.Count + 1), Limit: uint64(m.opt.Count),
 			Where: "LeaseOptions.Count of this end"}
+	}
+	if l.q.Told() >= controlQueue/2 { // leases that were forced to end, while the peer takes nothing in
+		return &ibv.LimitError{What: "frames about leases that the peer has not taken in", Asked: controlQueue/2 + 1,
+			Limit: controlQueue / 2, Where: "a connection: the peer is stopped, or its host does not respond"}
 	}
 	m.leases[s] = struct{}{}
 	m.gone.Add(1)
@@ -260,9 +295,18 @@ func (s *Lease) beginEnd() {
 	if s.state != leaseLive && s.state != leaseRevoking {
 		return
 	}
-	s.state = leaseEnding
 	s.timer.Stop()
 	delete(s.l.leasing.lent, s.number)
+	s.toEnd()
+}
+
+// toEnd takes the memory from the peer in the background.
+// Preconditions: link.mu is held.
+func (s *Lease) toEnd() {
+	m := s.l.leasing
+	s.state = leaseEnding
+	m.ending++
+	m.endBytes += s.n
 	go s.close()
 }
 
@@ -314,6 +358,12 @@ func (l *link) forget(s *Lease) {
 	s.state = leaseEnded
 	delete(m.leases, s)
 	m.bytes -= s.n
+	m.ending--
+	m.endBytes -= s.n
+	if m.freed != nil {
+		close(m.freed)
+		m.freed = nil
+	}
 	l.e.stat.leases.Add(-1)
 }
 
@@ -377,13 +427,12 @@ func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
 	if err := s.l.e.wait(bound{Ctx: ctx}, s.done); err != nil {
 		return nil, err
 	}
-	c := &Conn{l: s.l}
 	if s.failed != nil {
-		return nil, c.fail("wait for lease", s.failed)
+		return nil, s.l.fault("wait for lease", s.failed)
 	}
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	return s.buf, c.fail("wait for lease", s.cause)
+	return s.buf, s.l.fault("wait for lease", s.cause)
 }
 
 // Window reports whether the peer's access is by a memory window of the buffer's MR, not by an MR of the lease's own.
@@ -402,7 +451,7 @@ func (s *Lease) Revoke(ctx context.Context) error {
 	if err := s.l.e.wait(bound{Ctx: ctx}, s.done); err != nil {
 		return err
 	}
-	return (&Conn{l: s.l}).fail("revoke", s.failed)
+	return s.l.fault("revoke", s.failed)
 }
 
 // Extend makes the lease end after d from now, which must not be earlier than it would. 0 means
@@ -411,7 +460,7 @@ func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return (&Conn{l: s.l}).fail("extend lease", s.extend(d))
+	return s.l.fault("extend lease", s.extend(d))
 }
 
 func (s *Lease) extend(d time.Duration) error {
@@ -435,7 +484,10 @@ func (s *Lease) extend(d time.Duration) error {
 	s.end = end
 	s.timer.Stop()
 	s.timer = time.AfterFunc(d, s.expire)
-	s.l.tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
+	if !s.extending { // else the frame that is queued tells the new end
+		s.extending = true
+		s.l.tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
+	}
 	return nil
 }
 
@@ -444,38 +496,84 @@ func (s *Lease) extend(d time.Duration) error {
 func (l *link) requested(r *LeaseRequest) {
 	m := l.leasing
 	m.requested = append(m.requested, r)
-	if m.requests++; m.requests == 1 {
+	m.requests++
+	l.beginDecide()
+}
+
+// beginDecide starts a goroutine for the requests that wait, once the connection is there.
+// Preconditions: l.mu is held.
+func (l *link) beginDecide() {
+	if m := l.leasing; l.started && !m.deciding && len(m.requested) > 0 {
+		m.deciding = true
 		go l.decide()
 	}
 }
 
 // decide replies to requests until there is none.
 func (l *link) decide() {
-	m := l.leasing
 	for {
-		l.mu.Lock()
-		r := m.requested[0]
-		m.requested = m.requested[1:]
-		l.mu.Unlock()
-		reason := RefusedNoHandler
-		if m.opt.OnRequest != nil {
-			reason = RefusedByHandler
-			_, err := m.opt.OnRequest(r)
-			var limit *ibv.LimitError
-			if errors.As(err, &limit) {
-				reason = RefusedLimit
-			}
-		}
-		l.mu.Lock()
-		if !r.answered {
-			r.answered = true
-			l.tell(wire.NumberFrame(wire.Refuse, uint32(r.number), uint32(reason)))
-		}
-		m.requests--
-		last := m.requests == 0
-		l.mu.Unlock()
-		if last {
+		r := l.nextRequest()
+		if r == nil {
 			return
 		}
+		reason := RefusedNoHandler
+		if decide := l.leasing.opt.OnRequest; decide != nil {
+			_, err := decide(r)
+			reason = refuseReason(err)
+		}
+		l.mu.Lock()
+		r.over = true
+		if !r.lending {
+			l.refuse(r, reason)
+		}
+		l.mu.Unlock()
 	}
+}
+
+// nextRequest returns a request for OnRequest, or nil if there is none, or the connection has ended.
+func (l *link) nextRequest() *LeaseRequest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.leasing
+	if len(m.requested) == 0 || l.leaseError() != nil {
+		m.deciding = false
+		return nil
+	}
+	r := m.requested[0]
+	m.requested = m.requested[1:]
+	r.Peer = l.remote
+	return r
+}
+
+// reply ends a request. Its place is free before the reply is sent: the peer's next request may come at once.
+// Preconditions: link.mu is held.
+func (m *leasing) reply(r *LeaseRequest) {
+	r.replied = true
+	m.requests--
+}
+
+// refuse refuses a request that has no reply.
+// Preconditions: l.mu is held.
+func (l *link) refuse(r *LeaseRequest, reason RefuseReason) {
+	if r.replied {
+		return
+	}
+	l.leasing.reply(r)
+	l.tell(wire.NumberFrame(wire.Refuse, uint32(r.number), uint32(reason)))
+}
+
+// refuseReason is why a request is refused whose handler has returned err.
+func refuseReason(err error) RefuseReason {
+	var limit *ibv.LimitError
+	if errors.As(err, &limit) {
+		return RefusedLimit
+	}
+	return RefusedByHandler
+}
+
+// stopReason is why the connection does not carry data in both directions any more.
+func (l *link) stopReason() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leaseError()
 }

@@ -96,8 +96,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 		}
 	case wire.Request:
 		f := wire.ParseRequest(p)
-		r := &LeaseRequest{Peer: l.remote, Conn: &Conn{l}, Bytes: f.Bytes,
-			Access: Access(f.Access), number: uint16(h.Aux),
+		r := &LeaseRequest{Conn: &l.conn, Bytes: f.Bytes, Access: Access(f.Access), l: l, number: uint16(h.Aux),
 			Duration: time.Duration(f.Milliseconds) * time.Millisecond}
 		switch {
 		case h.Aux == 0 || h.Aux > math.MaxUint16:
@@ -120,6 +119,16 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 	}
 }
 
+// freshen brings the first frame about leases up to date, which is about to be sent.
+// Preconditions: l.mu is held.
+func (l *link) freshen() {
+	c := l.q.FirstTold()
+	if s := l.leasing.lent[c.Aux]; c.Kind == wire.Extend && s != nil {
+		s.extending = false
+		*c = wire.NumberFrame(wire.Extend, c.Aux, milliseconds(max(time.Until(s.end), time.Millisecond)))
+	}
+}
+
 // limitLeases completes a LIMIT: aux is the limit of frames about leases.
 // Preconditions: l.mu is held.
 func (l *link) limitLeases(h *wire.Header) {
@@ -139,4 +148,5 @@ func (l *link) startLeases() {
 		l.leasing.depth = min(int(attr.MaxRdAtomic), readsMost)
 		l.q.MayRead(l.leasing.depth)
 	}
+	l.beginDecide() // requests may have come first
 }

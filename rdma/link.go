@@ -39,6 +39,7 @@ func (f *frame) bytes() []byte { return f.b.Payload()[f.off : f.off+f.n : f.off+
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type link struct {
+	conn Conn // the view of a link that carries messages
 	e    *shard
 	kind wire.ConnKind
 	cm   *rdmacm.Conn // its owner is teardown
@@ -73,6 +74,7 @@ type link struct {
 	touched   uint32 // tick of the last frame
 
 	// The end.
+	stopped    chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
 	ending     bool
 	drained    bool  // nothing will come any more
 	closeErr   error // of the QP
@@ -119,7 +121,7 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), keepAlive: o.keepAliveTicks(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow),
 		marker: make(chan struct{}), finAcked: make(chan struct{}),
-		done: make(chan struct{}), gone: make(chan struct{}),
+		stopped: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 		q:        sendq.New[held, *op](q),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
@@ -127,6 +129,7 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	if leases != nil {
 		l.leases0 = wire.ControlWindow
 	}
+	l.conn.l = l
 	l.open.Store(2)
 	l.sender.Wake = l.wakeWriter
 	return l
@@ -166,8 +169,8 @@ func (l *link) start(peer wire.Hello) {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
 	l.mu.Lock()
-	l.startLeases()
 	l.started = true
+	l.startLeases()
 	l.send.Raise(peer.Limit)
 	l.pump()
 	l.mu.Unlock()
@@ -243,6 +246,7 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 		l.limitLeases(&h)
 	case sendq.Control:
 		l.leasing.send.Next()
+		l.freshen()
 	}
 	h.Limit = l.recv.Tell()
 	l.q.SetDue(sendq.Limit, l.limitDue())

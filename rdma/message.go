@@ -37,8 +37,11 @@ func newMessage(l *link) *message {
 // that it usually is on the caller's stack.
 func (m *message) handle() Message { return Message{m, m.gen} }
 
+// valid reports whether the message was not released.
+func (h *Message) valid() bool { return h.m != nil && h.m.gen == h.gen }
+
 func (h *Message) get() *message {
-	if h.m == nil || h.m.gen != h.gen {
+	if !h.valid() {
 		panic("rdma: the message was released")
 	}
 	return h.m

@@ -117,12 +117,12 @@ func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
 // stopOps ends what waits for remote memory: nothing more is posted or borrowed.
 // Preconditions: l.mu is held, leaseError is not nil.
 func (l *link) stopOps() {
+	if !deadline.IsClosed(l.stopped) {
+		close(l.stopped)
+	}
 	m := l.leasing
 	if m == nil {
 		return
-	}
-	if !deadline.IsClosed(m.stopped) {
-		close(m.stopped)
 	}
 	wake(m.borrowWake)
 	l.dropOps(nil, l.leaseError())

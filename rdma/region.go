@@ -66,10 +66,11 @@ func (r *Region) extend(d time.Duration) {
 	}
 	d -= margin(d)
 	r.ends = time.Now().Add(d)
-	if r.timer != nil {
-		r.timer.Stop()
+	if r.timer == nil {
+		r.timer = time.AfterFunc(d, r.expire)
+	} else {
+		r.timer.Reset(d)
 	}
-	r.timer = time.AfterFunc(d, r.expire)
 }
 
 func (r *Region) expire() {
@@ -200,7 +201,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	select {
 	case got := <-w.ch:
 		return got.r, got.err
-	case <-m.stopped:
+	case <-l.stopped:
 	case <-ctx.Done():
 	}
 	l.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -35,7 +36,8 @@ func TestRXE_Calls(t *testing.T) {
 			return bytes.Repeat([]byte{byte(n)}, n*37), err
 		})
 	}()
-	r := NewCaller(a)
+	r, err := NewCaller(a)
+	ok(t, err)
 	var wg sync.WaitGroup
 	for k := range 20 {
 		wg.Go(func() {
@@ -105,7 +107,8 @@ func TestRXE_CallTooLarge(t *testing.T) {
 			return []byte(long), nil
 		})
 	}()
-	c := NewCaller(a)
+	c, err := NewCaller(a)
+	ok(t, err)
 	for request, want := range map[string]string{"": long[:most], "request": ErrTooLarge.Error()} {
 		var failed *CallError
 		if _, err := c.Call(timeout(t), []byte(request)); !errors.As(err, &failed) ||
@@ -115,4 +118,132 @@ func TestRXE_CallTooLarge(t *testing.T) {
 	}
 	ok(t, c.Close())
 	ok(t, <-served)
+}
+
+// TestRXE_ServeLongPolls: 256 handlers run at a time on a fresh connection, however long they take, and their requests
+// count as memory of the engine meanwhile.
+func TestRXE_ServeLongPolls(t *testing.T) {
+	const size = 20_000
+	server, client := newEngines(t, nil)
+	a, b := conns(t, server, client)
+	defer b.Close()
+	var peak Stats
+	var running atomic.Int32
+	all := make(chan struct{})
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(timeout(t), b, func(ctx context.Context, m *Message) ([]byte, error) {
+			if running.Add(1) == callsMost {
+				peak = server.Stats()
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-ctx.Done():
+			}
+			return m.Bytes()[:2], nil
+		})
+	}()
+	r, err := NewCaller(a)
+	ok(t, err)
+	var wg sync.WaitGroup
+	for i := range callsMost {
+		wg.Go(func() {
+			p := bytes.Repeat([]byte{byte(i)}, size)
+			m, err := r.Call(timeout(t), p)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if !bytes.Equal(m.Bytes(), p[:2]) {
+				t.Errorf("call %d: the reply is % x", i, m.Bytes())
+			}
+			m.Release()
+		})
+	}
+	wg.Wait()
+	ok(t, r.Close())
+	ok(t, <-served)
+	s := server.Stats()
+	if more := int64(s.Blocks-peak.Blocks) * 40 << 10; s.Memory > peak.Memory-callsMost*size+more {
+		t.Errorf("%d bytes count as memory, %d when %d requests of %d bytes were copied", s.Memory, peak.Memory,
+			callsMost, size)
+	}
+}
+
+// TestRXE_ServeEnds has more calls open than Serve handles when the peer closes, and when ctx ends: the contexts of the
+// handlers end, and Serve returns.
+func TestRXE_ServeEnds(t *testing.T) {
+	server, client := newEngines(t, nil)
+	for name, want := range map[string]error{"the peer closes": nil, "ctx ends": context.Canceled} {
+		a, b := conns(t, server, client)
+		ctx, cancel := context.WithCancel(timeout(t))
+		var running atomic.Int32
+		full := make(chan struct{})
+		served := make(chan error, 1)
+		go func() {
+			served <- Serve(ctx, b, func(ctx context.Context, m *Message) ([]byte, error) {
+				if running.Add(1) == callsMost {
+					close(full)
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+		}()
+		r, err := NewCaller(a)
+		ok(t, err)
+		var calls sync.WaitGroup
+		for range callsMost + 50 {
+			calls.Go(func() { _, _ = r.Call(timeout(t), []byte("x")) })
+		}
+		select {
+		case <-full:
+		case <-timeout(t).Done():
+			t.Fatalf("%s: %d handlers run", name, running.Load())
+		}
+		if want == nil {
+			ok(t, r.Close())
+		} else {
+			cancel()
+		}
+		if err := <-served; err != want {
+			t.Errorf("%s: Serve returns %v, want %v", name, err, want)
+		}
+		ok(t, r.Close())
+		calls.Wait()
+		ok(t, b.Close())
+		cancel()
+	}
+}
+
+// TestRXE_ServeReleases: a handler that releases the request itself, or keeps it, harms no other message.
+func TestRXE_ServeReleases(t *testing.T) {
+	server, client := newEngines(t, nil)
+	a, b := conns(t, server, client)
+	defer b.Close()
+	var kept *Message
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(timeout(t), b, func(_ context.Context, m *Message) ([]byte, error) {
+			reply := bytes.Clone(m.Bytes())
+			if kept = m; len(reply) == 1 {
+				m.Release()
+			}
+			return reply, nil
+		})
+	}()
+	r, err := NewCaller(a)
+	ok(t, err)
+	for i := range 100 {
+		p := make([]byte, 1+i%2)
+		m, err := r.Call(timeout(t), p)
+		ok(t, err)
+		if !bytes.Equal(m.Bytes(), p) {
+			t.Errorf("call %d: the reply is % x", i, m.Bytes())
+		}
+		m.Release()
+	}
+	ok(t, r.Close())
+	ok(t, <-served)
+	panics(t, "Bytes of a request after its handler", func() { kept.Bytes() })
 }

@@ -144,7 +144,11 @@ func dial(ctx context.Context, addr string) (client, error) {
 	if err != nil {
 		return client{}, err
 	}
-	return client{rdma.NewCaller(c)}, nil
+	caller, err := rdma.NewCaller(c)
+	if err != nil {
+		return client{}, errors.Join(err, c.Close())
+	}
+	return client{caller}, nil
 }
 
 func (c client) get(ctx context.Context, key string) ([]byte, error) {

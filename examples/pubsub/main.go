@@ -83,7 +83,10 @@ func publish(ctx context.Context, addr string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	caller := rdma.NewCaller(c)
+	caller, err := rdma.NewCaller(c)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
 	defer caller.Close()
 	reply, err := caller.Call(ctx, []byte(*topic+"\x00"+*text))
 	if err != nil {

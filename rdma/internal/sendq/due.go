@@ -86,3 +86,6 @@ func (q *Queue[H, O]) Tell(c wire.Control) {
 
 // Told returns how many frames about leases wait for a credit.
 func (q *Queue[H, O]) Told() int { return q.controls.Len() }
+
+// FirstTold returns the first of them. The caller may change its payload until it is added.
+func (q *Queue[H, O]) FirstTold() *wire.Control { return q.controls.First() }

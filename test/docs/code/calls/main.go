@@ -46,7 +46,10 @@ func serve(ctx context.Context, c *rdma.Conn) error {
 
 func call(ctx context.Context, c *rdma.Conn) error {
 	// doc: calls-call
-	caller := rdma.NewCaller(c)
+	caller, err := rdma.NewCaller(c)
+	if err != nil {
+		return err // the connection has a Caller
+	}
 	reply, err := caller.Call(ctx, []byte("hello"))
 	if err != nil {
 		return err // a *rdma.CallError if the handler returned an error

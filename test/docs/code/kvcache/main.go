@@ -142,7 +142,10 @@ func with(ctx context.Context, addr string, f func(*client) error) (err error) {
 	if err != nil {
 		return err
 	}
-	calls := rdma.NewCaller(c)
+	calls, err := rdma.NewCaller(c)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
 	defer func() { err = errors.Join(err, calls.Close()) }()
 	memory, err := c.Borrow(ctx)
 	if err != nil {

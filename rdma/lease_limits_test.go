@@ -1,0 +1,175 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// TestExtendMerges: however often a lease is extended while the peer takes nothing in, one EXTEND waits. When it is
+// sent, it has the newest end.
+func TestExtendMerges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fakeLink(time.Second)
+		s := fakeLease(l, time.Minute)
+		defer func() { s.timer.Stop() }()
+		for i := range 3 * controlQueue {
+			ok(t, s.Extend(t.Context(), time.Minute+time.Duration(i)*time.Millisecond))
+		}
+		if n := l.q.Told(); n != 1 || l.ending {
+			t.Fatalf("%d frames wait, ended %v", n, l.ending)
+		}
+		time.Sleep(10 * time.Second)
+		want := time.Minute + (3*controlQueue-1)*time.Millisecond - 10*time.Second
+		c := l.nextTold()
+		got := time.Duration(wire.ParseNumber(c.Payload())) * time.Millisecond
+		if c.Kind != wire.Extend || got != want {
+			t.Errorf("%v of %v, want an EXTEND of %v", c.Kind, got, want)
+		}
+		ok(t, s.Extend(t.Context(), time.Hour))
+		wantKinds(t, l, wire.Extend)
+	})
+}
+
+// fakeRequest has the peer ask for memory.
+func fakeRequest(l *link, number uint16) {
+	f := wire.RequestFrame{Bytes: 1, Access: uint8(MayRead)}
+	c := f.Encode(number)
+	h := wire.Header{Kind: wire.Request, Aux: uint32(number), Length: uint32(len(c.Payload()))}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.receiveControl(&h, c.Payload())
+}
+
+// TestRequestPlaces: the place of a request is free before its reply is sent, although OnRequest still runs. No lock is
+// held meanwhile. The requests that come before the connection is there wait for it, and know the peer.
+func TestRequestPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fakeLink(time.Second)
+		hold, asked := make(chan struct{}), 0
+		l.leasing.opt.OnRequest = func(r *LeaseRequest) (*Lease, error) {
+			l.mu.Lock()
+			asked++
+			// As at the end of Lend.
+			l.leasing.reply(r)
+			first := l.leasing.requests
+			l.mu.Unlock()
+			if r.Conn != &l.conn || r.Peer != l.remote {
+				t.Errorf("a request of %p, %v", r.Conn, r.Peer)
+			}
+			if first >= requestsMost {
+				t.Errorf("%d requests wait for a reply", first)
+			}
+			<-hold
+			return nil, nil
+		}
+		for i := range requestsMost {
+			fakeRequest(l, uint16(i+1))
+		}
+		synctest.Wait()
+		if asked != 0 {
+			t.Fatal("OnRequest runs before the connection is there")
+		}
+		l.mu.Lock()
+		l.started, l.ending = true, false
+		l.beginDecide()
+		l.mu.Unlock()
+		synctest.Wait()
+		fakeRequest(l, requestsMost+1) // the first one has its reply
+		if l.leasing.requests != requestsMost || l.ending {
+			t.Fatalf("%d requests wait, ended %v: %v", l.leasing.requests, l.ending, l.cause)
+		}
+		close(hold)
+		synctest.Wait()
+		if asked != requestsMost+1 || l.leasing.requests != 0 || l.leasing.deciding {
+			t.Errorf("%d requests were decided, %d wait", asked, l.leasing.requests)
+		}
+	})
+}
+
+// TestLendWaits: a lease that exceeds the limits only because others are ending waits for them, as long as its bound
+// allows; if there were no room then either, it fails at once.
+func TestLendWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fakeLink(time.Second)
+		m := l.leasing
+		m.opt.Count, m.opt.Most = 2, 10
+		lease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
+		a, b := lease(6), lease(4)
+		ok(t, l.waitLease(bound{}, a))
+		ok(t, l.waitLease(bound{}, b))
+		var limit *ibv.LimitError
+		refused := func(n int64) {
+			t.Helper()
+			began := time.Now()
+			if err := l.waitLease(bound{}, lease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
+				t.Errorf("a lease of %d: %v after %v", n, err, time.Since(began))
+			}
+		}
+		refused(1)
+		l.mu.Lock()
+		a.state = leaseEnding
+		m.ending, m.endBytes = 1, a.n
+		l.mu.Unlock()
+		refused(7) // 6 are ending
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.waitLease(bound{Ctx: short}, lease(1)); err != context.DeadlineExceeded {
+			t.Errorf("waiting with a bound: %v", err)
+		}
+		waited := make(chan error)
+		go func() { waited <- l.waitLease(bound{}, lease(6)) }()
+		synctest.Wait()
+		l.mu.Lock()
+		l.forget(a)
+		l.mu.Unlock()
+		ok(t, <-waited)
+		if len(m.leases) != 2 || m.bytes != 10 || m.ending != 0 || m.endBytes != 0 || m.freed != nil {
+			t.Errorf("%d leases, %d bytes; ending %d, %d", len(m.leases), m.bytes, m.ending, m.endBytes)
+		}
+	})
+}
+
+// TestLeaseFlood: an owner that lends and takes back while the peer takes nothing in gets an error. The
+// connection stays.
+func TestLeaseFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fakeLink(time.Millisecond)
+		var limit *ibv.LimitError
+		for i := range controlQueue {
+			s := &Lease{l: l, buf: &Buffer{p: l.e.eng.pool}, n: 1, done: make(chan struct{})}
+			s.buf.pins.Store(2)
+			l.mu.Lock()
+			err := l.addLease(s)
+			if err == nil {
+				s.state, s.timer = leaseLive, time.AfterFunc(time.Hour, s.expire)
+				s.number = l.leasing.nextLease
+				l.leasing.nextLease++
+				f := wire.LendFrame{}
+				l.tell(f.Encode(s.number))
+				s.revoke(ErrRevoked)
+			}
+			l.mu.Unlock()
+			if err != nil {
+				if !errors.As(err, &limit) || limit.Limit != controlQueue/2 || i != controlQueue/4 {
+					t.Errorf("lease %d: %v", i, err)
+				}
+				break
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			if !deadline.IsClosed(s.done) {
+				t.Fatal("a lease has not ended")
+			}
+		}
+		if limit == nil || l.ending {
+			t.Errorf("no limit; ended %v", l.ending)
+		}
+	})
+}
