@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func fakeCaller() *Caller {
 }
 
 func fakeConn() *Conn {
-	e := &shard{most: mostSmall}
+	e := &shard{most: mostSmall, progress: noProgress()}
 	e.blocks = fakeBlocks(headroom+64, stageMost+1)
 	e.opt.Block = 64
 	l := newLink(e, wire.Messages, &Options{}, nil)
@@ -44,6 +45,13 @@ func (m fakeMemory) Bytes() []byte { return m }
 func (m fakeMemory) Addr() uint64  { return 1 << 20 }
 func (m fakeMemory) LKey() uint32  { return 1 }
 func (m fakeMemory) Close() error  { return nil }
+
+// noProgress is for shards without a CQ: goroutines that wait only sleep.
+func noProgress() *progress.Progress {
+	p := progress.New(nil, progress.Options{})
+	p.Stop()
+	return p
+}
 
 // reply is what the peer sends as the answer to call id.
 func (r *Caller) reply(id uint32, err bool) *Message {

@@ -143,7 +143,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	e.stop = cancel
 	if !o.Manual {
 		for _, s := range e.shards {
-			s.start = func() { e.done.Go(func() { s.poll(ctx, e.failAll) }) }
+			s.start = func() { e.done.Go(func() { s.progress.Run(ctx) }) }
 		}
 		for _, s := range e.shards[:o.Pollers] {
 			s.start()
@@ -211,7 +211,7 @@ func (e *Engine) Close() error {
 	e.stop()
 	e.done.Wait()
 	for _, s := range e.shards {
-		s.stopLooking()
+		s.progress.Stop()
 	}
 	return e.release()
 }

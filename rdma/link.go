@@ -11,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -99,9 +100,9 @@ type link struct {
 	partialLen          int           // its announced length
 	current             frame         // what a reader has begun; with readTurn
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
-	readWake, writeWake chan struct{}
-	reading             patience // with readTurn
-	sentBefore          uint32   // sent, when reading waited last
+	readWake, writeWake progress.Signal
+	reading             progress.Patience // with readTurn
+	sentBefore          uint32            // sent, when reading waited last
 
 	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
 }
@@ -124,12 +125,13 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		stopped: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 		q:        sendq.New[held, *op](q),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
-		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
 	if leases != nil {
 		l.leases0 = wire.ControlWindow
 	}
 	l.conn.l = l
+	l.readWake.Init(e.progress)
+	l.writeWake.Init(e.progress)
 	l.open.Store(2)
 	l.sender.Wake = l.wakeWriter
 	return l
@@ -139,13 +141,11 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 func (l *link) base() int { return startWindow + l.leases0 }
 
 func (l *link) wakeReader() {
-	wake(l.readWake)
-	l.e.kick(&l.readWake)
+	l.readWake.Wake()
 }
 
 func (l *link) wakeWriter() {
-	wake(l.writeWake)
-	l.e.kick(&l.writeWake)
+	l.writeWake.Wake()
 }
 
 func wake(ch chan struct{}) {

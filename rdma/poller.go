@@ -13,6 +13,35 @@ import (
 // pollMost is how many completions are taken at a time.
 const pollMost = 64
 
+// completions is a shard's CQ as package progress sees it.
+type completions struct {
+	e   *shard
+	wcs [pollMost]ibv.WC // of the goroutine that polls
+}
+
+func (s *completions) Poll() (int, error) {
+	n, err := s.e.cq.Poll(s.wcs[:])
+	return s.took(n, err)
+}
+
+// Wait waits for completions, and handles them.
+func (s *completions) Wait(ctx context.Context) (int, error) {
+	n, err := s.e.cq.Wait(ctx, s.wcs[:])
+	return s.took(n, err)
+}
+
+func (s *completions) took(n int, err error) (int, error) {
+	if n > 0 {
+		s.e.handle(s.wcs[:n])
+	}
+	return n, err
+}
+
+func (s *completions) Arm() error        { return s.e.cq.Arm(false) }
+func (s *completions) Events() uint32    { return s.e.cq.Events() }
+func (s *completions) ReadEvents() error { return s.e.channel.ReadEvents() }
+func (s *completions) Interrupt()        { s.e.channel.Interrupt() }
+
 // handle handles completions. Consecutive ones of a connection take its lock once.
 func (e *shard) handle(wcs []ibv.WC) {
 	var l *link

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 )
 
 // TestRXE_WaitersPoll has a connection in a dialog, whose ends poll while they wait, beside one that sleeps, and sees
@@ -60,7 +61,7 @@ func TestRXE_WaitersPoll(t *testing.T) {
 	talk()
 	atRest(t, server.shards[0], client.shards[0])
 	for _, e := range []*Engine{server, client} {
-		if e.shards[0].baton.turns == 0 { // at rest: nobody changes it
+		if e.shards[0].progress.Turns() == 0 {
 			t.Error("nobody has polled while waiting")
 		}
 	}
@@ -90,16 +91,16 @@ func TestRXE_EventWhilePolling(t *testing.T) {
 	defer b.Close()
 	for range 20 {
 		atRest(t, server.shards[0])
-		server.shards[0].pollTurn <- struct{}{}
+		release := server.shards[0].progress.Hold()
 		seen := server.shards[0].cq.Events()
-		if !server.shards[0].armed() {
-			server.shards[0].leaveTurn()
+		if !server.shards[0].progress.Armed() {
+			release()
 			continue // an acknowledgement has come
 		}
 		ok(t, a.Send(ctx, []byte("wake")))
 		ok(t, server.shards[0].cq.WaitEvent(ctx, seen))
-		time.Sleep(absence) // the poller has had the event, too
-		server.shards[0].leaveTurn()
+		time.Sleep(progress.Absence) // the poller has had the event, too
+		release()
 		m, err := b.Recv(ctx)
 		ok(t, err)
 		m.Release()
@@ -122,16 +123,16 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 		}
 	}()
 	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld >= startWindow })
-	client.shards[0].pollTurn <- struct{}{}
+	release := client.shards[0].progress.Hold()
 	ok(t, b.Close())
 	<-a.l.cm.Done()
 	select {
 	case err := <-done:
 		t.Errorf("%v, before what had come was handled", err)
 		done <- err
-	case <-time.After(10 * absence):
+	case <-time.After(10 * progress.Absence):
 	}
-	client.shards[0].leaveTurn()
+	release()
 	if err := <-done; !errors.Is(err, ErrPeerClosed) {
 		t.Errorf("a peer that closes: %v", err)
 	}
@@ -141,16 +142,9 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 func atRest(t *testing.T, engines ...*shard) {
 	t.Helper()
 	for _, e := range engines {
-		for end := time.Now().Add(testutil.Patience); ; time.Sleep(absence) {
-			e.pollTurn <- struct{}{}
-			rest := e.armed() && !e.baton.looking && !e.away.Load() && e.lead.reading.Load() == readPoller
-			e.leaveTurn()
-			if rest {
-				break
-			}
+		for end := time.Now().Add(testutil.Patience); !e.progress.AtRest(); time.Sleep(progress.Absence) {
 			if time.Now().After(end) {
-				t.Fatalf("%+v, away %v, %d reads: want it armed, nobody to look, and the poller to read", e.baton,
-					e.away.Load(), e.lead.reading.Load())
+				t.Fatalf("%v: want it at rest", e.progress)
 			}
 		}
 	}
@@ -166,7 +160,8 @@ func TestRXE_WaitersStress(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	pauses := []time.Duration{0, 0, 0, 0, 20 * time.Microsecond, absence / 2, absence, 2 * absence}
+	pauses := []time.Duration{0, 0, 0, 0, 20 * time.Microsecond, progress.Absence / 2, progress.Absence,
+		2 * progress.Absence}
 	var all sync.WaitGroup
 	for i := range 6 {
 		a, b := conns(t, server, client)

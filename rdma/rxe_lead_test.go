@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 )
-
-// mayLead lets the next wait for a frame or for room evict the poller.
-func mayLead(e *shard) {
-	e.lead.streak.Store(evictAfter)
-	e.lead.last.Store(math.MaxInt64)
-}
 
 // noPings has nothing but its peer wake a connection.
 func noPings(links ...*link) {
@@ -28,17 +22,17 @@ func noPings(links ...*link) {
 	}
 }
 
-// leading has f, which waits for ch, read the events of its engine, which is at rest. It returns when f sleeps, and
+// leading has f, which waits for sig, read the events of its engine, which is at rest. It returns when f sleeps, and
 // what f will return.
-func leading(t *testing.T, e *shard, ch *chan struct{}, f func() error) (got chan error) {
+func leading(t *testing.T, e *shard, sig *progress.Signal, f func() error) (got chan error) {
 	t.Helper()
 	atRest(t, e)
-	mayLead(e)
+	e.progress.LeadNext()
 	got = make(chan error, 1)
 	go func() { got <- f() }()
-	for end := time.Now().Add(testutil.Patience); e.lead.asleep.Load() != ch; time.Sleep(absence / 10) {
+	for end := time.Now().Add(testutil.Patience); !sig.Reading(); time.Sleep(progress.Absence / 10) {
 		if time.Now().After(end) {
-			t.Fatalf("%d reads: want who waits", e.lead.reading.Load())
+			t.Fatalf("%v reads, want the goroutine that waits", e.progress.Reader())
 		}
 	}
 	return got
@@ -59,7 +53,7 @@ func TestRXE_LeadEnds(t *testing.T) {
 		{"Close", func(_, b *Stream) { _ = b.Close() }, net.ErrClosed},
 		{"a deadline", func(_, b *Stream) { _ = b.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
 		{"a deadline that comes", func(_, b *Stream) {
-			_ = b.SetReadDeadline(time.Now().Add(absence))
+			_ = b.SetReadDeadline(time.Now().Add(progress.Absence))
 		}, os.ErrDeadlineExceeded},
 	}
 	for _, tt := range tests {
@@ -110,12 +104,11 @@ func TestRXE_LeadContext(t *testing.T) {
 	})
 	for range 3 {
 		ok(t, a.Send(ctx, []byte("x")))
-		time.Sleep(absence / 4)
+		time.Sleep(progress.Absence / 4)
 	}
 	ok(t, a.Send(ctx, []byte("x")))
 	ok(t, <-got)
 	atRest(t, server)
-	wake(server.lead.promote) // as if the poller had begun to read before the token came
 	got = leading(t, server, &b.l.readWake, recv(ctx))
 	cancel()
 	if err := <-got; err != context.Canceled {
@@ -126,7 +119,7 @@ func TestRXE_LeadContext(t *testing.T) {
 	got = leading(t, server, &b.l.readWake, func() error {
 		ok(t, recv(timeout(t))())
 		other, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(2*absence, cancel)
+		time.AfterFunc(2*progress.Absence, cancel)
 		return recv(other)()
 	})
 	ok(t, a.Send(timeout(t), []byte("x")))
@@ -157,8 +150,8 @@ func TestRXE_LeadOthers(t *testing.T) {
 	waiter := func(f func() error) chan error {
 		got := make(chan error, 1)
 		go func() { got <- f() }()
-		for server.asleep.Load() < 2 && ctx.Err() == nil {
-			time.Sleep(absence / 10)
+		for server.progress.Sleepers() < 1 && ctx.Err() == nil {
+			time.Sleep(progress.Absence / 10)
 		}
 		return got
 	}
@@ -166,8 +159,8 @@ func TestRXE_LeadOthers(t *testing.T) {
 	second := waiter(read(b[1]))
 	write(a[1])
 	ok(t, <-second) // it is told by the first
-	if server.lead.reading.Load() != readWaiter {
-		t.Errorf("%d reads, want the first", server.lead.reading.Load())
+	if got := server.progress.Reader(); got != "waiter" {
+		t.Errorf("%v reads, want the first", got)
 	}
 	second = waiter(read(b[1]))
 	write(a[0])
@@ -244,12 +237,12 @@ func TestRXE_LeadOften(t *testing.T) {
 		ok(t, err)
 	}
 	atRest(t, server)
-	for range evictAfter + 2 {
-		time.Sleep(2 * soon)
+	for range progress.EvictAfter + 2 {
+		time.Sleep(progress.Absence)
 		turn()
 	}
-	if got := server.lead.reading.Load(); got == readAway {
-		t.Errorf("%d reads, which seldom waits", got)
+	if got := server.progress.Reader(); got == "nobody" {
+		t.Errorf("%v reads, which seldom waits", got)
 	}
 	c, d := streams(t, b.Engine(), a.Engine())
 	defer c.Close()
@@ -259,19 +252,19 @@ func TestRXE_LeadOften(t *testing.T) {
 		_, err := d.Read(make([]byte, 1))
 		other <- err
 	}()
-	for server.asleep.Load() == 0 {
-		time.Sleep(absence / 10)
+	for server.progress.Sleepers() == 0 {
+		time.Sleep(progress.Absence / 10)
 	}
-	for range 10 * evictAfter {
+	for range 10 * progress.EvictAfter {
 		turn()
-		if got := server.lead.reading.Load(); got == readAway {
-			t.Errorf("%d reads, while another one waits", got)
+		if got := server.progress.Reader(); got == "nobody" {
+			t.Errorf("%v reads, while another one waits", got)
 		}
 	}
 	_, err := c.Write(p)
 	ok(t, err)
 	ok(t, <-other)
-	for end := time.Now().Add(testutil.Patience); server.lead.reading.Load() != readAway; {
+	for end := time.Now().Add(testutil.Patience); server.progress.Reader() != "nobody"; {
 		turn()
 		if time.Now().After(end) {
 			t.Fatal("nobody but the poller reads")

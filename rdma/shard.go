@@ -4,10 +4,10 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -56,13 +56,7 @@ type shard struct {
 	idleLinks []*link     // used by beat
 	collected []*link     // used by collect
 
-	pollTurn  chan struct{} // of the goroutine that polls; guards the next two
-	wcs       []ibv.WC
-	baton     baton
-	lead      lead
-	away      atomic.Bool  // the last goroutine that polled comes back, and the CQ is not armed
-	asleep    atomic.Int32 // goroutines that wait and do not poll
-	lookTimer *time.Timer
+	progress *progress.Progress // decides which goroutine polls the CQ, and reads its events
 
 	stat stats
 }
@@ -70,10 +64,8 @@ type shard struct {
 // newShard makes a shard without its objects.
 func newShard(eng *Engine, o EngineOptions) *shard {
 	e := &shard{eng: eng, opt: o, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost), budget: eng.budget}
-	e.lead = newLead()
-	e.lookTimer = time.AfterFunc(time.Hour, e.look)
-	e.lookTimer.Stop()
+		budget: eng.budget}
+	e.progress = progress.New(&completions{e: e}, progress.Options{Manual: o.Manual, Spin: o.Spin, Fail: eng.failAll})
 	e.setMost(mostSmall)
 	e.slabBytes = slabSize
 	e.blocks = e.newBlocks()

@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // stats counts what is done.
 type stats struct {
-	batches, completions, doorbells, wakes atomic.Uint64
-	leases                                 atomic.Int64
+	batches, completions, doorbells atomic.Uint64
+	leases                          atomic.Int64
 }
 
 // Stats are the counters of an engine.
@@ -51,5 +51,5 @@ func (e *shard) addStats(sum *Stats) {
 	sum.Completions += e.stat.completions.Load()
 	sum.Doorbells += e.stat.doorbells.Load()
 	sum.Frames += c.Arrived
-	sum.Wakes += e.stat.wakes.Load()
+	sum.Wakes += e.progress.Wakes()
 }

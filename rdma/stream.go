@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -92,7 +93,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			l.mu.Unlock()
 			return frame{}, err
 		}
-		var p *patience
+		var p *progress.Patience
 		if l.send.Sent() != l.sentBefore { // a dialog: each end waits for the other's next frame
 			p, l.sentBefore = &l.reading, l.send.Sent()
 		}

@@ -1,4 +1,4 @@
-package rdma
+package progress
 
 import "golang.org/x/sys/unix"
 

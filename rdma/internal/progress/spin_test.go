@@ -1,10 +1,10 @@
-package rdma
+package progress
 
 import "testing"
 
 // TestPatience has waits be long and short in turn.
 func TestPatience(t *testing.T) {
-	var p patience
+	var p Patience
 	polled := func(waits int, came bool) (n int) {
 		for range waits {
 			if p.spins() {

@@ -1,0 +1,223 @@
+package progress
+
+import "runtime"
+
+func (p *Progress) load() state { return state(p.state.Load()) }
+
+// swap stores a state if it follows from the current one.
+func (p *Progress) swap(old, new state) bool { return p.state.CompareAndSwap(uint32(old), uint32(new)) }
+
+// step makes a transition that has an outcome.
+func (p *Progress) step(next func(state) (state, bool)) bool {
+	for {
+		s := p.load()
+		n, ok := next(s)
+		if n == s || p.swap(s, n) {
+			return ok
+		}
+	}
+}
+
+// change makes a transition without an outcome.
+func (p *Progress) change(next func(state) state) {
+	for s := p.load(); !p.swap(s, next(s)); s = p.load() {
+	}
+}
+
+// take takes the turn for a goroutine that waits, if it is free.
+func (p *Progress) take() bool {
+	for {
+		s := p.load()
+		n, ok := s.take()
+		if !ok || p.swap(s, n) {
+			return ok
+		}
+	}
+}
+
+// notice is called by the reader when it comes back from reading. read reports whether there was an event.
+func (p *Progress) notice(read bool) bool {
+	for {
+		s := p.load()
+		n, took := s.notice(read)
+		if n != s && !p.swap(s, n) {
+			continue
+		}
+		if took && read {
+			p.armed = false
+		}
+		return took
+	}
+}
+
+// cover polls until the CQ is empty and armed, and returns the turn. After most polls with completions it passes the
+// turn; a most of 0 means never. resign means that the caller reads, and stops.
+// Preconditions: the turn.
+func (p *Progress) cover(most int, resign bool) {
+	for {
+		asked := p.takeAsked()
+		if asked != nil {
+			most = 0
+		}
+		more, err := p.drain(&most)
+		if asked != nil {
+			close(asked)
+		}
+		if err != nil {
+			p.fail(err, true)
+			return
+		}
+		if more {
+			p.pass(resign)
+			return
+		}
+		if p.leaveCovered(resign) {
+			return
+		}
+	}
+}
+
+// drain polls until the CQ is empty and armed. more means that it gave up after *most polls with completions.
+// Preconditions: the turn.
+func (p *Progress) drain(most *int) (more bool, err error) {
+	for patient := true; ; {
+		switch n, err := p.src.Poll(); {
+		case err != nil:
+			return false, err
+		case n > 0:
+			p.armed = false // an event has come, or is about to
+			if *most--; *most == 0 {
+				return true, nil
+			}
+		case p.armed:
+			return false, nil
+		case patient:
+			patient = false
+			runtime.Gosched() // while those that were woken work, more comes
+		default:
+			if err := p.src.Arm(); err != nil {
+				return false, err
+			}
+			p.armed = true // and polls again: an event is only for what comes after
+		}
+	}
+}
+
+// leaveCovered returns the turn, unless an event was read since: then the arming was undone, and left is false.
+// Preconditions: the turn. The CQ was found empty after it was armed.
+func (p *Progress) leaveCovered(resign bool) (left bool) {
+	for {
+		s := p.load()
+		n, left, promote := s.cover(resign)
+		if !left {
+			p.armed = false
+		}
+		if !p.swap(s, n) {
+			continue
+		}
+		if left {
+			p.hasLeft(n, promote)
+		}
+		return left
+	}
+}
+
+// rest returns the turn of a goroutine that is likely to be back soon, if no other one depends on it.
+// Preconditions: the turn.
+func (p *Progress) rest(reads bool) bool {
+	for {
+		s := p.load()
+		if s.has(event) {
+			p.armed = false
+		}
+		n, left, start := s.rest(p.armed, reads)
+		if !left {
+			return false
+		}
+		if !p.swap(s, n) {
+			continue
+		}
+		if start {
+			p.timer.Reset(absence)
+		}
+		p.hasLeft(n, false)
+		return true
+	}
+}
+
+// pass returns the turn, and has the reader poll.
+// Preconditions: the turn.
+func (p *Progress) pass(resign bool) {
+	for {
+		s := p.load()
+		n, promote := s.pass(resign)
+		if !p.swap(s, n) {
+			continue
+		}
+		p.hasLeft(n, promote)
+		if !promote {
+			p.src.Interrupt()
+		}
+		return
+	}
+}
+
+// hasLeft does what comes after the turn was returned.
+func (p *Progress) hasLeft(s state, promote bool) {
+	if promote {
+		token1(p.promote)
+	}
+	if s.has(closed) {
+		close(p.left)
+	}
+}
+
+// look is called by the timer.
+func (p *Progress) look() {
+	for {
+		s := p.load()
+		n, took, again := s.look()
+		if !p.swap(s, n) {
+			continue
+		}
+		switch {
+		case took:
+			p.cover(passAfter, false)
+		case again:
+			p.timer.Reset(absence)
+		}
+		return
+	}
+}
+
+// fail ends all polling because the source has failed. turn reports whether the caller has the turn.
+func (p *Progress) fail(err error, has bool) {
+	for {
+		s := p.load()
+		n := s.close()
+		if has {
+			n &^= taken
+		}
+		if !p.swap(s, n) {
+			continue
+		}
+		if has && s.has(closed) {
+			close(p.left)
+		}
+		break
+	}
+	if asked := p.takeAsked(); asked != nil {
+		close(asked)
+	}
+	p.failed.Do(func() { p.opt.Fail(err) })
+	p.src.Interrupt()
+	token1(p.promote)
+}
+
+// token1 leaves a token in a channel that has room for one.
+func token1(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
