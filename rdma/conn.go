@@ -3,7 +3,6 @@ package rdma
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 
@@ -157,9 +156,13 @@ func (l *link) recvMessage(b bound) (*message, error) {
 		if l.current.b != nil && !l.shut.Load() {
 			return l.unpack(), nil
 		}
-		f, err := l.nextFrame(b)
+		err := l.awaitRoom(b)
+		var f frame
+		if err == nil {
+			f, err = l.nextFrame(b)
+		}
 		if err != nil {
-			if l.partial != nil && (err == io.EOF || !isWait(err)) {
+			if l.partial.m != nil && (err == io.EOF || !isWait(err)) {
 				l.dropPartial()
 				if err == io.EOF {
 					err = &ProtocolError{Frame: "FIN", Got: "one within a message", Want: "the rest of the message"}
@@ -183,94 +186,6 @@ func (l *link) recvMessage(b bound) (*message, error) {
 // isWait reports whether an error ended a wait, and not the connection.
 func isWait(err error) bool {
 	return err == errWouldWait || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// assemble adds a frame to the message that has begun, and returns the message when it is whole.
-// Preconditions: the caller has readTurn.
-func (l *link) assemble(f frame) (*message, error) {
-	m := l.partial
-	if f.flags&wire.FlagPacked != 0 {
-		return l.split(f)
-	}
-	if m == nil {
-		m = newMessage(l)
-		if f.flags&wire.FlagMore != 0 {
-			if f.aux > uint32(l.maxMessage) {
-				l.giveBack(f)
-				m.recycle()
-				return nil, &ProtocolError{"DATA", fmt.Sprintf("a message of %d bytes", f.aux),
-					fmt.Sprintf("at most %d", l.maxMessage)}
-			}
-			l.partial, l.partialLen = m, int(f.aux)
-			l.mu.Lock()
-			l.assembling = int(f.aux) <= l.frameMost()*int(l.recv.Target())/2
-			gather := !l.assembling
-			l.mu.Unlock()
-			if gather {
-				m.buf = make([]byte, 0, f.aux)
-			}
-		}
-	}
-	if f.flags&wire.FlagCancel != 0 {
-		l.giveBack(f)
-		l.partial = m
-		l.dropPartial()
-		return nil, nil
-	}
-	m.n += int(f.n)
-	most := min(l.e.opt.Block, l.maxMessage)
-	if l.partial != nil {
-		most = l.partialLen
-	}
-	if m.n > most || f.flags&wire.FlagMore != 0 && (f.n == 0 || m.n == most) {
-		err := &ProtocolError{"DATA", fmt.Sprintf("%d bytes of a message", m.n), fmt.Sprintf("at most %d, and the "+
-			"last of them without MORE", most)}
-		l.giveBack(f)
-		l.partial = m
-		l.dropPartial()
-		return nil, err
-	}
-	if m.buf != nil {
-		m.buf = append(m.buf, f.bytes()...)
-		l.giveBack(f)
-	} else {
-		m.frames = append(m.frames, f)
-	}
-	if f.flags&wire.FlagMore != 0 {
-		l.partial = m
-		return nil, nil
-	}
-	if l.partial != nil && m.n != l.partialLen {
-		err := &ProtocolError{"DATA", fmt.Sprintf("a message of %d bytes", m.n), fmt.Sprintf("the announced %d",
-			l.partialLen)}
-		l.partial = m
-		l.dropPartial()
-		return nil, err
-	}
-	l.endPartial()
-	if f.flags&wire.FlagImm != 0 {
-		m.imm, m.hasImm = f.aux, true
-	}
-	return m, nil
-}
-
-// dropPartial drops the message that has begun.
-// Preconditions: the caller has readTurn.
-func (l *link) dropPartial() {
-	m := l.partial
-	l.endPartial()
-	m.release()
-}
-
-// endPartial forgets the message that has begun, if there is one.
-// Preconditions: the caller has readTurn.
-func (l *link) endPartial() {
-	if l.partial != nil {
-		l.mu.Lock()
-		l.assembling = false
-		l.mu.Unlock()
-	}
-	l.partial, l.partialLen = nil, 0
 }
 
 // giveBack gives the block and the credit of a frame back.

@@ -22,7 +22,7 @@ type EngineOptions struct {
 	// streams while half of Memory has room for them (61 by default), unless Manual is set.
 	Block int
 
-	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
+	Memory    int64          // most bytes of blocks, buffers and unfinished messages, as needed; 0 means 256 MiB
 	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, below 0 never
 	MaxConns  int            // most connections; 0 means 4096
 	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
@@ -96,15 +96,16 @@ func (o *EngineOptions) check() error {
 // It belongs to the caller and is safe for concurrent use. Connections without an engine share one
 // for each device, which is made at first use and closed by CloseIdle.
 type Engine struct {
-	opt     EngineOptions
-	dev     *ibv.Device
-	attr    *ibv.DeviceAttr
-	pd      *ibv.PD
-	budget  *blocks.Budget
-	pool    *Pool
-	windows *windows      // nil: each lease has its own MR
-	shards  []*shard      // of EngineOptions.Pollers, then those of large blocks
-	short   chan struct{} // has a token when some connection begins to wait for a block
+	opt      EngineOptions
+	dev      *ibv.Device
+	attr     *ibv.DeviceAttr
+	pd       *ibv.PD
+	budget   *blocks.Budget
+	messages *blocks.Messages // that are being copied together
+	pool     *Pool
+	windows  *windows      // nil: each lease has its own MR
+	shards   []*shard      // of EngineOptions.Pollers, then those of large blocks
+	short    chan struct{} // has a token when some connection begins to wait for a block
 
 	mu     sync.Mutex
 	gone   chan struct{} // closed when the device is gone
@@ -136,6 +137,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	e := &Engine{opt: o, dev: dev, budget: blocks.NewBudget(o.Memory, slabSize), short: make(chan struct{}, 1),
 		gone: make(chan struct{})}
 	e.pool = newPool(e)
+	e.messages = blocks.NewMessages(e.budget, e.pool.trim)
 	if err := e.openShards(large); err != nil {
 		return fail(errors.Join(err, e.release()))
 	}

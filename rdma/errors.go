@@ -23,9 +23,10 @@ var (
 	// ErrPeerClosed is returned by what sends when the peer has closed the connection and reads no
 	// more. It matches syscall.EPIPE.
 	ErrPeerClosed error = brokenPipe("the peer has closed the connection")
-	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked
-	// memory does not admit. The error has an *ibv.LimitError or an *ibv.MemlockError.
-	ErrNoMemory = errors.New("no memory for buffers")
+	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked memory does not
+	// admit, and for a connection that ended because a long message was not complete in time while others waited for
+	// memory. The error has an *ibv.LimitError or an *ibv.MemlockError.
+	ErrNoMemory = errors.New("no memory")
 )
 
 // PeerError reports a connection that has broken, and what is known of what was sent. It matches
@@ -80,6 +81,9 @@ func public(err error) error {
 type resetError uint32
 
 func (e resetError) Error() string {
+	if e == wire.ResetMemory {
+		return "the peer reset the connection: a message was not complete in time, and the peer lacks memory for others"
+	}
 	return fmt.Sprintf("the peer reset the connection, reason %d", uint32(e))
 }
 

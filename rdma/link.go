@@ -96,8 +96,7 @@ type link struct {
 	leasing *leasing // nil: no remote memory
 	leases0 int      // blocks for frames about leases
 
-	partial             *message      // a message that has begun; with readTurn
-	partialLen          int           // its announced length
+	partial             partial
 	current             frame         // what a reader has begun; with readTurn
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
 	readWake, writeWake progress.Signal
@@ -184,6 +183,7 @@ func (l *link) abandon() {
 	l.dropInput()
 	l.mu.Unlock()
 	l.e.links.clear(l)
+	l.account.Gone(false)
 	l.e.remove(l)
 }
 

@@ -60,14 +60,14 @@ func (m *message) bytes() []byte {
 		f := &m.frames[0]
 		return f.bytes()
 	case m.buf == nil:
+		m.buf = make([]byte, 0, m.n)
 		m.gather()
 	}
 	return m.buf
 }
 
-// gather copies the message out of its blocks, and gives them back.
+// gather copies the message out of its blocks to buf, and gives them back.
 func (m *message) gather() {
-	m.buf = make([]byte, 0, m.n)
 	for _, f := range m.frames {
 		m.buf = append(m.buf, f.bytes()...)
 	}

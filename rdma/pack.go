@@ -21,7 +21,7 @@ func (l *link) pack(m *outgoing) bool {
 func (l *link) split(f frame) (*message, error) {
 	f.b.Holders.Store(1)
 	err := public(wire.CheckRecords(f.bytes(), min(l.e.opt.Block, l.maxMessage)))
-	if l.partial != nil {
+	if l.partial.m != nil {
 		err = &ProtocolError{"DATA", "several messages within a message", "the rest of it"}
 	}
 	if err != nil {

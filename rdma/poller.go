@@ -109,7 +109,9 @@ func (e *Engine) tick(ctx context.Context) {
 		case <-e.short:
 			time.Sleep(collectPause)
 			what = (*shard).collect
+			e.messages.Poke()
 		case <-t.C:
+			e.messages.Tick()
 		}
 		for _, s := range e.shards {
 			what(s)

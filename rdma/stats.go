@@ -15,7 +15,7 @@ type Stats struct {
 	BlocksFree   int    // of them, on the free list
 	BlocksHeld   int    // received, and not given back
 	BlocksPosted int    // receives that are posted
-	Memory       int64  // bytes registered, of blocks and buffers
+	Memory       int64  // bytes of blocks, buffers, and messages that are being copied together
 	Buffers      int    // of the pool, that were not given back
 	Leases       int    // that have not ended, of this side's memory
 	Windows      int    // memory windows that leases use

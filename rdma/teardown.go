@@ -18,12 +18,16 @@ func (l *link) protocol(frame, got, want string) {
 
 // broken ends the connection because of the peer's data, and informs the peer.
 // Preconditions: l.mu is held.
-func (l *link) broken(err error) {
+func (l *link) broken(err error) { l.reset(wire.ResetProtocol, err) }
+
+// reset ends the connection, and informs the peer of the reason.
+// Preconditions: l.mu is held.
+func (l *link) reset(reason uint32, err error) {
 	if l.ending {
 		return
 	}
 	l.dropStaged()
-	l.q.DueEnd(sendq.Reset, wire.ResetProtocol)
+	l.q.DueEnd(sendq.Reset, reason)
 	l.pump()
 	l.resetSent = l.q.Await()
 	l.failLocked(err)
@@ -81,11 +85,12 @@ func (l *link) teardown() {
 		l.await(reset.C, drainTime)
 	}
 	l.e.rest(l)
-	if l.mark() {
-		l.await(l.marker, drainTime)
-	}
+	drained := l.mark() && l.await(l.marker, drainTime)
 	l.e.links.clear(l) // before another QP can have the number
 	err := l.cm.Close()
+	if err == nil { // else the device may still use its receives
+		l.account.Gone(drained)
+	}
 	l.mu.Lock()
 	l.drained = true
 	l.dropStaged()
@@ -196,7 +201,7 @@ func (l *link) linger(finAcked <-chan struct{}) {
 // dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
 func (l *link) dropCurrent() {
 	l.readTurn <- struct{}{}
-	if l.partial != nil {
+	if l.partial.m != nil {
 		l.dropPartial()
 	}
 	if l.current.b != nil {
@@ -227,7 +232,7 @@ func (l *link) writeError() error {
 func (l *link) reason() error {
 	var p *ProtocolError
 	switch {
-	case errors.Is(l.cause, ErrClosed), errors.As(l.cause, &p):
+	case errors.Is(l.cause, ErrClosed), errors.Is(l.cause, ErrNoMemory), errors.As(l.cause, &p):
 		return l.cause
 	case l.peerDone:
 		return ErrPeerClosed

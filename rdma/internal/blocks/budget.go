@@ -2,13 +2,14 @@ package blocks
 
 import "sync"
 
-// Budget bounds the memory of an engine, which blocks and buffers share. It is safe for concurrent use.
+// Budget bounds the memory of an engine, which blocks, buffers and messages share. It is safe for concurrent use.
 type Budget struct {
 	mu       sync.Mutex
 	most     int64
 	slab     int64   // blocks are registered by so many bytes
 	blocks   int64   // registered bytes
-	buffers  int64   // the same
+	buffers  int64   // the same, and bytes of messages that are being copied together
+	beyond   int64   // bytes of a message that is there although there is no room for it
 	promised int64   // bytes of the blocks that peers may fill
 	from     *Budget // of a part: most is the registered memory, which counts as buffers there
 }
@@ -66,11 +67,18 @@ func (m *Budget) DropBuffers(n int64) {
 	m.mu.Unlock()
 }
 
-// Used is how many bytes are registered.
+// spare counts n bytes of a message for which there is no room.
+func (m *Budget) spare(n int64) {
+	m.mu.Lock()
+	m.beyond += n
+	m.mu.Unlock()
+}
+
+// Used is how many bytes blocks, buffers and messages have.
 func (m *Budget) Used() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.blocks + m.buffers
+	return m.blocks + m.buffers + m.beyond
 }
 
 // Promise counts n bytes of blocks as promised, less of them if n is below 0.

@@ -197,7 +197,7 @@ func (m *model) end() {
 		m.purged++
 	}
 	c.Shrink(c.grown)
-	c.Gone()
+	c.Gone(orderly || m.rnd.IntN(2) == 0)
 	c.End()
 	c.taken, c.stopped = 0, true
 	m.left = append(m.left, c)
@@ -311,7 +311,7 @@ func (m *model) settleAll() error {
 		want += 2 + c.grown
 	}
 	least := min(want-len(m.conns), min(m.shared.depth, m.Receivable())-m.purged-len(m.conns))
-	if len(m.srq.ids) < least && m.shared.got > 0 {
+	if len(m.srq.ids) < least && m.arrived.Load() > 0 {
 		return fmt.Errorf("%d receives are there, want %d: %d are promised, %d have gone", len(m.srq.ids), least, want,
 			m.purged)
 	}

@@ -20,15 +20,15 @@ type Receiver struct {
 	place    elem[*Receiver] // in Set.needy
 	want     int             // receives that are to be posted or held
 	have     int             // that are
-	lost     int             // of them, at least so many will never complete
+	lost     int             // of them, so many are not counted on: they have gone, or may have
+	doubt    uint64          // postings before this one may have gone
 	living   int             // connections
 	promised int             // blocks that count in the budget
 	ended    bool            // nothing more is posted
 	batch    [PostMost]*Block
 
-	// Of the goroutine that polls.
+	// Of the goroutine that polls:
 	front uint64 // postings of the set up to the latest that has completed
-	got   uint64 // postings that have completed
 }
 
 // Shared returns the set's receiver for any number of connections: an SRQ with room for depth receives. It posts slack
@@ -105,13 +105,19 @@ func (a *Account) Stop() {
 	a.r.set.mu.Unlock()
 }
 
-// Gone is called when the queue pair of the connection no longer exists. A queue of its own has gone with it: what it
-// had and did not report is given back.
-func (a *Account) Gone() {
+// Gone is called when the queue pair of the connection no longer exists; drained reports whether all its completions
+// were seen. A queue of its own has gone with it: what it had and did not report is given back. Receives from an SRQ
+// that were not reported are not known. Until later ones complete, others are posted for all that may be among them.
+func (a *Account) Gone(drained bool) {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !a.r.own {
+		if !drained {
+			a.r.doubt = s.posted
+			a.r.lost = int(s.posted - s.arrived.Load())
+			s.serve(a.r)
+		}
 		return
 	}
 	a.r.stop()
@@ -148,7 +154,6 @@ func (s *Set) Arrived(id uint64) *Block {
 	}
 	s.arrived.Add(1)
 	r := b.from
-	r.got++
 	if d := after(uint32(id>>seqAt)&seqMask, uint32(r.front-1)&seqMask); d > 0 {
 		r.front += uint64(d)
 	}
@@ -174,7 +179,10 @@ func (s *Set) Refill() {
 		// A device takes receives from an SRQ in the order in which they were posted, and a connection has taken at
 		// most one that has not completed. If more were passed over, they have gone with queue pairs that no longer
 		// exist.
-		r.lost = max(int(r.front-r.got)-r.living, 0)
+		arrived := s.arrived.Load()
+		if r.lost = max(int(r.front-arrived)-r.living, 0); r.front < r.doubt {
+			r.lost = int(r.doubt - arrived)
+		}
 		r.need()
 	}
 	if s.needy.n > 0 {

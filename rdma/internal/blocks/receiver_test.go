@@ -48,7 +48,7 @@ func TestReceiver_Shared(t *testing.T) {
 	}
 	a.Shrink(39) // what is posted stays
 	a.Stop()     // is not its own
-	a.Gone()
+	a.Gone(true)
 	a.End()
 	b.End()
 	for len(q.ids) > 4 {
@@ -77,7 +77,7 @@ func TestReceiver_Purged(t *testing.T) {
 		for range 3 {
 			q.take() // and it never completes
 		}
-		stranger.Gone()
+		stranger.Gone(true) // so it seems
 		stranger.End()
 		if len(q.ids) == 0 {
 			t.Fatalf("round %d: there is no receive for anybody", round)
@@ -90,6 +90,39 @@ func TestReceiver_Purged(t *testing.T) {
 	}
 	if len(q.ids) > slack+base {
 		t.Errorf("%d receives; want %d at most", len(q.ids), slack+base)
+	}
+}
+
+// TestReceiver_AllPurged has all receives go with a queue pair.
+func TestReceiver_AllPurged(t *testing.T) {
+	w := newWorld(8)
+	q := newQueue()
+	r := w.Shared(1000, 4, q.post)
+	var friend, stranger Account
+	friend.Begin(r, 2)
+	stranger.Begin(r, 2)
+	for range 3 {
+		q.take()
+	}
+	held := arrive(t, w, q.take())
+	last := q.ids
+	q.ids = nil
+	stranger.Gone(false)
+	if len(q.ids) != 7 {
+		t.Errorf("%d receives, want 7 in addition to the one that is held", len(q.ids))
+	}
+	stranger.End()
+	w.Consumed(held)
+	for _, id := range last { // those were there after all
+		w.Consumed(arrive(t, w, id))
+	}
+	w.Refill()
+	for range 20 {
+		w.Consumed(arrive(t, w, q.take()))
+		w.Refill()
+	}
+	if len(q.ids) != 5 || r.lost != 2 {
+		t.Errorf("%d receives, %d are lost; want 5, and 2: of 3 one may be the friend's", len(q.ids), r.lost)
 	}
 }
 
@@ -163,8 +196,8 @@ func TestReceiver_Own(t *testing.T) {
 		t.Errorf("%d receives; want none posted after Stop", len(q.ids))
 	}
 	q.gone = true
-	a.Gone()
-	a.Gone()
+	a.Gone(true)
+	a.Gone(true)
 	if c := w.Counts(); c.Posted != 31 || c.Held != 1 || c.Free != c.Blocks-32 {
 		t.Errorf("%+v; want the 31 of the other, and one held", c)
 	}
@@ -174,7 +207,7 @@ func TestReceiver_Own(t *testing.T) {
 	a.End()
 	w.Consumed(held)
 	b.Stop()
-	b.Gone()
+	b.Gone(true)
 	b.End()
 	if c := w.Counts(); c.Free != c.Blocks || w.promised != 0 || w.budget.promised != 0 || w.have != 0 {
 		t.Errorf("%+v, %d promised; want all free", c, w.promised)
@@ -187,7 +220,7 @@ func TestReceiver_Reposted(t *testing.T) {
 	q, p := newQueue(), newQueue()
 	var a, b Account
 	a.BeginOwn(w.Set, 12, 0, 12, q.post)
-	a.Gone()
+	a.Gone(true)
 	a.End()
 	b.BeginOwn(w.Set, 12, 0, 12, p.post)
 	for _, id := range q.ids {
@@ -257,9 +290,10 @@ func TestReceiver_SeqWraps(t *testing.T) {
 	for range 8 {
 		w.Consumed(arrive(t, w, q.take()))
 	}
+	w.Refill()
 	w.posted += seqMask - 20
 	r.front += seqMask - 20
-	r.got += seqMask - 20 + uint64(len(q.ids)) // those that are there are forgotten
+	w.arrived.Add(seqMask - 20 + uint64(len(q.ids))) // those that are there are forgotten
 	q.ids = nil
 	r.have, w.have = 0, 0
 	w.Refill()

@@ -62,8 +62,11 @@ const (
 // FINClosed is aux of a FIN whose sender also reads no more.
 const FINClosed = 1
 
-// ResetProtocol is aux of a RESET: the peer broke the protocol.
-const ResetProtocol = 1
+// Reasons of a RESET, in its aux.
+const (
+	ResetProtocol = 1 // the peer broke the protocol
+	ResetMemory   = 2 // a message was not complete in time, and its receiver lacks memory
+)
 
 // Header is the header of a frame.
 type Header struct {
