@@ -174,6 +174,9 @@ func (l *link) start(peer wire.Hello) {
 	l.pump()
 	l.mu.Unlock()
 	l.cm.OnDone(l.disconnected)
+	if l.e.eng.broken() {
+		l.fail(errGone) // failAll, which is called once, may not have known it yet
+	}
 }
 
 // abandon undoes prepare: there is no connection. The QP is closed.

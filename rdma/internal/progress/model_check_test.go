@@ -58,6 +58,22 @@ func (r *modelRun) otherMoves(w world, add func(world)) {
 			add(v)
 		}
 	}
+	if r.breaks && !w.broken {
+		v := w
+		v.broken = true
+		add(v)
+	}
+	if r.stops && !w.gone { // its connections end, and each wakes its goroutine
+		v := w
+		v.gone = true
+		v.actors[modelEnd] = modelActor{pc: cHand, ret: pDone, batch: [modelWaiters]uint8{1, 1, 1}}
+		add(v)
+	}
+	if r.stops && w.gone && !w.stopped && w.actors[modelEnd].pc == pDone {
+		v := w
+		v.stopped, v.intrd = true, true
+		add(v)
+	}
 	if w.timer && w.actors[modelTimer].pc == tIdle {
 		w.timer, w.actors[modelTimer].pc = false, tLook
 		add(w)
@@ -71,7 +87,7 @@ func (r *modelRun) wrongIn(w *world, still bool) string {
 	oldPoller := r.wrong == pollerWaits || r.wrong == pollerWaits2 // had another word
 	for i := range w.actors {
 		a := &w.actors[i]
-		if holding(a) {
+		if i != modelEnd && holding(a) {
 			have++
 		}
 		switch a.pc {
@@ -80,7 +96,7 @@ func (r *modelRun) wrongIn(w *world, still bool) string {
 		case wStart:
 			starting = true
 		case kWake:
-			if w.handled < w.need {
+			if w.handled < w.need && !w.broken {
 				return "CatchUp is over before what had come was handled"
 			}
 		}
@@ -101,6 +117,7 @@ func (r *modelRun) wrongIn(w *world, still bool) string {
 	case read > 1:
 		return "two read events"
 	case oldPoller:
+	case s.has(closed):
 	case s.has(away) && s.sleepers() > 0 && idle:
 		return "somebody is away while others sleep"
 	case s.has(away) && !w.timer && w.actors[modelTimer].pc != tLook && !starting:
@@ -109,7 +126,10 @@ func (r *modelRun) wrongIn(w *world, still bool) string {
 		return "nobody reads"
 	}
 	switch {
-	case !still:
+	case !still || s.has(closed) || w.broken && waiting == 0:
+		if still && w.gone && waiting > 0 {
+			return "a wait goes on after the end"
+		}
 	case waiting > 0 && (!w.on || read == 0):
 		return fmt.Sprintf("%d wait until the timer is due", waiting)
 	case waiting == 0 && !(w.on && read == 1) && !s.has(away):
@@ -127,6 +147,12 @@ func (r *modelRun) wrongAtEnd(w *world) string {
 		if w.actors[i].pc != pDone {
 			return "a wait does not end"
 		}
+	}
+	if w.word.has(closed) {
+		if w.actors[modelPoller].pc != pDone || w.word.has(taken) || w.word.sleepers() > 0 {
+			return "the end is not at rest"
+		}
+		return ""
 	}
 	if s := w.word &^ recent; s != 0 || !w.on || w.queue != [modelWaiters]uint8{} || w.actors[modelPoller].pc != nIn {
 		return "the end is not at rest"
@@ -197,7 +223,7 @@ func (r *modelRun) explore() (states int, wrong string, at world) {
 
 var all = [modelWaiters]bool{true, true, true}
 
-// TestModel explores what a few goroutines can do. Whole runs of the tests have more of them.
+// TestModel explores what a few goroutines can do. With PUREVERBS_FULL there are more of them.
 func TestModel(t *testing.T) {
 	total, start := 0, time.Now()
 	for _, tt := range []struct {
@@ -209,7 +235,14 @@ func TestModel(t *testing.T) {
 		{"one reads", false, modelRun{posts: [3]uint8{3}, leads: all, expires: all}},
 		{"one reads and polls", false, modelRun{posts: [3]uint8{2}, leads: all, spins: all, expires: all, eager: true}},
 		{"a dialog and a sleeper", false, modelRun{posts: [3]uint8{2, 1}, spins: [3]bool{true}}},
-		{"two", false, modelRun{posts: [3]uint8{1, 1}, spins: all, leads: all, expires: [3]bool{true}}},
+		{"two", false, modelRun{posts: [3]uint8{1, 1}, spins: all, leads: all}},
+		{"two until a context ends", true, modelRun{posts: [3]uint8{1, 1}, spins: all, leads: all, expires: all}},
+		{"the source fails", false, modelRun{posts: [3]uint8{1}, spins: all, leads: all, breaks: true}},
+		{"the source fails next to CatchUp", true, modelRun{posts: [3]uint8{1}, spins: all, leads: all, catches: true,
+			breaks: true}},
+		{"the source fails for two", true, modelRun{posts: [3]uint8{1, 1}, spins: all, leads: all, breaks: true}},
+		{"the engine ends", false, modelRun{posts: [3]uint8{2}, spins: all, leads: all, stops: true}},
+		{"the engine of two ends", true, modelRun{posts: [3]uint8{1, 1}, spins: all, leads: all, stops: true}},
 		{"CatchUp", false, modelRun{posts: [3]uint8{1}, spins: all, leads: all, catches: true}},
 		{"three sleep", false, modelRun{posts: [3]uint8{1, 1, 1}}},
 		{"CatchUp twice", true, modelRun{posts: [3]uint8{2}, spins: all, leads: all, catches: true}},
@@ -238,7 +271,8 @@ func TestModelFinds(t *testing.T) {
 	first := [modelWaiters]bool{true}
 	dialog := modelRun{posts: [3]uint8{2, 1}, spins: first}
 	reader := modelRun{posts: [3]uint8{3}, leads: all, expires: all}
-	both := modelRun{posts: [3]uint8{2, 1}, spins: [3]bool{false, true}, leads: first}
+	both := modelRun{posts: [3]uint8{1, 1}, spins: [3]bool{false, true}, leads: first}
+	end := modelRun{posts: [3]uint8{2}, leads: all, stops: true}
 	for _, tt := range []struct {
 		name  string
 		run   modelRun
@@ -261,6 +295,7 @@ func TestModelFinds(t *testing.T) {
 		{"sleep does not arm", dialog, sleepUnarmed, "somebody is away while others sleep"},
 		{"the timer is not started", dialog, timerForgotten, "somebody is away without a timer"},
 		{"a signal is looked for before it can interrupt", both, lateMark, "a wait does not end"},
+		{"Run ends and leaves a goroutine that evicts", end, evictedLeft, "a wait does not end"},
 		{"Wake does not send", dialog, parkLost, "a wait does not end"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

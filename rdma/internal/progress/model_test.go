@@ -1,7 +1,5 @@
 package progress
 
-import "fmt"
-
 // A model of the package: a poller, up to three goroutines that wait, the timer, the device, and contexts that end, in
 // all orders of their steps. A step is one access to what several of them share. The transitions of the word are those
 // of state.go itself; the rest follows progress.go, lead.go, spin.go and signal.go line by line. What those decide by
@@ -11,7 +9,8 @@ const (
 	modelWaiters = 3
 	modelPoller  = 3
 	modelTimer   = 4
-	modelActors  = 5
+	modelEnd     = 5 // of the connections
+	modelActors  = 6
 )
 
 // Program counters, named after the next step.
@@ -59,6 +58,7 @@ const (
 	wLate
 	wLook
 	wIn
+	wBroken
 	wUnmark
 	wNotice
 	wReadSignal
@@ -81,15 +81,29 @@ const (
 	nHandedOver
 	nStand
 
+	nHead
+	nExit
+	nExited
+
 	tIdle // the timer
 	tLook
+
+	fClose // fail
+	fAsked
+	fTell
+	fInterrupt
+	fPromote
 )
 
 // spinning and holding are the steps at which a goroutine has the turn.
 func holding(a *modelActor) bool {
 	switch {
+	case a.ret == fInterrupt: // it has left
+		return false
 	case a.pc >= cStart && a.pc <= cPass:
 		return true
+	case a.pc == fClose:
+		return a.has
 	case a.pc == wSpin || a.pc == wSpun || a.pc == wRest || a.pc == wEnds || a.pc == nHad:
 		return true
 	}
@@ -102,6 +116,7 @@ type modelActor struct {
 	got           uint8
 	read          bool // there was an event
 	resign, asked bool
+	has           bool // fail is called with the turn
 	batch         [modelWaiters]uint8
 }
 
@@ -124,6 +139,8 @@ type world struct {
 	watch    uint8
 	timer    bool
 
+	broken, gone, stopped, told bool // the source; the connections; Run's context; Fail was called
+
 	asked, caught          bool
 	arrived, handled, need uint8
 	posts                  [modelWaiters]uint8 // to come
@@ -139,6 +156,8 @@ type modelRun struct {
 	leads   [modelWaiters]bool
 	catches bool // the last is in CatchUp
 	eager   bool // the device raises an event for what was there when it was armed
+	breaks  bool // the source may fail
+	stops   bool // Run's context may end, after all connections have
 
 	wrong mistake
 }
@@ -161,6 +180,7 @@ const (
 	sleepUnarmed           // sleep does not cover
 	timerForgotten         // rest does not start it
 	lateMark               // a goroutine looks for a signal before it says that it reads
+	evictedLeft            // Run ends without a reply to a goroutine that evicts
 	parkLost               // Wake does not send to a goroutine that has parked
 )
 
@@ -223,6 +243,11 @@ func (r *modelRun) common(w world, i int, add func(world)) bool {
 			w.asked, a.asked, a.most = false, true, 0
 		}
 	case cPoll:
+		if w.broken {
+			w.caught, a.asked = w.caught || a.asked, false
+			a.fail(true, a.then)
+			break
+		}
 		if !w.poll(a, cHanded) {
 			a.pc = cArm
 			if w.armed {
@@ -284,11 +309,36 @@ func (r *modelRun) common(w world, i int, add func(world)) bool {
 	case cPromote:
 		w.promote = w.promote || r.wrong != neverPromoted
 		a.finish()
+
+	case fClose:
+		w.word = w.word.close()
+		if a.has {
+			w.word &^= taken
+		}
+		a.pc, a.has = fAsked, false
+	case fAsked:
+		w.caught, w.asked, a.pc = w.caught || w.asked, false, fTell
+	case fTell:
+		a.pc = fInterrupt
+		if !w.told {
+			w.told, w.gone = true, true
+			a.pc, a.ret, a.batch = cHand, fInterrupt, [modelWaiters]uint8{1, 1, 1}
+		}
+	case fInterrupt:
+		w.intrd, a.pc = true, fPromote
+	case fPromote:
+		w.promote = true
+		a.finish()
 	default:
 		return false
 	}
 	add(w)
 	return true
+}
+
+// fail begins fail for an actor, which goes on with then.
+func (a *modelActor) fail(has bool, then uint8) {
+	a.resign, a.most, a.pc, a.has, a.then = false, 0, fClose, has, then
 }
 
 func (a *modelActor) finish() { a.pc, a.resign, a.most, a.then = a.then, false, 0, 0 }
@@ -310,6 +360,8 @@ func (r *modelRun) settle(w *world, a *modelActor) {
 			}
 		case a.pc == cEmpty && !a.asked:
 			a.pc = cLeave
+		case a.pc == nHead && !r.breaks && !r.stops:
+			a.pc = nNotice
 		case a.pc == wReadHow:
 			a.pc = wArm
 			if w.armed {
@@ -319,128 +371,4 @@ func (r *modelRun) settle(w *world, a *modelActor) {
 			return
 		}
 	}
-}
-
-// poller makes the steps of Run.
-func (r *modelRun) poller(w world, add func(world)) {
-	a := &w.actors[modelPoller]
-	switch a.pc {
-	case nNotice:
-		n, took := w.word.notice(a.read)
-		switch {
-		case took:
-			w.armed = w.armed && !a.read
-			w.word = n
-			a.cover(0, false, nCheck)
-		case r.wrong == eventForgotten:
-			a.pc = nCheck
-		case r.wrong == pollerWaits || r.wrong == pollerWaits2:
-			a.pc = nWait
-		default:
-			w.word, a.pc = n, nCheck
-		}
-		a.read = a.read && a.pc != nCheck
-	case nWait: // of the mistakes: it waits for the turn
-		if !w.word.free() {
-			return
-		}
-		w.word |= taken
-		a.pc = nHad
-	case nHad:
-		a.read = false
-		if w.word.has(away) && (r.wrong == pollerWaits || w.word.sleepers() == 0) {
-			w.word &^= taken | event
-			a.pc = nCheck
-			break
-		}
-		w.word &^= away
-		w.armed = false
-		a.cover(0, false, nCheck)
-	case nCheck:
-		a.pc, a.read = nIn, false
-		if w.word.reader() == evicted {
-			a.pc = nHand
-		}
-	case nIn:
-		if w.intrd {
-			v := w
-			v.intrd = false
-			v.actors[modelPoller].pc = nNotice
-			add(v)
-		}
-		if !w.there {
-			return
-		}
-		w.there, a.read, a.pc = false, true, nNotice
-	case nHand:
-		if w.eviction == 0 {
-			return
-		}
-		w.watch, w.eviction, a.pc = w.eviction, 0, nHandOver
-	case nHandOver:
-		w.word, a.pc = w.word.handOver(), nHandedOver
-	case nHandedOver:
-		w.handover, a.pc = true, nStand
-		if r.wrong == endsUnwatched {
-			w.watch = 0
-		}
-	case nStand:
-		if w.watch > 0 && w.expired[w.watch-1] {
-			v := w
-			v.watch, v.intrd = 0, true
-			add(v)
-		}
-		if r.wrong == staleToken && w.word.reader() == poller { // it goes by the word, and the token is to come
-			v := w
-			v.watch, v.actors[modelPoller].pc, v.actors[modelPoller].read = 0, nNotice, true
-			add(v)
-		}
-		if !w.promote {
-			return
-		}
-		w.promote, a.pc, a.read, w.watch = false, nNotice, true, 0
-	default:
-		panic(fmt.Sprint("poller at ", a.pc))
-	}
-	add(w)
-}
-
-// look makes the steps of the timer's function.
-func (r *modelRun) look(w world, add func(world)) {
-	a := &w.actors[modelTimer]
-	if a.pc != tLook {
-		return
-	}
-	n, took, again := w.word.look()
-	if w.word.has(taken) && w.word.has(away) { // only with some mistakes
-		n, again = w.word, true
-	}
-	w.word, w.timer, a.pc = n, w.timer || again, tIdle
-	if took {
-		a.cover(1, false, tIdle)
-	}
-	add(w)
-}
-
-// catchUp makes the steps of CatchUp.
-func (r *modelRun) catchUp(w world, i int, add func(world)) {
-	a := &w.actors[i]
-	switch a.pc {
-	case kJoin:
-		w.asked, w.need, a.pc = true, w.arrived, kAsk
-	case kAsk:
-		n, took := w.word.ask()
-		w.word, a.pc = n, kWait
-		if took {
-			a.cover(0, false, kWake)
-		}
-	case kWait:
-		if !w.caught {
-			return
-		}
-		a.pc = kWake
-	case kWake:
-		w.word, a.pc = w.word.wake(), pDone
-	}
-	add(w)
 }

@@ -14,6 +14,10 @@ func (r *modelRun) waiter(w world, i int, add func(world)) {
 	switch a.pc {
 	case wTake: // with the connection's lock
 		a.pc = wSignal
+		if w.gone {
+			a.pc = pDone
+			break
+		}
 		if w.inbox[i] > 0 {
 			w.inbox[i]--
 			a.pc = wTake
@@ -39,6 +43,10 @@ func (r *modelRun) waiter(w world, i int, add func(world)) {
 		a.pc = wSleep
 
 	case wSpin:
+		if w.broken {
+			a.fail(true, wSleep)
+			break
+		}
 		also(func(w *world, a *modelActor) { a.cover(1, false, wSleep) }) // it gives up
 		if w.expired[i] {
 			also(func(w *world, a *modelActor) { a.cover(1, false, pDone) })
@@ -145,6 +153,10 @@ func (r *modelRun) waiter(w world, i int, add func(world)) {
 			a.cover(1, true, wSleep)
 		}
 	case wRead:
+		if w.broken {
+			a.fail(true, wSleep)
+			break
+		}
 		if !w.poll(a, wReadTake) {
 			a.pc = wReadHow
 			if w.take(i) {
@@ -186,6 +198,9 @@ func (r *modelRun) waiter(w world, i int, add func(world)) {
 			a.pc = wUnmark
 		}
 	case wIn:
+		if w.broken {
+			also(func(w *world, a *modelActor) { a.pc = wBroken })
+		}
 		if w.intrd {
 			also(func(w *world, a *modelActor) { w.intrd, a.pc = false, wUnmark })
 		}
@@ -193,6 +208,11 @@ func (r *modelRun) waiter(w world, i int, add func(world)) {
 			return
 		}
 		w.there, a.read, a.pc = false, true, wUnmark
+	case wBroken:
+		if w.signal[i] == uint8(reading) {
+			w.signal[i] = uint8(idle)
+		}
+		a.fail(false, wSleep)
 	case wUnmark:
 		if w.signal[i] == uint8(reading) {
 			w.signal[i] = uint8(idle)
@@ -213,7 +233,7 @@ func (r *modelRun) waiter(w world, i int, add func(world)) {
 		}
 	case wReadExpired:
 		a.pc = wMark
-		if w.expired[i] {
+		if w.expired[i] || w.word.has(closed) {
 			a.pc, a.then = wResign, wSleep
 		}
 	case wResign:
