@@ -3,9 +3,7 @@ package rdma
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/netip"
-	"sync"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
@@ -21,6 +19,10 @@ type attempt struct {
 	link *link
 
 	leases *LeaseOptions // nil: no remote memory, regardless of the peer
+	small  bool          // a stream has blocks of the size that messages have
+	from   *listener     // nil: of Dial
+
+	why wire.RejectReason // what this side lacks
 }
 
 // options are those of the connection manager: everything about the QP is set once the device is
@@ -45,10 +47,15 @@ func (a *attempt) options() *rdmacm.Options {
 func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	e, err := a.opt.engine(dev)
 	if err != nil {
+		a.why = lack(err, wire.RejectClosed)
 		return err
 	}
-	s, err := e.shard().reserve(a.kind)
+	if a.from != nil {
+		a.from.engine.Store(e)
+	}
+	s, err := e.shard().reserve(a.kind == wire.Stream && !a.small)
 	if err != nil {
+		a.why = lack(err, wire.RejectMemory)
 		return err
 	}
 	a.e = s
@@ -63,6 +70,23 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	copy(h.App[:], a.opt.PrivateData)
 	o.PrivateData = h.Encode()
 	return nil
+}
+
+// lack returns the reason for a refusal that err means, or other.
+func lack(err error, other wire.RejectReason) wire.RejectReason {
+	var (
+		limit *ibv.LimitError
+		lock  *ibv.MemlockError
+	)
+	switch {
+	case errors.Is(err, errGone), errors.Is(err, ErrClosed):
+		return wire.RejectClosed
+	case errors.As(err, &lock), errors.Is(err, ErrNoMemory), errors.Is(err, syscall.ENOMEM):
+		return wire.RejectMemory
+	case errors.As(err, &limit):
+		return wire.RejectMaxConns
+	}
+	return other
 }
 
 // undo frees what a failed attempt has.
@@ -88,11 +112,8 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 	c, err := rdmacm.Dial(ctx, addr, a.options())
 	if err != nil {
 		a.undo()
-		var reject *rdmacm.RejectError
-		if errors.As(err, &reject) {
-			if why := explainReject(reject.PrivateData, kind); why != nil {
-				return fail(errors.Join(why, err))
-			}
+		if why := explainReject(err, kind); why != nil {
+			return fail(why)
 		}
 		return nil, err
 	}
@@ -100,6 +121,7 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 	if err != nil {
 		err = public(err)
 		a.link.fail(err)
+		a.link.close()
 		return fail(err)
 	}
 	a.link.start(peer)
@@ -107,146 +129,20 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 }
 
 // explainReject returns why the peer refused, or nil if its private data does not have the reason.
-func explainReject(data []byte, kind wire.ConnKind) error {
-	r, ok := wire.ParseRejection(data)
+func explainReject(err error, kind wire.ConnKind) error {
+	var reject *rdmacm.RejectError
+	if !errors.As(err, &reject) {
+		return nil
+	}
+	r, ok := wire.ParseRejection(reject.PrivateData)
 	switch {
 	case !ok, r.Reason == wire.RejectOther:
 		return nil
 	case r.Reason == wire.RejectVersion:
-		return &VersionError{PeerMin: r.Min, PeerMax: r.Max}
+		return errors.Join(&VersionError{PeerMin: r.Min, PeerMax: r.Max}, err)
 	case r.Reason == wire.RejectKind:
-		return &ProtocolError{Frame: "private data", Got: kind.String(), Want: "what the peer listens for: Dial goes " +
-			"with Listen, DialStream with ListenStream"}
+		return errors.Join(&ProtocolError{Frame: "private data", Got: kind.String(), Want: "what the peer listens for: " +
+			"Dial goes with Listen, DialStream with ListenStream"}, err)
 	}
-	return fmt.Errorf("the peer refused: %v", r.Reason)
-}
-
-// listener accepts connections of one kind.
-type listener struct {
-	cm    *rdmacm.Listener
-	kind  wire.ConnKind
-	opt   Options
-	ready chan *link
-	slots chan struct{} // handshakes in progress, and connections not yet accepted
-	ctx   context.Context
-	stop  context.CancelFunc
-	done  sync.WaitGroup
-
-	mu  sync.Mutex
-	err error // why no more come; set before ended is closed
-
-	ended chan struct{}
-}
-
-func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
-	if opt == nil {
-		opt = &Options{}
-	}
-	if err := opt.check(kind); err != nil {
-		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
-	}
-	o := opt.cm()
-	cm, err := rdmacm.Listen(ctx, addr, &o)
-	if err != nil {
-		return nil, err
-	}
-	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link, opt.backlog()),
-		slots: make(chan struct{}, opt.backlog()), ended: make(chan struct{})}
-	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.done.Go(l.serve)
-	return l, nil
-}
-
-// serve begins a handshake for each request.
-func (l *listener) serve() {
-	for {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.ctx.Done():
-			l.end(ErrClosed)
-			return
-		}
-		r, err := l.cm.Next(l.ctx)
-		if err != nil {
-			if l.ctx.Err() != nil {
-				err = ErrClosed
-			}
-			l.end(err)
-			return
-		}
-		l.done.Go(func() {
-			if !l.handshake(r) {
-				<-l.slots
-			}
-		})
-	}
-}
-
-func (l *listener) end(err error) {
-	l.mu.Lock()
-	l.err = err
-	l.mu.Unlock()
-	close(l.ended)
-}
-
-// handshake replies to a request, and reports whether there is a connection.
-func (l *listener) handshake(r *rdmacm.Request) bool {
-	peer, reason, err := wire.ParseHello(r.PrivateData(), l.kind)
-	if err != nil {
-		_ = r.Reject(wire.Rejection{Min: wire.MinVersion, Max: wire.MaxVersion, Reason: reason}.Encode())
-		return false
-	}
-	a := &attempt{kind: l.kind, opt: &l.opt}
-	if peer.Flags&wire.HelloLeases != 0 {
-		a.leases = l.opt.leases(l.kind)
-	}
-	o := a.options()
-	o.Timeout = l.opt.handshakeTime()
-	if _, err := r.Accept(l.ctx, o); err != nil {
-		a.undo()
-		return false
-	}
-	a.link.start(peer)
-	l.ready <- a.link // there is room: see slots
-	return true
-}
-
-// accept waits for the next connection.
-func (l *listener) accept(ctx context.Context) (*link, error) {
-	for {
-		select {
-		case c := <-l.ready:
-			<-l.slots
-			return c, nil
-		default:
-		}
-		select {
-		case c := <-l.ready:
-			<-l.slots
-			return c, nil
-		case <-l.ended:
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return nil, &ibv.OpError{Op: "accept", Object: l.addr().String(), Err: l.err}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (l *listener) addr() netip.AddrPort { return l.cm.Addr() }
-
-// close ends the listener, and the connections that were not accepted.
-func (l *listener) close() error {
-	l.stop()
-	l.done.Wait()
-	for {
-		select {
-		case c := <-l.ready:
-			c.close()
-			continue
-		default:
-		}
-		return l.cm.Close()
-	}
+	return &RejectError{Reason: RejectReason(r.Reason), Err: err}
 }

@@ -269,8 +269,9 @@ func (e *Engine) all() []*link {
 	return list
 }
 
-// reserve makes room for a connection, and returns the shard that it belongs to: e, or that of large blocks.
-func (e *shard) reserve(kind wire.ConnKind) (*shard, error) {
+// reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or that
+// of large blocks.
+func (e *shard) reserve(large bool) (*shard, error) {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
 	e.mu.Lock()
@@ -285,7 +286,7 @@ func (e *shard) reserve(kind wire.ConnKind) (*shard, error) {
 	case used >= e.opt.MaxConns:
 		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
 			Where: "the engine of " + e.eng.dev.Name()}
-	case kind == wire.Stream && e.large.admit():
+	case large && e.large.admit():
 		return e.large, nil
 	}
 	return e, e.place()
@@ -322,7 +323,7 @@ func (e *shard) add(l *link) {
 	e.mu.Lock()
 	e.conns[l] = struct{}{}
 	e.mu.Unlock()
-	l.account.Begin(e.recv, l.base())
+	l.account.Begin(e.recv, 0) // see start
 }
 
 // remove undoes add.

@@ -163,11 +163,13 @@ func (l *link) prepare(c *rdmacm.Conn) error {
 	return nil
 }
 
-// start begins sending: the connection is there.
+// start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
+// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
 func (l *link) start(peer wire.Hello) {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
 	l.mu.Lock()
+	l.account.Promise(l.base())
 	l.started = true
 	l.startLeases()
 	l.send.Raise(peer.Limit)

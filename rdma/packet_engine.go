@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -28,7 +27,7 @@ func (e *shard) addPacket(c *PacketConn) error {
 			Want: fmt.Sprintf("at least %d, so that a datagram fits", stride)}
 	}
 	for n := range packetPlaces {
-		if _, err := e.reserve(wire.Datagrams); err != nil {
+		if _, err := e.reserve(false); err != nil {
 			for range n {
 				e.unreserve()
 			}

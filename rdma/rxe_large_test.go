@@ -10,7 +10,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // isLarge reports whether a stream has large blocks at this end.
@@ -149,7 +148,7 @@ func TestRXE_LargeMostConns(t *testing.T) {
 	c, d := conns(t, server, client)
 	defer c.Close()
 	defer d.Close()
-	e, err := client.shard().reserve(wire.Stream)
+	e, err := client.shard().reserve(true)
 	var limit *ibv.LimitError
 	if !errors.As(err, &limit) || limit.Asked != 3 || limit.Limit != 2 {
 		t.Errorf("a third connection: %v, %v; want 3 refused, 2 allowed", e, err)

@@ -6,6 +6,7 @@ import "sync/atomic"
 type stats struct {
 	batches, completions, doorbells atomic.Uint64
 	leases                          atomic.Int64
+	refused                         atomic.Uint64
 }
 
 // Stats are the counters of an engine.
@@ -24,6 +25,7 @@ type Stats struct {
 	Frames       uint64 // received
 	Wakes        uint64 // of goroutines that waited to send or to receive
 	Doorbells    uint64 // postings of frames, of several at a time
+	Refused      uint64 // peers that listeners refused, or whose handshake took too long
 }
 
 // Stats returns the counters. When no connection is open, every block is free or
@@ -49,6 +51,7 @@ func (e *shard) addStats(sum *Stats) {
 	sum.Leases += int(e.stat.leases.Load())
 	sum.Batches += e.stat.batches.Load()
 	sum.Completions += e.stat.completions.Load()
+	sum.Refused += e.stat.refused.Load()
 	sum.Doorbells += e.stat.doorbells.Load()
 	sum.Frames += c.Arrived
 	sum.Wakes += e.progress.Wakes()

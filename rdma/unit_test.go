@@ -8,13 +8,15 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 func TestRejections(t *testing.T) {
 	var version *VersionError
 	var protocol *ProtocolError
 	reject := func(r wire.RejectReason) error {
-		return explainReject(wire.Rejection{Min: 2, Max: 3, Reason: r}.Encode(), wire.Stream)
+		return explainReject(&rdmacm.RejectError{PrivateData: wire.Rejection{Min: 2, Max: 3, Reason: r}.Encode()},
+			wire.Stream)
 	}
 	if err := reject(wire.RejectVersion); !errors.As(err, &version) || version.PeerMax != 3 {
 		t.Errorf("a reject for the version: %v", err)
@@ -25,7 +27,8 @@ func TestRejections(t *testing.T) {
 	if err := reject(200); err == nil || !strings.Contains(err.Error(), "reason 200") {
 		t.Errorf("a reject for a reason that only later versions know: %v", err)
 	}
-	if err := errors.Join(reject(wire.RejectOther), explainReject([]byte("something else"), wire.Stream)); err != nil {
+	foreign := &rdmacm.RejectError{PrivateData: []byte("something else")}
+	if err := errors.Join(reject(wire.RejectOther), explainReject(foreign, wire.Stream)); err != nil {
 		t.Errorf("a reject without a reason, and one of another program: %v", err)
 	}
 	if err := public(&wire.VersionError{PeerMin: 2, PeerMax: 3}); !errors.As(err, &version) {

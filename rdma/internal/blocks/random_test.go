@@ -93,7 +93,8 @@ func (m *model) step() {
 func (m *model) begin() {
 	c := new(conn)
 	if !m.own {
-		c.Begin(m.shared, 2)
+		c.Begin(m.shared, 0) // a handshake
+		c.Promise(2)
 	} else if c.q = newQueue(); !c.BeginOwn(m.Set, 12, 2, 2, c.q.post) {
 		return
 	}

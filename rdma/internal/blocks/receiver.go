@@ -60,6 +60,16 @@ func (a *Account) Begin(r *Receiver, n int) {
 	s.serve(r)
 }
 
+// Promise promises n blocks more to a connection, whether there are so many or not, and posts receives.
+func (a *Account) Promise(n int) {
+	s := a.r.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.n += n
+	a.r.wants(n)
+	s.serve(a.r)
+}
+
 // BeginOwn is Begin for a connection with a receive queue of its own with room for depth receives, and reports whether
 // there are n blocks, and slack more for frames that no promise covers.
 func (a *Account) BeginOwn(s *Set, depth, slack, n int, post Post) bool {

@@ -21,7 +21,11 @@ func TestReceiver_Shared(t *testing.T) {
 	r := w.Shared(1000, 4, q.post)
 	var a, b Account
 	a.Begin(r, 2)
-	b.Begin(r, 3)
+	b.Begin(r, 0)
+	if len(q.ids) != 6 {
+		t.Errorf("%d receives; want 4 and 2: nothing is promised to b yet", len(q.ids))
+	}
+	b.Promise(3)
 	if len(q.ids) != 9 {
 		t.Errorf("%d receives; want 4, 2 and 3", len(q.ids))
 	}

@@ -106,12 +106,24 @@ const RejectLen = 7
 type RejectReason uint8
 
 const (
-	RejectOther   RejectReason = iota // see the errors of the connection manager
-	RejectVersion                     // no common version
-	RejectKind                        // messages for a listener of streams, or the reverse
+	RejectOther      RejectReason = iota // see the errors of the connection manager
+	RejectVersion                        // no common version
+	RejectKind                           // messages for a listener of streams, or the reverse
+	RejectMaxConns                       // as many connections as the engine may have
+	RejectQueuePairs                     // the adapter could not create a queue pair
+	RejectMemory                         // no registered memory
+	RejectBusy                           // too many peers wait, or the handshake was slow while others waited
+	RejectAuthorize                      // the listening program refuses this peer
+	RejectLate                           // the handshake took too long
+	RejectClosed                         // the listener or its engine is closed or has failed
 )
 
-var rejectNames = []string{"another reason", "no common version of the protocol", "another kind of connection"}
+var rejectNames = []string{"another reason", "no common version of the protocol", "another kind of connection",
+	"it has as many connections as its EngineOptions.MaxConns permits",
+	"its adapter is out of queue pairs, or of memory for them",
+	"it is out of memory for the adapter (EngineOptions.Memory or memlock)",
+	"too many connections wait there to be made or accepted", "its Options.Authorize refused",
+	"the handshake took too long", "the listener or its engine is closed or has failed"}
 
 // String returns the reason, and its number if this side does not know it: the peer may be newer.
 func (r RejectReason) String() string {

@@ -1,0 +1,225 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/admit"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+const (
+	// handshakesMost bounds the handshakes of a listener that wait for their peers. Each has a queue pair, and no blocks.
+	handshakesMost = 1024
+	// handshakeGrace is after what time such a handshake makes room for another peer.
+	handshakeGrace = 500 * time.Millisecond
+	// waitingMost bounds the peers that wait for their handshake to begin.
+	waitingMost = 4096
+	// handshakesLarge bounds those of streams for which large blocks are registered.
+	handshakesLarge = 16
+)
+
+// listener accepts connections of one kind.
+type listener struct {
+	cm    *rdmacm.Listener
+	kind  wire.ConnKind
+	opt   Options
+	gate  *admit.Gate[*rdmacm.Request]
+	ready chan *link // not accepted yet; has room, see gate
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	engine  atomic.Pointer[Engine] // of the last connection
+	pending atomic.Int32           // handshakes that have an engine
+	log     refusals
+
+	served sync.WaitGroup // serve
+	mu     sync.Mutex
+	err    error          // why no more come; set before ended is closed
+	closed bool           // no more handshakes get an engine
+	busy   sync.WaitGroup // those that do; grows under mu
+
+	ended chan struct{}
+}
+
+func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
+	if opt == nil {
+		opt = &Options{}
+	}
+	if err := opt.check(kind); err != nil {
+		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	o := opt.cm()
+	cm, err := rdmacm.Listen(ctx, addr, &o)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link, opt.backlog()), ended: make(chan struct{})}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	conns := defaultMaxConns
+	if opt.Engine != nil {
+		conns = opt.Engine.opt.MaxConns
+		l.engine.Store(opt.Engine)
+	}
+	l.gate = admit.New(l.ctx, admit.Limits{Handshakes: min(handshakesMost, max(conns/2, 1)), Backlog: opt.backlog(),
+		Waiting: waitingMost, Grace: handshakeGrace}, l.handshake)
+	l.served.Go(l.serve)
+	return l, nil
+}
+
+// serve takes the requests up.
+func (l *listener) serve() {
+	for {
+		r, err := l.cm.Next(l.ctx)
+		if err != nil {
+			if l.ctx.Err() != nil {
+				err = ErrClosed
+			}
+			l.mu.Lock()
+			l.err = err
+			l.mu.Unlock()
+			close(l.ended)
+			return
+		}
+		if old, over := l.gate.Add(r); over {
+			l.served.Go(func() { l.refuse(old, wire.RejectBusy, errCrowded) })
+		}
+	}
+}
+
+var errCrowded = errors.New("too many peers wait for a handshake")
+
+// refuse ends a request that has no engine yet.
+func (l *listener) refuse(r *rdmacm.Request, why wire.RejectReason, err error) {
+	l.note(r.RemoteAddr(), why, err)
+	_ = r.Reject(rejection(why))
+}
+
+// handshake replies to a request. Its context ends when the listener is closed or the handshake is to make room.
+func (l *listener) handshake(ctx context.Context, h *admit.Handshake, r *rdmacm.Request) {
+	ctx, cancel := context.WithTimeout(ctx, l.opt.handshakeTime())
+	defer cancel()
+	peer, why, err := wire.ParseHello(r.PrivateData(), l.kind)
+	if err != nil {
+		l.refuse(r, why, err)
+		l.gate.Done(h, false)
+		return
+	}
+	l.mu.Lock()
+	closed := l.closed
+	if !closed {
+		l.busy.Add(1)
+	}
+	l.mu.Unlock()
+	if closed {
+		l.refuse(r, wire.RejectClosed, ErrClosed)
+		l.gate.Done(h, false)
+		return
+	}
+	defer l.busy.Done()
+	c := l.connect(ctx, r, &peer)
+	if c != nil {
+		l.ready <- c
+	}
+	l.gate.Done(h, c != nil)
+}
+
+// connect finishes a handshake. It returns nil if there is no connection.
+func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.Hello) *link {
+	a := &attempt{kind: l.kind, opt: &l.opt, from: l, small: l.pending.Add(1) > handshakesLarge}
+	defer l.pending.Add(-1)
+	if peer.Flags&wire.HelloLeases != 0 {
+		a.leases = l.opt.leases(l.kind)
+	}
+	o := a.options()
+	o.Timeout = l.opt.handshakeTime()
+	from, why := r.RemoteAddr(), wire.RejectOther
+	o.Failed = func(c *rdmacm.Conn, err error) {
+		why = a.reason(ctx, c, err)
+		_ = c.ID().Reject(rejection(why)) // fails if the peer has gone
+	}
+	if _, err := r.Accept(ctx, o); err != nil {
+		a.undo()
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		if why != wire.RejectOther {
+			l.note(from, why, err)
+		}
+		return nil
+	}
+	a.link.start(*peer)
+	return a.link
+}
+
+// reason returns why a handshake has failed. It is other than RejectOther if the peer did not cause that.
+func (a *attempt) reason(ctx context.Context, c *rdmacm.Conn, err error) wire.RejectReason {
+	switch {
+	case a.why != wire.RejectOther:
+		return a.why
+	case errors.Is(err, rdmacm.ErrDeviceRemoved):
+		return wire.RejectClosed
+	case errors.Is(err, rdmacm.ErrWithdrawn):
+		return wire.RejectOther
+	case a.e != nil && c.QP() == nil:
+		return wire.RejectQueuePairs
+	case errors.Is(context.Cause(ctx), admit.ErrEvicted):
+		return wire.RejectBusy
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return wire.RejectLate
+	case ctx.Err() != nil:
+		return wire.RejectClosed
+	}
+	return wire.RejectOther
+}
+
+// accept waits for the next connection.
+func (l *listener) accept(ctx context.Context) (*link, error) {
+	select {
+	case c := <-l.ready:
+		l.gate.Taken()
+		return c, nil
+	default:
+	}
+	select {
+	case c := <-l.ready:
+		l.gate.Taken()
+		return c, nil
+	case <-l.ended:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return nil, &ibv.OpError{Op: "accept", Object: l.addr().String(), Err: l.err}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *listener) addr() netip.AddrPort { return l.cm.Addr() }
+
+// close ends the listener, and the connections that were not accepted.
+func (l *listener) close() error {
+	l.stop()
+	l.served.Wait()
+	for _, r := range l.gate.Close() {
+		l.refuse(r, wire.RejectClosed, ErrClosed)
+	}
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.busy.Wait()
+	for {
+		select {
+		case c := <-l.ready:
+			c.close()
+			continue
+		default:
+		}
+		return l.cm.Close()
+	}
+}

@@ -1,0 +1,87 @@
+package rdma
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// RejectReason is why a listener refused a connection.
+type RejectReason uint8
+
+// A peer with a later version of this package may have other reasons.
+const (
+	RejectedMaxConns    = RejectReason(wire.RejectMaxConns)   // it has as many connections as EngineOptions.MaxConns
+	RejectedQueuePairs  = RejectReason(wire.RejectQueuePairs) // its adapter has no more queue pairs, or memory for them
+	RejectedMemory      = RejectReason(wire.RejectMemory)     // EngineOptions.Memory or its limit of locked memory is spent
+	RejectedBusy        = RejectReason(wire.RejectBusy)       // too many wait there to be connected or accepted
+	RejectedByAuthorize = RejectReason(wire.RejectAuthorize)  // its Options.Authorize returned an error
+	RejectedLate        = RejectReason(wire.RejectLate)       // the handshake took longer than its Options.Timeout
+	RejectedClosed      = RejectReason(wire.RejectClosed)     // it or its engine is closed or has failed
+)
+
+func (r RejectReason) String() string { return wire.RejectReason(r).String() }
+
+// RejectError is returned by Dial and DialStream if the listener refused the connection and said why. It matches
+// syscall.ECONNREFUSED.
+type RejectError struct {
+	Reason RejectReason
+	Err    error // of package rdmacm, with the reject
+}
+
+func (e *RejectError) Error() string { return "the peer refused the connection: " + e.Reason.String() }
+
+// Unwrap returns Err.
+func (e *RejectError) Unwrap() error { return e.Err }
+
+// rejection is the private data of a refusal.
+func rejection(why wire.RejectReason) []byte {
+	return wire.Rejection{Min: wire.MinVersion, Max: wire.MaxVersion, Reason: why}.Encode()
+}
+
+// refusalInterval is the least time between two lines in the log about refusals.
+const refusalInterval = time.Minute
+
+// refusals decides when a listener logs that it has refused a connection: the first time, and after that with all
+// refusals of at least a minute in one line.
+type refusals struct {
+	mu    sync.Mutex
+	since uint64
+	next  time.Time
+}
+
+// due counts a refusal. It returns how many there were since the last line, or 0 if no line is due.
+func (r *refusals) due(now time.Time) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since++
+	if now.Before(r.next) {
+		return 0
+	}
+	n := r.since
+	r.since, r.next = 0, now.Add(refusalInterval)
+	return n
+}
+
+// note takes note that a peer was refused. It logs what the listener lacks.
+func (l *listener) note(from netip.AddrPort, why wire.RejectReason, err error) {
+	if e := l.engine.Load(); e != nil {
+		e.shards[0].stat.refused.Add(1)
+	}
+	switch why {
+	case wire.RejectMaxConns, wire.RejectQueuePairs, wire.RejectMemory, wire.RejectBusy:
+	case wire.RejectClosed:
+		if l.ctx.Err() != nil { // by this program
+			return
+		}
+	default:
+		return
+	}
+	if n := l.log.due(time.Now()); n > 0 {
+		slog.Warn("rdma: a listener refuses connections; the next line about it comes in a minute or later",
+			"address", l.addr(), "refused", n, "peer", from, "why", err)
+	}
+}
