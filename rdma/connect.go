@@ -141,8 +141,8 @@ func explainReject(err error, kind wire.ConnKind) error {
 	case r.Reason == wire.RejectVersion:
 		return errors.Join(&VersionError{PeerMin: r.Min, PeerMax: r.Max}, err)
 	case r.Reason == wire.RejectKind:
-		return errors.Join(&ProtocolError{Frame: "private data", Got: kind.String(), Want: "what the peer listens for: " +
-			"Dial goes with Listen, DialStream with ListenStream"}, err)
+		return errors.Join(&ProtocolError{Frame: "private data", Got: kind.String(), Want: "what the peer listens " +
+			"for: Dial goes with Listen, DialStream with ListenStream"}, err)
 	}
 	return &RejectError{Reason: RejectReason(r.Reason), Err: err}
 }

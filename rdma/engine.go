@@ -269,8 +269,8 @@ func (e *Engine) all() []*link {
 	return list
 }
 
-// reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or that
-// of large blocks.
+// reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or
+// that of large blocks.
 func (e *shard) reserve(large bool) (*shard, error) {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// handshakesMost bounds the handshakes of a listener that wait for their peers. Each has a queue pair, and no blocks.
+	// handshakesMost bounds the handshakes of a listener that are under way. Each has a queue pair, but no blocks.
 	handshakesMost = 1024
 	// handshakeGrace is after what time such a handshake makes room for another peer.
 	handshakeGrace = 500 * time.Millisecond

@@ -16,7 +16,7 @@ type RejectReason uint8
 const (
 	RejectedMaxConns    = RejectReason(wire.RejectMaxConns)   // it has as many connections as EngineOptions.MaxConns
 	RejectedQueuePairs  = RejectReason(wire.RejectQueuePairs) // its adapter has no more queue pairs, or memory for them
-	RejectedMemory      = RejectReason(wire.RejectMemory)     // EngineOptions.Memory or its limit of locked memory is spent
+	RejectedMemory      = RejectReason(wire.RejectMemory)     // its limit of locked memory is spent
 	RejectedBusy        = RejectReason(wire.RejectBusy)       // too many wait there to be connected or accepted
 	RejectedByAuthorize = RejectReason(wire.RejectAuthorize)  // its Options.Authorize returned an error
 	RejectedLate        = RejectReason(wire.RejectLate)       // the handshake took longer than its Options.Timeout

@@ -88,7 +88,8 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 	for _, kind := range []wire.ConnKind{wire.Messages, wire.Stream} {
 		t.Run(kind.String(), func(t *testing.T) {
 			server, client := newEngines(t, &EngineOptions{MaxConns: 60})
-			l, err := listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", kind, &Options{Engine: server, Timeout: time.Hour})
+			l, err := listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", kind,
+				&Options{Engine: server, Timeout: time.Hour})
 			ok(t, err)
 			defer l.close()
 			before := server.Stats()
@@ -122,7 +123,8 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 // TestRXE_HandshakeTimeout ends a handshake that its peer does not finish, and says so.
 func TestRXE_HandshakeTimeout(t *testing.T) {
 	server, _ := newEngines(t, nil)
-	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server, Timeout: 50 * time.Millisecond})
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0",
+		&Options{Engine: server, Timeout: 50 * time.Millisecond})
 	ok(t, err)
 	defer l.Close()
 	s := newStrangers(t)
@@ -205,7 +207,8 @@ func TestRXE_DialForeign(t *testing.T) {
 	_, client := newEngines(t, &EngineOptions{MaxConns: 8})
 	r := testutil.NeedRXE(t)
 	for name, reply := range map[string][]byte{
-		"none": nil, "text": []byte("220 smtp.example.com ready"), "stream": goodHello(wire.Stream), "no first frame": goodHello(wire.Messages)[:12],
+		"none": nil, "text": []byte("220 smtp.example.com ready"), "stream": goodHello(wire.Stream),
+		"no first frame": goodHello(wire.Messages)[:12],
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := rdmacm.Listen(timeout(t), r.IP[0]+":0", &rdmacm.Options{PrivateData: reply})
@@ -303,7 +306,7 @@ func TestRXE_VanishingClients(t *testing.T) {
 	}
 }
 
-// TestRXE_CloseListener closes a listener while peers wait for their handshake, or do not finish it, or are not accepted.
+// TestRXE_CloseListener closes a listener while peers wait for their handshake, do not finish it, or are not accepted.
 func TestRXE_CloseListener(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{MaxConns: 12})
 	r := testutil.NeedRXE(t)

@@ -53,7 +53,8 @@ type Handshake struct {
 	evicted bool
 }
 
-// New returns a gate whose handshakes end with ctx. It calls start on a goroutine for each. start calls Done at its end.
+// New returns a gate whose handshakes end with ctx. It calls start on a goroutine for each, and start calls Done at its
+// end.
 func New[P any](ctx context.Context, l Limits, start func(context.Context, *Handshake, P)) *Gate[P] {
 	g := &Gate[P]{ctx: ctx, limits: l, start: start}
 	g.timer = time.AfterFunc(time.Hour, g.evict)
@@ -99,8 +100,8 @@ func (g *Gate[P]) Taken() {
 	g.fill()
 }
 
-// Close lets nobody begin any more, and returns the peers that wait, for the caller to refuse. Handshakes that are under
-// way end with New's context.
+// Close lets nobody begin any more, and returns the peers that wait, for the caller to refuse. Handshakes that are
+// under way end with New's context.
 func (g *Gate[P]) Close() []P {
 	g.mu.Lock()
 	defer g.mu.Unlock()
