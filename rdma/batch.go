@@ -41,8 +41,8 @@ func (b *Batch) SendBuffer(buf *Buffer) {
 		b.list = append(b.list, noBuffer)
 		return
 	}
-	buf.giveAway()
-	b.list = append(b.list, outgoing{buf: buf, n: buf.n})
+	in := buf.take()
+	b.list = append(b.list, outgoing{buf: in, n: in.n})
 }
 
 // Post sends the messages, like Conn.Send, and empties the Batch. It returns how many were accepted;

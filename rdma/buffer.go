@@ -9,9 +9,17 @@ import (
 
 // Buffer is registered memory for a message that is sent without a copy.
 //
-// It belongs to the caller that got it, until Release or a method that takes it over, such as Conn.SendBuffer. Its use
-// after that panics, or finds the memory of another buffer. It is not safe for concurrent use.
+// It belongs to the caller that got it, until Release or a method that takes it over, such as Conn.SendBuffer. After
+// that its methods panic. It is not safe for concurrent use.
 type Buffer struct {
+	b   *bufMem
+	gen uint64 // of b's uses
+}
+
+// bufMem is the memory of a Buffer. Later buffers use it again.
+type bufMem struct {
+	gen   atomic.Uint64 // counts uses: a Buffer with another number was released, or given away
+	pins  atomic.Int32  // 1 for the owner, and 1 for each use by the device
 	p     *Pool
 	mr    *ibv.MR
 	slab  *slab  // nil if the MR is the buffer's own
@@ -20,60 +28,63 @@ type Buffer struct {
 	addr  uint64 // of the payload
 	size  int    // as it was asked for
 	n     int
-	given atomic.Bool  // released, or given away
-	pins  atomic.Int32 // 1 for the owner, and 1 for each use by the device
 }
 
-// reset gives b to a new owner, with n bytes.
-func (b *Buffer) reset(n int) *Buffer {
+// handOut gives b to a new owner, with n bytes. The methods that return a *Buffer are small enough to be inlined, so
+// that it usually is on the caller's stack.
+func (b *bufMem) handOut(n int) Buffer {
 	b.size, b.n = n, n
 	b.pins.Store(1)
-	b.given.Store(false)
-	return b
+	return Buffer{b, b.gen.Load()}
 }
 
 // Bytes returns the memory. It is valid until the buffer is released or given away.
-func (b *Buffer) Bytes() []byte {
-	b.check()
-	return b.mem[b.start : b.start+b.n : b.start+b.n]
-}
+func (h *Buffer) Bytes() []byte { return h.get().bytes() }
+
+func (b *bufMem) bytes() []byte { return b.mem[b.start : b.start+b.n : b.start+b.n] }
 
 // Truncate makes the buffer n bytes long; n is at most what Get was asked for.
-func (b *Buffer) Truncate(n int) {
-	b.check()
+func (h *Buffer) Truncate(n int) {
+	b := h.get()
 	if n < 0 || n > b.size {
 		panic(fmt.Sprintf("rdma: Truncate(%d) of a buffer of %d bytes", n, b.size))
 	}
 	b.n = n
 }
 
-// Release gives the memory back, as soon as the device has no use of it any more.
-func (b *Buffer) Release() {
-	b.giveAway()
+// Release gives the memory back, as soon as the device has no use of it any more. A second Release panics.
+func (h *Buffer) Release() {
+	b := h.take()
 	if b.pins.Add(-1) == 0 {
 		b.p.put(b)
 	}
 }
 
-func (b *Buffer) check() {
-	if b.given.Load() {
+// get returns what h refers to. A nil Buffer refers to nothing.
+func (h *Buffer) get() *bufMem {
+	switch {
+	case h == nil:
+		return nil
+	case h.b == nil || h.b.gen.Load() != h.gen:
 		panic("rdma: the buffer was released")
 	}
+	return h.b
 }
 
-// giveAway ends the owner's use. The owner's pin is the caller's.
-func (b *Buffer) giveAway() {
-	if b.given.Swap(true) {
+// take ends the owner's use. The owner's pin is the caller's.
+func (h *Buffer) take() *bufMem {
+	if h.b == nil || !h.b.gen.CompareAndSwap(h.gen, h.gen+1) {
 		panic("rdma: the buffer was released")
 	}
+	return h.b
 }
 
 // pin keeps the memory registered and out of the pool until unpin. The caller has a pin, or is the owner.
-func (b *Buffer) pin() { b.pins.Add(1) }
+func (b *bufMem) pin() { b.pins.Add(1) }
 
 // unpin undoes pin, and ends the life of a buffer that was given away. The caller may hold the lock of a
 // connection.
-func (b *Buffer) unpin() {
+func (b *bufMem) unpin() {
 	switch {
 	case b.pins.Add(-1) > 0:
 	case b.slab == nil: // closing an MR takes a while
@@ -84,6 +95,6 @@ func (b *Buffer) unpin() {
 }
 
 // sge returns n bytes from off, which may be in the headroom.
-func (b *Buffer) sge(off, n int) ibv.SGE {
+func (b *bufMem) sge(off, n int) ibv.SGE {
 	return ibv.SGE{Addr: b.addr + uint64(off), Length: uint32(n), LKey: b.mr.LKey()}
 }

@@ -54,8 +54,8 @@ func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
 
 // fakeLease lends nothing for d, as lend does.
 func fakeLease(l *link, d time.Duration) *Lease {
-	s := &Lease{l: l, buf: &Buffer{p: l.e.eng.pool}, n: 1, access: MayRead, done: make(chan struct{})}
-	s.buf.pins.Store(2)
+	s := &Lease{l: l, mem: &bufMem{p: l.e.eng.pool}, n: 1, access: MayRead, done: make(chan struct{})}
+	s.mem.pins.Store(2)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.addLease(s); err != nil {

@@ -84,12 +84,14 @@ const (
 
 // Lease is memory of this side that the peer may access, until it returns it, or until the lease ends.
 //
-// Its methods are safe for concurrent use. It keeps the buffer: a Release of it takes effect when the
-// lease has ended. Until then this side may also read and write the bytes, at its own risk.
+// Its methods are safe for concurrent use. It keeps the buffer: a Release of it takes effect when the lease has ended.
+// Until then this side may also read and write the bytes. Nothing orders that with the peer's access but messages and
+// atomics, so either side may see a part of what the other one is writing.
 type Lease struct {
 	l      *link
 	number uint32
-	buf    *Buffer
+	buf    *Buffer // as it was lent
+	mem    *bufMem
 	n      int64
 	access Access
 	key    leaseKey
@@ -130,17 +132,17 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	if d, err = m.opt.duration(d); err != nil {
 		return nil, err
 	}
-	if err := l.checkLocal(b, 0, -1); err != nil {
+	if err := l.checkLocal(b.get(), 0, -1); err != nil {
 		return nil, err
 	}
 	if a&MayAtomic != 0 && l.e.eng.attr.AtomicCap == ibv.AtomicNone {
 		return nil, &ibv.UnsupportedError{Feature: "a lease with " + MayAtomic.String(), Need: "a device with atomics",
 			Have: l.e.eng.dev.Name()}
 	}
-	s := &Lease{l: l, buf: b, n: int64(len(b.Bytes())), access: a, done: make(chan struct{})}
-	b.pin()
+	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().n), access: a, done: make(chan struct{})}
+	s.mem.pin()
 	if err := l.waitLease(w, s); err != nil {
-		b.unpin()
+		s.mem.unpin()
 		return nil, err
 	}
 	if err = s.makeKey(); err == nil {
@@ -347,7 +349,7 @@ func (s *Lease) close() {
 	l.mu.Unlock()
 	if taken { // else the buffer stays pinned
 		s.finish(nil)
-		s.buf.unpin()
+		s.mem.unpin()
 	}
 }
 

@@ -151,7 +151,7 @@ type leaseKey struct {
 
 // makeKey makes the key of a lease. A window's bind is not posted yet.
 func (s *Lease) makeKey() error {
-	e, b := s.l.e.eng, s.buf
+	e, b := s.l.e.eng, s.mem
 	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.addr%8 == 0) {
 		if mw, err := e.windows.get(); err == nil { // else the device has no more
 			s.key.mw, s.key.freed = mw, make(chan bool, 1)
@@ -172,14 +172,14 @@ func (s *Lease) makeKey() error {
 // register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its key is
 // also valid for other connections with leases, but their peers would have to guess both, and lose the connection by
 // the first wrong guess.
-func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
+func (e *Engine) register(b *bufMem, access ibv.AccessFlags) (*ibv.MR, error) {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
 	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
-	mr, err := e.pd.RegMemory(uintptr(b.addr), len(b.Bytes()), iova, access)
+	mr, err := e.pd.RegMemory(uintptr(b.addr), b.n, iova, access)
 	if errors.Is(err, ibv.ErrNotSupported) { // libraries before v25
-		return e.pd.RegMR(b.Bytes(), access)
+		return e.pd.RegMR(b.bytes(), access)
 	}
 	return mr, err
 }

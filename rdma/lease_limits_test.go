@@ -143,8 +143,8 @@ func TestLeaseFlood(t *testing.T) {
 		l := fakeLink(time.Millisecond)
 		var limit *ibv.LimitError
 		for i := range controlQueue {
-			s := &Lease{l: l, buf: &Buffer{p: l.e.eng.pool}, n: 1, done: make(chan struct{})}
-			s.buf.pins.Store(2)
+			s := &Lease{l: l, mem: &bufMem{p: l.e.eng.pool}, n: 1, done: make(chan struct{})}
+			s.mem.pins.Store(2)
 			l.mu.Lock()
 			err := l.addLease(s)
 			if err == nil {

@@ -109,7 +109,7 @@ type link struct {
 // held is the memory of a frame to be sent.
 type held struct {
 	b   *block
-	buf *Buffer
+	buf *bufMem
 }
 
 func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -18,10 +19,20 @@ const (
 // step is one read, write or atomic of an operation.
 type step struct {
 	op        ibv.Opcode
-	buf       *Buffer
-	from, to  int // of buf
+	buf       *bufMem
+	gen       uint64 // of its use
+	from, to  int    // of buf
 	off       int64
 	add, swap uint64
+}
+
+// stepOf is a read or write.
+func stepOf(op ibv.Opcode, b *Buffer, from, to int, off int64) step {
+	st := step{op: op, buf: b.get(), from: from, to: to, off: off}
+	if b != nil {
+		st.gen = b.gen
+	}
+	return st
 }
 
 // work is an operation as the send queue has it.
@@ -65,6 +76,10 @@ func (l *link) submit(o *op) error {
 	m := l.leasing
 	for i := range o.steps {
 		st := &o.steps[i]
+		if st.buf != nil && st.buf.gen.Load() != st.gen {
+			return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("one that was released, in descriptor %d", i),
+				Want: "one that is released after Start"}
+		}
 		if st.op != ibv.OpWrite && m.depth == 0 {
 			return &ibv.UnsupportedError{Feature: "reading remote memory", Need: "devices that allow reads and atomics",
 				Have: "a connection without"}

@@ -34,7 +34,7 @@ type Pool struct {
 
 // class has the buffers of a size.
 type class struct {
-	free  []*Buffer
+	free  []*bufMem
 	slabs []*slab
 }
 
@@ -65,6 +65,14 @@ func newPool(e *Engine) *Pool { return &Pool{e: e, freed: make(chan struct{})} }
 // Get returns a buffer of n bytes with arbitrary content. If the engine's memory is spent, the error matches
 // ErrNoMemory.
 func (p *Pool) Get(n int) (*Buffer, error) {
+	b, err := p.getNow(n)
+	if err != nil {
+		return nil, err
+	}
+	return &b, nil
+}
+
+func (p *Pool) getNow(n int) (Buffer, error) {
 	b, err := p.get(n)
 	if err == errSpent {
 		p.e.hurry() // for callers that try again
@@ -73,11 +81,20 @@ func (p *Pool) Get(n int) (*Buffer, error) {
 	return b, p.fail("get buffer", err)
 }
 
-// GetWait is Get, but while the engine's memory is spent it waits until some is given back.
+// GetWait is Get, but while the engine's memory is spent it waits until some is given back. It does not wait for memory
+// that the device does not register, or that blocks have, which keep it: that error matches ErrNoMemory.
 func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
+	b, err := p.getWait(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return &b, nil
+}
+
+func (p *Pool) getWait(ctx context.Context, n int) (Buffer, error) {
 	w := bound{Ctx: ctx}
 	if err := w.Expired(); err != nil {
-		return nil, err
+		return Buffer{}, err
 	}
 	b, err := p.get(n)
 	for err == errSpent {
@@ -86,7 +103,7 @@ func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
 		if b, err = p.get(n); err == errSpent { // else it was given back meanwhile
 			if err := p.e.shards[0].wait(w, freed); err != nil {
 				p.awaited()
-				return nil, err
+				return Buffer{}, err
 			}
 		}
 		p.awaited()
@@ -118,9 +135,11 @@ func (p *Pool) gotBack() {
 	}
 }
 
-// Register makes a buffer of the caller's memory, which is pinned and must not be used otherwise until
-// the device has no use of the buffer any more. It does not count as the engine's memory.
-// Do not register for each message: that costs more than copying it (1 MiB, emulated adapter: 62 and 46 µs).
+// Register makes a buffer of the caller's memory, which stays pinned until the device has no use of the buffer any
+// more. It does not count as the engine's memory. The program may read and write the memory, also while it is lent (see
+// Lease), except while the device uses it: it must not write what SendBuffer or Region.Write sends, nor touch what
+// Region.Read fills, before that has completed. Do not register for each message: that costs more than copying it (1
+// MiB, emulated adapter: 62 and 46 µs).
 func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	const op = "register buffer"
 	if err := p.begin(); err != nil {
@@ -131,8 +150,9 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 		p.end()
 		return nil, p.fail(op, err)
 	}
-	b := &Buffer{p: p, mr: mr, mem: mem, addr: mr.Addr()}
-	return b.reset(len(mem)), nil
+	b := &bufMem{p: p, mr: mr, mem: mem, addr: mr.Addr()}
+	h := b.handOut(len(mem))
+	return &h, nil
 }
 
 // begin counts a buffer that is about to be given out, so that the engine stays open.
@@ -168,27 +188,27 @@ func (p *Pool) tooMuch(n int) error {
 // errSpent means that the memory of the engine is used up.
 var errSpent = errors.New("spent")
 
-func (p *Pool) get(n int) (*Buffer, error) {
+func (p *Pool) get(n int) (Buffer, error) {
 	if n < 0 {
-		return nil, &ibv.ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "0 bytes or more"}
+		return Buffer{}, &ibv.ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "0 bytes or more"}
 	}
 	if int64(n) > p.e.opt.Memory-headroom {
-		return nil, fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of a buffer", Asked: uint64(n),
+		return Buffer{}, fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of a buffer", Asked: uint64(n),
 			Limit: uint64(p.e.opt.Memory - headroom), Where: "EngineOptions.Memory"})
 	}
 	if err := p.begin(); err != nil {
-		return nil, err
+		return Buffer{}, err
 	}
 	b, err := p.find(n)
 	if err != nil {
 		p.end()
-		return nil, err
+		return Buffer{}, err
 	}
-	return b.reset(n), nil
+	return b.handOut(n), nil
 }
 
 // find returns a buffer for n bytes.
-func (p *Pool) find(n int) (*Buffer, error) {
+func (p *Pool) find(n int) (*bufMem, error) {
 	if n > largestBuffer {
 		return p.alone(n)
 	}
@@ -204,7 +224,7 @@ func (p *Pool) find(n int) (*Buffer, error) {
 }
 
 // pop returns a free buffer of a class, or nil.
-func (p *Pool) pop(class int) *Buffer {
+func (p *Pool) pop(class int) *bufMem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.classes[class]
@@ -226,7 +246,7 @@ func (p *Pool) addSlab(class int) error {
 	stride := smallestBuffer<<class + headroom
 	s := &slab{class: class, all: max(min(max(32*stride, p.leastSlab()), slabSize)/stride, 1)}
 	mr, err := p.alloc(s.all * stride)
-	if err == errSpent && s.all > 1 { // at least a single one
+	if err != nil && s.all > 1 { // at least a single one
 		s.all = 1
 		mr, err = p.alloc(stride)
 	}
@@ -239,13 +259,12 @@ func (p *Pool) addSlab(class int) error {
 	c := &p.classes[class]
 	c.slabs = append(c.slabs, s)
 	p.unused++
-	buffers := make([]Buffer, s.all)
+	buffers := make([]bufMem, s.all)
 	for i := range buffers {
 		at := i * stride
 		b := &buffers[i]
 		b.p, b.mr, b.slab, b.mem = p, mr, s, mr.Bytes()[at:at+stride:at+stride]
 		b.start, b.addr = headroom, mr.Addr()+uint64(at+headroom)
-		b.given.Store(true)
 		c.free = append(c.free, b)
 	}
 	return nil
@@ -260,12 +279,12 @@ func (p *Pool) leastSlab() int {
 }
 
 // alone returns a buffer with its own MR.
-func (p *Pool) alone(n int) (*Buffer, error) {
+func (p *Pool) alone(n int) (*bufMem, error) {
 	mr, err := p.alloc(n + headroom)
 	if err != nil {
 		return nil, err
 	}
-	return &Buffer{p: p, mr: mr, mem: mr.Bytes(), start: headroom, addr: mr.Addr() + headroom}, nil
+	return &bufMem{p: p, mr: mr, mem: mr.Bytes(), start: headroom, addr: mr.Addr() + headroom}, nil
 }
 
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
@@ -274,15 +293,27 @@ func (p *Pool) alloc(n int) (*ibv.MR, error) {
 	if !e.budget.AddBuffers(int64(n)) {
 		p.trim()
 		if !e.budget.AddBuffers(int64(n)) {
-			return nil, errSpent
+			return nil, p.spent(int64(n))
 		}
 	}
 	mr, err := e.pd.AllocMR(n, e.bufferAccess(), &e.opt.Mem)
+	if err != nil && p.trim() { // the process may not lock more
+		mr, err = e.pd.AllocMR(n, e.bufferAccess(), &e.opt.Mem)
+	}
 	if err != nil {
 		p.spare(int64(n))
 		return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
 	}
 	return mr, nil
+}
+
+// spent is the error of n bytes that there is no room for: errSpent if there may be, and waiting helps.
+func (p *Pool) spent(n int64) error {
+	if most := p.e.budget.ForBuffers(); n > most {
+		return fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of a buffer", Asked: uint64(n),
+			Limit: uint64(most), Where: "EngineOptions.Memory, of which blocks have the rest"})
+	}
+	return errSpent
 }
 
 // trim frees the slabs without a buffer in use, and reports whether there were some.
@@ -295,7 +326,7 @@ func (p *Pool) trim() bool {
 	var mrs []*ibv.MR
 	for i := range p.classes {
 		c := &p.classes[i]
-		c.free = slices.DeleteFunc(c.free, func(b *Buffer) bool { return b.slab.free == b.slab.all })
+		c.free = slices.DeleteFunc(c.free, func(b *bufMem) bool { return b.slab.free == b.slab.all })
 		c.slabs = slices.DeleteFunc(c.slabs, func(s *slab) bool {
 			if s.free < s.all {
 				return false
@@ -332,7 +363,7 @@ func (p *Pool) spare(n int64) {
 }
 
 // put takes back a buffer that is no longer used.
-func (p *Pool) put(b *Buffer) {
+func (p *Pool) put(b *bufMem) {
 	if b.slab == nil {
 		n := int64(b.mr.Len())
 		if b.start == 0 {

@@ -27,7 +27,7 @@ func inBlock(b *block, n int) sendq.Frame[held] {
 
 // inBuffer is a frame whose payload is n bytes of a buffer from off on. Its header is in a block, or without one in
 // front of the payload, which is then the buffer's beginning.
-func inBuffer(buf *Buffer, b *block, off, n int) sendq.Frame[held] {
+func inBuffer(buf *bufMem, b *block, off, n int) sendq.Frame[held] {
 	f := sendq.Frame[held]{Held: held{b: b, buf: buf}, N: int32(n), Lent: true, Last: off+n == buf.n}
 	f.Soon = f.Last && buf.n >= signalBuffer
 	if b != nil {

@@ -274,13 +274,13 @@ func (r *Region) fail(op string, err error) error {
 
 // Read reads the region from byte off on into b, all of its length.
 func (r *Region) Read(ctx context.Context, b *Buffer, off int64) error {
-	_, err := r.single(ctx, step{op: ibv.OpRead, buf: b, off: off, to: -1})
+	_, err := r.single(ctx, stepOf(ibv.OpRead, b, 0, -1, off))
 	return r.fail("read", err)
 }
 
 // Write writes the bytes of b to the region, from byte off on. When it returns nil, they are there.
 func (r *Region) Write(ctx context.Context, b *Buffer, off int64) error {
-	_, err := r.single(ctx, step{op: ibv.OpWrite, buf: b, off: off, to: -1})
+	_, err := r.single(ctx, stepOf(ibv.OpWrite, b, 0, -1, off))
 	return r.fail("write", err)
 }
 
@@ -351,7 +351,7 @@ func (r *Region) check(st *step) error {
 			return err
 		}
 		if st.to < 0 {
-			st.to = len(st.buf.Bytes())
+			st.to = st.buf.n
 		}
 	}
 	if n := int64(st.to - st.from); st.off < 0 || st.off > r.n || n > r.n-st.off {
@@ -362,11 +362,11 @@ func (r *Region) check(st *step) error {
 }
 
 // checkLocal checks a range of a buffer of this side. A to below 0 means its end.
-func (l *link) checkLocal(b *Buffer, from, to int) error {
+func (l *link) checkLocal(b *bufMem, from, to int) error {
 	if b == nil {
 		return &ibv.ArgError{Arg: "buffer", Got: "nil", Want: "one of Pool"}
 	}
-	n := len(b.Bytes())
+	n := b.n
 	if to < 0 {
 		to = n
 	}

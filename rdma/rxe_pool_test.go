@@ -44,7 +44,7 @@ func TestRXE_Pool(t *testing.T) {
 			if len(b.Bytes()) != n || cap(b.Bytes()) != n {
 				t.Fatalf("Get(%d): a buffer of %d bytes, with room for %d", n, len(b.Bytes()), cap(b.Bytes()))
 			}
-			if sge := b.sge(0, n); sge.Addr%64 != 0 {
+			if sge := b.b.sge(0, n); sge.Addr%64 != 0 {
 				t.Errorf("the payload of %d bytes is at %#x, want a multiple of 64", n, sge.Addr)
 			}
 			list = append(list, b)
@@ -74,7 +74,7 @@ func TestRXE_Pool(t *testing.T) {
 	if err := e.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "20 buffers") {
 		t.Errorf("Close with buffers: %v", err)
 	}
-	b.pin()
+	b.b.pin()
 	for _, b := range list {
 		b.Release()
 	}
@@ -87,15 +87,15 @@ func TestRXE_Pool(t *testing.T) {
 	for range 100 {
 		other, err := p.Get(256)
 		ok(t, err)
-		if other == b {
+		if other.b == b.b {
 			t.Fatal("a pinned buffer is given out")
 		}
 		defer other.Release()
 	}
-	b.unpin()
+	b.b.unpin()
 	again, err := p.Get(200)
 	ok(t, err)
-	if again != b {
+	if again.b != b.b {
 		t.Error("Get does not return what was given back last")
 	}
 	again.Release()
@@ -177,8 +177,10 @@ func TestRXE_PoolMemory(t *testing.T) {
 		}
 		ok(t, <-got)
 	}
-	if _, err := p.GetWait(t.Context(), 33<<20); !errors.Is(err, ErrNoMemory) {
-		t.Errorf("GetWait for more than the engine's memory: %v", err)
+	for _, n := range []int{33 << 20, 31 << 20} { // blocks have the first 4 MiB
+		if _, err := p.GetWait(t.Context(), n); !errors.Is(err, ErrNoMemory) {
+			t.Errorf("GetWait for more than there can be: %v", err)
+		}
 	}
 	small := spend(256)
 	for _, b := range small {

@@ -22,7 +22,7 @@ const longestMessage = 1<<31 - 1
 // outgoing is a message to be sent: a slice, or a buffer that was given away.
 type outgoing struct {
 	p     []byte
-	buf   *Buffer
+	buf   *bufMem
 	n     int
 	flags uint8 // of the last frame
 	imm   uint32
@@ -34,9 +34,9 @@ func (c *Conn) SendBuffer(ctx context.Context, b *Buffer) error {
 	if b == nil {
 		return c.fail("send", c.l.check(&noBuffer))
 	}
-	b.giveAway()
-	defer b.unpin()
-	return c.fail("send", c.l.sendMessage(ctx, outgoing{buf: b, n: b.n}))
+	buf := b.take()
+	defer buf.unpin()
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{buf: buf, n: buf.n}))
 }
 
 // noBuffer represents a buffer that is nil; check refuses it.

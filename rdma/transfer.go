@@ -48,12 +48,12 @@ func (t *Transfer) add(st step) {
 
 // Read adds reading the region from byte off on into the bytes of b from from to to.
 func (t *Transfer) Read(b *Buffer, from, to int, off int64) {
-	t.add(step{op: ibv.OpRead, buf: b, from: from, to: to, off: off})
+	t.add(stepOf(ibv.OpRead, b, from, to, off))
 }
 
 // Write adds writing the bytes of b from from to to to the region, from byte off on.
 func (t *Transfer) Write(b *Buffer, from, to int, off int64) {
-	t.add(step{op: ibv.OpWrite, buf: b, from: from, to: to, off: off})
+	t.add(stepOf(ibv.OpWrite, b, from, to, off))
 }
 
 // Notify has the peer receive a message after the writes: when its Recv returns it, they are there. A

@@ -74,6 +74,13 @@ func (m *Budget) spare(n int64) {
 	m.mu.Unlock()
 }
 
+// ForBuffers is how many bytes buffers can have when none is promised: blocks keep what they have.
+func (m *Budget) ForBuffers() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.most - m.blocks
+}
+
 // Used is how many bytes blocks, buffers and messages have.
 func (m *Budget) Used() int64 {
 	m.mu.Lock()
