@@ -15,8 +15,9 @@ import (
 const callFailed = 1 << 31
 
 const (
-	callsMost  = 256                      // calls that Serve handles at a time
-	copiesMost = callsMost * defaultBlock // bytes of their requests that are copied out of blocks
+	callsMost    = 256                      // calls that Serve handles at a time
+	requestBytes = 64 << 20                 // most bytes of their requests, if there are several
+	copiesMost   = callsMost * defaultBlock // bytes of them that are copied out of blocks
 )
 
 // Caller makes calls over a connection: messages with replies, any number at a time. The peer runs Serve. It takes the
@@ -159,10 +160,10 @@ func (r *Caller) Close() error {
 // Serve handles the calls of the peer's Caller until the peer closes the connection, which returns nil, or ctx ends.
 // Then the contexts of the handlers end also, and Serve returns when they have returned.
 //
-// Each call runs handler on its own goroutine, up to 256 at a time, even if each takes long: when a request is handed
-// to its handler, the peer may send another. For this a request is copied, as long as that takes at most 8 MiB and
-// EngineOptions.Memory has room; a longer one counts against what the peer may send until handler returns. The request
-// is valid until then.
+// Each call runs handler on its own goroutine. Up to 256 run at a time, even if each takes long, or as many as have 64
+// MiB of requests: when a request is handed to its handler, the peer may send another. For this requests are copied, if
+// that takes at most 8 MiB and EngineOptions.Memory has room. Others count against what the peer may send until their
+// handlers return. A request is valid until then.
 //
 // The result of handler is the reply. Its error is sent to the caller as a *CallError, as is that of a reply that is
 // larger than the caller accepts. On a connection with a Caller of this side it fails with an *ibv.ArgError.
@@ -179,7 +180,7 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 	}
 	defer c.l.calls.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{c: c, handler: handler, slots: make(chan struct{}, callsMost)}
+	s := &server{c: c, handler: handler, ended: make(chan struct{}, 1)}
 	defer s.running.Wait()
 	defer cancel()
 	for {
@@ -196,22 +197,20 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 type server struct {
 	c       *Conn
 	handler func(ctx context.Context, request *Message) ([]byte, error)
-	slots   chan struct{} // one at a time takes a place for each handler
 	running sync.WaitGroup
-	copied  atomic.Int64 // bytes of requests
+
+	// Of the handlers that run. One goroutine adds, so that it may compare before.
+	calls  atomic.Int32
+	bytes  atomic.Int64  // of their requests
+	copied atomic.Int64  // of them copied by detach
+	ended  chan struct{} // has a token when one has ended
 }
 
-// next starts the handler of the next request, as soon as less than callsMost are running.
+// next starts the handler of the next request, as soon as the bounds of running ones allow.
 func (s *server) next(ctx context.Context) error {
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		select {
-		case s.slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.c.l.stopped: // a place may never become free
-			return s.c.l.stopReason()
+	for s.calls.Load() == callsMost {
+		if err := s.wait(ctx); err != nil {
+			return err
 		}
 	}
 	m, err := s.c.l.recvMessage(bound{Ctx: ctx})
@@ -222,6 +221,15 @@ func (s *server) next(ctx context.Context) error {
 		m.release()
 		return &ProtocolError{Frame: "DATA", Got: "a message without the number of a call", Want: "one of a Caller"}
 	}
+	n := int64(m.n)
+	for s.calls.Load() > 0 && s.bytes.Load()+n > requestBytes {
+		if err := s.wait(ctx); err != nil {
+			m.release()
+			return err
+		}
+	}
+	s.calls.Add(1)
+	s.bytes.Add(n)
 	copied := s.detach(m)
 	s.running.Go(func() {
 		request := m.handle()
@@ -229,13 +237,27 @@ func (s *server) next(ctx context.Context) error {
 			if request.valid() { // else handler has released it
 				m.release()
 			}
-			s.copied.Add(-copied)
 			s.c.l.uncharge(copied)
-			<-s.slots
+			s.copied.Add(-copied)
+			s.bytes.Add(-n)
+			s.calls.Add(-1)
+			wake(s.ended)
 		}()
 		s.handle(ctx, &request, m.imm)
 	})
 	return nil
+}
+
+// wait waits until a handler has ended. That may never be after the end of the connection.
+func (s *server) wait(ctx context.Context) error {
+	select {
+	case <-s.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.c.l.stopped:
+		return s.c.l.stopReason()
+	}
 }
 
 // detach copies a request out of its blocks, so that they and its credits return, and reports how many bytes it takes.
@@ -245,6 +267,7 @@ func (s *server) detach(m *message) int64 {
 		return 0
 	}
 	s.copied.Add(n)
+	m.buf = make([]byte, 0, n)
 	m.gather()
 	return n
 }

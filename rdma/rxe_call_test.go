@@ -193,14 +193,23 @@ func TestRXE_ServeEnds(t *testing.T) {
 		r, err := NewCaller(a)
 		ok(t, err)
 		var calls sync.WaitGroup
-		for range callsMost + 50 {
-			calls.Go(func() { _, _ = r.Call(timeout(t), []byte("x")) })
+		call := func(n int) {
+			for range n {
+				calls.Go(func() { _, _ = r.Call(timeout(t), []byte("x")) })
+			}
 		}
+		call(callsMost)
 		select {
 		case <-full:
 		case <-timeout(t).Done():
 			t.Fatalf("%s: %d handlers run", name, running.Load())
 		}
+		call(int(startWindow)) // for which there are credits
+		testutil.Eventually(t, "requests that wait for a handler", func() bool {
+			b.l.mu.Lock()
+			defer b.l.mu.Unlock()
+			return b.l.in.Len() > 0
+		})
 		if want == nil {
 			ok(t, r.Close())
 		} else {
@@ -246,4 +255,51 @@ func TestRXE_ServeReleases(t *testing.T) {
 	ok(t, r.Close())
 	ok(t, <-served)
 	panics(t, "Bytes of a request after its handler", func() { kept.Bytes() })
+}
+
+// TestRXE_ServeBytes: the handlers of long requests run as many at a time as have 64 MiB of them.
+func TestRXE_ServeBytes(t *testing.T) {
+	const calls, size = 10, defaultMaxMessage
+	server, client := newEngines(t, nil)
+	a, b := conns(t, server, client)
+	defer b.Close()
+	var running, most atomic.Int32
+	full := make(chan struct{})
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(timeout(t), b, func(ctx context.Context, m *Message) ([]byte, error) {
+			n := running.Add(1)
+			most.Store(max(most.Load(), n))
+			if n == requestBytes/size {
+				select {
+				case <-full:
+				default:
+					close(full)
+				}
+			}
+			<-full
+			running.Add(-1)
+			return nil, nil
+		})
+	}()
+	r, err := NewCaller(a)
+	ok(t, err)
+	p := make([]byte, size)
+	var wg sync.WaitGroup
+	for range calls {
+		wg.Go(func() {
+			m, err := r.Call(timeout(t), p)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			m.Release()
+		})
+	}
+	wg.Wait()
+	if n := most.Load(); n != requestBytes/size {
+		t.Errorf("%d handlers of requests of %d bytes ran at a time, want %d", n, size, requestBytes/size)
+	}
+	ok(t, r.Close())
+	ok(t, <-served)
 }
