@@ -95,7 +95,7 @@ func (l *link) beginPartial(m *message, size int) {
 // awaitRoom waits until there is room for the message that has begun, unless the connection is closed.
 // Preconditions: the caller has readTurn.
 func (l *link) awaitRoom(b bound) error {
-	for l.partial.waits && !l.shut.Load() {
+	for l.partial.waits && !l.end.Closed() {
 		if !l.e.eng.messages.Admitted(&l.partial.room) {
 			if err := l.e.waitData(b, &l.readWake, nil); err != nil {
 				return err

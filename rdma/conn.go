@@ -153,7 +153,7 @@ func (l *link) recvMessage(b bound) (*message, error) {
 	}
 	defer leave(l.readTurn)
 	for {
-		if l.current.b != nil && !l.shut.Load() {
+		if l.current.b != nil && !l.end.Closed() {
 			return l.unpack(), nil
 		}
 		err := l.awaitRoom(b)
@@ -213,7 +213,7 @@ func (l *link) flush(ctx context.Context) error {
 	defer leave(l.writeTurn)
 	for {
 		l.mu.Lock()
-		if l.ending || l.closed {
+		if l.end.Ending() || l.end.Closed() {
 			err := l.writeError()
 			l.mu.Unlock()
 			return err
@@ -250,18 +250,23 @@ func (c *Conn) CloseSend() error { return c.fail("close", c.l.closeSend()) }
 
 // Close closes the connection. The peer receives what was sent, then io.EOF; its sends fail.
 //
-// Close returns at once, and the engine goes on sending in the background, for up to five seconds. What
-// the peer's adapter does not have by then is lost, without an error; only Flush before Close confirms the
-// delivery. A program that ends earlier loses the rest as well, so it calls CloseIdle or Engine.Close
-// first: both wait for closed connections.
-func (c *Conn) Close() error {
-	c.l.close()
+// Close waits until the peer's adapter has all that was sent, so a program may end right after it. It does not wait
+// for the peer's program, except that a peer that does not call Recv stops what is sent. Options.Linger bounds the
+// wait. The error is an *UndeliveredError if something was not delivered, also if the connection had broken before.
+//
+// Calls of Close on one engine that wait in vain share this time: a call after them waits for less, and the engine
+// goes on in the background. So closing many connections takes no longer than closing one.
+func (c *Conn) Close() error { return c.fail("close", c.l.closeWait()) }
+
+// CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error is ErrPeerGone.
+func (c *Conn) CloseNow() error {
+	c.l.closeNow()
 	return nil
 }
 
 // Done returns a channel that is closed when the connection has ended, by either side; Err then
 // returns why.
-func (c *Conn) Done() <-chan struct{} { return c.l.done }
+func (c *Conn) Done() <-chan struct{} { return c.l.end.Done() }
 
 // Err returns why the connection has ended, or nil while it has not.
 func (c *Conn) Err() error { return c.l.ended() }
@@ -270,7 +275,7 @@ func (c *Conn) Err() error { return c.l.ended() }
 func (l *link) ended() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.ending {
+	if !l.end.Ending() {
 		return nil
 	}
 	return l.reason()

@@ -41,6 +41,7 @@ func (a *attempt) options() *rdmacm.Options {
 	o.Access = ibv.NoRemoteAccess
 	o.ResponderResources, o.InitiatorDepth = ibv.Zero, ibv.Zero
 	o.RNRRetryCount = 7
+	o.Failed = a.failed
 	return &o
 }
 
@@ -89,14 +90,16 @@ func lack(err error, other wire.RejectReason) wire.RejectReason {
 	return other
 }
 
-// undo frees what a failed attempt has.
-func (a *attempt) undo() {
+// failed frees what a failed attempt has. What the QP took from the SRQ is lost unless it is drained before its end.
+func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 	switch {
 	case a.link != nil:
-		a.link.abandon()
+		a.link.abandon(err)
+		<-a.link.end.Done()
 	case a.e != nil:
 		a.e.unreserve()
 	}
+	a.link, a.e = nil, nil // another address may follow
 }
 
 // dial makes a connection to host:port.
@@ -111,7 +114,6 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 	a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
 	c, err := rdmacm.Dial(ctx, addr, a.options())
 	if err != nil {
-		a.undo()
 		if why := explainReject(err, kind); why != nil {
 			return fail(why)
 		}
@@ -120,8 +122,7 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 	peer, _, err := wire.ParseHello(c.PrivateData(), kind)
 	if err != nil {
 		err = public(err)
-		a.link.fail(err)
-		a.link.close()
+		a.link.abandon(err)
 		return fail(err)
 	}
 	a.link.start(peer)

@@ -15,8 +15,10 @@ import (
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	return &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall, progress: noProgress()},
-		leasing: m, done: make(chan struct{}), q: sendq.New[held, *op](sendq.Options{Posts: 1})}
+	l := &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall, progress: noProgress()},
+		leasing: m, q: sendq.New[held, *op](sendq.Options{Posts: 1})}
+	l.end.Init()
+	return l
 }
 
 // told returns the kinds of the frames about leases that wait to be sent, and forgets them.

@@ -8,10 +8,9 @@
 //	m.Release()
 //
 //	// client
-//	defer rdma.CloseIdle()                            // Close returns before the peer has everything
 //	c, err := rdma.Dial(ctx, "10.88.0.1:7471", nil)
 //	err = c.Send(ctx, []byte("hello"))
-//	err = c.Close()
+//	err = c.Close()                                   // waits until the peer's adapter has it
 //
 // Connections are made by rdma_cm, with an address of the peer's device. They share an [Engine], which owns the
 // buffers, their registration, the queues and the poller, and limits what each peer may send. There is one Engine
@@ -79,9 +78,10 @@
 //
 // # Lifetime
 //
-// Close ends a connection in order: the peer receives what was sent, and then io.EOF. Close returns before that has
-// happened. A program must call [CloseIdle], or [Engine.Close] for an Engine of its own, before it ends: both wait
-// until the peers have everything, up to five seconds each. Close an Engine after its connections.
+// Close ends a connection in order: the peer receives what was sent, and then io.EOF. Close waits until the peer's
+// adapter has everything, so a program may end right after it. The peer's program need not have read it. A peer that
+// does not read can stop what is sent. Options.Linger bounds the wait, and an [*UndeliveredError] says what was not
+// delivered. CloseNow does not wait. Close an Engine after its connections.
 //
 // # Errors
 //

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -106,6 +107,8 @@ type Engine struct {
 	windows  *windows      // nil: each lease has its own MR
 	shards   []*shard      // of EngineOptions.Pollers, then those of large blocks
 	short    chan struct{} // has a token when some connection begins to wait for a block
+
+	allowance ending.Allowance // of Close
 
 	mu     sync.Mutex
 	gone   chan struct{} // closed when the device is gone
@@ -228,7 +231,7 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 		open += s.used - packetPlaces*s.packetConns
 		packets += s.packetConns
 		for l := range s.conns {
-			if l.shut.Load() {
+			if l.end.Closed() {
 				open--
 			}
 		}
@@ -241,7 +244,7 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 		return false, busy(packets, "sockets for datagrams")
 	}
 	for _, l := range e.all() {
-		<-l.gone
+		<-l.end.Gone()
 	}
 	for _, s := range e.shards {
 		held += s.blocks.Counts().Held
@@ -333,7 +336,7 @@ func (e *shard) remove(l *link) {
 	e.used--
 	e.mu.Unlock()
 	l.account.End()
-	close(l.gone)
+	l.end.Forgotten()
 }
 
 // engines are those that connections without an engine of their own use.

@@ -3,7 +3,9 @@ package rdma
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -50,6 +52,48 @@ func (e *PeerError) Is(target error) bool {
 
 // Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
+
+// UndeliveredError is returned by Close if not all that was accepted is known to be in the memory of the peer's
+// adapter. It matches os.ErrDeadlineExceeded if Close has waited for as long as Options.Linger permits: the engine then
+// goes on until that time is over.
+type UndeliveredError struct {
+	Frames int   // that were accepted and are not delivered; 0 if only the end of the connection is not
+	Bytes  int64 // of these frames, without their headers
+	Err    error // why
+}
+
+func (e *UndeliveredError) Error() string {
+	if e.Frames == 0 {
+		return fmt.Sprintf("the peer may not learn of the close: %v", e.Err)
+	}
+	return fmt.Sprintf("%d frames with %d bytes are not delivered: %v", e.Frames, e.Bytes, e.Err)
+}
+
+// Unwrap returns why.
+func (e *UndeliveredError) Unwrap() error { return e.Err }
+
+// Timeout reports whether the time was over.
+func (e *UndeliveredError) Timeout() bool { return errors.Is(e.Err, os.ErrDeadlineExceeded) }
+
+// closeError is why a closed connection has ended before all was delivered. It matches ErrClosed.
+type closeError struct {
+	text    string
+	timeout bool
+}
+
+var (
+	errLinger   = &closeError{"the peer's adapter did not take it within the time of Options.Linger", true}
+	errCloseNow = &closeError{"closed by CloseNow", false}
+)
+
+func (e *closeError) Error() string   { return e.text }
+func (e *closeError) Timeout() bool   { return e.timeout }
+func (e *closeError) Temporary() bool { return e.timeout }
+
+// Is reports whether target is ErrClosed or net.ErrClosed, or os.ErrDeadlineExceeded after a time.
+func (e *closeError) Is(target error) bool {
+	return target == ErrClosed || target == net.ErrClosed || e.timeout && target == os.ErrDeadlineExceeded
+}
 
 // ProtocolError reports a peer that does not keep to the protocol. The connection has ended.
 type ProtocolError struct{ Frame, Got, Want string }

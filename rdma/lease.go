@@ -176,11 +176,11 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 // Preconditions: l.mu is held.
 func (l *link) leaseError() error {
 	switch {
-	case l.closed:
+	case l.end.Closed():
 		return ErrClosed
-	case l.ending:
+	case l.end.Ending():
 		return l.reason()
-	case l.peerDone:
+	case l.end.PeerClosed():
 		return ErrPeerClosed
 	}
 	return nil
@@ -250,7 +250,7 @@ func (l *link) setAccess() error {
 			all |= s.access
 		}
 	}
-	ended := l.ending
+	ended := l.end.Ending()
 	l.mu.Unlock()
 	want := all.qp()
 	if want == m.access || ended {
@@ -372,12 +372,12 @@ func (l *link) forget(s *Lease) {
 // sever ends the connection; the lease ends when nothing can arrive through it any more.
 func (s *Lease) sever(err error) {
 	s.l.fail(err)
-	<-s.l.done
+	<-s.l.end.Done()
 	s.l.mu.Lock()
 	if s.cause == nil {
 		s.cause = err
 	}
-	closing := s.l.closeErr
+	closing := s.l.end.CloseErr()
 	s.l.mu.Unlock()
 	if closing != nil {
 		closing = fmt.Errorf("the peer may still have access: %w: %w", closing, err)
@@ -413,7 +413,7 @@ func (l *link) endLeases() {
 		a.answer(nil, l.reason())
 	}
 	clear(m.asked)
-	if m.results != nil && l.closeErr == nil {
+	if m.results != nil && l.end.CloseErr() == nil {
 		l.e.put(m.results)
 		m.results = nil
 	}

@@ -18,7 +18,7 @@ const (
 // tell queues a frame about leases for the peer.
 // Preconditions: l.mu is held, the connection has leases.
 func (l *link) tell(c wire.Control) {
-	if l.ending || l.closed {
+	if l.end.Ending() || l.end.Closed() {
 		return
 	}
 	if l.q.Told() == controlQueue {

@@ -239,7 +239,7 @@ func (s *Lease) invalidate() bool {
 		l.mu.Unlock()
 		return true
 	}
-	if l.ending || s.forced && s.key.bound.Begun() {
+	if l.end.Ending() || s.forced && s.key.bound.Begun() {
 		l.mu.Unlock()
 		return false
 	}
@@ -255,7 +255,7 @@ func (s *Lease) invalidate() bool {
 	select {
 	case done := <-s.key.freed:
 		return done
-	case <-l.done:
+	case <-l.end.Done():
 	case <-timer.C:
 		l.fail(errHangs)
 	}

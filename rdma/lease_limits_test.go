@@ -22,8 +22,8 @@ func TestExtendMerges(t *testing.T) {
 		for i := range 3 * controlQueue {
 			ok(t, s.Extend(t.Context(), time.Minute+time.Duration(i)*time.Millisecond))
 		}
-		if n := l.q.Told(); n != 1 || l.ending {
-			t.Fatalf("%d frames wait, ended %v", n, l.ending)
+		if n := l.q.Told(); n != 1 || l.end.Ending() {
+			t.Fatalf("%d frames wait, ended %v", n, l.end.Ending())
 		}
 		time.Sleep(10 * time.Second)
 		want := time.Minute + (3*controlQueue-1)*time.Millisecond - 10*time.Second
@@ -77,13 +77,13 @@ func TestRequestPlaces(t *testing.T) {
 			t.Fatal("OnRequest runs before the connection is there")
 		}
 		l.mu.Lock()
-		l.started, l.ending = true, false
+		l.started = true
 		l.beginDecide()
 		l.mu.Unlock()
 		synctest.Wait()
 		fakeRequest(l, requestsMost+1) // the first one has its reply
-		if l.leasing.requests != requestsMost || l.ending {
-			t.Fatalf("%d requests wait, ended %v: %v", l.leasing.requests, l.ending, l.cause)
+		if l.leasing.requests != requestsMost || l.end.Ending() {
+			t.Fatalf("%d requests wait, ended %v: %v", l.leasing.requests, l.end.Ending(), l.end.Cause())
 		}
 		close(hold)
 		synctest.Wait()
@@ -168,8 +168,8 @@ func TestLeaseFlood(t *testing.T) {
 				t.Fatal("a lease has not ended")
 			}
 		}
-		if limit == nil || l.ending {
-			t.Errorf("no limit; ended %v", l.ending)
+		if limit == nil || l.end.Ending() {
+			t.Errorf("no limit; ended %v", l.end.Ending())
 		}
 	})
 }

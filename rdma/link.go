@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
+	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
@@ -21,8 +22,6 @@ const (
 	startWindow = wire.MinLimit // data frames that a peer may be ahead of the reader, at first
 	headroom    = blocks.Headroom
 	stageMost   = 4 // frames that a stream keeps while it may not send
-	lingerTime  = 5 * time.Second
-	drainTime   = time.Second // most that a device may need to report that a QP has come to rest
 )
 
 // frame is a data frame that was received.
@@ -57,38 +56,25 @@ type link struct {
 	// Receiving. Data frames are numbered from 0.
 	in       fifo.Queue[frame]
 	recv     credit.Receiver
-	finIn    bool // the peer's FIN has come
 	readable bool // the reader is to be woken when the poller is done with what has come
-	peerDone bool // and it reads no more
-	shutRead bool // this side reads no more: later data is dropped
 
 	dataTick   uint32 // tick of the last data frame
 	assembling bool   // a message is begun whose frames stay in their blocks
 
 	// Sending.
-	started   bool // the peer's hello is known, and the QP is ready
-	send      credit.Sender
-	q         sendq.Queue[held, *op]
-	pinging   bool   // by keep, and has not completed
-	pingTick  uint32 // when pinging began
-	resetSent *sendq.Wait
-	touched   uint32 // tick of the last frame
+	started  bool // the peer's hello is known, and the QP is ready
+	send     credit.Sender
+	q        sendq.Queue[held, *op]
+	pinging  bool   // by keep, and has not completed
+	pingTick uint32 // when pinging began
+	touched  uint32 // tick of the last frame
 
 	// The end.
-	stopped    chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
-	ending     bool
-	drained    bool  // nothing will come any more
-	closeErr   error // of the QP
-	cause      error
-	closed     bool          // by this side
-	shut       atomic.Bool   // the same, for readers that do not hold mu
-	marker     chan struct{} // closed when the marker has completed
-	markerWR   uint32
-	markerSent bool
-	finAcked   chan struct{}
-	done       chan struct{}
-	gone       chan struct{} // closed when the engine has forgotten it
-	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
+	stopped   chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
+	end       ending.State
+	linger    time.Duration // how long Close waits at most; below 0 not at all
+	lingerer  *time.Timer   // ends a closed connection
+	resetting *sendq.Wait   // for a RESET
 
 	sender  blocks.Sender  // of blocks to send from
 	account blocks.Account // of blocks that the peer may fill
@@ -120,8 +106,8 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	l := &link{
 		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), keepAlive: o.keepAliveTicks(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow),
-		marker: make(chan struct{}), finAcked: make(chan struct{}),
-		stopped: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
+		linger:   o.linger(),
+		stopped:  make(chan struct{}),
 		q:        sendq.New[held, *op](q),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 	}
@@ -131,8 +117,8 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	l.conn.l = l
 	l.readWake.Init(e.progress)
 	l.writeWake.Init(e.progress)
-	l.open.Store(2)
 	l.sender.Wake = l.wakeWriter
+	l.end.Init()
 	return l
 }
 
@@ -181,27 +167,16 @@ func (l *link) start(peer wire.Hello) {
 	}
 }
 
-// abandon undoes prepare: there is no connection. The QP is closed.
-func (l *link) abandon() {
-	l.mu.Lock()
-	l.ending = true
-	l.dropInput()
-	l.mu.Unlock()
-	l.e.links.clear(l)
-	l.account.Gone(false)
-	l.e.remove(l)
-}
-
 // limitDue reports whether a LIMIT is due.
 // Preconditions: l.mu is held.
 func (l *link) limitDue() bool {
-	return l.recv.Due() && !l.finIn || l.leasing != nil && l.leasing.recv.Due()
+	return l.recv.Due() && !l.end.PeerFIN() || l.leasing != nil && l.leasing.recv.Due()
 }
 
 // pump posts what is due and may be sent: the only code that posts, but for the marker.
 // Preconditions: l.mu is held.
 func (l *link) pump() {
-	if !l.started || l.ending {
+	if !l.started || l.end.Ending() {
 		return
 	}
 	l.q.SetDue(sendq.Lower, l.recv.MustLower())
@@ -266,41 +241,36 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 // complete handles a completion of a work request.
 // Preconditions: l.mu is held.
 func (l *link) complete(wc *ibv.WC) {
-	if l.ending && uint32(wc.ID) == l.markerWR && l.markerSent {
-		select {
-		case <-l.marker:
-		default:
-			close(l.marker)
-		}
+	upTo, err := uint32(wc.ID)+1, wc.Err()
+	switch {
+	case l.end.IsMarker(uint32(wc.ID)):
+		upTo, err = l.q.Posted(), nil // those that have failed came before
+	case wire.Before(l.q.Posted(), upTo):
+		return
 	}
-	upTo := uint32(wc.ID) + 1
-	okUpTo := upTo
-	if err := wc.Err(); err != nil {
+	intact := l.q.Acked() == l.q.Done() // none has failed
+	if err != nil {
 		l.failLocked(err)
-		okUpTo--
+		upTo--
 	}
-	if wire.Before(l.q.Posted(), upTo) {
-		return // the marker
-	}
-	l.release(upTo, okUpTo)
-	if wc.Status == ibv.WCSuccess {
+	l.release(upTo, upTo) // those without a completion of their own have succeeded
+	if intact {
 		l.q.Confirm()
 		if l.pinging && l.q.Confirmed(sendq.Ping) {
 			l.pinging = false
 		}
 		if l.q.Confirmed(sendq.FIN) {
-			select {
-			case <-l.finAcked:
-			default:
-				close(l.finAcked)
-			}
+			l.do(l.end.FINArrived(ErrClosed))
 		}
+	}
+	if err != nil {
+		l.release(upTo+1, upTo)
 	}
 	l.pump()
 }
 
 // release returns the memory of the work requests before upTo. Those from okUpTo on have failed.
-// Preconditions: l.mu is held; l.ending, if some have failed.
+// Preconditions: l.mu is held; l.end.Ending(), if some have failed.
 func (l *link) release(upTo, okUpTo uint32) {
 	var sent [sendq.Depth]*block
 	n := 0
@@ -350,7 +320,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	case wire.Data:
 		l.dataTick = l.touched
 		l.recv.Came()
-		if l.shutRead {
+		if l.end.ReadShut() {
 			l.e.consumed(b)
 			l.took(1)
 			break
@@ -359,13 +329,8 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.readable = true
 	case wire.FIN:
 		l.e.consumed(b)
-		l.finIn, l.readable = true, true
-		if h.Aux&wire.FINClosed != 0 {
-			l.peerDone = true
-			l.dropStaged()
-			l.stopOps()
-			l.wakeWriter()
-		}
+		l.readable = true
+		l.do(l.end.PeerFINCame(h.Aux))
 	case wire.Reset:
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
@@ -400,7 +365,7 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
 	case h.Kind == wire.Data && !l.recv.MayCome():
 		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
-	case l.finIn && (h.Kind == wire.Data || h.Kind == wire.FIN && (l.peerDone || h.Aux&wire.FINClosed == 0)):
+	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !m.recv.MayCome():
 		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", m.recv.Received()), "a number below %d",

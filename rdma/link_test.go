@@ -23,8 +23,8 @@ func TestIgnoredFrame(t *testing.T) {
 	h := wire.Header{Kind: 77, Flags: wire.FlagIgnore | wire.FlagLower, Seq: 12345, Limit: 20, Length: 999, Aux: 7}
 	h.Put(b.Header())
 	l.receive(b, wire.HeaderLen)
-	if l.send != send || l.recv != recv || l.ending || l.readable || l.in.Len() > 0 {
-		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.send, l.recv, l.ending)
+	if l.send != send || l.recv != recv || l.end.Ending() || l.readable || l.in.Len() > 0 {
+		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.send, l.recv, l.end.Ending())
 	}
 	if n := e.blocks.Counts(); n.Held != 0 {
 		t.Errorf("%d blocks are held, want 0", n.Held)
@@ -51,11 +51,12 @@ func TestCheckFrame(t *testing.T) {
 			l.recv.Came()
 			l.recv.Came()
 		}, "DATA: got frame 2, want a number below 2"},
-		{"DATA after FIN", wire.Header{}, func(l *link) { l.finIn = true }, "DATA: got one after FIN, want none"},
-		{"FIN after FIN", wire.Header{Kind: wire.FIN}, func(l *link) { l.finIn = true }, "FIN: got one after FIN"},
+		{"DATA after FIN", wire.Header{}, func(l *link) { l.end.PeerFINCame(0) }, "DATA: got one after FIN, want none"},
+		{"FIN after FIN", wire.Header{Kind: wire.FIN}, func(l *link) { l.end.PeerFINCame(0) },
+			"FIN: got one after FIN"},
 		{"a FIN that adds something", wire.Header{Kind: wire.FIN, Aux: wire.FINClosed},
-			func(l *link) { l.finIn = true }, ""},
-		{"LIMIT after FIN", wire.Header{Kind: wire.Limit}, func(l *link) { l.finIn = true }, ""},
+			func(l *link) { l.end.PeerFINCame(0) }, ""},
+		{"LIMIT after FIN", wire.Header{Kind: wire.Limit}, func(l *link) { l.end.PeerFINCame(0) }, ""},
 		{"too many frames about leases", wire.Header{Kind: wire.Revoke}, func(l *link) {
 			l.leasing = &leasing{recv: credit.NewReceiver(0)}
 		}, "REVOKE: got frame 0 about leases, want a number below 0"},

@@ -143,9 +143,9 @@ func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.He
 	o.Failed = func(c *rdmacm.Conn, err error) {
 		why = a.reason(ctx, c, err)
 		_ = c.ID().Reject(rejection(why)) // fails if the peer has gone
+		a.failed(c, err)
 	}
 	if _, err := r.Accept(ctx, o); err != nil {
-		a.undo()
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}

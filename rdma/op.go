@@ -171,7 +171,7 @@ func (l *link) drop(o *op, err error) {
 func (l *link) finishIdle(o *op) {
 	o.finished = true
 	for i := range o.steps {
-		if b := o.steps[i].buf; b != nil && l.closeErr == nil {
+		if b := o.steps[i].buf; b != nil && l.end.CloseErr() == nil {
 			b.unpin()
 		}
 	}
@@ -185,7 +185,7 @@ func (l *link) finishIdle(o *op) {
 }
 
 // finishOps finishes the operations that have completed.
-// Preconditions: l.mu is held; l.ending, if some have failed.
+// Preconditions: l.mu is held; l.end.Ending(), if some have failed.
 func (l *link) finishOps() {
 	for w := l.q.Finished(); w != nil; w = l.q.Finished() {
 		o := w.Owner

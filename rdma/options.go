@@ -24,6 +24,9 @@ type Options struct {
 	// Leases allow remote memory on a Conn, if the peer's Options also have them. nil: its QP refuses every read, write
 	// and atomic of the peer.
 	Leases *LeaseOptions
+	// Linger is the longest that Close waits until the peer's adapter has all that was accepted. 0 means 5 s, below 0
+	// that Close does not wait: the engine then goes on for up to 5 s.
+	Linger time.Duration
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
 	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
@@ -89,6 +92,13 @@ func (o *Options) maxMessage() int {
 		return defaultMaxMessage
 	}
 	return o.MaxMessage
+}
+
+func (o *Options) linger() time.Duration {
+	if o.Linger == 0 {
+		return lingerTime
+	}
+	return o.Linger
 }
 
 func (o *Options) keepAliveTicks() uint32 {

@@ -93,8 +93,8 @@ func TestPackNot(t *testing.T) {
 	for name, do := range map[string]func(*link){
 		"a peer that does not take it": func(l *link) { l.peer.Flags = wire.HelloLeases },
 		"a peer with smaller blocks":   func(l *link) { l.peer.Block = 31 },
-		"a closed connection":          func(l *link) { l.closed = true },
-		"an end that is to be sent":    func(l *link) { l.q.DueEnd(sendq.FIN, 0) },
+		"a closed connection":          func(l *link) { l.end.Close() },
+		"an end that is to be sent":    func(l *link) { l.end.CloseWrite() },
 	} {
 		l := sender(1024)
 		l.q.Stage(staged(l, []byte("first"), 0, 0))

@@ -176,7 +176,7 @@ func (l *link) keep(now uint32) {
 	if now-l.touched > 1 {
 		l.ask(sendq.Buffers)
 	}
-	if l.keepAlive == 0 || l.ending {
+	if l.keepAlive == 0 || l.end.Ending() {
 		return
 	}
 	if l.pinging {

@@ -50,7 +50,7 @@ func (e *Engine) hurry() {
 // ask asks for the completion of what is under way, if nothing else does.
 // Preconditions: l.mu is held.
 func (l *link) ask(n sendq.Need) {
-	if !l.ending && l.q.Ask(n) {
+	if !l.end.Ending() && l.q.Ask(n) {
 		l.pump()
 	}
 }

@@ -253,7 +253,7 @@ func (r *Region) Return(ctx context.Context) error {
 	select {
 	case <-r.done:
 		return nil
-	case <-r.l.done:
+	case <-r.l.end.Done():
 		r.l.mu.Lock()
 		defer r.l.mu.Unlock()
 		return r.fail("return", r.l.reason())

@@ -13,8 +13,7 @@ import (
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
 //
 // It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Bytes that Write has
-// accepted arrive in order, unless the connection breaks; Close waits in the background, for up to five seconds, until
-// the peer's adapter has all of it.
+// accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of them.
 type Stream struct {
 	l             *link      // nil if TCP carries it
 	tcp           *tcpStream // with Options.Fallback
@@ -74,9 +73,9 @@ func (l *link) nextFrame(b bound) (frame, error) {
 	for {
 		l.mu.Lock()
 		switch {
-		case l.shutRead:
+		case l.end.ReadShut():
 			err := error(io.EOF)
-			if l.closed {
+			if l.end.Closed() {
 				err = ErrClosed
 			}
 			l.mu.Unlock()
@@ -85,10 +84,10 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			f := l.in.Pop()
 			l.mu.Unlock()
 			return f, nil
-		case l.finIn:
+		case l.end.PeerFIN():
 			l.mu.Unlock()
 			return frame{}, io.EOF
-		case l.drained:
+		case l.end.Drained():
 			err := l.reason()
 			l.mu.Unlock()
 			return frame{}, err
@@ -129,7 +128,7 @@ func (s *Stream) readSome(p []byte) (n int, err error) {
 	}
 	defer leave(s.l.readTurn)
 	if len(p) == 0 {
-		if s.l.shut.Load() {
+		if s.l.end.Closed() {
 			return 0, ErrClosed
 		}
 		return 0, nil
@@ -161,7 +160,7 @@ func (s *Stream) readSome(p []byte) (n int, err error) {
 func (l *link) more() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.in.Len() == 0 || l.shutRead {
+	if l.in.Len() == 0 || l.end.ReadShut() {
 		return false
 	}
 	l.current = l.in.Pop()
@@ -298,7 +297,7 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetDeadline(t)
 	}
-	if s.l.shut.Load() {
+	if s.l.end.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.read.Set(t)
@@ -311,7 +310,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetReadDeadline(t)
 	}
-	if s.l.shut.Load() {
+	if s.l.end.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.read.Set(t)
@@ -323,7 +322,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetWriteDeadline(t)
 	}
-	if s.l.shut.Load() {
+	if s.l.end.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.write.Set(t)
@@ -345,24 +344,34 @@ func (s *Stream) CloseRead() error {
 	}
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	if s.l.closed {
+	if s.l.end.Closed() {
 		return s.fail("close", ErrClosed)
 	}
-	s.l.shutRead = true
-	s.l.dropInput()
-	s.l.pump()
-	s.l.wakeReader()
+	s.l.do(s.l.end.ShutRead())
 	return nil
 }
 
-// Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close returns
-// at once, and what was written may be lost, as with Conn.Close: a program calls CloseIdle or Engine.Close
-// before it ends.
+// Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close waits as
+// Conn.Close does, until the peer's adapter has all that was written. The error, a *net.OpError, then has an
+// *UndeliveredError.
 func (s *Stream) Close() error {
 	if s.tcp != nil {
 		return s.tcp.Close()
 	}
 	s.l.close()
+	s.read.Stop()
+	s.write.Stop()
+	return s.fail("close", s.l.closeWait())
+}
+
+// CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error matches
+// syscall.ECONNRESET.
+func (s *Stream) CloseNow() error {
+	if s.tcp != nil {
+		_ = s.tcp.SetLinger(0) // fails only if it was closed
+		return s.tcp.Close()
+	}
+	s.l.closeNow()
 	s.read.Stop()
 	s.write.Stop()
 	return nil
@@ -374,7 +383,7 @@ func (s *Stream) Done() <-chan struct{} {
 	if s.tcp != nil {
 		return s.tcp.done
 	}
-	return s.l.done
+	return s.l.end.Done()
 }
 
 // Err returns why the connection has ended, or nil while it has not.
@@ -393,11 +402,7 @@ func (l *link) closeSend() error {
 	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
 		return err
 	}
-	if !l.q.Ending() {
-		l.q.DueEnd(sendq.FIN, 0)
-	}
-	l.pump()
-	l.wakeWriter()
+	l.do(l.end.CloseWrite())
 	return nil
 }
 

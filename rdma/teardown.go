@@ -6,8 +6,14 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+const (
+	lingerTime = 5 * time.Second
+	drainTime  = ending.Most
 )
 
 // protocol ends the connection because of what the peer sent.
@@ -23,13 +29,7 @@ func (l *link) broken(err error) { l.reset(wire.ResetProtocol, err) }
 // reset ends the connection, and informs the peer of the reason.
 // Preconditions: l.mu is held.
 func (l *link) reset(reason uint32, err error) {
-	if l.ending {
-		return
-	}
-	l.dropStaged()
-	l.q.DueEnd(sendq.Reset, reason)
-	l.pump()
-	l.resetSent = l.q.Await()
+	l.do(l.end.Break(reason))
 	l.failLocked(err)
 }
 
@@ -42,11 +42,14 @@ func (l *link) fail(err error) {
 
 // disconnected ends the connection after it has handled what had come: a FIN, which means that the peer has closed it.
 func (l *link) disconnected(err error) {
+	if errors.Is(err, ErrClosed) {
+		return // by the teardown
+	}
 	l.mu.Lock()
-	ending := l.ending
+	ending := l.end.Ending()
 	l.mu.Unlock()
 	if !ending {
-		l.e.catchUp(l.done)
+		l.e.catchUp(l.end.Done())
 	}
 	l.fail(err)
 }
@@ -54,148 +57,158 @@ func (l *link) disconnected(err error) {
 // failLocked is fail. Data that was received before stays readable.
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
-	if l.ending {
-		l.explain(err)
+	var wc *ibv.WCError
+	weak := errors.As(err, &wc) && wc.Status == ibv.WCWRFlushErr
+	l.do(l.end.Fail(err, weak))
+}
+
+// do takes the steps that follow from a change of the connection's end.
+// Preconditions: l.mu is held.
+func (l *link) do(d ending.Do) {
+	if d == 0 {
 		return
 	}
-	l.ending = true
-	l.cause = err
-	l.stopOps()
-	l.wakeWriter()
-	go l.teardown()
-}
-
-// explain replaces a meaningless cause: work requests were flushed, and err is why.
-// Preconditions: l.mu is held.
-func (l *link) explain(err error) {
-	var wc *ibv.WCError
-	var p *ProtocolError
-	if !l.drained && errors.As(l.cause, &wc) && wc.Status == ibv.WCWRFlushErr && errors.As(err, &p) {
-		l.cause = err
+	if d&ending.DropInput != 0 {
+		l.dropInput()
+	}
+	if d&ending.DropStaged != 0 {
+		l.dropStaged()
+	}
+	if d&ending.StopOps != 0 {
+		l.stopOps()
+	}
+	if d&ending.WakeReader != 0 {
+		l.wakeReader()
+	}
+	if d&ending.WakeWriter != 0 {
+		l.wakeWriter()
+	}
+	if d&ending.FIN != 0 {
+		l.q.DueEnd(sendq.FIN, l.end.FINAux())
+	}
+	if d&ending.Reset != 0 {
+		l.q.SetDue(sendq.FIN, false)
+		l.q.DueEnd(sendq.Reset, l.end.ResetAux())
+	}
+	if d&ending.Pump != 0 {
+		l.pump()
+	}
+	if d&ending.Reset != 0 {
+		l.resetting = l.q.Await()
+	}
+	if d&ending.Linger != 0 {
+		most := l.linger
+		if most < 0 {
+			most = lingerTime
+		}
+		l.lingerer = time.AfterFunc(most, func() { l.fail(errLinger) })
+	}
+	if d&ending.Teardown != 0 {
+		if l.lingerer != nil {
+			l.lingerer.Stop()
+		}
+		go l.end.Run(&l.mu, (*teardown)(l))
 	}
 }
 
-// teardown ends the connection in the order that loses no block. Receives of the QP that were taken
-// from the SRQ complete before its last event, and that is before the marker.
-func (l *link) teardown() {
-	l.mu.Lock()
-	reset := l.resetSent
-	l.mu.Unlock()
-	if reset != nil {
-		l.await(reset.C, drainTime)
-	}
-	l.e.rest(l)
-	drained := l.mark() && l.await(l.marker, drainTime)
-	l.e.links.clear(l) // before another QP can have the number
-	err := l.cm.Close()
-	if err == nil { // else the device may still use its receives
-		l.account.Gone(drained)
-	}
-	l.mu.Lock()
-	l.drained = true
-	l.dropStaged()
-	if l.closeErr = err; err == nil { // else the device may still use what is under way
-		l.release(l.q.Posted(), l.q.Done())
-	} else {
-		l.q.Lose()
-		l.finishOps()
-	}
-	granted := l.recv.End()
-	l.q.EndWaits()
-	l.mu.Unlock()
-	l.account.Shrink(granted)
-	close(l.done)
-	l.wakeReader()
-	l.wakeWriter()
-	l.endLeases()
-	l.over()
-}
+// teardown is a link that ends.
+type teardown link
 
-// over is called at the end of teardown, and when a closed connection holds no frame any more.
-// After both the engine may go.
-func (l *link) over() {
-	if l.open.Add(-1) == 0 {
-		l.e.remove(l)
-	}
-}
-
-// await waits for ch, the end of the device, or a while. It reports whether ch was closed.
-func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
-	defer l.e.pollMeanwhile()()
+// Await implements ending.Steps, as the other methods do.
+func (t *teardown) Await(ch <-chan struct{}, most time.Duration) bool {
+	defer t.e.pollMeanwhile()()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-ch:
 		return true
-	case <-l.e.eng.gone:
+	case <-t.e.eng.gone:
 	case <-timer.C:
 	}
 	return false
 }
 
-// rest moves the QP to ERR, and waits for its last event. Devices that never raise it are known after the first QP.
-func (e *shard) rest(l *link) {
+func (t *teardown) Resetting() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.resetting == nil {
+		return nil
+	}
+	return t.resetting.C
+}
+
+// Rest waits for the QP's last event. Devices that never raise it are known after the first QP.
+func (t *teardown) Rest() {
 	most := drainTime / 4
-	if e.restless.Load() {
+	if t.e.restless.Load() {
 		most = drainTime / 100
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	e.restless.Store(l.qp.Rest(ctx) != nil)
+	t.e.restless.Store(t.qp.Rest(ctx) != nil)
 }
 
-// mark posts a work request whose completion follows all others of the QP, and reports whether it
-// could. The queue may be full until the poller has seen completions.
-func (l *link) mark() bool {
-	l.mu.Lock()
-	l.markerWR, l.markerSent = l.q.Posted()+1, true
-	l.mu.Unlock()
-	defer l.e.pollMeanwhile()()
+// Mark posts the marker. The queue may be full until the poller has seen completions.
+func (t *teardown) Mark() bool {
+	t.mu.Lock()
+	wr := t.q.Posted() + 1
+	t.end.Mark(wr)
+	t.mu.Unlock()
+	defer t.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	_, err := l.qp.Mark(ctx, uint64(l.markerWR))
+	_, err := t.qp.Mark(ctx, uint64(wr))
 	return err == nil
 }
 
-// close closes the connection: queued data is still sent, received data is dropped.
-func (l *link) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return
+func (t *teardown) Forget() { t.e.links.clear((*link)(t)) }
+
+func (t *teardown) CloseQP(drained bool) error {
+	err := t.cm.Close()
+	if err == nil { // else the device may still use its receives
+		t.account.Gone(drained)
 	}
-	l.closed, l.shutRead = true, true
-	l.shut.Store(true)
-	l.wakeReader()
-	l.wakeWriter()
-	l.dropInput()
-	l.stopOps()
-	go l.dropCurrent()
-	if l.ending {
-		return
-	}
-	if l.q.Sent(sendq.FIN) { // by CloseWrite: this one carries more
-		l.finAcked = make(chan struct{})
-	}
-	l.q.DueEnd(sendq.FIN, wire.FINClosed)
-	if l.peerDone {
-		l.dropStaged()
-	}
-	l.pump()
-	go l.linger(l.finAcked)
+	return err
 }
 
-// linger ends a closed connection when the peer has everything, or after a while.
-func (l *link) linger(finAcked <-chan struct{}) {
-	defer l.e.pollMeanwhile()()
-	timer := time.NewTimer(lingerTime)
-	defer timer.Stop()
-	select {
-	case <-finAcked:
-	case <-l.done:
-	case <-timer.C:
+func (t *teardown) Drain(err error) {
+	l := (*link)(t)
+	if err == nil {
+		l.release(l.q.Posted(), l.q.Done())
+	} else {
+		l.q.Lose()
+		l.finishOps()
 	}
-	l.fail(ErrClosed)
+	l.dropStaged()
+	l.q.EndWaits()
+	l.account.Shrink(l.recv.End())
+}
+
+func (t *teardown) Over() {
+	l := (*link)(t)
+	l.wakeReader()
+	l.wakeWriter()
+	l.endLeases()
+	l.leave()
+}
+
+// leave is called at the end of the teardown, and when a closed connection holds no frame any more. After both the
+// engine may go.
+func (l *link) leave() {
+	l.mu.Lock()
+	last := l.end.Leave()
+	l.mu.Unlock()
+	if last {
+		l.e.remove(l)
+	}
+}
+
+// abandon ends a connection that was prepared and did not come about. It owns the QP.
+func (l *link) abandon(err error) {
+	l.mu.Lock()
+	l.failLocked(err)
+	l.mu.Unlock()
+	l.close()
 }
 
 // dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
@@ -208,36 +221,37 @@ func (l *link) dropCurrent() {
 		l.finish()
 	}
 	leave(l.readTurn)
-	l.over()
+	l.leave()
 }
 
 // writeError is why nothing can be sent, or nil.
 // Preconditions: l.mu is held.
 func (l *link) writeError() error {
 	switch {
-	case l.closed:
+	case l.end.Closed():
 		return ErrClosed
-	case l.q.Ending():
+	case l.end.WriteShut():
 		return errShutWrite
-	case l.peerDone:
+	case l.end.PeerClosed():
 		return ErrPeerClosed
-	case l.ending:
+	case l.end.Ending():
 		return l.reason()
 	}
 	return nil
 }
 
 // reason is why the connection has ended.
-// Preconditions: l.mu is held, l.ending.
+// Preconditions: l.mu is held, the connection is ending.
 func (l *link) reason() error {
 	var p *ProtocolError
+	cause := l.end.Cause()
 	switch {
-	case errors.Is(l.cause, ErrClosed), errors.Is(l.cause, ErrNoMemory), errors.As(l.cause, &p):
-		return l.cause
-	case l.peerDone:
+	case errors.Is(cause, ErrClosed), errors.Is(cause, ErrNoMemory), errors.As(cause, &p):
+		return cause
+	case l.end.PeerClosed():
 		return ErrPeerClosed
 	}
-	return &PeerError{Peer: l.remote, Sent: l.q.Posted(), Acked: l.q.Acked(), Err: l.cause}
+	return &PeerError{Peer: l.remote, Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
 }
 
 var errShutWrite error = brokenPipe("writing was closed")

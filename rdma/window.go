@@ -10,7 +10,7 @@ const idleTicks = 2
 // Preconditions: l.mu is held.
 func (l *link) took(n uint32) {
 	more, free := l.recv.Took(n, l.e.share.Load())
-	if more > 0 && !l.ending {
+	if more > 0 && !l.end.Ending() {
 		if l.account.Grow(more) {
 			l.recv.Granted(more)
 		} else {
@@ -30,7 +30,7 @@ func (l *link) ungrant(n int) {
 // shrink makes the window smaller if it is larger than to.
 // Preconditions: l.mu is held.
 func (l *link) shrink(to uint32, idle bool) {
-	if l.assembling || !l.started || l.ending || l.finIn {
+	if l.assembling || !l.started || l.end.Ending() || l.end.PeerFIN() {
 		return
 	}
 	l.ungrant(l.recv.Shrink(to, idle))

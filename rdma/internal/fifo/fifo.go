@@ -19,6 +19,9 @@ func (q *Queue[T]) First() *T { return &q.list[q.head] }
 // Last returns the element that was pushed last, as First does.
 func (q *Queue[T]) Last() *T { return &q.list[len(q.list)-1] }
 
+// At returns the element that Pop would return after i others, as First does.
+func (q *Queue[T]) At(i int) *T { return &q.list[q.head+i] }
+
 // Push appends an element.
 func (q *Queue[T]) Push(v T) {
 	if len(q.list) == cap(q.list) && q.head > 0 {

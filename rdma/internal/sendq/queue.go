@@ -43,6 +43,7 @@ type Queue[H comparable, O any] struct {
 	under slots[H, O]
 	bell  doorbell[H]
 	waits []*Wait
+	lost  Lost
 }
 
 // Gates limit the next doorbell.
@@ -135,14 +136,15 @@ func (q *Queue[H, O]) addData(h *wire.Header) {
 		every = min(every, scarce)
 	}
 	if f.Mem == nil {
-		q.addFrame(h, nil, false)
+		wr := q.bell.control(h, nil)
+		q.under.post(wr, slot[H, O]{n: f.N, part: partOf(f.Flags)}, false, q.opt.Signal)
 		return
 	}
 	wr, inline := q.bell.frame(h, &f)
-	s := slot[H, O]{held: f.Held, lent: f.Lent}
+	s := slot[H, O]{held: f.Held, lent: f.Lent, n: f.N, part: partOf(f.Flags)}
 	if inline {
 		q.bell.giveBack(f.Held)
-		s = slot[H, O]{}
+		s.held, s.lent = *new(H), false
 	}
 	q.under.post(wr, s, f.Soon || f.Last && q.gates.Wanted, every)
 }

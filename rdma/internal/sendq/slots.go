@@ -23,6 +23,8 @@ type slots[H comparable, O any] struct {
 type slot[H comparable, O any] struct {
 	held   H
 	op     *Operation[H, O]
+	n      int32 // bytes of data
+	part   part
 	lent   bool // held is
 	read   bool // it counts as a read
 	atomic bool
@@ -79,6 +81,9 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 	var nothing H
 	for wire.Before(u.done, upTo) && u.done != u.posted {
 		s := &u.list[u.done%Depth]
+		if s.part != noPart && !wire.Before(u.done, okUpTo) {
+			q.lost.add(s.n, s.part)
+		}
 		if s.op != nil {
 			q.ops.complete(s, u.done%Depth, !wire.Before(u.done, okUpTo))
 		}

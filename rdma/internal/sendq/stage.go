@@ -136,6 +136,7 @@ func (q *Queue[H, O]) DropStaged() (f Frame[H], ok bool) {
 	}
 	if ok = s.frames.Len() > 0; ok {
 		f = s.frames.Pop()
+		q.lost.add(f.N, partOf(f.Flags))
 	}
 	q.SetDue(Data, s.frames.Len() > 0)
 	return f, ok

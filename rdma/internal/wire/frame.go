@@ -66,6 +66,7 @@ const FINClosed = 1
 const (
 	ResetProtocol = 1 // the peer broke the protocol
 	ResetMemory   = 2 // a message was not complete in time, and its receiver lacks memory
+	ResetClosed   = 3 // the sender's program has closed the connection without waiting
 )
 
 // Header is the header of a frame.

@@ -1,0 +1,81 @@
+package rdma
+
+import (
+	"time"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// close begins to close the connection: queued data is still sent, received data is dropped.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end.Closed() {
+		return
+	}
+	l.do(l.end.Close())
+	go l.dropCurrent()
+}
+
+// closeNow closes the connection, and drops what was not sent.
+func (l *link) closeNow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.end.Closed()
+	l.do(l.end.CloseNow(wire.ResetClosed))
+	l.failLocked(errCloseNow)
+	if first {
+		go l.dropCurrent()
+	}
+}
+
+// closeWait closes the connection, and waits until the peer's adapter has all that was accepted.
+func (l *link) closeWait() error {
+	l.close()
+	if l.linger < 0 {
+		return nil
+	}
+	settled := true
+	select {
+	case <-l.end.Settled():
+	default:
+		settled = l.settle()
+	}
+	return l.undelivered(settled)
+}
+
+// settle waits until the end is settled, for as long as the engine allows, and reports whether it is.
+func (l *link) settle() (settled bool) {
+	defer l.e.pollMeanwhile()()
+	a := &l.e.eng.allowance
+	began := time.Now()
+	timer := time.NewTimer(a.Begin(l.linger))
+	defer timer.Stop()
+	select {
+	case <-l.end.Settled():
+		settled = true
+	case <-timer.C:
+	}
+	l.mu.Lock()
+	delivered := l.end.Delivered()
+	l.mu.Unlock()
+	a.End(l.linger, time.Since(began), !delivered)
+	return settled
+}
+
+// undelivered reports what was accepted and is not known to be in the memory of the peer's adapter.
+func (l *link) undelivered(settled bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost, late := l.q.Lost(), !settled || l.end.Cause() == errLinger
+	e := &UndeliveredError{Frames: lost.Frames, Bytes: lost.Bytes, Err: errLinger}
+	switch {
+	case l.end.Delivered() && lost.Frames == 0, lost.Frames == 0 && !late:
+		return nil
+	case l.end.PeerClosed():
+		e.Err = ErrPeerClosed
+	case !late:
+		e.Err = l.reason()
+	}
+	return e
+}

@@ -1,0 +1,243 @@
+// Package ending decides how a connection ends: what is sent last, when the connection is given up, why, and when
+// nothing can come any more. It knows no device and has no lock.
+package ending
+
+import (
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// Do is a set of steps that the owner of a State takes after a transition.
+type Do uint16
+
+// The owner takes them in this order.
+const (
+	DropInput  Do = 1 << iota // drop what was received and not read
+	DropStaged                // drop what is staged
+	StopOps                   // end what waits for remote memory
+	WakeReader
+	WakeWriter
+	FIN      // a FIN with FINAux follows what is staged; a second one may say more
+	Reset    // a RESET with this aux is sent before all else, and no FIN
+	Pump     // post what is due
+	Linger   // call Fail after a while; given once
+	Teardown // call Run on a goroutine of its own; given once
+)
+
+// State is the end of one connection. The owner's lock guards it, except for Closed and the channels. Work requests
+// have numbers that wrap around.
+type State struct {
+	closed atomic.Bool // by Close or CloseNow
+
+	// This side.
+	noRead  bool // later data is dropped
+	noWrite bool // a FIN follows
+	reset   uint32
+
+	// The peer.
+	peerFIN    bool // no data frame follows
+	peerClosed bool // and it reads no more
+
+	// The end.
+	cause     error
+	weak      bool // a later cause may say more
+	ending    bool
+	drained   bool
+	closeErr  error // of the QP
+	marking   bool
+	markerWR  uint32
+	left      int  // of Teardown and the owner's Close, those that have not finished
+	delivered bool // after Close
+
+	settled, marker, done, gone chan struct{}
+}
+
+// Init makes s the state of a connection that has begun.
+func (s *State) Init() {
+	s.left = 2
+	s.settled, s.marker = make(chan struct{}), make(chan struct{})
+	s.done, s.gone = make(chan struct{}), make(chan struct{})
+}
+
+// Closed reports whether this side has closed the connection. It needs no lock.
+func (s *State) Closed() bool { return s.closed.Load() }
+
+// ReadShut reports whether this side reads no more.
+func (s *State) ReadShut() bool { return s.noRead }
+
+// WriteShut reports whether this side has ended sending.
+func (s *State) WriteShut() bool { return s.noWrite }
+
+// PeerFIN reports whether the peer sends no more data.
+func (s *State) PeerFIN() bool { return s.peerFIN }
+
+// PeerClosed reports whether the peer has closed the connection in order.
+func (s *State) PeerClosed() bool { return s.peerClosed }
+
+// Ending reports whether the connection has ended, or is about to: nothing more is sent.
+func (s *State) Ending() bool { return s.ending }
+
+// Drained reports whether nothing can come any more.
+func (s *State) Drained() bool { return s.drained }
+
+// Cause is why the connection has ended.
+func (s *State) Cause() error { return s.cause }
+
+// CloseErr is why the QP could not be closed. The device may then still use memory.
+func (s *State) CloseErr() error { return s.closeErr }
+
+// Settled is closed when all that was accepted is delivered after a Close, or never will be.
+func (s *State) Settled() <-chan struct{} { return s.settled }
+
+// Delivered reports whether the peer's adapter has all that was sent, and this side's FIN, after a Close.
+func (s *State) Delivered() bool { return s.delivered }
+
+// Done is closed when the connection has ended.
+func (s *State) Done() <-chan struct{} { return s.done }
+
+// Gone is closed when the owner has forgotten the connection.
+func (s *State) Gone() <-chan struct{} { return s.gone }
+
+// ShutRead ends reading.
+func (s *State) ShutRead() Do {
+	s.noRead = true
+	return DropInput | Pump | WakeReader
+}
+
+// CloseWrite ends sending: a FIN follows what is staged.
+func (s *State) CloseWrite() Do {
+	if s.noWrite || s.ending {
+		return 0
+	}
+	s.noWrite = true
+	return FIN | Pump | WakeWriter
+}
+
+// Close closes the connection when the peer's adapter has all that was accepted. A second call does nothing.
+func (s *State) Close() Do {
+	do := s.shut()
+	if do == 0 || s.ending {
+		return do
+	}
+	s.noWrite = true
+	if s.peerClosed {
+		do |= DropStaged
+	}
+	return do | FIN | Pump | Linger
+}
+
+// CloseNow is Close, but drops what was not sent, and informs the peer by a RESET with this reason. Fail follows.
+func (s *State) CloseNow(reason uint32) Do {
+	do := s.shut()
+	if s.ending {
+		return do
+	}
+	return do | s.Break(reason)
+}
+
+func (s *State) shut() Do {
+	if s.closed.Swap(true) {
+		return 0
+	}
+	s.noRead = true
+	return DropInput | StopOps | WakeReader | WakeWriter
+}
+
+// Break has a RESET sent in place of what is staged. Fail follows.
+func (s *State) Break(reason uint32) Do {
+	if s.ending {
+		return 0
+	}
+	s.reset = reason
+	return DropStaged | Reset | Pump
+}
+
+// PeerFINCame handles the peer's FIN.
+func (s *State) PeerFINCame(aux uint32) Do {
+	s.peerFIN = true
+	if aux&wire.FINClosed == 0 {
+		return 0
+	}
+	s.peerClosed = true
+	return DropStaged | StopOps | WakeWriter
+}
+
+// MayFIN reports whether a FIN with this aux may come from the peer.
+func (s *State) MayFIN(aux uint32) bool {
+	return !s.peerFIN || !s.peerClosed && aux&wire.FINClosed != 0
+}
+
+// FINAux returns aux of the FIN that is due.
+func (s *State) FINAux() uint32 {
+	if s.Closed() {
+		return wire.FINClosed
+	}
+	return 0
+}
+
+// ResetAux returns aux of the RESET that is due.
+func (s *State) ResetAux() uint32 { return s.reset }
+
+// FINArrived notes that the last FIN is in the memory of the peer's adapter, and so is all that was sent before. own is
+// the cause of an end by Close.
+func (s *State) FINArrived(own error) Do {
+	if !s.Closed() {
+		return 0
+	}
+	s.delivered = true
+	closeOnce(s.settled)
+	return s.Fail(own, false)
+}
+
+// Fail ends the connection; err is why. The first cause counts, unless it is weak: it says only that work requests were
+// flushed, and a cause that comes until Drain replaces it.
+func (s *State) Fail(err error, weak bool) Do {
+	if s.ending {
+		if s.weak && !weak && !s.drained {
+			s.cause, s.weak = err, false
+		}
+		return 0
+	}
+	s.ending, s.cause, s.weak = true, err, weak
+	return StopOps | WakeWriter | Teardown
+}
+
+// Weak reports whether a cause that says more is wanted.
+func (s *State) Weak() bool { return s.weak && !s.drained }
+
+// Mark notes that work request wr is the marker, which completes after all others.
+func (s *State) Mark(wr uint32) { s.marking, s.markerWR = true, wr }
+
+// IsMarker reports whether wr is the marker, and notes that it has completed.
+func (s *State) IsMarker(wr uint32) bool {
+	if !s.marking || wr != s.markerWR {
+		return false
+	}
+	closeOnce(s.marker)
+	return true
+}
+
+// drain notes that nothing can come any more; err is why the QP could not be closed.
+func (s *State) drain(err error) {
+	s.drained, s.closeErr = true, err
+	closeOnce(s.settled)
+}
+
+// Leave notes that Teardown, or the owner's Close, has finished, and reports whether it was the last of the two. The
+// owner then forgets the connection, and calls Forgotten.
+func (s *State) Leave() (last bool) {
+	s.left--
+	return s.left == 0
+}
+
+// Forgotten notes that the owner knows the connection no more.
+func (s *State) Forgotten() { close(s.gone) }
+
+func closeOnce(ch chan struct{}) {
+	select {
+	case <-ch:
+	default:
+		close(ch)
+	}
+}
