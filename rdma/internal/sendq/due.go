@@ -66,7 +66,6 @@ func (q *Queue[H, O]) Idle() bool { return q.due == 0 }
 func (q *Queue[H, O]) DueEnd(w What, aux uint32) {
 	q.aux[w] = aux
 	q.due |= w.bit()
-	q.sent &^= w.bit()
 }
 
 // Sent reports whether a frame of this kind was added since it was last due.

@@ -24,6 +24,8 @@ type posted struct {
 	held     []int // that it uses
 	op       *operation
 	read     bool
+	forced   bool // to be signaled
+	every    int  // or if so many are without
 }
 
 // world is a queue with a device that completes work requests in order, and a peer that takes frames in. It keeps
@@ -50,6 +52,7 @@ type world struct {
 	heard   []uint32
 
 	device []posted // under way
+	silent int      // posted since the last that is signaled
 	reads  int
 	ops    map[*operation]int // work requests under way
 	ended  map[*operation]bool
@@ -157,8 +160,9 @@ func (w *world) next(added int) What {
 func (w *world) pump() {
 	w.t.Helper()
 	for !w.broken {
-		w.q.Begin(Gates{Data: uint32(w.credits), Control: uint32(w.controlCredits), Scarce: w.rnd.IntN(4) == 0,
-			Wanted: w.rnd.IntN(4) == 0})
+		g := Gates{Data: uint32(w.credits), Control: uint32(w.controlCredits), Scarce: w.rnd.IntN(4) == 0,
+			Wanted: w.rnd.IntN(4) == 0}
+		w.q.Begin(g)
 		list := []What{}
 		opReads := []posted{}
 		for {
@@ -170,11 +174,15 @@ func (w *world) pump() {
 			if what == None {
 				break
 			}
-			p := posted{}
+			p := posted{every: int(w.q.opt.Signal), forced: what == Reset || what == FIN || what == Ping}
 			switch what {
 			case Data:
 				w.credits--
 				f := w.q.data.frames.First()
+				p.forced = f.Soon || f.Last && g.Wanted
+				if g.Scarce && f.Mem != nil {
+					p.every = 2
+				}
 				if f.Mem != nil && (wire.HeaderLen+f.N > MaxInline || f.Tail.Length > 0) {
 					p.held = append(p.held, f.Held)
 				}
@@ -184,9 +192,11 @@ func (w *world) pump() {
 				p.op = *w.q.lane(what).First()
 				st := &p.op.Steps[p.op.at]
 				p.read = st.Opcode == ibv.OpRead || st.Opcode == ibv.OpFetchAdd
+				last := p.op.at == len(p.op.Steps)-1 && st.Len-p.op.done <= PieceMost
 				if p.read {
 					w.reads++
 				}
+				p.every, p.forced = 24, last && !p.op.Quiet || p.read && w.reads == 3
 				w.ops[p.op]++
 			}
 			w.q.Add(what, wire.Header{Seq: 7, Limit: 9})
@@ -216,7 +226,14 @@ func (w *world) post(list []What, of []posted) {
 		if want := w.q.Posted() - uint32(len(wrs)-i); wr.ID != uint64(want) {
 			w.fail("work request %d has the ID %d", want, wr.ID)
 		}
-		p.signaled = wr.Flags&ibv.Signaled != 0
+		w.silent++
+		if p.signaled = wr.Flags&ibv.Signaled != 0; p.signaled != (p.forced || w.silent >= p.every) {
+			w.fail("signaled %v of %v, the %d. without of %d, forced %v", p.signaled, list[i], w.silent, p.every,
+				p.forced)
+		}
+		if p.signaled {
+			w.silent = 0
+		}
 		for _, id := range p.held {
 			w.inUse[id] = true
 		}
@@ -555,6 +572,8 @@ func (w *world) drop() {
 			w.fail("a dropped operation is idle %v with %d under way", idle, w.ops[o])
 		} else if idle {
 			w.ended[o] = true
+		} else if !w.q.IsDue(Ping) && w.silent > 0 {
+			w.fail("nobody asks for the completion of what a dropped operation has under way")
 		}
 	}
 }

@@ -267,8 +267,8 @@ func TestForget(t *testing.T) {
 	for range 1000 {
 		q.Forget(q.Await())
 	}
-	if len(q.waits) != 0 || !q.IsDue(Ping) {
-		t.Errorf("%d waits are kept", len(q.waits))
+	if q.Waits() != 0 || !q.IsDue(Ping) {
+		t.Errorf("%d waits are kept", q.Waits())
 	}
 }
 

@@ -139,6 +139,9 @@ func (q *Queue[H, O]) Forget(w *Wait) {
 	q.waits = slices.DeleteFunc(q.waits, func(o *Wait) bool { return o == w })
 }
 
+// Waits returns how many waits have not ended.
+func (q *Queue[H, O]) Waits() int { return len(q.waits) }
+
 // EndWaits ends all waits: nothing completes any more. Acked says what has.
 func (q *Queue[H, O]) EndWaits() {
 	for _, w := range q.waits {
