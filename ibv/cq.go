@@ -80,7 +80,7 @@ type CQOptions struct {
 	Channel    *CompChannel  // nil: one that all such CQs of the Device share
 	CompVector int           // interrupt vector, below Device.NumCompVectors
 	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
-	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
+	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, None not at all
 	NoEvents   bool          // no channel: Wait polls all the time
 
 	// Solicited lets Wait sleep until a completion is solicited, by the peer's flag of that name, or has
@@ -126,7 +126,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if err := checkWCFields(opt.Fields); err != nil {
+	if err := errors.Join(checkWCFields(opt.Fields), checkNone("Spin", opt.Spin)); err != nil {
 		return fail(err)
 	}
 	if cqe < 1 {

@@ -203,9 +203,10 @@ const (
 	// C: IBV_ACCESS_RELAXED_ORDERING.
 	RelaxedOrdering AccessFlags = 1 << 20
 
-	// NoRemoteAccess is for queue pairs, in ConnectOptions and QPAttr: the peer may
-	// do nothing but send. Only this package defines it; C never sees it.
-	NoRemoteAccess AccessFlags = 1 << 31
+	// AccessNone is None for the access to queue pairs, in ConnectOptions and
+	// QPAttr: the peer may do nothing but send. Only this package defines it; C
+	// never sees it.
+	AccessNone AccessFlags = 1 << 31
 
 	// AccessOptional is the range of flags that a device may ignore.
 	// C: IBV_ACCESS_OPTIONAL_RANGE.

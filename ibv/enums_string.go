@@ -45,7 +45,7 @@ func (f SendFlags) String() string { return flags.String(f, sendFlagNames) }
 
 var accessNames = []string{"LocalWrite", "RemoteWrite", "RemoteRead", "RemoteAtomic", "MWBind", "ZeroBased",
 	"OnDemand", "HugeTLB",
-	"FlushGlobal", "FlushPersistent", 20: "RelaxedOrdering", 31: "NoRemoteAccess"}
+	"FlushGlobal", "FlushPersistent", 20: "RelaxedOrdering", 31: "AccessNone"}
 
 // String joins the names of the flags with "|".
 func (f AccessFlags) String() string { return flags.String(f, accessNames) }

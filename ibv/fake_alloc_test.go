@@ -23,7 +23,7 @@ func TestFake_NoAllocsFallback(t *testing.T) {
 }
 
 func testNoAllocs(t *testing.T) {
-	s := fakeLoop(t, &CQOptions{Spin: -1}, &QPOptions{MaxInline: 64, MaxSendSGE: 2})
+	s := fakeLoop(t, &CQOptions{Spin: None}, &QPOptions{MaxInline: 64, MaxSendSGE: 2})
 	srq := closing(t, must(s.pd.CreateSRQ(nil))(t))
 	ud := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: UD}))(t))
 	must(ud.Endpoint(1, 1))(t)

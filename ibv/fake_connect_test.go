@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,86 +21,48 @@ func connectAttrs(t *testing.T, qp *QP, opt *ConnectOptions) QPAttr {
 	return *rtr
 }
 
-// Zero is a 0 in every field of one byte with another default, and goes through
-// Connect.
-func TestFake_Zero(t *testing.T) {
-	s := fakeSide(t, nil)
-	qp := s.newQP(t, nil)
-	fields := map[string]func(a *QPAttr) uint8{
-		"RetryCount":      func(a *QPAttr) uint8 { return a.RetryCnt },
-		"RNRRetry":        func(a *QPAttr) uint8 { return a.RNRRetry },
-		"MaxRdAtomic":     func(a *QPAttr) uint8 { return a.MaxRdAtomic },
-		"MaxDestRdAtomic": func(a *QPAttr) uint8 { return a.MaxDestRdAtomic },
-		"HopLimit":        func(a *QPAttr) uint8 { return a.AV.HopLimit },
-	}
-	zeroIsDefault := map[string]bool{"SL": true, "TrafficClass": true}
-	for i := range reflect.TypeFor[ConnectOptions]().NumField() {
-		f := reflect.TypeFor[ConnectOptions]().Field(i)
-		if f.Type.Kind() != reflect.Uint8 || zeroIsDefault[f.Name] {
-			continue
-		}
-		get := fields[f.Name]
-		if get == nil {
-			t.Errorf("%s is not in this test", f.Name)
-			continue
-		}
-		a := connectAttrs(t, qp, &ConnectOptions{})
-		if get(&a) == 0 {
-			t.Errorf("%s: the default is 0, so that Zero has no use", f.Name)
-		}
-		for v, want := range map[uint64]uint8{Zero: 0, 3: 3} {
-			opt := &ConnectOptions{}
-			reflect.ValueOf(opt).Elem().Field(i).SetUint(v)
-			if a := connectAttrs(t, qp, opt); get(&a) != want {
-				t.Errorf("%s %d becomes %d", f.Name, v, get(&a))
-			}
-			ok(t, opt.check())
-		}
-	}
-}
-
-func TestFake_NoRemoteAccess(t *testing.T) {
+func TestFake_AccessNone(t *testing.T) {
 	a := fakeSide(t, nil)
 	qa := a.newQP(t, nil)
 	b := &side{dev: a.dev}
 	b.more(t, nil)
 	qb := b.newQP(t, nil)
 	ea, eb := must(qa.Endpoint(1, 1))(t), must(qb.Endpoint(1, 1))(t)
-	ok(t, qa.Connect(eb, &ConnectOptions{Access: NoRemoteAccess}))
-	ok(t, qb.Init(&ConnectOptions{Access: NoRemoteAccess | LocalWrite}))
-	ok(t, qb.Connect(ea, &ConnectOptions{Access: NoRemoteAccess}))
+	ok(t, qa.Connect(eb, &ConnectOptions{Access: AccessNone}))
+	ok(t, qb.Init(&ConnectOptions{Access: AccessNone | LocalWrite}))
+	ok(t, qb.Connect(ea, &ConnectOptions{Access: AccessNone}))
 
 	for opt, want := range map[AccessFlags]AccessFlags{
-		0:                           LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic,
-		NoRemoteAccess:              0,
-		NoRemoteAccess | LocalWrite: LocalWrite,
-		RemoteRead:                  RemoteRead,
+		0:                       LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic,
+		AccessNone:              0,
+		AccessNone | LocalWrite: LocalWrite,
+		RemoteRead:              RemoteRead,
 	} {
 		attr := connectAttrs(t, qa, &ConnectOptions{Access: opt})
 		if got := AccessFlags(attr.toC().QPAccessFlags); got != want {
 			t.Errorf("access %v is sent as %v", opt, got)
 		}
 	}
-	_, err := a.pd.AllocMR(64, LocalWrite|NoRemoteAccess, nil)
-	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess", "LocalWrite")
-	_, err = a.pd.RegMR(make([]byte, 64), NoRemoteAccess)
-	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess")
-	_, err = a.pd.RegMemory(a.mr.addr, 64, 0, NoRemoteAccess)
-	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess")
-	access := NoRemoteAccess
-	wantErr(t, a.mr.Rereg(&ReregOptions{Access: &access}), syscall.EINVAL, "NoRemoteAccess")
+	_, err := a.pd.AllocMR(64, LocalWrite|AccessNone, nil)
+	wantErr(t, err, syscall.EINVAL, "AccessNone", "LocalWrite")
+	_, err = a.pd.RegMR(make([]byte, 64), AccessNone)
+	wantErr(t, err, syscall.EINVAL, "AccessNone")
+	_, err = a.pd.RegMemory(a.mr.addr, 64, 0, AccessNone)
+	wantErr(t, err, syscall.EINVAL, "AccessNone")
+	access := AccessNone
+	wantErr(t, a.mr.Rereg(&ReregOptions{Access: &access}), syscall.EINVAL, "AccessNone")
 	idle := closing(t, must(a.pd.CreateQP(a.cq, a.cq, nil))(t))
 	must(idle.Endpoint(1, 1))(t)
-	wantErr(t, idle.Init(&ConnectOptions{Access: NoRemoteAccess | RemoteRead}), syscall.EINVAL,
-		"RemoteRead|NoRemoteAccess")
-	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: NoRemoteAccess | RemoteWrite},
-		MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "NoRemoteAccess")
+	wantErr(t, idle.Init(&ConnectOptions{Access: AccessNone | RemoteRead}), syscall.EINVAL,
+		"RemoteRead|AccessNone")
+	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: AccessNone | RemoteWrite},
+		MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "AccessNone")
 }
 
 // What Connect is given for INIT is not dropped when Init came first.
 func TestFake_LateOptions(t *testing.T) {
 	s := fakeSide(t, nil)
-	opt := &ConnectOptions{Access: NoRemoteAccess, PKeyIndex: 3, QKey: 7}
+	opt := &ConnectOptions{Access: AccessNone, PKeyIndex: 3, QKey: 7}
 	for _, c := range []struct {
 		typ      QPType
 		rtr, rts QPAttrMask
@@ -114,7 +75,7 @@ func TestFake_LateOptions(t *testing.T) {
 		qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: c.typ}))(t))
 		for state, want := range map[QPState]QPAttrMask{StateRTR: c.rtr, StateRTS: c.rts} {
 			a := &QPAttr{State: state}
-			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != NoRemoteAccess ||
+			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != AccessNone ||
 				got&MaskQKey != 0 && a.QKey != 7 ||
 				got&MaskPKeyIndex != 0 && a.PKeyIndex != 3 {
 				t.Errorf("%v to %v: %v, want %v of %+v", c.typ, state, got, want, a)
@@ -192,12 +153,12 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 		{ConnectOptions{MTU: 6}, []string{"MTU(6)"}},
 		{ConnectOptions{AckTimeout: 3 * time.Hour}, []string{"AckTimeout is 3h0m0s", "2h26m36"}},
 		{ConnectOptions{AckTimeout: 14}, []string{"AckTimeout is 14ns", "4.096µs"}},
-		{ConnectOptions{AckTimeout: -2}, []string{"AckTimeout is -2ns", "Forever"}},
+		{ConnectOptions{AckTimeout: -2}, []string{"AckTimeout is -2ns", "None"}},
 		{ConnectOptions{RetryCount: 8}, []string{"RetryCount 8", "(7)"}},
 		{ConnectOptions{RNRRetry: 8}, []string{"RNRRetry 8", "(7)"}},
 		{ConnectOptions{RNRTimer: time.Second}, []string{"RNRTimer is 1s", "655.36ms"}},
 		{ConnectOptions{RNRTimer: 12}, []string{"RNRTimer is 12ns", "10µs"}},
-		{ConnectOptions{RNRTimer: Forever}, []string{"RNRTimer is -1ns"}},
+		{ConnectOptions{RNRTimer: None}, []string{"RNRTimer is -1ns"}},
 		{ConnectOptions{SL: 16}, []string{"SL 16", "(15)"}},
 		{ConnectOptions{FlowLabel: 1 << 20}, []string{"FlowLabel 1048576", "(1048575)"}},
 		{ConnectOptions{MTU: 77, AckTimeout: 40}, []string{"MTU(77)", "AckTimeout is 40ns"}},

@@ -116,7 +116,7 @@ func TestFake_RegDM(t *testing.T) {
 	pd := closing(t, must(other.AllocPD())(t))
 	_, err = pd.RegDM(dm, 0, 64, LocalWrite)
 	wantArg(t, err, "dm")
-	_, err = s.pd.RegDM(dm, 0, 64, NoRemoteAccess)
+	_, err = s.pd.RegDM(dm, 0, 64, AccessNone)
 	wantArg(t, err, "access")
 	unset(t, "fail.reg_dm_mr")
 	_, err = s.pd.RegDM(dm, 0, 64, LocalWrite|OnDemand)
@@ -196,7 +196,7 @@ func TestFake_Dmabuf(t *testing.T) {
 		{0, -1, 0, 0, LocalWrite, "length"},
 		{0, 64, math.MaxUint64, math.MaxUint64, LocalWrite, "off"},
 		{0, 64, 0, 8, LocalWrite, "iova"},
-		{0, 64, 0, 0, NoRemoteAccess, "access"},
+		{0, 64, 0, 0, AccessNone, "access"},
 	} {
 		_, err := s.pd.RegDmabuf(c.fd, c.off, c.length, c.iova, c.access)
 		wantArg(t, err, c.arg)

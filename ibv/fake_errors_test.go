@@ -717,7 +717,7 @@ func TestFake_Close(t *testing.T) {
 
 // A channel that fails, as when the device is pulled out, ends all waiting.
 func TestFake_ChannelFails(t *testing.T) {
-	s := fakeLoop(t, &CQOptions{Spin: -1}, nil)
+	s := fakeLoop(t, &CQOptions{Spin: None}, nil)
 	errs := make(chan error)
 	for range 2 {
 		go func() {

@@ -140,7 +140,7 @@ func testHammerClose(t *testing.T) {
 	s := fakeSide(t, nil)
 	rounds := 0
 	for end := time.Now().Add(hammerTime); time.Now().Before(end); rounds++ {
-		cq := must(s.dev.CreateCQ(4096, &CQOptions{Spin: -1}))(t)
+		cq := must(s.dev.CreateCQ(4096, &CQOptions{Spin: None}))(t)
 		srq := must(s.pd.CreateSRQ(nil))(t)
 		qp := must(s.pd.CreateQP(cq, cq, &QPOptions{SRQ: srq, MaxInline: 16}))(t)
 		peer := must(s.pd.CreateQP(cq, cq, nil))(t)

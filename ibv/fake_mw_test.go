@@ -243,7 +243,7 @@ func TestFake_RegMREx(t *testing.T) {
 			{nil, "opt"}, {&MROptions{}, "Buf"}, {&MROptions{Buf: []byte{}}, "Buf"},
 			{&MROptions{Buf: buf, Dmabuf: &Dmabuf{}}, "Buf and Dmabuf"}, {&MROptions{Buf: buf, DMA: foreign}, "DMA"},
 			{&MROptions{Dmabuf: &Dmabuf{FD: -1, Length: 1}}, "Dmabuf.FD"},
-			{&MROptions{Dmabuf: &Dmabuf{}}, "Dmabuf.Length"}, {&MROptions{Buf: buf, Access: NoRemoteAccess}, "access"},
+			{&MROptions{Dmabuf: &Dmabuf{}}, "Dmabuf.Length"}, {&MROptions{Buf: buf, Access: AccessNone}, "access"},
 		} {
 			var ae *ArgError
 			if _, err := s.pd.RegMREx(c.opt); !errors.As(err, &ae) || ae.Arg != c.arg {

@@ -8,7 +8,7 @@ import (
 // TestFake_DeviceFatalWakes ends who waits for completions, on CQs of each kind, when somebody reads that the device
 // failed.
 func TestFake_DeviceFatalWakes(t *testing.T) {
-	for name, opt := range map[string]*CQOptions{"channel": {Spin: -1}, "no channel": {NoEvents: true}} {
+	for name, opt := range map[string]*CQOptions{"channel": {Spin: None}, "no channel": {NoEvents: true}} {
 		t.Run(name, func(t *testing.T) {
 			s := fakeLoop(t, opt, nil)
 			waits := make(chan error, 2)

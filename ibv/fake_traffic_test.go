@@ -285,7 +285,7 @@ func TestFake_MemoryKeys(t *testing.T) {
 }
 
 func TestFake_WaitSleepsAndWakes(t *testing.T) {
-	s := fakeLoop(t, &CQOptions{Spin: -1}, nil)
+	s := fakeLoop(t, &CQOptions{Spin: None}, nil)
 	ctx := timeout(t)
 	got := make(chan WC)
 	go func() {

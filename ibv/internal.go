@@ -172,8 +172,8 @@ func (friends) NextHalf(qp *QP) *uintptr {
 	return nil
 }
 
-// OrZero returns v, or def for 0, or 0 for Zero.
-func (friends) OrZero(v, def uint8) uint8 { return orZero(v, def) }
+// OrDefault returns v, or def for 0, or 0 for None.
+func (friends) OrDefault(v, def int) int { return orDefault(v, def) }
 
 // ReadLimits returns how many reads and atomics a QP of the device can answer at the same time,
 // and how many it can have outstanding.

@@ -82,17 +82,3 @@ func explainLimits(err error, where string, limits ...limit) error {
 	}
 	return errors.Join(append(over, err)...)
 }
-
-// orDefault returns n, or def if n is 0, or 0 if n is None.
-func orDefault(n, def int) int {
-	switch n {
-	case 0:
-		return def
-	case None:
-		return 0
-	}
-	return n
-}
-
-// None requests none of something for which 0 means a default.
-const None = -1

@@ -91,8 +91,7 @@ type QPCap struct {
 	MaxInline  int // bytes of inline data in one send work request
 }
 
-// QPOptions are the options of CreateQP. Where 0 stands for a default, None requests none at
-// all; other negative numbers are refused.
+// QPOptions are the options of CreateQP. Its numbers can be None.
 type QPOptions struct {
 	Type       QPType // the zero value means RC
 	MaxSendWR  int    // 0 means 128
@@ -372,18 +371,7 @@ func (o *QPOptions) limits(dev *DeviceAttr) []limit {
 }
 
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
-	var errs []error
-	var asked []limit
-	for _, l := range o.limits(&pd.dev.attr) {
-		if l.asked < 0 {
-			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked),
-				Want: "positive, 0 for the default or None"})
-			continue
-		}
-		asked = append(asked, l)
-	}
-	errs = append(errs, fitInt(pd.dev.Name(), asked...))
-	errs = append(errs, o.checkXRC(recv))
+	errs := []error{fitOptional(pd.dev.Name(), o.limits(&pd.dev.attr)...), o.checkXRC(recv)}
 	for _, c := range []struct {
 		name string
 		cq   *CQ

@@ -19,7 +19,7 @@ type QPAttr struct {
 	RQPSN            uint32 // 24 bits, first PSN expected
 	SQPSN            uint32 // 24 bits, first PSN sent
 	DestQPN          uint32
-	Access           AccessFlags // what the peer may do; NoRemoteAccess means the same as 0
+	Access           AccessFlags // what the peer may do; AccessNone means the same as 0
 	Cap              QPCap       // query only
 	SignalAll        bool        // query only
 	AV               AHAttr
@@ -50,7 +50,7 @@ func (a *QPAttr) toC() *abi.QPAttr {
 		RQPSN:            a.RQPSN,
 		SQPSN:            a.SQPSN,
 		DestQPNum:        a.DestQPN,
-		QPAccessFlags:    uint32(a.Access &^ NoRemoteAccess),
+		QPAccessFlags:    uint32(a.Access &^ AccessNone),
 		AHAttr:           a.AV.toC(),
 		AltAHAttr:        a.AltAV.toC(),
 		PKeyIndex:        a.PKeyIndex,

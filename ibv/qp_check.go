@@ -77,16 +77,16 @@ const remoteAccess = RemoteWrite | RemoteRead | RemoteAtomic | FlushGlobal | Flu
 
 // checkPeer checks the access of a QP's peer.
 func (f AccessFlags) checkPeer() error {
-	if f&NoRemoteAccess != 0 && f&remoteAccess != 0 {
-		return &ArgError{Arg: "access", Got: f.String(), Want: "NoRemoteAccess or what the peer may do, not both"}
+	if f&AccessNone != 0 && f&remoteAccess != 0 {
+		return &ArgError{Arg: "access", Got: f.String(), Want: "AccessNone or what the peer may do, not both"}
 	}
 	return nil
 }
 
 // checkMemory checks the access to an MR.
 func (f AccessFlags) checkMemory() error {
-	if f&NoRemoteAccess != 0 {
-		return &ArgError{Arg: "access", Got: f.String(), Want: "without NoRemoteAccess, which is for queue pairs: " +
+	if f&AccessNone != 0 {
+		return &ArgError{Arg: "access", Got: f.String(), Want: "without AccessNone, which is for queue pairs: " +
 			"memory is closed to peers unless a flag opens it"}
 	}
 	return nil

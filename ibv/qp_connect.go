@@ -12,59 +12,58 @@ import (
 // before link-local. The port must be active.
 const BestGID = -1
 
-// Zero stands for a real 0 in the one-byte fields of ConnectOptions whose 0 means a default.
-// The value 255 itself therefore cannot be requested, and no field needs it.
-const Zero = 255
-
 // DefaultQKey is the Q_Key of UD QPs for which none is chosen. Most programs use this value.
 const DefaultQKey = 0x11111111
 
-// ConnectOptions are the options of Init and Connect. A zero field selects the default; where
-// the default is not 0, Zero requests a real 0.
+// ConnectOptions are the options of Init and Connect. A zero field selects the default. Numbers whose
+// default is not 0 can be None.
 type ConnectOptions struct {
 	Local *Endpoint // what the peer was given, if it differs from what Endpoint returned
 	MTU   MTU       // 0 means the smaller of both ends
 
 	// Access has the operations that the peer may do through the QP. 0 allows everything that the transport and the
 	// device support: writes and, on RC, reads and atomics. To access memory the peer also needs the rkey of an MR
-	// registered with the same access. NoRemoteAccess allows nothing but sends.
+	// registered with the same access. AccessNone allows nothing but sends.
 	Access AccessFlags
 
 	PKeyIndex uint16 // of the entry of the port's P_Key table; Device.PKeyIndex finds it
 
 	// AckTimeout is how long the QP waits for an acknowledgement before it resends a packet. It
 	// is rounded up to 4.096 µs·2^n, n from 0 to 31: TimeCode(n).Duration() is exact. 0 means
-	// 67 ms; with Forever nothing is resent.
+	// 67 ms; with None nothing is resent.
 	AckTimeout time.Duration
-	RetryCount uint8 // at most 7; 0 means 7
+	RetryCount int // at most 7; 0 means 7
 
 	// RNRRetry is how often a send is retried when the peer has no receive posted. 0 means 7,
 	// which is without limit: the send then waits, without a completion or an error, until the
-	// peer posts a receive. With 1 to 6, or with Zero for no retry, it can fail with
+	// peer posts a receive. With 1 to 6, or with None for no retry, it can fail with
 	// WCRNRRetryExcErr.
-	RNRRetry uint8
+	RNRRetry int
 
 	// RNRTimer is how long the peer must wait before such a retry. It is rounded up to one of
 	// the 32 times from 0.01 ms to 655.36 ms; RNRTimer(n).Duration() is exact. 0 means 0.64 ms.
 	RNRTimer time.Duration
 
-	MaxRdAtomic     uint8  // reads and atomics outstanding to the peer; 0 means what both ends support
-	MaxDestRdAtomic uint8  // reads and atomics outstanding from the peer; 0 means what the device supports
+	MaxRdAtomic     int    // reads and atomics outstanding to the peer; 0 means what both ends support
+	MaxDestRdAtomic int    // reads and atomics outstanding from the peer; 0 means what the device supports
 	SL              uint8  // service level, 4 bits
 	TrafficClass    uint8  // on RoCE v2 the DSCP, shifted left by 2, and the bits of ECN
-	HopLimit        uint8  // 0 means 64
+	HopLimit        int    // at most 255; 0 means 64
 	FlowLabel       uint32 // 20 bits
 	QKey            uint32 // UD; 0 means the Q_Key of the Endpoint
 }
 
 // check reports options that are invalid on any device.
 func (o *ConnectOptions) check() error {
-	errs := []error{checkFields(
-		field{"RetryCount", uint32(orZero(o.RetryCount, 0)), 3},
-		field{"RNRRetry", uint32(orZero(o.RNRRetry, 0)), 3},
-		field{"SL", uint32(o.SL), 4},
-		field{"FlowLabel", o.FlowLabel, 20},
-	), o.Access.checkPeer()}
+	errs := []error{
+		checkOptional("RetryCount", o.RetryCount, 3),
+		checkOptional("RNRRetry", o.RNRRetry, 3),
+		checkOptional("MaxRdAtomic", o.MaxRdAtomic, 8),
+		checkOptional("MaxDestRdAtomic", o.MaxDestRdAtomic, 8),
+		checkOptional("HopLimit", o.HopLimit, 8),
+		checkFields(field{"SL", uint32(o.SL), 4}, field{"FlowLabel", o.FlowLabel, 20}),
+		o.Access.checkPeer(),
+	}
 	if o.MTU != 0 && o.MTU.Bytes() == 0 {
 		errs = append(errs, &ArgError{Arg: "MTU", Got: fmt.Sprintf("MTU(%d)", uint32(o.MTU)),
 			Want: "one of MTU256 to MTU4096, or 0"})
@@ -73,17 +72,6 @@ func (o *ConnectOptions) check() error {
 	errs = append(errs, err)
 	_, err = rnrTimer(o.RNRTimer, 0)
 	return errors.Join(append(errs, err)...)
-}
-
-// orZero returns v, or def if v is 0, or 0 if v is Zero.
-func orZero(v, def uint8) uint8 {
-	switch v {
-	case 0:
-		return def
-	case Zero:
-		return 0
-	}
-	return v
 }
 
 // Endpoint describes the QP for a peer. Send it to the peer by any means, and give the peer's
@@ -370,7 +358,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	a.AV = qp.addressOf(peer, pa, opt)
 	mask := MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
 	if qp.typ != UC && qp.typ != XRCSend {
-		a.MaxDestRdAtomic = orZero(opt.MaxDestRdAtomic, local.MaxDestRdAtomic)
+		a.MaxDestRdAtomic = uint8(orDefault(opt.MaxDestRdAtomic, int(local.MaxDestRdAtomic)))
 		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12) // checked before
 		mask |= MaskMaxDestRdAtomic | MaskMinRNRTimer
 	}
@@ -387,7 +375,7 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAtt
 		av.Global = true
 		av.DGID = peer.GID
 		av.SGIDIndex = uint8(qp.sgid)
-		av.HopLimit = orZero(opt.HopLimit, 64)
+		av.HopLimit = uint8(orDefault(opt.HopLimit, 64))
 		av.TrafficClass = opt.TrafficClass
 		av.FlowLabel = opt.FlowLabel
 	}
@@ -436,12 +424,12 @@ func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	if qp.typ == XRCRecv {
 		return a, MaskSQPSN | MaskTimeout
 	}
-	a.RetryCnt = orZero(opt.RetryCount, 7)
-	a.RNRRetry = orZero(opt.RNRRetry, 7)
+	a.RetryCnt = uint8(orDefault(opt.RetryCount, 7))
+	a.RNRRetry = uint8(orDefault(opt.RNRRetry, 7))
 	both := local.MaxRdAtomic
 	if peer.MaxDestRdAtomic != 0 { // known
 		both = min(both, peer.MaxDestRdAtomic)
 	}
-	a.MaxRdAtomic = orZero(opt.MaxRdAtomic, both)
+	a.MaxRdAtomic = uint8(orDefault(opt.MaxRdAtomic, int(both)))
 	return a, MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskSQPSN | MaskMaxQPRdAtomic
 }

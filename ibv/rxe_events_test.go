@@ -23,7 +23,7 @@ func TestRXE_WaitSleeps(t *testing.T) {
 	var cqs [3]*CQ
 	var qps [3]*QP
 	for i := range cqs {
-		cqs[i] = closing(t, must(b.dev.CreateCQ(64, &CQOptions{Channel: ch, Spin: -1}))(t))
+		cqs[i] = closing(t, must(b.dev.CreateCQ(64, &CQOptions{Channel: ch, Spin: None}))(t))
 		qps[i] = closing(t, must(b.pd.CreateQP(cqs[i], cqs[i], nil))(t))
 	}
 	if err := ch.Close(); err == nil {
@@ -123,7 +123,7 @@ func TestRXE_WaitEnds(t *testing.T) {
 	if _, err := s.cq.Wait(ctx, wc[:]); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("wait with a deadline: %v", err)
 	}
-	for _, opt := range []*CQOptions{nil, {Spin: -1}, {NoEvents: true}} {
+	for _, opt := range []*CQOptions{nil, {Spin: None}, {NoEvents: true}} {
 		cq := must(s.dev.CreateCQ(16, opt))(t)
 		errs := make(chan error)
 		for range 4 {

@@ -91,7 +91,7 @@ func TestRXE_RefusedValue(t *testing.T) {
 	case !errors.As(err, &le) || le.What != "max_dest_rd_atomic" || le.Asked != 200:
 		t.Errorf("%v, want the limit of max_dest_rd_atomic", err)
 	}
-	ok(t, qp.Connect(ep, &ConnectOptions{MaxDestRdAtomic: Zero, MaxRdAtomic: Zero, Access: NoRemoteAccess}))
+	ok(t, qp.Connect(ep, &ConnectOptions{MaxDestRdAtomic: None, MaxRdAtomic: None, Access: AccessNone}))
 	attr, err := qp.Query(MaskAccessFlags | MaskMaxDestRdAtomic | MaskMaxQPRdAtomic)
 	ok(t, err)
 	if attr.Access&remoteAccess != 0 || attr.MaxDestRdAtomic > 1 || attr.MaxRdAtomic > 1 { // devices round 0 up

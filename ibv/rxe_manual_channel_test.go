@@ -9,8 +9,8 @@ import (
 func TestRXE_ManualChannel(t *testing.T) {
 	a, b := newPair(t, nil, nil)
 	ch := must(b.dev.CreateManualCompChannel())(t)
-	cq := must(b.dev.CreateCQ(8, &CQOptions{Channel: ch, Spin: -1}))(t)
-	other := must(b.dev.CreateCQ(8, &CQOptions{Channel: ch, Spin: -1}))(t)
+	cq := must(b.dev.CreateCQ(8, &CQOptions{Channel: ch, Spin: None}))(t)
+	other := must(b.dev.CreateCQ(8, &CQOptions{Channel: ch, Spin: None}))(t)
 	qp := must(b.pd.CreateQP(cq, cq, nil))(t)
 	sender := closing(t, must(a.pd.CreateQP(a.cq, a.cq, nil))(t))
 	connectRXE(t, sender, qp)
@@ -88,7 +88,7 @@ func TestRXE_ManualChannel(t *testing.T) {
 func TestRXE_ManualChannelAllocs(t *testing.T) {
 	a, b := newPair(t, nil, nil)
 	ch := closing(t, must(b.dev.CreateManualCompChannel())(t))
-	cq := closing(t, must(b.dev.CreateCQ(8, &CQOptions{Channel: ch, Spin: -1}))(t))
+	cq := closing(t, must(b.dev.CreateCQ(8, &CQOptions{Channel: ch, Spin: None}))(t))
 	qp := closing(t, must(b.pd.CreateQP(cq, cq, nil))(t))
 	sender := closing(t, must(a.pd.CreateQP(a.cq, a.cq, nil))(t))
 	connectRXE(t, sender, qp)

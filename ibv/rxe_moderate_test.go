@@ -12,7 +12,7 @@ import (
 func moderatedLoop(t *testing.T) *side {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
-	s := newSide(t, 0, &CQOptions{Spin: -1})
+	s := newSide(t, 0, &CQOptions{Spin: None})
 	if !rxe.Emulated && !rxe.Hardware {
 		wantErr(t, s.cq.Moderate(2, time.Millisecond), ErrNotSupported, rxe.Dev[0], "each completion")
 		return nil

@@ -93,7 +93,7 @@ func TestRXE_Resize(t *testing.T) {
 
 // TestRXE_ResizeBeside resizes a CQ that others post to, poll and wait for: none is lost, none comes twice.
 func TestRXE_ResizeBeside(t *testing.T) {
-	s := newSide(t, 0, &CQOptions{Spin: -1})
+	s := newSide(t, 0, &CQOptions{Spin: None})
 	qp := s.loop(t, &QPOptions{MaxSendWR: 64})
 	const total = 10_000
 	var done atomic.Bool

@@ -11,7 +11,7 @@ import (
 // TestRXE_SolicitedWait sleeps on a CQ of solicited events: what is not solicited makes no event, and Wait returns it
 // with what is.
 func TestRXE_SolicitedWait(t *testing.T) {
-	s := newSide(t, 0, &CQOptions{Spin: -1, Solicited: true})
+	s := newSide(t, 0, &CQOptions{Spin: None, Solicited: true})
 	rxe := testutil.NeedRXE(t)
 	qp := s.newQP(t, nil)
 	ok(t, qp.Connect(must(qp.Endpoint(rxe.Port, rxe.GID))(t), nil))

@@ -234,7 +234,7 @@ func TestRXE_XRCErrors(t *testing.T) {
 		{"an empty SRQ", nil, 8, WCRNRRetryExcErr, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a, b := newXRC(t, nil, &ConnectOptions{RNRRetry: Zero})
+			a, b := newXRC(t, nil, &ConnectOptions{RNRRetry: None})
 			if a == nil {
 				return
 			}

@@ -43,7 +43,7 @@ type SRQ struct {
 // SRQOptions are the choices at the creation of an SRQ.
 type SRQOptions struct {
 	MaxWR  int // receive buffers, 0 means 128
-	MaxSGE int // entries for each, 0 means 1
+	MaxSGE int // entries for each, 0 means 1, None none
 
 	// Type is SRQBasic, SRQXRC or SRQTM. The last two need a CQ, on which all receives complete.
 	Type SRQType
@@ -81,7 +81,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	name := pd.dev.Name()
 	dev := &pd.dev.attr
 	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
-	err := fitInt(name, wr, sge)
+	err := fitOptional(name, wr, sge)
 	if o.MaxWR == 0 {
 		err = &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", dev.MaxSRQWR)}
 	}

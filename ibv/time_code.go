@@ -15,9 +15,6 @@ const (
 	maxTimeCode = 31
 )
 
-// Forever means no timeout.
-const Forever time.Duration = -1
-
 // Duration returns the time that t encodes.
 func (t TimeCode) Duration() time.Duration {
 	if t > 50 {
@@ -86,13 +83,13 @@ func ackTimeout(d time.Duration, def TimeCode) (TimeCode, error) {
 	switch d {
 	case 0:
 		return def, nil
-	case Forever:
+	case None:
 		return 0, nil
 	}
 	if t, ok := TimeCodeFromDuration(d); ok {
 		return t, nil
 	}
-	want := fmt.Sprintf("%v to %v, 0 for the default or Forever", timeUnit, TimeCode(maxTimeCode).Duration())
+	want := fmt.Sprintf("%v to %v, 0 for the default or None", timeUnit, TimeCode(maxTimeCode).Duration())
 	return 0, &ArgError{Arg: "AckTimeout", Got: d.String(), Want: want}
 }
 

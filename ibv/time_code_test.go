@@ -68,7 +68,7 @@ func TestFake_Timers(t *testing.T) {
 		rnr RNRTimer
 	}{
 		{ConnectOptions{}, 14, 12},
-		{ConnectOptions{AckTimeout: Forever, RNRTimer: RNRTimer(0).Duration()}, 0, 0},
+		{ConnectOptions{AckTimeout: None, RNRTimer: RNRTimer(0).Duration()}, 0, 0},
 		{ConnectOptions{AckTimeout: TimeCode(31).Duration(), RNRTimer: RNRTimer(31).Duration()}, 31, 31},
 		{ConnectOptions{AckTimeout: time.Second, RNRTimer: time.Millisecond}, 18, 14},
 	} {

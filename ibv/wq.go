@@ -73,7 +73,7 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	fail := func(err error) (*WQ, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
 	wr := limit{"max_wr", orDefault(opt.MaxWR, 128), d.mostWQ()}
 	sge := limit{"max_sge", orDefault(opt.MaxSGE, 1), d.attr.MaxSGE}
-	err := errors.Join(opt.check(pd, cq), fitInt(name, wr, sge))
+	err := errors.Join(opt.check(pd, cq), fitOptional(name, wr, sge))
 	if err == nil && wr.asked == 0 {
 		err = &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", wr.most)}
 	}

@@ -37,7 +37,7 @@ func fakePosting(t *testing.T, dev *ibv.Device) {
 		{MkeyConfig{Access: ibv.RemoteWrite, Blocks: blocks, Repeat: 5}, ibv.SendWR{ID: 2, Flags: ibv.Signaled},
 			"2/a interleaved 123400 2" + repeated},
 		{MkeyConfig{Access: ibv.RemoteAtomic}, ibv.SendWR{ID: 3}, "3/8 configure 123400 0 access 8"},
-		{MkeyConfig{Access: ibv.NoRemoteAccess}, ibv.SendWR{ID: 4}, "4/8 configure 123400 0 access 0"},
+		{MkeyConfig{Access: ibv.AccessNone}, ibv.SendWR{ID: 4}, "4/8 configure 123400 0 access 0"},
 		{MkeyConfig{List: sges}, ibv.SendWR{ID: 5, Flags: ibv.Fence}, "5/9 configure 123400 0 list" + list},
 		{MkeyConfig{Blocks: blocks, Repeat: 5}, ibv.SendWR{ID: 1 << 60},
 			"1152921504606846976/8 configure 123400 0 interleaved" + repeated},

@@ -147,7 +147,7 @@ type Block struct {
 //
 // C: the setters of mlx5dv_wr_mkey_configure(3).
 type MkeyConfig struct {
-	Access ibv.AccessFlags // LocalWrite, RemoteRead, RemoteWrite, RemoteAtomic; NoRemoteAccess: only reading here
+	Access ibv.AccessFlags // LocalWrite, RemoteRead, RemoteWrite, RemoteAtomic; AccessNone: only reading here
 
 	// The layout: List, or Repeat times all Blocks, one behind the other.
 	List   []ibv.SGE
@@ -203,7 +203,7 @@ func (m *Mkey) checkConfig(c *MkeyConfig) error {
 		most--
 	}
 	switch {
-	case c.Access&^(mkeyAccess|ibv.NoRemoteAccess) != 0:
+	case c.Access&^(mkeyAccess|ibv.AccessNone) != 0:
 		return &ibv.ArgError{Arg: "Access", Got: c.Access.String(), Want: "of " + mkeyAccess.String()}
 	case len(c.List) > 0 && len(c.Blocks) > 0:
 		return &ibv.ArgError{Arg: "List and Blocks", Got: "both set", Want: "one of them"}

@@ -53,7 +53,7 @@ func TestRXEMkeyConfigure(t *testing.T) {
 	refused("without RemoteWrite", change(MkeyConfig{Access: ibv.RemoteRead}), write)
 	post(t, s.qp, read)
 	s.done(2)
-	refused("without any right", change(MkeyConfig{Access: ibv.NoRemoteAccess}), read)
+	refused("without any right", change(MkeyConfig{Access: ibv.AccessNone}), read)
 	far := write
 	far.Remote.Addr = 17
 	refused("beyond the layout", change(MkeyConfig{Access: all}), far)

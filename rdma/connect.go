@@ -38,8 +38,8 @@ func (a *attempt) options() *rdmacm.Options {
 		a.link = newLink(a.e, a.kind, a.opt, leases)
 		return a.link.prepare(c)
 	}
-	o.Access = ibv.NoRemoteAccess
-	o.ResponderResources, o.InitiatorDepth = ibv.Zero, ibv.Zero
+	o.Access = ibv.AccessNone
+	o.ResponderResources, o.InitiatorDepth = None, None
 	o.RNRRetryCount = 7
 	o.Failed = a.failed
 	return &o

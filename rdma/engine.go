@@ -24,7 +24,7 @@ type EngineOptions struct {
 	Block int
 
 	Memory    int64          // most bytes of blocks, buffers and unfinished messages, as needed; 0 means 256 MiB
-	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, below 0 never
+	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
 	MaxConns  int            // most connections; 0 means 4096
 	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath  ibv.DataPath   // of its CQ
@@ -76,6 +76,7 @@ func (o *EngineOptions) check() error {
 	if least := int64(max(o.Pollers, 1)) * slabSize; o.Memory < least {
 		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
 	}
+	errs = append(errs, positive("Spin", o.Spin))
 	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
 		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
 	}
@@ -165,7 +166,7 @@ func (e *shard) open() (err error) {
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sendq.Depth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
-	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
+	opt := &ibv.CQOptions{Spin: None, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
 	if !e.opt.Manual {
 		if e.channel, err = e.eng.dev.CreateManualCompChannel(); err != nil {
 			return err

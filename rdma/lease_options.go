@@ -12,7 +12,7 @@ import (
 // LeaseOptions allow remote memory on a connection, if the peer's Options also have them. The zero value selects the
 // defaults.
 type LeaseOptions struct {
-	// Most is how many bytes may be lent to the peer at a time. 0 means 1 GiB; below 0 nothing may be
+	// Most is how many bytes may be lent to the peer at a time. 0 means 1 GiB. With None nothing may be
 	// lent: this side only borrows.
 	Most int64
 	// Count is how many leases the peer may have at a time, at most 1024. 0 means 64.
@@ -57,6 +57,9 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 func (o *LeaseOptions) check() error {
 	if o == nil {
 		return nil
+	}
+	if err := positive("Leases.Most", o.Most); err != nil {
+		return err
 	}
 	if o.Count < 0 || o.Count > leasesMost {
 		return &ibv.ArgError{Arg: "Leases.Count", Got: fmt.Sprint(o.Count),

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -9,6 +10,17 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
+
+// None means none or never in an option whose 0 means a default, here as in packages ibv and rdmacm.
+const None = ibv.None
+
+// positive refuses an option that is below 0 and not None.
+func positive[T ~int | ~int64](arg string, v T) error {
+	if v >= None {
+		return nil
+	}
+	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: "positive, 0 for the default or None"}
+}
 
 // Options are the choices of Dial, Listen and their like. The zero value selects the defaults.
 type Options struct {
@@ -19,7 +31,7 @@ type Options struct {
 	// ones. 0 means 16 MiB.
 	MaxMessage int
 	// KeepAlive is how long the connection may be idle before the peer's adapter is asked whether
-	// it is there, in whole seconds. 0 means 15 s, below 0 never.
+	// it is there, in whole seconds. 0 means 15 s, None never.
 	KeepAlive time.Duration
 	// Leases allow remote memory on a Conn, if the peer's Options also have them. nil: its QP refuses every read, write
 	// and atomic of the peer.
@@ -49,11 +61,11 @@ type Options struct {
 	// TOS is the type of service, or traffic class, of the packets. 0 means the system's.
 	TOS uint8
 	// AckTimeout is how long the adapter waits for an acknowledgement before it sends a packet again, rounded up to
-	// 4.096 µs·2^n. 0 means the path's, ibv.Forever never.
+	// 4.096 µs·2^n. 0 means the path's, None never.
 	AckTimeout time.Duration
 	// RetryCount is how often the adapters of both ends send a packet again that is not acknowledged: 1 to 7, or
-	// ibv.Zero for never. 0 means 7. Dial's is used.
-	RetryCount uint8
+	// None for never. 0 means 7. Dial's is used.
+	RetryCount int
 
 	fallbackAfter time.Duration // in place of the 300 ms
 }
@@ -127,7 +139,8 @@ func (o *Options) check(kind wire.ConnKind) error {
 		return &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
 			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)}
 	}
-	return o.Leases.check()
+	return errors.Join(positive("KeepAlive", o.KeepAlive), positive("AckTimeout", o.AckTimeout),
+		positive("RetryCount", o.RetryCount), o.Leases.check())
 }
 
 // leases returns the LeaseOptions of a connection. Streams have none.

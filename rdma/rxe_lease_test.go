@@ -315,7 +315,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 			leases <- s
 		}
 		return s, err
-	}}, &LeaseOptions{Most: -1})
+	}}, &LeaseOptions{Most: None})
 	defer a.Close()
 	defer b.Close()
 	ctx := timeout(t)

@@ -16,7 +16,7 @@ func TestRXE_BlocksOfIdleSenders(t *testing.T) {
 	r := testutil.NeedRXE(t)
 	ctx := timeout(t)
 	opt := from(r, small)
-	opt.KeepAlive = -1 // its PINGs would bring the completions
+	opt.KeepAlive = None // its PINGs would bring the completions
 	l, err := Listen(ctx, net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
@@ -48,8 +48,8 @@ func TestRXE_ManyConns(t *testing.T) {
 	r := testutil.NeedRXE(t)
 	ctx := timeout(t)
 	opt := from(r, client)
-	opt.KeepAlive = -1
-	l, err := Listen(ctx, net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: -1})
+	opt.KeepAlive = None
+	l, err := Listen(ctx, net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: None})
 	ok(t, err)
 	defer l.Close()
 	pairs := make([][2]*Conn, count)

@@ -9,7 +9,7 @@ import (
 )
 
 // ConnParam holds the parameters of a connection: those given to Connect and Accept, or the peer's
-// in an event. In fields where 0 selects a default, ibv.Zero is a real 0. In an event, 0 is 0.
+// in an event. Numbers whose 0 selects a default can be ibv.None. In an event, 0 is 0.
 //
 // C: struct rdma_conn_param.
 type ConnParam struct {
@@ -17,20 +17,20 @@ type ConnParam struct {
 	// full size: see PortSpace.ConnectDataLimit.
 	PrivateData []byte
 
-	ResponderResources uint8 // outstanding reads and atomics of the peer; 0: what both devices support
-	InitiatorDepth     uint8 // outstanding reads and atomics to the peer; 0: what both devices support
-	FlowControl        bool  // hardware flow control
-	RetryCount         uint8 // of a lost packet, at most 7; 0 means 7; not used by Accept
+	ResponderResources int  // outstanding reads and atomics of the peer; 0: what both devices support
+	InitiatorDepth     int  // outstanding reads and atomics to the peer; 0: what both devices support
+	FlowControl        bool // hardware flow control
+	RetryCount         int  // of a lost packet, at most 7; 0 means 7; not used by Accept
 
 	// RNRRetryCount is how often this side repeats a send for which the peer has no receive posted.
 	// 0 means 7, as in librdmacm, and 7 means forever: such a send waits, without completion or
-	// error, until the peer posts a receive or the connection ends. With 1 to 6, or ibv.Zero for no
+	// error, until the peer posts a receive or the connection ends. With 1 to 6, or ibv.None for no
 	// retry, it ends with ibv.WCRNRRetryExcErr.
-	RNRRetryCount uint8
+	RNRRetryCount int
 
 	// Access has the operations that the peer may do through a QP that BringUp makes ready. It is not sent to the peer.
-	// 0 permits all: writes, and reads and atomics unless ResponderResources is ibv.Zero. To access memory, the peer
-	// also needs the rkey of an MR registered with that access. ibv.NoRemoteAccess permits sends only. A QP of
+	// 0 permits all: writes, and reads and atomics unless ResponderResources is ibv.None. To access memory, the peer
+	// also needs the rkey of an MR registered with that access. ibv.AccessNone permits sends only. A QP of
 	// ID.CreateQP always permits all.
 	Access ibv.AccessFlags
 
@@ -39,8 +39,10 @@ type ConnParam struct {
 	QPN uint32 // 24 bits
 }
 
-// maxRetry is the largest retry count: the field has three bits.
-const maxRetry = 7
+const (
+	maxRetry = 7   // the field has three bits
+	maxReads = 254 // RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH are 255, and mean what both devices support
+)
 
 const maxQPN = 1<<24 - 1
 
@@ -48,31 +50,33 @@ const maxQPN = 1<<24 - 1
 func (p *ConnParam) check() error {
 	var errs []error
 	for _, f := range []struct {
-		name string
-		v    uint8
-	}{{"RetryCount", p.RetryCount}, {"RNRRetryCount", p.RNRRetryCount}} {
-		if f.v > maxRetry && f.v != ibv.Zero {
+		name    string
+		v, most int
+	}{{"ResponderResources", p.ResponderResources, maxReads}, {"InitiatorDepth", p.InitiatorDepth, maxReads},
+		{"RetryCount", p.RetryCount, maxRetry}, {"RNRRetryCount", p.RNRRetryCount, maxRetry}} {
+		if f.v < ibv.None || f.v > f.most {
 			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v),
-				Want: "1 to 7, 0 for the default or ibv.Zero"})
+				Want: fmt.Sprintf("1 to %d, 0 for the default or ibv.None", f.most)})
 		}
 	}
 	if p.QPN > maxQPN {
 		errs = append(errs, &ibv.LimitError{What: "qpn", Asked: uint64(p.QPN), Limit: maxQPN, Where: "a 24-bit field"})
 	}
-	if remote := p.Access &^ (ibv.NoRemoteAccess | ibv.LocalWrite); p.Access&ibv.NoRemoteAccess != 0 && remote != 0 {
+	if remote := p.Access &^ (ibv.AccessNone | ibv.LocalWrite); p.Access&ibv.AccessNone != 0 && remote != 0 {
 		errs = append(errs, &ibv.ArgError{Arg: "Access", Got: p.Access.String(),
-			Want: "NoRemoteAccess alone, or flags without it"})
+			Want: "AccessNone alone, or flags without it"})
 	}
 	return errors.Join(errs...)
 }
 
 // toC converts all but the private data.
+// Preconditions: p has been checked.
 func (p *ConnParam) toC() abi.RDMAConnParam {
 	c := abi.RDMAConnParam{
-		ResponderResources: verbs.OrZero(p.ResponderResources, abi.RDMA_MAX_RESP_RES),
-		InitiatorDepth:     verbs.OrZero(p.InitiatorDepth, abi.RDMA_MAX_INIT_DEPTH),
-		RetryCount:         verbs.OrZero(p.RetryCount, maxRetry),
-		RNRRetryCount:      verbs.OrZero(p.RNRRetryCount, maxRetry),
+		ResponderResources: uint8(verbs.OrDefault(p.ResponderResources, abi.RDMA_MAX_RESP_RES)),
+		InitiatorDepth:     uint8(verbs.OrDefault(p.InitiatorDepth, abi.RDMA_MAX_INIT_DEPTH)),
+		RetryCount:         uint8(verbs.OrDefault(p.RetryCount, maxRetry)),
+		RNRRetryCount:      uint8(verbs.OrDefault(p.RNRRetryCount, maxRetry)),
 		QPNum:              p.QPN,
 	}
 	if p.FlowControl {
@@ -86,11 +90,11 @@ func (p *ConnParam) toC() abi.RDMAConnParam {
 
 func (p *ConnParam) fromC(c *abi.RDMAConnParam) {
 	*p = ConnParam{
-		ResponderResources: c.ResponderResources,
-		InitiatorDepth:     c.InitiatorDepth,
+		ResponderResources: int(c.ResponderResources),
+		InitiatorDepth:     int(c.InitiatorDepth),
 		FlowControl:        c.FlowControl != 0,
-		RetryCount:         c.RetryCount,
-		RNRRetryCount:      c.RNRRetryCount,
+		RetryCount:         int(c.RetryCount),
+		RNRRetryCount:      int(c.RNRRetryCount),
 		SRQ:                c.SRQ != 0,
 		QPN:                c.QPNum,
 	}

@@ -57,12 +57,11 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 	}
 	dest, init := verbs.ReadLimits(dev)
 	for _, f := range []struct {
-		name  string
-		v     uint8
-		limit int
+		name     string
+		v, limit int
 	}{{"ResponderResources", p.ResponderResources, dest}, {"InitiatorDepth", p.InitiatorDepth, init}} {
-		if asked := verbs.OrZero(f.v, 0); int(asked) > f.limit {
-			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(asked), Limit: uint64(f.limit),
+		if f.v > f.limit {
+			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(f.v), Limit: uint64(f.limit),
 				Where: dev.Name()}, err)
 		}
 	}

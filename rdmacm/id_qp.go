@@ -244,14 +244,12 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 		return err
 	}
 	maxDest, maxInit := verbs.ReadLimits(qp.Device())
-	clip := func(v uint8, device int, own uint8) uint8 {
-		return verbs.OrZero(own, uint8(min(int(v), device)))
-	}
+	clip := func(v uint8, device, own int) uint8 { return uint8(verbs.OrDefault(own, min(int(v), device))) }
 	if p == nil {
 		p = &ConnParam{}
 	}
 	if mask&ibv.MaskAccessFlags != 0 && p.Access != 0 {
-		attr.Access = p.Access &^ ibv.NoRemoteAccess
+		attr.Access = p.Access &^ ibv.AccessNone
 	}
 	if mask&ibv.MaskMaxDestRdAtomic != 0 {
 		attr.MaxDestRdAtomic = clip(attr.MaxDestRdAtomic, maxDest, p.ResponderResources)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // TestOptionsBad refuses what no device can do, before anything is looked up.
@@ -25,8 +26,9 @@ func TestOptionsBad(t *testing.T) {
 		"AckTimeout: ns": {AckTimeout: 31},
 		"RetryCount":     {RetryCount: 8},
 		"RNRRetryCount":  {RNRRetryCount: 254},
+		"InitiatorDepth": {InitiatorDepth: 255},
 		"PortSpace":      {PortSpace: 7},
-		"Access":         {Access: ibv.NoRemoteAccess | ibv.RemoteRead},
+		"Access":         {Access: ibv.AccessNone | ibv.RemoteRead},
 	} {
 		name, _, _ = strings.Cut(name, ":")
 		_, dial := Dial(context.Background(), "127.0.0.1:1", o)
@@ -39,8 +41,8 @@ func TestOptionsBad(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.Forever,
-		RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, Access: ibv.NoRemoteAccess}} {
+	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.None,
+		RetryCount: ibv.None, RNRRetryCount: ibv.None, Access: ibv.AccessNone}} {
 		if o != nil {
 			if err := o.check(); err != nil {
 				t.Errorf("%+v: %v", o, err)
@@ -114,4 +116,62 @@ func TestAcceptPassesOn(t *testing.T) {
 			t.Error("the next one sleeps on")
 		}
 	})
+}
+
+// TestNone: in every option whose 0 means a default, None is none, and other negative values are refused.
+func TestNone(t *testing.T) {
+	param := func(o *Options) abi.RDMAConnParam { return o.param(0, false).toC() }
+	for name, c := range map[string]struct {
+		set         func(o *Options, v int)
+		get         func(o *Options) int
+		usual, none int
+	}{
+		"ResponderResources": {func(o *Options, v int) { o.ResponderResources = v },
+			func(o *Options) int { return int(param(o).ResponderResources) }, abi.RDMA_MAX_RESP_RES, 0},
+		"InitiatorDepth": {func(o *Options, v int) { o.InitiatorDepth = v },
+			func(o *Options) int { return int(param(o).InitiatorDepth) }, abi.RDMA_MAX_INIT_DEPTH, 0},
+		"RetryCount": {func(o *Options, v int) { o.RetryCount = v },
+			func(o *Options) int { return int(param(o).RetryCount) }, 7, 0},
+		"RNRRetryCount": {func(o *Options, v int) { o.RNRRetryCount = v },
+			func(o *Options) int { return int(param(o).RNRRetryCount) }, 7, 0},
+		"AckTimeout": {func(o *Options, v int) { o.AckTimeout = time.Duration(v) },
+			func(o *Options) int { // that of the path, unless it is set
+				if code, _ := o.ackTimeout(); o.AckTimeout != 0 {
+					return int(code)
+				}
+				return -1
+			}, -1, 0},
+	} {
+		for v, want := range map[int]int{0: c.usual, ibv.None: c.none} {
+			o := new(Options)
+			if c.set(o, v); o.check() != nil || c.get(o) != want {
+				t.Errorf("%s %d becomes %d, want %d: %v", name, v, c.get(o), want, o.check())
+			}
+		}
+		for _, v := range []int{-2, -1000} {
+			o := new(Options)
+			c.set(o, v)
+			var arg *ibv.ArgError
+			if err := o.check(); !errors.As(err, &arg) || arg.Arg != name || !strings.HasPrefix(arg.Got, "-") ||
+				!strings.Contains(arg.Want, "None") {
+				t.Errorf("%s %d: %v", name, v, err)
+			}
+			if name == "AckTimeout" {
+				continue
+			}
+			for call, err := range map[string]error{"connect": o.param(0, false).check(),
+				"bring up": new(ID).BringUp(new(ibv.QP), o.param(0, false))} {
+				if !errors.As(err, &arg) || arg.Arg != name {
+					t.Errorf("%s with %s %d: %v", call, name, v, err)
+				}
+			}
+		}
+	}
+	// There is always some of these.
+	for name, o := range map[string]*Options{"Timeout": {Timeout: ibv.None}, "Backlog": {Backlog: ibv.None}} {
+		var arg *ibv.ArgError
+		if err := o.check(); !errors.As(err, &arg) || arg.Arg != name {
+			t.Errorf("%s None: %v", name, err)
+		}
+	}
 }

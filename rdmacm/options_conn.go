@@ -42,17 +42,17 @@ type Options struct {
 	// peer why. Dial of a host name with several addresses may call it once for each.
 	Failed func(*Conn, error)
 
-	ResponderResources uint8 // see ConnParam
-	InitiatorDepth     uint8 // see ConnParam
-	RetryCount         uint8 // see ConnParam
-	RNRRetryCount      uint8 // 0: a send waits forever for the peer's receive; see ConnParam
-	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.NoRemoteAccess sends only; see
+	ResponderResources int // see ConnParam
+	InitiatorDepth     int // see ConnParam
+	RetryCount         int // see ConnParam
+	RNRRetryCount      int // 0: a send waits forever for the peer's receive; see ConnParam
+	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.AccessNone sends only; see
 	// ConnParam. A value other than 0 needs rdma-core v23.
 	Access ibv.AccessFlags
 
 	TOS uint8 // type of service; 0: the system's
 	// AckTimeout is the QP's ACK timeout, rounded up as in ibv.ConnectOptions. 0 is the path's,
-	// ibv.Forever none.
+	// ibv.None none.
 	AckTimeout time.Duration
 	ReuseAddr  bool // see ID.SetReuseAddr
 	AFOnly     bool // a listener on [::] refuses IPv4
@@ -164,12 +164,12 @@ func (o *Options) applyAckTimeout(id *ID) error {
 }
 
 func (o *Options) ackTimeout() (ibv.TimeCode, error) {
-	if o.AckTimeout == 0 || o.AckTimeout == ibv.Forever {
+	if o.AckTimeout == 0 || o.AckTimeout == ibv.None {
 		return 0, nil
 	}
 	t, ok := ibv.TimeCodeFromDuration(o.AckTimeout)
 	if !ok {
-		want := fmt.Sprintf("%v to %v, 0 for the path's or ibv.Forever", ibv.TimeCode(0).Duration(),
+		want := fmt.Sprintf("%v to %v, 0 for the path's or ibv.None", ibv.TimeCode(0).Duration(),
 			ibv.TimeCode(31).Duration())
 		return 0, &ibv.ArgError{Arg: "AckTimeout", Got: o.AckTimeout.String(), Want: want}
 	}

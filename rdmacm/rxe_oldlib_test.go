@@ -102,7 +102,7 @@ func TestRXE_CM_Before23(t *testing.T) {
 		dev := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
 		pd := closing(t, must(dev.AllocPD())(t))
 		for what, opt := range map[string]*Options{"Options.PD": {PD: pd},
-			"Options.Access": {Access: ibv.NoRemoteAccess}} {
+			"Options.Access": {Access: ibv.AccessNone}} {
 			_, dial := Dial(timeout(t), l.Addr().String(), opt)
 			_, listen := Listen(timeout(t), local(t).String(), opt)
 			for op, err := range map[string]error{"dial": dial, "listen": listen} {
@@ -125,7 +125,7 @@ func TestRXE_CM_Access(t *testing.T) {
 		want, never ibv.AccessFlags
 	}{
 		{"default", Options{}, remote, 0},
-		{"none", Options{Access: ibv.NoRemoteAccess}, 0, remote},
+		{"none", Options{Access: ibv.AccessNone}, 0, remote},
 		{"writes", Options{Access: ibv.LocalWrite | ibv.RemoteWrite}, ibv.RemoteWrite,
 			ibv.RemoteRead | ibv.RemoteAtomic},
 	} {
@@ -154,12 +154,12 @@ func TestRXE_CM_Access(t *testing.T) {
 	}
 }
 
-// TestRXE_CM_Zero asks for a real 0 of what has other defaults, and for more than there is.
-func TestRXE_CM_Zero(t *testing.T) {
+// TestRXE_CM_None asks for none of what has other defaults, and for more than there is.
+func TestRXE_CM_None(t *testing.T) {
 	l := server(t, nil)
-	zero := &Options{ResponderResources: ibv.Zero, InitiatorDepth: ibv.Zero, RetryCount: ibv.Zero,
-		RNRRetryCount: ibv.Zero, AckTimeout: ibv.Forever}
-	a, b := pair(t, l, zero)
+	none := &Options{ResponderResources: ibv.None, InitiatorDepth: ibv.None, RetryCount: ibv.None,
+		RNRRetryCount: ibv.None, AckTimeout: ibv.None}
+	a, b := pair(t, l, none)
 	if p := b.Param(); p.ResponderResources != 0 || p.InitiatorDepth != 0 || p.RetryCount != 0 || p.RNRRetryCount != 0 {
 		t.Errorf("the peer asked for %+v", p)
 	}

@@ -176,7 +176,7 @@ func TestConnParam(t *testing.T) {
 		c.RNRRetryCount != 7 || c.SRQ != 0 {
 		t.Errorf("the zero value is %+v", c)
 	}
-	p = ConnParam{ResponderResources: ibv.Zero, InitiatorDepth: 3, RetryCount: ibv.Zero, RNRRetryCount: 1,
+	p = ConnParam{ResponderResources: ibv.None, InitiatorDepth: 3, RetryCount: ibv.None, RNRRetryCount: 1,
 		FlowControl: true, SRQ: true, QPN: 0x123456}
 	c := p.toC()
 	var back ConnParam

@@ -148,7 +148,7 @@ func use(ctx context.Context, c *rdma.Conn, lease *rdma.Lease, out io.Writer) er
 
 // prefill writes a cache into memory of the decoding host.
 func prefill(ctx context.Context, addr string, out io.Writer) error {
-	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{Most: -1}}) // it lends nothing
+	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{Most: rdma.None}}) // it lends nothing
 	if err != nil {
 		return err
 	}

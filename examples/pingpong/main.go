@@ -80,7 +80,7 @@ func (o *options) server() bool { return o.host == "" }
 // cqOptions selects a CQ to sleep on with -e, otherwise one to poll.
 func (o *options) cqOptions() *ibv.CQOptions {
 	if o.events {
-		return &ibv.CQOptions{Spin: -1}
+		return &ibv.CQOptions{Spin: ibv.None}
 	}
 	return &ibv.CQOptions{NoEvents: true}
 }

@@ -143,7 +143,7 @@ func (s *station) open() (err error) {
 	if s.send = s.h.shared; !s.g.shared {
 		opt := &ibv.CQOptions{SingleThreaded: s.g.single}
 		if s.g.sleep {
-			opt.Spin = -1
+			opt.Spin = ibv.None
 		}
 		if s.send, err = s.newHub(opt, 0); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *station) open() (err error) {
 	}
 	s.recv = s.send
 	if s.g.split && !s.g.shared {
-		if s.recv, err = s.newHub(&ibv.CQOptions{SingleThreaded: s.g.single, Spin: -1}, 1); err != nil {
+		if s.recv, err = s.newHub(&ibv.CQOptions{SingleThreaded: s.g.single, Spin: ibv.None}, 1); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (s *station) connect(these func(i int) bool) error {
 func (s *station) options(l *link) *ibv.ConnectOptions {
 	opt := &ibv.ConnectOptions{RNRTimer: ibv.RNRTimer(1).Duration()}
 	if l.rnrZero {
-		opt.RNRRetry = ibv.Zero
+		opt.RNRRetry = ibv.None
 	}
 	if s.p.emulated {
 		opt.AckTimeout, opt.RetryCount = ibv.TimeCode(8).Duration(), 1

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
-	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // Limits, perftest's where it has one.
@@ -19,8 +18,8 @@ const (
 	maxSamples = 1 << 28
 )
 
-// MaxOutReads is the most that ibv.ConnectOptions can ask for: the next number is ibv.Zero.
-const MaxOutReads = ibv.Zero - 1
+// MaxOutReads is the most that rdmacm.Options can ask for.
+const MaxOutReads = 254
 
 // complaints collects what is wrong, in the order of the checks.
 type complaints []error

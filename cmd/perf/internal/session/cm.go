@@ -139,7 +139,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	}
 	opt := rdmacm.Options{PD: s.pd, QP: qo, Prepare: s.expectGreeting}
 	if p.Verb.Fetches() {
-		opt.ResponderResources = uint8(s.setup.OutReads)
+		opt.ResponderResources = s.setup.OutReads
 	}
 	for i := range p.QPs {
 		step := fmt.Sprintf("connection of queue pair %d of %d", i+1, p.QPs)

@@ -47,19 +47,19 @@ func (s *Session) connectOptions() *ibv.ConnectOptions {
 		MTU:             s.mtu,
 		PKeyIndex:       p.PKeyIndex,
 		AckTimeout:      ibv.TimeCode(p.QPTimeout).Duration(),
-		MaxDestRdAtomic: uint8(s.setup.OutReads),
+		MaxDestRdAtomic: s.setup.OutReads,
 		SL:              p.SL,
 		TrafficClass:    p.TClass,
 	}
 	if p.QPTimeout == 0 {
-		opt.AckTimeout = ibv.Forever
+		opt.AckTimeout = ibv.None
 	}
 	return opt
 }
 
 // readsAt is how many reads and atomics may be outstanding at a peer.
-func (s *Session) readsAt(d wire.Dest) uint8 {
-	return uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads)))
+func (s *Session) readsAt(d wire.Dest) int {
+	return max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads))
 }
 
 // connectPairs connects them to the peer's.
