@@ -63,8 +63,8 @@ func fakeLease(l *link, d time.Duration) *Lease {
 	if err := l.addLease(s); err != nil {
 		panic(err)
 	}
-	s.state, s.end = leaseLive, time.Now().Add(d)
-	l.leasing.lent[s.number] = s
+	s.term.Begin(time.Now().Add(d))
+	l.leasing.lends.known[s.number] = s
 	s.timer = time.AfterFunc(d, s.expire)
 	return s
 }
@@ -90,7 +90,7 @@ func TestLeaseTimes(t *testing.T) {
 				t.Error("the lease has ended before Grace")
 			}
 			time.Sleep(time.Nanosecond)
-			if _, err := s.Wait(ctx); !errors.Is(err, ErrExpired) || !s.forced {
+			if _, err := s.Wait(ctx); !errors.Is(err, ErrExpired) || !s.term.Forced {
 				t.Errorf("Wait: %v", err)
 			}
 		}},
@@ -122,7 +122,7 @@ func TestLeaseTimes(t *testing.T) {
 			s.returned(wire.EndedRevoked)
 			l.mu.Unlock()
 			ok(t, <-done)
-			if s.forced {
+			if s.term.Forced {
 				t.Error("it was forced")
 			}
 		}},
@@ -159,7 +159,7 @@ func TestRegionTimes(t *testing.T) {
 			l := fakeLink(time.Second)
 			l.mu.Lock()
 			l.borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
-			r := l.leasing.regions[0]
+			r := l.leasing.borrows.regions[0]
 			l.mu.Unlock()
 			time.Sleep(stops - 1)
 			synctest.Wait()
@@ -167,8 +167,8 @@ func TestRegionTimes(t *testing.T) {
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			wantKinds(t, l, wire.Return)
-			if !errors.Is(r.err, ErrExpired) || !deadline.IsClosed(r.done) {
-				t.Errorf("a region of %v: %v", d, r.err)
+			if !errors.Is(r.use.Cause, ErrExpired) || !deadline.IsClosed(r.done) {
+				t.Errorf("a region of %v: %v", d, r.use.Cause)
 			}
 		})
 	}

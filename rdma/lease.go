@@ -2,84 +2,13 @@ package rdma
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/credit"
+	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
-)
-
-// leasing is the additional state of a connection with leases. link.mu guards it.
-type leasing struct {
-	opt LeaseOptions
-
-	// Frames about leases.
-	recv credit.Receiver
-	send credit.Sender
-
-	// Memory that this side lends.
-	leases    map[*Lease]struct{} // those that have not ended
-	lent      map[uint32]*Lease   // of them, those that the peer knows of
-	nextLease uint32
-	bytes     int64          // of all leases
-	gone      sync.WaitGroup // of leases
-	ending    int            // leases that are being taken from the peer
-	endBytes  int64          // of them
-	freed     chan struct{}  // closed when one of them has ended; nil: no goroutine waits
-	requests  int            // that wait for a reply
-	requested []*LeaseRequest
-	deciding  bool       // a goroutine replies to them
-	accessMu  sync.Mutex // held while the QP's access changes; taken before link.mu
-	access    ibv.AccessFlags
-
-	// Memory that it borrows.
-	regions     map[uint32]*Region
-	nextRegion  uint32
-	offered     []*Region // that are not borrowed yet
-	borrowWake  chan struct{}
-	asked       map[uint16]*asking
-	askSlots    chan struct{}
-	lastRequest uint16
-
-	// Operations on the peer's memory.
-	depth   int    // most reads and atomics under way
-	results *block // where atomics put what was there
-}
-
-func newLeasing(o *LeaseOptions) *leasing {
-	return &leasing{
-		opt: o.withDefaults(), recv: credit.NewReceiver(wire.ControlWindow),
-		send:   credit.NewSender(wire.ControlWindow, wire.ControlWindow),
-		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
-		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
-		askSlots: make(chan struct{}, requestsMost),
-	}
-}
-
-// leases returns the leasing of a connection where both ends allow it.
-func (l *link) leases() (*leasing, error) {
-	if l.leasing == nil {
-		have := "a side without"
-		if l.peer.Flags&wire.HelloLeases == 0 {
-			have = "a peer without"
-		}
-		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
-			Need: "Options.Leases at both ends", Have: have}
-	}
-	return l.leasing, nil
-}
-
-type leaseState uint8
-
-const (
-	leaseOpening leaseState = iota // the peer does not know of it yet
-	leaseLive
-	leaseRevoking // the peer was asked to stop
-	leaseEnding   // its memory is being deregistered
-	leaseEnded
 )
 
 // Lease is memory of this side that the peer may access, until it returns it, or until the lease ends.
@@ -97,12 +26,8 @@ type Lease struct {
 	key    leaseKey
 
 	// Under link.mu.
-	state     leaseState
-	extending bool // an EXTEND is queued: it will tell the newest end
-	end       time.Time
-	timer     *time.Timer
-	cause     error // why it ended, nil if the peer returned it unasked
-	forced    bool  // the peer did not return it in time
+	term  lease.Term
+	timer *time.Timer
 
 	done   chan struct{} // closed when the peer has no access any more
 	once   sync.Once
@@ -154,12 +79,14 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 		err = l.leaseError()
 	}
 	if err != nil { // the lease has not begun
+		s.term.Abandon()
 		s.toEnd()
 		return nil, err
 	}
-	s.state, s.number, s.end = leaseLive, m.nextLease, time.Now().Add(d)
-	m.lent[s.number] = s
-	m.nextLease++
+	s.number = m.lends.next
+	m.lends.next++
+	m.lends.known[s.number] = s
+	s.term.Begin(time.Now().Add(d))
 	s.timer = time.AfterFunc(d, s.expire)
 	s.grant()
 	f := wire.LendFrame{Addr: s.key.remote.Addr, Length: uint64(s.n), RKey: s.key.remote.RKey,
@@ -188,65 +115,58 @@ func (l *link) leaseError() error {
 
 // waitLease counts a lease, unless it is one too many. It waits for leases that end if they are the reason.
 func (l *link) waitLease(w bound, s *Lease) error {
-	m := l.leasing
 	for {
 		l.mu.Lock()
 		err := l.addLease(s)
-		if err == nil || !m.roomSoon(s.n) || l.leaseError() != nil {
-			l.mu.Unlock()
+		var soon <-chan struct{}
+		if err != nil && l.leaseError() == nil {
+			soon = l.leasing.lends.ledger.Soon(s.n)
+		}
+		l.mu.Unlock()
+		if soon == nil {
 			return err
 		}
-		if m.freed == nil {
-			m.freed = make(chan struct{})
-		}
-		freed := m.freed
-		l.mu.Unlock()
-		if err := l.e.wait(w, freed); err != nil {
+		if err := l.e.wait(w, soon); err != nil {
 			return err
 		}
 	}
-}
-
-// roomSoon reports whether there is room for a lease of n bytes when those that are ending have ended, and not before.
-func (m *leasing) roomSoon(n int64) bool {
-	return m.ending > 0 && len(m.leases)-m.ending < m.opt.Count && n <= max(m.opt.Most, 0)-(m.bytes-m.endBytes)
 }
 
 // addLease counts a lease, unless it is one too many.
 // Preconditions: l.mu is held.
 func (l *link) addLease(s *Lease) error {
-	m := l.leasing
 	if err := l.leaseError(); err != nil {
 		return err
-	}
-	if most := max(m.opt.Most, 0); s.n > most-m.bytes {
-		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.bytes + s.n), Limit: uint64(most),
-			Where: "LeaseOptions.Most of this end"}
-	}
-	if len(m.leases) >= m.opt.Count {
-		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(m.opt.Count + 1), Limit: uint64(m.opt.Count),
-			Where: "LeaseOptions.Count of this end"}
 	}
 	if l.q.Told() >= controlQueue/2 { // leases that were forced to end, while the peer takes nothing in
 		return &ibv.LimitError{What: "frames about leases that the peer has not taken in", Asked: controlQueue/2 + 1,
 			Limit: controlQueue / 2, Where: "a connection: the peer is stopped, or its host does not respond"}
 	}
-	m.leases[s] = struct{}{}
+	m := &l.leasing.lends
+	opt := &l.leasing.opt
+	switch m.ledger.Add(s.n) {
+	case lease.Bytes:
+		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.ledger.Bytes() + s.n),
+			Limit: uint64(max(opt.Most, 0)), Where: "LeaseOptions.Most of this end"}
+	case lease.Count:
+		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.Count + 1), Limit: uint64(opt.Count),
+			Where: "LeaseOptions.Count of this end"}
+	}
+	m.open[s] = struct{}{}
 	m.gone.Add(1)
-	m.bytes += s.n
 	l.e.stat.leases.Add(1)
 	return nil
 }
 
 // setAccess gives the QP the rights of all leases together, so that without any it refuses all access.
 func (l *link) setAccess() error {
-	m := l.leasing
+	m := &l.leasing.lends
 	m.accessMu.Lock()
 	defer m.accessMu.Unlock()
 	l.mu.Lock()
 	var all Access
-	for s := range m.leases {
-		if s.state < leaseEnding {
+	for s := range m.open {
+		if s.term.State < lease.Ending {
 			all |= s.access
 		}
 	}
@@ -267,7 +187,7 @@ func (l *link) setAccess() error {
 func (s *Lease) expire() {
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	if s.state == leaseLive && time.Until(s.end) <= 0 { // else it was extended
+	if s.term.Expired(time.Now()) { // else it was extended
 		s.revoke(ErrExpired)
 	}
 }
@@ -275,10 +195,9 @@ func (s *Lease) expire() {
 // revoke asks the peer to stop, and ends the lease by force if the peer does not reply in time.
 // Preconditions: link.mu is held.
 func (s *Lease) revoke(cause error) {
-	if s.state != leaseLive {
+	if !s.term.Revoke(cause) {
 		return
 	}
-	s.state, s.cause = leaseRevoking, cause
 	s.timer.Stop()
 	s.timer = time.AfterFunc(s.l.leasing.opt.Grace, s.force)
 	s.l.tell(wire.NumberFrame(wire.Revoke, s.number, reasonOf(cause)))
@@ -287,28 +206,25 @@ func (s *Lease) revoke(cause error) {
 func (s *Lease) force() {
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	s.forced = true
+	s.term.Forced = true
 	s.beginEnd()
 }
 
-// beginEnd ends the lease in the background.
+// beginEnd ends a lease that has begun.
 // Preconditions: link.mu is held.
 func (s *Lease) beginEnd() {
-	if s.state != leaseLive && s.state != leaseRevoking {
+	if !s.term.End() {
 		return
 	}
 	s.timer.Stop()
-	delete(s.l.leasing.lent, s.number)
+	delete(s.l.leasing.lends.known, s.number)
 	s.toEnd()
 }
 
-// toEnd takes the memory from the peer in the background.
+// toEnd takes the memory from the peer in the background: the lease is Ending.
 // Preconditions: link.mu is held.
 func (s *Lease) toEnd() {
-	m := s.l.leasing
-	s.state = leaseEnding
-	m.ending++
-	m.endBytes += s.n
+	s.l.leasing.lends.ledger.End(s.n)
 	go s.close()
 }
 
@@ -329,9 +245,9 @@ func (s *Lease) returned(reason uint32) {
 	switch reason {
 	case wire.EndedRevoked:
 	case wire.EndedExpired:
-		s.cause = ErrExpired
+		s.term.Cause = ErrExpired
 	default:
-		s.cause = nil
+		s.term.Cause = nil
 	}
 	s.beginEnd()
 }
@@ -339,7 +255,7 @@ func (s *Lease) returned(reason uint32) {
 // close takes the memory from the peer.
 func (s *Lease) close() {
 	l := s.l
-	defer l.leasing.gone.Done()
+	defer l.leasing.lends.gone.Done()
 	taken := s.takeKey()
 	if taken {
 		_ = l.setAccess() // fails when the connection ends
@@ -356,16 +272,9 @@ func (s *Lease) close() {
 // forget takes the lease out of the count.
 // Preconditions: link.mu is held.
 func (l *link) forget(s *Lease) {
-	m := l.leasing
-	s.state = leaseEnded
-	delete(m.leases, s)
-	m.bytes -= s.n
-	m.ending--
-	m.endBytes -= s.n
-	if m.freed != nil {
-		close(m.freed)
-		m.freed = nil
-	}
+	s.term.State = lease.Ended
+	delete(l.leasing.lends.open, s)
+	l.leasing.lends.ledger.Ended(s.n)
 	l.e.stat.leases.Add(-1)
 }
 
@@ -374,8 +283,8 @@ func (s *Lease) sever(err error) {
 	s.l.fail(err)
 	<-s.l.end.Done()
 	s.l.mu.Lock()
-	if s.cause == nil {
-		s.cause = err
+	if s.term.Cause == nil {
+		s.term.Cause = err
 	}
 	closing := s.l.end.CloseErr()
 	s.l.mu.Unlock()
@@ -400,25 +309,22 @@ func (l *link) endLeases() {
 		return
 	}
 	l.mu.Lock()
-	for s := range m.leases {
-		if s.state == leaseLive {
-			s.cause = l.reason()
+	for s := range m.lends.open {
+		if s.term.State == lease.Live {
+			s.term.Cause = l.reason()
 		}
 		s.beginEnd()
 	}
-	for _, r := range m.regions {
+	for _, r := range m.borrows.regions {
 		r.end(l.reason())
 	}
-	for _, a := range m.asked {
-		a.answer(nil, l.reason())
-	}
-	clear(m.asked)
+	m.borrows.asks.Clear(func(a *asking) { a.answer(nil, l.reason()) })
 	if m.results != nil && l.end.CloseErr() == nil {
 		l.e.put(m.results)
 		m.results = nil
 	}
 	l.mu.Unlock()
-	m.gone.Wait()
+	m.lends.gone.Wait()
 }
 
 // Wait waits until the peer has no access any more, and returns the buffer, with what the peer wrote.
@@ -434,7 +340,7 @@ func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
 	}
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	return s.buf, s.l.fault("wait for lease", s.cause)
+	return s.buf, s.l.fault("wait for lease", s.term.Cause)
 }
 
 // Window reports whether the peer's access is by a memory window of the buffer's MR, not by an MR of the lease's own.
@@ -472,105 +378,22 @@ func (s *Lease) extend(d time.Duration) error {
 	}
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	if s.state != leaseLive {
-		if s.cause == nil {
+	if s.term.State != lease.Live {
+		if s.term.Cause == nil {
 			return ErrReturned
 		}
-		return s.cause
+		return s.term.Cause
 	}
-	end := time.Now().Add(d)
-	if left := time.Until(s.end); d < left {
+	now := time.Now()
+	if left := s.term.Ends.Sub(now); d < left {
 		return &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("%v or more, which are left: Revoke "+
 			"ends a lease early", left.Round(time.Millisecond))}
 	}
-	s.end = end
-	s.timer.Stop()
-	s.timer = time.AfterFunc(d, s.expire)
-	if !s.extending { // else the frame that is queued tells the new end
-		s.extending = true
+	s.timer.Reset(d)
+	if s.term.Extend(now.Add(d)) {
 		s.l.tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
 	}
 	return nil
-}
-
-// requested has OnRequest decide about a request of the peer.
-// Preconditions: l.mu is held.
-func (l *link) requested(r *LeaseRequest) {
-	m := l.leasing
-	m.requested = append(m.requested, r)
-	m.requests++
-	l.beginDecide()
-}
-
-// beginDecide starts a goroutine for the requests that wait, once the connection is there.
-// Preconditions: l.mu is held.
-func (l *link) beginDecide() {
-	if m := l.leasing; l.started && !m.deciding && len(m.requested) > 0 {
-		m.deciding = true
-		go l.decide()
-	}
-}
-
-// decide replies to requests until there is none.
-func (l *link) decide() {
-	for {
-		r := l.nextRequest()
-		if r == nil {
-			return
-		}
-		reason := RefusedNoHandler
-		if decide := l.leasing.opt.OnRequest; decide != nil {
-			_, err := decide(r)
-			reason = refuseReason(err)
-		}
-		l.mu.Lock()
-		r.over = true
-		if !r.lending {
-			l.refuse(r, reason)
-		}
-		l.mu.Unlock()
-	}
-}
-
-// nextRequest returns a request for OnRequest, or nil if there is none, or the connection has ended.
-func (l *link) nextRequest() *LeaseRequest {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := l.leasing
-	if len(m.requested) == 0 || l.leaseError() != nil {
-		m.deciding = false
-		return nil
-	}
-	r := m.requested[0]
-	m.requested = m.requested[1:]
-	r.Peer = l.remote
-	return r
-}
-
-// reply ends a request. Its place is free before the reply is sent: the peer's next request may come at once.
-// Preconditions: link.mu is held.
-func (m *leasing) reply(r *LeaseRequest) {
-	r.replied = true
-	m.requests--
-}
-
-// refuse refuses a request that has no reply.
-// Preconditions: l.mu is held.
-func (l *link) refuse(r *LeaseRequest, reason RefuseReason) {
-	if r.replied {
-		return
-	}
-	l.leasing.reply(r)
-	l.tell(wire.NumberFrame(wire.Refuse, uint32(r.number), uint32(reason)))
-}
-
-// refuseReason is why a request is refused whose handler has returned err.
-func refuseReason(err error) RefuseReason {
-	var limit *ibv.LimitError
-	if errors.As(err, &limit) {
-		return RefusedLimit
-	}
-	return RefusedByHandler
 }
 
 // stopReason is why the connection does not carry data in both directions any more.

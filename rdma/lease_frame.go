@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // Frames about leases have credits of their own: see package wire.
 const (
 	controlQueue = 4096 // most that wait here for the peer to take others in
-	requestsMost = 16   // most pending requests of a side
 )
 
 // tell queues a frame about leases for the peer.
@@ -47,7 +47,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 	m.recv.Came()
 	m.recv.Took(1, 0) // its window is fixed
 	bad := func(got, want string) { l.protocol(h.Kind.String(), got, want) }
-	lease := func(next uint32) bool { // reports whether a lease of this number has been
+	has := func(next uint32) bool { // reports whether a lease of this number has been
 		if !wire.Before(h.Aux, next) {
 			bad(fmt.Sprintf("lease %d", h.Aux), fmt.Sprintf("a number below %d", next))
 			return false
@@ -58,9 +58,9 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 	case wire.Lend:
 		f := wire.ParseLend(p)
 		switch {
-		case h.Aux != m.nextRegion:
-			bad(fmt.Sprintf("lease %d", h.Aux), fmt.Sprint(m.nextRegion))
-		case len(m.regions) == leasesMost:
+		case h.Aux != m.borrows.next:
+			bad(fmt.Sprintf("lease %d", h.Aux), fmt.Sprint(m.borrows.next))
+		case len(m.borrows.regions) == leasesMost:
 			bad("another lease", fmt.Sprintf("at most %d at a time", leasesMost))
 		case f.Length == 0 || f.Length > math.MaxInt64 || f.Addr+f.Length < f.Addr:
 			bad(fmt.Sprintf("%d bytes at %#x", f.Length, f.Addr), "a range of memory")
@@ -70,7 +70,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 			bad(fmt.Sprintf("flags %#x", f.Flags), "0")
 		case f.Milliseconds == 0:
 			bad("0 ms", "1 or more")
-		case f.Request != 0 && m.asked[f.Request] == nil:
+		case f.Request != 0 && !m.borrows.asks.Has(uint32(f.Request)):
 			bad(fmt.Sprintf("an answer to request %d", f.Request), "a request that waits")
 		default:
 			l.borrowed(h.Aux, &f)
@@ -79,11 +79,11 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 		ms := wire.ParseNumber(p)
 		if ms == 0 {
 			bad("0 ms", "1 or more")
-		} else if r := m.regions[h.Aux]; lease(m.nextRegion) && r != nil {
+		} else if r := m.borrows.regions[h.Aux]; has(m.borrows.next) && r != nil {
 			r.extend(time.Duration(ms) * time.Millisecond)
 		}
 	case wire.Revoke:
-		if r := m.regions[h.Aux]; lease(m.nextRegion) && r != nil {
+		if r := m.borrows.regions[h.Aux]; has(m.borrows.next) && r != nil {
 			cause := ErrRevoked
 			if wire.ParseNumber(p) == wire.EndedExpired {
 				cause = ErrExpired
@@ -91,7 +91,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 			r.end(cause)
 		}
 	case wire.Return:
-		if s := m.lent[h.Aux]; lease(m.nextLease) && s != nil {
+		if s := m.lends.known[h.Aux]; has(m.lends.next) && s != nil {
 			s.returned(wire.ParseNumber(p))
 		}
 	case wire.Request:
@@ -103,19 +103,17 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 			bad(fmt.Sprintf("number %d", h.Aux), "1 to 65535")
 		case r.Access.check() != nil:
 			bad(r.Access.String(), "rights that are known")
-		case m.requests == requestsMost:
-			bad("another request", fmt.Sprintf("at most %d at a time", requestsMost))
+		case !m.lends.desk.Come(r):
+			bad("another request", fmt.Sprintf("at most %d at a time", lease.RequestsMost))
 		default:
-			l.requested(r)
+			l.beginDecide()
 		}
 	case wire.Refuse:
-		a := m.asked[uint16(h.Aux)]
-		if h.Aux > math.MaxUint16 || a == nil {
+		if !m.borrows.asks.Has(h.Aux) {
 			bad(fmt.Sprintf("an answer to request %d", h.Aux), "a request that waits")
 			return
 		}
-		delete(m.asked, uint16(h.Aux))
-		a.answer(nil, &RefusedError{Reason: RefuseReason(wire.ParseNumber(p))})
+		m.borrows.asks.Take(uint16(h.Aux)).answer(nil, &RefusedError{Reason: RefuseReason(wire.ParseNumber(p))})
 	}
 }
 
@@ -123,9 +121,8 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 // Preconditions: l.mu is held.
 func (l *link) freshen() {
 	c := l.q.FirstTold()
-	if s := l.leasing.lent[c.Aux]; c.Kind == wire.Extend && s != nil {
-		s.extending = false
-		*c = wire.NumberFrame(wire.Extend, c.Aux, milliseconds(max(time.Until(s.end), time.Millisecond)))
+	if s := l.leasing.lends.known[c.Aux]; c.Kind == wire.Extend && s != nil {
+		*c = wire.NumberFrame(wire.Extend, c.Aux, milliseconds(s.term.Told(time.Now())))
 	}
 }
 

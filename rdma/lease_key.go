@@ -239,7 +239,7 @@ func (s *Lease) invalidate() bool {
 		l.mu.Unlock()
 		return true
 	}
-	if l.end.Ending() || s.forced && s.key.bound.Begun() {
+	if l.end.Ending() || s.term.Forced && s.key.bound.Begun() {
 		l.mu.Unlock()
 		return false
 	}

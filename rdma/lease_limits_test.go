@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -58,18 +59,18 @@ func TestRequestPlaces(t *testing.T) {
 			asked++
 			// As at the end of Lend.
 			l.leasing.reply(r)
-			first := l.leasing.requests
+			waiting := l.leasing.lends.desk.Open()
 			l.mu.Unlock()
 			if r.Conn != &l.conn || r.Peer != l.remote {
 				t.Errorf("a request of %p, %v", r.Conn, r.Peer)
 			}
-			if first >= requestsMost {
-				t.Errorf("%d requests wait for a reply", first)
+			if waiting >= lease.RequestsMost {
+				t.Errorf("%d requests wait for a reply", waiting)
 			}
 			<-hold
 			return nil, nil
 		}
-		for i := range requestsMost {
+		for i := range lease.RequestsMost {
 			fakeRequest(l, uint16(i+1))
 		}
 		synctest.Wait()
@@ -81,14 +82,14 @@ func TestRequestPlaces(t *testing.T) {
 		l.beginDecide()
 		l.mu.Unlock()
 		synctest.Wait()
-		fakeRequest(l, requestsMost+1) // the first one has its reply
-		if l.leasing.requests != requestsMost || l.end.Ending() {
-			t.Fatalf("%d requests wait, ended %v: %v", l.leasing.requests, l.end.Ending(), l.end.Cause())
+		fakeRequest(l, lease.RequestsMost+1) // the first one has its reply
+		if l.leasing.lends.desk.Open() != lease.RequestsMost || l.end.Ending() {
+			t.Fatalf("%d requests wait, ended %v: %v", l.leasing.lends.desk.Open(), l.end.Ending(), l.end.Cause())
 		}
 		close(hold)
 		synctest.Wait()
-		if asked != requestsMost+1 || l.leasing.requests != 0 || l.leasing.deciding {
-			t.Errorf("%d requests were decided, %d wait", asked, l.leasing.requests)
+		if asked != lease.RequestsMost+1 || l.leasing.lends.desk.Open() != 0 {
+			t.Errorf("%d requests were decided, %d wait", asked, l.leasing.lends.desk.Open())
 		}
 	})
 }
@@ -100,38 +101,39 @@ func TestLendWaits(t *testing.T) {
 		l := fakeLink(time.Second)
 		m := l.leasing
 		m.opt.Count, m.opt.Most = 2, 10
-		lease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
-		a, b := lease(6), lease(4)
+		m.lends.ledger = lease.NewLedger(10, 2)
+		newLease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
+		a, b := newLease(6), newLease(4)
 		ok(t, l.waitLease(bound{}, a))
 		ok(t, l.waitLease(bound{}, b))
 		var limit *ibv.LimitError
 		refused := func(n int64) {
 			t.Helper()
 			began := time.Now()
-			if err := l.waitLease(bound{}, lease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
+			if err := l.waitLease(bound{}, newLease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
 				t.Errorf("a lease of %d: %v after %v", n, err, time.Since(began))
 			}
 		}
 		refused(1)
 		l.mu.Lock()
-		a.state = leaseEnding
-		m.ending, m.endBytes = 1, a.n
+		a.term.State = lease.Ending
+		m.lends.ledger.End(a.n)
 		l.mu.Unlock()
 		refused(7) // 6 are ending
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := l.waitLease(bound{Ctx: short}, lease(1)); err != context.DeadlineExceeded {
+		if err := l.waitLease(bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
 			t.Errorf("waiting with a bound: %v", err)
 		}
 		waited := make(chan error)
-		go func() { waited <- l.waitLease(bound{}, lease(6)) }()
+		go func() { waited <- l.waitLease(bound{}, newLease(6)) }()
 		synctest.Wait()
 		l.mu.Lock()
 		l.forget(a)
 		l.mu.Unlock()
 		ok(t, <-waited)
-		if len(m.leases) != 2 || m.bytes != 10 || m.ending != 0 || m.endBytes != 0 || m.freed != nil {
-			t.Errorf("%d leases, %d bytes; ending %d, %d", len(m.leases), m.bytes, m.ending, m.endBytes)
+		if led := &m.lends.ledger; len(m.lends.open) != 2 || led.Open() != 2 || led.Bytes() != 10 {
+			t.Errorf("%d leases, %d, of %d bytes", len(m.lends.open), led.Open(), led.Bytes())
 		}
 	})
 }
@@ -148,9 +150,10 @@ func TestLeaseFlood(t *testing.T) {
 			l.mu.Lock()
 			err := l.addLease(s)
 			if err == nil {
-				s.state, s.timer = leaseLive, time.AfterFunc(time.Hour, s.expire)
-				s.number = l.leasing.nextLease
-				l.leasing.nextLease++
+				s.term.Begin(time.Now().Add(time.Hour))
+				s.timer = time.AfterFunc(time.Hour, s.expire)
+				s.number = l.leasing.lends.next
+				l.leasing.lends.next++
 				f := wire.LendFrame{}
 				l.tell(f.Encode(s.number))
 				s.revoke(ErrRevoked)

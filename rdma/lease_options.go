@@ -3,7 +3,6 @@ package rdma
 import (
 	"fmt"
 	"math"
-	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -87,54 +86,6 @@ func (o *LeaseOptions) duration(d time.Duration) (time.Duration, error) {
 			Limit: uint64(o.Longest.Milliseconds()), Where: "LeaseOptions.Longest of this end"}
 	}
 	return d, nil
-}
-
-// LeaseRequest describes a peer's Request.
-type LeaseRequest struct {
-	Peer     netip.AddrPort
-	Conn     *Conn // that Dial or Accept returns
-	Bytes    uint64
-	Access   Access
-	Duration time.Duration // 0: the peer leaves it to this side
-
-	l      *link
-	number uint16
-
-	// Under link.mu.
-	lending bool // Lend is at work
-	over    bool // OnRequest has returned: it is refused, unless Lend is at work
-	replied bool
-}
-
-// Lend lends b to the peer, as the reply to its request. Its length, rights and duration may be less than asked for; a
-// duration of 0 is the one asked for, or else the longest. If the limits are reached only because memory that the peer
-// has returned is still being taken from it, Lend waits until it has been.
-func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error) {
-	l := r.l
-	if l == nil {
-		return nil, &ibv.ArgError{Arg: "request", Got: "one that the program made", Want: "one of OnRequest"}
-	}
-	if d == 0 && l.leasing != nil {
-		d = min(r.Duration, l.leasing.opt.Longest)
-	}
-	l.mu.Lock()
-	first := !r.replied && !r.lending
-	if first {
-		r.lending = true
-	}
-	l.mu.Unlock()
-	if !first {
-		return nil, l.fault("lend", &ibv.ArgError{Arg: "request", Got: "one that was answered",
-			Want: "one answer"})
-	}
-	s, err := l.lend(bound{}, b, a, d, r)
-	l.mu.Lock()
-	r.lending = false
-	if err != nil && r.over {
-		l.refuse(r, refuseReason(err))
-	}
-	l.mu.Unlock()
-	return s, l.fault("lend", err)
 }
 
 // milliseconds returns a duration as it is sent to the peer.

@@ -70,8 +70,8 @@ func (l *link) submit(o *op) error {
 	if err := l.leaseError(); err != nil {
 		return err
 	}
-	if o.r.err != nil {
-		return o.r.err
+	if err := o.r.use.Cause; err != nil {
+		return err
 	}
 	m := l.leasing
 	for i := range o.steps {
@@ -105,7 +105,7 @@ func (l *link) submit(o *op) error {
 		}
 		o.Steps = append(o.Steps, w)
 	}
-	o.r.under++
+	o.r.use.Begin()
 	l.q.Submit(sendq.Op, &o.work)
 	l.pump()
 	return nil
@@ -139,7 +139,7 @@ func (l *link) stopOps() {
 	if m == nil {
 		return
 	}
-	wake(m.borrowWake)
+	wake(m.borrows.wake)
 	l.dropOps(nil, l.leaseError())
 }
 

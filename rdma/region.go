@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -29,8 +30,7 @@ type Region struct {
 	// Under link.mu.
 	ends  time.Time
 	timer *time.Timer
-	err   error         // why it may not be accessed any more
-	under int           // operations that are queued or under way
+	use   lease.Use
 	done  chan struct{} // closed when the peer is informed that there are none any more
 }
 
@@ -43,17 +43,15 @@ func (l *link) borrowed(number uint32, f *wire.LendFrame) {
 	m := l.leasing
 	r := &Region{l: l, number: number, addr: f.Addr, rkey: f.RKey, n: int64(f.Length), access: Access(f.Access),
 		done: make(chan struct{})}
-	m.regions[number] = r
-	m.nextRegion++
+	m.borrows.regions[number] = r
+	m.borrows.next++
 	r.extend(time.Duration(f.Milliseconds) * time.Millisecond)
 	if f.Request == 0 {
-		m.offered = append(m.offered, r)
-		wake(m.borrowWake)
+		m.borrows.offered = append(m.borrows.offered, r)
+		wake(m.borrows.wake)
 		return
 	}
-	a := m.asked[f.Request]
-	delete(m.asked, f.Request)
-	if !a.answer(r, nil) {
+	if !m.borrows.asks.Take(f.Request).answer(r, nil) {
 		r.end(ErrReturned)
 	}
 }
@@ -61,7 +59,7 @@ func (l *link) borrowed(number uint32, f *wire.LendFrame) {
 // extend makes the region end after d.
 // Preconditions: link.mu is held.
 func (r *Region) extend(d time.Duration) {
-	if r.err != nil {
+	if r.use.Cause != nil {
 		return
 	}
 	d -= margin(d)
@@ -84,14 +82,12 @@ func (r *Region) expire() {
 // end begins no operation any more, and gives the region back when none is under way.
 // Preconditions: link.mu is held.
 func (r *Region) end(cause error) {
-	if r.err != nil {
+	if !r.use.End(cause) {
 		return
 	}
-	r.err = cause
 	r.timer.Stop()
-	m := r.l.leasing
+	m := &r.l.leasing.borrows
 	m.offered = slices.DeleteFunc(m.offered, func(o *Region) bool { return o == r })
-	r.under++
 	r.l.dropOps(r, cause)
 	r.left()
 }
@@ -99,11 +95,11 @@ func (r *Region) end(cause error) {
 // left counts an operation as ended.
 // Preconditions: link.mu is held.
 func (r *Region) left() {
-	if r.under--; r.under > 0 || r.err == nil {
+	if !r.use.Done() {
 		return
 	}
-	delete(r.l.leasing.regions, r.number)
-	r.l.tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.err)))
+	delete(r.l.leasing.borrows.regions, r.number)
+	r.l.tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.use.Cause)))
 	close(r.done)
 }
 
@@ -121,18 +117,18 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 	for {
 		l.mu.Lock()
 		var r *Region
-		if err = l.leaseError(); err == nil && len(m.offered) > 0 {
-			r = m.offered[0]
-			m.offered = slices.Delete(m.offered, 0, 1)
+		if err = l.leaseError(); err == nil && len(m.borrows.offered) > 0 {
+			r = m.borrows.offered[0]
+			m.borrows.offered = slices.Delete(m.borrows.offered, 0, 1)
 		}
-		if err != nil || len(m.offered) > 0 {
-			wake(m.borrowWake) // others also wait
+		if err != nil || len(m.borrows.offered) > 0 {
+			wake(m.borrows.wake) // others also wait
 		}
 		l.mu.Unlock()
 		if r != nil || err != nil {
 			return r, err
 		}
-		if err := l.e.wait(bound{Ctx: ctx}, m.borrowWake); err != nil {
+		if err := l.e.wait(bound{Ctx: ctx}, m.borrows.wake); err != nil {
 			return nil, err
 		}
 	}
@@ -181,21 +177,19 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", longestMost)}
 	}
 	b := bound{Ctx: ctx}
-	if err := b.Enter(m.askSlots); err != nil {
+	if err := b.Enter(m.borrows.places); err != nil {
 		return nil, err
 	}
-	w := &asking{ch: make(chan asked, 1), slot: m.askSlots}
+	w := &asking{ch: make(chan asked, 1), slot: m.borrows.places}
 	l.mu.Lock()
 	if err := l.leaseError(); err != nil {
 		l.mu.Unlock()
-		leave(m.askSlots)
+		leave(m.borrows.places)
 		return nil, err
 	}
-	for m.lastRequest++; m.lastRequest == 0 || m.asked[m.lastRequest] != nil; m.lastRequest++ {
-	}
-	m.asked[m.lastRequest] = w
+	number := m.borrows.asks.Add(w)
 	f := wire.RequestFrame{Bytes: uint64(n), Milliseconds: milliseconds(d), Access: uint8(a)}
-	l.tell(f.Encode(m.lastRequest))
+	l.tell(f.Encode(number))
 	l.mu.Unlock()
 	defer l.e.pollMeanwhile()()
 	select {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 )
 
 // TestRXE_LeaseRequestLimits: a peer that keeps to the limits is never refused, and never loses its connection: as many
@@ -15,7 +16,7 @@ import (
 func TestRXE_LeaseRequestLimits(t *testing.T) {
 	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
-	for _, askers := range []int{1, 2 * requestsMost} {
+	for _, askers := range []int{1, 2 * lease.RequestsMost} {
 		var mu sync.Mutex
 		conns := make(map[*Conn]bool)
 		a, b := leaseConns(t, server, client, &LeaseOptions{Count: askers, Most: int64(askers) * 100,

@@ -361,7 +361,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	testutil.Eventually(t, "a request", func() bool {
 		y.l.mu.Lock()
 		defer y.l.mu.Unlock()
-		return y.l.leasing.requests == 1
+		return y.l.leasing.lends.desk.Open() == 1
 	})
 	ok(t, x.Close())
 	for range 3 {
@@ -383,7 +383,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	testutil.Eventually(t, "all leases returned", func() bool {
 		b.l.mu.Lock()
 		defer b.l.mu.Unlock()
-		return len(b.l.leasing.leases) == 0 && b.l.leasing.requests == 0
+		return len(b.l.leasing.lends.open) == 0 && b.l.leasing.lends.desk.Open() == 0
 	})
 	attr, err := b.l.qp.Query(ibv.MaskAccessFlags)
 	ok(t, err)

@@ -1,0 +1,74 @@
+package rdma
+
+import (
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/credit"
+	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// leasing is the additional state of a connection with leases. link.mu guards it.
+type leasing struct {
+	opt LeaseOptions
+
+	// Frames about leases.
+	recv credit.Receiver
+	send credit.Sender
+
+	lends   lendings
+	borrows borrowings
+
+	// Operations on the peer's memory.
+	depth   int    // most reads and atomics under way
+	results *block // where atomics put what was there
+}
+
+// lendings has the memory that this side lends. link.mu guards it, except for the last two fields.
+type lendings struct {
+	ledger lease.Ledger
+	open   map[*Lease]struct{} // leases that have not ended
+	known  map[uint32]*Lease   // of them, those that the peer knows of
+	next   uint32              // number of the next one
+	gone   sync.WaitGroup      // of leases
+	desk   lease.Desk[*LeaseRequest]
+
+	accessMu sync.Mutex      // held while the QP's access changes; taken before link.mu
+	access   ibv.AccessFlags // of the QP; with accessMu
+}
+
+// borrowings has the memory that this side borrows. link.mu guards it.
+type borrowings struct {
+	regions map[uint32]*Region
+	next    uint32        // number of the next one
+	offered []*Region     // that are not borrowed yet
+	wake    chan struct{} // for Borrow
+	asks    lease.Asks[*asking]
+	places  chan struct{} // one for each request without a reply
+}
+
+func newLeasing(o *LeaseOptions) *leasing {
+	opt := o.withDefaults()
+	return &leasing{
+		opt: opt, recv: credit.NewReceiver(wire.ControlWindow),
+		send: credit.NewSender(wire.ControlWindow, wire.ControlWindow),
+		lends: lendings{ledger: lease.NewLedger(opt.Most, opt.Count), open: make(map[*Lease]struct{}),
+			known: make(map[uint32]*Lease)},
+		borrows: borrowings{regions: make(map[uint32]*Region), wake: make(chan struct{}, 1),
+			places: make(chan struct{}, lease.RequestsMost)},
+	}
+}
+
+// leases returns the leasing of a connection where both ends allow it.
+func (l *link) leases() (*leasing, error) {
+	if l.leasing == nil {
+		have := "a side without"
+		if l.peer.Flags&wire.HelloLeases == 0 {
+			have = "a peer without"
+		}
+		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
+			Need: "Options.Leases at both ends", Have: have}
+	}
+	return l.leasing, nil
+}
