@@ -2,28 +2,6 @@ package progress
 
 import "runtime"
 
-func (p *Progress) load() state { return state(p.state.Load()) }
-
-// swap stores a state if it follows from the current one.
-func (p *Progress) swap(old, new state) bool { return p.state.CompareAndSwap(uint32(old), uint32(new)) }
-
-// step makes a transition that has an outcome.
-func (p *Progress) step(next func(state) (state, bool)) bool {
-	for {
-		s := p.load()
-		n, ok := next(s)
-		if n == s || p.swap(s, n) {
-			return ok
-		}
-	}
-}
-
-// change makes a transition without an outcome.
-func (p *Progress) change(next func(state) state) {
-	for s := p.load(); !p.swap(s, next(s)); s = p.load() {
-	}
-}
-
 // take takes the turn for a goroutine that waits, if it is free.
 func (p *Progress) take() bool {
 	for {
@@ -190,7 +168,7 @@ func (p *Progress) look() {
 	}
 }
 
-// fail ends all polling because the source has failed. turn reports whether the caller has the turn.
+// fail ends all polling because the source has failed. has reports whether the caller has the turn, which it returns.
 func (p *Progress) fail(err error, has bool) {
 	for {
 		s := p.load()
@@ -220,4 +198,27 @@ func token1(ch chan struct{}) {
 	case ch <- struct{}{}:
 	default:
 	}
+}
+
+// ask returns a channel that is closed when the CQ was found empty after this.
+func (p *Progress) ask() <-chan struct{} {
+	p.askMu.Lock()
+	defer p.askMu.Unlock()
+	if p.caught == nil {
+		p.caught = make(chan struct{})
+		p.asked.Store(true)
+	}
+	return p.caught
+}
+
+// takeAsked returns what is to be closed when the CQ was found empty, or nil.
+func (p *Progress) takeAsked() (caught chan struct{}) {
+	if !p.asked.Load() {
+		return nil
+	}
+	p.askMu.Lock()
+	defer p.askMu.Unlock()
+	caught, p.caught = p.caught, nil
+	p.asked.Store(false)
+	return caught
 }

@@ -68,24 +68,3 @@ func (p *Progress) pollUntil(b turn.Bound, done func() bool) error {
 	}
 	return nil
 }
-
-// Meanwhile has completions handled at once until stop is called, for a caller that waits for something else: by the
-// poller, or if it is manual by another goroutine.
-func (p *Progress) Meanwhile() (stop func()) {
-	if p.manual == nil {
-		p.Sleep()
-		return p.Wake
-	}
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(pause):
-				_, _ = p.Poll() // Options.Fail has the error
-			}
-		}
-	}()
-	return func() { close(done) }
-}

