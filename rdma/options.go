@@ -36,8 +36,8 @@ type Options struct {
 	// Leases allow remote memory on a Conn, if the peer's Options also have them. nil: its QP refuses every read, write
 	// and atomic of the peer.
 	Leases *LeaseOptions
-	// Linger is the longest that Close waits until the peer's adapter has all that was accepted. 0 means 5 s, below 0
-	// that Close does not wait: the engine then goes on for up to 5 s.
+	// Linger is the longest that Close waits until the peer's adapter has all that was accepted. 0 means 5 s. With
+	// None Close does not wait: the engine then goes on for up to 5 s.
 	Linger time.Duration
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
@@ -139,8 +139,8 @@ func (o *Options) check(kind wire.ConnKind) error {
 		return &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
 			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)}
 	}
-	return errors.Join(positive("KeepAlive", o.KeepAlive), positive("AckTimeout", o.AckTimeout),
-		positive("RetryCount", o.RetryCount), o.Leases.check())
+	return errors.Join(positive("KeepAlive", o.KeepAlive), positive("Linger", o.Linger),
+		positive("AckTimeout", o.AckTimeout), positive("RetryCount", o.RetryCount), o.Leases.check())
 }
 
 // leases returns the LeaseOptions of a connection. Streams have none.
