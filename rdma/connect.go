@@ -46,17 +46,18 @@ func (a *attempt) options() *rdmacm.Options {
 }
 
 func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
-	e, err := a.opt.engine(dev)
-	if err != nil {
-		a.why = lack(err, wire.RejectClosed)
+	var s *shard
+	missing := wire.RejectClosed
+	e, err := a.opt.useEngine(dev, func(e *Engine) (err error) {
+		missing = wire.RejectMemory
+		s, err = e.shard().reserve(a.kind == wire.Stream && !a.small)
 		return err
-	}
-	if a.from != nil {
+	})
+	if e != nil && a.from != nil {
 		a.from.engine.Store(e)
 	}
-	s, err := e.shard().reserve(a.kind == wire.Stream && !a.small)
 	if err != nil {
-		a.why = lack(err, wire.RejectMemory)
+		a.why = lack(err, missing)
 		return err
 	}
 	a.e = s

@@ -222,8 +222,22 @@ func (e *Engine) Close() error {
 	return e.release()
 }
 
-// end lets no more connections begin, unless something is in use. It reports whether that was so before.
+// end lets no more connections begin, unless something is in use. It reports whether that was so before. It waits for
+// connections that were closed, and holds no lock meanwhile.
 func (e *Engine) end(busy func(n int, what string) error) (closed bool, err error) {
+	for {
+		lingering, closed, err := e.tryEnd(busy)
+		if len(lingering) == 0 {
+			return closed, err
+		}
+		for _, l := range lingering {
+			<-l.end.Gone()
+		}
+	}
+}
+
+// tryEnd is end, but returns the connections that were closed and have not ended, instead of waiting for them.
+func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*link, closed bool, err error) {
 	open, packets, held := 0, 0, 0
 	for _, s := range e.shards {
 		s.cqMu.Lock() // no connection begins meanwhile
@@ -234,34 +248,34 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 		for l := range s.conns {
 			if l.end.Closed() {
 				open--
+				lingering = append(lingering, l)
 			}
 		}
 		s.mu.Unlock()
 	}
 	switch {
 	case open > 0:
-		return false, busy(open, "connections")
+		return nil, false, busy(open, "connections")
 	case packets > 0:
-		return false, busy(packets, "sockets for datagrams")
-	}
-	for _, l := range e.all() {
-		<-l.end.Gone()
+		return nil, false, busy(packets, "sockets for datagrams")
+	case len(lingering) > 0:
+		return lingering, false, nil
 	}
 	for _, s := range e.shards {
 		held += s.blocks.Counts().Held
 	}
 	if held > 0 {
-		return false, busy(held, "blocks of messages that were not released")
+		return nil, false, busy(held, "blocks of messages that were not released")
 	}
 	if n := e.pool.close(); n > 0 {
-		return false, busy(n, "buffers that were not released")
+		return nil, false, busy(n, "buffers that were not released")
 	}
 	for _, s := range e.shards {
 		s.mu.Lock()
 		closed, s.closed = s.closed, true
 		s.mu.Unlock()
 	}
-	return closed, nil
+	return nil, closed, nil
 }
 
 // all returns the connections.
@@ -357,16 +371,23 @@ func (e *Engine) broken() bool {
 	return e.isGone
 }
 
+func (e *Engine) closed() bool {
+	s := e.shards[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // defaultEngine returns the shared engine of a device.
 func defaultEngine(device string) (*Engine, error) {
 	engines.Lock()
 	defer engines.Unlock()
-	if e := engines.m[device]; e != nil {
-		if !e.broken() {
-			return e, nil
-		}
+	switch e := engines.m[device]; {
+	case e == nil, e.closed():
+	case e.broken():
 		engines.old = append(engines.old, e)
-		delete(engines.m, device)
+	default:
+		return e, nil
 	}
 	e, err := NewEngine(device, nil)
 	if err != nil {
@@ -379,22 +400,31 @@ func defaultEngine(device string) (*Engine, error) {
 	return e, nil
 }
 
-// CloseIdle closes the engines that were made for connections without one and have no open connection. For
-// those it waits until the closed connections have sent the rest, up to five seconds each. It does not wait
-// for an engine on which a connection is open: close all connections first.
+// CloseIdle closes the engines that were made for connections without one and have no open connection, and returns
+// their memory. It waits until connections that were closed have ended, which takes up to their Options.Linger. It does
+// not wait for an engine on which a connection is open, and no Dial waits for it.
 func CloseIdle() error {
 	engines.Lock()
-	defer engines.Unlock()
+	list := slices.AppendSeq(slices.Clone(engines.old), maps.Values(engines.m))
+	engines.Unlock()
 	var errs []error
-	closed := func(e *Engine) bool {
+	for _, e := range list {
 		err := e.Close()
 		var busy *ibv.BusyError
 		if !errors.As(err, &busy) {
 			errs = append(errs, err)
 		}
-		return err == nil
+		if err == nil {
+			forgetEngine(e)
+		}
 	}
-	maps.DeleteFunc(engines.m, func(_ string, e *Engine) bool { return closed(e) })
-	engines.old = slices.DeleteFunc(engines.old, closed)
 	return errors.Join(errs...)
+}
+
+// forgetEngine takes an engine that was closed out of those that connections use.
+func forgetEngine(e *Engine) {
+	engines.Lock()
+	defer engines.Unlock()
+	maps.DeleteFunc(engines.m, func(_ string, other *Engine) bool { return other == e })
+	engines.old = slices.DeleteFunc(engines.old, func(other *Engine) bool { return other == e })
 }

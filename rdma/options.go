@@ -162,3 +162,19 @@ func (o *Options) engine(dev *ibv.Device) (*Engine, error) {
 	}
 	return o.Engine, nil
 }
+
+// useEngine has f use the engine for a device. If CloseIdle has just closed that one, or it has just failed, f uses a
+// new one, unless the program has chosen it.
+func (o *Options) useEngine(dev *ibv.Device, f func(*Engine) error) (*Engine, error) {
+	const tries = 3
+	for try := 1; ; try++ {
+		e, err := o.engine(dev)
+		if err != nil {
+			return nil, err
+		}
+		err = f(e)
+		if o.Engine != nil || try == tries || !errors.Is(err, ErrClosed) && !errors.Is(err, errGone) {
+			return e, err
+		}
+	}
+}

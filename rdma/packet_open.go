@@ -144,17 +144,16 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.opt.engine(dev)
+	e, err := c.opt.useEngine(dev, func(e *Engine) error {
+		if err := c.look(e.shards[0]); err != nil {
+			return err
+		}
+		return e.shards[0].addPacket(c)
+	})
 	if err != nil {
 		return err
 	}
 	s := e.shards[0]
-	if err := c.look(s); err != nil {
-		return err
-	}
-	if err := s.addPacket(c); err != nil {
-		return err
-	}
 	qp, err := e.pd.CreateQP(s.cq, s.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: packetSends, MaxRecvWR: packetRecvs})
 	if err != nil {
 		return err
