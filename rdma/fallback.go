@@ -71,7 +71,10 @@ func (t *tcpStream) Write(p []byte) (int, error) { return t.note(t.TCPConn.Write
 
 func (t *tcpStream) Close() error {
 	t.end(ErrClosed)
-	return t.TCPConn.Close()
+	if err := t.TCPConn.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil // it was closed before, which is no mistake
 }
 
 // dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins.

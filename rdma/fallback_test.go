@@ -159,3 +159,16 @@ func TestFallback_Errors(t *testing.T) {
 		t.Errorf("accept after Close: %v", err)
 	}
 }
+
+// TestFallbackCloseTwice closes a stream that TCP carries twice, which is no mistake.
+func TestFallbackCloseTwice(t *testing.T) {
+	d, c := tcpPair(t)
+	defer c.Close()
+	s := newTCPStream(d, "")
+	ok(t, s.Close())
+	ok(t, s.Close())
+	ok(t, s.CloseNow())
+	if _, err := s.Write(nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Write after Close: %v", err)
+	}
+}
