@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 )
 
 // Buffer is registered memory for a message that is sent without a copy.
@@ -28,6 +29,9 @@ type bufMem struct {
 	addr  uint64 // of the payload
 	size  int    // as it was asked for
 	n     int
+
+	opened   *leak.Record // with leak.Hot
+	released string       // the place, of what stands for a released buffer with leak.Hot
 }
 
 // handOut gives b to a new owner, with n bytes. The methods that return a *Buffer are small enough to be inlined, so
@@ -35,6 +39,9 @@ type bufMem struct {
 func (b *bufMem) handOut(n int) Buffer {
 	b.size, b.n = n, n
 	b.pins.Store(1)
+	if leak.Hot() {
+		b.opened = leak.Track(fmt.Sprintf("buffer of %d bytes", n))
+	}
 	return Buffer{b, b.gen.Load()}
 }
 
@@ -66,7 +73,7 @@ func (h *Buffer) get() *bufMem {
 	case h == nil:
 		return nil
 	case h.b == nil || h.b.gen.Load() != h.gen:
-		panic("rdma: the buffer was released")
+		h.stale()
 	}
 	return h.b
 }
@@ -74,9 +81,24 @@ func (h *Buffer) get() *bufMem {
 // take ends the owner's use. The owner's pin is the caller's.
 func (h *Buffer) take() *bufMem {
 	if h.b == nil || !h.b.gen.CompareAndSwap(h.gen, h.gen+1) {
-		panic("rdma: the buffer was released")
+		h.stale()
 	}
-	return h.b
+	b := h.b
+	if leak.Hot() {
+		b.opened.Done()
+		h.b = &bufMem{released: releasedHere()}
+		h.b.gen.Store(h.gen + 1)
+	}
+	return b
+}
+
+// stale panics.
+func (h *Buffer) stale() {
+	place := ""
+	if h.b != nil {
+		place = h.b.released
+	}
+	panic("rdma: the buffer was released" + firstRelease(place))
 }
 
 // pin keeps the memory registered and out of the pool until unpin. The caller has a pin, or is the owner.

@@ -13,6 +13,7 @@ func (l *link) close() {
 	if l.end.Closed() {
 		return
 	}
+	l.opened.Done()
 	l.do(l.end.Close())
 	go l.dropCurrent()
 }
@@ -22,6 +23,7 @@ func (l *link) closeNow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := !l.end.Closed()
+	l.opened.Done()
 	l.do(l.end.CloseNow(wire.ResetClosed))
 	l.failLocked(errCloseNow)
 	if first {

@@ -23,7 +23,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &l.conn, nil
+	return l.openConn(), nil
 }
 
 // Listener accepts connections for messages.
@@ -38,7 +38,9 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{l}, nil
+	v := &Listener{l}
+	watch(v, l.opened)
+	return v, nil
 }
 
 // Accept waits for the next connection, or until ctx ends.
@@ -47,7 +49,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &c.conn, nil
+	return c.openConn(), nil
 }
 
 // Close ends listening. Connections that were not accepted are closed, others stay open.

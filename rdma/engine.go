@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
@@ -115,8 +116,9 @@ type Engine struct {
 	gone   chan struct{} // closed when the device is gone
 	isGone bool
 
-	stop context.CancelFunc
-	done sync.WaitGroup // pollers, watcher, ticker
+	stop   context.CancelFunc
+	done   sync.WaitGroup // pollers, watcher, ticker
+	opened *leak.Record
 }
 
 // NewEngine makes an engine on a device; an empty name means the first one with an active port. opt
@@ -157,6 +159,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	}
 	e.done.Go(func() { e.watch(ctx) })
 	e.done.Go(func() { e.tick(ctx) })
+	e.opened = leak.Track("engine of " + dev.Name())
 	return e, nil
 }
 
@@ -219,6 +222,7 @@ func (e *Engine) Close() error {
 	for _, s := range e.shards {
 		s.progress.Stop()
 	}
+	e.opened.Done()
 	return e.release()
 }
 
@@ -397,6 +401,7 @@ func defaultEngine(device string) (*Engine, error) {
 		engines.m = make(map[string]*Engine)
 	}
 	engines.m[device] = e
+	e.opened.Done() // CloseIdle closes it
 	return e, nil
 }
 

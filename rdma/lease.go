@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -30,6 +31,7 @@ type Lease struct {
 	timer *time.Timer
 
 	done   chan struct{} // closed when the peer has no access any more
+	opened *leak.Record
 	once   sync.Once
 	failed error // why it may still have; before done
 }
@@ -86,6 +88,7 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	s.number = m.lends.next
 	m.lends.next++
 	m.lends.known[s.number] = s
+	s.opened = leak.Track("lease to " + l.remote.String())
 	s.term.Begin(time.Now().Add(d))
 	s.timer = time.AfterFunc(d, s.expire)
 	s.grant()
@@ -275,6 +278,7 @@ func (l *link) forget(s *Lease) {
 	s.term.State = lease.Ended
 	delete(l.leasing.lends.open, s)
 	l.leasing.lends.ledger.Ended(s.n)
+	s.opened.Done()
 	l.e.stat.leases.Add(-1)
 }
 

@@ -96,7 +96,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 		}
 	case wire.Request:
 		f := wire.ParseRequest(p)
-		r := &LeaseRequest{Conn: &l.conn, Bytes: f.Bytes, Access: Access(f.Access), l: l, number: uint16(h.Aux),
+		r := &LeaseRequest{Bytes: f.Bytes, Access: Access(f.Access), l: l, number: uint16(h.Aux),
 			Duration: time.Duration(f.Milliseconds) * time.Millisecond}
 		switch {
 		case h.Aux == 0 || h.Aux > math.MaxUint16:

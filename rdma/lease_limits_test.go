@@ -59,9 +59,10 @@ func TestRequestPlaces(t *testing.T) {
 			asked++
 			// As at the end of Lend.
 			l.leasing.reply(r)
+			c := l.connOf()
 			waiting := l.leasing.lends.desk.Open()
 			l.mu.Unlock()
-			if r.Conn != &l.conn || r.Peer != l.remote {
+			if r.Conn != c || r.Peer != l.remote {
 				t.Errorf("a request of %p, %v", r.Conn, r.Peer)
 			}
 			if waiting >= lease.RequestsMost {

@@ -94,7 +94,7 @@ func (l *link) nextRequest() *LeaseRequest {
 	if !ok {
 		return nil
 	}
-	r.Peer = l.remote
+	r.Peer, r.Conn = l.remote, l.connOf()
 	return r
 }
 

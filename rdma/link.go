@@ -6,8 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
@@ -39,13 +41,14 @@ func (f *frame) bytes() []byte { return f.b.Payload()[f.off : f.off+f.n : f.off+
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type link struct {
-	conn Conn // the view of a link that carries messages
-	e    *shard
-	kind wire.ConnKind
-	cm   *rdmacm.Conn // its owner is teardown
-	qp   *ibv.QP
-	qpn  uint32
-	peer wire.Hello
+	view   weak.Pointer[Conn] // of a link that carries messages: see connOf
+	opened *leak.Record       // of the program's Conn or Stream
+	e      *shard
+	kind   wire.ConnKind
+	cm     *rdmacm.Conn // its owner is teardown
+	qp     *ibv.QP
+	qpn    uint32
+	peer   wire.Hello
 
 	remote, local netip.AddrPort
 	maxMessage    int
@@ -114,7 +117,6 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	if leases != nil {
 		l.leases0 = wire.ControlWindow
 	}
-	l.conn.l = l
 	l.readWake.Init(e.progress)
 	l.writeWake.Init(e.progress)
 	l.sender.Wake = l.wakeWriter

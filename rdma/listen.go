@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -46,6 +47,8 @@ type listener struct {
 	busy   sync.WaitGroup // those that do; grows under mu
 
 	ended chan struct{}
+
+	opened *leak.Record // of the program's listener
 }
 
 func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
@@ -70,6 +73,7 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 	l.gate = admit.New(l.ctx, admit.Limits{Handshakes: min(handshakesMost, max(conns/2, 1)), Backlog: opt.backlog(),
 		Waiting: waitingMost, Grace: handshakeGrace}, l.handshake)
 	l.served.Go(l.serve)
+	l.opened = leak.Track("listener at " + l.addr().String())
 	return l, nil
 }
 
@@ -204,6 +208,7 @@ func (l *listener) addr() netip.AddrPort { return l.cm.Addr() }
 
 // close ends the listener, and the connections that were not accepted.
 func (l *listener) close() error {
+	l.opened.Done()
 	l.stop()
 	l.served.Wait()
 	for _, r := range l.gate.Close() {

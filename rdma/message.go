@@ -3,6 +3,8 @@ package rdma
 import (
 	"net"
 	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/leak"
 )
 
 // Message is a message that has arrived. Its bytes are in blocks of the engine, unless it is long: until Release they
@@ -23,6 +25,9 @@ type message struct {
 	n      int
 	imm    uint32
 	hasImm bool
+
+	opened   *leak.Record // with leak.Hot
+	released string       // the place, with leak.Hot; m is not used again then
 }
 
 var messages = sync.Pool{New: func() any { return new(message) }}
@@ -35,16 +40,31 @@ func newMessage(l *link) *message {
 
 // handle returns the Message for the program. The methods that return a *Message are small enough to be inlined, so
 // that it usually is on the caller's stack.
-func (m *message) handle() Message { return Message{m, m.gen} }
+func (m *message) handle() Message {
+	if leak.Hot() {
+		m.opened = leak.Track("message of " + m.l.remote.String())
+		watch(m, m.opened)
+	}
+	return Message{m, m.gen}
+}
 
 // valid reports whether the message was not released.
 func (h *Message) valid() bool { return h.m != nil && h.m.gen == h.gen }
 
 func (h *Message) get() *message {
 	if !h.valid() {
-		panic("rdma: the message was released")
+		h.stale()
 	}
 	return h.m
+}
+
+// stale panics.
+func (h *Message) stale() {
+	place := ""
+	if h.m != nil {
+		place = h.m.released
+	}
+	panic("rdma: the message was released" + firstRelease(place))
 }
 
 // Len returns the length of the message in bytes.
@@ -111,6 +131,11 @@ func (m *message) free() {
 }
 
 func (m *message) recycle() {
+	if leak.Hot() {
+		m.opened.Done()
+		*m = message{gen: m.gen + 1, released: releasedHere()}
+		return
+	}
 	*m = message{gen: m.gen + 1, frames: m.frames[:0]}
 	messages.Put(m)
 }

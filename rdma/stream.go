@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
@@ -23,7 +24,13 @@ type Stream struct {
 
 // newStream makes a stream of a connection.
 func newStream(l *link) *Stream {
-	return &Stream{l: l, local: net.TCPAddrFromAddrPort(l.local), remote: net.TCPAddrFromAddrPort(l.remote)}
+	s := &Stream{l: l, local: net.TCPAddrFromAddrPort(l.local), remote: net.TCPAddrFromAddrPort(l.remote)}
+	r := leak.Track("stream to " + l.remote.String())
+	l.mu.Lock()
+	l.opened = r
+	l.mu.Unlock()
+	watch(s, r)
+	return s
 }
 
 // LocalAddr returns the address of this side, a *net.TCPAddr: many programs expect that of a stream. Transport returns

@@ -60,7 +60,9 @@ func listenBytes(ctx context.Context, addr string, opt *Options) (*StreamListene
 	if err != nil {
 		return nil, err
 	}
-	return &StreamListener{l: l, at: net.TCPAddrFromAddrPort(l.addr())}, nil
+	v := &StreamListener{l: l, at: net.TCPAddrFromAddrPort(l.addr())}
+	watch(v, l.opened)
+	return v, nil
 }
 
 // Accept waits for the next connection, which is a *Stream.

@@ -14,6 +14,7 @@ import (
 
 var (
 	enabled = os.Getenv("PUREVERBS_LEAKS") == "1"
+	hot     = enabled
 
 	mu   sync.Mutex
 	live = make(map[*Record]struct{})
@@ -24,6 +25,15 @@ func Enable() { enabled = true }
 
 // Enabled reports whether objects are tracked.
 func Enabled() bool { return enabled }
+
+// Hot reports whether objects of hot paths are also tracked: with PUREVERBS_LEAKS=1.
+func Hot() bool { return hot }
+
+// SetHot sets that for a test, and returns what it was.
+func SetHot(on bool) (was bool) {
+	was, hot = hot, on
+	return was
+}
 
 // Record is an object that must be closed. A nil Record does nothing.
 type Record struct {
