@@ -11,8 +11,10 @@ type block = blocks.Block
 const (
 	slabSize = 4 << 20
 
-	// controlBlocks are posted in addition to those that are granted, for frames that take no credit.
+	// controlBlocks are posted in addition to those that are granted, for frames that take no credit. Without an SRQ it
+	// is ownBlocks for each connection. If they are not enough, the peer's adapter tries again.
 	controlBlocks = 16
+	ownBlocks     = 2
 )
 
 // newBlocks makes the blocks of a shard, without memory.
@@ -35,30 +37,9 @@ func (e *shard) allocSlab(n int) (blocks.Memory, error) {
 	return mr, nil
 }
 
-// receives are the work requests of receives that are being posted.
-type receives struct {
-	wrs  [blocks.PostMost]ibv.RecvWR
-	sges [blocks.PostMost]ibv.SGE
-}
-
-// prepare returns work requests for blocks, which are valid until the next call.
-func (r *receives) prepare(list []*block) []ibv.RecvWR {
-	for i, b := range list {
-		r.sges[i] = sgeOf(b)
-		r.wrs[i] = ibv.RecvWR{ID: b.ID(), SGEs: r.sges[i : i+1 : i+1]}
-	}
-	return r.wrs[:len(list)]
-}
-
 // sgeOf returns the header and the payload of a block, at full length.
 func sgeOf(b *block) ibv.SGE {
 	return ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
-}
-
-// postShared posts receives to the SRQ.
-func (e *shard) postShared(list []*block) int {
-	n, _ := e.srq.PostRecv(e.receives.prepare(list)) // if the device is gone, the poller is notified
-	return n
 }
 
 // sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one.
@@ -74,4 +55,9 @@ func (e *shard) put(b *block) { e.blocks.Give(b) }
 func (e *shard) consumed(b *block) { e.blocks.Consumed(b) }
 
 // recvMost is how many blocks may be posted or held.
-func (e *shard) recvMost() int { return min(e.blocks.Receivable(), e.srqDepth) }
+func (e *shard) recvMost() int {
+	if e.recvs.srq == nil {
+		return e.blocks.Receivable()
+	}
+	return min(e.blocks.Receivable(), e.recvs.depth)
+}

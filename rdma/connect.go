@@ -50,7 +50,12 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	missing := wire.RejectClosed
 	e, err := a.opt.useEngine(dev, func(e *Engine) (err error) {
 		missing = wire.RejectMemory
-		s, err = e.shard().reserve(a.kind == wire.Stream && !a.small)
+		if s, err = e.shard().reserve(a.kind == wire.Stream && !a.small); err != nil {
+			return err
+		}
+		if err = s.recvs.check(s, baseBlocks(a.leases != nil)); err != nil {
+			s.unreserve()
+		}
 		return err
 	})
 	if e != nil && a.from != nil {
@@ -62,7 +67,8 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	}
 	a.e = s
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
-	o.QP = ibv.QPOptions{SRQ: s.srq, MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
+	o.QP = ibv.QPOptions{MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
+	s.recvs.options(&o.QP)
 	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
 		Block: uint32(s.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
@@ -126,7 +132,9 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 		a.link.abandon(err)
 		return fail(err)
 	}
-	a.link.start(peer)
+	if err := a.link.start(peer); err != nil {
+		return fail(err)
+	}
 	return a.link, nil
 }
 

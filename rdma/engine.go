@@ -13,7 +13,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
-	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -165,9 +164,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 
 // open makes the objects of a shard and posts the first receives.
 func (e *shard) open() (err error) {
-	attr, budget := e.eng.attr, int(e.opt.Memory/int64(e.stride))
-	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
-	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sendq.Depth)
+	e.sizeReceives()
 	e.cqConns = min(startConns, e.opt.MaxConns)
 	opt := &ibv.CQOptions{Spin: None, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
 	if !e.opt.Manual {
@@ -176,19 +173,10 @@ func (e *shard) open() (err error) {
 		}
 		opt.Channel = e.channel
 	}
-	if e.cq, err = e.eng.dev.CreateCQ(e.srqDepth+e.cqConns*sendq.Depth, opt); err != nil {
+	if e.cq, err = e.eng.dev.CreateCQ(e.completions(e.cqConns), opt); err != nil {
 		return err
 	}
-	path, _ := e.cq.DataPath()
-	e.srq, err = e.eng.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.srqDepth, DataPath: path})
-	if err != nil {
-		return err
-	}
-	if _, err := e.blocks.Reserve(1); err != nil {
-		return err
-	}
-	e.recv = e.blocks.Shared(e.srqDepth, e.most.control, e.postShared)
-	return nil
+	return e.openReceives()
 }
 
 // release closes the engine's objects.
@@ -322,7 +310,7 @@ func (e *shard) place() error {
 	e.mu.Unlock()
 	if full {
 		n := min(2*e.cqConns, e.opt.MaxConns)
-		if err := e.cq.Resize(e.srqDepth + n*sendq.Depth); err != nil {
+		if err := e.cq.Resize(e.completions(n)); err != nil {
 			return err
 		}
 		e.cqConns = n
@@ -339,13 +327,13 @@ func (e *shard) unreserve() {
 	e.mu.Unlock()
 }
 
-// add makes l a connection of the engine: its frames are delivered from now on.
+// add makes l a connection of the engine: its frames are delivered from now on. It has blocks later: see start.
 func (e *shard) add(l *link) {
+	e.recvs.begin(l)
 	e.links.set(l.qpn, l)
 	e.mu.Lock()
 	e.conns[l] = struct{}{}
 	e.mu.Unlock()
-	l.account.Begin(e.recv, 0) // see start
 }
 
 // remove undoes add.

@@ -83,7 +83,6 @@ type link struct {
 	account blocks.Account // of blocks that the peer may fill
 
 	leasing *leasing // nil: no remote memory
-	leases0 int      // blocks for frames about leases
 
 	partial             partial
 	current             frame         // what a reader has begun; with readTurn
@@ -114,9 +113,6 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		q:        sendq.New[held, *op](q),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 	}
-	if leases != nil {
-		l.leases0 = wire.ControlWindow
-	}
 	l.readWake.Init(e.progress)
 	l.writeWake.Init(e.progress)
 	l.sender.Wake = l.wakeWriter
@@ -124,8 +120,13 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	return l
 }
 
-// base is how many blocks a connection is given without asking.
-func (l *link) base() int { return startWindow + l.leases0 }
+// baseBlocks is how many blocks a connection is given without asking.
+func baseBlocks(leases bool) int {
+	if leases {
+		return startWindow + wire.ControlWindow
+	}
+	return startWindow
+}
 
 func (l *link) wakeReader() {
 	l.readWake.Wake()
@@ -153,11 +154,14 @@ func (l *link) prepare(c *rdmacm.Conn) error {
 
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
 // handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
-func (l *link) start(peer wire.Hello) {
+func (l *link) start(peer wire.Hello) error {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
+	if err := l.e.recvs.promise(l); err != nil {
+		l.abandon(err)
+		return err
+	}
 	l.mu.Lock()
-	l.account.Promise(l.base())
 	l.started = true
 	l.startLeases()
 	l.send.Raise(peer.Limit)
@@ -167,6 +171,7 @@ func (l *link) start(peer wire.Hello) {
 	if l.e.eng.broken() {
 		l.fail(errGone) // failAll, which is called once, may not have known it yet
 	}
+	return nil
 }
 
 // limitDue reports whether a LIMIT is due.

@@ -158,7 +158,10 @@ func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.He
 		}
 		return nil
 	}
-	a.link.start(*peer)
+	if err := a.link.start(*peer); err != nil {
+		l.note(from, wire.RejectMemory, err)
+		return nil
+	}
 	return a.link
 }
 

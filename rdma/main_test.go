@@ -17,6 +17,7 @@ func runTests(m *testing.M) int {
 	if addr := os.Getenv(childEnv); addr != "" {
 		return child(addr)
 	}
+	ownQueues = os.Getenv("PUREVERBS_TEST_NOSRQ") != ""
 	leak.Enable()
 	code := m.Run()
 	if err := CloseIdle(); err != nil {

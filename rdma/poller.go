@@ -72,8 +72,8 @@ func (e *shard) handle(wcs []ibv.WC) {
 			e.consumed(b)
 			l.protocol("receive", wc.Opcode.String()+" "+wc.Flags.String(), ibv.WCRecv.String())
 		case l != nil:
+			l.receiveFailed(wc) // first, so that no receive is posted in its place
 			e.consumed(b)
-			l.failLocked(wc.Err())
 		default:
 			e.consumed(b)
 		}

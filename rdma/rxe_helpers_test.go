@@ -55,6 +55,14 @@ func newEnginesOf(t testing.TB, opt func(i int) *EngineOptions) (server, client 
 	return list[0], list[1]
 }
 
+// needSRQ skips what connections with receive queues of their own do not have.
+func needSRQ(t testing.TB, e *Engine) {
+	t.Helper()
+	if e.shards[0].recvs.srq == nil {
+		t.Skip("the device has no SRQ")
+	}
+}
+
 // streams makes a pair of streams.
 func streams(t testing.TB, server, client *Engine) (a, b *Stream) {
 	t.Helper()

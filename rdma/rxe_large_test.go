@@ -38,6 +38,7 @@ func carry(t *testing.T, a, b *Stream, n int, seed uint64) {
 // were closed again.
 func TestRXE_LargeStreams(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	needSRQ(t, server)
 	most := client.shards[0].large.opt.MaxConns
 	if slabs := largeLeast / largeShare / largeSlab; most != (slabs*31-mostLarge.control)/largeEach {
 		t.Fatalf("places for %d streams with large blocks", most)
@@ -94,6 +95,7 @@ func TestRXE_LargeBlocksOfOneEnd(t *testing.T) {
 				opts[0], opts[1] = opts[1], opts[0]
 			}
 			server, client := newEnginesOf(t, func(i int) *EngineOptions { return opts[i] })
+			needSRQ(t, server)
 			a, b := streams(t, server, client)
 			defer closePair([2]*Stream{a, b})
 			if isLarge(a) == isLarge(b) {
@@ -115,6 +117,7 @@ func TestRXE_NoLargeBlocks(t *testing.T) {
 		}
 	}
 	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	needSRQ(t, server)
 	var held []*Buffer
 	for {
 		b, err := client.Pool().Get(4 << 20)
@@ -143,6 +146,7 @@ func TestRXE_NoLargeBlocks(t *testing.T) {
 // TestRXE_LargeMostConns counts streams with large blocks among the connections of an engine.
 func TestRXE_LargeMostConns(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{MaxConns: 2})
+	needSRQ(t, server)
 	a, b := streams(t, server, client)
 	defer closePair([2]*Stream{a, b})
 	c, d := conns(t, server, client)
@@ -163,6 +167,7 @@ func TestRXE_LargeStalled(t *testing.T) {
 		times = 5 // SoftRoCE copies on processors that are emulated themselves
 	}
 	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	needSRQ(t, server)
 	a, b := streams(t, server, client)
 	defer closePair([2]*Stream{a, b})
 	var stalled []*Stream
@@ -205,6 +210,7 @@ func TestRXE_LargeFails(t *testing.T) {
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			server, client := newEngines(t, nil)
+			needSRQ(t, server)
 			r.Fault(t, c.fault+",device="+r.Dev[1])
 			for _, want := range []bool{false, c.next} {
 				a, b := streams(t, server, client)

@@ -57,6 +57,7 @@ func grow(t *testing.T, a, b *Conn, n uint32) uint32 {
 func TestRXE_WindowsShrink(t *testing.T) {
 	testutil.NeedLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
+	needSRQ(t, server)
 	idle := 10
 	if testutil.Full() {
 		idle = 1000

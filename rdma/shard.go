@@ -18,19 +18,16 @@ type shard struct {
 	eng       *Engine
 	opt       EngineOptions // of this shard
 	cq        *ibv.CQ
-	srq       *ibv.SRQ
 	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
-	srqDepth  int
-	stride    int // bytes of a block with its headroom
+	stride    int              // bytes of a block with its headroom
 	slabBytes int64
 	budget    *blocks.Budget
 	blocks    *blocks.Set
-	recv      *blocks.Receiver // the SRQ
-	receives  receives         // under the lock of blocks
-	large     *shard           // the shard of large blocks that goes with this one, or nil
-	unusable  bool             // one of large blocks, which could not be opened
-	start     func()           // starts the poller
-	vector    int              // completion vector
+	recvs     receiving
+	large     *shard // the shard of large blocks that goes with this one, or nil
+	unusable  bool   // one of large blocks, which could not be opened
+	start     func() // starts the poller
+	vector    int    // completion vector
 	most      most
 
 	links   linkTable
@@ -93,6 +90,9 @@ func (e *Engine) openShards(large bool) error {
 	if e.attr, err = e.dev.QueryDevice(); err != nil {
 		return err
 	}
+	if ownQueues {
+		e.attr.MaxSRQ = 0
+	}
 	if e.pd, err = e.dev.AllocPD(); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (e *Engine) openShards(large bool) error {
 		e.shards = append(e.shards, newShard(e, o))
 	}
 	for _, s := range e.shards[:o.Pollers] {
-		if large {
+		if large && hasSRQ(e.attr) {
 			s.large = s.newLarge()
 			e.shards = append(e.shards, s.large)
 		}
@@ -122,8 +122,8 @@ func (e *Engine) openShards(large bool) error {
 // closeShard closes the objects of a shard.
 func (e *shard) closeShard() error {
 	var errs []error
-	if e.srq != nil {
-		errs = append(errs, e.srq.Close())
+	if e.recvs.srq != nil {
+		errs = append(errs, e.recvs.srq.Close())
 	}
 	errs = append(errs, e.blocks.Close()...)
 	if e.cq != nil {

@@ -107,6 +107,7 @@ func (l *link) do(d ending.Do) {
 		if l.lingerer != nil {
 			l.lingerer.Stop()
 		}
+		l.account.Stop()
 		go l.end.Run(&l.mu, (*teardown)(l))
 	}
 }
@@ -152,7 +153,7 @@ func (t *teardown) Rest() {
 func (t *teardown) Mark() bool {
 	t.mu.Lock()
 	wr := t.q.Posted() + 1
-	t.end.Mark(wr)
+	t.end.Mark(wr, t.e.recvs.marks())
 	t.mu.Unlock()
 	defer t.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)

@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	roleEnv = "PUREVERBS_LAYERBENCH" // set below the emulator: the path of perf
-	host    = "127.0.0.1"            // of the emulated device, too
+	roleEnv = "PUREVERBS_LAYERBENCH"       // set below the emulator: the path of perf
+	onlyEnv = "PUREVERBS_LAYERBENCH_NOSRQ" // the devices have no SRQ
+	host    = "127.0.0.1"                  // of the emulated device, too
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +38,11 @@ func TestMain(m *testing.M) {
 	cpus, err := compare.Allowed()
 	if err == nil {
 		b.place = compare.Place(cpus)
-		err = b.all()
+		if os.Getenv(onlyEnv) != "" {
+			err = b.idle("_without_srq", "none")
+		} else {
+			err = b.all()
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "layerbench:", err)
@@ -56,12 +61,17 @@ func TestEmuRatios(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	c := exec.CommandContext(t.Context(), filepath.Join(dir, "emu"), "--device", "mlx5_0", "--", os.Args[0])
-	c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"))
-	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
+	on := func(env string, flags ...string) {
+		args := append(append([]string{"--device", "mlx5_0"}, flags...), "--", os.Args[0])
+		c := exec.CommandContext(t.Context(), filepath.Join(dir, "emu"), args...)
+		c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"), env)
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		if err := c.Run(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	on(onlyEnv + "=")
+	on(onlyEnv+"=1", "--limit", "max_srq=0")
 }
 
 // bench runs perf and prints figures.

@@ -158,8 +158,14 @@ func TestSetLimit(t *testing.T) {
 	if a.MaxQP != 64 || b.MaxQP != 64 || a.MaxCQE != DefaultLimits().MaxCQE || b.MaxCQE != 16 || a.MaxMRSize != 4096 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
-	for s, want := range map[string]string{"max_qp": "want NAME=NUMBER", "mlx5_9:max_qp=1": "no device mlx5_9",
-		"max_x=1": "none of", "max_sge=1000": "want 1 to 60"} {
+	for _, s := range []string{"max_srq=0", "max_srq_wr=0"} { // of a device without SRQs
+		if err := c.SetLimit(s); err != nil {
+			t.Error(err)
+		}
+	}
+	for s, want := range map[string]string{"max_qp=0": "want 1 to", "max_qp": "want NAME=NUMBER",
+		"mlx5_9:max_qp=1": "no device mlx5_9",
+		"max_x=1":         "none of", "max_sge=1000": "want 1 to 60"} {
 		if err := c.SetLimit(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", s, err, want)
 		}

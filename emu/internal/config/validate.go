@@ -39,6 +39,9 @@ var hardLimits = map[string]uint64{
 	"max_dm_size":  1 << 20,
 }
 
+// absent are the limits that are 0 on a device without the thing.
+var absent = map[string]bool{"max_srq": true, "max_srq_wr": true}
+
 // Validate reports everything that is wrong, each as a [*ValueError].
 func (c *Config) Validate() error {
 	var v checker
@@ -95,7 +98,11 @@ func (v *checker) limits(l *Limits) {
 		if !ok {
 			hard = 1<<64 - 1
 		}
-		v.check(n >= 1 && n <= hard, key, n, "want 1 to %d", hard)
+		least := uint64(1)
+		if absent[key] {
+			least = 0
+		}
+		v.check(n >= least && n <= hard, key, n, "want %d to %d", least, hard)
 	}
 }
 

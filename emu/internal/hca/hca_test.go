@@ -375,6 +375,17 @@ func TestHandles(t *testing.T) {
 	}
 }
 
+// TestNoSRQ asks devices for an SRQ that have none.
+func TestNoSRQ(t *testing.T) {
+	for _, limit := range []string{"max_srq=0", "max_srq_wr=0"} {
+		b := newBench(t, "mlx5_0,"+limit)
+		s := b.set(0)
+		if _, e := s.c.CreateSRQ(b.srqInit(s.pd)); e != unix.EOPNOTSUPP {
+			t.Errorf("%s: %v, want EOPNOTSUPP", limit, e)
+		}
+	}
+}
+
 // TestLimits reaches each limit, and gives back.
 func TestLimits(t *testing.T) {
 	b := newBench(t, "mlx5_0,max_qp=2,max_cq=2,max_mr=2,max_mw=1,max_pd=2,max_srq=1,max_ah=1,"+

@@ -62,6 +62,8 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	switch {
 	case e != 0:
 		return nil, e
+	case lim.MaxSRQ == 0 || lim.MaxSRQWR == 0:
+		return nil, unix.EOPNOTSUPP
 	case i.MaxWR == 0 || i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE) || i.Limit > i.MaxWR:
 		return nil, unix.EINVAL
 	case d.liveSRQs >= lim.MaxSRQ:

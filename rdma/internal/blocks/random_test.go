@@ -95,7 +95,7 @@ func (m *model) begin() {
 	if !m.own {
 		c.Begin(m.shared, 0) // a handshake
 		c.Promise(2)
-	} else if c.q = newQueue(); !c.BeginOwn(m.Set, 12, 2, 2, c.q.post) {
+	} else if c.q = newQueue(); !beginOwn(&c.Account, m.Set, 12, 2, 2, c.q.post) {
 		return
 	}
 	m.conns = append(m.conns, c)

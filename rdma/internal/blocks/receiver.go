@@ -25,7 +25,6 @@ type Receiver struct {
 	living   int             // connections
 	promised int             // blocks that count in the budget
 	ended    bool            // nothing more is posted
-	batch    [PostMost]*Block
 
 	// Of the goroutine that polls:
 	front uint64 // postings of the set up to the latest that has completed
@@ -43,7 +42,7 @@ func (s *Set) Shared(depth, slack int, post Post) *Receiver {
 	return r
 }
 
-// Account counts the blocks that a connection was promised.
+// Account counts the blocks that a connection was promised. Before Begin nothing else has an effect.
 type Account struct {
 	r *Receiver
 	n int
@@ -60,40 +59,45 @@ func (a *Account) Begin(r *Receiver, n int) {
 	s.serve(r)
 }
 
-// Promise promises n blocks more to a connection, whether there are so many or not, and posts receives.
-func (a *Account) Promise(n int) {
+// Promise promises n blocks more to a connection, and posts receives. A shared receiver always does. A queue of the
+// connection's own also has slack receives, for frames that no promise covers, and Promise reports whether there is
+// room.
+func (a *Account) Promise(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.n += n
-	a.r.wants(n)
-	s.serve(a.r)
-}
-
-// BeginOwn is Begin for a connection with a receive queue of its own with room for depth receives, and reports whether
-// there are n blocks, and slack more for frames that no promise covers.
-func (a *Account) BeginOwn(s *Set, depth, slack, n int, post Post) bool {
-	r := &Receiver{set: s, post: post, depth: depth, own: true}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !r.offer(n + slack) {
-		return false
+	if a.r.own {
+		if n += a.r.slack; !a.r.offer(n, s.Receivable()) {
+			return false
+		}
+	} else {
+		a.r.wants(n)
 	}
-	a.r, a.n, r.slack, r.living = r, n+slack, slack, 1
-	s.serve(r)
+	a.n += n
+	s.serve(a.r)
 	return true
 }
 
-// Grow promises n blocks more, and reports whether there are so many.
+// BeginOwn begins a connection with a receive queue of its own with room for depth receives. It has none before
+// Promise, and then slack more than were promised.
+func (a *Account) BeginOwn(s *Set, depth, slack int, post Post) {
+	a.r = &Receiver{set: s, post: post, depth: depth, slack: slack, own: true, living: 1}
+}
+
+// Grow promises n blocks more, posts receives, and reports whether there are so many.
 func (a *Account) Grow(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.r.ended || !a.r.offer(n) {
+	most := s.Receivable()
+	if a.r.own {
+		most -= most / 4 // for connections that begin, since others keep what they have grown to
+	}
+	if a.r.ended || !a.r.offer(n, most) {
 		return false
 	}
 	a.n += n
-	a.r.need()
+	s.serve(a.r) // the peer may be told at once
 	return true
 }
 
@@ -106,13 +110,17 @@ func (a *Account) Shrink(n int) {
 	s.mu.Unlock()
 }
 
-// Stop ends posting to a queue of the connection's own: its receives are about to be flushed.
-func (a *Account) Stop() {
-	a.r.set.mu.Lock()
-	if a.r.own {
-		a.r.stop()
+// Stop ends posting to a queue of the connection's own, because its receives are flushed or about to be. It reports
+// whether there was one.
+func (a *Account) Stop() bool {
+	if a.r == nil || !a.r.own {
+		return false
 	}
-	a.r.set.mu.Unlock()
+	a.r.set.mu.Lock()
+	defer a.r.set.mu.Unlock()
+	was := !a.r.ended
+	a.r.stop()
+	return was
 }
 
 // Gone is called when the queue pair of the connection no longer exists; drained reports whether all its completions
@@ -215,7 +223,7 @@ func (s *Set) refillNeedy() {
 func (s *Set) serve(r *Receiver) {
 	for {
 		n := min(r.need(), PostMost, r.depth-r.have, s.Receivable()-s.have)
-		list := r.batch[:0]
+		list := s.batch[:0]
 		for len(list) < n {
 			b, err := s.take()
 			if b == nil || err != nil {
@@ -287,20 +295,24 @@ func (r *Receiver) wants(n int) {
 	r.count()
 }
 
-// offer is wants, and reports whether there are so many.
+// offer is wants, and reports whether there are so many, with at most most blocks promised.
 // Preconditions: s.mu is held.
-func (r *Receiver) offer(n int) bool {
+func (r *Receiver) offer(n, most int) bool {
 	s := r.set
 	more := n
 	if r.own {
 		more = max(r.want+n, r.have) - r.promised
 	}
-	for s.promised+more > s.Receivable() && s.cfg.Budget.from != nil {
+	for s.promised+more > most && s.cfg.Budget.from != nil {
 		if ok, err := s.addSlab(); !ok || err != nil {
 			break
 		}
+		most = s.Receivable()
 	}
-	if r.want+n > r.depth || s.promised+more > s.Receivable() || !s.cfg.Budget.Offer(int64(more)*int64(s.cfg.Block)) {
+	if r.want+n > r.depth {
+		return false
+	}
+	if more > 0 && (s.promised+more > most || !s.cfg.Budget.Offer(int64(more)*int64(s.cfg.Block))) {
 		return false
 	}
 	r.want += n

@@ -162,14 +162,14 @@ func TestReceiver_Own(t *testing.T) {
 	w := newWorld(4) // 64 blocks, 48 of them for receiving
 	q, p := newQueue(), newQueue()
 	var a, b Account
-	if !a.BeginOwn(w.Set, 20, 2, 4, q.post) || len(q.ids) != 6 {
+	if !beginOwn(&a, w.Set, 20, 2, 4, q.post) || len(q.ids) != 6 {
 		t.Fatalf("%d receives; want 6", len(q.ids))
 	}
 	if a.Grow(15) || !a.Grow(14) {
 		t.Error("a queue for 20 has room for 14 more than 6")
 	}
 	w.Refill()
-	if b.BeginOwn(w.Set, 40, 2, 27, p.post) || !b.BeginOwn(w.Set, 40, 2, 26, p.post) {
+	if beginOwn(&b, w.Set, 40, 2, 27, p.post) || !beginOwn(&b, w.Set, 40, 2, 26, p.post) {
 		t.Error("with 20 of 48 promised, 28 are left")
 	}
 	if len(q.ids) != 20 || len(p.ids) != 28 {
@@ -186,15 +186,22 @@ func TestReceiver_Own(t *testing.T) {
 	for range 3 {
 		w.Consumed(arrive(t, w, q.take()))
 	}
-	if !b.Grow(3) || b.Grow(1) {
+	if b.Grow(1) {
+		t.Error("the last quarter is for connections that begin")
+	}
+	other := newQueue()
+	var c, d Account
+	if !beginOwn(&c, w.Set, 40, 0, 3, other.post) || beginOwn(&d, w.Set, 40, 0, 1, other.post) {
 		t.Error("three blocks came back, for others")
 	}
-	if w.Refill(); len(q.ids) != 17 || len(p.ids) != 31 {
-		t.Errorf("%d and %d receives; want 17 and 31", len(q.ids), len(p.ids))
+	if w.Refill(); len(q.ids) != 17 || len(p.ids) != 28 || len(other.ids) != 3 {
+		t.Errorf("%d, %d and %d receives; want 17, 28 and 3", len(q.ids), len(p.ids), len(other.ids))
 	}
 	held := arrive(t, w, q.take())
 	flushed := arrive(t, w, q.take())
-	a.Stop()
+	if !a.Stop() || a.Stop() {
+		t.Error("want Stop to report whether it has stopped anything")
+	}
 	w.Consumed(flushed)
 	if w.Refill(); len(q.ids) != 15 {
 		t.Errorf("%d receives; want none posted after Stop", len(q.ids))
@@ -210,9 +217,12 @@ func TestReceiver_Own(t *testing.T) {
 	}
 	a.End()
 	w.Consumed(held)
-	b.Stop()
-	b.Gone(true)
-	b.End()
+	for _, x := range []*Account{&b, &c} {
+		x.Stop()
+		x.Gone(true)
+		x.End()
+	}
+	d.Stop() // it has not begun
 	if c := w.Counts(); c.Free != c.Blocks || w.promised != 0 || w.budget.promised != 0 || w.have != 0 {
 		t.Errorf("%+v, %d promised; want all free", c, w.promised)
 	}
@@ -223,10 +233,10 @@ func TestReceiver_Reposted(t *testing.T) {
 	w := newWorld(1)
 	q, p := newQueue(), newQueue()
 	var a, b Account
-	a.BeginOwn(w.Set, 12, 0, 12, q.post)
+	beginOwn(&a, w.Set, 12, 0, 12, q.post)
 	a.Gone(true)
 	a.End()
-	b.BeginOwn(w.Set, 12, 0, 12, p.post)
+	beginOwn(&b, w.Set, 12, 0, 12, p.post)
 	for _, id := range q.ids {
 		if w.Arrived(id) != nil {
 			t.Fatalf("receive %#x is taken for the one that was posted later", id)

@@ -46,6 +46,7 @@ type Set struct {
 	promised int             // blocks that receivers count in the budget
 	posted   uint64          // receives ever
 	purged   uint64          // of them given back when their queue had gone
+	batch    [PostMost]*Block
 }
 
 // NewSet returns a set without blocks.
@@ -186,6 +187,13 @@ func (s *Set) Slab() Memory {
 
 // Receivable is how many blocks may be posted or held: the rest is for sending.
 func (s *Set) Receivable() int { return int(s.cfg.Budget.receivable(s.cfg.Sets) / int64(s.cfg.Block)) }
+
+// Promisable is how many blocks may still be promised.
+func (s *Set) Promisable() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Receivable() - s.promised
+}
 
 // Counts are the counters of a set.
 type Counts struct {

@@ -111,4 +111,10 @@ func mustWait(t *testing.T, s *Set, w *sender) {
 	}
 }
 
+// beginOwn begins a connection with a queue of its own, and reports whether it has n blocks.
+func beginOwn(a *Account, s *Set, depth, slack, n int, post Post) bool {
+	a.BeginOwn(s, depth, slack, post)
+	return a.Promise(n)
+}
+
 var errTest = errors.New("no memory today")

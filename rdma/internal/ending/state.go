@@ -47,6 +47,7 @@ type State struct {
 	closeErr  error // of the QP
 	marking   bool
 	markerWR  uint32
+	marks     int  // completions of the marker that are to come
 	left      int  // of Teardown and the owner's Close, those that have not finished
 	delivered bool // after Close
 
@@ -206,12 +207,15 @@ func (s *State) Fail(err error, weak bool) Do {
 // Weak reports whether a cause that says more is wanted.
 func (s *State) Weak() bool { return s.weak && !s.drained }
 
-// Mark notes that work request wr is the marker, which completes after all others.
-func (s *State) Mark(wr uint32) { s.marking, s.markerWR = true, wr }
+// Mark notes that work request wr is the marker, which completes after all others: n times, in n queues.
+func (s *State) Mark(wr uint32, n int) { s.marking, s.markerWR, s.marks = true, wr, n }
 
-// IsMarker reports whether wr is the marker, and notes that it has completed.
+// IsMarker notes a completion of wr. It reports whether wr is the marker, and has now completed in all queues.
 func (s *State) IsMarker(wr uint32) bool {
 	if !s.marking || wr != s.markerWR {
+		return false
+	}
+	if s.marks--; s.marks > 0 {
 		return false
 	}
 	closeOnce(s.marker)

@@ -188,7 +188,7 @@ func (m *model) Rest() { time.Sleep(time.Duration(m.r.IntN(3)) * time.Millisecon
 func (m *model) Mark() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.s.Mark(m.posted + 1)
+	m.s.Mark(m.posted+1, 1)
 	if m.dead && m.r.IntN(2) == 0 {
 		return false
 	}
