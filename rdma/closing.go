@@ -3,6 +3,7 @@ package rdma
 import (
 	"time"
 
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -15,6 +16,9 @@ func (l *link) close() {
 	}
 	l.opened.Done()
 	l.do(l.end.Close())
+	if !l.q.Sent(sendq.FIN) {
+		l.ask(sendq.All) // so that an error counts only what the peer's adapter lacks
+	}
 	go l.dropCurrent()
 }
 

@@ -86,10 +86,10 @@
 // # Errors
 //
 // If a listener refuses a connection, Dial returns a [*RejectError] with a [RejectReason], if it gave one. A broken
-// connection returns a [*PeerError], which matches [ErrPeerGone] and says what is known of the data that was
-// sent. A peer that violates the protocol causes a [*ProtocolError], a peer without a common protocol version a
-// [*VersionError]. After a deadline the error is os.ErrDeadlineExceeded; after Close it matches net.ErrClosed.
-// Errors of a Stream are *net.OpError around these.
+// connection returns a [*PeerError], which matches [ErrPeerGone] and says what is known of the data that was sent. If
+// this side's device has failed, it is a [*DeviceError]. A peer that violates the protocol causes a [*ProtocolError], a
+// peer without a common protocol version a [*VersionError]. After a deadline the error is os.ErrDeadlineExceeded; after
+// Close it matches net.ErrClosed. Errors of a Stream are *net.OpError around these.
 //
 // # Environment
 //

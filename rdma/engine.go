@@ -176,7 +176,13 @@ func (e *shard) open() (err error) {
 	if e.cq, err = e.eng.dev.CreateCQ(e.completions(e.cqConns), opt); err != nil {
 		return err
 	}
-	return e.openReceives()
+	if err := e.openReceives(); err != nil {
+		return err
+	}
+	if !e.opt.Manual {
+		e.openCanary()
+	}
+	return nil
 }
 
 // release closes the engine's objects.

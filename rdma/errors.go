@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Sentinels, for errors.Is.
@@ -38,7 +39,7 @@ type PeerError struct {
 	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
 	// those of them that are in the peer's memory. Frames between the two may or may not have arrived.
 	Sent, Acked uint32
-	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected, rdmacm.ErrDeviceRemoved …
+	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected …
 }
 
 func (e *PeerError) Error() string {
@@ -52,6 +53,47 @@ func (e *PeerError) Is(target error) bool {
 
 // Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
+
+// DeviceError reports a connection that has ended because this side's device was removed or has failed. It says nothing
+// about the peer. It matches syscall.ENETDOWN. If the device is there, the next Dial without Options.Engine makes a new
+// engine.
+type DeviceError struct {
+	Device      string
+	Sent, Acked uint32 // as in PeerError
+	Err         error  // the cause: an event of the device, rdmacm.ErrDeviceRemoved …
+}
+
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("the device %s failed (%d frames sent, %d acknowledged): %v", e.Device, e.Sent, e.Acked, e.Err)
+}
+
+// Is reports whether target is syscall.ENETDOWN.
+func (e *DeviceError) Is(target error) bool { return target == syscall.ENETDOWN }
+
+// Unwrap returns the cause.
+func (e *DeviceError) Unwrap() error { return e.Err }
+
+// deviceFault is a cause that is on this side.
+type deviceFault struct{ error }
+
+func (f *deviceFault) Unwrap() error { return f.error }
+
+func isDeviceFault(err error) bool {
+	var f *deviceFault
+	return errors.As(err, &f) || errors.Is(err, rdmacm.ErrDeviceRemoved)
+}
+
+// completionError is the error of a completion, or nil.
+func completionError(wc *ibv.WC) error {
+	err := wc.Err()
+	switch wc.Status {
+	case ibv.WCSuccess:
+		return nil
+	case ibv.WCFatalErr, ibv.WCGeneralErr, ibv.WCLocQPOpErr, ibv.WCLocProtErr:
+		return &deviceFault{err}
+	}
+	return err
+}
 
 // UndeliveredError is returned by Close if not all that was accepted is known to be in the memory of the peer's
 // adapter. It matches os.ErrDeadlineExceeded if Close has waited for as long as Options.Linger permits: the engine then

@@ -257,7 +257,7 @@ func (s *Lease) invalidate() bool {
 		return done
 	case <-l.end.Done():
 	case <-timer.C:
-		l.fail(errHangs)
+		l.fail(&deviceFault{errHangs})
 	}
 	return false
 }

@@ -211,7 +211,7 @@ func (l *link) pump() {
 			l.wakeWriter()
 		}
 		if err != nil {
-			l.failLocked(err)
+			l.failLocked(&deviceFault{err})
 			return
 		}
 	}
@@ -248,7 +248,7 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 // complete handles a completion of a work request.
 // Preconditions: l.mu is held.
 func (l *link) complete(wc *ibv.WC) {
-	upTo, err := uint32(wc.ID)+1, wc.Err()
+	upTo, err := uint32(wc.ID)+1, completionError(wc)
 	switch {
 	case l.end.IsMarker(uint32(wc.ID)):
 		upTo, err = l.q.Posted(), nil // those that have failed came before

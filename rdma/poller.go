@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -60,6 +59,8 @@ func (e *shard) handle(wcs []ibv.WC) {
 				l.complete(wc)
 			} else if wc.ID&packetID != 0 {
 				e.packet(wc)
+			} else if wc.QPN == e.canary.qpn {
+				e.canary.sung.Store(true)
 			}
 			continue
 		}
@@ -133,6 +134,7 @@ func (e *shard) beatLocked() {
 	now := e.ticks.Add(1)
 	e.blocks.Calm()
 	e.blocks.Poke()
+	e.listen()
 	e.idleLinks = e.appendLinks(e.idleLinks[:0])
 	e.fit(now, e.idleLinks)
 	for i, l := range e.idleLinks {
@@ -181,7 +183,7 @@ func (l *link) keep(now uint32) {
 	}
 	if l.pinging {
 		if !l.e.opt.Manual && now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
-			l.failLocked(errStuck)
+			l.failLocked(&deviceFault{errStuck})
 		}
 		return
 	}
@@ -192,5 +194,3 @@ func (l *link) keep(now uint32) {
 		l.pump()
 	}
 }
-
-var errStuck = errors.New("a work request does not complete: the device has lost a completion, or stopped")

@@ -119,7 +119,7 @@ func noReceives(e *shard, n int) error {
 // the device or the connection manager is about to report.
 // Preconditions: l.mu is held.
 func (l *link) receiveFailed(wc *ibv.WC) {
-	err := wc.Err()
+	err := completionError(wc)
 	if wc.Status != ibv.WCWRFlushErr || l.e.recvs.srq != nil {
 		l.failLocked(err)
 	} else if l.account.Stop() {

@@ -27,7 +27,7 @@ const (
 )
 
 // TestRXE_Faults injects each kind of fault at either end, while messages go both ways and while the connection is
-// idle. Either everything arrives as it was sent, or both ends end with an error that names the peer.
+// idle. Either everything arrives as it was sent, or both ends end with an error that names the peer or their device.
 func TestRXE_Faults(t *testing.T) {
 	r := testutil.NeedRXE(t)
 	if !r.Emulated {
@@ -102,12 +102,14 @@ func faulty(t *testing.T, spec string, want outcome, busy bool) {
 	for range 4 {
 		err := <-errs
 		var peer *PeerError
+		var own *DeviceError
 		switch {
 		case err == nil:
 			continue
+		case errors.As(err, &own) && strings.Contains(spec, "device="+own.Device):
 		case errors.As(err, &peer), errors.Is(err, ErrPeerClosed), isProtocol(err):
 		default:
-			t.Errorf("an end: %v, want a *PeerError", err)
+			t.Errorf("an end: %v, want a *PeerError, or a *DeviceError of the device with the fault", err)
 		}
 		broken++
 	}
@@ -125,6 +127,9 @@ const childEnv = "PUREVERBS_TEST_RDMA_SERVER"
 
 // child is the process of TestRXE_Killed: it echoes streams until it is killed.
 func child(addr string) int {
+	if arg, found := strings.CutPrefix(addr, "sleep "); found {
+		return sleeper(arg)
+	}
 	if at, found := strings.CutPrefix(addr, "borrow "); found {
 		return borrower(at)
 	}

@@ -32,7 +32,11 @@ func TestRXE_ZZRemoval(t *testing.T) {
 	}
 	<-a.Done()
 	<-b.Done()
-	if !errors.Is(a.Err(), ErrPeerGone) || !errors.Is(b.Err(), ErrPeerGone) {
-		t.Errorf("ends: %v and %v", a.Err(), b.Err())
+	var own *DeviceError
+	if !errors.As(a.Err(), &own) || own.Device != r.Dev[1] || errors.Is(a.Err(), ErrPeerGone) {
+		t.Errorf("the end on the device: %v, want a *DeviceError of %s", a.Err(), r.Dev[1])
+	}
+	if !errors.Is(b.Err(), ErrPeerGone) {
+		t.Errorf("the other end: %v, want ErrPeerGone", b.Err())
 	}
 }

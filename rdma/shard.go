@@ -49,6 +49,7 @@ type shard struct {
 	cqConns int        // that it has room for
 	used    int        // reserved places for connections; under mu, and grows under cqMu
 
+	canary    canary
 	restless  atomic.Bool // the device raises no event for a QP that has come to rest
 	idleLinks []*link     // used by beat
 	collected []*link     // used by collect
@@ -122,6 +123,9 @@ func (e *Engine) openShards(large bool) error {
 // closeShard closes the objects of a shard.
 func (e *shard) closeShard() error {
 	var errs []error
+	if e.canary.qp != nil {
+		errs = append(errs, e.canary.qp.Close())
+	}
 	if e.recvs.srq != nil {
 		errs = append(errs, e.recvs.srq.Close())
 	}

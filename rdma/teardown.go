@@ -251,6 +251,8 @@ func (l *link) reason() error {
 		return cause
 	case l.end.PeerClosed():
 		return ErrPeerClosed
+	case isDeviceFault(cause):
+		return &DeviceError{Device: l.e.eng.dev.Name(), Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
 	}
 	return &PeerError{Peer: l.remote, Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
 }
@@ -283,7 +285,7 @@ func (e *Engine) watch(ctx context.Context) {
 		}
 		switch ev.Type {
 		case ibv.EventQPFatal:
-			l.fail(errors.New(ev.String()))
+			l.fail(&deviceFault{errors.New(ev.String())})
 		case ibv.EventQPReqErr, ibv.EventQPAccessErr:
 			l.fail(&ProtocolError{Frame: "remote access", Got: ev.Type.String(), Want: "what leases permit"})
 		}
@@ -299,7 +301,7 @@ func (e *Engine) failAll(err error) {
 	}
 	e.mu.Unlock()
 	for _, l := range e.all() {
-		l.fail(err)
+		l.fail(&deviceFault{err})
 	}
 	e.failPackets(err, nil)
 }

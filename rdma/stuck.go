@@ -1,0 +1,110 @@
+package rdma
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// A CQ whose next completion never becomes visible shows none of the later ones either, and no connection notices: its
+// peer acknowledges what it sends. So each shard has a queue pair in the state ERR, the canary. Its work requests
+// complete at once, and need no peer. When a CQ has been silent for a while, the shard posts one. If nothing completes
+// then either, the engine has failed. A peer that is stopped or gone does not cause that.
+
+const (
+	silentBeats = 3 // beats without a completion after which the canary is asked
+	stuckBeats  = 6 // beats for its reply: seconds in which the process has run
+)
+
+var (
+	errStuck   = errors.New("a work request does not complete: the device has lost a completion, or stopped")
+	errStuckCQ = errors.New("the CQ shows no completion any more: the device has written one wrongly, or stopped")
+)
+
+// silence decides when a CQ is stuck.
+type silence struct {
+	seen   uint64 // completions
+	silent int    // beats without any
+	asked  int    // beats since the canary was asked; 0: it was not
+}
+
+// verdict is the result of a beat.
+type verdict uint8
+
+const (
+	verdictWait verdict = iota
+	verdictAsk          // ask the canary
+	verdictStuck
+)
+
+// beat counts a beat. handled is how many completions there have been; used reports whether any may come.
+func (s *silence) beat(handled uint64, used bool) verdict {
+	if !used || handled != s.seen {
+		*s = silence{seen: handled}
+		return verdictWait
+	}
+	if s.asked > 0 {
+		if s.asked++; s.asked > stuckBeats {
+			return verdictStuck
+		}
+		return verdictWait
+	}
+	if s.silent++; s.silent < silentBeats {
+		return verdictWait
+	}
+	s.asked = 1
+	return verdictAsk
+}
+
+// canary is a queue pair in the state ERR.
+type canary struct {
+	qp    *ibv.QP
+	qpn   uint32
+	sung  atomic.Bool // it works on this device
+	quiet silence     // with tickMu
+}
+
+// openCanary makes the canary, and tries it. Without one, for example because the device has no queue pair left, a
+// stuck CQ is not noticed.
+func (e *shard) openCanary() {
+	qp, err := e.eng.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: None})
+	if err != nil {
+		return
+	}
+	init := &ibv.QPAttr{State: ibv.StateInit, Port: 1}
+	if qp.Modify(init, ibv.MaskState|ibv.MaskPKeyIndex|ibv.MaskPort|ibv.MaskAccessFlags) != nil ||
+		qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState) != nil {
+		_ = qp.Close()
+		return
+	}
+	e.canary.qp, e.canary.qpn = qp, qp.Num()
+	e.ask()
+}
+
+// ask has the canary complete a work request.
+func (e *shard) ask() {
+	_, _ = e.canary.qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled}}) // a failure is a silence
+}
+
+// listen checks whether the CQ is stuck.
+// Preconditions: tickMu is held.
+func (e *shard) listen() {
+	c := &e.canary
+	if c.qp == nil || !c.sung.Load() {
+		return
+	}
+	e.mu.Lock()
+	used := e.used > 0
+	e.mu.Unlock()
+	switch c.quiet.beat(e.stat.completions.Load(), used) {
+	case verdictAsk:
+		e.ask()
+	case verdictStuck:
+		before := e.stat.completions.Load()
+		e.catchUp(e.eng.gone) // the poller may have had no processor
+		if e.stat.completions.Load() == before {
+			e.eng.failAll(errStuckCQ)
+		}
+	}
+}
