@@ -247,8 +247,8 @@ func (l *link) flush(ctx context.Context) error {
 	return nil
 }
 
-// CloseSend ends sending: the peer's Recv returns io.EOF after all that was sent.
-func (c *Conn) CloseSend() error { return c.fail("close", c.l.closeSend()) }
+// CloseWrite ends sending: the peer's Recv returns io.EOF after all that was sent.
+func (c *Conn) CloseWrite() error { return c.fail("close", c.l.closeSend()) }
 
 // Close closes the connection. The peer receives what was sent, then io.EOF; its sends fail.
 //

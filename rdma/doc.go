@@ -20,6 +20,7 @@
 //
 // # Messages
 //
+//   - [Options].Authorize decides about a [ConnRequest] to a listener, of messages or of streams.
 //   - [Dial], [Listen] and [Listener] make a [Conn]. [Conn.Send], [Conn.Recv] and [Conn.Flush] move messages.
 //     A [Message] has arrived. [PeerInfo] is the peer's description of itself.
 //   - [Conn.Batch] returns a [Batch], for several messages at once.
@@ -68,6 +69,7 @@
 // # Engines
 //
 //   - [NewEngine] makes an [Engine] with [EngineOptions]: block size, memory, pollers. [Stats] are its counters.
+//     EngineOptions.PD is a protection domain that the program shares with it.
 //   - [CloseIdle] closes the shared engines that no connection uses.
 //
 // # Goroutines

@@ -31,6 +31,15 @@ type EngineOptions struct {
 	Mem       ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
 	LeaseKeys LeaseKeys      // what leases are made of; 0 means windows where that is safe
 
+	// PD is a protection domain of the program, whose own memory regions and queue pairs share it with the engine. nil
+	// means a new one, on a Device that the engine opens. The program closes the PD and its Device after the engine.
+	//
+	// The engine reads the asynchronous events of the Device, so the program must not call Device.AsyncEvent. OnEvent,
+	// if it is not nil, gets the events of the program's objects, of ports and of the device. It runs on a goroutine of
+	// the engine, which handles no other event until it returns. Only one engine at a time shares a Device.
+	PD      *ibv.PD
+	OnEvent func(ibv.AsyncEvent)
+
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
 	// A method that waits also polls, and after Spin without a completion every 100 µs. While no goroutine polls,
 	// nothing arrives and nothing is acknowledged.
@@ -105,6 +114,7 @@ type Engine struct {
 	budget   *blocks.Budget
 	messages *blocks.Messages // that are being copied together
 	pool     *Pool
+	own      sync.Map      // CQs and SRQs of shards, as their events name them
 	windows  *windows      // nil: each lease has its own MR
 	shards   []*shard      // of EngineOptions.Pollers, then those of large blocks
 	short    chan struct{} // has a token when some connection begins to wait for a block
@@ -120,8 +130,8 @@ type Engine struct {
 	opened *leak.Record
 }
 
-// NewEngine makes an engine on a device; an empty name means the first one with an active port. opt
-// may be nil.
+// NewEngine makes an engine on a device; an empty name means the one of EngineOptions.PD, or the first one with an
+// active port. opt may be nil.
 func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	var o EngineOptions
 	if opt != nil {
@@ -135,7 +145,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if err := o.check(); err != nil {
 		return fail(err)
 	}
-	dev, err := ibv.Open(device)
+	dev, err := o.device(device)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +186,7 @@ func (e *shard) open() (err error) {
 	if e.cq, err = e.eng.dev.CreateCQ(e.completions(e.cqConns), opt); err != nil {
 		return err
 	}
+	e.eng.own.Store(e.cq, true)
 	if err := e.openReceives(); err != nil {
 		return err
 	}
@@ -191,10 +202,36 @@ func (e *Engine) release() error {
 	for _, s := range e.shards {
 		errs = append(errs, s.closeShard())
 	}
+	if e.opt.PD != nil {
+		sharedDevices.Delete(e.dev)
+		return errors.Join(errs...)
+	}
 	if e.pd != nil {
 		errs = append(errs, e.pd.Close())
 	}
 	return errors.Join(append(errs, e.dev.Close())...)
+}
+
+// sharedDevices are those of engines with EngineOptions.PD.
+var sharedDevices sync.Map // *ibv.Device
+
+// device opens the device, or returns that of the PD.
+func (o *EngineOptions) device(name string) (*ibv.Device, error) {
+	if o.PD == nil {
+		return ibv.Open(name)
+	}
+	dev := o.PD.Device()
+	fail := func(err error) (*ibv.Device, error) {
+		return nil, &ibv.OpError{Op: "new engine", Object: dev.Name(), Err: err}
+	}
+	if name != "" && name != dev.Name() {
+		return fail(&ibv.ArgError{Arg: "device", Got: name, Want: dev.Name() + ", the device of EngineOptions.PD"})
+	}
+	if _, used := sharedDevices.LoadOrStore(dev, true); used {
+		return fail(&ibv.ArgError{Arg: "PD", Got: "one of a Device that another engine shares",
+			Want: "that engine, or a PD of another Device of ibv.Open"})
+	}
+	return dev, nil
 }
 
 // Device returns the device of the engine.

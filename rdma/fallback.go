@@ -206,14 +206,16 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 		}
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.done.Go(l.acceptTCP)
+	chosen := *opt
+	l.done.Go(func() { l.acceptTCP(&chosen) })
 	if l.rdma != nil {
 		l.done.Go(l.acceptRDMA)
 	}
 	return l, nil
 }
 
-func (l *eitherListener) acceptTCP() {
+func (l *eitherListener) acceptTCP(opt *Options) {
+	asked := make(chan struct{}, authorizeMost)
 	for {
 		c, err := l.tcp.Accept()
 		if err != nil {
@@ -224,9 +226,33 @@ func (l *eitherListener) acceptTCP() {
 				return
 			}
 		}
-		logFallback(c.RemoteAddr().String(), cameByTCP)
-		l.offer(newTCPStream(c, cameByTCP))
+		if opt.Authorize == nil {
+			l.offerTCP(c)
+			continue
+		}
+		select {
+		case asked <- struct{}{}:
+		case <-l.ctx.Done():
+			_ = c.Close()
+			return
+		}
+		go func() { // close does not wait for foreign code
+			defer func() { <-asked }()
+			ctx, cancel := context.WithTimeout(l.ctx, opt.handshakeTime())
+			defer cancel()
+			local, remote := c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)
+			if opt.authorize(ctx, ConnRequest{LocalAddr: local.AddrPort(), RemoteAddr: remote.AddrPort()}) != nil {
+				_ = c.Close()
+				return
+			}
+			l.offerTCP(c)
+		}()
 	}
+}
+
+func (l *eitherListener) offerTCP(c net.Conn) {
+	logFallback(c.RemoteAddr().String(), cameByTCP)
+	l.offer(newTCPStream(c, cameByTCP))
 }
 
 // acceptRDMA ends with the device; TCP goes on.

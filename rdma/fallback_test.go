@@ -54,6 +54,43 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// TestFallback_Authorize refuses TCP's connections as well.
+func TestFallback_Authorize(t *testing.T) {
+	asked := make(chan ConnRequest, 2)
+	l, err := ListenStream(timeout(t), "127.0.0.1:0", &Options{Fallback: true,
+		Authorize: func(_ context.Context, r ConnRequest) error {
+			asked <- r
+			if len(asked) == 2 {
+				return nil
+			}
+			return errors.New("not yet")
+		}})
+	ok(t, err)
+	defer l.Close()
+	refused, err := net.Dial("tcp", l.Addr().String())
+	ok(t, err)
+	defer refused.Close()
+	if n, err := refused.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes", n)
+	}
+	a, err := net.Dial("tcp", l.Addr().String())
+	ok(t, err)
+	defer a.Close()
+	b, err := l.AcceptStream(timeout(t))
+	ok(t, err)
+	defer b.Close()
+	<-asked
+	if r := <-asked; r.RemoteAddr.String() != a.LocalAddr().String() || r.PrivateData != nil {
+		t.Errorf("asked about %v", r)
+	}
+	exchange(t, a, b)
+	if _, err := ListenPacket(timeout(t), "127.0.0.1:0", &Options{Authorize: func(context.Context, ConnRequest) error {
+		return nil
+	}}); err == nil {
+		t.Error("ListenPacket has no use for Authorize, and ignores it")
+	}
+}
+
 // exchange sends both ways, with each method of a net.Conn and of *net.TCPConn.
 func exchange(t *testing.T, a, b net.Conn) {
 	t.Helper()

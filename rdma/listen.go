@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -20,6 +21,8 @@ const (
 	handshakesMost = 1024
 	// handshakeGrace is after what time such a handshake makes room for another peer.
 	handshakeGrace = 500 * time.Millisecond
+	// authorizeMost bounds the calls of Options.Authorize at a time.
+	authorizeMost = 1024
 	// waitingMost bounds the peers that wait for their handshake to begin.
 	waitingMost = 4096
 	// handshakesLarge bounds those of streams for which large blocks are registered.
@@ -31,7 +34,7 @@ type listener struct {
 	cm    *rdmacm.Listener
 	kind  wire.ConnKind
 	opt   Options
-	gate  *admit.Gate[*rdmacm.Request]
+	gate  *admit.Gate[asker]
 	ready chan *link // not accepted yet; has room, see gate
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -40,15 +43,19 @@ type listener struct {
 	pending atomic.Int32           // handshakes that have an engine
 	log     refusals
 
-	served sync.WaitGroup // serve
+	served sync.WaitGroup // serve, and refusals
 	mu     sync.Mutex
-	err    error          // why no more come; set before ended is closed
-	closed bool           // no more handshakes get an engine
-	busy   sync.WaitGroup // those that do; grows under mu
+	err    error // why no more come; set before ended is closed
 
 	ended chan struct{}
 
 	opened *leak.Record // of the program's listener
+}
+
+// asker is a peer that asks for a connection.
+type asker struct {
+	r     *rdmacm.Request
+	hello wire.Hello
 }
 
 func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
@@ -79,6 +86,7 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 
 // serve takes the requests up.
 func (l *listener) serve() {
+	asked := make(chan struct{}, authorizeMost)
 	for {
 		r, err := l.cm.Next(l.ctx)
 		if err != nil {
@@ -91,9 +99,54 @@ func (l *listener) serve() {
 			close(l.ended)
 			return
 		}
-		if old, over := l.gate.Add(r); over {
-			l.served.Go(func() { l.refuse(old, wire.RejectBusy, errCrowded) })
+		a := asker{r: r}
+		var why wire.RejectReason
+		if a.hello, why, err = wire.ParseHello(r.PrivateData(), l.kind); err != nil {
+			l.served.Go(func() { l.refuse(r, why, err) })
+			continue
 		}
+		if l.opt.Authorize == nil {
+			l.add(a)
+			continue
+		}
+		select {
+		case asked <- struct{}{}:
+		case <-l.ctx.Done():
+			l.refuse(r, wire.RejectClosed, ErrClosed)
+			continue
+		}
+		go func() { // close does not wait for foreign code
+			defer func() { <-asked }()
+			l.authorize(a)
+		}()
+	}
+}
+
+// authorize lets a peer go on that Options.Authorize permits.
+func (l *listener) authorize(a asker) {
+	ctx, cancel := context.WithTimeout(l.ctx, l.opt.handshakeTime())
+	defer cancel()
+	err := l.opt.authorize(ctx, ConnRequest{LocalAddr: a.r.ID().LocalAddr(), RemoteAddr: a.r.RemoteAddr(),
+		PrivateData: bytes.Clone(a.hello.App[:])})
+	switch {
+	case err == nil:
+		l.add(a)
+	case l.ctx.Err() != nil:
+		l.refuse(a.r, wire.RejectClosed, err)
+	case ctx.Err() != nil:
+		l.refuse(a.r, wire.RejectLate, err)
+	default:
+		l.refuse(a.r, wire.RejectAuthorize, err)
+	}
+}
+
+// add lets a peer wait for its handshake.
+func (l *listener) add(a asker) {
+	switch old, over := l.gate.Add(a); {
+	case over && l.ctx.Err() != nil:
+		l.refuse(old.r, wire.RejectClosed, ErrClosed)
+	case over:
+		l.refuse(old.r, wire.RejectBusy, errCrowded)
 	}
 }
 
@@ -106,28 +159,10 @@ func (l *listener) refuse(r *rdmacm.Request, why wire.RejectReason, err error) {
 }
 
 // handshake replies to a request. Its context ends when the listener is closed or the handshake is to make room.
-func (l *listener) handshake(ctx context.Context, h *admit.Handshake, r *rdmacm.Request) {
+func (l *listener) handshake(ctx context.Context, h *admit.Handshake, a asker) {
 	ctx, cancel := context.WithTimeout(ctx, l.opt.handshakeTime())
 	defer cancel()
-	peer, why, err := wire.ParseHello(r.PrivateData(), l.kind)
-	if err != nil {
-		l.refuse(r, why, err)
-		l.gate.Done(h, false)
-		return
-	}
-	l.mu.Lock()
-	closed := l.closed
-	if !closed {
-		l.busy.Add(1)
-	}
-	l.mu.Unlock()
-	if closed {
-		l.refuse(r, wire.RejectClosed, ErrClosed)
-		l.gate.Done(h, false)
-		return
-	}
-	defer l.busy.Done()
-	c := l.connect(ctx, r, &peer)
+	c := l.connect(ctx, a.r, &a.hello)
 	if c != nil {
 		l.ready <- c
 	}
@@ -214,13 +249,10 @@ func (l *listener) close() error {
 	l.opened.Done()
 	l.stop()
 	l.served.Wait()
-	for _, r := range l.gate.Close() {
-		l.refuse(r, wire.RejectClosed, ErrClosed)
+	for _, a := range l.gate.Close() {
+		l.refuse(a.r, wire.RejectClosed, ErrClosed)
 	}
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.busy.Wait()
+	l.gate.Wait()
 	for {
 		select {
 		case c := <-l.ready:

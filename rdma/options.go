@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -47,6 +48,16 @@ type Options struct {
 	// Stream.Transport returns which it is, and the log names it once.
 	Fallback bool
 
+	// Authorize, of a listener, decides whether a peer may connect. It sees the peer's address and private data before
+	// the peer receives a reply, and an error refuses the peer with RejectedByAuthorize. It runs for each peer on a
+	// goroutine of its own, with no lock held and up to 1,024 at a time. ctx ends with the time for the handshake (see
+	// Timeout), or when the listener closes; what Authorize returns after that is ignored. nil permits every peer.
+	//
+	// It does not prove who the peer is. A host on the fabric can send from another's address, and private data is
+	// neither encrypted nor signed, so it can be read and repeated. TLS over a Stream authenticates and encrypts. With
+	// Fallback, Authorize also sees the peers that come by TCP, which have no private data.
+	Authorize func(ctx context.Context, r ConnRequest) error
+
 	// LocalAddr is the address and port from which Dial connects. The zero value lets the system choose.
 	LocalAddr netip.AddrPort
 	// Timeout bounds Dial, in addition to its context, and each handshake of a listener. 0 means 30 s for Dial and 6 s
@@ -68,6 +79,22 @@ type Options struct {
 	RetryCount int
 
 	fallbackAfter time.Duration // in place of the 300 ms
+}
+
+// ConnRequest is a peer's request for a connection.
+type ConnRequest struct {
+	LocalAddr, RemoteAddr netip.AddrPort
+	PrivateData           []byte // of the peer's Options, padded with zeros to 16 bytes; nil by TCP
+}
+
+func (o *Options) authorize(ctx context.Context, r ConnRequest) error {
+	if o.Authorize == nil {
+		return nil
+	}
+	if err := o.Authorize(ctx, r); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 const (
@@ -138,6 +165,9 @@ func (o *Options) check(kind wire.ConnKind) error {
 	if o.Backlog < 0 || o.Backlog > maxBacklog {
 		return &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
 			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)}
+	}
+	if o.Authorize != nil && kind == wire.Datagrams {
+		return &ibv.ArgError{Arg: "Authorize", Got: "a function", Want: "nil: datagrams have no connections"}
 	}
 	return errors.Join(positive("KeepAlive", o.KeepAlive), positive("Linger", o.Linger),
 		positive("AckTimeout", o.AckTimeout), positive("RetryCount", o.RetryCount), o.Leases.check())

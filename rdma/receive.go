@@ -65,6 +65,7 @@ func (e *shard) openReceives() error {
 		return err
 	}
 	e.recvs.srq = srq
+	e.eng.own.Store(srq, true)
 	e.recvs.shared = e.blocks.Shared(e.recvs.depth, e.most.control, func(list []*block) int {
 		n, _ := srq.PostRecv(e.recvs.requests(list)) // if the device is gone, the poller is notified
 		return n

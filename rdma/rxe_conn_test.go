@@ -34,7 +34,7 @@ func TestRXE_Messages(t *testing.T) {
 				return
 			}
 		}
-		done <- a.CloseSend()
+		done <- a.CloseWrite()
 	}()
 	for i, n := range sizes {
 		m, err := b.Recv(ctx)
@@ -53,7 +53,7 @@ func TestRXE_Messages(t *testing.T) {
 	}
 	ok(t, <-done)
 	if _, err := b.Recv(ctx); err != io.EOF {
-		t.Errorf("after CloseSend: %v, want io.EOF", err)
+		t.Errorf("after CloseWrite: %v, want io.EOF", err)
 	}
 	ok(t, b.Send(ctx, data[:50000]))
 	ok(t, b.Flush(ctx))

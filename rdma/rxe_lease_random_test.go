@@ -53,8 +53,8 @@ func TestRXE_RandomLeases(t *testing.T) {
 		})
 	}
 	apps.Wait()
-	ok(t, a.CloseSend())
-	ok(t, b.CloseSend())
+	ok(t, a.CloseWrite())
+	ok(t, b.CloseWrite())
 	receivers.Wait()
 	ok(t, a.Close())
 	ok(t, b.Close())

@@ -267,7 +267,7 @@ func TestRXE_PackedRandom(t *testing.T) {
 		}
 		all.Go(func() {
 			sending.Wait()
-			ok(t, from.CloseSend())
+			ok(t, from.CloseWrite())
 		})
 		all.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(k)<<8|0xff))

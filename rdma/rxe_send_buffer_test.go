@@ -248,7 +248,7 @@ func TestRXE_Batch(t *testing.T) {
 	if r.err != context.Canceled || r.n == 0 || r.n == 300 {
 		t.Errorf("with a context that ends: %d, %v", r.n, r.err)
 	}
-	ok(t, a.CloseSend())
+	ok(t, a.CloseWrite())
 	for i := 0; ; i++ {
 		m, err := b.Recv(ctx)
 		if err == io.EOF && i == r.n {

@@ -94,8 +94,10 @@ func (e *Engine) openShards(large bool) error {
 	if ownQueues {
 		e.attr.MaxSRQ = 0
 	}
-	if e.pd, err = e.dev.AllocPD(); err != nil {
-		return err
+	if e.pd = e.opt.PD; e.pd == nil {
+		if e.pd, err = e.dev.AllocPD(); err != nil {
+			return err
+		}
 	}
 	o := e.opt
 	o.MaxConns = (o.MaxConns + o.Pollers - 1) / o.Pollers

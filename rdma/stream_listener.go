@@ -65,7 +65,8 @@ func listenBytes(ctx context.Context, addr string, opt *Options) (*StreamListene
 	return v, nil
 }
 
-// Accept waits for the next connection, which is a *Stream.
+// Accept waits for the next connection, which is a *Stream. It is AcceptStream as package net has it, for programs that
+// serve on a net.Listener.
 func (l *StreamListener) Accept() (net.Conn, error) {
 	s, err := l.AcceptStream(context.Background())
 	if err != nil {
@@ -74,7 +75,7 @@ func (l *StreamListener) Accept() (net.Conn, error) {
 	return s, nil
 }
 
-// AcceptStream waits for the next connection, or until ctx ends.
+// AcceptStream waits for the next connection, or until ctx ends: what Accept is for a Listener of messages.
 func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
 	s, err := l.accept(ctx)
 	if err != nil {

@@ -269,6 +269,9 @@ func (e *Engine) watch(ctx context.Context) {
 			}
 			return
 		}
+		if e.forward(ev) {
+			continue
+		}
 		switch ev.Type {
 		case ibv.EventCQErr, ibv.EventSRQErr, ibv.EventDeviceFatal:
 			e.failAll(errors.New(ev.String()))

@@ -44,6 +44,7 @@ type Gate[P any] struct {
 	ready    int
 	timer    *time.Timer
 	closed   bool
+	running  sync.WaitGroup // underWay; grows under mu, and not once closed
 }
 
 // Handshake is one that is under way.
@@ -81,6 +82,7 @@ func (g *Gate[P]) Done(h *Handshake, ok bool) {
 	h.end(nil)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.running.Done()
 	i := slices.Index(g.underWay, h)
 	g.underWay = slices.Delete(g.underWay, i, i+1)
 	if h.evicted {
@@ -112,6 +114,9 @@ func (g *Gate[P]) Close() []P {
 	return list
 }
 
+// Wait waits until no handshake is under way. Close comes before.
+func (g *Gate[P]) Wait() { g.running.Wait() }
+
 // fill begins handshakes while there is room.
 // Preconditions: g.mu is held.
 func (g *Gate[P]) fill() {
@@ -123,6 +128,7 @@ func (g *Gate[P]) fill() {
 		var ctx context.Context
 		ctx, h.end = context.WithCancelCause(g.ctx)
 		g.underWay = append(g.underWay, h)
+		g.running.Add(1)
 		go g.start(ctx, h, p)
 	}
 	g.arm()
