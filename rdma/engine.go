@@ -114,7 +114,7 @@ type Engine struct {
 	budget   *blocks.Budget
 	messages *blocks.Messages // that are being copied together
 	pool     *Pool
-	own      sync.Map      // CQs and SRQs of shards, as their events name them
+	own      sync.Map      // what the shards have that events name
 	windows  *windows      // nil: each lease has its own MR
 	shards   []*shard      // of EngineOptions.Pollers, then those of large blocks
 	short    chan struct{} // has a token when some connection begins to wait for a block

@@ -14,7 +14,8 @@ func (e *Engine) forward(ev ibv.AsyncEvent) bool {
 		_, own := e.own.Load(ev.SRQ)
 		foreign = !own
 	case ev.QP != nil:
-		foreign = e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
+		_, own := e.own.Load(ev.QP)
+		foreign = !own && e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
 	}
 	general := ev.Port != 0 || ev.Type == ibv.EventDeviceFatal
 	if f := e.opt.OnEvent; f != nil && (foreign || general) {

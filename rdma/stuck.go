@@ -78,6 +78,7 @@ func (e *shard) openCanary() {
 		_ = qp.Close()
 		return
 	}
+	e.eng.own.Store(qp, true)
 	e.canary.qp, e.canary.qpn = qp, qp.Num()
 	e.ask()
 }
