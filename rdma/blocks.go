@@ -30,11 +30,7 @@ func (e *shard) allocSlab(n int) (blocks.Memory, error) {
 	if mem.HugePages == ibv.HugeNone {
 		mem.HugePages = ibv.HugeTry
 	}
-	mr, err := e.eng.pd.AllocMR(n, ibv.LocalWrite, &mem)
-	if err != nil {
-		return nil, err
-	}
-	return mr, nil
+	return e.eng.nic.alloc(n, ibv.LocalWrite, &mem)
 }
 
 // sgeOf returns the header and the payload of a block, at full length.
@@ -56,7 +52,7 @@ func (e *shard) consumed(b *block) { e.blocks.Consumed(b) }
 
 // recvMost is how many blocks may be posted or held.
 func (e *shard) recvMost() int {
-	if e.recvs.srq == nil {
+	if e.recvs.shared == nil {
 		return e.blocks.Receivable()
 	}
 	return min(e.blocks.Receivable(), e.recvs.depth)

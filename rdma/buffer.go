@@ -22,7 +22,8 @@ type bufMem struct {
 	gen   atomic.Uint64 // counts uses: a Buffer with another number was released, or given away
 	pins  atomic.Int32  // 1 for the owner, and 1 for each use by the device
 	p     *Pool
-	mr    *ibv.MR
+	mr    memory
+	lkey  uint32 // of mr
 	slab  *slab  // nil if the MR is the buffer's own
 	mem   []byte // with the headroom
 	start int    // of the payload: headroom, or 0 for memory of the caller
@@ -118,5 +119,5 @@ func (b *bufMem) unpin() {
 
 // sge returns n bytes from off, which may be in the headroom.
 func (b *bufMem) sge(off, n int) ibv.SGE {
-	return ibv.SGE{Addr: b.addr + uint64(off), Length: uint32(n), LKey: b.mr.LKey()}
+	return ibv.SGE{Addr: b.addr + uint64(off), Length: uint32(n), LKey: b.lkey}
 }

@@ -30,14 +30,7 @@ type attempt struct {
 func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.cm()
 	o.Use = a.use
-	o.Prepare = func(c *rdmacm.Conn) error {
-		var leases *leasing
-		if a.leases != nil {
-			leases = newLeasing(a.leases)
-		}
-		a.link = newLink(a.e, a.kind, a.opt, leases)
-		return a.link.prepare(c)
-	}
+	o.Prepare = func(c *rdmacm.Conn) error { return a.begin(port{cm: c, qp: c.QP()}) }
 	o.Access = ibv.AccessNone
 	o.ResponderResources, o.InitiatorDepth = None, None
 	o.RNRRetryCount = 7
@@ -69,15 +62,33 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
 	o.QP = ibv.QPOptions{MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
 	s.recvs.options(&o.QP)
-	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
-		Block: uint32(s.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
-		h.Flags |= wire.HelloLeases
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
 	}
-	copy(h.App[:], a.opt.PrivateData)
+	h := a.hello()
 	o.PrivateData = h.Encode()
 	return nil
+}
+
+// hello describes this side to the peer.
+func (a *attempt) hello() wire.Hello {
+	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
+		Block: uint32(a.e.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
+	if a.leases != nil {
+		h.Flags |= wire.HelloLeases
+	}
+	copy(h.App[:], a.opt.PrivateData)
+	return h
+}
+
+// begin makes the connection, which has a queue pair from now on.
+func (a *attempt) begin(p port) error {
+	var leases *leasing
+	if a.leases != nil {
+		leases = newLeasing(a.leases)
+	}
+	a.link = newLink(a.e, a.kind, a.opt, leases)
+	return a.link.prepare(p)
 }
 
 // lack returns the reason for a refusal that err means, or other.

@@ -71,6 +71,7 @@
 //   - [NewEngine] makes an [Engine] with [EngineOptions]: block size, memory, pollers. [Stats] are its counters.
 //     EngineOptions.PD is a protection domain that the program shares with it.
 //   - [CloseIdle] closes the shared engines that no connection uses.
+//   - [Pipe] connects two Conns in this process, without a device.
 //
 // # Goroutines
 //

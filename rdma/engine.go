@@ -111,6 +111,7 @@ type Engine struct {
 	dev      *ibv.Device
 	attr     *ibv.DeviceAttr
 	pd       *ibv.PD
+	nic      adapter
 	budget   *blocks.Budget
 	messages *blocks.Messages // that are being copied together
 	pool     *Pool
@@ -125,6 +126,7 @@ type Engine struct {
 	gone   chan struct{} // closed when the device is gone
 	isGone bool
 
+	ctx    context.Context // ends with the engine
 	stop   context.CancelFunc
 	done   sync.WaitGroup // pollers, watcher, ticker
 	opened *leak.Record
@@ -137,45 +139,75 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if opt != nil {
 		o = *opt
 	}
-	large := o.hasLarge()
-	o = o.withDefaults()
-	fail := func(err error) (*Engine, error) {
+	full := o.withDefaults()
+	if err := full.check(); err != nil {
 		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
-	}
-	if err := o.check(); err != nil {
-		return fail(err)
 	}
 	dev, err := o.device(device)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: o, dev: dev, budget: blocks.NewBudget(o.Memory, slabSize), short: make(chan struct{}, 1),
-		gone: make(chan struct{})}
+	e := &Engine{dev: dev}
+	if err := e.begin(o); err != nil {
+		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
+	}
+	e.done.Go(func() { e.watch(e.ctx) })
+	return e, nil
+}
+
+// name returns the name of the engine's device, for errors.
+func (e *Engine) name() string {
+	if e.dev == nil {
+		return pipeName
+	}
+	return e.dev.Name()
+}
+
+// begin makes the parts of an engine, and starts its goroutines, except for the one that reads a device's events.
+func (e *Engine) begin(o EngineOptions) error {
+	large := o.hasLarge()
+	o = o.withDefaults()
+	e.opt, e.budget = o, blocks.NewBudget(o.Memory, slabSize)
+	e.short, e.gone = make(chan struct{}, 1), make(chan struct{})
 	e.pool = newPool(e)
 	e.messages = blocks.NewMessages(e.budget, e.pool.trim)
 	if err := e.openShards(large); err != nil {
-		return fail(errors.Join(err, e.release()))
+		return errors.Join(err, e.release())
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	e.stop = cancel
+	e.ctx, e.stop = context.WithCancel(context.Background())
 	if !o.Manual {
 		for _, s := range e.shards {
-			s.start = func() { e.done.Go(func() { s.progress.Run(ctx) }) }
+			s.start = func() { e.done.Go(func() { s.progress.Run(e.ctx) }) }
 		}
 		for _, s := range e.shards[:o.Pollers] {
 			s.start()
 		}
 	}
-	e.done.Go(func() { e.watch(ctx) })
-	e.done.Go(func() { e.tick(ctx) })
-	e.opened = leak.Track("engine of " + dev.Name())
-	return e, nil
+	e.done.Go(func() { e.tick(e.ctx) })
+	e.opened = leak.Track("engine of " + e.name())
+	return nil
 }
 
 // open makes the objects of a shard and posts the first receives.
 func (e *shard) open() (err error) {
 	e.sizeReceives()
 	e.cqConns = min(startConns, e.opt.MaxConns)
+	if e.eng.nic.mem != nil {
+		e.openMemory()
+	} else if err := e.openDevice(); err != nil {
+		return err
+	}
+	if err := e.openReceives(); err != nil {
+		return err
+	}
+	if e.cq != nil && !e.opt.Manual {
+		e.openCanary()
+	}
+	return nil
+}
+
+// openDevice makes a shard's objects on a device.
+func (e *shard) openDevice() (err error) {
 	opt := &ibv.CQOptions{Spin: None, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
 	if !e.opt.Manual {
 		if e.channel, err = e.eng.dev.CreateManualCompChannel(); err != nil {
@@ -187,12 +219,6 @@ func (e *shard) open() (err error) {
 		return err
 	}
 	e.eng.own.Store(e.cq, true)
-	if err := e.openReceives(); err != nil {
-		return err
-	}
-	if !e.opt.Manual {
-		e.openCanary()
-	}
 	return nil
 }
 
@@ -209,7 +235,10 @@ func (e *Engine) release() error {
 	if e.pd != nil {
 		errs = append(errs, e.pd.Close())
 	}
-	return errors.Join(append(errs, e.dev.Close())...)
+	if e.dev != nil {
+		errs = append(errs, e.dev.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // sharedDevices are those of engines with EngineOptions.PD.
@@ -234,14 +263,14 @@ func (o *EngineOptions) device(name string) (*ibv.Device, error) {
 	return dev, nil
 }
 
-// Device returns the device of the engine.
+// Device returns the device of the engine, or nil for that of a [Pipe].
 func (e *Engine) Device() *ibv.Device { return e.dev }
 
 // Close closes the engine. While connections are open, or messages or buffers are not released, it fails
 // with an *ibv.BusyError. It waits for connections that were closed and still have something to send.
 func (e *Engine) Close() error {
 	busy := func(n int, what string) error {
-		return &ibv.OpError{Op: "close", Object: "engine of " + e.dev.Name(),
+		return &ibv.OpError{Op: "close", Object: "engine of " + e.name(),
 			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
 	}
 	closed, err := e.end(busy)
@@ -333,12 +362,12 @@ func (e *shard) reserve(large bool) (*shard, error) {
 	used := e.places()
 	switch {
 	case e.eng.broken():
-		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.dev.Name(), Err: errGone}
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: errGone}
 	case closed:
-		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.dev.Name(), Err: ErrClosed}
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: ErrClosed}
 	case used >= e.opt.MaxConns:
 		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
-			Where: "the engine of " + e.eng.dev.Name()}
+			Where: "the engine of " + e.eng.name()}
 	case large && e.large.admit():
 		return e.large, nil
 	}
@@ -353,7 +382,9 @@ func (e *shard) place() error {
 	e.mu.Unlock()
 	if full {
 		n := min(2*e.cqConns, e.opt.MaxConns)
-		if err := e.cq.Resize(e.completions(n)); err != nil {
+		if e.cq == nil { // one in memory is never full
+			n = e.opt.MaxConns
+		} else if err := e.cq.Resize(e.completions(n)); err != nil {
 			return err
 		}
 		e.cqConns = n
@@ -415,6 +446,11 @@ func (e *Engine) closed() bool {
 
 // defaultEngine returns the shared engine of a device.
 func defaultEngine(device string) (*Engine, error) {
+	return sharedEngine(device, func() (*Engine, error) { return NewEngine(device, nil) })
+}
+
+// sharedEngine returns the shared engine of this name, and makes it if there is none that works.
+func sharedEngine(device string, create func() (*Engine, error)) (*Engine, error) {
 	engines.Lock()
 	defer engines.Unlock()
 	switch e := engines.m[device]; {
@@ -424,7 +460,7 @@ func defaultEngine(device string) (*Engine, error) {
 	default:
 		return e, nil
 	}
-	e, err := NewEngine(device, nil)
+	e, err := create()
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	}
 	if a&MayAtomic != 0 && l.e.eng.attr.AtomicCap == ibv.AtomicNone {
 		return nil, &ibv.UnsupportedError{Feature: "a lease with " + MayAtomic.String(), Need: "a device with atomics",
-			Have: l.e.eng.dev.Name()}
+			Have: l.e.eng.name()}
 	}
 	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().n), access: a, done: make(chan struct{})}
 	s.mem.pin()
@@ -179,7 +179,7 @@ func (l *link) setAccess() error {
 	if want == m.access || ended {
 		return nil
 	}
-	if err := l.qp.Modify(&ibv.QPAttr{Access: want}, ibv.MaskAccessFlags); err != nil {
+	if err := l.port.allow(want); err != nil {
 		return err
 	}
 	m.access = want

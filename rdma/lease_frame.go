@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -141,9 +140,7 @@ func (l *link) startLeases() {
 		l.leasing = nil
 		return
 	}
-	if attr, err := l.qp.Query(ibv.MaskMaxQPRdAtomic); err == nil {
-		l.leasing.depth = min(int(attr.MaxRdAtomic), readsMost)
-		l.q.MayRead(l.leasing.depth)
-	}
+	l.leasing.depth = min(l.port.reads(), readsMost)
+	l.q.MayRead(l.leasing.depth)
 	l.beginDecide() // requests may have come first
 }

@@ -139,7 +139,7 @@ func (w *windows) release() error {
 
 // leaseKey gives the peer access: an MR of the lease's own, or a memory window.
 type leaseKey struct {
-	mr *ibv.MR
+	mr memory
 	mw *ibv.MW
 
 	remote ibv.RemoteMemory
@@ -155,8 +155,8 @@ func (s *Lease) makeKey() error {
 	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.addr%8 == 0) {
 		if mw, err := e.windows.get(); err == nil { // else the device has no more
 			s.key.mw, s.key.freed = mw, make(chan bool, 1)
-			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.mr, Addr: b.addr, Length: uint64(s.n),
-				Access: s.access.qp() | ibv.ZeroBased}
+			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.mr.(*ibv.MR), Addr: b.addr,
+				Length: uint64(s.n), Access: s.access.qp() | ibv.ZeroBased}
 			s.key.remote = s.key.bind.Remote()
 			return nil
 		}
@@ -172,16 +172,12 @@ func (s *Lease) makeKey() error {
 // register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its key is
 // also valid for other connections with leases, but their peers would have to guess both, and lose the connection by
 // the first wrong guess.
-func (e *Engine) register(b *bufMem, access ibv.AccessFlags) (*ibv.MR, error) {
+func (e *Engine) register(b *bufMem, access ibv.AccessFlags) (memory, error) {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
 	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
-	mr, err := e.pd.RegMemory(uintptr(b.addr), b.n, iova, access)
-	if errors.Is(err, ibv.ErrNotSupported) { // libraries before v25
-		return e.pd.RegMR(b.bytes(), access)
-	}
-	return mr, err
+	return e.nic.again(b, iova, access)
 }
 
 // grant lets the peer use the key. A bind comes before the frame that informs the peer.

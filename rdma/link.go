@@ -17,7 +17,6 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 const (
@@ -45,8 +44,7 @@ type link struct {
 	opened *leak.Record       // of the program's Conn or Stream
 	e      *shard
 	kind   wire.ConnKind
-	cm     *rdmacm.Conn // its owner is teardown
-	qp     *ibv.QP
+	port   port // its owner is teardown
 	qpn    uint32
 	peer   wire.Hello
 
@@ -144,8 +142,8 @@ func wake(ch chan struct{}) {
 }
 
 // prepare runs when the QP is there, before the peer can send.
-func (l *link) prepare(c *rdmacm.Conn) error {
-	l.cm, l.qp, l.qpn = c, c.QP(), c.QP().Num()
+func (l *link) prepare(p port) error {
+	l.port, l.qpn = p, p.num()
 	l.touched = l.e.ticks.Load()
 	l.dataTick = l.touched
 	l.e.add(l)
@@ -156,7 +154,7 @@ func (l *link) prepare(c *rdmacm.Conn) error {
 // handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
 func (l *link) start(peer wire.Hello) error {
 	l.peer = peer
-	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
+	l.local, l.remote = l.port.addrs()
 	if err := l.e.recvs.promise(l); err != nil {
 		l.abandon(err)
 		return err
@@ -167,7 +165,7 @@ func (l *link) start(peer wire.Hello) error {
 	l.send.Raise(peer.Limit)
 	l.pump()
 	l.mu.Unlock()
-	l.cm.OnDone(l.disconnected)
+	l.port.onDone(l.disconnected)
 	if l.e.eng.broken() {
 		l.fail(errGone) // failAll, which is called once, may not have known it yet
 	}
@@ -202,7 +200,7 @@ func (l *link) pump() {
 		if len(wrs) == 0 {
 			return
 		}
-		_, err := l.qp.PostSend(wrs)
+		_, err := l.port.post(wrs)
 		l.e.stat.doorbells.Add(1)
 		for _, h := range l.q.Inlined() {
 			l.giveUp(h)

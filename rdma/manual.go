@@ -28,7 +28,7 @@ func (e *Engine) manual(op string) error {
 	if e.opt.Manual {
 		return nil
 	}
-	return &ibv.OpError{Op: op, Object: "engine of " + e.dev.Name(), Err: &ibv.ArgError{Arg: "engine",
+	return &ibv.OpError{Op: op, Object: "engine of " + e.name(), Err: &ibv.ArgError{Arg: "engine",
 		Got: "one with a poller of its own", Want: "one with EngineOptions.Manual"}}
 }
 

@@ -286,7 +286,7 @@ func (c *PacketConn) fits(p []byte) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a datagram", Asked: uint64(len(p)),
-		Limit: uint64(c.mtu), Where: "the MTU of " + c.e.eng.dev.Name()})
+		Limit: uint64(c.mtu), Where: "the MTU of " + c.e.eng.name()})
 }
 
 func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {

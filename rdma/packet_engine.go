@@ -37,7 +37,7 @@ func (e *shard) addPacket(c *PacketConn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	err := error(&ibv.LimitError{What: "sockets for datagrams", Asked: maxPackets + 1, Limit: maxPackets,
-		Where: "the engine of " + e.eng.dev.Name()})
+		Where: "the engine of " + e.eng.name()})
 	for i := range e.packets {
 		if e.packets[i].Load() != nil {
 			continue

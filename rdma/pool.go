@@ -26,8 +26,8 @@ type Pool struct {
 	waiting atomic.Int32  // goroutines in GetWait; changes under mu
 	freed   chan struct{} // closed when memory was given back, for those
 	closed  bool
-	stuck   []*ibv.MR // that could not be closed
-	unused  int       // slabs without a buffer in use
+	stuck   []memory // that could not be closed
+	unused  int      // slabs without a buffer in use
 
 	closing sync.WaitGroup // buffers with an MR of their own that are being closed
 }
@@ -40,7 +40,7 @@ type class struct {
 
 // slab is memory of some buffers.
 type slab struct {
-	mr    *ibv.MR
+	mr    memory
 	class int
 	all   int // buffers
 	free  int // of them
@@ -145,12 +145,12 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	if err := p.begin(); err != nil {
 		return nil, p.fail(op, err)
 	}
-	mr, err := p.e.pd.RegMR(mem, p.e.bufferAccess())
+	mr, err := p.e.nic.register(mem, p.e.bufferAccess())
 	if err != nil {
 		p.end()
 		return nil, p.fail(op, err)
 	}
-	b := &bufMem{p: p, mr: mr, mem: mem, addr: mr.Addr()}
+	b := &bufMem{p: p, mr: mr, lkey: mr.LKey(), mem: mem, addr: mr.Addr()}
 	h := b.handOut(len(mem))
 	return &h, nil
 }
@@ -177,7 +177,7 @@ func (p *Pool) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ibv.OpError{Op: op, Object: "engine of " + p.e.dev.Name(), Err: err}
+	return &ibv.OpError{Op: op, Object: "engine of " + p.e.name(), Err: err}
 }
 
 func (p *Pool) tooMuch(n int) error {
@@ -263,7 +263,7 @@ func (p *Pool) addSlab(class int) error {
 	for i := range buffers {
 		at := i * stride
 		b := &buffers[i]
-		b.p, b.mr, b.slab, b.mem = p, mr, s, mr.Bytes()[at:at+stride:at+stride]
+		b.p, b.mr, b.lkey, b.slab, b.mem = p, mr, mr.LKey(), s, mr.Bytes()[at:at+stride:at+stride]
 		b.start, b.addr = headroom, mr.Addr()+uint64(at+headroom)
 		c.free = append(c.free, b)
 	}
@@ -284,11 +284,11 @@ func (p *Pool) alone(n int) (*bufMem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bufMem{p: p, mr: mr, mem: mr.Bytes(), start: headroom, addr: mr.Addr() + headroom}, nil
+	return &bufMem{p: p, mr: mr, lkey: mr.LKey(), mem: mr.Bytes(), start: headroom, addr: mr.Addr() + headroom}, nil
 }
 
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
-func (p *Pool) alloc(n int) (*ibv.MR, error) {
+func (p *Pool) alloc(n int) (memory, error) {
 	e := p.e
 	if !e.budget.AddBuffers(int64(n)) {
 		p.trim()
@@ -296,9 +296,9 @@ func (p *Pool) alloc(n int) (*ibv.MR, error) {
 			return nil, p.spent(int64(n))
 		}
 	}
-	mr, err := e.pd.AllocMR(n, e.bufferAccess(), &e.opt.Mem)
+	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.Mem)
 	if err != nil && p.trim() { // the process may not lock more
-		mr, err = e.pd.AllocMR(n, e.bufferAccess(), &e.opt.Mem)
+		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.Mem)
 	}
 	if err != nil {
 		p.spare(int64(n))
@@ -323,7 +323,7 @@ func (p *Pool) trim() bool {
 		p.mu.Unlock()
 		return false
 	}
-	var mrs []*ibv.MR
+	var mrs []memory
 	for i := range p.classes {
 		c := &p.classes[i]
 		c.free = slices.DeleteFunc(c.free, func(b *bufMem) bool { return b.slab.free == b.slab.all })
@@ -344,7 +344,7 @@ func (p *Pool) trim() bool {
 }
 
 // drop closes an MR; n of its bytes are the engine's memory.
-func (p *Pool) drop(mr *ibv.MR, n int64) {
+func (p *Pool) drop(mr memory, n int64) {
 	if err := mr.Close(); err != nil { // it is tried again when the engine is closed
 		p.mu.Lock()
 		p.stuck = append(p.stuck, mr)

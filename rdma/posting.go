@@ -33,7 +33,7 @@ func inBuffer(buf *bufMem, b *block, off, n int) sendq.Frame[held] {
 	if b != nil {
 		f.Mem, f.Addr, f.LKey, f.Tail = b.Mem, b.Addr, b.LKey, buf.sge(off, n)
 	} else {
-		f.Mem, f.Addr, f.LKey = buf.mem, buf.addr-headroom, buf.mr.LKey()
+		f.Mem, f.Addr, f.LKey = buf.mem, buf.addr-headroom, buf.lkey
 	}
 	return f
 }

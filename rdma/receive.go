@@ -14,9 +14,9 @@ import (
 // they are those of each connection's own queue. Then its window bounds its blocks, and what it has been given it keeps
 // until a frame has come there, since a queue gives no receive back.
 type receiving struct {
-	srq    *ibv.SRQ // nil: each connection has its own queue
-	depth  int      // of the SRQ, or of each queue
-	shared *blocks.Receiver
+	srq    *ibv.SRQ         // nil: each connection has its own queue, or it is one in memory
+	depth  int              // of the SRQ, or of each queue
+	shared *blocks.Receiver // nil: the same
 
 	wrs  [blocks.PostMost]ibv.RecvWR // under the lock of the blocks, as the next
 	sges [blocks.PostMost]ibv.SGE
@@ -59,6 +59,13 @@ func (e *shard) openReceives() error {
 	if !hasSRQ(e.eng.attr) {
 		return nil
 	}
+	if e.mem != nil {
+		e.recvs.shared = e.blocks.Shared(e.recvs.depth, e.most.control, func(list []*block) int {
+			n, _ := e.mem.rq.PostRecv(e.recvs.requests(list)) // it takes all
+			return n
+		})
+		return nil
+	}
 	path, _ := e.cq.DataPath()
 	srq, err := e.eng.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.recvs.depth, DataPath: path})
 	if err != nil {
@@ -82,12 +89,12 @@ func (r *receiving) options(o *ibv.QPOptions) {
 
 // begin gives a connection its receives. It has none of its own before promise.
 func (r *receiving) begin(l *link) {
-	if r.srq != nil {
+	if r.shared != nil {
 		l.account.Begin(r.shared, 0)
 		return
 	}
 	l.account.BeginOwn(l.e.blocks, r.depth, ownBlocks, func(list []*block) int {
-		n, _ := l.qp.PostRecv(r.requests(list))
+		n, _ := l.port.qp.PostRecv(r.requests(list))
 		return n
 	})
 }
@@ -103,7 +110,7 @@ func (r *receiving) promise(l *link) error {
 
 // check reports whether another connection probably has its receives.
 func (r *receiving) check(e *shard, n int) error {
-	if r.srq != nil || e.blocks.Promisable() >= n+ownBlocks {
+	if r.shared != nil || e.blocks.Promisable() >= n+ownBlocks {
 		return nil
 	}
 	return noReceives(e, n)
@@ -121,7 +128,7 @@ func noReceives(e *shard, n int) error {
 // Preconditions: l.mu is held.
 func (l *link) receiveFailed(wc *ibv.WC) {
 	err := completionError(wc)
-	if wc.Status != ibv.WCWRFlushErr || l.e.recvs.srq != nil {
+	if wc.Status != ibv.WCWRFlushErr || l.e.recvs.shared != nil {
 		l.failLocked(err)
 	} else if l.account.Stop() {
 		time.AfterFunc(drainTime/4, func() { l.fail(err) })
@@ -130,7 +137,7 @@ func (l *link) receiveFailed(wc *ibv.WC) {
 
 // marks is how many completions follow those of all other work requests of a QP in ERR: see ibv.QP.Mark.
 func (r *receiving) marks() int {
-	if r.srq != nil {
+	if r.shared != nil {
 		return 1
 	}
 	return 2

@@ -365,8 +365,8 @@ func (l *link) checkLocal(b *bufMem, from, to int) error {
 		to = n
 	}
 	if b.p != l.e.eng.pool {
-		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.dev.Name(),
-			Want: "one of the connection's engine, of " + l.e.eng.dev.Name()}
+		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.name(),
+			Want: "one of the connection's engine, of " + l.e.eng.name()}
 	}
 	if from < 0 || from >= to || to > n {
 		return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("bytes %d to %d", from, to),

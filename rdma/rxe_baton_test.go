@@ -125,7 +125,7 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld >= startWindow })
 	release := client.shards[0].progress.Hold()
 	ok(t, b.Close())
-	<-a.l.cm.Done()
+	<-a.l.port.cm.Done()
 	select {
 	case err := <-done:
 		t.Errorf("%v, before what had come was handled", err)

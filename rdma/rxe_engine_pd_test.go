@@ -34,7 +34,7 @@ func TestRXE_EnginePD(t *testing.T) {
 		_, client := newEngines(t, nil)
 		a, b := conns(t, server, client)
 		echo(t, a, b)
-		if b.l.qp.PD() != pd {
+		if b.l.port.qp.PD() != pd {
 			t.Error("the connection is on another PD")
 		}
 		mr, err := pd.AllocMR(4096, ibv.LocalWrite, nil) // the program's own

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 func timeout(t testing.TB) context.Context {
@@ -30,27 +32,20 @@ func newEngines(t testing.TB, opt *EngineOptions) (server, client *Engine) {
 	return newEnginesOf(t, func(int) *EngineOptions { return opt })
 }
 
-// newEnginesOf is newEngines with options for each.
+// newEnginesOf is newEngines with options for each. Below TestMemory the engines have no devices.
 func newEnginesOf(t testing.TB, opt func(i int) *EngineOptions) (server, client *Engine) {
 	t.Helper()
+	if strings.HasPrefix(t.Name(), "TestMemory/") {
+		list := memoryEngines(t, opt)
+		return list[0], list[1]
+	}
 	r := testutil.NeedRXE(t)
 	var list [2]*Engine
 	for i, dev := range r.Dev {
 		e, err := NewEngine(dev, opt(i))
 		ok(t, err)
 		list[i] = e
-		t.Cleanup(func() {
-			for end := time.Now().Add(testutil.Patience); e.Stats().Conns > 0 && time.Now().Before(end); {
-				time.Sleep(time.Millisecond)
-			}
-			s := e.Stats()
-			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 ||
-				s.Leases > 0 || s.Windows > 0 {
-				t.Errorf("engine of %s at the end: %+v; want no connections, no leases, all "+
-					"blocks free or posted", dev, s)
-			}
-			ok(t, e.Close())
-		})
+		t.Cleanup(func() { atEnd(t, e) })
 	}
 	return list[0], list[1]
 }
@@ -58,14 +53,31 @@ func newEnginesOf(t testing.TB, opt func(i int) *EngineOptions) (server, client 
 // needSRQ skips what connections with receive queues of their own do not have.
 func needSRQ(t testing.TB, e *Engine) {
 	t.Helper()
-	if e.shards[0].recvs.srq == nil {
+	if e.shards[0].recvs.shared == nil {
 		t.Skip("the device has no SRQ")
 	}
+}
+
+// atEnd closes an engine, which must have all its blocks again.
+func atEnd(t testing.TB, e *Engine) {
+	t.Helper()
+	for end := time.Now().Add(testutil.Patience); e.Stats().Conns > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	s := e.Stats()
+	if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 || s.Leases > 0 || s.Windows > 0 {
+		t.Errorf("engine of %s at the end: %+v; want no connections, no leases, all blocks free or posted", e.name(), s)
+	}
+	ok(t, e.Close())
 }
 
 // streams makes a pair of streams.
 func streams(t testing.TB, server, client *Engine) (a, b *Stream) {
 	t.Helper()
+	if server.dev == nil {
+		la, lb := inMemory(t, [2]*Engine{client, server}, wire.Stream, [2]*Options{{}, {}})
+		return newStream(la), newStream(lb)
+	}
 	r := testutil.NeedRXE(t)
 	l, err := ListenStream(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
@@ -86,12 +98,23 @@ func conns(t testing.TB, server, client *Engine) (a, b *Conn) {
 // connsAlive is conns with Options.KeepAlive.
 func connsAlive(t testing.TB, server, client *Engine, keepAlive time.Duration) (a, b *Conn) {
 	t.Helper()
+	return leaseConnsAlive(t, server, client, nil, nil, keepAlive)
+}
+
+// leaseConnsAlive makes a pair of connections with leases and a KeepAlive.
+func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions, alive time.Duration) (a, b *Conn) {
+	t.Helper()
+	if server.dev == nil {
+		la, lb := inMemory(t, [2]*Engine{client, server}, wire.Messages,
+			[2]*Options{{Leases: co, KeepAlive: alive}, {Leases: so, KeepAlive: alive}})
+		return &Conn{la}, &Conn{lb}
+	}
 	r := testutil.NeedRXE(t)
-	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: keepAlive})
+	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, Leases: so, KeepAlive: alive})
 	ok(t, err)
 	defer l.Close()
 	o := from(r, client)
-	o.KeepAlive = keepAlive
+	o.Leases, o.KeepAlive = co, alive
 	a, err = Dial(timeout(t), l.Addr().String(), o)
 	ok(t, err)
 	b, err = l.Accept(timeout(t))

@@ -22,22 +22,6 @@ func leaseConns(t testing.TB, server, client *Engine, so, co *LeaseOptions) (a, 
 	return leaseConnsAlive(t, server, client, so, co, 0)
 }
 
-// leaseConnsAlive is leaseConns with a KeepAlive.
-func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions, alive time.Duration) (a, b *Conn) {
-	t.Helper()
-	r := testutil.NeedRXE(t)
-	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, Leases: so, KeepAlive: alive})
-	ok(t, err)
-	defer l.Close()
-	o := from(r, client)
-	o.Leases, o.KeepAlive = co, alive
-	a, err = Dial(timeout(t), l.Addr().String(), o)
-	ok(t, err)
-	b, err = l.Accept(timeout(t))
-	ok(t, err)
-	return a, b
-}
-
 // buffer returns a buffer of an engine, which is released when the test ends.
 func buffer(t testing.TB, e *Engine, n int) *Buffer {
 	t.Helper()
@@ -385,7 +369,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		defer b.l.mu.Unlock()
 		return len(b.l.leasing.lends.open) == 0 && b.l.leasing.lends.desk.Open() == 0
 	})
-	attr, err := b.l.qp.Query(ibv.MaskAccessFlags)
+	attr, err := b.l.port.qp.Query(ibv.MaskAccessFlags)
 	ok(t, err)
 	if attr.Access&(ibv.RemoteRead|ibv.RemoteWrite|ibv.RemoteAtomic) != 0 {
 		t.Errorf("the QP permits %v without a lease", attr.Access)

@@ -22,7 +22,7 @@ func TestRXE_BlocksOfIdleSenders(t *testing.T) {
 	defer l.Close()
 	p := make([]byte, 100)
 	count := 30
-	if small.shards[0].recvs.srq == nil {
+	if small.shards[0].recvs.shared == nil {
 		count = small.shards[0].blocks.Receivable() / (startWindow + ownBlocks)
 	}
 	for range count {

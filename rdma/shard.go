@@ -19,6 +19,7 @@ type shard struct {
 	opt       EngineOptions // of this shard
 	cq        *ibv.CQ
 	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
+	mem       *queues          // of Pipe, in place of these
 	stride    int              // bytes of a block with its headroom
 	slabBytes int64
 	budget    *blocks.Budget
@@ -63,7 +64,11 @@ type shard struct {
 func newShard(eng *Engine, o EngineOptions) *shard {
 	e := &shard{eng: eng, opt: o, stride: o.Block + headroom, conns: make(map[*link]struct{}),
 		budget: eng.budget}
-	e.progress = progress.New(&completions{e: e}, progress.Options{Manual: o.Manual, Spin: o.Spin, Fail: eng.failAll})
+	var src progress.Source = &completions{e: e}
+	if eng.nic.mem != nil {
+		src = &memoryCompletions{e: e}
+	}
+	e.progress = progress.New(src, progress.Options{Manual: o.Manual, Spin: o.Spin, Fail: eng.failAll})
 	e.setMost(mostSmall)
 	e.slabBytes = slabSize
 	e.blocks = e.newBlocks()
@@ -87,17 +92,20 @@ func (e *shard) setMost(m most) {
 
 // openShards makes the engine's objects; large reports whether streams may have larger blocks.
 func (e *Engine) openShards(large bool) error {
-	var err error
-	if e.attr, err = e.dev.QueryDevice(); err != nil {
-		return err
-	}
-	if ownQueues {
-		e.attr.MaxSRQ = 0
-	}
-	if e.pd = e.opt.PD; e.pd == nil {
-		if e.pd, err = e.dev.AllocPD(); err != nil {
+	if e.dev != nil {
+		var err error
+		if e.attr, err = e.dev.QueryDevice(); err != nil {
 			return err
 		}
+		if ownQueues {
+			e.attr.MaxSRQ = 0
+		}
+		if e.pd = e.opt.PD; e.pd == nil {
+			if e.pd, err = e.dev.AllocPD(); err != nil {
+				return err
+			}
+		}
+		e.nic.pd = e.pd
 	}
 	o := e.opt
 	o.MaxConns = (o.MaxConns + o.Pollers - 1) / o.Pollers
@@ -111,12 +119,17 @@ func (e *Engine) openShards(large bool) error {
 		}
 	}
 	for i, s := range e.shards {
-		s.vector = i % max(e.dev.NumCompVectors(), 1)
+		if e.dev != nil {
+			s.vector = i % max(e.dev.NumCompVectors(), 1)
+		}
 	}
 	for _, s := range e.shards[:o.Pollers] {
 		if err := s.open(); err != nil {
 			return err
 		}
+	}
+	if e.dev == nil {
+		return nil
 	}
 	path, _ := e.shards[0].cq.DataPath()
 	return e.openWindows(path)

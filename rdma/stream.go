@@ -432,8 +432,11 @@ func (s *Stream) Transport() string {
 func (l *link) transport() string { return l.e.transport() }
 
 func (e *shard) transport() string {
+	if e.cq == nil {
+		return pipeName
+	}
 	path, _ := e.cq.DataPath()
-	return "rdma " + e.eng.dev.Name() + " " + path.String()
+	return "rdma " + e.eng.name() + " " + path.String()
 }
 
 var _ net.Conn = (*Stream)(nil)

@@ -146,7 +146,7 @@ func (t *teardown) Rest() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	t.e.restless.Store(t.qp.Rest(ctx) != nil)
+	t.e.restless.Store(t.port.rest(ctx) != nil)
 }
 
 // Mark posts the marker. The queue may be full until the poller has seen completions.
@@ -158,14 +158,14 @@ func (t *teardown) Mark() bool {
 	defer t.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	_, err := t.qp.Mark(ctx, uint64(wr))
+	err := t.port.mark(ctx, uint64(wr))
 	return err == nil
 }
 
 func (t *teardown) Forget() { t.e.links.clear((*link)(t)) }
 
 func (t *teardown) CloseQP(drained bool) error {
-	err := t.cm.Close()
+	err := t.port.close()
 	if err == nil { // else the device may still use its receives
 		t.account.Gone(drained)
 	}
@@ -252,7 +252,7 @@ func (l *link) reason() error {
 	case l.end.PeerClosed():
 		return ErrPeerClosed
 	case isDeviceFault(cause):
-		return &DeviceError{Device: l.e.eng.dev.Name(), Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
+		return &DeviceError{Device: l.e.eng.name(), Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
 	}
 	return &PeerError{Peer: l.remote, Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
 }

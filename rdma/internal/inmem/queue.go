@@ -1,0 +1,268 @@
+package inmem
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// CQ has completions in the order in which they came.
+type CQ struct {
+	a      *Adapter
+	list   []ibv.WC
+	head   int
+	armed  bool
+	events uint32
+	event  chan struct{} // has a token when there is an event that was not read
+}
+
+// NewCQ returns a completion queue, which is never full.
+func (a *Adapter) NewCQ() *CQ { return &CQ{a: a, event: make(chan struct{}, 1)} }
+
+// Poll moves completions to wcs, and returns how many.
+func (c *CQ) Poll(wcs []ibv.WC) (int, error) {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	n := copy(wcs, c.list[c.head:])
+	if c.head += n; c.head == len(c.list) {
+		c.list, c.head = c.list[:0], 0
+	}
+	return n, nil
+}
+
+// Arm asks for an event with the next completion. Completions that are there raise none.
+func (c *CQ) Arm() error {
+	c.a.mu.Lock()
+	c.armed = true
+	c.a.mu.Unlock()
+	return nil
+}
+
+// Events returns how many events were read.
+func (c *CQ) Events() uint32 {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	return c.events
+}
+
+// ReadEvents waits for an event, or for Interrupt.
+func (c *CQ) ReadEvents() error {
+	<-c.event
+	c.a.mu.Lock()
+	c.events++
+	c.a.mu.Unlock()
+	return nil
+}
+
+// Interrupt ends ReadEvents, or the next one.
+func (c *CQ) Interrupt() {
+	select {
+	case c.event <- struct{}{}:
+	default:
+	}
+}
+
+// push adds a completion.
+// Preconditions: a.mu is held.
+func (c *CQ) push(wc ibv.WC) {
+	if len(c.list) == cap(c.list) && c.head > len(c.list)/2 {
+		c.list = c.list[:copy(c.list, c.list[c.head:])]
+		c.head = 0
+	}
+	c.list = append(c.list, wc)
+	if c.armed {
+		c.armed = false
+		c.Interrupt()
+	}
+}
+
+// receive is a receive that was posted.
+type receive struct {
+	id  uint64
+	sge ibv.SGE
+}
+
+// RQ has receives, of one queue pair or of several.
+type RQ struct {
+	a    *Adapter
+	list []receive
+	head int
+	qps  map[*QP]struct{} // that take from it
+}
+
+// NewRQ returns a receive queue.
+func (a *Adapter) NewRQ() *RQ { return &RQ{a: a, qps: make(map[*QP]struct{})} }
+
+// PostRecv adds receives, each with one SGE, and returns how many.
+func (r *RQ) PostRecv(wrs []ibv.RecvWR) (int, error) {
+	r.a.mu.Lock()
+	defer r.a.mu.Unlock()
+	for _, wr := range wrs {
+		r.list = append(r.list, receive{wr.ID, wr.SGEs[0]})
+	}
+	for q := range r.qps { // their peers may have waited
+		if q.peer != nil {
+			q.peer.settle()
+		}
+	}
+	return len(wrs), nil
+}
+
+// pop takes a receive.
+// Preconditions: a.mu is held.
+func (r *RQ) pop() (receive, bool) {
+	if r.head == len(r.list) {
+		return receive{}, false
+	}
+	x := r.list[r.head]
+	if r.head++; r.head == len(r.list) {
+		r.list, r.head = r.list[:0], 0
+	}
+	return x, true
+}
+
+// request is a work request that was posted, with a copy of its inline data.
+type request struct {
+	wr     ibv.SendWR
+	sge    [maxSGE]ibv.SGE
+	sges   int
+	inline [maxInline]byte
+	n      int // bytes of inline
+}
+
+const (
+	maxInline = 64
+	maxSGE    = 2
+)
+
+// QP is a queue pair of a reliable connection.
+type QP struct {
+	a      *Adapter
+	num    uint32
+	cq     *CQ
+	rq     *RQ
+	peer   *QP
+	access ibv.AccessFlags // of the peer
+	failed bool
+	queue  []request // posted, and not done
+	head   int
+}
+
+// NewQP returns a queue pair that completes to cq and receives from rq.
+func (a *Adapter) NewQP(cq *CQ, rq *RQ) *QP {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastQPN++
+	q := &QP{a: a, num: a.lastQPN, cq: cq, rq: rq}
+	rq.qps[q] = struct{}{}
+	return q
+}
+
+// Connect makes q and p the ends of a connection.
+func (q *QP) Connect(p *QP) {
+	q.a.mu.Lock()
+	defer q.a.mu.Unlock()
+	q.peer, p.peer = p, q
+}
+
+// Num returns the number.
+func (q *QP) Num() uint32 { return q.num }
+
+// Allow sets what the peer may do with memory of this end.
+func (q *QP) Allow(access ibv.AccessFlags) {
+	q.a.mu.Lock()
+	q.access = access
+	q.a.mu.Unlock()
+}
+
+// PostSend posts work requests. Inline data may be reused when it returns.
+func (q *QP) PostSend(wrs []ibv.SendWR) (int, error) {
+	q.a.mu.Lock()
+	defer q.a.mu.Unlock()
+	for i := range wrs {
+		wr := &wrs[i]
+		if len(wr.Inline) > maxInline || len(wr.SGEs) > maxSGE {
+			q.settle()
+			return i, fmt.Errorf("%d bytes inline and %d SGEs: the limits are %d and %d", len(wr.Inline), len(wr.SGEs),
+				maxInline, maxSGE)
+		}
+		if int(wr.Opcode) >= len(wcOpcodes) {
+			q.settle()
+			return i, fmt.Errorf("opcode %v: not on connections in memory", wr.Opcode)
+		}
+		r := request{wr: *wr, sges: len(wr.SGEs), n: len(wr.Inline)}
+		copy(r.sge[:], wr.SGEs)
+		copy(r.inline[:], wr.Inline)
+		r.wr.SGEs, r.wr.Inline = nil, nil
+		q.queue = append(q.queue, r)
+	}
+	q.settle()
+	return len(wrs), nil
+}
+
+// Fail completes everything that is posted, now and later, with WCWRFlushErr. The receives of an RQ of its own complete
+// likewise.
+func (q *QP) Fail() {
+	q.a.mu.Lock()
+	defer q.a.mu.Unlock()
+	q.failed = true
+	q.settle()
+	for len(q.rq.qps) == 1 {
+		r, ok := q.rq.pop()
+		if !ok {
+			break
+		}
+		q.cq.push(ibv.WC{ID: r.id, Status: ibv.WCWRFlushErr, QPN: q.num})
+	}
+}
+
+// Mark posts a work request whose completion follows all others of a queue pair that has failed.
+func (q *QP) Mark(id uint64) {
+	q.a.mu.Lock()
+	defer q.a.mu.Unlock()
+	q.cq.push(ibv.WC{ID: id, Status: ibv.WCWRFlushErr, QPN: q.num})
+}
+
+// Close forgets the queue pair.
+func (q *QP) Close() {
+	q.a.mu.Lock()
+	defer q.a.mu.Unlock()
+	q.failed = true
+	q.settle()
+	delete(q.rq.qps, q)
+}
+
+// settle does what can be done at both ends: the failure of one lets what waits at the other fail.
+// Preconditions: a.mu is held.
+func (q *QP) settle() {
+	q.run()
+	if q.peer != nil {
+		q.peer.run()
+		q.run()
+	}
+}
+
+// run does what is posted, until a SEND finds no receive.
+// Preconditions: a.mu is held.
+func (q *QP) run() {
+	for q.head < len(q.queue) {
+		r := &q.queue[q.head]
+		status := ibv.WCWRFlushErr
+		n := 0
+		if !q.failed {
+			var wait bool
+			if n, status, wait = q.do(r); wait {
+				return
+			}
+		}
+		if r.wr.Flags&ibv.Signaled != 0 || status != ibv.WCSuccess {
+			q.cq.push(ibv.WC{ID: r.wr.ID, Status: status, Opcode: wcOpcodes[r.wr.Opcode], ByteLen: uint32(n),
+				QPN: q.num})
+		}
+		*r = request{}
+		if q.head++; q.head == len(q.queue) {
+			q.queue, q.head = q.queue[:0], 0
+		}
+		q.failed = q.failed || status != ibv.WCSuccess
+	}
+}

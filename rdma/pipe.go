@@ -1,0 +1,206 @@
+package rdma
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// Pipe returns the two ends of a connection within this process, which needs no device and no library: for tests of
+// services, on any system. Everything above the adapter is the same as with Dial: credits, limits, leases, ends and
+// errors. Both ends use an [Engine] in memory, which CloseIdle closes. Their addresses, 127.0.0.1:1 and 127.0.0.1:2,
+// mean nothing.
+//
+// opt may be nil, and applies to both ends; Engine, Fallback and the options of the connection manager must not be set.
+func Pipe(opt *Options) (a, b *Conn, err error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	fail := func(err error) (*Conn, *Conn, error) {
+		return nil, nil, &ibv.OpError{Op: "connect", Object: pipeName, Err: err}
+	}
+	if o.Engine != nil {
+		return fail(&ibv.ArgError{Arg: "Engine", Got: "one of " + o.Engine.name(), Want: "none: a Pipe has its own"})
+	}
+	e, err := sharedEngine(pipeName, func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) })
+	if err != nil {
+		return fail(err)
+	}
+	ends, err := pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{&o, &o})
+	if err != nil {
+		return fail(err)
+	}
+	return ends[0].openConn(), ends[1].openConn(), nil
+}
+
+const pipeName = "a pipe in memory"
+
+// pipe makes a connection of two engines in memory, which may be the same.
+func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*link, err error) {
+	var hellos [2]wire.Hello
+	var attempts [2]*attempt
+	undo := func(err error) ([2]*link, error) {
+		for _, a := range attempts {
+			if a != nil && a.link != nil {
+				a.link.fail(err)
+			} else if a != nil && a.e != nil {
+				a.e.unreserve()
+			}
+		}
+		return [2]*link{}, err
+	}
+	for i, opt := range opts {
+		if err := opt.check(kind); err != nil {
+			return undo(err)
+		}
+		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
+		attempts[i] = a
+		if a.e, err = engines[i].shard().reserve(kind == wire.Stream); err != nil {
+			return undo(err)
+		}
+		hellos[i] = a.hello()
+	}
+	pipes := newPipe(attempts[0].e, attempts[1].e)
+	for i, a := range attempts {
+		if hellos[1-i].Flags&wire.HelloLeases == 0 {
+			a.leases = nil
+		}
+		if err := a.begin(port{pipe: pipes[i]}); err != nil {
+			return undo(err)
+		}
+	}
+	for i, a := range attempts {
+		if err := a.link.start(hellos[1-i]); err != nil {
+			return undo(err)
+		}
+		ends[i] = a.link
+	}
+	return ends, nil
+}
+
+// pipeEnd is one end of a connection in memory.
+type pipeEnd struct {
+	qp    *inmem.QP
+	peer  *pipeEnd
+	local netip.AddrPort
+	done  ended
+}
+
+func newPipe(a, b *shard) [2]*pipeEnd {
+	var ends [2]*pipeEnd
+	for i, s := range []*shard{a, b} {
+		ends[i] = &pipeEnd{qp: s.eng.nic.mem.NewQP(s.mem.cq, s.mem.rq),
+			local: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(i+1))}
+	}
+	ends[0].peer, ends[1].peer = ends[1], ends[0]
+	ends[0].qp.Connect(ends[1].qp)
+	return ends
+}
+
+// close ends the connection. The peer hears of it.
+func (p *pipeEnd) close() {
+	p.qp.Close()
+	p.peer.done.end()
+}
+
+// ended calls functions once something has ended.
+type ended struct {
+	mu   sync.Mutex
+	over bool
+	list []func(error)
+}
+
+func (e *ended) add(f func(error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		go f(rdmacm.ErrDisconnected)
+		return
+	}
+	e.list = append(e.list, f)
+}
+
+func (e *ended) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over = true
+	for _, f := range e.list {
+		go f(rdmacm.ErrDisconnected)
+	}
+	e.list = nil
+}
+
+// newMemoryEngine makes an engine without a device. Engines with the same adapter can be connected.
+func newMemoryEngine(opt *EngineOptions, mem *inmem.Adapter) (*Engine, error) {
+	var o EngineOptions
+	if opt != nil {
+		o = *opt
+	}
+	full := o.withDefaults()
+	if err := full.check(); err != nil {
+		return nil, err
+	}
+	e := &Engine{nic: adapter{mem: mem}, attr: &ibv.DeviceAttr{MaxSRQ: 1, MaxSRQWR: 1 << 15, MaxCQE: 1 << 22,
+		AtomicCap: ibv.AtomicHCA}}
+	return e, e.begin(o)
+}
+
+// queues are a shard's queues in memory.
+type queues struct {
+	cq *inmem.CQ
+	rq *inmem.RQ
+}
+
+// openMemory makes a shard's queues in memory.
+func (e *shard) openMemory() {
+	mem := e.eng.nic.mem
+	e.mem = &queues{mem.NewCQ(), mem.NewRQ()}
+}
+
+// memoryCompletions is a CQ in memory as package progress sees it.
+type memoryCompletions struct {
+	e   *shard
+	wcs [pollMost]ibv.WC
+}
+
+func (s *memoryCompletions) Poll() (int, error) {
+	n, err := s.e.mem.cq.Poll(s.wcs[:])
+	if n > 0 {
+		s.e.handle(s.wcs[:n])
+	}
+	return n, err
+}
+
+// Wait waits for completions, and handles them.
+func (s *memoryCompletions) Wait(ctx context.Context) (int, error) {
+	stop := context.AfterFunc(ctx, s.Interrupt)
+	defer stop()
+	for {
+		if n, err := s.Poll(); n > 0 || err != nil {
+			return n, err
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if err := s.Arm(); err != nil {
+			return 0, err
+		}
+		if n, err := s.Poll(); n > 0 || err != nil {
+			return n, err
+		}
+		if err := s.ReadEvents(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (s *memoryCompletions) Arm() error        { return s.e.mem.cq.Arm() }
+func (s *memoryCompletions) Events() uint32    { return s.e.mem.cq.Events() }
+func (s *memoryCompletions) ReadEvents() error { return s.e.mem.cq.ReadEvents() }
+func (s *memoryCompletions) Interrupt()        { s.e.mem.cq.Interrupt() }
