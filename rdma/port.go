@@ -53,6 +53,17 @@ func (p *port) reads() int {
 	return int(attr.MaxRdAtomic)
 }
 
+// unused reports whether the queue pair has not come beyond INIT, where it takes no receives and sends nothing. Then
+// there is nothing to drain, and libmlx5 takes no marker.
+func (p *port) unused() bool {
+	early := func(s ibv.QPState) bool { return s == ibv.StateReset || s == ibv.StateInit }
+	if p.pipe != nil || !early(p.qp.State()) {
+		return false
+	}
+	attr, err := p.qp.Query(ibv.MaskState) // an old librdmacm may have moved it
+	return err == nil && early(attr.State)
+}
+
 // rest has everything that is posted complete, and waits for the device's last event, if it has such events.
 func (p *port) rest(ctx context.Context) error {
 	if p.pipe != nil {

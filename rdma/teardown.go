@@ -140,6 +140,9 @@ func (t *teardown) Resetting() <-chan struct{} {
 
 // Rest waits for the QP's last event. Devices that never raise it are known after the first QP.
 func (t *teardown) Rest() {
+	if t.port.unused() {
+		return
+	}
 	most := drainTime / 4
 	if t.e.restless.Load() {
 		most = drainTime / 100
@@ -151,6 +154,9 @@ func (t *teardown) Rest() {
 
 // Mark posts the marker. The queue may be full until the poller has seen completions.
 func (t *teardown) Mark() bool {
+	if t.port.unused() {
+		return false
+	}
 	t.mu.Lock()
 	wr := t.q.Posted() + 1
 	t.end.Mark(wr, t.e.recvs.marks())
@@ -165,6 +171,7 @@ func (t *teardown) Mark() bool {
 func (t *teardown) Forget() { t.e.links.clear((*link)(t)) }
 
 func (t *teardown) CloseQP(drained bool) error {
+	drained = drained || t.port.unused()
 	err := t.port.close()
 	if err == nil { // else the device may still use its receives
 		t.account.Gone(drained)
