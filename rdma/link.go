@@ -73,7 +73,7 @@ type link struct {
 	// The end.
 	stopped   chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
 	end       ending.State
-	linger    time.Duration // how long Close waits at most; below 0 not at all
+	linger    time.Duration // how long Close waits at most; None: not at all
 	lingerer  *time.Timer   // ends a closed connection
 	resetting *sendq.Wait   // for a RESET
 

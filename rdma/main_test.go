@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
@@ -18,6 +19,7 @@ func runTests(m *testing.M) int {
 		return child(addr)
 	}
 	ownQueues = os.Getenv("PUREVERBS_TEST_NOSRQ") != ""
+	lingerTime = time.Second // many tests close connections whose peers do not read
 	leak.Enable()
 	code := m.Run()
 	if err := CloseIdle(); err != nil {

@@ -45,8 +45,9 @@ func TestNetErrors(t *testing.T) {
 		ne, ok := err.(net.Error)
 		var wrapped *url.Error
 		_ = errors.As(&url.Error{Op: "Get", Err: err}, &wrapped)
+		temporary := ne.Temporary() //lint:ignore SA1019 net/http and others still ask
 		if !ok || ne.Timeout() != c.timeout || os.IsTimeout(err) != c.timeout || wrapped.Timeout() != c.timeout ||
-			ne.Temporary() != c.temporary {
+			temporary != c.temporary {
 			t.Errorf("%v: want a net.Error, timeout %v, temporary %v", err, c.timeout, c.temporary)
 		}
 		if c.is != nil && !errors.Is(err, c.is) || !errors.Is(err, c.err) || c.text != "" && err.Error() != c.text {

@@ -11,10 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const (
-	lingerTime = 5 * time.Second
-	drainTime  = ending.Most
-)
+const drainTime = ending.Most
 
 // protocol ends the connection because of what the peer sent.
 // Preconditions: l.mu is held.
@@ -315,3 +312,6 @@ func (e *Engine) failAll(err error) {
 	}
 	e.failPackets(err, nil)
 }
+
+// lingerTime is the Options.Linger of those that have none. Tests set it.
+var lingerTime = 5 * time.Second

@@ -1,0 +1,91 @@
+package rdma
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// engines are those that connections without an engine of their own use.
+var engines struct {
+	sync.Mutex
+	m   map[string]*Engine
+	old []*Engine // broken, and not closed yet
+}
+
+// errGone means that the device, or the engine's CQ on it, is unusable.
+var errGone = errors.New("the engine's device or CQ has failed: close its connections and the engine, and make a " +
+	"new one")
+
+func (e *Engine) broken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.isGone
+}
+
+func (e *Engine) closed() bool {
+	s := e.shards[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// defaultEngine returns the shared engine of a device.
+func defaultEngine(device string) (*Engine, error) {
+	return sharedEngine(device, func() (*Engine, error) { return NewEngine(device, nil) })
+}
+
+// sharedEngine returns the shared engine of this name, and makes it if there is none that works.
+func sharedEngine(device string, create func() (*Engine, error)) (*Engine, error) {
+	engines.Lock()
+	defer engines.Unlock()
+	switch e := engines.m[device]; {
+	case e == nil, e.closed():
+	case e.broken():
+		engines.old = append(engines.old, e)
+	default:
+		return e, nil
+	}
+	e, err := create()
+	if err != nil {
+		return nil, err
+	}
+	if engines.m == nil {
+		engines.m = make(map[string]*Engine)
+	}
+	engines.m[device] = e
+	e.opened.Done() // CloseIdle closes it
+	return e, nil
+}
+
+// CloseIdle closes the engines that were made for connections without one and have no open connection, and returns
+// their memory. It waits until connections that were closed have ended, which takes up to their Options.Linger. It does
+// not wait for an engine on which a connection is open, and no Dial waits for it.
+func CloseIdle() error {
+	engines.Lock()
+	list := slices.AppendSeq(slices.Clone(engines.old), maps.Values(engines.m))
+	engines.Unlock()
+	var errs []error
+	for _, e := range list {
+		err := e.Close()
+		var busy *ibv.BusyError
+		if !errors.As(err, &busy) {
+			errs = append(errs, err)
+		}
+		if err == nil {
+			forgetEngine(e)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// forgetEngine takes an engine that was closed out of those that connections use.
+func forgetEngine(e *Engine) {
+	engines.Lock()
+	defer engines.Unlock()
+	maps.DeleteFunc(engines.m, func(_ string, other *Engine) bool { return other == e })
+	engines.old = slices.DeleteFunc(engines.old, func(other *Engine) bool { return other == e })
+}
