@@ -11,12 +11,12 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// Pipe returns the two ends of a connection within this process, which needs no device and no library: for tests of
-// services, on any system. Everything above the adapter is the same as with Dial: credits, limits, leases, ends and
-// errors. Both ends use an [Engine] in memory, which CloseIdle closes. Their addresses, 127.0.0.1:1 and 127.0.0.1:2,
-// mean nothing.
+// Pipe returns the two ends of a connection within this process, for tests of services. It needs no device and no
+// library. Everything above the adapter is the same as with Dial: credits, limits, leases, ends and errors. Both ends
+// use an [Engine] in memory, which CloseIdle closes. Their addresses, 127.0.0.1:1 and 127.0.0.1:2, mean nothing.
 //
-// opt may be nil, and applies to both ends; Engine, Fallback and the options of the connection manager must not be set.
+// opt may be nil, and applies to both ends. Options.Engine must be nil. Authorize and the options of the connection
+// manager have no effect.
 func Pipe(opt *Options) (a, b *Conn, err error) {
 	var o Options
 	if opt != nil {
