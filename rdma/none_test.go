@@ -30,7 +30,7 @@ func TestNone(t *testing.T) {
 	}{
 		"KeepAlive": {15, 0, options(func(o *Options, v int) { o.KeepAlive = time.Duration(v) },
 			func(o *Options) int64 { return int64(o.keepAliveTicks()) })},
-		"Linger": {int64(5 * time.Second), None, options(func(o *Options, v int) { o.Linger = time.Duration(v) },
+		"Linger": {int64(lingerTime), None, options(func(o *Options, v int) { o.Linger = time.Duration(v) },
 			func(o *Options) int64 { return int64(o.linger()) })},
 		"AckTimeout": {0, ibv.None, options(func(o *Options, v int) { o.AckTimeout = time.Duration(v) },
 			func(o *Options) int64 { return int64(o.cm().AckTimeout) })},

@@ -368,7 +368,7 @@ func play(t *testing.T, r *rand.Rand, pauses bool, list ...event) {
 
 // TestOrders has each order of three events, after one frame was sent.
 func TestOrders(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := rand.New(&sharedSource{src: rand.NewPCG(1, 2)})
 	for a := range events {
 		for b := range events {
 			for c := range events {
@@ -385,7 +385,7 @@ func TestOrders(t *testing.T) {
 func TestRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(&sharedSource{src: rand.NewPCG(seed, 0)})
 	for range 3000 {
 		var list []event
 		for range r.IntN(20) {
@@ -467,4 +467,16 @@ func TestFINs(t *testing.T) {
 			t.Errorf("after FINs %v, a FIN with aux %d: %v", c.before, c.aux, !c.want)
 		}
 	}
+}
+
+// sharedSource is a source of random numbers that several goroutines use.
+type sharedSource struct {
+	mu  sync.Mutex
+	src rand.Source
+}
+
+func (s *sharedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.src.Uint64()
 }
