@@ -259,6 +259,7 @@ func TestRXE_ServeReleases(t *testing.T) {
 
 // TestRXE_ServeBytes: the handlers of long requests run as many at a time as have 64 MiB of them.
 func TestRXE_ServeBytes(t *testing.T) {
+	needLogic(t)
 	const calls, size = 10, defaultMaxMessage
 	server, client := newEngines(t, nil)
 	a, b := conns(t, server, client)

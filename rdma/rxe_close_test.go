@@ -59,6 +59,7 @@ func sleeper(arg string) int {
 // TestRXE_CloseMany closes many connections one after the other. However the peers behave, it takes no longer than
 // Linger and a second, and an error says what was not delivered.
 func TestRXE_CloseMany(t *testing.T) {
+	needLogic(t)
 	const linger = time.Second
 	for _, c := range []struct {
 		peers string

@@ -71,6 +71,14 @@ func atEnd(t testing.TB, e *Engine) {
 	ok(t, e.Close())
 }
 
+// needLogic is testutil.NeedLogic, which TestMemory does not need.
+func needLogic(t testing.TB) {
+	t.Helper()
+	if !strings.HasPrefix(t.Name(), "TestMemory/") {
+		testutil.NeedLogic(t)
+	}
+}
+
 // streams makes a pair of streams.
 func streams(t testing.TB, server, client *Engine) (a, b *Stream) {
 	t.Helper()

@@ -85,6 +85,7 @@ func untilNoConns(t *testing.T, e *Engine) {
 // TestRXE_UnfinishedHandshakes has more strangers than there may be connections. They do not finish their handshakes,
 // for an hour. They cost no blocks, and make room for an honest peer.
 func TestRXE_UnfinishedHandshakes(t *testing.T) {
+	needLogic(t)
 	for _, kind := range []wire.ConnKind{wire.Messages, wire.Stream} {
 		t.Run(kind.String(), func(t *testing.T) {
 			server, client := newEngines(t, &EngineOptions{MaxConns: 60})
@@ -122,6 +123,7 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 
 // TestRXE_HandshakeTimeout ends a handshake that its peer does not finish, and says so.
 func TestRXE_HandshakeTimeout(t *testing.T) {
+	needLogic(t)
 	server, _ := newEngines(t, nil)
 	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0",
 		&Options{Engine: server, Timeout: 50 * time.Millisecond})
@@ -136,6 +138,7 @@ func TestRXE_HandshakeTimeout(t *testing.T) {
 
 // TestRXE_Backlog has more clients wait for Accept than handshakes were once under way, and then more than Backlog.
 func TestRXE_Backlog(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	for _, c := range []struct{ clients, backlog int }{{150, 0}, {6, 2}} {
@@ -172,6 +175,7 @@ func TestRXE_Backlog(t *testing.T) {
 
 // TestRXE_MaxConnsRefuses says at both ends why a server refuses.
 func TestRXE_MaxConnsRefuses(t *testing.T) {
+	needLogic(t)
 	var log bytes.Buffer // this test alone refuses meanwhile
 	old := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
@@ -243,6 +247,7 @@ func TestRXE_DialForeign(t *testing.T) {
 // TestRXE_VanishingClients has clients leave in the middle of their handshake, or ask with a queue pair that cannot be.
 // The next one is served.
 func TestRXE_VanishingClients(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server})
@@ -348,6 +353,7 @@ func TestRXE_CloseListener(t *testing.T) {
 
 // TestRXE_CancelDial ends the context of Dial at every moment. Nothing is left: see newEngines.
 func TestRXE_CancelDial(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server})
