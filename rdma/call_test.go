@@ -116,7 +116,7 @@ func TestCallTimes(t *testing.T) {
 				}
 				time.Sleep(limit)
 				synctest.Wait()
-				if c.answer > 0 && reply.m.gen == reply.gen {
+				if c.answer > 0 && reply.m.gen.Load() == reply.gen {
 					t.Error("nobody has released the answer")
 				}
 			})
@@ -187,7 +187,7 @@ func TestCallAnswerInTime(t *testing.T) {
 				m.Release()
 			}
 			synctest.Wait()
-			if reply.m.gen == reply.gen {
+			if reply.m.gen.Load() == reply.gen {
 				t.Fatalf("nobody has released answer %d: the call said %v", i, err)
 			}
 			cancel()

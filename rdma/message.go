@@ -3,6 +3,7 @@ package rdma
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/leak"
 )
@@ -18,7 +19,7 @@ type Message struct {
 
 // message has the state of a Message. Later messages use it again.
 type message struct {
-	gen    uint64 // counts uses: a Message with another number was released
+	gen    atomic.Uint64 // counts uses: a Message with another number was released
 	l      *link
 	frames []frame // as they came
 	buf    []byte  // gathered
@@ -45,11 +46,11 @@ func (m *message) handle() Message {
 		m.opened = leak.Track("message of " + m.l.remote.String())
 		watch(m, m.opened)
 	}
-	return Message{m, m.gen}
+	return Message{m, m.gen.Load()}
 }
 
 // valid reports whether the message was not released.
-func (h *Message) valid() bool { return h.m != nil && h.m.gen == h.gen }
+func (h *Message) valid() bool { return h.m != nil && h.m.gen.Load() == h.gen }
 
 func (h *Message) get() *message {
 	if !h.valid() {
@@ -131,11 +132,14 @@ func (m *message) free() {
 }
 
 func (m *message) recycle() {
-	if leak.Hot() {
+	hot := leak.Hot()
+	if hot {
 		m.opened.Done()
-		*m = message{gen: m.gen + 1, released: releasedHere()}
-		return
+		m.released = releasedHere()
 	}
-	*m = message{gen: m.gen + 1, frames: m.frames[:0]}
-	messages.Put(m)
+	m.gen.Store(m.gen.Load() + 1)
+	m.l, m.frames, m.buf, m.n, m.imm, m.hasImm, m.opened = nil, m.frames[:0], nil, 0, 0, false, nil
+	if !hot {
+		messages.Put(m)
+	}
 }
