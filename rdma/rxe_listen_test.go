@@ -208,6 +208,7 @@ func TestRXE_MaxConnsRefuses(t *testing.T) {
 // TestRXE_DialForeign connects to services that are not of this package, or whose reply breaks the protocol. Nothing is
 // left: see newEngines.
 func TestRXE_DialForeign(t *testing.T) {
+	needLogic(t)
 	_, client := newEngines(t, &EngineOptions{MaxConns: 8})
 	r := testutil.NeedRXE(t)
 	for name, reply := range map[string][]byte{
@@ -313,6 +314,7 @@ func TestRXE_VanishingClients(t *testing.T) {
 
 // TestRXE_CloseListener closes a listener while peers wait for their handshake, do not finish it, or are not accepted.
 func TestRXE_CloseListener(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{MaxConns: 12})
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Timeout: time.Hour})
