@@ -92,24 +92,28 @@ func (c *PacketConn) ask() (id *rdmacm.ID, events chan *rdmacm.Event, done func(
 // await waits for an event.
 func (c *PacketConn) await(b bound, events <-chan *rdmacm.Event, want rdmacm.EventType,
 	timeout <-chan time.Time) (*rdmacm.Event, error) {
-	done, late := b.Ends()
-	select {
-	case ev := <-events:
-		if err := ev.Err(); err != nil {
+	for {
+		done, late := b.Ends()
+		select {
+		case ev := <-events:
+			if err := ev.Err(); err != nil {
+				return nil, err
+			}
+			if ev.Type != want {
+				return nil, &rdmacm.EventError{Type: ev.Type, Status: ev.Status}
+			}
+			return ev, nil
+		case <-done:
+		case <-late:
+		case <-timeout:
+			return nil, fmt.Errorf("while waiting for the event %v: %w", want, context.DeadlineExceeded)
+		case <-c.over:
+			return nil, c.why()
+		}
+		if err := b.Expired(); err != nil { // else the deadline was moved meanwhile
 			return nil, err
 		}
-		if ev.Type != want {
-			return nil, &rdmacm.EventError{Type: ev.Type, Status: ev.Status}
-		}
-		return ev, nil
-	case <-done:
-	case <-late:
-	case <-timeout:
-		return nil, fmt.Errorf("while waiting for the event %v: %w", want, context.DeadlineExceeded)
-	case <-c.over:
-		return nil, c.why()
 	}
-	return nil, b.Expired()
 }
 
 // why is why the socket is over.
