@@ -211,6 +211,7 @@ func (l *listOf) Addr() net.Addr { return &net.TCPAddr{} }
 // TestRXE_CloseError closes a connection whose peer takes nothing: the error counts what was not delivered. CloseNow
 // does not wait, and the peer learns of it.
 func TestRXE_CloseError(t *testing.T) {
+	needLogic(t)
 	r := testutil.NeedRXE(t)
 	server, client := newEngines(t, nil)
 	o := &Options{Engine: server, Linger: 50 * time.Millisecond}
