@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
@@ -13,6 +14,10 @@ import (
 
 // ends are closed when a wait is to end.
 type ends struct{ done, late <-chan struct{} }
+
+// over reports whether one is closed. A deadline may have been moved since: then the goroutine waits on, and resigns,
+// because the poller does not watch for the new one.
+func (e ends) over() bool { return deadline.IsClosed(e.done) || deadline.IsClosed(e.late) }
 
 const (
 	evictAfter = 4               // waits in a row, each soon after the last, after which the poller is evicted
@@ -40,7 +45,7 @@ func (p *Progress) lead(b turn.Bound, sig *Signal) (took bool) {
 			p.resign(true)
 			return false
 		}
-		return p.read(b, sig, true)
+		return p.read(sig, true)
 	case !often:
 		p.streak.Store(min(p.streak.Load(), 0))
 		return false
@@ -53,7 +58,7 @@ func (p *Progress) lead(b turn.Bound, sig *Signal) (took bool) {
 	p.src.Interrupt()
 	<-p.handover
 	p.ends = ends{done, late}
-	return p.read(b, sig, p.take())
+	return p.read(sig, p.take())
 }
 
 // resign makes the poller read again. has reports whether the caller has the turn, which it returns.
@@ -95,10 +100,10 @@ func (p *Progress) standBy(ctx context.Context, e ends) {
 	}
 }
 
-// read polls, and reads events, until there is a signal, and reports whether it took that. has reports whether the
-// caller has the turn.
+// read polls, and reads events, until there is a signal or p.ends is over, and reports whether it took the signal. has
+// reports whether the caller has the turn.
 // Preconditions: the caller reads.
-func (p *Progress) read(b turn.Bound, sig *Signal, has bool) (took bool) {
+func (p *Progress) read(sig *Signal, has bool) (took bool) {
 	for {
 		if has {
 			p.turns.Add(1)
@@ -109,7 +114,7 @@ func (p *Progress) read(b turn.Bound, sig *Signal, has bool) (took bool) {
 				return false
 			case took && p.rest(true):
 				return true
-			case took || b.Expired() != nil:
+			case took || p.ends.over():
 				p.resign(true)
 				return took
 			case !p.leaveCovered(false):
@@ -119,7 +124,7 @@ func (p *Progress) read(b turn.Bound, sig *Signal, has bool) (took bool) {
 		event := false
 		if sig.startReading() {
 			var err error
-			if b.Expired() == nil {
+			if !p.ends.over() {
 				p.wakes.Add(1)
 				seen := p.src.Events()
 				err = p.src.ReadEvents()
@@ -135,7 +140,7 @@ func (p *Progress) read(b turn.Bound, sig *Signal, has bool) (took bool) {
 			continue
 		}
 		took := sig.Take()
-		if took || b.Expired() != nil || p.load().has(closed) {
+		if took || p.ends.over() || p.load().has(closed) {
 			p.resign(false)
 			return took
 		}

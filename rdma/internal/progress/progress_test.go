@@ -95,6 +95,10 @@ func TestReads(t *testing.T) {
 		{"a deadline that comes", func(_ *fakeCQ, _ func(), d *deadline.Deadline) {
 			d.Set(time.Now().Add(time.Hour))
 		}, os.ErrDeadlineExceeded},
+		{"a deadline that is moved when it has come", func(_ *fakeCQ, _ func(), d *deadline.Deadline) {
+			d.Set(time.Now())
+			d.Set(time.Now().Add(time.Hour))
+		}, os.ErrDeadlineExceeded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, 2, 0, opt, func(t *testing.T, p *Progress, q *fakeCQ) {
