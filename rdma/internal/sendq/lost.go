@@ -44,18 +44,3 @@ func (l *Lost) add(n int32, p part) {
 		l.frames, l.bytes = 0, 0
 	}
 }
-
-// Lost returns what has failed, is under way, or is staged: what is lost if nothing completes any more.
-func (q *Queue[H, O]) Lost() Lost {
-	l := q.lost
-	for n := q.under.done; n != q.under.posted; n++ {
-		if s := &q.under.list[n%Depth]; s.part != noPart {
-			l.add(s.n, s.part)
-		}
-	}
-	for i := range q.data.frames.Len() {
-		f := q.data.frames.At(i)
-		l.add(f.N, partOf(f.Flags))
-	}
-	return l
-}

@@ -1,8 +1,6 @@
 package sendq
 
 import (
-	"encoding/binary"
-
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
@@ -68,123 +66,8 @@ type operations[H comparable, O any] struct {
 // ResultsLen is how many bytes of memory atomics need.
 const ResultsLen = 8 * Depth
 
-// MayRead lets so many reads and atomics be under way.
-func (q *Queue[H, O]) MayRead(n int) { q.ops.most = n }
-
-// PutResults is where atomics put what there was: ResultsLen bytes, which the device knows as into.
-func (q *Queue[H, O]) PutResults(mem []byte, into ibv.SGE) { q.ops.results, q.ops.into = mem, into }
-
 // ready reports whether a work request of the first operation may be posted.
 func (m *operations[H, O]) ready() bool {
 	o := *m.list.First()
 	return m.reads < m.most || !o.Steps[o.at].reads()
-}
-
-// Submit queues an operation. Window is for binds and invalidations, Op for all others.
-func (q *Queue[H, O]) Submit(w What, o *Operation[H, O]) {
-	q.lane(w).Push(o)
-	q.due |= w.bit()
-}
-
-func (q *Queue[H, O]) lane(w What) *fifo.Queue[*Operation[H, O]] {
-	if w == Window {
-		return &q.ops.windows
-	}
-	return &q.ops.list
-}
-
-// addStep adds the next work request of the first operation.
-func (q *Queue[H, O]) addStep(w What) {
-	m, lane := &q.ops, q.lane(w)
-	o := *lane.First()
-	st := &o.Steps[o.at]
-	wr, at := q.bell.add(st.Opcode)
-	sges := q.bell.sges[at][:1]
-	size := min(st.Len-o.done, PieceMost)
-	switch st.Opcode {
-	case ibv.OpBindMW:
-		wr.Bind = st.Bind
-	case ibv.OpLocalInv:
-		wr.InvalidateRKey = st.Remote.RKey
-	default:
-		wr.Remote = ibv.RemoteAddr{Addr: st.Remote.Addr + uint64(o.done), RKey: st.Remote.RKey}
-		sges[0] = ibv.SGE{Addr: st.Addr + uint64(o.done), Length: uint32(size), LKey: st.LKey}
-		if st.atomic() {
-			size = st.Len
-			sges[0] = ibv.SGE{Addr: m.into.Addr + uint64(8*(q.under.posted%Depth)), Length: 8, LKey: m.into.LKey}
-			wr.CompareAdd, wr.Swap = st.Add, st.Swap
-		}
-		wr.SGEs = sges
-	}
-	s := slot[H, O]{op: o, read: st.reads(), atomic: st.atomic()}
-	o.under++
-	full := false
-	if s.read {
-		m.reads++
-		full = m.reads == m.most
-	}
-	if o.done += size; o.done == st.Len {
-		o.at, o.done = o.at+1, 0
-	}
-	if o.at == len(o.Steps) {
-		o.posted = true
-		full = full || !o.Quiet
-		lane.Pop()
-		q.SetDue(w, lane.Len() > 0)
-		if o.Noting && !q.Note(o.Note) {
-			q.bell.giveBack(o.Note.Held)
-		}
-		o.Noting = false
-	}
-	if w == Op {
-		m.turn = false
-	}
-	q.under.post(wr, s, full, signalWork)
-}
-
-// complete counts a work request of an operation as completed.
-func (m *operations[H, O]) complete(s *slot[H, O], at uint32, failed bool) {
-	o := s.op
-	if s.read {
-		m.reads--
-	}
-	if failed {
-		o.Failed = true
-	} else if s.atomic {
-		o.Result = binary.NativeEndian.Uint64(m.results[8*at:])
-	}
-	if o.under--; o.under == 0 && o.posted {
-		m.finished.Push(o)
-	}
-}
-
-// Finished returns an operation that has ended, or nil.
-func (q *Queue[H, O]) Finished() *Operation[H, O] {
-	if q.ops.finished.Len() == 0 {
-		return nil
-	}
-	return q.ops.finished.Pop()
-}
-
-// Remove takes the operations out of the queue that match, and returns them. Each is to be dropped.
-func (q *Queue[H, O]) Remove(match func(*Operation[H, O]) bool) (list []*Operation[H, O]) {
-	q.ops.list.Remove(func(o *Operation[H, O]) bool {
-		if !match(o) {
-			return false
-		}
-		list = append(list, o)
-		return true
-	})
-	q.SetDue(Op, q.ops.list.Len() > 0)
-	return list
-}
-
-// Drop posts nothing more of an operation that was removed, and reports whether it has nothing under way. If it has,
-// Finished returns it later. The memory of its note is the caller's.
-func (q *Queue[H, O]) Drop(o *Operation[H, O]) (idle bool) {
-	o.posted, o.Noting = true, false
-	if o.under > 0 {
-		q.Ask(All)
-	}
-	return o.under == 0
 }

@@ -1,0 +1,143 @@
+package sendq
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// Need is the reason why somebody needs the completion of the work requests under way.
+type Need uint8
+
+const (
+	All     Need = iota // to know that the data is in the peer's memory
+	Memory              // to get memory back
+	Buffers             // to get memory back that is lent
+)
+
+// Ask has a PING sent if nothing else will complete for a need, and reports whether it has. The completion of the PING
+// confirms everything before it.
+func (q *Queue[H, O]) Ask(n Need) bool {
+	u := &q.under
+	missing := u.posted - u.signaled
+	switch n {
+	case Memory:
+		missing = u.holding
+	case Buffers:
+		missing = u.lending
+	}
+	if missing > 0 {
+		q.due |= Ping.bit()
+	}
+	return missing > 0
+}
+
+// Release returns the memory of the work requests before upTo, of one with each call. It ends with ok false. Those from
+// okUpTo on have failed.
+func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
+	u := &q.under
+	var nothing H
+	for wire.Before(u.done, upTo) && u.done != u.posted {
+		s := &u.list[u.done%Depth]
+		if s.part != noPart && !wire.Before(u.done, okUpTo) {
+			q.lost.add(s.n, s.part)
+		}
+		if s.op != nil {
+			q.ops.complete(s, u.done%Depth, !wire.Before(u.done, okUpTo))
+		}
+		held, *s = s.held, slot[H, O]{}
+		u.done++
+		if held != nothing {
+			return held, true
+		}
+	}
+	return nothing, false
+}
+
+// Lose counts everything under way as failed. It returns no memory, because the device may still use it.
+func (q *Queue[H, O]) Lose() {
+	for _, ok := q.Release(q.under.posted, q.under.done); ok; _, ok = q.Release(q.under.posted, q.under.done) {
+	}
+}
+
+// Confirm counts what has completed as being in the peer's memory, and ends the waits for it.
+func (q *Queue[H, O]) Confirm() {
+	q.under.acked = q.under.done
+	if len(q.waits) > 0 {
+		q.waits = slices.DeleteFunc(q.waits, func(w *Wait) bool {
+			if !wire.Before(q.under.acked, w.UpTo) {
+				close(w.C)
+				return true
+			}
+			return false
+		})
+	}
+}
+
+// Finished returns an operation that has ended, or nil.
+func (q *Queue[H, O]) Finished() *Operation[H, O] {
+	if q.ops.finished.Len() == 0 {
+		return nil
+	}
+	return q.ops.finished.Pop()
+}
+
+// complete counts a work request of an operation as completed.
+func (m *operations[H, O]) complete(s *slot[H, O], at uint32, failed bool) {
+	o := s.op
+	if s.read {
+		m.reads--
+	}
+	if failed {
+		o.Failed = true
+	} else if s.atomic {
+		o.Result = binary.NativeEndian.Uint64(m.results[8*at:])
+	}
+	if o.under--; o.under == 0 && o.posted {
+		m.finished.Push(o)
+	}
+}
+
+// Await returns a wait for the completion of everything that was posted, and asks for it. It returns nil if it has
+// completed.
+func (q *Queue[H, O]) Await() *Wait {
+	if q.under.acked == q.under.posted {
+		return nil
+	}
+	w := &Wait{q.under.posted, make(chan struct{})}
+	q.waits = append(q.waits, w)
+	q.Ask(All)
+	return w
+}
+
+// Forget ends a wait that nobody needs any more.
+func (q *Queue[H, O]) Forget(w *Wait) {
+	q.waits = slices.DeleteFunc(q.waits, func(o *Wait) bool { return o == w })
+}
+
+// Waits returns how many waits have not ended.
+func (q *Queue[H, O]) Waits() int { return len(q.waits) }
+
+// EndWaits ends all waits: nothing completes any more. Acked says what has.
+func (q *Queue[H, O]) EndWaits() {
+	for _, w := range q.waits {
+		close(w.C)
+	}
+	q.waits = nil
+}
+
+// Lost returns what has failed, is under way, or is staged: what is lost if nothing completes any more.
+func (q *Queue[H, O]) Lost() Lost {
+	l := q.lost
+	for n := q.under.done; n != q.under.posted; n++ {
+		if s := &q.under.list[n%Depth]; s.part != noPart {
+			l.add(s.n, s.part)
+		}
+	}
+	for i := range q.data.frames.Len() {
+		f := q.data.frames.At(i)
+		l.add(f.N, partOf(f.Flags))
+	}
+	return l
+}

@@ -1,0 +1,163 @@
+package sendq
+
+import (
+	"math/bits"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+const (
+	// dataDepth is how many may be under way for a data frame or an operation to be added, so that a frame without
+	// content or about leases finds room.
+	dataDepth = Depth - 4
+
+	signalWork = 24 // every so many work requests of operations one is signaled, less than dataDepth
+	scarce     = 2  // every so many data frames one is signaled while blocks are scarce
+)
+
+// Begin begins the list of work requests for a doorbell.
+func (q *Queue[H, O]) Begin(g Gates) {
+	q.gates = g
+	q.bell.begin()
+}
+
+// Pick returns what is to be added to the list of work requests, or None.
+func (q *Queue[H, O]) Pick() What {
+	ready := q.due
+	if ready == 0 || q.UnderWay() >= Depth || q.bell.full() {
+		return None
+	}
+	busy := q.UnderWay() >= dataDepth
+	if busy || q.gates.Data == 0 {
+		ready &^= Data.bit()
+	}
+	if q.gates.Control == 0 {
+		ready &^= Control.bit()
+	}
+	if !q.data.ended() {
+		ready &^= FIN.bit()
+	}
+	if ready&Op.bit() != 0 {
+		if busy || !q.ops.ready() {
+			ready &^= Op.bit()
+		} else if q.ops.turn {
+			ready &^= Data.bit()
+		}
+	}
+	return What(bits.TrailingZeros16(uint16(ready | None.bit())))
+}
+
+// Add adds what Pick has returned to the list of work requests. If it is a frame, h has its limit and number, and the
+// aux of a LIMIT.
+func (q *Queue[H, O]) Add(what What, h wire.Header) {
+	switch what {
+	case Data:
+		q.addData(&h)
+	case Control:
+		c := q.controls.Pop()
+		q.gates.Control--
+		q.SetDue(Control, q.controls.Len() > 0)
+		h.Kind, h.Aux, h.Length = c.Kind, c.Aux, uint32(len(c.Payload()))
+		q.addFrame(&h, c.Payload(), false)
+	case Window, Op:
+		q.addStep(what)
+	default:
+		p := &plain[what]
+		h.Kind, h.Flags, h.Length = p.kind, p.flags, 0
+		if what == Reset || what == FIN {
+			h.Aux = q.aux[what]
+		}
+		q.due &^= what.bit()
+		q.sent |= what.bit()
+		q.at[what] = q.under.posted
+		q.addFrame(&h, nil, p.signal)
+	}
+}
+
+// addFrame adds a frame with at most a short payload.
+func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {
+	wr := q.bell.control(h, payload)
+	q.under.post(wr, slot[H, O]{}, forced, q.opt.Signal)
+}
+
+// addData adds the first staged data frame.
+func (q *Queue[H, O]) addData(h *wire.Header) {
+	f := q.data.pop()
+	q.SetDue(Data, q.data.frames.Len() > 0)
+	q.gates.Data--
+	q.ops.turn = true
+	h.Kind, h.Flags, h.Length, h.Aux = wire.Data, f.Flags, uint32(f.N), f.Aux
+	every := q.opt.Signal
+	if q.gates.Scarce {
+		every = min(every, scarce)
+	}
+	if f.Mem == nil {
+		wr := q.bell.control(h, nil)
+		q.under.post(wr, slot[H, O]{n: f.N, part: partOf(f.Flags)}, false, q.opt.Signal)
+		return
+	}
+	wr, inline := q.bell.frame(h, &f)
+	s := slot[H, O]{held: f.Held, lent: f.Lent, n: f.N, part: partOf(f.Flags)}
+	if inline {
+		q.bell.giveBack(f.Held)
+		s.held, s.lent = *new(H), false
+	}
+	q.under.post(wr, s, f.Soon || f.Last && q.gates.Wanted, every)
+}
+
+// addStep adds the next work request of the first operation.
+func (q *Queue[H, O]) addStep(w What) {
+	m, lane := &q.ops, q.lane(w)
+	o := *lane.First()
+	st := &o.Steps[o.at]
+	wr, at := q.bell.add(st.Opcode)
+	sges := q.bell.sges[at][:1]
+	size := min(st.Len-o.done, PieceMost)
+	switch st.Opcode {
+	case ibv.OpBindMW:
+		wr.Bind = st.Bind
+	case ibv.OpLocalInv:
+		wr.InvalidateRKey = st.Remote.RKey
+	default:
+		wr.Remote = ibv.RemoteAddr{Addr: st.Remote.Addr + uint64(o.done), RKey: st.Remote.RKey}
+		sges[0] = ibv.SGE{Addr: st.Addr + uint64(o.done), Length: uint32(size), LKey: st.LKey}
+		if st.atomic() {
+			size = st.Len
+			sges[0] = ibv.SGE{Addr: m.into.Addr + uint64(8*(q.under.posted%Depth)), Length: 8, LKey: m.into.LKey}
+			wr.CompareAdd, wr.Swap = st.Add, st.Swap
+		}
+		wr.SGEs = sges
+	}
+	s := slot[H, O]{op: o, read: st.reads(), atomic: st.atomic()}
+	o.under++
+	full := false
+	if s.read {
+		m.reads++
+		full = m.reads == m.most
+	}
+	if o.done += size; o.done == st.Len {
+		o.at, o.done = o.at+1, 0
+	}
+	if o.at == len(o.Steps) {
+		o.posted = true
+		full = full || !o.Quiet
+		lane.Pop()
+		q.SetDue(w, lane.Len() > 0)
+		if o.Noting && !q.Note(o.Note) {
+			q.bell.giveBack(o.Note.Held)
+		}
+		o.Noting = false
+	}
+	if w == Op {
+		m.turn = false
+	}
+	q.under.post(wr, s, full, signalWork)
+}
+
+// Doorbell returns the work requests to post. They are valid until the next Begin.
+func (q *Queue[H, O]) Doorbell() []SendWR { return q.bell.wrs }
+
+// Inlined returns the memory of data that is in the work requests, or that is not sent after all. The caller returns it
+// when they were posted. The list is valid until the next Begin.
+func (q *Queue[H, O]) Inlined() []H { return q.bell.back }

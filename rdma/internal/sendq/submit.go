@@ -1,0 +1,48 @@
+package sendq
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
+)
+
+// Submit queues an operation. Window is for binds and invalidations, Op for all others.
+func (q *Queue[H, O]) Submit(w What, o *Operation[H, O]) {
+	q.lane(w).Push(o)
+	q.due |= w.bit()
+}
+
+func (q *Queue[H, O]) lane(w What) *fifo.Queue[*Operation[H, O]] {
+	if w == Window {
+		return &q.ops.windows
+	}
+	return &q.ops.list
+}
+
+// Remove takes the operations out of the queue that match, and returns them. Each is to be dropped.
+func (q *Queue[H, O]) Remove(match func(*Operation[H, O]) bool) (list []*Operation[H, O]) {
+	q.ops.list.Remove(func(o *Operation[H, O]) bool {
+		if !match(o) {
+			return false
+		}
+		list = append(list, o)
+		return true
+	})
+	q.SetDue(Op, q.ops.list.Len() > 0)
+	return list
+}
+
+// Drop posts nothing more of an operation that was removed, and reports whether it has nothing under way. If it has,
+// Finished returns it later. The memory of its note is the caller's.
+func (q *Queue[H, O]) Drop(o *Operation[H, O]) (idle bool) {
+	o.posted, o.Noting = true, false
+	if o.under > 0 {
+		q.Ask(All)
+	}
+	return o.under == 0
+}
+
+// MayRead lets so many reads and atomics be under way.
+func (q *Queue[H, O]) MayRead(n int) { q.ops.most = n }
+
+// PutResults is where atomics put what there was: ResultsLen bytes, which the device knows as into.
+func (q *Queue[H, O]) PutResults(mem []byte, into ibv.SGE) { q.ops.results, q.ops.into = mem, into }
