@@ -2,9 +2,6 @@ package walls
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,34 +21,12 @@ type room struct {
 	imports []string
 }
 
-var quoted = regexp.MustCompile("`([^`]+)`")
-
 // rooms reads the table of packages in a file, in its order.
 func rooms(t *testing.T, path string) []room {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, ok := strings.Cut(string(text), "| package | holds | imports |\n")
-	if !ok {
-		t.Fatalf("%s has no table of packages", path)
-	}
 	var out []room
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 {
-			break
-		}
-		name := quoted.FindStringSubmatch(cells[1])
-		if name == nil {
-			continue // the rule below the heads
-		}
-		r := room{name: name[1]}
-		for _, m := range quoted.FindAllStringSubmatch(cells[3], -1) {
-			r.imports = append(r.imports, m[1])
-		}
-		out = append(out, r)
+	for _, row := range table(t, path, "package", "holds", "imports") {
+		out = append(out, room{row[0], names(row[2])})
 	}
 	return out
 }

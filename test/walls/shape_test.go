@@ -13,7 +13,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,27 +165,13 @@ func upward(refs map[[2]string]bool, order []string) (up, all int) {
 	return up, all
 }
 
-var orderRow = regexp.MustCompile("^\\| `([\\w/]+)` \\| (.*) \\|$")
-
-// orders reads the table of files in docs/architecture.md: the files of a package from top to bottom, without ".go".
+// orders reads the table of files in docs/architecture.md: the files of a package from top to bottom.
 func orders(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, ok := strings.Cut(string(text), "| package | files, from top to bottom |\n|---|---|\n")
-	if !ok {
-		t.Fatal("docs/architecture.md has no table of files")
-	}
 	out := map[string][]string{}
-	for line := range strings.Lines(table) {
-		m := orderRow.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil {
-			break
-		}
-		for _, f := range strings.Fields(m[2]) {
-			out[m[1]] = append(out[m[1]], f+".go")
+	for _, row := range table(t, architecture, "package", "files, from top to bottom") {
+		for _, f := range strings.Fields(row[1]) {
+			out[row[0]] = append(out[row[0]], f+".go")
 		}
 	}
 	return out

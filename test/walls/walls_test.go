@@ -97,33 +97,51 @@ type rule struct {
 	may  []string
 }
 
-// rules reads the table. "*" stands for anything.
-func rules(t *testing.T) []rule {
+const architecture = "docs/architecture.md"
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// names returns what is in backquotes.
+func names(cell string) (out []string) {
+	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// table reads the table with these columns in a page: the cells of each row. The first one has a name.
+func table(t *testing.T, page string, columns ...string) (rows [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
+	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(page)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, ok := strings.Cut(string(text), "\n| tree | may import |\n|---|---|\n")
+	head := "\n| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
+	_, rest, ok := strings.Cut(string(text), head)
 	if !ok {
-		t.Fatal("docs/architecture.md has no table of imports")
+		t.Fatalf("%s has no table with %q", page, columns)
 	}
-	quoted := regexp.MustCompile("`([^`]+)`")
-	var out []rule
-	for line := range strings.Lines(table) {
+	for line := range strings.Lines(rest) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 4 {
+		if len(cells) != len(columns)+2 {
 			break
 		}
-		name := quoted.FindStringSubmatch(cells[1])
-		if name == nil {
-			t.Fatalf("docs/architecture.md: no tree in %q", line)
+		cells = cells[1 : len(cells)-1]
+		if names(cells[0]) == nil {
+			t.Fatalf("%s: no name in %q", page, line)
 		}
-		r := rule{tree: name[1]}
-		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
-			r.may = append(r.may, m[1])
-		}
-		out = append(out, r)
+		cells[0] = names(cells[0])[0]
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// rules reads the table of imports. "*" stands for anything.
+func rules(t *testing.T) []rule {
+	t.Helper()
+	var out []rule
+	for _, row := range table(t, architecture, "tree", "may import") {
+		out = append(out, rule{row[0], names(row[1])})
 	}
 	return out
 }
