@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,21 +55,11 @@ const (
 )
 
 func (o EngineOptions) withDefaults() EngineOptions {
-	if o.Block == 0 {
-		o.Block = defaultBlock
-	}
-	if o.Memory == 0 {
-		o.Memory = defaultMemory
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = defaultMaxConns
-	}
-	if o.Pollers == 0 {
-		o.Pollers = 1
-	}
-	if o.Spin == 0 {
-		o.Spin = defaultSpin
-	}
+	o.Block = cmp.Or(o.Block, defaultBlock)
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
+	o.MaxConns = cmp.Or(o.MaxConns, defaultMaxConns)
+	o.Pollers = cmp.Or(o.Pollers, 1)
+	o.Spin = cmp.Or(o.Spin, defaultSpin)
 	return o
 }
 

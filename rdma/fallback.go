@@ -83,7 +83,7 @@ func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error)
 	if err := opt.check(wire.Stream); err != nil {
 		return fail(err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
 	defer cancel()
 	type result struct {
 		s   *Stream

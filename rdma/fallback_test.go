@@ -146,7 +146,8 @@ func TestFallback_Errors(t *testing.T) {
 	if _, err := Listen(t.Context(), "127.0.0.1:1", opt); !errors.As(err, &arg) {
 		t.Errorf("messages: %v", err)
 	}
-	for _, bad := range []*Options{{Fallback: true, MaxMessage: -1}, {MaxMessage: -1}} {
+	for _, bad := range []*Options{{Fallback: true, MaxMessage: -1}, {MaxMessage: -1},
+		{Fallback: true, Timeout: -1}, {Fallback: true, RetryCount: 8}, {Fallback: true, AckTimeout: 31}} {
 		if _, err := DialStream(t.Context(), "127.0.0.1:1", bad); !errors.As(err, &arg) {
 			t.Errorf("bad options: %v", err)
 		}
@@ -162,6 +163,11 @@ func TestFallback_Errors(t *testing.T) {
 	}
 	if _, err := DialStream(t.Context(), addr, nil); err == nil || strings.Contains(err.Error(), "TCP") {
 		t.Errorf("without Fallback, where only TCP listens: %v", err)
+	}
+	var late net.Error
+	if _, err := DialStream(t.Context(), addr, &Options{Fallback: true, Timeout: 1}); !errors.As(err, &late) ||
+		!late.Timeout() {
+		t.Errorf("a dial by TCP after Timeout: %v", err)
 	}
 	ok(t, plain.Close())
 	if _, err := DialStream(t.Context(), addr, opt); !errors.Is(err, syscall.ECONNREFUSED) ||

@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -38,18 +40,10 @@ const (
 )
 
 func (o LeaseOptions) withDefaults() LeaseOptions {
-	if o.Most == 0 {
-		o.Most = defaultLeaseMost
-	}
-	if o.Count == 0 {
-		o.Count = defaultLeaseCount
-	}
-	if o.Longest == 0 {
-		o.Longest = defaultLeaseLongest
-	}
-	if o.Grace == 0 {
-		o.Grace = defaultGrace
-	}
+	o.Most = cmp.Or(o.Most, defaultLeaseMost)
+	o.Count = cmp.Or(o.Count, defaultLeaseCount)
+	o.Longest = cmp.Or(o.Longest, defaultLeaseLongest)
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	return o
 }
 
@@ -57,21 +51,12 @@ func (o *LeaseOptions) check() error {
 	if o == nil {
 		return nil
 	}
-	if err := positive("Leases.Most", o.Most); err != nil {
-		return err
-	}
-	if o.Count < 0 || o.Count > leasesMost {
-		return &ibv.ArgError{Arg: "Leases.Count", Got: fmt.Sprint(o.Count),
-			Want: fmt.Sprintf("1 to %d, or 0 for the default", leasesMost)}
-	}
 	if o.Longest < 0 || o.Longest > longestMost || o.Longest%time.Millisecond != 0 {
 		return &ibv.ArgError{Arg: "Leases.Longest", Got: o.Longest.String(),
 			Want: fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", longestMost)}
 	}
-	if o.Grace < 0 {
-		return &ibv.ArgError{Arg: "Leases.Grace", Got: o.Grace.String(), Want: "more than 0, or 0 for the default"}
-	}
-	return nil
+	return errors.Join(positive("Leases.Most", o.Most), upTo("Leases.Count", o.Count, leasesMost),
+		notNegative("Leases.Grace", o.Grace))
 }
 
 // duration checks the duration of a lease; 0 means the longest.

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,22 @@ func positive[T ~int | ~int64](arg string, v T) error {
 		return nil
 	}
 	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: "positive, 0 for the default or None"}
+}
+
+// notNegative refuses an option that is below 0.
+func notNegative(arg string, v time.Duration) error {
+	if v >= 0 {
+		return nil
+	}
+	return &ibv.ArgError{Arg: arg, Got: v.String(), Want: "more than 0, or 0 for the default"}
+}
+
+// upTo refuses an option that is below 0 or above most.
+func upTo(arg string, v, most int) error {
+	if v >= 0 && v <= most {
+		return nil
+	}
+	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: fmt.Sprintf("1 to %d, or 0 for the default", most)}
 }
 
 // Options are the choices of Dial, Listen and their like. The zero value selects the defaults.
@@ -102,42 +119,22 @@ const (
 	defaultKeepAlive  = 15 * time.Second
 	defaultBacklog    = 4096
 	maxBacklog        = 1 << 16
+	maxRetry          = 7
+	dialTime          = 30 * time.Second
 	// handshakeTime is how long a peer has for a handshake. A reply that is lost is sent again after 4.3 s.
 	handshakeTime = 6 * time.Second
 )
 
-func (o *Options) backlog() int {
-	if o.Backlog == 0 {
-		return defaultBacklog
-	}
-	return o.Backlog
-}
-
-func (o *Options) handshakeTime() time.Duration {
-	if o.Timeout == 0 {
-		return handshakeTime
-	}
-	return o.Timeout
-}
+func (o *Options) backlog() int                 { return cmp.Or(o.Backlog, defaultBacklog) }
+func (o *Options) dialTime() time.Duration      { return cmp.Or(o.Timeout, dialTime) }
+func (o *Options) handshakeTime() time.Duration { return cmp.Or(o.Timeout, handshakeTime) }
+func (o *Options) maxMessage() int              { return cmp.Or(o.MaxMessage, defaultMaxMessage) }
+func (o *Options) linger() time.Duration        { return cmp.Or(o.Linger, lingerTime) }
 
 // cm returns the options of the connection manager.
 func (o *Options) cm() rdmacm.Options {
-	return rdmacm.Options{LocalAddr: o.LocalAddr, Timeout: o.Timeout, ReuseAddr: o.ReuseAddr, AFOnly: o.AFOnly,
+	return rdmacm.Options{LocalAddr: o.LocalAddr, Timeout: o.dialTime(), ReuseAddr: o.ReuseAddr, AFOnly: o.AFOnly,
 		TOS: o.TOS, AckTimeout: o.AckTimeout, RetryCount: o.RetryCount}
-}
-
-func (o *Options) maxMessage() int {
-	if o.MaxMessage == 0 {
-		return defaultMaxMessage
-	}
-	return o.MaxMessage
-}
-
-func (o *Options) linger() time.Duration {
-	if o.Linger == 0 {
-		return lingerTime
-	}
-	return o.Linger
 }
 
 func (o *Options) keepAliveTicks() uint32 {
@@ -154,23 +151,29 @@ func (o *Options) check(kind wire.ConnKind) error {
 	if o.Fallback && kind != wire.Stream {
 		return &ibv.ArgError{Arg: "Fallback", Got: "true", Want: "false: TCP carries streams only"}
 	}
-	if o.MaxMessage < 0 || int64(o.MaxMessage) > longestMessage {
-		return &ibv.ArgError{Arg: "MaxMessage", Got: fmt.Sprint(o.MaxMessage),
-			Want: fmt.Sprintf("1 to %d, or 0 for the default", longestMessage)}
-	}
 	if len(o.PrivateData) > wire.AppDataLen {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: wire.AppDataLen,
 			Where: "the handshake"}
 	}
-	if o.Backlog < 0 || o.Backlog > maxBacklog {
-		return &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
-			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)}
-	}
 	if o.Authorize != nil && kind == wire.Datagrams {
 		return &ibv.ArgError{Arg: "Authorize", Got: "a function", Want: "nil: datagrams have no connections"}
 	}
-	return errors.Join(positive("KeepAlive", o.KeepAlive), positive("Linger", o.Linger),
-		positive("AckTimeout", o.AckTimeout), positive("RetryCount", o.RetryCount), o.Leases.check())
+	return errors.Join(upTo("MaxMessage", o.MaxMessage, longestMessage), upTo("Backlog", o.Backlog, maxBacklog),
+		positive("KeepAlive", o.KeepAlive), positive("Linger", o.Linger), notNegative("Timeout", o.Timeout),
+		o.checkRetry(), o.Leases.check())
+}
+
+// checkRetry checks what package rdmacm checks as well: with Fallback, TCP would carry the stream in spite of the error.
+func (o *Options) checkRetry() error {
+	if o.RetryCount > maxRetry {
+		return &ibv.ArgError{Arg: "RetryCount", Got: fmt.Sprint(o.RetryCount),
+			Want: fmt.Sprintf("1 to %d, 0 for the default or None", maxRetry)}
+	}
+	if _, ok := ibv.TimeCodeFromDuration(o.AckTimeout); o.AckTimeout > 0 && !ok {
+		return &ibv.ArgError{Arg: "AckTimeout", Got: o.AckTimeout.String(), Want: fmt.Sprintf(
+			"%v to %v, 0 for the path's or None", ibv.TimeCode(0).Duration(), ibv.TimeCode(31).Duration())}
+	}
+	return errors.Join(positive("AckTimeout", o.AckTimeout), positive("RetryCount", o.RetryCount))
 }
 
 // leases returns the LeaseOptions of a connection. Streams have none.
