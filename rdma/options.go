@@ -163,7 +163,7 @@ func (o *Options) check(kind wire.ConnKind) error {
 		o.checkRetry(), o.Leases.check())
 }
 
-// checkRetry checks what package rdmacm checks as well: with Fallback, TCP would carry the stream in spite of the error.
+// checkRetry checks what package rdmacm checks as well: with Fallback, TCP would hide that error.
 func (o *Options) checkRetry() error {
 	if o.RetryCount > maxRetry {
 		return &ibv.ArgError{Arg: "RetryCount", Got: fmt.Sprint(o.RetryCount),

@@ -1,6 +1,7 @@
 package rdmacm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -74,26 +75,9 @@ const (
 	resolveTimeout = 5 * time.Second // for the kernel, which retries until then
 )
 
-func (o *Options) portSpace() PortSpace {
-	if o.PortSpace == 0 {
-		return PortSpaceTCP
-	}
-	return o.PortSpace
-}
-
-func (o *Options) timeout() time.Duration {
-	if o.Timeout == 0 {
-		return defaultTimeout
-	}
-	return o.Timeout
-}
-
-func (o *Options) backlog() int {
-	if o.Backlog == 0 {
-		return defaultBacklog
-	}
-	return o.Backlog
-}
+func (o *Options) portSpace() PortSpace   { return cmp.Or(o.PortSpace, PortSpaceTCP) }
+func (o *Options) timeout() time.Duration { return cmp.Or(o.Timeout, defaultTimeout) }
+func (o *Options) backlog() int           { return cmp.Or(o.Backlog, defaultBacklog) }
 
 // check rejects options that no device supports.
 func (o *Options) check() error {
