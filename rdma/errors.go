@@ -167,10 +167,16 @@ func public(err error) error {
 type resetError uint32
 
 func (e resetError) Error() string {
-	if e == wire.ResetMemory {
-		return "the peer reset the connection: a message was not complete in time, and the peer lacks memory for others"
+	const reset = "the peer reset the connection"
+	switch e {
+	case wire.ResetProtocol:
+		return reset + ": it says that this side broke the protocol"
+	case wire.ResetMemory:
+		return reset + ": a message was not complete in time, and the peer lacks memory for others"
+	case wire.ResetClosed:
+		return reset + ": its program closed it without waiting"
 	}
-	return fmt.Sprintf("the peer reset the connection, reason %d", uint32(e))
+	return fmt.Sprintf("%s, reason %d", reset, uint32(e))
 }
 
 // brokenPipe is an error for which TCP has EPIPE, which programs look for.
