@@ -75,8 +75,8 @@
 //
 // # Goroutines
 //
-// All methods are safe for concurrent use, except those of [Message], [Buffer] and [Transfer], which belong to one
-// goroutine. A method that waits returns when its context or deadline ends. Sending, receiving, and reading and
+// All methods are safe for concurrent use, except those of [Message], [Buffer], [Batch] and [Transfer], which belong
+// to one goroutine. A method that waits returns when its context or deadline ends. Sending, receiving, and reading and
 // writing remote memory do not allocate.
 //
 // # Lifetime
