@@ -19,7 +19,7 @@ func numbers(t reflect.Type) (names []string) {
 	return names
 }
 
-// noNone are the fields of these types of which there is always some.
+// noNone are the fields for which None has no meaning.
 var noNone = map[string]bool{"CQOptions.CompVector": true, "ConnectOptions.RNRTimer": true, "SRQOptions.MaxTags": true,
 	"SRQOptions.MaxTagOps": true}
 

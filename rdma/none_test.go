@@ -56,7 +56,7 @@ func TestNone(t *testing.T) {
 			}
 		}
 	}
-	// There is always some of these.
+	// None has no meaning for these.
 	for name, o := range map[string]*Options{"MaxMessage": {MaxMessage: None}, "Backlog": {Backlog: None},
 		"Leases.Count":   {Leases: &LeaseOptions{Count: None}},
 		"Leases.Longest": {Leases: &LeaseOptions{Longest: None}},

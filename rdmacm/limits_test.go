@@ -167,7 +167,7 @@ func TestNone(t *testing.T) {
 			}
 		}
 	}
-	// There is always some of these.
+	// None has no meaning for these.
 	for name, o := range map[string]*Options{"Timeout": {Timeout: ibv.None}, "Backlog": {Backlog: ibv.None}} {
 		var arg *ibv.ArgError
 		if err := o.check(); !errors.As(err, &arg) || arg.Arg != name {
