@@ -22,9 +22,10 @@ func (q *Queue[T]) Last() *T { return &q.list[len(q.list)-1] }
 // At returns the element that Pop would return after i others, as First does.
 func (q *Queue[T]) At(i int) *T { return &q.list[q.head+i] }
 
-// Push appends an element.
+// Push appends an element. It moves those that are there only if Pop has freed at least as much memory as they take, so
+// that a long queue does not pay for each element.
 func (q *Queue[T]) Push(v T) {
-	if len(q.list) == cap(q.list) && q.head > 0 {
+	if len(q.list) == cap(q.list) && q.head > 0 && q.head >= q.Len() {
 		n := copy(q.list, q.list[q.head:])
 		clear(q.list[n:])
 		q.list, q.head = q.list[:n], 0

@@ -76,3 +76,25 @@ func TestQueueAllocs(t *testing.T) {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
+
+// TestQueueLong moves few elements of a queue that is never empty, and its memory does not grow.
+func TestQueueLong(t *testing.T) {
+	var q Queue[int]
+	const long = 1000
+	for i := range long {
+		q.Push(i)
+	}
+	moves := 0
+	for range 100 * long {
+		q.Pop()
+		head := q.head
+		q.Push(0)
+		if q.head < head {
+			moves += q.Len()
+		}
+	}
+	if moves > 200*long || cap(q.list) > 4*long {
+		t.Errorf("%d moves of elements, want at most %d; room for %d, want at most %d", moves, 200*long, cap(q.list),
+			4*long)
+	}
+}

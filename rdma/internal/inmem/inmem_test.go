@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -243,7 +244,7 @@ func TestRandom(t *testing.T) {
 		i := rnd.IntN(2)
 		switch rnd.IntN(3) {
 		case 0:
-			if len(e[i].qp.queue) > 30 {
+			if e[i].qp.queue.Len() > 30 {
 				continue
 			}
 			p := make([]byte, rnd.IntN(maxInline))
@@ -270,5 +271,31 @@ func TestRandom(t *testing.T) {
 		if want := sent[1-i][:len(got[i])]; !bytes.Equal(got[i], want) || len(got[i]) < 10_000 {
 			t.Errorf("end %d got %d bytes of %d, or others", i, len(got[i]), len(sent[1-i]))
 		}
+	}
+}
+
+// TestRQ_Memory: receives that are posted and taken for long, while some are always there, take no more memory.
+func TestRQ_Memory(t *testing.T) {
+	_, e := pair()
+	for range 100 {
+		e[1].recv(t, 1, 0, 64)
+	}
+	sends := []ibv.SendWR{{Opcode: ibv.OpSend, SGEs: []ibv.SGE{e[0].sge(0, 64)}}}
+	recvs := []ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{e[1].sge(0, 64)}}}
+	var wcs [4]ibv.WC
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 50_000 {
+		e[0].post(t, sends...)
+		if n, _ := e[1].cq.Poll(wcs[:]); n != 1 {
+			t.Fatalf("%d completions", n)
+		}
+		if _, err := e[1].rq.PostRecv(recvs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 256<<10 {
+		t.Errorf("%d bytes were allocated, want at most %d", n, 256<<10)
 	}
 }

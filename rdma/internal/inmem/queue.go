@@ -4,77 +4,8 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
-
-// CQ has completions in the order in which they came.
-type CQ struct {
-	a      *Adapter
-	list   []ibv.WC
-	head   int
-	armed  bool
-	events uint32
-	event  chan struct{} // has a token when there is an event that was not read
-}
-
-// NewCQ returns a completion queue, which is never full.
-func (a *Adapter) NewCQ() *CQ { return &CQ{a: a, event: make(chan struct{}, 1)} }
-
-// Poll moves completions to wcs, and returns how many.
-func (c *CQ) Poll(wcs []ibv.WC) (int, error) {
-	c.a.mu.Lock()
-	defer c.a.mu.Unlock()
-	n := copy(wcs, c.list[c.head:])
-	if c.head += n; c.head == len(c.list) {
-		c.list, c.head = c.list[:0], 0
-	}
-	return n, nil
-}
-
-// Arm asks for an event with the next completion. Completions that are there raise none.
-func (c *CQ) Arm() error {
-	c.a.mu.Lock()
-	c.armed = true
-	c.a.mu.Unlock()
-	return nil
-}
-
-// Events returns how many events were read.
-func (c *CQ) Events() uint32 {
-	c.a.mu.Lock()
-	defer c.a.mu.Unlock()
-	return c.events
-}
-
-// ReadEvents waits for an event, or for Interrupt.
-func (c *CQ) ReadEvents() error {
-	<-c.event
-	c.a.mu.Lock()
-	c.events++
-	c.a.mu.Unlock()
-	return nil
-}
-
-// Interrupt ends ReadEvents, or the next one.
-func (c *CQ) Interrupt() {
-	select {
-	case c.event <- struct{}{}:
-	default:
-	}
-}
-
-// push adds a completion.
-// Preconditions: a.mu is held.
-func (c *CQ) push(wc ibv.WC) {
-	if len(c.list) == cap(c.list) && c.head > len(c.list)/2 {
-		c.list = c.list[:copy(c.list, c.list[c.head:])]
-		c.head = 0
-	}
-	c.list = append(c.list, wc)
-	if c.armed {
-		c.armed = false
-		c.Interrupt()
-	}
-}
 
 // receive is a receive that was posted.
 type receive struct {
@@ -85,8 +16,7 @@ type receive struct {
 // RQ has receives, of one queue pair or of several.
 type RQ struct {
 	a    *Adapter
-	list []receive
-	head int
+	list fifo.Queue[receive]
 	qps  map[*QP]struct{} // that take from it
 }
 
@@ -98,7 +28,7 @@ func (r *RQ) PostRecv(wrs []ibv.RecvWR) (int, error) {
 	r.a.mu.Lock()
 	defer r.a.mu.Unlock()
 	for _, wr := range wrs {
-		r.list = append(r.list, receive{wr.ID, wr.SGEs[0]})
+		r.list.Push(receive{wr.ID, wr.SGEs[0]})
 	}
 	for q := range r.qps { // their peers may have waited
 		if q.peer != nil {
@@ -111,14 +41,10 @@ func (r *RQ) PostRecv(wrs []ibv.RecvWR) (int, error) {
 // pop takes a receive.
 // Preconditions: a.mu is held.
 func (r *RQ) pop() (receive, bool) {
-	if r.head == len(r.list) {
+	if r.list.Len() == 0 {
 		return receive{}, false
 	}
-	x := r.list[r.head]
-	if r.head++; r.head == len(r.list) {
-		r.list, r.head = r.list[:0], 0
-	}
-	return x, true
+	return r.list.Pop(), true
 }
 
 // request is a work request that was posted, with a copy of its inline data.
@@ -144,8 +70,7 @@ type QP struct {
 	peer   *QP
 	access ibv.AccessFlags // of the peer
 	failed bool
-	queue  []request // posted, and not done
-	head   int
+	queue  fifo.Queue[request] // posted, and not done
 }
 
 // NewQP returns a queue pair that completes to cq and receives from rq.
@@ -194,7 +119,7 @@ func (q *QP) PostSend(wrs []ibv.SendWR) (int, error) {
 		copy(r.sge[:], wr.SGEs)
 		copy(r.inline[:], wr.Inline)
 		r.wr.SGEs, r.wr.Inline = nil, nil
-		q.queue = append(q.queue, r)
+		q.queue.Push(r)
 	}
 	q.settle()
 	return len(wrs), nil
@@ -245,8 +170,8 @@ func (q *QP) settle() {
 // run does what is posted, until a SEND finds no receive.
 // Preconditions: a.mu is held.
 func (q *QP) run() {
-	for q.head < len(q.queue) {
-		r := &q.queue[q.head]
+	for q.queue.Len() > 0 {
+		r := q.queue.First()
 		status := ibv.WCWRFlushErr
 		n := 0
 		if !q.failed {
@@ -259,10 +184,7 @@ func (q *QP) run() {
 			q.cq.push(ibv.WC{ID: r.wr.ID, Status: status, Opcode: wcOpcodes[r.wr.Opcode], ByteLen: uint32(n),
 				QPN: q.num})
 		}
-		*r = request{}
-		if q.head++; q.head == len(q.queue) {
-			q.queue, q.head = q.queue[:0], 0
-		}
+		q.queue.Pop()
 		q.failed = q.failed || status != ibv.WCSuccess
 	}
 }
