@@ -30,7 +30,10 @@ type attempt struct {
 func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.cm()
 	o.Use = a.use
-	o.Prepare = func(c *rdmacm.Conn) error { return a.begin(port{cm: c, qp: c.QP()}) }
+	o.Prepare = func(c *rdmacm.Conn) error {
+		a.begin(port{cm: c, qp: c.QP()})
+		return nil
+	}
 	o.Access = ibv.AccessNone
 	o.ResponderResources, o.InitiatorDepth = None, None
 	o.RNRRetryCount = 7
@@ -82,13 +85,13 @@ func (a *attempt) hello() wire.Hello {
 }
 
 // begin makes the connection, which has a queue pair from now on.
-func (a *attempt) begin(p port) error {
+func (a *attempt) begin(p port) {
 	var leases *leasing
 	if a.leases != nil {
 		leases = newLeasing(a.leases)
 	}
 	a.link = newLink(a.e, a.kind, a.opt, leases)
-	return a.link.prepare(p)
+	a.link.prepare(p)
 }
 
 // lack returns the reason for a refusal that err means, or other.

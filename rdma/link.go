@@ -142,12 +142,11 @@ func wake(ch chan struct{}) {
 }
 
 // prepare runs when the QP is there, before the peer can send.
-func (l *link) prepare(p port) error {
+func (l *link) prepare(p port) {
 	l.port, l.qpn = p, p.num()
 	l.touched = l.e.ticks.Load()
 	l.dataTick = l.touched
 	l.e.add(l)
-	return nil
 }
 
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its

@@ -184,30 +184,14 @@ func (o *Options) leases(kind wire.ConnKind) *LeaseOptions {
 	return o.Leases
 }
 
-// engine returns the engine for a device.
-func (o *Options) engine(dev *ibv.Device) (*Engine, error) {
+// useEngine has f use the engine for a device.
+func (o *Options) useEngine(dev *ibv.Device, f func(*Engine) error) (*Engine, error) {
 	if o.Engine == nil {
-		return defaultEngine(dev.Name())
+		return useShared(dev.Name(), func() (*Engine, error) { return NewEngine(dev.Name(), nil) }, f)
 	}
-	if have := o.Engine.dev.Name(); have != dev.Name() {
+	if have := o.Engine.name(); have != dev.Name() {
 		return nil, &ibv.ArgError{Arg: "Engine", Got: "one of " + have, Want: "one of " + dev.Name() +
 			", the device that the address leads to"}
 	}
-	return o.Engine, nil
-}
-
-// useEngine has f use the engine for a device. If CloseIdle has just closed that one, or it has just failed, f uses a
-// new one, unless the program has chosen it.
-func (o *Options) useEngine(dev *ibv.Device, f func(*Engine) error) (*Engine, error) {
-	const tries = 3
-	for try := 1; ; try++ {
-		e, err := o.engine(dev)
-		if err != nil {
-			return nil, err
-		}
-		err = f(e)
-		if o.Engine != nil || try == tries || !errors.Is(err, ErrClosed) && !errors.Is(err, errGone) {
-			return e, err
-		}
-	}
+	return o.Engine, f(o.Engine)
 }

@@ -28,12 +28,12 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 	if o.Engine != nil {
 		return fail(&ibv.ArgError{Arg: "Engine", Got: "one of " + o.Engine.name(), Want: "none: a Pipe has its own"})
 	}
-	e, err := sharedEngine(pipeName, func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) })
-	if err != nil {
-		return fail(err)
-	}
-	ends, err := pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{&o, &o})
-	if err != nil {
+	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
+	var ends [2]*link
+	if _, err := useShared(pipeName, create, func(e *Engine) (err error) {
+		ends, err = pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{&o, &o})
+		return err
+	}); err != nil {
 		return fail(err)
 	}
 	return ends[0].openConn(), ends[1].openConn(), nil
@@ -47,10 +47,8 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 	var attempts [2]*attempt
 	undo := func(err error) ([2]*link, error) {
 		for _, a := range attempts {
-			if a != nil && a.link != nil {
-				a.link.fail(err)
-			} else if a != nil && a.e != nil {
-				a.e.unreserve()
+			if a != nil {
+				a.failed(nil, err)
 			}
 		}
 		return [2]*link{}, err
@@ -59,11 +57,12 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		if err := opt.check(kind); err != nil {
 			return undo(err)
 		}
-		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
-		attempts[i] = a
-		if a.e, err = engines[i].shard().reserve(kind == wire.Stream); err != nil {
+		s, err := engines[i].shard().reserve(kind == wire.Stream)
+		if err != nil {
 			return undo(err)
 		}
+		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), e: s}
+		attempts[i] = a
 		hellos[i] = a.hello()
 	}
 	pipes := newPipe(attempts[0].e, attempts[1].e)
@@ -71,9 +70,7 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		if hellos[1-i].Flags&wire.HelloLeases == 0 {
 			a.leases = nil
 		}
-		if err := a.begin(port{pipe: pipes[i]}); err != nil {
-			return undo(err)
-		}
+		a.begin(port{pipe: pipes[i]})
 	}
 	for i, a := range attempts {
 		if err := a.link.start(hellos[1-i]); err != nil {

@@ -239,3 +239,43 @@ func TestPipe_Stream(t *testing.T) {
 		})
 	}
 }
+
+// TestUseShared uses a shared engine that CloseIdle closes at this moment: there is a new one.
+func TestUseShared(t *testing.T) {
+	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
+	tries := 0
+	var ends [2]*link
+	e, err := useShared(t.Name(), create, func(e *Engine) (err error) {
+		if tries++; tries == 1 {
+			ok(t, e.Close())
+		}
+		ends, err = pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{{}, {}})
+		return err
+	})
+	ok(t, err)
+	if tries != 2 {
+		t.Errorf("%d tries, want 2", tries)
+	}
+	for _, l := range ends {
+		ok(t, (&Conn{l}).Close())
+	}
+	ok(t, e.Close())
+	forgetEngine(e)
+}
+
+// TestPipe_OneFull: a pipe whose second engine has no place gives back the place in the first.
+func TestPipe_OneFull(t *testing.T) {
+	engines := memoryEngines(t, func(i int) *EngineOptions { return &EngineOptions{MaxConns: 2 - i} })
+	a, b := inMemory(t, engines, wire.Messages, [2]*Options{{}, {}})
+	var limit *ibv.LimitError
+	for range 3 {
+		if _, err := pipe(wire.Messages, engines, [2]*Options{{}, {}}); !errors.As(err, &limit) || limit.Limit != 1 {
+			t.Errorf("%v, want the limit of 1", err)
+		}
+	}
+	if n := engines[0].shards[0].places(); n != 1 {
+		t.Errorf("%d places are taken, want 1", n)
+	}
+	ok(t, (&Conn{a}).Close())
+	ok(t, (&Conn{b}).Close())
+}

@@ -68,3 +68,17 @@ func TestRXE_EnginePD(t *testing.T) {
 		}
 	}
 }
+
+// TestRXE_PipeEngine dials with the engine of a Pipe, which has no device.
+func TestRXE_PipeEngine(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	a, b, err := Pipe(nil)
+	ok(t, err)
+	var bad *ibv.ArgError
+	if _, err := Dial(timeout(t), r.IP[0]+":1", &Options{Engine: a.Engine()}); !errors.As(err, &bad) ||
+		bad.Arg != "Engine" {
+		t.Errorf("%v, want an *ibv.ArgError for Engine", err)
+	}
+	ok(t, a.Close())
+	ok(t, b.Close())
+}

@@ -33,9 +33,20 @@ func (e *Engine) closed() bool {
 	return s.closed
 }
 
-// defaultEngine returns the shared engine of a device.
-func defaultEngine(device string) (*Engine, error) {
-	return sharedEngine(device, func() (*Engine, error) { return NewEngine(device, nil) })
+// useShared has f use the shared engine of this name. If CloseIdle has just closed it, or it has just failed, f uses a
+// new one.
+func useShared(name string, create func() (*Engine, error), f func(*Engine) error) (*Engine, error) {
+	const tries = 3
+	for try := 1; ; try++ {
+		e, err := sharedEngine(name, create)
+		if err != nil {
+			return nil, err
+		}
+		err = f(e)
+		if try == tries || !errors.Is(err, ErrClosed) && !errors.Is(err, errGone) {
+			return e, err
+		}
+	}
 }
 
 // sharedEngine returns the shared engine of this name, and makes it if there is none that works.
