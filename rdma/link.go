@@ -52,44 +52,59 @@ type link struct {
 	maxMessage    int
 	keepAlive     uint32 // ticks
 
-	mu sync.Mutex
+	linger time.Duration // how long Close waits at most; None: not at all
 
-	// Receiving. Data frames are numbered from 0.
-	in       fifo.Queue[frame]
-	recv     credit.Receiver
-	readable bool // the reader is to be woken when the poller is done with what has come
-
-	dataTick   uint32 // tick of the last data frame
-	assembling bool   // a message is begun whose frames stay in their blocks
-
-	// Sending.
-	started  bool // the peer's hello is known, and the QP is ready
-	send     credit.Sender
-	q        sendq.Queue[held, *op]
-	pinging  bool   // by keep, and has not completed
-	pingTick uint32 // when pinging began
-	touched  uint32 // tick of the last frame
-
-	// The end.
-	stopped   chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
-	end       ending.State
-	linger    time.Duration // how long Close waits at most; None: not at all
-	lingerer  *time.Timer   // ends a closed connection
-	resetting *sendq.Wait   // for a RESET
+	mu sync.Mutex // guards the next three
+	arrivals
+	sending
+	shutdown
 
 	sender  blocks.Sender  // of blocks to send from
 	account blocks.Account // of blocks that the peer may fill
 
 	leasing *leasing // nil: no remote memory
 
-	partial             partial
-	current             frame         // what a reader has begun; with readTurn
-	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
+	reader
+	writeTurn           chan struct{} // one goroutine at a time writes
 	readWake, writeWake progress.Signal
-	reading             progress.Patience // with readTurn
-	sentBefore          uint32            // sent, when reading waited last
 
 	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
+}
+
+// arrivals are the frames that a link has received. Data frames are numbered from 0.
+type arrivals struct {
+	in         fifo.Queue[frame]
+	recv       credit.Receiver
+	readable   bool   // the reader is to be woken when the poller is done with what has come
+	dataTick   uint32 // tick of the last data frame
+	assembling bool   // a message is begun whose frames stay in their blocks
+}
+
+// sending is the state of a link's sends.
+type sending struct {
+	started  bool // the peer's hello is known, and the QP is ready
+	send     credit.Sender
+	q        sendq.Queue[held, *op]
+	pinging  bool   // by keep, and has not completed
+	pingTick uint32 // when pinging began
+	touched  uint32 // tick of the last frame, also of those that were received
+}
+
+// shutdown is the end of a link.
+type shutdown struct {
+	stopped   chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
+	end       ending.State
+	lingerer  *time.Timer // ends a closed connection
+	resetting *sendq.Wait // for a RESET
+}
+
+// reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
+type reader struct {
+	readTurn   chan struct{}
+	partial    partial
+	current    frame             // what it has begun
+	reading    progress.Patience // when it waits
+	sentBefore uint32            // sent, when it waited last
 }
 
 // held is the memory of a frame to be sent.
@@ -105,11 +120,11 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	}
 	l := &link{
 		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), keepAlive: o.keepAliveTicks(),
-		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow),
 		linger:   o.linger(),
-		stopped:  make(chan struct{}),
-		q:        sendq.New[held, *op](q),
-		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
+		arrivals: arrivals{recv: credit.NewReceiver(startWindow)},
+		sending:  sending{send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q)},
+		shutdown: shutdown{stopped: make(chan struct{})},
+		reader:   reader{readTurn: make(chan struct{}, 1)}, writeTurn: make(chan struct{}, 1),
 	}
 	l.readWake.Init(e.progress)
 	l.writeWake.Init(e.progress)

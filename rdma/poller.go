@@ -122,34 +122,34 @@ func (e *Engine) tick(ctx context.Context) {
 
 // beat is a tick of a shard.
 func (e *shard) beat() {
-	if !e.tickMu.TryLock() {
+	if !e.ticker.mu.TryLock() {
 		return // a test keeps the time
 	}
-	defer e.tickMu.Unlock()
+	defer e.ticker.mu.Unlock()
 	e.beatLocked()
 }
 
-// Preconditions: e.tickMu is held.
+// Preconditions: e.ticker.mu is held.
 func (e *shard) beatLocked() {
 	now := e.ticks.Add(1)
 	e.blocks.Calm()
 	e.blocks.Poke()
 	e.listen()
-	e.idleLinks = e.appendLinks(e.idleLinks[:0])
-	e.fit(now, e.idleLinks)
-	for i, l := range e.idleLinks {
+	e.ticker.links = e.appendLinks(e.ticker.links[:0])
+	e.fit(now, e.ticker.links)
+	for i, l := range e.ticker.links {
 		l.keep(now)
-		e.idleLinks[i] = nil
+		e.ticker.links[i] = nil
 	}
 }
 
 // collect has idle connections give their blocks back.
 func (e *shard) collect() {
 	e.blocks.Poke()
-	e.collected = e.appendLinks(e.collected[:0])
-	for i, l := range e.collected {
+	e.ticker.collected = e.appendLinks(e.ticker.collected[:0])
+	for i, l := range e.ticker.collected {
 		l.collect()
-		e.collected[i] = nil
+		e.ticker.collected[i] = nil
 	}
 }
 

@@ -35,35 +35,44 @@ type shard struct {
 	packets [maxPackets]atomic.Pointer[PacketConn]
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
-	mu     sync.Mutex
-	conns  map[*link]struct{}
-	closed bool
-
-	packetConns int
+	members
 
 	crowded atomic.Bool   // a window could not grow, in this tick
 	share   atomic.Uint32 // most of a window
-	active  int           // connections that had data frames; with tickMu
-	tickMu  sync.Mutex    // held while the time is kept
+	ticker  ticker
 
-	cqMu    sync.Mutex // held while the CQ grows
+	cqMu    sync.Mutex // held while the CQ grows; used grows only then
 	cqConns int        // that it has room for
-	used    int        // reserved places for connections; under mu, and grows under cqMu
 
-	canary    canary
-	restless  atomic.Bool // the device raises no event for a QP that has come to rest
-	idleLinks []*link     // used by beat
-	collected []*link     // used by collect
+	canary   canary
+	restless atomic.Bool // the device raises no event for a QP that has come to rest
 
 	progress *progress.Progress // decides which goroutine polls the CQ, and reads its events
 
 	stat stats
 }
 
+// members are the users of a shard: connections and sockets for datagrams.
+type members struct {
+	mu          sync.Mutex
+	conns       map[*link]struct{}
+	packetConns int
+	used        int // reserved places for connections
+	closed      bool
+}
+
+// ticker is the state of what happens each second.
+type ticker struct {
+	mu        sync.Mutex // held while the time is kept
+	active    int        // connections that had data frames
+	links     []*link    // used by beat
+	collected []*link    // used by collect, which has no lock: one goroutine calls it
+}
+
 // newShard makes a shard without its objects.
 func newShard(eng *Engine, o EngineOptions) *shard {
-	e := &shard{eng: eng, opt: o, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		budget: eng.budget}
+	e := &shard{eng: eng, opt: o, stride: o.Block + headroom, budget: eng.budget,
+		members: members{conns: make(map[*link]struct{})}}
 	var src progress.Source = &completions{e: e}
 	if eng.nic.mem != nil {
 		src = &memoryCompletions{e: e}

@@ -62,7 +62,7 @@ type canary struct {
 	qp    *ibv.QP
 	qpn   uint32
 	sung  atomic.Bool // it works on this device
-	quiet silence     // with tickMu
+	quiet silence     // with ticker.mu
 }
 
 // openCanary makes the canary, and tries it. Without one, for example because the device has no queue pair left, a
@@ -89,7 +89,7 @@ func (e *shard) ask() {
 }
 
 // listen checks whether the CQ is stuck.
-// Preconditions: tickMu is held.
+// Preconditions: ticker.mu is held.
 func (e *shard) listen() {
 	c := &e.canary
 	if c.qp == nil || !c.sung.Load() {

@@ -43,10 +43,10 @@ func (l *link) shrink(to uint32, idle bool) {
 func (e *shard) fit(now uint32, links []*link) {
 	crowded, share := e.crowded.Swap(false), e.most.window
 	if crowded {
-		share = min(uint32(max(e.recvMost()/max(e.active, 1), startWindow)), share)
+		share = min(uint32(max(e.recvMost()/max(e.ticker.active, 1), startWindow)), share)
 	}
 	e.share.Store(share)
-	e.active = 0
+	e.ticker.active = 0
 	for _, l := range links {
 		l.mu.Lock()
 		idle := now-l.dataTick >= idleTicks
@@ -57,7 +57,7 @@ func (e *shard) fit(now uint32, links []*link) {
 			l.shrink(share, false)
 		}
 		if !idle {
-			e.active++
+			e.ticker.active++
 		}
 		l.mu.Unlock()
 	}
