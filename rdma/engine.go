@@ -51,7 +51,6 @@ const (
 	defaultMemory   = 256 << 20
 	defaultMaxConns = 4096
 	maxPollers      = 64
-	startConns      = 32 // that the CQ has room for at first
 )
 
 func (o EngineOptions) withDefaults() EngineOptions {
@@ -144,6 +143,8 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	return e, nil
 }
 
+const pipeName = "a pipe in memory"
+
 // name returns the name of the engine's device, for errors.
 func (e *Engine) name() string {
 	if e.dev == nil {
@@ -174,40 +175,6 @@ func (e *Engine) begin(o EngineOptions) error {
 	}
 	e.done.Go(func() { e.tick(e.ctx) })
 	e.opened = leak.Track("engine of " + e.name())
-	return nil
-}
-
-// open makes the objects of a shard and posts the first receives.
-func (e *shard) open() (err error) {
-	e.sizeReceives()
-	e.cqConns = min(startConns, e.opt.MaxConns)
-	if e.eng.nic.mem != nil {
-		e.openMemory()
-	} else if err := e.openDevice(); err != nil {
-		return err
-	}
-	if err := e.openReceives(); err != nil {
-		return err
-	}
-	if e.cq != nil && !e.opt.Manual {
-		e.openCanary()
-	}
-	return nil
-}
-
-// openDevice makes a shard's objects on a device.
-func (e *shard) openDevice() (err error) {
-	opt := &ibv.CQOptions{Spin: None, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
-	if !e.opt.Manual {
-		if e.channel, err = e.eng.dev.CreateManualCompChannel(); err != nil {
-			return err
-		}
-		opt.Channel = e.channel
-	}
-	if e.cq, err = e.eng.dev.CreateCQ(e.completions(e.cqConns), opt); err != nil {
-		return err
-	}
-	e.eng.own.Store(e.cq, true)
 	return nil
 }
 
@@ -331,6 +298,23 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*link,
 	return nil, closed, nil
 }
 
+// errGone means that the device, or the engine's CQ on it, is unusable.
+var errGone = errors.New("the engine's device or CQ has failed: close its connections and the engine, and make a " +
+	"new one")
+
+func (e *Engine) broken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.isGone
+}
+
+func (e *Engine) closed() bool {
+	s := e.shards[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // all returns the connections.
 func (e *Engine) all() []*link {
 	var list []*link
@@ -338,73 +322,4 @@ func (e *Engine) all() []*link {
 		list = s.appendLinks(list)
 	}
 	return list
-}
-
-// reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or
-// that of large blocks.
-func (e *shard) reserve(large bool) (*shard, error) {
-	e.cqMu.Lock()
-	defer e.cqMu.Unlock()
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	used := e.places()
-	switch {
-	case e.eng.broken():
-		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: errGone}
-	case closed:
-		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: ErrClosed}
-	case used >= e.opt.MaxConns:
-		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
-			Where: "the engine of " + e.eng.name()}
-	case large && e.large.admit():
-		return e.large, nil
-	}
-	return e, e.place()
-}
-
-// place reserves a place for a connection, if MaxConns allows another one.
-// Preconditions: cqMu is held, of large blocks that of the shard that they go with.
-func (e *shard) place() error {
-	e.mu.Lock()
-	full := e.used == e.cqConns
-	e.mu.Unlock()
-	if full {
-		n := min(2*e.cqConns, e.opt.MaxConns)
-		if e.cq == nil { // one in memory is never full
-			n = e.opt.MaxConns
-		} else if err := e.cq.Resize(e.completions(n)); err != nil {
-			return err
-		}
-		e.cqConns = n
-	}
-	e.mu.Lock()
-	e.used++
-	e.mu.Unlock()
-	return nil
-}
-
-func (e *shard) unreserve() {
-	e.mu.Lock()
-	e.used--
-	e.mu.Unlock()
-}
-
-// add makes l a connection of the engine: its frames are delivered from now on. It has blocks later: see start.
-func (e *shard) add(l *link) {
-	e.recvs.begin(l)
-	e.links.set(l.qpn, l)
-	e.mu.Lock()
-	e.conns[l] = struct{}{}
-	e.mu.Unlock()
-}
-
-// remove undoes add.
-func (e *shard) remove(l *link) {
-	e.mu.Lock()
-	delete(e.conns, l)
-	e.used--
-	e.mu.Unlock()
-	l.account.End()
-	l.end.Forgotten()
 }

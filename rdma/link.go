@@ -23,6 +23,10 @@ const (
 	startWindow = wire.MinLimit // data frames that a peer may be ahead of the reader, at first
 	headroom    = blocks.Headroom
 	stageMost   = 4 // frames that a stream keeps while it may not send
+
+	// Work requests that are posted with one doorbell.
+	postMost = 4  // before the program has used a Batch
+	opPosts  = 24 // of connections with leases
 )
 
 // frame is a data frame that was received.

@@ -11,11 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
-const (
-	opPosts   = 24 // work requests that are posted with one doorbell, of connections with leases
-	readsMost = 16 // reads and atomics under way, at most
-)
-
 // step is one read, write or atomic of an operation.
 type step struct {
 	op        ibv.Opcode

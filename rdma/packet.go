@@ -11,7 +11,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
-	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -92,11 +91,7 @@ type PacketStats struct {
 }
 
 const (
-	packetRecvs  = 128
-	packetSends  = 32
-	packetRepost = 16                                        // most receives that are posted at a time
-	packetPlaces = (packetRecvs + packetSends) / sendq.Depth // of connections, that its completions need
-	maxPackets   = 256
+	packetRepost = 16 // most receives that are posted at a time
 	grhLen       = 40
 )
 

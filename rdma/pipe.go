@@ -39,8 +39,6 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 	return ends[0].openConn(), ends[1].openConn(), nil
 }
 
-const pipeName = "a pipe in memory"
-
 // pipe makes a connection of two engines in memory, which may be the same.
 func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*link, err error) {
 	var hellos [2]wire.Hello

@@ -9,6 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
+const readsMost = 16 // reads and atomics under way
+
 // port is a connection's queue pair and the way to its end: rdma_cm's on a device, or with Pipe one in memory.
 type port struct {
 	cm   *rdmacm.Conn

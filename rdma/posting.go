@@ -2,7 +2,8 @@ package rdma
 
 import "github.com/pureverbs/pureverbs/rdma/internal/sendq"
 
-const postMost = 4 // frames that are posted with one doorbell, before the program has used a Batch
+// signalBuffer is the size of a buffer whose last frame is signaled: the pool has it back soon.
+const signalBuffer = 64 << 10
 
 // hold lets frames be staged without being posted, until there are as many as one doorbell takes.
 // Preconditions: the caller has writeTurn, and calls letGo.

@@ -9,12 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const (
-	// copyMost is how many bytes of a buffer are copied when a block is needed for their header anyway.
-	copyMost = 256
-	// signalBuffer is the size of a buffer whose last frame is signaled: the pool has it back soon.
-	signalBuffer = 64 << 10
-)
+// copyMost is how many bytes of a buffer are copied when a block is needed for their header anyway.
+const copyMost = 256
 
 // longestMessage is the longest of all MaxMessages.
 const longestMessage = 1<<31 - 1

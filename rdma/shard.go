@@ -12,6 +12,16 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
+const (
+	startConns = 32 // that the CQ has room for at first
+
+	// What sockets for datagrams take of a shard.
+	maxPackets   = 256 // sockets
+	packetRecvs  = 128
+	packetSends  = 32
+	packetPlaces = (packetRecvs + packetSends) / sendq.Depth // of connections, that the completions of one need
+)
+
 // shard is a part of an engine with a CQ, an SRQ, blocks, a poller and connections of its own. An engine has one for
 // each of EngineOptions.Pollers, and others for large blocks. They share the device, the PD, the budget and the pool.
 type shard struct {
@@ -144,6 +154,40 @@ func (e *Engine) openShards(large bool) error {
 	return e.openWindows(path)
 }
 
+// open makes the objects of a shard and posts the first receives.
+func (e *shard) open() (err error) {
+	e.sizeReceives()
+	e.cqConns = min(startConns, e.opt.MaxConns)
+	if e.eng.nic.mem != nil {
+		e.openMemory()
+	} else if err := e.openDevice(); err != nil {
+		return err
+	}
+	if err := e.openReceives(); err != nil {
+		return err
+	}
+	if e.cq != nil && !e.opt.Manual {
+		e.openCanary()
+	}
+	return nil
+}
+
+// openDevice makes a shard's objects on a device.
+func (e *shard) openDevice() (err error) {
+	opt := &ibv.CQOptions{Spin: None, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
+	if !e.opt.Manual {
+		if e.channel, err = e.eng.dev.CreateManualCompChannel(); err != nil {
+			return err
+		}
+		opt.Channel = e.channel
+	}
+	if e.cq, err = e.eng.dev.CreateCQ(e.completions(e.cqConns), opt); err != nil {
+		return err
+	}
+	e.eng.own.Store(e.cq, true)
+	return nil
+}
+
 // closeShard closes the objects of a shard.
 func (e *shard) closeShard() error {
 	var errs []error
@@ -194,6 +238,75 @@ func (e *shard) appendLinks(list []*link) []*link {
 		list = append(list, l)
 	}
 	return list
+}
+
+// reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or
+// that of large blocks.
+func (e *shard) reserve(large bool) (*shard, error) {
+	e.cqMu.Lock()
+	defer e.cqMu.Unlock()
+	e.mu.Lock()
+	closed := e.closed
+	e.mu.Unlock()
+	used := e.places()
+	switch {
+	case e.eng.broken():
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: errGone}
+	case closed:
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: ErrClosed}
+	case used >= e.opt.MaxConns:
+		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
+			Where: "the engine of " + e.eng.name()}
+	case large && e.large.admit():
+		return e.large, nil
+	}
+	return e, e.place()
+}
+
+// place reserves a place for a connection, if MaxConns allows another one.
+// Preconditions: cqMu is held, of large blocks that of the shard that they go with.
+func (e *shard) place() error {
+	e.mu.Lock()
+	full := e.used == e.cqConns
+	e.mu.Unlock()
+	if full {
+		n := min(2*e.cqConns, e.opt.MaxConns)
+		if e.cq == nil { // one in memory is never full
+			n = e.opt.MaxConns
+		} else if err := e.cq.Resize(e.completions(n)); err != nil {
+			return err
+		}
+		e.cqConns = n
+	}
+	e.mu.Lock()
+	e.used++
+	e.mu.Unlock()
+	return nil
+}
+
+func (e *shard) unreserve() {
+	e.mu.Lock()
+	e.used--
+	e.mu.Unlock()
+}
+
+// add makes l a connection of the engine: its frames are delivered from now on. It has blocks later: see start.
+func (e *shard) add(l *link) {
+	e.recvs.begin(l)
+	e.links.set(l.qpn, l)
+	e.mu.Lock()
+	e.conns[l] = struct{}{}
+	e.mu.Unlock()
+}
+
+// remove undoes add.
+func (e *shard) remove(l *link) {
+	e.mu.Lock()
+	delete(e.conns, l)
+	e.used--
+	e.mu.Unlock()
+	l.account.End()
+	l.end.Forgotten()
 }
 
 // link returns the connection of a QPN, or nil.

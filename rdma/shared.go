@@ -16,23 +16,6 @@ var engines struct {
 	old []*Engine // broken, and not closed yet
 }
 
-// errGone means that the device, or the engine's CQ on it, is unusable.
-var errGone = errors.New("the engine's device or CQ has failed: close its connections and the engine, and make a " +
-	"new one")
-
-func (e *Engine) broken() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.isGone
-}
-
-func (e *Engine) closed() bool {
-	s := e.shards[0]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
-
 // useShared has f use the shared engine of this name. If CloseIdle has just closed it, or it has just failed, f uses a
 // new one.
 func useShared(name string, create func() (*Engine, error), f func(*Engine) error) (*Engine, error) {
