@@ -162,8 +162,8 @@ func (l *Listener) ID() *ID { return l.id }
 // Accept waits for the next connection, which is established when it returns. While a goroutine is
 // in Accept, handshakes run with all peers that request a connection, up to Options.Backlog at
 // once, so a slow peer does not delay others. A peer that goes away during its handshake is
-// skipped. An error is therefore local: a resource is missing, ctx has ended, or the Listener is
-// closed (ErrClosed).
+// skipped; one that has completed it and has left since is not. An error is therefore local: a
+// resource is missing, ctx has ended, or the Listener is closed (ErrClosed).
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	defer l.wake() // another Accept, whose token this one may have taken
 	for {
@@ -371,7 +371,7 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	if !c.ps.datagram() {
-		if _, err := c.await(ctx, EventEstablished); err != nil {
+		if err := c.awaitEstablished(ctx); err != nil {
 			return err
 		}
 	}

@@ -226,3 +226,28 @@ func TestNoDevice(t *testing.T) {
 		t.Error("devices without a device")
 	}
 }
+
+// TestConnEndsAtOnce: the peer leaves right after the handshake, so that Accept finds both events, or only the second
+// since the first one's message was lost.
+func TestConnEndsAtOnce(t *testing.T) {
+	for range 2000 {
+		c := &Conn{events: make(chan *Event, handshakeEvents), done: make(chan struct{})}
+		go func() {
+			c.handle(&Event{Type: EventEstablished})
+			c.finish(ErrDisconnected)
+		}()
+		if ev, err := c.await(t.Context(), EventEstablished); err != nil || ev.Type != EventEstablished {
+			t.Fatalf("await: %v, %v; want the event that came before the end", ev, err)
+		}
+		if err := c.awaitEstablished(t.Context()); err != nil {
+			t.Fatalf("a peer that disconnects has been connected: %v", err)
+		}
+	}
+	for _, err := range []error{ErrDeviceRemoved, ErrClosed} {
+		c := &Conn{events: make(chan *Event, handshakeEvents), done: make(chan struct{})}
+		c.finish(err)
+		if got := c.awaitEstablished(t.Context()); !errors.Is(got, err) {
+			t.Errorf("%v, want %v", got, err)
+		}
+	}
+}

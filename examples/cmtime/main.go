@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -116,19 +117,23 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
-	var clients sync.WaitGroup
+	var (
+		clients   sync.WaitGroup
+		all, open atomic.Int64
+	)
 	defer clients.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for n := 0; ; n++ {
+	for {
 		c, err := l.Accept(ctx)
 		if ctx.Err() != nil { // interrupted, as intended
-			fmt.Fprintf(out, "%d connections\n", n)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		all.Add(1)
+		open.Add(1)
 		clients.Go(func() {
 			select {
 			case <-c.Done():
@@ -136,6 +141,9 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 			}
 			if err := c.Close(); err != nil {
 				fmt.Fprintf(out, "%v: %v\n", c.RemoteAddr(), err)
+			}
+			if open.Add(-1) == 0 {
+				fmt.Fprintf(out, "%d connections\n", all.Load())
 			}
 		})
 	}

@@ -1,0 +1,222 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// await waits for the next event of the handshake, and fails if it is not want.
+func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
+	var ev *Event
+	select {
+	case ev = <-c.events:
+	default:
+		select {
+		case ev = <-c.events:
+		case <-c.done:
+			select {
+			case ev = <-c.events: // what came before the end counts
+			default:
+				return nil, c.Err()
+			}
+		case <-ctx.Done():
+			return nil, c.explainTimeout(want, ctx.Err())
+		}
+	}
+	if err := ev.Err(); err != nil {
+		return nil, err
+	}
+	if ev.Type != want {
+		return nil, &EventError{Type: ev.Type, Status: ev.Status}
+	}
+	return ev, nil
+}
+
+// awaitEstablished waits until the peer has confirmed the connection. A peer whose confirmation is
+// lost, and that then disconnects, has confirmed it too: only an established connection sends a DREQ
+// (IB spec 12.9.7), and what the peer sent before may be in the receive queue.
+func (c *Conn) awaitEstablished(ctx context.Context) error {
+	_, err := c.await(ctx, EventEstablished)
+	if errors.Is(err, ErrDisconnected) {
+		return nil
+	}
+	return err
+}
+
+// explainTimeout adds the likely reason why an event did not arrive in time.
+func (c *Conn) explainTimeout(want EventType, err error) error {
+	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
+	if !errors.Is(err, context.DeadlineExceeded) || want != EventConnectResponse && want != EventEstablished {
+		return err
+	}
+	dev, e := c.id.Verbs()
+	if e != nil {
+		return err
+	}
+	port := c.id.Port()
+	attr, e := dev.QueryPort(port)
+	switch {
+	case e != nil:
+		return err
+	case attr.State != ibv.PortActive:
+		return fmt.Errorf("%w: port %d of %s is %v (check its cable, rdma link and ip link): %w", err, port,
+			dev.Name(), attr.State, syscall.ENETDOWN)
+	}
+	return fmt.Errorf("%w (the peer's program does not respond, or its port is down)", err)
+}
+
+// removed returns the device's removal as the error if that is why a call failed. Its event may
+// arrive a moment after the EIO.
+func (c *Conn) removed(err error) error {
+	if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrDeviceRemoved) {
+		return err
+	}
+	timer := time.NewTimer(eventDelay)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+		if gone := c.Err(); errors.Is(gone, ErrDeviceRemoved) {
+			return fmt.Errorf("%w: %w", gone, err)
+		}
+	case <-timer.C:
+	}
+	return err
+}
+
+// eventDelay is the time within which the event that explains a failed call arrives.
+const eventDelay = 200 * time.Millisecond
+
+// setup creates the objects that the connection needs and Options did not supply. It returns the
+// options as Options.Use has left them.
+func (c *Conn) setup(opt *Options) (*Options, error) {
+	if opt.Use != nil {
+		chosen := *opt
+		dev, err := c.id.Verbs()
+		if err != nil {
+			return nil, err
+		}
+		if err := opt.Use(dev, &chosen); err != nil {
+			return nil, err
+		}
+		if err := chosen.usable(); err != nil {
+			return nil, err
+		}
+		opt = &chosen
+	}
+	if err := limited(func() error { return c.makeQP(opt) }); err != nil {
+		return nil, err
+	}
+	if opt.Prepare != nil {
+		return opt, opt.Prepare(c)
+	}
+	return opt, nil
+}
+
+func (c *Conn) makeQP(opt *Options) error {
+	dev, err := c.id.Verbs()
+	if err != nil {
+		return err
+	}
+	c.pd = opt.PD
+	if c.pd == nil {
+		if c.pd, err = dev.AllocPD(); err != nil {
+			return err
+		}
+		c.ownPD = c.pd
+	} else if have := c.pd.Device(); have != dev && have.Name() != dev.Name() {
+		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() +
+			", the device that the address leads to"}
+	}
+	q := opt.QP
+	q.Type = ibv.RC
+	if c.ps.datagram() {
+		q.Type = ibv.UD
+	}
+	c.srq = q.SRQ != nil
+	c.sendCQ, c.recvCQ = opt.SendCQ, opt.RecvCQ
+	if c.sendCQ == nil || c.recvCQ == nil {
+		n := queueSize(q.MaxSendWR) + queueSize(q.MaxRecvWR)
+		cq, err := c.pd.Device().CreateCQ(n, opt.CQ)
+		if err != nil {
+			return err
+		}
+		c.ownCQ = cq
+		if c.sendCQ == nil {
+			c.sendCQ = cq
+		}
+		if c.recvCQ == nil {
+			c.recvCQ = cq
+		}
+	}
+	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
+	if c.id.lib.BringsUp() != nil {
+		c.byLib = true
+		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
+	}
+	qp, err := create()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.qp = qp
+	c.mu.Unlock()
+	if opt.Prepare == nil || c.byLib {
+		return nil // BringUp starts with INIT, or librdmacm has done it
+	}
+	return c.id.InitQP(qp)
+}
+
+// checkLibrary rejects options that an old librdmacm, which has to bring up the QPs itself, does not support.
+func (o *Options) checkLibrary() error {
+	lib, err := library()
+	if err != nil {
+		return err
+	}
+	why := lib.BringsUp()
+	if why == nil {
+		return nil
+	}
+	var errs []error
+	need := func(what string) {
+		errs = append(errs, fmt.Errorf("%s needs librdmacm of rdma-core v23 or newer: %w", what, why))
+	}
+	if o.Access != 0 {
+		need("Options.Access")
+	}
+	if o.PD != nil && !ownedByLibrary(o.PD.Device()) {
+		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
+	}
+	return errors.Join(errs...)
+}
+
+// setRNRTimer sets minRNRTimer on a QP that librdmacm brought up, as BringUp does on others.
+func (c *Conn) setRNRTimer() error {
+	if c.qp.Type() != ibv.RC {
+		return nil
+	}
+	return c.qp.Modify(&ibv.QPAttr{State: ibv.StateRTS, MinRNRTimer: minRNRTimer}, ibv.MaskState|ibv.MaskMinRNRTimer)
+}
+
+// queueSize returns a queue size of QPOptions, with the default for 0.
+func queueSize(n int) int {
+	switch {
+	case n == 0:
+		return 128
+	case n < 0:
+		return 0
+	}
+	return n
+}
+
+// ready marks the handshake as done.
+func (c *Conn) ready() {
+	c.local, c.remote = c.id.LocalAddr(), c.id.PeerAddr()
+	c.mu.Lock()
+	c.established = true
+	c.mu.Unlock()
+}
