@@ -181,7 +181,9 @@ func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.He
 	from, why := r.RemoteAddr(), wire.RejectOther
 	o.Failed = func(c *rdmacm.Conn, err error) {
 		why = a.reason(ctx, c, err)
-		_ = c.ID().Reject(rejection(why)) // fails if the peer has gone
+		if a.link == nil { // no reply has been sent: see ID.Reject
+			_ = c.ID().Reject(rejection(why)) // fails if the peer has gone
+		}
 		a.failed(c, err)
 	}
 	if _, err := r.Accept(ctx, o); err != nil {

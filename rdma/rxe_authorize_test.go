@@ -16,7 +16,6 @@ import (
 
 // TestRXE_Authorize permits and refuses by the peer's address and private data, before the peer has a reply.
 func TestRXE_Authorize(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	peer := netip.MustParseAddr(r.IP[1])
@@ -60,7 +59,6 @@ func TestRXE_Authorize(t *testing.T) {
 // TestRXE_AuthorizeWaits has calls of Authorize that do not return. Others go on, the peer hears of it when the time is
 // over, and Close does not wait for them.
 func TestRXE_AuthorizeWaits(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	called, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -95,7 +93,6 @@ func TestRXE_AuthorizeWaits(t *testing.T) {
 
 // TestRXE_AuthorizeLate refuses a peer for which Authorize takes too long, and lets Authorize close its listener.
 func TestRXE_AuthorizeLate(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	var l *Listener

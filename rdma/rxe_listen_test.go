@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 
 // strangers are peers that take part in the handshake only as far as they like.
 type strangers struct {
-	t  *testing.T
-	ch *rdmacm.EventChannel
+	t     *testing.T
+	ch    *rdmacm.EventChannel
+	early []*rdmacm.Event // that came while another one's was waited for
 }
 
 func newStrangers(t *testing.T) *strangers {
@@ -29,7 +31,7 @@ func newStrangers(t *testing.T) *strangers {
 	ch, err := rdmacm.NewEventChannel()
 	ok(t, err)
 	t.Cleanup(func() { ok(t, ch.Close()) })
-	return &strangers{t, ch}
+	return &strangers{t: t, ch: ch}
 }
 
 // ask requests a connection with a queue pair that does not exist.
@@ -47,24 +49,44 @@ func (s *strangers) ask(to netip.AddrPort, p *rdmacm.ConnParam) *rdmacm.ID {
 	return id
 }
 
-// wait waits for an event of one of them; those of others are dropped.
+// wait waits for an event of one of them; those of others stay for next.
 func (s *strangers) wait(id *rdmacm.ID, want rdmacm.EventType) *rdmacm.Event {
 	s.t.Helper()
 	for {
 		ev, err := s.ch.Event(timeout(s.t))
 		ok(s.t, err)
-		if ev.ID == id && ev.Type == want {
-			return ev
-		}
-		if ev.ID == id {
+		switch {
+		case ev.ID != id:
+			s.early = append(s.early, ev)
+		case ev.Type != want:
 			s.t.Fatalf("the event %v, want %v", ev, want)
+		default:
+			return ev
 		}
 	}
 }
 
+// next returns the next event of any of them.
+func (s *strangers) next() *rdmacm.Event {
+	s.t.Helper()
+	if len(s.early) > 0 {
+		ev := s.early[0]
+		s.early = s.early[1:]
+		return ev
+	}
+	ev, err := s.ch.Event(timeout(s.t))
+	ok(s.t, err)
+	return ev
+}
+
+// strangerQPN is the number of the last stranger's queue pair. Each has its own: Linux rejects a second request of one
+// that it knows as stale (cm_match_req), and the listener does not hear of it.
+var strangerQPN atomic.Uint32
+
 // stranger are the parameters of a request that is in order.
 func stranger(kind wire.ConnKind) *rdmacm.ConnParam {
-	return &rdmacm.ConnParam{QPN: 0x700000, PrivateData: goodHello(kind), RetryCount: 7, RNRRetryCount: 7}
+	return &rdmacm.ConnParam{QPN: 0x700000 + strangerQPN.Add(1), PrivateData: goodHello(kind), RetryCount: 7,
+		RNRRetryCount: 7}
 }
 
 func wantReason(t *testing.T, ev *rdmacm.Event, want wire.RejectReason) {
@@ -85,20 +107,19 @@ func untilNoConns(t *testing.T, e *Engine) {
 // TestRXE_UnfinishedHandshakes has more strangers than there may be connections. They do not finish their handshakes,
 // for an hour. They cost no blocks, and make room for an honest peer.
 func TestRXE_UnfinishedHandshakes(t *testing.T) {
-	needLogic(t)
 	for _, kind := range []wire.ConnKind{wire.Messages, wire.Stream} {
 		t.Run(kind.String(), func(t *testing.T) {
-			server, client := newEngines(t, &EngineOptions{MaxConns: 60})
+			server, client := newEngines(t, &EngineOptions{MaxConns: 40})
 			l, err := listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", kind,
 				&Options{Engine: server, Timeout: time.Hour})
 			ok(t, err)
 			defer l.close()
 			before := server.Stats()
 			s := newStrangers(t)
-			for range 80 {
+			for range 30 {
 				s.ask(l.addr(), stranger(kind))
 			}
-			for ctx := timeout(t); server.Stats().Conns < 30; time.Sleep(time.Millisecond) {
+			for ctx := timeout(t); server.Stats().Conns < 20; time.Sleep(time.Millisecond) {
 				ok(t, ctx.Err())
 			}
 			after := server.Stats()
@@ -121,9 +142,8 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 	}
 }
 
-// TestRXE_HandshakeTimeout ends a handshake that its peer does not finish, and says so.
+// TestRXE_HandshakeTimeout ends a handshake that its peer does not finish.
 func TestRXE_HandshakeTimeout(t *testing.T) {
-	needLogic(t)
 	server, _ := newEngines(t, nil)
 	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0",
 		&Options{Engine: server, Timeout: 50 * time.Millisecond})
@@ -132,16 +152,22 @@ func TestRXE_HandshakeTimeout(t *testing.T) {
 	s := newStrangers(t)
 	id := s.ask(l.Addr(), stranger(wire.Messages))
 	s.wait(id, rdmacm.EventConnectResponse)
-	wantReason(t, s.wait(id, rdmacm.EventRejected), wire.RejectLate)
+	s.wait(id, rdmacm.EventRejected)
 	untilNoConns(t, server)
+	if n := server.Stats().Refused; n != 1 {
+		t.Errorf("Refused is %d, want 1", n)
+	}
 }
 
 // TestRXE_Backlog has more clients wait for Accept than handshakes were once under way, and then more than Backlog.
 func TestRXE_Backlog(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
-	for _, c := range []struct{ clients, backlog int }{{150, 0}, {6, 2}} {
+	many := 150
+	if !r.Emulated && !testutil.Full() { // these take seconds
+		many = 20
+	}
+	for _, c := range []struct{ clients, backlog int }{{many, 0}, {6, 2}} {
 		l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Backlog: c.backlog})
 		ok(t, err)
 		var dials sync.WaitGroup
@@ -175,7 +201,6 @@ func TestRXE_Backlog(t *testing.T) {
 
 // TestRXE_MaxConnsRefuses says at both ends why a server refuses.
 func TestRXE_MaxConnsRefuses(t *testing.T) {
-	needLogic(t)
 	var log bytes.Buffer // this test alone refuses meanwhile
 	old := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
@@ -208,8 +233,7 @@ func TestRXE_MaxConnsRefuses(t *testing.T) {
 // TestRXE_DialForeign connects to services that are not of this package, or whose reply breaks the protocol. Nothing is
 // left: see newEngines.
 func TestRXE_DialForeign(t *testing.T) {
-	needLogic(t)
-	_, client := newEngines(t, &EngineOptions{MaxConns: 8})
+	_, client := newEngines(t, &EngineOptions{MaxConns: 3})
 	r := testutil.NeedRXE(t)
 	for name, reply := range map[string][]byte{
 		"none": nil, "text": []byte("220 smtp.example.com ready"), "stream": goodHello(wire.Stream),
@@ -230,7 +254,7 @@ func TestRXE_DialForeign(t *testing.T) {
 					ok(t, c.Close())
 				}
 			})
-			for range 20 {
+			for range 5 {
 				_, err := Dial(timeout(t), l.Addr().String(), from(r, client))
 				var p *ProtocolError
 				if !errors.As(err, &p) {
@@ -248,7 +272,6 @@ func TestRXE_DialForeign(t *testing.T) {
 // TestRXE_VanishingClients has clients leave in the middle of their handshake, or ask with a queue pair that cannot be.
 // The next one is served.
 func TestRXE_VanishingClients(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server})
@@ -314,7 +337,6 @@ func TestRXE_VanishingClients(t *testing.T) {
 
 // TestRXE_CloseListener closes a listener while peers wait for their handshake, do not finish it, or are not accepted.
 func TestRXE_CloseListener(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{MaxConns: 12})
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Timeout: time.Hour})
@@ -331,8 +353,7 @@ func TestRXE_CloseListener(t *testing.T) {
 	}
 	ok(t, l.Close())
 	for len(ids) > 0 {
-		ev, err := s.ch.Event(timeout(t))
-		ok(t, err)
+		ev := s.next()
 		if ev.Type == rdmacm.EventRejected {
 			if r, known := wire.ParseRejection(ev.PrivateData); known { // not of one that came as the listener closed
 				reasons[r.Reason]++
@@ -355,7 +376,6 @@ func TestRXE_CloseListener(t *testing.T) {
 
 // TestRXE_CancelDial ends the context of Dial at every moment. Nothing is left: see newEngines.
 func TestRXE_CancelDial(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server})

@@ -76,7 +76,9 @@ func (id *ID) Establish() error {
 	return id.bound("establish", func() error { return id.lib.Establish(id.handle) })
 }
 
-// Reject refuses the request of an EventConnectRequest. The ID must still be closed.
+// Reject refuses the request of an EventConnectRequest. The ID must still be closed. Do not call it after Accept: Linux
+// then goes on to repeat its reply (cm_send_rej_locked does not cancel it), and Close waits until the retries that the
+// peer asks for are spent, a minute by default. Close alone refuses such a request, without data.
 //
 // C: rdma_reject(3).
 func (id *ID) Reject(data []byte) error { return id.reject(librdmacm.Lib.Reject, data) }
