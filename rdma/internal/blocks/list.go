@@ -14,32 +14,19 @@ type elem[T any] struct {
 }
 
 // push adds e at the end, unless it is in the list.
-func (l *list[T]) push(e *elem[T]) {
-	if e.in {
-		return
-	}
-	e.in, e.prev = true, l.last
-	if l.last == nil {
-		l.first = e
-	} else {
-		l.last.next = e
-	}
-	l.last = e
-	l.n++
-}
+func (l *list[T]) push(e *elem[T]) { l.insert(e, l.last, nil) }
 
 // pushFirst adds e in front, unless it is in the list.
-func (l *list[T]) pushFirst(e *elem[T]) {
+func (l *list[T]) pushFirst(e *elem[T]) { l.insert(e, nil, l.first) }
+
+// insert adds e between two neighbours, unless it is in the list.
+func (l *list[T]) insert(e, prev, next *elem[T]) {
 	if e.in {
 		return
 	}
-	e.in, e.next = true, l.first
-	if l.first == nil {
-		l.last = e
-	} else {
-		l.first.prev = e
-	}
-	l.first = e
+	e.in = true
+	l.join(prev, e)
+	l.join(e, next)
 	l.n++
 }
 
@@ -48,16 +35,21 @@ func (l *list[T]) remove(e *elem[T]) {
 	if !e.in {
 		return
 	}
-	if e.prev == nil {
-		l.first = e.next
-	} else {
-		e.prev.next = e.next
-	}
-	if e.next == nil {
-		l.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
+	l.join(e.prev, e.next)
 	e.in, e.next, e.prev = false, nil, nil
 	l.n--
+}
+
+// join makes a and b neighbours. nil is the end of the list.
+func (l *list[T]) join(a, b *elem[T]) {
+	if a == nil {
+		l.first = b
+	} else {
+		a.next = b
+	}
+	if b == nil {
+		l.last = a
+	} else {
+		b.prev = a
+	}
 }
