@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -16,14 +18,27 @@ type RejectReason uint8
 const (
 	RejectedMaxConns    = RejectReason(wire.RejectMaxConns)   // it has as many connections as EngineOptions.MaxConns
 	RejectedQueuePairs  = RejectReason(wire.RejectQueuePairs) // its adapter has no more queue pairs, or memory for them
-	RejectedMemory      = RejectReason(wire.RejectMemory)     // its limit of locked memory is spent
+	RejectedMemory      = RejectReason(wire.RejectMemory)     // EngineOptions.Memory or locked memory is spent
 	RejectedBusy        = RejectReason(wire.RejectBusy)       // too many wait there to be connected or accepted
 	RejectedByAuthorize = RejectReason(wire.RejectAuthorize)  // its Options.Authorize returned an error
 	RejectedLate        = RejectReason(wire.RejectLate)       // the handshake took longer than its Options.Timeout
 	RejectedClosed      = RejectReason(wire.RejectClosed)     // it or its engine is closed or has failed
 )
 
-func (r RejectReason) String() string { return wire.RejectReason(r).String() }
+var rejectTexts = map[RejectReason]string{
+	RejectedMaxConns:    "it has as many connections as its EngineOptions.MaxConns permits",
+	RejectedQueuePairs:  "its adapter is out of queue pairs, or of memory for them",
+	RejectedMemory:      "it is out of memory for the adapter (EngineOptions.Memory or memlock)",
+	RejectedBusy:        "too many connections wait there to be made or accepted",
+	RejectedByAuthorize: "its Options.Authorize refused",
+	RejectedLate:        "the handshake took too long",
+	RejectedClosed:      "the listener or its engine is closed or has failed",
+}
+
+// String describes the reason. It returns the number of a reason of later versions.
+func (r RejectReason) String() string {
+	return cmp.Or(rejectTexts[r], fmt.Sprintf("reason %d", uint8(r)))
+}
 
 // RejectError is returned by Dial and DialStream if the listener refused the connection and said why. It matches
 // syscall.ECONNREFUSED.

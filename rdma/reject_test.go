@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +42,30 @@ func TestLack(t *testing.T) {
 	} {
 		if got := lack(c.err, wire.RejectOther); got != c.want {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+// TestReasons: each reason of a refusal or a RESET has a text, and reasons of later versions their number.
+func TestReasons(t *testing.T) {
+	texts := make(map[string]bool)
+	for r := RejectedMaxConns; r <= RejectedClosed; r++ {
+		texts[r.String()] = true
+	}
+	for r := range resetError(wire.ResetClosed) {
+		texts[(r + 1).Error()] = true
+	}
+	for s := range texts {
+		if strings.Contains(s, "reason") {
+			t.Errorf("no text, but %q", s)
+		}
+	}
+	if want := int(RejectedClosed-RejectedMaxConns) + 1 + wire.ResetClosed; len(texts) != want {
+		t.Errorf("%d texts, want %d: %v", len(texts), want, texts)
+	}
+	for _, s := range []string{RejectReason(200).String(), resetError(200).Error()} {
+		if !strings.HasSuffix(s, "reason 200") {
+			t.Error(s)
 		}
 	}
 }

@@ -102,36 +102,21 @@ func ParseHello(b []byte, want ConnKind) (h Hello, reason RejectReason, err erro
 // RejectLen is how many bytes of private data a refusal takes at least. A receiver ignores what follows.
 const RejectLen = 7
 
-// RejectReason is why a side refused a connection.
+// RejectReason is why a side refused a connection. Package rdma describes the reasons that its users see.
 type RejectReason uint8
 
 const (
-	RejectOther      RejectReason = iota // see the errors of the connection manager
-	RejectVersion                        // no common version
-	RejectKind                           // messages for a listener of streams, or the reverse
-	RejectMaxConns                       // as many connections as the engine may have
-	RejectQueuePairs                     // the adapter could not create a queue pair
-	RejectMemory                         // no registered memory
-	RejectBusy                           // too many peers wait, or the handshake was slow while others waited
-	RejectAuthorize                      // the listening program refuses this peer
-	RejectLate                           // the handshake took too long
-	RejectClosed                         // the listener or its engine is closed or has failed
+	RejectOther   RejectReason = iota // see the errors of the connection manager
+	RejectVersion                     // no common version
+	RejectKind                        // messages for a listener of streams, or the reverse
+	RejectMaxConns
+	RejectQueuePairs
+	RejectMemory
+	RejectBusy
+	RejectAuthorize
+	RejectLate
+	RejectClosed
 )
-
-var rejectNames = []string{"another reason", "no common version of the protocol", "another kind of connection",
-	"it has as many connections as its EngineOptions.MaxConns permits",
-	"its adapter is out of queue pairs, or of memory for them",
-	"it is out of memory for the adapter (EngineOptions.Memory or memlock)",
-	"too many connections wait there to be made or accepted", "its Options.Authorize refused",
-	"the handshake took too long", "the listener or its engine is closed or has failed"}
-
-// String returns the reason, and its number if this side does not know it: the peer may be newer.
-func (r RejectReason) String() string {
-	if int(r) < len(rejectNames) {
-		return rejectNames[r]
-	}
-	return fmt.Sprintf("reason %d", uint8(r))
-}
 
 // Rejection is the private data of a refusal.
 type Rejection struct {
