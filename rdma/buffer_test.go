@@ -24,8 +24,8 @@ func (p *Pool) take() *Buffer {
 	return &h
 }
 
-// TestBufferReleased: every method of a buffer panics after Release, whoever uses its memory by then. Of several
-// goroutines that release it, one does.
+// TestBufferReleased: every method of a buffer panics after Release, also when another buffer uses the memory. Of
+// several goroutines that release it, one succeeds.
 func TestBufferReleased(t *testing.T) {
 	p := fakePool()
 	for range 100 {

@@ -124,7 +124,7 @@ func TestCallTimes(t *testing.T) {
 	}
 }
 
-// TestCallersOne: a connection has one Caller, and whoever else would take its answers is refused.
+// TestCallersOne: a connection has one Caller. A second one, which would take its replies, is refused.
 func TestCallersOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := fakeCaller()

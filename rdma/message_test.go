@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMessageReleased: every method of a message panics after Release, whoever uses its memory by then.
+// TestMessageReleased: every method of a message panics after Release, also when another message uses the
+// memory.
 func TestMessageReleased(t *testing.T) {
 	l := sender(64)
 	for i := range 100 {

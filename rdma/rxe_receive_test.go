@@ -17,7 +17,7 @@ func ownQueueEngines(t *testing.T, opt *EngineOptions) (server, client *Engine) 
 	return newEngines(t, opt)
 }
 
-// TestRXE_OwnQueues sends in all ways without an SRQ, and looks at whose the blocks are.
+// TestRXE_OwnQueues sends in every way without an SRQ, and checks which connection has how many blocks.
 func TestRXE_OwnQueues(t *testing.T) {
 	server, client := ownQueueEngines(t, nil)
 	a, b := conns(t, server, client)

@@ -149,8 +149,8 @@ func TestMessages_Overdue(t *testing.T) {
 	}
 }
 
-// TestMessages_Random has messages that come and go, of which some never end. All that end are admitted, nothing is
-// beyond the budget but one message, and none waits for more than a bounded time.
+// TestMessages_Random has messages that begin and end at random. Some never end, and all others are admitted. At most
+// one message is beyond the budget, and the time that a message waits is bounded.
 func TestMessages_Random(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -261,7 +261,7 @@ func (m *model) check() error {
 	return nil
 }
 
-// settleAll lets all work end that can, and looks at who has what then.
+// settleAll ends all work that can end, and checks where the blocks are then.
 func (m *model) settleAll() error {
 	for _, c := range append(slices.Clone(m.conns), m.left...) {
 		for _, b := range c.held {

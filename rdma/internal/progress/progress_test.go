@@ -16,8 +16,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
-// TestRandom has goroutines wait for messages that come at random, some with contexts that end. Whoever waits has its
-// message at the moment at which it comes, since the clock stands still while somebody works, and afterwards the CQ is
+// TestRandom has goroutines wait for messages that come at random, some with contexts that end. Each has its message
+// at the moment at which it comes, because the clock stands still while a goroutine works. Afterwards the CQ is
 // covered.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(40) {
@@ -241,7 +241,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestWait has what is no Signal end a wait, and whoever waits so makes the poller take over.
+// TestWait waits for a channel and for a context instead of a Signal. The poller reads events meanwhile.
 func TestWait(t *testing.T) {
 	inBubble(t, 1, 0, Options{Spin: -1}, func(t *testing.T, p *Progress, q *fakeCQ) {
 		if err := p.Wait(turn.Bound{Now: true}, nil); err != turn.ErrWouldWait {
