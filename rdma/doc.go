@@ -14,7 +14,8 @@
 //
 // Connections are made by rdma_cm, with an address of the peer's device. They share an [Engine], which owns the
 // buffers, their registration, the queues and the poller, and limits what each peer may send. There is one Engine
-// for each device, unless [Options] name another. docs/rdma.md describes the model and the protocol.
+// for each device, unless [Options] name another. docs/rdma.md describes the model,
+// docs/rdma-protocol.md the protocol.
 //
 // The context of a function that listens or dials bounds that call only. Close ends listening, or the connection.
 //

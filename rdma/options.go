@@ -62,7 +62,7 @@ type Options struct {
 	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
 	// same port of TCP, for any client. DialStream tries TCP as soon as RDMA has failed, or 300 ms
 	// after it has begun; the first connection is taken, and the other attempt ended.
-	// Stream.Transport returns which it is, and the log names it once.
+	// Stream.Transport returns which it is, and the log names it once. PrivateData is sent over RDMA only.
 	Fallback bool
 
 	// Authorize, of a listener, decides whether a peer may connect. It sees the peer's address and private data before

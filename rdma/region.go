@@ -220,7 +220,8 @@ func (r *Region) Len() int64 { return r.n }
 // Access returns what may be done with the region.
 func (r *Region) Access() Access { return r.access }
 
-// Ends returns when operations are not begun any more, unless the peer revokes or extends the lease.
+// Ends returns when operations are not begun any more, unless the peer revokes or extends the lease. That is 20 ms
+// before its end, or a quarter of the duration if that is less. Each side measures the duration by its own clock.
 func (r *Region) Ends() time.Time {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
