@@ -105,7 +105,7 @@ func send(ctx context.Context, addr, name string, sum hash.Hash) (int64, error) 
 	}
 	defer s.Close()
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-	n, err := io.Copy(s, io.TeeReader(f, sum)) // into the blocks from which it is sent
+	n, err := io.Copy(s, io.TeeReader(f, sum))
 	if err != nil {
 		return n, err
 	}

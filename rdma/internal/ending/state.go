@@ -1,5 +1,5 @@
 // Package ending decides how a connection ends: what is sent last, when the connection is given up, why, and when
-// nothing can come any more. It knows no device and has no lock.
+// nothing can come any more. It knows no device. The owner's lock guards a State; an Allowance has its own.
 package ending
 
 import (
