@@ -158,7 +158,8 @@ func (r *Caller) Close() error {
 }
 
 // Serve handles the calls of the peer's Caller until the peer closes the connection, which returns nil, or ctx ends.
-// Then the contexts of the handlers end also, and Serve returns when they have returned.
+// Then the contexts of the handlers end also, and Serve returns when they have returned. Requests for which no handler
+// was free are dropped, because the peer takes no replies any more.
 //
 // Each call runs handler on its own goroutine. Up to 256 run at a time, even if each takes long, or as many as have 64
 // MiB of requests: when a request is handed to its handler, the peer may send another. For this requests are copied, if
@@ -183,8 +184,16 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 	s := &server{c: c, handler: handler, ended: make(chan struct{}, 1)}
 	defer s.running.Wait()
 	defer cancel()
+	handlers, end := context.WithCancel(ctx)
+	s.running.Go(func() { // the peer's FIN may be behind requests whose blocks handlers keep
+		defer end()
+		select {
+		case <-c.l.stopped:
+		case <-ctx.Done():
+		}
+	})
 	for {
-		if err := s.next(ctx); err != nil {
+		if err := s.next(ctx, handlers); err != nil {
 			if err == io.EOF || errors.Is(err, ErrPeerClosed) {
 				return nil
 			}
@@ -206,12 +215,10 @@ type server struct {
 	ended  chan struct{} // has a token when one has ended
 }
 
-// next starts the handler of the next request, as soon as the bounds of running ones allow.
-func (s *server) next(ctx context.Context) error {
-	for s.calls.Load() == callsMost {
-		if err := s.wait(ctx); err != nil {
-			return err
-		}
+// next starts the handler of the next request, with the context handlers, as soon as the bounds of running ones allow.
+func (s *server) next(ctx, handlers context.Context) error {
+	if _, err := s.room(ctx, 0); err != nil {
+		return err
 	}
 	m, err := s.c.l.recvMessage(bound{Ctx: ctx})
 	if err != nil {
@@ -222,11 +229,9 @@ func (s *server) next(ctx context.Context) error {
 		return &ProtocolError{Frame: "DATA", Got: "a message without the number of a call", Want: "one of a Caller"}
 	}
 	n := int64(m.n)
-	for s.calls.Load() > 0 && s.bytes.Load()+n > requestBytes {
-		if err := s.wait(ctx); err != nil {
-			m.release()
-			return err
-		}
+	if room, err := s.room(ctx, n); !room {
+		m.release()
+		return err
 	}
 	s.calls.Add(1)
 	s.bytes.Add(n)
@@ -243,21 +248,32 @@ func (s *server) next(ctx context.Context) error {
 			s.calls.Add(-1)
 			wake(s.ended)
 		}()
-		s.handle(ctx, &request, m.imm)
+		s.handle(handlers, &request, m.imm)
 	})
 	return nil
 }
 
-// wait waits until a handler has ended. That may never be after the end of the connection.
-func (s *server) wait(ctx context.Context) error {
-	select {
-	case <-s.ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.c.l.stopped:
-		return s.c.l.stopReason()
+// room waits until the bounds allow a handler of a request of n bytes. Handlers need not end after the end of the
+// connection, so there may be no room then.
+func (s *server) room(ctx context.Context, n int64) (bool, error) {
+	full := func() bool {
+		calls := s.calls.Load()
+		return calls == callsMost || calls > 0 && s.bytes.Load()+n > requestBytes
 	}
+	if !full() {
+		return true, nil
+	}
+	defer s.c.l.e.pollMeanwhile()()
+	for full() {
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-s.c.l.stopped:
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // detach copies a request out of its blocks, so that they and its credits return, and reports how many bytes it takes.

@@ -16,8 +16,9 @@ func (l *link) close() {
 	}
 	l.opened.Done()
 	l.do(l.end.Close())
-	if !l.q.Sent(sendq.FIN) {
-		l.ask(sendq.All) // so that an error counts only what the peer's adapter lacks
+	if !l.q.Sent(sendq.FIN) && !l.end.Ending() { // it waits for credits
+		l.q.SetDue(sendq.Ping, true) // which says that nobody reads here, and confirms what the peer's adapter has
+		l.pump()
 	}
 	go l.dropCurrent()
 }

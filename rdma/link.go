@@ -250,6 +250,8 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 	case sendq.Control:
 		l.leasing.send.Next()
 		l.freshen()
+	case sendq.Ping:
+		h.Aux = l.end.FINAux()
 	}
 	h.Limit = l.recv.Tell()
 	l.q.SetDue(sendq.Limit, l.limitDue())
@@ -360,15 +362,18 @@ func (l *link) receive(b *block, byteLen uint32) {
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
 		l.receiveControl(&h, b.Payload())
 		l.e.consumed(b)
-	default: // LIMIT and PING
+	case wire.Ping:
 		l.e.consumed(b)
-		if h.Kind == wire.Limit && h.Flags&wire.FlagLower != 0 {
+		l.do(l.end.PeerPinged(h.Aux))
+	default: // LIMIT
+		l.e.consumed(b)
+		if h.Flags&wire.FlagLower != 0 {
 			l.send.Lower(h.Limit)
 		}
-		if h.Kind == wire.Limit && h.Flags&wire.FlagLowered != 0 {
+		if h.Flags&wire.FlagLowered != 0 {
 			l.ungrant(l.recv.Lowered())
 		}
-		if h.Kind == wire.Limit && l.leasing != nil {
+		if l.leasing != nil {
 			l.limitControls(h.Aux)
 		}
 	}

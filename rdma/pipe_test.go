@@ -69,6 +69,7 @@ func TestMemory(t *testing.T) {
 		"Pollers":             TestRXE_Pollers,
 		"SendBuffer":          TestRXE_SendBuffer,
 		"ServeEnds":           TestRXE_ServeEnds,
+		"ServeFull":           TestRXE_ServeFull,
 		"ServeLongPolls":      TestRXE_ServeLongPolls,
 		"ServeReleases":       TestRXE_ServeReleases,
 		"Stream":              TestRXE_Stream,

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // TestRXE_Calls makes many calls at a time over one connection: some fail, some are given up, some take long.
@@ -223,6 +224,56 @@ func TestRXE_ServeEnds(t *testing.T) {
 		ok(t, b.Close())
 		cancel()
 	}
+}
+
+// TestRXE_ServeFull has a peer whose window is full when it closes, because so many handlers run, or because they keep
+// so many bytes: its Close returns nil, and so does Serve.
+func TestRXE_ServeFull(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		size, handlers int
+	}{
+		{"handlers", 20_000, callsMost}, {"bytes", 2 * defaultBlock, copiesMost/(2*defaultBlock) + 1},
+	} {
+		for _, manual := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, manual %v", c.name, manual), func(t *testing.T) {
+				serveFull(t, c.size, c.handlers, manual)
+			})
+		}
+	}
+}
+
+func serveFull(t *testing.T, size, handlers int, manual bool) {
+	server, client := newEngines(t, &EngineOptions{Manual: manual})
+	a, b := conns(t, server, client)
+	defer b.Close()
+	served := make(chan error, 1)
+	var running atomic.Int32
+	go func() {
+		served <- Serve(timeout(t), b, func(ctx context.Context, m *Message) ([]byte, error) {
+			running.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+	}()
+	r, err := NewCaller(a)
+	ok(t, err)
+	var wg sync.WaitGroup
+	for range handlers + wire.MaxWindow + 2*stageMost {
+		wg.Go(func() {
+			if _, err := r.Call(timeout(t), make([]byte, size)); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("a call: %v, want one that matches net.ErrClosed", err)
+			}
+		})
+	}
+	testutil.Eventually(t, "a full window", func() bool {
+		a.l.mu.Lock()
+		defer a.l.mu.Unlock()
+		return int(running.Load()) >= handlers && a.l.send.Left() == 0 && a.l.q.Staged() > 0
+	})
+	ok(t, r.Close())
+	ok(t, <-served)
+	wg.Wait()
 }
 
 // TestRXE_ServeReleases: a handler that releases the request itself, or keeps it, harms no other message.

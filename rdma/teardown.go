@@ -253,7 +253,7 @@ func (l *link) reason() error {
 	switch {
 	case errors.Is(cause, ErrClosed), errors.Is(cause, ErrNoMemory), errors.As(cause, &p):
 		return cause
-	case l.end.PeerClosed():
+	case l.end.PeerClosed() && l.end.PeerFIN():
 		return ErrPeerClosed
 	case isDeviceFault(cause):
 		return &DeviceError{Device: l.e.eng.name(), Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}

@@ -37,7 +37,8 @@ type State struct {
 
 	// The peer.
 	peerFIN    bool // no data frame follows
-	peerClosed bool // and it reads no more
+	peerClosed bool // it reads no more
+	peerLast   bool // both were said by one FIN
 
 	// The end.
 	cause     error
@@ -73,7 +74,8 @@ func (s *State) WriteShut() bool { return s.noWrite }
 // PeerFIN reports whether the peer sends no more data.
 func (s *State) PeerFIN() bool { return s.peerFIN }
 
-// PeerClosed reports whether the peer has closed the connection in order.
+// PeerClosed reports whether the peer has closed the connection: it reads no more. Without PeerFIN its data may still
+// come.
 func (s *State) PeerClosed() bool { return s.peerClosed }
 
 // Ending reports whether the connection has ended, or is about to: nothing more is sent.
@@ -160,16 +162,25 @@ func (s *State) PeerFINCame(aux uint32) Do {
 	if aux&wire.FINClosed == 0 {
 		return 0
 	}
+	s.peerLast = true
+	return s.PeerPinged(aux)
+}
+
+// PeerPinged handles a PING of the peer, which may say that the peer has closed the connection before its FIN does.
+func (s *State) PeerPinged(aux uint32) Do {
+	if aux&wire.FINClosed == 0 || s.peerClosed {
+		return 0
+	}
 	s.peerClosed = true
 	return DropStaged | StopOps | WakeWriter
 }
 
 // MayFIN reports whether a FIN with this aux may come from the peer.
 func (s *State) MayFIN(aux uint32) bool {
-	return !s.peerFIN || !s.peerClosed && aux&wire.FINClosed != 0
+	return !s.peerFIN || !s.peerLast && aux&wire.FINClosed != 0
 }
 
-// FINAux returns aux of the FIN that is due.
+// FINAux returns aux of a FIN or a PING that is sent.
 func (s *State) FINAux() uint32 {
 	if s.Closed() {
 		return wire.FINClosed

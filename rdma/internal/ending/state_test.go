@@ -21,6 +21,7 @@ const (
 	localCloseNow
 	peerFIN
 	peerClose
+	peerPing // that says that the peer has closed
 	peerReset
 	send
 	credit
@@ -33,8 +34,8 @@ const (
 )
 
 func (e event) String() string {
-	return []string{"Close", "CloseWrite", "CloseNow", "FIN", "FIN of a close", "RESET", "send", "credit", "completion",
-		"disconnect", "QP error", "device gone", "later"}[e]
+	return []string{"Close", "CloseWrite", "CloseNow", "FIN", "FIN of a close", "PING of a close", "RESET", "send",
+		"credit", "completion", "disconnect", "QP error", "device gone", "later"}[e]
 }
 
 const linger = 5 * time.Second
@@ -265,6 +266,10 @@ func (m *model) happen(e event) {
 		if !m.dead && m.s.MayFIN(aux) {
 			m.do(m.s.PeerFINCame(aux))
 		}
+	case peerPing:
+		if !m.dead {
+			m.do(m.s.PeerPinged(wire.FINClosed))
+		}
 	case peerReset, disconnect:
 		if !m.dead {
 			m.do(m.s.Fail(errPeer, false))
@@ -465,6 +470,26 @@ func TestFINs(t *testing.T) {
 		}
 		if s.MayFIN(c.aux) != c.want {
 			t.Errorf("after FINs %v, a FIN with aux %d: %v", c.before, c.aux, !c.want)
+		}
+	}
+}
+
+// TestPeerPinged takes a PING that says that the peer has closed, before its FIN or between two.
+func TestPeerPinged(t *testing.T) {
+	var s State
+	s.Init()
+	if do := s.PeerPinged(0); do != 0 || s.PeerClosed() {
+		t.Errorf("a PING that says nothing: steps %b, closed %v", do, s.PeerClosed())
+	}
+	if do := s.PeerPinged(wire.FINClosed); do&(DropStaged|StopOps) == 0 || !s.PeerClosed() || s.PeerFIN() {
+		t.Errorf("a PING: steps %b, closed %v, FIN %v", do, s.PeerClosed(), s.PeerFIN())
+	}
+	for _, aux := range []uint32{0, wire.FINClosed} {
+		if !s.MayFIN(aux) {
+			t.Errorf("a FIN with aux %d may not follow", aux)
+		}
+		if do := s.PeerFINCame(aux); do != 0 {
+			t.Errorf("a FIN with aux %d: steps %b, want none twice", aux, do)
 		}
 	}
 }

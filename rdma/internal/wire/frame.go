@@ -20,7 +20,7 @@ const (
 	Limit             // carries the limit of its header
 	FIN               // the last frame; aux is FINClosed if its sender also reads no more
 	Reset             // the connection is broken; aux is the reason
-	Ping              // needs no reply
+	Ping              // needs no reply; aux is FINClosed if its sender reads no more
 
 	// About leases, and known only on connections with leases.
 	Lend    // aux is the number of the lease in all frames about it, from 0 on
@@ -59,7 +59,7 @@ const (
 	knownFlags = FlagMore | FlagImm | FlagIgnore | FlagCancel | FlagLower | FlagLowered | FlagPacked
 )
 
-// FINClosed is aux of a FIN whose sender also reads no more.
+// FINClosed is aux of a FIN whose sender also reads no more. A PING says it before the FIN, which waits for credits.
 const FINClosed = 1
 
 // Reasons of a RESET, in its aux.

@@ -245,6 +245,7 @@ func TestDocumentation(t *testing.T) {
 		fmt.Sprintf("the reason: %d the peer broke the protocol, %d a message was", ResetProtocol, ResetMemory),
 		fmt.Sprintf("for others, %d its program has closed", ResetClosed),
 		fmt.Sprintf("aux %d: its sender also reads no more", FINClosed),
+		fmt.Sprintf("aux %d: its sender has closed and reads no more", FINClosed),
 		fmt.Sprintf("reason u32: %d by the holder, %d revoked, %d expired", EndedByHolder, EndedRevoked, EndedExpired),
 		fmt.Sprintf("their own credits: %d at first", ControlWindow),
 	} {
