@@ -15,7 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-// EngineOptions are the choices of NewEngine. The zero value selects the defaults.
+// EngineOptions configure NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
 	// Block is the most payload of a frame, in bytes, a multiple of 64. With larger ones writes of that size take less
 	// processor time; a connection begins with two, and a message takes at least one. 0 means 32 KiB, and 256 KiB for

@@ -18,13 +18,14 @@ var (
 	// ErrPeerGone is returned when the connection ended without the peer having closed it in order:
 	// its process or its host died, or the network failed. The error is a *PeerError.
 	ErrPeerGone = errors.New("the peer is gone")
-	// ErrTooLarge is returned for a message that is longer than the peer takes.
+	// ErrTooLarge is returned for a message that is longer than the peer's Options.MaxMessage, and for a datagram that
+	// is longer than MaxDatagram.
 	ErrTooLarge = errors.New("the message is too large")
 	// ErrClosed is returned when the connection, listener or engine was closed by this side. It
 	// matches net.ErrClosed.
 	ErrClosed = ibv.ErrClosed
-	// ErrPeerClosed is returned by what sends when the peer has closed the connection and reads no
-	// more. It matches syscall.EPIPE.
+	// ErrPeerClosed is returned by methods that send, if the peer has closed the connection and reads no more. It
+	// matches syscall.EPIPE.
 	ErrPeerClosed error = brokenPipe("the peer has closed the connection")
 	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked memory does not
 	// admit, and for a connection that ended because a long message was not complete in time while others waited for
@@ -46,7 +47,7 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.Sent, e.Acked, e.Err)
 }
 
-// Is reports whether target is ErrPeerGone or syscall.ECONNRESET, as which programs know the same of TCP.
+// Is reports whether target is ErrPeerGone or syscall.ECONNRESET, which TCP returns in this case.
 func (e *PeerError) Is(target error) bool {
 	return target == ErrPeerGone || target == syscall.ECONNRESET
 }
@@ -137,14 +138,14 @@ func (e *closeError) Is(target error) bool {
 	return target == ErrClosed || target == net.ErrClosed || e.timeout && target == os.ErrDeadlineExceeded
 }
 
-// ProtocolError reports a peer that does not keep to the protocol. The connection has ended.
+// ProtocolError reports a peer that violates the protocol. The connection has ended.
 type ProtocolError struct{ Frame, Got, Want string }
 
 func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the peer broke the protocol: %s: got %s, want %s", e.Frame, e.Got, e.Want)
 }
 
-// VersionError reports a peer whose versions of the protocol are others than this package's.
+// VersionError reports a peer that speaks none of this package's versions of the protocol.
 type VersionError struct{ PeerMin, PeerMax uint8 }
 
 func (e *VersionError) Error() string {
@@ -179,7 +180,7 @@ func (e resetError) Error() string {
 	return fmt.Sprintf("%s, reason %d", reset, uint32(e))
 }
 
-// brokenPipe is an error for which TCP has EPIPE, which programs look for.
+// brokenPipe is an error for which TCP returns EPIPE, which programs compare with.
 type brokenPipe string
 
 func (e brokenPipe) Error() string        { return string(e) }

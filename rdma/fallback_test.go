@@ -35,10 +35,10 @@ func TestFallback(t *testing.T) {
 	ok(t, err)
 	defer b.Close()
 	if why, ok := strings.CutPrefix(a.Transport(), "tcp: "); !ok || why == "" {
-		t.Errorf("transport of who dialed: %q", a.Transport())
+		t.Errorf("transport of the dialer: %q", a.Transport())
 	}
 	if b.Transport() != "tcp: "+cameByTCP {
-		t.Errorf("transport of who accepted: %q", b.Transport())
+		t.Errorf("transport of the listener: %q", b.Transport())
 	}
 	exchange(t, a, b)
 

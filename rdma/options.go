@@ -40,28 +40,27 @@ func upTo(arg string, v, most int) error {
 	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: fmt.Sprintf("1 to %d, or 0 for the default", most)}
 }
 
-// Options are the choices of Dial, Listen and their like. The zero value selects the defaults.
+// Options configure Dial, Listen and similar functions. The zero value selects the defaults.
 type Options struct {
-	// Engine has the objects that the connection shares with others. nil means the one of the device that the address
-	// leads to.
+	// Engine is the engine of the connections. nil means the shared one of the device that the address leads to.
 	Engine *Engine
-	// MaxMessage is the longest message that Recv takes, in bytes; the peer's Send refuses longer
-	// ones. 0 means 16 MiB.
+	// MaxMessage is the longest message that this side receives, in bytes; the peer's Send refuses longer ones. 0
+	// means 16 MiB.
 	MaxMessage int
-	// KeepAlive is how long the connection may be idle before the peer's adapter is asked whether
-	// it is there, in whole seconds. 0 means 15 s, None never.
+	// KeepAlive is how long the connection may be idle, in whole seconds, before the peer's adapter has to acknowledge
+	// a frame. 0 means 15 s, None never.
 	KeepAlive time.Duration
-	// Leases allow remote memory on a Conn, if the peer's Options also have them. nil: its QP refuses every read, write
-	// and atomic of the peer.
+	// Leases allow remote memory on a Conn, if the peer's Options also have them. With nil, its QP refuses every read,
+	// write and atomic of the peer.
 	Leases *LeaseOptions
 	// Linger is the longest that Close waits until the peer's adapter has all that was accepted. 0 means 5 s. With
-	// None Close does not wait: the engine then goes on for up to 5 s.
+	// None, Close does not wait, and the engine goes on sending for up to 5 s.
 	Linger time.Duration
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
 	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
 	// same port of TCP, for any client. DialStream tries TCP as soon as RDMA has failed, or 300 ms
-	// after it has begun; the first connection is taken, and the other attempt ended.
+	// after it has begun. The first connection is used, and the other one is closed.
 	// Stream.Transport returns which it is, and the log names it once. PrivateData is sent over RDMA only.
 	Fallback bool
 

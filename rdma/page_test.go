@@ -8,12 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // TestReference compares the defaults and limits with those in the pages for users.
 func TestReference(t *testing.T) {
 	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	e, err := newMemoryEngine(nil, inmem.New())
+	ok(t, err)
+	defer e.Close()
 	contains(t, "rdma.md",
 		fmt.Sprintf("| `MaxMessage` | %d MiB | %d GiB − 1 |", defaultMaxMessage>>20, (longestMessage+1)>>30),
 		fmt.Sprintf("| `KeepAlive` | %d s |", defaultKeepAlive/time.Second),
@@ -28,6 +32,19 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("| `Spin` | %d µs |", defaultSpin/time.Microsecond),
 		fmt.Sprintf("| `MaxConns` | %d |", defaultMaxConns),
 		fmt.Sprintf("| `Pollers` | 1 | %d |", maxPollers),
+		fmt.Sprintf("up to %d handlers at a time, with at most %d MiB", callsMost, requestBytes>>20),
+		fmt.Sprintf("While %d datagrams are unread", packetRecvs),
+		fmt.Sprintf("nothing has come from its address for %d seconds", askAfter),
+		fmt.Sprintf("at most %d. Each remembers %s peers", maxPackets, thousands(packetPeers)),
+		fmt.Sprintf("by default the first %d streams", e.shards[0].large.opt.MaxConns),
+		fmt.Sprintf("less than %d MiB for each poller", largeLeast>>20),
+		fmt.Sprintf("starts with %d frames", startWindow),
+		fmt.Sprintf("to at most %d (%d with %d KiB blocks)", mostSmall.window, mostLarge.window, largeBlock>>10),
+		fmt.Sprintf("%d bytes to %d MiB", smallestBuffer, largestBuffer>>20),
+		fmt.Sprintf("at first %d, or %d with leases", baseBlocks(false)+ownBlocks, baseBlocks(true)+ownBlocks),
+		fmt.Sprintf("may take %d s to be noticed", silentBeats+stuckBeats),
+		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+stuckAfter]),
+		fmt.Sprintf("at most %d reads and atomics", readsMost),
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
 			handshakeGrace.Seconds()),
