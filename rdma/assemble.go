@@ -120,11 +120,11 @@ func (l *link) overdue() {
 	l.reset(wire.ResetMemory, err)
 	l.mu.Unlock()
 	go func() { // if no reader does
-		l.readTurn <- struct{}{}
+		l.readTurn.Take()
 		if l.partial.m != nil {
 			l.dropPartial()
 		}
-		leave(l.readTurn)
+		l.readTurn.Leave()
 	}()
 }
 

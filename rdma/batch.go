@@ -67,10 +67,10 @@ func (b *Batch) post(ctx context.Context) (int, error) {
 		}
 	}
 	w := bound{Ctx: ctx}
-	if err := w.Enter(l.writeTurn); err != nil {
+	if err := l.writeTurn.Enter(w); err != nil {
 		return 0, err
 	}
-	defer leave(l.writeTurn)
+	defer l.writeTurn.Leave()
 	l.hold()
 	defer l.letGo()
 	for i := range b.list {

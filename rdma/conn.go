@@ -112,10 +112,10 @@ func (l *link) sendMessage(ctx context.Context, m outgoing) error {
 		return err
 	}
 	b := bound{Ctx: ctx}
-	if err := b.Enter(l.writeTurn); err != nil {
+	if err := l.writeTurn.Enter(b); err != nil {
 		return err
 	}
-	defer leave(l.writeTurn)
+	defer l.writeTurn.Leave()
 	return l.stageMessage(b, &m)
 }
 
@@ -150,10 +150,10 @@ func (c *Conn) recv(ctx context.Context) (Message, error) {
 }
 
 func (l *link) recvMessage(b bound) (*message, error) {
-	if err := b.Enter(l.readTurn); err != nil {
+	if err := l.readTurn.Enter(b); err != nil {
 		return nil, err
 	}
-	defer leave(l.readTurn)
+	defer l.readTurn.Leave()
 	for {
 		if l.current.b != nil && !l.end.Closed() {
 			return l.unpack(), nil
@@ -209,10 +209,10 @@ func (c *Conn) Flush(ctx context.Context) error { return c.fail("flush", c.l.flu
 
 func (l *link) flush(ctx context.Context) error {
 	b := bound{Ctx: ctx}
-	if err := b.Enter(l.writeTurn); err != nil {
+	if err := l.writeTurn.Enter(b); err != nil {
 		return err
 	}
-	defer leave(l.writeTurn)
+	defer l.writeTurn.Leave()
 	for {
 		l.mu.Lock()
 		if l.end.Ending() || l.end.Closed() {

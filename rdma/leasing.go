@@ -6,6 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -45,19 +46,20 @@ type borrowings struct {
 	offered []*Region     // that are not borrowed yet
 	wake    chan struct{} // for Borrow
 	asks    lease.Asks[*asking]
-	places  chan struct{} // one for each request without a reply
+	places  turn.Turn // one for each request without a reply
 }
 
 func newLeasing(o *LeaseOptions) *leasing {
 	opt := o.withDefaults()
-	return &leasing{
+	m := &leasing{
 		opt: opt, recv: credit.NewReceiver(wire.ControlWindow),
 		send: credit.NewSender(wire.ControlWindow, wire.ControlWindow),
 		lends: lendings{ledger: lease.NewLedger(opt.Most, opt.Count), open: make(map[*Lease]struct{}),
 			known: make(map[uint32]*Lease)},
-		borrows: borrowings{regions: make(map[uint32]*Region), wake: make(chan struct{}, 1),
-			places: make(chan struct{}, lease.RequestsMost)},
+		borrows: borrowings{regions: make(map[uint32]*Region), wake: make(chan struct{}, 1)},
 	}
+	m.borrows.places.Init(lease.RequestsMost)
+	return m
 }
 
 // leases returns the leasing of a connection where both ends allow it.

@@ -16,6 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -69,7 +70,7 @@ type link struct {
 	leasing *leasing // nil: no remote memory
 
 	reader
-	writeTurn           chan struct{} // one goroutine at a time writes
+	writeTurn           turn.Turn // one goroutine at a time writes
 	readWake, writeWake progress.Signal
 
 	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
@@ -104,7 +105,7 @@ type shutdown struct {
 
 // reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
 type reader struct {
-	readTurn   chan struct{}
+	readTurn   turn.Turn
 	partial    partial
 	current    frame             // what it has begun
 	reading    progress.Patience // when it waits
@@ -128,8 +129,9 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		arrivals: arrivals{recv: credit.NewReceiver(startWindow)},
 		sending:  sending{send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q)},
 		shutdown: shutdown{stopped: make(chan struct{})},
-		reader:   reader{readTurn: make(chan struct{}, 1)}, writeTurn: make(chan struct{}, 1),
 	}
+	l.readTurn.Init(1)
+	l.writeTurn.Init(1)
 	l.readWake.Init(e.progress)
 	l.writeWake.Init(e.progress)
 	l.sender.Wake = l.wakeWriter

@@ -42,7 +42,7 @@ func TestRecvAllocs(t *testing.T) {
 	packed, _ := l.q.DropStaged()
 	f := arrived(&packed)
 	l.maxMessage = defaultMaxMessage
-	l.readTurn = make(chan struct{}, 1)
+	l.readTurn.Init(1)
 	c := &Conn{l}
 	for name, recv := range map[string]func(){
 		"Recv": func() {

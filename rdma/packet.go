@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -42,7 +43,7 @@ type PacketConn struct {
 	isOver              bool          // under mu
 	rested              chan struct{} // closed when the device uses nothing any more
 	read, write         deadline.Deadline
-	readTurn, writeTurn chan struct{}
+	readTurn, writeTurn turn.Turn
 	readWake, writeWake chan struct{}
 	closing             sync.Mutex
 }
@@ -156,10 +157,10 @@ func (c *PacketConn) Read(p []byte) (int, error) {
 
 func (c *PacketConn) receive(p []byte) (int, net.Addr, error) {
 	b := bound{Deadline: &c.read}
-	if err := b.Enter(c.readTurn); err != nil {
+	if err := c.readTurn.Enter(b); err != nil {
 		return 0, nil, err
 	}
-	defer leave(c.readTurn)
+	defer c.readTurn.Leave()
 	for {
 		c.mu.Lock()
 		switch {
@@ -288,10 +289,10 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	if err := c.fits(p); err != nil {
 		return 0, err
 	}
-	if err := b.Enter(c.writeTurn); err != nil {
+	if err := c.writeTurn.Enter(b); err != nil {
 		return 0, err
 	}
-	defer leave(c.writeTurn)
+	defer c.writeTurn.Leave()
 	c.mu.Lock()
 	for len(c.free) == 0 && !c.closed && c.err == nil {
 		c.mu.Unlock()

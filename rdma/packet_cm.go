@@ -259,7 +259,7 @@ func (c *PacketConn) Leave(group netip.Addr) error {
 	c.joining.Lock()
 	defer c.joining.Unlock()
 	group = group.Unmap()
-	c.writeTurn <- struct{}{} // no other goroutine makes its AH
+	c.writeTurn.Take() // no other goroutine makes its AH
 	c.mu.Lock()
 	p := c.groups[group]
 	closed := c.closed
@@ -272,7 +272,7 @@ func (c *PacketConn) Leave(group netip.Addr) error {
 		delete(c.groups, group)
 	}
 	c.mu.Unlock()
-	leave(c.writeTurn)
+	c.writeTurn.Leave()
 	var err error
 	switch {
 	case closed:

@@ -199,11 +199,11 @@ func (c *PacketConn) Close() error {
 	c.read.Stop()
 	c.write.Stop()
 	c.asking.Wait()
-	c.readTurn <- struct{}{} // no goroutine uses a slot after this
-	c.writeTurn <- struct{}{}
+	c.readTurn.Take() // no goroutine uses a slot after this
+	c.writeTurn.Take()
 	err := c.release()
-	leave(c.readTurn)
-	leave(c.writeTurn)
+	c.readTurn.Leave()
+	c.writeTurn.Leave()
 	return c.fail("close", err)
 }
 

@@ -103,9 +103,10 @@ func newPacketConn(opt *Options) (*PacketConn, error) {
 		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr), qkey: rdmacm.UDPQKey},
 		packetCM: packetCM{waiting: make(map[*rdmacm.ID]chan *rdmacm.Event)},
 		over:     make(chan struct{}), rested: make(chan struct{}),
-		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
+	c.readTurn.Init(1)
+	c.writeTurn.Init(1)
 	if opt != nil {
 		c.opt = *opt
 	}

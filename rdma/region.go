@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -137,7 +138,7 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 // asking is a Request that waits for its reply.
 type asking struct {
 	ch   chan asked // with room for the reply
-	slot chan struct{}
+	slot *turn.Turn
 	gone bool // no goroutine waits any more
 }
 
@@ -149,7 +150,7 @@ type asked struct {
 // answer passes the reply on, and reports whether it is taken.
 // Preconditions: link.mu is held.
 func (a *asking) answer(r *Region, err error) bool {
-	<-a.slot
+	a.slot.Leave()
 	a.ch <- asked{r, err}
 	return !a.gone
 }
@@ -177,14 +178,14 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", longestMost)}
 	}
 	b := bound{Ctx: ctx}
-	if err := b.Enter(m.borrows.places); err != nil {
+	if err := m.borrows.places.Enter(b); err != nil {
 		return nil, err
 	}
-	w := &asking{ch: make(chan asked, 1), slot: m.borrows.places}
+	w := &asking{ch: make(chan asked, 1), slot: &m.borrows.places}
 	l.mu.Lock()
 	if err := l.leaseError(); err != nil {
 		l.mu.Unlock()
-		leave(m.borrows.places)
+		m.borrows.places.Leave()
 		return nil, err
 	}
 	number := m.borrows.asks.Add(w)

@@ -130,10 +130,10 @@ func (s *Stream) Read(p []byte) (int, error) {
 
 func (s *Stream) readSome(p []byte) (n int, err error) {
 	b := bound{Deadline: &s.read}
-	if err := b.Enter(s.l.readTurn); err != nil {
+	if err := s.l.readTurn.Enter(b); err != nil {
 		return 0, err
 	}
-	defer leave(s.l.readTurn)
+	defer s.l.readTurn.Leave()
 	if len(p) == 0 {
 		if s.l.end.Closed() {
 			return 0, ErrClosed

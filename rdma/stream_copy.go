@@ -91,10 +91,10 @@ func (l *link) mayWrite(b bound) error {
 
 // write is Stream.Write.
 func (l *link) write(b bound, p []byte) (int, error) {
-	if err := b.Enter(l.writeTurn); err != nil {
+	if err := l.writeTurn.Enter(b); err != nil {
 		return 0, err
 	}
-	defer leave(l.writeTurn)
+	defer l.writeTurn.Leave()
 	return l.writeBytes(b, p)
 }
 
@@ -131,10 +131,10 @@ func copyTo(l copied, w io.Writer, b bound) (total int64, err error) {
 
 // takeFrame takes what is left of the frame that a reader has begun, or waits for the next.
 func (l *link) takeFrame(b bound) (frame, error) {
-	if err := b.Enter(l.readTurn); err != nil {
+	if err := l.readTurn.Enter(b); err != nil {
 		return frame{}, err
 	}
-	defer leave(l.readTurn)
+	defer l.readTurn.Leave()
 	if err := l.begin(b); err != nil {
 		return frame{}, err
 	}

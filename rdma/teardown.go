@@ -218,14 +218,14 @@ func (l *link) abandon(err error) {
 
 // dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
 func (l *link) dropCurrent() {
-	l.readTurn <- struct{}{}
+	l.readTurn.Take()
 	if l.partial.m != nil {
 		l.dropPartial()
 	}
 	if l.current.b != nil {
 		l.finish()
 	}
-	leave(l.readTurn)
+	l.readTurn.Leave()
 	l.leave()
 }
 

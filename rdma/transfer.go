@@ -126,10 +126,10 @@ func (t *Transfer) start(ctx context.Context) error {
 // noteBlock waits for a block.
 func (l *link) noteBlock(ctx context.Context) (*block, error) {
 	b := bound{Ctx: ctx}
-	if err := b.Enter(l.writeTurn); err != nil {
+	if err := l.writeTurn.Enter(b); err != nil {
 		return nil, err
 	}
-	defer leave(l.writeTurn)
+	defer l.writeTurn.Leave()
 	return l.waitBlock(b)
 }
 

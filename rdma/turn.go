@@ -10,9 +10,6 @@ type bound = turn.Bound
 
 var errWouldWait = turn.ErrWouldWait
 
-// leave returns what Bound.Enter took.
-func leave(ch chan struct{}) { turn.Leave(ch) }
-
 // waitData waits for the signal of a connection's reader or writer. p, which may be nil, decides whether it polls
 // meanwhile.
 func (e *shard) waitData(b bound, s *progress.Signal, p *progress.Patience) error {

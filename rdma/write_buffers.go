@@ -13,10 +13,10 @@ func (s *Stream) WriteBuffers(v net.Buffers) (total int64, err error) {
 		return v.WriteTo(s.tcp.TCPConn)
 	}
 	b := bound{Deadline: &s.write}
-	if err := b.Enter(s.l.writeTurn); err != nil {
+	if err := s.l.writeTurn.Enter(b); err != nil {
 		return 0, s.fail("write", err)
 	}
-	defer leave(s.l.writeTurn)
+	defer s.l.writeTurn.Leave()
 	s.l.hold()
 	defer s.l.letGo()
 	for _, p := range v {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
 // Source is a CQ with a completion channel.
@@ -47,7 +49,7 @@ type Progress struct {
 	timer  *time.Timer // runs look
 	failed sync.Once
 	left   chan struct{} // closed when the turn is returned after Stop
-	manual chan struct{} // the turn with Options.Manual, else nil
+	manual turn.Turn     // with Options.Manual
 
 	// Preconditions: the turn.
 	armed bool // no completion and no event was seen since the CQ was armed

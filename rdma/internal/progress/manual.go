@@ -8,8 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
-// A manual Progress has no poller: the program calls Poll and PollWait, and goroutines that wait poll. Its turn is a
-// channel with room for one, because PollWait sleeps with it.
+// A manual Progress has no poller: the program calls Poll and PollWait, and goroutines that wait poll. PollWait
+// sleeps while it has the turn.
 
 // pause is how often a manual Progress looks for completions while a goroutine waits.
 const pause = 100 * time.Microsecond
@@ -17,12 +17,10 @@ const pause = 100 * time.Microsecond
 // Poll polls once and returns the number of completions, or 0 while another goroutine polls.
 // Preconditions: Options.Manual.
 func (p *Progress) Poll() (int, error) {
-	select {
-	case p.manual <- struct{}{}:
-	default:
+	if !p.manual.TryEnter() {
 		return 0, nil
 	}
-	defer turn.Leave(p.manual)
+	defer p.manual.Leave()
 	n, err := p.src.Poll()
 	return n, p.polled(err)
 }
@@ -30,10 +28,10 @@ func (p *Progress) Poll() (int, error) {
 // PollWait is Poll, and waits for a completion, and before for its turn, until ctx ends.
 // Preconditions: Options.Manual.
 func (p *Progress) PollWait(ctx context.Context) (int, error) {
-	if err := (turn.Bound{Ctx: ctx}).Enter(p.manual); err != nil {
+	if err := p.manual.Enter(turn.Bound{Ctx: ctx}); err != nil {
 		return 0, err
 	}
-	defer turn.Leave(p.manual)
+	defer p.manual.Leave()
 	n, err := p.src.Wait(ctx)
 	if ctx.Err() != nil && n == 0 {
 		return 0, ctx.Err()

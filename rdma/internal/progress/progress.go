@@ -25,7 +25,7 @@ import (
 func New(src Source, opt Options) *Progress {
 	p := &Progress{src: src, opt: opt}
 	if opt.Manual {
-		p.manual = make(chan struct{}, 1)
+		p.manual.Init(1)
 		return p
 	}
 	p.left = make(chan struct{})
@@ -37,8 +37,8 @@ func New(src Source, opt Options) *Progress {
 
 // Stop ends all polling. Afterwards the source is not used, but by Run, which has to end before. Nobody waits any more.
 func (p *Progress) Stop() {
-	if p.manual != nil {
-		p.manual <- struct{}{}
+	if p.opt.Manual {
+		p.manual.Take()
 		return
 	}
 	p.timer.Stop()
@@ -74,7 +74,7 @@ func (p *Progress) Wake() { p.state.Add(^uint32(sleeperBit - 1)) }
 
 // CatchUp handles what has come. It returns early if stop is closed.
 func (p *Progress) CatchUp(stop <-chan struct{}) {
-	if p.manual != nil {
+	if p.opt.Manual {
 		_, _ = p.Poll() // Options.Fail has the error
 		return
 	}
@@ -105,7 +105,7 @@ func (p *Progress) CatchUp(stop <-chan struct{}) {
 // Meanwhile has completions handled at once until stop is called, for a caller that waits for something else: by the
 // poller, or if it is manual by another goroutine.
 func (p *Progress) Meanwhile() (stop func()) {
-	if p.manual == nil {
+	if !p.opt.Manual {
 		p.Sleep()
 		return p.Wake
 	}
@@ -128,7 +128,7 @@ func (p *Progress) Wait(b turn.Bound, ch <-chan struct{}) error {
 	switch {
 	case b.Now:
 		return turn.ErrWouldWait
-	case p.manual != nil:
+	case p.opt.Manual:
 		return p.pollUntil(b, func() bool {
 			select {
 			case <-ch:
@@ -151,7 +151,7 @@ func (p *Progress) WaitSignal(b turn.Bound, s *Signal, patience *Patience) error
 		return nil
 	case b.Now:
 		return turn.ErrWouldWait
-	case p.manual != nil:
+	case p.opt.Manual:
 		return p.pollUntil(b, s.Take)
 	}
 	if patience != nil && p.opt.Spin > 0 && patience.spins() && p.take() {

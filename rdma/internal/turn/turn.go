@@ -1,82 +1,77 @@
-// Package turn bounds waits, and lets one goroutine at a time do something.
 package turn
 
 import (
-	"context"
-	"errors"
 	"os"
-
-	"github.com/pureverbs/pureverbs/internal/deadline"
+	"sync/atomic"
 )
 
-// Bound may end a wait: a context, or a deadline that can be moved meanwhile. The zero value never does.
-type Bound struct {
-	Ctx      context.Context    // may be nil
-	Deadline *deadline.Deadline // may be nil
-	Now      bool               // nothing is waited for
+// Turn lets one goroutine at a time do something, or a few. The others wait, in the order in which they came.
+type Turn struct {
+	most  int32
+	users atomic.Int32  // the goroutines that have a turn, and those that wait for one
+	next  chan struct{} // has a token for each turn that was handed to one that waits
 }
 
-// ErrWouldWait is returned instead of waiting, for a Bound with Now.
-var ErrWouldWait = errors.New("nothing yet")
+// Init prepares a turn, which most goroutines may have at a time.
+func (t *Turn) Init(most int) { t.most, t.next = int32(most), make(chan struct{}, most) }
 
-// Expired returns the error of a bound that has ended.
-func (b Bound) Expired() error {
-	if b.Ctx != nil && b.Ctx.Err() != nil {
-		return b.Ctx.Err()
-	}
-	if b.Deadline != nil && deadline.IsClosed(b.Deadline.Past()) {
-		return os.ErrDeadlineExceeded
-	}
-	return nil
-}
-
-// Ends returns what is closed when the bound has ended.
-func (b Bound) Ends() (done, late <-chan struct{}) {
-	if b.Ctx != nil {
-		done = b.Ctx.Done()
-	}
-	if b.Deadline != nil {
-		late = b.Deadline.Past()
-	}
-	return done, late
-}
-
-// Wait waits for ch.
-func (b Bound) Wait(ch <-chan struct{}) error {
-	done, late := b.Ends()
-	select {
-	case <-ch:
-		return nil
-	case <-done:
-		return b.Ctx.Err()
-	case <-late:
-		return os.ErrDeadlineExceeded
-	}
-}
-
-// Enter takes a turn: it sends to a channel with a capacity of 1. The caller returns the turn with Leave.
-func (b Bound) Enter(turn chan struct{}) error {
+// Enter takes a turn. The caller returns it with Leave.
+func (t *Turn) Enter(b Bound) error {
 	if err := b.Expired(); err != nil {
 		return err
 	}
-	select {
-	case turn <- struct{}{}:
+	if t.TryEnter() {
 		return nil
-	default:
 	}
-	if b.Now {
-		return ErrWouldWait
-	}
-	done, late := b.Ends()
-	select {
-	case turn <- struct{}{}:
-		return nil
-	case <-done:
-		return b.Ctx.Err()
-	case <-late:
-		return os.ErrDeadlineExceeded
+	return t.wait(b)
+}
+
+// TryEnter is Enter, and reports false if it would have to wait.
+func (t *Turn) TryEnter() bool {
+	for {
+		n := t.users.Load()
+		if n >= t.most {
+			return false
+		}
+		if t.users.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
 }
 
+// Take is Enter without a bound, so that there is no error.
+func (t *Turn) Take() { _ = t.Enter(Bound{}) }
+
+func (t *Turn) wait(b Bound) error {
+	if b.Now {
+		return ErrWouldWait
+	}
+	if t.users.Add(1) <= t.most {
+		return nil
+	}
+	done, late := b.Ends()
+	var err error
+	select {
+	case <-t.next:
+		return nil
+	case <-done:
+		err = b.Ctx.Err()
+	case <-late:
+		err = os.ErrDeadlineExceeded
+	}
+	for n := t.users.Load(); n > t.most; n = t.users.Load() {
+		if t.users.CompareAndSwap(n, n-1) {
+			return err
+		}
+	}
+	<-t.next // there is a turn for each that is left, so this one was handed one
+	t.Leave()
+	return err
+}
+
 // Leave returns a turn.
-func Leave(turn chan struct{}) { <-turn }
+func (t *Turn) Leave() {
+	if t.users.Add(-1) >= t.most {
+		t.next <- struct{}{} // has room for the turn of each that has one
+	}
+}

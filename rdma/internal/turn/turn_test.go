@@ -2,86 +2,156 @@ package turn
 
 import (
 	"context"
-	"os"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
-func TestBound(t *testing.T) {
+func newTurn(most int) *Turn {
+	t := new(Turn)
+	t.Init(most)
+	return t
+}
+
+// idle checks that no goroutine has the turn or waits for it.
+func (u *Turn) idle(t *testing.T) {
+	t.Helper()
+	if n := u.users.Load(); n != 0 || len(u.next) != 0 {
+		t.Fatalf("%d users and %d tokens, want none", n, len(u.next))
+	}
+}
+
+// TestTurn_Order: goroutines that wait have the turn in the order in which they came, without those that gave up.
+func TestTurn_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d deadline.Deadline
-		b := Bound{Deadline: &d}
-		never := make(chan struct{})
-		begin := time.Now()
-		d.Set(begin.Add(time.Second))
-		if err := b.Wait(never); err != os.ErrDeadlineExceeded || time.Since(begin) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(begin))
+		u := newTurn(1)
+		u.Take()
+		if u.TryEnter() {
+			t.Error("the turn was free")
 		}
-		if err := b.Expired(); err != os.ErrDeadlineExceeded {
-			t.Errorf("afterwards: %v", err)
+		if err := u.Enter(Bound{Now: true}); err != ErrWouldWait {
+			t.Errorf("%v, want %v", err, ErrWouldWait)
 		}
-		d.Set(time.Time{})
-		if err := b.Expired(); err != nil {
-			t.Errorf("without a deadline: %v", err)
+		var got []int
+		for i := range 6 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour-time.Duration(i%2)*time.Minute)
+			defer cancel()
+			go func() {
+				if err := u.Enter(Bound{Ctx: ctx}); err == nil {
+					got = append(got, i)
+					u.Leave()
+				}
+			}()
+			synctest.Wait()
 		}
-		d.Set(time.Now().Add(time.Hour)) // moved while somebody waits
-		done := make(chan error)
-		go func() { done <- b.Wait(never) }()
+		time.Sleep(time.Hour - time.Second)
+		u.Leave()
 		synctest.Wait()
-		d.Set(time.Now().Add(-time.Second))
-		if err := <-done; err != os.ErrDeadlineExceeded {
-			t.Errorf("moved to the past: %v", err)
+		if want := []int{0, 2, 4}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
 		}
-		d.Set(time.Now().Add(time.Minute))
-		turn := make(chan struct{}, 1)
-		turn <- struct{}{}
-		begin = time.Now()
-		if err := b.Enter(turn); err != os.ErrDeadlineExceeded || time.Since(begin) != time.Minute {
-			t.Errorf("the turn: %v after %v", err, time.Since(begin))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := (Bound{Ctx: ctx}).Wait(never); err != context.Canceled {
-			t.Errorf("a context: %v", err)
-		}
+		u.idle(t)
 	})
 }
 
-// TestBoundTimes has waits that end by a context, by a deadline, and by the first of both.
-func TestBoundTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		never := make(chan struct{})
-		for _, c := range []struct {
-			ctx, deadline time.Duration // 0: none
-			want          error
-			after         time.Duration
-		}{
-			{1, 0, context.DeadlineExceeded, 1},
-			{time.Hour, 0, context.DeadlineExceeded, time.Hour},
-			{0, time.Millisecond, os.ErrDeadlineExceeded, time.Millisecond},
-			{time.Second, time.Second - 1, os.ErrDeadlineExceeded, time.Second - 1},
-			{time.Second, time.Second + 1, context.DeadlineExceeded, time.Second},
-		} {
-			var b Bound
-			began := time.Now()
-			if c.ctx > 0 {
-				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
-				defer cancel()
-				b.Ctx = ctx
+// TestTurn_Handed ends the bound of a goroutine while it is handed the turn.
+func TestTurn_Handed(t *testing.T) {
+	for others := range 2 {
+		for range 500 {
+			u := newTurn(1)
+			u.Take()
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for i := range 1 + others {
+				var b Bound
+				if i == 0 {
+					b.Ctx = ctx
+				}
+				all.Go(func() {
+					if u.Enter(b) == nil {
+						u.Leave()
+					}
+				})
 			}
-			if c.deadline > 0 {
-				b.Deadline = new(deadline.Deadline)
-				b.Deadline.Set(began.Add(c.deadline))
+			for u.users.Load() < int32(2+others) {
+				time.Sleep(time.Microsecond)
 			}
-			if err := b.Wait(never); err != c.want || time.Since(began) != c.after {
-				t.Errorf("%+v: %v after %v", c, err, time.Since(began))
-			}
-			if err := b.Expired(); err != c.want {
-				t.Errorf("%+v: then %v", c, err)
-			}
+			cancel()
+			u.Leave()
+			all.Wait()
+			u.idle(t)
 		}
-	})
+	}
+}
+
+// TestTurn_Random has goroutines take turns, some of which give up. If they are to have them one at a time, the race
+// detector also sees whether they do.
+func TestTurn_Random(t *testing.T) {
+	for _, most := range []int32{1, 3} {
+		u := newTurn(int(most))
+		var inside atomic.Int32
+		var highest int32 // without a lock if most is 1
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for seed := range uint64(8) {
+			all.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, uint64(most)))
+				for range 2000 {
+					d := time.Duration(rnd.IntN(50)) * time.Microsecond
+					ctx, cancel := context.WithTimeout(context.Background(), d)
+					b := Bound{Ctx: ctx, Now: rnd.IntN(8) == 0}
+					if rnd.IntN(2) == 0 {
+						b.Ctx = nil
+					}
+					if u.Enter(b) == nil {
+						if most > 1 {
+							mu.Lock()
+						}
+						highest = max(highest, inside.Add(1))
+						if most > 1 {
+							mu.Unlock()
+						}
+						if rnd.IntN(4) == 0 {
+							time.Sleep(time.Microsecond)
+						}
+						inside.Add(-1)
+						u.Leave()
+					}
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		u.idle(t)
+		if highest != most {
+			t.Errorf("%d had a turn at the same time, want %d", highest, most)
+		}
+	}
+}
+
+func TestTurnAllocs(t *testing.T) {
+	u := newTurn(1)
+	b := Bound{Ctx: t.Context()}
+	if n := testing.AllocsPerRun(100, func() {
+		if u.Enter(b) == nil {
+			u.Leave()
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func BenchmarkTurn(b *testing.B) {
+	u := newTurn(1)
+	bound := Bound{Ctx: b.Context()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if u.Enter(bound) == nil {
+			u.Leave()
+		}
+	}
 }
