@@ -224,8 +224,8 @@ func TestRXE_PacketRestart(t *testing.T) {
 		f    func() (int, error)
 		c    *PacketConn
 	}{
-		{"WriteTo", func() (int, error) { return b.WriteTo([]byte("after"), to) }, b},
-		{"Write", func() (int, error) { return d.Write([]byte("after")) }, d},
+		{"WriteTo", func() (int, error) { return b.WriteTo([]byte("WriteTo"), to) }, b},
+		{"Write", func() (int, error) { return d.Write([]byte("Write")) }, d},
 	} {
 		send.c.e.ticks.Add(askAfter)
 		testutil.Eventually(t, send.what+" reaches the service that has restarted", func() bool {
@@ -233,7 +233,7 @@ func TestRXE_PacketRestart(t *testing.T) {
 			ok(t, err)
 			ok(t, again.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 			n, from, err := again.ReadFrom(p)
-			if err != nil {
+			if err != nil || string(p[:n]) != send.what { // one that was late, and was sent again
 				return false
 			}
 			_, err = again.WriteTo(p[:n], from)
@@ -241,7 +241,7 @@ func TestRXE_PacketRestart(t *testing.T) {
 			ok(t, send.c.SetReadDeadline(time.Now().Add(testutil.Patience)))
 			n, _, err = send.c.ReadFrom(p)
 			ok(t, err)
-			return string(p[:n]) == "after"
+			return string(p[:n]) == send.what
 		})
 	}
 }
