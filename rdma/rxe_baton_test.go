@@ -81,8 +81,8 @@ func TestRXE_WaitersPoll(t *testing.T) {
 	atRest(t, server.shards[0], client.shards[0])
 }
 
-// TestRXE_EventWhilePolling has an event come while somebody polls who has looked already whether the CQ is armed: it
-// was. The poller has to take over.
+// TestRXE_EventWhilePolling has an event come while a goroutine polls that has already seen that the CQ is armed. The
+// poller has to take over.
 func TestRXE_EventWhilePolling(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Spin: -1})
 	ctx := timeout(t)
@@ -150,7 +150,8 @@ func atRest(t *testing.T, engines ...*shard) {
 	}
 }
 
-// TestRXE_WaitersStress mixes dialogs, with pauses about as long as what decides who polls, and one-way traffic.
+// TestRXE_WaitersStress mixes one-way traffic and dialogs. The pauses of the dialogs are about as long as a goroutine
+// polls before it sleeps.
 func TestRXE_WaitersStress(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Spin: 30 * time.Microsecond})
 	ctx := timeout(t)

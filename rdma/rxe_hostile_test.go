@@ -206,7 +206,7 @@ func TestRXE_HostileFrames(t *testing.T) {
 				close(sent)
 			}()
 			if c.want == "DATA: got frame" {
-				<-sent // who reads as fast as it sends grants it more
+				<-sent // a victim that reads as fast as it sends grants it more
 			}
 			for err = nil; err == nil; {
 				var m *Message

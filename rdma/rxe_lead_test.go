@@ -77,8 +77,8 @@ func TestRXE_LeadEnds(t *testing.T) {
 	}
 }
 
-// TestRXE_LeadContext has contexts end the waits of who reads the device's events: one that it has begun to read with,
-// and another one, with which it does not.
+// TestRXE_LeadContext has contexts end the waits of a goroutine that reads the device's events: the context with which
+// it began to read, and another one, with which it does not read.
 func TestRXE_LeadContext(t *testing.T) {
 	se, ce := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := conns(t, se, ce)
@@ -221,7 +221,7 @@ func TestRXE_LeadWriter(t *testing.T) {
 	atRest(t, server, client)
 }
 
-// TestRXE_LeadOften has who waits often read events by itself, and who waits seldom, or with others, not.
+// TestRXE_LeadOften: a goroutine that waits often reads events itself. One that waits seldom, or with others, does not.
 func TestRXE_LeadOften(t *testing.T) {
 	testutil.NeedLogic(t) // its pauses have to be shorter than half a millisecond
 	se, ce := newEngines(t, &EngineOptions{Spin: -1})

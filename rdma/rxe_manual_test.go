@@ -99,7 +99,7 @@ func TestRXE_Manual(t *testing.T) {
 	ok(t, r.Close())
 }
 
-// TestRXE_ManualLease lends memory between engines that nobody polls but who waits.
+// TestRXE_ManualLease lends memory between engines that are polled only by the goroutines that wait.
 func TestRXE_ManualLease(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Manual: true, Memory: 16 << 20})
 	ctx := timeout(t)

@@ -131,8 +131,8 @@ func fill(p []byte, v byte) {
 	}
 }
 
-// TestRXE_PoolMemory spends the engine's memory: the error says so, who waits gets what is given back, in whatever
-// size, and blocks get it, too.
+// TestRXE_PoolMemory spends the engine's memory. The error says so. Memory that is given back becomes available for
+// buffers of any size, for which a goroutine waits, and for blocks.
 func TestRXE_PoolMemory(t *testing.T) {
 	e := poolEngine(t, 32<<20)
 	p := e.Pool()

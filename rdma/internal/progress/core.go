@@ -41,7 +41,7 @@ type Options struct {
 	Fail   func(error)   // called once, with the error of a Source that has failed; it signals all that wait
 }
 
-// Progress decides who polls a source. Its methods are safe for concurrent use, unless they say otherwise.
+// Progress decides which goroutine polls a source. Its methods are safe for concurrent use, unless they say otherwise.
 type Progress struct {
 	src    Source
 	opt    Options
@@ -55,7 +55,7 @@ type Progress struct {
 	armed bool // no completion and no event was seen since the CQ was armed
 
 	// The goroutine that reads.
-	promote  chan struct{} // has a token when the poller is to look who reads
+	promote  chan struct{} // has a token when the poller is to look whether it reads
 	eviction chan ends     // from the goroutine that evicts the poller
 	handover chan struct{} // the poller's reply
 	ends     ends          // that the poller watches; belongs to the waiter that reads

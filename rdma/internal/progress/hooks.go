@@ -16,10 +16,10 @@ const EvictAfter = evictAfter
 // AtRest reports whether the CQ is armed, the poller sleeps or is about to, and the timer does not run.
 func (p *Progress) AtRest() bool { return p.load()&(sleeperBit-1)&^recent == 0 }
 
-// Reader is who reads events: poller, evicted (the poller), waiter or nobody.
+// Reader returns the name of the reader of events: poller, evicted (the poller), waiter or nobody.
 func (p *Progress) Reader() string { return p.load().reader().String() }
 
-// Sleepers is how many goroutines depend on another one.
+// Sleepers returns how many goroutines depend on another one.
 func (p *Progress) Sleepers() int { return int(p.load().sleepers()) }
 
 // Hold takes the turn, and returns a function that returns it.

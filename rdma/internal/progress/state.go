@@ -2,8 +2,8 @@ package progress
 
 import "fmt"
 
-// state is the word that decides who polls the CQ and who reads its events. Each method below is one transition: it
-// returns the state that follows, and what the caller has to do then. The tests explore all of them.
+// state is the word that decides which goroutine polls the CQ and which reads its events. Each method below is one
+// transition: it returns the state that follows, and what the caller has to do then. The tests explore all of them.
 //
 //	          take, notice, sleep, ask, lead, look
 //	covered ──────────────────────────────────────> turn
@@ -27,7 +27,7 @@ const (
 	readerMask  = 3 << 6
 )
 
-// A reader is who reads the events.
+// A reader is the kind of goroutine that reads the events.
 type reader uint32
 
 const (
