@@ -224,6 +224,9 @@ func TestRXEPingPong(t *testing.T) {
 			{"ours", k.name, k.name, ""}, // the GID is chosen
 		} {
 			for _, events := range []string{"", "-e"} {
+				if brief(rxe) && (roles.name == "ours" || (events == "") != (roles.name == "stock client")) {
+					continue // each role with one way to wait
+				}
 				t.Run(strings.Join([]string{k.name, roles.name, "events" + events}, "/"), func(t *testing.T) {
 					flags := append([]string{"-c"}, k.flags...)
 					if roles.gid != "" {
@@ -254,7 +257,7 @@ func TestRXEPingPong(t *testing.T) {
 // TestRXEPingPong_CheckIsReal shows that both checks find a payload that is not
 // the pattern.
 func TestRXEPingPong_CheckIsReal(t *testing.T) {
-	testutil.NeedRXE(t)
+	testutil.NeedLogic(t)
 	t.Run("stock server", func(t *testing.T) {
 		s, c := play(t, "ibv_rc_pingpong -c", "rc_pingpong", "-g", gid(t), "-n", "5", "-s", "5000")
 		c.succeeds()
@@ -351,7 +354,7 @@ func TestRXEPingPong_OtherSize(t *testing.T) {
 }
 
 func TestRXEPingPong_Refuses(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	for _, tt := range []struct {
 		name string
 		args []string

@@ -299,7 +299,7 @@ func TestRXE_FailuresCM(t *testing.T) {
 
 // TestRXE_StrangersCM: what else may connect to a server with -R.
 func TestRXE_StrangersCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for _, tc := range []struct {
 		name string
 		say  []int // bytes of each message
@@ -355,7 +355,7 @@ func TestRXE_StrangersCM(t *testing.T) {
 
 // TestRXE_InterruptCM: both ends leave in order when one gets a signal in a run.
 func TestRXE_InterruptCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"send", "bw", "-R", "-D", "100", "--timeout", "10", "-p", port}
 	srv := start(t, "perf", args...)

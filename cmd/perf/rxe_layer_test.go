@@ -13,7 +13,7 @@ import (
 
 // TestRXE_Layer runs perf stream and perf message, beside all that they are compared with.
 func TestRXE_Layer(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for _, tc := range []struct {
 		line string
 		over string // what runs, in order of its first run

@@ -784,7 +784,7 @@ func TestRXE_StoppedPeer(t *testing.T) {
 
 // TestRXE_ServerChecks: a server says what its device refuses before a client comes.
 func TestRXE_ServerChecks(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for _, a := range [][]string{{"-I", "60000"}, {"-q", "16384", "-t", "15000"}, {"-x", "200"},
 		{"-x", "4000"}, {"--pkey-index", "60000"}} {
 		srv := start(t, "perf", append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, a...)...)

@@ -47,12 +47,12 @@ func linkOrCopy(from, to string) error {
 		return err
 	}
 	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	dst, err := os.CreateTemp(filepath.Dir(to), "copy-") // another tier may run the old one
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Close())
+	return errors.Join(err, dst.Chmod(0o755), dst.Close(), os.Rename(dst.Name(), to))
 }
 
 // binaries compiles the tests of the folders that have no test binary yet. It returns the folders that have one then,
