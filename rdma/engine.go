@@ -22,7 +22,10 @@ type EngineOptions struct {
 	// streams while half of Memory has room for them (61 by default), unless Manual is set.
 	Block int
 
-	Memory    int64          // most bytes of blocks, buffers and unfinished messages, as needed; 0 means 256 MiB
+	// Memory is the most bytes of blocks, buffers, and long messages while they arrive. One such message may exceed it.
+	// Memory is registered as needed. 0 means 256 MiB.
+	Memory int64
+
 	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
 	MaxConns  int            // most connections; 0 means 4096
 	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1

@@ -399,10 +399,3 @@ func (s *Lease) extend(d time.Duration) error {
 	}
 	return nil
 }
-
-// stopReason is why the connection does not carry data in both directions any more.
-func (l *link) stopReason() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leaseError()
-}
