@@ -55,8 +55,8 @@ func (l *link) closeWait() error {
 func (l *link) settle() (settled bool) {
 	defer l.e.pollMeanwhile()()
 	a := &l.e.eng.allowance
-	began := time.Now()
-	timer := time.NewTimer(a.Begin(l.linger))
+	began, most := time.Now(), a.Begin(l.linger)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-l.end.Settled():
@@ -64,6 +64,9 @@ func (l *link) settle() (settled bool) {
 	case <-timer.C:
 	}
 	l.mu.Lock()
+	if !settled && most == l.linger && !l.end.Ending() {
+		l.failLocked(errLinger) // now, so that nothing is delivered of what Close reports
+	}
 	delivered := l.end.Delivered()
 	l.mu.Unlock()
 	a.End(l.linger, time.Since(began), !delivered)
