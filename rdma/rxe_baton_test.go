@@ -156,8 +156,11 @@ func TestRXE_WaitersStress(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Spin: 30 * time.Microsecond})
 	ctx := timeout(t)
 	rounds := 100
-	if testutil.Full() {
+	switch {
+	case testutil.Full() && testutil.NeedRXE(t).Emulated:
 		rounds = 10_000
+	case testutil.Full():
+		rounds = 1000
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

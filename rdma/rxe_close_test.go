@@ -26,7 +26,7 @@ func peers(t *testing.T) int {
 	switch {
 	case err == nil:
 		return n
-	case testutil.Full():
+	case testutil.Full() && testutil.NeedRXE(t).Emulated:
 		return 200
 	}
 	return 20
@@ -127,8 +127,12 @@ func closeMany(t *testing.T, how string, data int, by string, linger time.Durati
 	}
 	failed, took := closeBy(t, by, list)
 	t.Logf("%d peers: %v, %d errors", len(list), took, failed)
-	if took > linger+time.Second {
-		t.Errorf("closing %d connections took %v, want at most %v", len(list), took, linger+time.Second)
+	most := linger + time.Second
+	if !r.Emulated && !r.Hardware { // SoftRoCE takes a while, but less than one linger for each
+		most += 10 * time.Second
+	}
+	if took > most {
+		t.Errorf("closing %d connections took %v, want at most %v", len(list), took, most)
 	}
 	if by == "Close" && (failed > 0) != lost {
 		t.Errorf("%d of %d have an error, want some: %v", failed, len(list), lost)

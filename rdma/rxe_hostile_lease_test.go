@@ -168,7 +168,6 @@ func TestRXE_HostileLeases(t *testing.T) {
 // TestRXE_HostileHolder revokes leases of a peer that does not return them, and goes on writing: not a byte changes
 // when Revoke has returned.
 func TestRXE_HostileHolder(t *testing.T) {
-	testutil.NeedLogic(t)                      // SoftRoCE passes, slowly: without an event the victim ends by KeepAlive
 	if r := testutil.NeedRXE(t); !r.Emulated { // whose windows are not used
 		hostileHolder(t, KeysMR)
 		return
@@ -183,7 +182,9 @@ func hostileHolder(t *testing.T, keys LeaseKeys) {
 	case testutil.Full() && testutil.NeedRXE(t).Emulated:
 		rounds = 1000
 	case testutil.Full():
-		rounds = 30 // each lasts until KeepAlive
+		rounds = 30
+	case !testutil.NeedRXE(t).Emulated:
+		rounds = 1 // without an event the victim ends by KeepAlive
 	}
 	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server, KeepAlive: time.Second,
 		Leases: &LeaseOptions{Grace: time.Millisecond}})

@@ -186,7 +186,6 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 
 // TestRXE_LeaseRefuses has bad input, and what rights, caps and ends of leases refuse.
 func TestRXE_LeaseRefuses(t *testing.T) {
-	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{Most: 10_000, Count: 2, Longest: time.Minute})
 	defer a.Close()
@@ -286,7 +285,6 @@ func TestRXE_LeaseRefuses(t *testing.T) {
 
 // TestRXE_LeaseRequest asks the peer for memory, which its handler grants or refuses.
 func TestRXE_LeaseRequest(t *testing.T) {
-	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	mem := buffer(t, server, 5000)
 	leases := make(chan *Lease, 100)
@@ -378,7 +376,6 @@ func TestRXE_LeaseRequest(t *testing.T) {
 
 // TestRXE_LeaseExpires lets leases end by time, extends one, and revokes them while operations wait.
 func TestRXE_LeaseExpires(t *testing.T) {
-	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
@@ -504,7 +501,6 @@ func writer(t *testing.T, owner, holder *Conn, rounds int, how string) {
 
 // TestRXE_LeaseCancel ends the contexts of operations: the buffers stay registered until the device has let go.
 func TestRXE_LeaseCancel(t *testing.T) {
-	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
