@@ -38,6 +38,7 @@
 //   - [Unlisted] returns why libibverbs does not list a device of the kernel: [UnlistedDevice].
 //   - [ImportDevice] opens a device that another process has opened, [AdoptDevice] one that C code has opened.
 //   - [QueryForkStatus] returns a [ForkStatus].
+//   - [Unclosed] lists what the program has not closed yet.
 //
 // # What a device has
 //
@@ -153,5 +154,5 @@
 //	PUREVERBS_LIBRARY_PATH   where to look for the libraries; see package loader
 //	PUREVERBS_DATAPATH=ops   gives CQs the engine ops by default
 //	PUREVERBS_CCALL=fallback keeps C calls off the g0 stack, to isolate faults
-//	PUREVERBS_LEAKS=1        reports objects that were never closed
+//	PUREVERBS_LEAKS=1        reports objects that were never closed; see [Unclosed]
 package ibv

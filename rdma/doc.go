@@ -99,5 +99,6 @@
 //
 // Package ibv lists the variables. PUREVERBS_DATAPATH=ops selects the engine of CQs here too. With PUREVERBS_LEAKS=1,
 // connections, streams, listeners and messages that the garbage collector finds unclosed are reported with the place
-// that made them, and the panic of a second Release names the place of the first one.
+// that made them, and the panic of a second Release names the place of the first one. [ibv.Unclosed] lists everything
+// that is open, Engines and Leases too.
 package rdma
