@@ -39,7 +39,7 @@ func (l *link) closeNow() {
 // closeWait closes the connection, and waits until the peer's adapter has all that was accepted.
 func (l *link) closeWait() error {
 	l.close()
-	if l.linger < 0 {
+	if l.linger.most < 0 {
 		return nil
 	}
 	settled := true
@@ -55,7 +55,7 @@ func (l *link) closeWait() error {
 func (l *link) settle() (settled bool) {
 	defer l.e.pollMeanwhile()()
 	a := &l.e.eng.allowance
-	began, most := time.Now(), a.Begin(l.linger)
+	began, most := time.Now(), a.Begin(l.linger.most)
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -64,12 +64,12 @@ func (l *link) settle() (settled bool) {
 	case <-timer.C:
 	}
 	l.mu.Lock()
-	if !settled && most == l.linger && !l.end.Ending() {
+	if !settled && most == l.linger.most && !l.end.Ending() {
 		l.failLocked(errLinger) // now, so that nothing is delivered of what Close reports
 	}
 	delivered := l.end.Delivered()
 	l.mu.Unlock()
-	a.End(l.linger, time.Since(began), !delivered)
+	a.End(l.linger.most, time.Since(began), !delivered)
 	return settled
 }
 

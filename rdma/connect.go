@@ -50,7 +50,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 			return err
 		}
 		if err = s.recvs.check(s, baseBlocks(a.leases != nil)); err != nil {
-			s.unreserve()
+			s.members.reserve(-1)
 		}
 		return err
 	})
@@ -118,7 +118,7 @@ func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 		a.link.abandon(err)
 		<-a.link.end.Done()
 	case a.e != nil:
-		a.e.unreserve()
+		a.e.members.reserve(-1)
 	}
 	a.link, a.e = nil, nil // another address may follow
 }

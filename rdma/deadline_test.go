@@ -16,7 +16,7 @@ import (
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
 	l := &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall, progress: noProgress()},
-		leasing: m, sending: sending{q: sendq.New[held, *op](sendq.Options{Posts: 1})}}
+		leasing: m, q: sendq.New[held, *op](sendq.Options{Posts: 1})}
 	l.end.Init()
 	return l
 }

@@ -265,16 +265,8 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*link,
 	for _, s := range e.shards {
 		s.cqMu.Lock() // no connection begins meanwhile
 		defer s.cqMu.Unlock()
-		s.mu.Lock()
-		open += s.used - packetPlaces*s.packetConns
-		packets += s.packetConns
-		for l := range s.conns {
-			if l.end.Closed() {
-				open--
-				lingering = append(lingering, l)
-			}
-		}
-		s.mu.Unlock()
+		conns, sockets, closed := s.members.open()
+		open, packets, lingering = open+conns, packets+sockets, append(lingering, closed...)
 	}
 	switch {
 	case open > 0:
@@ -294,9 +286,7 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*link,
 		return nil, false, busy(n, "buffers that were not released")
 	}
 	for _, s := range e.shards {
-		s.mu.Lock()
-		closed, s.closed = s.closed, true
-		s.mu.Unlock()
+		closed = s.members.close()
 	}
 	return nil, closed, nil
 }
@@ -311,18 +301,13 @@ func (e *Engine) broken() bool {
 	return e.isGone
 }
 
-func (e *Engine) closed() bool {
-	s := e.shards[0]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
+func (e *Engine) closed() bool { return e.shards[0].members.isClosed() }
 
 // all returns the connections.
 func (e *Engine) all() []*link {
 	var list []*link
 	for _, s := range e.shards {
-		list = s.appendLinks(list)
+		list = s.members.append(list)
 	}
 	return list
 }

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 	"weak"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -13,7 +12,6 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
-	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
@@ -30,18 +28,6 @@ const (
 	opPosts  = 24 // of connections with leases
 )
 
-// frame is a data frame that was received.
-type frame struct {
-	b     *block
-	off   int32 // of what is left of the payload
-	n     int32 // bytes left from off
-	aux   uint32
-	flags uint8
-}
-
-// bytes is the rest of the payload.
-func (f *frame) bytes() []byte { return f.b.Payload()[f.off : f.off+f.n : f.off+f.n] }
-
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type link struct {
@@ -55,14 +41,19 @@ type link struct {
 
 	remote, local netip.AddrPort
 	maxMessage    int
-	keepAlive     uint32 // ticks
 
-	linger time.Duration // how long Close waits at most; None: not at all
-
-	mu sync.Mutex // guards the next three
-	arrivals
-	sending
-	shutdown
+	mu         sync.Mutex // guards the next ones
+	in         inbox
+	recv       credit.Receiver
+	assembling bool // a message is begun whose frames stay in their blocks
+	started    bool // the peer's hello is known, and the QP is ready
+	send       credit.Sender
+	q          sendq.Queue[held, *op]
+	alive      liveness
+	end        ending.State
+	stopped    chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
+	linger     lingering
+	resetting  *sendq.Wait // for a RESET
 
 	sender  blocks.Sender  // of blocks to send from
 	account blocks.Account // of blocks that the peer may fill
@@ -76,40 +67,12 @@ type link struct {
 	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
 }
 
-// arrivals are the frames that a link has received. Data frames are numbered from 0.
-type arrivals struct {
-	in         fifo.Queue[frame]
-	recv       credit.Receiver
-	readable   bool   // the reader is to be woken when the poller is done with what has come
-	dataTick   uint32 // tick of the last data frame
-	assembling bool   // a message is begun whose frames stay in their blocks
-}
-
-// sending is the state of a link's sends.
-type sending struct {
-	started  bool // the peer's hello is known, and the QP is ready
-	send     credit.Sender
-	q        sendq.Queue[held, *op]
-	pinging  bool   // by keep, and has not completed
-	pingTick uint32 // when pinging began
-	touched  uint32 // tick of the last frame, also of those that were received
-}
-
-// shutdown is the end of a link.
-type shutdown struct {
-	stopped   chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
-	end       ending.State
-	lingerer  *time.Timer // ends a closed connection
-	resetting *sendq.Wait // for a RESET
-}
-
 // reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
 type reader struct {
-	readTurn   turn.Turn
-	partial    partial
-	current    frame             // what it has begun
-	reading    progress.Patience // when it waits
-	sentBefore uint32            // sent, when it waited last
+	readTurn turn.Turn
+	partial  partial
+	current  frame // what it has begun
+	dialog   dialog
 }
 
 // held is the memory of a frame to be sent.
@@ -124,11 +87,10 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		q.Posts = opPosts
 	}
 	l := &link{
-		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), keepAlive: o.keepAliveTicks(),
-		linger:   o.linger(),
-		arrivals: arrivals{recv: credit.NewReceiver(startWindow)},
-		sending:  sending{send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q)},
-		shutdown: shutdown{stopped: make(chan struct{})},
+		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(),
+		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
+		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
+		stopped: make(chan struct{}),
 	}
 	l.readTurn.Init(1)
 	l.writeTurn.Init(1)
@@ -165,8 +127,7 @@ func wake(ch chan struct{}) {
 // prepare runs when the QP is there, before the peer can send.
 func (l *link) prepare(p port) {
 	l.port, l.qpn = p, p.num()
-	l.touched = l.e.ticks.Load()
-	l.dataTick = l.touched
+	l.alive.begin(l.e.ticks.Load())
 	l.e.add(l)
 }
 
@@ -283,8 +244,8 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		l.q.Confirm()
-		if l.pinging && l.q.Confirmed(sendq.Ping) {
-			l.pinging = false
+		if l.alive.asking && l.q.Confirmed(sendq.Ping) {
+			l.alive.asking = false
 		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
@@ -329,7 +290,7 @@ func (l *link) giveUp(h held) {
 // receive handles a frame. It takes the block over.
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
-	l.touched = l.e.ticks.Load()
+	l.alive.frame = l.e.ticks.Load()
 	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
 	if err == nil && !ignore {
@@ -345,7 +306,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	l.send.Raise(h.Limit)
 	switch h.Kind {
 	case wire.Data:
-		l.dataTick = l.touched
+		l.alive.data = l.alive.frame
 		l.recv.Came()
 		if l.end.ReadShut() {
 			l.e.consumed(b)
@@ -353,10 +314,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 			break
 		}
 		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
-		l.readable = true
 	case wire.FIN:
 		l.e.consumed(b)
-		l.readable = true
+		l.in.readable = true
 		l.do(l.end.PeerFINCame(h.Aux))
 	case wire.Reset:
 		l.e.consumed(b)

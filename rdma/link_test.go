@@ -23,7 +23,7 @@ func TestIgnoredFrame(t *testing.T) {
 	h := wire.Header{Kind: 77, Flags: wire.FlagIgnore | wire.FlagLower, Seq: 12345, Limit: 20, Length: 999, Aux: 7}
 	h.Put(b.Header())
 	l.receive(b, wire.HeaderLen)
-	if l.send != send || l.recv != recv || l.end.Ending() || l.readable || l.in.Len() > 0 {
+	if l.send != send || l.recv != recv || l.end.Ending() || l.in.readable || l.in.Len() > 0 {
 		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.send, l.recv, l.end.Ending())
 	}
 	if n := e.blocks.Counts(); n.Held != 0 {

@@ -14,7 +14,7 @@ import (
 func sender(most int) *link {
 	e := &shard{opt: EngineOptions{Block: most}}
 	return &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks},
-		sending: sending{q: sendq.New[held, *op](sendq.Options{Posts: 1})}}
+		q: sendq.New[held, *op](sendq.Options{Posts: 1})}
 }
 
 // staged makes a frame of a message in a block that is full of others' data.

@@ -29,13 +29,13 @@ func (e *shard) addPacket(c *PacketConn) error {
 	for n := range packetPlaces {
 		if _, err := e.reserve(false); err != nil {
 			for range n {
-				e.unreserve()
+				e.members.reserve(-1)
 			}
 			return err
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.members.mu.Lock()
+	defer e.members.mu.Unlock()
 	err := error(&ibv.LimitError{What: "sockets for datagrams", Asked: maxPackets + 1, Limit: maxPackets,
 		Where: "the engine of " + e.eng.name()})
 	for i := range e.packets {
@@ -47,10 +47,10 @@ func (e *shard) addPacket(c *PacketConn) error {
 		}
 		c.e, c.index = e, i
 		e.packets[i].Store(c)
-		e.packetConns++
+		e.members.sockets++
 		return nil
 	}
-	e.used -= packetPlaces
+	e.members.used -= packetPlaces
 	return err
 }
 
@@ -58,7 +58,7 @@ func (e *shard) addPacket(c *PacketConn) error {
 func packetStride(mtu int) int { return headroom + mtu }
 
 // takeSlots cuts blocks into slots. They count as promised: no other user gets them.
-// Preconditions: e.mu is held.
+// Preconditions: e.members.mu is held.
 func (e *shard) takeSlots(c *PacketConn) error {
 	const total = packetRecvs + packetSends
 	stride := packetStride(c.mtu)
@@ -92,7 +92,7 @@ func (e *shard) takeSlots(c *PacketConn) error {
 }
 
 // dropSlots gives blocks back, and the promise of n.
-// Preconditions: e.mu is held.
+// Preconditions: e.members.mu is held.
 func (e *shard) dropSlots(c *PacketConn, n int) {
 	e.blocks.GiveAll(c.blocks)
 	c.blocks = nil
@@ -102,11 +102,11 @@ func (e *shard) dropSlots(c *PacketConn, n int) {
 // removePacket undoes addPacket.
 func (e *shard) removePacket(c *PacketConn) {
 	e.packets[c.index].Store(nil)
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.members.mu.Lock()
+	defer e.members.mu.Unlock()
 	e.dropSlots(c, len(c.blocks))
-	e.packetConns--
-	e.used -= packetPlaces
+	e.members.sockets--
+	e.members.used -= packetPlaces
 }
 
 // packet handles a completion of a PacketConn.

@@ -90,8 +90,7 @@ func (e *shard) handle(wcs []ibv.WC) {
 // handled unlocks a connection after consecutive completions. It wakes the reader once for all of them.
 // Preconditions: l.mu is held.
 func (l *link) handled() {
-	if l.readable {
-		l.readable = false
+	if l.in.wake() {
 		l.wakeReader()
 	}
 	l.mu.Unlock()
@@ -122,34 +121,34 @@ func (e *Engine) tick(ctx context.Context) {
 
 // beat is a tick of a shard.
 func (e *shard) beat() {
-	if !e.ticker.mu.TryLock() {
+	if !e.tickMu.TryLock() {
 		return // a test keeps the time
 	}
-	defer e.ticker.mu.Unlock()
+	defer e.tickMu.Unlock()
 	e.beatLocked()
 }
 
-// Preconditions: e.ticker.mu is held.
+// Preconditions: e.tickMu is held.
 func (e *shard) beatLocked() {
 	now := e.ticks.Add(1)
 	e.blocks.Calm()
 	e.blocks.Poke()
 	e.listen()
-	e.ticker.links = e.appendLinks(e.ticker.links[:0])
-	e.fit(now, e.ticker.links)
-	for i, l := range e.ticker.links {
+	e.idleLinks = e.members.append(e.idleLinks[:0])
+	e.fit(now, e.idleLinks)
+	for i, l := range e.idleLinks {
 		l.keep(now)
-		e.ticker.links[i] = nil
+		e.idleLinks[i] = nil
 	}
 }
 
 // collect has idle connections give their blocks back.
 func (e *shard) collect() {
 	e.blocks.Poke()
-	e.ticker.collected = e.appendLinks(e.ticker.collected[:0])
-	for i, l := range e.ticker.collected {
+	e.collected = e.members.append(e.collected[:0])
+	for i, l := range e.collected {
 		l.collect()
-		e.ticker.collected[i] = nil
+		e.collected[i] = nil
 	}
 }
 
@@ -163,34 +162,24 @@ func (l *link) collect() {
 // collectPause is between two looks for blocks. Connections that send meanwhile return their own blocks.
 const collectPause = time.Millisecond
 
-// stuckAfter is for how many times KeepAlive, and at least how many ticks, a PING may be under way.
-// RC gives up earlier: after that nothing completes any more.
-const (
-	stuckAfter = 4
-	stuckLeast = 5
-)
-
 // keep sends a PING if the connection has been idle for long enough, and gives the connection up
 // if the last one has not completed.
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now-l.touched > 1 {
+	if l.alive.quiet(now) {
 		l.ask(sendq.Buffers)
 	}
-	if l.keepAlive == 0 || l.end.Ending() {
+	if l.end.Ending() {
 		return
 	}
-	if l.pinging {
-		if !l.e.opt.Manual && now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
-			l.failLocked(&deviceFault{errStuck})
-		}
-		return
-	}
-	if now-l.touched >= l.keepAlive {
-		l.touched = now
-		l.pinging, l.pingTick = true, now
+	switch l.alive.beat(now) {
+	case verdictAsk:
 		l.q.SetDue(sendq.Ping, true)
 		l.pump()
+	case verdictStuck:
+		if !l.e.opt.Manual {
+			l.failLocked(&deviceFault{errStuck})
+		}
 	}
 }

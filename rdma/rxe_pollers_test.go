@@ -29,7 +29,7 @@ func TestRXE_Pollers(t *testing.T) {
 	wg.Wait()
 	for _, e := range []*Engine{server, client} {
 		for i, s := range e.shards {
-			if n := len(s.appendLinks(nil)); n != 2 || s.stat.completions.Load() == 0 {
+			if n := len(s.members.append(nil)); n != 2 || s.stat.completions.Load() == 0 {
 				t.Errorf("poller %d: %d connections, %d completions; want 2, and some", i, n, s.stat.completions.Load())
 			}
 		}

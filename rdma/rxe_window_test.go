@@ -62,8 +62,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	if testutil.Full() {
 		idle = 1000
 	}
-	server.shards[0].ticker.mu.Lock() // time goes on when the test says so
-	defer server.shards[0].ticker.mu.Unlock()
+	server.shards[0].tickMu.Lock() // time goes on when the test says so
+	defer server.shards[0].tickMu.Unlock()
 	l, err := Listen(timeout(t), net.JoinHostPort(testutil.NeedRXE(t).IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()

@@ -45,13 +45,14 @@ type shard struct {
 	packets [maxPackets]atomic.Pointer[PacketConn]
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
-	members
+	members members
+	crowd   crowd
 
-	crowded atomic.Bool   // a window could not grow, in this tick
-	share   atomic.Uint32 // most of a window
-	ticker  ticker
+	tickMu    sync.Mutex // held while the time is kept
+	idleLinks []*link    // used by beat
+	collected []*link    // used by collect, which has no lock: one goroutine calls it
 
-	cqMu    sync.Mutex // held while the CQ grows; used grows only then
+	cqMu    sync.Mutex // held while the CQ grows; members.used grows only then
 	cqConns int        // that it has room for
 
 	canary   canary
@@ -60,23 +61,6 @@ type shard struct {
 	progress *progress.Progress // decides which goroutine polls the CQ, and reads its events
 
 	stat stats
-}
-
-// members are the users of a shard: connections and sockets for datagrams.
-type members struct {
-	mu          sync.Mutex
-	conns       map[*link]struct{}
-	packetConns int
-	used        int // reserved places for connections
-	closed      bool
-}
-
-// ticker is the state of what happens each second.
-type ticker struct {
-	mu        sync.Mutex // held while the time is kept
-	active    int        // connections that had data frames
-	links     []*link    // used by beat
-	collected []*link    // used by collect, which has no lock: one goroutine calls it
 }
 
 // newShard makes a shard without its objects.
@@ -106,7 +90,7 @@ var mostSmall = most{window: wire.MaxWindow, stage: stageMost, signal: sendq.Dep
 
 func (e *shard) setMost(m most) {
 	e.most = m
-	e.share.Store(m.window)
+	e.crowd.share.Store(m.window)
 }
 
 // openShards makes the engine's objects; large reports whether streams may have larger blocks.
@@ -224,20 +208,7 @@ func (e *shard) places() int {
 	if e == nil {
 		return 0
 	}
-	e.mu.Lock()
-	used := e.used
-	e.mu.Unlock()
-	return used + e.large.places()
-}
-
-// appendLinks appends the connections of a shard.
-func (e *shard) appendLinks(list []*link) []*link {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for l := range e.conns {
-		list = append(list, l)
-	}
-	return list
+	return e.members.places() + e.large.places()
 }
 
 // reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or
@@ -245,14 +216,11 @@ func (e *shard) appendLinks(list []*link) []*link {
 func (e *shard) reserve(large bool) (*shard, error) {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
 	used := e.places()
 	switch {
 	case e.eng.broken():
 		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: errGone}
-	case closed:
+	case e.members.isClosed():
 		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.eng.name(), Err: ErrClosed}
 	case used >= e.opt.MaxConns:
 		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
@@ -266,10 +234,7 @@ func (e *shard) reserve(large bool) (*shard, error) {
 // place reserves a place for a connection, if MaxConns allows another one.
 // Preconditions: cqMu is held, of large blocks that of the shard that they go with.
 func (e *shard) place() error {
-	e.mu.Lock()
-	full := e.used == e.cqConns
-	e.mu.Unlock()
-	if full {
+	if e.members.places() == e.cqConns {
 		n := min(2*e.cqConns, e.opt.MaxConns)
 		if e.cq == nil { // one in memory is never full
 			n = e.opt.MaxConns
@@ -278,33 +243,20 @@ func (e *shard) place() error {
 		}
 		e.cqConns = n
 	}
-	e.mu.Lock()
-	e.used++
-	e.mu.Unlock()
+	e.members.reserve(1)
 	return nil
-}
-
-func (e *shard) unreserve() {
-	e.mu.Lock()
-	e.used--
-	e.mu.Unlock()
 }
 
 // add makes l a connection of the engine: its frames are delivered from now on. It has blocks later: see start.
 func (e *shard) add(l *link) {
 	e.recvs.begin(l)
 	e.links.set(l.qpn, l)
-	e.mu.Lock()
-	e.conns[l] = struct{}{}
-	e.mu.Unlock()
+	e.members.add(l)
 }
 
 // remove undoes add.
 func (e *shard) remove(l *link) {
-	e.mu.Lock()
-	delete(e.conns, l)
-	e.used--
-	e.mu.Unlock()
+	e.members.remove(l)
 	l.account.End()
 	l.end.Forgotten()
 }

@@ -40,9 +40,7 @@ func (e *Engine) Stats() Stats {
 
 // addStats adds the counters of a shard.
 func (e *shard) addStats(sum *Stats) {
-	e.mu.Lock()
-	sum.Conns += len(e.conns)
-	e.mu.Unlock()
+	sum.Conns += e.members.count()
 	c := e.blocks.Counts()
 	sum.Blocks += c.Blocks
 	sum.BlocksFree += c.Free

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
-	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -99,10 +98,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			l.mu.Unlock()
 			return frame{}, err
 		}
-		var p *progress.Patience
-		if l.send.Sent() != l.sentBefore { // a dialog: each end waits for the other's next frame
-			p, l.sentBefore = &l.reading, l.send.Sent()
-		}
+		p := l.dialog.next(l.send.Sent())
 		l.mu.Unlock()
 		if err := l.e.waitData(b, &l.readWake, p); err != nil {
 			return frame{}, err

@@ -29,15 +29,6 @@ type silence struct {
 	asked  int    // beats since the canary was asked; 0: it was not
 }
 
-// verdict is the result of a beat.
-type verdict uint8
-
-const (
-	verdictWait verdict = iota
-	verdictAsk          // ask the canary
-	verdictStuck
-)
-
 // beat counts a beat. handled is how many completions there have been; used reports whether any may come.
 func (s *silence) beat(handled uint64, used bool) verdict {
 	if !used || handled != s.seen {
@@ -62,7 +53,7 @@ type canary struct {
 	qp    *ibv.QP
 	qpn   uint32
 	sung  atomic.Bool // it works on this device
-	quiet silence     // with ticker.mu
+	quiet silence     // with tickMu
 }
 
 // openCanary makes the canary, and tries it. Without one, for example because the device has no queue pair left, a
@@ -89,16 +80,13 @@ func (e *shard) ask() {
 }
 
 // listen checks whether the CQ is stuck.
-// Preconditions: ticker.mu is held.
+// Preconditions: tickMu is held.
 func (e *shard) listen() {
 	c := &e.canary
 	if c.qp == nil || !c.sung.Load() {
 		return
 	}
-	e.mu.Lock()
-	used := e.used > 0
-	e.mu.Unlock()
-	switch c.quiet.beat(e.stat.completions.Load(), used) {
+	switch c.quiet.beat(e.stat.completions.Load(), e.members.places() > 0) {
 	case verdictAsk:
 		e.ask()
 	case verdictStuck:

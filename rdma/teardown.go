@@ -94,16 +94,10 @@ func (l *link) do(d ending.Do) {
 		l.resetting = l.q.Await()
 	}
 	if d&ending.Linger != 0 {
-		most := l.linger
-		if most < 0 {
-			most = lingerTime
-		}
-		l.lingerer = time.AfterFunc(most, func() { l.fail(errLinger) })
+		l.linger.start(func() { l.fail(errLinger) })
 	}
 	if d&ending.Teardown != 0 {
-		if l.lingerer != nil {
-			l.lingerer.Stop()
-		}
+		l.linger.stop()
 		l.account.Stop()
 		go l.end.Run(&l.mu, (*teardown)(l))
 	}
@@ -312,6 +306,3 @@ func (e *Engine) failAll(err error) {
 	}
 	e.failPackets(err, nil)
 }
-
-// lingerTime is the Options.Linger of those that have none. Tests set it.
-var lingerTime = 5 * time.Second

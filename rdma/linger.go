@@ -1,0 +1,28 @@
+package rdma
+
+import "time"
+
+// lingerTime is the Options.Linger of those that have none. Tests set it.
+var lingerTime = 5 * time.Second
+
+// lingering is how long a closed connection stays.
+type lingering struct {
+	most  time.Duration // how long Close waits; None: not at all
+	timer *time.Timer   // ends a closed connection
+}
+
+// start has end called if the connection stays for too long.
+func (l *lingering) start(end func()) {
+	most := l.most
+	if most < 0 {
+		most = lingerTime
+	}
+	l.timer = time.AfterFunc(most, end)
+}
+
+// stop undoes start, if that was called.
+func (l *lingering) stop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}

@@ -1,0 +1,85 @@
+package rdma
+
+import "sync"
+
+// members are the users of a shard: connections and sockets for datagrams. It is safe for concurrent use.
+type members struct {
+	mu      sync.Mutex
+	conns   map[*link]struct{}
+	sockets int
+	used    int // reserved places for connections; a socket has packetPlaces
+	closed  bool
+}
+
+// places is how many places are reserved.
+func (m *members) places() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
+}
+
+// reserve adds n to the reserved places.
+func (m *members) reserve(n int) {
+	m.mu.Lock()
+	m.used += n
+	m.mu.Unlock()
+}
+
+// add makes l a connection, for which a place was reserved.
+func (m *members) add(l *link) {
+	m.mu.Lock()
+	m.conns[l] = struct{}{}
+	m.mu.Unlock()
+}
+
+// remove undoes add, and returns the place.
+func (m *members) remove(l *link) {
+	m.mu.Lock()
+	delete(m.conns, l)
+	m.used--
+	m.mu.Unlock()
+}
+
+// count is how many connections there are.
+func (m *members) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.conns)
+}
+
+// append appends the connections.
+func (m *members) append(list []*link) []*link {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for l := range m.conns {
+		list = append(list, l)
+	}
+	return list
+}
+
+// open returns how many connections and sockets the program has not closed, reserved places included, and the
+// connections that were closed and have not ended.
+func (m *members) open() (conns, sockets int, lingering []*link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for l := range m.conns {
+		if l.end.Closed() {
+			lingering = append(lingering, l)
+		}
+	}
+	return m.used - packetPlaces*m.sockets - len(lingering), m.sockets, lingering
+}
+
+// close lets nobody in any more, and reports whether that was so before.
+func (m *members) close() (before bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, m.closed = m.closed, true
+	return before
+}
+
+func (m *members) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
