@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -46,6 +47,7 @@ type PacketConn struct {
 	readTurn, writeTurn turn.Turn
 	readWake, writeWake chan struct{}
 	closing             sync.Mutex
+	opened              *leak.Record
 }
 
 // packetPort is the place of a PacketConn on the device. It does not change once the socket is open.

@@ -194,6 +194,7 @@ func (c *PacketConn) Close() error {
 	defer c.closing.Unlock()
 	c.mu.Lock()
 	c.closed = true
+	c.opened.Done()
 	c.end()
 	c.mu.Unlock()
 	c.read.Stop()

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -29,6 +30,7 @@ func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, 
 	if err != nil {
 		return fail(errors.Join(err, c.Close()))
 	}
+	c.opened = leak.Track("packet socket at " + c.local.String())
 	return c, nil
 }
 
@@ -45,6 +47,7 @@ func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, er
 	if err := c.dial(ctx, addr); err != nil {
 		return fail(errors.Join(err, c.Close()))
 	}
+	c.opened = leak.Track("packet socket at " + c.local.String())
 	return c, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -29,10 +30,11 @@ type Region struct {
 	access Access
 
 	// Under link.mu.
-	ends  time.Time
-	timer *time.Timer
-	use   lease.Use
-	done  chan struct{} // closed when the peer is informed that there are none any more
+	ends   time.Time
+	timer  *time.Timer
+	use    lease.Use
+	opened *leak.Record  // of a region that the program has
+	done   chan struct{} // closed when the peer is informed that there are none any more
 }
 
 // margin is how long before the end of a lease its holder stops: for what is under way then.
@@ -87,6 +89,7 @@ func (r *Region) end(cause error) {
 		return
 	}
 	r.timer.Stop()
+	r.opened.Done()
 	m := &r.l.leasing.borrows
 	m.offered = slices.DeleteFunc(m.offered, func(o *Region) bool { return o == r })
 	r.l.dropOps(r, cause)
@@ -102,6 +105,14 @@ func (r *Region) left() {
 	delete(r.l.leasing.borrows.regions, r.number)
 	r.l.tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.use.Cause)))
 	close(r.done)
+}
+
+// track records that the program has the region, unless it has ended.
+// Preconditions: link.mu is held.
+func (r *Region) track() {
+	if r.use.Cause == nil {
+		r.opened = leak.Track("region of " + r.l.remote.String())
+	}
 }
 
 // Borrow waits for memory that the peer lends. Each lease is delivered to one goroutine.
@@ -121,6 +132,7 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 		if err = l.leaseError(); err == nil && len(m.borrows.offered) > 0 {
 			r = m.borrows.offered[0]
 			m.borrows.offered = slices.Delete(m.borrows.offered, 0, 1)
+			r.track()
 		}
 		if err != nil || len(m.borrows.offered) > 0 {
 			wake(m.borrows.wake) // others also wait
@@ -195,6 +207,11 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	defer l.e.pollMeanwhile()()
 	select {
 	case got := <-w.ch:
+		if got.r != nil {
+			l.mu.Lock()
+			got.r.track()
+			l.mu.Unlock()
+		}
 		return got.r, got.err
 	case <-l.stopped:
 	case <-ctx.Done():

@@ -30,12 +30,17 @@ func TestRXE_LeaksRecorded(t *testing.T) {
 	recorded(0, "listener at ")
 	lease, region := lend(t, a, b, buffer(t, client, 100), MayRead, time.Minute)
 	recorded(1, "lease to ")
+	recorded(1, "region of ")
 	ok(t, region.Return(timeout(t)))
 	if _, err := lease.Wait(timeout(t)); err != nil {
 		t.Error(err)
 	}
 	recorded(0, "lease to ")
+	recorded(0, "region of ")
+	_, region = lend(t, a, b, buffer(t, client, 100), MayRead, time.Minute)
 	ok(t, a.Close())
+	<-region.Done()
+	recorded(0, "region of ")
 	recorded(1, "connection to ")
 	ok(t, b.CloseNow())
 	recorded(0, "connection to ")
@@ -44,4 +49,9 @@ func TestRXE_LeaksRecorded(t *testing.T) {
 	ok(t, s.Close())
 	ok(t, r.Close())
 	recorded(0, "stream to ")
+	p, q := packets(t, server, client)
+	recorded(2, "packet socket at ")
+	ok(t, p.Close())
+	ok(t, q.Close())
+	recorded(0, "packet socket at ")
 }
