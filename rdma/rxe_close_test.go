@@ -20,16 +20,17 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// peers is how many connections each row of TestRXE_CloseMany closes. PUREVERBS_TEST_PEERS is another number.
-func peers(t *testing.T) int {
+// peers is how many connections each row of TestRXE_CloseMany closes, and with which Linger. PUREVERBS_TEST_PEERS is
+// another number, for all rows and the default Linger.
+func peers(r testutil.RXE) (n int, linger time.Duration, all bool) {
 	n, err := strconv.Atoi(os.Getenv("PUREVERBS_TEST_PEERS"))
 	switch {
 	case err == nil:
-		return n
-	case testutil.Full() && testutil.NeedRXE(t).Emulated:
-		return 200
+		return n, 5 * time.Second, true
+	case testutil.Full() && r.Emulated:
+		return 200, time.Second, true
 	}
-	return 20
+	return 20, time.Second, testutil.Full()
 }
 
 // sleeper is the process of the peers: it accepts streams, and reads them if told to.
@@ -60,30 +61,33 @@ func sleeper(arg string) int {
 // Linger and a second, and an error says what was not delivered.
 func TestRXE_CloseMany(t *testing.T) {
 	needLogic(t)
-	const linger = time.Second
+	r := testutil.NeedRXE(t)
+	_, _, all := peers(r)
 	for _, c := range []struct {
-		peers string
-		data  int // bytes that were written and not read
+		peers string // what they read, or what becomes of them
+		data  int    // bytes that were written and not read
 		lost  bool
 	}{
 		{"read", 1 << 20, false}, {"read", 0, false},
 		{"nothing", 0, false}, {"nothing", 1 << 20, true},
 		{"stopped", 0, false}, {"stopped", 1 << 20, true},
 		{"dead", 0, false}, {"dead", 1 << 20, true},
+		{"unreachable", 0, true}, {"unreachable", 1 << 20, true},
 	} {
 		for _, by := range []string{"Close", "http.Server.Close", "http.Server.Shutdown"} {
-			if by != "Close" && c.data > 0 && !testutil.Full() {
+			if by != "Close" && c.data > 0 && !all || c.peers == "unreachable" && !r.Emulated {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %d bytes, %s", c.peers, c.data, by), func(t *testing.T) {
-				closeMany(t, c.peers, c.data, by, linger, c.lost)
+				closeMany(t, c.peers, c.data, by, c.lost)
 			})
 		}
 	}
 }
 
-func closeMany(t *testing.T, how string, data int, by string, linger time.Duration, lost bool) {
+func closeMany(t *testing.T, how string, data int, by string, lost bool) {
 	r := testutil.NeedRXE(t)
+	n, linger, _ := peers(r)
 	_, client := newEngines(t, nil)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"=sleep "+how+" "+net.JoinHostPort(r.IP[0], "0"))
@@ -99,7 +103,7 @@ func closeMany(t *testing.T, how string, data int, by string, linger time.Durati
 	o := from(r, client)
 	o.Linger = linger
 	var list []*Stream
-	for range peers(t) {
+	for range n {
 		s, err := DialStream(timeout(t), strings.TrimSpace(addr), o)
 		ok(t, err)
 		_, err = lines.ReadString('\n')
@@ -122,7 +126,10 @@ func closeMany(t *testing.T, how string, data int, by string, linger time.Durati
 			}
 		}
 	}
-	if how == "dead" {
+	switch how {
+	case "unreachable": // as by the end of the host: nothing reaches the peer, and nothing comes
+		r.SetLink(t, 0, false)
+	case "dead":
 		ok(t, cmd.Process.Kill())
 	}
 	failed, took := closeBy(t, by, list)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"testing"
 
@@ -16,11 +15,14 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 // TestMain fails when a test leaves an object open.
-func TestMain(m *testing.M) {
+func TestMain(m *testing.M) { emulated.Run(func() int { return runTests(m) }) }
+
+func runTests(m *testing.M) int {
 	leak.Enable()
 	code := m.Run()
 	err := rdma.CloseIdle()
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 		println(err.Error())
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	return code
 }
 
 // suite is the interoperability tests that need nothing of a cloud. Each ends the program when it fails.
