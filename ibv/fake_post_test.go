@@ -219,11 +219,11 @@ var batchOps = []Opcode{OpSend, OpSendImm, OpWrite, OpWriteImm, OpRead, OpCompar
 // one Batch that is used for all, on the other by PostSend: everything that comes
 // of it is the same. Batches are often larger than the queue. With resent, reads
 // are of what nothing writes: a response that was lost, or came too late, is read
-// again, after the writes that were posted behind it. naks counts what responders
-// missed: SoftRoCE takes a NAK for the response of all work requests before it
-// (check_ack in rxe_comp.c), and then completes a read or an atomic without its
-// result (check_psn).
-func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, resent bool, naks func() uint64, batch,
+// again, after the writes that were posted behind it. repeats counts requests that
+// came twice, or before an earlier one. SoftRoCE then completes reads and atomics
+// without their results now and then, which are not compared: it takes the ACK of a
+// repeated request, or a NAK, for their response (check_ack in rxe_comp.c).
+func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, resent bool, repeats func() uint64, batch,
 	plain [2]*side) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 11))
@@ -234,7 +234,7 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, resent bool, nak
 		}
 	}
 	b := batch[0].qp.Batch()
-	id, missed := uint64(0), naks()
+	id, repeated := uint64(0), repeats()
 	for range 60 {
 		var wrs [2][]SendWR
 		recvs := 0
@@ -365,8 +365,8 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, resent bool, nak
 				}
 			}
 		}
-		if n := naks(); n != missed {
-			missed = n
+		if n := repeats(); n != repeated {
+			repeated = n
 			copy(batch[0].mr.Bytes()[2048:2304], plain[0].mr.Bytes()[2048:2304]) // the results
 		}
 		for e := range 2 {

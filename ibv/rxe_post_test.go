@@ -253,19 +253,21 @@ func TestRXE_BatchReuse(t *testing.T) {
 	}
 	flags := Fence | Signaled | Solicited
 	rxe := testutil.NeedRXE(t)
-	naks := func() uint64 { return 0 }
+	repeats := func() uint64 { return 0 }
 	if !rxe.Emulated && !rxe.Hardware {
 		flags &^= Fence // SoftRoCE's requester goes to sleep at a fence now and then
-		naks = func() (sum uint64) {
+		repeats = func() (sum uint64) {
 			for _, dev := range rxe.Dev {
-				text := must(os.ReadFile("/sys/class/infiniband/" + dev + "/ports/1/hw_counters/out_of_seq_request"))(t)
-				sum += must(strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64))(t)
+				for _, name := range []string{"duplicate_request", "out_of_seq_request"} {
+					n := must(os.ReadFile("/sys/class/infiniband/" + dev + "/ports/1/hw_counters/" + name))(t)
+					sum += must(strconv.ParseUint(strings.TrimSpace(string(n)), 10, 64))(t)
+				}
 			}
 			return sum
 		}
 	}
 	for seed := range uint64(3) {
-		testBatchReuse(t, seed, flags, !rxe.Emulated, naks, [2]*side{a, b}, [2]*side{c, d})
+		testBatchReuse(t, seed, flags, !rxe.Emulated, repeats, [2]*side{a, b}, [2]*side{c, d})
 	}
 }
 
