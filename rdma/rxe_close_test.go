@@ -134,14 +134,16 @@ func closeMany(t *testing.T, how string, data int, by string, lost bool) {
 	}
 	failed, took := closeBy(t, by, list)
 	t.Logf("%d peers: %v, %d errors", len(list), took, failed)
+	soft := !r.Emulated && !r.Hardware
 	most := linger + time.Second
-	if !r.Emulated && !r.Hardware { // SoftRoCE takes a while, but less than one linger for each
+	if soft { // it takes a while, but less than one linger for each
 		most += 10 * time.Second
 	}
 	if took > most {
 		t.Errorf("closing %d connections took %v, want at most %v", len(list), took, most)
 	}
-	if by == "Close" && (failed > 0) != lost {
+	late := soft && how == "dead" // the FIN may be: the VM takes a while to end a killed process's connections
+	if by == "Close" && (failed > 0) != lost && !(late && !lost) {
 		t.Errorf("%d of %d have an error, want some: %v", failed, len(list), lost)
 	}
 	if how == "stopped" {
