@@ -80,7 +80,7 @@ func (l *link) undelivered(settled bool) error {
 	lost, late := l.q.Lost(), !settled || l.end.Cause() == errLinger
 	e := &UndeliveredError{Frames: lost.Frames, Bytes: lost.Bytes, Err: errLinger}
 	switch {
-	case l.end.Delivered() && lost.Frames == 0, lost.Frames == 0 && !late:
+	case lost.Frames == 0 && (l.end.Delivered() || !late || l.end.PeerClosed()): // which need not learn of the close
 		return nil
 	case l.end.PeerClosed():
 		e.Err = ErrPeerClosed
