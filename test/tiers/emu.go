@@ -67,7 +67,7 @@ type job struct {
 var long = []string{"test/emu", "cmd/perf", "test/posts", "test/posts/wire", "examples", "rdmacm"}
 
 // onePath lists packages that a short run tests on the direct data path alone: the VM tests them on the other.
-var onePath = []string{"cmd/show_gids", "examples", "rdmacm", "test/soak"}
+var onePath = []string{"cmd/show_gids", "examples", "test/soak"}
 
 // emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(run string) ([]job, error) {
