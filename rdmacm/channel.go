@@ -26,7 +26,9 @@ type EventChannel struct {
 	events *pollfd.Reader
 
 	// mu is held while C reads an event, and while an ID's channel or QP, which C reads then, is
-	// changed.
+	// changed. It is also held while an ID is created. The kernel gives a new ID the number of one
+	// that is closed; rdma_get_cm_event, which asks the kernel for the address of the ID of
+	// EventAddrResolved by number, would take the new ID's for it, and crash: that has no device.
 	mu sync.Mutex
 }
 

@@ -105,7 +105,9 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 		return nil, err
 	}
 	defer ch.life.Leave()
+	ch.mu.Lock()
 	h, err := ch.lib.CreateID(ch.handle, uint32(ps))
+	ch.mu.Unlock()
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: explainInit(err)}
 	}
