@@ -227,12 +227,14 @@ func (r row) run(t *testing.T, w way) {
 		// listener.
 		early := slices.Contains(server, "-R") && !own(server) &&
 			strings.Contains(out, "RDMA_CM_EVENT_REJECTED; error: 8")
-		if !early && !strings.Contains(out, testutil.RPingRace) || try == 3 {
+		// On a busy machine perftest may fail to measure the rate of its clock, and then prints no results.
+		clock := strings.Contains(out, "Correlation coefficient r^2: ")
+		if !early && !clock && !strings.Contains(out, testutil.RPingRace) || try == 3 {
 			t.Errorf("%v\nserver %s\nclient %s\n%s", err, strings.Join(server, " "),
 				strings.Join(client, " "), tail(out))
 			return
 		}
-		t.Log("a stock program raced against itself and lost: once more")
+		t.Log("a stock program raced against itself or the machine's load, and lost: once more")
 	}
 }
 
