@@ -38,8 +38,48 @@ func sgeOf(b *block) ibv.SGE {
 	return ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
 }
 
-// sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one.
-func (e *shard) sendBlock(l *link) (*block, error) { return e.blocks.Take(&l.sender) }
+// sending is the state of a connection that takes blocks to send from.
+type sending struct {
+	sender  blocks.Sender
+	ahead   int  // of the blocks of staged frames, these were taken ahead of credits; guarded by mu
+	parched bool // the writer waits for a credit; guarded by mu
+}
+
+// hasCredit reports whether another frame has a credit.
+// Preconditions: l.mu is held.
+func (l *link) hasCredit() bool { return int(l.send.Left()) > l.q.Credits() }
+
+// sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one: if it has
+// no credit, and so is ahead, when it has one.
+// Preconditions: the caller has writeTurn.
+func (l *link) sendBlock(ahead bool) (*block, error) {
+	if !ahead {
+		return l.e.blocks.Take(&l.sender)
+	}
+	b := l.e.blocks.TakeAhead(&l.sender)
+	if b == nil {
+		l.mu.Lock()
+		if l.parched = !l.hasCredit(); !l.parched { // meanwhile
+			l.wakeWriter()
+		}
+		l.mu.Unlock()
+	}
+	return b, nil
+}
+
+// caughtUp discounts the frames that no longer wait for credits, and wakes a writer that has one.
+// Preconditions: l.mu is held.
+func (l *link) caughtUp() {
+	wait := max(l.q.Staged()-int(l.send.Left()), 0)
+	if l.ahead > wait {
+		l.e.blocks.Caught(l.ahead - wait)
+		l.ahead = wait
+	}
+	if l.parched && l.hasCredit() {
+		l.parched = false
+		l.wakeWriter()
+	}
+}
 
 // passOn is called when l no longer needs a block. If it was woken for one, another connection is.
 func (e *shard) passOn(l *link) { e.blocks.Leave(&l.sender) }

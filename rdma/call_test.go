@@ -25,7 +25,7 @@ func fakeCaller() *Caller {
 
 func fakeConn() *Conn {
 	e := &shard{most: mostSmall, progress: noProgress()}
-	e.blocks = fakeBlocks(headroom+64, stageMost+1)
+	e.blocks = fakeBlocks(headroom+64, 8*stageMost)
 	e.opt.Block = 64
 	l := newLink(e, wire.Messages, &Options{}, nil)
 	l.peer = wire.Hello{Block: 64, MaxMessage: 64}

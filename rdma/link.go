@@ -55,7 +55,7 @@ type link struct {
 	linger     lingering
 	resetting  *sendq.Wait // for a RESET
 
-	sender  blocks.Sender  // of blocks to send from
+	sending
 	account blocks.Account // of blocks that the peer may fill
 
 	leasing *leasing // nil: no remote memory
@@ -159,12 +159,21 @@ func (l *link) limitDue() bool {
 	return l.recv.Due() && !l.end.PeerFIN() || l.leasing != nil && l.leasing.recv.Due()
 }
 
-// pump posts what is due and may be sent: the only code that posts, but for the marker.
+// pump posts what is due and may be sent.
 // Preconditions: l.mu is held.
 func (l *link) pump() {
 	if !l.started || l.end.Ending() {
 		return
 	}
+	l.post()
+	if l.ahead > 0 || l.parched {
+		l.caughtUp()
+	}
+}
+
+// post is the only code that posts, but for the marker.
+// Preconditions: l.mu is held, the connection is started and not ending.
+func (l *link) post() {
 	l.q.SetDue(sendq.Lower, l.recv.MustLower())
 	l.q.SetDue(sendq.Answer, l.send.MustAnswer())
 	l.q.SetDue(sendq.Limit, l.limitDue())
@@ -382,4 +391,5 @@ func (l *link) dropStaged() {
 	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
 		l.giveUp(f.Held)
 	}
+	l.caughtUp()
 }

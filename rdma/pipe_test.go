@@ -74,6 +74,7 @@ func TestMemory(t *testing.T) {
 		"ServeReleases":       TestRXE_ServeReleases,
 		"Stream":              TestRXE_Stream,
 		"StreamDone":          TestRXE_StreamDone,
+		"Unread":              TestRXE_Unread,
 		"WaitersPoll":         TestRXE_WaitersPoll,
 		"WaitersStress":       TestRXE_WaitersStress,
 		"WriteBuffers":        TestRXE_WriteBuffers,

@@ -89,7 +89,7 @@ func (l *link) stageMessage(b bound, m *outgoing) error {
 // Preconditions: the caller has writeTurn.
 func (l *link) piece(b bound, m *outgoing, off, n int) (f sendq.Frame[held], err error) {
 	if m.buf != nil && off == 0 && m.buf.start == headroom {
-		if err := l.waitRoom(b); err != nil {
+		if _, err := l.waitRoom(b); err != nil {
 			return f, err
 		}
 		m.buf.pin()

@@ -200,13 +200,13 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			return n, starved, err
 		}
 		n += l.q.Fill(p[n:], most)
-		room := l.q.MayStage()
+		room, ahead := l.q.MayStage(), !l.hasCredit()
 		l.mu.Unlock()
 		if n == len(p) {
 			return n, starved, nil
 		}
 		if room {
-			buf, err := l.e.sendBlock(l)
+			buf, err := l.sendBlock(ahead)
 			if err != nil {
 				return n, starved, err
 			}
@@ -238,6 +238,9 @@ func (l *link) stage(f sendq.Frame[held]) error {
 		l.giveUp(f.Held)
 		return err
 	}
+	if f.Held.b != nil && f.Held.b.Staged() {
+		l.ahead++
+	}
 	if l.q.Stage(f) {
 		l.pump()
 	}
@@ -249,9 +252,9 @@ func (l *link) stage(f sendq.Frame[held]) error {
 func (l *link) waitBlock(b bound) (*block, error) {
 	starved := false
 	for {
-		err := l.waitRoom(b)
+		ahead, err := l.waitRoom(b)
 		if err == nil {
-			buf, berr := l.e.sendBlock(l)
+			buf, berr := l.sendBlock(ahead)
 			if buf != nil || berr != nil {
 				return buf, berr
 			}
@@ -267,23 +270,23 @@ func (l *link) waitBlock(b bound) (*block, error) {
 	}
 }
 
-// waitRoom waits until a frame may be staged.
+// waitRoom waits until a frame may be staged, and reports whether that is ahead of a credit.
 // Preconditions: the caller has writeTurn.
-func (l *link) waitRoom(b bound) error {
+func (l *link) waitRoom(b bound) (ahead bool, err error) {
 	for {
 		l.mu.Lock()
-		err, room := l.writeError(), l.q.MayStage()
+		err, room, ahead := l.writeError(), l.q.MayStage(), !l.hasCredit()
 		l.mu.Unlock()
 		if err != nil || room {
-			return err
+			return ahead, err
 		}
 		if err := l.waitWrite(b); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
 
-// waitWrite waits until there may be room or a block. Held data is posted before.
+// waitWrite waits until there may be room, a block or a credit. Held data is posted before.
 // Preconditions: the caller has writeTurn.
 func (l *link) waitWrite(b bound) error {
 	l.mu.Lock()

@@ -104,7 +104,12 @@ func (t *Transfer) start(ctx context.Context) error {
 		return &ibv.ArgError{Arg: "transfer", Got: "no reads or writes", Want: "one or more; Conn.Send sends a message"}
 	}
 	if t.tell {
-		b, err := t.r.l.noteBlock(ctx)
+		l, w := t.r.l, bound{Ctx: ctx}
+		if err := l.writeTurn.Enter(w); err != nil {
+			return err
+		}
+		defer l.writeTurn.Leave()
+		b, err := l.waitBlock(w)
 		if err != nil {
 			return err
 		}
@@ -121,16 +126,6 @@ func (t *Transfer) start(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// noteBlock waits for a block.
-func (l *link) noteBlock(ctx context.Context) (*block, error) {
-	b := bound{Ctx: ctx}
-	if err := l.writeTurn.Enter(b); err != nil {
-		return nil, err
-	}
-	defer l.writeTurn.Leave()
-	return l.waitBlock(b)
 }
 
 // Wait waits for a transfer that has begun. If ctx ends first, operations under way continue, and the rest is not

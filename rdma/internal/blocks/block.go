@@ -23,6 +23,7 @@ type Block struct {
 	Holders atomic.Int32 // of a received frame that several messages share; the set does not use it
 
 	index  uint32
+	ahead  bool          // TakeAhead returned it, and neither Staged nor Give was called since
 	from   *Receiver     // where it was posted last; under Set.mu
 	posted atomic.Uint64 // the ID of its receive until that completes, else 0
 }
@@ -38,6 +39,13 @@ func (b *Block) FrameLen() uint32 { return uint32(len(b.Mem) - Headroom + header
 
 // Payload returns the memory after the header.
 func (b *Block) Payload() []byte { return b.Mem[Headroom:] }
+
+// Staged is called when a frame in the block was staged. It reports whether TakeAhead returned the block: then the
+// caller counts it from now on, and calls Set.Caught.
+func (b *Block) Staged() (ahead bool) {
+	ahead, b.ahead = b.ahead, false
+	return ahead
+}
 
 // ID returns the ID of the block's receive, which is posted or about to be.
 func (b *Block) ID() uint64 { return b.posted.Load() }

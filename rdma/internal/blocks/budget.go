@@ -49,6 +49,13 @@ func (m *Budget) dropBlocks(n int64) {
 	}
 }
 
+// ample reports whether n bytes of blocks more leave half of the memory to others. The first ones do.
+func (m *Budget) ample(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.blocks == 0 || m.from == nil && m.blocks+m.buffers+n <= m.most/2
+}
+
 // AddBuffers makes room for n bytes of buffers, and reports whether there is: memory that was promised to peers stays.
 func (m *Budget) AddBuffers(n int64) bool {
 	m.mu.Lock()

@@ -27,6 +27,8 @@ type model struct {
 	conns   []*conn
 	left    []*conn // have gone, and their applications still hold blocks
 	senders []*sender
+	ahead   []*Block // taken ahead, and not staged
+	waiting []*Block // the same, and staged
 	sent    []*Block
 	stale   []uint64 // of queues that have gone
 	purged  int      // receives that went with queue pairs, from the SRQ
@@ -50,7 +52,7 @@ func newModel(rnd *rand.Rand, own bool) *model {
 func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] }
 
 func (m *model) step() {
-	switch m.rnd.IntN(12) {
+	switch m.rnd.IntN(16) {
 	case 0:
 		m.begin()
 	case 1:
@@ -75,6 +77,17 @@ func (m *model) step() {
 		m.consume()
 	case 8, 9:
 		m.take()
+	case 12, 13:
+		m.takeAhead()
+	case 14:
+		m.stageAhead()
+	case 15:
+		if n := len(m.waiting); n > 0 { // credits come
+			n = 1 + m.rnd.IntN(n)
+			m.Caught(n)
+			m.sent = append(m.sent, m.waiting[:n]...)
+			m.waiting = m.waiting[n:]
+		}
 	case 10:
 		if len(m.sent) > 0 {
 			at := m.rnd.IntN(len(m.sent))
@@ -169,6 +182,37 @@ func (m *model) take() {
 	m.sent = append(m.sent, b)
 }
 
+// takeAhead takes a block ahead of credits, which does not wait.
+func (m *model) takeAhead() {
+	s := pick(m.rnd, m.senders)
+	b := m.TakeAhead(&s.Sender)
+	delete(m.waits, s)
+	if b == nil {
+		return
+	}
+	if most := 16 * m.slabs * 3 / 16; int(m.Set.ahead.Load()) > most {
+		panic(fmt.Sprintf("%d blocks are taken ahead; want at most %d", m.Set.ahead.Load(), most))
+	}
+	m.ahead = append(m.ahead, b)
+}
+
+// stageAhead stages a frame in a block that was taken ahead, or gives the block back.
+func (m *model) stageAhead() {
+	if len(m.ahead) == 0 {
+		return
+	}
+	b := m.ahead[0]
+	m.ahead = m.ahead[1:]
+	if m.rnd.IntN(4) == 0 {
+		m.Give(b)
+		return
+	}
+	if !b.Staged() || b.Staged() {
+		panic("a block that was taken ahead does not know it, or twice")
+	}
+	m.waiting = append(m.waiting, b)
+}
+
 // end ends a connection: in order, or so that a receive which it has taken never completes.
 func (m *model) end() {
 	if len(m.conns) == 0 {
@@ -224,10 +268,14 @@ func (m *model) check() error {
 		held += len(c.held)
 	}
 	c := m.Counts()
-	want := Counts{Blocks: 16 * m.slabs, Posted: posted + m.purged, Held: held, Arrived: c.Arrived}
-	want.Free = want.Blocks - want.Posted - want.Held - len(m.sent)
+	want := Counts{Blocks: 16 * m.slabs, Posted: posted + m.purged, Held: held, Ahead: len(m.ahead) + len(m.waiting),
+		Arrived: c.Arrived}
+	want.Free = want.Blocks - want.Posted - want.Held - want.Ahead - len(m.sent)
 	if c != want {
 		return fmt.Errorf("%+v; want %+v", c, want)
+	}
+	if left := c.Blocks - c.Posted - c.Held - c.Ahead; c.Blocks > 0 && left < 1 {
+		return fmt.Errorf("%+v: no block is left for frames with credits", c)
 	}
 	seen := make(map[*Block]bool)
 	for _, b := range m.free {

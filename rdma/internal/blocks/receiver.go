@@ -224,7 +224,7 @@ func (s *Set) serve(r *Receiver) {
 	for {
 		n := min(r.need(), PostMost, r.depth-r.have, s.Receivable()-s.have)
 		list := s.batch[:0]
-		for len(list) < n {
+		for len(list) < n && s.mayReceive(s.have+len(list)+1) {
 			b, err := s.take()
 			if b == nil || err != nil {
 				break
@@ -256,6 +256,18 @@ func (s *Set) serve(r *Receiver) {
 			return
 		}
 	}
+}
+
+// mayReceive reports whether n blocks may be posted or held: a quarter of what is registered is for sending. So others
+// can take the memory that is not registered.
+// Preconditions: s.mu is held.
+func (s *Set) mayReceive(n int) bool {
+	for n > s.count()*3/4 {
+		if ok, err := s.addSlab(); !ok || err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // need returns how many receives are missing, and has r in the list of those that lack some.

@@ -35,8 +35,9 @@ func TestReceiver_Shared(t *testing.T) {
 	if w.Refill(); len(q.ids) != 48 {
 		t.Errorf("%d receives; want 48", len(q.ids))
 	}
-	got := arrive(t, w, q.take())
-	if w.Arrived(got.ID()) != nil || w.Arrived(receiveID(0, 0)) != nil || w.Arrived(receiveID(1, 999)) != nil {
+	id := q.take()
+	got := arrive(t, w, id)
+	if w.Arrived(id) != nil || w.Arrived(receiveID(0, 0)) != nil || w.Arrived(receiveID(1, 999)) != nil {
 		t.Error("a receive has completed that was not posted")
 	}
 	if c := w.Counts(); c.Held != 1 || c.Posted != 47 || c.Arrived != 1 {

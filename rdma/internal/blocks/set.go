@@ -33,6 +33,7 @@ type Set struct {
 	all     atomic.Pointer[[]*Block] // by index; grows
 	scarce  atomic.Bool
 	arrived atomic.Uint64 // receives that have completed
+	ahead   atomic.Int64  // blocks of TakeAhead whose frames wait for credits
 
 	mu       sync.Mutex
 	free     []*Block
@@ -41,6 +42,7 @@ type Set struct {
 	woken    int             // senders that were woken for a block, and neither took one nor left since
 	needy    list[*Receiver] // that have fewer receives than they should
 	dry      bool            // some of them because there was no block
+	full     bool            // no slab could be registered for TakeAhead since Poke
 	shared   *Receiver       // nil if each connection has its own
 	have     int             // receives that are posted or held, of all receivers
 	promised int             // blocks that receivers count in the budget
@@ -91,6 +93,40 @@ func (s *Set) Take(w *Sender) (*Block, error) {
 	return b, err
 }
 
+// TakeAhead is Take for a frame without a credit. Its block stays taken for as long as the peer does not read, so it
+// returns nil if only blocks for frames with credits are left. Then w does not wait.
+func (s *Set) TakeAhead(w *Sender) (b *Block) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(w)
+	if s.spare() {
+		b, _ = s.take()
+		b.ahead = true
+		s.ahead.Add(1)
+	}
+	s.feed()
+	return b
+}
+
+// Caught is called when n blocks that were taken ahead no longer wait for credits.
+func (s *Set) Caught(n int) { s.ahead.Add(-int64(n)) }
+
+// spare reports whether a block may be taken ahead. Receives have at most three quarters of the registered blocks, and
+// frames ahead three sixteenths. The rest is for frames with credits, which need their blocks for a short time only.
+// Preconditions: s.mu is held.
+func (s *Set) spare() bool {
+	for len(s.free) <= s.woken+s.senders.n || int(s.ahead.Load()) >= s.count()*3/16 {
+		if s.full || !s.cfg.Budget.ample(s.cfg.Slab) {
+			return false
+		}
+		ok, err := s.addSlab()
+		if s.full = !ok || err != nil; s.full {
+			return false
+		}
+	}
+	return true
+}
+
 // Leave is called when w no longer needs a block. If w was woken for one, another sender is.
 func (s *Set) Leave(w *Sender) {
 	s.mu.Lock()
@@ -130,7 +166,7 @@ func (s *Set) Give(b *Block) {
 		return
 	}
 	s.mu.Lock()
-	s.free = append(s.free, b)
+	s.back(b)
 	s.serveAll()
 	s.mu.Unlock()
 }
@@ -140,11 +176,20 @@ func (s *Set) GiveAll(list []*Block) {
 	s.mu.Lock()
 	for _, b := range list {
 		if b != nil {
-			s.free = append(s.free, b)
+			s.back(b)
 		}
 	}
 	s.serveAll()
 	s.mu.Unlock()
+}
+
+// back frees a block that was taken.
+// Preconditions: s.mu is held.
+func (s *Set) back(b *Block) {
+	if b.Staged() {
+		s.ahead.Add(-1)
+	}
+	s.free = append(s.free, b)
 }
 
 // Scarce reports whether a sender has found no block since Calm.
@@ -157,6 +202,7 @@ func (s *Set) Calm() { s.scarce.Store(false) }
 func (s *Set) Poke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.full = false
 	s.refillNeedy()
 	if s.feed(); s.woken == 0 {
 		s.wakeNext() // it tries to register some
@@ -167,13 +213,17 @@ func (s *Set) Poke() {
 func (s *Set) Reserve(n int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.slabs)*s.perSlab < n {
+	for s.count() < n {
 		if ok, err := s.addSlab(); !ok || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
+
+// count is how many blocks are registered.
+// Preconditions: s.mu is held.
+func (s *Set) count() int { return len(s.slabs) * s.perSlab }
 
 // PerSlab is how many blocks are registered at a time.
 func (s *Set) PerSlab() int { return s.perSlab }
@@ -201,6 +251,7 @@ type Counts struct {
 	Free   int
 	Posted int // receives that have not completed
 	Held   int // received, and not given back
+	Ahead  int // taken, for frames that wait for credits
 
 	Arrived uint64 // receives that have completed, ever
 }
@@ -210,8 +261,8 @@ func (s *Set) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	arrived := s.arrived.Load()
-	c := Counts{Blocks: len(s.slabs) * s.perSlab, Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
-		Arrived: arrived}
+	c := Counts{Blocks: s.count(), Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
+		Ahead: int(s.ahead.Load()), Arrived: arrived}
 	c.Held = s.have - c.Posted
 	return c
 }
@@ -292,14 +343,16 @@ func (s *Set) addSlab() (bool, error) {
 	old := *s.all.Load()
 	all := append(make([]*Block, 0, len(old)+s.perSlab), old...)
 	fresh := make([]Block, s.perSlab)
+	free := make([]*Block, 0, len(all)+s.perSlab)
 	for i := range fresh {
 		at := i * s.cfg.Block
 		b := &fresh[i]
 		b.Mem, b.Addr, b.LKey = mem.Bytes()[at:at+s.cfg.Block:at+s.cfg.Block], mem.Addr()+uint64(at), mem.LKey()
 		b.index = uint32(len(all))
 		all = append(all, b)
-		s.free = append(s.free, b)
+		free = append(free, b)
 	}
+	s.free = append(free, s.free...) // blocks that were used are taken first: they may be in a cache
 	s.all.Store(&all)
 	return true, nil
 }

@@ -130,6 +130,56 @@ func TestSet_Order(t *testing.T) {
 	w.Leave(&c.Sender) // it does not wait: nothing happens
 }
 
+// TestSet_Ahead takes blocks ahead of credits: at most three sixteenths, and none that a sender was woken for.
+func TestSet_Ahead(t *testing.T) {
+	w := newWorld(4)
+	a, b := newSender(), newSender()
+	list := []*Block{}
+	for x := w.TakeAhead(&a.Sender); x != nil; x = w.TakeAhead(&a.Sender) {
+		list = append(list, x)
+	}
+	if len(list) != 6 || w.slabs != 2 || w.Counts().Ahead != 6 {
+		t.Fatalf("%d of %d slabs, %+v; want 6 of two slabs, half of the memory", len(list), w.slabs, w.Counts())
+	}
+	w.Give(list[0]) // was not staged
+	if list[1].Staged(); w.Counts().Ahead != 5 {
+		t.Errorf("%+v; want 5 ahead", w.Counts())
+	}
+	w.Caught(1)
+	if w.Give(list[1]); w.Counts().Ahead != 4 {
+		t.Errorf("%+v; want 4 ahead", w.Counts())
+	}
+	rest := takeAll(t, w.Set)
+	mustWait(t, w.Set, a)
+	mustWait(t, w.Set, b)
+	if w.Give(rest[0]); a.wakes != 1 {
+		t.Fatal("a is not woken")
+	}
+	if x := w.TakeAhead(&newSender().Sender); x != nil {
+		t.Error("a block was taken ahead for which a sender was woken")
+	}
+	if x := w.TakeAhead(&a.Sender); x != nil || b.wakes != 1 { // it no longer has a credit
+		t.Errorf("%v; want none: b is the next, woken %d times", x, b.wakes)
+	}
+	mustTake(t, w.Set, b)
+}
+
+// TestSet_AheadFails registers nothing more for blocks ahead after a failure, until Poke.
+func TestSet_AheadFails(t *testing.T) {
+	w := newWorld(8)
+	a := newSender()
+	w.fails = errTest
+	for range 2 {
+		if x := w.TakeAhead(&a.Sender); x != nil {
+			t.Fatal("a block without memory")
+		}
+		w.fails = nil
+	}
+	if w.Poke(); w.TakeAhead(&a.Sender) == nil {
+		t.Error("no block after Poke")
+	}
+}
+
 // TestSet_Poke lets a sender have memory that buffers have given back.
 func TestSet_Poke(t *testing.T) {
 	w := newWorld(2)
@@ -176,6 +226,18 @@ func TestList(t *testing.T) {
 	l.pushFirst(&e[0])
 	if l.first != &e[0] || l.last != &e[0] || l.n != 1 {
 		t.Error("the first element is not the last")
+	}
+}
+
+func BenchmarkTakeAhead(b *testing.B) {
+	w := newWorld(4)
+	s := newSender()
+	b.ReportAllocs()
+	for b.Loop() {
+		x := w.TakeAhead(&s.Sender)
+		x.Staged()
+		w.Caught(1)
+		w.Give(x)
 	}
 }
 

@@ -39,6 +39,7 @@ type staging[H comparable] struct {
 	frames fifo.Queue[Frame[H]]
 	part   int        // frames of a message that is staged in part, also those that were posted
 	notes  []Frame[H] // messages of one frame that wait for its end
+	coming int        // notes of operations that are queued
 	held   bool       // frames wait for more of them
 	roomy  bool       // there is room again for several frames
 	most   int        // that may be staged

@@ -208,6 +208,15 @@ func (w *world) pump() {
 		}
 		w.post(list, opReads)
 	}
+	need := w.q.data.frames.Len() + len(w.q.data.notes)
+	for i := range w.q.ops.list.Len() {
+		if (*w.q.ops.list.At(i)).Noting {
+			need++
+		}
+	}
+	if n := w.q.Credits(); n != need {
+		w.fail("%d credits are needed, want %d", n, need)
+	}
 	signaled := func(p posted) bool { return p.signaled }
 	if !w.broken && len(w.device) >= Depth-4 && !slices.ContainsFunc(w.device, signaled) {
 		w.fail("%d work requests are under way and none is signaled", len(w.device))

@@ -144,8 +144,11 @@ func (q *Queue[H, O]) addStep(w What) {
 		full = full || !o.Quiet
 		lane.Pop()
 		q.SetDue(w, lane.Len() > 0)
-		if o.Noting && !q.Note(o.Note) {
-			q.bell.giveBack(o.Note.Held)
+		if o.Noting {
+			q.data.coming--
+			if !q.Note(o.Note) {
+				q.bell.giveBack(o.Note.Held)
+			}
 		}
 		o.Noting = false
 	}

@@ -8,6 +8,9 @@ func (q *Queue[H, O]) MayStage() bool { return q.data.frames.Len() < q.data.room
 // Staged returns how many data frames are staged.
 func (q *Queue[H, O]) Staged() int { return q.data.frames.Len() }
 
+// Credits returns how many credits the staged frames need, and the notes that follow from operations.
+func (q *Queue[H, O]) Credits() int { return q.data.frames.Len() + len(q.data.notes) + q.data.coming }
+
 // Stage stages a data frame, and reports whether it is time to post. The frames of a message come one after another,
 // all but the last with MORE.
 func (q *Queue[H, O]) Stage(f Frame[H]) (now bool) {

@@ -7,6 +7,9 @@ import (
 
 // Submit queues an operation. Window is for binds and invalidations, Op for all others.
 func (q *Queue[H, O]) Submit(w What, o *Operation[H, O]) {
+	if o.Noting {
+		q.data.coming++
+	}
 	q.lane(w).Push(o)
 	q.due |= w.bit()
 }
@@ -23,6 +26,9 @@ func (q *Queue[H, O]) Remove(match func(*Operation[H, O]) bool) (list []*Operati
 	q.ops.list.Remove(func(o *Operation[H, O]) bool {
 		if !match(o) {
 			return false
+		}
+		if o.Noting {
+			q.data.coming--
 		}
 		list = append(list, o)
 		return true

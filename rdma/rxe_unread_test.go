@@ -1,0 +1,142 @@
+package rdma
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// unread sends more than a peer that does not read takes, until the connection ends. Each row waits in another way.
+var unread = map[string]func(t *testing.T, s *Stream, c *Conn) error{
+	"Write": func(_ *testing.T, s *Stream, _ *Conn) error {
+		_, err := s.Write(make([]byte, 1<<20))
+		return err
+	},
+	"ReadFrom": func(_ *testing.T, s *Stream, _ *Conn) error {
+		_, err := s.ReadFrom(bytes.NewReader(make([]byte, 1<<20)))
+		return err
+	},
+	"WriteBuffers": func(_ *testing.T, s *Stream, _ *Conn) error {
+		_, err := s.WriteBuffers([][]byte{make([]byte, 1<<19), make([]byte, 1<<19)})
+		return err
+	},
+	"Send": func(t *testing.T, _ *Stream, c *Conn) error {
+		for {
+			if err := c.Send(t.Context(), make([]byte, 20_000)); err != nil {
+				return err
+			}
+		}
+	},
+	"LongMessage": func(t *testing.T, _ *Stream, c *Conn) error { return c.Send(t.Context(), make([]byte, 1<<20)) },
+	"SendBuffer": func(t *testing.T, _ *Stream, c *Conn) error {
+		b, err := c.Engine().Pool().Register(make([]byte, 1<<20))
+		if err != nil {
+			return err
+		}
+		return c.SendBuffer(t.Context(), b)
+	},
+	"Batch": func(t *testing.T, _ *Stream, c *Conn) error {
+		b := c.Batch()
+		for range 32 {
+			b.Send(make([]byte, 20_000))
+		}
+		_, err := b.Post(t.Context())
+		return err
+	},
+}
+
+// TestRXE_Unread has peers that do not read, more than there are blocks for. The writes to one that reads go on.
+func TestRXE_Unread(t *testing.T) {
+	needLogic(t)
+	for name, send := range unread {
+		for _, manual := range []bool{false, true} {
+			if manual && name != "Write" && name != "Send" && !testutil.Full() {
+				continue
+			}
+			t.Run(name+map[bool]string{true: "Manual"}[manual], func(t *testing.T) { testUnread(t, manual, send) })
+		}
+	}
+}
+
+func testUnread(t *testing.T, manual bool, send func(*testing.T, *Stream, *Conn) error) {
+	server, client := newEnginesOf(t, func(i int) *EngineOptions {
+		if i == 0 {
+			return nil
+		}
+		memory := int64(slabSize)
+		if ownQueues { // with blocks for each connection
+			memory *= 4
+		}
+		return &EngineOptions{Memory: memory, Manual: manual}
+	})
+	const n = 40
+	ended, links := make(chan error, n), []*link(nil)
+	for range n {
+		s, peer := streams(t, server, client)
+		c, peerConn := conns(t, server, client)
+		links = append(links, s.l, c.l)
+		defer peer.CloseNow()
+		defer peerConn.CloseNow()
+		defer s.CloseNow()
+		defer c.CloseNow()
+		go func() { ended <- send(t, s, c) }()
+	}
+	used := func() (n int) {
+		for _, l := range links {
+			l.mu.Lock()
+			if l.send.Left() == 0 {
+				n++
+			}
+			l.mu.Unlock()
+		}
+		return n
+	}
+	writer, reader := streams(t, server, client)
+	defer reader.CloseNow()
+	defer writer.CloseNow()
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, reader)
+		read <- err
+	}()
+	testutil.Eventually(t, "the peers that do not read have all that they may have", func() bool { return used() == n })
+	for i := range 300 {
+		if _, err := writer.l.write(bound{Ctx: timeout(t)}, make([]byte, 100)); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		ok(t, writer.l.flush(timeout(t)))
+	}
+	if c := client.shards[0].blocks.Counts(); c.Ahead > c.Blocks*3/16 {
+		t.Errorf("%+v: more than three sixteenths are taken ahead", c)
+	}
+	if len(ended) > 0 {
+		t.Errorf("a sender has ended with %v", <-ended)
+	}
+	i := slices.IndexFunc(links, func(l *link) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.parched
+	})
+	if i < 0 {
+		t.Fatal("no sender waits for a credit: the test tells nothing")
+	}
+	ok(t, links[i].closeSend())
+	if err := <-ended; !errors.Is(err, errShutWrite) {
+		t.Errorf("the sender that waited has ended with %v, want %v", err, errShutWrite)
+	}
+	ok(t, writer.Close())
+	ok(t, <-read)
+	ok(t, reader.Close())
+	for _, l := range links {
+		l.closeNow()
+	}
+	for range n - 1 {
+		if err := <-ended; err == nil {
+			t.Error("what nobody reads was accepted")
+		}
+	}
+}
