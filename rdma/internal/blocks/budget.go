@@ -113,11 +113,12 @@ func (m *Budget) Offer(n int64) bool {
 	return true
 }
 
-// receivable is how many bytes of blocks each of some sets may have posted or held: the rest is for sending.
-func (m *Budget) receivable(sets int) int64 {
+// slabs is how many slabs of blocks each of some sets may have.
+func (m *Budget) slabs(sets int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.receivableOf((m.most - m.buffers) / int64(sets))
+	return int((m.most - m.buffers) / int64(sets) / m.slab)
 }
 
+// receivableOf is how many of n bytes may be posted or held: the rest is for sending.
 func (m *Budget) receivableOf(n int64) int64 { return n / m.slab * m.slab / 4 * 3 }

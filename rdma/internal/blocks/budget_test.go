@@ -11,15 +11,15 @@ func TestBudget_Part(t *testing.T) {
 	if !large.addBlocks(slab) || large.addBlocks(slab) {
 		t.Error("with 40 of 64 MiB promised, want 8 for large blocks, and not 16")
 	}
-	if large.receivable(1) != 6<<20 || all.Used() != slab {
-		t.Errorf("%d bytes may be promised, %d are used; want 3/4 of 8 MiB, and 8 MiB", large.receivable(1), all.Used())
+	if large.slabs(1) != 1 || all.Used() != slab {
+		t.Errorf("%d slabs may be there, %d bytes are used; want 1, and 8 MiB", large.slabs(1), all.Used())
 	}
 	if !large.Offer(6<<20) || large.Offer(1) {
 		t.Error("want 6 MiB to be promised, and no more")
 	}
 	large.dropBlocks(slab)
-	if all.Used() != 0 || large.receivable(1) != 0 {
-		t.Errorf("%d bytes are used after all, %d may be promised", all.Used(), large.receivable(1))
+	if all.Used() != 0 || large.slabs(1) != 0 {
+		t.Errorf("%d bytes are used after all, for %d slabs", all.Used(), large.slabs(1))
 	}
 	all.Promise(-40 << 20)
 	if !large.addBlocks(slab) || !all.addBlocks(56<<20) || large.addBlocks(slab) {

@@ -80,8 +80,8 @@ func TestMessages_Beyond(t *testing.T) {
 	one, two := newRoom(1<<30), newRoom(1)
 	a.want(t, one, true)
 	a.want(t, two, false)
-	if b.receivable(1) != 3*testSlab || b.Used() != 4*testSlab+1<<30 {
-		t.Errorf("%d bytes may be received, %d are used", b.receivable(1), b.Used())
+	if b.slabs(1) != 4 || b.Used() != 4*testSlab+1<<30 {
+		t.Errorf("%d slabs may be there, %d bytes are used", b.slabs(1), b.Used())
 	}
 	a.Leave(&one.Room)
 	if two.wakes != 1 || b.Used() != 4*testSlab+1 {

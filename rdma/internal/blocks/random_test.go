@@ -317,7 +317,7 @@ func (m *model) settleAll() error {
 		}
 		c.held = nil
 	}
-	for range 4 {
+	for range len(m.senders) { // with one block for all of them
 		for _, s := range m.senders {
 			if s.woken {
 				b, err := m.Take(&s.Sender)

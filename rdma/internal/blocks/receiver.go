@@ -262,8 +262,8 @@ func (s *Set) serve(r *Receiver) {
 // can take the memory that is not registered.
 // Preconditions: s.mu is held.
 func (s *Set) mayReceive(n int) bool {
-	for n > s.count()*3/4 {
-		if ok, err := s.addSlab(); !ok || err != nil {
+	for n > s.receivableOf(len(s.slabs)) {
+		if !s.grow() {
 			return false
 		}
 	}

@@ -42,7 +42,7 @@ type Set struct {
 	woken    int             // senders that were woken for a block, and neither took one nor left since
 	needy    list[*Receiver] // that have fewer receives than they should
 	dry      bool            // some of them because there was no block
-	full     bool            // no slab could be registered for TakeAhead since Poke
+	full     bool            // grow has failed since Poke
 	shared   *Receiver       // nil if each connection has its own
 	have     int             // receives that are posted or held, of all receivers
 	promised int             // blocks that receivers count in the budget
@@ -116,15 +116,23 @@ func (s *Set) Caught(n int) { s.ahead.Add(-int64(n)) }
 // Preconditions: s.mu is held.
 func (s *Set) spare() bool {
 	for len(s.free) <= s.woken+s.senders.n || int(s.ahead.Load()) >= s.count()*3/16 {
-		if s.full || !s.cfg.Budget.ample(s.cfg.Slab) {
-			return false
-		}
-		ok, err := s.addSlab()
-		if s.full = !ok || err != nil; s.full {
+		if !s.cfg.Budget.ample(s.cfg.Slab) || !s.grow() {
 			return false
 		}
 	}
 	return true
+}
+
+// grow registers another slab, and reports whether it could. After a failure it tries again when Poke was called,
+// because an attempt takes long.
+// Preconditions: s.mu is held.
+func (s *Set) grow() bool {
+	if s.full {
+		return false
+	}
+	ok, err := s.addSlab()
+	s.full = !ok || err != nil
+	return !s.full
 }
 
 // Leave is called when w no longer needs a block. If w was woken for one, another sender is.
@@ -236,7 +244,10 @@ func (s *Set) Slab() Memory {
 }
 
 // Receivable is how many blocks may be posted or held: the rest is for sending.
-func (s *Set) Receivable() int { return int(s.cfg.Budget.receivable(s.cfg.Sets) / int64(s.cfg.Block)) }
+func (s *Set) Receivable() int { return s.receivableOf(s.cfg.Budget.slabs(s.cfg.Sets)) }
+
+// receivableOf is Receivable of so many slabs.
+func (s *Set) receivableOf(slabs int) int { return slabs * s.perSlab * 3 / 4 }
 
 // Promisable is how many blocks may still be promised.
 func (s *Set) Promisable() int {

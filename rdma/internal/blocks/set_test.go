@@ -164,6 +164,22 @@ func TestSet_Ahead(t *testing.T) {
 	mustTake(t, w.Set, b)
 }
 
+// TestSet_Receivable keeps a quarter of the blocks for sending, also of blocks that do not fill a slab.
+func TestSet_Receivable(t *testing.T) {
+	for _, block := range []int{testBlock, testSlab/4 + 1, testSlab/2 + 1} {
+		w := newWorld(64)
+		c := w.config(64)
+		c.Block = block
+		w.Set = NewSet(c)
+		q := newQueue()
+		var a Account
+		a.Begin(w.Shared(1<<20, 0, q.post), 1<<16)
+		if n := 64 * w.PerSlab(); len(q.ids) != n/4*3 || w.Receivable() != n/4*3 || len(takeAll(t, w.Set)) != n/4 {
+			t.Errorf("%d bytes: %d receives of %d blocks, want %d", block, len(q.ids), n, n/4*3)
+		}
+	}
+}
+
 // TestSet_AheadFails registers nothing more for blocks ahead after a failure, until Poke.
 func TestSet_AheadFails(t *testing.T) {
 	w := newWorld(8)
