@@ -355,29 +355,45 @@ func TestRXE_VanishingClients(t *testing.T) {
 func TestRXE_CloseListener(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{MaxConns: 12})
 	r := testutil.NeedRXE(t)
-	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Timeout: time.Hour})
+	const strangers = 10
+	var asked atomic.Int32
+	held := make(chan struct{})
+	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Timeout: time.Hour,
+		Authorize: func(ctx context.Context, _ ConnRequest) error {
+			if asked.Add(1) < 1+strangers {
+				return nil
+			}
+			close(held)
+			<-ctx.Done() // the last one has no reply when the listener is closed
+			return ctx.Err()
+		}})
 	ok(t, err)
 	c, err := Dial(timeout(t), l.Addr().String(), from(r, client))
 	ok(t, err)
 	s := newStrangers(t)
 	ids, reasons := make(map[*rdmacm.ID]bool), make(map[wire.RejectReason]int)
-	for range 10 {
+	for range strangers {
 		ids[s.ask(l.Addr(), stranger(wire.Messages))] = true
 	}
 	for ctx := timeout(t); server.Stats().Conns < 3; time.Sleep(time.Millisecond) {
 		ok(t, ctx.Err())
 	}
+	select {
+	case <-held:
+	case <-timeout(t).Done():
+		t.Fatal("not every stranger was asked about")
+	}
 	ok(t, l.Close())
 	for len(ids) > 0 {
 		ev := s.next()
 		if ev.Type == rdmacm.EventRejected {
-			if r, known := wire.ParseRejection(ev.PrivateData); known { // not of one that came as the listener closed
+			if r, known := wire.ParseRejection(ev.PrivateData); known { // not of one that had a reply
 				reasons[r.Reason]++
 			}
 			delete(ids, ev.ID)
 		}
 	}
-	if n := reasons[wire.RejectClosed]; n == 0 {
+	if n := reasons[wire.RejectClosed]; n == 0 || len(reasons) > 1 { // those that had a reply get none
 		t.Errorf("reasons %v, want RejectClosed", reasons)
 	}
 	if _, err := c.Recv(timeout(t)); err == nil {
