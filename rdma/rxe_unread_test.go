@@ -63,13 +63,13 @@ func TestRXE_Unread(t *testing.T) {
 }
 
 func testUnread(t *testing.T, manual bool, send func(*testing.T, *Stream, *Conn) error) {
+	memory := int64(slabSize)
+	if probe, _ := newEngines(t, nil); probe.shards[0].recvs.shared == nil { // with blocks for each connection
+		memory *= 4
+	}
 	server, client := newEnginesOf(t, func(i int) *EngineOptions {
 		if i == 0 {
 			return nil
-		}
-		memory := int64(slabSize)
-		if ownQueues { // with blocks for each connection
-			memory *= 4
 		}
 		return &EngineOptions{Memory: memory, Manual: manual}
 	})
