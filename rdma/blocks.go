@@ -38,13 +38,6 @@ func sgeOf(b *block) ibv.SGE {
 	return ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
 }
 
-// sending is the state of a connection that takes blocks to send from.
-type sending struct {
-	sender  blocks.Sender
-	ahead   int  // of the blocks of staged frames, these were taken ahead of credits; guarded by mu
-	parched bool // the writer waits for a credit; guarded by mu
-}
-
 // hasCredit reports whether another frame has a credit.
 // Preconditions: l.mu is held.
 func (l *link) hasCredit() bool { return int(l.send.Left()) > l.q.Credits() }

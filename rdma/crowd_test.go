@@ -2,7 +2,7 @@ package rdma
 
 import "testing"
 
-// TestCrowd has 100 blocks for connections, of which some are idle.
+// TestCrowd divides 100 blocks among connections. Some of them are idle.
 func TestCrowd(t *testing.T) {
 	const blocks, most = 100, 64
 	var c crowd

@@ -55,14 +55,12 @@ type link struct {
 	linger     lingering
 	resetting  *sendq.Wait // for a RESET
 
-	sending
 	account blocks.Account // of blocks that the peer may fill
 
 	leasing *leasing // nil: no remote memory
 
 	reader
-	writeTurn           turn.Turn // one goroutine at a time writes
-	readWake, writeWake progress.Signal
+	writing
 
 	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
 }
@@ -70,9 +68,19 @@ type link struct {
 // reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
 type reader struct {
 	readTurn turn.Turn
+	readWake progress.Signal
 	partial  partial
 	current  frame // what it has begun
 	dialog   dialog
+}
+
+// writing is the state of the goroutine that writes to a link, one at a time: the one that has writeTurn.
+type writing struct {
+	writeTurn turn.Turn
+	writeWake progress.Signal
+	sender    blocks.Sender // of blocks to send from
+	ahead     int           // of the blocks of staged frames, these were taken ahead of credits; guarded by link.mu
+	parched   bool          // it waits for a credit; guarded by link.mu
 }
 
 // held is the memory of a frame to be sent.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestMembers has a place that is only reserved, a socket, and connections of which one was closed.
+// TestMembers counts a place that is only reserved, a socket, and connections. One of these was closed.
 func TestMembers(t *testing.T) {
 	m := members{conns: map[*link]struct{}{}}
 	check := func(what string, places, conns, sockets int, lingering ...*link) {

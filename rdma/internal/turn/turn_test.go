@@ -88,8 +88,8 @@ func TestTurn_Handed(t *testing.T) {
 	}
 }
 
-// TestTurn_Random has goroutines take turns, some of which give up. If they are to have them one at a time, the race
-// detector also sees whether they do.
+// TestTurn_Random: goroutines take turns, and some give up. If one at a time may have a turn, the race detector also
+// sees whether that holds.
 func TestTurn_Random(t *testing.T) {
 	for _, most := range []int32{1, 3} {
 		u := newTurn(int(most))
