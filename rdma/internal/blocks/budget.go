@@ -120,5 +120,12 @@ func (m *Budget) slabs(sets int) int {
 	return int((m.most - m.buffers) / int64(sets) / m.slab)
 }
 
-// receivableOf is how many of n bytes may be posted or held: the rest is for sending.
-func (m *Budget) receivableOf(n int64) int64 { return n / m.slab * m.slab / 4 * 3 }
+// receivableOf is how many of n bytes may be posted or held.
+func (m *Budget) receivableOf(n int64) int64 { return forReceives(n / m.slab * m.slab) }
+
+// forReceives is how many of n blocks or bytes may be posted or held. The rest is for sending.
+func forReceives[T int | int64](n T) T { return n * 3 / 4 }
+
+// forAhead is how many of n blocks may have frames without credits. What is left beside forReceives is for frames with
+// credits, which need their blocks for a short time only.
+func forAhead(n int) int { return n * 3 / 16 }

@@ -258,11 +258,11 @@ func (s *Set) serve(r *Receiver) {
 	}
 }
 
-// mayReceive reports whether n blocks may be posted or held: a quarter of what is registered is for sending. So others
-// can take the memory that is not registered.
+// mayReceive reports whether n blocks may be posted or held of those that are registered: others may take the memory
+// that is not.
 // Preconditions: s.mu is held.
 func (s *Set) mayReceive(n int) bool {
-	for n > s.receivableOf(len(s.slabs)) {
+	for n > forReceives(s.count()) {
 		if !s.grow() {
 			return false
 		}

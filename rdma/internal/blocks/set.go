@@ -111,11 +111,10 @@ func (s *Set) TakeAhead(w *Sender) (b *Block) {
 // Caught is called when n blocks that were taken ahead no longer wait for credits.
 func (s *Set) Caught(n int) { s.ahead.Add(-int64(n)) }
 
-// spare reports whether a block may be taken ahead. Receives have at most three quarters of the registered blocks, and
-// frames ahead three sixteenths. The rest is for frames with credits, which need their blocks for a short time only.
+// spare reports whether a block may be taken ahead.
 // Preconditions: s.mu is held.
 func (s *Set) spare() bool {
-	for len(s.free) <= s.woken+s.senders.n || int(s.ahead.Load()) >= s.count()*3/16 {
+	for len(s.free) <= s.woken+s.senders.n || int(s.ahead.Load()) >= forAhead(s.count()) {
 		if !s.cfg.Budget.ample(s.cfg.Slab) || !s.grow() {
 			return false
 		}
@@ -244,10 +243,7 @@ func (s *Set) Slab() Memory {
 }
 
 // Receivable is how many blocks may be posted or held: the rest is for sending.
-func (s *Set) Receivable() int { return s.receivableOf(s.cfg.Budget.slabs(s.cfg.Sets)) }
-
-// receivableOf is Receivable of so many slabs.
-func (s *Set) receivableOf(slabs int) int { return slabs * s.perSlab * 3 / 4 }
+func (s *Set) Receivable() int { return forReceives(s.cfg.Budget.slabs(s.cfg.Sets) * s.perSlab) }
 
 // Promisable is how many blocks may still be promised.
 func (s *Set) Promisable() int {
