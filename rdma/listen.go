@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -178,21 +179,18 @@ func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.He
 	}
 	o := a.options()
 	o.Timeout = l.opt.handshakeTime()
-	from, why := r.RemoteAddr(), wire.RejectOther
+	from := r.RemoteAddr()
 	o.Failed = func(c *rdmacm.Conn, err error) {
-		why = a.reason(ctx, c, err)
+		why := a.reason(ctx, c, err)
+		if why != wire.RejectOther {
+			l.note(from, why, cmp.Or(context.Cause(ctx), err))
+		}
 		if a.link == nil { // no reply has been sent: see ID.Reject
 			_ = c.ID().Reject(rejection(why)) // fails if the peer has gone
 		}
 		a.failed(c, err)
 	}
 	if _, err := r.Accept(ctx, o); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		if why != wire.RejectOther {
-			l.note(from, why, err)
-		}
 		return nil
 	}
 	if err := a.link.start(*peer); err != nil {
