@@ -159,7 +159,7 @@ func TestRXECM_TwoDevices(t *testing.T) {
 // TestRXECM_RPingPersistent serves several clients at a time, ours and stock ones,
 // among them one that is killed.
 func TestRXECM_RPingPersistent(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	port := nextPort()
 	s := launch(t, "rping", "-s", "-P", "-V", "-p", port)
 	s.sees("listening on ")
@@ -291,6 +291,7 @@ func TestRXECM_MCKey(t *testing.T) {
 		return []string{"-m", fmt.Sprint("239.7.1.", n), "-b", rxe.IP[0], "-C", "12", "-S", "500"}
 	}
 	t.Run("ours", func(t *testing.T) {
+		testutil.NeedLogic(t)
 		var receivers []*process
 		for range 2 {
 			p := launch(t, append([]string{"mckey", "-V"}, group(1)...)...)

@@ -276,7 +276,7 @@ func TestRXEPingPong_CheckIsReal(t *testing.T) {
 
 // TestRXEPingPong_Long plays with the default flags of both.
 func TestRXEPingPong_Long(t *testing.T) {
-	testutil.NeedRXE(t)
+	testutil.NeedLogic(t)
 	s, c := play(t, "ibv_rc_pingpong", "rc_pingpong", "-g", gid(t))
 	c.succeeds()
 	s.succeeds()
@@ -339,7 +339,7 @@ func packets(t *testing.T) int {
 
 // TestRXEPingPong_OtherSize gives the two sides different sizes.
 func TestRXEPingPong_OtherSize(t *testing.T) {
-	testutil.NeedRXE(t)
+	testutil.NeedLogic(t)
 	t.Run("client sends more", func(t *testing.T) {
 		s, c := play(t, "rc_pingpong -s 100", "rc_pingpong -s 200", "--timeout", "3s")
 		// Hardware says LocLenErr and RemInvReqErr, rxe calls it an operation error.
@@ -390,7 +390,7 @@ func TestRXEPingPong_Interrupted(t *testing.T) {
 // TestRXEPingPong_Exchange lets a stranger come to the TCP port of a server
 // whose queue pair is ready.
 func TestRXEPingPong_Exchange(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	for _, tt := range []struct{ name, says, want string }{
 		{"garbage", strings.Repeat("?", 80), "want LID:QPN:PSN:GID"},
 		{"early close", "", "EOF"},

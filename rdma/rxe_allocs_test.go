@@ -92,6 +92,7 @@ func TestRXE_Allocs(t *testing.T) {
 
 // TestRXE_LeaseAllocs reads and writes memory of the peer without allocating.
 func TestRXE_LeaseAllocs(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()

@@ -30,6 +30,7 @@ func unfinished(t *testing.T, server *Engine, n uint32) *Conn {
 // TestRXE_UnfinishedMessages has peers that never finish what they announce. What they hold is bounded, and others get
 // their messages.
 func TestRXE_UnfinishedMessages(t *testing.T) {
+	needLogic(t)
 	const memory, announced = 8 << 20, defaultMaxMessage
 	server, client := newEngines(t, &EngineOptions{Memory: memory})
 	ended := make(chan error, 5)

@@ -93,6 +93,7 @@ func TestRXE_AuthorizeWaits(t *testing.T) {
 
 // TestRXE_AuthorizeLate refuses a peer for which Authorize takes too long, and lets Authorize close its listener.
 func TestRXE_AuthorizeLate(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	var l *Listener

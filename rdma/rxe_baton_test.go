@@ -15,6 +15,7 @@ import (
 // TestRXE_WaitersPoll has a connection in a dialog, whose ends poll while they wait, beside one that sleeps, and sees
 // that the poller takes over from them.
 func TestRXE_WaitersPoll(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	ctx := timeout(t)
 	a, b := conns(t, server, client)
@@ -153,6 +154,7 @@ func atRest(t *testing.T, engines ...*shard) {
 // TestRXE_WaitersStress mixes one-way traffic and dialogs. The pauses of the dialogs are about as long as a goroutine
 // polls before it sleeps.
 func TestRXE_WaitersStress(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Spin: 30 * time.Microsecond})
 	ctx := timeout(t)
 	rounds := 100

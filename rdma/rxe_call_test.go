@@ -18,6 +18,7 @@ import (
 
 // TestRXE_Calls makes many calls at a time over one connection: some fail, some are given up, some take long.
 func TestRXE_Calls(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := conns(t, server, client)
 	defer b.Close()
@@ -124,6 +125,7 @@ func TestRXE_CallTooLarge(t *testing.T) {
 // TestRXE_ServeLongPolls: 256 handlers run at a time on a fresh connection, however long they take, and their requests
 // count as memory of the engine meanwhile.
 func TestRXE_ServeLongPolls(t *testing.T) {
+	needLogic(t)
 	const size = 20_000
 	server, client := newEngines(t, nil)
 	a, b := conns(t, server, client)
@@ -229,6 +231,7 @@ func TestRXE_ServeEnds(t *testing.T) {
 // TestRXE_ServeFull has a peer whose window is full when it closes, because so many handlers run, or because they keep
 // so many bytes: its Close returns nil, and so does Serve.
 func TestRXE_ServeFull(t *testing.T) {
+	needLogic(t)
 	for _, c := range []struct {
 		name           string
 		size, handlers int

@@ -15,6 +15,7 @@ import (
 
 // TestRXE_Careless has callers that misuse a stream. Each call returns, and the other end sees an end.
 func TestRXE_Careless(t *testing.T) {
+	needLogic(t)
 	server, client := smallEngines(t)
 	past := time.Unix(1, 0)
 	flood := readerFunc(func(p []byte) (int, error) { return len(p), nil })
@@ -163,6 +164,7 @@ func TestRXE_Careless(t *testing.T) {
 
 // TestRXE_CarelessPackets has callers that misuse a socket for datagrams.
 func TestRXE_CarelessPackets(t *testing.T) {
+	needLogic(t)
 	a, b := packets(t, twoEngines(t)...)
 	var all sync.WaitGroup
 	for i := range 8 {

@@ -103,6 +103,7 @@ func TestRXE_Busy(t *testing.T) {
 // TestRXE_Cancelled ends the context of a message of many frames that the peer does not take: the peer never sees a
 // part of it, and the next message arrives.
 func TestRXE_Cancelled(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := conns(t, server, client)
 	defer a.Close()

@@ -39,6 +39,7 @@ func outcomeOf(n int, err error) string {
 
 // TestRXE_HalfClose does the same to a TCP connection and to a stream, and wants the same of both.
 func TestRXE_HalfClose(t *testing.T) {
+	needLogic(t)
 	testutil.NeedRXE(t)
 	server, client := smallEngines(t)
 	read := func(c half) string { return outcomeOf(c.Read(make([]byte, 10))) }

@@ -83,6 +83,7 @@ func TestRXE_HTTP(t *testing.T) {
 // TestRXE_ReverseProxy has a proxy between client and server, all three over RDMA, and a connection that the handler
 // takes over.
 func TestRXE_ReverseProxy(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") })

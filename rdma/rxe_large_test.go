@@ -37,6 +37,7 @@ func carry(t *testing.T, a, b *Stream, n int, seed uint64) {
 // TestRXE_LargeStreams opens more streams than get large blocks, which all work, and finds the places of those that
 // were closed again.
 func TestRXE_LargeStreams(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
 	needSRQ(t, server)
 	most := client.shards[0].large.opt.MaxConns
@@ -109,6 +110,7 @@ func TestRXE_LargeBlocksOfOneEnd(t *testing.T) {
 
 // TestRXE_NoLargeBlocks opens streams where memory, options or buffers leave no large blocks.
 func TestRXE_NoLargeBlocks(t *testing.T) {
+	needLogic(t)
 	for _, opt := range []*EngineOptions{{Block: defaultBlock}, {Memory: largeLeast - 1}, {Manual: true},
 		{Pollers: 2, Memory: 2*largeLeast - 1}} {
 		_, client := newEngines(t, opt)
@@ -162,6 +164,7 @@ func TestRXE_LargeMostConns(t *testing.T) {
 // TestRXE_LargeStalled has every stream with large blocks but one wait for its reader. What they have staged must leave
 // blocks for the one.
 func TestRXE_LargeStalled(t *testing.T) {
+	needLogic(t)
 	times := 30
 	if !testutil.NeedRXE(t).Emulated {
 		times = 5 // SoftRoCE copies on processors that are emulated themselves

@@ -40,6 +40,7 @@ func leading(t *testing.T, e *shard, sig *progress.Signal, f func() error) (got 
 
 // TestRXE_LeadEnds has a reader that reads the device's events be woken by all that may end its wait.
 func TestRXE_LeadEnds(t *testing.T) {
+	needLogic(t)
 	tests := []struct {
 		name string
 		ends func(a, b *Stream)

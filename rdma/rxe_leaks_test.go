@@ -11,6 +11,7 @@ import (
 // TestRXE_LeaksRecorded: each kind of object that the program has to close is recorded, with the place that made it,
 // until it is closed.
 func TestRXE_LeaksRecorded(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	recorded := func(want int, what string) {
 		t.Helper()

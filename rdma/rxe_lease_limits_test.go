@@ -14,6 +14,7 @@ import (
 // goroutines as there may be leases request memory and return it at once, twice as many as may have a request without a
 // reply.
 func TestRXE_LeaseRequestLimits(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	requests := 200
 	if r := testutil.NeedRXE(t); !r.Emulated && !r.Hardware && !testutil.Full() {

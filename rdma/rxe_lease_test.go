@@ -186,6 +186,7 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 
 // TestRXE_LeaseRefuses has bad input, and what rights, caps and ends of leases refuse.
 func TestRXE_LeaseRefuses(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{Most: 10_000, Count: 2, Longest: time.Minute})
 	defer a.Close()

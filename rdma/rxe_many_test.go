@@ -11,6 +11,7 @@ import (
 // TestRXE_BlocksOfIdleSenders has connections send a little and fall idle. The blocks of what they sent must not stay
 // with them until their next completion: there are fewer blocks than that.
 func TestRXE_BlocksOfIdleSenders(t *testing.T) {
+	needLogic(t)
 	server, _ := newEngines(t, nil)
 	_, small := newEngines(t, &EngineOptions{Memory: slabSize}) // 126 blocks, some of them for receiving
 	r := testutil.NeedRXE(t)
@@ -44,6 +45,7 @@ func TestRXE_BlocksOfIdleSenders(t *testing.T) {
 // TestRXE_ManyConns has many connections send at once, more than there is memory for their windows. None may wait for a
 // PING to bring completions.
 func TestRXE_ManyConns(t *testing.T) {
+	needLogic(t)
 	count, each, opts := 40, 50, &EngineOptions{Memory: 2 * slabSize}
 	if testutil.Full() {
 		count, each, opts = 1000, 100, nil

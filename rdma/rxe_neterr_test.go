@@ -73,6 +73,7 @@ func netKits(server, client *Engine, r testutil.RXE) (kits [2]netKit) {
 
 // TestRXE_NetErrors makes the same mistakes with TCP and with streams: programs learn the same from the errors.
 func TestRXE_NetErrors(t *testing.T) {
+	needLogic(t)
 	r := testutil.NeedRXE(t)
 	server, client := smallEngines(t)
 	kits := netKits(server, client, r)
@@ -252,6 +253,7 @@ func TestRXE_CloseTwice(t *testing.T) {
 
 // TestRXE_PacketNetErrors makes the same mistakes with UDP and with datagrams.
 func TestRXE_PacketNetErrors(t *testing.T) {
+	needLogic(t)
 	r := testutil.NeedRXE(t)
 	server, client := smallEngines(t)
 	type packetConn interface {

@@ -60,6 +60,7 @@ func TestRXE_Packed(t *testing.T) {
 // TestRXE_PackedWays has each way to send a message between two short ones, while there are no credits. Those that copy
 // share a frame with both, those of buffers do not, and all arrive as they were sent.
 func TestRXE_PackedWays(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	ctx := timeout(t)
 	batch := func(a *Conn, add func(*Batch)) error {
@@ -230,6 +231,7 @@ func TestRXE_PackedClosed(t *testing.T) {
 // which are given up, and others receive and release them when they like. Those of each goroutine arrive in order, and
 // all that were not given up do.
 func TestRXE_PackedRandom(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 16 << 20})
 	each, senders := 300, 4
 	switch {

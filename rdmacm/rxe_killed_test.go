@@ -242,8 +242,12 @@ func TestRXE_CM_Killed(t *testing.T) {
 	}
 	const children = 5
 	each := 100
-	if !r.Emulated {
-		each = 30 // the VM's processor is emulated, and slow
+	switch {
+	case r.Emulated:
+	case r.Hardware || testutil.Full():
+		each = 30
+	default:
+		each = 10 // the VM's processor is emulated, and slow
 	}
 	batch := func() time.Duration {
 		start := time.Now()

@@ -229,7 +229,7 @@ func begun(t *testing.T, p *proc) {
 // TestRXE_TwoClientsCM: while one client is served others are turned away, ours
 // with the reason.
 func TestRXE_TwoClientsCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-R", "-D", "4", "-s", "4K", "-p", port}
 	srv := start(t, "perf", args...)

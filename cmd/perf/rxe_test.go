@@ -114,7 +114,7 @@ func pause(t *testing.T, p *proc) {
 
 // turns divides the long lists of rows among the places: each row runs at one of them, and everywhere in a full run.
 // The VM, where a row takes three times as long, has few.
-var turns = [...]int{0, 1, 2, 1, 2, 1, 2, 1, 2}
+var turns = [...]int{0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}
 
 // here reports whether row n of a list runs here.
 func here(vm testutil.RXE, n int) bool {
@@ -752,7 +752,7 @@ func TestRXE_Limits(t *testing.T) {
 
 // TestRXE_LinkDown: what fails because this end's link went down says so.
 func TestRXE_LinkDown(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "10", "-u", "10", "-p", port}
 	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -796,7 +796,7 @@ func TestRXE_ServerChecks(t *testing.T) {
 
 // TestRXE_Interrupt: both ends leave in order when one gets a signal.
 func TestRXE_Interrupt(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"send", "bw", "-D", "100", "--timeout", "10", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -822,14 +822,14 @@ func TestRXE_Interrupt(t *testing.T) {
 
 // TestRXE_InterruptPartial: a run that a signal ends tells what it did until then, and that this is not all.
 func TestRXE_InterruptPartial(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for n, args := range [][]string{
 		{"write", "bw", "-D", "1000"},
 		{"send", "bw", "-D", "1000", "-f", "0", "--threads", "2", "-q", "2"},
 		{"read", "lat", "-D", "1000"},
 		{"send", "lat", "-n", "4000000", "-s", "8"},
 	} {
-		if !here(vm, n) {
+		if !here(vm, n+1) {
 			continue
 		}
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
@@ -887,7 +887,7 @@ func TestRXE_InterruptPartial(t *testing.T) {
 
 // TestRXE_InterruptedSweep: the JSON object of a run that a signal ends has the sizes before.
 func TestRXE_InterruptedSweep(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
 	args := []string{"write", "bw", "-a", "-n", "5000", "--timeout", "10", "-p", port}
 	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -932,7 +932,7 @@ func TestRXE_InterruptedSweep(t *testing.T) {
 
 // TestRXE_Endless: an endless run shows figures, and ends well by a signal. The server of write goes with it.
 func TestRXE_Endless(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"write", "bw", "--run-infinitely", "--report-interval", "0.1", "-s", "4096", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
