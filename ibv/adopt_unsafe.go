@@ -70,8 +70,8 @@ func (pd *PD) AdoptMR(mr unsafe.Pointer, addr uint64) (*MR, error) {
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
-	m := &MR{pd: pd, iova: addr, length: libibverbs.MRLength(h), access: unknownAccess, fixed: "adopted",
-		release: leaveIt}
+	m := &MR{pd: pd, addr: libibverbs.MRAddr(h), iova: addr, length: libibverbs.MRLength(h), access: unknownAccess,
+		fixed: "adopted", release: leaveIt}
 	m.opened(h)
 	return m, nil
 }

@@ -126,6 +126,11 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
+	if qp.checksTargets() && (f&work.Atomic != 0 || wr.Opcode == OpRead && lengthOf(wr.SGEs) <= mostCarried) {
+		if err := qp.dev.checkTarget(wr.SGEs, false); err != nil {
+			return 0, err
+		}
+	}
 	if f&work.Masked != 0 {
 		if err := qp.checkMasked(wr); err != nil {
 			return 0, err

@@ -120,7 +120,11 @@ func (qp *QP) takeDCT() error {
 	return nil
 }
 
-func (qp *QP) dctRings() *mlx5.QP { return mlx5.NewQP(qp.num.Load(), false, nil, nil, qp.srq.direct) }
+func (qp *QP) dctRings() *mlx5.QP {
+	q := mlx5.NewQP(qp.num.Load(), false, nil, nil, qp.srq.direct)
+	q.Carry(qp.inCQE.receives, false)
+	return q
+}
 
 // openDCT runs modify, which moves a DCT to RTR: there it gets its number, and its completions may come before modify
 // returns.

@@ -32,6 +32,8 @@ type Device struct {
 	async   *pollfd.Reader
 	direct  direct
 
+	elsewhere elsewhere
+
 	removed removal
 
 	objMu   sync.Mutex

@@ -114,6 +114,7 @@ func (qp *QP) takeQP(signalAll bool) error {
 		return qp.takeRaw(sq, rq)
 	}
 	qp.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
+	qp.direct.Carry(qp.inCQE.receives, qp.inCQE.results)
 	return nil
 }
 

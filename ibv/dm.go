@@ -188,7 +188,7 @@ func explainCopy(err error, off int64, n int) error {
 // RegDM registers length bytes of device memory at offset off. The MR is zero based: Addr is 0,
 // and work requests name bytes by their distance from off. Bytes returns nil.
 //
-// On mlx5 keep short receives into it out of completions: see RegMemory.
+// On mlx5, QPs that exist before it refuse it as the target of receives: see RegMemory.
 //
 // C: ibv_reg_dm_mr(3); ZeroBased, which it needs, is implied.
 func (pd *PD) RegDM(dm *DM, off, length int, access AccessFlags) (*MR, error) {

@@ -73,6 +73,7 @@ func ImportDevice(cmd *os.File) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, v.CloseDevice(h))
 	}
+	d.noteKey(0, "", true) // the other process has keys that nobody has noted here
 	d.node.init("device", info.Name)
 	life.Watch(d, &d.life)
 	return d, nil
@@ -146,7 +147,7 @@ func (d *Device) ImportPD(handle uint32) (*PD, error) {
 // The device uses the memory of the process that registered it. Bytes returns nil. Close forgets the MR and leaves the
 // kernel's alone.
 //
-// On mlx5 keep short receives into it out of completions: see RegMemory.
+// On mlx5, QPs that exist before it refuse it as the target of receives: see RegMemory.
 //
 // C: ibv_import_mr(3), ibv_unimport_mr(3).
 func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {

@@ -44,6 +44,9 @@ func (friends) CloseLent(d *Device) error {
 	})
 }
 
+// KeepsOut reports whether a new QP must get no payloads in completions, unless the caller asks for them.
+func (friends) KeepsOut(d *Device, o *QPOptions, path DataPath) bool { return d.keepsOut(o, path) }
+
 // NoteRemoved records that the device was removed, and wakes the goroutines that wait for its CQs.
 func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 
@@ -65,6 +68,7 @@ type MLX5SendOps struct {
 	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
 
 	ScatterToCQE bool // completions may carry the results of reads and atomics, whatever SignalAll is
+	NoScatter    bool // completions carry no payloads
 }
 
 // CreateMLX5 is CreateQP for a QP with such work requests.

@@ -46,7 +46,7 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 		return nil
 	case qp.signalAll:
 		return qp.maskedInCQE(wr.Opcode, "SignalAll", "the flag Signaled instead")
-	case qp.scatterToCQE:
+	case qp.inCQE.asked:
 		return qp.maskedInCQE(wr.Opcode, "mlx5dv.AllowScatterToCQE", "a QP without it")
 	}
 	return nil

@@ -47,6 +47,7 @@ func (friends) CreateMkey(pd *PD, op string, create func(pd uintptr) (MkeyInfo, 
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	m := &Mkey{pd: pd, handle: i.Handle, lkey: i.LKey, rkey: i.RKey, signature: i.Signature, destroy: destroy}
+	pd.dev.noteKey(m.lkey, "an Mkey", true)
 	m.node.initNumbered("mkey", pd.dev.Name(), &pd.node)
 	life.Watch(m, &m.life)
 	return m, nil
@@ -73,7 +74,13 @@ func (m *Mkey) RKey() uint32 { return m.rkey }
 //
 // C: mlx5dv_destroy_mkey(3).
 func (m *Mkey) Close() error {
-	return m.node.close(func() error { return m.destroy(m.handle) })
+	return m.node.close(func() error {
+		err := m.destroy(m.handle)
+		if err == nil {
+			m.pd.dev.forgetKey(m.lkey)
+		}
+		return err
+	})
 }
 
 // close frees the QP's share of them.

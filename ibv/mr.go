@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -187,9 +186,10 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 // caller keeps owning it. The device addresses its first byte by iova; for an ordinary
 // registration iova equals addr. Bytes of such an MR returns nil.
 //
-// If iova differs from addr on mlx5, keep short receives out of completions: set
-// MLX5_SCATTER_TO_CQE=0 in the environment. On either data path the CPU copies such a payload
-// to the address in the work request. That address is then not one of this process, which dies.
+// On mlx5 the CPU copies short payloads from completions to the address in the work request. QPs that
+// exist before an MR whose iova differs from addr therefore refuse to receive into its first 64 bytes.
+// QPs created later get no payloads in completions. The same applies to DMs, dma-bufs, imported MRs
+// and Mkeys.
 //
 // C: ibv_reg_mr_iova2(3).
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
@@ -232,7 +232,7 @@ func (mr *MR) register(op string, access AccessFlags) error {
 // Preconditions: the caller holds the parents entered.
 func (mr *MR) opened(h uintptr, parents ...*node) {
 	mr.handle = h
-	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
+	mr.takeKeys()
 	mr.node.initNumbered("mr", mr.pd.dev.Name(), append(parents, &mr.pd.node)...)
 	life.Watch(mr, &mr.life)
 }
@@ -467,7 +467,7 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	if opt.Access != nil {
 		mr.access = *opt.Access
 	}
-	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
+	mr.takeKeys()
 	return err
 }
 
@@ -507,11 +507,7 @@ func (mr *MR) explainDereg(err error) error {
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
 		mr.pd.dev.holdCompletions()
-		release := mr.release
-		if release == nil {
-			release = mr.pd.dev.v.DeregMR
-		}
-		if err := release(mr.handle); err != nil {
+		if err := mr.deregister(); err != nil {
 			return mr.explainDereg(err)
 		}
 		mr.buf = nil

@@ -8,6 +8,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
+// ofNull is MR.fixed of a null MR.
+const ofNull = "a null MR"
+
 // AllocNullMR makes an MR of no memory, for SGEs of any address and length: a send from it sends zeros, and data that
 // arrives there is lost. Its SGEs replace padding, or parts of a message that are not needed. Peers cannot use it.
 //
@@ -30,7 +33,7 @@ func (pd *PD) AllocNullMR() (*MR, error) {
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
-	mr := &MR{pd: pd, length: math.MaxInt, fixed: "a null MR"}
+	mr := &MR{pd: pd, length: math.MaxInt, fixed: ofNull}
 	mr.opened(h)
 	return mr, nil
 }

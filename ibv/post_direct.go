@@ -7,11 +7,13 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
 	before := q.MarkBefore(n)
 	var err error
-	binds := false
+	binds, plain := false, qp.direct.Sends()
 	for n < len(wrs) {
-		if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {
-			n += k
-			continue
+		if plain {
+			if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {
+				n += k
+				continue
+			}
 		}
 		if err = qp.addDirect(&wrs[n]); err != nil {
 			break

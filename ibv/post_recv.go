@@ -34,7 +34,7 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
 	qp.rqMu.Lock()
 	n := 0
-	if d := qp.direct; d != nil && qp.receiving && !d.Broken() {
+	if d := qp.direct; d != nil && qp.receiving && d.Receives() {
 		if n = d.RQ.Run(firstRecv(wrs), len(wrs)); n == len(wrs) && n > 0 {
 			qp.rqMu.Unlock()
 			return n, nil
@@ -49,7 +49,12 @@ func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
 // postRecvRest posts what the direct data path does not take in one run. Of that it has posted n.
 // Preconditions: qp.rqMu is held, and is given back.
 func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
-	var err error
+	var err, bad error
+	if n == 0 && qp.inCQE.receives && qp.dev.elsewhere.any.Load() {
+		var most int
+		most, bad = qp.dev.takable(wrs, false)
+		wrs = wrs[:most]
+	}
 	switch {
 	case qp.srq != nil, qp.typ == XRCSend, qp.typ == DCI:
 		err = qp.errRecv.srq
@@ -72,6 +77,9 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 		if n += qp.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
 			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
 		}
+	}
+	if err == nil && bad != nil {
+		err = qp.recvFailed(n, bad)
 	}
 	qp.rqMu.Unlock()
 	return n, err

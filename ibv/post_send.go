@@ -56,7 +56,7 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
 	d := qp.direct
 	if d == nil {
-		if q := qp.sq; q != nil && qp.loadState() == StateRTS {
+		if q := qp.sq; q != nil && qp.loadState() == StateRTS && !qp.checksTargets() {
 			n := q.Run(first(wrs), len(wrs))
 			if n == len(wrs) {
 				qp.sqMu.Unlock()
@@ -68,7 +68,7 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 		}
 		return qp.postRest(wrs, 0, false)
 	}
-	if !qp.sending || d.Broken() || len(wrs) == 0 {
+	if !qp.sending || !d.Sends() || len(wrs) == 0 {
 		return qp.postRest(wrs, 0, false)
 	}
 	if !d.SQ.Post(first(wrs), len(wrs)) {
@@ -89,7 +89,7 @@ func (b *Batch) post() (int, error) {
 		}
 	}
 	wrs := b.expand()
-	if q := qp.sq; q != nil && qp.loadState() == StateRTS {
+	if q := qp.sq; q != nil && qp.loadState() == StateRTS && !qp.checksTargets() {
 		if n = q.Run(first(wrs), len(wrs)); n >= 0 && n < len(wrs) {
 			return n, qp.refused()
 		}
@@ -106,7 +106,7 @@ func (b *Batch) post() (int, error) {
 // send.
 func (qp *QP) ready() *mlx5.SQ {
 	d := qp.direct
-	if d == nil || !qp.sending || d.Broken() {
+	if d == nil || !qp.sending || !d.Sends() {
 		return nil
 	}
 	return &d.SQ

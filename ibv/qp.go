@@ -69,8 +69,8 @@ type QP struct {
 	mkeySetup bool   // any change of an Mkey may be posted
 	mostCopy  uint64 // bytes that OpMemcpy copies
 
-	signalAll    bool
-	scatterToCQE bool // the results of reads and atomics, whatever signalAll is
+	signalAll bool
+	inCQE     inCQE
 
 	receiving bool // INIT or later was seen, and no reset followed; guarded by rqMu
 	rqMu      lock
@@ -122,23 +122,8 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: pd.dev.createQP, destroy: pd.dev.v.DestroyQP})
-}
-
-// qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
-// librdmacm.
-type qpMaker struct {
-	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
-	destroy func(qp uintptr) error
-	dc      bool // by libmlx5
-	srd     bool // by libefa
-	mlx5    MLX5SendOps
-	streams bool // of a DCI
-
-	exp     expQP // changes and queries it, on MLNX_OFED 4; else nil
-	postExp bool  // by ibv_exp_post_send
-
-	maxAtomic uint32 // bytes of the longest atomic with masks, on MLNX_OFED 4
+	return pd.createQP(send, recv, opt,
+		qpMaker{create: pd.dev.createQP, createOut: pd.dev.createOut, destroy: pd.dev.v.DestroyQP})
 }
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
@@ -238,7 +223,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
 		return fail(err)
 	}
-	h, err := maker.create(pd.handle, init)
+	h, out, err := maker.run(pd, &o, path, init)
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
@@ -254,7 +239,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.ops |= maker.mlx5.Opcodes
 	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
-	qp.maxAtomic, qp.scatterToCQE = maker.maxAtomic, maker.mlx5.ScatterToCQE
+	qp.maxAtomic, qp.inCQE.asked = maker.maxAtomic, maker.mlx5.ScatterToCQE
+	qp.mayCarry(out)
 	qp.maxTSOHeader = o.Raw.MaxTSOHeader
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
@@ -323,6 +309,7 @@ func (qp *QP) finish(parents ...*node) {
 	if qp.send != nil {
 		qp.send.countSends(qp)
 	}
+	qp.carry(1)
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
 	if qp.direct != nil && qp.typ != DCT {
@@ -521,6 +508,7 @@ func (qp *QP) Close() error {
 		if qp.send != nil {
 			qp.send.forgetSends(qp)
 		}
+		qp.carry(-1)
 		qp.dev.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -34,6 +35,8 @@ type SRQ struct {
 	path   DataPath // DataPathAuto before the choice
 	why    string
 	gone   bool
+
+	carriers atomic.Int32 // QPs whose completions may carry payloads of its receives
 
 	// Of type SRQTM; the CQ's lock guards handles.
 	maxTagSGE int
@@ -154,7 +157,7 @@ func (s *SRQ) Cap() SRQCap {
 func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 	s.mu.Lock()
 	n := 0
-	if d := s.direct; d != nil {
+	if d := s.direct; d != nil && !d.Watched() {
 		if n = d.Post(mlx5Recvs(wrs)); n == len(wrs) {
 			s.mu.Unlock()
 			return n, nil
@@ -166,9 +169,14 @@ func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 // postRest returns why no more than n of wrs were posted on the direct data path, or posts the rest elsewhere.
 // Preconditions: s.mu is held, and is given back.
 func (s *SRQ) postRest(wrs []RecvWR, n int) (int, error) {
-	var err error
+	var err, bad error
 	if s.direct == nil && s.path == DataPathAuto && !s.gone {
 		err = s.choose(DataPathAuto)
+	}
+	if n == 0 && s.carriers.Load() > 0 && s.pd.dev.elsewhere.any.Load() {
+		var most int
+		most, bad = s.pd.dev.takable(wrs, s.chain != nil)
+		wrs = wrs[:most]
 	}
 	switch {
 	case err != nil:
@@ -182,6 +190,9 @@ func (s *SRQ) postRest(wrs []RecvWR, n int) (int, error) {
 		err = ErrRaw
 	default:
 		err = ErrClosed
+	}
+	if err == nil {
+		err = bad
 	}
 	s.mu.Unlock()
 	switch err {

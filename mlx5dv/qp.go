@@ -71,10 +71,15 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
+	if opt.Flags&AllowScatterToCQE == 0 && verbs.KeepsOut(dev, &opt.QPOptions, pathOf(send)) {
+		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
+		dv.CreateFlags |= uint32(DisableScatterToCQE)
+	}
 	ops, err := opt.sendOps(pd, pathOf(send))
 	if err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
+	ops.NoScatter = dv.CreateFlags&uint32(DisableScatterToCQE) != 0
 	if opt.DriverOps != 0 {
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS
 		dv.SendOpsFlags = uint64(opt.DriverOps)

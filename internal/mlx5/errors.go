@@ -28,7 +28,7 @@ func (e *CQEError) Error() string {
 // corrupt records an error for an entry that cannot be decoded and marks the QP that it names, if any, as broken.
 func (cq *CQ) corrupt(qp *QP, ci uint32, tail uint64, reason string) {
 	if qp != nil {
-		qp.broken.Store(true)
+		qp.state.Or(isBroken)
 	}
 	cq.pending = &CQEError{
 		CQN: cq.num, Index: ci, QPN: uint32(tail>>32) & numberMask, Opcode: uint8(tail) >> 4, Raw: tail, Reason: reason,

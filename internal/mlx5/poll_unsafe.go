@@ -98,7 +98,7 @@ func (cq *CQ) PollInto(wc *WC, size int) (int, error) {
 			w[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
 			w[5] = path&0xffff<<48 | imm&0xffff<<32 | uint64(kind.flags) | uint64((from>>28|from>>29)&wcGRH)
 			if like&formatBits != 0 {
-				list, segs := qp.list(i)
+				list, segs := qp.plainList(i)
 				if like&scatter32 == 0 || length > get32(list, 0) || length-16 > 32-16 || segs == 0 {
 					decoded = true
 					goto unusual
@@ -204,7 +204,7 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
 	num, counter, op := uint32(tail>>32)&numberMask, uint32(tail>>16)&0xffff, uint8(tail)>>4
 	if decoded {
 		list, segs := qp.list(counter)
-		wc.Status = scatter(list, segs, wc.ByteLen, carried(p, uint8(tail)))
+		wc.Status = cq.scatter(list, segs, wc.ByteLen, carried(p, uint8(tail)))
 		return completed
 	}
 	if cq.titles(tail) {
@@ -310,6 +310,14 @@ func (q *QP) publish(cq *CQ) {
 	}
 }
 
+// plainList is list for Poll's loop, which copies to no memory but this process's: elsewhere it returns no entries.
+func (q *QP) plainList(i uint32) (list unsafe.Pointer, segs uint32) {
+	if q.SRQ != nil {
+		return q.SRQ.list(i), own32(&q.SRQ.plain)
+	}
+	return q.RQ.list(i), own32(&q.RQ.plain)
+}
+
 // list returns where the scatter list of receive WQE i begins, and how many entries it has at most.
 func (q *QP) list(i uint32) (list unsafe.Pointer, segs int) {
 	if q.SRQ != nil {
@@ -352,7 +360,7 @@ func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 		}
 		ok := op&formatBits == 0
 		if !ok && cq.carries(op) {
-			wc.Status, ok = qp.scatterSend(counter, wc.ByteLen, carried(p, op))
+			wc.Status, ok = cq.scatterSend(qp, counter, wc.ByteLen, carried(p, op))
 		}
 		if ok {
 			return completed

@@ -9,13 +9,22 @@ import (
 // QP holds the queues of one QP, which completions find by its number.
 type QP struct {
 	Num    uint32
-	broken atomic.Bool
+	state  atomic.Uint32
 	SRQ    *SRQ // nil without
 	SQ     SQ   // begins with the poller's fields, in the same cache line
 	RC     bool
 	RQ     RQ     // unused with an SRQ
 	faults faults // of sends; the poller writes them
 }
+
+// Bits of QP.state.
+const (
+	isBroken      = 1 << iota
+	carryReceives // completions of receives may carry the payload
+	carryResults  // those of reads and atomics may carry the result
+	checkReceives // the keys of receives must be checked before they are posted
+	checkResults  // the keys of reads and atomics must be
+)
 
 // NewQP returns a QP with these queues. sq and rq may be nil; rq must be nil if srq is not.
 func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
@@ -32,7 +41,38 @@ func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
 }
 
 // Broken reports whether a corrupt completion named this QP, whose queues can then no longer be trusted.
-func (q *QP) Broken() bool { return q.broken.Load() }
+func (q *QP) Broken() bool { return q.state.Load()&isBroken != 0 }
+
+// Sends reports whether work requests may be posted with no check of their keys.
+func (q *QP) Sends() bool { return q.state.Load()&(isBroken|checkResults) == 0 }
+
+// Receives reports whether receives may be posted with no check of their keys.
+func (q *QP) Receives() bool { return q.state.Load()&(isBroken|checkReceives) == 0 }
+
+// Carry sets what completions may carry, before the QP is in a Table.
+func (q *QP) Carry(receives, results bool) {
+	if receives {
+		q.state.Or(carryReceives)
+	}
+	if results {
+		q.state.Or(carryResults)
+	}
+}
+
+// watch is Table.Watch for one QP.
+func (q *QP) watch() {
+	if q.state.Load()&carryReceives != 0 {
+		q.state.Or(checkReceives)
+		if q.SRQ != nil {
+			q.SRQ.watched.Store(true)
+			q.SRQ.plain.Store(0)
+		}
+		q.RQ.plain.Store(0)
+	}
+	if q.state.Load()&carryResults != 0 {
+		q.state.Or(checkResults)
+	}
+}
 
 // Reset empties the queues, as the device does in the state RESET. The queues must be idle and the QP's completions
 // purged.
@@ -56,12 +96,41 @@ type Table struct {
 	news  int   // QPs that are getting their numbers
 	pages [numberMask>>tableShift + 1]atomic.Pointer[[tablePage]atomic.Pointer[QP]]
 	count [numberMask>>tableShift + 1]int
+
+	watched atomic.Bool   // see Watch
+	null    atomic.Uint64 // 1<<32 and the key of null MRs; 0 if there is none
 }
+
+// Watch ends what relies on payloads going to memory of this process only. Afterwards, Sends and Receives of QPs whose
+// completions may carry payloads are false, and payloads are copied with care.
+func (t *Table) Watch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watched.Store(true)
+	for _, q := range t.away {
+		q.watch()
+	}
+	for i := range t.pages {
+		if p := t.pages[i].Load(); p != nil {
+			for j := range p {
+				if q := p[j].Load(); q != nil {
+					q.watch()
+				}
+			}
+		}
+	}
+}
+
+// Null sets the key of null MRs, to which nothing is copied.
+func (t *Table) Null(key uint32) { t.null.Store(1<<32 | uint64(key)) }
 
 // Add adds q to the table. It replaces a QP of the same number.
 func (t *Table) Add(q *QP) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.watched.Load() {
+		q.watch()
+	}
 	n := q.Num & numberMask
 	p := t.pages[n>>tableShift].Load()
 	if p == nil {

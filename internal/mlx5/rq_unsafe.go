@@ -32,6 +32,7 @@ type RQ struct {
 	done   atomic.Uint32 // ci as it was when all that a poster may overwrite had been read
 	ci     uint32        // consumer index: receives completed
 	seen   uint32        // pi as it was when the poller last looked
+	plain  atomic.Uint32 // segs while the poller may copy payloads to any of its memory, else 0
 	faults faults
 }
 
@@ -40,6 +41,7 @@ func (q *RQ) init(c *RQConfig) {
 		buf: c.Buf, ids: make([]uint64, c.WQEs), mask: c.WQEs - 1, stride: uintptr(c.Stride),
 		segs: c.Stride / segSize, maxSGE: uint32(c.MaxSGE), dbrec: c.DBRec,
 	}
+	q.plain.Store(q.segs)
 }
 
 // Post posts receives until one has SGEs that it cannot take or the queue is full, and returns how many it took.

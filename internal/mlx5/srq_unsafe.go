@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"math/bits"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mmio"
@@ -33,17 +34,26 @@ type SRQ struct {
 	counter uint16   // receives posted, free running; the poster writes it
 	maxSGE  int
 	dbrec   unsafe.Pointer // counter for the device; the poster writes it
+
+	plain   atomic.Uint32 // segs while the poller may copy payloads to any of its memory, else 0
+	watched atomic.Bool   // the keys of receives are checked before they are posted
 }
 
 // NewSRQ takes an SRQ over, before anything was posted. mu guards it.
 func NewSRQ(c *SRQConfig, mu *spin.Lock) *SRQ {
-	return &SRQ{
+	s := &SRQ{
 		mu: mu, maxSGE: c.MaxSGE,
 		buf: c.Buf, stride: uintptr(c.Stride), segs: int(c.Stride)/segSize - 1,
 		ids: make([]uint64, c.WQEs), used: make([]bool, c.WQEs), head: c.Head, tail: c.Tail, dbrec: c.DBRec,
 		counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
 	}
+	s.plain.Store(uint32(s.segs))
+	return s
 }
+
+// Watched reports whether completions may carry payloads of the SRQ's receives, and there is memory that these may not
+// be copied to: the caller checks the keys of receives before it posts them.
+func (s *SRQ) Watched() bool { return s.watched.Load() }
 
 func (s *SRQ) wqe(i uint32) unsafe.Pointer { return unsafe.Add(s.buf, uintptr(i)*s.stride) }
 

@@ -70,6 +70,7 @@ const (
 // Verbs completion statuses that the code refers to by name. C: enum ibv_wc_status.
 const (
 	statusLocLen  = 1
+	statusLocProt = 4
 	statusGeneral = 21
 )
 

@@ -60,6 +60,9 @@ func (l Lib) UnimportMR(mr uintptr) error { return l.lib.Void("ibv_unimport_mr",
 // MRHandle returns the kernel's handle of a struct ibv_mr.
 func MRHandle(mr uintptr) uint32 { return cmem.At[abi.MR](mr).Handle }
 
+// MRAddr is ibv_mr.addr.
+func MRAddr(mr uintptr) uintptr { return cmem.At[abi.MR](mr).Addr }
+
 // MRLength returns the length of a struct ibv_mr.
 func MRLength(mr uintptr) int { return int(cmem.At[abi.MR](mr).Length) }
 

@@ -1,0 +1,222 @@
+package ibv
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+)
+
+// elsewhere has the keys of a Device whose memory the CPU may not access by the address in an SGE: device memory, a
+// dma-buf, memory of another process, memory with an IOVA of its own, Mkeys. mlx5 may put a short message into its
+// completion, and the poller copies it to that address, wherever the memory is. Hence QPs that are created while the
+// Device has such a key get no payloads in completions, and those that were created before do not take the key.
+//
+// Memory that is paged in on demand and null MRs have keys here as well, which QPs take. Only SRQs of the ops data path
+// take no null MR: libmlx5 copies to it there (mlx5_copy_to_recv_srq, rdma-core v64.0, providers/mlx5/srq.c:57).
+type elsewhere struct {
+	mu    sync.Mutex
+	kinds map[uint32]string // of the keys that QPs with payloads in completions do not take, by the key without its tag
+
+	any     atomic.Bool // there was a key
+	null    atomic.Bool // there was one of a null MR
+	keepOut atomic.Bool // there was one of memory, so that new QPs get no payloads in completions
+}
+
+// keyTag is the number of bits of an mlx5 key that tell its versions apart.
+const keyTag = 8
+
+// noteKey records a key of memory that is not where an SGE says. A kind of "" is one that all QPs take.
+func (d *Device) noteKey(key uint32, kind string, keepOut bool) {
+	if _, ok := d.mlx5(); !ok {
+		return
+	}
+	e := &d.elsewhere
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if kind != "" {
+		if e.kinds == nil {
+			e.kinds = make(map[uint32]string)
+		}
+		e.kinds[key>>keyTag] = kind
+	}
+	if kind == ofNull {
+		e.null.Store(true)
+	}
+	if keepOut {
+		e.keepOut.Store(true)
+	}
+	e.any.Store(true)
+	d.direct.qps.Watch()
+}
+
+// forgetKey forgets a key that is not valid any more. All null MRs of a device have the same, which stays valid.
+func (d *Device) forgetKey(key uint32) {
+	e := &d.elsewhere
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.kinds[key>>keyTag] != ofNull {
+		delete(e.kinds, key>>keyTag)
+	}
+}
+
+// takeKeys takes the MR's keys from its C object, in place of those that it had.
+func (mr *MR) takeKeys() {
+	if mr.lkey != 0 {
+		mr.pd.dev.forgetKey(mr.lkey)
+	}
+	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
+	mr.noteKey()
+}
+
+// deregister ends the MR's C object and its keys.
+func (mr *MR) deregister() error {
+	release := mr.release
+	if release == nil {
+		release = mr.pd.dev.v.DeregMR
+	}
+	err := release(mr.handle)
+	if err == nil {
+		mr.pd.dev.forgetKey(mr.lkey)
+	}
+	return err
+}
+
+// noteKey records the key of an MR whose memory is not at the addresses by which SGEs name it, or not for long.
+func (mr *MR) noteKey() {
+	d := mr.pd.dev
+	switch {
+	case mr.fixed == ofNull:
+		d.direct.qps.Null(mr.lkey)
+		d.noteKey(mr.lkey, ofNull, false)
+	case mr.addr == 0 || uint64(mr.addr) != mr.iova:
+		kind := strings.TrimPrefix(mr.fixed, "of ")
+		if kind == "" {
+			kind = "memory with an IOVA that is not its address"
+		} else if mr.access == unknownAccess {
+			kind = "memory " + kind + " from another process or library"
+		}
+		d.noteKey(mr.lkey, kind, true)
+	case mr.access&OnDemand != 0 && mr.access != unknownAccess:
+		d.noteKey(mr.lkey, "", true)
+	}
+}
+
+// mostCarried is the maximum of bytes in a completion: half of an entry.
+const mostCarried = 64
+
+// check returns the kind of memory of the first SGE that the CPU may not copy to, and the index of the SGE, or "". Only
+// the first mostCarried bytes of the list count. null means that a null MR is such memory.
+func (e *elsewhere) check(sges []SGE, null bool) (kind string, i int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, n := 0, uint64(0); i < len(sges) && n < mostCarried; i++ {
+		s := &sges[i]
+		if kind := e.kinds[s.LKey>>keyTag]; kind != "" && (null || kind != ofNull) && s.Length > 0 {
+			return kind, i
+		}
+		n += uint64(s.Length)
+	}
+	return "", 0
+}
+
+// checkTarget returns the error of the first SGE that the CPU may not copy a short payload to.
+func (d *Device) checkTarget(sges []SGE, null bool) error {
+	kind, i := d.elsewhere.check(sges, null)
+	if kind == "" {
+		return nil
+	}
+	return &ArgError{Arg: "SGEs", Got: fmt.Sprintf("%s in SGE %d", kind, i),
+		Want: "a QP that is created after that memory is registered, or with mlx5dv.DisableScatterToCQE, or with " +
+			"MLX5_SCATTER_TO_CQE=0 in the environment: this one may get short payloads in completions, which the " +
+			"CPU cannot copy there"}
+}
+
+// checksTargets reports whether the memory of reads and atomics is to be checked.
+func (qp *QP) checksTargets() bool { return qp.inCQE.results && qp.dev.elsewhere.any.Load() }
+
+// takable returns how many of wrs a queue takes whose completions may carry payloads, and the error of the next one.
+func (d *Device) takable(wrs []RecvWR, null bool) (int, error) {
+	for i := range wrs {
+		if err := d.checkTarget(wrs[i].SGEs, null); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
+// mlx5 returns libmlx5 if the device is one of it.
+func (d *Device) mlx5() (libmlx5.Lib, bool) {
+	lib, err := libmlx5.Open()
+	if err != nil {
+		return lib, false
+	}
+	ok, err := lib.IsSupported(d.handle)
+	return lib, ok && err == nil
+}
+
+// keptOut reports whether libmlx5 was told to keep all payloads out of completions. It reads the environment with which
+// the process began.
+var keptOut = os.Getenv("MLX5_SCATTER_TO_CQE") == "0"
+
+// inline reports whether completions of QPs of this type carry payloads unless they are created without.
+func (t QPType) inline() bool { return t == RC || t == UC }
+
+// keepsOut reports whether a new QP must get no payloads in completions.
+func (d *Device) keepsOut(o *QPOptions, path DataPath) bool {
+	e := &d.elsewhere
+	return e.keepOut.Load() || e.null.Load() && o.SRQ != nil && path == DataPathOps
+}
+
+// mayCarry sets what the completions of a new QP may carry. out means that it was created so that they carry nothing.
+func (qp *QP) mayCarry(out bool) {
+	if out || keptOut {
+		return
+	}
+	switch qp.typ {
+	case RC, UC, DCT:
+		qp.inCQE.receives = true
+	}
+	switch qp.typ {
+	case RC, DCI:
+		qp.inCQE.results = qp.signalAll || qp.inCQE.asked
+	}
+}
+
+// inCQE has the payloads that completions of a QP may carry.
+type inCQE struct {
+	receives bool
+	results  bool // of reads and atomics
+	asked    bool // results even if SignalAll is not set
+}
+
+// carry adds n to the QPs whose completions may carry payloads of the SRQ's receives, if this is one.
+func (qp *QP) carry(n int32) {
+	if qp.srq != nil && qp.inCQE.receives {
+		qp.srq.carriers.Add(n)
+	}
+}
+
+// createOut is Device.createQP for a QP whose completions carry no payloads. It returns 0 if libmlx5 cannot create it.
+func (d *Device) createOut(pd uintptr, init *abi.QPInitAttrEx) uintptr {
+	lib, ok := d.mlx5()
+	if !ok {
+		return 0
+	}
+	dv := &abi.MLX5DVQPInitAttr{CompMask: abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+		CreateFlags: abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE}
+	attr := *init
+	attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
+	attr.PD = pd
+	qp, err := lib.CreateQP(d.handle, &attr, dv)
+	if err != nil {
+		return 0
+	}
+	init.Cap = attr.Cap
+	return qp
+}
