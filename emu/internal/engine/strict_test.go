@@ -12,6 +12,29 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
+// TestAuditLater has a record that was rung for on a page that the engine looks at later, because many QPs have work:
+// this is no doorbell that was forgotten.
+func TestAuditLater(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	e := p.r.e
+	p.qa.post(opNOP, signaled, 0)
+	be.PutUint32(p.qa.db[4:], p.qa.pi)
+	audits := func() {
+		for range 3 {
+			e.now += auditPatient
+			e.strict.audit()
+		}
+	}
+	p.a.uar.Run.Rung = true
+	if audits(); len(p.r.broken) > 0 {
+		t.Errorf("rung for: %v", p.r.broken)
+	}
+	p.a.uar.Run.Rung = false
+	if audits(); len(p.r.broken) != 1 || p.r.broken[0].rule != RuleSQNoDoorbell {
+		t.Errorf("not rung for: %v", p.r.broken)
+	}
+}
+
 // TestRules breaks each rule of strict mode once.
 func TestRules(t *testing.T) {
 	write := func(p *pair) [][]byte { a, k := p.mb.at(0); return [][]byte{raddr(a, k), p.ma.sge(0, 64)} }
