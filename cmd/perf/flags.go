@@ -340,7 +340,7 @@ func parse(args []string) (*options, error) {
 	if len(a) == 1 {
 		if _, err := wire.ParseVerb(a[0]); err != nil {
 			return nil, fmt.Errorf("unknown command %.100q; commands: write, read, send, atomic, stream, message, "+
-				"compare, report, doctor, serve and mesh", a[0])
+				"compare, report, doctor, selftest, serve and mesh", a[0])
 		}
 	}
 	if len(a) < 2 {
@@ -440,6 +440,7 @@ Other commands, each with its own --help:
   perf compare                      difference between two saved runs
   perf report                       charts of saved runs, as one HTML file
   perf doctor                       problems of this host, and whether it matches another host
+  perf selftest                     what only an adapter can show, for a first hour with one
   perf serve                        servers for many clients
   perf mesh                         all pairs of many hosts
 

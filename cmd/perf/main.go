@@ -74,6 +74,8 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		return runReport(args[1:], stdout, stderr)
 	case "doctor":
 		return runDoctor(ctx, args[1:], stdout, stderr)
+	case "selftest":
+		return runSelftest(ctx, args[1:], stdout, stderr)
 	case "serve":
 		return runServe(ctx, args[1:], stdout, stderr)
 	case "mesh":

@@ -86,7 +86,7 @@ func TestSave(t *testing.T) {
 
 // TestOutputFails: what cannot be written is no success, whatever the command.
 func TestOutputFails(t *testing.T) {
-	for _, args := range []string{"--help", "--version", "doctor", "doctor --json", "mesh --help",
+	for _, args := range []string{"--help", "--version", "doctor", "doctor --json", "mesh --help", "selftest --help",
 		"report -o - " + savedBW, "compare " + savedBW + " " + savedBW} {
 		var diag bytes.Buffer
 		rc := run(t.Context(), strings.Fields(args), full{}, &diag)

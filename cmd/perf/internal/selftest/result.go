@@ -1,0 +1,142 @@
+package selftest
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Outcome is how a check or a step ended.
+type Outcome string
+
+// The outcomes. That of a step is its worst check's.
+const (
+	Passed  Outcome = "passed"
+	Skipped Outcome = "skipped" // the device, the library or this user cannot do it: Reason has the cause
+	Failed  Outcome = "failed"
+)
+
+// Options choose the devices, the steps and their limits.
+type Options struct {
+	Devices []string `json:"devices"` // one for both ends, or one for each; none: the first of mlx5 with an active port
+	Port    int      `json:"port"`    // of the devices; 0: the first active one
+	GIDs    [2]int   `json:"gids"`    // index for each end; -1: the best one
+	Posts   uint64   `json:"posts"`   // of the BlueFlame soak
+	Wakeups uint64   `json:"wakeups"` // of arm and notify
+	Seconds int      `json:"seconds"` // the most for a step
+	Frames  bool     `json:"frames"`  // also send frames and make steering rules
+	Steps   []int    `json:"steps"`   // nil: all
+}
+
+// Result is the object to send back.
+type Result struct {
+	Tool          string    `json:"tool"` // perf selftest
+	SchemaVersion int       `json:"schema_version"`
+	Program       string    `json:"program"`
+	Go            string    `json:"go"`
+	Arch          string    `json:"arch"`
+	CPUs          int       `json:"cpus"`
+	Started       time.Time `json:"started"`
+	Seconds       float64   `json:"seconds"`
+	Options       Options   `json:"options"`
+	Link          string    `json:"link"` // Ethernet or InfiniBand
+	Ends          [2]End    `json:"ends"`
+	Passed        int       `json:"passed"` // checks
+	Failed        int       `json:"failed"`
+	Skipped       int       `json:"skipped"`
+	Steps         []Step    `json:"steps"`
+}
+
+// End is one end of each connection.
+type End struct {
+	Device   string `json:"device"`
+	Driver   string `json:"driver"`
+	Firmware string `json:"firmware"`
+	Board    string `json:"board"`
+	PCIID    string `json:"pci_id"`
+	Port     int    `json:"port"`
+	Link     string `json:"link"`
+	Rate     string `json:"rate"`
+	MTU      int    `json:"active_mtu_bytes"`
+	LID      uint16 `json:"lid"`
+	GIDIndex int    `json:"gid_index"`
+	GID      string `json:"gid"`
+	GIDType  string `json:"gid_type"`
+}
+
+// Step is one of the twelve.
+type Step struct {
+	Number  int             `json:"step"`
+	Name    string          `json:"name"`
+	Outcome Outcome         `json:"outcome"`
+	Reason  string          `json:"reason,omitempty"` // that it has no checks, or not all of them
+	Seconds float64         `json:"seconds"`
+	Checks  []Check         `json:"checks"`
+	Host    json.RawMessage `json:"host,omitempty"`   // step 1: the report of perf doctor, and what the devices report
+	Output  string          `json:"output,omitempty"` // of a process that crashed or was ended
+}
+
+// Check is one thing that was tried.
+type Check struct {
+	Name      string             `json:"check"`
+	Outcome   Outcome            `json:"outcome"`
+	Reason    string             `json:"reason,omitempty"`
+	Seconds   float64            `json:"seconds"`
+	Count     uint64             `json:"count,omitempty"`  // what was done
+	Wanted    uint64             `json:"wanted,omitempty"` // if the time was over before Count was this many
+	DataPath  string             `json:"data_path,omitempty"`
+	Figures   map[string]float64 `json:"figures,omitempty"`
+	Syndromes []Syndrome         `json:"syndromes,omitempty"`
+	Notes     []string           `json:"notes,omitempty"`
+}
+
+// Syndrome is a completion with an error, as the device reported it.
+type Syndrome struct {
+	Cause    string `json:"cause"`
+	Side     string `json:"side"` // requester or responder
+	Status   string `json:"status"`
+	Code     uint32 `json:"status_code"`
+	Vendor   uint32 `json:"vendor_syndrome"`
+	Expected string `json:"expected"`
+}
+
+// settle sets the outcome of a step to the worst of its checks.
+func (s *Step) settle() {
+	if s.Outcome == Failed {
+		return
+	}
+	passed := 0
+	for _, c := range s.Checks {
+		switch c.Outcome {
+		case Failed:
+			s.Outcome = Failed
+			return
+		case Passed:
+			passed++
+		}
+	}
+	s.Outcome = Skipped
+	if passed > 0 {
+		s.Outcome = Passed
+	}
+}
+
+// count adds up the checks. A step that ended without a check that failed, as by a crash, counts as one.
+func (r *Result) count() {
+	for _, s := range r.Steps {
+		failed := 0
+		for _, c := range s.Checks {
+			switch c.Outcome {
+			case Failed:
+				failed++
+			case Passed:
+				r.Passed++
+			case Skipped:
+				r.Skipped++
+			}
+		}
+		if s.Outcome == Failed {
+			failed = max(failed, 1)
+		}
+		r.Failed += failed
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/selftest"
+)
+
+const selftestUsage = `perf selftest checks what only an adapter can show: the order of its accesses, what completions
+carry, what failures report. It runs twelve steps on this host, with one device for both ends, or
+two that reach each other. Each step has a limit of time. It takes no link down, and needs no root.
+
+  perf selftest                              the first mlx5 device with an active port
+  perf selftest -d a,b -x 3,3                two devices, and their GID indices
+  perf selftest --out-json-file result.json  also write the result, to send back
+  perf selftest --steps 3,6 --posts 1e9      the soaks alone, for longer
+
+The result contains the host's name, its addresses and lines of its kernel's log.
+
+%s
+Exit status: 0 no check failed, 1 no result, 2 wrong usage, 4 a check failed.
+`
+
+// runSelftest is perf selftest.
+func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == "--child" {
+		if err := selftest.Child(ctx, os.Stdin, os.Stdout); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+		return exitOK
+	}
+	opt := selftest.Options{GIDs: [2]int{-1, -1}}
+	f := pflag.NewFlagSet("perf selftest", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.Usage = func() {}
+	f.StringSliceVarP(&opt.Devices, "ib-dev", "d", nil, "RDMA `device` of both ends, or a,b: one for each")
+	f.IntVarP(&opt.Port, "ib-port", "i", 0, "`port` of the devices (default: the first active one)")
+	gids := f.IntSliceP("gid-index", "x", nil, "GID `index` of both ends, or a,b: one for each (default: the best one)")
+	posts := f.String("posts", "1e8", "`number` of posts of the BlueFlame soak (step 3)")
+	wakeups := f.String("wakeups", "1e7", "`number` of wake-ups of arm and notify (step 6)")
+	f.IntVar(&opt.Seconds, "limit", 600, "`seconds` that a step may take; a soak then ends early")
+	f.IntSliceVar(&opt.Steps, "steps", nil, "only these `steps`, from 1 to 12 (default: all)")
+	f.BoolVar(&opt.Frames, "frames", os.Getenv("PUREVERBS_HW_FRAMES") == "1",
+		"also send Ethernet frames and make steering rules (step 12): two devices, root")
+	asJSON := f.Bool("json", false, "print the result as one JSON object, and no table")
+	file := f.String("out-json-file", "", "also write the result to this `file`")
+	err := f.Parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintf(stdout, selftestUsage, f.FlagUsages())
+		return exitOK
+	}
+	if err == nil {
+		opt.Posts, err = count("posts", *posts)
+	}
+	if err == nil {
+		opt.Wakeups, err = count("wakeups", *wakeups)
+	}
+	switch {
+	case err != nil:
+	case f.NArg() > 0:
+		err = fmt.Errorf("%d arguments too many: perf selftest runs on this host alone", f.NArg())
+	case len(opt.Devices) > 2:
+		err = fmt.Errorf("device (-d): %d names; a test has two ends", len(opt.Devices))
+	case len(*gids) > 2:
+		err = fmt.Errorf("GID index (-x): %d of them; a test has two ends", len(*gids))
+	case opt.Port < 0 || opt.Port > 255:
+		err = fmt.Errorf("port (-i) %d, want 1 to 255", opt.Port)
+	case opt.Seconds < 1 || opt.Seconds > 86400:
+		err = fmt.Errorf("limit (--limit) %d, want 1 to 86400 seconds", opt.Seconds)
+	case slices.ContainsFunc(opt.Steps, func(n int) bool { return n < 1 || n > selftest.StepCount }):
+		err = fmt.Errorf("steps (--steps) %v, want 1 to %d", opt.Steps, selftest.StepCount)
+	}
+	if err == nil && *file != "" {
+		err = writable(*file)
+	}
+	if err != nil {
+		say(stderr, err)
+		fmt.Fprintln(stderr, "perf selftest --help shows the usage")
+		return exitUsage
+	}
+	for i := range opt.GIDs {
+		if len(*gids) > 0 {
+			opt.GIDs[i] = (*gids)[min(i, len(*gids)-1)]
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	start := func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, self, "selftest", "--child") }
+	r, err := selftest.Run(ctx, opt, program(), start, func(s *selftest.Step) {
+		if !*asJSON {
+			selftest.Print(stdout, s)
+		}
+	})
+	if err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	write := func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", " ")
+		return e.Encode(r)
+	}
+	if *asJSON {
+		err = write(stdout)
+	} else {
+		fmt.Fprintf(stdout, "%d checks passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
+	}
+	if *file != "" {
+		err = errors.Join(err, save(*file, write))
+	}
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	if r.Failed > 0 {
+		return exitError
+	}
+	return exitOK
+}
+
+// count reads a number such as 1000 or 1e8.
+func count(name, s string) (uint64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || v < 1 || v > 1e15 || v != float64(uint64(v)) {
+		return 0, fmt.Errorf("%s (--%s) %.20q, want a number from 1 to 1e15", name, name, s)
+	}
+	return uint64(v), nil
+}
