@@ -302,6 +302,29 @@ func TestFrameToSelf(t *testing.T) {
 	}
 }
 
+// A frame to the sender's own port comes to QPs of another context without a flag: two contexts are two transport
+// domains, for which Linux enables the port's local loopback (mlx5_ib_enable_lb).
+func TestFrameToOtherContext(t *testing.T) {
+	r := newFrameRig(t, "mlx5_0 mlx5_1", 0)
+	n := r.node(0)
+	c, m := n.cq(64, 64), n.mr(4096, anyAccess)
+	q := r.rawQP(n, c, 0)
+	r.rule(q, hca.FlowInit{Type: hca.FlowAllDefault})
+	own := r.f.Devices[0].Ports[0].Config.MAC
+	for _, to := range [][]byte{own[:], bytes.Repeat([]byte{255}, 6), {1, 0x50, 0x56, 0x19, 0x20, 0xa7}} {
+		copy(r.ma.buf, r.frame(100))
+		copy(r.ma.buf, to)
+		q.recv(m.sge(0, 2000))
+		r.qa.send(opSend, signaled, 0, ethSeg(0, 0, nil), r.ma.sge(0, 100))
+		c.want(cqeRespSend, 100)
+		if !bytes.Equal(m.buf[:100], r.ma.buf[:100]) {
+			t.Errorf("%x: the frame is %x", to, m.buf[:100])
+		}
+		r.acq.want(0, -1)
+	}
+	r.clean()
+}
+
 // A port that is down sends nothing and gets nothing; injected faults of WQEs end them.
 func TestFrameFaults(t *testing.T) {
 	r := newFrameRig(t, "mlx5_0 mlx5_1", 0)

@@ -67,7 +67,9 @@ func (e *Engine) portOf(mac config.MAC) *hca.Port {
 	return nil
 }
 
-// steer gives the frame to those that the rules of a port name. own is a frame that the port sent itself.
+// steer gives the frame to those that the rules of a port name. own is a frame that the port sent itself. Receivers of
+// the sender's context want such a frame only if they were made with a flag: a context is a transport domain, and a
+// second one makes mlx5_ib enable the port's local loopback.
 func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 	f := &e.frames
 	self := uint32(hca.SelfUnicast)
@@ -86,7 +88,7 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 				continue
 			}
 			o.Hit(len(f.out))
-			if o.To != nil && !o.Drop && (!own || o.To.Flags&self != 0) {
+			if o.To != nil && !o.Drop && (!own || o.To.Context != qp.Context || o.To.Flags&self != 0) {
 				e.arriveBy(qp, o)
 			}
 		}

@@ -15,6 +15,10 @@ const (
 	auditEvery   = int64(25 * time.Millisecond)
 	auditPatient = int64(2 * time.Second) // a program may lose its processor between a record and its doorbell
 
+	shortCopy     = 100 * time.Microsecond
+	longCopy      = 200 * time.Millisecond
+	patientCopies = 3 // torn copies of a QP for which the engine waits long
+
 	resetLooks = uint8(auditPatient / auditEvery) // as long, between modify_qp and clearing the record
 )
 
@@ -69,6 +73,8 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 	at := &words(page.Page)[firstSlot+slot*slotStep]
 	var copied [0x100]byte
 	copy(copied[:], reg)
+	whole := !page.Run.Stir[slot]
+	page.Run.Stir[slot] = false
 	seen := page.Run.Seen[slot]
 	page.Run.Seen[slot] = copied
 	if atomic.LoadUint64(at) != 0 {
@@ -91,7 +97,11 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 	if !bytes.Equal(ring[:8], first[:]) {
 		return // overwritten already: nothing to compare with
 	}
-	if hole := missingFrom(reg[:size], ring[:size], at); hole > 0 && tornTooOften(qp) {
+	patience := longCopy
+	if qp.Run.Strict.Torn >= patientCopies {
+		patience = shortCopy
+	}
+	if hole := missingFrom(reg[:size], ring[:size], at, patience); hole > 0 && whole && tornTooOften(qp) {
 		s.violateQP(qp, RuleBlueFlame,
 			": WQE "+u(idx)+" came up to byte "+u(uint32(hole))+" of "+u(uint32(size)))
 	}
@@ -106,13 +116,18 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 		}
 		break
 	}
-	if size > 16 && bytes.Equal(reg[8:size], ring[8:size]) && !bytes.Equal(ring[16:size], last[16:size]) {
+	incomplete := !bytes.Equal(reg[8:size], ring[8:size])
+	if size > 16 && !incomplete && !bytes.Equal(ring[16:size], last[16:size]) {
 		qp.Run.Strict.Blue = true // behind its first 8 bytes is what only a copy brings
 	}
 	copy(last[:], ring[:])
 	if atomic.LoadUint64(at) == 0 { // else this would make holes in the next copy
 		clear(reg[8:])
 		page.Run.Seen[slot] = [0x100]byte{}
+		// What is under way may be erased in part: the rest of this copy, which nobody waited for if its first word
+		// alone was there, or the next one, whose first word comes first. Adding to that word, unlike loading it, waits
+		// until the zeros are in memory.
+		page.Run.Stir[slot] = whole && incomplete || atomic.AddUint64(at, 0) != 0
 	}
 }
 
@@ -150,9 +165,10 @@ func leftOver(page *hca.UAR, qp *hca.QP, idx, n uint32, off int, b []byte) bool 
 	return false
 }
 
-// missingFrom waits until a copy that has begun is all there. It returns where the copy ends if it is not, else 0. The
-// next copy begins at word next.
-func missingFrom(reg, ring []byte, next *uint64) int {
+// missingFrom waits until a copy that has begun is all there, for the time of patience: on a busy machine the program
+// loses its processor for milliseconds. It returns where the copy ends if it is not, else 0. The next copy begins at
+// word next.
+func missingFrom(reg, ring []byte, next *uint64, patience time.Duration) int {
 	for start := time.Now(); ; {
 		begun, hole := false, 0
 		for o := 8; o+8 <= len(ring); o += 8 {
@@ -169,8 +185,11 @@ func missingFrom(reg, ring []byte, next *uint64) int {
 		if !begun || hole == 0 || atomic.LoadUint64(next) != 0 {
 			return 0
 		}
-		if time.Since(start) > 100*time.Microsecond {
+		switch waited := time.Since(start); {
+		case waited > patience:
 			return hole
+		case waited > shortCopy:
+			time.Sleep(shortCopy)
 		}
 	}
 }

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"encoding/binary"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -322,6 +324,39 @@ func TestBlueFlameLate(t *testing.T) {
 		fill(late[16:], 0xee)
 		p.qa.ring()
 		p.r.settle()
+	}
+	p.r.clean()
+}
+
+// TestBlueFlameBusy copies WQEs of two cache lines on a busy machine: the program loses its processor between the two
+// lines, or the engine looks when only the first word has come, and erases a part of the rest as it clears the
+// register, which an 8-byte doorbell follows. Neither is a fault of the program.
+func TestBlueFlameBusy(t *testing.T) {
+	p := newPair(t, qpOpts{sq: 16}, nil)
+	a, k := p.mb.at(0)
+	data := make([]byte, 60)
+	fill(data, 1)
+	p.qa.post(opWrite, signaled, 0, raddr(a, k), inlineSeg(data))
+	be.PutUint32(p.qa.db[4:], p.qa.pi)
+	reg := words(p.a.uar.Page)[firstSlot:][:12]
+	write := func(from, to int) {
+		for i := from; i < to; i++ {
+			atomic.StoreUint64(&reg[i], binary.NativeEndian.Uint64(p.qa.sq[i*8:]))
+		}
+	}
+	look := func() { p.r.e.strict.doorbell(p.a.uar, 0, atomic.SwapUint64(&reg[0], 0)) }
+	for range 10 {
+		write(1, 8)
+		write(0, 1)
+		time.AfterFunc(2*time.Millisecond, func() { write(8, 12) })
+		look()
+	}
+	for range 10 {
+		write(0, 1)
+		look()
+		write(1, 8)
+		write(0, 1)
+		look()
 	}
 	p.r.clean()
 }

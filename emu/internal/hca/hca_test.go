@@ -620,6 +620,21 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// A page that a program allocates never has index 0, which programs hold for none; no two have the same.
+func TestUARIndex(t *testing.T) {
+	b := newBench(t, "mlx5_0")
+	c := b.open(0)
+	one, two := got(c.AllocUAR(0))(b), got(c.AllocUAR(0))(b)
+	if one.Index == 0 || two.Index == 0 || one.Index == two.Index {
+		t.Errorf("indices %d and %d", one.Index, two.Index)
+	}
+	again := one.Index
+	b.is("free", c.FreeUAR(one.Handle), 0)
+	if u := got(c.AllocUAR(0))(b); u.Index != again {
+		t.Errorf("index %d, want %d, which is free", u.Index, again)
+	}
+}
+
 // TestRandom makes and destroys objects of all kinds at random and compares what may be destroyed with who refers to
 // it.
 func TestRandom(t *testing.T) {

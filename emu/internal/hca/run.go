@@ -10,6 +10,7 @@ type UARRun struct {
 	Rung bool         // and its queues were not looked at
 	Last [8][256]byte // strict mode: the WQE that was rung last on each slot
 	Seen [8][256]byte // strict mode: what a look has left in a slot
+	Stir [8]bool      // strict mode: a copy was under way when the slot was cleared, which may have erased a part of it
 }
 
 // QPRun is the engine's state of a QP. Indices run free; those of the send queue count 64-byte blocks.

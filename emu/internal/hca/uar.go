@@ -24,14 +24,19 @@ type UAR struct {
 
 const (
 	pageSize = 4096
+	firstUAR = 1 // index of the first page that a program may have
 	mmapUAR  = 9 // command of an mmap offset: MLX5_IB_MMAP_ALLOC_UAR
 )
 
-// AllocUAR hands out a doorbell page: page 9<<8 | index of the file.
+// AllocUAR hands out a doorbell page: page 9<<8 | index of the file. The first pages of an adapter are the kernel's, so
+// no program has index 0.
 func (c *Context) AllocUAR(kind uint32) (*UAR, unix.Errno) {
-	i := slices.Index(c.UARs, nil)
-	if i < 0 {
-		if i = len(c.UARs); i >= c.Device.Config.Limits.MaxUAR || i > 0xff {
+	if c.UARs == nil {
+		c.UARs = make([]*UAR, firstUAR)
+	}
+	i := slices.Index(c.UARs[firstUAR:], nil) + firstUAR
+	if i < firstUAR {
+		if i = len(c.UARs); i >= c.Device.Config.Limits.MaxUAR+firstUAR || i > 0xff {
 			return nil, unix.ENOSPC
 		}
 		c.UARs = append(c.UARs, nil)

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
@@ -17,8 +18,14 @@ const (
 	capODP      = 0x02
 	capAtomic   = 0x03
 	capRoCE     = 0x04
+	capNICFlow  = 0x07
+	capMemory   = 0x0f
 	capGeneral2 = 0x20
 )
+
+// emptyGroups lists groups of which an adapter has every field 0. It knows them nevertheless. C:
+// MLX5_CAP_NIC_FLOW_TABLE, MLX5_CAP_DEV_MEM.
+var emptyGroups = []uint16{capNICFlow, capMemory}
 
 // capability is a field of a group. What no row says is 0: the adapter does not have it.
 type capability struct {
@@ -136,7 +143,7 @@ const capabilityBits = 0x80
 
 func queryHCACap(d *command) uapi.Status {
 	mod := uint16(uapi.CmdOpMod.Get(d.in))
-	known := false
+	known := slices.Contains(emptyGroups, mod>>1)
 	for i := range capabilities {
 		if c := &capabilities[i]; c.group == mod>>1 {
 			known = true

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"bytes"
 	"math/bits"
 	"testing"
 
@@ -96,6 +97,19 @@ func TestDevxOff(t *testing.T) {
 	p.want("a command", e, unix.EINVAL)
 	_, _, e = p.object(0, 0, prm(uapi.OpAllocPD, 16), 16)
 	p.want("alloc_pd", e, unix.EINVAL)
+}
+
+// Groups without a capability are answered with zeros, as rdma-core's own tests rely on: device memory (0xf) and the
+// flow tables of the NIC (7).
+func TestEmptyCapabilities(t *testing.T) {
+	p := openDevX(t, "mlx5_0")
+	for _, g := range []int{0x7, 0xf} {
+		out, e := p.general(prm(uapi.OpQueryHCACap, 16, uapi.CmdOpMod, g<<1|1), 4112)
+		p.must(e)
+		if len(bytes.TrimRight(out, "\x00")) != 0 {
+			t.Errorf("group %#x is answered %x", g, out)
+		}
+	}
 }
 
 // Each capability is inside its group and over no other; some are as the device is.
