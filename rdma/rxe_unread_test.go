@@ -110,8 +110,8 @@ func testUnread(t *testing.T, manual bool, send func(*testing.T, *Stream, *Conn)
 		}
 		ok(t, writer.l.flush(timeout(t)))
 	}
-	if c := client.shards[0].blocks.Counts(); c.Ahead > c.Blocks*3/16 {
-		t.Errorf("%+v: more than three sixteenths are taken ahead", c)
+	if c := client.shards[0].blocks.Counts(); c.Ahead > c.Blocks*9/16 {
+		t.Errorf("%+v: more than nine sixteenths are taken ahead", c)
 	}
 	if len(ended) > 0 {
 		t.Errorf("a sender has ended with %v", <-ended)

@@ -126,6 +126,6 @@ func (m *Budget) receivableOf(n int64) int64 { return forReceives(n / m.slab * m
 // forReceives is how many of n blocks or bytes may be posted or held. The rest is for sending.
 func forReceives[T int | int64](n T) T { return n * 3 / 4 }
 
-// forAhead is how many of n blocks may have frames without credits. What neither these nor receives may take is for
-// frames with credits, which need their blocks for a short time only.
+// forAhead is how many of n blocks may always have frames without credits; receives may lend them more. What is left
+// is for frames with credits, which need their blocks for a short time only.
 func forAhead(n int) int { return n * 3 / 16 }

@@ -190,7 +190,7 @@ func (m *model) takeAhead() {
 	if b == nil {
 		return
 	}
-	if most := 16 * m.slabs * 3 / 16; int(m.Set.ahead.Load()) > most {
+	if most := 16*m.slabs*3/16 + int(m.lent.Load()); int(m.Set.ahead.Load()) > most {
 		panic(fmt.Sprintf("%d blocks are taken ahead; want at most %d", m.Set.ahead.Load(), most))
 	}
 	m.ahead = append(m.ahead, b)
@@ -287,8 +287,12 @@ func (m *model) check() error {
 	if used := m.budget.Used(); m.slabs > 1 && used > m.budget.most {
 		return fmt.Errorf("%d bytes are used of %d", used, m.budget.most)
 	}
-	if m.have > max(m.Receivable(), 0) {
-		return fmt.Errorf("%d blocks are posted or held; want at most %d", m.have, m.Receivable())
+	lent := int(m.lent.Load())
+	if m.have+lent > max(m.Receivable(), 0) {
+		return fmt.Errorf("%d blocks are posted or held and %d lent; want at most %d", m.have, lent, m.Receivable())
+	}
+	if want := max(c.Ahead-3*m.slabs, 0); lent != want || lent > 6*m.slabs {
+		return fmt.Errorf("%d blocks are lent; want %d, and at most %d", lent, want, 6*m.slabs)
 	}
 	if m.promised*testBlock != int(m.budget.promised) {
 		return fmt.Errorf("%d blocks are promised, and %d bytes", m.promised, m.budget.promised)
@@ -359,7 +363,7 @@ func (m *model) settleAll() error {
 	for _, c := range m.conns {
 		want += 2 + c.grown
 	}
-	least := min(want-len(m.conns), min(m.shared.depth, m.Receivable())-m.purged-len(m.conns))
+	least := min(want-len(m.conns), min(m.shared.depth, m.Receivable()-int(m.lent.Load()))-m.purged-len(m.conns))
 	if len(m.srq.ids) < least && m.arrived.Load() > 0 {
 		return fmt.Errorf("%d receives are there, want %d: %d are promised, %d have gone", len(m.srq.ids), least, want,
 			m.purged)

@@ -262,7 +262,7 @@ func (s *Set) serve(r *Receiver) {
 // that is not.
 // Preconditions: s.mu is held.
 func (s *Set) mayReceive(n int) bool {
-	for n > forReceives(s.count()) {
+	for n+int(s.lent.Load()) > forReceives(s.count()) {
 		if !s.grow() {
 			return false
 		}

@@ -34,6 +34,7 @@ type Set struct {
 	scarce  atomic.Bool
 	arrived atomic.Uint64 // receives that have completed
 	ahead   atomic.Int64  // blocks of TakeAhead whose frames wait for credits
+	lent    atomic.Int64  // of them beyond forAhead, which count as promised; changes under mu
 
 	mu       sync.Mutex
 	free     []*Block
@@ -109,17 +110,53 @@ func (s *Set) TakeAhead(w *Sender) (b *Block) {
 }
 
 // Caught is called when n blocks that were taken ahead no longer wait for credits.
-func (s *Set) Caught(n int) { s.ahead.Add(-int64(n)) }
+func (s *Set) Caught(n int) {
+	s.ahead.Add(-int64(n))
+	if s.lent.Load() > 0 {
+		s.mu.Lock()
+		s.takeBack()
+		s.serveAll()
+		s.mu.Unlock()
+	}
+}
 
 // spare reports whether a block may be taken ahead.
 // Preconditions: s.mu is held.
 func (s *Set) spare() bool {
-	for len(s.free) <= s.woken+s.senders.n || int(s.ahead.Load()) >= forAhead(s.count()) {
+	for {
+		free := len(s.free) > s.woken+s.senders.n
+		if free && int(s.ahead.Load()) < forAhead(s.count()) {
+			return true
+		}
 		if !s.cfg.Budget.ample(s.cfg.Slab) || !s.grow() {
-			return false
+			return free && s.lend()
 		}
 	}
+}
+
+// lend lets another block be taken ahead that receives might have, and reports whether one is left. It counts as
+// promised, so that neither receives nor buffers count on it. Half of what receives may have is never lent: it is for
+// new connections.
+// Preconditions: s.mu is held.
+func (s *Set) lend() bool {
+	lent := int(s.lent.Load())
+	if most := forReceives(s.count()); lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
+		!s.cfg.Budget.Offer(int64(s.cfg.Block)) {
+		return false
+	}
+	s.lent.Add(1)
+	s.promised++
 	return true
+}
+
+// takeBack undoes lend for blocks that are no longer ahead, or no longer too many.
+// Preconditions: s.mu is held.
+func (s *Set) takeBack() {
+	if n := int(s.lent.Load()) - max(int(s.ahead.Load())-forAhead(s.count()), 0); n > 0 {
+		s.lent.Add(-int64(n))
+		s.promised -= n
+		s.cfg.Budget.Promise(-int64(n) * int64(s.cfg.Block))
+	}
 }
 
 // grow registers another slab, and reports whether it could. After a failure it tries again when Poke was called,
@@ -195,6 +232,7 @@ func (s *Set) GiveAll(list []*Block) {
 func (s *Set) back(b *Block) {
 	if b.Staged() {
 		s.ahead.Add(-1)
+		s.takeBack()
 	}
 	s.free = append(s.free, b)
 }
@@ -361,5 +399,6 @@ func (s *Set) addSlab() (bool, error) {
 	}
 	s.free = append(free, s.free...) // blocks that were used are taken first: they may be in a cache
 	s.all.Store(&all)
+	s.takeBack()
 	return true, nil
 }

@@ -130,7 +130,8 @@ func TestSet_Order(t *testing.T) {
 	w.Leave(&c.Sender) // it does not wait: nothing happens
 }
 
-// TestSet_Ahead takes blocks ahead of credits: at most three sixteenths, and none that a sender was woken for.
+// TestSet_Ahead takes blocks ahead of credits: at most three sixteenths and half of what receives might have, and none
+// that a sender was woken for.
 func TestSet_Ahead(t *testing.T) {
 	w := newWorld(4)
 	a, b := newSender(), newSender()
@@ -138,16 +139,17 @@ func TestSet_Ahead(t *testing.T) {
 	for x := w.TakeAhead(&a.Sender); x != nil; x = w.TakeAhead(&a.Sender) {
 		list = append(list, x)
 	}
-	if len(list) != 6 || w.slabs != 2 || w.Counts().Ahead != 6 {
-		t.Fatalf("%d of %d slabs, %+v; want 6 of two slabs, half of the memory", len(list), w.slabs, w.Counts())
+	if len(list) != 6+12 || w.slabs != 2 || w.Counts().Ahead != 18 || w.promised != 12 {
+		t.Fatalf("%d of %d slabs, %+v, %d promised; want 6 and 12 of two slabs, half of the memory", len(list), w.slabs,
+			w.Counts(), w.promised)
 	}
 	w.Give(list[0]) // was not staged
-	if list[1].Staged(); w.Counts().Ahead != 5 {
-		t.Errorf("%+v; want 5 ahead", w.Counts())
+	if list[1].Staged(); w.Counts().Ahead != 17 {
+		t.Errorf("%+v; want 17 ahead", w.Counts())
 	}
 	w.Caught(1)
-	if w.Give(list[1]); w.Counts().Ahead != 4 {
-		t.Errorf("%+v; want 4 ahead", w.Counts())
+	if w.Give(list[1]); w.Counts().Ahead != 16 || w.promised != 10 {
+		t.Errorf("%+v, %d promised; want 16 ahead, and 10 of them", w.Counts(), w.promised)
 	}
 	rest := takeAll(t, w.Set)
 	mustWait(t, w.Set, a)
@@ -162,6 +164,52 @@ func TestSet_Ahead(t *testing.T) {
 		t.Errorf("%v; want none: b is the next, woken %d times", x, b.wakes)
 	}
 	mustTake(t, w.Set, b)
+}
+
+// TestSet_AheadReceives posts no receives of the blocks that are taken ahead, until they no longer are.
+func TestSet_AheadReceives(t *testing.T) {
+	w := newWorld(4)
+	a := newSender()
+	list := []*Block{}
+	for x := w.TakeAhead(&a.Sender); x != nil; x = w.TakeAhead(&a.Sender) {
+		x.Staged()
+		list = append(list, x)
+	}
+	q := newQueue()
+	var c Account
+	if c.Begin(w.Shared(64, 0, q.post), 64); len(q.ids) != 48-6 {
+		t.Errorf("%d receives, want 42: of four slabs 12 blocks may be ahead, and 6 more are", len(q.ids))
+	}
+	if len(takeAll(t, w.Set)) != 4 {
+		t.Error("want a sixteenth to be left")
+	}
+	w.Caught(4)
+	w.GiveAll(list[:4])
+	if len(q.ids) != 48-2 {
+		t.Errorf("%d receives, want 46", len(q.ids))
+	}
+}
+
+// TestSet_AheadPromised takes no blocks ahead that were promised, and none that buffers may have.
+func TestSet_AheadPromised(t *testing.T) {
+	for name, use := range map[string]func(w *world) bool{
+		"promises": func(w *world) bool { return w.budget.Offer(20 * testBlock) },
+		"buffers":  func(w *world) bool { return w.budget.AddBuffers(testSlab) && w.budget.Offer(8*testBlock) },
+	} {
+		w := newWorld(2)
+		if !use(w) {
+			t.Fatal("no memory")
+		}
+		n := 0
+		for a := newSender(); w.TakeAhead(&a.Sender) != nil; n++ {
+		}
+		if left := w.Receivable()*testBlock - int(w.budget.promised); n != 3+4 || left != 0 {
+			t.Errorf("%s: %d blocks, %d bytes left; want 3, and 4 that are not promised", name, n, left)
+		}
+		if w.budget.AddBuffers(testSlab) {
+			t.Errorf("%s: buffers have what was promised", name)
+		}
+	}
 }
 
 // TestSet_Receivable keeps a quarter of the blocks for sending, also of blocks that do not fill a slab.
