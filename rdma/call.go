@@ -188,7 +188,7 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 	s.running.Go(func() { // the peer's FIN may be behind requests whose blocks handlers keep
 		defer end()
 		select {
-		case <-c.l.stopped:
+		case <-c.l.stopped.Done():
 		case <-ctx.Done():
 		}
 	})
@@ -269,7 +269,7 @@ func (s *server) room(ctx context.Context, n int64) (bool, error) {
 		case <-s.ended:
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case <-s.c.l.stopped:
+		case <-s.c.l.stopped.Done():
 			return false, nil
 		}
 	}

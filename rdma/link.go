@@ -35,7 +35,8 @@ type link struct {
 	opened *leak.Record       // of the program's Conn or Stream
 	e      *shard
 	kind   wire.ConnKind
-	port   port // its owner is teardown
+	calls  atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
+	port   port         // its owner is teardown
 	qpn    uint32
 	peer   wire.Hello
 
@@ -51,7 +52,7 @@ type link struct {
 	q          sendq.Queue[held, *op]
 	alive      liveness
 	end        ending.State
-	stopped    chan struct{} // closed when this side can send nothing, and the peer reads nothing, any more
+	stopped    ending.Latch // this side can send nothing, and the peer reads nothing, any more
 	linger     lingering
 	resetting  *sendq.Wait // for a RESET
 
@@ -61,8 +62,6 @@ type link struct {
 
 	reader
 	writing
-
-	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
 }
 
 // reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
@@ -98,7 +97,6 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
 		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
-		stopped: make(chan struct{}),
 	}
 	l.readTurn.Init(1)
 	l.writeTurn.Init(1)

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
@@ -127,9 +126,7 @@ func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
 // stopOps ends what waits for remote memory: nothing more is posted or borrowed.
 // Preconditions: l.mu is held, leaseError is not nil.
 func (l *link) stopOps() {
-	if !deadline.IsClosed(l.stopped) {
-		close(l.stopped)
-	}
+	l.stopped.Happen()
 	m := l.leasing
 	if m == nil {
 		return

@@ -213,7 +213,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 			l.mu.Unlock()
 		}
 		return got.r, got.err
-	case <-l.stopped:
+	case <-l.stopped.Done():
 	case <-ctx.Done():
 	}
 	l.mu.Lock()

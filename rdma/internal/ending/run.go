@@ -36,13 +36,13 @@ func (s *State) Run(mu sync.Locker, steps Steps) {
 		steps.Await(reset, Most)
 	}
 	steps.Rest()
-	drained := steps.Mark() && steps.Await(s.marker, Most)
+	drained := steps.Mark() && steps.Await(s.marker.Done(), Most)
 	steps.Forget() // before another QP can have the number
 	err := steps.CloseQP(drained)
 	mu.Lock()
 	s.drain(err)
 	steps.Drain(err)
 	mu.Unlock()
-	close(s.done)
+	s.done.Happen()
 	steps.Over()
 }

@@ -25,7 +25,7 @@ const (
 	Teardown // call Run on a goroutine of its own; given once
 )
 
-// State is the end of one connection. The owner's lock guards it, except for Closed and the channels. Work requests
+// State is the end of one connection. The owner's lock guards it, except for Closed and the latches. Work requests
 // have numbers that wrap around.
 type State struct {
 	closed atomic.Bool // by Close or CloseNow
@@ -33,7 +33,6 @@ type State struct {
 	// This side.
 	noRead  bool // later data is dropped
 	noWrite bool // a FIN follows
-	reset   uint32
 
 	// The peer.
 	peerFIN    bool // no data frame follows
@@ -41,26 +40,23 @@ type State struct {
 	peerLast   bool // both were said by one FIN
 
 	// The end.
-	cause     error
 	weak      bool // a later cause may say more
 	ending    bool
 	drained   bool
-	closeErr  error // of the QP
 	marking   bool
-	markerWR  uint32
-	marks     int  // completions of the marker that are to come
-	left      int  // of Teardown and the owner's Close, those that have not finished
 	delivered bool // after Close
+	marks     int8 // completions of the marker that are to come
+	left      int8 // of Teardown and the owner's Close, those that have not finished
+	markerWR  uint32
+	reset     uint32 // its reason
+	cause     error
+	closeErr  error // of the QP
 
-	settled, marker, done, gone chan struct{}
+	settled, marker, done, gone Latch
 }
 
 // Init makes s the state of a connection that has begun.
-func (s *State) Init() {
-	s.left = 2
-	s.settled, s.marker = make(chan struct{}), make(chan struct{})
-	s.done, s.gone = make(chan struct{}), make(chan struct{})
-}
+func (s *State) Init() { s.left = 2 }
 
 // Closed reports whether this side has closed the connection. It needs no lock.
 func (s *State) Closed() bool { return s.closed.Load() }
@@ -91,16 +87,16 @@ func (s *State) Cause() error { return s.cause }
 func (s *State) CloseErr() error { return s.closeErr }
 
 // Settled is closed when all that was accepted is delivered after a Close, or never will be.
-func (s *State) Settled() <-chan struct{} { return s.settled }
+func (s *State) Settled() <-chan struct{} { return s.settled.Done() }
 
 // Delivered reports whether the peer's adapter has all that was sent, and this side's FIN, after a Close.
 func (s *State) Delivered() bool { return s.delivered }
 
 // Done is closed when the connection has ended.
-func (s *State) Done() <-chan struct{} { return s.done }
+func (s *State) Done() <-chan struct{} { return s.done.Done() }
 
 // Gone is closed when the owner has forgotten the connection.
-func (s *State) Gone() <-chan struct{} { return s.gone }
+func (s *State) Gone() <-chan struct{} { return s.gone.Done() }
 
 // ShutRead ends reading.
 func (s *State) ShutRead() Do {
@@ -198,7 +194,7 @@ func (s *State) FINArrived(own error) Do {
 		return 0
 	}
 	s.delivered = true
-	closeOnce(s.settled)
+	s.settled.Happen()
 	return s.Fail(own, false)
 }
 
@@ -219,7 +215,7 @@ func (s *State) Fail(err error, weak bool) Do {
 func (s *State) Weak() bool { return s.weak && !s.drained }
 
 // Mark notes that work request wr is the marker, which completes after all others: n times, in n queues.
-func (s *State) Mark(wr uint32, n int) { s.marking, s.markerWR, s.marks = true, wr, n }
+func (s *State) Mark(wr uint32, n int) { s.marking, s.markerWR, s.marks = true, wr, int8(n) }
 
 // IsMarker notes a completion of wr. It reports whether wr is the marker, and has now completed in all queues.
 func (s *State) IsMarker(wr uint32) bool {
@@ -229,14 +225,14 @@ func (s *State) IsMarker(wr uint32) bool {
 	if s.marks--; s.marks > 0 {
 		return false
 	}
-	closeOnce(s.marker)
+	s.marker.Happen()
 	return true
 }
 
 // drain notes that nothing can come any more; err is why the QP could not be closed.
 func (s *State) drain(err error) {
 	s.drained, s.closeErr = true, err
-	closeOnce(s.settled)
+	s.settled.Happen()
 }
 
 // Leave notes that Teardown, or the owner's Close, has finished, and reports whether it was the last of the two. The
@@ -247,12 +243,4 @@ func (s *State) Leave() (last bool) {
 }
 
 // Forgotten notes that the owner knows the connection no more.
-func (s *State) Forgotten() { close(s.gone) }
-
-func closeOnce(ch chan struct{}) {
-	select {
-	case <-ch:
-	default:
-		close(ch)
-	}
-}
+func (s *State) Forgotten() { s.gone.Happen() }

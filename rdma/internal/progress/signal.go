@@ -11,7 +11,7 @@ import (
 type Signal struct {
 	p     *Progress
 	state atomic.Uint32
-	ch    chan struct{} // has room for one; written by the Wake that found it parked
+	ch    chan struct{} // has room for one; made by the first wait, written by the Wake that found it parked
 }
 
 // The states of a Signal.
@@ -23,7 +23,7 @@ const (
 )
 
 // Init makes a signal ready for use with p.
-func (s *Signal) Init(p *Progress) { s.p, s.ch = p, make(chan struct{}, 1) }
+func (s *Signal) Init(p *Progress) { s.p = p }
 
 // Wake wakes the goroutine that waits, or the next one that does.
 func (s *Signal) Wake() {
@@ -43,6 +43,9 @@ func (s *Signal) Take() bool { return s.state.Load() == token && s.state.Compare
 
 // wait waits until there is a signal, and takes it.
 func (s *Signal) wait(b turn.Bound) error {
+	if s.ch == nil {
+		s.ch = make(chan struct{}, 1)
+	}
 	if !s.state.CompareAndSwap(idle, parked) {
 		s.state.Store(idle) // only Wake changes it, to token
 		return nil

@@ -13,15 +13,19 @@ const MaxInline = wire.HeaderLen + wire.ControlMost
 
 // doorbell is a list of work requests for one doorbell.
 type doorbell[H comparable] struct {
-	wrs    []SendWR
-	sges   [][2]ibv.SGE
-	inline [][MaxInline]byte
-	back   []H // to be given back when it was posted
+	wrs  []SendWR
+	mem  []wrMem // what they refer to
+	back []H     // to be given back when it was posted
+}
+
+// wrMem is the memory of a work request until it was posted.
+type wrMem struct {
+	sges   [2]ibv.SGE
+	inline [MaxInline]byte
 }
 
 func newDoorbell[H comparable](n int) doorbell[H] {
-	return doorbell[H]{wrs: make([]SendWR, 0, n), sges: make([][2]ibv.SGE, n), inline: make([][MaxInline]byte, n),
-		back: make([]H, 0, n)}
+	return doorbell[H]{wrs: make([]SendWR, 0, n), mem: make([]wrMem, n), back: make([]H, 0, n)}
 }
 
 // grow makes room for n work requests. The list must be empty.
@@ -58,7 +62,7 @@ func (d *doorbell[H]) add(op ibv.Opcode) (wr *SendWR, at int) {
 // control adds a frame that needs no memory.
 func (d *doorbell[H]) control(h *wire.Header, payload []byte) *SendWR {
 	wr, at := d.add(ibv.OpSend)
-	p := d.inline[at][:wire.HeaderLen+len(payload)]
+	p := d.mem[at].inline[:wire.HeaderLen+len(payload)]
 	h.Put(p)
 	copy(p[wire.HeaderLen:], payload)
 	wr.Inline = p
@@ -70,10 +74,10 @@ func (d *doorbell[H]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline boo
 	wr, at := d.add(ibv.OpSend)
 	from, size := headerAt+int(f.off), wire.HeaderLen+int(f.N)
 	h.Put(f.Mem[from:])
-	sges := d.sges[at][:1]
+	sges := d.mem[at].sges[:1]
 	switch {
 	case f.Tail.Length > 0:
-		sges = d.sges[at][:2]
+		sges = d.mem[at].sges[:2]
 		sges[0] = ibv.SGE{Addr: f.Addr + headerAt, Length: wire.HeaderLen, LKey: f.LKey}
 		sges[1] = f.Tail
 	case size <= MaxInline:

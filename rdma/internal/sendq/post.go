@@ -112,7 +112,7 @@ func (q *Queue[H, O]) addStep(w What) {
 	o := *lane.First()
 	st := &o.Steps[o.at]
 	wr, at := q.bell.add(st.Opcode)
-	sges := q.bell.sges[at][:1]
+	sges := q.bell.mem[at].sges[:1]
 	size := min(st.Len-o.done, PieceMost)
 	switch st.Opcode {
 	case ibv.OpBindMW:
