@@ -47,7 +47,6 @@ func TestRXE_OwnQueues(t *testing.T) {
 
 // TestRXE_OwnQueuesFull begins connections until there is no memory for the receives of another one.
 func TestRXE_OwnQueuesFull(t *testing.T) {
-	needLogic(t)
 	server, client := ownQueueEngines(t, &EngineOptions{Memory: slabSize})
 	most := server.shards[0].blocks.Receivable() / (startWindow + ownBlocks)
 	var list [][2]*Conn

@@ -116,8 +116,16 @@ var (
 	elsewhere = regexp.MustCompile(`^(TestRXE|TestEmu|TestFigures)`)
 )
 
-// tooling tests the tests and the pages. None of it is part of a program that uses the library.
-var tooling = []string{"test/bed", "test/docs", "test/examples", "test/tiers"}
+// seldom lists packages that the race detector sees in a full run only. Each is another program to compile and to link.
+// The first five test the tests and the pages, and are in no program that uses the library. What the others start is a
+// goroutine or two, or in their tests alone.
+var seldom = []string{
+	"test/bed", "test/docs", "test/examples", "test/preempt", "test/tiers",
+	"cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/show_gids", "efadv", "emu/internal/control",
+	"emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace", "emu/internal/verbs",
+	"examples/asyncwatch", "examples/pingpong", "examples/rping", "examples/tour", "internal/bind", "internal/cuda",
+	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs",
+}
 
 // concurrent lists the folders with tests for this machine whose sources have concurrency, as ./DIR.
 func concurrent(root string) ([]string, error) {
@@ -127,7 +135,7 @@ func concurrent(root string) ([]string, error) {
 	}
 	var list []string
 	for _, d := range dirs {
-		if _, err := os.Stat(filepath.Join(root, d, "go.mod")); err == nil || slices.Contains(tooling, d) {
+		if _, err := os.Stat(filepath.Join(root, d, "go.mod")); err == nil || slices.Contains(seldom, d) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root, d, "*.go"))
@@ -153,9 +161,10 @@ func concurrent(root string) ([]string, error) {
 }
 
 // releases tests the packages that depend on the internals of the Go runtime, with every release that they claim to
-// support, and once without optimisation and inlining. With releases other than this machine's it also tests the
-// packages that build on them. The newest patch of this machine's release, and a standard library without optimisation,
-// are for a full run: each is another standard library to compile.
+// support, and once without optimisation and inlining. With the oldest release it also checks the types of all
+// packages: a newer standard library has more names. In a full run, releases other than this machine's also test the
+// packages that build on the first ones. The newest patch of this machine's release, and a standard library without
+// optimisation, are for a full run, too: each is another standard library to compile.
 func (r *runner) releases(ctx context.Context) ([]Result, error) {
 	calls := []string{"./internal/ccall/...", "./internal/spin"}
 	all := append(slices.Clone(calls), "./internal/abi", "./internal/dma", "./internal/mlx5", "./internal/ops", "./ibv")
@@ -172,10 +181,10 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 		slow = "-gcflags=all=-N -l"
 	}
 	variants := []variant{{"-N -l", "", slow, calls}}
-	for i, v := range releases {
-		packages := all
-		if i > 0 && !full {
-			packages = calls // the oldest has all
+	for _, v := range releases {
+		packages := calls
+		if full {
+			packages = all
 		}
 		if version.Lang(v) == version.Lang(runtime.Version()) {
 			if !full {
@@ -205,6 +214,9 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 				continue
 			}
 		}
+		if v.name == releases[0] && r.pkg == "" && r.run == "" {
+			results = append(results, r.typesWith(ctx, v.name, env))
+		}
 		selection := r.selection()
 		if !full && r.run == "" {
 			selection[0] += "|^TestHeaders" // compares with C, as in tier unit
@@ -222,6 +234,21 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 		results = append(results, res...)
 	}
 	return results, nil
+}
+
+// typesWith checks the types of all packages and their tests with the standard library of another Go release.
+func (r *runner) typesWith(ctx context.Context, release string, env []string) Result {
+	self, err := os.Executable()
+	var out string
+	if err == nil {
+		out, err = r.withEnv(ctx, env, self, "types", "-test")
+	}
+	res := Result{"releases", release + " lint", "types", Pass, out}
+	if err != nil {
+		res.Status = Fail
+		res.Output += err.Error() + "\n"
+	}
+	return res
 }
 
 // toolchains downloads the Go releases that are missing.
@@ -304,8 +331,6 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{nil, []check{
 			{"gofmt", []string{"gofmt", "-l", "."}},
 			{"vet", []string{"go", "vet", "./..."}},
-			{"vet-grpc", []string{"go", "vet", "-C", "test/grpc", "./..."}},
-			{"vet-example-grpc", []string{"go", "vet", "-C", "examples/grpc", "./..."}},
 			{"staticcheck", append(slices.Clone(staticcheck), "./...")},
 			{"ineffassign", []string{filepath.Join(tools, "ineffassign"), "./..."}},
 			{"misspell", misspell},
@@ -320,9 +345,13 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{[]string{"GOOS=windows"}, []check{{"types-windows", types}}},
 		{[]string{"GOOS=freebsd"}, []check{{"types-freebsd", types}}},
 	}
-	// Each system's standard library takes longer to compile than all of the other checks.
+	// Each system's standard library takes longer to compile than all of the other checks. Vet reads all of gRPC.
 	if os.Getenv(fullEnv) != "" {
 		systems = append(systems,
+			system{nil, []check{
+				{"vet-grpc", []string{"go", "vet", "-C", "test/grpc", "./..."}},
+				{"vet-example-grpc", []string{"go", "vet", "-C", "examples/grpc", "./..."}},
+			}},
 			system{arm64, []check{
 				{"build-arm64", compileTests},
 				{"link-arm64", link},
