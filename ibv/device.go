@@ -29,6 +29,7 @@ type Device struct {
 	legacy  bool       // libibverbs is of MLNX_OFED 4.x, which cannot invalidate keys
 	lent    bool       // librdmacm opened the device and will close it
 	adopted bool       // another C library will close it
+	noDevX  error      // why an old libmlx5 has opened the device without DevX, if it was asked for it
 	async   *pollfd.Reader
 	direct  direct
 
@@ -44,7 +45,7 @@ type Device struct {
 }
 
 func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
-	h, err := v.OpenDevice(dev)
+	h, noDevX, err := v.openHandle(dev)
 	if err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
 	}
@@ -52,6 +53,7 @@ func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, v.CloseDevice(h))
 	}
+	c.noDevX = noDevX
 	c.node.init("device", d.Name)
 	life.Watch(c, &c.life)
 	return c, nil

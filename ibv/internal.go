@@ -114,6 +114,9 @@ func (friends) RegDmabuf(pd *PD, op string, fd int, off uint64, length int, iova
 	return pd.regDmabuf(op, fd, off, length, iova, access, func() (uintptr, error) { return reg(pd.handle) })
 }
 
+// WhyNoDevX returns why a device of an old libmlx5 has no DevX; nil where libmlx5 requests it always.
+func (friends) WhyNoDevX(d *Device) error { return d.whyNoDevX() }
+
 // ExplainUnsupported adds the requirements of a feature to err, if err means that it is not supported.
 func (friends) ExplainUnsupported(err error, feature, need, have string) error {
 	return explainUnsupported(err, feature, need, have)

@@ -13,8 +13,8 @@ import (
 // DevX passes commands to the device's firmware. A command and its answer are big-endian records of
 // the device's programming reference manual; both begin with a header of 16 bytes. The kernel
 // checks the opcode, and which object a command is about; the rest is between the program and the
-// device. DevX needs libmlx5 of rdma-core v30, which opens every device with it, and a device that
-// allows it.
+// device. DevX needs a kernel and a device with it. With libmlx5 from before v29 a device that librdmacm
+// opened has no DevX.
 
 // DevXCommand carries out a command that belongs to no object, such as QUERY_HCA_CAP. out is room
 // for the answer and is overwritten. If the device refuses, the error is a *CommandError.
@@ -26,7 +26,7 @@ func DevXCommand(dev *ibv.Device, in, out []byte) error {
 	if err != nil {
 		return err
 	}
-	err = command(in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) })
+	err = command(dev, in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) })
 	if err != nil {
 		return c.fail(err)
 	}
@@ -40,8 +40,8 @@ const (
 	mostCommand   = math.MaxUint16
 )
 
-// command has do send in, and explains its error.
-func command(in, out []byte, do func() error) error {
+// command has do send in to dev, and explains its error.
+func command(dev *ibv.Device, in, out []byte, do func() error) error {
 	for _, b := range []struct {
 		name string
 		n    int
@@ -63,15 +63,36 @@ func command(in, out []byte, do func() error) error {
 		e.Syndrome = binary.BigEndian.Uint32(out[4:])
 		return e
 	}
+	if why := withoutDevX(dev, err, "DevX"); why != nil {
+		return why
+	}
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) {
 		return e
 	}
-	return explainDevX(err)
+	return explainDevX(dev, err)
 }
 
-func explainDevX(err error) error {
-	return verbs.ExplainUnsupported(err, "DevX", "libmlx5 of rdma-core v30 or later, and a kernel and device with it",
-		"a device that was opened without")
+// explainDevX adds the requirements of DevX to an error of a call that needs it.
+func explainDevX(dev *ibv.Device, err error) error {
+	if why := withoutDevX(dev, err, "DevX"); why != nil {
+		return why
+	}
+	return verbs.ExplainUnsupported(err, "DevX", "a kernel and a device with it", "a device that was opened without")
+}
+
+// withoutDevX returns an *ibv.UnsupportedError if a feature that needs DevX failed because an old libmlx5 has opened
+// dev without it, otherwise nil.
+func withoutDevX(dev *ibv.Device, err error, feature string) error {
+	for _, e := range []error{syscall.EINVAL, syscall.EPERM, syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT} {
+		if !errors.Is(err, e) {
+			continue
+		}
+		if why := verbs.WhyNoDevX(dev); why != nil {
+			return &ibv.UnsupportedError{Feature: feature, Have: why.Error(),
+				Need: "a device with DevX that ibv.Open opened, or libmlx5 of rdma-core v29 or later"}
+		}
+	}
+	return nil
 }
 
 // CommandError is a command that the device or the kernel refused.

@@ -93,7 +93,7 @@ func CreateDevXEvents(dev *ibv.Device, omitData bool) (*DevXEvents, error) {
 	}
 	h, fd, err := c.lib.DevXCreateEventChannel(c.handle, flags)
 	if err != nil {
-		return nil, c.fail(explainDevX(err))
+		return nil, c.fail(explainDevX(c.dev, err))
 	}
 	r, err := pollfd.NewReader(fd, "mlx5dv devx events")
 	if err != nil {
@@ -149,7 +149,7 @@ func (e *DevXEvents) subscribe(op string, obj *DevXObject, do func(c *call, obj 
 		h = obj.handle
 	}
 	if err := do(c, h); err != nil {
-		return c.fail(explainDevX(err))
+		return c.fail(explainDevX(c.dev, err))
 	}
 	c.done()
 	return nil

@@ -24,7 +24,7 @@ func CreateDevXObject(dev *ibv.Device, in, out []byte) (*DevXObject, error) {
 		return nil, err
 	}
 	var h uintptr
-	err = command(in, out, func() (err error) {
+	err = command(dev, in, out, func() (err error) {
 		h, err = c.lib.DevXObjCreate(c.handle, in, out)
 		return err
 	})
@@ -54,7 +54,7 @@ func (o *DevXObject) command(op string, in, out []byte, do func(obj uintptr, in,
 		return err
 	}
 	defer o.leave()
-	if err := command(in, out, func() error { return do(o.handle, in, out) }); err != nil {
+	if err := command(o.dev, in, out, func() error { return do(o.handle, in, out) }); err != nil {
 		return opError(op, o.name, err)
 	}
 	return nil
@@ -129,7 +129,7 @@ func onVerbs(op string, obj any, in, out []byte, qp, cq, srq, wq, table verbsCom
 	c.object = ref.Name
 	h, err := c.useVerbs(ref, dev)
 	if err == nil {
-		err = command(in, out, func() error { return do(c.lib, h, in, out) })
+		err = command(dev, in, out, func() error { return do(c.lib, h, in, out) })
 	}
 	if err != nil {
 		return c.fail(err)

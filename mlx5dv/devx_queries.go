@@ -49,7 +49,7 @@ func CreateDevXQueries(dev *ibv.Device) (*DevXQueries, error) {
 	}
 	h, fd, err := c.lib.DevXCreateCmdComp(c.handle)
 	if err != nil {
-		return nil, c.fail(explainDevX(err))
+		return nil, c.fail(explainDevX(c.dev, err))
 	}
 	r, err := pollfd.NewReader(fd, "mlx5dv devx queries")
 	if err != nil {
@@ -78,7 +78,7 @@ func (q *DevXQueries) Start(obj *DevXObject, cookie uint64, in []byte, out int) 
 	if err := c.use(&obj.node, "obj"); err != nil {
 		return c.fail(err)
 	}
-	err = command(in, make([]byte, min(out, mostCommand+1)), func() error {
+	err = command(c.dev, in, make([]byte, min(out, mostCommand+1)), func() error {
 		id := q.add(devxQuery{cookie, binary.BigEndian.Uint16(in), out})
 		err := c.lib.DevXObjQueryAsync(obj.handle, in, out, id, q.handle)
 		if err != nil {

@@ -45,6 +45,9 @@ type DRDomain struct{ node }
 
 // explainDR returns an error with the requirements of a part of direct rules.
 func explainDR(err error, dev *ibv.Device, what string) error {
+	if why := withoutDevX(dev, err, what); why != nil {
+		return why
+	}
 	return explainSteering(err, dev, what, -1)
 }
 

@@ -87,6 +87,9 @@ func CreateMkey(pd *ibv.PD, opt *MkeyOptions) (*Mkey, error) {
 			uint32(opt.Flags), MaxEntries: uint16(max(opt.MaxEntries, 4))}
 		p, err := lib.CreateMkey(attr)
 		if err != nil {
+			if why := withoutDevX(pd.Device(), err, "an mkey"); why != nil {
+				return i, why
+			}
 			return i, verbs.ExplainUnsupported(err, "an mkey with "+opt.Flags.String(),
 				"a kernel and a device with DevX, and a libmlx5 that knows the flags",
 				name+", or a libmlx5 that refused it")

@@ -88,7 +88,7 @@ func QueryEQN(dev *ibv.Device, vector int) (uint32, error) {
 	}
 	n, err := c.lib.DevXQueryEQN(c.handle, uint32(vector))
 	if err != nil {
-		return 0, c.fail(explainDevX(err))
+		return 0, c.fail(explainDevX(c.dev, err))
 	}
 	c.done()
 	return n, nil

@@ -100,7 +100,7 @@ func regUmem(dev *ibv.Device, prepare func(*abi.MLX5DVDevXUmemIn) (*Umem, error)
 	}
 	if err != nil {
 		u.pin.Unpin()
-		return nil, c.fail(explainDevX(err))
+		return nil, c.fail(explainDevX(c.dev, err))
 	}
 	return made(c, u, &u.node, "umem", h), nil
 }

@@ -35,6 +35,15 @@ type MLX5DVVAR struct {
 	CompMask uint64
 }
 
+// MLX5DVContextAttr is struct mlx5dv_context_attr (infiniband/mlx5dv.h, rdma-core v65). Before v57 it ends in front of
+// FDs, which is valid only with a bit of CompMask.
+type MLX5DVContextAttr struct {
+	_        structs.HostLayout
+	Flags    uint32 // enum mlx5dv_context_attr_flags
+	CompMask uint64
+	FDs      uintptr
+}
+
 // MLX5DVCtxAllocators is struct mlx5dv_ctx_allocators (infiniband/mlx5dv.h, rdma-core v65).
 type MLX5DVCtxAllocators struct {
 	_     structs.HostLayout
@@ -48,6 +57,7 @@ const (
 	MLX5DV_CTX_ATTR_BUF_ALLOCATORS                      = 1
 	MLX5DV_UMEM_MASK_DMABUF                             = 1
 	MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA = 1
+	MLX5DV_CONTEXT_FLAGS_DEVX                           = 1 << 0
 	MLX5DV_UAR_ALLOC_TYPE_BF                            = 0
 	MLX5DV_UAR_ALLOC_TYPE_NC                            = 1
 	MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED                  = 1 << 31

@@ -220,6 +220,7 @@ func mirrors() []mirror {
 		m[MLX5DVDevXUmemIn]("struct mlx5dv_devx_umem_in"),
 		m[MLX5DVVAR]("struct mlx5dv_var"),
 		m[MLX5DVCtxAllocators]("struct mlx5dv_ctx_allocators"),
+		m[MLX5DVContextAttr]("struct mlx5dv_context_attr"),
 		m[EFADVDeviceAttr]("struct efadv_device_attr"),
 		m[EFADVAHAttr]("struct efadv_ah_attr"),
 		m[EFADVSQDepthAttr]("struct efadv_sq_depth_attr"),

@@ -45,6 +45,7 @@ var (
 	_ [48]byte  = [unsafe.Sizeof(MLX5DVDevXUmemIn{})]byte{}
 	_ [24]byte  = [unsafe.Sizeof(MLX5DVVAR{})]byte{}
 	_ [24]byte  = [unsafe.Sizeof(MLX5DVCtxAllocators{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVContextAttr{})]byte{}
 	_ [12]byte  = [unsafe.Sizeof(DMAHInitAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MW{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MWBindInfo{})]byte{}

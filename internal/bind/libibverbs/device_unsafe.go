@@ -43,6 +43,9 @@ func (l Lib) GetDeviceIndex(dev uintptr) int {
 	return int(n)
 }
 
+// HasDeviceIndex reports whether the library has GetDeviceIndex.
+func (l Lib) HasDeviceIndex() bool { return l.lib.Has("ibv_get_device_index") }
+
 // DeviceTypes returns enum ibv_node_type and enum ibv_transport_type of a struct ibv_device.
 func DeviceTypes(dev uintptr) (node, transport int32) {
 	d := cmem.At[abi.Device](dev)

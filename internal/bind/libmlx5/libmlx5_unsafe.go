@@ -22,10 +22,23 @@ func Open() (Lib, error) {
 
 // bool mlx5dv_is_supported(struct ibv_device *device);
 // Absent before v22; in those releases the other functions do not check the device. ctx is a struct ibv_context.
-func (l Lib) IsSupported(ctx uintptr) (bool, error) {
-	is, err := l.lib.Int("mlx5dv_is_supported", libibverbs.ContextDevice(ctx))
+func (l Lib) IsSupported(ctx uintptr) (bool, error) { return l.Drives(libibverbs.ContextDevice(ctx)) }
+
+// Drives is IsSupported for a struct ibv_device.
+func (l Lib) Drives(dev uintptr) (bool, error) {
+	is, err := l.lib.Int("mlx5dv_is_supported", dev)
 	return is&0xff != 0, err
 }
+
+// struct ibv_context *mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr);
+// Absent before v21. It fails if the kernel does not accept attr.
+func (l Lib) OpenDevice(dev uintptr, attr *abi.MLX5DVContextAttr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_open_device", dev, uintptr(unsafe.Pointer(attr)))
+}
+
+// OpensWithDevX reports whether ibv_open_device requests DevX, and opens without it if the kernel refuses. Libraries
+// from before v29, the release of mlx5dv_pp_alloc, have it on request only.
+func (l Lib) OpensWithDevX() bool { return l.lib.Has("mlx5dv_pp_alloc") }
 
 // int mlx5dv_query_device(struct ibv_context *ctx_in, struct mlx5dv_context *attrs_out);
 func (l Lib) QueryDevice(ctx uintptr, attr *abi.MLX5DVContext) error {

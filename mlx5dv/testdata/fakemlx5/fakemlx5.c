@@ -1,6 +1,7 @@
 /* A libmlx5 without a device, on the fake libibverbs: the calls of DevX and their like, with the rules that a binding
  * can break. What breaks one ends the process. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -80,6 +81,32 @@ static int drop(void *obj, enum kind k)
 
 bool mlx5dv_is_supported(void *device) { MUST(device); take_time(); return true; }
 
+/* A libmlx5 from before v29 opens devices with DevX on request only. */
+static int on_request;  /* this is such a library */
+static int no_devx;     /* errno with which the kernel refuses DevX */
+static int requests;
+static void *with_devx; /* the last context that was opened on request */
+
+void fake_devx_on_request(int on, int refusal) { on_request = on, no_devx = refusal, requests = 0, with_devx = NULL; }
+int fake_devx_requests(void) { return requests; }
+
+struct context_attr { uint32_t flags; uint64_t comp_mask; void *fds; };
+
+void *mlx5dv_open_device(void *device, struct context_attr *a)
+{
+	MUST(device && a->flags == 1 && !a->comp_mask && !a->fds);
+	requests++;
+	if ((errno = no_devx))
+		return NULL;
+	void *verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+	MUST(verbs);
+	void *(*open_device)(void *) = (void *(*)(void *))dlsym(verbs, "ibv_open_device");
+	return with_devx = open_device(device);
+}
+
+/* What the kernel answers to commands on a context without DevX. */
+static int without_devx(void *c) { return on_request && c != with_devx ? EINVAL : 0; }
+
 /* Of the objects to view, only an address handle is here. */
 struct view { void *in, **out; };
 
@@ -113,13 +140,13 @@ static int command(const unsigned char *in, size_t inlen, unsigned char *out, si
 int mlx5dv_devx_general_cmd(void *c, const void *in, size_t inlen, void *out, size_t outlen)
 {
 	of_context(c);
-	return command(in, inlen, out, outlen);
+	return without_devx(c) ? EINVAL : command(in, inlen, out, outlen);
 }
 
 void *mlx5dv_devx_obj_create(void *c, const void *in, size_t inlen, void *out, size_t outlen)
 {
 	of_context(c);
-	if ((errno = command(in, inlen, out, outlen)))
+	if ((errno = without_devx(c)) || (errno = command(in, inlen, out, outlen)))
 		return NULL;
 	return make(OBJ, 8);
 }
@@ -155,6 +182,8 @@ static uint32_t *umem(void *c, void *addr, size_t size, uint32_t access)
 {
 	of_context(c);
 	MUST(size);
+	if ((errno = without_devx(c)))
+		return NULL;
 	args[0] = (uint64_t)addr, args[1] = size, args[2] = access;
 	uint32_t *u = make(UMEM, 4);
 	*u = 77;
@@ -198,6 +227,8 @@ void mlx5dv_devx_free_uar(void *u) { drop(u, UAR); }
 int mlx5dv_devx_query_eqn(void *c, uint32_t vector, uint32_t *eqn)
 {
 	of_context(c);
+	if (without_devx(c))
+		return EINVAL;
 	*eqn = vector + 40;
 	return 0;
 }

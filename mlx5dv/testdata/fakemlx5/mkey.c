@@ -43,6 +43,8 @@ struct mkey_init { void *pd; uint32_t flags; uint16_t entries; };
 struct mkey *mlx5dv_create_mkey(struct mkey_init *i)
 {
 	of_verbs(i->pd);
+	if ((errno = without_devx(*(void **)i->pd)))
+		return NULL;
 	MUST(i->flags & 1 && i->entries >= 4);
 	args[0] = i->flags, args[1] = i->entries;
 	if (i->entries > 1000) {

@@ -184,7 +184,7 @@ static int undr(struct dr *o, enum kind k)
 void *mlx5dv_dr_domain_create(void *c, uint32_t type)
 {
 	of_context(c);
-	if (begin())
+	if ((errno = without_devx(c)) || begin())
 		return NULL;
 	give32(type);
 	return dr(DOMAIN, NULL);
