@@ -396,8 +396,8 @@ func TestRXE_InteropStock(t *testing.T) {
 			}
 			n++
 			rare := slices.Contains(v.args, "DC") || k.verb == withImm || v.name == "multicast"
-			short := !testutil.Full() && !vm.Hardware // it has half of them, with either release of perftest
-			if v.name != "default size" && (!here(vm, n) || short && n/len(turns)%4 >= 2) {
+			short := !testutil.Full() && !vm.Hardware // it has a third of them, with either release of perftest
+			if v.name != "default size" && (!here(vm, n) || short && n/len(turns)%3 > 0) {
 				continue
 			}
 			if v.name == "all sizes" && k.verb == "send" && !vm.Emulated && !testutil.Full() {

@@ -28,7 +28,11 @@ func TestEmuRandomReleases(t *testing.T) {
 			t.Run(w.name+" "+path, func(t *testing.T) {
 				t.Setenv("PUREVERBS_TEST_TIER", "emu")
 				t.Setenv("PUREVERBS_DATAPATH", path)
-				t.Setenv("PUREVERBS_SOAK", "3000")
+				steps := "1000"
+				if full {
+					steps = "3000"
+				}
+				t.Setenv("PUREVERBS_SOAK", steps)
 				if w.release == "bullseye" && path == "ops" { // its libmlx5 writes behind the queue: ibv refuses to bind
 					t.Setenv("PUREVERBS_UNBOUND", "1")
 				}

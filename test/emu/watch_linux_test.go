@@ -97,7 +97,7 @@ func TestEmuFaults(t *testing.T) {
 			// Most end by themselves. A program that waits for ever is killed once the fault has happened.
 			wait := limit
 			if tt.want == "killed" {
-				wait = 4 * time.Second
+				wait = 2 * time.Second
 			}
 			var out string
 			var err error
