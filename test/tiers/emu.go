@@ -66,8 +66,9 @@ type job struct {
 // at the end.
 var long = []string{"test/emu", "cmd/perf", "test/posts", "test/posts/wire", "examples", "rdmacm"}
 
-// onePath lists packages that a short run tests on the direct data path alone: the VM tests them on the other.
-var onePath = []string{"cmd/show_gids", "examples", "test/soak"}
+// onePath lists packages that a short run tests on the direct data path alone. The VM tests some of them on the other,
+// and those of rdma run on both.
+var onePath = []string{"cmd/show_gids", "examples", "test/grpc", "test/soak"}
 
 // emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(run string) ([]job, error) {

@@ -28,6 +28,9 @@ const fullEnv = "PUREVERBS_FULL"
 // take a minute for it.
 var comparisons = []string{"test/emubench", "test/layerbench", "test/rxebench"}
 
+// elsewhereShort lists packages all of whose tests a short run leaves to the emulated device.
+var elsewhereShort = []string{"test/posts", "test/soak"}
+
 // leavesOut reports whether this run leaves out the tests of a folder.
 func (r *runner) leavesOut(dir string) bool {
 	return slices.Contains(comparisons, dir) && r.pkg == "" && !r.ratios && os.Getenv(fullEnv) == ""
@@ -45,7 +48,9 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	}
 	dirs, err := packagesWith(r.root, prefix, r.pkg)
 	dirs = slices.DeleteFunc(dirs, r.nested) // about what lies above this module: tier emu has it
-	dirs = slices.DeleteFunc(dirs, r.leavesOut)
+	dirs = slices.DeleteFunc(dirs, func(d string) bool {
+		return r.leavesOut(d) || slices.Contains(elsewhereShort, d) && r.pkg == "" && os.Getenv(fullEnv) == ""
+	})
 	if err != nil || len(dirs) == 0 {
 		return nil, errors.Join(err, errIf(len(dirs) == 0, "no package has a "+prefix+" function"))
 	}
