@@ -14,7 +14,7 @@ func (s *side) onDomain(t *testing.T) (ok bool) {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
 	td, err := s.dev.AllocThreadDomain()
-	if !rxe.Emulated {
+	if soft(rxe) {
 		wantErr(t, err, ErrNotSupported, "SingleThreaded")
 		_, err = s.dev.AllocParentDomain(s.pd, nil)
 		wantErr(t, err, ErrNotSupported, "SingleThreaded")
@@ -136,8 +136,8 @@ func TestRXEDomainObjects(t *testing.T) {
 	qp := s.newQP(t, &QPOptions{Type: UD, SRQ: srq})
 	me := must(qp.Endpoint(rxe.Port, rxe.GID))(t)
 	ok(t, qp.Connect(me, nil))
-	ah := closing(t, must(base.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID),
-		HopLimit: 1}))(t))
+	ah := closing(t, must(base.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID,
+		SGIDIndex: uint8(rxe.GIDs[0]), HopLimit: 1}))(t))
 	if n, err := srq.PostRecv([]RecvWR{{ID: 1, SGEs: []SGE{s.mr.SGE(0, 256)}}}); n != 1 || err != nil {
 		t.Fatalf("post srq recv: %d, %v", n, err)
 	}
@@ -155,7 +155,7 @@ func TestRXEDomainObjects(t *testing.T) {
 	// An AH of another PD stays refused.
 	other := closing(t, must(s.dev.AllocPD())(t))
 	foreign := closing(t,
-		must(other.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID),
+		must(other.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GIDs[0]),
 			HopLimit: 1}))(t))
 	_, err := qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 8)}, AH: foreign, RemoteQPN: qp.Num(),
 		RemoteQKey: me.QKey}})

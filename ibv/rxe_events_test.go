@@ -271,7 +271,7 @@ func restoreNet(t *testing.T, rxe testutil.RXE) {
 	want := GIDFromIP(t, rxe.IP[1])
 	for deadline := time.Now().Add(testutil.Patience); ; time.Sleep(50 * time.Millisecond) {
 		d := must(Open(rxe.Dev[1]))(t)
-		g, gerr := d.QueryGID(rxe.Port, rxe.GID)
+		g, gerr := d.QueryGID(rxe.Port, rxe.GIDs[1])
 		p, perr := d.QueryPort(rxe.Port)
 		ok(t, d.Close())
 		if gerr == nil && perr == nil && g == want && p.State == PortActive {

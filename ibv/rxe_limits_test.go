@@ -85,7 +85,7 @@ func TestRXE_RefusedValue(t *testing.T) {
 	err := qp.Connect(ep, &ConnectOptions{MaxDestRdAtomic: 200})
 	var le *LimitError
 	switch {
-	case err == nil && !rxe.Emulated: // SoftRoCE takes what it is given
+	case err == nil && soft(rxe): // SoftRoCE takes what it is given
 		ok(t, qp.Modify(&QPAttr{State: StateReset}, MaskState))
 		ep = must(qp.Endpoint(rxe.Port, rxe.GID))(t)
 	case !errors.As(err, &le) || le.What != "max_dest_rd_atomic" || le.Asked != 200:

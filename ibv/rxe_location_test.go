@@ -10,10 +10,11 @@ import (
 // A device is found by its address, and its counters tell of what was sent.
 func TestRXE_OpenByAddress(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	rxe.NeedIP(t)
 	for i, ip := range rxe.IP {
 		dev, e, err := OpenAddr(netip.MustParseAddr(ip))
 		ok(t, err)
-		if dev.Name() != rxe.Dev[i] || e.Port != rxe.Port || e.Index != rxe.GID || e.Netdev != rxe.Net[i] {
+		if dev.Name() != rxe.Dev[i] || e.Port != rxe.Port || e.Index != rxe.GIDs[i] || e.Netdev != rxe.Net[i] {
 			t.Errorf("%s is %s, %+v", ip, dev.Name(), e)
 		}
 		if best := must(dev.BestGID(rxe.Port))(t); best != e {

@@ -39,7 +39,7 @@ func rawPair(t *testing.T, a, b RawOptions) (*rawSide, *rawSide) {
 		wantErr(t, err, ErrNotSupported, "RawPacket")
 		return nil, nil
 	}
-	if os.Geteuid() != 0 {
+	if rxe.NeedFrames(t); os.Geteuid() != 0 {
 		s := newSide(t, 0, nil)
 		_, err := s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: RawPacket})
 		wantErr(t, err, syscall.EPERM, "CAP_NET_RAW")
@@ -53,6 +53,8 @@ func newRawSide(t *testing.T, i int, o RawOptions) *rawSide { return newRawSideO
 // newRawSideOn is newRawSide with a CQ of these options.
 func newRawSideOn(t *testing.T, i int, o RawOptions, cq *CQOptions) *rawSide {
 	t.Helper()
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedFrames(t)
 	s := &rawSide{side: newSide(t, i, cq)}
 	s.newQP(t, &QPOptions{Type: RawPacket, MaxSendSGE: 3, MaxInline: 200, MaxRecvWR: rawRecvs, Raw: o})
 	rawReady(t, s.qp)

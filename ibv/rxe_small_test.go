@@ -12,7 +12,7 @@ import (
 // TestRXE_AnswerWC answers a datagram by an AH made from its completion, by each GID of the port that reaches the peer.
 func TestRXE_AnswerWC(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	for _, index := range []int{0, rxe.GID} {
+	for _, index := range []int{0, rxe.GIDs[0]} {
 		a, b := newSide(t, 0, nil), newSide(t, 1, nil)
 		opt := &QPOptions{Type: UD}
 		qa, qb := a.newQP(t, opt), b.newQP(t, opt)
@@ -58,7 +58,7 @@ func TestRXE_SmallVerbs(t *testing.T) {
 		t.Errorf("ECE %+v, %v", e, err)
 	default:
 		wantErr(t, fresh.SetECE(ECE{1, 0}), errInvalid, "VendorID")
-		if err := fresh.SetECE(e); rxe.Emulated { // whose firmware has no options
+		if err := fresh.SetECE(e); e.Options == 0 { // the emulated firmware has none
 			wantErr(t, err, ErrNotSupported, "without ECE")
 		} else if err != nil {
 			t.Errorf("the options that it has itself: %v", err)
@@ -85,6 +85,7 @@ func TestRXE_SmallVerbs(t *testing.T) {
 // own, because nobody answers ARP on an emulated device.
 func TestRXE_ResolveMAC(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	rxe.NeedRoCE(t)
 	a, b := newSide(t, 0, nil), newSide(t, 1, nil)
 	if !soft(rxe) {
 		b = a

@@ -231,9 +231,9 @@ func TestRXE_UC(t *testing.T) {
 func TestRXE_UD(t *testing.T) {
 	a, b := newPair(t, &QPOptions{Type: UD}, nil)
 	rxe := testutil.NeedRXE(t)
-	dgid := must(b.dev.QueryGID(rxe.Port, rxe.GID))(t)
+	dgid := must(b.dev.QueryGID(rxe.Port, rxe.GIDs[1]))(t)
 	way := must(a.qp.Address(Endpoint{GID: dgid}, nil))(t)
-	if want := (AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID),
+	if want := (AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GIDs[0]),
 		HopLimit: 64}); *way != want {
 		t.Errorf("the way to the peer is %+v, want %+v", *way, want)
 	}
@@ -270,7 +270,7 @@ func TestRXE_UD(t *testing.T) {
 	if err := q.Post(); err == nil {
 		t.Error("a UD send without an address was taken in a batch")
 	}
-	spare := must(a.pd.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID),
+	spare := must(a.pd.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GIDs[0]),
 		HopLimit: 64}))(t)
 	ok(t, spare.Close())
 	ok(t, spare.Close())

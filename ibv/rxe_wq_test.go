@@ -37,6 +37,7 @@ func newWQs(t *testing.T, n int, opt WQOptions) (*rawSide, *wqSide) {
 		wantErr(t, err, syscall.EINVAL, "power of two")
 		return nil, nil
 	}
+	rxe.NeedFrames(t)
 	b.mac = macOf(t, b.dev)
 	opt.MaxWR = wqRecvs
 	for i := range n {

@@ -63,7 +63,7 @@ func TestRXEDevX(t *testing.T) {
 		t.Errorf("a command that makes an object: %v", err)
 	}
 	o := closing(t, must(CreateDevXObject(dev, header(opAllocPD, 0, 0), out[:16]))(t))
-	if binary.BigEndian.Uint32(out[8:])>>8 != 0 {
+	if binary.BigEndian.Uint32(out[8:])>>24 != 0 {
 		t.Errorf("a PD of number %#x", binary.BigEndian.Uint32(out[8:]))
 	}
 	if err := o.Query(header(opQueryQP, 0, 1), out); !errors.As(err, &refused) || refused.Err != syscall.EINVAL {
@@ -109,6 +109,7 @@ func TestRXEDevX_Path(t *testing.T) {
 		return
 	}
 	rxe := testutil.NeedRXE(t)
+	rxe.NeedRoCE(t)
 	pd := closing(t, must(dev.AllocPD())(t))
 	cq := closing(t, must(dev.CreateCQ(16, nil))(t))
 	qp := closing(t, must(pd.CreateQP(cq, cq, nil))(t))

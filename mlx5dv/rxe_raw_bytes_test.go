@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // Both data paths write the same WQEs of frames, byte for byte. TSO is posted on the direct data path alone.
@@ -16,6 +17,8 @@ func TestRXERawBytes(t *testing.T) {
 	if dev == nil || os.Geteuid() != 0 {
 		return
 	}
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedFrames(t)
 	lib := must(libmlx5.Open())(t)
 	pd := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(pd.AllocMR(8192, ibv.LocalWrite, nil))(t))

@@ -46,7 +46,7 @@ func open(t testing.TB, i int) *ibv.Device {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
 	dev := closing(t, must(ibv.Open(rxe.Dev[i]))(t))
-	if rxe.Emulated {
+	if rxe.Emulated || rxe.Hardware {
 		return dev
 	}
 	if yes, err := IsSupported(dev); yes || err != nil && !errors.Is(err, loader.ErrLibrary) {

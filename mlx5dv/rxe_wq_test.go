@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // frames is a raw packet QP that sends to the address of another device's port.
@@ -27,6 +28,8 @@ func macOf(t testing.TB, d *ibv.Device) ibv.MAC {
 
 func newFrames(t *testing.T, dev, to *ibv.Device) *frames {
 	t.Helper()
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedFrames(t)
 	pd := closing(t, must(dev.AllocPD())(t))
 	f := &frames{from: macOf(t, dev), to: macOf(t, to)}
 	f.cq = closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathOps}))(t))
@@ -184,6 +187,8 @@ func TestRXEWQRefused(t *testing.T) {
 	if dev == nil {
 		return
 	}
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedRoCE(t)
 	pd := closing(t, must(dev.AllocPD())(t))
 	raw := closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathRaw}))(t))
 	cq := closing(t, must(dev.CreateCQ(16, nil))(t))

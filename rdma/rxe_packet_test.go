@@ -401,9 +401,11 @@ func TestRXE_PacketErrors(t *testing.T) {
 	if _, err := ListenPacket(timeout(t), "192.0.2.77:0", nil); err == nil {
 		t.Error("an address of nobody is listened at")
 	}
-	if _, err := ListenPacket(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: engines[1]}); r.Dev[0] !=
-		r.Dev[1] && !errors.As(err, &arg) {
-		t.Errorf("the engine of another device: %v", err)
+	if r.Dev[0] != r.Dev[1] {
+		_, err := ListenPacket(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: engines[1]})
+		if !errors.As(err, &arg) {
+			t.Errorf("the engine of another device: %v", err)
+		}
 	}
 	small, err := NewEngine(r.Dev[0], &EngineOptions{Block: 1024, Memory: 4 << 20})
 	ok(t, err)

@@ -3,6 +3,7 @@ package rdmacm
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -300,13 +301,13 @@ func TestRXE_CM_Devices(t *testing.T) {
 	for i, d := range list {
 		names[i] = d.Name()
 	}
-	if len(list) < 2 {
+	if r := testutil.NeedRXE(t); len(list) < 2 && r.Dev[0] != r.Dev[1] {
 		t.Errorf("devices are %v", names)
 	}
 	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(local(t)))
 	dev := must(id.Verbs())(t)
-	if dev != list[0] && dev != list[1] {
+	if !slices.Contains(list, dev) {
 		t.Errorf("%s of the ID is another one than that of the list", dev.Name())
 	}
 	release()

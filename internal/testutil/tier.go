@@ -7,9 +7,11 @@ package testutil
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,9 +27,16 @@ const TierEnv = "PUREVERBS_TEST_TIER"
 // .build/bin.
 const EmuEnv = "PUREVERBS_TEST_EMU"
 
-// DevicesEnv names the environment variable with the two mlx5 devices of tier hw, as in "mlx5_0,mlx5_1", or with one
-// device for both ends.
+// DevicesEnv names the environment variable with the device of tier hw, or with one for each end: "mlx5_0,mlx5_1".
 const DevicesEnv = "PUREVERBS_HW_DEVICES"
+
+// FramesEnv names the environment variable that lets tests of tier hw send Ethernet frames and make steering rules.
+// Some of them take the host's own traffic.
+const FramesEnv = "PUREVERBS_HW_FRAMES"
+
+// PackEnv names the environment variable by which the runner of the pack for tier hw says that the host may lack
+// programs.
+const PackEnv = "PUREVERBS_HW_PACK"
 
 // EmulatedDevices are the specifications of tier emu's two adapters. test/tiers has them for the tests of all packages.
 var EmulatedDevices = [2]string{"mlx5_0,dmabuf=memfd", "mlx5_1"}
@@ -40,10 +49,14 @@ type RXE struct {
 	IP   [2]string // IPv4 addresses of the netdevs
 	Host [2]string // addresses by which TCP reaches them
 	Port uint8     // port number, the same on both
-	GID  int       // index of the IPv4-mapped RoCE v2 GID, the same on both
+	// GID is the index of the IPv4-mapped RoCE v2 GID. On hardware it is -1, ibv.BestGID, if the two ends have it at
+	// different indices, and GIDs has both.
+	GID  int
+	GIDs [2]int
 
 	Emulated bool // the kernel does not know the devices: ip, tc and the like have no effect
 	Hardware bool // real adapters, whose links and addresses must not be changed
+	IB       bool // InfiniBand; hardware only, where IP may be empty
 }
 
 // NeedEmu skips a test that starts the emulator itself, if nobody has built it.
@@ -104,25 +117,48 @@ func NeedRXE(t testing.TB) RXE {
 	default:
 		t.Skipf("needs two RDMA devices: %s, or test-rxe", command(t, "test-emu"))
 	}
+	r.GIDs = [2]int{r.GID, r.GID}
 	for i, d := range r.Dev {
 		if _, err := os.Stat("/sys/class/infiniband/" + d); err != nil {
 			t.Fatalf("tier %s was promised, but %s is not there: %v", os.Getenv(TierEnv), d, err)
 		}
-		if r.Emulated || r.Hardware {
+		if r.Emulated {
 			if err := r.find(i); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if r.Hardware {
-			r.Host[i] = r.IP[i]
+			if err := r.findReal(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if r.Hardware {
+		if r.GID = r.GIDs[0]; r.GID != r.GIDs[1] {
+			r.GID = -1
 		}
 	}
 	return r
 }
 
+// NeedFrames skips a test that sends Ethernet frames or makes steering rules, unless the devices are emulated or the
+// user of an adapter has asked for it. On one port frames do not come back.
+func (r *RXE) NeedFrames(t testing.TB) {
+	t.Helper()
+	switch {
+	case !r.Hardware:
+	case os.Getenv(FramesEnv) != "1":
+		t.Skipf("sends frames or takes those of the host: only with %s=1", FramesEnv)
+	case r.IB:
+		t.Skip("sends frames: InfiniBand has none")
+	case r.Dev[0] == r.Dev[1]:
+		t.Skip("sends frames: needs two ports")
+	}
+}
+
 // find looks up the IPv4 GID of a device.
 func (r *RXE) find(i int) error {
-	port := "/sys/class/infiniband/" + r.Dev[i] + "/ports/1/"
+	port := fmt.Sprintf("/sys/class/infiniband/%s/ports/%d/", r.Dev[i], r.Port)
 	for n := range 256 {
 		gid, err := os.ReadFile(fmt.Sprintf("%sgids/%d", port, n))
 		if err != nil {
@@ -135,11 +171,75 @@ func (r *RXE) find(i int) error {
 			continue
 		}
 		netdev, err := os.ReadFile(fmt.Sprintf("%sgid_attrs/ndevs/%d", port, n))
-		r.GID, r.Net[i] = n, strings.TrimSpace(string(netdev))
+		r.GID, r.GIDs[i], r.Net[i] = n, n, strings.TrimSpace(string(netdev))
 		r.IP[i] = fmt.Sprintf("%d.%d.%d.%d", a>>8, a&0xff, b>>8, b&0xff)
 		return err
 	}
 	return fmt.Errorf("%s has no RoCE v2 GID of an IPv4 address", r.Dev[i])
+}
+
+// NeedIP skips a test that finds devices by an IP address of their port.
+func (r *RXE) NeedIP(t testing.TB) {
+	t.Helper()
+	if r.IP[0] == "" || r.IP[1] == "" {
+		t.Skip("needs an IP address of the port, which InfiniBand without IPoIB has none of")
+	}
+}
+
+// NeedRoCE skips a test of what InfiniBand does not have.
+func (r *RXE) NeedRoCE(t testing.TB) {
+	t.Helper()
+	if r.IB {
+		t.Skip("is about RoCE: the port is InfiniBand")
+	}
+}
+
+// findReal looks up the port of an adapter, its GID and its address. The name of the device says nothing.
+func (r *RXE) findReal(i int) error {
+	dir := "/sys/class/infiniband/" + r.Dev[i] + "/ports/"
+	ports, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		number, err := strconv.ParseUint(p.Name(), 10, 8)
+		state, _ := os.ReadFile(dir + p.Name() + "/state")
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(state)), "ACTIVE") {
+			continue
+		}
+		if r.Port = uint8(number); i == 1 && r.Dev[0] != r.Dev[1] && r.Port != 1 {
+			return fmt.Errorf("%s: port %d is the active one; tests with two devices use port 1 of both", r.Dev[i],
+				number)
+		}
+		link, _ := os.ReadFile(dir + p.Name() + "/link_layer")
+		if r.IB = strings.TrimSpace(string(link)) == "InfiniBand"; !r.IB {
+			err := r.find(i)
+			r.Host[i] = r.IP[i]
+			return err
+		}
+		r.GIDs[i] = 0 // the port's own; LIDs are the addresses
+		r.ipoib(i)
+		return nil
+	}
+	return fmt.Errorf("%s has no active port", r.Dev[i])
+}
+
+// ipoib looks up an IPv4 address of a netdev on the device. There may be none.
+func (r *RXE) ipoib(i int) {
+	nets, _ := os.ReadDir("/sys/class/infiniband/" + r.Dev[i] + "/device/net")
+	for _, n := range nets {
+		dev, err := net.InterfaceByName(n.Name())
+		if err != nil {
+			continue
+		}
+		addrs, _ := dev.Addrs()
+		for _, a := range addrs {
+			if ip, _, err := net.ParseCIDR(a.String()); err == nil && ip.To4() != nil {
+				r.Net[i], r.IP[i], r.Host[i] = n.Name(), ip.String(), ip.String()
+				return
+			}
+		}
+	}
 }
 
 // SetLink sets a device's link up or down. It is up again when the test ends.
@@ -204,6 +304,9 @@ func NeedProgram(t testing.TB, name string) string {
 	t.Helper()
 	p, err := exec.LookPath(name)
 	if err != nil {
+		if os.Getenv(PackEnv) != "" {
+			t.Skipf("%s is not in PATH: the pack takes what the host has", name)
+		}
 		if os.Getenv(TierEnv) != "" {
 			t.Fatalf("tier %s was promised, but %s is not in PATH", os.Getenv(TierEnv), name)
 		}

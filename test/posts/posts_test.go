@@ -173,10 +173,10 @@ func newTable(t *testing.T, rxe testutil.RXE) *table {
 	var err error
 	tab.hosts, err = openHosts(rxe)
 	tab.must(err)
-	gid, err := tab.hosts[1].dev.QueryGID(rxe.Port, rxe.GID)
+	gid, err := tab.hosts[1].dev.QueryGID(rxe.Port, rxe.GIDs[1])
 	tab.must(err)
 	tab.anyAH, err = tab.hosts[0].pd.CreateAH(&ibv.AHAttr{Port: rxe.Port, Global: true, DGID: gid,
-		SGIDIndex: uint8(rxe.GID), HopLimit: 1})
+		SGIDIndex: uint8(rxe.GIDs[0]), HopLimit: 1})
 	tab.must(err)
 	return tab
 }

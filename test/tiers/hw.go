@@ -2,31 +2,26 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/internal/testutil/adapters"
 )
 
 // devicesEnv chooses the devices of tier hw; package testutil reads it.
 const devicesEnv = "PUREVERBS_HW_DEVICES"
 
 // hw runs the emulated adapters' tests on real ones, with both data paths. It takes no link down and changes no
-// address.
+// address. Frames and steering rules take PUREVERBS_HW_FRAMES=1.
 func (r *runner) hw(ctx context.Context) ([]Result, error) {
-	devices := os.Getenv(devicesEnv)
-	if devices == "" {
-		found, err := filepath.Glob("/sys/class/infiniband/mlx5_*")
-		if err != nil || len(found) == 0 {
-			return nil, errors.New("tier hw needs an mlx5 device: none in /sys/class/infiniband. " + devicesEnv +
-				"=mlx5_0,mlx5_1 names the two ends, or one for both")
-		}
-		for i := range found {
-			found[i] = filepath.Base(found[i])
-		}
-		devices = strings.Join(found[:min(2, len(found))], ",")
+	list, _, err := adapters.Choose(sysfs.DefaultRoot(), os.Getenv(devicesEnv))
+	if err != nil {
+		return nil, fmt.Errorf("tier hw: %w, or with %s=NAME, or NAME,NAME for one at each end", err, devicesEnv)
 	}
+	devices := strings.Join(list, ",")
 	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...",
 		"./examples/...").Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
