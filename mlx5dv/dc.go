@@ -29,7 +29,7 @@ type DCOptions struct {
 
 	// DCI: base-2 logarithm of its streams; 0 means none. Work requests of one stream
 	// (SendWR.DCStream) are executed in order. An error stops its stream, whose later work requests
-	// are flushed, and not the DCI, until more than 1<<LogErrored streams are in error.
+	// are flushed, and not the DCI, until 1<<LogErrored streams are in error.
 	LogStreams uint8
 	LogErrored uint8
 }

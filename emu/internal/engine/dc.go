@@ -45,7 +45,7 @@ func (e *Engine) target(qp *hca.QP, w *wqe) *hca.QP {
 }
 
 // streamFailed notes that a stream of a DCI is in error, after which all its work requests are flushed while others go
-// on. It reports whether the QP survives: too many such streams, or a malformed WQE, break it.
+// on. It reports whether the QP survives: as many such streams as it was made for, or a malformed WQE, break it.
 func streamFailed(qp *hca.QP, w *wqe, syndrome uint8) bool {
 	r := &qp.Run
 	if syndrome == synLocalQPOp {
@@ -54,7 +54,7 @@ func streamFailed(qp *hca.QP, w *wqe, syndrome uint8) bool {
 	if !slices.Contains(r.BadStreams, w.stream) {
 		r.BadStreams = append(r.BadStreams, w.stream)
 	}
-	return len(r.BadStreams) <= 1<<qp.DC.ErroredStreams
+	return len(r.BadStreams) < 1<<qp.DC.ErroredStreams
 }
 
 // StreamReset lets a stream of a DCI go on after an error.

@@ -177,7 +177,7 @@ func TestDCRefused(t *testing.T) {
 	})
 }
 
-// An error stops its stream; the DCI breaks with one more than it may have, and on a malformed WQE.
+// An error stops its stream; the DCI breaks with as many as it was made for, and on a malformed WQE.
 func TestDCIStreams(t *testing.T) {
 	o := qpOpts{dc: hca.DC{HasStreams: true, Streams: 2, ErroredStreams: 1}}
 	post := func(r *dcRig, stream uint16, op uint8, rkey uint32) {
@@ -191,8 +191,7 @@ func TestDCIStreams(t *testing.T) {
 			stream uint16
 			bad    uint32
 			syn    uint8
-		}{{0, 0, 0}, {1, 1, synRemoteAccess}, {1, 0, synFlush}, {0, 0, 0}, {3, 1, synRemoteAccess}, {2, 0, 0},
-			{1, 0, synFlush}} {
+		}{{0, 0, 0}, {1, 1, synRemoteAccess}, {1, 0, synFlush}, {0, 0, 0}, {2, 0, 0}, {1, 0, synFlush}} {
 			post(r, w.stream, opWrite, w.bad)
 			r.i.ring()
 			if w.syn == 0 {
@@ -204,11 +203,11 @@ func TestDCIStreams(t *testing.T) {
 				t.Fatalf("stream %d: DCI in %v", w.stream, r.i.q.State)
 			}
 		}
-		post(r, 2, opWrite, 1)
+		post(r, 3, opWrite, 1)
 		r.i.ring()
 		r.ac.wantErr(cqeReqErr, synRemoteAccess)
 		if r.i.q.State != hca.Err {
-			t.Errorf("with three streams in error the DCI is in %v", r.i.q.State)
+			t.Errorf("with two streams in error the DCI is in %v", r.i.q.State)
 		}
 		r.clean()
 	})
@@ -237,6 +236,15 @@ func TestDCIStreams(t *testing.T) {
 		}
 		r.clean()
 	})
+}
+
+// A DCI whose most reads are 0, or not given, has one: mlx5_ib sets their logarithm only if there are some.
+func TestDCIAtomic(t *testing.T) {
+	r := newDC(t, func(x *attrs) { x.rd = 0 }, qpOpts{})
+	addr, key := r.mb.at(64)
+	r.i.send(opAtomicFA, signaled, 0, r.to(0), raddr(addr, key), seg(uint64(5), uint64(0)), r.ma.sge(2000, 8))
+	r.ac.want(cqeReq, 8)
+	r.clean()
 }
 
 // What DC QPs need, and the ways between their states.

@@ -46,7 +46,7 @@ func (e *Engine) request(x *exchange) verdict {
 	var need hca.Access
 	if w.is&(isRead|isAtomic) != 0 {
 		need = hca.AccessLocalWrite
-		if qp.Attr.MaxRdAtomic == 0 {
+		if qp.Attr.MaxRdAtomic == 0 && qp.Type != hca.DCI { // mlx5_ib leaves a DCI one
 			return e.failed(qp, w, synLocalQPOp)
 		}
 	}

@@ -170,7 +170,7 @@ func mismatch(d *hca.SigDomain, check byte, got, want []byte) uint16 {
 func translate(s *hca.Signature, from, to *hca.SigDomain, in []byte) (out []byte, bad *sigError) {
 	var raw, sigs []byte
 	n := sigSize(from)
-	for i := 0; n > 0 && len(in) > 0; i++ {
+	for i := 0; n > 0 && len(in) >= from.Block+n; i++ {
 		block, sig := in[:from.Block], in[from.Block:from.Block+n]
 		var want [8]byte
 		sign(from, i, block, want[:])
@@ -182,24 +182,22 @@ func translate(s *hca.Signature, from, to *hca.SigDomain, in []byte) (out []byte
 		raw, sigs = append(raw, block...), append(sigs, sig...)
 		in = in[from.Block+n:]
 	}
-	if n == 0 {
-		raw = in
-	}
+	raw = append(raw, in...) // all, or a block without its signature
 	k := sigSize(to)
 	if k == 0 {
 		return raw, bad
 	}
-	for i := 0; len(raw) > 0; i++ {
+	for i := 0; len(raw) >= to.Block; i++ {
 		var sig [8]byte
 		sign(to, i, raw[:to.Block], sig[:])
 		for j := range k {
-			if n == k && s.Copy>>(7-j)&1 != 0 {
+			if n == k && s.Copy>>(7-j)&1 != 0 && i*k < len(sigs) {
 				sig[j] = sigs[i*k+j]
 			}
 		}
 		out, raw = append(append(out, raw[:to.Block]...), sig[:k]...), raw[to.Block:]
 	}
-	return out, bad
+	return append(out, raw...), bad
 }
 
 // sigError is a signature that is not what it has to be.

@@ -25,29 +25,31 @@ const (
 	domainMemory = 1
 )
 
-// signed appends the n bytes at addr, as on the wire, of a key with a signature: whole blocks, in memory and there.
+// signed appends the n bytes at addr, as on the wire, of a key with a signature. They begin with a block. The last one
+// may end before its signature, which is then neither made nor looked at: rdma-core's own tests send and receive 512
+// bytes through a key with signatures on the wire.
 func (e *Engine) signed(d *hca.Device, k *hca.MKey, addr, n uint64, under hca.Access, list []piece) ([]piece, bool) {
 	m, w := &k.Sig.Memory, &k.Sig.Wire
-	raw := func(v uint64, d *hca.SigDomain) (uint64, bool) {
-		if d.Block == 0 {
+	raw := func(v uint64) (_ uint64, ok bool) {
+		if w.Block == 0 {
 			return v, true
 		}
-		size := uint64(d.Block + sigSize(d))
-		return v / size * uint64(d.Block), v%size == 0
+		size := uint64(w.Block + sigSize(w))
+		return v/size*uint64(w.Block) + v%size, v%size <= uint64(w.Block)
 	}
-	inMemory := func(v uint64) (uint64, bool) {
+	inMemory := func(v uint64) uint64 {
 		if m.Block == 0 {
-			return v, true
+			return v
 		}
-		return v / uint64(m.Block) * uint64(m.Block+sigSize(m)), v%uint64(m.Block) == 0
+		return v + v/uint64(m.Block)*uint64(sigSize(m))
 	}
-	from, ok1 := raw(addr, w)
-	size, ok2 := raw(n, w)
-	from, ok3 := inMemory(from)
-	size, ok4 := inMemory(size)
-	if !ok1 || !ok2 || !ok3 || !ok4 || n > maxSigned {
+	from, ok1 := raw(addr)
+	size, ok2 := raw(n)
+	if !ok1 || !ok2 || n > maxSigned || w.Block > 0 && addr%uint64(w.Block+sigSize(w)) != 0 ||
+		m.Block > 0 && from%uint64(m.Block) != 0 {
 		return list, false
 	}
+	from, size = inMemory(from), inMemory(size)
 	key := *k
 	key.Sig, key.Access = nil, key.Access|under
 	at, ok := e.indirect(d, &key, from, size, under, under, nil, 0)
@@ -91,7 +93,7 @@ func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 			sig := s.key.Sig
 			out, bad := translate(sig, &sig.Memory, &sig.Wire, in)
 			e.tellSigError(at[0], s.key, bad, domainMemory)
-			data = append(data, out...)
+			data = append(data, out[:min(p.n, uint64(len(out)))]...)
 			continue
 		}
 		d, err := gather(e.src[i : i+1])

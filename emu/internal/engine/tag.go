@@ -33,7 +33,8 @@ const (
 	appTagMatching = 1
 )
 
-// tmCQE makes a completion one of tag matching; head is where the header of the message begins.
+// tmCQE makes a completion one of tag matching; head is where the header of the message begins. Only the completion of
+// the match itself has it: not that of the payload, nor that of a message without a match.
 func (p *pending) tmCQE(op uint8, index uint16, head []byte) *pending {
 	copy(p.img[:tmhSize], head)
 	p.img[40], p.img[41] = appTagMatching, op
@@ -89,11 +90,11 @@ func (e *Engine) tagged(x *exchange) verdict {
 	r := &x.srq.Run.Tags
 	op := head[0]
 	if w.n < tmhSize || op != tmhEager && (op != tmhRendezvous || w.n < uint64(len(head))) {
-		return e.untagged(x, tmNoTag, head[:])
+		return e.untagged(x, tmNoTag)
 	}
 	i := r.Match(binary.BigEndian.Uint64(head[8:]))
 	if i < 0 {
-		v := e.untagged(x, tmUnexpected, head[:])
+		v := e.untagged(x, tmUnexpected)
 		if v == executed {
 			r.HW++
 		}
@@ -108,7 +109,7 @@ func (e *Engine) tagged(x *exchange) verdict {
 	}
 	if x.packets > 1 {
 		e.tmDone(x, cqeNoPacket, tmConsumed, uint16(i), head[:], 0)
-		e.tmDone(x, sendCompletion(w), tmExpected, uint16(i), head[:], w.n-tmhSize)
+		e.tmDone(x, sendCompletion(w), tmExpected, uint16(i), nil, w.n-tmhSize)
 	} else {
 		e.tmDone(x, sendCompletion(w), tmConsumedMsg, uint16(i), head[:], w.n-tmhSize)
 	}
@@ -147,7 +148,7 @@ func (e *Engine) takeTag(x *exchange, index uint16) verdict {
 }
 
 // untagged puts a message, headers and all, where the SRQ's receive says.
-func (e *Engine) untagged(x *exchange, op uint8, head []byte) verdict {
+func (e *Engine) untagged(x *exchange, op uint8) verdict {
 	if v := e.nextReceive(x); v != proceed {
 		return v
 	}
@@ -160,7 +161,7 @@ func (e *Engine) untagged(x *exchange, op uint8, head []byte) verdict {
 	if v := e.carry(x.qp, x.w, x.qp.Mem, x.mem, x.w.n); v != proceed {
 		return v
 	}
-	e.received(x, sendCompletion(x.w), false).tmCQE(op, 0, head)
+	e.received(x, sendCompletion(x.w), false).tmCQE(op, 0, nil)
 	if side := e.commit(); side != okSide {
 		e.badMemory(x.qp, side)
 		return halt
@@ -239,7 +240,7 @@ func (e *Engine) rendezvous(qp *hca.QP) bool {
 			r.Rendezvous = append(r.Rendezvous[:0], r.Rendezvous[1:]...)
 			continue
 		}
-		p := e.cqe(z.SRQ.CQ, qp, cqeRespSend, z.SRQ.UIdx, 0, 0).tmCQE(tmExpected, z.Index, z.Head[:])
+		p := e.cqe(z.SRQ.CQ, qp, cqeRespSend, z.SRQ.UIdx, 0, 0).tmCQE(tmExpected, z.Index, nil)
 		put32(p.img[24:], qp.Attr.DestQPN)
 		put32(p.img[44:], uint32(w.n))
 		if side := e.commit(); side != okSide {

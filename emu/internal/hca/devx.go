@@ -19,6 +19,9 @@ type DevxObject struct {
 	Domain  uint32 // of a TIS: the number of its transport domain
 	LAGPort uint8  // of a TIS: the port of a bond that it sends from, or 0
 
+	flows int // steering rules that lead here
+	Queue *QP // of a TIR: the receive queue that frames go to
+
 	// Inner is the handle of the object of the same context that does the work, as if a verb had made it, or 0. It goes
 	// with this one.
 	Inner uint32
@@ -48,6 +51,25 @@ func (c *Context) DestroyDevx(handle uint32) unix.Errno {
 	}
 	delete(c.objects, handle)
 	return 0
+}
+
+// CreateTIR makes what a steering rule may name as the receiver of frames: the receive queue with a number.
+func (c *Context) CreateTIR(rqn uint32) (*DevxObject, unix.Errno) {
+	for _, h := range c.Handles() {
+		if w, ok := c.objects[h].(*WQ); ok && w.Queue.Num == rqn {
+			w.refs++
+			o := &DevxObject{Name: "DevX TIR", Num: c.Device.NextNumber(), Queue: w.Queue}
+			o.Destroy = func() unix.Errno {
+				if o.flows > 0 && !c.Dead {
+					return unix.EBUSY
+				}
+				w.refs--
+				return 0
+			}
+			return o, 0
+		}
+	}
+	return nil, unix.ENOENT
 }
 
 // NextNumber returns a number for an object that has nothing but a number.

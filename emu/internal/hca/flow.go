@@ -50,6 +50,7 @@ type Flow struct {
 	To       *QP
 	Counter  *FlowCounters
 	By       *Matcher       // of which it is, or nil
+	tir      *DevxObject    // that To is the queue of, or nil
 	Value    []byte         // what By's mask is compared with
 	Changes  []*FrameAction // of the frame, before it is delivered or sent
 	Count    *FrameCounter  // by DevX, or nil
@@ -230,6 +231,9 @@ func (c *Context) DestroyFlow(handle uint32) unix.Errno {
 	}
 	if f.By != nil {
 		f.By.flows--
+	}
+	if f.tir != nil {
+		f.tir.flows--
 	}
 	for _, a := range f.Changes {
 		a.flows--

@@ -620,6 +620,22 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// An SRQ of no receives is made, as by mlx5_ib, which adds one; a raw packet QP takes a rate as it goes to RTS.
+func TestSmallSRQ(t *testing.T) {
+	b := newBench(t, "mlx5_0")
+	s := b.set(0)
+	i := b.srqInit(s.pd)
+	i.MaxWR = 0
+	if q := got(s.c.CreateSRQ(i))(b); q.Ring.Count != 1 {
+		t.Errorf("%d places", q.Ring.Count)
+	}
+	for _, from := range []QPState{RTR, RTS} {
+		if !legal(RawPacket, from, RTS, AttrState|AttrRateLimit) || legal(RC, from, RTS, AttrState|AttrRateLimit) {
+			t.Errorf("%v to RTS with a rate", from)
+		}
+	}
+}
+
 // A page that a program allocates never has index 0, which programs hold for none; no two have the same.
 func TestUARIndex(t *testing.T) {
 	b := newBench(t, "mlx5_0")

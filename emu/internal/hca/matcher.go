@@ -93,6 +93,7 @@ type MatcherFlowInit struct {
 	Value   []byte
 	QP      uint32 // handle
 	HasQP   bool
+	TIR     uint32 // handle of an object of DevX; 0: none
 	Drop    bool
 	Miss    bool
 	Tag     uint32
@@ -122,12 +123,22 @@ func (c *Context) CreateMatcherFlow(i *MatcherFlowInit, comparable []byte) (*Flo
 			return nil, e
 		}
 	}
+	if i.TIR != 0 {
+		if f.tir, e = find[*DevxObject](c, i.TIR); e != 0 {
+			return nil, e
+		}
+		if f.tir.Queue == nil || i.HasQP {
+			return nil, unix.EINVAL
+		}
+		f.To, i.HasQP = f.tir.Queue, true
+	}
 	switch {
 	case i.Drop && i.Miss, i.HasQP && (i.Drop || i.Miss), i.Tag > maxFlowTag:
 		return nil, unix.EINVAL
 	case m.Table > TableTx:
 		return nil, unix.EOPNOTSUPP
-	case f.To != nil && f.To.Type != RawPacket, f.Egress && i.HasQP, !f.Egress && !i.HasQP && !i.Drop && !i.Miss:
+	case f.To != nil && f.To.Type != RawPacket && f.tir == nil, f.Egress && i.HasQP,
+		!f.Egress && !i.HasQP && !i.Drop && !i.Miss:
 		return nil, unix.EINVAL
 	case f.Egress && i.Miss:
 		return nil, unix.EOPNOTSUPP
@@ -167,6 +178,9 @@ func (c *Context) CreateMatcherFlow(i *MatcherFlowInit, comparable []byte) (*Flo
 	}
 	c.insertFlow(f)
 	m.flows++
+	if f.tir != nil {
+		f.tir.flows++
+	}
 	if f.Count != nil {
 		f.Count.Flows++
 	}

@@ -52,7 +52,9 @@ func TestDM(t *testing.T) {
 	b.is("not zero based", reg(0, 64, AccessLocalWrite), unix.EINVAL)
 	b.is("on demand", reg(0, 64, rights|AccessOnDemand), unix.EINVAL)
 	b.is("remote write alone", reg(0, 64, AccessRemoteWrite|AccessZeroBased), unix.EINVAL)
-	b.is("nothing", reg(0, 0, rights), unix.EINVAL)
+	// Linux compares with the length of the memory alone, and rdma-core's own tests make a region of 0 bytes.
+	none := got(c.RegDM(s.pd.Handle, m2.Handle, 0, 0, rights))(b)
+	b.is("dereg of nothing", c.DeregMR(none.Handle), 0)
 	b.is("past the end", reg(4096, 2, rights), unix.EINVAL)
 	b.is("around", reg(^uint64(0), 2, rights), unix.EINVAL)
 	_, e := c.RegDM(s.pd.Handle, s.pd.Handle, 0, 64, rights)

@@ -64,7 +64,7 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 		return nil, e
 	case lim.MaxSRQ == 0 || lim.MaxSRQWR == 0:
 		return nil, unix.EOPNOTSUPP
-	case i.MaxWR == 0 || i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE) || i.Limit > i.MaxWR:
+	case i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE) || i.Limit > i.MaxWR:
 		return nil, unix.EINVAL
 	case d.liveSRQs >= lim.MaxSRQ:
 		return nil, unix.ENOMEM

@@ -94,6 +94,7 @@ const (
 	OpQueryCongParams      = 0x824
 	OpQueryCongStatistics  = 0x826
 	OpQueryLAG             = 0x842
+	OpCreateTIR            = 0x900
 	OpCreateTIS            = 0x912
 	OpModifyTIS            = 0x913
 	OpQueryTIS             = 0x915

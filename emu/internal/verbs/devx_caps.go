@@ -19,13 +19,14 @@ const (
 	capAtomic   = 0x03
 	capRoCE     = 0x04
 	capNICFlow  = 0x07
+	capQoS      = 0x0c
 	capMemory   = 0x0f
 	capGeneral2 = 0x20
 )
 
 // emptyGroups lists groups of which an adapter has every field 0. It knows them nevertheless. C:
-// MLX5_CAP_NIC_FLOW_TABLE, MLX5_CAP_DEV_MEM.
-var emptyGroups = []uint16{capNICFlow, capMemory}
+// MLX5_CAP_QOS, MLX5_CAP_DEV_MEM.
+var emptyGroups = []uint16{capQoS, capMemory}
 
 // capability is a field of a group. What no row says is 0: the adapter does not have it.
 type capability struct {
@@ -110,6 +111,20 @@ var capabilities = []capability{
 	{capAtomic, "atomic_operations", field(0x90, 16), always(0xf)}, // swap, add, and both masked
 	{capAtomic, "atomic_size_qp", field(0xb0, 16), always(1 << 3)},
 	{capAtomic, "atomic_size_dc", field(0xd0, 16), always(1 << 3)},
+
+	// What rules of the root tables do.
+	{capNICFlow, "encap_general_header", flag(0x20), yes(ethernet)},
+	{capNICFlow, "log_max_packet_reformat_context", field(0x2b, 5), yesTimes(ethernet, 10)},
+	{capNICFlow, "flow_table_properties_nic_receive.ft_support", flag(0x200), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_receive.flow_tag", flag(0x201), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_receive.flow_counter", flag(0x202), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_receive.reformat", flag(0x207), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_receive.decap", flag(0x208), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_receive.reformat_l3_tunnel_to_l2", flag(0x212), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_transmit.ft_support", flag(0x800), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_transmit.flow_counter", flag(0x802), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_transmit.reformat", flag(0x807), yes(ethernet)},
+	{capNICFlow, "flow_table_properties_nic_transmit.reformat_l2_to_l3_tunnel", flag(0x813), yes(ethernet)},
 
 	{capRoCE, "fl_rc_qp_when_roce_enabled", flag(0x6), yes(ethernet)},
 }

@@ -21,6 +21,7 @@ func init() {
 		uapi.OpAllocPD:              devxAllocPD,
 		uapi.OpAllocTransportDomain: allocTransportDomain,
 		uapi.OpCreateTIS:            createTIS,
+		uapi.OpCreateTIR:            createTIR,
 		uapi.OpCreateCQ:             devxCreateCQ,
 		uapi.OpCreateQP:             devxCreateQP,
 		uapi.OpCreateGeneralObject:  createGeneral,
@@ -52,7 +53,7 @@ func init() {
 // devxCreatable reports whether the kernel passes a command on as one that makes an object. C: devx_is_obj_create_cmd.
 func devxCreatable(in []byte) bool {
 	const (
-		createRMP, createSQ, createRQ, createRQT, createTIR    = 0x90c, 0x904, 0x908, 0x916, 0x900
+		createRMP, createSQ, createRQ, createRQT               = 0x90c, 0x904, 0x908, 0x916
 		allocQCounter, createFlowTable, createFlowGroup        = 0x771, 0x930, 0x933
 		setFlowTableEntry, allocReformat                       = 0x936, 0x93d
 		allocModifyHeader, createSched, addVXLAN, setL2        = 0x940, 0x782, 0x827, 0x829
@@ -62,7 +63,7 @@ func devxCreatable(in []byte) bool {
 	numPSV := uapi.Bits{At: 0x40, Len: 4}
 	switch uapi.CmdOpcode.Get(in) {
 	case uapi.OpCreateGeneralObject, uapi.OpCreateMKey, uapi.OpCreateCQ, uapi.OpAllocPD, uapi.OpAllocTransportDomain,
-		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, createTIR, uapi.OpCreateTIS, allocQCounter,
+		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, uapi.OpCreateTIR, uapi.OpCreateTIS, allocQCounter,
 		createFlowTable, createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched,
 		addVXLAN, setL2, createSRQ, createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
 		return true

@@ -5,6 +5,7 @@ package verbs
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
@@ -185,7 +186,7 @@ func rts2rts(d *command, o any) uapi.Status {
 	case mask&^optLAGPort != 0, more&^(moreStream|moreUDPPort) != 0,
 		mask&optLAGPort != 0 && (!bonded(v) || port == 0 || int(port) > v.Config.LAGPorts),
 		more&moreUDPPort != 0 && (!ethernet(v) || qp.Type != hca.RC && qp.Type != hca.UC),
-		more&moreStream != 0 && (qpExtends.Get(d.in) == 0 || !qp.DC.HasStreams || stream>>qp.DC.Streams != 0):
+		more&moreStream != 0 && (qpExtends.Get(d.in) == 0 || !slices.Contains(qp.Run.BadStreams, stream)):
 		return uapi.StatusBadParam
 	}
 	if mask&optLAGPort != 0 {

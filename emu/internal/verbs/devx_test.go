@@ -99,11 +99,11 @@ func TestDevxOff(t *testing.T) {
 	p.want("alloc_pd", e, unix.EINVAL)
 }
 
-// Groups without a capability are answered with zeros, as rdma-core's own tests rely on: device memory (0xf) and the
-// flow tables of the NIC (7).
+// Groups without a capability are answered with zeros, as rdma-core's own tests rely on: quality of service (0xc)
+// and device memory (0xf).
 func TestEmptyCapabilities(t *testing.T) {
 	p := openDevX(t, "mlx5_0")
-	for _, g := range []int{0x7, 0xf} {
+	for _, g := range []int{0xc, 0xf} {
 		out, e := p.general(prm(uapi.OpQueryHCACap, 16, uapi.CmdOpMod, g<<1|1), 4112)
 		p.must(e)
 		if len(bytes.TrimRight(out, "\x00")) != 0 {

@@ -35,6 +35,25 @@ func createTIS(d *command) (*hca.DevxObject, uapi.Status) {
 	return &hca.DevxObject{Name: "DevX TIS", Num: num, Domain: domain, LAGPort: port}, uapi.StatusOK
 }
 
+// Fields of a transport interface receive. C: struct mlx5_ifc_tirc_bits.
+var (
+	tirDispatch = uapi.Bits{At: 0x100 + 0x20, Len: 4}
+	tirQueue    = uapi.Bits{At: 0x100 + 0xe8, Len: 24}
+)
+
+// createTIR makes a TIR that leads to one receive queue, a WQ of verbs. One that spreads frames is a QP of verbs here.
+func createTIR(d *command) (*hca.DevxObject, uapi.Status) {
+	if tirDispatch.Get(d.in) != 0 {
+		return nil, uapi.StatusBadParam
+	}
+	o, e := d.ctx.CreateTIR(uint32(tirQueue.Get(d.in)))
+	if e != 0 {
+		return nil, statusOf(e)
+	}
+	uapi.CmdNum.Put(d.out, uint64(o.Num))
+	return o, uapi.StatusOK
+}
+
 // find returns an object of the context that a command made, or nil.
 func (d *command) find(made uint16, is func(*hca.DevxObject) bool) *hca.DevxObject {
 	for _, h := range d.ctx.Handles() {

@@ -63,12 +63,12 @@ func createMatcherFlow(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	offset := c.b.Bytes(attrFlowOffset)
-	if c.b.Has(attrFlowDevX) || len(offset) > 4 { // no object of DevX is a destination here
+	if len(offset) > 4 {
 		return unix.EINVAL
 	}
 	i := hca.MatcherFlowInit{Matcher: uint32(c.b.Uint(attrFlowMatcher)), Value: c.b.Bytes(attrFlowValue),
 		QP: uint32(c.b.Uint(attrFlowQP)), HasQP: c.b.Has(attrFlowQP), Drop: flags&flowDrop != 0,
-		Miss: flags&flowMiss != 0,
+		TIR: uint32(c.b.Uint(attrFlowDevX)), Miss: flags&flowMiss != 0,
 		Tag:  uint32(c.b.Uint(attrFlowTag)), Tagged: c.b.Has(attrFlowTag)}
 	if i.Count = uint32(c.b.Uint(attrFlowCounter)); len(offset) == 4 {
 		i.Offset = binary.NativeEndian.Uint32(offset)

@@ -7,8 +7,53 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
+
+// A TIR leads to a WQ, may be where the frames of a rule go, and keeps both from being destroyed.
+func TestTIR(t *testing.T) {
+	const ns = uapi.DriverNS
+	p := openDevX(t, "mlx5_0")
+	w, e := p.wq(wqInit{pd: p.pd(), cq: p.cq(10, -1), count: 8, shift: 6})
+	p.must(e)
+	num := int(p.x.Object(w).(*hca.WQ).Queue.Num)
+	_, out, e := p.object(0, 0, prm(uapi.OpCreateTIR, 272, tirQueue, num+1), 16)
+	p.wantStatus("a TIR of no WQ", out, e, uapi.StatusBadResource)
+	_, out, e = p.object(0, 0, prm(uapi.OpCreateTIR, 272, tirQueue, num, tirDispatch, 1), 16)
+	p.wantStatus("an indirect TIR", out, e, uapi.StatusBadParam)
+	tir, _, e := p.object(0, 0, prm(uapi.OpCreateTIR, 272, tirQueue, num), 16)
+	p.must(e)
+	domain, _, e := p.object(0, 0, prm(uapi.OpAllocTransportDomain, 16), 16)
+	p.must(e)
+	a, e := p.ioctl(uapi.ObjMatcher, ns, at(ns, 0, 0), p.in(ns+1, make([]byte, 320)), p.in(ns+2, le(uint16(1))),
+		p.in(ns+3, []byte{0}))
+	p.must(e)
+	m := u32(a, 8)
+	flow := func(to uint32) (uint32, unix.Errno) {
+		a, e := p.ioctl(uapi.ObjFlow, ns, at(ns, 0, 0), p.in(ns+1, make([]byte, 320)), at(ns+4, 0, uint64(m)),
+			at(ns+3, 0, uint64(to)))
+		return u32(a, 8), e
+	}
+	_, e = flow(domain)
+	p.want("a rule to a transport domain", e, unix.EINVAL)
+	f, e := flow(tir)
+	p.must(e)
+	if to := p.x.Object(f).(*hca.Flow).To; int(to.Num) != num {
+		t.Errorf("the rule leads to queue %d, want %d", to.Num, num)
+	}
+	destroyTIR := func() unix.Errno {
+		_, e := p.ioctl(0x1001, 0x1001, at(0x1000, 0, uint64(tir)))
+		return e
+	}
+	p.want("destroy a TIR with a rule", destroyTIR(), unix.EBUSY)
+	_, e = p.x.DestroyWQ(w)
+	p.want("destroy a WQ with a TIR", e, unix.EBUSY)
+	p.want("destroy the rule", p.x.DestroyFlow(f), 0)
+	p.want("destroy the TIR", destroyTIR(), 0)
+	_, e = p.x.DestroyWQ(w)
+	p.want("destroy the WQ", e, 0)
+}
 
 // What libmlx5 does not send, and a kernel refuses.
 func TestMatchers(t *testing.T) {
