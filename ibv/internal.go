@@ -125,6 +125,16 @@ func (friends) ExplainUnsupported(err error, feature, need, have string) error {
 // DestroyQP destroys the C object of a QP of pd as QP.Close does.
 func (friends) DestroyQP(pd *PD, qp uintptr) error { return pd.dev.v.DestroyQP(qp) }
 
+// AttachMcast attaches the C object of a QP of pd to a group.
+func (friends) AttachMcast(pd *PD, qp uintptr, group *abi.GID, lid uint16) error {
+	return pd.dev.v.AttachMcast(qp, group, lid)
+}
+
+// DetachMcast undoes AttachMcast.
+func (friends) DetachMcast(pd *PD, qp uintptr, group *abi.GID, lid uint16) error {
+	return pd.dev.v.DetachMcast(qp, group, lid)
+}
+
 // CreateCQ is d.CreateCQ with another function to create the C object.
 func (friends) CreateCQ(d *Device, cqe int, opt *CQOptions,
 	create func(dev uintptr, attr *abi.CQInitAttrEx) (uintptr, error)) (*CQ, error) {

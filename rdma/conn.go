@@ -29,8 +29,8 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 // Listener accepts connections for messages.
 type Listener struct{ l *listener }
 
-// Listen listens on host:port for Dial. An empty host means every address, port 0 any free port. A loopback address,
-// such as 127.0.0.1 or ::1, does not restrict the listener to this host: rdma_cm treats it as every address.
+// Listen listens on host:port for Dial. An empty host means every address, port 0 any free port. At a loopback
+// address, such as 127.0.0.1 or ::1, the listener rejects connections to other addresses: see rdmacm.Listen.
 //
 // opt may be nil; it also applies to the connections. ctx bounds the lookup of the host only: Close ends listening.
 func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {

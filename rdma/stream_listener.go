@@ -36,8 +36,8 @@ type StreamListener struct {
 	at     net.Addr
 }
 
-// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any free port. A loopback
-// address, such as 127.0.0.1 or ::1, does not restrict RDMA to this host, as in Listen.
+// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any free port. At a
+// loopback address, such as 127.0.0.1 or ::1, it rejects connections to other addresses, as Listen does.
 //
 // opt may be nil; it also applies to the connections. ctx bounds the call only: Close ends listening.
 func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {

@@ -107,7 +107,14 @@ func (ch *EventChannel) event(r *librdmacm.Event) *Event {
 			return nil
 		}
 		defer ch.life.Leave()
-		return newEvent(r, newID(ch, r.ID, listener.ps), listener)
+		id := newID(ch, r.ID, listener.ps)
+		id.order.advance(stageRequested)
+		ev := newEvent(r, id, listener)
+		if ev.UD == nil {
+			asked := ev.Conn
+			id.asked = &asked
+		}
+		return ev
 	}
 	id := ids.find(r.ID)
 	if id == nil {
@@ -116,6 +123,7 @@ func (ch *EventChannel) event(r *librdmacm.Event) *Event {
 	if EventType(r.Event) == EventDeviceRemoval {
 		id.removed()
 	}
+	id.order.event(EventType(r.Event))
 	return newEvent(r, id, nil)
 }
 

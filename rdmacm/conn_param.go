@@ -17,16 +17,28 @@ type ConnParam struct {
 	// full size: see PortSpace.ConnectDataLimit.
 	PrivateData []byte
 
-	ResponderResources int  // outstanding reads and atomics of the peer; 0: what both devices support
-	InitiatorDepth     int  // outstanding reads and atomics to the peer; 0: what both devices support
-	FlowControl        bool // hardware flow control
-	RetryCount         int  // of a lost packet, at most 7; 0 means 7; not used by Accept
+	// ResponderResources is how many reads and atomics of the peer this side executes at the same time, and
+	// InitiatorDepth is how many this side has outstanding. 0 selects the most that both devices support. The peer may
+	// lower both when it accepts. InitiatorDepth of Accept is at most that of the EventConnectRequest. The values in an
+	// event are also of the side that gets it: ResponderResources is the peer's InitiatorDepth.
+	ResponderResources int
+	InitiatorDepth     int
 
-	// RNRRetryCount is how often this side repeats a send for which the peer has no receive posted.
-	// 0 means 7, as in librdmacm, and 7 means forever: such a send waits, without completion or
-	// error, until the peer posts a receive or the connection ends. With 1 to 6, or ibv.None for no
-	// retry, it ends with ibv.WCRNRRetryExcErr.
+	FlowControl bool // hardware flow control; the peer's program gets it, no QP does
+	RetryCount  int  // how often both sides repeat a lost packet, at most 7; 0 means 7; not used by Accept
+
+	// RNRRetryCount is how often the peer repeats a send for which this side has no receive posted: the peer's QP gets
+	// it. 0 means 7, as in librdmacm, and 7 means forever: such a send waits, without completion or error, until this
+	// side posts a receive or the connection ends. With 1 to 6, or ibv.None for no retry, it ends with
+	// ibv.WCRNRRetryExcErr. In an event it is the peer's wish for the QP of the side that gets it.
+	//
+	// C: rdma_connect(3), rdma_accept(3).
 	RNRRetryCount int
+
+	// OwnRNRRetryCount is the count for sends of this side, in place of the peer's RNRRetryCount: of a QP that BringUp
+	// makes ready. It is not sent to the peer. 0 keeps what the peer sent; 1 to 7 and ibv.None are as above. A QP of
+	// ID.CreateQP always keeps what the peer sent.
+	OwnRNRRetryCount int
 
 	// Access has the operations that the peer may do through a QP that BringUp makes ready. It is not sent to the peer.
 	// 0 permits all: writes, and reads and atomics unless ResponderResources is ibv.None. To access memory, the peer
@@ -34,9 +46,9 @@ type ConnParam struct {
 	// ID.CreateQP always permits all.
 	Access ibv.AccessFlags
 
-	// SRQ and QPN describe the caller's QP. They are not used with ID.CreateQP.
+	// SRQ and QPN describe the caller's QP, in an event the peer's. They are not used with ID.CreateQP.
 	SRQ bool
-	QPN uint32 // 24 bits
+	QPN uint32 // 24 bits, not 0
 }
 
 const (
@@ -53,7 +65,8 @@ func (p *ConnParam) check() error {
 		name    string
 		v, most int
 	}{{"ResponderResources", p.ResponderResources, maxReads}, {"InitiatorDepth", p.InitiatorDepth, maxReads},
-		{"RetryCount", p.RetryCount, maxRetry}, {"RNRRetryCount", p.RNRRetryCount, maxRetry}} {
+		{"RetryCount", p.RetryCount, maxRetry}, {"RNRRetryCount", p.RNRRetryCount, maxRetry},
+		{"OwnRNRRetryCount", p.OwnRNRRetryCount, maxRetry}} {
 		if f.v < ibv.None || f.v > f.most {
 			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v),
 				Want: fmt.Sprintf("1 to %d, 0 for the default or ibv.None", f.most)})
@@ -100,7 +113,7 @@ func (p *ConnParam) fromC(c *abi.RDMAConnParam) {
 	}
 }
 
-// UDParam is the destination of datagrams to a peer or a multicast group.
+// UDParam is the destination of datagrams to a peer or a multicast group: its address, QP and Q_Key.
 //
 // C: struct rdma_ud_param.
 type UDParam struct {

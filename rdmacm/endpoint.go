@@ -100,6 +100,10 @@ func createXRC(ctx context.Context, info *AddrInfo) (*ID, error) {
 		id.own.solo = ch
 		id.own.Unlock()
 		id.typ = info.QPType
+		id.order.advance(stageRouted)
+		if info.Flags&AddrInfoPassive != 0 {
+			id.order.at.Store(uint32(stageBound))
+		}
 		return id, nil
 	case <-ctx.Done():
 		go func() {
@@ -134,7 +138,7 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	}
 	src, dst := info.rawSockaddrs()
 	if info.Flags&AddrInfoPassive != 0 {
-		return id.do("bind", func() error { return id.bind(src, info.Src.String(), info.Src.Addr().IsUnspecified()) })
+		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })
 	}
 	wait := resolveTimeout
 	err := id.do("resolve address", func() error { return id.resolve(src, dst, wait, info.Dst.String()) })

@@ -171,13 +171,19 @@ func (e *PrivateDataError) Error() string {
 // Unwrap returns EINVAL.
 func (e *PrivateDataError) Unwrap() error { return syscall.EINVAL }
 
-// StateError reports a call that needs another one before it. It wraps EINVAL.
+// StateError reports a call that an ID does not accept in its state. It wraps EINVAL.
 type StateError struct {
 	Op   string
-	Need string // what must be done first
+	Need string // the state, and what must be done first or instead
+	Late bool   // the ID is past the state that accepts the call
 }
 
-func (e *StateError) Error() string { return e.Op + " comes too early: " + e.Need }
+func (e *StateError) Error() string {
+	if e.Late {
+		return e.Op + " comes too late: " + e.Need
+	}
+	return e.Op + " comes too early: " + e.Need
+}
 
 // Unwrap returns EINVAL.
 func (e *StateError) Unwrap() error { return syscall.EINVAL }

@@ -45,6 +45,9 @@ func newEvent(r *librdmacm.Event, id, listener *ID) *Event {
 	e := &Event{Type: EventType(r.Event), Status: r.Status, ID: id, Listener: listener, PrivateData: r.Data}
 	switch {
 	case r.UD:
+		if e.Type == EventMulticastJoin {
+			id.joined(&r.Param)
+		}
 		e.UD = &UDParam{AH: verbs.AHAttr(&r.Param.AHAttr), QPN: r.Param.QPNum, QKey: r.Param.QKey}
 		if e.Type == EventMulticastJoin || e.Type == EventMulticastError {
 			e.Group = id.group(r.Param.PrivateData)

@@ -188,6 +188,9 @@ func (o *Options) checkLibrary() error {
 	if o.Access != 0 {
 		need("Options.Access")
 	}
+	if o.OwnRNRRetryCount != 0 {
+		need("Options.OwnRNRRetryCount")
+	}
 	if o.PD != nil && !ownedByLibrary(o.PD.Device()) {
 		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
 	}

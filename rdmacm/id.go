@@ -27,9 +27,11 @@ type ID struct {
 	handle uintptr
 	ps     PortSpace
 	typ    ibv.QPType // of XRC, as CreateEP made it; else 0
+	order  progress
 	life   life.Object
 	name   string                       // "TCP/3"
 	ch     atomic.Pointer[EventChannel] // its parent; changed while the ID is locked
+	asked  *ConnParam                   // what the peer requests, of an EventConnectRequest of a connection
 
 	qpMu sync.Mutex
 	qp   *ibv.QP // of CreateQP
@@ -37,7 +39,7 @@ type ID struct {
 	own struct { // created on first use
 		sync.Mutex
 		cookie  uintptr
-		groups  map[uintptr]netip.Addr // joined groups, by the cookie in their events
+		groups  map[uintptr]*membership // joined groups, by the cookie in their events
 		value   any
 		handler handler
 		dev     *device       // set by Verbs
@@ -139,7 +141,7 @@ func (id *ID) destroy() error {
 	// are acknowledged, which the reader does at once.
 	ids.remove(id)
 	for _, g := range groups {
-		if a, err := newSockaddr(netip.AddrPortFrom(g, 0)); err == nil {
+		if a, err := newSockaddr(netip.AddrPortFrom(g.addr, 0)); err == nil {
 			_ = id.lib.LeaveMulticast(id.handle, &a)
 		}
 	}
@@ -175,12 +177,14 @@ func (id *ID) do(op string, f func() error) error {
 		return err
 	}
 	defer id.leave()
+	at := id.order.load()
 	if err := f(); err != nil {
 		var o *ibv.OpError
 		if errors.As(err, &o) {
+			o.Err = at.explain(op, o.Err)
 			return err
 		}
-		return &ibv.OpError{Op: op, Object: id.name, Err: err}
+		return &ibv.OpError{Op: op, Object: id.name, Err: at.explain(op, err)}
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // Bind binds the ID to a local address and port (0 lets the kernel choose one) and, unless the
-// address is unspecified, to a device.
+// address is unspecified, to a device. A loopback address also counts as unspecified: an ID that is bound to 127.0.0.1
+// or ::1 and listens gets requests to every address.
 //
 // C: rdma_bind_addr(3).
 func (id *ID) Bind(addr netip.AddrPort) error {
@@ -23,7 +24,7 @@ func (id *ID) Bind(addr netip.AddrPort) error {
 		if err != nil {
 			return err
 		}
-		return id.bind(&a, addr.String(), addr.Addr().IsUnspecified())
+		return id.bind(&a, addr.String())
 	})
 }
 
@@ -33,32 +34,63 @@ func (id *ID) Bind(addr netip.AddrPort) error {
 func (id *ID) BindIB(addr IBAddr) error {
 	return id.do("bind", func() error {
 		a := addr.sockaddr()
-		return id.bind(&a, addr.GID.String(), false)
+		return id.bind(&a, addr.GID.String())
 	})
 }
 
-func (id *ID) bind(a *sockaddr.Addr, text string, wildcard bool) error {
+func (id *ID) bind(a *sockaddr.Addr, text string) error {
 	if err := id.lib.BindAddr(id.handle, a); err != nil {
-		return &ibv.OpError{Op: "bind", Object: id.name, Err: err, Detail: text + bindHint(err, wildcard)}
+		hint, err := id.explainAddr(a, err)
+		return &ibv.OpError{Op: "bind", Object: id.name, Err: err, Detail: text + hint}
 	}
+	id.order.advance(stageBound)
 	return nil
 }
 
-// bindHint returns the meaning of an errno. For a port that is in use the kernel has EADDRNOTAVAIL if one of the two
-// addresses is unspecified.
-func bindHint(err error, wildcard bool) string {
+// explainAddr returns the meaning of the errno for a local address. EADDRNOTAVAIL has two: no device has the address,
+// or the port is in use and one of the two addresses is a wildcard (Linux, drivers/infiniband/core/cma.c,
+// cma_check_port).
+//
+// Preconditions: the ID is entered.
+func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error) {
+	const inUse = ": the port is in use in this port space"
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE), wildcard && errors.Is(err, syscall.EADDRNOTAVAIL):
-		return ": the port is in use in this port space"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return inUse, err
+	case errors.Is(err, syscall.EADDRNOTAVAIL) && id.binds(a):
+		return inUse, fmt.Errorf("%w (one of the two addresses is a wildcard; the kernel's errno: %w)",
+			syscall.EADDRINUSE, err)
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return ": no RDMA device of this host has the address"
+		return ": no RDMA device of this host has the address", err
 	}
-	return ""
+	return "", err
+}
+
+// binds reports whether another ID can be bound to any port of an address.
+func (id *ID) binds(a *sockaddr.Addr) bool {
+	ap := a.AddrPort()
+	if ap.Port() == 0 {
+		return false // another family, or there was no free port
+	}
+	b, err := newSockaddr(netip.AddrPortFrom(ap.Addr(), 0))
+	if err != nil {
+		return false
+	}
+	ch := id.Channel()
+	ch.mu.Lock()
+	h, err := id.lib.CreateID(ch.handle, uint32(id.ps))
+	ch.mu.Unlock()
+	if err != nil {
+		return false
+	}
+	err = id.lib.BindAddr(h, &b)
+	_ = id.lib.DestroyID(h)
+	return err == nil
 }
 
 // ResolveAddr finds the device, the source address and the next hop for a destination.
 // EventAddrResolved or EventAddrError follows. A zero src lets the kernel choose; a src with a port
-// but no address sets only the port.
+// but no address sets only the port. An ID that is bound keeps its address: src must then be zero or the same.
 //
 // C: rdma_resolve_addr(3).
 func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error {
@@ -82,8 +114,28 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 			a, _ := newSockaddr(netip.AddrPortFrom(unspecified(dst.Addr()), src.Port()))
 			s = &a
 		}
+		if err := id.checkSource(src); err != nil {
+			return err
+		}
 		return id.resolve(s, &d, timeout, dst.String())
 	})
+}
+
+// checkSource rejects a source that differs from the address that the ID is bound to. The kernel would ignore it.
+//
+// Preconditions: the ID is entered.
+func (id *ID) checkSource(src netip.AddrPort) error {
+	a := librdmacm.Src(id.handle)
+	bound := a.AddrPort()
+	if id.order.load() != stageBound || !bound.IsValid() {
+		return nil
+	}
+	ip, have := src.Addr().Unmap().WithZone(""), bound.Addr().Unmap().WithZone("")
+	if (src.Port() == 0 || src.Port() == bound.Port()) && (!ip.IsValid() || ip.IsUnspecified() || ip == have) {
+		return nil
+	}
+	return &ibv.ArgError{Arg: "source address", Got: src.String(),
+		Want: fmt.Sprintf("none, or %v, to which the ID is bound", bound)}
 }
 
 // ResolveIB is ResolveAddr for InfiniBand addresses; src may be nil.
@@ -107,21 +159,27 @@ func (id *ID) resolve(src, dst *sockaddr.Addr, timeout time.Duration, text strin
 		return err
 	}
 	if err := id.lib.ResolveAddr(id.handle, src, dst, ms); err != nil {
-		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + resolveHint(err)}
+		hint, err := id.explainResolve(src, err)
+		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + hint}
 	}
+	id.order.advance(stageResolving)
 	return nil
 }
 
-func resolveHint(err error) string {
+func (id *ID) explainResolve(src *sockaddr.Addr, err error) (hint string, cause error) {
 	switch {
-	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return ": no RDMA device has the source address"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return ": no route to it"
-	case errors.Is(err, syscall.EADDRINUSE):
-		return ": the source port is in use in this port space"
+		return ": no route to it", err
+	case src == nil && errors.Is(err, syscall.ENODEV):
+		return ": no RDMA device leads to it", err
+	case src == nil:
+		return "", err
 	}
-	return ""
+	hint, err = id.explainAddr(src, err)
+	if hint != "" {
+		hint = ": of the source" + hint
+	}
+	return hint, err
 }
 
 func unspecified(like netip.Addr) netip.Addr {
@@ -154,7 +212,11 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 		if err != nil {
 			return err
 		}
-		return id.lib.ResolveRoute(id.handle, ms)
+		if err := id.lib.ResolveRoute(id.handle, ms); err != nil {
+			return err
+		}
+		id.order.advance(stageRouting)
+		return nil
 	})
 }
 
@@ -169,9 +231,11 @@ func (id *ID) Listen(backlog int) error {
 			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
 		}
 		if err := id.lib.Listen(id.handle, backlog); err != nil {
-			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(librdmacm.Src) +
-				bindHint(err, true)} // an address that was bound is there
+			src := librdmacm.Src(id.handle)
+			hint, err := id.explainAddr(&src, err)
+			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(librdmacm.Src) + hint}
 		}
+		id.order.advance(stageListening)
 		return nil
 	})
 }

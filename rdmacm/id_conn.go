@@ -8,8 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
-// Connect sends a connection request, after ResolveRoute. p may be nil with a QP of CreateQP;
-// otherwise p.QPN names the QP. With a QP of CreateQP, and in datagram port spaces,
+// Connect sends a connection request, after ResolveRoute. p may be nil with a QP of CreateQP, or in a datagram port
+// space; otherwise p.QPN names the QP. With a QP of CreateQP, and in datagram port spaces,
 // EventEstablished follows. Otherwise EventConnectResponse follows, after which the caller calls
 // BringUp and Establish. EventRejected reports a refusal.
 //
@@ -17,15 +17,51 @@ import (
 func (id *ID) Connect(p *ConnParam) error {
 	const op = "connect"
 	return id.bound(op, func() error {
+		needQP := id.checkQP(p, id.ps.datagram()) // a request for datagrams names no QP
 		if p == nil {
 			p = &ConnParam{}
 		}
-		if err := errors.Join(p.check(), id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit())); err != nil {
+		if err := errors.Join(needQP, p.check(),
+			id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit())); err != nil {
 			return err
 		}
-		return id.explainParam(p, id.lib.Connect(id.handle, p.toC(), p.PrivateData))
+		if err := id.lib.Connect(id.handle, p.toC(), p.PrivateData); err != nil {
+			return id.explainParam(p, err)
+		}
+		id.order.advance(stageConnecting)
+		return nil
 	})
 }
+
+// checkQP rejects a call that would name QP 0, the subnet manager's, to the peer.
+func (id *ID) checkQP(p *ConnParam, unnamed bool) error {
+	id.qpMu.Lock()
+	own := id.qp != nil
+	id.qpMu.Unlock()
+	const want = "the number of a QP in ConnParam.QPN, or a QP of ID.CreateQP"
+	switch {
+	case own || unnamed:
+	case p == nil:
+		return &ibv.ArgError{Arg: "parameter", Got: "nil", Want: want}
+	case p.QPN == 0:
+		return &ibv.ArgError{Arg: "QPN", Got: "0", Want: want}
+	}
+	return nil
+}
+
+// checkDepth rejects more outstanding reads than the peer's request allows; its device would refuse them.
+//
+// C: rdma_accept(3), initiator_depth.
+func (id *ID) checkDepth(p *ConnParam) error {
+	if id.asked == nil || p == nil || p.InitiatorDepth <= id.asked.InitiatorDepth {
+		return nil
+	}
+	return &ibv.LimitError{What: "InitiatorDepth", Asked: uint64(p.InitiatorDepth),
+		Limit: uint64(id.asked.InitiatorDepth), Where: peersRequest}
+}
+
+// peersRequest is the Where of a *LimitError about what a peer's request allows.
+const peersRequest = "the peer's request, its ResponderResources"
 
 // Accept accepts the request of an EventConnectRequest. p may be nil with a QP of CreateQP;
 // otherwise p.QPN names the QP, which BringUp has made ready. EventEstablished follows.
@@ -34,13 +70,22 @@ func (id *ID) Connect(p *ConnParam) error {
 func (id *ID) Accept(p *ConnParam) error {
 	const op = "accept"
 	return id.bound(op, func() error {
+		needQP := id.checkQP(p, false)
+		if id.order.load() < stageRequested {
+			needQP = nil // the call's place is the mistake
+		}
 		if p == nil {
 			p = &ConnParam{}
 		}
-		if err := errors.Join(p.check(), id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
+		if err := errors.Join(needQP, p.check(), id.checkDepth(p),
+			id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
 			return err
 		}
-		return id.explainParam(p, id.lib.Accept(id.handle, p.toC(), p.PrivateData))
+		if err := id.lib.Accept(id.handle, p.toC(), p.PrivateData); err != nil {
+			return id.explainParam(p, err)
+		}
+		id.order.advance(stageConnecting)
+		return nil
 	})
 }
 

@@ -1,7 +1,9 @@
 package rdmacm
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -80,7 +82,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 
 // CreateQP creates a QP whose states librdmacm changes. It is in INIT (datagrams: RTS) and is ready
 // when EventEstablished arrives. PD and CQs must belong to the Device that Verbs returns. The QP
-// must be closed before the ID.
+// must be closed before the ID; that detaches it from the groups that the ID has joined.
 //
 // PD.CreateQP with BringUp has no such restrictions.
 //
@@ -165,9 +167,18 @@ func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	ch := id.Channel()
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if err := verbs.DestroyQP(pd, qp); err != nil {
+	err := verbs.DestroyQP(pd, qp)
+	if errors.Is(err, syscall.EBUSY) { // of ibv_destroy_qp(3): attached to a group
+		if attach, some := id.detach(pd, qp); some {
+			if err = verbs.DestroyQP(pd, qp); err != nil {
+				attach()
+			}
+		}
+	}
+	if err != nil {
 		return err
 	}
+	id.unattached()
 	librdmacm.ForgetQP(id.handle)
 	if id.qp != nil {
 		id.qp = nil
@@ -204,7 +215,7 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 
 // BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS. The connecting side calls it after
 // EventConnectResponse and before Establish, the other side before Accept. p may be nil; it can
-// lower the resources for reads and atomics, and sets the access of the peer. Give Accept the same
+// lower the resources for reads and atomics, and sets the access of the peer and OwnRNRRetryCount. Give Accept the same
 // p. A peer that sends before a receive is posted tries again after 0.64 ms, not after librdmacm's
 // 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
@@ -212,7 +223,7 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 		return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
 	}
 	if p != nil {
-		if err := p.check(); err != nil {
+		if err := errors.Join(p.check(), id.checkDepth(p)); err != nil {
 			return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: err}
 		}
 	}
@@ -257,8 +268,12 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	if mask&ibv.MaskMinRNRTimer != 0 && attr.MinRNRTimer == 0 {
 		attr.MinRNRTimer = minRNRTimer
 	}
-	if mask&ibv.MaskMaxQPRdAtomic != 0 {
-		attr.MaxRdAtomic = clip(attr.MaxRdAtomic, maxInit, p.InitiatorDepth)
+	if mask&ibv.MaskMaxQPRdAtomic != 0 { // the kernel's value is the peer's limit, which an acceptance may have lowered
+		peers := attr.MaxRdAtomic
+		attr.MaxRdAtomic = min(clip(peers, maxInit, p.InitiatorDepth), peers)
+	}
+	if mask&ibv.MaskRNRRetry != 0 && p.OwnRNRRetryCount != 0 {
+		attr.RNRRetry = uint8(verbs.OrDefault(p.OwnRNRRetryCount, 0))
 	}
 	if err := qp.Modify(attr, mask); err != nil {
 		return fmt.Errorf("cm id: to %v: %w", state, err)

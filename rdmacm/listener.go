@@ -25,6 +25,7 @@ type Listener struct {
 	hub  *hub
 	opt  Options
 	addr netip.AddrPort
+	loop bool // the address is a loopback address, which is a wildcard for rdma_cm
 
 	requests chan *Request
 	ready    chan accepted
@@ -47,6 +48,10 @@ type accepted struct {
 
 // Listen listens on host:port. An empty host means every address of both families, port 0 any free
 // port. opt may be nil; it also applies to the connections.
+//
+// On a loopback address (localhost, 127.0.0.1 or ::1) the Listener rejects requests to other addresses. rdma_cm itself
+// takes such an address for a wildcard: the port is in use on all addresses, and requests to all arrive. The address
+// of a request is the one that the peer states, so it does not authenticate the peer.
 func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	const op = "listen"
 	if opt == nil {
@@ -69,7 +74,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		return fail(errors.Join(err, h.leave()))
 	}
 	l := &Listener{
-		id: id, hub: h, opt: *opt,
+		id: id, hub: h, opt: *opt, loop: at.Addr().Unmap().IsLoopback(),
 		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()),
 		done:  make(chan struct{}),
 		ended: make(chan struct{}, 1),
@@ -120,6 +125,14 @@ func lookupLocal(ctx context.Context, addr string) (netip.AddrPort, error) {
 func (l *Listener) handle(ev *Event) {
 	switch ev.Type {
 	case EventConnectRequest:
+		if l.loop && !ev.ID.LocalAddr().Addr().Unmap().IsLoopback() {
+			if l.hub.join() {
+				go l.refuse(ev.ID)
+			} else {
+				go dispose(ev.ID)
+			}
+			return
+		}
 		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
@@ -144,6 +157,14 @@ func (l *Listener) handle(ev *Event) {
 	}
 }
 
+// refuse rejects a request to another address than the Listener's.
+// Preconditions: the hub has one more user.
+func (l *Listener) refuse(id *ID) {
+	_ = id.Reject(nil)
+	_ = dispose(id)
+	_ = l.hub.leave()
+}
+
 func (l *Listener) finish(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +183,8 @@ func (l *Listener) ID() *ID { return l.id }
 // Accept waits for the next connection, which is established when it returns. While a goroutine is
 // in Accept, handshakes run with all peers that request a connection, up to Options.Backlog at
 // once, so a slow peer does not delay others. A peer that goes away during its handshake is
-// skipped; one that has completed it and has left since is not. An error is therefore local: a
+// skipped; one that has completed it and has left since is not. A peer that executes fewer reads than
+// Options.InitiatorDepth asks for is refused; Options.Failed gets the reason. An error is therefore local: a
 // resource is missing, ctx has ended, or the Listener is closed (ErrClosed).
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	defer l.wake() // another Accept, whose token this one may have taken
@@ -236,7 +258,11 @@ func peerFault(err error) bool {
 	var (
 		e *EventError
 		r *RejectError
+		d *ibv.LimitError
 	)
+	if errors.As(err, &d) && d.Where == peersRequest {
+		return true
+	}
 	return errors.As(err, &e) && e.Type != EventDeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) ||
 		errors.Is(err, context.DeadlineExceeded)
 }

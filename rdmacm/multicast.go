@@ -4,10 +4,12 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // JoinMulticast joins a group. EventMulticastJoin, which has the address to send to, or
-// EventMulticastError follows. A QP of CreateQP is then attached to the group. The caller attaches
+// EventMulticastError follows. A QP of CreateQP is then attached to the group until it is closed. The caller attaches
 // any other with AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID). JoinSendOnly needs rdma-core v16.
 //
 // C: rdma_join_multicast(3), rdma_join_multicast_ex(3).
@@ -23,11 +25,11 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 		}
 		id.own.Lock()
 		if id.own.groups == nil {
-			id.own.groups = make(map[uintptr]netip.Addr)
+			id.own.groups = make(map[uintptr]*membership)
 		}
 		id.own.cookie++
 		cookie := id.own.cookie
-		id.own.groups[cookie] = group // before the event can arrive
+		id.own.groups[cookie] = &membership{addr: group, sendOnly: flags == JoinSendOnly} // before the event can arrive
 		id.own.Unlock()
 		if flags == JoinFullMember {
 			err = id.lib.JoinMulticast(id.handle, &a, cookie)
@@ -61,7 +63,7 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 		id.own.Lock()
 		defer id.own.Unlock()
 		for c, g := range id.own.groups {
-			if g == group {
+			if g.addr == group {
 				delete(id.own.groups, c)
 				break
 			}
@@ -73,5 +75,57 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 func (id *ID) group(cookie uintptr) netip.Addr {
 	id.own.Lock()
 	defer id.own.Unlock()
-	return id.own.groups[cookie]
+	if g := id.own.groups[cookie]; g != nil {
+		return g.addr
+	}
+	return netip.Addr{}
+}
+
+// membership is a group that an ID has joined.
+type membership struct {
+	addr     netip.Addr
+	sendOnly bool
+	attached bool // librdmacm attached the QP of CreateQP, when it read the event
+	gid      abi.GID
+	lid      uint16
+}
+
+// joined notes that librdmacm has attached the ID's QP, if it has one, to a group.
+//
+// Preconditions: the channel is locked, and the event is not acknowledged.
+func (id *ID) joined(p *abi.RDMAUDParam) {
+	id.own.Lock()
+	defer id.own.Unlock()
+	if g := id.own.groups[p.PrivateData]; g != nil && !g.sendOnly && librdmacm.HasQP(id.handle) {
+		g.attached, g.gid, g.lid = true, p.AHAttr.GRH.DGID, p.AHAttr.DLID
+	}
+}
+
+// detach undoes what librdmacm did for each group when the ID had joined it. A later leave finds the ID without a QP,
+// and detaches none. attach undoes detach.
+//
+// Preconditions: the channel is locked.
+func (id *ID) detach(pd *ibv.PD, qp uintptr) (attach func(), some bool) {
+	id.own.Lock()
+	defer id.own.Unlock()
+	var undo []*membership
+	for _, g := range id.own.groups {
+		if g.attached && verbs.DetachMcast(pd, qp, &g.gid, g.lid) == nil {
+			undo = append(undo, g)
+		}
+	}
+	return func() {
+		for _, g := range undo {
+			_ = verbs.AttachMcast(pd, qp, &g.gid, g.lid)
+		}
+	}, len(undo) > 0
+}
+
+// unattached forgets the attachments of a QP that is gone.
+func (id *ID) unattached() {
+	id.own.Lock()
+	defer id.own.Unlock()
+	for _, g := range id.own.groups {
+		g.attached = false
+	}
 }

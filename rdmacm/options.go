@@ -143,7 +143,11 @@ func (p *Path) check() error {
 // setPaths sets the paths; data is an array of struct ibv_path_data.
 func (id *ID) setPaths(data []byte) error {
 	return id.bound("set paths", func() error {
-		return id.lib.SetOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
+		if err := id.lib.SetOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data); err != nil {
+			return err
+		}
+		id.order.advance(stageRouting)
+		return nil
 	})
 }
 

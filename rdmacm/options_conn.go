@@ -46,7 +46,8 @@ type Options struct {
 	ResponderResources int // see ConnParam
 	InitiatorDepth     int // see ConnParam
 	RetryCount         int // see ConnParam
-	RNRRetryCount      int // 0: a send waits forever for the peer's receive; see ConnParam
+	RNRRetryCount      int // of the peer's sends; 0: they wait forever for a receive of this side; see ConnParam
+	OwnRNRRetryCount   int // of this side's sends; 0: as the peer says. It needs rdma-core v23; see ConnParam
 	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.AccessNone sends only; see
 	// ConnParam. A value other than 0 needs rdma-core v23.
 	Access ibv.AccessFlags
@@ -168,6 +169,7 @@ func (o *Options) param(qpn uint32, srq bool) *ConnParam {
 		InitiatorDepth:     o.InitiatorDepth,
 		RetryCount:         o.RetryCount,
 		RNRRetryCount:      o.RNRRetryCount,
+		OwnRNRRetryCount:   o.OwnRNRRetryCount,
 		Access:             o.Access,
 		SRQ:                srq,
 		QPN:                qpn,

@@ -107,6 +107,9 @@ func (l Lib) CreateQPEx(id uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 	return cmem.At[abi.RDMACMID](id).QP, nil
 }
 
+// HasQP reports whether the ID has a QP of CreateQP or CreateQPEx.
+func HasQP(id uintptr) bool { return cmem.At[abi.RDMACMID](id).QP != 0 }
+
 // ForgetQP does what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
 func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
 
