@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -42,8 +42,13 @@ test: .build/bin/tiers
 
 # Every row, in each of its places. Hours.
 test-full: setup .build/bin/tiers
-	scripts/debian-root bookworm-programs trixie-programs bookworm-browser
+	scripts/debian-root bookworm-programs trixie-programs bookworm-browser bookworm-suite trixie-suite sid-suite
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL)
+
+# rdma-core's own tests, of three Debian releases, on an emulated adapter.
+test-suite: setup .build/bin/tiers
+	scripts/debian-root bookworm-suite trixie-suite sid-suite
+	PUREVERBS_FULL=1 .build/bin/tiers -v -quiet 30m -pkg ./test/suite emu
 
 # As on a machine where nothing is installed: a fresh clone of HEAD on a minimal Debian 12.
 test-bare:

@@ -69,7 +69,7 @@ func createMatcherFlow(c *call) unix.Errno {
 	i := hca.MatcherFlowInit{Matcher: uint32(c.b.Uint(attrFlowMatcher)), Value: c.b.Bytes(attrFlowValue),
 		QP: uint32(c.b.Uint(attrFlowQP)), HasQP: c.b.Has(attrFlowQP), Drop: flags&flowDrop != 0,
 		TIR: uint32(c.b.Uint(attrFlowDevX)), Miss: flags&flowMiss != 0,
-		Tag:  uint32(c.b.Uint(attrFlowTag)), Tagged: c.b.Has(attrFlowTag)}
+		Tag: uint32(c.b.Uint(attrFlowTag)), Tagged: c.b.Has(attrFlowTag)}
 	if i.Count = uint32(c.b.Uint(attrFlowCounter)); len(offset) == 4 {
 		i.Offset = binary.NativeEndian.Uint32(offset)
 	}
