@@ -21,11 +21,10 @@ TEXT ·empty(SB), NOSPLIT, $0-9
 	CMPW	$0xf0, R5	// MLX5_CQE_INVALID: never written
 	BLO	out
 still:
-	DMB	$9	// ISHLD: ci and ring are looked at again after the entry
+	DMB	$1	// OSHLD, because the device writes the entry: ci and ring are read again after it
 	MOVWU	CQ_ci(R0), R3
 	CMPW	R2, R3
 	BNE	out
-	DMB	$9
 	MOVD	CQ_ring(R0), R3
 	CMP	R1, R3
 	BNE	out

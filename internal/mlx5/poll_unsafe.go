@@ -143,8 +143,7 @@ func (cq *CQ) PollInto(wc *WC, size int) (int, error) {
 		cq.last = qp
 	}
 	if ci != own32(&cq.ci) {
-		publish32(&cq.ci, ci)
-		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
+		cq.consume(ci)
 	}
 	if uint32(short) != own32(&cq.short) {
 		publish32(&cq.short, uint32(short))
@@ -153,6 +152,15 @@ func (cq *CQ) PollInto(wc *WC, size int) (int, error) {
 		return cq.stopped(n)
 	}
 	return n, nil
+}
+
+// consume gives the entries before ci to the device. Empty finds the index in cq.ci before the device can overwrite
+// them.
+//
+//go:norace
+func (cq *CQ) consume(ci uint32) {
+	publish32(&cq.ci, ci)
+	mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
 }
 
 // nth returns entry n of the array at out.

@@ -52,7 +52,7 @@ TEXT ·Record(SB), NOSPLIT, $0-12
 TEXT ·Consumed(SB), NOSPLIT, $0-12
 	MOVD	dbrec+0(FP), R0
 	MOVWU	ci+8(FP), R1
-	DMB	$1	// the entries are read
+	DMB	$3	// the entries are read, and the index that others compare is stored
 	MOVW	R1, (R0)
 	RET
 
@@ -60,7 +60,7 @@ TEXT ·Consumed(SB), NOSPLIT, $0-12
 TEXT ·Moved(SB), NOSPLIT, $0-12
 	MOVD	dbrec+0(FP), R0
 	MOVWU	ci+8(FP), R1
-	DMB	$3	// udma_to_device_barrier; the entries are read, too
+	DMB	$3	// udma_to_device_barrier, and the entries are read
 	MOVW	R1, (R0)
 	RET
 

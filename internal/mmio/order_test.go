@@ -1,18 +1,14 @@
 package mmio_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/litmus"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -83,7 +79,7 @@ var orders = map[string]struct {
 		map[int]string{0: "dbrec", 8: "ci"},
 		nil, // not assembly there: TestStoreInlined
 		[]step{
-			{"DMB OSHLD", "none: rdma-core leaves the loads of an entry and this store unordered"},
+			{"DMB OSH", "none: rdma-core leaves the loads of an entry and this store unordered, and has no CQ.Empty"},
 			{"4 bytes: dbrec+0 = ci", "update_cons_index, providers/mlx5/cq.c:161"},
 		},
 	},
@@ -195,12 +191,12 @@ func at(s []string, i int) string {
 func TestLoadCQE(t *testing.T) {
 	var loads []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.loads$`)["loads"] {
-		if strings.HasPrefix(i.file, "load_amd64.go") || strings.HasPrefix(i.file, "mmio_unsafe_test.go") {
-			if f := strings.Fields(i.text); strings.Contains(f[0], "FENCE") || strings.HasPrefix(f[0], "LOCK") ||
+		if strings.HasPrefix(i.File, "load_amd64.go") || strings.HasPrefix(i.File, "mmio_unsafe_test.go") {
+			if f := strings.Fields(i.Text); strings.Contains(f[0], "FENCE") || strings.HasPrefix(f[0], "LOCK") ||
 				strings.HasPrefix(f[0], "XCHG") {
-				t.Errorf("%s", i.text)
+				t.Errorf("%s", i.Text)
 			} else if strings.HasPrefix(f[0], "MOV") && strings.Contains(f[1], "(") && !strings.Contains(f[1], "(SP)") {
-				loads = append(loads, i.text)
+				loads = append(loads, i.Text)
 			}
 		}
 	}
@@ -214,14 +210,14 @@ func TestLoadCQE(t *testing.T) {
 func TestStoreInlined(t *testing.T) {
 	var got []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.stores$`)["stores"] {
-		f := strings.Fields(i.text)
+		f := strings.Fields(i.Text)
 		if strings.Contains(f[0], "FENCE") || strings.HasPrefix(f[0], "LOCK") || strings.HasPrefix(f[0], "XCHG") {
-			t.Errorf("%s", i.text)
+			t.Errorf("%s", i.Text)
 		}
 		switch {
-		case f[0] == "CALL" && strings.Contains(i.text, "mmio.ring"):
+		case f[0] == "CALL" && strings.Contains(i.Text, "mmio.ring"):
 			got = append(got, "ring")
-		case !strings.HasPrefix(f[0], "MOV") || !strings.Contains(i.text, "(") || strings.Contains(i.text, "(SP)"):
+		case !strings.HasPrefix(f[0], "MOV") || !strings.Contains(i.Text, "(") || strings.Contains(i.Text, "(SP)"):
 		case strings.Contains(f[1], "("):
 			got = append(got, "load")
 		default:
@@ -233,54 +229,20 @@ func TestStoreInlined(t *testing.T) {
 	}
 }
 
-type instruction struct{ file, text string }
-
 // disassemble builds this package's test for an architecture and returns the functions that match a pattern, by their
 // unqualified names.
-func disassemble(t *testing.T, arch, pattern string) map[string][]instruction {
+func disassemble(t *testing.T, arch, pattern string) litmus.Code {
 	t.Helper()
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatalf("this test disassembles with the go tool: %v", err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 	defer cancel()
-	run := func(args ...string) []byte {
-		t.Helper()
-		c := exec.CommandContext(ctx, goTool, args...)
-		c.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
-		var stderr bytes.Buffer
-		c.Stderr = &stderr
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
-		}
-		return out
+	code, err := litmus.Disassemble(ctx, t.TempDir(), arch, ".", pattern)
+	if err != nil {
+		t.Fatal(err)
 	}
-	binary := filepath.Join(t.TempDir(), "mmio.test")
-	run("test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=", "-o", binary, ".") // with its symbols
-	funcs := map[string][]instruction{}
-	var name string
-	for s := bufio.NewScanner(bytes.NewReader(run("tool", "objdump", "-s", pattern, binary))); s.Scan(); {
-		line := s.Text()
-		if rest, ok := strings.CutPrefix(line, "TEXT "); ok {
-			name, _, _ = strings.Cut(rest, "(SB)")
-			_, name, _ = strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ".")
-			continue
-		}
-		var f []string // file and line, address, bytes, text
-		for c := range strings.SplitSeq(strings.Trim(line, " \t"), "\t") {
-			if c != "" {
-				f = append(f, c)
-			}
-		}
-		if len(f) < 4 {
-			continue
-		}
-		funcs[name] = append(funcs[name], instruction{f[0], strings.TrimSpace(f[3])})
-	}
-	if len(funcs) == 0 {
-		t.Fatalf("the binary for %s has no function that matches %s", arch, pattern)
+	funcs := litmus.Code{}
+	for name, body := range code {
+		_, name, _ = strings.Cut(name, ".")
+		funcs[name] = body
 	}
 	return funcs
 }
@@ -291,7 +253,7 @@ var (
 )
 
 // follow returns the steps of a function. It knows the instructions of this package and no others.
-func follow(arch string, args map[int]string, body []instruction) ([]string, error) {
+func follow(arch string, args map[int]string, body []litmus.Instruction) ([]string, error) {
 	var steps []string
 	reg := map[string]string{} // what a register holds
 	mem, stack := memAMD64, "SP"
@@ -349,7 +311,7 @@ func follow(arch string, args map[int]string, body []instruction) ([]string, err
 		return nil
 	}
 	for _, i := range body {
-		op, rest, _ := strings.Cut(i.text, " ")
+		op, rest, _ := strings.Cut(i.Text, " ")
 		o := strings.Split(rest, ", ")
 		var err error
 		switch arch + " " + op {
@@ -387,7 +349,7 @@ func follow(arch string, args map[int]string, body []instruction) ([]string, err
 			err = fmt.Errorf("an instruction that this package must not have")
 		}
 		if err != nil {
-			return steps, fmt.Errorf("%s: %w", i.text, err)
+			return steps, fmt.Errorf("%s: %w", i.Text, err)
 		}
 	}
 	return steps, nil

@@ -28,8 +28,9 @@ func ring(reg unsafe.Pointer, ctrl uint64)
 // Pairs with mlx5_post_recv (rdma-core v64.0, providers/mlx5/qp.c:3826) and mlx5_post_srq_recv (srq.c:257).
 func Record(dbrec unsafe.Pointer, record uint32) { *(*uint32)(dbrec) = record }
 
-// Consumed publishes a CQ's consumer index. Earlier loads of the entries stay before the store: the device may
-// overwrite the entries as soon as it sees the index.
+// Consumed publishes a CQ's consumer index. Earlier loads of the entries stay before the store, because the device may
+// overwrite the entries as soon as it sees the index. So do earlier stores: a goroutine that sees an entry of the next
+// lap also sees the index that the poller published before it called Consumed.
 //
 // Pairs with update_cons_index (rdma-core v64.0, providers/mlx5/cq.c:159).
 func Consumed(dbrec unsafe.Pointer, ci uint32) { *(*uint32)(dbrec) = ci }

@@ -18,8 +18,9 @@ func RingSend(dbrec unsafe.Pointer, record uint32, reg unsafe.Pointer, ctrl uint
 //go:noescape
 func Record(dbrec unsafe.Pointer, record uint32)
 
-// Consumed publishes a CQ's consumer index. Earlier loads of the entries stay before the store: the device may
-// overwrite the entries as soon as it sees the index.
+// Consumed publishes a CQ's consumer index. Earlier loads of the entries stay before the store, because the device may
+// overwrite the entries as soon as it sees the index. So do earlier stores: a goroutine that sees an entry of the next
+// lap also sees the index that the poller published before it called Consumed.
 //
 // Pairs with update_cons_index (rdma-core v64.0, providers/mlx5/cq.c:159).
 //
