@@ -21,7 +21,7 @@ func (e *Engine) number() {
 func (e *Engine) place(p *pending) {
 	cq := p.cq
 	r := &cq.Run
-	if r.Dead || cq.Context.Dead {
+	if r.Dead || r.Broken || cq.Context.Dead {
 		p.drop = true
 		return
 	}
@@ -102,19 +102,26 @@ func (e *Engine) consumer(cq *hca.CQ, v uint32) {
 	}
 }
 
-// breakCQ is a CQ error: no completions any more, and the QPs that complete there cannot go on.
+// breakCQ is a CQ error: there are no completions after those of the batch.
 func (e *Engine) breakCQ(cq *hca.CQ) {
-	if cq.Run.Dead {
-		return
+	cq.Run.Broken = true
+	e.broken = append(e.broken, cq)
+}
+
+// tellBroken reports CQ errors when the completions before them are in memory. The QPs that complete there cannot go
+// on.
+func (e *Engine) tellBroken() {
+	for len(e.broken) > 0 {
+		cq := e.broken[0]
+		e.broken = append(e.broken[:0], e.broken[1:]...)
+		cq.Event(hca.EventCQErr)
+		cq.Context.Device.EachQP(func(qp *hca.QP) {
+			if (qp.SendCQ == cq || qp.RecvCQ == cq) && qp.State != hca.Reset && qp.State != hca.Err {
+				qp.Event(hca.EventQPFatal)
+				e.toErr(qp)
+			}
+		})
 	}
-	cq.Run.Dead = true
-	cq.Event(hca.EventCQErr)
-	cq.Context.Device.EachQP(func(qp *hca.QP) {
-		if (qp.SendCQ == cq || qp.RecvCQ == cq) && qp.State != hca.Reset && qp.State != hca.Err {
-			qp.Event(hca.EventQPFatal)
-			e.toErr(qp)
-		}
-	})
 }
 
 // lostCQ is a CQ whose ring cannot be written.

@@ -83,7 +83,7 @@ func (e *Engine) fire(cq *hca.CQ) {
 }
 
 func (e *Engine) notify() {
-	if len(e.toNotify) == 0 {
+	if len(e.toNotify) == 0 && len(e.broken) == 0 {
 		return
 	}
 	e.writeLater() // it may be among what the event is for
@@ -94,6 +94,7 @@ func (e *Engine) notify() {
 		cq.Notify()
 	}
 	e.toNotify = e.toNotify[:0]
+	e.tellBroken()
 }
 
 // cqTimer is the end of a delay: of completions that were held, or of moderation.

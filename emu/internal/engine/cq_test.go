@@ -265,6 +265,44 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
+// TestOverrun_Armed reports the error when the completions before it are in memory, and heeds an arming of a broken CQ.
+func TestOverrun_Armed(t *testing.T) {
+	p := newPair(t, qpOpts{sq: 256}, nil)
+	for range 3 { // so that the last batch has completions and the overrun
+		p.qa.post(opNOP, signaled, 0)
+	}
+	p.qa.ring()
+	p.r.settle()
+	for range 62 {
+		p.qa.post(opNOP, signaled, 0)
+	}
+	there := -1
+	p.r.told = func(e hca.EventType) {
+		if e == hca.EventCQErr {
+			for there = 0; there < 64 && p.acq.buf[there*64+63]>>4 == cqeReq; there++ {
+			}
+		}
+	}
+	p.qa.ring()
+	p.r.settle()
+	if there != 64 {
+		t.Errorf("CQ_ERR came with %d of 64 completions in memory", there)
+	}
+	p.acq.arm(false)
+	p.r.settle()
+	if !p.a.got() {
+		t.Error("no event for an arming of a broken CQ with 64 completions")
+	}
+	for range 64 {
+		p.acq.want(0, -1)
+	}
+	p.acq.arm(false)
+	p.r.settle()
+	if p.a.got() {
+		t.Error("an event without a completion")
+	}
+}
+
 func TestOwnerWraps(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	for i := range 300 {

@@ -56,6 +56,7 @@ type Engine struct {
 	held     []pending  // delayed completions
 	later    []pending  // completions of several requesters, which are written together
 	toNotify []*hca.CQ  // events to send when the batch is in memory
+	broken   []*hca.CQ  // CQ errors to report then
 	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
 
 	strict checks

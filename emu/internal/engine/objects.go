@@ -142,7 +142,7 @@ func (e *Engine) CQDestroyed(cq *hca.CQ) {
 		}
 	}
 	e.held = kept
-	e.toNotify = without(e.toNotify, cq)
+	e.toNotify, e.broken = without(e.toNotify, cq), without(e.broken, cq)
 }
 
 // CQUnpolled counts from the consumer index as it is now.

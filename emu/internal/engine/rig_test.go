@@ -53,6 +53,7 @@ type rig struct {
 	uidx   uint32
 	broken []violation
 	events []hca.EventType
+	told   func(hca.EventType) // called with each event; may be nil
 }
 
 // Command, Violation and Event make the rig a watcher.
@@ -62,6 +63,9 @@ func (r *rig) Violation(pid int, rule, detail string) {
 }
 func (r *rig) Event(c *hca.Context, typ hca.EventType, element uint64) {
 	r.events = append(r.events, typ)
+	if r.told != nil {
+		r.told(typ)
+	}
 }
 
 func newRigDevices(t testing.TB, devices string) *rig {

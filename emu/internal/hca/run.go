@@ -77,7 +77,8 @@ type CQRun struct {
 	LastArm uint32 // arm word as last seen
 	ModN    uint32 // completions since the last event (moderation)
 	Timer   uint32 // sequence number of the timer that counts
-	Dead    bool   // destroyed, or in error: gets no completions
+	Dead    bool   // destroyed, or its ring cannot be written: gets no completions
+	Broken  bool   // in error: keeps what it has, and gets no more
 	Held    bool   // completions are delayed
 	Timed   bool   // the moderation timer runs
 
