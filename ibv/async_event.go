@@ -27,8 +27,11 @@ func (e AsyncEvent) String() string {
 }
 
 // AsyncEvent waits for the next event of the device. The event is acknowledged before it is
-// returned. Several goroutines may wait; each event is delivered to one of them. On EventDeviceFatal every CQ.Wait on
-// the Device returns ErrDeviceRemoved.
+// returned. Several goroutines may wait; each event is delivered to one of them.
+//
+// An event that reports a failure ends the calls that wait for the object. EventDeviceFatal ends all waits on the
+// Device, with ErrDeviceRemoved. EventCQErr ends those of the CQ, EventQPFatal those of the QP and EventSRQErr those of
+// QPs with the SRQ, with an *EventError.
 //
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
 func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
@@ -62,13 +65,29 @@ func (d *Device) readAsyncEvent() (AsyncEvent, error) {
 	case eventOfPort:
 		ev.Port = uint8(raw.PortNum())
 	}
-	if ev.Type == EventQPLastWQEReached && ev.QP != nil {
-		ev.QP.rest.note()
-	}
-	if ev.Type == EventDeviceFatal {
-		d.removed.note(ErrDeviceRemoved)
-	}
+	d.note(ev)
 	// Destroying the object blocks until its events are acknowledged.
 	d.v.AckAsyncEvent(raw)
 	return ev, nil
+}
+
+// note ends the waits that the event decides.
+func (d *Device) note(ev AsyncEvent) {
+	switch {
+	case ev.Type == EventDeviceFatal:
+		d.removed.note(ErrDeviceRemoved)
+	case ev.Type == EventQPLastWQEReached && ev.QP != nil:
+		ev.QP.rest.note(nil)
+	case ev.Type == EventCQErr && ev.CQ != nil:
+		ev.CQ.fail(&EventError{Event: ev.Type, Object: ev.CQ.node.String()})
+	case ev.Type == EventQPFatal && ev.QP != nil:
+		ev.QP.rest.note(&EventError{Event: ev.Type, Object: ev.QP.node.String()})
+	case ev.Type == EventSRQErr && ev.SRQ != nil:
+		err := &EventError{Event: ev.Type, Object: ev.SRQ.node.String()}
+		for _, o := range d.all() {
+			if qp, ok := o.(*QP); ok && qp.srq == ev.SRQ {
+				qp.rest.note(err)
+			}
+		}
+	}
 }

@@ -1,14 +1,10 @@
 package ibv
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -62,17 +58,12 @@ type CQ struct {
 	moved    *dma.Mem       // the ring since Resize on the direct data path
 	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
 
-	waitMu    sync.Mutex
-	waiters   []*waiter
+	sleepers
 	events    atomic.Uint32
-	solicited bool      // CQOptions.Solicited
-	unacked   int       // events that were read without C; under channel.mu
-	ackEach   bool      // the CQ is being closed; under channel.mu
-	idle      []*waiter // for reuse
+	solicited bool // CQOptions.Solicited
+	unacked   int  // events that were read without C; under channel.mu
+	ackEach   bool // the CQ is being closed; under channel.mu
 }
-
-// waiter is a goroutine asleep in Wait.
-type waiter struct{ ch chan struct{} }
 
 // CQOptions are the choices at the creation of a CQ. The zero value is the
 // default.
@@ -150,7 +141,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(&ArgError{Arg: "Solicited", Got: "true with NoEvents", Want: "a CQ with events"})
 	}
 	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
-		solicited: opt.Solicited}
+		solicited: opt.Solicited, sleepers: sleepers{failed: newFailure()}}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}
@@ -483,160 +474,6 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		return &OpError{Op: "arm cq", Object: cq.name, Err: errnoError(e)}
 	}
 	return nil
-}
-
-// Wait returns as soon as there is a completion, with as many as fit in wcs; when
-// the device is gone, and no completion is left, it returns ErrDeviceRemoved. It
-// polls for CQOptions.Spin, then sleeps on the completion channel without a
-// thread. Several goroutines may wait for one CQ. When ctx ends it returns its
-// error; work requests stay posted, and their memory stays the device's.
-//
-// A send whose peer has no receive posted gives no completion: it is retried for ever, unless ConnectOptions.RNRRetry
-// sets a limit.
-func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) { return wait(ctx, cq, wcs, (*CQ).Poll) }
-
-func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T) (int, error)) (int, error) {
-	if len(wcs) == 0 {
-		return 0, &OpError{Op: "wait", Object: cq.name, Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
-	}
-	if n, err := poll(cq, wcs); n > 0 || err != nil {
-		return n, err
-	}
-	if n, err := spinFor(ctx, cq, wcs, poll); n > 0 || err != nil {
-		return n, err
-	}
-	w := cq.join()
-	defer cq.part(w)
-	var gone chan struct{}
-	if cq.channel != nil {
-		gone = cq.channel.stop
-	}
-	for {
-		if err := cq.Arm(cq.solicited); err != nil {
-			return 0, err
-		}
-		// A completion that came before the arming gives no event.
-		if n, err := poll(cq, wcs); n > 0 || err != nil {
-			return n, err
-		}
-		select {
-		case <-w.ch:
-		case <-cq.done:
-		case <-gone:
-			if n, err := poll(cq, wcs); n > 0 || err != nil {
-				return n, err
-			}
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err,
-				Detail: "the completion channel failed"}
-		case <-cq.dev.removed.ch:
-			if n, err := poll(cq, wcs); n > 0 || err != nil {
-				return n, err
-			}
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.dev.removed.err}
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-		if n, err := poll(cq, wcs); n > 0 || err != nil {
-			return n, err
-		}
-	}
-}
-
-// spinFor polls for the CQ's spin time, or until ctx ends without a channel.
-func spinFor[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T) (int, error)) (int, error) {
-	forever := cq.channel == nil
-	if cq.spin < 0 && !forever {
-		return 0, ctx.Err()
-	}
-	start := time.Now()
-	for {
-		for range 16 {
-			if n, err := poll(cq, wcs); n > 0 || err != nil {
-				return n, err
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if forever && cq.dev.removed.noted() {
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.dev.removed.err}
-		}
-		if !forever && time.Since(start) >= cq.spin {
-			return 0, nil
-		}
-		runtime.Gosched()
-	}
-}
-
-// Completions yields completions until ctx ends, the CQ is closed or the loop
-// is left; the error is then the last pair. Failed work requests are
-// completions, not errors: see WC.Err.
-func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
-	return func(yield func(WC, error) bool) {
-		var wcs [1]WC // one at a time: leaving the loop must lose none
-		for {
-			if _, err := cq.Wait(ctx, wcs[:]); err != nil {
-				yield(WC{}, err)
-				return
-			}
-			if !yield(wcs[0], nil) {
-				return
-			}
-		}
-	}
-}
-
-// event takes note of an event from the channel.
-func (cq *CQ) event() {
-	if cq.ring != nil {
-		cq.ring.Event() // without the lock: Close holds it until all events are acknowledged
-	}
-	cq.events.Add(1) // behind it: a waiter that arms after having seen this count arms with the new one
-	cq.wake()
-}
-
-// wake lets every waiter poll again: an event is for the CQ, and the one that
-// is woken may not be the one that needs the completion.
-func (cq *CQ) wake() {
-	cq.waitMu.Lock()
-	for _, w := range cq.waiters {
-		select {
-		case w.ch <- struct{}{}:
-		default:
-		}
-	}
-	cq.waitMu.Unlock()
-}
-
-func (cq *CQ) join() *waiter {
-	cq.waitMu.Lock()
-	defer cq.waitMu.Unlock()
-	var w *waiter
-	if n := len(cq.idle); n > 0 {
-		w, cq.idle = cq.idle[n-1], cq.idle[:n-1]
-	} else {
-		w = &waiter{ch: make(chan struct{}, 1)}
-	}
-	cq.waiters = append(cq.waiters, w)
-	return w
-}
-
-func (cq *CQ) part(w *waiter) {
-	cq.waitMu.Lock()
-	defer cq.waitMu.Unlock()
-	for i, o := range cq.waiters {
-		if o == w {
-			last := len(cq.waiters) - 1
-			cq.waiters[i] = cq.waiters[last]
-			cq.waiters = cq.waiters[:last]
-			break
-		}
-	}
-	select {
-	case <-w.ch:
-	default:
-	}
-	cq.idle = append(cq.idle, w)
 }
 
 // Resize changes the capacity to at least cqe. Completions that are in the CQ

@@ -3,6 +3,8 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -35,7 +37,9 @@ type Device struct {
 
 	elsewhere elsewhere
 
-	removed removal
+	// removed is noted by the first of: a call that fails because of it, the end of a completion channel,
+	// EventDeviceFatal if AsyncEvent is called, and package rdmacm.
+	removed failure
 
 	objMu   sync.Mutex
 	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object
@@ -61,7 +65,7 @@ func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 
 func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	spin.Prepare() // of all that posts and polls, nothing has begun yet
-	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
+	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: newFailure()}
 	size := libibverbs.ContextSize(h)
 	if size == 0 { // every release since 2013 has the extended ops
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: &UnsupportedError{
@@ -173,6 +177,13 @@ func (d *Device) object(handle uintptr) any {
 	d.objMu.Lock()
 	defer d.objMu.Unlock()
 	return d.objects[handle]
+}
+
+// all returns the objects of the Device that events can be about.
+func (d *Device) all() []any {
+	d.objMu.Lock()
+	defer d.objMu.Unlock()
+	return slices.Collect(maps.Values(d.objects))
 }
 
 // activePort returns the first active port, or 0 and the states of all ports.

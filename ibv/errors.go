@@ -119,6 +119,16 @@ func (e *LimitError) Error() string {
 // Unwrap returns EINVAL.
 func (e *LimitError) Unwrap() error { return errInvalid }
 
+// EventError reports a CQ, QP or SRQ that an asynchronous event said has failed: see Device.AsyncEvent.
+type EventError struct {
+	Event  AsyncEventType // EventCQErr, EventQPFatal or EventSRQErr
+	Object string         // "cq of mlx5_0/1"
+}
+
+func (e *EventError) Error() string {
+	return e.Event.String() + " on " + e.Object + ": " + e.Event.Explain()
+}
+
 // PortError reports a port that is not active. It unwraps to ENETDOWN.
 type PortError struct {
 	Device string

@@ -275,16 +275,10 @@ func (d *Device) explainRegister(err error, length int, access AccessFlags) erro
 func (d *Device) holdCompletions() {
 	d.direct.mu.Lock()
 	defer d.direct.mu.Unlock()
-	d.objMu.Lock()
-	var cqs []*CQ
-	for _, o := range d.objects {
+	for _, o := range d.all() {
 		if cq, ok := o.(*CQ); ok {
-			cqs = append(cqs, cq)
+			cq.hold()
 		}
-	}
-	d.objMu.Unlock()
-	for _, cq := range cqs {
-		cq.hold()
 	}
 }
 

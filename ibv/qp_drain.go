@@ -9,28 +9,54 @@ import (
 	"time"
 )
 
-// rest records whether the device has reported the last receive of a QP with an SRQ.
+// rest records whether the device has reported the last receive of a QP with an SRQ, or a failure of either.
 type rest struct {
 	mu   sync.Mutex
-	told bool
-	ch   chan struct{} // closed when told is set; nil if no goroutine waits
+	last bool          // the last receive
+	err  error         // the failure
+	ch   chan struct{} // closed when either is there; nil if no goroutine waits
 }
 
-func (r *rest) note() {
+// note records the last receive or, with an error, a failure.
+func (r *rest) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.told && r.ch != nil {
+	if !r.told() && r.ch != nil {
 		close(r.ch)
 	}
-	r.told = true
+	if err == nil {
+		r.last = true
+	} else if r.err == nil {
+		r.err = err
+	}
+}
+
+// Preconditions: mu is held.
+func (r *rest) told() bool { return r.last || r.err != nil }
+
+// outcome returns nil after the last receive, else the failure.
+func (r *rest) outcome() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last {
+		return nil
+	}
+	return r.err
+}
+
+// failed returns the failure, nil for none.
+func (r *rest) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
 }
 
 // forget begins anew: the QP was reset.
 func (r *rest) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told {
-		r.told, r.ch = false, nil
+	if r.told() {
+		r.last, r.ch, r.err = false, nil, nil
 	}
 }
 
@@ -40,7 +66,7 @@ func (r *rest) await() <-chan struct{} {
 	defer r.mu.Unlock()
 	if r.ch == nil {
 		r.ch = make(chan struct{})
-		if r.told {
+		if r.told() {
 			close(r.ch)
 		}
 	}
@@ -49,7 +75,8 @@ func (r *rest) await() <-chan struct{} {
 
 // Rest moves the QP to ERR, where its work requests complete. If it has an SRQ, Rest waits for the event that its last
 // receive from there has completed, EventQPLastWQEReached, which some goroutine has to read by Device.AsyncEvent.
-// SoftRoCE has no such event: Rest does not wait there.
+// SoftRoCE has no such event: Rest does not wait there. EventQPFatal of the QP and EventSRQErr of its SRQ end the wait
+// with an *EventError.
 func (qp *QP) Rest(ctx context.Context) error {
 	const op = "rest"
 	before := qp.State()
@@ -61,6 +88,9 @@ func (qp *QP) Rest(ctx context.Context) error {
 	}
 	select {
 	case <-qp.rest.await():
+		if err := qp.rest.outcome(); err != nil {
+			return &OpError{Op: op, Object: qp.name, Err: err}
+		}
 		return nil
 	case <-qp.dev.removed.ch:
 		return &OpError{Op: op, Object: qp.name, Err: qp.dev.removed.err}
@@ -84,7 +114,8 @@ func (qp *QP) Mark(ctx context.Context, id uint64) (int, error) {
 
 // Drain moves the QP to ERR and waits until nothing of it is under way any more. It polls the QP's CQs, and passes
 // what it finds to take, also of other QPs, unless take is nil. No other goroutine polls them meanwhile; programs with
-// a poller of their own call Rest and Mark. After an error something may still be under way.
+// a poller of their own call Rest and Mark. After an error something may still be under way. After EventQPFatal of the
+// QP or EventCQErr of a CQ, Drain waits a moment for completions, and then returns an *EventError.
 func (qp *QP) Drain(ctx context.Context, take func(wcs []WC)) error {
 	m := marks{qp: qp, id: rand.Uint64()}
 	if err := m.check(); err != nil {
@@ -117,6 +148,23 @@ type marks struct {
 	id             uint64
 	sent, received bool
 	posted, seen   int
+	idle           int // pauses without a completion since something failed
+}
+
+// idleMost is how many pauses Drain makes for the completions of a QP that has failed. A device may flush it, but need
+// not.
+const idleMost = 20
+
+// failed returns an event by which the QP or a CQ of it failed, as an error.
+func (m *marks) failed() error {
+	qp := m.qp
+	switch {
+	case qp.send.failed.noted():
+		return qp.send.failed.err
+	case qp.recv.failed.noted():
+		return qp.recv.failed.err
+	}
+	return qp.rest.failed()
 }
 
 func (m *marks) fail(err error) error { return &OpError{Op: "mark", Object: m.qp.name, Err: err} }
@@ -197,6 +245,7 @@ func (m *marks) poll(take func([]WC)) error {
 			if n == 0 {
 				break
 			}
+			m.idle = 0
 			others := wcs[:0]
 			for i := range wcs[:n] {
 				if wcs[i].ID == m.id && wcs[i].QPN == m.qp.Num() {
@@ -217,9 +266,15 @@ func (m *marks) poll(take func([]WC)) error {
 func (m *marks) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	if m.failed() != nil {
+		m.idle++
+	}
 	fail := func(err error) error {
 		return &OpError{Op: "drain", Object: m.qp.name, Err: err,
 			Detail: fmt.Sprintf("%d of its last work requests are posted, %d have completed", m.posted, m.seen)}
+	}
+	if m.idle > idleMost {
+		return fail(m.failed())
 	}
 	select {
 	case <-t.C:

@@ -7,24 +7,25 @@ import (
 	"syscall"
 )
 
-// removal wakes sleeping goroutines when the device is removed. There are three sources: the kernel, which ends
-// completion channels; EventDeviceFatal, if AsyncEvent is called; and package rdmacm.
-type removal struct {
+// failure wakes goroutines that sleep until something happens to an object that has failed for good.
+type failure struct {
 	once sync.Once
-	ch   chan struct{} // closed when the device was removed
-	err  error         // ErrDeviceRemoved, and how it was noticed; set before ch is closed
+	ch   chan struct{} // closed when the object failed
+	err  error         // why; set before ch is closed
 }
 
-func (r *removal) note(err error) {
-	r.once.Do(func() {
-		r.err = err
-		close(r.ch)
+func newFailure() failure { return failure{ch: make(chan struct{})} }
+
+func (f *failure) note(err error) {
+	f.once.Do(func() {
+		f.err = err
+		close(f.ch)
 	})
 }
 
-func (r *removal) noted() bool {
+func (f *failure) noted() bool {
 	select {
-	case <-r.ch:
+	case <-f.ch:
 		return true
 	default:
 		return false

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/emu/emutest"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -355,4 +356,53 @@ func netemDrops(t *testing.T, tc, dev string) int {
 		n = n*10 + int(c-'0')
 	}
 	return n
+}
+
+// TestRXE_Overrun gives a goroutine that waits all that an overrun CQ has, and then the error of CQ_ERR, which
+// ibv_get_async_event(3) has. In the emulated device, which takes an overrun for a mistake, the CQ breaks by injection.
+func TestRXE_Overrun(t *testing.T) {
+	a, b := newPair(t, &QPOptions{MaxSendWR: 200}, nil)
+	rxe := testutil.NeedRXE(t)
+	cq := closing(t, must(a.dev.CreateCQ(16, nil))(t))
+	qp := closing(t, must(a.pd.CreateQP(cq, a.cq, &QPOptions{MaxSendWR: 200}))(t))
+	ok(t, b.qp.Modify(&QPAttr{}, MaskState))
+	eb, ea := must(b.qp.Endpoint(rxe.Port, rxe.GID))(t), must(qp.Endpoint(rxe.Port, rxe.GID))(t)
+	ok(t, qp.Connect(eb, nil))
+	ok(t, b.qp.Connect(ea, nil))
+	least, most := uint64(cq.Cap().CQE), uint64(cq.Cap().CQE+1)
+	if rxe.Emulated {
+		e := emutest.Need(t)
+		id := must(e.Inject("cq-error:after=10,count=1,device=" + rxe.Dev[0]))(t)
+		defer func() { ok(t, e.ClearFault(id)) }()
+		least, most = 10, 10
+	}
+	batch := qp.Batch()
+	for i := range uint64(100) {
+		batch.Write(i, Signaled, a.mr.SGE(0, 8), b.mr.Remote().At(0))
+	}
+	ok(t, batch.Post())
+	ev := must(a.dev.AsyncEvent(timeout(t)))(t)
+	if ev.Type != EventCQErr || ev.CQ != cq {
+		t.Fatalf("event %v", ev)
+	}
+	n := uint64(0)
+	for wc, err := range cq.Completions(timeout(t)) {
+		if err != nil {
+			var ee *EventError
+			if !errors.As(err, &ee) || ee.Event != EventCQErr || ee.Object != cq.String() {
+				t.Errorf("after %d completions: %v", n, err)
+			}
+			break
+		}
+		if wc.ID != n {
+			t.Errorf("completion of %d, want %d", wc.ID, n)
+		}
+		n++
+	}
+	if n < least || n > most {
+		t.Errorf("%d completions, want %d to %d", n, least, most)
+	}
+	if k, err := cq.Poll(make([]WC, 1)); k != 0 || err != nil {
+		t.Errorf("a completion was left behind: %d, %v", k, err)
+	}
 }

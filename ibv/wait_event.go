@@ -5,8 +5,9 @@ import "context"
 // Events counts the completion events of the CQ, and wraps around.
 func (cq *CQ) Events() uint32 { return cq.events.Load() }
 
-// WaitEvent sleeps until the CQ has had other than seen events. It is for programs that arm and poll themselves; Wait
-// does all of it:
+// WaitEvent sleeps until the CQ has had other than seen events. EventCQErr counts as an event, so that the program
+// polls what the CQ still has. After it WaitEvent returns an *EventError. It is for programs that arm and poll
+// themselves; Wait does all of it:
 //
 //	seen := cq.Events()
 //	err := cq.Arm(false) // then Poll: what came before the arming raises no event
@@ -28,6 +29,8 @@ func (cq *CQ) WaitEvent(ctx context.Context, seen uint32) error {
 			return &OpError{Op: op, Object: cq.name, Err: ErrClosed}
 		case <-cq.channel.stop:
 			return &OpError{Op: op, Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
+		case <-cq.failed.ch:
+			return &OpError{Op: op, Object: cq.name, Err: cq.failed.err}
 		case <-cq.dev.removed.ch:
 			return &OpError{Op: op, Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():

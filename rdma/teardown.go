@@ -140,7 +140,7 @@ func (t *teardown) Rest() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	t.e.restless.Store(t.port.rest(ctx) != nil)
+	t.e.restless.Store(errors.Is(t.port.rest(ctx), context.DeadlineExceeded))
 }
 
 // Mark posts the marker. The queue may be full until the poller has seen completions.
