@@ -149,7 +149,7 @@ func (d *Device) ResolveMAC(attr *AHAttr) (mac net.HardwareAddr, vlan int, err e
 	d.leave() // explainPath enters again
 	if err != nil {
 		var errno syscall.Errno
-		if errors.As(err, &errno) {
+		if errors.As(err, &errno) && pathErrno(err) {
 			err = d.explainPath(err, attr)
 		}
 		return nil, 0, &OpError{Op: op, Object: d.Name(), Err: err}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
@@ -46,6 +47,7 @@ func (cq *CQ) resizeDirect(cqe int) error {
 	}
 	err = uverbs.ResizeCQ(libibverbs.CmdFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
 		entries, r.Size())
+	err = bind.Explain(cq.dev.handle, err)
 	if err == nil {
 		if !r.Move(cmem.Pointer(mem.Addr()), entries) {
 			err = errNotMoved

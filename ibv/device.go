@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -88,6 +89,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	if c.async, err = pollfd.NewReader(libibverbs.AsyncFD(h), "ibv_async"); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
+	bind.WatchContext(h, c.explainIO)
 	return c, nil
 }
 
@@ -127,6 +129,7 @@ func (d *Device) Close() error {
 			return err
 		}
 		d.async.Close()
+		bind.UnwatchContext(d.handle)
 		if d.adopted {
 			return nil
 		}

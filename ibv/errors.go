@@ -24,8 +24,8 @@ var (
 	// ErrLibrary is returned when libibverbs is missing or unusable. The error is a
 	// *loader.LibraryError or *loader.InstanceError, which names the package to install.
 	ErrLibrary = loader.ErrLibrary
-	// ErrDeviceRemoved is returned when the device failed permanently or was unplugged. Close
-	// every object on it, and open the device again when it is back.
+	// ErrDeviceRemoved is returned by every call that fails because the device failed permanently or was unplugged.
+	// Close every object on it, and open the device again when it is back.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
 	// ErrNoDevice is returned when the host has no RDMA device, or not the requested one.
 	ErrNoDevice = errors.New("no such RDMA device")

@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -40,6 +41,7 @@ func (friends) CloseLent(d *Device) error {
 			return err
 		}
 		d.async.Close()
+		bind.UnwatchContext(d.handle)
 		return nil
 	})
 }

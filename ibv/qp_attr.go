@@ -168,7 +168,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 
 func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMask) error {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	if !errors.As(err, &errno) || errors.Is(err, ErrDeviceRemoved) {
 		return err
 	}
 	if mask&MaskCurState != 0 {

@@ -32,6 +32,18 @@ func (f *failure) noted() bool {
 	}
 }
 
+// explainIO returns what an EIO of a call on the device means. Every call comes here: see bind.WatchContext. A device
+// that is there may return EIO also, so the kernel is asked once.
+func (d *Device) explainIO(err error) error {
+	if !d.removed.noted() {
+		if !d.v.Removed(d.handle) {
+			return err
+		}
+		d.removed.note(ErrDeviceRemoved)
+	}
+	return fmt.Errorf("%w: %w", ErrDeviceRemoved, err)
+}
+
 // channelError explains why a completion channel cannot be read. For a removed device the
 // kernel returns EIO; a channel that has ended returns a short read.
 func (d *Device) channelError(err error) error {

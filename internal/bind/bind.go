@@ -83,7 +83,22 @@ func (l Library) Ptr(name string, args ...uintptr) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ccall.Ptr(fn, args...)
+	p, err := ccall.Ptr(fn, args...)
+	if err != nil {
+		err = explained(name, args, err)
+	}
+	return p, err
+}
+
+// Plain is Err without WatchContext's explanation.
+//
+//go:uintptrescapes
+func (l Library) Plain(name string, args ...uintptr) error {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return err
+	}
+	return ccall.Err(fn, args...)
 }
 
 // Err calls a function that returns 0 or an errno.
@@ -94,7 +109,10 @@ func (l Library) Err(name string, args ...uintptr) error {
 	if err != nil {
 		return err
 	}
-	return ccall.Err(fn, args...)
+	if err = ccall.Err(fn, args...); err != nil {
+		err = explained(name, args, err)
+	}
+	return err
 }
 
 // Minus1 calls a function that returns 0, or -1 and sets errno.
@@ -105,7 +123,10 @@ func (l Library) Minus1(name string, args ...uintptr) error {
 	if err != nil {
 		return err
 	}
-	return ccall.Minus1(fn, args...)
+	if err = ccall.Minus1(fn, args...); err != nil {
+		err = explained(name, args, err)
+	}
+	return err
 }
 
 // Minus1Int calls a function that returns a number, or -1 and sets errno.
@@ -116,7 +137,11 @@ func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ccall.Minus1Int(fn, args...)
+	n, err := ccall.Minus1Int(fn, args...)
+	if err != nil {
+		err = explained(name, args, err)
+	}
+	return n, err
 }
 
 // IntErrno calls a function that has its own negative result codes, in addition to errno.
@@ -127,7 +152,11 @@ func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ccall.IntErrno(fn, args...)
+	n, err := ccall.IntErrno(fn, args...)
+	if err != nil {
+		err = explained(name, args, err)
+	}
+	return n, err
 }
 
 // NegErrno calls a function that returns a count, or an errno negated.
@@ -138,7 +167,11 @@ func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ccall.NegErrno(fn, args...)
+	n, err := ccall.NegErrno(fn, args...)
+	if err != nil {
+		err = explained(name, args, err)
+	}
+	return n, err
 }
 
 // Size calls a function that returns a size, or -1 and sets errno.
@@ -149,7 +182,11 @@ func (l Library) Size(name string, args ...uintptr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ccall.Size(fn, args...)
+	n, err := ccall.Size(fn, args...)
+	if err != nil {
+		err = explained(name, args, err)
+	}
+	return n, err
 }
 
 // Void calls a function that returns nothing.

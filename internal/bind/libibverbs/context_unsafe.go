@@ -1,6 +1,7 @@
 package libibverbs
 
 import (
+	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -25,6 +26,12 @@ func (l Lib) QueryDevice(ctx uintptr, attr *abi.DeviceAttr) error {
 	return l.lib.Err("ibv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
 }
 
+// Removed asks the kernel whether the device is gone: then every command fails.
+func (l Lib) Removed(ctx uintptr) bool {
+	err := l.lib.Plain("ibv_query_device", ctx, uintptr(unsafe.Pointer(new(abi.DeviceAttr))))
+	return err == syscall.EIO || err == syscall.ENODEV
+}
+
 // int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
 // size_t); an op of verbs_context, not an export.
 func (l Lib) QueryDeviceEx(ctx uintptr, attr *abi.DeviceAttrEx) error {
@@ -41,7 +48,8 @@ func (l Lib) QueryRTValuesEx(ctx uintptr, v *abi.ValuesEx) error {
 // is one (v22).
 func (l Lib) QueryPort(ctx uintptr, port uint8, attr *abi.PortAttr) error {
 	if op := abi.ContextOp(ctx, abi.DistQueryPort); op != 0 {
-		return ccall.Err(op, ctx, uintptr(port), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
+		err := ccall.Err(op, ctx, uintptr(port), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
+		return explain(ctx, err)
 	}
 	return l.lib.Err("ibv_query_port", ctx, uintptr(port), uintptr(unsafe.Pointer(attr)))
 }

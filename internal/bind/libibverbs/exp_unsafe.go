@@ -28,7 +28,7 @@ func (l Lib) expCall(ctx, dist uintptr, call func(op uintptr) error) error {
 	if err := l.lib.Err("pthread_mutex_lock", mutex); err != nil {
 		return err
 	}
-	err := call(op)
+	err := explain(ctx, call(op))
 	if e := l.lib.Err("pthread_mutex_unlock", mutex); err == nil {
 		err = e
 	}
@@ -68,7 +68,8 @@ func (l Lib) ExpCreateQP(ctx uintptr, attr *abi.ExpQPInitAttr) (uintptr, error) 
 	if op == 0 {
 		return 0, ErrNoOp
 	}
-	return ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr)))
+	qp, err := ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr)))
+	return qp, explain(ctx, err)
 }
 
 // int (*lib_exp_modify_qp)(struct ibv_qp *, struct ibv_exp_qp_attr *, uint64_t exp_attr_mask);
@@ -77,7 +78,7 @@ func (l Lib) ExpModifyQP(ctx, qp uintptr, attr *abi.ExpQPAttr, mask uint64) erro
 	if op == 0 {
 		return ErrNoOp
 	}
-	return ccall.Err(op, qp, uintptr(unsafe.Pointer(attr)), uintptr(mask))
+	return explain(ctx, ccall.Err(op, qp, uintptr(unsafe.Pointer(attr)), uintptr(mask)))
 }
 
 // struct ibv_exp_dct *(*create_dct)(struct ibv_context *, struct ibv_exp_dct_init_attr *);
@@ -112,7 +113,7 @@ func (l Lib) ExpQueryDevice(ctx uintptr, attr *abi.ExpDeviceAttr) error {
 	if op == 0 {
 		return ErrNoOp
 	}
-	return ccall.Err(op, ctx, uintptr(unsafe.Pointer(attr)))
+	return explain(ctx, ccall.Err(op, ctx, uintptr(unsafe.Pointer(attr))))
 }
 
 // int (*drv_exp_query_values)(struct ibv_context *, int q_values, struct ibv_exp_values *);
@@ -121,5 +122,5 @@ func (l Lib) ExpQueryValues(ctx uintptr, what uint32, v *abi.ExpValues) error {
 	if op == 0 {
 		return ErrNoOp
 	}
-	return ccall.Err(op, ctx, uintptr(what), uintptr(unsafe.Pointer(v)))
+	return explain(ctx, ccall.Err(op, ctx, uintptr(what), uintptr(unsafe.Pointer(v))))
 }

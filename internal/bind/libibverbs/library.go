@@ -3,6 +3,7 @@
 package libibverbs
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -31,6 +32,9 @@ func (l Lib) Version() string { return l.lib.Version() }
 // ErrNoOp is returned when libibverbs is too old to have an op of verbs_context.
 var ErrNoOp = fmt.Errorf("the library has no such op: %w", loader.ErrNotSupported)
 
+// explain names a device that is gone, as the functions of bind.Library do for calls by name.
+func explain(ctx uintptr, err error) error { return bind.Explain(ctx, err) }
+
 // opPtr calls an op of verbs_context that returns a pointer, or NULL and sets errno.
 //
 //go:uintptrescapes
@@ -39,7 +43,8 @@ func opPtr(ctx, dist uintptr, args ...uintptr) (uintptr, error) {
 	if op == 0 {
 		return 0, ErrNoOp
 	}
-	return ccall.Ptr(op, args...)
+	p, err := ccall.Ptr(op, args...)
+	return p, explain(ctx, err)
 }
 
 // opErr calls an op of verbs_context that returns 0 or an errno.
@@ -50,7 +55,7 @@ func opErr(ctx, dist uintptr, args ...uintptr) error {
 	if op == 0 {
 		return ErrNoOp
 	}
-	return ccall.Err(op, args...)
+	return explain(ctx, ccall.Err(op, args...))
 }
 
 // destroy destroys an object, whose first field is its context.
@@ -63,9 +68,8 @@ func (l Lib) destroy(name string, obj uintptr) error {
 // returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
 // kernel's objects are gone, so both count as success.
 func (l Lib) destroyed(ctx uintptr, err error) error {
-	switch err {
-	case syscall.EIO, syscall.ENODEV, syscall.EBUSY:
-		if e := l.QueryDevice(ctx, new(abi.DeviceAttr)); e == syscall.EIO || e == syscall.ENODEV {
+	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+		if errors.Is(err, errno) && l.Removed(ctx) {
 			return nil
 		}
 	}

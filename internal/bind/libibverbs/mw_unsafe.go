@@ -22,7 +22,8 @@ func (l Lib) AllocMW(ctx, pd uintptr, windowType uint32) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ccall.Ptr(op, pd, uintptr(windowType))
+	mw, err := ccall.Ptr(op, pd, uintptr(windowType))
+	return mw, explain(ctx, err)
 }
 
 // int (*bind_mw)(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
@@ -32,7 +33,7 @@ func (l Lib) BindMW(ctx, qp, mw uintptr, bind *abi.MWBind) error {
 	if err != nil {
 		return err
 	}
-	return ccall.Err(op, qp, mw, uintptr(unsafe.Pointer(bind)))
+	return explain(ctx, ccall.Err(op, qp, mw, uintptr(unsafe.Pointer(bind))))
 }
 
 // int (*dealloc_mw)(struct ibv_mw *);

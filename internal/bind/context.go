@@ -1,0 +1,52 @@
+package bind
+
+import (
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// contexts has, by the address of a struct ibv_context, the func(error) error that explains an EIO of a call on it.
+var contexts sync.Map
+
+// WatchContext makes explain see each EIO of a call whose first argument is the context, or an object of it. The kernel
+// returns EIO from every command on a device that is gone, and seldom for another reason.
+func WatchContext(ctx uintptr, explain func(error) error) { contexts.Store(ctx, explain) }
+
+// UnwatchContext undoes WatchContext. Call it before the context is freed.
+func UnwatchContext(ctx uintptr) { contexts.Delete(ctx) }
+
+// Explain returns the error of a call on a context.
+func Explain(ctx uintptr, err error) error {
+	if err != syscall.EIO {
+		return err
+	}
+	return explain(ctx, err)
+}
+
+func explain(ctx uintptr, err error) error {
+	if f, ok := contexts.Load(ctx); ok {
+		return f.(func(error) error)(err)
+	}
+	return err
+}
+
+// explained returns the error of a call of a function by name. Objects of these libraries begin with their context.
+func explained(name string, args []uintptr, err error) error {
+	if err != syscall.EIO || len(args) == 0 || numbered[name] || !strings.Contains(name, "_") {
+		return err
+	}
+	first := args[0]
+	if _, ok := contexts.Load(first); !ok {
+		if first == 0 || first%8 != 0 { // no object
+			return err
+		}
+		first = *cmem.At[uintptr](first)
+	}
+	return explain(first, err)
+}
+
+// numbered are functions whose first argument is a number. Those of rsocket also are: their names have no underscore.
+var numbered = map[string]bool{"ibv_import_device": true, "mlx5dv_dr_action_create_tag": true}
