@@ -103,8 +103,8 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	c := attr.toC()
 	h, err := pd.dev.v.CreateAH(pd.handle, &c)
 	if err != nil {
-		if n := pd.dev.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
-			err = &ArgError{Arg: "Port", Got: fmt.Sprint(attr.Port), Want: fmt.Sprintf("1 to %d", n)}
+		if bad := pd.dev.badAddress("", attr); pathErrno(err) && bad != nil {
+			err = errors.Join(bad...)
 		} else if pathErrno(err) {
 			err = pd.dev.explainPath(err, attr)
 		}
@@ -119,6 +119,25 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	ah.node.initNumbered("ah", pd.dev.Name(), &pd.node)
 	life.Watch(ah, &ah.life)
 	return ah, nil
+}
+
+// badAddress returns the fields of an address that was refused which no address on this device has. prefix is where
+// they are.
+func (d *Device) badAddress(prefix string, a *AHAttr) (errs []error) {
+	if n := d.attr.PhysPortCnt; a.Port < 1 || a.Port > n {
+		return []error{&ArgError{Arg: prefix + "Port", Got: fmt.Sprint(a.Port), Want: fmt.Sprintf("1 to %d", n)}}
+	}
+	if !a.Global {
+		if p, err := d.QueryPort(a.Port); err == nil && p.LinkLayer == LinkEthernet {
+			errs = append(errs, &ArgError{Arg: prefix + "Global", Got: "false",
+				Want: "true on RoCE, where DGID and SGIDIndex are the address"})
+		}
+	}
+	if a.StaticRate != RateMax && a.StaticRate.Mbps() == 0 {
+		errs = append(errs, &ArgError{Arg: prefix + "StaticRate", Got: a.StaticRate.String(),
+			Want: "RateMax or a constant of type Rate"})
+	}
+	return errs
 }
 
 // PD returns the protection domain of the address.

@@ -507,6 +507,10 @@ func (cq *CQ) Resize(cqe int) error {
 		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
 			Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
 	}
+	if err == errInvalid && cqe <= cq.dev.attr.MaxCQE { // on DataPathOps only the device counts them
+		err = &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+			Want: "at least as many as the completions that are in the CQ: poll them first"}
+	}
 	if err != nil {
 		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(),
 			limit{"cqe", cqe, cq.dev.attr.MaxCQE})}

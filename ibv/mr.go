@@ -262,6 +262,10 @@ func (d *Device) explainRegister(err error, length int, access AccessFlags) erro
 		if lerr == nil {
 			return &MemlockError{Bytes: uint64(length), Cur: cur, Max: limit, Err: err}
 		}
+	case errors.Is(err, syscall.EINVAL) && access&^knownAccess != 0:
+		return &ArgError{Arg: "access", Got: access.String(),
+			Want: fmt.Sprintf("of %v; bits %#x have no meaning", knownAccess&^AccessOptional|RelaxedOrdering,
+				uint32(access&^knownAccess))}
 	case errors.Is(err, syscall.EINVAL) && access&(RemoteWrite|RemoteAtomic) != 0 && access&LocalWrite == 0:
 		return fmt.Errorf("access %v also needs LocalWrite: %w", access, err)
 	case errors.Is(err, syscall.EFAULT):

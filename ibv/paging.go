@@ -97,6 +97,9 @@ func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		err = &UnsupportedError{Feature: "advice on memory", Need: "libibverbs of rdma-core v22 or later",
 			Have: fmt.Sprintf("version %q; the first access fetches the pages", pd.dev.v.Version())}
+	case advice > AdvicePrefetchNoFault:
+		err = &ArgError{Arg: "advice", Got: advice.String(),
+			Want: "AdvicePrefetch, AdvicePrefetchWrite or AdvicePrefetchNoFault"}
 	case unsupported(err):
 		err = &UnsupportedError{Feature: "advice " + advice.String() + " on memory",
 			Need: "a driver with support for it, such as mlx5",

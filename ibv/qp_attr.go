@@ -184,6 +184,15 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 	if !legal || missing != 0 || superfluous != 0 {
 		return e
 	}
+	if mask&MaskAV != 0 {
+		e.Beyond = append(e.Beyond, qp.dev.badAddress("AV.", &attr.AV)...)
+	}
+	if mask&MaskAltPath != 0 {
+		e.Beyond = append(e.Beyond, qp.dev.badAddress("AltAV.", &attr.AltAV)...)
+	}
+	if len(e.Beyond) > 0 {
+		return e
+	}
 	if mask&MaskAV != 0 && pathErrno(err) {
 		// EINVAL may concern any value: an address without a fault of its own is named last.
 		p := qp.dev.explainPath(err, &attr.AV)

@@ -75,6 +75,10 @@ func (a *AHAttr) check() error {
 
 const remoteAccess = RemoteWrite | RemoteRead | RemoteAtomic | FlushGlobal | FlushPersistent
 
+// knownAccess are the flags that some device takes for memory.
+const knownAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | MWBind | ZeroBased | OnDemand | HugeTLB |
+	FlushGlobal | FlushPersistent | AccessOptional
+
 // checkPeer checks the access of a QP's peer.
 func (f AccessFlags) checkPeer() error {
 	if f&AccessNone != 0 && f&remoteAccess != 0 {

@@ -125,9 +125,59 @@ func TestRXE_ResizeSRQ(t *testing.T) {
 	if n, err := srq.PostRecv(make([]RecvWR, after)); n != after {
 		t.Errorf("%d receives of %d: %v", n, after, err)
 	}
-	err = srq.SetLimit(after + 100)
-	var le *LimitError
-	if !errors.As(err, &le) || le.Limit != uint64(after) {
-		t.Errorf("limit beyond %d: %v", after, err)
+	// The kernel's drivers take a limit up to what Query has, which is more than libmlx5 grants.
+	most := must(srq.Query())(t).MaxWR
+	for _, n := range []int{-1, most + 1, 1 << 20} {
+		err = srq.SetLimit(n)
+		var le *LimitError
+		if n < 0 {
+			wantErr(t, err, syscall.EINVAL, fmt.Sprintf("0 to %d", most))
+		} else if !errors.As(err, &le) || le.Limit != uint64(most) {
+			t.Errorf("limit %d beyond %d: %v", n, most, err)
+		}
+	}
+	ok(t, srq.SetLimit(most))
+	ops := closing(t, must(s.pd.CreateSRQ(&SRQOptions{MaxWR: 16, DataPath: DataPathOps}))(t))
+	if s.dev.attr.CapFlags&DeviceSRQResize == 0 {
+		wantErr(t, ops.Resize(64), ErrNotSupported, "SRQResize")
+	} else {
+		ok(t, ops.Resize(64))
+	}
+}
+
+// TestRXE_Refusals names the field that is wrong in what the kernel refuses without a reason.
+func TestRXE_Refusals(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	s := newSide(t, 0, nil)
+	good := AHAttr{Port: rxe.Port, Global: true, DGID: must(s.dev.QueryGID(rxe.Port, rxe.GID))(t),
+		SGIDIndex: uint8(rxe.GID), HopLimit: 64}
+	qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, nil))(t))
+	for what, change := range map[string]func(*AHAttr){
+		"Global is false":                func(a *AHAttr) { a.Global = false },
+		"Port is 0; it must be 1 to 1":   func(a *AHAttr) { a.Port = 0 },
+		"Port is 200; it must be 1 to 1": func(a *AHAttr) { a.Port = 200 },
+	} {
+		a := good
+		change(&a)
+		ok(t, qp.Modify(&QPAttr{}, MaskState))
+		ok(t, qp.Modify(&QPAttr{State: StateInit, Port: rxe.Port},
+			MaskState|MaskPKeyIndex|MaskPort|MaskAccessFlags))
+		err := qp.Modify(&QPAttr{State: StateRTR, PathMTU: MTU1024, DestQPN: qp.Num(), MinRNRTimer: 12, AV: a},
+			MaskState|MaskAV|MaskPathMTU|MaskDestQPN|MaskRQPSN|MaskMaxDestRdAtomic|MaskMinRNRTimer)
+		wantErr(t, err, syscall.EINVAL, "AV."+what)
+		_, err = s.pd.CreateAH(&a)
+		wantErr(t, err, syscall.EINVAL, what)
+	}
+	for _, bits := range []AccessFlags{1 << 15, 1 << 30} {
+		mr, err := s.pd.RegMR(make([]byte, 4096), LocalWrite|bits)
+		if err == nil { // SoftRoCE looks at none of them
+			ok(t, mr.Close())
+		} else {
+			wantErr(t, err, syscall.EINVAL, fmt.Sprintf("bits %#x", uint32(bits)))
+		}
+	}
+	if !soft(rxe) {
+		err := s.pd.Advise(Advice(7), true, s.mr.SGE(0, 8))
+		wantErr(t, err, syscall.EINVAL, "Advice(7)", "AdvicePrefetchNoFault")
 	}
 }

@@ -268,7 +268,22 @@ func (s *SRQ) SetLimit(n int) error {
 		return err
 	}
 	defer s.leave()
-	return s.modify(op, abi.IBV_SRQ_LIMIT, limit{"limit", n, s.Cap().MaxWR})
+	attr := &abi.SRQAttr{SRQLimit: uint32(n)}
+	var err error = errInvalid
+	if n >= 0 && n <= mostInt {
+		err = s.pd.dev.v.ModifySRQ(s.handle, attr, abi.IBV_SRQ_LIMIT)
+	}
+	if err == nil {
+		return nil
+	}
+	l := limit{"limit", n, s.Cap().MaxWR}
+	if a := new(abi.SRQAttr); s.pd.dev.v.QuerySRQ(s.handle, a) == nil {
+		l.most = granted(a.MaxWR) // mlx5's kernel driver grants more than libmlx5 says
+	}
+	if bad := fitInt(s.pd.dev.Name(), l); bad != nil {
+		err = bad
+	}
+	return &OpError{Op: op, Object: s.name, Err: explainLimits(err, s.String(), l)}
 }
 
 // Resize changes the number of receive buffers to at least maxWR, where the
@@ -298,8 +313,14 @@ func (s *SRQ) Resize(maxWR int) error {
 		return &OpError{Op: op, Object: s.name,
 			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
 	}
-	if err := s.modify(op, abi.IBV_SRQ_MAX_WR, limit{"max_wr", maxWR, most}); err != nil {
-		return err
+	l := limit{"max_wr", maxWR, most}
+	err := fitInt(s.pd.dev.Name(), l)
+	if err == nil {
+		err = s.pd.dev.v.ModifySRQ(s.handle, &abi.SRQAttr{MaxWR: uint32(maxWR)}, abi.IBV_SRQ_MAX_WR)
+		err = s.explainResize(err, l)
+	}
+	if err != nil {
+		return &OpError{Op: op, Object: s.name, Err: err}
 	}
 	s.maxWR = maxWR
 	a := new(abi.SRQAttr)
@@ -309,18 +330,18 @@ func (s *SRQ) Resize(maxWR int) error {
 	return nil
 }
 
-// Preconditions: the caller holds the SRQ entered.
-func (s *SRQ) modify(op string, mask uint32, l limit) error {
-	name := s.pd.dev.Name()
-	err := fitInt(name, l)
-	if err == nil {
-		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
-		if err = s.pd.dev.v.ModifySRQ(s.handle, attr, mask); err == nil {
-			return nil
-		}
-		err = explainLimits(err, name, l)
+// explainResize returns why the size cannot be changed.
+func (s *SRQ) explainResize(err error, l limit) error {
+	switch {
+	case err == nil || errors.Is(err, ErrDeviceRemoved):
+		return err
+	case s.pd.dev.attr.CapFlags&DeviceSRQResize == 0:
+		return &UnsupportedError{Feature: "resizing an SRQ", Need: "a device with SRQResize among its CapFlags, " +
+			"or an SRQ that is large enough", Have: s.pd.dev.Name() + " without it"}
+	case errors.Is(err, errInvalid) && l.asked <= l.most:
+		return fmt.Errorf("max_wr %d is less than what is posted, or than the limit of SetLimit: %w", l.asked, err)
 	}
-	return &OpError{Op: op, Object: s.name, Err: err}
+	return explainLimits(err, s.pd.dev.Name(), l)
 }
 
 // Query asks the device for the state of the SRQ.

@@ -47,6 +47,14 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
 	}
 	dev := pd.Device()
+	switch {
+	case recv == nil && opt.Type == ibv.DCT:
+		return nil, opError(op, dev.Name(), &ibv.ArgError{Arg: "recv CQ", Got: "nil",
+			Want: "the CQ of a DCT, which needs no send CQ"})
+	case send == nil && opt.Type == ibv.DCI:
+		return nil, opError(op, dev.Name(), &ibv.ArgError{Arg: "send CQ", Got: "nil",
+			Want: "the CQ of a DCI, which needs no recv CQ"})
+	}
 	if send == nil && opt.Type == ibv.DCT {
 		send = recv
 	} else if recv == nil && opt.Type == ibv.DCI {
