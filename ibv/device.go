@@ -37,6 +37,7 @@ type Device struct {
 	direct  direct
 
 	elsewhere elsewhere
+	sl        func() uint8 // of readServiceLevels, once
 
 	// removed is noted by the first of: a call that fails because of it, the end of a completion channel,
 	// EventDeviceFatal if AsyncEvent is called, and package rdmacm.
@@ -89,6 +90,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	if c.async, err = pollfd.NewReader(libibverbs.AsyncFD(h), "ibv_async"); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
+	c.sl = sync.OnceValue(c.readServiceLevels)
 	bind.WatchContext(h, c.explainIO)
 	return c, nil
 }

@@ -76,7 +76,9 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 			Need: "a CQ of 64- or 128-byte entries, a power of two of them",
 			Have: fmt.Sprintf("%d entries of %d bytes", v.CQECnt, v.CQESize)}
 	}
-	return mlx5.NewCQ(cqConfig(v, &d.direct.qps)), nil
+	c := cqConfig(v, &d.direct.qps)
+	c.Ethernet = d.sl() == 0
+	return mlx5.NewCQ(c), nil
 }
 
 // directType refuses QP types that the direct data path does not drive.

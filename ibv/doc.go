@@ -120,7 +120,7 @@
 //   - the host: [PermissionError], [MemlockError], [DescriptorError], [DeviceFileError], [UnlistedError],
 //     [ProviderError], [UnsupportedError], [PortError], [PathError]
 //   - the order of calls: [BusyError]
-//   - posting and polling: [PostError], [CompletionError]
+//   - posting, polling and waiting: [PostError], [CompletionError], [EventError]
 //
 // Each names the value, the limit and the way out. A work request that failed is a completion, not an error of a
 // call: [WC.Err] returns a [*WCError], whose "%+v" also prints what to check. errors.Is(err,

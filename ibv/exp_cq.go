@@ -119,7 +119,7 @@ func (cq *CQ) pollExp(wcs []WC) (int, error) {
 			return 0, cq.errPoll
 		}
 		for i := range got {
-			wcs[n+i].fromExp(&got[i])
+			wcs[n+i].fromExp(&got[i], cq.sl)
 		}
 		n += len(got)
 		if len(got) < ops.PollBatch {
@@ -130,10 +130,11 @@ func (cq *CQ) pollExp(wcs []WC) (int, error) {
 }
 
 // fromExp copies a completion, as fromC does.
-func (wc *WC) fromExp(e *abi.ExpWC) {
+func (wc *WC) fromExp(e *abi.ExpWC, sl uint8) {
 	fromC(wc, &abi.WC{WRID: e.WRID, Status: e.Status, Opcode: expWCOpcode(e.ExpOpcode), VendorErr: e.VendorErr,
 		ByteLen: e.ByteLen, ImmData: abi.Be32(e.ImmData), QPNum: e.QPNum, SrcQP: e.SrcQP,
-		WCFlags: uint32(e.ExpWCFlags), PKeyIndex: e.PKeyIndex, SLID: e.SLID, SL: e.SL, DLIDPathBits: e.DLIDPathBits}, 1)
+		WCFlags: uint32(e.ExpWCFlags), PKeyIndex: e.PKeyIndex, SLID: e.SLID, SL: e.SL, DLIDPathBits: e.DLIDPathBits}, 1,
+		sl)
 	if e.Status == 0 && e.ExpWCFlags&abi.IBV_EXP_WC_WITH_TIMESTAMP != 0 {
 		wc.Timestamp, wc.SLID, wc.SL = e.Timestamp, 0, 0
 	}

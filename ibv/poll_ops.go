@@ -15,7 +15,7 @@ func (cq *CQ) pollOps(wcs []WC) (int, error) {
 func (cq *CQ) pollRest(wcs []WC, got int) (n int, _ error) {
 	p := cq.poller
 	for got > 0 {
-		fromC(&wcs[n], p.First(), got)
+		fromC(&wcs[n], p.First(), got, cq.sl)
 		if n += got; got < ops.PollBatch || n == len(wcs) {
 			break
 		}

@@ -179,3 +179,20 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
 		Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
 }
+
+// anyServiceLevel are the bits of a service level.
+const anyServiceLevel = 0xf
+
+// readServiceLevels returns the mask of the service levels of completions. Where mlx5 has the service level on
+// InfiniBand, it has the type of the packet on Ethernet. libmlx5 takes no notice. The kernel's driver does, and checks
+// port 1 alone, as is done here (Linux, drivers/infiniband/hw/mlx5/cq.c, handle_responder).
+func (d *Device) readServiceLevels() uint8 {
+	if !d.isMLX5() {
+		return anyServiceLevel
+	}
+	a := new(abi.PortAttr)
+	if err := d.v.QueryPort(d.handle, 1, a); err != nil || LinkLayer(a.LinkLayer) != LinkEthernet {
+		return anyServiceLevel
+	}
+	return 0
+}

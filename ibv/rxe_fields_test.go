@@ -133,3 +133,35 @@ func TestRXE_Fields(t *testing.T) {
 		wantErr(t, err, ErrNotSupported, "TMInfo", "DataPathOps")
 	}
 }
+
+// TestRXE_ServiceLevel receives a datagram sent with service level 0: completions have 0, and so has the address of a
+// reply. mlx5 has the type of the packet there on Ethernet (Linux, drivers/infiniband/hw/mlx5/cq.c, handle_responder).
+func TestRXE_ServiceLevel(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for _, fields := range []WCFields{0, FieldSL | FieldSLID} {
+		a, b := newSide(t, 0, nil), newSide(t, 1, nil)
+		path, _ := b.cq.DataPath()
+		if fields != 0 && path == DataPathDirect {
+			path = DataPathOps
+		}
+		sends := closing(t, must(a.dev.CreateCQ(16, nil))(t))
+		cq := closing(t, must(b.dev.CreateCQ(16, &CQOptions{Fields: fields, DataPath: path}))(t))
+		qa := closing(t, must(a.pd.CreateQP(sends, sends, &QPOptions{Type: UD}))(t))
+		qb := closing(t, must(b.pd.CreateQP(cq, cq, &QPOptions{Type: UD}))(t))
+		must(qa.Endpoint(rxe.Port, rxe.GID))(t)
+		to := must(qb.Endpoint(rxe.Port, rxe.GID))(t)
+		ok(t, qa.Connect(Endpoint{}, nil))
+		ok(t, qb.Connect(Endpoint{}, nil))
+		ah := closing(t, must(a.pd.CreateAH(must(qa.Address(to, nil))(t)))(t))
+		recv(t, qb, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 200)}})
+		post(t, qa, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: ah,
+			RemoteQPN: qb.Num(), RemoteQKey: DefaultQKey})
+		var wc [1]WC
+		must(sends.Wait(timeout(t), wc[:]))(t)
+		must(cq.Wait(timeout(t), wc[:]))(t)
+		back := closing(t, must(b.pd.CreateAHFromWC(rxe.Port, &wc[0], b.mr.Bytes()[:40]))(t))
+		if wc[0].Err() != nil || wc[0].SL != 0 || back.Attr().SL != 0 {
+			t.Errorf("fields %v: %+v, the reply's service level is %d", fields, wc[0], back.Attr().SL)
+		}
+	}
+}

@@ -19,7 +19,7 @@ type WC struct {
 	Flags           WCFlags
 	PKeyIndex       uint16 // GSI QPs only
 	SLID            uint16 // UD only
-	SL              uint8  // UD only
+	SL              uint8  // UD only; 0 on mlx5's Ethernet ports
 	DLIDPathBits    uint8  // UD only
 	CVLAN           uint16 // the frame's VLAN tag, with FieldCVLAN; raw packet QPs only
 	FlowTag         uint32 // of the flow that took the frame, with FieldFlowTag; raw packet QPs only

@@ -177,6 +177,7 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 			wcs[n].read(p)
 			wc = wcs[n : n+1]
 		}
+		wc[0].SL &= cq.sl
 		if cq.rooms != nil {
 			cq.freeRoom(wc)
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// fromC copies n completions. C leaves most fields of a failed completion undefined, and
-// providers leave old values in fields that a successful one does not use.
+// fromC copies n completions. sl is the mask of their service levels. C leaves most fields of a failed completion
+// undefined, and providers leave old values in fields that a successful one does not use.
 //
 // It is one loop without calls, and stores words, because the locked instruction in the
 // provider's next poll waits for every store.
-func fromC(wc *WC, c *abi.WC, n int) {
+func fromC(wc *WC, c *abi.WC, n int, sl uint8) {
 	for n > 0 {
 		w := (*[8]uint64)(unsafe.Pointer(wc))
 		op, flags := WCOpcode(c.Opcode), WCFlags(c.WCFlags)
@@ -37,7 +37,7 @@ func fromC(wc *WC, c *abi.WC, n int) {
 			} else if flags&WCWithImm != 0 {
 				wc.Imm = bits.ReverseBytes32(c.InvalidatedRKey()) // big-endian
 			}
-			wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits = c.PKeyIndex, c.SLID, c.SL, c.DLIDPathBits
+			wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits = c.PKeyIndex, c.SLID, c.SL&sl, c.DLIDPathBits
 		case op >= WCRead && op <= WCFetchAdd:
 			wc.ByteLen = c.ByteLen
 		}

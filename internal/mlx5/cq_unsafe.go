@@ -17,6 +17,8 @@ type CQConfig struct {
 	DBRec   unsafe.Pointer
 	UAR     unsafe.Pointer
 	QPs     *Table
+
+	Ethernet bool // the device's ports are: completions have no service level
 }
 
 // CQ is a completion queue. The caller holds its lock during all methods except Empty, Idle and Event.
@@ -50,6 +52,8 @@ type CQ struct {
 	sender *QP  // that QP, if its sends complete here as well
 	other  *QP  // xrc or sender: the QP of the entry, when unusual returns ofOther
 
+	sl uint32 // mask of the service level, 0 on Ethernet: the device has the type of the packet there
+
 	format uint32 // of receives in blocks, see block_unsafe.go; 0 without compression
 }
 
@@ -61,7 +65,10 @@ func NewCQ(c *CQConfig) *CQ {
 	cq := &CQ{
 		buf: c.Buf, mask: c.Entries - 1, log: uint8(bits.TrailingZeros32(c.Entries)), stride: uintptr(c.Size),
 		dbrec: c.DBRec, uar: c.UAR, num: c.Num, qps: c.QPs, last: nobody,
-		like: noHeader,
+		like: noHeader, sl: 0xf,
+	}
+	if c.Ethernet {
+		cq.sl = 0
 	}
 	if c.Size == 128 {
 		cq.buf = unsafe.Add(c.Buf, 64)

@@ -95,7 +95,7 @@ func (cq *CQ) PollInto(wc *WC, size int) (int, error) {
 			from := get32(p, offFlagsRQPN)
 			w[4] = uint64(from&numberMask)<<32 | uint64(qp.Num)
 			path := get64(p, offMLPath-1)
-			w[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
+			w[6] = path>>48&0x7f<<8 | uint64(from>>24&cq.sl)
 			w[5] = path&0xffff<<48 | imm&0xffff<<32 | uint64(kind.flags) | uint64((from>>28|from>>29)&wcGRH)
 			if like&formatBits != 0 {
 				list, segs := qp.plainList(i)

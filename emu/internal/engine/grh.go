@@ -12,6 +12,10 @@ import (
 // grhSize is how many bytes of a receive are in front of a datagram.
 const grhSize = 40
 
+// roceUDP is set in the type of a packet that completions of RoCE have in place of the service level: it has a UDP
+// header.
+const roceUDP = 1 << 3
+
 // header builds these bytes in e.b.tiny: a GRH, an IPv6 header, or 20 bytes of nothing and an IPv4 header. It returns
 // the kind of header as completions of RoCE show it: 0, 1, 2.
 func (e *Engine) header(from *hca.Port, a *addressVector, n uint64) uint32 {

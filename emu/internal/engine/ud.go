@@ -181,7 +181,9 @@ func (e *Engine) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressV
 	p := e.cqe(peer.RecvCQ, peer, op, peer.RecvIdx, 0, rcv.counter)
 	sl := uint32(a.sl)
 	if from.Config.LinkLayer == config.Ethernet {
-		sl = kind
+		if sl = kind; kind != 0 {
+			sl |= roceUDP
+		}
 	} else {
 		binary.BigEndian.PutUint16(p.img[22:], from.Config.LID)
 	}

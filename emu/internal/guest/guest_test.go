@@ -135,6 +135,27 @@ func TestMapped(t *testing.T) {
 	}
 }
 
+// TestMappedFile: get_user_pages of Linux fails with EFAULT beyond the end of a file.
+func TestMappedFile(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(4097); err != nil {
+		t.Fatal(err)
+	}
+	p, err := unix.Mmap(int(f.Fd()), 0, 4*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(p) }()
+	m := Mem{os.Getpid()}
+	if a := addr(p); !m.Mapped(a, 2*4096, true) || m.Mapped(a, 2*4096+1, true) || m.Mapped(a, 4*4096, false) {
+		t.Error("the end of the file is not seen")
+	}
+}
+
 func wait(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {

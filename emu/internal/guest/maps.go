@@ -64,7 +64,8 @@ func parseMap(line []byte) (e Map, ok bool) {
 	return e, true
 }
 
-// Mapped reports whether all of [addr, addr+n) is mapped readable, and writable if asked.
+// Mapped reports whether all of [addr, addr+n) is mapped readable, and writable if asked. A mapping beyond the end of
+// its file has no pages.
 func (m Mem) Mapped(addr, n uint64, write bool) bool {
 	maps, err := m.Maps(addr, n)
 	if err != nil {
@@ -72,6 +73,9 @@ func (m Mem) Mapped(addr, n uint64, write bool) bool {
 	}
 	for _, e := range maps {
 		if e.Start > addr || !e.Read && !e.Write || write && !e.Write {
+			return false
+		}
+		if last := addr + min(n, e.End-addr) - 1; e.Inode != 0 && e.Read && m.Read(last, make([]byte, 1)) != nil {
 			return false
 		}
 		if e.End-addr >= n {

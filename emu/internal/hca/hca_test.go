@@ -258,6 +258,8 @@ func TestModify_Values(t *testing.T) {
 		AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, HopLimit: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
 	for name, change := range map[string]func(*QPAttr){
 		"mtu 0":         func(a *QPAttr) { a.PathMTU = 0 },
+		"static rate 1": func(a *QPAttr) { a.AH.StaticRate = 1 },
+		"no such rate":  func(a *QPAttr) { a.AH.StaticRate = 24 },
 		"mtu 6":         func(a *QPAttr) { a.PathMTU = 6 },
 		"mtu of 4096":   func(a *QPAttr) { a.PathMTU = 5 }, // the port has 1024
 		"dest qpn":      func(a *QPAttr) { a.DestQPN = 1 << 24 },

@@ -184,9 +184,15 @@ func (qp *QP) check(a *QPAttr, mask AttrMask) unix.Errno {
 		if e := d.checkAH(&a.AH); e != 0 {
 			return e
 		}
+		if a.AH.StaticRate == 1 || a.AH.StaticRate > mostStaticRate {
+			return unix.EINVAL
+		}
 	}
 	return 0
 }
+
+// mostStaticRate is the last static rate that mlx5's driver takes. C: IB_RATE_800_GBPS.
+const mostStaticRate = 23
 
 // take copies the attributes of the mask.
 func (q *QPAttr) take(a *QPAttr, mask AttrMask) {
