@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite soak $(addprefix test-,$(ALL) hw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -56,6 +56,10 @@ test-bare:
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*
+
+# One tar for a host with an adapter, without Go and without this repository: docs/hardware.md.
+hw-pack:
+	@scripts/hw-pack
 
 bench: setup .build/bin/tiers
 	.build/bin/tiers -figures -quiet 30m $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
