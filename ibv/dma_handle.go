@@ -1,9 +1,7 @@
 package ibv
 
 import (
-	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -104,7 +102,7 @@ func (h *DMAHandle) Close() error {
 
 // explainNewer returns an error with the requirements of a feature of rdma-core v59, and the alternative.
 func (d *Device) explainNewer(err error, feature, need, instead string) error {
-	if !unsupported(err) && !errors.Is(err, syscall.EPROTONOSUPPORT) { // a kernel without the command
+	if !unsupported(err) {
 		return err
 	}
 	return &UnsupportedError{Feature: feature, Need: "rdma-core v59 or later, and " + need,

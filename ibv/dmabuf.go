@@ -77,7 +77,7 @@ func explainUnsupported(err error, feature, need, have string) error {
 	if since, lacks, ok := bind.Missing(err); ok {
 		return &UnsupportedError{Feature: feature, Need: since, Have: lacks}
 	}
-	if err != nil && unsupported(err) || errors.Is(err, syscall.EPROTONOSUPPORT) { // a kernel without the method
+	if unsupported(err) {
 		return &UnsupportedError{Feature: feature, Need: need, Have: have}
 	}
 	return err

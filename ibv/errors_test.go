@@ -160,3 +160,13 @@ func TestErrnoError(t *testing.T) {
 		t.Errorf("EAGAIN is %v", err)
 	}
 }
+
+// TestUnsupported: Linux's uverbs has EPROTONOSUPPORT for a method that a driver lacks (uverbs_ioctl.c).
+func TestUnsupported(t *testing.T) {
+	for err, want := range map[error]bool{nil: false, ErrNotSupported: true, syscall.ENOSYS: true,
+		syscall.EOPNOTSUPP: true, syscall.EPROTONOSUPPORT: true, syscall.EINVAL: false} {
+		if unsupported(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}

@@ -175,7 +175,7 @@ func (d *Device) explainESP(err error) error {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v18 or later",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
-	case noMethod(err):
+	case unsupported(err):
 		return &UnsupportedError{Feature: feature, Need: "Linux before 5.18 and an adapter with an IPsec engine, " +
 			"or the kernel's own offload (ip xfrm)", Have: d.Name() + " without it"}
 	}

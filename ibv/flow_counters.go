@@ -152,15 +152,9 @@ func (d *Device) explainCounters(err error) error {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v19 or later",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
-	case err != nil && noMethod(err):
+	case unsupported(err):
 		return &UnsupportedError{Feature: feature, Need: "a driver and a provider with support for it, such as mlx5",
 			Have: d.Name() + " without it"}
 	}
 	return err
-}
-
-// noMethod reports whether err means that the library or the kernel lacks a call. The kernel returns EPROTONOSUPPORT
-// for a method that its driver does not have.
-func noMethod(err error) bool {
-	return unsupported(err) || errors.Is(err, syscall.EPROTONOSUPPORT)
 }

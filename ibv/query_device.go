@@ -135,9 +135,11 @@ func (d *Device) queryDevice() (*DeviceAttr, error) {
 	return deviceAttrFromC(base), nil
 }
 
-// unsupported reports whether err means that the library or the kernel lacks a call.
+// unsupported reports whether err means that the library or the kernel lacks a call. The kernel returns EPROTONOSUPPORT
+// for a method that its driver does not have.
 func unsupported(err error) bool {
-	return errors.Is(err, ErrNotSupported) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS)
+	return errors.Is(err, ErrNotSupported) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) ||
+		errors.Is(err, syscall.EPROTONOSUPPORT)
 }
 
 func deviceAttrFromC(c *abi.DeviceAttr) *DeviceAttr {

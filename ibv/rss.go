@@ -148,7 +148,7 @@ func (d *Device) explainRSS(err error) error {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		return &UnsupportedError{Feature: "RSS", Need: "libibverbs of rdma-core",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
-	case noMethod(err):
+	case unsupported(err):
 		return &UnsupportedError{Feature: "RSS", Need: "a device with RawPacket among DeviceAttrEx.RSS.QPTypes",
 			Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"}
 	case errors.Is(err, syscall.EPERM):

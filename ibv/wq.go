@@ -169,9 +169,9 @@ func (d *Device) explainWQ(err error, f WQFlags) error {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		return &UnsupportedError{Feature: "a WQ", Need: "libibverbs of rdma-core",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
-	case noMethod(err) && f != 0 && d.attr.Ex != nil && d.attr.Ex.MaxWQTypeRQ > 0:
+	case unsupported(err) && f != 0 && d.attr.Ex != nil && d.attr.Ex.MaxWQTypeRQ > 0:
 		return &UnsupportedError{Feature: "a WQ with " + f.String(), Need: "a device with it", Have: d.Name()}
-	case noMethod(err):
+	case unsupported(err):
 		return &UnsupportedError{Feature: "a WQ", Need: "a device with MaxWQTypeRQ above 0, such as mlx5 on Ethernet",
 			Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"}
 	case errors.Is(err, syscall.EPERM):
