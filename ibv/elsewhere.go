@@ -94,6 +94,8 @@ func (mr *MR) noteKey() {
 	case mr.fixed == ofNull:
 		d.direct.qps.Null(mr.lkey)
 		d.noteKey(mr.lkey, ofNull, false)
+	case mr.fixed == ofAll: // paged in on demand; it begins at address 0
+		d.noteKey(mr.lkey, "", true)
 	case mr.addr == 0 || uint64(mr.addr) != mr.iova:
 		kind := strings.TrimPrefix(mr.fixed, "of ")
 		if kind == "" {

@@ -10,6 +10,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
+// ofAll is MR.fixed of an MR of RegImplicit.
+const ofAll = "of the whole address space"
+
 // RegImplicit registers the whole address space of the process on demand: now mapped or later, any
 // memory is within it, and none is pinned. Addr is 0, so that an offset is an address, as in
 // mr.SGE(address, n). Bytes returns nil. OnDemand is implied.
@@ -28,7 +31,7 @@ func (pd *PD) RegImplicit(access AccessFlags) (*MR, error) {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(),
 			Err: pd.dev.noPaging("registration of the whole address space")}
 	}
-	mr := &MR{pd: pd, length: -1, fixed: "of the whole address space"} // as a size_t the largest
+	mr := &MR{pd: pd, length: -1, fixed: ofAll} // as a size_t the largest
 	if err := mr.register(op, access|OnDemand); err != nil {
 		return nil, err
 	}

@@ -149,6 +149,13 @@ var targets = map[string]func(p *payloads) *target{
 		t.takesAlways = true
 		return t
 	},
+	"implicit": func(p *payloads) *target {
+		mem, unmap := p.memory()
+		p.Cleanup(unmap)
+		mr := closing(p, must(p.pd.RegImplicit(ibv.LocalWrite))(p))
+		return &target{takesAlways: true, read: func(n int) []byte { return mem[:n] },
+			sge: func(n int) ibv.SGE { return mr.SGE(int(cmem.SliceAddr(mem)), n) }}
+	},
 	"unmapped": func(p *payloads) *target {
 		mem, unmap := p.memory()
 		mr := closing(p, must(p.pd.RegMemory(cmem.SliceAddr(mem), payloadMR, uint64(cmem.SliceAddr(mem)),
