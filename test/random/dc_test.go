@@ -115,7 +115,7 @@ func (s *station) newDCI(q *end, opt ibv.QPOptions) (*ibv.QP, error) {
 		}
 	}
 	return mlx5dv.CreateQP(s.pd, s.send.cq, nil, &mlx5dv.QPOptions{QPOptions: opt, Flags: flags,
-		DC: &mlx5dv.DCOptions{LogStreams: q.l.streams}})
+		DC: &mlx5dv.DCOptions{LogStreams: q.l.streams, LogErrored: min(q.l.streams, 1)}})
 }
 
 // newDCT creates what receives at an end of a DC link, ready to receive.
