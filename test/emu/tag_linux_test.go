@@ -274,7 +274,7 @@ func (m *tagModel) message(r *rand.Rand, a *tagEnd) {
 		if got := m.at(place, len(msg)); int(wc.ByteLen) != len(msg) || !bytes.Equal(got, msg) {
 			m.t.Fatalf("unexpected message: %d bytes of %d: %x, want %x", wc.ByteLen, len(msg), got, msg)
 		}
-		m.info(wc, tag, priv)
+		m.info(wc, 0, 0) // the header is in the message
 		m.refill()
 		if op == 1 { // by hand
 			finish := m.mr.Bytes()[:32]

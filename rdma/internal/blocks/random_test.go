@@ -291,7 +291,7 @@ func (m *model) check() error {
 	if m.have+lent > max(m.Receivable(), 0) {
 		return fmt.Errorf("%d blocks are posted or held and %d lent; want at most %d", m.have, lent, m.Receivable())
 	}
-	if want := max(c.Ahead-3*m.slabs, 0); lent != want || lent > 6*m.slabs {
+	if want := max(c.Ahead-3*m.slabs, 0); lent != want || m.own && lent > 0 || lent > 6*m.slabs {
 		return fmt.Errorf("%d blocks are lent; want %d, and at most %d", lent, want, 6*m.slabs)
 	}
 	if m.promised*testBlock != int(m.budget.promised) {

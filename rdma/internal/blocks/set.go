@@ -136,11 +136,11 @@ func (s *Set) spare() bool {
 
 // lend lets another block be taken ahead that receives might have, and reports whether one is left. It counts as
 // promised, so that neither receives nor buffers count on it. Half of what receives may have is never lent: it is for
-// new connections.
+// new connections. Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
 // Preconditions: s.mu is held.
 func (s *Set) lend() bool {
 	lent := int(s.lent.Load())
-	if most := forReceives(s.count()); lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
+	if most := forReceives(s.count()); s.shared == nil || lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
 		!s.cfg.Budget.Offer(int64(s.cfg.Block)) {
 		return false
 	}

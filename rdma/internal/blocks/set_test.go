@@ -134,6 +134,7 @@ func TestSet_Order(t *testing.T) {
 // that a sender was woken for.
 func TestSet_Ahead(t *testing.T) {
 	w := newWorld(4)
+	w.Shared(0, 0, newQueue().post)
 	a, b := newSender(), newSender()
 	list := []*Block{}
 	for x := w.TakeAhead(&a.Sender); x != nil; x = w.TakeAhead(&a.Sender) {
@@ -169,15 +170,16 @@ func TestSet_Ahead(t *testing.T) {
 // TestSet_AheadReceives posts no receives of the blocks that are taken ahead, until they no longer are.
 func TestSet_AheadReceives(t *testing.T) {
 	w := newWorld(4)
+	q := newQueue()
+	r := w.Shared(64, 0, q.post)
 	a := newSender()
 	list := []*Block{}
 	for x := w.TakeAhead(&a.Sender); x != nil; x = w.TakeAhead(&a.Sender) {
 		x.Staged()
 		list = append(list, x)
 	}
-	q := newQueue()
 	var c Account
-	if c.Begin(w.Shared(64, 0, q.post), 64); len(q.ids) != 48-6 {
+	if c.Begin(r, 64); len(q.ids) != 48-6 {
 		t.Errorf("%d receives, want 42: of four slabs 12 blocks may be ahead, and 6 more are", len(q.ids))
 	}
 	if len(takeAll(t, w.Set)) != 4 {
@@ -197,6 +199,7 @@ func TestSet_AheadPromised(t *testing.T) {
 		"buffers":  func(w *world) bool { return w.budget.AddBuffers(testSlab) && w.budget.Offer(8*testBlock) },
 	} {
 		w := newWorld(2)
+		w.Shared(0, 0, newQueue().post)
 		if !use(w) {
 			t.Fatal("no memory")
 		}
