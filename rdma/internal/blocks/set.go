@@ -140,7 +140,8 @@ func (s *Set) spare() bool {
 // Preconditions: s.mu is held.
 func (s *Set) lend() bool {
 	lent := int(s.lent.Load())
-	if most := forReceives(s.count()); s.shared == nil || lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
+	most := forReceives(s.count())
+	if s.shared == nil || lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
 		!s.cfg.Budget.Offer(int64(s.cfg.Block)) {
 		return false
 	}
