@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/selftest"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 )
 
 const selftestUsage = `perf selftest checks what only an adapter can show: the order of its accesses, what completions
@@ -50,6 +51,7 @@ func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	gids := f.IntSliceP("gid-index", "x", nil, "GID `index` of both ends, or a,b: one for each (default: the best one)")
 	posts := f.String("posts", "1e8", "`number` of posts of the BlueFlame soak (step 3)")
 	wakeups := f.String("wakeups", "1e7", "`number` of wake-ups of arm and notify (step 6)")
+	f.IntVar(&opt.Lost, "lost", 1, "`seconds` after which a wake-up of step 6 counts as lost; more on a busy host")
 	f.IntVar(&opt.Seconds, "limit", 600, "`seconds` that a step may take; a soak then ends early")
 	f.IntSliceVar(&opt.Steps, "steps", nil, "only these `steps`, from 1 to 12 (default: all)")
 	f.BoolVar(&opt.Frames, "frames", os.Getenv("PUREVERBS_HW_FRAMES") == "1",
@@ -77,6 +79,8 @@ func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) i
 		err = fmt.Errorf("GID index (-x): %d of them; a test has two ends", len(*gids))
 	case opt.Port < 0 || opt.Port > 255:
 		err = fmt.Errorf("port (-i) %d, want 1 to 255", opt.Port)
+	case opt.Lost < 1 || opt.Lost > 3600:
+		err = fmt.Errorf("lost (--lost) %d, want 1 to 3600 seconds", opt.Lost)
 	case opt.Seconds < 1 || opt.Seconds > 86400:
 		err = fmt.Errorf("limit (--limit) %d, want 1 to 86400 seconds", opt.Seconds)
 	case slices.ContainsFunc(opt.Steps, func(n int) bool { return n < 1 || n > selftest.StepCount }):
@@ -119,6 +123,9 @@ func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) i
 		err = write(stdout)
 	} else {
 		fmt.Fprintf(stdout, "%d checks passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
+		if r.Ends[0].Emulated || r.Ends[1].Emulated {
+			fmt.Fprintln(stdout, session.EmulatedNote)
+		}
 	}
 	if *file != "" {
 		err = errors.Join(err, save(*file, write))

@@ -40,6 +40,9 @@ type Device struct {
 	Ports           []Port `json:"ports"`
 }
 
+// Emulated reports whether the device is one of the emulator, whose figures say nothing about a NIC.
+func (d *Device) Emulated() bool { return d.NodeDescription == "emulated" }
+
 // Port is one port of a [Device].
 type Port struct {
 	Number        int    `json:"port"`

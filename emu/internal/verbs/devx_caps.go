@@ -24,8 +24,8 @@ const (
 	capGeneral2 = 0x20
 )
 
-// emptyGroups lists groups of which an adapter has every field 0. It knows them nevertheless. C:
-// MLX5_CAP_QOS, MLX5_CAP_DEV_MEM.
+// emptyGroups are groups whose fields are all 0: the adapter answers for them, but has none of what they describe.
+// C: MLX5_CAP_QOS, MLX5_CAP_DEV_MEM.
 var emptyGroups = []uint16{capQoS, capMemory}
 
 // capability is a field of a group. What no row says is 0: the adapter does not have it.

@@ -11,9 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// watchdog is how long a completion may take. One that takes longer is lost: its event, or the completion.
-const watchdog = time.Second
-
 // notifyStep is step 6.
 func notifyStep(s *stage) {
 	for _, path := range paths {
@@ -54,7 +51,7 @@ func pingPong(b *box, path ibv.DataPath, n uint64) {
 			}
 		})
 	}
-	dog := time.NewTicker(watchdog)
+	dog := time.NewTicker(b.opt.watchdog())
 	defer dog.Stop()
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
@@ -66,7 +63,8 @@ func pingPong(b *box, path ibv.DataPath, n uint64) {
 			now := counts[0].Load() + counts[1].Load()
 			if now == last && ctx.Err() == nil {
 				b.note("both ends slept for %v after %d and %d messages; completions there, which no event announced: "+
-					"%d and %d", watchdog, counts[0].Load(), counts[1].Load(), left(ends[0].cq), left(ends[1].cq))
+					"%d and %d", b.opt.watchdog(), counts[0].Load(), counts[1].Load(),
+					left(ends[0].cq), left(ends[1].cq))
 				cancel(errors.New("a wake-up was lost; see the notes"))
 			}
 			last = now
@@ -144,14 +142,14 @@ func armed(b *box, path ibv.DataPath, n uint64) {
 			b.fail("after %d: %d completions before anything was sent", b.check.Count, k)
 		}
 		x.post(ibv.SendWR{ID: b.check.Count, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{x.mr.SGE(0, 8)}})
-		ctx, cancel := context.WithTimeout(b.ctx, watchdog)
+		ctx, cancel := context.WithTimeout(b.ctx, b.opt.watchdog())
 		err := y.cq.WaitEvent(ctx, seen)
 		cancel()
 		k := must(y.cq.Poll(wcs[:]))(b)
 		switch {
 		case err != nil && b.ctx.Err() != nil:
 		case err != nil:
-			b.fail("after %d: no event in %v, and %d completions: %w", b.check.Count, watchdog, k, err)
+			b.fail("after %d: no event in %v, and %d completions: %w", b.check.Count, b.opt.watchdog(), k, err)
 		case k != 1 || wcs[0].ID != b.check.Count || wcs[0].Status != ibv.WCSuccess:
 			b.fail("after %d: an event, and %d completions: %+v", b.check.Count, k, wcs[0])
 		}

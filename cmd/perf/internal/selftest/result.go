@@ -22,10 +22,14 @@ type Options struct {
 	GIDs    [2]int   `json:"gids"`    // index for each end; -1: the best one
 	Posts   uint64   `json:"posts"`   // of the BlueFlame soak
 	Wakeups uint64   `json:"wakeups"` // of arm and notify
+	Lost    int      `json:"lost"`    // seconds without a completion after which arm and notify report it as lost
 	Seconds int      `json:"seconds"` // the most for a step
 	Frames  bool     `json:"frames"`  // also send frames and make steering rules
 	Steps   []int    `json:"steps"`   // nil: all
 }
+
+// watchdog is how long a completion may take. One that takes longer is lost: its event, or the completion.
+func (o *Options) watchdog() time.Duration { return time.Duration(o.Lost) * time.Second }
 
 // Result is the object to send back.
 type Result struct {
@@ -61,6 +65,7 @@ type End struct {
 	GIDIndex int    `json:"gid_index"`
 	GID      string `json:"gid"`
 	GIDType  string `json:"gid_type"`
+	Emulated bool   `json:"emulated,omitempty"` // the figures say nothing about a NIC
 }
 
 // Step is one of the twelve.

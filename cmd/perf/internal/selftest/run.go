@@ -177,7 +177,7 @@ func describe(d *sysfs.Device, opt *Options, i int) (e End, err error) {
 	}
 	e = End{Device: d.Name, Driver: d.Driver, Firmware: d.FirmwareVersion, Board: d.BoardID,
 		PCIID: sysfs.DefaultRoot().PCIID(d.Name), Port: p.Number, Link: p.LinkLayer, Rate: p.Rate, LID: p.LID,
-		GIDIndex: opt.GIDs[i]}
+		GIDIndex: opt.GIDs[i], Emulated: d.Emulated()}
 	dev, err := ibv.Open(d.Name)
 	if err != nil {
 		return e, err

@@ -220,7 +220,7 @@ func software(root sysfs.Root, name string, vendor uint32) string {
 	if vendor == vendorRXE || strings.HasPrefix(name, "rxe") || root.OnNetdev(name) {
 		return SoftRoCENote
 	}
-	if d, err := root.Device(name); err == nil && d.NodeDescription == "emulated" {
+	if d, err := root.Device(name); err == nil && d.Emulated() {
 		return EmulatedNote
 	}
 	return ""
