@@ -132,7 +132,7 @@ func postRecv(chain *ops.RecvChain, maxSGE int, wrs []RecvWR) (int, error) {
 				n = i
 				break
 			}
-			fillSGEs(chain.Slot(i, wr.ID, len(wr.SGEs)), wr.SGEs)
+			fillRecv(chain, i, wr)
 		}
 		if n > 0 {
 			took, errno := chain.Post(n)
@@ -150,4 +150,27 @@ func postRecv(chain *ops.RecvChain, maxSGE int, wrs []RecvWR) (int, error) {
 		}
 	}
 	return done, nil
+}
+
+// fillRecv makes slot i of a chain the receive wr. SGEs of no bytes are left out: libmlx5 writes them to the ring of an
+// SRQ, where they are 2 GiB to the device (rdma-core v64.0, providers/mlx5/srq.c:297).
+func fillRecv(chain *ops.RecvChain, i int, wr *RecvWR) {
+	n := 0
+	for k := range wr.SGEs {
+		if wr.SGEs[k].Length > 0 {
+			n++
+		}
+	}
+	list := chain.Slot(i, wr.ID, n)
+	if n == len(wr.SGEs) {
+		fillSGEs(list, wr.SGEs)
+		return
+	}
+	n = 0
+	for k := range wr.SGEs {
+		if wr.SGEs[k].Length > 0 {
+			fillSGEs(list[n:n+1], wr.SGEs[k:])
+			n++
+		}
+	}
 }

@@ -85,3 +85,28 @@ func TestRXE_RegMREx(t *testing.T) {
 		t.Error("RemoteWrite without LocalWrite was registered")
 	}
 }
+
+// TestRXE_SRQEmptySGE receives by an SRQ into two SGEs with one of no bytes between them. To an adapter that one would
+// be 2 GiB: strict mode of the emulated device reports it (rule srq-empty-segment).
+func TestRXE_SRQEmptySGE(t *testing.T) {
+	testutil.NeedRXE(t)
+	a, b := newSide(t, 0, nil), newSide(t, 1, nil)
+	srq := closing(t, must(b.pd.CreateSRQ(&SRQOptions{MaxWR: 8, MaxSGE: 3}))(t))
+	a.newQP(t, nil)
+	b.newQP(t, &QPOptions{SRQ: srq})
+	connectRXE(t, a.qp, b.qp)
+	src, dst := a.mr.Bytes(), b.mr.Bytes()
+	fill(src[:200], 1)
+	fill(dst[:700], 9)
+	between := string(dst[100:500])
+	must(srq.PostRecv([]RecvWR{{ID: 1, SGEs: []SGE{b.mr.SGE(0, 100), b.mr.SGE(200, 0), b.mr.SGE(500, 100)}}}))(t)
+	post(t, a.qp, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 200)}})
+	a.good(t, 2)
+	b.good(t, 1)
+	if string(dst[:100]) != string(src[:100]) || string(dst[500:600]) != string(src[100:200]) {
+		t.Error("the message is not in the other two SGEs")
+	}
+	if string(dst[100:500]) != between {
+		t.Error("memory between the SGEs was written")
+	}
+}

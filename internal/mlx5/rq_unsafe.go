@@ -95,7 +95,7 @@ func (q *RQ) lists(wrs []RecvWR) int {
 		if !fits(wr.SGEs, int(q.maxSGE)) {
 			break
 		}
-		putList(q.list(pi), wr.SGEs, int(q.segs), true)
+		putList(q.list(pi), wr.SGEs, int(q.segs))
 		*q.id(pi) = wr.ID
 		pi++
 	}
@@ -154,12 +154,13 @@ func (q *RQ) list(i uint32) unsafe.Pointer {
 	return unsafe.Add(q.buf, uintptr(i&q.mask)*q.stride)
 }
 
-// putList writes a scatter list and, where room is left, its end.
-func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
+// putList writes a scatter list and, where room is left, its end. SGEs of no bytes are left out: to the device a length
+// of 0 is 2 GiB (Linux, drivers/infiniband/hw/mlx5/odp.c, pagefault_data_segments).
+func putList(p unsafe.Pointer, sges []SGE, segs int) {
 	n := 0
 	for i := range sges {
 		s := &sges[i]
-		if s.Length == 0 && skipEmpty {
+		if s.Length == 0 {
 			continue
 		}
 		putData(p, s, s.Length)

@@ -78,7 +78,7 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 		if !fits(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] {
 			break
 		}
-		putList(s.list(i), wr.SGEs, s.segs, false)
+		putList(s.list(i), wr.SGEs, s.segs)
 		s.ids[i], s.used[i] = wr.ID, true
 		s.head = to
 		s.counter++

@@ -25,6 +25,7 @@ const (
 	RulePostState     = "post-state"
 	RuleRQAhead       = "rq-doorbell-record"
 	RuleRQNoRoom      = "rq-cq-room"
+	RuleSRQEmpty      = "srq-empty-segment"
 	RuleMRUnmapped    = "mr-unmapped"
 	RuleMRRemapped    = "mr-remapped"
 	RuleCQConsumer    = "cq-consumer-index"
@@ -59,6 +60,7 @@ var Rules = []Rule{
 	{RulePostState, "work was posted to a queue whose QP is in a state that does not take it"},
 	{RuleRQAhead, "the receive doorbell record is further ahead than the receive queue holds"},
 	{RuleRQNoRoom, "more receives are posted than their CQ has entries"},
+	{RuleSRQEmpty, "a receive of an SRQ has a data segment of no bytes before the end of its list"},
 	{RuleMRUnmapped, "memory of a region was not mapped any more when the device used it"},
 	{RuleMRRemapped, "memory of a region is another mapping than the one that was registered: hardware would use the " +
 		"old pages"},

@@ -54,6 +54,7 @@ func (e *Engine) srqFetch(s *hca.SRQ) bool {
 // srqConsume uses up the entry at the head of the list.
 func (e *Engine) srqConsume(s *hca.SRQ) {
 	r := &s.Run
+	e.strict.emptySegment(s, r.Entry(r.Next, s.Ring.Shift)[16:])
 	r.Next = uint32(binary.BigEndian.Uint16(r.Entry(r.Next, s.Ring.Shift)[2:])) & (s.Ring.Count - 1)
 	r.Used++
 	if r.Left--; r.Left == 0 {

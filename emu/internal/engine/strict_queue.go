@@ -2,7 +2,11 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
 
 // sendState is a send that was posted before its QP is ready to send.
 func (s *checks) sendState(qp *hca.QP) {
@@ -30,6 +34,25 @@ func (s *checks) receives(qp *hca.QP) {
 	case qp.RecvCQ != nil && out > qp.RecvCQ.Entries:
 		s.violateQP(qp, RuleRQNoRoom,
 			": "+u(out)+" receives are posted, their CQ has "+u(qp.RecvCQ.Entries)+" entries")
+	}
+}
+
+// emptySegment comes when an SRQ's receive is used. Its segments are those behind the link.
+//
+// Linux, drivers/infiniband/hw/mlx5/odp.c, pagefault_data_segments: a data segment of length 0 is one of 2 GiB.
+func (s *checks) emptySegment(srq *hca.SRQ, segs []byte) {
+	if !s.on() {
+		return
+	}
+	for ; len(segs) >= 16; segs = segs[16:] {
+		if binary.BigEndian.Uint32(segs) != 0 {
+			continue
+		}
+		// After a list that fills its entry there may be memory that nobody wrote.
+		if key := binary.BigEndian.Uint32(segs[4:]); key != invalidLKey && key != 0 {
+			s.violate(srq.Mem.PID, RuleSRQEmpty, "SRQ 0x"+hex(srq.Num)+": a receive has a segment of no bytes")
+		}
+		return
 	}
 }
 

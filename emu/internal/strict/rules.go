@@ -54,6 +54,8 @@ var Rules = []Rule{
 		"the receive counter counts what was posted, modulo 2^16; count what is outstanding"},
 	{"rq-cq-room", "breaks the CQ if all of them complete before it is polled",
 		"a CQ holds all work requests of its queues that may complete between two polls"},
+	{"srq-empty-segment", "takes it for 2 GiB, and writes past the program's buffer",
+		"leave SGEs of length 0 out: a segment's length is 31 bits, and 0 stands for 2^31"},
 	{"mr-unmapped", "reads and writes pages that the program has given back",
 		"memory was unmapped before its region was deregistered"},
 	{"mr-remapped", "reads and writes the old pages: the program sees none of it",
