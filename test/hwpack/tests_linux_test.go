@@ -93,9 +93,12 @@ func TestParser(t *testing.T) {
 
 // selftest has the keys of perf selftest that a reader of results needs.
 type selftest struct {
-	Tool  string
-	Link  string
-	Ends  [2]struct{ Device, Driver, Firmware string }
+	Tool string
+	Link string
+	Ends [2]struct {
+		Device, Driver, Firmware string
+		Emulated                 bool
+	}
 	Steps []struct {
 		Step    int
 		Outcome string
@@ -139,7 +142,8 @@ func TestResults(t *testing.T) {
 		}
 		two := s.Ends[0].Device != s.Ends[1].Device
 		if s.Tool != "perf selftest" || s.Link != shape.link || r.Link != shape.link || len(s.Steps) != 12 ||
-			two != (len(r.Devices) == 2) || s.Ends[0].Driver != "mlx5_core" || s.Ends[0].Firmware == "" {
+			two != (len(r.Devices) == 2) || s.Ends[0].Driver != "mlx5_core" || s.Ends[0].Firmware == "" ||
+			!s.Ends[0].Emulated {
 			t.Errorf("%s: %+v", shape.name, s.Ends)
 		}
 		syndromes := 0
