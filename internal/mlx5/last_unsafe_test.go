@@ -16,9 +16,9 @@ import (
 const inlineFlag = 1 << 3
 
 // formats are work requests of each opcode and form, with what their WQEs say besides. Random programs have the rest.
-func formats(mem []byte) []format {
+// An address vector is at ah.
+func formats(mem, ah []byte) []format {
 	one := func(n uint32) []mlx5.SGE { return []mlx5.SGE{{Addr: addr(mem), Length: n, LKey: 7}} }
-	ah := av()
 	at := uintptr(addr(ah))
 	masked := func(op, size uint32) mlx5.SendWR {
 		m := &work.MaskedAtomic{Size: size}
@@ -95,8 +95,9 @@ type format struct {
 // TestFormats builds work requests at every block of a ring, and reads them from it: by what is remembered of them, and
 // as from a ring of libmlx5.
 func TestFormats(t *testing.T) {
-	mem := alloc(t, 4096)
-	for i, f := range formats(mem) {
+	mem, ah := alloc(t, 4096), alloc(t, 48)
+	copy(ah, av())
+	for i, f := range formats(mem, ah) {
 		const blocks = 16
 		d := newDevice(t, size{blocks: blocks, cqes: 16, cqeSize: 64})
 		c := d.sqConfig()
