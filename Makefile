@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite soak $(addprefix test-,$(ALL) hw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite test-libraries soak $(addprefix test-,$(ALL) hw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -43,7 +43,11 @@ test: .build/bin/tiers
 # Every row, in each of its places. Hours.
 test-full: setup .build/bin/tiers
 	scripts/debian-root bookworm-programs trixie-programs bookworm-browser bookworm-suite trixie-suite sid-suite
-	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL)
+	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL)
+
+# The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
+test-libraries: setup .build/bin/tiers
+	$(TIERS) -libraries -table emu
 
 # rdma-core's own tests, of three Debian releases, on an emulated adapter.
 test-suite: setup .build/bin/tiers

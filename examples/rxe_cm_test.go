@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -385,6 +386,12 @@ func TestRXECM_CMTime(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	for _, r := range rolesOn(rxe) {
 		t.Run(r.name, func(t *testing.T) {
+			if r.stockServer || r.stockClient {
+				usage, _ := exec.Command(testutil.NeedStock(t, "cmtime"), "-h").CombinedOutput()
+				if strings.Contains(string(usage), "base_qpn") {
+					t.Skip("skipped: cmtime of rdma-core v52 or later speaks a protocol of its own by TCP")
+				}
+			}
 			n, clients := 40, 1
 			if r.stockClient {
 				// With more than one connection a stock client leaves CQs behind,

@@ -143,7 +143,9 @@ func TestRXEDevinfo(t *testing.T) {
 			sameNumber("vendor_id", d.VendorID)
 			sameNumber("vendor_part_id", d.VendorPartID)
 			sameNumber("hw_ver", d.HWVersion)
-			sameNumber("num_comp_vectors", d.CompVectors)
+			if _, ok := stock["num_comp_vectors"]; ok { // since v35
+				sameNumber("num_comp_vectors", d.CompVectors)
+			}
 			if s, ok := stock["fw_ver"]; ok && s != d.FirmwareVersion || !ok && d.FirmwareVersion != "" {
 				t.Errorf("firmware %q, ibv_devinfo says %q", d.FirmwareVersion, s)
 			}

@@ -37,6 +37,7 @@ func TestRXE_LeaseKeys(t *testing.T) {
 	r := testutil.NeedRXE(t)
 	var unsupported *ibv.UnsupportedError
 	if e, err := NewEngine(r.Dev[0], &EngineOptions{LeaseKeys: KeysWindow}); r.Emulated || r.Hardware {
+		needBinds(t, err)
 		ok(t, err)
 		ok(t, e.Close())
 	} else if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "bounds") {

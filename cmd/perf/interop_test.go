@@ -30,6 +30,8 @@ func interopReleases(vm testutil.RXE, verb string, n int) []string {
 	switch {
 	case !vm.Emulated:
 		return []string{""}
+	case lacksImm() && verb == withImm:
+		return nil
 	case verb == withImm:
 		return []string{newer}
 	case testutil.Full():
@@ -39,6 +41,9 @@ func interopReleases(vm testutil.RXE, verb string, n int) []string {
 	}
 	return []string{newer}
 }
+
+// lacksImm reports whether no perftest here has --write_with_imm and --payload_file_path.
+func lacksImm() bool { return testutil.Libraries() == "bullseye" }
 
 // stockName is what the table and the names of tests call a stock program.
 func stockName(release, verb, metric string) string {
@@ -63,7 +68,7 @@ func stockOf(t *testing.T, release, verb, metric string) []string {
 	} else if verb == withImm {
 		program, flags = "ib_write_"+metric, []string{"-F", "--write_with_imm"}
 	}
-	if release == "" {
+	if release == "" || testutil.Libraries() != "" { // the root of a release contains no other
 		return append([]string{program}, flags...)
 	}
 	script, err := filepath.Abs("../../scripts/in-debian")

@@ -28,3 +28,9 @@ const FullEnv = "PUREVERBS_FULL"
 
 // Full reports whether every row is to run.
 func Full() bool { return os.Getenv(FullEnv) != "" }
+
+// LibrariesEnv names the Debian release in whose root tier emu runs tests, with its libraries and stock programs.
+const LibrariesEnv = "PUREVERBS_LIBRARIES"
+
+// Libraries returns the Debian release whose libraries and stock programs the tests have, "" for this system's.
+func Libraries() string { return os.Getenv(LibrariesEnv) }

@@ -261,6 +261,9 @@ func (m manner) String() string { return [...]string{"PostSend", "a Batch's meth
 func (p *pair) start(r row, m manner, alone bool) (bool, error) {
 	p.cell = fmt.Sprintf("%v by %v, alone %v", r, m, alone)
 	cell := p.job(r)
+	if cell.wr.Opcode == ibv.OpBindMW && testutil.Libraries() == "bullseye" {
+		return false, nil // its libmlx5 cannot bind, so the data paths differ
+	}
 	if m == method && !p.method(nil, &cell.wr) {
 		return false, nil
 	}

@@ -42,7 +42,7 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	if r.run != "" {
 		run = "-run=" + r.run
 	}
-	jobs, err := r.emuJobs(run)
+	jobs, err := r.emuJobs(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ var long = []string{"test/emu", "cmd/perf", "test/posts", "test/posts/wire", "ex
 var onePath = []string{"cmd/show_gids", "examples", "test/grpc", "test/soak"}
 
 // emuJobs returns the jobs of tier emu.
-func (r *runner) emuJobs(run string) ([]job, error) {
+func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 	byDir := map[string]*job{}
 	at := func(d string) *job {
 		if byDir[d] == nil {
@@ -83,6 +83,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 	if err != nil {
 		return nil, err
 	}
+	others := r.libraryCells(ctx)
 	for _, d := range dirs {
 		strict := "--strict"
 		switch d {
@@ -97,19 +98,31 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 		if slices.Contains(onePath, d) && os.Getenv(fullEnv) == "" {
 			paths = paths[1:]
 		}
+		for _, c := range others[d] {
+			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
+				return r.onLibrary(ctx, c, run, strict)
+			})
+		}
+		if r.libraries {
+			continue
+		}
 		for _, path := range paths {
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.emulated(ctx, path, path, run, strict, d)
+				return r.emulated(ctx, emulation{variant: path, path: path, strict: strict}, run, d)
 			})
 		}
 		if d == "rdma" { // other devices have no SRQ: 10 s of processor time
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.emulated(ctx, "no-srq", "direct", run, strict, d, "--limit", "max_srq=0")
+				return r.emulated(ctx, emulation{variant: "no-srq", path: "direct", strict: strict,
+					flags: []string{"--limit", "max_srq=0"}}, run, d)
 			})
 		}
 	}
 	if dirs, err = packagesWith(r.root, "TestEmu", r.pkg); err != nil {
 		return nil, err
+	}
+	if r.libraries {
+		dirs = nil
 	}
 	for _, d := range slices.DeleteFunc(dirs, r.leavesOut) {
 		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
@@ -147,17 +160,26 @@ func (r *runner) concurrently(ctx context.Context, jobs []job) []Result {
 
 const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
 
-// emulated runs a package on two devices with a data path. Results have the name of the variant.
-func (r *runner) emulated(ctx context.Context, variant, path, run, strict, dir string, flags ...string) ([]Result,
-	error) {
-	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root,
-		".build/bin") + ":" + os.Getenv("PATH")}
-	under := []string{filepath.Join(r.root, emulator), strict, "--device", "mlx5_0,dmabuf=memfd",
+// emulation is how a package's tests run on the emulated device.
+type emulation struct {
+	variant string   // of the results
+	path    string   // data path
+	strict  string   // flag of the emulator
+	flags   []string // more of them
+	below   []string // command that starts the tests, below the emulator
+	env     []string
+}
+
+// emulated runs a package on two devices. Results have the name of the variant.
+func (r *runner) emulated(ctx context.Context, e emulation, run, dir string) ([]Result, error) {
+	env := append([]string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + e.path, "PATH=" + filepath.Join(r.root,
+		".build/bin") + ":" + os.Getenv("PATH")}, e.env...)
+	under := []string{filepath.Join(r.root, emulator), e.strict, "--device", "mlx5_0,dmabuf=memfd",
 		"--device", "mlx5_1"}
-	under = append(append(under, flags...), "--")
+	under = append(append(append(under, e.flags...), "--"), e.below...)
 	res, err := r.test(ctx, "emu", under, env, dir, run, skipFigures)
 	for i := range res {
-		res[i].Package = variant + " " + res[i].Package
+		res[i].Package = e.variant + " " + res[i].Package
 	}
 	return res, err
 }

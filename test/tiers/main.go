@@ -44,19 +44,21 @@ type tier = func(context.Context) ([]Result, error)
 
 type runner struct {
 	root    string
-	run     string        // regexp of test names, "" for all
-	pkg     string        // one package or subtree, "" for all
-	figures bool          // run the figure tests and nothing else
-	ratios  bool          // run the comparisons with the stock tools
-	quiet   time.Duration // how long a test binary may print nothing
-	timeout time.Duration // for one package, whatever it prints
-	env     []string      // NAME=VALUE for the guest
-	out     io.Writer     // figures
-	note    io.Writer     // progress
-	live    io.Writer     // output of the tests as it comes; nil for none
-	module  string        // the module's path
-	work    string        // folder for this run's files
-	write   sync.Mutex    // held by a tier that writes to work or .build/bin
+	run     string // regexp of test names, "" for all
+	pkg     string // one package or subtree, "" for all
+	figures bool   // run the figure tests and nothing else
+	ratios  bool   // run the comparisons with the stock tools
+
+	libraries bool          // run the tests with other releases' libraries, and no others
+	quiet     time.Duration // how long a test binary may print nothing
+	timeout   time.Duration // for one package, whatever it prints
+	env       []string      // NAME=VALUE for the guest
+	out       io.Writer     // figures
+	note      io.Writer     // progress
+	live      io.Writer     // output of the tests as it comes; nil for none
+	module    string        // the module's path
+	work      string        // folder for this run's files
+	write     sync.Mutex    // held by a tier that writes to work or .build/bin
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -67,6 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&r.pkg, "pkg", "", "only this `package` (./ibv) or subtree (./internal/...)")
 	f.BoolVar(&r.figures, "figures", false, "run the figure tests and print their lines")
 	f.BoolVar(&r.ratios, "ratios", false, "rxe, emu: compare with the stock tools and print the ratios")
+	f.BoolVar(&r.libraries, "libraries", false, "emu: all tests with other releases' libraries, and no others")
+	table := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
 	f.DurationVar(&r.quiet, "quiet", 5*time.Minute, "end a test binary that prints nothing for so long")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the tests of one package after so long, whatever they print")
 	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
@@ -125,6 +129,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	printUsage(stdout, tiers, took, phases, time.Since(start))
 	if ctx.Err() == nil {
 		ok = r.support(stdout, tiers, results) && ok
+	}
+	if *table {
+		if err := r.writeTable(context.WithoutCancel(ctx), results); err != nil {
+			fmt.Fprintln(stderr, "tiers:", err)
+			ok = false
+		}
 	}
 	fmt.Fprintf(stdout, "\n%s", sums(results))
 	if ctx.Err() != nil {

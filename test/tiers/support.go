@@ -174,7 +174,7 @@ func unshown(claims []claim, tiers []string, full bool, results []Result) (wrong
 
 // support holds docs/support.md to the results of whole tiers, and reports whether they show what it says.
 func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
-	if r.run != "" || r.pkg != "" || r.figures || r.ratios {
+	if r.run != "" || r.pkg != "" || r.figures || r.ratios || r.libraries {
 		return true // parts of tiers
 	}
 	page, err := os.ReadFile(filepath.Join(r.root, supportFile))
