@@ -130,6 +130,9 @@ func (d *Device) Close() error {
 		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
+		if err := d.freeRegisters(); err != nil {
+			return err
+		}
 		d.async.Close()
 		bind.UnwatchContext(d.handle)
 		if d.adopted {

@@ -20,6 +20,8 @@ type direct struct {
 	// mu keeps a QP number from being reused between the destruction of a QP and the removal of
 	// its completions. A poller that meets a completion of a suspended QP waits for mu.
 	mu sync.Mutex
+
+	registers registers
 }
 
 // settled waits until no QP is suspended.

@@ -40,6 +40,9 @@ func (friends) CloseLent(d *Device) error {
 		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
+		if err := d.freeRegisters(); err != nil {
+			return err
+		}
 		d.async.Close()
 		bind.UnwatchContext(d.handle)
 		return nil

@@ -15,6 +15,8 @@ type PD struct {
 	root   *PD           // the PD itself; for a parent domain the PD it was made from
 	td     *ThreadDomain // of a parent domain; may be nil
 
+	rung [mostRegisters]uintptr // parent domains of onRegister, by register; guarded by registers.mu
+
 	release func(pd uintptr) error // what Close calls; nil is DeallocPD
 }
 
@@ -53,6 +55,9 @@ func (pd *PD) Device() *Device { return pd.dev }
 // C: ibv_dealloc_pd(3).
 func (pd *PD) Close() error {
 	return pd.node.close(func() error {
+		if err := pd.leaveRegisters(); err != nil {
+			return err
+		}
 		if pd.release != nil {
 			return pd.release(pd.handle)
 		}

@@ -24,11 +24,15 @@ type qpMaker struct {
 
 // run creates the C object. out means that its completions carry no payloads.
 func (m *qpMaker) run(pd *PD, o *QPOptions, path DataPath, init *abi.QPInitAttrEx) (h uintptr, out bool, err error) {
+	domain, err := pd.pdFor(o.Type, path)
+	if err != nil {
+		return 0, false, err
+	}
 	if m.createOut != nil && o.Type.inline() && pd.dev.keepsOut(o, path) {
-		if h := m.createOut(pd.handle, init); h != 0 {
+		if h := m.createOut(domain, init); h != 0 {
 			return h, true, nil
 		}
 	}
-	h, err = m.create(pd.handle, init)
+	h, err = m.create(domain, init)
 	return h, m.mlx5.NoScatter, err
 }
