@@ -17,6 +17,12 @@ type direct struct {
 	dv   libmlx5.Lib
 	qps  mlx5.Table
 
+	masked struct {
+		once  sync.Once
+		sizes maskedSizes
+		err   error // why the device does not report them
+	}
+
 	// mu keeps a QP number from being reused between the destruction of a QP and the removal of
 	// its completions. A poller that meets a completion of a suspended QP waits for mu.
 	mu sync.Mutex

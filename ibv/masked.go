@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/work"
@@ -15,6 +16,17 @@ import (
 // MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. A request that a device does not
 // execute ends with WCLocQPOpErr or WCRemInvReqErr.
 //
+// The device reports by DevX for which sizes it returns the previous value as big-endian words. UCX expects that for
+// all sizes but 8. For those sizes:
+//   - Poll swaps the words in the memory of the SGE, once, before it returns the completion. Until then no other work
+//     request may use this memory, and after Reset or Close of the QP its content is undefined.
+//   - The request must be Signaled.
+//   - The SGE must be in memory of this process, or in a null MR.
+//
+// Without DevX atomics with masks are refused, because the order of bytes is not known. No source documents the order
+// of the words of 16 and 32 bytes: that of memory is experimental. On MLNX_OFED 4 nothing is swapped:
+// mlx5dv.QueryMaskedAtomics has the sizes.
+//
 // C: the masked_atomics of struct ibv_exp_send_wr in MLNX_OFED 4.
 type MaskedAtomic struct {
 	Size uint32 // 8, 16 or 32; 0 means 8
@@ -27,13 +39,15 @@ type MaskedAtomic struct {
 	CompareMask [4]uint64 // the bits to compare
 }
 
+func (m *MaskedAtomic) bytes() uint32 { return (*work.MaskedAtomic)(m).Bytes() }
+
 // checkMasked reports what is wrong with an atomic with masks.
 func (qp *QP) checkMasked(wr *SendWR) error {
 	m := wr.Masked
 	if m == nil {
 		return &ArgError{Arg: "Masked", Got: "nil", Want: "the operands of " + wr.Opcode.String()}
 	}
-	switch n := (*work.MaskedAtomic)(m).Bytes(); {
+	switch n := m.bytes(); {
 	case n != 8 && n != 16 && n != 32:
 		return &ArgError{Arg: "Masked.Size", Got: fmt.Sprint(n), Want: "8, 16 or 32 bytes"}
 	case len(wr.SGEs) != 1 || wr.SGEs[0].Length != n:
@@ -49,7 +63,102 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 	case qp.inCQE.asked:
 		return qp.maskedInCQE(wr.Opcode, "mlx5dv.AllowScatterToCQE", "a QP without it")
 	}
+	return qp.checkReply(wr, m.bytes())
+}
+
+// checkReply reports why the previous value of an atomic with masks of n bytes cannot be returned in memory's order.
+func (qp *QP) checkReply(wr *SendWR, n uint32) error {
+	caps, err := qp.dev.maskedAtomics()
+	if err != nil {
+		return &UnsupportedError{Feature: "posting " + wr.Opcode.String(),
+			Need: "DevX, by which the device reports the order of bytes of the previous value", Have: err.Error()}
+	}
+	sizes := caps.QP
+	if qp.typ == DCI {
+		sizes = caps.DC
+	}
+	switch {
+	case sizes&n == 0:
+		return &UnsupportedError{Feature: fmt.Sprintf("posting %v of %d bytes", wr.Opcode, n),
+			Need: "a device that executes them (mlx5dv.QueryMaskedAtomics)",
+			Have: fmt.Sprintf("%s with the set of sizes %#x", qp.dev.Name(), sizes)}
+	case caps.BigEndian&n == 0:
+		return nil
+	case wr.Flags&Signaled == 0:
+		return &ArgError{Arg: "Flags", Got: wr.Flags.String(), Want: fmt.Sprintf("Signaled: Poll swaps the words of a "+
+			"previous value of %d bytes when it takes the completion", n)}
+	case !qp.dev.elsewhere.any.Load():
+		return nil
+	}
+	if kind, _ := qp.dev.elsewhere.check(wr.SGEs, false); kind != "" {
+		return &ArgError{Arg: "SGEs", Got: kind, Want: fmt.Sprintf("an MR of this process's memory: the CPU swaps the "+
+			"words of a previous value of %d bytes", n)}
+	}
 	return nil
+}
+
+// maskedSizes has the sizes in bytes of atomics with masks, as bits: 8|16 are 8 and 16 bytes.
+type maskedSizes struct{ QP, DC, BigEndian uint32 }
+
+// MaskedAtomics returns the atomics with masks that the device reports by DevX.
+func (friends) MaskedAtomics(d *Device, op string) (maskedSizes, error) {
+	if err := d.enter(op); err != nil {
+		return maskedSizes{}, err
+	}
+	defer d.leave()
+	return d.maskedAtomics()
+}
+
+// maskedAtomics asks the device once.
+// Preconditions: the device is open.
+func (d *Device) maskedAtomics() (maskedSizes, error) {
+	m := &d.direct.masked
+	m.once.Do(func() {
+		if m.sizes, m.err = d.queryMasked(); m.err == nil {
+			d.direct.qps.BigEndian(m.sizes.BigEndian)
+		}
+	})
+	return m.sizes, m.err
+}
+
+// queryMasked reads the group of capabilities that describes atomics.
+func (d *Device) queryMasked() (s maskedSizes, err error) {
+	const (
+		queryHCACap   = 0x100
+		atomicCurrent = 3<<1 | 1
+	)
+	lib, ok := d.mlx5()
+	if !ok {
+		return s, &UnsupportedError{Feature: "DevX", Need: "an mlx5 device", Have: d.Name()}
+	}
+	in, out := make([]byte, 16), make([]byte, 16+4096)
+	binary.BigEndian.PutUint16(in, queryHCACap)
+	binary.BigEndian.PutUint16(in[6:], atomicCurrent)
+	if err := lib.DevXGeneralCmd(d.handle, in, out); err != nil {
+		if why := d.whyNoDevX(); why != nil {
+			err = why
+		}
+		return s, fmt.Errorf("QUERY_HCA_CAP: %w", err)
+	}
+	return maskedOf(out[16:]), nil
+}
+
+// maskedOf decodes the capabilities of atomics. The previous value is big-endian for all sizes, but of 8 bytes only
+// without the mode of 8 bytes.
+//
+// C: struct mlx5_ifc_atomic_caps_bits (rdma-core v64.0, providers/mlx5/mlx5_ifc.h); ext_atomic_arg_sizes_be (UCX
+// v1.18, src/uct/ib/mlx5/dv/ib_mlx5dv_md.c).
+func maskedOf(caps []byte) (s maskedSizes) {
+	const masked = 3 << 2 // of the operations
+	be := binary.BigEndian
+	if be.Uint16(caps[18:])&masked != masked {
+		return s
+	}
+	s.QP, s.DC = uint32(be.Uint16(caps[22:])), uint32(be.Uint16(caps[26:]))
+	if s.BigEndian = s.QP | s.DC; caps[8]>>6 != 0 {
+		s.BigEndian &^= 8
+	}
+	return s
 }
 
 // maskedInCQE is the error of a QP that takes no atomics with masks because of an option: no source documents the order

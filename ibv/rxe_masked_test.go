@@ -1,11 +1,16 @@
 package ibv
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_MaskedAtomics compares atomics with masks with a model, and looks at what refuses them.
@@ -58,7 +63,54 @@ func TestRXE_MaskedAtomics(t *testing.T) {
 			}
 		}
 	}
+	heldMasked(t, a, b)
 	badMasked(t, a, wr)
+}
+
+// heldMasked has completions taken out of the ring before Poll returns them: the words are swapped then, and not again.
+func heldMasked(t *testing.T, a, b *side) {
+	local, remote := a.mr.Bytes()[:64], b.mr.Bytes()[64:128]
+	fill(remote, 1)
+	for i := range 2 {
+		post(t, a.qp, SendWR{ID: uint64(i), Opcode: OpMaskedFetchAdd, Flags: Signaled, SGEs: []SGE{a.mr.SGE(i*32, 32)},
+			Remote: b.mr.Remote().At(uint64(64 + i*32)), Masked: &MaskedAtomic{Size: 32}})
+	}
+	for end := time.Now().Add(testutil.Patience); a.cq.ring.Empty() && time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	for range 2 { // as at the end of an MR
+		a.dev.holdCompletions()
+	}
+	a.good(t, 0)
+	a.dev.holdCompletions()
+	a.good(t, 1)
+	if !bytes.Equal(local, remote) {
+		t.Errorf("% x returned, want % x", local, remote)
+	}
+}
+
+// The capabilities that UCX reads: sizes & ^8 are big-endian, and 8 as well without the mode of 8 bytes.
+func TestMaskedOf(t *testing.T) {
+	for _, c := range []struct {
+		mode         byte
+		ops, qp, dc  uint16
+		want, wantDC uint32
+		bigEndian    uint32
+	}{
+		{1, 0xf, 8 | 16 | 32, 8, 8 | 16 | 32, 8, 16 | 32},
+		{0, 0xf, 8 | 16 | 32, 8, 8 | 16 | 32, 8, 8 | 16 | 32},
+		{3, 0xf, 4 | 8, 4 | 8, 4 | 8, 4 | 8, 4},
+		{1, 7, 8 | 16, 8 | 16, 0, 0, 0}, // without fetch and add
+	} {
+		b := make([]byte, 64)
+		b[8] = c.mode << 6
+		binary.BigEndian.PutUint16(b[18:], c.ops)
+		binary.BigEndian.PutUint16(b[22:], c.qp)
+		binary.BigEndian.PutUint16(b[26:], c.dc)
+		if got := maskedOf(b); got != (maskedSizes{c.want, c.wantDC, c.bigEndian}) {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
 }
 
 // swapWords is the compare and swap.
@@ -101,6 +153,9 @@ func badMasked(t *testing.T, a *side, good SendWR) {
 		{"SGEs", func(wr *SendWR) { wr.Masked = &MaskedAtomic{Size: 16}; wr.SGEs = []SGE{a.mr.SGE(0, 8)} }},
 		{"SGEs", func(wr *SendWR) { wr.SGEs = nil }},
 		{"Inline", func(wr *SendWR) { wr.SGEs, wr.Inline = nil, make([]byte, 8) }},
+		{"Flags", func(wr *SendWR) { // the completion swaps the words
+			wr.Masked, wr.SGEs, wr.Flags = &MaskedAtomic{Size: 16}, []SGE{a.mr.SGE(0, 16)}, 0
+		}},
 	} {
 		wr := good
 		c.edit(&wr)

@@ -26,7 +26,7 @@
 //   - DC, the dynamically connected transport: [DCOptions], [ResetDCIStream].
 //   - Paths: [QueryLAGPort], [ModifyLAGPort] and [LAGPort] of a bond; [ModifyUDPPort]; [MapAHToQP]; [ReserveQPN] and
 //     [ReservedQPN]. [CancelSends].
-//   - Atomics with masks of MLNX_OFED 4: [QueryMaskedAtomics], [MaskedAtomicCaps], [AtomicSizes].
+//   - Atomics with masks: [QueryMaskedAtomics], [MaskedAtomicCaps], [AtomicSizes].
 //   - Rates: [CreateSchedRoot], [SchedNode], [SchedLeaf], [SchedOptions], [ScheduleQP]; [AllocPacketPacing],
 //     [PacketPacing], [PacketPacingFlags].
 //

@@ -3,6 +3,7 @@ package mlx5dv
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -14,23 +15,34 @@ type AtomicSizes uint32
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
-// C: struct ibv_exp_ext_atomics_params and struct ibv_exp_masked_atomic_params of MLNX_OFED 4.
+// C: struct mlx5_ifc_atomic_caps_bits; struct ibv_exp_ext_atomics_params and struct ibv_exp_masked_atomic_params of
+// MLNX_OFED 4.
 type MaskedAtomicCaps struct {
-	Sizes AtomicSizes
-	// BigEndian are the lengths whose previous value comes as big-endian words.
+	Sizes AtomicSizes // of RC and XRCSend QPs
+	// BigEndian are the lengths whose previous value comes as big-endian words. The direct data path swaps them.
 	BigEndian AtomicSizes
 	MaxInline int // bytes of an operand
 }
 
-// QueryMaskedAtomics asks MLNX_OFED 4 for its atomics with masks; other libraries do not report it.
+// QueryMaskedAtomics returns the atomics with masks that the device reports by DevX, or MLNX_OFED 4 of it.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
-// C: ibv_exp_query_device of MLNX_OFED 4.
+// C: QUERY_HCA_CAP by mlx5dv_devx_general_cmd; ibv_exp_query_device of MLNX_OFED 4.
 func QueryMaskedAtomics(dev *ibv.Device) (*MaskedAtomicCaps, error) {
 	const op = "query masked atomics"
 	if dev == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
+	}
+	if !verbs.Experimental(dev) {
+		s, err := verbs.MaskedAtomics(dev, op)
+		if err != nil {
+			return nil, opError(op, dev.Name(), verbs.ExplainUnsupported(err, "asking for atomics with masks",
+				"DevX, or the experimental verbs of "+haveOFED4, dev.Name()))
+		}
+		sizes := AtomicSizes(s.QP)
+		return &MaskedAtomicCaps{Sizes: sizes, BigEndian: sizes & AtomicSizes(s.BigEndian),
+			MaxInline: 1 << bits.Len32(s.QP) >> 1}, nil
 	}
 	ext, masked, err := verbs.ExpAtomics(dev, op)
 	if err != nil {

@@ -367,6 +367,9 @@ func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 			wc.ByteLen = get32(p, offByteCnt)
 		}
 		ok := op&formatBits == 0
+		if sendOp := tail >> 56; ok && (sendOp == opMaskedCS || sendOp == opMaskedFA) {
+			wc.Status = cq.swapReply(&qp.SQ, counter)
+		}
 		if !ok && cq.carries(op) {
 			wc.Status, ok = cq.scatterSend(qp, counter, wc.ByteLen, carried(p, op))
 		}

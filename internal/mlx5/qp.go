@@ -99,6 +99,8 @@ type Table struct {
 
 	watched atomic.Bool   // see Watch
 	null    atomic.Uint64 // 1<<32 and the key of null MRs; 0 if there is none
+
+	bigEndian atomic.Uint32 // see BigEndian
 }
 
 // Watch ends what relies on payloads going to memory of this process only. Afterwards, Sends and Receives of QPs whose
@@ -123,6 +125,10 @@ func (t *Table) Watch() {
 
 // Null sets the key of null MRs, to which nothing is copied.
 func (t *Table) Null(key uint32) { t.null.Store(1<<32 | uint64(key)) }
+
+// BigEndian sets the sizes of atomics with masks whose previous value the device returns as big-endian words. They are
+// bits: 16|32 are 16 and 32 bytes. The poller swaps these words where they are.
+func (t *Table) BigEndian(sizes uint32) { t.bigEndian.Store(sizes) }
 
 // Add adds q to the table. It replaces a QP of the same number.
 func (t *Table) Add(q *QP) {

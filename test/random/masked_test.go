@@ -13,7 +13,11 @@ func (m *model) mask(d *lane, o *op) {
 	r, l := m.r, d.l
 	o.code += ibv.OpMaskedCompareSwap - ibv.OpCompareSwap
 	o.masked = &ibv.MaskedAtomic{Size: pick(r, uint32(8), 16, 32)}
+	if l.mem[d.e] >= dmabuf || d.k == pendingSend { // where the CPU cannot swap the previous value, or does not
+		o.masked.Size = 8
+	}
 	o.n = int(o.masked.Size)
+	d.swaps = d.swaps || o.n > 8
 	o.from = []piece{{m.result(d, o.n, 8), o.n}}
 	o.at = (l.target()+31)&^31 + o.n*r.IntN((l.area-31)/o.n)
 	equal := one(r, 2)

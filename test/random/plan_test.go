@@ -350,6 +350,7 @@ type lane struct {
 	l, t   *link   // and that of the peer
 	reads  []piece // of the peer's memory, outstanding and not fenced
 	sinks  []piece // where results go
+	swaps  bool    // polling changes some of them
 	credit func(to int) int
 }
 
@@ -432,7 +433,7 @@ func (m *model) finish(d *lane, o *op) {
 	default:
 		base := 0
 		// otherwise a result may be in a completion that nobody has polled yet
-		if l.reliable() && !l.opt.SignalAll && m.p.emulated && one(r, 8) {
+		if l.reliable() && !l.opt.SignalAll && m.p.emulated && !d.swaps && one(r, 8) {
 			base = l.sink()
 			o.flags |= ibv.Fence
 		}
@@ -820,6 +821,9 @@ func (m *model) signal(cs []chunk, l *link, f *fate) {
 			}
 			if o.bad != normal && one(m.r, 2) { // reported all the same
 				o.flags &^= ibv.Signaled
+			}
+			if o.masked != nil && o.masked.Size > 8 { // the words of the previous value are swapped by Poll
+				o.flags |= ibv.Signaled
 			}
 			switch {
 			case o.bad == kinds:

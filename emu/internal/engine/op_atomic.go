@@ -61,6 +61,24 @@ func (v *operand) to(b []byte) {
 	}
 }
 
+// toBigEndian writes them big-endian.
+func (v *operand) toBigEndian(b []byte) {
+	if len(b) == 4 {
+		binary.BigEndian.PutUint32(b, uint32(v[0]))
+		return
+	}
+	for i := range len(b) / 8 {
+		binary.BigEndian.PutUint64(b[i*8:], v[i])
+	}
+}
+
+// bigEndianReply reports whether the previous value is returned as big-endian words. With an endianness mode that is
+// not 0 this is so for extended atomics of all sizes but 8 bytes.
+//
+// C: ext_atomic_arg_sizes_be (UCX, src/uct/ib/mlx5/dv/ib_mlx5dv_md.c). No source has the order of the words of 16 and
+// 32 bytes: here it is that of memory.
+func (w *wqe) bigEndianReply() bool { return w.masked() && w.asize != 8 }
+
 // apply returns the new value of memory that holds old.
 func (w *wqe) apply(old operand) (changed operand) {
 	n := (w.asize + 7) / 8
@@ -120,6 +138,9 @@ func (e *Engine) atomic(x *exchange) verdict {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
+	}
+	if w.bigEndianReply() {
+		v.toBigEndian(old)
 	}
 	inCQE := x.resultInCQE()
 	if !inCQE {

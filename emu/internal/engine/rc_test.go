@@ -166,9 +166,9 @@ func TestExtendedAtomics(t *testing.T) {
 		mod := uint8(bits.TrailingZeros32(size) + 6)
 		p.qa.sendMod(op, mod, signaled, 0, raddr(remote, rkey), segs, p.ma.sge(0, int(size)))
 		p.acq.want(0, int(size))
-		if got := p.ma.buf[:size]; !bytes.Equal(got, old) || !bytes.Equal(p.mb.buf[32:][:size], now) {
+		if got := p.ma.buf[:size]; !bytes.Equal(got, swapped(old)) || !bytes.Equal(p.mb.buf[32:][:size], now) {
 			t.Errorf("opcode %#x of %d bytes: returned % x and left % x, want % x and % x", op, size, got,
-				p.mb.buf[32:][:size], old, now)
+				p.mb.buf[32:][:size], swapped(old), now)
 		}
 	}
 	do(opMaskedFA, 4, seg(uint32(0x10001), uint32(0x8000), uint64(0)), native(uint32(0xffff)), native(uint32(0x10000)))
@@ -186,6 +186,15 @@ func TestExtendedAtomics(t *testing.T) {
 	p.qa.sendMod(opMaskedFA, 10, signaled, 0, raddr(remote+8, rkey), seg(uint64(1), uint64(2), uint64(0), uint64(0)),
 		p.ma.sge(0, 16))
 	p.acq.wantErr(cqeReqErr, synRemoteInval)
+}
+
+// swapped returns the words of b, or its half word, in the other order of bytes.
+func swapped(b []byte) []byte {
+	b = bytes.Clone(b)
+	for w := range slices.Chunk(b, 8) {
+		slices.Reverse(w)
+	}
+	return b
 }
 
 // sendMod is send with a modifier of the opcode.

@@ -95,8 +95,8 @@ var capabilities = []capability{
 	{capGeneral, "general_obj_types", field(0x400, 64), generalObjectTypes},
 	{capGeneral, "device_frequency_mhz", field(0x4c0, 32), always(clockKHz / 1000)},
 	{capGeneral, "device_frequency_khz", field(0x4e0, 32), always(clockKHz)},
-	{capGeneral, "log_max_atomic_size_qp", field(0x580, 8), always(3)},
-	{capGeneral, "log_max_atomic_size_dc", field(0x598, 8), always(3)},
+	{capGeneral, "log_max_atomic_size_qp", field(0x580, 8), always(5)},
+	{capGeneral, "log_max_atomic_size_dc", field(0x598, 8), always(5)},
 	{capGeneral, "dma_mmo_qp", flag(0x748), yes(copies)},
 
 	{capGeneral2, "log_reserved_qpn_granularity", field(0x93, 5), always(logReservedQPNs)},
@@ -105,12 +105,12 @@ var capabilities = []capability{
 	{capODP, "ud_odp_caps", field(0xc0, 32), odp(odpUD)},
 	{capODP, "xrc_odp_caps", field(0xe0, 32), odp(odpConnected)},
 
-	// The numbers are the program's, whatever its byte order.
+	// Numbers of 8 bytes are the program's, whatever its byte order. The previous value of other sizes is big-endian.
 	{capAtomic, "atomic_req_8B_endianness_mode", field(0x40, 2), always(1)},
 	{capAtomic, "supported_atomic_req_8B_endianness_mode_1", flag(0x46), always(1)},
 	{capAtomic, "atomic_operations", field(0x90, 16), always(0xf)}, // swap, add, and both masked
-	{capAtomic, "atomic_size_qp", field(0xb0, 16), always(1 << 3)},
-	{capAtomic, "atomic_size_dc", field(0xd0, 16), always(1 << 3)},
+	{capAtomic, "atomic_size_qp", field(0xb0, 16), always(4 | 8 | 16 | 32)},
+	{capAtomic, "atomic_size_dc", field(0xd0, 16), always(4 | 8 | 16 | 32)},
 
 	// What rules of the root tables do.
 	{capNICFlow, "encap_general_header", flag(0x20), yes(ethernet)},
