@@ -57,6 +57,7 @@ type part struct {
 	tail, psn  uint32
 	signaled   uint32
 	count      uint64
+	reads      uint32
 	asked      bool
 	tries, rnr uint8
 	epsn, head uint32
@@ -72,8 +73,8 @@ func (e *Engine) begin(qp *hca.QP) {
 		b.srq, b.flip = nil, -1
 		e.paged = false
 	}
-	b.part = part{qp: qp, tail: r.Tail, psn: r.PSN, signaled: r.Signaled, count: r.Count, asked: r.Asked,
-		tries: r.Tries, rnr: r.RNRTries}
+	b.part = part{qp: qp, tail: r.Tail, psn: r.PSN, signaled: r.Signaled, count: r.Count, reads: r.Reads,
+		asked: r.Asked, tries: r.Tries, rnr: r.RNRTries}
 }
 
 func (b *batch) clear() {
@@ -111,8 +112,8 @@ func (e *Engine) undo() {
 
 func (p *part) undo() {
 	r := &p.qp.Run
-	r.Tail, r.PSN, r.Signaled, r.Count, r.Asked = p.tail, p.psn, p.signaled, p.count, p.asked
-	r.Tries, r.RNRTries = p.tries, p.rnr
+	r.Tail, r.PSN, r.Signaled, r.Count, r.Reads = p.tail, p.psn, p.signaled, p.count, p.reads
+	r.Asked, r.Tries, r.RNRTries = p.asked, p.tries, p.rnr
 	if p.peer != nil {
 		p.peer.Run.EPSN, p.peer.Run.Head = p.epsn, p.head
 	}

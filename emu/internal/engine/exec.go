@@ -182,6 +182,15 @@ func (e *Engine) finish(qp *hca.QP, w *wqe, n uint64, packets uint32) *pending {
 	r.Tail += w.blocks
 	r.PSN = (r.PSN + packets) & 0xffffff
 	r.Count++
+	if w.fenced() {
+		r.Reads = 0
+	}
+	if w.is&(isRead|isAtomic) != 0 {
+		r.Reads++
+	}
+	if r.Tail == r.Announced { // what is posted from now on may find them answered
+		r.Reads = 0
+	}
 	r.Asked, r.Tries, r.RNRTries = false, 0, 0
 	if w.flags&flagCEMask < flagCEAlways {
 		return nil

@@ -532,3 +532,63 @@ func TestTimeoutIsKept(t *testing.T) {
 	p.acq.want(0, -1)
 	p.r.clean()
 }
+
+// TestReadResources posts more READs and atomics than the responder has resources for. An adapter sends as many as its
+// own limit admits before the first answer comes, and gets a NAK for an invalid request.
+func TestReadResources(t *testing.T) {
+	const fence = 4 << 5
+	for _, c := range []struct {
+		name      string
+		own, most uint8
+		posts     int
+		flags     uint8 // of each post
+		apart     bool  // each is answered before the next is posted
+		ok        int
+	}{
+		{"as many", 4, 4, 8, signaled, false, 8},
+		{"own limit is smaller", 1, 2, 8, signaled, false, 8},
+		{"more", 4, 2, 4, signaled, false, 2},
+		{"more, unsignaled", 4, 2, 4, 0, false, 2},
+		{"none", 4, 0, 1, signaled, false, 0},
+		{"one after the other", 4, 1, 4, signaled, true, 4},
+		{"fenced", 4, 1, 4, signaled | fence, false, 4},
+	} {
+		for _, op := range []uint8{opRead, opAtomicFA} {
+			p := newPair(t, qpOpts{}, nil)
+			p.qa.q.Attr.MaxRdAtomic, p.qb.q.Attr.MaxDestRdAtomic = c.own, c.most
+			remote, rkey := p.mb.at(0)
+			for range c.posts {
+				segs := [][]byte{raddr(remote, rkey)}
+				if op == opAtomicFA {
+					segs = append(segs, seg(uint64(1), uint64(0)))
+				}
+				p.qa.post(op, c.flags, 0, append(segs, p.ma.sge(0, 8))...)
+				if c.apart {
+					p.qa.ring()
+					p.r.settle()
+				}
+			}
+			if !c.apart {
+				p.qa.ring()
+			}
+			if c.flags&signaled != 0 {
+				for range c.ok {
+					p.acq.want(0, 8)
+				}
+			}
+			if c.ok == c.posts {
+				p.acq.none()
+				p.r.clean()
+				continue
+			}
+			if v := p.acq.wantErr(cqeReqErr, synRemoteInval); v.counter() != uint16(c.ok) {
+				t.Errorf("%s: %d ended with the error, want %d", c.name, v.counter(), c.ok)
+			}
+			if p.qb.q.State != hca.Err || p.r.event(hca.EventQPReqErr) != 1 ||
+				p.r.violated(RuleRdAtomic) != (c.most > 0) {
+				t.Errorf("%s: the responder is in %v, events %v, violations %v", c.name, p.qb.q.State, p.r.events,
+					p.r.broken)
+			}
+		}
+	}
+}

@@ -45,8 +45,7 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 			return e.refused(x, synRemoteInval, 0)
 		}
 	}
-	if right != hca.AccessRemoteWrite && peer.Attr.MaxDestRdAtomic == 0 && peer.Type != hca.DCT ||
-		peer.Attr.Access&right == 0 {
+	if peer.Attr.Access&right == 0 || right != hca.AccessRemoteWrite && peer.Type != hca.DCT && !e.resources(x) {
 		return e.refused(x, synRemoteInval, 0)
 	}
 	if w.n > 0 {
@@ -57,6 +56,25 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 		}
 	}
 	return proceed
+}
+
+// resources reports whether the responder has resources for a further READ or atomic. The requester does not wait for
+// the answers to those that were posted together, unless it may have no more outstanding.
+func (e *Engine) resources(x *exchange) bool {
+	reads, own, most := x.qp.Run.Reads, x.qp.Attr.MaxRdAtomic, x.peer.Attr.MaxDestRdAtomic
+	if x.w.fenced() {
+		reads = 0
+	}
+	if most == 0 {
+		return false
+	}
+	if own <= most || reads < uint32(most) {
+		return true
+	}
+	if e.b.wqes == 0 {
+		e.strict.outstanding(x.qp, own, most)
+	}
+	return false
 }
 
 // nextReceive finds the receive that a message consumes.

@@ -23,6 +23,7 @@ const (
 	RuleDoorbellQPN   = "doorbell-qpn"
 	RuleBlueFlame     = "blueflame-copy"
 	RulePostState     = "post-state"
+	RuleRdAtomic      = "rd-atomic"
 	RuleRQAhead       = "rq-doorbell-record"
 	RuleRQNoRoom      = "rq-cq-room"
 	RuleSRQEmpty      = "srq-empty-segment"
@@ -58,6 +59,7 @@ var Rules = []Rule{
 	{RuleDoorbellQPN, "a doorbell page got a doorbell of a QP that does not belong to it"},
 	{RuleBlueFlame, "the copy of a WQE in the BlueFlame register differs from the send queue"},
 	{RulePostState, "work was posted to a queue whose QP is in a state that does not take it"},
+	{RuleRdAtomic, "more READs and atomics are outstanding than the peer has resources for"},
 	{RuleRQAhead, "the receive doorbell record is further ahead than the receive queue holds"},
 	{RuleRQNoRoom, "more receives are posted than their CQ has entries"},
 	{RuleSRQEmpty, "a receive of an SRQ has a data segment of no bytes before the end of its list"},

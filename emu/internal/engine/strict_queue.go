@@ -15,6 +15,14 @@ func (s *checks) sendState(qp *hca.QP) {
 	}
 }
 
+// outstanding is a READ or an atomic beyond the resources of the responder.
+func (s *checks) outstanding(qp *hca.QP, own, most uint8) {
+	if s.on() {
+		s.violateQP(qp, RuleRdAtomic, ": max_rd_atomic is "+u(uint32(own))+", max_dest_rd_atomic of the peer "+
+			u(uint32(most))+", and more are outstanding")
+	}
+}
+
 // sendAhead is a send doorbell record that is too far ahead.
 func (s *checks) sendAhead(qp *hca.QP) {
 	if s.on() {

@@ -103,6 +103,11 @@ func TestRules(t *testing.T) {
 			p.qa.modify(&hca.QPAttr{}, 0, hca.Reset)
 			p.qa.send(opNOP, signaled, 0)
 		},
+		RuleRdAtomic: func(p *pair) {
+			p.qb.q.Attr.MaxDestRdAtomic = 1
+			p.qa.post(opRead, signaled, 0, write(p)...)
+			p.qa.send(opRead, signaled, 0, write(p)...)
+		},
 		RuleRQAhead: func(p *pair) {
 			p.qb.head = 100
 			p.qb.recv(p.mb.sge(0, 64))

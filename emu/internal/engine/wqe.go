@@ -13,6 +13,7 @@ const (
 	flagSolicited = 0x02
 	flagCEMask    = 0x0c
 	flagCEAlways  = 0x08
+	flagFence     = 0xc0 // any of the modes that wait for READs and atomics. C: MLX5_FENCE_MODE_*
 
 	inlineBit   = 1 << 31
 	invalidLKey = 0x100
@@ -85,6 +86,9 @@ func (w *wqe) control() {
 	w.blocks = uint32(w.size+63) >> blockShift
 	w.is = opcodes[w.opcode]
 }
+
+// fenced reports whether a WQE waits for the READs and atomics before it.
+func (w *wqe) fenced() bool { return w.flags&flagFence != 0 }
 
 // segments are the bytes of a WQE that are not parsed yet.
 type segments []byte

@@ -26,6 +26,7 @@ type QPRun struct {
 	Fault     uint8  // injected into the WQE at Tail
 	Asked     bool   // Fault was asked for
 	Count     uint64 // WQEs executed
+	Reads     uint32 // READs and atomics since the queue was last empty, or fenced
 
 	// The responder. The peer's requester advances EPSN and Head.
 	EPSN    uint32 // expected

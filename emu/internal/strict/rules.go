@@ -50,6 +50,8 @@ var Rules = []Rule{
 		"copy the WQE when it is complete, in 64-byte blocks, with the wrap at the end of the ring"},
 	{"post-state", "flushes it, drops it, or never looks at it",
 		"sends are for RTS, receives for INIT and later; who moved the QP to ERR?"},
+	{"rd-atomic", "answers with a NAK for an invalid request; both queue pairs move to ERR",
+		"max_rd_atomic of one end is at most max_dest_rd_atomic of the other"},
 	{"rq-doorbell-record", "uses old entries as if they were new receives",
 		"the receive counter counts what was posted, modulo 2^16; count what is outstanding"},
 	{"rq-cq-room", "breaks the CQ if all of them complete before it is polled",
