@@ -58,7 +58,7 @@ func (e *PathError) Reason() string {
 // pathErrno reports whether err is one that the kernel returns for a bad address.
 func pathErrno(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ETIMEDOUT, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EINVAL,
-		syscall.ENODEV, syscall.EADDRNOTAVAIL, syscall.ENETDOWN} {
+		syscall.ENODEV, syscall.EADDRNOTAVAIL, syscall.ENETDOWN, errNoData} {
 		if errors.Is(err, e) {
 			return true
 		}

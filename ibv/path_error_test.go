@@ -83,7 +83,8 @@ func TestPathReason(t *testing.T) {
 }
 
 func TestPathErrno(t *testing.T) {
-	for _, e := range []syscall.Errno{syscall.ETIMEDOUT, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EINVAL} {
+	for _, e := range []syscall.Errno{syscall.ETIMEDOUT, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EINVAL,
+		errNoData} {
 		if !pathErrno(&OpError{Err: e}) {
 			t.Errorf("%v may come from an address", e)
 		}

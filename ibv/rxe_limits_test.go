@@ -171,6 +171,9 @@ func TestRXE_Refusals(t *testing.T) {
 		_, err = s.pd.CreateAH(&a)
 		wantErr(t, err, syscall.EINVAL, what)
 	}
+	if !rxe.IB { // which resolves nothing
+		testBadPaths(t, s, qp, good)
+	}
 	for _, bits := range []AccessFlags{1 << 15, 1 << 30} {
 		mr, err := s.pd.RegMR(make([]byte, 4096), LocalWrite|bits)
 		if err == nil { // SoftRoCE looks at none of them
@@ -182,5 +185,34 @@ func TestRXE_Refusals(t *testing.T) {
 	if !soft(rxe) {
 		err := s.pd.Advise(Advice(7), true, s.mr.SGE(0, 8))
 		wantErr(t, err, syscall.EINVAL, "Advice(7)", "AdvicePrefetchNoFault")
+	}
+}
+
+// testBadPaths has addresses that lead nowhere: an address handle and a queue pair get the kernel's errno, and the two
+// GIDs are named. Linux, drivers/infiniband/core: rdma_get_gid_attr, rdma_resolve_ip.
+func testBadPaths(t *testing.T, s *side, qp *QP, a AHAttr) {
+	ok(t, qp.Modify(&QPAttr{}, MaskState))
+	ok(t, qp.Modify(&QPAttr{State: StateInit, Port: a.Port}, MaskState|MaskPKeyIndex|MaskPort|MaskAccessFlags))
+	for _, c := range []struct {
+		name string
+		sgid uint8
+		dgid string
+		want syscall.Errno
+	}{
+		{"an empty GID", 250, "::ffff:192.0.2.1", errNoData},
+		{"two families", a.SGIDIndex, "2001:db8::1", syscall.EINVAL},
+		{"nobody", a.SGIDIndex, "::ffff:192.0.2.1", syscall.ETIMEDOUT},
+	} {
+		a.SGIDIndex, a.DGID = c.sgid, must(ParseGID(c.dgid))(t)
+		_, err := s.pd.CreateAH(&a)
+		var pe *PathError
+		if !errors.As(err, &pe) || pe.Errno != c.want || pe.Remote != a.DGID {
+			t.Errorf("%s: %v, want a *PathError of %v", c.name, err, c.want)
+		}
+		err = qp.Modify(&QPAttr{State: StateRTR, PathMTU: MTU1024, DestQPN: qp.Num(), MinRNRTimer: 12, AV: a},
+			MaskState|MaskAV|MaskPathMTU|MaskDestQPN|MaskRQPSN|MaskMaxDestRdAtomic|MaskMinRNRTimer)
+		if !errors.As(err, &pe) || pe.Errno != c.want {
+			t.Errorf("%s, to RTR: %v, want a *PathError of %v", c.name, err, c.want)
+		}
 	}
 }

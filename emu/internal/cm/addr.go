@@ -4,15 +4,12 @@ package cm
 
 import (
 	"encoding/binary"
-	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
-	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
@@ -99,154 +96,6 @@ func (a *address) same(b *address) bool {
 	return a.family == b.family && a.ip == b.ip && (!a.ip.IsLinkLocalUnicast() || a.ip.Is4() || a.scope == b.scope)
 }
 
-// place is where an address lives on the fabric.
-type place struct {
-	port  *hca.Port
-	index int
-	gid   [16]byte
-}
-
-// scan calls f for the entries of a port's GID table until it returns false.
-func scan(p *hca.Port, f func(i int, g *config.GID) (stop bool)) {
-	for i := range p.Config.GIDTableLen {
-		if g := p.GID(i); g != nil && !g.GID.IsZero() && f(i, g) {
-			return
-		}
-	}
-}
-
-// entry returns the best GID of a port for an address: the address itself, else one of its family, RoCE v2 before
-// others.
-func entry(p *hca.Port, ip netip.Addr) (pl place, exact bool) {
-	pl = place{port: p}
-	best := 0
-	scan(p, func(i int, g *config.GID) bool {
-		score, gip := 1, g.GID.IP()
-		if gip.Is4() == ip.Unmap().Is4() {
-			score += 2
-		}
-		if g.Type == config.GIDTypeRoCEv2 {
-			score++
-		}
-		if same := gip == ip.Unmap().WithZone(""); same {
-			score, exact = score+8, true
-		}
-		if score > best {
-			best, pl.index, pl.gid = score, i, g.GID
-		}
-		return p.Config.LinkLayer == config.InfiniBand // whose traffic goes by GID 0
-	})
-	return pl, exact
-}
-
-// first returns the port that serves addresses of no particular port: the first active one, else the first.
-func (s *Server) first() *hca.Port {
-	var fallback *hca.Port
-	for _, d := range s.f.Devices {
-		if d.Gone {
-			continue
-		}
-		for _, p := range d.Ports {
-			if p.Active {
-				return p
-			}
-			if fallback == nil {
-				fallback = p
-			}
-		}
-	}
-	return fallback
-}
-
-// locate finds the place of a local address: the port whose GID it is; any other address of the machine is the first
-// port's.
-func (s *Server) locate(ip netip.Addr) (place, unix.Errno) {
-	for _, d := range s.f.Devices {
-		if d.Gone {
-			continue
-		}
-		for _, p := range d.Ports {
-			if pl, exact := entry(p, ip); exact {
-				return pl, 0
-			}
-		}
-	}
-	if !ip.IsLoopback() && !s.local(ip) {
-		return place{}, unix.EADDRNOTAVAIL
-	}
-	return s.standard(ip)
-}
-
-// standard returns the place of an address on the first port.
-func (s *Server) standard(ip netip.Addr) (place, unix.Errno) {
-	p := s.first()
-	if p == nil {
-		return place{}, unix.ENODEV
-	}
-	pl, _ := entry(p, ip)
-	return pl, 0
-}
-
-// hostAddr reports whether an address is one of this machine's interfaces.
-func hostAddr(ip netip.Addr) bool {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok {
-			if got, ok := netip.AddrFromSlice(n.IP); ok && got.Unmap() == ip.Unmap().WithZone("") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// route asks the kernel whether it has a route to an address that is not local.
-func route(ip netip.Addr) unix.Errno {
-	family := unix.AF_INET6
-	if ip.Is4() {
-		family = unix.AF_INET
-	}
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return unix.ENETUNREACH
-	}
-	defer unix.Close(fd)
-	return reach(fd, ip)
-}
-
-// reach looks for a route by connecting a UDP socket, which sends nothing.
-func reach(fd int, ip netip.Addr) unix.Errno {
-	sa := unix.Sockaddr(&unix.SockaddrInet6{Port: 9, Addr: ip.As16()})
-	if ip.Is4() {
-		sa = &unix.SockaddrInet4{Port: 9, Addr: ip.As4()}
-	}
-	switch e, ok := unix.Connect(fd, sa).(unix.Errno); {
-	case ok && e == unix.EBADF: // no socket of the family
-		return unix.ENETUNREACH
-	case ok:
-		return e
-	}
-	return 0
-}
-
-// Network makes the machine's addresses and routes those of another network namespace than ours: addrs lists the
-// addresses, and udp are sockets there, for IPv4 and, unless -1, IPv6.
-func (s *Server) Network(addrs func() ([]netip.Addr, error), udp [2]int) {
-	s.local = func(ip netip.Addr) bool {
-		all, err := addrs()
-		return err == nil && slices.Contains(all, ip.Unmap().WithZone(""))
-	}
-	s.routed = func(ip netip.Addr) unix.Errno {
-		if ip.Is4() {
-			return reach(udp[0], ip)
-		}
-		return reach(udp[1], ip)
-	}
-}
-
 // dangling is a link-local address without an interface.
 func (a *address) dangling() bool {
 	return a.family == unix.AF_INET6 && a.ip.IsLinkLocalUnicast() && a.scope == 0
@@ -279,7 +128,7 @@ func (s *Server) bindID(i *id, a address) unix.Errno {
 	old := i.src
 	i.src = a
 	if !a.any() {
-		pl, e := s.locate(a.ip)
+		pl, e := s.source(&a)
 		if e != 0 {
 			i.src = old
 			return e
@@ -332,6 +181,10 @@ func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 	case dst.family == afIB:
 		return unix.EAFNOSUPPORT
 	}
+	zone, vlan, e := s.zone(&dst)
+	if e != 0 {
+		return unix.ENETUNREACH
+	}
 	i.dst = dst
 	ip := dst.ip
 	if dst.any() {
@@ -348,12 +201,13 @@ func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 		return s.resolved(i)
 	}
 	var far place
-	var e unix.Errno
 	if ip.IsMulticast() {
 		// A group is everywhere: the source alone counts.
-	} else if far, e = s.locate(ip); e == unix.EADDRNOTAVAIL {
-		if e = s.routed(ip); e != 0 {
-			return e
+	} else if far, e = s.locate(ip, vlan); e == unix.EADDRNOTAVAIL {
+		if zone == nil {
+			if e = s.routed(ip); e != 0 {
+				return e
+			}
 		}
 		// The machine has a route, but nobody on the emulated wire answers to ARP.
 		i.state = stAddrQuery
@@ -369,7 +223,11 @@ func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 	}
 	if i.port == nil {
 		pl := far
-		if pl.port == nil {
+		switch {
+		case zone != nil && zone != far.port:
+			pl, _ = entry(zone, ip, vlan)
+			ip = config.Addr(pl.gid).IP()
+		case pl.port == nil:
 			if pl, e = s.standard(ip); e != 0 {
 				return e
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,15 +30,15 @@ func world(t testing.TB) *Server {
 		d.NodeGUID += config.GUID(n)
 		d.Ports = append([]config.Port(nil), d.Ports...)
 		p := &d.Ports[0]
-		p.GIDs = nil
+		p.GIDs, p.Netdev = nil, "emu"+strconv.Itoa(n)
 		for _, a := range []string{"fe80::1", "10.0.0.1", "fd00::1"} {
 			g, err := config.ParseAddr(a)
 			if err != nil {
 				t.Fatal(err)
 			}
 			g[15] += byte(n)
-			p.GIDs = append(p.GIDs, config.GID{GID: g, Type: config.GIDTypeRoCEv1},
-				config.GID{GID: g, Type: config.GIDTypeRoCEv2})
+			p.GIDs = append(p.GIDs, config.GID{GID: g, Type: config.GIDTypeRoCEv1, Netdev: p.Netdev},
+				config.GID{GID: g, Type: config.GIDTypeRoCEv2, Netdev: p.Netdev})
 		}
 		dev := &hca.Device{Fabric: f, Config: d, Index: n}
 		dev.Ports = []*hca.Port{{Device: dev, Number: 1, Config: p, Active: true}}
@@ -168,8 +169,8 @@ func sockaddr(s string) (b [28]byte) {
 	a := address{family: unix.AF_INET, ip: ap.Addr(), port: ap.Port()}
 	if ap.Addr().Is6() {
 		a.family, a.ip = unix.AF_INET6, ap.Addr().WithZone("")
-		if ap.Addr().Zone() != "" {
-			a.scope = 7
+		if n, err := strconv.ParseUint(ap.Addr().Zone(), 10, 32); err == nil {
+			a.scope = uint32(n)
 		}
 	}
 	a.write(b[:])

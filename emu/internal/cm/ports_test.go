@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
 func TestPorts(t *testing.T) {
@@ -35,8 +37,10 @@ func TestPorts(t *testing.T) {
 		{psTCP, "0.0.0.0:7001", []uint32{reuse}, 0},
 		{psTCP, "0.0.0.0:7001", nil, unix.EADDRNOTAVAIL},
 		{psTCP, "[::]:7001", []uint32{afonly}, 0},
-		{psTCP, "[fe80::1]:7002", nil, unix.EINVAL}, // link-local without interface
-		{psTCP, "[fe80::1%7]:7002", nil, 0},
+		{psTCP, "[fe80::1]:7002", nil, unix.EINVAL},       // link-local without interface
+		{psTCP, "[fe80::1%7]:7002", nil, unix.ENODEV},     // no such interface
+		{psTCP, "[fe80::1%10002]:7002", nil, unix.ENODEV}, // emu1's, and the address is emu0's
+		{psTCP, "[fe80::1%10001]:7002", nil, 0},
 		{psTCP, "198.51.100.1:7003", nil, unix.EADDRNOTAVAIL}, // not this machine's
 		{psTCP, "192.0.2.1:7003", nil, 0},
 	} {
@@ -78,4 +82,31 @@ func TestPorts(t *testing.T) {
 	p.exit()
 	q.exit()
 	idle(t, s)
+}
+
+// TestZones resolves link-local addresses: the id's device is that of the interface that the zone names.
+func TestZones(t *testing.T) {
+	s, c, _ := pair(t)
+	for _, x := range []struct {
+		dst, src string
+		port     *hca.Port
+	}{
+		{"[fe80::2%10002]:1", "fe80::2", s.f.Devices[1].Ports[0]},
+		{"[fe80::2%10001]:1", "fe80::1", s.f.Devices[0].Ports[0]},
+	} {
+		n := c.resolve(1, psTCP, x.dst)
+		i, _ := s.ids.get(n)
+		if i.src.ip.String() != x.src || i.port != x.port || i.remote.port != s.f.Devices[1].Ports[0] {
+			t.Errorf("%s: from %v on %s to %s", x.dst, i.src.ip, i.port.Device.Config.Name,
+				i.remote.port.Device.Config.Name)
+		}
+	}
+	n := c.create(1, psTCP)
+	if e := cmd(c, 3, resolveIP{Dst: sockaddr("[fe80::2%7]:1"), ID: n, Timeout: 1}, 0); e != unix.ENETUNREACH {
+		t.Errorf("no such interface: %v", e)
+	}
+	n = c.create(1, psTCP)
+	c.must(cmd(c, 3, resolveIP{Dst: sockaddr("[fe80::9%10001]:1"), ID: n, Timeout: 1}, 0))
+	soon(t, s, "the error", func() bool { return c.sig > 0 })
+	c.status(evAddrError, -int32(unix.ETIMEDOUT))
 }

@@ -3,6 +3,8 @@
 package hca
 
 import (
+	"net/netip"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
@@ -25,6 +27,9 @@ func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errn
 	if e := c.Device.checkAH(&a); e != 0 {
 		return nil, e
 	}
+	if e := c.Device.resolve(&a); e != 0 {
+		return nil, e
+	}
 	p.refs++
 	ah := &AH{PD: p, Attr: a}
 	ah.Handle = c.add(ah)
@@ -43,25 +48,66 @@ func (c *Context) DestroyAH(handle uint32) unix.Errno {
 	return 0
 }
 
-// checkAH checks an address as the kernel does, and resolves its MAC address.
+// checkAH checks an address as the kernel does. C: rdma_check_ah_attr, rdma_fill_sgid_attr.
 func (d *Device) checkAH(a *AHAttr) unix.Errno {
 	p := d.port(a.Port)
-	if p == nil {
+	switch {
+	case p == nil, p.roce() && !a.Global:
 		return unix.EINVAL
-	}
-	if p.Config.LinkLayer != config.Ethernet {
-		if a.Global && p.GID(int(a.SGIDIndex)) == nil {
-			return unix.EINVAL
-		}
+	case !a.Global:
 		return 0
-	}
-	if !a.Global || p.GID(int(a.SGIDIndex)) == nil {
+	case int(a.SGIDIndex) >= p.Config.GIDTableLen:
 		return unix.EINVAL
-	}
-	if a.DGID[0] == 0xff { // multicast: the address is made of the group's
-		a.DMAC = [6]byte{0x33, 0x33, a.DGID[12], a.DGID[13], a.DGID[14], a.DGID[15]}
-	} else if to, _ := d.Fabric.PortByGID(&a.DGID); to != nil {
-		a.DMAC = to.Config.MAC
+	case p.GID(int(a.SGIDIndex)) == nil:
+		return unix.ENODATA
 	}
 	return 0
+}
+
+// resolve finds the MAC address that a checked address leads to. C: ib_resolve_eth_dmac.
+func (d *Device) resolve(a *AHAttr) unix.Errno {
+	p := d.port(a.Port)
+	if !p.roce() {
+		return 0
+	}
+	from, to, gid := p.GID(int(a.SGIDIndex)), config.Addr(a.DGID).IP(), &a.DGID
+	switch {
+	case gid[0] == 0xff:
+		a.DMAC = [6]byte{0x33, 0x33, gid[12], gid[13], gid[14], gid[15]}
+		return 0
+	case to.IsMulticast():
+		a.DMAC = [6]byte{0x01, 0x00, 0x5e, gid[13] & 0x7f, gid[14], gid[15]}
+		return 0
+	case to.IsLinkLocalUnicast() && to.Is6() && from.Type == config.GIDTypeRoCEv1: // by the address itself
+		a.DMAC = [6]byte{gid[8] ^ 2, gid[9], gid[10], gid[13], gid[14], gid[15]}
+		return 0
+	case to.Is4() != from.GID.IP().Is4():
+		return unix.EINVAL
+	}
+	if peer, _ := d.Fabric.PortByGID(gid); peer != nil {
+		a.DMAC = peer.Config.MAC
+		return 0
+	}
+	switch {
+	case to.Is4() && to.IsUnspecified():
+		return unix.ENODEV
+	case to.Is6() && !p.onLink(from.Netdev, to):
+		return unix.ENETUNREACH
+	}
+	// To IPv4 without a route, an address of the interface's own link is assumed.
+	return unix.ETIMEDOUT
+}
+
+// onLink reports whether an interface of the port has a route to an IPv6 address: there is no gateway.
+func (p *Port) onLink(netdev string, to netip.Addr) bool {
+	if to.IsLinkLocalUnicast() {
+		return true
+	}
+	for i := range p.Config.GIDs {
+		g := &p.Config.GIDs[i]
+		if ip := g.GID.IP(); g.Netdev == netdev && ip.Is6() && netip.PrefixFrom(ip, 64).Contains(to) {
+			return true
+		}
+	}
+	return false
 }

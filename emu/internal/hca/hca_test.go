@@ -266,8 +266,6 @@ func TestModify_Values(t *testing.T) {
 		"rd atomic":     func(a *QPAttr) { a.MaxDestRdAtomic = 17 },
 		"rnr timer":     func(a *QPAttr) { a.MinRNRTimer = 32 },
 		"no grh":        func(a *QPAttr) { a.AH.Global = false },
-		"empty gid":     func(a *QPAttr) { a.AH.SGIDIndex = 200 },
-		"gid table end": func(a *QPAttr) { a.AH.SGIDIndex = 255 },
 		"port of ah":    func(a *QPAttr) { a.AH.Port = 9 },
 	} {
 		a := good
@@ -276,6 +274,15 @@ func TestModify_Values(t *testing.T) {
 		if qp.State != Init || qp.Attr.DestQPN != 0 {
 			t.Fatalf("%s changed the QP: %v %+v", name, qp.State, qp.Attr)
 		}
+	}
+	bad := good
+	bad.AH.SGIDIndex = 200
+	b.is("empty gid", s.c.ModifyQP(qp.Handle, &bad, AttrState|need, RTR), unix.ENODATA)
+	bad = good
+	bad.AH.DGID[15] = 99
+	b.is("nobody", s.c.ModifyQP(qp.Handle, &bad, AttrState|need, RTR), unix.ETIMEDOUT)
+	if qp.State != Init || qp.Attr.DestQPN != 0 {
+		t.Fatalf("a bad address changed the QP: %v %+v", qp.State, qp.Attr)
 	}
 	b.is("rtr", s.c.ModifyQP(qp.Handle, &good, AttrState|need, RTR), 0)
 	if qp.Attr.RQPSN != 0x234567 || qp.Attr.DestQPN != 5 {
@@ -289,6 +296,49 @@ func TestModify_Values(t *testing.T) {
 	b.is("reset", s.c.ModifyQP(qp.Handle, &QPAttr{}, AttrState, Reset), 0)
 	if qp.Attr != (QPAttr{}) || b.eng.left != 1 {
 		t.Errorf("after a reset %+v, told %d times", qp.Attr, b.eng.left)
+	}
+}
+
+// TestCreateAH resolves addresses as ib_core does: ib_resolve_eth_dmac, rdma_resolve_ip.
+func TestCreateAH(t *testing.T) {
+	b := newBench(t)
+	s := b.set(0)
+	p := b.f.Devices[0].Ports[0]
+	mac := [6]byte(p.Config.MAC)
+	const v1, local, v4, v6 = 0, 1, 3, 5 // the table has link-local, IPv4 and IPv6 addresses, for v1 and then for v2
+	for _, x := range []struct {
+		name string
+		sgid int
+		dgid string
+		want unix.Errno
+		mac  [6]byte
+	}{
+		{"IPv4", v4, p.GID(v4).GID.IP().String(), 0, mac},
+		{"IPv6", v6, p.GID(v6).GID.IP().String(), 0, mac},
+		{"link-local", local, p.GID(local).GID.IP().String(), 0, mac},
+		{"link-local of v1", v1, "fe80::211:22ff:fe33:4455", 0, [6]byte{0, 0x11, 0x22, 0x33, 0x44, 0x55}},
+		{"IPv6 group", v6, "ff12::1:2:3", 0, [6]byte{0x33, 0x33, 0, 2, 0, 3}},
+		{"IPv4 group", v4, "239.129.2.3", 0, [6]byte{1, 0, 0x5e, 1, 2, 3}},
+		{"IPv4 to IPv6", v4, "fd00:88::1", unix.EINVAL, [6]byte{}},
+		{"IPv6 to IPv4", v6, "10.88.0.1", unix.EINVAL, [6]byte{}},
+		{"zero from IPv4", v4, "::", unix.EINVAL, [6]byte{}},
+		{"zero from IPv6", v6, "::", unix.ENETUNREACH, [6]byte{}},
+		{"0.0.0.0", v4, "0.0.0.0", unix.ENODEV, [6]byte{}},
+		{"nobody", v4, "10.88.0.99", unix.ETIMEDOUT, [6]byte{}},
+		{"nobody beyond the link", v4, "192.0.2.1", unix.ETIMEDOUT, [6]byte{}},
+		{"no IPv6 neighbour", v6, "fd00:88::99", unix.ETIMEDOUT, [6]byte{}},
+		{"no link-local neighbour", local, "fe80::99", unix.ETIMEDOUT, [6]byte{}},
+		{"no IPv6 route", v6, "2001:db8::1", unix.ENETUNREACH, [6]byte{}},
+		{"empty GID", 200, "10.88.0.1", unix.ENODATA, [6]byte{}},
+	} {
+		gid, err := config.ParseAddr(x.dgid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ah, e := s.c.CreateAH(s.pd.Handle, 0, &AHAttr{Port: 1, Global: true, SGIDIndex: uint8(x.sgid), DGID: gid})
+		if e != x.want || e == 0 && ah.Attr.DMAC != x.mac {
+			t.Errorf("%s, to %s: %v, %+v; want %v, %x", x.name, x.dgid, e, ah, x.want, x.mac)
+		}
 	}
 }
 

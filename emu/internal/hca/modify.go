@@ -184,6 +184,11 @@ func (qp *QP) check(a *QPAttr, mask AttrMask) unix.Errno {
 		if e := d.checkAH(&a.AH); e != 0 {
 			return e
 		}
+		if qp.Type.connected() {
+			if e := d.resolve(&a.AH); e != 0 {
+				return e
+			}
+		}
 		if a.AH.StaticRate == 1 || a.AH.StaticRate > mostStaticRate {
 			return unix.EINVAL
 		}

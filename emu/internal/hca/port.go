@@ -13,6 +13,8 @@ type Port struct {
 	Count  [Counters]uint64
 }
 
+func (p *Port) roce() bool { return p.Config.LinkLayer == config.Ethernet }
+
 // PortByGID returns the port that has a GID, and the GID's index, or nil.
 func (f *Fabric) PortByGID(gid *[16]byte) (*Port, int) {
 	for _, d := range f.Devices {

@@ -4,8 +4,6 @@ package hca
 
 import (
 	"encoding/binary"
-
-	"github.com/pureverbs/pureverbs/emu/internal/config"
 )
 
 // What a raw packet QP does with the frames that it receives: the kernel's creation flags.
@@ -23,7 +21,7 @@ const (
 // ethernet reports whether a device can have raw packet QPs.
 func (d *Device) ethernet() bool {
 	for _, p := range d.Ports {
-		if p.Config.LinkLayer == config.Ethernet {
+		if p.roce() {
 			return true
 		}
 	}
