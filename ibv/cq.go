@@ -125,7 +125,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device",
 			d.attr.MaxCQE)})
 	}
-	if err := fitInt(d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}); err != nil {
+	if err := fitInt(d.Name(), numCQE.of(&d.attr, cqe)); err != nil {
 		return fail(err)
 	}
 	switch last := max(libibverbs.NumCompVectors(d.handle), 1) - 1; {
@@ -179,10 +179,10 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	cq.mu.Off = opt.SingleThreaded
 	cq.handle, err = d.makeCQ(cq, cqe, channel, opt.CompVector, maker)
 	if err != nil {
-		return undo(explainLimits(err, d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}))
+		return undo(explainLimits(err, d.Name(), numCQE.of(&d.attr, cqe)))
 	}
 	cq.cqe = libibverbs.CQCapacity(cq.handle)
-	if err := checkGranted(d.Name(), grant{limit{"cqe", cqe, d.attr.MaxCQE}, cq.cqe}); err != nil {
+	if err := checkGranted(d.Name(), grant{numCQE.of(&d.attr, cqe), cq.cqe}); err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
 	}
 	switch path {
@@ -491,7 +491,7 @@ func (cq *CQ) Resize(cqe int) error {
 		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
 			Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
 	}
-	if err := fitInt(cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE}); err != nil {
+	if err := fitInt(cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe)); err != nil {
 		return &OpError{Op: op, Object: cq.name, Err: err}
 	}
 	cq.mu.Lock()
@@ -513,8 +513,7 @@ func (cq *CQ) Resize(cqe int) error {
 			Want: "at least as many as the completions that are in the CQ: poll them first"}
 	}
 	if err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(),
-			limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
+		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe))}
 	}
 	return nil
 }

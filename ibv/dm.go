@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -87,7 +86,7 @@ func (d *Device) checkDM(size int, opt *DMOptions, data bool) error {
 	case ex != nil && ex.MaxDMSize == 0:
 		return d.noDM()
 	case ex != nil && uint64(size) > ex.MaxDMSize:
-		return (limit{"max_dm_size", size, int(min(ex.MaxDMSize, math.MaxInt))}).error(d.Name())
+		return numDM.of(&d.attr, size).error(d.Name())
 	}
 	return nil
 }

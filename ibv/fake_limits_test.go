@@ -32,7 +32,7 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 		{"max_recv_wr", 4096, func(n int) error { return qpOf(QPOptions{MaxRecvWR: n}) }},
 		{"max_send_sge", 16, func(n int) error { return qpOf(QPOptions{MaxSendSGE: n}) }},
 		{"max_recv_sge", 16, func(n int) error { return qpOf(QPOptions{MaxRecvSGE: n}) }},
-		{"max_inline_data", likelyMaxInline, func(n int) error { return qpOf(QPOptions{MaxInline: n}) }},
+		{"max_inline_data", 512, func(n int) error { return qpOf(QPOptions{MaxInline: n}) }},
 		{"max_wr", 4096, func(n int) error { return srqOf(SRQOptions{MaxWR: n}) }},
 		{"max_sge", 16, func(n int) error { return srqOf(SRQOptions{MaxSGE: n}) }},
 		{"limit", 128, srq.SetLimit},

@@ -22,12 +22,24 @@ func (l limit) error(where string) error {
 	return &LimitError{What: l.what, Asked: uint64(l.asked), Limit: uint64(most), Where: where}
 }
 
+// safeInt is a number that no library miscounts with, whatever size of entries it multiplies it by. Some devices take
+// more than they report, but not more than this.
+const safeInt = 1 << 16
+
+// ceiling returns the largest number that libraries get. They may round up what is larger, or cut it to fewer bits:
+// libmlx5 of v17 and v22 ends the process with a CQ of 2^31 - 1 entries.
+func (l limit) ceiling() int {
+	if l.most < 0 {
+		return mostInt
+	}
+	return min(max(l.most, safeInt), mostInt)
+}
+
 // mostInt is the largest number that C can take: for its int, and for a uint32_t that libraries
 // treat as an int.
 const mostInt = math.MaxInt32
 
-// fitInt refuses numbers that would change on the way to C: negative ones, and those of more
-// than 31 bits. Smaller limits are for the device to enforce.
+// fitInt refuses numbers that no library gets. Smaller limits are for the device to enforce.
 func fitInt(where string, limits ...limit) error {
 	var errs []error
 	for _, l := range limits {
@@ -36,7 +48,7 @@ func fitInt(where string, limits ...limit) error {
 			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: "0 or more"})
 		case l.asked < 0:
 			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: fmt.Sprintf("0 to %d", l.most)})
-		case l.asked > mostInt:
+		case l.asked > l.ceiling():
 			errs = append(errs, l.error(where))
 		}
 	}

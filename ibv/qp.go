@@ -177,13 +177,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 
 	init := &abi.QPInitAttrEx{
 		SendCQ: send.handle,
-		Cap: abi.QPCap{
-			MaxSendWR:     uint32(o.MaxSendWR),
-			MaxRecvWR:     uint32(o.MaxRecvWR),
-			MaxSendSGE:    uint32(o.MaxSendSGE),
-			MaxRecvSGE:    uint32(o.MaxRecvSGE),
-			MaxInlineData: uint32(o.MaxInline),
-		},
+		Cap:    o.cap(),
 		QPType: o.Type.toC(),
 	}
 	if recv != nil {
@@ -223,13 +217,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
 		return fail(err)
 	}
-	h, out, err := maker.run(pd, &o, path, init)
+	h, out, err := maker.make(pd, &o, path, init)
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: explainLimits(dev.explainSendOps(err, o.SendOps), name, o.limits(&dev.attr)...)}
+			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, path, init)}
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
@@ -320,10 +314,6 @@ func (qp *QP) finish(parents ...*node) {
 	life.Watch(qp, &qp.life)
 }
 
-// likelyMaxInline is above the limit of known devices. No attribute reports the limit, so a
-// refused inline size above this one is named as the likely reason.
-const likelyMaxInline = 1024
-
 // opcodes returns the opcodes that the QP will take.
 func (o *QPOptions) opcodes() uint32 {
 	if o.SendOps != 0 {
@@ -332,33 +322,11 @@ func (o *QPOptions) opcodes() uint32 {
 	return opcodesOf(o.Type) &^ work.ExtendedOnly
 }
 
-// describe returns the requested sizes, for an error.
-func (o *QPOptions) describe() string {
-	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE,
-		o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
-}
-
-// grants returns the requested sizes, with the device's limits and the granted sizes.
-func (o *QPOptions) grants(dev *DeviceAttr, given *QPCap) []grant {
-	return []grant{
-		{limit{"max_send_wr", o.MaxSendWR, dev.MaxQPWR}, given.MaxSendWR},
-		{limit{"max_recv_wr", o.MaxRecvWR, dev.MaxQPWR}, given.MaxRecvWR},
-		{limit{"max_send_sge", o.MaxSendSGE, dev.MaxSGE}, given.MaxSendSGE},
-		{limit{"max_recv_sge", o.MaxRecvSGE, dev.MaxSGE}, given.MaxRecvSGE},
-		{limit{"max_inline_data", o.MaxInline, likelyMaxInline}, given.MaxInline},
-	}
-}
-
-func (o *QPOptions) limits(dev *DeviceAttr) []limit {
-	var limits []limit
-	for _, g := range o.grants(dev, &QPCap{}) {
-		limits = append(limits, g.limit)
-	}
-	return limits
-}
-
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
-	errs := []error{fitOptional(pd.dev.Name(), o.limits(&pd.dev.attr)...), o.checkXRC(recv)}
+	errs := []error{o.checkXRC(recv)}
+	for _, l := range o.limits(&pd.dev.attr) {
+		errs = append(errs, checkNone(l.what, l.asked))
+	}
 	for _, c := range []struct {
 		name string
 		cq   *CQ

@@ -32,10 +32,8 @@ func (d *Device) CreateRWQIndTable(wqs []*WQ) (*RWQIndTable, error) {
 	if n == 0 || n&(n-1) != 0 {
 		return fail(&ArgError{Arg: "wqs", Got: fmt.Sprint(n), Want: "a power of two"})
 	}
-	if ex := d.attr.Ex; ex != nil {
-		if most := ex.RSS.MaxIndirectionTableSize; most > 0 && n > int(most) {
-			return fail(limit{"rwq ind table size", n, int(most)}.error(d.Name()))
-		}
+	if l := numIndTable.of(&d.attr, n); l.most > 0 && n > l.most {
+		return fail(l.error(d.Name()))
 	}
 	var nodes []*node
 	handles := make([]uintptr, n)

@@ -83,7 +83,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		MaxTags: opt.MaxTags, MaxTagOps: opt.MaxTagOps}
 	name := pd.dev.Name()
 	dev := &pd.dev.attr
-	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
+	wr, sge := numSRQWR.of(dev, o.MaxWR), numSRQSGE.of(dev, o.MaxSGE)
 	err := fitOptional(name, wr, sge)
 	if o.MaxWR == 0 {
 		err = &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", dev.MaxSRQWR)}
@@ -313,7 +313,7 @@ func (s *SRQ) Resize(maxWR int) error {
 		return &OpError{Op: op, Object: s.name,
 			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
 	}
-	l := limit{"max_wr", maxWR, most}
+	l := numSRQWR.of(&s.pd.dev.attr, maxWR)
 	err := fitInt(s.pd.dev.Name(), l)
 	if err == nil {
 		err = s.pd.dev.v.ModifySRQ(s.handle, &abi.SRQAttr{MaxWR: uint32(maxWR)}, abi.IBV_SRQ_MAX_WR)

@@ -127,11 +127,8 @@ func (o *SRQOptions) checkTags(d *Device) error {
 		return &UnsupportedError{Feature: "an SRQ with tag matching and " + o.CQ.path.String(),
 			Need: "a CQ made with DataPathOps", Have: "completions that only the library decodes"}
 	}
-	tags, ops := limit{"max_num_tags", o.MaxTags, 0}, limit{"max_ops", o.MaxTagOps, 0}
-	if d.attr.Ex != nil {
-		tags.most, ops.most = int(d.attr.Ex.TagMatching.MaxTags), int(d.attr.Ex.TagMatching.MaxOps)
-	}
-	if tags.most == 0 {
+	tags, ops := numTags.of(&d.attr, o.MaxTags), numTagOps.of(&d.attr, o.MaxTagOps)
+	if tags.most <= 0 {
 		return d.explainTM(ErrNotSupported)
 	}
 	if o.CQ.extended == nil {

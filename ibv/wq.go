@@ -71,8 +71,8 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	}
 	d, name := pd.dev, pd.dev.Name()
 	fail := func(err error) (*WQ, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
-	wr := limit{"max_wr", orDefault(opt.MaxWR, 128), d.mostWQ()}
-	sge := limit{"max_sge", orDefault(opt.MaxSGE, 1), d.attr.MaxSGE}
+	wr := numWQWR.of(&d.attr, orDefault(opt.MaxWR, 128))
+	sge := numWQSGE.of(&d.attr, orDefault(opt.MaxSGE, 1))
 	err := errors.Join(opt.check(pd, cq), fitOptional(name, wr, sge))
 	if err == nil && wr.asked == 0 {
 		err = &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", wr.most)}
@@ -128,14 +128,6 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 }
 
 const opPostWQ = "post wq recv"
-
-// mostWQ is the largest WQ of the device, which not every device reports.
-func (d *Device) mostWQ() int {
-	if ex := d.attr.Ex; ex != nil && ex.MaxWQTypeRQ > 0 {
-		return d.attr.MaxQPWR
-	}
-	return -1
-}
 
 func (o *WQOptions) check(pd *PD, cq *CQ) error {
 	switch {

@@ -852,9 +852,17 @@ static uint32_t round_up(uint32_t n)
 	return p;
 }
 
+/* What a real library rounds up past the end of its type, which ends the process or worse. */
+static void bounded(uint32_t n)
+{
+	if (n > 65536 && knob("abort", 0))
+		abort();
+}
+
 struct ibv_cq *ibv_create_cq(struct ibv_context *c, int cqe, void *cookie, struct ibv_comp_channel *ch, int vector)
 {
 	FAIL_P;
+	bounded((uint32_t)cqe);
 	if (knob("overflow", 0))
 		cqe = 1;
 	if (cqe < 1 || cqe > 65536 || vector < 0 || vector >= c->num_comp_vectors)
@@ -896,6 +904,7 @@ int ibv_resize_cq(struct ibv_cq *pub, int cqe)
 {
 	FAIL_E;
 	struct fcq *cq = CQ(pub);
+	bounded((uint32_t)cqe);
 	if (cqe < 1 || cqe > 65536)
 		return EINVAL;
 	take(&cq->lock);
@@ -1169,6 +1178,7 @@ static int rq_pop(struct fqp *qp, struct recv *out)
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 {
 	FAIL_P;
+	bounded(a->attr.max_wr | a->attr.max_sge);
 	if (knob("overflow", 0)) /* of the library's arithmetic */
 		a->attr.max_wr = a->attr.max_sge = 1;
 	if (a->attr.max_wr > 4096 || a->attr.max_sge > MAX_SGE)
@@ -1240,6 +1250,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 {
 	FAIL_P;
 	struct ibv_qp_cap *cap = &a->cap;
+	bounded(cap->max_send_wr | cap->max_recv_wr | cap->max_send_sge | cap->max_recv_sge | cap->max_inline_data);
 	if (knob("overflow", 0))
 		cap->max_send_wr = cap->max_recv_wr = cap->max_send_sge = cap->max_recv_sge = cap->max_inline_data = 1;
 	if (cap->max_send_wr > 4096 || cap->max_recv_wr > 4096 || cap->max_send_sge > MAX_SGE || cap->max_recv_sge > MAX_SGE ||
