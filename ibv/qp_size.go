@@ -46,14 +46,14 @@ func (m *qpMaker) make(pd *PD, o *QPOptions, path DataPath, init *abi.QPInitAttr
 
 // explainSizes adds to a refusal the sizes that are too large, with the most that the device takes. Libraries return
 // only EINVAL or ENOMEM, and the limits of one size depend on the others and on the type: so queue pairs are created
-// with less.
+// with less. SoftRoCE's limit of work requests is exact, and queue pairs of that size take hundreds of megabytes.
 func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, path DataPath, init *abi.QPInitAttrEx) error {
 	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOMEM) {
 		return err
 	}
 	limits := o.limits(&pd.dev.attr)
-	if m.exp != nil { // it keeps what it creates
-		return explainLimits(err, pd.dev.Name(), limits...)
+	if m.exp != nil || max(o.MaxSendWR, o.MaxRecvWR) > pd.dev.attr.MaxQPWR && pd.dev.softRoCE() {
+		return explainLimits(err, pd.dev.Name(), limits...) // m.exp keeps what it creates
 	}
 	found := tooLarge(limits, func(sizes []int) bool {
 		less, in := *o, *init
