@@ -31,7 +31,7 @@ type CQ struct {
 	cookie  uintptr
 	channel *CompChannel // nil with NoEvents
 	path    DataPath
-	sl      uint8 // mask of the service levels of completions
+	entries
 	pathWhy string
 	spin    time.Duration
 	errPoll error
@@ -142,7 +142,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(&ArgError{Arg: "Solicited", Got: "true with NoEvents", Want: "a CQ with events"})
 	}
 	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
-		solicited: opt.Solicited, sl: d.sl(), sleepers: sleepers{failed: newFailure()}}
+		solicited: opt.Solicited, entries: entries{d.sl(), wideEntries}, sleepers: sleepers{failed: newFailure()}}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}

@@ -3,6 +3,7 @@ package ibv
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/level"
 )
 
 // elsewhere has the keys of a Device whose memory the CPU may not access by the address in an SGE: device memory, a
@@ -170,10 +172,48 @@ var keptOut = os.Getenv("MLX5_SCATTER_TO_CQE") == "0"
 func (t QPType) inline() bool { return t == RC || t == UC }
 
 // keepsOut reports whether a new QP must get no payloads in completions.
-func (d *Device) keepsOut(o *QPOptions, path DataPath) bool {
+func (d *Device) keepsOut(o *QPOptions, send *CQ) bool {
 	e := &d.elsewhere
-	return e.keepOut.Load() || e.null.Load() && o.SRQ != nil && path == DataPathOps
+	return e.keepOut.Load() || e.null.Load() && o.SRQ != nil && send.byOps() || o.SignalAll && send.misplaces()
 }
+
+// byOps reports whether libmlx5 polls the CQ.
+func (cq *CQ) byOps() bool { return cq == nil || cq.path == DataPathOps }
+
+// misplaces reports whether libmlx5 takes the results of reads and atomics from the wrong bytes of the CQ's
+// completions. It does so with entries of 128 bytes. Point releases before v64 may have the correction, but do not show
+// it.
+//
+// C: mlx5_parse_cqe (rdma-core v63.0, providers/mlx5/cq.c:780; the correction is 45184d2c8).
+func (cq *CQ) misplaces() bool {
+	if cq == nil || !cq.wide || cq.path != DataPathOps ||
+		level.From64(libibverbs.ContextSize(cq.dev.handle), runtime.GOARCH) {
+		return false
+	}
+	_, ok := cq.dev.mlx5()
+	return ok
+}
+
+// checkResults returns an error if the QP's completions may carry results that libmlx5 would misplace.
+func (qp *QP) checkResults() error {
+	if !qp.inCQE.results || !qp.send.misplaces() {
+		return nil
+	}
+	return &UnsupportedError{Feature: "results of reads and atomics in completions of 128 bytes",
+		Need: "rdma-core v64 or later, a CQ made with DataPathDirect, completions of 64 bytes, or a QP without " +
+			"mlx5dv.AllowScatterToCQE and SignalAll",
+		Have: "an older libmlx5, which copies them from the wrong bytes of the completion"}
+}
+
+// entries has what is known of a CQ's entries.
+type entries struct {
+	sl   uint8 // mask of the service levels of completions
+	wide bool  // libmlx5 was told to make entries of 128 bytes
+}
+
+// wideEntries is whether libmlx5 was told to make CQs with entries of 128 bytes. It reads the environment with which
+// the process began.
+var wideEntries = os.Getenv("MLX5_CQE_SIZE") == "128"
 
 // mayCarry sets what the completions of a new QP may carry. out means that it was created so that they carry nothing.
 func (qp *QP) mayCarry(out bool) {

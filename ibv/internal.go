@@ -50,7 +50,7 @@ func (friends) CloseLent(d *Device) error {
 }
 
 // KeepsOut reports whether a new QP must get no payloads in completions, unless the caller asks for them.
-func (friends) KeepsOut(d *Device, o *QPOptions, path DataPath) bool { return d.keepsOut(o, path) }
+func (friends) KeepsOut(d *Device, o *QPOptions, send *CQ) bool { return d.keepsOut(o, send) }
 
 // NoteRemoved records that the device was removed, and wakes the goroutines that wait for its CQs.
 func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
@@ -152,8 +152,12 @@ func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
 	return path, err
 }
 
-// SetCompression sets the format in which the device may compress completions of a new CQ.
-func (friends) SetCompression(cq *CQ, format uint32) {
+// SetEntries sets the size in bytes of a new CQ's entries, 0 for libmlx5's default, and the format in which the device
+// may compress completions.
+func (friends) SetEntries(cq *CQ, size int, format uint32) {
+	if size != 0 {
+		cq.wide = size == 128
+	}
 	if cq.direct != nil {
 		cq.direct.Compress(format)
 	}

@@ -217,13 +217,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
 		return fail(err)
 	}
-	h, out, err := maker.make(pd, &o, path, init)
+	h, out, err := maker.make(pd, &o, send, init)
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, path, init)}
+			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, init)}
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
@@ -242,7 +242,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
-	if err := checkGranted(name, o.grants(&dev.attr, &qp.cap)...); err != nil {
+	if err := errors.Join(checkGranted(name, o.grants(&dev.attr, &qp.cap)...), qp.checkResults()); err != nil {
 		return undo(err)
 	}
 	switch path {

@@ -23,12 +23,12 @@ type qpMaker struct {
 }
 
 // run creates the C object. out means that its completions carry no payloads.
-func (m *qpMaker) run(pd *PD, o *QPOptions, path DataPath, init *abi.QPInitAttrEx) (h uintptr, out bool, err error) {
-	domain, err := pd.pdFor(o.Type, path)
+func (m *qpMaker) run(pd *PD, o *QPOptions, send *CQ, init *abi.QPInitAttrEx) (h uintptr, out bool, err error) {
+	domain, err := pd.pdFor(o.Type, send.path)
 	if err != nil {
 		return 0, false, err
 	}
-	if m.createOut != nil && o.Type.inline() && pd.dev.keepsOut(o, path) {
+	if m.createOut != nil && o.Type.inline() && pd.dev.keepsOut(o, send) {
 		if h := m.createOut(domain, init); h != 0 {
 			return h, true, nil
 		}

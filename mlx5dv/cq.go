@@ -66,7 +66,7 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
 	cq, err := verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
 	if err == nil {
-		verbs.SetCompression(cq, uint32(opt.Compression))
+		verbs.SetEntries(cq, opt.EntrySize, uint32(opt.Compression))
 	}
 	return cq, err
 }

@@ -79,7 +79,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
-	if opt.Flags&AllowScatterToCQE == 0 && verbs.KeepsOut(dev, &opt.QPOptions, pathOf(send)) {
+	if opt.Flags&AllowScatterToCQE == 0 && verbs.KeepsOut(dev, &opt.QPOptions, send) {
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
 		dv.CreateFlags |= uint32(DisableScatterToCQE)
 	}

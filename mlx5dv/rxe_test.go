@@ -189,7 +189,12 @@ func TestRXECreateCQ(t *testing.T) {
 	for _, size := range []int{0, 64, 128, padded} {
 		for _, flags := range []QPCreateFlags{0, DisableScatterToCQE, AllowScatterToCQE} {
 			cq := must(CreateCQ(dev, 16, &CQOptions{EntrySize: size &^ 1, Padding: size == padded}))(t)
-			qp := must(CreateQP(pd, cq, cq, &QPOptions{Flags: flags}))(t)
+			qp, err := CreateQP(pd, cq, cq, &QPOptions{Flags: flags})
+			if flags == AllowScatterToCQE && size >= 128 && errors.Is(err, ibv.ErrNotSupported) {
+				ok(t, cq.Close()) // see TestRXE_MisplacedResults
+				continue
+			}
+			must(qp, err)(t)
 			loop(t, qp)
 			for range 40 { // twice around
 				write(t, qp, cq, mr)

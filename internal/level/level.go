@@ -20,6 +20,11 @@ func Noted() (bytes int, releases string) {
 	return bytes, Of(bytes, runtime.GOARCH)
 }
 
+const size64 = 696
+
+// From64 reports whether a size is that of rdma-core v64 or a later release.
+func From64(size int, goarch string) bool { return size >= sizeOn(goarch, size64) }
+
 // levels are the sizes of struct verbs_context with a pthread_mutex_t of 40 bytes,
 // and the rdma-core releases that have them.
 var levels = []struct {
@@ -37,7 +42,17 @@ var levels = []struct {
 	{648, "v22 to v58"},
 	{672, "v59 to v61"},
 	{680, "v62 to v63"},
-	{696, "v64 to v65"},
+	{size64, "v64 to v65"},
+}
+
+// sizeOn returns what a size of levels is on the architecture.
+func sizeOn(goarch string, size int) int {
+	if goarch == "arm64" {
+		// glibc's mutex is 8 bytes longer there. (musl's is not: its sizes would be read
+		// as those of an older release.)
+		size += 8
+	}
+	return size
 }
 
 // Of returns the releases of rdma-core whose verbs_context has the size on the
@@ -46,11 +61,7 @@ func Of(size int, goarch string) string {
 	if size == 0 {
 		return ""
 	}
-	if goarch == "arm64" {
-		// glibc's mutex is 8 bytes longer there. (musl's is not: its sizes would be read
-		// as those of an older release.)
-		size -= 8
-	}
+	size -= sizeOn(goarch, 0)
 	last := levels[len(levels)-1]
 	if size > last.size {
 		return "newer than v65"
