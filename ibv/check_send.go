@@ -54,7 +54,7 @@ func (qp *QP) plainOps() uint32 {
 // SGEs.
 func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
-		return 0, qp.opcodeError(wr.Opcode)
+		return 0, qp.opcodeError(wr)
 	}
 	f := work.FieldsOf(uint32(wr.Opcode))
 	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 {
@@ -169,23 +169,26 @@ func (qp *QP) wantAddress() string {
 	return qp.typ.String() + " QP: use SendTo, or set SendWR.AH"
 }
 
-// mayChecksum reports whether the QP takes the flag IPCsum. A UD QP of the direct data path does not.
+// mayChecksum reports whether the QP takes the flag IPCsum. libmlx5 takes it on UD, with an effect on underlay QPs only
+// (rdma-core v44.0, providers/mlx5/qp.c), which this package does not create.
 func (qp *QP) mayChecksum() bool {
-	return qp.typ == RawPacket || qp.typ == UD && qp.direct == nil
+	if qp.typ == UD {
+		_, is := qp.dev.mlx5()
+		return !is
+	}
+	return qp.typ == RawPacket
 }
 
 func (qp *QP) wantFlags() string {
-	switch {
-	case qp.mayChecksum():
+	if qp.mayChecksum() {
 		return "Fence, Signaled, Solicited, Inline, IPCsum"
-	case qp.typ == UD:
-		return "Fence, Signaled, Solicited, Inline; IPCsum needs CQs made with DataPathOps"
 	}
 	return "Fence, Signaled, Solicited, Inline on a " + qp.typ.String() + " QP"
 }
 
 // opcodeError returns the error of an opcode that the QP does not take.
-func (qp *QP) opcodeError(op Opcode) error {
+func (qp *QP) opcodeError(wr *SendWR) error {
+	op := wr.Opcode
 	set := fmt.Sprintf("an opcode of a %v QP", qp.typ)
 	switch {
 	case opcodesOf(qp.typ) == 0:
@@ -194,6 +197,9 @@ func (qp *QP) opcodeError(op Opcode) error {
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
 			Have: "one whose do not"}
 	case op < 32 && work.MLX5OpcodesOf(workType(qp.typ))&work.MaskedAtomics>>op&1 != 0:
+		if wr.Masked == nil {
+			return needMasked(op)
+		}
 		return qp.maskedError(op)
 	case qp.onlySendOps:
 		set += " that is in its QPOptions.SendOps"

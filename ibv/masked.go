@@ -41,11 +41,15 @@ type MaskedAtomic struct {
 
 func (m *MaskedAtomic) bytes() uint32 { return (*work.MaskedAtomic)(m).Bytes() }
 
+func needMasked(op Opcode) error {
+	return &ArgError{Arg: "Masked", Got: "nil", Want: "the operands of " + op.String()}
+}
+
 // checkMasked reports what is wrong with an atomic with masks.
 func (qp *QP) checkMasked(wr *SendWR) error {
 	m := wr.Masked
 	if m == nil {
-		return &ArgError{Arg: "Masked", Got: "nil", Want: "the operands of " + wr.Opcode.String()}
+		return needMasked(wr.Opcode)
 	}
 	switch n := m.bytes(); {
 	case n != 8 && n != 16 && n != 32:

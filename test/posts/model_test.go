@@ -66,9 +66,6 @@ func (p *pair) mistakes(j *job) (ms []mistake) {
 		}
 	}
 	known := ibv.Fence | ibv.Signaled | ibv.Solicited | ibv.Inline
-	if p.engine.path == ibv.DataPathOps && p.typ == ibv.UD {
-		known |= ibv.IPCsum
-	}
 	if odd := wr.Flags &^ known; odd != 0 {
 		arg("Flags", odd.String())
 	}

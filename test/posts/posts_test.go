@@ -49,19 +49,14 @@ type textKey struct {
 
 // The differences that are allowed between the data paths. Each must occur.
 const (
-	ipChecksum = iota
-	ipChecksumText
-	extendedImm
+	extendedImm = iota
 	sendOpsText
 )
 
 var explanations = [...]string{
-	ipChecksum: "IPCsum on UD: libmlx5 takes the flag and, but on underlay QPs, does nothing about it; " +
-		"the direct path refuses what it would not do",
 	extendedImm: "WithImm of a send that completed, where it means nothing: libmlx5's poll_cq sets it, its " +
 		"read_wc_flags does not",
-	sendOpsText:    "an opcode that the QP does not take: with QPOptions.SendOps the error names them",
-	ipChecksumText: "an unknown flag on UD: the direct path's error says too that IPCsum needs DataPathOps",
+	sendOpsText: "an opcode that the QP does not take: with QPOptions.SendOps the error names them",
 }
 
 func (t *table) explain(i int) { t.explained[i]++ }
@@ -278,9 +273,6 @@ func (p *pair) start(r row, m manner, alone bool) (bool, error) {
 	for i, j := range jobs {
 		ms := p.mistakes(j)
 		if len(ms) == 0 {
-			if p.engine.path == ibv.DataPathOps && p.typ == ibv.UD && j.wr.Flags&ibv.IPCsum != 0 {
-				p.t.explain(ipChecksum)
-			}
 			continue
 		}
 		if err == nil {
@@ -612,27 +604,19 @@ func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int)
 	if ue != nil && inner == ue && in(r.op, maskedOps) {
 		return nil // it says what the QP is
 	}
-	return p.sameText(r, i, inner.Error(), ae)
+	return p.sameText(r, i, inner.Error())
 }
 
 // sameText compares the text with earlier texts of the same error.
-func (p *pair) sameText(r row, index int, text string, ae *ibv.ArgError) error {
+func (p *pair) sameText(r row, index int, text string) error {
 	name := strings.TrimPrefix(p.a.qp.String(), "qp of ")
 	text = strings.ReplaceAll(text, name, "QP")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%#x", p.b.mr.Addr()+sizeB+1), "ADDRESS")
 	text = strings.ReplaceAll(text, fmt.Sprint(p.b.qp.Num()|1<<24), "QPN")
 	key := textKey{r, p.kind, index}
-	if ae != nil && p.typ == ibv.UD && ae.Arg == "Flags" {
-		p.t.explain(ipChecksumText)
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "; IPCsum needs CQs made with DataPathOps", ""),
-			", IPCsum", "")
-	}
 	if named := " that is in its QPOptions.SendOps"; strings.Contains(text, named) {
 		p.t.explain(sendOpsText)
 		text = strings.ReplaceAll(text, named, "")
-	}
-	if p.typ == ibv.UD && r.flags&ibv.IPCsum != 0 {
-		return nil // refused for it on the direct path, and for something else, or not, on the other
 	}
 	if before, ok := p.t.texts[key]; ok && before != text {
 		return fmt.Errorf("the error is told as\n%s, elsewhere as\n%s", text, before)
