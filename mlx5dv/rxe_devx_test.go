@@ -91,8 +91,15 @@ func TestRXEDevX(t *testing.T) {
 	if n, m := must(QueryEQN(dev, 0))(t), must(QueryEQN(dev, 1))(t); n == m {
 		t.Errorf("two vectors have event queue %d", n)
 	}
+	if v, err := AllocVAR(dev); err == nil {
+		if off, n := v.Mmap(); off == 0 || n < 4096 {
+			t.Errorf("a VAR is %d bytes at %#x", n, off)
+		}
+		ok(t, v.Close())
+	} else if testutil.NeedRXE(t).Emulated || !errors.Is(err, ibv.ErrNotSupported) {
+		t.Errorf("a VAR: %v", err)
+	}
 	for what, f := range map[string]func() error{
-		"a VAR":       func() error { _, err := AllocVAR(dev); return err },
 		"data direct": func() error { _, err := DataDirectPath(dev); return err },
 		"events":      func() error { _, err := CreateDevXEvents(dev, true); return err },
 	} {

@@ -107,6 +107,7 @@ func (e *Engine) undo() {
 	if b.srq != nil {
 		b.srq.Run.Next, b.srq.Run.Used, b.srq.Run.Valid = b.next, b.used, 0
 	}
+	e.sigErrs = e.sigErrs[:0]
 	b.clear()
 }
 

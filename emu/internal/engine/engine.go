@@ -57,6 +57,7 @@ type Engine struct {
 	later    []pending  // completions of several requesters, which are written together
 	toNotify []*hca.CQ  // events to send when the batch is in memory
 	broken   []*hca.CQ  // CQ errors to report then
+	sigErrs  []*hca.QP  // to stop because of a wrong signature, when the batch is through
 	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
 
 	strict checks

@@ -66,7 +66,7 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 		from := b.n
 		if v = e.next(qp); v == executed {
 			again = again && e.w.again(b.n-from)
-			if b.wqes++; qp.Run.Drain {
+			if b.wqes++; qp.Run.Drain || len(e.sigErrs) > 0 {
 				break
 			}
 		}
@@ -107,6 +107,10 @@ func (e *Engine) settle(qp *hca.QP, done int) {
 		e.srqLimit(s)
 	}
 	e.limits = e.limits[:0]
+	for _, q := range e.sigErrs {
+		e.stopped(q)
+	}
+	e.sigErrs = e.sigErrs[:0]
 	if done > 0 && qp.Run.Drain {
 		e.writeLater()
 		e.drained(qp)

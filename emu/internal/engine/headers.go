@@ -34,6 +34,8 @@ const (
 
 	portVXLAN = 4789
 	portMPLS  = 6635
+
+	portGeneve = 6081
 )
 
 // etherHeader is the size of an Ethernet header.
@@ -84,6 +86,9 @@ func (h *headers) parse(f []byte) {
 		h.ip(&h.inner, f, kind, at)
 	case o.proto == protoUDP && o.ports != nil && binary.BigEndian.Uint16(o.ports) == portMPLS && len(b) >= 12:
 		h.mpls(f, o.l4+8)
+	case o.proto == protoUDP && o.ports != nil && binary.BigEndian.Uint16(o.ports) == portGeneve && len(b) >= 16:
+		const options = 0x3f // words of them
+		h.within(f, binary.BigEndian.Uint16(b[10:]), o.l4+16+int(b[8]&options)*4)
 	case o.proto == protoGRE && len(b) >= 4:
 		h.tunnelGRE(f, o.l4)
 	}
@@ -175,14 +180,19 @@ func (h *headers) tunnelGRE(f []byte, at int) {
 	if b[0]&0x10 != 0 { // sequence number
 		size += 4
 	}
-	switch kind := binary.BigEndian.Uint16(b[2:]); kind {
+	h.within(f, binary.BigEndian.Uint16(b[2:]), at+size)
+}
+
+// within reads what a tunnel says is behind its header.
+func (h *headers) within(f []byte, kind uint16, at int) {
+	switch kind {
 	case etherTEB:
-		if len(b) >= size+etherHeader {
-			kind, next := h.ethernet(&h.inner, f, at+size)
+		if len(f) >= at+etherHeader {
+			kind, next := h.ethernet(&h.inner, f, at)
 			h.ip(&h.inner, f, kind, next)
 		}
 	case etherIPv4, etherIPv6:
-		h.ip(&h.inner, f, kind, at+size)
+		h.ip(&h.inner, f, kind, at)
 	}
 }
 

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 )
@@ -38,6 +39,33 @@ func TestSpecs(t *testing.T) {
 			if ours != is {
 				t.Errorf("%s: %#x, the headers of %s have %#x", name, ours, release, is)
 			}
+		}
+	}
+}
+
+// TestGeneve finds the frame in a tunnel of Geneve, behind its options.
+func TestGeneve(t *testing.T) {
+	eth := "0200000000020200000000010800"
+	ip := func(proto string) string { return "450000540000000040" + proto + "00000a0000010a000002" }
+	for _, c := range []struct {
+		name, geneve, inner string
+		version             uint8
+		frame               bool
+	}{
+		{"Ethernet", "0000655800000100", eth + ip("11") + "1000200000080000", 4, true},
+		{"options", "010065580000010001020304", eth + ip("11") + "1000200000080000", 4, true},
+		{"IPv4", "0000080000000100", ip("11") + "1000200000080000", 4, false},
+		{"nothing known", "0000123400000100", ip("11"), 0, false},
+		{"cut off", "3f00655800000100", "", 0, false},
+	} {
+		var f []byte
+		if _, err := fmt.Sscanf(eth+ip("11")+"c00017c100400000"+c.geneve+c.inner, "%x", &f); err != nil {
+			t.Fatal(err)
+		}
+		var h headers
+		h.parse(f)
+		if in := &h.inner; in.version != c.version || (in.eth != nil) != c.frame || c.version > 0 && in.ports == nil {
+			t.Errorf("%s: version %d, Ethernet %v, ports %x", c.name, in.version, in.eth != nil, in.ports)
 		}
 	}
 }

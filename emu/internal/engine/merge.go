@@ -14,7 +14,7 @@ func (e *Engine) leavesOpen(qp *hca.QP) bool {
 	many := len(e.ready) >= fewReady || len(e.ready) > 0 && len(e.b.before) > 0
 	h := &e.Hooks
 	return e.merging && many && e.b.wqes < e.c.Batch && qp.Type == hca.RC && !qp.Run.Drain && len(e.limits) == 0 &&
-		h.AtWQE == nil && h.AtCQE == nil && h.Trace == nil
+		len(e.sigErrs) == 0 && h.AtWQE == nil && h.AtCQE == nil && h.Trace == nil
 }
 
 // again reports whether a WQE that was executed can be undone, and executed again: the bytes that it moved are in the

@@ -188,3 +188,52 @@ func TestCopyRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestSignatureStops has a QP that stops at a wrong signature: what follows is canceled, or executed in RTS.
+func TestSignatureStops(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	k := p.a.mkey(t, 4)
+	c := change{mask: mkeyMask, access: mkeyRights, entries: p.ma.sge(0, 516), length: 516}
+	p.qa.send(opUMR, signaled, k.Key, c.bytes())
+	p.acq.want(0, -1)
+	k.Sig = &hca.Signature{Check: 0xff, Memory: hca.SigDomain{Block: 512, CRC: bfsCRC32}}
+	fill(p.ma.buf[:512], 1) // and no signature behind it
+	remote, rkey := p.mb.at(0)
+	write := func(flags uint8) { p.qa.post(opWrite, flags, 0, raddr(remote, rkey), sgeSeg(k.Key, 0, 512)) }
+
+	p.qa.q.DrainSigErr = true
+	p.qb.recv(p.mb.sge(4096, 64))
+	write(0)
+	p.qa.send(opSend, signaled, 0, p.ma.sge(600, 8))
+	p.acq.want(cqeSigErr, -1)
+	p.acq.none()
+	p.bcq.none()
+	if p.qa.q.State != hca.SQD || p.r.event(hca.EventSQDrained) != 1 || !bytes.Equal(p.mb.buf[:512], p.ma.buf[:512]) {
+		t.Errorf("the QP is in %v, events %v", p.qa.q.State, p.r.events)
+	}
+	at := int(p.qa.q.Run.Tail) * 64 % len(p.qa.sq)
+	p.qa.sq[at+3] = opNOP // canceled
+	p.qa.send(opSend, signaled, 0, p.ma.sge(700, 8))
+	p.acq.none()
+	p.qa.modify(&hca.QPAttr{}, 0, hca.RTS)
+	if v := p.acq.want(0, -1); v.wqeOp() != opNOP {
+		t.Errorf("opcode %#x where one was canceled", v.wqeOp())
+	}
+	p.acq.want(0, -1)
+	p.bcq.want(cqeRespSend, 8)
+	p.r.clean()
+
+	// Without the flag, or once it was told, the queue goes on.
+	write(signaled)
+	p.qa.ring()
+	p.acq.want(0, -1)
+	k.SigTold, p.qa.q.DrainSigErr = false, false
+	write(signaled)
+	p.qa.ring()
+	p.acq.want(cqeSigErr, -1)
+	p.acq.want(0, -1)
+	if p.qa.q.State != hca.RTS || p.r.event(hca.EventSQDrained) != 1 {
+		t.Errorf("the QP is in %v, events %v", p.qa.q.State, p.r.events)
+	}
+	p.r.clean()
+}

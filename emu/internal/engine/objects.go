@@ -53,6 +53,9 @@ func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
 		if from == hca.RTR {
 			r.PSN = qp.Attr.SQPSN & 0xffffff
 		}
+		if from == hca.SQD {
+			e.win.n = 0 // what was posted may have been canceled
+		}
 		e.push(qp)
 	case hca.SQD:
 		if r.Wait != waitNone {
@@ -93,8 +96,9 @@ func (e *Engine) QPLeaves(qp *hca.QP) {
 }
 
 func (e *Engine) drained(qp *hca.QP) {
-	qp.Run.Drain = false
-	if qp.Attr.SQDNotify {
+	asked := qp.Attr.SQDNotify || qp.Run.SigErr
+	qp.Run.Drain, qp.Run.SigErr = false, false
+	if asked {
 		qp.Event(hca.EventSQDrained)
 	}
 }

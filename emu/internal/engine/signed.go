@@ -169,6 +169,9 @@ func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byt
 		return
 	}
 	k.SigTold = true
+	if qp.DrainSigErr {
+		e.sigErrs = append(e.sigErrs, qp)
+	}
 	p := e.cqe(cq, qp, cqeSigErr, 0, 0, 0)
 	clear(p.img[:63])
 	copy(p.img[16:20], bad.want[:4])
@@ -179,6 +182,17 @@ func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byt
 	p.img[35] = domain
 	put32(p.img[36:], k.Key)
 	binary.BigEndian.PutUint64(p.img[40:], bad.offset)
+}
+
+// stopped moves a QP to SQD behind the work request whose signature was wrong, so that its program can cancel those
+// that follow. C: MLX5DV_QP_CREATE_SIG_PIPELINING, mlx5dv_qp_cancel_posted_send_wrs(3).
+func (e *Engine) stopped(qp *hca.QP) {
+	if qp.State != hca.RTS {
+		return
+	}
+	e.writeLater()
+	qp.State, qp.Run.SigErr = hca.SQD, true
+	e.QPModified(qp, hca.RTS, hca.SQD)
 }
 
 // setPSV sets the state of a signature before a message. What it says is in the key as well, so nothing is kept.

@@ -143,6 +143,12 @@ func rank(v any) order {
 		return order{13, "UAR"}
 	case *Umem:
 		return order{14, "umem"}
+	case *Pace:
+		return order{14, "pace"}
+	case *VAR:
+		return order{14, "VAR"}
+	case *DMAHandle:
+		return order{10, "DMA handle"}
 	}
 	return order{15, "object"}
 }
@@ -241,6 +247,12 @@ func (c *Context) Release() {
 			c.FreeUAR(e.h)
 		case *Umem:
 			c.DeregUmem(e.h)
+		case *Pace:
+			c.FreePace(e.h)
+		case *VAR:
+			c.FreeVAR(e.h)
+		case *DMAHandle:
+			c.FreeDMAH(e.h)
 		}
 	}
 	c.DropRegisters()

@@ -27,6 +27,8 @@ type Device struct {
 	devxNumber uint32          // the last of NextNumber
 	psvs       map[uint32]*PD  // by number
 	reserved   map[uint32]bool // ranges of QPNs, by the first
+	paces      [MaxPaces]*paceEntry
+	vars       [maxVARs]bool // those in use
 
 	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number
 	variant                                               uint8 // low byte of the next key

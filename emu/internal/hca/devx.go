@@ -12,7 +12,8 @@ type DevxObject struct {
 	Made    uint16 // opcode of the command
 	Type    uint16 // of a general object
 	Num     uint32 // the adapter's number, which commands name
-	Body    []byte // of a general object that is only kept: as it was made or modified
+	Body    []byte // of a general object: as it was made or modified
+	Below   int    // of an element of the scheduler: those below it
 	// Counters are those of a flow counter, or of a bulk of them.
 	Counters []FrameCounter
 
@@ -51,6 +52,16 @@ func (c *Context) DestroyDevx(handle uint32) unix.Errno {
 	}
 	delete(c.objects, handle)
 	return 0
+}
+
+// General returns the context's general object of a type with a number, or nil.
+func (c *Context) General(typ uint16, num uint32) *DevxObject {
+	for _, v := range c.objects {
+		if o, ok := v.(*DevxObject); ok && o.Type == typ && o.Num == num {
+			return o
+		}
+	}
+	return nil
 }
 
 // CreateTIR makes what a steering rule may name as the receiver of frames: the receive queue with a number.

@@ -58,7 +58,8 @@ type MKey struct {
 	refs int    // windows bound to this region
 	room uint64 // pages that fit into the region's translation table
 
-	dm     *DM     // a region of device memory
+	dm     *DM // a region of device memory
+	dmah   *DMAHandle
 	dmabuf []byte  // a region of a dma-buf: its mapping
 	Paging *Paging // a region on demand
 

@@ -228,6 +228,9 @@ func (c *Context) DeregMR(handle uint32) unix.Errno {
 	}
 	c.Device.freeKey(k)
 	c.Device.Fabric.discharge(k.Mem.PID, k.locks())
+	if k.dmah != nil {
+		k.dmah.refs--
+	}
 	if k.dm != nil {
 		k.dm.refs--
 	}

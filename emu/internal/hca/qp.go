@@ -51,10 +51,12 @@ type QP struct {
 	UDPPort uint16 // of RoCE v2: the source port that the program chose, or 0
 	LAGPort uint8  // of a bond: the port that it sends from, from 1 on
 	MayCopy bool   // memory, by a command of DevX
-	mcast   [][16]byte
-	flows   int  // steering rules that lead here
-	opens   int  // XRC_RECV shared by ibv_open_qp
-	orphan  bool // destroyed where it was made, and open elsewhere
+	// DrainSigErr moves the QP to SQD, with an event, when a signature is wrong.
+	DrainSigErr bool
+	mcast       [][16]byte
+	flows       int  // steering rules that lead here
+	opens       int  // XRC_RECV shared by ibv_open_qp
+	orphan      bool // destroyed where it was made, and open elsewhere
 
 	// Written by the engine.
 	AsyncDelivered uint32 // and by commands that raise an event

@@ -51,6 +51,7 @@ const (
 	Out                // room for the kernel's answer
 	Handle             // an object that is there
 	FD                 // a file descriptor
+	Enum               // one of Max values, without data
 	NewID              // the kernel writes a handle or a file descriptor into the attribute itself
 )
 
@@ -131,7 +132,7 @@ func (b *Bundle) take(i int) unix.Errno {
 		return 0
 	}
 	s := &b.Method.Attrs[n]
-	if b.idx[n] >= 0 || a.ElemID != 0 || a.Reserved != 0 {
+	if b.idx[n] >= 0 || a.ElemID != 0 && s.Kind != Enum || a.Reserved != 0 {
 		return unix.EINVAL
 	}
 	switch s.Kind {
@@ -148,6 +149,13 @@ func (b *Bundle) take(i int) unix.Errno {
 	case Out:
 		if a.Len < s.Min || a.Len > s.Max && !s.Trailing {
 			return unix.EINVAL
+		}
+	case Enum:
+		if a.Len != 0 {
+			return unix.EINVAL
+		}
+		if uint16(a.ElemID) >= s.Max {
+			return unix.EOPNOTSUPP
 		}
 	default:
 		if a.Len != 0 {
@@ -207,6 +215,8 @@ func (b *Bundle) Uint(id uint16) uint64 {
 		var v [8]byte
 		copy(v[:], b.in[n])
 		return binary.NativeEndian.Uint64(v[:])
+	} else if b.Method.Attrs[n].Kind == Enum {
+		return uint64(a.ElemID)
 	}
 	return a.Data
 }

@@ -254,7 +254,7 @@ var numbers = func() map[string]uint64 {
 		"MLX5_SRQ_FLAG_SIGNATURE": SRQFlagSignature, "MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD": DevRespPad128,
 		"MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP": DevRespComp128,
 		"MLX5_IB_MMAP_CORE_CLOCK":                    MmapCoreClock, "MLX5_IB_MMAP_CLOCK_INFO": MmapClockInfo,
-		"MLX5_IB_MMAP_DEVICE_MEM + 1": MmapUAR,
+		"MLX5_IB_MMAP_DEVICE_MEM + 1": MmapUAR, "MLX5_IB_UAPI_PP_ALLOC_FLAGS_DEDICATED_INDEX": PaceDedicated,
 	}
 	plain := map[uint32]string{0: "GET_CONTEXT", 1: "QUERY_DEVICE", 2: "QUERY_PORT", 3: "ALLOC_PD", 4: "DEALLOC_PD",
 		5: "CREATE_AH", 8: "DESTROY_AH", 9: "REG_MR", 11: "REREG_MR", 13: "DEREG_MR", 14: "ALLOC_MW",

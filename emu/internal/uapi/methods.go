@@ -20,12 +20,15 @@ const (
 	ObjDM         = 14
 	ObjCounters   = 15
 	ObjAsyncEvent = 16
+	ObjDMAH       = 17
 	ObjDevx       = DriverNS
 	ObjDevxObj    = DriverNS + 1
 	ObjDevxUmem   = DriverNS + 2
 	ObjDevxAnswer = DriverNS + 4
 	ObjDevxEvents = DriverNS + 5
 	ObjMatcher    = DriverNS + 3
+	ObjVAR        = DriverNS + 6
+	ObjPace       = DriverNS + 7
 	ObjUAR        = DriverNS + 8
 	ObjAnchor     = DriverNS + 9
 
@@ -65,6 +68,7 @@ var Methods = []Method{
 	{ObjDevice, 4, "query_context", []Spec{opt(out(0, 4)), opt(out(1, 8)), opt(atLeast(out(DriverNS, 72)))}},
 	{ObjDevice, 5, "query_gid_table", []Spec{in(0, 8), flags(1), atLeast(out(2, 0)), out(3, 8)}},
 	{ObjDevice, 6, "query_gid_entry", []Spec{in(0, 8), in(1, 8), flags(2), atLeast(out(3, 32))}},
+	{ObjDevice, 7, "query_port_speed", []Spec{in(0, 8), out(1, 8)}},
 	{ObjDevice, DriverNS, "mlx5_query_port", []Spec{in(DriverNS, 4), atLeast(out(DriverNS+1, 40))}},
 	{ObjPD, 0, "dealloc_pd", destroy()},
 	{ObjPD, DriverNS, "mlx5_query_pd", []Spec{handle(DriverNS), out(DriverNS+1, 4)}},
@@ -119,6 +123,9 @@ var Methods = []Method{
 	{ObjCounters, 1, "destroy_counters", destroy()},
 	{ObjCounters, 2, "read_counters", []Spec{handle(0), atLeast(out(1, 8)), flags(2)}},
 	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
+	{ObjDMAH, 0, "alloc_dmah", []Spec{newID(0), opt(in(1, 4)), {ID: 2, Kind: Enum, Max: 2, Optional: true},
+		opt(in(3, 1))}},
+	{ObjDMAH, 1, "free_dmah", destroy()},
 	{ObjDevx, DriverNS, "devx_other", []Spec{cmdIn(DriverNS), cmdOut(DriverNS + 1)}},
 	{ObjDevx, DriverNS + 1, "devx_query_uar", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
 	{ObjDevx, DriverNS + 2, "devx_query_eqn", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
@@ -135,6 +142,12 @@ var Methods = []Method{
 	{ObjUAR, DriverNS, "uar_alloc", []Spec{newID(DriverNS), in(DriverNS+1, 8), out(DriverNS+2, 8), out(DriverNS+3, 4),
 		out(DriverNS+4, 4)}},
 	{ObjUAR, DriverNS + 1, "uar_destroy", []Spec{handle(DriverNS)}},
+	{ObjVAR, DriverNS, "var_alloc", []Spec{newID(DriverNS), out(DriverNS+1, 8), out(DriverNS+2, 4),
+		out(DriverNS+3, 4), opt(in(DriverNS+4, 4))}},
+	{ObjVAR, DriverNS + 1, "var_destroy", []Spec{handle(DriverNS)}},
+	{ObjPace, DriverNS, "pp_alloc", []Spec{newID(DriverNS), sized(DriverNS+1, 1, paceContext), in(DriverNS+2, 8),
+		out(DriverNS+3, 2)}},
+	{ObjPace, DriverNS + 1, "pp_destroy", []Spec{handle(DriverNS)}},
 }
 
 // cmdIn and cmdOut are a command of the adapter's own and its answer.
@@ -146,6 +159,9 @@ func sized(id, least, most uint16) Spec { return Spec{ID: id, Kind: In, Min: lea
 
 // matchParams is the most that a matcher compares. C: struct mlx5_ib_match_params.
 const matchParams = 4 * 0xa0
+
+// paceContext is the most of what a rate is made of. C: MLX5_ST_SZ_BYTES(set_pp_rate_limit_context).
+const paceContext = 48
 
 // any1 is an In attribute of any size.
 func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }

@@ -42,6 +42,11 @@ const (
 	DevRespComp128    = 1 << 0 // mlx5_ib_query_dev_resp_flags
 	DevRespPad128     = 1 << 1
 	DevRespScatterDCT = 1 << 3
+	DevRespOutOfOrder = 1 << 4
+
+	ModifyOutOfOrder = 1 << 0 // mlx5_ib_modify_qp_mask: MLX5_IB_MODIFY_QP_OOO_DP
+
+	PaceDedicated = 1 << 0 // mlx5_ib_uapi_pp_alloc_flags
 
 	MmapRegular   = 0 // mlx5_ib_mmap_cmd
 	MmapWC        = 2

@@ -95,6 +95,7 @@ const (
 	OpQueryCongStatistics  = 0x826
 	OpQueryLAG             = 0x842
 	OpCreateTIR            = 0x900
+	OpModifySQ             = 0x905
 	OpCreateTIS            = 0x912
 	OpModifyTIS            = 0x913
 	OpQueryTIS             = 0x915

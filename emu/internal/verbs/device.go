@@ -102,5 +102,8 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	if streams(c.ctx.Device) {
 		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
 	}
+	if recent(c.ctx.Device) {
+		d.Flags |= uapi.DevRespOutOfOrder
+	}
 	return first(reply(c, x), replyDriver(c, d))
 }

@@ -25,8 +25,8 @@ const (
 )
 
 // emptyGroups are groups whose fields are all 0: the adapter answers for them, but has none of what they describe.
-// C: MLX5_CAP_QOS, MLX5_CAP_DEV_MEM.
-var emptyGroups = []uint16{capQoS, capMemory}
+// C: MLX5_CAP_DEV_MEM.
+var emptyGroups = []uint16{capMemory}
 
 // capability is a field of a group. What no row says is 0: the adapter does not have it.
 type capability struct {
@@ -69,6 +69,7 @@ var capabilities = []capability{
 	{capGeneral, "sig_crc32c", flag(0x148), always(1)},
 	{capGeneral, "sig_block_4048", flag(0x1f0), always(1)},
 	{capGeneral, "dct", flag(0x21a), always(1)},
+	{capGeneral, "qos", flag(0x21b), yes(schedules)},
 	{capGeneral, "roce", flag(0x21d), yes(ethernet)},
 	{capGeneral, "atomic", flag(0x21e), always(1)},
 	{capGeneral, "cq_resize", flag(0x221), always(1)},
@@ -90,6 +91,11 @@ var capabilities = []capability{
 	{capGeneral, "max_wqe_sz_rq", field(0x2b0, 16), always(512)},
 	{capGeneral, "max_wqe_sz_sq_dc", field(0x2d0, 16), always(1024)},
 	{capGeneral, "log_max_transport_domain", field(0x323, 5), log(func(l *config.Limits) int { return l.MaxPD })},
+	{capGeneral, "dp_ordering_ooo_all_ud", flag(0x330), yes(recent)}, // in order is one of the orders
+	{capGeneral, "dp_ordering_ooo_all_uc", flag(0x331), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_xrc", flag(0x332), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_dc", flag(0x333), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_rc", flag(0x334), yes(recent)},
 	{capGeneral, "log_max_pd", field(0x32b, 5), log(func(l *config.Limits) int { return l.MaxPD })},
 	{capGeneral, "log_max_xrcd", field(0x33b, 5), log(func(l *config.Limits) int { return l.MaxXRCD })},
 	{capGeneral, "general_obj_types", field(0x400, 64), generalObjectTypes},
@@ -103,6 +109,7 @@ var capabilities = []capability{
 
 	{capODP, "rc_odp_caps", field(0x80, 32), odp(odpConnected)},
 	{capODP, "ud_odp_caps", field(0xc0, 32), odp(odpUD)},
+	{capODP, "dc_odp_caps", field(0x100, 32), odp(odpConnected)},
 	{capODP, "xrc_odp_caps", field(0xe0, 32), odp(odpConnected)},
 
 	// Numbers of 8 bytes are the program's, whatever its byte order. The previous value of other sizes is big-endian.
@@ -111,6 +118,19 @@ var capabilities = []capability{
 	{capAtomic, "atomic_operations", field(0x90, 16), always(0xf)}, // swap, add, and both masked
 	{capAtomic, "atomic_size_qp", field(0xb0, 16), always(4 | 8 | 16 | 32)},
 	{capAtomic, "atomic_size_dc", field(0xd0, 16), always(4 | 8 | 16 | 32)},
+
+	// Rates are kept, and have no effect.
+	{capQoS, "packet_pacing", flag(0x0), yes(schedules)},
+	{capQoS, "nic_sq_scheduling", flag(0x8), yes(schedules)},
+	{capQoS, "nic_bw_share", flag(0x9), yes(schedules)},
+	{capQoS, "nic_rate_limit", flag(0xa), yes(schedules)},
+	{capQoS, "packet_pacing_uid", flag(0xb), yes(schedules)},
+	{capQoS, "nic_qp_scheduling", flag(0x21), yes(schedules)},
+	{capQoS, "packet_pacing_max_rate", field(0x40, 32), yesTimes(schedules, hca.MaxPace)},
+	{capQoS, "packet_pacing_min_rate", field(0x60, 32), yes(schedules)},
+	{capQoS, "packet_pacing_rate_table_size", field(0x90, 16), yesTimes(schedules, hca.MaxPaces)},
+	{capQoS, "nic_element_type", field(0x100, 16), yesTimes(schedules, 1<<schedNode|1<<schedLeaf)},
+	{capQoS, "nic_tsar_type", field(0x110, 16), yesTimes(schedules, 1<<schedDWRR)},
 
 	// What rules of the root tables do.
 	{capNICFlow, "encap_general_header", flag(0x20), yes(ethernet)},

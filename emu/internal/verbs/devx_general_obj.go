@@ -14,6 +14,7 @@ import (
 // generalObject is a kind of object that create_general_object makes, by its type.
 type generalObject struct {
 	name string // for the report of leaks
+	on   func(*hca.Device) bool
 	// create fills in Num, and what else the object has; the rest is done. modify may be nil: nothing can be changed.
 	create func(*command, *hca.DevxObject) uapi.Status
 	modify func(*command, *hca.DevxObject) uapi.Status
@@ -21,8 +22,9 @@ type generalObject struct {
 
 // generalObjects is all types that there are. The capability general_obj_types follows it. C: MLX5_OBJ_TYPE_*.
 var generalObjects = map[uint16]generalObject{
-	objReservedQPN: {"reserved range of QPNs", reserveQPNs, nil},
-	objAVQPMapping: {"mapping of an address to a QP", mapAddress, nil},
+	objReservedQPN: {"reserved range of QPNs", all, reserveQPNs, nil},
+	objAVQPMapping: {"mapping of an address to a QP", all, mapAddress, nil},
+	objScheduler:   {"element of the scheduler", schedules, createScheduler, modifyScheduler},
 }
 
 const (
@@ -33,9 +35,11 @@ const (
 	logReservedQPNs = 5
 )
 
-func generalObjectTypes(*hca.Device) (v uint64) {
-	for t := range generalObjects {
-		v |= 1 << t
+func all(*hca.Device) bool { return true }
+
+func generalObjectTypes(d *hca.Device) (v uint64) {
+	for t, kind := range generalObjects {
+		v |= uint64(bit(kind.on(d))) << t
 	}
 	return v
 }
@@ -43,7 +47,7 @@ func generalObjectTypes(*hca.Device) (v uint64) {
 func createGeneral(d *command) (*hca.DevxObject, uapi.Status) {
 	typ := uint16(uapi.CmdObjType.Get(d.in))
 	kind, ok := generalObjects[typ]
-	if !ok {
+	if !ok || !kind.on(d.ctx.Device) {
 		return nil, uapi.StatusBadParam
 	}
 	o := &hca.DevxObject{Name: kind.name, Type: typ, Body: bytes.Clone(d.in[uapi.CmdHeader:])}

@@ -64,18 +64,27 @@ func createPSV(d *command) (*hca.DevxObject, uapi.Status) {
 	return &hca.DevxObject{Name: "DevX PSV", Num: num, Destroy: destroy}, uapi.StatusOK
 }
 
-// init2init changes a QP in INIT: it may be allowed to copy memory.
+// init2init changes a QP in INIT.
 func init2init(d *command, o any) uapi.Status {
 	qp := d.devxQP(o)
 	switch {
-	case qp == nil || qp.Type != hca.RC && qp.Type != hca.DCI:
+	case qp == nil || qp.Type == hca.RawPacket:
 		return uapi.StatusBadResource
 	case qp.State != hca.Init:
 		return uapi.StatusBadQPState
-	case qpMask.Get(d.in) != 0, initMoreMask.Get(d.in) != moreMMO, qpExtends.Get(d.in) == 0:
+	}
+	mask, more := qpMask.Get(d.in), qpMoreMask.Get(d.in)
+	switch copying := qp.Type == hca.RC || qp.Type == hca.DCI; {
+	case mask&^optDrain != 0, more&^(moreMMO|moreSchedule) != 0, more != 0 && qpExtends.Get(d.in) == 0,
+		more&moreMMO != 0 && !copying, more&moreSchedule != 0 && !d.schedulable(qp):
 		return uapi.StatusBadParam
 	}
-	qp.MayCopy = initMMO.Get(d.in) != 0
+	if mask&optDrain != 0 {
+		qp.DrainSigErr = qpcDrain.Get(d.in) != 0
+	}
+	if more&moreMMO != 0 {
+		qp.MayCopy = qpExtMMO.Get(d.in) != 0
+	}
 	return uapi.StatusOK
 }
 
@@ -88,11 +97,3 @@ func copies(d *hca.Device) bool { return streams(d) }
 func yesTimes(f func(*hca.Device) bool, v uint64) func(*hca.Device) uint64 {
 	return func(d *hca.Device) uint64 { return v * uint64(bit(f(d))) }
 }
-
-// C: struct mlx5_ifc_init2init_qp_in_bits, qpc_ext; MLX5_QPC_OPT_MASK_32_INIT2INIT_MMO.
-var (
-	initMoreMask = uapi.Bits{At: 0x840, Len: 64}
-	initMMO      = uapi.Bits{At: 0x880 + 0x02, Len: 1}
-)
-
-const moreMMO = 1 << 3

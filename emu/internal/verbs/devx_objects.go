@@ -45,6 +45,7 @@ func init() {
 		uapi.Op2RstQP:              moveQP,
 		uapi.OpInit2InitQP:         init2init,
 		uapi.OpRts2RtsQP:           rts2rts,
+		uapi.OpModifySQ:            modifySQ,
 		uapi.OpModifyTIS:           modifyTIS,
 		uapi.OpModifyGeneralObject: modifyGeneral,
 	}

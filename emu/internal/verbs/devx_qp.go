@@ -25,6 +25,7 @@ var (
 	qpcLAGPort  = qpField(0x04, 4)
 	qpcType     = qpField(0x08, 8)
 	qpcPathMig  = qpField(0x13, 2)
+	qpcDrain    = qpField(0x25, 1)
 	qpcPD       = qpField(0x28, 24)
 	qpcMTU      = qpField(0x40, 3)
 	qpcLogMsg   = qpField(0x43, 5)
@@ -70,15 +71,22 @@ var (
 	qpExtends   = uapi.Bits{At: 0x40, Len: 1} // the command goes on behind its context
 	qpMask      = uapi.Bits{At: 0x80, Len: 32}
 	qpMoreMask  = uapi.Bits{At: 0x840, Len: 64}
-	qpExtStream = uapi.Bits{At: 0x880 + 0x10, Len: 16} // C: struct mlx5_ifc_qpc_ext_bits
+	qpExtMMO    = uapi.Bits{At: 0x880 + 0x02, Len: 1} // C: struct mlx5_ifc_qpc_ext_bits
+	qpExtStream = uapi.Bits{At: 0x880 + 0x10, Len: 16}
+	qpExtReq    = uapi.Bits{At: 0x880 + 0x20, Len: 32}
+	qpExtResp   = uapi.Bits{At: 0x880 + 0x40, Len: 32}
 )
 
-// Bits of the masks. C: MLX5_QPC_OPT_MASK_RTS2RTS_LAG_TX_PORT_AFFINITY, MLX5_QPC_OPT_MASK_32_*.
+// Bits of the masks. C: MLX5_QPC_OPT_MASK_RTS2RTS_LAG_TX_PORT_AFFINITY, MLX5_QPC_OPT_MASK_INIT2INIT_DRAIN_SIGERR,
+// MLX5_QPC_OPT_MASK_32_*.
 const (
+	optDrain   = 1 << 11
 	optLAGPort = 1 << 15
 
-	moreStream  = 1 << 0
-	moreUDPPort = 1 << 2
+	moreStream   = 1 << 0
+	moreSchedule = 1 << 1
+	moreUDPPort  = 1 << 2
+	moreMMO      = 1 << 3
 )
 
 // devxQP returns the QP that a command is about: a verb's or one of DevX.
@@ -183,9 +191,10 @@ func rts2rts(d *command, o any) uapi.Status {
 	mask, more := qpMask.Get(d.in), qpMoreMask.Get(d.in)
 	port, stream := uint8(qpcLAGPort.Get(d.in)), uint16(qpExtStream.Get(d.in))
 	switch v := d.ctx.Device; {
-	case mask&^optLAGPort != 0, more&^(moreStream|moreUDPPort) != 0,
+	case mask&^optLAGPort != 0, more&^(moreStream|moreSchedule|moreUDPPort) != 0,
 		mask&optLAGPort != 0 && (!bonded(v) || port == 0 || int(port) > v.Config.LAGPorts),
 		more&moreUDPPort != 0 && (!ethernet(v) || qp.Type != hca.RC && qp.Type != hca.UC),
+		more&moreSchedule != 0 && !d.schedulable(qp),
 		more&moreStream != 0 && (qpExtends.Get(d.in) == 0 || !slices.Contains(qp.Run.BadStreams, stream)):
 		return uapi.StatusBadParam
 	}

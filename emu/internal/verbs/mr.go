@@ -32,7 +32,9 @@ func regMR(c *call) (e unix.Errno) {
 	switch {
 	case c.b == nil:
 		q, e = uapi.Take[uapi.RegMR](c.r)
-	case c.b.Has(2), c.b.Has(7), c.b.Has(8): // a DMA handle, or memory of a dma-buf
+	case c.b.Has(7), c.b.Has(8): // memory of a dma-buf
+		return refuse(c)
+	case c.b.Has(2) && c.b.Uint(6)&uint64(hca.AccessOnDemand) != 0: // Linux, mlx5_ib_reg_user_mr
 		return refuse(c)
 	case !c.b.Has(4), c.b.Uint(6)>>32 != 0:
 		return unix.EINVAL
@@ -48,6 +50,9 @@ func regMR(c *call) (e unix.Errno) {
 	}
 	c.req = q
 	k, e := create(c, func() (*hca.MKey, unix.Errno) {
+		if c.b != nil && c.b.Has(2) {
+			return c.ctx.RegWith(uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+		}
 		return c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
 	}, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
 	if e != 0 {

@@ -67,6 +67,18 @@ func portAttr(p *hca.Port) uapi.QueryPortRespEx {
 }
 
 // queryPortMlx5 describes the embedded switch, which does not exist.
+// queryPortSpeed returns the rate in 100 Mb/s.
+func queryPortSpeed(c *call) unix.Errno {
+	v, e := get(c, func() (uint64, unix.Errno) {
+		p, e := c.port(c.b.Uint(0))
+		if e != 0 {
+			return 0, e
+		}
+		return uint64(p.Config.Rate()), 0
+	})
+	return first(e, out(c, 1, v))
+}
+
 func queryPortMlx5(c *call) unix.Errno {
 	e := c.do(func() unix.Errno {
 		_, e := c.port(c.b.Uint(uapi.DriverNS))

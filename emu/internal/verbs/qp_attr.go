@@ -18,8 +18,12 @@ func modifyQP(c *call) unix.Errno {
 	if c.r.Extends {
 		q, e = uapi.Take[uapi.ExModifyQP](c.r)
 		known |= hca.AttrRateLimit
-		if d, e := driver[uapi.Mlx5ModifyQP](c, 0); e != 0 || d.CompMask != 0 {
+		d, e := driver[uapi.Mlx5ModifyQP](c, 0)
+		switch ordered := d.CompMask&uapi.ModifyOutOfOrder == 0; {
+		case e != 0 || d.CompMask&^uapi.ModifyOutOfOrder != 0:
 			return unix.EINVAL
+		case !ordered && !recent(c.ctx.Device):
+			return refuse(c)
 		}
 	} else {
 		q.Base, e = uapi.Take[uapi.ModifyQP](c.r)

@@ -132,6 +132,11 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 		return x.MapStatic(i, int64(page))
 	case uapi.MmapAllocWC:
 		return x.MapDynamic(i, int64(page))
+	case hca.MmapVAR:
+		if x.HasVAR(i) {
+			return 0
+		}
+		return unix.EINVAL
 	}
 	if i := page - uapi.MmapUAR<<8; page >= uapi.MmapUAR<<8 && i < uint64(len(x.UARs)) && x.UARs[i] != nil {
 		return 0

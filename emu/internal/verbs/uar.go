@@ -24,3 +24,36 @@ func uarAlloc(c *call) unix.Errno {
 		out(c, uapi.DriverNS+2, uint64(uapi.MmapUAR<<8+u.Index)*pageSize),
 		out(c, uapi.DriverNS+3, uint32(pageSize)), out(c, uapi.DriverNS+4, uint32(u.Index)))
 }
+
+func varAlloc(c *call) unix.Errno {
+	const tlp = 1 << 0 // for another kind of emulated device. C: MLX5_IB_UAPI_VAR_ALLOC_FLAG_TLP
+	if !recent(c.ctx.Device) || c.b.Uint(uapi.DriverNS+4)&^tlp != 0 {
+		return refuse(c)
+	}
+	v, e := create(c, c.ctx.AllocVAR, func(v *hca.VAR) { c.ctx.FreeVAR(v.Handle) })
+	if e != 0 {
+		return e
+	}
+	c.resp = uapi.HandleOnly{Handle: v.Handle}
+	return first(c.b.SetID(uapi.DriverNS, uint64(v.Handle)),
+		out(c, uapi.DriverNS+1, uint64(hca.MmapVAR<<8+v.Index)*pageSize),
+		out(c, uapi.DriverNS+2, uint32(pageSize)), out(c, uapi.DriverNS+3, uint32(v.Index)))
+}
+
+func paceAlloc(c *call) unix.Errno {
+	flags := c.b.Uint(uapi.DriverNS + 2)
+	switch {
+	case !schedules(c.ctx.Device):
+		return refuse(c)
+	case flags&^uapi.PaceDedicated != 0:
+		return unix.EINVAL
+	}
+	p, e := create(c, func() (*hca.Pace, unix.Errno) {
+		return c.ctx.AllocPace(c.b.Bytes(uapi.DriverNS+1), flags != 0)
+	}, func(p *hca.Pace) { c.ctx.FreePace(p.Handle) })
+	if e != 0 {
+		return e
+	}
+	c.resp = uapi.HandleOnly{Handle: p.Handle}
+	return first(c.b.SetID(uapi.DriverNS, uint64(p.Handle)), out(c, uapi.DriverNS+3, p.Index()))
+}

@@ -259,7 +259,7 @@ func (p *program) getContext() {
 	for _, f := range []struct {
 		name      string
 		off, want int
-	}{{"bf_reg_size", 4, 512}, {"tot_bfregs", 8, 0}, {"cache_line_size", 12, 64}, {"comp_mask", 36, 3},
+	}{{"bf_reg_size", 4, 512}, {"tot_bfregs", 8, 0}, {"cache_line_size", 12, 64}, {"comp_mask", 36, 11},
 		{"response_length", 40, 72}, {"hca_core_clock_offset", 48, clockOffset},
 		{"log_uar_size", 56, 12}, {"num_uars_per_page", 60, 1}} {
 		if got := u32(uhw, f.off); got != uint32(f.want) {
@@ -833,7 +833,7 @@ func TestRefusals(t *testing.T) {
 			p.in(3, make([]byte, 16))}, unix.EOPNOTSUPP},
 		{"advice on a key that there is not", 7, 2, [][]byte{at(0, 0, uint64(pd)), at(1, 8, 0), at(2, 4, 0),
 			p.in(3, make([]byte, 16))}, unix.ENOENT},
-		{"a VAR", 0x1006, 0x1000, nil, unix.EPROTONOSUPPORT},
+		{"an object that is not there", 0x100a, 0x1000, nil, unix.EPROTONOSUPPORT},
 		{"a DevX command where DevX was not asked for", 0x1000, 0x1000,
 			[][]byte{p.in(0x1000, []byte{1: 1, 15: 0}), at(0x1001, 16, start)}, unix.EINVAL},
 		{"dealloc_pd of no handle", 1, 0, [][]byte{at(0, 0, 4711)}, unix.ENOENT},

@@ -2,6 +2,7 @@
 import multiprocessing
 import os
 import sys
+import tempfile
 import unittest
 from importlib.machinery import SourceFileLoader
 
@@ -9,6 +10,19 @@ names, sys.argv = sys.argv[1:], ["tests", "--dev", "mlx5_0", "--gid", os.environ
 multiprocessing.set_start_method("fork")  # what the tests were written for
 sys.path.insert(0, "/opt/tests")
 from args_parser import parser
+
+# What devlink, whose netlink family is not emulated, would say of an adapter in legacy mode with RoCE.
+tools = tempfile.TemporaryDirectory()
+with open(tools.name + "/devlink", "w") as f:
+    f.write("""#!/bin/sh
+case "$*" in
+"dev eswitch show "*) echo "$4: mode legacy inline-mode none encap-mode basic" ;;
+"dev param show "*" name enable_roce") echo "    cmode driverinit value true" ;;
+*) exit 1 ;;
+esac
+""")
+    os.chmod(f.fileno(), 0o755)
+os.environ["PATH"] = tools.name + ":" + os.environ["PATH"]
 
 tests = SourceFileLoader("tests", "/opt/tests/__init__.py").load_module()
 parser.parse_args()
