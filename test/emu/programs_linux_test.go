@@ -220,7 +220,7 @@ func TestEmuPrograms(t *testing.T) {
 // busyRuns is how many programs TestEmuProgramsBusy runs, unless PUREVERBS_BUSY_RUNS says so, and busyTime how long.
 const (
 	busyRuns = 300
-	busyTime = 90 * time.Minute
+	busyTime = 40 * time.Minute
 )
 
 // TestEmuProgramsBusy runs programs of UCX, Open MPI and DPDK beside eight processes that only compute. Then the
