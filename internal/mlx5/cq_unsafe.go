@@ -45,6 +45,7 @@ type CQ struct {
 	// within Poll
 	locked   *SRQ // the SRQ whose lock is held; nil for none
 	received bool // receives of the QP were completed and not yet published
+	taken    bool // the entry's receive was completed out of order
 
 	aside [2]uint32 // dbrec within PollTags
 

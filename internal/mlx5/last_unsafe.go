@@ -51,9 +51,9 @@ func (q *SQ) completion(i, end uint32) uint64 {
 //
 //go:norace
 func (q *RQ) Last(n int) (received []Received) {
-	for i := q.pi; len(received) < min(n, len(q.ids)) && i != 0; {
+	for i := q.pi; len(received) < min(n, int(q.wqes)) && i != 0; {
 		o, status, vendor := q.faults.outcome(i)
-		if int32(i-q.ci) > 0 {
+		if int32(i-q.ci) > 0 && !q.isEarly(i-1) {
 			o, status, vendor = Pending, 0, 0
 		}
 		i--

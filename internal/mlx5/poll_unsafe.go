@@ -73,7 +73,10 @@ func (cq *CQ) PollInto(wc *WC, size int) (int, error) {
 			w := (*[8]uint64)(unsafe.Pointer(wc))
 			if s := qp.SRQ; s == nil {
 				if !qp.RQ.complete(i) {
-					goto unusual
+					if !cq.taken {
+						goto unusual
+					}
+					cq.taken = false
 				}
 				cq.received = true
 				w[0] = *qp.RQ.id(i)
@@ -259,6 +262,10 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
 	if cq.locked != nil {
 		cq.lock(nil)
 	}
+	if receive && qp.SRQ == nil && cq.carries(uint8(tail)) && qp.RQ.completeAny(counter) {
+		cq.taken = true
+		return stays
+	}
 	wrong := noOpcode
 	switch {
 	case receive && !cq.carries(uint8(tail)):
@@ -419,8 +426,9 @@ func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome 
 			q.faults.note(uint32(s.mark), syndrome, vendor)
 		}
 	case q.SRQ == nil:
-		if ok = q.RQ.complete(counter); ok {
-			q.RQ.faults.note(q.RQ.ci, syndrome, vendor)
+		n := q.RQ.number(counter)
+		if ok = q.RQ.complete(counter) || q.RQ.completeAny(counter); ok {
+			q.RQ.faults.note(n, syndrome, vendor)
 			wc.ID = *q.RQ.id(counter)
 			publish32(&q.RQ.done, q.RQ.ci)
 		}

@@ -20,12 +20,15 @@ type RQConfig struct {
 // RQ is a receive queue of one QP.
 type RQ struct {
 	buf    unsafe.Pointer // the ring: the poster writes WQEs, the poller reads their lists
-	ids    []uint64       // of the receives that are posted; the poster writes them
+	ids    *uint64        // of wqes: those of the receives that are posted; the poster writes them
 	stride uintptr
 	dbrec  unsafe.Pointer // pi for the device; the poster writes it
-	mask   uint32         // WQEs - 1
-	pi     uint32         // producer index: receives posted, free running; the poster writes it
-	segs   uint32         // that a WQE has room for
+	early  *[]bool        // the WQEs that completed before an older one; nil if none ever did. The poller writes them
+	ahead  uint32         // how many these are; the poller writes it
+	wqes   uint32
+	mask   uint32 // wqes - 1
+	pi     uint32 // producer index: receives posted, free running; the poster writes it
+	segs   uint32 // that a WQE has room for
 	maxSGE uint32
 
 	// The poller writes these, in the next cache line.
@@ -38,8 +41,8 @@ type RQ struct {
 
 func (q *RQ) init(c *RQConfig) {
 	*q = RQ{
-		buf: c.Buf, ids: make([]uint64, c.WQEs), mask: c.WQEs - 1, stride: uintptr(c.Stride),
-		segs: c.Stride / segSize, maxSGE: uint32(c.MaxSGE), dbrec: c.DBRec,
+		buf: c.Buf, ids: unsafe.SliceData(make([]uint64, c.WQEs)), wqes: c.WQEs, mask: c.WQEs - 1,
+		stride: uintptr(c.Stride), segs: c.Stride / segSize, maxSGE: uint32(c.MaxSGE), dbrec: c.DBRec,
 	}
 	q.plain.Store(q.segs)
 }
@@ -62,7 +65,7 @@ func (q *RQ) Run(wr *RecvWR, n int) int {
 		return 0
 	}
 	pi := q.pi
-	buf, ids, mask, stride := q.buf, unsafe.Pointer(unsafe.SliceData(q.ids)), q.mask, q.stride
+	buf, ids, mask, stride := q.buf, unsafe.Pointer(q.ids), q.mask, q.stride
 	for {
 		s := unsafe.SliceData(wr.SGEs)
 		if len(wr.SGEs) != 1 || !plain(s) {
@@ -105,7 +108,7 @@ func (q *RQ) lists(wrs []RecvWR) int {
 // room is for how many receives there is room.
 func (q *RQ) room() int {
 	done := q.done.Load()
-	return len(q.ids) - int(q.pi-done)
+	return int(q.wqes) - int(q.pi-done)
 }
 
 // ring announces the receives up to pi to the device, and returns how many are new.
@@ -130,11 +133,15 @@ func fits(sges []SGE, most int) bool {
 	return len(sges) <= most
 }
 
-// complete completes the next receive if it is that of WQE counter and is posted: receives complete in order.
+// complete completes the oldest receive if it is that of WQE counter and is posted. Receives complete in order, as a
+// rule. completeAny, which is not in Poll's loop, takes the others.
 //
 //go:norace
 func (q *RQ) complete(counter uint32) bool {
 	if q.ci == q.seen {
+		if q.ahead != 0 {
+			return false
+		}
 		q.seen = q.pi // as it was before the doorbell, at least
 	}
 	if (counter^q.ci)&q.mask != 0 || q.ci == q.seen {
@@ -144,9 +151,45 @@ func (q *RQ) complete(counter uint32) bool {
 	return true
 }
 
+// completeAny completes the receive of WQE counter if it is posted: an adapter that takes packets out of order may use
+// WQEs out of order, and names each in its completion. The place of one is free again when all before it are.
+//
+// C: handle_responder (rdma-core v55.0, providers/mlx5/cq.c:286).
+//
+//go:norace
+func (q *RQ) completeAny(counter uint32) bool {
+	i := counter & q.mask
+	behind := (i - q.ci) & q.mask // so many older ones
+	if behind >= q.pi-q.ci || q.isEarly(i) {
+		return false
+	}
+	if behind == 0 {
+		q.ci++
+		for ; q.isEarly(q.ci); q.ahead-- {
+			(*q.early)[q.ci&q.mask] = false
+			q.ci++
+		}
+	} else {
+		if q.early == nil {
+			early := make([]bool, q.wqes)
+			q.early = &early
+		}
+		(*q.early)[i] = true
+		q.ahead++
+	}
+	q.seen = q.ci // complete looks at ahead
+	return true
+}
+
+// isEarly reports whether WQE i completed before an older one that has not.
+func (q *RQ) isEarly(i uint32) bool { return q.ahead != 0 && (*q.early)[i&q.mask] }
+
+// number returns how many receives were posted up to that of WQE counter.
+func (q *RQ) number(counter uint32) uint32 { return q.ci + (counter-q.ci)&q.mask + 1 }
+
 // id is where the id of the receive of WQE i is.
 func (q *RQ) id(i uint32) *uint64 {
-	return (*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.ids)), uintptr(i&q.mask)*8))
+	return (*uint64)(unsafe.Add(unsafe.Pointer(q.ids), uintptr(i&q.mask)*8))
 }
 
 // list returns where the scatter list of WQE i begins.
@@ -174,5 +217,6 @@ func putList(p unsafe.Pointer, sges []SGE, segs int) {
 
 func (q *RQ) reset() {
 	q.pi, q.ci, q.seen, q.faults = 0, 0, 0, faults{}
+	q.early, q.ahead = nil, 0
 	q.done.Store(0)
 }

@@ -3,6 +3,8 @@ package mlx5_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -146,6 +148,71 @@ func TestRecvFlush(t *testing.T) {
 	}
 }
 
+// An adapter that takes packets out of order uses receives in any order. Each completion has the id and the memory of
+// its own WQE, and no WQE is overwritten before it and all older ones have completed.
+func TestRecvAnyOrder(t *testing.T) {
+	const wqes, room = 16, 64
+	mem := alloc(t, wqes*room)
+	d, q, cq := newRQ(t, wqes, 16, 1)
+	r := rand.New(rand.NewPCG(1, 2))
+	posted, oldest := 0, 0
+	var open []int // receives that have not completed
+	for step := range 20000 {
+		wrs := make([]mlx5.RecvWR, r.IntN(wqes+2))
+		for i := range wrs {
+			at := (posted + i) % wqes * room
+			wrs[i] = mlx5.RecvWR{ID: uint64(posted + i),
+				SGEs: []mlx5.SGE{{Addr: addr(mem[at:]), Length: room, LKey: 1}}}
+		}
+		n := q.RQ.Post(wrs)
+		if want := min(len(wrs), wqes-(posted-oldest)); n != want {
+			t.Fatalf("step %d: took %d of %d with %d to %d posted, want %d", step, n, len(wrs), oldest, posted, want)
+		}
+		for range n {
+			open = append(open, posted)
+			posted++
+		}
+		if step/100%3 > 0 { // else in order, as a rule
+			r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+		}
+		k := r.IntN(len(open) + 1)
+		for i, id := range open[:k] {
+			c := cqe{op: 2, qpn: qpn, counter: uint16(id), bytes: 20}
+			switch (id + i) % 4 {
+			case 0:
+				c.format, c.data = 1, bytes.Repeat([]byte{byte(id)}, 32)
+				clear(mem[id%wqes*room:][:room])
+			case 1:
+				c.op, c.syndrome = 14, 5
+			}
+			d.put(c)
+		}
+		for i, wc := range poll(t, cq, k) {
+			id := open[i]
+			if want := map[bool]uint32{true: 5}[(id+i)%4 == 1]; wc.ID != uint64(id) || wc.Status != want {
+				t.Fatalf("step %d: completion %d is %+v, want receive %d, status %d", step, i, wc, id, want)
+			}
+			if b := mem[id%wqes*room:][:21]; (id+i)%4 == 0 && (b[0] != byte(id) || b[19] != byte(id) || b[20] != 0) {
+				t.Fatalf("step %d: receive %d has % x", step, id, b)
+			}
+		}
+		if open = open[k:]; !slices.IsSorted(open) {
+			slices.Sort(open)
+		}
+		if oldest = posted; len(open) > 0 {
+			oldest = open[0]
+		}
+		for _, x := range q.RQ.Last(wqes) {
+			if pending := slices.Contains(open, int(x.ID)); pending != (x.Outcome == mlx5.Pending) {
+				t.Fatalf("step %d: receive %d: outcome %d", step, x.ID, x.Outcome)
+			}
+		}
+	}
+	if posted < 70000 || q.Broken() {
+		t.Fatal(posted, q.Broken())
+	}
+}
+
 // After RESET both queues begin at 0 again.
 func TestReset(t *testing.T) {
 	d := newDevice(t, size{blocks: 8, rqWQEs: 8, rqStride: 16, cqes: 32, cqeSize: 64})
@@ -208,16 +275,26 @@ func TestReset(t *testing.T) {
 }
 
 func TestRecvCorrupt(t *testing.T) {
-	for _, counter := range []uint16{1, 7, 0xffff} {
+	for _, counter := range []uint16{4, 7, 0xffff} {
 		t.Run(fmt.Sprint(counter), func(t *testing.T) {
 			d, q, cq := newRQ(t, 8, 16, 1)
 			q.RQ.Post(recvs(0, 4))
-			d.got(qpn, counter, 1) // 0 is due
+			d.got(qpn, counter, 1)
 			if n, err := cq.Poll(make([]mlx5.WC, 4)); n != 0 || err == nil || !q.Broken() {
 				t.Errorf("%d completions, error %v, broken %v", n, err, q.Broken())
 			}
 		})
 	}
+	t.Run("twice", func(t *testing.T) {
+		d, q, cq := newRQ(t, 8, 16, 1)
+		q.RQ.Post(recvs(0, 8))
+		d.got(qpn, 2, 1)
+		poll(t, cq, 1)
+		d.got(qpn, 2, 1)
+		if n, err := cq.Poll(make([]mlx5.WC, 4)); n != 0 || err == nil || !q.Broken() {
+			t.Errorf("%d completions, error %v, broken %v", n, err, q.Broken())
+		}
+	})
 	t.Run("none posted", func(t *testing.T) {
 		d, q, cq := newRQ(t, 8, 16, 1)
 		d.got(qpn, 0, 1)
