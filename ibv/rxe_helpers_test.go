@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/loader"
 )
 
 // side is one end of a connection on a SoftRoCE device.
@@ -147,8 +148,13 @@ func same(t testing.TB, got []byte, seed int) {
 // lacks reports whether err says that the library is older than a release, which has to be true.
 func lacks(t *testing.T, err error, release int) bool {
 	t.Helper()
-	var ue *UnsupportedError
-	if !errors.As(err, &ue) || !strings.Contains(ue.Need, fmt.Sprintf("rdma-core v%d", release)) {
+	var (
+		ue  *UnsupportedError
+		old *loader.SymbolError
+	)
+	since := fmt.Sprintf("v%d", release)
+	if !(errors.As(err, &ue) && strings.Contains(ue.Need, "rdma-core "+since) ||
+		errors.As(err, &old) && old.Since == since) {
 		return false
 	}
 	if have := libraryRelease(t); have >= release {

@@ -37,6 +37,11 @@ func TestRXE_Import(t *testing.T) {
 		wantUnsupported(t, err, "import of a device")
 		return
 	}
+	none := must(os.Open(os.DevNull))(t)
+	defer none.Close()
+	if _, err := ImportDevice(none); lacks(t, err, 31) {
+		t.Skip("skipped:", err)
+	}
 	what := shared{PD: s.pd.Handle(), MR: s.mr.Handle(), Memory: s.mr.Remote()}
 	dm := closing(t, must(s.dev.AllocDM(64, nil))(t))
 	if h, err := dm.Handle(); !lacks(t, err, 35) {

@@ -160,20 +160,19 @@ func TestRXE_CM_Wildcard(t *testing.T) {
 		t.Fatalf("listening on %v", l.Addr())
 	}
 	addr := netip.AddrPortFrom(local(t).Addr(), port)
+	var failed error
 	got := make(chan *Conn, 1)
 	go func() {
-		c, err := l.Accept(timeout(t))
-		if err != nil {
-			t.Errorf("accept: %v", err)
-		}
+		var c *Conn
+		c, failed = l.Accept(timeout(t))
 		got <- c
 	}()
 	a := closing(t, must(DialAddr(timeout(t), addr, nil))(t))
-	if b := <-got; b != nil {
-		closing(t, b)
-		if b.LocalAddr().Addr().Unmap() != addr.Addr() || b.RemoteAddr().Port() != a.LocalAddr().Port() {
-			t.Errorf("the listener's side is %v → %v", b.LocalAddr(), b.RemoteAddr())
-		}
+	b := <-got
+	ok(t, failed)
+	closing(t, b)
+	if b.LocalAddr().Addr().Unmap() != addr.Addr() || b.RemoteAddr().Port() != a.LocalAddr().Port() {
+		t.Errorf("the listener's side is %v → %v", b.LocalAddr(), b.RemoteAddr())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -110,15 +111,11 @@ func TestRXE_CM_XRC(t *testing.T) {
 		t.Run(strconv.FormatBool(byID), func(t *testing.T) {
 			l := xrcEP(t, ibv.XRCRecv, local(t))
 			at := netip.AddrPortFrom(local(t).Addr(), l.LocalAddr().Port())
-			done := make(chan struct{})
+			var client sync.WaitGroup
+			t.Cleanup(client.Wait) // also if the server fails
 			const text = "over XRC"
-			got := xrcServer(t, l, func() {
-				go func() {
-					defer close(done)
-					t.Run("client", func(t *testing.T) { xrcClient(t, at, text, byID) })
-				}()
-			})
-			<-done
+			got := xrcServer(t, l, func() { client.Go(func() { xrcClient(t, at, text, byID) }) })
+			client.Wait()
 			if got != text {
 				t.Errorf("%q came, want %q", got, text)
 			}
