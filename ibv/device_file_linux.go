@@ -61,6 +61,11 @@ func explainOpen(device string, err error) error {
 	return err
 }
 
+// explainCMFile returns what prevents librdmacm from opening the device file of rdma_cm, or nil.
+func explainCMFile() error {
+	return probe(sysfs.DefaultRoot(), provider.CMFile, filepath.Join(deviceDir, provider.CMFile))
+}
+
 // probe opens a device file as libibverbs does, and returns what prevents it.
 func probe(root sysfs.Root, uverbs, path string) error {
 	var st unix.Stat_t

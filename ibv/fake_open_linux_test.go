@@ -47,21 +47,23 @@ func noDescriptors(t *testing.T, spare int, f func()) {
 	f()
 }
 
+// deviceFile makes a device file, or skips.
+func deviceFile(t *testing.T, path string, major, minor uint32) {
+	t.Helper()
+	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(major, minor))); err != nil {
+		t.Skipf("no device files can be made here: %v", err)
+	}
+	if fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		t.Skipf("no device files can be made here: %v", err)
+	} else {
+		ok(t, unix.Close(fd))
+	}
+}
+
 // libibverbs tries another path after the first, and reports the errno of that.
 func TestFake_DeviceFile(t *testing.T) {
 	needFake(t)
 	failing(t, "ibv_open_device", syscall.ENOENT)
-	node := func(t *testing.T, path string, major, minor uint32) {
-		t.Helper()
-		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(major, minor))); err != nil {
-			t.Skipf("no device files can be made here: %v", err)
-		}
-		if fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-			t.Skipf("no device files can be made here: %v", err)
-		} else {
-			ok(t, unix.Close(fd))
-		}
-	}
 	open := func(t *testing.T, want error, words ...string) error {
 		t.Helper()
 		_, err := Open("fake0")
@@ -91,7 +93,7 @@ func TestFake_DeviceFile(t *testing.T) {
 	})
 	t.Run("other device", func(t *testing.T) {
 		_, dev := fakeKernel(t, "fake0")
-		node(t, dev+"/uverbs0", 1, 5)
+		deviceFile(t, dev+"/uverbs0", 1, 5)
 		fileError(t, open(t, syscall.ENODEV, "is device 1:5, and the kernel's uverbs0 is 1:3"), dev+"/uverbs0")
 	})
 	t.Run("no driver", func(t *testing.T) {
@@ -110,7 +112,7 @@ func TestFake_DeviceFile(t *testing.T) {
 	t.Run("good", func(t *testing.T) {
 		// Then it is something else, and the library's errno is all there is.
 		_, dev := fakeKernel(t, "fake0")
-		node(t, dev+"/uverbs0", 1, 3)
+		deviceFile(t, dev+"/uverbs0", 1, 3)
 		err := open(t, syscall.ENOENT)
 		if strings.Contains(err.Error(), dev) {
 			t.Errorf("%v blames a good file", err)
@@ -142,6 +144,39 @@ func TestExplainFile(t *testing.T) {
 			t.Errorf("%v is no %T", err, tt.typ)
 		}
 	}
+}
+
+// TestFake_ExplainCM: what librdmacm's errno does not tell of a host without rdma_cm.
+func TestFake_ExplainCM(t *testing.T) {
+	leavesNothing(t)
+	_, dev := fakeKernel(t, "fake0")
+	for _, e := range []syscall.Errno{syscall.EPERM, syscall.ENOENT, syscall.EACCES} {
+		wantErr(t, explainCM(e), e, dev+"/rdma_cm is missing", "rdma_ucm")
+	}
+	for _, e := range []syscall.Errno{syscall.EINVAL, syscall.ENOMEM} {
+		if err := explainCM(e); err != e {
+			t.Errorf("%v", err)
+		}
+	}
+	wantErr(t, explainCM(syscall.EMFILE), syscall.EMFILE, "RLIMIT_NOFILE")
+	ok(t, os.WriteFile(dev+"/rdma_cm", nil, 0o600))
+	wantErr(t, explainCM(syscall.EPERM), syscall.EPERM, dev+"/rdma_cm is not a device file")
+	ok(t, os.Remove(dev+"/rdma_cm"))
+	wantErr(t, explainCM(syscall.ENODEV), syscall.ENODEV, dev+"/uverbs0 is missing")
+	set(t, "devices", 0)
+	wantErr(t, explainCM(syscall.ENODEV), ErrNoDevice, "fake0")
+	unset(t, "devices")
+
+	deviceFile(t, dev+"/rdma_cm", 1, 3) // can be opened
+	wantErr(t, explainCM(syscall.EPERM), syscall.EPERM, "speaks a version")
+	wantErr(t, explainCM(syscall.EACCES), syscall.EACCES, "changed its credentials")
+	deviceFile(t, dev+"/uverbs0", 1, 3)
+	if err := explainCM(syscall.ENODEV); err != syscall.ENODEV {
+		t.Errorf("%v, where all is well", err)
+	}
+	fakeKernel(t)
+	set(t, "devices", 0)
+	wantErr(t, explainCM(syscall.ENODEV), ErrNoDevice, "is the driver loaded?")
 }
 
 func TestFake_NoDescriptors(t *testing.T) {

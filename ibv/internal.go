@@ -52,6 +52,12 @@ func (friends) CloseLent(d *Device) error {
 // KeepsOut reports whether a new QP must get no payloads in completions, unless the caller asks for them.
 func (friends) KeepsOut(d *Device, o *QPOptions, send *CQ) bool { return d.keepsOut(o, send) }
 
+// ExplainCM adds the cause to an errno of librdmacm that says that this host cannot use rdma_cm.
+func (friends) ExplainCM(err error) error { return explainCM(err) }
+
+// WhyNoDevice returns why a device of this host cannot be opened, or nil if all can.
+func (friends) WhyNoDevice() error { return whyNoDevice() }
+
 // NoteRemoved records that the device was removed, and wakes the goroutines that wait for its CQs.
 func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 

@@ -138,7 +138,7 @@ func addrInfoError(op, node, service string, code int, err error) error {
 	if code < -1 && code != eaiSystem {
 		err = &AddrInfoError{Node: node, Service: service, Code: code, Text: librdmacm.GAIText(code)}
 	} else {
-		err = explainInit(err)
+		err = verbs.ExplainCM(err)
 	}
 	return &ibv.OpError{Op: op, Object: node, Err: err}
 }

@@ -35,7 +35,8 @@ type EventChannel struct {
 var channelSeq atomic.Uint64
 
 // NewEventChannel opens an event channel. The error is a *loader.LibraryError on a host without
-// librdmacm, and ibv.ErrNoDevice on one without an RDMA device.
+// librdmacm, and ibv.ErrNoDevice on one without an RDMA device. If a device or rdma_cm cannot be used, the error wraps
+// the cause, one of those of ibv.Open: *ibv.UnlistedError, *ibv.DeviceFileError, *ibv.PermissionError.
 //
 // C: rdma_create_event_channel(3).
 func NewEventChannel() (*EventChannel, error) {
@@ -46,7 +47,7 @@ func NewEventChannel() (*EventChannel, error) {
 	}
 	h, err := lib.CreateEventChannel()
 	if err != nil {
-		return nil, &ibv.OpError{Op: op, Err: explainInit(err)}
+		return nil, &ibv.OpError{Op: op, Err: verbs.ExplainCM(err)}
 	}
 	events, err := pollfd.NewReader(librdmacm.ChannelFD(h), "rdma_cm")
 	if err != nil {

@@ -106,7 +106,13 @@ func Devices() (list []*ibv.Device, release func(), err error) {
 	defer devices.Unlock()
 	c, handles, err := lib.GetDevices()
 	if err != nil {
-		return nil, nil, &ibv.OpError{Op: "list cm devices", Err: explainInit(err)}
+		return nil, nil, &ibv.OpError{Op: "list cm devices", Err: verbs.ExplainCM(err)}
+	}
+	if len(handles) == 0 { // librdmacm leaves out devices that it cannot open
+		if why := verbs.WhyNoDevice(); why != nil {
+			lib.FreeDevices(c)
+			return nil, nil, &ibv.OpError{Op: "list cm devices", Err: why}
+		}
 	}
 	var (
 		held []*device

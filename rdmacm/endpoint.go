@@ -57,7 +57,7 @@ func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 func createXRC(ctx context.Context, info *AddrInfo) (*ID, error) {
 	const op = "create endpoint"
 	fail := func(err error) (*ID, error) {
-		return nil, &ibv.OpError{Op: op, Object: info.String(), Err: explainInit(err)}
+		return nil, &ibv.OpError{Op: op, Object: info.String(), Err: verbs.ExplainCM(err)}
 	}
 	if err := info.checkAddresses(); err != nil {
 		return fail(err)

@@ -85,7 +85,7 @@ func (e *EventError) Error() string {
 	s := e.Type.String()
 	if e.Errno != 0 {
 		s += ": " + e.Errno.Error()
-	} else if e.Status != 0 {
+	} else if e.Status > 0 {
 		s += fmt.Sprintf(": status %d", e.Status)
 	}
 	if hint := e.hint(); hint != "" {
@@ -219,7 +219,14 @@ func errOf(t EventType, status int32, ud bool, data []byte) error {
 			return &RejectError{Reason: SIDRStatus(status).reason(), PrivateData: data}
 		}
 		return &EventError{t, status, errno}
-	case EventAddrError, EventRouteError, EventConnectError, EventMulticastError, EventAddrInfoError,
+	case EventAddrError:
+		if status == -1 { // librdmacm could not open the device, and its errno is lost
+			if why := verbs.WhyNoDevice(); why != nil {
+				return fmt.Errorf("%w: %w", &EventError{Type: t, Status: status}, why)
+			}
+		}
+		return &EventError{t, status, errno}
+	case EventRouteError, EventConnectError, EventMulticastError, EventAddrInfoError,
 		EventDeviceRemoval, EventDisconnected, EventAddrChange:
 		return &EventError{t, status, errno}
 	}

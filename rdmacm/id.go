@@ -2,13 +2,11 @@ package rdmacm
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
@@ -111,7 +109,7 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	h, err := ch.lib.CreateID(ch.handle, uint32(ps))
 	ch.mu.Unlock()
 	if err != nil {
-		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: explainInit(err)}
+		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: verbs.ExplainCM(err)}
 	}
 	return newID(ch, h, ps), nil
 }
@@ -283,20 +281,4 @@ func (id *ID) Migrate(to *EventChannel) error {
 	id.life.Move(0, &to.life)
 	id.ch.Store(to)
 	return nil
-}
-
-// explainInit adds to an error of librdmacm's initialization what is missing.
-func explainInit(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENODEV):
-		return fmt.Errorf("%w: this host has no RDMA device (is the driver loaded? see /sys/class/infiniband): %w",
-			ibv.ErrNoDevice, err)
-	case errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
-	case errors.Is(err, syscall.ENOENT):
-		return fmt.Errorf("there is no /dev/infiniband/rdma_cm; modprobe rdma_ucm: %w", err)
-	case errors.Is(err, syscall.EACCES):
-		return &ibv.PermissionError{Path: "/dev/infiniband/rdma_cm", Err: syscall.EACCES}
-	}
-	return err
 }

@@ -60,6 +60,11 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && id.binds(a):
 		return inUse, fmt.Errorf("%w (one of the two addresses is a wildcard; the kernel's errno: %w)",
 			syscall.EADDRINUSE, err)
+	case errors.Is(err, syscall.ENODEV) && id.text(librdmacm.Src) != noAddress: // the kernel has bound it
+		if why := verbs.WhyNoDevice(); why != nil {
+			return "", fmt.Errorf("%w (librdmacm: %w)", why, err)
+		}
+		return "", err
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": no RDMA device of this host has the address", err
 	}
@@ -247,8 +252,10 @@ func (id *ID) text(of func(uintptr) sockaddr.Addr) string {
 	if ap := a.AddrPort(); ap.IsValid() {
 		return ap.String()
 	}
-	return "no address"
+	return noAddress
 }
+
+const noAddress = "no address"
 
 // LocalAddr returns the address that the ID is bound to; zero for none.
 //

@@ -14,6 +14,9 @@ import (
 // DeviceDir is the folder of the kernel's device files.
 const DeviceDir = "/dev/infiniband"
 
+// CMFile is the name of rdma_cm's file in [DeviceDir].
+const CMFile = "rdma_cm"
+
 // Packages lists the packages that contain providers.
 const Packages = "install ibverbs-providers (Debian, Ubuntu), libibverbs (Fedora, RHEL, SUSE) or rdma-core (others)"
 
@@ -119,10 +122,14 @@ func in(s string) string {
 
 // MissingFile explains a missing device file: "is missing: …".
 func MissingFile(path string) string {
+	module := "ib_uverbs"
+	if filepath.Base(path) == CMFile {
+		module = "rdma_ucm"
+	}
 	if dir := filepath.Dir(path); !exists(dir) {
 		return "is missing, with its folder: in a container pass the devices (--device " + dir +
-			"), on a host load the kernel module ib_uverbs"
+			"), on a host load the kernel module " + module
 	}
 	return "is missing: in a container pass it (--device " + path +
-		"), on a host udev or devtmpfs should have made it for ib_uverbs"
+		"), on a host udev or devtmpfs should have made it for the kernel module " + module
 }

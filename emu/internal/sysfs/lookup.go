@@ -84,7 +84,8 @@ func (t *Tree) lookup(path string) (target Target, ok bool) {
 	if target, ok := t.nodes[path]; ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if target.Kind != RDMACM && t.gone[target.Device] {
+		removed := unix.Access(target.RealPath, unix.F_OK) != nil // by a program
+		if removed || target.Kind != RDMACM && t.gone[target.Device] {
 			target.Kind, target.Link = Missing, false
 		}
 		return target, true

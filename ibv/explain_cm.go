@@ -1,0 +1,71 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+)
+
+// explainCM adds the cause to an errno of librdmacm that says that this host cannot use rdma_cm. librdmacm lists
+// devices with libibverbs and opens one file of its own; for all that is wrong with devices it has ENODEV (rdma-core
+// v56.1, librdmacm/cma.c, ucma_init).
+func explainCM(err error) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err
+	}
+	if d := explainDescriptors(err); d != err {
+		return d
+	}
+	if !slices.Contains([]syscall.Errno{syscall.ENODEV, syscall.ENXIO, syscall.ENOENT, syscall.EACCES, syscall.EPERM},
+		errno) {
+		return err
+	}
+	var why error
+	if errno == syscall.ENODEV {
+		why = whyNoDevice()
+	}
+	if why == nil {
+		why = explainCMFile()
+	}
+	switch {
+	case why != nil:
+		return fmt.Errorf("%w (librdmacm: %w)", why, err)
+	case errno == syscall.EPERM:
+		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
+	case errno == syscall.EACCES: // Linux, drivers/infiniband/core/ucma.c, ucma_write
+		return fmt.Errorf("the kernel refuses a process that has changed its credentials since it opened rdma_cm: %w",
+			err)
+	}
+	return err
+}
+
+// whyNoDevice returns why a device of this host cannot be opened, or nil if all can.
+func whyNoDevice() error {
+	v, err := library()
+	if err != nil {
+		return err
+	}
+	var (
+		names []string
+		errs  []error
+	)
+	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
+		names = append(names, d.Name)
+		if err := explainOpen(d.Name, nil); err != nil {
+			errs = append(errs, err)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := v.unlisted(names); err != nil {
+		errs = append(errs, err)
+	}
+	if len(names) == 0 && len(errs) == 0 {
+		return fmt.Errorf("%w: %s", ErrNoDevice, have(nil))
+	}
+	return errors.Join(errs...)
+}
