@@ -142,7 +142,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(&ArgError{Arg: "Solicited", Got: "true with NoEvents", Want: "a CQ with events"})
 	}
 	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
-		solicited: opt.Solicited, entries: entries{d.sl(), wideEntries}, sleepers: sleepers{failed: newFailure()}}
+		solicited: opt.Solicited, entries: d.entries(), sleepers: sleepers{failed: newFailure()}}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}

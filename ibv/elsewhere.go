@@ -209,7 +209,11 @@ func (qp *QP) checkResults() error {
 type entries struct {
 	sl   uint8 // mask of the service levels of completions
 	wide bool  // libmlx5 was told to make entries of 128 bytes
+	try  bool  // may be compressed for the receives of an SRQ
 }
+
+// entries returns what a new CQ has by default.
+func (d *Device) entries() entries { return entries{sl: d.sl(), wide: wideEntries} }
 
 // wideEntries is whether libmlx5 was told to make CQs with entries of 128 bytes. It reads the environment with which
 // the process began.

@@ -159,8 +159,9 @@ func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
 }
 
 // SetEntries sets the size in bytes of a new CQ's entries, 0 for libmlx5's default, and the format in which the device
-// may compress completions.
-func (friends) SetEntries(cq *CQ, size int, format uint32) {
+// may compress completions. With try it may do so for the receives of an SRQ.
+func (friends) SetEntries(cq *CQ, size int, format uint32, try bool) {
+	cq.try = try
 	if size != 0 {
 		cq.wide = size == 128
 	}

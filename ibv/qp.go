@@ -200,7 +200,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	}
 	if path == DataPathDirect {
-		if err := directQP(o.Type, send, recv); err != nil {
+		if err := directQP(o.Type, send, recv, o.SRQ); err != nil {
 			return fail(err)
 		}
 		dev.direct.mu.Lock()

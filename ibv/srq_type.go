@@ -120,6 +120,9 @@ func (s *SRQ) joinCQ() error {
 			Need: "a CQ for each, or a CQ made with DataPathOps",
 			Have: s.cq.node.String() + ", which has one: completions do not say which SRQ they are of"}
 	}
+	if err := s.cq.takesSRQ(); err != nil {
+		return err
+	}
 	if s.cq.dcts > 0 {
 		return &UnsupportedError{Feature: "an XRC SRQ and a DCT on one CQ of the direct data path",
 			Need: "a CQ for each, or a CQ made with DataPathOps",

@@ -23,14 +23,30 @@ func (cq *CQ) notShared(what, why string) error {
 }
 
 // directQP reports why there is no QP of a type on CQs of the direct data path.
-func directQP(t QPType, send, recv *CQ) error {
+func directQP(t QPType, send, recv *CQ, srq *SRQ) error {
 	if err := directType(t); err != nil {
 		return err
 	}
 	if err := send.noWQ(); err != nil {
 		return err
 	}
+	if srq != nil && recv != nil {
+		if err := recv.takesSRQ(); err != nil {
+			return err
+		}
+	}
 	return recv.noWQ()
+}
+
+// takesSRQ refuses a CQ whose completions of an SRQ's receives could be compressed: their WQEs need not follow one
+// another, and no source shows what an adapter writes then.
+func (cq *CQ) takesSRQ() error {
+	if cq.ring == nil || !cq.ring.Compressed() || cq.try {
+		return nil
+	}
+	return &UnsupportedError{Feature: "compressed completions with an SRQ",
+		Need: "a CQ without compression, or mlx5dv.CQOptions.UntriedCompression on an adapter that is to be tried",
+		Have: "a format that no adapter has shown with an SRQ"}
 }
 
 // noWQ reports that a CQ of the direct data path has a WQ, or receives frames, and so cannot have another queue.

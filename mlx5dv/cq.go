@@ -22,6 +22,11 @@ type CQOptions struct {
 	// times of their own, and the CQ cannot be resized. It needs ibv.DataPathDirect, or
 	// ibv.DataPathRaw with a caller that expands them.
 	Compression CQEFormats
+
+	// UntriedCompression permits compressed completions of 128 bytes and of the receives of an SRQ on DataPathDirect.
+	// No source shows what an adapter writes there, and no adapter has shown it: they may be wrong. perf selftest
+	// uses it.
+	UntriedCompression bool
 }
 
 // CreateCQ creates a CQ for at least cqe completions; opt may be nil. The result is a CQ of package
@@ -66,7 +71,7 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
 	cq, err := verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
 	if err == nil {
-		verbs.SetEntries(cq, opt.EntrySize, uint32(opt.Compression))
+		verbs.SetEntries(cq, opt.EntrySize, uint32(opt.Compression), opt.UntriedCompression)
 	}
 	return cq, err
 }
@@ -102,6 +107,10 @@ func (o *CQOptions) checkCompression(dev *ibv.Device) error {
 	case o.EntrySize == 128 && attr.Flags&CQE128Compression == 0:
 		return &ibv.UnsupportedError{Feature: feature + " of 128 bytes", Need: "EntrySize 64",
 			Have: dev.Name() + ", without CQE128Compression"}
+	case o.EntrySize == 128 && path == ibv.DataPathDirect && !o.UntriedCompression:
+		return &ibv.UnsupportedError{Feature: feature + " of 128 bytes",
+			Need: "EntrySize 64, or UntriedCompression on an adapter that is to be tried",
+			Have: "a format that no adapter has shown"}
 	}
 	return nil
 }

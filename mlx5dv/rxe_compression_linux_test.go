@@ -47,6 +47,10 @@ func TestRXECompression(t *testing.T) {
 					o := CQOptions{EntrySize: size &^ 1, Padding: size == padded}
 					want := messages(t, pd, &o, shared)
 					o.Compression = format
+					if refused := untried(pd, o, shared); refused != (shared || size != 0) {
+						t.Errorf("without UntriedCompression: refused %v", refused)
+					}
+					o.UntriedCompression = true
 					before := blocks(t, dev)
 					got := messages(t, pd, &o, shared)
 					if n := blocks(t, dev) - before; n < 10 {
@@ -69,6 +73,30 @@ func TestRXECompression(t *testing.T) {
 			}
 		}
 	}
+}
+
+// untried reports whether a QP on CQs of the options is refused as untried.
+func untried(pd *ibv.PD, o CQOptions, shared bool) bool {
+	refused := func(err error) bool {
+		return errors.Is(err, ibv.ErrNotSupported) && strings.Contains(err.Error(), "UntriedCompression")
+	}
+	cq, err := CreateCQ(pd.Device(), 4, &o)
+	if err != nil {
+		return refused(err)
+	}
+	defer cq.Close()
+	opt := &ibv.QPOptions{}
+	if shared {
+		if opt.SRQ, err = pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 4}); err != nil {
+			return false
+		}
+		defer opt.SRQ.Close()
+	}
+	qp, err := pd.CreateQP(cq, cq, opt)
+	if err != nil {
+		return refused(err)
+	}
+	return qp.Close() != nil
 }
 
 // outcome is what random messages leave: the completions of sends and of receives, and the memory.

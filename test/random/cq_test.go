@@ -98,7 +98,8 @@ func (s *station) newHub(opt *ibv.CQOptions, turn int) (*hub, error) {
 	var cq *ibv.CQ
 	var err error
 	if s.p.masked && format != 0 {
-		cq, err = mlx5dv.CreateCQ(s.h.dev, n, &mlx5dv.CQOptions{CQOptions: *opt, Compression: format})
+		cq, err = mlx5dv.CreateCQ(s.h.dev, n, &mlx5dv.CQOptions{CQOptions: *opt, Compression: format,
+			UntriedCompression: true})
 	} else {
 		format = 0
 		cq, err = s.h.dev.CreateCQ(n, opt)
