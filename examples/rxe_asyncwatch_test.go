@@ -50,7 +50,7 @@ func TestRXEAsyncwatch(t *testing.T) {
 }
 
 func TestRXEAsyncwatch_NothingHappens(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	launch(t, "asyncwatch", "-d", rxe.Dev[0], "-n", "1", "-t", "100ms").fails("0 of 1 events in 100ms")
 	launch(t, "asyncwatch", "-d", rxe.Dev[0], "-t", "100ms").succeeds()
 	launch(t, "asyncwatch", "-d", "rxe9").fails("rxe9")

@@ -129,7 +129,7 @@ func TestRXECM_RPing(t *testing.T) {
 // TestRXECM_TwoDevices goes from one device to the other. The other tests need
 // only one.
 func TestRXECM_TwoDevices(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	to, from := rxe.IP[0], rxe.IP[1]
 	for _, r := range rolesOn(rxe) {
 		t.Run("rping/"+r.name, func(t *testing.T) {
@@ -383,7 +383,7 @@ var table = regexp.MustCompile(
 
 // TestRXECM_CMTime opens and closes many connections at a time.
 func TestRXECM_CMTime(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	for _, r := range rolesOn(rxe) {
 		t.Run(r.name, func(t *testing.T) {
 			if r.stockServer || r.stockClient {
@@ -423,7 +423,7 @@ func TestRXECM_CMTime(t *testing.T) {
 
 // TestRXECM_ClientServer sends one message each way.
 func TestRXECM_ClientServer(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	for _, r := range rolesOn(rxe) {
 		t.Run(r.name, func(t *testing.T) {
 			s, c := pair(t, r.stockServer, r.stockClient, []string{"rdma_server"}, []string{"rdma_client", "-s",
@@ -448,7 +448,7 @@ func TestRXECM_ClientServer(t *testing.T) {
 }
 
 func TestRXECM_Refuses(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	port := nextPort()
 	for _, tt := range []struct {
 		name string
@@ -472,7 +472,7 @@ func TestRXECM_Refuses(t *testing.T) {
 
 // TestRXECM_Interrupted ends servers that nobody came to.
 func TestRXECM_Interrupted(t *testing.T) {
-	testutil.NeedRXE(t)
+	testutil.NeedLogic(t)
 	for _, command := range []string{"rping -s", "udaddy", "hello", "ucmatose"} {
 		t.Run(command, func(t *testing.T) {
 			s := launch(t, append(strings.Fields(command), "-p", nextPort())...)

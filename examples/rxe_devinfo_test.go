@@ -200,7 +200,7 @@ func TestRXEDevinfo(t *testing.T) {
 
 // TestRXEDevinfo_GIDs compares the GID table with sysfs, by way of the stock tool.
 func TestRXEDevinfo_GIDs(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	for i, dev := range rxe.Dev {
 		var one info
 		if err := json.Unmarshal([]byte(output(t, "devinfo", "--json", "-d", dev, "-i", "1")), &one); err != nil {
@@ -231,7 +231,7 @@ func TestRXEDevinfo_GIDs(t *testing.T) {
 
 // TestRXEDevinfo_Tree looks at the text output.
 func TestRXEDevinfo_Tree(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	short, long := output(t, "devinfo"), output(t, "devinfo", "-v")
 	for i, dev := range rxe.Dev {
 		for _, want := range []string{"\n" + dev + "\n", "::ffff:" + rxe.IP[i] + " "} {

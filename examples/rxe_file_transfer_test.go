@@ -14,7 +14,7 @@ import (
 
 // TestRXE_FileTransfer sends a file from one process to another.
 func TestRXE_FileTransfer(t *testing.T) {
-	r := testutil.NeedRXE(t)
+	r := testutil.NeedLogic(t)
 	program := testutil.NeedProgram(t, "file_transfer")
 	data := make([]byte, 3_000_001)
 	for i := range data {

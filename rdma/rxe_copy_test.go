@@ -65,6 +65,7 @@ func TestRXE_CopyBesides(t *testing.T) {
 
 // TestRXE_CopyIdle has more sources that say nothing than the engine has blocks.
 func TestRXE_CopyIdle(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 4 << 20})
 	a, b := streams(t, server, client)
 	defer a.Close()

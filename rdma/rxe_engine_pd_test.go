@@ -10,7 +10,7 @@ import (
 
 // TestRXE_EnginePD has an engine share a PD with a program, which keeps it.
 func TestRXE_EnginePD(t *testing.T) {
-	r := testutil.NeedRXE(t)
+	r := testutil.NeedLogic(t)
 	dev, err := ibv.Open(r.Dev[0])
 	ok(t, err)
 	defer func() { ok(t, dev.Close()) }()

@@ -89,6 +89,7 @@ func closePair(p [2]*Stream) {
 
 // TestRXE_LargeBlocksOfOneEnd has blocks of different sizes at the two ends.
 func TestRXE_LargeBlocksOfOneEnd(t *testing.T) {
+	needLogic(t)
 	for _, name := range []string{"server", "client"} {
 		t.Run(name, func(t *testing.T) {
 			opts := []*EngineOptions{nil, {Block: 4 << 10}}
@@ -147,6 +148,7 @@ func TestRXE_NoLargeBlocks(t *testing.T) {
 
 // TestRXE_LargeMostConns counts streams with large blocks among the connections of an engine.
 func TestRXE_LargeMostConns(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{MaxConns: 2})
 	needSRQ(t, server)
 	a, b := streams(t, server, client)

@@ -250,7 +250,7 @@ func TestRXE_MaxConnsRefuses(t *testing.T) {
 // left: see newEngines.
 func TestRXE_DialForeign(t *testing.T) {
 	_, client := newEngines(t, &EngineOptions{MaxConns: 3})
-	r := testutil.NeedRXE(t)
+	r := testutil.NeedLogic(t)
 	for name, reply := range map[string][]byte{
 		"none": nil, "text": []byte("220 smtp.example.com ready"), "stream": goodHello(wire.Stream),
 		"no first frame": goodHello(wire.Messages)[:12],

@@ -248,6 +248,7 @@ func TestRXE_PacketRestart(t *testing.T) {
 
 // TestRXE_PacketRandom has several writers on both sides: what arrives is whole, and none arrives twice.
 func TestRXE_PacketRandom(t *testing.T) {
+	needLogic(t)
 	a, b := packets(t, twoEngines(t)...)
 	const writers, each = 4, 200
 	var writing, reading sync.WaitGroup

@@ -134,6 +134,7 @@ func fill(p []byte, v byte) {
 // TestRXE_PoolMemory spends the engine's memory. The error says so. Memory that is given back becomes available for
 // buffers of any size, for which a goroutine waits, and for blocks.
 func TestRXE_PoolMemory(t *testing.T) {
+	needLogic(t)
 	e := poolEngine(t, 32<<20)
 	p := e.Pool()
 	spend := func(size int) (list []*Buffer) {
@@ -206,6 +207,7 @@ func TestRXE_PoolMemory(t *testing.T) {
 
 // TestRXE_PoolHammer takes and gives back buffers of all sizes on many goroutines.
 func TestRXE_PoolHammer(t *testing.T) {
+	needLogic(t)
 	e := poolEngine(t, 24<<20)
 	var wg sync.WaitGroup
 	for g := range 8 {

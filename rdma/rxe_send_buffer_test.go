@@ -21,6 +21,7 @@ func allBack(t *testing.T, e *Engine) {
 }
 
 func TestRXE_SendBuffer(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := conns(t, server, client)
 	defer a.Close()
@@ -132,6 +133,7 @@ func TestRXE_SendBuffer(t *testing.T) {
 
 // TestRXE_GetWaitSends waits for buffers that have been sent, and whose completions nobody has asked for.
 func TestRXE_GetWaitSends(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
 	a, b := conns(t, server, client)
 	defer a.Close()

@@ -260,7 +260,7 @@ func TestRXE_TwoClientsCM(t *testing.T) {
 
 // TestRXE_FailuresCM: what goes wrong says so, with a way out.
 func TestRXE_FailuresCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	fails := func(t *testing.T, p *proc, want string) {
 		t.Helper()
 		if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), want) {

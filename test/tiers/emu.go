@@ -68,7 +68,7 @@ var long = []string{"test/emu", "cmd/perf", "test/posts", "test/posts/wire", "ex
 
 // onePath lists packages that a short run tests on the direct data path alone. The VM tests some of them on the other,
 // and those of rdma run on both.
-var onePath = []string{"cmd/show_gids", "examples", "test/grpc", "test/soak"}
+var onePath = []string{"cmd/show_gids", "examples", "test/grpc", "test/posts", "test/soak"}
 
 // emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {

@@ -17,16 +17,16 @@ import (
 
 const bin = "../../../../.build/bin/"
 
-// shapes are the ways in which the ends of a test can be.
+// shapes are the ways in which the ends of a test can be. Two of them have each value; the others are for a full run.
 var shapes = []struct {
 	name, link string
 	devices    []string // of the emulator; not the names that the driver gives, as on most hosts
-	two        bool
+	two, full  bool
 }{
-	{"roce-one", "Ethernet", []string{"rocep1s0f0"}, false},
-	{"roce-two", "Ethernet", []string{"rocep1s0f0", "rocep1s0f1"}, true},
-	{"ib-one", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib"}, false},
-	{"ib-two", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib", "ibp1s0f1,link=ib"}, true},
+	{"roce-one", "Ethernet", []string{"rocep1s0f0"}, false, false},
+	{"roce-two", "Ethernet", []string{"rocep1s0f0", "rocep1s0f1"}, true, true},
+	{"ib-one", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib"}, false, true},
+	{"ib-two", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib", "ibp1s0f1,link=ib"}, true, false},
 }
 
 // emulated runs perf selftest below the emulator, in strict mode.
@@ -73,6 +73,9 @@ func emulated(t *testing.T, devices, faults []string, path, lost string, args ..
 func TestEmuSelftest(t *testing.T) {
 	testutil.NeedEmu(t)
 	for _, shape := range shapes {
+		if shape.full && !testutil.Full() {
+			continue
+		}
 		t.Run(shape.name, func(t *testing.T) {
 			path := t.TempDir()
 			var args []string
