@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite test-libraries soak $(addprefix test-,$(ALL) hw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite test-libraries soak $(addprefix test-,$(ALL) hw rxe-arm64) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -43,7 +43,8 @@ test: .build/bin/tiers
 # Every row, in each of its places. Hours.
 test-full: setup .build/bin/tiers
 	scripts/debian-root bookworm-programs trixie-programs bookworm-browser bookworm-suite trixie-suite sid-suite
-	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL)
+	scripts/setup arm64-vm
+	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
@@ -60,6 +61,11 @@ test-bare:
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*
+
+# SoftRoCE with Debian's kernel, libraries and programs for arm64. Its packages are for this tier alone.
+test-rxe-arm64: setup .build/bin/tiers
+	scripts/setup arm64-vm
+	$(TIERS) -quiet 30m rxe-arm64
 
 # One tar for a host with an adapter, without Go and without this repository: docs/hardware.md.
 hw-pack:

@@ -92,13 +92,14 @@ func (r *runner) binaries(ctx context.Context, tier string, dirs []string) ([]st
 	}), results
 }
 
-const bin = ".build/bin/"
+// bin returns the folder of the programs.
+func (r *runner) bin() string { return filepath.Join(".build", "bin", r.arch) + "/" }
 
 // build builds programs into bin, and returns what the go command prints.
 func (r *runner) build(ctx context.Context, programs ...string) (string, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
-	return r.quietly(ctx, "go", append([]string{"build", "-o", bin}, programs...)...)
+	return r.quietly(ctx, "go", append([]string{"build", "-o", r.bin()}, programs...)...)
 }
 
 // test runs a folder's test binary, below the program and flags in under, as go test does.

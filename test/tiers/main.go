@@ -5,8 +5,8 @@
 // TIER,TIER+TIER runs the last one while the others run.
 //
 // The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the emulated ConnectX, hw on mlx5 devices
-// of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if a test
-// skipped that test/allowed-skips does not list. See docs/testing.md.
+// of this machine, rxe in the SoftRoCE VM, and rxe-arm64 in that of the other architecture. It exits with 1 if a test
+// failed, if a tier ran no test, or if a test skipped that test/allowed-skips does not list. See docs/testing.md.
 package main
 
 import (
@@ -58,11 +58,12 @@ type runner struct {
 	live      io.Writer     // output of the tests as it comes; nil for none
 	module    string        // the module's path
 	work      string        // folder for this run's files
-	write     sync.Mutex    // held by a tier that writes to work or .build/bin
+	arch      string        // the architecture to build for, "" for this machine's
+	write     *sync.Mutex   // held by a tier that writes to work or .build/bin
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	r := &runner{out: stdout, note: stdout}
+	r := &runner{out: stdout, note: stdout, write: new(sync.Mutex)}
 	f := flag.NewFlagSet("tiers", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&r.run, "run", "", "run only tests whose name matches this `regexp`")
@@ -85,14 +86,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	known := map[string]tier{
 		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
-		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe,
+		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe, "rxe-arm64": r.rxeARM64,
 	}
 	plan := f.Args()
 	tiers := tiersOf(plan)
 	for _, t := range tiers {
 		if known[t] == nil {
 			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, "+
-				"emu, hw, rxe\n", t)
+				"emu, hw, rxe, rxe-arm64\n", t)
 			return 2
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -214,7 +214,7 @@ type allowance struct {
 	test, reason *regexp.Regexp
 }
 
-// readAllowed reads lines `TIER TEST-REGEXP REASON-REGEXP`. TIER may be *, for any.
+// readAllowed reads lines `TIER TEST-REGEXP REASON-REGEXP`. TIER is a pattern of path.Match.
 func readAllowed(name string) ([]allowance, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -238,6 +238,9 @@ func readAllowed(name string) ([]allowance, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
 		}
+		if _, err := path.Match(f[0], ""); err != nil {
+			return nil, fmt.Errorf("%s:%d: %q: %w", name, i+1, f[0], err)
+		}
 		out = append(out, allowance{f[0], test, reason})
 	}
 	return out, nil
@@ -245,7 +248,8 @@ func readAllowed(name string) ([]allowance, error) {
 
 func allowed(list []allowance, r Result) bool {
 	return slices.ContainsFunc(list, func(a allowance) bool {
-		return (a.tier == "*" || a.tier == r.Tier) && a.test.MatchString(r.Test) && a.reason.MatchString(r.Output)
+		tier, _ := path.Match(a.tier, r.Tier)
+		return tier && a.test.MatchString(r.Test) && a.reason.MatchString(r.Output)
 	})
 }
 

@@ -158,7 +158,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestReadAllowed_Bad(t *testing.T) {
-	for _, text := range []string{"unit TestX", "unit Test( why", "unit TestX ("} {
+	for _, text := range []string{"unit TestX", "unit Test( why", "unit TestX (", "[ TestX why"} {
 		name := filepath.Join(t.TempDir(), "allowed")
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,8 @@ func TestPackagesWith(t *testing.T) {
 }
 
 func TestGuestScript(t *testing.T) {
-	script := guestScript([]string{"a", "b/c"}, []string{"-test.run=^TestRXE_It's"}, time.Minute, time.Hour)
+	flags := func(string) []string { return []string{"-test.run=^TestRXE_It's"} }
+	script := guestScript([]string{"a", "b/c"}, flags, time.Minute, time.Hour)
 	c := exec.Command("/bin/sh", "-n")
 	c.Stdin = strings.NewReader(script)
 	if out, err := c.CombinedOutput(); err != nil {

@@ -33,7 +33,7 @@ var elsewhereShort = []string{"test/posts", "test/soak"}
 
 // leavesOut reports whether this run leaves out the tests of a folder.
 func (r *runner) leavesOut(dir string) bool {
-	return slices.Contains(comparisons, dir) && r.pkg == "" && !r.ratios && os.Getenv(fullEnv) == ""
+	return slices.Contains(comparisons, dir) && r.pkg == "" && !r.ratios && !r.full()
 }
 
 // rxe builds the tests of every package that has some for the rxe tier, runs
@@ -49,8 +49,10 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	dirs, err := packagesWith(r.root, prefix, r.pkg)
 	dirs = slices.DeleteFunc(dirs, r.nested) // about what lies above this module: tier emu has it
 	dirs = slices.DeleteFunc(dirs, func(d string) bool {
-		return r.leavesOut(d) || slices.Contains(elsewhereShort, d) && r.pkg == "" && os.Getenv(fullEnv) == ""
+		return r.leavesOut(d) || slices.Contains(elsewhereShort, d) && r.pkg == "" && !r.full()
 	})
+	more, moreErr := r.processorDirs()
+	dirs, err = append(dirs, more...), errors.Join(err, moreErr)
 	if err != nil || len(dirs) == 0 {
 		return nil, errors.Join(err, errIf(len(dirs) == 0, "no package has a "+prefix+" function"))
 	}
@@ -67,11 +69,7 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 
-	run := r.run
-	if run == "" {
-		run = "^" + prefix
-	}
-	built, failed := r.binaries(ctx, "rxe", dirs)
+	built, failed := r.binaries(ctx, r.rxeTier(), dirs)
 	results = append(results, failed...)
 	for _, dir := range built {
 		if err := linkOrCopy(r.binary(dir), filepath.Join(payload, "test", testName(dir))); err != nil {
@@ -84,13 +82,25 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	if len(built) == 0 {
 		return results, nil
 	}
-	flags := []string{"-test.run=" + run}
-	if !r.figures && !r.ratios && r.run == "" {
+	if r.arch != "" {
+		if err := r.compile(ctx, payload); err != nil {
+			return nil, err
+		}
+	}
+	flags := func(dir string) []string {
+		switch {
+		case r.run != "":
+			return []string{"-test.run=" + r.run}
+		case slices.Contains(processor, dir):
+			return []string{"-test.run=^Test"}
+		case r.figures || r.ratios:
+			return []string{"-test.run=^" + prefix}
+		}
 		skip := "^TestRXEFigures"
-		if os.Getenv(fullEnv) == "" {
+		if !r.full() {
 			skip += "|^TestRXERatios"
 		}
-		flags = append(flags, "-test.skip="+skip, "-test.bench=^BenchmarkRXE", "-test.benchtime=1x")
+		return []string{"-test.run=^" + prefix, "-test.skip=" + skip, "-test.bench=^BenchmarkRXE", "-test.benchtime=1x"}
 	}
 	shards := r.shards(built)
 	parts := make([][]Result, len(shards))
@@ -142,13 +152,16 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 	if r.figures || r.ratios {
 		args = append(args, "-e", "PUREVERBS_FIGURES=1")
 	}
-	if os.Getenv(fullEnv) != "" {
+	if r.full() {
 		args = append(args, "-e", fullEnv+"=1")
 	}
 	for _, e := range r.env {
 		args = append(args, "-e", e)
 	}
 	vm := r.command(ctx, filepath.Join(r.root, "scripts", "vm"), append(args, payload, "--", "sh", script)...)
+	if r.arch != "" {
+		vm.Env = append(vm.Env, "VM_ARCH="+r.arch)
+	}
 	vm.Stdout = nil
 	pipe, err := vm.StdoutPipe()
 	if err == nil {
@@ -173,19 +186,19 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 		if g, ok := got[dir]; ok {
 			results = append(results, g...)
 		} else {
-			results = append(results, Result{"rxe", dir, "(package)", Fail, "never ran\n"})
+			results = append(results, Result{r.rxeTier(), dir, "(package)", Fail, "never ran\n"})
 		}
 	}
 	if vmErr != nil || readErr != nil {
-		results = append(results, Result{"rxe", "scripts/vm", "(run)", Fail,
+		results = append(results, Result{r.rxeTier(), "scripts/vm", "(run)", Fail,
 			fmt.Sprint(errors.Join(vmErr, readErr)) + "\n" + rest})
 	}
 	return results
 }
 
-// buildPrograms builds our commands and examples into .build/bin, where tier emu has built them before, and puts them
-// into dir, with this program. A program that does not build is a failure, and the other programs are tested all the
-// same.
+// buildPrograms builds our commands and examples into bin, where tier emu has built this machine's before, and puts
+// them into dir, with this program. A program that does not build is a failure, and the other programs are tested all
+// the same.
 func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error) {
 	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...",
 		"./examples/...")
@@ -194,25 +207,19 @@ func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	self, err := os.Executable()
-	if err == nil {
-		err = linkOrCopy(self, filepath.Join(dir, "tiers"))
-	}
-	if err != nil {
-		return nil, err
-	}
-	programs := strings.Fields(string(mains))
+	programs := append(strings.Fields(string(mains)), r.module+"/test/tiers")
 	_, err = r.build(ctx, programs...)
 	one := err != nil // at a time
 	var failed []Result
 	for _, m := range programs {
 		if one {
 			if out, err := r.build(ctx, m); err != nil {
-				failed = append(failed, Result{"rxe", m, "(build)", Fail, out + err.Error() + "\n"})
+				failed = append(failed, Result{r.rxeTier(), m, "(build)", Fail, out + err.Error() + "\n"})
 				continue
 			}
 		}
-		if err := linkOrCopy(filepath.Join(r.root, bin, path.Base(m)), filepath.Join(dir, path.Base(m))); err != nil {
+		name := path.Base(m)
+		if err := linkOrCopy(filepath.Join(r.root, r.bin(), name), filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -249,7 +256,7 @@ const (
 
 // guestScript runs the packages one after another, each with limits of its
 // own, and afterwards ends what it left running and mends the network.
-func guestScript(dirs, flags []string, quiet, timeout time.Duration) string {
+func guestScript(dirs []string, flags func(dir string) []string, quiet, timeout time.Duration) string {
 	var b strings.Builder
 	b.WriteString(`export GOTRACEBACK=all
 reap() {
@@ -265,7 +272,7 @@ reap() {
 		fmt.Fprintf(&b, "echo '%s%s'\ncd /payload/src/%s\n", beginMark, d, d)
 		fmt.Fprintf(&b, "setsid tiers watch %s /payload/test/%s -test.v=test2json -test.timeout=%s", quiet,
 			testName(d), timeout)
-		for _, f := range flags {
+		for _, f := range flags(d) {
 			b.WriteString(" " + shellQuote(f))
 		}
 		b.WriteString(" 2>&1\nrc=$?\nreap\n")
@@ -336,7 +343,7 @@ func (r *runner) parsePart(ctx context.Context, dir string, output []byte, code 
 	if err != nil {
 		return nil, fmt.Errorf("test2json: %w", err)
 	}
-	p := newParser("rxe", nil, io.Discard)
+	p := newParser(r.rxeTier(), nil, io.Discard)
 	if err := p.read(bytes.NewReader(events)); err != nil {
 		return nil, err
 	}
@@ -354,15 +361,15 @@ func (r *runner) parsePart(ctx context.Context, dir string, output []byte, code 
 	}
 	if code != "0" && failed == 0 {
 		failed++
-		results = append(results, Result{"rxe", dir, "(package)", Fail, fmt.Sprintf("exit code %s\n%s", code,
+		results = append(results, Result{r.rxeTier(), dir, "(package)", Fail, fmt.Sprintf("exit code %s\n%s", code,
 			tail(output, 4000))})
 	}
 	word := "ok  "
 	if failed > 0 {
 		word = "FAIL"
 	}
-	fmt.Fprintf(r.note, "%s %-8s ./%s: %d passed, %d failed, %d skipped (%.1fs)\n", word, "rxe", dir, passed, failed,
-		skipped, took.Seconds())
+	fmt.Fprintf(r.note, "%s %-8s ./%s: %d passed, %d failed, %d skipped (%.1fs)\n", word, r.rxeTier(), dir, passed,
+		failed, skipped, took.Seconds())
 	if r.figures || r.ratios {
 		printFigures(r.out, output)
 	}

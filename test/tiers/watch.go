@@ -147,6 +147,9 @@ func (r *runner) command(ctx context.Context, name string, args ...string) *exec
 	c.Dir = r.root
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath '-ldflags=-s -w'",
 		"GOGC=400", testGOGC+"="+os.Getenv("GOGC"))
+	if r.arch != "" {
+		c.Env = append(c.Env, "GOARCH="+r.arch)
+	}
 	c.Stdout, c.Stderr = r.note, r.note
 	c.SysProcAttr = ownGroup(false)
 	c.Cancel = func() error { return signalGroup(c.Process.Pid, syscall.SIGTERM) }
