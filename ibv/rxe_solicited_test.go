@@ -18,10 +18,9 @@ func TestRXE_SolicitedWait(t *testing.T) {
 	send := func(flags SendFlags) {
 		post(t, qp, SendWR{Opcode: OpSend, Flags: flags, SGEs: []SGE{s.mr.SGE(0, 8)}})
 	}
-	both := 0
-	for range 10 {
+	both, seen := 0, s.cq.events.Load()
+	for round := range uint32(10) {
 		recv(t, qp, RecvWR{SGEs: []SGE{s.mr.SGE(64, 64)}}, RecvWR{SGEs: []SGE{s.mr.SGE(128, 64)}})
-		seen := s.cq.events.Load()
 		got := make(chan int, 1)
 		go func() {
 			n, err := s.cq.Wait(timeout(t), make([]WC, 4))
@@ -37,8 +36,9 @@ func TestRXE_SolicitedWait(t *testing.T) {
 		})
 		send(0)
 		time.Sleep(2 * time.Millisecond) // an event would come meanwhile
-		if n := s.cq.events.Load() - seen; n != 0 {
-			t.Fatalf("%d events for a message that is not solicited", n)
+		// The event of an earlier round comes late if Wait saw a message before it slept.
+		if n := s.cq.events.Load() - seen; n > round {
+			t.Fatalf("%d events after %d solicited messages", n, round)
 		}
 		send(Solicited | Signaled)
 		n := <-got // less than 3 if it saw some before it slept, or before the others were there
