@@ -92,7 +92,7 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 		case r.run != "":
 			return []string{"-test.run=" + r.run}
 		case slices.Contains(processor, dir):
-			return []string{"-test.run=^Test"}
+			return []string{"-test.run=^Test", "-test.skip=^TestFigures"}
 		case r.figures || r.ratios:
 			return []string{"-test.run=^" + prefix}
 		}
