@@ -243,8 +243,9 @@ func echo(t *testing.T, a, b *Conn) {
 
 // TestRXE_HostileHello asks for a connection in ways that are refused, each with its reason.
 func TestRXE_HostileHello(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, nil)
-	l, err := Listen(timeout(t), testutil.NeedLogic(t).IP[0]+":0", &Options{Engine: server})
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
 	change := func(at int, v byte) []byte {

@@ -47,6 +47,7 @@ func TestRXE_OwnQueues(t *testing.T) {
 
 // TestRXE_OwnQueuesFull begins connections until there is no memory for the receives of another one.
 func TestRXE_OwnQueuesFull(t *testing.T) {
+	needLogic(t)
 	server, client := ownQueueEngines(t, &EngineOptions{Memory: slabSize})
 	most := server.shards[0].blocks.Receivable() / (startWindow + ownBlocks)
 	var list [][2]*Conn
@@ -54,7 +55,7 @@ func TestRXE_OwnQueuesFull(t *testing.T) {
 		a, b := conns(t, server, client)
 		list = append(list, [2]*Conn{a, b})
 	}
-	l, err := Listen(timeout(t), testutil.NeedLogic(t).IP[0]+":0", &Options{Engine: server})
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
 	var limit *ibv.LimitError
