@@ -45,6 +45,7 @@ test-full: setup .build/bin/tiers
 	scripts/debian-root bookworm-programs trixie-programs bookworm-browser bookworm-suite trixie-suite sid-suite
 	scripts/setup arm64-vm
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64
+	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
