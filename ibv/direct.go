@@ -17,6 +17,12 @@ type direct struct {
 	dv   libmlx5.Lib
 	qps  mlx5.Table
 
+	provider struct {
+		once sync.Once
+		lib  libmlx5.Lib
+		is   bool // the device is one of libmlx5
+	}
+
 	masked struct {
 		once  sync.Once
 		sizes maskedSizes

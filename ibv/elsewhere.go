@@ -154,14 +154,17 @@ func (d *Device) takable(wrs []RecvWR, null bool) (int, error) {
 	return len(wrs), nil
 }
 
-// mlx5 returns libmlx5 if the device is one of it.
+// mlx5 returns libmlx5 if the device is one of it. Posting also asks, so only the first call looks for the library.
 func (d *Device) mlx5() (libmlx5.Lib, bool) {
-	lib, err := libmlx5.Open()
-	if err != nil {
-		return lib, false
-	}
-	ok, err := lib.IsSupported(d.handle)
-	return lib, ok && err == nil
+	m := &d.direct.provider
+	m.once.Do(func() {
+		var err error
+		if m.lib, err = libmlx5.Open(); err == nil {
+			m.is, err = m.lib.IsSupported(d.handle)
+		}
+		m.is = m.is && err == nil
+	})
+	return m.lib, m.is
 }
 
 // keptOut reports whether libmlx5 was told to keep all payloads out of completions. It reads the environment with which

@@ -67,6 +67,8 @@ func testNoAllocs(t *testing.T) {
 	none("PostSend", func() { must1(s.qp.PostSend(wrs)) })
 	none("PostSend inline", func() { must1(s.qp.PostSend(inline)) })
 	none("PostSend UD", func() { must1(ud.PostSend(datagram)) })
+	datagram[0].Flags = IPCsum
+	none("PostSend UD with IPCsum", func() { must1(ud.PostSend(datagram)) })
 	none("PostRecv", func() { must1(s.qp.PostRecv(rwrs)) })
 	none("SRQ.PostRecv", func() { must1(srq.PostRecv(rwrs)) })
 	to := s.mr.Remote().At(0)

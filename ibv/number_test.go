@@ -39,7 +39,7 @@ func (s *side) numbered(t *testing.T) map[*number]func(n int) error {
 	return calls
 }
 
-// atLimits asks for numbers beyond those of the table, none of which may reach the library: it would miscount.
+// atLimits asks for more than each number of the table permits. The library would miscount, and must get none of them.
 func (s *side) atLimits(t *testing.T) {
 	t.Helper()
 	for num, call := range s.numbered(t) {

@@ -96,8 +96,8 @@ func nobody(c *exec.Cmd) {
 	}
 }
 
-// TestEmutestGo runs go test in the module. Each row links the test again, so a short run has those of which emutest
-// decides the end.
+// TestEmutestGo runs go test in the module. Each row links the test again. A short run has the rows in which emutest
+// decides how the test ends.
 func TestEmutestGo(t *testing.T) {
 	testutil.NeedEmu(t)
 	dir := module(t)

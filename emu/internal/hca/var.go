@@ -4,8 +4,8 @@ package hca
 
 import "golang.org/x/sys/unix"
 
-// VAR is a page of doorbells of queues that the adapter emulates for a guest, of which there are none here: a store
-// into it does nothing. C: struct mlx5_ib_var_table.
+// VAR is a page of doorbells. On an adapter they are of queues that it shows to a guest. Here no such queue exists, so
+// a store into the page does nothing. C: struct mlx5_ib_var_table.
 type VAR struct {
 	Context *Context
 	Handle  uint32

@@ -3,8 +3,6 @@
 package verbs
 
 import (
-	"time"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
@@ -26,17 +24,9 @@ func createAH(c *call, q *uapi.CreateAH) unix.Errno {
 		}
 		return c.ctx.CreateAH(q.PDHandle, q.UserHandle, &a)
 	}, func(ah *hca.AH) { c.ctx.DestroyAH(ah.Handle) })
-	if e = unanswered(e); e != 0 {
+	if e != 0 {
 		return e
 	}
 	return first(replyDriver(c, uapi.Mlx5CreateAHResp{ResponseLength: least, Dmac: ah.Attr.DMAC}),
 		reply(c, uapi.HandleOnly{Handle: ah.Handle}))
-}
-
-// unanswered waits, as the kernel does, for a neighbour that does not answer. C: rdma_addr_find_l2_eth_by_grh.
-func unanswered(e unix.Errno) unix.Errno {
-	if e == unix.ETIMEDOUT {
-		time.Sleep(time.Second)
-	}
-	return e
 }

@@ -87,7 +87,7 @@ func modifyQP(c *call) unix.Errno {
 		}
 		return e
 	})
-	if e = unanswered(e); e != 0 || !c.r.Extends {
+	if e != 0 || !c.r.Extends {
 		return e
 	}
 	return first(reply(c, uapi.ExResp{ResponseLength: fits[uapi.ExResp](c.r.Out)}),
