@@ -88,7 +88,7 @@ func TestRXE_Memory(t *testing.T) {
 
 // TestRXE_MemoryRefused: a server says at once what the device, the file or the machine does not have.
 func TestRXE_MemoryRefused(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := testutil.NeedRXE(t)
 	dir := t.TempDir()
 	short := filepath.Join(dir, "short")
 	if err := os.WriteFile(short, make([]byte, 8192), 0o600); err != nil {
@@ -213,7 +213,7 @@ func TestRXE_CUDA(t *testing.T) {
 // TestRXE_CPUs: all threads of a test run where they should, and the table, the JSON object and a warning say what was
 // chosen and what spoils the figures.
 func TestRXE_CPUs(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := testutil.NeedRXE(t)
 	port, cpu := freshPort(), fmt.Sprint(runtime.NumCPU()-1)
 	args := []string{"write", "bw", "-D", "100", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)

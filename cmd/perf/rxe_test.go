@@ -729,7 +729,7 @@ func failsByTime(t *testing.T, vm testutil.RXE, fault, verb, metric, want string
 
 // TestRXE_Limits: a limit that is missed is a failure of its own; the figures are there nevertheless.
 func TestRXE_Limits(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := testutil.NeedRXE(t)
 	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
 	args := []string{"write", "bw", "-n", "50", "-s", "1K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0], "--min-bw", "1e-6")...)
