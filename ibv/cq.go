@@ -414,7 +414,7 @@ func (cq *CQ) holdLocked() {
 	}
 	if h.err = err; len(h.wcs) > 0 || err != nil {
 		cq.held, cq.fast = &h, nil
-		cq.wake() // a waiter that armed before may get no event for what is taken
+		cq.announce() // there may be no event for what is taken
 		return
 	}
 	cq.heldNothing()

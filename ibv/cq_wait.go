@@ -136,6 +136,12 @@ func (cq *CQ) event() {
 // fail ends the waits for the CQ, which has failed. Completions that came before stay there.
 func (cq *CQ) fail(err error) {
 	cq.failed.note(err)
+	cq.announce()
+}
+
+// announce has all that wait for the CQ poll it, although there is no event: among them the one in
+// [CompChannel.ReadEvents].
+func (cq *CQ) announce() {
 	cq.events.Add(1)
 	cq.wake()
 	if cq.channel != nil {

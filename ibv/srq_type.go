@@ -186,7 +186,7 @@ func (cq *CQ) skipUnknown() {
 	}
 	if len(h.wcs) > 0 || h.err != nil {
 		cq.held = h
-		cq.wake() // a waiter that armed before may get no event for what is taken
+		cq.announce() // there may be no event for what is taken
 	}
 }
 

@@ -2,12 +2,12 @@ package ibv
 
 import "context"
 
-// Events counts the completion events of the CQ, and wraps around.
+// Events counts the completion events of the CQ, and wraps around. It also counts what makes completions available
+// without an event: EventCQErr, and on some paths the close of a QP, an SRQ or an MR. So poll after each change.
 func (cq *CQ) Events() uint32 { return cq.events.Load() }
 
-// WaitEvent sleeps until the CQ has had other than seen events. EventCQErr counts as an event, so that the program
-// polls what the CQ still has. After it WaitEvent returns an *EventError. It is for programs that arm and poll
-// themselves; Wait does all of it:
+// WaitEvent sleeps until Events is not seen any more. After EventCQErr the program polls what the CQ still has;
+// then WaitEvent returns an *EventError. It is for programs that arm and poll themselves; Wait does all of it:
 //
 //	seen := cq.Events()
 //	err := cq.Arm(false) // then Poll: what came before the arming raises no event
