@@ -245,6 +245,7 @@ func TestRXE_BatchLargerThanQueue(t *testing.T) {
 }
 
 func TestRXE_BatchReuse(t *testing.T) {
+	testutil.NeedLogic(t)
 	opt := &QPOptions{MaxSendWR: 16, MaxRecvWR: 128, MaxInline: 64, MaxSendSGE: 3}
 	a, b := newPair(t, opt, nil)
 	c, d := newPair(t, opt, nil)

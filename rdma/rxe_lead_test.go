@@ -184,6 +184,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 // TestRXE_LeadWriter has a writer that waits for room read the device's events, and a reader of the same stream beside
 // it.
 func TestRXE_LeadWriter(t *testing.T) {
+	needLogic(t)
 	se, ce := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := streams(t, se, ce)
 	server, client := b.l.e, a.l.e // those of large blocks

@@ -13,6 +13,7 @@ import (
 
 // TestRXE_Manual sends messages both ways on a single goroutine, which polls.
 func TestRXE_Manual(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Manual: true, Memory: 16 << 20})
 	a, b := conns(t, server, client)
 	ctx := timeout(t)

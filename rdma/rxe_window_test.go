@@ -129,6 +129,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 
 // TestRXE_ActiveWindows lets connections that are all active want more than there is: each gets a share.
 func TestRXE_ActiveWindows(t *testing.T) {
+	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
 	var pairs [][2]*Conn
 	for range 8 {

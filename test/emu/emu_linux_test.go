@@ -53,7 +53,6 @@ var once = []row{
 	{command: "xsrq_pingpong/ibv_xsrq_pingpong -g 3 -n 20"},
 	{command: "ibv_rc_pingpong/rc_pingpong -g 3 -c -n 60 -s 9001 -r 20", emu: cqe0},
 
-	{command: "ib_write_bw -n 5 -a"},
 	{command: "ib_write_bw -c UC -n 100 -s 4096 -q 4 -b"},
 	{command: "ib_write_bw -n 1600 -s 8 -l 16 -I 64"},
 	{command: "stdbuf:-oL:ib_write_bw --run_infinitely -D 1 -s 4096", pair: sigint},
@@ -106,6 +105,7 @@ var more = []row{
 	{command: "ib_send_bw -n 100 -s 65536 --odp -e"},
 	{command: "ib_atomic_bw -n 100 --odp"},
 	{command: "ib_write_bw -c XRC -n 100 -s 4096"},
+	{command: "ib_write_bw -n 5 -a"},
 	{command: "ib_write_bw -c UC -n 5 -a"},
 	{command: "ib_write_bw -n 100 -s 1"},
 	{command: "ib_write_bw -n 100 -s 1048576 -q 4"},

@@ -3,9 +3,6 @@
 package emu
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -14,12 +11,7 @@ import (
 // TestEmuRandomReleases runs the random programs with the libraries of other Debian releases, on both data paths.
 func TestEmuRandomReleases(t *testing.T) {
 	testutil.NeedEmu(t)
-	bin := filepath.Join(root, ".build/bin/random.test")
-	c := exec.Command("go", "test", "-c", "-o", bin, "../random")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go test -c: %v\n%s", err, out)
-	}
+	bin := testutil.Binary(t, "test/random")
 	for _, w := range ways {
 		if w.release == "" || w.nobody {
 			continue

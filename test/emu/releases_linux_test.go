@@ -3,9 +3,6 @@
 package emu
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,12 +15,7 @@ import (
 func TestEmuReleaseTests(t *testing.T) {
 	testutil.NeedEmu(t)
 	for _, pkg := range []string{"ibv", "mlx5dv", "rdmacm"} {
-		bin := filepath.Join(root, ".build/bin", pkg+".test")
-		c := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, "../../"+pkg)
-		c.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("go test -c: %v\n%s", err, out)
-		}
+		bin := testutil.Binary(t, pkg)
 		if pkg != "rdmacm" {
 			framesInline(t, pkg, bin)
 		}

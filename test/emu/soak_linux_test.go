@@ -40,7 +40,7 @@ var soaked = []string{
 // TestEmuSoak runs and kills programs for a while, and checks that nothing of them stays in the emulator.
 func TestEmuSoak(t *testing.T) {
 	testutil.NeedEmu(t)
-	length := 12 * time.Second
+	length := 6 * time.Second
 	if s := os.Getenv(soakEnv); s != "" {
 		var err error
 		if length, err = time.ParseDuration(s); err != nil {

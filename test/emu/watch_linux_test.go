@@ -92,6 +92,7 @@ func TestEmuFaults(t *testing.T) {
 		{"device-removal:cmd=create_qp", rc, false, `async_event name=DEVICE_FATAL`},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
+			t.Parallel() // they wait much
 			r := row{command: tt.command, emu: []string{"--strict-ignore=leak", "--trace", "--fault", tt.fault}}
 			fired := regexp.MustCompile(`fault spec=` + regexp.QuoteMeta(tt.fault))
 			// Most end by themselves. A program that waits for ever is killed once the fault has happened.

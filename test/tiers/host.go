@@ -126,10 +126,10 @@ var (
 var seldom = []string{
 	"test/bed", "test/docs", "test/examples", "test/preempt", "test/tiers",
 	"cmd/perf", "cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/perf/internal/mesh",
-	"cmd/perf/internal/selftest", "cmd/show_gids", "efadv", "emu/internal/control",
-	"emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace", "emu/internal/verbs",
+	"cmd/perf/internal/selftest", "cmd/perf/internal/wire", "cmd/show_gids", "efadv", "emu/emutest",
+	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace", "emu/internal/verbs",
 	"examples/asyncwatch", "examples/pingpong", "examples/rping", "examples/tour", "internal/bind", "internal/cuda",
-	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs",
+	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs", "loader",
 }
 
 // concurrent lists the folders with tests for this machine whose sources have concurrency, as ./DIR.
@@ -403,28 +403,29 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	return slices.Concat(results...), nil
 }
 
-// differing lists the packages that consist of other files with env than without it. Of the others vet and staticcheck
+// differing lists the packages that have files with env that they lack without it. Of the others vet and staticcheck
 // have nothing new to say.
 func (r *runner) differing(ctx context.Context, env []string) ([]string, error) {
-	var files [2]map[string]string
+	var files [2]map[string][]string
 	for i, env := range [][]string{nil, env} {
-		c := r.command(ctx, "go", "list", "-f", "{{.ImportPath}} {{.GoFiles}} {{.CgoFiles}} {{.SFiles}} "+
-			"{{.TestGoFiles}} {{.XTestGoFiles}}", "./...")
+		c := r.command(ctx, "go", "list", "-f", "{{.ImportPath}} {{join .GoFiles \" \"}} {{join .CgoFiles \" \"}} "+
+			"{{join .SFiles \" \"}} {{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}", "./...")
 		c.Env = append(c.Env, env...)
 		c.Stdout = nil
 		out, err := c.Output()
 		if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		files[i] = map[string]string{}
+		files[i] = map[string][]string{}
 		for line := range strings.Lines(string(out)) {
-			name, rest, _ := strings.Cut(line, " ")
-			files[i][name] = rest
+			if f := strings.Fields(line); len(f) > 0 {
+				files[i][f[0]] = f[1:]
+			}
 		}
 	}
 	var names []string
 	for name, list := range files[1] {
-		if files[0][name] != list {
+		if slices.ContainsFunc(list, func(file string) bool { return !slices.Contains(files[0][name], file) }) {
 			names = append(names, name)
 		}
 	}

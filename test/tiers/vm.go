@@ -123,7 +123,7 @@ func (r *runner) shards(dirs []string) [][]string {
 	var shards [2][]string
 	for _, d := range dirs {
 		at := 0
-		if d == "cmd/perf" || d == "rdma" { // take as long as the others together
+		if d == "cmd/perf" || d == "rdma" || d == "rdmacm" { // take as long as the others together
 			at = 1
 		}
 		shards[at] = append(shards[at], d)

@@ -100,12 +100,7 @@ func TestEmuPostsWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	bin, trace, posted := filepath.Join(dir, "posts.test"), filepath.Join(dir, "trace"), filepath.Join(dir, "posted")
-	build := exec.Command("go", "test", "-c", "-o", bin, "github.com/pureverbs/pureverbs/test/posts")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go test -c: %v\n%s", err, out)
-	}
+	bin, trace, posted := testutil.Binary(t, "test/posts"), filepath.Join(dir, "trace"), filepath.Join(dir, "posted")
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(root, ".build/bin/emu"), "--strict", "--trace="+trace, "--trace-json",

@@ -49,18 +49,6 @@ func (l *line) String() string {
 // recording holds what a program did to each queue, in order.
 type recording map[string][]*line
 
-// build builds the program that is recorded: the random test.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "random.test")
-	c := exec.Command("go", "test", "-c", "-o", bin, "github.com/pureverbs/pureverbs/test/random")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go test -c: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // summary is what the program says about itself.
 type summary struct {
 	events, xrc, dc int // completion events, ends of links
@@ -205,7 +193,7 @@ const tornCopy = "the emulator looked at a register while a work request was bei
 // runs.
 func TestEmuSameWire(t *testing.T) {
 	testutil.NeedEmu(t)
-	bin := build(t)
+	bin := testutil.Binary(t, "test/random")
 	var sum [5]int
 	xrc, dc := 0, 0
 	seen := make([]int, len(explained)+2) // the last are for staleImm and staleXRC
