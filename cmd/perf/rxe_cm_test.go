@@ -233,7 +233,7 @@ func begun(t *testing.T, p *proc) {
 // TestRXE_TwoClientsCM: while one client is served others are turned away, ours
 // with the reason.
 func TestRXE_TwoClientsCM(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-R", "-D", "4", "-s", "4K", "-p", port}
 	srv := start(t, "perf", args...)
@@ -260,7 +260,7 @@ func TestRXE_TwoClientsCM(t *testing.T) {
 
 // TestRXE_FailuresCM: what goes wrong says so, with a way out.
 func TestRXE_FailuresCM(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	fails := func(t *testing.T, p *proc, want string) {
 		t.Helper()
 		if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), want) {
@@ -303,7 +303,7 @@ func TestRXE_FailuresCM(t *testing.T) {
 
 // TestRXE_StrangersCM: what else may connect to a server with -R.
 func TestRXE_StrangersCM(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	for _, tc := range []struct {
 		name string
 		say  []int // bytes of each message
@@ -359,7 +359,7 @@ func TestRXE_StrangersCM(t *testing.T) {
 
 // TestRXE_InterruptCM: both ends leave in order when one gets a signal in a run.
 func TestRXE_InterruptCM(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"send", "bw", "-R", "-D", "100", "--timeout", "10", "-p", port}
 	srv := start(t, "perf", args...)

@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_Layer runs perf stream and perf message, beside all that they are compared with.
 func TestRXE_Layer(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	for _, tc := range []struct {
 		line string
 		over string // what runs, in order of its first run
@@ -80,7 +78,7 @@ func TestRXE_Layer(t *testing.T) {
 
 // TestRXE_LayerStrangers: a server says who came that was no client, and who left in the middle.
 func TestRXE_LayerStrangers(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	const order = `{"version":1,"carrier":"tcp","size":1,"conns":1,"messages":1}` + "\n"
 	for _, tc := range []struct{ says, want string }{
 		{"", "the client sent no request"}, // a probe

@@ -132,6 +132,16 @@ func placeOf(vm testutil.RXE) int {
 	return 1
 }
 
+// needOnce is testutil.NeedLogic for what is also the same on both data paths: only a full run has it on the second one.
+func needOnce(t *testing.T) testutil.RXE {
+	t.Helper()
+	vm := testutil.NeedLogic(t)
+	if !testutil.Full() && placeOf(vm) == 2 {
+		t.Skip("tells nothing of the data path: on libmlx5's only make test-full runs it")
+	}
+	return vm
+}
+
 // runPair runs a server on the first device and a client on the second, and
 // wants both to exit with 0.
 func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *proc) {
@@ -680,10 +690,10 @@ func TestRXE_PeerDies(t *testing.T) {
 
 // TestRXE_ByTimeFails: a run by time whose device dies, or loses completions, is a failure and shows no figure.
 func TestRXE_ByTimeFails(t *testing.T) {
-	vm := testutil.NeedRXE(t)
-	if !vm.Emulated {
+	if !testutil.NeedRXE(t).Emulated {
 		t.Skip("faults: runs on the emulated device only (make test-emu)")
 	}
+	vm := needOnce(t)
 	for _, tc := range []struct{ fault, verb, metric, want string }{
 		{"cqe-lost:device=%s,after=1,count=0", "write", "bw", "no completion"},
 		{"cqe-lost:device=%s,after=1,count=0", "send", "lat", "no completion"},
@@ -752,7 +762,7 @@ func TestRXE_Limits(t *testing.T) {
 
 // TestRXE_LinkDown: what fails because this end's link went down says so.
 func TestRXE_LinkDown(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "10", "-u", "10", "-p", port}
 	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -768,7 +778,7 @@ func TestRXE_LinkDown(t *testing.T) {
 
 // TestRXE_StoppedPeer: --timeout bounds the last meeting, too.
 func TestRXE_StoppedPeer(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "1", "-f", "0", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -784,7 +794,7 @@ func TestRXE_StoppedPeer(t *testing.T) {
 
 // TestRXE_ServerChecks: a server says what its device refuses before a client comes.
 func TestRXE_ServerChecks(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	for _, a := range [][]string{{"-I", "60000"}, {"-q", "16384", "-t", "15000"}, {"-x", "200"},
 		{"-x", "4000"}, {"--pkey-index", "60000"}} {
 		srv := start(t, "perf", append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, a...)...)
@@ -796,7 +806,7 @@ func TestRXE_ServerChecks(t *testing.T) {
 
 // TestRXE_Interrupt: both ends leave in order when one gets a signal.
 func TestRXE_Interrupt(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"send", "bw", "-D", "100", "--timeout", "10", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -822,7 +832,7 @@ func TestRXE_Interrupt(t *testing.T) {
 
 // TestRXE_InterruptPartial: a run that a signal ends tells what it did until then, and that this is not all.
 func TestRXE_InterruptPartial(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	for n, args := range [][]string{
 		{"write", "bw", "-D", "1000"},
 		{"send", "bw", "-D", "1000", "-f", "0", "--threads", "2", "-q", "2"},
@@ -887,7 +897,7 @@ func TestRXE_InterruptPartial(t *testing.T) {
 
 // TestRXE_InterruptedSweep: the JSON object of a run that a signal ends has the sizes before.
 func TestRXE_InterruptedSweep(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
 	args := []string{"write", "bw", "-a", "-n", "5000", "--timeout", "10", "-p", port}
 	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -932,7 +942,7 @@ func TestRXE_InterruptedSweep(t *testing.T) {
 
 // TestRXE_Endless: an endless run shows figures, and ends well by a signal. The server of write goes with it.
 func TestRXE_Endless(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"write", "bw", "--run-infinitely", "--report-interval", "0.1", "-s", "4096", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -959,7 +969,7 @@ func TestRXE_Endless(t *testing.T) {
 
 // TestRXE_TwoClients: the second client is turned away, the first is served.
 func TestRXE_TwoClients(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "4", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -986,7 +996,7 @@ func TestRXE_TwoClients(t *testing.T) {
 
 // TestRXE_Strangers: what comes to the port of a server with a device open.
 func TestRXE_Strangers(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	for _, tc := range []struct{ name, say, want string }{
 		{"garbage", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak perftest's protocol"},
 		{"silence", "", "no message from the peer for 2s"},
@@ -1015,7 +1025,7 @@ func TestRXE_Strangers(t *testing.T) {
 
 // TestRXE_Mismatch: ends that were started differently say in what.
 func TestRXE_Mismatch(t *testing.T) {
-	vm := testutil.NeedLogic(t)
+	vm := needOnce(t)
 	for _, tc := range []struct {
 		name           string
 		server, client []string

@@ -71,7 +71,7 @@ var long = []string{"cmd/perf", "test/emu", "rdma", "test/docs", "test/posts/wir
 
 // onePath lists packages that a short run tests on the direct data path alone. The VM tests some of them on the other,
 // and those of rdma run on both.
-var onePath = []string{"cmd/perf", "cmd/show_gids", "examples", "test/grpc", "test/posts", "test/soak"}
+var onePath = []string{"cmd/show_gids", "examples", "test/grpc", "test/posts", "test/soak"}
 
 // emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
@@ -147,7 +147,7 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 }
 
 // waiting is how many more jobs run at a time than there are processors, for they wait much.
-const waiting = 3
+const waiting = 1
 
 // concurrently runs jobs. The results are in the order of the jobs.
 func (r *runner) concurrently(ctx context.Context, jobs []job) []Result {

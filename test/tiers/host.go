@@ -88,6 +88,9 @@ func (r *runner) unit(ctx context.Context) ([]Result, error) {
 		}
 		return r.gotest(ctx, "unit", nil, nil, args...)
 	}
+	if out, err := r.quietly(ctx, "go", "tool", "-n", "objdump"); err != nil { // two packages would both compile it
+		return nil, fmt.Errorf("go tool -n objdump: %w\n%s", err, out)
+	}
 	return r.gotest(ctx, "unit", nil, nil, append(args, "-shuffle=on", r.pattern())...)
 }
 
@@ -122,14 +125,16 @@ var (
 
 // seldom lists packages that the race detector sees in a full run only. Each is another program to compile and to link.
 // The first five test the tests and the pages, and are in no program that uses the library. What the others start is a
-// goroutine or two, or in their tests alone.
+// goroutine or two, or in their tests alone. The last three have few tests for a machine without a device.
 var seldom = []string{
 	"test/bed", "test/docs", "test/examples", "test/preempt", "test/tiers",
 	"cmd/perf", "cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/perf/internal/mesh",
 	"cmd/perf/internal/selftest", "cmd/perf/internal/wire", "cmd/show_gids", "efadv", "emu/emutest",
-	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace", "emu/internal/verbs",
+	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace",
+	"emu/internal/verbs",
 	"examples/asyncwatch", "examples/pingpong", "examples/rping", "examples/tour", "internal/bind", "internal/cuda",
-	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs", "loader",
+	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs", "loader", "mlx5dv", "rdmacm",
+	"rdmacm/rsocket",
 }
 
 // concurrent lists the folders with tests for this machine whose sources have concurrency, as ./DIR.
