@@ -8,11 +8,9 @@ import (
 )
 
 func TestRXE_NetConn(t *testing.T) {
+	needLogic(t)
 	for name, opt := range map[string]*EngineOptions{"large blocks": nil, "small blocks": {Block: defaultBlock}} {
 		t.Run(name, func(t *testing.T) {
-			if opt != nil {
-				needLogic(t)
-			}
 			server, client := newEngines(t, opt)
 			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 				a, b := streams(t, server, client)

@@ -247,7 +247,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 	case r.Hardware || testutil.Full():
 		each = 30
 	default:
-		each = 10 // the VM's processor is emulated, and slow
+		each = 6 // the VM's processor is emulated, and slow
 	}
 	batch := func() time.Duration {
 		start := time.Now()

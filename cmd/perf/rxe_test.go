@@ -132,7 +132,7 @@ func placeOf(vm testutil.RXE) int {
 	return 1
 }
 
-// needOnce is testutil.NeedLogic for what is also the same on both data paths: only a full run has it on the second one.
+// needOnce is testutil.NeedLogic for what is also the same on both data paths: only a full run has it on libmlx5's.
 func needOnce(t *testing.T) testutil.RXE {
 	t.Helper()
 	vm := testutil.NeedLogic(t)
