@@ -6,8 +6,9 @@ import "context"
 // without an event: EventCQErr, and on some paths the close of a QP, an SRQ or an MR. So poll after each change.
 func (cq *CQ) Events() uint32 { return cq.events.Load() }
 
-// WaitEvent sleeps until Events is not seen any more. After EventCQErr the program polls what the CQ still has;
-// then WaitEvent returns an *EventError. It is for programs that arm and poll themselves; Wait does all of it:
+// WaitEvent sleeps until Events returns something other than seen. After EventCQErr the program polls what the CQ
+// still has; then WaitEvent returns an *EventError. It is for programs that arm and poll themselves; Wait does all of
+// it:
 //
 //	seen := cq.Events()
 //	err := cq.Arm(false) // then Poll: what came before the arming raises no event

@@ -34,7 +34,7 @@ func eachKeys(t *testing.T, run func(*testing.T, LeaseKeys)) {
 
 // TestRXE_LeaseKeys has what is chosen, and what is refused.
 func TestRXE_LeaseKeys(t *testing.T) {
-	r := testutil.NeedLogic(t)
+	r := testutil.NeedRXE(t)
 	var unsupported *ibv.UnsupportedError
 	if e, err := NewEngine(r.Dev[0], &EngineOptions{LeaseKeys: KeysWindow}); r.Emulated || r.Hardware {
 		needBinds(t, err)

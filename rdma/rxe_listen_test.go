@@ -288,7 +288,6 @@ func TestRXE_DialForeign(t *testing.T) {
 // TestRXE_VanishingClients has clients leave in the middle of their handshake, or ask with a queue pair that cannot be.
 // The next one is served.
 func TestRXE_VanishingClients(t *testing.T) {
-	needLogic(t)
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server})

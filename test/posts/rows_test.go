@@ -164,7 +164,7 @@ type trial struct {
 // Quick uses these rows of the product. Where the transport takes the opcode:
 //   - on two kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or not
 //     at all;
-//   - on one kind: what differs in its flags (of atomics with masks one in 6 of these), one in 20 of those that differ
+//   - on one kind: what differs in its flags (of atomics with masks one in 6 of these), one in 12 of those that differ
 //     in two respects, and one in 400 of the others;
 //
 // of XRC and a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in
@@ -192,7 +192,7 @@ func quick(r row, salt string) (kinds uint8) {
 	case off == 1:
 		return kind
 	case off == 2:
-		return one(20)
+		return one(12)
 	}
 	return one(400)
 }
