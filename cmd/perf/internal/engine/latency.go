@@ -80,9 +80,10 @@ func (r *run) waited(size uint64, loops []*loop.Latency) measure.Size {
 			// The number of the last message is in the way of the next size.
 			payload.Fill(r.SendArea(t.first), r.Payload(t.first))
 		}
-		part := measure.Waited(size, t.links[0].Done(), loops[i].Collect(r.clk.Rate()))
+		dist := loops[i].Collect(r.clk.Rate())
+		part := measure.Waited(size, t.links[0].Done(), dist)
 		if p.Unsorted {
-			part.Samples = slices.Collect(loops[i].Samples(r.clk.Rate()))
+			part.Samples = dist.Samples()
 		}
 		parts = append(parts, part)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -61,7 +62,10 @@ func (c *copyPipe) seconds() float64 {
 		return 0
 	}
 	var sum, n float64
-	long := interrupted * c.times.Summary().P50
+	long := math.Inf(1)
+	if p := c.times.Summary().P50; p.Known() {
+		long = interrupted * float64(p)
+	}
 	for _, b := range c.times.Buckets() {
 		if b.FromNs < long {
 			sum += (b.FromNs + b.ToNs) / 2 * float64(b.Count)

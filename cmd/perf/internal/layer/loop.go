@@ -138,7 +138,7 @@ func (w *work) full(ctx context.Context, p pipe, buf []byte) error {
 
 // ping is the client's loop of latency. A sample is half a round trip.
 func (w *work) ping(ctx context.Context, p pipe, buf []byte, n int) error {
-	w.lat = measure.NewLatency()
+	w.lat = measure.NewExact(n)
 	for range n {
 		start := time.Now()
 		if err := p.send(ctx, buf[:w.Size]); err != nil {

@@ -94,7 +94,7 @@ func median(runs []Run) Run {
 	slices.SortStableFunc(runs, func(a, b Run) int {
 		switch {
 		case a.Lat != nil && b.Lat != nil:
-			return sign(a.Lat.P50 - b.Lat.P50)
+			return sign(float64(a.Lat.P50 - b.Lat.P50))
 		case a.Client == nil || b.Client == nil:
 			return 0
 		}

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"iter"
 	"sync/atomic"
 
 	"golang.org/x/sys/cpu"
@@ -279,28 +278,15 @@ func (t *Latency) Collect(rate float64) *measure.Latency {
 	if t.posts == nil {
 		return t.hist
 	}
-	h := measure.NewLatency()
-	for ns := range t.Samples(rate) {
-		h.Record(ns)
+	h := measure.NewExact(len(t.posts))
+	if t.ToCQE {
+		for i, end := range t.cqes {
+			h.Record(float64(end-t.posts[i]) * rate)
+		}
+		return h
+	}
+	for i := 1; i < len(t.posts); i++ {
+		h.Record(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half)
 	}
 	return h
-}
-
-// Samples returns the samples of a run by count, in order, in nanoseconds.
-func (t *Latency) Samples(rate float64) iter.Seq[float64] {
-	return func(yield func(float64) bool) {
-		if t.ToCQE {
-			for i, end := range t.cqes {
-				if !yield(float64(end-t.posts[i]) * rate) {
-					return
-				}
-			}
-			return
-		}
-		for i := 1; i < len(t.posts); i++ {
-			if !yield(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half) {
-				return
-			}
-		}
-	}
 }

@@ -17,10 +17,16 @@ type LimitMissed struct {
 	Got    float64
 	Limit  float64
 	Unit   string
+	Needs  uint64 // samples, of a figure that is not known
+	Has    uint64
 }
 
 // Error returns one line.
 func (e *LimitMissed) Error() string {
+	if e.Needs > 0 {
+		return fmt.Sprintf("%d bytes: %s needs %d samples and has %d, the limit is %.6g %s", e.Bytes, e.Figure, e.Needs,
+			e.Has, e.Limit, e.Unit)
+	}
 	return fmt.Sprintf("%d bytes: %s is %.6g %s, the limit is %.6g", e.Bytes, e.Figure, e.Got, e.Unit, e.Limit)
 }
 
@@ -29,8 +35,17 @@ func (l *Limits) Missed(s *Size) []error {
 	var errs []error
 	miss := func(bad bool, figure string, got, limit, unit float64, name string) {
 		if limit > 0 && bad {
-			errs = append(errs, &LimitMissed{s.Bytes, figure, got / unit, limit / unit, name})
+			errs = append(errs, &LimitMissed{Bytes: s.Bytes, Figure: figure, Got: got / unit, Limit: limit / unit,
+				Unit: name})
 		}
+	}
+	late := func(p Percentile, needs uint64, limit float64, figure string) {
+		if limit > 0 && !p.Known() {
+			errs = append(errs, &LimitMissed{Bytes: s.Bytes, Figure: figure, Limit: limit / 1e3, Unit: "us",
+				Needs: needs, Has: s.Lat.Count})
+			return
+		}
+		miss(float64(p) > limit, figure, float64(p), limit, 1e3, "us")
 	}
 	if s.BW != nil {
 		miss(s.BW.BitsPerSecond < l.MinBits, "bandwidth", s.BW.BitsPerSecond, l.MinBits, 1e9, "Gb/s")
@@ -38,9 +53,8 @@ func (l *Limits) Missed(s *Size) []error {
 			"million per second")
 	}
 	if s.Lat != nil {
-		none := s.Lat.Count == 0
-		miss(none || s.Lat.P50 > l.MaxP50Ns, "median latency", s.Lat.P50, l.MaxP50Ns, 1e3, "us")
-		miss(none || s.Lat.P99 > l.MaxP99Ns, "p99 latency", s.Lat.P99, l.MaxP99Ns, 1e3, "us")
+		late(s.Lat.P50, 2, l.MaxP50Ns, "median latency")
+		late(s.Lat.P99, 100, l.MaxP99Ns, "p99 latency")
 	}
 	return errs
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestLimits(t *testing.T) {
 	bw := &Size{Bytes: 64, BW: &Bandwidth{BitsPerSecond: 9e9, MessagesPerSecond: 2e6}}
-	lat := &Size{Bytes: 2, Lat: &Summary{Count: 10, P50: 1500, P99: 4000}}
+	lat := &Size{Bytes: 2, Lat: &Summary{Count: 200, P50: 1500, P99: 4000}}
 	for _, tc := range []struct {
 		name string
 		l    Limits
@@ -19,7 +19,8 @@ func TestLimits(t *testing.T) {
 		{"latency kept", Limits{MaxP50Ns: 1500, MaxP99Ns: 4000}, lat, ""},
 		{"median", Limits{MaxP50Ns: 1499}, lat, "2 bytes: median latency is 1.5 us, the limit is 1.499"},
 		{"p99", Limits{MaxP99Ns: 3000}, lat, "2 bytes: p99 latency is 4 us, the limit is 3"},
-		{"no samples", Limits{MaxP99Ns: 3000}, &Size{Lat: &Summary{}}, "0 bytes: p99 latency is 0 us, the limit is 3"},
+		{"no samples", Limits{MaxP99Ns: 3000}, &Size{Lat: &Summary{P99: TooFew}},
+			"0 bytes: p99 latency needs 100 samples and has 0, the limit is 3 us"},
 		{"another's limits", Limits{MinBits: 1e12}, lat, ""},
 	} {
 		got := ""

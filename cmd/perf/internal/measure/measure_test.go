@@ -11,7 +11,12 @@ func TestLatencySummary(t *testing.T) {
 	exact := func(v []float64) Summary {
 		s := slices.Clone(v)
 		slices.Sort(s)
-		q := func(p float64) float64 { return s[min(len(s)-1, int(math.Ceil(p/100*float64(len(s))))-1)] }
+		q := func(p float64) Percentile {
+			if rank := int(math.Ceil(p / 100 * float64(len(s)))); rank < len(s) {
+				return Percentile(s[rank-1])
+			}
+			return TooFew
+		}
 		sum := 0.0
 		for _, x := range s {
 			sum += x
@@ -62,11 +67,11 @@ func TestLatencySummary(t *testing.T) {
 			}
 			near("mean", got.Mean, want.Mean, 1e-9)
 			near("stdev", got.Stdev, want.Stdev, 1e-6)
-			near("p50", got.P50, want.P50, 1e-3)
-			near("p90", got.P90, want.P90, 1e-3)
-			near("p99", got.P99, want.P99, 1e-3)
-			near("p99.9", got.P999, want.P999, 1e-3)
-			near("p99.99", got.P9999, want.P9999, 1e-3)
+			near("p50", float64(got.P50), float64(want.P50), 1e-3)
+			near("p90", float64(got.P90), float64(want.P90), 1e-3)
+			near("p99", float64(got.P99), float64(want.P99), 1e-3)
+			near("p99.9", float64(got.P999), float64(want.P999), 1e-3)
+			near("p99.99", float64(got.P9999), float64(want.P9999), 1e-3)
 			n := int64(0)
 			for _, b := range l.Buckets() {
 				n += b.Count
@@ -80,7 +85,8 @@ func TestLatencySummary(t *testing.T) {
 
 func TestLatencyOutOfRange(t *testing.T) {
 	l := NewLatency()
-	if s := l.Summary(); s != (Summary{}) {
+	none := Summary{P50: TooFew, P90: TooFew, P99: TooFew, P999: TooFew, P9999: TooFew}
+	if s := l.Summary(); s != none {
 		t.Errorf("empty summary = %+v", s)
 	}
 	l.Record(100)
@@ -91,9 +97,10 @@ func TestLatencyOutOfRange(t *testing.T) {
 }
 
 func TestRecordDoesNotAllocate(t *testing.T) {
-	l := NewLatency()
-	if n := testing.AllocsPerRun(1000, func() { l.Record(1500) }); n != 0 {
-		t.Errorf("Record allocates %v times", n)
+	for _, l := range []*Latency{NewLatency(), NewExact(500)} {
+		if n := testing.AllocsPerRun(1000, func() { l.Record(1500) }); n != 0 {
+			t.Errorf("Record allocates %v times", n)
+		}
 	}
 	s := NewStamps(10000, 10000, 1)
 	if n := testing.AllocsPerRun(1000, func() { s.Post(1); s.Done(1, 2) }); n != 0 {

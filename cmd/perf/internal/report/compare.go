@@ -30,8 +30,8 @@ func Compare(w io.Writer, old, cur *Saved, tolerance float64) (worse int, err er
 		}{
 			{"BW [Gb/s]", known(o.Bits), known(c.Bits), 1e9, 1},
 			{"rate [Mpps]", known(o.Rate), known(c.Rate), 1e6, 1},
-			{"p50 [usec]", o.P50, c.P50, 1e3, -1},
-			{"p99 [usec]", o.P99, c.P99, 1e3, -1},
+			{"p50 [usec]", float64(o.P50), float64(c.P50), 1e3, -1},
+			{"p99 [usec]", float64(o.P99), float64(c.P99), 1e3, -1},
 		} {
 			if f.old <= 0 {
 				continue

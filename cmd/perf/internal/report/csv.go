@@ -37,7 +37,8 @@ func (o *Outcome) CSV(w io.Writer) error {
 	write := func(s *measure.Size, part string) {
 		line := []string{strconv.FormatUint(s.Bytes, 10), strconv.FormatUint(s.Messages, 10)}
 		if l := s.Lat; l != nil {
-			for _, v := range []float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max, l.Mean, l.Stdev} {
+			for _, v := range []float64{l.Min, float64(l.P50), float64(l.P90), float64(l.P99), float64(l.P999),
+				float64(l.P9999), l.Max, l.Mean, l.Stdev} {
 				line = append(line, num(v))
 			}
 		} else {

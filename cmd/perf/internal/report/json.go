@@ -142,14 +142,14 @@ type bwSize struct {
 
 // spacingDoc is the distribution of the times between completions.
 type spacingDoc struct {
-	Count  uint64  `json:"samples"`
-	Behind uint64  `json:"out_of_order,omitempty"`
-	Min    float64 `json:"min_ns"`
-	Mean   float64 `json:"mean_ns"`
-	P50    float64 `json:"p50_ns"`
-	P99    float64 `json:"p99_ns"`
-	P999   float64 `json:"p99_9_ns"`
-	Max    float64 `json:"max_ns"`
+	Count  uint64             `json:"samples"`
+	Behind uint64             `json:"out_of_order,omitempty"`
+	Min    float64            `json:"min_ns"`
+	Mean   float64            `json:"mean_ns"`
+	P50    measure.Percentile `json:"p50_ns"`
+	P99    measure.Percentile `json:"p99_ns"`
+	P999   measure.Percentile `json:"p99_9_ns"`
+	Max    float64            `json:"max_ns"`
 }
 
 func spacingOf(s *measure.SpacingSummary) *spacingDoc {

@@ -65,10 +65,8 @@ func layerLine(w io.Writer, l layer.Line) {
 	fmt.Fprintf(w, "%10d %12d %8s", l.Bytes, l.Messages, l.Carrier)
 	send, receive := l.CPU(l.Client), l.CPU(l.Server)
 	if s := l.Lat; s != nil {
-		for _, v := range []float64{s.Min, s.P50, s.P90, s.P99, s.Max} {
-			fmt.Fprintf(w, " %9s", micros(v))
-		}
-		fmt.Fprintf(w, "         %9s %9s\n", rate(send/1000, 2), rate(receive/1000, 2))
+		fmt.Fprintf(w, " %9s %9s %9s %9s %9s         %9s %9s\n", micros(s.Min), percentile(s.P50), percentile(s.P90),
+			percentile(s.P99), micros(s.Max), rate(send/1000, 2), rate(receive/1000, 2))
 		return
 	}
 	kib := float64(l.Bytes) / 1024

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -24,6 +25,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"gbits":  func(v *float64) string { return orDash(known(v) / 1e9) },
 	"mpps":   func(v *float64) string { return orDash(known(v) / 1e6) },
 	"rate":   func(v float64) string { return plot.Number(v / 1e9) },
+	"at":     func(p measure.Percentile) string { return strings.Replace(percentile(p), "-", "–", 1) },
 	"usec":   func(v *float64) string { return orDash(known(v) / 1e3) },
 }).Parse(pageText))
 
@@ -118,7 +120,7 @@ func (c *charts) overSize(runs []Named) {
 		{"Message rate over message size", "message rate [million/s]", steepRates, []string{""},
 			func(s *savedSize) []float64 { return []float64{known(s.Rate) / 1e6} }},
 		{"Latency over message size", "latency [µs]", steepLatencies, []string{", median", ", 99th percentile"},
-			func(s *savedSize) []float64 { return []float64{s.P50 / 1e3, s.P99 / 1e3} }},
+			func(s *savedSize) []float64 { return []float64{float64(s.P50) / 1e3, float64(s.P99) / 1e3} }},
 	} {
 		chart := plot.Chart{Title: f.title, X: "message size [bytes]", Y: f.y, XScale: plot.Binary}
 		for i, r := range runs {

@@ -120,7 +120,7 @@ func latency() (*plan.Plan, *engine.Result) {
 		Setup: s, Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: time.Second,
 		Sizes: []measure.Size{{Bytes: 2, Messages: 1000,
 			Lat: &measure.Summary{Count: 999, Min: 1234.5, Mean: 1600.25, Stdev: 87.5, P50: 1580, P90: 1700,
-				P99: 1900, P999: 123456, P9999: 123456789, Max: 123456789},
+				P99: 1900, P999: measure.TooFew, P9999: measure.TooFew, Max: 123456789},
 			Buckets: []measure.Bucket{{FromNs: 1234, ToNs: 1235, Count: 999}}}},
 	}
 }

@@ -207,8 +207,8 @@ func (t Table) spacing(what string, s *measure.SpacingSummary) {
 		return
 	}
 	fmt.Fprintf(t.W, "%10s between completions of what was %s, %d times by the adapter's clock [usec]:\n%10s min %s, "+
-		"p50 %s, p99 %s, p99.9 %s, max %s, mean %s", "", what, s.Count, "", micros(s.Min), micros(s.P50), micros(s.P99),
-		micros(s.P999), micros(s.Max), micros(s.Mean))
+		"p50 %s, p99 %s, p99.9 %s, max %s, mean %s", "", what, s.Count, "", micros(s.Min), percentile(s.P50),
+		percentile(s.P99), percentile(s.P999), micros(s.Max), micros(s.Mean))
 	if s.Behind > 0 {
 		fmt.Fprintf(t.W, "; %d out of order", s.Behind)
 	}
@@ -230,10 +230,11 @@ func (t Table) figure(r measure.Size) {
 func (t Table) line(r measure.Size) {
 	if l := r.Lat; l != nil {
 		fmt.Fprintf(t.W, "%10d %12d", r.Bytes, r.Messages)
-		for _, v := range []float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max, l.Mean, l.Stdev} {
-			fmt.Fprintf(t.W, " %9s", micros(v))
+		fmt.Fprintf(t.W, " %9s", micros(l.Min))
+		for _, p := range []measure.Percentile{l.P50, l.P90, l.P99, l.P999, l.P9999} {
+			fmt.Fprintf(t.W, " %9s", percentile(p))
 		}
-		fmt.Fprintln(t.W)
+		fmt.Fprintf(t.W, " %9s %9s %9s\n", micros(l.Max), micros(l.Mean), micros(l.Stdev))
 		if t.Histogram {
 			t.buckets(r.Buckets)
 		}
@@ -371,6 +372,14 @@ func micros(ns float64) string {
 		return fmt.Sprintf("%.1f", us)
 	}
 	return fmt.Sprintf("%.0f", us)
+}
+
+// percentile is micros for one that may not be known.
+func percentile(p measure.Percentile) string {
+	if !p.Known() {
+		return "-"
+	}
+	return micros(float64(p))
 }
 
 // rate prints a rate, small ones with more digits, unknown ones as a dash.
