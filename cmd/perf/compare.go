@@ -13,56 +13,101 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
-const compareUsage = `perf compare prints the figures of two runs, which perf --json or --out-json saved, and the
-change from the old to the new ones. It exits with 3 if a figure is worse by more than the tolerance.
+const compareUsage = `perf compare says which figures of new runs are worse than those of old ones, in files that perf --json or --out-json
+saved, or perf mesh --json. A rank test decides whether a figure differs: "~" is no difference that noise does not
+explain. It is worse if the median also is, by more than the tolerance.
 
-  perf compare [--tolerance 3%%] OLD.json NEW.json
+  perf compare [options] OLD.json NEW.json
+  perf compare [options] OLD.json... -- NEW.json...
 
 %s
-Exit status: 0 no figure is worse, 1 the files cannot be compared, 2 wrong usage, 3 a figure is worse.
+Exit status: 0 no figure is worse, 1 the files cannot be compared, or there are too few runs for a test and no
+--tolerance is given, 2 wrong usage, 3 a figure is worse.
 `
 
 // runCompare is perf compare.
 func runCompare(args []string, stdout, stderr io.Writer) int {
 	f := pflag.NewFlagSet("perf compare", pflag.ContinueOnError)
 	f.Usage = func() {}
-	tolerance := percent(0.03)
-	f.Var(&tolerance, "tolerance", "largest accepted loss, as a `share` such as 3% or 0.03")
-	f.Lookup("tolerance").DefValue = "3%"
+	tolerance, tail := percent(0.03), percent(0.1)
+	f.Var(&tolerance, "tolerance", "largest accepted loss of bandwidth or median latency, as a `share` such as 3% or "+
+		"0.03;\nif it is given, it decides alone where there are too few runs for a test")
+	f.Var(&tail, "tolerance-p99", "the same of the 99th percentile, as a `share`")
+	f.Lookup("tolerance").DefValue, f.Lookup("tolerance-p99").DefValue = "3%", "10%"
+	asJSON := f.Bool("json", false, "print one JSON object instead of the table")
 	err := f.Parse(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
+	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(stdout, compareUsage, f.FlagUsages())
 		return exitOK
-	case err == nil && f.NArg() != 2:
-		err = fmt.Errorf("%d files; perf compare needs two: OLD.json NEW.json", f.NArg())
+	}
+	var old, cur []string
+	if err == nil {
+		old, cur, err = sides(f.Args(), f.ArgsLenAtDash())
 	}
 	if err != nil {
 		say(stderr, err)
 		fmt.Fprintln(stderr, "perf compare --help shows the usage")
 		return exitUsage
 	}
-	var runs [2]*report.Saved
-	for i, name := range f.Args() {
-		if runs[i], err = readSaved(name); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
-		if err := runs[i].Whole(); err != nil {
-			say(stderr, fmt.Errorf("%s: %w", name, err))
-			return exitFailure
-		}
+	c, err := compareFiles(old, cur, report.Tolerance{Usual: float64(tolerance), Tail: float64(tail),
+		Alone: f.Changed("tolerance")})
+	if err != nil {
+		say(stderr, err)
+		return exitFailure
 	}
-	worse, err := report.Compare(stdout, runs[0], runs[1], float64(tolerance))
+	if *asJSON {
+		err = c.JSON(stdout)
+	} else {
+		err = c.Print(stdout)
+	}
 	switch {
 	case err != nil:
 		say(stderr, err)
 		return exitFailure
-	case worse > 0:
-		say(stderr, fmt.Errorf("%d figures are worse by more than %v", worse, &tolerance))
+	case c.Worse > 0:
+		say(stderr, fmt.Errorf("%d of %d figures are worse by more than %v (99th percentile: %v)", c.Worse,
+			len(c.Figures), &tolerance, &tail))
 		return exitLimit
+	case c.TooFew > 0:
+		say(stderr, fmt.Errorf("%d of %d figures have too few runs to tell a loss from noise: give each side %d, "+
+			"or give --tolerance, which then decides alone", c.TooFew, len(c.Figures), c.Needs))
+		return exitFailure
 	}
 	return exitOK
+}
+
+// sides returns the files of the old and the new runs. dash is how many come before "--", or less than 0.
+func sides(files []string, dash int) (old, cur []string, err error) {
+	if dash < 0 && len(files) == 2 {
+		dash = 1
+	}
+	if dash < 0 {
+		return nil, nil, fmt.Errorf("%d files; give OLD.json NEW.json, or several on a side: "+
+			"OLD.json... -- NEW.json...", len(files))
+	}
+	if old, cur = files[:dash], files[dash:]; len(old) == 0 || len(cur) == 0 {
+		return nil, nil, fmt.Errorf("%d files before -- and %d after it; give OLD.json... -- NEW.json...", len(old),
+			len(cur))
+	}
+	return old, cur, nil
+}
+
+// compareFiles compares the runs in files.
+func compareFiles(old, cur []string, tol report.Tolerance) (*report.Comparison, error) {
+	var sides [2][]*report.Saved
+	for i, names := range [][]string{old, cur} {
+		for _, name := range names {
+			s, err := readSaved(name)
+			if err != nil {
+				return nil, err
+			}
+			if err := s.Whole(); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			sides[i] = append(sides[i], s)
+		}
+	}
+	return report.Compare(sides[0], sides[1], tol)
 }
 
 func readSaved(name string) (*report.Saved, error) {

@@ -510,6 +510,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// runs names a file several times.
+func runs(n int, file string) string { return strings.Repeat(file+" ", n) }
+
 // TestCompareFiles: files in, an exit code out. What is compared, package report tests.
 func TestCompareFiles(t *testing.T) {
 	const saved = "internal/report/testdata/"
@@ -518,9 +521,16 @@ func TestCompareFiles(t *testing.T) {
 		want int
 		says string
 	}{
-		{saved + "bw.json " + saved + "bw.json", exitOK, ""},
+		{saved + "bw.json " + saved + "bw.json", exitFailure, "2 of 2 figures have too few runs"},
 		{saved + "lat.json " + saved + "lat.json --tolerance=0", exitOK, ""},
-		{saved + "bw.json testdata/slower.json", exitLimit, "1 figures are worse by more than 3%"},
+		{saved + "bw.json testdata/slower.json --tolerance 3%", exitLimit, "1 of 2 figures are worse by more than 3%"},
+		{runs(6, saved+"bw.json") + "-- " + runs(6, saved+"bw.json"), exitOK, ""},
+		{runs(6, saved+"bw.json") + "-- " + runs(6, "testdata/slower.json") + "--json", exitFailure, "no such file"},
+		{"--json " + runs(6, saved+"bw.json") + "-- " + runs(6, "testdata/slower.json"), exitLimit, "1 of 2 figures"},
+		{"testdata/mesh.json testdata/mesh.json --tolerance 3%", exitOK, ""},
+		{"testdata/mesh.json " + saved + "bw.json", exitFailure, "the schema was"},
+		{runs(3, saved+"bw.json"), exitUsage, "3 files; give OLD.json NEW.json"},
+		{runs(3, saved+"bw.json") + "--", exitUsage, "3 files before -- and 0 after it"},
 		{saved + "bw.json testdata/slower.json --tolerance 60%", exitOK, ""},
 		{saved + "bw.json " + saved + "lat.json", exitFailure, "the verb was write, and is send"},
 		{saved + "bw.json nowhere.json", exitFailure, "no such file"},

@@ -71,13 +71,6 @@ func TestReportFiles(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
-	// A mesh is not compared.
-	var stdout, diag bytes.Buffer
-	args := []string{"compare", "testdata/mesh.json", "testdata/mesh.json"}
-	rc := run(t.Context(), args, &stdout, &diag)
-	if rc != exitFailure || !strings.Contains(diag.String(), "a mesh; perf compare") {
-		t.Errorf("compare of meshes: exit code %d, %q", rc, diag.String())
-	}
 }
 
 // TestReportBrowser opens a report in a browser, and keeps a picture in .build/artifacts.

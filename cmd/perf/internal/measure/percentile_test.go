@@ -68,7 +68,8 @@ func TestPercentilesBeyond(t *testing.T) {
 		l.Record(ns)
 		l.Record(ns)
 	}
-	if s := l.Summary(); s.P50 < 100 || s.P50 > 100.1 || s.P90 != Percentile(3*float64(highestPs)) || s.OutOfRange != 8 {
+	const most = 3 * Percentile(highestPs)
+	if s := l.Summary(); s.P50 < 100 || s.P50 > 100.1 || s.P90 != most || s.OutOfRange != 8 {
 		t.Errorf("%+v", s)
 	}
 }

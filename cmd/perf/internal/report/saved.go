@@ -27,6 +27,8 @@ type savedSize struct {
 	measure.Summary
 	Histogram []measure.Bucket `json:"histogram"`
 	Intervals []interval       `json:"intervals"`
+	Over      string           `json:"over"`    // of perf stream and perf message
+	Lat       *measure.Summary `json:"latency"` // the same
 }
 
 // interval has the figures of a part of a run.
@@ -41,6 +43,10 @@ type savedMesh struct {
 	SlowPairs []slowPart  `json:"slow_pairs"`
 	SlowHosts []slowPart  `json:"slow_hosts"`
 	LostHosts []slowPart  `json:"lost_hosts"`
+	Test      struct {
+		Bandwidth uint64 `json:"bandwidth_bytes"`
+		Latency   uint64 `json:"latency_bytes"`
+	} `json:"test"`
 }
 
 type savedPair struct {
@@ -147,11 +153,9 @@ func (s *Saved) Drawable() error {
 // Whole returns an error unless these are all results of one run.
 func (s *Saved) Whole() error {
 	switch {
-	case s.Mesh != nil:
-		return errors.New("a mesh; perf compare needs two runs of one test")
 	case s.Error != "":
 		return fmt.Errorf("the run failed: %s", printable.Message(s.Error))
-	case len(s.Results) == 0:
+	case s.Mesh == nil && len(s.Results) == 0, s.Mesh != nil && len(s.Mesh.Pairs) == 0:
 		return errors.New("no results")
 	}
 	return nil
