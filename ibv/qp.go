@@ -241,7 +241,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
-	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
+	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.end(dev, h))) }
 	if err := errors.Join(checkGranted(name, o.grants(&dev.attr, &qp.cap)...), qp.checkResults()); err != nil {
 		return undo(err)
 	}
@@ -457,7 +457,7 @@ func (qp *QP) Close() error {
 		defer qp.sqMu.Unlock()
 		qp.rqMu.Lock()
 		defer qp.rqMu.Unlock()
-		if err := qp.suspended(func() error { return qp.make.destroy(qp.handle) }); err != nil {
+		if err := qp.suspended(func() error { return qp.make.end(qp.dev, qp.handle) }); err != nil {
 			return err
 		}
 		if qp.direct != nil {

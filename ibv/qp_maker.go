@@ -20,19 +20,38 @@ type qpMaker struct {
 	postExp bool  // by ibv_exp_post_send
 
 	maxAtomic uint32 // bytes of the longest atomic with masks, on MLNX_OFED 4
+
+	shared *int // counts the QP among those with shared registers
 }
 
 // run creates the C object. out means that its completions carry no payloads.
 func (m *qpMaker) run(pd *PD, o *QPOptions, send *CQ, init *abi.QPInitAttrEx) (h uintptr, out bool, err error) {
-	domain, err := pd.pdFor(o.Type, send.path)
+	domain, shared, err := pd.pdFor(o.Type, send.path)
 	if err != nil {
 		return 0, false, err
 	}
+	m.shared = shared
 	if m.createOut != nil && o.Type.inline() && pd.dev.keepsOut(o, send) {
 		if h := m.createOut(domain, init); h != 0 {
 			return h, true, nil
 		}
 	}
-	h, err = m.create(domain, init)
+	if h, err = m.create(domain, init); err != nil {
+		m.gone(pd.dev)
+	}
 	return h, m.mlx5.NoScatter, err
+}
+
+// end destroys the C object.
+func (m *qpMaker) end(d *Device, h uintptr) error {
+	err := m.destroy(h)
+	if err == nil {
+		m.gone(d)
+	}
+	return err
+}
+
+func (m *qpMaker) gone(d *Device) {
+	d.direct.registers.leave(m.shared)
+	m.shared = nil
 }

@@ -69,7 +69,7 @@ func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send *CQ, init *
 		for _, g := range less.grants(&pd.dev.attr, &given) {
 			enough = enough && g.given >= g.asked
 		}
-		return m.destroy(h) == nil && enough
+		return m.end(pd.dev, h) == nil && enough
 	})
 	if found == nil {
 		return explainLimits(err, pd.dev.Name(), limits...)

@@ -17,7 +17,7 @@ type registers struct {
 
 	// Without thread domains, queue pairs get the shared registers, and must all be posted to in the same way.
 	none         error // why there are none
-	byGo, byLibs bool  // how the queue pairs are posted to that got shared registers
+	byGo, byLibs int   // the queue pairs that have shared registers, by how they are posted to
 }
 
 // mostRegisters is the number of registers that libmlx5 has for queue pairs without a thread domain.
@@ -41,40 +41,50 @@ func (r *registers) pick(alloc func() (uintptr, error)) (int, error) {
 	return i, nil
 }
 
-// share records that a queue pair gets a shared register, unless it must not.
+// share counts a queue pair that gets a shared register, unless it must not. leave takes the counter.
 // Preconditions: r.mu is held.
-func (r *registers) share(byGo bool) error {
+func (r *registers) share(byGo bool) (*int, error) {
 	mine, other := &r.byGo, &r.byLibs
 	if !byGo {
 		mine, other = other, mine
 	}
-	if r.none != nil && *other {
-		return &UnsupportedError{Feature: "queue pairs of DataPathOps and of other data paths on one Device",
+	if r.none != nil && *other > 0 {
+		return nil, &UnsupportedError{Feature: "queue pairs of DataPathOps and of other data paths on one Device",
 			Need: "CQs of one data path, or the device opened once more for the others",
 			Have: "no doorbell register for each kind: " + r.none.Error()}
 	}
-	*mine = true
-	return nil
+	*mine++
+	return mine, nil
 }
 
-// pdFor returns the C object of the PD with which a QP is created.
-func (pd *PD) pdFor(t QPType, path DataPath) (uintptr, error) {
+// leave no longer counts a queue pair that has been destroyed, or was not created. shared is nil if it was not counted.
+func (r *registers) leave(shared *int) {
+	if shared != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		*shared--
+	}
+}
+
+// pdFor returns the C object of the PD with which a QP is created, and what share has returned.
+func (pd *PD) pdFor(t QPType, path DataPath) (domain uintptr, shared *int, err error) {
 	if pd.td != nil || t == DCT || shutUpBF() {
-		return pd.handle, nil
+		return pd.handle, nil, nil
 	}
 	d := pd.dev
 	r := &d.direct.registers
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if path == DataPathOps {
-		return pd.handle, r.share(false)
+		shared, err = r.share(false)
+		return pd.handle, shared, err
 	}
-	h, err := pd.root.onRegister(r)
-	if err == nil {
-		return h, nil
+	if domain, err = pd.root.onRegister(r); err == nil {
+		return domain, nil, nil
 	}
 	r.none = err
-	return pd.handle, r.share(true)
+	shared, err = r.share(true)
+	return pd.handle, shared, err
 }
 
 // onRegister returns a parent domain of pd with one of the thread domains.

@@ -37,17 +37,31 @@ func TestRegistersTakeTurns(t *testing.T) {
 	}
 }
 
-// A device without thread domains has queue pairs of one kind: Go's or libmlx5's.
+// A device without thread domains has queue pairs of one kind at a time: Go's or libmlx5's.
 func TestRegistersShared(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		r := registers{none: syscall.EOPNOTSUPP}
-		ok(t, r.share(first))
-		ok(t, r.share(first))
-		wantErr(t, r.share(!first), ErrNotSupported, "opened once more", "operation not supported")
-		ok(t, r.share(first))
+		refused := func() {
+			t.Helper()
+			_, err := r.share(!first)
+			wantErr(t, err, ErrNotSupported, "opened once more", "operation not supported")
+		}
+		one, two := must(r.share(first))(t), must(r.share(first))(t)
+		refused()
+		r.leave(one)
+		r.leave(nil) // of a QP with a register of its own
+		refused()
+		r.leave(two)
+		other := must(r.share(!first))(t)
+		_, err := r.share(first)
+		wantErr(t, err, ErrNotSupported)
+		r.leave(other)
+		if r.byGo != 0 || r.byLibs != 0 {
+			t.Errorf("%d and %d queue pairs are left", r.byGo, r.byLibs)
+		}
 	}
 	var r registers // with thread domains none of Go's share
-	ok(t, r.share(false))
+	must(r.share(false))(t)
 }
 
 // TestRXE_RegistersOfTheirOwn: no register that libmlx5 copies WQEs to gets doorbells of 8 bytes from Go, whoever was
@@ -107,6 +121,9 @@ func TestRXE_RegistersOfTheirOwn(t *testing.T) {
 		again := must(s.dev.AllocPD())(t)
 		cq := must(s.dev.CreateCQ(4, &CQOptions{DataPath: DataPathDirect}))(t)
 		ok(t, errors.Join(closed(again.CreateQP(cq, cq, nil)), again.Close(), cq.Close()))
+		if r := &s.dev.direct.registers; r.byGo != 0 || r.byLibs != 0 {
+			t.Errorf("%d and %d closed QPs count", r.byGo, r.byLibs)
+		}
 		if fmt.Sprint(s.pd.rung) != fmt.Sprint([mostRegisters]uintptr{}) {
 			t.Error("a closed PD has parent domains")
 		}
