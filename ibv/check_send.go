@@ -22,7 +22,7 @@ func workType(t QPType) uint32 {
 
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
 // segments alone, as SQ.Post builds them. UD, DCI and XRC have none, whose WQEs need an address or
-// the number of an SRQ, nor has RawPacket, whose WQEs need a segment for the frame.
+// the number of an SRQ, nor has RawPacket, whose WQEs need a segment for the frame and whose frames have a least size.
 func plainOf(t QPType) (set uint32) {
 	switch t {
 	case UD, SRD, DCI, XRCSend, RawPacket:
@@ -40,9 +40,6 @@ func plainOf(t QPType) (set uint32) {
 // have nothing but data, a remote address and 32 bits.
 func (qp *QP) plainOps() uint32 {
 	set := plainOf(qp.typ)
-	if qp.typ == RawPacket {
-		set = 1 << OpSend
-	}
 	if qp.dev.legacy {
 		set &^= 1 << OpSendInv
 	}
@@ -117,6 +114,11 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.outsideError()
+	}
+	if qp.typ == RawPacket {
+		if err := qp.checkFrame(wr); err != nil {
+			return 0, err
+		}
 	}
 	if f&work.TSO != 0 {
 		if err := qp.checkTSO(wr); err != nil {

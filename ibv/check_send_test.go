@@ -8,7 +8,8 @@ import (
 // A raw packet QP sends frames and nothing else.
 func TestRawPacketOpcodes(t *testing.T) {
 	dev := &Device{}
-	qp := &QP{pd: &PD{dev: dev}, typ: RawPacket, ops: opcodesOf(RawPacket), cap: QPCap{MaxSendSGE: 1}}
+	dev.attr.CapFlags = DeviceRawIPCsum
+	qp := &QP{pd: &PD{dev: dev}, dev: dev, typ: RawPacket, ops: opcodesOf(RawPacket), cap: QPCap{MaxSendSGE: 1}}
 	for op := range Opcode(40) {
 		_, err := qp.checkSend(&SendWR{Opcode: op, Flags: Signaled | IPCsum, SGEs: []SGE{{Length: 60}}})
 		var ae *ArgError

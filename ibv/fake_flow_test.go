@@ -261,6 +261,7 @@ func TestFake_ESP(t *testing.T) {
 // What a raw packet QP asks of the library, and what it refuses.
 func TestFake_Raw(t *testing.T) {
 	set(t, "raw_packet_caps", 3)
+	set(t, "device_cap_flags", int(DeviceRawIPCsum))
 	set(t, "tso.max", 4096)
 	set(t, "tso.qpts", 1<<RawPacket)
 	s := fakeRaw(t, RawOptions{StripVLAN: true, ScatterFCS: true, MaxTSOHeader: 100})

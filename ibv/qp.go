@@ -63,7 +63,7 @@ type QP struct {
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
 	maxTSOHeader int    // bytes of TSO.Header
-	frameHead    int    // bytes of a frame that the device wants in the work request, on the direct data path
+	frameHead    int    // bytes of a frame that the device wants in the work request
 	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
 
 	mkeySetup bool   // any change of an Mkey may be posted
@@ -235,7 +235,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
 	qp.maxAtomic, qp.inCQE.asked = maker.maxAtomic, maker.mlx5.ScatterToCQE
 	qp.mayCarry(out)
-	qp.maxTSOHeader = o.Raw.MaxTSOHeader
+	qp.maxTSOHeader, qp.frameHead = o.Raw.MaxTSOHeader, dev.frameHead(o.Type)
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}

@@ -5,6 +5,9 @@ import (
 	"math"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
 // RawOptions are the options of a QP of type RawPacket, which sends and receives whole Ethernet
@@ -90,6 +93,43 @@ func (o *RawOptions) request(d *Device, path DataPath, typ QPType, init *abi.QPI
 func (d *Device) mayBeMLX5() bool { return d.attr.VendorID == vendorMellanox || d.isMLX5() }
 
 const vendorMellanox = 0x2c9
+
+// frameHead returns how many bytes of a frame the device wants in the work request of a QP.
+func (d *Device) frameHead(t QPType) int {
+	if t != RawPacket {
+		return 0
+	}
+	if _, is := d.mlx5(); !is {
+		return 0
+	}
+	if none, err := uverbs.NoInlineHeaders(libibverbs.CmdFD(d.handle)); err == nil && none {
+		return 0
+	}
+	return mlx5.MaxFrameHead // what every device takes
+}
+
+// checkFrame reports what is wrong with a work request of a raw packet QP.
+func (qp *QP) checkFrame(wr *SendWR) error {
+	if wr.Flags&IPCsum != 0 && qp.dev.attr.CapFlags&DeviceRawIPCsum == 0 {
+		return &UnsupportedError{Feature: "checksums of a raw packet QP", Need: "a device with RawIPCsum",
+			Have: qp.dev.Name() + " without it"}
+	}
+	if wr.Opcode == OpTSO {
+		return nil
+	}
+	n := uint64(len(wr.Inline))
+	for i := range wr.SGEs {
+		n += uint64(wr.SGEs[i].Length)
+	}
+	if n > 0 && n >= uint64(qp.frameHead) {
+		return nil
+	}
+	want := "at least 1"
+	if qp.frameHead > 0 {
+		want = fmt.Sprintf("at least %d: the device wants so many in the work request", qp.frameHead)
+	}
+	return &ArgError{Arg: "frame", Got: fmt.Sprintf("%d bytes", n), Want: want}
+}
 
 // checkTSO reports what is wrong with a work request of OpTSO.
 func (qp *QP) checkTSO(wr *SendWR) error {

@@ -1,27 +1,20 @@
 package ibv
 
-import (
-	"fmt"
-
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-	"github.com/pureverbs/pureverbs/internal/mlx5"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
-)
+import "github.com/pureverbs/pureverbs/internal/mlx5"
 
 // takeRaw takes over the rings of a new raw packet QP. Completions of its receives have the tag of a
 // steering rule where others have the number of their QP: their CQ has no other queue but its sends.
 // Preconditions: no QP or WQ is being made on the CQs.
 func (qp *QP) takeRaw(sq *mlx5.SQConfig, rq *mlx5.RQConfig) error {
 	if rq == nil {
-		return qp.takeRawSends(sq)
+		qp.direct = mlx5.NewQP(qp.Num(), false, sq, nil, nil)
+		return nil
 	}
 	cq := qp.recv
 	if len(cq.life.Children()) > 0 {
 		return cq.inUse("a raw packet QP")
 	}
-	if err := qp.takeRawSends(sq); err != nil {
-		return err
-	}
+	qp.direct = mlx5.NewQP(qp.Num(), false, sq, nil, nil)
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.xrc != nil { // an SRQ under construction has no parent yet
@@ -32,15 +25,6 @@ func (qp *QP) takeRaw(sq *mlx5.SQConfig, rq *mlx5.RQConfig) error {
 	if cq.held == nil {
 		cq.fast = cq.usual()
 	}
-	return nil
-}
-
-func (qp *QP) takeRawSends(sq *mlx5.SQConfig) error {
-	qp.frameHead = mlx5.MaxFrameHead // what every device takes
-	if none, err := uverbs.NoInlineHeaders(libibverbs.CmdFD(qp.dev.handle)); err == nil && none {
-		qp.frameHead = 0
-	}
-	qp.direct = mlx5.NewQP(qp.Num(), false, sq, nil, nil)
 	return nil
 }
 
@@ -96,22 +80,7 @@ func (qp *QP) announce(modify func() error) error {
 // addFrame builds a work request of a raw packet QP.
 // Preconditions: qp.sqMu is held, checkSend found nothing.
 func (qp *QP) addFrame(wr *SendWR, inline int) error {
-	head := qp.frameHead
-	if wr.Flags&IPCsum != 0 && qp.dev.attr.CapFlags&DeviceRawIPCsum == 0 {
-		return &UnsupportedError{Feature: "checksums of a raw packet QP", Need: "a device with RawIPCsum",
-			Have: qp.dev.Name() + " without it"}
-	}
-	if wr.Opcode == OpSend {
-		n := uint64(len(wr.Inline))
-		for i := range wr.SGEs {
-			n += uint64(wr.SGEs[i].Length)
-		}
-		if n == 0 || n < uint64(head) {
-			return &ArgError{Arg: "frame", Got: fmt.Sprintf("%d bytes", n),
-				Want: fmt.Sprintf("at least %d: the device wants so many in the work request", max(head, 1))}
-		}
-	}
-	if !qp.direct.SQ.Frame(request(wr), inline, head) {
+	if !qp.direct.SQ.Frame(request(wr), inline, qp.frameHead) {
 		return ErrQueueFull
 	}
 	return nil

@@ -5,15 +5,24 @@ import (
 	"testing"
 )
 
-// What libmlx5 refuses of a frame, the direct data path refuses with the reason.
-func TestRawDirectRefusals(t *testing.T) {
+// What libmlx5 refuses of a frame (copy_eth_inline_headers, providers/mlx5/qp.c), both data paths refuse and explain.
+func TestFrameRefusals(t *testing.T) {
 	dev := &Device{}
-	qp := &QP{dev: dev, typ: RawPacket, frameHead: 18}
-	wantErr(t, qp.addFrame(&SendWR{Opcode: OpSend, Flags: IPCsum, SGEs: []SGE{{Length: 60}}}, 0), ErrNotSupported,
+	qp := &QP{pd: &PD{dev: dev}, dev: dev, typ: RawPacket, ops: opcodesOf(RawPacket), frameHead: 18,
+		cap: QPCap{MaxSendSGE: 2, MaxInline: 64}}
+	check := func(wr SendWR) error {
+		_, err := qp.checkSend(&wr)
+		return err
+	}
+	wantErr(t, check(SendWR{Opcode: OpSend, Flags: IPCsum, SGEs: []SGE{{Length: 60}}}), ErrNotSupported,
 		"checksums", "RawIPCsum")
-	wantErr(t, qp.addFrame(&SendWR{Opcode: OpSend, SGEs: []SGE{{Length: 10}, {Length: 7}}}, 0), syscall.EINVAL,
+	wantErr(t, check(SendWR{Opcode: OpSend, SGEs: []SGE{{Length: 10}, {Length: 7}}}), syscall.EINVAL,
 		"17 bytes", "at least 18")
-	wantErr(t, qp.addFrame(&SendWR{Opcode: OpSend, Inline: make([]byte, 17)}, 17), syscall.EINVAL, "17 bytes")
+	wantErr(t, check(SendWR{Opcode: OpSend, Inline: make([]byte, 17)}), syscall.EINVAL, "17 bytes")
+	ok(t, check(SendWR{Opcode: OpSend, SGEs: []SGE{{Length: 10}, {Length: 8}}}))
 	qp.frameHead = 0
-	wantErr(t, qp.addFrame(&SendWR{Opcode: OpSend, SGEs: []SGE{{}}}, 0), syscall.EINVAL, "0 bytes", "at least 1")
+	wantErr(t, check(SendWR{Opcode: OpSend, SGEs: []SGE{{}}}), syscall.EINVAL, "0 bytes", "at least 1")
+	if qp.plainOps() != 0 {
+		t.Errorf("%#x are posted without these checks", qp.plainOps())
+	}
 }

@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -17,30 +18,39 @@ func TestRXE_SameWords(t *testing.T) {
 	words := map[string]string{}
 	for _, path := range []DataPath{DataPathOps, DataPathDirect} {
 		s := newSide(t, 0, &CQOptions{DataPath: path})
-		names := []string{s.cq.name, "CQ", fmt.Sprintf("%#x", s.mr.Addr()+testMRSize+4), "ADDRESS"}
+		names := []string{s.cq.name, "NAME", fmt.Sprintf("%#x", s.mr.Addr()+testMRSize+4), "ADDRESS"}
 		qp := func(o QPOptions) *QP {
 			recv := s.cq
 			if o.Type == XRCSend {
 				recv = nil
 			}
+			if o.Type == RawPacket { // it shares no CQ on the direct data path
+				recv = closing(t, must(s.dev.CreateCQ(4, &CQOptions{DataPath: path}))(t))
+			}
 			o.MaxSendWR, o.MaxRecvWR, o.MaxInline = 4, 4, 40
 			q := closing(t, must(s.pd.CreateQP(s.cq, recv, &o))(t))
-			names = append(names, q.name, "QP")
-			if recv != nil {
+			names = append(names, q.name, "NAME")
+			if o.Type == RawPacket {
+				rawReady(t, q)
+			} else if recv != nil {
 				ok(t, q.Connect(must(q.Endpoint(rxe.Port, rxe.GID))(t), nil))
 			}
 			return q
 		}
 		refused := func(o QPOptions) error { return closed(s.pd.CreateQP(s.cq, s.cq, &o)) }
 		srq := closing(t, must(s.pd.CreateSRQ(&SRQOptions{MaxWR: 4, DataPath: path}))(t))
-		names = append(names, srq.name, "SRQ")
+		names = append(names, srq.name, "NAME")
 		gone := qp(QPOptions{})
 		ok(t, gone.Close())
 		idle := closing(t, must(s.pd.CreateQP(s.cq, s.cq, nil))(t))
-		names = append(names, idle.name, "QP")
+		names = append(names, idle.name, "NAME")
 		kinds := map[string]*QP{"RC": qp(QPOptions{}), "UC": qp(QPOptions{Type: UC}), "UD": qp(QPOptions{Type: UD}),
 			"XRC": qp(QPOptions{Type: XRCSend}), "SRQ": qp(QPOptions{SRQ: srq}), "closed": gone, "idle": idle,
 			"all": qp(QPOptions{SignalAll: true})}
+		raw := rxe.Emulated && os.Geteuid() == 0
+		if raw {
+			kinds["raw"] = qp(QPOptions{Type: RawPacket})
+		}
 		sge := func(n int) SGE { return s.mr.SGE(0, n) }
 		long := SGE{Addr: 1, Length: 1 << 31, LKey: 1}
 		text := func(err error) string {
@@ -55,6 +65,13 @@ func TestRXE_SameWords(t *testing.T) {
 			} else if old != text(err) {
 				t.Errorf("%s:\n\t%v: %s\n\t%v: %s", name, DataPathOps, old, path, text(err))
 			}
+		}
+		send := func(kind, name string, wr SendWR) {
+			_, err := kinds[kind].PostSend([]SendWR{wr})
+			say(kind+", "+name, err)
+			b := kinds[kind].Batch()
+			b.Add(&wr)
+			say(kind+", batch, "+name, b.Post())
 		}
 		for name, wr := range map[string]SendWR{
 			"opcode 40": {Opcode: 40}, "opcode 31": {Opcode: 31}, "flush": {Opcode: OpFlush},
@@ -76,12 +93,19 @@ func TestRXE_SameWords(t *testing.T) {
 			"invalidate with data":       {Opcode: OpLocalInv, SGEs: []SGE{sge(8)}},
 			"large SRQN":                 {Opcode: OpSend, RemoteSRQN: 1 << 24, SGEs: []SGE{long}},
 		} {
-			for kind, q := range kinds {
-				_, err := q.PostSend([]SendWR{wr})
-				say(kind+", "+name, err)
-				b := q.Batch()
-				b.Add(&wr)
-				say(kind+", batch, "+name, b.Post())
+			for kind := range kinds {
+				if kind != "raw" || name != "IPCsum" { // which is right there
+					send(kind, name, wr)
+				}
+			}
+		}
+		if raw {
+			send("raw", "nothing", SendWR{Opcode: OpSend})
+			send("raw", "empty", SendWR{Opcode: OpSend, SGEs: []SGE{sge(0)}})
+			send("raw", "empty, inline", SendWR{Opcode: OpSend, Inline: []byte{}})
+			if kinds["raw"].frameHead > 0 {
+				send("raw", "short", SendWR{Opcode: OpSend, SGEs: []SGE{sge(17)}})
+				send("raw", "short, inline", SendWR{Opcode: OpSend, Inline: make([]byte, 17)})
 			}
 		}
 		for name, wr := range map[string]RecvWR{"receive of 60 SGEs": {SGEs: make([]SGE, 60)},

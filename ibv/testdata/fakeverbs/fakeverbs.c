@@ -455,7 +455,7 @@ int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *a)
 	a->max_mr_size = 1ull << 40;
 	a->max_qp = 256;
 	a->max_qp_wr = 4096;
-	a->device_cap_flags = 1 << 13; /* SRQ_RESIZE */
+	a->device_cap_flags = 1 << 13 | knob("device_cap_flags", 0); /* SRQ_RESIZE */
 	a->max_sge = MAX_SGE;
 	a->max_cq = 256;
 	a->max_cqe = 65536;
