@@ -117,6 +117,7 @@ func TestFake_EndpointTwice(t *testing.T) {
 
 // A port that is down has no best GID; any of its GIDs can still be named.
 func TestFake_BestGIDOfADownPort(t *testing.T) {
+	t.Setenv("SYSFS_PATH", t.TempDir()) // this host does not have the addresses
 	s := fakeSide(t, nil)
 	qp := s.newQP(t, nil)
 	for _, state := range []PortState{PortNop, PortDown, PortInit, PortArmed, 77} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
@@ -114,8 +115,29 @@ func TestFake_Location(t *testing.T) {
 	}
 }
 
+// A GID counts only if the interface of this network namespace has its address.
+func TestFake_ForeignAddress(t *testing.T) {
+	needFake(t)
+	located(t).Addresses("eth2.100 10.10.100.1/24", "eth0 10.10.10.1/24")
+	const reason = "no interface here has this address"
+	_, _, err := OpenAddr(netip.MustParseAddr("10.10.10.1"))
+	wantErr(t, err, ErrNoDevice, reason)
+	_, _, err = OpenNetdev("eth2")
+	wantErr(t, err, ErrNoDevice, reason)
+	d, e, err := OpenAddr(netip.MustParseAddr("10.10.100.1"))
+	if err != nil || e.Index != 4 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	ok(t, d.Close())
+	tr := located(t)
+	tr.Write("class/infiniband/fake0/node_type", "4: RNIC")
+	_, _, err = OpenNetdev("eth2")
+	wantErr(t, err, ErrNoDevice, "iWARP connects by IP addresses")
+}
+
 // The choice, and why there is none.
 func TestFake_BestGID(t *testing.T) {
+	t.Setenv("SYSFS_PATH", t.TempDir()) // this host does not have the addresses
 	s := fakeSide(t, nil)
 	qp := s.newQP(t, nil)
 	best := must(s.dev.BestGID(1))(t)
@@ -138,7 +160,7 @@ func TestFake_BestGID(t *testing.T) {
 	wantErr(t, err, errInvalid, "port")
 	c := newGIDChoice()
 	for i := range 10 {
-		c.add("fake0", GIDEntry{GID: GID{0: 0xff, 15: byte(i)}, Index: i}, true)
+		c.add("fake0", GIDEntry{GID: GID{0: 0xff, 15: byte(i)}, Index: i}, sysfs.GIDTypeRoCEv2, true)
 	}
 	const first = "none of 10 entries is usable; 0, ff00::: not a unicast"
 	if why := c.why(); c.best() >= 0 || !strings.HasPrefix(why, first) ||

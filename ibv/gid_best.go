@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/netview"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // BestGID returns the entry of a port's GID table that a connection should use: the one that Endpoint
-// chooses for the index BestGID, and that show_gids --best prints. If none can be used, the error is ErrNotFound, and
-// names the reason for each. Unlike Endpoint, it also accepts a port that is not active.
+// chooses for the index BestGID, and that show_gids --best prints. An entry counts only if its network interface is in
+// this network namespace and has its address. If none can be used, the error is ErrNotFound, and names the reason for
+// each. Unlike Endpoint, it also accepts a port that is not active.
 func (d *Device) BestGID(port uint8) (GIDEntry, error) {
 	pa, err := d.QueryPort(port)
 	if err != nil {
@@ -37,7 +39,7 @@ func (d *Device) bestGID(port uint8, pa *PortAttr, ok func(GIDEntry) bool) (GIDE
 	c := newGIDChoice()
 	for _, e := range table {
 		if e.Port == port && ok(e) {
-			c.add(d.Name(), e, pa.State.active())
+			c.add(d.Name(), e, d.gidType(e.Type), pa.State.active())
 		}
 	}
 	best := c.best()
@@ -48,34 +50,35 @@ func (d *Device) bestGID(port uint8, pa *PortAttr, ok func(GIDEntry) bool) (GIDE
 	return c.entries[best], nil
 }
 
+// gidType returns the type of the device's GIDs, which C does not have for iWARP and usNIC.
+func (d *Device) gidType(t GIDType) sysfs.GIDType {
+	switch d.info.NodeType {
+	case NodeRNIC:
+		return sysfs.GIDTypeIWARP
+	case NodeUSNIC, NodeUSNICUDP:
+		return sysfs.GIDTypeUSNIC
+	}
+	return sysfs.GIDType(t)
+}
+
 // gidChoice is a list of GIDs to choose from.
 type gidChoice struct {
 	root       sysfs.Root
+	view       *netview.View
 	devices    []string // by entry
 	entries    []GIDEntry
 	candidates []gid.Candidate
-	links      map[string]sysfs.Netdev
 }
 
 func newGIDChoice() *gidChoice {
-	return &gidChoice{root: sysfs.DefaultRoot(), links: make(map[string]sysfs.Netdev)}
+	root := sysfs.DefaultRoot()
+	return &gidChoice{root: root, view: netview.New(root)}
 }
 
-func (c *gidChoice) add(device string, e GIDEntry, active bool) {
-	link := c.netdev(e.Netdev)
+func (c *gidChoice) add(device string, e GIDEntry, typ sysfs.GIDType, active bool) {
 	c.devices, c.entries = append(c.devices, device), append(c.entries, e)
-	c.candidates = append(c.candidates, gid.Candidate{GID: e.GID, Index: e.Index, Type: gid.Type(e.Type),
-		PortActive: active, Netdev: linkOf(link), VLAN: link.VLAN})
-}
-
-// netdev returns the network interface, the zero value if there is none.
-func (c *gidChoice) netdev(name string) sysfs.Netdev {
-	link, known := c.links[name]
-	if !known && name != "" {
-		link, _ = c.root.Netdev(name)
-		c.links[name] = link
-	}
-	return link
+	s := &sysfs.GIDEntry{Index: e.Index, GID: sysfs.GID(e.GID), Type: typ, Netdev: e.Netdev}
+	c.candidates = append(c.candidates, c.view.Candidate(s, active))
 }
 
 // best returns the index of the best entry, -1 if none can be used.
@@ -95,22 +98,12 @@ func (c *gidChoice) why() string {
 	return b.String()
 }
 
-func linkOf(d sysfs.Netdev) gid.Link {
-	switch {
-	case d.Name == "":
-		return gid.LinkUnknown
-	case d.Up():
-		return gid.LinkUp
-	}
-	return gid.LinkDown
-}
-
 // sysfsGID reads from sysfs what libraries before v32 cannot report about a GID. An unknown
 // type is taken as IB, the only one that old kernels have.
 func sysfsGID(device string, port uint8, index int) (GIDType, string) {
 	root := sysfs.DefaultRoot()
 	typ, ok := root.GIDType(device, port, index)
-	if !ok {
+	if !ok || typ < 0 { // C has no type for those of iWARP either
 		typ = sysfs.GIDTypeIB
 	}
 	netdev, _ := root.GIDNetdev(device, port, index)

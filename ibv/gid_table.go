@@ -15,8 +15,8 @@ type GIDEntry struct {
 	Index       int
 	Port        uint8
 	Type        GIDType
-	NetdevIndex int    // index of the network device that the GID comes from, 0 for none
-	Netdev      string // name of that device, if this network namespace has it
+	NetdevIndex int    // index of the network device that the GID comes from, 0 for none, in its network namespace
+	Netdev      string // name of that device, which may be in another network namespace
 }
 
 // QueryGID reads an entry of the GID table. An empty entry is the zero GID.
@@ -75,13 +75,13 @@ func (d *Device) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 		Type:        GIDType(e.GIDType),
 		NetdevIndex: int(e.NdevIfindex),
 	}
-	if g.NetdevIndex != 0 {
+	if g.NetdevIndex == 0 {
+		return g
+	}
+	if _, g.Netdev = sysfsGID(d.Name(), g.Port, g.Index); g.Netdev == "" { // without sysfs, by what has the index here
 		if dev, err := net.InterfaceByIndex(g.NetdevIndex); err == nil {
 			g.Netdev = dev.Name
 		}
-	}
-	if g.Netdev == "" {
-		_, g.Netdev = sysfsGID(d.Name(), g.Port, g.Index) // its netdev has no index in this network namespace
 	}
 	return g
 }

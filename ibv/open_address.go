@@ -34,7 +34,7 @@ func OpenNetdev(name string) (*Device, GIDEntry, error) {
 	}
 	missing := "no RDMA device uses the network interface " + printable.Name(name)
 	return openByGID(missing, func(c *gidChoice, device string, e *GIDEntry) bool {
-		return e.Netdev == name || e.Netdev == "" && c.root.Below(name, device)
+		return c.view.Uses(device, int(e.Port), &sysfs.GIDEntry{Netdev: e.Netdev}, name)
 	})
 }
 
@@ -63,8 +63,10 @@ func openByGID(missing string, match func(c *gidChoice, device string, e *GIDEnt
 				e := GIDEntry{GID: GID(s.GID), Index: s.Index, Port: uint8(p.Number), Type: GIDType(s.Type),
 					Netdev: s.Netdev}
 				if s.Err == nil && match(c, d.Name, &e) {
-					e.NetdevIndex = c.netdev(e.Netdev).Index
-					c.add(d.Name, e, p.StateName == sysfs.StateActive)
+					if n := c.view.Netdev(e.Netdev); n != nil {
+						e.NetdevIndex = n.Index
+					}
+					c.add(d.Name, e, s.Type, p.StateName == sysfs.StateActive)
 				}
 			}
 		}

@@ -127,7 +127,8 @@ func (e *PathError) reason() string {
 			"has changed; "+
 			"see ip neigh show dev %s, and ping -I %s %s", proto, addr, netdev, netdev, netdev, addr)
 	case syscall.ENODEV:
-		return "the interface or the device is gone"
+		return "no interface " + netdev + " with that address is in this network namespace, or it has gone; " +
+			"show_gids --why names the indexes that can be used"
 	}
 	s := "the two GIDs fit together: check the port number, whether " + netdev + " is up and whether the path MTU is " +
 		"within the port's active MTU"

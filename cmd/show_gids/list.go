@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/netview"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -25,6 +26,7 @@ type filter struct {
 	states  []string
 	up      bool
 	source  netip.Addr // the address of the GIDs; the zero Addr for any
+	route   string     // the interface by which --to is reached
 }
 
 func (f *filter) setTypes(ib, v1, v2 bool) {
@@ -46,12 +48,13 @@ func (f *filter) port(p sysfs.Port) bool {
 		(!f.up || p.StateName == sysfs.StateActive)
 }
 
-func (f *filter) row(r *row) bool {
+func (f *filter) row(r *row, v *netview.View) bool {
+	uses := func(netdev string) bool { return v.Uses(r.device, r.port.Number, &r.entry, netdev) }
 	return (len(f.types) == 0 || slices.Contains(f.types, r.entry.Type)) &&
 		(!f.v4 && !f.v6 || f.v4 && r.isIPv4() || f.v6 && r.isIPv6()) &&
-		(len(f.netdevs) == 0 || slices.Contains(f.netdevs, r.entry.Netdev)) &&
-		(!f.up || r.link != gid.LinkDown) &&
-		(!f.source.IsValid() || r.isIP() && r.entry.GID.Addr() == f.source)
+		(len(f.netdevs) == 0 || slices.ContainsFunc(f.netdevs, uses)) &&
+		(!f.up || r.state.Netdev != gid.LinkDown && r.state.Address != gid.AddressNone) &&
+		(!f.source.IsValid() || v.From(r.device, r.port.Number, &r.entry, f.source))
 }
 
 // row is one GID and its properties.
@@ -60,25 +63,31 @@ type row struct {
 	port   sysfs.Port
 	entry  sysfs.GIDEntry
 	netdev *sysfs.Netdev // nil: none, or not in this network namespace
-	link   gid.Link
+	state  gid.Candidate
 }
 
-// On InfiniBand a GID is not an IP address, whatever it looks like.
-func (r *row) isIP() bool   { return r.entry.Type != sysfs.GIDTypeIB }
+// On InfiniBand and iWARP a GID is not an IP address, whatever it looks like.
+func (r *row) isIP() bool {
+	return r.entry.Type != sysfs.GIDTypeIB && r.entry.Type >= sysfs.GIDTypeUnknown
+}
 func (r *row) isIPv4() bool { return r.isIP() && r.entry.GID.Addr().Is4() }
 func (r *row) isIPv6() bool { return r.isIP() && r.entry.GID.Addr().Is6() }
 
 func (r *row) name() string { return fmt.Sprintf("%s/%d/%d", r.device, r.port.Number, r.entry.Index) }
 
-func (r *row) candidate() gid.Candidate {
-	return gid.Candidate{
-		GID:        r.entry.GID,
-		Index:      r.entry.Index,
-		Type:       gid.Type(r.entry.Type),
-		PortActive: r.port.StateName == sysfs.StateActive,
-		Netdev:     r.link,
-		VLAN:       r.netdev != nil && r.netdev.VLAN,
+// view returns what this network namespace has.
+func (c *config) view() *netview.View {
+	v := netview.New(c.root)
+	v.By(c.filter.route)
+	return v
+}
+
+func newRow(v *netview.View, device string, p sysfs.Port, e sysfs.GIDEntry) *row {
+	r := &row{device: device, port: p, entry: e, state: v.Candidate(&e, p.StateName == sysfs.StateActive)}
+	if r.state.Address != gid.AddressNone { // otherwise one of that name is another
+		r.netdev = v.Netdev(e.Netdev)
 	}
+	return r
 }
 
 type listing struct {
@@ -86,6 +95,7 @@ type listing struct {
 	rows     []*row
 	gids     int // before the filters
 	warnings []error
+	unread   int // tables and entries that could not be read, and have not gone
 }
 
 // list reads the GID tables of devs, in numeric order.
@@ -93,7 +103,7 @@ func list(c *config, devs []sysfs.Device) *listing {
 	devs = slices.Clone(devs)
 	slices.SortFunc(devs, func(a, b sysfs.Device) int { return sysfs.NaturalCompare(a.Name, b.Name) })
 	l := &listing{devices: slices.CompactFunc(devs, func(a, b sysfs.Device) bool { return a.Name == b.Name })}
-	netdevs := map[string]*sysfs.Netdev{}
+	view := c.view()
 	for _, d := range l.devices {
 		for _, p := range d.Ports {
 			entries, err := c.root.GIDs(d.Name, p.Number)
@@ -102,14 +112,13 @@ func list(c *config, devs []sysfs.Device) *listing {
 				continue
 			}
 			for _, e := range entries {
-				r := &row{device: d.Name, port: p, entry: e}
+				r := newRow(view, d.Name, p, e)
 				if e.Err != nil {
 					l.warn(fmt.Errorf("%s: %w", r.name(), e.Err))
 					continue
 				}
 				l.gids++
-				r.setNetdev(c.root, netdevs)
-				if c.filter.port(p) && c.filter.row(r) {
+				if c.filter.port(p) && c.filter.row(r, view) {
 					l.rows = append(l.rows, r)
 				}
 			}
@@ -122,28 +131,7 @@ func list(c *config, devs []sysfs.Device) *listing {
 func (l *listing) warn(err error) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
 		l.warnings = append(l.warnings, err)
-	}
-}
-
-func (r *row) setNetdev(root sysfs.Root, cache map[string]*sysfs.Netdev) {
-	name := r.entry.Netdev
-	if name == "" {
-		return
-	}
-	n, ok := cache[name]
-	if !ok {
-		if v, ok := root.Netdev(name); ok {
-			n = &v
-		}
-		cache[name] = n
-	}
-	switch r.netdev = n; {
-	case n == nil:
-		r.link = gid.LinkUnknown
-	case n.Up():
-		r.link = gid.LinkUp
-	default:
-		r.link = gid.LinkDown
+		l.unread++
 	}
 }
 
@@ -152,12 +140,15 @@ func (l *listing) nothing(c *config) error {
 	switch {
 	case len(l.devices) == 0:
 		return fmt.Errorf("no RDMA devices: %s is empty", c.root.ClassDir())
+	case l.gids == 0 && l.unread > 0:
+		return errors.New("no GIDs that can be read")
 	case l.gids == 0:
-		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty", len(l.devices))
+		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty; each address of a port's interface makes an "+
+			"entry (ip addr add), and on InfiniBand the subnet manager", len(l.devices))
 	}
 	if s := c.filter.source; s.IsValid() {
 		return fmt.Errorf("no GID matches: %d without the filters; "+
-			"--to needs one of %v, the source address of this host", l.gids, s)
+			"--to needs one of %v, the source address of this host, or InfiniBand whose IPoIB has it", l.gids, s)
 	}
 	return fmt.Errorf("no GID matches: %d without the filters", l.gids)
 }

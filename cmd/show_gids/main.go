@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/internal/buildinfo"
+	"github.com/pureverbs/pureverbs/internal/netview"
 	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -112,7 +113,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 	f.StringSliceVarP(&c.filter.states, "state", "s", nil, "only ports in these `states`: active, down, init, armed, "+
 		"...")
 	f.BoolVarP(&c.filter.up, "up", "u", false, "only GIDs whose port is ACTIVE and whose interface is up")
-	f.StringVar(&c.peer, "to", "", "only GIDs of the source address for `PEER`, by the routes of this host")
+	f.StringVar(&c.peer, "to", "", "only GIDs of the source address for `PEER`, a host or host:port, by the routes "+
+		"of this host")
 	f.BoolVarP(&c.best, "best", "b", false, "print only the index of the best GID")
 	f.BoolVarP(&c.why, "why", "w", false,
 		"why each GID is or is not the best of its port; with --best: the best of all, on stderr")
@@ -235,15 +237,28 @@ func parse(args []string, help io.Writer) (*config, error) {
 	return &c, errors.Join(errs...)
 }
 
-// source returns the source address that this host would use for a peer. It sends nothing.
-func source(ctx context.Context, peer string) (netip.Addr, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(peer, "9"))
+// host returns the host of what --to may be: a name, an address, that in brackets, or one of these with a port.
+func host(peer string) string {
+	if h, ok := strings.CutPrefix(peer, "["); ok && strings.HasSuffix(h, "]") {
+		return strings.TrimSuffix(h, "]")
+	}
+	if h, _, err := net.SplitHostPort(peer); err == nil {
+		return h
+	}
+	return peer
+}
+
+// source returns the source address that this host would use for a peer, and the interface by which it is reached. It
+// sends nothing.
+func source(ctx context.Context, peer string) (netip.Addr, string, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(host(peer), "9"))
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.Addr{}, "", err
 	}
 	defer c.Close()
 	a, _ := netip.AddrFromSlice(c.LocalAddr().(*net.UDPAddr).IP)
-	return a.Unmap(), nil
+	route, _ := netview.Route(c.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap())
+	return a.Unmap(), route, nil
 }
 
 // run is the program: arguments in, an exit code out.
@@ -282,7 +297,7 @@ func say(w io.Writer, err error) {
 func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 	if c.peer != "" {
 		var err error
-		if c.filter.source, err = source(ctx, c.peer); err != nil {
+		if c.filter.source, c.filter.route, err = source(ctx, c.peer); err != nil {
 			say(stderr, fmt.Errorf("no source address for %s: %w", c.peer, err))
 			return exitNothing
 		}
@@ -294,11 +309,12 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 		say(stderr, fmt.Errorf("no RDMA devices: %s does not exist; load a driver, such as mlx5_ib or rdma_rxe",
 			c.root.ClassDir()))
 		code = exitNothing
-	case err != nil:
-		say(stderr, fmt.Errorf("cannot list the RDMA devices: %w", err))
-		code = exitNothing
 	default:
-		if devs, err = selectDevices(devs, c.devices); err != nil {
+		unread := err
+		if devs, err = selectDevices(devs, c.devices); err != nil || len(c.devices) == 0 {
+			err = errors.Join(unread, err) // of a device that is not wanted it does not matter
+		}
+		if err != nil {
 			say(stderr, err)
 			code = exitNothing
 		}
@@ -316,7 +332,7 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 		say(stderr, err)
 	}
 	if c.best {
-		return max(code, writeBest(stdout, stderr, c, l))
+		return max(code, writeBest(stdout, stderr, c, l, err != nil))
 	}
 	if len(l.rows) == 0 {
 		if code == exitOK {

@@ -139,6 +139,8 @@ func TestShowGIDs_Nothing(t *testing.T) {
 	zero.Port("mlx5_0", 1, "4: ACTIVE", "Ethernet", "", 4)
 	const header = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\t\t\t\t\t------------  " +
 		"\t---\t---\n"
+	const fills = "each address of a port's interface makes an entry (ip addr add), " +
+		"and on InfiniBand the subnet manager\n"
 	const unreadable = "show_gids: mlx5_0/1/9: read ROOT/class/infiniband/mlx5_0/ports/1/gids/9: not a regular file\n"
 	for _, tc := range []struct {
 		name           string
@@ -159,8 +161,8 @@ func TestShowGIDs_Nothing(t *testing.T) {
 		{"no devices, mlnx", empty, "--format=mlnx", header + "n_gids_found=0\n", ""},
 		{"no class", gone, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband does not exist; load a driver, " +
 			"such as mlx5_ib or rdma_rxe\n"},
-		{"empty tables", zero, "", "", "show_gids: no GIDs: the tables of 1 device(s) are empty\n"},
-		{"best of nothing", zero, "--best", "", "show_gids: no GIDs: the tables of 1 device(s) are empty\n"},
+		{"empty tables", zero, "", "", "show_gids: no GIDs: the tables of 1 device(s) are empty; " + fills},
+		{"best of nothing", zero, "--best", "", "show_gids: no GIDs: the tables of 1 device(s) are empty; " + fills},
 		{"best is down", std, "--best mlx5_10", "", "show_gids: no usable GID: port is not ACTIVE at the best one, " +
 			"mlx5_10/2/2\n"},
 		{"best unmatched", std, "--best -d mlx5_0 -n eth9", "", unreadable + "show_gids: no GID matches: 9 without " +
@@ -219,8 +221,8 @@ func TestShowGIDs_To(t *testing.T) {
 	if code != exitNothing || out != "" || !strings.Contains(stderr, "127.0.0.1, the source address of this host") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
 	}
-	code, out, stderr = runOn(tr, "--to", "127.0.0.1:80")
-	if code != exitNothing || out != "" || !strings.Contains(stderr, "no source address for 127.0.0.1:80: ") {
+	code, out, stderr = runOn(tr, "--to", "127.0.0.1:80:90")
+	if code != exitNothing || out != "" || !strings.Contains(stderr, "no source address for 127.0.0.1:80:90: ") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 	tr.GID("mlx5_0", 1, 12, "0000:0000:0000:0000:0000:ffff:7f00:0001", sysfstest.V2, "eth2")

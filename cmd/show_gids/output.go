@@ -24,7 +24,7 @@ func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
 	if len(c.devices) == 0 {
 		slices.SortFunc(devs, func(a, b sysfs.Device) int { return strings.Compare(a.Name, b.Name) })
 	}
-	netdevs := map[string]*sysfs.Netdev{}
+	view := c.view()
 	found := 0
 	for _, d := range devs {
 		ports := slices.Clone(d.Ports)
@@ -36,9 +36,8 @@ func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
 			entries, _ := c.root.GIDs(d.Name, p.Number)
 			slices.SortFunc(entries, func(a, b sysfs.GIDEntry) int { return compareDecimal(a.Index, b.Index) })
 			for _, e := range entries {
-				r := &row{device: d.Name, port: p, entry: e}
-				r.setNetdev(c.root, netdevs)
-				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r) || e.Err != nil &&
+				r := newRow(view, d.Name, p, e)
+				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r, view) || e.Err != nil &&
 					(c.filter.v4 || c.filter.v6) {
 					continue
 				}
@@ -140,18 +139,21 @@ func writeJSON(w io.Writer, l *listing) {
 }
 
 // writeBest prints the index of the GID to use, or that GID as JSON.
-func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
+// failed means that devices could not be read.
+func writeBest(stdout, stderr io.Writer, c *config, l *listing, failed bool) int {
 	cands := make([]gid.Candidate, len(l.rows))
 	for i, r := range l.rows {
-		cands[i] = r.candidate()
+		cands[i] = r.state
 	}
 	best := gid.Best(cands)
 	code, problem := exitOK, ""
 	if len(l.rows) == 0 {
-		say(stderr, l.nothing(c))
+		if !failed { // the reason has been told
+			say(stderr, l.nothing(c))
+		}
 		code = exitNothing
 	} else if best < 0 {
-		problem = "no usable GID"
+		problem = "no usable GID: " + gid.None(cands)
 	} else if problem = gid.Down(cands[best]); problem != "" {
 		problem = "no usable GID: " + problem + " at the best one, " + l.rows[best].name()
 	}
@@ -170,6 +172,12 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
 		writeJSON(stdout, chosen)
 	} else if best >= 0 {
 		fmt.Fprintln(stdout, l.rows[best].entry.Index)
+		if r := l.rows[best]; !c.why && slices.ContainsFunc(l.rows, func(o *row) bool {
+			return o.device != r.device || o.port.Number != r.port.Number
+		}) {
+			say(stderr, fmt.Errorf("index %d is of %s, port %d; -d and -p choose others", r.entry.Index, r.device,
+				r.port.Number))
+		}
 	}
 	return code
 }
@@ -184,7 +192,7 @@ func reasons(rows []*row) []string {
 		}
 		cands := make([]gid.Candidate, n)
 		for i, r := range rows[:n] {
-			cands[i] = r.candidate()
+			cands[i] = r.state
 		}
 		best := gid.Best(cands)
 		if best >= 0 && gid.Down(cands[best]) != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -155,6 +156,31 @@ func TestRXE_ShowGIDs_Nobody(t *testing.T) {
 		got, err := command(t, true, args...)
 		if err != nil || got != want {
 			t.Errorf("%v as nobody: %v, %q; want %q", args, err, got, want)
+		}
+	}
+}
+
+// TestRXE_ShowGIDs_OtherNamespace: a network namespace without interfaces has no address of a GID, and sees them all.
+func TestRXE_ShowGIDs_OtherNamespace(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	in := func(args ...string) (string, string, error) {
+		cmd := exec.Command(testutil.NeedProgram(t, "show_gids"), args...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		return string(out), stderr.String(), err
+	}
+	out, _, err := in("--why", "-d", rxe.Dev[0])
+	n := strings.Count(out, "no: no interface here has this address\n")
+	if err != nil || n != strings.Count(out, "\n")-1 {
+		t.Errorf("--why: %v, %s", err, out)
+	}
+	for _, flag := range []string{"--best", "--up"} {
+		var exit *exec.ExitError
+		out, stderr, err := in(flag, "-d", rxe.Dev[0])
+		if !errors.As(err, &exit) || exit.ExitCode() != exitNothing || out != "" || stderr == "" {
+			t.Errorf("%s: %v, %q, %q", flag, err, out, stderr)
 		}
 	}
 }

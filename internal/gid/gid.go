@@ -71,8 +71,10 @@ func ScopeOf(g [16]byte) Scope {
 // Other values are unknown.
 type Type int32
 
-// The types.
+// The types. C has none for iWARP and usNIC, which do not connect by GIDs.
 const (
+	TypeUSNIC  Type = -3
+	TypeIWARP  Type = -2
 	TypeIB     Type = 0
 	TypeRoCEv1 Type = 1
 	TypeRoCEv2 Type = 2
@@ -88,6 +90,26 @@ const (
 	LinkDown    Link = 2
 )
 
+// Address is the state of the IP address of a GID in this network namespace.
+type Address uint8
+
+// The states of an address, those of RFC 4862 and RFC 8981.
+const (
+	AddressUnknown    Address = 0 // or the GID is no IP address
+	AddressPreferred  Address = 1
+	AddressTemporary  Address = 2 // it expires in days, and connections with it
+	AddressDeprecated Address = 3 // for connections that have begun
+	AddressTentative  Address = 4 // another host may have it
+	AddressDuplicate  Address = 5 // another host has it
+	AddressNone       Address = 6 // no interface of the GID's netdev's name has it
+)
+
+var unusable = map[Address]string{
+	AddressTentative: "the address is tentative: it is not known yet whether another host has it",
+	AddressDuplicate: "another host has this address",
+	AddressNone:      "no interface here has this address",
+}
+
 // Candidate holds the properties of a GID that the choice depends on.
 type Candidate struct {
 	GID        [16]byte
@@ -95,11 +117,19 @@ type Candidate struct {
 	Type       Type
 	PortActive bool
 	Netdev     Link
-	VLAN       bool // the netdev is a VLAN
+	Address    Address
+	Above      string // the kind of a netdev that lies above the device's own, as "VLAN"; empty for that and its bond
+	OffRoute   bool   // the peer is known, and is not reached by the netdev
 }
 
 // Unusable returns why no connection can use the GID, "" if one can.
 func Unusable(c Candidate) string {
+	switch c.Type {
+	case TypeIWARP:
+		return "iWARP connects by IP addresses (rdma_cm), not by GIDs"
+	case TypeUSNIC:
+		return "usNIC has no connections by GIDs"
+	}
 	switch ScopeOf(c.GID) {
 	case ScopeZero:
 		return "empty entry"
@@ -108,7 +138,7 @@ func Unusable(c Candidate) string {
 	case ScopeNoInterface:
 		return "link-local without an interface id"
 	}
-	return ""
+	return unusable[c.Address]
 }
 
 // Down returns why the GID carries no traffic now, "" if it does.
@@ -151,7 +181,16 @@ var criteria = []struct {
 		}
 		return "IPv6, IPv4 is preferred"
 	}},
-	{func(c Candidate) int { return btoi(!c.VLAN) }, func(Candidate) string { return "on a VLAN" }},
+	{addressRank, func(c Candidate) string {
+		if c.Address == AddressDeprecated {
+			return "the address is deprecated"
+		}
+		return "the address is temporary"
+	}},
+	{func(c Candidate) int { return btoi(!c.OffRoute) }, func(Candidate) string {
+		return "the peer is reached by another interface"
+	}},
+	{func(c Candidate) int { return btoi(c.Above == "") }, func(c Candidate) string { return "on a " + c.Above }},
 	{func(c Candidate) int { return -c.Index }, func(Candidate) string { return "higher index" }},
 }
 
@@ -199,11 +238,21 @@ func scopeRank(c Candidate) int {
 	return 1
 }
 
+func addressRank(c Candidate) int {
+	switch c.Address {
+	case AddressDeprecated:
+		return 0
+	case AddressTemporary:
+		return 1
+	}
+	return 2
+}
+
 // Compare returns which GID to prefer: order is positive for a, negative for b, and 0 if they are
 // equally good. why names the disadvantage of the other.
 //
-// In this order: usable at all; port ACTIVE; netdev up; InfiniBand, RoCE v2,
-// RoCE v1; IPv4, other routable, link-local; not a VLAN; lower index.
+// In this order: usable at all; port ACTIVE; netdev up; InfiniBand, RoCE v2, RoCE v1; IPv4, other routable, link-local;
+// address neither deprecated nor temporary; the route's netdev; the device's own netdev or its bond; lower index.
 func Compare(a, b Candidate) (order int, why string) {
 	for _, k := range criteria {
 		switch cmp.Compare(k.rank(a), k.rank(b)) {
@@ -248,4 +297,19 @@ func Why(c []Candidate, best, i int) string {
 		return why
 	}
 	return "as good, but later in the list"
+}
+
+// None returns why none of c can be used: the most frequent reason.
+func None(c []Candidate) string {
+	count, most := map[string]int{}, ""
+	for i := range c {
+		why := Unusable(c[i])
+		if why == "" {
+			why = Down(c[i])
+		}
+		if count[why]++; most == "" || count[why] > count[most] {
+			most = why
+		}
+	}
+	return most
 }

@@ -56,7 +56,10 @@ func TestCompare(t *testing.T) {
 		{"InfiniBand", func(c *Candidate) { c.Type, c.Netdev, c.GID = TypeIB, LinkUnknown, gidOf("fe80::2") }, ""},
 		{"base", nil, "InfiniBand is preferred"},
 		{"higher index", func(c *Candidate) { c.Index = 5 }, "higher index"},
-		{"VLAN", func(c *Candidate) { c.VLAN, c.Index = true, 0 }, "VLAN"},
+		{"VLAN", func(c *Candidate) { c.Above, c.Index = "VLAN", 0 }, "on a VLAN"},
+		{"off the route", func(c *Candidate) { c.OffRoute, c.Index = true, 0 }, "by another interface"},
+		{"temporary", func(c *Candidate) { c.Address, c.Index = AddressTemporary, 0 }, "address is temporary"},
+		{"deprecated", func(c *Candidate) { c.Address, c.Index = AddressDeprecated, 0 }, "address is deprecated"},
 		{"IPv6", func(c *Candidate) { c.GID, c.Index = gidOf("2001:db8::1"), 0 }, "IPv4 is preferred"},
 		{"IPv4 link-local", func(c *Candidate) { c.GID, c.Index = gidOf("::ffff:169.254.0.1"), 0 }, "link-local"},
 		{"link-local", func(c *Candidate) { c.GID, c.Index = gidOf("fe80::1"), 0 }, "link-local"},
@@ -108,6 +111,14 @@ func TestBest(t *testing.T) {
 		{"InfiniBand, default prefix", []Candidate{ib(0, "fe80::1"), ib(1, "fec0::1:0:0:0:1"),
 			ib(2, "::ffff:10.0.0.1")}, 0},
 		{"InfiniBand, order of the list", []Candidate{ib(2, "fec0::2"), ib(0, "fe80::1")}, 1},
+		{"unusable is worse than down", []Candidate{
+			base(func(c *Candidate) { c.Address = AddressNone }),
+			base(func(c *Candidate) { c.Address = AddressTentative }),
+			base(func(c *Candidate) { c.Address = AddressDuplicate }),
+			base(func(c *Candidate) { c.Type = TypeIWARP }),
+			base(func(c *Candidate) { c.Type = TypeUSNIC }),
+			base(func(c *Candidate) { c.Netdev = LinkDown }),
+		}, 5},
 		{"down is better than nothing", []Candidate{{}, base(func(c *Candidate) { c.PortActive = false })}, 1},
 	} {
 		if got := Best(tc.c); got != tc.want {

@@ -1,6 +1,10 @@
 package sysfs
 
-import "slices"
+import (
+	"io"
+	"os"
+	"slices"
+)
 
 // Attr reads the attribute with this path below the root, without the line end. No element but the last may be a file,
 // and the last is not followed as a symbolic link.
@@ -66,4 +70,18 @@ func validPath(elem []string) error {
 		return badName("element", "")
 	}
 	return nil
+}
+
+// File reads a file of this tree that the kernel does not have, and that may be longer than an attribute.
+func (r Root) File(name string) (string, error) {
+	if err := validPath([]string{name}); err != nil {
+		return "", err
+	}
+	f, err := os.Open(r.path(name))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	return string(b), err
 }

@@ -75,8 +75,9 @@ func (r Root) DeviceNames() ([]string, error) {
 	return names, nil
 }
 
-// Devices reads all devices, in numeric order. A device that vanishes while it is read is omitted;
-// failure to read one for another reason is an error. Other errors are those of [Root.DeviceNames].
+// Devices reads all devices, in numeric order. A device that vanishes while it is read is omitted.
+// One that cannot be read for another reason is an error; the others are returned with it, unless
+// descriptors or memory are short. Other errors are those of [Root.DeviceNames].
 func (r Root) Devices() ([]Device, error) {
 	names, err := r.DeviceNames()
 	if err != nil {
@@ -87,17 +88,21 @@ func (r Root) Devices() ([]Device, error) {
 		return nil, err
 	}
 	out := make([]Device, 0, len(names))
+	var errs []error
 	for _, name := range names {
 		dev, err := r.device(name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 			continue
-		} else if err != nil {
+		} else if exhausted(err) {
 			return nil, err
+		} else if err != nil {
+			errs = append(errs, fmt.Errorf("RDMA device %s: %w", name, err))
+			continue
 		}
 		dev.Uverbs = uverbs[name]
 		out = append(out, dev)
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // Device reads one device. The error is fs.ErrNotExist if there is none of that name.

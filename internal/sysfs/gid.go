@@ -94,17 +94,24 @@ func nibble(c byte) byte {
 // GIDType is the protocol of a GID, with the values of C's enum ibv_gid_type.
 type GIDType int32
 
-// The types of GIDs. GIDTypeUnknown, which C does not have, means that the kernel did not report the type.
+// The types of GIDs. C has no negative ones. GIDTypeUnknown means that the kernel did not report the type; it reports
+// those of iWARP and usNIC, which do not connect by GIDs, as IB/RoCE v1.
 const (
+	GIDTypeUSNIC   GIDType = -3
+	GIDTypeIWARP   GIDType = -2
 	GIDTypeUnknown GIDType = -1
 	GIDTypeIB      GIDType = 0
 	GIDTypeRoCEv1  GIDType = 1
 	GIDTypeRoCEv2  GIDType = 2
 )
 
-// String returns IB, RoCEv1, RoCEv2 or unknown.
+// String returns IB, RoCEv1, RoCEv2, iWARP, usNIC or unknown.
 func (t GIDType) String() string {
 	switch t {
+	case GIDTypeUSNIC:
+		return "usNIC"
+	case GIDTypeIWARP:
+		return "iWARP"
 	case GIDTypeUnknown:
 		return "unknown"
 	case GIDTypeIB:
@@ -153,14 +160,20 @@ type GIDEntry struct {
 type gidTable struct {
 	gids, types, ndevs *dir // types, ndevs: nil if the kernel has none
 	linkLayer          string
-	old                bool // no gid_attrs at all: a kernel before RoCE v2
+	other              GIDType // of a device that has no other, 0 for InfiniBand and RoCE
+	old                bool    // no gid_attrs at all: a kernel before RoCE v2
 }
 
 func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
 	if !validName(dev) {
 		return nil, badName("device", dev)
 	}
-	p, err := openDir(r.path("class", "infiniband", dev, "ports", strconv.Itoa(port)))
+	d, err := openDir(r.path("class", "infiniband", dev))
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	p, err := d.sub("ports/" + strconv.Itoa(port))
 	if err != nil {
 		return nil, err
 	}
@@ -169,20 +182,31 @@ func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &gidTable{gids: gids, linkLayer: p.text("link_layer")}
+	t := &gidTable{gids: gids, linkLayer: p.text("link_layer"), other: nodeGIDType(d.text("node_type"))}
 	t.types, err = p.sub("gid_attrs/types")
 	t.old = errors.Is(err, fs.ErrNotExist)
 	if !exhausted(err) {
 		t.ndevs, err = p.sub("gid_attrs/ndevs")
 	}
 	if !exhausted(err) {
-		err = p.failed
+		err = errors.Join(p.failed, d.failed)
 	}
 	if err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
+}
+
+// nodeGIDType returns the type of the GIDs of a kind of device that has only one, otherwise 0.
+func nodeGIDType(node string) GIDType {
+	switch code, _ := cut(node); code { // C: enum ibv_node_type
+	case 4:
+		return GIDTypeIWARP
+	case 5, 6:
+		return GIDTypeUSNIC
+	}
+	return 0
 }
 
 func (t *gidTable) close() {
@@ -203,6 +227,14 @@ func (t *gidTable) gid(name string) (GID, string, error) {
 }
 
 func (t *gidTable) gidType(name string) (GIDType, string) {
+	typ, text := t.listedType(name)
+	if t.other != 0 {
+		typ = t.other
+	}
+	return typ, text
+}
+
+func (t *gidTable) listedType(name string) (GIDType, string) {
 	if t.types == nil {
 		if t.old {
 			return gidType("IB/RoCE v1", t.linkLayer), ""

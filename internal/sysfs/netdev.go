@@ -16,6 +16,7 @@ type Netdev struct {
 	MTU       int    `json:"mtu_bytes"`
 	Address   string `json:"address"`
 	VLAN      bool   `json:"vlan"`
+	Kind      string `json:"kind"`   // what the kernel calls it: vlan, vxlan, bond, ...; empty for most
 	Master    string `json:"master"` // bond, bridge or team it belongs to
 }
 
@@ -46,8 +47,8 @@ func (r Root) Netdev(name string) (n Netdev, ok bool) {
 		n.MTU = int(v)
 	}
 	for line := range strings.Lines(d.text("uevent")) {
-		if strings.TrimSpace(line) == "DEVTYPE=vlan" {
-			n.VLAN = true
+		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok {
+			n.Kind, n.VLAN = kind, kind == "vlan"
 		}
 	}
 	if link, err := d.readlink("master"); err == nil {
@@ -61,4 +62,10 @@ func (r Root) Netdev(name string) (n Netdev, ok bool) {
 func (r Root) Below(netdev, device string) bool {
 	names, err := r.Names("class", "net", netdev, "device", "infiniband")
 	return err == nil && slices.Contains(names, device)
+}
+
+// BelowPort is Below for a port, where the interface tells its own.
+func (r Root) BelowPort(netdev, device string, port int) bool {
+	n, ok := r.Number("class", "net", netdev, "dev_port")
+	return r.Below(netdev, device) && (!ok || int(n) == port-1)
 }

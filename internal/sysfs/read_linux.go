@@ -104,3 +104,8 @@ func (d *dir) readlink(name string) (string, error) {
 	}
 	return string(buf[:n]), nil
 }
+
+func isSysfs(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && int64(st.Type) == unix.SYSFS_MAGIC
+}

@@ -41,6 +41,9 @@ func (r Root) String() string {
 	return "/"
 }
 
+// Live reports whether this is the kernel's tree, and no copy of one.
+func (r Root) Live() bool { return r.String() == "/sys" || isSysfs(r.String()) }
+
 func (r Root) path(elem ...string) string {
 	return r.String() + "/" + strings.Join(elem, "/")
 }

@@ -214,7 +214,7 @@ func TestNetdev(t *testing.T) {
 	tr.Symlink("../bond0", "class/net/eth10/master")
 	r := Root(tr.Root)
 	want := Netdev{Name: "eth2.100", Index: 9, OperState: "up", Flags: 0x1003, MTU: 1500,
-		Address: "0c:42:a1:00:00:01", VLAN: true}
+		Address: "0c:42:a1:00:00:01", VLAN: true, Kind: "vlan"}
 	if n, ok := r.Netdev("eth2.100"); !ok || n != want {
 		t.Errorf("%+v, %t; want %+v", n, ok, want)
 	}

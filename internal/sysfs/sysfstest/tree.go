@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -117,6 +118,31 @@ func (tr *Tree) GID(dev string, port, index int, gid, typ, netdev string) {
 	if netdev != "" {
 		tr.Write(fmt.Sprintf("%sgid_attrs/ndevs/%d", dir, index), netdev)
 	}
+}
+
+// Addresses writes the addresses of the tree's network namespace: lines of "NETDEV ADDRESS/PREFIX [FLAG...]".
+func (tr *Tree) Addresses(lines ...string) {
+	tr.t.Helper()
+	var b strings.Builder
+	for i, line := range lines {
+		netdev, rest, _ := strings.Cut(line, " ")
+		family := "inet"
+		if strings.Contains(rest, ":") {
+			family = "inet6"
+		}
+		// as ip -o addr prints it
+		fmt.Fprintf(&b, "%d: %s    %s %s scope global %s\\       valid_lft forever preferred_lft forever\n", i+2,
+			netdev, family, rest, netdev)
+	}
+	tr.Write("addresses", b.String())
+}
+
+// IPoIB makes an interface of a port of an InfiniBand device on PCI.
+func (tr *Tree) IPoIB(name, pci string, port int) {
+	tr.t.Helper()
+	tr.Netdev(name, "up", "0x1003", 20+port, 2044, "")
+	tr.Write("class/net/"+name+"/dev_port", fmt.Sprint(port-1))
+	tr.Symlink("../../../devices/"+pci, "class/net/"+name+"/device")
 }
 
 // The texts of the kernel for the types of GIDs.

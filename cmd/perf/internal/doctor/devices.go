@@ -13,8 +13,9 @@ import (
 
 func (x *examination) devices() {
 	devs, err := x.Sys.Devices()
-	if err != nil {
-		return // modules reported it
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // modules reports that there are none
+		x.add(Finding{Severity: Error, Subject: "host", Check: "device", Text: "devices cannot be read",
+			Evidence: err.Error(), Remedy: "ls -l " + x.Sys.ClassDir() + "    # sysfs is open to everybody by default"})
 	}
 	active := false
 	for i := range devs {

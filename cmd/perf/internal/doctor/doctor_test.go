@@ -189,7 +189,18 @@ func TestFindings(t *testing.T) {
 		"no GID": {func(b *bed) {
 			b.tree.Remove(dev + "ports/1/gids/0")
 			b.tree.Remove(dev + "ports/1/gids/3")
-		}, Error, "gid", "no GID can be used"},
+		}, Error, "gid", "the GID table is empty"},
+		"nothing fills the table": {func(b *bed) {
+			b.tree.Remove(dev + "ports/1/gids/0")
+			b.tree.Remove(dev + "ports/1/gids/3")
+		}, Error, "gid", "ip addr add ADDRESS/PREFIX"},
+		"all GIDs of another namespace": {func(b *bed) { b.tree.Addresses("eth0 10.10.10.1/24") }, Error, "gid",
+			"no interface here has this address"},
+		"some GIDs of another namespace": {func(b *bed) { b.tree.Addresses("eth2 10.10.10.1/24") }, Warning, "gid",
+			"no interface here has the addresses of 1 of 2 GIDs"},
+		"iWARP": {func(b *bed) { b.tree.Write(dev+"node_type", "4: RNIC") }, OK, "gid", "iWARP connects by IP"},
+		"an unreadable device": {func(b *bed) { b.tree.Symlink("mlx5_7", "class/infiniband/mlx5_7") }, Error,
+			"device", "RDMA device mlx5_7"},
 		"no GID table": {func(b *bed) { b.tree.Remove(dev + "ports/1/gids") }, Error, "gid", "cannot be read"},
 		"netdev down": {func(b *bed) { b.tree.Netdev("eth2", "down", "0x1002", 4, 9000, "") }, Error, "gid",
 			"no GID can"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/netview"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -67,34 +68,27 @@ func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
 			Evidence: err.Error()})
 		return
 	}
+	view := netview.New(x.Sys)
 	var c []gid.Candidate
 	var list []sysfs.GIDEntry
 	for _, e := range entries {
 		if e.Err != nil {
 			continue
 		}
-		n, ok := x.Sys.Netdev(e.Netdev)
-		k := gid.Candidate{GID: e.GID, Index: e.Index, Type: gid.Type(e.Type), VLAN: n.VLAN,
-			PortActive: p.StateName == sysfs.StateActive}
-		if ok {
-			k.Netdev = gid.LinkDown
-			if n.Up() {
-				k.Netdev = gid.LinkUp
-			}
-		}
-		c, list = append(c, k), append(list, e)
+		c, list = append(c, view.Candidate(&e, p.StateName == sysfs.StateActive)), append(list, e)
 	}
 	best := gid.Best(c)
 	good := best >= 0 && gid.Down(c[best]) == ""
 	if !good {
-		f := Finding{Severity: Error, Subject: name, Check: "gid", Text: "no GID can be used", Evidence: evidence,
-			Remedy: "show_gids -d " + d.Name}
-		if p.StateName != sysfs.StateActive {
-			f.Severity = Note // the port's finding is the cause
-		}
-		x.add(f)
+		x.add(noGID(d, p, name, evidence, c))
 	} else {
 		x.bestGID(d, p, name, evidence, list[best], l)
+		if n := foreigners(c); n > 0 {
+			text := fmt.Sprintf("no interface here has the addresses of %d of %d GIDs: connecting by them fails", n,
+				len(c))
+			x.add(Finding{Severity: Warning, Subject: name, Check: "gid", Text: text, Evidence: evidence + elsewhere,
+				Remedy: "show_gids --up -d " + d.Name + "    # take none that it leaves out"})
+		}
 	}
 	for i, e := range list {
 		if good && i == best {
@@ -103,6 +97,43 @@ func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
 		x.add(Finding{Severity: Note, Subject: name, Check: "gid", Text: fmt.Sprintf("GID %d, %s %v, is not chosen: %s",
 			e.Index, e.GID.Addr(), e.Type, gid.Why(c, best, i)), Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)})
 	}
+}
+
+// noGID reports that no GID of a port can be used.
+func noGID(d *Device, p sysfs.Port, name, evidence string, c []gid.Candidate) Finding {
+	f := Finding{Severity: Error, Subject: name, Check: "gid", Text: "no GID can be used: " + gid.None(c),
+		Evidence: evidence, Remedy: "show_gids --why -d " + d.Name}
+	switch {
+	case p.StateName != sysfs.StateActive:
+		f.Severity = Note // the port's finding is the cause
+	case len(c) == 0:
+		f.Text = "the GID table is empty: nothing can be addressed"
+		f.Remedy = "ip addr add ADDRESS/PREFIX dev NETDEV    # each address of the port's interface makes an entry"
+		if p.LinkLayer != sysfs.LinkEthernet {
+			f.Remedy = "systemctl start opensm    # the subnet manager's prefix makes the entry"
+		}
+	case c[0].Type < gid.TypeIB:
+		f.Severity, f.Text, f.Remedy = OK, gid.Unusable(c[0]), ""
+	case foreigners(c) > 0:
+		f.Evidence += elsewhere
+		f.Remedy = ownInterface
+	}
+	return f
+}
+
+const (
+	elsewhere    = ", and ip -o addr: the kernel lists the GIDs of all network namespaces"
+	ownInterface = "ip addr    # a container needs the host's network, or an interface of the device: SR-IOV, macvlan"
+)
+
+// foreigners returns how many GIDs have an address that no interface of this network namespace has.
+func foreigners(c []gid.Candidate) (n int) {
+	for i := range c {
+		if c[i].Address == gid.AddressNone {
+			n++
+		}
+	}
+	return n
 }
 
 // bestGID reports the problems of the best GID.

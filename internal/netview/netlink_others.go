@@ -1,0 +1,13 @@
+//go:build !linux
+
+package netview
+
+import (
+	"errors"
+	"net/netip"
+)
+
+func readAddresses() (addresses, error) { return addresses{}, errors.ErrUnsupported }
+
+// Route returns the interface by which this host reaches a peer.
+func Route(netip.Addr) (netdev string, err error) { return "", errors.ErrUnsupported }
