@@ -1,14 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
@@ -20,42 +19,43 @@ explain. It is worse if the median also is, by more than the tolerance.
   perf compare [options] OLD.json NEW.json
   perf compare [options] OLD.json... -- NEW.json...
 
-%s
+{flags}
 Exit status: 0 no figure is worse, 1 the files cannot be compared, or there are too few runs for a test and no
 --tolerance is given, 2 wrong usage, 3 a figure is worse.
 `
 
+type compareOptions struct {
+	old, cur        []string // files
+	tolerance, tail percent
+	alone, json     bool
+}
+
+func (v *invocation) compare() *cobra.Command {
+	c := &cobra.Command{Use: "compare OLD.json NEW.json", Long: compareUsage, Short: "difference between saved runs"}
+	o := compareOptions{tolerance: 0.03, tail: 0.1}
+	f := c.Flags()
+	f.Var(&o.tolerance, "tolerance", "largest accepted loss of bandwidth or median latency, as a `share` such as 3% "+
+		"or 0.03; if it is given, it decides alone where there are too few runs for a test")
+	f.Var(&o.tail, "tolerance-p99", "the same of the 99th percentile, as a `share`")
+	f.BoolVar(&o.json, "json", false, "print one JSON object instead of the table")
+	c.Args = func(_ *cobra.Command, files []string) (err error) {
+		o.alone = f.Changed("tolerance")
+		o.old, o.cur, err = sides(files, f.ArgsLenAtDash())
+		return err
+	}
+	c.Run = func(*cobra.Command, []string) { v.code = runCompare(&o, v.stdout, v.stderr) }
+	return c
+}
+
 // runCompare is perf compare.
-func runCompare(args []string, stdout, stderr io.Writer) int {
-	f := pflag.NewFlagSet("perf compare", pflag.ContinueOnError)
-	f.Usage = func() {}
-	tolerance, tail := percent(0.03), percent(0.1)
-	f.Var(&tolerance, "tolerance", "largest accepted loss of bandwidth or median latency, as a `share` such as 3% or "+
-		"0.03;\nif it is given, it decides alone where there are too few runs for a test")
-	f.Var(&tail, "tolerance-p99", "the same of the 99th percentile, as a `share`")
-	f.Lookup("tolerance").DefValue, f.Lookup("tolerance-p99").DefValue = "3%", "10%"
-	asJSON := f.Bool("json", false, "print one JSON object instead of the table")
-	err := f.Parse(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(stdout, compareUsage, f.FlagUsages())
-		return exitOK
-	}
-	var old, cur []string
-	if err == nil {
-		old, cur, err = sides(f.Args(), f.ArgsLenAtDash())
-	}
-	if err != nil {
-		say(stderr, err)
-		fmt.Fprintln(stderr, "perf compare --help shows the usage")
-		return exitUsage
-	}
-	c, err := compareFiles(old, cur, report.Tolerance{Usual: float64(tolerance), Tail: float64(tail),
-		Alone: f.Changed("tolerance")})
+func runCompare(o *compareOptions, stdout, stderr io.Writer) int {
+	c, err := compareFiles(o.old, o.cur, report.Tolerance{Usual: float64(o.tolerance), Tail: float64(o.tail),
+		Alone: o.alone})
 	if err != nil {
 		say(stderr, err)
 		return exitFailure
 	}
-	if *asJSON {
+	if o.json {
 		err = c.JSON(stdout)
 	} else {
 		err = c.Print(stdout)
@@ -66,7 +66,7 @@ func runCompare(args []string, stdout, stderr io.Writer) int {
 		return exitFailure
 	case c.Worse > 0:
 		say(stderr, fmt.Errorf("%d of %d figures are worse by more than %v (99th percentile: %v)", c.Worse,
-			len(c.Figures), &tolerance, &tail))
+			len(c.Figures), &o.tolerance, &o.tail))
 		return exitLimit
 	case c.TooFew > 0:
 		say(stderr, fmt.Errorf("%d of %d figures have too few runs to tell a loss from noise: give each side %d, "+

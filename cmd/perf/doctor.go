@@ -8,7 +8,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -25,53 +25,58 @@ For each problem it prints what it found, where, and the command that fixes it. 
   perf doctor --serve             send this host's report to clients that ask for it
   perf doctor HOST                check this host, and compare it with HOST, where --serve runs
 
-%s
+{flags}
 Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors.
 `
 
+type doctorOptions struct {
+	json, all, serve bool
+	port             uint16
+	bind, host       string
+}
+
+func (v *invocation) doctor() *cobra.Command {
+	o := doctorOptions{port: doctor.DefaultPort}
+	c := &cobra.Command{Use: "doctor [options] [HOST]", Long: doctorUsage,
+		Short: "problems of this host, and whether it matches another host"}
+	f := c.Flags()
+	f.BoolVar(&o.json, "json", false, "one JSON object with all findings, devices and libraries")
+	f.BoolVarP(&o.all, "verbose", "v", false,
+		"also list notes and what is in order, and why each GID is not the best one")
+	f.BoolVar(&o.serve, "serve", false, "send the report to every client that asks, until interrupted")
+	f.VarP(whole[uint16]{&o.port}, "port", "p", "TCP `port` of --serve")
+	f.StringVar(&o.bind, "bind", "", "`address` that --serve listens on (default: all)")
+	c.Args = func(_ *cobra.Command, hosts []string) (err error) {
+		switch {
+		case len(hosts) > 1:
+			return fmt.Errorf("%d hosts; perf doctor takes at most one", len(hosts))
+		case o.serve && len(hosts) > 0:
+			return errors.New("--serve waits for the other end: give no host")
+		case o.serve && (o.json || o.all):
+			return errors.New("--serve prints no report: give neither --json nor -v")
+		case o.bind != "" && !o.serve:
+			return errors.New("--bind: only with --serve")
+		case len(hosts) == 1:
+			o.host, err = serverName(hosts[0])
+		case o.port == 0:
+			return errors.New("port (-p) 0 < 1")
+		}
+		return err
+	}
+	c.Run = func(c *cobra.Command, _ []string) { v.code = runDoctor(c.Context(), o, v.stdout, v.stderr) }
+	return c
+}
+
 // runDoctor is perf doctor.
-func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f := pflag.NewFlagSet("perf doctor", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
-	asJSON := f.Bool("json", false, "one JSON object with all findings, devices and libraries")
-	all := f.BoolP("verbose", "v", false, "also list notes and what is in order, and why each GID is not the best one")
-	serve := f.Bool("serve", false, "send the report to every client that asks, until interrupted")
-	port := f.Uint16P("port", "p", doctor.DefaultPort, "TCP `port` of --serve")
-	bind := f.String("bind", "", "`address` that --serve listens on (default: all)")
-	host := ""
-	err := f.Parse(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, doctorUsage, f.FlagUsages())
-		return exitOK
-	case err != nil:
-	case f.NArg() > 1:
-		err = fmt.Errorf("%d hosts; perf doctor takes at most one", f.NArg())
-	case *serve && f.NArg() > 0:
-		err = errors.New("--serve waits for the other end: give no host")
-	case *serve && (*asJSON || *all):
-		err = errors.New("--serve prints no report: give neither --json nor -v")
-	case *bind != "" && !*serve:
-		err = errors.New("--bind: only with --serve")
-	case f.NArg() == 1:
-		host, err = serverName(f.Arg(0))
-	case *port == 0:
-		err = errors.New("port (-p) 0 < 1")
-	}
-	if err != nil {
-		say(stderr, err)
-		fmt.Fprintln(stderr, "perf doctor --help shows the usage")
-		return exitUsage
-	}
+func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) int {
 	examine := func() *doctor.Report { return doctor.Examine(doctor.This(), program()) }
-	if *serve {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(*bind, strconv.Itoa(int(*port))))
+	if o.serve {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(o.bind, strconv.Itoa(int(o.port))))
 		if err != nil {
 			say(stderr, wire.ListenHint(err, "another perf doctor"))
 			return exitFailure
 		}
-		fmt.Fprintf(stderr, "perf: doctor is listening on TCP port %d\n", *port)
+		fmt.Fprintf(stderr, "perf: doctor is listening on TCP port %d\n", o.port)
 		if err := doctor.Serve(ctx, l, examine); err != nil {
 			say(stderr, err)
 			return exitFailure
@@ -80,17 +85,18 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	}
 	r := examine()
 	var unheard error // from the other end: the findings of this host are printed nevertheless
-	if host != "" {
+	if o.host != "" {
 		var peer *doctor.Peer
-		peer, unheard = doctor.Ask(ctx, net.JoinHostPort(host, strconv.Itoa(int(*port))))
+		peer, unheard = doctor.Ask(ctx, net.JoinHostPort(o.host, strconv.Itoa(int(o.port))))
 		if unheard == nil {
 			r.Compare(peer)
 		}
 	}
-	if *asJSON {
+	var err error
+	if o.json {
 		err = r.JSON(stdout)
 	} else {
-		err = r.Text(stdout, *all)
+		err = r.Text(stdout, o.all)
 	}
 	err = errors.Join(unheard, err)
 	switch {

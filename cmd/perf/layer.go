@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
@@ -18,10 +18,7 @@ import (
 )
 
 // layerFlags declares the flags of perf stream and perf message.
-func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
-	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+func layerFlags(f *pflag.FlagSet, o *layer.Options, json *bool) {
 	o.Timeout, o.Patience = 30*time.Second, 3*time.Second
 	f.IntVarP(&o.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; raw verbs use the next port")
 	f.StringVar(&o.Bind, "bind", "", "`address` that the server's exchange listens on (default: all)")
@@ -47,8 +44,6 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
 	f.Var((*seconds)(&o.Timeout), "timeout", "time without progress after which the run fails")
 	f.Var((*seconds)(&o.Patience), "retry", "time for which the client tries to reach the server")
-	f.BoolP("help", "h", false, "print this help")
-	return f
 }
 
 // carriers is a list of what runs.
@@ -83,52 +78,7 @@ func (l *length) Set(t string) error {
 	return nil
 }
 
-// parseLayer reads the command line of perf stream and perf message.
-func parseLayer(args []string) (o layer.Options, json bool, err error) {
-	f := layerFlags(&o, &json)
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			err = errHelp
-		}
-		return o, json, err
-	}
-	if h, _ := f.GetBool("help"); h {
-		return o, json, errHelp
-	}
-	a := f.Args()
-	if len(a) < 2 {
-		return o, json, errors.New("no command; usage: perf {stream|message} {bw|lat} [options] [SERVER]")
-	}
-	o.Carrier = layer.Carrier(a[0])
-	if o.Metric, err = wire.ParseMetric(a[1]); err != nil {
-		return o, json, err
-	}
-	switch len(a) {
-	case 2:
-	case 3:
-		if o.Host, err = serverName(a[2]); err != nil {
-			return o, json, err
-		}
-	default:
-		return o, json, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
-	}
-	for _, n := range []string{"iters", "connections", "rounds"} {
-		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
-			return o, json, fmt.Errorf("--%s 0 < 1", n)
-		}
-	}
-	if slices.Equal(o.Compare, []layer.Carrier{"all"}) {
-		o.Compare = []layer.Carrier{layer.Raw, layer.TCP, layer.Copy}
-		if o.Metric == wire.Latency {
-			o.Compare = o.Compare[:2]
-		}
-	}
-	o, err = layer.New(o)
-	return o, json, err
-}
-
-func layerUsage() string {
-	return `perf stream and perf message measure package rdma between two hosts: bandwidth or latency,
+const layerUsage = `perf stream and perf message measure package rdma between two hosts: bandwidth or latency,
 and for both ends CPU time, allocations and wake-ups. With --compare they measure
 raw verbs, TCP or a plain copy in alternating rounds.
 
@@ -137,30 +87,58 @@ raw verbs, TCP or a plain copy in alternating rounds.
 
 The client sends its options to the server: give sizes and numbers to the client only.
 
-` + layerFlags(&layer.Options{}, new(bool)).FlagUsages() + `
+{flags}
 Exit status: 0 success, 1 failure, 2 wrong usage.
 `
+
+// layer is perf stream, or perf message.
+func (v *invocation) layer(what layer.Carrier) *cobra.Command {
+	var o layer.Options
+	var json bool
+	c := &cobra.Command{Use: string(what) + " {bw|lat} [options] [SERVER]", Long: layerUsage,
+		Short: "bandwidth and latency of package rdma, of a " + string(what), ValidArgs: []string{"bw", "lat"}}
+	layerFlags(c.Flags(), &o, &json)
+	c.Args = func(c *cobra.Command, words []string) (err error) {
+		o.Carrier = what
+		o, err = completeLayer(c.Flags(), o, words)
+		return err
+	}
+	c.Run = func(c *cobra.Command, _ []string) { v.code = v.runLayer(c.Context(), o, json) }
+	return c
 }
 
-// runLayer is perf stream and perf message: arguments in, an exit code out.
-func runLayer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, json, err := parseLayer(args)
-	if errors.Is(err, errHelp) {
-		fmt.Fprint(stdout, layerUsage())
-		return exitOK
+// completeLayer adds the words of the command line, and what is left to choose.
+func completeLayer(f *pflag.FlagSet, o layer.Options, words []string) (_ layer.Options, err error) {
+	if len(words) == 0 {
+		return o, errors.New("no command; usage: perf {stream|message} {bw|lat} [options] [SERVER]")
 	}
-	if err != nil {
-		for _, e := range split(err) {
-			say(stderr, e)
+	if o.Metric, err = wire.ParseMetric(words[0]); err != nil {
+		return o, err
+	}
+	if o.Host, err = onlyServer(words[1:]); err != nil {
+		return o, err
+	}
+	for _, n := range []string{"iters", "connections", "rounds"} {
+		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
+			return o, fmt.Errorf("--%s 0 < 1", n)
 		}
-		fmt.Fprintf(stderr, "perf %s --help shows the usage\n", args[0])
-		return exitUsage
 	}
+	if slices.Equal(o.Compare, []layer.Carrier{"all"}) {
+		o.Compare = []layer.Carrier{layer.Raw, layer.TCP, layer.Copy}
+		if o.Metric == wire.Latency {
+			o.Compare = o.Compare[:2]
+		}
+	}
+	return layer.New(o)
+}
+
+func (v *invocation) runLayer(ctx context.Context, o layer.Options, json bool) int {
+	stdout, stderr := v.stdout, v.stderr
 	res, err := layer.Measure(ctx, o, layer.Hooks{Waiting: func(port int) {
 		fmt.Fprintf(stderr, "perf: waiting for a client on TCP port %d\n", port)
 	}})
 	if json {
-		if jerr := report.LayerJSON(stdout, &o, res, program(), args, report.ThisHost(), err); jerr != nil {
+		if jerr := report.LayerJSON(stdout, &o, res, program(), v.args, report.ThisHost(), err); jerr != nil {
 			err = errors.Join(err, jerr)
 		}
 	} else if len(res.Runs) > 0 {

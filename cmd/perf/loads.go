@@ -1,16 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/pflag"
-
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // sizes is a list of message sizes: with commas between them, or from, to and a factor or a step.
@@ -80,68 +74,4 @@ func parseRange(t string) ([]uint64, error) {
 		n = next
 	}
 	return slices.Clip(list), nil
-}
-
-// together returns an error for flags that exclude each other.
-func together(f *pflag.FlagSet) error {
-	if f.Changed("sizes") && (f.Changed("size") || f.Changed("all")) {
-		return errors.New("give a list of sizes (--sizes), or -s or -a, not both")
-	}
-	frames := strings.EqualFold(f.Lookup("connection").Value.String(), wire.RawEth.String())
-	if f.Changed("tos") && (!f.Changed("rdma-cm") && !frames || f.Changed("tclass")) {
-		return errors.New("type of service (--tos, -T): needs rdma_cm (-R) or frames (-c RawEth), and not " +
-			"--tclass; without them use --tclass")
-	}
-	if f.Changed("server") && f.Changed("client") {
-		return errors.New("raw Ethernet: give --server or --client, not both")
-	}
-	if f.Changed("server") && len(f.Args()) > 2 {
-		return errors.New("--server: give no SERVER")
-	}
-	if f.Changed("rate-units") && !f.Changed("rate-limit") {
-		return errors.New("unit of rate (--rate-units): needs a rate (--rate-limit)")
-	}
-	if f.Changed("run-infinitely") && f.Changed("iters") {
-		return errors.New("give iterations (-n) or --run-infinitely, not both")
-	}
-	return nil
-}
-
-// place sets the kind of memory: at most one is given.
-func (o *options) place(f *pflag.FlagSet, hugePages, dm bool) error {
-	m := &o.asked.Memory
-	var given []string
-	for _, k := range []struct {
-		name string
-		on   bool
-		kind plan.MemoryKind
-	}{
-		{"use-hugepages", hugePages, plan.HugePages},
-		{"mmap", f.Changed("mmap"), plan.File},
-		{"use-dm", dm, plan.DeviceMemory},
-		{"use-cuda", f.Changed("use-cuda"), plan.CUDA},
-		{"use-cuda-bus-id", f.Changed("use-cuda-bus-id"), plan.CUDA},
-	} {
-		if k.on {
-			m.Kind, given = k.kind, append(given, "--"+k.name)
-		}
-	}
-	if len(given) > 1 {
-		return fmt.Errorf("more than one kind of memory: give only one of %s", strings.Join(given, ", "))
-	}
-	for _, name := range []string{"mmap", "use-cuda-bus-id", "cpus"} {
-		if fl := f.Lookup(name); fl.Changed && (fl.Value.String() == "" || fl.Value.String() == "[]") {
-			return fmt.Errorf("--%s is empty", name)
-		}
-	}
-	m.OnDemand = m.OnDemand || m.Implicit
-	return nil
-}
-
-// short returns a flag's letter, to print after its long name.
-func short(f *pflag.Flag) string {
-	if f.Shorthand == "" {
-		return ""
-	}
-	return " (-" + f.Shorthand + ")"
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -46,7 +45,7 @@ func main() {
 // run is the program: arguments in, an exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
-	code := runCommand(ctx, args, out, stderr)
+	code := (&invocation{args: args, stdout: out, stderr: stderr}).execute(ctx)
 	if out.err != nil && code != exitFailure {
 		say(stderr, out.err)
 		return exitFailure
@@ -54,49 +53,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	command := ""
-	if len(args) > 0 {
-		command = args[0]
-	}
-	if len(args) == 2 && (args[1] == "-V" || args[1] == "--version") {
-		command, args = "", args[1:] // of any subcommand
-	}
-	switch command {
-	case "help":
-		fmt.Fprint(stdout, usage())
-		return exitOK
-	case string(layer.Stream), string(layer.Message):
-		return runLayer(ctx, args, stdout, stderr)
-	case "compare":
-		return runCompare(args[1:], stdout, stderr)
-	case "report":
-		return runReport(args[1:], stdout, stderr)
-	case "doctor":
-		return runDoctor(ctx, args[1:], stdout, stderr)
-	case "selftest":
-		return runSelftest(ctx, args[1:], stdout, stderr)
-	case "serve":
-		return runServe(ctx, args[1:], stdout, stderr)
-	case "mesh":
-		return runMesh(ctx, args[1:], stdout, stderr)
-	}
-	o, err := parse(args)
-	if errors.Is(err, errHelp) {
-		fmt.Fprint(stdout, usage())
-		return exitOK
-	}
-	if errors.Is(err, errVersion) {
-		fmt.Fprintln(stdout, program())
-		return exitOK
-	}
-	if err != nil {
-		for _, e := range split(err) {
-			say(stderr, e)
-		}
-		fmt.Fprintln(stderr, "perf --help shows the usage")
-		return exitUsage
-	}
+// runTest is perf write, read, send and atomic.
+func (v *invocation) runTest(ctx context.Context) int {
+	o, stdout, stderr := &v.test, v.stdout, v.stderr
 	if o.jsonFile != "" {
 		if err := writable(o.jsonFile); err != nil {
 			say(stderr, err)
@@ -201,7 +160,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	for i := range res.Sizes {
 		missed = append(missed, o.limits.Missed(&res.Sizes[i])...)
 	}
-	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: args, Host: report.ThisHost(),
+	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: v.args, Host: report.ThisHost(),
 		Histogram: o.histogram, Failure: err, Missed: missed, Warnings: warnings}
 	switch o.format {
 	case formatJSON:

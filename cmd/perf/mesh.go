@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
@@ -27,7 +29,7 @@ and names the slow pairs and hosts. Each host runs an agent (perf serve).
   srun --ntasks-per-node=1 perf mesh        no agents needed: rank 0 measures, all ranks serve
   mpirun ... perf mesh --hostfile FILE      the same
 
-%s
+{flags}
 A host that cannot be reached is shown as failed, and the exit status is 1. The others are measured
 if at least two remain.
 All hosts need the same token: --token-file, or PERF_TOKEN in the environment.
@@ -196,15 +198,19 @@ func (m *meshOptions) resolve(ctx context.Context) ([]string, error) {
 	}
 }
 
-// runMesh is perf mesh.
-func runMesh(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func (v *invocation) mesh() *cobra.Command {
+	c := &cobra.Command{Use: "mesh [options]", Long: meshUsage, Short: "all pairs of many hosts"}
 	var m meshOptions
-	f := pflag.NewFlagSet("perf mesh", pflag.ContinueOnError)
-	m.flags(f)
-	check := func() error { return m.check(f, os.Getenv) }
-	if code := subcommand(f, args, meshUsage, check, stdout, stderr); code >= 0 {
-		return code
+	m.flags(c.Flags())
+	c.Args = func(c *cobra.Command, words []string) error {
+		return cmp.Or(tooMany(words), m.check(c.Flags(), os.Getenv))
 	}
+	c.Run = func(c *cobra.Command, _ []string) { v.code = runMesh(c.Context(), &m, v.args, v.stdout, v.stderr) }
+	return c
+}
+
+// runMesh is perf mesh.
+func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
 	t, err := agent.ReadToken(m.tokenFile)
 	if err != nil {
 		say(stderr, err)
@@ -250,7 +256,7 @@ func runMesh(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if isTerminal(stderr) && n > 0 {
 		fmt.Fprintln(stderr)
 	}
-	res.Command = append([]string{"mesh"}, args...)
+	res.Command = args
 	if err != nil {
 		res.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
@@ -18,42 +18,40 @@ meshes (perf mesh --json). The file needs only a browser.
 
   perf report [-o report.html] FILE.json...
 
-%s
+{flags}
 Exit status: 0 success, 1 a file cannot be read or written, 2 wrong usage.
 `
 
+func (v *invocation) report() *cobra.Command {
+	c := &cobra.Command{Use: "report [-o report.html] FILE.json...", Long: reportUsage,
+		Short: "charts of saved runs, as one HTML file"}
+	out := c.Flags().StringP("output", "o", "report.html", "output `file`; -: standard output")
+	c.Args = func(_ *cobra.Command, files []string) error {
+		switch n := len(files); {
+		case n == 0:
+			return errors.New("no files; perf report needs files that perf --json wrote")
+		case n > report.MostRuns:
+			return fmt.Errorf("%d files; perf report shows at most %d", n, report.MostRuns)
+		case *out == "":
+			return errors.New("output file (-o) has no name")
+		}
+		return nil
+	}
+	c.Run = func(_ *cobra.Command, files []string) { v.code = runReport(files, *out, v.stdout, v.stderr) }
+	return c
+}
+
 // runReport is perf report.
-func runReport(args []string, stdout, stderr io.Writer) int {
-	f := pflag.NewFlagSet("perf report", pflag.ContinueOnError)
-	f.Usage = func() {}
-	out := f.StringP("output", "o", "report.html", "output `file`; -: standard output")
-	err := f.Parse(args)
-	switch n := f.NArg(); {
-	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, reportUsage, f.FlagUsages())
-		return exitOK
-	case err != nil:
-	case n == 0:
-		err = errors.New("no files; perf report needs files that perf --json wrote")
-	case n > report.MostRuns:
-		err = fmt.Errorf("%d files; perf report shows at most %d", n, report.MostRuns)
-	case *out == "":
-		err = errors.New("output file (-o) has no name")
-	}
-	if err != nil {
-		say(stderr, err)
-		fmt.Fprintln(stderr, "perf report --help shows the usage")
-		return exitUsage
-	}
-	runs := make([]report.Named, f.NArg())
-	for i, name := range f.Args() {
+func runReport(files []string, out string, stdout, stderr io.Writer) int {
+	runs := make([]report.Named, len(files))
+	for i, name := range files {
 		s, err := readSaved(name)
 		if err == nil {
 			if err = s.Drawable(); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		if err == nil && sameFile(name, *out) {
+		if err == nil && sameFile(name, out) {
 			err = fmt.Errorf("%s: is an input; give another output file (-o)", name)
 		}
 		if err != nil {
@@ -62,12 +60,13 @@ func runReport(args []string, stdout, stderr io.Writer) int {
 		}
 		runs[i] = report.Named{Name: filepath.Base(name), Saved: s}
 	}
-	rename(runs, f.Args())
+	rename(runs, files)
 	write := func(w io.Writer) error { return report.HTML(w, runs, program(), time.Now()) }
-	if *out == "-" {
+	var err error
+	if out == "-" {
 		err = write(stdout)
 	} else {
-		err = save(*out, write)
+		err = save(out, write)
 	}
 	if err != nil {
 		say(stderr, err)

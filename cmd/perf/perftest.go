@@ -1,24 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-// perftestAliases are perftest's names of flags that have another name here.
-var perftestAliases = map[string]string{
-	"noPeak":          "no-peak",
-	"CPU-freq":        "cpu-freq",
-	"pin-cores":       "cpus",
-	"disable-numa":    "no-pin",
-	"report-histogrm": "report-histogram",
-	"local-mac":       "source-mac",
-	"remote-mac":      "dest-mac",
-}
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
 
 // perftestLetters are perftest's short options that are no flags here.
 var perftestLetters = map[string]string{"C": "report-cycles", "G": "use-rss", "v": "mac-fwd"}
@@ -78,13 +72,24 @@ var perftestRefused = map[string]string{
 	"reply-every": "not supported: each frame is answered; use perftest's raw_ethernet_burst_lat",
 }
 
+// otherNames returns the names of flags that perftest calls by another one.
+var otherNames = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for _, s := range table(&options{}) {
+		for _, row := range s.flags {
+			_, name, others := row.words()
+			for _, o := range others {
+				m[o] = name
+			}
+		}
+	}
+	return m
+})
+
 // normal returns a flag's name as perf has it: perftest's may be written with - or _.
 func normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	name = strings.ReplaceAll(name, "_", "-")
-	if alias := perftestAliases[name]; alias != "" {
-		name = alias
-	}
-	return pflag.NormalizedName(name)
+	return pflag.NormalizedName(cmp.Or(otherNames()[name], name))
 }
 
 // unknown explains a flag that is not there.
@@ -105,6 +110,9 @@ func unknown(err error, f *pflag.FlagSet) error {
 	if whole := completions(name, f); len(whole) > 0 {
 		return fmt.Errorf("%s: abbreviations are not accepted; write --%s", said, strings.Join(whole, " or --"))
 	}
+	if near := similar(name, f); len(near) > 0 {
+		return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, " or --"))
+	}
 	return err
 }
 
@@ -121,4 +129,31 @@ func completions(name string, f *pflag.FlagSet) (list []string) {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// similar lists the flags that a mistyped name may mean.
+func similar(name string, f *pflag.FlagSet) []string {
+	var names cobra.Command // cobra compares names of commands
+	names.SuggestionsMinimumDistance = 2
+	f.VisitAll(func(fl *pflag.Flag) {
+		if !fl.Hidden {
+			names.AddCommand(&cobra.Command{Use: fl.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	return names.SuggestionsFor(name)
+}
+
+// suggest adds the commands that a mistyped one may mean to an error.
+func suggest(err error, root *cobra.Command, words []string) error {
+	if err == nil || len(words) == 0 {
+		return err
+	}
+	if _, known := wire.ParseVerb(words[0]); known == nil {
+		return err
+	}
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(words[0]); len(near) > 0 {
+		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return err
 }

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/selftest"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -29,23 +29,21 @@ two that reach each other. Each step has a limit of time. It takes no link down,
 
 The result contains the host's name, its addresses and lines of its kernel's log.
 
-%s
+{flags}
 Exit status: 0 no check failed, 1 no result, 2 wrong usage, 4 a check failed.
 `
 
-// runSelftest is perf selftest.
-func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 1 && args[0] == "--child" {
-		if err := selftest.Child(ctx, os.Stdin, os.Stdout); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
-		return exitOK
-	}
-	opt := selftest.Options{GIDs: [2]int{-1, -1}}
-	f := pflag.NewFlagSet("perf selftest", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {}
+type selftestOptions struct {
+	selftest.Options
+	json bool
+	file string
+}
+
+func (v *invocation) selftest() *cobra.Command {
+	c := &cobra.Command{Use: "selftest [options]", Long: selftestUsage,
+		Short: "what only an adapter can show, for a first hour with one"}
+	opt := selftestOptions{Options: selftest.Options{GIDs: [2]int{-1, -1}}}
+	f := c.Flags()
 	f.StringSliceVarP(&opt.Devices, "ib-dev", "d", nil, "RDMA `device` of both ends, or a,b: one for each")
 	f.IntVarP(&opt.Port, "ib-port", "i", 0, "`port` of the devices (default: the first active one)")
 	gids := f.IntSliceP("gid-index", "x", nil, "GID `index` of both ends, or a,b: one for each (default: the best one)")
@@ -56,57 +54,76 @@ func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	f.IntSliceVar(&opt.Steps, "steps", nil, "only these `steps`, from 1 to 12 (default: all)")
 	f.BoolVar(&opt.Frames, "frames", os.Getenv("PUREVERBS_HW_FRAMES") == "1",
 		"also send Ethernet frames and make steering rules (step 12): two devices, root")
-	asJSON := f.Bool("json", false, "print the result as one JSON object, and no table")
-	file := f.String("out-json-file", "", "also write the result to this `file`")
-	err := f.Parse(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(stdout, selftestUsage, f.FlagUsages())
-		return exitOK
+	f.BoolVar(&opt.json, "json", false, "print the result as one JSON object, and no table")
+	f.StringVar(&opt.file, "out-json-file", "", "also write the result to this `file`")
+	child := f.Bool("child", false, "be the process of a step")
+	f.Lookup("child").Hidden = true
+	c.Args = func(_ *cobra.Command, words []string) (err error) {
+		if opt.Posts, err = count("posts", *posts); err != nil {
+			return err
+		}
+		if opt.Wakeups, err = count("wakeups", *wakeups); err != nil {
+			return err
+		}
+		if len(*gids) > 2 {
+			return fmt.Errorf("GID index (-x): %d of them; a test has two ends", len(*gids))
+		}
+		for i := range opt.GIDs {
+			if len(*gids) > 0 {
+				opt.GIDs[i] = (*gids)[min(i, len(*gids)-1)]
+			}
+		}
+		return opt.check(words)
 	}
-	if err == nil {
-		opt.Posts, err = count("posts", *posts)
-	}
-	if err == nil {
-		opt.Wakeups, err = count("wakeups", *wakeups)
-	}
-	switch {
-	case err != nil:
-	case f.NArg() > 0:
-		err = fmt.Errorf("%d arguments too many: perf selftest runs on this host alone", f.NArg())
-	case len(opt.Devices) > 2:
-		err = fmt.Errorf("device (-d): %d names; a test has two ends", len(opt.Devices))
-	case len(*gids) > 2:
-		err = fmt.Errorf("GID index (-x): %d of them; a test has two ends", len(*gids))
-	case opt.Port < 0 || opt.Port > 255:
-		err = fmt.Errorf("port (-i) %d, want 1 to 255", opt.Port)
-	case opt.Lost < 1 || opt.Lost > 3600:
-		err = fmt.Errorf("lost (--lost) %d, want 1 to 3600 seconds", opt.Lost)
-	case opt.Seconds < 1 || opt.Seconds > 86400:
-		err = fmt.Errorf("limit (--limit) %d, want 1 to 86400 seconds", opt.Seconds)
-	case slices.ContainsFunc(opt.Steps, func(n int) bool { return n < 1 || n > selftest.StepCount }):
-		err = fmt.Errorf("steps (--steps) %v, want 1 to %d", opt.Steps, selftest.StepCount)
-	}
-	if err == nil && *file != "" {
-		err = writable(*file)
-	}
-	if err != nil {
-		say(stderr, err)
-		fmt.Fprintln(stderr, "perf selftest --help shows the usage")
-		return exitUsage
-	}
-	for i := range opt.GIDs {
-		if len(*gids) > 0 {
-			opt.GIDs[i] = (*gids)[min(i, len(*gids)-1)]
+	c.Run = func(c *cobra.Command, _ []string) {
+		if *child {
+			v.code = runChild(c.Context(), v.stderr)
+		} else {
+			v.code = runSelftest(c.Context(), opt, v.stdout, v.stderr)
 		}
 	}
+	return c
+}
+
+func (o *selftestOptions) check(words []string) error {
+	switch {
+	case len(words) > 0:
+		return fmt.Errorf("%d arguments too many: perf selftest runs on this host alone", len(words))
+	case len(o.Devices) > 2:
+		return fmt.Errorf("device (-d): %d names; a test has two ends", len(o.Devices))
+	case o.Port < 0 || o.Port > 255:
+		return fmt.Errorf("port (-i) %d, want 1 to 255", o.Port)
+	case o.Lost < 1 || o.Lost > 3600:
+		return fmt.Errorf("lost (--lost) %d, want 1 to 3600 seconds", o.Lost)
+	case o.Seconds < 1 || o.Seconds > 86400:
+		return fmt.Errorf("limit (--limit) %d, want 1 to 86400 seconds", o.Seconds)
+	case slices.ContainsFunc(o.Steps, func(n int) bool { return n < 1 || n > selftest.StepCount }):
+		return fmt.Errorf("steps (--steps) %v, want 1 to %d", o.Steps, selftest.StepCount)
+	case o.file != "":
+		return writable(o.file)
+	}
+	return nil
+}
+
+// runChild is the process of a step.
+func runChild(ctx context.Context, stderr io.Writer) int {
+	if err := selftest.Child(ctx, os.Stdin, os.Stdout); err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	return exitOK
+}
+
+// runSelftest is perf selftest.
+func runSelftest(ctx context.Context, opt selftestOptions, stdout, stderr io.Writer) int {
 	self, err := os.Executable()
 	if err != nil {
 		say(stderr, err)
 		return exitFailure
 	}
 	start := func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, self, "selftest", "--child") }
-	r, err := selftest.Run(ctx, opt, program(), start, func(s *selftest.Step) {
-		if !*asJSON {
+	r, err := selftest.Run(ctx, opt.Options, program(), start, func(s *selftest.Step) {
+		if !opt.json {
 			selftest.Print(stdout, s)
 		}
 	})
@@ -119,7 +136,7 @@ func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) i
 		e.SetIndent("", " ")
 		return e.Encode(r)
 	}
-	if *asJSON {
+	if opt.json {
 		err = write(stdout)
 	} else {
 		fmt.Fprintf(stdout, "%d checks passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
@@ -127,8 +144,8 @@ func runSelftest(ctx context.Context, args []string, stdout, stderr io.Writer) i
 			fmt.Fprintln(stdout, session.EmulatedNote)
 		}
 	}
-	if *file != "" {
-		err = errors.Join(err, save(*file, write))
+	if opt.file != "" {
+		err = errors.Join(err, save(opt.file, write))
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		say(stderr, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
@@ -27,7 +29,7 @@ write, read and atomic, -s may be larger than the client's.
 
   perf serve [options]
 
-%s
+{flags}
 The token is read from --token-file, or from PERF_TOKEN in the environment. The agent is ready
 when its port accepts connections; it notifies systemd (Type=notify).
 
@@ -123,43 +125,31 @@ func (a *agentOptions) serveBoth(ctx context.Context, t agent.Token, list []agen
 	return errors.Join(err, <-ended)
 }
 
-// subcommand reads the flags of a subcommand without arguments; code is -1 if it is to run.
-func subcommand(f *pflag.FlagSet, args []string, text string, check func() error, stdout, stderr io.Writer) (code int) {
-	f.Usage = func() {}
-	err := f.Parse(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, text, f.FlagUsages())
-		return exitOK
-	case err == nil && f.NArg() != 0:
-		err = fmt.Errorf("%d arguments too many: %.100q", f.NArg(), f.Args())
-	case err == nil:
-		err = check()
+func tooMany(words []string) error {
+	if len(words) > 0 {
+		return fmt.Errorf("%d arguments too many: %.100q", len(words), words)
 	}
-	if err != nil {
-		say(stderr, err)
-		fmt.Fprintf(stderr, "%s --help shows the usage\n", f.Name())
-		return exitUsage
-	}
-	return -1
+	return nil
 }
 
-// runServe is perf serve.
-func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func (v *invocation) serve() *cobra.Command {
+	c := &cobra.Command{Use: "serve [options]", Long: serveUsage, Short: "servers for many clients"}
 	var a agentOptions
-	f := pflag.NewFlagSet("perf serve", pflag.ContinueOnError)
-	a.flags(f)
-	a.stockFlag(f)
+	a.flags(c.Flags())
+	a.stockFlag(c.Flags())
 	var list []agent.Stock
-	check := func() (err error) {
-		if err = a.check(); err == nil {
+	c.Args = func(_ *cobra.Command, words []string) (err error) {
+		if err = cmp.Or(tooMany(words), a.check()); err == nil {
 			list, err = a.stockServers()
 		}
 		return err
 	}
-	if code := subcommand(f, args, serveUsage, check, stdout, stderr); code >= 0 {
-		return code
-	}
+	c.Run = func(c *cobra.Command, _ []string) { v.code = runServe(c.Context(), &a, list, v.stderr) }
+	return c
+}
+
+// runServe is perf serve.
+func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr io.Writer) int {
 	t, err := agent.ReadToken(a.tokenFile)
 	switch {
 	case err == nil:

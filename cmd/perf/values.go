@@ -45,6 +45,73 @@ func (s *size) Set(t string) error {
 	return nil
 }
 
+// whole is an integer, in the way that Go writes one.
+type whole[T int | int64 | uint8 | uint16 | uint64] struct{ at *T }
+
+func (w whole[T]) String() string {
+	if w.at == nil {
+		return "0" // pflag asks a zero value
+	}
+	return fmt.Sprint(*w.at)
+}
+func (w whole[T]) Type() string { return "int" }
+
+func (w whole[T]) Set(t string) error {
+	v, err := strconv.ParseInt(t, 0, 64)
+	n, most := T(v), ^T(0)
+	switch unsigned := most > 0; {
+	case err == nil && int64(n) == v && (v >= 0 || !unsigned):
+		*w.at = n
+		return nil
+	case unsigned && uint64(most) <= math.MaxUint16:
+		return fmt.Errorf("%.100q is not a number from 0 to %d", t, most)
+	case unsigned:
+		return fmt.Errorf("%.100q is not a number from 0 on", t)
+	}
+	return fmt.Errorf("%.100q is not a whole number", t)
+}
+
+// number is one with a fraction.
+type number float64
+
+func (n *number) String() string { return strconv.FormatFloat(float64(*n), 'g', -1, 64) }
+func (n *number) Type() string   { return "float" }
+
+func (n *number) Set(t string) error {
+	v, err := strconv.ParseFloat(t, 64)
+	if err != nil {
+		return fmt.Errorf("%.100q is not a number", t)
+	}
+	*n = number(v)
+	return nil
+}
+
+// limit is a number that a figure is compared with; 0: none.
+type limit float64
+
+func (l *limit) String() string { return (*number)(l).String() }
+func (l *limit) Type() string   { return "float" }
+
+func (l *limit) Set(t string) error {
+	v, err := strconv.ParseFloat(t, 64)
+	if err != nil || !(v > 0 && v < 1e12) {
+		return fmt.Errorf("%.100q is not a limit: give a number above 0", t)
+	}
+	*l = limit(v)
+	return nil
+}
+
+// into returns what stores a value that has a parser.
+func into[T any](at *T, parse func(string) (T, error)) func(string) error {
+	return func(t string) (err error) {
+		v, err := parse(t)
+		if err == nil {
+			*at = v
+		}
+		return err
+	}
+}
+
 // seconds is a duration: a number of seconds, or with a unit as 1500ms.
 type seconds time.Duration
 

@@ -290,6 +290,9 @@ func TestDependencies(t *testing.T) {
 			"internal/sysfs/sysfstest", "test") {
 			allowed = append(slices.Clone(program), "github.com/google/go-cmp")
 		}
+		if f.dir == "cmd/perf" {
+			allowed = append(slices.Clone(allowed), "github.com/spf13/cobra") // a dozen commands
+		}
 		if within(f.dir, "cmd/perf") && strings.HasSuffix(f.name, "_test.go") {
 			allowed = append(slices.Clone(allowed), "golang.org/x/net/html") // what reads perf report's page
 		}
