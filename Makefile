@@ -13,7 +13,7 @@ PKG ?=
 V ?=
 
 # As test/tiers has them, so that neither builds what the other has built.
-FLAGS := -trimpath '-ldflags=-s -w'
+FLAGS := -trimpath '-ldflags=-s -w' -gcflags=all=-dwarf=false
 
 # The quick cycle prints as it goes; the long run prints what failed.
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)

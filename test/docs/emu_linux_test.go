@@ -126,9 +126,10 @@ func (r *reader) env(t *testing.T) []string {
 	t.Helper()
 	gopath := filepath.Join(r.home, "go")
 	// Without paths in what is compiled, all trees share the cache.
+	flags := os.Getenv("GOFLAGS") + " -trimpath -modcacherw"
 	return append(os.Environ(), "HOME="+r.home, "GOPATH="+gopath, "GOBIN=", "GOMODCACHE="+filepath.Join(r.home, "mod"),
 		"PATH="+filepath.Join(gopath, "bin")+":"+bin(t)+":"+os.Getenv("PATH"),
-		"GOCACHE="+r.cache, "GOFLAGS=-trimpath -modcacherw", "GOTOOLCHAIN=local", "GOSUMDB=off", "GOWORK=off",
+		"GOCACHE="+r.cache, "GOFLAGS="+flags, "GOTOOLCHAIN=local", "GOSUMDB=off", "GOWORK=off",
 		"GOPRIVATE=", "GOPROXY=file://"+r.proxy+",file://"+r.modules+"/cache/download,"+r.proxies)
 }
 

@@ -73,7 +73,8 @@ func command(t *testing.T, dir string, env []string, args ...string) *exec.Cmd {
 	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "EMU_CONTROL=") || strings.HasPrefix(e, "EMUTEST_REQUIRE=")
 	})
-	c.Env = append(append(c.Env, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0"), env...)
+	c.Env = append(append(c.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off",
+		"CGO_ENABLED=0"), env...)
 	c.WaitDelay = 10 * time.Second
 	return c
 }

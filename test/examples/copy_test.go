@@ -91,7 +91,8 @@ func TestCopies(t *testing.T) {
 		for _, args := range [][]string{{"list", "-export", "-f={{/**/}}", "./..."}, {"vet", "./..."}} {
 			c := exec.Command("go", args...)
 			c.Dir = filepath.Join(dir, m)
-			c.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOWORK=off", "CGO_ENABLED=0")
+			c.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -trimpath", "GOWORK=off",
+				"CGO_ENABLED=0")
 			if m == "." { // others have dependencies of their own, which may have to be downloaded
 				c.Env = append(c.Env, "GOPROXY=off")
 			}

@@ -140,12 +140,15 @@ func watch(args []string, out io.Writer) int {
 // saves a quarter of the time of compiling.
 const testGOGC = "PUREVERBS_TEST_GOGC"
 
+// buildFlags are those of the Makefile, too. Without descriptions for a debugger, compiling takes a tenth less.
+const buildFlags = " -trimpath '-ldflags=-s -w' -gcflags=all=-dwarf=false"
+
 // command is a command in the root of the module, without cgo. When ctx ends, so does all that it started. All go
 // commands below it compile alike, and so share what the cache has.
 func (r *runner) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = r.root
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath '-ldflags=-s -w'",
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+buildFlags,
 		"GOGC=400", testGOGC+"="+os.Getenv("GOGC"))
 	if r.arch != "" {
 		c.Env = append(c.Env, "GOARCH="+r.arch)
