@@ -124,6 +124,9 @@ func (ch *EventChannel) event(r *librdmacm.Event) *Event {
 	if EventType(r.Event) == EventDeviceRemoval {
 		id.removed()
 	}
+	if id.asked == nil && ch.lib.Response(r) {
+		id.established.Store(true)
+	}
 	id.order.event(EventType(r.Event))
 	return newEvent(r, id, nil)
 }

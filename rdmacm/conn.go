@@ -30,7 +30,6 @@ type Conn struct {
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
-	byLib          bool // librdmacm brings up the QP: it is too old for QPs of ibv
 
 	peer   ConnParam
 	ud     *UDParam

@@ -48,18 +48,6 @@ func acquireLocked(h uintptr) (*device, error) {
 	return d, nil
 }
 
-// ownedByLibrary reports whether librdmacm opened dev.
-func ownedByLibrary(dev *ibv.Device) bool {
-	devices.Lock()
-	defer devices.Unlock()
-	for _, d := range devices.m {
-		if d.dev == dev {
-			return true
-		}
-	}
-	return false
-}
-
 // release undoes acquire. keep reports that the caller must not free its user in C, since that
 // keeps the device open. While objects are open on the device, a list keeps it open instead, but
 // lists do not contain removed devices.

@@ -22,7 +22,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.usable(); err != nil {
+	if err := opt.check(); err != nil {
 		return nil, &ibv.OpError{Op: op, Object: addr, Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
@@ -53,7 +53,7 @@ func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, er
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.usable(); err != nil {
+	if err := opt.check(); err != nil {
 		return nil, &ibv.OpError{Op: "dial", Object: addr.String(), Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
@@ -125,20 +125,13 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if c.ps.datagram() {
 		return c.dialed(ctx)
 	}
-	want := EventConnectResponse
-	if c.byLib {
-		want = EventEstablished
-	}
-	ev, err := c.await(ctx, want)
+	ev, err := c.await(ctx, EventConnectResponse)
 	if err != nil {
 		return err
 	}
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
 	if err := limited(func() error {
-		if c.byLib {
-			return c.setRNRTimer()
-		}
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
 		}
@@ -160,10 +153,8 @@ func (c *Conn) dialed(ctx context.Context) error {
 		return &EventError{Type: ev.Type, Status: ev.Status}
 	}
 	c.peer.PrivateData, c.ud = ev.PrivateData, ev.UD
-	if !c.byLib {
-		if err := c.id.BringUp(c.qp, nil); err != nil {
-			return err
-		}
+	if err := c.id.BringUp(c.qp, nil); err != nil {
+		return err
 	}
 	if c.ah, err = c.pd.CreateAH(&ev.UD.AH); err != nil {
 		return err

@@ -103,7 +103,7 @@ func (c *Conn) setup(opt *Options) (*Options, error) {
 		if err := opt.Use(dev, &chosen); err != nil {
 			return nil, err
 		}
-		if err := chosen.usable(); err != nil {
+		if err := chosen.check(); err != nil {
 			return nil, err
 		}
 		opt = &chosen
@@ -153,56 +153,17 @@ func (c *Conn) makeQP(opt *Options) error {
 			c.recvCQ = cq
 		}
 	}
-	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
-	if c.id.lib.BringsUp() != nil {
-		c.byLib = true
-		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
-	}
-	qp, err := create()
+	qp, err := c.pd.CreateQP(c.sendCQ, c.recvCQ, &q)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.qp = qp
 	c.mu.Unlock()
-	if opt.Prepare == nil || c.byLib {
-		return nil // BringUp starts with INIT, or librdmacm has done it
+	if opt.Prepare == nil {
+		return nil // BringUp starts with INIT
 	}
 	return c.id.InitQP(qp)
-}
-
-// checkLibrary rejects options that an old librdmacm, which has to bring up the QPs itself, does not support.
-func (o *Options) checkLibrary() error {
-	lib, err := library()
-	if err != nil {
-		return err
-	}
-	why := lib.BringsUp()
-	if why == nil {
-		return nil
-	}
-	var errs []error
-	need := func(what string) {
-		errs = append(errs, fmt.Errorf("%s needs librdmacm of rdma-core v23 or newer: %w", what, why))
-	}
-	if o.Access != 0 {
-		need("Options.Access")
-	}
-	if o.OwnRNRRetryCount != 0 {
-		need("Options.OwnRNRRetryCount")
-	}
-	if o.PD != nil && !ownedByLibrary(o.PD.Device()) {
-		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
-	}
-	return errors.Join(errs...)
-}
-
-// setRNRTimer sets minRNRTimer on a QP that librdmacm brought up, as BringUp does on others.
-func (c *Conn) setRNRTimer() error {
-	if c.qp.Type() != ibv.RC {
-		return nil
-	}
-	return c.qp.Modify(&ibv.QPAttr{State: ibv.StateRTS, MinRNRTimer: minRNRTimer}, ibv.MaskState|ibv.MaskMinRNRTimer)
 }
 
 // queueSize returns a queue size of QPOptions, with the default for 0.

@@ -81,6 +81,11 @@ func (id *ID) Accept(p *ConnParam) error {
 			id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
 			return err
 		}
+		if id.lib.Old() { // it must read no event of the ID meanwhile
+			ch := id.Channel()
+			ch.mu.Lock()
+			defer ch.mu.Unlock()
+		}
 		if err := id.lib.Accept(id.handle, p.toC(), p.PrivateData); err != nil {
 			return id.explainParam(p, err)
 		}
@@ -113,12 +118,18 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 	return err
 }
 
-// Establish notifies the peer, after EventConnectResponse, that the QP is ready. It is not for QPs of CreateQP. It
-// needs rdma-core v23.
+// Establish notifies the peer, after EventConnectResponse, that the QP is ready. It is not for QPs of CreateQP.
+// librdmacm v21 and v22 notify the peer before EventConnectResponse, so the peer's first messages may have to be
+// repeated.
 //
 // C: rdma_establish(3).
 func (id *ID) Establish() error {
-	return id.bound("establish", func() error { return id.lib.Establish(id.handle) })
+	return id.bound("establish", func() error {
+		if id.established.Load() {
+			return nil
+		}
+		return id.lib.Establish(id.handle)
+	})
 }
 
 // Reject refuses the request of an EventConnectRequest. The ID must still be closed. Do not call it after Accept: Linux

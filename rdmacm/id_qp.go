@@ -188,7 +188,7 @@ func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 }
 
 // QPAttr returns the attributes that move a QP to a state for this connection: INIT once the ID has
-// a device, RTR and RTS after EventConnectRequest or EventConnectResponse. It needs rdma-core v23.
+// a device, RTR and RTS after EventConnectRequest or EventConnectResponse.
 //
 // C: rdma_init_qp_attr(3).
 func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {

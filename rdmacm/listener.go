@@ -58,7 +58,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		opt = &Options{}
 	}
 	fail := func(err error) (*Listener, error) { return nil, &ibv.OpError{Op: op, Object: addr, Err: err} }
-	if err := opt.usable(); err != nil {
+	if err := opt.check(); err != nil {
 		return fail(err)
 	}
 	at, err := lookupLocal(ctx, addr)
@@ -371,7 +371,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 func (r *Request) accept(ctx context.Context, opt *Options) error {
 	c := r.conn
 	c.peer = r.param
-	if err := opt.usable(); err != nil {
+	if err := opt.check(); err != nil {
 		return err
 	}
 	if err := opt.applyAckTimeout(c.id); err != nil {
@@ -383,12 +383,6 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	}
 	p := opt.param(c.qp.Num(), c.srq)
 	if err := r.explainWithdrawn(limited(func() error {
-		if c.byLib {
-			if err := c.id.Accept(p); err != nil {
-				return err
-			}
-			return c.setRNRTimer()
-		}
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
 		}
@@ -411,9 +405,6 @@ func (r *Request) explainWithdrawn(err error) error {
 	var limit *ibv.LimitError
 	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
 		return err
-	}
-	if r.conn.byLib { // the attributes cannot be queried, and no other cause is left
-		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
 	}
 	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
 		return fmt.Errorf("%w: %w", ErrWithdrawn, err)

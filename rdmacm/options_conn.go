@@ -47,9 +47,9 @@ type Options struct {
 	InitiatorDepth     int // see ConnParam
 	RetryCount         int // see ConnParam
 	RNRRetryCount      int // of the peer's sends; 0: they wait forever for a receive of this side; see ConnParam
-	OwnRNRRetryCount   int // of this side's sends; 0: as the peer says. It needs rdma-core v23; see ConnParam
+	OwnRNRRetryCount   int // of this side's sends; 0: as the peer says; see ConnParam
 	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.AccessNone sends only; see
-	// ConnParam. A value other than 0 needs rdma-core v23.
+	// ConnParam.
 	Access ibv.AccessFlags
 
 	TOS uint8 // type of service; 0: the system's
@@ -106,14 +106,6 @@ func (o *Options) failed(c *Conn, err error) {
 	if o.Failed != nil {
 		o.Failed(c, err)
 	}
-}
-
-// usable is check, and rejects options that the library does not support.
-func (o *Options) usable() error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	return o.checkLibrary()
 }
 
 // apply sets the options on an ID.

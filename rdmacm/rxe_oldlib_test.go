@@ -5,13 +5,12 @@ import (
 	"errors"
 	"math"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/loader"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // before23 takes away what librdmacm had not before v23, until the end of the test.
@@ -35,9 +34,6 @@ func TestRXE_CM_Before23(t *testing.T) {
 		}}
 		l := server(t, posted)
 		a, b := pair(t, l, &Options{PrivateData: []byte("from the client")})
-		if !a.byLib || !b.byLib {
-			t.Fatal("the QPs are not librdmacm's")
-		}
 		if got := string(a.PrivateData()[:15]); got != "from the server" {
 			t.Errorf("the client has private data %q", got)
 		}
@@ -95,22 +91,19 @@ func TestRXE_CM_Before23(t *testing.T) {
 		a, b := pair(t, server(t, opt), opt)
 		pingpong(t, rigOf(t, a), rigOf(t, b))
 	})
-	t.Run("refused", func(t *testing.T) {
-		l := server(t, nil)
-		id := newIDOn(t, newChannel(t), PortSpaceTCP)
-		ok(t, id.Bind(local(t)))
-		dev := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
-		pd := closing(t, must(dev.AllocPD())(t))
-		for what, opt := range map[string]*Options{"Options.PD": {PD: pd},
-			"Options.Access": {Access: ibv.AccessNone}} {
-			_, dial := Dial(timeout(t), l.Addr().String(), opt)
-			_, listen := Listen(timeout(t), local(t).String(), opt)
-			for op, err := range map[string]error{"dial": dial, "listen": listen} {
-				var sym *loader.SymbolError
-				if !errors.As(err, &sym) || !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) ||
-					!strings.Contains(err.Error(), "v23") {
-					t.Errorf("%s with %s: %v", op, what, err)
-				}
+	t.Run("PD of ibv.Open, access", func(t *testing.T) {
+		pd := func(i int) *ibv.PD {
+			dev := closing(t, must(ibv.Open(testutil.NeedRXE(t).Dev[i]))(t))
+			return closing(t, must(dev.AllocPD())(t))
+		}
+		opt := &Options{PD: pd(0), Access: ibv.AccessNone, OwnRNRRetryCount: 5}
+		a, b := pair(t, server(t, opt), opt)
+		pingpong(t, rigOf(t, a), rigOf(t, b))
+		for _, c := range []*Conn{a, b} {
+			attr, err := c.QP().Query(ibv.MaskAccessFlags | ibv.MaskRNRRetry)
+			ok(t, err)
+			if attr.Access&(ibv.RemoteWrite|ibv.RemoteRead) != 0 || attr.RNRRetry != 5 {
+				t.Errorf("access %v, %d RNR retries", attr.Access, attr.RNRRetry)
 			}
 		}
 	})

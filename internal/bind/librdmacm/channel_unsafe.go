@@ -51,3 +51,21 @@ func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
 	_ = ccall.Minus1(ack, *out)
 	return nil
 }
+
+// Response turns what a library that is Old makes of RDMA_CM_EVENT_CONNECT_RESPONSE, because the connecting ID has no
+// QP, back into that event. Before v21 the library reports an error. v21 and v22 have told the peer already that the QP
+// is ready; then Response returns true.
+func (l Lib) Response(ev *Event) (established bool) {
+	switch {
+	case ev.UD || HasQP(ev.ID) || !l.Old():
+		return false
+	case ev.Event == abi.RDMA_CM_EVENT_CONNECT_ERROR && pardon(ev.ID):
+		ev.Status = 0
+	case ev.Event == abi.RDMA_CM_EVENT_ESTABLISHED:
+		established = true
+	default:
+		return false
+	}
+	ev.Event = abi.RDMA_CM_EVENT_CONNECT_RESPONSE
+	return established
+}

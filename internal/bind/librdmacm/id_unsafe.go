@@ -50,7 +50,14 @@ func (l Lib) Connect(id uintptr, p abi.RDMAConnParam, data []byte) error {
 }
 
 // int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+// If the library is Old, no event of the ID may be read meanwhile.
 func (l Lib) Accept(id uintptr, p abi.RDMAConnParam, data []byte) error {
+	if !HasQP(id) && l.Old() {
+		// Before v21 it brings up the QP of the ID or fails, unless that is one for datagrams.
+		typ := &cmem.At[abi.RDMACMID](id).QPType
+		defer func(is uint32) { *typ = is }(*typ)
+		*typ = abi.IBV_QPT_UD
+	}
 	return l.withParam("rdma_accept", id, p, data)
 }
 
@@ -79,7 +86,14 @@ func (l Lib) withData(name string, id uintptr, data []byte) error {
 }
 
 // int rdma_establish(struct rdma_cm_id *id); absent before v23.
-func (l Lib) Establish(id uintptr) error { return l.lib.Minus1("rdma_establish", id) }
+func (l Lib) Establish(id uintptr) error {
+	if l.Old() {
+		if known, err := establish(id); known {
+			return err
+		}
+	}
+	return l.lib.Minus1("rdma_establish", id)
+}
 
 // int rdma_disconnect(struct rdma_cm_id *id);
 func (l Lib) Disconnect(id uintptr) error { return l.lib.Minus1("rdma_disconnect", id) }
@@ -115,21 +129,18 @@ func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
 
 // int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
 func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
+	if l.Old() {
+		if mask, known, err := initQPAttr(id, attr); known {
+			return mask, err
+		}
+	}
 	out := new(uint32)
 	err = l.lib.Minus1("rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
 	return *out, err
 }
 
-// BringsUp returns nil if the library supports QPs that it did not create, otherwise the error for
-// the function that it lacks.
-func (l Lib) BringsUp() error {
-	for _, name := range []string{"rdma_init_qp_attr", "rdma_establish"} {
-		if _, err := l.lib.Symbol(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Old reports whether the library is from before v23, which had no functions for QPs that it did not create.
+func (l Lib) Old() bool { return !l.lib.Has("rdma_init_qp_attr") || !l.lib.Has("rdma_establish") }
 
 // int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {

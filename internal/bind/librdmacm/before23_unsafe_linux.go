@@ -1,0 +1,117 @@
+package librdmacm
+
+import (
+	"bytes"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// librdmacm before v23 connects only QPs that it created: it has neither rdma_init_qp_attr nor rdma_establish. They are
+// commands that librdmacm writes to the file of the event channel, so this file writes them.
+
+// privateID is the beginning of librdmacm's struct cma_id_private, the same in v15 to v65 (librdmacm/cma.c).
+type privateID struct {
+	abi.RDMACMID
+	_            [3]uint64 // cma_dev, connect, connect_len
+	_            int32     // events_completed
+	ConnectError int32
+	_            int32     // sync
+	_            [6]uint64 // cond
+	Mutex        [0]uint64 // glibc's has 40 bytes, and 48 on arm64
+}
+
+// kernelID returns the kernel's number of an ID, which follows the mutex in struct cma_id_private, and reports whether
+// the kernel knows an ID with these addresses by that number.
+func kernelID(id uintptr) (number uint32, ok bool) {
+	mutex := uintptr(40)
+	if runtime.GOARCH == "arm64" {
+		mutex = 48
+	}
+	number = *cmem.At[uint32](id + unsafe.Offsetof(privateID{}.Mutex) + mutex)
+	var route struct {
+		_        [136]byte
+		Src, Dst [28]byte // struct sockaddr_in6
+		_        [64]byte
+	}
+	if command(id, 5, number, 0, unsafe.Pointer(&route), unsafe.Sizeof(route)) != nil { // QUERY_ROUTE
+		return 0, false
+	}
+	const ipv4 = 16 // a struct sockaddr_in: family, port and address
+	a := &cmem.At[abi.RDMACMID](id).Route.Addr
+	return number, bytes.Equal(route.Src[:ipv4], a.SrcStorage[:ipv4]) &&
+		bytes.Equal(route.Dst[:ipv4], a.DstStorage[:ipv4])
+}
+
+// command writes a command of Linux's include/uapi/rdma/rdma_user_cm.h that has a response.
+func command(id uintptr, code uint32, number, arg uint32, resp unsafe.Pointer, size uintptr) error {
+	cmd := &struct {
+		Code     uint32
+		In, Out  uint16
+		Response uint64
+		ID, Arg  uint32
+	}{Code: code, In: 16, Out: uint16(size), Response: uint64(cmem.Heap(resp)), ID: number, Arg: arg}
+	err := write(id, unsafe.Slice((*byte)(unsafe.Pointer(cmd)), unsafe.Sizeof(*cmd)))
+	runtime.KeepAlive(resp)
+	return err
+}
+
+func write(id uintptr, cmd []byte) error {
+	_, err := syscall.Write(ChannelFD(cmem.At[abi.RDMACMID](id).Channel), cmd)
+	return err
+}
+
+// initQPAttr is rdma_init_qp_attr.
+func initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, known bool, err error) {
+	number, ok := kernelID(id)
+	if !ok {
+		return 0, false, nil
+	}
+	var a struct { // struct ib_uverbs_qp_attr
+		Mask, State, CurState, PathMTU, PathMigState, QKey, RQPSN, SQPSN, DestQPNum, Access uint32
+		AH, AltAH                                                                           abi.AHAttr
+		Cap                                                                                 abi.QPCap
+		PKeyIndex, AltPKeyIndex                                                             uint16
+		EnSqdAsyncNotify, SQDraining, MaxRdAtomic, MaxDestRdAtomic, MinRNRTimer, PortNum    uint8
+		Timeout, RetryCnt, RNRRetry, AltPortNum, AltTimeout                                 uint8
+		_                                                                                   [5]byte
+	}
+	if err := command(id, 11, number, attr.QPState, unsafe.Pointer(&a), unsafe.Sizeof(a)); err != nil { // INIT_QP_ATTR
+		return 0, true, err
+	}
+	*attr = abi.QPAttr{QPState: a.State, CurQPState: a.CurState, PathMTU: a.PathMTU, PathMigState: a.PathMigState,
+		QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPNum, QPAccessFlags: a.Access, Cap: a.Cap,
+		AHAttr: a.AH, AltAHAttr: a.AltAH, PKeyIndex: a.PKeyIndex, AltPKeyIndex: a.AltPKeyIndex,
+		EnSqdAsyncNotify: a.EnSqdAsyncNotify, SQDraining: a.SQDraining, MaxRdAtomic: a.MaxRdAtomic,
+		MaxDestRdAtomic: a.MaxDestRdAtomic, MinRNRTimer: a.MinRNRTimer, PortNum: a.PortNum, Timeout: a.Timeout,
+		RetryCnt: a.RetryCnt, RNRRetry: a.RNRRetry, AltPortNum: a.AltPortNum, AltTimeout: a.AltTimeout}
+	return a.Mask, true, nil
+}
+
+// establish is rdma_establish: the command ACCEPT without parameters.
+func establish(id uintptr) (known bool, err error) {
+	number, ok := kernelID(id)
+	if !ok {
+		return false, nil
+	}
+	cmd := &struct { // struct rdma_ucm_accept, with a struct rdma_ucm_conn_param that is not valid
+		Code    uint32
+		In, Out uint16
+		_       uint64
+		_       [272]byte
+		ID, _   uint32
+	}{Code: 8, In: 288, ID: number}
+	return true, write(id, unsafe.Slice((*byte)(unsafe.Pointer(cmd)), unsafe.Sizeof(*cmd)))
+}
+
+// pardon makes an ID forget that librdmacm before v21 could not bring up a QP that it did not create, after which it
+// drops the ID's other events, and reports whether that was the case.
+func pardon(id uintptr) bool {
+	p := cmem.At[privateID](id)
+	failed := p.ConnectError != 0
+	p.ConnectError = 0
+	return failed
+}
