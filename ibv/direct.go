@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/mmio"
@@ -244,6 +245,11 @@ func (s *SRQ) takeSRQ() error {
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
-	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), &s.mu)
+	c := srqConfig(v, s.maxSGE)
+	a := new(abi.SRQAttr)
+	if s.pd.dev.v.QuerySRQ(s.handle, a) == nil {
+		c.AddSpare(a.MaxWR + 1) // the driver has room for one more receive than it says
+	}
+	s.direct = mlx5.NewSRQ(c, &s.mu)
 	return nil
 }

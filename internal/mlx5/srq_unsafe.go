@@ -15,8 +15,23 @@ type SRQConfig struct {
 	Stride     uint32
 	MaxSGE     int    // for one work request
 	Head, Tail uint32 // of the list of free WQEs
-	WQEs       uint32 // in the buffer: Tail may not be its last one
+	WQEs       uint32 // in the buffer, without Spare: Tail may not be its last one
+	Spare      uint32 // WQEs behind these, linked, which libmlx5 keeps for receives with page faults
 	DBRec      unsafe.Pointer
+}
+
+// AddSpare finds the spare WQEs in a buffer of n WQEs. libmlx5 has them since v24, if the device admits twice as many
+// WQEs as it was asked for.
+//
+// C: mlx5_alloc_srq_buf (rdma-core v44.0, providers/mlx5/srq.c:252).
+func (c *SRQConfig) AddSpare(n uint32) {
+	s := &SRQ{buf: c.Buf, stride: uintptr(c.Stride)}
+	for i := c.WQEs; i+1 < n; i++ {
+		if s.next(i) != i+1 {
+			return
+		}
+	}
+	c.Spare = max(n, c.WQEs) - c.WQEs
 }
 
 // SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves; the device takes the first
@@ -37,6 +52,10 @@ type SRQ struct {
 
 	plain   atomic.Uint32 // segs while the poller may copy payloads to any of its memory, else 0
 	watched atomic.Bool   // the keys of receives are checked before they are posted
+
+	// WQEs that wait after a page fault, a list with as many entries as there were spare WQEs.
+	spare             uint32
+	coolHead, coolEnd uint32
 }
 
 // NewSRQ takes an SRQ over, before anything was posted. mu guards it.
@@ -44,8 +63,9 @@ func NewSRQ(c *SRQConfig, mu *spin.Lock) *SRQ {
 	s := &SRQ{
 		mu: mu, maxSGE: c.MaxSGE,
 		buf: c.Buf, stride: uintptr(c.Stride), segs: int(c.Stride)/segSize - 1,
-		ids: make([]uint64, c.WQEs), used: make([]bool, c.WQEs), head: c.Head, tail: c.Tail, dbrec: c.DBRec,
-		counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
+		ids: make([]uint64, c.WQEs+c.Spare), used: make([]bool, c.WQEs+c.Spare), head: c.Head, tail: c.Tail,
+		dbrec: c.DBRec, counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
+		spare: c.Spare, coolHead: c.WQEs, coolEnd: c.WQEs + c.Spare - 1,
 	}
 	s.plain.Store(uint32(s.segs))
 	return s
@@ -75,7 +95,7 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 		wr := &wrs[n]
 		i, to := s.head, s.next(s.head)
 		// A link that was overwritten: nothing may follow it.
-		if !fits(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] {
+		if !fits(wr.SGEs, s.maxSGE) || !s.idle(to) {
 			break
 		}
 		putList(s.list(i), wr.SGEs, s.segs)
@@ -114,23 +134,56 @@ func (s *SRQ) complete(i uint32) bool {
 
 func (s *SRQ) free(i uint32) {
 	s.used[i] = false
-	*(*uint16)(unsafe.Add(s.wqe(s.tail), 2)) = bits.ReverseBytes16(uint16(i))
+	s.link(s.tail, i)
 	s.tail = i
 }
 
+// link makes WQE to the next one of WQE i.
+func (s *SRQ) link(i, to uint32) {
+	*(*uint16)(unsafe.Add(s.wqe(i), 2)) = bits.ReverseBytes16(uint16(to))
+}
+
+// cool puts WQE i behind those that wait, and returns the one that has waited longest, or i if there is no such list.
+// The kernel reads a WQE that had a page fault, and may do so late, when a receive could have been written over it. ok
+// is false if a link was overwritten.
+//
+// C: srq_cooldown_wqe (rdma-core v44.0, providers/mlx5/srq.c:112).
+func (s *SRQ) cool(i uint32) (free uint32, ok bool) {
+	if s.spare == 0 {
+		return i, true
+	}
+	s.link(s.coolEnd, i)
+	s.coolEnd = i
+	free = s.coolHead
+	to := s.next(free)
+	if !s.idle(to) {
+		return 0, false
+	}
+	s.coolHead = to
+	return free, true
+}
+
+// idle reports whether there is a WQE i that is not posted.
+func (s *SRQ) idle(i uint32) bool { return i < uint32(len(s.used)) && !s.used[i] }
+
 // repost posts WQE i, which the device gave up because of a page fault, once more.
 //
-// C: srq_repost (rdma-core v44.0, providers/mlx5/srq.c:126).
+// C: mlx5_complete_odp_fault (rdma-core v44.0, providers/mlx5/srq.c:153).
 func (s *SRQ) repost(i uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i >= uint32(len(s.ids)) || !s.used[i] {
 		return false
 	}
-	s.free(i) // first: the list may have no other to post
+	s.used[i] = false
+	free, ok := s.cool(i)
+	if !ok {
+		return false
+	}
+	s.free(free) // first: the list may have no other to post
 	h := s.head
 	to := s.next(h)
-	if to >= uint32(len(s.ids)) || s.used[to] {
+	if !s.idle(to) {
 		return false
 	}
 	copy(unsafe.Slice((*byte)(s.list(h)), s.segs*segSize), unsafe.Slice((*byte)(s.list(i)), s.segs*segSize))

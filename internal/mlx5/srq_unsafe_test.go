@@ -3,6 +3,7 @@ package mlx5_test
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -245,6 +246,83 @@ func TestSRQPageFault(t *testing.T) {
 	d.put(cqe{op: 14, qpn: qpn, counter: uint16(w), syndrome: 0x22, vendor: 0x93})
 	if _, err := cq.Poll(make([]mlx5.WC, 1)); err == nil || !q.Broken() {
 		t.Fatal(err)
+	}
+}
+
+// After a page fault a WQE waits behind the spare ones that libmlx5 has made, so that other receives are not written
+// over it soon. Without spare ones it is the last free WQE.
+//
+// C: mlx5_complete_odp_fault, srq_cooldown_wqe (rdma-core v44.0, providers/mlx5/srq.c:112, 153).
+func TestSRQPageFaultCools(t *testing.T) {
+	const stride = 32
+	for _, tt := range []struct {
+		wqes, spare int
+		broken      int // a link among the spare ones, or -1
+		want        int // spare ones that are used
+	}{
+		{4, 0, -1, 0}, {4, 1, -1, 1}, {4, 4, -1, 4}, {8, 8, -1, 8}, {8, 120, -1, 120}, {4, 4, 5, 0},
+	} {
+		n := tt.wqes + tt.spare
+		d := newDevice(t, size{srqWQEs: n, srqStride: stride, cqes: 8, cqeSize: 64})
+		if tt.broken >= 0 {
+			binary.BigEndian.PutUint16(d.srq[tt.broken*stride+2:], 0)
+		}
+		c := &mlx5.SRQConfig{Buf: ptr(d.srq), Stride: stride, MaxSGE: 1, Tail: uint32(tt.wqes - 1),
+			WQEs: uint32(tt.wqes), DBRec: ptr(d.srqdb)}
+		if c.AddSpare(uint32(n)); int(c.Spare) != tt.want {
+			t.Fatalf("%+v: %d spare WQEs", tt, c.Spare)
+		}
+		s := mlx5.NewSRQ(c, new(spin.Lock))
+		q, tab := mlx5.NewQP(qpn, true, nil, nil, s), new(mlx5.Table)
+		tab.Add(q)
+		cq := d.newCQ(tab)
+		hw := &sharedRQ{d: d, stride: stride}
+		fault := func(w int) {
+			d.put(cqe{op: 14, qpn: qpn, counter: uint16(w), syndrome: 0x22, vendor: 0x93})
+			poll(t, cq, 0)
+		}
+		s.Post(recvs(7, 1))
+		first, _ := hw.next()
+		list := slices.Clone(d.srq[first*stride+16:][:16])
+		fault(first)
+		takes, w := 1, hw.take()
+		for ; w != first && takes <= 2*n; takes++ {
+			same(t, "the list of the WQE that waits", d.srq[first*stride+16:][:16], list)
+			fault(w)
+			w = hw.take()
+		}
+		if takes != tt.wqes+tt.want {
+			t.Errorf("%+v: the device has it again after %d others, want %d", tt, takes, tt.wqes+tt.want)
+		}
+		d.got(qpn, uint16(w), 1)
+		poll(t, cq, 1)
+		// A full queue has faults of all its receives, and completes them, again and again.
+		for i := range 3 * n {
+			if k := s.Post(recvs(i, tt.wqes)); k != tt.wqes-1 {
+				t.Fatalf("%+v: round %d took %d receives, want %d", tt, i, k, tt.wqes-1)
+			}
+			for range tt.wqes - 1 {
+				fault(hw.take())
+			}
+			for k := range tt.wqes - 1 {
+				d.got(qpn, uint16(hw.take()), 1)
+				if wc := poll(t, cq, 1)[0]; wc.ID != uint64(i+k) {
+					t.Fatalf("%+v: round %d: %+v", tt, i, wc)
+				}
+			}
+		}
+		if tt.want == 0 {
+			continue
+		}
+		s.Post(recvs(0, 1))
+		w = hw.take()
+		for i := range n { // links that were overwritten lead nowhere
+			binary.BigEndian.PutUint16(d.srq[i*stride+2:], uint16(n))
+		}
+		d.put(cqe{op: 14, qpn: qpn, counter: uint16(w), syndrome: 0x22, vendor: 0x93})
+		if _, err := cq.Poll(make([]mlx5.WC, 1)); err == nil || !q.Broken() {
+			t.Errorf("%+v: %v", tt, err)
+		}
 	}
 }
 
