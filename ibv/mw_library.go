@@ -26,13 +26,17 @@ func bindsBeyond(version string) bool {
 // bindError returns why the ops engine cannot bind windows, nil if it can.
 func (d *Device) bindError() error {
 	version := d.v.Version()
-	if d.directError() != nil || !bindsBeyond(version) {
+	if !d.mayBeMLX5() || !bindsBeyond(version) {
 		return nil
+	}
+	have := "version " + version
+	if d.directError() == nil {
+		have += "; use DataPathDirect"
 	}
 	return &UnsupportedError{Feature: "binding a memory window with DataPathOps",
 		Need: "a libmlx5 that does not write behind the send queue: rdma-core v41, or a late release of a series " +
 			"before",
-		Have: fmt.Sprintf("version %s; use DataPathDirect", version)}
+		Have: have}
 }
 
 // CanBindMW returns why windows of a type cannot be bound on the device's QPs with that data path, nil if they can.

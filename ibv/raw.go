@@ -89,10 +89,15 @@ func (o *RawOptions) request(d *Device, path DataPath, typ QPType, init *abi.QPI
 	return nil
 }
 
-// mayBeMLX5 reports whether libmlx5 may drive the device; a library before v22 does not report it.
-func (d *Device) mayBeMLX5() bool { return d.attr.VendorID == vendorMellanox || d.isMLX5() }
+// mayBeMLX5 reports whether libmlx5 drives the device, also if the library is from before v22 and does not report it.
+func (d *Device) mayBeMLX5() bool {
+	return d.attr.VendorID == vendorMellanox && d.attr.VendorPartID >= partConnectIB || d.isMLX5()
+}
 
-const vendorMellanox = 0x2c9
+const (
+	vendorMellanox = 0x2c9
+	partConnectIB  = 0x1011 // libmlx5's first device; those of libmlx4 are below
+)
 
 // frameHead returns how many bytes of a frame the device wants in the work request of a QP.
 func (d *Device) frameHead(t QPType) int {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
@@ -40,6 +42,32 @@ func newLending(t testing.TB, typ QPType) *lending {
 func libraryVersion() (string, error) {
 	l, err := libibverbs.Open()
 	return l.Version(), err
+}
+
+// TestRXE_MWUnknownProvider has a libmlx5 that writes behind the send queue and is from before mlx5dv_is_supported.
+func TestRXE_MWUnknownProvider(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	var series, release int
+	version := must(libraryVersion())(t)
+	must(fmt.Sscanf(strings.ReplaceAll(version, ".", " "), "%d %d", &series, &release))(t)
+	was, known := bindFixed[series]
+	bindFixed[series] = release + 1
+	defer func() {
+		if delete(bindFixed, series); known {
+			bindFixed[series] = was
+		}
+	}()
+	defer bind.Hide("v22", "mlx5dv_is_supported")()
+	dev := closing(t, must(Open(rxe.Dev[0]))(t))
+	err := dev.CanBindMW(MWType2, DataPathOps)
+	if soft(rxe) {
+		ok(t, err)
+		return
+	}
+	wantErr(t, err, ErrNotSupported, "behind the send queue")
+	if strings.Contains(err.Error(), "DataPathDirect") {
+		t.Errorf("there is no such data path: %v", err)
+	}
 }
 
 // Some releases of libmlx5 write behind the send queue: the ops engine refuses to bind with those.
