@@ -35,7 +35,8 @@ type batch struct {
 	siov     []guest.IOV
 	lo, hi   uint64 // what siov touches
 	cqes     []pending
-	flip     int // byte to corrupt, or -1
+	flip     int   // byte to corrupt, or -1
+	receive  Fault // of the receive that the message finds
 	tiny     [64]byte
 	single   [1]piece // of a target, for bulk
 	moved    bool
@@ -70,7 +71,7 @@ func (e *Engine) begin(qp *hca.QP) {
 		b.before = append(b.before, b.part)
 	} else {
 		b.clear()
-		b.srq, b.flip = nil, -1
+		b.srq, b.flip, b.receive = nil, -1, FaultNone
 		e.paged = false
 	}
 	b.part = part{qp: qp, tail: r.Tail, psn: r.PSN, signaled: r.Signaled, count: r.Count, reads: r.Reads,

@@ -39,6 +39,7 @@ const (
 	synRemoteOp     = 0x14
 	synRetry        = 0x15
 	synRNR          = 0x16
+	synAborted      = 0x22
 )
 
 // vendorSyndrome is what hardware adds, as users' logs of ConnectX-4 to 7 show it; those of MW_BIND, BAD_RESP,
@@ -61,6 +62,7 @@ var vendorSyndrome = [32]uint8{
 const (
 	vendorRecvLength = 0x6a
 	vendorRecvProt   = 0x33
+	vendorPageFault  = 0x93 // C: MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT
 )
 
 // pending is a completion that is not written yet.

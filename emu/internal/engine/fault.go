@@ -44,8 +44,29 @@ func (e *Engine) fault(qp *hca.QP, w *wqe) verdict {
 	case FaultBitFlip:
 		e.b.flip = e.b.n
 		return proceed
+	case FaultPage, FaultOrder:
+		e.b.receive = f
+		return proceed
 	default:
 		return proceed
 	}
 	return halt
+}
+
+// receiveFault carries out a fault of the receive that a message has found.
+func (e *Engine) receiveFault(x *exchange) verdict {
+	b, r := &e.b, &x.peer.Run
+	f := b.receive
+	b.receive = FaultNone
+	switch {
+	case f == FaultPage && x.srq != nil && x.cq != nil:
+		e.cqe(x.cq, x.peer, cqeRespErr, x.uidx, 0, x.recv.counter).fail(synAborted, vendorPageFault)
+		e.consume(x.peer, x.srq)
+		e.commit() // the message begins again
+		b.peer, b.srq = nil, nil
+		b.join(x.peer, x.srq)
+	case f == FaultOrder && x.srq == nil && e.rqFetch(x.peer, r.Head) && r.Posted-r.Head >= 2:
+		r.Swap, r.Swapped = r.Head, true
+	}
+	return e.nextReceive(x)
 }

@@ -62,6 +62,85 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestFaults_Receive has a receive of an SRQ given up, and receives of a queue used in another order.
+func TestFaults_Receive(t *testing.T) {
+	const faulty = 2 // the message
+	at := func(f Fault) func(*hca.QP, uint8, uint64) Fault {
+		return func(_ *hca.QP, _ uint8, n uint64) Fault {
+			if n == faulty {
+				return f
+			}
+			return FaultNone
+		}
+	}
+	r := newRig(t, "mlx5_0", 0)
+	n, to := r.node(0), r.node(0)
+	scq, c := n.cq(64, 64), to.cq(64, 64)
+	s := to.srq(8, 0, 0, nil)
+	a, b := n.qp(scq, scq, qpOpts{}), to.qp(c, c, qpOpts{srq: s})
+	connect(defaults(), a, b)
+	r.e.Hooks.AtWQE = at(FaultPage)
+	m, into := n.mr(4096, anyAccess), to.mr(4096, anyAccess)
+	var posted []uint16
+	for i := range 4 {
+		posted = append(posted, uint16(s.recv(into.sge(i*64, 64))))
+	}
+	for range 3 {
+		a.send(opSend, signaled, 0, m.sge(0, 8))
+		scq.want(0, -1)
+	}
+	for i, w := range posted {
+		v := c.next()
+		if v.counter() != w || (v.opcode() == cqeRespErr) != (i == faulty) {
+			t.Errorf("completion %d has opcode %d, WQE %d; want WQE %d", i, v.opcode(), v.counter(), w)
+		}
+		if i == faulty && (v.syn() != synAborted || v.b[54] != vendorPageFault) {
+			t.Errorf("syndrome %#x, %#x", v.syn(), v.b[54])
+		}
+	}
+	r.clean()
+
+	for _, posted := range []int{4, 3} { // with 3 there is no second one
+		p := newPair(t, qpOpts{}, nil)
+		p.r.e.Hooks.AtWQE = at(FaultOrder)
+		for i := range posted {
+			p.qb.recv(p.mb.sge(i*64, 64))
+		}
+		for i := range byte(posted) {
+			p.ma.buf[0] = 'a' + i
+			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 1))
+			p.acq.want(0, -1)
+		}
+		want := []int{0, 1, 3, 2}
+		if posted == 3 {
+			want = []int{0, 1, 2}
+		}
+		for i, w := range want {
+			if v := p.bcq.want(cqeRespSend, 1); v.counter() != uint16(w) || p.mb.buf[w*64] != 'a'+byte(i) {
+				t.Errorf("message %d is in receive %d, %q; want %d", i, v.counter(), p.mb.buf[w*64], w)
+			}
+		}
+		p.r.clean()
+	}
+
+	// What is left is flushed, each once.
+	p := newPair(t, qpOpts{}, nil)
+	p.r.e.Hooks.AtWQE = at(FaultOrder)
+	for i := range 6 {
+		p.qb.recv(p.mb.sge(i*64, 64))
+	}
+	for range 3 {
+		p.qa.send(opSend, signaled, 0, p.ma.sge(0, 1))
+		p.bcq.want(cqeRespSend, 1)
+	}
+	p.qb.modify(&hca.QPAttr{}, 0, hca.Err)
+	for _, w := range []uint16{2, 4, 5} {
+		if v := p.bcq.wantErr(cqeRespErr, synFlush); v.counter() != w {
+			t.Errorf("receive %d is flushed, want %d", v.counter(), w)
+		}
+	}
+}
+
 func TestFaults_CQE(t *testing.T) {
 	cqf := func(f Fault, delay uint32) *pair {
 		p := newPair(t, qpOpts{}, nil)

@@ -55,7 +55,7 @@ func (e *Engine) flush(qp *hca.QP) {
 			if more = more || !room(); more {
 				break
 			}
-			p := e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(r.Head))
+			p := e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(nextReceive(r)))
 			p.fail(synFlush, vendorSyndrome[synFlush])
 		}
 	}

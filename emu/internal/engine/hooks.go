@@ -14,7 +14,7 @@ type Hooks struct {
 	// returns FaultNone or FaultLost.
 	AtDoorbell func(qp *hca.QP) Fault
 	// AtWQE is called once for each send WQE before it is executed; n counts those of the QP from 0. It returns
-	// FaultNone, FaultRNR … FaultBind.
+	// FaultNone, FaultRNR … FaultOrder.
 	AtWQE func(qp *hca.QP, opcode uint8, n uint64) Fault
 	// AtCQE is called once for each completion before it is written. qp is nil for a CQE that is no QP's. It returns
 	// FaultNone, FaultOwner … FaultCQError; delay, in microseconds, goes with FaultDelay.
@@ -34,6 +34,8 @@ const (
 	FaultBitFlip       // WQE: the first payload bit arrives flipped
 	FaultQPFatal       // WQE: the QP goes to ERR with event QP_FATAL
 	FaultBind          // WQE: a bind or invalidation is refused; nothing else is
+	FaultPage          // WQE: the receive that it finds in an SRQ is given up; it takes the next one
+	FaultOrder         // WQE: it takes the second receive of a queue, and the next message the first
 	FaultOwner         // CQE: written with the wrong owner bit
 	FaultLost          // CQE: never written; doorbell: not seen
 	FaultDelay         // CQE: it and all after it in the CQ come later

@@ -35,27 +35,36 @@ func (e *Engine) receive(qp *hca.QP, srq *hca.SRQ) (recvEntry, bool) {
 	if qp.RQ.Count == 0 {
 		return recvEntry{}, false
 	}
-	if r.Head-r.RQFrom >= r.RQLen {
-		if !e.rqFetch(qp) || r.RQLen == 0 {
+	at := nextReceive(r)
+	if at-r.RQFrom >= r.RQLen {
+		if !e.rqFetch(qp, at) || r.RQLen == 0 {
 			return recvEntry{}, false
 		}
 	}
 	size := uint32(1) << qp.RQ.Shift
-	b := r.RQ[(r.Head-r.RQFrom)*size:][:size]
+	b := r.RQ[(at-r.RQFrom)*size:][:size]
 	if qp.Flags&qpSignature != 0 && size > 16 {
 		b = b[16:]
 	}
-	return recvEntry{b, uint16(r.Head)}, true
+	return recvEntry{b, uint16(at)}, true
 }
 
-// rqFetch reads the receive doorbell record and the entries from the head on.
-func (e *Engine) rqFetch(qp *hca.QP) bool {
+// nextReceive returns the receive that is used next: the one at the head, unless it and another one were swapped.
+func nextReceive(r *hca.QPRun) uint32 {
+	if d := r.Head - r.Swap; r.Swapped && d < 2 {
+		return r.Swap + 1 - d
+	}
+	return r.Head
+}
+
+// rqFetch reads the receive doorbell record and the entries from one on.
+func (e *Engine) rqFetch(qp *hca.QP, from uint32) bool {
 	r, q := &qp.Run, &qp.RQ
 	n := ahead(q)
 	if r.RQ == nil {
 		r.RQ = make([]byte, 4+n<<q.Shift)
 	}
-	i := r.Head & (q.Count - 1)
+	i := from & (q.Count - 1)
 	first := min(n, q.Count-i)
 	v := append(e.io.win[:0],
 		guest.IOV{Base: qp.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
@@ -72,7 +81,7 @@ func (e *Engine) rqFetch(qp *hca.QP) bool {
 	}
 	e.rqPosted(qp, binary.BigEndian.Uint16(r.RQ[2:]))
 	copy(r.RQ, r.RQ[4:])
-	r.RQFrom, r.RQLen = r.Head, min(n, r.Posted-r.Head)
+	r.RQFrom, r.RQLen = from, min(n, r.Posted-from)
 	return true
 }
 

@@ -81,6 +81,9 @@ func (e *Engine) resources(x *exchange) bool {
 func (e *Engine) nextReceive(x *exchange) verdict {
 	var ok bool
 	if x.recv, ok = e.receive(x.peer, x.srq); ok {
+		if e.b.receive != FaultNone {
+			return e.receiveFault(x)
+		}
 		return proceed
 	}
 	switch {

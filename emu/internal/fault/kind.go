@@ -16,6 +16,8 @@ const (
 	BitFlip
 	QPFatal
 	MWBind
+	PageFault
+	ReceiveOrder
 	WrongOwner
 	CQELost
 	CQEDelayed
@@ -70,6 +72,10 @@ var Kinds = [kinds]Info{
 	QPFatal:      {"qp-fatal", AtWQE, "", "the QP goes to ERR and a QP_FATAL event is raised"},
 	MWBind: {"mw-bind", AtWQE, "", "a memory window is not bound or invalidated: completes with MW bind error; other " +
 		"work requests are executed"},
+	PageFault: {"page-fault", AtWQE, "", "the receive of an SRQ that a message finds has a page fault: the device " +
+		"gives it up, and the message takes the next one"},
+	ReceiveOrder: {"receive-order", AtWQE, "", "the message takes the second receive of the queue instead of the " +
+		"first, which the next message takes"},
 	WrongOwner:   {"wrong-owner", AtCQE, "", "the CQE is written with the wrong owner bit: software must not see it"},
 	CQELost:      {"cqe-lost", AtCQE, "", "the CQE is never written"},
 	CQEDelayed:   {"cqe-delayed", AtCQE, "us=", "the CQE and all after it come us= microseconds later"},

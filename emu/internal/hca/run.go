@@ -31,6 +31,8 @@ type QPRun struct {
 	// The responder. The peer's requester advances EPSN and Head.
 	EPSN    uint32 // expected
 	Head    uint32 // next receive to use
+	Swap    uint32 // Swapped: this receive and the one behind it are used in the other order
+	Swapped bool
 	Posted  uint32 // receives posted: the receive doorbell record as last seen, extended to 32 bits
 	CommEst bool   // the event was given
 	Stride  uint32 // of the receive at Head: the next one, with a striding WQ

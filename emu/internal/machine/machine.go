@@ -71,6 +71,8 @@ var carriedOut = map[fault.Kind]engine.Fault{
 	fault.Flush:         engine.FaultFlush,
 	fault.BitFlip:       engine.FaultBitFlip,
 	fault.MWBind:        engine.FaultBind,
+	fault.PageFault:     engine.FaultPage,
+	fault.ReceiveOrder:  engine.FaultOrder,
 	fault.QPFatal:       engine.FaultQPFatal,
 	fault.WrongOwner:    engine.FaultOwner,
 	fault.CQELost:       engine.FaultLost,
