@@ -82,12 +82,12 @@ func sides(files []string, dash int) (old, cur []string, err error) {
 		dash = 1
 	}
 	if dash < 0 {
-		return nil, nil, fmt.Errorf("%d files; give OLD.json NEW.json, or several on a side: "+
-			"OLD.json... -- NEW.json...", len(files))
+		return nil, nil, fmt.Errorf("%d files; give OLD.json NEW.json, or several on a side with -- between "+
+			"the sides", len(files))
 	}
 	if old, cur = files[:dash], files[dash:]; len(old) == 0 || len(cur) == 0 {
-		return nil, nil, fmt.Errorf("%d files before -- and %d after it; give OLD.json... -- NEW.json...", len(old),
-			len(cur))
+		return nil, nil, fmt.Errorf("%d files before -- and %d after it; give the old ones before it and the "+
+			"new ones after it", len(old), len(cur))
 	}
 	return old, cur, nil
 }

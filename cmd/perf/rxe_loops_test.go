@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -199,10 +200,26 @@ func TestRXE_BothEnds(t *testing.T) {
 	n := 0
 	args := []string{"send", "bw", "-b", "-D", "1", "-s", "1K", "--report-both", "--mr-per-qp", "-q", "2"}
 	if here(vm, 1) {
-		_, cli := runPair(t, vm, append([]string{"perf"}, args...), append([]string{"perf"}, args...))
-		for _, want := range []string{" sent ", " received "} {
-			if !strings.Contains(cli.out.String(), want) {
-				t.Errorf("no %q in\n%s", want, cli.output())
+		// Each end sends at most 1000 messages a second, and a burst that was late.
+		both := append([]string{"perf", "--json", "--rate-limit", "1000", "--rate-units", "p", "--burst-size", "2",
+			"--report-interval", "0.1"}, args...)
+		srv, cli := runPair(t, vm, both, both)
+		for _, p := range []*proc{srv, cli} {
+			r := p.outcome(t).Results[0]
+			if r.Sent == nil || r.Got == nil || r.Sent.Rate <= 0 || r.Sent.Rate > 1100 || r.Got.Rate > 1100 ||
+				math.Abs(r.Sent.Rate+r.Got.Rate-r.Rate) > 1e-6*r.Rate {
+				t.Errorf("both directions are %+v, sent %+v, received %+v", r, r.Sent, r.Got)
+				continue
+			}
+			count, seconds := uint64(0), 0.0
+			for _, i := range r.Parts {
+				if !i.Margin {
+					count, seconds = count+i.Count, seconds+i.Seconds
+				}
+			}
+			if count != r.Count || r.Count != r.Sent.Count || math.Abs(seconds-r.Seconds) > 1e-6 {
+				t.Errorf("the intervals have %d messages in %v s, the run %d in %v s", count, seconds, r.Count,
+					r.Seconds)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
@@ -121,6 +122,9 @@ func (r *run) sendBW() error {
 				return err
 			}
 		}
+		if err := r.losses(&s); err != nil {
+			return err
+		}
 		r.done(s)
 		if r.plan.All && r.plan.Verb == wire.Send {
 			if err := r.Barrier("end of a size", r.patience()); err != nil {
@@ -140,6 +144,30 @@ func (r *run) exchange(s *measure.Size) error {
 	return s.AddPeer(rep, r.plan.Gbits)
 }
 
+// losses asks the peer what of that which was sent has not arrived, where that is possible.
+func (r *run) losses(s *measure.Size) error {
+	p := &r.plan
+	if !r.Meets() || !r.Terms().Counts || p.Transport.Reliable() || !p.ByCount() {
+		return nil
+	}
+	own, sent := uint64(0), uint64(0)
+	if all := p.Iters * uint64(p.QPs); p.Receives() {
+		own = all - s.Lost
+	}
+	if p.Sends() {
+		sent = p.Iters * uint64(p.QPs)
+	}
+	there, err := r.Arrived(own, r.patience())
+	if err != nil {
+		return err
+	}
+	if there > sent {
+		return fmt.Errorf("the peer reports %d messages that arrived, this end sent %d", there, sent)
+	}
+	s.LostThere = sent - there
+	return nil
+}
+
 // moveBW moves the messages of one size.
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
@@ -156,7 +184,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 			want *= 2
 		}
 	}
-	stopIntervals := r.intervals(size)
+	parts := r.watchIntervals(size)
 	err := r.guard(size, want, func(ctx context.Context, i int) error {
 		l, t := loops[i], r.threads[i]
 		if !both && p.Sends() {
@@ -177,10 +205,10 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		}
 		return nil
 	})
-	parts := stopIntervals()
 	over := r.over(err)
+	list := parts.end(loops, err != nil && !over)
 	if err != nil && !over {
-		r.res.Parts = parts
+		r.res.Parts = list
 		if !slices.ContainsFunc(loops, func(l *loop.Bandwidth) bool { return !l.Cut() }) {
 			s := r.outcome(size, loops, false)
 			r.res.Partial = &s
@@ -188,7 +216,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		return measure.Size{}, err
 	}
 	s := r.outcome(size, loops, true)
-	s.Parts = parts
+	s.Parts = list
 	s.SendSpacing, s.RecvSpacing = summary(times)
 	if over {
 		r.done(s)
@@ -259,19 +287,27 @@ func (r *run) outcome(size uint64, loops []*loop.Bandwidth, whole bool) measure.
 			peak = l.Stamps.PeakTicks()
 			stamps = append(stamps, l.Stamps)
 		}
-		messages, from, to := l.Moved()
-		s := measure.Moved(size, messages, from, to, r.perTick(), peak)
-		if p.Bidirectional && !r.Meets() {
-			got, end := l.Arrived()
-			s.AddReceived(got, end, r.perTick())
+		sent, came := l.Flows()
+		if !p.Sends() {
+			sent = came
+		}
+		s := measure.Moved(size, sent, r.perTick(), peak)
+		switch {
+		case p.Bidirectional && p.Receives():
+			s.AddArrived(came, r.perTick())
+		case p.Bidirectional:
+			s.OneOfTwo()
 		}
 		if p.Lossy() && p.ByCount() && whole {
-			got, _ := l.Arrived()
-			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - got
+			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - came.Messages
 		}
 		parts = append(parts, s)
 	}
 	s := r.sum(parts)
+	if p.Duration > 0 {
+		from, _ := ends(loops)
+		s.Start = float64(from.At-loops[0].Begun()) * r.perTick()
+	}
 	if p.PerPort && whole {
 		s.Ports = r.ports(size, loops)
 	}

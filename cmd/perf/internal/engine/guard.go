@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 )
 
 // guard runs a loop in each thread while it watches the connection to the peer, and reports
@@ -38,6 +40,7 @@ func (r *run) guard(size, want uint64, loop func(ctx context.Context, i int) err
 	began := time.Now()
 	err := r.each(cancel, func(i int) error { return loop(ctx, i) })
 	r.ran = time.Since(began)
+	r.readClock()
 	stopProgress()
 	stopWatchdog()
 	stopWatch()
@@ -58,7 +61,7 @@ func (r *run) progress(size, want uint64) (stop func()) {
 	if r.hooks.Progress == nil {
 		return func() {}
 	}
-	return every(200*time.Millisecond, func() { r.hooks.Progress(size, r.moved(), want) })
+	return every(200*time.Millisecond, func() { r.hooks.Progress(size, r.moved().Total(), want) })
 }
 
 // watchdog ends a run by events that stalls: a loop that sleeps cannot see it.
@@ -66,14 +69,14 @@ func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
 	if !r.plan.Events {
 		return func() {}
 	}
-	last := make([]uint64, len(r.threads))
+	last := make([]measure.Count, len(r.threads))
 	for i, t := range r.threads {
 		last[i] = t.count.Load()
 	}
 	return every(r.plan.Timeout, func() {
 		for i, t := range r.threads {
 			now := t.count.Load()
-			if now == last[i] && !t.over.Load() && (now > 0 || r.Meets() || r.plan.Client()) {
+			if now == last[i] && !t.over.Load() && (now.Total() > 0 || r.Meets() || r.plan.Client()) {
 				cancel(t.mon.Stalled())
 			}
 			last[i] = now

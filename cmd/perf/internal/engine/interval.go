@@ -2,39 +2,89 @@ package engine
 
 import (
 	"errors"
-	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 )
 
-// intervals measures the parts of a run while it goes on, until the function that it returns.
-func (r *run) intervals(size uint64) (stop func() []measure.Interval) {
-	if r.plan.Interval == 0 {
-		return func() []measure.Interval { return nil }
+// intervals are the parts of a run.
+type intervals struct {
+	run  *run
+	size uint64
+	list measure.Parts
+	told []measure.Interval
+	quit func()
+}
+
+// watchIntervals measures the parts of a run while it goes on, if they were asked for.
+func (r *run) watchIntervals(size uint64) *intervals {
+	w := &intervals{run: r, size: size, quit: func() {}}
+	p := &r.plan
+	if p.Interval == 0 {
+		return w
 	}
 	r.restart()
-	var parts []measure.Interval
-	var last uint64
-	var begun time.Time
-	look := func(now time.Time) {
-		n := r.moved()
-		if n == 0 {
-			begun = now // the peer has not come yet
-			return
-		}
-		i := measure.NewInterval(size, n-last, now.Sub(begun).Seconds())
-		last, begun = n, now
-		parts = append(parts, i)
-		if r.hooks.Interval != nil {
-			r.hooks.Interval(size, i)
-		}
+	w.list = measure.Parts{Size: size, PerTick: r.perTick(), Both: p.Bidirectional, Counted: p.Receives(),
+		Near: r.clk.Ticks(p.Interval / 10)}
+	if p.Duration > 0 && p.Margin > 0 {
+		w.list.Margin = [2]int64{r.clk.Ticks(p.Margin), r.clk.Ticks(p.Duration - p.Margin)}
 	}
-	begun = time.Now()
-	quit := every(r.plan.Interval, func() { look(time.Now()) })
-	return func() []measure.Interval {
-		quit()
-		return parts
+	w.quit = every(p.Interval, w.look)
+	return w
+}
+
+// look shows the interval since the last look.
+func (w *intervals) look() {
+	begun := w.run.begun()
+	if begun == 0 {
+		return // the peer has not come yet
 	}
+	if !w.list.Begun() {
+		w.list.Add(measure.Look{At: begun})
+	}
+	w.tell(w.list.Add(measure.Look{At: w.run.clk.Now(), Count: w.run.moved()}))
+}
+
+func (w *intervals) tell(i measure.Interval) {
+	w.told = append(w.told, i)
+	if w.run.hooks.Interval != nil {
+		w.run.hooks.Interval(w.size, i)
+	}
+}
+
+// end returns all intervals of a run that is over, and shows the last one. A run that has failed may have no
+// sample, and has those that were shown.
+func (w *intervals) end(loops []*loop.Bandwidth, failed bool) []measure.Interval {
+	w.quit()
+	w.list.PerTick = w.run.perTick()
+	switch {
+	case w.run.plan.Interval == 0 || w.run.begun() == 0:
+		return nil
+	case failed:
+		return w.told
+	case w.run.plan.Duration > 0:
+		w.look()
+	}
+	from, to := ends(loops)
+	if !w.list.Begun() {
+		w.list.Add(from)
+	}
+	all := w.list.Between(from, to)
+	if w.run.plan.Duration == 0 && len(all) > len(w.told) {
+		w.tell(all[len(all)-1])
+	}
+	return all
+}
+
+// ends returns when what counts of several loops began and ended, and what they had moved until then.
+func ends(loops []*loop.Bandwidth) (from, to measure.Look) {
+	from, to = loops[0].Ends()
+	for _, l := range loops[1:] {
+		a, b := l.Ends()
+		from.Count, to.Count = from.Count.Plus(a.Count), to.Count.Plus(b.Count)
+		from.At, to.At = min(from.At, a.At), max(to.At, b.At)
+	}
+	return from, to
 }
 
 // errOver is how an endless run ends without having failed.

@@ -10,14 +10,15 @@ func (r *run) ports(size uint64, loops []*loop.Bandwidth) []measure.Bandwidth {
 	var messages [2]uint64
 	from, to := int64(0), int64(0)
 	for i, l := range loops {
-		_, from, to = l.Moved() // the threads share a window
+		a, b := l.Ends()
+		from, to = a.At, b.At // the threads share a window
 		for k, n := range l.Counted() {
 			messages[r.plan.IBPortOf(r.threads[i].first+k)-1] += n
 		}
 	}
 	var list []measure.Bandwidth
 	for _, n := range messages {
-		s := measure.Moved(size, n, from, to, r.perTick(), 0)
+		s := measure.Moved(size, measure.FlowOf(n, from, to), r.perTick(), 0)
 		list = append(list, *s.BW)
 	}
 	return list

@@ -79,6 +79,7 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 			res.Setup = r.res.Setup
 		}
 		res.Verified = res.Verified && r.res.Verified
+		res.Ahead = max(res.Ahead, r.res.Ahead)
 		if device := r.res.Setup.Local.Device; !seen[device] {
 			seen[device] = true
 			res.Used.AddCounters(r.res.Used.Counters)
@@ -88,12 +89,12 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 		}
 	}
 	for k := range mostSizes(runs) {
-		res.Sizes = append(res.Sizes, sumRails(runs, errs, k, clk.Rate()/1e9))
+		res.Sizes = append(res.Sizes, sumRails(runs, errs, k, runs[0].perTick()))
 		if hooks.Size != nil {
 			hooks.Size(res.Sizes[k])
 		}
 	}
-	res.Partial = sumPartial(runs, clk.Rate()/1e9)
+	res.Partial = sumPartial(runs, runs[0].perTick())
 	return res, errors.Join(failed...)
 }
 

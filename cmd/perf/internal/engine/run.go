@@ -22,6 +22,7 @@ type Result struct {
 	Partial  *measure.Size      // what moved of that size before it failed, if enough did for a figure
 	Used     measure.Usage
 	Verified bool // the payload was checked, and was right
+	Ahead    int  // messages at the beginning of each size that are not in its latencies
 	Clock    string
 	Started  time.Time
 	Elapsed  time.Duration
@@ -50,6 +51,7 @@ type run struct {
 	rails   *rails          // nil: there is one
 	window  *measure.Window // of the threads
 	ran     time.Duration   // how long the last loop took
+	tick    float64         // seconds; see perTick
 	res     *Result
 }
 

@@ -23,7 +23,7 @@ type thread struct {
 	recvs *ibv.CQ
 	first int // its first queue pair
 	links []*loop.Link
-	count atomic.Uint64 // messages so far, for others to read
+	count measure.Counter // messages so far, for others to read
 	over  atomic.Bool
 	_     cpu.CacheLinePad
 }
@@ -46,17 +46,27 @@ func (r *run) abort(err error) {
 }
 
 // moved returns how many messages all threads have moved so far.
-func (r *run) moved() (sum uint64) {
+func (r *run) moved() (sum measure.Count) {
 	for _, t := range r.threads {
-		sum += t.count.Load()
+		sum = sum.Plus(t.count.Load())
 	}
 	return sum
+}
+
+// begun returns the tick at which the first of all threads began to move messages, 0 before.
+func (r *run) begun() (first int64) {
+	for _, t := range r.threads {
+		if at := t.count.Begun(); at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // restart makes the threads ready for another size.
 func (r *run) restart() {
 	for _, t := range r.threads {
-		t.count.Store(0)
+		t.count.Reset()
 		t.over.Store(false)
 	}
 }
@@ -106,5 +116,12 @@ func (r *run) sum(parts []measure.Size) measure.Size {
 	return s
 }
 
-// perTick is how many seconds a tick has.
-func (r *run) perTick() float64 { return r.clk.Rate() / 1e9 }
+// perTick is how many seconds a tick has, as it was known after the last loop: all figures of a size have one reading.
+func (r *run) perTick() float64 {
+	if r.tick == 0 {
+		r.readClock()
+	}
+	return r.tick
+}
+
+func (r *run) readClock() { r.tick = r.clk.Rate() / 1e9 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/cpu"
@@ -30,7 +29,7 @@ type Bandwidth struct {
 	Alone  bool        // no exchange shows when the peer has begun, or is done
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
-	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
+	Count  *measure.Counter // messages so far, for others to read; may be nil
 	Pace   *measure.Pacer   // nil: as fast as the depth admits
 	Held   int              // receives of a link that may be used up and not posted again yet
 
@@ -39,6 +38,8 @@ type Bandwidth struct {
 	total      uint64 // messages completed, both directions
 	sent, got  uint64
 	begun, end int64       // ticks: the first posting (or arrival) and the last completion
+	first      uint64      // messages that came before their time is known: those of the first poll
+	recvBegun  int64       // ticks: that poll
 	recvMoved  int64       // ticks: the last arrival
 	counts     [2][]uint64 // of each link when the sample began, and when it ended; nil: not asked for
 	_          cpu.CacheLinePad
@@ -84,7 +85,7 @@ func (b *Bandwidth) Run() error {
 		if err := b.poll(); err != nil {
 			return err
 		}
-		if b.Sample != nil && b.Sample.Tick(b.clk.Now(), b.total) {
+		if b.Sample != nil && b.Sample.Tick(b.clk.Now(), b.moved()) {
 			return b.finish()
 		}
 		if b.total == before {
@@ -99,7 +100,7 @@ func (b *Bandwidth) Run() error {
 		}
 		b.Busy()
 		if b.Count != nil {
-			b.Count.Store(b.total)
+			b.Count.Store(b.moved())
 		}
 	}
 	return nil
@@ -138,14 +139,14 @@ func (b *Bandwidth) finish() error {
 	if err := b.await(b.silent); err != nil || b.Sends != nil {
 		return err
 	}
-	if spoke := b.spoke.Load(); spoke != 0 && !b.Sample.Cut(spoke, b.recvMoved, b.total) {
+	if spoke := b.spoke.Load(); spoke != 0 && !b.Sample.Cut(spoke, b.recvMoved, b.moved()) {
 		return fmt.Errorf("after %d messages received: %w", b.got, ErrLate)
 	}
 	return nil
 }
 
-// Arrived returns how many messages arrived, and the ticks of the last one if they may be lost.
-func (b *Bandwidth) Arrived() (messages uint64, last int64) { return b.got, b.recvMoved }
+// moved returns how many messages have moved so far.
+func (b *Bandwidth) moved() measure.Count { return measure.Count{Sent: b.sent, Got: b.got} }
 
 // poll takes completions of both kinds.
 func (b *Bandwidth) poll() error {
@@ -211,6 +212,9 @@ func (b *Bandwidth) silent() bool {
 
 func (b *Bandwidth) begin() {
 	b.begun = b.clk.Now()
+	if b.Count != nil {
+		b.Count.Begin(b.begun)
+	}
 	if b.Sample != nil {
 		b.Sample.Start(b.begun)
 	}
@@ -309,14 +313,15 @@ func (b *Bandwidth) receive() error {
 		l.recvDone++
 		l.refill++
 	}
+	b.recvMoved = b.clk.Now()
+	if b.got == 0 {
+		b.first, b.recvBegun = uint64(n), b.recvMoved
+	}
 	b.got += uint64(n)
 	b.total += uint64(n)
 	if b.Sends == nil {
-		b.end = b.clk.Now()
+		b.end = b.recvMoved
 		b.rest(b.end)
-		b.recvMoved = b.end
-	} else if b.Sample != nil || b.Lossy {
-		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {
 		if l.refill > b.Held {
@@ -335,10 +340,10 @@ func (b *Bandwidth) Cut() bool {
 	if b.Sample == nil {
 		return b.begun != 0 && b.end > b.begun
 	}
-	if b.Sample.Cut(b.clk.Now(), moved, b.total) {
+	if b.Sample.Cut(b.clk.Now(), moved, b.moved()) {
 		return true
 	}
-	b.Sample.Whole(b.begun, moved, b.total)
+	b.Sample.Whole(b.begun, moved, b.moved())
 	return b.begun != 0 && moved > b.begun
 }
 
@@ -369,10 +374,24 @@ func (b *Bandwidth) Counted() []uint64 {
 	return each
 }
 
-// Moved returns how many messages count, and the ticks from the first to the last.
-func (b *Bandwidth) Moved() (messages uint64, from, to int64) {
+// Flows returns what counts of what was sent, and of what arrived. In a run by count the time of what arrives begins
+// with the first poll that finds any, whose messages may have come at any time before.
+func (b *Bandwidth) Flows() (sent, came measure.Flow) {
 	if b.Sample != nil {
-		return b.Sample.Sample()
+		n, from, to := b.Sample.Sample()
+		return measure.FlowOf(n.Sent, from, to), measure.FlowOf(n.Got, from, to)
 	}
-	return max(b.sent, b.got), b.begun, b.end
+	return measure.FlowOf(b.sent, b.begun, b.end),
+		measure.Flow{Messages: b.got, Timed: b.got - b.first, From: b.recvBegun, To: b.recvMoved}
+}
+
+// Begun returns the tick at which messages began to move.
+func (b *Bandwidth) Begun() int64 { return b.begun }
+
+// Ends returns when what counts began and ended, and what had moved until then.
+func (b *Bandwidth) Ends() (from, to measure.Look) {
+	if b.Sample != nil {
+		return b.Sample.Ends()
+	}
+	return measure.Look{At: b.begun}, measure.Look{At: max(b.end, b.recvMoved), Count: b.moved()}
 }

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"golang.org/x/sys/cpu"
 
@@ -16,14 +15,15 @@ type Latency struct {
 	*Monitor
 	Link   *Link
 	Sends  Completions
-	Recvs  Completions    // PingPong only
-	Begins bool           // this end sends the first message of a game
-	Alone  bool           // no exchange shows when the peer has begun
-	Count  *atomic.Uint64 // messages so far, for others to read; may be nil
+	Recvs  Completions      // PingPong only
+	Begins bool             // this end sends the first message of a game
+	Alone  bool             // no exchange shows when the peer has begun
+	Count  *measure.Counter // messages so far, for others to read; may be nil
 
 	ToCQE bool    // a sample ends with the completion of its message
 	Half  float64 // 0.5 where a sample is half of the time measured
 	Lag   uint64  // messages that may be on their way when the next one is posted
+	Ahead uint64  // messages at the beginning that do not count
 	Gap   int64   // ticks to wait before each message, which do not count
 
 	posts  []int64 // ticks of each posting, without all gaps up to it; nil: by time
@@ -90,10 +90,10 @@ func (t *Latency) send() error {
 	if t.posts != nil {
 		t.posts[t.Link.posted] = now - t.paused
 	} else if t.sample != nil {
-		if !t.sample.Started() {
+		if !t.sample.Started() && t.Link.posted >= t.Ahead {
 			t.sample.Start(now)
 		}
-		if !t.ToCQE && t.last != 0 {
+		if !t.ToCQE && t.Link.posted > t.Ahead {
 			t.record(float64(now-t.last-gap) * t.rate * t.Half)
 		}
 	}
@@ -142,13 +142,13 @@ func (t *Latency) settle(lag uint64) error {
 			end := t.clk.Now()
 			if t.cqes != nil {
 				t.cqes[t.Link.done-1] = end - t.paused
-			} else {
+			} else if t.Link.done > t.Ahead {
 				t.record(float64(end-t.last) * t.rate)
 			}
 		}
 		t.Busy()
 		if t.Count != nil {
-			t.Count.Store(t.Link.done)
+			t.Count.Store(measure.Count{Sent: t.Link.done})
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (t *Latency) settle(lag uint64) error {
 // over reports whether a run by time is over. One that waits in silence since before the sample's
 // end is not: it goes on until something comes, or it has stalled.
 func (t *Latency) over() bool {
-	return t.sample != nil && t.sample.Tick(t.clk.Now(), t.Link.done) && !t.sample.Silent(t.last)
+	return t.sample != nil && t.sample.Tick(t.clk.Now(), measure.Count{Sent: t.Link.done}) && !t.sample.Silent(t.last)
 }
 
 // Read is a run of reads, without the peer's software.
@@ -267,9 +267,17 @@ func (t *Latency) Cut() bool {
 	t.posts = t.posts[:min(t.Link.posted, uint64(len(t.posts)))]
 	if t.ToCQE {
 		t.cqes = t.cqes[:min(t.Link.done, uint64(len(t.cqes)))]
-		return len(t.cqes) > 0
+		return uint64(len(t.cqes)) > t.Ahead
 	}
-	return len(t.posts) > 1
+	return uint64(len(t.posts)) > t.Ahead+1
+}
+
+// Messages returns how many messages count: in a run by time those of the sample, and of all others none.
+func (t *Latency) Messages() uint64 {
+	if t.posts == nil {
+		return t.hist.Count()
+	}
+	return t.Link.done
 }
 
 // Collect returns the distribution. In a run by count a tick has rate nanoseconds: the clock knows
@@ -280,12 +288,12 @@ func (t *Latency) Collect(rate float64) *measure.Latency {
 	}
 	h := measure.NewExact(len(t.posts))
 	if t.ToCQE {
-		for i, end := range t.cqes {
-			h.Record(float64(end-t.posts[i]) * rate)
+		for i := int(t.Ahead); i < len(t.cqes); i++ {
+			h.Record(float64(t.cqes[i]-t.posts[i]) * rate)
 		}
 		return h
 	}
-	for i := 1; i < len(t.posts); i++ {
+	for i := int(t.Ahead) + 1; i < len(t.posts); i++ {
 		h.Record(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half)
 	}
 	return h

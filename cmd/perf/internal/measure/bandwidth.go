@@ -13,49 +13,86 @@ type Bandwidth struct {
 	BitsPerSecond     float64
 	PeakBitsPerSecond float64 // 0: not measured
 	MessagesPerSecond float64
+	Messages          uint64
 }
 
 // Size is the outcome for one message size.
 type Size struct {
-	Bytes    uint64
-	Messages uint64 // of all queue pairs
-	Lost     uint64 // of those that were sent to this end
-	BW       *Bandwidth
-	Sent     *Bandwidth // bidirectional: this end's part of BW
-	Received *Bandwidth // bidirectional: the peer's part, as it reported
-	ByPeer   bool       // BW is the peer's figure
-	Lat      *Summary
-	Parts    []Interval // if they were asked for
-	Buckets  []Bucket
-	Samples  []float64   // of Lat, in order, in nanoseconds, if they were asked for
-	Threads  []Size      // what each thread did of it, if there are several
-	Rails    []Rail      // and each rail
-	Ports    []Bandwidth // what each port did of BW, or of Sent, if it was asked for
+	Bytes     uint64
+	Start     float64    // seconds since the run began, at which what counts began
+	Seconds   float64    // for how long
+	Messages  uint64     // of all queue pairs: those that this end sent or, if it sends none, those that arrived
+	Lost      uint64     // of those that were sent to this end
+	LostThere uint64     // of those that this end sent, as the peer reported
+	BW        *Bandwidth // bidirectional: of both directions, not known if that of one is not
+	Sent      *Bandwidth // bidirectional: what this end sent
+	Received  *Bandwidth // bidirectional: what arrived here or, without completions of it, what the peer sent
+	ByPeer    bool       // BW is the peer's figure
+	Lat       *Summary
+	Parts     []Interval // if they were asked for
+	Buckets   []Bucket
+	Samples   []float64   // of Lat, in order, in nanoseconds, if they were asked for
+	Threads   []Size      // what each thread did of it, if there are several
+	Rails     []Rail      // and each rail
+	Ports     []Bandwidth // what each port did of BW, or of Sent, if it was asked for
 
 	SendSpacing, RecvSpacing *SpacingSummary // of the completions of this end, if they were asked for
 
-	dist     *Latency // of Lat and Buckets
-	from, to int64    // ticks in which what was sent here moved
+	dist *Latency // of Lat and Buckets
+	flow Flow     // of BW or, bidirectional, of Sent
+	came *Flow    // of Received, if this end has measured it
 }
 
-// Moved returns what messages of a size come to, between two ticks. A tick has perTick seconds; peak is
-// the smallest number of ticks a message took, or 0.
-func Moved(size, messages uint64, from, to int64, perTick, peak float64) Size {
-	var bw Bandwidth
-	if secs := float64(to-from) * perTick; secs > 0 {
-		bw.MessagesPerSecond = float64(messages) / secs
-		bw.BitsPerSecond = bw.MessagesPerSecond * float64(size) * 8
-	}
-	s := Size{Bytes: size, Messages: messages, BW: &bw, from: from, to: to}
+// Moved returns the figures of one direction. A tick has perTick seconds; peak is the smallest number of ticks a
+// message took, or 0.
+func Moved(size uint64, f Flow, perTick, peak float64) Size {
+	s := Size{Bytes: size, Messages: f.Messages, BW: f.bandwidth(size, perTick), flow: f,
+		Seconds: float64(max(f.To-f.From, 0)) * perTick}
 	s.SetPeak(peak, perTick)
 	return s
 }
 
-// SetPeak sets the peak to a message in so many ticks, of perTick seconds.
+// OneOfTwo makes what was sent one direction of two. The other is not known yet, nor is their sum.
+func (s *Size) OneOfTwo() {
+	s.Sent, s.Received, s.BW = s.BW, nil, &Bandwidth{}
+}
+
+// AddArrived adds what arrived here to what was sent.
+func (s *Size) AddArrived(f Flow, perTick float64) {
+	s.OneOfTwo()
+	s.came = &f
+	s.Received = f.bandwidth(s.Bytes, perTick)
+	s.addUp()
+}
+
+// addUp makes the sum of both directions, if both are known.
+func (s *Size) addUp() {
+	s.BW = &Bandwidth{}
+	if s.Received == nil {
+		return
+	}
+	if s.Sent.MessagesPerSecond > 0 && s.Received.MessagesPerSecond > 0 {
+		s.BW.add(s.Sent)
+		s.BW.add(s.Received)
+	}
+	if s.Sent.PeakBitsPerSecond > 0 && s.Received.PeakBitsPerSecond > 0 {
+		s.BW.PeakBitsPerSecond = s.Sent.PeakBitsPerSecond + s.Received.PeakBitsPerSecond
+	}
+}
+
+// SetPeak sets the peak of what was sent to a message in so many ticks, of perTick seconds.
 func (s *Size) SetPeak(ticks, perTick float64) {
 	if ticks > 0 {
-		s.BW.PeakBitsPerSecond = float64(s.Bytes) * 8 / (ticks * perTick)
+		s.own().PeakBitsPerSecond = float64(s.Bytes) * 8 / (ticks * perTick)
 	}
+}
+
+// own returns the figures of what this end sent or, if it sends nothing, of what arrived.
+func (s *Size) own() *Bandwidth {
+	if s.Sent != nil {
+		return s.Sent
+	}
+	return s.BW
 }
 
 // Units is perftest's unit of bandwidth, in bits per second.
@@ -66,12 +103,12 @@ func Units(gbits bool) float64 {
 	return 8 << 20
 }
 
-// Report puts a size into perftest's words.
+// Report puts what this end sent into perftest's words.
 func (s *Size) Report(gbits bool) wire.Report {
-	unit := Units(gbits)
+	unit, own := Units(gbits), s.own()
 	rep := wire.Report{
 		Size: s.Bytes, Iters: s.Messages,
-		PeakBW: s.BW.PeakBitsPerSecond / unit, AvgBW: s.BW.BitsPerSecond / unit, MsgRate: s.BW.MessagesPerSecond / 1e6,
+		PeakBW: own.PeakBitsPerSecond / unit, AvgBW: own.BitsPerSecond / unit, MsgRate: own.MessagesPerSecond / 1e6,
 	}
 	for i, p := range s.Ports {
 		rep.PerPort = true
@@ -84,23 +121,15 @@ func (s *Size) Report(gbits bool) wire.Report {
 // without one it is taken for this end's.
 func FromPeer(p wire.Report, gbits bool) Bandwidth {
 	p.MsgRate, p.AvgBW, p.PeakBW = known(p.MsgRate), known(p.AvgBW), known(p.PeakBW)
-	bw := Bandwidth{MessagesPerSecond: p.MsgRate * 1e6, BitsPerSecond: p.MsgRate * 1e6 * float64(p.Size) * 8}
+	bw := Bandwidth{Messages: p.Iters, MessagesPerSecond: p.MsgRate * 1e6,
+		BitsPerSecond: p.MsgRate * 1e6 * float64(p.Size) * 8}
 	unit := Units(gbits)
 	if p.AvgBW > 0 && p.MsgRate > 0 {
 		unit = bw.BitsPerSecond / p.AvgBW
 	}
 	bw.PeakBitsPerSecond = p.PeakBW * unit
 	// Large numbers become infinite, which JSON does not have.
-	return Bandwidth{known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond), known(bw.MessagesPerSecond)}
-}
-
-// AddReceived adds the traffic that arrived to the traffic that was sent, until some ticks.
-func (s *Size) AddReceived(messages uint64, last int64, perTick float64) {
-	own := *s.BW
-	s.Sent, s.Received = &own, Moved(s.Bytes, messages, s.from, last, perTick, 0).BW
-	s.BW = &Bandwidth{}
-	s.BW.add(s.Sent)
-	s.BW.add(s.Received)
+	return Bandwidth{known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond), known(bw.MessagesPerSecond), bw.Messages}
 }
 
 // PortsFromPeer takes the peer's figures of its ports, if it sent any.
@@ -121,21 +150,18 @@ func known(v float64) float64 {
 	return 0
 }
 
-// AddPeer adds the peer's part of a bidirectional run.
+// AddPeer takes the peer's report of a bidirectional run. What this end has measured itself stays.
 func (s *Size) AddPeer(rep wire.Report, gbits bool) error {
 	if rep.Size != s.Bytes {
 		return fmt.Errorf("the peer reports messages of %d bytes, this end sent %d: give both ends the same -s",
 			rep.Size, s.Bytes)
 	}
-	own, peer := *s.BW, FromPeer(rep, gbits)
-	s.Sent, s.Received = &own, &peer
-	s.BW = &Bandwidth{}
-	if peer.MessagesPerSecond > 0 {
-		s.BW.BitsPerSecond = own.BitsPerSecond + peer.BitsPerSecond
-		s.BW.MessagesPerSecond = own.MessagesPerSecond + peer.MessagesPerSecond
+	peer := FromPeer(rep, gbits)
+	if s.came != nil { // its peak is that of the other end's completions
+		s.Received.PeakBitsPerSecond = peer.PeakBitsPerSecond
+	} else {
+		s.Received = &peer
 	}
-	if own.PeakBitsPerSecond > 0 && peer.PeakBitsPerSecond > 0 {
-		s.BW.PeakBitsPerSecond = own.PeakBitsPerSecond + peer.PeakBitsPerSecond
-	}
+	s.addUp()
 	return nil
 }

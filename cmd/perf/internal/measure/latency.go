@@ -59,6 +59,9 @@ func (l *Latency) Record(ns float64) {
 	}
 }
 
+// Count returns the number of samples.
+func (l *Latency) Count() uint64 { return l.n }
+
 // Samples returns all samples in order, nil if not all were kept.
 func (l *Latency) Samples() []float64 {
 	if uint64(len(l.kept)) < l.n {

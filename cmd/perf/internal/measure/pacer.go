@@ -15,7 +15,7 @@ type Pacer struct {
 	slack int64            // ticks by which a late burst may be made up for
 	burst uint64           // messages
 	left  uint64           // of this burst
-	next  int64            // ticks: when the next one begins; 0: at once
+	next  int64            // ticks: when the next one begins; 0: not yet known
 	_     cpu.CacheLinePad
 }
 
@@ -28,11 +28,14 @@ func NewPacer(clk *tsc.Clock, rate float64, burst int) *Pacer {
 // Admit reports whether n more messages may go now, and counts them if so.
 func (p *Pacer) Admit(now int64, n uint64) bool {
 	if p.left < n {
+		if p.next == 0 {
+			p.next = now + p.every // the first burst has its time too, or n messages would be faster by n/(n-burst)
+		}
 		if now < p.next {
 			return false
 		}
 		p.left += p.burst
-		if p.next == 0 || now-p.next > p.every+p.slack {
+		if now-p.next > p.every+p.slack {
 			p.next = now // what was missed for long is not made up for
 		}
 		p.next += p.every

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/cpu"
@@ -13,11 +12,11 @@ import (
 type Sampler struct {
 	_                  cpu.CacheLinePad // each loop has its own
 	window             *Window          // nil: it is alone
-	count              atomic.Uint64    // so far, for the others of the window
+	count              Counter          // so far, for the others of the window
 	margin, length     int64            // ticks
 	from, to, last     int64
 	begun, ended       int64
-	countFrom, countTo uint64
+	countFrom, countTo Count
 	Mark               func(at int) // if there is one, called when the sample begins (0), and when it ends (1)
 	_                  cpu.CacheLinePad
 }
@@ -50,7 +49,7 @@ func (s *Sampler) Sampling() bool { return s.begun != 0 && s.ended == 0 }
 
 // Tick takes the time and the count so far, and reports whether the run is over. A run whose processor was taken away
 // when the sample should have begun goes on for longer: a sample has its length, or it would be a figure of nothing.
-func (s *Sampler) Tick(now int64, count uint64) bool {
+func (s *Sampler) Tick(now int64, count Count) bool {
 	if s.window != nil {
 		s.count.Store(count)
 	}
@@ -87,7 +86,7 @@ func (s *Sampler) Silent(moved int64) bool { return moved < s.begun+(s.ended-s.b
 
 // Cut lets the sample end with what moved last, if the peer came to its end, at over, before it did: this end was held
 // up, and began late. It reports whether that leaves a sample.
-func (s *Sampler) Cut(over, moved int64, count uint64) bool {
+func (s *Sampler) Cut(over, moved int64, count Count) bool {
 	if s.ended == 0 || over < s.ended {
 		s.mark(1)
 	}
@@ -101,15 +100,21 @@ func (s *Sampler) Cut(over, moved int64, count uint64) bool {
 }
 
 // Whole makes all of a run that failed before its sample began the sample.
-func (s *Sampler) Whole(from, to int64, count uint64) {
+func (s *Sampler) Whole(from, to int64, count Count) {
 	s.window = nil
-	s.begun, s.ended, s.countFrom, s.countTo = from, to, 0, count
+	s.begun, s.ended, s.countFrom, s.countTo = from, to, Count{}, count
+}
+
+// Ends returns when the sample began and ended, and the counts at these moments.
+func (s *Sampler) Ends() (from, to Look) {
+	_, begun, ended := s.Sample()
+	return Look{begun, s.countFrom}, Look{ended, s.countTo}
 }
 
 // Sample returns the messages of the sample, and the ticks at which it began and ended.
-func (s *Sampler) Sample() (messages uint64, from, to int64) {
+func (s *Sampler) Sample() (messages Count, from, to int64) {
 	if s.window != nil {
-		return s.countTo - s.countFrom, s.window.begun, s.window.ended
+		return s.countTo.Minus(s.countFrom), s.window.begun, s.window.ended
 	}
-	return s.countTo - s.countFrom, s.begun, s.ended
+	return s.countTo.Minus(s.countFrom), s.begun, s.ended
 }

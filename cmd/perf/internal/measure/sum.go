@@ -29,29 +29,46 @@ func Sum(parts []Size, perTick float64) Size {
 	if parts[0].ByPeer {
 		return reported(parts)
 	}
-	from, to := parts[0].from, parts[0].to
-	messages, lost := uint64(0), uint64(0)
-	for _, p := range parts {
-		messages += p.Messages
-		lost += p.Lost
-		from, to = min(from, p.from), max(to, p.to)
+	flow, lost := parts[0].flow, parts[0].Lost
+	for _, p := range parts[1:] {
+		flow, lost = flow.plus(p.flow), lost+p.Lost
 	}
-	s := Moved(parts[0].Bytes, messages, from, to, perTick, 0)
-	s.Lost = lost
-	if parts[0].Received == nil {
+	s := Moved(parts[0].Bytes, flow, perTick, 0)
+	s.Start, s.Lost = parts[0].Start, lost
+	for _, p := range parts {
+		s.LostThere += p.LostThere
+	}
+	if parts[0].Sent == nil {
 		return s
 	}
-	own, peer, known := *s.BW, Bandwidth{}, true
-	for _, p := range parts {
-		peer.add(p.Received)
-		known = known && p.Received.MessagesPerSecond > 0
-	}
-	s.Sent, s.Received, s.BW = &own, &peer, &Bandwidth{}
-	if known {
-		s.BW.add(&own)
-		s.BW.add(&peer)
-	}
+	s.OneOfTwo()
+	s.receive(parts, perTick)
+	s.addUp()
 	return s
+}
+
+// receive sums up what was received, if it is known of all parts.
+func (s *Size) receive(parts []Size, perTick float64) {
+	for _, p := range parts {
+		switch {
+		case p.Received == nil || p.Received.MessagesPerSecond == 0:
+			s.Received, s.came = nil, nil
+			return
+		case p.came == nil && s.Received == nil:
+			s.Received = &Bandwidth{}
+			fallthrough
+		case p.came == nil:
+			s.Received.add(p.Received)
+		case s.came == nil:
+			f := *p.came
+			s.came = &f
+		default:
+			*s.came = s.came.plus(*p.came)
+		}
+	}
+	if s.came != nil {
+		s.Received = s.came.bandwidth(s.Bytes, perTick)
+	}
 }
 
 // reported sums up the figures of the peers.
@@ -67,6 +84,7 @@ func reported(parts []Size) Size {
 func (b *Bandwidth) add(o *Bandwidth) {
 	b.BitsPerSecond += o.BitsPerSecond
 	b.MessagesPerSecond += o.MessagesPerSecond
+	b.Messages += o.Messages
 }
 
 // Unknown returns a size without known figures.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestSum(t *testing.T) {
-	parts := []Size{Moved(100, 1000, 5, 105, 1e-3, 0), Moved(100, 500, 55, 205, 1e-3, 0)}
+	parts := []Size{Moved(100, FlowOf(1000, 5, 105), 1e-3, 0), Moved(100, FlowOf(500, 55, 205), 1e-3, 0)}
 	parts[1].Lost = 7
 	s := Sum(parts, 1e-3)
 	if s.Messages != 1500 || s.Lost != 7 || math.Abs(s.BW.MessagesPerSecond-1500/0.2) > 1e-6 ||
@@ -26,9 +26,9 @@ func TestSum(t *testing.T) {
 	if s = Sum(parts, 1e-3); s.BW.BitsPerSecond != 0 {
 		t.Errorf("a peer tells nothing, and the sum of both directions is %v", s.BW.BitsPerSecond)
 	}
-	told := []Size{{Bytes: 8, Messages: 5, ByPeer: true, BW: &Bandwidth{1, 2, 3}},
-		{Bytes: 8, Messages: 6, ByPeer: true, BW: &Bandwidth{1, 2, 3}}}
-	if s = Sum(told, 1); !s.ByPeer || s.Messages != 11 || *s.BW != (Bandwidth{2, 0, 6}) {
+	told := []Size{{Bytes: 8, Messages: 5, ByPeer: true, BW: &Bandwidth{1, 2, 3, 4}},
+		{Bytes: 8, Messages: 6, ByPeer: true, BW: &Bandwidth{1, 2, 3, 4}}}
+	if s = Sum(told, 1); !s.ByPeer || s.Messages != 11 || *s.BW != (Bandwidth{2, 0, 6, 8}) {
 		t.Errorf("sum of reports is %+v, %+v", s, s.BW)
 	}
 }

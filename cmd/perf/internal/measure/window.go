@@ -65,7 +65,7 @@ func (w *Window) close(at int64) {
 }
 
 // cut is Sampler.Cut: the first loop that finds the peer at its end ends the sample of all.
-func (w *Window) cut(s *Sampler, over, moved int64, count uint64) bool {
+func (w *Window) cut(s *Sampler, over, moved int64, count Count) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.count.Store(count)

@@ -154,7 +154,7 @@ func (p *Plan) Params() wire.Params {
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
 		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
-		Multicast: p.Multicast}
+		Multicast: p.Multicast, Counts: true}
 	if p.Payload != nil {
 		params.Payload = wire.Sum(p.Payload)
 	}

@@ -226,7 +226,6 @@ func difference(x, y *Saved) (what string, old, cur any) {
 		old, cur any
 	}{
 		{"the schema", x.Schema, y.Schema},
-		{"the schema's version", x.Version, y.Version},
 		{"the verb", a.Verb, b.Verb},
 		{"the metric", a.Metric, b.Metric},
 		{"the role", a.Role, b.Role},
@@ -237,6 +236,7 @@ func difference(x, y *Saved) (what string, old, cur any) {
 		{"the post list", a.PostList, b.PostList},
 		{"sleeping for events", a.Events, b.Events},
 		{"the latency definition", a.LatencyDef, b.LatencyDef},
+		{"the schema's version, with both directions", x.directions(), y.directions()},
 		{"the mesh's message size", x.meshBytes(), y.meshBytes()},
 	} {
 		if f.old != f.cur {
@@ -244,6 +244,15 @@ func difference(x, y *Saved) (what string, old, cur any) {
 		}
 	}
 	return "", nil, nil
+}
+
+// directions returns the version of the schema if it matters for the figures: in an old one those of both directions
+// depend on where they stand.
+func (s *Saved) directions() int {
+	if !s.Test.Bidirectional {
+		return 0
+	}
+	return s.Version
 }
 
 // meshBytes returns the sizes that a mesh measured.

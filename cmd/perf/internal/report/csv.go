@@ -28,6 +28,10 @@ func (o *Outcome) CSV(w io.Writer) error {
 		head = []string{"bytes", "messages", "latency_min_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns",
 			"latency_p99_9_ns", "latency_p99_99_ns", "latency_max_ns", "latency_mean_ns", "latency_stdev_ns"}
 	}
+	both := o.Plan.Bidirectional && o.Plan.Metric == wire.Bandwidth
+	if both {
+		head = append(head, "sent_bits_per_second", "received_bits_per_second")
+	}
 	summed := func(s measure.Size) bool { return s.Threads != nil || s.Rails != nil }
 	parts := slices.ContainsFunc(o.Result.Sizes, summed)
 	if parts {
@@ -43,6 +47,14 @@ func (o *Outcome) CSV(w io.Writer) error {
 			}
 		} else {
 			line = append(line, num(s.BW.BitsPerSecond), num(s.BW.PeakBitsPerSecond), num(s.BW.MessagesPerSecond))
+		}
+		if both {
+			for _, b := range []*measure.Bandwidth{s.Sent, s.Received} {
+				if b == nil {
+					b = &measure.Bandwidth{}
+				}
+				line = append(line, num(b.BitsPerSecond))
+			}
 		}
 		if parts {
 			line = append(line, part)

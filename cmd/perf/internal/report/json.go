@@ -23,7 +23,7 @@ import (
 // changes its meaning or goes away.
 const (
 	Schema        = "pureverbs.perf"
-	SchemaVersion = 1
+	SchemaVersion = 2
 )
 
 type document struct {
@@ -124,13 +124,22 @@ type bwDoc struct {
 	Rate *float64 `json:"messages_per_second"`
 }
 
-type bwSize struct {
-	Bytes    uint64 `json:"bytes"`
+// flowDoc is one direction of two.
+type flowDoc struct {
 	Messages uint64 `json:"messages"`
-	Lost     uint64 `json:"lost,omitempty"`
 	bwDoc
-	Sent     *bwDoc    `json:"sent,omitempty"`
-	Received *bwDoc    `json:"received,omitempty"`
+}
+
+type bwSize struct {
+	Bytes    uint64  `json:"bytes"`
+	Start    float64 `json:"start"`                  // seconds since the run began, at which what counts began
+	Seconds  float64 `json:"seconds"`                // for how long
+	Messages uint64  `json:"messages"`               // that this end sent or, if it sends none, that arrived
+	Lost     uint64  `json:"lost,omitempty"`         // of those that the peer sent
+	There    uint64  `json:"lost_at_peer,omitempty"` // of those that this end sent, as the peer reported
+	bwDoc
+	Sent     *flowDoc  `json:"sent,omitempty"`
+	Received *flowDoc  `json:"received,omitempty"`
 	ByPeer   bool      `json:"reported_by_peer,omitempty"`
 	Ports    []*bwDoc  `json:"ports,omitempty"` // of a device with two
 	Parts    []partDoc `json:"intervals,omitempty"`
@@ -172,16 +181,27 @@ type railDoc struct {
 	Result any    `json:"result,omitempty"`
 }
 
-// partDoc is a part of a run; seconds is its length.
+// partDoc is a part of a run, with the figures of a size.
 type partDoc struct {
-	Seconds float64 `json:"seconds"`
-	Bits    float64 `json:"bandwidth_bits_per_second"`
-	Rate    float64 `json:"messages_per_second"`
+	Start    float64  `json:"start"` // seconds since the run began
+	Seconds  float64  `json:"seconds"`
+	Margin   bool     `json:"margin,omitempty"` // not in the figures of the size
+	Messages uint64   `json:"messages"`
+	Bits     *float64 `json:"bandwidth_bits_per_second"` // null: that of one direction is not known
+	Rate     *float64 `json:"messages_per_second"`
+	Sent     *flowDoc `json:"sent,omitempty"`
+	Received *flowDoc `json:"received,omitempty"`
 }
 
 func partsOf(parts []measure.Interval) (docs []partDoc) {
-	for _, i := range parts {
-		docs = append(docs, partDoc{i.Seconds, i.BitsPerSecond, i.MessagesPerSecond})
+	for i := range parts {
+		p := &parts[i]
+		d := partDoc{Start: p.Start, Seconds: p.Seconds, Margin: p.Margin, Messages: p.Messages, Sent: flowOf(p.Sent),
+			Received: flowOf(p.Received)}
+		if p.Sent == nil || p.Received != nil {
+			d.Bits, d.Rate = &p.BitsPerSecond, &p.MessagesPerSecond
+		}
+		docs = append(docs, d)
 	}
 	return docs
 }
@@ -218,13 +238,21 @@ func (o *Outcome) size(r *measure.Size) any {
 		}
 		return s
 	}
-	s := bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW), Sent: bwOf(r.Sent),
-		Received: bwOf(r.Received), ByPeer: r.ByPeer, Parts: partsOf(r.Parts),
+	s := bwSize{Bytes: r.Bytes, Start: r.Start, Seconds: r.Seconds, Messages: r.Messages, Lost: r.Lost,
+		There: r.LostThere, bwDoc: *bwOf(r.BW), Sent: flowOf(r.Sent), Received: flowOf(r.Received), ByPeer: r.ByPeer,
+		Parts:       partsOf(r.Parts),
 		SendSpacing: spacingOf(r.SendSpacing), RecvSpacing: spacingOf(r.RecvSpacing), shares: parts}
 	for i := range r.Ports {
 		s.Ports = append(s.Ports, bwOf(&r.Ports[i]))
 	}
 	return s
+}
+
+func flowOf(b *measure.Bandwidth) *flowDoc {
+	if b == nil {
+		return nil
+	}
+	return &flowDoc{b.Messages, *bwOf(b)}
 }
 
 func bwOf(b *measure.Bandwidth) *bwDoc {

@@ -73,13 +73,14 @@ func TestParts(t *testing.T) {
 	res.Used = measure.Usage{Elapsed: time.Second, CPU: time.Second / 2,
 		Counters: map[string]uint64{"out_of_buffer": 3, "port_xmit_data": 9}}
 	res.Sizes = res.Sizes[:1]
-	part := measure.NewInterval(2, 1000, 0.5)
+	part := measure.Interval{Start: 1.5, Seconds: 0.5, Messages: 1000, BitsPerSecond: 32000, MessagesPerSecond: 2000,
+		Margin: true}
 	res.Sizes[0].Parts = []measure.Interval{part}
 	var b bytes.Buffer
 	tab := Table{W: &b, Plan: c}
 	tab.Interval(2, part)
 	tab.Footer(res)
-	for _, want := range []string{" 1000 ", "0.002000  in 0.5 s", "processor: 50.0 %", "port_xmit_data ",
+	for _, want := range []string{" 1000 ", "0.002000  in 0.5 s, margin\n", "processor: 50.0 %", "port_xmit_data ",
 		"note: out_of_buffer rose by 3: "} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -33,7 +33,9 @@ type savedSize struct {
 
 // interval has the figures of a part of a run.
 type interval struct {
-	Seconds float64 `json:"seconds"` // its length
+	Start   float64 `json:"start"` // seconds since the run began
+	Seconds float64 `json:"seconds"`
+	Margin  bool    `json:"margin"`
 	bwDoc
 }
 
@@ -97,6 +99,10 @@ const (
 	mostHosts = 256
 )
 
+// oldVersion of the object has percentiles that are the maximum, and figures of one direction, where later ones have
+// null.
+const oldVersion = 1
+
 // Read reads an object that JSON wrote. That of a run which failed holds what was measured before.
 func Read(r io.Reader) (*Saved, error) {
 	b, err := io.ReadAll(io.LimitReader(r, mostSaved+1))
@@ -113,6 +119,9 @@ func Read(r io.Reader) (*Saved, error) {
 	version := SchemaVersion
 	switch s.Schema {
 	case Schema:
+		if s.Version == oldVersion {
+			version = oldVersion
+		}
 	case mesh.Schema:
 		version = mesh.Version
 	default:

@@ -59,7 +59,7 @@ func (s *series) size(r *savedSize, latency bool) {
 	if !latency {
 		v := s.add(k, known(r.Bits))
 		for _, i := range r.Intervals {
-			if i.Bits != nil {
+			if i.Bits != nil && !i.Margin {
 				v.parts = append(v.parts, *i.Bits)
 			}
 		}

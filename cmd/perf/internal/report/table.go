@@ -246,16 +246,28 @@ func (t Table) line(r measure.Size) {
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
-	if t.Plan.ReportBoth && r.Sent != nil {
-		t.direction("sent", r.Sent)
-		t.direction("received", r.Received)
-	}
+	t.directions(r.Sent, r.Received)
 	for i := range r.Ports {
 		t.direction(fmt.Sprintf("port %d", i+1), &r.Ports[i])
 	}
 	if r.Lost > 0 {
 		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
 			r.Lost)
+	}
+	if r.LostThere > 0 {
+		fmt.Fprintf(t.W, "%10s %12d lost at the peer: no receive was posted there, or the network dropped them\n", "",
+			r.LostThere)
+	}
+}
+
+// directions prints those of both, if they were asked for, or if one of them is all that is known.
+func (t Table) directions(sent, received *measure.Bandwidth) {
+	if sent == nil || received != nil && !t.Plan.ReportBoth {
+		return
+	}
+	t.direction("sent", sent)
+	if received != nil {
+		t.direction("received", received)
 	}
 }
 
@@ -273,11 +285,15 @@ func (t Table) Interval(size uint64, i measure.Interval) {
 	}
 	unit := measure.Units(t.Plan.Gbits)
 	of := ""
+	if i.Margin {
+		of = ", margin"
+	}
 	if i.Rail != "" {
-		of = ", " + printable.Name(i.Rail)
+		of += ", " + printable.Name(i.Rail)
 	}
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s%s\n", size, i.Messages, "",
 		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds, of)
+	t.directions(i.Sent, i.Received)
 }
 
 // buckets prints a distribution: how many samples, and the share of those up to here.
@@ -353,6 +369,10 @@ func Notes(res *engine.Result) []string {
 	}
 	if n := res.Setup.Place.Note; n != "" {
 		notes = append(notes, n)
+	}
+	if res.Ahead > 0 {
+		notes = append(notes, "the first message of each size is not in the latencies: a peer of perftest first "+
+			"measures its processor's clock")
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Used.Counters)) {
 		if why := measure.Trouble[name]; why != "" {

@@ -112,6 +112,12 @@ func (s *Session) Reports(own wire.Report, limit time.Duration) (wire.Report, er
 	return s.conn.Reports(own, limit)
 }
 
+// Arrived tells the peer how many messages arrived here, and returns how many arrived there. The peer may be late by
+// limit.
+func (s *Session) Arrived(own uint64, limit time.Duration) (uint64, error) {
+	return s.conn.Arrived(own, limit)
+}
+
 // Finish meets the peer for the last time and closes the connection. The peer may be late by limit.
 func (s *Session) Finish(limit time.Duration) error {
 	if !s.Meets() {

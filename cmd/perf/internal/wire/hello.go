@@ -37,6 +37,7 @@ type Hello struct {
 type Agreed struct {
 	PeerVersion string
 	Ours        bool // the peer is one of us
+	Counts      bool // both ends send the number of messages that arrived, where they may be lost
 	PageSize    int
 	CacheLine   int
 	MTU         int
@@ -96,7 +97,8 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 
 	switch {
 	case w.ours:
-		return a, w.params(h.Params)
+		a.Counts, err = w.params(h.Params)
+		return a, err
 	case a.PeerVersion == negotiateVersion:
 		return a, w.negotiate(h)
 	}
@@ -117,17 +119,18 @@ func (w *Conn) maxInt(step string, own, most int) (int, error) {
 	return max(own, int(v)), nil
 }
 
-func (w *Conn) params(p Params) error {
+// params compares the parameters, and reports whether both ends send the number of messages that arrived.
+func (w *Conn) params(p Params) (counts bool, err error) {
 	in := make([]byte, paramsLen)
 	if err := w.exchange("parameters", p.append(nil), in, w.timeout); err != nil {
-		return err
+		return false, err
 	}
 	peer, err := parseParams(in)
 	if err != nil {
-		return w.fail("parameters", fmt.Errorf("%w: %v", ErrGarbage, err))
+		return false, w.fail("parameters", fmt.Errorf("%w: %v", ErrGarbage, err))
 	}
 	if err := p.Check(peer); err != nil {
-		return w.fail("parameters", err)
+		return false, w.fail("parameters", err)
 	}
-	return nil
+	return p.Counts && peer.Counts, nil
 }

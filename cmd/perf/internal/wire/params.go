@@ -33,6 +33,7 @@ type Params struct {
 	Sizes         string // of a sweep, if they are no powers of two; a peer sends only a sum
 	sizesSum      uint64 // of Sizes, as sent by a peer
 	Payload       uint64 // Sum of a payload from a file; 0: perf's own
+	Counts        bool   // the end sends the number of messages that arrived, where they may be lost; older ones do not
 }
 
 // The message that two of us exchange as step 5, all big endian:
@@ -46,7 +47,8 @@ type Params struct {
 //	40  atomic operation
 //	41  sum of the list of sizes u64, 0 without one
 //	49  sum of the payload u64, 0 without a file
-//	57  zeros up to 128, for later
+//	57  what the end can do: 1: it sends the number of messages that arrived
+//	58  zeros up to 128, for later
 const (
 	ourMagic  = "pverbs1\x00"
 	paramsLen = 128
@@ -59,6 +61,8 @@ const (
 	flagGroup   = 1 << 5
 	flagReverse = 1 << 6
 	flagPorts   = 1 << 7
+
+	canCount = 1 << 0
 )
 
 func (p Params) append(b []byte) []byte {
@@ -82,6 +86,11 @@ func (p Params) append(b []byte) []byte {
 	b = append(b, byte(p.Atomic))
 	b = binary.BigEndian.AppendUint64(b, p.sum())
 	b = binary.BigEndian.AppendUint64(b, p.Payload)
+	can := byte(0)
+	if p.Counts {
+		can |= canCount
+	}
+	b = append(b, can)
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 
@@ -104,6 +113,7 @@ func parseParams(b []byte) (Params, error) {
 		PerPort:       b[10]&flagPorts != 0,
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		Payload:       binary.BigEndian.Uint64(b[49:]),
+		Counts:        b[57]&canCount != 0,
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
 		Iters:         binary.BigEndian.Uint64(b[24:]),

@@ -67,3 +67,15 @@ func (w *Conn) Reports(own Report, limit time.Duration) (Report, error) {
 	}
 	return peer, nil
 }
+
+// Arrived tells the peer how many messages arrived here, and returns how many arrived there. The end that waits for
+// what may be lost hears from the first bytes that all is sent, so both write first.
+func (w *Conn) Arrived(own uint64, limit time.Duration) (peer uint64, err error) {
+	const step = "messages that arrived"
+	if err := w.write(step, binary.BigEndian.AppendUint64(nil, own)); err != nil {
+		return 0, err
+	}
+	in := make([]byte, 8)
+	err = w.read(step, in, limit)
+	return binary.BigEndian.Uint64(in), err
+}

@@ -410,6 +410,42 @@ func TestOursMeetOurs(t *testing.T) {
 	}
 }
 
+// TestArrived: each end learns how much arrived at the other. An older perf says that it cannot tell, and is not asked.
+func TestArrived(t *testing.T) {
+	for _, tells := range []bool{true, false} {
+		w, raw := pair(t, Client, testutil.Patience)
+		p := testParams
+		p.Counts = true
+		h := testHello
+		h.Params = p
+		peer := p
+		peer.Counts = tells
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			stock(t, raw, Client, []step{
+				{"6.27\x00\x00\x00\x00pverbs1\x00", "6.27\x00\x00\x00\x00pverbs1\x00"},
+				{"\x00\x00\x10\x00", "\x00\x00\x10\x00"},
+				{"\x00\x00\x00\x40", "\x00\x00\x00\x40"},
+				{"3\x00", "3\x00"},
+				{string(peer.append(nil)), string(p.append(nil))},
+			})
+			if tells {
+				stock(t, raw, Client, []step{{be64(185), be64(4999)}})
+			}
+		})
+		a, err := w.Hello(h)
+		if err != nil || a.Counts != tells {
+			t.Errorf("peer tells %v: %+v, %v", tells, a, err)
+		}
+		if tells {
+			if n, err := w.Arrived(4999, testutil.Patience); n != 185 || err != nil {
+				t.Errorf("%d arrived, %v; want 185", n, err)
+			}
+		}
+		wg.Wait()
+	}
+}
+
 // TestStrangers is what comes to an open port: silence, garbage, a close.
 func TestStrangers(t *testing.T) {
 	long := strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 20)
