@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -89,7 +90,7 @@ func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
 	if host == "" {
 		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: oneDevice}
 	}
-	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	list, err := sockaddr.LookUp(ctx, "ip", host)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

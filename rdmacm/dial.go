@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // Dial connects to host:port. A host name is resolved, and its addresses are tried
@@ -199,7 +200,7 @@ func lookup(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 	if host == "" {
 		return nil, &ibv.ArgError{Arg: "address", Got: fmt.Sprintf("%q, without a host", addr), Want: "host:port"}
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := sockaddr.LookUp(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // Dial connects to a server. While no server listens it tries again for patience, so that both ends can be started
@@ -72,7 +74,7 @@ func DialTCP(ctx context.Context, network, from, host string, port int, timeout,
 func LookUp(ctx context.Context, network, host string, patience time.Duration) ([]netip.Addr, error) {
 	end := time.Now().Add(patience)
 	for {
-		ips, err := net.DefaultResolver.LookupNetIP(ctx, network, host)
+		ips, err := sockaddr.LookUp(ctx, network, host)
 		if err == nil || ctx.Err() != nil || time.Now().After(end) {
 			return ips, err
 		}
