@@ -70,6 +70,10 @@ func (v *invocation) root() *cobra.Command {
 		c.Flags().BoolP("help", "h", false, "print this help")
 		root.AddCommand(c)
 	}
+	root.Flags().SetNormalizeFunc(abbreviated)
+	for _, c := range root.Commands()[:len(testVerbs)] {
+		c.Flags().SetNormalizeFunc(abbreviated)
+	}
 	v.withVersion(root)
 	for _, c := range root.Commands() {
 		v.withVersion(c)

@@ -12,8 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
-const compareUsage = `perf compare says which figures of new runs are worse than those of old ones, in files that perf --json or --out-json
-saved, or perf mesh --json. A rank test decides whether a figure differs: "~" is no difference that noise does not
+const compareUsage = `perf compare says which figures of new runs are worse than those of old ones, in files that perf --json or
+--json-file saved, or perf mesh --json. A rank test decides whether a figure differs: "~" is no difference that noise does not
 explain. It is worse if the median also is, by more than the tolerance.
 
   perf compare [options] OLD.json NEW.json

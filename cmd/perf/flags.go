@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -31,7 +32,8 @@ type options struct {
 	rails     []plan.Plan // one for each of several devices and servers
 	format    string
 	only      string // the one figure that the text is
-	jsonFile  string // file that also gets the JSON object
+	jsonFile  string // file that also gets perftest's JSON object
+	ownFile   string // file that also gets the JSON object of --json
 	limits    measure.Limits
 	histogram bool
 	agentPort int    // of perf serve, which is asked for the server; 0: the server is there
@@ -43,7 +45,10 @@ type options struct {
 
 	source   string // address of the client's connection
 	priority uint8  // of the VLAN
-	given    struct{ bandwidth, rate, gigabits, median, p99 limit }
+	given    struct {
+		bandwidth, rate, median, p99 limit
+		each                         sizedLimit
+	}
 }
 
 var (
@@ -56,7 +61,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	c := &o.asked
 	c.IBPort, c.Port, c.QPs, c.Threads, c.PostList = 1, wire.DefaultPort, 1, 1, 1
 	c.GIDIndex, c.Inline, c.Margin, c.Node = plan.Auto, plan.Auto, plan.Auto, plan.Auto
-	c.QPTimeout, c.Timeout, c.Patience = plan.DefaultQPTimeout, 30*time.Second, 3*time.Second
+	c.QPTimeout, c.RetryCount, c.Timeout, c.Patience = plan.DefaultQPTimeout, 7, 30*time.Second, 3*time.Second
 	c.Atomic, c.LatencyDef, c.Rate.Unit, o.priority = wire.FetchAdd, plan.RoundTrip, plan.GbitPerSecond, 1
 
 	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
@@ -70,6 +75,7 @@ func flagSet(o *options) *pflag.FlagSet {
 			f.Lookup(row.name()).Hidden = s.title == hidden
 		}
 	}
+	f.SetNormalizeFunc(abbreviated) // of what is on the command line
 	return f
 }
 
@@ -96,6 +102,13 @@ func positive(f *pflag.Flag) error {
 func filled(f *pflag.Flag) error {
 	if f.Value.String() == "" {
 		return fmt.Errorf("--%s is empty", f.Name)
+	}
+	return nil
+}
+
+func aboveZero(f *pflag.Flag) error {
+	if f.Value.String() == "0s" {
+		return fmt.Errorf("--%s%s 0s; give a time above 0", f.Name, short(f))
 	}
 	return nil
 }
@@ -230,6 +243,12 @@ func (o *options) finish(f *pflag.FlagSet, words []string) (err error) {
 		return err
 	}
 	o.plan = o.rails[0]
+	if of := o.limits.EachOf; of != 0 && !slices.Contains(o.plan.Sizes(), of) {
+		return fmt.Errorf("limit (--min-bw) of %d bytes: the test does not have that size (-s, -a, --sizes)", of)
+	}
+	if o.ownFile != "" && o.ownFile == o.jsonFile {
+		return errors.New("give --json-file and --out-json-file different files")
+	}
 	if len(o.rails) > 1 && f.Changed("agent") {
 		return errors.New("--agent: serves one connection; give one device (-d) and one server")
 	}
@@ -280,6 +299,10 @@ func (o *options) setTransport(f *pflag.FlagSet) error {
 		c.Transport = wire.UD // as perftest
 	}
 	c.Bind = cmp.Or(c.Bind, o.source)
+	if fr := &c.Frames; f.Changed("source-ip") && c.Transport != wire.RawEth {
+		// perftest 6.06 has this name for --bind-source-ip.
+		c.Bind, fr.Client = cmp.Or(c.Bind, fr.Client.String()), netip.Addr{}
+	}
 	if c.Frames.VLAN {
 		c.Frames.Priority = o.priority
 	}
@@ -325,9 +348,10 @@ func (o *options) setOutput(*pflag.FlagSet) error {
 // setLimits completes the limits, and returns why this end has none of those, or nil.
 func (o *options) setLimits(*pflag.FlagSet) error {
 	c, g := &o.asked, &o.given
-	o.limits = measure.Limits{MinBits: max(float64(g.gigabits)*1e9, float64(g.bandwidth)*measure.Units(c.Gbits)),
+	o.limits = measure.Limits{MinBits: float64(g.bandwidth) * measure.Units(c.Gbits), MiB: g.bandwidth > 0 && !c.Gbits,
+		EachBits: float64(g.each.limit) * 1e9, EachOf: uint64(g.each.of),
 		MinRate: float64(g.rate) * 1e6, MaxP50Ns: float64(g.median) * 1e3, MaxP99Ns: float64(g.p99) * 1e3}
-	slow := o.limits.MinBits > 0 || o.limits.MinRate > 0
+	slow := o.limits.MinBits > 0 || o.limits.MinRate > 0 || o.limits.EachBits > 0
 	late := o.limits.MaxP50Ns > 0 || o.limits.MaxP99Ns > 0
 	switch {
 	case slow && c.Metric == wire.Latency:

@@ -56,8 +56,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // runTest is perf write, read, send and atomic.
 func (v *invocation) runTest(ctx context.Context) int {
 	o, stdout, stderr := &v.test, v.stdout, v.stderr
-	if o.jsonFile != "" {
-		if err := writable(o.jsonFile); err != nil {
+	files := o.files()
+	for name := range files {
+		if err := writable(name); err != nil {
 			say(stderr, err)
 			return exitFailure
 		}
@@ -156,10 +157,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 	}
 	res, err := start()
 	locked(bar.Clear)
-	var missed []error
-	for i := range res.Sizes {
-		missed = append(missed, o.limits.Missed(&res.Sizes[i])...)
-	}
+	missed := o.limits.MissedBy(res.Sizes)
 	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: v.args, Host: report.ThisHost(),
 		Histogram: o.histogram, Failure: err, Missed: missed, Warnings: warnings}
 	switch o.format {
@@ -170,8 +168,8 @@ func (v *invocation) runTest(ctx context.Context) int {
 	default:
 		table.Footer(res)
 	}
-	if o.jsonFile != "" {
-		err = errors.Join(err, save(o.jsonFile, outcome.JSON))
+	for name, form := range files {
+		err = errors.Join(err, save(name, func(w io.Writer) error { return form(&outcome, w) }))
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -189,6 +187,18 @@ func (v *invocation) runTest(ctx context.Context) int {
 		return exitLimit
 	}
 	return exitOK
+}
+
+// files returns the files that get an object, and its form.
+func (o *options) files() map[string]func(*report.Outcome, io.Writer) error {
+	m := map[string]func(*report.Outcome, io.Writer) error{}
+	if o.jsonFile != "" {
+		m[o.jsonFile] = (*report.Outcome).Perftest
+	}
+	if o.ownFile != "" {
+		m[o.ownFile] = (*report.Outcome).JSON
+	}
+	return m
 }
 
 // keepOut has libmlx5 keep short messages out of completions: it copies them to where they belong with the processor,

@@ -38,6 +38,7 @@ var perftestRefused = map[string]string{
 	"use-rocm": noGPU, "use-rocm-dmabuf": noGPU, "use-neuron": noGPU, "use-neuron-dmabuf": noGPU, "use-hl": noGPU,
 	"use-mlu": noGPU, "use-mlu-dmabuf": noGPU, "use-opencl": noGPU, "opencl-platform-id": noGPU, "use-musa": noGPU,
 	"use-musa-dmabuf": noGPU, "use-musa-bus-id": noGPU,
+	"use-musa-pcie-mapping": noGPU,
 	"use-cuda-pcie-mapping": "not supported: a GPU's dma-buf has the default mapping; see --use-data-direct",
 	"cuda-mem-type":         "not supported: GPU memory comes from cuMemAlloc; leave it out",
 	"gpu-touch":             "not supported: perf runs no code on the GPU; leave it out",
@@ -58,7 +59,6 @@ var perftestRefused = map[string]string{
 	"force-link":            "not needed: perf reads the link layer from the port; leave it out",
 	"dlid":                  "not needed: the peer sends its LID; leave it out",
 	"dont-xchg-versions":    "not supported: the exchange depends on the versions; use perftest 5.70 or later",
-	"retry-count":           "not supported: use --retry, the time in seconds for which a client tries",
 	"wait-destroy":          "not needed: perf destroys nothing before the peer is done; leave it out",
 	"report-cycles":         "not supported: figures are in microseconds; --json has nanoseconds",
 	"data-validation":       noValidity,
@@ -72,13 +72,16 @@ var perftestRefused = map[string]string{
 	"reply-every": "not supported: each frame is answered; use perftest's raw_ethernet_burst_lat",
 }
 
-// otherNames returns the names of flags that perftest calls by another one.
-var otherNames = sync.OnceValue(func() map[string]string {
+// names returns the flags by each of their long names. A refused one has only its own.
+var names = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
+	for name := range perftestRefused {
+		m[name] = name
+	}
 	for _, s := range table(&options{}) {
 		for _, row := range s.flags {
 			_, name, others := row.words()
-			for _, o := range others {
+			for _, o := range append(others, name) {
 				m[o] = name
 			}
 		}
@@ -89,7 +92,30 @@ var otherNames = sync.OnceValue(func() map[string]string {
 // normal returns a flag's name as perf has it: perftest's may be written with - or _.
 func normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	name = strings.ReplaceAll(name, "_", "-")
-	return pflag.NormalizedName(cmp.Or(otherNames()[name], name))
+	return pflag.NormalizedName(cmp.Or(names()[name], name))
+}
+
+// abbreviated is normal for the flags of tests: as in perftest, a beginning that only one name has is enough.
+func abbreviated(f *pflag.FlagSet, name string) pflag.NormalizedName {
+	n := normal(f, name)
+	if _, whole := names()[string(n)]; whole {
+		return n
+	}
+	if list := beginning(string(n)); len(list) == 1 {
+		return pflag.NormalizedName(list[0])
+	}
+	return n
+}
+
+// beginning lists the flags with a name that begins so.
+func beginning(with string) (list []string) {
+	for name, flag := range names() {
+		if with != "" && strings.HasPrefix(name, with) && !slices.Contains(list, flag) {
+			list = append(list, flag)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // unknown explains a flag that is not there.
@@ -98,37 +124,22 @@ func unknown(err error, f *pflag.FlagSet) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	name := string(normal(f, none.GetSpecifiedName()))
+	name := string(f.GetNormalizeFunc()(f, none.GetSpecifiedName()))
 	said := "--" + none.GetSpecifiedName()
 	if none.GetSpecifiedShortnames() != "" {
-		said = "-" + name
-		name = perftestLetters[name]
+		said = "-" + none.GetSpecifiedName()
+		name = perftestLetters[none.GetSpecifiedName()]
 	}
 	if why := perftestRefused[name]; why != "" {
 		return fmt.Errorf("%s: %s", said, why)
 	}
-	if whole := completions(name, f); len(whole) > 0 {
-		return fmt.Errorf("%s: abbreviations are not accepted; write --%s", said, strings.Join(whole, " or --"))
+	if list := beginning(name); f.Lookup("connection") != nil && len(list) > 1 {
+		return fmt.Errorf("%s: is the beginning of --%s", said, strings.Join(list, " and --"))
 	}
-	if near := similar(name, f); len(near) > 0 {
+	if near := similar(name, f); name != "" && len(near) > 0 {
 		return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, " or --"))
 	}
 	return err
-}
-
-// completions lists the flags, and perftest's options, that begin with a name.
-func completions(name string, f *pflag.FlagSet) (list []string) {
-	add := func(whole string) {
-		if name != "" && strings.HasPrefix(whole, name) {
-			list = append(list, whole)
-		}
-	}
-	f.VisitAll(func(fl *pflag.Flag) { add(fl.Name) })
-	for whole := range perftestRefused {
-		add(whole)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // similar lists the flags that a mistyped name may mean.

@@ -91,8 +91,8 @@ func (o *options) stockable() error {
 		return errors.New("list of sizes (--sizes): a stock client has only all sizes (-a)")
 	case p.Infinite:
 		return errors.New("endless run (--run-infinitely): no other client could be served")
-	case o.format != formatText || o.jsonFile != "":
-		return errors.New("--json, --csv and --out-json: not with --stock; results are written to the log")
+	case o.format != formatText || len(o.files()) > 0:
+		return errors.New("--json, --csv, --json-file and --out-json: not with --stock; results are written to the log")
 	}
 	return nil
 }

@@ -101,6 +101,24 @@ func (l *limit) Set(t string) error {
 	return nil
 }
 
+// sizedLimit is a limit of all message sizes, or of one as 180@8M.
+type sizedLimit struct {
+	limit
+	of size
+}
+
+func (l *sizedLimit) Set(t string) error {
+	value, of, one := strings.Cut(t, "@")
+	if one {
+		if err := l.of.Set(of); err != nil {
+			return err
+		}
+	} else {
+		l.of = 0
+	}
+	return l.limit.Set(value)
+}
+
 // into returns what stores a value that has a parser.
 func into[T any](at *T, parse func(string) (T, error)) func(string) error {
 	return func(t string) (err error) {

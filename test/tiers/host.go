@@ -310,8 +310,8 @@ func (r *runner) bench(ctx context.Context) ([]Result, error) {
 // lint runs the checks that need no test. Each counts as one.
 func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	tools := filepath.Join(r.root, ".build", "tools")
-	// It reads the standard library first, faster with fewer garbage collections: 61 s of processor time and 1.2 GB, not
-	// 77 and 0.8 with 200.
+	// It reads the standard library first, faster with fewer garbage collections: 61 s of processor time and 1.2 GB,
+	// not 77 and 0.8 with 200.
 	staticcheck := []string{"env", "GOGC=400", filepath.Join(tools, "staticcheck")}
 	// A name in libmlx5's header contains "compresion".
 	misspell := []string{filepath.Join(tools, "misspell"), "-error", "-i", "compresion", "README.md", "RATIONALE.md",

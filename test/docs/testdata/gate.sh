@@ -6,7 +6,7 @@ on() { "$@"; }    # for another host: on() { ssh "$server" "$@"; }
 gate() {    # gate VERB bw|lat OPTIONS...: both ends get the same
 	local name=$1-$2 rc
 	on timeout 60 perf "$@" &
-	perf "$@" --out-json-file "$name.json" "$server"; rc=$?
+	perf "$@" --json-file "$name.json" "$server"; rc=$?
 	wait
 	[ "$rc" = 0 ] || return "$rc"
 	if [ "$2" = bw ] && [ -e "$name.good" ]; then

@@ -183,6 +183,9 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.QPTimeout > 31 {
 		c.add("qp timeout (-u) %d > 31; the timeout is 4.096 us x 2^n", p.QPTimeout)
 	}
+	if p.RetryCount < 0 || p.RetryCount > 7 {
+		c.add("retries (--retry-count) %d; allowed: 0 to 7", p.RetryCount)
+	}
 	for _, l := range p.FlowLabels {
 		if l >= 1<<20 {
 			c.add("flow label (--flow-label) %d > %d", l, 1<<20-1)

@@ -132,6 +132,9 @@ func (p *Plan) fit() {
 		p.CQMod = 1 // EFA completes each message, in any order
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
+	if !p.Sends() {
+		p.Rate = Rate{} // both ends may be given the same
+	}
 	if p.Rate.Limit > 0 && !p.Rate.Hardware {
 		if p.Rate.Burst == 0 {
 			p.Rate.Burst = p.TxDepth // as perftest

@@ -119,7 +119,7 @@ func (p *Plan) checkRate(c *complaints) {
 		return
 	}
 	if !(r.Limit > 0 && r.Limit < 1e12) {
-		c.add("rate (--rate-limit) %v is not a limit: give a number above 0", r.Limit)
+		c.add("rate (--rate-limit) %v; allowed: above 0, below 1e12", r.Limit)
 		return
 	}
 	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.PostList || r.Burst > maxDepth) {
@@ -129,8 +129,6 @@ func (p *Plan) checkRate(c *complaints) {
 	switch {
 	case !p.Bandwidth():
 		c.add("rate (--rate-limit): only for bandwidth tests")
-	case !p.Sends():
-		c.add("rate (--rate-limit): this end sends nothing; give it to the client")
 	case p.Events && !r.Hardware:
 		c.add("rate (--rate-limit): needs polling; give no -e")
 	}

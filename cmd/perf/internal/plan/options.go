@@ -53,6 +53,7 @@ type Options struct {
 
 	RDMACM     bool   // connect by rdma_cm
 	CMExchange bool   // meet by rdma_cm, and connect the queue pairs as over TCP; RDMACM has it in it
+	RetryCount int    // with RDMACM: how often a lost packet is repeated
 	IPv6       bool   // meet at an address of IPv6
 	Device     string // empty: the first one with an active port; with RDMACM the one that the address leads to
 	IBPort     uint8

@@ -115,7 +115,6 @@ func TestNewRefuses(t *testing.T) {
 			c.Host, c.PostList, c.Rate = "a", 8, Rate{Limit: 1000, Burst: 4}
 		}, "allowed: 8"},
 		{"rate of latency", wire.Latency, wire.Send, func(c *Options) { c.Rate.Limit = 1000 }, "only for bandwidth"},
-		{"rate of a server", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = 1000 }, "to the client"},
 		{"rate by events", wire.Bandwidth, wire.Write, func(c *Options) {
 			c.Host, c.Events, c.Rate.Limit = "a", true, 1000
 		}, "give no -e"},

@@ -37,6 +37,12 @@ func (o *Outcome) CSV(w io.Writer) error {
 	if parts {
 		head = append(head, "part")
 	}
+	failed := slices.ContainsFunc(o.Result.Sizes, func(s measure.Size) bool {
+		return slices.ContainsFunc(s.Rails, func(r measure.Rail) bool { return r.Err != nil })
+	})
+	if failed {
+		head = append(head, "error")
+	}
 	c.Write(head)
 	write := func(s *measure.Size, part string) {
 		line := []string{strconv.FormatUint(s.Bytes, 10), strconv.FormatUint(s.Messages, 10)}
@@ -59,6 +65,9 @@ func (o *Outcome) CSV(w io.Writer) error {
 		if parts {
 			line = append(line, part)
 		}
+		if failed {
+			line = append(line, "")
+		}
 		c.Write(line)
 	}
 	threads := func(s *measure.Size, of string) {
@@ -73,7 +82,10 @@ func (o *Outcome) CSV(w io.Writer) error {
 		for k := range s.Rails {
 			rail := &s.Rails[k]
 			if rail.Err != nil {
-				c.Write(append(make([]string, len(head)-1), printable.Message(rail.Name+": "+rail.Err.Error())))
+				line := make([]string, len(head))
+				line[0], line[len(head)-2] = strconv.FormatUint(s.Bytes, 10), printable.Name(rail.Name)
+				line[len(head)-1] = printable.Message(rail.Err.Error())
+				c.Write(line)
 				continue
 			}
 			write(&rail.Size, printable.Name(rail.Name))

@@ -237,8 +237,8 @@ func TestShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	for i, want := range []string{",part", "65536,0,,,,all", "65536,5000,2e+09,,,a to h", ",a to h thread 1",
-		",a to h thread 2", ": gone"} {
+	for i, want := range []string{",part,error", "65536,0,,,,all,", "65536,5000,2e+09,,,a to h,",
+		",a to h thread 1,", ",a to h thread 2,", ",gone"} {
 		if i >= len(lines) || !strings.HasSuffix(lines[i], want) || strings.Contains(lines[i], "\x1b") {
 			t.Errorf("line %d of %q, want %q at its end", i, lines, want)
 		}
@@ -286,5 +286,60 @@ func TestShares(t *testing.T) {
 		r.Bits != nil || len(r.Rails[0].Result.Threads) != 2 || r.Rails[0].Result.Threads[1].Bits != 2e9 ||
 		r.Rails[1].Error != "gone" {
 		t.Errorf("JSON is %s", b.Bytes())
+	}
+}
+
+// TestPerftest: the object of --out_json is perftest's. Its keys are those of Debian's perftest 6.24.
+func TestPerftest(t *testing.T) {
+	for name, f := range map[string]func() (*plan.Plan, *engine.Result){"bw-perftest.json": bandwidth,
+		"lat-perftest.json": latency} {
+		c, res := f()
+		c.CPUUtil, res.Used = true, measure.Usage{Elapsed: time.Second, CPU: time.Second / 2}
+		var b bytes.Buffer
+		if err := (&Outcome{Plan: c, Result: res}).Perftest(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b.Bytes())
+	}
+}
+
+// TestColumns: scripts read the table by column, as perftest's. Nothing is wider than a usual terminal.
+func TestColumns(t *testing.T) {
+	c, res := latency()
+	var b bytes.Buffer
+	tab := Table{W: &b, Plan: c, Histogram: true}
+	tab.columns()
+	res.Sizes[0].Buckets = nil
+	for i := range 4000 {
+		res.Sizes[0].Buckets = append(res.Sizes[0].Buckets, measure.Bucket{FromNs: float64(1000 + 4*i),
+			ToNs: float64(1004 + 4*i), Count: int64(4000 - i)})
+	}
+	tab.Size(res.Sizes[0])
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if row := strings.Fields(lines[1]); row[2] != "1.234" || row[3] != "123457" || row[4] != "1.580" ||
+		row[5] != "1.600" || row[6] != "0.087" || row[7] != "1.900" { // t_min t_max t_typical t_avg t_stdev 99%
+		t.Errorf("columns %q", row)
+	}
+	if n := len(lines) - 2; n < 20 || n > 30 || !strings.Contains(lines[3], "####") {
+		t.Errorf("%d rows of a histogram\n%s", n, b.String())
+	}
+	for _, line := range lines {
+		if len(line) > 100 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	b.Reset()
+	c, _ = bandwidth()
+	tab = Table{W: &b, Plan: c}
+	tab.Interval(2, measure.Interval{Seconds: 0.5, Messages: 1000, MessagesPerSecond: 2000})
+	if row := strings.Fields(b.String()); len(row) < 5 || row[2] != "-" || row[4] != "0.002000" {
+		t.Errorf("interval %q", b.String())
+	}
+	b.Reset()
+	c.Infinite, c.Gbits = true, true
+	tab = Table{W: &b, Plan: c, Only: OnlyRate}
+	tab.Interval(2, measure.Interval{Seconds: 0.5, Messages: 1000, MessagesPerSecond: 2000})
+	if b.String() != "0.002000\n" {
+		t.Errorf("only the rate of an endless run: %q", b.String())
 	}
 }

@@ -163,8 +163,8 @@ func options(p *plan.Plan, s session.Setup) string {
 
 func (t Table) columns() {
 	if t.Plan.Metric == wire.Latency {
-		fmt.Fprintf(t.W, "%10s %12s %9s %9s %9s %9s %9s %9s %9s %9s %9s  [usec]\n",
-			"#bytes", "#iterations", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stdev")
+		fmt.Fprintf(t.W, "%8s %11s %7s %7s %7s %7s %7s %7s %7s %7s %7s [usec]\n", // perftest's columns, then ours
+			"#bytes", "#iterations", "min", "max", "p50", "mean", "stdev", "p99", "p99.9", "p90", "p99.99")
 		return
 	}
 	unit := "MiB/sec"
@@ -229,12 +229,12 @@ func (t Table) figure(r measure.Size) {
 
 func (t Table) line(r measure.Size) {
 	if l := r.Lat; l != nil {
-		fmt.Fprintf(t.W, "%10d %12d", r.Bytes, r.Messages)
-		fmt.Fprintf(t.W, " %9s", micros(l.Min))
-		for _, p := range []measure.Percentile{l.P50, l.P90, l.P99, l.P999, l.P9999} {
-			fmt.Fprintf(t.W, " %9s", percentile(p))
+		fmt.Fprintf(t.W, "%8d %11d %7s %7s %7s %7s %7s", r.Bytes, r.Messages, micros(l.Min), micros(l.Max),
+			percentile(l.P50), micros(l.Mean), micros(l.Stdev))
+		for _, p := range []measure.Percentile{l.P99, l.P999, l.P90, l.P9999} {
+			fmt.Fprintf(t.W, " %7s", percentile(p))
 		}
-		fmt.Fprintf(t.W, " %9s %9s %9s\n", micros(l.Max), micros(l.Mean), micros(l.Stdev))
+		fmt.Fprintln(t.W)
 		if t.Histogram {
 			t.buckets(r.Buckets)
 		}
@@ -281,6 +281,10 @@ func (t Table) direction(name string, b *measure.Bandwidth) {
 // Interval prints a line for a part of a run.
 func (t Table) Interval(size uint64, i measure.Interval) {
 	if t.Only != "" {
+		if t.Plan.Infinite { // there is no last figure
+			t.figure(measure.Size{BW: &measure.Bandwidth{BitsPerSecond: i.BitsPerSecond,
+				MessagesPerSecond: i.MessagesPerSecond}})
+		}
 		return
 	}
 	unit := measure.Units(t.Plan.Gbits)
@@ -291,22 +295,9 @@ func (t Table) Interval(size uint64, i measure.Interval) {
 	if i.Rail != "" {
 		of += ", " + printable.Name(i.Rail)
 	}
-	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s%s\n", size, i.Messages, "",
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s%s\n", size, i.Messages, "-",
 		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds, of)
 	t.directions(i.Sent, i.Received)
-}
-
-// buckets prints a distribution: how many samples, and the share of those up to here.
-func (t Table) buckets(list []measure.Bucket) {
-	var all, sum int64
-	for _, b := range list {
-		all += b.Count
-	}
-	for _, b := range list {
-		sum += b.Count
-		fmt.Fprintf(t.W, "%23s to %9s %10d %8.4f %%\n", micros(b.FromNs), micros(b.ToNs), b.Count,
-			100*float64(sum)/float64(all))
-	}
 }
 
 // Footer prints the notes at the end.

@@ -138,6 +138,9 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		return err
 	}
 	opt := rdmacm.Options{PD: s.pd, QP: qo, Prepare: s.expectGreeting}
+	if opt.RetryCount = p.RetryCount; p.RetryCount == 0 {
+		opt.RetryCount = ibv.None
+	}
 	if p.Verb.Fetches() {
 		opt.ResponderResources = s.setup.OutReads
 	}

@@ -21,11 +21,13 @@ func (s *sockets) meet(waiting func(port int)) error {
 		return err
 	}
 	var err error
+	if p.Inline > 0 || !p.Connects() {
+		if err := s.rehearse(); err != nil {
+			return err
+		}
+	}
 	if p.Connects() {
 		s.conn, err = s.meeting.dial()
-		return err
-	}
-	if err := s.rehearse(); err != nil {
 		return err
 	}
 	s.conn, err = s.meeting.accept(waiting)
