@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"errors"
+	"os"
 	"testing"
 )
 
@@ -37,21 +38,29 @@ func TestRXE_ManualChannel(t *testing.T) {
 		t.Errorf("%d events of the other CQ", other.Events())
 	}
 
-	// Closing another QP takes completions out of the CQ on libmlx5's path, and no event is to come for them.
-	gone := must(b.pd.CreateQP(cq, cq, nil))(t)
-	recv(t, qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 100)}})
-	post(t, sender, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}})
-	a.good(t, 2)
-	seen := cq.Events()
-	ok(t, gone.Close())
-	if taken := cq.held != nil; taken != (qp.direct == nil) || taken && cq.Events() == seen {
-		t.Errorf("completions were taken out: %v, events: %d, before: %d", taken, cq.Events(), seen)
-	} else if taken {
-		ok(t, ch.ReadEvents()) // returns
-		ok(t, cq.WaitEvent(t.Context(), seen))
+	// Closing another object takes completions out of the CQ, and no event is to come for them.
+	gone := map[string]interface{ Close() error }{"QP": must(b.pd.CreateQP(cq, cq, nil))(t),
+		"MR": must(b.pd.AllocMR(64, 0, nil))(t)}
+	if x, err := b.dev.OpenXRCD(nil, os.O_CREATE); err == nil {
+		closing(t, x)
+		gone["SRQ"] = must(b.pd.CreateSRQ(&SRQOptions{Type: SRQXRC, XRCD: x, CQ: cq}))(t)
 	}
-	if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || wcs[0].ID != 1 {
-		t.Errorf("%d completions, %v: %+v", n, err, wcs[0])
+	for name, o := range gone {
+		recv(t, qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 100)}})
+		post(t, sender, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}})
+		a.good(t, 2)
+		seen := cq.Events()
+		ok(t, o.Close())
+		taken := name != "QP" || qp.direct == nil
+		if taken != (cq.held != nil) || taken && cq.Events() == seen {
+			t.Errorf("closing the %s: taken out: %v, events: %d, before: %d", name, cq.held != nil, cq.Events(), seen)
+		} else if taken {
+			ok(t, ch.ReadEvents()) // returns
+			ok(t, cq.WaitEvent(t.Context(), seen))
+		}
+		if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || wcs[0].ID != 1 {
+			t.Errorf("closing the %s: %d completions, %v: %+v", name, n, err, wcs[0])
+		}
 	}
 
 	ch.Interrupt()

@@ -259,9 +259,7 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		l.q.Confirm()
-		if l.alive.asking && l.q.Confirmed(sendq.Ping) {
-			l.alive.asking = false
-		}
+		l.alive.confirmed(l.e.ticks.Load())
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
 		}

@@ -2,47 +2,58 @@ package rdma
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
-// TestLiveness has a connection whose last frame came at tick 0, and looks when it asks and when it gives up.
+// TestLiveness has a connection that sent something at tick 0, and looks when it asks and when it gives up.
 func TestLiveness(t *testing.T) {
+	const never = 100
 	for _, c := range []struct {
-		every     uint32
-		completes int // ticks that a PING takes; 0: it never completes
-		asks      []uint32
-		stuck     uint32 // 0: never
+		every  uint32
+		frames uint32   // a frame comes every so many ticks; 0: none
+		takes  uint32   // ticks after which the adapter acknowledges; never: it does not
+		lost   uint32   // so many completions of PINGs are lost
+		under  bool     // what was sent at tick 0 is under way
+		asks   []uint32 // in the first 30 ticks
+		stuck  uint32   // 0: not
 	}{
-		{every: 0},
-		{every: 1, asks: []uint32{1}, stuck: 6},
-		{every: 3, asks: []uint32{3}, stuck: 15},
-		{every: 3, completes: 11, asks: []uint32{3, 14, 25}},
-		{every: 10, completes: 1, asks: []uint32{10, 20}},
+		{every: 0, takes: never, under: true},
+		{every: 1, takes: never, asks: []uint32{1, 2, 3, 4, 5}, stuck: 6},
+		{every: 3, takes: never, asks: []uint32{3, 6, 9, 12}, stuck: 15},
+		{every: 3, takes: never, frames: 1, under: true, asks: []uint32{3, 6, 9, 12}, stuck: 15},
+		{every: 3, takes: never, frames: 1},
+		{every: 3, takes: 11, asks: []uint32{3, 6, 9, 12, 15, 18, 21, 24, 27}},
+		{every: 10, takes: 1, asks: []uint32{10, 20}},
+		{every: 10, takes: 1, frames: 1, under: true, asks: []uint32{10}},
+		{every: 10, takes: 1, lost: 1, asks: []uint32{10, 20}},
 	} {
 		for _, start := range []uint32{0, math.MaxUint32 - 2} { // the number of a tick wraps around
 			a := liveness{every: c.every}
 			a.begin(start)
-			var asks []uint32
-			stuck := uint32(0)
+			under, stuck := c.under, uint32(0)
+			var asks, due []uint32
 			for i := uint32(1); i < 30 && stuck == 0; i++ {
-				if a.asking && c.completes > 0 && i == asks[len(asks)-1]+uint32(c.completes) {
-					a.asking = false
+				if len(due) > 0 && due[0] == i {
+					a.confirmed(start + i)
+					due = due[1:]
+					under = len(due) > 0
 				}
-				switch a.beat(start + i) {
+				switch a.beat(start+i, under) {
 				case verdictAsk:
-					asks = append(asks, i)
+					if asks = append(asks, i); uint32(len(asks)) > c.lost {
+						due = append(due, i+c.takes)
+					}
+					under = true
 				case verdictStuck:
 					stuck = i
 				}
-			}
-			if len(asks) != len(c.asks) || stuck != c.stuck {
-				t.Errorf("%+v: asked at %v, stuck at %d", c, asks, stuck)
-				continue
-			}
-			for i := range asks {
-				if asks[i] != c.asks[i] {
-					t.Errorf("%+v: asked at %v", c, asks)
+				if c.frames > 0 && i%c.frames == 0 {
+					a.frame = start + i
 				}
+			}
+			if !slices.Equal(asks, c.asks) || stuck != c.stuck {
+				t.Errorf("%+v: asked at %v, stuck at %d", c, asks, stuck)
 			}
 		}
 	}

@@ -162,8 +162,8 @@ func (l *link) collect() {
 // collectPause is between two looks for blocks. Connections that send meanwhile return their own blocks.
 const collectPause = time.Millisecond
 
-// keep sends a PING if the connection has been idle for long enough, and gives the connection up
-// if the last one has not completed.
+// keep sends a PING if the connection has been idle, or the peer's adapter has acknowledged nothing, for long enough. It
+// gives the connection up if none of several completes.
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,13 +173,13 @@ func (l *link) keep(now uint32) {
 	if l.end.Ending() {
 		return
 	}
-	switch l.alive.beat(now) {
+	switch l.alive.beat(now, l.q.Acked() != l.q.Posted()) {
 	case verdictAsk:
 		l.q.SetDue(sendq.Ping, true)
 		l.pump()
 	case verdictStuck:
 		if !l.e.opt.Manual {
-			l.failLocked(&deviceFault{errStuck})
+			l.failLocked(errSilent)
 		}
 	}
 }

@@ -24,7 +24,19 @@ type attacker struct {
 	victim *Engine
 }
 
+// attack is an attacker that has receives for what the victim sends.
 func attack(t *testing.T, to string, h []byte) (*attacker, error) {
+	t.Helper()
+	a, err := attackDeaf(t, to, h)
+	for i := 0; err == nil && i < 100; i++ {
+		_, err := a.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{a.mr.SGE(32<<10, 4096)}}})
+		ok(t, err)
+	}
+	return a, err
+}
+
+// attackDeaf is attack without receives.
+func attackDeaf(t *testing.T, to string, h []byte) (*attacker, error) {
 	t.Helper()
 	r := testutil.NeedRXE(t)
 	c, err := rdmacm.Dial(timeout(t), to, &rdmacm.Options{PrivateData: h,
@@ -38,11 +50,6 @@ func attack(t *testing.T, to string, h []byte) (*attacker, error) {
 	ok(t, err)
 	c.OnClose(a.mr.Close)
 	t.Cleanup(func() { ok(t, c.Close()) })
-	// What the victim sends has to go somewhere.
-	for range 100 {
-		_, err := c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{a.mr.SGE(32<<10, 4096)}}})
-		ok(t, err)
-	}
 	return a, nil
 }
 

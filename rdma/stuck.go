@@ -17,10 +17,7 @@ const (
 	stuckBeats  = 6 // beats for its reply: seconds in which the process has run
 )
 
-var (
-	errStuck   = errors.New("a work request does not complete: the device has lost a completion, or stopped")
-	errStuckCQ = errors.New("the CQ shows no completion any more: the device has written one wrongly, or stopped")
-)
+var errStuckCQ = errors.New("the CQ shows no completion any more: the device has written one wrongly, or stopped")
 
 // silence decides when a CQ is stuck.
 type silence struct {
