@@ -23,7 +23,7 @@ const (
 	stuckLeast = 5
 )
 
-var errSilent = errors.New("its adapter acknowledges nothing: it has no receive for what was sent, or cannot be reached")
+var errSilent = errors.New("its adapter acknowledges nothing: it has no receive for what was sent, or is out of reach")
 
 // verdict is the result of a tick.
 type verdict uint8

@@ -162,7 +162,7 @@ func (l *link) collect() {
 // collectPause is between two looks for blocks. Connections that send meanwhile return their own blocks.
 const collectPause = time.Millisecond
 
-// keep sends a PING if the connection has been idle, or the peer's adapter has acknowledged nothing, for long enough. It
+// keep sends a PING if the connection has been idle for long enough, or the peer's adapter has acknowledged nothing. It
 // gives the connection up if none of several completes.
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
