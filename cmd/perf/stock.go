@@ -89,6 +89,8 @@ func (o *options) stockable() error {
 		return errors.New("payload check (--verify): a stock client sends no known payload")
 	case p.SizeList != nil:
 		return errors.New("list of sizes (--sizes): a stock client has only all sizes (-a)")
+	case p.Rounds > 1:
+		return errors.New("rounds (--rounds): a stock client has one")
 	case p.Infinite:
 		return errors.New("endless run (--run-infinitely): no other client could be served")
 	case o.format != formatText || len(o.files()) > 0:

@@ -85,7 +85,7 @@ func (r *run) bothBW() error {
 		if err != nil {
 			return err
 		}
-		if r.plan.All {
+		if r.plan.Sweep() {
 			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (r *run) sendBW() error {
 		if err != nil {
 			return err
 		}
-		if r.plan.All && r.plan.Verb == wire.WriteImm {
+		if r.plan.Sweep() && r.plan.Verb == wire.WriteImm {
 			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func (r *run) sendBW() error {
 			return err
 		}
 		r.done(s)
-		if r.plan.All && r.plan.Verb == wire.Send {
+		if r.plan.Sweep() && r.plan.Verb == wire.Send {
 			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}

@@ -111,6 +111,9 @@ func (r *run) run() (err error) {
 	if p.SizeList != nil && !r.Terms().Ours {
 		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which has only all sizes (-a)")
 	}
+	if p.Rounds > 1 && !r.Terms().Ours {
+		return errors.New("rounds (--rounds): the peer is a stock perftest, which has one; run it several times")
+	}
 	if p.ReportBoth && p.Verb.Consumes() && !p.ByCount() && !r.Terms().Ours {
 		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +
 			"send by time (-D); give iterations (-n)")

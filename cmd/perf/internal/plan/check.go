@@ -64,6 +64,9 @@ func (p *Plan) checkLength(c *complaints) {
 		if p.All {
 			c.add("duration (-D): not with all sizes (-a)")
 		}
+		if p.Rounds > 1 {
+			c.add("rounds (--rounds): not with a duration (-D); give iterations (-n), or run it several times")
+		}
 		if p.Duration <= 2*p.Margin {
 			c.add("duration (-D) %v <= 2 x margin (-f) %v leaves no time to measure", p.Duration, p.Margin)
 		}

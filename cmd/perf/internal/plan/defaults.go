@@ -137,7 +137,7 @@ func (p *Plan) fit() {
 	}
 	if p.Rate.Limit > 0 && !p.Rate.Hardware {
 		if p.Rate.Burst == 0 {
-			p.Rate.Burst = p.TxDepth // as perftest
+			p.Rate.Burst = p.defaultBurst()
 		}
 		p.CQMod = min(p.CQMod, max(1, p.Rate.Burst/max(p.QPs, 1)))
 	}

@@ -130,9 +130,10 @@ func (p *Plan) checkFrames(c *complaints) {
 			"give them (-J -j -K -k)", p.QPs)
 	case p.QPs > 1 && p.Threads != p.QPs:
 		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.QPs)
-	case p.All:
-		c.add("sizes (-a, --sizes): the ends of raw Ethernet (-c RawEth) cannot synchronize between sizes; " +
-			"give one (-s)")
+	case p.Sweep():
+		c.add("sizes (-a, --sizes) and rounds (--rounds): the ends of raw Ethernet (-c RawEth) cannot " +
+			"synchronize between sizes; " +
+			"give one (-s), once")
 	case p.UseSRQ:
 		c.add("shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")
 	case p.SendImm:

@@ -96,6 +96,9 @@ func (p *Plan) checkEndless(c *complaints) {
 	if p.Infinite && p.All {
 		c.add("an endless run (--run-infinitely) has one size, not several (-a, --sizes)")
 	}
+	if p.Infinite && p.Rounds > 1 {
+		c.add("an endless run (--run-infinitely) has no rounds (--rounds)")
+	}
 	if p.Infinite && p.Duration > 0 {
 		c.add("an endless run (--run-infinitely) takes a duration (-D) or --report-interval, not both")
 	}
@@ -135,9 +138,9 @@ func (p *Plan) checkRate(c *complaints) {
 	if r.Hardware {
 		return
 	}
-	burst := max(r.Burst, 1)
-	if r.Burst == 0 {
-		burst = max(p.TxDepth, 1)
+	burst := r.Burst
+	if burst == 0 {
+		burst = p.defaultBurst()
 	}
 	burst = max(burst, p.QPs*p.PostList) // each queue pair has its turn
 	every := float64(burst) / r.Messages(p.Size)
@@ -149,6 +152,16 @@ func (p *Plan) checkRate(c *complaints) {
 		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (a quarter of what -D "+
 			"measures); give a higher rate, or a smaller --burst-size", burst, every, most)
 	}
+}
+
+// defaultBurst is as deep as the send queue, as perftest's, but no more than what may go out in a millisecond: a sample
+// would have a burst more than its share. Sweeps have all sizes, whose rates differ.
+func (p *Plan) defaultBurst() int {
+	burst := max(p.TxDepth, 1)
+	if each := p.Rate.Messages(p.Size) / 1000; !p.All && each < float64(burst) {
+		burst = max(int(each), p.PostList, 1)
+	}
+	return burst
 }
 
 // checkLists checks how much is posted and polled at once.

@@ -77,6 +77,7 @@ type Options struct {
 	Interval time.Duration // of figures in between; 0: none, or DefaultInterval if Infinite
 	Rate     Rate          // no more than that
 	SizeList []uint64      // the sizes, one after the other; with All
+	Rounds   int           // how many times all sizes are measured; 0: once
 	QPs      int
 	Threads  int  // each with an equal share of the queue pairs, and its own CQs; 0: one
 	TxDepth  int  // 0: 128 for bandwidth, 1 for latency

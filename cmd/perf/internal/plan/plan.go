@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -114,8 +115,14 @@ func (p *Plan) FlowLabel(i int) uint32 {
 	return p.FlowLabels[i%p.QPs%len(p.FlowLabels)]
 }
 
+// Sweep reports whether several figures are measured, one after the other.
+func (p *Plan) Sweep() bool { return p.All || p.Rounds > 1 }
+
 // Sizes lists the message sizes of the test, in order.
-func (p *Plan) Sizes() []uint64 {
+func (p *Plan) Sizes() []uint64 { return slices.Repeat(p.round(), max(p.Rounds, 1)) }
+
+// round lists the sizes once.
+func (p *Plan) round() []uint64 {
 	switch {
 	case p.SizeList != nil:
 		return p.SizeList
@@ -131,10 +138,10 @@ func (p *Plan) Sizes() []uint64 {
 
 // sizeNames returns the list of sizes for the peer to compare, "" without one.
 func (p *Plan) sizeNames() string {
-	if p.SizeList == nil {
+	if p.SizeList == nil && p.Rounds < 2 {
 		return ""
 	}
-	return fmt.Sprint(p.SizeList)
+	return fmt.Sprint(p.Sizes())
 }
 
 // ByCount reports whether the number of messages ends a run.
@@ -152,7 +159,7 @@ func (p *Plan) Messages() uint64 {
 func (p *Plan) Params() wire.Params {
 	params := wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
-		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
+		Duration: p.Duration, All: p.Sweep(), Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
 		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
 		Multicast: p.Multicast, Counts: true}
 	if p.Payload != nil {

@@ -3,6 +3,7 @@ package plan
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,11 @@ func TestNewRefuses(t *testing.T) {
 			c.Infinite, c.Interval, c.Duration, c.Margin = true, time.Second, time.Second, 0
 		}, "not both"},
 		{"short interval", wire.Bandwidth, wire.Write, func(c *Options) { c.Interval = time.Millisecond }, "< 100ms"},
+		{"endless rounds", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.Rounds = true, 2 },
+			"no rounds"},
+		{"rounds by time", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.Rounds, c.Duration, c.Margin = 2, time.Second, 0
+		}, "not with a duration"},
 		{"negative rate", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = -1 }, "above 0"},
 		{"rate that is none", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = math.NaN() }, "above 0"},
 		{"burst of nothing", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Burst = 4 }, "needs a rate"},
@@ -145,6 +151,45 @@ func TestNewRefuses(t *testing.T) {
 				t.Errorf("New = %v, want one that says %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestRounds: all sizes are measured in turn, and a peer that measures them once is told.
+func TestRounds(t *testing.T) {
+	c := base(wire.Write, wire.Bandwidth)
+	c.Rounds, c.SizeList = 2, []uint64{64, 8}
+	p, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Sizes(); !slices.Equal(got, []uint64{64, 8, 64, 8}) {
+		t.Errorf("sizes %v", got)
+	}
+	c.SizeList, c.Size = nil, 64
+	one := c
+	one.Rounds = 0
+	p, _ = New(c)
+	q, _ := New(one)
+	err = p.Params().Check(q.Params())
+	if !p.Sweep() || p.All || len(p.Sizes()) != 2 || err == nil || !strings.Contains(err.Error(), "--rounds") {
+		t.Errorf("sizes %v; against one round: %v", p.Sizes(), err)
+	}
+}
+
+// TestBurst: a burst takes a millisecond at most, unless it is asked for, and is no deeper than the send queue.
+func TestBurst(t *testing.T) {
+	for _, tc := range []struct {
+		limit       float64
+		list, burst int
+		want        int
+	}{{1000, 1, 0, 1}, {20000, 1, 0, 20}, {1e6, 1, 0, 128}, {1000, 4, 0, 4}, {1000, 1, 64, 64}} {
+		c := base(wire.Write, wire.Bandwidth)
+		c.Host, c.PostList = "a", tc.list
+		c.Rate = Rate{Limit: tc.limit, Unit: MessagesPerSecond, Burst: tc.burst}
+		if p, err := New(c); err != nil || p.Rate.Burst != tc.want {
+			t.Errorf("%v messages per second, lists of %d: bursts of %d, %v; want %d", tc.limit, tc.list, p.Rate.Burst,
+				err, tc.want)
+		}
 	}
 }
 

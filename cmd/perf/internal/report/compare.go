@@ -21,8 +21,9 @@ type Tolerance struct {
 	Alone bool    // it decides where there are too few runs for a test
 }
 
-// falseAlarm is the chance that any figure of two series of the same thing is said to differ.
-const falseAlarm = 0.02
+// falseAlarm is the chance that any figure of two series of the same thing is said to differ, if the runs are
+// independent. Runs one after the other are not quite.
+const falseAlarm = 0.005
 
 // Comparison is the outcome of Compare.
 type Comparison struct {

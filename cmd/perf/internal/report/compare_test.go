@@ -231,8 +231,8 @@ func TestCompareSeries(t *testing.T) {
 		old, cur []*Saved
 		want     string // the figures that are worse
 	}{
-		{"the same meshes", of(3, mesh(1)), of(3, mesh(1)), ""},
-		{"one host of a mesh", of(3, mesh(1)), of(3, mesh(0.9)), "b receives"},
+		{"the same meshes", of(4, mesh(1)), of(4, mesh(1)), ""},
+		{"one host of a mesh", of(4, mesh(1)), of(4, mesh(0.9)), "b receives"},
 		{"what carries it", of(1, stream(9000)), of(1, stream(9900)), "tcp 8"},
 		{"intervals", of(1, parts(100)), of(1, parts(94)), "8"},
 		{"the same intervals", of(1, parts(100)), of(1, parts(100)), ""},

@@ -63,6 +63,7 @@ type testDoc struct {
 	Bidirectional bool    `json:"bidirectional"`
 	Reversed      bool    `json:"reversed,omitempty"` // the server has the client's part
 	AllSizes      bool    `json:"all_sizes"`
+	Rounds        int     `json:"rounds,omitempty"` // if there are several
 	Iterations    uint64  `json:"iterations,omitempty"`
 	Duration      float64 `json:"duration_seconds,omitempty"`
 	Margin        float64 `json:"margin_seconds,omitempty"`
@@ -335,6 +336,9 @@ func (o *Outcome) JSON(w io.Writer) error {
 		c.Memory.Null, c.Relaxed()
 	d.Test.Reversed, d.Test.WarmUp, d.Test.Gap = c.Reversed, c.WarmUp, float64(c.Gap)
 	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Rate.Hardware, c.MRPerQP, c.DualPort
+	if c.Rounds > 1 {
+		d.Test.Rounds = c.Rounds
+	}
 	if c.Threads > 1 {
 		d.Test.Threads = c.Threads
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -132,6 +133,7 @@ func (c *charts) overSize(runs []Named) {
 						s.Points = append(s.Points, plot.Point{X: float64(size.Bytes), Y: y})
 					}
 				}
+				slices.SortStableFunc(s.Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) }) // of rounds
 				chart.Series = append(chart.Series, s)
 			}
 		}

@@ -89,7 +89,7 @@ func (s *series) mesh(m *savedMesh) {
 }
 
 // fewest values of a host are enough for a test of more than a hundred hosts.
-const fewest = 8
+const fewest = 10
 
 // common returns the figures of s that can be compared with those of o.
 func (s *series) common(o series) []figureKey {

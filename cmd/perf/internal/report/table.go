@@ -311,7 +311,7 @@ func (t Table) Footer(res *engine.Result) {
 	}
 	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
 		what := "as the client measured it"
-		if t.Plan.All {
+		if t.Plan.Sweep() {
 			what += "; of all sizes it reports the last one"
 		}
 		fmt.Fprintln(t.W, what)

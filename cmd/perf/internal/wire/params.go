@@ -184,7 +184,7 @@ func (p Params) Check(peer Params) error {
 		add("size (-s)", p.Size, peer.Size)
 	}
 	if p.sum() != peer.sizesSum {
-		add("list of sizes (--sizes)", cmp.Or(p.Sizes, "not given"), "another one")
+		add("list of sizes (--sizes, --rounds)", cmp.Or(p.Sizes, "not given"), "another one")
 	}
 	add("endless (--run-infinitely)", p.Infinite, peer.Infinite)
 	add("duration (-D)", p.Duration, peer.Duration)
