@@ -3,6 +3,7 @@
 package ccall
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -199,7 +200,7 @@ func again(t *testing.T, env []string, args ...string) ([]byte, error) {
 		t.Fatal(err)
 	}
 	run := func(name string, args ...string) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute+stressTime(t))
+		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		c := exec.CommandContext(ctx, name, args...)
 		c.Env = append(os.Environ(), env...)
@@ -208,11 +209,15 @@ func again(t *testing.T, env []string, args ...string) ([]byte, error) {
 			// reads this.
 			c.Env = append(c.Env, "QEMU_LD_PREFIX=/usr/aarch64-linux-gnu")
 		}
-		out, err := c.CombinedOutput()
+		quiet := 4*time.Minute + stressTime(t)
+		out := &watched{quiet: quiet, timer: time.AfterFunc(quiet, cancel)}
+		c.Stdout, c.Stderr = out, out
+		err := c.Run()
+		out.timer.Stop()
 		if ctx.Err() != nil {
-			t.Fatalf("%s %v hangs:\n%s", name, args, out)
+			t.Fatalf("%s %v printed nothing for %v:\n%s", name, args, quiet, out.Bytes())
 		}
-		return out, err
+		return out.Bytes(), err
 	}
 	out, err := run(exe, args...)
 	if errors.Is(err, syscall.ENOEXEC) && runtime.GOARCH == "arm64" {
@@ -220,6 +225,18 @@ func again(t *testing.T, env []string, args ...string) ([]byte, error) {
 		out, err = run("qemu-aarch64-static", append([]string{exe}, args...)...)
 	}
 	return out, err
+}
+
+// watched keeps what a program prints, and puts its end off with each piece: an emulated processor may be slow.
+type watched struct {
+	bytes.Buffer
+	quiet time.Duration
+	timer *time.Timer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.timer.Reset(w.quiet)
+	return w.Buffer.Write(p)
 }
 
 // TestFallback runs the package's tests again with the fallback forced.
