@@ -180,6 +180,12 @@ func TestReadStock(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", tc.unit, v, err, tc.want)
 		}
 	}
+	const noClock = ` #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]
+ 8       1000          inf            inf          inf       	       inf         	-nan   		inf 		inf
+`
+	if _, err := readStock([]byte(noClock), "p50_us"); !errors.Is(err, errNoClock) {
+		t.Errorf("a table without numbers: %v", err)
+	}
 	if _, err := readStock([]byte("Couldn't listen to port\n"), "gbps"); err == nil {
 		t.Error("no table, and no error")
 	}
