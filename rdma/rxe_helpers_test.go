@@ -130,11 +130,12 @@ func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions,
 		return &Conn{la}, &Conn{lb}
 	}
 	r := testutil.NeedRXE(t)
-	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, Leases: so, KeepAlive: alive})
+	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, Leases: so, KeepAlive: alive,
+		Timeout: testutil.Patience})
 	ok(t, err)
 	defer l.Close()
 	o := from(r, client)
-	o.Leases, o.KeepAlive = co, alive
+	o.Leases, o.KeepAlive, o.Timeout = co, alive, testutil.Patience
 	a, err = Dial(timeout(t), l.Addr().String(), o)
 	ok(t, err)
 	b, err = l.Accept(timeout(t))

@@ -424,7 +424,8 @@ func TestRXE_LeaseRevoked(t *testing.T) {
 		}
 		eachKeys(t, func(t *testing.T, keys LeaseKeys) {
 			t.Run(how, func(t *testing.T) {
-				a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+				grace := &LeaseOptions{Grace: testutil.Patience} // nothing is taken away from a peer that is slow
+				a, b := leaseConns(t, server, client, grace, grace)
 				defer a.Close()
 				defer b.Close()
 				if keys == KeysWindow {

@@ -55,7 +55,7 @@ func TestRXE_OwnQueuesFull(t *testing.T) {
 		a, b := conns(t, server, client)
 		list = append(list, [2]*Conn{a, b})
 	}
-	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server, Timeout: testutil.Patience})
 	ok(t, err)
 	defer l.Close()
 	var limit *ibv.LimitError
