@@ -82,7 +82,7 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 		res.Ahead = max(res.Ahead, r.res.Ahead)
 		if device := r.res.Setup.Local.Device; !seen[device] {
 			seen[device] = true
-			res.Used.AddCounters(r.res.Used.Counters)
+			res.Used.AddCounters(&r.res.Used)
 		}
 		if errs[i] != nil {
 			failed = append(failed, fmt.Errorf("rail %s: %w", name, errs[i]))

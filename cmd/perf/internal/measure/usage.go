@@ -1,16 +1,24 @@
 package measure
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
 
 // Usage is the cost of a test for this end.
 type Usage struct {
 	Elapsed  time.Duration
 	CPU      time.Duration     // of all threads; 0: not known
 	Counters map[string]uint64 // by how much the port's counters rose, those that did or were named; nil: not asked for
+	Reset    []string          // counters that fell, so that it is not known by how much they rose
 }
 
 // AddCounters adds those of another device.
-func (u *Usage) AddCounters(more map[string]uint64) {
+func (u *Usage) AddCounters(other *Usage) {
+	u.Reset = append(u.Reset, other.Reset...)
+	more := other.Counters
 	if more == nil {
 		return
 	}
@@ -57,18 +65,33 @@ func (g *Gauge) Used() Usage {
 	}
 	u.Counters = map[string]uint64{}
 	now := g.read()
-	for _, name := range g.names {
-		u.Counters[name] = now[name] - g.counters[name]
-	}
-	if g.names != nil {
-		return u
-	}
 	for name, v := range now {
-		if was, ok := g.counters[name]; ok && v > was {
+		was, ok := g.counters[name]
+		named := slices.Contains(g.names, name)
+		switch {
+		case !ok || g.names != nil && !named:
+		case v < was:
+			u.Reset = append(u.Reset, name)
+		case v > was || named:
 			u.Counters[name] = v - was
 		}
 	}
+	slices.Sort(u.Reset)
 	return u
+}
+
+// Notes tells of counters that show a problem, and of those that do not tell.
+func (u *Usage) Notes() []string {
+	var notes []string
+	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
+		if why := Trouble[name]; why != "" && u.Counters[name] > 0 {
+			notes = append(notes, fmt.Sprintf("%s rose by %d: %s", name, u.Counters[name], why))
+		}
+	}
+	for _, name := range u.Reset {
+		notes = append(notes, name+" was reset during the test: by how much it rose is not known")
+	}
+	return notes
 }
 
 // Trouble has the meaning of each counter that shows a problem, by the names of mlx5, bnxt, irdma and rxe. All others

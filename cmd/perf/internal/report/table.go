@@ -365,12 +365,7 @@ func Notes(res *engine.Result) []string {
 		notes = append(notes, "the first message of each size is not in the latencies: a peer of perftest first "+
 			"measures its processor's clock")
 	}
-	for _, name := range slices.Sorted(maps.Keys(res.Used.Counters)) {
-		if why := measure.Trouble[name]; why != "" {
-			notes = append(notes, fmt.Sprintf("%s rose by %d: %s", name, res.Used.Counters[name], why))
-		}
-	}
-	return notes
+	return append(notes, res.Used.Notes()...)
 }
 
 // micros prints nanoseconds as microseconds, in a column of nine.

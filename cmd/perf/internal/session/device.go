@@ -98,10 +98,14 @@ func (s *Session) Counters() map[string]uint64 {
 
 // checkCounters looks for the counters that were named.
 func (s *Session) checkCounters() error {
-	if s.plan.CounterNames == nil {
+	if s.plan.CounterNames == nil && !s.plan.Counters {
 		return nil
 	}
 	all := s.Counters()
+	if len(all) == 0 {
+		return fmt.Errorf("counters (--counters, --report-counters): %s shows none, as devices in containers: a test "+
+			"could not tell whether one rises", s.dev.Name())
+	}
 	for _, n := range s.plan.CounterNames {
 		if _, ok := all[n]; !ok {
 			return fmt.Errorf("counter (--report-counters) %q: %s has none of that name, but %s", n, s.dev.Name(),
