@@ -16,13 +16,15 @@ type Package struct {
 var distributions = []struct {
 	name, ids            string // ids: of /etc/os-release
 	ibverbs, rdmacm, mlx string
+	command              string // installs packages
 }{
 	{"Debian, Ubuntu", "debian ubuntu", "libibverbs1 ibverbs-providers", "librdmacm1 ibverbs-providers",
-		"ibverbs-providers"},
-	{"Fedora, RHEL", "fedora rhel centos", "libibverbs", "librdmacm", "libibverbs"},
-	{"SUSE", "suse opensuse sles", "libibverbs1 libibverbs", "librdmacm1 libibverbs", "libmlx5-1 libibverbs"},
-	{"Alpine", "alpine", "rdma-core", "rdma-core", "rdma-core"},
-	{"Arch", "arch", "rdma-core", "rdma-core", "rdma-core"},
+		"ibverbs-providers", "apt-get install"},
+	{"Fedora, RHEL", "fedora rhel centos", "libibverbs", "librdmacm", "libibverbs", "dnf install"},
+	{"SUSE", "suse opensuse sles", "libibverbs1 libibverbs", "librdmacm1 libibverbs", "libmlx5-1 libibverbs",
+		"zypper install"},
+	{"Alpine", "alpine", "rdma-core", "rdma-core", "rdma-core", "apk add"},
+	{"Arch", "arch", "rdma-core", "rdma-core", "rdma-core", "pacman -S"},
 }
 
 // packages returns the packages that contain the library. The first is for the distribution that
@@ -51,6 +53,18 @@ func packages(name Name, osRelease string) []Package {
 		}
 	}
 	return append(here, others...)
+}
+
+// command returns the command that installs the library on the distribution that osRelease describes, "" for one that
+// is not known.
+func command(name Name, osRelease string) string {
+	p, ids := packages(name, osRelease), strings.Fields(osID(osRelease))
+	for _, d := range distributions {
+		if slices.ContainsFunc(strings.Fields(d.ids), func(id string) bool { return slices.Contains(ids, id) }) {
+			return d.command + " " + p[0].Packages
+		}
+	}
+	return ""
 }
 
 // osID returns ID and ID_LIKE of /etc/os-release.

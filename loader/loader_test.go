@@ -141,6 +141,32 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+func TestCommand(t *testing.T) {
+	for id, want := range map[string]string{"debian": "apt-get install librdmacm1 ibverbs-providers",
+		"rocky\nID_LIKE=\"rhel centos fedora\"": "dnf install librdmacm", "alpine": "apk add rdma-core",
+		"opensuse-leap\nID_LIKE=suse": "zypper install librdmacm1 libibverbs", "arch": "pacman -S rdma-core",
+		"haiku": ""} {
+		if got := command(RDMACM, "ID="+id+"\n"); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+	}
+}
+
+func TestRemedy(t *testing.T) {
+	install := command(IBVerbs, osRelease())
+	for want, err := range map[string]error{
+		"":                             errors.New("another"),
+		"unset PUREVERBS_LIBRARY_PATH": &LibraryError{Only: "PUREVERBS_LIBRARY_PATH=/x"},
+		"a newer one":                  &LibraryError{Hint: "a newer one"},
+		install:                        &LibraryError{Tried: []Try{{"/lib/a", noFile}, {"a", "no such file"}}},
+		"reinstall /lib/a: " + install: &LibraryError{Tried: []Try{{"/lib/a", "is cut off"}}},
+	} {
+		if got := remedy(IBVerbs, err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
 func TestSince(t *testing.T) {
 	for _, tt := range []struct {
 		name         Name

@@ -34,12 +34,15 @@ type Info struct {
 	Level       string `json:"verbs_context_level,omitempty"`
 	// OFED lists signs of MLNX_OFED or DOCA-OFED on this host.
 	OFED []string `json:"ofed,omitempty"`
+	// Install is the command that installs libibverbs and its drivers, if the distribution is known.
+	Install string `json:"install,omitempty"`
 }
 
 // LibraryInfo is a library in [Info].
 type LibraryInfo struct {
 	Name     Name   `json:"name"`
-	Error    string `json:"error,omitempty"` // why it could not be opened; the rest is empty then
+	Error    string `json:"error,omitempty"` // why it could not be opened; only Remedy is set then
+	Remedy   string `json:"remedy,omitempty"`
 	Found    string `json:"found,omitempty"` // the soname or path that it was found by
 	Path     string `json:"path,omitempty"`  // the file, without symbolic links
 	SOName   string `json:"soname,omitempty"`
@@ -86,6 +89,7 @@ func Report() *Info {
 		r.Override = who
 	}
 	r.Ignored = ignored()
+	r.Install = command(IBVerbs, osRelease())
 	var paths []string
 	for _, name := range Names() {
 		if name.driver() && !isOpen(name) && len(mapped(name)) == 0 {
@@ -93,7 +97,7 @@ func Report() *Info {
 		}
 		l, err := Open(name)
 		if err != nil {
-			r.Libraries = append(r.Libraries, LibraryInfo{Name: name, Error: err.Error()})
+			r.Libraries = append(r.Libraries, LibraryInfo{Name: name, Error: err.Error(), Remedy: remedy(name, err)})
 			continue
 		}
 		info := l.info()
@@ -110,6 +114,29 @@ func Report() *Info {
 	r.ContextSize, r.Level = level.Noted()
 	r.OFED = ofed("/", paths)
 	return r
+}
+
+// remedy returns the way out of an error of Open.
+func remedy(name Name, err error) string {
+	var e *LibraryError
+	switch {
+	case !errors.As(err, &e):
+		return ""
+	case e.Only != "":
+		if variable, _, ok := strings.Cut(e.Only, "="); ok {
+			return "unset " + variable
+		}
+		return ""
+	case e.Hint != "":
+		return e.Hint
+	}
+	install := command(name, osRelease())
+	for _, t := range e.Tried {
+		if t.Reason != noFile && strings.Contains(t.Path, "/") {
+			return "reinstall " + t.Path + ": " + install // it is there, and broken
+		}
+	}
+	return install
 }
 
 func isOpen(name Name) bool {

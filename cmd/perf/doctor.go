@@ -26,13 +26,13 @@ For each problem it prints what it found, where, and the command that fixes it. 
   perf doctor HOST                check this host, and compare it with HOST, where --serve runs
 
 {flags}
-Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors.
+Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors. With --fail-on=error warnings give 0.
 `
 
 type doctorOptions struct {
-	json, all, serve bool
-	port             uint16
-	bind, host       string
+	json, all, serve, reason bool
+	port                     uint16
+	bind, host, failOn       string
 }
 
 func (v *invocation) doctor() *cobra.Command {
@@ -43,6 +43,9 @@ func (v *invocation) doctor() *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "one JSON object with all findings, devices and libraries")
 	f.BoolVarP(&o.all, "verbose", "v", false,
 		"also list notes and what is in order, and why each GID is not the best one")
+	f.BoolVar(&o.reason, "reason", false,
+		"only the worst warning or error, in one line of at most 100 characters; nothing if there is none")
+	f.StringVar(&o.failOn, "fail-on", "warning", "least `severity` with an exit status of its own: warning or error")
 	f.BoolVar(&o.serve, "serve", false, "send the report to every client that asks, until interrupted")
 	f.VarP(whole[uint16]{&o.port}, "port", "p", "TCP `port` of --serve")
 	f.StringVar(&o.bind, "bind", "", "`address` that --serve listens on (default: all)")
@@ -52,8 +55,12 @@ func (v *invocation) doctor() *cobra.Command {
 			return fmt.Errorf("%d hosts; perf doctor takes at most one", len(hosts))
 		case o.serve && len(hosts) > 0:
 			return errors.New("--serve waits for the other end: give no host")
-		case o.serve && (o.json || o.all):
-			return errors.New("--serve prints no report: give neither --json nor -v")
+		case o.serve && (o.json || o.all || o.reason || f.Changed("fail-on")):
+			return errors.New("--serve prints no report: give none of --json, -v, --reason and --fail-on")
+		case o.reason && (o.json || o.all):
+			return errors.New("--reason is one line: give neither --json nor -v")
+		case o.failOn != "warning" && o.failOn != "error":
+			return fmt.Errorf("--fail-on=%q: want warning or error", o.failOn)
 		case o.bind != "" && !o.serve:
 			return errors.New("--bind: only with --serve")
 		case len(hosts) == 1:
@@ -93,9 +100,12 @@ func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) i
 		}
 	}
 	var err error
-	if o.json {
+	switch line := r.Reason(); {
+	case o.json:
 		err = r.JSON(stdout)
-	} else {
+	case o.reason && line != "":
+		_, err = fmt.Fprintln(stdout, line)
+	case !o.reason:
 		err = r.Text(stdout, o.all)
 	}
 	err = errors.Join(unheard, err)
@@ -105,7 +115,7 @@ func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) i
 		return exitFailure
 	case r.Worst == doctor.Error:
 		return exitError
-	case r.Worst == doctor.Warning:
+	case r.Worst == doctor.Warning && o.failOn == "warning":
 		return exitLimit
 	}
 	return exitOK

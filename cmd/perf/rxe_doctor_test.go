@@ -41,4 +41,10 @@ func TestRXE_Doctor(t *testing.T) {
 	if r, code = look(); !has(r, doctor.Warning, port, "port") || code != exitLimit && code != exitError {
 		t.Errorf("down: exit code %d, %+v", code, r.Findings)
 	}
+	var out, diag bytes.Buffer
+	code = run(t.Context(), []string{"doctor", "--reason", "--fail-on=error"}, &out, &diag)
+	want := map[bool]int{true: exitError, false: exitOK}[r.Worst == doctor.Error]
+	if code != want || out.String() != r.Reason()+"\n" {
+		t.Errorf("--reason --fail-on=error: exit code %d, want %d; %q, want %q", code, want, &out, r.Reason())
+	}
 }

@@ -89,6 +89,10 @@ func Scan(library string) *Set {
 		if abi == s.ABI && !slices.Contains(names, name) {
 			f.Problem = "no file in " + s.Config + " names it: write the line \"driver " + name +
 				"\" into one, or set RDMAV_DRIVERS=" + name
+			if slices.Contains(names, name+"\r") {
+				f.Problem = "a file in " + s.Config + " names it with a line end of Windows, which libibverbs takes " +
+					"for a part of the name: sed -i 's/\\r$//' " + s.Config + "/*.driver"
+			}
 		}
 		add(f)
 	}
@@ -162,7 +166,9 @@ func (s *Set) configured() []string {
 			continue
 		}
 		for line := range strings.Lines(read(path)) {
-			if w := strings.Fields(line); len(w) > 1 && w[0] == "driver" {
+			// As libibverbs, for which the CR of a line end is a part of the name.
+			w := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("\n\t ", r) })
+			if len(w) > 1 && w[0] == "driver" {
 				names = append(names, w[1])
 			}
 		}

@@ -108,6 +108,10 @@ func TestWhy(t *testing.T) {
 		{"not named", func(h *host) {
 			h.write("providers/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_34"))
 		}, []string{"no file in ", "/etc/libibverbs.d names it", `"driver mlx5"`}},
+		{"configuration with line ends of Windows", func(h *host) {
+			h.write("etc/libibverbs.d/mlx5.driver", []byte("driver mlx5\r\n"))
+			h.write("providers/libmlx5-rdmav34.so", library("x"))
+		}, []string{"names it with a line end of Windows", "sed -i 's/\\r$//' "}},
 		{"beside the library", func(h *host) {
 			configured(h)
 			h.write("lib/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_34"))

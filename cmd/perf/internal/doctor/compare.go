@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -24,6 +25,18 @@ func actives(devs []Device) (out []active) {
 		}
 	}
 	return out
+}
+
+// family returns the family of a GID of RoCE, "" if there is none.
+func family(address string) string {
+	a, err := netip.ParseAddr(address)
+	switch {
+	case err != nil:
+		return ""
+	case a.Is4():
+		return "IPv4"
+	}
+	return "IPv6"
 }
 
 // Compare adds mismatches with the peer's host. Each port is compared with the port there that has its name, or with
@@ -76,6 +89,11 @@ func (r *Report) Compare(p *Peer) {
 		if a.link.GIDType != b.link.GIDType && a.link.GID != nil && b.link.GID != nil {
 			add(Error, a.name, "the best GIDs are of different types: the ends cannot reach each other",
 				both(a.link.GIDType, b.link.GIDType), "show_gids --why    # at both ends, then -x INDEX")
+		}
+		if x, y := family(a.link.Address), family(b.link.Address); x != "" && y != "" && x != y &&
+			a.link.GIDType == b.link.GIDType {
+			add(Error, a.name, "the best GIDs are of different address families: a test refuses them",
+				both(a.link.Address, b.link.Address), "perf ... --ipv6    # at both ends, or -x INDEX of one family")
 		}
 		if b.link.GID == nil {
 			add(Error, a.name, "the peer's port has no GID that can be used", b.name+" at "+host,

@@ -17,14 +17,24 @@ func (x *examination) devices() {
 		x.add(Finding{Severity: Error, Subject: "host", Check: "device", Text: "devices cannot be read",
 			Evidence: err.Error(), Remedy: "ls -l " + x.Sys.ClassDir() + "    # sysfs is open to everybody by default"})
 	}
-	active := false
+	active, withheld := false, x.withheld()
+	all := make([]Device, len(devs))
 	for i := range devs {
-		d := Device{Device: devs[i], Links: []Link{}}
-		x.identify(&d)
+		all[i] = Device{Device: devs[i], Links: []Link{}}
+		x.identify(&all[i])
+	}
+	same := rates(all)
+	for _, d := range all {
+		if err, no := withheld[d.Name]; no {
+			x.add(Finding{Severity: Note, Subject: d.Name, Check: "device",
+				Text:     "this container was not given the device",
+				Evidence: err.Error() + "; a container (" + x.Container + ")"})
+			continue
+		}
 		for _, p := range d.Ports {
 			active = active || p.StateName == sysfs.StateActive
 		}
-		x.device(&d)
+		x.device(&d, same[d.PCIID])
 		x.Devices = append(x.Devices, d)
 	}
 	if len(devs) > 0 && !active {
@@ -33,7 +43,7 @@ func (x *examination) devices() {
 	}
 }
 
-func (x *examination) device(d *Device) {
+func (x *examination) device(d *Device, same []int64) {
 	what := d.Model
 	for _, s := range []string{d.Function, d.Driver} {
 		if s != "" {
@@ -58,7 +68,7 @@ func (x *examination) device(d *Device) {
 	}
 	for _, p := range d.Ports {
 		l := Link{Port: p.Number, MTU: mtus[p.Number], Lossless: map[string]string{}}
-		x.port(d, p, &l)
+		x.port(d, p, &l, same)
 		d.Links = append(d.Links, l)
 	}
 }
@@ -67,10 +77,10 @@ func (x *examination) device(d *Device) {
 func (x *examination) open(d *Device) map[int]int {
 	mtus, err := x.MTUs(d.Name)
 	if errors.Is(err, fs.ErrPermission) {
-		x.denied(d, err)
+		x.add(x.unusable(d.Name, "permission", filepath.Join(x.Dev, "infiniband", d.Uverbs), "ib_uverbs", err))
 	} else if err != nil {
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "open", Text: "the device cannot be opened",
-			Evidence: err.Error(), Remedy: "ibv_devinfo -d " + d.Name + "    # does it see more?"})
+			Evidence: err.Error(), Remedy: "dmesg | tail    # " + d.Driver})
 	}
 	return mtus
 }
@@ -82,24 +92,11 @@ func (x *examination) node(d *Device) bool {
 	}
 	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
 	if err := x.Access(path); err != nil {
-		x.denied(d, err)
+		x.add(x.unusable(d.Name, "permission", path, "ib_uverbs", err))
 		return false
 	}
 	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user can open the device file", Evidence: path})
 	return true
-}
-
-// denied adds that the device may not be used.
-func (x *examination) denied(d *Device, err error) {
-	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
-	f := Finding{Severity: Error, Subject: d.Name, Check: "permission", Text: "this user may not use the device",
-		Evidence: err.Error(),
-		Remedy:   "chmod 666 " + path + "    # for good: KERNEL==\"uverbs*\", MODE=\"0666\" in /etc/udev/rules.d"}
-	if x.Container != "" {
-		f.Remedy = "give the container the device: --device=" + path + ", or a resource of the RDMA device plugin"
-		f.Evidence += "; a container (" + x.Container + ")"
-	}
-	x.add(f)
 }
 
 func (x *examination) numa(d *Device) {

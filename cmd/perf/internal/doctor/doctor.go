@@ -71,6 +71,7 @@ type Link struct {
 	MTU       int               `json:"active_mtu_bytes"` // 0 if it is not known
 	GID       *int              `json:"best_gid_index"`   // nil if there is no good one
 	GIDType   string            `json:"best_gid_type"`    // RoCEv2
+	Address   string            `json:"best_gid_address"` // of RoCE
 	Netdev    string            `json:"netdev"`
 	NetdevMTU int               `json:"netdev_mtu_bytes"`
 	Lossless  map[string]string `json:"flow_control"` // trust, pfc, ecn, if sysfs has them
@@ -100,6 +101,7 @@ func Examine(h *Host, program string) *Report {
 	x.processor()
 	x.iommu()
 	x.devices()
+	x.errors()
 	x.firewall()
 	return x.Report
 }

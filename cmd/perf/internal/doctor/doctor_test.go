@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 	"github.com/pureverbs/pureverbs/loader"
@@ -31,6 +33,8 @@ type bed struct {
 	info loader.Info
 	mtus map[int]int
 	open error
+
+	second func(*bed) // happens between two looks at the counters
 }
 
 func (b *bed) proc(name, text string) {
@@ -67,7 +71,10 @@ func newBed(t *testing.T) *bed {
 		Load:     func() *loader.Info { return &b.info },
 		Unlisted: func() error { return nil },
 		MTUs:     func(string) (map[int]int, error) { return b.mtus, b.open },
-		Rules:    func() (string, string, error) { return "", "[nft list ruleset]", nil }}
+		Rules:    func() (string, string, error) { return "", "[nft list ruleset]", nil },
+		Second:   func() { b.second(b) }}
+	b.second = func(*bed) {}
+	tr.Write(dev+"ports/1/counters/symbol_error", "0")
 	b.proc("sys/kernel/hostname", "node1\n")
 	b.proc("sys/kernel/osrelease", "6.1.0\n")
 	b.proc("self/limits", limits("unlimited"))
@@ -116,20 +123,59 @@ func TestFindings(t *testing.T) {
 		text   string // of text, evidence or remedy
 	}{
 		"no libibverbs": {func(b *bed) {
-			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "no such file"}
+			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "none", Remedy: "dnf"}
 		},
-			Error, "library", "apt install libibverbs1"},
+			Error, "library", "dnf"},
 		"no librdmacm": {func(b *bed) {
-			b.info.Libraries[1] = loader.LibraryInfo{Name: loader.RDMACM, Error: "no such file"}
+			b.info.Libraries[1] = loader.LibraryInfo{Name: loader.RDMACM, Error: "none", Remedy: "apk"}
 		},
-			Warning, "library", "apt install librdmacm1"},
-		"a list without the library": {func(b *bed) {
-			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs,
-				Error: "PUREVERBS_LIBRARY_PATH=/x: no such file"}
-		}, Error, "library", "unset PUREVERBS_LIBRARY_PATH"},
+			Warning, "library", "apk"},
 		"setuid": {func(b *bed) { b.info.Ignored = []string{"SYSFS_PATH"} }, Note, "library", "SYSFS_PATH"},
-		"no provider": {func(b *bed) { b.Unlisted = func() error { return errors.New("mlx5_0: no driver") } }, Error,
-			"provider", "mlx5_0: no driver"},
+		"no list": {func(b *bed) { b.Unlisted = func() error { return errors.New("EIO") } }, Error, "provider",
+			"EIO"},
+		"no provider": {func(b *bed) { b.unlisted() }, Error, "provider", "dnf install libibverbs"},
+		"a provider of another release": {func(b *bed) {
+			b.unlisted(loader.Provider{Name: "mlx5", Path: "/p", Problem: "is of v22: use both from the same package"})
+		}, Error, "provider", "use both from the same package"},
+		"a provider that does not load": {func(b *bed) { b.unlisted(loader.Provider{Name: "mlx5", Path: "/p"}) }, Error,
+			"provider", "LD_LIBRARY_PATH"},
+		"an old provider": {func(b *bed) { b.unlisted(loader.Provider{Name: "mlx5", Path: "/p", Loaded: true}) }, Error,
+			"provider", "a newer release"},
+		"exclusive network namespaces": {func(b *bed) {
+			b.tree.Remove("class/infiniband/mlx5_0")
+			b.tree.Write("module/ib_core/parameters/netns_mode", "N")
+			b.tree.Mkdir("module/mlx5_ib")
+		}, Error, "device", "rdma dev set DEVICE netns PID"},
+		"a driver without a device": {func(b *bed) {
+			b.tree.Remove("class/infiniband/mlx5_0")
+			b.tree.Write("module/ib_core/parameters/netns_mode", "Y")
+			b.tree.Mkdir("module/mlx5_ib")
+		}, Error, "device", "dmesg | grep mlx5"},
+		"no device file": {func(b *bed) { b.Access = denied("uverbs0", fs.ErrNotExist) }, Error, "permission",
+			"modprobe ib_uverbs; udevadm trigger"},
+		"no driver behind the file": {func(b *bed) { b.Access = denied("uverbs0", syscall.ENXIO) }, Error, "permission",
+			"has no driver behind it"},
+		"devices control group": {func(b *bed) { b.Access = denied("uverbs0", syscall.EPERM) }, Error, "permission",
+			"DeviceAllow=/nowhere/infiniband/uverbs0"},
+		"devices control group of a container": {func(b *bed) {
+			b.Access, b.Container = denied("uverbs0", syscall.EPERM), "/.dockerenv"
+		}, Error, "permission", "--device=/nowhere/infiniband/uverbs0"},
+		"nodev": {func(b *bed) {
+			b.Access = denied("uverbs0", syscall.EACCES)
+			b.proc("self/mountinfo", "22 1 0:5 / / rw - ext4 a rw\n23 22 0:6 / /nowhere rw,nosuid,nodev - tmpfs b rw\n")
+		}, Error, "permission", "findmnt -T /nowhere/infiniband/uverbs0"},
+		"a policy": {func(b *bed) {
+			b.Dev = t.TempDir()
+			os.Mkdir(b.Dev+"/infiniband", 0o755)
+			os.WriteFile(b.Dev+"/infiniband/uverbs0", nil, 0o600)
+			os.Chmod(b.Dev+"/infiniband/uverbs0", 0o666)
+			b.Access = denied("uverbs0", syscall.EACCES)
+		}, Error, "permission", "ausearch"},
+		"memory of a container with users of its own": {func(b *bed) {
+			b.proc("self/limits", limits("65536"))
+			b.proc("self/uid_map", "0 1000 65536\n")
+			b.Container = "/.dockerenv"
+		}, Error, "memlock", "--ulimit memlock=-1, by a user"},
 		"no class": {func(b *bed) { b.tree.Remove("class/infiniband") }, Error, "device", pci + " of vendor 0x15b3"},
 		"no device": {func(b *bed) { b.tree.Remove("class/infiniband/mlx5_0"); b.tree.Remove("bus") }, Error, "device",
 			"modprobe mlx5_ib"},
@@ -146,7 +192,7 @@ func TestFindings(t *testing.T) {
 			"chmod 666 /nowhere/infiniband/uverbs0"},
 		"no permission in a container": {func(b *bed) {
 			b.Access, b.Container = denied("uverbs0", fs.ErrPermission), "/.dockerenv"
-		}, Error, "permission", "--device=/nowhere/infiniband/uverbs0"},
+		}, Error, "permission", "chmod 666 /nowhere/infiniband/uverbs0    # on the host"},
 		"not opened": {func(b *bed) { b.open, b.mtus = errors.New("get_context: EIO"), nil }, Error, "open", "EIO"},
 		"opening not permitted": {func(b *bed) { b.open, b.mtus = fs.ErrPermission, nil }, Error, "permission",
 			"chmod 666 /nowhere/infiniband/uverbs0"},
@@ -211,6 +257,27 @@ func TestFindings(t *testing.T) {
 		"MTU too small": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "mtu", "1024, although 4096 fits"},
 		"small netdev": {func(b *bed) { b.mtus[1] = 1024; b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") },
 			Note, "mtu", "4200"},
+		"a link of one lane": {func(b *bed) { b.tree.Write(dev+"ports/1/rate", "2.5 Gb/sec (1X SDR)") }, Warning,
+			"link", "ports of a ConnectX-6 Dx have up to 200 Gb/s"},
+		"a slow link of this model": {func(b *bed) { b.tree.Write(dev+"ports/1/rate", "25 Gb/sec (1X EDR)") }, OK,
+			"link", "the rate is"},
+		"slower than the other port": {func(b *bed) {
+			b.tree.Write(dev+"ports/1/rate", "25 Gb/sec (1X EDR)")
+			b.tree.Port("mlx5_0", 2, "4: ACTIVE", "Ethernet", "100 Gb/sec (4X EDR)", 0)
+		}, Warning, "link", "another port of this model here has 100 Gb/s"},
+		"InfiniBand with lanes missing": {func(b *bed) {
+			b.tree.Port("mlx5_0", 2, "4: ACTIVE", "InfiniBand", "50 Gb/sec (2X EDR)", 0)
+		}, Warning, "link", "lanes missing"},
+		"errors before": {func(b *bed) { b.tree.Write(dev+"ports/1/counters/link_downed", "3") }, Note, "errors",
+			"link_downed 3"},
+		"errors now": {func(b *bed) {
+			b.second = func(b *bed) { b.tree.Write(dev+"ports/1/counters/symbol_error", "5") }
+		}, Warning, "errors", "symbol_error rose by 5"},
+		"errors reset": {func(b *bed) {
+			b.tree.Write(dev+"ports/1/counters/symbol_error", "9")
+			b.second = func(b *bed) { b.tree.Write(dev+"ports/1/counters/symbol_error", "5") }
+		}, Note, "errors", "symbol_error 5"},
+		"no counters": {func(b *bed) { b.tree.Remove(dev + "ports/1/counters") }, Note, "errors", "not checked"},
 		"PCIe speed": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "8.0 GT/s PCIe") }, Warning, "pcie",
 			"below"},
 		"PCIe width": {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, Warning, "pcie",
@@ -276,6 +343,71 @@ func TestFindings(t *testing.T) {
 			}
 			t.Errorf("no %v of %s with %q in %+v", tc.want, tc.check, tc.text, r.Findings)
 		})
+	}
+}
+
+// unlisted has libibverbs leave out mlx5_0, on Fedora.
+func (b *bed) unlisted(providers ...loader.Provider) {
+	b.info.Providers, b.info.Install = providers, "dnf install libibverbs"
+	b.Unlisted = func() error {
+		d := ibv.UnlistedDevice{Name: "mlx5_0", Driver: "mlx5_core", Reason: "reason"}
+		return &ibv.UnlistedError{Devices: []ibv.UnlistedDevice{d}}
+	}
+}
+
+// TestOneOfFour: a container that was given one device of four.
+func TestOneOfFour(t *testing.T) {
+	b := newBed(t)
+	missing := []ibv.UnlistedDevice{}
+	for i := 1; i < 4; i++ {
+		name := fmt.Sprintf("mlx5_%d", i)
+		b.tree.Device(name, fmt.Sprintf("pci0000:3a/0000:4%d:00.0", i), "mlx5_core", "0c42:a103:0065:1a2f")
+		b.tree.Port(name, 1, "1: DOWN", "Ethernet", "2.5 Gb/sec (1X SDR)", 0)
+		b.tree.Write(fmt.Sprintf("class/infiniband_verbs/uverbs%d/ibdev", i), name)
+		missing = append(missing, ibv.UnlistedDevice{Name: name, Driver: "mlx5_core", Reason: "is missing"})
+	}
+	b.Unlisted = func() error { return &ibv.UnlistedError{Devices: missing} }
+	b.Access = func(path string) error {
+		switch filepath.Base(path) {
+		case "uverbs1", "uverbs2":
+			return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+		case "uverbs3":
+			return &fs.PathError{Op: "open", Path: path, Err: syscall.EPERM}
+		}
+		return nil
+	}
+	if r := Examine(b.Host, "perf"); r.Worst != Error {
+		t.Errorf("on a host: %v", r.Worst)
+	}
+	b.Container = "/.dockerenv"
+	r := Examine(b.Host, "perf")
+	notes := 0
+	for _, f := range r.Findings {
+		if f.Text == "this container was not given the device" && f.Severity == Note {
+			notes++
+		}
+	}
+	if r.Worst > Note || notes != 3 || len(r.Devices) != 1 {
+		t.Errorf("in a container: %v, %d notes: %+v", r.Worst, notes, r.Findings)
+	}
+}
+
+// TestOneCause: a cause is reported once, though several checks meet it.
+func TestOneCause(t *testing.T) {
+	for name, err := range map[string]error{"missing": fs.ErrNotExist, "refused": fs.ErrPermission} {
+		b := newBed(t)
+		b.unlisted()
+		b.Access = denied("uverbs0", err)
+		n := 0
+		r := Examine(b.Host, "perf")
+		for _, f := range r.Findings {
+			if f.Severity == Error {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d errors: %+v", name, n, r.Findings)
+		}
 	}
 }
 
@@ -348,6 +480,9 @@ func TestCompare(t *testing.T) {
 			b.tree.GID("mlx5_0", 1, 0, local, sysfstest.V1, "eth2")
 			b.tree.GID("mlx5_0", 1, 3, v4, sysfstest.V1, "eth2")
 		}, Error, "RoCEv2 of mlx5_0/1 here, RoCEv1 of mlx5_0/1 at node1"},
+		"family": {func(b *bed) {
+			b.tree.GID("mlx5_0", 1, 3, "2001:0db8:0000:0000:0000:0000:0000:0001", sysfstest.V2, "eth2")
+		}, Error, "10.10.10.1 of mlx5_0/1 here, 2001:db8::1 of mlx5_0/1 at node1"},
 		"no GID": {func(b *bed) {
 			b.tree.Remove(dev + "ports/1/gids/0")
 			b.tree.Remove(dev + "ports/1/gids/3")

@@ -21,6 +21,7 @@ type Host struct {
 	Unlisted  func() error                             // why the library does not list devices of the kernel
 	MTUs      func(device string) (map[int]int, error) // opens the device; active MTU by port
 	Rules     func() (rules, from string, _ error)     // the packet filter's
+	Second    func()                                   // waits for one
 	Container string                                   // the sign of a container, empty outside
 }
 

@@ -2,16 +2,13 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
+	"path/filepath"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/loader"
 )
-
-// packages are Debian's, by library.
-var packages = map[loader.Name]string{
-	loader.IBVerbs: "apt install libibverbs1 ibverbs-providers    # RHEL: dnf install libibverbs",
-	loader.RDMACM:  "apt install librdmacm1    # RHEL: dnf install librdmacm",
-}
 
 // Versions returns the versions of the libraries that are there, by name.
 func Versions() map[string]string {
@@ -29,14 +26,11 @@ func (x *examination) libraries() {
 	for _, l := range x.Libraries.Libraries {
 		f := Finding{Subject: "host", Check: "library", Text: string(l.Name) + " " + l.Version, Evidence: l.Path}
 		if l.Error != "" {
-			f.Severity, f.Evidence, f.Remedy = Warning, l.Error, packages[l.Name]
+			f.Severity, f.Evidence, f.Remedy = Warning, l.Error, l.Remedy
 			f.Text = string(l.Name) + " cannot be loaded; only -R needs it"
 			if l.Name == loader.IBVerbs {
 				x.noVerbs = true
 				f.Severity, f.Text = Error, string(l.Name)+" cannot be loaded: no program can use RDMA"
-			}
-			if strings.Contains(l.Error, "PUREVERBS_LIBRARY_PATH") {
-				f.Remedy = "unset PUREVERBS_LIBRARY_PATH"
 			}
 			x.add(f)
 			continue
@@ -50,11 +44,45 @@ func (x *examination) libraries() {
 		x.add(Finding{Severity: Note, Subject: "host", Check: "library", Text: "environment variables are not followed",
 			Evidence: strings.Join(x.Libraries.Ignored, " ")})
 	}
-	if x.noVerbs {
+	if !x.noVerbs {
+		x.providers()
+	}
+}
+
+// providers reports the devices that libibverbs leaves out, except for reasons that other checks report.
+func (x *examination) providers() {
+	err := x.Unlisted()
+	var u *ibv.UnlistedError
+	if !errors.As(err, &u) {
+		if err != nil {
+			x.add(Finding{Severity: Error, Subject: "host", Check: "provider", Text: "the devices cannot be listed",
+				Evidence: err.Error(), Remedy: "ibv_devices"})
+		}
 		return
 	}
-	if err := x.Unlisted(); err != nil {
-		x.add(Finding{Severity: Error, Subject: "host", Check: "provider", Text: "devices have no driver in libibverbs",
-			Evidence: err.Error(), Remedy: "apt install ibverbs-providers    # of the same release as libibverbs1"})
+	for _, d := range u.Devices {
+		dev, err := x.Sys.Device(d.Name)
+		if err == nil && (dev.Uverbs == "" || x.Access(filepath.Join(x.Dev, "infiniband", dev.Uverbs)) != nil) {
+			continue
+		}
+		x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",
+			Text: "the device has no driver in libibverbs", Evidence: d.Reason, Remedy: x.providerRemedy(d.Driver)})
 	}
+}
+
+// providerRemedy returns the way to a driver of libibverbs for one of the kernel's.
+func (x *examination) providerRemedy(driver string) string {
+	for _, p := range x.Libraries.Providers {
+		_, way, _ := strings.Cut(p.Problem, ": ")
+		switch {
+		case !strings.HasPrefix(driver, p.Name):
+		case p.Loaded:
+			return x.install() + "    # a newer release: this one does not know the device"
+		case p.Problem == "":
+			return "ibv_devices    # prints why; LD_LIBRARY_PATH and RDMAV_DRIVERS may be the cause"
+		case p.Path != "":
+			return cmp.Or(way, x.install()+"    # reinstall "+p.Path)
+		}
+	}
+	return x.install()
 }

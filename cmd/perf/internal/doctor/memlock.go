@@ -35,6 +35,13 @@ func (x *examination) memlock() {
 		if x.Container != "" {
 			f.Remedy = "start the container with --ulimit memlock=-1 or --cap-add=IPC_LOCK"
 		}
+		if !x.firstUsers() {
+			f.Evidence += "; " + x.Proc + "/self/uid_map: a user namespace, whose CAP_IPC_LOCK does not count"
+			f.Remedy = "ulimit -l unlimited    # before the user namespace is made; LimitMEMLOCK=infinity in a unit"
+			if x.Container != "" {
+				f.Remedy = "start the container with --ulimit memlock=-1, by a user whose limit permits it"
+			}
+		}
 	default:
 		f.Severity = Note
 		f.Text = fmt.Sprintf("at most %d MiB of memory may be registered", limit>>20)
@@ -58,9 +65,15 @@ func (x *examination) limit(name string) (uint64, string) {
 	return 0, ""
 }
 
+// firstUsers reports whether the process is in the first user namespace.
+func (x *examination) firstUsers() bool {
+	m := strings.Fields(x.text("self/uid_map"))
+	return len(m) == 3 && m[0] == "0" && m[1] == "0" && m[2] == "4294967295"
+}
+
 // mayLock reports whether the process has CAP_IPC_LOCK where the kernel looks for it: in the first user namespace.
 func (x *examination) mayLock() bool {
-	if m := strings.Fields(x.text("self/uid_map")); len(m) != 3 || m[0] != "0" || m[1] != "0" || m[2] != "4294967295" {
+	if !x.firstUsers() {
 		return false
 	}
 	for line := range strings.Lines(x.file("self/status")) {

@@ -18,10 +18,19 @@ func (x *examination) modules() {
 		}
 		if pci := x.adapters(); len(pci) > 0 {
 			f.Text = "the kernel has no RDMA device for the adapters on PCI"
+			if _, err := x.Sys.Names("module", "mlx5_ib"); err == nil {
+				f.Evidence += "; mlx5_ib is loaded"
+				f.Remedy = "dmesg | grep mlx5    # why the driver refuses the adapter"
+			}
 			f.Evidence += "; " + strings.Join(pci, " ") + " of vendor " + mellanox + " in " + x.Sys.String() +
 				"/bus/pci/devices"
 		} else if x.Container != "" {
 			f.Remedy = "give the container the devices: --device=/dev/infiniband, or the RDMA device plugin's resource"
+		}
+		if mode, err := x.Sys.Attr("module", "ib_core", "parameters", "netns_mode"); err == nil && mode == "N" {
+			f.Text = "no RDMA device is in this network namespace; the RDMA subsystem is in exclusive mode"
+			f.Evidence = x.Sys.String() + "/module/ib_core/parameters/netns_mode: N"
+			f.Remedy = "rdma dev set DEVICE netns PID    # where the device is; or: rdma system set netns shared"
 		}
 		x.add(f)
 		return
@@ -35,9 +44,8 @@ func (x *examination) modules() {
 	cm := filepath.Join(x.Dev, "infiniband", "rdma_cm")
 	f := Finding{Subject: "host", Check: "module", Text: "rdma_ucm is loaded", Evidence: cm}
 	if err := x.Access(cm); err != nil {
-		f = Finding{Severity: Warning, Subject: "host", Check: "module",
-			Text:     "rdma_cm cannot be used; perf -R needs it",
-			Evidence: err.Error(), Remedy: "modprobe rdma_ucm    # and check the mode of " + cm}
+		f = x.unusable("host", "module", cm, "rdma_ucm", err)
+		f.Severity, f.Text = Warning, "rdma_cm cannot be used, perf -R needs it: "+f.Text
 	}
 	x.add(f)
 }

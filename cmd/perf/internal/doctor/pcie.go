@@ -29,8 +29,8 @@ var models = map[string]string{
 	"1013": "ConnectX-4", "1014": "ConnectX-4", "1015": "ConnectX-4 Lx", "1016": "ConnectX-4 Lx",
 	"1017": "ConnectX-5", "1018": "ConnectX-5", "1019": "ConnectX-5 Ex", "101a": "ConnectX-5 Ex",
 	"101b": "ConnectX-6", "101c": "ConnectX-6", "101d": "ConnectX-6 Dx", "101e": "ConnectX virtual function",
-	"101f": "ConnectX-6 Lx", "1021": "ConnectX-7", "1023": "ConnectX-8",
-	"a2d2": "BlueField", "a2d3": "BlueField", "a2d6": "BlueField-2", "a2dc": "BlueField-3",
+	"101f": "ConnectX-6 Lx", "1021": "ConnectX-7", "1023": "ConnectX-8", "1025": "ConnectX-9",
+	"a2d2": "BlueField", "a2d3": "BlueField", "a2d6": "BlueField-2", "a2dc": "BlueField-3", "a2df": "BlueField-4",
 }
 
 // identify fills in what the device is.

@@ -25,7 +25,7 @@ func largestMTU(netdev int) int {
 	return 0
 }
 
-func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
+func (x *examination) port(d *Device, p sysfs.Port, l *Link, same []int64) {
 	name := fmt.Sprintf("%s/%d", d.Name, p.Number)
 	f := Finding{Subject: name, Check: "port", Text: fmt.Sprintf("%s, %s, %s", p.LinkLayer, p.StateName, p.Rate),
 		Evidence: fmt.Sprintf("%s/%s/ports/%d/state", x.Sys.ClassDir(), d.Name, p.Number)}
@@ -40,6 +40,7 @@ func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
 		}
 	}
 	x.add(f)
+	x.link(d, p, name, same)
 	x.gids(d, p, name, l)
 	if p.LinkLayer != sysfs.LinkEthernet {
 		return
@@ -141,7 +142,9 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e 
 	l.GID, l.GIDType, l.Netdev = &e.Index, e.Type.String(), e.Netdev
 	text := fmt.Sprintf("GID %d, %s %v on %s, is the best", e.Index, e.GID.Addr(), e.Type, e.Netdev)
 	f := Finding{Subject: name, Check: "gid", Text: text, Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)}
-	if e.Type == sysfs.GIDTypeIB {
+	if e.Type != sysfs.GIDTypeIB {
+		l.Address = e.GID.Addr().String()
+	} else {
 		f.Text = fmt.Sprintf("GID %d, %v, is the best", e.Index, e.GID)
 	}
 	scope := gid.ScopeOf(e.GID)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -37,6 +38,23 @@ func (r *Report) Text(w io.Writer, all bool) error {
 	fmt.Fprintln(&b)
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// mostReason bounds the line of Reason: Slurm, NHC and others cut longer ones.
+const mostReason = 100
+
+// Reason returns the worst finding in one line of at most 100 characters, "" if there is no warning.
+func (r *Report) Reason() string {
+	if r.Worst < Warning {
+		return ""
+	}
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Severity == r.Worst })
+	f := r.Findings[i]
+	line := []rune(printable.Message(fmt.Sprintf("%v: %s %s: %s", f.Severity, f.Subject, f.Check, f.Text)))
+	if len(line) > mostReason {
+		line = append(line[:mostReason-1], '…')
+	}
+	return string(line)
 }
 
 // JSON prints the report as one object.
