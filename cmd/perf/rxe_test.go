@@ -1028,7 +1028,6 @@ func TestRXE_Strangers(t *testing.T) {
 	for _, tc := range []struct{ name, say, want string }{
 		{"garbage", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak perftest's protocol"},
 		{"silence", "", "no message from the peer for 2s"},
-		{"close", "close", "closed the connection"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			port := freshPort()
@@ -1039,11 +1038,7 @@ func TestRXE_Strangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if tc.say == "close" {
-				c.Close()
-			} else {
-				io.WriteString(c, tc.say)
-			}
+			io.WriteString(c, tc.say)
 			if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), tc.want) {
 				t.Errorf("exit code %d, want 1 and %q\n%s", rc, tc.want, srv.output())
 			}
@@ -1075,6 +1070,17 @@ func TestRXE_Mismatch(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the client decides", func(t *testing.T) { // where the server only waits, as in perftest
+		port := freshPort()
+		srv := start(t, "perf", "read", "bw", "-d", vm.Dev[0], "-p", port)
+		listening(t, port)
+		cli := start(t, "perf", "read", "bw", "-d", vm.Dev[1], "-p", port, "-n", "20", "-s", "4K", vm.Host[0])
+		for _, p := range []*proc{cli, srv} {
+			if rc := p.wait(t); rc != 0 || !strings.Contains(p.out.String(), "      4096           20 ") {
+				t.Errorf("%v: exit code %d\n%s", p.Args, rc, p.output())
+			}
+		}
+	})
 	t.Run("device limits", func(t *testing.T) {
 		for _, tc := range []struct {
 			args []string

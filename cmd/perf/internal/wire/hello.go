@@ -129,7 +129,7 @@ func (w *Conn) params(p Params) (counts bool, err error) {
 	if err != nil {
 		return false, w.fail("parameters", fmt.Errorf("%w: %v", ErrGarbage, err))
 	}
-	if err := p.Check(peer); err != nil {
+	if err := p.Check(p.settle(peer, w.role)); err != nil {
 		return false, w.fail("parameters", err)
 	}
 	return p.Counts && peer.Counts, nil

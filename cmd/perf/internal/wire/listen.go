@@ -85,7 +85,7 @@ func (l *Listener) Port() int { return l.ln.Addr().(*net.TCPAddr).Port }
 
 // Accept waits for the client. From then on, other clients get the reply that the server is busy.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
-	c, err := l.ln.Accept()
+	c, err := l.client()
 	if err != nil {
 		if cause := context.Cause(l.ctx); cause != nil {
 			err = cause
@@ -98,6 +98,29 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 	return NewConn(ctx, c, Server, l.timeout), nil
 }
+
+// client returns the first connection that says something, or keeps silent for long: one that just closes is a probe,
+// of a load balancer or of a script that waits for the server.
+func (l *Listener) client() (net.Conn, error) {
+	for {
+		c, err := l.ln.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c.SetReadDeadline(time.Now().Add(probeTime))
+		stop := context.AfterFunc(l.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
+		probe := closesInSilence(c)
+		stop()
+		c.SetReadDeadline(time.Time{})
+		if !probe {
+			return c, nil
+		}
+		c.Close()
+	}
+}
+
+// probeTime is how long a connection may be silent before it counts as a client.
+const probeTime = time.Second
 
 // refuse replies to each further client with the version "busy".
 func (l *Listener) refuse() {

@@ -32,6 +32,7 @@ func TestIPv6Only(t *testing.T) {
 	if err != nil {
 		t.Skipf("::1 is not there: %v", err)
 	}
+	c.c.Write([]byte{0}) // a client says something
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

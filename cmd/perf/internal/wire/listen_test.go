@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -71,5 +72,39 @@ func TestListenHint(t *testing.T) {
 			!strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.addr, err, tc.want)
 		}
+	}
+}
+
+// TestProbe: a connection that closes without a byte is no client, and does not end the server.
+func TestProbe(t *testing.T) {
+	l, err := Listen(t.Context(), TCP, "127.0.0.1", 0, testutil.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port()))
+	for range 3 {
+		probe, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		probe.Close()
+	}
+	client, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	io.WriteString(client, "x")
+	c, err := l.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.c.Close()
+	if got := c.c.RemoteAddr().String(); got != client.LocalAddr().String() {
+		t.Errorf("the client is %s, want %s", got, client.LocalAddr())
+	}
+	if _, err := io.ReadFull(c.c, make([]byte, 1)); err != nil {
+		t.Errorf("what the client said: %v", err)
 	}
 }

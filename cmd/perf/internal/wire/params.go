@@ -208,6 +208,26 @@ func (p Params) Check(peer Params) error {
 	return nil
 }
 
+// settle returns the peer's parameters without those that are its own business, or only this end's: where one end's
+// software just waits, the other decides how long it runs, and with which sizes that fit.
+func (p Params) settle(peer Params, role Role) Params {
+	if p.Verb != peer.Verb || p.Metric != peer.Metric || !p.waits() || !peer.waits() {
+		return peer
+	}
+	own, other := p.Size, peer.Size
+	if works := (role == Client) != p.Reversed; works && own > other || !works && other > own {
+		return peer
+	}
+	peer.Size, peer.All, peer.sizesSum, peer.Iters, peer.Duration = p.Size, p.All, p.sum(), p.Iters, p.Duration
+	return peer
+}
+
+// waits reports whether the software of one end has no part in the test.
+func (p Params) waits() bool {
+	return (p.Verb == Read || p.Verb == Atomic || p.Verb == Write && p.Metric == Bandwidth) && !p.Bidirectional &&
+		!p.Verify && !p.ReportBoth && !p.Infinite
+}
+
 // nameOf names a payload by its sum.
 func nameOf(sum uint64, file string) string {
 	if sum == 0 {

@@ -2,6 +2,8 @@
 
 package wire
 
+import "net"
+
 func isRefused(error) bool { return false }
 
 func isInUse(error) bool { return false }
@@ -11,5 +13,7 @@ func isNotOurs(error) bool { return false }
 func isUnreachable(error) bool { return false }
 
 func isReset(error) bool { return false }
+
+func closesInSilence(net.Conn) bool { return false }
 
 func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) { return func() {} }

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"errors"
+	"net"
 	"syscall"
 	"time"
 )
@@ -22,31 +23,55 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) {
-	sc, ok := w.c.(syscall.Conn)
+// peek waits until a socket has something to read, or is closed, or the deadline is over.
+func peek(raw syscall.RawConn) (closed bool, err error) {
+	var b [1]byte
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
+			return false
+		case err != nil || n == 0:
+			closed = true
+		}
+		return true
+	})
+	return closed, err
+}
+
+// rawOf returns a connection's socket, nil if it has none.
+func rawOf(c net.Conn) syscall.RawConn {
+	sc, ok := c.(syscall.Conn)
 	if !ok {
-		return func() {}
+		return nil
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// closesInSilence reports whether a connection ends without a byte before its read deadline.
+func closesInSilence(c net.Conn) bool {
+	raw := rawOf(c)
+	if raw == nil {
+		return false
+	}
+	closed, err := peek(raw)
+	return closed && err == nil
+}
+
+func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) {
+	raw := rawOf(w.c)
+	if raw == nil {
 		return func() {}
 	}
 	w.deadline(Forever)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var b [1]byte
-		closed := false
-		err := raw.Read(func(fd uintptr) bool {
-			n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-			switch {
-			case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
-				return false
-			case err != nil || n == 0:
-				closed = true
-			}
-			return true
-		})
+		closed, err := peek(raw)
 		switch {
 		case err != nil:
 		case closed:

@@ -638,3 +638,37 @@ func TestParamsGolden(t *testing.T) {
 		}
 	}
 }
+
+// TestSettle: the server of a one-sided test takes what its client wants, as perftest's does.
+func TestSettle(t *testing.T) {
+	server := Params{Verb: Write, Metric: Bandwidth, Size: 65536, Iters: 5000, QPs: 1}
+	for _, tc := range []struct {
+		name   string
+		change func(server, client *Params)
+		agree  bool
+	}{
+		{"iterations", func(_, c *Params) { c.Iters = 2000 }, true},
+		{"duration", func(_, c *Params) { c.Iters, c.Duration = 0, time.Second }, true},
+		{"a smaller size", func(_, c *Params) { c.Size = 2 }, true},
+		{"a sweep that fits", func(s, c *Params) { s.Size, c.Size, c.All = 8<<20, 8<<20, true }, true},
+		{"a larger size", func(_, c *Params) { c.Size = 1 << 20 }, false},
+		{"queue pairs", func(_, c *Params) { c.QPs = 2 }, false},
+		{"read lat", func(s, c *Params) {
+			s.Verb, c.Verb, s.Metric, c.Metric, c.Iters = Read, Read, Latency, Latency, 7
+		}, true},
+		{"write lat", func(s, c *Params) { s.Metric, c.Metric, c.Iters = Latency, Latency, 7 }, false},
+		{"send", func(s, c *Params) { s.Verb, c.Verb, c.Iters = Send, Send, 7 }, false},
+		{"both directions", func(s, c *Params) { s.Bidirectional, c.Bidirectional, c.Iters = true, true, 7 }, false},
+		{"reversed, a larger server", func(s, c *Params) { s.Reversed, c.Reversed, c.Size = true, true, 2 }, false},
+		{"reversed, a larger client", func(s, c *Params) { s.Reversed, c.Reversed, s.Size = true, true, 2 }, true},
+		{"endless", func(_, c *Params) { c.Infinite = true }, false},
+	} {
+		s, c := server, server
+		tc.change(&s, &c)
+		atServer := s.Check(s.settle(c, Server))
+		atClient := c.Check(c.settle(s, Client))
+		if (atServer == nil) != tc.agree || (atClient == nil) != tc.agree {
+			t.Errorf("%s: server %v, client %v, want agreement %v", tc.name, atServer, atClient, tc.agree)
+		}
+	}
+}
