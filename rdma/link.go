@@ -148,6 +148,7 @@ func (l *link) start(peer wire.Hello) error {
 	}
 	l.mu.Lock()
 	l.started = true
+	l.alive.begin(l.e.ticks.Load())
 	l.startLeases()
 	l.send.Raise(peer.Limit)
 	l.pump()

@@ -170,7 +170,7 @@ func (l *link) keep(now uint32) {
 	if l.alive.quiet(now) {
 		l.ask(sendq.Buffers)
 	}
-	if l.end.Ending() {
+	if !l.started || l.end.Ending() { // a handshake has a limit of its own
 		return
 	}
 	switch l.alive.beat(now, l.q.Acked() != l.q.Posted()) {
