@@ -168,7 +168,7 @@ func runChild(t *testing.T, lib string, env []string) (string, error) {
 		pattern = append(pattern, "^"+part+"$")
 	}
 	args := append(strings.Fields(os.Getenv(execEnv)), exe, "-test.run="+strings.Join(pattern, "/"), "-test.v",
-		"-test.count=1", "-test.timeout=60s")
+		"-test.count=1", "-test.timeout="+testutil.Patience.String())
 	c := exec.Command(args[0], args[1:]...)
 	c.Env = append(os.Environ(), childEnv+"="+t.Name(), loader.PathEnv+"="+lib)
 	c.Env = append(c.Env, env...)
