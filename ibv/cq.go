@@ -340,7 +340,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 	}
 	if cq.direct != nil {
-		if cq.tags || cq.frames != nil {
+		if cq.usual() == nil {
 			return cq.direct.PollTags(mlx5WCs(wcs), cq.tags)
 		}
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
@@ -432,10 +432,10 @@ func (cq *CQ) heldNothing() {
 
 // usual is the ring that Poll polls at once, nil if there is more to do.
 func (cq *CQ) usual() *mlx5.CQ {
-	if cq.tags || cq.frames != nil {
-		return nil
+	if d := cq.direct; d != nil && !cq.tags && cq.frames == nil && !d.VLANs() {
+		return d
 	}
-	return cq.direct
+	return nil
 }
 
 // dropHeld forgets the held completions of a QP.

@@ -132,6 +132,14 @@ func (qp *QP) takeQP(signalAll bool) error {
 	}
 	qp.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
 	qp.direct.Carry(qp.inCQE.receives, qp.inCQE.results)
+	if cq := qp.recv; qp.typ == UD {
+		cq.mu.Lock()
+		cq.direct.AddDatagrams()
+		if cq.held == nil {
+			cq.fast = cq.usual()
+		}
+		cq.mu.Unlock()
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,25 +135,39 @@ func TestRXE_Fields(t *testing.T) {
 	}
 }
 
-// TestRXE_ServiceLevel receives a datagram sent with service level 0: completions have 0, and so has the address of a
-// reply. mlx5 has the type of the packet there on Ethernet (Linux, drivers/infiniband/hw/mlx5/cq.c, handle_responder).
+// TestRXE_ServiceLevel receives a datagram sent with service level 5, on SoftRoCE 0. Without a VLAN tag the completion
+// and the address of a reply have 0. With a tag both have 5, its priority. On Ethernet mlx5 has the type of the packet
+// in the place of the service level (Linux, drivers/infiniband/hw/mlx5/cq.c, handle_responder).
 func TestRXE_ServiceLevel(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	for _, fields := range []WCFields{0, FieldSL | FieldSLID} {
+	for i, fields := range []WCFields{0, FieldSL | FieldSLID, 0, FieldSL, FieldSL | FieldCVLAN} {
 		a, b := newSide(t, 0, nil), newSide(t, 1, nil)
+		gidA, gidB, want, opt := rxe.GID, rxe.GID, uint8(0), &ConnectOptions{}
+		if rxe.Emulated {
+			opt.SL = 5
+		}
+		if i >= 2 { // by the netdev of a VLAN
+			if !rxe.Emulated {
+				break
+			}
+			gidA, gidB = vlanGID(t, a.dev), vlanGID(t, b.dev)
+		}
 		path, _ := b.cq.DataPath()
 		if fields != 0 && path == DataPathDirect {
 			path = DataPathOps
 		}
 		sends := closing(t, must(a.dev.CreateCQ(16, nil))(t))
+		if i >= 2 && (path == DataPathDirect || fields&FieldCVLAN != 0) {
+			want = 5
+		}
 		cq := closing(t, must(b.dev.CreateCQ(16, &CQOptions{Fields: fields, DataPath: path}))(t))
 		qa := closing(t, must(a.pd.CreateQP(sends, sends, &QPOptions{Type: UD}))(t))
 		qb := closing(t, must(b.pd.CreateQP(cq, cq, &QPOptions{Type: UD}))(t))
-		must(qa.Endpoint(rxe.Port, rxe.GID))(t)
-		to := must(qb.Endpoint(rxe.Port, rxe.GID))(t)
+		must(qa.Endpoint(rxe.Port, gidA))(t)
+		to := must(qb.Endpoint(rxe.Port, gidB))(t)
 		ok(t, qa.Connect(Endpoint{}, nil))
 		ok(t, qb.Connect(Endpoint{}, nil))
-		ah := closing(t, must(a.pd.CreateAH(must(qa.Address(to, nil))(t)))(t))
+		ah := closing(t, must(a.pd.CreateAH(must(qa.Address(to, opt))(t)))(t))
 		recv(t, qb, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 200)}})
 		post(t, qa, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: ah,
 			RemoteQPN: qb.Num(), RemoteQKey: DefaultQKey})
@@ -160,8 +175,20 @@ func TestRXE_ServiceLevel(t *testing.T) {
 		must(sends.Wait(timeout(t), wc[:]))(t)
 		must(cq.Wait(timeout(t), wc[:]))(t)
 		back := closing(t, must(b.pd.CreateAHFromWC(rxe.Port, &wc[0], b.mr.Bytes()[:40]))(t))
-		if wc[0].Err() != nil || wc[0].SL != 0 || back.Attr().SL != 0 {
-			t.Errorf("fields %v: %+v, the reply's service level is %d", fields, wc[0], back.Attr().SL)
+		if wc[0].Err() != nil || wc[0].SL != want || back.Attr().SL != want {
+			t.Errorf("%d, fields %v, %v: %+v, the reply's service level is %d", i, fields, path, wc[0], back.Attr().SL)
 		}
 	}
+}
+
+// vlanGID returns the index of the RoCE v2 address of a VLAN's netdev.
+func vlanGID(t *testing.T, dev *Device) int {
+	t.Helper()
+	for _, g := range must(dev.GIDTable())(t) {
+		if g.Type == GIDTypeRoCEv2 && strings.Contains(g.Netdev, ".") {
+			return g.Index
+		}
+	}
+	t.Fatal("no VLAN")
+	return 0
 }

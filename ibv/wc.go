@@ -19,10 +19,12 @@ type WC struct {
 	Flags           WCFlags
 	PKeyIndex       uint16 // GSI QPs only
 	SLID            uint16 // UD only
-	SL              uint8  // UD only; 0 on mlx5's Ethernet ports
-	DLIDPathBits    uint8  // UD only
-	CVLAN           uint16 // the frame's VLAN tag, with FieldCVLAN; raw packet QPs only
-	FlowTag         uint32 // of the flow that took the frame, with FieldFlowTag; raw packet QPs only
+	// SL is the service level, UD only. On mlx5's Ethernet ports it is the priority of the packet's VLAN tag, 0 without
+	// one. DataPathOps knows it with FieldCVLAN and FieldSL alone.
+	SL           uint8
+	DLIDPathBits uint8  // UD only
+	CVLAN        uint16 // the frame's VLAN tag, with FieldCVLAN; raw packet QPs only
+	FlowTag      uint32 // of the flow that took the frame, with FieldFlowTag; raw packet QPs only
 	// Timestamp is in ticks of the device's clock: DeviceAttrEx.Ticks converts a difference to a
 	// duration, mlx5dv.Clock a timestamp to a time. The direct data path always sets it, the other
 	// one with FieldTimestamp.

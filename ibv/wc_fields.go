@@ -177,7 +177,9 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 			wcs[n].read(p)
 			wc = wcs[n : n+1]
 		}
-		wc[0].SL &= cq.sl
+		if wc[0].SL &= cq.sl; cq.sl == 0 && cq.fields&FieldSL != 0 && wc[0].Flags&WCGRH != 0 {
+			wc[0].SL = uint8(wc[0].CVLAN >> 13)
+		}
 		if cq.rooms != nil {
 			cq.freeRoom(wc)
 		}

@@ -18,7 +18,7 @@ type CQConfig struct {
 	UAR     unsafe.Pointer
 	QPs     *Table
 
-	Ethernet bool // the device's ports are: completions have no service level
+	Ethernet bool // the device's ports are: completions have no service level, but a VLAN tag
 }
 
 // CQ is a completion queue. The caller holds its lock during all methods except Empty, Idle and Event.
@@ -54,6 +54,8 @@ type CQ struct {
 	other  *QP  // xrc or sender: the QP of the entry, when unusual returns ofOther
 
 	sl uint32 // mask of the service level, 0 on Ethernet: the device has the type of the packet there
+
+	vlans bool // receives of datagrams may have a VLAN tag, which has their service level
 
 	format uint32 // of receives in blocks, see block_unsafe.go; 0 without compression
 }

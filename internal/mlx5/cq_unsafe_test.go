@@ -669,3 +669,41 @@ func TestCorruptNoQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceLevel has datagrams with and without a VLAN tag. On Ethernet the type of the packet, IPv4 and UDP, is in
+// the place of the service level.
+//
+// C: handle_responder (Linux, drivers/infiniband/hw/mlx5/cq.c).
+func TestServiceLevel(t *testing.T) {
+	const header = 2<<28 | 0xa<<24 | 0x123
+	for _, c := range []struct {
+		ethernet, datagrams bool
+		kind                byte // 1: a tag was taken
+		tag                 uint16
+		want                uint8
+	}{
+		{true, true, 1, 5<<13 | 100, 5}, {true, true, 1, 7<<13 | 1<<12, 7}, {true, true, 0xfd, 2 << 13, 2},
+		{true, true, 1, 100, 0}, {true, true, 0, 5<<13 | 100, 0}, {true, true, 0xfe, 5 << 13, 0},
+		{true, false, 1, 5<<13 | 100, 0}, {false, true, 1, 5<<13 | 100, 0xa},
+	} {
+		d, q, _ := newPair(t, 4, 64)
+		tab := new(mlx5.Table)
+		tab.Add(q)
+		cq := mlx5.NewCQ(&mlx5.CQConfig{Buf: ptr(d.cq), Entries: uint32(len(d.cq) / 64), Size: 64, DBRec: ptr(d.cqdb),
+			UAR: ptr(d.uar), QPs: tab, Ethernet: c.ethernet})
+		if c.datagrams {
+			cq.AddDatagrams()
+		}
+		if cq.VLANs() != (c.ethernet && c.datagrams) {
+			t.Errorf("%+v: VLANs is %v", c, cq.VLANs())
+		}
+		q.RQ.Post(recvs(1, 1))
+		d.put(cqe{op: 2, qpn: qpn, bytes: 48, rqpn: header})
+		d.cq[29] = c.kind
+		binary.BigEndian.PutUint16(d.cq[30:], c.tag)
+		var wc [1]mlx5.WC
+		if n, err := cq.PollTags(wc[:], false); n != 1 || err != nil || wc[0].SL != c.want || wc[0].CVLAN != 0 {
+			t.Errorf("%+v: %d completions, %v, service level %d, VLAN %d", c, n, err, wc[0].SL, wc[0].CVLAN)
+		}
+	}
+}

@@ -8,8 +8,8 @@ import (
 )
 
 // PollTags is Poll, and sets what else is in the entries of receives: with tags CVLAN and FlowTag, on the CQ of a raw
-// packet QP the flag of verified checksums. The device gets the entries back when these have been read: until then the
-// consumer index is written where the device does not look.
+// packet QP the flag of verified checksums, and with VLANs the service level. The device gets the entries back when
+// these have been read: until then the consumer index is written where the device does not look.
 //
 // C: mlx5_cq_read_wc_cvlan, mlx5_cq_read_flow_tag, get_csum_ok (rdma-core v44.0, providers/mlx5/cq.c).
 //
@@ -30,6 +30,9 @@ func (cq *CQ) PollTags(out []WC, tags bool) (int, error) {
 			if tags && there {
 				wc.CVLAN = uint16(get32(p, offVLAN-2))
 			}
+			if cq.vlans && there {
+				wc.SL = priority(get32(p, offVLAN-2))
+			}
 			if tags {
 				wc.FlowTag = get32(p, offTail) & numberMask
 			}
@@ -44,6 +47,18 @@ func (cq *CQ) PollTags(out []WC, tags bool) (int, error) {
 	}
 	return n, err
 }
+
+// priority returns the priority of the VLAN tag that the device took from a packet, 0 if it took none. w ends with the
+// tag.
+//
+// C: handle_responder (Linux, drivers/infiniband/hw/mlx5/cq.c), whose service level on Ethernet it is.
+func priority(w uint32) uint8 { return uint8(w >> 13 & 7 & -(w >> 16 & 1)) }
+
+// AddDatagrams prepares for a QP for datagrams.
+func (cq *CQ) AddDatagrams() { cq.vlans = cq.sl == 0 }
+
+// VLANs reports whether completions have their service level from a VLAN tag: use PollTags.
+func (cq *CQ) VLANs() bool { return cq.vlans }
 
 // silent reports whether the entry at p, which Poll took, gave no completion: its receive, of an SRQ, was posted again.
 func (cq *CQ) silent(p unsafe.Pointer) bool {

@@ -184,6 +184,10 @@ func (e *Engine) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressV
 		if sl = kind; kind != 0 {
 			sl |= roceUDP
 		}
+		if g := from.GID(int(a.sgid)); g != nil && g.VLAN != 0 {
+			p.img[29] |= cqeVLAN
+			binary.BigEndian.PutUint16(p.img[30:], uint16(a.sl)>>1<<13|uint16(g.VLAN))
+		}
 	} else {
 		binary.BigEndian.PutUint16(p.img[22:], from.Config.LID)
 	}
