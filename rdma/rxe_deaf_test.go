@@ -68,12 +68,15 @@ func deaf(t *testing.T, noisy bool) {
 			}
 		}
 	}()
-	ending := func() bool {
+	locked := func(f func() bool) bool {
 		victim.l.mu.Lock()
 		defer victim.l.mu.Unlock()
-		return victim.l.end.Ending()
+		return f()
 	}
-	for beats := 0; !ending(); beats++ {
+	testutil.Eventually(t, "a frame is under way", func() bool {
+		return locked(func() bool { return victim.l.q.Posted() > 0 })
+	})
+	for beats := 0; !locked(victim.l.end.Ending); beats++ {
 		if beats == 3+4*3 {
 			t.Fatal("the connection goes on after five times KeepAlive")
 		}
