@@ -306,11 +306,13 @@ func TestFake_Raw(t *testing.T) {
 
 	// libmlx5 may damage frames of TSO. Before v22 it does not tell which devices are its own.
 	set(t, "vendor_id", vendorMellanox)
+	set(t, "vendor_part_id", partConnectIB)
 	m := &side{dev: closing(t, must(Open("fake1"))(t))}
 	m.more(t, nil)
 	_, err = m.pd.CreateQP(m.cq, m.cq, &QPOptions{Type: RawPacket, Raw: RawOptions{MaxTSOHeader: 54}})
 	wantErr(t, err, ErrNotSupported, "TSO", "CQs of the direct data path")
 	unset(t, "vendor_id")
+	unset(t, "vendor_part_id")
 
 	// A device without an offload says which it lacks.
 	set(t, "raw_packet_caps", 0)

@@ -452,6 +452,7 @@ int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *a)
 	strcpy(a->fw_ver, "1.2.3");
 	a->node_guid = be64(0x0002c90300000000 + (uint64_t)(c->device - devices));
 	a->vendor_id = vendor();
+	a->vendor_part_id = knob("vendor_part_id", 0);
 	a->max_mr_size = 1ull << 40;
 	a->max_qp = 256;
 	a->max_qp_wr = 4096;
