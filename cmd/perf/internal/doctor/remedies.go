@@ -105,16 +105,15 @@ func (x *examination) withheld() map[string]error {
 	devs, _ := x.Sys.Devices()
 	missing, given := map[string]error{}, 0
 	for _, d := range devs {
+		if d.Uverbs == "" {
+			continue
+		}
 		path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
 		err := x.Access(path)
-		switch c := fileOther; {
-		case d.Uverbs == "":
-		case err == nil:
+		if err == nil {
 			given++
-		default:
-			if c = x.fileCause(path, err); c == fileMissing || c == fileGroup {
-				missing[d.Name] = err
-			}
+		} else if c := x.fileCause(path, err); c == fileMissing || c == fileGroup {
+			missing[d.Name] = err
 		}
 	}
 	if given == 0 {
