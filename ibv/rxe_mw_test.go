@@ -47,6 +47,12 @@ func libraryVersion() (string, error) {
 // TestRXE_MWUnknownProvider has a libmlx5 that writes behind the send queue and is from before mlx5dv_is_supported.
 func TestRXE_MWUnknownProvider(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	defer bind.Hide("v22", "mlx5dv_is_supported")()
+	dev := closing(t, must(Open(rxe.Dev[0]))(t))
+	if soft(rxe) {
+		ok(t, dev.CanBindMW(MWType2, DataPathOps))
+		return
+	}
 	var series, release int
 	version := must(libraryVersion())(t)
 	must(fmt.Sscanf(strings.ReplaceAll(version, ".", " "), "%d %d", &series, &release))(t)
@@ -57,13 +63,7 @@ func TestRXE_MWUnknownProvider(t *testing.T) {
 			bindFixed[series] = was
 		}
 	}()
-	defer bind.Hide("v22", "mlx5dv_is_supported")()
-	dev := closing(t, must(Open(rxe.Dev[0]))(t))
 	err := dev.CanBindMW(MWType2, DataPathOps)
-	if soft(rxe) {
-		ok(t, err)
-		return
-	}
 	wantErr(t, err, ErrNotSupported, "behind the send queue")
 	if strings.Contains(err.Error(), "DataPathDirect") {
 		t.Errorf("there is no such data path: %v", err)

@@ -47,7 +47,7 @@ func TestEmuDoctor(t *testing.T) {
 			text: "at most 64 KiB of memory"},
 		"no permission": {emu: []string{"--device", "mlx5_0", "--fault",
 			"errno=EACCES:cmd=get_context,every=1,count=0"}, code: 4,
-			severity: "error", check: "permission", subject: "mlx5_0", text: "may not use the device"},
+			severity: "error", check: "permission", subject: "mlx5_0", text: "may not open the device file"},
 		"MTU mismatch": {emu: []string{"--device", "mlx5_0,mtu=512"}, code: 3, severity: "warning", check: "mtu",
 			subject: "mlx5_0/1", text: "active MTU 512 leaves 74 of the 586 bytes"},
 		"library missing": {env: "PUREVERBS_LIBRARY_PATH=/nonexistent", code: 4, severity: "error", check: "library",
