@@ -594,7 +594,7 @@ func TestDoctorHelp(t *testing.T) {
 	}
 }
 
-// TestDoctorAlone tells of this machine though the other one does not answer.
+// TestDoctorAlone checks that doctor reports on this machine even if the other one does not reply.
 func TestDoctorAlone(t *testing.T) {
 	var out, diag bytes.Buffer
 	rc := run(t.Context(), []string{"doctor", "-p", "1", "127.0.0.1"}, &out, &diag)

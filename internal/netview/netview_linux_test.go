@@ -45,7 +45,7 @@ func TestLinkLocal(t *testing.T) {
 	}
 }
 
-// TestThisHost: what the kernel tells of every network namespace that has a loopback interface.
+// TestThisHost checks what the kernel reports in every network namespace that has a loopback interface.
 func TestThisHost(t *testing.T) {
 	v := New("/sys")
 	home := netip.MustParseAddr("127.0.0.1")

@@ -63,7 +63,7 @@ func (x *examination) device(d *Device, same []int64) {
 	x.numa(d)
 	x.cgroup(d)
 	var mtus map[int]int
-	if usable && !x.noVerbs {
+	if usable {
 		mtus = x.open(d)
 	}
 	for _, p := range d.Ports {
@@ -73,12 +73,19 @@ func (x *examination) device(d *Device, same []int64) {
 	}
 }
 
-// open opens the device, and returns the active MTU by port.
-func (x *examination) open(d *Device) map[int]int {
-	mtus, err := x.MTUs(d.Name)
+// open opens the device if there is a library, and returns the active MTU by port.
+func (x *examination) open(d *Device) (mtus map[int]int) {
+	var err error
+	if !x.noVerbs {
+		mtus, err = x.MTUs(d.Name)
+	}
+	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
 	if errors.Is(err, fs.ErrPermission) {
-		x.add(x.unusable(d.Name, "permission", filepath.Join(x.Dev, "infiniband", d.Uverbs), "ib_uverbs", err))
-	} else if err != nil {
+		x.add(x.unusable(d.Name, "permission", path, "ib_uverbs", err))
+		return nil
+	}
+	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user can open the device file", Evidence: path})
+	if err != nil {
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "open", Text: "the device cannot be opened",
 			Evidence: err.Error(), Remedy: "dmesg | tail    # " + d.Driver})
 	}
@@ -95,7 +102,6 @@ func (x *examination) node(d *Device) bool {
 		x.add(x.unusable(d.Name, "permission", path, "ib_uverbs", err))
 		return false
 	}
-	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user can open the device file", Evidence: path})
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/counter"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -57,21 +58,6 @@ func rates(devs []Device) map[string][]int64 {
 	return all
 }
 
-// faults are counters that rise only if something is wrong with the link or the network, and what they count.
-var faults = map[string]string{
-	"symbol_error":                    "symbols with errors: cable or transceiver",
-	"link_error_recovery":             "times that the link recovered from errors",
-	"link_downed":                     "times that the link went down",
-	"local_link_integrity_errors":     "bursts of errors on the link",
-	"port_rcv_errors":                 "packets with errors",
-	"port_rcv_remote_physical_errors": "packets that a switch had marked as bad",
-	"excessive_buffer_overrun_errors": "overruns: the peer ignores flow control",
-	"VL15_dropped":                    "management packets that were dropped",
-	"out_of_sequence":                 "packets out of order, or after a loss",
-	"packet_seq_err":                  "losses that peers reported",
-	"local_ack_timeout_err":           "acknowledgements that did not come in time",
-}
-
 // counted are the counters of a port.
 type counted map[string]uint64
 
@@ -102,14 +88,17 @@ func (x *examination) errors() {
 
 func (x *examination) errorsOf(name, where string, before, after counted) {
 	var old, rising, seen []string
-	for c, text := range faults {
+	for c, t := range counter.Troubles {
+		if !t.Fault {
+			continue
+		}
 		n, ok := after[c]
 		b, also := before[c]
 		switch {
 		case !ok:
 			continue
 		case also && n > b:
-			rising = append(rising, fmt.Sprintf("%s rose by %d: %s", c, n-b, text))
+			rising = append(rising, t.Note(c, n-b))
 		case n > 0: // or it was reset meanwhile
 			old = append(old, fmt.Sprintf("%s %d", c, n))
 		}

@@ -57,7 +57,7 @@ func TestBothDirections(t *testing.T) {
 	}
 }
 
-// A receiver of 300 messages in 1 s, of which 100 had come when it looked first, got 200 in that second.
+// A receiver gets 300 messages. Its first poll returns 100 and starts the clock, so 200 came in the timed second.
 func TestFlowAfterFirst(t *testing.T) {
 	s := Moved(64, Flow{Messages: 300, Timed: 200, From: 5000, To: 6000}, 1e-3, 0)
 	if s.Messages != 300 || s.BW.MessagesPerSecond != 200 || s.Seconds != 1 {

@@ -1,10 +1,11 @@
 package measure
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/counter"
 )
 
 // Usage is the cost of a test for this end.
@@ -80,50 +81,16 @@ func (g *Gauge) Used() Usage {
 	return u
 }
 
-// Notes tells of counters that show a problem, and of those that do not tell.
+// Notes returns a line for each counter that shows a problem or was reset.
 func (u *Usage) Notes() []string {
 	var notes []string
 	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
-		if why := Trouble[name]; why != "" && u.Counters[name] > 0 {
-			notes = append(notes, fmt.Sprintf("%s rose by %d: %s", name, u.Counters[name], why))
+		if t, known := counter.Troubles[name]; known && u.Counters[name] > 0 {
+			notes = append(notes, t.Note(name, u.Counters[name]))
 		}
 	}
 	for _, name := range u.Reset {
 		notes = append(notes, name+" was reset during the test: by how much it rose is not known")
 	}
 	return notes
-}
-
-// Trouble has the meaning of each counter that shows a problem, by the names of mlx5, bnxt, irdma and rxe. All others
-// are traffic, or not known here.
-var Trouble = map[string]string{
-	"out_of_buffer":                   "messages arrived without a posted receive: -r too small, or this end too slow",
-	"out_of_sequence":                 "packets arrived out of order or were lost",
-	"packet_seq_err":                  "the peer requested packets again",
-	"duplicate_request":               "the peer repeated requests: acknowledgements were lost or late",
-	"implied_nak_seq_err":             "responses of the peer were lost",
-	"local_ack_timeout_err":           "packets or their acknowledgements were lost: the ACK timeout (-u) expired",
-	"rnr_nak_retry_err":               "the peer had no receive posted",
-	"rnr_retry":                       "the peer had no receive posted",
-	"rnr_nak_retries":                 "the peer had no receive posted",
-	"roce_adp_retrans":                "packets were sent again",
-	"roce_adp_retrans_to":             "packets were sent again, after a timeout",
-	"retry_exceeded_err":              "the peer could not be reached",
-	"completer_retry_err":             "packets were sent again",
-	"np_cnp_sent":                     "congestion: this end told the peer to slow down",
-	"rp_cnp_handled":                  "congestion: this end was told to slow down",
-	"rp_cnp_ignored":                  "congestion: this end was told to slow down, and did not",
-	"np_ecn_marked_roce_packets":      "congestion: switches marked packets for this end",
-	"cnpSent":                         "congestion: this end told the peer to slow down",
-	"cnpHandled":                      "congestion: this end was told to slow down",
-	"RxECNMrkd":                       "congestion: switches marked packets for this end",
-	"rx_icrc_encapsulated":            "damaged packets arrived",
-	"port_xmit_discards":              "the port dropped packets instead of sending them",
-	"port_xmit_wait":                  "the port waited before sending: its link is full, or paused",
-	"port_rcv_errors":                 "damaged packets arrived",
-	"symbol_error":                    "the link has errors: check cable and transceiver",
-	"link_downed":                     "the link went down",
-	"link_error_recovery":             "the link had to recover: check cable and transceiver",
-	"excessive_buffer_overrun_errors": "the port's buffers ran over: check flow control (PFC)",
-	"VL15_dropped":                    "the port dropped management packets",
 }
