@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite test-libraries soak $(addprefix test-,$(ALL) hw rxe-arm64) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries soak $(addprefix test-,$(ALL) hw rxe-arm64) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -44,6 +44,8 @@ test: .build/bin/tiers
 test-full: setup .build/bin/tiers
 	scripts/debian-root bookworm-programs trixie-programs bookworm-browser bookworm-suite trixie-suite sid-suite
 	scripts/setup arm64-vm
+	scripts/setup slurm
+	scripts/setup kube
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64
 	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 
@@ -55,6 +57,16 @@ test-libraries: setup .build/bin/tiers
 test-suite: setup .build/bin/tiers
 	scripts/debian-root bookworm-suite trixie-suite sid-suite
 	PUREVERBS_FULL=1 .build/bin/tiers -v -quiet 30m -pkg ./test/suite emu
+
+# deploy/perf-mesh.sbatch on a real Slurm, of virtual nodes. As root.
+test-slurm: setup .build/bin/tiers
+	scripts/setup slurm
+	PUREVERBS_FULL=1 .build/bin/tiers -v $(if $(RUN),-run '$(RUN)') -quiet 30m -pkg ./test/slurm emu
+
+# deploy/kubernetes on a real API server, scheduler and runc. The first run compiles them: six minutes of processor time. As root.
+test-kube: setup .build/bin/tiers
+	scripts/setup kube
+	PUREVERBS_FULL=1 .build/bin/tiers -v $(if $(RUN),-run '$(RUN)') -quiet 30m -pkg ./test/kube emu
 
 # As on a machine where nothing is installed: a fresh clone of HEAD on a minimal Debian 12.
 test-bare:
