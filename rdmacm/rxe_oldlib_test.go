@@ -5,12 +5,18 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
+	"github.com/pureverbs/pureverbs/loader"
 )
 
 // before23 takes away what librdmacm had not before v23, until the end of the test.
@@ -19,9 +25,26 @@ func before23(t *testing.T) {
 	t.Cleanup(bind.Hide("v23", "rdma_init_qp_attr", "rdma_establish"))
 }
 
-// TestRXE_CM_Before23 connects where librdmacm has to bring up the QPs itself.
+// TestRXE_CM_Before23 connects where librdmacm lacks what QPs of package ibv need.
 func TestRXE_CM_Before23(t *testing.T) {
+	const env = "PUREVERBS_TEST_OLDEVENTS"
 	before23(t)
+	if os.Getenv(env) == "" {
+		// The releases before v23 also make other events of the reply to a request to connect: two kinds.
+		for release, before := range map[string]string{"v20": "21", "v22": "23"} {
+			t.Run("events of "+release, func(t *testing.T) {
+				lib := oldEvents(t, before)
+				c := exec.Command(must(os.Executable())(t), "-test.run=^TestRXE_CM_Before23$", "-test.v", "-test.count=1")
+				c.Env = append(os.Environ(), env+"=1", loader.PathEnv+"="+lib)
+				if out, err := c.CombinedOutput(); err != nil ||
+					!strings.Contains(string(out), "--- PASS: TestRXE_CM_Before23 ") {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	} else if file := rdmacmFile(); file != os.Getenv(loader.PathEnv) {
+		t.Fatalf("loaded %s", file)
+	}
 	t.Run("streams", func(t *testing.T) {
 		var mr *ibv.MR
 		posted := &Options{PrivateData: []byte("from the server"), Prepare: func(c *Conn) (err error) {
@@ -58,10 +81,16 @@ func TestRXE_CM_Before23(t *testing.T) {
 				t.Errorf("the RNR timer is %d", attr.MinRNRTimer)
 			}
 		}
-		ok(t, a.Shutdown(timeout(t)))
-		<-b.Done()
-		if !errors.Is(b.Err(), ErrDisconnected) {
-			t.Errorf("it ended with %v", b.Err())
+		ok(t, b.Shutdown(timeout(t)))
+		select {
+		case <-a.Done():
+		case <-timeout(t).Done():
+			t.Fatal("the dialer has no events after its reply")
+		}
+		for _, c := range []*Conn{a, b} {
+			if !errors.Is(c.Err(), ErrDisconnected) {
+				t.Errorf("it ended with %v", c.Err())
+			}
 		}
 	})
 	t.Run("datagrams", func(t *testing.T) {
@@ -107,6 +136,35 @@ func TestRXE_CM_Before23(t *testing.T) {
 			}
 		}
 	})
+}
+
+// oldEvents makes a librdmacm with the events of releases before the one given, of the file that this process loaded.
+func oldEvents(t *testing.T, before string) (lib string) {
+	if !testutil.NeedRXE(t).Emulated {
+		t.Skip("runs on the emulated device only")
+	}
+	if r := testutil.Libraries(); r != "" {
+		t.Skip("skipped: the root of", r, "has no C compiler")
+	}
+	real := must(filepath.Abs(rdmacmFile()))(t)
+	lib = filepath.Join(t.TempDir(), string(loader.RDMACM))
+	if err := fakeverbs.BuildOver(lib, "testdata/oldevents/oldevents.c", real, "BEFORE="+before); errors.Is(err,
+		fakeverbs.ErrNoCompiler) {
+		t.Skip("SKIPPED, ", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// rdmacmFile returns the librdmacm that this process loaded.
+func rdmacmFile() string {
+	for _, l := range loader.Report().Libraries {
+		if l.Name == loader.RDMACM {
+			return l.Path
+		}
+	}
+	return ""
 }
 
 // TestRXE_CM_Access lets the peer of a connection do what Options.Access says.

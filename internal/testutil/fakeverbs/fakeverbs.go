@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,29 @@ func BuildEFA(dir, source string, macros ...string) error {
 // BuildMLX5 compiles the fake libmlx5 in the folder source to dir/libmlx5.so.1.
 func BuildMLX5(dir, source string, macros ...string) error {
 	return build(filepath.Join(dir, "libmlx5.so.1"), filepath.Join(source, "fakemlx5.c"), macros)
+}
+
+// BuildOver compiles the C file source to lib, which has the functions of the library in the file real beside its own.
+func BuildOver(lib, source, real string, macros ...string) error {
+	cc, err := compiler()
+	if err != nil {
+		return err
+	}
+	// Linked with a library whose soname is a path, lib needs the file of that path, although its own name may be that
+	// of the file.
+	stub := lib + ".stub"
+	defer os.Remove(stub)
+	args := append(cc[1:], "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+	over := append(slices.Clone(args), "-o", lib, source, "-Wl,--no-as-needed", stub)
+	for _, m := range macros {
+		over = append(over, "-D"+m)
+	}
+	for _, args := range [][]string{append(args, "-o", stub, "-Wl,-soname,"+real, "-x", "c", os.DevNull), over} {
+		if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s %s: %w\n%s", cc[0], strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
 }
 
 // build compiles source to lib. A library that was compiled before, from the same sources by the same compiler, is
