@@ -370,7 +370,7 @@ func TestRXE_InterruptCM(t *testing.T) {
 	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", rc, cli.output())
 	}
-	if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), "closed the connection") {
+	if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), "the peer was interrupted") {
 		t.Errorf("server: exit code %d\n%s", rc, srv.output())
 	}
 }

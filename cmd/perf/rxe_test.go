@@ -311,7 +311,7 @@ func TestRXE_StockTranscript(t *testing.T) {
 		s = strings.ReplaceAll(s, "c113", "c108 c5")
 		var out []string
 		for f := range strings.FieldsSeq(s) {
-			if f != "s5" && f != "c5" {
+			if f != "s5" && f != "c5" && f != "s1" && f != "c1" { // the one byte is a heartbeat, on a busy machine
 				out = append(out, f)
 			}
 		}

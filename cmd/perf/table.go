@@ -89,8 +89,8 @@ func exchangeFlags(o *options) []flagRow {
 		{names: "bind-source-ip", value: &o.source, excludes: "bind",
 			text: "source `address` of the client's connection (server: --bind)"},
 		{names: "timeout", value: (*seconds)(&c.Timeout),
-			text: "time without a message of the exchange, or without a completion, after which the run fails; " +
-				"not for a server that waits for a client, or for a client to finish"},
+			text: "time without a message of the exchange, without a heartbeat of the peer, or without a completion, " +
+				"after which the run fails; not for a server that waits for a client"},
 		{names: "retry", value: (*seconds)(&c.Patience), text: "time for which the client tries to reach the server"},
 		{names: "retry-count", value: &c.RetryCount, needs: need{"a connection by rdma_cm", "rdma-cm"},
 			text: "`number` of times that the adapter repeats a lost packet, from 0 to 7 (with -R; default: 7)"},

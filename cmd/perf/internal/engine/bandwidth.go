@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -55,7 +54,7 @@ func (r *run) oneWayBW() error {
 // passiveBW is the server of write and read: its software only waits.
 func (r *run) passiveBW() error {
 	if err := r.Barrier("wait for the client to finish", wire.Forever); err != nil {
-		if r.over(err) || r.plan.Infinite && errors.Is(err, wire.ErrClosed) {
+		if r.over(err) {
 			return errOver
 		}
 		return err
@@ -78,8 +77,10 @@ func (r *run) bothBW() error {
 		if err := r.warmUp(size); err != nil {
 			return err
 		}
-		if err := r.Barrier("start", r.patience()); err != nil {
-			return err
+		if !r.plan.Infinite || r.Terms().Ours { // perftest begins an endless run at once
+			if err := r.Barrier("start", r.patience()); err != nil {
+				return err
+			}
 		}
 		s, err := r.moveBW(size)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // guard runs a loop in each thread while it watches the connection to the peer, and reports
@@ -20,12 +22,18 @@ func (r *run) guard(size, want uint64, loop func(ctx context.Context, i int) err
 	}
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
-	var timer atomic.Pointer[time.Timer]
+	var left atomic.Pointer[departure]
 	stopWatch := r.Watch(func(err error) {
-		timer.Store(time.AfterFunc(grace, func() {
+		d := &departure{why: err}
+		wait := grace
+		if d.certain() {
+			wait = 0
+		}
+		d.timer = time.AfterFunc(wait, func() {
 			r.abort(err)
 			cancel(err)
-		}))
+		})
+		left.Store(d)
 	}, func() {
 		for _, t := range r.threads {
 			t.mon.Spoke()
@@ -48,10 +56,36 @@ func (r *run) guard(size, want uint64, loop func(ctx context.Context, i int) err
 		err = context.Cause(ctx) // a sleep for completions was ended for a reason
 	}
 	err = r.Explain(err)
-	if tm := timer.Load(); tm != nil {
-		if tm.Stop() && err != nil {
-			err = fmt.Errorf("%w; the peer has closed its connection", err)
-		}
+	if d := left.Load(); d != nil {
+		err = d.explain(err)
+	}
+	return err
+}
+
+// departure is the end of the connection to the peer during a run.
+type departure struct {
+	why   error
+	timer *time.Timer // ends the loops
+}
+
+// certain reports whether the peer has no part in the run any more. One that just closed the connection may have done
+// its own.
+func (d *departure) certain() bool {
+	return errors.Is(d.why, wire.ErrInterrupted) || errors.Is(d.why, wire.ErrSilent)
+}
+
+// explain returns how a run ended, with what the peer did.
+func (d *departure) explain(err error) error {
+	early := d.timer.Stop()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(d.why, wire.ErrInterrupted):
+		return d.why // whatever failed by that
+	case early && errors.Is(err, ibv.WCRetryExcErr.Err()):
+		return fmt.Errorf("%w: %v", d.why, err) // without its advice: there is nobody to acknowledge
+	case early:
+		return fmt.Errorf("%w; %w", err, wire.ErrClosed)
 	}
 	return err
 }

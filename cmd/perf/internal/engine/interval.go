@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // intervals are the parts of a run.
@@ -90,5 +91,12 @@ func ends(loops []*loop.Bandwidth) (from, to measure.Look) {
 // errOver is how an endless run ends without having failed.
 var errOver = errors.New("an endless run is over")
 
-// over reports whether err is the end of an endless run: it was interrupted.
-func (r *run) over(err error) bool { return err != nil && r.plan.Infinite && r.asked.Err() != nil }
+// over reports whether err is the end of an endless run: one of both ends was interrupted. A peer without heartbeats
+// does not say why it leaves.
+func (r *run) over(err error) bool {
+	if err == nil || !r.plan.Infinite {
+		return false
+	}
+	return r.asked.Err() != nil || errors.Is(err, wire.ErrInterrupted) ||
+		errors.Is(err, wire.ErrClosed) && !r.Terms().Beats
+}

@@ -99,6 +99,9 @@ func (r *run) run() (err error) {
 		if err != nil && r.links != nil {
 			err = errors.Join(err, r.PortDown(err))
 		}
+		if r.asked.Err() != nil {
+			r.Leave(grace)
+		}
 		err = errors.Join(err, r.Close())
 		r.res.Setup = r.Setup()
 		r.res.Elapsed = time.Since(r.res.Started)

@@ -161,7 +161,7 @@ func (p *Plan) Params() wire.Params {
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.Sweep(), Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
 		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
-		Multicast: p.Multicast, Counts: true}
+		Multicast: p.Multicast, Counts: true, Silence: p.Timeout}
 	if p.Payload != nil {
 		params.Payload = wire.Sum(p.Payload)
 	}

@@ -129,6 +129,14 @@ func (s *Session) Finish(limit time.Duration) error {
 // AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
 func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }
 
+// Leave tells the peer that this end was interrupted, and waits for at most limit until the peer has left: then the
+// queue pairs may go.
+func (s *Session) Leave(limit time.Duration) {
+	if s.Meets() {
+		s.conn.Leave(limit)
+	}
+}
+
 // Watch calls gone once when the peer leaves while no step reads from it, or spoke when it has come to the next step.
 // stop must be called before the next step.
 func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {

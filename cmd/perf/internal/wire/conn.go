@@ -41,21 +41,29 @@ type Conn struct {
 	ours    bool
 	version float64
 	peer    string
+	hooked  chan struct{} // closed when the end of ctx has ended the step in progress
+	pulse   pulse
 }
 
 // NewConn wraps a connected socket, which it owns from then on. A step that
 // takes longer than timeout fails, except those that wait for the end of a run.
 // When ctx ends, a step in progress also ends.
 func NewConn(ctx context.Context, c net.Conn, role Role, timeout time.Duration) *Conn {
-	w := &Conn{c: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String()}
-	w.unhook = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	w := &Conn{c: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String(), hooked: make(chan struct{})}
+	w.unhook = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)); close(w.hooked) })
+	watchDead(c, timeout)
 	return w
 }
 
 // Close closes the socket.
 func (w *Conn) Close() error {
 	w.unhook()
-	return w.c.Close()
+	if w.pulse.on {
+		w.pulse.quit()
+	}
+	err := w.c.Close()
+	w.endBeats()
+	return err
 }
 
 // Peer returns the address of the peer.
@@ -85,28 +93,49 @@ func (w *Conn) exchange(step string, out, in []byte, limit time.Duration) error 
 	return w.write(step, out)
 }
 
-func (w *Conn) deadline(limit time.Duration) {
-	t := time.Time{}
-	if limit != Forever {
-		t = time.Now().Add(limit)
-	}
-	w.c.SetDeadline(t)
-	if w.ctx.Err() != nil { // it may have ended just before
-		w.c.SetDeadline(time.Unix(1, 0))
+// until sets a deadline; none if t is zero. A connection that is to end has one that is over.
+func (w *Conn) until(set func(time.Time) error, t time.Time) {
+	set(t)
+	if w.halted() { // it may have come to that just before
+		set(time.Unix(1, 0))
 	}
 }
 
+// send writes one message, or a mark.
+func (w *Conn) send(b []byte) error {
+	w.pulse.mu.Lock()
+	defer w.pulse.mu.Unlock()
+	w.c.SetWriteDeadline(time.Now().Add(w.timeout))
+	if w.ctx.Err() != nil {
+		w.c.SetWriteDeadline(time.Unix(1, 0))
+	}
+	_, err := w.c.Write(b)
+	return err
+}
+
 func (w *Conn) write(step string, b []byte) error {
-	w.deadline(w.timeout)
-	if _, err := w.c.Write(b); err != nil {
+	if err := w.send(b); err != nil {
 		return w.fail(step, w.explain(err, w.timeout, 0, 0))
 	}
 	return nil
 }
 
 func (w *Conn) read(step string, b []byte, limit time.Duration) error {
-	w.deadline(limit)
-	if n, err := io.ReadFull(w.c, b); err != nil {
+	end := time.Time{}
+	if limit != Forever {
+		end = time.Now().Add(limit)
+	}
+	n := 0
+	first, err := w.next(end)
+	if err == nil {
+		if b[0] = first; end.IsZero() && w.pulse.on {
+			end = time.Now().Add(w.timeout)
+		}
+		w.until(w.c.SetReadDeadline, end)
+		n, err = io.ReadFull(w.c, b[1:])
+		n++
+	}
+	if err != nil {
 		return w.fail(step, w.explain(err, limit, n, len(b)))
 	}
 	return nil
@@ -119,6 +148,8 @@ func (w *Conn) explain(err error, limit time.Duration, got, want int) error {
 		part = fmt.Sprintf(" after %d of %d bytes", got, want)
 	}
 	switch {
+	case isDead(err):
+		return fmt.Errorf("%w%s, and its host does not reply: %w", ErrSilent, part, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w for %v%s; check that it runs the same test on the same port, "+
 			"and was not stopped", ErrSilent, limit, part)

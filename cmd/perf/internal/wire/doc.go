@@ -21,6 +21,9 @@
 //
 // Over rdma_cm (-R) each message is a send on a queue pair instead.
 //
+// Two of us also send heartbeats between messages, one byte each, and one byte before
+// an end that was interrupted leaves: heartbeat.go.
+//
 // The order of the steps after 5 depends on the test and belongs to the caller.
 //
 // A step is in the file named after it: hello.go, params.go, negotiate.go, keys.go and barrier.go,

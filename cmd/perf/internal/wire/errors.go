@@ -11,6 +11,8 @@ var (
 	ErrSilent = errors.New("no message from the peer")
 	// ErrClosed means that the peer closed the connection too early.
 	ErrClosed = errors.New("the peer closed the connection")
+	// ErrInterrupted means that the peer was interrupted, and said so.
+	ErrInterrupted = errors.New("the peer was interrupted")
 	// ErrGarbage means that the peer sent something that is not perftest's.
 	ErrGarbage = errors.New("the peer does not speak perftest's protocol")
 	// ErrBusy means that the server is serving another client.

@@ -11,6 +11,7 @@ func (w *Conn) Finish(own Dest, limit time.Duration) error {
 	if err := w.Barrier("end", own, limit); err != nil {
 		return err
 	}
+	w.endBeats()
 	if w.structs {
 		// A stock client waits for its server here, and a stock server does not wait.
 		if w.role == Client {
@@ -28,6 +29,7 @@ func (w *Conn) Finish(own Dest, limit time.Duration) error {
 // AwaitClose waits, at most for d, until the peer closes the connection. It is
 // the end of a test in which the exchange has none.
 func (w *Conn) AwaitClose(d time.Duration) error {
+	w.endBeats()
 	w.c.SetDeadline(time.Now().Add(d))
 	return w.drain()
 }

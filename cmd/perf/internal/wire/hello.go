@@ -37,6 +37,7 @@ type Hello struct {
 type Agreed struct {
 	PeerVersion string
 	Ours        bool // the peer is one of us
+	Beats       bool // both ends send heartbeats, and say so if they are interrupted
 	Counts      bool // both ends send the number of messages that arrived, where they may be lost
 	PageSize    int
 	CacheLine   int
@@ -97,8 +98,15 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 
 	switch {
 	case w.ours:
-		a.Counts, err = w.params(h.Params)
-		return a, err
+		peer, err := w.params(h.Params)
+		if err != nil {
+			return a, err
+		}
+		a.Counts, a.Beats = h.Params.Counts && peer.Counts, h.Params.Silence > 0 && peer.Silence > 0
+		if a.Beats {
+			w.startBeats(peer.Silence)
+		}
+		return a, nil
 	case a.PeerVersion == negotiateVersion:
 		return a, w.negotiate(h)
 	}
@@ -119,18 +127,17 @@ func (w *Conn) maxInt(step string, own, most int) (int, error) {
 	return max(own, int(v)), nil
 }
 
-// params compares the parameters, and reports whether both ends send the number of messages that arrived.
-func (w *Conn) params(p Params) (counts bool, err error) {
+// params exchanges the parameters, compares them, and returns the peer's.
+func (w *Conn) params(p Params) (peer Params, err error) {
 	in := make([]byte, paramsLen)
 	if err := w.exchange("parameters", p.append(nil), in, w.timeout); err != nil {
-		return false, err
+		return peer, err
 	}
-	peer, err := parseParams(in)
-	if err != nil {
-		return false, w.fail("parameters", fmt.Errorf("%w: %v", ErrGarbage, err))
+	if peer, err = parseParams(in); err != nil {
+		return peer, w.fail("parameters", fmt.Errorf("%w: %v", ErrGarbage, err))
 	}
 	if err := p.Check(p.settle(peer, w.role)); err != nil {
-		return false, w.fail("parameters", err)
+		return peer, w.fail("parameters", err)
 	}
-	return p.Counts && peer.Counts, nil
+	return peer, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strings"
 	"time"
 )
@@ -34,6 +35,9 @@ type Params struct {
 	sizesSum      uint64 // of Sizes, as sent by a peer
 	Payload       uint64 // Sum of a payload from a file; 0: perf's own
 	Counts        bool   // the end sends the number of messages that arrived, where they may be lost; older ones do not
+	// Silence is for how long this end waits for a sign of life. It sends heartbeats, and expects them; 0: neither, as
+	// older ones.
+	Silence time.Duration
 }
 
 // The message that two of us exchange as step 5, all big endian:
@@ -48,7 +52,8 @@ type Params struct {
 //	41  sum of the list of sizes u64, 0 without one
 //	49  sum of the payload u64, 0 without a file
 //	57  what the end can do: 1: it sends the number of messages that arrived
-//	58  zeros up to 128, for later
+//	58  milliseconds u32 after which the end gives up without a heartbeat, 0: it sends and expects none
+//	62  zeros up to 128, for later
 const (
 	ourMagic  = "pverbs1\x00"
 	paramsLen = 128
@@ -91,6 +96,7 @@ func (p Params) append(b []byte) []byte {
 		can |= canCount
 	}
 	b = append(b, can)
+	b = binary.BigEndian.AppendUint32(b, uint32(min(p.Silence.Milliseconds(), math.MaxUint32)))
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 
@@ -114,6 +120,7 @@ func parseParams(b []byte) (Params, error) {
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		Payload:       binary.BigEndian.Uint64(b[49:]),
 		Counts:        b[57]&canCount != 0,
+		Silence:       time.Duration(binary.BigEndian.Uint32(b[58:])) * time.Millisecond,
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
 		Iters:         binary.BigEndian.Uint64(b[24:]),

@@ -14,6 +14,8 @@ func isUnreachable(error) bool { return false }
 
 func isReset(error) bool { return false }
 
+func isDead(error) bool { return false }
+
 func closesInSilence(net.Conn) bool { return false }
 
 func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) { return func() {} }

@@ -23,8 +23,11 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// peek waits until a socket has something to read, or is closed, or the deadline is over.
-func peek(raw syscall.RawConn) (closed bool, err error) {
+// isDead reports whether the kernel gave up on the peer's host.
+func isDead(err error) bool { return errors.Is(err, syscall.ETIMEDOUT) || isUnreachable(err) }
+
+// peek waits until a socket has something to read, or is closed, by an error or without one, or the deadline is over.
+func peek(raw syscall.RawConn) (closed bool, cause, err error) {
 	var b [1]byte
 	err = raw.Read(func(fd uintptr) bool {
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
@@ -32,11 +35,11 @@ func peek(raw syscall.RawConn) (closed bool, err error) {
 		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
 			return false
 		case err != nil || n == 0:
-			closed = true
+			closed, cause = true, err
 		}
 		return true
 	})
-	return closed, err
+	return closed, cause, err
 }
 
 // rawOf returns a connection's socket, nil if it has none.
@@ -58,7 +61,7 @@ func closesInSilence(c net.Conn) bool {
 	if raw == nil {
 		return false
 	}
-	closed, err := peek(raw)
+	closed, _, err := peek(raw)
 	return closed && err == nil
 }
 
@@ -67,15 +70,15 @@ func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) {
 	if raw == nil {
 		return func() {}
 	}
-	w.deadline(Forever)
+	w.until(w.c.SetReadDeadline, time.Time{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		closed, err := peek(raw)
+		closed, cause, err := peek(raw)
 		switch {
 		case err != nil:
 		case closed:
-			gone(w.leftEarly())
+			gone(w.leftEarly(cause))
 		default:
 			spoke()
 		}
