@@ -3,6 +3,7 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,24 +94,32 @@ func probe(root sysfs.Root, uverbs, path string) error {
 
 // explainFile returns a typed error for the errno of a device file.
 func explainFile(path string, st *unix.Stat_t, err error) error {
-	switch {
-	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return explainDescriptors(err)
-	case errors.Is(err, unix.ENOENT):
+	}
+	switch provider.Cause(provider.Mounts(), path, fs.FileMode(st.Mode&0o777), err) {
+	case provider.FileMissing:
 		return &DeviceFileError{Path: path, Problem: provider.MissingFile(path), Err: err}
-	case errors.Is(err, unix.EACCES) && st.Mode != 0:
+	case provider.FileMount:
+		return &PermissionError{Path: path, Err: err, Detail: "its file system is mounted with nodev, as a bind mount " +
+			"of its folder in a container is; pass the device to the container (--device " + path + ")"}
+	case provider.FilePolicy:
+		return &PermissionError{Path: path, Err: err, Detail: fmt.Sprintf("its mode %#o permits it, so the cause is "+
+			"SELinux or AppArmor (ausearch -m avc, dmesg)", st.Mode&0o7777)}
+	case provider.FileMode:
+		if st.Mode == 0 {
+			return &PermissionError{Path: path, Err: err}
+		}
 		return &PermissionError{Path: path, Err: err,
 			Detail: fmt.Sprintf("its mode is %#o and it belongs to user %d and group %d, "+
 				"this process runs as user %d in %s (the udev rules of rdma-core make it 0666)", st.Mode&0o7777,
 				st.Uid, st.Gid,
 				os.Geteuid(), groups())}
-	case errors.Is(err, unix.EPERM):
+	case provider.FileGroup:
 		return &PermissionError{Path: path, Err: err,
 			Detail: "its mode is not the cause: the devices cgroup of this container or unit forbids it, " +
 				"or the device belongs to another network namespace (rdma system, rdma dev set NAME netns)"}
-	case errors.Is(err, unix.EACCES):
-		return &PermissionError{Path: path, Err: err}
-	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+	case provider.FileDriver:
 		return &DeviceFileError{Path: path, Problem: "has no driver behind it: the device was removed, or is being " +
 			"reset",
 			Err: err}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/printable"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // DeviceInfo describes an RDMA device that libibverbs found. It is a plain value;
@@ -143,7 +144,7 @@ func openActive() (*Device, error) {
 // have lists the devices of this host, for an error.
 func have(names []string) string {
 	if len(names) == 0 {
-		return "this host has no RDMA device (is the driver loaded? see /sys/class/infiniband)"
+		return "this host has no RDMA device: " + sysfs.DefaultRoot().NoDevice()
 	}
 	return "there are " + strings.Join(names, ", ")
 }

@@ -146,6 +146,12 @@ func TestExplainFile(t *testing.T) {
 	}
 }
 
+// TestExplainPolicy: a mode that permits is not blamed.
+func TestExplainPolicy(t *testing.T) {
+	err := explainFile("/dev/infiniband/uverbs0", &unix.Stat_t{Mode: unix.S_IFCHR | 0o666}, syscall.EACCES)
+	wantErr(t, err, syscall.EACCES, "mode 0666 permits it", "SELinux")
+}
+
 // TestFake_ExplainCM: what librdmacm's errno does not tell of a host without rdma_cm.
 func TestFake_ExplainCM(t *testing.T) {
 	leavesNothing(t)
@@ -176,7 +182,7 @@ func TestFake_ExplainCM(t *testing.T) {
 	}
 	fakeKernel(t)
 	set(t, "devices", 0)
-	wantErr(t, explainCM(syscall.ENODEV), ErrNoDevice, "is the driver loaded?")
+	wantErr(t, explainCM(syscall.ENODEV), ErrNoDevice, "load a driver")
 }
 
 func TestFake_NoDescriptors(t *testing.T) {

@@ -36,8 +36,11 @@ func (d *Device) bestGID(port uint8, pa *PortAttr, ok func(GIDEntry) bool) (GIDE
 	if err != nil {
 		return GIDEntry{}, err
 	}
-	c := newGIDChoice()
+	c, there := newGIDChoice(), 0
 	for _, e := range table {
+		if e.Port == port {
+			there++
+		}
 		if e.Port == port && ok(e) {
 			c.add(d.Name(), e, d.gidType(e.Type), pa.State.active())
 		}
@@ -45,7 +48,7 @@ func (d *Device) bestGID(port uint8, pa *PortAttr, ok func(GIDEntry) bool) (GIDE
 	best := c.best()
 	if best < 0 {
 		return GIDEntry{}, &OpError{Op: "choose gid", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
-			Detail: c.why() + "; does the network device have an address?"}
+			Detail: c.why(there)}
 	}
 	return c.entries[best], nil
 }
@@ -84,10 +87,16 @@ func (c *gidChoice) add(device string, e GIDEntry, typ sysfs.GIDType, active boo
 // best returns the index of the best entry, -1 if none can be used.
 func (c *gidChoice) best() int { return gid.Best(c.candidates) }
 
-// why returns why each entry cannot be used.
-func (c *gidChoice) why() string {
+// why returns why each entry cannot be used. there is the number of entries in the table.
+func (c *gidChoice) why(there int) string {
 	const most = 8
 	var b strings.Builder
+	if there == 0 {
+		return "the GID table is empty; " + gid.Fills
+	}
+	if one, same := c.oneReason(); same {
+		return fmt.Sprintf("none of %d entries is usable: %s", len(c.entries), one)
+	}
 	fmt.Fprintf(&b, "none of %d entries is usable", len(c.entries))
 	for i, e := range c.entries[:min(len(c.entries), most)] {
 		fmt.Fprintf(&b, "; %d, %v: %s", e.Index, e.GID, gid.Unusable(c.candidates[i]))
@@ -96,6 +105,18 @@ func (c *gidChoice) why() string {
 		b.WriteString("; …")
 	}
 	return b.String()
+}
+
+// oneReason returns the reason why entries cannot be used, if all have the same.
+func (c *gidChoice) oneReason() (why string, same bool) {
+	for i := range c.candidates {
+		if w := gid.Unusable(c.candidates[i]); i == 0 {
+			why = w
+		} else if w != why {
+			return "", false
+		}
+	}
+	return why, len(c.candidates) > 0
 }
 
 // sysfsGID reads from sysfs what libraries before v32 cannot report about a GID. An unknown

@@ -78,7 +78,7 @@ func openByGID(missing string, match func(c *gidChoice, device string, e *GIDEnt
 	best := c.best()
 	if best < 0 {
 		if len(c.entries) > 0 {
-			missing += ": " + c.why()
+			missing += ": " + c.why(len(c.entries))
 		}
 		return nil, GIDEntry{}, v.noDevice("open device", "", missing, names)
 	}

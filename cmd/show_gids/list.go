@@ -139,12 +139,11 @@ func (l *listing) warn(err error) {
 func (l *listing) nothing(c *config) error {
 	switch {
 	case len(l.devices) == 0:
-		return fmt.Errorf("no RDMA devices: %s is empty", c.root.ClassDir())
+		return errors.New("no RDMA devices: " + c.root.NoDevice())
 	case l.gids == 0 && l.unread > 0:
 		return errors.New("no GIDs that can be read")
 	case l.gids == 0:
-		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty; each address of a port's interface makes an "+
-			"entry (ip addr add), and on InfiniBand the subnet manager", len(l.devices))
+		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty; %s", len(l.devices), gid.Fills)
 	}
 	if s := c.filter.source; s.IsValid() {
 		return fmt.Errorf("no GID matches: %d without the filters; "+

@@ -306,8 +306,7 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 	devs, err := c.root.Devices()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		say(stderr, fmt.Errorf("no RDMA devices: %s does not exist; load a driver, such as mlx5_ib or rdma_rxe",
-			c.root.ClassDir()))
+		say(stderr, errors.New("no RDMA devices: "+c.root.NoDevice()))
 		code = exitNothing
 	default:
 		unread := err

@@ -156,7 +156,8 @@ func TestShowGIDs_Nothing(t *testing.T) {
 			"   IP  VERSION  NETDEV  STATE\n" +
 			"mlx5_2  2     0      fec0:0000:0000:0001:0c42:a103:0065:1a31  -   IB       -       INIT\n",
 			"show_gids: no device \"mlx5_3\"; devices: mlx5_0, mlx5_2, mlx5_10\n"},
-		{"no devices", empty, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is empty\n"},
+		{"no devices", empty, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is empty; load a driver, " +
+			"such as mlx5_ib or rdma_rxe\n"},
 		{"no devices, named", empty, "mlx5_0", "", "show_gids: no device \"mlx5_0\": there are no RDMA devices\n"},
 		{"no devices, mlnx", empty, "--format=mlnx", header + "n_gids_found=0\n", ""},
 		{"no class", gone, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband does not exist; load a driver, " +

@@ -299,6 +299,9 @@ func Why(c []Candidate, best, i int) string {
 	return "as good, but later in the list"
 }
 
+// Fills is what fills an empty table.
+const Fills = "each address of a port's interface makes an entry (ip addr add), and on InfiniBand the subnet manager"
+
 // None returns why none of c can be used: the most frequent reason.
 func None(c []Candidate) string {
 	count, most := map[string]int{}, ""

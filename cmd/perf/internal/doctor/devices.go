@@ -76,7 +76,7 @@ func (x *examination) device(d *Device, same []int64) {
 // open opens the device if there is a library, and returns the active MTU by port.
 func (x *examination) open(d *Device) (mtus map[int]int) {
 	var err error
-	if !x.noVerbs {
+	if !x.noVerbs && !x.unlisted[d.Name] {
 		mtus, err = x.MTUs(d.Name)
 	}
 	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)

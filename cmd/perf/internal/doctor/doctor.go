@@ -93,7 +93,7 @@ type Report struct {
 // Examine checks everything.
 func Examine(h *Host, program string) *Report {
 	x := &examination{Host: h, Report: &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program,
-		Findings: []Finding{}, Devices: []Device{}}}
+		Findings: []Finding{}, Devices: []Device{}}, unlisted: map[string]bool{}}
 	x.Hostname, x.Kernel = h.text("sys/kernel/hostname"), h.text("sys/kernel/osrelease")
 	x.libraries()
 	x.modules()
@@ -109,7 +109,8 @@ func Examine(h *Host, program string) *Report {
 type examination struct {
 	*Host
 	*Report
-	noVerbs bool // libibverbs cannot be loaded: checks that need it fail for that reason
+	noVerbs  bool            // libibverbs cannot be loaded: checks that need it fail for that reason
+	unlisted map[string]bool // devices without a driver in libibverbs: it cannot open them
 }
 
 // add adds a finding.

@@ -409,6 +409,29 @@ func TestOneCause(t *testing.T) {
 			t.Errorf("%s: %d errors: %+v", name, n, r.Findings)
 		}
 	}
+	// What libibverbs does not list cannot be opened, and librdmacm needs libibverbs.
+	b := newBed(t)
+	b.unlisted(loader.Provider{Name: "mlx5", Path: "/p"})
+	b.open = errors.New("not listed")
+	wantOnly(t, b, "provider")
+	b = newBed(t)
+	b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "none", Remedy: "dnf"}
+	b.info.Libraries[1] = loader.LibraryInfo{Name: loader.RDMACM, Error: "cannot open libibverbs.so.1", Remedy: "dnf"}
+	wantOnly(t, b, "library")
+}
+
+// wantOnly examines a host that has one problem.
+func wantOnly(t *testing.T, b *bed, check string) {
+	t.Helper()
+	var bad []Finding
+	for _, f := range Examine(b.Host, "perf").Findings {
+		if f.Severity >= Warning {
+			bad = append(bad, f)
+		}
+	}
+	if len(bad) != 1 || bad[0].Check != check {
+		t.Errorf("want one problem of %s: %+v", check, bad)
+	}
 }
 
 func denied(base string, err error) func(string) error {

@@ -25,6 +25,9 @@ func (x *examination) libraries() {
 	x.Libraries = x.Load()
 	for _, l := range x.Libraries.Libraries {
 		f := Finding{Subject: "host", Check: "library", Text: string(l.Name) + " " + l.Version, Evidence: l.Path}
+		if x.noVerbs && strings.Contains(l.Error, string(loader.IBVerbs)) {
+			continue // the same cause
+		}
 		if l.Error != "" {
 			f.Severity, f.Evidence, f.Remedy = Warning, l.Error, l.Remedy
 			f.Text = string(l.Name) + " cannot be loaded; only -R needs it"
@@ -65,6 +68,7 @@ func (x *examination) providers() {
 		if err == nil && (dev.Uverbs == "" || x.Access(filepath.Join(x.Dev, "infiniband", dev.Uverbs)) != nil) {
 			continue
 		}
+		x.unlisted[d.Name] = true
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",
 			Text: "the device has no driver in libibverbs", Evidence: d.Reason, Remedy: x.providerRemedy(d.Driver)})
 	}

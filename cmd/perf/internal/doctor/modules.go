@@ -27,7 +27,7 @@ func (x *examination) modules() {
 		} else if x.Container != "" {
 			f.Remedy = "give the container the devices: --device=/dev/infiniband, or the RDMA device plugin's resource"
 		}
-		if mode, err := x.Sys.Attr("module", "ib_core", "parameters", "netns_mode"); err == nil && mode == "N" {
+		if x.Sys.Exclusive() {
 			f.Text = "no RDMA device is in this network namespace; the RDMA subsystem is in exclusive mode"
 			f.Evidence = x.Sys.String() + "/module/ib_core/parameters/netns_mode: N"
 			f.Remedy = "rdma dev set DEVICE netns PID    # where the device is; or: rdma system set netns shared"

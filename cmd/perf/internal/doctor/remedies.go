@@ -2,25 +2,12 @@ package doctor
 
 import (
 	"cmp"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-)
 
-// cause is why a device file cannot be used.
-type cause uint8
-
-const (
-	fileMissing cause = iota
-	fileMode
-	fileMount
-	fileGroup
-	fileDriver
-	filePolicy
-	fileOther
+	"github.com/pureverbs/pureverbs/internal/provider"
 )
 
 // A remedy is a command for a host, and one for a container. PATH, DIR and MODULE are replaced.
@@ -28,57 +15,31 @@ type remedy struct{ text, host, container string }
 
 const giveDevice = "give the container the device: --device=PATH, or a resource of the RDMA device plugin"
 
-var remedies = map[cause]remedy{
-	fileMissing: {"the device file is missing", "modprobe MODULE; udevadm trigger    # udev or devtmpfs makes it",
+var remedies = map[provider.FileCause]remedy{
+	provider.FileMissing: {"the device file is missing", "modprobe MODULE; udevadm trigger    # udev or devtmpfs makes it",
 		giveDevice},
-	fileMode: {"this user may not open the device file",
+	provider.FileMode: {"this user may not open the device file",
 		"chmod 666 PATH    # for good: KERNEL==\"NAME\", MODE=\"0666\" in /etc/udev/rules.d",
 		"chmod 666 PATH    # on the host; or run the container as a user who may"},
-	fileMount: {"the device file is on a file system that is mounted with nodev", "findmnt -T PATH    # use /dev",
+	provider.FileMount: {"the device file is on a file system that is mounted with nodev", "findmnt -T PATH    # use /dev",
 		giveDevice + "; a bind mount of its folder has nodev"},
-	fileGroup: {"the devices control group forbids the device file",
+	provider.FileGroup: {"the devices control group forbids the device file",
 		"systemctl edit UNIT    # DeviceAllow=PATH rw", giveDevice},
-	fileDriver: {"the device file has no driver behind it", "rdma link    # the device was removed, or is being reset",
+	provider.FileDriver: {"the device file has no driver behind it", "rdma link    # the device was removed, or is being reset",
 		"restart the container    # the device was removed, or is being reset"},
-	filePolicy: {"this user may not open the device file, although its mode permits it",
+	provider.FilePolicy: {"this user may not open the device file, although its mode permits it",
 		"ausearch -m avc -ts recent    # SELinux; AppArmor: dmesg",
 		"ausearch -m avc -ts recent    # SELinux on the host; AppArmor: dmesg"},
-	fileOther: {"the device file cannot be opened", "ls -l PATH; dmesg | tail", "ls -l PATH"},
+	provider.FileOther: {"the device file cannot be opened", "ls -l PATH; dmesg | tail", "ls -l PATH"},
 }
 
-// fileCause returns why a device file cannot be opened. The mode gives EACCES, the devices control group EPERM.
-func (x *examination) fileCause(path string, err error) cause {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fileMissing
-	case errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.ENODEV):
-		return fileDriver
-	case errors.Is(err, syscall.EPERM):
-		return fileGroup
-	case !errors.Is(err, fs.ErrPermission):
-		return fileOther
-	case x.nodev(path):
-		return fileMount
+// fileCause returns why a device file cannot be opened.
+func (x *examination) fileCause(path string, err error) provider.FileCause {
+	var mode fs.FileMode
+	if st, err := os.Stat(path); err == nil {
+		mode = st.Mode()
 	}
-	if st, err := os.Stat(path); err == nil && st.Mode().Perm()&0o006 == 0o006 {
-		return filePolicy
-	}
-	return fileMode
-}
-
-// nodev reports whether the file system of a path takes no device files.
-func (x *examination) nodev(path string) bool {
-	at, options := "", ""
-	for line := range strings.Lines(x.file("self/mountinfo")) {
-		w := strings.Fields(line)
-		if len(w) < 6 {
-			continue
-		}
-		if dir := strings.TrimSuffix(w[4], "/") + "/"; strings.HasPrefix(path, dir) && len(dir) >= len(at) {
-			at, options = dir, w[5]
-		}
-	}
-	return strings.Contains(","+options+",", ",nodev,")
+	return provider.Cause(x.file("self/mountinfo"), path, mode, err)
 }
 
 // unusable returns the finding of a device file that cannot be opened.
@@ -112,7 +73,7 @@ func (x *examination) withheld() map[string]error {
 		err := x.Access(path)
 		if err == nil {
 			given++
-		} else if c := x.fileCause(path, err); c == fileMissing || c == fileGroup {
+		} else if c := x.fileCause(path, err); c == provider.FileMissing || c == provider.FileGroup {
 			missing[d.Name] = err
 		}
 	}
