@@ -159,6 +159,9 @@ func explainReject(err error, kind wire.ConnKind) error {
 		return nil
 	}
 	r, ok := wire.ParseRejection(reject.PrivateData)
+	if !ok && reject.Accepted && reject.Reason == rdmacm.RejectConsumer {
+		r.Reason, ok = wire.RejectUnfinished, true
+	}
 	switch {
 	case !ok, r.Reason == wire.RejectOther:
 		return nil

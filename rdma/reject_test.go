@@ -49,7 +49,7 @@ func TestLack(t *testing.T) {
 // TestReasons: each reason of a refusal or a RESET has a text, and reasons of later versions their number.
 func TestReasons(t *testing.T) {
 	texts := make(map[string]bool)
-	for r := RejectedMaxConns; r <= RejectedClosed; r++ {
+	for r := RejectedMaxConns; r <= RejectedUnfinished; r++ {
 		texts[r.String()] = true
 	}
 	for r := range resetError(wire.ResetClosed) {
@@ -60,7 +60,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("no text, but %q", s)
 		}
 	}
-	if want := int(RejectedClosed-RejectedMaxConns) + 1 + wire.ResetClosed; len(texts) != want {
+	if want := int(RejectedUnfinished-RejectedMaxConns) + 1 + wire.ResetClosed; len(texts) != want {
 		t.Errorf("%d texts, want %d: %v", len(texts), want, texts)
 	}
 	for _, s := range []string{RejectReason(200).String(), resetError(200).Error()} {
@@ -81,5 +81,15 @@ func TestRejectError(t *testing.T) {
 	const want = "the peer refused the connection: it has as many connections as its EngineOptions.MaxConns permits"
 	if err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
+	}
+	late := explainReject(&rdmacm.RejectError{Reason: rdmacm.RejectConsumer, Accepted: true}, wire.Messages)
+	if !errors.As(late, &e) || e.Reason != RejectedUnfinished || !errors.Is(late, syscall.ECONNREFUSED) {
+		t.Errorf("%v, want RejectedUnfinished and ECONNREFUSED", late)
+	}
+	for _, other := range []*rdmacm.RejectError{{Reason: rdmacm.RejectConsumer},
+		{Reason: rdmacm.RejectStaleConn, Accepted: true}} {
+		if err := explainReject(other, wire.Messages); err != nil {
+			t.Errorf("%v is explained as %v", other, err)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/loader"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -32,6 +33,15 @@ func newStrangers(t *testing.T) *strangers {
 	ok(t, err)
 	t.Cleanup(func() { ok(t, ch.Close()) })
 	return &strangers{t: t, ch: ch}
+}
+
+// needUnfinished skips a test whose strangers do not finish their handshakes where librdmacm does that for them.
+func needUnfinished(t *testing.T) {
+	for _, l := range loader.Report().Libraries {
+		if v := l.Version; l.Name == loader.RDMACM && (strings.HasPrefix(v, "21.") || strings.HasPrefix(v, "22.")) {
+			t.Skip("skipped: librdmacm", v, "confirms each connection when it reads the reply")
+		}
+	}
 }
 
 // ask requests a connection with a queue pair that does not exist.
@@ -107,6 +117,7 @@ func untilNoConns(t *testing.T, e *Engine) {
 // TestRXE_UnfinishedHandshakes has more strangers than there may be connections. They do not finish their handshakes,
 // for an hour. They cost no blocks, and make room for an honest peer.
 func TestRXE_UnfinishedHandshakes(t *testing.T) {
+	needUnfinished(t)
 	for _, kind := range []wire.ConnKind{wire.Messages, wire.Stream} {
 		t.Run(kind.String(), func(t *testing.T) {
 			server, client := newEngines(t, &EngineOptions{MaxConns: 40})
@@ -157,6 +168,7 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 
 // TestRXE_HandshakeTimeout ends a handshake that its peer does not finish.
 func TestRXE_HandshakeTimeout(t *testing.T) {
+	needUnfinished(t)
 	server, _ := newEngines(t, nil)
 	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0",
 		&Options{Engine: server, Timeout: 50 * time.Millisecond})
@@ -328,6 +340,9 @@ func TestRXE_VanishingClients(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name == "by a reject" { // which an established connection has not
+				needUnfinished(t)
+			}
 			for range 5 {
 				c.do()
 			}
@@ -353,6 +368,7 @@ func TestRXE_VanishingClients(t *testing.T) {
 
 // TestRXE_CloseListener closes a listener while peers wait for their handshake, do not finish it, or are not accepted.
 func TestRXE_CloseListener(t *testing.T) {
+	needUnfinished(t)
 	server, client := newEngines(t, &EngineOptions{MaxConns: 12})
 	r := testutil.NeedRXE(t)
 	const strangers = 10

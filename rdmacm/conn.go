@@ -80,7 +80,7 @@ func (c *Conn) handle(ev *Event) {
 	c.mu.Unlock()
 	if established {
 		if err := ev.Err(); err != nil {
-			c.finish(err)
+			c.finish(afterReply(err))
 		}
 		return
 	}

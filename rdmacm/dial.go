@@ -138,10 +138,19 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 		}
 		return c.id.Establish()
 	}); err != nil {
-		return c.cause(err)
+		return afterReply(c.cause(err))
 	}
 	c.ready()
 	return nil
+}
+
+// afterReply notes that a rejection came after the peer's reply.
+func afterReply(err error) error {
+	var e *RejectError
+	if errors.As(err, &e) {
+		e.Accepted = true
+	}
+	return err
 }
 
 // dialed finishes Dial in a datagram port space: the peer's reply has the address of its QP.

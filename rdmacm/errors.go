@@ -35,9 +35,16 @@ type RejectError struct {
 	// PrivateData is the peer's private data in a buffer of the transport's full size, padded with
 	// zeros.
 	PrivateData []byte
+	// Accepted reports that the peer had accepted. It has ended the handshake before this side confirmed it, or at the
+	// same time. Linux sends no private data then.
+	Accepted bool
 }
 
 func (e *RejectError) Error() string {
+	if e.Accepted && e.Reason == RejectConsumer {
+		return fmt.Sprintf("connection rejected after the peer had accepted (reason %d): it ended the handshake "+
+			"before that was confirmed, because it took too long or the peer's program closed it or ended", e.Reason)
+	}
 	s := "connection rejected: " + e.Reason.String()
 	if _, known := rejectTexts[e.Reason]; known {
 		s += fmt.Sprintf(" (reason %d)", uint32(e.Reason))

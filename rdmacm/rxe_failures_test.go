@@ -550,3 +550,36 @@ func TestRXE_CM_ChannelCloseRaces(t *testing.T) {
 		}
 	}
 }
+
+// TestRXE_CM_EndsAfterReply ends a handshake between the acceptor's reply and the dialer's confirmation. Linux sends no
+// private data then; the dialer's error tells that the peer had accepted.
+func TestRXE_CM_EndsAfterReply(t *testing.T) {
+	ch := newChannel(t)
+	_, addr := listener(t, ch, PortSpaceTCP, 4)
+	conn, result := make(chan *Conn, 1), make(chan error, 1)
+	go func() {
+		c, err := Dial(timeout(t), addr.String(), &Options{Prepare: func(c *Conn) error { conn <- c; return nil }})
+		if err == nil {
+			err = errors.Join(errors.New("connected"), c.Close())
+		}
+		result <- err
+	}()
+	id := event(t, ch, EventConnectRequest).ID
+	for range cap(inC) { // Dial then confirms nothing
+		inC <- struct{}{}
+	}
+	r := newRig(t, id, false)
+	ok(t, id.BringUp(r.qp, r.param("")))
+	ok(t, id.Accept(r.param("")))
+	ok(t, errors.Join(r.qp.Close(), r.cq.Close(), r.mr.Close(), r.pd.Close(), id.Close()))
+	for c, patience := <-conn, timeout(t); c.id.order.load() != stageOver; time.Sleep(time.Millisecond) {
+		ok(t, patience.Err())
+	}
+	for range cap(inC) {
+		<-inC
+	}
+	err := <-result
+	if e := refused(t, err, RejectConsumer); !e.Accepted || !strings.Contains(err.Error(), "after the peer had accepted") {
+		t.Errorf("Accepted is %t: %v", e.Accepted, err)
+	}
+}

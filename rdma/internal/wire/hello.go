@@ -116,6 +116,7 @@ const (
 	RejectAuthorize
 	RejectLate
 	RejectClosed
+	RejectUnfinished // in no private data: it came after the reply, when Linux sends none
 )
 
 // Rejection is the private data of a refusal.
