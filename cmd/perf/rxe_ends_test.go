@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // couple starts a server and a client that meet by TCP, or by rdma_cm, and waits until both are at work.
@@ -164,6 +167,41 @@ func TestRXE_InterruptStock(t *testing.T) {
 			if rc := srv.wait(t); rc != tc.code || !strings.Contains(srv.diag.String(), tc.want) ||
 				strings.Contains(srv.diag.String(), "FAILED") {
 				t.Errorf("exit code %d, want %d and %q\n%s", rc, tc.code, tc.want, srv.output())
+			}
+		})
+	}
+}
+
+// TestRXE_ProbesCM: connections by rdma_cm that say nothing and close, and those with private data of another program,
+// do not end a server, on whichever device they come.
+func TestRXE_ProbesCM(t *testing.T) {
+	vm := needOnce(t)
+	for _, way := range []string{"-R", "-z"} {
+		t.Run(way, func(t *testing.T) {
+			port := freshPort()
+			srv := start(t, "perf", "write", "bw", "-n", "50", way, "-p", port)
+			says(t, srv, "waiting")
+			for i, data := range []string{"", "another program", ""} {
+				c, err := rdmacm.Dial(t.Context(), net.JoinHostPort(vm.IP[1-i%2], port),
+					&rdmacm.Options{PrivateData: []byte(data)})
+				if data != "" {
+					if no := (*rdmacm.RejectError)(nil); !errors.As(err, &no) {
+						t.Errorf("a request of %q: %v, want a refusal", data, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(c.Shutdown(t.Context()), c.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+			cli := start(t, "perf", "write", "bw", "-n", "50", way, "-p", port, vm.IP[0])
+			for _, p := range []*proc{cli, srv} {
+				if rc := p.wait(t); rc != 0 {
+					t.Errorf("%v: exit code %d\n%s", p.Args, rc, p.output())
+				}
 			}
 		})
 	}

@@ -22,6 +22,9 @@ const (
 	slots      = 16 // messages that may arrive before somebody reads them
 )
 
+// probeTime is how long a connection may be silent before it counts as a client.
+const probeTime = time.Second
+
 // IDs of work requests.
 const sendID = slots
 
@@ -242,6 +245,23 @@ func (c *Channel) Watch(gone func()) (stop func()) {
 		close(quit)
 		<-ended
 	})
+}
+
+// probe waits for the first message, and reports whether the connection ends without one: then the peer was a probe. One
+// that is silent for long is a client.
+// Preconditions: nothing was read.
+func (c *Channel) probe(ctx context.Context) bool {
+	late := time.NewTimer(probeTime)
+	defer late.Stop()
+	select {
+	case c.rest = <-c.inbox:
+	case <-c.over:
+		var bad *ibv.WCError // of a message that does not fit, which is one too
+		return len(c.inbox) == 0 && (!errors.As(c.err, &bad) || bad.Status == ibv.WCWRFlushErr)
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Close ends the connection.

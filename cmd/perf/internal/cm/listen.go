@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -54,19 +55,21 @@ func (l *Listener) queues() *rdmacm.Listener {
 func (l *Listener) Port() int { return int(l.ln.Addr().Port()) }
 
 // Accept waits for the client. Its error of a device that check refuses is
-// check's.
+// check's. A request of something else than a client does not end it, nor does one
+// that fails because of the peer, nor a connection that ends without a message.
 func (l *Listener) Accept(ctx context.Context, check func(device string, port uint8) error) (*Peer, error) {
 	for {
 		r, err := l.ln.Next(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			return nil, fmt.Errorf("wait for a client: %w", err)
+			return nil, waiting(ctx, err)
 		}
 		kind, t, _, ours := parse(r.PrivateData())
-		if ours && kind != exchange {
+		switch {
+		case ours && kind != exchange:
 			_ = r.Reject([]byte(busy)) // of a test that is over
+			continue
+		case !ours && !empty(r.PrivateData()):
+			_ = r.Reject([]byte(refusal))
 			continue
 		}
 		dev, err := r.ID().Verbs()
@@ -77,12 +80,41 @@ func (l *Listener) Accept(ctx context.Context, check func(device string, port ui
 			return nil, errors.Join(err, r.Reject([]byte(refusal)))
 		}
 		ch := newChannel()
-		if _, err := r.Accept(ctx, ch.options(l.opt.common())); err != nil {
+		if _, err := r.Accept(ctx, ch.options(l.opt.common())); err != nil && ctx.Err() != nil {
+			return nil, waiting(ctx, err)
+		} else if err != nil && byPeer(err) {
+			continue
+		} else if err != nil {
 			return nil, err
 		}
 		ch.start()
+		if ch.probe(ctx) {
+			if err := ch.Close(); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		return &Peer{Channel: ch, opt: l.opt, token: t, ours: ours, ln: l}, nil
 	}
+}
+
+func waiting(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("wait for a client: %w", err)
+}
+
+// byPeer reports whether a request could not be accepted because of the peer: it has left, or asks for more than there
+// is.
+func byPeer(err error) bool {
+	var (
+		event  *rdmacm.EventError
+		reject *rdmacm.RejectError
+		limit  *ibv.LimitError
+	)
+	return errors.As(err, &event) && event.Type != rdmacm.EventDeviceRemoval || errors.As(err, &reject) ||
+		errors.As(err, &limit) || errors.Is(err, rdmacm.ErrWithdrawn) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // refuse replies to each further client with "busy".

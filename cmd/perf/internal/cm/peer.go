@@ -48,6 +48,9 @@ func parse(b []byte) (kind byte, t token, number int, ours bool) {
 	return b[8], t, int(binary.BigEndian.Uint32(b[17:])), true
 }
 
+// empty reports whether there is no private data: it is filled up with zeros.
+func empty(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+
 // Options are the choices of both ends.
 type Options struct {
 	Timeout    time.Duration // of one connection

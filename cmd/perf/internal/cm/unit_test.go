@@ -21,5 +21,8 @@ func TestPrivateData(t *testing.T) {
 		if _, _, _, ours := parse(b); ours {
 			t.Errorf("%q passes for ours", b)
 		}
+		if stock := len(b) == 0 || b[0] == 0; empty(b) != stock {
+			t.Errorf("%q passes for perftest's: %v, want %v", b, empty(b), stock)
+		}
 	}
 }

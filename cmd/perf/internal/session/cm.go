@@ -89,8 +89,18 @@ func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
 		}
 	}
 	waiting(s.listener.Port())
-	s.cm, err = s.listener.Accept(s.ctx, s.useDevice)
-	return err
+	// A probe may lead to another device than the client.
+	check := func(device string, port uint8) error {
+		if s.dev == nil {
+			return nil
+		}
+		return s.useDevice(device, port)
+	}
+	if s.cm, err = s.listener.Accept(s.ctx, check); err != nil {
+		return err
+	}
+	conn := s.cm.Conn()
+	return s.useDevice(conn.PD().Device().Name(), conn.ID().Port())
 }
 
 // useDevice opens the device of the connection, unless it is open: then it has to be the same.
