@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,15 +76,31 @@ func runReport(files []string, out string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// rename gives runs their whole paths where the last parts are the same.
+// rename gives runs whose files have the same name the parts of their paths in which they differ.
 func rename(runs []report.Named, paths []string) {
-	times := map[string]int{}
-	for _, r := range runs {
-		times[r.Name]++
-	}
+	times := map[string][]int{}
 	for i, r := range runs {
-		if times[r.Name] > 1 {
-			runs[i].Name = paths[i]
+		times[r.Name] = append(times[r.Name], i)
+	}
+	for _, same := range times {
+		if len(same) == 1 {
+			continue
+		}
+		var parts [][]string
+		for _, i := range same {
+			parts = append(parts, strings.Split(filepath.ToSlash(filepath.Clean(paths[i])), "/"))
+		}
+		common := 0
+		for differs := false; !differs; {
+			for _, p := range parts {
+				differs = differs || common >= len(p)-1 || p[common] != parts[0][common]
+			}
+			if !differs {
+				common++
+			}
+		}
+		for k, i := range same {
+			runs[i].Name = strings.Join(parts[k][common:], "/")
 		}
 	}
 }

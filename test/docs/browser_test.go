@@ -1,11 +1,6 @@
 package docs
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -17,228 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/browser"
 )
-
-// browser is a headless browser that is told what to do over two pipes, in Chromium's protocol: JSON objects that end
-// with a zero byte.
-type browser struct {
-	out     *os.File
-	mu      sync.Mutex
-	last    int
-	waiting map[int]chan reply
-	loaded  chan struct{}
-	trouble []string            // errors of pages
-	hosts   map[string]struct{} // that pages asked for something
-	session string
-}
-
-type reply struct {
-	ID     int             `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// startBrowser starts Debian's Chromium with one empty page.
-func startBrowser(t *testing.T) *browser {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "docs") // the browser's root shares /tmp with this one
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, ours, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, answers, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, filepath.Join(repository, "scripts", "in-debian"), "bookworm-browser",
-		"chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
-		"--user-data-dir="+filepath.Join(dir, "profile"))
-	var diag bytes.Buffer
-	cmd.Stderr, cmd.ExtraFiles = &diag, []*os.File{theirs, answers}
-	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = theirs.Close(), answers.Close()
-	b := &browser{out: ours, waiting: map[int]chan reply{}, loaded: make(chan struct{}, 16),
-		hosts: map[string]struct{}{}}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		b.read(in)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
-		_ = ours.Close()
-		<-done
-		_ = in.Close()
-		_ = os.RemoveAll(dir)
-		if t.Failed() {
-			t.Logf("the browser: %s", diag.String())
-		}
-	})
-	var target struct{ TargetID string }
-	b.call(t, "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
-	var attached struct{ SessionID string }
-	b.call(t, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
-	b.session = attached.SessionID
-	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
-		b.call(t, domain+".enable", nil, nil)
-	}
-	return b
-}
-
-// read takes what the browser says until it ends.
-func (b *browser) read(in *os.File) {
-	r := bufio.NewReader(in)
-	for {
-		text, err := r.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var m reply
-		if json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &m) != nil {
-			continue
-		}
-		b.mu.Lock()
-		if c := b.waiting[m.ID]; m.ID != 0 && c != nil {
-			delete(b.waiting, m.ID)
-			c <- m
-		}
-		b.event(m)
-		b.mu.Unlock()
-	}
-}
-
-// event keeps what a page must not do.
-func (b *browser) event(m reply) {
-	switch m.Method {
-	case "Page.loadEventFired":
-		b.loaded <- struct{}{}
-	case "Runtime.exceptionThrown":
-		b.trouble = append(b.trouble, string(m.Params))
-	case "Runtime.consoleAPICalled":
-		var p struct{ Type string }
-		if json.Unmarshal(m.Params, &p) == nil && (p.Type == "error" || p.Type == "warning") {
-			b.trouble = append(b.trouble, string(m.Params))
-		}
-	case "Log.entryAdded":
-		var p struct{ Entry struct{ Level string } }
-		if json.Unmarshal(m.Params, &p) == nil && p.Entry.Level == "error" {
-			b.trouble = append(b.trouble, string(m.Params))
-		}
-	case "Network.requestWillBeSent":
-		var p struct{ Request struct{ URL string } }
-		if json.Unmarshal(m.Params, &p) == nil {
-			if u, err := url.Parse(p.Request.URL); err == nil && u.Host != "" {
-				b.hosts[u.Host] = struct{}{}
-			}
-		}
-	}
-}
-
-// call has the browser do something.
-func (b *browser) call(t *testing.T, method string, params map[string]any, result any) {
-	t.Helper()
-	b.mu.Lock()
-	b.last++
-	id, c := b.last, make(chan reply, 1)
-	b.waiting[id] = c
-	b.mu.Unlock()
-	if params == nil {
-		params = map[string]any{}
-	}
-	m := map[string]any{"id": id, "method": method, "params": params}
-	if b.session != "" {
-		m["sessionId"] = b.session
-	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.out.Write(append(text, 0)); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case r := <-c:
-		if r.Error != nil {
-			t.Fatalf("%s: %s", method, r.Error.Message)
-		}
-		if result != nil {
-			if err := json.Unmarshal(r.Result, result); err != nil {
-				t.Fatal(err)
-			}
-		}
-	case <-time.After(testutil.Patience):
-		t.Fatalf("%s: no reply", method)
-	}
-}
-
-// eval evaluates an expression of JavaScript in the page.
-func (b *browser) eval(t *testing.T, expression string, result any) {
-	t.Helper()
-	var r struct {
-		Result           struct{ Value json.RawMessage }
-		ExceptionDetails json.RawMessage
-	}
-	b.call(t, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &r)
-	if r.ExceptionDetails != nil {
-		t.Fatalf("%s: %s", expression, r.ExceptionDetails)
-	}
-	if result != nil {
-		if err := json.Unmarshal(r.Result.Value, result); err != nil {
-			t.Fatalf("%v: %s", err, r.Result.Value)
-		}
-	}
-}
-
-// open opens a page and waits until its scripts have taken it over.
-func (b *browser) open(t *testing.T, address string, width, height int, scheme string) {
-	t.Helper()
-	b.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height,
-		"deviceScaleFactor": 1, "mobile": false}, nil)
-	b.call(t, "Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
-		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
-	b.call(t, "Page.navigate", map[string]any{"url": address}, nil)
-	select {
-	case <-b.loaded:
-	case <-time.After(testutil.Patience):
-		t.Fatalf("%s does not load", address)
-	}
-	testutil.Eventually(t, address+" is taken over by its scripts", func() bool {
-		var ready bool
-		b.eval(t, `document.fonts.status == "loaded" && !!document.querySelector("#app")?.__vue_app__`, &ready)
-		return ready
-	})
-}
-
-// shot keeps a picture of what is in the window.
-func (b *browser) shot(t *testing.T, file string) {
-	t.Helper()
-	var r struct{ Data string }
-	b.call(t, "Page.captureScreenshot", nil, &r)
-	picture, err := base64.StdEncoding.DecodeString(r.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, picture, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // facts is what a page says of itself.
 type facts struct {
@@ -279,6 +57,17 @@ const ask = `(() => {
     Dark: document.documentElement.classList.contains('dark'),
   }
 })()`
+
+// open opens a page of the site and waits until its scripts have taken it over.
+func open(t *testing.T, b *browser.Browser, address string, width int, scheme string) {
+	t.Helper()
+	b.Open(t, address, width, 900, scheme, "screen")
+	testutil.Eventually(t, address+" is taken over by its scripts", func() bool {
+		var ready bool
+		b.Eval(t, `document.fonts.status == "loaded" && !!document.querySelector("#app")?.__vue_app__`, &ready)
+		return ready
+	})
+}
 
 // sitePages returns the pages of the site that were built, and the Markdown of each.
 func sitePages(t *testing.T, site string) map[string]string {
@@ -329,14 +118,14 @@ func TestDocsBrowser(t *testing.T) {
 
 	server := httptest.NewServer(http.FileServer(http.Dir(site)))
 	defer server.Close()
-	b := startBrowser(t)
+	b := browser.Start(t, repository)
 	ids := map[string]map[string]bool{}
 	links := map[string][]string{}
 	for name, source := range pages {
 		for _, scheme := range []string{"light", "dark"} {
-			b.open(t, server.URL+"/"+name, 1280, 900, scheme)
+			open(t, b, server.URL+"/"+name, 1280, scheme)
 			var f facts
-			b.eval(t, ask, &f)
+			b.Eval(t, ask, &f)
 			if f.Dark != (scheme == "dark") {
 				t.Errorf("%s: dark is %v for a reader who wants %s", name, f.Dark, scheme)
 			}
@@ -356,9 +145,9 @@ func TestDocsBrowser(t *testing.T) {
 				t.Errorf("%s: %d blocks of code, %s has %d", name, f.Blocks, source, want)
 			}
 		}
-		b.open(t, server.URL+"/"+name, 420, 900, "light")
+		open(t, b, server.URL+"/"+name, 420, "light")
 		var f facts
-		b.eval(t, ask, &f)
+		b.Eval(t, ask, &f)
 		if f.Width > 420 {
 			t.Errorf("%s takes %d of 420 pixels", name, f.Width)
 		}
@@ -394,16 +183,14 @@ func TestDocsBrowser(t *testing.T) {
 		{"guide/first-messages", "dark", 420},
 		{"guide/troubleshooting", "light", 1280}, {"guide/troubleshooting", "light", 420}, {"rdma", "dark", 1280},
 	} {
-		b.open(t, server.URL+"/"+s.name+".html", s.width, 900, s.scheme)
-		b.shot(t, filepath.Join(artifacts, fmt.Sprintf("docs-%s-%s-%d.png", path.Base(s.name), s.scheme, s.width)))
+		open(t, b, server.URL+"/"+s.name+".html", s.width, s.scheme)
+		b.Shot(t, filepath.Join(artifacts, fmt.Sprintf("docs-%s-%s-%d.png", path.Base(s.name), s.scheme, s.width)))
 	}
 
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, trouble := range b.trouble {
+	for _, trouble := range b.Trouble() {
 		t.Errorf("an error in the browser: %s", trouble)
 	}
-	for host := range b.hosts {
+	for _, host := range b.Hosts() {
 		if "http://"+host != server.URL {
 			t.Errorf("the site asks %s for something", host)
 		}

@@ -34,6 +34,7 @@ type Chart struct {
 	XScale Scale
 	YScale Scale
 	Series []Series
+	Rules  []Line // horizontal lines, as the rate of the link; those far above all points are left out
 }
 
 // The size of a drawing, and the room for its labels.
@@ -44,12 +45,15 @@ const (
 	plotWide, plotHigh = width - left - right, height - top - bottom
 )
 
+// mostAbove is how far above all points a rule may be on a linear axis, so that points are not pressed down.
+const mostAbove = 3
+
 // Spread returns Log if the figures are so far apart that small ones would not be seen, else Linear.
 func Spread(series []Series, ratio float64) Scale {
 	low, high := math.Inf(1), 0.0
 	for _, s := range series {
 		for _, p := range s.Points {
-			if Log.fits(p.Y) {
+			if Log.Fits(p.Y) {
 				low, high = min(low, p.Y), max(high, p.Y)
 			}
 		}
@@ -82,6 +86,7 @@ type drawing struct {
 	Left, Right, Top, Bottom int // edges of the plane
 	MidX, MidY               int
 	XTicks, YTicks           []tick
+	Rules                    []tick
 	Lines                    []line
 }
 
@@ -99,7 +104,7 @@ func (c Chart) draw(id string) *drawing {
 	for _, s := range c.Series {
 		var points []Point
 		for _, p := range s.Points {
-			if c.XScale.fits(p.X) && c.YScale.fits(p.Y) {
+			if c.XScale.Fits(p.X) && c.YScale.Fits(p.Y) {
 				points = append(points, p)
 				xs, ys = append(xs, p.X), append(ys, p.Y)
 			}
@@ -110,8 +115,19 @@ func (c Chart) draw(id string) *drawing {
 	if len(xs) == 0 {
 		return nil
 	}
+	top := slices.Max(ys)
+	for _, r := range c.Rules {
+		if c.YScale.Fits(r.Value) && (r.Value < mostAbove*top || c.YScale == Log) {
+			ys = append(ys, r.Value)
+		}
+	}
 	x, y := newAxis(c.XScale, xs, left, plotWide), newAxis(c.YScale, ys, height-bottom, -plotHigh)
 	d.XTicks, d.YTicks = x.ticks(), y.ticks()
+	for _, r := range c.Rules {
+		if c.YScale.Fits(r.Value) && y.f(r.Value) <= y.high {
+			d.Rules = append(d.Rules, tick{y.at(r.Value), r.Name})
+		}
+	}
 	for i, s := range c.Series {
 		if len(kept[i]) == 0 {
 			continue

@@ -1,7 +1,12 @@
 package plot
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"image/color"
+	"image/png"
 	"math"
 	"strings"
 	"testing"
@@ -107,31 +112,211 @@ func TestChart(t *testing.T) {
 	}
 }
 
-func TestMatrix(t *testing.T) {
-	for _, n := range []int{2, mostWithText, mostWithText + 1} {
-		m := Matrix{Unit: "Gb/s", Names: make([]string, n), Cells: make([][]Cell, n)}
-		for i := range n {
-			m.Names[i] = fmt.Sprintf("host-with-a-name-that-is-long-%d", i)
-			m.Cells[i] = make([]Cell, n)
-			for k := range n {
-				m.Cells[i][k] = Cell{Value: 10, Title: "t"}
+// TestLevels: what is worse has a higher level, and a level of its own.
+func TestLevels(t *testing.T) {
+	want := map[float64]Level{0: Missing, 0.5: Better2, 0.9: Better1, 1: Usual, 1.04: Usual, 1.06: Worse1, 1.2: Worse2, 1.9: Worse3,
+		2: Worse4, 1000: Worse4, math.NaN(): Missing, math.Inf(1): Missing}
+	for worse, want := range want {
+		if got := LevelOf(worse); got != want {
+			t.Errorf("%v times worse: level %d, want %d", worse, got, want)
+		}
+	}
+	grey := func(l Level) float64 { // on white paper
+		c := colours[l]
+		over := func(v uint8) float64 { return 255 - (255-float64(v))*float64(c.A)/255 }
+		return 0.2126*over(c.R) + 0.7152*over(c.G) + 0.0722*over(c.B)
+	}
+	for l := Usual; l < Slow; l++ {
+		if grey(l) < grey(l+1)+5 {
+			t.Errorf("level %d is %.0f without colours, the next %.0f", l, grey(l), grey(l+1))
+		}
+	}
+	if colours[Slow] != colours[Failed] || colours[Slow].A != 255 {
+		t.Errorf("bad has the colours %v and %v", colours[Slow], colours[Failed])
+	}
+}
+
+// matrixOf has n hosts. Of the first two one direction is slow and one failed; the last is lost.
+func matrixOf(n int) Matrix {
+	m := Matrix{Unit: "Gb/s", Marks: make([]string, n)}
+	m.Marks[n-1] = "lost"
+	for i := range n {
+		m.Names = append(m.Names, fmt.Sprintf("host-with-a-name-that-is-long-%d", i))
+	}
+	for i := range n - 1 {
+		for k := range n - 1 {
+			p := Pair{From: i, To: k, Value: 10, Level: Usual, Title: "t"}
+			switch {
+			case i == k:
+				continue
+			case i == 0 && k == 1:
+				p.Value, p.Level = 5, Slow
+			case i == 1 && k == 0:
+				p.Value, p.Level = 0, Failed
 			}
+			m.Pairs = append(m.Pairs, p)
 		}
-		m.Cells[0][1] = Cell{Value: 5, Marked: true}
-		m.Cells[1][0] = Cell{Failed: true}
-		b := m.draw("m")
-		if len(b.Fields) != n*(n-1) {
-			t.Fatalf("%d hosts have %d fields", n, len(b.Fields))
+	}
+	return m
+}
+
+// TestMatrix_Fields: each pair of a small map is an element with its figure.
+func TestMatrix_Fields(t *testing.T) {
+	for _, n := range []int{3, MostWithText} {
+		b, err := matrixOf(n).draw("m")
+		if err != nil {
+			t.Fatal(err)
 		}
-		text := map[bool]string{true: "5"}[n <= mostWithText]
-		if f := b.Fields[0]; f.Class != "h4 slow" || f.Text != text {
-			t.Errorf("slow: %+v, want %q", f, text)
+		if len(b.Fields) != n*(n-1) || b.Picture != "" {
+			t.Fatalf("%d hosts have %d fields, a picture of %d bytes", n, len(b.Fields), len(b.Picture))
 		}
-		if f := b.Fields[n-1]; f.Class != "failed" {
+		if f := b.Fields[0]; f.Level != Slow || f.Text != "5" {
+			t.Errorf("slow: %+v", f)
+		}
+		if f := b.Fields[n-1]; f.Level != Failed || f.Text != "×" {
 			t.Errorf("failed: %+v", f)
 		}
-		if f := b.Fields[len(b.Fields)-1]; n > 2 && f.Class != "h8" {
-			t.Errorf("the best: %+v", f)
+		if f := b.Fields[len(b.Fields)-1]; f.Level != Missing || f.Text != "" || !strings.Contains(f.Title, "not measured") {
+			t.Errorf("not measured: %+v", f)
+		}
+		if len(b.Bars) != 2 || !b.Rows[0].Bad || b.Rows[0].Text != "host-with-a-name-that… (lost)" || len(b.Rows) != n {
+			t.Errorf("%d bars, %d rows, the first is %+v", len(b.Bars), len(b.Rows), b.Rows[0])
+		}
+	}
+}
+
+// TestMatrix_Picture looks at the pixels of larger maps: of pairs, and of groups of them.
+func TestMatrix_Picture(t *testing.T) {
+	for _, n := range []int{MostWithText + 1, 200, 513, 1000, 2500} {
+		m := matrixOf(20)
+		if n < 20 {
+			m = matrixOf(n)
+		}
+		for i := len(m.Names); i < n; i++ {
+			m.Names, m.Marks = append(m.Names, "more"), append(m.Marks, "")
+		}
+		b, err := m.draw("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const prefix = "data:image/png;base64,"
+		packed, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(b.Picture), prefix))
+		if err != nil || len(b.Fields) > 0 {
+			t.Fatalf("%d fields, picture %.40s: %v", len(b.Fields), b.Picture, err)
+		}
+		img, err := png.Decode(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := img.Bounds().Size(); size.X != b.W || size.Y != b.H || b.W > 1000 || len(packed) > 100_000 {
+			t.Errorf("%d hosts: %v pixels in %d bytes, drawn at %d × %d", n, size, len(packed), b.W, b.H)
+		}
+		pixel := func(from, to int) color.Color {
+			return color.NRGBAModel.Convert(img.At(to/b.Step*b.Side+b.Side/2, from/b.Step*b.Side+b.Side/3))
+		}
+		for _, tc := range []struct {
+			from, to int
+			want     color.Color
+		}{{0, 1, colours[Slow]}, {1, 0, colours[Failed]}, {5, 12, colours[Usual]}, {n - 2, n - 1, color.NRGBA{}}} {
+			if n > mostFields && tc.want == colours[Failed] {
+				continue // the same field
+			}
+			if got := pixel(tc.from, tc.to); got != tc.want {
+				t.Errorf("%d hosts: %d to %d is %v, want %v", n, tc.from, tc.to, got, tc.want)
+			}
+		}
+		if has := b.Values != ""; has != (n <= mostValues) {
+			t.Errorf("%d hosts have figures for the script: %v", n, has)
+		}
+		if len(b.Rows) > 80 || len(b.Rows) < 2 {
+			t.Errorf("%d hosts have %d names", n, len(b.Rows))
+		}
+	}
+}
+
+// TestMatrix_Values: the page's script gets each figure to four digits.
+func TestMatrix_Values(t *testing.T) {
+	m := matrixOf(30)
+	for i := range m.Pairs {
+		if m.Pairs[i].Level != Failed {
+			m.Pairs[i].Value = 0.001 * math.Pow(1.013, float64(i))
+		}
+	}
+	b, err := m.draw("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := base64.RawURLEncoding.DecodeString(b.Values)
+	if err != nil || len(packed) != 2*30*30 {
+		t.Fatalf("%d bytes, %v", len(packed), err)
+	}
+	for _, p := range m.Pairs {
+		code := binary.LittleEndian.Uint16(packed[2*(p.From*30+p.To):])
+		if p.Level == Failed {
+			if code != failedValue {
+				t.Errorf("failed is %d", code)
+			}
+			continue
+		}
+		got := b.Low * math.Exp(float64(code-leastValue)/(mostValue-leastValue)*math.Log(b.High/b.Low))
+		if math.Abs(got/p.Value-1) > 1e-3 {
+			t.Errorf("%v is packed as %v", p.Value, got)
+		}
+	}
+	if code := binary.LittleEndian.Uint16(packed[2*(29*30+1):]); code != noValue {
+		t.Errorf("a pair that was not measured is %d", code)
+	}
+}
+
+// TestDistribution: one slow pair among many is seen, in its own class.
+func TestDistribution(t *testing.T) {
+	d := Distribution{Title: "<b>", X: "Gb/s", Bad: []float64{40}, Lines: []Line{{97, "median 97"}, {1e6, "far"}, {-1, "none"}}}
+	for i := range 40000 {
+		d.Values = append(d.Values, 96+float64(i%20)/10)
+	}
+	g := d.draw("d")
+	slow := 0
+	for _, c := range g.Columns {
+		if c.Class == "slow" {
+			slow++
+			if c.H < 5 || c.H+c.Y > float64(g.Bottom)+0.2 {
+				t.Errorf("slow: %+v", c)
+			}
+		}
+	}
+	if slow != 1 || len(g.Rules) != 1 || g.Rules[0].Name != "median 97" {
+		t.Errorf("%d slow columns, lines %+v", slow, g.Rules)
+	}
+	text, err := d.HTML("d")
+	if err != nil || strings.Contains(string(text), "<b>") || strings.Contains(string(text), "NaN") {
+		t.Errorf("%v, %s", err, text)
+	}
+	for _, values := range [][]float64{nil, {math.NaN()}, {math.Inf(1), -1, 0}} {
+		if text, err := (Distribution{Values: values}).HTML("d"); text != "" || err != nil {
+			t.Errorf("%v: %s, %v", values, text, err)
+		}
+	}
+	for _, values := range [][]float64{{1}, {1e-17, 9e17}, {5, 5, 5}} {
+		if text, err := (Distribution{Values: values}).HTML("d"); text == "" || err != nil || strings.Contains(string(text), "NaN") {
+			t.Errorf("%v: %s, %v", values, text, err)
+		}
+	}
+}
+
+// TestRules: the rate of the link is a line in a chart, unless it is so far above that nothing else would be seen.
+func TestRules(t *testing.T) {
+	for _, tc := range []struct {
+		scale Scale
+		rate  float64
+		want  int
+	}{{Linear, 100, 1}, {Linear, 400, 0}, {Log, 400, 1}, {Linear, math.NaN(), 0}, {Linear, -1, 0}} {
+		d := Chart{YScale: tc.scale, Series: []Series{{Points: []Point{{1, 97}, {2, 90}}}},
+			Rules: []Line{{tc.rate, "line rate"}}}.draw("c")
+		if len(d.Rules) != tc.want {
+			t.Errorf("%+v: lines %v", tc, d.Rules)
+		}
+		if tc.want == 1 && (d.Rules[0].At < top || d.Rules[0].At > height/2) {
+			t.Errorf("%+v: the line is at %v", tc, d.Rules)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type tick struct {
 	Label string
 }
 
-// newAxis fits an axis to values, which fits reports to be good.
+// newAxis fits an axis to values, which Fits reports to be good.
 func newAxis(s Scale, values []float64, from, length float64) axis {
 	a := axis{scale: s, low: math.Inf(1), high: math.Inf(-1), from: from, length: length}
 	for _, v := range values {
@@ -52,8 +52,8 @@ func newAxis(s Scale, values []float64, from, length float64) axis {
 	return a
 }
 
-// fits reports whether an axis can show a value.
-func (s Scale) fits(v float64) bool {
+// Fits reports whether an axis can show a value.
+func (s Scale) Fits(v float64) bool {
 	return v < 1e18 && (v > 1e-18 || s == Linear && v >= 0)
 }
 

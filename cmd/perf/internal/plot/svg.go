@@ -20,8 +20,23 @@ func (c Chart) HTML(id string) (template.HTML, error) {
 	return execute("chart", d)
 }
 
-// HTML returns a heat map as a figure.
-func (m Matrix) HTML(id string) (template.HTML, error) { return execute("matrix", m.draw(id)) }
+// HTML returns a map as a figure.
+func (m Matrix) HTML(id string) (template.HTML, error) {
+	b, err := m.draw(id)
+	if err != nil {
+		return "", err
+	}
+	return execute("matrix", b)
+}
+
+// HTML returns a histogram as a figure, nothing if it has no value.
+func (d Distribution) HTML(id string) (template.HTML, error) {
+	g := d.draw(id)
+	if g == nil {
+		return "", nil
+	}
+	return execute("distribution", g)
+}
 
 func execute(name string, data any) (template.HTML, error) {
 	var b strings.Builder

@@ -20,14 +20,16 @@ import (
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"clean":  printable.Message,
-	"number": plot.Number,
-	"micros": func(ns float64) string { return strings.TrimSpace(micros(ns)) },
-	"gbits":  func(v *float64) string { return orDash(known(v) / 1e9) },
-	"mpps":   func(v *float64) string { return orDash(known(v) / 1e6) },
-	"rate":   func(v float64) string { return plot.Number(v / 1e9) },
-	"at":     func(p measure.Percentile) string { return strings.Replace(percentile(p), "-", "–", 1) },
-	"usec":   func(v *float64) string { return orDash(known(v) / 1e3) },
+	"clean":   printable.Message,
+	"name":    name,
+	"grouped": grouped,
+	"number":  plot.Number,
+	"micros":  func(ns float64) string { return strings.TrimSpace(micros(ns)) },
+	"gbits":   func(v *float64) string { return orDash(known(v) / 1e9) },
+	"mpps":    func(v *float64) string { return orDash(known(v) / 1e6) },
+	"rate":    func(v float64) string { return plot.Number(v / 1e9) },
+	"at":      func(p measure.Percentile) string { return strings.Replace(percentile(p), "-", "–", 1) },
+	"usec":    func(v *float64) string { return orDash(known(v) / 1e3) },
 }).Parse(pageText))
 
 func orDash(v float64) string {
@@ -44,6 +46,8 @@ const MostRuns = plot.Colours * plot.Marks
 type Named struct {
 	Name string
 	*Saved
+
+	differ string // what other runs of the page have not
 }
 
 // Latency reports whether a run measured latencies.
@@ -66,26 +70,39 @@ func (n Named) Software() bool { return n.Local != nil && n.Local.Software }
 // charts collects what is drawn.
 type charts struct {
 	list []template.HTML
+	ids  int
 	err  error
 }
 
 func (c *charts) add(html template.HTML, err error) {
-	if err != nil && c.err == nil {
-		c.err = err
-	}
+	c.count(err)
 	if html != "" {
 		c.list = append(c.list, html)
 	}
 }
 
-func (c *charts) id() string { return fmt.Sprintf("chart%d", len(c.list)) }
+// count keeps the first error.
+func (c *charts) count(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// id returns the next name of a drawing.
+func (c *charts) id() string {
+	c.ids++
+	return fmt.Sprintf("chart%d", c.ids)
+}
 
 // HTML writes a page that shows runs and meshes, and needs no other file.
 func HTML(w io.Writer, runs []Named, program string, now time.Time) error {
 	var c charts
+	var meshes []*view
+	runs = slices.Clone(runs)
+	nameRuns(runs)
 	for _, r := range runs {
 		if r.Mesh != nil {
-			c.mesh(r)
+			meshes = append(meshes, newView(r, &c))
 		}
 	}
 	c.overSize(runs)
@@ -96,10 +113,14 @@ func HTML(w io.Writer, runs []Named, program string, now time.Time) error {
 	}
 	return page.Execute(w, struct {
 		Runs    []Named
+		Meshes  []*view
 		Charts  []template.HTML
+		Policy  string
+		Style   template.CSS
+		Script  template.JS
 		Program string
 		Written string
-	}{runs, c.list, program, now.UTC().Format(time.RFC3339)})
+	}{runs, meshes, c.list, policy(), plot.Style(), scriptText(), program, now.UTC().Format(time.RFC3339)})
 }
 
 // Figures that differ by more than this factor are drawn on a logarithmic axis.
@@ -112,21 +133,25 @@ const (
 func (c *charts) overSize(runs []Named) {
 	for _, f := range []struct {
 		title, y string
+		line     bool // with the line rate
 		steep    float64
 		lines    []string // next to the run's name
 		figures  func(*savedSize) []float64
 	}{
-		{"Bandwidth over message size", "bandwidth [Gb/s]", steepRates, []string{""},
+		{"Bandwidth over message size", "bandwidth [Gb/s]", true, steepRates, []string{""},
 			func(s *savedSize) []float64 { return []float64{known(s.Bits) / 1e9} }},
-		{"Message rate over message size", "message rate [million/s]", steepRates, []string{""},
+		{"Message rate over message size", "message rate [million/s]", false, steepRates, []string{""},
 			func(s *savedSize) []float64 { return []float64{known(s.Rate) / 1e6} }},
-		{"Latency over message size", "latency [µs]", steepLatencies, []string{", median", ", 99th percentile"},
+		{"Latency over message size", "latency [µs]", false, steepLatencies, []string{", median", ", 99th percentile"},
 			func(s *savedSize) []float64 { return []float64{float64(s.P50) / 1e3, float64(s.P99) / 1e3} }},
 	} {
 		chart := plot.Chart{Title: f.title, X: "message size [bytes]", Y: f.y, XScale: plot.Binary}
+		if f.line {
+			chart.Rules = lineRates(runs)
+		}
 		for i, r := range runs {
 			for k, name := range f.lines {
-				s := plot.Series{Name: printable.Message(r.Name) + name, Colour: i, Dashed: k > 0, Marks: true}
+				s := plot.Series{Name: r.Label() + name, Colour: i, Dashed: k > 0, Marks: true}
 				for n := range r.Results {
 					size := &r.Results[n]
 					if y := f.figures(size)[k]; y > 0 {
@@ -167,7 +192,7 @@ func (c *charts) percentiles(runs []Named) {
 			if len(points) == 0 {
 				continue
 			}
-			name := fmt.Sprintf("%s, %s bytes", printable.Message(r.Name), plot.Bytes(float64(size.Bytes)))
+			name := fmt.Sprintf("%s, %s bytes", r.Label(), plot.Bytes(float64(size.Bytes)))
 			all = append(all, plot.Series{Name: name, Colour: len(all), Points: points})
 			bySize[size.Bytes] = append(bySize[size.Bytes], plot.Series{Name: name, Colour: i, Points: points})
 		}
@@ -212,7 +237,7 @@ func distribution(s *savedSize) []plot.Point {
 
 // overTime draws intervals.
 func (c *charts) overTime(runs []Named) {
-	bw := plot.Chart{Title: "Bandwidth over time", X: "time [s]", Y: "bandwidth [Gb/s]"}
+	bw := plot.Chart{Title: "Bandwidth over time", X: "time [s]", Y: "bandwidth [Gb/s]", Rules: lineRates(runs)}
 	rate := plot.Chart{Title: "Message rate over time", X: "time [s]", Y: "message rate [million/s]"}
 	add := func(name string, colour int, list []interval) {
 		b, m := plot.Series{Name: name, Colour: colour}, plot.Series{Name: name, Colour: colour}
@@ -231,73 +256,15 @@ func (c *charts) overTime(runs []Named) {
 		bw.Series, rate.Series = append(bw.Series, b), append(rate.Series, m)
 	}
 	for i, r := range runs {
-		add(printable.Message(r.Name), i, r.Intervals)
+		add(r.Label(), i, r.Intervals)
 		for n := range r.Results {
 			size := &r.Results[n]
-			name := fmt.Sprintf("%s, %s bytes", printable.Message(r.Name), plot.Bytes(float64(size.Bytes)))
+			name := fmt.Sprintf("%s, %s bytes", r.Label(), plot.Bytes(float64(size.Bytes)))
 			add(name, i, size.Intervals)
 		}
 	}
 	for _, chart := range []plot.Chart{bw, rate} {
 		chart.Desc = chart.Title + ", from the intervals that the runs reported."
 		c.add(chart.HTML(c.id()))
-	}
-}
-
-// mesh draws the bandwidth and the latency of each pair.
-func (c *charts) mesh(r Named) {
-	m, at := r.Mesh, map[string]int{}
-	names := make([]string, len(m.Hosts))
-	for i, h := range m.Hosts {
-		at[h], names[i] = i, printable.Message(h)
-	}
-	slow := map[[3]string]bool{}
-	for _, p := range m.SlowPairs {
-		slow[[3]string{p.From, p.To, p.Figure}] = true
-	}
-	for _, f := range []struct {
-		title, unit, key string
-		of               func(*savedPair) float64
-	}{
-		{"Bandwidth", "Gb/s", bandwidthKey, func(p *savedPair) float64 { return known(p.Bits) / 1e9 }},
-		{"Median latency", "µs", latencyKey, func(p *savedPair) float64 { return known(p.P50) / 1e3 }},
-	} {
-		cells := make([][]plot.Cell, len(names))
-		for i := range cells {
-			cells[i] = make([]plot.Cell, len(names))
-			for k := range cells[i] {
-				cells[i][k].Title = fmt.Sprintf("%s to %s: not measured", names[i], names[k])
-			}
-		}
-		shown := 0
-		for i := range m.Pairs {
-			p := &m.Pairs[i]
-			from, ok1 := at[p.From]
-			to, ok2 := at[p.To]
-			if !ok1 || !ok2 {
-				continue // the table has it
-			}
-			cell := plot.Cell{Value: f.of(p), Marked: slow[[3]string{p.From, p.To, f.key}], Failed: p.Error != ""}
-			says := "not measured"
-			switch {
-			case cell.Failed:
-				says = printable.Message(p.Error)
-			case cell.Value > 0:
-				says = plot.Number(cell.Value) + " " + f.unit
-				shown++
-			}
-			cell.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to], says)
-			if cell.Marked {
-				cell.Title += " (slow)"
-			}
-			cells[from][to] = cell
-		}
-		if shown == 0 && f.unit != "Gb/s" {
-			continue
-		}
-		x := plot.Matrix{Title: f.title + " of each pair, " + printable.Message(r.Name), Unit: f.unit, Names: names,
-			Cells: cells, Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts, in %s. "+
-				"The figures are in the tables below.", len(names), f.unit)}
-		c.add(x.HTML(c.id()))
 	}
 }

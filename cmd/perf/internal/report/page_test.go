@@ -31,7 +31,7 @@ func read(t *testing.T, name, text string) Named {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Named{name, s}
+	return Named{Name: name, Saved: s}
 }
 
 // pageOf returns the parsed page, and its text.
@@ -47,7 +47,7 @@ func pageOf(t *testing.T, runs ...Named) (*html.Node, string) {
 	}
 	var text strings.Builder
 	for n := range root.Descendants() {
-		if n.Type == html.TextNode && n.Parent.Data != "style" {
+		if n.Type == html.TextNode && n.Parent.Data != "style" && n.Parent.Data != "script" {
 			text.WriteString(n.Data + " ")
 		}
 	}
@@ -93,7 +93,7 @@ func examples(t *testing.T) []Named {
 		t.Fatal(err)
 	}
 	return []Named{
-		{"bw.json", saved(t, bwPlan, bw)},
+		{Name: "bw.json", Saved: saved(t, bwPlan, bw)},
 		read(t, "lat.json", b.String()),
 		read(t, "forever.json", `{"schema":"pureverbs.perf","version":1,"error":"interrupted","intervals_before_error":[
 			{"seconds":1,"bandwidth_bits_per_second":1e9,"messages_per_second":100},
@@ -108,24 +108,26 @@ func TestPage(t *testing.T) {
 		name, class string
 		want        int
 	}{
-		{"figure", "", 8},     // two maps; bandwidth, rate and latency over size; percentiles; two over time
+		{"figure", "", 10},    // two maps and two distributions; bandwidth, rate and latency over size; percentiles; two over time
+		{"figure", "map", 2},  //
 		{"path", "mark", 52},  // 23 sizes twice, two latencies, two intervals twice
 		{"polyline", "", 7},   // one of each, but median and 99th percentile of latency
 		{"g", "cell", 12},     // of three hosts, in two maps
-		{"g", "slow", 1},      // a to c, in bandwidth
-		{"g", "failed", 2},    // c to a
-		{"g", "none", 4},      // b to c, c to b
-		{"section", "", 4},    // a run each
-		{"table", "", 3},      // one has no results
-		{"tbody", "", 3},      //
-		{"desc", "", 8},       // each drawing says what it is
-		{"script", "", 0},     //
-		{"link", "", 0},       //
-		{"img", "", 0},        //
-		{"caption", "", 3},    //
-		{"p", "note", 2},      // a software device, a run that failed
-		{"details", "", 1},    // pairs
-		{"figcaption", "", 8}, //
+		{"g", "l8", 1},        // slow: a to c, in bandwidth
+		{"g", "l9", 2},        // failed: c to a
+		{"g", "l0", 4},        // not measured: b to c, c to b
+		{"rect", "badbar", 4}, // b and c, which are beside each other, as row and as column, in two maps
+		{"section", "", 5},    // a run each, and the mesh's verdict
+		{"section", "wrong", 1},
+		{"table", "", 5},       // one has no results; the mesh has its worst pairs, its hosts and all pairs
+		{"desc", "", 10},       // each drawing says what it is
+		{"script", "", 1},      //
+		{"link", "", 0},        //
+		{"img", "", 0},         //
+		{"caption", "", 5},     //
+		{"p", "note", 2},       // a software device, a run that failed
+		{"details", "", 2},     // hosts, pairs
+		{"figcaption", "", 10}, //
 	} {
 		if n := count(root, tc.name, tc.class); n != tc.want {
 			t.Errorf("%d <%s class=%q>, want %d", n, tc.name, tc.class, tc.want)
@@ -133,8 +135,11 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"bw.json : SoftRoCE: software device, says nothing about a NIC", "forever.json : the run failed: interrupted.",
-		"slow hosts c (receives, latency)", "lost hosts b (it broke)", "slow pairs a to c (bandwidth)",
-		"write between all hosts", "a to c: 30 Gb/s (slow)", "c to a: it left", "bw.json: 8M bytes, 83.89",
+		"mesh.json: 1 host lost, 1 host slow, 1 pair failed", "lost b : it broke", "slow c : receives, latency",
+		"failed c to a: it left", "3 hosts, 3 of 6 pairs measured. The median is 90 Gb/s, 1.71 µs.",
+		"a c 30 (−67 %) 4 (+134 %) slow, as host c",
+		"write between all hosts", "a to c: 30 Gb/s, −67 % from the median (slow)", "c to a: it left",
+		"bw.json (write bw, RC, both directions): 8M bytes, 83.89",
 		"2 1000 1.234 1.580 1.700 1.900 – – 123457 1.600 0.087",
 		"8388608 5000 0 – 83.89 – – 0.00125", "99.99 %", "Percentiles of latency",
 	} {
@@ -191,9 +196,9 @@ func TestPage_Hostile(t *testing.T) {
 		"pairs":[{"from":` + q + `,"to":"b","error":` + q + `},{"from":"b","to":` + q + `,"bandwidth_bits_per_second":1e308,
 		"latency_p50_ns":-1}],"slow_pairs":[{"from":` + q + `,"to":"b"}]}`
 	root, text := pageOf(t, read(t, hostile, run), read(t, hostile, mesh))
-	for _, name := range []string{"script", "img", "iframe", "link", "a", "base", "object"} {
-		if n := count(root, name, ""); n > 0 {
-			t.Errorf("%d <%s>", n, name)
+	for name, want := range map[string]int{"script": 1, "img": 0, "iframe": 0, "link": 0, "a": 0, "base": 0, "object": 0} {
+		if n := count(root, name, ""); n != want {
+			t.Errorf("%d <%s>, want %d", n, name, want)
 		}
 	}
 	for e := range root.Descendants() {

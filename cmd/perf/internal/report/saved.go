@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -45,7 +44,11 @@ type savedMesh struct {
 	SlowPairs []slowPart  `json:"slow_pairs"`
 	SlowHosts []slowPart  `json:"slow_hosts"`
 	LostHosts []slowPart  `json:"lost_hosts"`
-	Test      struct {
+	Others    []struct {
+		Host    string `json:"host"`
+		Program string `json:"program"`
+	} `json:"other_programs"`
+	Test struct {
 		Bandwidth uint64 `json:"bandwidth_bytes"`
 		Latency   uint64 `json:"latency_bytes"`
 	} `json:"test"`
@@ -65,26 +68,13 @@ type slowPart struct {
 	To     string `json:"to"`
 	Host   string `json:"host"`
 	Part   string `json:"part"`   // of a host: whether it sends or receives
+	NIC    string `json:"nic"`    // of a host, if it is not the whole host
 	Figure string `json:"figure"` // the key of a pair
 	Error  string `json:"error"`
-}
 
-// String returns the pair or host, and why it is slow.
-func (p slowPart) String() string {
-	s := p.Host
-	if s == "" {
-		s = p.From + " to " + p.To
-	}
-	switch p.Figure {
-	case bandwidthKey:
-		p.Figure = "bandwidth"
-	case latencyKey:
-		p.Figure = "latency"
-	}
-	if why := strings.Trim(p.Part+", "+p.Figure+", "+p.Error, ", "); why != "" {
-		s += " (" + strings.ReplaceAll(why, ", , ", ", ") + ")"
-	}
-	return s
+	Value   float64 `json:"value"` // of a pair
+	OfHost  float64 `json:"median_of_host"`
+	OfHosts float64 `json:"median_of_hosts"`
 }
 
 // Keys of the figures of a pair, as a mesh names them.
@@ -93,10 +83,10 @@ const (
 	latencyKey   = "latency_p50_ns"
 )
 
-// Limits of a file. The object of a sweep with histograms is smaller.
+// Limits of a file. The object of a sweep with histograms has less than 16 MiB, that of all pairs of 1,000 hosts 180.
 const (
-	mostSaved = 16 << 20
-	mostHosts = 256
+	mostSaved = 256 << 20
+	mostHosts = 10_000
 )
 
 // oldVersion of the object has percentiles that are the maximum, and figures of one direction, where later ones have

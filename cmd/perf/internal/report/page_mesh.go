@@ -1,0 +1,256 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// How much a page lists of a mesh.
+const (
+	mostVerdicts = 20 // of a kind
+	mostWorst    = 10
+	mostListed   = 32 // hosts whose pairs are listed one by one
+	longestText  = 64 // runes of a host's name in a table
+	longestError = 300
+)
+
+// view is what a page shows of a mesh.
+type view struct {
+	Name, Headline, Facts string
+	Bad                   bool
+	Error                 string
+	Verdicts              []finding
+	Worst                 []worst
+	Repeated              bool // a slow host has more pairs than the one in Worst
+	Hosts                 []hostRow
+	Distributions, Maps   []template.HTML
+	Sparse                bool // few pairs were measured: maps are folded
+	Pairs                 []savedPair
+	Count                 int
+	Names                 string // of hosts, for the script
+
+	at    map[string]int
+	marks []string
+	m     *savedMesh
+}
+
+// finding is one thing that is wrong.
+type finding struct{ What, Host, Why string }
+
+// worst is a pair among the worst.
+type worst struct {
+	From, To string
+	Figures  [2]string // with the distance from the median
+	Bad      [2]bool
+	Slow     bool
+	Says     string
+}
+
+// hostRow has the medians of a host: sends, receives; each of bandwidth and of latency.
+type hostRow struct {
+	Name, Says string
+	Bad        bool
+	Medians    [4]string
+	Slow       [4]bool
+	Measured   int
+	Failed     int
+}
+
+// pairFigure is one of the two figures of a pair.
+type pairFigure struct {
+	title, unit, key string
+	per              float64
+	more             bool // more is better
+}
+
+var pairFigures = [2]pairFigure{
+	{"Bandwidth", "Gb/s", bandwidthKey, 1e9, true},
+	{"Median latency", "µs", latencyKey, 1e3, false},
+}
+
+func (f *pairFigure) of(p *savedPair) float64 {
+	v := p.Bits
+	if !f.more {
+		v = p.P50
+	}
+	if x := known(v) / f.per; plot.Log.Fits(x) {
+		return x
+	}
+	return 0
+}
+
+// slowFigures are the figures that the mesh judged to be slow.
+type slowFigures map[[3]string][]float64
+
+// has reports whether a figure of a pair is slow. Two hosts may have several pairs, of their NICs.
+func (s slowFigures) has(p *savedPair, f *pairFigure) bool {
+	v := known(p.Bits)
+	if !f.more {
+		v = known(p.P50)
+	}
+	return slices.ContainsFunc(s[[3]string{p.From, p.To, f.key}], func(x float64) bool { return x == 0 || x == v })
+}
+
+// says is the figure of a pair in words.
+func (f *pairFigure) says(p *savedPair, pair plot.Pair, median float64) string {
+	switch says := cut(printable.Message(p.Error), longestError); {
+	case pair.Level == plot.Failed:
+		return says
+	case pair.Level == plot.Missing && says != "":
+		return "not measured: " + says
+	case pair.Level == plot.Missing:
+		return "not measured"
+	}
+	says := plot.Number(pair.Value) + " " + f.unit + ", " + distance(pair.Value, median) + " from the median"
+	if pair.Level == plot.Slow {
+		says += " (slow)"
+	}
+	return says
+}
+
+// worse returns by which factor v is worse than the median.
+func (f *pairFigure) worse(v, median float64) float64 {
+	if f.more {
+		return median / v
+	}
+	return v / median
+}
+
+// unmeasured reports whether a pair has an error that says nothing about the pair.
+func (v *view) unmeasured(p *savedPair) bool {
+	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To))
+}
+
+func (v *view) lost(host string) bool {
+	i, ok := v.at[host]
+	return ok && v.marks[i] == "lost"
+}
+
+// newView judges nothing: the verdicts are the mesh's own. Pairs that were not measured are no fault.
+func newView(r Named, c *charts) *view {
+	m := r.Mesh
+	v := &view{Name: r.Label(), Error: r.Error, at: map[string]int{}, marks: make([]string, len(m.Hosts)), m: m,
+		Count: len(m.Pairs)}
+	names := make([]string, len(m.Hosts))
+	for i, h := range m.Hosts {
+		v.at[h], names[i] = i, name(h)
+	}
+	for _, s := range m.SlowHosts {
+		if i, ok := v.at[s.Host]; ok {
+			v.marks[i] = "slow"
+		}
+	}
+	for _, s := range m.LostHosts {
+		if i, ok := v.at[s.Host]; ok {
+			v.marks[i] = "lost"
+		}
+	}
+	slow := slowFigures{}
+	for _, p := range m.SlowPairs {
+		k := [3]string{p.From, p.To, p.Figure}
+		slow[k] = append(slow[k], p.Value)
+	}
+	var medians [2]float64
+	var facts []string
+	measured := 0
+	for i := range pairFigures {
+		f := &pairFigures[i]
+		var good, bad []float64
+		for k := range m.Pairs {
+			p := &m.Pairs[k]
+			x := f.of(p)
+			switch {
+			case x <= 0:
+			case slow.has(p, f):
+				bad = append(bad, x)
+			default:
+				good = append(good, x)
+			}
+		}
+		n := len(good) + len(bad)
+		medians[i] = medianOf(append(slices.Clone(good), bad...))
+		measured = max(measured, n)
+		if n > 0 {
+			facts = append(facts, fmt.Sprintf("%s %s", plot.Number(medians[i]), f.unit))
+		}
+		v.figure(f, medians[i], good, bad, slow, names, c)
+	}
+	v.Sparse = len(names) > mostListed && 4*measured < len(names)*(len(names)-1)
+	v.verdicts(slow, measured)
+	v.Facts = fmt.Sprintf("%s hosts, %s of %s pairs measured", grouped(len(names)), grouped(measured),
+		grouped(len(names)*(len(names)-1)))
+	if facts != nil {
+		v.Facts += ". The median is " + strings.Join(facts, ", ")
+	}
+	v.worst(slow, medians)
+	v.hosts(medians)
+	if len(names) <= mostListed {
+		v.Pairs = m.Pairs
+	}
+	b, err := json.Marshal(names)
+	if err != nil {
+		panic(err) // strings can be marshalled
+	}
+	v.Names = string(b)
+	return v
+}
+
+// figure draws how the figures of all pairs are distributed, and the map of them.
+func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow slowFigures, names []string,
+	c *charts) {
+	n := len(good) + len(bad)
+	if n == 0 && !f.more {
+		return
+	}
+	lowest, highest := math.Inf(1), 0.0
+	for _, list := range [][]float64{good, bad} {
+		for _, x := range list {
+			lowest, highest = min(lowest, x), max(highest, x)
+		}
+	}
+	if n > 0 {
+		d := plot.Distribution{Title: f.title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.title), f.unit),
+			Values: good, Bad: bad, Lines: []plot.Line{{Value: median, Name: "median " + plot.Number(median)}},
+			Desc: fmt.Sprintf("Of %s, from %s to %s, the median is %s. %d are slow.", plural(n, "pair", "pairs"),
+				plot.Number(lowest), plot.Number(highest), plot.Number(median), len(bad))}
+		html, err := d.HTML(c.id())
+		c.count(err)
+		v.Distributions = append(v.Distributions, html)
+	}
+	small := len(names) <= plot.MostWithText
+	x := plot.Matrix{Title: f.title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
+		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor a pair is "+
+			"better or worse than the median. The worst pairs and all hosts are in tables.", len(names))}
+	for i := range v.m.Pairs {
+		p := &v.m.Pairs[i]
+		from, ok1 := v.at[p.From]
+		to, ok2 := v.at[p.To]
+		if !ok1 || !ok2 {
+			continue // the table has it
+		}
+		pair := plot.Pair{From: from, To: to, Value: f.of(p)}
+		switch {
+		case v.unmeasured(p):
+		case p.Error != "":
+			pair.Level = plot.Failed
+		case slow.has(p, f):
+			pair.Level = plot.Slow
+		case pair.Value > 0:
+			pair.Level = plot.LevelOf(f.worse(pair.Value, median))
+		}
+		if small {
+			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to], f.says(p, pair, median))
+		}
+		x.Pairs = append(x.Pairs, pair)
+	}
+	html, err := x.HTML(c.id())
+	c.count(err)
+	v.Maps = append(v.Maps, html)
+}

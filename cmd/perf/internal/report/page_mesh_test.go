@@ -1,0 +1,291 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// meshWith is a mesh of n hosts without figures.
+func meshWith(n int) *savedMesh {
+	m := &savedMesh{}
+	for i := range n {
+		m.Hosts = append(m.Hosts, fmt.Sprintf("node%04d", i))
+	}
+	return m
+}
+
+// pair adds a pair with figures in Gb/s and µs.
+func (m *savedMesh) pair(from, to int, gbits, us float64) {
+	gbits, us = gbits*1e9, us*1e3
+	m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[from], To: m.Hosts[to], Bits: &gbits, P50: &us})
+}
+
+// htmlOf returns the page of a mesh.
+func htmlOf(t *testing.T, m *savedMesh) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, []Named{{Name: "m.json", Saved: &Saved{Mesh: m}}}, "perf", time.Unix(1800000000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestPage_Large: a page of many hosts has few elements and little text.
+func TestPage_Large(t *testing.T) {
+	for _, tc := range []struct{ hosts, pairs, most int }{ // pairs of each host
+		{200, 199, 500 << 10}, {512, 150, 1600 << 10}, {1000, 99, 400 << 10}, {1000, 3, 400 << 10}, {4000, 2, 1200 << 10},
+	} {
+		m := meshWith(tc.hosts)
+		for i := range m.Hosts {
+			for k := range tc.pairs {
+				m.pair(i, (i+1+k)%tc.hosts, 90+float64((i*31+k*17)%100)/20, 1.7+float64((i*7+k)%90)/1000)
+			}
+		}
+		text := htmlOf(t, m)
+		if len(text) > tc.most || strings.Count(text, "<") > 4000+26*tc.hosts {
+			t.Errorf("%d hosts, %d pairs: %d bytes, %d tags", tc.hosts, len(m.Pairs), len(text), strings.Count(text, "<"))
+		}
+		if folded := strings.Contains(text, "Maps, in which most pairs are not measured"); folded != (tc.pairs < 100) {
+			t.Errorf("%d hosts, %d pairs: the map is folded: %v", tc.hosts, len(m.Pairs), folded)
+		}
+		if !strings.Contains(text, "m.json: no host and no pair is slow") || strings.Contains(text, `class="mesh wrong"`) {
+			t.Errorf("%d hosts: no verdict", tc.hosts)
+		}
+	}
+}
+
+// TestPage_Verdicts: what is wrong is on top, hosts before pairs, and nothing hides anything else.
+func TestPage_Verdicts(t *testing.T) {
+	m := meshWith(30)
+	slow := func(from, to int, figure string) {
+		p := &m.Pairs[len(m.Pairs)-1]
+		part := slowPart{From: m.Hosts[from], To: m.Hosts[to], Figure: figure, Value: *p.Bits}
+		if figure == latencyKey {
+			part.Value = *p.P50
+		}
+		m.SlowPairs = append(m.SlowPairs, part)
+	}
+	failed := func(from, to int, text string) {
+		m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[from], To: m.Hosts[to], Error: text})
+	}
+	for i := range 30 {
+		for k := range 30 {
+			switch {
+			case i == k:
+			case i == 20 || k == 20:
+				failed(i, k, "host node0020 is lost")
+			case i == 7: // sends slowly
+				m.pair(i, k, 40, 1.7)
+				slow(i, k, bandwidthKey)
+			case i == 10 && k < 5, i == 11 && k == 0: // latency, where more is worse
+				m.pair(i, k, 97, 9.5)
+				slow(i, k, latencyKey)
+			case i == 12 && (k == 1 || k == 2):
+				failed(i, k, "RetryExcErr")
+			case i == 29 && k == 28:
+				failed(i, k, "interrupted")
+			case i == 3 && k == 4: // two rails: the worse is shown
+				m.pair(i, k, 12, 1.7)
+				slow(i, k, bandwidthKey)
+				m.pair(i, k, 97, 1.7)
+			default:
+				m.pair(i, k, 97, 1.7)
+			}
+		}
+	}
+	m.SlowHosts = []slowPart{
+		{Host: "node0007", NIC: "mlx5_1", Part: "sends", Figure: bandwidthKey, OfHost: 40e9, OfHosts: 97e9},
+		{Host: "node0007", NIC: "mlx5_1", Part: "receives", Figure: latencyKey, OfHost: 9500, OfHosts: 1700}}
+	m.LostHosts = []slowPart{{Host: "node0020", Error: "no heartbeat for 3 s"}}
+	root, err := html.Parse(strings.NewReader(htmlOf(t, m)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []string
+	rows := 0
+	for e := range root.Descendants() {
+		switch {
+		case e.Data == "h2" && strings.HasPrefix(textOf(e), "m.json"),
+			e.Data == "li" && slices.Contains(classes(e.Parent), "verdicts"):
+			items = append(items, textOf(e))
+		case e.Data == "tr" && e.Parent.Data == "tbody" && slices.Contains(classes(e.Parent.Parent), "worst"):
+			if rows++; rows <= 3 {
+				items = append(items, textOf(e))
+			}
+		}
+	}
+	want := []string{
+		"m.json: 1 host lost, 1 host slow, 7 more pairs slow, 2 pairs failed",
+		"lost node0020: no heartbeat for 3 s. 58 pairs of it without a figure",
+		"slow node0007 mlx5_1: sends at 40 Gb/s (−59 %); receives at a latency of 9.5 µs (×5.6)",
+		"slow node0003 to node0004, node0010 to node0000, node0010 to node0001 and 4 more pairs, although the hosts are not slow",
+		"failed node0012 to node0001 and 1 more pair: RetryExcErr",
+		"node0003 node0004 12 (−88 %) 1.7 (±0 %) slow",
+		"node0010 node0000 97 (±0 %) 9.5 (×5.6) slow",
+		"node0010 node0001 97 (±0 %) 9.5 (×5.6) slow",
+	}
+	for i, w := range want {
+		if i >= len(items) || items[i] != w {
+			t.Errorf("item %d is not %q:\n%s", i, w, strings.Join(items, "\n"))
+		}
+	}
+	if rows != 8 { // one of node0007, of a rail, and those of node0010 and of node0011; no other is worse than the median
+		t.Errorf("%d worst pairs", rows)
+	}
+}
+
+// textOf returns the text in an element.
+func textOf(e *html.Node) string {
+	var b strings.Builder
+	for n := range e.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		} else if n.Data == "td" {
+			b.WriteString(" ")
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// TestPage_Unmeasured: pairs that were not measured are no fault, and a mesh without figures is none.
+func TestPage_Unmeasured(t *testing.T) {
+	m := meshWith(3)
+	if text := htmlOf(t, m); !strings.Contains(text, "m.json: no pair was measured") || strings.Contains(text, "mesh wrong") {
+		t.Error(text)
+	}
+	m.pair(0, 1, 97, 1.7)
+	m.pair(1, 0, 97, 1.7)
+	text := htmlOf(t, m)
+	if !strings.Contains(text, "no host and no pair is slow") || strings.Contains(text, "mesh wrong") ||
+		strings.Count(text, `class="cell l0"`) != 8 || strings.Count(text, `class="cell l3"`) != 4 {
+		t.Error(text)
+	}
+}
+
+// TestPage_HostileHosts: whatever hosts are called, a page shows it, and it does nothing.
+func TestPage_HostileHosts(t *testing.T) {
+	for _, n := range []int{4, 40} { // elements, and a picture with a script
+		m := meshWith(n)
+		long := strings.Repeat("<b>", 4096/3)
+		copy(m.Hosts, []string{hostile, "</script><script>alert(1)//", long, "\u202eabc\u2066"})
+		for i := range n {
+			for k := range n {
+				if i != k {
+					m.pair(i, k, float64(40+i), 1.7)
+				}
+			}
+		}
+		for _, h := range m.Hosts[:4] {
+			part := slowPart{Host: h, Part: h, Figure: h, NIC: h, Error: h, From: h, To: m.Hosts[1]}
+			m.SlowHosts, m.LostHosts, m.SlowPairs = append(m.SlowHosts, part), append(m.LostHosts, part), append(m.SlowPairs, part)
+			m.Pairs = append(m.Pairs, savedPair{From: h, To: m.Hosts[1], Error: h})
+		}
+		text := htmlOf(t, m)
+		root, err := html.Parse(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]int{"script": 1, "b": 0, "img": 0, "a": 0} {
+			if got := count(root, name, ""); got != want {
+				t.Errorf("%d hosts: %d <%s>, want %d", n, got, name, want)
+			}
+		}
+		if strings.ContainsAny(text, "\u202e\u2066\x1b") || len(text) > 400<<10 {
+			t.Errorf("%d hosts: %d bytes, or characters that turn others around", n, len(text))
+		}
+		for e := range root.Descendants() {
+			for _, a := range e.Attr {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "src" || a.Key == "style" ||
+					a.Key == "href" && !strings.HasPrefix(a.Val, "data:image/png;base64,") {
+					t.Errorf("<%s %s=%.40q>", e.Data, a.Key, a.Val)
+				}
+			}
+		}
+	}
+}
+
+// TestPage_Policy: the page permits its one script by its sum, and nothing from elsewhere.
+func TestPage_Policy(t *testing.T) {
+	root, err := html.Parse(strings.NewReader(htmlOf(t, meshWith(2))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, sum := "", ""
+	for e := range root.Descendants() {
+		switch {
+		case e.Data == "script":
+			s := sha256.Sum256([]byte(e.FirstChild.Data))
+			sum = "'sha256-" + base64.StdEncoding.EncodeToString(s[:]) + "'"
+		case e.Data == "meta" && len(e.Attr) == 2 && e.Attr[0].Val == "Content-Security-Policy":
+			policy = e.Attr[1].Val
+		}
+	}
+	if want := "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src " + sum; policy != want {
+		t.Errorf("the policy is %s, want %s", policy, want)
+	}
+}
+
+// TestLabels: runs are named by what differs.
+func TestLabels(t *testing.T) {
+	run := func(file, more string) Named {
+		return read(t, file, `{"schema":"pureverbs.perf","version":2,"host":{"name":"n1"},`+more+`}`)
+	}
+	const same = `"test":{"verb":"write","metric":"bw","connection":"RC","queue_pairs":4}`
+	for _, tc := range []struct {
+		runs []Named
+		want []string
+	}{
+		{[]Named{run("a", same)}, []string{"a"}},
+		{[]Named{run("a", same), run("b", same)}, []string{"a", "b"}},
+		{[]Named{run("a", same), run("b", strings.Replace(same, "4", "16", 1))},
+			[]string{"a (4 queue pairs)", "b (16 queue pairs)"}},
+		{[]Named{run("a", same+`,"program":"perf v1"`), run("b", strings.Replace(same, "RC", "UC", 1)+`,"program":"perf v2"`),
+			read(t, "m", meshObject)}, []string{"a (RC, perf v1)", "b (UC, perf v2)", "m"}},
+		{[]Named{run("a", same),
+			run("b", `"test":{"verb":"send","metric":"lat","connection":"UD","queue_pairs":1,"events":true}`)},
+			[]string{"a (write bw, RC, 4 queue pairs)", "b (send lat, UD, 1 queue pair)"}},
+		{[]Named{run("a", same+`,"peer":{"address":"10.0.0.1:5"}`), run("b", same+`,"peer":{"address":"10.0.0.2:7"}`)},
+			[]string{"a (to 10.0.0.1)", "b (to 10.0.0.2)"}},
+	} {
+		nameRuns(tc.runs)
+		for i, r := range tc.runs {
+			if r.Label() != tc.want[i] {
+				t.Errorf("%s, want %s", r.Label(), tc.want[i])
+			}
+		}
+	}
+}
+
+// TestLineRates: the link's rate is a line, of both directions where the figures are; no device of software has one.
+func TestLineRates(t *testing.T) {
+	run := func(test, local, more string) Named {
+		return read(t, "r", `{"schema":"pureverbs.perf","version":2,"test":{"metric":"bw"`+test+`},"local":{`+local+`}`+more+`}`)
+	}
+	const hundred = `"rate_bits_per_second":100e9`
+	for _, tc := range []struct {
+		run  Named
+		want string
+	}{
+		{run("", hundred, ""), "[{100 line rate 100 Gb/s}]"},
+		{run(`,"bidirectional":true`, hundred, ""), "[{200 line rate 200 Gb/s, both directions}]"},
+		{run(`,"dual_port":true`, hundred, ""), "[{200 line rate 200 Gb/s}]"},
+		{run("", hundred, `,"rails":[{"local":{`+hundred+`}},{"local":{`+hundred+`}}]`), "[{200 line rate 200 Gb/s}]"},
+		{run("", hundred, `,"rails":[{"local":{`+hundred+`}},{"error":"no"}]`), "[]"},
+		{run("", hundred+`,"software_device":true`, ""), "[]"},
+		{run("", "", ""), "[]"},
+		{run(`,"metric":"lat"`, hundred, ""), "[]"},
+		{read(t, "m", meshObject), "[]"},
+	} {
+		if got := fmt.Sprint(lineRates([]Named{tc.run, tc.run})); got != tc.want {
+			t.Errorf("%+v: %s, want %s", tc.run.Test, got, tc.want)
+		}
+	}
+}

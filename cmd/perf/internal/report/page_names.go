@@ -1,0 +1,151 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// mostTraits is how many differences a name has.
+const mostTraits = 3
+
+// traits describe a run, what matters most first. The words must be understood without their place.
+func (n Named) traits() []string {
+	t := &n.Test
+	out := []string{strings.TrimSpace(t.Verb + " " + t.Metric), t.Connection}
+	count := func(k int, one, many string) {
+		switch {
+		case k == 1:
+			out = append(out, one)
+		case k > 1:
+			out = append(out, fmt.Sprintf(many, k))
+		default:
+			out = append(out, "")
+		}
+	}
+	either := func(yes bool, a, b string) {
+		if yes {
+			out = append(out, a)
+		} else {
+			out = append(out, b)
+		}
+	}
+	either(t.Bidirectional, "both directions", "one direction")
+	count(t.QPs, "1 queue pair", "%d queue pairs")
+	count(t.Threads, "1 thread", "%d threads")
+	count(t.TxDepth, "send depth 1", "send depth %d")
+	count(t.PostList, "post list 1", "post list %d")
+	either(t.Events, "events", "polling")
+	out = append(out, t.Memory)
+	either(t.RDMACM, "rdma_cm", "sockets")
+	if l := n.Local; l != nil {
+		out = append(out, l.Device)
+		count(l.MTU, "MTU 1", "MTU %d")
+		out = append(out, prefixed("data path ", l.DataPath), prefixed("firmware ", l.Firmware))
+	} else {
+		out = append(out, "", "", "", "")
+	}
+	host, kernel := "", ""
+	if n.Host != nil {
+		host, kernel = n.Host.Name, n.Host.Kernel
+	}
+	peer := ""
+	if n.Peer != nil {
+		peer = n.Peer.Address
+		if i := strings.LastIndexByte(peer, ':'); i > 0 && strings.Count(peer, ":") == 1 {
+			peer = peer[:i]
+		}
+	}
+	return append(out, prefixed("on ", host), prefixed("to ", peer), prefixed("Linux ", kernel), n.Program)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// nameRuns gives runs the traits in which they differ.
+func nameRuns(runs []Named) {
+	var all [][]string
+	for _, r := range runs {
+		if r.Mesh == nil {
+			all = append(all, r.traits())
+		}
+	}
+	for i := range runs {
+		if runs[i].Mesh != nil {
+			continue
+		}
+		var differ []string
+		for k, own := range runs[i].traits() {
+			same := true
+			for _, other := range all {
+				same = same && other[k] == own
+			}
+			if own != "" && !same && len(differ) < mostTraits {
+				differ = append(differ, cut(printable.Message(own), longestText/2))
+			}
+		}
+		runs[i].differ = strings.Join(differ, ", ")
+	}
+}
+
+// Label names a run by its file, and by what it has that other runs of the page have not.
+func (n Named) Label() string {
+	label := cut(printable.Message(n.Name), 2*longestText)
+	if n.differ != "" {
+		label += " (" + n.differ + ")"
+	}
+	return label
+}
+
+// lineRate is the rate of a run's links in Gb/s, of both directions if the run's figures are; 0 if it is not known. A
+// device of software has none.
+func (n Named) lineRate() float64 {
+	if n.Local == nil || n.Local.Software {
+		return 0
+	}
+	rate := n.Local.Rate
+	if len(n.Rails) > 0 {
+		rate = 0
+		for _, r := range n.Rails {
+			if r.Local == nil || r.Local.Rate <= 0 {
+				return 0
+			}
+			rate += r.Local.Rate
+		}
+	}
+	for _, twice := range []bool{n.Test.DualPort, n.Test.Bidirectional} {
+		if twice {
+			rate *= 2
+		}
+	}
+	return rate / 1e9
+}
+
+// lineRates are the rates of all runs as lines for a chart.
+func lineRates(runs []Named) []plot.Line {
+	type kind struct {
+		rate float64
+		both bool
+	}
+	seen := map[kind]bool{}
+	var out []plot.Line
+	for _, r := range runs {
+		k := kind{r.lineRate(), r.Test.Bidirectional}
+		if r.Mesh != nil || !plot.Log.Fits(k.rate) || seen[k] || r.Latency() {
+			continue
+		}
+		seen[k] = true
+		name := "line rate " + plot.Number(k.rate) + " Gb/s"
+		if k.both {
+			name += ", both directions"
+		}
+		out = append(out, plot.Line{Value: k.rate, Name: name})
+	}
+	return out
+}

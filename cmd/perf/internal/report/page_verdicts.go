@@ -1,0 +1,321 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// verdicts says what is wrong: hosts first, since a host explains its pairs.
+func (v *view) verdicts(slow slowFigures, measured int) {
+	without := map[string]int{}
+	failed := 0
+	var slowPairs []string
+	errs := map[string]int{} // and a pair that had each
+	first := map[string]string{}
+	for i := range v.m.Pairs {
+		p := &v.m.Pairs[i]
+		switch {
+		case p.Error == "" || p.Error == "interrupted":
+		case v.unmeasured(p):
+			for _, h := range []string{p.From, p.To} {
+				if v.lost(h) {
+					without[h]++
+				}
+			}
+		default:
+			failed++
+			text := cut(printable.Message(p.Error), longestError)
+			if errs[text]++; errs[text] == 1 {
+				first[text] = name(p.From) + " to " + name(p.To)
+			}
+		}
+		if (slow.has(p, &pairFigures[0]) || slow.has(p, &pairFigures[1])) && !v.marked(p.From) && !v.marked(p.To) {
+			slowPairs = append(slowPairs, name(p.From)+" to "+name(p.To))
+		}
+	}
+	var parts []string
+	part := func(n int, one, many string) {
+		if n > 0 {
+			parts = append(parts, plural(n, one, many))
+		}
+	}
+	part(len(v.m.LostHosts), "host lost", "hosts lost")
+	for i, s := range v.m.LostHosts {
+		if i == mostVerdicts {
+			v.add("lost", "", fmt.Sprintf("%d more, in the table of hosts", len(v.m.LostHosts)-i))
+			break
+		}
+		why := cut(printable.Message(s.Error), longestError)
+		if n := without[s.Host]; n > 0 {
+			why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(n, "pair", "pairs")), ". ")
+		}
+		v.add("lost", s.name(), why)
+	}
+	v.slowHosts(part)
+	part(len(slowPairs), "more pair slow", "more pairs slow")
+	if n := len(slowPairs); n > 0 {
+		few := strings.Join(slowPairs[:min(n, 3)], ", ")
+		if n > 3 {
+			few += " and " + plural(n-3, "more pair", "more pairs")
+		}
+		v.add("slow", "", few+", although the hosts are not slow")
+	}
+	part(failed, "pair failed", "pairs failed")
+	for i, text := range byCount(errs) {
+		if i == mostVerdicts/4 {
+			v.add("failed", "", fmt.Sprintf("%d other errors", len(errs)-i))
+			break
+		}
+		which := first[text]
+		if n := errs[text]; n > 1 {
+			which += " and " + plural(n-1, "more pair", "more pairs")
+		}
+		v.add("failed", "", which+": "+text)
+	}
+	v.Bad = parts != nil
+	switch {
+	case v.Bad:
+		v.Headline = strings.Join(parts, ", ")
+		v.Headline = strings.Replace(v.Headline, "more pair", "pair", btoi(len(v.m.SlowHosts) == 0))
+	case measured == 0:
+		v.Headline = "no pair was measured"
+	case v.Error != "":
+		v.Headline = "no host and no pair was slow until the mesh ended early"
+	default:
+		v.Headline = "no host and no pair is slow"
+	}
+	for i, o := range v.m.Others {
+		if i == mostVerdicts {
+			break
+		}
+		v.add("release", name(o.Host), "runs "+cut(printable.Message(o.Program), longestError)+
+			": releases may measure differently")
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (v *view) add(what, host, why string) { v.Verdicts = append(v.Verdicts, finding{what, host, why}) }
+
+func (v *view) marked(host string) bool {
+	i, ok := v.at[host]
+	return ok && v.marks[i] != ""
+}
+
+// slowHosts has a verdict for each slow host, with all its parts and figures.
+func (v *view) slowHosts(part func(int, string, string)) {
+	var order []string
+	why := map[string][]string{}
+	for _, s := range v.m.SlowHosts {
+		n := s.name()
+		if why[n] == nil {
+			order = append(order, n)
+		}
+		says := s.Part
+		for i := range pairFigures {
+			f := &pairFigures[i]
+			if s.Figure != f.key {
+				continue
+			}
+			if says += " at"; !f.more {
+				says += " a latency of"
+			}
+			if x, m := s.OfHost/f.per, s.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
+				says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
+			} else {
+				says = s.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
+			}
+		}
+		why[n] = append(why[n], cut(printable.Message(says), longestError))
+	}
+	part(len(order), "host slow", "hosts slow")
+	for i, n := range order {
+		if i == mostVerdicts {
+			v.add("slow", "", fmt.Sprintf("%d more, in the table of hosts", len(order)-i))
+			break
+		}
+		v.add("slow", n, strings.Join(why[n], "; "))
+	}
+}
+
+// name is the host, and its NIC if the verdict is on that alone.
+func (p slowPart) name() string {
+	if p.NIC != "" {
+		return name(p.Host) + " " + name(p.NIC)
+	}
+	return name(p.Host)
+}
+
+// byCount returns the keys, the most frequent first.
+func byCount(m map[string]int) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(m[b]-m[a], cmp.Compare(a, b)) })
+	return keys
+}
+
+// worst takes the pairs that are worse than the median by the largest factor. A slow host has one of them only, so that
+// it does not hide all others.
+func (v *view) worst(slow slowFigures, medians [2]float64) {
+	type candidate struct {
+		p    *savedPair
+		rank float64
+	}
+	var all []candidate
+	for i := range v.m.Pairs {
+		p := &v.m.Pairs[i]
+		rank := 0.0
+		for k := range pairFigures {
+			if x := pairFigures[k].of(p); x > 0 {
+				r := pairFigures[k].worse(x, medians[k])
+				if slow.has(p, &pairFigures[k]) {
+					r += 1e6 // what was judged comes before what is only far
+				}
+				rank = max(rank, r)
+			}
+		}
+		if rank > 1 {
+			all = append(all, candidate{p, rank})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.rank, a.rank) })
+	seen := map[string]bool{}
+	for _, c := range all {
+		var hosts []string
+		for _, h := range []string{c.p.From, c.p.To} {
+			if v.marked(h) {
+				hosts = append(hosts, h)
+			}
+		}
+		if slices.ContainsFunc(hosts, func(h string) bool { return seen[h] }) {
+			v.Repeated = true
+			continue
+		}
+		if len(v.Worst) == mostWorst {
+			break
+		}
+		w := worst{From: name(c.p.From), To: name(c.p.To)}
+		for k := range pairFigures {
+			f := &pairFigures[k]
+			if x := f.of(c.p); x > 0 {
+				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, medians[k]))
+				w.Bad[k] = slow.has(c.p, f)
+			}
+		}
+		w.Says = "not slow"
+		if w.Slow = w.Bad[0] || w.Bad[1]; w.Slow {
+			w.Says = "slow"
+		}
+		for _, h := range hosts {
+			seen[h] = true
+			w.Says += ", as host " + name(h)
+		}
+		v.Worst = append(v.Worst, w)
+	}
+}
+
+// hosts has a row for each host, bad ones first.
+func (v *view) hosts(medians [2]float64) {
+	n := len(v.m.Hosts)
+	values := make([][4][]float64, n)
+	v.Hosts = make([]hostRow, n)
+	for i := range v.m.Pairs {
+		p := &v.m.Pairs[i]
+		for end, host := range []string{p.From, p.To} {
+			at, ok := v.at[host]
+			if !ok {
+				continue
+			}
+			some := false
+			for k := range pairFigures {
+				if x := pairFigures[k].of(p); x > 0 {
+					some = true
+					values[at][2*k+end] = append(values[at][2*k+end], x)
+				}
+			}
+			if some {
+				v.Hosts[at].Measured++
+			} else if p.Error != "" && !v.unmeasured(p) {
+				v.Hosts[at].Failed++
+			}
+		}
+	}
+	for i, host := range v.m.Hosts {
+		h := &v.Hosts[i]
+		h.Name, h.Says, h.Bad = name(host), v.marks[i], v.marks[i] != ""
+		for k := range values[i] {
+			if m := medianOf(values[i][k]); m > 0 {
+				h.Medians[k] = fmt.Sprintf("%s (%s)", plot.Number(m), distance(m, medians[k/2]))
+			}
+		}
+	}
+	for _, s := range v.m.SlowHosts {
+		if i, ok := v.at[s.Host]; ok {
+			k := 2 * btoi(s.Figure == latencyKey)
+			v.Hosts[i].Slow[k+btoi(s.Part == "receives")] = true
+		}
+	}
+	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return btoi(b.Bad) - btoi(a.Bad) })
+}
+
+// distance says how far v is from the median.
+func distance(v, median float64) string {
+	switch {
+	case v <= 0 || !(median > 0):
+		return ""
+	case v >= 4*median:
+		return "×" + plot.Number(math.Round(10*v/median)/10)
+	}
+	percent := math.Round(100 * (v/median - 1))
+	if percent == 0 {
+		return "±0 %"
+	}
+	return strings.Replace(fmt.Sprintf("%+.0f %%", percent), "-", "−", 1)
+}
+
+// name is a host's name for a table.
+func name(s string) string { return cut(printable.Message(s), longestText) }
+
+func cut(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most/2]) + "…" + string(r[len(r)-most/2+1:])
+	}
+	return s
+}
+
+func medianOf(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// grouped prints a number with commas.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + many
+}
