@@ -121,6 +121,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 		}
 	}
 	hooks.Ready = func(s session.Setup) {
+		o.plan.QPs, o.plan.Infinite = s.QPs, s.Infinite // the peer may have decided
 		warn(&s)
 		if o.format == formatText {
 			table.Header(s)
@@ -129,6 +130,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 	hooks.Rails = func(list []engine.Rail) {
 		for i := range list {
 			if list[i].Err == nil {
+				o.plan.QPs, o.plan.Infinite = list[i].Setup.QPs, list[i].Setup.Infinite
 				warn(&list[i].Setup)
 			}
 		}

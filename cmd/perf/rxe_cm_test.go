@@ -287,9 +287,9 @@ func TestRXE_FailuresCM(t *testing.T) {
 	})
 	t.Run("different tests", func(t *testing.T) {
 		port := freshPort()
-		srv := start(t, "perf", "write", "bw", "-R", "-s", "4K", "-p", port)
+		srv := start(t, "perf", "send", "bw", "-R", "-s", "4K", "-p", port)
 		says(t, srv, "waiting")
-		cli := start(t, "perf", "write", "bw", "-R", "-s", "8K", "-p", port, vm.IP[0])
+		cli := start(t, "perf", "send", "bw", "-R", "-s", "8K", "-p", port, vm.IP[0])
 		fails(t, srv, "size (-s) is")
 		fails(t, cli, "size (-s) is")
 	})

@@ -206,3 +206,68 @@ func TestRXE_ProbesCM(t *testing.T) {
 		})
 	}
 }
+
+// TestRXE_ClientDecides: a server that just waits takes everything from its client that has to be the same at both ends
+// otherwise: the length of the run, sizes, also larger ones, queue pairs, the MTU.
+func TestRXE_ClientDecides(t *testing.T) {
+	vm := needOnce(t)
+	n := 0
+	for _, tc := range []struct{ server, client string }{
+		{"write bw -q 4 --threads 4", "-q 3 -s 1M -n 20 -m 512"},
+		{"read bw", "-a -s 128K -n 5 -q 2 -z"},
+		{"atomic bw -n 7", "-q 2 -D 1 -R"},
+		{"read lat", "-s 64K -q 2 --threads 2 -n 20"},
+		{"write bw -c XRC -q 2", "-c XRC -s 128K -n 50"},
+		{"write bw --reversed -s 1M -q 2 -n 30", "--reversed"},
+	} {
+		if n++; !here(vm, n) && n > 2 {
+			continue
+		}
+		t.Run(tc.server+"/"+tc.client, func(t *testing.T) {
+			server := strings.Fields(tc.server)
+			client := append(slices.Clone(server[:2]), strings.Fields(tc.client)...)
+			for _, way := range []string{"-R", "-z"} {
+				if slices.Contains(client, way) {
+					server = append(server, way)
+				}
+			}
+			port := freshPort()
+			srv := start(t, "perf", append(server, "--json", "-d", vm.Dev[0], "-p", port)...)
+			says(t, srv, "waiting")
+			to := vm.Host[0]
+			if slices.Contains(client, "-R") || slices.Contains(client, "-z") {
+				to = vm.IP[0]
+			}
+			cli := start(t, "perf", append(client, "--json", "-d", vm.Dev[1], "-p", port, to)...)
+			for _, p := range []*proc{cli, srv} {
+				if rc := p.wait(t); rc != 0 {
+					t.Fatalf("%v: exit code %d\n%s\n%s", p.Args, rc, p.output(), srv.output())
+				}
+			}
+			s, c := srv.outcome(t), cli.outcome(t)
+			if s.Test.QPs != c.Test.QPs || len(c.Results) == 0 {
+				t.Errorf("queue pairs: %d here, %d at the client, with %d results", s.Test.QPs, c.Test.QPs, len(c.Results))
+			}
+			if len(s.Results) == 0 || len(c.Results) == 0 {
+				return // the server of a latency test has none
+			}
+			last := c.Results[len(c.Results)-1]
+			if r := s.Results[0]; r.Bytes != last.Bytes || r.Count != last.Count {
+				t.Errorf("the server has %+v, the client %+v", r, last)
+			}
+		})
+	}
+	if !here(vm, 1) {
+		return
+	}
+	t.Run("too much", func(t *testing.T) {
+		port := freshPort()
+		srv := start(t, "perf", "read", "bw", "-d", vm.Dev[0], "-p", port)
+		listening(t, port)
+		cli := start(t, "perf", "read", "bw", "-s", "256M", "-d", vm.Dev[1], "-p", port, vm.Host[0])
+		if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), "give this end the same -q and -s") {
+			t.Errorf("exit code %d\n%s", rc, srv.output())
+		}
+		cli.wait(t)
+	})
+}

@@ -203,6 +203,7 @@ type outcome struct {
 		RDMACM     bool   `json:"rdma_cm"`
 		CMExchange bool   `json:"exchange_by_rdma_cm"`
 		Memory     string `json:"memory"`
+		QPs        int    `json:"queue_pairs"`
 	} `json:"test"`
 	Peer struct {
 		Version string `json:"perftest_version"`
@@ -1054,7 +1055,7 @@ func TestRXE_Mismatch(t *testing.T) {
 		server, client []string
 		want           string
 	}{
-		{"size", []string{"write", "bw", "-s", "4K"}, []string{"write", "bw", "-s", "8K"}, "size (-s) is"},
+		{"size", []string{"send", "bw", "-s", "4K"}, []string{"send", "bw", "-s", "8K"}, "size (-s) is"},
 		{"test", []string{"write", "bw"}, []string{"read", "lat"}, "read lat"},
 		{"gid", []string{"write", "bw", "-x", "0"}, []string{"write", "bw", "-x", strconv.Itoa(vm.GID)}, "one is IPv4"},
 	} {

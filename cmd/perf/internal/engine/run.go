@@ -110,6 +110,8 @@ func (r *run) run() (err error) {
 	if err := r.Open(r.hooks.Waiting); err != nil {
 		return err
 	}
+	r.plan = r.Plan()
+	r.threads = r.threads[:p.ThreadCount()]
 	defer r.watchDevice(cancel)()
 	if p.SizeList != nil && !r.Terms().Ours {
 		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which has only all sizes (-a)")

@@ -155,13 +155,23 @@ func (p *Plan) Messages() uint64 {
 	return p.Iters
 }
 
+// Take returns the plan of an end that just waits, with what its peer asks for.
+func (p Plan) Take(a wire.Asked) Plan {
+	p.QPs, p.Size, p.Infinite = a.QPs, max(p.Size, a.Size), a.Infinite
+	if p.QPs%p.ThreadCount() != 0 {
+		p.Threads = 1
+	}
+	return p
+}
+
 // Params returns what the ends compare.
 func (p *Plan) Params() wire.Params {
 	params := wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.Sweep(), Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
 		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
-		Multicast: p.Multicast, Counts: true, Silence: p.Timeout}
+		Multicast: p.Multicast, Counts: true, Silence: p.Timeout,
+		Takes: !p.DualPort}
 	if p.Payload != nil {
 		params.Payload = wire.Sum(p.Payload)
 	}

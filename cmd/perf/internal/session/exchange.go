@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -22,8 +23,33 @@ func (s *Session) hello() error {
 	if err == nil {
 		err = s.checkDatagram()
 	}
+	if err == nil && s.terms.Asked != (wire.Asked{}) {
+		err = s.take(s.terms.Asked)
+	}
 	return err
 }
+
+// take has this end, which just waits, do what the peer asks for.
+func (s *Session) take(a wire.Asked) error {
+	need := func(p *plan.Plan) uint64 { return 2 * uint64(p.QPs) * max(p.Size, uint64(os.Getpagesize())) }
+	fail := func(format string, v ...any) error {
+		return &wire.ExchangeError{Peer: s.peerName(), Step: "parameters", Err: fmt.Errorf(format, v...)}
+	}
+	own := need(&s.plan)
+	s.plan = s.plan.Take(a)
+	switch most := uint64(s.port.MaxMsgSize); {
+	case s.plan.Size > most:
+		return fail("the peer's size (-s) %d > %d, the largest message of %s", s.plan.Size, most, s.dev.Name())
+	case s.plan.Size > 1<<40/uint64(s.plan.QPs), need(&s.plan) > own+mostForPeer:
+		return fail("the peer asks for %d queue pairs (-q) of %d bytes (-s), which take %d bytes of memory more than "+
+			"this end was started with; allowed: %d; give this end the same -q and -s", a.QPs, a.Size,
+			need(&s.plan)-own, mostForPeer)
+	}
+	return nil
+}
+
+// Plan returns the plan with what the peer asked for.
+func (s *Session) Plan() plan.Plan { return s.plan }
 
 // cacheLine returns the length of a cache line of this host, if it is known.
 func cacheLine() int {

@@ -35,6 +35,8 @@ type Setup struct {
 	PeerGID     string
 	PeerLID     uint16
 	RDMACM      bool
+	QPs         int  // as this end's plan has them, or as its peer asked
+	Infinite    bool // the same
 }
 
 // Setup returns what is agreed on so far.
@@ -57,6 +59,8 @@ func (s *Session) describe() {
 		PeerOurs:    s.terms.Ours,
 		PeerLID:     s.peer[0].LID,
 		RDMACM:      s.plan.RDMACM,
+		QPs:         s.plan.QPs,
+		Infinite:    s.plan.Infinite,
 	}
 	s.way.describe()
 }

@@ -37,6 +37,7 @@ type Hello struct {
 type Agreed struct {
 	PeerVersion string
 	Ours        bool // the peer is one of us
+	Asked       Asked
 	Beats       bool // both ends send heartbeats, and say so if they are interrupted
 	Counts      bool // both ends send the number of messages that arrived, where they may be lost
 	PageSize    int
@@ -103,6 +104,7 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 			return a, err
 		}
 		a.Counts, a.Beats = h.Params.Counts && peer.Counts, h.Params.Silence > 0 && peer.Silence > 0
+		a.Asked = h.Params.asked(peer, w.role)
 		if a.Beats {
 			w.startBeats(peer.Silence)
 		}

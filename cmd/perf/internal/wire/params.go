@@ -35,6 +35,9 @@ type Params struct {
 	sizesSum      uint64 // of Sizes, as sent by a peer
 	Payload       uint64 // Sum of a payload from a file; 0: perf's own
 	Counts        bool   // the end sends the number of messages that arrived, where they may be lost; older ones do not
+	// Takes is true if this end takes queue pairs, a larger size and an endless run from the peer, where its software just
+	// waits; older ones do not.
+	Takes bool
 	// Silence is for how long this end waits for a sign of life. It sends heartbeats, and expects them; 0: neither, as
 	// older ones.
 	Silence time.Duration
@@ -51,7 +54,8 @@ type Params struct {
 //	40  atomic operation
 //	41  sum of the list of sizes u64, 0 without one
 //	49  sum of the payload u64, 0 without a file
-//	57  what the end can do: 1: it sends the number of messages that arrived
+//	57  what the end can do: 1: it sends the number of messages that arrived; 2: it takes what a peer wants that
+//	    works alone
 //	58  milliseconds u32 after which the end gives up without a heartbeat, 0: it sends and expects none
 //	62  zeros up to 128, for later
 const (
@@ -68,6 +72,7 @@ const (
 	flagPorts   = 1 << 7
 
 	canCount = 1 << 0
+	canTake  = 1 << 1
 )
 
 func (p Params) append(b []byte) []byte {
@@ -95,6 +100,9 @@ func (p Params) append(b []byte) []byte {
 	if p.Counts {
 		can |= canCount
 	}
+	if p.Takes {
+		can |= canTake
+	}
 	b = append(b, can)
 	b = binary.BigEndian.AppendUint32(b, uint32(min(p.Silence.Milliseconds(), math.MaxUint32)))
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
@@ -120,6 +128,7 @@ func parseParams(b []byte) (Params, error) {
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		Payload:       binary.BigEndian.Uint64(b[49:]),
 		Counts:        b[57]&canCount != 0,
+		Takes:         b[57]&canTake != 0,
 		Silence:       time.Duration(binary.BigEndian.Uint32(b[58:])) * time.Millisecond,
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
@@ -216,23 +225,47 @@ func (p Params) Check(peer Params) error {
 }
 
 // settle returns the peer's parameters without those that are its own business, or only this end's: where one end's
-// software just waits, the other decides how long it runs, and with which sizes that fit.
+// software just waits, the other decides how long it runs, with which sizes, and on how many queue pairs.
 func (p Params) settle(peer Params, role Role) Params {
-	if p.Verb != peer.Verb || p.Metric != peer.Metric || !p.waits() || !peer.waits() {
+	if !p.oneSided(peer) {
 		return peer
 	}
-	own, other := p.Size, peer.Size
-	if works := (role == Client) != p.Reversed; works && own > other || !works && other > own {
+	if p.Takes && peer.Takes {
+		peer.QPs, peer.Infinite = p.QPs, p.Infinite
+	} else if p.Infinite || peer.Infinite || p.works(role) && p.Size > peer.Size || !p.works(role) && peer.Size > p.Size {
 		return peer
 	}
 	peer.Size, peer.All, peer.sizesSum, peer.Iters, peer.Duration = p.Size, p.All, p.sum(), p.Iters, p.Duration
 	return peer
 }
 
+// Asked is what an end whose software just waits takes from its peer. Its zero value is nothing.
+type Asked struct {
+	QPs      int
+	Size     uint64 // at least
+	Infinite bool
+}
+
+// asked returns what this end takes from a peer.
+func (p Params) asked(peer Params, role Role) Asked {
+	if !p.oneSided(peer) || !p.Takes || !peer.Takes || p.works(role) {
+		return Asked{}
+	}
+	return Asked{peer.QPs, peer.Size, peer.Infinite}
+}
+
+// works reports whether the software of this end, in a test that is one-sided, has the active part.
+func (p Params) works(role Role) bool { return (role == Client) != p.Reversed }
+
+// oneSided reports whether two ends agree that the software of one has no part in the test.
+func (p Params) oneSided(peer Params) bool {
+	return p.Verb == peer.Verb && p.Metric == peer.Metric && p.waits() && peer.waits()
+}
+
 // waits reports whether the software of one end has no part in the test.
 func (p Params) waits() bool {
 	return (p.Verb == Read || p.Verb == Atomic || p.Verb == Write && p.Metric == Bandwidth) && !p.Bidirectional &&
-		!p.Verify && !p.ReportBoth && !p.Infinite
+		!p.Verify && !p.ReportBoth
 }
 
 // nameOf names a payload by its sum.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -665,10 +666,33 @@ func TestSettle(t *testing.T) {
 	} {
 		s, c := server, server
 		tc.change(&s, &c)
-		atServer := s.Check(s.settle(c, Server))
-		atClient := c.Check(c.settle(s, Client))
-		if (atServer == nil) != tc.agree || (atClient == nil) != tc.agree {
-			t.Errorf("%s: server %v, client %v, want agreement %v", tc.name, atServer, atClient, tc.agree)
+		for _, takes := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+			s, c := s, c
+			s.Takes, c.Takes = takes[0], takes[1]
+			takes := s.Takes && c.Takes
+			// An older perf takes neither queue pairs nor a larger size, nor an endless run.
+			agree := tc.agree || takes && slices.Contains([]string{"a larger size", "queue pairs", "endless",
+				"reversed, a larger server"}, tc.name)
+			atServer := s.Check(s.settle(c, Server))
+			atClient := c.Check(c.settle(s, Client))
+			if (atServer == nil) != agree || (atClient == nil) != agree {
+				t.Errorf("%s, takes %v: server %v, client %v, want agreement %v", tc.name, takes, atServer, atClient,
+					agree)
+			}
+			want, waits, works, role := Asked{}, s, c, Server
+			if s.Reversed {
+				waits, works, role = c, s, Client
+			}
+			oneSided := agree && tc.name != "send" && tc.name != "both directions" && tc.name != "write lat"
+			if takes && oneSided {
+				want = Asked{works.QPs, works.Size, works.Infinite}
+			}
+			if got := waits.asked(works, role); got != want {
+				t.Errorf("%s, takes %v: %+v is taken, want %+v", tc.name, takes, got, want)
+			}
+			if got := works.asked(waits, Server+Client-role); got != (Asked{}) {
+				t.Errorf("%s: the end that works takes %+v", tc.name, got)
+			}
 		}
 	}
 }
