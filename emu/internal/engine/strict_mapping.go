@@ -29,7 +29,7 @@ func (s *checks) used(k *hca.MKey) {
 
 // revoked compares the mapping under a key for the last time.
 func (s *checks) revoked(k *hca.MKey) {
-	if s.on() && k.Run.Print != printNone {
+	if s.on() && k.Run.Print != printNone && !k.PD.Context.Device.Gone { // a device that was removed uses no memory
 		s.compareMapping(k)
 	}
 }

@@ -216,6 +216,26 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRules_Removed gives memory back after the device was removed: it uses none any more, though no program could
+// deregister the region.
+func TestRules_Removed(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	m := p.a.mr(4096, anyAccess)
+	at, key := p.mb.at(0)
+	p.qa.send(opWrite, signaled, 0, raddr(at, key), m.sge(0, 64))
+	p.r.settle()
+	p.a.ctx.Device.Remove()
+	_, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(va(m.buf)), 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	if e := p.a.ctx.DeregMR(m.key.Handle); e != 0 { // as when the program ends
+		t.Fatal(e)
+	}
+	p.r.clean()
+}
+
 // TestRules_Flushed damages WQEs of a QP in ERR: none executes them, and all are told.
 func TestRules_Flushed(t *testing.T) {
 	for _, c := range []struct {
