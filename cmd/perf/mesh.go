@@ -17,22 +17,35 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 const meshUsage = `perf mesh measures bandwidth and latency between all pairs of hosts, in both directions,
-and names the slow pairs and hosts. Each host runs an agent (perf serve).
+and names the slow pairs and hosts, and those that did not come or were lost. Each host runs an
+agent (perf serve). Agents dial in:
+
+  perf mesh --launch 'srun --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --export=ALL'
+  perf mesh --launch 'mpirun -x PERF_JOIN -x PERF_TOKEN --hostfile FILE'
+  perf mesh --launch 'for h in a b; do ssh $h PERF_TOKEN=$PERF_TOKEN "$@" & done; wait' --expect 2
+  srun --ntasks-per-node=1 perf mesh        rank 0 measures, all others join it
+  mpirun ... perf mesh --hostfile FILE      the same; rank 0 is on the first host
+
+or they stand ready, and this end dials:
 
   perf mesh --hosts a,b,c [options]         hosts; a:PORT for an agent on another port
   perf mesh --hostfile FILE [options]       hosts from a file: the first word of each line
   perf mesh --service NAME --expect N       all addresses of a DNS name (a headless service)
-  srun --ntasks-per-node=1 perf mesh        no agents needed: rank 0 measures, all ranks serve
-  mpirun ... perf mesh --hostfile FILE      the same
 
 {flags}
-A host that cannot be reached is shown as failed, and the exit status is 1. The others are measured
-if at least two remain.
-All hosts need the same token: --token-file, or PERF_TOKEN in the environment.
+--launch runs COMMAND with the shell, with "perf serve --join ..." behind it, or where COMMAND has
+"$@". It sets PERF_JOIN, where this end listens, and PERF_TOKEN, a new secret; the launcher has to
+pass them on.
+All others need the same token on all hosts: --token-file, or PERF_TOKEN in the environment.
+
+A host that does not come, is lost, or has no working adapter, another token or another release is
+named, and the exit status is 1. The others are measured if at least two remain.
 
 Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage, 3 a host or pair is slow
 and --fail-slow was given.
@@ -44,9 +57,15 @@ type meshOptions struct {
 	hostfile string
 	service  string
 	expect   int
+	launch   string
+	listen   string
+	join     string
+	strict   bool
+	beat     time.Duration
 	order    string
 	verb     string
 	json     bool
+	jsonFile string
 	failSlow bool
 	size     uint64
 	latSize  uint64
@@ -54,8 +73,8 @@ type meshOptions struct {
 	test     wire.Params
 	timeout  time.Duration
 	patience time.Duration
-	rank     mesh.Rank
-	ranked   bool
+	place    roster.Place // of this process among those that a launcher started
+	ranked   bool         // it has one, and the others are its hosts
 }
 
 func (m *meshOptions) flags(f *pflag.FlagSet) {
@@ -63,8 +82,12 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&m.hosts, "hosts", nil, "`hosts`, separated by commas")
 	f.StringVar(&m.hostfile, "hostfile", "", "`file` with one host per line")
 	f.StringVar(&m.service, "service", "", "DNS `name` that has the addresses of all hosts")
-	f.IntVar(&m.expect, "expect", 0, "number of `addresses` of --service to wait for")
-	f.StringVar(&m.order, "order", string(mesh.Rounds),
+	f.StringVar(&m.launch, "launch", "", "`command` that starts an agent on each host")
+	f.StringVar(&m.listen, "listen", "", "`address:port` where agents dial in (default: any port of all addresses)")
+	f.StringVar(&m.join, "join", "", "`address` of rank 0, for the others: HOST or HOST:PORT (default: of Slurm)")
+	f.IntVar(&m.expect, "expect", 0, "number of `hosts` to wait for (default: as the launcher says)")
+	f.BoolVar(&m.strict, "strict-hosts", false, "measure nothing unless all hosts come, with this token and release")
+	f.StringVar(&m.order, "order", string(schedule.Rounds),
 		"`order` of the pairs: rounds (disjoint pairs at the same time), single (one at a time) or all (all at once)")
 	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
 	m.size, m.latSize = 64<<10, 2
@@ -79,9 +102,12 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 		"smallest distance of a slow figure from the median, in median absolute `deviations`")
 	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow")
 	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
-	m.timeout, m.patience = 30*time.Second, 10*time.Second
-	f.Var((*seconds)(&m.timeout), "timeout", "time without a message from an agent, after which it is lost")
-	f.Var((*seconds)(&m.patience), "retry", "time for which agents are tried")
+	f.StringVar(&m.jsonFile, "json-file", "", "`file` for the JSON object, written whole at the end")
+	m.timeout, m.patience, m.beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
+	f.Var((*seconds)(&m.timeout), "timeout", "time for a test to begin, and for an agent to answer a dial")
+	f.Var((*seconds)(&m.patience), "retry",
+		"time for which agents are dialed, or without another one that dials in, until the rest is given up")
+	f.Var((*seconds)(&m.beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
 	m.agentOptions.flags(f)
 	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%"} {
 		f.Lookup(name).DefValue = v
@@ -91,30 +117,45 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
-	if m.rank, m.ranked, err = mesh.FindRank(getenv); err != nil {
+	if m.place, err = roster.FindPlace(getenv); err != nil {
 		return err
 	}
 	given := 0
-	for _, n := range []string{"hosts", "hostfile", "service"} {
+	for _, n := range []string{"launch", "hosts", "hostfile", "service"} {
 		if f.Changed(n) {
 			given++
 		}
 	}
-	if given > 1 || given == 0 && !m.ranked {
-		return errors.New("give one of --hosts, --hostfile and --service, or start perf mesh with srun or mpirun")
+	if m.ranked = m.place.Rank >= 0 && !f.Changed("launch") && !f.Changed("service"); given > 1 ||
+		given == 0 && !m.ranked {
+		return errors.New("give one of --launch, --hosts, --hostfile and --service, or start perf mesh with srun or " +
+			"mpirun")
+	}
+	if f.Changed("launch") && strings.TrimSpace(m.launch) == "" {
+		return errors.New("--launch has no command")
+	}
+	if m.expect != 0 && (m.expect < 2 || m.expect > mesh.MostHosts) {
+		return fmt.Errorf("--expect %d hosts; allowed: 2 to %d", m.expect, mesh.MostHosts)
+	}
+	if m.beat < 50*time.Millisecond || m.beat > time.Hour {
+		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.beat)
+	}
+	if m.ranked && m.expect == 0 {
+		m.expect = m.place.Of
+	}
+	if m.ranked && m.expect < 2 {
+		return fmt.Errorf("%d ranks; a mesh needs at least 2; for an indexed Job, give their number with --expect",
+			m.expect)
 	}
 	if f.Changed("hosts") {
 		if _, err := mesh.ParseHosts(m.hosts, m.port); err != nil {
 			return err
 		}
 	}
-	if f.Changed("service") {
-		m.ranked = false // its agents are others
+	if m.service != "" && m.expect == 0 {
+		return fmt.Errorf("--expect 0 addresses of --service; allowed: 2 to %d", mesh.MostHosts)
 	}
-	if m.service != "" && (m.expect < 2 || m.expect > mesh.MostHosts) {
-		return fmt.Errorf("--expect %d addresses of --service; allowed: 2 to %d", m.expect, mesh.MostHosts)
-	}
-	if !slices.Contains(mesh.Orders, mesh.Order(m.order)) {
+	if !slices.Contains([]schedule.Order{schedule.Rounds, schedule.Single, schedule.All}, schedule.Order(m.order)) {
 		return fmt.Errorf("--order %q; allowed: rounds, single and all", m.order)
 	}
 	if m.test.Verb, err = wire.ParseVerb(m.verb); err != nil {
@@ -127,7 +168,9 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 		return fmt.Errorf("--deviations %v; allowed: 0 to 1e6", m.limits.Deviations)
 	}
 	if m.test.Duration > 0 {
-		m.test.Iters = 0
+		if m.test.Iters = 0; m.test.Duration < time.Second {
+			return fmt.Errorf("duration (-D) %v; allowed: at least 1s", m.test.Duration)
+		}
 	} else if m.test.Duration < 0 || m.test.Iters < 5 {
 		return fmt.Errorf("%d messages (-n) for %v (-D); allowed: at least 5, or a duration", m.test.Iters,
 			m.test.Duration)
@@ -152,7 +195,7 @@ func (m *meshOptions) latency() wire.Params {
 	return p
 }
 
-// find returns the hosts.
+// find returns the hosts of standing agents.
 func (m *meshOptions) find(ctx context.Context) ([]mesh.Host, error) {
 	names, err := m.hosts, error(nil)
 	switch {
@@ -167,8 +210,6 @@ func (m *meshOptions) find(ctx context.Context) ([]mesh.Host, error) {
 		}
 	case m.service != "":
 		names, err = m.resolve(ctx)
-	case len(m.hosts) == 0:
-		names, err = m.rank.Hosts()
 	}
 	if err != nil {
 		return nil, err
@@ -211,54 +252,61 @@ func (v *invocation) mesh() *cobra.Command {
 
 // runMesh is perf mesh.
 func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
-	t, err := agent.ReadToken(m.tokenFile)
-	if err != nil {
-		say(stderr, err)
-		return exitFailure
+	if m.jsonFile != "" && !(m.ranked && m.place.Rank > 0) {
+		if err := writable(m.jsonFile); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
 	}
-	if m.ranked && m.rank.Number > 0 {
-		if err := m.serve(ctx, t, true, stderr); err != nil {
+	var t agent.Token
+	var err error
+	if m.launch == "" {
+		if t, err = agent.ReadToken(m.tokenFile); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+	}
+	if m.ranked && m.place.Rank > 0 {
+		if err := m.follow(ctx, t); err != nil {
 			say(stderr, err)
 			return exitFailure
 		}
 		return exitOK
 	}
-	if m.ranked {
-		agentCtx, stop := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() {
-			err := m.serve(agentCtx, t, false, io.Discard)
-			if err != nil {
-				say(stderr, fmt.Errorf("the agent of rank 0: %w", err))
-			}
-			ended <- err
-		}()
-		defer func() { stop(); <-ended }()
+	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
+	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
+		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
+		Outliers: m.limits, Expect: m.expect}
+	show.hooks(&c)
+	var res *mesh.Result
+	switch {
+	case m.launch != "":
+		res, err = m.launched(ctx, c, stderr)
+	case m.ranked:
+		res, err = m.lead(ctx, c, stderr)
+	default:
+		if c.Hosts, err = m.find(ctx); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+		res, err = mesh.Run(ctx, c)
 	}
-	hosts, err := m.find(ctx)
-	if err != nil {
+	show.end()
+	return m.report(res, err, args, stdout, stderr)
+}
+
+// report prints a result, and returns the exit status.
+func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout, stderr io.Writer) int {
+	if res == nil {
 		say(stderr, err)
 		return exitFailure
-	}
-	n, of := 0, len(hosts)*(len(hosts)-1)
-	done := func(p mesh.PairResult) {
-		n++
-		if p.Error != "" && !p.Skipped {
-			say(stderr, fmt.Errorf("%s > %s: %s", p.From, p.To, p.Error))
-		} else if isTerminal(stderr) {
-			fmt.Fprintf(stderr, "\r%d of %d pairs", n, of)
-		}
-	}
-	lost := func(h mesh.LostHost) { say(stderr, fmt.Errorf("host %s is left out: %s", h.Host, h.Error)) }
-	res, err := mesh.Run(ctx, mesh.Config{Program: program(), Lost: lost, Hosts: hosts,
-		Order: mesh.Order(m.order), Bandwidth: m.bandwidth(), Latency: m.latency(), Token: t, Timeout: m.timeout,
-		Patience: m.patience, Outliers: m.limits, Done: done})
-	if isTerminal(stderr) && n > 0 {
-		fmt.Fprintln(stderr)
 	}
 	res.Command = args
 	if err != nil {
 		res.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if m.jsonFile != "" {
+		err = errors.Join(err, save(m.jsonFile, res.JSON))
 	}
 	switch {
 	case m.json:
@@ -267,7 +315,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 		res.Text(stdout)
 	}
 	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0) {
-		err = fmt.Errorf("%d of %d pairs have no figures; %d hosts were lost", res.Failed(), of, len(res.LostHosts))
+		err = fmt.Errorf("%d of %d pairs have no figures; %s", res.Failed(), len(res.Pairs), res.Absences())
 	}
 	if err != nil {
 		for _, e := range split(err) {

@@ -20,18 +20,27 @@ import (
 )
 
 func TestMeshUsage(t *testing.T) {
-	for _, name := range []string{"SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PERF_TOKEN"} {
+	for _, name := range []string{"SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "JOB_COMPLETION_INDEX",
+		"PERF_TOKEN", "PERF_JOIN"} {
 		t.Setenv(name, "")
 	}
 	for line, want := range map[string]string{
 		"serve x":                           "arguments too many",
 		"serve -p 0":                        "tcp port (-p) 0",
 		"serve --max-clients 0":             "--max-clients 0",
-		"mesh":                              "give one of --hosts",
+		"serve -d a,b":                      "an agent tests one device",
+		"serve --join a b":                  "arguments too many",
+		"serve a":                           "arguments too many",
+		"mesh --launch=":                    "--launch has no command",
+		"mesh --launch x --hosts a,b":       "give one of --launch",
+		"mesh --launch x --expect 1":        "--expect 1",
+		"mesh --launch x --heartbeat 0":     "--heartbeat 0s",
+		"mesh --launch x -d a,b":            "an agent tests one device",
+		"mesh":                              "give one of --launch, --hosts",
 		"mesh --hosts a":                    "at least 2",
 		"mesh --hosts a,,b":                 `host ""`,
 		"mesh --hosts=":                     "0 hosts",
-		"mesh --hosts a,b --hostfile x":     "give one of --hosts",
+		"mesh --hosts a,b --hostfile x":     "give one of --launch, --hosts",
 		"mesh --hosts a,b x":                "arguments too many",
 		"mesh --service x":                  "--expect 0",
 		"mesh --hosts a,b --order none":     `--order "none"`,
@@ -39,6 +48,7 @@ func TestMeshUsage(t *testing.T) {
 		"mesh --hosts a,b --verb none":      `verb "none"`,
 		"mesh --hosts a,b -n 0":             "0 messages",
 		"mesh --hosts a,b -D -1":            "-1s",
+		"mesh --hosts a,b -D 0.1":           "at least 1s",
 		"mesh --hosts a,b -D 3600":          "1h0m0s",
 		"mesh --hosts a,b -q 0":             "0 queue pairs",
 		"mesh --hosts a,b -s 1G -q 2":       "size 1073741824",
@@ -70,6 +80,10 @@ func TestMeshUsage(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"serve -d none": none, "write bw -d none,more": first,
+		"serve --join":                                   "PERF_JOIN is not set",
+		"serve --join :1":                                "HOST:PORT",
+		"mesh --launch x --json-file /nowhere/x":         "/nowhere",
+		"mesh --launch x --listen nowhere":               "--listen",
 		"mesh --hostfile /nowhere":                       "/nowhere",
 		"mesh --hosts 127.0.0.1:1,127.0.0.1:2 --retry 0": "refused",
 	} {
@@ -77,6 +91,56 @@ func TestMeshUsage(t *testing.T) {
 		if rc := run(timeLimit(t), strings.Fields(line), io.Discard, &diag); rc != exitFailure ||
 			!strings.Contains(diag.String(), want) {
 			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
+		}
+	}
+}
+
+// TestMeshLaunch: a command that cannot start agents is shown, with what it wrote, and nobody waits. The secret and
+// where to dial are in its environment, and the file of a result that has none is there.
+func TestMeshLaunch(t *testing.T) {
+	t.Setenv("PERF_TOKEN", "")
+	file := filepath.Join(t.TempDir(), "mesh.json")
+	var out, diag bytes.Buffer
+	rc := run(timeLimit(t), []string{"mesh", "--json-file", file, "--listen", "127.0.0.1:0", "-d", "mlx5_7", "--launch",
+		`echo "token of ${#PERF_TOKEN}, at $PERF_JOIN"; shift; echo "$@"; exit 9`}, &out, &diag)
+	for _, want := range []string{"launcher: token of 26, at 127.0.0.1:", "launcher: serve --join 127.0.0.1:", " -d mlx5_7",
+		"launcher: exit status 9", "0 hosts are there"} {
+		if !strings.Contains(diag.String(), want) {
+			t.Errorf("no %q in\n%s", want, &diag)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if rc != exitFailure || out.Len() > 0 || err != nil || !strings.Contains(string(b), `"lost_hosts": []`) {
+		t.Errorf("exit code %d, %q, %v, %s", rc, &out, err, b)
+	}
+}
+
+// TestMeshRanks: other ranks find rank 0 by a list, or say what is missing.
+func TestMeshRanks(t *testing.T) {
+	for _, tc := range []struct {
+		line, nodes, ip, want string
+	}{
+		{"", "n[1-2]", "", "n1:18514"}, {"-p 7", "n[1-2]", "10.0.0.1", "n1:7 10.0.0.1:7"},
+		{"--join r0", "n[1-2]", "", "r0:18514"}, {"--join r0:9,[fe::1]:8", "", "", "r0:9 [fe::1]:8"},
+		{"--hosts b,a", "", "", "b:18514"}, {"", "", "", "also give --join"},
+	} {
+		t.Setenv("SLURM_LAUNCH_NODE_IPADDR", tc.ip)
+		var m meshOptions
+		f := pflag.NewFlagSet("perf mesh", pflag.ContinueOnError)
+		m.flags(f)
+		env := func(name string) string {
+			return map[string]string{"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": tc.nodes}[name]
+		}
+		if err := errors.Join(f.Parse(strings.Fields(tc.line)), m.check(f, env)); err != nil || !m.ranked {
+			t.Errorf("%s: %v, ranked %v", tc.line, err, m.ranked)
+		}
+		list, err := m.leaders()
+		got := strings.Join(list, " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, tc.want) {
+			t.Errorf("%s of %s: %s, want %s", tc.line, tc.nodes, got, tc.want)
 		}
 	}
 }

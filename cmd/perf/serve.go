@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,10 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 const serveUsage = `perf serve is an agent: it runs servers for clients that have its token (perf mesh, and perf
@@ -28,6 +31,8 @@ on a TCP port, for any client. The client must use the same sizes, numbers and q
 write, read and atomic, -s may be larger than the client's.
 
   perf serve [options]
+  perf serve --join [ADDRESS:PORT]    dials a perf mesh and belongs to it until it ends; started by
+                                      perf mesh --launch, or with where that listens (PERF_JOIN)
 
 {flags}
 The token is read from --token-file, or from PERF_TOKEN in the environment. The agent is ready
@@ -46,13 +51,18 @@ type agentOptions struct {
 	ibPort     uint8
 	gidIndex   int
 	stock      []string // tests for clients that cannot request one
+	joins      bool     // the agent dials
+	address    string   // of the mesh to join, or empty
+	waits      time.Duration
 }
+
+const defaultClients = 16
 
 func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.IntVarP(&a.port, "port", "p", agent.DefaultPort, "TCP `port` of the agents")
 	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, the same on all hosts")
 	f.StringVar(&a.bind, "bind", "", "`address` that the agent listens on (default: all)")
-	f.IntVar(&a.maxClients, "max-clients", 16, "maximum number of `tests` at a time; others wait")
+	f.IntVar(&a.maxClients, "max-clients", defaultClients, "maximum number of `tests` at a time; others wait")
 	f.StringVarP(&a.device, "ib-dev", "d", "",
 		"RDMA `device` for the tests of this agent (default: the first with an active port)")
 	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
@@ -60,8 +70,11 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.Lookup("gid-index").DefValue = "0"
 }
 
-// stockFlag declares --stock, which only perf serve has.
-func (a *agentOptions) stockFlag(f *pflag.FlagSet) {
+// ownFlags declares the flags that only perf serve has.
+func (a *agentOptions) ownFlags(f *pflag.FlagSet) {
+	f.BoolVar(&a.joins, "join", false, "dial a perf mesh, which listens at PERF_JOIN, or at the address behind --join")
+	a.waits = 30 * time.Second
+	f.Var((*seconds)(&a.waits), "retry", "time for which the mesh of --join is tried")
 	f.StringArrayVar(&a.stock, "stock", nil, "keep a server for perftest clients of this `test`, one at a time, "+
 		"such as \"write bw -s 8M -p 18515\"; repeatable")
 }
@@ -70,21 +83,21 @@ func (a *agentOptions) check() error {
 	if a.port < 1 || a.port > 65535 {
 		return fmt.Errorf("tcp port (-p) %d; allowed: 1 to 65535", a.port)
 	}
+	if strings.Contains(a.device, ",") {
+		return fmt.Errorf("device (-d) %s: an agent tests one device; run an agent for each, on its own port (-p)",
+			a.device)
+	}
 	if a.maxClients < 1 || a.maxClients > 4096 {
 		return fmt.Errorf("--max-clients %d; allowed: 1 to 4096", a.maxClients)
 	}
 	return nil
 }
 
-// serve runs an agent until ctx ends, or as once requires.
-func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stderr io.Writer) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	tests, err := parse(append([]string{"write", "bw"}, a.near()...))
-	if err == nil {
-		err = session.Try(ctx, tests.plan)
+// serve runs an agent until ctx ends.
+func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Writer) error {
+	w, child, err := a.worker(ctx)
+	if err == nil && w.Problem != "" {
+		err = errors.New(w.Problem)
 	}
 	if err != nil {
 		return err
@@ -99,8 +112,44 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stde
 		ln.Close()
 		return err
 	}
-	return agent.Serve(ctx, ln, agent.Config{Token: t, MaxClients: a.maxClients, Once: once, Name: program(), Log: log,
-		Program: append([]string{self}, a.near()...)})
+	return agent.Serve(ctx, ln, agent.Config{Token: t, Worker: *w, Child: child, Log: log})
+}
+
+// worker returns an agent that can run tests, or says why not.
+func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, agent.Child{}, err
+	}
+	place, err := roster.FindPlace(os.Getenv)
+	if err != nil {
+		return nil, agent.Child{}, err
+	}
+	child := agent.Child{Program: append([]string{self}, a.near()...)}
+	w := &agent.Worker{Runner: child, Hello: agent.Hello{Name: roster.FindName(os.Getenv, os.Hostname),
+		Program: program(), Most: a.maxClients, Place: place}}
+	tests, err := parse(append([]string{"write", "bw"}, a.near()...))
+	if err == nil {
+		err = session.Try(ctx, tests.plan)
+	}
+	if err != nil {
+		w.Problem = err.Error()
+	}
+	if list, err := ibv.Devices(); err == nil {
+		for _, d := range list[:min(len(list), 64)] {
+			w.Devices = append(w.Devices, d.Name)
+		}
+	}
+	return w, child, nil
+}
+
+// join runs an agent that dials the mesh.
+func (a *agentOptions) join(ctx context.Context, t agent.Token, addrs []string, patience time.Duration) error {
+	w, _, err := a.worker(ctx)
+	if err != nil {
+		return err
+	}
+	return agent.Join(ctx, addrs, t, w, patience)
 }
 
 // near returns the options of a test of this agent.
@@ -111,7 +160,7 @@ func (a *agentOptions) near() []string {
 // serveBoth runs an agent, and servers for stock clients. One that fails ends the other.
 func (a *agentOptions) serveBoth(ctx context.Context, t agent.Token, list []agent.Stock, stderr io.Writer) error {
 	if len(list) == 0 {
-		return a.serve(ctx, t, false, stderr)
+		return a.serve(ctx, t, stderr)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,7 +169,7 @@ func (a *agentOptions) serveBoth(ctx context.Context, t agent.Token, list []agen
 		defer cancel()
 		ended <- serveStock(ctx, a.bind, list, func() error { return nil }, logTo(stderr))
 	}()
-	err := a.serve(ctx, t, false, stderr)
+	err := a.serve(ctx, t, stderr)
 	cancel()
 	return errors.Join(err, <-ended)
 }
@@ -136,11 +185,17 @@ func (v *invocation) serve() *cobra.Command {
 	c := &cobra.Command{Use: "serve [options]", Long: serveUsage, Short: "servers for many clients"}
 	var a agentOptions
 	a.flags(c.Flags())
-	a.stockFlag(c.Flags())
+	a.ownFlags(c.Flags())
 	var list []agent.Stock
 	c.Args = func(_ *cobra.Command, words []string) (err error) {
+		if a.joins && len(words) == 1 {
+			a.address, words = words[0], nil
+		}
 		if err = cmp.Or(tooMany(words), a.check()); err == nil {
 			list, err = a.stockServers()
+		}
+		if err == nil && a.joins && len(list) > 0 {
+			err = errors.New("--join: not with --stock")
 		}
 		return err
 	}
@@ -152,6 +207,11 @@ func (v *invocation) serve() *cobra.Command {
 func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr io.Writer) int {
 	t, err := agent.ReadToken(a.tokenFile)
 	switch {
+	case err == nil && a.joins:
+		var addrs []string
+		if addrs, err = a.meshAddresses(); err == nil {
+			err = a.join(ctx, t, addrs, a.waits)
+		}
 	case err == nil:
 		err = a.serveBoth(ctx, t, list, stderr)
 	case len(list) > 0 && a.tokenFile == "" && os.Getenv("PERF_TOKEN") == "":
@@ -162,6 +222,17 @@ func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr i
 		return exitFailure
 	}
 	return exitOK
+}
+
+// meshAddresses returns where the mesh listens.
+func (a *agentOptions) meshAddresses() ([]string, error) {
+	text := cmp.Or(a.address, os.Getenv(agent.JoinEnv))
+	if text == "" {
+		return nil, errors.New("--join: no address, and " + agent.JoinEnv + " is not set; perf mesh --launch sets it, " +
+			"and the launcher has to pass it on (srun --export=ALL, mpirun -x " + agent.JoinEnv + " -x " +
+			agent.TokenEnv + ")")
+	}
+	return agent.ParseJoin(text, a.port)
 }
 
 // askAgent makes an agent the server of the test, whose port goes into the plan.

@@ -35,6 +35,7 @@ type meshResult struct {
 	} `json:"slow_hosts"`
 	LostHosts []struct {
 		Host string `json:"host"`
+		Kind string `json:"kind"`
 	} `json:"lost_hosts"`
 }
 

@@ -38,7 +38,8 @@ func startAgent(t *testing.T, c Config) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Token, c.Program = good, []string{"/bin/sh", "-c", asPerf, "perf"}
+	c.Token, c.Child = good, Child{[]string{"/bin/sh", "-c", asPerf, "perf"}}
+	c.Runner = c.Child
 	if c.Log == nil {
 		c.Log = t.Logf
 	}
@@ -65,7 +66,7 @@ func dial(t *testing.T, port int) *Client {
 }
 
 func TestAgentRunsTests(t *testing.T) {
-	port := startAgent(t, Config{MaxClients: 2})
+	port := startAgent(t, Config{Worker: Worker{Hello: Hello{Most: 2}}})
 	first, err := dial(t, port).Hold(testutil.Patience)
 	if err != nil || first.Most != 2 || first.ID == "" {
 		t.Errorf("Hold: %+v, %v", first, err)
@@ -98,7 +99,7 @@ func TestAgentRunsTests(t *testing.T) {
 // TestAgentQueues has one place: who comes second waits until the first one leaves, which ends its test.
 func TestAgentQueues(t *testing.T) {
 	waits := make(chan struct{})
-	port := startAgent(t, Config{MaxClients: 1})
+	port := startAgent(t, Config{Worker: Worker{Hello: Hello{Most: 1}}})
 	first, second := dial(t, port), dial(t, port)
 	if _, err := first.Server(test, testutil.Patience); err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func TestAgentQueues(t *testing.T) {
 }
 
 func TestAgentRefuses(t *testing.T) {
-	port := startAgent(t, Config{MaxClients: 4})
+	port := startAgent(t, Config{Worker: Worker{Hello: Hello{Most: 4}}})
 	params := func(f func(*wire.Params)) wire.Params { p := test; f(&p); return p }
 	for name, tc := range map[string]struct {
 		r    request
@@ -155,7 +156,7 @@ func TestAgentRefuses(t *testing.T) {
 
 // TestAgentAndStrangers sends what no client sends. The agent answers nothing, and works on.
 func TestAgentAndStrangers(t *testing.T) {
-	port := startAgent(t, Config{MaxClients: 1, Log: func(string, ...any) {}})
+	port := startAgent(t, Config{Worker: Worker{Hello: Hello{Most: 1}}, Log: func(string, ...any) {}})
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	raw := func() net.Conn {
 		c, err := net.Dial("tcp", addr)

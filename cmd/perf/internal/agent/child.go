@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -58,30 +57,56 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Buffer.Write(b)
 }
 
-// run runs a test in its own process, which ends with ctx and with this one.
-func (s *server) run(ctx context.Context, r request, listening func(port int) error) (json.RawMessage, error) {
+// Child runs each end of a test in a process, a perf with options of its own such as a device.
+type Child struct{ Program []string }
+
+// Run is a Runner.
+func (c Child) Run(ctx context.Context, t Task, listening func(port int) error) (f Figures, err error) {
+	out, err := c.output(ctx, t, listening)
+	if err != nil || t.Server() {
+		return f, err
+	}
+	var said struct {
+		Results []struct {
+			Bits float64 `json:"bandwidth_bits_per_second"`
+			P50  float64 `json:"latency_p50_ns"`
+			P99  float64 `json:"latency_p99_ns"`
+			Max  float64 `json:"latency_max_ns"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(out, &said); err != nil {
+		return f, err
+	}
+	if len(said.Results) != 1 {
+		return f, errors.New("no figure in its result")
+	}
+	return Figures(said.Results[0]), nil
+}
+
+// output returns what a test prints. Its process ends with ctx and with this one.
+func (c Child) output(ctx context.Context, t Task, listening func(port int) error) (json.RawMessage, error) {
 	runtime.LockOSThread() // the process gets a signal when the thread that started it ends
 	defer runtime.UnlockOSThread()
-	if !r.Test.Infinite { // that one ends when its client leaves
+	if !t.Test.Infinite { // that one ends when its client leaves
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Test.Duration*2+mostDuration)
+		ctx, cancel = context.WithTimeout(ctx, t.Test.Duration*2+mostDuration)
 		defer cancel()
 	}
-	args := slices.Concat(s.Program[1:], arguments(r.Test))
+	args := slices.Concat(c.Program[1:], arguments(t.Test))
 	diag := &diagnosis{}
-	if r.Op == opServer {
+	if t.Server() {
 		args = append(args, "-p", "0")
 		diag.found = listening
 	} else {
-		args = append(args, "-p", strconv.Itoa(r.Port), "--", r.Host)
+		args = append(args, "-p", strconv.Itoa(t.Port), "--", t.Host)
 	}
 	var out output
-	cmd := exec.CommandContext(ctx, s.Program[0], args...)
+	cmd := exec.CommandContext(ctx, c.Program[0], args...)
 	cmd.Stdout, cmd.Stderr = &out, diag
 	cmd.WaitDelay = time.Second
 	dieWithParent(cmd)
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s", diag.told(err))
+		return nil, errors.New(diag.told(err))
 	}
 	return json.RawMessage(bytes.TrimSpace(out.Bytes())), nil
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -20,32 +19,27 @@ const (
 
 // Config is how an agent works.
 type Config struct {
-	Token      Token
-	MaxClients int      // tests at a time; others wait
-	Program    []string // the perf that runs a test, with its own options such as a device
-	Name       string   // of this program, with its version
-	Log        func(format string, v ...any)
-	Once       bool // end with the first client that holds a connection
+	Worker
+	Token Token
+	Child Child // runs the tests of single clients
+	Log   func(format string, v ...any)
 }
 
 type server struct {
 	Config
-	id      string
-	slots   chan struct{}
 	waiting chan struct{}
-	mu      sync.Mutex
-	strange []net.Conn
+	strange Strangers
 	wg      sync.WaitGroup
-	stop    context.CancelFunc
 }
 
 // Serve runs an agent until ctx ends. It closes the listener.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
-	s := &server{Config: c, id: rand.Text(), slots: make(chan struct{}, c.MaxClients),
-		waiting: make(chan struct{}, mostWaiting)}
-	ctx, s.stop = context.WithCancel(ctx)
+	s := &server{Config: c, strange: Strangers{Most: mostStrange}, waiting: make(chan struct{}, mostWaiting)}
+	s.prepare()
+	s.Worker.Log = c.Log
+	ctx, stop := context.WithCancel(ctx)
 	defer s.wg.Wait()
-	defer s.stop()
+	defer stop()
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	for {
 		conn, err := ln.Accept()
@@ -59,7 +53,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 			time.Sleep(10 * time.Millisecond) // for example because no descriptor is free
 			continue
 		}
-		s.admit(conn)
+		s.strange.Admit(conn)
 		s.wg.Go(func() {
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
@@ -68,34 +62,11 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	}
 }
 
-// admit makes room for a stranger.
-func (s *server) admit(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.strange) == mostStrange {
-		s.strange[0].Close()
-		s.strange = s.strange[1:]
-	}
-	s.strange = append(s.strange, c)
-}
-
-// known takes a connection off the list of strangers.
-func (s *server) known(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, o := range s.strange {
-		if o == c {
-			s.strange = append(s.strange[:i:i], s.strange[i+1:]...)
-			return
-		}
-	}
-}
-
 // meet serves one connection.
 func (s *server) meet(ctx context.Context, c net.Conn) {
 	c.SetDeadline(time.Now().Add(stepLimit))
 	f, err := authenticate(c, s.Token)
-	s.known(c)
+	s.strange.Known(c)
 	if err != nil {
 		if errors.Is(err, ErrToken) {
 			s.Log("%v has another token, or speaks another protocol", c.RemoteAddr())
@@ -118,6 +89,12 @@ func (s *server) meet(ctx context.Context, c net.Conn) {
 		return
 	}
 	f.SetDeadline(time.Time{})
+	if r.Op == opLink {
+		if err := s.work(ctx, f); err != nil {
+			s.Log("%v: %v", c.RemoteAddr(), err)
+		}
+		return
+	}
 	// Nothing comes after the request: a client that sends anything, or closes, does not want the reply any more.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -135,10 +112,7 @@ func (s *server) meet(ctx context.Context, c net.Conn) {
 func (s *server) serve(ctx context.Context, f *frames, r request) error {
 	switch r.Op {
 	case opHold:
-		if s.Once {
-			defer s.stop()
-		}
-		err := f.send(reply{Most: s.MaxClients, ID: s.id, Program: s.Name})
+		err := f.send(reply{Most: s.Most, ID: s.ID, Program: s.Hello.Program})
 		if err == nil {
 			<-ctx.Done()
 		}
@@ -151,11 +125,8 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 		return fmt.Errorf("unknown operation %.20q: the client is of another version", r.Op)
 	}
 	if r.Op == opClient {
-		if err := checkHost(r.Host); err != nil {
+		if err := checkServer(r.Host, r.Port); err != nil {
 			return err
-		}
-		if r.Port < 1 || r.Port > 65535 {
-			return fmt.Errorf("port %d; allowed: 1 to 65535", r.Port)
 		}
 	}
 	select {
@@ -165,7 +136,11 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 		return ctx.Err()
 	}
 	s.Log("%v: %s of %v %v", f.RemoteAddr(), r.Op, r.Test.Verb, r.Test.Metric)
-	result, err := s.run(ctx, r, func(port int) error { return f.send(reply{Port: port}) })
+	t := Task{Test: r.Test}
+	if r.Op == opClient {
+		t.Host, t.Port = r.Host, r.Port
+	}
+	result, err := s.Child.output(ctx, t, func(port int) error { return f.send(reply{Port: port}) })
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,23 @@ func checkHost(host string) error {
 	return nil
 }
 
+// checkServer refuses what is not where a server may be.
+func checkServer(host string, port int) error {
+	if err := checkHost(host); err != nil {
+		return err
+	}
+	if port < 1 || port > 65535 {
+		return fmt.Errorf("port %d; allowed: 1 to 65535", port)
+	}
+	return nil
+}
+
 // Operations of a request.
 const (
 	opHold   = "hold"   // nothing; the connection shows that both ends live
 	opServer = "server" // be the server of a test; the first reply has its port
 	opClient = "client" // be its client
+	opLink   = "link"   // be an agent of a mesh; the connection is a link from now on
 )
 
 type request struct {

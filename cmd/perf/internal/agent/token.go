@@ -2,6 +2,7 @@ package agent
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -36,6 +37,12 @@ func ReadToken(file string) (Token, error) {
 		return Token{}, fmt.Errorf("token of %d bytes in %s; allowed: %d to %d", len(text), from, minToken, maxToken)
 	}
 	return Token{[]byte(text)}, nil
+}
+
+// NewToken makes a token, and returns its secret also as text.
+func NewToken() (Token, string) {
+	text := rand.Text()
+	return Token{[]byte(text)}, text
 }
 
 // mac returns the HMAC of parts. No part can be moved into its neighbour, because all but the last have fixed lengths.

@@ -2,8 +2,12 @@ package mesh
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 // Schema and Version name the form of the JSON object.
@@ -12,23 +16,26 @@ const (
 	Version = 1
 )
 
+// Order selects the tests, and which run at the same time.
+type Order = schedule.Order
+
 // Result has the figures of a mesh; its JSON is the program's.
 type Result struct {
-	Schema    string         `json:"schema"`
-	Version   int            `json:"version"`
-	Program   string         `json:"program"`
-	Command   []string       `json:"command,omitempty"`
-	Started   time.Time      `json:"started"`
-	Elapsed   float64        `json:"elapsed_seconds"`
-	Order     Order          `json:"order"`
-	Test      Test           `json:"test"`
-	Hosts     []string       `json:"hosts"`
-	Pairs     []PairResult   `json:"pairs"`
-	SlowPairs []SlowPair     `json:"slow_pairs"`
-	SlowHosts []SlowHost     `json:"slow_hosts"`
-	LostHosts []LostHost     `json:"lost_hosts"`
-	Others    []OtherProgram `json:"other_programs,omitempty"`
-	Error     string         `json:"error,omitempty"`
+	Schema    string       `json:"schema"`
+	Version   int          `json:"version"`
+	Program   string       `json:"program"`
+	Command   []string     `json:"command,omitempty"`
+	Started   time.Time    `json:"started"`
+	Elapsed   float64      `json:"elapsed_seconds"`
+	Order     Order        `json:"order"`
+	Rounds    int          `json:"rounds,omitempty"`
+	Test      Test         `json:"test"`
+	Hosts     []string     `json:"hosts"`
+	Pairs     []PairResult `json:"pairs"`
+	SlowPairs []SlowPair   `json:"slow_pairs"`
+	SlowHosts []SlowHost   `json:"slow_hosts"`
+	LostHosts []LostHost   `json:"lost_hosts"`
+	Error     string       `json:"error,omitempty"`
 }
 
 // Test is the test between two hosts.
@@ -44,11 +51,14 @@ type PairResult struct {
 	To    string  `json:"to"`
 	Bits  float64 `json:"bandwidth_bits_per_second,omitempty"`
 	P50   float64 `json:"latency_p50_ns,omitempty"`
+	P99   float64 `json:"latency_p99_ns,omitempty"`
+	Max   float64 `json:"latency_max_ns,omitempty"`
 	Error string  `json:"error,omitempty"`
 
 	Skipped bool `json:"-"` // nothing is wrong with the pair: a host is lost, or the mesh was interrupted
 
 	from, to int
+	at       time.Time // when it was entered
 }
 
 // SlowPair is a direction whose figure is an outlier.
@@ -69,16 +79,30 @@ type SlowHost struct {
 	Median float64 `json:"median_of_hosts"`
 }
 
-// OtherProgram is an agent that is not of the coordinator's release.
-type OtherProgram struct {
+// Kinds of lost hosts.
+const (
+	Absent  = "absent"   // it could not be reached, or did not come
+	LeftOut = "left out" // it came, and does not fit
+	Lost    = "lost"     // it was there, and went
+)
+
+// LostHost is a host without all its figures.
+type LostHost struct {
 	Host    string `json:"host"`
-	Program string `json:"program"`
+	Kind    string `json:"kind"`
+	Error   string `json:"error"`
+	Program string `json:"program,omitempty"` // of an agent that was left out
 }
 
-// LostHost is a host whose agent could not be reached, or ended before the mesh did.
-type LostHost struct {
-	Host  string `json:"host"`
-	Error string `json:"error"`
+// unnamed is the host of a LostHost that stands for several of which nobody knows the names.
+const unnamed = "?"
+
+// String says it for people.
+func (l LostHost) String() string {
+	if l.Host == unnamed {
+		return l.Error
+	}
+	return fmt.Sprintf("%s host %s: %s", l.Kind, printable.Name(l.Host), printable.Message(l.Error))
 }
 
 // figure is one of the two that a pair has.
@@ -146,4 +170,20 @@ func (r *Result) Failed() (n int) {
 		}
 	}
 	return n
+}
+
+// Absences says how many hosts are not in the figures, or not in all of them.
+func (r *Result) Absences() string {
+	var n [3]int
+	for _, l := range r.LostHosts {
+		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))]++
+	}
+	said := fmt.Sprintf("%d hosts were lost", n[2])
+	if n[0] > 0 {
+		said = fmt.Sprintf("%d hosts did not come, %s", n[0], said)
+	}
+	if n[1] > 0 {
+		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)
+	}
+	return said
 }

@@ -2,272 +2,210 @@ package mesh
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"math"
+	"net"
 	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // Config describes a mesh.
 type Config struct {
-	Hosts     []Host
+	Hosts    []Host       // standing agents, which are dialed
+	Listener net.Listener // instead: where agents dial. It is closed
+	Launcher roster.Place // what is known of those that dial, such as Slurm's list
+	Expect   int          // how many there are; 0: nobody says
+	Launched <-chan error // gets the error of what launches them; may be nil
+
 	Order     Order
+	Rounds    int // above 0: pairs of each host
 	Bandwidth wire.Params
 	Latency   wire.Params
 	Token     agent.Token
 	Timeout   time.Duration
-	Patience  time.Duration
+	Patience  time.Duration // for hosts that do not come
+	Beat      time.Duration // between heartbeats; a host is lost after three
+	Strict    bool          // without one host, no mesh
 	Outliers  Outliers
-	Program   string           // this one, with its version
-	Done      func(PairResult) // may be nil; never called twice at a time
-	Lost      func(LostHost)   // may be nil; of those that could not be reached, before the first pair
+	Program   string // this one, with its version
+
+	// May be nil, and are never called twice at a time.
+	Begun    func(hosts, pairs int)
+	Start    func(from, to string)
+	Done     func(PairResult)
+	Lost     func(LostHost) // of those that are missing before the first pair
+	Stranger func(from net.Addr, why error)
 }
 
 // coordinator is a mesh at work.
 type coordinator struct {
 	Config
-	hosts []*member
-	mu    sync.Mutex
-	res   *Result
-}
-
-// member is a host; its context ends with its agent.
-type member struct {
-	Host
-	ctx  context.Context
-	lose context.CancelCauseFunc
+	ctx    context.Context // ends when the mesh is told to end
+	link   context.Context // ends when the mesh is over
+	begun  chan struct{}
+	watch  sync.WaitGroup
+	roster *roster.Roster
+	hosts  []*member
+	res    *Result
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
-// that cannot be reached as long as two can, are in the Result.
+// that do not come as long as two do, are in the Result.
 func Run(ctx context.Context, c Config) (*Result, error) {
-	m := &coordinator{Config: c, res: &Result{Schema: Schema, Version: Version, Order: c.Order, Program: c.Program,
-		Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},
-		Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{}}}
-	ctx, end := context.WithCancel(ctx)
-	var watchers sync.WaitGroup
-	defer watchers.Wait()
-	defer end()
-	clients, err := m.hold(ctx)
-	for _, cl := range clients {
-		if cl != nil {
-			defer cl.Close()
-		}
+	if c.Beat == 0 {
+		c.Beat = agent.DefaultBeat
 	}
+	m := &coordinator{Config: c, ctx: ctx, begun: make(chan struct{}), roster: roster.New(c.Launcher, c.Expect),
+		res: &Result{Schema: Schema, Version: Version, Order: c.Order, Rounds: c.Rounds, Program: c.Program,
+			Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},
+			Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{}}}
+	link, end := context.WithCancel(context.WithoutCancel(ctx))
+	m.link = link
+	defer func() {
+		m.dismiss()
+		end()
+		if c.Listener != nil {
+			c.Listener.Close()
+		}
+		m.watch.Wait()
+	}()
+	err := m.gather()
+	close(m.begun)
 	if err != nil {
 		return m.res, err
 	}
-	for i, cl := range clients {
-		if cl == nil {
-			continue
-		}
-		watchers.Go(func() {
-			cl.Gone()
-			if ctx.Err() == nil {
-				m.hosts[i].lose(errors.New("its agent was stopped, or failed"))
-			}
-		})
-	}
-	for _, round := range c.Order.Plan(len(m.hosts)) {
-		var wg sync.WaitGroup
-		for _, p := range round {
-			wg.Go(func() { m.done(m.pair(ctx, p)) })
-		}
-		wg.Wait()
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	for _, h := range m.hosts {
-		m.res.Hosts = append(m.res.Hosts, h.Name)
-		if err := context.Cause(h.ctx); err != nil && err != context.Cause(ctx) {
-			m.res.LostHosts = append(m.res.LostHosts, LostHost{h.Name, err.Error()})
-		}
-	}
+	m.measure()
+	m.settle()
 	m.res.judge(c.Outliers)
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
 	return m.res, context.Cause(ctx)
 }
 
-// hold meets all agents, and keeps a connection to each that shows when it dies. A host that cannot be reached has
-// none.
-func (m *coordinator) hold(ctx context.Context) ([]*agent.Client, error) {
-	clients, errs := make([]*agent.Client, len(m.Hosts)), make([]error, len(m.Hosts))
-	about := make([]agent.About, len(m.Hosts))
+// dismiss ends all agents.
+func (m *coordinator) dismiss() {
 	var wg sync.WaitGroup
-	for i, h := range m.Hosts {
-		mb := &member{Host: h}
-		mb.ctx, mb.lose = context.WithCancelCause(ctx)
-		m.hosts = append(m.hosts, mb)
-		wg.Go(func() {
-			cl, err := agent.Dial(ctx, h.Addr, h.Port, m.Token, m.Timeout, m.Patience)
-			if err == nil {
-				if about[i], err = cl.Hold(m.Timeout); err != nil {
-					cl.Close()
-				}
-			}
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			clients[i] = cl
-		})
+	for _, h := range m.hosts {
+		if h.agent != nil && h.ctx.Err() == nil {
+			wg.Go(func() { h.agent.Refuse("") })
+		}
 	}
 	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return clients, err
-	}
-	var wrong, lost []error
-	for i, err := range errs {
-		h := m.hosts[i]
-		if need := m.together(); err == nil && about[i].Most < need {
-			err = fmt.Errorf("host %s: it runs %d tests at a time, this mesh needs %d: give it --max-clients %d, "+
-				"or the mesh --order rounds", h.Name, about[i].Most, need, need)
-			wrong = append(wrong, err)
-		} else if errors.Is(err, agent.ErrToken) || errors.Is(err, agent.ErrNoAgent) ||
-			errors.Is(err, agent.ErrVersion) {
-			wrong = append(wrong, fmt.Errorf("host %s: %w", h.Name, err))
-		} else if err != nil {
-			h.lose(err)
-			lost = append(lost, fmt.Errorf("host %s: %w", h.Name, err))
-		}
-	}
-	if len(m.hosts)-len(lost) < 2 {
-		wrong = append(wrong, lost...)
-	}
-	wrong = append(wrong, m.twice(about)...)
-	if wrong != nil {
-		return clients, errors.Join(wrong...)
-	}
-	for i, err := range errs {
-		if err != nil && m.Lost != nil {
-			m.Lost(LostHost{m.hosts[i].Name, err.Error()})
-		}
-		if p := about[i].Program; err == nil && p != m.Program {
-			m.res.Others = append(m.res.Others, OtherProgram{m.hosts[i].Name, p})
-		}
-	}
-	return clients, nil
 }
 
-// twice names hosts that are one agent by two names.
-func (m *coordinator) twice(about []agent.About) (errs []error) {
-	seen := map[string]string{}
-	for i, a := range about {
-		if a.ID == "" {
-			continue
-		}
-		if first, ok := seen[a.ID]; ok {
-			errs = append(errs, fmt.Errorf("hosts %s and %s are the same agent; remove one of them", first,
-				m.hosts[i].Name))
-			continue
-		}
-		seen[a.ID] = m.hosts[i].Name
-	}
-	return errs
-}
-
-// together is how many tests one host has at a time.
-func (m *coordinator) together() int {
-	if m.Order == All {
-		return 2 * (len(m.Hosts) - 1)
-	}
-	return 1
-}
-
-// figures has the parts that are read of the output of perf --json.
-type figures struct {
-	Results []struct {
-		Bits float64 `json:"bandwidth_bits_per_second"`
-		P50  float64 `json:"latency_p50_ns"`
-	} `json:"results"`
-}
-
-// pair measures one pair, bandwidth and latency.
-func (m *coordinator) pair(ctx context.Context, p Pair) PairResult {
-	from, to := m.hosts[p.From], m.hosts[p.To]
-	r := PairResult{From: from.Name, To: to.Name, from: p.From, to: p.To}
-	for _, h := range []*member{from, to} {
-		if h.ctx.Err() != nil {
-			r.Error, r.Skipped = "host "+h.Name+" is lost", true
-			return r
+// measure runs the pairs of the schedule.
+func (m *coordinator) measure() {
+	var present []int
+	for i, h := range m.hosts {
+		m.res.Hosts = append(m.res.Hosts, h.Name)
+		if h.agent != nil {
+			present = append(present, i)
 		}
 	}
-	whole := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(from.ctx, cancel)()
-	defer context.AfterFunc(to.ctx, cancel)()
-	bw, err := m.test(ctx, from, to, m.Bandwidth)
-	if err == nil {
-		r.Bits = bw.Results[0].Bits
-		bw, err = m.test(ctx, from, to, m.Latency)
+	s := schedule.New(m.Order, len(present), m.Rounds)
+	if m.Begun != nil {
+		m.Begun(len(present), s.Total())
 	}
-	if err == nil {
-		r.P50 = bw.Results[0].P50
+	done, lost := make(chan PairResult), make(chan int)
+	over := make(chan struct{})
+	defer close(over)
+	for i, at := range present {
+		go func() {
+			select {
+			case <-m.hosts[at].ctx.Done():
+			case <-over:
+				return
+			}
+			select {
+			case lost <- i:
+			case <-over:
+			}
+		}()
 	}
-	if err != nil {
-		r.Error = err.Error()
-		select { // of a host and its test, the test may be known to be dead first
-		case <-from.ctx.Done():
-		case <-to.ctx.Done():
-		case <-time.After(lossSettles):
+	place := map[int]int{}
+	for i, at := range present {
+		place[at] = i
+	}
+	running := 0
+	for {
+		var begin, skip []schedule.Pair
+		if m.ctx.Err() == nil {
+			begin, skip = s.Next()
+		}
+		for _, p := range skip {
+			m.done(m.skipped(present[p.From], present[p.To]))
+		}
+		for _, p := range begin {
+			from, to := present[p.From], present[p.To]
+			running++
+			if m.Start != nil {
+				m.Start(m.hosts[from].Name, m.hosts[to].Name)
+			}
+			go func() { done <- m.pair(from, to) }()
+		}
+		if running == 0 {
+			break
+		}
+		select {
+		case r := <-done:
+			running--
+			s.Done(schedule.Pair{From: place[r.from], To: place[r.to]})
+			m.done(r)
+		case i := <-lost:
+			m.hosts[present[i]].lostAt = time.Now()
+			s.Lose(i)
 		}
 	}
-	if err != nil && whole.Err() != nil {
-		r.Error, r.Skipped = "interrupted", true
-		return r
+	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
+		m.absent()
 	}
-	for _, h := range []*member{from, to} {
-		if err != nil && h.ctx.Err() != nil {
-			r.Error = "host " + h.Name + " was lost during the test"
+}
+
+// absent enters the pairs of hosts that never were there.
+func (m *coordinator) absent() {
+	for from, f := range m.hosts {
+		for to, t := range m.hosts {
+			if from != to && (f.agent == nil || t.agent == nil) {
+				m.done(m.skipped(from, to))
+			}
 		}
 	}
-	return r
 }
 
-const lossSettles = time.Second
-
-// test runs one test between two agents.
-func (m *coordinator) test(ctx context.Context, from, to *member, p wire.Params) (f figures, err error) {
-	limit := m.Timeout + 2*p.Duration
-	server, err := agent.Dial(ctx, to.Addr, to.Port, m.Token, m.Timeout, m.Patience)
-	if err != nil {
-		return f, err
+// settle enters the hosts that were lost. If the mesh was told to end, others may have been told a moment before.
+func (m *coordinator) settle() {
+	last := time.Time{}
+	for _, h := range m.hosts {
+		if h.agent != nil && h.ctx.Err() != nil && h.lostAt.IsZero() {
+			h.lostAt = time.Now()
+		}
+		if h.lostAt.After(last) {
+			last = h.lostAt
+		}
 	}
-	defer server.Close()
-	port, err := server.Server(p, limit)
-	if err != nil {
-		return f, err
+	if wait := settles - time.Since(last); wait > 0 && m.ctx.Err() == nil {
+		select {
+		case <-m.ctx.Done():
+		case <-time.After(wait):
+		}
 	}
-	client, err := agent.Dial(ctx, from.Addr, from.Port, m.Token, m.Timeout, m.Patience)
-	if err != nil {
-		return f, err
+	blameless := func(at time.Time) bool { return m.ctx.Err() != nil && time.Since(at) < 2*settles }
+	for _, h := range m.hosts {
+		if h.agent != nil && !h.lostAt.IsZero() && !blameless(h.lostAt) {
+			m.leave(LostHost{Host: h.Name, Kind: Lost, Error: context.Cause(h.ctx).Error()})
+		}
 	}
-	defer client.Close()
-	out, err := client.Client(p, to.Addr, port, 4*limit)
-	if err != nil {
-		return f, err
+	for i := range m.res.Pairs {
+		if p := &m.res.Pairs[i]; p.Error != "" && blameless(p.at) {
+			p.Error, p.Skipped = interrupted, true
+		}
 	}
-	if err := json.Unmarshal(out, &f); err != nil {
-		return f, fmt.Errorf("agent %s: %w", from.Name, err)
-	}
-	if len(f.Results) != 1 || !plausible(f.Results[0].Bits) || !plausible(f.Results[0].P50) {
-		return f, fmt.Errorf("agent %s: no figure in its result", from.Name)
-	}
-	return f, nil
 }
-
-func plausible(v float64) bool { return v >= 0 && !math.IsInf(v, 0) && !math.IsNaN(v) }
 
 func (m *coordinator) done(r PairResult) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	r.at = time.Now()
 	m.res.Pairs = append(m.res.Pairs, r)
 	if m.Done != nil {
 		m.Done(r)

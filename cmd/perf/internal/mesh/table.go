@@ -43,12 +43,8 @@ func (r *Result) Text(w io.Writer) {
 	if ofHost > 0 {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
-	for _, o := range r.Others {
-		fmt.Fprintf(w, "host %s runs %.60q, not %q as here: releases may measure differently\n", printable.Name(o.Host),
-			o.Program, r.Program)
-	}
 	for _, l := range r.LostHosts {
-		fmt.Fprintf(w, "lost host %s: %s\n", printable.Name(l.Host), printable.Message(l.Error))
+		fmt.Fprintln(w, l)
 	}
 }
 
@@ -62,15 +58,15 @@ func (r *Result) matrix(w io.Writer, title string, value func(*PairResult) float
 		fmt.Fprintf(w, " %8s", fmt.Sprintf("[%d]", i))
 	}
 	fmt.Fprintln(w)
-	at := map[Pair]*PairResult{}
+	at := map[[2]int]*PairResult{}
 	for i := range r.Pairs {
-		at[Pair{r.Pairs[i].from, r.Pairs[i].to}] = &r.Pairs[i]
+		at[[2]int{r.Pairs[i].from, r.Pairs[i].to}] = &r.Pairs[i]
 	}
 	for i, h := range r.Hosts {
 		fmt.Fprintf(w, "%4s %-*s", fmt.Sprintf("[%d]", i), width, printable.Name(h))
 		for j := range r.Hosts {
 			cell := "-"
-			if p := at[Pair{i, j}]; p != nil {
+			if p := at[[2]int{i, j}]; p != nil {
 				if cell = "failed"; value(p) > 0 {
 					cell = fmt.Sprintf("%.4g", value(p))
 				}

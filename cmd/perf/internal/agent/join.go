@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// JoinEnv is the environment variable that holds where the coordinator listens.
+const JoinEnv = "PERF_JOIN"
+
+// mostAddresses bounds the addresses of one coordinator.
+const mostAddresses = 64
+
+// ParseJoin reads addresses of a coordinator, such as 10.0.0.1:4711,[2001:db8::1]:4711. One without a port has the
+// default.
+func ParseJoin(text string, port int) (list []string, err error) {
+	for a := range strings.SplitSeq(text, ",") {
+		a = strings.TrimSpace(a)
+		host, p, err := net.SplitHostPort(a)
+		if err != nil {
+			host, p = strings.Trim(a, "[]"), strconv.Itoa(port)
+		}
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 || host == "" || strings.ContainsAny(host, " \t/") || host[0] == '-' {
+			return nil, fmt.Errorf("address %.100q of the coordinator; write HOST:PORT", a)
+		}
+		list = append(list, net.JoinHostPort(host, p))
+	}
+	if len(list) > mostAddresses {
+		return nil, fmt.Errorf("%d addresses of the coordinator; allowed: %d", len(list), mostAddresses)
+	}
+	return list, nil
+}
+
+// Join is an agent that dials. It tries the addresses of the coordinator for patience, and works until the coordinator
+// ends the mesh, or ctx ends.
+func Join(ctx context.Context, addrs []string, t Token, w *Worker, patience time.Duration) error {
+	w.prepare()
+	f, err := reach(ctx, addrs, t, patience)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer f.Close()
+	return w.work(ctx, f)
+}
+
+// Attend is Join over a connection that is there.
+func Attend(ctx context.Context, c net.Conn, t Token, w *Worker) error {
+	w.prepare()
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(stepLimit))
+	f, err := introduce(c, t)
+	if err != nil {
+		return err
+	}
+	return w.work(ctx, f)
+}
+
+// reach connects to the first address where the coordinator is.
+func reach(ctx context.Context, addrs []string, t Token, patience time.Duration) (*frames, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	defer cancel()
+	type outcome struct {
+		f   *frames
+		err error
+	}
+	results := make(chan outcome, len(addrs))
+	for i, a := range addrs {
+		go func() {
+			select { // addresses that lead nowhere are not to disturb others
+			case <-ctx.Done():
+			case <-time.After(time.Duration(i) * 100 * time.Millisecond):
+			}
+			f, err := try(ctx, a, t)
+			results <- outcome{f, err}
+		}()
+	}
+	var errs []error
+	for n := range addrs {
+		o := <-results
+		if o.err != nil {
+			errs = append(errs, o.err)
+			continue
+		}
+		cancel()
+		go func() {
+			for range len(addrs) - n - 1 {
+				if late := <-results; late.f != nil {
+					late.f.Close()
+				}
+			}
+		}()
+		return o.f, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// try dials one address until the coordinator is there, or ctx ends.
+func try(ctx context.Context, addr string, t Token) (*frames, error) {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		f, err := once(ctx, addr, t)
+		if err == nil {
+			return f, nil
+		}
+		if errors.Is(err, ErrToken) || errors.Is(err, ErrNoAgent) || errors.Is(err, ErrVersion) {
+			return nil, fmt.Errorf("the coordinator at %s: %w", addr, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the coordinator at %s: %w", addr, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func once(ctx context.Context, addr string, t Token) (*frames, error) {
+	d := net.Dialer{Timeout: stepLimit}
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	c.SetDeadline(time.Now().Add(stepLimit))
+	f, err := introduce(c, t)
+	if err == nil && !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stop()
+		c.Close()
+		return nil, err
+	}
+	c.SetDeadline(time.Time{})
+	return f, nil
+}

@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// missed is after how many heartbeats that did not come the other end counts as lost.
+const missed = 3
+
+// Heartbeats of a link.
+const (
+	DefaultBeat = 2 * time.Second
+	leastBeat   = 10 * time.Millisecond
+	mostBeat    = time.Hour
+)
+
+// Hello is what an agent says about itself.
+type Hello struct {
+	Name    string       `json:"name"` // of the host, as its scheduler or it calls it
+	ID      string       `json:"id"`   // differs between agents
+	Program string       `json:"program"`
+	Most    int          `json:"max_clients"`
+	Place   roster.Place `json:"place"`
+	Devices []string     `json:"devices,omitempty"`
+	Problem string       `json:"problem,omitempty"` // why it cannot run tests
+}
+
+// Figures are what a test found out.
+type Figures struct {
+	Bits float64 `json:"bits,omitempty"` // per second
+	P50  float64 `json:"p50,omitempty"`  // nanoseconds, as the others
+	P99  float64 `json:"p99,omitempty"`
+	Max  float64 `json:"max,omitempty"`
+}
+
+// Operations of a link. The coordinator sends the former, the agent the latter.
+const (
+	opWelcome = "welcome" // the agent belongs to the mesh
+	opServe   = "serve"   // be the server of a test
+	opTest    = "test"    // be its client
+	opCancel  = "cancel"  // end a test
+	opAsk     = "ask"     // are you there?
+	opEnd     = "end"     // of the mesh, or of this agent's part in it
+
+	opJoin = "join" // Hello
+	opPort = "port" // of a server
+	opDone = "done" // a test has ended
+	opHere = "here"
+
+	opBeat = "beat" // of both
+)
+
+// message is one of either end.
+type message struct {
+	Op      string       `json:"op"`
+	ID      uint64       `json:"id,omitempty"` // of a test or a question
+	Test    *wire.Params `json:"test,omitempty"`
+	Host    string       `json:"host,omitempty"`
+	Port    int          `json:"port,omitempty"`
+	Beat    int64        `json:"beat_ms,omitempty"`
+	Hello   *Hello       `json:"hello,omitempty"`
+	Figures *Figures     `json:"figures,omitempty"`
+	Error   string       `json:"error,omitempty"`
+}
+
+// Errors of a link.
+var (
+	// ErrSilent means that heartbeats are missing.
+	ErrSilent = errors.New("no heartbeat")
+	// ErrLeft means that the other end closed the connection without a word.
+	ErrLeft = errors.New("the connection ended")
+)
+
+// link is a connection between a coordinator and an agent. Both ends send heartbeats.
+type link struct {
+	f     *frames
+	pulse *pulse
+	beat  time.Duration
+	turn  chan struct{} // of senders
+}
+
+// newLink makes a link of a connection whose ends know each other.
+func newLink(f *frames, beat time.Duration) *link {
+	l := &link{f: f, pulse: &pulse{Conn: f.Conn}, beat: beat, turn: make(chan struct{}, 1)}
+	l.pulse.limit = missed * beat
+	f.Conn = l.pulse
+	return l
+}
+
+func (l *link) send(m message) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.f.send(m)
+}
+
+// live sends heartbeats until ctx ends, and hands what comes to take, whose error ends the link.
+func (l *link) live(ctx context.Context, take func(message) error) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer l.f.Close()
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.f.Close() })()
+	wg.Go(func() {
+		for tick := time.NewTicker(l.beat); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				if l.send(message{Op: opBeat}) != nil {
+					l.f.Close()
+				}
+			}
+		}
+	})
+	for {
+		var m message
+		if err := l.f.receive(&m, maxRequest); err != nil {
+			return l.lost(ctx, err)
+		}
+		if m.Op == opBeat {
+			continue
+		}
+		if err := take(m); err != nil {
+			return err
+		}
+	}
+}
+
+// lost returns why nothing more comes.
+func (l *link) lost(ctx context.Context, err error) error {
+	var timed net.Error
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
+		return fmt.Errorf("%w for %v", ErrSilent, l.pulse.limit)
+	case errors.Is(err, ErrFrame):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, io.ErrClosedPipe):
+		return ErrLeft
+	}
+	return fmt.Errorf("%w: %w", ErrLeft, err)
+}
+
+// pulse is a connection from which something has to come within limit.
+type pulse struct {
+	net.Conn
+	limit time.Duration
+}
+
+// Read reads, and fails where nothing comes. If this process itself stood still meanwhile, the other end gets the time
+// once more.
+func (p *pulse) Read(b []byte) (int, error) {
+	for {
+		end := time.Now().Add(p.limit)
+		p.SetReadDeadline(end)
+		n, err := p.Conn.Read(b)
+		if err == nil || n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(end) < p.limit/missed {
+			return n, err
+		}
+	}
+}

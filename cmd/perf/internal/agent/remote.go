@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// Remote is an agent as the coordinator of a mesh has it. Its methods may be called by any goroutine.
+type Remote struct {
+	Hello
+	Addr net.IP // where the agent is, as seen from here
+	Here net.IP // where this end is, as seen from there
+
+	link  *link
+	ended chan struct{}
+	mu    sync.Mutex
+	why   error // that ended is closed
+	calls map[uint64]chan message
+	last  uint64
+}
+
+// Meet connects to a standing agent, and makes it a part of this mesh.
+func Meet(ctx context.Context, host string, port int, t Token, timeout, patience time.Duration) (*Remote, error) {
+	c, err := Dial(ctx, host, port, t, timeout, patience)
+	if err != nil {
+		return nil, err
+	}
+	c.unhook()
+	r, err := meet(ctx, c.f, func() error { return c.f.send(request{Op: opLink}) }, timeout)
+	var refused *RefusedError
+	if errors.As(err, &refused) { // it may be too old
+		if old, err := Dial(ctx, host, port, t, timeout, patience); err == nil {
+			defer old.Close()
+			if about, err := old.Hold(timeout); err == nil {
+				return nil, &ReleaseError{about.Program}
+			}
+		}
+	}
+	return r, err
+}
+
+// ReleaseError is an agent of a release that this one does not work with.
+type ReleaseError struct{ Program string }
+
+// Error returns one line.
+func (e *ReleaseError) Error() string {
+	return fmt.Sprintf("it runs %.100q; use the same release on all hosts", e.Program)
+}
+
+// Accept meets an agent that dialed. It is admitted or refused by what it says.
+func Accept(ctx context.Context, c net.Conn, t Token) (*Remote, error) {
+	c.SetDeadline(time.Now().Add(stepLimit))
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	f, err := authenticate(c, t)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return meet(ctx, f, func() error { return nil }, stepLimit)
+}
+
+// meet has an agent introduce itself.
+func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duration) (*Remote, error) {
+	defer context.AfterFunc(ctx, func() { f.Close() })()
+	f.SetDeadline(time.Now().Add(timeout))
+	var m message
+	err := ask()
+	if err == nil {
+		err = f.receive(&m, maxRequest)
+	}
+	switch {
+	case err != nil:
+	case m.Op == opJoin && m.Hello != nil:
+		f.SetDeadline(time.Time{})
+		r := &Remote{Hello: *m.Hello, link: newLink(f, DefaultBeat), ended: make(chan struct{}),
+			calls: map[uint64]chan message{}}
+		r.Addr, r.Here = address(f.RemoteAddr()), address(f.LocalAddr())
+		return r, nil
+	case m.Error != "":
+		err = &RefusedError{f.RemoteAddr().String(), m.Error}
+	default:
+		f.send(message{Op: opEnd, Error: "this is perf mesh, which is no agent"})
+		err = fmt.Errorf("%w: %.20q instead of an agent's name", ErrFrame, m.Op)
+	}
+	f.Close()
+	return nil, err
+}
+
+func address(a net.Addr) net.IP {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.IP
+	}
+	return nil
+}
+
+// Admit makes the agent a part of the mesh, with a heartbeat. It has to be called before the methods below, unless
+// Refuse is called.
+func (r *Remote) Admit(ctx context.Context, beat time.Duration) error {
+	r.link.beat, r.link.pulse.limit = beat, missed*beat
+	if err := r.link.send(message{Op: opWelcome, Beat: beat.Milliseconds()}); err != nil {
+		r.link.f.Close()
+		return err
+	}
+	go func() {
+		err := r.link.live(ctx, r.take)
+		r.mu.Lock()
+		r.why = err
+		r.mu.Unlock()
+		close(r.ended)
+	}()
+	return nil
+}
+
+// Refuse ends the meeting, with a reason for the agent. With an empty one, it is the end of the mesh.
+func (r *Remote) Refuse(why string) {
+	r.link.send(message{Op: opEnd, Error: why})
+	r.link.f.Close()
+}
+
+// Ended is closed when the agent is gone.
+func (r *Remote) Ended() <-chan struct{} { return r.ended }
+
+// Why returns why it is gone.
+func (r *Remote) Why() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
+}
+
+// take hands a message of the agent to who waits for it.
+func (r *Remote) take(m message) error {
+	switch m.Op {
+	case opPort, opDone, opHere:
+	case opEnd:
+		return fmt.Errorf("%w: %.200s", ErrLeft, m.Error)
+	default:
+		return fmt.Errorf("%w: %.20q", ErrFrame, m.Op)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.calls[m.ID]; c != nil {
+		select {
+		case c <- m:
+		default: // more than a test can have to say
+		}
+	}
+	return nil
+}
+
+// call sends a message that gets replies.
+func (r *Remote) call(m message) (*call, error) {
+	r.mu.Lock()
+	r.last++
+	m.ID = r.last
+	c := &call{r: r, id: m.ID, replies: make(chan message, 2)}
+	r.calls[m.ID] = c.replies
+	r.mu.Unlock()
+	if err := r.link.send(m); err != nil {
+		c.drop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// call is a question to an agent that has not answered it yet.
+type call struct {
+	r       *Remote
+	id      uint64
+	replies chan message
+}
+
+func (c *call) drop() {
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	delete(c.r.calls, c.id)
+}
+
+// reply waits for the next one.
+func (c *call) reply(ctx context.Context) (message, error) {
+	select {
+	case m := <-c.replies:
+		if m.Error != "" {
+			return m, fmt.Errorf("%.1000s", m.Error)
+		}
+		return m, nil
+	case <-c.r.ended:
+		return message{}, c.r.Why()
+	case <-ctx.Done():
+		return message{}, context.Cause(ctx)
+	}
+}
+
+// Server is a server that an agent has for one test.
+type Server struct {
+	Port int
+	call *call
+}
+
+// Serve makes the agent the server of a test, until Close.
+func (r *Remote) Serve(ctx context.Context, p wire.Params) (*Server, error) {
+	c, err := r.call(message{Op: opServe, Test: &p})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{call: c}
+	m, err := c.reply(ctx)
+	if err == nil && (m.Op != opPort || m.Port < 1 || m.Port > 65535) {
+		err = fmt.Errorf("%w: a server without a port", ErrFrame)
+	}
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	s.Port = m.Port
+	return s, nil
+}
+
+// Close waits for the end of a server whose client has ended, for a while, and then ends it. It returns why the test
+// failed at this end.
+func (s *Server) Close(patience time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errLate)
+	defer cancel()
+	_, err := s.call.reply(ctx)
+	if errors.Is(err, errLate) {
+		s.call.cancel()
+		return nil
+	}
+	s.call.drop()
+	return err
+}
+
+var errLate = errors.New("late")
+
+func (c *call) cancel() {
+	c.r.link.send(message{Op: opCancel, ID: c.id})
+	c.drop()
+}
+
+// Test makes the agent the client of a test.
+func (r *Remote) Test(ctx context.Context, p wire.Params, host string, port int) (Figures, error) {
+	c, err := r.call(message{Op: opTest, Test: &p, Host: host, Port: port})
+	if err != nil {
+		return Figures{}, err
+	}
+	m, err := c.reply(ctx)
+	if err != nil {
+		c.cancel()
+		return Figures{}, err
+	}
+	c.drop()
+	if f := m.Figures; f != nil && plausible(f.Bits) && plausible(f.P50) && plausible(f.P99) && plausible(f.Max) {
+		return *f, nil
+	}
+	return Figures{}, errors.New("no figure in its result")
+}
+
+func plausible(v float64) bool { return v >= 0 && !math.IsInf(v, 0) && !math.IsNaN(v) }
+
+// Ask waits until the agent answers, or is lost.
+func (r *Remote) Ask(ctx context.Context) error {
+	c, err := r.call(message{Op: opAsk})
+	if err != nil {
+		return err
+	}
+	defer c.drop()
+	_, err = c.reply(ctx)
+	return err
+}

@@ -1,0 +1,290 @@
+package mesh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+)
+
+// member is a host of the mesh; its context ends with its agent.
+type member struct {
+	Host
+	agent  *agent.Remote // nil: it did not come
+	ctx    context.Context
+	lose   context.CancelCauseFunc
+	lostAt time.Time
+}
+
+func (m *coordinator) member(h Host, a *agent.Remote) *member {
+	mb := &member{Host: h, agent: a}
+	mb.ctx, mb.lose = context.WithCancelCause(context.WithoutCancel(m.ctx))
+	m.hosts = append(m.hosts, mb)
+	return mb
+}
+
+// gather meets the agents. Those that do not come, or that are left out, are in the result.
+func (m *coordinator) gather() error {
+	var err error
+	if m.Listener != nil {
+		err = m.await()
+	} else {
+		err = m.call()
+	}
+	if err == nil {
+		err = context.Cause(m.ctx)
+	}
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	there := 0
+	for _, h := range m.hosts {
+		if h.agent == nil {
+			continue
+		}
+		there++
+		if need := m.Order.Together(m.expected()); h.agent.Most < need {
+			wrong = append(wrong, fmt.Errorf("host %s: it runs %d tests at a time, this mesh needs %d: give it "+
+				"--max-clients %d, or the mesh --order rounds", h.Name, h.agent.Most, need, need))
+		}
+	}
+	if wrong == nil && (there < 2 || m.Strict && len(m.res.LostHosts) > 0) {
+		wrong = append(wrong, fmt.Errorf("%d hosts are there; %s", there, m.needs()))
+		for _, l := range m.res.LostHosts {
+			wrong = append(wrong, errors.New(l.String()))
+		}
+	}
+	if wrong != nil {
+		return errors.Join(wrong...)
+	}
+	if m.Lost != nil {
+		for _, l := range m.res.LostHosts {
+			m.Lost(l)
+		}
+	}
+	return nil
+}
+
+func (m *coordinator) needs() string {
+	if m.Strict {
+		return "with --strict-hosts all have to be"
+	}
+	return "a mesh needs at least 2"
+}
+
+func (m *coordinator) expected() int {
+	if m.Listener == nil {
+		return len(m.Hosts)
+	}
+	return len(m.hosts)
+}
+
+// leave enters a host that is not measured.
+func (m *coordinator) leave(l LostHost) { m.res.LostHosts = append(m.res.LostHosts, l) }
+
+// call meets standing agents.
+func (m *coordinator) call() error {
+	agents, errs := make([]*agent.Remote, len(m.Hosts)), make([]error, len(m.Hosts))
+	var wg sync.WaitGroup
+	for i, h := range m.Hosts {
+		wg.Go(func() { agents[i], errs[i] = agent.Meet(m.ctx, h.Addr, h.Port, m.Token, m.Timeout, m.Patience) })
+	}
+	wg.Wait()
+	defer func() {
+		for _, a := range agents { // those that were not admitted
+			if a != nil {
+				a.Refuse("")
+			}
+		}
+	}()
+	if err := context.Cause(m.ctx); err != nil {
+		return err
+	}
+	seen := map[string]string{}
+	var twice []error
+	for i, a := range agents {
+		name := m.Hosts[i].Name
+		if a == nil {
+			continue
+		}
+		if first, ok := seen[a.ID]; ok {
+			twice = append(twice, fmt.Errorf("hosts %s and %s are the same agent; remove one of them", first, name))
+		}
+		seen[a.ID] = name
+	}
+	if twice != nil {
+		return errors.Join(twice...)
+	}
+	for i, h := range m.Hosts {
+		a := agents[i]
+		agents[i] = nil
+		m.enter(h, a, errs[i])
+	}
+	return nil
+}
+
+// enter admits a host that came, or says why it is left out. It takes over the agent, if there is one.
+func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
+	kind := LeftOut
+	if err == nil {
+		if err = m.fits(a); err != nil {
+			a.Refuse(err.Error())
+		} else if err = a.Admit(m.link, m.Beat); err == nil {
+			mb := m.member(h, a)
+			m.watch.Go(func() {
+				<-a.Ended()
+				mb.lose(explain(a.Why()))
+			})
+			return
+		}
+	}
+	known := errors.Is(err, agent.ErrToken) || errors.Is(err, agent.ErrVersion)
+	l := LostHost{Host: h.Name, Error: err.Error()}
+	if r := (*agent.ReleaseError)(nil); errors.As(err, &r) {
+		l.Program, known = r.Program, true
+	}
+	if a == nil && !known {
+		kind = Absent
+	}
+	l.Kind = kind
+	m.leave(l)
+	m.member(h, nil).lose(err)
+}
+
+// fits returns why an agent is left out.
+func (m *coordinator) fits(a *agent.Remote) error {
+	if a.Program != m.Program {
+		return &agent.ReleaseError{Program: a.Program}
+	}
+	if a.Problem != "" {
+		return fmt.Errorf("it cannot run tests: %.500s", a.Problem)
+	}
+	return nil
+}
+
+// explain says for people why an agent is gone.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, agent.ErrSilent):
+		return fmt.Errorf("%w: it is down, cannot be reached, or stands still", err)
+	case err == agent.ErrLeft:
+		return errors.New("its agent was stopped, or failed")
+	}
+	return err
+}
+
+const (
+	mostStrange = 2048        // connections that have not proved themselves
+	settles     = time.Second // between the ends of things that end for one reason
+)
+
+// arrival is an agent that dialed, or who tried to.
+type arrival struct {
+	agent *agent.Remote
+	from  net.Addr
+	err   error
+}
+
+// await has agents come to the listener, until all are there or no more come.
+func (m *coordinator) await() error {
+	came := make(chan arrival)
+	m.watch.Go(func() { m.accept(came) })
+	launched := m.Launched
+	var quiet <-chan time.Time // until the first one comes, a launcher that is at work decides
+	if launched == nil {
+		quiet = time.After(m.Patience)
+	}
+	defer func() { slices.SortStableFunc(m.hosts, before) }()
+	for !m.roster.Complete() {
+		select {
+		case a := <-came:
+			if m.arrive(a) {
+				quiet = time.After(m.Patience)
+			}
+		case err := <-launched:
+			launched = nil
+			if quiet = time.After(m.Patience); err != nil {
+				quiet = time.After(settles)
+			}
+		case <-quiet:
+			m.missing()
+			return nil
+		case <-m.ctx.Done():
+			return context.Cause(m.ctx)
+		}
+	}
+	return nil
+}
+
+// before orders hosts by rank, or else by name; 2 is before 10.
+func before(a, b *member) int {
+	if a.agent != nil && b.agent != nil && a.agent.Place.Rank != b.agent.Place.Rank {
+		return cmp.Compare(a.agent.Place.Rank, b.agent.Place.Rank)
+	}
+	return roster.Compare(a.Name, b.Name)
+}
+
+// accept meets those that dial, also while the mesh is at work: they learn that they are late.
+func (m *coordinator) accept(came chan<- arrival) {
+	strange := agent.Strangers{Most: mostStrange}
+	for {
+		c, err := m.Listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // for example because no descriptor is free
+			continue
+		}
+		strange.Admit(c)
+		m.watch.Go(func() {
+			a, err := agent.Accept(m.link, c, m.Token)
+			strange.Known(c)
+			select {
+			case came <- arrival{a, c.RemoteAddr(), err}:
+			case <-m.begun:
+				if a != nil {
+					a.Refuse("it came late: the mesh has begun without it")
+				}
+			}
+		})
+	}
+}
+
+// arrive enters an agent, and reports whether one came.
+func (m *coordinator) arrive(a arrival) bool {
+	if a.err != nil {
+		if m.Stranger != nil && (errors.Is(a.err, agent.ErrToken) || errors.Is(a.err, agent.ErrFrame)) {
+			m.Stranger(a.from, a.err)
+		}
+		return false
+	}
+	name, err := m.roster.Come(a.agent.Name, a.agent.Place)
+	if err != nil {
+		a.agent.Refuse(err.Error())
+		m.leave(LostHost{Host: a.agent.Name, Kind: LeftOut, Error: err.Error(), Program: a.agent.Program})
+		return false
+	}
+	m.enter(Host{Name: name}, a.agent, nil)
+	return true
+}
+
+// missing names those that did not come.
+func (m *coordinator) missing() {
+	for _, h := range m.roster.Missing() {
+		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come"}
+		m.leave(l)
+		m.member(Host{Name: l.Host}, nil).lose(errors.New(l.Error))
+	}
+	if err := m.roster.Unknown(); err != nil {
+		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error()})
+	}
+}

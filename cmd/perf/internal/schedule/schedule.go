@@ -1,0 +1,174 @@
+package schedule
+
+import "slices"
+
+// Schedule hands out pairs. A host that is lost gets no more.
+//
+// In a tournament a host goes to one of its next pairs as soon as both are free: no host waits for the slowest pair of a
+// round.
+// All other orders take one step after the other.
+type Schedule struct {
+	n       int
+	of      func(step int) []Pair
+	steps   []int // of the order, in turn
+	free    bool  // hosts go on by themselves
+	queues  []queue
+	look    []int  // hosts that may have something to do
+	pending []Pair // of the step
+	next    int    // of steps
+	running int
+	total   int
+}
+
+// queue is what a host still has to do, in turn.
+type queue struct {
+	lost, busy bool
+	pairs      []Pair
+}
+
+// New returns the schedule of an order for n hosts. With rounds above 0, each host is in so many disjoint pairs only.
+func New(o Order, n, rounds int) *Schedule {
+	count, of := o.steps(n)
+	s := &Schedule{n: n, of: of, free: o == Rounds, queues: make([]queue, n)}
+	for i := range n {
+		s.look = append(s.look, n-1-i)
+	}
+	if s.free && rounds > 0 {
+		s.steps = sample(n, rounds)
+	} else {
+		for i := range count {
+			s.steps = append(s.steps, i)
+		}
+	}
+	for _, step := range s.steps {
+		s.total += len(of(step))
+	}
+	return s
+}
+
+// List returns a schedule of given pairs, one at a time.
+func List(n int, pairs []Pair) *Schedule {
+	s := &Schedule{n: n, of: func(step int) []Pair { return pairs[step : step+1] }, queues: make([]queue, n),
+		total: len(pairs)}
+	for i := range pairs {
+		s.steps = append(s.steps, i)
+	}
+	return s
+}
+
+// Total returns how many pairs there are.
+func (s *Schedule) Total() int { return s.total }
+
+// Next returns the pairs that begin now, and those that are left out because a host is lost. With none of both, and none
+// running, all is over.
+func (s *Schedule) Next() (begin, skip []Pair) {
+	if s.free {
+		return s.advance()
+	}
+	for s.running == 0 && len(begin) == 0 && s.next < len(s.steps) {
+		for _, p := range s.of(s.steps[s.next]) {
+			if s.queues[p.From].lost || s.queues[p.To].lost {
+				skip = append(skip, p)
+				continue
+			}
+			begin = append(begin, p)
+		}
+		s.next++
+		s.running += len(begin)
+	}
+	return begin, skip
+}
+
+// Over reports whether nothing runs and nothing is left.
+func (s *Schedule) Over() bool {
+	if s.running > 0 || s.next < len(s.steps) {
+		return false
+	}
+	for i := range s.queues {
+		if len(s.queues[i].pairs) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Done ends a pair.
+func (s *Schedule) Done(p Pair) {
+	s.running--
+	s.queues[p.From].busy, s.queues[p.To].busy = false, false
+	s.look = append(s.look, p.To, p.From)
+}
+
+// Lose takes a host out.
+func (s *Schedule) Lose(host int) {
+	s.queues[host].lost = true
+	s.look = append(s.look, host)
+}
+
+// ahead is how many of its next pairs a free host looks at. With all of them, the tournament would end in disorder, with
+// pairs that cannot run at the same time; with one, a host that stands still holds up those that wait for it, and those
+// that wait for them.
+const ahead = 8
+
+// advance is Next of a tournament: a free host begins the first of its next pairs whose other host is free. Steps are
+// filled in as hosts run out of pairs, so that a large mesh is never there as a whole.
+func (s *Schedule) advance() (begin, skip []Pair) {
+	for len(s.look) > 0 || s.running == 0 && s.fill() {
+		if len(s.look) == 0 {
+			continue
+		}
+		q := &s.queues[s.look[len(s.look)-1]]
+		s.look = s.look[:len(s.look)-1]
+		if q.busy {
+			continue
+		}
+		for !q.lost && len(q.pairs) < ahead && s.fill() {
+		}
+		if k := slices.IndexFunc(q.pairs, func(p Pair) bool { return s.queues[p.From].lost || s.queues[p.To].lost }); k >= 0 {
+			p := q.pairs[k]
+			skip = append(skip, p)
+			remove(&s.queues[p.From], p)
+			remove(&s.queues[p.To], p)
+			s.look = append(s.look, p.From, p.To)
+			continue
+		}
+		for _, p := range q.pairs[:min(ahead, len(q.pairs))] {
+			from, to := &s.queues[p.From], &s.queues[p.To]
+			if !from.busy && !to.busy {
+				from.busy, to.busy = true, true
+				remove(from, p)
+				remove(to, p)
+				begin = append(begin, p)
+				s.running++
+				break
+			}
+		}
+	}
+	return begin, skip
+}
+
+// fill gives the hosts the pairs of one more step, if there is one.
+func (s *Schedule) fill() bool {
+	if s.next == len(s.steps) {
+		return false
+	}
+	for _, p := range s.of(s.steps[s.next]) {
+		for _, i := range []int{p.From, p.To} {
+			q := &s.queues[i]
+			if q.pairs = append(q.pairs, p); len(q.pairs) == 1 && !q.busy {
+				s.look = append(s.look, i)
+			}
+		}
+	}
+	s.next++
+	return true
+}
+
+func remove(q *queue, p Pair) {
+	for i := range q.pairs {
+		if q.pairs[i] == p {
+			q.pairs = append(q.pairs[:i:i], q.pairs[i+1:]...)
+			return
+		}
+	}
+}
