@@ -106,7 +106,7 @@ func (r *Report) Compare(p *Peer) {
 			add(Note, a.name, "the firmware differs", both(a.dev.FirmwareVersion, b.dev.FirmwareVersion),
 				"mlxfwmanager --query")
 		}
-		for _, key := range []string{"trust", "pfc", "traffic_class"} {
+		for _, key := range []string{"trust", "pfc", "dscp_priority", "traffic_class"} {
 			if x, y := a.link.Lossless[key], b.link.Lossless[key]; x != "" && y != "" && x != y {
 				add(Warning, a.name, key+" differs: congestion is not handled alike", both(x, y),
 					"mlnx_qos    # at both ends")

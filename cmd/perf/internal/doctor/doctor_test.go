@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
@@ -33,8 +34,31 @@ type bed struct {
 	info loader.Info
 	mtus map[int]int
 	open error
+	port map[string]*dcb.Port // by interface
 
 	second func(*bed) // happens between two looks at the counters
+}
+
+// noDCB is what the kernel says of an interface whose driver has no DCB.
+func (b *bed) noDCB() error {
+	if b.port == nil {
+		return fmt.Errorf("netlink (RTM_GETDCB) of eth2: %w", syscall.EOPNOTSUPP)
+	}
+	return nil
+}
+
+// dcb makes the kernel report a port, and removes what vendors' drivers have in sysfs.
+func (b *bed) dcb(p *dcb.Port) {
+	b.tree.Remove("class/net/eth2/qos")
+	b.port = map[string]*dcb.Port{"eth2": p}
+}
+
+// marks is a table of 64 entries, as mlx5 has it, in which DSCP 24 to 31 get priority 3.
+func marks() (apps []dcb.App) {
+	for i := range uint16(64) {
+		apps = append(apps, dcb.App{Selector: dcb.SelDSCP, Priority: uint8(i / 8), Protocol: i})
+	}
+	return apps
 }
 
 func (b *bed) proc(name, text string) {
@@ -72,6 +96,7 @@ func newBed(t *testing.T) *bed {
 		Unlisted: func() error { return nil },
 		MTUs:     func(string) (map[int]int, error) { return b.mtus, b.open },
 		Rules:    func() (string, string, error) { return "", "[nft list ruleset]", nil },
+		DCB:      func(netdev string) (*dcb.Port, error) { return b.port[netdev], b.noDCB() },
 		Second:   func() { b.second(b) }}
 	b.second = func(*bed) {}
 	tr.Write(dev+"ports/1/counters/symbol_error", "0")
@@ -314,7 +339,41 @@ func TestFindings(t *testing.T) {
 			b.tree.Write("class/net/eth2/qos/pfc", "0 0 0 0 0 0 0 0")
 			b.tree.Write("class/net/eth2/ecn/roce_np/enable/3", "0")
 		}, Warning, "qos", "neither PFC nor ECN"},
-		"no qos": {func(b *bed) { b.tree.Remove("class/net/eth2/qos") }, Note, "qos", "dcb pfc show dev eth2"},
+		"no qos": {func(b *bed) { b.tree.Remove("class/net/eth2/qos") }, Note, "qos",
+			"netlink (RTM_GETDCB) of eth2: operation not supported"},
+		"no qos of a VF": {func(b *bed) {
+			b.tree.Remove("class/net/eth2/qos")
+			b.tree.Symlink("../0000:3b:00.1", bus+"physfn")
+		}, Note, "qos", "of the physical function"},
+		"dcb: all is well": {func(b *bed) {
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 3}, Apps: marks(), ETS: &dcb.ETS{Class: [8]uint8{3: 1}}})
+			b.tree.Write("class/infiniband/mlx5_0/tc/1/traffic_class", "Global tclass=104")
+		}, OK, "qos", "trust dscp, pfc 0 0 0 1 0 0 0 0, dscp_priority 0-7:0 8-15:1 16-23:2 24-31:3 32-39:4 40-47:5 " +
+			"48-55:6 56-63:7, priority_class 0 0 0 1 0 0 0 0"},
+		"dcb: the PCP": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 3}}) }, Warning, "qos",
+			"dcb app add dev eth2 dscp-prio 26:3"},
+		"dcb: a trust table": {func(b *bed) {
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 8}, Apps: marks(), Trust: []uint8{dcb.SelPCP}})
+		}, Warning, "qos", "trusts the PCP"},
+		"dcb: no PFC": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{}}) }, Note, "qos",
+			"PFC is off for all priorities"},
+		"dcb: no PFC, no ECN": {func(b *bed) {
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{}, Apps: marks()})
+			b.tree.Write("class/net/eth2/ecn/roce_np/enable/3", "0")
+		}, Warning, "qos", "neither PFC nor ECN"},
+		"dcb: a class without PFC": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 3}, Apps: marks()}) },
+			Note, "qos", "--tclass 104    # DSCP 26 has priority 3"},
+		"dcb: another priority": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 5}, Apps: marks()}) },
+			Note, "qos", "--tclass 160    # DSCP 40 has priority 5"},
+		"dcb: the firmware decides": {func(b *bed) {
+			mode := dcb.Adapter | dcb.IEEE
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1}, Apps: marks(), Mode: &mode})
+		}, OK, "qos", "dcbx firmware"},
+		"dcb of a bond's adapter": {func(b *bed) {
+			b.dcb(&dcb.Port{})
+			b.port = map[string]*dcb.Port{"eth9": {PFC: &dcb.PFC{Enabled: 1 << 3}}, "eth2": {}}
+			b.tree.Mkdir("devices/pci0000:3a/0000:3a:00.0/" + pci + "/net/eth9")
+		}, Warning, "qos", "netlink (RTM_GETDCB) of eth9"},
 		"filter of an adapter": {func(b *bed) { b.Rules = ruleset("type filter hook input priority 0; policy drop;") },
 			Note,
 			"firewall", "policy drop"},
@@ -499,6 +558,8 @@ func TestCompare(t *testing.T) {
 		"firmware":     {func(b *bed) { b.tree.Write(dev+"fw_ver", "20.1.1") }, Note, "20.1.1 of mlx5_0/1 at node1"},
 		"kernel":       {func(b *bed) { b.proc("sys/kernel/osrelease", "5.15\n") }, Note, "5.15 at node1"},
 		"flow control": {func(b *bed) { b.tree.Write("class/net/eth2/qos/trust", "pcp") }, Warning, "trust differs"},
+		"PFC by netlink": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 4}, Apps: marks()}) }, Warning,
+			"0 0 0 1 0 0 0 0 of mlx5_0/1 here, 0 0 0 0 1 0 0 0 of mlx5_0/1 at node1"},
 		"GID type": {func(b *bed) {
 			b.tree.GID("mlx5_0", 1, 0, local, sysfstest.V1, "eth2")
 			b.tree.GID("mlx5_0", 1, 3, v4, sysfstest.V1, "eth2")

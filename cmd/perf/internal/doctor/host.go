@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -21,6 +22,7 @@ type Host struct {
 	Unlisted  func() error                             // why the library does not list devices of the kernel
 	MTUs      func(device string) (map[int]int, error) // opens the device; active MTU by port
 	Rules     func() (rules, from string, _ error)     // the packet filter's
+	DCB       func(netdev string) (*dcb.Port, error)   // what it does with priorities
 	Second    func()                                   // waits for one
 	Container string                                   // the sign of a container, empty outside
 }

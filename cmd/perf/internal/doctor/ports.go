@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/netview"
@@ -205,60 +204,6 @@ func (x *examination) mtu(name string, l *Link) {
 		f.Text = fmt.Sprintf("active MTU %d, because the MTU of %s is %d; 4200 or more gives 4096", l.MTU, n.Name,
 			n.MTU)
 		f.Remedy = "ip link set dev " + n.Name + " mtu 9000    # and of every switch on the way"
-	}
-	x.add(f)
-}
-
-// congestion checks flow and congestion control, which only vendor drivers have in sysfs.
-func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) {
-	if l.Netdev == "" || d.PCIAddress == "" {
-		return
-	}
-	var seen []string
-	read := func(key string, elem ...string) string {
-		s, err := x.Sys.Attr(append([]string{"class", "net", l.Netdev}, elem...)...)
-		if err != nil {
-			return ""
-		}
-		s = strings.TrimSpace(s)
-		l.Lossless[key] = s
-		seen = append(seen, key+" "+s)
-		return s
-	}
-	trust, pfc := read("trust", "qos", "trust"), read("pfc", "qos", "pfc")
-	ecn := true
-	for prio := range 8 {
-		for _, side := range []string{"roce_np", "roce_rp"} {
-			if v, err := x.Sys.Attr("class", "net", l.Netdev, "ecn", side, "enable", fmt.Sprint(prio)); err == nil {
-				l.Lossless[fmt.Sprintf("%s_%d", side, prio)] = v
-				ecn = ecn && v != "0"
-			}
-		}
-	}
-	if class, err := x.Sys.Attr("class", "infiniband", d.Name, "tc", fmt.Sprint(p.Number),
-		"traffic_class"); err == nil {
-		l.Lossless["traffic_class"] = class
-		seen = append(seen, "traffic_class "+class)
-	}
-	evidence := x.Sys.String() + "/class/net/" + l.Netdev + "/{qos,ecn}"
-	if len(l.Lossless) == 0 {
-		x.add(Finding{Severity: Note, Subject: name, Check: "qos", Text: "PFC, ECN and trust are not in sysfs",
-			Evidence: evidence + " do not exist", Remedy: fmt.Sprintf("dcb pfc show dev %s; dcb app show dev %s",
-				l.Netdev,
-				l.Netdev)})
-		return
-	}
-	f := Finding{Severity: OK, Subject: name, Check: "qos", Text: strings.Join(seen, ", "), Evidence: evidence}
-	switch {
-	case trust == "pcp":
-		f.Severity, f.Text = Warning, "the port trusts the PCP of VLAN tags, but RoCE v2 marks the DSCP"
-		f.Remedy = "mlnx_qos -i " + l.Netdev + " --trust dscp"
-	case pfc != "" && !strings.Contains(pfc, "1") && !ecn:
-		f.Severity, f.Text = Warning, "neither PFC nor ECN is on: a congested switch drops packets"
-		f.Remedy = "mlnx_qos -i " + l.Netdev + " --pfc 0,0,0,1,0,0,0,0"
-	case !ecn:
-		f.Severity, f.Text = Note, "ECN is off for some priority"
-		f.Remedy = "echo 1 > /sys/class/net/" + l.Netdev + "/ecn/roce_np/enable/3    # and roce_rp"
 	}
 	x.add(f)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
@@ -18,7 +19,7 @@ import (
 func This() *Host {
 	return &Host{Sys: sysfs.DefaultRoot(), Proc: "/proc", Dev: "/dev", Access: access, Load: loader.Report,
 		Unlisted: ibv.Unlisted, MTUs: activeMTUs, Rules: rules, Container: container(),
-		Second: func() { time.Sleep(time.Second) }}
+		DCB: dcb.Read, Second: func() { time.Sleep(time.Second) }}
 }
 
 // activeMTUs opens a device.
