@@ -149,8 +149,8 @@ func (v *invocation) runTest(ctx context.Context) int {
 		}
 	}
 	if isTerminal(stderr) {
-		hooks.Progress = func(size, done, want uint64) {
-			locked(func() { bar.Update(size, done, want) })
+		hooks.Progress = func(p engine.Progress) {
+			locked(func() { bar.Update(p) })
 		}
 	}
 	start := func() (*engine.Result, error) { return engine.Run(ctx, o.plan, hooks) }

@@ -95,7 +95,18 @@ func (r *run) progress(size, want uint64) (stop func()) {
 	if r.hooks.Progress == nil {
 		return func() {}
 	}
-	return every(200*time.Millisecond, func() { r.hooks.Progress(size, r.moved().Total(), want) })
+	return every(200*time.Millisecond, func() {
+		r.hooks.Progress(Progress{Size: size, Done: r.moved().Total(), Want: want, Left: r.left()})
+	})
+}
+
+// left returns the rest of a run by time, all of it while the peer has not come.
+func (r *run) left() time.Duration {
+	d := r.plan.Duration
+	if begun := r.begun(); begun != 0 {
+		d -= time.Duration(float64(r.clk.Now()-begun) * r.clk.Rate())
+	}
+	return max(d, 0)
 }
 
 // watchdog ends a run by events that stalls: a loop that sleeps cannot see it.

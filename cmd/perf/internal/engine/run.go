@@ -35,7 +35,14 @@ type Hooks struct {
 	Rails    func([]Rail)        // of several, those of each that could
 	Size     func(measure.Size)  // one size is done
 	Interval func(size uint64, i measure.Interval)
-	Progress func(size, done, want uint64) // now and then; want is 0 in a run by time
+	Progress func(Progress) // now and then
+}
+
+// Progress is how far a size is.
+type Progress struct {
+	Size, Done uint64
+	Want       uint64        // messages; 0 in a run by time
+	Left       time.Duration // of a run by time
 }
 
 // run is a session at work.

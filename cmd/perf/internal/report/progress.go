@@ -3,7 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 )
 
 // Progress is a line on a terminal that is written over and over.
@@ -13,10 +16,13 @@ type Progress struct {
 }
 
 // Update shows how far a size is.
-func (p *Progress) Update(size, done, want uint64) {
-	s := fmt.Sprintf("%d bytes: %d messages", size, done)
-	if want > 0 {
-		s = fmt.Sprintf("%d bytes: %d of %d messages, %d %%", size, done, want, done*100/want)
+func (p *Progress) Update(at engine.Progress) {
+	s := fmt.Sprintf("%d bytes: %d messages", at.Size, at.Done)
+	switch {
+	case at.Want > 0:
+		s = fmt.Sprintf("%d bytes: %d of %d messages, %d %%", at.Size, at.Done, at.Want, at.Done*100/at.Want)
+	case at.Left > 0:
+		s += fmt.Sprintf(", %.0f s left", math.Ceil(at.Left.Seconds()))
 	}
 	pad := max(p.width-len(s), 0)
 	p.width = len(s)

@@ -188,14 +188,15 @@ func TestJSONOfFailure(t *testing.T) {
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
 	p := Progress{W: &b}
-	p.Update(65536, 50, 200)
-	p.Update(2, 1, 0)
+	p.Update(engine.Progress{Size: 65536, Done: 50, Want: 200})
+	p.Update(engine.Progress{Size: 2, Done: 1})
+	p.Update(engine.Progress{Size: 2, Done: 9, Left: 9100 * time.Millisecond})
 	p.Clear()
 	p.Clear()
 	long := len("65536 bytes: 50 of 200 messages, 25 %")
-	short := "2 bytes: 1 messages"
+	short, left := "2 bytes: 1 messages", "2 bytes: 9 messages, 10 s left"
 	want := "\r65536 bytes: 50 of 200 messages, 25 %\r" + short + strings.Repeat(" ", long-len(short)) +
-		"\r" + strings.Repeat(" ", len(short)) + "\r"
+		"\r" + left + "\r" + strings.Repeat(" ", len(left)) + "\r"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
