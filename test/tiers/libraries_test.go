@@ -1,6 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +40,49 @@ func TestCells(t *testing.T) {
 		if seen[c] != (cost[c.dir] <= shortCost) {
 			t.Errorf("%v, which costs %d, runs: %v", c, cost[c.dir], seen[c])
 		}
+	}
+}
+
+// TestTable_Interrupted has the results of a run that was interrupted: the table stays as it was. Those of one that was
+// not replace it.
+func TestTable_Interrupted(t *testing.T) {
+	r := &runner{root: t.TempDir(), note: io.Discard}
+	file := filepath.Join(r.root, tableFile)
+	git := func(args ...string) {
+		c := exec.Command("git", args...)
+		c.Dir = r.root
+		c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	const old = tableBegin + "\n\n| `ibv` | v44 (bookworm) | 7, 0, 0 | 7, 0, 0 | c1 |\n\n" + tableEnd + "\n"
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(old), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	results := []Result{{Tier: "emu", Package: "ops " + module + "/ibv", Test: "TestRXE_X", Status: Pass}}
+	page := func() string {
+		t.Helper()
+		if err := r.writeTable(ctx, results); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	cancel()
+	if got := page(); got != old {
+		t.Errorf("interrupted:\n%s", got)
+	}
+	ctx = t.Context()
+	if got := page(); got == old || !strings.Contains(got, "| `ibv` |") {
+		t.Errorf("not interrupted:\n%s", got)
 	}
 }
 

@@ -131,7 +131,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if ctx.Err() == nil {
 		ok = r.support(stdout, tiers, results) && ok
 	}
-	if *table && ctx.Err() == nil { // else some numbers would be of what ran until then
+	if *table {
 		if err := r.writeTable(ctx, results); err != nil {
 			fmt.Fprintln(stderr, "tiers:", err)
 			ok = false
