@@ -3,16 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -161,83 +154,5 @@ func TestServerWithoutDevice(t *testing.T) {
 	rc := run(timeLimit(t), []string{"stream", "bw"}, io.Discard, &diag)
 	if rc != exitFailure || strings.Contains(diag.String(), "waiting") {
 		t.Errorf("exit code %d, %q", rc, &diag)
-	}
-}
-
-// TestDeploySchema has the module that knows Kubernetes' types look at the manifests.
-func TestDeploySchema(t *testing.T) {
-	if !testutil.Full() {
-		t.Skip("a full run downloads Kubernetes' types: make test-full")
-	}
-	out, err := exec.Command("go", "test", "-C", "../../test/deploy", "./...").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-// TestDeploy reads what stands in deploy, and its command lines.
-func TestDeploy(t *testing.T) {
-	file, err := os.Open("../../deploy/perf-mesh.yaml")
-	if err != nil {
-		t.Skip("the sources are not here")
-	}
-	defer file.Close()
-	type container struct {
-		Command        []string `yaml:"command"`
-		ReadinessProbe struct {
-			TCPSocket struct {
-				Port int `yaml:"port"`
-			} `yaml:"tcpSocket"`
-		} `yaml:"readinessProbe"`
-	}
-	kinds := map[string]*container{}
-	for d := yaml.NewDecoder(file); ; {
-		var doc struct {
-			Kind string `yaml:"kind"`
-			Spec struct {
-				Template struct {
-					Spec struct {
-						Containers []container `yaml:"containers"`
-					} `yaml:"spec"`
-				} `yaml:"template"`
-			} `yaml:"spec"`
-		}
-		if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		kinds[doc.Kind] = nil
-		for _, c := range doc.Spec.Template.Spec.Containers {
-			kinds[doc.Kind] = &c
-		}
-	}
-	if _, ok := kinds["Service"]; !ok || kinds["DaemonSet"] == nil || kinds["Job"] == nil {
-		t.Fatalf("perf-mesh.yaml has %v", kinds)
-	}
-	var a agentOptions
-	f := pflag.NewFlagSet("perf serve", pflag.ContinueOnError)
-	a.flags(f)
-	agent := kinds["DaemonSet"]
-	probed := agent.ReadinessProbe.TCPSocket.Port
-	if err := errors.Join(f.Parse(agent.Command[2:]), a.check()); err != nil || a.port != probed {
-		t.Errorf("the agent's command %q: %v, port %d, probed %d", agent.Command, err, a.port, probed)
-	}
-	var m meshOptions
-	f = pflag.NewFlagSet("perf mesh", pflag.ContinueOnError)
-	m.flags(f)
-	none := func(string) string { return "" }
-	if err := errors.Join(f.Parse(kinds["Job"].Command[2:]), m.check(f, none)); err != nil {
-		t.Errorf("the mesh's command %q: %v", kinds["Job"].Command, err)
-	}
-	script := filepath.Join("..", "..", "deploy", "perf-mesh.sbatch")
-	if out, err := exec.Command("bash", "-n", script).CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s", script, err, out)
-	}
-	if _, err := exec.LookPath("shellcheck"); err != nil {
-		t.Skipf("%s was not looked at: %v (make setup installs it)", script, err)
-	}
-	if out, err := exec.Command("shellcheck", script).CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s", script, err, out)
 	}
 }

@@ -1,17 +1,344 @@
 package slurm
 
 import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// quick are options of a mesh that is short.
-var quick = []string{"-n", "20", "-s", "64", "--timeout", "5", "--retry", "20"}
+var (
+	// quick are options of a mesh whose tests are short.
+	quick = []string{"-n", "20", "-s", "64"}
+	// long are those of one that runs for a while.
+	long = []string{"-D", "2", "-s", "64"}
+)
 
+// complete fails the test unless the job succeeded and has the figures of all pairs of n nodes.
+func (j job) complete(t *testing.T, n int) {
+	t.Helper()
+	state, code := j.wait(t)
+	r := j.result(t)
+	got, of := r.measured()
+	if state != "COMPLETED" || code != "0:0" || got != n*(n-1) || of != got || len(r.Lost) > 0 || r.Error != "" {
+		t.Errorf("%s, %s: %d of %d pairs, lost %+v, %q\n%s", state, code, got, of, r.Lost, r.Error, j.output(t))
+	}
+}
+
+// without fails the test unless the job failed because of these nodes, and has the figures of all other pairs of n.
+func (j job) without(t *testing.T, n int, names ...string) {
+	t.Helper()
+	state, code := j.wait(t)
+	r := j.result(t)
+	left := n - len(names)
+	if got, _ := r.measured(names...); state != "FAILED" || code != "1:0" || !slices.Equal(r.lost(), names) ||
+		got != left*(left-1) {
+		t.Errorf("%s, %s: %d of %d pairs of the others, lost %+v, want %q\n%s", state, code, got, left*(left-1), r.Lost,
+			names, j.output(t))
+	}
+	t.Logf("%+v", r.Lost)
+}
+
+// begins waits until Slurm has started the job.
+func (j job) begins(t *testing.T) {
+	t.Helper()
+	testutil.Eventually(t, "job "+j.id+" begins", func() bool {
+		return !slices.Contains([]string{"PENDING", "CONFIGURING"}, j.show(t)["JobState"])
+	})
+}
+
+// measures waits until a node runs a test: an agent and its children.
+func (j job) measures(t *testing.T, n *node) {
+	t.Helper()
+	testutil.Eventually(t, n.name+" measures", func() bool {
+		return len(n.processes("rdmaperf")) > 1 || j.finished()
+	})
+}
+
+// finished reports whether perf mesh has written its result.
+func (j job) finished() bool {
+	_, err := os.Stat(filepath.Join(j.dir, "perf-mesh-"+j.id+".json"))
+	return err == nil
+}
+
+// TestEmuSlurm_Good: the file holds the tables, and the result is in a file of its own.
 func TestEmuSlurm_Good(t *testing.T) {
 	c := need(t)
 	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
-	if state, code := j.wait(t); state != "COMPLETED" || code != "0:0" || !strings.Contains(j.output(t), "[3] node4") {
-		t.Errorf("%s, %s\n%s", state, code, j.output(t))
+	j.complete(t, 4)
+	out := j.output(t)
+	if !strings.Contains(out, "[3] node4") || strings.Contains(out, "agent on") || strings.Contains(out, "server of") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
+// TestEmuSlurm_Dark: whenever a node goes dark, it is named, and no other one.
+func TestEmuSlurm_Dark(t *testing.T) {
+	c := need(t)
+	begin := time.Now()
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j.begins(t)
+	testutil.Eventually(t, "the mesh ends", j.finished)
+	took := time.Since(begin) // where nothing happens
+	j.complete(t, 4)
+	victim := c.nodes[2]
+	for _, d := range darknesses {
+		named := 0
+		for i := range 10 {
+			t.Run(fmt.Sprintf("%s_%d", strings.ReplaceAll(d.name, " ", "_"), i), func(t *testing.T) {
+				t.Cleanup(func() { c.heal(t) })
+				j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+				j.begins(t)
+				testutil.Eventually(t, "the agent starts", func() bool { // before that: TestEmuSlurm_DarkAtLaunch
+					return len(victim.processes("rdmaperf")) > 0 || j.finished()
+				})
+				time.Sleep(took * time.Duration(i) / 10)
+				d.on(t, victim)
+				dark := time.Now()
+				testutil.Eventually(t, "the mesh ends", j.finished)
+				t.Logf("ended %.1f s later", time.Since(dark).Seconds())
+				d.off(t, victim)
+				if r := j.result(t); len(r.Lost) == 0 {
+					j.complete(t, 4) // it was over, or had nothing to do with the node any more
+					return
+				}
+				named++
+				j.without(t, 4, "node3")
+			})
+		}
+		if named < 5 && !t.Failed() {
+			t.Errorf("%s: the node was named in %d of 10 runs", d.name, named)
+		}
+	}
+}
+
+// TestEmuSlurm_DarkAtLaunch: srun itself gives up if it cannot reach a node. Nobody is blamed for what srun says.
+func TestEmuSlurm_DarkAtLaunch(t *testing.T) {
+	c := need(t)
+	link("down")(t, c.nodes[2])
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j.begins(t)
+	testutil.Eventually(t, "the mesh ends", j.finished)
+	link("up")(t, c.nodes[2])
+	state, code := j.wait(t)
+	out := j.output(t)
+	if state != "FAILED" || code != "1:0" || !strings.Contains(out, "node3") {
+		t.Errorf("%s, %s\n%s", state, code, out)
+	}
+	t.Log(out)
+}
+
+// TestEmuSlurm_Killed: an agent that is killed is named.
+func TestEmuSlurm_Killed(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j.measures(t, c.nodes[2])
+	c.nodes[2].signal(t, syscall.SIGKILL)
+	j.without(t, 4, "node3")
+}
+
+// TestEmuSlurm_NodeFails: a node fails for good, and Slurm notices. The job goes on, and runs once.
+func TestEmuSlurm_NodeFails(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j.measures(t, c.nodes[2])
+	c.stop(c.nodes[2])
+	link("down")(t, c.nodes[2])
+	testutil.Eventually(t, "Slurm notices", func() bool {
+		out, _ := exec.Command("sinfo", "-h", "-n", "node3", "-o", "%T").Output()
+		return strings.Contains(string(out), "down") || j.finished()
+	})
+	j.without(t, 4, "node3")
+	if n := j.show(t)["Restarts"]; n != "0" {
+		t.Errorf("%s restarts", n)
+	}
+}
+
+// TestEmuSlurm_BatchNodeFails: without the coordinator the agents end. Slurm keeps the job, whose other nodes it has not
+// lost, until the node is back or the time is up. It does not run it again, which would overwrite its output.
+func TestEmuSlurm_BatchNodeFails(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j.measures(t, c.nodes[0])
+	c.stop(c.nodes[0])
+	link("down")(t, c.nodes[0])
+	for _, n := range c.nodes[1:4] {
+		testutil.Eventually(t, n.name+" has no agent", func() bool { return len(n.processes("rdmaperf")) == 0 })
+	}
+	link("up")(t, c.nodes[0])
+	if err := c.start(c.nodes[0], ""); err != nil {
+		t.Fatal(err)
+	}
+	state, _ := j.wait(t)
+	if n := j.show(t)["Restarts"]; state != "NODE_FAIL" || n != "0" {
+		t.Errorf("%s, %s restarts", state, n)
+	}
+}
+
+// TestEmuSlurm_NoDevice: what node3 lacks is said, and the others are measured.
+func TestEmuSlurm_NoDevice(t *testing.T) {
+	c := need(t)
+	c.special(t, c.nodes[2], `for f in /lib/*/libibverbs.so.1; do mount --bind /dev/null $(readlink -f $f); done`)
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j.without(t, 4, "node3")
+	if r := j.result(t); len(r.Lost) == 1 && !strings.Contains(r.Lost[0].Error, "libibverbs") {
+		t.Errorf("%+v", r.Lost)
+	}
+}
+
+// TestEmuSlurm_NoProgram: a node without perf is named.
+func TestEmuSlurm_NoProgram(t *testing.T) {
+	c := need(t)
+	c.special(t, c.nodes[2], "mount -t tmpfs none bin")
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j.without(t, 4, "node3")
+	if out := j.output(t); !strings.Contains(out, "No such file or directory") {
+		t.Errorf("what srun says is not shown:\n%s", out)
+	}
+}
+
+// take takes a TCP port of a node.
+func take(t *testing.T, n *node, port string) {
+	t.Helper()
+	var err error
+	done := make(chan struct{})
+	go func() { // in the network namespace of the node, with a thread that ends
+		defer close(done)
+		runtime.LockOSThread()
+		err = enterNetwork(n.netns)
+		if err == nil {
+			var ln net.Listener
+			if ln, err = net.Listen("tcp", ":"+port); err == nil {
+				t.Cleanup(func() { ln.Close() })
+			}
+		}
+	}()
+	if <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEmuSlurm_TakenPort: the default port of agents may be taken, also where the coordinator is.
+func TestEmuSlurm_TakenPort(t *testing.T) {
+	c := need(t)
+	for _, n := range []*node{c.nodes[0], c.nodes[2]} {
+		take(t, n, "18514")
+	}
+	c.submit(t, submission{sbatch: []string{"-N4"}, args: quick}).complete(t, 4)
+}
+
+// TestEmuSlurm_NoDNS: no node knows the name of another one.
+func TestEmuSlurm_NoDNS(t *testing.T) {
+	c := need(t)
+	for _, n := range c.nodes[:4] {
+		c.special(t, n, "mount --bind no-hosts /etc/hosts")
+	}
+	c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick}).complete(t, 4)
+}
+
+// TestEmuSlurm_Two: two meshes share the nodes, and none uses the other's agents.
+func TestEmuSlurm_Two(t *testing.T) {
+	c := need(t)
+	s := submission{sbatch: []string{"-N4", "-wnode[1-4]"}, edit: map[string]string{"#SBATCH --exclusive\n": ""},
+		args: quick}
+	a, b := c.submit(t, s), c.submit(t, s)
+	a.begins(t)
+	b.begins(t)
+	if state := a.show(t)["JobState"]; state != "RUNNING" {
+		t.Logf("the first is %s already", state)
+	}
+	a.complete(t, 4)
+	b.complete(t, 4)
+}
+
+// TestEmuSlurm_ExportNone: the job has nothing of the environment of sbatch.
+func TestEmuSlurm_ExportNone(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4", "--export=NONE"}, args: quick,
+		edit: map[string]string{"exec rdmaperf": "exec " + c.dir + "/bin/rdmaperf"}})
+	j.complete(t, 4)
+}
+
+// blameless fails the test if the job blames a host.
+func (j job) blameless(t *testing.T) {
+	t.Helper()
+	out := j.output(t)
+	if j.finished() {
+		if r := j.result(t); len(r.Lost) > 0 {
+			t.Errorf("blamed: %+v", r.Lost)
+		}
+	}
+	if strings.Contains(out, "lost host") {
+		t.Errorf("a host is blamed:\n%s", out)
+	}
+	t.Log(out)
+}
+
+func TestEmuSlurm_Cancel(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j.measures(t, c.nodes[2])
+	if out, err := exec.Command("scancel", j.id).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if state, _ := j.wait(t); state != "CANCELLED" {
+		t.Error(state)
+	}
+	j.blameless(t)
+}
+
+// TestEmuSlurm_TimeLimit: Slurm's shortest limit is a minute.
+func TestEmuSlurm_TimeLimit(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4", "--time=1"}, args: []string{"-D", "30", "-s", "64"}})
+	if state, _ := j.wait(t); state != "TIMEOUT" {
+		t.Error(state)
+	}
+	j.blameless(t)
+}
+
+// TestEmuSlurm_Requeue: the job cannot be run again, which would overwrite its output.
+func TestEmuSlurm_Requeue(t *testing.T) {
+	c := need(t)
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j.measures(t, c.nodes[2])
+	out, err := exec.Command("scontrol", "requeue", j.id).CombinedOutput()
+	if err == nil {
+		t.Errorf("it was requeued: %s", out)
+	}
+	j.complete(t, 4)
+}
+
+// srun is a batch file with the line that perf mesh --help has.
+var srun = submission{sbatch: []string{"-N4"}, args: quick, edit: map[string]string{
+	"exec rdmaperf": "export PERF_TOKEN=0123456789abcdef0123456789abcdef; srun --ntasks-per-node=1 rdmaperf",
+	"\\\n\t--launch 'srun --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --export=ALL'": "",
+}}
+
+// TestEmuSlurm_Ranks: srun starts perf mesh, and rank 0 coordinates.
+func TestEmuSlurm_Ranks(t *testing.T) {
+	c := need(t)
+	c.submit(t, srun).complete(t, 4)
+}
+
+// TestEmuSlurm_RankKilled: the agents end with their coordinator, not with the allocation.
+func TestEmuSlurm_RankKilled(t *testing.T) {
+	c := need(t)
+	s := srun
+	s.args = long
+	j := c.submit(t, s)
+	j.measures(t, c.nodes[0])
+	c.nodes[0].signal(t, syscall.SIGKILL)
+	if state, _ := j.wait(t); state != "FAILED" {
+		t.Errorf("%s\n%s", state, j.output(t))
 	}
 }

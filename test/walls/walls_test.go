@@ -306,9 +306,6 @@ func TestDependencies(t *testing.T) {
 			allowed = append(slices.Clone(allowed), "google.golang.org/grpc", "google.golang.org/protobuf",
 				"golang.org/x/net/http2") // gRPC needs them anyway
 		}
-		if f.dir == "test/deploy" { // another one
-			allowed = append(slices.Clone(allowed), "k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io")
-		}
 		for _, p := range f.imports {
 			first, _, _ := strings.Cut(p, "/")
 			if strings.Contains(first, ".") && !strings.HasPrefix(p, module) && !within(p, allowed...) {
