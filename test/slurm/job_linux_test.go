@@ -113,7 +113,7 @@ type result struct {
 		Bits            float64 `json:"bandwidth_bits_per_second"`
 		P50             float64 `json:"latency_p50_ns"`
 	}
-	Lost []struct{ Host, Error string } `json:"lost_hosts"`
+	Lost []struct{ Host, Kind, Error, Program string } `json:"lost_hosts"`
 
 	Error string
 }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -340,5 +341,28 @@ func TestEmuSlurm_RankKilled(t *testing.T) {
 	c.nodes[0].signal(t, syscall.SIGKILL)
 	if state, _ := j.wait(t); state != "FAILED" {
 		t.Errorf("%s\n%s", state, j.output(t))
+	}
+}
+
+// TestEmuSlurm_OtherRelease: a node with another release of perf is left out, and its release is named.
+func TestEmuSlurm_OtherRelease(t *testing.T) {
+	c := need(t)
+	program, err := os.ReadFile(c.dir + "/bin/rdmaperf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here, other = "pureverbs/pureverbs\t(devel)", "pureverbs/pureverbs\tv0.9.99" // of the build info
+	if !bytes.Contains(program, []byte(here)) {
+		t.Fatalf("perf has no %q", here)
+	}
+	program = bytes.ReplaceAll(program, []byte(here), []byte(other))
+	if err := os.WriteFile(c.dir+"/other", program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.special(t, c.nodes[2], "mount --bind other bin/rdmaperf")
+	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j.without(t, 4, "node3")
+	if r := j.result(t); len(r.Lost) == 1 && !strings.Contains(r.Lost[0].Program+r.Lost[0].Error, "v0.9.99") {
+		t.Errorf("%+v", r.Lost)
 	}
 }

@@ -124,10 +124,10 @@ var (
 )
 
 // seldom lists packages that the race detector sees in a full run only. Each is another program to compile and to link.
-// The first five test the tests and the pages, and are in no program that uses the library. What the others start is a
+// The first six test the tests, the pages and the batch file, and are in no program that uses the library. What the others start is a
 // goroutine or two, or in their tests alone. The last three have few tests for a machine without a device.
 var seldom = []string{
-	"test/bed", "test/docs", "test/examples", "test/preempt", "test/tiers",
+	"test/bed", "test/docs", "test/examples", "test/preempt", "test/slurm", "test/tiers",
 	"cmd/perf", "cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/perf/internal/mesh",
 	"cmd/perf/internal/selftest", "cmd/perf/internal/wire", "cmd/show_gids", "efadv", "emu/emutest",
 	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace",
