@@ -124,8 +124,9 @@ var (
 )
 
 // seldom lists packages that the race detector sees in a full run only. Each is another program to compile and to link.
-// The first six test the tests, the pages and the batch file, and are in no program that uses the library. What the others start is a
-// goroutine or two, or in their tests alone. The last three have few tests for a machine without a device.
+// The first six test the tests, the pages and the batch file, and are in no program that uses the library. What the
+// others start is a goroutine or two, or in their tests alone. The last three have few tests for a machine without a
+// device.
 var seldom = []string{
 	"test/bed", "test/docs", "test/examples", "test/preempt", "test/slurm", "test/tiers",
 	"cmd/perf", "cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/perf/internal/mesh",
