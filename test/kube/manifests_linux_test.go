@@ -167,8 +167,8 @@ func TestEmuKube_Runs(t *testing.T) {
 		s.says(t, ns, p.Metadata.Name, "Succeeded", 0, "10.1.0.1")
 	}
 	testutil.Eventually(t, "the first run ends as failed", func() bool {
-		return strings.Contains(s.do(t, "", "-n", ns, "get", "job", "first", "-o", "jsonpath={.status.conditions[*].type}"),
-			"Failed")
+		return strings.Contains(s.do(t, "", "-n", ns, "get", "job", "first", "-o",
+			"jsonpath={.status.conditions[*].type}"), "Failed")
 	})
 	testutil.Eventually(t, "the second run is placed", func() bool { return len(s.nodesOf(t, ns, "second")) == 2 })
 }
@@ -192,7 +192,8 @@ func TestEmuKube_PodSecurity(t *testing.T) {
 				})
 				t.Log(pods, refusal)
 				admitted := level == "privileged" || v == "restricted"
-				if admitted != (refusal == "") || !admitted && !strings.Contains(refusal, `violates PodSecurity "`+level) {
+				want := `violates PodSecurity "` + level
+				if admitted != (refusal == "") || !admitted && !strings.Contains(refusal, want) {
 					t.Errorf("%d pods, %q", pods, refusal)
 				}
 			})

@@ -190,7 +190,8 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 		"--seed-file="+dir+"/run/munge.seed"); err != nil {
 		return c, err
 	}
-	if err := patiently("munged", func() bool { _, err := os.Stat(dir + "/run/munge.sock"); return err == nil }); err != nil {
+	err = patiently("munged", func() bool { _, err := os.Stat(dir + "/run/munge.sock"); return err == nil })
+	if err != nil {
 		return c, err
 	}
 	if err := os.Chmod(dir+"/run", 0o755); err != nil { // munged takes it from other users
@@ -350,7 +351,8 @@ func (c *cluster) heal(t *testing.T) {
 			out, _ := exec.Command("sinfo", "-h", "-N", "-o", "%N %T").Output()
 			for line := range strings.Lines(string(out)) {
 				name, state, _ := strings.Cut(strings.TrimSpace(line), " ")
-				if state = strings.TrimRight(state, "*"); slices.Contains([]string{"down", "drained", "draining"}, state) {
+				state = strings.TrimRight(state, "*")
+				if slices.Contains([]string{"down", "drained", "draining"}, state) {
 					_ = exec.Command("scontrol", "update", "nodename="+name, "state=resume").Run()
 				}
 			}

@@ -164,8 +164,8 @@ func TestEmuSlurm_NodeFails(t *testing.T) {
 	}
 }
 
-// TestEmuSlurm_BatchNodeFails: without the coordinator the agents end. Slurm keeps the job, whose other nodes it has not
-// lost, until the node is back or the time is up. It does not run it again, which would overwrite its output.
+// TestEmuSlurm_BatchNodeFails: without the coordinator the agents end. Slurm keeps the job, whose other nodes it has
+// not lost, until the node is back or the time is up. It does not run it again, which would overwrite its output.
 func TestEmuSlurm_BatchNodeFails(t *testing.T) {
 	c := need(t)
 	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})

@@ -36,8 +36,8 @@ func TestEmuSlurm_Ways(t *testing.T) {
 	for _, n := range c.nodes {
 		names, addrs = append(names, n.name), append(addrs, n.addr)
 	}
-	mpirun := "mpirun --mca plm_rsh_agent " + ssh + " -x PERF_JOIN -x PERF_TOKEN --oversubscribe --map-by ppr:1:node --host " +
-		strings.Join(names, ",")
+	mpirun := "mpirun --mca plm_rsh_agent " + ssh + " -x PERF_JOIN -x PERF_TOKEN --oversubscribe " +
+		"--map-by ppr:1:node --host " + strings.Join(names, ",")
 	script := "for h in " + strings.Join(names, " ") + "; do " + ssh + ` $h PERF_TOKEN=$PERF_TOKEN "$@" & done; wait`
 	for _, way := range []struct {
 		name  string

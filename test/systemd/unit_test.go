@@ -91,7 +91,8 @@ func TestUnit(t *testing.T) {
 		if said := verify(t, path, file); said != "" {
 			t.Errorf("drop-in %v:\n%s", dropIn, said)
 		}
-		out, err := exec.Command(path, "security", "--offline=true", "--no-pager", "--threshold=25", file).CombinedOutput()
+		out, err := exec.Command(path, "security", "--offline=true", "--no-pager", "--threshold=25",
+			file).CombinedOutput()
 		if err != nil {
 			t.Errorf("drop-in %v: %v\n%s", dropIn, err, out)
 		}
