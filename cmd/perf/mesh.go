@@ -63,6 +63,12 @@ type meshOptions struct {
 	strict   bool
 	beat     time.Duration
 	order    string
+	rounds   int
+	confirm  bool
+	matrix   bool
+	good     string // files
+	bad      string
+	form     string // of them
 	verb     string
 	json     bool
 	jsonFile string
@@ -88,7 +94,16 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&m.expect, "expect", 0, "number of `hosts` to wait for (default: as the launcher says)")
 	f.BoolVar(&m.strict, "strict-hosts", false, "measure nothing unless all hosts come, with this token and release")
 	f.StringVar(&m.order, "order", string(schedule.Rounds),
-		"`order` of the pairs: rounds (disjoint pairs at the same time), single (one at a time) or all (all at once)")
+		"`order` of the pairs: rounds (disjoint pairs at the same time), single (one at a time), all (all at once), "+
+			"ring (each host to the next), incast (all others to one host, each in turn), outcast (the reverse) or "+
+			"bisection (one half to the other)")
+	f.IntVar(&m.rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
+	f.BoolVar(&m.confirm, "confirm", false, "measure slow hosts again, alone and with good ones, and slow pairs")
+	f.BoolVar(&m.matrix, "matrix", false, "print matrices also of more than 32 hosts")
+	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts that are neither slow nor lost")
+	f.StringVar(&m.bad, "bad-hosts", "", "`file` for the names of the others")
+	f.StringVar(&m.form, "hosts-form", "plain", "`form` of these files: plain (a name in each line) or slurm "+
+		"(as node[1-3,7])")
 	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
 	m.size, m.latSize = 64<<10, 2
 	f.VarP((*size)(&m.size), "size", "s", "message size of the bandwidth tests")
@@ -155,8 +170,14 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	if m.service != "" && m.expect == 0 {
 		return fmt.Errorf("--expect 0 addresses of --service; allowed: 2 to %d", mesh.MostHosts)
 	}
-	if !slices.Contains([]schedule.Order{schedule.Rounds, schedule.Single, schedule.All}, schedule.Order(m.order)) {
-		return fmt.Errorf("--order %q; allowed: rounds, single and all", m.order)
+	if !slices.Contains(schedule.Orders, schedule.Order(m.order)) {
+		return fmt.Errorf("--order %q; allowed: rounds, single, all, ring, incast, outcast and bisection", m.order)
+	}
+	if f.Changed("rounds") && (m.rounds < 1 || m.order != string(schedule.Rounds)) {
+		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.rounds, m.order)
+	}
+	if m.form != "plain" && m.form != "slurm" {
+		return fmt.Errorf("--hosts-form %q; allowed: plain and slurm", m.form)
 	}
 	if m.test.Verb, err = wire.ParseVerb(m.verb); err != nil {
 		return err
@@ -252,8 +273,11 @@ func (v *invocation) mesh() *cobra.Command {
 
 // runMesh is perf mesh.
 func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
-	if m.jsonFile != "" && !(m.ranked && m.place.Rank > 0) {
-		if err := writable(m.jsonFile); err != nil {
+	for _, name := range []string{m.jsonFile, m.good, m.bad} {
+		if name == "" || m.ranked && m.place.Rank > 0 {
+			continue
+		}
+		if err := writable(name); err != nil {
 			say(stderr, err)
 			return exitFailure
 		}
@@ -276,7 +300,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
 	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
 		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
-		Outliers: m.limits, Expect: m.expect}
+		Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Confirm: m.confirm}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {
@@ -308,11 +332,17 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	if m.jsonFile != "" {
 		err = errors.Join(err, save(m.jsonFile, res.JSON))
 	}
+	good, bad := res.Sort()
+	for name, list := range map[string][]string{m.good: good, m.bad: bad} {
+		if name != "" && len(res.Hosts) > 0 {
+			err = errors.Join(err, save(name, func(w io.Writer) error { return m.list(w, list) }))
+		}
+	}
 	switch {
 	case m.json:
 		err = errors.Join(err, res.JSON(stdout))
 	case len(res.Pairs) > 0:
-		res.Text(stdout)
+		res.Text(stdout, m.matrix)
 	}
 	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0) {
 		err = fmt.Errorf("%d of %d pairs have no figures; %s", res.Failed(), len(res.Pairs), res.Absences())
@@ -323,9 +353,22 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 		}
 		return exitFailure
 	}
-	if m.failSlow && len(res.SlowHosts)+len(res.SlowPairs) > 0 {
-		say(stderr, fmt.Errorf("%d hosts and %d figures of pairs are slow", len(res.SlowHosts), len(res.SlowPairs)))
+	if hosts, figures := res.Slow(); m.failSlow && hosts+figures > 0 {
+		say(stderr, fmt.Errorf("%d hosts and %d figures of pairs are slow", hosts, figures))
 		return exitLimit
 	}
 	return exitOK
+}
+
+// list writes names in the form that was asked for.
+func (m *meshOptions) list(w io.Writer, names []string) error {
+	text := strings.Join(names, "\n")
+	if m.form == "slurm" {
+		text = roster.Fold(names)
+	}
+	if text == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
 }

@@ -18,18 +18,27 @@ type meshProgress struct {
 	shown       bool // a line is there that the next one replaces
 	began, told time.Time
 	done, of    int
+	failed      int
 }
+
+// mostFailures is how many pairs that fail are shown at once.
+const mostFailures = 50
 
 // seldom is the time between lines where nobody may be looking.
 const seldom = 30 * time.Second
 
 func (p *meshProgress) hooks(c *mesh.Config) {
-	c.Begun = func(_, pairs int) { p.began, p.told, p.of = time.Now(), time.Now(), pairs }
+	c.Begun = func(_, pairs int) { p.began, p.told, p.of, p.done = time.Now(), time.Now(), pairs, 0 }
 	c.Start = p.tell
 	c.Done = func(r mesh.PairResult) {
 		p.done++
-		if r.Error != "" && !r.Skipped {
+		if r.Error == "" || r.Skipped {
+			return
+		}
+		if p.failed++; p.failed <= mostFailures {
 			p.say(fmt.Errorf("%s > %s: %s", r.From, r.To, r.Error))
+		} else if p.failed == mostFailures+1 {
+			p.say(errors.New("more pairs fail; all are in the JSON object"))
 		}
 	}
 	c.Lost = func(h mesh.LostHost) { p.say(errors.New(h.String())) }

@@ -58,11 +58,11 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	r.judge(Outliers{Deviations: 5, Share: 0.1})
-	if want := (SlowHost{"h5", "sends", "bandwidth_bits_per_second", 40e9, 100e9}); !slices.Equal(r.SlowHosts,
+	if want := (SlowHost{"h5", "sends", "bandwidth_bits_per_second", 40e9, 100e9, Again{}}); !slices.Equal(r.SlowHosts,
 		[]SlowHost{want}) {
 		t.Errorf("slow hosts %v, want %v", r.SlowHosts, want)
 	}
-	if want := (SlowPair{"h1", "h2", "latency_p50_ns", 9000, 1000}); len(r.SlowPairs) != 8 ||
+	if want := (SlowPair{"h1", "h2", "latency_p50_ns", 9000, 1000, Again{}}); len(r.SlowPairs) != 8 ||
 		!slices.Contains(r.SlowPairs, want) {
 		t.Errorf("slow pairs %v", r.SlowPairs)
 	}
@@ -70,12 +70,55 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%d failed, want 1", r.Failed())
 	}
 	var b bytes.Buffer
-	r.Text(&b)
+	r.Text(&b, false)
 	for _, want := range []string{"slow host h5, where it sends: median 40 Gb/s, that of the hosts is 100\n",
 		"slow pair h1 > h2: 9 us, the median is 1\n", "7 slow figures of pairs belong to slow hosts\n", "failed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}
+	}
+}
+
+// TestTextOfMany: the result of 200 hosts is short, and begins with the worst.
+func TestTextOfMany(t *testing.T) {
+	r := &Result{}
+	for i := range 200 {
+		r.Hosts = append(r.Hosts, fmt.Sprintf("n%d", i))
+	}
+	for from := range 200 {
+		for to := range 200 {
+			p := PairResult{From: r.Hosts[from], To: r.Hosts[to], Bits: float64(90e9 + 1e7*float64((from*7+to*13)%100)),
+				P50: 1000, from: from, to: to}
+			if from == 17 && to == 18 {
+				p.Bits = 1e9
+			}
+			if from != to {
+				r.Pairs = append(r.Pairs, p)
+			}
+		}
+	}
+	for i := range 30 {
+		r.LostHosts = append(r.LostHosts, LostHost{Host: fmt.Sprintf("m%d", i+1), Kind: Absent, Error: "it did not come"})
+	}
+	r.judge(Outliers{Deviations: 5, Share: 0.1})
+	var b, whole bytes.Buffer
+	r.Text(&b, false)
+	r.Text(&whole, true)
+	for _, want := range []string{"Bandwidth in Gb/s of 39800 pairs of 200 hosts: worst 1, 1% worse than 90",
+		"           1  n17 > n18\n", "slow pair n17 > n18: 1 Gb/s, the median is 90.", "\n30 absent hosts m[1-30]: it did not come\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+	if n := strings.Count(b.String(), "\n"); n > 30 {
+		t.Errorf("%d lines", n)
+	}
+	if !strings.Contains(whole.String(), "[199]") {
+		t.Error("no matrix")
+	}
+	good, bad := r.Sort()
+	if len(good) != 200 || len(bad) != 30 || bad[0] != "m1" {
+		t.Errorf("%d good, bad %q", len(good), bad)
 	}
 }
 

@@ -35,6 +35,7 @@ type Result struct {
 	SlowPairs []SlowPair   `json:"slow_pairs"`
 	SlowHosts []SlowHost   `json:"slow_hosts"`
 	LostHosts []LostHost   `json:"lost_hosts"`
+	Again     []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error     string       `json:"error,omitempty"`
 }
 
@@ -68,6 +69,7 @@ type SlowPair struct {
 	Figure string  `json:"figure"`
 	Value  float64 `json:"value"`
 	Median float64 `json:"median_of_all"`
+	Again
 }
 
 // SlowHost is a host whose pairs are outliers together.
@@ -77,7 +79,17 @@ type SlowHost struct {
 	Figure string  `json:"figure"`
 	Value  float64 `json:"median_of_host"`
 	Median float64 `json:"median_of_hosts"`
+	Again
 }
+
+// Again is the outcome of another look at a suspect, alone.
+type Again struct {
+	Value     float64 `json:"value_again,omitempty"` // 0: there is none
+	Confirmed *bool   `json:"confirmed,omitempty"`   // nil: nobody looked, or there is no figure
+}
+
+// Holds reports whether a suspicion holds: it was confirmed, or nobody looked again.
+func (a Again) Holds() bool { return a.Confirmed == nil || *a.Confirmed }
 
 // Kinds of lost hosts.
 const (
@@ -117,37 +129,49 @@ var figuresOfPair = []figure{
 	{"latency_p50_ns", 1, func(p *PairResult) float64 { return p.P50 }},
 }
 
+// verdict has the functions that tell what is slow, for each figure: of pairs, and of hosts in each part.
+type verdict map[string]struct {
+	pair  func(float64) bool
+	hosts [2]func(float64) bool
+}
+
+var parts = []string{"sends", "receives"}
+
 // judge sorts the pairs and names what is slow.
-func (r *Result) judge(o Outliers) {
+func (r *Result) judge(o Outliers) verdict {
 	slices.SortFunc(r.Pairs, func(a, b PairResult) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 	})
+	all := verdict{}
 	for _, f := range figuresOfPair {
-		var all []float64
+		var values []float64
 		ends := [2][][]float64{make([][]float64, len(r.Hosts)), make([][]float64, len(r.Hosts))}
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
 			if v := f.of(p); v > 0 {
-				all = append(all, v)
+				values = append(values, v)
 				ends[0][p.from] = append(ends[0][p.from], v)
 				ends[1][p.to] = append(ends[1][p.to], v)
 			}
 		}
-		isSlow := o.slow(all, f.worse)
+		v, middle := all[f.name], median(values)
+		v.pair = o.slow(values, f.worse)
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
-			if v := f.of(p); v > 0 && isSlow(v) {
-				r.SlowPairs = append(r.SlowPairs, SlowPair{p.From, p.To, f.name, v, median(all)})
+			if x := f.of(p); x > 0 && v.pair(x) {
+				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, Figure: f.name, Value: x, Median: middle})
 			}
 		}
-		for end, does := range []string{"sends", "receives"} {
-			r.judgeHosts(f, does, ends[end], o)
+		for end, does := range parts {
+			v.hosts[end] = r.judgeHosts(f, does, ends[end], o)
 		}
+		all[f.name] = v
 	}
+	return all
 }
 
 // judgeHosts compares the medians of the hosts in one part. A host may be slow in one part only.
-func (r *Result) judgeHosts(f figure, does string, values [][]float64, o Outliers) {
+func (r *Result) judgeHosts(f figure, does string, values [][]float64, o Outliers) func(float64) bool {
 	var hosts []float64
 	for _, v := range values {
 		if len(v) > 0 {
@@ -157,9 +181,11 @@ func (r *Result) judgeHosts(f figure, does string, values [][]float64, o Outlier
 	isSlow := o.slow(hosts, f.worse)
 	for i, v := range values {
 		if len(v) > 0 && isSlow(median(v)) {
-			r.SlowHosts = append(r.SlowHosts, SlowHost{r.Hosts[i], does, f.name, median(v), median(hosts)})
+			r.SlowHosts = append(r.SlowHosts, SlowHost{Host: r.Hosts[i], Part: does, Figure: f.name, Value: median(v),
+				Median: median(hosts)})
 		}
 	}
+	return isSlow
 }
 
 // Failed counts the pairs that have no figures.
@@ -170,6 +196,41 @@ func (r *Result) Failed() (n int) {
 		}
 	}
 	return n
+}
+
+// Slow counts the hosts and the figures of pairs whose suspicion holds.
+func (r *Result) Slow() (hosts, figures int) {
+	for i := range r.SlowHosts {
+		if r.SlowHosts[i].Holds() {
+			hosts++
+		}
+	}
+	for i := range r.SlowPairs {
+		if r.SlowPairs[i].Holds() {
+			figures++
+		}
+	}
+	return hosts, figures
+}
+
+// Sort returns the names of the hosts on which jobs may run, and of those that are slow, or lost, or did not come.
+func (r *Result) Sort() (good, bad []string) {
+	for _, l := range r.LostHosts {
+		if l.Host != unnamed && !slices.Contains(bad, l.Host) {
+			bad = append(bad, l.Host)
+		}
+	}
+	for i := range r.SlowHosts {
+		if s := &r.SlowHosts[i]; s.Holds() && !slices.Contains(bad, s.Host) {
+			bad = append(bad, s.Host)
+		}
+	}
+	for _, h := range r.Hosts {
+		if !slices.Contains(bad, h) {
+			good = append(good, h)
+		}
+	}
+	return good, bad
 }
 
 // Absences says how many hosts are not in the figures, or not in all of them.

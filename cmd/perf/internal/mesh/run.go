@@ -21,7 +21,8 @@ type Config struct {
 	Launched <-chan error // gets the error of what launches them; may be nil
 
 	Order     Order
-	Rounds    int // above 0: pairs of each host
+	Rounds    int  // above 0: pairs of each host
+	Confirm   bool // suspects are measured again
 	Bandwidth wire.Params
 	Latency   wire.Params
 	Token     agent.Token
@@ -50,6 +51,9 @@ type coordinator struct {
 	roster *roster.Roster
 	hosts  []*member
 	res    *Result
+
+	present []int       // the hosts that came, by their place among all
+	place   map[int]int // the reverse
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
@@ -78,8 +82,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return m.res, err
 	}
 	m.measure()
+	verdict := m.res.judge(c.Outliers)
+	if c.Confirm {
+		m.confirm(verdict)
+	}
 	m.settle()
-	m.res.judge(c.Outliers)
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
 	return m.res, context.Cause(ctx)
 }
@@ -95,23 +102,31 @@ func (m *coordinator) dismiss() {
 	wg.Wait()
 }
 
-// measure runs the pairs of the schedule.
+// measure runs the pairs of the order.
 func (m *coordinator) measure() {
-	var present []int
+	m.place = map[int]int{}
 	for i, h := range m.hosts {
 		m.res.Hosts = append(m.res.Hosts, h.Name)
 		if h.agent != nil {
-			present = append(present, i)
+			m.place[i] = len(m.present)
+			m.present = append(m.present, i)
 		}
 	}
-	s := schedule.New(m.Order, len(present), m.Rounds)
+	s := schedule.New(m.Order, len(m.present), m.Rounds)
 	if m.Begun != nil {
-		m.Begun(len(present), s.Total())
+		m.Begun(len(m.present), s.Total())
 	}
-	done, lost := make(chan PairResult), make(chan int)
-	over := make(chan struct{})
+	m.play(s, m.done)
+	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
+		m.absent()
+	}
+}
+
+// play runs a schedule of the hosts that came, and enters each result.
+func (m *coordinator) play(s *schedule.Schedule, enter func(PairResult)) {
+	done, lost, over := make(chan PairResult), make(chan int), make(chan struct{})
 	defer close(over)
-	for i, at := range present {
+	for i, at := range m.present {
 		go func() {
 			select {
 			case <-m.hosts[at].ctx.Done():
@@ -124,21 +139,16 @@ func (m *coordinator) measure() {
 			}
 		}()
 	}
-	place := map[int]int{}
-	for i, at := range present {
-		place[at] = i
-	}
-	running := 0
-	for {
+	for running := 0; ; {
 		var begin, skip []schedule.Pair
 		if m.ctx.Err() == nil {
 			begin, skip = s.Next()
 		}
 		for _, p := range skip {
-			m.done(m.skipped(present[p.From], present[p.To]))
+			enter(m.skipped(m.present[p.From], m.present[p.To]))
 		}
 		for _, p := range begin {
-			from, to := present[p.From], present[p.To]
+			from, to := m.present[p.From], m.present[p.To]
 			running++
 			if m.Start != nil {
 				m.Start(m.hosts[from].Name, m.hosts[to].Name)
@@ -146,20 +156,20 @@ func (m *coordinator) measure() {
 			go func() { done <- m.pair(from, to) }()
 		}
 		if running == 0 {
-			break
+			return
 		}
 		select {
 		case r := <-done:
 			running--
-			s.Done(schedule.Pair{From: place[r.from], To: place[r.to]})
-			m.done(r)
+			s.Done(schedule.Pair{From: m.place[r.from], To: m.place[r.to]})
+			enter(r)
 		case i := <-lost:
-			m.hosts[present[i]].lostAt = time.Now()
+			h := m.hosts[m.present[i]]
+			if h.lostAt.IsZero() {
+				h.lostAt = time.Now()
+			}
 			s.Lose(i)
 		}
-	}
-	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
-		m.absent()
 	}
 }
 

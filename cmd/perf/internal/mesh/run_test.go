@@ -141,7 +141,7 @@ func TestRunWithoutOne(t *testing.T) {
 		t.Errorf("%d of %d pairs have figures, want 2 of 12", measured, len(res.Pairs))
 	}
 	var text strings.Builder
-	res.Text(&text)
+	res.Text(&text, false)
 	for _, want := range []string{"left out host " + old + `: it runs "perf 2"`, "absent host " + gone + ": "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
@@ -480,6 +480,82 @@ func TestToldToEnd(t *testing.T) {
 			p.wg.Wait()
 		})
 	}
+}
+
+// TestConfirm: of two slow hosts and one slow pair, those that are still slow alone are confirmed.
+func TestConfirm(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := c
+		c.Expect, c.Confirm, c.Outliers = 12, true, Outliers{Deviations: 5, Share: 0.1}
+		p := newParty(t, c)
+		var mu sync.Mutex
+		running := 0
+		for i := range 12 {
+			name := fmt.Sprint("n", i)
+			p.join(t.Context(), worker(name, roster.Nowhere, speed(func(task agent.Task) (float64, func()) {
+				mu.Lock()
+				defer mu.Unlock()
+				running++
+				end := func() { mu.Lock(); running--; mu.Unlock() }
+				switch {
+				case i == 3: // always
+					return 40e9, end
+				case i == 5 && running > 1: // beside others
+					return 30e9, end
+				case i == 7 && task.Host == "n8":
+					return 20e9, end
+				}
+				return 100e9, end
+			})), nil)
+		}
+		res, err := Run(t.Context(), p.c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		confirmed := map[string]bool{}
+		for _, s := range res.SlowHosts {
+			if s.Confirmed == nil {
+				t.Errorf("nobody looked at %+v again", s)
+				continue
+			}
+			confirmed[s.Host] = *s.Confirmed
+		}
+		for _, s := range res.SlowPairs {
+			if s.Confirmed != nil {
+				confirmed[s.From+s.To] = *s.Confirmed
+			}
+		}
+		for name, want := range map[string]bool{"n3": true, "n5": false, "n7n8": true} {
+			if got, there := confirmed[name]; !there || got != want {
+				t.Errorf("%s: suspected %v, confirmed %v, want %v", name, there, got, want)
+			}
+		}
+		if good, bad := res.Sort(); len(good) != 11 || !slices.Equal(bad, []string{"n3"}) {
+			t.Errorf("good %q, bad %q", good, bad)
+		}
+		if hosts, _ := res.Slow(); hosts != 1 {
+			t.Errorf("%d slow hosts, want 1", hosts)
+		}
+		p.wg.Wait()
+	})
+}
+
+// speed acts as tests with a bandwidth that depends on what runs.
+type speed func(agent.Task) (bits float64, end func())
+
+func (s speed) Run(ctx context.Context, t agent.Task, listening func(int) error) (f agent.Figures, err error) {
+	if t.Server() {
+		err = listening(4711)
+	} else if t.Test.Metric == wire.Bandwidth {
+		var end func()
+		f.Bits, end = s(t)
+		defer end()
+	} else {
+		f.P50 = 1000
+	}
+	time.Sleep(time.Second)
+	return f, err
 }
 
 // TestLauncherFails: when the launcher has failed, nobody waits for agents any more; when it did well, they may still

@@ -1,11 +1,13 @@
 package mesh
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -19,33 +21,117 @@ func (r *Result) JSON(w io.Writer) error {
 	return err
 }
 
-// Text writes two matrices, a row for each host that sends, and what is slow or lost.
-func (r *Result) Text(w io.Writer) {
-	r.matrix(w, "Bandwidth in Gb/s, from the host of the row to that of the column:", func(p *PairResult) float64 {
-		return p.Bits / 1e9
-	})
-	r.matrix(w, "Median latency in us:", func(p *PairResult) float64 { return p.P50 / 1e3 })
-	units := map[string]string{figuresOfPair[0].name: "Gb/s", figuresOfPair[1].name: "us"}
-	per := map[string]float64{figuresOfPair[0].name: 1e9, figuresOfPair[1].name: 1e3}
-	for _, s := range r.SlowHosts {
-		fmt.Fprintf(w, "slow host %s, where it %s: median %.4g %s, that of the hosts is %.4g\n",
-			printable.Name(s.Host), s.Part, s.Value/per[s.Figure], units[s.Figure], s.Median/per[s.Figure])
+const (
+	mostMatrix = 32 // hosts; larger matrices are for files
+	worstPairs = 10
+	namedHosts = 20 // lost for one reason, one line each
+)
+
+// scale is how people read a figure.
+var scale = map[string]struct {
+	title, unit string
+	per         float64
+}{
+	figuresOfPair[0].name: {"Bandwidth", "Gb/s", 1e9},
+	figuresOfPair[1].name: {"Median latency", "us", 1e3},
+}
+
+// Text writes what is slow or lost, and the figures: of a small mesh, or where whole is set, a matrix with a row for each
+// host that sends; else their distribution and the worst pairs.
+func (r *Result) Text(w io.Writer, whole bool) {
+	for _, f := range figuresOfPair {
+		s := scale[f.name]
+		if len(r.Hosts) <= mostMatrix || whole {
+			title := "Bandwidth in Gb/s, from the host of the row to that of the column:"
+			if f.worse > 0 {
+				title = "Median latency in us:"
+			}
+			r.matrix(w, title, func(p *PairResult) float64 { return f.of(p) / s.per })
+		} else {
+			r.distribution(w, f)
+		}
 	}
-	ofHost := 0
-	for _, s := range r.SlowPairs {
-		if slices.ContainsFunc(r.SlowHosts, func(h SlowHost) bool { return h.Host == s.From || h.Host == s.To }) {
+	for i := range r.SlowHosts {
+		h := &r.SlowHosts[i]
+		s := scale[h.Figure]
+		fmt.Fprintf(w, "slow host %s, where it %s: median %.4g %s, that of the hosts is %.4g%s\n", printable.Name(h.Host),
+			h.Part, h.Value/s.per, s.unit, h.Median/s.per, h.said(s.per))
+	}
+	ofHost, shown := 0, 0
+	for i := range r.SlowPairs {
+		p := &r.SlowPairs[i]
+		if slices.ContainsFunc(r.SlowHosts, func(h SlowHost) bool { return h.Host == p.From || h.Host == p.To }) {
 			ofHost++
 			continue
 		}
-		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g\n", printable.Name(s.From), printable.Name(s.To),
-			s.Value/per[s.Figure], units[s.Figure], s.Median/per[s.Figure])
+		if shown++; shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
+			continue
+		}
+		s := scale[p.Figure]
+		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", printable.Name(p.From),
+			printable.Name(p.To), p.Value/s.per, s.unit, p.Median/s.per, p.said(s.per))
+	}
+	if shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
+		fmt.Fprintf(w, "%d slow figures of other pairs are in the JSON object\n", shown-worstPairs)
 	}
 	if ofHost > 0 {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
-	for _, l := range r.LostHosts {
-		fmt.Fprintln(w, l)
+	r.lost(w)
+}
+
+// said returns the outcome of another look.
+func (a Again) said(per float64) string {
+	switch {
+	case a.Confirmed == nil:
+		return ""
+	case *a.Confirmed:
+		return fmt.Sprintf("; alone %.4g: confirmed", a.Value/per)
 	}
+	return fmt.Sprintf("; alone %.4g: not confirmed", a.Value/per)
+}
+
+// lost writes the hosts that are not there, many of one reason in one line.
+func (r *Result) lost(w io.Writer) {
+	same := map[[2]string][]string{}
+	for _, l := range r.LostHosts {
+		why := [2]string{l.Kind, l.Error}
+		same[why] = append(same[why], l.Host)
+	}
+	for _, l := range r.LostHosts {
+		why := [2]string{l.Kind, l.Error}
+		if list := same[why]; len(list) <= namedHosts {
+			fmt.Fprintln(w, l)
+		} else if list[0] == l.Host {
+			fmt.Fprintf(w, "%d %s hosts %s: %s\n", len(list), l.Kind, printable.Message(roster.Fold(list)),
+				printable.Message(l.Error))
+		}
+	}
+}
+
+// distribution writes how the figures of many pairs are spread, and the worst of them.
+func (r *Result) distribution(w io.Writer, f figure) {
+	var list []*PairResult
+	for i := range r.Pairs {
+		if f.of(&r.Pairs[i]) > 0 {
+			list = append(list, &r.Pairs[i])
+		}
+	}
+	s := scale[f.name]
+	if len(list) == 0 {
+		fmt.Fprintf(w, "%s: no pair has a figure\n\n", s.title)
+		return
+	}
+	slices.SortStableFunc(list, func(a, b *PairResult) int {
+		return cmp.Compare(-f.worse*f.of(a), -f.worse*f.of(b)) // the worst first
+	})
+	at := func(share float64) float64 { return f.of(list[int(share*float64(len(list)-1))]) / s.per }
+	fmt.Fprintf(w, "%s in %s of %d pairs of %d hosts: worst %.4g, 1%% worse than %.4g, 10%% worse than %.4g, "+
+		"median %.4g, best %.4g\n", s.title, s.unit, len(list), len(r.Hosts), at(0), at(0.01), at(0.1), at(0.5), at(1))
+	for _, p := range list[:min(worstPairs, len(list))] {
+		fmt.Fprintf(w, "  %10.4g  %s > %s\n", f.of(p)/s.per, printable.Name(p.From), printable.Name(p.To))
+	}
+	fmt.Fprintln(w)
 }
 
 func (r *Result) matrix(w io.Writer, title string, value func(*PairResult) float64) {
