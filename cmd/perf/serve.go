@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,8 +36,9 @@ write, read and atomic, -s may be larger than the client's.
                                       perf mesh --launch, or with where that listens (PERF_JOIN)
 
 {flags}
-The token is read from --token-file, or from PERF_TOKEN in the environment. The agent is ready
-when its port accepts connections; it notifies systemd (Type=notify).
+The token is read from --token-file, again at each SIGHUP, or from PERF_TOKEN in the environment.
+The agent is ready when its port accepts connections. Below systemd (Type=notify) it waits until
+its device can be used, and notifies systemd of what it waits for.
 
 Exit status: 0 stopped, 1 failure, 2 wrong usage.
 `
@@ -95,14 +97,13 @@ func (a *agentOptions) check() error {
 
 // serve runs an agent until ctx ends.
 func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Writer) error {
-	w, child, err := a.worker(ctx)
-	if err == nil && w.Problem != "" {
-		err = errors.New(w.Problem)
-	}
-	if err != nil {
+	log := logTo(stderr)
+	newer := new(atomic.Pointer[agent.Token])
+	defer renew(newer, a.tokenFile, log)()
+	w, child, err := a.await(ctx, log)
+	if w == nil {
 		return err
 	}
-	log := logTo(stderr)
 	ln, err := net.Listen("tcp", net.JoinHostPort(a.bind, strconv.Itoa(a.port)))
 	if err != nil {
 		return wire.ListenHint(err, "another agent")
@@ -112,7 +113,7 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Write
 		ln.Close()
 		return err
 	}
-	return agent.Serve(ctx, ln, agent.Config{Token: t, Worker: *w, Child: child, Log: log})
+	return agent.Serve(ctx, ln, agent.Config{Token: t, Newer: newer, Worker: *w, Child: child, Log: log})
 }
 
 // worker returns an agent that can run tests, or says why not.

@@ -313,7 +313,13 @@ func TestNotify(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := make([]byte, 64)
-	if n, err := c.Read(b); err != nil || string(b[:n]) != "READY=1" {
+	if n, err := c.Read(b); err != nil || string(b[:n]) != "READY=1\nSTATUS=ready" {
+		t.Errorf("systemd is told %q, %v", b[:n], err)
+	}
+	if err := NotifyWaiting("a\nb"); err != nil || !Supervised() {
+		t.Error(err)
+	}
+	if n, err := c.Read(b); err != nil || string(b[:n]) != "READY=1\nSTATUS=waiting: a; b" {
 		t.Errorf("systemd is told %q, %v", b[:n], err)
 	}
 	t.Setenv("NOTIFY_SOCKET", name+"-gone")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,8 +22,19 @@ const (
 type Config struct {
 	Worker
 	Token Token
-	Child Child // runs the tests of single clients
+	Newer *atomic.Pointer[Token] // a token that has replaced Token; may be nil
+	Child Child                  // runs the tests of single clients
 	Log   func(format string, v ...any)
+}
+
+// token returns the token that is valid now.
+func (c *Config) token() Token {
+	if c.Newer != nil {
+		if t := c.Newer.Load(); t != nil {
+			return *t
+		}
+	}
+	return c.Token
 }
 
 type server struct {
@@ -65,7 +77,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 // meet serves one connection.
 func (s *server) meet(ctx context.Context, c net.Conn) {
 	c.SetDeadline(time.Now().Add(stepLimit))
-	f, err := authenticate(c, s.Token)
+	f, err := authenticate(c, s.token())
 	s.strange.Known(c)
 	if err != nil {
 		if errors.Is(err, ErrToken) {
