@@ -107,8 +107,11 @@ const (
 var unusable = map[Address]string{
 	AddressTentative: "the address is tentative: it is not known yet whether another host has it",
 	AddressDuplicate: "another host has this address",
-	AddressNone:      "no interface here has this address",
+	AddressNone:      NotHere,
 }
+
+// NotHere is why an entry of another network namespace cannot be used.
+const NotHere = "no interface here has this address"
 
 // Candidate holds the properties of a GID that the choice depends on.
 type Candidate struct {

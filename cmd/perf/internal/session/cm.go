@@ -127,7 +127,8 @@ func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 		if e.Port != s.ibPort || e.GID.IsLinkLocal() || a.Is4() != server.Is4() || a.IsUnspecified() {
 			continue
 		}
-		if s.port.LinkLayer == ibv.LinkEthernet && (want == plan.Auto || want == e.Index) {
+		here := want == e.Index || want == plan.Auto && !foreign(table, e.Port, e.Index)
+		if s.port.LinkLayer == ibv.LinkEthernet && here {
 			return a
 		}
 	}

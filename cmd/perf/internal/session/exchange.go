@@ -38,7 +38,7 @@ func (s *Session) take(a wire.Asked) error {
 	own := need(&s.plan)
 	s.plan = s.plan.Take(a)
 	switch most := uint64(s.port.MaxMsgSize); {
-	case s.plan.Size > most:
+	case most != 0 && s.plan.Size > most:
 		return fail("the peer's size (-s) %d > %d, the largest message of %s", s.plan.Size, most, s.dev.Name())
 	case s.plan.Size > 1<<40/uint64(s.plan.QPs), need(&s.plan) > own+mostForPeer:
 		return fail("the peer asks for %d queue pairs (-q) of %d bytes (-s), which take %d bytes of memory more than "+

@@ -2,14 +2,22 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/netview"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // checkIndices checks the entries of -x and --pkey-index, so that a server does not wait for a client to find out.
 func (s *Session) checkIndices() error {
+	table, err := s.dev.GIDTable()
+	if err != nil {
+		return err
+	}
 	for _, port := range s.ports() {
 		name := fmt.Sprintf("%s port %d", s.dev.Name(), port)
 		if x := s.plan.GIDIndex; x != plan.Auto && s.plan.Transport != wire.RawEth {
@@ -23,8 +31,12 @@ func (s *Session) checkIndices() error {
 			if err != nil {
 				return fmt.Errorf("gid index (-x) %d: %s has no such GID, show_gids lists them: %w", x, name, err)
 			}
+			if foreign(table, port, x) {
+				return fmt.Errorf("gid index (-x) %d: %s, GID %v: %s: it is of another network namespace, as those of other "+
+					"containers, or was removed; show_gids --up lists the indexes that can be used", x, name, g, gid.NotHere)
+			}
 		}
-		if _, err := s.gidFor(port); err != nil {
+		if err := s.checkBest(port); err != nil {
 			return err
 		}
 		if i := int(s.plan.PKeyIndex); i > 0 {
@@ -32,6 +44,33 @@ func (s *Session) checkIndices() error {
 				return fmt.Errorf("partition key (--pkey-index) %d: %s has none there: %w", i, name, err)
 			}
 		}
+	}
+	return nil
+}
+
+// foreign reports whether the address of an entry is none of this network namespace, though its table has it.
+func foreign(table []ibv.GIDEntry, port uint8, index int) bool {
+	i := slices.IndexFunc(table, func(e ibv.GIDEntry) bool { return e.Port == port && e.Index == index })
+	if i < 0 {
+		return false
+	}
+	e := &sysfs.GIDEntry{Index: index, GID: sysfs.GID(table[i].GID), Type: sysfs.GIDType(table[i].Type),
+		Netdev: table[i].Netdev}
+	return netview.New(sysfs.DefaultRoot()).Candidate(e, true).Address == gid.AddressNone
+}
+
+// checkBest checks that there is a GID to choose, where the test needs one.
+func (s *Session) checkBest(port uint8) error {
+	p := &s.plan
+	if p.GIDv6 {
+		_, err := s.gidFor(port)
+		return err
+	}
+	if p.GIDIndex != plan.Auto || p.RDMACM || p.Transport == wire.RawEth || s.port.LinkLayer != ibv.LinkEthernet {
+		return nil
+	}
+	if _, err := s.dev.BestGID(port); err != nil {
+		return fmt.Errorf("%w; show_gids --why shows each", err)
 	}
 	return nil
 }

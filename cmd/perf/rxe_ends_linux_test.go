@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -53,5 +55,24 @@ func TestRXE_Progress(t *testing.T) {
 	}
 	if !regexp.MustCompile(`\r2 bytes: \d+ messages, [12] s left`).Match(shown) {
 		t.Errorf("the terminal has %q", shown)
+	}
+}
+
+// TestRXE_ForeignGID: a GID of another network namespace is refused before anything waits, with the reason that show_gids
+// and doctor have, whether it was named or chosen.
+func TestRXE_ForeignGID(t *testing.T) {
+	vm := needOnce(t)
+	for _, args := range [][]string{{"-x", strconv.Itoa(vm.GID)}, nil, {"--ipv6"}, {"-R", "-x", strconv.Itoa(vm.GID)}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			cmd := exec.Command(testutil.NeedProgram(t, "perf"),
+				append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, args...)...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+			out, err := cmd.CombinedOutput()
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+				!strings.Contains(string(out), "no interface here has this address") ||
+				strings.Contains(string(out), "waiting") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
