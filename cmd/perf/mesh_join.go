@@ -50,6 +50,9 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Wri
 	c.Launched = l.Ended
 	res, err := mesh.Run(ctx, c)
 	outcome := l.Stop(ctx, launch.Grace)
+	if outcome != nil && err == nil && res.AllEnded() {
+		err = fmt.Errorf("the launcher has ended all agents: %w", outcome)
+	}
 	wrong := err != nil || len(res.LostHosts) > 0 || res.Failed() > 0
 	if wrong && ctx.Err() == nil {
 		for _, line := range l.Said() {

@@ -132,8 +132,9 @@ func TestEmuSlurm_DarkAtLaunch(t *testing.T) {
 	link("up")(t, c.nodes[2])
 	state, code := j.wait(t)
 	out := j.output(t)
-	if state != "FAILED" || code != "1:0" || !strings.Contains(out, "node3") {
-		t.Errorf("%s, %s\n%s", state, code, out)
+	if lost := j.result(t).lost(); state != "FAILED" || code != "1:0" || !slices.Equal(lost, []string{"node3"}) ||
+		!strings.Contains(out, "launcher: srun: error: ") {
+		t.Errorf("%s, %s, lost %q\n%s", state, code, lost, out)
 	}
 	t.Log(out)
 }

@@ -176,7 +176,7 @@ func explain(err error) error {
 	case errors.Is(err, agent.ErrSilent):
 		return fmt.Errorf("%w: it is down, cannot be reached, or stands still", err)
 	case err == agent.ErrLeft:
-		return errors.New("its agent was stopped, or failed")
+		return errEnded
 	}
 	return err
 }
