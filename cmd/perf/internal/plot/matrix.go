@@ -186,8 +186,9 @@ func (b *board) headings(w, h int) {
 			n++
 		}
 		if bad[i] {
-			b.Bars = append(b.Bars, bar{b.X - barThick - 2, b.Y + i*h, barThick, n * h},
-				bar{b.X + i*w, b.Y - barThick - 2, n * w, barThick})
+			long, wide := max(n*h, leastBad), max(n*w, leastBad)
+			b.Bars = append(b.Bars, bar{b.X - barThick - 2, b.Y + i*h - (long-n*h)/2, barThick, long},
+				bar{b.X + i*w - (wide-n*w)/2, b.Y - barThick - 2, wide, barThick})
 		}
 		i += n
 	}

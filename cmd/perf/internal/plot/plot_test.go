@@ -225,11 +225,49 @@ func TestMatrix_Picture(t *testing.T) {
 				t.Errorf("%d hosts: %d to %d is %v, want %v", n, tc.from, tc.to, got, tc.want)
 			}
 		}
+		for d := range leastBad { // a bad pair is not smaller than this
+			x := 1/b.Step*b.Side + b.Side/2 - leastBad/2 + d
+			if got := color.NRGBAModel.Convert(img.At(x, 0)); n <= mostFields && got != colours[Slow] {
+				t.Errorf("%d hosts: the pixel %d of a slow pair is %v", n, d, got)
+			}
+		}
 		if has := b.Values != ""; has != (n <= mostValues) {
 			t.Errorf("%d hosts have figures for the script: %v", n, has)
 		}
 		if len(b.Rows) > 80 || len(b.Rows) < 2 {
 			t.Errorf("%d hosts have %d names", n, len(b.Rows))
+		}
+	}
+}
+
+// TestSpread: each bad host is named, as far as there is room, and no name hides another.
+func TestSpread(t *testing.T) {
+	for _, tc := range []struct {
+		fields, wide int
+		bad          []int
+		want         int // bad ones with a name
+	}{
+		{200, 4, nil, 0}, {200, 4, []int{3, 4, 5, 199}, 4}, {1000, 1, []int{10, 11, 12, 13, 500}, 5}, {16, 64, []int{1, 2}, 2},
+		{100, 1, []int{98, 99}, 1},
+	} {
+		bad := make([]bool, tc.fields)
+		for _, i := range tc.bad {
+			bad[i] = true
+		}
+		labels := spread(bad, lineHigh, tc.wide)
+		named := 0
+		for i, l := range labels {
+			if bad[l.field] {
+				named++
+			}
+			for _, o := range labels[:i] {
+				if l.at-o.at < lineHigh && o.at-l.at < lineHigh {
+					t.Errorf("%+v: names at %d and %d", tc, o.at, l.at)
+				}
+			}
+		}
+		if named != tc.want || len(labels) < min(tc.fields, 4) {
+			t.Errorf("%+v: %d bad ones have a name, %d in all", tc, named, len(labels))
 		}
 	}
 }

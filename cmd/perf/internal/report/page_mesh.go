@@ -38,6 +38,7 @@ type view struct {
 
 	at    map[string]int
 	marks []string
+	parts []string // of the headline
 	m     *savedMesh
 }
 
@@ -89,11 +90,19 @@ func (f *pairFigure) of(p *savedPair) float64 {
 // slowFigures are the figures that the mesh judged to be slow.
 type slowFigures map[[3]string][]float64
 
+// tails are other figures of a pair's latency that may be slow; the map of latencies shows them.
+var tails = map[string]string{"latency_p99_ns": "99th percentile of latency", "latency_max_ns": "highest latency"}
+
 // has reports whether a figure of a pair is slow. Two hosts may have several pairs, of their NICs.
 func (s slowFigures) has(p *savedPair, f *pairFigure) bool {
 	v := known(p.Bits)
 	if !f.more {
 		v = known(p.P50)
+		for key := range tails {
+			if s[[3]string{p.From, p.To, key}] != nil {
+				return true
+			}
+		}
 	}
 	return slices.ContainsFunc(s[[3]string{p.From, p.To, f.key}], func(x float64) bool { return x == 0 || x == v })
 }
@@ -128,9 +137,10 @@ func (v *view) unmeasured(p *savedPair) bool {
 	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To))
 }
 
+// lost reports whether a host is gone, or did not come.
 func (v *view) lost(host string) bool {
 	i, ok := v.at[host]
-	return ok && v.marks[i] == "lost"
+	return ok && slices.Contains(kinds, v.marks[i])
 }
 
 // newView judges nothing: the verdicts are the mesh's own. Pairs that were not measured are no fault.
@@ -149,7 +159,7 @@ func newView(r Named, c *charts) *view {
 	}
 	for _, s := range m.LostHosts {
 		if i, ok := v.at[s.Host]; ok {
-			v.marks[i] = "lost"
+			v.marks[i] = s.kind()
 		}
 	}
 	slow := slowFigures{}

@@ -142,6 +142,28 @@ func TestPage_Verdicts(t *testing.T) {
 	}
 }
 
+// TestPage_Kinds: hosts that did not come, that were left out, and tails of latencies.
+func TestPage_Kinds(t *testing.T) {
+	m := meshWith(4)
+	m.pair(0, 1, 97, 1.7)
+	m.pair(1, 0, 97, 1.7)
+	m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[0], To: m.Hosts[3], Error: "it has no device"})
+	m.LostHosts = []slowPart{{Host: "elsewhere", Kind: "absent", Error: "it did not come"}, {Host: m.Hosts[3], Kind: "left out", Error: "release"},
+		{Host: m.Hosts[2], Kind: "nonsense"}, {Host: unnamed, Kind: "absent", Error: "3 more hosts did not come"}}
+	m.SlowHosts = []slowPart{{Host: m.Hosts[1], Part: "receives", Figure: "latency_max_ns", OfHost: 3e9, OfHosts: 2e3}}
+	m.SlowPairs = []slowPart{{From: m.Hosts[0], To: m.Hosts[1], Figure: "latency_max_ns", Value: 3e9}}
+	text := htmlOf(t, m)
+	for want, n := range map[string]int{
+		"1 host lost, 1 host left out, 1 host absent, unnamed hosts absent, 1 host slow</h2>": 1,
+		"3 more hosts did not come": 1, "receives, highest latency 3000000 µs (×1500000)": 1, `class="cell l8"`: 1, `class="cell l9"`: 0,
+		"<strong>elsewhere</strong></bdi>: <bdi>it did not come": 1, "node0003 (left out)": 4,
+	} {
+		if got := strings.Count(text, want); got != n {
+			t.Errorf("%q is there %d times, want %d", want, got, n)
+		}
+	}
+}
+
 // textOf returns the text in an element.
 func textOf(e *html.Node) string {
 	var b strings.Builder

@@ -114,6 +114,8 @@ func TestPage(t *testing.T) {
 		{"polyline", "", 7},   // one of each, but median and 99th percentile of latency
 		{"g", "cell", 12},     // of three hosts, in two maps
 		{"g", "l8", 1},        // slow: a to c, in bandwidth
+		{"g", "l7", 1},        // a to c, in latency, is more than twice the median
+		{"g", "l3", 4},        // a to b, b to a
 		{"g", "l9", 2},        // failed: c to a
 		{"g", "l0", 4},        // not measured: b to c, c to b
 		{"rect", "badbar", 4}, // b and c, which are beside each other, as row and as column, in two maps

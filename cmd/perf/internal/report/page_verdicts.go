@@ -39,24 +39,12 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 			slowPairs = append(slowPairs, name(p.From)+" to "+name(p.To))
 		}
 	}
-	var parts []string
 	part := func(n int, one, many string) {
 		if n > 0 {
-			parts = append(parts, plural(n, one, many))
+			v.parts = append(v.parts, plural(n, one, many))
 		}
 	}
-	part(len(v.m.LostHosts), "host lost", "hosts lost")
-	for i, s := range v.m.LostHosts {
-		if i == mostVerdicts {
-			v.add("lost", "", fmt.Sprintf("%d more, in the table of hosts", len(v.m.LostHosts)-i))
-			break
-		}
-		why := cut(printable.Message(s.Error), longestError)
-		if n := without[s.Host]; n > 0 {
-			why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(n, "pair", "pairs")), ". ")
-		}
-		v.add("lost", s.name(), why)
-	}
+	v.lostHosts(part, without)
 	v.slowHosts(part)
 	part(len(slowPairs), "more pair slow", "more pairs slow")
 	if n := len(slowPairs); n > 0 {
@@ -78,10 +66,10 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		}
 		v.add("failed", "", which+": "+text)
 	}
-	v.Bad = parts != nil
+	v.Bad = v.parts != nil
 	switch {
 	case v.Bad:
-		v.Headline = strings.Join(parts, ", ")
+		v.Headline = strings.Join(v.parts, ", ")
 		v.Headline = strings.Replace(v.Headline, "more pair", "pair", btoi(len(v.m.SlowHosts) == 0))
 	case measured == 0:
 		v.Headline = "no pair was measured"
@@ -96,6 +84,51 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		}
 		v.add("release", name(o.Host), "runs "+cut(printable.Message(o.Program), longestError)+
 			": releases may measure differently")
+	}
+}
+
+// kinds of hosts that are gone, or did not come.
+var kinds = []string{"lost", "left out", "absent"}
+
+func (p slowPart) kind() string {
+	if slices.Contains(kinds, p.Kind) {
+		return p.Kind
+	}
+	return kinds[0]
+}
+
+// unnamed is the host that stands for several of which nobody knows the names.
+const unnamed = "?"
+
+// lostHosts has a verdict for each host that is gone. without is how many of its pairs have no figure.
+func (v *view) lostHosts(part func(int, string, string), without map[string]int) {
+	for _, kind := range kinds {
+		n, more := 0, ""
+		for _, s := range v.m.LostHosts {
+			if s.kind() != kind {
+				continue
+			}
+			why := cut(printable.Message(s.Error), longestError)
+			if s.Host == unnamed {
+				more = "unnamed hosts " + kind
+				v.add(kind, "", why)
+				continue
+			}
+			if n++; n > mostVerdicts {
+				continue
+			}
+			if k := without[s.Host]; k > 0 {
+				why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(k, "pair", "pairs")), ". ")
+			}
+			v.add(kind, s.name(), why)
+		}
+		part(n, "host "+kind, "hosts "+kind)
+		if more != "" {
+			v.parts = append(v.parts, more)
+		}
+		if n > mostVerdicts {
+			v.add(kind, "", fmt.Sprintf("%d more hosts", n-mostVerdicts))
+		}
 	}
 }
 
@@ -135,6 +168,12 @@ func (v *view) slowHosts(part func(int, string, string)) {
 				says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
 			} else {
 				says = s.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
+			}
+		}
+		if words := tails[s.Figure]; words != "" {
+			says += ", " + words
+			if x, m := s.OfHost/1e3, s.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
+				says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
 			}
 		}
 		why[n] = append(why[n], cut(printable.Message(says), longestError))

@@ -70,6 +70,7 @@ type slowPart struct {
 	Part   string `json:"part"`   // of a host: whether it sends or receives
 	NIC    string `json:"nic"`    // of a host, if it is not the whole host
 	Figure string `json:"figure"` // the key of a pair
+	Kind   string `json:"kind"`   // of a host that is gone: lost, left out, absent
 	Error  string `json:"error"`
 
 	Value   float64 `json:"value"` // of a pair
