@@ -360,6 +360,14 @@ func checkPointer(t *testing.T, b *browser.Browser, page string) {
 	b.Call(t, "Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": r.X + (slowTo+0.5)*side,
 		"y": r.Y + (slowFrom+0.5)*side}, nil)
 	says("from node001 to node006: 40 Gb/s")
+	var cross [2]rectangle
+	b.Eval(t, `[...document.querySelectorAll('figure.map .cross')].slice(0, 2).map(e => {
+		const r = e.getBoundingClientRect()
+		return {X: r.x, Y: r.y, Width: r.width, Height: r.height}
+	})`, &cross)
+	if y, x := cross[0].Y-r.Y, cross[1].X-r.X; math.Abs(y-slowFrom*side) > 1.5 || math.Abs(x-slowTo*side) > 1.5 {
+		t.Errorf("the cross is at %v, the map at %v", cross, r)
+	}
 	b.Eval(t, `document.querySelector('figure.map .scroll').focus()`, nil)
 	press := func(key string) {
 		b.Call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key}, nil)

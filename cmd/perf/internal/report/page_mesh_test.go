@@ -185,6 +185,7 @@ func TestPage_Unmeasured(t *testing.T) {
 	}
 	m.pair(0, 1, 97, 1.7)
 	m.pair(1, 0, 97, 1.7)
+	m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[2], To: m.Hosts[0], Error: "interrupted"})
 	text := htmlOf(t, m)
 	if !strings.Contains(text, "no host and no pair is slow") || strings.Contains(text, "mesh wrong") ||
 		strings.Count(text, `class="cell l0"`) != 8 || strings.Count(text, `class="cell l3"`) != 4 {
