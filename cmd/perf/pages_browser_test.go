@@ -151,7 +151,8 @@ func reportPages(t *testing.T) string {
 		"small":   {file("small.json")},
 		"large":   {file("large.json")},
 		"hostile": {file("hostile.json")},
-		"runs":    {file("nic.json"), savedBW, "testdata/slower.json", savedLat, "testdata/intervals.json", "testdata/mesh.json"},
+		"runs": {file("nic.json"), savedBW, "testdata/slower.json", savedLat, "testdata/intervals.json",
+			"testdata/mesh.json"},
 	} {
 		var diag bytes.Buffer
 		args := append([]string{"report", "-o", file(page + ".html")}, files...)
@@ -213,11 +214,13 @@ func TestReportBrowser(t *testing.T) {
 		maps, fields int
 		says         []string
 	}{
-		{"small", 2, 2 * 8 * 7, []string{"1 host lost, 1 host slow, 1 more pair slow, 1 pair failed", "node003", "no heartbeat",
+		{"small", 2, 2 * 8 * 7, []string{"1 host lost, 1 host slow, 1 more pair slow, 1 pair failed", "node003",
+			"no heartbeat",
 			"node001 to node006", "RetryExcErr"}},
 		{"large", 2, 0, []string{"1 host lost, 1 host slow, 1 more pair slow, 1 pair failed",
 			"39,400 of 39,800 pairs measured", "The figures of all 39,799 pairs are in the JSON file"}},
-		{"hostile", 2, 0, []string{hostileNames[0], hostileNames[1], `a\u202eb\u2066c`, "אבג-1", "node&amp;7", "nnn…nnn"}},
+		{"hostile", 2, 0, []string{hostileNames[0], hostileNames[1], `a\u202eb\u2066c`, "אבג-1", "node&amp;7",
+			"nnn…nnn"}},
 		{"runs", 2, 2 * 3 * 2, []string{"slower.json", "the run failed:", "software device, says nothing about a NIC"}},
 	} {
 		for _, v := range []struct {
@@ -234,10 +237,11 @@ func TestReportBrowser(t *testing.T) {
 			var f pageFacts
 			b.Eval(t, askPage, &f)
 			t.Logf("%s: loaded after %.0f ms", name, f.Milliseconds)
-			if f.Width > v.width || f.Nameless > 0 || f.Unscoped > 0 || f.Maps != page.maps || f.Fields != page.fields ||
-				f.Worst < 1 || f.Worst > 10 || f.Injected > 0 || f.Scripts != 1 {
-				t.Errorf("%s: %d wide, %d drawings and %d headings without names, %d maps with %d fields, %d worst pairs, %d "+
-					"elements and %d scripts", name, f.Width, f.Nameless, f.Unscoped, f.Maps, f.Fields, f.Worst, f.Injected, f.Scripts)
+			if f.Width > v.width || f.Nameless > 0 || f.Unscoped > 0 || f.Maps != page.maps ||
+				f.Fields != page.fields || f.Worst < 1 || f.Worst > 10 || f.Injected > 0 || f.Scripts != 1 {
+				t.Errorf("%s: %d wide, %d drawings and %d headings without names, %d maps with %d fields, %d worst pairs, "+
+					"%d elements and %d scripts", name, f.Width, f.Nameless, f.Unscoped, f.Maps, f.Fields, f.Worst,
+					f.Injected, f.Scripts)
 			}
 			if f.Tallest > 80 && page.name != "hostile" {
 				t.Errorf("%s: a row of the worst pairs is %v high", name, f.Tallest)
@@ -262,7 +266,8 @@ func TestReportBrowser(t *testing.T) {
 	for _, page := range []string{"small", "large", "runs"} {
 		b.Open(t, "file://"+filepath.Join(dir, page+".html"), 1280, 900, "light", "")
 		var r struct{ Data string }
-		b.Call(t, "Page.printToPDF", map[string]any{"preferCSSPageSize": true, "paperWidth": 8.27, "paperHeight": 11.69}, &r)
+		b.Call(t, "Page.printToPDF", map[string]any{"preferCSSPageSize": true, "paperWidth": 8.27,
+			"paperHeight": 11.69}, &r)
 		text, err := base64.StdEncoding.DecodeString(r.Data)
 		if err != nil || !bytes.HasPrefix(text, []byte("%PDF")) {
 			t.Errorf("%s: %.20q, %v", page, text, err)
@@ -314,7 +319,8 @@ func checkMaps(t *testing.T, b *browser.Browser, shot func(string) view, name st
 			return v.at(c.X+5, c.Y+c.Height-5) // beside the text
 		}
 		plain := v.at(where.Plain.X+5, where.Plain.Y+where.Plain.Height-5)
-		for what, c := range map[string]color.RGBA{"slow pair": pixel(slowFrom, slowTo), "slow host's row": pixel(slowHost, 1),
+		for what, c := range map[string]color.RGBA{"slow pair": pixel(slowFrom, slowTo),
+			"slow host's row":    pixel(slowHost, 1),
 			"slow host's column": pixel(2, slowHost), "failed pair": pixel(failedFrom, failedTo),
 			"mark of the row": v.at(where.Bar.X+2, where.Bar.Y+where.Bar.Height/2)} {
 			if c != bad {
@@ -325,13 +331,15 @@ func checkMaps(t *testing.T, b *browser.Browser, shot func(string) view, name st
 		if usual == bad || usual == plain {
 			t.Errorf("%s, %s: a usual pair is %v, bad is %v, the background %v", name, title, usual, bad, plain)
 		}
-		for what, c := range map[string]color.RGBA{"pair that was not measured": pixel(2, 4), "lost host": pixel(lostHost, 1)} {
+		for what, c := range map[string]color.RGBA{"pair that was not measured": pixel(2, 4),
+			"lost host": pixel(lostHost, 1)} {
 			if c != plain {
 				t.Errorf("%s, %s: the pixel of a %s is %v, that of the background is %v", name, title, what, c, plain)
 			}
 		}
 		if paper && (lightness(plain) < 0.95 || lightness(usual) < 0.75 || lightness(bad) > 0.5) {
-			t.Errorf("%s, %s: on paper the background is %.2f, a usual pair %.2f, a bad one %.2f", name, title, lightness(plain),
+			t.Errorf("%s, %s: on paper the background is %.2f, a usual pair %.2f, a bad one %.2f", name, title,
+				lightness(plain),
 				lightness(usual), lightness(bad))
 		}
 	}

@@ -61,7 +61,8 @@ func TestReportFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h3>bw.json (", "<h3>slower.json (", "<h3>mesh.json</h3>", "<h2>mesh.json: 1 host slow,"} {
+	for _, want := range []string{"<h3>bw.json (", "<h3>slower.json (", "<h3>mesh.json</h3>",
+		"<h2>mesh.json: 1 host slow,"} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("no %s", want)
 		}

@@ -68,8 +68,9 @@ func (d Distribution) draw(id string) *histogram {
 	if slices.Max(all) > 8*slices.Min(all) {
 		scale = Log
 	}
-	g := &histogram{Distribution: d, ID: id, Width: width, Height: lowHeight + highLines, Left: left, Right: width - right,
-		Top: highLines, Bottom: lowHeight + highLines - bottom, MidX: left + plotWide/2}
+	g := &histogram{Distribution: d, ID: id, Width: width, Height: lowHeight + highLines, Left: left,
+		Right: width - right,
+		Top:   highLines, Bottom: lowHeight + highLines - bottom, MidX: left + plotWide/2}
 	g.MidY = (g.Top + g.Bottom) / 2
 	shown := slices.Clone(all)
 	for _, l := range d.Lines {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A Level says how far a figure is from the median, in the direction that is worse, or that a pair is bad.
+// A Level is the distance of a figure from the median, in the direction that is worse, or the verdict that a pair is
+// bad.
 type Level uint8
 
 // The levels, from what matters least. Where several pairs share a field, the highest level is shown.
@@ -65,7 +66,8 @@ var key = []struct {
 	level Level
 	says  string
 }{
-	{Better2, "better, ×1.25"}, {Better1, "×1.05"}, {Usual, "as the median"}, {Worse1, "worse, ×1.05"}, {Worse2, "×1.1"},
+	{Better2, "better, ×1.25"}, {Better1, "×1.05"}, {Usual, "as the median"}, {Worse1, "worse, ×1.05"}, {Worse2,
+		"×1.1"},
 	{Worse3, "×1.25"}, {Worse4, "×2"}, {Slow, "slow"}, {Failed, "failed (×)"}, {Missing, "not measured"},
 }
 

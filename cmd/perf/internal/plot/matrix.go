@@ -194,7 +194,8 @@ func (b *board) headings(w, h int) {
 	}
 	for _, l := range spread(bad, lineHigh, h) {
 		y := b.Y + l.at
-		b.Rows = append(b.Rows, heading{fmt.Sprintf("translate(%d,%d)", b.X-barThick-leaderLong-4, y+4), b.name(l.field), bad[l.field]})
+		b.Rows = append(b.Rows, heading{fmt.Sprintf("translate(%d,%d)", b.X-barThick-leaderLong-4, y+4),
+			b.name(l.field), bad[l.field]})
 		if own := b.Y + l.field*h + h/2; own != y {
 			b.Leaders = append(b.Leaders, fmt.Sprintf("M%d,%dL%d,%d", b.X-barThick-3, own, b.X-barThick-leaderLong, y))
 		}
@@ -232,8 +233,8 @@ func (m *Matrix) name(host int) string {
 // label is where the name of a row or column begins, and which it is.
 type label struct{ field, at int }
 
-// spread chooses which of fields get a name, and where, so that no name hides another. Names of bad ones come first, and
-// are moved on where they are close together.
+// spread chooses which fields get a name, and where, so that no name hides another. Names of bad ones come first, and are
+// moved on where they are close together.
 func spread(bad []bool, room, wide int) []label {
 	var out []label
 	end := len(bad) * wide

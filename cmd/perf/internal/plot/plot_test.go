@@ -114,8 +114,9 @@ func TestChart(t *testing.T) {
 
 // TestLevels: what is worse has a higher level, and a level of its own.
 func TestLevels(t *testing.T) {
-	want := map[float64]Level{0: Missing, 0.5: Better2, 0.9: Better1, 1: Usual, 1.04: Usual, 1.06: Worse1, 1.2: Worse2, 1.9: Worse3,
-		2: Worse4, 1000: Worse4, math.NaN(): Missing, math.Inf(1): Missing}
+	want := map[float64]Level{0: Missing, 0.5: Better2, 0.9: Better1, 1: Usual, 1.04: Usual, 1.06: Worse1, 1.2: Worse2,
+		1.9: Worse3,
+		2:   Worse4, 1000: Worse4, math.NaN(): Missing, math.Inf(1): Missing}
 	for worse, want := range want {
 		if got := LevelOf(worse); got != want {
 			t.Errorf("%v times worse: level %d, want %d", worse, got, want)
@@ -176,7 +177,8 @@ func TestMatrix_Fields(t *testing.T) {
 		if f := b.Fields[n-1]; f.Level != Failed || f.Text != "×" {
 			t.Errorf("failed: %+v", f)
 		}
-		if f := b.Fields[len(b.Fields)-1]; f.Level != Missing || f.Text != "" || !strings.Contains(f.Title, "not measured") {
+		if f := b.Fields[len(b.Fields)-1]; f.Level != Missing || f.Text != "" || !strings.Contains(f.Title,
+			"not measured") {
 			t.Errorf("not measured: %+v", f)
 		}
 		if len(b.Bars) != 2 || !b.Rows[0].Bad || b.Rows[0].Text != "host-with-a-name-that… (lost)" || len(b.Rows) != n {
@@ -247,7 +249,8 @@ func TestSpread(t *testing.T) {
 		bad          []int
 		want         int // bad ones with a name
 	}{
-		{200, 4, nil, 0}, {200, 4, []int{3, 4, 5, 199}, 4}, {1000, 1, []int{10, 11, 12, 13, 500}, 5}, {16, 64, []int{1, 2}, 2},
+		{200, 4, nil, 0}, {200, 4, []int{3, 4, 5, 199}, 4}, {1000, 1, []int{10, 11, 12, 13, 500}, 5}, {16, 64, []int{1,
+			2}, 2},
 		{100, 1, []int{98, 99}, 1},
 	} {
 		bad := make([]bool, tc.fields)
@@ -308,7 +311,8 @@ func TestMatrix_Values(t *testing.T) {
 
 // TestDistribution: one slow pair among many is seen, in its own class.
 func TestDistribution(t *testing.T) {
-	d := Distribution{Title: "<b>", X: "Gb/s", Bad: []float64{40}, Lines: []Line{{97, "median 97"}, {1e6, "far"}, {-1, "none"}}}
+	d := Distribution{Title: "<b>", X: "Gb/s", Bad: []float64{40}, Lines: []Line{{97, "median 97"}, {1e6, "far"}, {-1,
+		"none"}}}
 	for i := range 40000 {
 		d.Values = append(d.Values, 96+float64(i%20)/10)
 	}
@@ -335,7 +339,8 @@ func TestDistribution(t *testing.T) {
 		}
 	}
 	for _, values := range [][]float64{{1}, {1e-17, 9e17}, {5, 5, 5}} {
-		if text, err := (Distribution{Values: values}).HTML("d"); text == "" || err != nil || strings.Contains(string(text), "NaN") {
+		if text, err := (Distribution{Values: values}).HTML("d"); text == "" || err != nil ||
+			strings.Contains(string(text), "NaN") {
 			t.Errorf("%v: %s, %v", values, text, err)
 		}
 	}

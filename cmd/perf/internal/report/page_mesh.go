@@ -21,7 +21,7 @@ const (
 	longestError = 300
 )
 
-// view is what a page shows of a mesh.
+// view has the parts of a page that show a mesh.
 type view struct {
 	Name, Headline, Facts string
 	Bad                   bool
@@ -226,7 +226,8 @@ func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow s
 		}
 	}
 	if n > 0 {
-		d := plot.Distribution{Title: f.title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.title), f.unit),
+		d := plot.Distribution{Title: f.title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.title),
+			f.unit),
 			Values: good, Bad: bad, Lines: []plot.Line{{Value: median, Name: "median " + plot.Number(median)}},
 			Desc: fmt.Sprintf("Of %s, from %s to %s, the median is %s. %d are slow.", plural(n, "pair", "pairs"),
 				plot.Number(lowest), plot.Number(highest), plot.Number(median), len(bad))}
@@ -236,8 +237,8 @@ func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow s
 	}
 	small := len(names) <= plot.MostWithText
 	x := plot.Matrix{Title: f.title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
-		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor a pair is "+
-			"better or worse than the median. The worst pairs and all hosts are in tables.", len(names))}
+		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor a "+
+			"pair is better or worse than the median. The worst pairs and all hosts are in tables.", len(names))}
 	for i := range v.m.Pairs {
 		p := &v.m.Pairs[i]
 		from, ok1 := v.at[p.From]

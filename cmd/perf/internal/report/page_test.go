@@ -108,7 +108,7 @@ func TestPage(t *testing.T) {
 		name, class string
 		want        int
 	}{
-		{"figure", "", 10},    // two maps and two distributions; bandwidth, rate and latency over size; percentiles; two over time
+		{"figure", "", 10},    // four of the mesh; three over size; percentiles; two over time
 		{"figure", "map", 2},  //
 		{"path", "mark", 52},  // 23 sizes twice, two latencies, two intervals twice
 		{"polyline", "", 7},   // one of each, but median and 99th percentile of latency
@@ -198,7 +198,8 @@ func TestPage_Hostile(t *testing.T) {
 		"pairs":[{"from":` + q + `,"to":"b","error":` + q + `},{"from":"b","to":` + q + `,"bandwidth_bits_per_second":1e308,
 		"latency_p50_ns":-1}],"slow_pairs":[{"from":` + q + `,"to":"b"}]}`
 	root, text := pageOf(t, read(t, hostile, run), read(t, hostile, mesh))
-	for name, want := range map[string]int{"script": 1, "img": 0, "iframe": 0, "link": 0, "a": 0, "base": 0, "object": 0} {
+	for name, want := range map[string]int{"script": 1, "img": 0, "iframe": 0, "link": 0, "a": 0, "base": 0,
+		"object": 0} {
 		if n := count(root, name, ""); n != want {
 			t.Errorf("%d <%s>, want %d", n, name, want)
 		}

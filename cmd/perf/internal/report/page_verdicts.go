@@ -97,7 +97,7 @@ func (p slowPart) kind() string {
 	return kinds[0]
 }
 
-// unnamed is the host that stands for several of which nobody knows the names.
+// unnamed is a host that stands for several whose names nobody knows.
 const unnamed = "?"
 
 // lostHosts has a verdict for each host that is gone. without is how many of its pairs have no figure.
@@ -118,7 +118,8 @@ func (v *view) lostHosts(part func(int, string, string), without map[string]int)
 				continue
 			}
 			if k := without[s.Host]; k > 0 {
-				why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(k, "pair", "pairs")), ". ")
+				why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(k, "pair", "pairs")),
+					". ")
 			}
 			v.add(kind, s.name(), why)
 		}
@@ -310,7 +311,7 @@ func (v *view) hosts(medians [2]float64) {
 	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return btoi(b.Bad) - btoi(a.Bad) })
 }
 
-// distance says how far v is from the median.
+// distance returns the distance of v from the median in words.
 func distance(v, median float64) string {
 	switch {
 	case v <= 0 || !(median > 0):
