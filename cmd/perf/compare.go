@@ -12,16 +12,17 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
-const compareUsage = `perf compare says which figures of new runs are worse than those of old ones, in files that perf --json or
---json-file saved, or perf mesh --json. A rank test decides whether a figure differs: "~" is no difference that noise does not
-explain. It is worse if the median also is, by more than the tolerance.
+const compareUsage = `perf compare shows which figures of new runs are worse than those of old ones, in files of perf
+--json, --json-file or perf mesh --json. A rank test decides whether a figure differs: "~" is no
+difference that noise does not explain. It is worse if the median also is, by more than the
+tolerance.
 
   perf compare [options] OLD.json NEW.json
   perf compare [options] OLD.json... -- NEW.json...
 
 {flags}
-Exit status: 0 no figure is worse, 1 the files cannot be compared, or there are too few runs for a test and no
---tolerance is given, 2 wrong usage, 3 a figure is worse.
+Exit status: 0 no figure is worse, 1 the files cannot be compared, or there are too few runs for a
+test and no --tolerance is given, 2 wrong usage, 3 a figure is worse.
 `
 
 type compareOptions struct {

@@ -26,7 +26,8 @@ For each problem it prints what it found, where, and the command that fixes it. 
   perf doctor HOST                check this host, and compare it with HOST, where --serve runs
 
 {flags}
-Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors. With --fail-on=error warnings give 0.
+Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors. With --fail-on=error
+warnings give 0.
 `
 
 type doctorOptions struct {

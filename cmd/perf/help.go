@@ -19,7 +19,8 @@ raw_ethernet_lat.
   perf {write|read|send|atomic} {bw|lat} [options]            server: serves one client
   perf {write|read|send|atomic} {bw|lat} [options] SERVER     client; A,B: several servers at once
 
-Other commands. Each command has its own --help: perf write lat --help shows the options of that test.
+Other commands. Each command has its own --help: perf write lat --help shows the options of that
+test.
 
 {commands}
 ` + bothEnds + `

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -57,9 +59,42 @@ func TestHelpOfTests(t *testing.T) {
 			}
 		}
 	}
-	for line := range strings.Lines(said(t, "--help")) {
-		if len(line) > 110 {
-			t.Errorf("too wide: %q", line)
+}
+
+// TestHelpFits: every help page fits 100 columns.
+func TestHelpFits(t *testing.T) {
+	pages := [][]string{{}}
+	var add func(c *cobra.Command, path []string)
+	add = func(c *cobra.Command, path []string) {
+		for _, sub := range c.Commands() {
+			if sub.Name() == "help" {
+				continue // of a command's own
+			}
+			path := append(slices.Clone(path), sub.Name())
+			pages = append(pages, path)
+			add(sub, path)
+		}
+	}
+	root := (&invocation{stdout: io.Discard, stderr: io.Discard}).root()
+	root.InitDefaultCompletionCmd()
+	add(root, nil)
+	for _, verb := range testVerbs {
+		for _, metric := range []string{"bw", "lat"} {
+			pages = append(pages, []string{verb.String(), metric})
+		}
+	}
+	seen := map[string]bool{}
+	for _, page := range pages {
+		seen[strings.Join(page, " ")] = true
+		for line := range strings.Lines(said(t, append(page, "--help")...)) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 100 {
+				t.Errorf("perf %s --help: %d columns: %q", strings.Join(page, " "), utf8.RuneCountInString(line), line)
+			}
+		}
+	}
+	for _, page := range []string{"", "compare", "doctor", "mesh", "serve", "stream", "completion bash", "write lat"} {
+		if !seen[page] {
+			t.Errorf("no page of perf %s", page)
 		}
 	}
 }

@@ -61,6 +61,11 @@ func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
 		if err := s.openDevice(p.Device, p.IBPort); err != nil {
 			return err
 		}
+		if p.Inline > 0 {
+			if err := s.rehearse(); err != nil {
+				return err
+			}
+		}
 		opt.Local = s.addressFor
 	}
 	if a, err := netip.ParseAddr(p.Bind); err == nil {

@@ -101,14 +101,18 @@ func (s *Session) checkCounters() error {
 	if s.plan.CounterNames == nil && !s.plan.Counters {
 		return nil
 	}
-	all := s.Counters()
+	return missing(s.dev.Name(), s.Counters(), s.plan.CounterNames)
+}
+
+// missing returns an error if there are no counters at all, or one has none of the names.
+func missing(device string, all map[string]uint64, names []string) error {
 	if len(all) == 0 {
 		return fmt.Errorf("counters (--counters, --report-counters): %s shows none, as devices in containers: a test "+
-			"could not tell whether one rises", s.dev.Name())
+			"could not tell whether one rises", device)
 	}
-	for _, n := range s.plan.CounterNames {
+	for _, n := range names {
 		if _, ok := all[n]; !ok {
-			return fmt.Errorf("counter (--report-counters) %q: %s has none of that name, but %s", n, s.dev.Name(),
+			return fmt.Errorf("counter (--report-counters) %q: %s has none of that name, but %s", n, device,
 				strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 		}
 	}

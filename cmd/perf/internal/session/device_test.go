@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/sysfs"
@@ -30,6 +31,27 @@ func TestSoftware(t *testing.T) {
 	} {
 		if got := software(sysfs.Root(tr.Root), tc.name, tc.vendor); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestMissingCounters: a port without counters, as in a container, is no port on which none rose.
+func TestMissingCounters(t *testing.T) {
+	some := map[string]uint64{"port_xmit_wait": 1, "out_of_sequence": 2}
+	for _, tc := range []struct {
+		all   map[string]uint64
+		names []string
+		want  string
+	}{
+		{nil, nil, "mlx5_0 shows none, as devices in containers: a test could not tell whether one rises"},
+		{map[string]uint64{}, []string{"out_of_sequence"}, "mlx5_0 shows none"},
+		{some, nil, ""},
+		{some, []string{"out_of_sequence"}, ""},
+		{some, []string{"out_of_sequence", "rnr"}, `"rnr": mlx5_0 has none of that name, but out_of_sequence, port_xmit_wait`},
+	} {
+		err := missing("mlx5_0", tc.all, tc.names)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v of %v: %v, want %q", tc.names, tc.all, err, tc.want)
 		}
 	}
 }
