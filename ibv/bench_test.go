@@ -2,7 +2,12 @@ package ibv
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // The benchmarks run on the fake library: a provider that writes a 64-byte entry
@@ -42,6 +47,48 @@ func BenchmarkPostSend(b *testing.B) {
 				}
 			}
 			perWR(b, n)
+		})
+	}
+}
+
+// BenchmarkPostFrame posts frames of a raw packet QP, in turn: as PostSend does, with the checks of other work requests,
+// which a second SGE of no bytes calls for, and without any check.
+func BenchmarkPostFrame(b *testing.B) {
+	for _, n := range batches {
+		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {
+			s := fakeRaw(b, RawOptions{})
+			ok(b, s.qp.Modify(&QPAttr{State: StateInit, Port: 1}, MaskState|MaskPort))
+			ok(b, s.qp.Modify(&QPAttr{State: StateRTR}, MaskState))
+			ok(b, s.qp.Modify(&QPAttr{State: StateRTS}, MaskState))
+			set(b, "sink", 1)
+			wrs := make([]SendWR, n)
+			for i := range wrs {
+				wrs[i] = SendWR{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 64)}}
+			}
+			frames, checked, plain := math.Inf(1), math.Inf(1), math.Inf(1)
+			two := slices.Clone(wrs)
+			for i := range two {
+				two[i].SGEs = []SGE{s.mr.SGE(0, 64), {}}
+			}
+			pass := func(set uint32, wrs []SendWR) float64 {
+				s.qp.sq.Plain(set)
+				began := time.Now()
+				for range 100 {
+					if _, err := s.qp.PostSend(wrs); err != nil {
+						b.Fatal(err)
+					}
+				}
+				return float64(time.Since(began).Nanoseconds()) / float64(100*n)
+			}
+			for b.Loop() {
+				frames = min(frames, pass(0, wrs))
+				checked = min(checked, pass(0, two))
+				plain = min(plain, pass(1<<abi.IBV_WR_SEND, wrs))
+			}
+			b.ReportMetric(frames, "ns-frame")
+			b.ReportMetric(checked, "ns-checked")
+			b.ReportMetric(plain, "ns-plain")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }

@@ -24,6 +24,21 @@ func fakeRaw(t testing.TB, o RawOptions) *side {
 	return s
 }
 
+// TestFake_ShortFrame posts frames with the run that checks nothing, but for one that is too short: it is named.
+func TestFake_ShortFrame(t *testing.T) {
+	s := fakeRaw(t, RawOptions{})
+	rawReady(t, s.qp)
+	frame := func(n int) SendWR { return SendWR{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, n)}} }
+	if n, err := s.qp.PostSend([]SendWR{frame(60), frame(1), frame(61)}); n != 3 || err != nil {
+		t.Errorf("%d of 3: %v", n, err)
+	}
+	n, err := s.qp.PostSend([]SendWR{frame(60), frame(0), frame(60)})
+	wantErr(t, err, syscall.EINVAL, "work request 1", "0 bytes")
+	if n != 1 {
+		t.Errorf("%d were posted before the short one", n)
+	}
+}
+
 // The bytes of each spec, as libibverbs' structs have them.
 func TestFake_FlowSpecs(t *testing.T) {
 	s := fakeRaw(t, RawOptions{})

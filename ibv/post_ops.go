@@ -22,6 +22,14 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 			return 0, err
 		}
 	}
+	if qp.typ == RawPacket {
+		switch n := qp.runFrames(wrs); {
+		case n == len(wrs):
+			return n, nil
+		case n >= 0:
+			return n, qp.sendErrno(qp.sq.Errno())
+		}
+	}
 	done := 0
 	for done < len(wrs) {
 		n := min(len(wrs)-done, qp.sq.Len())
@@ -77,6 +85,23 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 		}
 	}
 	return done, nil
+}
+
+// runFrames posts frames as Run does, if each is long enough: Run checks no length, and its cost is that of each PostSend.
+// It returns -1 if fill is to look at them. A frame costs 6.9 ns instead of 24.5, 16 at a time, and 24.9 instead of 42.4
+// alone (BenchmarkPostFrame: a library that only copies it; AMD EPYC).
+// Preconditions: qp.sqMu is held, the QP is open and may send.
+func (qp *QP) runFrames(wrs []SendWR) int {
+	least := max(uint32(qp.frameHead), 1)
+	for i := range wrs {
+		if s := wrs[i].SGEs; len(s) != 1 || s[0].Length < least {
+			return -1
+		}
+	}
+	qp.sq.Plain(1 << OpSend)
+	n := qp.sq.Run(first(wrs), len(wrs))
+	qp.sq.Plain(0)
+	return n
 }
 
 // errEndRun is returned by fill for a work request that must be the last of a call: providers find a window by the key

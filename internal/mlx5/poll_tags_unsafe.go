@@ -19,8 +19,39 @@ func (cq *CQ) PollTags(out []WC, tags bool) (int, error) {
 	cq.dbrec = unsafe.Pointer(&cq.aside)
 	n, err := cq.Poll(out)
 	cq.dbrec = record
-	end, i := cq.ci.Load(), 0
-	for ci := first; ci != end && i < n; ci++ {
+	end := cq.ci.Load()
+	if end == first {
+		return n, err
+	}
+	if cq.vlans && !tags && !cq.raw && end-first == uint32(n) { // each entry gave a completion
+		cq.lookVLANs(out[:n], first)
+	} else {
+		cq.lookTags(out[:n], first, end, tags)
+	}
+	mmio.Consumed(record, bits.ReverseBytes32(end&numberMask))
+	return n, err
+}
+
+// lookVLANs sets the service levels of completions, of the entries from ci on. A receive costs 8.3 ns instead of 6.4 in
+// batches of 16, and 16.4 instead of 12.1 alone (BenchmarkPollTags, AMD EPYC). In Poll's loop, all receives would pay.
+//
+//go:norace
+func (cq *CQ) lookVLANs(out []WC, ci uint32) {
+	for i := range out {
+		if wc := &out[i]; wc.Status == 0 && wc.Opcode&wcRecv != 0 {
+			p := cq.entry(ci + uint32(i))
+			if get64(p, offTail)&scatter32 == 0 { // else there is payload
+				wc.SL = priority(get32(p, offVLAN-2))
+			}
+		}
+	}
+}
+
+// lookTags sets what PollTags adds to completions, of the entries from first to end, some of which may have given none.
+//
+//go:norace
+func (cq *CQ) lookTags(out []WC, first, end uint32, tags bool) {
+	for ci, i := first, 0; ci != end && i < len(out); ci++ {
 		p := cq.entry(ci)
 		if cq.silent(p) {
 			continue
@@ -42,10 +73,6 @@ func (cq *CQ) PollTags(out []WC, tags bool) (int, error) {
 		}
 		i++
 	}
-	if end != first {
-		mmio.Consumed(record, bits.ReverseBytes32(end&numberMask))
-	}
-	return n, err
 }
 
 // priority returns the priority of the VLAN tag that the device took from a packet, 0 if it took none. w ends with the
