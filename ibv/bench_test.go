@@ -51,8 +51,8 @@ func BenchmarkPostSend(b *testing.B) {
 	}
 }
 
-// BenchmarkPostFrame posts frames of a raw packet QP, in turn: as PostSend does, with the checks of other work requests,
-// which a second SGE of no bytes calls for, and without any check.
+// BenchmarkPostFrame posts frames of a raw packet QP, in turn: as PostSend does, with the checks of other work
+// requests, which a second SGE of no bytes calls for, and without any check.
 func BenchmarkPostFrame(b *testing.B) {
 	for _, n := range batches {
 		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {

@@ -23,8 +23,8 @@ const (
 	RejectedByAuthorize = RejectReason(wire.RejectAuthorize)  // its Options.Authorize returned an error
 	RejectedLate        = RejectReason(wire.RejectLate)       // the handshake took longer than its Options.Timeout
 	RejectedClosed      = RejectReason(wire.RejectClosed)     // it or its engine is closed or has failed
-	// RejectedUnfinished: it had accepted, and gave the handshake up before this side had finished it, because that took
-	// longer than its Options.Timeout, other peers waited, or it was closed or failed. It cannot say which.
+	// RejectedUnfinished: it had accepted, and gave the handshake up before this side had finished it, because that
+	// took longer than its Options.Timeout, other peers waited, or it was closed or failed. It does not have the cause.
 	RejectedUnfinished = RejectReason(wire.RejectUnfinished)
 )
 
@@ -36,8 +36,8 @@ var rejectTexts = map[RejectReason]string{
 	RejectedByAuthorize: "its Options.Authorize refused",
 	RejectedLate:        "the handshake took too long",
 	RejectedClosed:      "the listener or its engine is closed or has failed",
-	RejectedUnfinished: "it had accepted, and gave the handshake up before this side had finished it (it took too long, " +
-		"other peers waited, or the listener was closed or failed)",
+	RejectedUnfinished: "it had accepted, and gave the handshake up before this side had finished it (it took too " +
+		"long, other peers waited, or the listener was closed or failed)",
 }
 
 // String describes the reason. It returns the number of a reason of later versions.

@@ -579,7 +579,8 @@ func TestRXE_CM_EndsAfterReply(t *testing.T) {
 		<-inC
 	}
 	err := <-result
-	if e := refused(t, err, RejectConsumer); !e.Accepted || !strings.Contains(err.Error(), "after the peer had accepted") {
+	const text = "after the peer had accepted"
+	if e := refused(t, err, RejectConsumer); !e.Accepted || !strings.Contains(err.Error(), text) {
 		t.Errorf("Accepted is %t: %v", e.Accepted, err)
 	}
 }

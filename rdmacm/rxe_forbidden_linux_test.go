@@ -39,7 +39,8 @@ func TestRXE_CM_Forbidden(t *testing.T) {
 					strings.ReplaceAll(name, " ", "_")+"$", "-test.v", "-test.count=1")
 				cmd.Env = append(os.Environ(), env+"="+forbidden(t, file, name == "mode"))
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.uid, Gid: c.uid}}
-				if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 					t.Errorf("%v\n%s", err, out)
 				}
 				return
@@ -52,7 +53,8 @@ func TestRXE_CM_Forbidden(t *testing.T) {
 			_, channel := NewEventChannel()
 			for op, err := range map[string]error{"dial": dial, "listen": listen, "channel": channel} {
 				var p *ibv.PermissionError
-				if !errors.As(err, &p) || p.Path != file || !errors.Is(err, c.errno) || !strings.Contains(err.Error(), c.text) {
+				if !errors.As(err, &p) || p.Path != file || !errors.Is(err, c.errno) ||
+					!strings.Contains(err.Error(), c.text) {
 					t.Errorf("%s: %v", op, err)
 				}
 			}

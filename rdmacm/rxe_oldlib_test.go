@@ -34,7 +34,8 @@ func TestRXE_CM_Before23(t *testing.T) {
 		for release, before := range map[string]string{"v20": "21", "v22": "23"} {
 			t.Run("events of "+release, func(t *testing.T) {
 				lib := oldEvents(t, before)
-				c := exec.Command(must(os.Executable())(t), "-test.run=^TestRXE_CM_Before23$", "-test.v", "-test.count=1")
+				c := exec.Command(must(os.Executable())(t), "-test.run=^TestRXE_CM_Before23$", "-test.v",
+					"-test.count=1")
 				c.Env = append(os.Environ(), env+"=1", loader.PathEnv+"="+lib)
 				if out, err := c.CombinedOutput(); err != nil ||
 					!strings.Contains(string(out), "--- PASS: TestRXE_CM_Before23 ") {

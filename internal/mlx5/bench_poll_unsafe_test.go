@@ -159,8 +159,8 @@ func (f *filled) pass(t testing.TB, wcs []WC, lock *spin.Lock, look bool) float6
 	return float64(time.Since(start).Nanoseconds()) / float64(n)
 }
 
-// BenchmarkPollTags polls receives once as other CQs do, and once with the second look that a CQ with a QP for datagrams
-// takes on Ethernet, in turn. Each figure is ns/completion, the least of all passes.
+// BenchmarkPollTags polls receives once as other CQs do, and once with the second look that a CQ with a QP for
+// datagrams takes on Ethernet, in turn. Each figure is ns/completion, the least of all passes.
 func BenchmarkPollTags(b *testing.B) {
 	for kind, k := range pollKinds {
 		if !k.receives {

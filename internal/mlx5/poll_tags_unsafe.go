@@ -47,7 +47,7 @@ func (cq *CQ) lookVLANs(out []WC, ci uint32) {
 	}
 }
 
-// lookTags sets what PollTags adds to completions, of the entries from first to end, some of which may have given none.
+// lookTags sets what PollTags adds to completions, of the entries from first to end; not each has given one.
 //
 //go:norace
 func (cq *CQ) lookTags(out []WC, first, end uint32, tags bool) {

@@ -164,8 +164,8 @@ func updateTable(page string, results []Result, versions map[string]string, comm
 
 var libraryVersion = regexp.MustCompile(`libibverbs\.so\.1\.\d+\.(\d+)\.`)
 
-// writeTable updates the table of releases and packages. After an interrupt the table stays as it was: some numbers would
-// be of what ran until then.
+// writeTable updates the table of releases and packages. After an interrupt the table stays as it was: some numbers
+// would be of what ran until then.
 func (r *runner) writeTable(ctx context.Context, results []Result) error {
 	if ctx.Err() != nil {
 		return nil

@@ -35,7 +35,7 @@ func BuildMLX5(dir, source string, macros ...string) error {
 	return build(filepath.Join(dir, "libmlx5.so.1"), filepath.Join(source, "fakemlx5.c"), macros)
 }
 
-// BuildOver compiles the C file source to lib, which has the functions of the library in the file real beside its own.
+// BuildOver compiles the C file source to lib, which also has the functions of the library in the file real.
 func BuildOver(lib, source, real string, macros ...string) error {
 	cc, err := compiler()
 	if err != nil {
