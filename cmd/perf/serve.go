@@ -52,6 +52,7 @@ type agentOptions struct {
 	device     string
 	ibPort     uint8
 	gidIndex   int
+	isolate    bool
 	stock      []string // tests for clients that cannot request one
 	joins      bool     // the agent dials
 	address    string   // of the mesh to join, or empty
@@ -70,6 +71,7 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
 	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "GID `index` (default, and if negative: the best one)")
 	f.Lookup("gid-index").DefValue = "0"
+	f.BoolVar(&a.isolate, "isolate", false, "run each test of a mesh in a process of its own")
 }
 
 // ownFlags declares the flags that only perf serve has.
@@ -127,7 +129,11 @@ func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, 
 		return nil, agent.Child{}, err
 	}
 	child := agent.Child{Program: append([]string{self}, a.near()...)}
-	w := &agent.Worker{Runner: child, Hello: agent.Hello{Name: roster.FindName(os.Getenv, os.Hostname),
+	var runner agent.Runner = &inside{near: a.near(), child: child}
+	if a.isolate {
+		runner = child
+	}
+	w := &agent.Worker{Runner: runner, Hello: agent.Hello{Name: roster.FindName(os.Getenv, os.Hostname),
 		Program: program(), Most: a.maxClients, Place: place}}
 	tests, err := parse(append([]string{"write", "bw"}, a.near()...))
 	if err == nil {

@@ -31,7 +31,7 @@ func TestEmuMeshLaunch(t *testing.T) {
 	OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=6 NODE_NAME=n4 "$@" -d mlx5_9 &
 	mv ` + dir + `/2 ` + pid + `; wait`
 	m := exec.Command(filepath.Join(root, ".build/bin/perf"), "mesh", "--launch", script, "--json-file", file,
-		"--retry", "3", "--heartbeat", "0.5", "--slow", "99%", "-n", "100", "--size", "64")
+		"--retry", "3", "--heartbeat", "0.5", "--slow", "99%", "-n", "100", "--size", "64", "--isolate")
 	var out, diag strings.Builder
 	m.Stdout, m.Stderr = &out, &diag
 	if err := m.Start(); err != nil {

@@ -92,13 +92,10 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 		ctx, cancel = context.WithTimeout(ctx, t.Test.Duration*2+mostDuration)
 		defer cancel()
 	}
-	args := slices.Concat(c.Program[1:], arguments(t.Test))
+	args := slices.Concat(c.Program[1:], t.Words())
 	diag := &diagnosis{}
 	if t.Server() {
-		args = append(args, "-p", "0")
 		diag.found = listening
-	} else {
-		args = append(args, "-p", strconv.Itoa(t.Port), "--", t.Host)
 	}
 	var out output
 	cmd := exec.CommandContext(ctx, c.Program[0], args...)

@@ -5,8 +5,8 @@
 // that is a length, an HMAC under a key made of token and nonces, and a JSON object. A frame has a number, so that none
 // can be left out, repeated or sent back.
 //
-// Each test is a process, a perf that the agent starts and ends: tests run at the same time, and one that dies affects
-// no other.
+// A Runner runs the tests. That of tests for single clients starts a perf for each: tests run at the same time, and one
+// that dies affects no other. In a mesh most hosts have one test at a time, and the agent's own process can run it.
 package agent
 
 // DefaultPort is where an agent listens.

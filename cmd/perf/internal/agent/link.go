@@ -67,6 +67,7 @@ type message struct {
 	Test    *wire.Params `json:"test,omitempty"`
 	Host    string       `json:"host,omitempty"`
 	Port    int          `json:"port,omitempty"`
+	Alone   bool         `json:"alone,omitempty"` // the host has one test at a time
 	Beat    int64        `json:"beat_ms,omitempty"`
 	Hello   *Hello       `json:"hello,omitempty"`
 	Figures *Figures     `json:"figures,omitempty"`

@@ -18,6 +18,8 @@ type Remote struct {
 	Addr net.IP // where the agent is, as seen from here
 	Here net.IP // where this end is, as seen from there
 
+	Alone bool // the mesh has one test at a time for it
+
 	link  *link
 	ended chan struct{}
 	mu    sync.Mutex
@@ -205,7 +207,7 @@ type Server struct {
 
 // Serve makes the agent the server of a test, until Close.
 func (r *Remote) Serve(ctx context.Context, p wire.Params) (*Server, error) {
-	c, err := r.call(message{Op: opServe, Test: &p})
+	c, err := r.call(message{Op: opServe, Test: &p, Alone: r.Alone})
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +247,7 @@ func (c *call) cancel() {
 
 // Test makes the agent the client of a test.
 func (r *Remote) Test(ctx context.Context, p wire.Params, host string, port int) (Figures, error) {
-	c, err := r.call(message{Op: opTest, Test: &p, Host: host, Port: port})
+	c, err := r.call(message{Op: opTest, Test: &p, Host: host, Port: port, Alone: r.Alone})
 	if err != nil {
 		return Figures{}, err
 	}

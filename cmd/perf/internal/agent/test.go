@@ -109,6 +109,15 @@ func checkHost(host string) error {
 	return nil
 }
 
+// Words returns the command line of a task.
+func (t *Task) Words() []string {
+	words := arguments(t.Test)
+	if t.Server() {
+		return append(words, "-p", "0")
+	}
+	return append(words, "-p", strconv.Itoa(t.Port), "--", t.Host)
+}
+
 // checkServer refuses what is not where a server may be.
 func checkServer(host string, port int) error {
 	if err := checkHost(host); err != nil {

@@ -13,9 +13,10 @@ import (
 
 // Task is one end of a test.
 type Task struct {
-	Test wire.Params
-	Host string // of the server; empty: be the server
-	Port int
+	Test  wire.Params
+	Host  string // of the server; empty: be the server
+	Port  int
+	Alone bool // this host has no other test at the same time
 }
 
 // Server reports whether this is the server's end.
@@ -172,7 +173,7 @@ func (m *message) task() (t Task, err error) {
 	if err := CheckTest(*m.Test); err != nil {
 		return t, err
 	}
-	t = Task{Test: *m.Test}
+	t = Task{Test: *m.Test, Alone: m.Alone}
 	if m.Op == opServe {
 		return t, nil
 	}

@@ -77,7 +77,7 @@ const grace = 2 * time.Second
 
 // Run runs one test to its end. The Result is there even with an error, with what was measured before.
 func Run(ctx context.Context, p plan.Plan, hooks Hooks) (*Result, error) {
-	r := newRun(ctx, p, hooks, tsc.New(), nil)
+	r := newRun(ctx, p, hooks, tsc.Shared(), nil)
 	err := r.run()
 	return r.res, err
 }

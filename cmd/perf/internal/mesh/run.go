@@ -112,6 +112,9 @@ func (m *coordinator) measure() {
 			m.present = append(m.present, i)
 		}
 	}
+	for _, at := range m.present {
+		m.hosts[at].agent.Alone = m.Order.Together(len(m.present)) == 1
+	}
 	s := schedule.New(m.Order, len(m.present), m.Rounds)
 	if m.Begun != nil {
 		m.Begun(len(m.present), s.Total())

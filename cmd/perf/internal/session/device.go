@@ -17,7 +17,7 @@ import (
 // openDevice opens the device and checks what can be checked without a peer.
 func (s *Session) openDevice(device string, port uint8) error {
 	var err error
-	if s.dev, err = ibv.Open(device); err != nil {
+	if s.dev, err = s.open(device); err != nil {
 		return err
 	}
 	if err = s.pin(); err != nil {

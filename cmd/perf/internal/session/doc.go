@@ -7,6 +7,7 @@
 //	memory.go    where messages come from and go to
 //	connected.go queue pairs of a connection: how they are made and connected; datagram.go has those of UD
 //	queues.go    the CQs of each thread
+//	shelf.go     a device and memory that stay open between sessions
 //	pacing.go    how fast the adapter lets them send
 //	shared.go    what queue pairs share: a queue of receives, the domain of XRC
 //	way.go       the two ways to meet: sockets.go, cm.go

@@ -14,6 +14,9 @@ import (
 
 // checkIndices checks the entries of -x and --pkey-index, so that a server does not wait for a client to find out.
 func (s *Session) checkIndices() error {
+	if s.takeGID() {
+		return nil
+	}
 	table, err := s.dev.GIDTable()
 	if err != nil {
 		return err
@@ -45,7 +48,7 @@ func (s *Session) checkIndices() error {
 			}
 		}
 	}
-	return nil
+	return s.keepGID()
 }
 
 // foreign reports whether the address of an entry is none of this network namespace, though its table has it.

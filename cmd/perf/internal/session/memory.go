@@ -18,7 +18,7 @@ func (s *Session) allocate() error {
 		return &wire.ExchangeError{Peer: s.peerName(), Step: "memory", Err: err}
 	}
 	s.slot = slot
-	if s.pd, err = s.dev.AllocPD(); err != nil {
+	if s.pd, err = s.allocPD(); err != nil {
 		return err
 	}
 	n := 1
@@ -45,6 +45,13 @@ func (s *Session) openMemory(size uint64) error {
 		node = ibv.NUMAAny
 	case s.plan.Node != plan.Auto:
 		node = ibv.NUMANode(s.plan.Node)
+	}
+	if s.shelf != nil && len(s.mrs) == 0 {
+		m, err := s.shelved(room{size, access, node})
+		if err == nil {
+			s.mrs = append(s.mrs, m)
+		}
+		return err
 	}
 	m, err := memory.Open(s.pd, int(size), access, &s.plan.Memory, node)
 	if err == nil {

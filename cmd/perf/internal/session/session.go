@@ -16,6 +16,7 @@ import (
 type Session struct {
 	plan  plan.Plan
 	ctx   context.Context
+	shelf *Shelf // nil: the device and memory are this session's alone
 	way   way
 	setup Setup // Setup.Local.Inline and Setup.OutReads are the values that the session uses
 
@@ -156,6 +157,13 @@ func (s *Session) Close() error {
 	add(s.srq != nil, s.srq)
 	errs = append(errs, s.closeCQs())
 	add(s.xrcd != nil, s.xrcd)
+	if s.shelf != nil {
+		err := s.giveBack(errors.Join(errs...))
+		if s.unpin != nil {
+			s.unpin()
+		}
+		return err
+	}
 	for _, mr := range s.mrs {
 		errs = append(errs, mr.Close())
 	}

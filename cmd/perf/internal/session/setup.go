@@ -49,8 +49,7 @@ func (s *Session) describe() {
 			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,
 			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
 			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), ActiveMTU: s.port.ActiveMTU.Bytes(),
-			Inline:   s.setup.Local.Inline,
-			Software: software(sysfs.DefaultRoot(), s.dev.Name(), s.attr.VendorID),
+			Inline: s.setup.Local.Inline,
 		},
 		Place:       s.place,
 		OutReads:    s.setup.OutReads,
@@ -61,6 +60,9 @@ func (s *Session) describe() {
 		RDMACM:      s.plan.RDMACM,
 		QPs:         s.plan.QPs,
 		Infinite:    s.plan.Infinite,
+	}
+	if s.shelf == nil { // what a mesh does not read, and what takes long
+		s.setup.Local.Software = software(sysfs.DefaultRoot(), s.dev.Name(), s.attr.VendorID)
 	}
 	s.way.describe()
 }

@@ -21,7 +21,7 @@ func (s *sockets) meet(waiting func(port int)) error {
 		return err
 	}
 	var err error
-	if p.Inline > 0 || !p.Connects() {
+	if (p.Inline > 0 || !p.Connects()) && s.tries() {
 		if err := s.rehearse(); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *sockets) describe() {
 	}
 	s.setup.Local.GID = s.localGID().String()
 	s.setup.Local.GIDIndex = s.plan.GIDIndex
-	if s.plan.GIDIndex == plan.Auto {
+	if s.plan.GIDIndex == plan.Auto && s.shelf == nil {
 		s.setup.Local.GIDIndex = s.gidIndex()
 	}
 	s.setup.PeerGID = ibv.GID(s.peer[0].GID).String()

@@ -9,6 +9,7 @@ package tsc
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -33,6 +34,9 @@ func New() *Clock {
 	c.tick0 = c.Now()
 	return c
 }
+
+// Shared returns the clock of this process, which is old enough after its first test.
+var Shared = sync.OnceValue(New)
 
 // NewSystem returns a clock that reads the monotonic clock of the system.
 func NewSystem() *Clock {

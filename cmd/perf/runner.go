@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+)
+
+// inside runs the tests of an agent in its own process, with the device and memory kept open, one at a time. Tests at the
+// same time have processes of their own: their loops would share the settings of the runtime.
+type inside struct {
+	near  []string // options of all tests of this agent
+	child agent.Child
+	busy  sync.Mutex
+	shelf session.Shelf
+}
+
+// Run is a Runner of package agent.
+func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int) error) (f agent.Figures, err error) {
+	if !t.Alone || !r.busy.TryLock() {
+		return r.child.Run(ctx, t, listening)
+	}
+	defer r.busy.Unlock()
+	o, err := parse(slices.Concat(r.near, t.Words()))
+	if err != nil {
+		return f, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	hooks := engine.Hooks{Waiting: func(port int) {
+		if err := listening(port); err != nil {
+			cancel(err)
+		}
+	}}
+	res, err := engine.Run(r.shelf.With(ctx), o.plan, hooks)
+	if err != nil {
+		r.shelf.Close() // the next test begins anew
+		return f, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	if t.Server() {
+		return f, nil
+	}
+	if len(res.Sizes) != 1 {
+		return f, errors.New("no figure in its result")
+	}
+	s := &res.Sizes[0]
+	if s.BW != nil {
+		f.Bits = s.BW.BitsPerSecond
+	}
+	if s.Lat != nil {
+		f.P50, f.P99, f.Max = max(float64(s.Lat.P50), 0), max(float64(s.Lat.P99), 0), s.Lat.Max
+	}
+	return f, nil
+}
