@@ -58,8 +58,8 @@ func TestRXE_Progress(t *testing.T) {
 	}
 }
 
-// TestRXE_ForeignGID: a GID of another network namespace is refused before anything waits, with the reason that show_gids
-// and doctor have, whether it was named or chosen.
+// TestRXE_ForeignGID: a GID of another network namespace is refused before anything waits, with the reason that
+// show_gids and doctor have, whether it was named or chosen.
 func TestRXE_ForeignGID(t *testing.T) {
 	vm := needOnce(t)
 	for _, args := range [][]string{{"-x", strconv.Itoa(vm.GID)}, nil, {"--ipv6"}, {"-R", "-x", strconv.Itoa(vm.GID)}} {

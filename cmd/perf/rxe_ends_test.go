@@ -154,8 +154,8 @@ func TestRXE_InterruptStock(t *testing.T) {
 		t.Run(tc.line, func(t *testing.T) {
 			port := freshPort()
 			line := strings.Fields(tc.line)
-			srv := start(t, "perf", append(slices.Clone(line), "-s", "4096", "--report-interval", "0.1", "-d", vm.Dev[0],
-				"-p", port)...)
+			srv := start(t, "perf", append(slices.Clone(line), "-s", "4096", "--report-interval", "0.1", "-d",
+				vm.Dev[0], "-p", port)...)
 			listening(t, port)
 			stock := start(t, stockName("", line[0], line[1]), append(line[2:], "-s", "4096", "-F", "-d", vm.Dev[1],
 				"-p", port, vm.Host[0])...)
@@ -246,7 +246,8 @@ func TestRXE_ClientDecides(t *testing.T) {
 			}
 			s, c := srv.outcome(t), cli.outcome(t)
 			if s.Test.QPs != c.Test.QPs || len(c.Results) == 0 {
-				t.Errorf("queue pairs: %d here, %d at the client, with %d results", s.Test.QPs, c.Test.QPs, len(c.Results))
+				t.Errorf("queue pairs: %d here, %d at the client, with %d results", s.Test.QPs, c.Test.QPs,
+					len(c.Results))
 			}
 			if len(s.Results) == 0 || len(c.Results) == 0 {
 				return // the server of a latency test has none

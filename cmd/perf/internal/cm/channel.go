@@ -247,8 +247,8 @@ func (c *Channel) Watch(gone func()) (stop func()) {
 	})
 }
 
-// probe waits for the first message, and reports whether the connection ends without one: then the peer was a probe. One
-// that is silent for long is a client.
+// probe waits for the first message, and reports whether the connection ends without one: then the peer was a probe.
+// One that is silent for long is a client.
 // Preconditions: nothing was read.
 func (c *Channel) probe(ctx context.Context) bool {
 	late := time.NewTimer(probeTime)

@@ -92,7 +92,7 @@ func ends(loops []*loop.Bandwidth) (from, to measure.Look) {
 var errOver = errors.New("an endless run is over")
 
 // over reports whether err is the end of an endless run: one of both ends was interrupted. A peer without heartbeats
-// does not say why it leaves.
+// leaves without a reason.
 func (r *run) over(err error) bool {
 	if err == nil || !r.plan.Infinite {
 		return false

@@ -47,7 +47,8 @@ func TestMissingCounters(t *testing.T) {
 		{map[string]uint64{}, []string{"out_of_sequence"}, "mlx5_0 shows none"},
 		{some, nil, ""},
 		{some, []string{"out_of_sequence"}, ""},
-		{some, []string{"out_of_sequence", "rnr"}, `"rnr": mlx5_0 has none of that name, but out_of_sequence, port_xmit_wait`},
+		{some, []string{"out_of_sequence", "rnr"},
+			`"rnr": mlx5_0 has none of that name, but out_of_sequence, port_xmit_wait`},
 	} {
 		err := missing("mlx5_0", tc.all, tc.names)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

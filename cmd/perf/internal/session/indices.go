@@ -35,8 +35,9 @@ func (s *Session) checkIndices() error {
 				return fmt.Errorf("gid index (-x) %d: %s has no such GID, show_gids lists them: %w", x, name, err)
 			}
 			if foreign(table, port, x) {
-				return fmt.Errorf("gid index (-x) %d: %s, GID %v: %s: it is of another network namespace, as those of other "+
-					"containers, or was removed; show_gids --up lists the indexes that can be used", x, name, g, gid.NotHere)
+				return fmt.Errorf("gid index (-x) %d: %s, GID %v: %s: it is of another network namespace, as those "+
+					"of other containers, or was removed; show_gids --up lists the indexes that can be used", x, name,
+					g, gid.NotHere)
 			}
 		}
 		if err := s.checkBest(port); err != nil {

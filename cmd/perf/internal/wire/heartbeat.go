@@ -24,7 +24,7 @@ const (
 	leastBeat = 20 * time.Millisecond
 )
 
-// pulse is what an end needs to send heartbeats and to hear the peer's.
+// pulse holds the state of the heartbeats that an end sends, and of those that it expects.
 type pulse struct {
 	on     bool
 	mu     sync.Mutex    // of what is written

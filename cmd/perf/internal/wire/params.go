@@ -35,8 +35,8 @@ type Params struct {
 	sizesSum      uint64 // of Sizes, as sent by a peer
 	Payload       uint64 // Sum of a payload from a file; 0: perf's own
 	Counts        bool   // the end sends the number of messages that arrived, where they may be lost; older ones do not
-	// Takes is true if this end takes queue pairs, a larger size and an endless run from the peer, where its software just
-	// waits; older ones do not.
+	// Takes is true if this end takes queue pairs, a larger size and an endless run from the peer, where its software
+	// just waits; older ones do not.
 	Takes bool
 	// Silence is for how long this end waits for a sign of life. It sends heartbeats, and expects them; 0: neither, as
 	// older ones.
@@ -232,14 +232,15 @@ func (p Params) settle(peer Params, role Role) Params {
 	}
 	if p.Takes && peer.Takes {
 		peer.QPs, peer.Infinite = p.QPs, p.Infinite
-	} else if p.Infinite || peer.Infinite || p.works(role) && p.Size > peer.Size || !p.works(role) && peer.Size > p.Size {
+	} else if works := p.works(role); p.Infinite || peer.Infinite || works && p.Size > peer.Size ||
+		!works && peer.Size > p.Size {
 		return peer
 	}
 	peer.Size, peer.All, peer.sizesSum, peer.Iters, peer.Duration = p.Size, p.All, p.sum(), p.Iters, p.Duration
 	return peer
 }
 
-// Asked is what an end whose software just waits takes from its peer. Its zero value is nothing.
+// Asked has the parameters that an end whose software just waits takes from its peer. Its zero value has none.
 type Asked struct {
 	QPs      int
 	Size     uint64 // at least

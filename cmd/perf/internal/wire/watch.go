@@ -3,7 +3,7 @@ package wire
 import "fmt"
 
 // Watch watches for the end of the connection while no step reads from it, and calls gone once when the peer closes it
-// or it breaks, or when a peer that sends heartbeats is silent for the timeout, or says that it was interrupted. It gives
+// or it breaks, or when a peer that sends heartbeats is silent for the timeout, or was interrupted. It gives
 // up when the peer sends something: then the peer has come to the next step, and spoke is
 // called. The function that Watch returns ends the watch and must be called before the next step.
 func (w *Conn) Watch(gone func(error), spoke func()) (stop func()) {
