@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -64,7 +65,9 @@ func TestRXE_ForeignGID(t *testing.T) {
 	vm := needOnce(t)
 	for _, args := range [][]string{{"-x", strconv.Itoa(vm.GID)}, nil, {"--ipv6"}, {"-R", "-x", strconv.Itoa(vm.GID)}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			cmd := exec.Command(testutil.NeedProgram(t, "perf"),
+			ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, testutil.NeedProgram(t, "perf"),
 				append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, args...)...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 			out, err := cmd.CombinedOutput()
