@@ -19,7 +19,10 @@ import (
 )
 
 // nodes is how many nodes the cluster has: node1, node2 and so on.
-const nodes = 8
+const nodes = 16
+
+// slowNode is the node whose second adapter is slow. Its first one, which tests use, is not.
+const slowNode = 16
 
 // belowEnv is set where the test binary runs below the emulator, in namespaces of its own.
 const belowEnv = "PUREVERBS_TEST_SLURM"
@@ -78,6 +81,7 @@ func enter() int {
 	for i := range 2 * nodes {
 		args = append(args, "--device", fmt.Sprintf("mlx5_%d,gid=10.88.%d.%d", i, i/nodes, i%nodes+1))
 	}
+	args = append(args, "--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=1000000,count=0", 2*slowNode-1))
 	c := exec.Command("unshare", append(append(args, "--", os.Args[0]), os.Args[1:]...)...)
 	c.Env = append(os.Environ(), belowEnv+"="+bin)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr

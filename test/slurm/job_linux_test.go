@@ -113,6 +113,10 @@ type result struct {
 		Bits            float64 `json:"bandwidth_bits_per_second"`
 		P50             float64 `json:"latency_p50_ns"`
 	}
+	Slow []struct {
+		Host, Part, Figure string
+		Value              float64 `json:"median_of_host"`
+	} `json:"slow_hosts"`
 	Lost []struct{ Host, Kind, Error, Program string } `json:"lost_hosts"`
 
 	Error string

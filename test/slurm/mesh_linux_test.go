@@ -57,11 +57,17 @@ func (j job) begins(t *testing.T) {
 	})
 }
 
-// measures waits until a node runs a test: an agent and its children.
+// measures waits until a node runs a test: its agent has a child.
 func (j job) measures(t *testing.T, n *node) {
 	t.Helper()
+	j.measuresWith(t, n, 1)
+}
+
+// measuresWith is measures for a node with several agents.
+func (j job) measuresWith(t *testing.T, n *node, agents int) {
+	t.Helper()
 	testutil.Eventually(t, n.name+" measures", func() bool {
-		return len(n.processes("rdmaperf")) > 1 || j.finished()
+		return len(n.processes("rdmaperf")) > agents || j.finished()
 	})
 }
 
@@ -345,9 +351,9 @@ func TestEmuSlurm_RankKilled(t *testing.T) {
 	}
 }
 
-// TestEmuSlurm_OtherRelease: a node with another release of perf is left out, and its release is named.
-func TestEmuSlurm_OtherRelease(t *testing.T) {
-	c := need(t)
+// otherRelease gives a node another release of perf.
+func (c *cluster) otherRelease(t *testing.T, n *node) {
+	t.Helper()
 	program, err := os.ReadFile(c.dir + "/bin/rdmaperf")
 	if err != nil {
 		t.Fatal(err)
@@ -360,7 +366,13 @@ func TestEmuSlurm_OtherRelease(t *testing.T) {
 	if err := os.WriteFile(c.dir+"/other", program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c.special(t, c.nodes[2], "mount --bind other bin/rdmaperf")
+	c.special(t, n, "mount --bind other bin/rdmaperf")
+}
+
+// TestEmuSlurm_OtherRelease: a node with another release of perf is left out, and its release is named.
+func TestEmuSlurm_OtherRelease(t *testing.T) {
+	c := need(t)
+	c.otherRelease(t, c.nodes[2])
 	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
 	j.without(t, 4, "node3")
 	if r := j.result(t); len(r.Lost) == 1 && !strings.Contains(r.Lost[0].Program+r.Lost[0].Error, "v0.9.99") {

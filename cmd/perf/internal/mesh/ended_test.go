@@ -1,6 +1,13 @@
 package mesh
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+)
 
 func TestAllEnded(t *testing.T) {
 	absent := LostHost{Host: "c", Kind: Absent, Error: "it did not come"}
@@ -22,5 +29,17 @@ func TestAllEnded(t *testing.T) {
 		if all := r.AllEnded(); all != tt.all || len(r.LostHosts) != tt.left {
 			t.Errorf("%s: %v, %+v", tt.name, all, r.LostHosts)
 		}
+	}
+}
+
+// TestExplain_Reset: a killed agent that has not read all resets its connection.
+func TestExplain_Reset(t *testing.T) {
+	reset := fmt.Errorf("%w: %w", agent.ErrLeft, os.NewSyscallError("read", syscall.ECONNRESET))
+	if err := explain(reset); err != errEnded {
+		t.Error(err)
+	}
+	said := fmt.Errorf("%w: no memory", agent.ErrLeft)
+	if err := explain(said); err == nil || err.Error() != said.Error() {
+		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
@@ -175,7 +176,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, agent.ErrSilent):
 		return fmt.Errorf("%w: it is down, cannot be reached, or stands still", err)
-	case err == agent.ErrLeft:
+	case err == agent.ErrLeft, errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return errEnded
 	}
 	return err
