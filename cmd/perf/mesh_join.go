@@ -107,7 +107,9 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 			list = append(list, text)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(strings.Count(a, "["), strings.Count(b, "[")) })
+	slices.SortStableFunc(list, func(a, b string) int { // IPv4 first
+		return cmp.Compare(strings.Count(a, "["), strings.Count(b, "["))
+	})
 	if len(list) == 0 {
 		list = loopback // a host alone
 	}
@@ -117,7 +119,7 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 	return list[:min(len(list), 32)], nil
 }
 
-// lead runs a mesh of the processes of srun or mpirun as their rank 0, which is an agent, too.
+// lead runs a mesh of the processes of srun or mpirun as their rank 0, which is also an agent.
 func (m *meshOptions) lead(ctx context.Context, c mesh.Config, stderr io.Writer) (*mesh.Result, error) {
 	ln, err := net.Listen("tcp", cmp.Or(m.listen, net.JoinHostPort(m.bind, strconv.Itoa(m.port))))
 	if err != nil {
@@ -168,8 +170,8 @@ func (m *meshOptions) leaders() ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0, or --hosts or " +
-			"--hostfile, whose first is its host")
+		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0, or " +
+			"--hosts or --hostfile, whose first is its host")
 	}
 	var addrs []string
 	for _, n := range names {

@@ -11,10 +11,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
-// meshProgress tells how far a mesh is: on a terminal all the time, otherwise now and then.
+// meshProgress shows the progress of a mesh: on a terminal all the time, otherwise now and then.
 type meshProgress struct {
 	w           io.Writer
-	every       bool // pair is told
+	every       bool // each pair is shown
 	shown       bool // a line is there that the next one replaces
 	began, told time.Time
 	done, of    int

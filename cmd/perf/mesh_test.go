@@ -104,7 +104,8 @@ func TestMeshLaunch(t *testing.T) {
 	var out, diag bytes.Buffer
 	rc := run(timeLimit(t), []string{"mesh", "--json-file", file, "--listen", "127.0.0.1:0", "-d", "mlx5_7", "--launch",
 		`echo "token of ${#PERF_TOKEN}, at $PERF_JOIN"; shift; echo "$@"; exit 9`}, &out, &diag)
-	for _, want := range []string{"launcher: token of 26, at 127.0.0.1:", "launcher: serve --join 127.0.0.1:", " -d mlx5_7",
+	for _, want := range []string{"launcher: token of 26, at 127.0.0.1:", "launcher: serve --join 127.0.0.1:",
+		" -d mlx5_7",
 		"launcher: exit status 9", "0 hosts are there"} {
 		if !strings.Contains(diag.String(), want) {
 			t.Errorf("no %q in\n%s", want, &diag)

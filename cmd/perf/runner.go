@@ -12,8 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 )
 
-// inside runs the tests of an agent in its own process, with the device and memory kept open, one at a time. Tests at the
-// same time have processes of their own: their loops would share the settings of the runtime.
+// inside runs the tests of an agent in its own process, with the device and memory kept open, one at a time. Tests at
+// the same time have processes of their own: their loops would share the settings of the runtime.
 type inside struct {
 	near  []string // options of all tests of this agent
 	child agent.Child

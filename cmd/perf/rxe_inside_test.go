@@ -12,8 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// TestRXE_Inside: tests in the agent's process have figures, use one device and one piece of memory, and go on after one
-// that failed. One that comes while another one runs has a process of its own.
+// TestRXE_Inside: tests in the agent's process have figures, use one device and one piece of memory, and go on after
+// one that failed. One that comes while another one runs has a process of its own.
 func TestRXE_Inside(t *testing.T) {
 	vm := needOnce(t)
 	var ends [2]*inside
@@ -22,7 +22,8 @@ func TestRXE_Inside(t *testing.T) {
 		if vm.Emulated {
 			a.gidIndex = plan.Auto
 		}
-		ends[i] = &inside{near: a.near(), child: agent.Child{Program: []string{"/bin/sh", "-c", "echo '{\"results\":[{}]}'"}}}
+		child := agent.Child{Program: []string{"/bin/sh", "-c", "echo '{\"results\":[{}]}'"}}
+		ends[i] = &inside{near: a.near(), child: child}
 		defer func() {
 			if err := ends[i].shelf.Close(); err != nil {
 				t.Error(err)
@@ -35,7 +36,8 @@ func TestRXE_Inside(t *testing.T) {
 		defer wg.Wait()
 		wg.Go(func() {
 			defer close(port)
-			_, err := ends[1].Run(t.Context(), agent.Task{Alone: true, Test: p}, func(n int) error { port <- n; return nil })
+			task := agent.Task{Alone: true, Test: p}
+			_, err := ends[1].Run(t.Context(), task, func(n int) error { port <- n; return nil })
 			if err != nil {
 				t.Errorf("server of %v %v: %v", p.Verb, p.Metric, err)
 			}
@@ -87,8 +89,8 @@ func TestRXE_Inside(t *testing.T) {
 		}
 	})
 	<-busy
-	other := agent.Task{Alone: true, Test: wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20, QPs: 1},
-		Host: "127.0.0.1", Port: 1}
+	other := agent.Task{Alone: true, Host: "127.0.0.1", Port: 1,
+		Test: wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20, QPs: 1}}
 	if _, err := ends[0].Run(t.Context(), other, nil); err != nil {
 		t.Errorf("a test beside another one, in a process of its own: %v", err)
 	}

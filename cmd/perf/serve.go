@@ -118,7 +118,7 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Write
 	return agent.Serve(ctx, ln, agent.Config{Token: t, Newer: newer, Worker: *w, Child: child, Log: log})
 }
 
-// worker returns an agent that can run tests, or says why not.
+// worker returns an agent. One that cannot run tests knows the reason.
 func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -235,8 +235,8 @@ func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr i
 func (a *agentOptions) meshAddresses() ([]string, error) {
 	text := cmp.Or(a.address, os.Getenv(agent.JoinEnv))
 	if text == "" {
-		return nil, errors.New("--join: no address, and " + agent.JoinEnv + " is not set; perf mesh --launch sets it, " +
-			"and the launcher has to pass it on (srun --export=ALL, mpirun -x " + agent.JoinEnv + " -x " +
+		return nil, errors.New("--join: no address, and " + agent.JoinEnv + " is not set; perf mesh --launch sets " +
+			"it, and the launcher has to pass it on (srun --export=ALL, mpirun -x " + agent.JoinEnv + " -x " +
 			agent.TokenEnv + ")")
 	}
 	return agent.ParseJoin(text, a.port)

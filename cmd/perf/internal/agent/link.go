@@ -24,7 +24,7 @@ const (
 	mostBeat    = time.Hour
 )
 
-// Hello is what an agent says about itself.
+// Hello has the words of an agent about itself.
 type Hello struct {
 	Name    string       `json:"name"` // of the host, as its scheduler or it calls it
 	ID      string       `json:"id"`   // differs between agents
@@ -35,7 +35,7 @@ type Hello struct {
 	Problem string       `json:"problem,omitempty"` // why it cannot run tests
 }
 
-// Figures are what a test found out.
+// Figures are those of a test.
 type Figures struct {
 	Bits float64 `json:"bits,omitempty"` // per second
 	P50  float64 `json:"p50,omitempty"`  // nanoseconds, as the others

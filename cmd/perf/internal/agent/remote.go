@@ -136,7 +136,7 @@ func (r *Remote) Why() error {
 	return r.why
 }
 
-// take hands a message of the agent to who waits for it.
+// take hands a message of the agent to the call that waits for it.
 func (r *Remote) take(m message) error {
 	switch m.Op {
 	case opPort, opDone, opHere:

@@ -64,7 +64,7 @@ func (w *Worker) prepare() {
 	w.ID, w.slots = rand.Text(), make(chan struct{}, max(w.Most, 1))
 }
 
-// refusal is what the coordinator says to an agent that it does not want.
+// refusal is the coordinator's reason to leave an agent out.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }

@@ -59,8 +59,8 @@ func Start(command string, words, env []string) (*Launch, error) {
 // Grace is how long a launcher has to end by itself when its agents have, and again when it is told to.
 const Grace = 5 * time.Second
 
-// Stop waits until the launcher ends, for grace or until ctx ends, and then ends it and what it started here. It returns
-// its outcome.
+// Stop waits until the launcher ends, for grace or until ctx ends, and then ends it and what it started here. It
+// returns its outcome.
 func (l *Launch) Stop(ctx context.Context, grace time.Duration) error {
 	for _, end := range []func(*exec.Cmd){terminate, kill} {
 		select {

@@ -9,7 +9,8 @@ import (
 // partners is with how many good hosts a suspect is measured again.
 const partners = 3
 
-// confirm measures suspects again, one pair at a time: slow hosts with good ones, slow pairs of other hosts as they are.
+// confirm measures suspects again, one pair at a time: slow hosts with good ones, slow pairs of other hosts as they
+// are.
 func (m *coordinator) confirm(v verdict) {
 	var suspects, good []int
 	slow := func(name string) bool {
@@ -74,7 +75,8 @@ func (r *Result) rejudge(v verdict) {
 			var values []float64
 			for k := range r.Again {
 				p := &r.Again[k]
-				if x := f.of(p); x > 0 && (s.Part == parts[0] && p.From == s.Host || s.Part == parts[1] && p.To == s.Host) {
+				takesPart := s.Part == parts[0] && p.From == s.Host || s.Part == parts[1] && p.To == s.Host
+				if x := f.of(p); x > 0 && takesPart {
 					values = append(values, x)
 				}
 			}

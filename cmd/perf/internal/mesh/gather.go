@@ -132,7 +132,7 @@ func (m *coordinator) call() error {
 	return nil
 }
 
-// enter admits a host that came, or says why it is left out. It takes over the agent, if there is one.
+// enter admits a host that came, or enters the reason why it is left out. It takes over the agent, if there is one.
 func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 	kind := LeftOut
 	if err == nil {
@@ -187,7 +187,7 @@ const (
 	settles     = time.Second // between the ends of things that end for one reason
 )
 
-// arrival is an agent that dialed, or who tried to.
+// arrival is an agent that dialed, or a stranger.
 type arrival struct {
 	agent *agent.Remote
 	from  net.Addr

@@ -15,8 +15,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestStrangers: a mesh begins although 1,000 connections say nothing, others talk rubbish, and some have another token.
-// Who has another token is named by the address.
+// TestStrangers: a mesh begins although 1,000 connections say nothing, others talk rubbish, and some have another
+// token. Who has another token is named by the address.
 func TestStrangers(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +69,8 @@ func TestStrangers(t *testing.T) {
 		go agent.Attend(t.Context(), dial(), c.Token, w)
 	}
 	for i := range 2 {
-		go agent.Attend(t.Context(), dial(), c.Token, worker(fmt.Sprint("n", i), roster.Place{Rank: i + 1, Of: 3}, runner{}))
+		w := worker(fmt.Sprint("n", i), roster.Place{Rank: i + 1, Of: 3}, runner{})
+		go agent.Attend(t.Context(), dial(), c.Token, w)
 	}
 	select {
 	case res := <-ended:

@@ -98,14 +98,16 @@ func TestTextOfMany(t *testing.T) {
 		}
 	}
 	for i := range 30 {
-		r.LostHosts = append(r.LostHosts, LostHost{Host: fmt.Sprintf("m%d", i+1), Kind: Absent, Error: "it did not come"})
+		r.LostHosts = append(r.LostHosts, LostHost{Host: fmt.Sprintf("m%d", i+1), Kind: Absent,
+			Error: "it did not come"})
 	}
 	r.judge(Outliers{Deviations: 5, Share: 0.1})
 	var b, whole bytes.Buffer
 	r.Text(&b, false)
 	r.Text(&whole, true)
 	for _, want := range []string{"Bandwidth in Gb/s of 39800 pairs of 200 hosts: worst 1, 1% worse than 90",
-		"           1  n17 > n18\n", "slow pair n17 > n18: 1 Gb/s, the median is 90.", "\n30 absent hosts m[1-30]: it did not come\n"} {
+		"           1  n17 > n18\n", "slow pair n17 > n18: 1 Gb/s, the median is 90.",
+		"\n30 absent hosts m[1-30]: it did not come\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}

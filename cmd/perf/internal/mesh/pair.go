@@ -61,8 +61,8 @@ func (m *coordinator) pair(at, other int) PairResult {
 
 var errGone = errors.New("a host is lost")
 
-// ask waits until hosts answer, are lost, or the mesh is told to end: a test that failed may be the first sign of a host
-// that is gone.
+// ask waits until hosts answer, are lost, or the mesh is told to end: a test that failed may be the first sign of a
+// host that is gone.
 func (m *coordinator) ask(hosts ...*member) {
 	var wg sync.WaitGroup
 	for _, h := range hosts {
@@ -90,7 +90,8 @@ func (m *coordinator) test(ctx context.Context, from, to *member, p wire.Params)
 	if err != nil {
 		return f, fmt.Errorf("server: %w", err)
 	}
-	late, cancel = context.WithTimeoutCause(ctx, 4*limit, fmt.Errorf("agent %s: no result after %v", from.Name, 4*limit))
+	late, cancel = context.WithTimeoutCause(ctx, 4*limit, fmt.Errorf("agent %s: no result after %v", from.Name,
+		4*limit))
 	f, err = from.agent.Test(late, p, reach(from, to), server.Port)
 	cancel()
 	patience := serverEnds

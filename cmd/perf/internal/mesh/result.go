@@ -106,10 +106,10 @@ type LostHost struct {
 	Program string `json:"program,omitempty"` // of an agent that was left out
 }
 
-// unnamed is the host of a LostHost that stands for several of which nobody knows the names.
+// unnamed is the host of a LostHost that stands for several hosts without known names.
 const unnamed = "?"
 
-// String says it for people.
+// String describes it for people.
 func (l LostHost) String() string {
 	if l.Host == unnamed {
 		return l.Error
@@ -159,7 +159,8 @@ func (r *Result) judge(o Outliers) verdict {
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
 			if x := f.of(p); x > 0 && v.pair(x) {
-				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, Figure: f.name, Value: x, Median: middle})
+				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, Figure: f.name, Value: x,
+					Median: middle})
 			}
 		}
 		for end, does := range parts {
@@ -233,7 +234,7 @@ func (r *Result) Sort() (good, bad []string) {
 	return good, bad
 }
 
-// Absences says how many hosts are not in the figures, or not in all of them.
+// Absences describes how many hosts are not in the figures, or not in all of them.
 func (r *Result) Absences() string {
 	var n [3]int
 	for _, l := range r.LostHosts {

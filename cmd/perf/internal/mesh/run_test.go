@@ -378,8 +378,8 @@ func TestSlow(t *testing.T) {
 		c.Timeout, c.Expect = 10*time.Minute, 3
 		p := newParty(t, c)
 		for i := range 3 {
-			p.join(t.Context(), worker(fmt.Sprint("n", i), roster.Nowhere, runner{takes: time.Duration(i) * time.Minute}),
-				nil)
+			r := runner{takes: time.Duration(i) * time.Minute}
+			p.join(t.Context(), worker(fmt.Sprint("n", i), roster.Nowhere, r), nil)
 		}
 		res, err := Run(t.Context(), p.c)
 		if err != nil || len(res.LostHosts) > 0 || res.Failed() > 0 || len(res.Pairs) != 6 {
@@ -443,7 +443,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// TestToldToEnd: when the mesh is told to end, its agents may have been told a moment before or after. Nobody is blamed.
+// TestToldToEnd: when the mesh is told to end, its agents may have been told a moment before or after. Nobody is
+// blamed.
 func TestToldToEnd(t *testing.T) {
 	c := config(t)
 	for _, before := range []time.Duration{-500 * time.Millisecond, 0, 500 * time.Millisecond} {

@@ -36,8 +36,8 @@ var scale = map[string]struct {
 	figuresOfPair[1].name: {"Median latency", "us", 1e3},
 }
 
-// Text writes what is slow or lost, and the figures: of a small mesh, or where whole is set, a matrix with a row for each
-// host that sends; else their distribution and the worst pairs.
+// Text writes what is slow or lost, and the figures: of a small mesh, or where whole is set, a matrix with a row for
+// each host that sends; else their distribution and the worst pairs.
 func (r *Result) Text(w io.Writer, whole bool) {
 	for _, f := range figuresOfPair {
 		s := scale[f.name]
@@ -54,8 +54,8 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	for i := range r.SlowHosts {
 		h := &r.SlowHosts[i]
 		s := scale[h.Figure]
-		fmt.Fprintf(w, "slow host %s, where it %s: median %.4g %s, that of the hosts is %.4g%s\n", printable.Name(h.Host),
-			h.Part, h.Value/s.per, s.unit, h.Median/s.per, h.said(s.per))
+		fmt.Fprintf(w, "slow host %s, where it %s: median %.4g %s, that of the hosts is %.4g%s\n",
+			printable.Name(h.Host), h.Part, h.Value/s.per, s.unit, h.Median/s.per, h.said(s.per))
 	}
 	ofHost, shown := 0, 0
 	for i := range r.SlowPairs {

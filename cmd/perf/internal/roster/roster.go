@@ -35,8 +35,8 @@ func (m Missing) String() string {
 	return fmt.Sprintf("rank %d", m.Rank)
 }
 
-// New returns a roster for the hosts of a launcher's list and number, as far as they are known. Expect is the number that
-// the user gives, or 0.
+// New returns a roster for the hosts of a launcher's list and number, as far as they are known. Expect is the number
+// that the user gives, or 0.
 func New(launcher Place, expect int) *Roster {
 	r := &Roster{of: expect, fixed: expect > 0, job: launcher.Job}
 	r.list, _ = ExpandNodes(launcher.Nodes)
@@ -150,7 +150,7 @@ func (r *Roster) Missing() (list []Missing) {
 	return list
 }
 
-// Short returns how many hosts did not come, of which Missing may not know more.
+// Short returns how many hosts did not come. Missing may name fewer.
 func (r *Roster) Short() int { return max(0, r.Expected()-len(r.hosts)) }
 
 // Unknown describes hosts that did not come and that Missing does not name.

@@ -121,7 +121,8 @@ func TestRoster(t *testing.T) {
 		missing  string
 		unknown  int
 	}{
-		"by list":         {at(-1, 0, "n[1-3]"), 0, []guest{{"n1", at(0, 3, "")}, {"n3", at(2, 3, "")}}, false, "[n2]", 0},
+		"by list": {at(-1, 0, "n[1-3]"), 0,
+			[]guest{{"n1", at(0, 3, "")}, {"n3", at(2, 3, "")}}, false, "[n2]", 0},
 		"all":             {at(-1, 0, "n[1-2]"), 0, []guest{{"n1", at(0, 2, "")}, {"n2", at(1, 2, "")}}, true, "[]", 0},
 		"by rank":         {Nowhere, 0, []guest{{"a", at(0, 4, "")}, {"b", at(2, 4, "")}}, false, "[rank 1 rank 3]", 0},
 		"Job":             {at(0, 0, ""), 3, []guest{{"a", at(0, 0, "")}, {"b", at(2, 0, "")}}, false, "[rank 1]", 0},
@@ -130,10 +131,13 @@ func TestRoster(t *testing.T) {
 		"nobody of list":  {at(-1, 0, "n[1-2]"), 0, nil, false, "[n1 n2]", 0},
 		"no number":       {Nowhere, 0, []guest{{"a", Nowhere}}, false, "[]", 0},
 		"part of the job": {at(-1, 0, "n[1-9]"), 0, []guest{{"n1", at(0, 2, "n[1-2]")}}, false, "[n2]", 0},
-		"two on each":     {at(-1, 0, "n[1-2]"), 0, []guest{{"n1", at(0, 4, "")}, {"n1", at(1, 4, "")}, {"n2", at(2, 4, "")}}, false, "[rank 3]", 0},
-		"domains":         {at(-1, 0, "n[1-3]"), 0, []guest{{"n1.net", Nowhere}, {"n2.net", Nowhere}}, false, "[n3]", 0},
-		"other names":     {at(-1, 0, "n[1-3]"), 0, []guest{{"x", at(0, 3, "")}, {"y", at(1, 3, "")}}, false, "[rank 2]", 0},
-		"bad list":        {at(-1, 0, "n[1-"), 2, []guest{{"a", Nowhere}}, false, "[]", 1},
+		"two on each": {at(-1, 0, "n[1-2]"), 0,
+			[]guest{{"n1", at(0, 4, "")}, {"n1", at(1, 4, "")}, {"n2", at(2, 4, "")}}, false, "[rank 3]", 0},
+		"domains": {at(-1, 0, "n[1-3]"), 0,
+			[]guest{{"n1.net", Nowhere}, {"n2.net", Nowhere}}, false, "[n3]", 0},
+		"other names": {at(-1, 0, "n[1-3]"), 0,
+			[]guest{{"x", at(0, 3, "")}, {"y", at(1, 3, "")}}, false, "[rank 2]", 0},
+		"bad list": {at(-1, 0, "n[1-"), 2, []guest{{"a", Nowhere}}, false, "[]", 1},
 	} {
 		r := New(tc.launcher, tc.expect)
 		for _, g := range tc.came {
@@ -166,7 +170,8 @@ func TestRosterRefuses(t *testing.T) {
 		{"b", Place{Rank: 1, Of: 3}, "as is a"}, {"b", Place{Rank: 3, Of: 4}, "of another run"[3:]},
 		{"b", Place{Rank: 7, Of: 3}, "rank 7, and there are 3"}, {"b", Place{Rank: 1 << 30}, "there are 3"},
 		{"", Nowhere, "0 bytes"}, {strings.Repeat("x", 300), Nowhere, "300 bytes"}, {"a b", Nowhere, `"a b"`},
-		{"a\n", Nowhere, "host name"}, {"<b>", Nowhere, "host name"}, {"b", Place{Rank: 2, Of: 3, Job: "8.0"}, "job 8.0"},
+		{"a\n", Nowhere, "host name"}, {"<b>", Nowhere, "host name"},
+		{"b", Place{Rank: 2, Of: 3, Job: "8.0"}, "job 8.0"},
 	} {
 		if _, err := r.Come(tc.name, tc.place); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q %v: %v, want %q", tc.name, tc.place, err, tc.want)

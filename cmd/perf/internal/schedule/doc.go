@@ -1,2 +1,2 @@
-// Package schedule chooses the pairs that are tested next, by who is busy and who is lost.
+// Package schedule chooses the pairs that are tested next, by the hosts that are busy or lost.
 package schedule

@@ -4,23 +4,21 @@ import "slices"
 
 // Schedule hands out pairs. A host that is lost gets no more.
 //
-// In a tournament a host goes to one of its next pairs as soon as both are free: no host waits for the slowest pair of a
-// round.
-// All other orders take one step after the other.
+// In a tournament a host goes to one of its next pairs as soon as both are free: no host waits for the slowest pair of
+// a round. All other orders take one step after the other.
 type Schedule struct {
 	n       int
 	of      func(step int) []Pair
 	steps   []int // of the order, in turn
 	free    bool  // hosts go on by themselves
 	queues  []queue
-	look    []int  // hosts that may have something to do
-	pending []Pair // of the step
-	next    int    // of steps
+	look    []int // hosts that may have something to do
+	next    int   // of steps
 	running int
 	total   int
 }
 
-// queue is what a host still has to do, in turn.
+// queue has the pairs that a host still has to be in, in turn.
 type queue struct {
 	lost, busy bool
 	pairs      []Pair
@@ -59,8 +57,8 @@ func List(n int, pairs []Pair) *Schedule {
 // Total returns how many pairs there are.
 func (s *Schedule) Total() int { return s.total }
 
-// Next returns the pairs that begin now, and those that are left out because a host is lost. With none of both, and none
-// running, all is over.
+// Next returns the pairs that begin now, and those that are left out because a host is lost. With none of both, and
+// none running, all is over.
 func (s *Schedule) Next() (begin, skip []Pair) {
 	if s.free {
 		return s.advance()
@@ -105,9 +103,9 @@ func (s *Schedule) Lose(host int) {
 	s.look = append(s.look, host)
 }
 
-// ahead is how many of its next pairs a free host looks at. With all of them, the tournament would end in disorder, with
-// pairs that cannot run at the same time; with one, a host that stands still holds up those that wait for it, and those
-// that wait for them.
+// ahead is how many of its next pairs a free host looks at. With all of them, the tournament would end in disorder,
+// with pairs that cannot run at the same time; with one, a host that stands still holds up those that wait for it, and
+// those that wait for them.
 const ahead = 8
 
 // advance is Next of a tournament: a free host begins the first of its next pairs whose other host is free. Steps are
@@ -124,7 +122,8 @@ func (s *Schedule) advance() (begin, skip []Pair) {
 		}
 		for !q.lost && len(q.pairs) < ahead && s.fill() {
 		}
-		if k := slices.IndexFunc(q.pairs, func(p Pair) bool { return s.queues[p.From].lost || s.queues[p.To].lost }); k >= 0 {
+		lost := func(p Pair) bool { return s.queues[p.From].lost || s.queues[p.To].lost }
+		if k := slices.IndexFunc(q.pairs, lost); k >= 0 {
 			p := q.pairs[k]
 			skip = append(skip, p)
 			remove(&s.queues[p.From], p)
