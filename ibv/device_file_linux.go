@@ -101,8 +101,8 @@ func explainFile(path string, st *unix.Stat_t, err error) error {
 	case provider.FileMissing:
 		return &DeviceFileError{Path: path, Problem: provider.MissingFile(path), Err: err}
 	case provider.FileMount:
-		return &PermissionError{Path: path, Err: err, Detail: "its file system is mounted with nodev, as a bind mount " +
-			"of its folder in a container is; pass the device to the container (--device " + path + ")"}
+		return &PermissionError{Path: path, Err: err, Detail: "its file system is mounted with nodev, as a bind " +
+			"mount of its folder in a container is; pass the device to the container (--device " + path + ")"}
 	case provider.FilePolicy:
 		return &PermissionError{Path: path, Err: err, Detail: fmt.Sprintf("its mode %#o permits it, so the cause is "+
 			"SELinux or AppArmor (ausearch -m avc, dmesg)", st.Mode&0o7777)}

@@ -302,7 +302,7 @@ func Why(c []Candidate, best, i int) string {
 	return "as good, but later in the list"
 }
 
-// Fills is what fills an empty table.
+// Fills names the entries that an empty table needs.
 const Fills = "each address of a port's interface makes an entry (ip addr add), and on InfiniBand the subnet manager"
 
 // None returns why none of c can be used: the most frequent reason.

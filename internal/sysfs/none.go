@@ -11,8 +11,8 @@ func (r Root) Exclusive() bool {
 // NoDevice returns why the kernel shows no RDMA device.
 func (r Root) NoDevice() string {
 	if r.Exclusive() {
-		return "the RDMA subsystem is in exclusive mode, and no device is in this network namespace (rdma dev set NAME " +
-			"netns PID, where the device is)"
+		return "the RDMA subsystem is in exclusive mode, and no device is in this network namespace (rdma dev set " +
+			"NAME netns PID, where the device is)"
 	}
 	if _, err := os.Stat(r.ClassDir()); err != nil {
 		return r.ClassDir() + " does not exist; load a driver, such as mlx5_ib or rdma_rxe"
