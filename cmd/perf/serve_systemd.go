@@ -45,8 +45,8 @@ func (a *agentOptions) await(ctx context.Context, log func(string, ...any)) (*ag
 	}
 }
 
-// renew reads the token again whenever SIGHUP comes, until the function that it returns is called. Tests and meshes that
-// are under way go on.
+// renew reads the token again whenever SIGHUP comes, until the function that it returns is called. Tests and meshes
+// that are under way go on.
 func renew(into *atomic.Pointer[agent.Token], file string, log func(string, ...any)) (stop func()) {
 	if file == "" {
 		return func() {}
