@@ -128,7 +128,7 @@ func TestPatterns(t *testing.T) {
 // TestFree: no host waits for the slowest pair of a round, but for its own next partner.
 func TestFree(t *testing.T) {
 	s := New(Rounds, 8, 0)
-	slow, done := Pair{}, 0
+	done := 0
 	begin, _ := s.Next()
 	slow, running := begin[0], begin[1:]
 	for len(running) > 0 {
