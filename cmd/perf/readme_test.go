@@ -246,7 +246,8 @@ func TestReadmeComplete(t *testing.T) {
 // TestReadmeLimits: the table of limits has the flags whose text names exit status 3, for the tests that take them.
 func TestReadmeLimits(t *testing.T) {
 	have, want := map[string]string{}, map[string]string{}
-	for _, row := range readPage(t, "README.md").table(t, "Limits and CI", "| option | fails below or above | tests |") {
+	const heading = "| option | fails below or above | tests |"
+	for _, row := range readPage(t, "README.md").table(t, "Limits and CI", heading) {
 		for name := range named(row[0]) {
 			have[name] = row[2]
 		}
@@ -275,8 +276,8 @@ func statuses(c *cobra.Command) (list []string) {
 	if m == nil {
 		return nil
 	}
-	for _, n := range regexp.MustCompile(`(?:^|[,;] )\s*(\d) `).FindAllStringSubmatch(" "+strings.Join(strings.Fields(m[1]+m[2]),
-		" "), -1) {
+	text := " " + strings.Join(strings.Fields(m[1]+m[2]), " ")
+	for _, n := range regexp.MustCompile(`(?:^|[,;] )\s*(\d) `).FindAllStringSubmatch(text, -1) {
 		list = append(list, n[1])
 	}
 	return list
@@ -304,7 +305,8 @@ func TestPagesStatuses(t *testing.T) {
 			have = append(have, row[0])
 		}
 		if !slices.Equal(have, want) || len(want) < 3 {
-			t.Errorf("%s, %q lists the exit statuses %v, perf %s --help %v", tc.page, tc.section, have, tc.command, want)
+			t.Errorf("%s, %q lists the exit statuses %v, perf %s --help %v", tc.page, tc.section, have, tc.command,
+				want)
 		}
 	}
 }
@@ -312,7 +314,8 @@ func TestPagesStatuses(t *testing.T) {
 // TestPagesOfCommands: the page of a command names each of its flags.
 func TestPagesOfCommands(t *testing.T) {
 	flags := commandFlags()
-	for command, name := range map[string]string{"doctor": "../../docs/doctor.md", "selftest": "../../docs/hardware.md"} {
+	const docs = "../../docs/"
+	for command, name := range map[string]string{"doctor": docs + "doctor.md", "selftest": docs + "hardware.md"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -58,10 +58,11 @@ func scripts() (list []script) {
 			both = " -b "
 		}
 		s := script{from: "Mellanox/ngc_multinode_perf common.sh", program: program, release: newer, runs: runs,
-			server: "taskset -c FIRST " + program + " -d DEV -s 65536 -D 1 -p PORT -F " + extra + " --report_gbit" + both +
-				"-q 4 --output=bandwidth",
-			client: "taskset -c LAST " + program + " -d DEV -D 1 SERVER -s 65536 -p PORT -F " + extra + " --report_gbit" +
-				both + "-q 4  --out_json --out_json_file=FILE", read: ngcBandwidth, want: integer, unit: 1e9}
+			server: "taskset -c FIRST " + program + " -d DEV -s 65536 -D 1 -p PORT -F " + extra + " --report_gbit" +
+				both + "-q 4 --output=bandwidth",
+			client: "taskset -c LAST " + program + " -d DEV -D 1 SERVER -s 65536 -p PORT -F " + extra +
+				" --report_gbit" + both + "-q 4  --out_json --out_json_file=FILE",
+			read: ngcBandwidth, want: integer, unit: 1e9}
 		if strings.HasSuffix(program, "_lat") {
 			s.server = "taskset -c FIRST " + program + " -d DEV -s 32 -D 1 -p PORT -F " + extra + " --output=latency"
 			s.client = "taskset -c LAST " + program + " -d DEV -D 1 SERVER -s 32 -p PORT -F " + extra +
@@ -140,8 +141,8 @@ func TestRXE_Scripts(t *testing.T) {
 				}
 				fmt.Fprintf(&table, "\n%-8s serves %-8s: %s", ends.server, ends.client, r.value)
 				if !s.want.MatchString(r.value) {
-					t.Errorf("%s serves %s: the script reads %q, want %v; of\n%s", ends.server, ends.client, r.value, s.want,
-						r.output)
+					t.Errorf("%s serves %s: the script reads %q, want %v; of\n%s", ends.server, ends.client, r.value,
+						s.want, r.output)
 				} else if ends.client == "perf" {
 					s.compare(t, r)
 				}
@@ -190,8 +191,8 @@ func (s *script) run(t *testing.T, vm testutil.RXE, serve, call bool) (r reading
 		t.Cleanup(func() { os.Remove(file) })
 	}
 	fill := func(line, dev string) string {
-		return strings.NewReplacer("PORT", port, "DEV", dev, "GID", fmt.Sprint(vm.GID), "SERVER", host, "SOURCE", vm.IP[1],
-			"FILE", named, "FIRST", strconv.Itoa(cpus[0]), "LAST", strconv.Itoa(cpus[len(cpus)-1])).Replace(line)
+		return strings.NewReplacer("PORT", port, "DEV", dev, "GID", fmt.Sprint(vm.GID), "SERVER", host,
+			"SOURCE", vm.IP[1], "FILE", named, "FIRST", strconv.Itoa(cpus[0]), "LAST", strconv.Itoa(cpus[len(cpus)-1])).Replace(line)
 	}
 	server := s.command(t, fill(s.server, vm.Dev[0]), serve)
 	srv := start(t, server[0], server[1:]...)

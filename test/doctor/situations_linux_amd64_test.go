@@ -202,8 +202,9 @@ func buildOld(t *testing.T, lib string) {
 		t.Skip("no C compiler: make setup installs gcc; or set CC")
 	}
 	src, versions := lib+".c", lib+".map"
-	if err := os.WriteFile(src, []byte("#include <stdlib.h>\nvoid *ibv_get_device_list(int *n) "+
-		"{ if (n) *n = 0; return calloc(1, 8); }\nvoid ibv_free_device_list(void *l) { free(l); }\n"), 0o644); err != nil {
+	const code = "#include <stdlib.h>\nvoid *ibv_get_device_list(int *n) { if (n) *n = 0; return calloc(1, 8); }\n" +
+		"void ibv_free_device_list(void *l) { free(l); }\n"
+	if err := os.WriteFile(src, []byte(code), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(versions, []byte("IBVERBS_1.0 { }; IBVERBS_1.1 { global: *; };\n"), 0o644); err != nil {

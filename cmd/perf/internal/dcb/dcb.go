@@ -1,6 +1,6 @@
 // Package dcb reads what a network interface does with priorities (data center bridging): which of them have flow
-// control, which priority packets get, and who decides on that. The kernel reports it over netlink to everybody; the
-// layout is that of include/uapi/linux/dcbnl.h.
+// control, which priority packets get, and whether this host or the adapter decides on that. The kernel reports it over
+// netlink to everybody; the layout is that of include/uapi/linux/dcbnl.h.
 //
 // Virtual interfaces, and drivers without DCB, answer EOPNOTSUPP.
 package dcb
@@ -157,7 +157,8 @@ func (p *Port) ieee(typ uint16, v []byte) error {
 		if len(v) < sizeETS {
 			return errShort
 		}
-		p.ETS = &ETS{Willing: v[0] != 0, Bandwidth: [8]uint8(v[3:]), Selection: [8]uint8(v[19:]), Class: [8]uint8(v[27:])}
+		p.ETS = &ETS{Willing: v[0] != 0, Bandwidth: [8]uint8(v[3:]), Selection: [8]uint8(v[19:]),
+			Class: [8]uint8(v[27:])}
 	case ieeePFC:
 		if len(v) < sizePFC {
 			return errShort

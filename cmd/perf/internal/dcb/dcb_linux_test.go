@@ -77,6 +77,7 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	whole := message(unix.RTM_GETDCB, reply())
+	short := func(attrs []byte) []byte { return message(unix.RTM_GETDCB, append(reply()[:4], attrs...)) }
 	for name, b := range map[string][]byte{
 		"nothing":           nil,
 		"half a header":     whole[:10],
@@ -84,11 +85,11 @@ func TestParseRefuses(t *testing.T) {
 		"another type":      message(99, reply()),
 		"cut off":           message(unix.RTM_GETDCB, reply()[:40]),
 		"longer than read":  whole[:len(whole)-1],
-		"short PFC":         message(unix.RTM_GETDCB, append(reply()[:4], attr(attrIEEE, attr(ieeePFC, make([]byte, 8)))...)),
-		"short ETS":         message(unix.RTM_GETDCB, append(reply()[:4], attr(attrIEEE, attr(ieeeETS, []byte{1}))...)),
-		"short application": message(unix.RTM_GETDCB, append(reply()[:4], attr(attrIEEE, attr(ieeeApps, attr(1, []byte{5})))...)),
-		"no mode":           message(unix.RTM_GETDCB, append(reply()[:4], attr(attrDCBX)...)),
-		"an attribute of 0": message(unix.RTM_GETDCB, append(reply()[:4], 0, 0, 1, 0)),
+		"short PFC":         short(attr(attrIEEE, attr(ieeePFC, make([]byte, 8)))),
+		"short ETS":         short(attr(attrIEEE, attr(ieeeETS, []byte{1}))),
+		"short application": short(attr(attrIEEE, attr(ieeeApps, attr(1, []byte{5})))),
+		"no mode":           short(attr(attrDCBX)),
+		"an attribute of 0": short([]byte{0, 0, 1, 0}),
 		"no errno":          message(unix.NLMSG_ERROR, []byte{1, 2}),
 		"errno 0":           message(unix.NLMSG_ERROR, make([]byte, 4)),
 	} {

@@ -10,10 +10,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// usualDSCP is what vendors' guides give RoCE, where the table gives it flow control.
+// usualDSCP is the DSCP that vendors' guides give RoCE, where the table gives it flow control.
 const usualDSCP = 26
 
-// flow is what is known of a port's flow and congestion control.
+// flow has the state of a port's flow and congestion control.
 type flow struct {
 	netdev       string
 	trust        string          // dscp, pcp or both; empty: not known
@@ -24,7 +24,7 @@ type flow struct {
 	seen, from   []string
 }
 
-// congestion checks flow and congestion control: what netlink reports, and what vendors' drivers have in sysfs.
+// congestion checks flow and congestion control, by netlink and by files of vendors' drivers in sysfs.
 func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) {
 	if l.Netdev == "" || d.PCIAddress == "" {
 		return
@@ -209,8 +209,8 @@ func (w *flow) judge(f *Finding) {
 		f.Remedy = "mlnx_qos -i " + w.netdev + " --pfc 0,0,0,1,0,0,0,0"
 	case off && !w.ecnRead:
 		f.Severity = Note
-		f.Text = "PFC is off for all priorities, and whether ECN is on cannot be told: without both a congested switch " +
-			"drops packets"
+		f.Text = "PFC is off for all priorities, and whether ECN is on cannot be told: without both a congested " +
+			"switch drops packets"
 		f.Remedy = "dcb pfc set dev " + w.netdev + " prio-pfc 3:on    # if the switch has PFC for this priority"
 	case !off && w.pfc != "" && w.trust == "dscp" && w.dscp != nil && known && !w.lossless(priority):
 		f.Severity = Note

@@ -16,16 +16,17 @@ type remedy struct{ text, host, container string }
 const giveDevice = "give the container the device: --device=PATH, or a resource of the RDMA device plugin"
 
 var remedies = map[provider.FileCause]remedy{
-	provider.FileMissing: {"the device file is missing", "modprobe MODULE; udevadm trigger    # udev or devtmpfs makes it",
-		giveDevice},
+	provider.FileMissing: {"the device file is missing",
+		"modprobe MODULE; udevadm trigger    # udev or devtmpfs makes it", giveDevice},
 	provider.FileMode: {"this user may not open the device file",
 		"chmod 666 PATH    # for good: KERNEL==\"NAME\", MODE=\"0666\" in /etc/udev/rules.d",
 		"chmod 666 PATH    # on the host; or run the container as a user who may"},
-	provider.FileMount: {"the device file is on a file system that is mounted with nodev", "findmnt -T PATH    # use /dev",
-		giveDevice + "; a bind mount of its folder has nodev"},
+	provider.FileMount: {"the device file is on a file system that is mounted with nodev",
+		"findmnt -T PATH    # use /dev", giveDevice + "; a bind mount of its folder has nodev"},
 	provider.FileGroup: {"the devices control group forbids the device file",
 		"systemctl edit UNIT    # DeviceAllow=PATH rw", giveDevice},
-	provider.FileDriver: {"the device file has no driver behind it", "rdma link    # the device was removed, or is being reset",
+	provider.FileDriver: {"the device file has no driver behind it",
+		"rdma link    # the device was removed, or is being reset",
 		"restart the container    # the device was removed, or is being reset"},
 	provider.FilePolicy: {"this user may not open the device file, although its mode permits it",
 		"ausearch -m avc -ts recent    # SELinux; AppArmor: dmesg",
