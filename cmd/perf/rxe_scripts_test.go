@@ -190,9 +190,10 @@ func (s *script) run(t *testing.T, vm testutil.RXE, serve, call bool) (r reading
 		file = filepath.Join("../../.build/debian", s.release, named)
 		t.Cleanup(func() { os.Remove(file) })
 	}
+	first, last := strconv.Itoa(cpus[0]), strconv.Itoa(cpus[len(cpus)-1])
 	fill := func(line, dev string) string {
 		return strings.NewReplacer("PORT", port, "DEV", dev, "GID", fmt.Sprint(vm.GID), "SERVER", host,
-			"SOURCE", vm.IP[1], "FILE", named, "FIRST", strconv.Itoa(cpus[0]), "LAST", strconv.Itoa(cpus[len(cpus)-1])).Replace(line)
+			"SOURCE", vm.IP[1], "FILE", named, "FIRST", first, "LAST", last).Replace(line)
 	}
 	server := s.command(t, fill(s.server, vm.Dev[0]), serve)
 	srv := start(t, server[0], server[1:]...)
