@@ -233,8 +233,8 @@ func (m *Matrix) name(host int) string {
 // label is where the name of a row or column begins, and which it is.
 type label struct{ field, at int }
 
-// spread chooses which fields get a name, and where, so that no name hides another. Names of bad ones come first, and are
-// moved on where they are close together.
+// spread chooses which fields get a name, and where, so that no name hides another. Names of bad ones come first, and
+// are moved on where they are close together.
 func spread(bad []bool, room, wide int) []label {
 	var out []label
 	end := len(bad) * wide

@@ -237,8 +237,8 @@ func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow s
 	}
 	small := len(names) <= plot.MostWithText
 	x := plot.Matrix{Title: f.title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
-		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor a "+
-			"pair is better or worse than the median. The worst pairs and all hosts are in tables.", len(names))}
+		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor "+
+			"a pair is better or worse than the median. The worst pairs and all hosts are in tables.", len(names))}
 	for i := range v.m.Pairs {
 		p := &v.m.Pairs[i]
 		from, ok1 := v.at[p.From]

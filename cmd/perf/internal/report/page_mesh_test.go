@@ -130,8 +130,8 @@ func TestPage_Verdicts(t *testing.T) {
 		"m.json: 1 host lost, 1 host slow, 7 more pairs slow, 2 pairs failed",
 		"lost node0020: no heartbeat for 3 s. 58 pairs of it without a figure",
 		"slow node0007 mlx5_1: sends at 40 Gb/s (−59 %); receives at a latency of 9.5 µs (×5.6)",
-		"slow node0003 to node0004, node0010 to node0000, node0010 to node0001 and 4 more pairs, although the hosts are " +
-			"not slow",
+		"slow node0003 to node0004, node0010 to node0000, node0010 to node0001 and 4 more pairs, although the hosts " +
+			"are not slow",
 		"failed node0012 to node0001 and 1 more pair: RetryExcErr",
 		"node0003 node0004 12 (−88 %) 1.7 (±0 %) slow",
 		"node0010 node0000 97 (±0 %) 9.5 (×5.6) slow",
