@@ -282,6 +282,31 @@ func (n *node) processes(name string) (pids []int) {
 	return pids
 }
 
+// connections counts the TCP connections of a node's agents, and of the coordinator if it is there.
+func (n *node) connections() (count int) {
+	for _, pid := range n.processes("rdmaperf") {
+		proc := fmt.Sprintf("/proc/%d/", pid)
+		own := map[string]bool{} // inodes of its sockets
+		fds, _ := os.ReadDir(proc + "fd")
+		for _, fd := range fds {
+			to, _ := os.Readlink(proc + "fd/" + fd.Name())
+			if inode, ok := strings.CutPrefix(to, "socket:["); ok {
+				own[strings.TrimSuffix(inode, "]")] = true
+			}
+		}
+		for _, table := range []string{"tcp", "tcp6"} {
+			text, _ := os.ReadFile(proc + "net/" + table)
+			for line := range strings.Lines(string(text)) {
+				const state, established, inode = 3, "01", 9
+				if f := strings.Fields(line); len(f) > inode && f[state] == established && own[f[inode]] {
+					count++
+				}
+			}
+		}
+	}
+	return count
+}
+
 // signal sends a signal to the agents of a node.
 func (n *node) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()

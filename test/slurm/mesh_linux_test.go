@@ -57,18 +57,20 @@ func (j job) begins(t *testing.T) {
 	})
 }
 
-// measures waits until a node runs a test: its agent has a child.
+// measures waits until a node runs a test.
 func (j job) measures(t *testing.T, n *node) {
 	t.Helper()
 	j.measuresWith(t, n, 1)
 }
 
-// measuresWith is measures for a node with several agents.
+// measuresWith is measures for a node with several agents. Each is connected to the coordinator, and in a test also to
+// the agent at the other end.
 func (j job) measuresWith(t *testing.T, n *node, agents int) {
 	t.Helper()
-	testutil.Eventually(t, n.name+" measures", func() bool {
-		return len(n.processes("rdmaperf")) > agents || j.finished()
-	})
+	testutil.Eventually(t, n.name+" measures", func() bool { return n.connections() > agents || j.finished() })
+	if j.finished() {
+		t.Error("the mesh is over")
+	}
 }
 
 // finished reports whether perf mesh has written its result.
