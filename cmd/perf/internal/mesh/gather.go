@@ -235,7 +235,7 @@ func before(a, b *member) int {
 
 // accept meets those that dial, also while the mesh is at work: they learn that they are late.
 func (m *coordinator) accept(came chan<- arrival) {
-	strange := agent.Strangers{Most: mostStrange}
+	strange := agent.Strangers{Most: mostStrange, Time: 2 * settles}
 	for {
 		c, err := m.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
