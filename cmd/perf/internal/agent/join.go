@@ -41,15 +41,21 @@ func ParseJoin(text string, port int) (list []string, err error) {
 // ends the mesh, or ctx ends.
 func Join(ctx context.Context, addrs []string, t Token, w *Worker, patience time.Duration) error {
 	w.prepare()
-	f, err := reach(ctx, addrs, t, patience)
-	if err != nil {
+	for end := time.Now().Add(patience); ; {
+		f, err := reach(ctx, addrs, t, max(time.Until(end), 0))
 		if ctx.Err() != nil {
-			return nil
+			err = nil
 		}
-		return err
+		if err != nil || f == nil {
+			return err
+		}
+		err = w.work(ctx, f)
+		f.Close()
+		if unmet := (*unmetError)(nil); !errors.As(err, &unmet) || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond) // the coordinator has too many strangers
 	}
-	defer f.Close()
-	return w.work(ctx, f)
 }
 
 // Attend is Join over a connection that is there.

@@ -69,11 +69,16 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+// unmetError is a connection that ended before the coordinator said whether it takes the agent.
+type unmetError struct{ error }
+
+func (e *unmetError) Unwrap() error { return e.error }
+
 // work does what the coordinator wants until it ends the mesh, which is no error.
 func (w *Worker) work(ctx context.Context, f *frames) error {
 	f.SetDeadline(time.Now().Add(stepLimit))
 	if err := f.send(message{Op: opJoin, Hello: &w.Hello}); err != nil {
-		return err
+		return &unmetError{err}
 	}
 	var m message
 	stop := context.AfterFunc(ctx, func() { f.Close() })
@@ -82,7 +87,7 @@ func (w *Worker) work(ctx context.Context, f *frames) error {
 	beat := time.Duration(m.Beat) * time.Millisecond
 	switch {
 	case err != nil:
-		return err
+		return &unmetError{err}
 	case m.Op == opEnd && m.Error == "":
 		return nil
 	case m.Op == opEnd:

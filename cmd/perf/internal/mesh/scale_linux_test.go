@@ -118,8 +118,9 @@ func ofMany(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	res.Text(&text, false)
-	t.Logf("%d hosts: gathered in %.1f s, %d pairs in %.1f s (%.0f/s), %d MiB of heap, %d of the system, %d descriptors "+
-		"(limit %d), JSON %.1f MB, text %d bytes", n, begun.Sub(began).Seconds(), len(res.Pairs), ended.Sub(begun).Seconds(),
-		float64(len(res.Pairs))/ended.Sub(begun).Seconds(), memory.HeapInuse>>20, memory.Sys>>20, descriptors, limit.Cur,
+	spent := ended.Sub(begun).Seconds()
+	t.Logf("%d hosts: gathered in %.1f s, %d pairs in %.1f s (%.0f/s), %d MiB of heap, %d of the system, "+
+		"%d descriptors (limit %d), JSON %.1f MB, text %d bytes", n, begun.Sub(began).Seconds(), len(res.Pairs), spent,
+		float64(len(res.Pairs))/spent, memory.HeapInuse>>20, memory.Sys>>20, descriptors, limit.Cur,
 		float64(object.Len())/1e6, text.Len())
 }

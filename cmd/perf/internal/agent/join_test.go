@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestJoinAgain: an agent that is turned away before anything was said, at any step, comes again. One of several
+// addresses is enough. An agent that is refused ends, with the reason.
+func TestJoinAgain(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	join := func(ctx context.Context) chan error {
+		w := &Worker{Hello: Hello{Name: "n", Program: "p"}}
+		ended := make(chan error, 1)
+		go func() { ended <- Join(ctx, []string{"127.0.0.1:1", ln.Addr().String()}, good, w, testutil.Patience) }()
+		return ended
+	}
+	accept := func() net.Conn {
+		c, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ended := join(t.Context())
+	accept().Close()
+	c := accept()
+	if _, err := authenticate(c, good); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	r, err := Accept(t.Context(), accept(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Admit(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	r.Refuse("")
+	if err := <-ended; err != nil {
+		t.Errorf("an agent at the end of the mesh: %v", err)
+	}
+	<-r.Ended()
+	ended = join(t.Context())
+	if r, err = Accept(t.Context(), accept(), good); err != nil {
+		t.Fatal(err)
+	}
+	r.Refuse("go away")
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "go away") {
+		t.Errorf("an agent that is refused: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended = join(ctx)
+	c = accept()
+	defer c.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("an agent that is told to end: %v", err)
+	}
+	if err := Join(t.Context(), []string{"127.0.0.1:1"}, good, &Worker{}, 0); err == nil {
+		t.Error("no error where nobody listens")
+	}
+}
