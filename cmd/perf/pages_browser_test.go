@@ -240,8 +240,8 @@ func TestReportBrowser(t *testing.T) {
 			if f.Width > v.width || f.Nameless > 0 || f.Unscoped > 0 || f.Maps != page.maps ||
 				f.Fields != page.fields || f.Worst < 1 || f.Worst > 10 || f.Injected > 0 || f.Scripts != 1 {
 				t.Errorf("%s: %d wide, %d drawings and %d headings without names, %d maps with %d fields, "+
-					"%d worst pairs, %d elements and %d scripts", name, f.Width, f.Nameless, f.Unscoped, f.Maps, f.Fields, f.Worst,
-					f.Injected, f.Scripts)
+					"%d worst pairs, %d elements and %d scripts", name, f.Width, f.Nameless, f.Unscoped, f.Maps,
+					f.Fields, f.Worst, f.Injected, f.Scripts)
 			}
 			if f.Tallest > 80 && page.name != "hostile" {
 				t.Errorf("%s: a row of the worst pairs is %v high", name, f.Tallest)
