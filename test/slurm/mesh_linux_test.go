@@ -82,7 +82,7 @@ func (j job) finished() bool {
 // TestEmuSlurm_Good: the file holds the tables, and the result is in a file of its own.
 func TestEmuSlurm_Good(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 	j.complete(t, 4)
 	out := j.output(t)
 	if !strings.Contains(out, "[3] node4") || strings.Contains(out, "agent on") || strings.Contains(out, "server of") {
@@ -94,7 +94,7 @@ func TestEmuSlurm_Good(t *testing.T) {
 func TestEmuSlurm_Dark(t *testing.T) {
 	c := need(t)
 	begin := time.Now()
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 	j.begins(t)
 	testutil.Eventually(t, "the mesh ends", j.finished)
 	took := time.Since(begin) // where nothing happens
@@ -105,7 +105,7 @@ func TestEmuSlurm_Dark(t *testing.T) {
 		for i := range 10 {
 			t.Run(fmt.Sprintf("%s_%d", strings.ReplaceAll(d.name, " ", "_"), i), func(t *testing.T) {
 				t.Cleanup(func() { c.heal(t) })
-				j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+				j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 				j.begins(t)
 				testutil.Eventually(t, "the agent starts", func() bool { // before that: TestEmuSlurm_DarkAtLaunch
 					return len(victim.processes("rdmaperf")) > 0 || j.finished()
@@ -134,7 +134,7 @@ func TestEmuSlurm_Dark(t *testing.T) {
 func TestEmuSlurm_DarkAtLaunch(t *testing.T) {
 	c := need(t)
 	link("down")(t, c.nodes[2])
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 	j.begins(t)
 	testutil.Eventually(t, "the mesh ends", j.finished)
 	link("up")(t, c.nodes[2])
@@ -150,7 +150,7 @@ func TestEmuSlurm_DarkAtLaunch(t *testing.T) {
 // TestEmuSlurm_Killed: an agent that is killed is named.
 func TestEmuSlurm_Killed(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: long})
 	j.measures(t, c.nodes[2])
 	c.nodes[2].signal(t, syscall.SIGKILL)
 	j.without(t, 4, "node3")
@@ -159,7 +159,7 @@ func TestEmuSlurm_Killed(t *testing.T) {
 // TestEmuSlurm_NodeFails: a node fails for good, and Slurm notices. The job goes on, and runs once.
 func TestEmuSlurm_NodeFails(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: long})
 	j.measures(t, c.nodes[2])
 	c.stop(c.nodes[2])
 	link("down")(t, c.nodes[2])
@@ -177,7 +177,7 @@ func TestEmuSlurm_NodeFails(t *testing.T) {
 // not lost, until the time is up. It does not run it again, which would overwrite its output.
 func TestEmuSlurm_BatchNodeFails(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: long})
 	j.measures(t, c.nodes[0])
 	c.stop(c.nodes[0])
 	link("down")(t, c.nodes[0])
@@ -199,7 +199,7 @@ func TestEmuSlurm_BatchNodeFails(t *testing.T) {
 func TestEmuSlurm_NoDevice(t *testing.T) {
 	c := need(t)
 	c.special(t, c.nodes[2], `for f in /lib/*/libibverbs.so.1; do mount --bind /dev/null $(readlink -f $f); done`)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 	j.without(t, 4, "node3")
 	if r := j.result(t); len(r.Lost) == 1 && !strings.Contains(r.Lost[0].Error, "libibverbs") {
 		t.Errorf("%+v", r.Lost)
@@ -210,7 +210,7 @@ func TestEmuSlurm_NoDevice(t *testing.T) {
 func TestEmuSlurm_NoProgram(t *testing.T) {
 	c := need(t)
 	c.special(t, c.nodes[2], "mount -t tmpfs none bin")
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 	j.without(t, 4, "node3")
 	if out := j.output(t); !strings.Contains(out, "No such file or directory") {
 		t.Errorf("what srun says is not shown:\n%s", out)
@@ -244,7 +244,7 @@ func TestEmuSlurm_TakenPort(t *testing.T) {
 	for _, n := range []*node{c.nodes[0], c.nodes[2]} {
 		take(t, n, "18514")
 	}
-	c.submit(t, submission{sbatch: []string{"-N4"}, args: quick}).complete(t, 4)
+	c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick}).complete(t, 4)
 }
 
 // TestEmuSlurm_NoDNS: no node knows the name of another one.
@@ -274,7 +274,7 @@ func TestEmuSlurm_Two(t *testing.T) {
 // TestEmuSlurm_ExportNone: the job has nothing of the environment of sbatch.
 func TestEmuSlurm_ExportNone(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4", "--export=NONE"}, args: quick,
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]", "--export=NONE"}, args: quick,
 		edit: map[string]string{"exec rdmaperf": "exec " + c.dir + "/bin/rdmaperf"}})
 	j.complete(t, 4)
 }
@@ -296,7 +296,7 @@ func (j job) blameless(t *testing.T) {
 
 func TestEmuSlurm_Cancel(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: long})
 	j.measures(t, c.nodes[2])
 	if out, err := exec.Command("scancel", j.id).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -310,7 +310,8 @@ func TestEmuSlurm_Cancel(t *testing.T) {
 // TestEmuSlurm_TimeLimit: Slurm's shortest limit is a minute.
 func TestEmuSlurm_TimeLimit(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4", "--time=1"}, args: []string{"-D", "30", "-s", "64"}})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]", "--time=1"},
+		args: []string{"-D", "30", "-s", "64"}})
 	if state, _ := j.wait(t); state != "TIMEOUT" {
 		t.Error(state)
 	}
@@ -320,7 +321,7 @@ func TestEmuSlurm_TimeLimit(t *testing.T) {
 // TestEmuSlurm_Requeue: the job cannot be run again, which would overwrite its output.
 func TestEmuSlurm_Requeue(t *testing.T) {
 	c := need(t)
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: long})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: long})
 	j.measures(t, c.nodes[2])
 	out, err := exec.Command("scontrol", "requeue", j.id).CombinedOutput()
 	if err == nil {
@@ -330,7 +331,7 @@ func TestEmuSlurm_Requeue(t *testing.T) {
 }
 
 // srun is a batch file with the line that perf mesh --help has.
-var srun = submission{sbatch: []string{"-N4"}, args: quick, edit: map[string]string{
+var srun = submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick, edit: map[string]string{
 	"exec rdmaperf": "export PERF_TOKEN=0123456789abcdef0123456789abcdef; srun --ntasks-per-node=1 rdmaperf",
 	"\\\n\t--launch 'srun --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --export=ALL'": "",
 }}
@@ -376,7 +377,7 @@ func (c *cluster) otherRelease(t *testing.T, n *node) {
 func TestEmuSlurm_OtherRelease(t *testing.T) {
 	c := need(t)
 	c.otherRelease(t, c.nodes[2])
-	j := c.submit(t, submission{sbatch: []string{"-N4"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
 	j.without(t, 4, "node3")
 	if r := j.result(t); len(r.Lost) == 1 && !strings.Contains(r.Lost[0].Program+r.Lost[0].Error, "v0.9.99") {
 		t.Errorf("%+v", r.Lost)
