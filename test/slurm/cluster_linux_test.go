@@ -270,10 +270,11 @@ func (n *node) processes(name string) (pids []int) {
 	if syscall.Stat(n.netns, &self) != nil {
 		return nil
 	}
+	own := fmt.Sprintf("/proc/%d", os.Getpid()) // its first thread may be the one that took a port of the node
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
 		comm, _ := os.ReadFile(d + "/comm")
-		if syscall.Stat(d+"/ns/net", &other) == nil && other.Ino == self.Ino && other.Dev == self.Dev &&
+		if d != own && syscall.Stat(d+"/ns/net", &other) == nil && other.Ino == self.Ino && other.Dev == self.Dev &&
 			(name == "" || string(bytes.TrimSpace(comm)) == name) {
 			pid, _ := strconv.Atoi(filepath.Base(d))
 			pids = append(pids, pid)
