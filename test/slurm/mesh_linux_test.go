@@ -20,6 +20,8 @@ import (
 var (
 	// quick are options of a mesh whose tests are short.
 	quick = []string{"-n", "20", "-s", "64"}
+	// steady are those of one that takes 12 s on any machine.
+	steady = []string{"-D", "1", "-s", "64"}
 	// long are those of one that runs for a while.
 	long = []string{"-D", "2", "-s", "64"}
 )
@@ -94,7 +96,7 @@ func TestEmuSlurm_Good(t *testing.T) {
 func TestEmuSlurm_Dark(t *testing.T) {
 	c := need(t)
 	begin := time.Now()
-	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: steady})
 	j.begins(t)
 	testutil.Eventually(t, "the mesh ends", j.finished)
 	took := time.Since(begin) // where nothing happens
@@ -105,7 +107,7 @@ func TestEmuSlurm_Dark(t *testing.T) {
 		for i := range 10 {
 			t.Run(fmt.Sprintf("%s_%d", strings.ReplaceAll(d.name, " ", "_"), i), func(t *testing.T) {
 				t.Cleanup(func() { c.heal(t) })
-				j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick})
+				j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: steady})
 				j.begins(t)
 				testutil.Eventually(t, "the agent starts", func() bool { // before that: TestEmuSlurm_DarkAtLaunch
 					return len(victim.processes("rdmaperf")) > 0 || j.finished()
