@@ -10,14 +10,18 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // sources are embedded, so that the test binary also runs elsewhere.
 //
-//go:embed enums.go rate.go testdata/enums-v65.json
+//go:embed enums.go enums_work.go enums_device.go rate.go testdata/enums-v65.json
 var sources embed.FS
+
+// enumFiles have the constants whose names are printed.
+var enumFiles = []string{"enums.go", "enums_work.go", "enums_device.go"}
 
 // enumConst is an exported constant of this package that mirrors one of C.
 type enumConst struct {
@@ -27,8 +31,16 @@ type enumConst struct {
 
 var cNameRE = regexp.MustCompile(`C: (IBV_[A-Z0-9_]+)\.`)
 
-// enumConsts reads the constants of a file and the C names in their comments.
-func enumConsts(t *testing.T, file string) []enumConst {
+// enumConsts reads the constants of files and the C names in their comments.
+func enumConsts(t *testing.T, files ...string) (list []enumConst) {
+	t.Helper()
+	for _, file := range files {
+		list = append(list, fileConsts(t, file)...)
+	}
+	return list
+}
+
+func fileConsts(t *testing.T, file string) []enumConst {
 	t.Helper()
 	fset := token.NewFileSet()
 	src, err := sources.ReadFile(file)
@@ -80,7 +92,7 @@ func TestEnums_Values(t *testing.T) {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		t.Fatal(err)
 	}
-	consts := append(enumConsts(t, "enums.go"), enumConsts(t, "rate.go")...)
+	consts := enumConsts(t, append(slices.Clone(enumFiles), "rate.go")...)
 	if len(consts) < 200 {
 		t.Fatalf("found %d constants only", len(consts))
 	}
@@ -145,7 +157,7 @@ var stringers = map[string]func(int64) fmt.Stringer{
 // Every constant prints as its Go name without the prefix of its type; states
 // are in capitals, as everybody writes them.
 func TestEnums_String(t *testing.T) {
-	for _, c := range enumConsts(t, "enums.go") {
+	for _, c := range enumConsts(t, enumFiles...) {
 		if c.goName == "AccessOptional" || c.goName == "FieldsStandard" {
 			continue
 		}
