@@ -74,8 +74,10 @@ func (r *Roster) Come(name string, p Place) (string, error) {
 				return "", fmt.Errorf("it is rank %d, as is %s", p.Rank, h.name)
 			}
 		}
-		if list, err := ExpandNodes(p.Nodes); err == nil && len(r.hosts) == 0 {
-			r.list = list // of the launcher, which may use a part of the allocation
+		if len(r.hosts) == 0 { // all have the same list, which may be long
+			if list, err := ExpandNodes(p.Nodes); err == nil {
+				r.list = list // of the launcher, which may use a part of the allocation
+			}
 		}
 	}
 	e := entry{name: name, own: name, rank: p.Rank}

@@ -188,6 +188,21 @@ func TestRosterRefuses(t *testing.T) {
 	}
 }
 
+// TestLongList: the list that each of many hosts has is read once.
+func TestLongList(t *testing.T) {
+	r, rank := New(Nowhere, 0), -1
+	come := func() {
+		rank++
+		if _, err := r.Come(fmt.Sprint("n", rank), Place{Rank: rank, Of: 9999, Nodes: "n[0-9998]"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	come()
+	if n := testing.AllocsPerRun(10, come); n > 100 || r.Expected() != 9999 {
+		t.Errorf("%v allocations for each host, want at most 100; %d are expected", n, r.Expected())
+	}
+}
+
 func TestCompare(t *testing.T) {
 	names := []string{"b", "n10.x", "n2", "n1", "n02", "10.0.0.2", "a"}
 	slices.SortFunc(names, Compare)
