@@ -20,7 +20,7 @@ const (
 	greeting   = agentName + "1 "
 	nonceLen   = 16
 	maxRequest = 4 << 10 // bytes of JSON that an agent reads
-	maxReply   = 1 << 20 // bytes of JSON in its replies
+	maxReply   = 1 << 20 // bytes of JSON that it sends
 )
 
 // Errors between the two ends.

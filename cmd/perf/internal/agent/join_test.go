@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -68,5 +70,36 @@ func TestJoinAgain(t *testing.T) {
 	}
 	if err := Join(t.Context(), []string{"127.0.0.1:1"}, good, &Worker{}, 0); err == nil {
 		t.Error("no error where nobody listens")
+	}
+}
+
+// TestJoinLongList: the node list of a large allocation, most of whose nodes are not next to each other, fits.
+func TestJoinLongList(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var list strings.Builder
+	for i := range 8000 {
+		fmt.Fprintf(&list, "%05d,", 2*i)
+	}
+	w := &Worker{Hello: Hello{Name: "n", Place: roster.Place{Nodes: "node[" + list.String() + "99999]"}}}
+	ended := make(chan error, 1)
+	go func() { ended <- Join(t.Context(), []string{ln.Addr().String()}, good, w, testutil.Patience) }()
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Accept(t.Context(), c, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Place != w.Place {
+		t.Errorf("the list has %d bytes, want %d", len(r.Place.Nodes), len(w.Place.Nodes))
+	}
+	r.Refuse("")
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

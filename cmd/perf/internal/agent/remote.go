@@ -75,7 +75,7 @@ func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duratio
 	var m message
 	err := ask()
 	if err == nil {
-		err = f.receive(&m, maxRequest)
+		err = f.receive(&m, maxReply) // the list of a launcher's nodes may be long
 	}
 	switch {
 	case err != nil:

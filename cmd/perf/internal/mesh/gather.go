@@ -271,7 +271,8 @@ func (m *coordinator) arrive(a arrival) bool {
 	name, err := m.roster.Come(a.agent.Name, a.agent.Place)
 	if err != nil {
 		a.agent.Refuse(err.Error())
-		m.leave(LostHost{Host: a.agent.Name, Kind: LeftOut, Error: err.Error(), Program: a.agent.Program})
+		m.leave(LostHost{Host: fmt.Sprintf("%.253s", a.agent.Name), Kind: LeftOut, Error: err.Error(),
+			Program: fmt.Sprintf("%.100s", a.agent.Program)})
 		return false
 	}
 	m.enter(Host{Name: name}, a.agent, nil)
