@@ -11,16 +11,13 @@ var errEnded = errors.New("its agent was stopped, or failed")
 // AllEnded reports whether the agents of all hosts that came ended, as they do if their launcher ends them. The result
 // then blames none of these hosts. Call it only if the launcher failed.
 func (r *Result) AllEnded() bool {
-	here, ended := len(r.Hosts), 0
+	ended := 0
 	for _, l := range r.LostHosts {
-		switch {
-		case l.Kind != Lost:
-			here--
-		case l.Error == errEnded.Error():
+		if l.Kind == Lost && l.Error == errEnded.Error() {
 			ended++
 		}
 	}
-	if ended == 0 || ended < here {
+	if ended == 0 || ended < r.came {
 		return false
 	}
 	r.LostHosts = slices.DeleteFunc(r.LostHosts, func(l LostHost) bool { return l.Kind == Lost })

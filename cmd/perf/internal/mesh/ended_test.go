@@ -3,6 +3,7 @@ package mesh
 import (
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -13,19 +14,27 @@ func TestAllEnded(t *testing.T) {
 	absent := LostHost{Host: "c", Kind: Absent, Error: "it did not come"}
 	ended := func(name string) LostHost { return LostHost{Host: name, Kind: Lost, Error: errEnded.Error()} }
 	silent := LostHost{Host: "b", Kind: Lost, Error: "no heartbeat for 6s"}
+	nameless := LostHost{Host: unnamed, Kind: Absent, Error: "1 of 3 hosts did not come"}
+	stranger := LostHost{Host: "a", Kind: LeftOut, Error: "it belongs to another run"}
 	for _, tt := range []struct {
 		name string
+		came int
 		lost []LostHost
 		all  bool
 		left int
 	}{
-		{"nobody", nil, false, 0},
-		{"one absent", []LostHost{absent}, false, 1},
-		{"one of two", []LostHost{absent, ended("a")}, false, 2},
-		{"both", []LostHost{absent, ended("a"), ended("b")}, true, 1},
-		{"one was silent", []LostHost{absent, ended("a"), silent}, false, 3},
+		{"nobody", 3, nil, false, 0},
+		{"one absent", 2, []LostHost{absent}, false, 1},
+		{"one of two", 2, []LostHost{absent, ended("a")}, false, 2},
+		{"both", 2, []LostHost{absent, ended("a"), ended("b")}, true, 1},
+		{"one was silent", 2, []LostHost{absent, ended("a"), silent}, false, 3},
+		{"one of two, and one has no name", 2, []LostHost{nameless, ended("a")}, false, 2},
+		{"two of three, and one more is left out", 3, []LostHost{stranger, ended("a"), ended("b")}, false, 3},
 	} {
-		r := &Result{Hosts: []string{"a", "b", "c"}, LostHosts: tt.lost}
+		r := &Result{Hosts: []string{"a", "b", "c"}, LostHosts: tt.lost, came: tt.came}
+		if slices.Contains(tt.lost, nameless) {
+			r.Hosts = r.Hosts[:2]
+		}
 		if all := r.AllEnded(); all != tt.all || len(r.LostHosts) != tt.left {
 			t.Errorf("%s: %v, %+v", tt.name, all, r.LostHosts)
 		}

@@ -37,6 +37,8 @@ type Result struct {
 	LostHosts []LostHost   `json:"lost_hosts"`
 	Again     []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error     string       `json:"error,omitempty"`
+
+	came int // hosts that were there when the first pair began
 }
 
 // Test is the test between two hosts.
