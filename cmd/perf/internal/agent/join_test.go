@@ -103,3 +103,25 @@ func TestJoinLongList(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAsk: an agent that answers a question with an error is there.
+func TestAsk(t *testing.T) {
+	r := &Remote{ended: make(chan struct{}), calls: map[uint64]chan message{}}
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	r.link = newLink(&frames{Conn: here, end: 'c'}, time.Hour)
+	agent := newLink(&frames{Conn: there, end: 'a'}, time.Hour)
+	go func() {
+		var m message
+		if err := agent.f.receive(&m, maxRequest); err != nil {
+			t.Error(err)
+		}
+		if err := r.take(message{Op: opHere, ID: m.ID, Error: "no"}); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := r.Ask(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
