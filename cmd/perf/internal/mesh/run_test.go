@@ -502,7 +502,7 @@ func TestConfirm(t *testing.T) {
 				switch {
 				case i == 3: // always
 					return 40e9, end
-				case i == 5 && running > 1: // beside others
+				case i == 5 && running > 1: // while other tests run
 					return 30e9, end
 				case i == 7 && task.Host == "n8":
 					return 20e9, end
