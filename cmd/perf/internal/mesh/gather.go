@@ -287,6 +287,7 @@ func (m *coordinator) missing() {
 		m.member(Host{Name: l.Host}, nil).lose(errors.New(l.Error))
 	}
 	if err := m.roster.Unknown(); err != nil {
-		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error()})
+		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error(),
+			more: m.roster.Short() - len(m.roster.Missing()) - 1})
 	}
 }

@@ -106,6 +106,8 @@ type LostHost struct {
 	Kind    string `json:"kind"`
 	Error   string `json:"error"`
 	Program string `json:"program,omitempty"` // of an agent that was left out
+
+	more int // hosts without known names that it stands for, beyond one
 }
 
 // unnamed is the host of a LostHost that stands for several hosts without known names.
@@ -240,7 +242,7 @@ func (r *Result) Sort() (good, bad []string) {
 func (r *Result) Absences() string {
 	var n [3]int
 	for _, l := range r.LostHosts {
-		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))]++
+		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))] += 1 + l.more
 	}
 	said := fmt.Sprintf("%d hosts were lost", n[2])
 	if n[0] > 0 {

@@ -578,7 +578,8 @@ func TestLauncherFails(t *testing.T) {
 				want = time.Hour + c.Patience
 			}
 			if spent := time.Since(began); err == nil || spent != want || len(res.LostHosts) != 1 ||
-				!strings.Contains(res.LostHosts[0].Error, "2 of 2 hosts did not come") {
+				!strings.Contains(res.LostHosts[0].Error, "2 of 2 hosts did not come") ||
+				!strings.Contains(res.Absences(), "2 hosts did not come") {
 				t.Errorf("the launcher ends with %v: after %v, want %v; %v, lost %v", outcome, spent, want, err,
 					res.LostHosts)
 			}
