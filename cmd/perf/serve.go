@@ -21,7 +21,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
-	"github.com/pureverbs/pureverbs/ibv"
 )
 
 const serveUsage = `perf serve is an agent: it runs servers for clients that have its token (perf mesh, and perf
@@ -141,11 +140,6 @@ func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, 
 	}
 	if err != nil {
 		w.Problem = err.Error()
-	}
-	if list, err := ibv.Devices(); err == nil {
-		for _, d := range list[:min(len(list), 64)] {
-			w.Devices = append(w.Devices, d.Name)
-		}
 	}
 	return w, child, nil
 }

@@ -31,7 +31,6 @@ type Hello struct {
 	Program string       `json:"program"`
 	Most    int          `json:"max_clients"`
 	Place   roster.Place `json:"place"`
-	Devices []string     `json:"devices,omitempty"`
 	Problem string       `json:"problem,omitempty"` // why it cannot run tests
 }
 
