@@ -71,18 +71,7 @@ func enter() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	c := exec.Command("unshare", append([]string{"-n", "-m", "-p", "-f", "--mount-proc", "--kill-child", os.Args[0]},
-		os.Args[1:]...)...)
-	c.Env = append(os.Environ(), apartEnv+"="+bin)
-	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	if err := c.Run(); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		return 1
-	}
-	return 0
+	return testutil.Enter(nil, nil, apartEnv+"="+bin)
 }
 
 // apart starts the servers, and runs the tests.

@@ -77,22 +77,12 @@ func enter() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	args := []string{"-n", "-m", "-u", "-p", "-f", "--mount-proc", "--kill-child", bin + "/emu", "--net=host"}
+	emu := []string{bin + "/emu", "--net=host"}
 	for i := range 2 * nodes {
-		args = append(args, "--device", fmt.Sprintf("mlx5_%d,gid=10.88.%d.%d", i, i/nodes, i%nodes+1))
+		emu = append(emu, "--device", fmt.Sprintf("mlx5_%d,gid=10.88.%d.%d", i, i/nodes, i%nodes+1))
 	}
-	args = append(args, "--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=1000000,count=0", 2*slowNode-1))
-	c := exec.Command("unshare", append(append(args, "--", os.Args[0]), os.Args[1:]...)...)
-	c.Env = append(os.Environ(), belowEnv+"="+bin)
-	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	if err := c.Run(); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		return 1
-	}
-	return 0
+	emu = append(emu, "--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=1000000,count=0", 2*slowNode-1), "--")
+	return testutil.Enter([]string{"-u"}, emu, belowEnv+"="+bin)
 }
 
 // below starts the cluster, and runs the tests.
