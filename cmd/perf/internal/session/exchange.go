@@ -29,21 +29,12 @@ func (s *Session) hello() error {
 	return err
 }
 
-// take has this end, which just waits, do what the peer asks for.
+// take has this end, which just waits, do what the peer asks for. What memory that needs, allocate checks.
 func (s *Session) take(a wire.Asked) error {
-	need := func(p *plan.Plan) uint64 { return 2 * uint64(p.QPs) * max(p.Size, uint64(os.Getpagesize())) }
-	fail := func(format string, v ...any) error {
-		return &wire.ExchangeError{Peer: s.peerName(), Step: "parameters", Err: fmt.Errorf(format, v...)}
-	}
-	own := need(&s.plan)
 	s.plan = s.plan.Take(a)
-	switch most := uint64(s.port.MaxMsgSize); {
-	case most != 0 && s.plan.Size > most:
-		return fail("the peer's size (-s) %d > %d, the largest message of %s", s.plan.Size, most, s.dev.Name())
-	case s.plan.Size > 1<<40/uint64(s.plan.QPs), need(&s.plan) > own+mostForPeer:
-		return fail("the peer asks for %d queue pairs (-q) of %d bytes (-s), which take %d bytes of memory more than "+
-			"this end was started with; allowed: %d; give this end the same -q and -s", a.QPs, a.Size,
-			need(&s.plan)-own, mostForPeer)
+	if most := uint64(s.port.MaxMsgSize); most != 0 && s.plan.Size > most {
+		return &wire.ExchangeError{Peer: s.peerName(), Step: "parameters", Err: fmt.Errorf(
+			"the peer's size (-s) %d > %d, the largest message of %s", s.plan.Size, most, s.dev.Name())}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
@@ -13,7 +12,7 @@ import (
 
 // allocate makes the memory: a send area and a receive area for each queue pair.
 func (s *Session) allocate() error {
-	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
+	slot, total, err := areasWith(s.terms, &s.plan, s.alone)
 	if err != nil {
 		return &wire.ExchangeError{Peer: s.peerName(), Step: "memory", Err: err}
 	}
@@ -106,37 +105,52 @@ func (s *Session) access() ibv.AccessFlags {
 // mostForPeer is how much more memory than without it a peer may make this end allocate.
 const mostForPeer = 256 << 20
 
-// A PeerMemoryError is a peer whose pages would make this end allocate too much.
+// A PeerMemoryError is a peer that would make this end allocate too much: by its pages, or by the queue pairs and sizes
+// that this end takes from it.
 type PeerMemoryError struct {
 	PageSize int // of the peer
 	QPs      int
+	Size     uint64
 	Bytes    uint64 // that the test would take
-	Own      uint64 // that it takes with the pages of this machine
+	Own      uint64 // that it would take as this end was started, with the pages of this machine
 }
 
 // Error returns one line.
 func (e *PeerMemoryError) Error() string {
-	return fmt.Sprintf("the peer's pages of %d bytes make %d queue pairs take %d bytes of memory, "+
-		"%d more than this machine's pages; allowed: %d more; use fewer queue pairs (-q)",
-		e.PageSize, e.QPs, e.Bytes, e.Bytes-e.Own, mostForPeer)
+	return fmt.Sprintf("%d queue pairs (-q) of %d bytes (-s) and the peer's pages of %d bytes take %d bytes of "+
+		"memory, %d more than this end alone; allowed: %d more; give this end the same -q and -s, or use fewer queue "+
+		"pairs (-q)",
+		e.QPs, e.Size, e.PageSize, e.Bytes, e.Bytes-e.Own, mostForPeer)
 }
 
-// areas returns how many bytes one send or receive area takes, and all of them. page is this machine's.
-func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err error) {
+// areas returns how many bytes one send or receive area takes, and all of them, with pages and cache lines of these
+// lengths.
+func areas(p *plan.Plan, page, line int) (slot, total uint64, err error) {
+	const most = 1 << 40
 	n := 2 * uint64(p.QPs)
-	slot = payload.RoundUp(p.Arrives(p.Size), uint64(terms.CacheLine))
+	if p.Size > most/n {
+		return 0, 0, fmt.Errorf("%d queue pairs (-q) of %d bytes (-s) take more than %d bytes of memory", p.QPs, p.Size,
+			uint64(most))
+	}
+	slot = payload.RoundUp(p.Arrives(p.Size), uint64(line))
 	if p.Transport == wire.RawEth {
 		slot *= uint64(p.Frames.Kinds())
 	}
-	slot = payload.RoundUp(max(slot, uint64(terms.PageSize)), uint64(terms.CacheLine))
+	slot = payload.RoundUp(max(slot, uint64(page)), uint64(line))
 	total = slot * n
-	if total > 1<<40 {
+	if total > most {
 		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.QPs, p.Size, total)
 	}
-	if own := max(p.Arrives(p.Size), uint64(page)) * n; total > own+mostForPeer {
-		return 0, 0, &PeerMemoryError{terms.PageSize, p.QPs, total, own}
-	}
 	return slot, total, nil
+}
+
+// areasWith is areas with a peer, whose pages and wishes are bounded. own has the bytes of this end alone.
+func areasWith(terms wire.Agreed, p *plan.Plan, own uint64) (slot, total uint64, err error) {
+	slot, total, err = areas(p, terms.PageSize, terms.CacheLine)
+	if err == nil && total > own+mostForPeer {
+		return 0, 0, &PeerMemoryError{terms.PageSize, p.QPs, p.Size, total, own}
+	}
+	return slot, total, err
 }
 
 // sendOff and recvOff are where the areas of queue pair i are in its region.

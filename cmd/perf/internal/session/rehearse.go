@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // rehearse makes the CQs, one queue pair and memory that is not ordinary, and closes them again: refusals of the device
@@ -38,8 +37,7 @@ func (s *Session) tryQP() (err error) {
 		return err
 	}
 	if m := &s.plan.Memory; m.Kind != plan.Pages || m.OnDemand || m.Null {
-		page := os.Getpagesize()
-		_, total, err := areas(&s.plan, page, wire.Agreed{PageSize: page, CacheLine: cacheLine()})
+		_, total, err := areas(&s.plan, os.Getpagesize(), cacheLine())
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
@@ -16,6 +17,7 @@ import (
 type Session struct {
 	plan  plan.Plan
 	ctx   context.Context
+	alone uint64 // bytes of memory that the plan takes before a peer asks for more
 	shelf *Shelf // nil: the device and memory are this session's alone
 	way   way
 	setup Setup // Setup.Local.Inline and Setup.OutReads are the values that the session uses
@@ -49,6 +51,7 @@ type Session struct {
 // New returns a session without open objects. It has to be closed.
 func New(ctx context.Context, p plan.Plan) *Session {
 	s := &Session{plan: p, ctx: ctx}
+	_, s.alone, _ = areas(&p, os.Getpagesize(), cacheLine()) // what is impossible alone fails with a peer also
 	s.setup.Local.Inline, s.setup.OutReads = p.Inline, p.OutReads
 	s.way = &sockets{Session: s, meeting: &tcpMeeting{Session: s}}
 	if p.CMExchange {
