@@ -87,9 +87,8 @@ type rectangle struct{ X, Y, Width, Height float64 }
 // pageFacts is what a page says of itself.
 type pageFacts struct {
 	Width             int
-	Faint             []string // text that does not stand out from what is behind it
-	Nameless          int      // drawings without a title
-	Unscoped          int      // headings of tables that do not say what they are of
+	Nameless          int // drawings without a title
+	Unscoped          int // headings of tables that do not say what they are of
 	Maps, Fields      int
 	Worst             int     // rows
 	Tallest           float64 // of them
@@ -100,28 +99,9 @@ type pageFacts struct {
 }
 
 const askPage = `(() => {
-  const channels = c => (c.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number)
-  const behind = e => {
-    for (; e; e = e.parentElement) {
-      const c = channels(getComputedStyle(e).backgroundColor)
-      if (c.length < 4 || c[3] > 0.9) return c
-    }
-    return [255, 255, 255]
-  }
-  const light = c => {
-    const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b
-  }
-  const faint = []
-  for (const e of document.querySelectorAll('h1, h2, h3, p, li, td, th, dt, dd, span, strong, summary, caption, output')) {
-    if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim())) continue
-    const a = light(channels(getComputedStyle(e).color)), b = light(behind(e))
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
-    if (ratio < 4) faint.push(e.tagName + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 40))
-  }
   const n = s => document.querySelectorAll(s).length
   return {
-    Width: document.documentElement.scrollWidth, Faint: faint,
+    Width: document.documentElement.scrollWidth,
     Nameless: [...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title')?.textContent).length,
     Unscoped: n('th:not([scope])'), Maps: n('figure.map'), Fields: n('.cell'), Worst: n('.worst tbody tr'),
     Tallest: Math.max(...[...document.querySelectorAll('.worst tr')].map(r => r.offsetHeight)),
@@ -246,7 +226,8 @@ func TestReportBrowser(t *testing.T) {
 			if f.Tallest > 80 && page.name != "hostile" {
 				t.Errorf("%s: a row of the worst pairs is %v high", name, f.Tallest)
 			}
-			for _, text := range f.Faint {
+			const texts = "h1, h2, h3, p, li, td, th, dt, dd, span, strong, summary, caption, output"
+			for _, text := range b.Faint(t, texts, 4) {
 				t.Errorf("%s: hard to read: %s", name, text)
 			}
 			for _, want := range page.says {
@@ -316,7 +297,7 @@ func checkMaps(t *testing.T, b *browser.Browser, shot func(string) view, name st
 				k--
 			}
 			c := where.Cells[k]
-			return v.at(c.X+5, c.Y+c.Height-5) // beside the text
+			return v.at(c.X+5, c.Y+c.Height-5) // next to the text
 		}
 		plain := v.at(where.Plain.X+5, where.Plain.Y+where.Plain.Height-5)
 		for what, c := range map[string]color.RGBA{"slow pair": pixel(slowFrom, slowTo),

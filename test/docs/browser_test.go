@@ -23,37 +23,16 @@ type facts struct {
 	Width  int      // that its content takes
 	Links  []string // to other pages of the site, and within the page
 	IDs    []string
-	Blocks int      // of code
-	Faint  []string // text that does not stand out from what is behind it
+	Blocks int // of code
 	Dark   bool
 }
 
 const ask = `(() => {
-  const channels = c => (c.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number)
-  const behind = e => {
-    for (; e; e = e.parentElement) {
-      const c = channels(getComputedStyle(e).backgroundColor)
-      if (c.length < 4 || c[3] > 0.9) return c
-    }
-    return [255, 255, 255]
-  }
-  const light = c => {
-    const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b
-  }
-  const faint = []
-  for (const e of document.querySelectorAll('.vp-doc :is(h1, h2, p, li, td, th, a, code, pre span)')) {
-    if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim())) continue
-    const a = light(channels(getComputedStyle(e).color)), b = light(behind(e))
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
-    if (ratio < 3) faint.push(e.tagName + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 40))
-  }
   return {
     Width: document.documentElement.scrollWidth,
     Links: [...document.querySelectorAll('a[href]')].map(a => a.href).filter(h => h.startsWith(location.origin)),
     IDs: [...document.querySelectorAll('[id]')].map(e => e.id),
     Blocks: document.querySelectorAll('.vp-doc div[class*=language-] pre').length,
-    Faint: faint,
     Dark: document.documentElement.classList.contains('dark'),
   }
 })()`
@@ -129,7 +108,7 @@ func TestDocsBrowser(t *testing.T) {
 			if f.Dark != (scheme == "dark") {
 				t.Errorf("%s: dark is %v for a reader who wants %s", name, f.Dark, scheme)
 			}
-			for _, text := range f.Faint {
+			for _, text := range b.Faint(t, ".vp-doc :is(h1, h2, p, li, td, th, a, code, pre span)", 3) {
 				t.Errorf("%s, %s: hard to read: %s", name, scheme, text)
 			}
 			ids[name] = map[string]bool{}

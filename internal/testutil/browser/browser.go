@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -201,6 +202,48 @@ func (b *Browser) Eval(t *testing.T, expression string, result any) {
 			t.Fatalf("%v: %s", err, r.Result.Value)
 		}
 	}
+}
+
+// faint is a function that returns how many elements of a selector have text, and those whose text has less than a
+// contrast with what is behind it: WCAG's ratio, 1 for the same colour and 21 for black on white.
+const faint = `((selector, least) => {
+  const channels = c => (c.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number)
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const c = channels(getComputedStyle(e).backgroundColor)
+      if (c.length < 4 || c[3] > 0.9) return c
+    }
+    return [255, 255, 255]
+  }
+  const light = c => {
+    const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const faint = []
+  let texts = 0
+  for (const e of document.querySelectorAll(selector)) {
+    if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim())) continue
+    texts++
+    const a = light(channels(getComputedStyle(e).color)), b = light(behind(e))
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
+    if (ratio < least) faint.push(e.tagName + ' ' + ratio.toFixed(1) + ' ' + e.textContent.slice(0, 40))
+  }
+  return {Texts: texts, Faint: faint}
+})`
+
+// Faint returns the elements with text that is hard to read: those of a selector whose text has less than a contrast
+// with what is behind it, from 1 to 21. The page must have such text.
+func (b *Browser) Faint(t *testing.T, selector string, least float64) []string {
+	t.Helper()
+	var r struct {
+		Texts int
+		Faint []string
+	}
+	b.Eval(t, fmt.Sprintf("%s(%q, %v)", faint, selector, least), &r)
+	if r.Texts == 0 {
+		t.Errorf("the page has no text in %s", selector)
+	}
+	return r.Faint
 }
 
 // Open opens a page and waits until it is loaded. The scheme is "light" or "dark", the media "screen" or "print".
