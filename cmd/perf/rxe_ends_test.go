@@ -135,7 +135,8 @@ func TestRXE_InterruptPeer(t *testing.T) {
 	}
 }
 
-// TestRXE_InterruptStock: the same beside perftest, which just closes its connection: an endless run is over by that.
+// TestRXE_InterruptStock: a peer of perftest just closes its connection when it is interrupted, which ends an endless
+// run.
 func TestRXE_InterruptStock(t *testing.T) {
 	vm := needOnce(t)
 	for n, tc := range []struct {

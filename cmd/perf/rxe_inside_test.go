@@ -92,7 +92,7 @@ func TestRXE_Inside(t *testing.T) {
 	other := agent.Task{Alone: true, Host: "127.0.0.1", Port: 1,
 		Test: wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20, QPs: 1}}
 	if _, err := ends[0].Run(t.Context(), other, nil); err != nil {
-		t.Errorf("a test beside another one, in a process of its own: %v", err)
+		t.Errorf("a test at the same time as another one, in its own process: %v", err)
 	}
 	cancel()
 	wg.Wait()

@@ -38,7 +38,7 @@ type script struct {
 // ngcBandwidth reads the object of --out_json. get_min_channels and others of the script need hosts.
 const ngcBandwidth = `awk -F'[:,]' '/BW_average/{print $2}' FILE | cut -d. -f1 | xargs`
 
-// azureBandwidth is the loop over lines, of which the first with the size counts.
+// azureBandwidth is the loop that takes the first line with the size.
 const azureBandwidth = `IFS=$'\n'; lines=( $OUT ); IFS=$' \t\n'
 for ((i=0; i<${#lines[*]}; i++)); do
 	if [[ "${lines[$i]//SIZE}" != "${lines[$i]}" ]]; then LINE=( ${lines[$i]} ); echo ${LINE[3]}; break; fi

@@ -76,7 +76,7 @@ func TestEmuDoctor(t *testing.T) {
 			}
 			for _, f := range r.Findings {
 				if f.Severity == "ok" && tc.severity == "error" && f.Check == tc.check && f.Subject == tc.subject {
-					t.Errorf("%q beside an error of the same check", f.Text)
+					t.Errorf("%q in addition to an error of the same check", f.Text)
 				}
 				if f.Severity == tc.severity && f.Check == tc.check && f.Subject == tc.subject &&
 					strings.Contains(f.Text, tc.text) && f.Evidence != "" && (f.Remedy != "" || f.Severity == "ok") {

@@ -118,7 +118,7 @@ func TestPage(t *testing.T) {
 		{"g", "l3", 4},        // a to b, b to a
 		{"g", "l9", 2},        // failed: c to a
 		{"g", "l0", 4},        // not measured: b to c, c to b
-		{"rect", "badbar", 4}, // b and c, which are beside each other, as row and as column, in two maps
+		{"rect", "badbar", 4}, // b and c, which are next to each other, as row and as column, in two maps
 		{"section", "", 5},    // a run each, and the mesh's verdict
 		{"section", "wrong", 1},
 		{"table", "", 5},       // one has no results; the mesh has its worst pairs, its hosts and all pairs
