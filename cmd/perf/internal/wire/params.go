@@ -104,7 +104,8 @@ func (p Params) append(b []byte) []byte {
 		can |= canTake
 	}
 	b = append(b, can)
-	b = binary.BigEndian.AppendUint32(b, uint32(min(p.Silence.Milliseconds(), math.MaxUint32)))
+	silence := (p.Silence + time.Millisecond - 1).Milliseconds() // of less than one it is one, since 0 is none
+	b = binary.BigEndian.AppendUint32(b, uint32(min(silence, math.MaxUint32)))
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 

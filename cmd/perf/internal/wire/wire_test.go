@@ -173,6 +173,20 @@ func TestPayloadsDiffer(t *testing.T) {
 	}
 }
 
+// TestShortSilence: a timeout below the unit of the message is still one: an end without heartbeats takes them for
+// parts of messages.
+func TestShortSilence(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{0: 0, 1: time.Millisecond,
+		time.Millisecond: time.Millisecond, 1500 * time.Microsecond: 2 * time.Millisecond,
+		30 * time.Second: 30 * time.Second} {
+		p := testParams
+		p.Silence = own
+		if told, err := parseParams(p.append(nil)); err != nil || told.Silence != want {
+			t.Errorf("%v arrives as %v, %v; want %v", own, told.Silence, err, want)
+		}
+	}
+}
+
 var testParams = Params{Verb: Write, Metric: Bandwidth, Size: 65536, Iters: 5000, QPs: 2, Bidirectional: true}
 
 func TestParamsCheck(t *testing.T) {
