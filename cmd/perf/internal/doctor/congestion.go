@@ -39,7 +39,11 @@ func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) 
 		Evidence: strings.Join(w.from, "; ")}
 	if len(l.Lossless) == 0 {
 		f.Severity, f.Text = Note, "PFC, ECN and trust cannot be told: the driver reports none"
-		f.Evidence = fmt.Sprintf("%v; %v/class/net/%s/{qos,ecn} do not exist", err, x.Sys, w.netdev)
+		if err != nil {
+			w.from = []string{err.Error()}
+		}
+		f.Evidence = fmt.Sprintf("%s; %v/class/net/%s/{qos,ecn} do not exist", strings.Join(w.from, "; "), x.Sys,
+			w.netdev)
 		if d.Function != "PF" {
 			f.Remedy = "dcb pfc show dev NETDEV; dcb app show dev NETDEV    # on the host, of the physical function"
 		}

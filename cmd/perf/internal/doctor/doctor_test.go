@@ -341,6 +341,8 @@ func TestFindings(t *testing.T) {
 		}, Warning, "qos", "neither PFC nor ECN"},
 		"no qos": {func(b *bed) { b.tree.Remove("class/net/eth2/qos") }, Note, "qos",
 			"netlink (RTM_GETDCB) of eth2: operation not supported"},
+		"dcb: nothing": {func(b *bed) { b.dcb(&dcb.Port{}) }, Note, "qos",
+			"\nnetlink (RTM_GETDCB) of eth2; "},
 		"no qos of a VF": {func(b *bed) {
 			b.tree.Remove("class/net/eth2/qos")
 			b.tree.Symlink("../0000:3b:00.1", bus+"physfn")
