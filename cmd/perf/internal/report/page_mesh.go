@@ -251,9 +251,10 @@ func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow s
 		case v.unmeasured(p):
 		case p.Error != "":
 			pair.Level = plot.Failed
+		case pair.Value <= 0:
 		case slow.has(p, f):
 			pair.Level = plot.Slow
-		case pair.Value > 0:
+		default:
 			pair.Level = plot.LevelOf(f.worse(pair.Value, median))
 		}
 		if small {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 )
 
 // meshWith is a mesh of n hosts without figures.
@@ -62,6 +65,36 @@ func TestPage_Large(t *testing.T) {
 		if !strings.Contains(text, "m.json: no host and no pair is slow") || strings.Contains(text,
 			`class="mesh wrong"`) {
 			t.Errorf("%d hosts: no verdict", tc.hosts)
+		}
+	}
+}
+
+// TestMostHosts: each mesh that perf mesh can measure can be read.
+func TestMostHosts(t *testing.T) {
+	object := func(hosts int) string {
+		return `{"schema":"pureverbs.perf.mesh","version":1,"hosts":["h"` + strings.Repeat(`,"h"`, hosts-1) + `]}`
+	}
+	read(t, "m", object(mesh.MostHosts))
+	want := fmt.Sprintf("mesh of %d hosts; allowed: 2 to %d", mesh.MostHosts+1, mesh.MostHosts)
+	if _, err := Read(strings.NewReader(object(mesh.MostHosts + 1))); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestPage_SlowWithoutFigure: a pair that a file calls slow without a figure leaves the figures of others as they are.
+func TestPage_SlowWithoutFigure(t *testing.T) {
+	for _, n := range []int{3, 40} { // elements, and a picture with a script
+		m := meshWith(n)
+		m.pair(0, 1, 97, 1.7)
+		m.pair(1, 0, 40, 1.7)
+		m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[2], To: m.Hosts[0]})
+		m.SlowPairs = []slowPart{{From: m.Hosts[2], To: m.Hosts[0], Figure: bandwidthKey}}
+		text := htmlOf(t, m)
+		if n > plot.MostWithText && strings.Count(text, `data-low="40" data-high="97"`) != 1 {
+			t.Errorf("%d hosts: the map's figures are not from 40 to 97", n)
+		}
+		if strings.Contains(text, `class="cell l8"`) || strings.Contains(text, "NaN") {
+			t.Errorf("%d hosts: a pair without a figure is drawn", n)
 		}
 	}
 }

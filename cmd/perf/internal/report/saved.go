@@ -84,11 +84,9 @@ const (
 	latencyKey   = "latency_p50_ns"
 )
 
-// Limits of a file. The object of a sweep with histograms has less than 16 MiB, that of all pairs of 1,000 hosts 180.
-const (
-	mostSaved = 256 << 20
-	mostHosts = 10_000
-)
+// mostSaved bounds a file. The object of a sweep with histograms has less than 16 MiB, that of all pairs of 1,000 hosts
+// 180.
+const mostSaved = 256 << 20
 
 // oldVersion of the object has percentiles that are the maximum, and figures of one direction, where later ones have
 // null.
@@ -126,8 +124,8 @@ func Read(r io.Reader) (*Saved, error) {
 		if err := json.Unmarshal(b, s.Mesh); err != nil {
 			return nil, fmt.Errorf("not a JSON object of perf mesh: %w", err)
 		}
-		if n := len(s.Mesh.Hosts); n < 2 || n > mostHosts {
-			return nil, fmt.Errorf("mesh of %d hosts; allowed: 2 to %d", n, mostHosts)
+		if n := len(s.Mesh.Hosts); n < 2 || n > mesh.MostHosts {
+			return nil, fmt.Errorf("mesh of %d hosts; allowed: 2 to %d", n, mesh.MostHosts)
 		}
 	}
 	return s, nil
