@@ -14,7 +14,6 @@ const (
 	maxSize    = 1 << 31
 	minIters   = 5
 	maxDepth   = 15000
-	maxQPs     = 16384
 	maxSamples = 1 << 28
 )
 
@@ -76,8 +75,8 @@ func (p *Plan) checkLength(c *complaints) {
 }
 
 func (p *Plan) checkQueues(c *complaints) {
-	if p.QPs < 1 || p.QPs > maxQPs {
-		c.add("queue pairs (-q) %d; allowed: 1 to %d", p.QPs, maxQPs)
+	if p.QPs < 1 || p.QPs > wire.MostQPs {
+		c.add("queue pairs (-q) %d; allowed: 1 to %d", p.QPs, wire.MostQPs)
 	}
 	if !p.Bandwidth() && p.QPs > 1 && p.Threads != p.QPs && !p.alone() {
 		c.add("queue pairs (-q) %d: latency is measured on one, or on as many as there are threads (--threads)", p.QPs)

@@ -109,6 +109,9 @@ func (p Params) append(b []byte) []byte {
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 
+// MostQPs bounds the queue pairs of a test, as perftest does.
+const MostQPs = 1 << 14
+
 func parseParams(b []byte) (Params, error) {
 	if len(b) != paramsLen || !bytes.HasPrefix(b, []byte(ourMagic)) {
 		return Params{}, fmt.Errorf("%s does not start with %q", hexdump(b), ourMagic)
@@ -136,9 +139,8 @@ func parseParams(b []byte) (Params, error) {
 		Iters:         binary.BigEndian.Uint64(b[24:]),
 		Duration:      time.Duration(binary.BigEndian.Uint64(b[32:])),
 	}
-	const most = 1 << 14 // also perftest's limit
-	if p.QPs < 1 || p.QPs > most {
-		return Params{}, fmt.Errorf("%d queue pairs; allowed: 1 to %d", p.QPs, most)
+	if p.QPs < 1 || p.QPs > MostQPs {
+		return Params{}, fmt.Errorf("%d queue pairs; allowed: 1 to %d", p.QPs, MostQPs)
 	}
 	if p.Duration < 0 {
 		return Params{}, fmt.Errorf("negative duration %v", p.Duration)
