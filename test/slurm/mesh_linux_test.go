@@ -180,7 +180,7 @@ func TestEmuSlurm_NodeFails(t *testing.T) {
 func TestEmuSlurm_BatchNodeFails(t *testing.T) {
 	c := need(t)
 	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: long})
-	j.measures(t, c.nodes[0])
+	j.measures(t, c.nodes[1]) // the first one also has the coordinator's connections
 	c.stop(c.nodes[0])
 	link("down")(t, c.nodes[0])
 	for _, n := range c.nodes[1:4] {
@@ -350,7 +350,7 @@ func TestEmuSlurm_RankKilled(t *testing.T) {
 	s := srun
 	s.args = long
 	j := c.submit(t, s)
-	j.measures(t, c.nodes[0])
+	j.measures(t, c.nodes[1]) // the first one also has the coordinator's connections
 	c.nodes[0].signal(t, syscall.SIGKILL)
 	if state, _ := j.wait(t); state != "FAILED" {
 		t.Errorf("%s\n%s", state, j.output(t))
