@@ -40,7 +40,7 @@ func TestRXE_Progress(t *testing.T) {
 	port := freshPort()
 	args := []string{"send", "lat", "-D", "2", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli := exec.Command(testutil.NeedProgram(t, "perf"), append(args, "-d", vm.Dev[1], vm.Host[0])...)
 	cli.Stderr = terminal
 	if err := cli.Start(); err != nil {

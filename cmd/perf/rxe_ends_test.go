@@ -157,7 +157,7 @@ func TestRXE_InterruptStock(t *testing.T) {
 			line := strings.Fields(tc.line)
 			srv := start(t, "perf", append(slices.Clone(line), "-s", "4096", "--report-interval", "0.1", "-d",
 				vm.Dev[0], "-p", port)...)
-			listening(t, port)
+			listening(t, srv, port)
 			stock := start(t, stockName("", line[0], line[1]), append(line[2:], "-s", "4096", "-F", "-d", vm.Dev[1],
 				"-p", port, vm.Host[0])...)
 			testutil.Eventually(t, "the server shows figures", func() bool {
@@ -265,7 +265,7 @@ func TestRXE_ClientDecides(t *testing.T) {
 	t.Run("too much", func(t *testing.T) {
 		port := freshPort()
 		srv := start(t, "perf", "read", "bw", "-d", vm.Dev[0], "-p", port)
-		listening(t, port)
+		listening(t, srv, port)
 		cli := start(t, "perf", "read", "bw", "-s", "256M", "-d", vm.Dev[1], "-p", port, vm.Host[0])
 		if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), "give this end the same -q and -s") {
 			t.Errorf("exit code %d\n%s", rc, srv.output())

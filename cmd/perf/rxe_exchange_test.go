@@ -72,7 +72,7 @@ func TestRXE_StockExchange(t *testing.T) {
 					client = append(slices.Clip(client), "-d", vm.Dev[1])
 					port := freshPort()
 					srv = start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
-					listening(t, port)
+					listening(t, srv, port)
 					cli = start(t, client[0], append(slices.Clone(client[1:]), "-p", port, addr)...)
 					if s, c := srv.wait(t), cli.wait(t); s != 0 || c != 0 {
 						t.Fatalf("exit codes %d and %d\n%s%s", s, c, srv.output(), cli.output())
@@ -273,7 +273,7 @@ func TestRXE_PayloadFile(t *testing.T) {
 	t.Run("another payload", func(t *testing.T) {
 		port := freshPort()
 		srv := start(t, "perf", "send", "bw", "--verify", "-d", vm.Dev[0], "-p", port)
-		listening(t, port)
+		listening(t, srv, port)
 		cli := start(t, "perf", "send", "bw", "--verify", "-d", vm.Dev[1], "-p", port, "--payload-file-path", file,
 			vm.Host[0])
 		if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "one file here, perf's own at the peer") {

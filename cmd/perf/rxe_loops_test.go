@@ -117,8 +117,8 @@ func TestRXE_Threads(t *testing.T) {
 	// A thread that fails ends the others, and is named.
 	port := freshPort()
 	args := []string{"write", "bw", "-q", "2", "--threads", "2", "-s", "4K", "-D", "100", "--timeout", "4", "-p", port}
-	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, srv, port)
 	vm.Fault(t, "cqe-lost:device="+vm.Dev[1]+",after=1,count=0")
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), " of 2: ") {
@@ -152,8 +152,8 @@ func TestRXE_Rails(t *testing.T) {
 		args := []string{"send", "bw", "-b", "-q", "2", "--threads", "2", "-s", "1K", "-n", "50", "--json", "-p", port,
 			"--verify"}
 		srv := start(t, "perf", append(slices.Clone(args), "-d", devices(0))...)
-		listening(t, port)
-		listening(t, second)
+		listening(t, srv, port)
+		listening(t, srv, second)
 		cli := start(t, "perf", append(slices.Clone(args), "-d", devices(1), vm.Host[0])...)
 		for _, p := range []*proc{cli, srv} {
 			if rc := p.wait(t); rc != 0 {
@@ -169,8 +169,8 @@ func TestRXE_Rails(t *testing.T) {
 		port, second := ports()
 		args := []string{"-s", "1024", "-n", "50"}
 		for i, p := range []string{port, second} {
-			start(t, "ib_write_bw", append(slices.Clone(args), "-F", "-d", vm.Dev[i], "-p", p)...)
-			listening(t, p)
+			srv := start(t, "ib_write_bw", append(slices.Clone(args), "-F", "-d", vm.Dev[i], "-p", p)...)
+			listening(t, srv, p)
 		}
 		cli := start(t, "perf", append(args, "write", "bw", "--json", "-d", devices(1), "-p", port, vm.Host[0])...)
 		if rc := cli.wait(t); rc != 0 {
@@ -181,8 +181,8 @@ func TestRXE_Rails(t *testing.T) {
 	row("one fails", func(t *testing.T) {
 		port, second := ports()
 		args := []string{"write", "bw", "-s", "1K", "-n", "50", "--retry", "0", "-p", port}
-		start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-		listening(t, port)
+		srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+		listening(t, srv, port)
 		cli := start(t, "perf", append(slices.Clone(args), "--json", "-d", vm.Dev[1], vm.Host[0]+","+vm.Host[0])...)
 		rc := cli.wait(t)
 		o := cli.parts(t).Results[0]
@@ -229,8 +229,8 @@ func TestRXE_BothEnds(t *testing.T) {
 			return
 		}
 		port := freshPort()
-		start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
-		listening(t, port)
+		srv := start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
+		listening(t, srv, port)
 		cli := start(t, client[0], append(slices.Clone(client[1:]), "-d", vm.Dev[1], "-p", port, vm.Host[0])...)
 		if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
 			t.Errorf("%v: exit code %d, want 1 and %q\n%s", client, rc, want, cli.output())

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,6 +60,9 @@ func TestRXE_Memory(t *testing.T) {
 			}
 			ours := ends(append([]string{"perf", verb, metric, "--json"}, strings.Fields(r.args)...)...)
 			t.Run(k+" "+r.args[2:], func(t *testing.T) {
+				if r.args == "--use-hugepages" {
+					needHugePages(t, 16)
+				}
 				checks := ours
 				for i := range checks {
 					if r.args != "--use-null-mr" {
@@ -83,6 +87,40 @@ func TestRXE_Memory(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// needHugePages has the kernel reserve huge pages until the test ends, unless enough are free. Only root may.
+func needHugePages(t *testing.T, n int) {
+	t.Helper()
+	const file = "/proc/sys/vm/nr_hugepages"
+	read := func() (total, free int) {
+		b, err := os.ReadFile("/proc/meminfo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			fmt.Sscanf(line, "HugePages_Total: %d", &total)
+			fmt.Sscanf(line, "HugePages_Free: %d", &free)
+		}
+		return total, free
+	}
+	total, free := read()
+	if free >= n {
+		return
+	}
+	if err := os.WriteFile(file, []byte(strconv.Itoa(total+n-free)), 0); err != nil {
+		t.Skip("the kernel has no huge pages, and only root may reserve some:", err)
+	}
+	more, free := read()
+	t.Cleanup(func() {
+		now, _ := read()
+		if err := os.WriteFile(file, []byte(strconv.Itoa(now-(more-total))), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if free < n {
+		t.Skipf("the kernel found memory for %d huge pages of %d", free, n)
 	}
 }
 
@@ -217,7 +255,7 @@ func TestRXE_CPUs(t *testing.T) {
 	port, cpu := freshPort(), fmt.Sprint(runtime.NumCPU()-1)
 	args := []string{"write", "bw", "-D", "100", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--cpus", cpu, vm.Host[0])...)
 	begun(t, cli)
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", cli.Process.Pid))

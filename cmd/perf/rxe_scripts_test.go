@@ -200,9 +200,9 @@ func (s *script) run(t *testing.T, vm testutil.RXE, serve, call bool) (r reading
 	server := s.command(t, fill(s.server, vm.Dev[0]), serve)
 	srv := start(t, server[0], server[1:]...)
 	if cm {
-		listeningCM(t, port)
+		listeningCM(t, srv, port)
 	} else {
-		listening(t, port)
+		listening(t, srv, port)
 	}
 	client, own := s.command(t, fill(s.client, vm.Dev[1]), call), filepath.Join(dir, "own.json")
 	if call {
@@ -269,11 +269,11 @@ func allowed(t *testing.T) (cpus []int) {
 	return cpus
 }
 
-// listeningCM waits until somebody listens on a port of rdma_cm.
-func listeningCM(t *testing.T, port string) {
+// listeningCM is listening for a port of rdma_cm.
+func listeningCM(t *testing.T, p *proc, port string) {
 	t.Helper()
-	testutil.Eventually(t, "somebody listens on rdma_cm port "+port, func() bool {
+	testutil.Eventually(t, p.Args[0]+" listens on rdma_cm port "+port, func() bool {
 		out, err := exec.Command("emu", "control", "listeners").Output()
-		return err == nil && strings.Contains(string(out), port)
+		return err == nil && strings.Contains(string(out), port) || over(t, p)
 	})
 }

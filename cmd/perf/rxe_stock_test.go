@@ -19,8 +19,8 @@ func TestRXE_ServeStock(t *testing.T) {
 	reads, lats := freshPort(), freshPort()
 	srv := start(t, "perf", "serve", "-d", vm.Dev[0],
 		"--stock", "read bw -s 1M --timeout 5 -p "+reads, "--stock", "send lat -s 64 -n 20 -p "+lats)
-	listening(t, reads)
-	listening(t, lats)
+	listening(t, srv, reads)
+	listening(t, srv, lats)
 	stranger := func(say string) {
 		t.Helper()
 		c, err := net.Dial("tcp", net.JoinHostPort(vm.Host[0], reads))

@@ -83,12 +83,13 @@ func (p *proc) wait(t *testing.T) int {
 
 func (p *proc) output() string { return p.out.String() + p.diag.String() }
 
-// listening waits until somebody listens on a TCP port, without connecting.
-func listening(t *testing.T, port string) {
+// listening waits until a server listens on a TCP port, without connecting. A server that ends before fails the test
+// at once.
+func listening(t *testing.T, p *proc, port string) {
 	t.Helper()
 	n, _ := strconv.Atoi(port)
 	want := fmt.Sprintf(":%04X ", n)
-	testutil.Eventually(t, "somebody listens on port "+port, func() bool {
+	testutil.Eventually(t, p.Args[0]+" listens on port "+port, func() bool {
 		for _, f := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 			b, err := os.ReadFile(f)
 			if err != nil {
@@ -100,7 +101,7 @@ func listening(t *testing.T, port string) {
 				}
 			}
 		}
-		return false
+		return over(t, p)
 	})
 }
 
@@ -148,7 +149,7 @@ func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *
 	t.Helper()
 	port := freshPort()
 	srv = start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli = start(t, client[0], append(slices.Clone(client[1:]), "-d", vm.Dev[1], "-p", port, vm.Host[0])...)
 	if rc := cli.wait(t); rc != 0 {
 		srv.Process.Kill()
@@ -298,7 +299,7 @@ func TestRXE_StockTranscript(t *testing.T) {
 		front, back := freshPort(), freshPort()
 		lens := transcript(t, front, back)
 		srv := start(t, program, append(slices.Clone(args), "-d", vm.Dev[0], "-p", back)...)
-		listening(t, back)
+		listening(t, srv, back)
 		cli := start(t, program, append(slices.Clone(args), "-d", vm.Dev[1], "-p", front, "127.0.0.1")...)
 		if rc := cli.wait(t); rc != 0 {
 			t.Fatalf("client: exit code %d\n%s", rc, cli.output())
@@ -685,7 +686,7 @@ func TestRXE_PeerDies(t *testing.T) {
 					args = append(args, "-s", "4K")
 				}
 				srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-				listening(t, port)
+				listening(t, srv, port)
 				cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 				begun(t, cli)
 				begun(t, srv)
@@ -739,7 +740,7 @@ func failsByTime(t *testing.T, vm testutil.RXE, fault, verb, metric, want string
 	port := freshPort()
 	args := []string{verb, metric, "-D", "1", "--timeout", "2", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	vm.Fault(t, fault)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--json", vm.Host[0])...)
 	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
@@ -771,7 +772,7 @@ func TestRXE_Limits(t *testing.T) {
 	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
 	args := []string{"write", "bw", "-n", "50", "-s", "1K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0], "--min-bw", "1e-6")...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--min-bw", "1e9", "--csv", "--json-file",
 		file, vm.Host[0])...)
 	if rc := cli.wait(t); rc != exitLimit || !strings.Contains(cli.diag.String(), "1024 bytes: bandwidth is") {
@@ -793,8 +794,8 @@ func TestRXE_LinkDown(t *testing.T) {
 	vm := needOnce(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "10", "-u", "10", "-p", port}
-	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	begun(t, cli)
 	vm.SetLink(t, 1, false)
@@ -810,7 +811,7 @@ func TestRXE_StoppedPeer(t *testing.T) {
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "1", "-f", "0", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--timeout", "2", vm.Host[0])...)
 	begun(t, cli)
 	begun(t, srv)
@@ -847,7 +848,7 @@ func TestRXE_Interrupt(t *testing.T) {
 	port := freshPort()
 	args := []string{"send", "bw", "-D", "100", "--timeout", "10", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	begun(t, cli)
 	cli.Process.Signal(syscall.SIGINT)
@@ -860,7 +861,7 @@ func TestRXE_Interrupt(t *testing.T) {
 	// A server without a client, too.
 	port = freshPort()
 	srv = start(t, "perf", "write", "bw", "-d", vm.Dev[0], "-p", port)
-	listening(t, port)
+	listening(t, srv, port)
 	srv.Process.Signal(syscall.SIGTERM)
 	if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), "interrupted") {
 		t.Errorf("waiting server: exit code %d\n%s", rc, srv.output())
@@ -884,7 +885,7 @@ func TestRXE_InterruptPartial(t *testing.T) {
 				port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
 				args := append(slices.Clone(args), "--timeout", "10", "-p", port)
 				srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-				listening(t, port)
+				listening(t, srv, port)
 				cli := start(t, "perf", append(args, "-d", vm.Dev[1], "--json-file", file, vm.Host[0])...)
 				begun(t, cli)
 				time.Sleep(wait)
@@ -937,8 +938,8 @@ func TestRXE_InterruptedSweep(t *testing.T) {
 	vm := needOnce(t)
 	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
 	args := []string{"write", "bw", "-a", "-n", "5000", "--timeout", "10", "-p", port}
-	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--json-file", file, vm.Host[0])...)
 	testutil.Eventually(t, "a size is done", func() bool {
 		return strings.Contains(cli.out.String(), "\n         2 ") || over(t, cli)
@@ -983,7 +984,7 @@ func TestRXE_Endless(t *testing.T) {
 	port := freshPort()
 	args := []string{"write", "bw", "--run-infinitely", "--report-interval", "0.1", "-s", "4096", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--counters", vm.Host[0])...)
 	for deadline := time.Now().Add(testutil.Patience); strings.Count(cli.out.String(), " in 0.") < 3; {
 		select {
@@ -1010,7 +1011,7 @@ func TestRXE_TwoClients(t *testing.T) {
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "4", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
-	listening(t, port)
+	listening(t, srv, port)
 	first := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	begun(t, first)
 	pause(t, first)
@@ -1041,7 +1042,7 @@ func TestRXE_Strangers(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			port := freshPort()
 			srv := start(t, "perf", "write", "bw", "-d", vm.Dev[0], "-p", port, "--timeout", "2")
-			listening(t, port)
+			listening(t, srv, port)
 			c, err := net.Dial("tcp", "127.0.0.1:"+port)
 			if err != nil {
 				t.Fatal(err)
@@ -1070,7 +1071,7 @@ func TestRXE_Mismatch(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			port := freshPort()
 			srv := start(t, "perf", append(slices.Clone(tc.server), "-d", vm.Dev[0], "-p", port)...)
-			listening(t, port)
+			listening(t, srv, port)
 			cli := start(t, "perf", append(slices.Clone(tc.client), "-d", vm.Dev[1], "-p", port, vm.Host[0])...)
 			for _, p := range []*proc{cli, srv} {
 				if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), tc.want) {
@@ -1082,7 +1083,7 @@ func TestRXE_Mismatch(t *testing.T) {
 	t.Run("the client decides", func(t *testing.T) { // where the server only waits, as in perftest
 		port := freshPort()
 		srv := start(t, "perf", "read", "bw", "-d", vm.Dev[0], "-p", port)
-		listening(t, port)
+		listening(t, srv, port)
 		cli := start(t, "perf", "read", "bw", "-d", vm.Dev[1], "-p", port, "-n", "20", "-s", "4K", vm.Host[0])
 		for _, p := range []*proc{cli, srv} {
 			if rc := p.wait(t); rc != 0 || !strings.Contains(p.out.String(), "      4096           20 ") {
