@@ -5,9 +5,13 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -343,5 +347,42 @@ func TestReadmePorts(t *testing.T) {
 		flags["doctor"].Lookup("port").Value.String(), "4791"}
 	if !slices.Equal(have, want) {
 		t.Errorf("README has %v, the flags %v", have, want)
+	}
+}
+
+// TestReadmeAgentLimits: an agent takes a test at each limit of README's table, and refuses one that is beyond it.
+func TestReadmeAgentLimits(t *testing.T) {
+	list := func(n int) string {
+		sizes := make([]string, n)
+		for i := range sizes {
+			sizes[i] = strconv.Itoa(i + 1)
+		}
+		return "[" + strings.Join(sizes, " ") + "]"
+	}
+	rows := readPage(t, "README.md").table(t, "All pairs of many hosts", "| limit of a test in an agent | |")
+	for i, set := range []func(p *wire.Params, v int){
+		func(p *wire.Params, v int) { p.QPs = v },
+		func(p *wire.Params, v int) { p.QPs, p.Size = 2, uint64(v)<<30/2 },
+		func(p *wire.Params, v int) { p.Iters = uint64(v) },
+		func(p *wire.Params, v int) { p.Iters, p.Duration = 0, time.Duration(v)*time.Minute },
+		func(p *wire.Params, v int) { p.Sizes, p.Size = list(v), uint64(v) },
+	} {
+		if i >= len(rows) {
+			t.Fatalf("%d rows", len(rows))
+		}
+		most, err := strconv.Atoi(strings.ReplaceAll(strings.Fields(rows[i][1])[0], ",", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []int{most, most + 1} {
+			p := wire.Params{Verb: wire.Write, Metric: wire.Latency, QPs: 1, Size: 1, Iters: 1}
+			set(&p, v)
+			if err := agent.CheckTest(p); (err == nil) != (v == most) {
+				t.Errorf("%s: %d: %v", rows[i][0], v, err)
+			}
+		}
+	}
+	if len(rows) != 5 {
+		t.Errorf("%d rows", len(rows))
 	}
 }

@@ -16,7 +16,8 @@ const usualDSCP = 26
 // flow has the state of a port's flow and congestion control.
 type flow struct {
 	netdev       string
-	trust        string          // dscp, pcp or both; empty: not known
+	trust        string          // dscp, pcp, both with a comma, nothing; empty: not known
+	order        bool            // the driver has a table of trust, which dcb sets
 	pfc          string          // "0 0 0 1 0 0 0 0" by priority; empty: not known
 	class        uint8           // the traffic class of packets whose program sets none
 	dscp         map[uint8]uint8 // priority by DSCP; nil: not known
@@ -107,7 +108,7 @@ func (w *flow) dcb(d *Device, port *dcb.Port, l *Link) {
 	if w.trust == "" {
 		switch mlx5, _, _ := strings.Cut(d.Driver, "."); {
 		case port.Trust != nil:
-			w.trust = trusted(port.Trust)
+			w.trust, w.order = trusted(port.Trust), true
 		case w.dscp != nil:
 			w.trust = "dscp"
 		case mlx5 == "mlx5_core" && port.PFC != nil:
@@ -204,10 +205,18 @@ func (w *flow) lossless(priority uint8) bool {
 func (w *flow) judge(f *Finding) {
 	off := w.pfc != "" && !strings.Contains(w.pfc, "1")
 	priority, known := w.dscp[w.class>>2]
+	marked := slices.Contains(strings.Split(w.trust, ","), "dscp")
+	trusts := w.trust
+	if trusts == "pcp" {
+		trusts = "the PCP of VLAN tags"
+	}
 	switch {
-	case w.trust == "pcp" && !off:
-		f.Severity, f.Text = Warning, "the port trusts the PCP of VLAN tags, but RoCE v2 marks the DSCP"
+	case w.trust != "" && !marked && !off:
+		f.Severity, f.Text = Warning, "the port trusts "+trusts+", but RoCE v2 marks the DSCP"
 		f.Remedy = "mlnx_qos -i " + w.netdev + " --trust dscp    # or: dcb app add dev " + w.netdev + " dscp-prio 26:3"
+		if w.order {
+			f.Remedy = "dcb apptrust set dev " + w.netdev + " order dscp pcp"
+		}
 	case off && w.ecnRead && !w.ecn:
 		f.Severity, f.Text = Warning, "neither PFC nor ECN is on: a congested switch drops packets"
 		f.Remedy = "mlnx_qos -i " + w.netdev + " --pfc 0,0,0,1,0,0,0,0"
@@ -216,7 +225,7 @@ func (w *flow) judge(f *Finding) {
 		f.Text = "PFC is off for all priorities, and whether ECN is on cannot be told: without both a congested " +
 			"switch drops packets"
 		f.Remedy = "dcb pfc set dev " + w.netdev + " prio-pfc 3:on    # if the switch has PFC for this priority"
-	case !off && w.pfc != "" && w.trust == "dscp" && w.dscp != nil && known && !w.lossless(priority):
+	case !off && w.pfc != "" && marked && w.dscp != nil && known && !w.lossless(priority):
 		f.Severity = Note
 		f.Text = fmt.Sprintf("packets of traffic class %d (DSCP %d) get priority %d, which has no PFC", w.class,
 			w.class>>2, priority)

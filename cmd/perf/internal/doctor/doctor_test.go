@@ -357,6 +357,15 @@ func TestFindings(t *testing.T) {
 		"dcb: a trust table": {func(b *bed) {
 			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 8}, Apps: marks(), Trust: []uint8{dcb.SelPCP}})
 		}, Warning, "qos", "trusts the PCP"},
+		"dcb: a trust table, the remedy": {func(b *bed) {
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 8}, Apps: marks(), Trust: []uint8{dcb.SelPCP}})
+		}, Warning, "qos", "dcb apptrust set dev eth2 order dscp pcp"},
+		"dcb: nothing is trusted": {func(b *bed) {
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 8}, Apps: marks(), Trust: []uint8{}})
+		}, Warning, "qos", "the port trusts nothing, but RoCE v2 marks the DSCP"},
+		"dcb: both are trusted, a class without PFC": {func(b *bed) {
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 8}, Apps: marks(), Trust: []uint8{dcb.SelDSCP, dcb.SelPCP}})
+		}, Note, "qos", "--tclass 104    # DSCP 26 has priority 3"},
 		"dcb: no PFC": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{}}) }, Note, "qos",
 			"PFC is off for all priorities"},
 		"dcb: no PFC, no ECN": {func(b *bed) {

@@ -126,13 +126,13 @@ func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	want := s.plan.GIDIndex
+	want, view := s.plan.GIDIndex, newHere(table)
 	for _, e := range table {
 		a := e.GID.Addr().Unmap()
 		if e.Port != s.ibPort || e.GID.IsLinkLocal() || a.Is4() != server.Is4() || a.IsUnspecified() {
 			continue
 		}
-		here := want == e.Index || want == plan.Auto && !foreign(table, e.Port, e.Index)
+		here := want == e.Index || want == plan.Auto && !view.foreign(e.Port, e.Index)
 		if s.port.LinkLayer == ibv.LinkEthernet && here {
 			return a
 		}

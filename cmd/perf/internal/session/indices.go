@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -21,6 +22,7 @@ func (s *Session) checkIndices() error {
 	if err != nil {
 		return err
 	}
+	view := newHere(table)
 	for _, port := range s.ports() {
 		name := fmt.Sprintf("%s port %d", s.dev.Name(), port)
 		if x := s.plan.GIDIndex; x != plan.Auto && s.plan.Transport != wire.RawEth {
@@ -34,7 +36,7 @@ func (s *Session) checkIndices() error {
 			if err != nil {
 				return fmt.Errorf("gid index (-x) %d: %s has no such GID, show_gids lists them: %w", x, name, err)
 			}
-			if foreign(table, port, x) {
+			if view.foreign(port, x) {
 				return fmt.Errorf("gid index (-x) %d: %s, GID %v: %s: it is of another network namespace, as those "+
 					"of other containers, or was removed; show_gids --up lists the indexes that can be used", x, name,
 					g, gid.NotHere)
@@ -52,15 +54,25 @@ func (s *Session) checkIndices() error {
 	return s.keepGID()
 }
 
+// here compares the entries of a GID table with the addresses of this network namespace, which it reads once.
+type here struct {
+	table []ibv.GIDEntry
+	view  func() *netview.View
+}
+
+func newHere(table []ibv.GIDEntry) *here {
+	return &here{table, sync.OnceValue(func() *netview.View { return netview.New(sysfs.DefaultRoot()) })}
+}
+
 // foreign reports whether the address of an entry is none of this network namespace, though its table has it.
-func foreign(table []ibv.GIDEntry, port uint8, index int) bool {
-	i := slices.IndexFunc(table, func(e ibv.GIDEntry) bool { return e.Port == port && e.Index == index })
+func (h *here) foreign(port uint8, index int) bool {
+	i := slices.IndexFunc(h.table, func(e ibv.GIDEntry) bool { return e.Port == port && e.Index == index })
 	if i < 0 {
 		return false
 	}
-	e := &sysfs.GIDEntry{Index: index, GID: sysfs.GID(table[i].GID), Type: sysfs.GIDType(table[i].Type),
-		Netdev: table[i].Netdev}
-	return netview.New(sysfs.DefaultRoot()).Candidate(e, true).Address == gid.AddressNone
+	g := &h.table[i]
+	e := &sysfs.GIDEntry{Index: index, GID: sysfs.GID(g.GID), Type: sysfs.GIDType(g.Type), Netdev: g.Netdev}
+	return h.view().Candidate(e, true).Address == gid.AddressNone
 }
 
 // checkBest checks that there is a GID to choose, where the test needs one.

@@ -2,11 +2,13 @@ package wire
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -75,9 +77,8 @@ func TestHeartbeats(t *testing.T) {
 }
 
 // TestSilence: an end that waits for as long as the peer works, and one that watches, notice that the peer is stopped,
-// gone or interrupted, and bear one that is slow.
+// gone or interrupted. TestSlow has one that is slow.
 func TestSilence(t *testing.T) {
-	const beat = 10 * time.Millisecond
 	for _, tc := range []struct {
 		name    string
 		timeout time.Duration
@@ -93,12 +94,6 @@ func TestSilence(t *testing.T) {
 		{"killed", testutil.Patience, testutil.Patience, func(raw net.Conn) { raw.Close() }, ErrClosed, ""},
 		{"interrupted", testutil.Patience, testutil.Patience, func(raw net.Conn) { raw.Write([]byte{goodbye}) },
 			ErrInterrupted, ""},
-		{"slow", 2 * time.Second, testutil.Patience, func(raw net.Conn) {
-			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(beat) {
-				raw.Write([]byte{Heartbeat})
-			}
-			raw.Write(testDest.appendKey(nil, true))
-		}, nil, ""},
 		{"an older perf", 200 * time.Millisecond, 0, func(raw net.Conn) {
 			time.Sleep(500 * time.Millisecond)
 			raw.Write(testDest.appendKey(nil, true))
@@ -137,6 +132,64 @@ func TestSilence(t *testing.T) {
 			if err := w.Barrier("end", testDest, Forever); err != nil {
 				t.Errorf("after the watch: %v", err)
 			}
+		})
+	}
+}
+
+// TestSlow: an end bears a peer that takes longer than the timeout, as long as heartbeats come, and not a heartbeat that
+// comes too late. The clock is synctest's.
+func TestSlow(t *testing.T) {
+	const timeout = 2 * time.Second
+	for _, tc := range []struct {
+		name string
+		beat time.Duration
+		want error
+	}{
+		{"in time", timeout / beats, nil},
+		{"just in time", timeout - time.Millisecond, nil},
+		{"too late", timeout + time.Millisecond, ErrSilent},
+	} {
+		ends := func(t *testing.T, role Role) *Conn {
+			var wg sync.WaitGroup
+			c, raw := net.Pipe()
+			w := NewConn(t.Context(), c, role, timeout)
+			t.Cleanup(func() { raw.Close(); w.Close(); wg.Wait() })
+			greet(t, w, raw, role, timeout, testutil.Patience)
+			wg.Go(func() { io.Copy(io.Discard, raw) })
+			wg.Go(func() {
+				for range 10 {
+					time.Sleep(tc.beat)
+					raw.Write([]byte{Heartbeat})
+				}
+				raw.Write(testDest.appendKey(nil, true))
+			})
+			return w
+		}
+		for _, role := range []Role{Client, Server} {
+			t.Run(tc.name+"/"+role.String()+" waits", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := ends(t, role)
+					if err := w.Barrier("end", testDest, Forever); !errors.Is(err, tc.want) {
+						t.Errorf("%v, want %v", err, tc.want)
+					}
+				})
+			})
+		}
+		t.Run(tc.name+"/watch", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := ends(t, Server)
+				ended := make(chan error, 1)
+				stop := w.Watch(func(err error) { ended <- err }, func() { ended <- nil })
+				if err := <-ended; !errors.Is(err, tc.want) {
+					t.Errorf("%v, want %v", err, tc.want)
+				}
+				if stop(); tc.want != nil {
+					return
+				}
+				if err := w.Barrier("end", testDest, Forever); err != nil {
+					t.Errorf("after the watch: %v", err)
+				}
+			})
 		})
 	}
 }
