@@ -112,6 +112,7 @@ func (r *run) latencyLoop(t *thread) *loop.Latency {
 	}
 	if p.Duration > 0 {
 		l.ByTime(r.sampler(), r.clk.Rate())
+		l.Follows = !p.Client() && !p.Events && r.Meets() && r.Terms().Ours
 	} else {
 		l.ByCount(p.Iters)
 	}

@@ -13,12 +13,13 @@ import (
 type Latency struct {
 	_ cpu.CacheLinePad // another thread's may be next to it
 	*Monitor
-	Link   *Link
-	Sends  Completions
-	Recvs  Completions      // PingPong only
-	Begins bool             // this end sends the first message of a game
-	Alone  bool             // no exchange shows when the peer has begun
-	Count  *measure.Counter // messages so far, for others to read; may be nil
+	Link    *Link
+	Sends   Completions
+	Recvs   Completions      // PingPong only
+	Begins  bool             // this end sends the first message of a game
+	Alone   bool             // no exchange shows when the peer has begun
+	Follows bool             // by time: the peer ends first, and its next step shows it
+	Count   *measure.Counter // messages so far, for others to read; may be nil
 
 	ToCQE bool    // a sample ends with the completion of its message
 	Half  float64 // 0.5 where a sample is half of the time measured
@@ -155,9 +156,20 @@ func (t *Latency) settle(lag uint64) error {
 }
 
 // over reports whether a run by time is over. One that waits in silence since before the sample's
-// end is not: it goes on until something comes, or it has stalled.
+// end is not, while the peer's run is not over: it goes on until something comes, or it has stalled.
+// An end that follows replies until the other one's run is over, which may have begun late on a busy machine.
 func (t *Latency) over() bool {
-	return t.sample != nil && t.sample.Tick(t.clk.Now(), measure.Count{Sent: t.Link.done}) && !t.sample.Silent(t.last)
+	if t.sample == nil {
+		return false
+	}
+	now := t.clk.Now()
+	if !t.sample.Tick(now, measure.Count{Sent: t.Link.done}) {
+		return false
+	}
+	if t.spoke.Load() != 0 {
+		return true
+	}
+	return !t.sample.Silent(t.last) && (!t.Follows || now-t.last > t.clk.Ticks(quietLeast))
 }
 
 // Read is a run of reads, without the peer's software.

@@ -437,6 +437,49 @@ func TestByTimeSilence(t *testing.T) {
 			t.Errorf("ping-pong = %v, want ErrStalled", err)
 		}
 	})
+	t.Run("ping-pong, and the peer's run is over", func(t *testing.T) {
+		l, f := newFakeLat(1 << 39)
+		l.Monitor = NewMonitor(l.clk, time.Minute, true)
+		l.posts = nil
+		l.ByTime(sampler(l.Monitor), l.clk.Rate())
+		f.toCome = 5
+		l.Recvs = during{l.Recvs, func() {
+			if f.toCome == 0 {
+				l.Spoke()
+			}
+		}}
+		if err := l.Link.PostRecv(16); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.PingPong(); err != nil {
+			t.Errorf("ping-pong = %v", err)
+		}
+	})
+}
+
+// TestByTimeFollows: an end that follows replies for longer than its own time, until the peer's run is over.
+func TestByTimeFollows(t *testing.T) {
+	l, f := newFakeLat(1 << 39)
+	l.Monitor = NewMonitor(l.clk, time.Minute, true)
+	l.posts, l.Begins, l.Follows = nil, false, true
+	l.ByTime(measure.NewSampler(l.clk, 20*time.Millisecond, 5*time.Millisecond), l.clk.Rate())
+	l.Link.Messages = 1 << 40
+	end := time.Now().Add(200 * time.Millisecond)
+	l.Recvs = during{l.Recvs, func() {
+		if f.toCome = 1; time.Now().After(end) {
+			f.toCome = 0
+			l.Spoke()
+		}
+	}}
+	if err := l.Link.PostRecv(16); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.PingPong(); err != nil {
+		t.Fatal(err)
+	}
+	if l.spoke.Load() == 0 {
+		t.Error("it ended before the peer did")
+	}
 }
 
 func TestLoopsDoNotAllocate(t *testing.T) {
