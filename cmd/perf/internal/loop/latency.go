@@ -124,35 +124,50 @@ func (t *Latency) pause(now int64) int64 {
 // settle waits until at most lag messages have not completed.
 func (t *Latency) settle(lag uint64) error {
 	for t.Link.posted-t.Link.done > lag {
-		n, err := t.Sends.Poll(t.wcs[:])
-		if err != nil {
+		if taken, err := t.take(); err != nil {
 			return err
-		}
-		if n == 0 {
-			if err := t.idle(); err != nil {
-				return fmt.Errorf("waiting for the completion of message %d: %w", t.Link.done+1, err)
-			}
-			continue
-		}
-		wc := &t.wcs[0]
-		if wc.Status != ibv.WCSuccess {
-			return failed(t.Link, "message", t.Link.done+1, wc)
-		}
-		t.Link.done++
-		if t.ToCQE {
-			end := t.clk.Now()
-			if t.cqes != nil {
-				t.cqes[t.Link.done-1] = end - t.paused
-			} else if t.Link.done > t.Ahead {
-				t.record(float64(end-t.last) * t.rate)
-			}
-		}
-		t.Busy()
-		if t.Count != nil {
-			t.Count.Store(measure.Count{Sent: t.Link.done})
+		} else if taken {
+			t.Busy()
+		} else if err := t.idle(); err != nil {
+			return fmt.Errorf("waiting for the completion of message %d: %w", t.Link.done+1, err)
 		}
 	}
 	return nil
+}
+
+// take takes a completion of a message, if there is one.
+func (t *Latency) take() (bool, error) {
+	n, err := t.Sends.Poll(t.wcs[:])
+	if n == 0 || err != nil {
+		return false, err
+	}
+	wc := &t.wcs[0]
+	if wc.Status != ibv.WCSuccess {
+		return false, failed(t.Link, "message", t.Link.done+1, wc)
+	}
+	t.Link.done++
+	if t.ToCQE {
+		end := t.clk.Now()
+		if t.cqes != nil {
+			t.cqes[t.Link.done-1] = end - t.paused
+		} else if t.Link.done > t.Ahead {
+			t.record(float64(end-t.last) * t.rate)
+		}
+	}
+	if t.Count != nil {
+		t.Count.Store(measure.Count{Sent: t.Link.done})
+	}
+	return true, nil
+}
+
+// await is idle of an end that waits for the peer. The peer's message does not come if the own one before it was lost,
+// which only a completion says: now and then it looks for one.
+func (t *Latency) await() error {
+	if err := t.idle(); err != nil || t.spins%lookEvery != 0 || t.Link.posted == t.Link.done {
+		return err
+	}
+	_, err := t.take()
+	return err
 }
 
 // over reports whether a run by time is over. One that waits in silence since before the sample's
@@ -199,7 +214,7 @@ func (t *Latency) Write(own, mem []byte) error {
 				if t.over() {
 					return nil
 				}
-				if err := t.idle(); err != nil {
+				if err := t.await(); err != nil {
 					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", seen, l.done, err)
 				}
 			}
@@ -237,7 +252,7 @@ func (t *Latency) PingPong() error {
 				if t.over() {
 					return nil
 				}
-				if err := t.idle(); err != nil {
+				if err := t.await(); err != nil {
 					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.recvDone+1, l.done,
 						err)
 				}

@@ -671,6 +671,19 @@ func TestLatLoopWrite(t *testing.T) {
 	}
 }
 
+// TestLatLoopLost: an end whose own message is lost says so while it waits for the answer, and not only that nothing came.
+func TestLatLoopLost(t *testing.T) {
+	for name, run := range map[string]func(*Latency) error{
+		"write": func(l *Latency) error { return l.Write(make([]byte, 4), make([]byte, 4)) }, "send": (*Latency).PingPong,
+	} {
+		l, f := newFakeLat(5)
+		l.Lag, f.failAt = 1, 1
+		if err := run(l); err == nil || errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "RetryExcErr") {
+			t.Errorf("%s: %v, want that the message was lost", name, err)
+		}
+	}
+}
+
 // TestCut: a run that ends early has a figure of what moved until then, whether its sample has begun or not.
 func TestCut(t *testing.T) {
 	why := errors.New("over")
