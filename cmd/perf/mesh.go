@@ -45,10 +45,11 @@ pass them on.
 All others need the same token on all hosts: --token-file, or PERF_TOKEN in the environment.
 
 A host that does not come, is lost, or has no working adapter, another token or another release is
-named, and the exit status is 1. The others are measured if at least two remain.
+named, and the exit status is 1. The others are measured if at least two remain. A host that stood
+still and went on is named as stalled.
 
 Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage, 3 a host or pair is slow
-and --fail-slow was given.
+or stalled and --fail-slow was given.
 `
 
 type meshOptions struct {
@@ -62,6 +63,7 @@ type meshOptions struct {
 	join     string
 	strict   bool
 	beat     time.Duration
+	stall    time.Duration
 	order    string
 	rounds   int
 	confirm  bool
@@ -115,7 +117,10 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.Var(&share, "slow", "smallest distance of a slow figure from the median, as a `share`")
 	f.Float64Var(&m.limits.Deviations, "deviations", 5,
 		"smallest distance of a slow figure from the median, in median absolute `deviations`")
-	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow")
+	m.stall = time.Second
+	f.Var((*seconds)(&m.stall), "stall",
+		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
+	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still")
 	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
 	f.StringVar(&m.jsonFile, "json-file", "", "`file` for the JSON object, written whole at the end")
 	m.timeout, m.patience, m.beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
@@ -154,6 +159,9 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	}
 	if m.beat < 50*time.Millisecond || m.beat > time.Hour {
 		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.beat)
+	}
+	if m.stall < 0 || m.stall > time.Hour {
+		return fmt.Errorf("--stall %v; allowed: 0 to 1h", m.stall)
 	}
 	if m.ranked && m.expect == 0 {
 		m.expect = m.place.Of
@@ -300,7 +308,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
 	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
 		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
-		Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Confirm: m.confirm}
+		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Confirm: m.confirm}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {
@@ -353,8 +361,15 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 		}
 		return exitFailure
 	}
-	if hosts, figures := res.Slow(); m.failSlow && hosts+figures > 0 {
+	hosts, figures := res.Slow()
+	stalled, pairs := res.Still()
+	if m.failSlow && hosts+figures > 0 {
 		say(stderr, fmt.Errorf("%d hosts and %d figures of pairs are slow", hosts, figures))
+	}
+	if m.failSlow && stalled+pairs > 0 {
+		say(stderr, fmt.Errorf("%d hosts and messages of %d pairs stood still", stalled, pairs))
+	}
+	if m.failSlow && hosts+figures+stalled+pairs > 0 {
 		return exitLimit
 	}
 	return exitOK

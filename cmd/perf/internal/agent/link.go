@@ -85,8 +85,9 @@ var (
 type link struct {
 	f     *frames
 	pulse *pulse
-	beat  time.Duration
+	beat  time.Duration // between those that this end sends
 	turn  chan struct{} // of senders
+	ear   ear
 }
 
 // newLink makes a link of a connection whose ends know each other.
@@ -111,6 +112,7 @@ func (l *link) live(ctx context.Context, take func(message) error) error {
 	defer l.f.Close()
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.f.Close() })()
+	l.ear.hear()
 	wg.Go(func() {
 		for tick := time.NewTicker(l.beat); ; {
 			select {
@@ -129,6 +131,7 @@ func (l *link) live(ctx context.Context, take func(message) error) error {
 		if err := l.f.receive(&m, maxRequest); err != nil {
 			return l.lost(ctx, err)
 		}
+		l.ear.hear()
 		if m.Op == opBeat {
 			continue
 		}

@@ -18,7 +18,8 @@ type Remote struct {
 	Addr net.IP // where the agent is, as seen from here
 	Here net.IP // where this end is, as seen from there
 
-	Alone bool // the mesh has one test at a time for it
+	Alone bool          // the mesh has one test at a time for it
+	Hears time.Duration // of silences that Silences returns; 0: of none
 
 	link  *link
 	ended chan struct{}
@@ -105,7 +106,7 @@ func address(a net.Addr) net.IP {
 // Admit makes the agent a part of the mesh, with a heartbeat. It has to be called before the methods below, unless
 // Refuse is called.
 func (r *Remote) Admit(ctx context.Context, beat time.Duration) error {
-	r.link.beat, r.link.pulse.limit = beat, missed*beat
+	r.link.beat, r.link.pulse.limit, r.link.ear.bound = beat, missed*beat, r.Hears
 	if err := r.link.send(message{Op: opWelcome, Beat: beat.Milliseconds()}); err != nil {
 		r.link.f.Close()
 		return err

@@ -97,6 +97,7 @@ func (w *Worker) work(ctx context.Context, f *frames) error {
 	}
 	f.SetDeadline(time.Time{})
 	j := &job{Worker: w, link: newLink(f, beat), tests: map[uint64]context.CancelFunc{}}
+	j.link.beat = Pace(beat)
 	ctx, cancel := context.WithCancel(ctx)
 	defer j.wg.Wait()
 	defer cancel()

@@ -136,6 +136,7 @@ func (m *coordinator) call() error {
 func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 	kind := LeftOut
 	if err == nil {
+		a.Hears = m.hears()
 		if err = m.fits(a); err != nil {
 			a.Refuse(err.Error())
 		} else if err = a.Admit(m.link, m.Beat); err == nil {

@@ -35,8 +35,9 @@ type Result struct {
 	SlowPairs []SlowPair   `json:"slow_pairs"`
 	SlowHosts []SlowHost   `json:"slow_hosts"`
 	LostHosts []LostHost   `json:"lost_hosts"`
-	Again     []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
-	Error     string       `json:"error,omitempty"`
+	Stalls
+	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
+	Error string       `json:"error,omitempty"`
 
 	came int // hosts that were there when the first pair began
 }
@@ -218,7 +219,8 @@ func (r *Result) Slow() (hosts, figures int) {
 	return hosts, figures
 }
 
-// Sort returns the names of the hosts on which jobs may run, and of those that are slow, or lost, or did not come.
+// Sort returns the names of the hosts on which jobs may run, and of those that are slow, stood still, are lost, or did
+// not come.
 func (r *Result) Sort() (good, bad []string) {
 	for _, l := range r.LostHosts {
 		if l.Host != unnamed && !slices.Contains(bad, l.Host) {
@@ -227,6 +229,11 @@ func (r *Result) Sort() (good, bad []string) {
 	}
 	for i := range r.SlowHosts {
 		if s := &r.SlowHosts[i]; s.Holds() && !slices.Contains(bad, s.Host) {
+			bad = append(bad, s.Host)
+		}
+	}
+	for _, s := range r.StalledHosts {
+		if !slices.Contains(bad, s.Host) {
 			bad = append(bad, s.Host)
 		}
 	}

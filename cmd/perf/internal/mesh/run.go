@@ -29,6 +29,7 @@ type Config struct {
 	Timeout   time.Duration
 	Patience  time.Duration // for hosts that do not come
 	Beat      time.Duration // between heartbeats; a host is lost after three
+	Stall     time.Duration // after which a host or a message stood still; 0: nobody looks
 	Strict    bool          // without one host, no mesh
 	Outliers  Outliers
 	Program   string // this one, with its version
@@ -50,6 +51,7 @@ type coordinator struct {
 	watch  sync.WaitGroup
 	roster *roster.Roster
 	hosts  []*member
+	own    watch
 	res    *Result
 
 	present []int       // the hosts that came, by their place among all
@@ -76,6 +78,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		m.watch.Wait()
 	}()
+	if m.Stall > 0 {
+		m.watch.Go(func() { m.own.run(link) })
+	}
 	err := m.gather()
 	close(m.begun)
 	if err != nil {
@@ -87,6 +92,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		m.confirm(verdict)
 	}
 	m.settle()
+	m.stalls()
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
 	return m.res, context.Cause(ctx)
 }

@@ -77,6 +77,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	if ofHost > 0 {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
+	r.Stalls.text(w)
 	r.lost(w)
 }
 

@@ -356,3 +356,25 @@ func TestLineRates(t *testing.T) {
 		}
 	}
 }
+
+// TestPage_Stalls: hosts and pairs that stood still have a verdict each.
+func TestPage_Stalls(t *testing.T) {
+	m := meshWith(3)
+	m.pair(0, 1, 97, 1.7)
+	m.StalledHosts = []stalled{{Host: m.Hosts[1], Seconds: 3.21, At: 12.5, Times: 1},
+		{Host: m.Hosts[2], Seconds: 1.4, At: 2, Pairs: 7},
+		{Host: "<i>", Seconds: 1e300, At: -1, Times: 2}}
+	for range mostVerdicts + 3 {
+		m.StalledPairs = append(m.StalledPairs, stalled{From: m.Hosts[0], To: m.Hosts[2], Seconds: 1.4})
+	}
+	page := htmlOf(t, m)
+	for _, want := range []string{"3 hosts stalled, 23 pairs stalled</h2>", "stood still for 3.2 s, after 12.5 s<", "messages of 7 pairs took up to 1.4 s<", "&lt;i&gt;",
+		"stood still 2 times<", "node0000 to node0002: a message took 1.4 s<", "3 more, in the JSON file"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if n := strings.Count(page, "a message took 1.4 s"); n != mostVerdicts {
+		t.Errorf("%d stalled pairs are listed, want %d", n, mostVerdicts)
+	}
+}

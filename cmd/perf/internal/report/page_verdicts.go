@@ -46,6 +46,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	}
 	v.lostHosts(part, without)
 	v.slowHosts(part)
+	v.stalls(part)
 	part(len(slowPairs), "more pair slow", "more pairs slow")
 	if n := len(slowPairs); n > 0 {
 		few := strings.Join(slowPairs[:min(n, 3)], ", ")

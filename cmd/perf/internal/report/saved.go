@@ -44,7 +44,11 @@ type savedMesh struct {
 	SlowPairs []slowPart  `json:"slow_pairs"`
 	SlowHosts []slowPart  `json:"slow_hosts"`
 	LostHosts []slowPart  `json:"lost_hosts"`
-	Others    []struct {
+
+	StalledHosts []stalled `json:"stalled_hosts"`
+	StalledPairs []stalled `json:"stalled_pairs"`
+
+	Others []struct {
 		Host    string `json:"host"`
 		Program string `json:"program"`
 	} `json:"other_programs"`

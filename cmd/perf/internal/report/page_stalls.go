@@ -1,0 +1,61 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
+)
+
+// stalled is a host that stood still, or a pair with a message that took long.
+type stalled struct {
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Host    string  `json:"host"`
+	Seconds float64 `json:"seconds"`
+	At      float64 `json:"at_seconds"`
+	Times   int     `json:"silences"`
+	Pairs   int     `json:"pairs"`
+}
+
+// says describes it. Figures that no mesh can have are left out.
+func (s *stalled) says() string {
+	seconds := func(before string, x float64) string {
+		if !plot.Log.Fits(x) {
+			return ""
+		}
+		return fmt.Sprintf("%s%.1f s", before, x)
+	}
+	if s.Host == "" {
+		return name(s.From) + " to " + name(s.To) + ": a message took" + seconds(" ", s.Seconds)
+	}
+	if s.Times == 0 {
+		return "messages of " + plural(s.Pairs, "pair", "pairs") + " took" + seconds(" up to ", s.Seconds)
+	}
+	said := "stood still" + seconds(" for ", s.Seconds)
+	if s.Times > 1 {
+		said = fmt.Sprintf("stood still %d times", s.Times) + seconds(", for up to ", s.Seconds)
+	}
+	return said + seconds(", after ", s.At)
+}
+
+// stalls has a verdict for each host and pair that stood still.
+func (v *view) stalls(part func(int, string, string)) {
+	for _, kind := range []struct {
+		list      []stalled
+		one, many string
+	}{{v.m.StalledHosts, "host stalled", "hosts stalled"}, {v.m.StalledPairs, "pair stalled", "pairs stalled"}} {
+		part(len(kind.list), kind.one, kind.many)
+		for i := range kind.list {
+			s := &kind.list[i]
+			if i == mostVerdicts {
+				v.add("stalled", "", fmt.Sprintf("%d more, in the JSON file", len(kind.list)-i))
+				break
+			}
+			host := ""
+			if s.Host != "" {
+				host = name(s.Host)
+			}
+			v.add("stalled", host, s.says())
+		}
+	}
+}
