@@ -190,6 +190,8 @@ type part struct {
 	Seconds float64 `json:"seconds"`
 	Margin  bool    `json:"margin"`
 	Count   uint64  `json:"messages"`
+	Sent    *flow   `json:"sent"`
+	Got     *flow   `json:"received"`
 }
 
 type outcome struct {
