@@ -80,7 +80,8 @@ func TestDeployKubernetes(t *testing.T) {
 	c := pod.Containers[0]
 	for _, rank := range []string{"0", "1"} {
 		m, err := meshLine(c.Command[2:], map[string]string{"JOB_COMPLETION_INDEX": rank})
-		if err != nil || !m.ranked || m.expect != 2 || m.join != "$(RUN)-0."+pod.Subdomain {
+		if err != nil || !m.ranked || m.expect != 2 || m.join != "$(RUN)-0."+pod.Subdomain ||
+			m.testPorts != "18600-18999" {
 			t.Errorf("index %s: %q: %v", rank, c.Command, err)
 		}
 		if service := objects["Service"].Spec.Ports[0].Port; m.port != service || c.Ports[0].ContainerPort != service {

@@ -79,6 +79,9 @@ func (m *meshOptions) agentWords() (words []string) {
 	if m.maxClients != defaultClients {
 		words = append(words, "--max-clients", strconv.Itoa(m.maxClients))
 	}
+	if m.testPorts != "" {
+		words = append(words, "--test-ports", m.testPorts)
+	}
 	if m.isolate {
 		words = append(words, "--isolate")
 	}

@@ -27,6 +27,8 @@ func TestMeshUsage(t *testing.T) {
 		"serve -p 0":                              "tcp port (-p) 0",
 		"serve --max-clients 0":                   "--max-clients 0",
 		"serve -d a,b":                            "an agent tests one device",
+		"serve --test-ports 5":                    `"5" is not a range`,
+		"mesh --launch x --test-ports 9-5":        `"9-5" is not a range`,
 		"serve --join a b":                        "arguments too many",
 		"serve a":                                 "arguments too many",
 		"mesh --launch=":                          "--launch has no command",
@@ -102,10 +104,11 @@ func TestMeshLaunch(t *testing.T) {
 	t.Setenv("PERF_TOKEN", "")
 	file := filepath.Join(t.TempDir(), "mesh.json")
 	var out, diag bytes.Buffer
-	rc := run(timeLimit(t), []string{"mesh", "--json-file", file, "--listen", "127.0.0.1:0", "-d", "mlx5_7", "--launch",
+	rc := run(timeLimit(t), []string{"mesh", "--json-file", file, "--listen", "127.0.0.1:0", "-d", "mlx5_7", "--test-ports",
+		"18600-18699", "--launch",
 		`echo "token of ${#PERF_TOKEN}, at $PERF_JOIN"; shift; echo "$@"; exit 9`}, &out, &diag)
 	for _, want := range []string{"launcher: token of 26, at 127.0.0.1:", "launcher: serve --join 127.0.0.1:",
-		" -d mlx5_7",
+		" -d mlx5_7 --test-ports 18600-18699",
 		"launcher: exit status 9", "0 hosts are there"} {
 		if !strings.Contains(diag.String(), want) {
 			t.Errorf("no %q in\n%s", want, &diag)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_Inside: tests in the agent's process have figures, use one device and one piece of memory, and go on after
@@ -96,4 +99,39 @@ func TestRXE_Inside(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
+	testPorts(t, vm)
+}
+
+// testPorts gives an agent one port for tests, in its own process and in one for each test. While something else uses
+// it, the error says so.
+func testPorts(t *testing.T, vm testutil.RXE) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := ln.Addr().(*net.TCPAddr).Port
+	a := agentOptions{device: vm.Dev[0], ibPort: 1, gidIndex: plan.Auto, testPorts: fmt.Sprintf("%d-%d", port, port)}
+	child := agent.Child{Program: append([]string{testutil.NeedProgram(t, "perf")}, a.near()...)}
+	own := &inside{near: a.near(), child: child}
+	server := agent.Task{Alone: true, Test: wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20,
+		QPs: 1}}
+	for _, r := range []agent.Runner{own, child} {
+		_, err := r.Run(t.Context(), server, func(n int) error { t.Errorf("port %d is taken", n); return nil })
+		if err == nil || !strings.Contains(err.Error(), "all 1 are in use; give a larger range (--test-ports)") {
+			t.Errorf("%T: the port is taken: %v", r, err)
+		}
+	}
+	ln.Close()
+	for _, r := range []agent.Runner{own, child} {
+		ctx, cancel := context.WithCancel(t.Context())
+		got := 0
+		_, err := r.Run(ctx, server, func(n int) error { got = n; cancel(); return nil })
+		if cancel(); got != port {
+			t.Errorf("%T: the server is on port %d, want %d; %v", r, got, port, err)
+		}
+	}
+	if err := own.shelf.Close(); err != nil {
+		t.Error(err)
+	}
 }

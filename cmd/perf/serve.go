@@ -52,6 +52,7 @@ type agentOptions struct {
 	ibPort     uint8
 	gidIndex   int
 	isolate    bool
+	testPorts  string   // of servers, as 18600-18699; empty: any
 	stock      []string // tests for clients that cannot request one
 	joins      bool     // the agent dials
 	address    string   // of the mesh to join, or empty
@@ -70,6 +71,8 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
 	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "GID `index` (default, and if negative: the best one)")
 	f.Lookup("gid-index").DefValue = "0"
+	f.StringVar(&a.testPorts, "test-ports", "",
+		"TCP `ports` for the servers of tests, such as 18600-18699, for a firewall (default: any)")
 	f.BoolVar(&a.isolate, "isolate", false, "run each test of a mesh in a process of its own")
 }
 
@@ -89,6 +92,9 @@ func (a *agentOptions) check() error {
 	if strings.Contains(a.device, ",") {
 		return fmt.Errorf("device (-d) %s: an agent tests one device; run an agent for each, on its own port (-p)",
 			a.device)
+	}
+	if _, err := wire.ParsePorts(a.testPorts); a.testPorts != "" && err != nil {
+		return fmt.Errorf("--test-ports: %w", err)
 	}
 	if a.maxClients < 1 || a.maxClients > 4096 {
 		return fmt.Errorf("--max-clients %d; allowed: 1 to 4096", a.maxClients)
@@ -155,7 +161,11 @@ func (a *agentOptions) join(ctx context.Context, t agent.Token, addrs []string, 
 
 // near returns the options of a test of this agent.
 func (a *agentOptions) near() []string {
-	return []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
+	words := []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
+	if a.testPorts != "" {
+		words = append(words, "--test-ports", a.testPorts)
+	}
+	return words
 }
 
 // serveBoth runs an agent, and servers for stock clients. One that fails ends the other.

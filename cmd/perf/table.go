@@ -38,6 +38,7 @@ func table(o *options) []section {
 		{"Raw Ethernet (send -c RawEth)", frameFlags(o)},
 		{hidden, []flagRow{
 			{names: "listen-fd", value: &o.asked.ListenFD, text: "`descriptor` of a listening socket"},
+			{names: "test-ports", value: into(&o.asked.Ports, wire.ParsePorts), text: "TCP `ports` for -p 0"},
 			{names: "F cpu-freq CPU-freq", text: "accepted and ignored"},
 		}},
 	}

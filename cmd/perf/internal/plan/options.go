@@ -46,10 +46,11 @@ type Options struct {
 	Multicast bool    // UD, to a group
 	Group     ibv.GID // zero: perftest's
 
-	Host     string // of the server; empty: be the server
-	Bind     string // address that a server listens on, and a client comes from; empty: any
-	Port     int    // TCP, or rdma_cm
-	ListenFD int    // of a socket that listens already, in place of Bind and Port; 0: none
+	Host     string     // of the server; empty: be the server
+	Bind     string     // address that a server listens on, and a client comes from; empty: any
+	Port     int        // TCP, or rdma_cm
+	Ports    wire.Ports // of which a server takes one, where Port is 0
+	ListenFD int        // of a socket that listens already, in place of Bind and Port; 0: none
 
 	RDMACM     bool   // connect by rdma_cm
 	CMExchange bool   // meet by rdma_cm, and connect the queue pairs as over TCP; RDMACM has it in it

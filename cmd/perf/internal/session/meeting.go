@@ -37,8 +37,13 @@ func (m *tcpMeeting) dial() (*wire.Conn, error) {
 func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	p := &m.plan
 	listen := func() (*wire.Listener, error) { return wire.Listen(m.ctx, m.network(), p.Bind, p.Port, p.Timeout) }
-	if p.ListenFD != 0 {
+	switch {
+	case p.ListenFD != 0:
 		listen = func() (*wire.Listener, error) { return wire.ListenFD(m.ctx, p.ListenFD, p.Timeout) }
+	case p.Port == 0:
+		listen = func() (*wire.Listener, error) {
+			return wire.ListenAmong(m.ctx, m.network(), p.Bind, p.Ports, p.Timeout)
+		}
 	}
 	var err error
 	if m.listener, err = listen(); err != nil {

@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ports is a range of TCP ports. The zero value is any port.
+type Ports struct{ From, To int }
+
+// ParsePorts reads a range such as 18600-18699.
+func ParsePorts(text string) (Ports, error) {
+	from, to, ok := strings.Cut(text, "-")
+	a, err := strconv.ParseUint(from, 10, 16)
+	b, err2 := strconv.ParseUint(to, 10, 16)
+	if !ok || err != nil || err2 != nil || a < 1 || b < a {
+		return Ports{}, fmt.Errorf("%.40q is not a range of ports such as 18600-18699", text)
+	}
+	return Ports{int(a), int(b)}, nil
+}
+
+// ListenAmong is Listen on a free one of some ports. Several programs may share them.
+func ListenAmong(ctx context.Context, network, addr string, ports Ports, timeout time.Duration) (*Listener, error) {
+	if ports == (Ports{}) {
+		return Listen(ctx, network, addr, 0, timeout)
+	}
+	var lc net.ListenConfig
+	n := ports.To - ports.From + 1
+	first := rand.IntN(n) // others are less likely to try the same
+	for i := range n {
+		port := ports.From + (first+i)%n
+		ln, err := lc.Listen(ctx, network, net.JoinHostPort(addr, strconv.Itoa(port)))
+		if err == nil {
+			return newListener(ctx, ln, timeout), nil
+		}
+		if !isInUse(err) {
+			return nil, fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))
+		}
+	}
+	return nil, fmt.Errorf("listen on TCP ports %d to %d: all %d are in use; give a larger range (--test-ports)",
+		ports.From, ports.To, n)
+}
