@@ -16,6 +16,7 @@ import (
 
 // invocation is one run of the program.
 type invocation struct {
+	path           string // of the program, as it was started
 	args           []string
 	stdout, stderr io.Writer
 	code           int     // exit status

@@ -36,6 +36,7 @@ type options struct {
 	ownFile   string // file that also gets the JSON object of --json
 	limits    measure.Limits
 	histogram bool
+	ignored   string // what was asked for and has no effect
 	agentPort int    // of perf serve, which is asked for the server; 0: the server is there
 	tokenFile string // of that agent
 
@@ -232,6 +233,10 @@ func (o *options) finish(f *pflag.FlagSet, words []string) (err error) {
 	}
 	if err = o.readWords(words); err != nil {
 		return err
+	}
+	if a := &o.asked; a.WarmUp && (a.Metric != wire.Bandwidth || a.Verb.Consumes()) {
+		a.WarmUp = false
+		o.ignored = "warm-up (--perform-warm-up): no effect, as in perftest: only write, read and atomic bw have one"
 	}
 	for _, step := range []func(*pflag.FlagSet) error{o.place, o.setTransport, o.setOutput, o.setLimits} {
 		if err = step(f); err != nil {

@@ -14,7 +14,7 @@ import (
 const rootUsage = `perf measures the bandwidth and latency of RDMA between two hosts. The other end may also be
 perftest: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat,
 ib_atomic_bw or ib_atomic_lat, as server or as client; with -c RawEth, raw_ethernet_bw or
-raw_ethernet_lat.
+raw_ethernet_lat. Under one of these names, as a link, perf runs that test.
 
   perf {write|read|send|atomic} {bw|lat} [options]            server: serves one client
   perf {write|read|send|atomic} {bw|lat} [options] SERVER     client; A,B: several servers at once
@@ -56,7 +56,7 @@ func (v *invocation) help(c *cobra.Command) string {
 	if !strings.Contains(text, "{flags}") { // a command of cobra
 		text = strings.TrimSpace(text) + "\n\n{commands}\n{flags}"
 	}
-	return strings.NewReplacer("{flags}", v.flagUsages(c), "{commands}", subcommands(c)).Replace(text)
+	return perftestHelp(v.path) + strings.NewReplacer("{flags}", v.flagUsages(c), "{commands}", subcommands(c)).Replace(text)
 }
 
 func subcommands(c *cobra.Command) string {

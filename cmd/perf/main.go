@@ -37,15 +37,21 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := runAs(ctx, os.Args[0], os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // run is the program: arguments in, an exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "perf", args, stdout, stderr)
+}
+
+// runAs is run for the path by which the program was started.
+func runAs(ctx context.Context, path string, args []string, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
-	code := (&invocation{args: args, stdout: out, stderr: stderr}).execute(ctx)
+	args = slices.Concat(perftestWords(path), args)
+	code := (&invocation{path: path, args: args, stdout: out, stderr: stderr}).execute(ctx)
 	if out.err != nil && code != exitFailure {
 		say(stderr, out.err)
 		return exitFailure
@@ -56,6 +62,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // runTest is perf write, read, send and atomic.
 func (v *invocation) runTest(ctx context.Context) int {
 	o, stdout, stderr := &v.test, v.stdout, v.stderr
+	if o.ignored != "" {
+		say(stderr, errors.New(o.ignored))
+	}
 	files := o.files()
 	for name := range files {
 		if err := writable(name); err != nil {

@@ -115,6 +115,11 @@ func TestParse(t *testing.T) {
 		{"write bw --perform_warm_up -O -D 2 --report-per-port", func(o *options) bool {
 			return o.plan.WarmUp && o.plan.PerPort && o.plan.QPs == 2
 		}},
+		{"send bw --perform_warm_up", func(o *options) bool { return !o.plan.WarmUp && o.ignored != "" }},
+		{"write lat --perform-warm-up", func(o *options) bool { return !o.plan.WarmUp && o.ignored != "" }},
+		{"write bw --write-with-imm --perform-warm-up", func(o *options) bool {
+			return !o.plan.WarmUp && o.ignored != ""
+		}},
 		{"send lat --latency_gap=20 -U", func(o *options) bool {
 			return o.plan.Gap == 20*time.Microsecond && o.plan.Unsorted
 		}},
@@ -412,8 +417,6 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --reversed -R":            "the other way round",
 		"send bw --reversed -g":             "the server receives",
 		"read lat --reversed --max-lat 5 h": "with --reversed to the server",
-		"write lat --perform-warm-up":       "only for bandwidth tests",
-		"send bw --perform_warm_up":         "post receives",
 		"write bw --latency-gap 5":          "bandwidth tests have --rate-limit",
 		"write lat --latency-gap -5":        "is negative",
 		"write lat --latency-gap 20s":       "half of --timeout",

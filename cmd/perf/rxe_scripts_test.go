@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -96,22 +97,60 @@ func scripts() (list []script) {
 	list = append(list, script{from: "LNST-project/lnst RDMABandwidth.py", program: "ib_send_bw", runs: true,
 		server: "ib_send_bw --output bandwidth --rdma_cm --ib-dev DEV --size 65536 --duration 1 --port PORT",
 		client: "ib_send_bw SERVER --source_ip SOURCE --output bandwidth --rdma_cm --ib-dev DEV --size 65536 " +
-			"--duration 1 --port PORT", read: lnstBandwidth, want: decimal, unit: 8 << 20})
+			"--duration 1 --port PORT --perform_warm_up", read: lnstBandwidth, want: decimal, unit: 8 << 20})
 	return list
 }
 
-// command returns a command line of a script, with perftest's program or ours.
+// command returns a command line of a script, with perftest's program or ours, which is a link of that name.
 func (s *script) command(t *testing.T, line string, ours bool) []string {
 	words := strings.Fields(line)
 	at := slices.Index(words, s.program)
-	program := []string{"perf"}
+	program := []string{filepath.Join(t.TempDir(), s.program)}
 	if verb, metric, _ := strings.Cut(strings.TrimPrefix(s.program, "ib_"), "_"); ours {
-		program = append(program, verb, metric)
+		if err := os.Symlink(testutil.NeedProgram(t, "perf"), program[0]); err != nil {
+			t.Fatal(err)
+		}
 	} else {
 		program = stockOf(t, s.release, verb, metric)
 		program = program[:len(program)-1] // without -F: the script says it
 	}
 	return slices.Concat(words[:at], program, words[at+1:])
+}
+
+// TestNamed: under the name of one of perftest's programs perf is that test, and its help has the connection types where
+// ngc_multinode_perf looks for them. The awk program is that of get_perftest_connect_options in its ngc_rdma_test.sh.
+func TestNamed(t *testing.T) {
+	awk, err := exec.LookPath("awk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for program, want := range map[string]struct{ types, usage string }{
+		"ib_write_bw":     {"RC XRC UC DC ", "perf write"},
+		"ib_write_lat":    {"RC XRC UC DC ", "perf write"},
+		"ib_send_bw":      {"RC XRC UC UD DC ", "perf send"},
+		"ib_send_lat":     {"RC XRC UC UD DC ", "perf send"},
+		"ib_read_bw":      {"RC XRC DC ", "perf read"},
+		"ib_atomic_lat":   {"RC XRC DC", "perf atomic"},
+		"raw_ethernet_bw": {"", "perf send"},
+		"rdmaperf":        {"", "perf measures"},
+		"ib_write_bws":    {"", "perf measures"},
+	} {
+		var out, diag strings.Builder
+		if rc := runAs(t.Context(), "/opt/"+program, []string{"--help"}, &out, &diag); rc != exitOK ||
+			!strings.Contains(out.String(), want.usage) {
+			t.Errorf("%s --help: exit code %d, want %q\n%s%s", program, rc, want.usage, &out, &diag)
+		}
+		c := exec.Command(awk, "-F[<>]", `/--connection=/{gsub(/\//," ");gsub(/SRD/,"");print $2}`)
+		c.Stdin = strings.NewReader(out.String())
+		types, err := c.Output()
+		if got := strings.TrimSuffix(string(types), "\n"); err != nil || got != want.types {
+			t.Errorf("%s has the connection types %q, %v, want %q", program, got, err, want.types)
+		}
+	}
+	o, err := parse(append(perftestWords("raw_ethernet_lat"), "-B", "02:00:00:00:00:01", "-E", "02:00:00:00:00:02", "--client"))
+	if err != nil || o.plan.Transport != wire.RawEth || o.plan.Metric != wire.Latency {
+		t.Errorf("raw_ethernet_lat is %+v, %v", o, err)
+	}
 }
 
 // TestRXE_Scripts: what public scripts read of perftest's output they read of perf's, at the same place: with
