@@ -28,7 +28,8 @@ agent (perf serve). Agents dial in:
 
   perf mesh --launch 'srun --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --export=ALL'
   perf mesh --launch 'mpirun -x PERF_JOIN -x PERF_TOKEN --hostfile FILE'
-  perf mesh --launch 'for h in a b; do ssh $h PERF_TOKEN=$PERF_TOKEN "$@" & done; wait' --expect 2
+  perf mesh --expect 2 --launch 'for h in a b; do
+    printf %s $PERF_TOKEN | ssh $h "$@" --token-file - & done; wait'
   srun --ntasks-per-node=1 perf mesh        rank 0 measures, all others join it
   mpirun ... perf mesh --hostfile FILE      the same; rank 0 is on the first host
 

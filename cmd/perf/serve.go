@@ -36,6 +36,7 @@ write, read and atomic, -s may be larger than the client's.
 
 {flags}
 The token is read from --token-file, again at each SIGHUP, or from PERF_TOKEN in the environment.
+--token-file - reads a line from standard input, which process lists do not show.
 The agent is ready when its port accepts connections. Below systemd (Type=notify) it waits until
 its device can be used, and notifies systemd of what it waits for.
 
@@ -63,7 +64,7 @@ const defaultClients = 16
 
 func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.IntVarP(&a.port, "port", "p", agent.DefaultPort, "TCP `port` of the agents")
-	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, the same on all hosts")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, the same on all hosts; -: standard input")
 	f.StringVar(&a.bind, "bind", "", "`address` that the agent listens on (default: all)")
 	f.IntVar(&a.maxClients, "max-clients", defaultClients, "maximum number of `tests` at a time; others wait")
 	f.StringVarP(&a.device, "ib-dev", "d", "",

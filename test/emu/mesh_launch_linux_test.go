@@ -17,7 +17,8 @@ import (
 )
 
 // TestEmuMeshLaunch has agents that a script starts. One stands still in the middle, as on a host without power, one has
-// no device, and one does not come: each is named, and the other pairs have figures.
+// no device, and one does not come: each is named, and the other pairs have figures. Most agents read the token from
+// standard input.
 func TestEmuMeshLaunch(t *testing.T) {
 	testutil.NeedEmu(t)
 	if !inside(t, "--device", "mlx5_0", "--device", "mlx5_1", "--device", "mlx5_2", "--device", "mlx5_3") {
@@ -25,9 +26,12 @@ func TestEmuMeshLaunch(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, pid := filepath.Join(dir, "mesh.json"), filepath.Join(dir, "pid")
-	script := `for i in 0 1 2 3; do
-		OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=6 NODE_NAME=n$i "$@" -d mlx5_$i & echo $! >` + dir + `/$i
+	script := `token=$PERF_TOKEN; unset PERF_TOKEN
+	for i in 0 1 2 3; do
+		printf %s $token | OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=6 NODE_NAME=n$i "$@" -d mlx5_$i --token-file - &
+		echo $! >` + dir + `/$i
 	done
+	export PERF_TOKEN=$token
 	OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=6 NODE_NAME=n4 "$@" -d mlx5_9 &
 	mv ` + dir + `/2 ` + pid + `; wait`
 	m := exec.Command(filepath.Join(root, ".build/bin/perf"), "mesh", "--launch", script, "--json-file", file,

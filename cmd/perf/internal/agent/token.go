@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 )
@@ -18,15 +19,21 @@ const minToken, maxToken = 16, 1024
 // Token is the secret that both ends of a control connection know.
 type Token struct{ secret []byte }
 
+// Stdin is the name of standard input as the file of a token: of a launcher that would show the token elsewhere. Its
+// first line is read.
+const Stdin = "-"
+
 // ReadToken returns the token of a file, or if none is named, that of the environment.
 func ReadToken(file string) (Token, error) {
 	text, from := os.Getenv(TokenEnv), TokenEnv
 	if file != "" {
-		b, err := os.ReadFile(file)
+		b, err := readToken(file)
 		if err != nil {
 			return Token{}, fmt.Errorf("token: %w", err)
 		}
-		text, from = string(b), file
+		if text, from = string(b), file; file == Stdin {
+			from = "standard input"
+		}
 	}
 	if text == "" {
 		return Token{}, errors.New("no token; give all ends the same --token-file, or the same " +
@@ -37,6 +44,26 @@ func ReadToken(file string) (Token, error) {
 		return Token{}, fmt.Errorf("token of %d bytes in %s; allowed: %d to %d", len(text), from, minToken, maxToken)
 	}
 	return Token{[]byte(text)}, nil
+}
+
+func readToken(file string) ([]byte, error) {
+	if file != Stdin && file != "/dev/stdin" { // which cannot be opened if it is a socket, as below some sshd
+		return os.ReadFile(file)
+	}
+	text, b := []byte{}, make([]byte, 1) // what follows the line is left
+	for {
+		n, err := os.Stdin.Read(b)
+		if n == 1 && b[0] != '\n' && len(text) <= maxToken {
+			text = append(text, b[0])
+			continue
+		}
+		if n == 1 || err == io.EOF {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // NewToken makes a token, and returns its secret also as text.
