@@ -117,7 +117,11 @@ type result struct {
 		Host, Part, Figure string
 		Value              float64 `json:"median_of_host"`
 	} `json:"slow_hosts"`
-	Lost []struct{ Host, Kind, Error, Program string } `json:"lost_hosts"`
+	Lost    []struct{ Host, Kind, Error, Program string } `json:"lost_hosts"`
+	Stalled []struct {
+		Host    string
+		Seconds float64
+	} `json:"stalled_hosts"`
 
 	Error string
 }

@@ -41,7 +41,7 @@ func TestEmuSlurm_Rack(t *testing.T) {
 	link("up")(t, dark)
 	state, code := j.wait(t)
 	r := j.result(t)
-	t.Logf("%+v\n%s", r.Slow, j.output(t))
+	t.Logf("slow: %+v\nstalled: %+v\n%s", r.Slow, r.Stalled, j.output(t))
 	if dir := os.Getenv("PUREVERBS_TEST_KEEP"); dir != "" {
 		b, _ := os.ReadFile(j.dir + "/perf-mesh-" + j.id + ".json")
 		_ = os.WriteFile(dir+"/rack.json", b, 0o644)
@@ -62,6 +62,15 @@ func TestEmuSlurm_Rack(t *testing.T) {
 	}
 	if len(got) > 0 {
 		t.Errorf("also blamed: %v", got)
+	}
+	stood := 0.0 // others may also have stood still, because the processors are busy
+	for _, h := range r.Stalled {
+		if name, _, _ := strings.Cut(h.Host, "#"); name == stands.name {
+			stood = max(stood, h.Seconds)
+		}
+	}
+	if stood < 2 {
+		t.Errorf("stalled: %+v, want %s for about 3 s", r.Stalled, stands.name)
 	}
 	named := false // others may also be slow, because the processors are busy
 	for _, h := range r.Slow {
