@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -38,11 +39,12 @@ func ParseJoin(text string, port int) (list []string, err error) {
 }
 
 // Join is an agent that dials. It tries the addresses of the coordinator for patience, and works until the coordinator
-// ends the mesh, or ctx ends.
+// ends the mesh, or ctx ends. A coordinator that was there and is gone is not waited for.
 func Join(ctx context.Context, addrs []string, t Token, w *Worker, patience time.Duration) error {
 	w.prepare()
+	closed := patience // for how long nobody may listen where the coordinator is
 	for end := time.Now().Add(patience); ; {
-		f, err := reach(ctx, addrs, t, max(time.Until(end), 0))
+		f, at, err := reach(ctx, addrs, t, max(time.Until(end), 0), closed)
 		if ctx.Err() != nil {
 			err = nil
 		}
@@ -54,9 +56,13 @@ func Join(ctx context.Context, addrs []string, t Token, w *Worker, patience time
 		if unmet := (*unmetError)(nil); !errors.As(err, &unmet) || ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
+		addrs, closed = []string{at}, closes
 		time.Sleep(100 * time.Millisecond) // the coordinator has too many strangers
 	}
 }
+
+// closes is after how long a coordinator where nobody listens any more has ended.
+const closes = time.Second
 
 // Attend is Join over a connection that is there.
 func Attend(ctx context.Context, c net.Conn, t Token, w *Worker) error {
@@ -70,12 +76,13 @@ func Attend(ctx context.Context, c net.Conn, t Token, w *Worker) error {
 	return w.work(ctx, f)
 }
 
-// reach connects to the first address where the coordinator is.
-func reach(ctx context.Context, addrs []string, t Token, patience time.Duration) (*frames, error) {
+// reach connects to the first address where the coordinator is, and returns which. Nobody may listen there for closed.
+func reach(ctx context.Context, addrs []string, t Token, patience, closed time.Duration) (*frames, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
 	defer cancel()
 	type outcome struct {
 		f   *frames
+		at  string
 		err error
 	}
 	results := make(chan outcome, len(addrs))
@@ -85,8 +92,8 @@ func reach(ctx context.Context, addrs []string, t Token, patience time.Duration)
 			case <-ctx.Done():
 			case <-time.After(time.Duration(i) * 100 * time.Millisecond):
 			}
-			f, err := try(ctx, a, t)
-			results <- outcome{f, err}
+			f, err := try(ctx, a, t, closed)
+			results <- outcome{f, a, err}
 		}()
 	}
 	var errs []error
@@ -104,13 +111,14 @@ func reach(ctx context.Context, addrs []string, t Token, patience time.Duration)
 				}
 			}
 		}()
-		return o.f, nil
+		return o.f, o.at, nil
 	}
-	return nil, errors.Join(errs...)
+	return nil, "", errors.Join(errs...)
 }
 
-// try dials one address until the coordinator is there, or ctx ends.
-func try(ctx context.Context, addr string, t Token) (*frames, error) {
+// try dials one address until the coordinator is there, or ctx ends, or nobody has listened there for closed.
+func try(ctx context.Context, addr string, t Token, closed time.Duration) (*frames, error) {
+	listened := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		f, err := once(ctx, addr, t)
 		if err == nil {
@@ -118,6 +126,11 @@ func try(ctx context.Context, addr string, t Token) (*frames, error) {
 		}
 		if errors.Is(err, ErrToken) || errors.Is(err, ErrNoAgent) || errors.Is(err, ErrVersion) {
 			return nil, fmt.Errorf("the coordinator at %s: %w", addr, err)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			listened = time.Now()
+		} else if time.Since(listened) > closed {
+			return nil, fmt.Errorf("the coordinator at %s has ended: %w", addr, err)
 		}
 		select {
 		case <-ctx.Done():

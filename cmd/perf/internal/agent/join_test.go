@@ -73,6 +73,44 @@ func TestJoinAgain(t *testing.T) {
 	}
 }
 
+// TestJoinGone: a coordinator that ends before it has admitted an agent is not waited for; one that has not begun is.
+func TestJoinGone(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.77.0.1:0") // where no other program takes the port meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close() // it has not begun
+	ended := make(chan error, 1)
+	w := &Worker{Hello: Hello{Name: "n", Program: "p"}}
+	go func() { ended <- Join(t.Context(), []string{"127.0.0.1:1", addr}, good, w, 10*testutil.Patience) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("an agent does not wait for its coordinator: %v", err)
+	case <-time.After(closes + closes/2):
+	}
+	if ln, err = net.Listen("tcp", addr); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authenticate(c, good); err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	c.Close()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "the coordinator at "+addr+" has ended") {
+			t.Errorf("an agent whose coordinator is gone: %v", err)
+		}
+	case <-time.After(testutil.Patience):
+		t.Error("an agent waits for a coordinator that is gone")
+	}
+}
+
 // TestJoinLongList: the node list of a large allocation, most of whose nodes are not next to each other, fits.
 func TestJoinLongList(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
