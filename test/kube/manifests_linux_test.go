@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,7 +197,42 @@ func TestEmuKube_PodSecurity(t *testing.T) {
 				if admitted != (refusal == "") || !admitted && !strings.Contains(refusal, want) {
 					t.Errorf("%d pods, %q", pods, refusal)
 				}
+				if out := s.do(t, "", "-n", ns, "describe", "job", "run"); strings.Contains(out, want) == admitted {
+					t.Errorf("kubectl describe job:\n%s", out)
+				}
 			})
 		}
+	}
+}
+
+// TestEmuKube_Readme runs the commands of deploy/README.md as they are.
+func TestEmuKube_Readme(t *testing.T) {
+	s := need(t)
+	text, err := os.ReadFile("../../deploy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```sh\nkubectl create namespace perf\n")
+	commands, _, _ := strings.Cut(rest, "```\n")
+	commands, logs, ok := strings.Cut("kubectl create namespace perf\n"+commands, "kubectl -n perf logs -f -l ")
+	if !ok {
+		t.Fatalf("deploy/README.md has other commands: %q", commands)
+	}
+	c := exec.Command("sh", "-euxc", commands)
+	c.Dir = "../.."
+	c.Env = append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"))
+	t.Cleanup(func() { s.do(t, "", "delete", "namespace", "perf", "--wait=false") })
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var list struct{ Items []pod }
+	testutil.Eventually(t, "the run has pods", func() bool {
+		s.get(t, &list, "-n", "perf", "pods", "-l", "batch.kubernetes.io/job-name=run1")
+		return len(list.Items) == 8
+	})
+	// There is no kubelet that has logs; the labels must select pod 0.
+	s.get(t, &list, "-n", "perf", "pods", "-l", strings.TrimSpace(logs))
+	if len(list.Items) != 1 || !strings.HasPrefix(list.Items[0].Metadata.Name, "run1-0-") {
+		t.Errorf("%q selects %+v", logs, list.Items)
 	}
 }
