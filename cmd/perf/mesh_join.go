@@ -39,7 +39,7 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Wri
 		return nil, err
 	}
 	// A list of the allocation says who did not come. What the launcher uses of it, its agents say.
-	c.Launcher = roster.Place{Rank: -1, Nodes: os.Getenv("SLURM_JOB_NODELIST")}
+	c.Launcher = roster.Allocation(os.Getenv)
 	where := strings.Join(addrs, ",")
 	words := slices.Concat([]string{self, "serve", "--join", where}, m.agentWords())
 	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret})

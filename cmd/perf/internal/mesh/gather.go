@@ -45,6 +45,7 @@ func (m *coordinator) gather() error {
 	if err != nil {
 		return err
 	}
+	m.strays()
 	var wrong []error
 	there := 0
 	for _, h := range m.hosts {
@@ -146,6 +147,9 @@ func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 				mb.lose(explain(a.Why()))
 			})
 			return
+		} else { // it has just gone
+			kind, err = Lost, explain(err)
+			m.res.came++
 		}
 	}
 	known := errors.Is(err, agent.ErrToken) || errors.Is(err, agent.ErrVersion)
@@ -273,11 +277,22 @@ func (m *coordinator) arrive(a arrival) bool {
 	if err != nil {
 		a.agent.Refuse(err.Error())
 		m.leave(LostHost{Host: fmt.Sprintf("%.253s", a.agent.Name), Kind: LeftOut, Error: err.Error(),
-			Program: fmt.Sprintf("%.100s", a.agent.Program)})
+			Program: fmt.Sprintf("%.100s", a.agent.Program), stray: true})
 		return false
 	}
 	m.enter(Host{Name: name}, a.agent, nil)
 	return true
+}
+
+// strays names agents that the roster refused so that none is called as a host that came.
+func (m *coordinator) strays() {
+	taken := map[string]bool{}
+	for i := range m.res.LostHosts {
+		if l := &m.res.LostHosts[i]; l.stray {
+			l.Host = m.roster.Apart(l.Host, func(name string) bool { return taken[name] })
+			taken[l.Host] = true
+		}
+	}
 }
 
 // missing names those that did not come.

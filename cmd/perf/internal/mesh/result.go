@@ -39,7 +39,7 @@ type Result struct {
 	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error string       `json:"error,omitempty"`
 
-	came int // hosts that were there when the first pair began
+	came int // hosts that were there when the first pair began, or went just before
 }
 
 // Test is the test between two hosts.
@@ -108,7 +108,8 @@ type LostHost struct {
 	Error   string `json:"error"`
 	Program string `json:"program,omitempty"` // of an agent that was left out
 
-	more int // hosts without known names that it stands for, beyond one
+	more  int  // hosts without known names that it stands for, beyond one
+	stray bool // an agent that claims to be a host of this mesh, and is not
 }
 
 // unnamed is the host of a LostHost that stands for several hosts without known names.
@@ -217,32 +218,6 @@ func (r *Result) Slow() (hosts, figures int) {
 		}
 	}
 	return hosts, figures
-}
-
-// Sort returns the names of the hosts on which jobs may run, and of those that are slow, stood still, are lost, or did
-// not come.
-func (r *Result) Sort() (good, bad []string) {
-	for _, l := range r.LostHosts {
-		if l.Host != unnamed && !slices.Contains(bad, l.Host) {
-			bad = append(bad, l.Host)
-		}
-	}
-	for i := range r.SlowHosts {
-		if s := &r.SlowHosts[i]; s.Holds() && !slices.Contains(bad, s.Host) {
-			bad = append(bad, s.Host)
-		}
-	}
-	for _, s := range r.StalledHosts {
-		if !slices.Contains(bad, s.Host) {
-			bad = append(bad, s.Host)
-		}
-	}
-	for _, h := range r.Hosts {
-		if !slices.Contains(bad, h) {
-			good = append(good, h)
-		}
-	}
-	return good, bad
 }
 
 // Absences describes how many hosts are not in the figures, or not in all of them.

@@ -121,7 +121,7 @@ func (m *coordinator) measure() {
 	for _, at := range m.present {
 		m.hosts[at].agent.Alone = m.Order.Together(len(m.present)) == 1
 	}
-	m.res.came = len(m.present)
+	m.res.came += len(m.present)
 	s := schedule.New(m.Order, len(m.present), m.Rounds)
 	if m.Begun != nil {
 		m.Begun(len(m.present), s.Total())

@@ -32,7 +32,7 @@ func FindPlace(getenv func(string) string) (Place, error) {
 		}
 		p := Place{Nodes: getenv("SLURM_STEP_NODELIST")}
 		if p.Nodes == "" {
-			p.Nodes = getenv("SLURM_JOB_NODELIST")
+			p.Nodes = Allocation(getenv).Nodes
 		}
 		if job := getenv("SLURM_JOB_ID"); job != "" {
 			p.Job = job + "." + getenv("SLURM_STEP_ID")
@@ -50,6 +50,11 @@ func FindPlace(getenv func(string) string) (Place, error) {
 		return p, nil
 	}
 	return Nowhere, nil
+}
+
+// Allocation returns what is known before a launcher has placed anybody: the nodes that it may use.
+func Allocation(getenv func(string) string) Place {
+	return Place{Rank: -1, Nodes: getenv("SLURM_JOB_NODELIST")}
 }
 
 // FindName returns the name that the scheduler has for this host, or its own.

@@ -3,6 +3,7 @@ package roster
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -123,33 +124,86 @@ func (r *Roster) Missing() (list []Missing) {
 	if r.Complete() {
 		return nil
 	}
-	left := slices.Clone(r.list)
-	all := len(r.list) > 0 && (r.of == 0 || r.of == len(r.list))
-	for _, h := range r.hosts {
-		i := slices.IndexFunc(left, func(n string) bool { return n == h.own || short(n) == short(h.own) })
-		if i < 0 {
-			all = false
-			break
-		}
-		left = slices.Delete(left, i, i+1)
-	}
-	if all {
-		for _, n := range left {
-			list = append(list, Missing{n, -1})
-		}
+	if list, ok := r.unlisted(); ok {
 		return list
 	}
-	there, ranked := map[int]bool{}, true
+	for _, rank := range r.absent() {
+		list = append(list, Missing{"", rank})
+	}
+	return list
+}
+
+// absent returns the ranks that nobody has, if all that came have one.
+func (r *Roster) absent() (list []int) {
+	there := map[int]bool{}
 	for _, h := range r.hosts {
+		if h.rank < 0 {
+			return nil
+		}
 		there[h.rank] = true
-		ranked = ranked && h.rank >= 0
 	}
 	for n := range min(r.Expected(), Most) {
-		if ranked && !there[n] && len(r.hosts) > 0 {
-			list = append(list, Missing{"", n})
+		if len(r.hosts) > 0 && !there[n] {
+			list = append(list, n)
 		}
 	}
 	return list
+}
+
+// unlisted returns whom the list has and who did not come, if all that came are in it, as many on each node.
+func (r *Roster) unlisted() (list []Missing, ok bool) {
+	if len(r.list) == 0 || r.Expected()%len(r.list) != 0 {
+		return nil, false
+	}
+	each := r.Expected() / len(r.list)
+	left := map[string]int{} // on each node
+	for _, n := range r.list {
+		left[short(n)] += each
+	}
+	for _, h := range r.hosts {
+		if left[short(h.own)]--; left[short(h.own)] < 0 {
+			return nil, false
+		}
+	}
+	taken, came := map[string]bool{}, map[string]bool{}
+	for _, h := range r.hosts {
+		taken[h.name], came[short(h.own)] = true, true
+	}
+	ranks := r.absent()
+	for _, n := range r.list {
+		on := left[short(n)]
+		left[short(n)] = 0
+		for k := range on {
+			m := Missing{n, -1}
+			if (k > 0 || came[short(n)]) && on == len(ranks) { // all that are missing are of this node
+				m.Name = fmt.Sprintf("%s#%d", n, ranks[k])
+			}
+			for k := 2; taken[m.Name] || m.Name == n && came[short(n)]; k++ {
+				m.Name = fmt.Sprintf("%s#%d", n, k)
+			}
+			taken[m.Name] = true
+			list = append(list, m)
+		}
+	}
+	return list, true
+}
+
+// Node returns the node of a host: several hosts of a mesh may be agents on one node.
+func Node(host string) string {
+	node, number, ok := strings.Cut(host, "#")
+	if _, err := strconv.ParseUint(number, 10, 31); !ok || err != nil {
+		return host
+	}
+	return node
+}
+
+// Apart returns a name for one that calls itself as a host of the mesh does, and is another one.
+func (r *Roster) Apart(name string, taken func(string) bool) string {
+	apart := name
+	for n := 2; r.called(apart) || taken(apart); n++ {
+		apart = fmt.Sprintf("%s#%d", name, n)
+	}
+	return apart
 }
 
 // Short returns how many hosts did not come. Missing may name fewer.

@@ -132,7 +132,17 @@ func TestRoster(t *testing.T) {
 		"no number":       {Nowhere, 0, []guest{{"a", Nowhere}}, false, "[]", 0},
 		"part of the job": {at(-1, 0, "n[1-9]"), 0, []guest{{"n1", at(0, 2, "n[1-2]")}}, false, "[n2]", 0},
 		"two on each": {at(-1, 0, "n[1-2]"), 0,
-			[]guest{{"n1", at(0, 4, "")}, {"n1", at(1, 4, "")}, {"n2", at(2, 4, "")}}, false, "[rank 3]", 0},
+			[]guest{{"n1", at(0, 4, "")}, {"n1", at(1, 4, "")}, {"n2", at(2, 4, "")}}, false, "[n2#3]", 0},
+		"two on each, and none of one node": {at(-1, 0, "n[1-3]"), 0, []guest{{"n1", at(0, 6, "")}, {"n1", at(1, 6, "")},
+			{"n3", at(4, 6, "")}, {"n3", at(5, 6, "")}}, false, "[n2 n2#3]", 0},
+		"two on each, and one of two nodes": {at(-1, 0, "n[1-2]"), 0,
+			[]guest{{"n2", at(3, 4, "")}, {"n1", at(1, 4, "")}}, false, "[n1#2 n2#2]", 0},
+		"two on each, in turn": {at(-1, 0, "n[1-2]"), 0,
+			[]guest{{"n1", at(0, 4, "")}, {"n2", at(1, 4, "")}, {"n2", at(3, 4, "")}}, false, "[n1#2]", 0},
+		"two on each, without ranks": {at(-1, 0, "n[1-2].net"), 4, []guest{{"n1", Nowhere}, {"n2", Nowhere},
+			{"n2", Nowhere}}, false, "[n1.net#2]", 0},
+		"three on one, one on the other": {at(-1, 0, "n[1-2]"), 0, []guest{{"n1", at(0, 4, "")}, {"n1", at(1, 4, "")},
+			{"n1", at(2, 4, "")}}, false, "[rank 3]", 0},
 		"domains": {at(-1, 0, "n[1-3]"), 0,
 			[]guest{{"n1.net", Nowhere}, {"n2.net", Nowhere}}, false, "[n3]", 0},
 		"other names": {at(-1, 0, "n[1-3]"), 0,
@@ -184,6 +194,14 @@ func TestRosterRefuses(t *testing.T) {
 		}
 		if got, err := r.Come("a", p); got != want || err != nil {
 			t.Errorf("another a: %s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+func TestNode(t *testing.T) {
+	for host, want := range map[string]string{"n1": "n1", "n1#2": "n1", "n1.net#17": "n1.net", "a#b": "a#b", "#": "#"} {
+		if got := Node(host); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
 		}
 	}
 }

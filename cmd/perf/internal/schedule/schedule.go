@@ -12,7 +12,7 @@ type Schedule struct {
 	steps   []int // of the order, in turn
 	free    bool  // hosts go on by themselves
 	queues  []queue
-	look    []int // hosts that may have something to do
+	look    []int // hosts of a tournament that may have something to do
 	next    int   // of steps
 	running int
 	total   int
@@ -29,7 +29,7 @@ func New(o Order, n, rounds int) *Schedule {
 	count, of := o.steps(n)
 	s := &Schedule{n: n, of: of, free: o == Rounds, queues: make([]queue, n)}
 	for i := range n {
-		s.look = append(s.look, n-1-i)
+		s.again(n - 1 - i)
 	}
 	if s.free && rounds > 0 {
 		s.steps = sample(n, rounds)
@@ -77,30 +77,24 @@ func (s *Schedule) Next() (begin, skip []Pair) {
 	return begin, skip
 }
 
-// Over reports whether nothing runs and nothing is left.
-func (s *Schedule) Over() bool {
-	if s.running > 0 || s.next < len(s.steps) {
-		return false
-	}
-	for i := range s.queues {
-		if len(s.queues[i].pairs) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // Done ends a pair.
 func (s *Schedule) Done(p Pair) {
 	s.running--
 	s.queues[p.From].busy, s.queues[p.To].busy = false, false
-	s.look = append(s.look, p.To, p.From)
+	s.again(p.To, p.From)
 }
 
 // Lose takes a host out.
 func (s *Schedule) Lose(host int) {
 	s.queues[host].lost = true
-	s.look = append(s.look, host)
+	s.again(host)
+}
+
+// again has a tournament look at hosts.
+func (s *Schedule) again(hosts ...int) {
+	if s.free {
+		s.look = append(s.look, hosts...)
+	}
 }
 
 // ahead is how many of its next pairs a free host looks at. With all of them, the tournament would end in disorder,

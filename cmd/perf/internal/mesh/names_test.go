@@ -1,0 +1,104 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+)
+
+// TestSort: the files have names of nodes that schedulers know: of several agents on one node, one that is bad is enough;
+// an agent that claims the name of a good host is none.
+func TestSort(t *testing.T) {
+	no := false
+	r := &Result{Hosts: []string{"n1", "n2", "n2#2", "n3", "n3#7", "n4", "n5", "n6", "rank 9"},
+		LostHosts: []LostHost{{Host: "n1#2", Kind: LeftOut, stray: true}, {Host: "x;y", Kind: LeftOut, stray: true},
+			{Host: "n2#2", Kind: Absent}, {Host: "rank 9", Kind: Absent}, {Host: unnamed, Kind: Absent}},
+		SlowHosts: []SlowHost{{Host: "n3"}, {Host: "n4", Again: Again{1, &no}}, {Host: "n2#2"}}}
+	r.StalledHosts = []StalledHost{{Host: "n6"}}
+	if good, bad := r.Sort(); !slices.Equal(good, []string{"n1", "n4", "n5"}) ||
+		!slices.Equal(bad, []string{"n2", "n3", "n6"}) {
+		t.Errorf("good %q, bad %q", good, bad)
+	}
+}
+
+// TestStray: agents that are refused, and claim to be hosts of the mesh, have names of their own in the result,
+// whoever came first.
+func TestStray(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := c
+		c.Launcher = roster.Place{Rank: -1, Nodes: "n[1-3]", Job: "7.0"}
+		p := newParty(t, c)
+		for i, w := range []*agent.Worker{
+			worker("n2", roster.Place{Rank: 1, Of: 3, Job: "8.0"}, runner{}), // of another job, and before the right one
+			worker("n1", roster.Place{Rank: 0, Of: 3}, runner{}), worker("n1", roster.Place{Rank: 0, Of: 3}, runner{}),
+			worker("n1", roster.Place{Rank: 0, Of: 3}, runner{}), worker("n2", roster.Place{Rank: 1, Of: 3}, runner{}),
+			worker("y", roster.Place{Rank: 1, Of: 3}, runner{}), worker("n3", roster.Place{Rank: 2, Of: 3}, runner{})} {
+			go func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				p.join(t.Context(), w, nil)
+			}()
+		}
+		res, err := Run(t.Context(), p.c)
+		want := []string{"left out n1#2", "left out n1#3", "left out n2#2", "left out y"}
+		if got := lostHosts(res); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %q, want %q", err, got, want)
+		}
+		if good, bad := res.Sort(); !slices.Equal(good, []string{"n1", "n2", "n3"}) || len(bad) > 0 {
+			t.Errorf("good %q, bad %q", good, bad)
+		}
+		if res.Failed() > 0 || len(res.Pairs) != 6 {
+			t.Errorf("%d of %d pairs failed", res.Failed(), len(res.Pairs))
+		}
+		time.Sleep(time.Second)
+		p.wg.Wait()
+	})
+}
+
+// leaver is the connection of an agent that ends when it has introduced itself.
+type leaver struct {
+	net.Conn
+	writes int
+}
+
+func (l *leaver) Write(b []byte) (int, error) {
+	n, err := l.Conn.Write(b)
+	if l.writes++; l.writes == 2 { // the proof that it has the token, and its name
+		l.Conn.Close()
+	}
+	return n, err
+}
+
+// TestGone: an agent that came, and went before it could be told that it belongs to the mesh, is lost, not left out.
+func TestGone(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := c
+		c.Expect = 3
+		p := newParty(t, c)
+		for i := range 3 {
+			w := worker(fmt.Sprint("n", i), roster.Nowhere, runner{takes: time.Second})
+			if i < 2 {
+				p.join(t.Context(), w, nil)
+				continue
+			}
+			p.wg.Go(func() { agent.Attend(context.Background(), &leaver{Conn: p.hall.dial()}, p.c.Token, w) })
+		}
+		res, err := Run(t.Context(), p.c)
+		if got := lostHosts(res); err != nil || !slices.Equal(got, []string{"lost n2"}) {
+			t.Errorf("%v, %q", err, got)
+		}
+		if !strings.Contains(res.Absences(), "1 hosts were lost") || res.AllEnded() || res.came != 3 {
+			t.Errorf("%s, %d came", res.Absences(), res.came)
+		}
+		p.wg.Wait()
+	})
+}
