@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
@@ -9,13 +10,27 @@ import (
 // partners is with how many good hosts a suspect is measured again.
 const partners = 3
 
+// mostAgain bounds how many slow hosts, and how many slow pairs of other hosts, are measured again: the worst.
+const mostAgain = 100
+
+// factor is by how much a figure is worse than its median.
+func factor(name string, value, median float64) float64 {
+	if name == figuresOfPair[0].name {
+		return median / value
+	}
+	return value / median
+}
+
 // confirm measures suspects again, one pair at a time: slow hosts with good ones, slow pairs of other hosts as they
 // are.
 func (m *coordinator) confirm(v verdict) {
 	var suspects, good []int
-	slow := func(name string) bool {
-		return slices.ContainsFunc(m.res.SlowHosts, func(s SlowHost) bool { return s.Host == name })
+	rank := map[string]float64{} // of slow hosts
+	for i := range m.res.SlowHosts {
+		s := &m.res.SlowHosts[i]
+		rank[s.Host] = max(rank[s.Host], factor(s.Figure, s.Value, s.Median))
 	}
+	slow := func(name string) bool { return rank[name] > 0 }
 	inPair := map[string]bool{}
 	for i := range m.res.SlowPairs {
 		p := &m.res.SlowPairs[i]
@@ -38,7 +53,11 @@ func (m *coordinator) confirm(v verdict) {
 			list = append(list, p)
 		}
 	}
-	for n, s := range suspects {
+	slices.SortStableFunc(suspects, func(a, b int) int {
+		return cmp.Compare(rank[m.hosts[m.present[b]].Name], rank[m.hosts[m.present[a]].Name])
+	})
+	m.res.HostsNotAgain = max(0, len(suspects)-mostAgain)
+	for n, s := range suspects[:min(mostAgain, len(suspects))] {
 		for k := range min(partners, len(good)) {
 			g := good[(n*partners+k)%len(good)]
 			add(schedule.Pair{From: s, To: g})
@@ -49,10 +68,24 @@ func (m *coordinator) confirm(v verdict) {
 	for i, at := range m.present {
 		number[m.hosts[at].Name] = i
 	}
+	var others []*SlowPair
 	for i := range m.res.SlowPairs {
 		if p := &m.res.SlowPairs[i]; !slow(p.From) && !slow(p.To) {
-			add(schedule.Pair{From: number[p.From], To: number[p.To]})
+			others = append(others, p)
 		}
+	}
+	slices.SortStableFunc(others, func(a, b *SlowPair) int {
+		return cmp.Compare(factor(b.Figure, b.Value, b.Median), factor(a.Figure, a.Value, a.Median))
+	})
+	pairs := map[schedule.Pair]bool{} // a pair may have two slow figures
+	for _, s := range others {
+		p := schedule.Pair{From: number[s.From], To: number[s.To]}
+		if !pairs[p] && len(pairs) < mostAgain {
+			add(p)
+		} else if !pairs[p] {
+			m.res.PairsNotAgain++
+		}
+		pairs[p] = true
 	}
 	if len(list) == 0 {
 		return

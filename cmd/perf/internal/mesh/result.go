@@ -39,6 +39,10 @@ type Result struct {
 	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error string       `json:"error,omitempty"`
 
+	// Suspects that were not measured again, because there were too many.
+	HostsNotAgain int `json:"slow_hosts_not_again,omitempty"`
+	PairsNotAgain int `json:"slow_pairs_not_again,omitempty"`
+
 	came int // hosts that were there when the first pair began, or went just before
 }
 
