@@ -67,6 +67,8 @@ type meshOptions struct {
 	stall    time.Duration
 	order    string
 	rounds   int
+	rails    string
+	reach    time.Duration
 	confirm  bool
 	matrix   bool
 	good     string // files
@@ -101,6 +103,11 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 			"ring (each host to the next), incast (all others to one host, each in turn), outcast (the reverse) or "+
 			"bisection (one half to the other)")
 	f.IntVar(&m.rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
+	f.StringVar(&m.rails, "rails", string(mesh.SameRail), "which `NICs` of two hosts: same (of the same name) or all "+
+		"(each with each)")
+	m.reach = 3 * time.Second
+	f.Var((*seconds)(&m.reach), "reach", "time for a first small message between each two NICs, before anything is "+
+		"measured; one that reaches nobody is named and left out (0: no such message)")
 	f.BoolVar(&m.confirm, "confirm", false, "measure slow hosts again, alone and with good ones, and slow pairs")
 	f.BoolVar(&m.matrix, "matrix", false, "print matrices also of more than 32 hosts")
 	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts that are neither slow nor lost")
@@ -184,6 +191,12 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	}
 	if f.Changed("rounds") && (m.rounds < 1 || m.order != string(schedule.Rounds)) {
 		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.rounds, m.order)
+	}
+	if m.rails != string(mesh.SameRail) && m.rails != string(mesh.AllRails) {
+		return fmt.Errorf("--rails %q; allowed: same and all", m.rails)
+	}
+	if m.reach < 0 || m.reach > 0 && m.reach < time.Millisecond || m.reach > time.Hour {
+		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", m.reach)
 	}
 	if m.form != "plain" && m.form != "slurm" {
 		return fmt.Errorf("--hosts-form %q; allowed: plain and slurm", m.form)
@@ -309,7 +322,8 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
 	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
 		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
-		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Confirm: m.confirm}
+		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Rails: mesh.Rails(m.rails),
+		Reach: m.reach, Confirm: m.confirm}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {
@@ -353,7 +367,7 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	case len(res.Pairs) > 0:
 		res.Text(stdout, m.matrix)
 	}
-	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0) {
+	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0 || len(res.DarkNICs) > 0) {
 		err = fmt.Errorf("%d of %d pairs have no figures; %s", res.Failed(), len(res.Pairs), res.Absences())
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func (m *meshOptions) agentWords() (words []string) {
 	if m.device != "" {
 		words = append(words, "-d", m.device)
 	}
-	if m.ibPort != 1 {
+	if m.ibPort != 0 {
 		words = append(words, "-i", strconv.Itoa(int(m.ibPort)))
 	}
 	if m.gidIndex >= 0 {

@@ -15,6 +15,7 @@ import (
 type meshProgress struct {
 	w           io.Writer
 	every       bool // each pair is shown
+	pass        string
 	shown       bool // a line is there that the next one replaces
 	began, told time.Time
 	done, of    int
@@ -24,25 +25,43 @@ type meshProgress struct {
 // mostFailures is how many pairs that fail are shown at once.
 const mostFailures = 50
 
+const reachPass = "reach: "
+
 // seldom is the time between lines where nobody may be looking.
 const seldom = 30 * time.Second
 
 func (p *meshProgress) hooks(c *mesh.Config) {
-	c.Begun = func(_, pairs int) { p.began, p.told, p.of, p.done = time.Now(), time.Now(), pairs, 0 }
-	c.Start = p.tell
-	c.Done = func(r mesh.PairResult) {
-		p.done++
-		if r.Error == "" || r.Skipped {
-			return
+	c.Begun = func(pass string, _, pairs int) {
+		if p.pass = pass; pass != "" {
+			p.pass += ": "
 		}
-		if p.failed++; p.failed <= mostFailures {
-			p.say(fmt.Errorf("%s > %s: %s", r.From, r.To, r.Error))
-		} else if p.failed == mostFailures+1 {
-			p.say(errors.New("more pairs fail; all are in the JSON object"))
+		p.began, p.told, p.of, p.done = time.Now(), time.Now(), pairs, 0
+	}
+	c.Start = p.tell
+	c.Done = func(list []mesh.PairResult) {
+		p.done++
+		for i := range list {
+			if r := &list[i]; r.Error != "" && !r.Skipped {
+				p.fail(r)
+			}
 		}
 	}
+	c.Dark = func(d mesh.DarkNIC) { p.say(errors.New(d.String())) }
 	c.Lost = func(h mesh.LostHost) { p.say(errors.New(h.String())) }
 	c.Stranger = func(from net.Addr, why error) { p.say(fmt.Errorf("%v is left out: %w", from, why)) }
+}
+
+// fail shows a pair that failed, unless many have. Those of the first pass are tried again, or their NIC is dark.
+func (p *meshProgress) fail(r *mesh.PairResult) {
+	if p.pass == reachPass {
+		return
+	}
+	if p.failed++; p.failed <= mostFailures {
+		from, to := r.Ends()
+		p.say(fmt.Errorf("%s > %s: %s", from, to, r.Error))
+	} else if p.failed == mostFailures+1 {
+		p.say(errors.New("more pairs fail; all are in the JSON object"))
+	}
 }
 
 // tell shows the pair that begins, and how long the rest takes.
@@ -51,7 +70,7 @@ func (p *meshProgress) tell(from, to string) {
 		return
 	}
 	p.told = time.Now()
-	line := fmt.Sprintf("%d of %d pairs, %s > %s", p.done, p.of, printable.Name(from), printable.Name(to))
+	line := fmt.Sprintf("%s%d of %d pairs, %s > %s", p.pass, p.done, p.of, printable.Name(from), printable.Name(to))
 	if spent := time.Since(p.began).Seconds(); p.done > 0 {
 		line += fmt.Sprintf(", about %.0f s left", spent/float64(p.done)*float64(p.of-p.done))
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 
@@ -12,13 +11,23 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 )
 
-// inside runs the tests of an agent in its own process, with the device and memory kept open, one at a time. Tests at
+// inside runs the tests of an agent in its own process, with the devices and memory kept open, one at a time. Tests at
 // the same time have processes of their own: their loops would share the settings of the runtime.
 type inside struct {
-	near  []string // options of all tests of this agent
-	child agent.Child
-	busy  sync.Mutex
-	shelf session.Shelf
+	child   agent.Child
+	busy    sync.Mutex
+	shelves map[string]*session.Shelf // of each NIC
+}
+
+// shelf returns that of a NIC.
+func (r *inside) shelf(nic string) *session.Shelf {
+	if r.shelves == nil {
+		r.shelves = map[string]*session.Shelf{}
+	}
+	if r.shelves[nic] == nil {
+		r.shelves[nic] = &session.Shelf{}
+	}
+	return r.shelves[nic]
 }
 
 // Run is a Runner of package agent.
@@ -27,10 +36,11 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 		return r.child.Run(ctx, t, listening)
 	}
 	defer r.busy.Unlock()
-	o, err := parse(slices.Concat(r.near, t.Words()))
+	o, err := parse(t.Words())
 	if err != nil {
 		return f, err
 	}
+	shelf := r.shelf(t.NIC)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	hooks := engine.Hooks{Waiting: func(port int) {
@@ -38,9 +48,9 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 			cancel(err)
 		}
 	}}
-	res, err := engine.Run(r.shelf.With(ctx), o.plan, hooks)
+	res, err := engine.Run(shelf.With(ctx), o.plan, hooks)
 	if err != nil {
-		r.shelf.Close() // the next test begins anew
+		shelf.Close() // the next test begins anew
 		return f, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	if t.Server() {

@@ -20,15 +20,16 @@ import (
 func TestRXE_Inside(t *testing.T) {
 	vm := needOnce(t)
 	var ends [2]*inside
+	var near [2][]string
 	for i := range ends {
 		a := agentOptions{device: vm.Dev[i], ibPort: 1, gidIndex: vm.GIDs[i]}
 		if vm.Emulated {
 			a.gidIndex = plan.Auto
 		}
 		child := agent.Child{Program: []string{"/bin/sh", "-c", "echo '{\"results\":[{}]}'"}}
-		ends[i] = &inside{near: a.near(), child: child}
+		ends[i], near[i] = &inside{child: child}, a.near()
 		defer func() {
-			if err := ends[i].shelf.Close(); err != nil {
+			if err := ends[i].shelf("").Close(); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -39,13 +40,14 @@ func TestRXE_Inside(t *testing.T) {
 		defer wg.Wait()
 		wg.Go(func() {
 			defer close(port)
-			task := agent.Task{Alone: true, Test: p}
+			task := agent.Task{Alone: true, Options: near[1], Test: p}
 			_, err := ends[1].Run(t.Context(), task, func(n int) error { port <- n; return nil })
 			if err != nil {
 				t.Errorf("server of %v %v: %v", p.Verb, p.Metric, err)
 			}
 		})
-		return ends[0].Run(t.Context(), agent.Task{Alone: true, Test: p, Host: vm.Host[1], Port: <-port}, nil)
+		task := agent.Task{Alone: true, Options: near[0], Test: p, Host: vm.Host[1], Port: <-port}
+		return ends[0].Run(t.Context(), task, nil)
 	}
 	var dev *ibv.Device
 	for i, p := range []wire.Params{
@@ -62,21 +64,21 @@ func TestRXE_Inside(t *testing.T) {
 		if p.Metric == wire.Latency && p.Iters > 100 && (f.P99 < f.P50 || f.Max < f.P99) {
 			t.Errorf("%v %v: %+v", p.Verb, p.Metric, f)
 		}
-		if now := ends[0].shelf.Device(); dev != nil && now != dev {
+		if now := ends[0].shelf("").Device(); dev != nil && now != dev {
 			t.Errorf("%v %v opened the device again", p.Verb, p.Metric)
 		}
-		dev = ends[0].shelf.Device()
+		dev = ends[0].shelf("").Device()
 		if i != 3 {
 			continue
 		}
 		// Nobody listens there.
-		bad := agent.Task{Alone: true, Test: p, Host: "127.0.0.1", Port: 1}
+		bad := agent.Task{Alone: true, Options: near[0], Test: p, Host: "127.0.0.1", Port: 1}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := ends[0].Run(ctx, bad, nil); err == nil {
 			t.Error("no error of a test without a server")
 		}
-		if now := ends[0].shelf.Device(); now == dev {
+		if now := ends[0].shelf("").Device(); now == dev {
 			t.Error("after a test that failed, the next one does not begin anew")
 		}
 		dev = nil
@@ -86,7 +88,7 @@ func TestRXE_Inside(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		p := wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20, QPs: 1}
-		_, err := ends[0].Run(ctx, agent.Task{Alone: true, Test: p}, func(n int) error { busy <- n; return nil })
+		_, err := ends[0].Run(ctx, agent.Task{Alone: true, Options: near[0], Test: p}, func(n int) error { busy <- n; return nil })
 		if err == nil || !strings.Contains(err.Error(), "canceled") {
 			t.Errorf("a server that is ended: %v", err)
 		}
@@ -112,10 +114,10 @@ func testPorts(t *testing.T, vm testutil.RXE) {
 	}
 	port := ln.Addr().(*net.TCPAddr).Port
 	a := agentOptions{device: vm.Dev[0], ibPort: 1, gidIndex: plan.Auto, testPorts: fmt.Sprintf("%d-%d", port, port)}
-	child := agent.Child{Program: append([]string{testutil.NeedProgram(t, "perf")}, a.near()...)}
-	own := &inside{near: a.near(), child: child}
-	server := agent.Task{Alone: true, Test: wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20,
-		QPs: 1}}
+	child := agent.Child{Program: []string{testutil.NeedProgram(t, "perf")}}
+	own := &inside{child: child}
+	server := agent.Task{Alone: true, Options: a.near(), Test: wire.Params{Verb: wire.Write, Metric: wire.Bandwidth,
+		Size: 64, Iters: 20, QPs: 1}}
 	for _, r := range []agent.Runner{own, child} {
 		_, err := r.Run(t.Context(), server, func(n int) error { t.Errorf("port %d is taken", n); return nil })
 		if err == nil || !strings.Contains(err.Error(), "all 1 are in use; give a larger range (--test-ports)") {
@@ -131,7 +133,7 @@ func testPorts(t *testing.T, vm testutil.RXE) {
 			t.Errorf("%T: the server is on port %d, want %d; %v", r, got, port, err)
 		}
 	}
-	if err := own.shelf.Close(); err != nil {
+	if err := own.shelf("").Close(); err != nil {
 		t.Error(err)
 	}
 }

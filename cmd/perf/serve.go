@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -68,8 +66,9 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&a.bind, "bind", "", "`address` that the agent listens on (default: all)")
 	f.IntVar(&a.maxClients, "max-clients", defaultClients, "maximum number of `tests` at a time; others wait")
 	f.StringVarP(&a.device, "ib-dev", "d", "",
-		"RDMA `device` for the tests of this agent (default: the first with an active port)")
-	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
+		"RDMA `devices` of this agent: mlx5_0, or several as mlx5_0,mlx5_1:2 (port 2), all, or gpu (the nearest of each "+
+			"GPU) (default: the first with an active port)")
+	f.Uint8VarP(&a.ibPort, "ib-port", "i", 0, "`port` of the devices (default 1; with all and gpu, each)")
 	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "GID `index` (default, and if negative: the best one)")
 	f.Lookup("gid-index").DefValue = "0"
 	f.StringVar(&a.testPorts, "test-ports", "",
@@ -90,17 +89,13 @@ func (a *agentOptions) check() error {
 	if a.port < 1 || a.port > 65535 {
 		return fmt.Errorf("tcp port (-p) %d; allowed: 1 to 65535", a.port)
 	}
-	if strings.Contains(a.device, ",") {
-		return fmt.Errorf("device (-d) %s: an agent tests one device; run an agent for each, on its own port (-p)",
-			a.device)
-	}
 	if _, err := wire.ParsePorts(a.testPorts); a.testPorts != "" && err != nil {
 		return fmt.Errorf("--test-ports: %w", err)
 	}
 	if a.maxClients < 1 || a.maxClients > 4096 {
 		return fmt.Errorf("--max-clients %d; allowed: 1 to 4096", a.maxClients)
 	}
-	return nil
+	return a.checkDevices()
 }
 
 // serve runs an agent until ctx ends.
@@ -121,6 +116,7 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Write
 		ln.Close()
 		return err
 	}
+	w.Look = func() []agent.NIC { return a.look(ctx) }
 	return agent.Serve(ctx, ln, agent.Config{Token: t, Newer: newer, Worker: *w, Child: child, Log: log})
 }
 
@@ -134,20 +130,14 @@ func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, 
 	if err != nil {
 		return nil, agent.Child{}, err
 	}
-	child := agent.Child{Program: append([]string{self}, a.near()...)}
-	var runner agent.Runner = &inside{near: a.near(), child: child}
+	child := agent.Child{Program: []string{self}}
+	var runner agent.Runner = &inside{child: child}
 	if a.isolate {
 		runner = child
 	}
 	w := &agent.Worker{Runner: runner, Hello: agent.Hello{Name: roster.FindName(os.Getenv, os.Hostname),
 		Program: program(), Most: a.maxClients, Place: place}}
-	tests, err := parse(append([]string{"write", "bw"}, a.near()...))
-	if err == nil {
-		err = session.Try(ctx, tests.plan)
-	}
-	if err != nil {
-		w.Problem = err.Error()
-	}
+	w.Have(a.look(ctx))
 	return w, child, nil
 }
 
@@ -158,15 +148,6 @@ func (a *agentOptions) join(ctx context.Context, t agent.Token, addrs []string, 
 		return err
 	}
 	return agent.Join(ctx, addrs, t, w, patience)
-}
-
-// near returns the options of a test of this agent.
-func (a *agentOptions) near() []string {
-	words := []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
-	if a.testPorts != "" {
-		words = append(words, "--test-ports", a.testPorts)
-	}
-	return words
 }
 
 // serveBoth runs an agent, and servers for stock clients. One that fails ends the other.
@@ -205,6 +186,9 @@ func (v *invocation) serve() *cobra.Command {
 		}
 		if err = cmp.Or(tooMany(words), a.check()); err == nil {
 			list, err = a.stockServers()
+		}
+		if err == nil && !a.joins && !agent.Supervised() {
+			err = a.known()
 		}
 		if err == nil && a.joins && len(list) > 0 {
 			err = errors.New("--join: not with --stock")

@@ -57,7 +57,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Buffer.Write(b)
 }
 
-// Child runs each end of a test in a process, a perf with options of its own such as a device.
+// Child runs each end of a test in a process, a perf.
 type Child struct{ Program []string }
 
 // Run is a Runner.

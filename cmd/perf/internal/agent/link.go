@@ -31,6 +31,7 @@ type Hello struct {
 	Program string       `json:"program"`
 	Most    int          `json:"max_clients"`
 	Place   roster.Place `json:"place"`
+	NICs    []NIC        `json:"nics"`              // in the order of the rails
 	Problem string       `json:"problem,omitempty"` // why it cannot run tests
 }
 
@@ -64,6 +65,7 @@ type message struct {
 	Op      string       `json:"op"`
 	ID      uint64       `json:"id,omitempty"` // of a test or a question
 	Test    *wire.Params `json:"test,omitempty"`
+	NIC     string       `json:"nic,omitempty"`
 	Host    string       `json:"host,omitempty"`
 	Port    int          `json:"port,omitempty"`
 	Alone   bool         `json:"alone,omitempty"` // the host has one test at a time

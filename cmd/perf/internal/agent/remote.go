@@ -82,6 +82,9 @@ func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duratio
 	case err != nil:
 	case m.Op == opJoin && m.Hello != nil:
 		f.SetDeadline(time.Time{})
+		if len(m.Hello.NICs) == 0 {
+			m.Hello.NICs = []NIC{{}}
+		}
 		r := &Remote{Hello: *m.Hello, link: newLink(f, DefaultBeat), ended: make(chan struct{}),
 			calls: map[uint64]chan message{}}
 		r.Addr, r.Here = address(f.RemoteAddr()), address(f.LocalAddr())
@@ -206,9 +209,9 @@ type Server struct {
 	call *call
 }
 
-// Serve makes the agent the server of a test, until Close.
-func (r *Remote) Serve(ctx context.Context, p wire.Params) (*Server, error) {
-	c, err := r.call(message{Op: opServe, Test: &p, Alone: r.Alone})
+// Serve makes a NIC of the agent the server of a test, until Close.
+func (r *Remote) Serve(ctx context.Context, nic string, p wire.Params) (*Server, error) {
+	c, err := r.call(message{Op: opServe, Test: &p, NIC: nic, Alone: r.Alone})
 	if err != nil {
 		return nil, err
 	}
@@ -246,9 +249,9 @@ func (c *call) cancel() {
 	c.drop()
 }
 
-// Test makes the agent the client of a test.
-func (r *Remote) Test(ctx context.Context, p wire.Params, host string, port int) (Figures, error) {
-	c, err := r.call(message{Op: opTest, Test: &p, Host: host, Port: port, Alone: r.Alone})
+// Test makes a NIC of the agent the client of a test.
+func (r *Remote) Test(ctx context.Context, nic string, p wire.Params, host string, port int) (Figures, error) {
+	c, err := r.call(message{Op: opTest, Test: &p, NIC: nic, Host: host, Port: port, Alone: r.Alone})
 	if err != nil {
 		return Figures{}, err
 	}

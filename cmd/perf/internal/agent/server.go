@@ -148,7 +148,7 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 		return ctx.Err()
 	}
 	s.Log("%v: %s of %v %v", f.RemoteAddr(), r.Op, r.Test.Verb, r.Test.Metric)
-	t := Task{Test: r.Test}
+	t := Task{Test: r.Test, Options: s.NICs[0].Options}
 	if r.Op == opClient {
 		t.Host, t.Port = r.Host, r.Port
 	}

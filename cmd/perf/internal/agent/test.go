@@ -78,6 +78,9 @@ func arguments(p wire.Params) []string {
 	default:
 		a = append(a, "-n", strconv.FormatUint(p.Iters, 10))
 	}
+	if p.Silence > 0 {
+		a = append(a, "--timeout", p.Silence.String())
+	}
 	if p.Verb == wire.Atomic {
 		a = append(a, "-A", p.Atomic.String())
 	}
@@ -111,7 +114,7 @@ func checkHost(host string) error {
 
 // Words returns the command line of a task.
 func (t *Task) Words() []string {
-	words := arguments(t.Test)
+	words := slices.Concat(arguments(t.Test), t.Options)
 	if t.Server() {
 		return append(words, "-p", "0")
 	}

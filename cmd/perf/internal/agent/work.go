@@ -13,10 +13,12 @@ import (
 
 // Task is one end of a test.
 type Task struct {
-	Test  wire.Params
-	Host  string // of the server; empty: be the server
-	Port  int
-	Alone bool // this host has no other test at the same time
+	Test    wire.Params
+	NIC     string   // empty: the only one
+	Options []string // of perf, of this NIC
+	Host    string   // of the server; empty: be the server
+	Port    int
+	Alone   bool // this host has no other test at the same time
 }
 
 // Server reports whether this is the server's end.
@@ -24,10 +26,14 @@ func (t *Task) Server() bool { return t.Host == "" }
 
 // String describes it for people.
 func (t *Task) String() string {
-	if t.Server() {
-		return fmt.Sprintf("server of %v %v", t.Test.Verb, t.Test.Metric)
+	s := fmt.Sprintf("server of %v %v", t.Test.Verb, t.Test.Metric)
+	if !t.Server() {
+		s = fmt.Sprintf("client of %v %v at %s", t.Test.Verb, t.Test.Metric, t.Host)
 	}
-	return fmt.Sprintf("client of %v %v at %s", t.Test.Verb, t.Test.Metric, t.Host)
+	if t.NIC != "" {
+		s += " by " + t.NIC
+	}
+	return s
 }
 
 // outcome describes what came of it.
@@ -55,6 +61,7 @@ type Runner interface {
 type Worker struct {
 	Hello
 	Runner Runner
+	Look   func() []NIC                  // returns the NICs as they are now; nil: they are those of Hello
 	Log    func(format string, v ...any) // of tests; may be nil
 	slots  chan struct{}
 }
@@ -62,6 +69,9 @@ type Worker struct {
 // prepare gives an agent a name of its own, and room for tests.
 func (w *Worker) prepare() {
 	w.ID, w.slots = rand.Text(), make(chan struct{}, max(w.Most, 1))
+	if len(w.NICs) == 0 {
+		w.NICs = []NIC{{}}
+	}
 }
 
 // refusal is the coordinator's reason to leave an agent out.
@@ -76,8 +86,12 @@ func (e *unmetError) Unwrap() error { return e.error }
 
 // work does what the coordinator wants until it ends the mesh, which is no error.
 func (w *Worker) work(ctx context.Context, f *frames) error {
+	hello := w.Hello
+	if w.Look != nil {
+		hello.Have(w.Look())
+	}
 	f.SetDeadline(time.Now().Add(stepLimit))
-	if err := f.send(message{Op: opJoin, Hello: &w.Hello}); err != nil {
+	if err := f.send(message{Op: opJoin, Hello: &hello}); err != nil {
 		return &unmetError{err}
 	}
 	var m message
@@ -96,7 +110,7 @@ func (w *Worker) work(ctx context.Context, f *frames) error {
 		return fmt.Errorf("%w: %.20q, heartbeat %v", ErrFrame, m.Op, beat)
 	}
 	f.SetDeadline(time.Time{})
-	j := &job{Worker: w, link: newLink(f, beat), tests: map[uint64]context.CancelFunc{}}
+	j := &job{Worker: w, hello: hello, link: newLink(f, beat), tests: map[uint64]context.CancelFunc{}}
 	j.link.beat = Pace(beat)
 	ctx, cancel := context.WithCancel(ctx)
 	defer j.wg.Wait()
@@ -116,6 +130,7 @@ var errOver = errors.New("the mesh is over")
 // job is an agent at work for one coordinator.
 type job struct {
 	*Worker
+	hello Hello // as it was said
 	link  *link
 	wg    sync.WaitGroup
 	mu    sync.Mutex
@@ -144,6 +159,9 @@ func (j *job) take(ctx context.Context, m message) error {
 		return fmt.Errorf("%w: operation %.20q", ErrFrame, m.Op)
 	}
 	t, err := m.task()
+	if err == nil {
+		t.Options, err = j.hello.options(m.NIC)
+	}
 	if err != nil {
 		return j.link.send(message{Op: opDone, ID: m.ID, Error: err.Error()})
 	}
@@ -179,7 +197,7 @@ func (m *message) task() (t Task, err error) {
 	if err := CheckTest(*m.Test); err != nil {
 		return t, err
 	}
-	t = Task{Test: *m.Test, Alone: m.Alone}
+	t = Task{Test: *m.Test, NIC: m.NIC, Alone: m.Alone}
 	if m.Op == opServe {
 		return t, nil
 	}

@@ -21,6 +21,7 @@ type member struct {
 	agent  *agent.Remote // nil: it did not come
 	ctx    context.Context
 	lose   context.CancelCauseFunc
+	nics   nicList // those that are measured
 	lostAt time.Time
 }
 
@@ -169,6 +170,9 @@ func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 func (m *coordinator) fits(a *agent.Remote) error {
 	if a.Program != m.Program {
 		return &agent.ReleaseError{Program: a.Program}
+	}
+	if err := a.CheckNICs(); err != nil {
+		return err
 	}
 	if a.Problem != "" {
 		return fmt.Errorf("it cannot run tests: %.500s", a.Problem)

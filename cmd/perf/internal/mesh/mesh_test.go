@@ -58,11 +58,11 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	r.judge(Outliers{Deviations: 5, Share: 0.1})
-	if want := (SlowHost{"h5", "sends", "bandwidth_bits_per_second", 40e9, 100e9, Again{}}); !slices.Equal(r.SlowHosts,
+	if want := (SlowHost{Host: "h5", Part: "sends", Figure: "bandwidth_bits_per_second", Value: 40e9, Median: 100e9}); !slices.Equal(r.SlowHosts,
 		[]SlowHost{want}) {
 		t.Errorf("slow hosts %v, want %v", r.SlowHosts, want)
 	}
-	if want := (SlowPair{"h1", "h2", "latency_p50_ns", 9000, 1000, Again{}}); len(r.SlowPairs) != 8 ||
+	if want := (SlowPair{From: "h1", To: "h2", Figure: "latency_p50_ns", Value: 9000, Median: 1000}); len(r.SlowPairs) != 8 ||
 		!slices.Contains(r.SlowPairs, want) {
 		t.Errorf("slow pairs %v", r.SlowPairs)
 	}

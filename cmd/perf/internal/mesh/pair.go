@@ -14,49 +14,97 @@ import (
 
 const interrupted = "interrupted"
 
-func (m *coordinator) result(from, to int) PairResult {
-	return PairResult{From: m.hosts[from].Name, To: m.hosts[to].Name, from: from, to: to}
+func (m *coordinator) result(from, to int, r rail) PairResult {
+	a, b := m.hosts[from], m.hosts[to]
+	return PairResult{From: a.Name, To: b.Name, FromNIC: a.nics.name(r.from), ToNIC: b.nics.name(r.to),
+		from: from, to: to, fromNIC: max(r.from, 0), toNIC: max(r.to, 0), many: m.res.many}
 }
 
-// skipped is a pair that does not run, as a host is lost.
-func (m *coordinator) skipped(from, to int) PairResult {
-	r := m.result(from, to)
+// skipped is a pair of hosts that does not run, as one is lost.
+func (m *coordinator) skipped(from, to int) (list []PairResult) {
 	lost := m.hosts[from]
 	if lost.ctx.Err() == nil {
 		lost = m.hosts[to]
 	}
-	r.Error, r.Skipped = "host "+lost.Name+" is lost", true
-	return r
+	for _, rail := range m.rails(from, to) {
+		if m.wanted(from, to, rail) {
+			r := m.result(from, to, rail)
+			r.Error, r.Skipped = "host "+lost.Name+" is lost", true
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
-// pair measures one pair, bandwidth and latency.
-func (m *coordinator) pair(at, other int) PairResult {
-	r, from, to := m.result(at, other), m.hosts[at], m.hosts[other]
+// wanted reports whether two NICs are measured in this pass.
+func (m *coordinator) wanted(from, to int, r rail) bool {
+	return m.only == nil || m.only[[2]end{{from, max(r.from, 0)}, {to, max(r.to, 0)}}]
+}
+
+// pair measures bandwidth and latency between the NICs of two hosts.
+func (m *coordinator) pair(from, to int) []PairResult {
+	return m.each(from, to, func(ctx context.Context, from, to *member, r *PairResult) error {
+		f, err := m.test(ctx, from, to, r, m.Bandwidth)
+		if err == nil {
+			r.Bits = f.Bits
+			f, err = m.test(ctx, from, to, r, m.Latency)
+		}
+		if err == nil {
+			r.P50, r.P99, r.Max = f.P50, f.P99, f.Max
+		}
+		return err
+	})
+}
+
+// each measures the NICs of two hosts, one rail after the other.
+func (m *coordinator) each(at, other int, measure func(context.Context, *member, *member, *PairResult) error,
+) (list []PairResult) {
+	from, to := m.hosts[at], m.hosts[other]
+	for _, rail := range m.rails(at, other) {
+		if !m.wanted(at, other, rail) {
+			continue
+		}
+		r := m.result(at, other, rail)
+		switch dark := m.unreached(at, other, rail); {
+		case m.ctx.Err() != nil:
+			r.Error, r.Skipped = interrupted, true
+		case from.ctx.Err() != nil || to.ctx.Err() != nil:
+			list = append(list, m.skipped(at, other)[len(list):]...)
+			return list
+		case dark != "":
+			r.Error, r.Skipped = dark, true
+		default:
+			if r.Error = m.apart(at, other, rail); r.Error == "" {
+				m.one(from, to, &r, measure)
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// one measures one rail.
+func (m *coordinator) one(from, to *member, r *PairResult,
+	measure func(context.Context, *member, *member, *PairResult) error) {
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	for _, h := range []*member{from, to} {
 		defer context.AfterFunc(h.ctx, func() { cancel(errGone) })()
 	}
-	f, err := m.test(ctx, from, to, m.Bandwidth)
+	err := measure(ctx, from, to, r)
 	if err == nil {
-		r.Bits = f.Bits
-		f, err = m.test(ctx, from, to, m.Latency)
-	}
-	if err == nil {
-		r.P50, r.P99, r.Max = f.P50, f.P99, f.Max
-		return r
+		return
 	}
 	r.Error = err.Error()
 	m.ask(from, to)
 	for _, h := range []*member{from, to} {
 		if h.ctx.Err() != nil {
-			r.Error = "host " + h.Name + " was lost during the test"
+			r.Error, r.gone = "host "+h.Name+" was lost during the test", true
 		}
 	}
 	if m.ctx.Err() != nil {
 		r.Error, r.Skipped = interrupted, true
 	}
-	return r
 }
 
 var errGone = errors.New("a host is lost")
@@ -81,18 +129,19 @@ func (m *coordinator) ask(hosts ...*member) {
 	wg.Wait()
 }
 
-// test runs one test between two agents.
-func (m *coordinator) test(ctx context.Context, from, to *member, p wire.Params) (f agent.Figures, err error) {
+// test runs one test between the NICs of two agents.
+func (m *coordinator) test(ctx context.Context, from, to *member, r *PairResult, p wire.Params) (f agent.Figures,
+	err error) {
 	limit := m.Timeout + 2*p.Duration
 	late, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("agent %s: no server after %v", to.Name, limit))
-	server, err := to.agent.Serve(late, p)
+	server, err := to.agent.Serve(late, r.ToNIC, p)
 	cancel()
 	if err != nil {
 		return f, fmt.Errorf("server: %w", err)
 	}
 	late, cancel = context.WithTimeoutCause(ctx, 4*limit, fmt.Errorf("agent %s: no result after %v", from.Name,
 		4*limit))
-	f, err = from.agent.Test(late, p, reach(from, to), server.Port)
+	f, err = from.agent.Test(late, r.FromNIC, p, reach(from, to), server.Port)
 	cancel()
 	patience := serverEnds
 	if ctx.Err() != nil {

@@ -3,6 +3,7 @@ package mesh
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,20 +31,23 @@ type Result struct {
 	Order     Order        `json:"order"`
 	Rounds    int          `json:"rounds,omitempty"`
 	Test      Test         `json:"test"`
+	Rails     Rails        `json:"rails,omitempty"`
 	Hosts     []string     `json:"hosts"`
+	HostNICs  [][]string   `json:"host_nics,omitempty"` // of each host, if they have names
 	Pairs     []PairResult `json:"pairs"`
 	SlowPairs []SlowPair   `json:"slow_pairs"`
 	SlowHosts []SlowHost   `json:"slow_hosts"`
 	LostHosts []LostHost   `json:"lost_hosts"`
+	DarkNICs  []DarkNIC    `json:"dark_nics,omitempty"`  // which reach nobody
+	UnmetNICs []HostNIC    `json:"unmet_nics,omitempty"` // which no host that they met has
 	Stalls
 	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error string       `json:"error,omitempty"`
 
-	// Suspects that were not measured again, because there were too many.
-	HostsNotAgain int `json:"slow_hosts_not_again,omitempty"`
-	PairsNotAgain int `json:"slow_pairs_not_again,omitempty"`
+	Reach float64 `json:"reach_seconds,omitempty"` // the pass before the first figure
 
-	came int // hosts that were there when the first pair began, or went just before
+	came int  // hosts that were there when the first pair began, or went just before
+	many bool // hosts have several NICs
 }
 
 // Test is the test between two hosts.
@@ -55,34 +59,59 @@ type Test struct {
 
 // PairResult is one direction between two hosts.
 type PairResult struct {
-	From  string  `json:"from"`
-	To    string  `json:"to"`
-	Bits  float64 `json:"bandwidth_bits_per_second,omitempty"`
-	P50   float64 `json:"latency_p50_ns,omitempty"`
-	P99   float64 `json:"latency_p99_ns,omitempty"`
-	Max   float64 `json:"latency_max_ns,omitempty"`
-	Error string  `json:"error,omitempty"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	FromNIC string  `json:"from_nic,omitempty"`
+	ToNIC   string  `json:"to_nic,omitempty"`
+	Bits    float64 `json:"bandwidth_bits_per_second,omitempty"`
+	P50     float64 `json:"latency_p50_ns,omitempty"`
+	P99     float64 `json:"latency_p99_ns,omitempty"`
+	Max     float64 `json:"latency_max_ns,omitempty"`
+	Error   string  `json:"error,omitempty"`
 
-	Skipped bool `json:"-"` // nothing is wrong with the pair: a host is lost, or the mesh was interrupted
+	// Skipped is set if nothing is wrong with the pair: a host is lost, a NIC dark, or the mesh was interrupted.
+	Skipped bool `json:"-"`
 
-	from, to int
-	at       time.Time // when it was entered
+	from, to       int
+	fromNIC, toNIC int
+	many           bool      // hosts have several NICs
+	gone           bool      // a host was lost during the test
+	at             time.Time // when it was entered
+}
+
+// end returns one of the two ends: 0 is the one that sends.
+func (p *PairResult) end(i int) end {
+	if i == 0 {
+		return end{p.from, p.fromNIC}
+	}
+	return end{p.to, p.toNIC}
+}
+
+// Ends returns what people call the two ends.
+func (p *PairResult) Ends() (from, to string) {
+	if p.many {
+		return endName(p.From, p.FromNIC), endName(p.To, p.ToNIC)
+	}
+	return p.From, p.To
 }
 
 // SlowPair is a direction whose figure is an outlier.
 type SlowPair struct {
-	From   string  `json:"from"`
-	To     string  `json:"to"`
-	Figure string  `json:"figure"`
-	Value  float64 `json:"value"`
-	Median float64 `json:"median_of_all"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	FromNIC string  `json:"from_nic,omitempty"`
+	ToNIC   string  `json:"to_nic,omitempty"`
+	Figure  string  `json:"figure"`
+	Value   float64 `json:"value"`
+	Median  float64 `json:"median_of_all"`
 	Again
 }
 
-// SlowHost is a host whose pairs are outliers together.
+// SlowHost is a host, or one of its NICs, whose pairs are outliers together.
 type SlowHost struct {
 	Host   string  `json:"host"`
-	Part   string  `json:"part"` // sends or receives
+	NIC    string  `json:"nic,omitempty"` // empty: all that were measured
+	Part   string  `json:"part"`          // sends or receives
 	Figure string  `json:"figure"`
 	Value  float64 `json:"median_of_host"`
 	Median float64 `json:"median_of_hosts"`
@@ -150,18 +179,22 @@ var parts = []string{"sends", "receives"}
 // judge sorts the pairs and names what is slow.
 func (r *Result) judge(o Outliers) verdict {
 	slices.SortFunc(r.Pairs, func(a, b PairResult) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.fromNIC, b.fromNIC),
+			cmp.Compare(a.toNIC, b.toNIC))
 	})
 	all := verdict{}
 	for _, f := range figuresOfPair {
 		var values []float64
-		ends := [2][][]float64{make([][]float64, len(r.Hosts)), make([][]float64, len(r.Hosts))}
+		ends := [2]map[end][]float64{{}, {}}
+		names := map[end]string{}
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
 			if v := f.of(p); v > 0 {
 				values = append(values, v)
-				ends[0][p.from] = append(ends[0][p.from], v)
-				ends[1][p.to] = append(ends[1][p.to], v)
+				for i := range ends {
+					ends[i][p.end(i)] = append(ends[i][p.end(i)], v)
+				}
+				names[p.end(0)], names[p.end(1)] = p.FromNIC, p.ToNIC
 			}
 		}
 		v, middle := all[f.name], median(values)
@@ -169,32 +202,49 @@ func (r *Result) judge(o Outliers) verdict {
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
 			if x := f.of(p); x > 0 && v.pair(x) {
-				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, Figure: f.name, Value: x,
-					Median: middle})
+				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
+					Figure: f.name, Value: x, Median: middle})
 			}
 		}
-		for end, does := range parts {
-			v.hosts[end] = r.judgeHosts(f, does, ends[end], o)
+		for i, does := range parts {
+			v.hosts[i] = r.judgeHosts(f, does, ends[i], names, o)
 		}
 		all[f.name] = v
 	}
 	return all
 }
 
-// judgeHosts compares the medians of the hosts in one part. A host may be slow in one part only.
-func (r *Result) judgeHosts(f figure, does string, values [][]float64, o Outliers) func(float64) bool {
-	var hosts []float64
-	for _, v := range values {
-		if len(v) > 0 {
-			hosts = append(hosts, median(v))
-		}
+// judgeHosts compares the medians of the NICs in one part. A NIC may be slow in one part only. If all of a host are
+// slow, it is the host.
+func (r *Result) judgeHosts(f figure, does string, values map[end][]float64, names map[end]string, o Outliers,
+) func(float64) bool {
+	order := slices.SortedFunc(maps.Keys(values), end.compare)
+	var medians []float64
+	for _, e := range order {
+		medians = append(medians, median(values[e]))
 	}
-	isSlow := o.slow(hosts, f.worse)
-	for i, v := range values {
-		if len(v) > 0 && isSlow(median(v)) {
-			r.SlowHosts = append(r.SlowHosts, SlowHost{Host: r.Hosts[i], Part: does, Figure: f.name, Value: median(v),
-				Median: median(hosts)})
+	isSlow := o.slow(medians, f.worse)
+	middle := median(medians)
+	for len(order) > 0 {
+		host, n := order[0].host, 0
+		for n < len(order) && order[n].host == host {
+			n++
 		}
+		var slow []SlowHost
+		var together []float64
+		for i, e := range order[:n] {
+			together = append(together, values[e]...)
+			if isSlow(medians[i]) {
+				slow = append(slow, SlowHost{Host: r.Hosts[host], NIC: names[e], Part: does, Figure: f.name,
+					Value: medians[i], Median: middle})
+			}
+		}
+		if len(slow) == n {
+			slow = slow[:1]
+			slow[0].NIC, slow[0].Value = "", median(together)
+		}
+		r.SlowHosts = append(r.SlowHosts, slow...)
+		order, medians = order[n:], medians[n:]
 	}
 	return isSlow
 }
@@ -233,6 +283,13 @@ func (r *Result) Absences() string {
 	said := fmt.Sprintf("%d hosts were lost", n[2])
 	if n[0] > 0 {
 		said = fmt.Sprintf("%d hosts did not come, %s", n[0], said)
+	}
+	if n := len(r.DarkNICs); n > 0 {
+		what := "NICs reach"
+		if n == 1 {
+			what = "NIC reaches"
+		}
+		said = fmt.Sprintf("%d %s nobody, %s", n, what, said)
 	}
 	if n[1] > 0 {
 		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)

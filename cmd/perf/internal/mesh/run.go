@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync"
@@ -21,8 +22,10 @@ type Config struct {
 	Launched <-chan error // gets the error of what launches them; may be nil
 
 	Order     Order
-	Rounds    int  // above 0: pairs of each host
-	Confirm   bool // suspects are measured again
+	Rounds    int // above 0: pairs of each host
+	Rails     Rails
+	Reach     time.Duration // for a message, before anything is measured; 0: nobody looks
+	Confirm   bool          // suspects are measured again
 	Bandwidth wire.Params
 	Latency   wire.Params
 	Token     agent.Token
@@ -35,9 +38,10 @@ type Config struct {
 	Program   string // this one, with its version
 
 	// May be nil, and are never called twice at a time.
-	Begun    func(hosts, pairs int)
+	Begun    func(pass string, hosts, pairs int) // of hosts; the pass that measures all has no name
 	Start    func(from, to string)
-	Done     func(PairResult)
+	Done     func([]PairResult) // of two hosts
+	Dark     func(DarkNIC)
 	Lost     func(LostHost) // of those that are missing before the first pair
 	Stranger func(from net.Addr, why error)
 }
@@ -54,8 +58,9 @@ type coordinator struct {
 	own    watch
 	res    *Result
 
-	present []int       // the hosts that came, by their place among all
-	place   map[int]int // the reverse
+	present []int           // the hosts that came, by their place among all
+	only    map[[2]end]bool // what is measured in this pass; nil: all
+	dark    *darkness
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
@@ -64,7 +69,10 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if c.Beat == 0 {
 		c.Beat = agent.DefaultBeat
 	}
+	c.Rails = cmp.Or(c.Rails, SameRail)
+	c.Bandwidth.Silence, c.Latency.Silence = c.Timeout, c.Timeout
 	m := &coordinator{Config: c, ctx: ctx, begun: make(chan struct{}), roster: roster.New(c.Launcher, c.Expect),
+		dark: newDarkness(),
 		res: &Result{Schema: Schema, Version: Version, Order: c.Order, Rounds: c.Rounds, Program: c.Program,
 			Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},
 			Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{}}}
@@ -110,31 +118,49 @@ func (m *coordinator) dismiss() {
 
 // measure runs the pairs of the order.
 func (m *coordinator) measure() {
-	m.place = map[int]int{}
 	for i, h := range m.hosts {
 		m.res.Hosts = append(m.res.Hosts, h.Name)
 		if h.agent != nil {
-			m.place[i] = len(m.present)
 			m.present = append(m.present, i)
 		}
 	}
-	for _, at := range m.present {
-		m.hosts[at].agent.Alone = m.Order.Together(len(m.present)) == 1
-	}
 	m.res.came += len(m.present)
-	s := schedule.New(m.Order, len(m.present), m.Rounds)
-	if m.Begun != nil {
-		m.Begun(len(m.present), s.Total())
+	m.equip()
+	if m.Reach > 0 {
+		m.reach()
 	}
-	m.play(s, m.done)
+	n := len(m.present)
+	m.begin("", schedule.New(m.Order, n, m.Rounds), m.Order.Together(n) == 1, m.pair, m.done)
 	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
 		m.absent()
 	}
+	m.unmet()
+}
+
+// begin runs a pass: a schedule of the hosts that came. alone is set if each has one test at a time.
+func (m *coordinator) begin(pass string, s *schedule.Schedule, alone bool, pair func(from, to int) []PairResult,
+	enter func(PairResult)) {
+	for _, at := range m.present {
+		m.hosts[at].agent.Alone = alone
+	}
+	if m.Begun != nil {
+		m.Begun(pass, len(m.present), s.Total())
+	}
+	m.play(s, pair, enter)
+	if m.ctx.Err() == nil {
+		m.named(m.dark.conclude())
+	}
+}
+
+// outcome is what came of a pair of hosts that ran.
+type outcome struct {
+	pair schedule.Pair
+	list []PairResult
 }
 
 // play runs a schedule of the hosts that came, and enters each result.
-func (m *coordinator) play(s *schedule.Schedule, enter func(PairResult)) {
-	done, lost, over := make(chan PairResult), make(chan int), make(chan struct{})
+func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairResult, enter func(PairResult)) {
+	done, lost, over := make(chan outcome), make(chan int), make(chan struct{})
 	defer close(over)
 	for i, at := range m.present {
 		go func() {
@@ -155,7 +181,7 @@ func (m *coordinator) play(s *schedule.Schedule, enter func(PairResult)) {
 			begin, skip = s.Next()
 		}
 		for _, p := range skip {
-			enter(m.skipped(m.present[p.From], m.present[p.To]))
+			m.take(m.skipped(m.present[p.From], m.present[p.To]), enter)
 		}
 		for _, p := range begin {
 			from, to := m.present[p.From], m.present[p.To]
@@ -163,16 +189,16 @@ func (m *coordinator) play(s *schedule.Schedule, enter func(PairResult)) {
 			if m.Start != nil {
 				m.Start(m.hosts[from].Name, m.hosts[to].Name)
 			}
-			go func() { done <- m.pair(from, to) }()
+			go func() { done <- outcome{p, pair(from, to)} }()
 		}
 		if running == 0 {
 			return
 		}
 		select {
-		case r := <-done:
+		case o := <-done:
 			running--
-			s.Done(schedule.Pair{From: m.place[r.from], To: m.place[r.to]})
-			enter(r)
+			s.Done(o.pair)
+			m.take(o.list, enter)
 		case i := <-lost:
 			h := m.hosts[m.present[i]]
 			if h.lostAt.IsZero() {
@@ -183,12 +209,25 @@ func (m *coordinator) play(s *schedule.Schedule, enter func(PairResult)) {
 	}
 }
 
+// take takes the results of a pair of hosts.
+func (m *coordinator) take(list []PairResult, enter func(PairResult)) {
+	for _, r := range list {
+		if !r.Skipped && !r.gone {
+			m.named(m.dark.note(r.end(0), r.end(1), r.Error))
+		}
+		enter(r)
+	}
+	if m.Done != nil {
+		m.Done(list)
+	}
+}
+
 // absent enters the pairs of hosts that never were there.
 func (m *coordinator) absent() {
 	for from, f := range m.hosts {
 		for to, t := range m.hosts {
 			if from != to && (f.agent == nil || t.agent == nil) {
-				m.done(m.skipped(from, to))
+				m.take(m.skipped(from, to), m.done)
 			}
 		}
 	}
@@ -227,7 +266,4 @@ func (m *coordinator) settle() {
 func (m *coordinator) done(r PairResult) {
 	r.at = time.Now()
 	m.res.Pairs = append(m.res.Pairs, r)
-	if m.Done != nil {
-		m.Done(r)
-	}
 }

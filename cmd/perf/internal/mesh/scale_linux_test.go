@@ -83,7 +83,7 @@ func ofMany(t *testing.T, n int) {
 	c.Listener, c.Rounds, c.Patience, c.Beat = ln, 3, testutil.Patience, 20*time.Second
 	c.Launcher = roster.Place{Rank: -1, Nodes: fmt.Sprintf("node[1-%d]", n)}
 	var begun time.Time
-	c.Begun = func(_, _ int) { begun = time.Now() }
+	c.Begun = func(string, int, int) { begun = time.Now() }
 	began := time.Now()
 	agents := exec.Command(os.Args[0], "-test.run", "^TestScale$")
 	agents.Env = append(os.Environ(), scaleEnv+"="+ln.Addr().String(), fmt.Sprint(scaleHosts, "=", n))
@@ -98,14 +98,16 @@ func ofMany(t *testing.T, n int) {
 		}
 	}()
 	descriptors, memory := 0, runtime.MemStats{}
-	c.Done = func(r PairResult) {
+	c.Done = func(list []PairResult) {
 		if descriptors == 0 {
 			list, _ := os.ReadDir("/proc/self/fd")
 			descriptors = len(list)
 			runtime.ReadMemStats(&memory)
 		}
-		if r.Error != "" {
-			t.Errorf("%s > %s: %s", r.From, r.To, r.Error)
+		for _, r := range list {
+			if r.Error != "" {
+				t.Errorf("%s > %s: %s", r.From, r.To, r.Error)
+			}
 		}
 	}
 	res, err := Run(t.Context(), c)

@@ -7,7 +7,7 @@ import (
 )
 
 // Sort returns the names of the nodes on which jobs may run, and of those that have a host which is slow, stood still,
-// is lost, or did not come. Nodes whose names nobody knows are in neither.
+// has a dark NIC, is lost, or did not come. Nodes whose names nobody knows are in neither.
 func (r *Result) Sort() (good, bad []string) {
 	wrong := map[string]bool{}
 	mark := func(host string) {
@@ -27,6 +27,9 @@ func (r *Result) Sort() (good, bad []string) {
 		if s := &r.SlowHosts[i]; s.Holds() {
 			mark(s.Host)
 		}
+	}
+	for _, d := range r.DarkNICs {
+		mark(d.Host)
 	}
 	for _, s := range r.StalledHosts {
 		mark(s.Host)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
@@ -42,25 +43,36 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	for _, f := range figuresOfPair {
 		s := scale[f.name]
 		if len(r.Hosts) <= mostMatrix || whole {
-			title := "Bandwidth in Gb/s, from the host of the row to that of the column:"
+			title := "Bandwidth in Gb/s, from the host of the row to that of the column"
 			if f.worse > 0 {
-				title = "Median latency in us:"
+				title = "Median latency in us"
 			}
-			r.matrix(w, title, func(p *PairResult) float64 { return f.of(p) / s.per })
+			if r.many {
+				title += ", of the worst pair of NICs"
+			}
+			r.matrix(w, title+":", f.worse, func(p *PairResult) float64 { return f.of(p) / s.per })
 		} else {
 			r.distribution(w, f)
 		}
+		r.rails(w, f)
 	}
 	for i := range r.SlowHosts {
 		h := &r.SlowHosts[i]
 		s := scale[h.Figure]
-		fmt.Fprintf(w, "slow host %s, where it %s: median %.4g %s, that of the hosts is %.4g%s\n",
-			printable.Name(h.Host), h.Part, h.Value/s.per, s.unit, h.Median/s.per, h.said(s.per))
+		what, all := "host", "hosts"
+		if h.NIC != "" {
+			what = "NIC"
+		}
+		if r.many {
+			all = "NICs"
+		}
+		fmt.Fprintf(w, "slow %s %s, where it %s: median %.4g %s, that of the %s is %.4g%s\n", what,
+			named(h.Host, h.NIC), h.Part, h.Value/s.per, s.unit, all, h.Median/s.per, h.said(s.per))
 	}
 	ofHost, shown := 0, 0
 	for i := range r.SlowPairs {
 		p := &r.SlowPairs[i]
-		if slices.ContainsFunc(r.SlowHosts, func(h SlowHost) bool { return h.Host == p.From || h.Host == p.To }) {
+		if r.explains(p) {
 			ofHost++
 			continue
 		}
@@ -68,8 +80,8 @@ func (r *Result) Text(w io.Writer, whole bool) {
 			continue
 		}
 		s := scale[p.Figure]
-		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", printable.Name(p.From),
-			printable.Name(p.To), p.Value/s.per, s.unit, p.Median/s.per, p.said(s.per))
+		from, to := r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC)
+		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", from, to, p.Value/s.per, s.unit, p.Median/s.per, p.said(s.per))
 	}
 	if shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
 		fmt.Fprintf(w, "%d slow figures of other pairs are in the JSON object\n", shown-worstPairs)
@@ -77,12 +89,85 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	if ofHost > 0 {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
-	if h, p := r.HostsNotAgain, r.PairsNotAgain; h > 0 || p > 0 {
-		fmt.Fprintf(w, "%d slow hosts and %d slow pairs were not measured again: only the worst %d of each were\n", h, p,
-			mostAgain)
-	}
+	r.dark(w)
 	r.Stalls.text(w)
 	r.lost(w)
+}
+
+// named is how people read a NIC of a host, or a host.
+func named(host, nic string) string {
+	if nic == "" {
+		return printable.Name(host)
+	}
+	return printable.Name(host) + " " + printable.Name(nic)
+}
+
+// side is an end of a pair: with its NIC, if hosts have several.
+func (r *Result) side(host, nic string) string {
+	if !r.many {
+		nic = ""
+	}
+	return named(host, nic)
+}
+
+// String describes it for people.
+func (d DarkNIC) String() string {
+	return fmt.Sprintf("%s reaches nobody: %s", named(d.Host, d.NIC), printable.Message(d.Error))
+}
+
+// dark writes the NICs that reach nobody, and those that were in no test.
+func (r *Result) dark(w io.Writer) {
+	for i, d := range r.DarkNICs {
+		if i == namedHosts && len(r.DarkNICs) > namedHosts+1 {
+			fmt.Fprintf(w, "%d more NICs reach nobody; all are in the JSON object\n", len(r.DarkNICs)-i)
+			break
+		}
+		fmt.Fprintln(w, d)
+	}
+	for i, n := range r.UnmetNICs {
+		if i == worstPairs && len(r.UnmetNICs) > worstPairs+1 {
+			fmt.Fprintf(w, "%d more NICs were not measured; all are in the JSON object\n", len(r.UnmetNICs)-i)
+			break
+		}
+		fmt.Fprintf(w, "%s was not measured: no host that it met has such a NIC\n", named(n.Host, n.NIC))
+	}
+}
+
+const mostRails = 16
+
+// rails writes the figures of each rail, if all pairs are of one.
+func (r *Result) rails(w io.Writer, f figure) {
+	worst, values := map[string]*PairResult{}, map[string][]float64{}
+	for i := range r.Pairs {
+		p := &r.Pairs[i]
+		if x := f.of(p); x > 0 {
+			rail := p.FromNIC
+			if values[rail] = append(values[rail], x); worst[rail] == nil || f.worse*(x-f.of(worst[rail])) > 0 {
+				worst[rail] = p
+			}
+			if p.FromNIC != p.ToNIC {
+				return
+			}
+		}
+	}
+	if len(values) < 2 {
+		return
+	}
+	order := slices.SortedFunc(maps.Keys(values), roster.Compare)
+	if n := len(order); n > mostRails {
+		slices.SortStableFunc(order, func(a, b string) int {
+			return cmp.Compare(-f.worse*median(values[a]), -f.worse*median(values[b]))
+		})
+		order = order[:mostRails]
+		fmt.Fprintf(w, "The worst %d of %d rails:\n", mostRails, n)
+	}
+	s := scale[f.name]
+	for _, rail := range order {
+		from, to := worst[rail].Ends()
+		fmt.Fprintf(w, "  %s: median %.4g %s, worst %.4g, %s > %s\n", printable.Name(rail), median(values[rail])/s.per,
+			s.unit, f.of(worst[rail])/s.per, printable.Message(from), printable.Message(to))
+	}
+	fmt.Fprintln(w)
 }
 
 // said returns the outcome of another look.
@@ -134,12 +219,28 @@ func (r *Result) distribution(w io.Writer, f figure) {
 	fmt.Fprintf(w, "%s in %s of %d pairs of %d hosts: worst %.4g, 1%% worse than %.4g, 10%% worse than %.4g, "+
 		"median %.4g, best %.4g\n", s.title, s.unit, len(list), len(r.Hosts), at(0), at(0.01), at(0.1), at(0.5), at(1))
 	for _, p := range list[:min(worstPairs, len(list))] {
-		fmt.Fprintf(w, "  %10.4g  %s > %s\n", f.of(p)/s.per, printable.Name(p.From), printable.Name(p.To))
+		fmt.Fprintf(w, "  %10.4g  %s > %s\n", f.of(p)/s.per, r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC))
 	}
 	fmt.Fprintln(w)
 }
 
-func (r *Result) matrix(w io.Writer, title string, value func(*PairResult) float64) {
+// before reports whether a result says more of two hosts than another one: a failure, then the worse figure.
+func (p *PairResult) before(o *PairResult, worse float64, value func(*PairResult) float64) bool {
+	rank := func(p *PairResult) int {
+		switch {
+		case value(p) > 0:
+			return 1
+		case p.Skipped:
+			return 0
+		}
+		return 2
+	}
+	a, b := rank(p), rank(o)
+	return a > b || a == 1 && b == 1 && worse*(value(p)-value(o)) > 0
+}
+
+// matrix has the worst pair of NICs of each two hosts.
+func (r *Result) matrix(w io.Writer, title string, worse float64, value func(*PairResult) float64) {
 	width := 4
 	for _, h := range r.Hosts {
 		width = max(width, len(printable.Name(h)))
@@ -151,7 +252,10 @@ func (r *Result) matrix(w io.Writer, title string, value func(*PairResult) float
 	fmt.Fprintln(w)
 	at := map[[2]int]*PairResult{}
 	for i := range r.Pairs {
-		at[[2]int{r.Pairs[i].from, r.Pairs[i].to}] = &r.Pairs[i]
+		p, hosts := &r.Pairs[i], [2]int{r.Pairs[i].from, r.Pairs[i].to}
+		if at[hosts] == nil || p.before(at[hosts], worse, value) {
+			at[hosts] = p
+		}
 	}
 	for i, h := range r.Hosts {
 		fmt.Fprintf(w, "%4s %-*s", fmt.Sprintf("[%d]", i), width, printable.Name(h))

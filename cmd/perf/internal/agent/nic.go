@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostNICs bounds the NICs of an agent.
+const mostNICs = 64
+
+// NIC is a port of an adapter that an agent tests.
+type NIC struct {
+	Name    string   `json:"name,omitempty"` // as mlx5_0 or, of its second port, mlx5_0:2; empty: the only one, by default
+	Link    string   `json:"link,omitempty"` // layer, if it is known
+	Problem string   `json:"problem,omitempty"`
+	Spare   bool     `json:"spare,omitempty"` // nobody asked for it by its name
+	Options []string `json:"-"`               // of perf, for its tests
+}
+
+// Have takes over what NICs there are. An agent none of which can run tests has a problem itself.
+func (h *Hello) Have(list []NIC) {
+	h.NICs, h.Problem = list, ""
+	if len(list) > 0 && !slices.ContainsFunc(list, func(n NIC) bool { return n.Problem == "" }) {
+		h.Problem = list[0].Problem
+	}
+}
+
+// CheckNICs returns what is wrong with the NICs of an agent.
+func (h *Hello) CheckNICs() error {
+	if n := len(h.NICs); n < 1 || n > mostNICs {
+		return fmt.Errorf("it has %d NICs; allowed: 1 to %d", n, mostNICs)
+	}
+	names := map[string]bool{}
+	for _, n := range h.NICs {
+		if n.Name == "" && len(h.NICs) > 1 {
+			return errors.New("it has several NICs, and one has no name")
+		}
+		if len(n.Name) > 100 || strings.ContainsFunc(n.Name, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }) {
+			return fmt.Errorf("it has a NIC named %.100q", n.Name)
+		}
+		if names[n.Name] {
+			return fmt.Errorf("it has two NICs named %s", n.Name)
+		}
+		if names[n.Name] = true; len(n.Link) > 100 || len(n.Problem) > 1000 {
+			return fmt.Errorf("it says too much about its NIC %s", n.Name)
+		}
+	}
+	return nil
+}
+
+// NICError is a test of a NIC that an agent does not have.
+type NICError struct {
+	Name string
+	Have []NIC
+}
+
+// Error returns one line.
+func (e *NICError) Error() string {
+	var have []string
+	for _, n := range e.Have {
+		have = append(have, n.Name)
+	}
+	return fmt.Sprintf("no NIC %.100q here; there are: %s", e.Name, strings.Join(have, ", "))
+}
+
+// options returns those of the tests of a NIC.
+func (h *Hello) options(name string) ([]string, error) {
+	i := slices.IndexFunc(h.NICs, func(n NIC) bool { return n.Name == name })
+	if i < 0 {
+		return nil, &NICError{name, h.NICs}
+	}
+	return h.NICs[i].Options, nil
+}

@@ -1,0 +1,156 @@
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+)
+
+// Rails selects which NICs of two hosts are measured with each other.
+type Rails string
+
+// The choices.
+const (
+	SameRail Rails = "same" // those of the same name; without a common name, the first with the first and so on
+	AllRails Rails = "all"  // each with each
+)
+
+// end is a NIC of a host, both by their numbers.
+type end struct{ host, nic int }
+
+func (e end) compare(o end) int { return cmp.Or(e.host-o.host, e.nic-o.nic) }
+
+// rail is two NICs, one of each host, by their numbers; -1: nobody knows, as the host is not there.
+type rail struct{ from, to int }
+
+// rails returns what is measured between two hosts, at least one rail.
+func (m *coordinator) rails(from, to int) (list []rail) {
+	a, b := m.hosts[from].nics, m.hosts[to].nics
+	if len(a) == 0 || len(b) == 0 {
+		return []rail{{-1, -1}}
+	}
+	if m.Rails == AllRails {
+		for i := range a {
+			for k := range b {
+				if a[i].meets(b[k]) {
+					list = append(list, rail{i, k})
+				}
+			}
+		}
+		if list == nil {
+			list = []rail{{0, 0}} // its error says why
+		}
+		return list
+	}
+	for i := range a {
+		if k := b.index(a[i].Name); k >= 0 {
+			list = append(list, rail{i, k})
+		}
+	}
+	if list == nil {
+		for i := range min(len(a), len(b)) {
+			list = append(list, rail{i, i})
+		}
+	}
+	return list
+}
+
+// nic is a NIC of a host that is there.
+type nic agent.NIC
+
+// meets reports whether a message can go from one NIC to another.
+func (n nic) meets(o nic) bool { return n.Link == o.Link || n.Link == "" || o.Link == "" }
+
+// nicList has the NICs of a host in the order of the rails.
+type nicList []nic
+
+func (l nicList) index(name string) int {
+	return slices.IndexFunc(l, func(n nic) bool { return n.Name == name })
+}
+
+// name returns that of a NIC, which may not be known.
+func (l nicList) name(i int) string {
+	if i < 0 || i >= len(l) {
+		return ""
+	}
+	return l[i].Name
+}
+
+// equip gives the hosts that are there their NICs. A port without a carrier that no host uses is none; one that others
+// use is dark.
+func (m *coordinator) equip() {
+	works := map[string]bool{}
+	for _, at := range m.present {
+		for _, n := range m.hosts[at].agent.NICs {
+			if n.Problem == "" {
+				works[n.Name] = true
+			}
+		}
+	}
+	named := false
+	m.res.HostNICs = make([][]string, len(m.hosts))
+	for i, h := range m.hosts {
+		m.res.HostNICs[i] = []string{}
+		if h.agent == nil {
+			continue
+		}
+		for _, n := range h.agent.NICs {
+			if n.Problem != "" && n.Spare && !works[n.Name] {
+				continue
+			}
+			h.nics = append(h.nics, nic(n))
+			m.res.HostNICs[i] = append(m.res.HostNICs[i], n.Name)
+			named = named || n.Name != ""
+		}
+		m.res.many = m.res.many || len(h.nics) > 1
+	}
+	if !named {
+		m.res.HostNICs = nil
+	}
+	for _, at := range m.present {
+		for i, n := range m.hosts[at].nics {
+			if n.Problem != "" {
+				m.blame(end{at, i}, n.Problem)
+			}
+		}
+	}
+}
+
+// apart returns why two NICs can never reach each other, or "".
+func (m *coordinator) apart(from, to int, r rail) string {
+	if r.from < 0 {
+		return ""
+	}
+	a, b := m.hosts[from], m.hosts[to]
+	if x, y := a.nics[r.from], b.nics[r.to]; !x.meets(y) {
+		return fmt.Sprintf("%s is %s, %s is %s: the two never meet", endName(a.Name, x.Name), x.Link,
+			endName(b.Name, y.Name), y.Link)
+	}
+	return ""
+}
+
+// endName is how people call a NIC of a host.
+func endName(host, nic string) string {
+	if nic == "" {
+		return host
+	}
+	return host + " " + nic
+}
+
+// unmet enters the NICs that no other host has.
+func (m *coordinator) unmet() {
+	met := map[end]bool{}
+	for i := range m.res.Pairs {
+		p := &m.res.Pairs[i]
+		met[p.end(0)], met[p.end(1)] = true, true
+	}
+	for _, at := range m.present {
+		for i, n := range m.hosts[at].nics {
+			if e := (end{at, i}); !met[e] && m.dark.of(e) == "" {
+				m.res.UnmetNICs = append(m.res.UnmetNICs, HostNIC{Host: m.hosts[at].Name, NIC: n.Name})
+			}
+		}
+	}
+}
