@@ -42,6 +42,11 @@ func TestRXE_Options(t *testing.T) {
 				t.Errorf("%+v, want 12 sizes of 10 messages", r)
 			}
 		}},
+		{"write bw -s 4K -D 1 --report-interval 0.5", func(t *testing.T, _, cli *proc) {
+			if s := cli.out.String(); !strings.Contains(s, "  in ") || strings.Contains(s, "in 0.0 s") {
+				t.Errorf("no intervals, or one without a length\n%s", s)
+			}
+		}},
 		{"send bw --send-with-imm -s 64 -n 50 --verify --json", func(t *testing.T, srv, _ *proc) {
 			if !srv.outcome(t).Verified {
 				t.Errorf("the payload is not right\n%s", srv.output())

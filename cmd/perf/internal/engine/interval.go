@@ -34,7 +34,8 @@ func (r *run) watchIntervals(size uint64) *intervals {
 	return w
 }
 
-// look shows the interval since the last look.
+// look shows the interval since the last look. The last look of a run may come right after another: then there is nothing
+// to show.
 func (w *intervals) look() {
 	begun := w.run.begun()
 	if begun == 0 {
@@ -43,7 +44,9 @@ func (w *intervals) look() {
 	if !w.list.Begun() {
 		w.list.Add(measure.Look{At: begun})
 	}
-	w.tell(w.list.Add(measure.Look{At: w.run.clk.Now(), Count: w.run.moved()}))
+	if i := w.list.Add(measure.Look{At: w.run.clk.Now(), Count: w.run.moved()}); i.Seconds >= min(w.run.plan.Interval.Seconds()/10, 0.05) {
+		w.tell(i)
+	}
 }
 
 func (w *intervals) tell(i measure.Interval) {

@@ -40,9 +40,9 @@ func (u Usage) since(before Usage) Usage {
 
 // Memory is the memory of connections, without the blocks of their engine.
 type Memory struct {
-	Conns    int   `json:"connections"` // that were added
-	Heap     int64 `json:"heap_bytes"`  // of the Go heap and of stacks
-	Resident int64 `json:"resident_bytes"`
+	Conns    int   `json:"connections"`              // that were added
+	Heap     int64 `json:"heap_bytes"`               // of the Go heap and of stacks
+	Resident int64 `json:"resident_bytes,omitempty"` // 0: not known
 }
 
 // memory returns what the process has now. Blocks are not part of it.
@@ -54,9 +54,13 @@ func memory(e *rdma.Engine) Memory {
 	return Memory{Conns: s.Conns, Heap: int64(m.HeapAlloc + m.StackInuse), Resident: resident() - s.Memory}
 }
 
-// beyond returns the increase since before, or nil if it is not known: the system does not report it.
+// beyond returns the increase since before, or nil if it is not known: the system does not report it. Blocks of an
+// adapter that pins no memory, as an emulated one, may not be resident, and then what is without them is not known.
 func (m Memory) beyond(before Memory) *Memory {
 	m = Memory{m.Conns - before.Conns, m.Heap - before.Heap, m.Resident - before.Resident}
+	if m.Resident < m.Heap {
+		m.Resident = 0
+	}
 	if m.Conns <= 0 {
 		return nil
 	}

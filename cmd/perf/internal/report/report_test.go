@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
@@ -342,5 +343,40 @@ func TestColumns(t *testing.T) {
 	tab.Interval(2, measure.Interval{Seconds: 0.5, Messages: 1000, MessagesPerSecond: 2000})
 	if b.String() != "0.002000\n" {
 		t.Errorf("only the rate of an endless run: %q", b.String())
+	}
+}
+
+// TestFramesHeader: of raw Ethernet the heading has the addresses of the frames.
+func TestFramesHeader(t *testing.T) {
+	c, _ := bandwidth()
+	c.Transport, c.Frames.Own = wire.RawEth, [6]byte{2, 0, 0, 0, 0, 1}
+	s := setup()
+	s.Local.GID, s.PeerGID, s.PeerVersion, s.PeerAddress = "", "", "", "00:00:00:00:00:00"
+	for peer, want := range map[[6]byte]string{{}: "any", {2, 0, 0, 0, 0, 2}: "02:00:00:00:00:02"} {
+		if c.Frames.Peer = peer; peer != [6]byte{} {
+			s.PeerAddress = want
+		}
+		var b bytes.Buffer
+		Table{W: &b, Plan: c}.Header(s)
+		want = "  address  02:00:00:00:00:01\n  peer     " + want + ", by Ethernet frames\n"
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+}
+
+// TestLayerMemory: an unknown amount of memory is not printed.
+func TestLayerMemory(t *testing.T) {
+	for _, tc := range []struct {
+		m    layer.Memory
+		want string
+	}{
+		{layer.Memory{Conns: 2, Heap: 100, Resident: 500},
+			"client 250 bytes in addition to blocks, 50 of them in the Go heap"},
+		{layer.Memory{Conns: 2, Heap: 100}, "client 50 bytes in the Go heap, in addition to blocks"},
+	} {
+		if got := layerMemory("client", &tc.m); len(got) != 1 || !strings.HasSuffix(got[0], tc.want) {
+			t.Errorf("%+v: %q, want %q", tc.m, got, tc.want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +86,10 @@ func (t Table) kind() {
 // end prints the two ends of a connection.
 func (t Table) end(s session.Setup) {
 	fmt.Fprintf(t.W, "  device   %s\n", device(s.Local))
-	if l := s.Local; l.GID != "" {
+	raw := t.Plan.Transport == wire.RawEth
+	if l := s.Local; raw {
+		fmt.Fprintf(t.W, "  address  %s\n", net.HardwareAddr(t.Plan.Frames.Own[:]))
+	} else if l.GID != "" {
 		fmt.Fprintf(t.W, "  address  gid %d %s, peer %s\n", l.GIDIndex, l.GID, s.PeerGID)
 	} else {
 		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
@@ -101,7 +105,11 @@ func (t Table) end(s session.Setup) {
 	} else if t.Plan.CMExchange {
 		peer += ", exchange by rdma_cm"
 	}
-	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
+	at := s.PeerAddress
+	if raw && t.Plan.Frames.Peer == [6]byte{} {
+		at = "any"
+	}
+	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(at), peer)
 	if s.Place.Nodes > 0 {
 		fmt.Fprintf(t.W, "  place    %s\n", s.Place.String())
 	}
