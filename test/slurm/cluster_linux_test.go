@@ -187,6 +187,7 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmdTimeout=10
+SrunPortRange=60001-63000
 KillWait=5
 InactiveLimit=0
 NodeName=node[1-%[2]d] NodeAddr=10.77.1.[1-%[2]d] CPUs=2 RealMemory=1000 State=UNKNOWN

@@ -116,6 +116,7 @@ type result struct {
 	Slow []struct {
 		Host, Part, Figure string
 		Value              float64 `json:"median_of_host"`
+		Confirmed          bool
 	} `json:"slow_hosts"`
 	Lost    []struct{ Host, Kind, Error, Program string } `json:"lost_hosts"`
 	Stalled []struct {

@@ -255,6 +255,30 @@ func TestEmuSlurm_TakenPort(t *testing.T) {
 	c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick}).complete(t, 4)
 }
 
+// TestEmuSlurm_Firewall: perf needs two ports or ranges between nodes, which can be chosen. The others are Slurm's.
+func TestEmuSlurm_Firewall(t *testing.T) {
+	c := need(t)
+	for _, n := range c.nodes[:4] {
+		rule := "iptables $1 INPUT -i eth0 -p tcp --syn -m multiport ! --dports 6818,60001:63000,18514,18600:18999 " +
+			"-j REJECT --reject-with tcp-reset"
+		if err := sh(`nsenter --net="$1" sh -euc "$2" sh -A`, n.netns, rule); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := sh(`nsenter --net="$1" sh -euc "$2" sh -D`, n.netns, rule); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	j := c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: append([]string{"--listen", ":18514"},
+		quick...)})
+	if state, _ := j.wait(t); state != "FAILED" {
+		t.Errorf("%s with tests on any port", state)
+	}
+	c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: append([]string{"--listen", ":18514",
+		"--test-ports", "18600-18999"}, quick...)}).complete(t, 4)
+}
+
 // TestEmuSlurm_NoDNS: no node knows the name of another one.
 func TestEmuSlurm_NoDNS(t *testing.T) {
 	c := need(t)
