@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
@@ -9,13 +10,27 @@ import (
 // partners is with how many good hosts a suspect is measured again.
 const partners = 3
 
+// mostAgain bounds how many slow hosts, and how many slow pairs of others, are measured again: the worst.
+const mostAgain = 100
+
+// factor is by how much a figure is worse than its median.
+func factor(name string, value, median float64) float64 {
+	if name == figuresOfPair[0].name {
+		return median / value
+	}
+	return value / median
+}
+
 // confirm measures suspects again, one pair at a time: slow hosts and NICs with good ones, slow pairs of others as they
 // are.
 func (m *coordinator) confirm(v verdict) {
 	var suspects, good []int
-	slow := func(host string) bool {
-		return slices.ContainsFunc(m.res.SlowHosts, func(s SlowHost) bool { return s.Host == host })
+	rank := map[string]float64{} // of slow hosts
+	for i := range m.res.SlowHosts {
+		s := &m.res.SlowHosts[i]
+		rank[s.Host] = max(rank[s.Host], factor(s.Figure, s.Value, s.Median))
 	}
+	slow := func(name string) bool { return rank[name] > 0 }
 	inPair := map[string]bool{}
 	for i := range m.res.SlowPairs {
 		p := &m.res.SlowPairs[i]
@@ -48,7 +63,11 @@ func (m *coordinator) confirm(v verdict) {
 	ofSlow := func(r PairResult) bool {
 		return slices.ContainsFunc(m.res.SlowHosts, func(s SlowHost) bool { return s.has(r.From, r.FromNIC) || s.has(r.To, r.ToNIC) })
 	}
-	for n, s := range suspects {
+	slices.SortStableFunc(suspects, func(a, b int) int {
+		return cmp.Compare(rank[m.hosts[m.present[b]].Name], rank[m.hosts[m.present[a]].Name])
+	})
+	m.res.HostsNotAgain = max(0, len(suspects)-mostAgain)
+	for n, s := range suspects[:min(mostAgain, len(suspects))] {
 		for k := range min(partners, len(good)) {
 			g := good[(n*partners+k)%len(good)]
 			add(schedule.Pair{From: s, To: g}, ofSlow)
@@ -59,10 +78,24 @@ func (m *coordinator) confirm(v verdict) {
 	for i, at := range m.present {
 		number[m.hosts[at].Name] = i
 	}
+	var others []*SlowPair
 	for i := range m.res.SlowPairs {
 		if s := &m.res.SlowPairs[i]; !m.res.explains(s) {
-			add(schedule.Pair{From: number[s.From], To: number[s.To]}, s.is)
+			others = append(others, s)
 		}
+	}
+	slices.SortStableFunc(others, func(a, b *SlowPair) int {
+		return cmp.Compare(factor(b.Figure, b.Value, b.Median), factor(a.Figure, a.Value, a.Median))
+	})
+	seen := map[[4]string]bool{} // a pair may have two slow figures
+	for _, s := range others {
+		k := [4]string{s.From, s.FromNIC, s.To, s.ToNIC}
+		if !seen[k] && len(seen) < mostAgain {
+			add(schedule.Pair{From: number[s.From], To: number[s.To]}, s.is)
+		} else if !seen[k] {
+			m.res.PairsNotAgain++
+		}
+		seen[k] = true
 	}
 	if len(list) > 0 {
 		m.begin("confirm", schedule.List(len(m.present), list), true, m.pair, func(r PairResult) {

@@ -46,6 +46,10 @@ type Result struct {
 
 	Reach float64 `json:"reach_seconds,omitempty"` // the pass before the first figure
 
+	// Suspects that were not measured again, because there were too many.
+	HostsNotAgain int `json:"slow_hosts_not_again,omitempty"`
+	PairsNotAgain int `json:"slow_pairs_not_again,omitempty"`
+
 	came int  // hosts that were there when the first pair began, or went just before
 	many bool // hosts have several NICs
 }

@@ -89,6 +89,10 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	if ofHost > 0 {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
+	if h, p := r.HostsNotAgain, r.PairsNotAgain; h > 0 || p > 0 {
+		fmt.Fprintf(w, "%d slow hosts and %d slow pairs were not measured again: only the worst %d of each were\n", h, p,
+			mostAgain)
+	}
 	r.dark(w)
 	r.Stalls.text(w)
 	r.lost(w)

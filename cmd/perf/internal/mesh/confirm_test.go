@@ -1,0 +1,71 @@
+package mesh
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+)
+
+// TestConfirmMany: of many slow pairs the worst are measured again, and the result has the number of the others.
+func TestConfirmMany(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := c
+		const hosts, slow = 30, 125
+		c.Expect, c.Confirm, c.Outliers = hosts, true, Outliers{Deviations: 5, Share: 0.1}
+		p := newParty(t, c)
+		// Of 870 pairs a seventh is slow, each host in few of them.
+		order := rand.New(rand.NewPCG(1, 2)).Perm(hosts * hosts)
+		rank := func(from, to int) int { return order[from*hosts+to] }
+		all := 0
+		for from := range hosts {
+			p.join(t.Context(), worker(fmt.Sprint("n", from), roster.Place{Rank: from, Of: hosts},
+				speed(func(task agent.Task) (float64, func()) {
+					to := 0
+					fmt.Sscanf(task.Host, "n%d", &to)
+					if k := rank(from, to); k < slow {
+						return 10e9 + float64(k)*1e8, func() {}
+					}
+					return 100e9, func() {}
+				})), nil)
+			for to := range hosts {
+				if from != to && rank(from, to) < slow {
+					all++
+				}
+			}
+		}
+		res, err := Run(t.Context(), p.c)
+		if err != nil || len(res.SlowHosts) > 0 || len(res.SlowPairs) != all {
+			t.Fatalf("%v, %d slow hosts, %d slow pairs, want %d", err, len(res.SlowHosts), len(res.SlowPairs), all)
+		}
+		if len(res.Again) != mostAgain || res.PairsNotAgain != all-mostAgain {
+			t.Errorf("%d again, %d not, of %d", len(res.Again), res.PairsNotAgain, all)
+		}
+		var again, not float64 // the best of those, the worst of these
+		for _, s := range res.SlowPairs {
+			switch {
+			case s.Confirmed == nil && (not == 0 || s.Value < not):
+				not = s.Value
+			case s.Confirmed != nil:
+				if again = max(again, s.Value); !*s.Confirmed {
+					t.Errorf("%+v", s)
+				}
+			}
+		}
+		if again >= not {
+			t.Errorf("a pair of %g is measured again, and one of %g is not", again, not)
+		}
+		var text strings.Builder
+		res.Text(&text, false)
+		if want := fmt.Sprint("0 slow hosts and ", all-mostAgain, " slow pairs were not measured again"); !strings.
+			Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+		p.wg.Wait()
+	})
+}
