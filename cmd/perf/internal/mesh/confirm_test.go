@@ -69,3 +69,22 @@ func TestConfirmMany(t *testing.T) {
 		p.wg.Wait()
 	})
 }
+
+// TestClearedPairs: the slow pairs of a host that is not slow alone do not count, those of one that is do.
+func TestClearedPairs(t *testing.T) {
+	yes, no := true, false
+	r := &Result{
+		SlowHosts: []SlowHost{{Host: "cleared", Again: Again{Confirmed: &no}}, {Host: "slow", Again: Again{Confirmed: &yes}}},
+		SlowPairs: []SlowPair{
+			{From: "cleared", To: "a"},
+			{From: "a", To: "slow"},
+			{From: "cleared", To: "slow"},
+			{From: "a", To: "b", Again: Again{Confirmed: &no}},
+			{From: "b", To: "a"},
+			{From: "cleared", To: "b", Again: Again{Confirmed: &yes}},
+		},
+	}
+	if hosts, figures := r.Slow(); hosts != 1 || figures != 4 {
+		t.Errorf("%d slow hosts and %d figures of pairs, want 1 and 4", hosts, figures)
+	}
+}

@@ -271,11 +271,24 @@ func (r *Result) Slow() (hosts, figures int) {
 		}
 	}
 	for i := range r.SlowPairs {
-		if r.SlowPairs[i].Holds() {
+		if p := &r.SlowPairs[i]; p.Holds() && !r.cleared(p) {
 			figures++
 		}
 	}
 	return hosts, figures
+}
+
+// cleared reports whether a slow pair was not measured again because it belongs to a host that was, and is not slow.
+func (r *Result) cleared(p *SlowPair) (yes bool) {
+	for i := range r.SlowHosts {
+		if h := &r.SlowHosts[i]; h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
+			if h.Holds() {
+				return false
+			}
+			yes = p.Confirmed == nil
+		}
+	}
+	return yes
 }
 
 // Absences describes how many hosts are not in the figures, or not in all of them.

@@ -145,7 +145,7 @@ func (v *view) lost(host string) bool {
 
 // newView judges nothing: the verdicts are the mesh's own. Pairs that were not measured are no fault.
 func newView(r Named, c *charts) *view {
-	m := r.Mesh
+	m, dismissed := r.Mesh.settled()
 	v := &view{Name: r.Label(), Error: r.Error, at: map[string]int{}, marks: make([]string, len(m.Hosts)), m: m,
 		Count: len(m.Pairs)}
 	names := make([]string, len(m.Hosts))
@@ -194,6 +194,9 @@ func newView(r Named, c *charts) *view {
 	}
 	v.Sparse = len(names) > mostListed && 4*measured < len(names)*(len(names)-1)
 	v.verdicts(slow, measured)
+	if dismissed != "" {
+		v.add("cleared", "", dismissed)
+	}
 	v.Facts = fmt.Sprintf("%s hosts, %s of %s pairs measured", grouped(len(names)), grouped(measured),
 		grouped(len(names)*(len(names)-1)))
 	if facts != nil {

@@ -378,3 +378,36 @@ func TestPage_Stalls(t *testing.T) {
 		t.Errorf("%d stalled pairs are listed, want %d", n, mostVerdicts)
 	}
 }
+
+// TestPage_Confirm: what was slow once and not alone is no slow host and no slow pair.
+func TestPage_Confirm(t *testing.T) {
+	yes, no := true, false
+	m := meshWith(4)
+	m.pair(0, 1, 97, 1.7)
+	m.pair(0, 2, 1, 1.7)
+	slow := slowPart{Part: "sends", Figure: bandwidthKey, OfHost: 1e9, OfHosts: 97e9}
+	for host, confirmed := range []*bool{0: nil, 1: &yes, 2: &no, 3: &no} {
+		s := slow
+		s.Host, s.Confirmed = m.Hosts[host], confirmed
+		m.SlowHosts = append(m.SlowHosts, s)
+	}
+	more := m.SlowHosts[1]
+	more.Figure, more.Confirmed = latencyKey, &no
+	m.SlowHosts = append(m.SlowHosts, more)
+	m.SlowPairs = []slowPart{{From: m.Hosts[0], To: m.Hosts[1], Figure: bandwidthKey, Value: 1, Confirmed: &no},
+		{From: m.Hosts[2], To: m.Hosts[3], Figure: bandwidthKey, Value: 1}}
+	page := htmlOf(t, m)
+	for _, want := range []string{": 2 hosts slow</h2>",
+		"cleared</span> <bdi>2 hosts and 1 pair looked slow, and were not when they were measured again, alone<"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if strings.Contains(page, `bad">cleared`) {
+		t.Error("what was not slow is marked as bad")
+	}
+	m.SlowHosts = m.SlowHosts[2:4]
+	if page := htmlOf(t, m); !strings.Contains(page, ": no host and no pair is slow</h2>") {
+		t.Error("a mesh whose suspects were dismissed is slow")
+	}
+}

@@ -80,6 +80,8 @@ type slowPart struct {
 	Value   float64 `json:"value"` // of a pair
 	OfHost  float64 `json:"median_of_host"`
 	OfHosts float64 `json:"median_of_hosts"`
+
+	Confirmed *bool `json:"confirmed"` // nil: it was not measured again
 }
 
 // Keys of the figures of a pair, as a mesh names them.

@@ -1,0 +1,44 @@
+package report
+
+import (
+	"slices"
+	"strings"
+)
+
+// dismissed reports whether a suspect was measured again, alone (perf mesh --confirm), and was not slow then.
+func (p slowPart) dismissed() bool { return p.Confirmed != nil && !*p.Confirmed }
+
+// settled returns the mesh without the suspects that were dismissed, and a sentence about them, if there are any. Slow
+// pairs of a slow host are not measured again: they go with it.
+func (m *savedMesh) settled() (*savedMesh, string) {
+	rest := *m
+	rest.SlowHosts = slices.DeleteFunc(slices.Clone(m.SlowHosts), slowPart.dismissed)
+	hosts, names := map[string]bool{}, map[string]bool{}
+	for _, s := range m.SlowHosts {
+		if s.dismissed() {
+			hosts[s.Host], names[s.name()] = true, true
+		}
+	}
+	for _, s := range rest.SlowHosts { // another figure of it was confirmed
+		delete(hosts, s.Host)
+		delete(names, s.name())
+	}
+	pairs := map[[2]string]bool{}
+	rest.SlowPairs = slices.DeleteFunc(slices.Clone(m.SlowPairs), func(s slowPart) bool {
+		if s.dismissed() {
+			pairs[[2]string{s.From, s.To}] = true
+		}
+		return s.dismissed() || s.Confirmed == nil && (hosts[s.From] || hosts[s.To])
+	})
+	var parts []string
+	if n := len(names); n > 0 {
+		parts = append(parts, plural(n, "host", "hosts"))
+	}
+	if n := len(pairs); n > 0 {
+		parts = append(parts, plural(n, "pair", "pairs"))
+	}
+	if parts == nil {
+		return &rest, ""
+	}
+	return &rest, strings.Join(parts, " and ") + " looked slow, and were not when they were measured again, alone"
+}
