@@ -159,7 +159,7 @@ func TestAsk(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := r.Ask(t.Context()); err != nil {
+	if err := r.Ask(t.Context(), testutil.Patience); err != nil {
 		t.Error(err)
 	}
 }

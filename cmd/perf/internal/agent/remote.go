@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"sync"
 	"time"
@@ -261,16 +260,37 @@ func (r *Remote) Test(ctx context.Context, nic string, p wire.Params, host strin
 		return Figures{}, err
 	}
 	c.drop()
-	if f := m.Figures; f != nil && plausible(f.Bits) && plausible(f.P50) && plausible(f.P99) && plausible(f.Max) {
-		return *f, nil
+	if m.Figures == nil {
+		return Figures{}, errNoFigure
 	}
-	return Figures{}, errors.New("no figure in its result")
+	return *m.Figures, m.Figures.check(p.Metric)
 }
 
-func plausible(v float64) bool { return v >= 0 && !math.IsInf(v, 0) && !math.IsNaN(v) }
+var errNoFigure = errors.New("no figure in its result")
 
-// Ask waits until the agent answers, whatever it says, or is lost.
-func (r *Remote) Ask(ctx context.Context) error {
+// mostFigure is more than any device has: bits per second, or nanoseconds.
+const mostFigure = 1e15
+
+// check returns what is wrong with the figures of a test.
+func (f *Figures) check(m wire.Metric) error {
+	for _, v := range []float64{f.Bits, f.P50, f.P99, f.Max} {
+		if !(v >= 0 && v <= mostFigure) {
+			return fmt.Errorf("a figure of %g in its result", v)
+		}
+	}
+	if m == wire.Bandwidth && f.Bits == 0 || m == wire.Latency && f.P50 == 0 {
+		return errNoFigure
+	}
+	return nil
+}
+
+// ErrMute means that an agent sends heartbeats, and nothing else.
+var ErrMute = errors.New("it does not answer, but sends heartbeats")
+
+// Ask waits until the agent answers, whatever it says, or is lost. It fails with ErrMute after a time.
+func (r *Remote) Ask(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrMute)
+	defer cancel()
 	c, err := r.call(message{Op: opAsk})
 	if err != nil {
 		return err

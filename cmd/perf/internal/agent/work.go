@@ -165,7 +165,7 @@ func (j *job) take(ctx context.Context, m message) error {
 	if err != nil {
 		return j.link.send(message{Op: opDone, ID: m.ID, Error: err.Error()})
 	}
-	ctx, end := context.WithCancel(ctx)
+	own, end := context.WithCancel(ctx)
 	j.mu.Lock()
 	_, twice := j.tests[m.ID]
 	crowd := len(j.tests) >= mostWaiting
@@ -184,7 +184,7 @@ func (j *job) take(ctx context.Context, m message) error {
 			delete(j.tests, m.ID)
 			j.mu.Unlock()
 		}()
-		j.run(ctx, m.ID, t)
+		j.run(ctx, own, m.ID, t)
 	})
 	return nil
 }
@@ -205,12 +205,14 @@ func (m *message) task() (t Task, err error) {
 	return t, checkServer(m.Host, m.Port)
 }
 
-// run runs one test, as soon as there is room for it.
-func (j *job) run(ctx context.Context, id uint64, t Task) {
+// run runs one test, as soon as there is room for it. ctx, which ends after all, is the test's own.
+func (j *job) run(all, ctx context.Context, id uint64, t Task) {
 	select {
 	case j.slots <- struct{}{}:
 		defer func() { <-j.slots }()
 	case <-ctx.Done():
+	}
+	if all.Err() != nil || ctx.Err() != nil { // there may be room because all ends
 		return
 	}
 	began := time.Now()
@@ -219,6 +221,9 @@ func (j *job) run(ctx context.Context, id uint64, t Task) {
 		j.Log("%v: %v, %.2f s: %s", j.link.f.RemoteAddr(), &t, time.Since(began).Seconds(), t.outcome(ctx, f, err))
 	}
 	m := message{Op: opDone, ID: id, Figures: &f}
+	if err == nil && !t.Server() {
+		err = f.check(t.Test.Metric) // JSON has no word for some
+	}
 	if err != nil {
 		m.Figures, m.Error = nil, fmt.Sprintf("%.1000s", err)
 	}

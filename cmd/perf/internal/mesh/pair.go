@@ -118,7 +118,12 @@ func (m *coordinator) ask(hosts ...*member) {
 			ctx, cancel := context.WithCancel(m.ctx)
 			defer cancel()
 			defer context.AfterFunc(h.ctx, cancel)()
-			if err := h.agent.Ask(ctx); err != nil && m.ctx.Err() == nil {
+			err := h.agent.Ask(ctx, m.answers())
+			if errors.Is(err, agent.ErrMute) {
+				h.lose(err)
+				h.agent.Refuse(err.Error())
+			}
+			if err != nil && m.ctx.Err() == nil {
 				select {
 				case <-h.ctx.Done():
 				case <-m.ctx.Done():
@@ -128,6 +133,11 @@ func (m *coordinator) ask(hosts ...*member) {
 	}
 	wg.Wait()
 }
+
+// answers is within which time an agent that is there answers, though its host may be busy.
+func (m *coordinator) answers() time.Duration { return max(3*m.Beat, mute) }
+
+const mute = 10 * time.Second
 
 // test runs one test between the NICs of two agents.
 func (m *coordinator) test(ctx context.Context, from, to *member, r *PairResult, p wire.Params) (f agent.Figures,
