@@ -26,6 +26,8 @@ type StalledHost struct {
 type StalledPair struct {
 	From    string  `json:"from"`
 	To      string  `json:"to"`
+	FromNIC string  `json:"from_nic,omitempty"`
+	ToNIC   string  `json:"to_nic,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
@@ -40,8 +42,9 @@ type Stalls struct {
 // Still counts the hosts and pairs that stood still.
 func (s *Stalls) Still() (hosts, pairs int) { return len(s.StalledHosts), len(s.StalledPairs) }
 
-// text writes a line for each.
-func (s *Stalls) text(w io.Writer) {
+// stalled writes a line for each host and pair that stood still.
+func (r *Result) stalled(w io.Writer) {
+	s := &r.Stalls
 	for _, h := range s.StalledHosts {
 		fmt.Fprintf(w, "stalled host %s: ", printable.Name(h.Host))
 		switch {
@@ -59,8 +62,8 @@ func (s *Stalls) text(w io.Writer) {
 			fmt.Fprintf(w, "%d more stalled pairs are in the JSON object\n", len(s.StalledPairs)-i)
 			break
 		}
-		fmt.Fprintf(w, "stalled pair %s > %s: a message took %.1f s\n", printable.Name(p.From),
-			printable.Name(p.To), p.Seconds)
+		fmt.Fprintf(w, "stalled pair %s > %s: a message took %.1f s\n", r.side(p.From, p.FromNIC),
+			r.side(p.To, p.ToNIC), p.Seconds)
 	}
 	if s.Itself > 0 {
 		fmt.Fprintf(w, "perf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n", s.Itself)
@@ -223,7 +226,7 @@ func (r *Result) stalledPairs(bound time.Duration) {
 		if p.Max <= float64(bound) {
 			continue
 		}
-		r.StalledPairs = append(r.StalledPairs, StalledPair{p.From, p.To, p.Max / 1e9})
+		r.StalledPairs = append(r.StalledPairs, StalledPair{p.From, p.To, p.FromNIC, p.ToNIC, p.Max / 1e9})
 		for _, h := range []string{p.From, p.To} {
 			if of[h]++; worst[h] == nil || p.Max > worst[h].Max {
 				worst[h] = p

@@ -231,7 +231,7 @@ func TestStalledPairs(t *testing.T) {
 			t.Errorf("%s: %q, want %q; %d pairs, want %d", tt.name, got, tt.want, len(r.StalledPairs), stalled)
 		}
 		var text strings.Builder
-		r.Stalls.text(&text)
+		r.stalled(&text)
 		if tt.name == "a host in three" &&
 			(!strings.Contains(text.String(), "stalled host n1: messages of 3 of its pairs took up to 1.4 s\n") ||
 				!strings.Contains(text.String(), "stalled pair n1 > n6: a message took 1.4 s\n")) {

@@ -94,7 +94,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 			mostAgain)
 	}
 	r.dark(w)
-	r.Stalls.text(w)
+	r.stalled(w)
 	r.lost(w)
 }
 

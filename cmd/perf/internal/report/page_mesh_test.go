@@ -367,9 +367,11 @@ func TestPage_Stalls(t *testing.T) {
 	for range mostVerdicts + 3 {
 		m.StalledPairs = append(m.StalledPairs, stalled{From: m.Hosts[0], To: m.Hosts[2], Seconds: 1.4})
 	}
+	m.StalledPairs[5].FromNIC = "mlx5_1"
 	page := htmlOf(t, m)
 	for _, want := range []string{"3 hosts stalled, 23 pairs stalled</h2>", "stood still for 3.2 s, after 12.5 s<", "messages of 7 pairs took up to 1.4 s<", "&lt;i&gt;",
-		"stood still 2 times<", "node0000 to node0002: a message took 1.4 s<", "3 more, in the JSON file"} {
+		"stood still 2 times<", "node0000 to node0002: a message took 1.4 s<",
+		"node0000 mlx5_1 to node0002: a message", "3 more, in the JSON file"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}

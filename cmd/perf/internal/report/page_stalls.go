@@ -10,6 +10,8 @@ import (
 type stalled struct {
 	From    string  `json:"from"`
 	To      string  `json:"to"`
+	FromNIC string  `json:"from_nic"`
+	ToNIC   string  `json:"to_nic"`
 	Host    string  `json:"host"`
 	Seconds float64 `json:"seconds"`
 	At      float64 `json:"at_seconds"`
@@ -26,7 +28,8 @@ func (s *stalled) says() string {
 		return fmt.Sprintf("%s%.1f s", before, x)
 	}
 	if s.Host == "" {
-		return name(s.From) + " to " + name(s.To) + ": a message took" + seconds(" ", s.Seconds)
+		from, to := slowPart{Host: s.From, NIC: s.FromNIC}, slowPart{Host: s.To, NIC: s.ToNIC}
+		return from.name() + " to " + to.name() + ": a message took" + seconds(" ", s.Seconds)
 	}
 	if s.Times == 0 {
 		return "messages of " + plural(s.Pairs, "pair", "pairs") + " took" + seconds(" up to ", s.Seconds)
