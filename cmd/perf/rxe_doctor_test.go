@@ -7,15 +7,11 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_Doctor looks at the machine with all in order, and with a port down.
 func TestRXE_Doctor(t *testing.T) {
-	vm := testutil.NeedRXE(t)
-	if !vm.Emulated && !testutil.Full() {
-		t.Skip("takes seconds in the VM: runs in full (make test-full)")
-	}
+	vm := needOnce(t)
 	look := func() (r doctor.Report, code int) {
 		t.Helper()
 		var out, diag bytes.Buffer
