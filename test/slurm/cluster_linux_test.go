@@ -97,7 +97,7 @@ func enter() int {
 		emu = append(emu, "--device", fmt.Sprintf("mlx5_%d,gid=10.88.%d.%d", i, i/nodes, i%nodes+1))
 	}
 	if nodes >= slowNode {
-		emu = append(emu, "--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=1000000,count=0", 2*slowNode-1))
+		emu = append(emu, "--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=200000,count=0", 2*slowNode-1))
 	}
 	emu = append(emu, "--")
 	return testutil.Enter([]string{"-u"}, emu, belowEnv+"="+bin)

@@ -114,9 +114,9 @@ type result struct {
 		P50             float64 `json:"latency_p50_ns"`
 	}
 	Slow []struct {
-		Host, Part, Figure string
-		Value              float64 `json:"median_of_host"`
-		Confirmed          bool
+		Host, NIC, Part, Figure string
+		Value                   float64 `json:"median_of_host"`
+		Confirmed               bool
 	} `json:"slow_hosts"`
 	Lost    []struct{ Host, Kind, Error, Program string } `json:"lost_hosts"`
 	Stalled []struct {

@@ -60,17 +60,11 @@ func (j job) begins(t *testing.T) {
 	})
 }
 
-// measures waits until a node runs a test.
+// measures waits until a node runs a test: its agent is connected to the coordinator, and in a test also to the agent at
+// the other end.
 func (j job) measures(t *testing.T, n *node) {
 	t.Helper()
-	j.measuresWith(t, n, 1)
-}
-
-// measuresWith is measures for a node with several agents. Each is connected to the coordinator, and in a test also to
-// the agent at the other end.
-func (j job) measuresWith(t *testing.T, n *node, agents int) {
-	t.Helper()
-	testutil.Eventually(t, n.name+" measures", func() bool { return n.connections() > agents || j.finished() })
+	testutil.Eventually(t, n.name+" measures", func() bool { return n.connections() > 1 || j.finished() })
 	if j.finished() {
 		t.Error("the mesh is over")
 	}
