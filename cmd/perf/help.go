@@ -56,7 +56,8 @@ func (v *invocation) help(c *cobra.Command) string {
 	if !strings.Contains(text, "{flags}") { // a command of cobra
 		text = strings.TrimSpace(text) + "\n\n{commands}\n{flags}"
 	}
-	return perftestHelp(v.path) + strings.NewReplacer("{flags}", v.flagUsages(c), "{commands}", subcommands(c)).Replace(text)
+	filled := strings.NewReplacer("{flags}", v.flagUsages(c), "{commands}", subcommands(c))
+	return perftestHelp(v.path) + filled.Replace(text)
 }
 
 func subcommands(c *cobra.Command) string {

@@ -9,8 +9,8 @@ import (
 
 var perftestProgram = regexp.MustCompile(`^(?:ib_(write|read|send|atomic)|raw_ethernet)_(bw|lat)$`)
 
-// perftestWords returns the words of the test that one of perftest's programs runs, nil if the path of this program does not end
-// with such a name. So scripts of perftest run with links to perf.
+// perftestWords returns the words of the test that one of perftest's programs runs, or nil if the path of this program
+// does not end with such a name. So scripts of perftest run with links to perf.
 func perftestWords(path string) []string {
 	m := perftestProgram.FindStringSubmatch(filepath.Base(path))
 	switch {
@@ -22,7 +22,7 @@ func perftestWords(path string) []string {
 	return m[1:]
 }
 
-// perftestHelp is what scripts look for in the help of one of perftest's programs: the connection types that it has.
+// perftestHelp returns the line of one of perftest's programs that scripts look for in its help: the connection types.
 func perftestHelp(path string) string {
 	words := perftestWords(path)
 	if len(words) != 2 {
@@ -35,6 +35,6 @@ func perftestHelp(path string) string {
 			types = append(types, name)
 		}
 	}
-	return fmt.Sprintf("%s is perf %s. What perftest prints, for scripts that read it:\n"+
+	return fmt.Sprintf("%s is perf %s. The line of perftest's help that scripts look for:\n"+
 		"  -c, --connection=<%s>\n\n", filepath.Base(path), strings.Join(words, " "), strings.Join(types, "/"))
 }

@@ -117,8 +117,9 @@ func (s *script) command(t *testing.T, line string, ours bool) []string {
 	return slices.Concat(words[:at], program, words[at+1:])
 }
 
-// TestNamed: under the name of one of perftest's programs perf is that test, and its help has the connection types where
-// ngc_multinode_perf looks for them. The awk program is that of get_perftest_connect_options in its ngc_rdma_test.sh.
+// TestNamed: under the name of one of perftest's programs perf is that test, and its help has the connection types
+// where ngc_multinode_perf looks for them. The awk program is that of get_perftest_connect_options in its
+// ngc_rdma_test.sh.
 func TestNamed(t *testing.T) {
 	awk, err := exec.LookPath("awk")
 	if err != nil {
@@ -147,7 +148,8 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s has the connection types %q, %v, want %q", program, got, err, want.types)
 		}
 	}
-	o, err := parse(append(perftestWords("raw_ethernet_lat"), "-B", "02:00:00:00:00:01", "-E", "02:00:00:00:00:02", "--client"))
+	o, err := parse(append(perftestWords("raw_ethernet_lat"), "-B", "02:00:00:00:00:01", "-E", "02:00:00:00:00:02",
+		"--client"))
 	if err != nil || o.plan.Transport != wire.RawEth || o.plan.Metric != wire.Latency {
 		t.Errorf("raw_ethernet_lat is %+v, %v", o, err)
 	}

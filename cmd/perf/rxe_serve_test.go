@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // systemd is what an agent tells systemd.
@@ -90,7 +88,7 @@ func TestRXE_ServeToken(t *testing.T) {
 		if err := srv.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		testutil.Eventually(t, tt.says, func() bool { return strings.Contains(srv.diag.String(), tt.says) || over(t, srv) })
+		says(t, srv, tt.says)
 		if rc := client(tt.good); rc != exitOK {
 			t.Errorf("%s: the right token has exit code %d\n%s", tt.file, rc, srv.output())
 		}

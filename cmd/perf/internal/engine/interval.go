@@ -34,8 +34,8 @@ func (r *run) watchIntervals(size uint64) *intervals {
 	return w
 }
 
-// look shows the interval since the last look. The last look of a run may come right after another: then there is nothing
-// to show.
+// look shows the interval since the last look. The last look of a run may come right after another: then there is
+// nothing to show.
 func (w *intervals) look() {
 	begun := w.run.begun()
 	if begun == 0 {
@@ -44,7 +44,8 @@ func (w *intervals) look() {
 	if !w.list.Begun() {
 		w.list.Add(measure.Look{At: begun})
 	}
-	if i := w.list.Add(measure.Look{At: w.run.clk.Now(), Count: w.run.moved()}); i.Seconds >= min(w.run.plan.Interval.Seconds()/10, 0.05) {
+	i := w.list.Add(measure.Look{At: w.run.clk.Now(), Count: w.run.moved()})
+	if i.Seconds >= min(w.run.plan.Interval.Seconds()/10, 0.05) {
 		w.tell(i)
 	}
 }

@@ -95,8 +95,8 @@ func layerMemory(end string, m *layer.Memory) []string {
 		return nil
 	}
 	if m.Resident == 0 {
-		return []string{fmt.Sprintf("note: an idle connection costs the %s %d bytes in the Go heap, in addition to blocks",
-			end, m.Heap/int64(m.Conns))}
+		return []string{fmt.Sprintf("note: an idle connection costs the %s %d bytes in the Go heap, in addition to "+
+			"blocks", end, m.Heap/int64(m.Conns))}
 	}
 	return []string{fmt.Sprintf("note: an idle connection costs the %s %d bytes in addition to blocks, %d of them "+
 		"in the Go heap", end, m.Resident/int64(m.Conns), m.Heap/int64(m.Conns))}

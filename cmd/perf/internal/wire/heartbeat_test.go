@@ -136,8 +136,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestSlow: an end bears a peer that takes longer than the timeout, as long as heartbeats come, and not a heartbeat that
-// comes too late. The clock is synctest's.
+// TestSlow: an end bears a peer that takes longer than the timeout, as long as heartbeats come, and not a heartbeat
+// that comes too late. The clock is synctest's.
 func TestSlow(t *testing.T) {
 	const timeout = 2 * time.Second
 	for _, tc := range []struct {
