@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -80,5 +81,83 @@ func TestRXE_MeshStalled(t *testing.T) {
 			}
 		}
 		return
+	}
+}
+
+// TestRXE_MeshNICs: agents measure all their devices. One whose link is down is not used where nobody asked for it, and
+// dark where it was asked for.
+func TestRXE_MeshNICs(t *testing.T) {
+	vm := needOnce(t)
+	t.Setenv("PERF_TOKEN", "0123456789abcdef")
+	list := vm.Dev[0] + "," + vm.Dev[1]
+	for _, tt := range []struct {
+		devices []string // of each agent
+		flags   string
+		down    bool
+		pairs   map[string]int // by the NICs of both ends
+		dark    int
+	}{
+		{[]string{"all", "all", list}, "", false, map[string]int{vm.Dev[0] + " " + vm.Dev[0]: 6,
+			vm.Dev[1] + " " + vm.Dev[1]: 6}, 0},
+		{[]string{"all", "all"}, "--rails all", false, map[string]int{vm.Dev[0] + " " + vm.Dev[0]: 2,
+			vm.Dev[1] + " " + vm.Dev[1]: 2, vm.Dev[0] + " " + vm.Dev[1]: 2, vm.Dev[1] + " " + vm.Dev[0]: 2}, 0},
+		{[]string{"all", "all"}, "", true, map[string]int{vm.Dev[0] + " " + vm.Dev[0]: 2}, 0},
+		{[]string{list, "all", vm.Dev[0]}, "", true, map[string]int{vm.Dev[0] + " " + vm.Dev[0]: 6}, 1},
+	} {
+		var hosts []string
+		var agents []*proc
+		for _, d := range tt.devices {
+			port := freshPort()
+			p := start(t, "perf", "serve", "-d", d, "-p", port, "--bind", "127.0.0.1")
+			listening(t, p, port)
+			agents, hosts = append(agents, p), append(hosts, "127.0.0.1:"+port)
+		}
+		if tt.down { // after the agents have begun: they look again for each mesh
+			vm.SetLink(t, 1, false)
+		}
+		args := append([]string{"mesh", "--json", "-n", "5", "--size", "64", "--deviations", "1e6", "--reach", "60",
+			"--hosts", strings.Join(hosts, ",")}, strings.Fields(tt.flags)...)
+		m := start(t, "perf", args...)
+		rc := m.wait(t)
+		if tt.down {
+			vm.SetLink(t, 1, true)
+		}
+		var r struct {
+			Pairs []struct {
+				FromNIC string  `json:"from_nic"`
+				ToNIC   string  `json:"to_nic"`
+				Bits    float64 `json:"bandwidth_bits_per_second"`
+			} `json:"pairs"`
+			Dark []struct {
+				NIC   string `json:"nic"`
+				Error string `json:"error"`
+			} `json:"dark_nics"`
+		}
+		if err := json.Unmarshal([]byte(m.out.String()), &r); err != nil {
+			t.Fatalf("%v\n%s", err, m.output())
+		}
+		got := map[string]int{}
+		for _, p := range r.Pairs {
+			if p.Bits > 0 {
+				got[p.FromNIC+" "+p.ToNIC]++
+			}
+		}
+		if !maps.Equal(got, tt.pairs) || len(r.Dark) != tt.dark || (rc == exitOK) != (tt.dark == 0) {
+			t.Errorf("%q %s: %v, want %v; dark %+v, want %d; exit code %d\n%s", tt.devices, tt.flags, got, tt.pairs,
+				r.Dark, tt.dark, rc, m.diag.String())
+		}
+		for _, d := range r.Dark {
+			if d.NIC != vm.Dev[1] || !strings.Contains(d.Error, "not active") {
+				t.Errorf("%+v", d)
+			}
+		}
+		for _, p := range agents {
+			p.Process.Signal(syscall.SIGTERM)
+			p.wait(t)
+		}
+	}
+	p := start(t, "perf", "serve", "-d", vm.Dev[0]+",nonsense", "-p", freshPort())
+	if rc := p.wait(t); rc != exitUsage || !strings.Contains(p.diag.String(), "there are: "+vm.Dev[0]+", "+vm.Dev[1]) {
+		t.Errorf("an unknown device in a list: exit code %d\n%s", rc, p.output())
 	}
 }

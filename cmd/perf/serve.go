@@ -66,8 +66,8 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&a.bind, "bind", "", "`address` that the agent listens on (default: all)")
 	f.IntVar(&a.maxClients, "max-clients", defaultClients, "maximum number of `tests` at a time; others wait")
 	f.StringVarP(&a.device, "ib-dev", "d", "",
-		"RDMA `devices` of this agent: mlx5_0, or several as mlx5_0,mlx5_1:2 (port 2), all, or gpu (the nearest of each "+
-			"GPU) (default: the first with an active port)")
+		"RDMA `devices` of this agent: one as mlx5_0, several as mlx5_0,mlx5_1:2 (its port 2), all, or gpu (the "+
+			"nearest of each GPU) (default: the first with an active port)")
 	f.Uint8VarP(&a.ibPort, "ib-port", "i", 0, "`port` of the devices (default 1; with all and gpu, each)")
 	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "GID `index` (default, and if negative: the best one)")
 	f.Lookup("gid-index").DefValue = "0"

@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// word reports whether the devices of an agent are what it finds.
+// word reports whether -d is a word that stands for the devices of this host.
 func (a *agentOptions) word() bool { return a.device == nics.All || a.device == nics.GPU }
 
 // checkDevices checks what can be checked of -d on any host.

@@ -21,11 +21,13 @@ type meshResult struct {
 	Version int      `json:"version"`
 	Hosts   []string `json:"hosts"`
 	Pairs   []struct {
-		From  string  `json:"from"`
-		To    string  `json:"to"`
-		Bits  float64 `json:"bandwidth_bits_per_second"`
-		P50   float64 `json:"latency_p50_ns"`
-		Error string  `json:"error"`
+		From    string  `json:"from"`
+		To      string  `json:"to"`
+		Bits    float64 `json:"bandwidth_bits_per_second"`
+		P50     float64 `json:"latency_p50_ns"`
+		FromNIC string  `json:"from_nic"`
+		ToNIC   string  `json:"to_nic"`
+		Error   string  `json:"error"`
 	} `json:"pairs"`
 	SlowHosts []struct {
 		Host   string  `json:"host"`
@@ -37,6 +39,11 @@ type meshResult struct {
 		Host string `json:"host"`
 		Kind string `json:"kind"`
 	} `json:"lost_hosts"`
+	DarkNICs []struct {
+		Host  string `json:"host"`
+		NIC   string `json:"nic"`
+		Error string `json:"error"`
+	} `json:"dark_nics"`
 }
 
 // TestEmuMesh has eight hosts. The completions of one come late, and another one dies in the middle: the first is named
@@ -126,5 +133,56 @@ func TestEmuMesh(t *testing.T) {
 	}
 	if worst != hosts[slow] {
 		t.Errorf("%s is not named as the slowest sender: %+v", hosts[slow], r.SlowHosts)
+	}
+}
+
+// TestEmuMeshNICs has four hosts with two adapters each. What one of the adapters sends is lost: it is named, and all
+// pairs without it have figures.
+func TestEmuMeshNICs(t *testing.T) {
+	testutil.NeedEmu(t)
+	const dark = 5
+	flags := []string{"--fault", fmt.Sprintf("retry-exceeded:device=mlx5_%d,count=0", dark)}
+	for i := range 8 {
+		flags = append(flags, "--device", fmt.Sprintf("mlx5_%d", i))
+	}
+	if !inside(t, flags...) {
+		return
+	}
+	t.Setenv("PERF_TOKEN", "0123456789abcdef")
+	perf := filepath.Join(root, ".build/bin/perf")
+	var hosts []string
+	for i := range 4 {
+		p := strconv.Itoa(21920 + i)
+		c := exec.Command(perf, "serve", "-d", fmt.Sprintf("mlx5_%d,mlx5_%d", 2*i, 2*i+1), "-p", p, "--bind",
+			"127.0.0.1")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		hosts = append(hosts, "127.0.0.1:"+p)
+	}
+	m := exec.Command(perf, "mesh", "--json", "-n", "5", "-s", "64", "--reach", "60", "--deviations", "1e6",
+		"--hosts", strings.Join(hosts, ","))
+	var out, diag strings.Builder
+	m.Stdout, m.Stderr = &out, &diag
+	m.Run()
+	var r meshResult
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, &out, &diag)
+	}
+	host, nic := hosts[dark/2], fmt.Sprint("mlx5_", dark)
+	if rc := m.ProcessState.ExitCode(); rc != 1 || strings.Count(diag.String(), host+" "+nic+" reaches nobody: ") != 1 {
+		t.Errorf("exit code %d, want 1; %s", rc, &diag)
+	}
+	if d := r.DarkNICs; len(d) != 1 || d[0].Host != host || d[0].NIC != nic || len(r.LostHosts) > 0 {
+		t.Errorf("dark %v, want %s %s; lost %v", d, host, nic, r.LostHosts)
+	}
+	if len(r.Pairs) != 2*4*3 {
+		t.Errorf("%d pairs of NICs, want %d", len(r.Pairs), 2*4*3)
+	}
+	for _, p := range r.Pairs {
+		if no := p.FromNIC == nic || p.ToNIC == nic; no != (p.Error != "") || no == (p.Bits > 0 && p.P50 > 0) {
+			t.Errorf("%+v", p)
+		}
 	}
 }

@@ -12,14 +12,14 @@ const mostNICs = 64
 
 // NIC is a port of an adapter that an agent tests.
 type NIC struct {
-	Name    string   `json:"name,omitempty"` // as mlx5_0 or, of its second port, mlx5_0:2; empty: the only one, by default
+	Name    string   `json:"name,omitempty"` // as mlx5_0 or, of its second port, mlx5_0:2; empty: it is the only one
 	Link    string   `json:"link,omitempty"` // layer, if it is known
 	Problem string   `json:"problem,omitempty"`
 	Spare   bool     `json:"spare,omitempty"` // nobody asked for it by its name
 	Options []string `json:"-"`               // of perf, for its tests
 }
 
-// Have takes over what NICs there are. An agent none of which can run tests has a problem itself.
+// Have takes over the list of NICs. If none of them can run tests, the agent itself has a problem.
 func (h *Hello) Have(list []NIC) {
 	h.NICs, h.Problem = list, ""
 	if len(list) > 0 && !slices.ContainsFunc(list, func(n NIC) bool { return n.Problem == "" }) {
@@ -37,7 +37,8 @@ func (h *Hello) CheckNICs() error {
 		if n.Name == "" && len(h.NICs) > 1 {
 			return errors.New("it has several NICs, and one has no name")
 		}
-		if len(n.Name) > 100 || strings.ContainsFunc(n.Name, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }) {
+		odd := func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }
+		if len(n.Name) > 100 || strings.ContainsFunc(n.Name, odd) {
 			return fmt.Errorf("it has a NIC named %.100q", n.Name)
 		}
 		if names[n.Name] {

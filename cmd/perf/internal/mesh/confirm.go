@@ -61,7 +61,9 @@ func (m *coordinator) confirm(v verdict) {
 		}
 	}
 	ofSlow := func(r PairResult) bool {
-		return slices.ContainsFunc(m.res.SlowHosts, func(s SlowHost) bool { return s.has(r.From, r.FromNIC) || s.has(r.To, r.ToNIC) })
+		return slices.ContainsFunc(m.res.SlowHosts, func(s SlowHost) bool {
+			return s.has(r.From, r.FromNIC) || s.has(r.To, r.ToNIC)
+		})
 	}
 	slices.SortStableFunc(suspects, func(a, b int) int {
 		return cmp.Compare(rank[m.hosts[m.present[b]].Name], rank[m.hosts[m.present[a]].Name])
@@ -132,7 +134,8 @@ func (r *Result) rejudge(v verdict) {
 			var values []float64
 			for k := range r.Again {
 				p := &r.Again[k]
-				takesPart := s.Part == parts[0] && s.has(p.From, p.FromNIC) || s.Part == parts[1] && s.has(p.To, p.ToNIC)
+				takesPart := s.Part == parts[0] && s.has(p.From, p.FromNIC) ||
+					s.Part == parts[1] && s.has(p.To, p.ToNIC)
 				if x := f.of(p); x > 0 && takesPart {
 					values = append(values, x)
 				}

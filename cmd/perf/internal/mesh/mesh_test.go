@@ -58,12 +58,12 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	r.judge(Outliers{Deviations: 5, Share: 0.1})
-	if want := (SlowHost{Host: "h5", Part: "sends", Figure: "bandwidth_bits_per_second", Value: 40e9, Median: 100e9}); !slices.Equal(r.SlowHosts,
-		[]SlowHost{want}) {
+	if want := (SlowHost{Host: "h5", Part: "sends", Figure: "bandwidth_bits_per_second", Value: 40e9,
+		Median: 100e9}); !slices.Equal(r.SlowHosts, []SlowHost{want}) {
 		t.Errorf("slow hosts %v, want %v", r.SlowHosts, want)
 	}
-	if want := (SlowPair{From: "h1", To: "h2", Figure: "latency_p50_ns", Value: 9000, Median: 1000}); len(r.SlowPairs) != 8 ||
-		!slices.Contains(r.SlowPairs, want) {
+	if want := (SlowPair{From: "h1", To: "h2", Figure: "latency_p50_ns", Value: 9000,
+		Median: 1000}); len(r.SlowPairs) != 8 || !slices.Contains(r.SlowPairs, want) {
 		t.Errorf("slow pairs %v", r.SlowPairs)
 	}
 	if r.Failed() != 1 {

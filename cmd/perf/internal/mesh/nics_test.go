@@ -96,7 +96,7 @@ func (f *fabric) mesh(t *testing.T, c Config, hosts [][]agent.NIC) (*Result, tim
 	return res, spent
 }
 
-// cards returns NICs by their names. One with a link layer is written as name/layer, one without a carrier as !name.
+// cards returns NICs by their names. One with a link layer is written as name/layer, one whose link is down as !name.
 func cards(names ...string) (list []agent.NIC) {
 	for _, n := range names {
 		name, link, _ := strings.Cut(n, "/")
@@ -131,8 +131,8 @@ func measured(r *Result) (good []string, bad map[string]string) {
 	return good, bad
 }
 
-// TestRails: NICs of one name are measured with each other, or each with each; hosts without a common name by the order.
-// What a host alone has is named.
+// TestRails: NICs of one name are measured with each other, or each with each. Without a common name the order decides.
+// A NIC that only one host has is named.
 func TestRails(t *testing.T) {
 	c := config(t)
 	for _, tt := range []struct {
@@ -147,8 +147,8 @@ func TestRails(t *testing.T) {
 		{"one", SameRail, same(3, cards("a")), []string{"n0 > n1"}, 6, nil, ""},
 		{"unnamed", SameRail, same(3, nil), []string{"n0 > n1"}, 6, nil, ""},
 		{"two", SameRail, same(3, cards("a", "b")), []string{"n0 a > n1 a", "n0 b > n1 b"}, 12, nil, ""},
-		{"each", AllRails, same(2, cards("a", "b")), []string{"n0 a > n1 a", "n0 a > n1 b", "n0 b > n1 a", "n0 b > n1 b"}, 8,
-			nil, ""},
+		{"each", AllRails, same(2, cards("a", "b")),
+			[]string{"n0 a > n1 a", "n0 a > n1 b", "n0 b > n1 a", "n0 b > n1 b"}, 8, nil, ""},
 		{"without one", SameRail, [][]agent.NIC{cards("a", "b", "c"), cards("a", "c"), cards("a", "c")},
 			[]string{"n0 a > n1 a", "n0 c > n1 c"}, 12, []HostNIC{{"n0", "b"}}, ""},
 		{"other names", SameRail, [][]agent.NIC{cards("a", "b"), cards("x", "y", "z")},
@@ -174,8 +174,8 @@ func TestRails(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, tt.pairs) || len(res.Pairs) != tt.all || !slices.Equal(res.UnmetNICs, tt.unmet) {
-				t.Errorf("%s: %q of %d, want %q of %d; unmet %v, want %v", tt.name, got, len(res.Pairs), tt.pairs, tt.all,
-					res.UnmetNICs, tt.unmet)
+				t.Errorf("%s: %q of %d, want %q of %d; unmet %v, want %v", tt.name, got, len(res.Pairs), tt.pairs,
+					tt.all, res.UnmetNICs, tt.unmet)
 			}
 			for pair, why := range bad {
 				if tt.bad == "" || !strings.Contains(why, tt.bad) {
@@ -272,7 +272,8 @@ func TestDark_Later(t *testing.T) {
 			}
 		}
 		res, spent := f.mesh(t, c, same(10, cards("a", "b")))
-		if len(res.DarkNICs) != 1 || res.DarkNICs[0].NIC != "b" || res.DarkNICs[0].Host != "n3" || spent > 4*time.Minute {
+		d := res.DarkNICs
+		if len(d) != 1 || d[0].NIC != "b" || d[0].Host != "n3" || spent > 4*time.Minute {
 			t.Errorf("dark %v, after %v", res.DarkNICs, spent)
 		}
 	})
@@ -305,8 +306,9 @@ func TestNICVerdicts(t *testing.T) {
 		}
 		var text strings.Builder
 		res.Text(&text, false)
-		for _, want := range []string{"slow NIC n3 b, where it sends: median 40 Gb/s, that of the NICs is 100; alone 40: " +
-			"confirmed\n", "slow host n5, where it sends: median 30 Gb/s", "28 slow figures of pairs belong to slow hosts\n",
+		for _, want := range []string{"slow NIC n3 b, where it sends: median 40 Gb/s, that of the NICs is 100; " +
+			"alone 40: confirmed\n", "slow host n5, where it sends: median 30 Gb/s",
+			"28 slow figures of pairs belong to slow hosts\n",
 			", of the worst pair of NICs:\n", "  b: median 100 Gb/s, worst 20, n5 b > n0 b\n"} {
 			if !strings.Contains(text.String(), want) {
 				t.Errorf("no %q in\n%s", want, &text)

@@ -40,7 +40,7 @@ func (m *coordinator) rails(from, to int) (list []rail) {
 			}
 		}
 		if list == nil {
-			list = []rail{{0, 0}} // its error says why
+			list = []rail{{0, 0}} // its error has the reason
 		}
 		return list
 	}

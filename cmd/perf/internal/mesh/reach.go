@@ -25,7 +25,8 @@ func (m *coordinator) reach() {
 	p := m.Latency
 	p.Duration, p.Iters, p.Silence = 0, reachMessages, m.Reach
 	began := time.Now()
-	m.begin("reach", schedule.New(order, len(m.present), rounds), order.Together(len(m.present)) == 1, func(from, to int) []PairResult {
+	n := len(m.present)
+	m.begin("reach", schedule.New(order, n, rounds), order.Together(n) == 1, func(from, to int) []PairResult {
 		if back && from > to {
 			return nil
 		}
@@ -56,7 +57,7 @@ type HostNIC struct {
 type darkness struct {
 	mu     sync.Mutex
 	works  map[end]bool           // a test of it went well
-	failed map[end]map[end]string // with whom it failed since then, and why
+	failed map[end]map[end]string // those with which it failed since then, and the error
 	dark   map[end]string         // why
 }
 
@@ -109,7 +110,7 @@ func (d *darkness) well(e end) (n int, why string) {
 			continue
 		}
 		if _, it := d.failed[o][e]; len(d.failed[o]) > 1 || len(d.failed[o]) == 1 && !it {
-			continue // it fails with others, too
+			continue // it also fails with others
 		}
 		if n++; n == 1 {
 			why = d.failed[e][o]
@@ -118,7 +119,7 @@ func (d *darkness) well(e end) (n int, why string) {
 	return n, why
 }
 
-// conclude returns NICs that failed with all that they met, of which one works.
+// conclude returns NICs that failed with all others that they met, if one of those works.
 func (d *darkness) conclude() (found []end) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

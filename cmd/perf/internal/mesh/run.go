@@ -152,7 +152,7 @@ func (m *coordinator) begin(pass string, s *schedule.Schedule, alone bool, pair 
 	}
 }
 
-// outcome is what came of a pair of hosts that ran.
+// outcome has the results of a pair of hosts that ran.
 type outcome struct {
 	pair schedule.Pair
 	list []PairResult

@@ -81,7 +81,8 @@ func (r *Result) Text(w io.Writer, whole bool) {
 		}
 		s := scale[p.Figure]
 		from, to := r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC)
-		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", from, to, p.Value/s.per, s.unit, p.Median/s.per, p.said(s.per))
+		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", from, to, p.Value/s.per, s.unit,
+			p.Median/s.per, p.said(s.per))
 	}
 	if shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
 		fmt.Fprintf(w, "%d slow figures of other pairs are in the JSON object\n", shown-worstPairs)

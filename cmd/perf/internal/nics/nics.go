@@ -154,7 +154,8 @@ func (n *NIC) look(devices []sysfs.Device) error {
 func (n *NIC) state(p sysfs.Port) {
 	n.Link = p.LinkLayer
 	if p.StateName != sysfs.StateActive {
-		n.Down = fmt.Sprintf("%s port %d is %s, not active", n.Device, n.Port, cmp.Or(p.StateName, "in an unknown state"))
+		n.Down = fmt.Sprintf("%s port %d is %s, not active", n.Device, n.Port,
+			cmp.Or(p.StateName, "in an unknown state"))
 	}
 }
 

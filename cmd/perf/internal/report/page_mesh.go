@@ -39,6 +39,9 @@ type view struct {
 	at    map[string]int
 	marks []string
 	parts []string // of the headline
+	rails int      // the most NICs of a host
+	dark  nicSet   // reach nobody
+	slow  nicSet
 	m     *savedMesh
 }
 
@@ -88,7 +91,13 @@ func (f *pairFigure) of(p *savedPair) float64 {
 }
 
 // slowFigures are the figures that the mesh judged to be slow.
-type slowFigures map[[3]string][]float64
+type slowFigures map[slowKey][]float64
+
+type slowKey struct{ from, to, fromNIC, toNIC, figure string }
+
+func (p *savedPair) key(figure string) slowKey {
+	return slowKey{p.From, p.To, p.FromNIC, p.ToNIC, figure}
+}
 
 // tails are other figures of a pair's latency that may be slow; the map of latencies shows them.
 var tails = map[string]string{"latency_p99_ns": "99th percentile of latency", "latency_max_ns": "highest latency"}
@@ -99,12 +108,12 @@ func (s slowFigures) has(p *savedPair, f *pairFigure) bool {
 	if !f.more {
 		v = known(p.P50)
 		for key := range tails {
-			if s[[3]string{p.From, p.To, key}] != nil {
+			if s[p.key(key)] != nil {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(s[[3]string{p.From, p.To, f.key}], func(x float64) bool { return x == 0 || x == v })
+	return slices.ContainsFunc(s[p.key(f.key)], func(x float64) bool { return x == 0 || x == v })
 }
 
 // says is the figure of a pair in words.
@@ -134,7 +143,7 @@ func (f *pairFigure) worse(v, median float64) float64 {
 
 // unmeasured reports whether a pair has an error that says nothing about the pair.
 func (v *view) unmeasured(p *savedPair) bool {
-	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To))
+	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To) || v.dark.has(p))
 }
 
 // lost reports whether a host is gone, or did not come.
@@ -157,6 +166,7 @@ func newView(r Named, c *charts) *view {
 			v.marks[i] = "slow"
 		}
 	}
+	v.cards()
 	for _, s := range m.LostHosts {
 		if i, ok := v.at[s.Host]; ok {
 			v.marks[i] = s.kind()
@@ -164,7 +174,7 @@ func newView(r Named, c *charts) *view {
 	}
 	slow := slowFigures{}
 	for _, p := range m.SlowPairs {
-		k := [3]string{p.From, p.To, p.Figure}
+		k := slowKey{p.From, p.To, p.FromNIC, p.ToNIC, p.Figure}
 		slow[k] = append(slow[k], p.Value)
 	}
 	var medians [2]float64
@@ -192,19 +202,23 @@ func newView(r Named, c *charts) *view {
 		}
 		v.figure(f, medians[i], good, bad, slow, names, c)
 	}
-	v.Sparse = len(names) > mostListed && 4*measured < len(names)*(len(names)-1)
+	v.Sparse = len(names) > mostListed && 4*measured < v.rails*len(names)*(len(names)-1)
 	v.verdicts(slow, measured)
 	if dismissed != "" {
 		v.add("cleared", "", dismissed)
 	}
 	v.Facts = fmt.Sprintf("%s hosts, %s of %s pairs measured", grouped(len(names)), grouped(measured),
 		grouped(len(names)*(len(names)-1)))
+	if v.rails > 1 {
+		v.Facts = fmt.Sprintf("%s hosts with up to %d NICs, %s pairs of NICs measured", grouped(len(names)), v.rails,
+			grouped(measured))
+	}
 	if facts != nil {
 		v.Facts += ". The median is " + strings.Join(facts, ", ")
 	}
 	v.worst(slow, medians)
 	v.hosts(medians)
-	if len(names) <= mostListed {
+	if len(names) <= mostListed && len(m.Pairs) <= mostListed*mostListed {
 		v.Pairs = m.Pairs
 	}
 	b, err := json.Marshal(names)

@@ -180,6 +180,52 @@ func TestPage_Verdicts(t *testing.T) {
 	}
 }
 
+// TestPage_NICs: verdicts and pairs name the NIC where hosts have several. Pairs of a NIC that reaches nobody are no
+// failures of their own.
+func TestPage_NICs(t *testing.T) {
+	m := meshWith(6)
+	for i := range 6 {
+		m.HostNICs = append(m.HostNICs, []string{"mlx5_0", "mlx5_1"})
+		for k := range 6 {
+			for _, nic := range m.HostNICs[0] {
+				if i == k {
+					continue
+				}
+				m.pair(i, k, 97, 1.7)
+				p := &m.Pairs[len(m.Pairs)-1]
+				p.FromNIC, p.ToNIC = nic, nic
+				slow := slowPart{From: p.From, To: p.To, FromNIC: nic, ToNIC: nic, Figure: bandwidthKey, Value: 40e9}
+				switch {
+				case nic == "mlx5_1" && (i == 3 || k == 3):
+					p.Bits, p.P50, p.Error = nil, nil, "node0003 mlx5_1 reaches nobody"
+				case nic == "mlx5_0" && i == 2, nic == "mlx5_1" && i == 4 && k == 5:
+					bits := 40e9
+					p.Bits = &bits
+					m.SlowPairs = append(m.SlowPairs, slow)
+				}
+			}
+		}
+	}
+	m.SlowHosts = []slowPart{{Host: m.Hosts[2], NIC: "mlx5_0", Part: "sends", Figure: bandwidthKey, OfHost: 40e9,
+		OfHosts: 97e9}}
+	m.Dark = []slowPart{{Host: m.Hosts[3], NIC: "mlx5_1", Error: "no message arrives within 3s"}}
+	m.Unmet = []slowPart{{Host: m.Hosts[5], NIC: "mlx5_9"}}
+	text := htmlOf(t, m)
+	for _, want := range []string{"m.json: 1 NIC dark, 1 host slow, 1 more pair slow</h2>",
+		"6 hosts with up to 2 NICs, 50 pairs of NICs measured",
+		"<strong>node0003 mlx5_1</strong></bdi>: <bdi>reaches nobody: no message arrives within 3s. 10 pairs of it w",
+		"<strong>node0002 mlx5_0</strong></bdi>: <bdi>sends at 40 Gb/s", "<strong>node0005 mlx5_9</strong>",
+		"node0004 mlx5_1 to node0005 mlx5_1, although the hosts are not slow",
+		"<bdi>node0002 mlx5_0</bdi></th><td class=\"text\"><bdi>node0000 mlx5_0</bdi>", "node0003 (dark)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if strings.Contains(text, "pairs failed") {
+		t.Error("pairs of the dark NIC are failures of their own")
+	}
+}
+
 // TestPage_Kinds: hosts that did not come, that were left out, and tails of latencies.
 func TestPage_Kinds(t *testing.T) {
 	m := meshWith(4)
@@ -251,7 +297,9 @@ func TestPage_HostileHosts(t *testing.T) {
 			part := slowPart{Host: h, Part: h, Figure: h, NIC: h, Error: h, From: h, To: m.Hosts[1]}
 			m.SlowHosts, m.LostHosts, m.SlowPairs = append(m.SlowHosts, part), append(m.LostHosts, part),
 				append(m.SlowPairs, part)
-			m.Pairs = append(m.Pairs, savedPair{From: h, To: m.Hosts[1], Error: h})
+			m.Dark, m.Unmet = append(m.Dark, part), append(m.Unmet, part)
+			m.HostNICs = append(m.HostNICs, []string{h, h})
+			m.Pairs = append(m.Pairs, savedPair{From: h, To: m.Hosts[1], FromNIC: h, ToNIC: h, Error: h})
 		}
 		text := htmlOf(t, m)
 		root, err := html.Parse(strings.NewReader(text))

@@ -32,11 +32,11 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 			failed++
 			text := cut(printable.Message(p.Error), longestError)
 			if errs[text]++; errs[text] == 1 {
-				first[text] = name(p.From) + " to " + name(p.To)
+				first[text] = v.side(p.From, p.FromNIC) + " to " + v.side(p.To, p.ToNIC)
 			}
 		}
-		if (slow.has(p, &pairFigures[0]) || slow.has(p, &pairFigures[1])) && !v.marked(p.From) && !v.marked(p.To) {
-			slowPairs = append(slowPairs, name(p.From)+" to "+name(p.To))
+		if (slow.has(p, &pairFigures[0]) || slow.has(p, &pairFigures[1])) && !v.explained(p) {
+			slowPairs = append(slowPairs, v.side(p.From, p.FromNIC)+" to "+v.side(p.To, p.ToNIC))
 		}
 	}
 	part := func(n int, one, many string) {
@@ -45,6 +45,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		}
 	}
 	v.lostHosts(part, without)
+	v.darkNICs(part)
 	v.slowHosts(part)
 	v.stalls(part)
 	part(len(slowPairs), "more pair slow", "more pairs slow")
@@ -192,10 +193,7 @@ func (v *view) slowHosts(part func(int, string, string)) {
 
 // name is the host, and its NIC if the verdict is on that alone.
 func (p slowPart) name() string {
-	if p.NIC != "" {
-		return name(p.Host) + " " + name(p.NIC)
-	}
-	return name(p.Host)
+	return end(p.Host, p.NIC)
 }
 
 // byCount returns the keys, the most frequent first.
@@ -248,7 +246,7 @@ func (v *view) worst(slow slowFigures, medians [2]float64) {
 		if len(v.Worst) == mostWorst {
 			break
 		}
-		w := worst{From: name(c.p.From), To: name(c.p.To)}
+		w := worst{From: v.side(c.p.From, c.p.FromNIC), To: v.side(c.p.To, c.p.ToNIC)}
 		for k := range pairFigures {
 			f := &pairFigures[k]
 			if x := f.of(c.p); x > 0 {

@@ -45,6 +45,10 @@ type savedMesh struct {
 	SlowHosts []slowPart  `json:"slow_hosts"`
 	LostHosts []slowPart  `json:"lost_hosts"`
 
+	HostNICs [][]string `json:"host_nics"` // of each host, if hosts have several
+	Dark     []slowPart `json:"dark_nics"`
+	Unmet    []slowPart `json:"unmet_nics"`
+
 	StalledHosts []stalled `json:"stalled_hosts"`
 	StalledPairs []stalled `json:"stalled_pairs"`
 
@@ -59,17 +63,22 @@ type savedMesh struct {
 }
 
 type savedPair struct {
-	From  string   `json:"from"`
-	To    string   `json:"to"`
-	Bits  *float64 `json:"bandwidth_bits_per_second"`
-	P50   *float64 `json:"latency_p50_ns"`
-	Error string   `json:"error"`
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	FromNIC string   `json:"from_nic"`
+	ToNIC   string   `json:"to_nic"`
+	Bits    *float64 `json:"bandwidth_bits_per_second"`
+	P50     *float64 `json:"latency_p50_ns"`
+	Error   string   `json:"error"`
 }
 
 // slowPart is a pair or a host that is an outlier.
 type slowPart struct {
-	From   string `json:"from"`
-	To     string `json:"to"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	FromNIC string `json:"from_nic"`
+	ToNIC   string `json:"to_nic"`
+
 	Host   string `json:"host"`
 	Part   string `json:"part"`   // of a host: whether it sends or receives
 	NIC    string `json:"nic"`    // of a host, if it is not the whole host

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// nicSet has NICs of hosts; one without a name stands for all of its host.
+type nicSet map[[2]string]bool
+
+const anyNIC = "\x00"
+
+func (s nicSet) add(list []slowPart) {
+	for _, p := range list {
+		s[[2]string{p.Host, p.NIC}], s[[2]string{p.Host, anyNIC}] = true, true
+	}
+}
+
+// has reports whether one end of a pair is in the set. Pairs of NICs without names may be of any.
+func (s nicSet) has(p *savedPair) bool {
+	in := func(host, nic string) bool {
+		return s[[2]string{host, nic}] || s[[2]string{host, ""}] || nic == "" && s[[2]string{host, anyNIC}]
+	}
+	return in(p.From, p.FromNIC) || in(p.To, p.ToNIC)
+}
+
+// cards reads what the mesh says about NICs.
+func (v *view) cards() {
+	v.rails, v.dark, v.slow = 1, nicSet{}, nicSet{}
+	for _, list := range v.m.HostNICs {
+		v.rails = max(v.rails, len(list))
+	}
+	v.dark.add(v.m.Dark)
+	v.slow.add(v.m.SlowHosts)
+	for _, d := range v.m.Dark {
+		if i, ok := v.at[d.Host]; ok {
+			v.marks[i] = "dark"
+		}
+	}
+}
+
+// side is an end of a pair in words.
+func (v *view) side(host, nic string) string {
+	if v.rails < 2 {
+		nic = ""
+	}
+	return end(host, nic)
+}
+
+func end(host, nic string) string {
+	if nic == "" {
+		return name(host)
+	}
+	return name(host) + " " + name(nic)
+}
+
+// explained reports whether a pair is slow or without a figure as one of its hosts or NICs is.
+func (v *view) explained(p *savedPair) bool {
+	return v.lost(p.From) || v.lost(p.To) || v.dark.has(p) || v.slow.has(p)
+}
+
+// darkNICs has a verdict for each NIC that reaches nobody, and each that was in no test.
+func (v *view) darkNICs(part func(int, string, string)) {
+	without := map[[2]string]int{}
+	for i := range v.m.Pairs {
+		p := &v.m.Pairs[i]
+		if p.Error == "" {
+			continue
+		}
+		for _, e := range [][2]string{{p.From, p.FromNIC}, {p.To, p.ToNIC}} {
+			if !v.dark[e] {
+				e[1] = ""
+			}
+			without[e]++
+		}
+	}
+	part(len(v.m.Dark), "NIC dark", "NICs dark")
+	for i, d := range v.m.Dark {
+		if i == mostVerdicts {
+			v.add("dark", "", fmt.Sprintf("%d more, in the JSON file", len(v.m.Dark)-i))
+			break
+		}
+		why := "reaches nobody: " + cut(printable.Message(d.Error), longestError)
+		if n := without[[2]string{d.Host, d.NIC}]; n > 0 {
+			why += fmt.Sprintf(". %s of it without a figure", plural(n, "pair", "pairs"))
+		}
+		v.add("dark", d.name(), why)
+	}
+	for i, n := range v.m.Unmet {
+		if i == mostVerdicts/4 {
+			v.add("unmet", "", fmt.Sprintf("%d more NICs were not measured", len(v.m.Unmet)-i))
+			break
+		}
+		v.add("unmet", n.name(), "was not measured: no host that it met has such a NIC")
+	}
+}
