@@ -20,8 +20,8 @@ import (
 var (
 	// quick are options of a mesh whose tests are short.
 	quick = []string{"-n", "20", "-s", "64"}
-	// steady are those of one that takes seconds. They are no -D, because on a busy machine a test of 1 s may have too few
-	// messages for a figure.
+	// steady are those of one that takes seconds. They are no -D, because on a busy machine a test of 1 s may have too
+	// few messages for a figure.
 	steady = []string{"-n", "3000", "-s", "64"}
 	// long are those of one that runs for a while.
 	long = []string{"-D", "2", "-s", "64"}
@@ -60,8 +60,8 @@ func (j job) begins(t *testing.T) {
 	})
 }
 
-// measures waits until a node runs a test: its agent is connected to the coordinator, and in a test also to the agent at
-// the other end.
+// measures waits until a node runs a test: its agent is connected to the coordinator, and in a test also to the agent
+// at the other end.
 func (j job) measures(t *testing.T, n *node) {
 	t.Helper()
 	testutil.Eventually(t, n.name+" measures", func() bool { return n.connections() > 1 || j.finished() })

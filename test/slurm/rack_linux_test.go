@@ -19,8 +19,10 @@ func TestEmuSlurm_Rack(t *testing.T) {
 	}
 	stands, other, killed, dark := c.nodes[4], c.nodes[6], c.nodes[8], c.nodes[10]
 	c.otherRelease(t, other)
-	j := c.submit(t, submission{sbatch: []string{"-N16"}, edit: map[string]string{"--export=ALL": "--export=ALL " + nics},
-		args: []string{"--rounds", "3", "--retry", "60", "--slow", "95%", "--deviations", "1", "--confirm", "-n", "20", "-s", "64"}})
+	j := c.submit(t, submission{sbatch: []string{"-N16"},
+		edit: map[string]string{"--export=ALL": "--export=ALL " + nics},
+		args: append([]string{"--rounds", "3", "--retry", "60", "--slow", "95%", "--deviations", "1", "--confirm"},
+			quick...)})
 	j.measures(t, killed)
 	stands.signal(t, syscall.SIGSTOP)
 	killed.signal(t, syscall.SIGKILL)

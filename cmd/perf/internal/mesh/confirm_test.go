@@ -74,7 +74,8 @@ func TestConfirmMany(t *testing.T) {
 func TestClearedPairs(t *testing.T) {
 	yes, no := true, false
 	r := &Result{
-		SlowHosts: []SlowHost{{Host: "cleared", Again: Again{Confirmed: &no}}, {Host: "slow", Again: Again{Confirmed: &yes}}},
+		SlowHosts: []SlowHost{{Host: "cleared", Again: Again{Confirmed: &no}},
+			{Host: "slow", Again: Again{Confirmed: &yes}}},
 		SlowPairs: []SlowPair{
 			{From: "cleared", To: "a"},
 			{From: "a", To: "slow"},
