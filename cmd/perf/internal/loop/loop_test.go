@@ -671,10 +671,12 @@ func TestLatLoopWrite(t *testing.T) {
 	}
 }
 
-// TestLatLoopLost: an end whose own message is lost says so while it waits for the answer, and not only that nothing came.
+// TestLatLoopLost: an end whose own message is lost says so while it waits for the answer, and not only that nothing
+// came.
 func TestLatLoopLost(t *testing.T) {
 	for name, run := range map[string]func(*Latency) error{
-		"write": func(l *Latency) error { return l.Write(make([]byte, 4), make([]byte, 4)) }, "send": (*Latency).PingPong,
+		"write": func(l *Latency) error { return l.Write(make([]byte, 4), make([]byte, 4)) },
+		"send":  (*Latency).PingPong,
 	} {
 		l, f := newFakeLat(5)
 		l.Lag, f.failAt = 1, 1
