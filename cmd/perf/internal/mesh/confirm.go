@@ -141,7 +141,7 @@ func (r *Result) rejudge(v verdict) {
 				}
 			}
 			if len(values) > 0 {
-				x := median(values)
+				x := Median(values)
 				yes := v[f.name].hosts[slices.Index(parts, s.Part)](x)
 				s.Again = Again{x, &yes}
 			}

@@ -13,8 +13,8 @@ type Outliers struct {
 	Share      float64
 }
 
-// median returns NaN for no values.
-func median(v []float64) float64 {
+// Median returns NaN for no values.
+func Median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
 	}
@@ -25,12 +25,12 @@ func median(v []float64) float64 {
 
 // mad is the median absolute deviation, scaled so that it is the standard deviation of a normal distribution.
 func mad(v []float64) float64 {
-	m := median(v)
+	m := Median(v)
 	d := make([]float64, len(v))
 	for i := range v {
 		d[i] = math.Abs(v[i] - m)
 	}
-	return 1.4826 * median(d)
+	return 1.4826 * Median(d)
 }
 
 // slow returns a function that reports whether a value is slow among v, which are above 0. sign is 1 where more is
@@ -40,7 +40,7 @@ func (o Outliers) slow(v []float64, sign float64) func(float64) bool {
 	for i := range v {
 		logs[i] = math.Log(v[i])
 	}
-	m, deviation, middle := median(logs), mad(logs), median(v)
+	m, deviation, middle := Median(logs), mad(logs), Median(v)
 	return func(x float64) bool {
 		return len(v) > 2 && sign*(math.Log(x)-m) > o.Deviations*deviation && sign*(x-middle) > o.Share*middle
 	}

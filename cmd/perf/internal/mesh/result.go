@@ -201,7 +201,7 @@ func (r *Result) judge(o Outliers) verdict {
 				names[p.end(0)], names[p.end(1)] = p.FromNIC, p.ToNIC
 			}
 		}
-		v, middle := all[f.name], median(values)
+		v, middle := all[f.name], Median(values)
 		v.pair = o.slow(values, f.worse)
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
@@ -225,10 +225,10 @@ func (r *Result) judgeHosts(f figure, does string, values map[end][]float64, nam
 	order := slices.SortedFunc(maps.Keys(values), end.compare)
 	var medians []float64
 	for _, e := range order {
-		medians = append(medians, median(values[e]))
+		medians = append(medians, Median(values[e]))
 	}
 	isSlow := o.slow(medians, f.worse)
-	middle := median(medians)
+	middle := Median(medians)
 	for len(order) > 0 {
 		host, n := order[0].host, 0
 		for n < len(order) && order[n].host == host {
@@ -245,7 +245,7 @@ func (r *Result) judgeHosts(f figure, does string, values map[end][]float64, nam
 		}
 		if len(slow) == n {
 			slow = slow[:1]
-			slow[0].NIC, slow[0].Value = "", median(together)
+			slow[0].NIC, slow[0].Value = "", Median(together)
 		}
 		r.SlowHosts = append(r.SlowHosts, slow...)
 		order, medians = order[n:], medians[n:]

@@ -255,7 +255,7 @@ func inCommon(all, of map[string]int, stalled int) (names []string) {
 	}
 	best, most, next := "", 0, 0
 	for h, n := range of {
-		if 2*n > all[h] && n >= fewStalled && median(shares) <= 0.5 {
+		if 2*n > all[h] && n >= fewStalled && Median(shares) <= 0.5 {
 			names = append(names, h)
 		}
 		if n > most {

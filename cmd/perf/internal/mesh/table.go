@@ -161,7 +161,7 @@ func (r *Result) rails(w io.Writer, f figure) {
 	order := slices.SortedFunc(maps.Keys(values), roster.Compare)
 	if n := len(order); n > mostRails {
 		slices.SortStableFunc(order, func(a, b string) int {
-			return cmp.Compare(-f.worse*median(values[a]), -f.worse*median(values[b]))
+			return cmp.Compare(-f.worse*Median(values[a]), -f.worse*Median(values[b]))
 		})
 		order = order[:mostRails]
 		fmt.Fprintf(w, "The worst %d of %d rails:\n", mostRails, n)
@@ -169,7 +169,7 @@ func (r *Result) rails(w io.Writer, f figure) {
 	s := scale[f.name]
 	for _, rail := range order {
 		from, to := worst[rail].Ends()
-		fmt.Fprintf(w, "  %s: median %.4g %s, worst %.4g, %s > %s\n", printable.Name(rail), median(values[rail])/s.per,
+		fmt.Fprintf(w, "  %s: median %.4g %s, worst %.4g, %s > %s\n", printable.Name(rail), Median(values[rail])/s.per,
 			s.unit, f.of(worst[rail])/s.per, printable.Message(from), printable.Message(to))
 	}
 	fmt.Fprintln(w)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -195,9 +196,9 @@ func newView(r Named, c *charts) *view {
 			}
 		}
 		n := len(good) + len(bad)
-		medians[i] = medianOf(append(slices.Clone(good), bad...))
 		measured = max(measured, n)
 		if n > 0 {
+			medians[i] = mesh.Median(slices.Concat(good, bad))
 			facts = append(facts, fmt.Sprintf("%s %s", plot.Number(medians[i]), f.unit))
 		}
 		v.figure(f, medians[i], good, bad, slow, names, c)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -296,7 +297,7 @@ func (v *view) hosts(medians [2]float64) {
 		h := &v.Hosts[i]
 		h.Name, h.Says, h.Bad = name(host), v.marks[i], v.marks[i] != ""
 		for k := range values[i] {
-			if m := medianOf(values[i][k]); m > 0 {
+			if m := mesh.Median(values[i][k]); m > 0 {
 				h.Medians[k] = fmt.Sprintf("%s (%s)", plot.Number(m), distance(m, medians[k/2]))
 			}
 		}
@@ -333,14 +334,6 @@ func cut(s string, most int) string {
 		return string(r[:most/2]) + "…" + string(r[len(r)-most/2+1:])
 	}
 	return s
-}
-
-func medianOf(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // grouped prints a number with commas.
