@@ -22,6 +22,7 @@ type live struct {
 		NodeName   string
 		Containers []struct {
 			Command []string
+			Args    []string
 			Env     []struct {
 				Name, Value string
 				ValueFrom   struct {
@@ -69,7 +70,8 @@ func TestEmuKube_Mesh(t *testing.T) {
 		s.node(t, fmt.Sprintf("rdma%d", i+1), true)
 	}
 	ns := s.namespace(t, "privileged")
-	s.do(t, "", "-n", ns, "apply", "-k", filepath.Join(site(t, "hosts: 8", "hosts: 3"), "hostnetwork"))
+	s.do(t, "", "-n", ns, "apply", "-k", filepath.Join(site(t, "hosts: 8", "hosts: 3", `["--order=rounds"]`,
+		`["-n", "20", "-s", "64", "--ib-dev=all"]`), "hostnetwork"))
 	s.do(t, "", "-n", ns, "create", "job", "--from=cronjob/perf-mesh", "mesh")
 	testutil.Eventually(t, "the run is placed", func() bool { return len(s.nodesOf(t, ns, "mesh")) == hosts })
 	var list struct{ Items []live }
@@ -97,15 +99,15 @@ func TestEmuKube_Mesh(t *testing.T) {
 		for k, v := range env {
 			words = append(words, k+"="+v)
 		}
-		for _, w := range p.Spec.Containers[0].Command {
+		for _, w := range append(p.Spec.Containers[0].Command, p.Spec.Containers[0].Args...) {
 			words = append(words, reference.ReplaceAllStringFunc(w, func(r string) string {
 				return env[r[2:len(r)-1]]
 			}))
 		}
-		script += fmt.Sprintf("(env '%s' -n 20 -s 64; echo $? >%s/%s.rc) >%[2]s/%[3]s.out 2>&1 &\n",
+		script += fmt.Sprintf("(env '%s'; echo $? >%s/%s.rc) >%[2]s/%[3]s.out 2>&1 &\n",
 			strings.Join(words, "' '"), dir, env["JOB_COMPLETION_INDEX"])
 	}
-	c := exec.Command(bin+"/emu", "--net=host", "--", "sh", "-c", script+"wait")
+	c := exec.Command(bin+"/emu", "--net=host", "--device", "mlx5_0", "--device", "mlx5_1", "--", "sh", "-c", script+"wait")
 	c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
