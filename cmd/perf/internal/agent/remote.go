@@ -20,12 +20,13 @@ type Remote struct {
 	Alone bool          // the mesh has one test at a time for it
 	Hears time.Duration // of silences that Silences returns; 0: of none
 
-	link  *link
-	ended chan struct{}
-	mu    sync.Mutex
-	why   error // that ended is closed
-	calls map[uint64]chan message
-	last  uint64
+	link     *link
+	admitted bool
+	ended    chan struct{}
+	mu       sync.Mutex
+	why      error // that ended is closed
+	calls    map[uint64]chan message
+	last     uint64
 }
 
 // Meet connects to a standing agent, and makes it a part of this mesh.
@@ -105,14 +106,18 @@ func address(a net.Addr) net.IP {
 	return nil
 }
 
-// Admit makes the agent a part of the mesh, with a heartbeat. It has to be called before the methods below, unless
-// Refuse is called.
+// Admit makes the agent a part of the mesh, with a heartbeat, if it is none yet. It has to be called before the methods
+// below, unless Refuse is called. One goroutine at a time may call it.
 func (r *Remote) Admit(ctx context.Context, beat time.Duration) error {
+	if r.admitted {
+		return nil
+	}
 	r.link.beat, r.link.pulse.limit, r.link.ear.bound = beat, missed*beat, r.Hears
 	if err := r.link.send(message{Op: opWelcome, Beat: beat.Milliseconds()}); err != nil {
 		r.link.f.Close()
 		return err
 	}
+	r.admitted = true
 	go func() {
 		err := r.link.live(ctx, r.take)
 		r.mu.Lock()

@@ -138,10 +138,9 @@ func (m *coordinator) call() error {
 func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 	kind := LeftOut
 	if err == nil {
-		a.Hears = m.hears()
 		if err = m.fits(a); err != nil {
 			a.Refuse(err.Error())
-		} else if err = a.Admit(m.link, m.Beat); err == nil {
+		} else if err = m.admit(a); err == nil {
 			mb := m.member(h, a)
 			m.watch.Go(func() {
 				<-a.Ended()
@@ -164,6 +163,11 @@ func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 	l.Kind = kind
 	m.leave(l)
 	m.member(h, nil).lose(err)
+}
+
+func (m *coordinator) admit(a *agent.Remote) error {
+	a.Hears = m.hears()
+	return a.Admit(m.link, m.Beat)
 }
 
 // fits returns why an agent is left out.
@@ -213,6 +217,7 @@ func (m *coordinator) await() error {
 		quiet = time.After(m.Patience)
 	}
 	defer func() { slices.SortStableFunc(m.hosts, before) }()
+	defer m.noDoubt()
 	for !m.roster.Complete() {
 		select {
 		case a := <-came:
@@ -278,14 +283,22 @@ func (m *coordinator) arrive(a arrival) bool {
 		return false
 	}
 	name, err := m.roster.Come(a.agent.Name, a.agent.Place)
+	if m.doubt(a.agent, err) {
+		return true
+	}
 	if err != nil {
-		a.agent.Refuse(err.Error())
-		m.leave(LostHost{Host: fmt.Sprintf("%.253s", a.agent.Name), Kind: LeftOut, Error: err.Error(),
-			Program: fmt.Sprintf("%.100s", a.agent.Program), stray: true})
+		m.turnAway(a.agent, err)
 		return false
 	}
 	m.enter(Host{Name: name}, a.agent, nil)
 	return true
+}
+
+// turnAway refuses an agent that is no host of this mesh.
+func (m *coordinator) turnAway(a *agent.Remote, why error) {
+	a.Refuse(why.Error())
+	m.leave(LostHost{Host: fmt.Sprintf("%.253s", a.Name), Kind: LeftOut, Error: why.Error(),
+		Program: fmt.Sprintf("%.100s", a.Program), stray: true})
 }
 
 // strays names agents that the roster refused so that none is called as a host that came.

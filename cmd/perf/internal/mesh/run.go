@@ -55,6 +55,7 @@ type coordinator struct {
 	watch  sync.WaitGroup
 	roster *roster.Roster
 	hosts  []*member
+	doubts []doubted
 	own    watch
 	res    *Result
 

@@ -9,17 +9,28 @@ import (
 
 // Roster has the hosts of a mesh. The zero value expects nobody; see New.
 type Roster struct {
-	list  []string // of names that are expected; may be empty
+	given []string // names that are expected, as the launcher's place has them; may be empty
+	list  []string // the same, or of the agents' launcher
 	of    int      // how many are expected; 0: nobody knows
 	fixed bool     // of was given by the user
 	job   string   // to which all belong; may be empty
 	hosts []entry
+	heard bool // one with a rank is among them
 }
 
 type entry struct {
 	name string // as the mesh calls it
 	own  string // as the host calls itself
 	rank int    // -1: none
+	of   int    // as it says; 0: it does not
+}
+
+// RunError is of an agent whose launcher has another number of processes than that of the others.
+type RunError struct{ Rank, Of, Others int }
+
+// Error returns one line.
+func (e *RunError) Error() string {
+	return fmt.Sprintf("it is rank %d of %d, the others are of %d: it belongs to another run", e.Rank, e.Of, e.Others)
 }
 
 // Missing is a host that did not come: its name, or what else is known of it.
@@ -40,7 +51,8 @@ func (m Missing) String() string {
 // that the user gives, or 0.
 func New(launcher Place, expect int) *Roster {
 	r := &Roster{of: expect, fixed: expect > 0, job: launcher.Job}
-	r.list, _ = ExpandNodes(launcher.Nodes)
+	r.given, _ = ExpandNodes(launcher.Nodes)
+	r.list = r.given
 	if expect == 0 {
 		r.of = launcher.Of
 	}
@@ -48,7 +60,7 @@ func New(launcher Place, expect int) *Roster {
 }
 
 // Come enters a host that calls itself name, and returns what the mesh calls it. What the others said may speak against
-// its place.
+// its place; a *RunError may be wrong, if more say the same later.
 func (r *Roster) Come(name string, p Place) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -59,15 +71,18 @@ func (r *Roster) Come(name string, p Place) (string, error) {
 	if r.job != "" && p.Job != "" && p.Job != r.job {
 		return "", fmt.Errorf("it belongs to job %.40s, this is job %.40s", p.Job, r.job)
 	}
+	if p.Of == 1 { // each has a launcher of its own
+		p.Rank, p.Of = -1, 0
+	}
+	of := r.of
 	if p.Rank >= 0 {
-		if r.of == 0 && p.Of > 0 {
-			r.of = p.Of
+		if of == 0 {
+			of = p.Of
 		}
-		if p.Of > 0 && !r.fixed && p.Of != r.of {
-			return "", fmt.Errorf("it is rank %d of %d, the others are of %d: it belongs to another run", p.Rank, p.Of,
-				r.of)
+		if p.Of > 0 && !r.fixed && p.Of != of {
+			return "", &RunError{p.Rank, p.Of, of}
 		}
-		if most := max(r.of, p.Of); most > 0 && p.Rank >= most {
+		if most := max(of, p.Of); most > 0 && p.Rank >= most {
 			return "", fmt.Errorf("it is rank %d, and there are %d", p.Rank, most)
 		}
 		for _, h := range r.hosts {
@@ -75,13 +90,14 @@ func (r *Roster) Come(name string, p Place) (string, error) {
 				return "", fmt.Errorf("it is rank %d, as is %s", p.Rank, h.name)
 			}
 		}
-		if len(r.hosts) == 0 { // all have the same list, which may be long
+		if !r.heard { // all have the same list, which may be long
 			if list, err := ExpandNodes(p.Nodes); err == nil {
 				r.list = list // of the launcher, which may use a part of the allocation
 			}
 		}
+		r.heard, r.of = true, of
 	}
-	e := entry{name: name, own: name, rank: p.Rank}
+	e := entry{name: name, own: name, rank: p.Rank, of: p.Of}
 	for n := 2; r.called(e.name); n++ {
 		if e.name = fmt.Sprintf("%s#%d", name, n); n == 2 && p.Rank >= 0 {
 			e.name = fmt.Sprintf("%s#%d", name, p.Rank)
@@ -89,6 +105,29 @@ func (r *Roster) Come(name string, p Place) (string, error) {
 	}
 	r.hosts = append(r.hosts, e)
 	return e.name, nil
+}
+
+// Say returns how many of those that came say that there are of.
+func (r *Roster) Say(of int) (n int) {
+	for _, h := range r.hosts {
+		if h.of == of {
+			n++
+		}
+	}
+	return n
+}
+
+// Overrule makes of the number that holds, and returns the names of the hosts that said otherwise, which it forgets.
+func (r *Roster) Overrule(of int) (names []string) {
+	r.hosts = slices.DeleteFunc(r.hosts, func(h entry) bool {
+		if h.of == of || h.of == 0 {
+			return false
+		}
+		names = append(names, h.name)
+		return true
+	})
+	r.of, r.list, r.heard = of, r.given, false
+	return names
 }
 
 // checkName refuses what no host is called.
@@ -117,7 +156,18 @@ func (r *Roster) Expected() int {
 }
 
 // Complete reports whether all that are expected have come.
-func (r *Roster) Complete() bool { return r.Expected() > 0 && len(r.hosts) >= r.Expected() }
+func (r *Roster) Complete() bool { return r.Expected() > 0 && r.came() >= r.Expected() }
+
+// came returns how many of those that are expected came. Where a launcher's number is known from its agents, others do
+// not count.
+func (r *Roster) came() (n int) {
+	for _, h := range r.hosts {
+		if !r.heard || r.fixed || h.rank >= 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // Missing returns the hosts that did not come: by the list if it names all that came, otherwise by their ranks.
 func (r *Roster) Missing() (list []Missing) {
@@ -207,7 +257,7 @@ func (r *Roster) Apart(name string, taken func(string) bool) string {
 }
 
 // Short returns how many hosts did not come. Missing may name fewer.
-func (r *Roster) Short() int { return max(0, r.Expected()-len(r.hosts)) }
+func (r *Roster) Short() int { return max(0, r.Expected()-r.came()) }
 
 // Unknown describes hosts that did not come and that Missing does not name.
 func (r *Roster) Unknown() error {

@@ -147,6 +147,10 @@ func TestRoster(t *testing.T) {
 			[]guest{{"n1.net", Nowhere}, {"n2.net", Nowhere}}, false, "[n3]", 0},
 		"other names": {at(-1, 0, "n[1-3]"), 0,
 			[]guest{{"x", at(0, 3, "")}, {"y", at(1, 3, "")}}, false, "[rank 2]", 0},
+		"one without a rank": {Nowhere, 0, []guest{{"x", Nowhere}, {"a", at(0, 3, "")}, {"b", at(2, 3, "")}}, false, "[]",
+			1},
+		"one alone": {Nowhere, 0, []guest{{"x", at(0, 1, "")}, {"a", at(0, 3, "")}, {"b", at(1, 3, "")},
+			{"c", at(2, 3, "")}}, true, "[]", 0},
 		"bad list": {at(-1, 0, "n[1-"), 2, []guest{{"a", Nowhere}}, false, "[]", 1},
 	} {
 		r := New(tc.launcher, tc.expect)
