@@ -1,13 +1,17 @@
 package mesh
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
 func TestAllEnded(t *testing.T) {
@@ -38,6 +42,42 @@ func TestAllEnded(t *testing.T) {
 		if all := r.AllEnded(); all != tt.all || len(r.LostHosts) != tt.left {
 			t.Errorf("%s: %v, %+v", tt.name, all, r.LostHosts)
 		}
+	}
+}
+
+// TestEndedInTurn: a launcher that ends the last of three agents half a second after the others ends the mesh with the
+// first two. If the last one stays, the others are lost.
+func TestEndedInTurn(t *testing.T) {
+	c := config(t)
+	for _, tt := range []struct {
+		ends  []time.Duration // of agents, after the beginning
+		all   bool
+		named int
+	}{
+		{[]time.Duration{150 * time.Second, 150 * time.Second, 150*time.Second + settles/2}, true, 0},
+		{[]time.Duration{150 * time.Second, 150 * time.Second, time.Hour}, false, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := c
+			c.Expect = len(tt.ends)
+			p := newParty(t, c)
+			var kills []context.CancelFunc
+			for i, after := range tt.ends {
+				ctx, kill := context.WithCancel(t.Context())
+				kills = append(kills, kill)
+				p.join(ctx, worker(fmt.Sprint("n", i), roster.Nowhere, runner{takes: time.Minute}), nil)
+				timer := time.AfterFunc(after, kill)
+				defer timer.Stop()
+			}
+			res, err := Run(t.Context(), p.c)
+			if all := res.AllEnded(); err != nil || all != tt.all || len(res.LostHosts) != tt.named {
+				t.Errorf("%v: %v, all ended %v, lost %v", tt.ends, err, all, lostHosts(res))
+			}
+			for _, kill := range kills {
+				kill()
+			}
+			p.wg.Wait()
+		})
 	}
 }
 

@@ -251,6 +251,11 @@ func (m *coordinator) settle() {
 		case <-time.After(wait):
 		}
 	}
+	for _, h := range m.hosts { // a launcher may end the agents one after the other
+		if h.agent != nil && h.ctx.Err() != nil && h.lostAt.IsZero() && m.ctx.Err() == nil && m.res.without(h.Name) {
+			h.lostAt = time.Now()
+		}
+	}
 	blameless := func(at time.Time) bool { return m.ctx.Err() != nil && time.Since(at) < 2*settles }
 	for _, h := range m.hosts {
 		if h.agent != nil && !h.lostAt.IsZero() && !blameless(h.lostAt) {
