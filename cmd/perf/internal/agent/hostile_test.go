@@ -52,7 +52,7 @@ func TestHostileCoordinator(t *testing.T) {
 			want: "invalid frame"},
 		{name: "a negative one", says: func(f *frames) { f.send(message{Op: opWelcome, Beat: -5}) },
 			want: "invalid frame"},
-		{name: "half open", says: func(f *frames) { f.send(welcome) }, want: "no heartbeat for 6s", took: 3 * beat},
+		{name: "half open", says: func(f *frames) { f.send(welcome) }, want: "no heartbeat for 6s", took: 3*beat + glance},
 		{name: "unknown, later", says: func(f *frames) { f.send(welcome); f.send(message{Op: "dance"}) }, want: `"dance"`},
 		{name: "as an agent", says: func(f *frames) { f.send(welcome); f.send(message{Op: opDone, ID: 1}) },
 			want: `"done"`},
@@ -75,7 +75,7 @@ func TestHostileCoordinator(t *testing.T) {
 			f.Write(append(binary.BigEndian.AppendUint32(nil, 1<<32-1), make([]byte, 100)...))
 		}, want: "invalid frame"},
 		{name: "the half of a frame", says: func(f *frames) { f.send(welcome); f.Write(make([]byte, 20)) },
-			want: "no heartbeat for 6s", took: 3 * beat},
+			want: "no heartbeat for 6s", took: 3*beat + glance},
 		{name: "replayed", says: func(f *frames) {
 			f.send(welcome)
 			f.send(message{Op: opAsk, ID: 1})
@@ -85,29 +85,29 @@ func TestHostileCoordinator(t *testing.T) {
 		{name: "another key", says: func(f *frames) { f.send(welcome); f.key = []byte("x"); f.send(welcome) },
 			want: "wrong signature"},
 		{name: "no test in it", says: func(f *frames) { f.send(welcome); f.send(message{Op: opServe, ID: 1}) },
-			hear: "no test", want: "no heartbeat", took: 3 * beat},
+			hear: "no test", want: "no heartbeat", took: 3*beat + glance},
 		{name: "a test too large", says: func(f *frames) {
 			f.send(welcome)
 			f.send(message{Op: opServe, ID: 1, Test: &wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 1 << 62,
 				QPs: 1 << 30, Iters: 1e18}})
-		}, hear: "the agent refuses", want: "no heartbeat", took: 3 * beat},
+		}, hear: "the agent refuses", want: "no heartbeat", took: 3*beat + glance},
 		{name: "an option as host", says: func(f *frames) {
 			f.send(welcome)
 			f.send(message{Op: opTest, ID: 1, Test: &params, Host: "--help", Port: 1})
-		}, hear: "neither a name nor an address", want: "no heartbeat", took: 3 * beat},
+		}, hear: "neither a name nor an address", want: "no heartbeat", took: 3*beat + glance},
 		{name: "one test twice", says: func(f *frames) {
 			f.send(welcome)
 			f.send(message{Op: opServe, ID: 1, Test: &params})
 			f.send(message{Op: opServe, ID: 1, Test: &params})
-		}, runs: 1, hear: "twice the same", want: "no heartbeat", took: 3 * beat},
+		}, runs: 1, hear: "twice the same", want: "no heartbeat", took: 3*beat + glance},
 		{name: "too many tests", says: func(f *frames) {
 			f.send(welcome)
 			for i := range 5000 {
 				f.send(message{Op: opServe, ID: uint64(i), Test: &params})
 			}
-		}, runs: 2, hear: "too many tests", want: "no heartbeat", took: 3 * beat},
+		}, runs: 2, hear: "too many tests", want: "no heartbeat", took: 3*beat + glance},
 		{name: "the end of what never began", says: func(f *frames) { f.send(welcome); f.send(message{Op: opCancel, ID: 7}) },
-			want: "no heartbeat", took: 3 * beat},
+			want: "no heartbeat", took: 3*beat + glance},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			here, there := net.Pipe()

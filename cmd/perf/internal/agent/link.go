@@ -166,14 +166,23 @@ type pulse struct {
 	limit time.Duration
 }
 
-// Read reads, and fails where nothing comes. If this process itself stood still meanwhile, the other end gets the time
-// once more.
+// glance is how long what has come already may take to be read.
+const glance = 100 * time.Millisecond
+
+// Read reads, and fails where nothing comes. If this process itself stood still meanwhile, what came in that time counts,
+// and if nothing did, the other end gets the time once more.
 func (p *pulse) Read(b []byte) (int, error) {
 	for {
 		end := time.Now().Add(p.limit)
 		p.SetReadDeadline(end)
 		n, err := p.Conn.Read(b)
-		if err == nil || n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(end) < p.limit/missed {
+		if err == nil || n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		late := time.Since(end)
+		p.SetReadDeadline(time.Now().Add(glance)) // the end of the time comes before what is there
+		n, err = p.Conn.Read(b)
+		if err == nil || n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || late < p.limit/missed {
 			return n, err
 		}
 	}
