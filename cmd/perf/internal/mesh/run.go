@@ -3,6 +3,7 @@ package mesh
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -56,6 +57,7 @@ type coordinator struct {
 	roster *roster.Roster
 	hosts  []*member
 	doubts []doubted
+	left   error // why agents left, if it is not their fault
 	own    watch
 	res    *Result
 
@@ -87,9 +89,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		m.watch.Wait()
 	}()
-	if m.Stall > 0 {
-		m.watch.Go(func() { m.own.run(link) })
-	}
+	m.watch.Go(func() { m.own.run(link) })
 	err := m.gather()
 	close(m.begun)
 	if err != nil {
@@ -103,7 +103,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	m.settle()
 	m.stalls()
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
-	return m.res, context.Cause(ctx)
+	return m.res, cmp.Or(context.Cause(ctx), m.left)
 }
 
 // dismiss ends all agents.
@@ -256,8 +256,14 @@ func (m *coordinator) settle() {
 			h.lostAt = time.Now()
 		}
 	}
-	blameless := func(at time.Time) bool { return m.ctx.Err() != nil && time.Since(at) < 2*settles }
+	blameless := func(at time.Time) bool {
+		return m.ctx.Err() != nil && time.Since(at) < 2*settles || m.own.before(at, 2*m.Beat) > 0
+	}
 	for _, h := range m.hosts {
+		if gap := m.own.before(h.lostAt, 2*m.Beat); h.agent != nil && gap > 0 {
+			m.left = fmt.Errorf("perf mesh itself stood still for %.1f s, and agents gave it up; no host is blamed for it",
+				gap.Seconds())
+		}
 		if h.agent != nil && !h.lostAt.IsZero() && !blameless(h.lostAt) {
 			m.leave(LostHost{Host: h.Name, Kind: Lost, Error: context.Cause(h.ctx).Error()})
 		}

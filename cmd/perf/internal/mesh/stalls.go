@@ -121,6 +121,18 @@ func (w *watch) during(s agent.Silence) (d time.Duration) {
 	return d
 }
 
+// before returns how long this process stood still before an instant, if that was long, and ended then or just before.
+func (w *watch) before(at time.Time, long time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.gaps {
+		if g.Time() > long && at.After(g.From) && at.Before(g.To.Add(2*settles)) {
+			return g.Time()
+		}
+	}
+	return 0
+}
+
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

@@ -180,6 +180,46 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// TestLeft: agents that give a coordinator up because it stood still are not blamed for it, those that went at another
+// time are.
+func TestLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &coordinator{Config: Config{Beat: 2 * time.Second}, ctx: t.Context(), res: &Result{Started: time.Now()}}
+		lost := func(name string) {
+			h := c.member(Host{Name: name}, &agent.Remote{})
+			h.lose(errEnded)
+			h.lostAt = time.Now()
+			p := PairResult{From: name, To: "x", Error: "host " + name + " is lost", at: h.lostAt}
+			c.res.Pairs = append(c.res.Pairs, p)
+		}
+		still := func(d time.Duration) {
+			c.own.last = time.Now()
+			time.Sleep(d)
+			c.own.look()
+		}
+		lost("before")
+		still(3 * time.Second) // agents do not give up yet
+		lost("short")
+		time.Sleep(10 * time.Second)
+		still(7 * time.Second)
+		lost("left")
+		time.Sleep(3 * time.Second)
+		lost("later")
+		c.settle()
+		if got := lostHosts(c.res); !slices.Equal(got, []string{"lost before", "lost later", "lost short"}) {
+			t.Errorf("%q", got)
+		}
+		if c.left == nil || !strings.Contains(c.left.Error(), "stood still for 7.0 s") {
+			t.Errorf("%v", c.left)
+		}
+		for _, p := range c.res.Pairs {
+			if p.Skipped != (p.From == "left") {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
+
 // TestStalledPairs: pairs whose slowest message took long are named, and the host that they have in common.
 func TestStalledPairs(t *testing.T) {
 	const long = 1.4e9
