@@ -88,7 +88,8 @@ func TestRXE_Inside(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		p := wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 64, Iters: 20, QPs: 1}
-		_, err := ends[0].Run(ctx, agent.Task{Alone: true, Options: near[0], Test: p}, func(n int) error { busy <- n; return nil })
+		_, err := ends[0].Run(ctx, agent.Task{Alone: true, Options: near[0], Test: p},
+			func(n int) error { busy <- n; return nil })
 		if err == nil || !strings.Contains(err.Error(), "canceled") {
 			t.Errorf("a server that is ended: %v", err)
 		}

@@ -49,7 +49,7 @@ type Options struct {
 	Host     string     // of the server; empty: be the server
 	Bind     string     // address that a server listens on, and a client comes from; empty: any
 	Port     int        // TCP, or rdma_cm
-	Ports    wire.Ports // of which a server takes one, where Port is 0
+	Ports    wire.Ports // a server takes one of them, where Port is 0
 	ListenFD int        // of a socket that listens already, in place of Bind and Port; 0: none
 
 	RDMACM     bool   // connect by rdma_cm

@@ -35,7 +35,8 @@ func TestListenAmong(t *testing.T) {
 		seen[l.Port()] = true
 	}
 	_, err := ListenAmong(t.Context(), TCP, "127.0.0.1", ports, time.Minute)
-	if err == nil || !strings.Contains(err.Error(), "all 4 are in use") || !strings.Contains(err.Error(), "--test-ports") {
+	if err == nil || !strings.Contains(err.Error(), "all 4 are in use") ||
+		!strings.Contains(err.Error(), "--test-ports") {
 		t.Errorf("the fifth: %v", err)
 	}
 	if _, err := ListenAmong(t.Context(), TCP, "192.0.2.1", ports, time.Minute); err == nil ||
