@@ -109,8 +109,8 @@ func TestMeshLaunch(t *testing.T) {
 	t.Setenv("PERF_TOKEN", "")
 	file := filepath.Join(t.TempDir(), "mesh.json")
 	var out, diag bytes.Buffer
-	rc := run(timeLimit(t), []string{"mesh", "--json-file", file, "--listen", "127.0.0.1:0", "-d", "mlx5_7", "--test-ports",
-		"18600-18699", "--launch",
+	rc := run(timeLimit(t), []string{"mesh", "--json-file", file, "--listen", "127.0.0.1:0", "-d", "mlx5_7",
+		"--test-ports", "18600-18699", "--launch",
 		`echo "token of ${#PERF_TOKEN}, at $PERF_JOIN"; shift; echo "$@"; exit 9`}, &out, &diag)
 	for _, want := range []string{"launcher: token of 26, at 127.0.0.1:", "launcher: serve --join 127.0.0.1:",
 		" -d mlx5_7 --test-ports 18600-18699",

@@ -52,16 +52,20 @@ func TestHostileCoordinator(t *testing.T) {
 			want: "invalid frame"},
 		{name: "a negative one", says: func(f *frames) { f.send(message{Op: opWelcome, Beat: -5}) },
 			want: "invalid frame"},
-		{name: "half open", says: func(f *frames) { f.send(welcome) }, want: "no heartbeat for 6s", took: 3*beat + glance},
-		{name: "unknown, later", says: func(f *frames) { f.send(welcome); f.send(message{Op: "dance"}) }, want: `"dance"`},
+		{name: "half open", says: func(f *frames) { f.send(welcome) },
+			want: "no heartbeat for 6s", took: 3*beat + glance},
+		{name: "unknown, later", says: func(f *frames) { f.send(welcome); f.send(message{Op: "dance"}) },
+			want: `"dance"`},
 		{name: "as an agent", says: func(f *frames) { f.send(welcome); f.send(message{Op: opDone, ID: 1}) },
 			want: `"done"`},
 		{name: "welcome again", says: func(f *frames) { f.send(welcome); f.send(welcome) }, want: `"welcome"`},
 		{name: "refused later", says: func(f *frames) { f.send(welcome); f.send(message{Op: opEnd, Error: "out"}) },
 			want: "out"},
 		{name: "no JSON", says: func(f *frames) { f.send(welcome); f.sendRaw([]byte("{")) }, want: "unexpected end"},
-		{name: "JSON of other types", says: func(f *frames) { f.send(welcome); f.sendRaw([]byte(`{"op":[1],"id":-1}`)) },
-			want: "json"},
+		{name: "JSON of other types", says: func(f *frames) {
+			f.send(welcome)
+			f.sendRaw([]byte(`{"op":[1],"id":-1}`))
+		}, want: "json"},
 		{name: "a MiB", says: func(f *frames) {
 			f.send(welcome)
 			f.send(message{Op: opTest, Host: strings.Repeat("x", 1<<20), Test: &params})
@@ -88,8 +92,8 @@ func TestHostileCoordinator(t *testing.T) {
 			hear: "no test", want: "no heartbeat", took: 3*beat + glance},
 		{name: "a test too large", says: func(f *frames) {
 			f.send(welcome)
-			f.send(message{Op: opServe, ID: 1, Test: &wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 1 << 62,
-				QPs: 1 << 30, Iters: 1e18}})
+			f.send(message{Op: opServe, ID: 1, Test: &wire.Params{Verb: wire.Write, Metric: wire.Bandwidth,
+				Size: 1 << 62, QPs: 1 << 30, Iters: 1e18}})
 		}, hear: "the agent refuses", want: "no heartbeat", took: 3*beat + glance},
 		{name: "an option as host", says: func(f *frames) {
 			f.send(welcome)
@@ -106,8 +110,10 @@ func TestHostileCoordinator(t *testing.T) {
 				f.send(message{Op: opServe, ID: uint64(i), Test: &params})
 			}
 		}, runs: 2, hear: "too many tests", want: "no heartbeat", took: 3*beat + glance},
-		{name: "the end of what never began", says: func(f *frames) { f.send(welcome); f.send(message{Op: opCancel, ID: 7}) },
-			want: "no heartbeat", took: 3*beat + glance},
+		{name: "the end of what never began", says: func(f *frames) {
+			f.send(welcome)
+			f.send(message{Op: opCancel, ID: 7})
+		}, want: "no heartbeat", took: 3*beat + glance},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			here, there := net.Pipe()
@@ -129,7 +135,8 @@ func TestHostileCoordinator(t *testing.T) {
 				t.Errorf("%s: %v after %v, want %q within %v", tt.name, err, spent, tt.want, tt.took)
 			}
 			if r.began.Load() != tt.runs || r.running.Load() != 0 {
-				t.Errorf("%s: %d tests began, %d run; want %d and 0", tt.name, r.began.Load(), r.running.Load(), tt.runs)
+				t.Errorf("%s: %d tests began, %d run; want %d and 0", tt.name, r.began.Load(), r.running.Load(),
+					tt.runs)
 			}
 			here.Close()
 			synctest.Wait()

@@ -169,8 +169,8 @@ type pulse struct {
 // glance is how long what has come already may take to be read.
 const glance = 100 * time.Millisecond
 
-// Read reads, and fails where nothing comes. If this process itself stood still meanwhile, what came in that time counts,
-// and if nothing did, the other end gets the time once more.
+// Read reads, and fails where nothing comes. If this process itself stood still meanwhile, what came in that time
+// counts, and if nothing did, the other end gets the time once more.
 func (p *pulse) Read(b []byte) (int, error) {
 	for {
 		end := time.Now().Add(p.limit)

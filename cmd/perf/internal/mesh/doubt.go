@@ -15,8 +15,8 @@ type doubted struct {
 	why   *roster.RunError
 }
 
-// doubt keeps an agent in doubt, and reports whether it does. If more are in doubt for one number than have come for the
-// other one, theirs holds.
+// doubt keeps an agent in doubt, and reports whether it does. If more are in doubt for one number than have come for
+// the other one, theirs holds.
 func (m *coordinator) doubt(a *agent.Remote, err error) bool {
 	var why *roster.RunError
 	if !errors.As(err, &why) {

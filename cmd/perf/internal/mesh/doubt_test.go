@@ -11,8 +11,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
-// TestOtherRun: agents of a run with another number of processes are left out, also if one of them comes first; those of
-// this run all are measured. One whose launcher started nobody else has no place, and takes none.
+// TestOtherRun: agents of a run with another number of processes are left out, also if one of them comes first; those
+// of this run all are measured. One whose launcher started nobody else has no place, and takes none.
 func TestOtherRun(t *testing.T) {
 	c := config(t)
 	type guest struct {
@@ -38,7 +38,8 @@ func TestOtherRun(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParty(t, c)
 			for i, g := range tt.come {
-				time.AfterFunc(time.Duration(i)*4*time.Second, func() { // longer than an agent waits to be admitted, in all
+				// In all that is longer than an agent waits to be admitted.
+				time.AfterFunc(time.Duration(i)*4*time.Second, func() {
 					p.join(t.Context(), worker(g.name, roster.Place{Rank: g.rank, Of: g.of}, runner{}), nil)
 				})
 			}

@@ -58,8 +58,8 @@ func (f figures) Run(_ context.Context, t agent.Task, listening func(int) error)
 	return agent.Figures(f), nil
 }
 
-// TestHostileAgents: of six hosts, one has the token and does what no agent does. It costs little time, the pairs of the
-// others have figures, and none of them is called slow, stalled or lost.
+// TestHostileAgents: of six hosts, one has the token and does what no agent does. It costs little time, the pairs of
+// the others have figures, and none of them is called slow, stalled or lost.
 func TestHostileAgents(t *testing.T) {
 	c := config(t)
 	const limit = 30 * time.Second
@@ -158,8 +158,8 @@ func (n ports) Run(ctx context.Context, t agent.Task, listening func(int) error)
 	return f, nil
 }
 
-// TestLoris: honest agents get in although more connections than the listener keeps send a byte a second, and come again
-// whenever they are closed.
+// TestLoris: honest agents get in although more connections than the listener keeps send a byte a second, and come
+// again whenever they are closed.
 func TestLoris(t *testing.T) {
 	c := config(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -186,14 +186,14 @@ func TestLoris(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, func() {
 			for i := range 4 {
-				p.join(t.Context(), worker(fmt.Sprint("n", i), roster.Place{Rank: i, Of: 4}, runner{takes: time.Second}),
-					nil)
+				w := worker(fmt.Sprint("n", i), roster.Place{Rank: i, Of: 4}, runner{takes: time.Second})
+				p.join(t.Context(), w, nil)
 			}
 		})
 		began := time.Now()
 		res, err := Run(t.Context(), p.c)
-		if spent := time.Since(began); err != nil || len(res.LostHosts) > 0 || res.Failed() > 0 || len(res.Pairs) != 12 ||
-			spent > time.Minute {
+		if spent := time.Since(began); err != nil || len(res.LostHosts) > 0 || res.Failed() > 0 ||
+			len(res.Pairs) != 12 || spent > time.Minute {
 			t.Errorf("%v, lost %v, %d of %d pairs failed, after %v", err, res.LostHosts, res.Failed(), len(res.Pairs),
 				spent)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
-// TestSort: the files have names of nodes that schedulers know: of several agents on one node, one that is bad is enough;
-// an agent that claims the name of a good host is none.
+// TestSort: the files have names of nodes that schedulers know: of several agents on one node, one that is bad is
+// enough; an agent that claims the name of a good host is none.
 func TestSort(t *testing.T) {
 	no := false
 	r := &Result{Hosts: []string{"n1", "n2", "n2#2", "n3", "n3#7", "n4", "n5", "n6", "rank 9"},
@@ -38,7 +38,7 @@ func TestStray(t *testing.T) {
 		c.Launcher = roster.Place{Rank: -1, Nodes: "n[1-3]", Job: "7.0"}
 		p := newParty(t, c)
 		for i, w := range []*agent.Worker{
-			worker("n2", roster.Place{Rank: 1, Of: 3, Job: "8.0"}, runner{}), // of another job, and before the right one
+			worker("n2", roster.Place{Rank: 1, Of: 3, Job: "8.0"}, runner{}), // of another job, and first
 			worker("n1", roster.Place{Rank: 0, Of: 3}, runner{}), worker("n1", roster.Place{Rank: 0, Of: 3}, runner{}),
 			worker("n1", roster.Place{Rank: 0, Of: 3}, runner{}), worker("n2", roster.Place{Rank: 1, Of: 3}, runner{}),
 			worker("y", roster.Place{Rank: 1, Of: 3}, runner{}), worker("n3", roster.Place{Rank: 2, Of: 3}, runner{})} {

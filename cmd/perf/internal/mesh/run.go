@@ -261,7 +261,7 @@ func (m *coordinator) settle() {
 	}
 	for _, h := range m.hosts {
 		if gap := m.own.before(h.lostAt, 2*m.Beat); h.agent != nil && gap > 0 {
-			m.left = fmt.Errorf("perf mesh itself stood still for %.1f s, and agents gave it up; no host is blamed for it",
+			m.left = fmt.Errorf("perf mesh itself stood still for %.1f s, and agents gave it up; no host is blamed",
 				gap.Seconds())
 		}
 		if h.agent != nil && !h.lostAt.IsZero() && !blameless(h.lostAt) {

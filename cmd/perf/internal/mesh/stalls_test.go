@@ -58,8 +58,8 @@ func (h halting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestStalled: a host that stands still for 3 s is named, at whichever moment between two heartbeats it begins, and none
-// that is silent for less than the bound. If all are silent at once, it is the coordinator's network.
+// TestStalled: a host that stands still for 3 s is named, at whichever moment between two heartbeats it begins, and
+// none that is silent for less than the bound. If all are silent at once, it is the coordinator's network.
 func TestStalled(t *testing.T) {
 	c := config(t)
 	for _, tt := range []struct {
@@ -73,8 +73,8 @@ func TestStalled(t *testing.T) {
 		{"two", map[int]time.Duration{0: 3 * time.Second, 4: 2 * time.Second}, 6, []string{"n0", "n4"}},
 		{"short", map[int]time.Duration{2: time.Second}, 6, nil},
 		{"both", map[int]time.Duration{0: 3 * time.Second, 1: 2 * time.Second}, 2, nil},
-		{"all", map[int]time.Duration{0: 3 * time.Second, 1: 3 * time.Second, 2: 3 * time.Second, 3: 2 * time.Second}, 4,
-			nil},
+		{"all", map[int]time.Duration{0: 3 * time.Second, 1: 3 * time.Second, 2: 3 * time.Second, 3: 2 * time.Second},
+			4, nil},
 	} {
 		for phase := time.Duration(0); phase < time.Second; phase += 130 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestStalled_AtTheEnd: a host that is silent when the last pair ends, as it is in no pair any more, is named, and once.
+// TestStalled_AtTheEnd: a host that is silent when the last pair ends, as it is in no pair any more, is named once.
 func TestStalled_AtTheEnd(t *testing.T) {
 	c := config(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -91,8 +91,8 @@ func (r *Result) Text(w io.Writer, whole bool) {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
 	if h, p := r.HostsNotAgain, r.PairsNotAgain; h > 0 || p > 0 {
-		fmt.Fprintf(w, "%d slow hosts and %d slow pairs were not measured again: only the worst %d of each were\n", h, p,
-			mostAgain)
+		fmt.Fprintf(w, "%d slow hosts and %d slow pairs were not measured again: only the worst %d of each were\n",
+			h, p, mostAgain)
 	}
 	r.dark(w)
 	r.stalled(w)

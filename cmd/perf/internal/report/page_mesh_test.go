@@ -417,7 +417,8 @@ func TestPage_Stalls(t *testing.T) {
 	}
 	m.StalledPairs[5].FromNIC = "mlx5_1"
 	page := htmlOf(t, m)
-	for _, want := range []string{"3 hosts stalled, 23 pairs stalled</h2>", "stood still for 3.2 s, after 12.5 s<", "messages of 7 pairs took up to 1.4 s<", "&lt;i&gt;",
+	for _, want := range []string{"3 hosts stalled, 23 pairs stalled</h2>", "stood still for 3.2 s, after 12.5 s<",
+		"messages of 7 pairs took up to 1.4 s<", "&lt;i&gt;",
 		"stood still 2 times<", "node0000 to node0002: a message took 1.4 s<",
 		"node0000 mlx5_1 to node0002: a message", "3 more, in the JSON file"} {
 		if !strings.Contains(page, want) {
