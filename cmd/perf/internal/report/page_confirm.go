@@ -13,22 +13,27 @@ func (p slowPart) dismissed() bool { return p.Confirmed != nil && !*p.Confirmed 
 func (m *savedMesh) settled() (*savedMesh, string) {
 	rest := *m
 	rest.SlowHosts = slices.DeleteFunc(slices.Clone(m.SlowHosts), slowPart.dismissed)
-	hosts, names := map[string]bool{}, map[string]bool{}
+	names := map[string]bool{}
 	for _, s := range m.SlowHosts {
 		if s.dismissed() {
-			hosts[s.Host], names[s.name()] = true, true
+			names[s.name()] = true
 		}
 	}
 	for _, s := range rest.SlowHosts { // another figure of it was confirmed
-		delete(hosts, s.Host)
 		delete(names, s.name())
 	}
-	pairs := map[[2]string]bool{}
+	of := func(list []slowPart, p slowPart) bool {
+		return slices.ContainsFunc(list, func(s slowPart) bool {
+			nic := func(of string) bool { return s.NIC == "" || s.NIC == of }
+			return s.Host == p.From && nic(p.FromNIC) || s.Host == p.To && nic(p.ToNIC)
+		})
+	}
+	pairs := map[[4]string]bool{}
 	rest.SlowPairs = slices.DeleteFunc(slices.Clone(m.SlowPairs), func(s slowPart) bool {
 		if s.dismissed() {
-			pairs[[2]string{s.From, s.To}] = true
+			pairs[[4]string{s.From, s.FromNIC, s.To, s.ToNIC}] = true
 		}
-		return s.dismissed() || s.Confirmed == nil && (hosts[s.From] || hosts[s.To])
+		return s.dismissed() || s.Confirmed == nil && of(m.SlowHosts, s) && !of(rest.SlowHosts, s)
 	})
 	var parts []string
 	if n := len(names); n > 0 {

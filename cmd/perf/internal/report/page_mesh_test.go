@@ -446,7 +446,11 @@ func TestPage_Confirm(t *testing.T) {
 	more.Figure, more.Confirmed = latencyKey, &no
 	m.SlowHosts = append(m.SlowHosts, more)
 	m.SlowPairs = []slowPart{{From: m.Hosts[0], To: m.Hosts[1], Figure: bandwidthKey, Value: 1, Confirmed: &no},
-		{From: m.Hosts[2], To: m.Hosts[3], Figure: bandwidthKey, Value: 1}}
+		{From: m.Hosts[2], To: m.Hosts[3], Figure: bandwidthKey, Value: 1},
+		{From: m.Hosts[1], To: m.Hosts[2], Figure: bandwidthKey, Value: 1}}
+	if rest, _ := m.settled(); len(rest.SlowPairs) != 1 || rest.SlowPairs[0] != m.SlowPairs[2] {
+		t.Errorf("slow pairs %+v, want that of the host which is slow", rest.SlowPairs)
+	}
 	page := htmlOf(t, m)
 	for _, want := range []string{": 2 hosts slow</h2>",
 		"cleared</span> <bdi>2 hosts and 1 pair looked slow, and were not when they were measured again, alone<"} {
