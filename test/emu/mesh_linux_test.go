@@ -137,7 +137,7 @@ func TestEmuMesh(t *testing.T) {
 }
 
 // TestEmuMeshNICs has four hosts with two adapters each. What one of the adapters sends is lost: it is named, and all
-// pairs without it have figures.
+// pairs without it have figures. So have those without an adapter that is taken away in the middle.
 func TestEmuMeshNICs(t *testing.T) {
 	testutil.NeedEmu(t)
 	const dark = 5
@@ -149,23 +149,40 @@ func TestEmuMeshNICs(t *testing.T) {
 		return
 	}
 	t.Setenv("PERF_TOKEN", "0123456789abcdef")
-	perf := filepath.Join(root, ".build/bin/perf")
+	perf, dir := filepath.Join(root, ".build/bin/perf"), t.TempDir()
+	log := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
 	var hosts []string
 	for i := range 4 {
 		p := strconv.Itoa(21920 + i)
 		c := exec.Command(perf, "serve", "-d", fmt.Sprintf("mlx5_%d,mlx5_%d", 2*i, 2*i+1), "-p", p, "--bind",
 			"127.0.0.1")
-		if err := c.Start(); err != nil {
+		f, err := os.Create(log(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stderr = f
+		err = c.Start()
+		f.Close()
+		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 		hosts = append(hosts, "127.0.0.1:"+p)
 	}
-	m := exec.Command(perf, "mesh", "--json", "-n", "5", "-s", "64", "--reach", "60", "--deviations", "1e6",
-		"--hosts", strings.Join(hosts, ","))
 	var out, diag strings.Builder
-	m.Stdout, m.Stderr = &out, &diag
-	m.Run()
+	begin := func() *exec.Cmd {
+		out.Reset()
+		diag.Reset()
+		m := exec.Command(perf, "mesh", "--json", "-n", "5", "-s", "64", "--reach", "60", "--deviations", "1e6",
+			"--hosts", strings.Join(hosts, ","))
+		m.Stdout, m.Stderr = &out, &diag
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := begin()
+	m.Wait()
 	var r meshResult
 	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, &out, &diag)
@@ -184,5 +201,33 @@ func TestEmuMeshNICs(t *testing.T) {
 		if no := p.FromNIC == nic || p.ToNIC == nic; no != (p.Error != "") || no == (p.Bits > 0 && p.P50 > 0) {
 			t.Errorf("%+v", p)
 		}
+	}
+	const gone = 2
+	went := fmt.Sprint("mlx5_", gone)
+	before, _ := os.ReadFile(log(gone / 2))
+	m = begin()
+	testutil.Eventually(t, "the adapter that goes is measured", func() bool {
+		b, _ := os.ReadFile(log(gone / 2))
+		return strings.Contains(string(b[len(before):]), "bw by "+went)
+	})
+	if b, err := exec.Command(emulator(), "control", "remove", went).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, b)
+	}
+	m.Wait()
+	r = meshResult{}
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil || m.ProcessState.ExitCode() != 1 {
+		t.Fatalf("%v, exit code %d\n%s", err, m.ProcessState.ExitCode(), &diag)
+	}
+	failed := 0
+	for _, p := range r.Pairs {
+		switch has := func(nic string) bool { return p.FromNIC == nic || p.ToNIC == nic }; {
+		case !has(nic) && !has(went) && (p.Error != "" || p.Bits <= 0 || p.P50 <= 0):
+			t.Errorf("without %s: %+v", went, p)
+		case has(went) && p.Error != "":
+			failed++
+		}
+	}
+	if failed == 0 || len(r.Pairs) != 2*4*3 || len(r.LostHosts) > 0 {
+		t.Errorf("%d pairs of %s failed, of %d; lost %v\n%s", failed, went, len(r.Pairs), r.LostHosts, &diag)
 	}
 }

@@ -136,6 +136,7 @@ func TestAgentRefuses(t *testing.T) {
 		"no qps":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = -1 })}, "-1 queue pairs"},
 		"iters":     {request{Op: opClient, Test: params(func(p *wire.Params) { p.Iters = 1e18 })}, "iterations"},
 		"duration":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Duration = time.Hour })}, "1h0m0s"},
+		"timeout":   {request{Op: opServer, Test: params(func(p *wire.Params) { p.Silence = 1e17 })}, "timeout 27777h"},
 		"verb":      {request{Op: opServer, Test: params(func(p *wire.Params) { p.Verb = 9 })}, "Verb(9)"},
 		"metric":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Metric = 9 })}, "Metric(9)"},
 		"transport": {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = 9 })}, "Transport(9)"},

@@ -19,6 +19,7 @@ const (
 	mostIters    = 100_000_000
 	mostDuration = 10 * time.Minute
 	mostSizes    = 256
+	mostSilence  = 24 * time.Hour
 )
 
 // CheckTest returns what an agent refuses in a test.
@@ -37,6 +38,7 @@ func CheckTest(p wire.Params) error {
 	add(p.Size < 1 || p.Size > mostBytes/uint64(min(max(p.QPs, 1), mostQPs)),
 		"size %d; allowed: 1 to %d bytes in all queue pairs", p.Size, mostBytes)
 	add(p.Duration < 0 || p.Duration > mostDuration, "duration %v; allowed: up to %v", p.Duration, mostDuration)
+	add(p.Silence < 0 || p.Silence > mostSilence, "timeout %v; allowed: up to %v", p.Silence, mostSilence)
 	list, err := sizes(p)
 	add(err != nil || len(list) > mostSizes || list != nil && slices.Max(list) != p.Size,
 		"list of sizes %.60q; allowed: up to %d, of which the largest is the size", p.Sizes, mostSizes)

@@ -316,3 +316,92 @@ func TestNICVerdicts(t *testing.T) {
 		}
 	})
 }
+
+// TestNICs_Hostile: agents whose NICs make no sense are left out with the reason, and the others are measured.
+func TestNICs_Hostile(t *testing.T) {
+	c := config(t)
+	var many []agent.NIC
+	for i := range 10000 {
+		many = append(many, agent.NIC{Name: fmt.Sprint("mlx5_", i)})
+	}
+	strange := []struct {
+		list []agent.NIC
+		want string
+	}{
+		{many, "it has 10000 NICs; allowed: 1 to 64"},
+		{cards("a", "a"), "it has two NICs named a"},
+		{cards("a", ""), "one has no name"},
+		{cards("a\x1b[2J"), `it has a NIC named "a\x1b[2J"`},
+		{cards("a b"), `it has a NIC named "a b"`},
+		{cards(strings.Repeat("a", 1000)), "it has a NIC named "},
+		{[]agent.NIC{{Name: "a", Link: strings.Repeat("x", 1000)}}, "it says too much about its NIC a"},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, f := c, newFabric()
+		c.Expect = len(strange) + 2
+		p := newParty(t, c)
+		for i := range c.Expect {
+			name := fmt.Sprint("n", i)
+			w := worker(name, roster.Place{Rank: i, Of: c.Expect}, card{f, name})
+			if w.NICs = []agent.NIC{}; i < len(strange) { // none is one without a name
+				w.NICs = strange[i].list
+			}
+			p.join(t.Context(), w, nil)
+		}
+		res, err := Run(t.Context(), p.c)
+		if good, _ := measured(res); err != nil || len(good) != 2 || len(res.LostHosts) != len(strange) {
+			t.Errorf("%v, %q are measured, lost %v", err, good, res.LostHosts)
+		}
+		for i, s := range strange {
+			name := fmt.Sprint("n", i)
+			if !slices.ContainsFunc(res.LostHosts, func(l LostHost) bool {
+				return l.Host == name && l.Kind == LeftOut && strings.Contains(l.Error, s.want)
+			}) {
+				t.Errorf("%s is not left out with %q: %.2000v", name, s.want, res.LostHosts)
+			}
+		}
+		p.hall.Close()
+		p.wg.Wait()
+	})
+}
+
+// TestTextOfManyNICs: the result of 200 hosts with eight NICs each is short, and names the worst NICs.
+func TestTextOfManyNICs(t *testing.T) {
+	r := &Result{many: true}
+	for i := range 200 {
+		r.Hosts = append(r.Hosts, fmt.Sprintf("n%d", i))
+	}
+	for from := range 200 {
+		for k := range 3 {
+			for nic := range 8 {
+				to, name := (from+1+k)%200, fmt.Sprintf("mlx5_%d", nic)
+				p := PairResult{From: r.Hosts[from], To: r.Hosts[to], FromNIC: name, ToNIC: name, from: from, to: to,
+					fromNIC: nic, toNIC: nic, many: true, Bits: 90e9 + 1e7*float64((from*7+to*13+nic)%100), P50: 1000}
+				if from == 17 && nic == 3 || from == 40 {
+					p.Bits = 1e9
+				}
+				r.Pairs = append(r.Pairs, p)
+			}
+		}
+	}
+	for i := range 30 {
+		r.DarkNICs = append(r.DarkNICs, DarkNIC{Host: fmt.Sprint("n", i), NIC: "mlx5_7", Error: "no message arrives"})
+		r.UnmetNICs = append(r.UnmetNICs, HostNIC{fmt.Sprint("n", i), "mlx5_8"})
+	}
+	r.judge(Outliers{Deviations: 5, Share: 0.1})
+	var b strings.Builder
+	r.Text(&b, false)
+	for _, want := range []string{"Bandwidth in Gb/s of 4800 pairs of 200 hosts: worst 1,", "  n17 mlx5_3 > n18 mlx5_3\n",
+		"  mlx5_3: median 90.", "slow NIC n17 mlx5_3, where it sends", "slow host n40, where it sends",
+		"n0 mlx5_7 reaches nobody: no message arrives\n", "10 more NICs reach nobody", "20 more NICs were not measured"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+	if n := strings.Count(b.String(), "\n"); n > 90 {
+		t.Errorf("%d lines", n)
+	}
+	if _, bad := r.Sort(); len(bad) != 31 {
+		t.Errorf("bad: %q", bad)
+	}
+}

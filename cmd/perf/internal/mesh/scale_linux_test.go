@@ -36,16 +36,17 @@ func TestScale(t *testing.T) {
 		manyAgents(t, addr)
 		return
 	}
-	sizes := []int{1000}
+	type size struct{ hosts, nics int }
+	sizes := []size{{1000, 1}, {100, 8}}
 	if testutil.Full() {
-		sizes = append(sizes, 10000)
+		sizes = append(sizes, size{1000, 8}, size{10000, 1})
 	}
-	for _, n := range sizes {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { ofMany(t, n) })
+	for _, s := range sizes {
+		t.Run(fmt.Sprintf("%d/%d", s.hosts, s.nics), func(t *testing.T) { ofMany(t, s.hosts, s.nics) })
 	}
 }
 
-const scaleEnv, scaleHosts = "PUREVERBS_SCALE_AGENTS", "PUREVERBS_SCALE_HOSTS"
+const scaleEnv, scaleHosts, scaleNICs = "PUREVERBS_SCALE_AGENTS", "PUREVERBS_SCALE_HOSTS", "PUREVERBS_SCALE_NICS"
 
 // manyAgents has agents dial.
 func manyAgents(t *testing.T, addr string) {
@@ -57,10 +58,19 @@ func manyAgents(t *testing.T, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	nics, err := strconv.Atoi(os.Getenv(scaleNICs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []agent.NIC
+	for i := range nics {
+		list = append(list, agent.NIC{Name: fmt.Sprint("mlx5_", i)})
+	}
 	var agents sync.WaitGroup
 	for i := range n {
 		agents.Go(func() {
 			w := worker(fmt.Sprintf("node%d", i+1), roster.Place{Rank: i, Of: n}, nothing{})
+			w.NICs = list
 			err := agent.Join(t.Context(), []string{addr}, secret, w, testutil.Patience)
 			if err != nil {
 				t.Errorf("agent %d: %v", i, err)
@@ -70,7 +80,7 @@ func manyAgents(t *testing.T, addr string) {
 	agents.Wait()
 }
 
-func ofMany(t *testing.T, n int) {
+func ofMany(t *testing.T, n, nics int) {
 	limit := syscall.Rlimit{}
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -81,12 +91,18 @@ func ofMany(t *testing.T, n int) {
 	}
 	c := config(t)
 	c.Listener, c.Rounds, c.Patience, c.Beat = ln, 3, testutil.Patience, 20*time.Second
+	c.Reach = testutil.Patience
 	c.Launcher = roster.Place{Rank: -1, Nodes: fmt.Sprintf("node[1-%d]", n)}
-	var begun time.Time
-	c.Begun = func(string, int, int) { begun = time.Now() }
+	var reach, begun time.Time
+	c.Begun = func(pass string, _, _ int) {
+		if begun = time.Now(); pass != "" {
+			reach = begun
+		}
+	}
 	began := time.Now()
 	agents := exec.Command(os.Args[0], "-test.run", "^TestScale$")
-	agents.Env = append(os.Environ(), scaleEnv+"="+ln.Addr().String(), fmt.Sprint(scaleHosts, "=", n))
+	agents.Env = append(os.Environ(), scaleEnv+"="+ln.Addr().String(), fmt.Sprint(scaleHosts, "=", n),
+		fmt.Sprint(scaleNICs, "=", nics))
 	var said bytes.Buffer
 	agents.Stdout, agents.Stderr = &said, &said
 	if err := agents.Start(); err != nil {
@@ -112,8 +128,8 @@ func ofMany(t *testing.T, n int) {
 	}
 	res, err := Run(t.Context(), c)
 	ended := time.Now()
-	if err != nil || len(res.LostHosts) > 0 || len(res.Pairs) != 6*(n/2) {
-		t.Fatalf("%v, lost %d, %d pairs, want %d", err, len(res.LostHosts), len(res.Pairs), 6*(n/2))
+	if err != nil || len(res.LostHosts) > 0 || len(res.Pairs) != 6*(n/2)*nics {
+		t.Fatalf("%v, lost %d, %d pairs, want %d", err, len(res.LostHosts), len(res.Pairs), 6*(n/2)*nics)
 	}
 	var object, text bytes.Buffer
 	if err := res.JSON(&object); err != nil {
@@ -121,8 +137,8 @@ func ofMany(t *testing.T, n int) {
 	}
 	res.Text(&text, false)
 	spent := ended.Sub(begun).Seconds()
-	t.Logf("%d hosts: gathered in %.1f s, %d pairs in %.1f s (%.0f/s), %d MiB of heap, %d of the system, "+
-		"%d descriptors (limit %d), JSON %.1f MB, text %d bytes", n, begun.Sub(began).Seconds(), len(res.Pairs), spent,
+	t.Logf("%d hosts with %d NICs: gathered in %.1f s, first pass %.1f s, %d pairs in %.1f s (%.0f/s), %d MiB of heap, %d of the system, "+
+		"%d descriptors (limit %d), JSON %.1f MB, text %d bytes", n, nics, reach.Sub(began).Seconds(), begun.Sub(reach).Seconds(), len(res.Pairs), spent,
 		float64(len(res.Pairs))/spent, memory.HeapInuse>>20, memory.Sys>>20, descriptors, limit.Cur,
 		float64(object.Len())/1e6, text.Len())
 }
