@@ -107,7 +107,8 @@ func TestEmuKube_Mesh(t *testing.T) {
 		script += fmt.Sprintf("(env '%s'; echo $? >%s/%s.rc) >%[2]s/%[3]s.out 2>&1 &\n",
 			strings.Join(words, "' '"), dir, env["JOB_COMPLETION_INDEX"])
 	}
-	c := exec.Command(bin+"/emu", "--net=host", "--device", "mlx5_0", "--device", "mlx5_1", "--", "sh", "-c", script+"wait")
+	c := exec.Command(bin+"/emu", "--net=host", "--device", "mlx5_0", "--device", "mlx5_1", "--",
+		"sh", "-c", script+"wait")
 	c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
