@@ -37,8 +37,8 @@ func TestNIC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.CheckNICs(); err != nil || len(r.NICs) != 2 || r.NICs[1].Problem != "down" || r.NICs[1].Options != nil ||
-		r.Problem != "" || looks != 1 {
+	if err := r.CheckNICs(); err != nil || len(r.NICs) != 2 || r.NICs[1].Problem != "down" ||
+		r.NICs[1].Options != nil || r.Problem != "" || looks != 1 {
 		t.Errorf("%v, %+v, it looked %d times", err, r.Hello, looks)
 	}
 	if err := r.Admit(t.Context(), time.Hour); err != nil {

@@ -391,9 +391,11 @@ func TestTextOfManyNICs(t *testing.T) {
 	r.judge(Outliers{Deviations: 5, Share: 0.1})
 	var b strings.Builder
 	r.Text(&b, false)
-	for _, want := range []string{"Bandwidth in Gb/s of 4800 pairs of 200 hosts: worst 1,", "  n17 mlx5_3 > n18 mlx5_3\n",
+	for _, want := range []string{"Bandwidth in Gb/s of 4800 pairs of 200 hosts: worst 1,",
+		"  n17 mlx5_3 > n18 mlx5_3\n",
 		"  mlx5_3: median 90.", "slow NIC n17 mlx5_3, where it sends", "slow host n40, where it sends",
-		"n0 mlx5_7 reaches nobody: no message arrives\n", "10 more NICs reach nobody", "20 more NICs were not measured"} {
+		"n0 mlx5_7 reaches nobody: no message arrives\n", "10 more NICs reach nobody",
+		"20 more NICs were not measured"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}

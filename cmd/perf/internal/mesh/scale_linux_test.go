@@ -137,8 +137,9 @@ func ofMany(t *testing.T, n, nics int) {
 	}
 	res.Text(&text, false)
 	spent := ended.Sub(begun).Seconds()
-	t.Logf("%d hosts with %d NICs: gathered in %.1f s, first pass %.1f s, %d pairs in %.1f s (%.0f/s), %d MiB of heap, %d of the system, "+
-		"%d descriptors (limit %d), JSON %.1f MB, text %d bytes", n, nics, reach.Sub(began).Seconds(), begun.Sub(reach).Seconds(), len(res.Pairs), spent,
+	t.Logf("%d hosts with %d NICs: gathered in %.1f s, first pass %.1f s, %d pairs in %.1f s (%.0f/s), "+
+		"%d MiB of heap, %d of the system, %d descriptors (limit %d), JSON %.1f MB, text %d bytes", n, nics,
+		reach.Sub(began).Seconds(), begun.Sub(reach).Seconds(), len(res.Pairs), spent,
 		float64(len(res.Pairs))/spent, memory.HeapInuse>>20, memory.Sys>>20, descriptors, limit.Cur,
 		float64(object.Len())/1e6, text.Len())
 }
