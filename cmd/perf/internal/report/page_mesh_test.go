@@ -466,3 +466,14 @@ func TestPage_Confirm(t *testing.T) {
 		t.Error("a mesh whose suspects were dismissed is slow")
 	}
 }
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		v    float64
+		want string
+	}{{0, ""}, {0.5, "÷200"}, {10, "÷10"}, {11, "−89 %"}, {100, "±0 %"}, {399, "+299 %"}, {400, "×4"}} {
+		if got := distance(tt.v, 100); got != tt.want {
+			t.Errorf("distance(%v, 100) = %q, want %q", tt.v, got, tt.want)
+		}
+	}
+}
