@@ -318,7 +318,7 @@ func distance(v, median float64) string {
 		return ""
 	case v >= 4*median:
 		return "×" + plot.Number(math.Round(10*v/median)/10)
-	case 10*v <= median: // percents no longer tell how far
+	case 10*v <= median: // percents of all of them look alike
 		return "÷" + plot.Number(math.Round(10*median/v)/10)
 	}
 	percent := math.Round(100 * (v/median - 1))
