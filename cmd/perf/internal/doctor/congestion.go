@@ -16,7 +16,7 @@ const usualDSCP = 26
 // flow has the state of a port's flow and congestion control.
 type flow struct {
 	netdev       string
-	trust        string          // dscp, pcp, both with a comma, nothing; empty: not known
+	trust        string          // dscp or pcp; of a table all with commas, or nothing; empty: not known
 	order        bool            // the driver has a table of trust, which dcb sets
 	pfc          string          // "0 0 0 1 0 0 0 0" by priority; empty: not known
 	class        uint8           // the traffic class of packets whose program sets none
@@ -205,13 +205,13 @@ func (w *flow) lossless(priority uint8) bool {
 func (w *flow) judge(f *Finding) {
 	off := w.pfc != "" && !strings.Contains(w.pfc, "1")
 	priority, known := w.dscp[w.class>>2]
-	marked := slices.Contains(strings.Split(w.trust, ","), "dscp")
+	marked := w.trust == "both" || slices.Contains(strings.Split(w.trust, ","), "dscp")
 	trusts := w.trust
 	if trusts == "pcp" {
 		trusts = "the PCP of VLAN tags"
 	}
 	switch {
-	case w.trust != "" && !marked && !off:
+	case (w.order || w.trust == "pcp") && !marked && !off:
 		f.Severity, f.Text = Warning, "the port trusts "+trusts+", but RoCE v2 marks the DSCP"
 		f.Remedy = "mlnx_qos -i " + w.netdev + " --trust dscp    # or: dcb app add dev " + w.netdev + " dscp-prio 26:3"
 		if w.order {

@@ -335,6 +335,8 @@ func TestFindings(t *testing.T) {
 			b.tree.Write("kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "IB/RoCE v1")
 		}, Warning, "roce", "cma_roce_mode -d mlx5_0 -p 1 -m 2"},
 		"trust": {func(b *bed) { b.tree.Write("class/net/eth2/qos/trust", "pcp") }, Warning, "qos", "--trust dscp"},
+		"trust: a driver's other word": {func(b *bed) { b.tree.Write("class/net/eth2/qos/trust", "both") }, OK, "qos",
+			"trust both"},
 		"no PFC, no ECN": {func(b *bed) {
 			b.tree.Write("class/net/eth2/qos/pfc", "0 0 0 0 0 0 0 0")
 			b.tree.Write("class/net/eth2/ecn/roce_np/enable/3", "0")
