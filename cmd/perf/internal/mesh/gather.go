@@ -98,11 +98,16 @@ func (m *coordinator) call() error {
 	agents, errs := make([]*agent.Remote, len(m.Hosts)), make([]error, len(m.Hosts))
 	var wg sync.WaitGroup
 	for i, h := range m.Hosts {
-		wg.Go(func() { agents[i], errs[i] = agent.Meet(m.ctx, h.Addr, h.Port, m.Token, m.Timeout, m.Patience) })
+		wg.Go(func() {
+			agents[i], errs[i] = agent.Meet(m.ctx, h.Addr, h.Port, m.Token, m.Timeout, m.Patience)
+			if a := agents[i]; a != nil && m.fits(a) == nil {
+				m.admit(a) // it does not wait for long, others may come late; enter sees what fails
+			}
+		})
 	}
 	wg.Wait()
 	defer func() {
-		for _, a := range agents { // those that were not admitted
+		for _, a := range agents { // those that were not entered
 			if a != nil {
 				a.Refuse("")
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,12 @@ func startAgent(t *testing.T, program string, r agent.Runner) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveAgent(t, ln, program, r)
+	return ln.Addr().String()
+}
+
+func serveAgent(t *testing.T, ln net.Listener, program string, r agent.Runner) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended, c := make(chan error), agent.Config{Token: token(t), Worker: *worker("x", roster.Nowhere, r), Log: t.Logf}
 	c.Program = program
@@ -70,7 +77,6 @@ func startAgent(t *testing.T, program string, r agent.Runner) string {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return ln.Addr().String()
 }
 
 func token(t *testing.T) agent.Token {
@@ -165,6 +171,63 @@ func TestRunWithoutOne(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "different token") {
 		t.Errorf("another token: %v", err)
+	}
+}
+
+// introduces is how often an agent writes until it has introduced itself.
+const introduces = 3
+
+// counted is the listener of an agent that has one connection: what it writes is counted, until it is closed.
+type counted struct {
+	net.Listener
+	writes atomic.Int32
+	closed atomic.Bool
+}
+
+type countedConn struct {
+	net.Conn
+	of *counted
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return countedConn{c, l}, err
+}
+
+func (c countedConn) Write(b []byte) (int, error) { c.of.writes.Add(1); return c.Conn.Write(b) }
+func (c countedConn) Close() error                { c.of.closed.Store(true); return c.Conn.Close() }
+
+// TestRunLate: agents that came are part of the mesh, and send heartbeats, while another host is waited for, however
+// long that takes.
+func TestRunLate(t *testing.T) {
+	var listeners [3]net.Listener
+	for i := range listeners {
+		var err error
+		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b, late := &counted{Listener: listeners[0]}, &counted{Listener: listeners[1]}, listeners[2]
+	serveAgent(t, a, "perf 1", runner{})
+	serveAgent(t, b, "perf 1", runner{})
+	c := standing(t, a.Addr().String(), b.Addr().String(), late.Addr().String())
+	c.Beat = 4 * time.Second // the first one of an agent comes after one second
+	defer late.Close()
+	go func() {
+		conn, err := late.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close() // it is no agent
+		for _, l := range []*counted{a, b} {
+			for l.writes.Load() <= introduces && !l.closed.Load() {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}()
+	res, err := Run(t.Context(), c)
+	if err != nil || len(res.LostHosts) != 1 || res.LostHosts[0].Kind != Absent || res.Failed() != 4 {
+		t.Errorf("%v, lost %+v, %d of %d pairs failed", err, res.LostHosts, res.Failed(), len(res.Pairs))
 	}
 }
 
