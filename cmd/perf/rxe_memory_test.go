@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -90,7 +92,8 @@ func TestRXE_Memory(t *testing.T) {
 	}
 }
 
-// needHugePages has the kernel reserve huge pages until the test ends, unless enough are free. Only root may.
+// needHugePages has the kernel reserve huge pages until the test ends, unless enough are free. Only root may. Tests of
+// other processes that need some wait: they would take what this one has reserved.
 func needHugePages(t *testing.T, n int) {
 	t.Helper()
 	const file = "/proc/sys/vm/nr_hugepages"
@@ -104,6 +107,14 @@ func needHugePages(t *testing.T, n int) {
 			fmt.Sscanf(line, "HugePages_Free: %d", &free)
 		}
 		return total, free
+	}
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "pureverbs-hugepages"), os.O_CREATE, 0o600)
+	if err == nil {
+		t.Cleanup(func() { lock.Close() })
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil && os.Getuid() == 0 {
+		t.Fatal(err)
 	}
 	total, free := read()
 	if free >= n {
