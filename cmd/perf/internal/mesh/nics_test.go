@@ -189,6 +189,38 @@ func TestRails(t *testing.T) {
 	}
 }
 
+// TestUnmet: a host that is in no pair, because its partner rests or the mesh was told to end, says nothing of the NICs
+// of others.
+func TestUnmet(t *testing.T) {
+	c := config(t)
+	for _, end := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := c
+			c.Expect, c.Order, c.Reach = 5, "bisection", time.Second
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			c.Begun = func(pass string, _, _ int) {
+				if end && pass == "" {
+					stop()
+				}
+			}
+			f, p := newFabric(), newParty(t, c)
+			for i := range c.Expect {
+				name := fmt.Sprint("n", i)
+				w := worker(name, roster.Place{Rank: i, Of: c.Expect}, card{f, name})
+				w.NICs = cards("a", "b")
+				p.join(t.Context(), w, nil)
+			}
+			res, _ := Run(ctx, p.c)
+			if want := map[bool]int{false: 8, true: 0}[end]; len(res.Pairs) != want || len(res.UnmetNICs) > 0 {
+				t.Errorf("%d pairs, want %d; unmet %v", len(res.Pairs), want, res.UnmetNICs)
+			}
+			p.hall.Close()
+			p.wg.Wait()
+		})
+	}
+}
+
 // TestDark: a NIC whose messages are all lost is named once, in seconds and not after the limit of each of its tests;
 // its host is bad, and nothing else is. What cannot be told apart is measured as always.
 func TestDark(t *testing.T) {

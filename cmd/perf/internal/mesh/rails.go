@@ -139,16 +139,17 @@ func endName(host, nic string) string {
 	return host + " " + nic
 }
 
-// unmet enters the NICs that no other host has.
+// unmet enters the NICs that no other host has, of those that a host met.
 func (m *coordinator) unmet() {
-	met := map[end]bool{}
+	met, hosts := map[end]bool{}, map[int]bool{}
 	for i := range m.res.Pairs {
 		p := &m.res.Pairs[i]
 		met[p.end(0)], met[p.end(1)] = true, true
+		hosts[p.from], hosts[p.to] = true, true
 	}
 	for _, at := range m.present {
 		for i, n := range m.hosts[at].nics {
-			if e := (end{at, i}); !met[e] && m.dark.of(e) == "" {
+			if e := (end{at, i}); hosts[at] && !met[e] && m.dark.of(e) == "" {
 				m.res.UnmetNICs = append(m.res.UnmetNICs, HostNIC{Host: m.hosts[at].Name, NIC: n.Name})
 			}
 		}
