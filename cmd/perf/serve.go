@@ -34,7 +34,7 @@ write, read and atomic, -s may be larger than the client's.
 
 {flags}
 The token is read from --token-file, again at each SIGHUP, or from PERF_TOKEN in the environment.
---token-file - reads a line from standard input, which process lists do not show.
+--token-file - reads a line from standard input, once, which process lists do not show.
 The agent is ready when its port accepts connections. Below systemd (Type=notify) it waits until
 its device can be used, and notifies systemd of what it waits for.
 

@@ -46,9 +46,9 @@ func (a *agentOptions) await(ctx context.Context, log func(string, ...any)) (*ag
 }
 
 // renew reads the token again whenever SIGHUP comes, until the function that it returns is called. Tests and meshes
-// that are under way go on.
+// that are under way go on. What comes from standard input comes once.
 func renew(into *atomic.Pointer[agent.Token], file string, log func(string, ...any)) (stop func()) {
-	if file == "" {
+	if file == "" || agent.FromStdin(file) {
 		return func() {}
 	}
 	hup := make(chan os.Signal, 1)

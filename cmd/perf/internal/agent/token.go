@@ -23,6 +23,9 @@ type Token struct{ secret []byte }
 // first line is read.
 const Stdin = "-"
 
+// FromStdin reports whether a token is read from standard input.
+func FromStdin(file string) bool { return file == Stdin || file == "/dev/stdin" }
+
 // ReadToken returns the token of a file, or if none is named, that of the environment.
 func ReadToken(file string) (Token, error) {
 	text, from := os.Getenv(TokenEnv), TokenEnv
@@ -47,7 +50,7 @@ func ReadToken(file string) (Token, error) {
 }
 
 func readToken(file string) ([]byte, error) {
-	if file != Stdin && file != "/dev/stdin" { // which cannot be opened if it is a socket, as below some sshd
+	if !FromStdin(file) { // /dev/stdin cannot be opened if it is a socket, as below some sshd
 		return os.ReadFile(file)
 	}
 	text, b := []byte{}, make([]byte, 1) // what follows the line is left
