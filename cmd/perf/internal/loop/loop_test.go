@@ -333,19 +333,22 @@ func TestBWLoopByTime(t *testing.T) {
 
 // endingPeer sends for a while, and then comes to its next step.
 type endingPeer struct {
-	b     *Bandwidth
-	f     *fake
-	until time.Time
+	b    *Bandwidth
+	f    *fake
+	left *int // messages after the sample began
 }
 
 func (p endingPeer) Poll(wcs []ibv.WC) (int, error) {
-	if p.f.recvs > 0 && (p.f.done == 0 || time.Now().Before(p.until)) {
+	if p.f.recvs > 0 && (p.f.done == 0 || *p.left > 0) {
+		if !p.b.Sample.Ahead() {
+			*p.left--
+		}
 		wcs[0] = ibv.WC{Status: ibv.WCSuccess}
 		p.f.recvs--
 		p.f.done++
 		return 1, nil
 	}
-	if p.b.spoke.Load() == 0 && time.Now().After(p.until) {
+	if p.b.spoke.Load() == 0 && *p.left <= 0 {
 		p.b.Spoke()
 	}
 	return 0, nil
@@ -353,18 +356,18 @@ func (p endingPeer) Poll(wcs []ibv.WC) (int, error) {
 
 // TestByTimeReceiverLate: an end that began late has the messages that came while the peer's time was not over.
 func TestByTimeReceiverLate(t *testing.T) {
-	run := func(sends, lasts, margin time.Duration) (*Bandwidth, *fake, error) {
+	run := func(sends int, lasts, margin time.Duration) (*Bandwidth, *fake, error) {
 		b, f := newFakeLoop(1<<39, 1, 1, 8)
 		b.Monitor = NewMonitor(b.clk, time.Minute, false)
-		b.Recvs = endingPeer{b, f, time.Now().Add(sends)}
+		b.Recvs = endingPeer{b, f, &sends}
 		b.Sample = measure.NewSampler(b.clk, lasts, margin)
 		if err := b.Links[0].PostRecv(8); err != nil {
 			t.Fatal(err)
 		}
 		return b, f, b.Run()
 	}
-	for _, lasts := range []time.Duration{200 * time.Millisecond, time.Hour} { // whose end is seen first
-		b, f, err := run(60*time.Millisecond, lasts, time.Microsecond)
+	for _, lasts := range []time.Duration{150 * time.Millisecond, time.Hour} { // whose end is seen first
+		b, f, err := run(10, lasts, time.Microsecond)
 		if err != nil {
 			t.Fatalf("lasts %v: %v", lasts, err)
 		}
