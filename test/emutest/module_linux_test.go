@@ -163,7 +163,7 @@ func TestEmutestOptions(t *testing.T) {
 		{"CASE=host", "--- PASS: TestOptions", 0},
 		{"CASE=bad", `emutest: device c: model=nosuch`, 1},
 	} {
-		c := command(t, dir, []string{tt.env}, "go", "test", "-vet=off", "-v", "./options")
+		c := command(t, dir, []string{tt.env}, "go", "test", "-vet=off", "-count=1", "-v", "./options")
 		if code, out := finish(t, c); code != tt.code || !strings.Contains(out, tt.want) {
 			t.Errorf("%s: exit code %d, want %d and %q\n%s", tt.env, code, tt.code, tt.want, out)
 		}
