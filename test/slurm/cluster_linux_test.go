@@ -21,7 +21,7 @@ import (
 // nodes is how many nodes the cluster has: node1, node2 and so on. A short run has a few.
 var nodes = 4
 
-// slowNode is the node whose second adapter is slow. Its first one, which tests use, is not.
+// slowNode is the node whose second adapter is slow. Its first one, the only one of most tests, is not.
 const slowNode = 16
 
 // belowEnv is set where the test binary runs below the emulator, in namespaces of its own.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// mostNICs bounds the NICs of an agent.
-const mostNICs = 64
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/nics"
+)
 
 // NIC is a port of an adapter that an agent tests.
 type NIC struct {
@@ -29,8 +28,8 @@ func (h *Hello) Have(list []NIC) {
 
 // CheckNICs returns what is wrong with the NICs of an agent.
 func (h *Hello) CheckNICs() error {
-	if n := len(h.NICs); n < 1 || n > mostNICs {
-		return fmt.Errorf("it has %d NICs; allowed: 1 to %d", n, mostNICs)
+	if n := len(h.NICs); n < 1 || n > nics.Most {
+		return fmt.Errorf("it has %d NICs; allowed: 1 to %d", n, nics.Most)
 	}
 	names := map[string]bool{}
 	for _, n := range h.NICs {

@@ -160,6 +160,8 @@ func TestRails(t *testing.T) {
 			cards("x/Ethernet", "y/InfiniBand")}, []string{"n0 a > n1 y", "n0 b > n1 x"}, 4, nil, ""},
 		{"no common fabric", AllRails, [][]agent.NIC{cards("a/InfiniBand"), cards("a/Ethernet", "b/Ethernet")},
 			nil, 2, []HostNIC{{"n1", "b"}}, "the two never meet"},
+		{"one host of another fabric", SameRail, append(same(4, cards("a/Ethernet")), cards("a/InfiniBand")),
+			[]string{"n0 > n1"}, 20, nil, "the two never meet"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := c

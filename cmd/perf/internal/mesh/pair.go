@@ -74,7 +74,9 @@ func (m *coordinator) each(at, other int, measure func(context.Context, *member,
 		case dark != "":
 			r.Error, r.Skipped = dark, true
 		default:
-			if r.Error = m.apart(at, other, rail); r.Error == "" {
+			if r.Error = m.apart(at, other, rail); r.Error != "" {
+				r.aside = true
+			} else {
 				m.one(from, to, &r, measure)
 			}
 		}
@@ -99,7 +101,7 @@ func (m *coordinator) one(from, to *member, r *PairResult,
 	m.ask(from, to)
 	for _, h := range []*member{from, to} {
 		if h.ctx.Err() != nil {
-			r.Error, r.gone = "host "+h.Name+" was lost during the test", true
+			r.Error, r.aside = "host "+h.Name+" was lost during the test", true
 		}
 	}
 	if m.ctx.Err() != nil {

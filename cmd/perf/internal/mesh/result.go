@@ -79,7 +79,7 @@ type PairResult struct {
 	from, to       int
 	fromNIC, toNIC int
 	many           bool      // hosts have several NICs
-	gone           bool      // a host was lost during the test
+	aside          bool      // the error tells nothing of the NICs: a host was lost, or the two never meet
 	at             time.Time // when it was entered
 }
 

@@ -213,7 +213,7 @@ func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairR
 // take takes the results of a pair of hosts.
 func (m *coordinator) take(list []PairResult, enter func(PairResult)) {
 	for _, r := range list {
-		if !r.Skipped && !r.gone {
+		if !r.Skipped && !r.aside {
 			m.named(m.dark.note(r.end(0), r.end(1), r.Error))
 		}
 		enter(r)
