@@ -102,16 +102,23 @@ func TestEmuSlurm_Dark(t *testing.T) {
 	j := start(t)
 	begin := time.Now()
 	testutil.Eventually(t, "the mesh ends", j.finished)
-	took := time.Since(begin) // where nothing happens
+	took := time.Since(begin) // where nothing happens; the instants are tenths of it
 	t.Logf("undisturbed: %.1f s", took.Seconds())
 	j.complete(t, 4)
 	for _, d := range darknesses {
-		named := 0
+		ran, named := 0, 0
 		for i := range 10 {
 			t.Run(fmt.Sprintf("%s_%d", strings.ReplaceAll(d.name, " ", "_"), i), func(t *testing.T) {
 				t.Cleanup(func() { c.heal(t) })
+				ran++
 				j := start(t)
-				time.Sleep(took * time.Duration(i) / 10)
+				begin := time.Now()
+				for time.Since(begin) < took*time.Duration(i)/10 && !j.finished() {
+					time.Sleep(20 * time.Millisecond)
+				}
+				if j.finished() { // faster than the one before: the machine has less to do
+					took = time.Since(begin)
+				}
 				d.on(t, victim)
 				dark := time.Now()
 				testutil.Eventually(t, "the mesh ends", j.finished)
@@ -126,8 +133,8 @@ func TestEmuSlurm_Dark(t *testing.T) {
 				j.without(t, 4, "node3")
 			})
 		}
-		if named < 5 && !t.Failed() {
-			t.Errorf("%s: the node was named in %d of 10 runs", d.name, named)
+		if named < ran/2 && !t.Failed() {
+			t.Errorf("%s: the node was named in %d of %d runs", d.name, named, ran)
 		}
 	}
 }
