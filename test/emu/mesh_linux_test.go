@@ -59,26 +59,12 @@ func TestEmuMesh(t *testing.T) {
 		return
 	}
 	t.Setenv("PERF_TOKEN", "0123456789abcdef")
-	perf, dir := filepath.Join(root, ".build/bin/perf"), t.TempDir()
-	var agents []*exec.Cmd
-	var hosts []string
-	log := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
+	perf := filepath.Join(root, ".build/bin/perf")
+	var devices []string
 	for i := range 8 {
-		p := strconv.Itoa(21900 + i)
-		c := exec.Command(perf, "serve", "-d", fmt.Sprintf("mlx5_%d", i), "-p", p, "--bind", "127.0.0.1")
-		f, err := os.Create(log(i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Stderr = f
-		err = c.Start()
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-		agents, hosts = append(agents, c), append(hosts, "127.0.0.1:"+p)
+		devices = append(devices, fmt.Sprintf("mlx5_%d", i))
 	}
+	agents, hosts, log := startAgents(t, perf, 21900, devices)
 	// Processes without end compete for few processors here: the figures of hosts that are well scatter much.
 	m := exec.Command(perf, "mesh", "--json", "--slow", "60%", "--deviations", "1.5", "-n", "5",
 		"--hosts", strings.Join(hosts, ","))
@@ -136,6 +122,32 @@ func TestEmuMesh(t *testing.T) {
 	}
 }
 
+// startAgents starts an agent for each entry of devices, on one port after the other. It returns the processes, what perf
+// mesh takes for their hosts, and the file with what each says.
+func startAgents(t *testing.T, perf string, port int, devices []string) (agents []*exec.Cmd, hosts []string,
+	log func(int) string) {
+	t.Helper()
+	dir := t.TempDir()
+	log = func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
+	for i, d := range devices {
+		p := strconv.Itoa(port + i)
+		c := exec.Command(perf, "serve", "-d", d, "-p", p, "--bind", "127.0.0.1")
+		f, err := os.Create(log(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stderr = f
+		err = c.Start()
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		agents, hosts = append(agents, c), append(hosts, "127.0.0.1:"+p)
+	}
+	return agents, hosts, log
+}
+
 // TestEmuMeshNICs has four hosts with two adapters each. What one of the adapters sends is lost: it is named, and all
 // pairs without it have figures. So have those without an adapter that is taken away in the middle.
 func TestEmuMeshNICs(t *testing.T) {
@@ -149,31 +161,17 @@ func TestEmuMeshNICs(t *testing.T) {
 		return
 	}
 	t.Setenv("PERF_TOKEN", "0123456789abcdef")
-	perf, dir := filepath.Join(root, ".build/bin/perf"), t.TempDir()
-	log := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
-	var hosts []string
+	perf := filepath.Join(root, ".build/bin/perf")
+	var devices []string
 	for i := range 4 {
-		p := strconv.Itoa(21920 + i)
-		c := exec.Command(perf, "serve", "-d", fmt.Sprintf("mlx5_%d,mlx5_%d", 2*i, 2*i+1), "-p", p, "--bind",
-			"127.0.0.1")
-		f, err := os.Create(log(i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Stderr = f
-		err = c.Start()
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-		hosts = append(hosts, "127.0.0.1:"+p)
+		devices = append(devices, fmt.Sprintf("mlx5_%d,mlx5_%d", 2*i, 2*i+1))
 	}
+	_, hosts, log := startAgents(t, perf, 21920, devices)
 	var out, diag strings.Builder
-	begin := func() *exec.Cmd {
+	begin := func(messages string) *exec.Cmd {
 		out.Reset()
 		diag.Reset()
-		m := exec.Command(perf, "mesh", "--json", "-n", "5", "-s", "64", "--reach", "60", "--deviations", "1e6",
+		m := exec.Command(perf, "mesh", "--json", "-n", messages, "-s", "64", "--reach", "60", "--deviations", "1e6",
 			"--hosts", strings.Join(hosts, ","))
 		m.Stdout, m.Stderr = &out, &diag
 		if err := m.Start(); err != nil {
@@ -181,7 +179,7 @@ func TestEmuMeshNICs(t *testing.T) {
 		}
 		return m
 	}
-	m := begin()
+	m := begin("5")
 	m.Wait()
 	var r meshResult
 	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
@@ -205,7 +203,7 @@ func TestEmuMeshNICs(t *testing.T) {
 	const gone = 2
 	went := fmt.Sprint("mlx5_", gone)
 	before, _ := os.ReadFile(log(gone / 2))
-	m = begin()
+	m = begin("500") // so that it takes a while
 	testutil.Eventually(t, "the adapter that goes is measured", func() bool {
 		b, _ := os.ReadFile(log(gone / 2))
 		return strings.Contains(string(b[len(before):]), "bw by "+went)

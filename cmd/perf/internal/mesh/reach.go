@@ -145,7 +145,7 @@ func (m *coordinator) blame(e end, why string) {
 	m.named([]end{e})
 }
 
-// named tells of dark NICs.
+// named enters NICs that turned out to be dark, and reports them.
 func (m *coordinator) named(list []end) {
 	for _, e := range list {
 		h := m.hosts[e.host]
