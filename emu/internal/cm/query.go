@@ -45,12 +45,28 @@ func (i *id) ah() uapi.AHAttr {
 	ah := uapi.AHAttr{PortNum: uint8(i.port.Number)}
 	if i.port.Config.LinkLayer == config.InfiniBand {
 		ah.DLID = lid(i.remote.port)
-		return ah
+	} else {
+		ah.StaticRate = rate
 	}
-	ah.IsGlobal, ah.StaticRate = 1, rate
-	ah.GRH = uapi.GlobalRoute{DGID: i.remote.gid, FlowLabel: i.flowLabel(), SGIDIndex: uint8(i.local.index),
-		HopLimit: 64, TrafficClass: i.tos}
+	if hops := i.hops(); hops > 0 {
+		ah.IsGlobal = 1
+		ah.GRH = uapi.GlobalRoute{DGID: i.remote.gid, FlowLabel: i.flowLabel(), SGIDIndex: uint8(i.local.index),
+			HopLimit: hops, TrafficClass: i.tos}
+	}
 	return ah
+}
+
+// hops is the limit of a route, 0 of one without a GRH. On InfiniBand the subnet administration decides it.
+// C: ib_init_ah_attr_from_path.
+func (i *id) hops() uint8 {
+	to := i.remote.port
+	if to == nil {
+		to = i.port
+	}
+	if i.port.Reaches(to, false) {
+		return 0
+	}
+	return 64
 }
 
 func lid(p *hca.Port) uint16 {
@@ -74,9 +90,7 @@ func (i *id) path() pathRec {
 	binary.BigEndian.PutUint32(p.FlowLabel[:], i.flowLabel())
 	p.Reversible, p.MTU, p.MTUSelector, p.RateSelector, p.PacketLifeTimeSelector = 1, uint32(i.mtu), 2, 2, 2
 	p.TrafficClass, p.NumbPath, p.Rate, p.PacketLifeTime = i.tos, 1, rate, i.life()
-	if i.port.Config.LinkLayer == config.Ethernet {
-		p.HopLimit = 64
-	}
+	p.HopLimit = i.hops()
 	return p
 }
 

@@ -101,6 +101,12 @@ func TestInfiniBand(t *testing.T) {
 	if a := c.attr(ci, hca.RTR); a.AH.IsGlobal != 0 || a.AH.DLID != 1 {
 		t.Errorf("RTR %+v", a.AH)
 	}
+	pc := s.f.Devices[0].Ports[0].Config
+	pc.NeedsGRH = true
+	if a := c.attr(ci, hca.RTR).AH; a.IsGlobal != 1 || a.DLID != 1 || a.GRH.DGID[15] != 1 || a.GRH.HopLimit == 0 {
+		t.Errorf("RTR where the port requires a GRH: %+v", a)
+	}
+	pc.NeedsGRH = false
 	i := c.create(1, psUDP)
 	c.must(cmd(c, 3, resolveIP{Dst: sockaddr("127.0.0.1:1"), ID: i}, 0))
 	c.event(evAddrResolved)

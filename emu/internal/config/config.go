@@ -43,6 +43,7 @@ type Port struct {
 	LMC         uint8
 	SMSL        uint8
 	CapFlags    uint32   // C: ibv_port_attr.port_cap_flags
+	NeedsGRH    bool     // an InfiniBand port without a LID of its own, as a VF's: each address has a GID
 	Netdev      string   // Ethernet only
 	MAC         MAC      // of the netdev
 	GIDTableLen int      // entries, empty ones included
@@ -63,7 +64,7 @@ type Limits struct {
 	MaxQP      int    `limit:"max_qp"`
 	MaxQPWR    int    `limit:"max_qp_wr"`
 	MaxSGE     int    `limit:"max_sge"`
-	MaxInline  int    `limit:"max_inline"` // bytes
+	MaxInline  int    `limit:"max_inline"` // bytes of inline data; a QP that asks for more is granted this
 	MaxCQ      int    `limit:"max_cq"`
 	MaxCQE     int    `limit:"max_cqe"`
 	MaxMR      int    `limit:"max_mr"`
@@ -76,6 +77,7 @@ type Limits struct {
 	MaxAH      int    `limit:"max_ah"`
 	MaxXRCD    int    `limit:"max_xrcd"`
 	MaxRdAtom  int    `limit:"max_rd_atom"` // outstanding READs and atomics of a QP, either side
+	MaxAtomic  int    `limit:"max_atomic"`  // bytes of the longest atomic; 0 = none
 	MaxMcast   int    `limit:"max_mcast"`   // multicast groups
 	MaxMsgSize uint32 `limit:"max_msg_size"`
 	MaxUAR     int    `limit:"max_uar"`     // doorbell pages of a context

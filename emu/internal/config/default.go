@@ -40,6 +40,7 @@ func DefaultLimits() Limits {
 		MaxAH:      math.MaxInt32,
 		MaxXRCD:    1 << 24,
 		MaxRdAtom:  16,
+		MaxAtomic:  32,
 		MaxMcast:   1 << 21,
 		MaxMsgSize: 1 << 30,
 		MaxUAR:     512,

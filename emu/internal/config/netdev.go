@@ -127,6 +127,9 @@ func (c *Config) String() string {
 				p.RateText(), p.ActiveMTU, p.MaxMTU)
 			if p.LinkLayer == InfiniBand {
 				fmt.Fprintf(&b, ", lid %d, sm lid %d", p.LID, p.SMLID)
+				if p.NeedsGRH {
+					b.WriteString(", grh required")
+				}
 			} else {
 				fmt.Fprintf(&b, ", netdev %s %v", p.Netdev, p.MAC)
 			}

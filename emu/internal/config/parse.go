@@ -15,7 +15,7 @@ const Syntax = `NAME[,KEY=VALUE]...
                  pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd min_inline=0|18 devx=on|off lag=2
                  and every limit: max_qp=64
   of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC
-                 lid=N sm_lid=N lmc=N gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
+                 lid=N sm_lid=N lmc=N grh=required gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
   port=N         the keys that follow are those of port N alone
 gid, vlan and pkey may be repeated. gid replaces the default table, gid=:: leaves an entry empty; an address
 without type is entered for RoCE v1 and v2. vlan adds the link-local address of a VLAN netdev (default 100),
@@ -44,6 +44,12 @@ var portKeys = map[string]func(p *Port, v string) error{
 	"sm_lid":        func(p *Port, v string) error { return number(v, &p.SMLID) },
 	"lmc":           func(p *Port, v string) error { return number(v, &p.LMC) },
 	"gid_table_len": func(p *Port, v string) error { return number(v, &p.GIDTableLen) },
+	"grh": func(p *Port, v string) error {
+		if p.NeedsGRH = v == "required"; !p.NeedsGRH {
+			return errors.New("want required: no address without a GID, as on a VF")
+		}
+		return nil
+	},
 }
 
 var deviceKeys = map[string]func(d *Device, v string) error{

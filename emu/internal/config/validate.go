@@ -34,13 +34,15 @@ var hardLimits = map[string]uint64{
 	"max_srq_sge":  31,
 	"max_xrcd":     1 << 24,
 	"max_rd_atom":  128,
+	"max_atomic":   32,
 	"max_msg_size": 1 << 31,
 	"max_uar":      4096,
 	"max_dm_size":  1 << 20,
 }
 
 // absent are the limits that are 0 on a device without the thing.
-var absent = map[string]bool{"max_srq": true, "max_srq_wr": true}
+var absent = map[string]bool{"max_srq": true, "max_srq_wr": true, "max_inline": true, "max_mw": true,
+	"max_atomic": true}
 
 // Validate reports everything that is wrong, each as a [*ValueError].
 func (c *Config) Validate() error {
@@ -128,6 +130,7 @@ func (v *checker) port(p *Port, nets map[string]bool) {
 		v.check(p.State != PortActive || p.LID != 0, "lid", p.LID, "an active InfiniBand port has one")
 		v.check(p.Netdev == "", "netdev", p.Netdev, "an InfiniBand port has none")
 	} else {
+		v.check(!p.NeedsGRH, "grh", "required", "for link=ib: an address on Ethernet always has a GID")
 		v.check(validName(p.Netdev, maxNetdev), "netdev", p.Netdev, "want up to %d letters, digits, '_', '-' or '.'",
 			maxNetdev)
 		v.check(!nets[p.Netdev], "netdev", p.Netdev, "another port has it")

@@ -21,7 +21,7 @@ func (e *Engine) target(qp *hca.QP, w *wqe) *hca.QP {
 	a.grh = a.grh || from.Config.LinkLayer == config.Ethernet
 	a.fillPrefix(from)
 	to := e.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
-	if to == nil || to.Device.Gone || !linked(from, to) {
+	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
 		return nil
 	}
 	p := to.Device.QP(a.qpn)

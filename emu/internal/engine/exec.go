@@ -147,10 +147,12 @@ func (e *Engine) next(qp *hca.QP) verdict {
 		return e.failed(qp, w, synFlush)
 	}
 	if carries := transportOf(qp.Type).carries; rule == "" && w.is&^isKnown != 0 {
-		if w.is&carries != 0 {
-			return e.execute(qp, w)
-		}
 		rule = RuleWQEOpcode // of another transport
+		if w.is&carries != 0 {
+			if rule = w.beyond(&qp.Context.Device.Config.Limits); rule == "" {
+				return e.execute(qp, w)
+			}
+		}
 	}
 	if b.wqes > 0 {
 		return alone

@@ -41,7 +41,7 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 		right = hca.AccessRemoteRead
 	case w.is&isAtomic != 0:
 		right = hca.AccessRemoteAtomic
-		if w.remote&uint64(w.asize-1) != 0 {
+		if w.remote&uint64(w.asize-1) != 0 || w.asize > uint32(peer.Context.Device.Config.Limits.MaxAtomic) {
 			return e.refused(x, synRemoteInval, 0)
 		}
 	}

@@ -431,8 +431,11 @@ func defaults() attrs {
 
 func (n *node) addr(to *hca.Port, sgid uint8) hca.AHAttr {
 	a := hca.AHAttr{Port: 1, SGIDIndex: sgid, HopLimit: 64}
+	from := n.ctx.Device.Ports[0]
+	if a.Global = !from.Reaches(to, false); a.Global {
+		a.DGID = to.Config.GIDs[sgid].GID
+	}
 	if to.Config.LinkLayer == config.Ethernet {
-		a.Global, a.DGID = true, to.Config.GIDs[sgid].GID
 		a.DMAC = to.Config.MAC
 	} else {
 		a.DLID = to.Config.LID

@@ -12,6 +12,7 @@ const (
 	RuleWQESize       = "wqe-size"
 	RuleWQEOpcode     = "wqe-opcode"
 	RuleWQEFormat     = "wqe-format"
+	RuleWQEInline     = "wqe-inline"
 	RuleWQEChanged    = "wqe-changed"
 	RuleEthSegment    = "eth-segment"
 	RuleEthInline     = "eth-inline"
@@ -45,6 +46,7 @@ var Rules = []Rule{
 	{RuleWQESize, "a WQE's size is 0, over 63 sixteen-byte units, or reaches beyond what was posted"},
 	{RuleWQEOpcode, "the opcode of a WQE is unknown, or not one of the QP's transport"},
 	{RuleWQEFormat, "the segments of a WQE do not fit its size or its opcode"},
+	{RuleWQEInline, "a WQE carries more inline data than the device takes"},
 	{RuleWQEChanged, "the bytes of a WQE changed between its doorbell and its completion"},
 	{RuleEthSegment,
 		"the Ethernet segment of a WQE has bits that are no offload of the device, or a TSO WQE no header " +

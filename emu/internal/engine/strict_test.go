@@ -56,7 +56,11 @@ func TestRules(t *testing.T) {
 			p.qa.sq[7] = 9 // three blocks
 			p.qa.ring()
 		},
-		RuleWQEOpcode:  func(p *pair) { p.qa.send(0x3f, signaled, 0, write(p)...) },
+		RuleWQEOpcode: func(p *pair) { p.qa.send(0x3f, signaled, 0, write(p)...) },
+		RuleWQEInline: func(p *pair) {
+			p.r.f.Devices[0].Config.Limits.MaxInline = 7
+			p.qa.send(opSend, signaled, 0, inlineSeg(make([]byte, 8)))
+		},
 		RuleWQEFormat:  func(p *pair) { p.qa.send(opAtomicCS, signaled, 0, write(p)[0]) },
 		RuleEthSegment: func(p *pair) { rawOf(p).send(opSend, signaled, 0, ethSeg(1, 0, nil), p.ma.sge(0, 100)) },
 		RuleEthInline: func(p *pair) {

@@ -84,7 +84,7 @@ func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 
 func (e *Engine) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
 	to := e.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
-	if to == nil || to.Device.Gone || !linked(from, to) {
+	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
 		return proceed
 	}
 	peer := to.Device.QP(a.qpn)

@@ -133,6 +133,55 @@ func TestUDOnInfiniBand(t *testing.T) {
 	r.clean()
 }
 
+// TestGRHRequired: a packet without a GRH does not leave a port that requires one, nor reach it.
+func TestGRHRequired(t *testing.T) {
+	for name, spec := range map[string]string{
+		"at the sender":   "mlx5_0,link=ib,grh=required mlx5_1,link=ib",
+		"at the receiver": "mlx5_0,link=ib mlx5_1,link=ib,grh=required",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRigDevices(t, spec)
+			a, b := r.node(0), r.node(1)
+			ac, bc := a.cq(64, 64), b.cq(64, 64)
+			qa, qb := a.qp(ac, ac, qpOpts{typ: hca.UD}), b.qp(bc, bc, qpOpts{typ: hca.UD})
+			connect(defaults(), qa, qb)
+			ma, mb := a.mr(8192, anyAccess), b.mr(8192, anyAccess)
+			to := r.f.Devices[1].Ports[0].Config
+			for _, grh := range []bool{false, true} {
+				qb.recv(mb.sge(0, 1000))
+				av := a.av(qb.q, 0x11, 0, nil)
+				if grh {
+					be.PutUint32(av[28:], 1<<30)
+					copy(av[32:], to.GIDs[0].GID[:])
+				}
+				qa.send(opSend, signaled, 0, av, ma.sge(0, 100))
+				ac.want(0, -1)
+				if grh {
+					bc.want(cqeRespSend, 140)
+				} else {
+					bc.none()
+				}
+			}
+			x := defaults()
+			x.timeout, x.retry = 1, 1
+			for _, grh := range []bool{false, true} {
+				ca, cb := a.qp(ac, ac, qpOpts{}), b.qp(bc, bc, qpOpts{})
+				connect(x, ca, cb)
+				for _, q := range []*qp{ca, cb} { // as without the checks of the kernel
+					q.q.Attr.AH.Global = grh
+				}
+				addr, key := mb.at(4096)
+				ca.send(opWrite, signaled, 0, raddr(addr, key), ma.sge(0, 100))
+				if grh {
+					ac.want(0, -1)
+				} else {
+					ac.wantErr(cqeReqErr, synRetry)
+				}
+			}
+		})
+	}
+}
+
 func TestMulticast(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n := r.node(0)

@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -71,7 +72,7 @@ type wqe struct {
 	sges   [maxWQE / 16]sge
 	nsge   int
 	n      uint64 // bytes of payload
-	inline bool
+	inline uint32 // of them, that are in the WQE
 }
 
 // control reads the control segment.
@@ -104,7 +105,7 @@ func (b *segments) next(n int) (s []byte) {
 // parse reads the segments after the control segment. It returns the rule that is broken, or "". Of an opcode that
 // the transport does not carry it reads nothing.
 func (w *wqe) parse(t hca.QPType) string {
-	w.nsge, w.n, w.inline, w.av, w.umr, w.own = 0, 0, false, nil, nil, false
+	w.nsge, w.n, w.inline, w.av, w.umr, w.own = 0, 0, 0, nil, nil, false
 	if w.is == 0 {
 		return RuleWQEOpcode
 	}
@@ -154,6 +155,17 @@ func (w *wqe) parse(t hca.QPType) string {
 	return w.data(b)
 }
 
+// beyond returns the rule that a parsed WQE breaks because the device lacks what it uses, or "".
+func (w *wqe) beyond(l *config.Limits) string {
+	switch {
+	case w.inline > uint32(l.MaxInline):
+		return RuleWQEInline
+	case w.is&isAtomic != 0 && w.asize > uint32(l.MaxAtomic):
+		return RuleWQEOpcode
+	}
+	return ""
+}
+
 // data reads the data segments: a list of SGEs, inline bytes among them.
 func (w *wqe) data(b segments) string {
 	for len(b) > 0 {
@@ -164,7 +176,7 @@ func (w *wqe) data(b segments) string {
 				return RuleWQEFormat
 			}
 			w.sges[w.nsge] = sge{n: n, inl: b[4 : 4+n]}
-			w.inline = true
+			w.inline += n
 			b = b[min(len(b), (int(n)+4+15)&^15):]
 		} else {
 			s := sge{n: n, lkey: binary.BigEndian.Uint32(b[4:]), addr: binary.BigEndian.Uint64(b[8:])}

@@ -23,6 +23,9 @@ func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errn
 	if e != 0 {
 		return nil, e
 	}
+	if c.Device.liveAHs >= c.Device.Config.Limits.MaxAH {
+		return nil, unix.ENOMEM
+	}
 	a := *attr
 	if e := c.Device.checkAH(&a); e != 0 {
 		return nil, e
@@ -31,6 +34,7 @@ func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errn
 		return nil, e
 	}
 	p.refs++
+	c.Device.liveAHs++
 	ah := &AH{PD: p, Attr: a}
 	ah.Handle = c.add(ah)
 	_ = user
@@ -44,6 +48,7 @@ func (c *Context) DestroyAH(handle uint32) unix.Errno {
 		return e
 	}
 	ah.PD.refs--
+	c.Device.liveAHs--
 	delete(c.objects, handle)
 	return 0
 }
@@ -52,7 +57,7 @@ func (c *Context) DestroyAH(handle uint32) unix.Errno {
 func (d *Device) checkAH(a *AHAttr) unix.Errno {
 	p := d.port(a.Port)
 	switch {
-	case p == nil, p.roce() && !a.Global:
+	case p == nil, p.needsGRH() && !a.Global:
 		return unix.EINVAL
 	case !a.Global:
 		return 0

@@ -35,6 +35,7 @@ type Device struct {
 	liveWQs, liveTables                                   int
 	nextTable                                             uint32
 	liveQPs, liveCQs, liveSRQs, liveMRs, liveMWs, livePDs int
+	liveAHs, liveXRCDs                                    int
 }
 
 // New makes the devices of c, all ports as the configuration has them.

@@ -342,6 +342,59 @@ func TestCreateAH(t *testing.T) {
 	}
 }
 
+// TestGRHRequired asks a port that requires a GRH for addresses without one, and one that does not.
+func TestGRHRequired(t *testing.T) {
+	for spec, want := range map[string]unix.Errno{"": 0, ",grh=required": unix.EINVAL} {
+		b := newBench(t, "mlx5_0,link=ib"+spec)
+		s := b.set(0)
+		p := b.f.Devices[0].Ports[0]
+		global := AHAttr{Port: 1, DLID: p.Config.LID, Global: true, DGID: p.GID(0).GID}
+		local := AHAttr{Port: 1, DLID: p.Config.LID}
+		for _, x := range []struct {
+			ah   AHAttr
+			want unix.Errno
+		}{{local, want}, {global, 0}} {
+			_, e := s.c.CreateAH(s.pd.Handle, 0, &x.ah)
+			b.is("create ah"+spec, e, x.want)
+			need := AttrState | path | AttrMaxDestRdAtomic | AttrMinRNRTimer
+			for what, change := range map[string]func(a *QPAttr) AttrMask{
+				"rtr":            func(a *QPAttr) AttrMask { a.AH = x.ah; return need },
+				"alternate path": func(a *QPAttr) AttrMask { a.AltAH, a.AltPort = x.ah, 1; return need | AttrAltPath },
+			} {
+				qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
+				b.is("init", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 1}, AttrState|inPort, Init), 0)
+				a := QPAttr{PathMTU: 3, DestQPN: qp.Num, AH: global}
+				mask := change(&a)
+				b.is(what+spec, s.c.ModifyQP(qp.Handle, &a, mask, RTR), x.want)
+				_, e = s.c.DestroyQP(qp.Handle)
+				b.is("destroy", e, 0)
+			}
+		}
+	}
+}
+
+// TestNoAtomics: a device without atomics refuses a QP that would execute them, as mlx5_ib does.
+func TestNoAtomics(t *testing.T) {
+	for limit, want := range map[string]unix.Errno{"max_atomic=8": 0, "max_atomic=0": unix.EOPNOTSUPP} {
+		b := newBench(t, "mlx5_0,"+limit)
+		s := b.set(0)
+		qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
+		all := QPAttr{Port: 1, Access: AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic}
+		b.is("init", s.c.ModifyQP(qp.Handle, &all, AttrState|inPort, Init), 0)
+		a := QPAttr{PathMTU: 3, DestQPN: 5, MaxDestRdAtomic: 1,
+			AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
+		need := AttrState | path | AttrMaxDestRdAtomic | AttrMinRNRTimer
+		b.is(limit, s.c.ModifyQP(qp.Handle, &a, need, RTR), want)
+		if want == 0 {
+			continue
+		}
+		a.Access = all.Access &^ AccessRemoteAtomic
+		b.is("without the right", s.c.ModifyQP(qp.Handle, &a, need|AttrAccess, RTR), 0)
+		a = QPAttr{Access: all.Access}
+		b.is("with it again", s.c.ModifyQP(qp.Handle, &a, AttrState|retried|AttrAccess, RTS), want)
+	}
+}
+
 // TestReferences destroys in the wrong order, then in the right one.
 func TestReferences(t *testing.T) {
 	b := newBench(t)
@@ -461,6 +514,29 @@ func TestLimits(t *testing.T) {
 	full("cq", func() unix.Errno { _, e := c.CreateCQ(b.cqInit()); return e })
 	full("srq", func() unix.Errno { _, e := c.CreateSRQ(b.srqInit(s.pd)); return e })
 	full("pd", func() unix.Errno { _, e := c.AllocPD(); return e })
+	self := &AHAttr{Port: 1, Global: true, SGIDIndex: 3, DGID: b.f.Devices[0].Ports[0].GID(3).GID}
+	for range 2 { // what was closed counts no more
+		var ahs, domains []uint32
+		full("ah", func() unix.Errno {
+			ah, e := c.CreateAH(s.pd.Handle, 0, self)
+			if e == 0 {
+				ahs = append(ahs, ah.Handle)
+			}
+			return e
+		})
+		full("xrcd", func() unix.Errno {
+			h, _, _, e := c.OpenXRCD(0, 0, 0)
+			if e == 0 {
+				domains = append(domains, h)
+			}
+			return e
+		})
+		if len(ahs) != 1 || len(domains) != 1 {
+			t.Fatalf("%d AHs and %d XRC domains, want 1 of each", len(ahs), len(domains))
+		}
+		b.is("destroy ah", c.DestroyAH(ahs[0]), 0)
+		b.is("close xrcd", c.CloseXRCD(domains[0]), 0)
+	}
 	gone := b.qpInit(s.pd, s.cq, s.uar, RC)
 	for what, change := range map[string]func(*QPInit){
 		"send wr":  func(i *QPInit) { i.Cap.SendWR = 9 },

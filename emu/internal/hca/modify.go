@@ -174,8 +174,18 @@ func (qp *QP) check(a *QPAttr, mask AttrMask) unix.Errno {
 		mask&AttrMinRNRTimer != 0 && a.MinRNRTimer > 31,
 		mask&AttrDestQPN != 0 && a.DestQPN > 0xffffff:
 		return unix.EINVAL
+	case d.Config.Limits.MaxAtomic == 0 && qp.wantsAtomics(a, mask):
+		return unix.EOPNOTSUPP
 	case mask&AttrAltPath != 0 && port.Config.LinkLayer == config.Ethernet:
 		return unix.EINVAL // RoCE has no alternate paths
+	}
+	if mask&AttrAltPath != 0 {
+		if a.AltAH.Port == 0 {
+			a.AltAH.Port = a.AltPort
+		}
+		if e := d.checkAH(&a.AltAH); e != 0 {
+			return e
+		}
 	}
 	if mask&AttrAV != 0 {
 		if a.AH.Port == 0 {
@@ -194,6 +204,18 @@ func (qp *QP) check(a *QPAttr, mask AttrMask) unix.Errno {
 		}
 	}
 	return 0
+}
+
+// wantsAtomics reports whether a change lets peers use atomics. C: set_qpc_atomic_flags.
+func (qp *QP) wantsAtomics(a *QPAttr, mask AttrMask) bool {
+	access, depth := qp.Attr.Access, qp.Attr.MaxDestRdAtomic
+	if mask&AttrAccess != 0 {
+		access = a.Access
+	}
+	if mask&AttrMaxDestRdAtomic != 0 {
+		depth = a.MaxDestRdAtomic
+	}
+	return mask&(AttrAccess|AttrMaxDestRdAtomic) != 0 && access&AccessRemoteAtomic != 0 && depth > 0
 }
 
 // mostStaticRate is the last static rate that mlx5's driver takes. C: IB_RATE_800_GBPS.

@@ -15,6 +15,11 @@ type Port struct {
 
 func (p *Port) roce() bool { return p.Config.LinkLayer == config.Ethernet }
 
+func (p *Port) needsGRH() bool { return p.roce() || p.Config.NeedsGRH }
+
+// Reaches reports whether a packet arrives that has no GRH: ports that require one are found by their GIDs.
+func (p *Port) Reaches(to *Port, grh bool) bool { return grh || !p.needsGRH() && !to.needsGRH() }
+
 // PortByGID returns the port that has a GID, and the GID's index, or nil.
 func (f *Fabric) PortByGID(gid *[16]byte) (*Port, int) {
 	for _, d := range f.Devices {

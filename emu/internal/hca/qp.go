@@ -144,6 +144,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || i.Type == DCI || cap.RecvWR == 0 {
 		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
 	}
+	qp.Cap.Inline = min(cap.Inline, uint32(lim.MaxInline))
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	switch {
 	case i.CreateFlags != 0 && i.Type != RawPacket, i.CreateFlags&^(ScatterFCS|StripVLAN) != 0:

@@ -36,9 +36,12 @@ func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRC
 		return 0, nil, false, unix.EAGAIN
 	case x != nil && flags&unix.O_EXCL != 0:
 		return 0, nil, false, unix.EINVAL
+	case x == nil && c.Device.liveXRCDs >= c.Device.Config.Limits.MaxXRCD:
+		return 0, nil, false, unix.ENOMEM
 	}
 	if isNew = x == nil; isNew {
 		f.nextXRCD++
+		c.Device.liveXRCDs++
 		x = &XRCD{Device: c.Device, Num: f.nextXRCD & 0xffffff, key: key, named: named}
 		if named {
 			f.xrcds[key] = x
@@ -57,8 +60,11 @@ func (c *Context) CloseXRCD(handle uint32) unix.Errno {
 	if r.x.refs == 1 && r.x.users > 0 && !c.Dead {
 		return unix.EBUSY
 	}
-	if r.x.refs--; r.x.refs == 0 && r.x.named {
-		delete(c.Device.Fabric.xrcds, r.x.key)
+	if r.x.refs--; r.x.refs == 0 {
+		c.Device.liveXRCDs--
+		if r.x.named {
+			delete(c.Device.Fabric.xrcds, r.x.key)
+		}
 	}
 	delete(c.objects, handle)
 	return 0

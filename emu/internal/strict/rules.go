@@ -28,6 +28,8 @@ var Rules = []Rule{
 		"the opcode in the control segment, and what the QP's transport allows"},
 	{"wqe-format", "completes with a local QP operation error, or reads an address out of other data",
 		"which segments the opcode wants, their order, and the wrap at the end of the ring"},
+	{"wqe-inline", "completes with a local QP operation error",
+		"what the QP was granted of max_inline_data, which may be less than was asked for"},
 	{"wqe-changed", "may have fetched either version",
 		"no entry may be written again before a completion said that it is free"},
 	{"eth-segment", "takes them for another offload; a TSO WQE completes with a local QP operation error",

@@ -15,7 +15,10 @@ import (
 
 // deviceCaps is what is supported of enum ib_uverbs_device_cap_flags: bad P_Key and Q_Key counters, port shutdown and
 // its event, system image GUID, RNR NAK, memory windows, XRC, local invalidation, windows of type 2B.
-const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | 1<<17 | 1<<20 | 1<<21 | 1<<24
+const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | windowCaps | 1<<20 | 1<<21
+
+// windowCaps are those of memory windows.
+const windowCaps = 1<<17 | 1<<24
 
 // On-demand paging: also of the whole address space; what may use it on RC and XRC (send, receive, write, read, atomic,
 // from an SRQ), and on UD (send).
@@ -37,14 +40,17 @@ func deviceAttr(d *hca.Device) uapi.QueryDeviceResp {
 	l, m := &d.Config.Limits, &d.Config.Model
 	guid := uapi.Be64(uint64(d.Config.NodeGUID))
 	caps := uint32(deviceCaps | rawCapsOf(d).device&math.MaxUint32)
+	if l.MaxMW == 0 {
+		caps &^= windowCaps
+	}
 	const mcastPerGroup = 240
 	return uapi.QueryDeviceResp{
 		FwVer: firmware(d.Config.FirmwareVersion), NodeGUID: guid, SysImageGUID: guid, MaxMRSize: l.MaxMRSize,
 		PageSizeCap: ^uint64(4095), VendorID: m.VendorID, VendorPartID: uint32(m.PCI), HwVer: m.HWVer,
 		MaxQP: uint32(l.MaxQP), MaxQpWR: uint32(l.MaxQPWR), DeviceCapFlags: caps, MaxSGE: uint32(l.MaxSGE),
-		MaxSGERd: 30, MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR),
+		MaxSGERd: uint32(min(l.MaxSGE, 30)), MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR),
 		MaxPD: uint32(l.MaxPD), MaxQPRdAtom: uint32(l.MaxRdAtom), MaxResRdAtom: uint32(l.MaxRdAtom * l.MaxQP),
-		MaxQPInitRdAtom: uint32(l.MaxRdAtom), AtomicCap: 1, MaxMW: uint32(l.MaxMW), MaxMcastGrp: uint32(l.MaxMcast),
+		MaxQPInitRdAtom: uint32(l.MaxRdAtom), AtomicCap: uint32(bit(l.MaxAtomic > 0)), MaxMW: uint32(l.MaxMW), MaxMcastGrp: uint32(l.MaxMcast),
 		MaxMcastQPAttach:      mcastPerGroup,
 		MaxTotalMcastQPAttach: uint32(min(uint64(l.MaxMcast)*mcastPerGroup, math.MaxInt32)), MaxAH: uint32(l.MaxAH),
 		MaxSRQ: uint32(l.MaxSRQ), MaxSrqWR: uint32(l.MaxSRQWR), MaxSrqSGE: uint32(l.MaxSRQSGE), MaxPkeys: 128,

@@ -71,7 +71,7 @@ var capabilities = []capability{
 	{capGeneral, "dct", flag(0x21a), always(1)},
 	{capGeneral, "qos", flag(0x21b), yes(schedules)},
 	{capGeneral, "roce", flag(0x21d), yes(ethernet)},
-	{capGeneral, "atomic", flag(0x21e), always(1)},
+	{capGeneral, "atomic", flag(0x21e), yes(func(d *hca.Device) bool { return d.Config.Limits.MaxAtomic > 0 })},
 	{capGeneral, "cq_resize", flag(0x221), always(1)},
 	{capGeneral, "cq_moderation", flag(0x222), always(1)},
 	{capGeneral, "pg", flag(0x227), always(1)},
@@ -101,8 +101,8 @@ var capabilities = []capability{
 	{capGeneral, "general_obj_types", field(0x400, 64), generalObjectTypes},
 	{capGeneral, "device_frequency_mhz", field(0x4c0, 32), always(clockKHz / 1000)},
 	{capGeneral, "device_frequency_khz", field(0x4e0, 32), always(clockKHz)},
-	{capGeneral, "log_max_atomic_size_qp", field(0x580, 8), always(5)},
-	{capGeneral, "log_max_atomic_size_dc", field(0x598, 8), always(5)},
+	{capGeneral, "log_max_atomic_size_qp", field(0x580, 8), log(func(l *config.Limits) int { return l.MaxAtomic })},
+	{capGeneral, "log_max_atomic_size_dc", field(0x598, 8), log(func(l *config.Limits) int { return l.MaxAtomic })},
 	{capGeneral, "dma_mmo_qp", flag(0x748), yes(copies)},
 
 	{capGeneral2, "log_reserved_qpn_granularity", field(0x93, 5), always(logReservedQPNs)},
@@ -116,8 +116,8 @@ var capabilities = []capability{
 	{capAtomic, "atomic_req_8B_endianness_mode", field(0x40, 2), always(1)},
 	{capAtomic, "supported_atomic_req_8B_endianness_mode_1", flag(0x46), always(1)},
 	{capAtomic, "atomic_operations", field(0x90, 16), always(0xf)}, // swap, add, and both masked
-	{capAtomic, "atomic_size_qp", field(0xb0, 16), always(4 | 8 | 16 | 32)},
-	{capAtomic, "atomic_size_dc", field(0xd0, 16), always(4 | 8 | 16 | 32)},
+	{capAtomic, "atomic_size_qp", field(0xb0, 16), atomicSizes},
+	{capAtomic, "atomic_size_dc", field(0xd0, 16), atomicSizes},
 
 	// Rates are kept, and have no effect.
 	{capQoS, "packet_pacing", flag(0x0), yes(schedules)},
@@ -157,6 +157,14 @@ func always(v uint64) func(*hca.Device) uint64 { return func(*hca.Device) uint64
 
 func yes(f func(*hca.Device) bool) func(*hca.Device) uint64 {
 	return func(d *hca.Device) uint64 { return uint64(bit(f(d))) }
+}
+
+// atomicSizes has a bit for each size of an atomic: 4 to 32 bytes.
+func atomicSizes(d *hca.Device) (sizes uint64) {
+	for n := 4; n <= d.Config.Limits.MaxAtomic; n *= 2 {
+		sizes |= uint64(n)
+	}
+	return sizes
 }
 
 // log is the greatest power of two that a limit admits.

@@ -61,12 +61,11 @@ func portAttr(p *hca.Port) uapi.QueryPortRespEx {
 		r.State, r.PhysState = uint8(config.PortDown), uint8(config.PhysDisabled)
 	}
 	if k.LinkLayer == config.InfiniBand {
-		r.MaxVlNum, r.SubnetTimeout = 4, 18
+		r.MaxVlNum, r.SubnetTimeout, r.Flags = 4, 18, bit(k.NeedsGRH)
 	}
 	return uapi.QueryPortRespEx{LegacyResp: r, ActiveSpeedEx: uint32(k.Speed)}
 }
 
-// queryPortMlx5 describes the embedded switch, which does not exist.
 // queryPortSpeed returns the rate in 100 Mb/s.
 func queryPortSpeed(c *call) unix.Errno {
 	v, e := get(c, func() (uint64, unix.Errno) {
@@ -79,6 +78,7 @@ func queryPortSpeed(c *call) unix.Errno {
 	return first(e, out(c, 1, v))
 }
 
+// queryPortMlx5 describes the embedded switch, which does not exist.
 func queryPortMlx5(c *call) unix.Errno {
 	e := c.do(func() unix.Errno {
 		_, e := c.port(c.b.Uint(uapi.DriverNS))
