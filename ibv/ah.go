@@ -17,7 +17,7 @@ type AHAttr struct {
 	SL           uint8
 	SrcPathBits  uint8
 	StaticRate   Rate // limit on the sending rate; RateMax is the rate of the port
-	Global       bool // the fields below are used; always set on RoCE
+	Global       bool // the fields below are used; always set on RoCE, see PortAttr.GRHRequired
 	DGID         GID
 	FlowLabel    uint32
 	SGIDIndex    uint8
@@ -93,7 +93,7 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	if attr == nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "an address"}}
 	}
-	if err := attr.check(); err != nil {
+	if err := errors.Join(attr.check(), pd.dev.checkPathBits(attr)); err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	if err := pd.enter(op); err != nil {
@@ -121,6 +121,19 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	return ah, nil
 }
 
+// checkPathBits refuses a source LID that the port does not have. Devices take it, and its packets are lost.
+func (d *Device) checkPathBits(a *AHAttr) error {
+	if a.SrcPathBits == 0 {
+		return nil
+	}
+	p, err := d.QueryPort(a.Port)
+	if err != nil || p.LinkLayer == LinkEthernet || a.SrcPathBits>>p.LMC == 0 {
+		return nil // what is wrong otherwise is for the device to say
+	}
+	return &LimitError{What: "src_path_bits", Asked: uint64(a.SrcPathBits), Limit: 1<<p.LMC - 1,
+		Where: fmt.Sprintf("%s port %d (PortAttr.LMC %d)", d.Name(), a.Port, p.LMC)}
+}
+
 // badAddress returns the fields of an address that was refused which no address on this device has. prefix is where
 // they are.
 func (d *Device) badAddress(prefix string, a *AHAttr) (errs []error) {
@@ -128,9 +141,12 @@ func (d *Device) badAddress(prefix string, a *AHAttr) (errs []error) {
 		return []error{&ArgError{Arg: prefix + "Port", Got: fmt.Sprint(a.Port), Want: fmt.Sprintf("1 to %d", n)}}
 	}
 	if !a.Global {
-		if p, err := d.QueryPort(a.Port); err == nil && p.LinkLayer == LinkEthernet {
-			errs = append(errs, &ArgError{Arg: prefix + "Global", Got: "false",
-				Want: "true on RoCE, where DGID and SGIDIndex are the address"})
+		if p, err := d.QueryPort(a.Port); err == nil && p.GRHRequired() {
+			want := "true on RoCE, where DGID and SGIDIndex are the address"
+			if p.LinkLayer != LinkEthernet {
+				want = fmt.Sprintf("true, with DGID and SGIDIndex: port %d of %s requires a GRH", a.Port, d.Name())
+			}
+			errs = append(errs, &ArgError{Arg: prefix + "Global", Got: "false", Want: want})
 		}
 	}
 	if a.StaticRate != RateMax && a.StaticRate.Mbps() == 0 {

@@ -88,6 +88,9 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	case len(wr.SGEs) > qp.cap.MaxSendSGE:
 		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE),
 			Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
+	case wr.Opcode == OpRead && len(wr.SGEs) > qp.dev.attr.MaxSGERead && qp.dev.attr.MaxSGERead > 0:
+		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.dev.attr.MaxSGERead),
+			Where: "a read on " + qp.dev.Name() + " (DeviceAttr.MaxSGERead)"}
 	}
 	if f&work.Window != 0 {
 		if err := wr.Bind.checkPosted(qp); err != nil {
@@ -110,7 +113,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	if inline > qp.cap.MaxInline {
 		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline),
-			Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
+			Where: "qp " + qp.name + " (what was granted of QPOptions.MaxInline)"}
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.outsideError()
@@ -188,6 +191,9 @@ func (qp *QP) wantFlags() string {
 	return "Fence, Signaled, Solicited, Inline on a " + qp.typ.String() + " QP"
 }
 
+// plainAtomics are the atomics that a device may lack. Those with masks have capabilities of their own.
+const plainAtomics = 1<<OpCompareSwap | 1<<OpFetchAdd
+
 // opcodeError returns the error of an opcode that the QP does not take.
 func (qp *QP) opcodeError(wr *SendWR) error {
 	op := wr.Opcode
@@ -198,6 +204,9 @@ func (qp *QP) opcodeError(wr *SendWR) error {
 	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
 			Have: "one whose do not"}
+	case op < 32 && opcodesOf(qp.typ)&plainAtomics>>op&1 != 0 && qp.dev.attr.AtomicCap == AtomicNone:
+		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a device with atomics (DeviceAttr.AtomicCap)",
+			Have: qp.dev.Name() + " without them"}
 	case op < 32 && work.MLX5OpcodesOf(workType(qp.typ))&work.MaskedAtomics>>op&1 != 0:
 		if wr.Masked == nil {
 			return needMasked(op)

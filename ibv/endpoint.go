@@ -17,11 +17,15 @@ type Endpoint struct {
 	QPN             uint32 // 24 bits
 	PSN             uint32 // first packet sequence number that this side sends, 24 bits
 	LID             uint16 // InfiniBand; 0 on RoCE
-	GID             GID    // RoCE; on InfiniBand only across subnets
+	GID             GID    // RoCE; on InfiniBand across subnets, and with GRH
 	MTU             MTU    // of the port; 0 if not known
 	QKey            uint32 // UD
 	MaxDestRdAtomic uint8  // reads and atomics that this side can answer at the same time; RC
 	MaxRdAtomic     uint8  // reads and atomics that this side can have outstanding; RC
+
+	// GRH says that packets to this side must have a GRH, because its port is found by its GID:
+	// PortAttr.GRHRequired on InfiniBand.
+	GRH bool
 }
 
 // EndpointError reports an invalid Endpoint, or input that does not decode to one. It unwraps
@@ -59,8 +63,11 @@ func (e Endpoint) Validate() error {
 	if e.QPN == 0 {
 		errs = append(errs, &EndpointError{"qpn", "0", "reserved for the subnet manager"})
 	}
-	if e.LID == 0 && e.GID.IsZero() {
+	switch {
+	case e.LID == 0 && e.GID.IsZero():
 		errs = append(errs, &EndpointError{"gid", "::", "there is neither a GID nor a LID"})
+	case e.GRH && e.GID.IsZero():
+		errs = append(errs, &EndpointError{"gid", "::", "the port requires a GRH, which names the GID"})
 	}
 	return errors.Join(errs...)
 }
@@ -90,8 +97,12 @@ func (e Endpoint) String() string {
 	if e.MTU != 0 && mtu == "0" {
 		mtu = e.MTU.String()
 	}
-	return fmt.Sprintf("%s,type=%v,qpn=%#06x,psn=%#06x,lid=%d,gid=%v,mtu=%s,qkey=%#x,dest_rd_atomic=%d,rd_atomic=%d",
+	s := fmt.Sprintf("%s,type=%v,qpn=%#06x,psn=%#06x,lid=%d,gid=%v,mtu=%s,qkey=%#x,dest_rd_atomic=%d,rd_atomic=%d",
 		endpointText, e.Type, e.QPN, e.PSN, e.LID, e.GID, mtu, e.QKey, e.MaxDestRdAtomic, e.MaxRdAtomic)
+	if e.GRH { // unknown to older releases, which would connect in vain
+		s += ",grh=1"
+	}
+	return s
 }
 
 const (
@@ -102,6 +113,8 @@ const (
 // MarshalText returns one line without spaces, as in
 //
 //	pvep1,type=RC,qpn=0x000011,psn=0x03a51c,lid=0,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=16
+//
+// With GRH, ",grh=1" follows.
 func (e Endpoint) MarshalText() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err
@@ -185,6 +198,9 @@ func (e *Endpoint) setField(key, val string) error {
 	case "rd_atomic":
 		n, err = number(math.MaxUint8)
 		e.MaxRdAtomic = uint8(n)
+	case "grh":
+		n, err = number(1)
+		e.GRH = n == 1
 	default:
 		err = &EndpointError{shorten(key), "", "unknown field"}
 	}
@@ -220,8 +236,8 @@ func shorten(s string) string {
 }
 
 // The binary form, 38 bytes, numbers in network order: 'P' 'E' version type,
-// qpn, psn, qkey (4 each), lid (2), mtu as enum, dest_rd_atomic, rd_atomic, a
-// zero, GID (16).
+// qpn, psn, qkey (4 each), lid (2), mtu as enum, dest_rd_atomic, rd_atomic,
+// 1 with GRH and else 0, GID (16).
 const (
 	endpointVersion = 1
 	endpointSize    = 38
@@ -238,7 +254,7 @@ func (e Endpoint) MarshalBinary() ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, e.PSN)
 	b = binary.BigEndian.AppendUint32(b, e.QKey)
 	b = binary.BigEndian.AppendUint16(b, e.LID)
-	b = append(b, byte(e.MTU), e.MaxDestRdAtomic, e.MaxRdAtomic, 0)
+	b = append(b, byte(e.MTU), e.MaxDestRdAtomic, e.MaxRdAtomic, b2u8(e.GRH))
 	return append(b, e.GID[:]...), nil
 }
 
@@ -254,8 +270,8 @@ func (e *Endpoint) UnmarshalBinary(b []byte) error {
 	if len(b) != endpointSize {
 		return &EndpointError{"", "", fmt.Sprintf("%d bytes, want %d", len(b), endpointSize)}
 	}
-	if b[21] != 0 {
-		return &EndpointError{"reserved", strconv.Itoa(int(b[21])), "want 0"}
+	if b[21] > 1 {
+		return &EndpointError{"grh", strconv.Itoa(int(b[21])), "want 0 or 1"}
 	}
 	v := Endpoint{
 		Type:            QPType(b[3]),
@@ -266,6 +282,7 @@ func (e *Endpoint) UnmarshalBinary(b []byte) error {
 		MTU:             MTU(b[18]),
 		MaxDestRdAtomic: b[19],
 		MaxRdAtomic:     b[20],
+		GRH:             b[21] == 1,
 		GID:             GID(b[22:38]),
 	}
 	if err := errors.Join(v.check()...); err != nil {
@@ -287,17 +304,17 @@ type endpointJSON struct {
 	QKey         uint32 `json:"qkey"`
 	DestRdAtomic uint8  `json:"dest_rd_atomic"`
 	RdAtomic     uint8  `json:"rd_atomic"`
+	GRH          bool   `json:"grh,omitempty"`
 }
 
 // MarshalJSON returns an object with the keys version, type, qpn, psn, lid, gid,
-// mtu_bytes, qkey, dest_rd_atomic and rd_atomic.
+// mtu_bytes, qkey, dest_rd_atomic and rd_atomic, and with GRH also grh.
 func (e Endpoint) MarshalJSON() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err
 	}
 	return json.Marshal(endpointJSON{endpointVersion, e.Type.String(), e.QPN, e.PSN, e.LID, e.GID.String(),
-		e.MTU.Bytes(), e.QKey,
-		e.MaxDestRdAtomic, e.MaxRdAtomic})
+		e.MTU.Bytes(), e.QKey, e.MaxDestRdAtomic, e.MaxRdAtomic, e.GRH})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Unknown keys are ignored. Any other violation is
@@ -324,7 +341,7 @@ func (e *Endpoint) UnmarshalJSON(b []byte) error {
 			return &EndpointError{"gid", shorten(j.GID), "not a GID"}
 		}
 	}
-	v := Endpoint{typ, j.QPN, j.PSN, j.LID, gid, mtu, j.QKey, j.DestRdAtomic, j.RdAtomic}
+	v := Endpoint{typ, j.QPN, j.PSN, j.LID, gid, mtu, j.QKey, j.DestRdAtomic, j.RdAtomic, j.GRH}
 	if err := errors.Join(v.check()...); err != nil {
 		return err
 	}

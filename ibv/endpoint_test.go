@@ -28,7 +28,7 @@ const (
 		`"qkey":286331153,"dest_rd_atomic":16,"rd_atomic":8}`
 	goldenHex = "50450102" + // 'P' 'E', version 1, RC
 		"00000123" + "00abcdef" + "11111111" + // qpn, psn, qkey
-		"0007" + "03" + "10" + "08" + "00" + // lid, mtu, dest_rd_atomic, rd_atomic, reserved
+		"0007" + "03" + "10" + "08" + "00" + // lid, mtu, dest_rd_atomic, rd_atomic, grh
 		"00000000000000000000ffff0a080001" // gid
 )
 
@@ -45,6 +45,17 @@ func TestEndpoint_Golden(t *testing.T) {
 	}
 	if fmt.Sprint(e) != goldenText {
 		t.Errorf("prints as %v", e)
+	}
+	// Releases that do not know of the GRH refuse the text and the bytes: they would connect in vain.
+	e.GRH = true
+	if b, err := e.MarshalText(); err != nil || string(b) != goldenText+",grh=1" {
+		t.Errorf("text with a GRH %s, %v", b, err)
+	}
+	if b, err := json.Marshal(e); err != nil || string(b) != goldenJSON[:len(goldenJSON)-1]+`,"grh":true}` {
+		t.Errorf("JSON with a GRH %s, %v", b, err)
+	}
+	if b, err := e.MarshalBinary(); err != nil || hex.EncodeToString(b) != goldenHex[:42]+"01"+goldenHex[44:] {
+		t.Errorf("bytes with a GRH %x, %v", b, err)
 	}
 }
 
@@ -65,7 +76,7 @@ func TestEndpoint_RoundTrip(t *testing.T) {
 		{Type: UD, QPN: 1},
 		{Type: RawPacket},
 		{Type: Driver, QPN: max24, PSN: max24, LID: 0xffff, GID: GID{0: 0xfe, 1: 0x80, 15: 1}, MTU: MTU4096,
-			QKey: ^uint32(0), MaxDestRdAtomic: 255, MaxRdAtomic: 255},
+			QKey: ^uint32(0), MaxDestRdAtomic: 255, MaxRdAtomic: 255, GRH: true},
 	}
 	for _, typ := range []QPType{UC, XRCSend, XRCRecv} {
 		for m := MTU(0); m <= MTU4096; m++ {
@@ -132,7 +143,7 @@ func TestEndpoint_TextBad(t *testing.T) {
 		"pvep1,type=RC,qpn=1,psn=1,gid=",
 		"pvep1,type=RC,qpn=1,psn=1,mtu=1500", "pvep1,type=RC,qpn=1,psn=1,mtu=8192", "pvep1,type=RC,qpn=1,psn=1,mtu=1",
 		"pvep1,type=RC,qpn=1,psn=1,qkey=0x100000000", "pvep1,type=RC,qpn=1,psn=1,rd_atomic=256",
-		"pvep1,type=RC,qpn=1,psn=1,dest_rd_atomic=256",
+		"pvep1,type=RC,qpn=1,psn=1,dest_rd_atomic=256", "pvep1,type=RC,qpn=1,psn=1,grh=2",
 		"pvep1;type=RC", "pvep1,type", goldenText + strings.Repeat(",", 1000), strings.Repeat("A", 1<<20),
 		"\x00\xff\xfe",
 		"pvep1," + strings.Repeat("k", 400) + "=1",
@@ -163,7 +174,7 @@ func TestEndpoint_BinaryBad(t *testing.T) {
 	}{
 		{"magic", 0, 'Q'}, {"magic", 1, 0}, {"version 0", 2, 0}, {"version 2", 2, 2}, {"type 0", 3, 0},
 		{"type 5", 3, 5}, {"type 251", 3, 251},
-		{"qpn", 4, 1}, {"psn", 8, 1}, {"mtu 6", 18, 6}, {"mtu 255", 18, 255}, {"reserved", 21, 1},
+		{"qpn", 4, 1}, {"psn", 8, 1}, {"mtu 6", 18, 6}, {"mtu 255", 18, 255}, {"grh 2", 21, 2}, {"grh 255", 21, 255},
 	} {
 		b := bytes.Clone(golden)
 		b[c.at] = c.b
@@ -187,6 +198,7 @@ func TestEndpoint_JSONBad(t *testing.T) {
 		"qkey":           {1 << 32},
 		"dest_rd_atomic": {256},
 		"rd_atomic":      {-1},
+		"grh":            {1, "true"},
 	} {
 		for _, v := range values {
 			old := m[key]
@@ -214,7 +226,8 @@ func TestEndpoint_Validate(t *testing.T) {
 	if err := goldenEndpoint().Validate(); err != nil {
 		t.Errorf("golden: %v", err)
 	}
-	for _, ok := range []Endpoint{{Type: RC, QPN: 1, LID: 3}, {Type: UD, QPN: 1, GID: GID{15: 1}}, {Type: RawPacket}} {
+	for _, ok := range []Endpoint{{Type: RC, QPN: 1, LID: 3}, {Type: UD, QPN: 1, GID: GID{15: 1}}, {Type: RawPacket},
+		{Type: RC, QPN: 1, LID: 3, GID: GID{15: 1}, GRH: true}} {
 		if err := ok.Validate(); err != nil {
 			t.Errorf("%v: %v", ok, err)
 		}
@@ -225,6 +238,7 @@ func TestEndpoint_Validate(t *testing.T) {
 	}{
 		{Endpoint{Type: RC, LID: 1}, []string{"qpn 0"}},
 		{Endpoint{Type: RC, QPN: 1}, []string{"neither a GID nor a LID"}},
+		{Endpoint{Type: RC, QPN: 1, LID: 1, GRH: true}, []string{"requires a GRH"}},
 		{Endpoint{}, []string{"type 0", "qpn 0", "neither"}},
 		{Endpoint{Type: 77, QPN: 1 << 24, PSN: 1 << 30, MTU: 9}, []string{"type 77", "qpn 0x1000000", "psn 0x40000000",
 			"mtu 9", "neither"}},

@@ -205,6 +205,19 @@ func (friends) NextHalf(qp *QP) *uintptr {
 	return nil
 }
 
+// GrantLess makes less of what each later CreateQP is granted, for tests of programs on devices that grant less. A nil
+// f ends that. The caller creates no QP meanwhile.
+func (friends) GrantLess(f func(c *QPCap)) { lessGranted = f }
+
+// HasAtomics reports whether QPs of the device execute atomics.
+func (friends) HasAtomics(d *Device) bool { return d.attr.AtomicCap != AtomicNone }
+
+// QueueSizes returns the depths that CreateQP asks for.
+func (friends) QueueSizes(d *Device, o *QPOptions) (send, recv int) {
+	usual := usualWR(d.attr.MaxQPWR)
+	return orDefault(o.MaxSendWR, usual), orDefault(o.MaxRecvWR, usual)
+}
+
 // OrDefault returns v, or def for 0, or 0 for None.
 func (friends) OrDefault(v, def int) int { return orDefault(v, def) }
 

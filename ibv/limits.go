@@ -55,6 +55,16 @@ func fitInt(where string, limits ...limit) error {
 	return errors.Join(errs...)
 }
 
+// usualWR is how many work requests a queue has room for unless the caller says it. most is the device's limit, 0 if it
+// is not known.
+func usualWR(most int) int {
+	const usual = 128
+	if most > 0 {
+		return min(usual, most)
+	}
+	return usual
+}
+
 // grant is a limit and what a call granted.
 type grant struct {
 	limit

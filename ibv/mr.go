@@ -268,6 +268,9 @@ func (d *Device) explainRegister(err error, length int, access AccessFlags) erro
 				uint32(access&^knownAccess))}
 	case errors.Is(err, syscall.EINVAL) && access&(RemoteWrite|RemoteAtomic) != 0 && access&LocalWrite == 0:
 		return fmt.Errorf("access %v also needs LocalWrite: %w", access, err)
+	case errors.Is(err, syscall.EINVAL) && uint64(length) > d.attr.MaxMRSize:
+		return errors.Join(&LimitError{What: "length", Asked: uint64(length), Limit: d.attr.MaxMRSize,
+			Where: "an MR of " + d.Name()}, err)
 	case errors.Is(err, syscall.EFAULT):
 		return fmt.Errorf("the memory is not mapped, or is read-only while access has LocalWrite: %w", err)
 	}

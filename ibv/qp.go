@@ -94,8 +94,8 @@ type QPCap struct {
 // QPOptions are the options of CreateQP. Its numbers can be None.
 type QPOptions struct {
 	Type       QPType // the zero value means RC
-	MaxSendWR  int    // 0 means 128
-	MaxRecvWR  int    // 0 means 128; not used with an SRQ
+	MaxSendWR  int    // 0 means 128, or DeviceAttr.MaxQPWR if that is less
+	MaxRecvWR  int    // 0 means the same; not used with an SRQ
 	MaxSendSGE int    // 0 means 1
 	MaxRecvSGE int    // 0 means 1
 	MaxInline  int    // 0 means none
@@ -118,7 +118,9 @@ type QPOptions struct {
 }
 
 // CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap
-// returns the granted sizes, which are at least the requested ones.
+// returns the granted sizes, which are at least the requested ones on most devices. Some grant less
+// inline data, and no attribute says how much they take: with mana_ib it is none. PostSend refuses more than was
+// granted.
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
@@ -139,8 +141,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	o := QPOptions{
 		Type:       opt.Type,
-		MaxSendWR:  orDefault(opt.MaxSendWR, 128),
-		MaxRecvWR:  orDefault(opt.MaxRecvWR, 128),
+		MaxSendWR:  orDefault(opt.MaxSendWR, usualWR(dev.attr.MaxQPWR)),
+		MaxRecvWR:  orDefault(opt.MaxRecvWR, usualWR(dev.attr.MaxQPWR)),
 		MaxSendSGE: orDefault(opt.MaxSendSGE, 1),
 		MaxRecvSGE: orDefault(opt.MaxRecvSGE, 1),
 		MaxInline:  orDefault(opt.MaxInline, 0),
@@ -231,7 +233,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
+	if lessGranted != nil {
+		lessGranted(&qp.cap)
+	}
 	qp.ops |= maker.mlx5.Opcodes
+	if dev.attr.AtomicCap == AtomicNone {
+		qp.ops &^= plainAtomics
+	}
 	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
 	qp.maxAtomic, qp.inCQE.asked = maker.maxAtomic, maker.mlx5.ScatterToCQE
 	qp.mayCarry(out)
@@ -367,7 +375,7 @@ func (qp *QP) Num() uint32 { return qp.num.Load() }
 // Type returns the transport.
 func (qp *QP) Type() QPType { return qp.typ }
 
-// Cap returns the size of the queues, as granted.
+// Cap returns the size of the queues, as granted. It may be more than CreateQP was asked for, and on some devices less.
 func (qp *QP) Cap() QPCap { return qp.cap }
 
 // PD returns the protection domain of the QP, nil for XRCRecv.

@@ -139,7 +139,14 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 
 // Preconditions: the caller holds the QP entered.
 func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
-	if err := attr.check(mask); err != nil {
+	err := attr.check(mask)
+	if mask&MaskAV != 0 {
+		err = errors.Join(err, qp.dev.checkPathBits(&attr.AV))
+	}
+	if mask&MaskAltPath != 0 {
+		err = errors.Join(err, qp.dev.checkPathBits(&attr.AltAV))
+	}
+	if err != nil {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
@@ -147,7 +154,6 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	if e := qp.make.exp; e != nil {
 		call = func() error { return e.modify(attr.toC(), mask) }
 	}
-	var err error
 	switch {
 	case mask&MaskState != 0 && attr.State == StateReset:
 		if err = qp.reset(call); err == nil {

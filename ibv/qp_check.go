@@ -109,6 +109,10 @@ func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
 		limits = append(limits, limit{"max_dest_rd_atomic", int(a.MaxDestRdAtomic), d.attr.MaxQPRdAtom})
 	}
 	var errs []error
+	if mask&MaskAccessFlags != 0 && a.Access&RemoteAtomic != 0 && d.attr.AtomicCap == AtomicNone {
+		errs = append(errs, &UnsupportedError{Feature: "RemoteAtomic", Need: "a device with atomics (DeviceAttr.AtomicCap)",
+			Have: name + " without them"})
+	}
 	port := a.Port
 	if mask&MaskPort == 0 {
 		port = a.AV.Port

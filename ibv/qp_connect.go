@@ -114,7 +114,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, err
 	}
-	if gid.IsZero() && pa.LinkLayer == LinkEthernet {
+	if gid.IsZero() && pa.GRHRequired() {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index",
 			Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "an entry that show_gids lists, or BestGID"}}
 	}
@@ -131,6 +131,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		MTU:             pa.ActiveMTU,
 		MaxRdAtomic:     uint8(min(d.attr.MaxQPInitRdAtom, 255)),
 		MaxDestRdAtomic: uint8(min(d.attr.MaxQPRdAtom, 255)),
+		GRH:             pa.LinkLayer != LinkEthernet && pa.GRHRequired(),
 	}
 	if e.MTU.Bytes() == 0 { // a value that this release does not know
 		e.MTU = 0
@@ -346,16 +347,18 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 		if qp.make.exp == nil {
 			return a, MaskPathMTU, nil
 		}
-		a.AV = qp.addressOf(local, pa, opt) // what MLNX_OFED 4 wants of it
-		return a, MaskPathMTU | MaskAV, nil
+		a.AV, err = qp.addressOf(local, pa, opt) // what MLNX_OFED 4 wants of it
+		return a, MaskPathMTU | MaskAV, err
 	case DCT:
-		a.AV = qp.addressOf(local, pa, opt) // the port and the GID that it answers from
+		a.AV, err = qp.addressOf(local, pa, opt) // the port and the GID that it answers from
 		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12)
-		return a, MaskPathMTU | MaskAV | MaskMinRNRTimer, nil
+		return a, MaskPathMTU | MaskAV | MaskMinRNRTimer, err
 	}
 	a.DestQPN = peer.QPN
 	a.RQPSN = peer.PSN
-	a.AV = qp.addressOf(peer, pa, opt)
+	if a.AV, err = qp.addressOf(peer, pa, opt); err != nil {
+		return nil, 0, err
+	}
 	mask := MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
 	if qp.typ != UC && qp.typ != XRCSend {
 		a.MaxDestRdAtomic = uint8(orDefault(opt.MaxDestRdAtomic, int(local.MaxDestRdAtomic)))
@@ -366,20 +369,23 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 }
 
 // addressOf returns the address vector of a peer. On Ethernet packets are routed by GID. On
-// InfiniBand they are routed by LID; a GRH is used only if the peer is in another subnet or has
-// no LID.
-func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAttr {
+// InfiniBand they are routed by LID; a GRH is used only if a port requires it, or if the peer is in
+// another subnet or has no LID.
+func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) (AHAttr, error) {
 	av := AHAttr{Port: qp.port, DLID: peer.LID, SL: opt.SL}
 	subnetLocal := peer.LID != 0 && (peer.GID.IsZero() || [8]byte(peer.GID[:8]) == [8]byte(qp.local.GID[:8]))
-	if pa.LinkLayer == LinkEthernet || !subnetLocal {
-		av.Global = true
+	if av.Global = pa.GRHRequired() || peer.GRH || !subnetLocal; av.Global {
+		if peer.GID.IsZero() && pa.LinkLayer != LinkEthernet {
+			return av, &ArgError{Arg: "the peer's GID", Got: "::", Want: fmt.Sprintf("the GID of its port: packets "+
+				"between it and port %d of %s must have a GRH", qp.port, qp.dev.Name())}
+		}
 		av.DGID = peer.GID
 		av.SGIDIndex = uint8(qp.sgid)
 		av.HopLimit = uint8(orDefault(opt.HopLimit, 64))
 		av.TrafficClass = opt.TrafficClass
 		av.FlowLabel = opt.FlowLabel
 	}
-	return av
+	return av, nil
 }
 
 // Address returns the address of a peer as Connect would use it, for PD.CreateAH: a UD QP needs
@@ -406,7 +412,10 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	if err != nil {
 		return nil, err
 	}
-	av := qp.addressOf(&peer, pa, opt)
+	av, err := qp.addressOf(&peer, pa, opt)
+	if err != nil {
+		return nil, &OpError{Op: op, Object: qp.name, Err: err}
+	}
 	return &av, nil
 }
 

@@ -26,6 +26,9 @@ func (o *QPOptions) grants(dev *DeviceAttr, given *QPCap) []grant {
 	}
 }
 
+// lessGranted, unless nil, makes less of what CreateQP was granted. Only tests set it: see Internal.
+var lessGranted func(c *QPCap)
+
 func (o *QPOptions) limits(dev *DeviceAttr) []limit {
 	var limits []limit
 	for _, g := range o.grants(dev, &QPCap{}) {

@@ -23,7 +23,7 @@ type DeviceAttr struct {
 	MaxQPWR               int // of a send or receive queue; less with many SGEs or much inline data
 	CapFlags              DeviceCapFlags
 	MaxSGE                int // of a work request
-	MaxSGERead            int // of a read
+	MaxSGERead            int // of a read; 0 if the device does not say
 	MaxCQ                 int
 	MaxCQE                int
 	MaxMR                 int
@@ -32,7 +32,7 @@ type DeviceAttr struct {
 	MaxResRdAtom          int // and that all QPs together can answer
 	MaxQPInitRdAtom       int // reads and atomics that a QP can have outstanding
 	AtomicCap             AtomicCap
-	MaxMW                 int // 0: no memory windows
+	MaxMW                 int // CapFlags say whether there are memory windows
 	MaxRawEthyQP          int
 	MaxMcastGroups        int
 	MaxMcastQPAttach      int // QPs in one group

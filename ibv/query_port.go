@@ -30,9 +30,17 @@ type PortAttr struct {
 	InitTypeReply uint8
 	PhysState     PhysState
 	LinkLayer     LinkLayer
-	Flags         uint8  // C: IBV_QPF_GRH_REQUIRED is 1
+	Flags         uint8  // see GRHRequired
 	ActiveWidth   uint8  // one bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
 	ActiveSpeed   uint32 // one bit for the speed of a lane, from active_speed_ex if the library has it
+}
+
+// GRHRequired reports whether every address on the port must have a GRH (AHAttr.Global): always on RoCE, and on
+// InfiniBand if the port shares its LID, as that of a VF does.
+//
+// C: IBV_QPF_GRH_REQUIRED of ibv_port_attr.flags.
+func (a *PortAttr) GRHRequired() bool {
+	return a.LinkLayer == LinkEthernet || a.Flags&abi.IBV_QPF_GRH_REQUIRED != 0
 }
 
 // active reports whether the port carries traffic.

@@ -45,7 +45,7 @@ type SRQ struct {
 
 // SRQOptions are the choices at the creation of an SRQ.
 type SRQOptions struct {
-	MaxWR  int // receive buffers, 0 means 128
+	MaxWR  int // receive buffers, 0 means 128, or DeviceAttr.MaxSRQWR if that is less
 	MaxSGE int // entries for each, 0 means 1, None none
 
 	// Type is SRQBasic, SRQXRC or SRQTM. The last two need a CQ, on which all receives complete.
@@ -78,7 +78,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath,
+	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, usualWR(pd.dev.attr.MaxSRQWR)), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath,
 		SingleThreaded: opt.SingleThreaded, Type: opt.Type, CQ: opt.CQ, XRCD: opt.XRCD,
 		MaxTags: opt.MaxTags, MaxTagOps: opt.MaxTagOps}
 	name := pd.dev.Name()

@@ -71,7 +71,7 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	}
 	d, name := pd.dev, pd.dev.Name()
 	fail := func(err error) (*WQ, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
-	wr := numWQWR.of(&d.attr, orDefault(opt.MaxWR, 128))
+	wr := numWQWR.of(&d.attr, orDefault(opt.MaxWR, usualWR(d.attr.MaxQPWR)))
 	sge := numWQSGE.of(&d.attr, orDefault(opt.MaxSGE, 1))
 	err := errors.Join(opt.check(pd, cq), fitOptional(name, wr, sge))
 	if err == nil && wr.asked == 0 {

@@ -259,8 +259,12 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	if p == nil {
 		p = &ConnParam{}
 	}
-	if mask&ibv.MaskAccessFlags != 0 && p.Access != 0 {
-		attr.Access = p.Access &^ ibv.AccessNone
+	if mask&ibv.MaskAccessFlags != 0 {
+		if p.Access != 0 {
+			attr.Access = p.Access &^ ibv.AccessNone
+		} else if !verbs.HasAtomics(qp.Device()) { // the kernel permits them, and mlx5's driver refuses them later
+			attr.Access &^= ibv.RemoteAtomic
+		}
 	}
 	if mask&ibv.MaskMaxDestRdAtomic != 0 {
 		attr.MaxDestRdAtomic = clip(attr.MaxDestRdAtomic, maxDest, p.ResponderResources)

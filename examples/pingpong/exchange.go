@@ -47,10 +47,7 @@ func exchange(ctx context.Context, o *options, out io.Writer, mine []ibv.Endpoin
 	for i := range total {
 		var e ibv.Endpoint
 		if i < len(mine) {
-			e = mine[i]
-			if o.gid == ibv.BestGID && e.LID != 0 {
-				e.GID = ibv.GID{} // the stock tools take a GID as the wish for a global route
-			}
+			e = o.announced(mine[i])
 			printAddress(out, "local", e)
 		}
 		fmt.Fprintf(&text, "%04x:%06x:%06x:%x\x00", e.LID, e.QPN, e.PSN, e.GID[:])
@@ -141,6 +138,15 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	return conn, err
 }
 
+// announced is what the peer is given of an endpoint. The stock tools take a GID as the wish for a global route, so
+// there is none if a LID is enough.
+func (o *options) announced(e ibv.Endpoint) ibv.Endpoint {
+	if o.gid == ibv.BestGID && e.LID != 0 && !e.GRH {
+		e.GID = ibv.GID{}
+	}
+	return e
+}
+
 // parseAddresses reads the peer's addresses, one for each of ours.
 func parseAddresses(text string, mine []ibv.Endpoint) ([]ibv.Endpoint, error) {
 	var peers []ibv.Endpoint
@@ -159,6 +165,7 @@ func parseAddresses(text string, mine []ibv.Endpoint) ([]ibv.Endpoint, error) {
 		e := ibv.Endpoint{Type: mine[0].Type, LID: uint16(n[0]), QPN: uint32(n[1]), PSN: uint32(n[2]),
 			QKey: mine[0].QKey}
 		_, _ = hex.Decode(e.GID[:], []byte(m[4]))
+		e.GRH = !e.GID.IsZero()
 		peers = append(peers, e)
 	}
 	if len(peers) != len(mine) {

@@ -270,7 +270,7 @@ func (p *player) connect(ctx context.Context, l *link, conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	mine := xrcAddress{me.LID, l.recv.Num(), l.send.Num(), me.PSN, srqn, me.GID}
+	mine := xrcAddress{me.LID, l.recv.Num(), l.send.Num(), me.PSN, srqn, p.o.announced(me).GID}
 	b := make([]byte, xrcAddressLen)
 	tell := func() error { _, err := io.WriteString(conn, mine.String()); return err }
 	hear := func() error { _, err := io.ReadFull(conn, b); return err }
@@ -293,7 +293,7 @@ func (p *player) connect(ctx context.Context, l *link, conn net.Conn) error {
 	}
 	l.srqn = peer.srqn
 	opt := &ibv.ConnectOptions{Local: &me, MTU: p.o.mtu, SL: p.o.sl}
-	to := ibv.Endpoint{PSN: peer.psn, LID: peer.lid, GID: peer.gid}
+	to := ibv.Endpoint{PSN: peer.psn, LID: peer.lid, GID: peer.gid, GRH: !peer.gid.IsZero()}
 	to.QPN = peer.sendQPN
 	if err := l.recv.Connect(to, opt); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 var (
 	ib       = []string{"--device", "mlx5_0,link=ib"}
+	grh      = []string{"--device", "mlx5_0,link=ib,grh=required"}
 	cqe0     = []string{"--device", "mlx5_0,cqe_version=0"}
 	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
 	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
@@ -44,6 +45,15 @@ var once = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 50 -O -P -s 65536"},
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -j -s 9000"}, // in device memory
 	{command: "ibv_rc_pingpong -c -n 200", emu: ib},
+	{command: "ibv_rc_pingpong -g 0 -c -n 200", emu: grh},
+	{command: "ibv_ud_pingpong -g 0 -c -n 200 -s 2048", emu: grh},
+	{command: "rc_pingpong -c -n 200", emu: grh}, // which finds out that it needs a GID
+	{command: "ud_pingpong/ibv_ud_pingpong -g 0 -c -n 200 -s 2048", emu: grh},
+	{command: "ibv_xsrq_pingpong/xsrq_pingpong -g 0 -n 20", emu: grh},
+	{command: "perf:send:bw -n 200 -s 4096", emu: grh},
+	{command: "perf:write:bw/ib_write_bw -x 0 -n 200 -s 4096", emu: grh},
+	{command: "rping -C 5 -v -V -S 1000", emu: grh},
+	{command: "udaddy -C 5", emu: grh},
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_0; ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_1", emu: two},
 	{command: "ibv_uc_pingpong -g 3 -c -n 20 -s 1048576 -r 10 -e"},
 	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 4096", emu: jumbo},

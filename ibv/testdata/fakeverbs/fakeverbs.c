@@ -517,6 +517,9 @@ static int fill_port(uint8_t port, struct ibv_port_attr *a)
 	a->pkey_tbl_len = 1;
 	a->phys_state = (uint8_t)knob("port.phys", 5);
 	a->link_layer = (uint8_t)knob("port.link_layer", 2);
+	a->lid = (uint16_t)knob("port.lid", 0);
+	a->lmc = (uint8_t)knob("port.lmc", 0);
+	a->flags = (uint8_t)knob("port.flags", 0);
 	a->active_width = (uint8_t)knob("port.width", 2);
 	a->active_speed = (uint8_t)knob("port.speed", 128);
 	a->active_speed_ex = (uint32_t)knob("port.speed_ex", 128);

@@ -17,7 +17,7 @@ import (
 
 const bin = "../../../../.build/bin/"
 
-// shapes are the ways in which the ends of a test can be. Two of them have each value; the others are for a full run.
+// shapes are the ways in which the ends of a test can be. Some of them have each value; the others are for a full run.
 var shapes = []struct {
 	name, link string
 	devices    []string // of the emulator; not the names that the driver gives, as on most hosts
@@ -26,7 +26,9 @@ var shapes = []struct {
 	{"roce-one", "Ethernet", []string{"rocep1s0f0"}, false, false},
 	{"roce-two", "Ethernet", []string{"rocep1s0f0", "rocep1s0f1"}, true, true},
 	{"ib-one", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib"}, false, true},
-	{"ib-two", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib", "ibp1s0f1,link=ib"}, true, false},
+	{"ib-two", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib", "ibp1s0f1,link=ib"}, true, true},
+	{"ib-vf", sysfs.LinkInfiniBand, []string{"ibp1s0f0v0,link=ib,grh=required"}, false, true},
+	{"ib-to-vf", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib", "ibp1s0f0v0,link=ib,grh=required"}, true, false},
 }
 
 // emulated runs perf selftest below the emulator, in strict mode.

@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // figure is a measurement that perf and a program of perftest both make.
@@ -82,12 +80,15 @@ func measure(b *box, f *figure) {
 func (b *box) options(args []string, n string) (list [2][]string) {
 	for i, e := range b.at {
 		list[i] = append([]string{"-d", e.Device, "-i", strconv.Itoa(e.Port), "-n", n}, args...)
-		if e.Link != sysfs.LinkInfiniBand {
+		if b.needsGRH() {
 			list[i] = append(list[i], "-x", strconv.Itoa(e.GIDIndex))
 		}
 	}
 	return list
 }
+
+// needsGRH reports whether the ends must address each other by GIDs.
+func (b *box) needsGRH() bool { return b.at[0].GRH || b.at[1].GRH }
 
 // both runs the server and the client of a program, and returns what the client has printed.
 func both(ctx context.Context, program string, words []string, options [2][]string) ([]byte, error) {

@@ -65,7 +65,8 @@ type End struct {
 	GIDIndex int    `json:"gid_index"`
 	GID      string `json:"gid"`
 	GIDType  string `json:"gid_type"`
-	Emulated bool   `json:"emulated,omitempty"` // the figures say nothing about a NIC
+	GRH      bool   `json:"grh_required,omitempty"` // of each packet, also on InfiniBand
+	Emulated bool   `json:"emulated,omitempty"`     // the figures say nothing about a NIC
 }
 
 // Step is one of the twelve.

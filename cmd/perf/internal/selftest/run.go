@@ -187,7 +187,7 @@ func describe(d *sysfs.Device, opt *Options, i int) (e End, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.MTU = attr.ActiveMTU.Bytes()
+	e.MTU, e.GRH = attr.ActiveMTU.Bytes(), attr.GRHRequired()
 	if e.GIDIndex < 0 && p.LinkLayer == sysfs.LinkInfiniBand {
 		e.GIDIndex = 0 // the port's own
 	}

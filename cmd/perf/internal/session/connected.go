@@ -71,8 +71,7 @@ func (s *Session) connectPairs() error {
 	for i, qp := range s.qps {
 		d := s.peer[p.Partner(i)]
 		opt.MaxRdAtomic, opt.FlowLabel = s.readsAt(d), p.FlowLabel(i)
-		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu}
-		if err := qp.Connect(ep, opt); err != nil {
+		if err := qp.Connect(s.peerAt(d), opt); err != nil {
 			return err
 		}
 	}

@@ -15,8 +15,7 @@ func (s *Session) connectDatagrams() error {
 		if err := qp.Connect(ibv.Endpoint{}, opt); err != nil {
 			return err
 		}
-		d := s.peer[i]
-		attr, err := qp.Address(ibv.Endpoint{QPN: d.QPN, LID: d.LID, GID: d.GID, Type: s.plan.QPType()}, opt)
+		attr, err := qp.Address(s.peerAt(s.peer[i]), opt)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (s *Session) connectDC() error {
 			s.own[i].QPN = qp.Num()
 			continue
 		}
-		attr, err := qp.Address(ibv.Endpoint{LID: d.LID, GID: d.GID}, opt)
+		attr, err := qp.Address(s.peerAt(d), opt)
 		if err != nil {
 			return err
 		}

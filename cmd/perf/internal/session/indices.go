@@ -30,7 +30,7 @@ func (s *Session) checkIndices() error {
 				return fmt.Errorf("gid index (-x) %d > 255, the highest that a packet's address can name", x)
 			}
 			g, err := s.dev.QueryGID(port, x)
-			if err == nil && g.IsZero() && s.port.LinkLayer == ibv.LinkEthernet {
+			if err == nil && g.IsZero() {
 				err = ibv.ErrNotFound
 			}
 			if err != nil {
@@ -82,7 +82,7 @@ func (s *Session) checkBest(port uint8) error {
 		_, err := s.gidFor(port)
 		return err
 	}
-	if p.GIDIndex != plan.Auto || p.RDMACM || p.Transport == wire.RawEth || s.port.LinkLayer != ibv.LinkEthernet {
+	if p.GIDIndex != plan.Auto || p.RDMACM || p.Transport == wire.RawEth || !s.port.GRHRequired() {
 		return nil
 	}
 	if _, err := s.dev.BestGID(port); err != nil {

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -69,7 +70,14 @@ func (s *Session) describe() {
 
 // useGID reports whether the ends address each other by GIDs.
 func (s *Session) useGID() bool {
-	return s.port.LinkLayer == ibv.LinkEthernet || s.plan.GIDIndex != plan.Auto
+	return s.port.GRHRequired() || s.plan.GIDIndex != plan.Auto
+}
+
+// peerAt is the peer's queue pair as it has announced it.
+func (s *Session) peerAt(d wire.Dest) ibv.Endpoint {
+	e := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu}
+	e.GRH = s.useGID() && !e.GID.IsZero()
+	return e
 }
 
 // gidIndex finds out which index was chosen.

@@ -120,7 +120,7 @@ func (s *Session) shelved(r room) (*memory.Memory, error) {
 func (s *Session) auto() bool {
 	p := &s.plan
 	return s.shelf != nil && p.GIDIndex == plan.Auto && !p.GIDv6 && p.PKeyIndex == 0 && p.Transport != wire.RawEth &&
-		s.port.LinkLayer == ibv.LinkEthernet
+		s.port.GRHRequired()
 }
 
 // takeGID takes the GID that an earlier session has chosen, if there was one.

@@ -55,7 +55,7 @@ func (s *sockets) checkPeer() error {
 		return nil
 	}
 	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
-	if peer.IsZero() && s.port.LinkLayer == ibv.LinkEthernet {
+	if peer.IsZero() && s.port.GRHRequired() {
 		return errors.New("the peer sent no GID; if it uses rdma_cm (-R), give -R to both ends")
 	}
 	if own.IsIPv4Mapped() != peer.IsIPv4Mapped() {

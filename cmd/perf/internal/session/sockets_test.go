@@ -14,15 +14,17 @@ func TestCheckPeer(t *testing.T) {
 	v6 := wire.Dest{GID: [16]byte{0: 0xfd, 15: 1}}
 	for _, tc := range []struct {
 		link      ibv.LinkLayer
+		flags     uint8
 		own, peer wire.Dest
 		want      string
 	}{
-		{ibv.LinkEthernet, v4, v4, ""},
-		{ibv.LinkEthernet, v4, v6, "one is IPv4, the other is not"},
-		{ibv.LinkEthernet, v4, wire.Dest{}, "uses rdma_cm (-R)"},
-		{ibv.LinkInfiniBand, v6, wire.Dest{}, ""}, // there are LIDs
+		{ibv.LinkEthernet, 0, v4, v4, ""},
+		{ibv.LinkEthernet, 0, v4, v6, "one is IPv4, the other is not"},
+		{ibv.LinkEthernet, 0, v4, wire.Dest{}, "uses rdma_cm (-R)"},
+		{ibv.LinkInfiniBand, 0, v6, wire.Dest{}, ""}, // there are LIDs
+		{ibv.LinkInfiniBand, 1, v6, wire.Dest{}, "sent no GID"},
 	} {
-		s := &sockets{Session: &Session{port: &ibv.PortAttr{LinkLayer: tc.link}, own: []wire.Dest{tc.own},
+		s := &sockets{Session: &Session{port: &ibv.PortAttr{LinkLayer: tc.link, Flags: tc.flags}, own: []wire.Dest{tc.own},
 			peer: []wire.Dest{tc.peer}, plan: plan.Plan{}}}
 		err := s.checkPeer()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
