@@ -140,8 +140,8 @@ func (c *Conn) makeQP(opt *Options) error {
 	c.srq = q.SRQ != nil
 	c.sendCQ, c.recvCQ = opt.SendCQ, opt.RecvCQ
 	if c.sendCQ == nil || c.recvCQ == nil {
-		n := queueSize(q.MaxSendWR) + queueSize(q.MaxRecvWR)
-		cq, err := c.pd.Device().CreateCQ(n, opt.CQ)
+		send, recv := verbs.QueueSizes(c.pd.Device(), &q)
+		cq, err := c.pd.Device().CreateCQ(send+recv, opt.CQ)
 		if err != nil {
 			return err
 		}
@@ -157,6 +157,9 @@ func (c *Conn) makeQP(opt *Options) error {
 	if err != nil {
 		return err
 	}
+	if g := qp.Cap(); c.ownCQ != nil && g.MaxSendWR+g.MaxRecvWR > c.ownCQ.Cap().CQE {
+		_ = c.ownCQ.Resize(g.MaxSendWR + g.MaxRecvWR) // a device that cannot has room for what was asked for
+	}
 	c.mu.Lock()
 	c.qp = qp
 	c.mu.Unlock()
@@ -164,17 +167,6 @@ func (c *Conn) makeQP(opt *Options) error {
 		return nil // BringUp starts with INIT
 	}
 	return c.id.InitQP(qp)
-}
-
-// queueSize returns a queue size of QPOptions, with the default for 0.
-func queueSize(n int) int {
-	switch {
-	case n == 0:
-		return 128
-	case n < 0:
-		return 0
-	}
-	return n
 }
 
 // ready marks the handshake as done.

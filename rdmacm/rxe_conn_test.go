@@ -151,6 +151,22 @@ func TestRXE_CM_Many(t *testing.T) {
 	serving.Wait()
 }
 
+// TestRXE_CM_OwnCQ has queue pairs of which the device grants more than was asked for: the CQ that Dial and Accept make
+// has room for all that can be posted.
+func TestRXE_CM_OwnCQ(t *testing.T) {
+	for _, o := range []ibv.QPOptions{{}, {MaxSendWR: 1, MaxRecvWR: 1}, {MaxSendWR: 100, MaxRecvWR: 100},
+		{MaxSendWR: ibv.None, MaxRecvWR: 65}, {MaxSendWR: 300}} {
+		l := server(t, &Options{QP: o})
+		a, b := pair(t, l, &Options{QP: o})
+		for _, c := range []*Conn{a, b} {
+			g, entries := c.QP().Cap(), c.CQ().Cap().CQE
+			if g.MaxSendWR < o.MaxSendWR || g.MaxRecvWR < o.MaxRecvWR || entries < g.MaxSendWR+g.MaxRecvWR {
+				t.Errorf("%+v: the QP was granted %+v, its CQ has %d entries", o, g, entries)
+			}
+		}
+	}
+}
+
 // TestRXE_CM_Wildcard listens on every address.
 func TestRXE_CM_Wildcard(t *testing.T) {
 	testutil.NeedRXE(t)
