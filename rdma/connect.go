@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -31,8 +30,7 @@ func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.cm()
 	o.Use = a.use
 	o.Prepare = func(c *rdmacm.Conn) error {
-		a.begin(port{cm: c, qp: c.QP()})
-		return nil
+		return a.begin(port{cm: c, qp: c.QP()})
 	}
 	o.Access = ibv.AccessNone
 	o.ResponderResources, o.InitiatorDepth = None, None
@@ -63,7 +61,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	}
 	a.e = s
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
-	o.QP = ibv.QPOptions{MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
+	o.QP = e.sizes
 	s.recvs.options(&o.QP)
 	if a.leases != nil {
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
@@ -85,13 +83,17 @@ func (a *attempt) hello() wire.Hello {
 }
 
 // begin makes the connection, which has a queue pair from now on.
-func (a *attempt) begin(p port) {
+func (a *attempt) begin(p port) error {
 	var leases *leasing
 	if a.leases != nil {
 		leases = newLeasing(a.leases)
 	}
 	a.link = newLink(a.e, a.kind, a.opt, leases)
-	a.link.prepare(p)
+	err := a.link.prepare(p)
+	if err != nil {
+		a.why = lack(err, wire.RejectMemory)
+	}
+	return err
 }
 
 // lack returns the reason for a refusal that err means, or other.

@@ -23,7 +23,8 @@ type EngineOptions struct {
 	Block int
 
 	// Memory is the most bytes of blocks, buffers, and long messages while they arrive. One such message may exceed it.
-	// Memory is registered as needed. 0 means 256 MiB.
+	// Memory is registered as needed. 0 means 256 MiB. A connection has 2 KiB more for atomics, and on devices that
+	// take no inline data.
 	Memory int64
 
 	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
@@ -98,18 +99,21 @@ func (o *EngineOptions) check() error {
 // It belongs to the caller and is safe for concurrent use. Connections without an engine share one
 // for each device, which is made at first use and closed by CloseIdle.
 type Engine struct {
-	opt      EngineOptions
-	dev      *ibv.Device
-	attr     *ibv.DeviceAttr
-	pd       *ibv.PD
-	nic      adapter
-	budget   *blocks.Budget
-	messages *blocks.Messages // that are being copied together
-	pool     *Pool
-	own      sync.Map      // what the shards have that events name
-	windows  *windows      // nil: each lease has its own MR
-	shards   []*shard      // of EngineOptions.Pollers, then those of large blocks
-	short    chan struct{} // has a token when some connection begins to wait for a block
+	opt       EngineOptions
+	dev       *ibv.Device
+	attr      *ibv.DeviceAttr
+	sizes     ibv.QPOptions // of a connection's queue pair
+	longest   int           // bytes of a message that the ports send
+	pd        *ibv.PD
+	nic       adapter
+	budget    *blocks.Budget
+	messages  *blocks.Messages // that are being copied together
+	pool      *Pool
+	own       sync.Map // what the shards have that events name
+	windows   *windows // nil: each lease has its own MR
+	scratches scratches
+	shards    []*shard      // of EngineOptions.Pollers, then those of large blocks
+	short     chan struct{} // has a token when some connection begins to wait for a block
 
 	allowance ending.Allowance // of Close
 
@@ -158,7 +162,11 @@ func (e *Engine) name() string {
 
 // begin makes the parts of an engine, and starts its goroutines, except for the one that reads a device's events.
 func (e *Engine) begin(o EngineOptions) error {
-	large := o.hasLarge()
+	e.opt = o
+	if err := e.readDevice(&o); err != nil {
+		return errors.Join(err, e.release())
+	}
+	large := o.hasLarge() && e.longest > largeBlock+wire.HeaderLen
 	o = o.withDefaults()
 	e.opt, e.budget = o, blocks.NewBudget(o.Memory, slabSize)
 	e.short, e.gone = make(chan struct{}, 1), make(chan struct{})
@@ -183,7 +191,10 @@ func (e *Engine) begin(o EngineOptions) error {
 
 // release closes the engine's objects.
 func (e *Engine) release() error {
-	errs := []error{e.windows.release(), e.pool.release()}
+	errs := []error{e.windows.release(), e.scratches.release()}
+	if e.pool != nil {
+		errs = append(errs, e.pool.release())
+	}
 	for _, s := range e.shards {
 		errs = append(errs, s.closeShard())
 	}

@@ -323,10 +323,6 @@ func (l *link) endLeases() {
 		r.end(l.reason())
 	}
 	m.borrows.asks.Clear(func(a *asking) { a.answer(nil, l.reason()) })
-	if m.results != nil && l.end.CloseErr() == nil {
-		l.e.put(m.results)
-		m.results = nil
-	}
 	l.mu.Unlock()
 	m.lends.gone.Wait()
 }

@@ -22,8 +22,7 @@ type leasing struct {
 	borrows borrowings
 
 	// Operations on the peer's memory.
-	depth   int    // most reads and atomics under way
-	results *block // where atomics put what was there
+	depth int // most reads and atomics under way
 }
 
 // lendings has the memory that this side lends. link.mu guards it, except for the last two fields.

@@ -57,6 +57,7 @@ type link struct {
 	resetting  *sendq.Wait // for a RESET
 
 	account blocks.Account // of blocks that the peer may fill
+	scratch scratch        // of q
 
 	leasing *leasing // nil: no remote memory
 
@@ -80,6 +81,7 @@ type writing struct {
 	sender    blocks.Sender // of blocks to send from
 	ahead     int           // of the blocks of staged frames, these were taken ahead of credits; guarded by link.mu
 	parched   bool          // it waits for a credit; guarded by link.mu
+	oneSGE    bool          // a frame is in one piece: what is not behind its header is copied there
 }
 
 // held is the memory of a frame to be sent.
@@ -131,10 +133,20 @@ func wake(ch chan struct{}) {
 }
 
 // prepare runs when the QP is there, before the peer can send.
-func (l *link) prepare(p port) {
+func (l *link) prepare(p port) error {
 	l.port, l.qpn = p, p.num()
+	g := p.granted()
+	l.oneSGE = g.MaxSendSGE < 2
+	needsScratch := l.q.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.e.eng.longest})
 	l.alive.begin(l.e.ticks.Load())
 	l.e.add(l)
+	switch {
+	case g.MaxSendWR < sendq.LeastDepth:
+		return tooFew("max_send_wr", sendq.LeastDepth, g.MaxSendWR, l.e.eng.name())
+	case needsScratch:
+		return l.needScratch()
+	}
+	return nil
 }
 
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its

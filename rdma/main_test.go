@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
@@ -14,11 +16,22 @@ import (
 // TestMain fails when a test leaves an object open.
 func TestMain(m *testing.M) { emulated.Run(func() int { return runTests(m) }) }
 
+// least is what the tests with PUREVERBS_TEST_LEAST are granted, next to no SRQ.
+var least = ibv.QPCap{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 1, MaxRecvSGE: 1}
+
+func grantLeast(c *ibv.QPCap) {
+	*c = ibv.QPCap{MaxSendWR: min(c.MaxSendWR, least.MaxSendWR), MaxRecvWR: min(c.MaxRecvWR, least.MaxRecvWR),
+		MaxSendSGE: min(c.MaxSendSGE, least.MaxSendSGE), MaxRecvSGE: min(c.MaxRecvSGE, least.MaxRecvSGE)}
+}
+
 func runTests(m *testing.M) int {
 	if addr := os.Getenv(childEnv); addr != "" {
 		return child(addr)
 	}
-	ownQueues = os.Getenv("PUREVERBS_TEST_NOSRQ") != ""
+	if os.Getenv("PUREVERBS_TEST_LEAST") != "" {
+		ownQueues = true
+		ibv.Internal.Show(friend.Mine).GrantLess(grantLeast)
+	}
 	lingerTime = time.Second // many tests close connections whose peers do not read
 	leak.Enable()
 	code := m.Run()

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -78,13 +77,10 @@ func (l *link) submit(o *op) error {
 			return &ibv.UnsupportedError{Feature: "reading remote memory", Need: "devices that allow reads and atomics",
 				Have: "a connection without"}
 		}
-		if st.buf == nil && m.results == nil {
-			b, _ := l.e.blocks.TryTake()
-			if b == nil {
-				return ErrNoMemory
+		if st.buf == nil { // an atomic
+			if err := l.mayAtomic(); err != nil {
+				return err
 			}
-			m.results = b
-			l.q.PutResults(b.Payload(), ibv.SGE{Addr: b.Addr + blocks.Headroom, LKey: b.LKey})
 		}
 	}
 	o.Owner = o
@@ -103,6 +99,16 @@ func (l *link) submit(o *op) error {
 	l.q.Submit(sendq.Op, &o.work)
 	l.pump()
 	return nil
+}
+
+// mayAtomic reports why no atomic can be posted, and has memory for what it returns.
+// Preconditions: l.mu is held.
+func (l *link) mayAtomic() error {
+	if l.e.eng.attr.AtomicCap == ibv.AtomicNone {
+		return &ibv.UnsupportedError{Feature: "an atomic on remote memory", Need: "a device with atomics",
+			Have: l.e.eng.name() + " without them"}
+	}
+	return l.needScratch()
 }
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.

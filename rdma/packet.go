@@ -21,8 +21,8 @@ import (
 // MaxDatagram is the longest.
 //
 // It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Up to
-// 128 datagrams that were not read are kept; while there are that many, the adapter drops what comes. An error of its
-// methods is a *net.OpError.
+// 128 datagrams that were not read are kept, or as many as the device grants receives; while there
+// are that many, the adapter drops what comes. An error of its methods is a *net.OpError.
 type PacketConn struct {
 	e     *shard
 	index int // in e.packets

@@ -130,7 +130,7 @@ func (c *PacketConn) complete(wc *ibv.WC) {
 		c.free = append(c.free, slot)
 		wake(c.writeWake)
 	case wc.Status == ibv.WCSuccess && wc.ByteLen >= grhLen:
-		if c.push(wc) {
+		if c.push(wc); c.count == len(c.recvs) {
 			c.stats.Full++
 		}
 		wake(c.readWake)
@@ -246,7 +246,7 @@ func (c *PacketConn) drain() {
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		left := len(c.free) == packetSends || c.err != nil
+		left := len(c.free) == len(c.sends) || c.err != nil
 		c.mu.Unlock()
 		if left {
 			break

@@ -178,11 +178,10 @@ type packetRing struct {
 	head, count int
 }
 
-// push adds a datagram, and reports whether the ring is full now. There is a place for each receive.
-func (r *packetRing) push(wc *ibv.WC) (full bool) {
+// push adds a datagram. There is a place for each receive.
+func (r *packetRing) push(wc *ibv.WC) {
 	r.in[(r.head+r.count)%packetRecvs] = *wc
 	r.count++
-	return r.count == packetRecvs
 }
 
 // pop returns the next datagram. Its place is not used again before the receive is posted.

@@ -68,7 +68,9 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		if hellos[1-i].Flags&wire.HelloLeases == 0 {
 			a.leases = nil
 		}
-		a.begin(port{pipe: pipes[i]})
+		if err := a.begin(port{pipe: pipes[i]}); err != nil {
+			return undo(err)
+		}
 	}
 	for i, a := range attempts {
 		if err := a.link.start(hellos[1-i]); err != nil {

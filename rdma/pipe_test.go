@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ import (
 func memoryEngines(t testing.TB, opt func(i int) *EngineOptions) (list [2]*Engine) {
 	t.Helper()
 	mem := inmem.New()
+	if strings.HasPrefix(t.Name(), "TestMemory/least/") {
+		grantLeast(&mem.Granted)
+	}
 	for i := range list {
 		e, err := newMemoryEngine(opt(i), mem)
 		ok(t, err)
@@ -80,6 +84,20 @@ func TestMemory(t *testing.T) {
 		"WriteBuffers":        TestRXE_WriteBuffers,
 	} {
 		t.Run(name, f)
+	}
+	for name, f := range map[string]func(*testing.T){
+		"Batch":        TestRXE_Batch,
+		"Calls":        TestRXE_Calls,
+		"LargeStreams": TestRXE_LargeStreams,
+		"ManualLease":  TestRXE_ManualLease,
+		"Messages":     TestRXE_Messages,
+		"Packed":       TestRXE_Packed,
+		"PackedHeld":   TestRXE_PackedHeld,
+		"SendBuffer":   TestRXE_SendBuffer,
+		"Stream":       TestRXE_Stream,
+		"WriteBuffers": TestRXE_WriteBuffers,
+	} {
+		t.Run("least/"+name, f)
 	}
 }
 

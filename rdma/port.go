@@ -26,6 +26,14 @@ func (p *port) num() uint32 {
 	return p.qp.Num()
 }
 
+// granted are the sizes of the queue pair.
+func (p *port) granted() ibv.QPCap {
+	if p.pipe != nil {
+		return p.pipe.qp.Cap()
+	}
+	return p.qp.Cap()
+}
+
 // post posts work requests.
 func (p *port) post(wrs []ibv.SendWR) (int, error) {
 	if p.pipe != nil {

@@ -2,12 +2,12 @@ package rdma
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // receiving has the receives of a shard. They are those of an SRQ, which all connections share. On a device without one
@@ -26,7 +26,10 @@ type receiving struct {
 var ownQueues bool
 
 // hasSRQ reports whether the connections of a device can share receives.
-func hasSRQ(attr *ibv.DeviceAttr) bool { return attr.MaxSRQ > 0 && attr.MaxSRQWR > 0 }
+func hasSRQ(attr *ibv.DeviceAttr) bool { return attr.MaxSRQ > 0 && attr.MaxSRQWR >= leastSRQ }
+
+// leastSRQ is how many receives are worth sharing.
+const leastSRQ = 4 * controlBlocks
 
 // sizeReceives decides how many receives there are. The windows of connections with queues of their own fit into these.
 func (e *shard) sizeReceives() {
@@ -36,10 +39,8 @@ func (e *shard) sizeReceives() {
 		e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.recvs.depth)/sendq.Depth)
 		return
 	}
-	const others = ownBlocks + wire.ControlWindow
-	e.recvs.depth = min(int(e.most.window)+others, attr.MaxQPWR)
-	e.most.window = uint32(max(e.recvs.depth-others, startWindow))
-	e.setMost(e.most)
+	e.recvs.depth = math.MaxInt
+	e.recvs.fit(e, min(int(e.most.window)+leastRecvs-startWindow, attr.MaxQPWR))
 	e.opt.MaxConns = min(e.opt.MaxConns, attr.MaxCQE/(sendq.Depth+e.recvs.depth))
 }
 
@@ -93,7 +94,7 @@ func (r *receiving) begin(l *link) {
 		l.account.Begin(r.shared, 0)
 		return
 	}
-	l.account.BeginOwn(l.e.blocks, r.depth, ownBlocks, func(list []*block) int {
+	l.account.BeginOwn(l.e.blocks, min(r.depth, l.port.granted().MaxRecvWR), ownBlocks, func(list []*block) int {
 		n, _ := l.port.qp.PostRecv(r.requests(list))
 		return n
 	})

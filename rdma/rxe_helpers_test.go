@@ -62,6 +62,27 @@ func needBinds(t testing.TB, err error) {
 	}
 }
 
+// hasWindows reports whether the devices of the tests have memory windows.
+func hasWindows(t testing.TB) bool {
+	t.Helper()
+	dev, err := ibv.Open(testutil.NeedRXE(t).Dev[0])
+	ok(t, err)
+	defer dev.Close()
+	a, err := dev.QueryDevice()
+	ok(t, err)
+	return a.MaxMW > 0
+}
+
+func hasAtomics(e *Engine) bool { return e.attr.AtomicCap != ibv.AtomicNone }
+
+// everything is all that the engine can lend memory for.
+func everything(e *Engine) Access {
+	if hasAtomics(e) {
+		return allAccess
+	}
+	return MayRead | MayWrite
+}
+
 // needSRQ skips what connections with receive queues of their own do not have.
 func needSRQ(t testing.TB, e *Engine) {
 	t.Helper()

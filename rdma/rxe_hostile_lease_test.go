@@ -97,15 +97,15 @@ func TestRXE_HostileLeases(t *testing.T) {
 		{"a read beyond the end", MayRead, touch(ibv.OpRead, 4096-7, 0), remote},
 		{"a read before the begin", MayRead, touch(ibv.OpRead, 1<<64-1, 0), remote},
 		{"an atomic that is not aligned", MayAtomic, touch(ibv.OpFetchAdd, 4, 0), remote},
-		{"a key that was guessed", allAccess, touch(ibv.OpRead, 0, 1), remote},
-		{"the address in the process", allAccess, func(a *attacker, s *Lease) {
+		{"a key that was guessed", MayRead | MayWrite, touch(ibv.OpRead, 0, 1), remote},
+		{"the address in the process", MayRead | MayWrite, func(a *attacker, s *Lease) {
 			addr := s.mem.addr
 			if addr == s.key.remote.Addr { // the library is from before ibv_reg_mr_iova
 				addr += 4096
 			}
 			_ = a.access(ibv.OpRead, addr, s.key.remote.RKey)
 		}, remote},
-		{"the key of a block", allAccess, func(a *attacker, s *Lease) {
+		{"the key of a block", MayRead | MayWrite, func(a *attacker, s *Lease) {
 			mr := a.victim.shards[0].blocks.Slab().(*ibv.MR)
 			_ = a.access(ibv.OpWrite, mr.Addr(), mr.RKey())
 		}, remote},
@@ -127,6 +127,9 @@ func TestRXE_HostileLeases(t *testing.T) {
 	eachKeys(t, func(t *testing.T, keys LeaseKeys) {
 		server, client := keyEngines(t, EngineOptions{Memory: 16 << 20}, keys, keys)
 		for _, c := range rows {
+			if strings.HasPrefix(c.name, "an atomic") && !hasAtomics(client) {
+				continue // the attacker's device refuses it
+			}
 			t.Run(c.name, func(t *testing.T) {
 				l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server,
 					Leases: &LeaseOptions{Grace: 50 * time.Millisecond}})

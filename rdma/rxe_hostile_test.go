@@ -10,7 +10,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
-	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -28,7 +27,7 @@ type attacker struct {
 func attack(t *testing.T, to string, h []byte) (*attacker, error) {
 	t.Helper()
 	a, err := attackDeaf(t, to, h)
-	for i := 0; err == nil && i < 100; i++ {
+	for i := 0; err == nil && i < min(100, a.c.QP().Cap().MaxRecvWR); i++ {
 		_, err := a.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{a.mr.SGE(32<<10, 4096)}}})
 		ok(t, err)
 	}
@@ -40,8 +39,7 @@ func attackDeaf(t *testing.T, to string, h []byte) (*attacker, error) {
 	t.Helper()
 	r := testutil.NeedRXE(t)
 	c, err := rdmacm.Dial(timeout(t), to, &rdmacm.Options{PrivateData: h,
-		LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0),
-		QP:        ibv.QPOptions{MaxInline: sendq.MaxInline}})
+		LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)})
 	if err != nil {
 		return nil, err
 	}

@@ -14,12 +14,12 @@ func BenchmarkRXE_Lease(b *testing.B) {
 				defer y.Close()
 				mem := buffer(b, client, 64<<10)
 				if how != "alone" {
-					s, r := lend(b, x, y, mem, allAccess, 0)
+					s, r := lend(b, x, y, mem, everything(client), 0)
 					defer func() { ok(b, r.Return(timeout(b))); ok(b, s.Revoke(timeout(b))) }()
 				}
-				ctx := timeout(b)
+				ctx, access := timeout(b), everything(client)
 				for b.Loop() {
-					s, err := x.Lend(ctx, mem, allAccess, 0)
+					s, err := x.Lend(ctx, mem, access, 0)
 					ok(b, err)
 					r, err := y.Borrow(ctx)
 					ok(b, err)

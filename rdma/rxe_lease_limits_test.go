@@ -72,7 +72,7 @@ func TestRXE_LeaseExtendOften(t *testing.T) {
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
 	defer b.Close()
-	s, r := lend(t, a, b, buffer(t, client, 100), allAccess, time.Minute)
+	s, r := lend(t, a, b, buffer(t, client, 100), everything(client), time.Minute)
 	ctx := context.Background()
 	for i := range 3 * controlQueue {
 		ok(t, s.Extend(ctx, time.Minute+time.Duration(i)*time.Millisecond))

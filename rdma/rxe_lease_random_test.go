@@ -119,7 +119,7 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 		d = time.Duration(10+rnd.IntN(50)) * time.Millisecond
 	}
 	leaseNames.Lock() // so that the region is this lease's
-	s, err := owner.Lend(ctx, mem, allAccess, d)
+	s, err := owner.Lend(ctx, mem, everything(owner.l.e.eng), d)
 	if err != nil {
 		leaseNames.Unlock()
 		fail("lend: %v", err)
@@ -156,7 +156,11 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 		}
 		off := rnd.IntN(n)
 		size := 1 + rnd.IntN(n-off)
-		switch rnd.IntN(6) {
+		kind := rnd.IntN(6)
+		if kind == 3 && !hasAtomics(owner.l.e.eng) {
+			kind = 2
+		}
+		switch kind {
 		case 0, 1:
 			new := scrambleBy(local, rnd)
 			tr := r.Transfer()

@@ -119,7 +119,7 @@ func forget(t *testing.T, c *PacketConn) {
 	testutil.Eventually(t, "nothing is under way", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return len(c.free) == packetSends
+		return len(c.free) == len(c.sends)
 	})
 	for {
 		c.mu.Lock()
@@ -291,9 +291,9 @@ func TestRXE_PacketRandom(t *testing.T) {
 				}
 				seen[id] = true
 			}
-			if len(seen) < packetRecvs {
+			if len(seen) < len(a.recvs) {
 				t.Errorf("%d datagrams of %d arrived, want at least the %d that are kept", len(seen), writers*each,
-					packetRecvs)
+					len(a.recvs))
 			}
 		})
 	}
@@ -302,7 +302,7 @@ func TestRXE_PacketRandom(t *testing.T) {
 		testutil.Eventually(t, "all is read", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.count == 0 && len(c.free) == packetSends
+			return c.count == 0 && len(c.free) == len(c.sends)
 		})
 		ok(t, c.SetReadDeadline(time.Now()))
 	}
@@ -317,13 +317,13 @@ func TestRXE_PacketFlood(t *testing.T) {
 	defer s.Close()
 	defer d.Close()
 	p := make([]byte, 1000)
-	for range 5 * packetRecvs {
+	for range 5 * len(a.recvs) {
 		_, err := b.WriteTo(p, a.LocalAddr())
 		ok(t, err)
 	}
 	exchange(t, s, d)
 	testutil.Eventually(t, "the socket is full", func() bool { return a.Stats().Full > 0 })
-	for range packetRecvs {
+	for range len(a.recvs) {
 		expect(t, a, p)
 	}
 	for { // what the device took while those were read

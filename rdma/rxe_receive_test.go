@@ -32,8 +32,9 @@ func TestRXE_OwnQueues(t *testing.T) {
 	echo(t, a, b)
 	carry(t, x, y, 3<<20, 1)
 	carry(t, y, x, 3<<20, 2)
-	if n := grow(t, a, b, wire.MaxWindow); n != wire.MaxWindow {
-		t.Errorf("a window of %d, want %d", n, wire.MaxWindow)
+	want := uint32(min(wire.MaxWindow, server.sizes.MaxRecvWR-ownBlocks-wire.ControlWindow))
+	if n := grow(t, a, b, want); n != want {
+		t.Errorf("a window of %d, want %d", n, want)
 	}
 	ok(t, a.Close())
 	ok(t, b.Close())

@@ -102,7 +102,7 @@ func (l *link) piece(b bound, m *outgoing, off, n int) (f sendq.Frame[held], err
 	switch {
 	case m.buf == nil:
 		copy(block.Payload(), m.p[off:off+n])
-	case n <= copyMost:
+	case n <= copyMost || l.oneSGE:
 		copy(block.Payload(), m.buf.mem[m.buf.start+off:][:n])
 	default:
 		m.buf.pin()

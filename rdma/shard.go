@@ -96,14 +96,8 @@ func (e *shard) setMost(m most) {
 // openShards makes the engine's objects; large reports whether streams may have larger blocks.
 func (e *Engine) openShards(large bool) error {
 	if e.dev != nil {
-		var err error
-		if e.attr, err = e.dev.QueryDevice(); err != nil {
-			return err
-		}
-		if ownQueues {
-			e.attr.MaxSRQ = 0
-		}
 		if e.pd = e.opt.PD; e.pd == nil {
+			var err error
 			if e.pd, err = e.dev.AllocPD(); err != nil {
 				return err
 			}
@@ -147,7 +141,7 @@ func (e *shard) open() (err error) {
 	} else if err := e.openDevice(); err != nil {
 		return err
 	}
-	if err := e.openReceives(); err != nil {
+	if err := errors.Join(e.openReceives(), e.measure()); err != nil {
 		return err
 	}
 	if e.cq != nil && !e.opt.Manual {

@@ -188,6 +188,9 @@ func (t *teardown) Over() {
 	l.wakeReader()
 	l.wakeWriter()
 	l.endLeases()
+	l.mu.Lock()
+	l.dropScratch()
+	l.mu.Unlock()
 	l.leave()
 }
 

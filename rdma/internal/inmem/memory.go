@@ -9,6 +9,9 @@ import (
 
 // Adapter has memory, and what both ends of its connections share. It is safe for concurrent use.
 type Adapter struct {
+	// Granted are the sizes of each queue pair, which must not be more than New has set, nor be changed later.
+	Granted ibv.QPCap
+
 	mu       sync.Mutex
 	regions  map[uint32]*Memory // by key
 	lastKey  uint32
@@ -18,7 +21,8 @@ type Adapter struct {
 
 // New returns an adapter.
 func New() *Adapter {
-	return &Adapter{regions: make(map[uint32]*Memory), lastKey: 0x100, lastAddr: 1 << 32, lastQPN: 0x10}
+	return &Adapter{regions: make(map[uint32]*Memory), lastKey: 0x100, lastAddr: 1 << 32, lastQPN: 0x10,
+		Granted: ibv.QPCap{MaxSendWR: 1 << 15, MaxRecvWR: 1 << 15, MaxSendSGE: maxSGE, MaxRecvSGE: 1, MaxInline: maxInline}}
 }
 
 // Memory is registered memory. Its addresses are not those of the process.

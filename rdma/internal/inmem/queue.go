@@ -90,6 +90,9 @@ func (q *QP) Connect(p *QP) {
 	q.peer, p.peer = p, q
 }
 
+// Cap returns the sizes.
+func (q *QP) Cap() ibv.QPCap { return q.a.Granted }
+
 // Num returns the number.
 func (q *QP) Num() uint32 { return q.num }
 
@@ -106,10 +109,14 @@ func (q *QP) PostSend(wrs []ibv.SendWR) (int, error) {
 	defer q.a.mu.Unlock()
 	for i := range wrs {
 		wr := &wrs[i]
-		if len(wr.Inline) > maxInline || len(wr.SGEs) > maxSGE {
+		if g := &q.a.Granted; len(wr.Inline) > g.MaxInline || len(wr.SGEs) > g.MaxSendSGE {
 			q.settle()
 			return i, fmt.Errorf("%d bytes inline and %d SGEs: the limits are %d and %d", len(wr.Inline), len(wr.SGEs),
-				maxInline, maxSGE)
+				g.MaxInline, g.MaxSendSGE)
+		}
+		if most := q.a.Granted.MaxSendWR; q.queue.Len() >= most {
+			q.settle()
+			return i, fmt.Errorf("%d work requests under way: the limit is %d", q.queue.Len(), most)
 		}
 		if int(wr.Opcode) >= len(wcOpcodes) {
 			q.settle()

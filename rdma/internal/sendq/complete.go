@@ -1,7 +1,6 @@
 package sendq
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -44,7 +43,7 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 			q.lost.add(s.n, s.part)
 		}
 		if s.op != nil {
-			q.ops.complete(s, u.done%Depth, !wire.Before(u.done, okUpTo))
+			q.complete(s, !wire.Before(u.done, okUpTo))
 		}
 		held, *s = s.held, slot[H, O]{}
 		u.done++
@@ -83,16 +82,16 @@ func (q *Queue[H, O]) Finished() *Operation[H, O] {
 	return q.ops.finished.Pop()
 }
 
-// complete counts a work request of an operation as completed.
-func (m *operations[H, O]) complete(s *slot[H, O], at uint32, failed bool) {
-	o := s.op
+// complete counts the next work request, one of an operation, as completed.
+func (q *Queue[H, O]) complete(s *slot[H, O], failed bool) {
+	m, o := &q.ops, s.op
 	if s.read {
 		m.reads--
 	}
 	if failed {
 		o.Failed = true
 	} else if s.atomic {
-		o.Result = binary.NativeEndian.Uint64(m.results[8*at:])
+		o.Result = q.scratch.returned(q.under.done)
 	}
 	if o.under--; o.under == 0 && o.posted {
 		m.finished.Push(o)

@@ -8,7 +8,8 @@ import (
 // SendWR is ibv.SendWR.
 type SendWR = ibv.SendWR
 
-// MaxInline is how long a frame may be to be copied into its work request: it fits into one basic block of a WQE.
+// MaxInline is how long a frame may be to be copied into its work request, if the device copies so much: it fits into
+// one basic block of a WQE.
 const MaxInline = wire.HeaderLen + wire.ControlMost
 
 // doorbell is a list of work requests for one doorbell.
@@ -59,18 +60,25 @@ func (d *doorbell[H]) add(op ibv.Opcode) (wr *SendWR, at int) {
 	return &d.wrs[at], at
 }
 
-// control adds a frame that needs no memory.
-func (d *doorbell[H]) control(h *wire.Header, payload []byte) *SendWR {
-	wr, at := d.add(ibv.OpSend)
-	p := d.mem[at].inline[:wire.HeaderLen+len(payload)]
+// control adds a frame that has no memory of its own.
+func (q *Queue[H, O]) control(h *wire.Header, payload []byte) *SendWR {
+	wr, at := q.bell.add(ibv.OpSend)
+	mem := &q.bell.mem[at]
+	p := mem.inline[:wire.HeaderLen+len(payload)]
 	h.Put(p)
 	copy(p[wire.HeaderLen:], payload)
-	wr.Inline = p
+	if len(p) <= q.limits.Inline {
+		wr.Inline = p
+	} else {
+		mem.sges[0] = q.scratch.frame(q.under.posted, p)
+		wr.SGEs = mem.sges[:1]
+	}
 	return wr
 }
 
 // frame adds a data frame, and reports whether the work request contains its data.
-func (d *doorbell[H]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline bool) {
+func (q *Queue[H, O]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline bool) {
+	d := &q.bell
 	wr, at := d.add(ibv.OpSend)
 	from, size := headerAt+int(f.off), wire.HeaderLen+int(f.N)
 	h.Put(f.Mem[from:])
@@ -80,7 +88,7 @@ func (d *doorbell[H]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline boo
 		sges = d.mem[at].sges[:2]
 		sges[0] = ibv.SGE{Addr: f.Addr + headerAt, Length: wire.HeaderLen, LKey: f.LKey}
 		sges[1] = f.Tail
-	case size <= MaxInline:
+	case size <= q.limits.Inline:
 		wr.Inline = f.Mem[from : from+size]
 		return wr, true
 	default:

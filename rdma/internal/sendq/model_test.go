@@ -26,6 +26,9 @@ type posted struct {
 	read     bool
 	forced   bool // to be signaled
 	every    int  // or if so many are without
+
+	scratch []byte // a frame in scratch memory
+	was     []byte // its content
 }
 
 // world is a queue with a device that completes work requests in order, and a peer that takes frames in. It keeps
@@ -51,22 +54,34 @@ type world struct {
 	told    []uint32
 	heard   []uint32
 
-	device []posted // under way
-	silent int      // posted since the last that is signaled
-	reads  int
-	ops    map[*operation]int // work requests under way
-	ended  map[*operation]bool
-	broken bool
-	waits  []*Wait
+	limits  Limits
+	scratch []byte
+	device  []posted // under way
+	silent  int      // posted since the last that is signaled
+	reads   int
+	ops     map[*operation]int // work requests under way
+	ended   map[*operation]bool
+	broken  bool
+	waits   []*Wait
 }
 
 func newWorld(t *testing.T, rnd *rand.Rand, o Options) *world {
 	w := &world{t: t, rnd: rnd, q: New[int, int](o), mem: make(map[int][]byte), back: make(map[int]int),
 		inUse: make(map[int]bool), ops: make(map[*operation]int), ended: make(map[*operation]bool)}
 	w.q.MayRead(3)
-	w.q.PutResults(make([]byte, ResultsLen), ibv.SGE{Addr: 1 << 60})
+	w.limits = Limits{Depth: []int{Depth, Depth, 16, LeastDepth}[rnd.IntN(4)],
+		Inline: []int{MaxInline, 0, wire.HeaderLen, MaxInline - 1}[rnd.IntN(4)],
+		Piece:  []int{PieceMost, 300_000}[rnd.IntN(2)]}
+	if got := w.q.Limit(w.limits); got != (w.limits.Inline < MaxInline) {
+		w.fail("frames need memory: %v, with %d bytes in a work request", got, w.limits.Inline)
+	}
+	w.scratch = make([]byte, ScratchLen)
+	w.q.PutScratch(w.scratch, ibv.SGE{Addr: scratchID << addrBits, LKey: scratchID})
 	return w
 }
+
+// scratchID names scratch memory where others are named by what is held.
+const scratchID = 1 << 20
 
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
@@ -123,14 +138,14 @@ func (w *world) giveBack(id int) {
 func (w *world) next(added int) What {
 	q := &w.q
 	under := len(w.device) + added
-	busy := under >= Depth-4
+	busy := under >= w.limits.Depth-4
 	opReady := false
 	if q.ops.list.Len() > 0 && !busy {
 		o := *q.ops.list.First()
 		opReady = o.Steps[o.at].Opcode == ibv.OpWrite || w.reads < 3
 	}
 	switch {
-	case under == Depth, added == cap(q.bell.wrs):
+	case under == w.limits.Depth, added == cap(q.bell.wrs):
 		return None
 	case q.IsDue(Reset):
 		return Reset
@@ -183,7 +198,7 @@ func (w *world) pump() {
 				if g.Scarce && f.Mem != nil {
 					p.every = 2
 				}
-				if f.Mem != nil && (wire.HeaderLen+f.N > MaxInline || f.Tail.Length > 0) {
+				if f.Mem != nil && (wire.HeaderLen+int(f.N) > w.limits.Inline || f.Tail.Length > 0) {
 					p.held = append(p.held, f.Held)
 				}
 			case Control:
@@ -192,11 +207,11 @@ func (w *world) pump() {
 				p.op = *w.q.lane(what).First()
 				st := &p.op.Steps[p.op.at]
 				p.read = st.Opcode == ibv.OpRead || st.Opcode == ibv.OpFetchAdd
-				last := p.op.at == len(p.op.Steps)-1 && st.Len-p.op.done <= PieceMost
+				last := p.op.at == len(p.op.Steps)-1 && st.Len-p.op.done <= w.limits.Piece
 				if p.read {
 					w.reads++
 				}
-				p.every, p.forced = 24, last && !p.op.Quiet || p.read && w.reads == 3
+				p.every, p.forced = (w.limits.Depth-4)*6/7, last && !p.op.Quiet || p.read && w.reads == 3
 				w.ops[p.op]++
 			}
 			w.q.Add(what, wire.Header{Seq: 7, Limit: 9})
@@ -218,7 +233,7 @@ func (w *world) pump() {
 		w.fail("%d credits are needed, want %d", n, need)
 	}
 	signaled := func(p posted) bool { return p.signaled }
-	if !w.broken && len(w.device) >= Depth-4 && !slices.ContainsFunc(w.device, signaled) {
+	if !w.broken && len(w.device) >= w.limits.Depth-4 && !slices.ContainsFunc(w.device, signaled) {
 		w.fail("%d work requests are under way and none is signaled", len(w.device))
 	}
 }
@@ -246,12 +261,13 @@ func (w *world) post(list []What, of []posted) {
 		for _, id := range p.held {
 			w.inUse[id] = true
 		}
-		w.device = append(w.device, p)
-		if len(w.device) > Depth {
-			w.fail("%d work requests are under way", len(w.device))
-		}
 		if list[i].Frame() {
-			w.arrive(list[i], wr)
+			p.scratch = w.arrive(list[i], wr)
+			p.was = bytes.Clone(p.scratch)
+		}
+		w.device = append(w.device, p)
+		if len(w.device) > w.limits.Depth {
+			w.fail("%d work requests are under way", len(w.device))
 		}
 	}
 	for _, id := range w.q.Inlined() {
@@ -259,8 +275,8 @@ func (w *world) post(list []What, of []posted) {
 	}
 }
 
-// arrive has the peer take a frame in.
-func (w *world) arrive(what What, wr *SendWR) {
+// arrive has the peer take a frame in. It returns the scratch memory that the device uses for it.
+func (w *world) arrive(what What, wr *SendWR) (scratch []byte) {
 	w.t.Helper()
 	b := bytes.Clone(wr.Inline)
 	for _, s := range wr.SGEs {
@@ -268,9 +284,13 @@ func (w *world) arrive(what What, wr *SendWR) {
 		if s.LKey != uint32(id) {
 			w.fail("memory of %d with the key %d", id, s.LKey)
 		}
-		b = append(b, w.mem[id][at:at+int(s.Length)]...)
+		mem := w.mem[id]
+		if id == scratchID {
+			mem, scratch = w.scratch, w.scratch[at:at+int(s.Length)]
+		}
+		b = append(b, mem[at:at+int(s.Length)]...)
 	}
-	if len(wr.Inline) > MaxInline {
+	if len(wr.Inline) > w.limits.Inline {
 		w.fail("%d bytes inline", len(wr.Inline))
 	}
 	h := wire.ParseHeader(b)
@@ -297,6 +317,7 @@ func (w *world) arrive(what What, wr *SendWR) {
 		}
 		w.message(&h, p)
 	}
+	return scratch
 }
 
 // message has the peer take a data frame in.
@@ -345,6 +366,9 @@ func (w *world) complete(fails bool) {
 	for i, p := range w.device[:n] {
 		for _, id := range p.held {
 			w.inUse[id] = false
+		}
+		if !bytes.Equal(p.scratch, p.was) {
+			w.fail("a frame in scratch memory has changed while the device used it")
 		}
 		if p.op != nil {
 			w.ops[p.op]--

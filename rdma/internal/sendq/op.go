@@ -5,7 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
 
-// PieceMost is how many bytes one work request reads or writes: less is under way when a lease ends.
+// PieceMost is how many bytes one work request reads or writes, if the port has messages of that length: less is under
+// way when a lease ends.
 const PieceMost = 1 << 20
 
 // Step is a part of an operation: a read or write, which may need several work requests, or an atomic, bind or
@@ -59,12 +60,7 @@ type operations[H comparable, O any] struct {
 	turn     bool // a data frame was the last
 	reads    int  // reads and atomics under way
 	most     int  // of them
-	results  []byte
-	into     ibv.SGE // results
 }
-
-// ResultsLen is how many bytes of memory atomics need.
-const ResultsLen = 8 * Depth
 
 // ready reports whether a work request of the first operation may be posted.
 func (m *operations[H, O]) ready() bool {

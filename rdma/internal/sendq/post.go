@@ -7,14 +7,14 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const (
-	// dataDepth is how many may be under way for a data frame or an operation to be added, so that a frame without
-	// content or about leases finds room.
-	dataDepth = Depth - 4
+const scarce = 2 // every so many data frames one is signaled while blocks are scarce
 
-	signalWork = 24 // every so many work requests of operations one is signaled, less than dataDepth
-	scarce     = 2  // every so many data frames one is signaled while blocks are scarce
-)
+// dataDepth is how many may be under way for a data frame or an operation to be added, so that a frame without content
+// or about leases finds room.
+func (l *Limits) dataDepth() uint32 { return uint32(l.Depth - ownDepth) }
+
+// signalWork says that every so many work requests of operations one is signaled, fewer than dataDepth.
+func (l *Limits) signalWork() uint32 { return l.dataDepth() * 6 / 7 }
 
 // Begin begins the list of work requests for a doorbell.
 func (q *Queue[H, O]) Begin(g Gates) {
@@ -25,10 +25,10 @@ func (q *Queue[H, O]) Begin(g Gates) {
 // Pick returns what is to be added to the list of work requests, or None.
 func (q *Queue[H, O]) Pick() What {
 	ready := q.due
-	if ready == 0 || q.UnderWay() >= Depth || q.bell.full() {
+	if ready == 0 || q.UnderWay() >= uint32(q.limits.Depth) || q.bell.full() {
 		return None
 	}
-	busy := q.UnderWay() >= dataDepth
+	busy := q.UnderWay() >= q.limits.dataDepth()
 	if busy || q.gates.Data == 0 {
 		ready &^= Data.bit()
 	}
@@ -77,7 +77,7 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 
 // addFrame adds a frame with at most a short payload.
 func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {
-	wr := q.bell.control(h, payload)
+	wr := q.control(h, payload)
 	q.under.post(wr, slot[H, O]{}, forced, q.opt.Signal)
 }
 
@@ -93,11 +93,11 @@ func (q *Queue[H, O]) addData(h *wire.Header) {
 		every = min(every, scarce)
 	}
 	if f.Mem == nil {
-		wr := q.bell.control(h, nil)
+		wr := q.control(h, nil)
 		q.under.post(wr, slot[H, O]{n: f.N, part: partOf(f.Flags)}, false, q.opt.Signal)
 		return
 	}
-	wr, inline := q.bell.frame(h, &f)
+	wr, inline := q.frame(h, &f)
 	s := slot[H, O]{held: f.Held, lent: f.Lent, n: f.N, part: partOf(f.Flags)}
 	if inline {
 		q.bell.giveBack(f.Held)
@@ -113,7 +113,7 @@ func (q *Queue[H, O]) addStep(w What) {
 	st := &o.Steps[o.at]
 	wr, at := q.bell.add(st.Opcode)
 	sges := q.bell.mem[at].sges[:1]
-	size := min(st.Len-o.done, PieceMost)
+	size := min(st.Len-o.done, q.limits.Piece)
 	switch st.Opcode {
 	case ibv.OpBindMW:
 		wr.Bind = st.Bind
@@ -124,7 +124,7 @@ func (q *Queue[H, O]) addStep(w What) {
 		sges[0] = ibv.SGE{Addr: st.Addr + uint64(o.done), Length: uint32(size), LKey: st.LKey}
 		if st.atomic() {
 			size = st.Len
-			sges[0] = ibv.SGE{Addr: m.into.Addr + uint64(8*(q.under.posted%Depth)), Length: 8, LKey: m.into.LKey}
+			sges[0] = q.scratch.result(q.under.posted)
 			wr.CompareAdd, wr.Swap = st.Add, st.Swap
 		}
 		wr.SGEs = sges
@@ -155,7 +155,7 @@ func (q *Queue[H, O]) addStep(w What) {
 	if w == Op {
 		m.turn = false
 	}
-	q.under.post(wr, s, full, signalWork)
+	q.under.post(wr, s, full, q.limits.signalWork())
 }
 
 // Doorbell returns the work requests to post. They are valid until the next Begin.

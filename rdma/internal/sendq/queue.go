@@ -1,6 +1,7 @@
 package sendq
 
 import (
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -12,10 +13,19 @@ type Options struct {
 	Posts  int    // work requests for one doorbell
 }
 
+// Limits are what a device grants a queue pair, and how long a message may be on its port.
+type Limits struct {
+	Depth  int // work requests under way, LeastDepth or more; Depth counts of more
+	Inline int // bytes of a frame that are copied into its work request; MaxInline counts of more
+	Piece  int // bytes that a work request reads or writes; PieceMost counts of more
+}
+
 // Queue is the sending side of a connection. It has no lock: the connection's lock guards it. H is the memory of a data
 // frame, O the owner of an operation.
 type Queue[H comparable, O any] struct {
-	opt Options
+	opt     Options
+	limits  Limits
+	scratch scratch
 
 	due   Set // everything that there is to send, whether it may be sent or not
 	gates Gates
@@ -43,8 +53,24 @@ type Gates struct {
 
 // New makes an empty queue.
 func New[H comparable, O any](o Options) Queue[H, O] {
-	return Queue[H, O]{opt: o, data: staging[H]{most: o.Stage}, bell: newDoorbell[H](o.Posts)}
+	return Queue[H, O]{opt: o, limits: Limits{Depth, MaxInline, PieceMost}, data: staging[H]{most: o.Stage},
+		bell: newDoorbell[H](o.Posts)}
 }
+
+// Limit is called before anything is posted, on a device that grants less than Depth, MaxInline or PieceMost. It reports
+// whether frames need memory: see PutScratch.
+func (q *Queue[H, O]) Limit(l Limits) (needsScratch bool) {
+	q.limits = Limits{min(l.Depth, Depth), min(l.Inline, MaxInline), min(l.Piece, PieceMost)}
+	q.opt.Signal = min(q.opt.Signal, max(uint32(q.limits.Depth/4), 1))
+	return q.limits.Inline < MaxInline
+}
+
+// PutScratch gives the queue ScratchLen bytes of memory, which the device knows as at. The queue uses it until all work
+// requests have completed.
+func (q *Queue[H, O]) PutScratch(mem []byte, at ibv.SGE) { q.scratch = scratch{mem, at} }
+
+// HasScratch reports whether it has.
+func (q *Queue[H, O]) HasScratch() bool { return q.scratch.mem != nil }
 
 // UnderWay returns how many work requests have not completed.
 func (q *Queue[H, O]) UnderWay() uint32 { return q.under.posted - q.under.done }

@@ -12,7 +12,7 @@ import (
 func newQueue(o Options) *Queue[int, string] {
 	q := New[int, string](o)
 	q.MayRead(2)
-	q.PutResults(make([]byte, ResultsLen), ibv.SGE{Addr: 1 << 20, LKey: 5})
+	q.PutScratch(make([]byte, ScratchLen), ibv.SGE{Addr: 1 << 20, LKey: 5})
 	return &q
 }
 
@@ -226,11 +226,11 @@ func TestOperation(t *testing.T) {
 		w.Remote.Addr != 5000+PieceMost || w.Flags != 0 {
 		t.Errorf("the second piece: %+v", w)
 	}
-	if w := &wrs[2]; w.SGEs[0] != (ibv.SGE{Addr: 1<<20 + 16, Length: 8, LKey: 5}) || w.CompareAdd != 3 ||
+	if w := &wrs[2]; w.SGEs[0] != (ibv.SGE{Addr: 1<<20 + 2*64 + 56, Length: 8, LKey: 5}) || w.CompareAdd != 3 ||
 		w.Flags&ibv.Signaled == 0 {
 		t.Errorf("the atomic: %+v", w)
 	}
-	q.ops.results[16] = 42
+	q.scratch.mem[2*64+56] = 42
 	done(q, 2)
 	if q.Finished() != nil {
 		t.Error("the operation has finished before its last work request")

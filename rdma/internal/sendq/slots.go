@@ -2,11 +2,17 @@ package sendq
 
 import "github.com/pureverbs/pureverbs/ibv"
 
-// Depth is how many work requests may be under way.
-const Depth = 32
+const (
+	// Depth is how many work requests may be under way, if the device grants so many.
+	Depth = 32
+	// LeastDepth is the least that a queue works with.
+	LeastDepth = 2 * ownDepth
+
+	ownDepth = 4 // of them for frames without content and about leases alone
+)
 
 // slots are the work requests under way. The completion of a signaled one confirms all before it, so the memory of the
-// others is returned at that time. At least each signalWork-th is signaled.
+// others is returned at that time. At least each Limits.signalWork-th is signaled.
 type slots[H comparable, O any] struct {
 	list     [Depth]slot[H, O]
 	posted   uint32 // work requests

@@ -1,9 +1,6 @@
 package sendq
 
-import (
-	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
-)
+import "github.com/pureverbs/pureverbs/rdma/internal/fifo"
 
 // Submit queues an operation. Window is for binds and invalidations, Op for all others.
 func (q *Queue[H, O]) Submit(w What, o *Operation[H, O]) {
@@ -49,6 +46,3 @@ func (q *Queue[H, O]) Drop(o *Operation[H, O]) (idle bool) {
 
 // MayRead lets so many reads and atomics be under way.
 func (q *Queue[H, O]) MayRead(n int) { q.ops.most = n }
-
-// PutResults is where atomics put what there was: ResultsLen bytes, which the device knows as into.
-func (q *Queue[H, O]) PutResults(mem []byte, into ibv.SGE) { q.ops.results, q.ops.into = mem, into }

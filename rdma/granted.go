@@ -1,0 +1,233 @@
+package rdma
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// What a device grants is less than what this package would use if it grants it: no inline data, one SGE, fewer work
+// requests, no messages of the length of a block. So the first shard of an engine makes a queue pair of the size that
+// connections have, to learn what is refused; and each connection obeys what its own queue pair was granted.
+
+// leastRecvs is the least depth of a connection's own receive queue.
+const leastRecvs = ownBlocks + startWindow + wire.ControlWindow
+
+// wanted are the sizes of a connection's queue pair, if the device has them.
+func (e *Engine) wanted() ibv.QPOptions {
+	return ibv.QPOptions{MaxSendWR: atMost(sendq.Depth, e.attr.MaxQPWR), MaxSendSGE: atMost(2, e.attr.MaxSGE),
+		MaxInline: sendq.MaxInline}
+}
+
+// atMost returns n, or the device's limit if that is less; 0 is none.
+func atMost(n, limit int) int {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
+// measure finds out which sizes the device grants, and fails if they are too small. It is called when the shard has what
+// a queue pair needs.
+func (e *shard) measure() error {
+	eng := e.eng
+	if e.cq == nil {
+		return nil
+	}
+	if eng.sizes.MaxSendWR == 0 {
+		eng.sizes = eng.wanted()
+		e.recvs.options(&eng.sizes)
+		if err := eng.tryQP(e.cq); err != nil {
+			return err
+		}
+	}
+	if e.recvs.srq == nil {
+		e.recvs.fit(e, eng.sizes.MaxRecvWR)
+	}
+	return nil
+}
+
+// tryQP makes a queue pair of the engine's sizes. Where the device refuses them, or grants less, it makes them smaller.
+func (e *Engine) tryQP(cq *ibv.CQ) error {
+	own := e.sizes.SRQ == nil
+	sizes := map[string]*int{"max_send_wr": &e.sizes.MaxSendWR, "max_send_sge": &e.sizes.MaxSendSGE,
+		"max_inline_data": &e.sizes.MaxInline, "max_recv_wr": &e.sizes.MaxRecvWR}
+	for smaller := true; smaller; {
+		qp, err := e.pd.CreateQP(cq, cq, &e.sizes)
+		if err == nil {
+			g := qp.Cap()
+			for name, granted := range map[string]int{"max_send_wr": g.MaxSendWR, "max_send_sge": g.MaxSendSGE,
+				"max_recv_wr": g.MaxRecvWR} {
+				*sizes[name] = min(*sizes[name], granted)
+			}
+			if err := qp.Close(); err != nil {
+				return err
+			}
+			break
+		}
+		smaller = false
+		for _, l := range limitsOf(err) {
+			if n := sizes[l.What]; n != nil && l.Limit < uint64(max(*n, 0)) {
+				*n, smaller = int(l.Limit), true
+				if *n == 0 {
+					*n = None
+				}
+			}
+		}
+		if !smaller { // not the sizes: connections will have the error
+			return nil
+		}
+	}
+	for _, l := range []struct {
+		what        string
+		least, have int
+	}{
+		{"max_send_wr", sendq.LeastDepth, e.sizes.MaxSendWR},
+		{"max_send_sge", 1, e.sizes.MaxSendSGE},
+		{"max_recv_wr", leastRecvs, e.sizes.MaxRecvWR},
+	} {
+		if l.have < l.least && (own || l.what != "max_recv_wr") {
+			return tooFew(l.what, l.least, l.have, e.name())
+		}
+	}
+	return nil
+}
+
+// tooFew reports that a device grants less than a connection needs.
+func tooFew(what string, least, have int, device string) error {
+	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)), Where: device}
+}
+
+// limitsOf returns the limits that an error is about.
+func limitsOf(err error) (list []*ibv.LimitError) {
+	switch e := err.(type) {
+	case *ibv.LimitError:
+		return []*ibv.LimitError{e}
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			list = append(list, limitsOf(err)...)
+		}
+	case interface{ Unwrap() error }:
+		return limitsOf(e.Unwrap())
+	}
+	return list
+}
+
+// fit makes the windows of connections with receive queues of their own fit to queues of this depth.
+func (r *receiving) fit(e *shard, depth int) {
+	r.depth = min(r.depth, depth)
+	e.most.window = uint32(max(min(int(e.most.window), r.depth-(leastRecvs-startWindow)), startWindow))
+	e.setMost(e.most)
+}
+
+// readDevice reads the limits of the device, and how long a message may be on all ports that are active. Blocks fit.
+func (e *Engine) readDevice(o *EngineOptions) (err error) {
+	e.longest = math.MaxInt32
+	if e.dev == nil {
+		return nil
+	}
+	if e.attr, err = e.dev.QueryDevice(); err != nil {
+		return err
+	}
+	if ownQueues {
+		e.attr.MaxSRQ = 0
+	}
+	for port := range e.attr.PhysPortCnt {
+		p, err := e.dev.QueryPort(port + 1)
+		if err != nil {
+			return err
+		}
+		if p.State == ibv.PortActive && p.MaxMsgSize > 0 {
+			e.longest = min(e.longest, int(p.MaxMsgSize))
+		}
+	}
+	switch most := (e.longest - wire.HeaderLen) / 64 * 64; {
+	case o.Block == 0 && most >= wire.MinBlock && most < defaultBlock:
+		o.Block = most
+	case max(o.Block, wire.MinBlock) > most:
+		return &ibv.LimitError{What: "Block", Asked: uint64(max(o.Block, wire.MinBlock)), Limit: uint64(max(most, 0)),
+			Where: fmt.Sprintf("messages of %s (PortAttr.MaxMsgSize %d)", e.name(), e.longest)}
+	}
+	return nil
+}
+
+// scratch is memory of a connection for what has no other: see sendq.PutScratch.
+type scratch struct {
+	mem []byte
+	at  ibv.SGE
+}
+
+// scratches has the scratch memory that no connection uses. Several are registered at a time, and kept until the engine
+// is closed. They do not count as EngineOptions.Memory, of which blocks may have all.
+type scratches struct {
+	mu    sync.Mutex
+	free  []scratch
+	slabs []memory
+}
+
+const scratchSlab = 32 * sendq.ScratchLen
+
+// get returns scratch memory.
+func (s *scratches) get(nic *adapter) (scratch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free) == 0 {
+		mr, err := nic.alloc(scratchSlab, ibv.LocalWrite, nil)
+		if err != nil {
+			return scratch{}, fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		s.slabs = append(s.slabs, mr)
+		for at := 0; at < scratchSlab; at += sendq.ScratchLen {
+			s.free = append(s.free, scratch{mr.Bytes()[at:][:sendq.ScratchLen:sendq.ScratchLen],
+				ibv.SGE{Addr: mr.Addr() + uint64(at), LKey: mr.LKey()}})
+		}
+	}
+	last := len(s.free) - 1
+	got := s.free[last]
+	s.free = s.free[:last]
+	return got, nil
+}
+
+func (s *scratches) put(c scratch) {
+	s.mu.Lock()
+	s.free = append(s.free, c)
+	s.mu.Unlock()
+}
+
+// release closes the memory.
+func (s *scratches) release() error {
+	var errs []error
+	for _, mr := range slices.Backward(s.slabs) {
+		errs = append(errs, mr.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// needScratch gives the connection scratch memory, if it has none.
+// Preconditions: l.mu is held, or the connection has not begun.
+func (l *link) needScratch() error {
+	if l.q.HasScratch() {
+		return nil
+	}
+	s, err := l.e.eng.scratches.get(&l.e.eng.nic)
+	if err == nil {
+		l.scratch = s
+		l.q.PutScratch(s.mem, s.at)
+	}
+	return err
+}
+
+// dropScratch gives it back, unless the device may still use it.
+// Preconditions: l.mu is held, the QP is gone.
+func (l *link) dropScratch() {
+	if l.scratch.mem != nil && l.end.CloseErr() == nil {
+		l.e.eng.scratches.put(l.scratch)
+		l.scratch = scratch{}
+	}
+}
