@@ -106,6 +106,7 @@ func (v *checker) limits(l *Limits) {
 		}
 		v.check(n >= least && n <= hard, key, n, "want %d to %d", least, hard)
 	}
+	v.check(l.MaxAtomic <= 0 || l.MaxAtomic >= 8, "max_atomic", l.MaxAtomic, "want 0 for none, or at least 8 bytes")
 }
 
 func (v *checker) port(p *Port, nets map[string]bool) {
