@@ -108,6 +108,7 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 		} else if pathErrno(err) {
 			err = pd.dev.explainPath(err, attr)
 		}
+		err = pd.dev.usedUp(err, "AHs", pd.dev.attr.MaxAH)
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	ah := &AH{pd: pd, handle: h, attr: *attr}

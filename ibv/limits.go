@@ -87,6 +87,15 @@ func checkGranted(where string, grants ...grant) error {
 // no room: libmlx5 subtracts the headers from a work request of no blocks.
 func granted(n uint32) int { return int(max(int32(n), 0)) }
 
+// usedUp adds to a refusal for want of memory how many such objects the device has. The refusal may be about either.
+func (d *Device) usedUp(err error, objects string, most int) error {
+	var limit *LimitError
+	if most <= 0 || !errors.Is(err, syscall.ENOMEM) || errors.As(err, &limit) {
+		return err
+	}
+	return fmt.Errorf("%w; or all programs together use the %d %s of %s", err, most, objects, d.Name())
+}
+
 // explainLimits adds to a refusal the requests that were beyond the device, if any. The kernel
 // itself returns only EINVAL or ENOMEM.
 func explainLimits(err error, where string, limits ...limit) error {

@@ -260,7 +260,8 @@ func (d *Device) explainRegister(err error, length int, access AccessFlags) erro
 	case errors.Is(err, syscall.ENOMEM):
 		cur, limit, lerr := dma.MemlockLimit()
 		if lerr == nil {
-			return &MemlockError{Bytes: uint64(length), Cur: cur, Max: limit, Err: err}
+			return &MemlockError{Bytes: uint64(length), Cur: cur, Max: limit,
+				Err: d.usedUp(err, "MRs", d.attr.MaxMR)}
 		}
 	case errors.Is(err, syscall.EINVAL) && access&^knownAccess != 0:
 		return &ArgError{Arg: "access", Got: access.String(),

@@ -106,7 +106,7 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	}
 	h, err := pd.dev.v.AllocMW(pd.dev.handle, pd.handle, uint32(t))
 	if err != nil {
-		return fail(explainMW(pd.dev, t, err))
+		return fail(pd.dev.usedUp(explainMW(pd.dev, t, err), "memory windows", pd.dev.attr.MaxMW))
 	}
 	mw := &MW{pd: pd, handle: h, typ: t, opsErr: pd.dev.bindError()}
 	mw.key.Store(libibverbs.MWKey(h))

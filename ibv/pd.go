@@ -31,7 +31,7 @@ func (d *Device) AllocPD() (*PD, error) {
 	defer d.leave()
 	h, err := d.v.AllocPD(d.handle)
 	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
+		return nil, &OpError{Op: op, Object: d.Name(), Err: d.usedUp(err, "PDs", d.attr.MaxPD)}
 	}
 	return d.newPD(h, nil), nil
 }

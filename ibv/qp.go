@@ -224,8 +224,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		err = explainRaw(err)
 	}
 	if err != nil {
-		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, init)}
+		err = maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, init)
+		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: dev.usedUp(err, "QPs", dev.attr.MaxQP)}
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
@@ -446,6 +446,7 @@ func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint
 			Need: "CreateFlow with the group's address in a FlowEth, or of type FlowMulticastDefault",
 			Have: "a kernel that has groups of UD QPs alone"}
 	}
+	err = qp.dev.usedUp(err, "multicast groups", qp.dev.attr.MaxMcastGroups)
 	if err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}

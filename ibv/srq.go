@@ -105,7 +105,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	h, got, err := o.create(pd)
 	if err != nil {
-		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
+		err = pd.dev.usedUp(explainLimits(err, name, wr, sge), "SRQs", pd.dev.attr.MaxSRQ)
+		return nil, &OpError{Op: op, Object: name, Err: err}
 	}
 	s := &SRQ{pd: pd, typ: o.Type, cq: o.CQ, handle: h, maxWR: granted(got.MaxWR), maxSGE: granted(got.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {

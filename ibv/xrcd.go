@@ -59,7 +59,7 @@ func (d *Device) OpenXRCD(file *os.File, flags int) (*XRCD, error) {
 		return fail(e)
 	}
 	if err != nil {
-		return fail(d.explainXRCD(err, flags))
+		return fail(d.explainXRCD(err, flags)) // verbs do not report how many the device has
 	}
 	x := &XRCD{dev: d, handle: h}
 	x.node.initNumbered("xrcd", d.Name(), &d.node)
