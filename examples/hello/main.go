@@ -57,15 +57,15 @@ const size = 16
 // side is one end of the connection.
 type side struct {
 	c  *rdmacm.Conn
-	mr *ibv.MR // for the message that is received
+	mr *ibv.MR // for the message that is received, and for the one that is sent
 }
 
 // options make a queue pair for one message each way.
 func (s *side) options() *rdmacm.Options {
 	return &rdmacm.Options{
-		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1, MaxInline: size},
+		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1},
 		Prepare: func(c *rdmacm.Conn) (err error) { // before the peer can send
-			if s.mr, err = c.PD().AllocMR(size, ibv.LocalWrite, nil); err != nil {
+			if s.mr, err = c.PD().AllocMR(2*size, ibv.LocalWrite, nil); err != nil {
 				return err
 			}
 			c.OnClose(s.mr.Close)
@@ -75,11 +75,11 @@ func (s *side) options() *rdmacm.Options {
 	}
 }
 
-// send posts a message. A short one goes into the work request itself, and needs no MR.
+// send posts a message.
 func (s *side) send(text string) error {
-	b := make([]byte, size)
-	copy(b, text)
-	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, Inline: b}})
+	copy(s.mr.Bytes()[size:], text)
+	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{s.mr.SGE(size, size)}}})
 	return err
 }
 

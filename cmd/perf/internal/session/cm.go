@@ -143,12 +143,12 @@ func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 // makeQPs connects the queue pairs, between two meetings with the peer.
 func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	p := &s.plan
-	if p.Inline == plan.Auto {
-		if qp, err := s.pd.CreateQP(s.cqs[0].send, s.cqs[0].recv, &qo); err != nil {
-			qo.MaxInline = 0
-		} else if err := qp.Close(); err != nil {
-			return err
-		}
+	qp, err := s.newQP(0, &qo)
+	if err == nil {
+		err = qp.Close()
+	}
+	if err != nil {
+		return err
 	}
 	if _, err := s.conn.Keys("meeting before the queue pairs", wire.Dest{}); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	}
 	s.setup.Local.Inline = qo.MaxInline
 	s.cm.Ready()
-	_, err := s.conn.Keys("meeting after the queue pairs", s.own[0])
+	_, err = s.conn.Keys("meeting after the queue pairs", s.own[0])
 	return err
 }
 

@@ -12,11 +12,7 @@ import (
 func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	p := &s.plan
 	for i := range p.Ends() {
-		qp, err := s.makeQP(i, &qo)
-		if err != nil && p.Inline == plan.Auto && qo.MaxInline > 0 {
-			qo.MaxInline = 0
-			qp, err = s.makeQP(i, &qo)
-		}
+		qp, err := s.newQP(i, &qo)
 		if err != nil {
 			return fmt.Errorf("queue pair %d of %d: %w", i+1, p.Ends(), err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -49,6 +50,9 @@ func (s *Session) openDevice(device string, port uint8) error {
 	}
 	if err := s.checkPaging(); err != nil {
 		return err
+	}
+	if s.plan.Verb == wire.Atomic && s.attr.AtomicCap == ibv.AtomicNone {
+		return fmt.Errorf("atomic: %s has no atomics", s.dev.Name())
 	}
 	if err := s.checkPacing(); err != nil {
 		return err

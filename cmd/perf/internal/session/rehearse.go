@@ -52,11 +52,7 @@ func (s *Session) tryQP() (err error) {
 		return err
 	}
 	qo := s.qpOptions()
-	qp, err := s.makeQP(0, &qo)
-	if err != nil && s.plan.Inline == plan.Auto {
-		qo.MaxInline = 0
-		qp, err = s.makeQP(0, &qo)
-	}
+	qp, err := s.newQP(0, &qo)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,10 @@
 package session
 
 import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -26,6 +30,26 @@ func (s *Session) makeShared() (err error) {
 	}
 	s.srqn, err = s.srq.Num()
 	return err
+}
+
+// newQP makes queue pair i. If the inline size is the device's choice, qo has it then.
+func (s *Session) newQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
+	auto := s.plan.Inline == plan.Auto
+	qp, err := s.makeQP(i, qo)
+	if err != nil && auto && qo.MaxInline > 0 {
+		qo.MaxInline = 0
+		qp, err = s.makeQP(i, qo)
+	}
+	if err != nil || s.plan.Target(i) {
+		return qp, err
+	}
+	granted := qp.Cap().MaxInline
+	if !auto && granted < qo.MaxInline {
+		return nil, errors.Join(fmt.Errorf("inline size (-I) %d > %d, what %s grants", qo.MaxInline, granted,
+			s.dev.Name()), qp.Close())
+	}
+	qo.MaxInline = min(qo.MaxInline, granted)
+	return qp, nil
 }
 
 // makeQP makes queue pair i.
