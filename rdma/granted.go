@@ -43,7 +43,7 @@ func (e *shard) measure() error {
 	if eng.sizes.MaxSendWR == 0 {
 		eng.sizes = eng.wanted()
 		e.recvs.options(&eng.sizes)
-		if err := eng.tryQP(e.cq); err != nil {
+		if err := eng.fitSizes(e.cq); err != nil {
 			return err
 		}
 	}
@@ -53,36 +53,43 @@ func (e *shard) measure() error {
 	return nil
 }
 
-// tryQP makes a queue pair of the engine's sizes. Where the device refuses them, or grants less, it makes them smaller.
-func (e *Engine) tryQP(cq *ibv.CQ) error {
-	own := e.sizes.SRQ == nil
-	sizes := map[string]*int{"max_send_wr": &e.sizes.MaxSendWR, "max_send_sge": &e.sizes.MaxSendSGE,
-		"max_inline_data": &e.sizes.MaxInline, "max_recv_wr": &e.sizes.MaxRecvWR}
-	for smaller := true; smaller; {
-		qp, err := e.pd.CreateQP(cq, cq, &e.sizes)
+// makeQP makes a queue pair of these sizes. Where the device refuses them by name, or grants less, they become smaller.
+func (e *Engine) makeQP(cq *ibv.CQ, o *ibv.QPOptions) (*ibv.QP, error) {
+	sizes := map[string]*int{"max_send_wr": &o.MaxSendWR, "max_send_sge": &o.MaxSendSGE,
+		"max_inline_data": &o.MaxInline, "max_recv_wr": &o.MaxRecvWR}
+	for {
+		qp, err := e.pd.CreateQP(cq, cq, o)
 		if err == nil {
 			g := qp.Cap()
-			for name, granted := range map[string]int{"max_send_wr": g.MaxSendWR, "max_send_sge": g.MaxSendSGE,
-				"max_recv_wr": g.MaxRecvWR} {
-				*sizes[name] = min(*sizes[name], granted)
-			}
-			if err := qp.Close(); err != nil {
-				return err
-			}
-			break
+			o.MaxSendWR, o.MaxSendSGE = min(o.MaxSendWR, g.MaxSendWR), min(o.MaxSendSGE, g.MaxSendSGE)
+			o.MaxRecvWR = min(o.MaxRecvWR, g.MaxRecvWR)
+			return qp, nil
 		}
-		smaller = false
+		smaller := false
 		for _, l := range limitsOf(err) {
-			if n := sizes[l.What]; n != nil && l.Limit < uint64(max(*n, 0)) {
+			switch n := sizes[l.What]; {
+			case n == nil || l.Limit >= uint64(max(*n, 0)):
+			case l.Limit > 0:
 				*n, smaller = int(l.Limit), true
-				if *n == 0 {
-					*n = None
-				}
+			case n == &o.MaxInline:
+				*n, smaller = None, true
 			}
 		}
-		if !smaller { // not the sizes: connections will have the error
-			return nil
+		if !smaller {
+			return nil, err
 		}
+	}
+}
+
+// fitSizes has the engine's sizes be what the device grants, if that is enough.
+func (e *Engine) fitSizes(cq *ibv.CQ) error {
+	own := e.sizes.SRQ == nil
+	qp, err := e.makeQP(cq, &e.sizes)
+	if err != nil { // not for the sizes: connections will have the error
+		return nil
+	}
+	if err := qp.Close(); err != nil {
+		return err
 	}
 	for _, l := range []struct {
 		what        string
@@ -137,6 +144,14 @@ func (e *Engine) readDevice(o *EngineOptions) (err error) {
 	}
 	if ownQueues {
 		e.attr.MaxSRQ = 0
+	}
+	for _, l := range []struct {
+		what        string
+		least, have int
+	}{{"max_qp_wr", sendq.LeastDepth, e.attr.MaxQPWR}, {"max_cqe", leastSRQ + sendq.Depth, e.attr.MaxCQE}} {
+		if l.have < l.least {
+			return tooFew(l.what, l.least, l.have, e.name())
+		}
 	}
 	for port := range e.attr.PhysPortCnt {
 		p, err := e.dev.QueryPort(port + 1)

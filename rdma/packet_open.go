@@ -159,15 +159,15 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 		return err
 	}
 	s := e.shards[0]
-	qp, err := e.pd.CreateQP(s.cq, s.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: atMost(packetSends, e.attr.MaxQPWR),
-		MaxRecvWR: atMost(packetRecvs, e.attr.MaxQPWR)})
+	sizes := ibv.QPOptions{Type: ibv.UD, MaxSendWR: atMost(packetSends, e.attr.MaxQPWR),
+		MaxRecvWR: atMost(packetRecvs, e.attr.MaxQPWR)}
+	qp, err := e.makeQP(s.cq, &sizes)
 	if err != nil {
 		return err
 	}
-	g := qp.Cap()
 	c.mu.Lock()
 	c.qp = qp
-	c.recvs, c.sends = c.recvs[:min(len(c.recvs), g.MaxRecvWR)], c.sends[:min(len(c.sends), g.MaxSendWR)]
+	c.recvs, c.sends = c.recvs[:sizes.MaxRecvWR], c.sends[:sizes.MaxSendWR]
 	c.mu.Unlock()
 	if err := id.InitQP(qp); err != nil {
 		return err

@@ -35,12 +35,12 @@ const leastSRQ = 4 * controlBlocks
 func (e *shard) sizeReceives() {
 	attr := e.eng.attr
 	if hasSRQ(attr) {
-		e.recvs.depth = min(attr.MaxSRQWR, int(e.opt.Memory/int64(e.stride)), attr.MaxCQE/2)
+		e.recvs.depth = min(attr.MaxSRQWR, int(e.opt.Memory/int64(e.stride)), max(attr.MaxCQE/2, leastSRQ))
 		e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.recvs.depth)/sendq.Depth)
 		return
 	}
 	e.recvs.depth = math.MaxInt
-	e.recvs.fit(e, min(int(e.most.window)+leastRecvs-startWindow, attr.MaxQPWR))
+	e.recvs.fit(e, min(int(e.most.window)+leastRecvs-startWindow, attr.MaxQPWR, attr.MaxCQE-sendq.Depth))
 	e.opt.MaxConns = min(e.opt.MaxConns, attr.MaxCQE/(sendq.Depth+e.recvs.depth))
 }
 

@@ -68,9 +68,7 @@ func hasWindows(t testing.TB) bool {
 	dev, err := ibv.Open(testutil.NeedRXE(t).Dev[0])
 	ok(t, err)
 	defer dev.Close()
-	a, err := dev.QueryDevice()
-	ok(t, err)
-	return a.MaxMW > 0
+	return dev.CanBindMW(ibv.MWType2, ibv.DataPathDirect) == nil
 }
 
 func hasAtomics(e *Engine) bool { return e.attr.AtomicCap != ibv.AtomicNone }
