@@ -14,6 +14,7 @@ import (
 var (
 	ib       = []string{"--device", "mlx5_0,link=ib"}
 	grh      = []string{"--device", "mlx5_0,link=ib,grh=required"}
+	least    = []string{"--device", "mlx5_0,max_inline=0,max_sge=1,max_srq=0,max_mw=0,max_atomic=0"}
 	cqe0     = []string{"--device", "mlx5_0,cqe_version=0"}
 	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
 	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
@@ -54,6 +55,11 @@ var once = []row{
 	{command: "perf:write:bw/ib_write_bw -x 0 -n 200 -s 4096", emu: grh},
 	{command: "rping -C 5 -v -V -S 1000", emu: grh},
 	{command: "udaddy -C 5", emu: grh},
+	{command: "perf:send:lat -n 200 -s 64", emu: least},
+	{command: "perf:write:lat -R -n 200 -s 64", emu: least},
+	{command: "perf:send:lat/ib_send_lat -I 0 -n 200 -s 64", emu: least},
+	{command: "rping -C 5 -v -V -S 1000", emu: least},
+	{command: "ucmatose -c 2 -C 10 -S 2000", emu: least},
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_0; ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_1", emu: two},
 	{command: "ibv_uc_pingpong -g 3 -c -n 20 -s 1048576 -r 10 -e"},
 	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 4096", emu: jumbo},
@@ -295,16 +301,22 @@ func TestEmuLists(t *testing.T) {
 // TestEmuRefused runs programs that need features which the device lacks: they say so and end.
 func TestEmuRefused(t *testing.T) {
 	testutil.NeedEmu(t)
-	for _, tt := range []struct{ command, want string }{
-		{"ibv_rc_pingpong -g 3 -j -s 1048576", "Device memory is insufficient"},
-		{"ibv_rc_pingpong -i 2", "INIT"},
-		{"ibv_rc_pingpong -d mlx5_9", "mlx5_9 not found"},
-		{"ibv_ud_pingpong -g 3 -s 1025", "larger than port MTU (1024)"},
-		{"ib_write_bw -d mlx5_9", "mlx5_9"},
+	for _, tt := range []struct {
+		command string
+		emu     []string
+		want    string
+	}{
+		{"ibv_rc_pingpong -g 3 -j -s 1048576", nil, "Device memory is insufficient"},
+		{"ibv_rc_pingpong -i 2", nil, "INIT"},
+		{"ibv_rc_pingpong -d mlx5_9", nil, "mlx5_9 not found"},
+		{"ibv_ud_pingpong -g 3 -s 1025", nil, "larger than port MTU (1024)"},
+		{"ib_write_bw -d mlx5_9", nil, "mlx5_9"},
+		{"perf write lat -I 64", least, "inline size (-I) 64 > 0, what mlx5_0 grants"},
+		{"perf atomic bw", least, "atomic: mlx5_0 has no atomics"},
 	} {
 		t.Run(tt.command, func(t *testing.T) {
 			f := strings.Fields(tt.command)
-			out, err := here.emulate(t, nil, here.command(f[0], f[1:]...)...)
+			out, err := here.emulate(t, tt.emu, here.command(f[0], f[1:]...)...)
 			if err == nil || !strings.Contains(out, tt.want) {
 				t.Errorf("%v; want it to fail with %q\n%s", err, tt.want, tail(out))
 			}
