@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// attributeRows has, for each attribute that a device or a port reports, the declarations that obey it, as "folder name"
-// in this repository, or why nothing has to. A method is named "Type.name".
+// attributeRows has, for each attribute that a device or a port reports, the declarations that obey it, as "folder
+// name" in this repository, or why nothing has to. A method is named "Type.name".
 var attributeRows = map[string]string{
 	"PortAttr.State":         "ibv QP.Endpoint, ibv Device.activePort, rdmacm Conn.explainTimeout",
 	"PortAttr.MaxMTU":        "- ActiveMTU is what a path may have",
@@ -38,28 +38,31 @@ var attributeRows = map[string]string{
 	"PortAttr.ActiveWidth":   "ibv PortAttr.RateGbps, ibv PortAttr.Rate",
 	"PortAttr.ActiveSpeed":   "ibv PortAttr.RateGbps, ibv PortAttr.Rate",
 
-	"DeviceAttr.FirmwareVersion":       "- identity",
-	"DeviceAttr.NodeGUID":              "- identity",
-	"DeviceAttr.SysImageGUID":          "- identity",
-	"DeviceAttr.MaxMRSize":             "ibv Device.explainRegister",
-	"DeviceAttr.PageSizeCap":           "- the kernel chooses the pages of an MR",
-	"DeviceAttr.VendorID":              "ibv Device.softRoCE, ibv Device.mayBeMLX5",
-	"DeviceAttr.VendorPartID":          "ibv Device.mayBeMLX5",
-	"DeviceAttr.HWVersion":             "- identity",
-	"DeviceAttr.MaxQP":                 "- " + ofAllPrograms,
-	"DeviceAttr.MaxQPWR":               "ibv numMaxSendWR, ibv numMaxRecvWR, ibv mostWQ, ibv PD.createQP, rdma shard.sizeReceives",
-	"DeviceAttr.CapFlags":              "ibv Device.CanBindMW, ibv SRQ.explainResize, ibv Device.explainXRC, ibv QP.checkFrame",
-	"DeviceAttr.MaxSGE":                "ibv numMaxSendSGE, ibv numMaxRecvSGE, ibv numWQSGE",
-	"DeviceAttr.MaxSGERead":            "ibv QP.checkSend",
-	"DeviceAttr.MaxCQ":                 "- " + ofAllPrograms,
-	"DeviceAttr.MaxCQE":                "ibv numCQE, rdma shard.sizeReceives",
-	"DeviceAttr.MaxMR":                 "- " + ofAllPrograms,
-	"DeviceAttr.MaxPD":                 "- " + ofAllPrograms,
-	"DeviceAttr.MaxQPRdAtom":           "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
-	"DeviceAttr.MaxResRdAtom":          "- the device shares them out among QPs, and a peer that asks for more waits",
-	"DeviceAttr.MaxQPInitRdAtom":       "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
-	"DeviceAttr.AtomicCap":             "ibv QP.access, ibv PD.createQP, ibv QP.beyond, ibv friends.HasAtomics, rdma link.lend",
-	"DeviceAttr.MaxMW":                 "- " + ofAllPrograms + "; CapFlags say whether there are windows, for mlx4 reports 0",
+	"DeviceAttr.FirmwareVersion": "- identity",
+	"DeviceAttr.NodeGUID":        "- identity",
+	"DeviceAttr.SysImageGUID":    "- identity",
+	"DeviceAttr.MaxMRSize":       "ibv Device.explainRegister",
+	"DeviceAttr.PageSizeCap":     "- the kernel chooses the pages of an MR",
+	"DeviceAttr.VendorID":        "ibv Device.softRoCE, ibv Device.mayBeMLX5",
+	"DeviceAttr.VendorPartID":    "ibv Device.mayBeMLX5",
+	"DeviceAttr.HWVersion":       "- identity",
+	"DeviceAttr.MaxQP":           "- " + ofAllPrograms,
+	"DeviceAttr.MaxQPWR": "ibv numMaxSendWR, ibv numMaxRecvWR, ibv mostWQ, ibv PD.createQP, " +
+		"rdma shard.sizeReceives",
+	"DeviceAttr.CapFlags": "ibv Device.CanBindMW, ibv SRQ.explainResize, ibv Device.explainXRC, " +
+		"ibv QP.checkFrame",
+	"DeviceAttr.MaxSGE":          "ibv numMaxSendSGE, ibv numMaxRecvSGE, ibv numWQSGE",
+	"DeviceAttr.MaxSGERead":      "ibv QP.checkSend",
+	"DeviceAttr.MaxCQ":           "- " + ofAllPrograms,
+	"DeviceAttr.MaxCQE":          "ibv numCQE, rdma shard.sizeReceives",
+	"DeviceAttr.MaxMR":           "- " + ofAllPrograms,
+	"DeviceAttr.MaxPD":           "- " + ofAllPrograms,
+	"DeviceAttr.MaxQPRdAtom":     "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
+	"DeviceAttr.MaxResRdAtom":    "- the device shares them out among QPs, and a peer that asks for more waits",
+	"DeviceAttr.MaxQPInitRdAtom": "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
+	"DeviceAttr.AtomicCap": "ibv QP.access, ibv PD.createQP, ibv QP.beyond, ibv friends.HasAtomics, " +
+		"rdma link.lend",
+	"DeviceAttr.MaxMW":                 "- " + ofAllPrograms + "; CanBindMW has CapFlags, for mlx4 reports 0",
 	"DeviceAttr.MaxRawEthyQP":          "- " + ofAllPrograms,
 	"DeviceAttr.MaxMcastGroups":        "- " + ofAllPrograms,
 	"DeviceAttr.MaxMcastQPAttach":      "- " + ofAllPrograms,
@@ -69,7 +72,7 @@ var attributeRows = map[string]string{
 	"DeviceAttr.MaxSRQWR":              "ibv numSRQWR, ibv PD.CreateSRQ, rdma shard.sizeReceives",
 	"DeviceAttr.MaxSRQSGE":             "ibv numSRQSGE",
 	"DeviceAttr.MaxPKeys":              "- PortAttr.PKeyTableLen is that of the port",
-	"DeviceAttr.LocalCAAckDelay":       "- a sender waits for the peer's delay, which no endpoint carries; its own says nothing about it",
+	"DeviceAttr.LocalCAAckDelay":       "- a sender waits for the peer's delay, which no endpoint carries",
 	"DeviceAttr.PhysPortCnt":           "ibv Device.checkPort, ibv Device.activePort, ibv Device.badAddress",
 	"DeviceAttr.Ex":                    "ibv DeviceAttr.extended",
 
@@ -102,7 +105,7 @@ var attributeRows = map[string]string{
 	"DeviceAttrEx.CQModerationMaxCount":  "ibv Device.moderation",
 	"DeviceAttrEx.CQModerationMaxPeriod": "ibv Device.moderation",
 	"DeviceAttrEx.MaxDMSize":             "ibv numDM",
-	"DeviceAttrEx.PCIAtomicFetchAdd":     "- what the device can do to the host's memory for a peer's atomic; the driver has AtomicCap from it",
+	"DeviceAttrEx.PCIAtomicFetchAdd":     "- of atomics in the host's memory; the driver has AtomicCap from it",
 	"DeviceAttrEx.PCIAtomicSwap":         "- the same",
 	"DeviceAttrEx.PCIAtomicCompareSwap":  "- the same",
 	"DeviceAttrEx.PhysPortCntEx":         "- the calls of C take 8 bits of a port's number",

@@ -191,6 +191,8 @@ func (qp *QP) wantFlags() string {
 	return "Fence, Signaled, Solicited, Inline on a " + qp.typ.String() + " QP"
 }
 
+const needAtomics = "a device with atomics (DeviceAttr.AtomicCap)"
+
 // plainAtomics are the atomics that a device may lack. Those with masks have capabilities of their own.
 const plainAtomics = 1<<OpCompareSwap | 1<<OpFetchAdd
 
@@ -205,7 +207,7 @@ func (qp *QP) opcodeError(wr *SendWR) error {
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
 			Have: "one whose do not"}
 	case op < 32 && opcodesOf(qp.typ)&plainAtomics>>op&1 != 0 && qp.dev.attr.AtomicCap == AtomicNone:
-		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a device with atomics (DeviceAttr.AtomicCap)",
+		return &UnsupportedError{Feature: "posting " + op.String(), Need: needAtomics,
 			Have: qp.dev.Name() + " without them"}
 	case op < 32 && work.MLX5OpcodesOf(workType(qp.typ))&work.MaskedAtomics>>op&1 != 0:
 		if wr.Masked == nil {

@@ -118,9 +118,8 @@ type QPOptions struct {
 }
 
 // CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap
-// returns the granted sizes, which are at least the requested ones on most devices. Some grant less
-// inline data, and no attribute says how much they take: with mana_ib it is none. PostSend refuses more than was
-// granted.
+// returns the granted sizes, which are at least the requested ones on most devices. Some grant less inline data, and no
+// attribute has its limit: mana_ib grants none. PostSend refuses more than was granted.
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
@@ -411,47 +410,10 @@ func (qp *QP) State() QPState {
 	return qp.loadState()
 }
 
-// AttachMcast makes a UD QP receive the messages sent to a multicast group. lid is the LID of
-// the group, 0 on RoCE. Frames of a group get to a RawPacket QP by CreateFlow.
-//
-// C: ibv_attach_mcast(3).
-func (qp *QP) AttachMcast(group GID, lid uint16) error {
-	return qp.mcast("attach mcast", libibverbs.Lib.AttachMcast, group, lid)
-}
-
-// DetachMcast undoes AttachMcast.
-//
-// C: ibv_detach_mcast(3).
-func (qp *QP) DetachMcast(group GID, lid uint16) error {
-	return qp.mcast("detach mcast", libibverbs.Lib.DetachMcast, group, lid)
-}
-
 // loadState reads the state that libibverbs keeps in struct ibv_qp. Other
 // threads write it, in modify and query.
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
-
-func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID,
-	lid uint16) error {
-	if err := qp.enterStates(op); err != nil {
-		return err
-	}
-	defer qp.leave()
-	if qp.typ == DCT {
-		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "qp", Got: "a DCT", Want: "a UD QP"}}
-	}
-	err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid)
-	if qp.typ == RawPacket && (errors.Is(err, errInvalid) || unsupported(err)) {
-		err = &UnsupportedError{Feature: "a multicast group of a RawPacket QP",
-			Need: "CreateFlow with the group's address in a FlowEth, or of type FlowMulticastDefault",
-			Have: "a kernel that has groups of UD QPs alone"}
-	}
-	err = qp.dev.usedUp(err, "multicast groups", qp.dev.attr.MaxMcastGroups)
-	if err != nil {
-		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
-	}
-	return nil
-}
 
 // Close destroys the QP, whatever its state. Later posts return ErrClosed.
 //

@@ -110,8 +110,7 @@ func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
 	}
 	var errs []error
 	if mask&MaskAccessFlags != 0 && a.Access&RemoteAtomic != 0 && d.attr.AtomicCap == AtomicNone {
-		errs = append(errs, &UnsupportedError{Feature: "RemoteAtomic", Need: "a device with atomics (DeviceAttr.AtomicCap)",
-			Have: name + " without them"})
+		errs = append(errs, &UnsupportedError{Feature: "RemoteAtomic", Need: needAtomics, Have: name + " without them"})
 	}
 	port := a.Port
 	if mask&MaskPort == 0 {

@@ -32,7 +32,7 @@ type DeviceAttr struct {
 	MaxResRdAtom          int // and that all QPs together can answer
 	MaxQPInitRdAtom       int // reads and atomics that a QP can have outstanding
 	AtomicCap             AtomicCap
-	MaxMW                 int // CapFlags say whether there are memory windows
+	MaxMW                 int // 0 of devices that do not count them: CanBindMW has the CapFlags
 	MaxRawEthyQP          int
 	MaxMcastGroups        int
 	MaxMcastQPAttach      int // QPs in one group

@@ -78,8 +78,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, usualWR(pd.dev.attr.MaxSRQWR)), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath,
-		SingleThreaded: opt.SingleThreaded, Type: opt.Type, CQ: opt.CQ, XRCD: opt.XRCD,
+	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, usualWR(pd.dev.attr.MaxSRQWR)), MaxSGE: orDefault(opt.MaxSGE, 1),
+		DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded, Type: opt.Type, CQ: opt.CQ, XRCD: opt.XRCD,
 		MaxTags: opt.MaxTags, MaxTagOps: opt.MaxTagOps}
 	name := pd.dev.Name()
 	dev := &pd.dev.attr

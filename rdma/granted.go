@@ -33,8 +33,8 @@ func atMost(n, limit int) int {
 	return n
 }
 
-// measure finds out which sizes the device grants, and fails if they are too small. It is called when the shard has what
-// a queue pair needs.
+// measure finds out which sizes the device grants, and fails if they are too small. It is called when the shard has all
+// that a queue pair needs.
 func (e *shard) measure() error {
 	eng := e.eng
 	if e.cq == nil {
@@ -108,7 +108,8 @@ func (e *Engine) fitSizes(cq *ibv.CQ) error {
 
 // tooFew reports that a device grants less than a connection needs.
 func tooFew(what string, least, have int, device string) error {
-	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)), Where: device}
+	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)),
+		Where: device}
 }
 
 // limitsOf returns the limits that an error is about.
@@ -179,7 +180,7 @@ type scratch struct {
 }
 
 // scratches has the scratch memory that no connection uses. Several are registered at a time, and kept until the engine
-// is closed. They do not count as EngineOptions.Memory, of which blocks may have all.
+// is closed. They do not count as EngineOptions.Memory: blocks may have all of that.
 type scratches struct {
 	mu    sync.Mutex
 	free  []scratch

@@ -138,8 +138,8 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	return conn, err
 }
 
-// announced is what the peer is given of an endpoint. The stock tools take a GID as the wish for a global route, so
-// there is none if a LID is enough.
+// announced returns the part of an endpoint that the peer gets. The stock tools take a GID as the wish for a global
+// route, so there is none if a LID is enough.
 func (o *options) announced(e ibv.Endpoint) ibv.Endpoint {
 	if o.gid == ibv.BestGID && e.LID != 0 && !e.GRH {
 		e.GID = ibv.GID{}

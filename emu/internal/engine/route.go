@@ -16,7 +16,8 @@ func (e *Engine) peer(qp *hca.QP) *hca.QP {
 func (e *Engine) route(qp *hca.QP) *hca.QP {
 	d := qp.Context.Device
 	from, to := port(d, int(qp.Attr.Port)), e.destination(&qp.Attr.AH)
-	if from == nil || to == nil || !from.Active || !to.Active || to.Device.Gone || !from.Reaches(to, qp.Attr.AH.Global) {
+	if from == nil || to == nil || !from.Active || !to.Active || to.Device.Gone ||
+		!from.Reaches(to, qp.Attr.AH.Global) {
 		return nil
 	}
 	p := to.Device.QP(qp.Attr.DestQPN)

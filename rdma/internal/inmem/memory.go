@@ -19,10 +19,17 @@ type Adapter struct {
 	lastQPN  uint32
 }
 
+// Most that a work request has.
+const (
+	maxInline = 64
+	maxSGE    = 2
+)
+
 // New returns an adapter.
 func New() *Adapter {
 	return &Adapter{regions: make(map[uint32]*Memory), lastKey: 0x100, lastAddr: 1 << 32, lastQPN: 0x10,
-		Granted: ibv.QPCap{MaxSendWR: 1 << 15, MaxRecvWR: 1 << 15, MaxSendSGE: maxSGE, MaxRecvSGE: 1, MaxInline: maxInline}}
+		Granted: ibv.QPCap{MaxSendWR: 1 << 15, MaxRecvWR: 1 << 15, MaxSendSGE: maxSGE, MaxRecvSGE: 1,
+			MaxInline: maxInline}}
 }
 
 // Memory is registered memory. Its addresses are not those of the process.

@@ -56,11 +56,6 @@ type request struct {
 	n      int // bytes of inline
 }
 
-const (
-	maxInline = 64
-	maxSGE    = 2
-)
-
 // QP is a queue pair of a reliable connection.
 type QP struct {
 	a      *Adapter

@@ -13,7 +13,7 @@ type Options struct {
 	Posts  int    // work requests for one doorbell
 }
 
-// Limits are what a device grants a queue pair, and how long a message may be on its port.
+// Limits are the sizes that a device grants a queue pair, and the length of messages that its port has.
 type Limits struct {
 	Depth  int // work requests under way, LeastDepth or more; Depth counts of more
 	Inline int // bytes of a frame that are copied into its work request; MaxInline counts of more
@@ -57,8 +57,8 @@ func New[H comparable, O any](o Options) Queue[H, O] {
 		bell: newDoorbell[H](o.Posts)}
 }
 
-// Limit is called before anything is posted, on a device that grants less than Depth, MaxInline or PieceMost. It reports
-// whether frames need memory: see PutScratch.
+// Limit is called before anything is posted, on a device that grants less than Depth, MaxInline or PieceMost. It
+// reports whether frames need memory: see PutScratch.
 func (q *Queue[H, O]) Limit(l Limits) (needsScratch bool) {
 	q.limits = Limits{min(l.Depth, Depth), min(l.Inline, MaxInline), min(l.Piece, PieceMost)}
 	q.opt.Signal = min(q.opt.Signal, max(uint32(q.limits.Depth/4), 1))

@@ -37,7 +37,7 @@ func (s *scratch) result(wr uint32) ibv.SGE {
 	return ibv.SGE{Addr: s.at.Addr + uint64(wr%Depth*scratchSlot+resultAt), Length: resultLen, LKey: s.at.LKey}
 }
 
-// returned is what the atomic of a work request has returned.
+// returned reads the result of a work request's atomic.
 func (s *scratch) returned(wr uint32) uint64 {
 	return binary.NativeEndian.Uint64(s.mem[wr%Depth*scratchSlot+resultAt:])
 }

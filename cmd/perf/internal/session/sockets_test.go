@@ -24,8 +24,8 @@ func TestCheckPeer(t *testing.T) {
 		{ibv.LinkInfiniBand, 0, v6, wire.Dest{}, ""}, // there are LIDs
 		{ibv.LinkInfiniBand, 1, v6, wire.Dest{}, "sent no GID"},
 	} {
-		s := &sockets{Session: &Session{port: &ibv.PortAttr{LinkLayer: tc.link, Flags: tc.flags}, own: []wire.Dest{tc.own},
-			peer: []wire.Dest{tc.peer}, plan: plan.Plan{}}}
+		s := &sockets{Session: &Session{port: &ibv.PortAttr{LinkLayer: tc.link, Flags: tc.flags},
+			own: []wire.Dest{tc.own}, peer: []wire.Dest{tc.peer}, plan: plan.Plan{}}}
 		err := s.checkPeer()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v: %v, want %q", tc.peer.GID, err, tc.want)
