@@ -213,6 +213,10 @@ func (c *PacketConn) Close() error {
 func (c *PacketConn) release() error {
 	c.stop()
 	c.events.Wait()
+	for _, r := range c.proofs.Close() {
+		_ = r.id.Close()
+	}
+	c.proofs.Wait()
 	if c.qp != nil {
 		c.drain()
 		for _, p := range c.groups { // only Join and Leave change them, and these have ended

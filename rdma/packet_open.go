@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -67,12 +68,13 @@ func (c *PacketConn) dial(ctx context.Context, addr string) error {
 	if err := c.open(from); err != nil {
 		return err
 	}
-	p, err := c.resolve(b, to, c.limit())
+	to = netip.AddrPortFrom(c.host(to.Addr()), to.Port())
+	n, err := c.resolve(b, to, c.limit(), true)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.to = p
+	c.to = n
 	c.mu.Unlock()
 	return nil
 }
@@ -124,6 +126,8 @@ func newPacketConn(opt *Options) (*PacketConn, error) {
 	c.ch = ch
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
+	c.proofs = admit.New(ctx, admit.Limits{Handshakes: askMost, Backlog: askMost, Waiting: waitingMost,
+		Grace: handshakeGrace}, c.prove)
 	c.events.Go(func() { c.watch(ctx) })
 	return c, nil
 }
