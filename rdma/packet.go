@@ -57,7 +57,6 @@ type packetPort struct {
 	addr  *net.UDPAddr // local
 	port  uint8
 	mtu   int
-	qkey  uint32
 	sgid  map[bool]uint8 // index of the GID, by whether it is RoCE v2's
 }
 
@@ -324,6 +323,7 @@ func (c *PacketConn) send(b bound, p []byte, name *packetName) (int, error) {
 		go c.askAgain(name)
 	}
 	to.busy++
+	qkey := name.qkey
 	slot := c.free[len(c.free)-1]
 	c.free = c.free[:len(c.free)-1]
 	s := &c.sends[slot]
@@ -344,7 +344,7 @@ func (c *PacketConn) send(b bound, p []byte, name *packetName) (int, error) {
 		c.sendSGE[0] = ibv.SGE{Addr: s.sge.Addr + grhLen, Length: uint32(n), LKey: s.sge.LKey}
 		c.sendWR[0] = ibv.SendWR{ID: c.wrID(packetSend, slot), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
 			Imm: statedPort | uint32(c.local.Port()), SGEs: c.sendSGE[:1], AH: ah, RemoteQPN: to.addr.qpn,
-			RemoteQKey: to.addr.qkey}
+			RemoteQKey: qkey}
 		_, err = c.qp.PostSend(c.sendWR[:])
 	}
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 // of one that has only sent to a group, or that was forgotten among others, or whose port has another owner.
 // PacketConn.WriteTo takes it: a reply reaches that queue pair, and no other.
 type PacketAddr struct {
-	of        *PacketConn    // whose device attr is for
-	ap        netip.AddrPort // port 0
-	attr      ibv.AHAttr
-	qpn, qkey uint32
+	of   *PacketConn    // whose device attr is for
+	ap   netip.AddrPort // port 0
+	attr ibv.AHAttr
+	qpn  uint32
 }
 
 // Network returns "rdma".
@@ -58,7 +58,7 @@ func stated(wc *ibv.WC) uint16 {
 
 // from returns the address of the peer that has sent a datagram. ours is false if a dialed socket has another peer.
 func (c *PacketConn) from(wc *ibv.WC, header []byte) (addr net.Addr, ours bool, err error) {
-	a := PacketAddr{of: c, qpn: wc.SrcQPN, qkey: c.qkey}
+	a := PacketAddr{of: c, qpn: wc.SrcQPN}
 	a.attr = ibv.AHAttr{Port: c.port, DLID: wc.SLID, SL: wc.SL, SrcPathBits: wc.DLIDPathBits}
 	if wc.Flags&ibv.WCGRH != 0 {
 		h, err := ibv.ParseGRH(header)

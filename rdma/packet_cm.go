@@ -217,9 +217,9 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, an
 		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: &ProtocolError{Frame: "queue pair",
 			Got: fmt.Sprintf("%#x", q), Want: "0x2 to 0xfffffe"}}
 	}
-	a := &PacketAddr{of: c, ap: netip.AddrPortFrom(to.Addr(), 0), attr: ev.UD.AH, qpn: ev.UD.QPN, qkey: ev.UD.QKey}
+	a := &PacketAddr{of: c, ap: netip.AddrPortFrom(to.Addr(), 0), attr: ev.UD.AH, qpn: ev.UD.QPN}
 	c.mu.Lock()
-	n, unused := c.found(to, a, c.now())
+	n, unused := c.found(to, a, ev.UD.QKey, c.now())
 	c.mu.Unlock()
 	closeAHs(unused)
 	return n, nil
@@ -285,7 +285,7 @@ func (c *PacketConn) join(ctx context.Context, group netip.Addr) error {
 	}
 	c.mu.Lock()
 	c.groups[group] = newPacketPeer(&PacketAddr{of: c, ap: netip.AddrPortFrom(group, 0), attr: ev.UD.AH,
-		qpn: ev.UD.QPN, qkey: ev.UD.QKey})
+		qpn: ev.UD.QPN}, ev.UD.QKey)
 	c.mu.Unlock()
 	return nil
 }

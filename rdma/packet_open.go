@@ -106,7 +106,7 @@ const oneDevice = "an address: a queue pair is on one device"
 
 func newPacketConn(opt *Options) (*PacketConn, error) {
 	c := &PacketConn{
-		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr), qkey: rdmacm.UDPQKey},
+		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr)},
 		packetCM: packetCM{waiting: make(map[*rdmacm.ID]chan *rdmacm.Event)},
 		over:     make(chan struct{}), rested: make(chan struct{}),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),

@@ -27,9 +27,9 @@ type packetPeer struct {
 	name *packetName // of its last datagram; see nameOf
 }
 
-func newPacketPeer(a *PacketAddr) *packetPeer {
+func newPacketPeer(a *PacketAddr, qkey uint32) *packetPeer {
 	p := &packetPeer{addr: a}
-	p.self.peer = p
+	p.self = packetName{peer: p, qkey: qkey}
 	return p
 }
 
@@ -38,6 +38,7 @@ type packetName struct {
 	ap     netip.AddrPort
 	udp    *net.UDPAddr // ap; nil in packetPeer.self
 	peer   *packetPeer
+	qkey   uint32 // the owner has named it as well; it is not the peer's, which may have another owner
 	asked  uint32 // tick of the owner's last reply
 	heard  uint32 // tick of the last sign that the queue pair has the address
 	asking bool   // the owner is asked again
@@ -66,10 +67,11 @@ type packetTable struct {
 	groups map[netip.Addr]*packetPeer
 	to     *packetName // of DialPacket
 	asks   int         // addresses that are asked again
+	qkey   uint32      // of the socket, and of peers whose address is not known
 }
 
 func newPacketTable() packetTable {
-	return packetTable{peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetName),
+	return packetTable{qkey: rdmacm.UDPQKey, peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetName),
 		groups: make(map[netip.Addr]*packetPeer)}
 }
 
@@ -80,15 +82,15 @@ func (t *packetTable) keep(a *PacketAddr) (p *packetPeer, unused []*ibv.AH) {
 		if len(t.peers) >= packetPeers {
 			unused = t.forget()
 		}
-		p = newPacketPeer(a)
+		p = newPacketPeer(a, t.qkey)
 		t.peers[s] = p
 	}
 	return p, unused
 }
 
-// found keeps the reply of an address: its owner has named the queue pair a. now is the tick. What
+// found keeps the reply of an address: its owner has named the queue pair a and a Q_Key. now is the tick. What
 // is sent to the address, also by a dialed socket, is sent there from now on.
-func (t *packetTable) found(ap netip.AddrPort, a *PacketAddr, now uint32) (n *packetName, unused []*ibv.AH) {
+func (t *packetTable) found(ap netip.AddrPort, a *PacketAddr, qkey, now uint32) (n *packetName, unused []*ibv.AH) {
 	p, unused := t.keep(a)
 	if n = t.named[ap]; n == nil {
 		if len(t.named) >= packetPeers {
@@ -100,7 +102,7 @@ func (t *packetTable) found(ap netip.AddrPort, a *PacketAddr, now uint32) (n *pa
 		}
 		t.named[ap] = n
 	}
-	n.peer, n.asked, n.heard, n.lost = p, now, now, false
+	n.peer, n.qkey, n.asked, n.heard, n.lost = p, qkey, now, now, false
 	if p.name == nil {
 		p.name = n
 	}

@@ -34,7 +34,7 @@ func (w packetWorld) pair(qpn uint32) *PacketAddr {
 
 // replies has the owner of a port name a queue pair.
 func (w packetWorld) replies(port uint16, qpn, now uint32) *packetName {
-	n, _ := w.found(w.at(port), w.pair(qpn), now)
+	n, _ := w.found(w.at(port), w.pair(qpn), rdmacm.UDPQKey, now)
 	return n
 }
 
@@ -109,6 +109,9 @@ func TestPacketNames(t *testing.T) {
 		{"the service replies", func(_ *testing.T, w packetWorld) { w.replies(80, 8, 0) }},
 		{"the thief replies", func(_ *testing.T, w packetWorld) { w.replies(99, 9, 0) }},
 		{"the thief names the service's queue pair", func(_ *testing.T, w packetWorld) { w.replies(99, 8, 0) }},
+		{"the thief names it with another Q_Key", func(_ *testing.T, w packetWorld) {
+			w.found(w.at(99), w.pair(8), 7, 0)
+		}},
 		{"the service sends", func(t *testing.T, w packetWorld) {
 			if from := w.datagram(t, 8, 80); from != service && from != w.pair(8).String() {
 				t.Errorf("a datagram of the service is from %s", from)
@@ -130,7 +133,7 @@ func TestPacketNames(t *testing.T) {
 			}
 		}},
 	}
-	for _, order := range permutations(len(steps)) {
+	for _, order := range orders(len(steps), 4) {
 		w := newPacketWorld()
 		for _, i := range order {
 			steps[i].do(t, w)
@@ -143,6 +146,11 @@ func TestPacketNames(t *testing.T) {
 			}
 			return
 		}
+		for _, n := range []*packetName{w.named[w.at(80)], &w.peers[w.pair(8).source()].self} {
+			if n.qkey != rdmacm.UDPQKey {
+				t.Fatalf("the service's Q_Key is %#x", n.qkey)
+			}
+		}
 		if from := w.datagram(t, 9, 80); from != w.pair(9).String() {
 			t.Fatalf("a datagram of the thief is from %s", from)
 		}
@@ -152,14 +160,16 @@ func TestPacketNames(t *testing.T) {
 	}
 }
 
-// permutations returns all orders of n things.
-func permutations(n int) (all [][]int) {
-	if n == 0 {
+// orders returns all ways to choose k of n things, in each order.
+func orders(n, k int) (all [][]int) {
+	if k == 0 {
 		return [][]int{nil}
 	}
-	for _, p := range permutations(n - 1) {
-		for at := range n {
-			all = append(all, slices.Insert(slices.Clone(p), at, n-1))
+	for _, o := range orders(n, k-1) {
+		for i := range n {
+			if !slices.Contains(o, i) {
+				all = append(all, append(slices.Clone(o), i))
+			}
 		}
 	}
 	return all
