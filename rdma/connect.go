@@ -3,9 +3,12 @@ package rdma
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -21,6 +24,11 @@ type attempt struct {
 	leases *LeaseOptions // nil: no remote memory, regardless of the peer
 	small  bool          // a stream has blocks of the size that messages have
 	from   *listener     // nil: of Dial
+
+	// Of Dial.
+	finish *attempts.Finish
+	last   bool // it is in its last step
+	peer   wire.Hello
 
 	why wire.RejectReason // what this side lacks
 }
@@ -120,11 +128,16 @@ func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 	case a.e != nil:
 		a.e.members.reserve(-1)
 	}
-	a.link, a.e = nil, nil // another address may follow
 }
 
 // dial makes a connection to host:port.
 func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*link, error) {
+	return dialOr(ctx, addr, kind, opt, new(attempts.Finish))
+}
+
+// dialOr is dial, with the Finish of a dial by TCP that may take place at the same time.
+func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link,
+	error) {
 	if opt == nil {
 		opt = &Options{}
 	}
@@ -132,24 +145,56 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 	if err := opt.check(kind); err != nil {
 		return fail(err)
 	}
-	a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
-	c, err := rdmacm.Dial(ctx, addr, a.options())
+	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
+	defer cancel()
+	addrs, err := lookUp(ctx, "tcp", addr)
 	if err != nil {
-		if why := explainReject(err, kind); why != nil {
-			return fail(why)
+		return fail(err)
+	}
+	l, err := attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), func(ctx context.Context, to netip.AddrPort) (*link, error) {
+		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), finish: finish}
+		return a.dial(ctx, to)
+	}, (*link).closeNow)
+	if why := explainReject(err, kind); why != nil {
+		return fail(why)
+	}
+	if err != nil && len(addrs) > 1 {
+		return fail(err)
+	}
+	return l, err
+}
+
+// dial makes a connection to an address.
+func (a *attempt) dial(ctx context.Context, to netip.AddrPort) (*link, error) {
+	o := a.options()
+	o.Confirm = func(c *rdmacm.Conn) (err error) {
+		if a.peer, _, err = wire.ParseHello(c.PrivateData(), a.kind); err != nil {
+			return public(err)
 		}
+		err = a.finish.Begin(ctx)
+		a.last = err == nil
+		return err
+	}
+	_, err := rdmacm.DialAddr(ctx, to, o)
+	if a.last {
+		a.finish.End(err == nil)
+	}
+	if err != nil {
 		return nil, err
 	}
-	peer, _, err := wire.ParseHello(c.PrivateData(), kind)
-	if err != nil {
-		err = public(err)
-		a.link.abandon(err)
-		return fail(err)
-	}
-	if err := a.link.start(peer); err != nil {
-		return fail(err)
+	if err := a.link.start(a.peer); err != nil {
+		return nil, &ibv.OpError{Op: "dial", Object: to.String(), Err: err}
 	}
 	return a.link, nil
+}
+
+// lookUp returns the addresses of host:port.
+func lookUp(ctx context.Context, network, addr string) ([]netip.AddrPort, error) {
+	list, err := sockaddr.Resolve(ctx, network, addr)
+	if bad, is := err.(*sockaddr.Error); is {
+		return nil, (*ibv.ArgError)(bad)
+	}
+	return list, err
 }
 
 // explainReject returns why the peer refused, or nil if its private data does not have the reason.

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,16 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
-
-// fallbackAfter is how long RDMA is tried alone. SYN packets that are lost come again after a second, so a path
-// without RDMA is known before that.
-const fallbackAfter = 300 * time.Millisecond
 
 // cameByTCP is the reason of a listener's streams that TCP carries.
 const cameByTCP = "the peer came by TCP"
@@ -77,7 +74,8 @@ func (t *tcpStream) Close() error {
 	return nil // it was closed before, which is no mistake
 }
 
-// dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins.
+// dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins, and the
+// listener's Accept returns no other.
 func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	fail := func(err error) (*Stream, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
 	if err := opt.check(wire.Stream); err != nil {
@@ -85,73 +83,67 @@ func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
 	defer cancel()
-	type result struct {
-		s   *Stream
-		err error
-	}
-	over := make(chan struct{}) // one has won, or both have failed
-	defer close(over)
-	try := func(dial func() (*Stream, error)) <-chan result {
-		ch := make(chan result)
-		go func() {
-			s, err := dial()
-			select {
-			case ch <- result{s, err}:
-			case <-over:
-				if err == nil {
-					_ = s.Close()
-				}
-			}
-		}()
-		return ch
-	}
-	byRDMA := try(func() (*Stream, error) { return dialRDMA(ctx, addr, opt) })
-	after := opt.fallbackAfter
-	if after == 0 {
-		after = fallbackAfter
-	}
-	timer := time.NewTimer(after)
-	defer timer.Stop()
-	var (
-		byTCP           <-chan result
-		rdmaErr, tcpErr error
-	)
-	why := fmt.Sprintf("no connection by RDMA within %v", after)
-	for {
-		select {
-		case r := <-byRDMA:
-			if r.err == nil {
-				return r.s, nil
-			}
-			byRDMA, rdmaErr, why = nil, r.err, r.err.Error()
-		case r := <-byTCP:
-			if r.err == nil {
-				r.s.tcp.why = why
-				logFallback(addr, why)
-				return r.s, nil
-			}
-			byTCP, tcpErr = nil, r.err
-		case <-timer.C:
+	var finish attempts.Finish
+	var rdmaErr, tcpErr error // written by one goroutine each, and read when both have failed
+	after := cmp.Or(opt.fallbackAfter, attempts.Delay)
+	s, err := attempts.Race(ctx, after, func(ctx context.Context, _ error) (s *Stream, err error) {
+		s, err = dialRDMA(ctx, addr, opt, &finish)
+		rdmaErr = err
+		return s, err
+	}, func(ctx context.Context, before error) (*Stream, error) {
+		why := fmt.Sprintf("no connection by RDMA within %v", after)
+		if before != nil {
+			why = before.Error()
 		}
-		switch {
-		case rdmaErr != nil && tcpErr != nil:
-			return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, tcpErr))
-		case byTCP == nil && tcpErr == nil:
-			byTCP = try(func() (*Stream, error) { return dialTCP(ctx, addr, opt) })
+		c, err := attempts.Whole(ctx, &finish, func(ctx context.Context) (*net.TCPConn, error) {
+			return dialTCP(ctx, addr, opt.LocalAddr)
+		})
+		if err != nil {
+			tcpErr = err
+			return nil, err
 		}
+		return newTCPStream(c, why), nil
+	}, func(s *Stream) { _ = s.CloseNow() })
+	if err != nil {
+		if tcpErr == nil {
+			tcpErr = ctx.Err() // there was no time left for TCP
+		}
+		return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, tcpErr))
 	}
+	if s.tcp != nil {
+		logFallback(addr, s.tcp.why)
+	}
+	return s, nil
 }
 
-func dialTCP(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	var d net.Dialer
-	if from := opt.LocalAddr; from.Addr().IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from.Addr(), 0))
-	}
-	c, err := d.DialContext(ctx, "tcp", addr)
+// dialTCP makes a connection to host:port, with the same rules as RDMA.
+func dialTCP(ctx context.Context, addr string, from netip.AddrPort) (*net.TCPConn, error) {
+	addrs, err := lookUp(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return newTCPStream(c, ""), nil
+	return attempts.Dial(ctx, addrs, from.Addr(), func(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+		return dialTCPAddr(ctx, to, from)
+	}, func(c *net.TCPConn) { _ = c.Close() })
+}
+
+// dialTCPAddr makes a connection to an address. Package net would close it if ctx ends after the peer has got it and
+// before this side knows. So a second descriptor of the socket is kept, and the connection is returned.
+func dialTCPAddr(ctx context.Context, to, from netip.AddrPort) (*net.TCPConn, error) {
+	var second socket
+	defer second.close()
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return second.of(c) }}
+	if from.Addr().IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(from)
+	}
+	c, err := d.DialContext(ctx, "tcp", to.String())
+	if err == nil {
+		return c.(*net.TCPConn), nil
+	}
+	if t := second.connected(); t != nil {
+		return t, nil
+	}
+	return nil, err
 }
 
 // eitherListener is the listener of streams with Options.Fallback: RDMA, if there is any, and TCP on the same port.

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/leak"
-	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -18,49 +18,72 @@ import (
 // port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
 // used. ctx bounds the lookup of the host only: Close closes the socket.
 func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
-	fail := func(err error) (*PacketConn, error) {
-		return nil, netOp("listen", nil, addrOf("udp", addr), &ibv.OpError{Op: "listen", Object: addr, Err: err})
+	c, err := listenPacket(ctx, addr, opt)
+	return openedPacket("listen", addr, c, err)
+}
+
+// openedPacket returns a socket to the program.
+func openedPacket(op, addr string, c *PacketConn, err error) (*PacketConn, error) {
+	if err != nil {
+		return nil, netOp(op, nil, addrOf("udp", addr), &ibv.OpError{Op: op, Object: addr, Err: err})
 	}
+	c.opened = leak.Track("packet socket at " + c.local.String())
+	return c, nil
+}
+
+func listenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
 	c, err := newPacketConn(opt)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	at, err := packetLookup(ctx, addr)
 	if err == nil {
-		err = c.open(at)
+		err = c.open(at[0])
 	}
 	if err != nil {
-		return fail(errors.Join(err, c.Close()))
+		return nil, errors.Join(err, c.Close())
 	}
-	c.opened = leak.Track("packet socket at " + c.local.String())
 	return c, nil
 }
 
-// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. ctx bounds the call only:
-// Close closes the socket.
+// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. The addresses of a host
+// name are tried as by Dial, until one replies. ctx bounds the call only: Close closes the socket.
 func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
-	fail := func(err error) (*PacketConn, error) {
-		return nil, netOp("dial", nil, addrOf("udp", addr), &ibv.OpError{Op: "dial", Object: addr, Err: err})
-	}
-	c, err := newPacketConn(opt)
-	if err != nil {
-		return fail(err)
-	}
-	if err := c.dial(ctx, addr); err != nil {
-		return fail(errors.Join(err, c.Close()))
-	}
-	c.opened = leak.Track("packet socket at " + c.local.String())
-	return c, nil
+	c, err := dialPacket(ctx, addr, opt)
+	return openedPacket("dial", addr, c, err)
 }
 
-func (c *PacketConn) dial(ctx context.Context, addr string) error {
-	b := bound{Ctx: ctx}
-	to, err := packetLookup(ctx, addr)
-	if err != nil {
-		return err
+func dialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	if opt == nil {
+		opt = &Options{}
 	}
+	if err := opt.check(wire.Datagrams); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
+	defer cancel()
+	addrs, err := packetLookup(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), func(ctx context.Context, to netip.AddrPort) (*PacketConn,
+		error) {
+		c, err := newPacketConn(opt)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.dial(ctx, to); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		return c, nil
+	}, func(c *PacketConn) { _ = c.Close() })
+}
+
+func (c *PacketConn) dial(ctx context.Context, to netip.AddrPort) error {
+	b := bound{Ctx: ctx}
 	from := c.opt.LocalAddr
 	if !from.Addr().IsValid() {
+		var err error
 		if from, err = c.localFor(b, to); err != nil {
 			return err
 		}
@@ -79,27 +102,13 @@ func (c *PacketConn) dial(ctx context.Context, addr string) error {
 	return nil
 }
 
-// packetLookup returns the first address of host:port.
-func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(addr)
-	if err != nil {
-		return netip.AddrPort{}, err
+// packetLookup returns the addresses of host:port.
+func packetLookup(ctx context.Context, addr string) ([]netip.AddrPort, error) {
+	list, err := lookUp(ctx, "udp", addr)
+	if err == nil && list[0].Addr().IsUnspecified() {
+		return nil, &ibv.ArgError{Arg: "host", Got: list[0].Addr().String(), Want: oneDevice}
 	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if host == "" {
-		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: oneDevice}
-	}
-	list, err := sockaddr.LookUp(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if a := list[0].Unmap(); !a.IsUnspecified() {
-		return netip.AddrPortFrom(a, uint16(port)), nil
-	}
-	return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: host, Want: oneDevice}
+	return list, err
 }
 
 const oneDevice = "an address: a queue pair is on one device"

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -48,7 +49,7 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
 			handshakeGrace.Seconds()),
-		fmt.Sprintf("also tries TCP when RDMA has failed, or after %d ms", fallbackAfter/time.Millisecond),
+		fmt.Sprintf("also tries TCP when RDMA has failed, or after %d ms", attempts.Delay/time.Millisecond),
 	)
 	contains(t, "guide/lending-memory.md",
 		fmt.Sprintf("| `Most`: bytes that the peer has at a time | %d GiB |", defaultLeaseMost>>30),

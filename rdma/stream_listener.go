@@ -4,25 +4,28 @@ import (
 	"context"
 	"net"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // DialStream connects to host:port, where ListenStream listens. opt may be nil. ctx bounds the call only, not the
 // connection. An error is a *net.OpError, as of every method of Stream and StreamListener.
 func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	dial := dialRDMA
+	var s *Stream
+	var err error
 	if opt != nil && opt.Fallback {
-		dial = dialEither
+		s, err = dialEither(ctx, addr, opt)
+	} else {
+		s, err = dialRDMA(ctx, addr, opt, new(attempts.Finish))
 	}
-	s, err := dial(ctx, addr, opt)
 	if err != nil {
 		return nil, netOp("dial", nil, addrOf("tcp", addr), err)
 	}
 	return s, nil
 }
 
-func dialRDMA(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	l, err := dial(ctx, addr, wire.Stream, opt)
+func dialRDMA(ctx context.Context, addr string, opt *Options, finish *attempts.Finish) (*Stream, error) {
+	l, err := dialOr(ctx, addr, wire.Stream, opt, finish)
 	if err != nil {
 		return nil, err
 	}

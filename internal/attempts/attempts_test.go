@@ -1,4 +1,4 @@
-package dialer
+package attempts
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,21 +162,21 @@ func TestRace_Late(t *testing.T) {
 func TestRace_Cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := 0
+		var ended atomic.Int32
 		way := func(ctx context.Context, _ error) (int, error) {
 			<-ctx.Done()
 			time.Sleep(time.Second)
-			ended++
+			ended.Add(1)
 			return 0, ctx.Err()
 		}
 		time.AfterFunc(Delay-1, cancel)
-		if _, err := Race(ctx, Delay, way, way, nil); err != context.Canceled || ended != 1 {
-			t.Errorf("%v, and %d ways have ended, want 1", err, ended)
+		if _, err := Race(ctx, Delay, way, way, nil); err != context.Canceled || ended.Load() != 1 {
+			t.Errorf("%v, and %d ways have ended, want 1", err, ended.Load())
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(Delay+1, cancel)
-		if _, err := Race(ctx, Delay, way, way, nil); !errors.Is(err, context.Canceled) || ended != 3 {
-			t.Errorf("%v, and %d ways have ended, want 2 more", err, ended)
+		if _, err := Race(ctx, Delay, way, way, nil); !errors.Is(err, context.Canceled) || ended.Load() != 3 {
+			t.Errorf("%v, and %d ways have ended, want 2 more", err, ended.Load())
 		}
 	})
 }
@@ -217,16 +218,17 @@ func finish(t *testing.T, rnd *rand.Rand) {
 		return nil
 	}
 	tries := 0
+	its := rand.New(rand.NewPCG(rnd.Uint64(), 2)) // of that goroutine
 	tcp := func(ctx context.Context) (int, error) {
 		tries++
-		there := time.NewTimer(some())
-		late := some() // the peer has the connection, and this side does not know yet
+		there := time.NewTimer(time.Duration(its.IntN(20)) * ms)
+		late := time.Duration(its.IntN(20)) * ms // the peer has the connection, and this side does not know yet
 		select {
 		case <-there.C:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		if rnd.IntN(3) == 0 {
+		if its.IntN(3) == 0 {
 			return 0, errors.New("refused")
 		}
 		accepted++
@@ -238,8 +240,9 @@ func finish(t *testing.T, rnd *rand.Rand) {
 		before, step, fails := some(), some(), rnd.IntN(2) == 0
 		go func() { results <- one(before, step, fails) }()
 	}
+	begin := some()
 	go func() {
-		time.Sleep(some())
+		time.Sleep(begin)
 		_, err := Whole(ctx, &f, tcp)
 		results <- err
 	}()

@@ -1,5 +1,5 @@
-// Package dialer decides which address of a name is tried when, and which attempt becomes the connection.
-package dialer
+// Package attempts decides which address of a name is tried when, and which attempt becomes the connection.
+package attempts
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func Dial[C any](ctx context.Context, addrs []netip.AddrPort, local netip.Addr,
 	connect func(context.Context, netip.AddrPort) (C, error), drop func(C)) (C, error) {
 	first, other := families(addrs, local)
 	turn := func(list []netip.AddrPort) func(context.Context, error) (C, error) {
-		return func(ctx context.Context, _ error) (C, error) { return inTurn(ctx, list, connect) }
+		return func(ctx context.Context, _ error) (C, error) { return InTurn(ctx, list, connect) }
 	}
 	if len(other) == 0 {
 		return turn(first)(ctx, nil)
@@ -52,8 +52,8 @@ func families(addrs []netip.AddrPort, local netip.Addr) (first, other []netip.Ad
 	return other, nil
 }
 
-// inTurn tries addresses one after another.
-func inTurn[C any](ctx context.Context, addrs []netip.AddrPort,
+// InTurn is Dial without a second family at the same time: for connections that a listener has as soon as it is asked.
+func InTurn[C any](ctx context.Context, addrs []netip.AddrPort,
 	connect func(context.Context, netip.AddrPort) (C, error)) (c C, err error) {
 	var errs []error
 	for i, a := range addrs {
