@@ -55,6 +55,10 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 // Close ends listening. Connections that were not accepted are closed, others stay open.
 func (l *Listener) Close() error { return l.l.close() }
 
+// Refused returns how many peers it has refused, or whose handshake took too long. Stats.Refused has those of all
+// listeners of an engine, which a listener may not have before its first connection.
+func (l *Listener) Refused() uint64 { return l.l.refused.all.Load() }
+
 // Addr returns the address that it listens on.
 func (l *Listener) Addr() netip.AddrPort { return l.l.addr() }
 

@@ -63,7 +63,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		return err
 	})
 	if e != nil && a.from != nil {
-		a.from.engine.Store(e)
+		a.from.refused.use(e)
 	}
 	if err != nil {
 		a.why = lack(err, missing)

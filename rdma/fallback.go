@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -27,7 +26,7 @@ var fallbackLogged atomic.Bool
 
 func logFallback(addr, why string) {
 	if !fallbackLogged.Swap(true) {
-		slog.Warn("rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
+		warn("rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
 			"why", why)
 	}
 }
@@ -148,13 +147,14 @@ func dialTCPAddr(ctx context.Context, to, from netip.AddrPort) (*net.TCPConn, er
 
 // eitherListener is the listener of streams with Options.Fallback: RDMA, if there is any, and TCP on the same port.
 type eitherListener struct {
-	rdma  *listener // nil if there is no RDMA
-	tcp   net.Listener
-	ready chan *Stream
-	errs  chan error // of TCP: another accept may succeed
-	ctx   context.Context
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	rdma    *listener // nil if there is no RDMA
+	tcp     net.Listener
+	refused *tally // of rdma, if there is RDMA
+	ready   chan *Stream
+	errs    chan error // of TCP: another accept may succeed
+	ctx     context.Context
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 }
 
 // samePortTries is how often a free port of RDMA is tried whose number is not free for TCP.
@@ -197,6 +197,10 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 			return fail(err)
 		}
 	}
+	l.refused = new(tally)
+	if l.rdma != nil {
+		l.refused = &l.rdma.refused
+	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	chosen := *opt
 	l.done.Go(func() { l.acceptTCP(&chosen) })
@@ -207,7 +211,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 }
 
 func (l *eitherListener) acceptTCP(opt *Options) {
-	asked := make(chan struct{}, authorizeMost)
+	authorize := newAuthorizer(opt)
 	for {
 		c, err := l.tcp.Accept()
 		if err != nil {
@@ -218,33 +222,18 @@ func (l *eitherListener) acceptTCP(opt *Options) {
 				return
 			}
 		}
-		if opt.Authorize == nil {
-			l.offerTCP(c)
-			continue
-		}
-		select {
-		case asked <- struct{}{}:
-		case <-l.ctx.Done():
-			_ = c.Close()
-			return
-		}
-		go func() { // close does not wait for foreign code
-			defer func() { <-asked }()
-			ctx, cancel := context.WithTimeout(l.ctx, opt.handshakeTime())
-			defer cancel()
-			local, remote := c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)
-			if opt.authorize(ctx, ConnRequest{LocalAddr: local.AddrPort(), RemoteAddr: remote.AddrPort()}) != nil {
-				_ = c.Close()
-				return
-			}
-			l.offerTCP(c)
-		}()
+		local, remote := c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)
+		authorize.ask(l.ctx, &l.done, ConnRequest{LocalAddr: local.AddrPort(), RemoteAddr: remote.AddrPort()},
+			func(_ wire.RejectReason, err error) {
+				if err != nil {
+					l.refused.add()
+					_ = c.Close()
+					return
+				}
+				logFallback(c.RemoteAddr().String(), cameByTCP)
+				l.offer(newTCPStream(c, cameByTCP))
+			})
 	}
-}
-
-func (l *eitherListener) offerTCP(c net.Conn) {
-	logFallback(c.RemoteAddr().String(), cameByTCP)
-	l.offer(newTCPStream(c, cameByTCP))
 }
 
 // acceptRDMA ends with the device; TCP goes on.
@@ -253,7 +242,7 @@ func (l *eitherListener) acceptRDMA() {
 		c, err := l.rdma.accept(l.ctx)
 		if err != nil {
 			if l.ctx.Err() == nil {
-				slog.Warn("rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
+				warn("rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
 			}
 			return
 		}

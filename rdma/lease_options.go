@@ -25,7 +25,7 @@ type LeaseOptions struct {
 	// 0 means a second.
 	Grace time.Duration
 	// OnRequest decides about a Request of the peer: it replies with r.Lend, or refuses with an error, whose text is
-	// not sent to the peer. It runs on a goroutine of the connection, one call at a time. nil refuses all.
+	// not sent to the peer. It runs on a goroutine of its own, one call at a time for each connection. nil refuses all.
 	OnRequest func(r *LeaseRequest) (*Lease, error)
 }
 

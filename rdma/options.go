@@ -103,16 +103,6 @@ type ConnRequest struct {
 	PrivateData           []byte // of the peer's Options, padded with zeros to 16 bytes; nil by TCP
 }
 
-func (o *Options) authorize(ctx context.Context, r ConnRequest) error {
-	if o.Authorize == nil {
-		return nil
-	}
-	if err := o.Authorize(ctx, r); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
 const (
 	defaultMaxMessage = 16 << 20
 	defaultKeepAlive  = 15 * time.Second

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 // PacketAddr is the source of a datagram whose sender's port is not proven: a queue pair that is not of a PacketConn, or
@@ -126,7 +127,7 @@ func (c *PacketConn) addressee(b bound, addr net.Addr) (*packetName, error) {
 		to = a.AddrPort()
 	case nil:
 	default:
-		to, _ = netip.ParseAddrPort(a.String())
+		foreign.Call(func() { to, _ = netip.ParseAddrPort(a.String()) }, nil)
 	}
 	if !to.Addr().IsValid() || to.Port() == 0 && !to.Addr().IsMulticast() {
 		return nil, &ibv.ArgError{Arg: "addr", Got: fmt.Sprint(addr), Want: "an IP address and a port, or an address " +

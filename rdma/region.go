@@ -216,6 +216,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	case <-l.stopped.Done():
 	case <-ctx.Done():
 	}
+	ended := ctx.Err() // which may be the program's function
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.gone = true
@@ -229,7 +230,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	if err := l.leaseError(); err != nil {
 		return nil, err
 	}
-	return nil, ctx.Err()
+	return nil, ended
 }
 
 // Len returns how many bytes the region has.

@@ -25,7 +25,7 @@ type Stats struct {
 	Frames       uint64 // received
 	Wakes        uint64 // of goroutines that waited to send or to receive
 	Doorbells    uint64 // postings of frames, of several at a time
-	Refused      uint64 // peers that listeners refused, or whose handshake took too long
+	Refused      uint64 // peers that listeners refused, or whose handshake took too long; see Listener.Refused
 }
 
 // Stats returns the counters. When no connection is open, every block is free or

@@ -106,6 +106,14 @@ func (l *StreamListener) Close() error {
 	return netOp("close", nil, l.at, l.l.close())
 }
 
+// Refused returns how many peers it has refused, or whose handshake took too long, by TCP as well: see Listener.Refused.
+func (l *StreamListener) Refused() uint64 {
+	if l.either != nil {
+		return l.either.refused.all.Load()
+	}
+	return l.l.refused.all.Load()
+}
+
 // Addr returns the address that it listens on, a *net.TCPAddr.
 func (l *StreamListener) Addr() net.Addr { return l.at }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -98,7 +99,7 @@ func (c *Conn) finish(err error) {
 		c.err = err
 		close(c.done)
 		for _, f := range c.onDone {
-			go f(err)
+			go foreign.Call(func() { f(err) }, nil)
 		}
 		c.onDone = nil
 	}
@@ -200,7 +201,8 @@ func (c *Conn) OnDone(f func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		go f(c.err)
+		err := c.err
+		go foreign.Call(func() { f(err) }, nil)
 		return
 	}
 	c.onDone = append(c.onDone, f)
@@ -261,7 +263,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// runOnClose runs the functions of OnClose. Those that fail are kept for the next Close.
+// runOnClose runs the functions of OnClose. Those that fail are kept for the next Close, and those after one that does
+// not return.
 //
 // Preconditions: the QP is closed.
 func (c *Conn) runOnClose() error {
@@ -273,15 +276,24 @@ func (c *Conn) runOnClose() error {
 		errs   []error
 		failed []func() error
 	)
-	for _, f := range slices.Backward(todo) {
-		if err := f(); err != nil {
+	keep := func(rest []func() error) {
+		slices.Reverse(failed)
+		c.mu.Lock()
+		c.onClose = slices.Concat(rest, failed, c.onClose)
+		c.mu.Unlock()
+	}
+	for i, f := range slices.Backward(todo) {
+		var err error
+		foreign.Call(func() { err = f() }, func(returned bool) {
+			if !returned {
+				keep(todo[:i])
+			}
+		})
+		if err != nil {
 			errs, failed = append(errs, err), append(failed, f)
 		}
 	}
-	slices.Reverse(failed)
-	c.mu.Lock()
-	c.onClose = append(failed, c.onClose...)
-	c.mu.Unlock()
+	keep(nil)
 	return errors.Join(errs...)
 }
 

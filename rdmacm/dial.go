@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -86,11 +87,7 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options, finish *attemp
 	}
 	c := newConn(id, h, ps)
 	c.remote = addr
-	if err := c.removed(c.dial(ctx, addr, opt, finish)); err != nil {
-		opt.failed(c, err)
-		if cerr := dispose(c); cerr != nil {
-			err = errors.Join(err, cerr)
-		}
+	if err := c.handshake(opt, func() error { return c.removed(c.dial(ctx, addr, opt, finish)) }); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -140,7 +137,8 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options, fini
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
 	if opt.Confirm != nil {
-		if err := opt.Confirm(c); err != nil {
+		foreign.Call(func() { err = opt.Confirm(c) }, nil)
+		if err != nil {
 			return err
 		}
 	}

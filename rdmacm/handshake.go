@@ -8,7 +8,37 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
+
+// handshake runs a handshake. If it fails, or a function of Options ends the goroutine, nothing of the connection
+// remains.
+func (c *Conn) handshake(opt *Options, run func() error) (err error) {
+	foreign.Call(func() { err = run() }, func(returned bool) {
+		if !returned {
+			go func() { _ = c.undo(opt, foreign.ErrExited) }()
+		}
+	})
+	if err != nil {
+		return c.undo(opt, err)
+	}
+	return nil
+}
+
+// undo closes a connection whose handshake has failed, and returns why.
+func (c *Conn) undo(opt *Options, err error) error {
+	if opt.Failed != nil {
+		foreign.Call(func() { opt.Failed(c, err) }, func(returned bool) {
+			if !returned {
+				go dispose(c)
+			}
+		})
+	}
+	if closing := dispose(c); closing != nil {
+		return errors.Join(err, closing)
+	}
+	return err
+}
 
 // await waits for the next event of the handshake, and fails if it is not want.
 func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
@@ -100,7 +130,8 @@ func (c *Conn) setup(opt *Options) (*Options, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := opt.Use(dev, &chosen); err != nil {
+		foreign.Call(func() { err = opt.Use(dev, &chosen) }, nil)
+		if err != nil {
 			return nil, err
 		}
 		if err := chosen.check(); err != nil {
@@ -111,10 +142,11 @@ func (c *Conn) setup(opt *Options) (*Options, error) {
 	if err := limited(func() error { return c.makeQP(opt) }); err != nil {
 		return nil, err
 	}
+	var err error
 	if opt.Prepare != nil {
-		return opt, opt.Prepare(c)
+		foreign.Call(func() { err = opt.Prepare(c) }, nil)
 	}
-	return opt, nil
+	return opt, err
 }
 
 func (c *Conn) makeQP(opt *Options) error {

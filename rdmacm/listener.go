@@ -357,12 +357,13 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
-	if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
-		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
-		opt.failed(r.conn, err)
-		if cerr := dispose(r.conn); cerr != nil {
-			err = errors.Join(err, cerr)
+	err := r.conn.handshake(opt, func() error {
+		if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
+			return &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
 		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return r.conn, nil

@@ -109,12 +109,6 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-func (o *Options) failed(c *Conn, err error) {
-	if o.Failed != nil {
-		o.Failed(c, err)
-	}
-}
-
 // apply sets the options on an ID.
 func (o *Options) apply(id *ID) error {
 	if o.TOS != 0 {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/netip"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 // Delay is how long the first way is tried alone (RFC 6555, and package net).
@@ -83,7 +85,8 @@ func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 
 // Race begins the first way, and the second when that has failed or takes longer than delay. A way gets the error of the
 // one before, or nil if that is still at work. The first connection is returned. Then the context of the other way ends,
-// and drop closes a connection that it makes nevertheless. If both fail, both have ended.
+// and drop closes a connection that it makes nevertheless. If both fail, both have ended. A way that ends its goroutine
+// has failed.
 func Race[C any](ctx context.Context, delay time.Duration, first, second func(context.Context, error) (C, error),
 	drop func(C)) (C, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -93,19 +96,10 @@ func Race[C any](ctx context.Context, delay time.Duration, first, second func(co
 		c     C
 		err   error
 	}
-	results, over := make(chan result), make(chan struct{})
-	defer close(over)
+	results := make(chan result, 2)
 	begin := func(which int, way func(context.Context, error) (C, error), before error) {
-		go func() {
-			c, err := way(ctx, before)
-			select {
-			case results <- result{which, c, err}:
-			case <-over:
-				if err == nil {
-					drop(c)
-				}
-			}
-		}()
+		r := result{which: which, err: foreign.ErrExited}
+		go foreign.Call(func() { r.c, r.err = way(ctx, before) }, func(bool) { results <- r })
 	}
 	begin(0, first, nil)
 	timer := time.NewTimer(delay)
@@ -114,11 +108,18 @@ func Race[C any](ctx context.Context, delay time.Duration, first, second func(co
 	for running, began := 1, false; ; {
 		select {
 		case r := <-results:
+			running--
+			if r.err == nil && running > 0 {
+				go func() {
+					if late := <-results; late.err == nil {
+						drop(late.c)
+					}
+				}()
+			}
 			if r.err == nil {
 				return r.c, nil
 			}
 			errs[r.which] = r.err
-			running--
 		case <-timer.C:
 		}
 		switch {

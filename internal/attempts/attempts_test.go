@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 const ms = time.Millisecond
@@ -154,6 +157,25 @@ func TestRace_Late(t *testing.T) {
 		synctest.Wait()
 		if got != "second" || err != nil || !slices.Equal(dropped, []string{"first"}) {
 			t.Errorf("%s, %v, dropped %v", got, err, dropped)
+		}
+	})
+}
+
+// TestRace_Exits has a way end its goroutine, as testing.T.FailNow in a function of the program does.
+func TestRace_Exits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exits := func(context.Context, error) (int, error) { runtime.Goexit(); return 0, nil }
+		works := func(_ context.Context, before error) (int, error) {
+			if before != foreign.ErrExited {
+				t.Errorf("before: %v", before)
+			}
+			return 2, nil
+		}
+		if got, err := Race(t.Context(), Delay, exits, works, nil); got != 2 || err != nil {
+			t.Errorf("%d, %v", got, err)
+		}
+		if _, err := Race(t.Context(), Delay, exits, exits, nil); !errors.Is(err, foreign.ErrExited) {
+			t.Error(err)
 		}
 	})
 }
