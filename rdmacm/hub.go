@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 // handler receives the events of an ID, or the reason why there are no more. It runs on the
@@ -166,8 +167,17 @@ func (h *hub) leave() error {
 }
 
 // dispose closes an object that nothing else refers to. If that fails for lack of a resource it is repeated, because
-// nothing else will close it.
-func dispose(c interface{ Close() error }) error {
+// nothing else will close it. If a function of OnClose ends the goroutine, another one goes on.
+func dispose(c interface{ Close() error }) (err error) {
+	foreign.Call(func() { err = insist(c) }, func(returned bool) {
+		if !returned {
+			go dispose(c)
+		}
+	})
+	return err
+}
+
+func insist(c interface{ Close() error }) error {
 	err := c.Close()
 	for pause := time.Millisecond; err != nil && pause < 100*time.Millisecond; pause *= 2 {
 		var errno syscall.Errno
