@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -138,10 +139,9 @@ func TestRXE_CM_Foreign(t *testing.T) {
 			}
 			t.Run(name+" "+what+" in Accept", func(t *testing.T) {
 				o := &Options{}
-				first := true
+				var called atomic.Bool
 				set(o, func() {
-					if first {
-						first = false
+					if !called.Swap(true) {
 						f()
 					}
 				})
