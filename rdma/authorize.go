@@ -25,8 +25,8 @@ func newAuthorizer(o *Options) *authorizer {
 	return &authorizer{decide: o.Authorize, limit: o.handshakeTime(), places: make(chan struct{}, authorizeMost)}
 }
 
-// ask decides about a peer, and calls then with nil, or with why it is refused, on a goroutine of group. While there are
-// too many calls, it waits. ctx ends with the listener.
+// ask decides about a peer, and calls then with nil, or with why it is refused, on a goroutine of group. While there
+// are too many calls, it waits. ctx ends with the listener.
 func (a *authorizer) ask(ctx context.Context, group *sync.WaitGroup, r ConnRequest,
 	then func(wire.RejectReason, error)) {
 	if a.decide == nil {

@@ -54,12 +54,12 @@ func TestAuthorizer(t *testing.T) {
 				foreign.ErrExited, 0},
 			{"waits", func(ctx context.Context) error { <-ctx.Done(); return nil }, wire.RejectLate,
 				context.DeadlineExceeded, time.Second},
-			{"permits too late", func(context.Context) error { time.Sleep(2 * time.Second); return nil }, wire.RejectLate,
-				foreign.ErrLeft, time.Second},
+			{"permits too late", func(context.Context) error { time.Sleep(2 * time.Second); return nil },
+				wire.RejectLate, foreign.ErrLeft, time.Second},
 		} {
 			decides(c.f)
-			if got := <-ask(); !errors.Is(got.err, c.err) || (got.err == nil) != (c.err == nil) || got.after != c.after ||
-				got.err != nil && got.why != c.why {
+			if got := <-ask(); !errors.Is(got.err, c.err) || (got.err == nil) != (c.err == nil) ||
+				got.after != c.after || got.err != nil && got.why != c.why {
 				t.Errorf("%s: %+v, want %v, %v after %v", c.name, got, c.why, c.err, c.after)
 			}
 		}

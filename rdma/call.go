@@ -168,8 +168,8 @@ func (r *Caller) Close() error {
 // handlers return. A request is valid until then.
 //
 // The result of handler is the reply. Its error is sent to the caller as a *CallError, as is that of a reply that is
-// larger than the caller accepts, or that handler has ended its goroutine. A panic of handler ends the program: recover it
-// there if it must not. On a connection with a Caller of this side it fails with an *ibv.ArgError.
+// larger than the caller accepts, or that handler has ended its goroutine. A panic of handler ends the program: recover
+// it there if it must not. On a connection with a Caller of this side it fails with an *ibv.ArgError.
 //
 // It does not close the connection, which other goroutines may also serve, and which the program may use afterwards.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {

@@ -151,10 +151,11 @@ func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, 
 	if err != nil {
 		return fail(err)
 	}
-	l, err := attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), func(ctx context.Context, to netip.AddrPort) (*link, error) {
+	one := func(ctx context.Context, to netip.AddrPort) (*link, error) {
 		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), finish: finish}
 		return a.dial(ctx, to)
-	}, (*link).closeNow)
+	}
+	l, err := attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), one, (*link).closeNow)
 	if why := explainReject(err, kind); why != nil {
 		return fail(why)
 	}

@@ -38,9 +38,9 @@ type EngineOptions struct {
 	// means a new one, on a Device that the engine opens. The program closes the PD and its Device after the engine.
 	//
 	// The engine reads the asynchronous events of the Device, so the program must not call Device.AsyncEvent. OnEvent,
-	// if it is not nil, gets the events of the program's objects, of ports and of the device, in their order and one at a
-	// time, on a goroutine of its own. While it does not return, up to 1,024 events wait for it; later ones are dropped.
-	// Close does not wait for it. Only one engine at a time shares a Device.
+	// if it is not nil, gets the events of the program's objects, of ports and of the device, in their order and one at
+	// a time, on a goroutine of its own. While it does not return, up to 1,024 events wait for it; later ones are
+	// dropped. Close does not wait for it. Only one engine at a time shares a Device.
 	PD      *ibv.PD
 	OnEvent func(ibv.AsyncEvent)
 

@@ -82,8 +82,8 @@ func (l *link) decide() {
 	}
 }
 
-// onRequest has OnRequest decide about a request, and returns why it is refused unless that has lent memory. It does not wait
-// for OnRequest once the connection has ended.
+// onRequest has OnRequest decide about a request, and returns why it is refused unless that has lent memory. It does
+// not wait for OnRequest once the connection has ended.
 func (l *link) onRequest(r *LeaseRequest) RefuseReason {
 	decide := l.leasing.opt.OnRequest
 	if decide == nil {

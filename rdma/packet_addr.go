@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
-// PacketAddr is the source of a datagram whose sender's port is not proven: a queue pair that is not of a PacketConn, or
-// of one that has only sent to a group, or that was forgotten among others, or whose port has another owner.
+// PacketAddr is the source of a datagram whose sender's port is not proven: a queue pair that is not of a PacketConn,
+// or of one that has only sent to a group, or that was forgotten among others, or whose port has another owner.
 // PacketConn.WriteTo takes it: a reply reaches that queue pair, and no other.
 type PacketAddr struct {
 	of   *PacketConn    // whose device attr is for
@@ -90,8 +90,8 @@ func (c *PacketConn) from(wc *ibv.WC, header []byte) (addr net.Addr, ours bool, 
 	return addr, ours, nil
 }
 
-// host returns an address as names have it: without a prefix for IPv4, and one of link-local scope with the zone of this
-// socket, whose link it is on. rdma_cm omits the zone.
+// host returns an address as names have it: without a prefix for IPv4, and one of link-local scope with the zone of
+// this socket, whose link it is on. rdma_cm omits the zone.
 func (c *PacketConn) host(a netip.Addr) netip.Addr {
 	if a = a.Unmap(); a.IsLinkLocalUnicast() && a.Zone() == "" {
 		a = a.WithZone(c.local.Addr().Zone())

@@ -50,8 +50,8 @@ const (
 	// peer that makes up sources makes this side forget, and no more.
 	packetPeers = 4096
 	// askAfter is after how many ticks without a sign of life the owner of an address is asked again for its queue
-	// pair, if something is sent to it: it may have restarted. After askAlways ticks it is asked despite such signs: its
-	// number may have become another program's. After an attempt without a reply it is askSoon. At most askMost are
+	// pair, if something is sent to it: it may have restarted. After askAlways ticks it is asked despite such signs:
+	// its number may have become another program's. After an attempt without a reply it is askSoon. At most askMost are
 	// asked at a time.
 	askAfter  = 10
 	askAlways = 60
@@ -71,8 +71,8 @@ type packetTable struct {
 }
 
 func newPacketTable() packetTable {
-	return packetTable{qkey: rdmacm.UDPQKey, peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetName),
-		groups: make(map[netip.Addr]*packetPeer)}
+	return packetTable{peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetName),
+		groups: make(map[netip.Addr]*packetPeer), qkey: rdmacm.UDPQKey}
 }
 
 // keep returns the peer of a source, which is kept from now on, and AHs that the caller closes without the lock.

@@ -97,8 +97,8 @@ func TestRXE_DialNames(t *testing.T) {
 	ok(t, CloseIdle())
 }
 
-// TestRXE_FallbackOnce dials by RDMA and by TCP at about the same time. The listener's Accept returns one connection for
-// each dial, and it is the dialer's.
+// TestRXE_FallbackOnce dials by RDMA and by TCP at about the same time. The listener's Accept returns one connection
+// for each dial, and it is the dialer's.
 func TestRXE_FallbackOnce(t *testing.T) {
 	needLogic(t)
 	r := testutil.NeedRXE(t)

@@ -33,7 +33,8 @@ func foreignAuthorize(t *testing.T, m *misdeed) {
 		return c.CloseNow()
 	}
 	err = dial()
-	want := map[way]RejectReason{byGoexit: RejectedByAuthorize, byBlocking: RejectedLate, byClosing: RejectedClosed}[m.way]
+	reasons := map[way]RejectReason{byGoexit: RejectedByAuthorize, byBlocking: RejectedLate, byClosing: RejectedClosed}
+	want := reasons[m.way]
 	var reject *RejectError
 	if got := errors.As(err, &reject); got != (want != 0) || got && reject.Reason != want {
 		t.Errorf("the peer hears %v, want %v", err, want)

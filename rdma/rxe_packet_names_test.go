@@ -167,8 +167,8 @@ func TestRXE_PacketNames(t *testing.T) {
 	}
 }
 
-// TestRXE_PacketOwners: an address has one owner, also with ReuseAddr. When it has none any more, senders hear of it: they
-// do not go on sending to the queue pair that it had.
+// TestRXE_PacketOwners: an address has one owner, also with ReuseAddr. When it has none any more, senders hear of it:
+// they do not go on sending to the queue pair that it had.
 func TestRXE_PacketOwners(t *testing.T) {
 	r := testutil.NeedRXE(t)
 	engines := twoEngines(t)

@@ -106,7 +106,8 @@ func (l *StreamListener) Close() error {
 	return netOp("close", nil, l.at, l.l.close())
 }
 
-// Refused returns how many peers it has refused, or whose handshake took too long, by TCP as well: see Listener.Refused.
+// Refused returns how many peers it has refused, or whose handshake took too long, by TCP as well: see
+// Listener.Refused.
 func (l *StreamListener) Refused() uint64 {
 	if l.either != nil {
 		return l.either.refused.all.Load()

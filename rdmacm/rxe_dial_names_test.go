@@ -116,8 +116,8 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// TestRXE_CM_DialLoser has the attempts of both families come to their last step at the same time. The listener's Accept
-// returns one connection, and the handshake of the other has failed.
+// TestRXE_CM_DialLoser has the attempts of both families come to their last step at the same time. The listener's
+// Accept returns one connection, and the handshake of the other has failed.
 func TestRXE_CM_DialLoser(t *testing.T) {
 	testutil.NeedRXE(t)
 	six, four := sixth(t), local(t).Addr()

@@ -83,10 +83,10 @@ func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, max(left/time.Duration(n), shareLeast))
 }
 
-// Race begins the first way, and the second when that has failed or takes longer than delay. A way gets the error of the
-// one before, or nil if that is still at work. The first connection is returned. Then the context of the other way ends,
-// and drop closes a connection that it makes nevertheless. If both fail, both have ended. A way that ends its goroutine
-// has failed.
+// Race begins the first way, and the second when that has failed or takes longer than delay. A way gets the error of
+// the one before, or nil if that is still at work. The first connection is returned. Then the context of the other way
+// ends, and drop closes a connection that it makes nevertheless. If both fail, both have ended. A way that ends its
+// goroutine has failed.
 func Race[C any](ctx context.Context, delay time.Duration, first, second func(context.Context, error) (C, error),
 	drop func(C)) (C, error) {
 	ctx, cancel := context.WithCancel(ctx)

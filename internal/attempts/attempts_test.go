@@ -132,9 +132,10 @@ func TestDial(t *testing.T) {
 				for s := range tried {
 					list = append(list, s)
 				}
-				if s := strings.Join(list, " "); got != c.winner || after != c.after || s != c.tried || dropped != c.dropped {
-					t.Errorf("%q after %v, tried %s, dropped %d; want %q after %v, %s, %d", got, after, s, dropped, c.winner,
-						c.after, c.tried, c.dropped)
+				is := fmt.Sprintf("%q after %v, tried %s, dropped %d", got, after, strings.Join(list, " "), dropped)
+				want := fmt.Sprintf("%q after %v, tried %s, dropped %d", c.winner, c.after, c.tried, c.dropped)
+				if is != want {
+					t.Errorf("%s; want %s", is, want)
 				}
 				if err == nil && c.err != "" || err != nil && (c.err == "" || !strings.Contains(err.Error(), c.err)) {
 					t.Errorf("%v, want %q", err, c.err)

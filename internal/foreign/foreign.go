@@ -20,9 +20,9 @@ var (
 // Most is how many calls of a Calls there may be at a time.
 const Most = 16384
 
-// Call calls f on this goroutine, and then after, which may be nil. returned is false if f did not return: it panics, or
-// ends the goroutine. Then after must not wait, because a panic that nobody recovers must end the program at once. Call
-// recovers none.
+// Call calls f on this goroutine, and then after, which may be nil. returned is false if f did not return: it panics,
+// or ends the goroutine. Then after must not wait, because a panic that nobody recovers must end the program at once.
+// Call recovers none.
 func Call(f func(), after func(returned bool)) {
 	returned := false
 	if after != nil {

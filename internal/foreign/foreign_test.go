@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 )
@@ -30,7 +31,7 @@ func TestCall(t *testing.T) {
 		t.Error("goes on after runtime.Goexit")
 	}()
 	<-done
-	if want := []bool{true, false, false}; len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+	if want := []bool{true, false, false}; !slices.Equal(got, want) {
 		t.Errorf("after got %v, want %v", got, want)
 	}
 }
