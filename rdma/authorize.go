@@ -15,21 +15,21 @@ const authorizeMost = 1024
 
 // authorizer has Options.Authorize decide about the peers of a listener.
 type authorizer struct {
-	decide func(context.Context, ConnRequest) error // nil permits every peer
+	permit func(context.Context, ConnRequest) error // nil permits every peer
 	limit  time.Duration
 	places chan struct{}
 	calls  foreign.Calls
 }
 
 func newAuthorizer(o *Options) *authorizer {
-	return &authorizer{decide: o.Authorize, limit: o.handshakeTime(), places: make(chan struct{}, authorizeMost)}
+	return &authorizer{permit: o.Authorize, limit: o.handshakeTime(), places: make(chan struct{}, authorizeMost)}
 }
 
 // ask decides about a peer, and calls then with nil, or with why it is refused, on a goroutine of group. While there
 // are too many calls, it waits. ctx ends with the listener.
 func (a *authorizer) ask(ctx context.Context, group *sync.WaitGroup, r ConnRequest,
 	then func(wire.RejectReason, error)) {
-	if a.decide == nil {
+	if a.permit == nil {
 		then(wire.RejectOther, nil)
 		return
 	}
@@ -51,7 +51,7 @@ func (a *authorizer) call(ctx context.Context, r ConnRequest) (wire.RejectReason
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	var decided error
-	err := a.calls.Wait(ctx.Done(), func() { decided = a.decide(ctx, r) })
+	err := a.calls.Wait(ctx.Done(), func() { decided = a.permit(ctx, r) })
 	if err == nil {
 		err = decided
 	}
