@@ -20,7 +20,8 @@ var believed = map[string]string{
 	"Hello.Block": "block", "Hello.Limit": "first limit", "Hello.MaxMessage": "longest message of the peer",
 	"Hello.App": "the program's private data",
 
-	"Rejection.Min": "versions", "Rejection.Max": "versions", "Rejection.Reason": "reason of a refusal, RESET or REFUSE",
+	"Rejection.Min": "versions", "Rejection.Max": "versions",
+	"Rejection.Reason": "reason of a refusal, RESET or REFUSE",
 
 	"Header.Kind": "kind and flags of a frame", "Header.Flags": "kind and flags of a frame",
 	"Header.Seq": "number of a frame", "Header.Limit": "limits of frames", "Header.Length": "length of a payload",

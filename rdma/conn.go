@@ -17,7 +17,8 @@ import (
 // its own senders only.
 type Conn struct{ l *link }
 
-// Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection.
+// Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection. The
+// addresses of a host name are tried as by rdmacm.Dial.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	l, err := dial(ctx, addr, wire.Messages, opt)
 	if err != nil {

@@ -25,7 +25,8 @@ type LeaseOptions struct {
 	// 0 means a second.
 	Grace time.Duration
 	// OnRequest decides about a Request of the peer: it replies with r.Lend, or refuses with an error, whose text is
-	// not sent to the peer. It runs on a goroutine of its own, one call at a time for each connection. nil refuses all.
+	// not sent to the peer. It runs on a goroutine of its own, one call at a time for each connection, and Close does
+	// not wait for it. nil refuses all. A panic of OnRequest ends the program.
 	OnRequest func(r *LeaseRequest) (*Lease, error)
 }
 

@@ -67,7 +67,8 @@ type Options struct {
 	// Authorize, of a listener, decides whether a peer may connect. It sees the peer's address and private data before
 	// the peer receives a reply, and an error refuses the peer with RejectedByAuthorize. It runs for each peer on a
 	// goroutine of its own, with no lock held and up to 1,024 at a time. ctx ends with the time for the handshake (see
-	// Timeout), or when the listener closes; what Authorize returns after that is ignored. nil permits every peer.
+	// Timeout), or when the listener closes. Then the peer is refused, whatever Authorize returns later, and a call
+	// that does not return takes no place. nil permits every peer. A panic of Authorize ends the program.
 	//
 	// It does not prove who the peer is. A host on the fabric can send from another's address, and private data is
 	// neither encrypted nor signed, so it can be read and repeated. TLS over a Stream authenticates and encrypts. With

@@ -143,7 +143,7 @@ func (c *PacketConn) Stats() PacketStats {
 }
 
 // ReadFrom waits for a datagram and copies it to p. Bytes that do not fit are lost. addr is a *net.UDPAddr, which must
-// not be changed. If the sender's port is not known, it is a *PacketAddr. WriteTo takes either.
+// not be changed. If the sender's port is not proven, it is a *PacketAddr. WriteTo takes either.
 func (c *PacketConn) ReadFrom(p []byte) (n int, addr net.Addr, err error) {
 	n, from, err := c.receive(p)
 	if err != nil {
@@ -255,8 +255,8 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 // WriteTo sends p to an address: one that ReadFrom returned, or the address of a peer as *net.UDPAddr. A peer that is
 // not known yet is asked for its queue pair first. If nothing has come from a peer for 10 seconds, the next datagram to
 // it lets this side ask again in the background. So a peer that has restarted at the same address is reached after some
-// seconds; what was sent to it before is lost, as with UDP. A group that was joined is an address as well, with any
-// port.
+// seconds; what was sent to it before is lost, as with UDP. If no program has the port any more, the error matches
+// syscall.ECONNREFUSED. A group that was joined is an address as well, with any port.
 func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (int, error) {
 	n, err := c.writeTo(p, addr)
 	if err != nil {

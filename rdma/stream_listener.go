@@ -9,7 +9,8 @@ import (
 )
 
 // DialStream connects to host:port, where ListenStream listens. opt may be nil. ctx bounds the call only, not the
-// connection. An error is a *net.OpError, as of every method of Stream and StreamListener.
+// connection. The addresses of a host name are tried as by rdmacm.Dial. An error is a *net.OpError, as of every method
+// of Stream and StreamListener.
 func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	var s *Stream
 	var err error
