@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -50,6 +51,14 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
 			handshakeGrace.Seconds()),
 		fmt.Sprintf("also tries TCP when RDMA has failed, or after %d ms", attempts.Delay/time.Millisecond),
+		fmt.Sprintf("After %s such calls", thousands(foreign.Most)),
+		fmt.Sprintf("the other family as well after %d ms", attempts.Delay/time.Millisecond),
+	)
+	contains(t, "rdma-protocol.md",
+		fmt.Sprintf("upper half of the immediate is %#x", statedPort>>16),
+		fmt.Sprintf("announce the requester in %d bytes: `%s`", announceLen, announceMagic),
+		fmt.Sprintf("does not come within %d s", packetAgain/time.Second),
+		fmt.Sprintf("for %d s, or the last reply is %d s old", askAfter, askAlways),
 	)
 	contains(t, "guide/lending-memory.md",
 		fmt.Sprintf("| `Most`: bytes that the peer has at a time | %d GiB |", defaultLeaseMost>>30),
