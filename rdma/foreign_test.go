@@ -116,26 +116,27 @@ func ends(t *testing.T, what string, f func()) {
 
 // foreignCase calls one function of the program.
 type foreignCase struct {
-	own bool // it runs on the caller's goroutine, which a panic and runtime.Goexit end as usual
-	run func(t *testing.T, m *misdeed)
+	own  bool // it runs on the caller's goroutine, which a panic and runtime.Goexit end as usual
+	run  func(t *testing.T, m *misdeed)
+	need func(t *testing.T) // skips where it cannot be called
 }
 
 // foreignCases has all functions that a program gives the package, by their place in the API. Those of context.Context
 // are in TestForeignContext. Those that need a device are in TestRXE_Foreign.
 var foreignCases = map[string]foreignCase{
-	"Serve":                  {false, foreignHandler},
-	"LeaseOptions.OnRequest": {false, foreignOnRequest},
-	"Options.Authorize":      {false, foreignAuthorizeTCP},
-	"Stream.ReadFrom":        {true, foreignReader},
-	"Stream.WriteTo":         {true, foreignWriter},
-	"log handler":            {false, foreignLog},
+	"Serve":                  {own: false, run: foreignHandler},
+	"LeaseOptions.OnRequest": {own: false, run: foreignOnRequest},
+	"Options.Authorize":      {own: false, run: foreignAuthorizeTCP},
+	"Stream.ReadFrom":        {own: true, run: foreignReader},
+	"Stream.WriteTo":         {own: true, run: foreignWriter},
+	"log handler":            {own: false, run: foreignLog},
 }
 
 // foreignDevice are those of TestRXE_Foreign.
 var foreignDevice = map[string]foreignCase{
-	"Options.Authorize":     {false, foreignAuthorize},
-	"EngineOptions.OnEvent": {false, foreignOnEvent},
-	"PacketConn.WriteTo":    {true, foreignAddr},
+	"Options.Authorize":     {own: false, run: foreignAuthorize},
+	"EngineOptions.OnEvent": {own: false, run: foreignOnEvent, need: needOwnEvents},
+	"PacketConn.WriteTo":    {own: true, run: foreignAddr},
 }
 
 // TestForeign has every function of the program end in every way.
@@ -148,6 +149,9 @@ func foreignTable(t *testing.T, cases map[string]foreignCase) {
 	for name, c := range cases {
 		for _, w := range ways {
 			t.Run(name+" "+string(w), func(t *testing.T) {
+				if c.need != nil {
+					c.need(t)
+				}
 				if w == byPanic && !c.own && os.Getenv("FOREIGN_PANIC") == "" {
 					foreignPanic(t)
 					return
