@@ -20,7 +20,7 @@ const (
 // newBlocks makes the blocks of a shard, without memory.
 func (e *shard) newBlocks() *blocks.Set {
 	return blocks.NewSet(blocks.Config{Block: e.stride, Slab: e.slabBytes, Most: e.opt.Memory / int64(e.opt.Pollers),
-		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.pool.trim,
+		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.trim,
 		Short: func() { wake(e.eng.short) }})
 }
 
@@ -42,12 +42,12 @@ func sgeOf(b *block) ibv.SGE {
 // Preconditions: l.mu is held.
 func (l *link) hasCredit() bool { return int(l.send.Left()) > l.q.Credits() }
 
-// sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one: if it has
+// sendBlock returns a block to send n bytes from. Without one it returns nil, and l is woken when there may be one: if it has
 // no credit, and so is ahead, when it has one.
 // Preconditions: the caller has writeTurn.
-func (l *link) sendBlock(ahead bool) (*block, error) {
+func (l *link) sendBlock(ahead bool, n int) (*block, error) {
 	if !ahead {
-		return l.e.blocks.Take(&l.sender)
+		return l.e.blocks.Take(&l.sender, n)
 	}
 	b := l.e.blocks.TakeAhead(&l.sender)
 	if b == nil {

@@ -54,23 +54,44 @@ func (l *link) closeWait() error {
 // settle waits until the end is settled, for as long as the engine allows, and reports whether it is.
 func (l *link) settle() (settled bool) {
 	defer l.e.pollMeanwhile()()
-	a := &l.e.eng.allowance
-	began, most := time.Now(), a.Begin(l.linger.most)
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-l.end.Settled():
-		settled = true
-	case <-timer.C:
+	l.mu.Lock()
+	ago := time.Duration(l.e.ticks.Load()-l.alive.took) * time.Second
+	w, most := l.e.eng.allowance.Begin(l.linger.most, ago, l.taken())
+	l.mu.Unlock()
+	for most > 0 && !settled {
+		timer := time.NewTimer(most)
+		select {
+		case <-l.end.Settled():
+			settled = true
+		case <-timer.C:
+		}
+		timer.Stop()
+		l.mu.Lock()
+		most = w.More(l.taken())
+		l.mu.Unlock()
 	}
 	l.mu.Lock()
-	if !settled && most == l.linger.most && !l.end.Ending() {
+	defer l.mu.Unlock()
+	if !settled && w.Whole() && !l.end.Ending() {
 		l.failLocked(errLinger) // now, so that nothing is delivered of what Close reports
 	}
-	delivered := l.end.Delivered()
-	l.mu.Unlock()
-	a.End(l.linger.most, time.Since(began), !delivered)
+	w.End(l.taken(), settled)
 	return settled
+}
+
+// starved reports whether what is to be sent waits for credits, and so for the peer's program.
+// Preconditions: l.mu is held.
+func (l *link) starved() bool { return l.send.Left() == 0 && l.q.Staged() > 0 }
+
+// taken returns a number that changes when the peer takes something: its program, if that is what the next frame waits
+// for, and else its adapter. What the adapter acknowledges while the program reads nothing does not count.
+// Preconditions: l.mu is held.
+func (l *link) taken() uint64 {
+	taken := uint64(l.send.Limit()) << 32
+	if !l.starved() {
+		taken |= uint64(l.q.Acked())
+	}
+	return taken
 }
 
 // undelivered reports what was accepted and is not known to be in the memory of the peer's adapter.

@@ -49,7 +49,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		if s, err = e.shard().reserve(a.kind == wire.Stream && !a.small); err != nil {
 			return err
 		}
-		if err = s.recvs.check(s, baseBlocks(a.leases != nil)); err != nil {
+		if err = s.recvs.check(s, a.leases != nil); err != nil {
 			s.members.reserve(-1)
 		}
 		return err

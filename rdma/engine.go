@@ -73,7 +73,7 @@ func (o *EngineOptions) check() error {
 	if o.Block < wire.MinBlock || o.Block > wire.MaxBlock || o.Block%64 != 0 {
 		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", wire.MinBlock, wire.MaxBlock))
 	}
-	if least := int64(max(o.Pollers, 1)) * slabSize; o.Memory < least {
+	if least := int64(max(o.Pollers, 1)) * int64(o.slabs(1+startWindow)) * slabSize; o.Memory < least {
 		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
 	}
 	errs = append(errs, positive("Spin", o.Spin))
@@ -90,6 +90,14 @@ func (o *EngineOptions) check() error {
 		bad("Pollers", o.Pollers, "1 with Manual")
 	}
 	return errors.Join(errs...)
+}
+
+// slabs is how many slabs have blocks to post n of them.
+func (o *EngineOptions) slabs(n int) int {
+	k := 1
+	for perSlab := max(slabSize/(o.Block+headroom), 1); blocks.ForReceives(k*perSlab) < n; k++ {
+	}
+	return k
 }
 
 // Engine has the objects that the connections of a device share: a PD, an SRQ of blocks, a CQ, and a poller goroutine,
@@ -163,7 +171,7 @@ func (e *Engine) begin(o EngineOptions) error {
 	e.opt, e.budget = o, blocks.NewBudget(o.Memory, slabSize)
 	e.short, e.gone = make(chan struct{}, 1), make(chan struct{})
 	e.pool = newPool(e)
-	e.messages = blocks.NewMessages(e.budget, e.pool.trim)
+	e.messages = blocks.NewMessages(e.budget, e.trim)
 	if err := e.openShards(large); err != nil {
 		return errors.Join(err, e.release())
 	}
@@ -302,6 +310,27 @@ func (e *Engine) broken() bool {
 }
 
 func (e *Engine) closed() bool { return e.shards[0].members.isClosed() }
+
+// trim frees memory that nobody uses, of buffers and of blocks, and reports whether there was some.
+func (e *Engine) trim() bool {
+	freed := e.pool.trim()
+	for _, s := range e.shards {
+		freed = s.trim() || freed
+	}
+	return freed
+}
+
+// stalled is how many connections have something to send that waits for the peer's program.
+func (e *Engine) stalled() (n int) {
+	for _, l := range e.all() {
+		l.mu.Lock()
+		if l.starved() {
+			n++
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
 
 // all returns the connections.
 func (e *Engine) all() []*link {

@@ -260,7 +260,7 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		l.q.Confirm()
-		l.alive.confirmed(l.e.ticks.Load())
+		l.alive.confirmed(l.e.ticks.Load(), !l.starved())
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
 		}
@@ -317,7 +317,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 		}
 		return
 	}
-	l.send.Raise(h.Limit)
+	if l.send.Raise(h.Limit) {
+		l.alive.took = l.alive.frame
+	}
 	switch h.Kind {
 	case wire.Data:
 		l.alive.data = l.alive.frame

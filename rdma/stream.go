@@ -206,12 +206,12 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			return n, starved, nil
 		}
 		if room {
-			buf, err := l.sendBlock(ahead)
+			buf, err := l.sendBlock(ahead, min(len(p)-n, most))
 			if err != nil {
 				return n, starved, err
 			}
 			if buf != nil {
-				c := copy(buf.Payload()[:most], p[n:])
+				c := copy(buf.Payload(), p[n:min(n+most, len(p))])
 				if err := l.stage(inBlock(buf, c)); err != nil {
 					return n, starved, err
 				}
@@ -247,14 +247,14 @@ func (l *link) stage(f sendq.Frame[held]) error {
 	return nil
 }
 
-// waitBlock waits until a frame may be staged, and returns a block for it.
+// waitBlock waits until a frame may be staged, and returns a block for n bytes of it.
 // Preconditions: the caller has writeTurn.
-func (l *link) waitBlock(b bound) (*block, error) {
+func (l *link) waitBlock(b bound, n int) (*block, error) {
 	starved := false
 	for {
 		ahead, err := l.waitRoom(b)
 		if err == nil {
-			buf, berr := l.sendBlock(ahead)
+			buf, berr := l.sendBlock(ahead, n)
 			if buf != nil || berr != nil {
 				return buf, berr
 			}

@@ -181,6 +181,7 @@ func (t *teardown) Drain(err error) {
 	l.dropStaged()
 	l.q.EndWaits()
 	l.account.Shrink(l.recv.End())
+	l.e.blocks.Retire(&l.sender)
 }
 
 func (t *teardown) Over() {

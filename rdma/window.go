@@ -39,7 +39,7 @@ func (l *link) shrink(to uint32, idle bool) {
 // fit makes the windows of a shard fit to its blocks.
 // Preconditions: e.tickMu is held.
 func (e *shard) fit(now uint32, links []*link) {
-	e.crowd.tick(e.recvMost(), e.most.window)
+	e.crowd.tick(e.recvMost()-e.recvMost()/8, e.most.window)
 	for _, l := range links {
 		l.mu.Lock()
 		idle := l.alive.idle(now)

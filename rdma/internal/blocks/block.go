@@ -23,6 +23,8 @@ type Block struct {
 	Holders atomic.Int32 // of a received frame that several messages share; the set does not use it
 
 	index  uint32
+	small  bool          // see Equip
+	owner  *Sender       // of a small block; nil: none any more
 	ahead  bool          // TakeAhead returned it, and neither Staged nor Give was called since
 	from   *Receiver     // where it was posted last; under Set.mu
 	posted atomic.Uint64 // the ID of its receive until that completes, else 0

@@ -33,10 +33,15 @@ type model struct {
 	stale   []uint64 // of queues that have gone
 	purged  int      // receives that went with queue pairs, from the SRQ
 	waits   map[*sender]bool
+
+	refilled bool // by the last step
 }
 
 func newModel(rnd *rand.Rand, own bool) *model {
 	m := &model{world: newWorld(1 + rnd.IntN(8)), rnd: rnd, own: own, srq: newQueue(), waits: make(map[*sender]bool)}
+	if _, err := m.Reserve(1); err != nil {
+		panic(err)
+	}
 	if rnd.IntN(2) == 0 { // some of it is gone, for buffers
 		m.budget.AddBuffers(testSlab * int64(rnd.IntN(3)))
 	}
@@ -65,8 +70,9 @@ func (m *model) step() {
 		}
 	case 2:
 		if len(m.conns) > 0 {
-			if c := pick(m.rnd, m.conns); c.grown > 0 {
-				n := 1 + m.rnd.IntN(c.grown)
+			c := pick(m.rnd, m.conns)
+			if most := c.grown - max(len(c.held)-2, 0); most > 0 {
+				n := 1 + m.rnd.IntN(most)
 				c.Shrink(n)
 				c.grown -= n
 			}
@@ -95,10 +101,14 @@ func (m *model) step() {
 			m.sent = slices.Delete(m.sent, at, at+1)
 		}
 	case 11:
-		if m.rnd.IntN(3) == 0 {
+		switch m.rnd.IntN(4) {
+		case 0:
 			m.end()
-		} else {
+		case 1:
+			m.trim()
+		default:
 			m.Refill()
+			m.refilled = true
 		}
 	}
 }
@@ -106,8 +116,14 @@ func (m *model) step() {
 func (m *model) begin() {
 	c := new(conn)
 	if !m.own {
-		c.Begin(m.shared, 0) // a handshake
-		c.Promise(2)
+		c.Begin(m.shared) // a handshake
+		if err := c.Promise(2); err != nil {
+			if err != ErrFull {
+				panic(err)
+			}
+			c.End(0)
+			return
+		}
 	} else if c.q = newQueue(); !beginOwn(&c.Account, m.Set, 12, 2, 2, c.q.post) {
 		return
 	}
@@ -129,7 +145,7 @@ func (m *model) arrive() {
 	}
 	c := pick(m.rnd, m.conns)
 	q := m.queue(c)
-	if c.stopped {
+	if c.stopped || len(c.held) == 2+c.grown {
 		return
 	}
 	if c.taken == 0 {
@@ -160,7 +176,25 @@ func (m *model) consume() {
 		b := c.held[0]
 		c.held = c.held[1:]
 		m.Consumed(b)
+		if c.stopped {
+			c.Shrink(1)
+		}
 	}
+}
+
+// trim gives slabs back. Without connections the device's queue goes first.
+func (m *model) trim() {
+	if m.own || len(m.conns)+len(m.ahead)+len(m.waiting) > 0 || m.rnd.IntN(2) == 0 {
+		m.Trim(m.rnd.IntN(3))
+		return
+	}
+	if !m.Withdraw(1, func() error { return nil }) {
+		return
+	}
+	m.stale = append(m.stale, m.srq.ids...)
+	m.srq.ids, m.purged = nil, 0
+	m.Trim(1)
+	m.Resume(m.srq.post)
 }
 
 func (m *model) take() {
@@ -170,7 +204,7 @@ func (m *model) take() {
 		delete(m.waits, s)
 		return
 	}
-	b, err := m.Take(&s.Sender)
+	b, err := m.Take(&s.Sender, 100)
 	if err != nil {
 		panic(err)
 	}
@@ -190,7 +224,7 @@ func (m *model) takeAhead() {
 	if b == nil {
 		return
 	}
-	if most := 16*m.slabs*3/16 + int(m.lent.Load()); int(m.Set.ahead.Load()) > most {
+	if most := 16*(m.slabs-m.closed)*3/16 + int(m.lent.Load()); int(m.Set.ahead.Load()) > most {
 		panic(fmt.Sprintf("%d blocks are taken ahead; want at most %d", m.Set.ahead.Load(), most))
 	}
 	m.ahead = append(m.ahead, b)
@@ -241,9 +275,10 @@ func (m *model) end() {
 	} else if c.taken != 0 {
 		m.purged++
 	}
-	c.Shrink(c.grown)
+	held := len(c.held)
+	c.Shrink(max(2+c.grown-held, 0))
 	c.Gone(orderly || m.rnd.IntN(2) == 0)
-	c.End()
+	c.End(held)
 	c.taken, c.stopped = 0, true
 	m.left = append(m.left, c)
 	if len(m.stale) > 0 {
@@ -268,7 +303,8 @@ func (m *model) check() error {
 		held += len(c.held)
 	}
 	c := m.Counts()
-	want := Counts{Blocks: 16 * m.slabs, Posted: posted + m.purged, Held: held, Ahead: len(m.ahead) + len(m.waiting),
+	slabs := m.slabs - m.closed
+	want := Counts{Blocks: 16 * slabs, Promised: m.promised, Posted: posted + m.purged, Held: held, Ahead: len(m.ahead) + len(m.waiting),
 		Arrived: c.Arrived}
 	want.Free = want.Blocks - want.Posted - want.Held - want.Ahead - len(m.sent)
 	if c != want {
@@ -284,22 +320,32 @@ func (m *model) check() error {
 		}
 		seen[b] = true
 	}
-	if used := m.budget.Used(); m.slabs > 1 && used > m.budget.most {
+	if used := m.budget.Used(); slabs > 1 && used > m.budget.most {
 		return fmt.Errorf("%d bytes are used of %d", used, m.budget.most)
 	}
 	lent := int(m.lent.Load())
 	if m.have+lent > max(m.Receivable(), 0) {
 		return fmt.Errorf("%d blocks are posted or held and %d lent; want at most %d", m.have, lent, m.Receivable())
 	}
-	if want := max(c.Ahead-3*m.slabs, 0); lent != want || m.own && lent > 0 || lent > 6*m.slabs {
-		return fmt.Errorf("%d blocks are lent; want %d, and at most %d", lent, want, 6*m.slabs)
+	if want := max(c.Ahead-3*slabs, 0); lent != want || m.own && lent > 0 || lent > 6*slabs {
+		return fmt.Errorf("%d blocks are lent; want %d, and at most %d", lent, want, 6*slabs)
 	}
 	if m.promised*testBlock != int(m.budget.promised) {
 		return fmt.Errorf("%d blocks are promised, and %d bytes", m.promised, m.budget.promised)
 	}
-	if m.own && m.promised > m.Receivable() {
-		return fmt.Errorf("%d blocks are promised; want at most %d", m.promised, m.Receivable())
+	if most := min(m.Receivable(), ForReceives(c.Blocks)); m.promised > max(most, 4) {
+		return fmt.Errorf("%d blocks are promised; want at most %d", m.promised, most)
 	}
+	if m.refilled && !m.own && m.purged == 0 { // each living connection has what it was promised
+		least := 4
+		for _, c := range m.conns {
+			least += 2 + c.grown - len(c.held)
+		}
+		if posted < least && (c.Free > 0 || posted+len(m.sent) < least) {
+			return fmt.Errorf("%+v: want %d receives", c, least)
+		}
+	}
+	m.refilled = false
 	woken := 0
 	for _, s := range m.senders {
 		if s.woken {
@@ -318,13 +364,16 @@ func (m *model) settleAll() error {
 	for _, c := range append(slices.Clone(m.conns), m.left...) {
 		for _, b := range c.held {
 			m.Consumed(b)
+			if c.stopped {
+				c.Shrink(1)
+			}
 		}
 		c.held = nil
 	}
 	for range len(m.senders) { // with one block for all of them
 		for _, s := range m.senders {
 			if s.woken {
-				b, err := m.Take(&s.Sender)
+				b, err := m.Take(&s.Sender, 100)
 				if err != nil {
 					return err
 				}
@@ -363,8 +412,11 @@ func (m *model) settleAll() error {
 	for _, c := range m.conns {
 		want += 2 + c.grown
 	}
-	least := min(want-len(m.conns), min(m.shared.depth, m.Receivable()-int(m.lent.Load()))-m.purged-len(m.conns))
-	if len(m.srq.ids) < least && m.arrived.Load() > 0 {
+	if m.promised != want+int(m.lent.Load()) {
+		return fmt.Errorf("%d blocks are promised and %d lent; want %d promised", m.promised, m.lent.Load(), want)
+	}
+	// Of the receives that have gone with queue pairs, one for each connection may be under way.
+	if least := want - m.purged - len(m.conns); len(m.srq.ids) < least && m.arrived.Load() > 0 {
 		return fmt.Errorf("%d receives are there, want %d: %d are promised, %d have gone", len(m.srq.ids), least, want,
 			m.purged)
 	}
