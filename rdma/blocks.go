@@ -83,6 +83,14 @@ func (e *shard) put(b *block) { e.blocks.Give(b) }
 // consumed returns a block that was received.
 func (e *shard) consumed(b *block) { e.blocks.Consumed(b) }
 
+// frameMost is the most payload of a frame that a connection accepts.
+func (e *shard) frameMost(kind blocks.Kind) int {
+	if kind == blocks.Compact {
+		return blocks.CompactPayload
+	}
+	return e.opt.Block
+}
+
 // recvMost is how many blocks may be posted or held.
 func (e *shard) recvMost() int {
 	if e.recvs.shared == nil {

@@ -56,7 +56,8 @@ type link struct {
 	linger     lingering
 	resetting  *sendq.Wait // for a RESET
 
-	account blocks.Account // of blocks that the peer may fill
+	account  blocks.Account // of blocks that the peer may fill
+	recvKind blocks.Kind
 
 	leasing *leasing // nil: no remote memory
 
@@ -329,6 +330,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.took(1)
 			break
 		}
+		if l.recvKind == blocks.Compact {
+			b = l.e.blocks.Copy(b, int(h.Length))
+		}
 		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
 	case wire.FIN:
 		l.e.consumed(b)
@@ -371,6 +375,8 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
 	case h.Kind == wire.Data && !l.recv.MayCome():
 		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
+	case int(h.Length) > l.e.frameMost(l.recvKind):
+		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.recvKind))
 	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !m.recv.MayCome():

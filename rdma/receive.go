@@ -18,6 +18,8 @@ type receiving struct {
 	depth  int              // of the SRQ, or of each queue
 	shared *blocks.Receiver // nil: the same
 
+	posting bool // to an SRQ: the shard is not parked; under cqMu, as srq
+
 	wrs  [blocks.PostMost]ibv.RecvWR // under the lock of the blocks, as the next
 	sges [blocks.PostMost]ibv.SGE
 }
@@ -76,10 +78,11 @@ func (e *shard) keep() int {
 
 // resume makes the SRQ of a shard that has none, and posts the first receives.
 func (e *shard) resume() error {
-	if e.recvs.shared == nil || e.recvs.srq != nil {
+	if e.recvs.shared == nil || e.recvs.posting {
 		return nil
 	}
 	if e.mem != nil {
+		e.recvs.posting = true
 		e.blocks.Resume(func(list []*block) int {
 			n, _ := e.mem.rq.PostRecv(e.recvs.requests(list)) // it takes all
 			return n
@@ -91,7 +94,7 @@ func (e *shard) resume() error {
 	if err != nil {
 		return err
 	}
-	e.recvs.srq = srq
+	e.recvs.srq, e.recvs.posting = srq, true
 	e.eng.own.Store(srq, true)
 	e.blocks.Resume(func(list []*block) int {
 		n, _ := srq.PostRecv(e.recvs.requests(list)) // if the device is gone, the poller is notified
@@ -108,7 +111,7 @@ func (e *shard) park() {
 		return
 	}
 	e.eng.own.Delete(srq)
-	e.recvs.srq = nil
+	e.recvs.srq, e.recvs.posting = nil, false
 }
 
 // trim gives back memory that the shard does not need, and reports whether there was some.
@@ -140,7 +143,7 @@ func (r *receiving) options(o *ibv.QPOptions) {
 // begin gives a connection its receives. It has none of its own before promise.
 func (r *receiving) begin(l *link) {
 	if r.shared != nil {
-		l.account.Begin(r.shared)
+		l.account.Begin(r.shared, l.recvKind)
 		return
 	}
 	l.account.BeginOwn(l.e.blocks, r.depth, ownBlocks, func(list []*block) int {
@@ -161,16 +164,17 @@ func (r *receiving) promise(l *link) error {
 	return l.e.noReceives(err)
 }
 
-// check reports whether another connection probably has its receives. If not, windows shrink.
-func (r *receiving) check(e *shard, leases bool) error {
-	n := startWindow
+// admit returns what another connection has for what it receives. Others may take it first. If there is nothing, windows
+// shrink.
+func (r *receiving) admit(e *shard, leases bool) (blocks.Kind, error) {
 	if r.shared == nil {
-		n = baseBlocks(leases) + ownBlocks
+		if e.blocks.Promisable(baseBlocks(leases) + ownBlocks) {
+			return blocks.None, nil
+		}
+	} else if kind := e.blocks.Admit(startWindow); kind != blocks.None {
+		return kind, nil
 	}
-	if e.blocks.Promisable(n) {
-		return nil
-	}
-	return e.noReceives(blocks.ErrFull)
+	return blocks.None, e.noReceives(blocks.ErrFull)
 }
 
 // noReceives explains why a connection does not have its blocks.

@@ -124,14 +124,6 @@ func (m *Budget) Receivable() int64 {
 	return m.receivableOf(m.most - m.buffers)
 }
 
-// root is the budget that m is a part of, or m.
-func (m *Budget) root() *Budget {
-	if m.from != nil {
-		return m.from
-	}
-	return m
-}
-
 // slabs is how many slabs of blocks each of some sets may have.
 func (m *Budget) slabs(sets int) int {
 	m.mu.Lock()

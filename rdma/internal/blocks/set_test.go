@@ -179,7 +179,7 @@ func TestSet_AheadReceives(t *testing.T) {
 		list = append(list, x)
 	}
 	var c Account
-	if c.Begin(r); c.Promise(43) != ErrFull || c.Promise(42) != nil || len(q.ids) != 48-6 {
+	if c.Begin(r, Whole); c.Promise(43) != ErrFull || c.Promise(42) != nil || len(q.ids) != 48-6 {
 		t.Errorf("%d receives, want 42: of four slabs 12 blocks may be ahead, and 6 more are", len(q.ids))
 	}
 	if len(takeAll(t, w.Set)) != 4 {
@@ -224,7 +224,7 @@ func TestSet_Receivable(t *testing.T) {
 		w.Set = NewSet(c)
 		q := newQueue()
 		var a Account
-		a.Begin(w.Shared(1<<20, 0, q.post))
+		a.Begin(w.Shared(1<<20, 0, q.post), Whole)
 		if most := w.Receivable(); a.Promise(most+1) != ErrFull || a.Promise(most) != nil {
 			t.Errorf("%d bytes: want %d blocks to be promised, and no more", block, most)
 		}

@@ -1,7 +1,7 @@
 package blocks
 
 // Each sender of a set has a small block of its own, so that a connection can send a short frame however many blocks
-// others have: those of dead or stopped peers come back late.
+// others have: those of dead or stopped peers come back late. They do not count in the budget.
 
 const (
 	// SmallPayload is the most payload of a small block.
@@ -17,17 +17,13 @@ type smalls struct {
 	mem  []Memory
 }
 
-// Equip gives a sender its small block. The error is ErrFull, or Register's.
+// Equip gives a sender its small block. The error is Register's.
 func (s *Set) Equip(w *Sender) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.small.free) == 0 {
-		if !s.budgeted(func(m *Budget) bool { return m.root().AddBuffers(smallSlab) }) {
-			return ErrFull
-		}
 		mem, err := s.cfg.Register(smallSlab)
 		if err != nil {
-			s.cfg.Budget.root().DropBuffers(smallSlab)
 			return err
 		}
 		s.small.mem = append(s.small.mem, mem)

@@ -8,10 +8,9 @@ func (s *Set) Trim(keep int) bool {
 	}
 	slabs, small := s.trimSlabs(keep), s.small.trim()
 	s.mu.Unlock()
-	m := s.cfg.Budget
-	s.close(slabs, func() { m.dropBlocks(s.cfg.Slab) })
-	s.close(small, func() { m.root().DropBuffers(smallSlab) })
-	return len(slabs)+len(small) > 0
+	s.close(slabs, func() { s.cfg.Budget.dropBlocks(s.cfg.Slab) })
+	s.close(small, func() {})
+	return len(slabs) > 0
 }
 
 // close closes memory. What cannot be closed still counts, and is closed with the set.
@@ -64,5 +63,6 @@ func (s *Set) trimSlabs(keep int) (list []Memory) {
 // Preconditions: s.mu is held.
 func (s *Set) spares(keep int) bool {
 	n, lent := (s.live-1)*s.perSlab, int(s.lent.Load())
-	return s.live > keep && max(s.promised, s.have+lent) <= ForReceives(n) && int(s.ahead.Load()) <= forAhead(n)+lent
+	return s.live > keep && max(s.promised, s.have+s.claimed+lent) <= ForReceives(n) &&
+		int(s.ahead.Load()) <= forAhead(n)+lent
 }

@@ -69,7 +69,7 @@ func (w *world) Shared(depth, slack int, post Post) *Receiver {
 // begin begins a connection with n blocks.
 func begin(t testing.TB, a *Account, r *Receiver, n int) {
 	t.Helper()
-	a.Begin(r)
+	a.Begin(r, Whole)
 	if err := a.Promise(n); err != nil {
 		t.Fatalf("%d blocks: %v", n, err)
 	}
