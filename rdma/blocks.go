@@ -11,6 +11,9 @@ type block = blocks.Block
 const (
 	slabSize = 4 << 20
 
+	// compactFrame is the most payload of a frame to a connection that begins when many have begun.
+	compactFrame = 2 << 10
+
 	// controlBlocks are posted in addition to those that are granted, for frames that take no credit. Without an SRQ it
 	// is ownBlocks for each connection. If they are not enough, the peer's adapter tries again.
 	controlBlocks = 16
@@ -19,7 +22,11 @@ const (
 
 // newBlocks makes the blocks of a shard, without memory.
 func (e *shard) newBlocks() *blocks.Set {
-	return blocks.NewSet(blocks.Config{Block: e.stride, Slab: e.slabBytes, Most: e.opt.Memory / int64(e.opt.Pollers),
+	piece := compactFrame
+	if e.base != nil {
+		piece = 0 // MaxConns is how many streams have blocks
+	}
+	return blocks.NewSet(blocks.Config{Piece: piece, Block: e.stride, Slab: e.slabBytes, Most: e.opt.Memory / int64(e.opt.Pollers),
 		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.trim,
 		Short: func() { wake(e.eng.short) }})
 }
@@ -86,7 +93,7 @@ func (e *shard) consumed(b *block) { e.blocks.Consumed(b) }
 // frameMost is the most payload of a frame that a connection accepts.
 func (e *shard) frameMost(kind blocks.Kind) int {
 	if kind == blocks.Compact {
-		return blocks.CompactPayload
+		return compactFrame
 	}
 	return e.opt.Block
 }

@@ -81,7 +81,19 @@ func (l *link) settle() (settled bool) {
 
 // starved reports whether what is to be sent waits for credits, and so for the peer's program.
 // Preconditions: l.mu is held.
-func (l *link) starved() bool { return l.send.Left() == 0 && l.q.Staged() > 0 }
+func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.parched) }
+
+// stalled is how many connections are starved.
+func (e *shard) stalled() (n int) {
+	for _, l := range e.members.append(nil) {
+		l.mu.Lock()
+		if l.starved() && !l.end.Ending() {
+			n++
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
 
 // taken returns a number that changes when the peer takes something: its program, if that is what the next frame waits
 // for, and else its adapter. What the adapter acknowledges while the program reads nothing does not count.

@@ -320,18 +320,6 @@ func (e *Engine) trim() bool {
 	return freed
 }
 
-// stalled is how many connections have something to send that waits for the peer's program.
-func (e *Engine) stalled() (n int) {
-	for _, l := range e.all() {
-		l.mu.Lock()
-		if l.starved() {
-			n++
-		}
-		l.mu.Unlock()
-	}
-	return n
-}
-
 // all returns the connections.
 func (e *Engine) all() []*link {
 	var list []*link

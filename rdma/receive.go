@@ -183,14 +183,15 @@ func (e *shard) noReceives(err error) error {
 		return err
 	}
 	e.crowd.full.Store(true)
-	promised := 0
+	promised, stalled := 0, 0
 	for _, s := range e.eng.shards {
 		promised += s.blocks.Counts().Promised * s.stride
+		stalled += s.stalled()
 	}
 	return fmt.Errorf("%w for another connection: %w", ErrNoMemory, &ibv.LimitError{
 		What: "bytes of blocks promised to the peers of connections", Asked: uint64(promised + startWindow*e.stride),
 		Limit: uint64(e.eng.budget.Receivable()), Where: fmt.Sprintf("three quarters of what buffers leave of "+
-			"EngineOptions.Memory, %d; peers of %d connections do not read", e.eng.opt.Memory, e.eng.stalled())})
+			"EngineOptions.Memory, %d; peers of %d connections do not read", e.eng.opt.Memory, stalled)})
 }
 
 // receiveFailed ends the connection: a receive has failed. A flush of the connection's own queue has a reason, which

@@ -7,10 +7,6 @@ import "slices"
 // connections share a few receives, and what they are promised takes few blocks.
 
 const (
-	// CompactPayload is the most payload of a frame to a compact connection.
-	CompactPayload = 2 << 10
-
-	pieceSize  = Headroom + CompactPayload
 	worthIt    = 4  // pieces of a block from which on connections may be compact
 	forCopies  = 32 // one of so many receives is for frames of compact connections
 	forCompact = 16 // one of so many is for their pieces
@@ -34,7 +30,11 @@ type compacts struct {
 	blocks   int // promised, to be cut
 	cut      []*Block
 	free     []*Block // pieces
+	held     int      // pieces with a frame that was not given back
 }
+
+// onHeap is the parent of pieces of no block.
+var onHeap Block
 
 // Admit returns what another connection has that begins with n blocks or pieces, of those that share a receiver. It
 // counts from now on, until Dismiss or Account.End. Half of the receives are for connections with blocks to begin with,
@@ -43,7 +43,7 @@ func (s *Set) Admit(n int) Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &s.compact
-	may := s.pieces() >= worthIt && s.cfg.Budget.from == nil
+	may := s.cfg.Piece > 0 && s.pieces() >= worthIt
 	switch {
 	case (!may || (c.whole+1)*n <= s.Receivable()/2) && s.mayPromise(n) &&
 		(!may || s.mayPromise(n+s.Receivable()/forCompact)):
@@ -55,8 +55,10 @@ func (s *Set) Admit(n int) Kind {
 	return None
 }
 
+func (s *Set) pieceSize() int { return Headroom + s.cfg.Piece }
+
 // pieces is how many pieces a block has.
-func (s *Set) pieces() int { return s.cfg.Block / pieceSize }
+func (s *Set) pieces() int { return s.cfg.Block / s.pieceSize() }
 
 // Dismiss undoes Admit.
 func (s *Set) Dismiss(kind Kind) {
@@ -99,6 +101,9 @@ func (s *Set) endCompact(r *Receiver) {
 // Preconditions: s.mu is held.
 func (s *Set) offerPieces(n int, grow bool) error {
 	c := &s.compact
+	if most := s.Receivable(); grow && s.promised > most-forBeginners(most, false, true) {
+		return ErrFull // also of pieces that are left
+	}
 	for c.promised+n > c.blocks*s.pieces() {
 		if err := s.claim(1, grow); err != nil {
 			return err
@@ -132,35 +137,34 @@ func (s *Set) dropPieces(n int) {
 	s.serveAll()
 }
 
-// Copy moves a frame with n bytes of payload, which has come for a compact connection, to a piece, and returns the
-// block. If senders have the blocks at the moment, the frame stays where it is.
+// Copy moves a frame with n bytes of payload, which has come for a compact connection, to a piece, and takes its block
+// back.
 func (s *Set) Copy(b *Block, n int) *Block {
 	p := s.piece()
-	if p == nil {
-		return b
-	}
 	copy(p.Mem[Headroom-header:], b.Mem[Headroom-header:Headroom+n])
 	s.Consumed(b)
 	return p
 }
 
-// piece returns a free piece, or nil.
+// piece returns a free piece. If senders have the blocks that were promised for pieces, it is on the heap.
 func (s *Set) piece() *Block {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &s.compact
+	c.held++
 	if len(c.free) == 0 && len(c.cut) < c.blocks {
-		if b, err := s.take(); b != nil && err == nil {
-			c.cut = append(c.cut, b)
-			for at := 0; at+pieceSize <= len(b.Mem); at += pieceSize {
-				c.free = append(c.free, &Block{Mem: b.Mem[at : at+pieceSize : at+pieceSize], parent: b})
+		if whole, err := s.take(); whole != nil && err == nil {
+			c.cut = append(c.cut, whole)
+			size, n := s.pieceSize(), s.pieces()
+			for i := range n {
+				c.free = append(c.free, &Block{Mem: whole.Mem[i*size : (i+1)*size : (i+1)*size], parent: whole})
 			}
-			b.Holders.Store(int32(s.pieces()))
+			whole.Holders.Store(int32(n))
 		}
 	}
 	last := len(c.free) - 1
 	if last < 0 {
-		return nil
+		return &Block{Mem: make([]byte, s.pieceSize()), parent: &onHeap}
 	}
 	p := c.free[last]
 	c.free = c.free[:last]
@@ -171,6 +175,9 @@ func (s *Set) piece() *Block {
 // backPiece takes back a piece.
 // Preconditions: s.mu is held.
 func (s *Set) backPiece(p *Block) {
-	p.parent.Holders.Add(1)
-	s.compact.free = append(s.compact.free, p)
+	s.compact.held--
+	if p.parent != &onHeap {
+		p.parent.Holders.Add(1)
+		s.compact.free = append(s.compact.free, p)
+	}
 }

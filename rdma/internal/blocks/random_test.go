@@ -12,7 +12,8 @@ type conn struct {
 	Account
 	q       *queue // its own, or nil
 	grown   int
-	taken   uint64   // a receive that it has taken from the SRQ, and that has not completed; 0: none
+	taken   uint64 // a receive that it has taken from the SRQ, and that has not completed; 0: none
+	kind    Kind
 	stopped bool     // no completion comes any more
 	held    []*Block // by its application
 }
@@ -31,6 +32,8 @@ type model struct {
 	waiting []*Block // the same, and staged
 	sent    []*Block
 	stale   []uint64 // of queues that have gone
+	pieces  int      // that applications hold
+	heap    int      // of them on the heap
 	purged  int      // receives that went with queue pairs, from the SRQ
 	waits   map[*sender]bool
 
@@ -38,7 +41,11 @@ type model struct {
 }
 
 func newModel(rnd *rand.Rand, own bool) *model {
-	m := &model{world: newWorld(1 + rnd.IntN(8)), rnd: rnd, own: own, srq: newQueue(), waits: make(map[*sender]bool)}
+	world := newWorld(1 + rnd.IntN(8))
+	c := world.config(int(world.budget.most / testSlab))
+	c.Piece = testBlock/(3+rnd.IntN(4)) - Headroom // of which a block has 3, which are too few, to 6
+	world.Set = NewSet(c)
+	m := &model{world: world, rnd: rnd, own: own, srq: newQueue(), waits: make(map[*sender]bool)}
 	if _, err := m.Reserve(1); err != nil {
 		panic(err)
 	}
@@ -120,6 +127,7 @@ func (m *model) begin() {
 		if kind == None {
 			return
 		}
+		c.kind = kind
 		c.Begin(m.shared, kind) // a handshake
 		if err := c.Promise(2); err != nil {
 			if err != ErrFull {
@@ -165,6 +173,13 @@ func (m *model) arrive() {
 		panic("a receive that is posted is not known")
 	}
 	c.taken = 0
+	if c.kind == Compact {
+		b = m.Copy(b, m.rnd.IntN(m.cfg.Piece))
+		m.pieces++
+		if b.parent == &onHeap {
+			m.heap++
+		}
+	}
 	c.held = append(c.held, b)
 	if m.rnd.IntN(2) == 0 {
 		m.Refill()
@@ -179,10 +194,21 @@ func (m *model) consume() {
 	if c := pick(m.rnd, list); len(c.held) > 0 {
 		b := c.held[0]
 		c.held = c.held[1:]
-		m.Consumed(b)
-		if c.stopped {
-			c.Shrink(1)
-		}
+		m.consumed(c, b)
+	}
+}
+
+// consumed has the application of c give a frame back.
+func (m *model) consumed(c *conn, b *Block) {
+	if b.parent != nil {
+		m.pieces--
+	}
+	if b.parent == &onHeap {
+		m.heap--
+	}
+	m.Consumed(b)
+	if c.stopped {
+		c.Shrink(1)
 	}
 }
 
@@ -303,18 +329,34 @@ func (m *model) check() error {
 			posted++
 		}
 	}
+	free, promised := m.heap-m.pieces, 0 // pieces
 	for _, c := range append(slices.Clone(m.conns), m.left...) {
 		held += len(c.held)
+		if c.kind == Compact {
+			promised += c.n
+		}
+	}
+	for _, b := range m.compact.cut {
+		free += m.Set.pieces()
+		if n := int(b.Holders.Load()); n > m.Set.pieces() {
+			return fmt.Errorf("%d pieces of a block are free", n)
+		}
+	}
+	if x := &m.compact; x.promised != promised || promised > x.blocks*m.Set.pieces() || len(x.cut) > x.blocks ||
+		len(x.free) != free {
+		return fmt.Errorf("%d pieces are promised, want %d; of %d blocks %d are cut, with %d free pieces, want %d",
+			x.promised, promised, x.blocks, len(x.cut), len(x.free), free)
 	}
 	c := m.Counts()
 	slabs := m.slabs - m.closed
 	want := Counts{Blocks: 16 * slabs, Promised: m.promised, Posted: posted + m.purged, Held: held, Ahead: len(m.ahead) + len(m.waiting),
-		Arrived: c.Arrived}
-	want.Free = want.Blocks - want.Posted - want.Held - want.Ahead - len(m.sent)
+		Compact: m.compact.conns, Arrived: c.Arrived}
+	want.Free = want.Blocks - want.Posted - want.Held + m.pieces - want.Ahead - len(m.sent) -
+		len(m.compact.cut)
 	if c != want {
 		return fmt.Errorf("%+v; want %+v", c, want)
 	}
-	if left := c.Blocks - c.Posted - c.Held - c.Ahead; c.Blocks > 0 && left < 1 {
+	if left := c.Blocks - c.Posted - (c.Held - m.pieces) - c.Ahead - len(m.compact.cut); c.Blocks > 0 && left < 1 {
 		return fmt.Errorf("%+v: no block is left for frames with credits", c)
 	}
 	seen := make(map[*Block]bool)
@@ -343,7 +385,9 @@ func (m *model) check() error {
 	if m.refilled && !m.own && m.purged == 0 { // each living connection has what it was promised
 		least := 4
 		for _, c := range m.conns {
-			least += 2 + c.grown - len(c.held)
+			if c.kind == Whole {
+				least += 2 + c.grown - len(c.held)
+			}
 		}
 		if posted < least && (c.Free > 0 || posted+len(m.sent) < least) {
 			return fmt.Errorf("%+v: want %d receives", c, least)
@@ -367,10 +411,7 @@ func (m *model) check() error {
 func (m *model) settleAll() error {
 	for _, c := range append(slices.Clone(m.conns), m.left...) {
 		for _, b := range c.held {
-			m.Consumed(b)
-			if c.stopped {
-				c.Shrink(1)
-			}
+			m.consumed(c, b)
 		}
 		c.held = nil
 	}
@@ -413,10 +454,24 @@ func (m *model) settleAll() error {
 		return nil
 	}
 	want := 4
+	whole, compact := 0, 0
 	for _, c := range m.conns {
+		if c.kind == Compact {
+			compact++
+			continue
+		}
+		whole++
 		want += 2 + c.grown
 	}
-	if m.promised != want+int(m.lent.Load()) {
+	x := &m.compact
+	if m.heap != 0 {
+		return fmt.Errorf("%d pieces are on the heap at the end", m.heap)
+	}
+	if x.whole != whole || x.conns != compact || compact == 0 && x.blocks+x.promised+x.recvs+len(x.cut) > 0 {
+		return fmt.Errorf("%+v; want %d whole and %d compact connections", x, whole, compact)
+	}
+	want += x.recvs
+	if m.promised != want+x.blocks+int(m.lent.Load()) {
 		return fmt.Errorf("%d blocks are promised and %d lent; want %d promised", m.promised, m.lent.Load(), want)
 	}
 	// Of the receives that have gone with queue pairs, one for each connection may be under way.

@@ -557,3 +557,105 @@ func TestSet_Small(t *testing.T) {
 		t.Errorf("%d bytes are used; want one slab of blocks", w.budget.Used())
 	}
 }
+
+// TestSet_Compact admits connections with blocks until half of the receives are for them, then compact ones.
+func TestSet_Compact(t *testing.T) {
+	w := newWorld(8) // 128 blocks, 96 of them for receiving
+	c := w.config(8)
+	c.Piece = 128 - Headroom
+	w.Set = NewSet(c)
+	q := newQueue()
+	r := w.Shared(1000, 4, q.post)
+	var list []*Account
+	kinds := make(map[Kind]int)
+	for len(list) < 10_000 {
+		kind := w.Admit(2)
+		kinds[kind]++
+		if kind == None {
+			break
+		}
+		a := new(Account)
+		a.Begin(r, kind)
+		if err := a.Promise(2); err != nil {
+			t.Fatalf("connection %d, %d: %v", len(list), kind, err)
+		}
+		list = append(list, a)
+	}
+	// 4 are slack, 48 of 24 connections, 3 for copies of 41 blocks with 8 pieces each.
+	if kinds[Whole] != 24 || kinds[Compact] != 41*4 || w.Counts().Compact != 41*4 || w.promised != 96 {
+		t.Fatalf("%v, %+v; want 24 with blocks, 164 compact", kinds, w.Counts())
+	}
+	last := list[len(list)-1]
+	if last.Grow(1) || list[0].Grow(1) {
+		t.Error("a window has grown")
+	}
+	senders := takeAll(t, w.Set)
+	b := w.Arrived(q.take())
+	copy(b.Header(), "header of a frame")
+	copy(b.Payload(), "payload")
+	p := w.Copy(b, 7)
+	if p == b || string(p.Header()) != string(b.Header()) || string(p.Payload()[:7]) != "payload" || p.parent != &onHeap {
+		t.Errorf("%q %q; want the frame, on the heap", p.Header(), p.Payload())
+	}
+	w.GiveAll(senders)
+	held := []*Block{p}
+	for range 2*len(list) - 49 {
+		w.Refill()
+		p := w.Copy(arrive(t, w, q.take()), 7)
+		if p.parent == &onHeap || len(p.Mem) != 128 || &p.Mem[0] == &held[len(held)-1].Mem[0] {
+			t.Fatal("want a piece of a block of its own")
+		}
+		held = append(held, p)
+	}
+	if w.Refill(); len(q.ids) != 55 || w.Counts().Held != len(held) {
+		t.Errorf("%d receives, %+v; want all 55, as nothing holds a block", len(q.ids), w.Counts())
+	}
+	for i, a := range list[24:] { // the application still holds one frame of each
+		w.Consumed(held[i])
+		a.Shrink(1)
+		a.End(1)
+	}
+	if w.compact.promised != 164 || w.compact.conns != 0 {
+		t.Errorf("%d pieces are promised, of %d connections; want 164, 0", w.compact.promised, w.compact.conns)
+	}
+	for i, a := range list[24:] {
+		w.Consumed(held[164+i])
+		a.Shrink(1)
+	}
+	if w.promised != 52 || w.claimed != 0 || w.Counts().Held != 0 || len(w.compact.cut)+len(w.compact.free) != 0 {
+		t.Errorf("%d promised, %+v, %+v; want nothing of compact connections", w.promised, w.Counts(), w.compact)
+	}
+	if kind := w.Admit(2); kind != Compact {
+		t.Errorf("%d, want a compact one", kind)
+	}
+	list[0].End(0)
+	if kind := w.Admit(2); kind != Whole {
+		t.Errorf("%d, want one with blocks in place of another", kind)
+	}
+	w.Dismiss(Whole)
+}
+
+// TestSet_Claim takes blocks for another use, and leaves what was promised.
+func TestSet_Claim(t *testing.T) {
+	w := newWorld(4) // 64 blocks, 48 of them for receiving
+	q := newQueue()
+	r := w.Shared(1000, 4, q.post)
+	var a Account
+	begin(t, &a, r, 30)
+	list, err := w.Claim(14)
+	if err != nil || len(list) != 14 || w.promised != 48 {
+		t.Fatalf("%d blocks, %v, %d promised; want 14, and 48", len(list), err, w.promised)
+	}
+	if _, err := w.Claim(1); err != ErrFull || a.Promise(1) != ErrFull || a.Grow(1) {
+		t.Errorf("%v; want no more to be promised", err)
+	}
+	w.Unclaim(list)
+	all := takeAll(t, w.Set)
+	if list, err := w.Claim(3); list != nil || err != ErrFull || w.promised != 34 {
+		t.Errorf("%v, %v, %d promised; want none, as senders have the blocks", list, err, w.promised)
+	}
+	w.GiveAll(all)
+	if c := w.Counts(); c.Free != 64-34 {
+		t.Errorf("%+v; want all free that are not posted", c)
+	}
+}

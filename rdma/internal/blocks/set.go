@@ -21,6 +21,7 @@ type Config struct {
 	Block  int   // bytes of a block, with its headroom
 	Slab   int64 // bytes that are registered at a time
 	Most   int64 // most bytes of slabs; the first slab is always there
+	Piece  int   // most payload of a frame to a compact connection; 0: none is compact
 	Budget *Budget
 	Sets   int // that share the budget; 0 means 1
 
@@ -416,7 +417,7 @@ type Counts struct {
 	Blocks int // registered
 	Free   int
 	Posted int // receives that have not completed
-	Held   int // received, and not given back
+	Held   int // received, and not given back, pieces of blocks included
 	Ahead  int // taken, for frames that wait for credits
 
 	Promised int // that peers may fill or have filled, those that are lent, and claims
@@ -432,7 +433,7 @@ func (s *Set) Counts() Counts {
 	arrived := s.arrived.Load()
 	c := Counts{Blocks: s.count(), Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
 		Ahead: int(s.ahead.Load()), Promised: s.promised, Compact: s.compact.conns, Arrived: arrived}
-	c.Held = s.have - c.Posted
+	c.Held = s.have - c.Posted + s.compact.held
 	return c
 }
 

@@ -24,7 +24,7 @@ func (m *memory) Close() error {
 }
 
 const (
-	testBlock = 128
+	testBlock = 1024
 	testSlab  = 16 * testBlock
 )
 
