@@ -258,7 +258,7 @@ func (c *Conn) CloseWrite() error { return c.fail("close", c.l.closeSend()) }
 //
 // Calls of Close on one engine that wait in vain share this time: a call after them waits for less, and the engine
 // goes on in the background. So closing many connections takes no longer than closing one.
-func (c *Conn) Close() error { return c.fail("close", c.l.closeWait()) }
+func (c *Conn) Close() error { return c.fail("close", c.l.closeWait(nil)) }
 
 // CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error is ErrPeerGone.
 func (c *Conn) CloseNow() error {

@@ -358,16 +358,20 @@ func (s *Stream) CloseRead() error {
 }
 
 // Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close waits as
-// Conn.Close does, until the peer's adapter has all that was written. The error, a *net.OpError, then has an
-// *UndeliveredError.
+// Conn.Close does, until the peer's adapter has all that was written, and no longer than the write deadline, unless that
+// has passed before. The error, a *net.OpError, then has an *UndeliveredError.
 func (s *Stream) Close() error {
 	if s.tcp != nil {
 		return s.tcp.Close()
 	}
 	s.l.close()
 	s.read.Stop()
-	s.write.Stop()
-	return s.fail("close", s.l.closeWait())
+	defer s.write.Stop()
+	past := s.write.Past()
+	if deadline.IsClosed(past) { // crypto/tls sets such a deadline before it closes
+		past = nil
+	}
+	return s.fail("close", s.l.closeWait(past))
 }
 
 // CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error matches
