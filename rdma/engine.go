@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -41,6 +42,9 @@ type EngineOptions struct {
 	// the engine, which handles no other event until it returns. Only one engine at a time shares a Device.
 	PD      *ibv.PD
 	OnEvent func(ibv.AsyncEvent)
+
+	// Logger gets the lines about the engine. nil means slog.Default.
+	Logger *slog.Logger
 
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
 	// A method that waits also polls, and after Spin without a completion every 100 µs. While no goroutine polls,
@@ -120,6 +124,7 @@ type Engine struct {
 	short    chan struct{} // has a token when some connection begins to wait for a block
 
 	allowance ending.Allowance // of Close
+	crowded   lines            // in the log, about connections that are compact
 
 	mu     sync.Mutex
 	gone   chan struct{} // closed when the device is gone

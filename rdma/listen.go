@@ -42,7 +42,7 @@ type listener struct {
 
 	engine  atomic.Pointer[Engine] // of the last connection
 	pending atomic.Int32           // handshakes that have an engine
-	log     refusals
+	log     lines
 
 	served sync.WaitGroup // serve, and refusals
 	mu     sync.Mutex

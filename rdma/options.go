@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -94,6 +95,9 @@ type Options struct {
 	// None for never. 0 means 7. Dial's is used.
 	RetryCount int
 
+	// Logger gets the lines about these connections and the listener. nil means slog.Default.
+	Logger *slog.Logger
+
 	fallbackAfter time.Duration // in place of the 300 ms
 }
 
@@ -129,6 +133,15 @@ func (o *Options) dialTime() time.Duration      { return cmp.Or(o.Timeout, dialT
 func (o *Options) handshakeTime() time.Duration { return cmp.Or(o.Timeout, handshakeTime) }
 func (o *Options) maxMessage() int              { return cmp.Or(o.MaxMessage, defaultMaxMessage) }
 func (o *Options) linger() time.Duration        { return cmp.Or(o.Linger, lingerTime) }
+func (o *Options) log() *slog.Logger            { return logger(o.Logger) }
+
+// logger returns l, or the default if l is nil.
+func logger(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.Default()
+	}
+	return l
+}
 
 // cm returns the options of the connection manager.
 func (o *Options) cm() rdmacm.Options {

@@ -172,9 +172,21 @@ func (r *receiving) admit(e *shard, leases bool) (blocks.Kind, error) {
 			return blocks.None, nil
 		}
 	} else if kind := e.blocks.Admit(startWindow); kind != blocks.None {
+		if kind == blocks.Compact {
+			e.noteCompact()
+		}
 		return kind, nil
 	}
 	return blocks.None, e.noReceives(blocks.ErrFull)
+}
+
+// noteCompact logs that connections are compact, at most once a minute.
+func (e *shard) noteCompact() {
+	if n := e.eng.crowded.due(time.Now()); n > 0 {
+		logger(e.opt.Logger).Warn("rdma: much of the engine's memory is promised, so new connections get short frames; "+
+			"raise EngineOptions.Memory; the next line about it comes in a minute or later",
+			"device", e.eng.name(), "connections", n, "frame", compactFrame, "memory", e.eng.opt.Memory)
+	}
 }
 
 // noReceives explains why a connection does not have its blocks.
