@@ -33,7 +33,7 @@ func (e *shard) newBlocks() *blocks.Set {
 
 // allocSlab registers a slab, which is used as a whole, from its beginning.
 func (e *shard) allocSlab(n int) (blocks.Memory, error) {
-	mem := e.opt.Mem
+	mem := e.opt.MemOptions
 	if mem.HugePages == ibv.HugeNone {
 		mem.HugePages = ibv.HugeTry
 	}

@@ -27,12 +27,17 @@ type EngineOptions struct {
 	// Memory is registered as needed. 0 means 256 MiB.
 	Memory int64
 
-	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
-	MaxConns  int            // most connections; 0 means 4096
-	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
-	DataPath  ibv.DataPath   // of its CQ
-	Mem       ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
-	LeaseKeys LeaseKeys      // what leases are made of; 0 means windows where that is safe
+	Spin       time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
+	MaxConns   int            // most connections; 0 means 4096
+	Pollers    int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
+	DataPath   ibv.DataPath   // of its CQ
+	MemOptions ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
+	LeaseKeys  LeaseKeys      // what leases are made of; 0 means windows where that is safe
+
+	// Mem is MemOptions.
+	//
+	// Deprecated: Use MemOptions.
+	Mem ibv.MemOptions
 
 	// PD is a protection domain of the program, whose own memory regions and queue pairs share it with the engine. nil
 	// means a new one, on a Device that the engine opens. The program closes the PD and its Device after the engine.
@@ -66,6 +71,7 @@ func (o EngineOptions) withDefaults() EngineOptions {
 	o.MaxConns = cmp.Or(o.MaxConns, defaultMaxConns)
 	o.Pollers = cmp.Or(o.Pollers, 1)
 	o.Spin = cmp.Or(o.Spin, defaultSpin)
+	o.MemOptions = cmp.Or(o.MemOptions, o.Mem)
 	return o
 }
 
@@ -80,7 +86,7 @@ func (o *EngineOptions) check() error {
 	if least := int64(max(o.Pollers, 1)) * int64(o.slabs(1+startWindow)) * slabSize; o.Memory < least {
 		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
 	}
-	errs = append(errs, positive("Spin", o.Spin))
+	errs = append(errs, positive("Spin", o.Spin), renamed("Mem", o.Mem, "MemOptions", o.MemOptions))
 	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
 		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
 	}

@@ -37,14 +37,18 @@ var (
 // ErrPeerGone and syscall.ECONNRESET.
 type PeerError struct {
 	Peer netip.AddrPort
-	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
+	// FramesSent counts the frames, and work requests of regions, that were given to the device, and FramesAcked
 	// those of them that are in the peer's memory. Frames between the two may or may not have arrived.
+	FramesSent, FramesAcked uint32
+	Err                     error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected …
+
+	// Deprecated: Use FramesSent and FramesAcked.
 	Sent, Acked uint32
-	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected …
 }
 
 func (e *PeerError) Error() string {
-	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.Sent, e.Acked, e.Err)
+	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.FramesSent, e.FramesAcked,
+		e.Err)
 }
 
 // Is reports whether target is ErrPeerGone or syscall.ECONNRESET, which TCP returns in this case.
@@ -59,13 +63,17 @@ func (e *PeerError) Unwrap() error { return e.Err }
 // about the peer. It matches syscall.ENETDOWN. If the device is there, the next Dial without Options.Engine makes a new
 // engine.
 type DeviceError struct {
-	Device      string
-	Sent, Acked uint32 // as in PeerError
-	Err         error  // the cause: an event of the device, rdmacm.ErrDeviceRemoved …
+	Device                  string
+	FramesSent, FramesAcked uint32 // as in PeerError
+	Err                     error  // the cause: an event of the device, rdmacm.ErrDeviceRemoved …
+
+	// Deprecated: Use FramesSent and FramesAcked.
+	Sent, Acked uint32
 }
 
 func (e *DeviceError) Error() string {
-	return fmt.Sprintf("the device %s failed (%d frames sent, %d acknowledged): %v", e.Device, e.Sent, e.Acked, e.Err)
+	return fmt.Sprintf("the device %s failed (%d frames sent, %d acknowledged): %v", e.Device, e.FramesSent,
+		e.FramesAcked, e.Err)
 }
 
 // Is reports whether target is syscall.ENETDOWN.

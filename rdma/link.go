@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ const (
 type link struct {
 	view   weak.Pointer[Conn] // of a link that carries messages: see connOf
 	opened *leak.Record       // of the program's Conn or Stream
+	log    *slog.Logger
 	e      *shard
 	kind   wire.ConnKind
 	calls  atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
@@ -95,7 +97,7 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		q.Posts = opPosts
 	}
 	l := &link{
-		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(),
+		leasing: leases, log: o.log(), e: e, kind: kind, maxMessage: o.maxMessage(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
 		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
 	}

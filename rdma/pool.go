@@ -279,7 +279,7 @@ func (p *Pool) addSlab(class int) error {
 
 // leastSlab is the least that is registered for several buffers.
 func (p *Pool) leastSlab() int {
-	if p.e.opt.Mem.HugePages != ibv.HugeNone {
+	if p.e.opt.MemOptions.HugePages != ibv.HugeNone {
 		return hugePage
 	}
 	return smallSlab
@@ -300,9 +300,9 @@ func (p *Pool) alloc(n int) (memory, error) {
 	if !e.budget.AddBuffers(int64(n)) && (!e.trim() || !e.budget.AddBuffers(int64(n))) {
 		return nil, p.spent(int64(n))
 	}
-	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.Mem)
+	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
 	if err != nil && e.trim() { // the process may not lock more
-		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.Mem)
+		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
 	}
 	if err != nil {
 		p.spare(int64(n))

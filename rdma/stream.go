@@ -12,7 +12,8 @@ import (
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
 //
-// It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Bytes that Write has
+// It belongs to the caller, who has to close it, and is safe for concurrent use. One that the program has lost ends as by
+// CloseNow, with a line in the log, when the garbage collector finds it. Data is copied once on each side. Bytes that Write has
 // accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of them.
 type Stream struct {
 	l             *link      // nil if TCP carries it
@@ -29,6 +30,7 @@ func newStream(l *link) *Stream {
 	l.opened = r
 	l.mu.Unlock()
 	watch(s, r)
+	endLost(s, l)
 	return s
 }
 
