@@ -261,9 +261,10 @@ func (c *Conn) CloseWrite() error { return c.fail("close", c.l.closeSend()) }
 // for the peer's program, except that a peer that does not call Recv stops what is sent. Options.Linger bounds the
 // wait. The error is an *UndeliveredError if something was not delivered, also if the connection had broken before.
 //
-// Calls of Close on one engine that wait in vain share this time: a call after them waits for less, and the engine
-// goes on in the background. So closing many connections takes no longer than closing one.
-func (c *Conn) Close() error { return c.fail("close", c.l.closeWait()) }
+// Calls of Close on one engine whose peers take nothing share this time: a call after them waits for less, and the
+// engine goes on in the background. So closing many connections takes no longer than closing one. A call whose peer
+// takes something, or has done so less than Linger ago, does not depend on others.
+func (c *Conn) Close() error { return c.fail("close", c.l.closeWait(nil)) }
 
 // CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error is ErrPeerGone.
 func (c *Conn) CloseNow() error {

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -20,6 +21,8 @@ type attempt struct {
 	opt  *Options
 	e    *shard
 	link *link
+
+	recvKind blocks.Kind // what it has for what it receives
 
 	leases *LeaseOptions // nil: no remote memory, regardless of the peer
 	small  bool          // a stream has blocks of the size that messages have
@@ -57,7 +60,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		if s, err = e.shard().reserve(a.kind == wire.Stream && !a.small); err != nil {
 			return err
 		}
-		if err = s.recvs.check(s, baseBlocks(a.leases != nil)); err != nil {
+		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
 			s.members.reserve(-1)
 		}
 		return err
@@ -84,7 +87,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 // hello describes this side to the peer.
 func (a *attempt) hello() wire.Hello {
 	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
-		Block: uint32(a.e.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
+		Block: uint32(a.e.frameMost(a.recvKind)), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
 		h.Flags |= wire.HelloLeases
 	}
@@ -99,6 +102,7 @@ func (a *attempt) begin(p port) {
 		leases = newLeasing(a.leases)
 	}
 	a.link = newLink(a.e, a.kind, a.opt, leases)
+	a.link.recvKind = a.recvKind
 	a.link.prepare(p)
 }
 
@@ -126,6 +130,7 @@ func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 		a.link.abandon(err)
 		<-a.link.end.Done()
 	case a.e != nil:
+		a.e.blocks.Dismiss(a.recvKind)
 		a.e.members.reserve(-1)
 	}
 }

@@ -16,7 +16,7 @@ func ExamplePeerError() {
 		errors.Is(err, rdmacm.ErrDisconnected))
 	var gone *rdma.PeerError
 	if errors.As(err, &gone) {
-		fmt.Println("certainly arrived:", gone.Acked, "perhaps:", gone.Sent-gone.Acked)
+		fmt.Println("certainly arrived:", gone.FramesAcked, "perhaps:", gone.FramesSent-gone.FramesAcked)
 	}
 	// Output:
 	// true true true

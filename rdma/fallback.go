@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -24,9 +25,9 @@ const cameByTCP = "the peer came by TCP"
 // fallbackLogged is set when the log has a line about TCP.
 var fallbackLogged atomic.Bool
 
-func logFallback(addr, why string) {
+func logFallback(l *slog.Logger, addr, why string) {
 	if !fallbackLogged.Swap(true) {
-		warn("rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
+		warn(l, "rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
 			"why", why)
 	}
 }
@@ -110,7 +111,7 @@ func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error)
 		return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, tcpErr))
 	}
 	if s.tcp != nil {
-		logFallback(addr, s.tcp.why)
+		logFallback(opt.Logger, addr, s.tcp.why)
 	}
 	return s, nil
 }
@@ -185,7 +186,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 		}
 		if l.tcp, err = lc.Listen(ctx, "tcp", at); err == nil {
 			if rdmaErr != nil {
-				logFallback(addr, rdmaErr.Error())
+				logFallback(opt.Logger, addr, rdmaErr.Error())
 			}
 			break
 		}
@@ -230,7 +231,7 @@ func (l *eitherListener) acceptTCP(opt *Options) {
 					_ = c.Close()
 					return
 				}
-				logFallback(c.RemoteAddr().String(), cameByTCP)
+				logFallback(opt.Logger, c.RemoteAddr().String(), cameByTCP)
 				l.offer(newTCPStream(c, cameByTCP))
 			})
 	}
@@ -242,7 +243,7 @@ func (l *eitherListener) acceptRDMA() {
 		c, err := l.rdma.accept(l.ctx)
 		if err != nil {
 			if l.ctx.Err() == nil {
-				warn("rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
+				warn(l.rdma.opt.Logger, "rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
 			}
 			return
 		}

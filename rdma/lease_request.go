@@ -35,7 +35,7 @@ func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error
 		return nil, &ibv.ArgError{Arg: "request", Got: "one that the program made", Want: "one of OnRequest"}
 	}
 	if d == 0 && l.leasing != nil {
-		d = min(r.Duration, l.leasing.opt.Longest)
+		d = min(r.Duration, l.leasing.opt.MaxDuration)
 	}
 	l.mu.Lock()
 	first := !r.replied && !r.lending

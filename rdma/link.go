@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ const (
 type link struct {
 	view   weak.Pointer[Conn] // of a link that carries messages: see connOf
 	opened *leak.Record       // of the program's Conn or Stream
+	log    *slog.Logger
 	e      *shard
 	kind   wire.ConnKind
 	calls  atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
@@ -56,7 +58,8 @@ type link struct {
 	linger     lingering
 	resetting  *sendq.Wait // for a RESET
 
-	account blocks.Account // of blocks that the peer may fill
+	account  blocks.Account // of blocks that the peer may fill
+	recvKind blocks.Kind
 
 	leasing *leasing // nil: no remote memory
 
@@ -94,7 +97,7 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		q.Posts = opPosts
 	}
 	l := &link{
-		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(),
+		leasing: leases, log: o.Logger, e: e, kind: kind, maxMessage: o.maxMessage(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
 		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
 	}
@@ -260,7 +263,7 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		l.q.Confirm()
-		l.alive.confirmed(l.e.ticks.Load())
+		l.alive.confirmed(l.e.ticks.Load(), !l.starved())
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
 		}
@@ -317,7 +320,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 		}
 		return
 	}
-	l.send.Raise(h.Limit)
+	if l.send.Raise(h.Limit) {
+		l.alive.took = l.alive.frame
+	}
 	switch h.Kind {
 	case wire.Data:
 		l.alive.data = l.alive.frame
@@ -326,6 +331,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.e.consumed(b)
 			l.took(1)
 			break
+		}
+		if l.recvKind == blocks.Compact {
+			b = l.e.blocks.Copy(b, int(h.Length))
 		}
 		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
 	case wire.FIN:
@@ -369,6 +377,8 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
 	case h.Kind == wire.Data && !l.recv.MayCome():
 		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
+	case int(h.Length) > l.e.frameMost(l.recvKind):
+		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.recvKind))
 	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !m.recv.MayCome():

@@ -40,7 +40,7 @@ type listener struct {
 
 	pending atomic.Int32 // handshakes that have an engine
 	refused tally
-	log     refusals
+	log     lines
 
 	served sync.WaitGroup // serve, refusals, and decisions about peers
 	mu     sync.Mutex

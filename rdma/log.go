@@ -13,9 +13,12 @@ const logTime = 100 * time.Millisecond
 
 var logging foreign.Calls
 
-// warn writes a line to the log.
-func warn(msg string, args ...any) {
+// warn writes a line to a log: to l, or to the default if l is nil.
+func warn(l *slog.Logger, msg string, args ...any) {
+	if l == nil {
+		l = slog.Default()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), logTime)
 	defer cancel()
-	_ = logging.Wait(ctx.Done(), func() { slog.Warn(msg, args...) }) // there is no other place to report it
+	_ = logging.Wait(ctx.Done(), func() { l.Warn(msg, args...) }) // there is no other place to report it
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -30,6 +31,14 @@ func notNegative(arg string, v time.Duration) error {
 		return nil
 	}
 	return &ibv.ArgError{Arg: arg, Got: v.String(), Want: "more than 0, or 0 for the default"}
+}
+
+// renamed refuses an option whose old name has another value than its new one.
+func renamed[T comparable](old string, v T, name string, is T) error {
+	if v == *new(T) || v == is {
+		return nil
+	}
+	return &ibv.ArgError{Arg: old, Got: fmt.Sprint(v), Want: fmt.Sprintf("nothing, as %s is %v", name, is)}
 }
 
 // upTo refuses an option that is below 0 or above most.
@@ -94,6 +103,9 @@ type Options struct {
 	// RetryCount is how often the adapters of both ends send a packet again that is not acknowledged: 1 to 7, or
 	// None for never. 0 means 7. Dial's is used.
 	RetryCount int
+
+	// Logger gets the lines about these connections and the listener. nil means slog.Default.
+	Logger *slog.Logger
 
 	fallbackAfter time.Duration // in place of the 300 ms
 }

@@ -20,8 +20,8 @@ type PacketAddr struct {
 	qpn  uint32
 }
 
-// Network returns "rdma".
-func (a *PacketAddr) Network() string { return "rdma" }
+// Network returns "udp".
+func (a *PacketAddr) Network() string { return "udp" }
 
 // AddrPort returns the address. The port is 0: the QPN takes its place, and only the PacketConn that has received the
 // datagram can reply.

@@ -61,10 +61,10 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("for %d s, or the last reply is %d s old", askAfter, askAlways),
 	)
 	contains(t, "guide/lending-memory.md",
-		fmt.Sprintf("| `Most`: bytes that the peer has at a time | %d GiB |", defaultLeaseMost>>30),
-		fmt.Sprintf("| `Count`: leases that the peer has at a time | %d | %d |", defaultLeaseCount, leasesMost),
-		fmt.Sprintf("| `Longest`: duration | %.0f hour | %.0f days |", defaultLeaseLongest.Hours(),
-			longestMost.Hours()/24),
+		fmt.Sprintf("| `MaxBytes`: bytes that the peer has at a time | %d GiB |", defaultLeaseBytes>>30),
+		fmt.Sprintf("| `MaxLeases`: leases that the peer has at a time | %d | %d |", defaultLeases, leasesMost),
+		fmt.Sprintf("| `MaxDuration`: duration | %.0f hour | %.0f days |", defaultLeaseDuration.Hours(),
+			durationMost.Hours()/24),
 		fmt.Sprintf("| `Grace`: time to return the memory | %d s |", defaultGrace/time.Second),
 	)
 }

@@ -61,6 +61,9 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		}
 		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), e: s}
 		attempts[i] = a
+		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
+			return undo(err)
+		}
 		hellos[i] = a.hello()
 	}
 	pipes := newPipe(attempts[0].e, attempts[1].e)

@@ -112,6 +112,9 @@ func (e *Engine) tick(ctx context.Context) {
 			e.messages.Poke()
 		case <-t.C:
 			e.messages.Tick()
+			if e.pool.waiting.Load() > 0 {
+				e.trim()
+			}
 		}
 		for _, s := range e.shards {
 			what(s)
@@ -134,6 +137,9 @@ func (e *shard) beatLocked() {
 	e.blocks.Calm()
 	e.blocks.Poke()
 	e.listen()
+	if e.members.places() == 0 {
+		e.trim()
+	}
 	e.idleLinks = e.members.append(e.idleLinks[:0])
 	e.fit(now, e.idleLinks)
 	for i, l := range e.idleLinks {

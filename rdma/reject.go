@@ -62,19 +62,19 @@ func rejection(why wire.RejectReason) []byte {
 	return wire.Rejection{Min: wire.MinVersion, Max: wire.MaxVersion, Reason: why}.Encode()
 }
 
-// refusalInterval is the least time between two lines in the log about refusals.
-const refusalInterval = time.Minute
+// logInterval is the least time between two lines in the log about one thing.
+const logInterval = time.Minute
 
-// refusals decides when a listener logs that it has refused a connection: the first time, and after that with all
-// refusals of at least a minute in one line.
-type refusals struct {
+// lines decides when something that happens often is logged: the first time, and after that with all of at least a
+// minute in one line.
+type lines struct {
 	mu    sync.Mutex
 	since uint64
 	next  time.Time
 }
 
-// due counts a refusal. It returns how many there were since the last line, or 0 if no line is due.
-func (r *refusals) due(now time.Time) uint64 {
+// due counts one more. It returns how many there were since the last line, or 0 if no line is due.
+func (r *lines) due(now time.Time) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.since++
@@ -82,7 +82,7 @@ func (r *refusals) due(now time.Time) uint64 {
 		return 0
 	}
 	n := r.since
-	r.since, r.next = 0, now.Add(refusalInterval)
+	r.since, r.next = 0, now.Add(logInterval)
 	return n
 }
 
@@ -122,7 +122,7 @@ func (l *listener) note(from netip.AddrPort, why wire.RejectReason, err error) {
 		return
 	}
 	if n := l.log.due(time.Now()); n > 0 {
-		warn("rdma: a listener refuses connections; the next line about it comes in a minute or later",
+		warn(l.opt.Logger, "rdma: a listener refuses connections; the next line about it comes in a minute or later",
 			"address", l.addr(), "refused", n, "peer", from, "why", err)
 	}
 }

@@ -36,6 +36,7 @@ type shard struct {
 	blocks    *blocks.Set
 	recvs     receiving
 	large     *shard // the shard of large blocks that goes with this one, or nil
+	base      *shard // of one of large blocks: the shard that it goes with
 	unusable  bool   // one of large blocks, which could not be opened
 	start     func() // starts the poller
 	vector    int    // completion vector
@@ -228,6 +229,9 @@ func (e *shard) reserve(large bool) (*shard, error) {
 	case large && e.large.admit():
 		return e.large, nil
 	}
+	if err := e.resume(); err != nil {
+		return nil, err
+	}
 	return e, e.place()
 }
 
@@ -256,8 +260,10 @@ func (e *shard) add(l *link) {
 
 // remove undoes add.
 func (e *shard) remove(l *link) {
+	l.mu.Lock()
+	l.account.End(l.recv.Kept())
+	l.mu.Unlock()
 	e.members.remove(l)
-	l.account.End()
 	l.end.Forgotten()
 }
 

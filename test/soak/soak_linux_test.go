@@ -63,7 +63,7 @@ func serve(t *testing.T, r testutil.RXE) *server {
 		t.Fatal(err)
 	}
 	o := &rdma.Options{Engine: s.engine, KeepAlive: time.Second, Leases: &rdma.LeaseOptions{
-		Longest: 2 * time.Second, Grace: 100 * time.Millisecond, OnRequest: s.lend}}
+		MaxDuration: 2 * time.Second, Grace: 100 * time.Millisecond, OnRequest: s.lend}}
 	at := net.JoinHostPort(r.IP[0], "0")
 	if s.messages, err = rdma.Listen(t.Context(), at, o); err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func child(args []string) {
 	seed, _ := strconv.ParseUint(args[2], 10, 64)
 	n, _ := strconv.Atoi(args[3])
 	// On a busy machine a crowd's Closes take their time.
-	o := &rdma.Options{KeepAlive: time.Second, Leases: &rdma.LeaseOptions{Most: rdma.None}, Linger: testutil.Patience}
+	o := &rdma.Options{KeepAlive: time.Second, Leases: &rdma.LeaseOptions{MaxBytes: rdma.None}, Linger: testutil.Patience}
 	o.LocalAddr = netip.AddrPortFrom(netip.MustParseAddr(args[4]), 0)
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()

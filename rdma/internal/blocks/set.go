@@ -1,6 +1,9 @@
 package blocks
 
 import (
+	"cmp"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -18,6 +21,7 @@ type Config struct {
 	Block  int   // bytes of a block, with its headroom
 	Slab   int64 // bytes that are registered at a time
 	Most   int64 // most bytes of slabs; the first slab is always there
+	Piece  int   // most payload of a frame to a compact connection; 0: none is compact
 	Budget *Budget
 	Sets   int // that share the budget; 0 means 1
 
@@ -25,6 +29,9 @@ type Config struct {
 	Trim     func() bool // frees memory of the budget that has no use, and reports whether there was some; may be nil
 	Short    func()      // a sender has found no block; must not block, and is called with the set's lock
 }
+
+// ErrFull means that the memory is used up, or promised.
+var ErrFull = errors.New("no memory is left to promise")
 
 // Set has the blocks of a shard. It is safe for concurrent use.
 type Set struct {
@@ -38,7 +45,10 @@ type Set struct {
 
 	mu       sync.Mutex
 	free     []*Block
-	slabs    []Memory
+	slabs    []Memory // nil: one that was trimmed
+	live     int      // slabs that are registered
+	stuck    []Memory // that could not be closed
+	small    smalls
 	senders  list[*Sender]   // that wait for a block, the longest first
 	woken    int             // senders that were woken for a block, and neither took one nor left since
 	needy    list[*Receiver] // that have fewer receives than they should
@@ -46,9 +56,11 @@ type Set struct {
 	full     bool            // grow has failed since Poke
 	shared   *Receiver       // nil if each connection has its own
 	have     int             // receives that are posted or held, of all receivers
-	promised int             // blocks that receivers count in the budget
-	posted   uint64          // receives ever
-	purged   uint64          // of them given back when their queue had gone
+	claimed  int             // see Claim
+	compact  compacts
+	promised int    // blocks that receivers count in the budget
+	posted   uint64 // receives ever
+	purged   uint64 // of them given back because their queue had gone
 	batch    [PostMost]*Block
 }
 
@@ -69,14 +81,20 @@ type Sender struct {
 
 	place elem[*Sender]
 	woken bool
+	small *Block // see Equip
+	spent bool   // it is under way
 }
 
-// Take returns a free block. Without one it returns nil: then w waits, until Take returns a block or Leave is called.
-// The error is Register's.
-func (s *Set) Take(w *Sender) (*Block, error) {
+// Take returns a free block for n bytes of payload; a small one of the sender's own is used when there is no other.
+// Without either it returns nil: then w waits, until Take returns a block or Leave is called. The error is Register's.
+func (s *Set) Take(w *Sender, n int) (*Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.serveShort()
 	b, err := s.take()
+	if b == nil && n <= SmallPayload && w.small != nil && !w.spent {
+		b, err, w.spent = w.small, nil, true
+	}
 	switch {
 	case b != nil:
 		s.settle(w)
@@ -100,6 +118,7 @@ func (s *Set) TakeAhead(w *Sender) (b *Block) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(w)
+	s.serveShort()
 	if s.spare() {
 		b, _ = s.take()
 		b.ahead = true
@@ -135,13 +154,12 @@ func (s *Set) spare() bool {
 }
 
 // lend lets another block be taken ahead that receives might have, and reports whether one is left. It counts as
-// promised, so that neither receives nor buffers count on it. Half of what receives may have is never lent: it is for
-// new connections. Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
+// promised, so that neither receives nor buffers count on it. Half of what receives may have is for new connections. Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
 // Preconditions: s.mu is held.
 func (s *Set) lend() bool {
 	lent := int(s.lent.Load())
-	most := forReceives(s.count())
-	if s.shared == nil || lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
+	most := ForReceives(s.count())
+	if s.shared == nil || s.have+s.claimed+lent >= most || s.promised >= most/2 ||
 		!s.cfg.Budget.Offer(int64(s.cfg.Block)) {
 		return false
 	}
@@ -202,6 +220,7 @@ func (s *Set) settleWoken(w *Sender) bool {
 func (s *Set) TryTake() (*Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.serveShort()
 	return s.take()
 }
 
@@ -234,6 +253,10 @@ func (s *Set) back(b *Block) {
 	if b.Staged() {
 		s.ahead.Add(-1)
 		s.takeBack()
+	}
+	if b.small {
+		s.small.back(b)
+		return
 	}
 	s.free = append(s.free, b)
 }
@@ -269,7 +292,7 @@ func (s *Set) Reserve(n int) (bool, error) {
 
 // count is how many blocks are registered.
 // Preconditions: s.mu is held.
-func (s *Set) count() int { return len(s.slabs) * s.perSlab }
+func (s *Set) count() int { return s.live * s.perSlab }
 
 // PerSlab is how many blocks are registered at a time.
 func (s *Set) PerSlab() int { return s.perSlab }
@@ -282,13 +305,111 @@ func (s *Set) Slab() Memory {
 }
 
 // Receivable is how many blocks may be posted or held: the rest is for sending.
-func (s *Set) Receivable() int { return forReceives(s.cfg.Budget.slabs(s.cfg.Sets) * s.perSlab) }
+func (s *Set) Receivable() int { return ForReceives(s.cfg.Budget.slabs(s.cfg.Sets) * s.perSlab) }
 
-// Promisable is how many blocks may still be promised.
-func (s *Set) Promisable() int {
+// Promisable reports whether n blocks more may be promised. Others may take them first.
+func (s *Set) Promisable(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.Receivable() - s.promised
+	return s.mayPromise(n)
+}
+
+// mayPromise is Promisable.
+// Preconditions: s.mu is held.
+func (s *Set) mayPromise(n int) bool {
+	return s.promised+n <= s.Receivable() && s.budgeted(func(m *Budget) bool {
+		return m.promisable(int64(n) * int64(s.cfg.Block))
+	})
+}
+
+// Claim returns n blocks for a use of which the set knows nothing. They count as promised until Unclaim. The error is
+// ErrFull, or Register's.
+func (s *Set) Claim(n int) (list []*Block, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.claim(n, false); err != nil {
+		return nil, err
+	}
+	for range n {
+		b, err := s.take()
+		if b == nil || err != nil { // senders have them
+			s.free = append(s.free, list...)
+			s.unclaim(n)
+			return nil, cmp.Or(err, ErrFull)
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// Unclaim undoes Claim.
+func (s *Set) Unclaim(list []*Block) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, list...)
+	s.unclaim(len(list))
+	s.serveAll()
+}
+
+// claim promises n blocks for a use other than receives.
+// Preconditions: s.mu is held.
+func (s *Set) claim(n int, grow bool) error {
+	if err := s.reserve(n, false, grow); err != nil {
+		return err
+	}
+	s.promised += n
+	s.claimed += n
+	return nil
+}
+
+// unclaim undoes claim.
+// Preconditions: s.mu is held.
+func (s *Set) unclaim(n int) {
+	s.claimed -= n
+	s.promised -= n
+	s.cfg.Budget.Promise(-int64(n) * int64(s.cfg.Block))
+}
+
+// reserve promises n blocks in the budget, and registers what is missing. own and grow are as in forBeginners. The error
+// is ErrFull, or Register's.
+// Preconditions: s.mu is held.
+func (s *Set) reserve(n int, own, grow bool) error {
+	for n > 0 {
+		most := s.Receivable()
+		over := s.promised+n > most-forBeginners(most, own, grow)
+		if over && s.cfg.Budget.from == nil && s.lent.Load() == 0 { // else with more memory more may be promised
+			return ErrFull
+		}
+		if !over && s.promised+n <= ForReceives(s.count()) {
+			break
+		}
+		if ok, err := s.addSlab(); err != nil || !ok {
+			s.full = true
+			return cmp.Or(err, ErrFull)
+		}
+	}
+	if !s.budgeted(func(m *Budget) bool { return m.Offer(int64(n) * int64(s.cfg.Block)) }) {
+		return ErrFull
+	}
+	return nil
+}
+
+// forBeginners is how many of n blocks windows do not grow into, since others keep what they have grown to. A queue of a
+// connection's own gives less back, and needs more to begin.
+func forBeginners(n int, own, grow bool) int {
+	switch {
+	case !grow:
+		return 0
+	case own:
+		return n / 4
+	}
+	return n / 8
+}
+
+// budgeted reports whether ask finds room in the budget, if need be after memory without use was freed.
+// Preconditions: s.mu is held.
+func (s *Set) budgeted(ask func(*Budget) bool) bool {
+	return ask(s.cfg.Budget) || s.cfg.Trim != nil && s.cfg.Trim() && ask(s.cfg.Budget)
 }
 
 // Counts are the counters of a set.
@@ -296,8 +417,11 @@ type Counts struct {
 	Blocks int // registered
 	Free   int
 	Posted int // receives that have not completed
-	Held   int // received, and not given back
+	Held   int // received, and not given back, pieces of blocks included
 	Ahead  int // taken, for frames that wait for credits
+
+	Promised int // that peers may fill or have filled, those that are lent, and claims
+	Compact  int // connections that are compact
 
 	Arrived uint64 // receives that have completed, ever
 }
@@ -308,8 +432,8 @@ func (s *Set) Counts() Counts {
 	defer s.mu.Unlock()
 	arrived := s.arrived.Load()
 	c := Counts{Blocks: s.count(), Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
-		Ahead: int(s.ahead.Load()), Arrived: arrived}
-	c.Held = s.have - c.Posted
+		Ahead: int(s.ahead.Load()), Promised: s.promised, Compact: s.compact.conns, Arrived: arrived}
+	c.Held = s.have - c.Posted + s.compact.held
 	return c
 }
 
@@ -317,7 +441,10 @@ func (s *Set) Counts() Counts {
 func (s *Set) Close() (errs []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.slabs {
+	for _, m := range slices.Concat(s.slabs, s.stuck, s.small.mem) {
+		if m == nil {
+			continue
+		}
 		if err := m.Close(); err != nil {
 			errs = append(errs, err)
 		}
@@ -336,6 +463,14 @@ func (s *Set) take() (*Block, error) {
 	b := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
 	return b, nil
+}
+
+// serveShort posts receives that are missing, if they need all that is free: then senders take none of it.
+// Preconditions: s.mu is held.
+func (s *Set) serveShort() {
+	if r := s.shared; r != nil && len(s.free) > 0 && len(s.free) <= r.need() {
+		s.serve(r)
+	}
 }
 
 // serveAll is called when blocks were returned. Receives that lack one come first: they let the peers' work end.
@@ -374,10 +509,7 @@ func (s *Set) wakeNext() {
 // Preconditions: s.mu is held.
 func (s *Set) addSlab() (bool, error) {
 	m, n := s.cfg.Budget, s.cfg.Slab
-	if len(s.slabs) > 0 && int64(len(s.slabs)+1)*n > s.cfg.Most {
-		return false, nil
-	}
-	if !m.addBlocks(n) && (s.cfg.Trim == nil || !s.cfg.Trim() || !m.addBlocks(n)) {
+	if s.live > 0 && int64(s.live+1)*n > s.cfg.Most || !s.budgeted(func(m *Budget) bool { return m.addBlocks(n) }) {
 		return false, nil
 	}
 	mem, err := s.cfg.Register(int(n))
@@ -385,21 +517,33 @@ func (s *Set) addSlab() (bool, error) {
 		m.dropBlocks(n)
 		return false, err
 	}
-	s.slabs = append(s.slabs, mem)
-	old := *s.all.Load()
-	all := append(make([]*Block, 0, len(old)+s.perSlab), old...)
-	fresh := make([]Block, s.perSlab)
-	free := make([]*Block, 0, len(all)+s.perSlab)
-	for i := range fresh {
-		at := i * s.cfg.Block
-		b := &fresh[i]
-		b.Mem, b.Addr, b.LKey = mem.Bytes()[at:at+s.cfg.Block:at+s.cfg.Block], mem.Addr()+uint64(at), mem.LKey()
-		b.index = uint32(len(all))
-		all = append(all, b)
-		free = append(free, b)
+	slot := slices.Index(s.slabs, nil)
+	if slot < 0 {
+		slot = len(s.slabs)
+		s.slabs = append(s.slabs, nil)
 	}
-	s.free = append(free, s.free...) // blocks that were used are taken first: they may be in a cache
+	s.slabs[slot] = mem
+	s.live++
+	fresh := cut(mem, s.cfg.Block, s.perSlab)
+	for i, b := range fresh {
+		b.index = uint32(slot*s.perSlab + i)
+	}
+	all := slices.Clone(*s.all.Load())
+	all = slices.Replace(all, slot*s.perSlab, min((slot+1)*s.perSlab, len(all)), fresh...)
+	s.free = slices.Insert(s.free, 0, fresh...) // blocks that were used are taken first: they may be in a cache
 	s.all.Store(&all)
 	s.takeBack()
 	return true, nil
+}
+
+// cut returns n blocks of size bytes of mem.
+func cut(mem Memory, size, n int) []*Block {
+	list, blocks := make([]*Block, n), make([]Block, n)
+	for i := range list {
+		at := i * size
+		b := &blocks[i]
+		b.Mem, b.Addr, b.LKey = mem.Bytes()[at:at+size:at+size], mem.Addr()+uint64(at), mem.LKey()
+		list[i] = b
+	}
+	return list
 }
