@@ -455,19 +455,6 @@ func TestMemoryGone(t *testing.T) {
 	}
 }
 
-func TestDrain(t *testing.T) {
-	p := newPair(t, qpOpts{}, nil)
-	p.qa.modify(&hca.QPAttr{SQDNotify: true}, hca.AttrSQDNotify, hca.SQD)
-	if p.r.event(hca.EventSQDrained) != 1 {
-		t.Errorf("events %v", p.r.events)
-	}
-	p.qa.send(opNOP, signaled, 0)
-	p.acq.none()
-	p.qa.modify(&hca.QPAttr{}, 0, hca.RTS)
-	p.acq.want(0, -1)
-	p.r.clean()
-}
-
 func TestCommEst(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n := r.node(0)

@@ -44,8 +44,10 @@ type QP struct {
 	Register int // static doorbell register, -1 for none
 
 	// Written by modify_qp.
-	State QPState // and by the engine: to ERR and SQE
+	State QPState // and by the engine: to ERR, SQE and SQD
 	Attr  QPAttr
+
+	Known QPState // written by modify_qp and query_qp: the state as the driver knows it
 
 	// Written by other commands.
 	UDPPort uint16 // of RoCE v2: the source port that the program chose, or 0

@@ -3,6 +3,8 @@
 package verbs
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -36,9 +38,29 @@ func dcInit(c *call, i *hca.QPInit, d *uapi.Mlx5CreateQP) (known uint32) {
 	return 0
 }
 
-// queryDCT reports whether the kernel answers a query of a DCT: it is there from RTR on, and has few attributes.
-func queryDCT(qp *hca.QP, mask hca.AttrMask) bool {
-	const has = hca.AttrState | hca.AttrAccess | hca.AttrPort | hca.AttrMinRNRTimer | hca.AttrAV | hca.AttrPathMTU |
-		hca.AttrPKeyIndex
-	return qp.State == hca.RTR && mask&^has == 0
+// queryDCT is what the driver says of a DCT: it is there in RTR alone, and has few attributes, of which it says those that
+// are asked for. C: mlx5_ib_dct_query_qp.
+func queryDCT(qp *hca.QP, mask hca.AttrMask) (v uapi.QueryQPResp, _ unix.Errno) {
+	a := &qp.Attr
+	for _, f := range []struct {
+		bit hca.AttrMask
+		put func()
+	}{
+		{hca.AttrState, func() { v.QPState = uint8(qp.State) }},
+		{hca.AttrAccess, func() { v.QPAccessFlags = uint32(qp.Rights()) }},
+		{hca.AttrPort, func() { v.PortNum = a.Port }},
+		{hca.AttrMinRNRTimer, func() { v.MinRnrTimer = a.MinRNRTimer }},
+		{hca.AttrAV, func() {}}, // without its flag
+		{hca.AttrPathMTU, func() { v.PathMTU = a.PathMTU }},
+		{hca.AttrPKeyIndex, func() { v.PkeyIndex = a.PKeyIndex }},
+	} {
+		if mask&f.bit != 0 {
+			f.put()
+			mask &^= f.bit
+		}
+	}
+	if mask != 0 || qp.State != hca.RTR {
+		return uapi.QueryQPResp{}, unix.EINVAL
+	}
+	return v, 0
 }

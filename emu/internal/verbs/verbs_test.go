@@ -457,10 +457,11 @@ func TestLifecycle(t *testing.T) {
 			cq := p.cq(100, -1)
 			qp, qpn := p.qp(pd, cq)
 			p.connect(qp, qpn)
+			p.x.Device.QP(qpn).Run.EPSN = 79 // two packets came
 
 			r, _, e := p.cmd(25, le(uint64(0), qp, 0), 128, nil, 0)
 			p.must(e)
-			if u32(r, 96) != qpn || u32(r, 88) != 77 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 ||
+			if u32(r, 96) != qpn || u32(r, 88) != 79 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 ||
 				r[24] != 3 {
 				t.Errorf("query_qp: % x", r)
 			}
