@@ -22,10 +22,10 @@ const (
 
 	qpDriverFlags = uapi.QPFlagSignature | uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage |
 		uapi.QPFlagBFRegIndex
-	rawFlags      = uapi.QPFlagSelfUnicast | uapi.QPFlagSelfMulti
-	dciFlags      = qpDriverFlags | uapi.QPFlagDCI | uapi.QPFlagDCIStream
-	dctFlags      = qpDriverFlags | uapi.QPFlagDCT
-	noBFReg       = 1 << 31
+	rawFlags = uapi.QPFlagSelfUnicast | uapi.QPFlagSelfMulti
+	dciFlags = qpDriverFlags | uapi.QPFlagDCI | uapi.QPFlagDCIStream
+	dctFlags = qpDriverFlags | uapi.QPFlagDCT
+	noBFReg  = 1 << 31
 )
 
 // takeQP reads create_qp from all its forms.
