@@ -37,6 +37,9 @@ type Device struct {
 	liveQPs, liveCQs, liveSRQs, liveMRs, liveMWs, livePDs int
 }
 
+// Recent reports whether the adapter is a ConnectX-6 Dx or later.
+func (d *Device) Recent() bool { return d.Config.Model.PCI >= 0x101d }
+
 // New makes the devices of c, all ports as the configuration has them.
 func New(c *config.Config) *Fabric {
 	f := &Fabric{Config: c, xrcds: map[xrcdKey]*XRCD{}}

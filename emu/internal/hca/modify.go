@@ -126,18 +126,19 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 	if mask&AttrState != 0 {
 		to = next
 	}
-	limited := mask&AttrRateLimit != 0 && (qp.Type != RawPacket || attr.RateLimit != 0)
+	limit := unix.Errno(0)
+	if mask&AttrRateLimit != 0 {
+		limit = qp.limits(attr.RateLimit)
+	}
 	switch later := mask == AttrRateLimit && from != RTS && qp.Type != DCT; {
-	case later && limited:
-		return unix.EOPNOTSUPP
 	case later:
-		return 0
+		return limit
 	case !legal(qp.Type, from, to, mask), !qp.admits(attr, mask):
 		return unix.EINVAL
 	case from == Reset && to == Reset:
 		return 0
-	case limited:
-		return unix.EOPNOTSUPP
+	case limit != 0:
+		return limit
 	case from != qp.State && to != Reset && to != Err: // the adapter's: a bad state
 		return unix.EINVAL
 	}
@@ -205,6 +206,17 @@ func (qp *QP) admits(a *QPAttr, mask AttrMask) bool {
 		(mask&AttrMaxDestRdAtomic == 0 || a.MaxDestRdAtomic <= rd) &&
 		(mask&AttrAV == 0 || isRate(a.AH.StaticRate)) &&
 		(mask&AttrAltPath == 0 || isRate(a.AltAH.StaticRate))
+}
+
+// limits checks a limit, in kbit/s, to the rate of a QP. It has no effect here. C: qp_rl_parse, mlx5_rl_add_rate.
+func (qp *QP) limits(rate uint32) unix.Errno {
+	switch {
+	case qp.Type != RawPacket, rate != 0 && !qp.Context.Device.Recent():
+		return unix.EOPNOTSUPP
+	case rate > MaxPace:
+		return unix.EINVAL
+	}
+	return 0
 }
 
 // isRate reports whether mlx5's driver takes a static rate. C: mlx5r_ib_rate.

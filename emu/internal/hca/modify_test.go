@@ -353,19 +353,27 @@ func TestModify_Kept(t *testing.T) {
 	}
 }
 
-// TestModify_Rate refuses what limits the rate of a QP, which nothing here does: 0 is no limit.
+// TestModify_Rate limits the rate of QPs: only frames have one, of an adapter with a table of rates, and 0 is none.
 func TestModify_Rate(t *testing.T) {
-	b := newBench(t)
-	s := b.set(0)
-	for _, typ := range []QPType{RC, UC, UD, RawPacket} {
-		qp := &QP{Context: s.c, Type: typ, State: RTS, Known: RTS, Register: -1}
-		qp.Handle = s.c.add(qp)
-		for rate, want := range map[uint32]unix.Errno{0: 0, 1000: unix.EOPNOTSUPP} {
-			if typ != RawPacket {
-				want = unix.EOPNOTSUPP
+	const no, bad = unix.EOPNOTSUPP, unix.EINVAL
+	for model, raw := range map[string]map[uint32]unix.Errno{"cx7": {0: 0, 1: 0, MaxPace: 0, MaxPace + 1: bad},
+		"cx5": {0: 0, 1: no, MaxPace: no, MaxPace + 1: no}} {
+		b := newBench(t, "mlx5_0,model="+model)
+		s := b.set(0)
+		for _, typ := range []QPType{RC, UC, UD, RawPacket, XRCSend} {
+			qp := &QP{Context: s.c, Type: typ, Register: -1}
+			qp.Handle = s.c.add(qp)
+			for rate, want := range raw {
+				if typ != RawPacket {
+					want = no
+				}
+				for _, state := range []QPState{Init, RTS} {
+					qp.State, qp.Known = state, state
+					b.is(fmt.Sprintf("%s, %v in %v, %d", model, typ, state, rate),
+						s.c.ModifyQP(qp.Handle, &QPAttr{RateLimit: rate}, AttrRateLimit, 0), want)
+				}
 			}
-			b.is(fmt.Sprintf("%v, %d", typ, rate), s.c.ModifyQP(qp.Handle, &QPAttr{RateLimit: rate}, AttrRateLimit, 0), want)
+			delete(s.c.objects, qp.Handle)
 		}
-		delete(s.c.objects, qp.Handle)
 	}
 }

@@ -12,11 +12,8 @@ import (
 // maxStreams is log2 of how many streams a DCI may have, and of how many of them may be in error.
 const maxStreams = 9
 
-// recent reports whether an adapter is a ConnectX-6 Dx or later.
-func recent(d *hca.Device) bool { return d.Config.Model.PCI >= 0x101d }
-
 // streams reports whether an adapter has DCI streams.
-func streams(d *hca.Device) bool { return recent(d) }
+func streams(d *hca.Device) bool { return d.Recent() }
 
 // dcInit completes what a DRIVER QP is made of: the driver's flags say what it is. It returns the flags that such a QP
 // may have, none if they name no type. A DCT has its key where others have the address of a send queue.

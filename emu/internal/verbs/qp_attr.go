@@ -26,7 +26,7 @@ func modifyQP(c *call) unix.Errno {
 		switch ordered := d.CompMask&uapi.ModifyOutOfOrder == 0; {
 		case e != 0 || d.CompMask&^uapi.ModifyOutOfOrder != 0:
 			return unix.EINVAL
-		case !ordered && !recent(c.ctx.Device):
+		case !ordered && !c.ctx.Device.Recent():
 			return refuse(c)
 		}
 	} else {
