@@ -30,6 +30,9 @@ func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errn
 	if e := c.Device.resolve(&a); e != 0 {
 		return nil, e
 	}
+	if !isRate(a.StaticRate) {
+		return nil, unix.EINVAL
+	}
 	p.refs++
 	ah := &AH{PD: p, Attr: a}
 	ah.Handle = c.add(ah)

@@ -395,7 +395,7 @@ func TestMR(t *testing.T) {
 			return e
 		},
 		"rights that no UMR changes": func() unix.Errno {
-			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessMWBind)
+			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessHugeTLB)
 			return e
 		},
 	} {
