@@ -250,7 +250,7 @@ func TestRXE_OnDemand(t *testing.T) {
 		sge SGE
 		e   syscall.Errno
 	}{
-		{b.pd, b.mr.SGE(0, 8), syscall.EINVAL}, // pinned
+		{b.pd, b.mr.SGE(0, 8), syscall.ENOENT}, // pinned
 		{b.pd, SGE{LKey: 0x12345678, Length: 8}, syscall.ENOENT},
 		{b.pd, SGE{Addr: uint64(addr) + pages*page, Length: 8, LKey: mr.LKey()}, syscall.EFAULT},
 		{b.pd, implicit.SGE(1<<46, 8), syscall.EFAULT},

@@ -199,6 +199,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	qp.refs(1)
+	qp.xrcd.hold(1)
 	d.liveQPs++
 	if n := d.Config.LAGPorts; n > 0 { // the kernel deals them out in turn
 		qp.LAGPort = uint8(d.dealt%n) + 1
@@ -256,7 +257,9 @@ func (qp *QP) refs(n int) {
 	if qp.SRQ != nil {
 		qp.SRQ.refs += n
 	}
-	qp.xrcd.hold(n)
+	if qp.XRCD != nil {
+		qp.XRCD.users += n
+	}
 	if qp.RSS != nil {
 		qp.RSS.Table.refs += n
 	}
@@ -274,7 +277,7 @@ func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
 	}
 	o := *qp
 	o.Handle = c.add(&OpenedQP{qp, user, r})
-	r.users++
+	r.hold(1)
 	qp.opens++
 	return &o, 0
 }
@@ -283,7 +286,7 @@ func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
 func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 	if o, ok := c.objects[handle].(*OpenedQP); ok {
 		delete(c.objects, handle)
-		o.xrcd.users--
+		o.xrcd.hold(-1)
 		o.qp.opens--
 		if o.qp.orphan && o.qp.opens == 0 {
 			o.qp.destroy()
@@ -298,6 +301,7 @@ func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 		return 0, unix.EBUSY
 	}
 	delete(c.objects, handle)
+	qp.xrcd.hold(-1)
 	if qp.opens > 0 {
 		qp.orphan = true
 	} else {

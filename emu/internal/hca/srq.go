@@ -108,6 +108,9 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	d.liveSRQs++
 	pd.refs++
 	s.xrcd.hold(1)
+	if s.XRCD != nil {
+		s.XRCD.users++
+	}
 	if s.CQ != nil {
 		s.CQ.refs++
 	}
@@ -155,6 +158,9 @@ func (c *Context) DestroySRQ(handle uint32) (asyncEvents uint32, e unix.Errno) {
 	c.Device.liveSRQs--
 	s.PD.refs--
 	s.xrcd.hold(-1)
+	if s.XRCD != nil {
+		s.XRCD.users--
+	}
 	if s.CQ != nil {
 		s.CQ.refs--
 	}

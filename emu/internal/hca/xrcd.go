@@ -22,7 +22,7 @@ type xrcdKey struct {
 // XRCDRef is one opening of an XRC domain.
 type XRCDRef struct {
 	x     *XRCD
-	users int // QPs and SRQs that were made or opened by it. C: ib_uxrcd_object.refcnt
+	users int // handles of QPs and SRQs that were made or opened by it. C: ib_uxrcd_object.refcnt
 }
 
 // xrcd finds an opening for what is made in the domain.
@@ -34,11 +34,10 @@ func (c *Context) xrcd(handle uint32) (*XRCDRef, unix.Errno) {
 	return r, e
 }
 
-// hold counts n users more.
+// hold counts n handles more.
 func (r *XRCDRef) hold(n int) {
 	if r != nil {
 		r.users += n
-		r.x.users += n
 	}
 }
 
