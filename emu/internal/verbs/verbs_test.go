@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -18,7 +19,10 @@ import (
 )
 
 // The test itself is the program: its memory is read and written as a stranger's is.
-type self struct{ uapi.Memory }
+type self struct {
+	uapi.Memory
+	plain bool // without capabilities
+}
 
 func (self) mem() guest.Mem { return guest.Mem{PID: os.Getpid()} }
 
@@ -30,7 +34,7 @@ func (self) stat(fd int32) (uint64, uint64, error) {
 	return st.Dev, st.Ino, err
 }
 
-func (self) capable(int) bool { return true }
+func (s self) capable(int) bool { return !s.plain }
 
 func (self) id() int { return unix.Gettid() }
 
@@ -44,6 +48,7 @@ type program struct {
 	arena []byte
 	used  int
 	page  uint32 // of doorbells
+	plain bool   // without capabilities
 	abi   string // how commands that all interfaces have are sent: write, invoke, ioctl
 }
 
@@ -96,7 +101,7 @@ func open(t *testing.T, flags ...string) *program {
 	return p
 }
 
-func (p *program) who() caller { return self{guest.Mem{PID: os.Getpid()}} }
+func (p *program) who() caller { return self{Memory: guest.Mem{PID: os.Getpid()}, plain: p.plain} }
 
 func (p *program) room(n, align int) ([]byte, uint64) {
 	p.used = (p.used + align - 1) &^ (align - 1)
@@ -266,8 +271,12 @@ func (p *program) getContext() {
 			p.t.Errorf("%s is %d, want %d", f.name, got, f.want)
 		}
 	}
-	if uhw[44] != 1 || uhw[45] != 3 || uhw[46] != 1 || uhw[47] != 1 {
-		p.t.Errorf("cqe_version, cmds_supp_uhw, eth_min_inline, clock_info_versions are %v, want [1 3 1 1]", uhw[44:48])
+	want := []byte{1, 3, 1, 1}
+	if p.x.Device.Ports[0].Config.LinkLayer == config.InfiniBand {
+		want[2] = 0
+	}
+	if got := uhw[44:48]; !bytes.Equal(got, want) {
+		p.t.Errorf("cqe_version, cmds_supp_uhw, eth_min_inline, clock_info_versions are %v, want %v", got, want)
 	}
 	as, e := p.ioctl(16, 0, at(0, 0, 0))
 	p.must(e)
@@ -1067,7 +1076,7 @@ func TestForkedChild(t *testing.T) {
 	_, start := p.room(4096, 4096)
 	resp := p.put(make([]byte, 16))
 	b := p.put(le(9, uint16(12), uint16(3), resp, start, uint64(4096), start, pd, 1))
-	if e := p.s.write(child{self{guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}, p.x, b, 48); e != unix.EFAULT {
+	if e := p.s.write(child{self{Memory: guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}, p.x, b, 48); e != unix.EFAULT {
 		t.Errorf("reg_mr of what only the parent has mapped: %v, want EFAULT", e)
 	}
 	if e := p.s.write(p.who(), p.x, b, 48); e != 0 {
