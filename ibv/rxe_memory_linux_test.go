@@ -85,7 +85,7 @@ func TestRXE_DM(t *testing.T) {
 	limit := a.dev.attr.Ex.MaxDMSize
 	dma := closing(t, must(a.dev.AllocDM(8192, nil))(t))
 	dmb := closing(t, must(b.dev.AllocDM(4096+64, &DMOptions{LogAlign: 6}))(t))
-	mra := closing(t, must(a.pd.RegDM(dma, 4096, 4096, allAccess))(t))
+	mra := closing(t, must(a.pd.RegDM(dma, 4096, 4096, allAccess|RelaxedOrdering))(t))
 	mrb := closing(t, must(b.pd.RegDM(dmb, 64, 4096, allAccess))(t))
 	ra, rb := readable(t, dma), readable(t, dmb)
 	memoryTraffic(t, a, b, mra, mrb, func(off, n int) []byte { return ra(4096+off, n) },
