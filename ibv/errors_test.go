@@ -99,9 +99,9 @@ func TestErrors_Text(t *testing.T) {
 				"INIT on its own: call Query, and go on from the state that it returns; check the port number: " +
 				"invalid argument"},
 		{&ModifyError{Type: RC, From: StateRTS, To: StateSQD, Mask: MaskState, Legal: true, Errno: syscall.EINVAL},
-			"RC qp from RTS to SQD: the driver may have no such transition, as mlx5's has none, or the qp left RTS on " +
-				"its own; to drain the send queue without it, poll until the last work request has completed: invalid " +
-				"argument"},
+			"RC qp from RTS to SQD: the driver may have no such transition, as mlx5's has none, or the qp left RTS " +
+				"on its own; to drain the send queue without it, poll until the last work request has completed: " +
+				"invalid argument"},
 		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true,
 			Errno: syscall.EINVAL},
 			"Driver qp from RESET to INIT: refused with the attributes State|Port: invalid argument"},

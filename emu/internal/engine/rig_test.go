@@ -601,7 +601,8 @@ func (n *node) srq(entries int, xrcd uint32, c *cq) *srq {
 		be.PutUint16(s.ring[i*32+2:], uint16(i+1))
 	}
 	n.r.uidx++
-	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Buf: va(s.ring), DB: va(s.db), UIdx: n.r.uidx}
+	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Buf: va(s.ring), DB: va(s.db),
+		UIdx: n.r.uidx}
 	if c != nil {
 		i.XRC, i.XRCD, i.CQ = true, xrcd, c.q.Handle
 	}

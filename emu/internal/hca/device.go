@@ -49,8 +49,8 @@ func New(c *config.Config) *Fabric {
 		for n := range d.Config.Ports {
 			p := &d.Config.Ports[n]
 			active := p.State == config.PortActive
-			d.Ports = append(d.Ports, &Port{Device: d, Number: n + 1, Config: p, Active: active, Linked: active, Up: true,
-				MTU: p.NetdevMTU()})
+			d.Ports = append(d.Ports, &Port{Device: d, Number: n + 1, Config: p, Active: active, Linked: active,
+				Up: true, MTU: p.NetdevMTU()})
 		}
 		// Number 0 of each kind stands for nothing.
 		d.keys, d.cqs, d.srqs, d.pds = make([]*MKey, firstKey), make([]*CQ, 1), make([]*SRQ, 1), 1

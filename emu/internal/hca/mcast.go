@@ -15,8 +15,8 @@ type group struct {
 	lid uint16
 }
 
-// takesMLID reports whether the multicast LID is right for the QP: on RoCE it does not matter, nor where the QP may come
-// to be on RoCE yet. C: is_valid_mcast_lid.
+// takesMLID reports whether the multicast LID is right for the QP: on RoCE it does not matter, nor where the QP may
+// come to be on RoCE yet. C: is_valid_mcast_lid.
 func (qp *QP) takesMLID(lid uint16) bool {
 	const first, permissive = 0xc000, 0xffff
 	d := qp.Context.Device

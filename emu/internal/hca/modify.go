@@ -186,8 +186,8 @@ func (qp *QP) checkPaths(a *QPAttr, mask AttrMask) unix.Errno {
 	return 0
 }
 
-// admits reports whether the driver takes the values. What is too large for a field of the adapter's is not refused, but
-// cut off. C: mlx5_ib_modify_qp, mlx5_set_path.
+// admits reports whether the driver takes the values. What is too large for a field of the adapter's is cut off, not
+// refused. C: mlx5_ib_modify_qp, mlx5_set_path.
 func (qp *QP) admits(a *QPAttr, mask AttrMask) bool {
 	d := qp.Context.Device
 	port := d.port(qp.Attr.Port)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diagram is the state diagram of ib_core once more, in the words of the specification's tables: type, from, to, what is
-// required, what is optional. Less in it than for UD is not less than is there: a type takes each of UD's arrows, if
+// diagram is the state diagram of ib_core once more, in the words of the specification's tables: type, from, to, what
+// is required, what is optional. Less in it than for UD is not less than is there: a type takes each of UD's arrows, if
 // without attributes. C: qp_state_table of ib_core; for DCI modify_dci_qp_is_ok, for DCT mlx5_ib_modify_dct.
 const diagram = `
 UD  RESET INIT | PKEY PORT QKEY |
@@ -67,8 +67,8 @@ DCT RESET INIT | ACCESS PKEY PORT |
 DCT INIT RTR   | MINRNR AV MTU |
 `
 
-// commands has where mlx5's driver has a command for: each to RESET and ERR besides. C: optab of mlx5_ib; for raw packet
-// QPs modify_raw_packet_qp.
+// commands has where mlx5's driver has a command for: each to RESET and ERR besides. C: optab of mlx5_ib; for raw
+// packet QPs modify_raw_packet_qp.
 const commands = `
 RESET INIT | INIT INIT | INIT RTR | RTR RTS | RTS RTS | SQD RTS | SQE RTS
 RAW:
@@ -139,8 +139,8 @@ type modification struct {
 }
 
 func (m modification) String() string {
-	return fmt.Sprintf("%v in %v, known as %v, called %v, to %v with mask %#x", m.t, m.state, m.known, m.current, m.next,
-		uint32(m.mask))
+	return fmt.Sprintf("%v in %v, known as %v, called %v, to %v with mask %#x", m.t, m.state, m.known, m.current,
+		m.next, uint32(m.mask))
 }
 
 func (k kernel) answer(m modification) unix.Errno {
@@ -196,8 +196,9 @@ func (k kernel) answer(m modification) unix.Errno {
 	return 0
 }
 
-// TestTransitions tries every transition of every type, in each state that the QP and the driver can be in and with each
-// state that the program can name, with what the diagram requires, without each of that, and with each other attribute.
+// TestTransitions tries every transition of every type, in each state that the QP and the driver can be in and with
+// each state that the program can name, with what the diagram requires, without each of that, and with each other
+// attribute.
 func TestTransitions(t *testing.T) {
 	b := newBench(t, "mlx5_0,link=ib")
 	c, k := b.open(0), readKernel()
@@ -322,8 +323,8 @@ func TestModify_Values(t *testing.T) {
 
 // TestModify_Kept looks at what becomes of values that an adapter has fewer bits for, or keeps the logarithm of.
 func TestModify_Kept(t *testing.T) {
-	for _, x := range []struct{ asked, own, dest uint8 }{{0, 1, 1}, {1, 1, 1}, {2, 2, 2}, {3, 4, 4}, {4, 4, 4}, {5, 8, 8},
-		{8, 8, 8}, {9, 16, 16}, {16, 16, 16}} {
+	for _, x := range []struct{ asked, own, dest uint8 }{{0, 1, 1}, {1, 1, 1}, {2, 2, 2}, {3, 4, 4}, {4, 4, 4},
+		{5, 8, 8}, {8, 8, 8}, {9, 16, 16}, {16, 16, 16}} {
 		b := newBench(t)
 		s := b.set(0)
 		qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
@@ -336,8 +337,8 @@ func TestModify_Kept(t *testing.T) {
 			MaxDestRdAtomic: x.asked,
 			AH:              AHAttr{Global: true, SGIDIndex: 3, Port: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}},
 			AttrState|path|AttrMaxDestRdAtomic|AttrMinRNRTimer, RTR), 0)
-		b.is("rts", s.c.ModifyQP(qp.Handle, &QPAttr{MaxRdAtomic: x.asked, Timeout: 32 + 3, RetryCnt: 8 + 5, RNRRetry: 8 + 6,
-			PathMigState: 9}, AttrState|retried|AttrPathMigState, RTS), 0)
+		b.is("rts", s.c.ModifyQP(qp.Handle, &QPAttr{MaxRdAtomic: x.asked, Timeout: 32 + 3, RetryCnt: 8 + 5,
+			RNRRetry: 8 + 6, PathMigState: 9}, AttrState|retried|AttrPathMigState, RTS), 0)
 		a := &qp.Attr
 		if a.Reads() != x.own || a.DestReads() != x.dest || a.DestQPN != 5 || a.MinRNRTimer != 7 || a.Timeout != 3 ||
 			a.RetryCnt != 5 || a.RNRRetry != 6 || a.PathMigState != 0 {

@@ -223,8 +223,8 @@ func TestModifyWQ_States(t *testing.T) {
 						after = target
 					}
 					if e != want || w.State() != after {
-						t.Errorf("in %v, known as %v, called %v, to %v: %v, and then in %v; want %v, %v", state, known, named, to, e,
-							w.State(), want, after)
+						t.Errorf("in %v, known as %v, called %v, to %v: %v, and then in %v; want %v, %v", state, known,
+							named, to, e, w.State(), want, after)
 					}
 				}
 			}

@@ -101,8 +101,9 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 	case d.liveQPs >= d.Config.Limits.MaxQP, d.liveWQs >= MaxWQ:
 		return nil, unix.ENOMEM
 	}
-	q := &QP{Context: c, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB, Flags: i.DriverFlags & wqSignature,
-		Cap: QPCap{RecvWR: i.MaxWR, RecvSGE: i.MaxSGE}, RQ: Ring{Base: i.Buf, Count: i.Count, Shift: i.Shift}}
+	q := &QP{Context: c, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB,
+		Flags: i.DriverFlags & wqSignature, Cap: QPCap{RecvWR: i.MaxWR, RecvSGE: i.MaxSGE},
+		RQ: Ring{Base: i.Buf, Count: i.Count, Shift: i.Shift}}
 	var e unix.Errno
 	if q.PD, e = c.PD(i.PD); e != 0 {
 		return nil, e

@@ -11,8 +11,8 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/netdev"
 )
 
-// Ports follow their interfaces, as mlx5_ib and ib_core do: a port is active while its interface is up, its active MTU is
-// what the interface's has room for, and its GIDs are the interface's addresses.
+// Ports follow their interfaces, as mlx5_ib and ib_core do: a port is active while its interface is up, its active MTU
+// is what the interface's has room for, and its GIDs are the interface's addresses.
 
 // iface is what is kept of an interface.
 type iface struct {

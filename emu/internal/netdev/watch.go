@@ -29,16 +29,16 @@ type place struct {
 	addr netip.Addr
 }
 
-// Follow has Changes read from a socket that hears of the namespace's interfaces and addresses, and does not block. What
-// there was before is not told.
+// Follow has Changes read from a socket that hears of the namespace's interfaces and addresses, and does not block.
+// What there was before is not told.
 func (l *Links) Follow(c syscall.RawConn) {
 	l.changes = c
 	l.hear(func(uint16, []byte) {})
 	l.addrs = l.places()
 }
 
-// Changes returns what happened since the last call: to the interfaces, in order, then to their addresses, of which only
-// the end counts. One caller at a time.
+// Changes returns what happened since the last call: to the interfaces, in order, then to their addresses, of which
+// only the end counts. One caller at a time.
 func (l *Links) Changes() (list []Change) {
 	if l.changes == nil {
 		return nil

@@ -62,7 +62,8 @@ func TestChanges(t *testing.T) {
 	addr := func(a string, there bool) Change {
 		return Change{Name: "emu0", Addr: netip.MustParseAddr(a), There: there}
 	}
-	lost := []Change{addr("fd00:88::1", false), addr(config.Addr(c.Devices[0].Ports[0].MAC.LinkLocal()).IP().String(), false)}
+	local := config.Addr(c.Devices[0].Ports[0].MAC.LinkLocal()).IP().String()
+	lost := []Change{addr("fd00:88::1", false), addr(local, false)}
 	for _, x := range []struct {
 		what string
 		do   func()
@@ -91,7 +92,8 @@ func TestChanges(t *testing.T) {
 				set(0, 0, 2000+i)
 			}
 		}, []Change{link(true, 2199), addr("10.1.2.3", true)}},
-		{"gone, and too much", func() { l.Remove(c, 0) }, []Change{{Name: "emu0"}, addr("10.1.2.3", false), addr("10.88.0.1", false)}},
+		{"gone, and too much", func() { l.Remove(c, 0) },
+			[]Change{{Name: "emu0"}, addr("10.1.2.3", false), addr("10.88.0.1", false)}},
 	} {
 		x.do()
 		var got []Change

@@ -69,8 +69,9 @@ func queryHCAVport(d *command) uapi.Status {
 	a, guid := portAttr(p), uint64(d.ctx.Device.Config.NodeGUID)
 	r := &a.LegacyResp
 	return d.put(answerAt, entry{field(0x110, 4), uint64(r.PhysState)},
-		entry{field(0x118, 4), uint64(r.State)}, entry{field(0x11c, 4), uint64(r.State)}, // the port's and the function's
-		entry{field(0x140, 64), guid}, entry{field(0x180, 64), guid + uint64(p.Number-1)}, entry{field(0x1c0, 64), guid},
+		entry{field(0x118, 4), uint64(r.State)}, entry{field(0x11c, 4), uint64(r.State)}, // the port, the function
+		entry{field(0x140, 64), guid}, entry{field(0x180, 64), guid + uint64(p.Number-1)},
+		entry{field(0x1c0, 64), guid},
 		entry{field(0x200, 32), uint64(r.PortCapFlags)}, entry{field(0x300, 16), uint64(r.LID)},
 		entry{field(0x318, 3), uint64(r.LMC)}, entry{field(0x31b, 5), uint64(r.SubnetTimeout)},
 		entry{field(0x320, 16), uint64(r.SmLID)}, entry{field(0x330, 4), uint64(r.SmSl)})

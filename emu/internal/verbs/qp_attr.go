@@ -148,8 +148,8 @@ func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 	return reply(c, v)
 }
 
-// qpState is what the driver says of a QP, which is what the adapter keeps of it: of its send queue nothing, because only
-// the library knows what its ring can hold. C: mlx5_ib_query_qp.
+// qpState is what the driver says of a QP, which is what the adapter keeps of it: of its send queue nothing, because
+// only the library knows what its ring can hold. C: mlx5_ib_query_qp.
 func qpState(qp *hca.QP) uapi.QueryQPResp {
 	v := uapi.QueryQPResp{QPState: uint8(qp.State), CurQPState: uint8(qp.State), MaxRecvWR: qp.RQ.Count,
 		MaxRecvSGE: 1 << qp.RQ.Shift / sgeSize, SqSigAll: bit(qp.SigAll)}
