@@ -28,7 +28,7 @@ func takeCQ(c *call) (q uapi.ExCreateCQ, e unix.Errno) {
 	default:
 		q = uapi.Decode[uapi.ExCreateCQ](c.r.Core[8:28])
 	}
-	if q.CompMask != 0 || q.Reserved != 0 || q.CompVector >= compVectors || q.Flags&^3 != 0 {
+	if q.CompMask != 0 || q.Reserved != 0 || q.CompVector >= compVectors || c.b != nil && q.Flags&^3 != 0 {
 		e = first(e, unix.EINVAL)
 	}
 	return q, e

@@ -9,17 +9,21 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
-// Rights that are hints, ignored where not known, and those that must be known.
+// Rights that are hints, ignored where not known, those that must be known, and those of them that no adapter here has.
 const (
 	accessOptional = 0x3ff << 20
-	accessKnown    = 0xff
+	accessKnown    = 0x3ff
+	accessFlush    = 0x300
 )
 
-// access checks rights as the kernel does before it asks the driver.
+// access checks rights as the kernel does before it asks the driver. C: ib_check_mr_access.
 func access(v uint32) unix.Errno {
 	a := hca.Access(v) &^ accessOptional
-	if a&^accessKnown != 0 || a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0 {
+	switch {
+	case a&^accessKnown != 0, a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0:
 		return unix.EINVAL
+	case a&accessFlush != 0:
+		return unix.EOPNOTSUPP
 	}
 	return 0
 }
@@ -32,11 +36,11 @@ func regMR(c *call) (e unix.Errno) {
 	switch {
 	case c.b == nil:
 		q, e = uapi.Take[uapi.RegMR](c.r)
-	case c.b.Has(7), c.b.Has(8): // memory of a dma-buf
-		return refuse(c)
+	case c.b.Has(7): // memory of a dma-buf
+		return regBuffer(c)
 	case c.b.Has(2) && c.b.Uint(6)&uint64(hca.AccessOnDemand) != 0: // Linux, mlx5_ib_reg_user_mr
 		return refuse(c)
-	case !c.b.Has(4), c.b.Uint(6)>>32 != 0:
+	case !c.b.Has(4), c.b.Has(8), c.b.Uint(6)>>32 != 0:
 		return unix.EINVAL
 	default:
 		q = uapi.RegMR{PDHandle: uint32(c.b.Uint(1)), HcaVa: c.b.Uint(3), Start: c.b.Uint(4), Length: c.b.Uint(5),
@@ -64,6 +68,22 @@ func regMR(c *call) (e unix.Errno) {
 	}
 	c.resp = v
 	return first(c.b.SetID(0, uint64(k.Handle)), out(c, 9, k.Key), out(c, 10, k.Key))
+}
+
+// regBuffer is reg_mr of a dma-buf, which has an offset and no address.
+func regBuffer(c *call) unix.Errno {
+	b := c.b
+	if !b.Has(8) || b.Has(4) || b.Uint(6)>>32 != 0 {
+		return unix.EINVAL
+	}
+	return newMR(c, 0, 9, 10, func() (*hca.MKey, unix.Errno) {
+		advice := uint32(0)
+		if b.Has(2) {
+			advice = uint32(b.Uint(2))
+		}
+		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(7))), b.Uint(8), b.Uint(5), b.Uint(3),
+			hca.Access(b.Uint(6)), advice)
+	})
 }
 
 // What rereg_mr changes. C: enum ib_mr_rereg_flags.
@@ -128,7 +148,7 @@ func regDmabuf(c *call) unix.Errno {
 	}
 	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
 		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
-			hca.Access(b.Uint(6)))
+			hca.Access(b.Uint(6)), 0)
 	})
 }
 
