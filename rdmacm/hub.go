@@ -109,8 +109,10 @@ func (h *hub) fail(err error) {
 	h.mu.Lock()
 	h.err = err
 	h.mu.Unlock()
-	for _, to := range ids.handlers(h.ch) {
-		to.finish(err)
+	for _, id := range ids.on(h.ch) {
+		if to := id.handler(); to != nil {
+			to.finish(err)
+		}
 	}
 }
 

@@ -83,13 +83,13 @@ func (id *ID) binds(a *sockaddr.Addr) bool {
 	}
 	ch := id.Channel()
 	ch.mu.Lock()
-	h, err := id.lib.CreateID(ch.handle, uint32(id.ps))
-	ch.mu.Unlock()
+	defer ch.mu.Unlock()
+	h, err := id.lib.CreateID(ch.file.handle, uint32(id.ps))
 	if err != nil {
 		return false
 	}
 	err = id.lib.BindAddr(h, &b)
-	_ = id.lib.DestroyID(h)
+	ch.discard(h)
 	return err == nil
 }
 
