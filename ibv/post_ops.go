@@ -170,7 +170,7 @@ func (qp *QP) sendErrno(e int) error {
 		return qp.errSend.full
 	}
 	if err == syscall.EACCES {
-		err = &CredentialsError{File: "uverbs of " + qp.dev.Name()}
+		err = qp.dev.credentialsError()
 	}
 	return &OpError{Op: opPostSend, Object: qp.name, Err: err, Detail: "the provider refused the work request"}
 }

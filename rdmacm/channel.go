@@ -3,6 +3,7 @@ package rdmacm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -156,7 +157,7 @@ func (ch *EventChannel) renew(old *file) error {
 	}
 	f, err := openFile(ch.lib)
 	if err != nil {
-		return &ibv.CredentialsError{File: "rdma_cm", Err: err}
+		return &ibv.CredentialsError{File: "rdma_cm", Err: fmt.Errorf("it cannot be opened again: %w", err)}
 	}
 	ch.file = f
 	old.former.Store(true)

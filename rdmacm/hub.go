@@ -61,6 +61,9 @@ const (
 
 // permanent reports whether another read would also fail.
 func permanent(err error) bool {
+	if e := (*ibv.CredentialsError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return true

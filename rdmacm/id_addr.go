@@ -67,6 +67,8 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 		return "", err
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": no RDMA device of this host has the address", err
+	case err == syscall.EACCES:
+		return ": a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE", err
 	}
 	return "", err
 }

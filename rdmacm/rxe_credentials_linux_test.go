@@ -1,82 +1,18 @@
 package rdmacm
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"net/netip"
 	"os"
-	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
-
-// credentialsEnv makes a test binary a child of asChanged's.
-const credentialsEnv = "PUREVERBS_TEST_CREDENTIALS"
-
-// alone runs the test again in a process of its own, which may change its credentials, and reports whether this is it.
-func alone(t *testing.T) bool {
-	t.Helper()
-	testutil.NeedRXE(t)
-	if os.Getenv(credentialsEnv) == t.Name() {
-		return true
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("changes credentials: needs root")
-	}
-	var path []string
-	for name := range strings.SplitSeq(t.Name(), "/") {
-		path = append(path, "^"+name+"$")
-	}
-	cmd := exec.Command(must(os.Executable())(t), "-test.run="+strings.Join(path, "/"), "-test.v", "-test.count=1")
-	cmd.Env = append(os.Environ(), credentialsEnv+"="+t.Name())
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
-}
-
-// changes give each thread of a Go program credentials of its own.
-var changes = map[string]func() error{
-	"Setgroups": func() error { return syscall.Setgroups([]int{0, 1}) },
-	"Setgid":    func() error { return syscall.Setgid(0) },
-	"Setegid":   func() error { return syscall.Setegid(0) },
-	"Setregid":  func() error { return syscall.Setregid(0, 0) },
-	"Setresgid": func() error { return syscall.Setresgid(0, 0, 0) },
-	"Setuid":    func() error { return syscall.Setuid(0) },
-	"Seteuid":   func() error { return syscall.Seteuid(0) },
-	"Setreuid":  func() error { return syscall.Setreuid(0, 0) },
-	"Setresuid": func() error { return syscall.Setresuid(0, 0, 0) },
-}
-
-// spread makes goroutines run on several threads, so that the next call is seldom on the thread of the last.
-func spread(t *testing.T) {
-	stop := make(chan struct{})
-	for range 4 {
-		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					runtime.Gosched()
-					_ = unix.Nanosleep(&unix.Timespec{Nsec: 100_000}, nil)
-				}
-			}
-		}()
-	}
-	t.Cleanup(func() { close(stop) })
-}
 
 // talk sends a message over a connection each way.
 func talk(t *testing.T, a, b *Conn) {
@@ -97,73 +33,164 @@ func talk(t *testing.T, a, b *Conn) {
 	}
 }
 
-// TestRXE_CM_Credentials changes the credentials of a process before it uses rdma_cm, between its uses, and again.
-func TestRXE_CM_Credentials(t *testing.T) {
-	for name, change := range changes {
-		t.Run(name, func(t *testing.T) {
-			if !alone(t) {
-				return
-			}
-			spread(t)
-			ok(t, change())
-			l := must(Listen(timeout(t), local(t).String(), nil))(t)
-			connect := func() (c, s *Conn) {
-				accepted := make(chan *Conn, 1)
-				go func() {
-					s, err := l.Accept(timeout(t))
-					if err != nil {
-						t.Errorf("accept: %v", err)
-					}
-					accepted <- s
-				}()
-				c, err := Dial(timeout(t), l.Addr().String(), nil)
-				if err != nil {
-					t.Errorf("dial: %v", err)
-				}
-				s = <-accepted
-				if c == nil || s == nil {
-					t.FailNow()
-				}
-				return c, s
-			}
-			var conns [][2]*Conn
-			for range 3 {
-				for range 4 {
-					c, s := connect()
-					conns = append(conns, [2]*Conn{c, s})
-				}
-				for _, c := range conns {
-					talk(t, c[0], c[1])
-				}
-				ok(t, change())
-				for _, c := range conns {
-					talk(t, c[0], c[1])
-				}
-			}
-			for _, c := range conns {
-				ok(t, c[0].Shutdown(timeout(t)))
-				<-c[1].Done()
-				ok(t, c[0].Close())
-				ok(t, c[1].Close())
-			}
-			ok(t, l.Close())
-			t.Logf("files %v", files(t))
-		})
+// connect makes a connection to a listener of the same process.
+func connect(t *testing.T, l *Listener) (c, s *Conn) {
+	t.Helper()
+	accepted, failed := make(chan *Conn, 1), make(chan error, 1)
+	go func() {
+		s, err := l.Accept(timeout(t))
+		accepted <- s
+		failed <- err
+	}()
+	c, err := Dial(timeout(t), l.Addr().String(), nil)
+	if s = <-accepted; err != nil || s == nil {
+		t.Fatalf("dial: %v; accept: %v", err, <-failed)
 	}
+	return c, s
 }
 
-// files are the open files of rdma_cm.
-func files(t *testing.T) (list []string) {
+// cmFiles returns how many files of rdma_cm are open. On the emulated device they look like pipes, as others do.
+func cmFiles(t *testing.T) (n int) {
+	t.Helper()
+	_, release, err := Devices() // which librdmacm keeps open from then on
+	ok(t, err)
+	release()
 	for _, e := range must(os.ReadDir("/proc/self/fd"))(t) {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
-			list = append(list, to)
+		to, _ := os.Readlink("/proc/self/fd/" + e.Name())
+		if strings.HasSuffix(to, "/rdma_cm") || strings.HasPrefix(to, "pipe:") {
+			n++
 		}
 	}
-	slices.Sort(list)
-	return list
+	return n
 }
 
-var _ = errors.New
-var _ = fmt.Sprint
-var _ netip.AddrPort
-var _ time.Duration
+// TestRXE_CM_Credentials changes the credentials of a process before it uses rdma_cm, and after each step, by each call
+// that can.
+func TestRXE_CM_Credentials(t *testing.T) {
+	testutil.NeedRXE(t)
+	if !testutil.Alone(t) {
+		return
+	}
+	files, goroutines := cmFiles(t), runtime.NumGoroutine()
+	testutil.OnThreads(t)
+	changes := testutil.Changes
+	ok(t, changes[0].Do())
+	l := must(Listen(timeout(t), local(t).String(), nil))(t)
+	var conns [][2]*Conn
+	for _, change := range changes {
+		t.Log(change.Name)
+		c, s := connect(t, l)
+		conns = append(conns, [2]*Conn{c, s})
+		ok(t, change.Do())
+		for _, c := range conns {
+			talk(t, c[0], c[1])
+		}
+	}
+	for i, c := range conns {
+		ok(t, changes[i].Do())
+		ok(t, c[0].Shutdown(timeout(t)))
+		<-c[1].Done()
+		if err := c[1].Err(); !errors.Is(err, ErrDisconnected) {
+			t.Errorf("connection %d ended with %v", i, err)
+		}
+		ok(t, changes[i].Do())
+		ok(t, c[0].Close())
+		ok(t, c[1].Close())
+	}
+	ok(t, changes[0].Do())
+	ok(t, l.Close())
+	testutil.Eventually(t, "the files are closed", func() bool { return cmFiles(t) == files })
+	testutil.Eventually(t, "the threads have ended", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
+}
+
+// TestRXE_CM_CredentialsEach changes the credentials before each event of tests that call all functions of librdmacm.
+func TestRXE_CM_CredentialsEach(t *testing.T) {
+	testutil.NeedRXE(t)
+	if !testutil.Alone(t) {
+		return
+	}
+	testutil.OnThreads(t)
+	n := 0
+	beforeEvent = func() {
+		ok(t, testutil.Changes[n%len(testutil.Changes)].Do())
+		n++
+	}
+	for _, f := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"Connect", TestRXE_CM_Connect}, {"Datagrams", TestRXE_CM_Datagrams}, {"Multicast", TestRXE_CM_Multicast},
+		{"Options", TestRXE_CM_Options}, {"Migrate", TestRXE_CM_Migrate}, {"ECE", TestRXE_CM_ECE},
+		{"Endpoints", TestRXE_CM_Endpoints}, {"Reject", TestRXE_CM_Reject}, {"TooEarly", TestRXE_CM_TooEarly},
+		{"PortInUse", TestRXE_CM_PortInUse}, {"Order", TestRXE_CM_Order}, {"CloseInGroup", TestRXE_CM_CloseInGroup},
+		{"CloseInEachState", TestRXE_CM_CloseInEachState}, {"NewerLibrary", TestRXE_CM_NewerLibrary},
+		{"QPOfAnotherContext", TestRXE_CM_QPOfAnotherContext}, {"XRC", TestRXE_CM_XRC},
+		{"DialDatagrams", TestRXE_CM_DialDatagrams}, {"EndsAfterReply", TestRXE_CM_EndsAfterReply},
+	} {
+		beforeEvent()
+		t.Run(f.name, f.test)
+	}
+	t.Logf("%d changes", n)
+}
+
+// TestRXE_CM_CredentialsStuck changes the credentials of a process that has no descriptor left to open rdma_cm again.
+// Nothing hangs, the errors say why, and what is closed leaves no file behind. Afterwards new connections work.
+func TestRXE_CM_CredentialsStuck(t *testing.T) {
+	testutil.NeedRXE(t)
+	if !testutil.Alone(t) {
+		return
+	}
+	files := cmFiles(t)
+	testutil.OnThreads(t)
+	l := must(Listen(timeout(t), local(t).String(), nil))(t)
+	c, s := connect(t, l)
+	c2, s2 := connect(t, l)
+	ch := must(NewEventChannel())(t)
+	id := must(ch.CreateID(PortSpaceTCP))(t)
+	at := local(t)
+
+	var limit unix.Rlimit
+	ok(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	ok(t, syscall.Setgroups(nil))
+	ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max})) // which are open
+	refused := func(op string, err error) {
+		t.Helper()
+		var e *ibv.CredentialsError
+		if !errors.As(err, &e) || !errors.Is(err, syscall.EACCES) || !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	refused("bind", id.Bind(at))
+	_, err := ch.Event(timeout(t))
+	refused("event", err)
+	refused("create", second(ch.CreateID(PortSpaceTCP)))
+	refused("dial", second(Dial(timeout(t), l.Addr().String(), nil)))
+	refused("disconnect", c.ID().Disconnect())
+	talk(t, c2, s2) // what needs no call of rdma_cm goes on
+
+	ok(t, id.Close())
+	ok(t, ch.Close())
+	ok(t, c.Close())
+	ok(t, c2.Close()) // with which the file of those that dial is closed: the other end gets events
+	refused("accept", second(l.Accept(timeout(t))))
+	<-s.Done()
+	if gone := (*EventReadError)(nil); !errors.As(s.Err(), &gone) {
+		t.Errorf("the accepted connection ended with %v", s.Err())
+	}
+	for _, c := range []*Conn{s, s2} {
+		ok(t, c.Close())
+	}
+	ok(t, l.Close())
+	ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+
+	l = must(Listen(timeout(t), local(t).String(), nil))(t)
+	c, s = connect(t, l)
+	talk(t, c, s)
+	ok(t, c.Close())
+	ok(t, s.Close())
+	ok(t, l.Close())
+	testutil.Eventually(t, "the files are closed", func() bool { return cmFiles(t) == files })
+}
+
+// second returns the error of a call that has another result.
+func second[T any](_ T, err error) error { return err }

@@ -1,6 +1,7 @@
 package rsocket
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 
@@ -21,6 +22,8 @@ type Error struct {
 	Op     string // the C function: "rconnect"
 	Object string // an address, an option; may be empty
 	Errno  syscall.Errno
+
+	reserved bool // EACCES may be about the port
 }
 
 func (e *Error) Error() string {
@@ -57,6 +60,10 @@ func (e *Error) hint() string {
 		return "would block; wait with a Poller"
 	case syscall.EINPROGRESS:
 		return "wait for PollOut with a Poller, then call ConnectError"
+	case syscall.EACCES:
+		if e.reserved {
+			return "a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE"
+		}
 	case syscall.ENODEV:
 		return "no RDMA device has the address"
 	case syscall.ENOENT:
@@ -77,6 +84,9 @@ func (e *Error) hint() string {
 	}
 	return ""
 }
+
+var errThreads = errors.New("rsockets need the same credentials on all threads: close the socket, and use package " +
+	"rdmacm, or change the credentials before the program starts")
 
 // The errors of a socket that is not ready, allocated once.
 var (

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -77,7 +78,18 @@ func (s *Socket) with(f func(fd int) error) error {
 		return err
 	}
 	defer s.life.Leave()
-	return f(s.fd)
+	return s.explain(f(s.fd))
+}
+
+// explain returns an *ibv.CredentialsError for an EACCES of a stream socket: librdmacm writes to rdma_cm's file, and the
+// kernel refuses the thread. Else only a reserved port gives this errno.
+func (s *Socket) explain(err error) error {
+	var e *Error
+	if s.typ != Stream || !errors.As(err, &e) || e.Errno != syscall.EACCES || e.reserved {
+		return err
+	}
+	s.lib.NoteRefused()
+	return fmt.Errorf("%s: %w", e.Op, &ibv.CredentialsError{File: "rdma_cm", Err: errThreads})
 }
 
 // FD returns the descriptor, which only functions of rsocket accept. The socket owns it.
@@ -126,10 +138,13 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 		return err
 	}
 	return s.with(func(fd int) error {
+		runtime.LockOSThread() // for Refused
+		defer runtime.UnlockOSThread()
 		err := call(s.lib.Sockets, fd, a)
 		var e *Error
 		if errors.As(err, &e) {
 			e.Object = addr.String()
+			e.reserved = s.typ == Stream && e.Errno == syscall.EACCES && !s.lib.Refused(fd)
 		}
 		return err
 	})
@@ -203,8 +218,10 @@ func (s *Socket) ConnectError() error {
 	if err != nil {
 		return err
 	}
-	if n != 0 {
-		return &Error{Op: "rconnect", Errno: syscall.Errno(n)}
+	switch errno := syscall.Errno(n); errno {
+	case 0:
+	default: // with EACCES, the thread that polled was refused
+		return s.explain(&Error{Op: "rconnect", Errno: errno})
 	}
 	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {
@@ -273,7 +290,11 @@ func (s *Socket) destroy() error {
 	for m := range maps {
 		_ = s.lib.IOUnmap(s.fd, m.b)
 	}
-	err := s.lib.Close(s.fd)
+	rclose := s.lib.Close
+	if s.typ == Stream {
+		rclose = s.lib.CloseStream
+	}
+	err := rclose(s.fd)
 	s.mu.Lock()
 	if s.serving != nil {
 		s.serving.leave()
@@ -414,7 +435,7 @@ func (s *Socket) closePending() {
 	for s.lib.connecting.enter("") == nil {
 		fd, _, err := s.lib.Accept(s.fd)
 		if err == nil {
-			err = s.lib.Close(fd)
+			err = s.lib.CloseStream(fd)
 		}
 		s.lib.connecting.leave()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -111,6 +112,26 @@ func (c *Sockets) Shutdown(fd, how int) error {
 
 // int rclose(int socket); it returns some errnos as they are.
 func (c *Sockets) Close(fd int) error { return c.error("rclose", c.lib.Err("rclose", uintptr(fd))) }
+
+// Refused reports whether the kernel refuses the calling thread because of its credentials. fd is a stream's, which is
+// that of rdma_cm's file.
+func (c *Sockets) Refused(fd int) bool { return uverbs.Refused(fd) }
+
+// NoteRefused notes that the kernel has refused a thread.
+func (c *Sockets) NoteRefused() { changed.Store(true) }
+
+// CloseStream is Close for a stream. If the kernel refuses to destroy the ID, librdmacm leaves rdma_cm's file open.
+// Closing it ends the ID.
+func (c *Sockets) CloseStream(fd int) error {
+	runtime.LockOSThread() // for Refused
+	defer runtime.UnlockOSThread()
+	stays := changed.Load() && uverbs.Refused(fd)
+	err := c.Close(fd)
+	if stays {
+		_ = syscall.Close(fd)
+	}
+	return err
+}
 
 // Hold keeps the buffer of a Read or Write on the heap and alive without an allocation.
 type Hold struct{ p unsafe.Pointer }
