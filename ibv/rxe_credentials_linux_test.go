@@ -40,6 +40,8 @@ func TestRXE_Credentials(t *testing.T) {
 // onThread calls f on a thread of its own, which has not opened anything.
 func onThread(t *testing.T, f func()) {
 	t.Helper()
+	runtime.LockOSThread() // otherwise this thread may be the one
+	defer runtime.UnlockOSThread()
 	done := make(chan bool)
 	go func() {
 		runtime.LockOSThread() // and ends with the goroutine

@@ -85,8 +85,9 @@ func (e *Error) hint() string {
 	return ""
 }
 
-var errThreads = errors.New("rsockets need the same credentials on all threads: close the socket, and use package " +
-	"rdmacm, or change the credentials before the program starts")
+// errRefused is returned for a socket whose file the kernel refuses to some thread.
+var errRefused error = &ibv.CredentialsError{File: "rdma_cm", Err: errors.New("rsockets need the same credentials on " +
+	"all threads: close the socket, and use package rdmacm, or change the credentials before the program starts")}
 
 // The errors of a socket that is not ready, allocated once.
 var (

@@ -29,6 +29,7 @@ type Socket struct {
 	typ    Type
 
 	blocks  atomic.Bool
+	refused atomic.Bool  // the kernel refuses threads because of their credentials
 	peer    atomic.Bool  // of a datagram socket: it has one
 	queue   atomic.Int32 // of a listening socket: the descriptor that is readable while requests wait, or 0
 	reading direction
@@ -78,6 +79,9 @@ func (s *Socket) with(f func(fd int) error) error {
 		return err
 	}
 	defer s.life.Leave()
+	if s.refused.Load() {
+		return errRefused // librdmacm may crash, because the socket has no device
+	}
 	return s.explain(f(s.fd))
 }
 
@@ -88,8 +92,8 @@ func (s *Socket) explain(err error) error {
 	if s.typ != Stream || !errors.As(err, &e) || e.Errno != syscall.EACCES || e.reserved {
 		return err
 	}
-	s.lib.NoteRefused()
-	return fmt.Errorf("%s: %w", e.Op, &ibv.CredentialsError{File: "rdma_cm", Err: errThreads})
+	s.refused.Store(true)
+	return fmt.Errorf("%s: %w", e.Op, errRefused)
 }
 
 // FD returns the descriptor, which only functions of rsocket accept. The socket owns it.

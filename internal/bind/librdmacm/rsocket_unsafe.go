@@ -1,11 +1,14 @@
 package librdmacm
 
 import (
+	"errors"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/internal/uverbs"
@@ -117,20 +120,47 @@ func (c *Sockets) Close(fd int) error { return c.error("rclose", c.lib.Err("rclo
 // that of rdma_cm's file.
 func (c *Sockets) Refused(fd int) bool { return uverbs.Refused(fd) }
 
-// NoteRefused notes that the kernel has refused a thread.
-func (c *Sockets) NoteRefused() { changed.Store(true) }
-
-// CloseStream is Close for a stream. If the kernel refuses to destroy the ID, librdmacm leaves rdma_cm's file open.
-// Closing it ends the ID.
+// CloseStream is Close for a stream. If the kernel refuses the thread, librdmacm cannot destroy the ID, and leaves
+// rdma_cm's file open; closing it ends the ID. And it waits until a last message is sent, which is not as long as nobody
+// rings the doorbell of a software device.
 func (c *Sockets) CloseStream(fd int) error {
 	runtime.LockOSThread() // for Refused
 	defer runtime.UnlockOSThread()
-	stays := changed.Load() && uverbs.Refused(fd)
-	err := c.Close(fd)
-	if stays {
-		_ = syscall.Close(fd)
+	if !uverbs.Refused(fd) {
+		return c.Close(fd)
 	}
-	return err
+	closed, rung := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(rung)
+		for {
+			select {
+			case <-closed:
+				return
+			case <-time.After(ringInterval):
+				Lib{c.lib}.ring()
+			}
+		}
+	}()
+	err := c.Close(fd)
+	close(closed)
+	<-rung
+	return errors.Join(err, syscall.Close(fd))
+}
+
+const ringInterval = 10 * time.Millisecond
+
+// ring rings the doorbells of all QPs of software devices, whose handles are small.
+func (l Lib) ring() {
+	list, contexts, err := l.GetDevices()
+	if err != nil {
+		return
+	}
+	defer l.FreeDevices(list)
+	for _, c := range contexts {
+		for handle := range uint32(1024) {
+			_ = uverbs.RingSend(libibverbs.CmdFD(c), handle)
+		}
+	}
 }
 
 // Hold keeps the buffer of a Read or Write on the heap and alive without an allocation.
