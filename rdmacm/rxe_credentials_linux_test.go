@@ -103,7 +103,8 @@ func TestRXE_CM_Credentials(t *testing.T) {
 	testutil.Eventually(t, "the threads have ended", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
 }
 
-// TestRXE_CM_CredentialsEach changes the credentials before each event of tests that call all functions of librdmacm.
+// TestRXE_CM_CredentialsEach changes the credentials before each event of tests that call all functions of librdmacm. No
+// other goroutine is in librdmacm then: a change within a function of two commands may make it fail.
 func TestRXE_CM_CredentialsEach(t *testing.T) {
 	testutil.NeedRXE(t)
 	if !testutil.Alone(t) {
@@ -125,7 +126,7 @@ func TestRXE_CM_CredentialsEach(t *testing.T) {
 		{"PortInUse", TestRXE_CM_PortInUse}, {"Order", TestRXE_CM_Order}, {"CloseInGroup", TestRXE_CM_CloseInGroup},
 		{"CloseInEachState", TestRXE_CM_CloseInEachState}, {"NewerLibrary", TestRXE_CM_NewerLibrary},
 		{"QPOfAnotherContext", TestRXE_CM_QPOfAnotherContext}, {"XRC", TestRXE_CM_XRC},
-		{"DialDatagrams", TestRXE_CM_DialDatagrams}, {"EndsAfterReply", TestRXE_CM_EndsAfterReply},
+		{"DialDatagrams", TestRXE_CM_DialDatagrams},
 	} {
 		beforeEvent()
 		t.Run(f.name, f.test)
@@ -136,7 +137,8 @@ func TestRXE_CM_CredentialsEach(t *testing.T) {
 // TestRXE_CM_CredentialsStuck changes the credentials of a process that has no descriptor left to open rdma_cm again.
 // Nothing hangs, the errors say why, and what is closed leaves no file behind. Afterwards new connections work.
 func TestRXE_CM_CredentialsStuck(t *testing.T) {
-	testutil.NeedRXE(t)
+	r := testutil.NeedRXE(t)
+	r.NeedKernel(t) // strict mode reports the IDs that the kernel destroys with their file
 	if !testutil.Alone(t) {
 		return
 	}
