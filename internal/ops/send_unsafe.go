@@ -45,10 +45,10 @@ type SendChain struct {
 	wqeMem    *dma.Mem
 
 	call       ccall.Call
-	doorbell   func() error // see Doorbell; may be nil
-	plain      uint32       // opcodes that Run takes
+	plain      uint32 // opcodes that Run takes
 	errno      int
 	unsignaled int
+	doorbell   func() error // see Doorbell; may be nil
 }
 
 // NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
