@@ -22,16 +22,16 @@ type CredentialsError struct {
 }
 
 func (e *CredentialsError) Error() string {
-	return e.File + ": the kernel refuses this thread, because setuid, setgid, setgroups or capset has given it other " +
-		"credentials than those of the thread that opened the file: " + e.Err.Error()
+	return e.File + ": the kernel refuses this thread, because setuid, setgid, setgroups or capset has given it " +
+		"other credentials than those of the thread that opened the file: " + e.Err.Error()
 }
 
 // Unwrap returns EACCES and Err.
 func (e *CredentialsError) Unwrap() []error { return []error{syscall.EACCES, e.Err} }
 
 // errWritten is why there is no way around the kernel's refusal of a verb.
-var errWritten = errors.New("this kernel or this libibverbs has no ioctl for it (Linux 5.0, rdma-core v22): change the " +
-	"credentials before the program starts")
+var errWritten = errors.New("this kernel or this libibverbs has no ioctl for it (Linux 5.0, rdma-core v22): change " +
+	"the credentials before the program starts")
 
 func (d *Device) credentialsError() error {
 	return &CredentialsError{File: "uverbs of " + d.info.Name, Err: errWritten}

@@ -9,8 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestRXE_Credentials changes the credentials of a process that has opened a device, by each call that can: all verbs go
-// on, on whatever thread.
+// TestRXE_Credentials changes the credentials of a process that has opened a device, by each call that can: all verbs
+// go on, on whatever thread.
 func TestRXE_Credentials(t *testing.T) {
 	testutil.NeedRXE(t)
 	if !testutil.Alone(t) {

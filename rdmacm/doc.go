@@ -53,6 +53,15 @@
 // Everything is safe for concurrent use. A goroutine that waits holds no thread and returns when its context ends.
 // All connections share one event channel, which one goroutine reads.
 //
+// # Credentials
+//
+// A program may change its credentials at any time, with syscall.Setgroups, Setgid, Setuid and the like. Linux then
+// refuses commands for a file of rdma_cm that was opened before, and each OS thread of a Go program has credentials of
+// its own. So an event channel opens the file again, from then on makes all calls of librdmacm on one OS thread, and
+// moves its IDs to the new file. Connections and listeners go on. Calls that are in librdmacm at the moment of the
+// change may fail. The new credentials must permit to open /dev/infiniband/rdma_cm: otherwise calls fail with an
+// [*ibv.CredentialsError], connections end with an [*EventReadError], and what is closed is closed by the kernel.
+//
 // # Errors
 //
 // Errors are [*ibv.OpError] around the cause: a syscall.Errno, a sentinel such as [ErrClosed], or one of these:

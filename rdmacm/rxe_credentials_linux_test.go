@@ -103,8 +103,8 @@ func TestRXE_CM_Credentials(t *testing.T) {
 	testutil.Eventually(t, "the threads have ended", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
 }
 
-// TestRXE_CM_CredentialsEach changes the credentials before each event of tests that call all functions of librdmacm. No
-// other goroutine is in librdmacm then: a change within a function of two commands may make it fail.
+// TestRXE_CM_CredentialsEach changes the credentials before each event of tests that call all functions of librdmacm.
+// No other goroutine is in librdmacm then: a change within a function of two commands may make it fail.
 func TestRXE_CM_CredentialsEach(t *testing.T) {
 	testutil.NeedRXE(t)
 	if !testutil.Alone(t) {

@@ -85,8 +85,8 @@ var ofThread = []struct {
 	{"prctl no_new_privs", unix.SYS_PRCTL, [3]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1}, false},
 }
 
-// TestRXE_Refused asks which threads may write to the files of rdma_cm and of a device: those with the credentials of the
-// opener, whatever these say.
+// TestRXE_Refused asks which threads may write to the files of rdma_cm and of a device: those with the credentials of
+// the opener, whatever these say.
 func TestRXE_Refused(t *testing.T) {
 	testutil.NeedRXE(t)
 	if !testutil.Alone(t) {

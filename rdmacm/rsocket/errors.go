@@ -1,7 +1,6 @@
 package rsocket
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 
@@ -22,8 +21,6 @@ type Error struct {
 	Op     string // the C function: "rconnect"
 	Object string // an address, an option; may be empty
 	Errno  syscall.Errno
-
-	reserved bool // EACCES may be about the port
 }
 
 func (e *Error) Error() string {
@@ -61,9 +58,7 @@ func (e *Error) hint() string {
 	case syscall.EINPROGRESS:
 		return "wait for PollOut with a Poller, then call ConnectError"
 	case syscall.EACCES:
-		if e.reserved {
-			return "a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE"
-		}
+		return "a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE"
 	case syscall.ENODEV:
 		return "no RDMA device has the address"
 	case syscall.ENOENT:
@@ -84,10 +79,6 @@ func (e *Error) hint() string {
 	}
 	return ""
 }
-
-// errRefused is returned for a socket whose file the kernel refuses to some thread.
-var errRefused error = &ibv.CredentialsError{File: "rdma_cm", Err: errors.New("rsockets need the same credentials on " +
-	"all threads: close the socket, and use package rdmacm, or change the credentials before the program starts")}
 
 // The errors of a socket that is not ready, allocated once.
 var (

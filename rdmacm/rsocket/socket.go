@@ -75,25 +75,11 @@ func (s *Socket) begin() error {
 
 // with calls f on the open socket.
 func (s *Socket) with(f func(fd int) error) error {
-	if err := s.begin(); err != nil {
+	if err := s.beginC(); err != nil {
 		return err
 	}
 	defer s.life.Leave()
-	if s.refused.Load() {
-		return errRefused // librdmacm may crash, because the socket has no device
-	}
 	return s.explain(f(s.fd))
-}
-
-// explain returns an *ibv.CredentialsError for an EACCES of a stream socket: librdmacm writes to rdma_cm's file, and the
-// kernel refuses the thread. Else only a reserved port gives this errno.
-func (s *Socket) explain(err error) error {
-	var e *Error
-	if s.typ != Stream || !errors.As(err, &e) || e.Errno != syscall.EACCES || e.reserved {
-		return err
-	}
-	s.refused.Store(true)
-	return fmt.Errorf("%s: %w", e.Op, errRefused)
 }
 
 // FD returns the descriptor, which only functions of rsocket accept. The socket owns it.
@@ -141,17 +127,21 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 	if err != nil {
 		return err
 	}
-	return s.with(func(fd int) error {
-		runtime.LockOSThread() // for Refused
-		defer runtime.UnlockOSThread()
-		err := call(s.lib.Sockets, fd, a)
-		var e *Error
-		if errors.As(err, &e) {
-			e.Object = addr.String()
-			e.reserved = s.typ == Stream && e.Errno == syscall.EACCES && !s.lib.Refused(fd)
-		}
+	if err := s.beginC(); err != nil {
 		return err
-	})
+	}
+	defer s.life.Leave()
+	runtime.LockOSThread() // for Refused
+	defer runtime.UnlockOSThread()
+	err = call(s.lib.Sockets, s.fd, a)
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Object = addr.String(); s.typ == Stream && e.Errno == syscall.EACCES && !s.lib.Refused(s.fd) {
+		return err // a reserved port
+	}
+	return s.explain(err)
 }
 
 // Listen makes a bound socket accept connections. PollIn reports that one is pending: a Poller may
