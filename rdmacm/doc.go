@@ -57,10 +57,13 @@
 //
 // A program may change its credentials at any time, with syscall.Setgroups, Setgid, Setuid and the like. Linux then
 // refuses commands for a file of rdma_cm that was opened before, and each OS thread of a Go program has credentials of
-// its own. So an event channel opens the file again, from then on makes all calls of librdmacm on one OS thread, and
-// moves its IDs to the new file. Connections and listeners go on. Calls that are in librdmacm at the moment of the
-// change may fail. The new credentials must permit to open /dev/infiniband/rdma_cm: otherwise calls fail with an
-// [*ibv.CredentialsError], connections end with an [*EventReadError], and what is closed is closed by the kernel.
+// its own. So an event channel opens the file again, moves its IDs to the new file, and makes all further calls of
+// librdmacm on one OS thread. Connections and listeners go on. A call that is in librdmacm at the moment of the change
+// may fail.
+//
+// The new credentials must permit to open /dev/infiniband/rdma_cm. Otherwise calls fail with an
+// [*ibv.CredentialsError], and connections end with an [*EventReadError] when their next event arrives. Close them and
+// start again.
 //
 // # Errors
 //

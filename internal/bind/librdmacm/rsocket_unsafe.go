@@ -121,7 +121,7 @@ func (c *Sockets) Close(fd int) error { return c.error("rclose", c.lib.Err("rclo
 func (c *Sockets) Refused(fd int) bool { return uverbs.Refused(fd) }
 
 // CloseStream is Close for a stream. If the kernel refuses the thread, librdmacm cannot destroy the ID, and leaves
-// rdma_cm's file open; closing it ends the ID. It also waits until a last message is sent. That takes somebody who rings
+// rdma_cm's file open; closing it ends the ID. It also waits until a last message is sent, for which CloseStream rings
 // the doorbell of a software device.
 func (c *Sockets) CloseStream(fd int) error {
 	runtime.LockOSThread() // for Refused
