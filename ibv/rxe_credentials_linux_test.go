@@ -64,15 +64,15 @@ func TestRXE_CredentialsWrite(t *testing.T) {
 	s := newSide(t, 0, &CQOptions{DataPath: DataPathDirect}) // whose CQs libmlx5 does not resize
 	const none = "errno=ENOTTY:cmd=resize_cq,count=1"
 	r.Fault(t, none)
-	ok(t, s.cq.Resize(1000)) // written
+	ok(t, s.cq.Resize(5000)) // written
 	r.Fault(t, none)
 	ok(t, syscall.Setgroups(nil))
 	onThread(t, func() {
-		err := s.cq.Resize(2000)
+		err := s.cq.Resize(9000)
 		if e := (*CredentialsError)(nil); !errors.As(err, &e) || e.File != "uverbs of "+r.Dev[0] ||
 			!errors.Is(err, syscall.EACCES) {
 			t.Errorf("a resize that must be written: %v", err)
 		}
-		ok(t, s.cq.Resize(2000))
+		ok(t, s.cq.Resize(9000))
 	})
 }
