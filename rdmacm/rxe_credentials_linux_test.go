@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -101,6 +102,36 @@ func TestRXE_CM_Credentials(t *testing.T) {
 	ok(t, l.Close())
 	testutil.Eventually(t, "the files are closed", func() bool { return cmFiles(t) == files })
 	testutil.Eventually(t, "the threads have ended", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
+}
+
+// TestRXE_CM_CredentialsPending changes the credentials while peers wait for a listener to read their requests: none is
+// lost.
+func TestRXE_CM_CredentialsPending(t *testing.T) {
+	testutil.NeedRXE(t)
+	if !testutil.Alone(t) {
+		return
+	}
+	const n = 5
+	ch, peers := newChannel(t), newChannel(t)
+	_, addr := listener(t, ch, PortSpaceTCP, n)
+	for range n {
+		id := resolved(t, peers, PortSpaceTCP, addr)
+		ok(t, id.Connect(newRig(t, id, false).param("")))
+	}
+	fds := []unix.PollFd{{Fd: int32(librdmacm.ChannelFD(ch.file.handle)), Events: unix.POLLIN}}
+	testutil.Eventually(t, "requests", func() bool { return must(unix.Poll(fds, 0))(t) == 1 })
+	ok(t, syscall.Setgroups(nil))
+	for range n {
+		id := event(t, ch, EventConnectRequest).ID
+		ok(t, id.Reject([]byte("seen")))
+		ok(t, id.Close())
+	}
+	for range n {
+		ev := event(t, peers, EventRejected)
+		if e := refused(t, ev.Err(), RejectConsumer); string(e.PrivateData[:4]) != "seen" {
+			t.Errorf("the kernel refused a request: %v", e)
+		}
+	}
 }
 
 // TestRXE_CM_CredentialsEach changes the credentials before each event of tests that call all functions of librdmacm.
