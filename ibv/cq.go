@@ -472,7 +472,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	}
 	cq.mu.Unlock()
 	if e != 0 {
-		return &OpError{Op: "arm cq", Object: cq.name, Err: errnoError(e)}
+		return &OpError{Op: "arm cq", Object: cq.name, Err: cq.dev.explain(errnoError(e))}
 	}
 	return nil
 }

@@ -175,7 +175,9 @@ func TestFake_ExplainCM(t *testing.T) {
 
 	deviceFile(t, dev+"/rdma_cm", 1, 3) // can be opened
 	wantErr(t, explainCM(syscall.EPERM), syscall.EPERM, "speaks a version")
-	wantErr(t, explainCM(syscall.EACCES), syscall.EACCES, "changed its credentials")
+	if err := explainCM(syscall.EACCES); err != syscall.EACCES { // of a reserved port
+		t.Errorf("%v, where the file can be opened", err)
+	}
 	deviceFile(t, dev+"/uverbs0", 1, 3)
 	if err := explainCM(syscall.ENODEV); err != syscall.ENODEV {
 		t.Errorf("%v, where all is well", err)

@@ -259,7 +259,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
-		qp.sq.Plain(qp.plainOps())
+		qp.prepareOps()
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}

@@ -152,11 +152,7 @@ func (e *EventError) hint() string {
 type EventReadError struct{ Err error }
 
 func (e *EventReadError) Error() string {
-	s := fmt.Sprintf("the events of rdma_cm can no longer be read: %v", e.Err)
-	if errors.Is(e.Err, syscall.EACCES) {
-		s += " (the kernel refuses a process that has changed its credentials: do that before the first Dial or Listen)"
-	}
-	return s + "; close it and start again"
+	return fmt.Sprintf("the events of rdma_cm can no longer be read: %v; close it and start again", e.Err)
 }
 
 // Unwrap returns the reason.

@@ -62,6 +62,9 @@ const (
 
 // permanent reports whether another read would also fail.
 func permanent(err error) bool {
+	if e := (*ibv.CredentialsError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return true
@@ -110,8 +113,10 @@ func (h *hub) fail(err error) {
 	h.mu.Lock()
 	h.err = err
 	h.mu.Unlock()
-	for _, to := range ids.handlers(h.ch) {
-		to.finish(err)
+	for _, id := range ids.on(h.ch) {
+		if to := id.handler(); to != nil {
+			to.finish(err)
+		}
 	}
 }
 

@@ -67,6 +67,8 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 		return "", err
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": no RDMA device of this host has the address", err
+	case err == syscall.EACCES:
+		return ": a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE", err
 	}
 	return "", err
 }
@@ -83,13 +85,13 @@ func (id *ID) binds(a *sockaddr.Addr) bool {
 	}
 	ch := id.Channel()
 	ch.mu.Lock()
-	h, err := id.lib.CreateID(ch.handle, uint32(id.ps))
-	ch.mu.Unlock()
+	defer ch.mu.Unlock()
+	h, err := id.lib.CreateID(ch.file.handle, uint32(id.ps))
 	if err != nil {
 		return false
 	}
 	err = id.lib.BindAddr(h, &b)
-	_ = id.lib.DestroyID(h)
+	ch.discard(h)
 	return err == nil
 }
 

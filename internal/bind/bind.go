@@ -10,6 +10,7 @@ package bind
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -79,6 +80,8 @@ func Hide(since string, names ...string) (undo func()) {
 //
 //go:uintptrescapes
 func (l Library) Ptr(name string, args ...uintptr) (uintptr, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -105,6 +108,8 @@ func (l Library) Plain(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Err(name string, args ...uintptr) error {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return err
@@ -119,6 +124,8 @@ func (l Library) Err(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Minus1(name string, args ...uintptr) error {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return err
@@ -133,6 +140,8 @@ func (l Library) Minus1(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -148,6 +157,8 @@ func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
 //
 //go:uintptrescapes
 func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -163,6 +174,8 @@ func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
 //
 //go:uintptrescapes
 func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -178,6 +191,8 @@ func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
 //
 //go:uintptrescapes
 func (l Library) Size(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err

@@ -57,6 +57,8 @@ func (e *Error) hint() string {
 		return "would block; wait with a Poller"
 	case syscall.EINPROGRESS:
 		return "wait for PollOut with a Poller, then call ConnectError"
+	case syscall.EACCES:
+		return "a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE"
 	case syscall.ENODEV:
 		return "no RDMA device has the address"
 	case syscall.ENOENT:

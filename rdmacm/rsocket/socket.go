@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type Socket struct {
 	typ    Type
 
 	blocks  atomic.Bool
+	refused atomic.Bool  // the kernel refuses threads because of their credentials
 	peer    atomic.Bool  // of a datagram socket: it has one
 	queue   atomic.Int32 // of a listening socket: the descriptor that is readable while requests wait, or 0
 	reading direction
@@ -73,11 +75,11 @@ func (s *Socket) begin() error {
 
 // with calls f on the open socket.
 func (s *Socket) with(f func(fd int) error) error {
-	if err := s.begin(); err != nil {
+	if err := s.beginC(); err != nil {
 		return err
 	}
 	defer s.life.Leave()
-	return f(s.fd)
+	return s.explain(f(s.fd))
 }
 
 // FD returns the descriptor, which only functions of rsocket accept. The socket owns it.
@@ -125,14 +127,21 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 	if err != nil {
 		return err
 	}
-	return s.with(func(fd int) error {
-		err := call(s.lib.Sockets, fd, a)
-		var e *Error
-		if errors.As(err, &e) {
-			e.Object = addr.String()
-		}
+	if err := s.beginC(); err != nil {
 		return err
-	})
+	}
+	defer s.life.Leave()
+	runtime.LockOSThread() // for Refused
+	defer runtime.UnlockOSThread()
+	err = call(s.lib.Sockets, s.fd, a)
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Object = addr.String(); s.typ == Stream && e.Errno == syscall.EACCES && !s.lib.Refused(s.fd) {
+		return err // a reserved port
+	}
+	return s.explain(err)
 }
 
 // Listen makes a bound socket accept connections. PollIn reports that one is pending: a Poller may
@@ -203,8 +212,10 @@ func (s *Socket) ConnectError() error {
 	if err != nil {
 		return err
 	}
-	if n != 0 {
-		return &Error{Op: "rconnect", Errno: syscall.Errno(n)}
+	switch errno := syscall.Errno(n); errno {
+	case 0:
+	default: // with EACCES, the thread that polled was refused
+		return s.explain(&Error{Op: "rconnect", Errno: errno})
 	}
 	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {
@@ -273,7 +284,11 @@ func (s *Socket) destroy() error {
 	for m := range maps {
 		_ = s.lib.IOUnmap(s.fd, m.b)
 	}
-	err := s.lib.Close(s.fd)
+	rclose := s.lib.Close
+	if s.typ == Stream {
+		rclose = s.lib.CloseStream
+	}
+	err := rclose(s.fd)
 	s.mu.Lock()
 	if s.serving != nil {
 		s.serving.leave()
@@ -414,7 +429,7 @@ func (s *Socket) closePending() {
 	for s.lib.connecting.enter("") == nil {
 		fd, _, err := s.lib.Accept(s.fd)
 		if err == nil {
-			err = s.lib.Close(fd)
+			err = s.lib.CloseStream(fd)
 		}
 		s.lib.connecting.leave()
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/control"
 	"github.com/pureverbs/pureverbs/emu/internal/engine"
 	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/nldev"
 	"github.com/pureverbs/pureverbs/emu/internal/notify"
@@ -105,7 +106,9 @@ func (s *Session) start(o *Options, stderr io.Writer) error {
 		return err
 	}
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens,
+		creds: new(guest.Credentials)}
+	f.verbs.Creds, f.cm.Creds = f.creds, f.creds
 	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}, fresh: m.fresh}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
