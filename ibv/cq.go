@@ -55,7 +55,7 @@ type CQ struct {
 	extended *ops.ExPoller  // instead of poller, with fields
 	exp      *ops.ExpPoller // instead of poller, on MLNX_OFED 4
 	tags     bool           // the ring is polled by PollTags
-	clock    *ops.Clock     // of the direct data path, with FieldWallClock
+	clock    *ops.Clock     // with FieldWallClock, unless the provider reads it
 	moved    *dma.Mem       // the ring since Resize on the direct data path
 	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
 
