@@ -2,7 +2,9 @@ package ibv
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
@@ -135,6 +137,9 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 	case n > most:
 		return &LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(max(most, 0)),
 			Where: "qp " + qp.name + " (QPOptions.MaxInline: 16 bytes for each, and 16 more with Blocks)"}
+	case qp.direct == nil && c.w.Length() > math.MaxUint32 && qp.dev.hasFault(level.LongBlocks):
+		return &LimitError{What: "bytes under the key", Asked: c.w.Length(), Limit: math.MaxUint32,
+			Where: "libmlx5 before v31; use CQs of the direct data path"}
 	case int(c.w.Places) > qp.cap.MaxSendWR:
 		return &LimitError{What: "places of the send queue for a signature", Asked: uint64(c.w.Places),
 			Limit: uint64(qp.cap.MaxSendWR), Where: "qp " + qp.name + " (QPOptions.MaxSendWR)"}

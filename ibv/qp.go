@@ -214,16 +214,16 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}
-	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
+	if err := errors.Join(o.Raw.request(dev, path, o.Type, init), dev.checkWQESum()); err != nil {
 		return fail(err)
 	}
-	h, out, err := maker.make(pd, &o, send, init)
+	h, out, err := maker.make(pd, &o, send, recv, init)
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, init)}
+			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, recv, init)}
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,

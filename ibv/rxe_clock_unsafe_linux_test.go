@@ -13,7 +13,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// clockPage is where a file of mlx5's driver has the page that relates ticks to time: MLX5_IB_MMAP_CLOCK_INFO << 8 pages.
+// clockPage is where a file of mlx5's driver has the page that relates ticks to time: MLX5_IB_MMAP_CLOCK_INFO << 8
+// pages.
 const clockPage = 7 << 8 * 4096
 
 // clockPages returns where this process has mapped such pages, to read them.

@@ -75,10 +75,10 @@ func (cq *CQ) wcFlags() uint64 {
 	return uint64(f | FieldQPN)
 }
 
-// convertsTicks reports whether Go makes the wall clock of ticks. On mlx5 it does, because the start_poll of a CQ with a
-// wall clock loses a completion while the kernel is updating how ticks relate to time, and up to v54 also keeps the CQ's
-// lock (rdma-core v44.0, v64.0, providers/mlx5/cq.c, mlx5_start_poll; the corrections are e677dc664 and 0819419e7). And
-// libmlx5 may have the device write times instead of ticks if it is asked for nothing else (v44.0, verbs.c:1104).
+// convertsTicks reports whether Go makes the wall clock of ticks. On mlx5 it does: the start_poll of a CQ with a wall
+// clock fails while the kernel is updating how ticks relate to time, and then has lost the completion. Also, libmlx5
+// may have the device write times instead of ticks if it is asked for nothing else (rdma-core v44.0,
+// providers/mlx5/verbs.c:1104).
 func (cq *CQ) convertsTicks() bool {
 	return cq.fields&FieldWallClock != 0 &&
 		(cq.path == DataPathDirect || cq.path == DataPathOps && !cq.dev.legacy && cq.dev.mayBeMLX5())
@@ -144,8 +144,8 @@ func (d *Device) newClock() (*ops.Clock, error) {
 
 func noClock(have string) error {
 	return &UnsupportedError{Feature: "completions with WallClock",
-		Need: "a library and a driver that report how ticks relate to time, or FieldTimestamp instead of FieldWallClock",
-		Have: have}
+		Need: "a library and a driver that report how ticks relate to time, or FieldTimestamp instead of " +
+			"FieldWallClock", Have: have}
 }
 
 // PollEx is Poll with all fields that CQOptions.Fields asks for.
@@ -288,7 +288,7 @@ func (wc *WC) read(p *ops.ExPoller) {
 	}
 	wc.SLID, wc.SL = uint16(p.Read(ops.ReadSLID)), uint8(p.Read(ops.ReadSL))
 	wc.DLIDPathBits = uint8(p.Read(ops.ReadDLIDPathBits))
-	wc.CVLAN, wc.FlowTag = uint16(p.Read(ops.ReadCVLAN)), uint32(p.Read(ops.ReadFlowTag))
+	wc.CVLAN, wc.FlowTag = uint16(p.Read(ops.ReadCVLAN)), uint32(p.Read(ops.ReadFlowTag))&max24 // libmlx5 before v21
 }
 
 // WaitEx is Wait with all fields that CQOptions.Fields asks for.
