@@ -68,7 +68,15 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": no RDMA device of this host has the address", err
 	}
-	return "", err
+	return "", noZone(a, err)
+}
+
+// noZone returns the cause of an EINVAL if that is an address without a zone, otherwise err.
+func noZone(a *sockaddr.Addr, err error) error {
+	if why := a.NoZone(); why != nil && errors.Is(err, syscall.EINVAL) {
+		return (*ibv.ArgError)(why)
+	}
+	return err
 }
 
 // binds reports whether another ID can be bound to any port of an address.
@@ -164,7 +172,7 @@ func (id *ID) resolve(src, dst *sockaddr.Addr, timeout time.Duration, text strin
 		return err
 	}
 	if err := id.lib.ResolveAddr(id.handle, src, dst, ms); err != nil {
-		hint, err := id.explainResolve(src, err)
+		hint, err := id.explainResolve(src, noZone(dst, err))
 		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + hint}
 	}
 	id.order.advance(stageResolving)

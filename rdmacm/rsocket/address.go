@@ -1,0 +1,82 @@
+package rsocket
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
+)
+
+// Bind sets the local address. Port 0 is any free port. A loopback address is a wildcard for rdma_cm: the port is in
+// use on all addresses. Accept closes connections to others than loopback addresses.
+//
+// C: rbind.
+func (s *Socket) Bind(addr netip.AddrPort) error {
+	return s.inUse(s.withAddr((*librdmacm.Sockets).Bind, addr), addr)
+}
+
+// inUse returns EADDRINUSE for an EADDRNOTAVAIL of a port that is in use: the kernel has that errno if one of the two
+// addresses is a wildcard (Linux, drivers/infiniband/core/cma.c, cma_check_port), and if no device has the address.
+func (s *Socket) inUse(err error, addr netip.AddrPort) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Errno != syscall.EADDRNOTAVAIL || addr.Port() == 0 {
+		return err
+	}
+	free, bad := newSockaddr(netip.AddrPortFrom(addr.Addr(), 0))
+	if bad != nil {
+		return err
+	}
+	fd, bad := s.lib.Socket(int(s.domain), int(s.typ))
+	if bad != nil {
+		return err
+	}
+	if s.lib.Bind(fd, free) == nil {
+		e.Errno = syscall.EADDRINUSE
+	}
+	_ = s.lib.Close(fd)
+	return err
+}
+
+func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Addr) error, addr netip.AddrPort) error {
+	a, err := newSockaddr(addr)
+	if err != nil {
+		return err
+	}
+	return s.with(func(fd int) error {
+		err := call(s.lib.Sockets, fd, a)
+		var e *Error
+		if errors.As(err, &e) {
+			e.Object = addr.String()
+			if why := a.NoZone(); why != nil && e.Errno == syscall.EINVAL {
+				return (*ibv.ArgError)(why)
+			}
+		}
+		return err
+	})
+}
+
+// LocalAddr returns the local address.
+//
+// C: rgetsockname.
+func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name((*librdmacm.Sockets).GetSockName) }
+
+// RemoteAddr returns the peer's address.
+//
+// C: rgetpeername.
+func (s *Socket) RemoteAddr() (netip.AddrPort, error) {
+	return s.name((*librdmacm.Sockets).GetPeerName)
+}
+
+func (s *Socket) name(call func(c *librdmacm.Sockets, fd int) (*sockaddr.Addr, error)) (ap netip.AddrPort, err error) {
+	err = s.with(func(fd int) error {
+		a, err := call(s.lib.Sockets, fd)
+		if err == nil {
+			ap = a.AddrPort()
+		}
+		return err
+	})
+	return ap, err
+}
