@@ -79,6 +79,17 @@ func noZone(a *sockaddr.Addr, err error) error {
 	return err
 }
 
+// withoutZone adds to the reason why a destination was not resolved that it has no zone. The kernel then takes any
+// interface that has a route to link-local addresses.
+func withoutZone(to netip.AddrPort, err error) error {
+	if a, bad := newSockaddr(to); bad == nil {
+		if why := a.NoZone(); why != nil {
+			return fmt.Errorf("%w; %w", err, (*ibv.ArgError)(why))
+		}
+	}
+	return err
+}
+
 // binds reports whether another ID can be bound to any port of an address.
 func (id *ID) binds(a *sockaddr.Addr) bool {
 	ap := a.AddrPort()

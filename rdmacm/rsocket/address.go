@@ -2,6 +2,7 @@ package rsocket
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -16,6 +17,17 @@ import (
 // C: rbind.
 func (s *Socket) Bind(addr netip.AddrPort) error {
 	return s.inUse(s.withAddr((*librdmacm.Sockets).Bind, addr), addr)
+}
+
+// withoutZone adds to the reason why Connect failed that its address has no zone. The kernel then takes any interface
+// that has a route to link-local addresses.
+func (s *Socket) withoutZone(err error) error {
+	if to := s.to.Load(); to != nil {
+		if a, bad := newSockaddr(*to); bad == nil && a.NoZone() != nil {
+			return fmt.Errorf("%w; %w", err, (*ibv.ArgError)(a.NoZone()))
+		}
+	}
+	return err
 }
 
 // inUse returns EADDRINUSE for an EADDRNOTAVAIL of a port that is in use: the kernel has that errno if one of the two

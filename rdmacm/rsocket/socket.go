@@ -28,9 +28,10 @@ type Socket struct {
 	typ    Type
 
 	blocks  atomic.Bool
-	peer    atomic.Bool  // of a datagram socket: it has one
-	loop    atomic.Bool  // listens on a loopback address
-	queue   atomic.Int32 // of a listening socket: the descriptor that is readable while requests wait, or 0
+	peer    atomic.Bool                    // of a datagram socket: it has one
+	to      atomic.Pointer[netip.AddrPort] // of the last Connect
+	loop    atomic.Bool                    // listens on a loopback address
+	queue   atomic.Int32                   // of a listening socket: the descriptor that is readable while requests wait, or 0
 	reading direction
 	writing direction
 
@@ -95,6 +96,7 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 			return err
 		}
 	}
+	s.to.Store(&addr)
 	err := s.withAddr((*librdmacm.Sockets).Connect, addr)
 	if err == nil {
 		s.peer.Store(true)
@@ -208,7 +210,7 @@ func (s *Socket) ConnectError() error {
 		return err
 	}
 	if n != 0 {
-		return &Error{Op: "rconnect", Errno: bind.Errno(n)}
+		return s.withoutZone(&Error{Op: "rconnect", Errno: bind.Errno(n)})
 	}
 	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {
@@ -217,9 +219,9 @@ func (s *Socket) ConnectError() error {
 	switch r := item[0].Ready; {
 	case r&PollErr != 0:
 		// The connection failed with an error that SO_ERROR has already returned.
-		return &Error{Op: "rconnect", Errno: syscall.ECONNREFUSED}
+		return s.withoutZone(&Error{Op: "rconnect", Errno: syscall.ECONNREFUSED})
 	case r&PollHup != 0:
-		return &Error{Op: "rconnect", Errno: syscall.ENOTCONN}
+		return s.withoutZone(&Error{Op: "rconnect", Errno: syscall.ENOTCONN})
 	case r&PollOut == 0:
 		return &Error{Op: "rconnect", Errno: syscall.EINPROGRESS}
 	}
