@@ -179,7 +179,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	cq.mu.Off = opt.SingleThreaded
 	cq.handle, err = d.makeCQ(cq, cqe, channel, opt.CompVector, maker)
 	if err != nil {
-		return undo(explainLimits(err, d.Name(), numCQE.of(&d.attr, cqe)))
+		return undo(explainLimits(d.explainCQEnv(err), d.Name(), numCQE.of(&d.attr, cqe)))
 	}
 	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	if err := checkGranted(d.Name(), grant{numCQE.of(&d.attr, cqe), cq.cqe}); err != nil {

@@ -28,7 +28,8 @@ func TestFake_StaleEndpoint(t *testing.T) {
 			"was ::ffff:10.8.0.1 ", "is ::ffff:10.8.1.1 now", "call Endpoint again"}},
 		{"no GID", nil, knobs{"gid.gone": 1}, there, ConnectOptions{}, []string{"GID 1", "an empty entry"}},
 		{"type of the GID", nil, knobs{"gid_type": 1}, there, ConnectOptions{}, []string{"RoCEv2 when", "RoCEv1 now"}},
-		{"smaller MTU", nil, knobs{"port.mtu": int(MTU1024)}, there, ConnectOptions{}, []string{"MTU", "4096", "1024 now"}},
+		{"smaller MTU", nil, knobs{"port.mtu": int(MTU1024)}, there, ConnectOptions{},
+			[]string{"MTU", "4096", "1024 now"}},
 		{"smaller MTU, as the peer's", nil, knobs{"port.mtu": int(MTU1024)}, Endpoint{QPN: 1, GID: v4, MTU: MTU1024},
 			ConnectOptions{}, nil},
 		{"smaller MTU than was chosen", nil, knobs{"port.mtu": int(MTU1024)}, there, ConnectOptions{MTU: MTU512}, nil},
@@ -37,12 +38,12 @@ func TestFake_StaleEndpoint(t *testing.T) {
 			ConnectOptions{}, []string{"LID", "0x0007 when", "0x0008 now"}},
 		{"LID of the port's", knobs{"port.link_layer": 1, "port.lid": 16, "port.lmc": 2}, nil, Endpoint{QPN: 1, LID: 3},
 			ConnectOptions{Local: &Endpoint{LID: 18}}, nil},
-		{"GID within a subnet", knobs{"port.link_layer": 1, "port.lid": 7}, knobs{"gid.moved": 1}, Endpoint{QPN: 1, LID: 3},
-			ConnectOptions{}, nil},
+		{"GID within a subnet", knobs{"port.link_layer": 1, "port.lid": 7}, knobs{"gid.moved": 1},
+			Endpoint{QPN: 1, LID: 3}, ConnectOptions{}, nil},
 		{"GID of another subnet", knobs{"port.link_layer": 1, "port.lid": 7}, knobs{"gid.moved": 1},
 			Endpoint{QPN: 1, LID: 3, GID: away}, ConnectOptions{}, []string{"GID 1"}},
-		{"GID that the peer was given by hand", nil, knobs{"gid.moved": 1}, there, ConnectOptions{Local: &Endpoint{PSN: 5}},
-			[]string{"GID 1"}},
+		{"GID that the peer was given by hand", nil, knobs{"gid.moved": 1}, there,
+			ConnectOptions{Local: &Endpoint{PSN: 5}}, []string{"GID 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for k, v := range c.before {
@@ -94,7 +95,8 @@ func TestFake_GIDVersions(t *testing.T) {
 				ok(t, err)
 				continue
 			}
-			wantErr(t, err, syscall.EINVAL, "the type of the peer's GID is "+peers.String(), mine.String(), "GID 1 of fake0")
+			wantErr(t, err, syscall.EINVAL, "the type of the peer's GID is "+peers.String(), mine.String(),
+				"GID 1 of fake0")
 		}
 	}
 }

@@ -51,6 +51,7 @@ func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send, recv *CQ, 
 	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOMEM) {
 		return err
 	}
+	err = pd.dev.blameSignatures("MLX5_QP_SIGNATURE", err)
 	limits := o.limits(&pd.dev.attr)
 	if m.exp != nil || max(o.MaxSendWR, o.MaxRecvWR) > pd.dev.attr.MaxQPWR && pd.dev.softRoCE() {
 		return explainLimits(err, pd.dev.Name(), limits...) // m.exp keeps what it creates

@@ -19,15 +19,26 @@ func (s *Socket) Bind(addr netip.AddrPort) error {
 	return s.inUse(s.withAddr((*librdmacm.Sockets).Bind, addr), addr)
 }
 
-// withoutZone adds to the reason why Connect failed that its address has no zone. The kernel then takes any interface
-// that has a route to link-local addresses.
-func (s *Socket) withoutZone(err error) error {
+// explain adds to the reason why Connect failed that its address has no zone, since the kernel then takes any interface
+// that has a route to link-local addresses, or why the device could not be opened.
+func (s *Socket) explain(e *Error) error {
 	if to := s.to.Load(); to != nil {
 		if a, bad := newSockaddr(*to); bad == nil && a.NoZone() != nil {
-			return fmt.Errorf("%w; %w", err, (*ibv.ArgError)(a.NoZone()))
+			return fmt.Errorf("%w; %w", e, (*ibv.ArgError)(a.NoZone()))
 		}
 	}
-	return err
+	return explainDevice(e)
+}
+
+// explainDevice returns why the device of an address cannot be opened: librdmacm loses that errno, and has EPERM when
+// it connects, and ENODEV when it binds.
+func explainDevice(e *Error) error {
+	if e.Errno == syscall.EPERM || e.Errno == syscall.ENODEV {
+		if why := verbs.WhyNoDevice(); why != nil {
+			return &ibv.OpError{Op: e.Op, Object: e.Object, Err: why}
+		}
+	}
+	return e
 }
 
 // inUse returns EADDRINUSE for an EADDRNOTAVAIL of a port that is in use: the kernel has that errno if one of the two
@@ -65,6 +76,7 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 			if why := a.NoZone(); why != nil && e.Errno == syscall.EINVAL {
 				return (*ibv.ArgError)(why)
 			}
+			return explainDevice(e)
 		}
 		return err
 	})

@@ -27,11 +27,11 @@ type Socket struct {
 	domain Domain
 	typ    Type
 
-	blocks  atomic.Bool
-	peer    atomic.Bool                    // of a datagram socket: it has one
 	to      atomic.Pointer[netip.AddrPort] // of the last Connect
-	loop    atomic.Bool                    // listens on a loopback address
-	queue   atomic.Int32                   // of a listening socket: the descriptor that is readable while requests wait, or 0
+	blocks  atomic.Bool
+	peer    atomic.Bool  // of a datagram socket: it has one
+	loop    atomic.Bool  // listens on a loopback address
+	queue   atomic.Int32 // of a listening socket: the descriptor that is readable while requests wait, or 0
 	reading direction
 	writing direction
 
@@ -41,7 +41,8 @@ type Socket struct {
 	maps    map[*IOMap]struct{}
 }
 
-// New creates a non-blocking socket.
+// New creates a non-blocking socket. If this host has no device that can be used, the error has the reason, as that of
+// rdmacm.NewEventChannel.
 //
 // C: rsocket.
 func New(d Domain, t Type) (*Socket, error) {
@@ -51,7 +52,7 @@ func New(d Domain, t Type) (*Socket, error) {
 	}
 	fd, err := l.Socket(int(d), int(t))
 	if err != nil {
-		return nil, err
+		return nil, explainNew(err)
 	}
 	return newSocket(&Socket{lib: l, fd: fd, domain: d, typ: t})
 }
@@ -210,7 +211,7 @@ func (s *Socket) ConnectError() error {
 		return err
 	}
 	if n != 0 {
-		return s.withoutZone(&Error{Op: "rconnect", Errno: bind.Errno(n)})
+		return s.explain(&Error{Op: "rconnect", Errno: bind.Errno(n)})
 	}
 	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {
@@ -219,9 +220,9 @@ func (s *Socket) ConnectError() error {
 	switch r := item[0].Ready; {
 	case r&PollErr != 0:
 		// The connection failed with an error that SO_ERROR has already returned.
-		return s.withoutZone(&Error{Op: "rconnect", Errno: syscall.ECONNREFUSED})
+		return s.explain(&Error{Op: "rconnect", Errno: syscall.ECONNREFUSED})
 	case r&PollHup != 0:
-		return s.withoutZone(&Error{Op: "rconnect", Errno: syscall.ENOTCONN})
+		return s.explain(&Error{Op: "rconnect", Errno: syscall.ENOTCONN})
 	case r&PollOut == 0:
 		return &Error{Op: "rconnect", Errno: syscall.EINPROGRESS}
 	}
