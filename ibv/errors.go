@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -49,7 +50,7 @@ func errnoError(n int) error {
 	if n == 0 {
 		return nil
 	}
-	return syscall.Errno(n)
+	return bind.Errno(n)
 }
 
 // OpError reports a call that failed. errors.Is and errors.As find the cause: a syscall.Errno,

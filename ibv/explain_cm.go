@@ -3,7 +3,6 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 )
 
@@ -18,8 +17,10 @@ func explainCM(err error) error {
 	if d := explainDescriptors(err); d != err {
 		return d
 	}
-	if !slices.Contains([]syscall.Errno{syscall.ENODEV, syscall.ENXIO, syscall.ENOENT, syscall.EACCES, syscall.EPERM},
-		errno) {
+	switch errno {
+	case syscall.ENODEV, syscall.ENXIO, syscall.ENOENT, syscall.EACCES, syscall.EPERM:
+	case syscall.ENOMEM: // of rsocket(3), for whatever it lacks
+	default:
 		return err
 	}
 	var why error

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // Sentinels, for errors.Is; those of package ibv apply as well.
@@ -206,7 +207,7 @@ func (e *AddrInfoError) Error() string {
 func errOf(t EventType, status int32, ud bool, data []byte) error {
 	errno := syscall.Errno(0)
 	if status < 0 {
-		errno = syscall.Errno(-status)
+		errno = bind.Errno(int(-status))
 	}
 	switch t {
 	case EventRejected:

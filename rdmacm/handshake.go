@@ -81,6 +81,9 @@ func (c *Conn) awaitEstablished(ctx context.Context) error {
 // explainTimeout adds the likely reason why an event did not arrive in time.
 func (c *Conn) explainTimeout(want EventType, err error) error {
 	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
+	if want == EventAddrResolved {
+		return withoutZone(c.remote, err)
+	}
 	if !errors.Is(err, context.DeadlineExceeded) || want != EventConnectResponse && want != EventEstablished {
 		return err
 	}

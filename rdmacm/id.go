@@ -2,13 +2,16 @@ package rdmacm
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -229,12 +232,26 @@ func (id *ID) do(op string, f func() error) error {
 	if err := id.call(f); err != nil {
 		var o *ibv.OpError
 		if errors.As(err, &o) {
-			o.Err = at.explain(op, o.Err)
+			o.Err = id.explain(at, op, o.Err)
 			return err
 		}
-		return &ibv.OpError{Op: op, Object: id.name, Err: at.explain(op, err)}
+		return &ibv.OpError{Op: op, Object: id.name, Err: id.explain(at, op, err)}
 	}
 	return nil
+}
+
+// explain returns the meaning of an EINVAL of a call at a stage. There is no event for a request that was withdrawn,
+// but the kernel then has no attributes for its QP.
+//
+// Preconditions: the ID is entered.
+func (id *ID) explain(at stage, op string, err error) error {
+	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && librdmacm.Verbs(id.handle) != 0 {
+		_, gone := id.lib.InitQPAttr(id.handle, &abi.QPAttr{QPState: uint32(ibv.StateRTR)})
+		if gone == syscall.EINVAL {
+			return fmt.Errorf("%w: %w", ErrWithdrawn, err)
+		}
+	}
+	return at.explain(op, err)
 }
 
 // needDevice is the Need of a StateError for calls that need a device.

@@ -3,13 +3,11 @@ package rdmacm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -133,7 +131,7 @@ func (l *Listener) handle(ev *Event) {
 			}
 			return
 		}
-		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
+		r := &Request{opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
 			go dispose(ev.ID)
@@ -330,7 +328,6 @@ func (l *Listener) unaccepted() (list []*Conn) {
 // Request is a peer's request for a connection.
 type Request struct {
 	conn  *Conn
-	ps    PortSpace
 	opt   *Options
 	param ConnParam
 	ud    *UDParam
@@ -379,16 +376,16 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	opt, err := c.setup(opt)
-	if err := r.explainWithdrawn(err); err != nil {
+	if err != nil {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := r.explainWithdrawn(limited(func() error {
+	if err := limited(func() error {
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
 		}
 		return c.id.Accept(p)
-	})); err != nil {
+	}); err != nil {
 		return err
 	}
 	if !c.ps.datagram() {
@@ -400,20 +397,8 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	return nil
 }
 
-// explainWithdrawn reports a failure caused by a withdrawn request as ErrWithdrawn. There is no
-// event for it, but the kernel then has no attributes for its QP.
-func (r *Request) explainWithdrawn(err error) error {
-	var limit *ibv.LimitError
-	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
-		return err
-	}
-	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
-		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
-	}
-	return err
-}
-
-// Reject refuses the connection. The peer's error holds data, padded with zeros.
+// Reject refuses the connection, and closes the request. The peer's error holds data, padded with zeros. The error is
+// ErrWithdrawn if the peer has already given up.
 func (r *Request) Reject(data []byte) error {
 	err := r.conn.id.Reject(data)
 	return errors.Join(err, dispose(r.conn))

@@ -20,9 +20,9 @@ func (s *Socket) beginC() error {
 	return s.begin()
 }
 
-// explain returns an *ibv.CredentialsError for an EACCES of a stream socket: librdmacm writes to rdma_cm's file, and
+// denied returns an *ibv.CredentialsError for an EACCES of a stream socket: librdmacm writes to rdma_cm's file, and
 // the kernel refuses the thread.
-func (s *Socket) explain(err error) error {
+func (s *Socket) denied(err error) error {
 	var e *Error
 	if s.typ != Stream || !errors.As(err, &e) || e.Errno != syscall.EACCES {
 		return err

@@ -68,8 +68,7 @@ func (e *Error) hint() string {
 	case syscall.EADDRINUSE:
 		return "another socket has the address: choose another port, or SetReuseAddr"
 	case syscall.EADDRNOTAVAIL:
-		return "no RDMA device of this host has the address, or the port is in use and one of the two addresses " +
-			"is a wildcard"
+		return "no RDMA device of this host has the address"
 	case syscall.ETIMEDOUT:
 		return "the peer does not answer"
 	case syscall.ENOTCONN:
