@@ -64,6 +64,9 @@ func (p *Progress) drain(most *int) (more bool, err error) {
 			return false, err
 		case n > 0:
 			p.armed = false // an event has come, or is about to
+			if *most == 0 {
+				continue
+			}
 			if *most--; *most == 0 {
 				return true, nil
 			}
