@@ -119,6 +119,10 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if err != nil {
 		return err
 	}
+	if !c.life.TryEnter() {
+		return c.Err() // others have closed it
+	}
+	defer c.life.Leave()
 	p := opt.param(c.qp.Num(), c.srq)
 	if err := limited(func() error { return c.id.Connect(p) }); err != nil {
 		return err
@@ -130,8 +134,10 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
+	c.mu.Unlock()
 	if err := limited(func() error {
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
@@ -162,13 +168,16 @@ func (c *Conn) dialed(ctx context.Context) error {
 	if ev.UD == nil {
 		return &EventError{Type: ev.Type, Status: ev.Status}
 	}
-	c.peer.PrivateData, c.ud = ev.PrivateData, ev.UD
 	if err := c.id.BringUp(c.qp, nil); err != nil {
 		return err
 	}
-	if c.ah, err = c.pd.CreateAH(&ev.UD.AH); err != nil {
+	ah, err := c.pd.CreateAH(&ev.UD.AH)
+	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.peer.PrivateData, c.ud, c.ah = ev.PrivateData, ev.UD, ah
+	c.mu.Unlock()
 	c.ready()
 	return nil
 }

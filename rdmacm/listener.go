@@ -344,7 +344,7 @@ func (r *Request) PrivateData() []byte { return r.param.PrivateData }
 func (r *Request) Param() ConnParam { return r.param }
 
 // RemoteAddr returns the peer's address.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.remote }
+func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.RemoteAddr() }
 
 // ID returns the identifier of the connection, which gives access to its device. Do not close it.
 func (r *Request) ID() *ID { return r.conn.id }
@@ -358,7 +358,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
 	if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
-		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
+		err = &ibv.OpError{Op: "accept", Object: r.RemoteAddr().String(), Err: err}
 		opt.failed(r.conn, err)
 		if cerr := dispose(r.conn); cerr != nil {
 			err = errors.Join(err, cerr)
@@ -381,6 +381,10 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	if err := r.explainWithdrawn(err); err != nil {
 		return err
 	}
+	if !c.life.TryEnter() {
+		return c.Err() // others have closed it
+	}
+	defer c.life.Leave()
 	p := opt.param(c.qp.Num(), c.srq)
 	if err := r.explainWithdrawn(limited(func() error {
 		if err := c.id.BringUp(c.qp, p); err != nil {

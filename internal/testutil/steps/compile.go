@@ -39,11 +39,7 @@ func Compile[W any](s *Source, model *Model[W], name string, args []Value, chang
 	if d == nil {
 		return nil, fmt.Errorf("no function %s", name)
 	}
-	c := &compiler[W]{src: s, model: model, consts: make(map[Value]int), changes: make(map[ast.Node]Change),
-		sites: make(map[ast.Node]bool)}
-	for _, ch := range changes {
-		c.changes[ch.node] = ch.Change
-	}
+	c := &compiler[W]{src: s, model: model, consts: make(map[Value]int), changes: changes}
 	defer func() {
 		if e, ok := recover().(compileError); ok {
 			err = fmt.Errorf("%s: %s", s.Position(e.pos), e.what)
@@ -77,8 +73,7 @@ type compiler[W any] struct {
 	slots   int
 	labels  []int // addresses
 	reached []bool
-	changes map[ast.Node]Change
-	sites   map[ast.Node]bool
+	changes []Site
 	pos     token.Pos
 	within  string // function
 	depth   int

@@ -143,14 +143,10 @@ func (f *frame[W]) condition(e ast.Expr, yes, no int) {
 			return
 		}
 	}
-	if !f.sites[e] {
-		f.sites[e] = true
-		f.p.Sites = append(f.p.Sites, f.src.site(e, Never), f.src.site(e, Always))
-	}
-	switch change, changed := f.changes[e]; {
-	case changed && change == Never:
+	switch never, always := f.changed(e, Never), f.changed(e, Always); {
+	case never:
 		f.jump(no)
-	case changed && change == Always:
+	case always:
 		f.jump(yes)
 	default:
 		f.branch(f.expr(e), yes, no)
@@ -224,8 +220,12 @@ func (f *frame[W]) argument(e ast.Expr) arg[W] {
 	case *ast.FuncLit:
 		return arg[W]{fn: f.literal(x)}
 	case *ast.Ident:
-		if a, ok := f.variable(f.src.info.Uses[x]); ok {
+		obj := f.src.info.Uses[x]
+		if a, ok := f.variable(obj); ok {
 			return a
+		}
+		if d := f.src.decls[obj]; d != nil {
+			return arg[W]{fn: &function[W]{typ: d.Type, body: d.Body}}
 		}
 	case *ast.UnaryExpr:
 		if id, ok := x.X.(*ast.Ident); ok && x.Op == token.AND {
@@ -299,7 +299,7 @@ func (f *frame[W]) exprs(e ast.Expr) []int {
 	if _, ok := f.model.Primitives[name+"Begin"]; ok && obj.Name() == "Do" {
 		return f.once(x, name, args)
 	}
-	if d := f.src.decls[obj]; d != nil {
+	if d := f.src.decls[obj]; d != nil && d.Body != nil {
 		if _, ok := f.model.Primitives[name]; !ok {
 			return f.source(d, x, args)
 		}

@@ -138,13 +138,15 @@ const (
 	Always               // a condition is true
 )
 
-// Site is a place of which a function can be compiled with a change: a statement that only has an effect, or a
-// condition.
+// Site is a place of which a function can be compiled with a change: a condition, or a statement that declares nothing
+// outside of it and does not jump. A change of a function applies to all of its calls.
 type Site struct {
 	Change
 	Where string // file and line
 	Text  string // of the statement or condition
-	node  ast.Node
+
+	file   string
+	offset int
 }
 
 func (s Site) String() string {
@@ -161,5 +163,6 @@ func (s *Source) site(n ast.Node, c Change) Site {
 	var text bytes.Buffer
 	_ = printer.Fprint(&text, s.fset, n)
 	line, _, _ := strings.Cut(text.String(), "\n")
-	return Site{Change: c, Where: s.Position(n.Pos()), Text: line, node: n}
+	at := s.fset.Position(n.Pos())
+	return Site{Change: c, Where: s.Position(n.Pos()), Text: line, file: at.Filename, offset: at.Offset}
 }

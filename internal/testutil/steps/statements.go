@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
 // frame is a call of a function that was inlined.
@@ -42,9 +43,6 @@ const noLabel = -1
 // inline emits a function's body, and returns the slots of its results. args begin with the receiver.
 func (c *compiler[W]) inline(typ *ast.FuncType, recv *ast.FieldList, body *ast.BlockStmt, outer *frame[W],
 	args []arg[W]) []int {
-	if body == nil {
-		c.fail(typ, "a function without a body")
-	}
 	if c.depth++; c.depth > 30 {
 		c.fail(typ, "recursion")
 	}
@@ -169,16 +167,24 @@ func (c *compiler[W]) removed(s ast.Stmt) bool {
 		if s.Tok == token.DEFINE {
 			return false
 		}
+	case *ast.IfStmt: // if err := f(); err != nil
+		if s.Init == nil || s.Else != nil {
+			return false
+		}
 	case *ast.ExprStmt, *ast.SendStmt, *ast.IncDecStmt, *ast.DeferStmt:
 	default:
 		return false
 	}
-	if !c.sites[s] {
-		c.sites[s] = true
-		c.p.Sites = append(c.p.Sites, c.src.site(s, Remove))
+	return c.changed(s, Remove)
+}
+
+// changed reports whether a change is to be made. It takes note that there can be one.
+func (c *compiler[W]) changed(n ast.Node, change Change) bool {
+	site := c.src.site(n, change)
+	if !slices.Contains(c.p.Sites, site) {
+		c.p.Sites = append(c.p.Sites, site)
 	}
-	_, yes := c.changes[s]
-	return yes
+	return slices.Contains(c.changes, site)
 }
 
 func (f *frame[W]) statement(s ast.Stmt) {

@@ -65,7 +65,7 @@ type Machine[W any] struct {
 	Last  string // name of the last operation of the step that is not local
 	Wrong string // what was wrong in the step
 
-	held    int   // locks
+	held    bool
 	choices []int // that were made, and how many there were
 	among   []int
 	made    int
@@ -73,10 +73,10 @@ type Machine[W any] struct {
 }
 
 // Hold makes all operations until Release a single step, those between Lock and Unlock for example.
-func (m *Machine[W]) Hold() { m.held++ }
+func (m *Machine[W]) Hold() { m.held = true }
 
 // Release ends Hold.
-func (m *Machine[W]) Release() { m.held-- }
+func (m *Machine[W]) Release() { m.held = false }
 
 // Choose returns a number below n. Each is tried.
 func (m *Machine[W]) Choose(n int) int {
@@ -116,7 +116,7 @@ func (m *Machine[W]) next() bool {
 type At uint16
 
 // locals is how many local variables may be in use between two steps.
-const locals = 10
+const locals = 14
 
 // local is what an At stands for.
 type local struct {
@@ -126,14 +126,11 @@ type local struct {
 
 const packedAny = math.MaxUint16
 
-func packValue(v Value) uint16 {
+func packValue(v Value) (packed uint16, ok bool) {
 	if v == Any {
-		return packedAny
+		return packedAny, true
 	}
-	if v < 0 || v >= packedAny {
-		panic(fmt.Sprintf("a local variable is %d", v))
-	}
-	return uint16(v)
+	return uint16(v), v >= 0 && v < packedAny
 }
 
 func unpackValue(v uint16) Value {
@@ -195,12 +192,13 @@ type comm struct {
 	ch, val, to int
 }
 
-// Start returns the state of a goroutine that is about to call the function.
+// Start returns the state of a goroutine that is about to make the first step of the function. Before that it makes no
+// choice.
 func (p *Program[W]) Start(m *Machine[W]) At {
-	m.Last, m.Wrong, m.held = Channel, "", 0
+	m.Last, m.Wrong, m.held, m.made = Channel, "", false, 0
 	at, ok := p.run(m, 1)
-	if !ok {
-		panic("the first step waits")
+	if !ok || m.made > 0 {
+		panic("a choice, or a wait, before the first step")
 	}
 	return at
 }
@@ -211,7 +209,7 @@ func (p *Program[W]) Step(m *Machine[W], w *W, at At, found func(w *W, at At)) {
 	m.choices, m.among = m.choices[:0], m.among[:0]
 	for more := true; more; more = m.next() {
 		v := *w
-		m.World, m.made, m.Last, m.Wrong, m.held = &v, 0, "", "", 0
+		m.World, m.made, m.Last, m.Wrong, m.held = &v, 0, "", "", false
 		for i, slot := range p.code[p.ats[at].pc].live {
 			p.frame[slot] = unpackValue(p.ats[at].vars[i])
 		}
@@ -254,10 +252,13 @@ func (p *Program[W]) run(m *Machine[W], pc int) (At, bool) {
 			return 0, true
 		}
 		in := &p.code[pc]
-		if in.shared && m.held == 0 && m.Last != "" && !p.joins(m, in) {
+		if in.shared && !m.held && m.Last != "" && !p.joins(m, in) {
 			at := local{pc: uint16(pc)}
 			for i, slot := range in.live {
-				at.vars[i] = packValue(f[slot])
+				var ok bool
+				if at.vars[i], ok = packValue(f[slot]); !ok {
+					m.Fail("a variable is %d", f[slot])
+				}
 			}
 			return p.at(at), true
 		}

@@ -20,6 +20,7 @@ type environment interface {
 	channel(i int) <-chan struct{}  // that is closed by finish
 	finish(i int)
 	end() bool // ends the connections, unless they have ended
+	stopped()
 }
 
 var model environment
@@ -48,6 +49,15 @@ func catcher(p *Progress, i int, stop <-chan struct{}) {
 	model.begin(i)
 	p.CatchUp(stop)
 	model.caughtUp(i)
+}
+
+// program is one that polls itself.
+func program(p *Progress, ctx context.Context) {
+	for {
+		if _, err := p.PollWait(ctx); err != nil {
+			return
+		}
+	}
 }
 
 // modelPoll is Source.Poll: it handles completions as an engine does.
@@ -89,4 +99,7 @@ func runner(p *Progress, ctx context.Context) { p.Run(ctx) }
 
 func looker(p *Progress) { p.look() }
 
-func stopper(p *Progress) { p.Stop() }
+func stopper(p *Progress) {
+	p.Stop()
+	model.stopped()
+}

@@ -22,7 +22,9 @@ func (r *modelRun) promptly(m *machine, w *world, found func(w world, what int, 
 	}
 	if w.raising {
 		v := *w
-		v.raising, v.there = false, true
+		if v.raising, v.there = false, !r.manual; r.manual {
+			v.events++ // another goroutine reads it
+		}
 		found(v, tookPlace, "")
 	}
 	if w.stopping { // what Run leaves with context.AfterFunc
@@ -88,9 +90,9 @@ func (r *modelRun) perhaps(m *machine, w *world, add func(w world)) {
 			v.closed |= 1 << chRun
 			v.stopping = true
 			add(v)
-		} else if !w.stopped && r.over(w) {
+		} else if !w.stops && w.actors[modelPoller] == 0 {
 			v := *w
-			v.stopped = true
+			v.stops = true
 			start(v, modelStop)
 		}
 	}
@@ -101,20 +103,10 @@ func (r *modelRun) perhaps(m *machine, w *world, add func(w world)) {
 	}
 }
 
-// over reports whether the poller and all that wait have ended.
-func (r *modelRun) over(w *world) bool {
-	for _, a := range w.actors[:modelPoller+1] {
-		if a != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// waits for what a goroutine may wait for ever: messages, a channel, events.
+// mayWait reports whether a goroutine may wait for ever: for messages, a channel, or events.
 func (r *modelRun) mayWait(w *world, i int) bool {
 	op, function, _ := r.programs[i].Next(w.actors[i])
-	ended := w.broken || w.gone
+	ended := w.word.has(closed) || w.gone
 	switch {
 	case i == modelPoller:
 		in := op == "Source.ReadEvents" || function == "Progress.standBy"
@@ -127,6 +119,8 @@ func (r *modelRun) mayWait(w *world, i int) bool {
 		return w.inbox[i] == 0 && (op == "Source.ReadEvents" || function == "turn.Bound.Wait")
 	case r.does[i] == waits:
 		return function == "turn.Bound.Wait"
+	case r.does[i] == polls:
+		return op == "Source.WaitEvent" && w.queue == [modelWaiters]uint8{}
 	case r.does[i] == meantime:
 		return function == "meanwhile"
 	}
@@ -159,6 +153,8 @@ func (r *modelRun) wrongIn(w *world, still bool) string {
 	}
 	s, idle := w.word, !w.word.has(taken)
 	switch {
+	case r.manual:
+		return ""
 	case idle != (w.holder == 0):
 		return "the word is wrong about the turn"
 	case read > 1:
@@ -171,7 +167,7 @@ func (r *modelRun) wrongIn(w *world, still bool) string {
 		return "somebody is away without a timer"
 	case s.reader() == nobody && idle && !s.has(away):
 		return "nobody reads"
-	case !still || w.broken && waiting == 0:
+	case !still || w.broken: // as long as nobody polls, nobody knows
 	case waiting > 0 && (!w.on || read == 0):
 		return fmt.Sprintf("%d wait until the timer is due", waiting)
 	case waiting == 0 && !(w.on && read == 1) && !s.has(away):
@@ -194,7 +190,7 @@ func (r *modelRun) actor(i int) string {
 	case tookPlace:
 		return "-"
 	}
-	return [...]string{"nobody", "WaitSignal", "Wait", "Sleep", "CatchUp"}[r.does[i]]
+	return [...]string{"nobody", "WaitSignal", "Wait", "Sleep", "CatchUp", "PollWait"}[r.does[i]]
 }
 
 // wrongAtEnd describes what is wrong with a state from which nothing happens any more.
@@ -204,7 +200,10 @@ func (r *modelRun) wrongAtEnd(w *world) string {
 			return "a wait does not end"
 		}
 	}
-	if w.word.has(closed) {
+	switch {
+	case r.manual:
+		return ""
+	case w.word.has(closed):
 		if w.actors[modelPoller] != 0 || w.word.has(taken) || w.word.sleepers() > 0 {
 			return "the end is not at rest"
 		}

@@ -28,6 +28,8 @@ const (
 	chEviction
 	chHandover
 	chLeft
+	chNext // of the turns of a manual Progress
+	chNext2
 	chRun                              // Done of Run's context
 	chSignal                           // of each goroutine, as the next
 	chDone   = chSignal + modelWaiters // of its context
@@ -38,7 +40,7 @@ const (
 )
 
 // buffered are the channels with room for one.
-const buffered = 1<<chPromote | 1<<chEviction | 1<<chHandover | (1<<modelWaiters-1)<<chSignal
+const buffered = 1<<chPromote | 1<<chEviction | 1<<chHandover | 1<<chNext | 1<<chNext2 | (1<<modelWaiters-1)<<chSignal
 
 // Errors of the model.
 const (
@@ -69,11 +71,15 @@ type world struct {
 	evicts       uint16 // the value in chEviction
 	ends         uint16
 	asked        bool
+	asking       bool    // askMu is locked
+	users        [2]int8 // of the turns of a manual Progress: manual, polling
+	events       uint8
 	caught, made uint8 // channels of CatchUp
 	timer        bool
 	once         uint8
 
-	broken, gone, stopped, stopping bool // the source; the connections; Run's context, which will interrupt
+	broken, gone, stopping bool // the source; the connections; Run's context will interrupt
+	stops, stopped         bool // Stop was called, and is over
 
 	open [modelWaiters]uint8               // completions that are not handled
 	need [modelWaiters][modelWaiters]uint8 // those of them that CatchUp waits for
@@ -90,6 +96,7 @@ const (
 	waits
 	meantime
 	catches
+	polls // it is the program of a manual Progress
 )
 
 // modelRun is what there is in a run of the model.
@@ -99,9 +106,11 @@ type modelRun struct {
 	expires [modelWaiters]bool  // its context may end
 	late    [modelWaiters]bool  // its deadline may pass, and be moved then
 	spins   [modelWaiters]bool
+	manual  bool
 	leads   bool // a goroutine that waits may read events
 	eager   bool // the device raises an event for what was there when it was armed
-	breaks  bool // the source may fail
+	breaks  bool // the source may fail: it can be polled and armed no more
+	deaf    bool // and its events do not end
 	stops   bool // Run's context may end, after all connections have
 
 	edits   []edit       // of the source
@@ -230,15 +239,19 @@ func (r *modelRun) compile() error {
 		case what == catches:
 			r.catching = true
 			add(i, "catcher", p, n, 0)
+		case what == polls:
+			add(i, "program", p, n+1)
 		case r.posts[i] > 0:
 			r.does[i] = receives
 			add(i, "receiver", p, n, n+1, b, steps.Bool(r.spins[i]))
 		}
 	}
-	add(modelPoller, "runner", p, modelWaiters+1)
-	add(modelTimer, "looker", p)
 	add(modelEnd, "endAll")
 	add(modelStop, "stopper", p)
+	if !r.manual {
+		add(modelPoller, "runner", p, modelWaiters+1)
+		add(modelTimer, "looker", p)
+	}
 	return err
 }
 

@@ -45,19 +45,23 @@ func unless(p primitive, can bool) primitive {
 	return p
 }
 
-// turn reports that the goroutine uses what belongs to the turn without having it.
-func turnIs(m *machine, what string) {
-	if m.World.holder != uint8(m.Actor+1) {
-		m.Fail("%s without the turn", what)
+// needsTurn reports it if the goroutine does what belongs to the turn without having it, or after Stop.
+func (r *modelRun) needsTurn(m *machine, what string) {
+	switch {
+	case r.manual && m.World.users[1] > 0:
+	case m.World.holder != uint8(m.Actor+1):
+		m.Fail("it %s without the turn", what)
+	case m.World.stopped:
+		m.Fail("it %s after Stop", what)
 	}
 }
 
 // setWord changes the word, and notes who has the turn.
-func setWord(m *machine, s state) {
+func (r *modelRun) setWord(m *machine, s state) {
 	w := m.World
 	switch had := w.word.has(taken); {
 	case had && !s.has(taken):
-		turnIs(m, "it returns the turn")
+		r.needsTurn(m, "returns it")
 		w.holder = 0
 	case !had && s.has(taken):
 		w.holder = uint8(m.Actor + 1)
@@ -115,9 +119,10 @@ func (r *modelRun) primitives() *steps.Model[world] {
 	}
 	m := &steps.Model[world]{
 		Calls: map[string]string{"Source.Poll": "modelPoll", "Options.Fail": "modelFail"},
-		Consts: map[string]steps.Value{"model": 1, "Options.Manual": 0, "spinPolls": 1, "passAfter": 1, "epoch": 0,
+		Consts: map[string]steps.Value{"model": 1, "Options.Manual": steps.Bool(r.manual), "spinPolls": 1, "passAfter": 1, "epoch": 0,
 			"Progress.src": 1, "Signal.p": 1, "Progress.promote": chPromote, "Progress.eviction": chEviction,
-			"Progress.handover": chHandover, "Progress.left": chLeft, "Progress.timer": 1,
+			"Progress.handover": chHandover, "Progress.left": chLeft, "Progress.manual": 1, "turn.Turn.most": 1, "Progress.polling": 2,
+			"Progress.timer":         1,
 			"os.ErrDeadlineExceeded": errModelLate, "turn.ErrWouldWait": errModelOther},
 		Ready: ready, Pass: pass, Close: closeChannel,
 	}
@@ -135,26 +140,50 @@ func (r *modelRun) primitives() *steps.Model[world] {
 		"Progress.state.Add":  shared(func(m *machine, in, out []steps.Value) { m.World.word += state(in[1]) }),
 		"Progress.state.CompareAndSwap": after(shared(func(m *machine, in, out []steps.Value) {
 			if out[0] = steps.Bool(m.World.word == state(in[1])); out[0] != 0 {
-				setWord(m, state(in[2]))
+				r.setWord(m, state(in[2]))
 			}
 		}), "Progress.state.Load"), // each has a Load of its own
 		"Progress.armed": local(func(m *machine, _, out []steps.Value) {
-			turnIs(m, "armed is used")
+			r.needsTurn(m, "reads armed")
 			out[0] = steps.Bool(m.World.armed)
 		}),
 		"Progress.armed=": local(func(m *machine, in, _ []steps.Value) {
-			turnIs(m, "armed is set")
+			r.needsTurn(m, "sets armed")
 			m.World.armed = in[1] != 0
 		}),
 		"Progress.ends":  local(func(m *machine, _, out []steps.Value) { out[0] = steps.Value(m.World.ends) }),
 		"Progress.ends=": local(func(m *machine, in, _ []steps.Value) { m.World.ends = uint16(in[1]) }),
 
-		"Source.Arm": shared(func(m *machine, _, out []steps.Value) {
-			turnIs(m, "it arms")
-			m.World.arm(r.eager)
-			out[0] = 0
+		"Source.Depth": shared(func(m *machine, _, out []steps.Value) { // or more
+			if out[0] = 3; m.World.queue == [modelWaiters]uint8{} {
+				out[0] = steps.Value(m.Choose(2))
+			}
 		}),
+		"Source.Arm": shared(func(m *machine, _, out []steps.Value) {
+			if !r.manual {
+				r.needsTurn(m, "arms")
+			}
+			if out[0] = errModelBroken; !m.World.broken {
+				m.World.arm(r.eager)
+				out[0] = 0
+			}
+		}),
+		"Source.WaitEvent": {Do: func(m *machine, in, out []steps.Value) bool {
+			w := m.World
+			ended := w.closed>>contextChannel(in[1])&1 == 1
+			if came := steps.Value(w.events) != in[2]; came && ended {
+				out[0] = steps.Value(m.Choose(2)) * errModelDone
+			} else {
+				out[0] = steps.Bool(ended) * errModelDone
+				return came || ended
+			}
+			return true
+		}},
 		"Source.Events": local(func(m *machine, _, out []steps.Value) { // since the call before
+			if r.manual {
+				out[0] = steps.Value(m.World.events)
+				return
+			}
 			out[0], m.World.read = steps.Bool(m.World.read), false
 		}),
 		"Source.ReadEvents": {Do: r.readEvents},
@@ -183,14 +212,42 @@ func (r *modelRun) primitives() *steps.Model[world] {
 			},
 		},
 
-		"Progress.askMu.Lock":   shared(func(m *machine, _, _ []steps.Value) { m.Hold() }),
-		"Progress.askMu.Unlock": local(func(m *machine, _, _ []steps.Value) { m.Release() }),
+		"Progress.askMu.Lock": {Do: func(m *machine, _, _ []steps.Value) bool {
+			if m.World.asking {
+				return false
+			}
+			m.World.asking = true
+			m.Hold()
+			return true
+		}},
+		"Progress.askMu.Unlock": local(func(m *machine, _, _ []steps.Value) {
+			if !m.World.asking {
+				m.Fail("it unlocks askMu, which is not locked")
+			}
+			m.World.asking = false
+			m.Release()
+		}),
 		"Progress.asked.Load": unless(shared(func(m *machine, _, out []steps.Value) {
 			out[0] = steps.Bool(m.World.asked)
 		}), r.asks()),
 		"Progress.asked.Store": shared(func(m *machine, in, _ []steps.Value) { m.World.asked = in[1] != 0 }),
 		"Progress.caught":      shared(func(m *machine, _, out []steps.Value) { out[0] = steps.Value(m.World.caught) }),
 		"Progress.caught=":     shared(func(m *machine, in, _ []steps.Value) { m.World.caught = uint8(in[1]) }),
+		"turn.Turn.next":       local(func(_ *machine, in, out []steps.Value) { out[0] = chNext + in[0] - 1 }),
+		"turn.Turn.users.Load": shared(func(m *machine, in, out []steps.Value) {
+			out[0] = steps.Value(m.World.users[in[0]-1])
+		}),
+		"turn.Turn.users.Add": shared(func(m *machine, in, out []steps.Value) {
+			n := &m.World.users[in[0]-1]
+			*n += int8(in[1])
+			out[0] = steps.Value(*n)
+		}),
+		"turn.Turn.users.CompareAndSwap": after(shared(func(m *machine, in, out []steps.Value) {
+			n := &m.World.users[in[0]-1]
+			if out[0] = steps.Bool(*n == int8(in[1])); out[0] != 0 {
+				*n = int8(in[2])
+			}
+		}), "turn.Turn.users.Load"),
 		"make(chan)": shared(func(m *machine, _, out []steps.Value) {
 			out[0] = chCaught + steps.Value(m.World.made)
 			m.World.made++
@@ -252,7 +309,8 @@ func (r *modelRun) asks() bool {
 // readEvents is Source.ReadEvents.
 func (r *modelRun) readEvents(m *machine, _, out []steps.Value) bool {
 	w, n := m.World, 0
-	for _, can := range []bool{w.broken, w.intrd, w.there} {
+	can := [...]bool{w.broken && !r.deaf, w.intrd, w.there}
+	for _, can := range can {
 		if can {
 			n++
 		}
@@ -261,7 +319,7 @@ func (r *modelRun) readEvents(m *machine, _, out []steps.Value) bool {
 		return false
 	}
 	n = m.Choose(n)
-	for i, can := range []bool{w.broken, w.intrd, w.there} {
+	for i, can := range can {
 		if !can {
 			continue
 		}
@@ -292,14 +350,14 @@ func (r *modelRun) environment(add map[string]primitive) {
 		}),
 		"begin": shared(func(m *machine, in, _ []steps.Value) { m.World.need[in[1]] = m.World.open }),
 		"caughtUp": local(func(m *machine, in, _ []steps.Value) {
-			if n := &m.World.need[in[1]]; *n != [modelWaiters]uint8{} && !m.World.broken {
+			if n := &m.World.need[in[1]]; *n != [modelWaiters]uint8{} && !m.World.broken && !m.World.word.has(closed) {
 				m.Fail("CatchUp is over before what had come was handled")
 			}
 			m.World.need[in[1]] = [modelWaiters]uint8{}
 		}),
 		"poll": shared(func(m *machine, _, out []steps.Value) {
 			w := m.World
-			if turnIs(m, "it polls"); w.broken {
+			if r.needsTurn(m, "polls"); w.broken {
 				out[0], out[1] = 0, errModelBroken
 				return
 			}
@@ -328,6 +386,7 @@ func (r *modelRun) environment(add map[string]primitive) {
 		}),
 		"channel": local(func(_ *machine, in, out []steps.Value) { out[0] = chWait + in[1] }),
 		"finish":  shared(func(m *machine, in, _ []steps.Value) { m.World.closed |= 1 << (chWait + in[1]) }),
+		"stopped": shared(func(m *machine, _, _ []steps.Value) { m.World.stopped = true }),
 		"end": shared(func(m *machine, _, out []steps.Value) {
 			out[0], m.World.gone = steps.Bool(!m.World.gone), true
 		}),

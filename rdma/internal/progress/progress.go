@@ -26,6 +26,7 @@ func New(src Source, opt Options) *Progress {
 	p := &Progress{src: src, opt: opt}
 	if opt.Manual {
 		p.manual.Init(1)
+		p.polling.Init(1)
 		return p
 	}
 	p.left = make(chan struct{})
@@ -39,6 +40,9 @@ func New(src Source, opt Options) *Progress {
 func (p *Progress) Stop() {
 	if p.opt.Manual {
 		p.manual.Take()
+		p.change(state.close)
+		p.polling.Take() // from CatchUp
+		p.polling.Leave()
 		return
 	}
 	p.timer.Stop()
@@ -75,7 +79,7 @@ func (p *Progress) Wake() { p.state.Add(^uint32(sleeperBit - 1)) }
 // CatchUp handles what has come. It returns early if stop is closed.
 func (p *Progress) CatchUp(stop <-chan struct{}) {
 	if p.opt.Manual {
-		_, _ = p.Poll() // Options.Fail has the error
+		_ = p.alone(p.pollAll) // Options.Fail has the error
 		return
 	}
 	caught := p.ask()
@@ -92,7 +96,7 @@ func (p *Progress) CatchUp(stop <-chan struct{}) {
 		}
 	}
 	if took {
-		p.cover(0, false)
+		p.cover(passAfter, false)
 	} else {
 		select {
 		case <-caught:
