@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync"
@@ -179,12 +180,13 @@ func (s *memoryCompletions) ReadEvents() error { return s.e.mem.cq.ReadEvents() 
 func (s *memoryCompletions) Interrupt()        { s.e.mem.cq.Interrupt() }
 
 // WaitEvent reads the events, as nobody else does.
-func (s *memoryCompletions) WaitEvent(ctx context.Context, seen uint32) error {
+func (s *memoryCompletions) WaitEvent(ctx, stop context.Context, seen uint32) error {
 	defer context.AfterFunc(ctx, s.Interrupt)()
-	for s.Events() == seen && ctx.Err() == nil {
+	defer context.AfterFunc(stop, s.Interrupt)()
+	for s.Events() == seen {
 		if err := s.ReadEvents(); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), stop.Err())
 }

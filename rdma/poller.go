@@ -33,7 +33,10 @@ func (s *completions) ReadEvents() error { return s.e.channel.ReadEvents() }
 func (s *completions) Interrupt()        { s.e.channel.Interrupt() }
 
 // WaitEvent is for EngineOptions.Manual, with which the CQ has the device's own channel.
-func (s *completions) WaitEvent(ctx context.Context, seen uint32) error {
+func (s *completions) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(stop, cancel)()
 	return s.e.cq.WaitEvent(ctx, seen)
 }
 

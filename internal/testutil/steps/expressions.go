@@ -225,7 +225,7 @@ func (f *frame[W]) argument(e ast.Expr) arg[W] {
 			return a
 		}
 		if d := f.src.decls[obj]; d != nil {
-			return arg[W]{fn: &function[W]{typ: d.Type, body: d.Body}}
+			return arg[W]{fn: &function[W]{name: f.src.name(obj), typ: d.Type, body: d.Body}}
 		}
 	case *ast.UnaryExpr:
 		if id, ok := x.X.(*ast.Ident); ok && x.Op == token.AND {
@@ -236,7 +236,7 @@ func (f *frame[W]) argument(e ast.Expr) arg[W] {
 	case *ast.SelectorExpr:
 		if sel := f.src.info.Selections[x]; sel != nil && sel.Kind() != types.FieldVal {
 			if d := f.src.decls[sel.Obj()]; d != nil {
-				fn := &function[W]{typ: d.Type, recv: d.Recv, body: d.Body}
+				fn := &function[W]{name: f.src.name(sel.Obj()), typ: d.Type, recv: d.Recv, body: d.Body}
 				if sel.Kind() == types.MethodVal {
 					fn.bound = []arg[W]{{slot: f.expr(x.X)}}
 				}
@@ -325,9 +325,8 @@ func (f *frame[W]) source(d *ast.FuncDecl, x *ast.CallExpr, args []arg[W]) []int
 	for _, e := range x.Args {
 		args = append(args, f.argument(e))
 	}
-	defer func(before string) { f.within = before }(f.within)
-	f.within = f.src.name(f.src.info.Defs[d.Name])
-	return f.inline(d.Type, d.Recv, d.Body, nil, args)
+	fn := &function[W]{name: f.src.name(f.src.info.Defs[d.Name]), typ: d.Type, recv: d.Recv, body: d.Body}
+	return f.enter(fn, args)
 }
 
 // apply inlines a function that is a value.
@@ -336,7 +335,16 @@ func (f *frame[W]) apply(fn *function[W], x *ast.CallExpr) []int {
 	for _, e := range x.Args {
 		args = append(args, f.argument(e))
 	}
-	return f.inline(fn.typ, fn.recv, fn.body, fn.outer, args)
+	return f.enter(fn, args)
+}
+
+// enter inlines a function.
+func (c *compiler[W]) enter(fn *function[W], args []arg[W]) []int {
+	if fn.name != "" {
+		defer func(before string) { c.within = before }(c.within)
+		c.within = fn.name
+	}
+	return c.inline(fn.typ, fn.recv, fn.body, fn.outer, args)
 }
 
 // once is a call of sync.Once.Do.

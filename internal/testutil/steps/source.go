@@ -142,10 +142,10 @@ const (
 // outside of it and does not jump. A change of a function applies to all of its calls.
 type Site struct {
 	Change
-	Where string // file and line
-	Text  string // of the statement or condition
+	Where    string // file and line
+	Function string // F or T.M
+	Text     string // of the statement or condition, its first line
 
-	file   string
 	offset int
 }
 
@@ -159,10 +159,10 @@ func (s Site) String() string {
 	return "no " + s.Text
 }
 
-func (s *Source) site(n ast.Node, c Change) Site {
+func (s *Source) site(n ast.Node, function string, c Change) Site {
 	var text bytes.Buffer
 	_ = printer.Fprint(&text, s.fset, n)
 	line, _, _ := strings.Cut(text.String(), "\n")
-	at := s.fset.Position(n.Pos())
-	return Site{Change: c, Where: s.Position(n.Pos()), Text: line, file: at.Filename, offset: at.Offset}
+	return Site{Change: c, Where: s.Position(n.Pos()), Function: function, Text: line,
+		offset: s.fset.Position(n.Pos()).Offset}
 }

@@ -28,6 +28,7 @@ type arg[W any] struct {
 
 // function is a function value that is known when it is compiled.
 type function[W any] struct {
+	name  string // "" is a literal
 	typ   *ast.FuncType
 	recv  *ast.FieldList
 	body  *ast.BlockStmt
@@ -180,7 +181,7 @@ func (c *compiler[W]) removed(s ast.Stmt) bool {
 
 // changed reports whether a change is to be made. It takes note that there can be one.
 func (c *compiler[W]) changed(n ast.Node, change Change) bool {
-	site := c.src.site(n, change)
+	site := c.src.site(n, c.within, change)
 	if !slices.Contains(c.p.Sites, site) {
 		c.p.Sites = append(c.p.Sites, site)
 	}

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,10 +26,13 @@ type Source interface {
 	ReadEvents() error
 	// Interrupt lets ReadEvents return, or its next call if there is none now.
 	Interrupt()
-	// WaitEvent waits until Events is not seen any more. Only a manual Progress calls it, and then it does not call
-	// ReadEvents and Interrupt: somebody else reads the events.
-	WaitEvent(ctx context.Context, seen uint32) error
+	// WaitEvent waits until Events is not seen any more, or one of the contexts has ended. Only a manual Progress calls
+	// it, and then it does not call ReadEvents and Interrupt: somebody else reads the events.
+	WaitEvent(ctx, stop context.Context, seen uint32) error
 }
+
+// ErrStopped is returned after Stop.
+var ErrStopped = errors.New("polling has been stopped")
 
 // absence is the longest time without a poll while the CQ is not covered and no goroutine sleeps. After twice that time
 // it is covered.
@@ -54,8 +58,10 @@ type Progress struct {
 	left   chan struct{} // closed when the turn is returned after Stop
 
 	// With Options.Manual.
-	manual  turn.Turn // of goroutines in Poll and PollWait
-	polling turn.Turn // of the goroutine that handles completions
+	manual  turn.Turn       // of goroutines in Poll and PollWait
+	polling turn.Turn       // of the goroutine that handles completions
+	open    context.Context // ends with Stop, by end
+	end     context.CancelFunc
 
 	// Preconditions: the turn.
 	armed bool // no completion and no event was seen since the CQ was armed

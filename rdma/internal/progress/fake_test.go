@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -131,8 +132,8 @@ func (q *fakeCQ) Interrupt() {
 	token1(q.kick)
 }
 
-func (q *fakeCQ) WaitEvent(ctx context.Context, seen uint32) error {
-	for q.Events() == seen && ctx.Err() == nil {
+func (q *fakeCQ) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	for q.Events() == seen && ctx.Err() == nil && stop.Err() == nil {
 		q.mu.Lock()
 		if q.there {
 			q.there = false
@@ -145,9 +146,10 @@ func (q *fakeCQ) WaitEvent(ctx context.Context, seen uint32) error {
 		select {
 		case <-q.kick:
 		case <-ctx.Done():
+		case <-stop.Done():
 		}
 	}
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), stop.Err())
 }
 
 // post puts a message for goroutine i into the queue.

@@ -14,7 +14,8 @@ import (
 // pause is how often a manual Progress looks for completions while a goroutine waits.
 const pause = 100 * time.Microsecond
 
-// Poll polls once and returns the number of completions, or 0 while another goroutine is in Poll or PollWait.
+// Poll polls once and returns the number of completions, or 0 while another goroutine is in Poll or PollWait. After
+// Stop it returns ErrStopped.
 // Preconditions: Options.Manual.
 func (p *Progress) Poll() (int, error) {
 	if !p.manual.TryEnter() {
@@ -42,10 +43,10 @@ func (p *Progress) PollWait(ctx context.Context) (int, error) {
 		if n, err := p.pollOnce(); n > 0 || err != nil { // an event is only for what comes after the arming
 			return n, err
 		}
-		if err := p.src.WaitEvent(ctx, seen); err != nil {
-			if ctx.Err() != nil {
-				return 0, ctx.Err()
-			}
+		switch err := p.src.WaitEvent(ctx, p.open, seen); {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case err != nil && p.open.Err() == nil:
 			return 0, p.polled(err)
 		}
 	}
@@ -58,14 +59,14 @@ func (p *Progress) pollOnce() (n int, err error) {
 	return n, err
 }
 
-// alone calls f, which polls, unless Stop was called. No other goroutine polls meanwhile, though one may be asleep in
+// alone calls f, which polls. No other goroutine polls meanwhile, though one may be asleep in
 // PollWait.
 // Preconditions: Options.Manual.
 func (p *Progress) alone(f func() error) error {
 	p.polling.Take()
 	defer p.polling.Leave()
 	if p.load().has(closed) {
-		return nil
+		return ErrStopped
 	}
 	return p.polled(f())
 }

@@ -55,7 +55,9 @@ func (r *modelRun) perhaps(m *machine, w *world, add func(w world)) {
 		closes := func(ch steps.Value) {
 			if w.closed>>ch&1 == 0 && w.actors[i] != 0 {
 				v := *w
-				v.closed |= 1 << ch
+				if v.closed |= 1 << ch; r.manual {
+					v.posts[i] = 0 // a goroutine that polls waits without being still
+				}
 				add(v)
 			}
 		}
@@ -85,10 +87,10 @@ func (r *modelRun) perhaps(m *machine, w *world, add func(w world)) {
 		start(*w, modelEnd)
 	}
 	if r.stops && w.gone && w.actors[modelEnd] == 0 {
-		if w.closed>>chRun&1 == 0 {
+		if w.closed>>chRun&1 == 0 && !r.manual {
 			v := *w
 			v.closed |= 1 << chRun
-			v.stopping = true
+			v.stopping = v.hooked
 			add(v)
 		} else if !w.stops && w.actors[modelPoller] == 0 {
 			v := *w
@@ -111,6 +113,9 @@ func (r *modelRun) mayWait(w *world, i int) bool {
 	case i == modelPoller:
 		in := op == "Source.ReadEvents" || function == "Progress.standBy"
 		return in && w.closed>>chRun&1 == 0 && !w.word.has(closed)
+	case i < modelWaiters && r.does[i] == polls:
+		at := op == "Source.WaitEvent" || function == "turn.Turn.wait"
+		return at && w.queue == posts{} && w.closed>>(chDone+steps.Value(i))&1 == 0 && !w.word.has(closed)
 	case i >= modelWaiters || w.queue[i] > 0 || ended:
 		return false
 	case w.closed>>(chDone+steps.Value(i))&1 == 1 || w.closed>>(chLate+2*steps.Value(i))&1 == 1 && !w.moved[i]:
@@ -119,8 +124,6 @@ func (r *modelRun) mayWait(w *world, i int) bool {
 		return w.inbox[i] == 0 && (op == "Source.ReadEvents" || function == "turn.Bound.Wait")
 	case r.does[i] == waits:
 		return function == "turn.Bound.Wait"
-	case r.does[i] == polls:
-		return op == "Source.WaitEvent" && w.queue == [modelWaiters]uint8{}
 	case r.does[i] == meantime:
 		return function == "meanwhile"
 	}

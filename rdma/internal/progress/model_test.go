@@ -78,8 +78,9 @@ type world struct {
 	timer        bool
 	once         uint8
 
-	broken, gone, stopping bool // the source; the connections; Run's context will interrupt
-	stops, stopped         bool // Stop was called, and is over
+	broken, gone     bool // the source; the connections
+	hooked, stopping bool // the end of Run's context is to interrupt, and is about to
+	stops, stopped   bool // Stop was called, and is over
 
 	open [modelWaiters]uint8               // completions that are not handled
 	need [modelWaiters][modelWaiters]uint8 // those of them that CatchUp waits for
@@ -127,6 +128,9 @@ var stubs = map[string]string{
 	"context": `package context
 		import "time"
 		type Context interface { Done() <-chan struct{}; Err() error; Deadline() (time.Time, bool) }
+		type CancelFunc func()
+		func WithCancel(Context) (Context, CancelFunc)
+		func Background() Context
 		func AfterFunc(Context, func()) (stop func() bool)`,
 	"sync": `package sync
 		type Mutex struct{}

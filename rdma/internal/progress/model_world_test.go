@@ -47,11 +47,15 @@ func unless(p primitive, can bool) primitive {
 
 // needsTurn reports it if the goroutine does what belongs to the turn without having it, or after Stop.
 func (r *modelRun) needsTurn(m *machine, what string) {
-	switch {
-	case r.manual && m.World.users[1] > 0:
-	case m.World.holder != uint8(m.Actor+1):
+	r.used(m, what)
+	if (!r.manual || m.World.users[1] == 0) && m.World.holder != uint8(m.Actor+1) {
 		m.Fail("it %s without the turn", what)
-	case m.World.stopped:
+	}
+}
+
+// used reports it if Stop is over.
+func (r *modelRun) used(m *machine, what string) {
+	if m.World.stopped {
 		m.Fail("it %s after Stop", what)
 	}
 }
@@ -121,9 +125,10 @@ func (r *modelRun) primitives() *steps.Model[world] {
 		Calls: map[string]string{"Source.Poll": "modelPoll", "Options.Fail": "modelFail"},
 		Consts: map[string]steps.Value{"model": 1, "Options.Manual": steps.Bool(r.manual), "spinPolls": 1, "passAfter": 1, "epoch": 0,
 			"Progress.src": 1, "Signal.p": 1, "Progress.promote": chPromote, "Progress.eviction": chEviction,
-			"Progress.handover": chHandover, "Progress.left": chLeft, "Progress.manual": 1, "turn.Turn.most": 1, "Progress.polling": 2,
+			"Progress.handover": chHandover, "Progress.left": chLeft, "Progress.manual": 1, "turn.Turn.most": 1, "Progress.polling": 2, "Progress.open": modelWaiters + 1,
 			"Progress.timer":         1,
-			"os.ErrDeadlineExceeded": errModelLate, "turn.ErrWouldWait": errModelOther},
+			"os.ErrDeadlineExceeded": errModelLate, "turn.ErrWouldWait": errModelOther,
+			"ErrStopped": errModelOther},
 		Ready: ready, Pass: pass, Close: closeChannel,
 	}
 	m.Primitives = map[string]primitive{
@@ -160,7 +165,7 @@ func (r *modelRun) primitives() *steps.Model[world] {
 			}
 		}),
 		"Source.Arm": shared(func(m *machine, _, out []steps.Value) {
-			if !r.manual {
+			if r.used(m, "arms"); !r.manual {
 				r.needsTurn(m, "arms")
 			}
 			if out[0] = errModelBroken; !m.World.broken {
@@ -169,9 +174,10 @@ func (r *modelRun) primitives() *steps.Model[world] {
 			}
 		}),
 		"Source.WaitEvent": {Do: func(m *machine, in, out []steps.Value) bool {
+			r.used(m, "waits")
 			w := m.World
-			ended := w.closed>>contextChannel(in[1])&1 == 1
-			if came := steps.Value(w.events) != in[2]; came && ended {
+			ended := (w.closed>>contextChannel(in[1])|w.closed>>contextChannel(in[2]))&1 == 1
+			if came := steps.Value(w.events) != in[3]; came && ended {
 				out[0] = steps.Value(m.Choose(2)) * errModelDone
 			} else {
 				out[0] = steps.Bool(ended) * errModelDone
@@ -272,7 +278,8 @@ func (r *modelRun) primitives() *steps.Model[world] {
 			out[0] = steps.Value(m.World.closed>>contextChannel(in[0])&1) * errModelDone
 		}), r.stops || contexts),
 		"context.Context.Done": local(func(_ *machine, in, out []steps.Value) { out[0] = contextChannel(in[0]) }),
-		"context.AfterFunc":    is(0), // see promptly
+		"Progress.end":         shared(func(m *machine, _, _ []steps.Value) { m.World.closed |= 1 << chRun }),
+		"context.AfterFunc":    local(func(m *machine, _, _ []steps.Value) { m.World.hooked = true }), // see promptly
 		"deadline.Deadline.Past": unless(shared(func(m *machine, in, out []steps.Value) {
 			out[0] = chLate + 2*(in[0]-1) + steps.Bool(m.World.moved[in[0]-1])
 		}), deadlines),

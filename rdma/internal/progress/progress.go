@@ -27,6 +27,7 @@ func New(src Source, opt Options) *Progress {
 	if opt.Manual {
 		p.manual.Init(1)
 		p.polling.Init(1)
+		p.open, p.end = context.WithCancel(context.Background())
 		return p
 	}
 	p.left = make(chan struct{})
@@ -36,13 +37,16 @@ func New(src Source, opt Options) *Progress {
 	return p
 }
 
-// Stop ends all polling. Afterwards the source is not used, but by Run, which has to end before. Nobody waits any more.
+// Stop ends all polling. Afterwards the source is not used, but by Run, which has to end before. Nobody waits any more,
+// unless in PollWait.
 func (p *Progress) Stop() {
 	if p.opt.Manual {
-		p.manual.Take()
 		p.change(state.close)
+		p.end()
+		p.manual.Take()
 		p.polling.Take() // from CatchUp
 		p.polling.Leave()
+		p.manual.Leave()
 		return
 	}
 	p.timer.Stop()
