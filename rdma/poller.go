@@ -112,8 +112,15 @@ func (e *Engine) tick(ctx context.Context) {
 		case <-t.C:
 			e.messages.Tick()
 		}
-		for _, s := range e.shards {
-			what(s)
+		e.each(what)
+	}
+}
+
+// each calls f for each shard that is open. One of large blocks is opened by the first stream.
+func (e *Engine) each(f func(*shard)) {
+	for _, s := range e.shards {
+		if s.opened.Load() {
+			f(s)
 		}
 	}
 }

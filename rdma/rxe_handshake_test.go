@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -230,6 +231,29 @@ func TestRXE_HandshakeReset(t *testing.T) {
 			}
 			untilNoConns(t, client)
 		})
+	}
+}
+
+// TestRXE_HandshakeBeats has the first stream of an engine open its shard of large blocks while the time passes.
+func TestRXE_HandshakeBeats(t *testing.T) {
+	for range 5 {
+		server, client := newEngines(t, nil)
+		needSRQ(t, server)
+		var beating sync.WaitGroup
+		done := make(chan struct{})
+		for _, e := range []*Engine{server, client} {
+			beating.Go(func() {
+				for !deadline.IsClosed(done) {
+					e.each((*shard).beat)
+					time.Sleep(50 * time.Microsecond)
+				}
+			})
+		}
+		a, b := streams(t, server, client)
+		ok(t, a.Close())
+		ok(t, b.Close())
+		close(done)
+		beating.Wait()
 	}
 }
 

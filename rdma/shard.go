@@ -36,6 +36,7 @@ type shard struct {
 	blocks    *blocks.Set
 	recvs     receiving
 	large     *shard // the shard of large blocks that goes with this one, or nil
+	opened    atomic.Bool
 	unusable  bool   // one of large blocks, which could not be opened
 	start     func() // starts the poller
 	vector    int    // completion vector
@@ -153,6 +154,7 @@ func (e *shard) open() (err error) {
 	if e.cq != nil && !e.opt.Manual {
 		e.openCanary()
 	}
+	e.opened.Store(true)
 	return nil
 }
 
