@@ -8,8 +8,8 @@ import (
 )
 
 // Poll handles the completions that are there, and returns how many. It does not wait. While another
-// goroutine is in Poll or Wait, it returns 0; after Close, ErrClosed. The engine has EngineOptions.Manual; if the device has failed, the
-// connections report it.
+// goroutine is in Poll or Wait, it returns 0, and after Close an error that matches ErrClosed. The engine has
+// EngineOptions.Manual; if the device has failed, the connections report it.
 func (e *Engine) Poll() (int, error) {
 	if err := e.manual("poll"); err != nil {
 		return 0, err
@@ -18,7 +18,7 @@ func (e *Engine) Poll() (int, error) {
 	return n, e.polled("poll", err)
 }
 
-// Wait is Poll, and waits until there is a completion or ctx ends.
+// Wait is Poll, and waits until there is a completion, ctx ends or the engine is closed.
 func (e *Engine) Wait(ctx context.Context) (int, error) {
 	if err := e.manual("wait"); err != nil {
 		return 0, err

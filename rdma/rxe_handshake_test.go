@@ -236,6 +236,7 @@ func TestRXE_HandshakeReset(t *testing.T) {
 
 // TestRXE_HandshakeBeats has the first stream of an engine open its shard of large blocks while the time passes.
 func TestRXE_HandshakeBeats(t *testing.T) {
+	testutil.NeedLogic(t)
 	for range 5 {
 		server, client := newEngines(t, nil)
 		needSRQ(t, server)

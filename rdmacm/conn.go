@@ -253,10 +253,12 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close ends the connection, notifies the peer and frees what the connection owns. It does not wait for the peer. During
-// the handshake, for which Options.Prepare makes the connection known, it ends that first: Dial or Accept fails. If
+// Close ends the connection, notifies the peer and frees what the connection owns. It does not wait for the peer. If
 // MRs are open on a PD that the connection owns, Close ends the connection, closes QP and CQ, and returns an
 // *ibv.BusyError; call it again after closing the MRs.
+//
+// Options.Prepare makes the connection known before the handshake is over. Close then ends the handshake, and waits
+// until Dial or Accept has noticed: they fail with an error that matches ErrClosed, unless they were about to return.
 func (c *Conn) Close() error {
 	c.finish(&ibv.OpError{Op: "connection", Object: c.RemoteAddr().String(), Err: ErrClosed})
 	c.life.Shut()

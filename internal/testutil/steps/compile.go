@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// Model is what functions are compiled for. Names have the package as a prefix, unless it is home.
+// Model has what compiled functions share. A name has the package as a prefix, unless that is home.
 type Model[W any] struct {
 	// Primitives are operations. A name is that of
 	//   - a function, F, or a method, T.M; arguments are the receiver, if there is one, and those of the call
-	//   - a method of a field that is a struct of another package, T.field.M, as of an atomic or a mutex; the receiver
-	//     is a pointer to the T, or a T. T.field.Do of a sync.Once is two of them: T.field.Begin returns whether the
-	//     function is to be called, T.field.End comes after it
-	//   - a field of what a pointer points to, T.field, and T.field= to set it
+	//   - a method of a field that is a struct of another package, such as an atomic: T.field.M; the first argument is
+	//     the T, or the pointer to it. T.field.Do of a sync.Once has two: T.field.DoBegin reports whether the function
+	//     is to be called, T.field.DoEnd comes after it
+	//   - a field behind a pointer, T.field, and T.field= to set it
 	//   - a variable, v
 	//   - make(chan), of a channel that is made
 	// One takes precedence over a function whose source was loaded.
 	Primitives map[string]Primitive[W]
-	// Calls are functions of the source that stand for others, as methods of interfaces do.
+	// Calls has functions of the source that are called instead of others, such as methods of interfaces.
 	Calls map[string]string
-	// Consts are constants with another value, variables and fields that are constant.
+	// Consts has variables and fields that are constant, and constants that have another value.
 	Consts map[string]Value
 	// Ready reports whether a channel takes a value, or has one or is closed. It may be any but nil.
 	Ready func(m *Machine[W], ch Value, send bool) bool
@@ -33,13 +33,14 @@ type Model[W any] struct {
 	Close func(m *Machine[W], ch Value)
 }
 
-// Compile compiles a function of the home package with arguments, and with changes.
-func Compile[W any](s *Source, model *Model[W], name string, args []Value, changes ...Site) (p *Program[W], err error) {
+// Compile compiles a function of the home package with arguments, and without some statements.
+func Compile[W any](s *Source, model *Model[W], name string, args []Value, without ...Statement) (p *Program[W],
+	err error) {
 	d := s.find(name)
 	if d == nil {
 		return nil, fmt.Errorf("no function %s", name)
 	}
-	c := &compiler[W]{src: s, model: model, consts: make(map[Value]int), changes: changes}
+	c := &compiler[W]{src: s, model: model, consts: make(map[Value]int), without: without}
 	defer func() {
 		if e, ok := recover().(compileError); ok {
 			err = fmt.Errorf("%s: %s", s.Position(e.pos), e.what)
@@ -73,7 +74,7 @@ type compiler[W any] struct {
 	slots   int
 	labels  []int // addresses
 	reached []bool
-	changes []Site
+	without []Statement
 	pos     token.Pos
 	within  string // function
 	depth   int

@@ -97,7 +97,7 @@ func (f *frame[W]) unary(x *ast.UnaryExpr) int {
 	return 0
 }
 
-// target is what a pointer to a local variable points to.
+// target returns the local variable that a pointer points to.
 func (f *frame[W]) target(x *ast.StarExpr) int {
 	if id, ok := ast.Unparen(x.X).(*ast.Ident); ok {
 		if a, ok := f.variable(f.src.info.Uses[id]); ok && a.pointer {
@@ -143,14 +143,7 @@ func (f *frame[W]) condition(e ast.Expr, yes, no int) {
 			return
 		}
 	}
-	switch never, always := f.changed(e, Never), f.changed(e, Always); {
-	case never:
-		f.jump(no)
-	case always:
-		f.jump(yes)
-	default:
-		f.branch(f.expr(e), yes, no)
-	}
+	f.branch(f.expr(e), yes, no)
 }
 
 // field resolves x.f: what x is, the name of the field, and its bits if x is a struct.

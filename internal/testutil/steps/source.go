@@ -99,7 +99,7 @@ func (s *Source) find(name string) *ast.FuncDecl {
 	return nil
 }
 
-// name returns the name of an object, with the type of which it is a method, and its package unless that is home.
+// name returns the name of an object: F, T.M for a method, with the package as a prefix unless that is home.
 func (s *Source) name(obj types.Object) string {
 	name := obj.Name()
 	if f, ok := obj.(*types.Func); ok {
@@ -128,41 +128,20 @@ func (s *Source) typeName(t types.Type) string {
 	return t.String()
 }
 
-// A Change is one that is made to a function.
-type Change uint8
-
-// The changes.
-const (
-	Remove Change = iota // a statement is not there
-	Never                // a condition is false
-	Always               // a condition is true
-)
-
-// Site is a place of which a function can be compiled with a change: a condition, or a statement that declares nothing
-// outside of it and does not jump. A change of a function applies to all of its calls.
-type Site struct {
-	Change
+// Statement is one that a function can be compiled without: it neither declares something for others nor jumps. It is
+// left out of all calls of the function.
+type Statement struct {
 	Where    string // file and line
 	Function string // F or T.M
-	Text     string // of the statement or condition, its first line
+	Text     string // its first line
 
 	offset int
 }
 
-func (s Site) String() string {
-	switch s.Change {
-	case Never:
-		return "never " + s.Text
-	case Always:
-		return "always " + s.Text
-	}
-	return "no " + s.Text
-}
-
-func (s *Source) site(n ast.Node, function string, c Change) Site {
+func (s *Source) statement(n ast.Stmt, function string) Statement {
 	var text bytes.Buffer
 	_ = printer.Fprint(&text, s.fset, n)
 	line, _, _ := strings.Cut(text.String(), "\n")
-	return Site{Change: c, Where: s.Position(n.Pos()), Function: function, Text: line,
+	return Statement{Where: s.Position(n.Pos()), Function: function, Text: line,
 		offset: s.fset.Position(n.Pos()).Offset}
 }

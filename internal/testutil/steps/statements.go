@@ -13,16 +13,15 @@ type frame[W any] struct {
 	vars    map[types.Object]arg[W]
 	outer   *frame[W] // of a function literal
 	results []int
-	named   bool
 	end     int // label
 	defers  []*ast.CallExpr
 	targets []target
 }
 
-// arg is what a variable is in a frame.
+// arg is the value of a variable in a frame.
 type arg[W any] struct {
 	slot    int
-	pointer bool         // slot is what it points to
+	pointer bool         // it points to slot
 	fn      *function[W] // it is a function
 }
 
@@ -80,7 +79,6 @@ func (c *compiler[W]) inline(typ *ast.FuncType, recv *ast.FieldList, body *ast.B
 				slot := c.slot()
 				f.results = append(f.results, slot)
 				if len(r.Names) > 0 {
-					f.named = true
 					c.move(slot, c.constant(0))
 					if obj := c.src.info.Defs[r.Names[i]]; obj != nil {
 						f.vars[obj] = arg[W]{slot: slot}
@@ -176,16 +174,11 @@ func (c *compiler[W]) removed(s ast.Stmt) bool {
 	default:
 		return false
 	}
-	return c.changed(s, Remove)
-}
-
-// changed reports whether a change is to be made. It takes note that there can be one.
-func (c *compiler[W]) changed(n ast.Node, change Change) bool {
-	site := c.src.site(n, c.within, change)
-	if !slices.Contains(c.p.Sites, site) {
-		c.p.Sites = append(c.p.Sites, site)
+	st := c.src.statement(s, c.within)
+	if !slices.Contains(c.p.Statements, st) {
+		c.p.Statements = append(c.p.Statements, st)
 	}
-	return slices.Contains(c.changes, site)
+	return slices.Contains(c.without, st)
 }
 
 func (f *frame[W]) statement(s ast.Stmt) {

@@ -1,5 +1,5 @@
-// Package steps runs Go functions one step at a time, for model checkers: it compiles their source, so that a model has
-// no copy of it. A step is one access to what goroutines share, with all that the goroutine does alone until the next.
+// Package steps runs Go functions one step at a time, for model checkers. It compiles their source, so a model needs no
+// copy of it. A step is one access to what goroutines share, with all that the goroutine does alone until the next.
 //
 // The model supplies what the functions share, as a comparable struct, and a [Primitive] for each access: to a field
 // that is reached by a pointer, to an atomic, a mutex, a variable, or a function of another package. A channel is a
@@ -16,11 +16,11 @@ import (
 	"math"
 )
 
-// Value is what a variable holds: a number, a bool as 0 or 1, a pointer, channel or error as the number that the model
-// gives it, 0 for nil, or the fields of a small struct, as [Pack] puts them together.
+// Value is the value of a variable: a number, a bool as 0 or 1, the fields of a small struct as [Pack] puts them
+// together, or the number that the model gives to a pointer, a channel or an error. nil is 0.
 type Value int32
 
-// Any is a value of which nothing is known, for example of a clock. A condition on it is true and false.
+// Any is a value that is not known, for example a time. A condition on it is true in one run, and false in another.
 const Any Value = math.MinInt32
 
 // Bool returns the value of a bool.
@@ -118,7 +118,7 @@ type At uint16
 // locals is how many local variables may be in use between two steps.
 const locals = 14
 
-// local is what an At stands for.
+// local is the state that an At is the number of.
 type local struct {
 	pc   uint16
 	vars [locals]uint16
@@ -142,7 +142,7 @@ func unpackValue(v uint16) Value {
 
 // Program is a function that was compiled.
 type Program[W any] struct {
-	Sites []Site // what it was compiled from, and could do without
+	Statements []Statement // that it can be compiled without
 
 	src   *Source
 	model *Model[W]
@@ -203,8 +203,8 @@ func (p *Program[W]) Start(m *Machine[W]) At {
 	return at
 }
 
-// Step makes a step in all ways. It calls found with each world and state that follow, of which those of the other
-// goroutines are copied from w. It does not if the goroutine has to wait.
+// Step makes a step in all ways. It calls found with each world and each state of the goroutine that follow, and not at
+// all if the goroutine has to wait.
 func (p *Program[W]) Step(m *Machine[W], w *W, at At, found func(w *W, at At)) {
 	m.choices, m.among = m.choices[:0], m.among[:0]
 	for more := true; more; more = m.next() {

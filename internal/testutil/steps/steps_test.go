@@ -145,7 +145,7 @@ func deep() { deep() }
 `
 
 // ends runs goroutines in all orders, and returns the worlds in which none goes on, and whether all have ended there.
-func ends(t *testing.T, first shelf, names []string, changes ...Site) (worlds []shelf, stuck int, states int) {
+func ends(t *testing.T, first shelf, names []string, without ...Statement) (worlds []shelf, stuck int, states int) {
 	t.Helper()
 	src := load(t, "shelves.go", shelves)
 	type state struct {
@@ -161,7 +161,7 @@ func ends(t *testing.T, first shelf, names []string, changes ...Site) (worlds []
 		if name == "put" {
 			args = []Value{4}
 		}
-		p, err := Compile(src, model(), name, args, changes...)
+		p, err := Compile(src, model(), name, args, without...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,8 @@ func TestErrors(t *testing.T) {
 	src := load(t, "shelves.go", shelves)
 	m := model()
 	delete(m.Primitives, "store")
-	for name, want := range map[string]string{"deep": "recursion", "add": "the model has no store", "no": "no function"} {
+	for name, want := range map[string]string{"deep": "recursion", "add": "the model has no store",
+		"no": "no function"} {
 		if _, err := Compile(src, m, name, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
@@ -265,35 +266,40 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestChanges compiles a function with each of its changes.
-func TestChanges(t *testing.T) {
+// TestWithout compiles a function without each of its statements.
+func TestWithout(t *testing.T) {
 	src := load(t, "shelves.go", shelves)
 	p, err := Compile(src, model(), "later", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, s := range p.Sites {
-		got = append(got, s.Where+" "+s.String())
+	returns, falls := shelf{seen: [8]Value{0, 1}}, shelf{n: 1, seen: [8]Value{0, 1, 1}}
+	want := []struct {
+		text string
+		ends []shelf
+	}{
+		{"later: load()", nil}, // then the choice comes before the first step
+		{"later: defer see(1)", []shelf{{}, {n: 1, seen: [8]Value{0, 0, 1}}}},
+		{"later: if now := time.Now(); now.After(time.Now()) {", []shelf{falls}},
+		{"later: defer see(2)", []shelf{returns, {n: 1, seen: [8]Value{0, 1}}}},
+		{"later: store(1)", []shelf{returns, {seen: [8]Value{0, 1, 1}}}},
 	}
-	want := []string{"shelves.go:31 no load()", "shelves.go:32 no defer see(1)",
-		"shelves.go:33 no if now := time.Now(); now.After(time.Now()) {", "shelves.go:33 never now.After(time.Now())",
-		"shelves.go:33 always now.After(time.Now())", "shelves.go:36 no defer see(2)", "shelves.go:37 no store(1)"}
-	if !slices.Equal(got, want) {
-		t.Fatalf("%q\nwant %q", got, want)
+	if len(p.Statements) != len(want) {
+		t.Fatalf("%+v, want %d", p.Statements, len(want))
 	}
-	both := []shelf{{seen: [8]Value{0, 1}}, {n: 1, seen: [8]Value{0, 1, 1}}}
-	for i, want := range [][]shelf{both, {{}, {n: 1, seen: [8]Value{0, 0, 1}}}, both[1:], both[1:], both[:1],
-		{{seen: [8]Value{0, 1}}, {n: 1, seen: [8]Value{0, 1}}}, {{seen: [8]Value{0, 1}}, {seen: [8]Value{0, 1, 1}}}} {
-		if i == 0 {
-			continue // then the choice comes before the first step
+	for i, st := range p.Statements {
+		if got := st.Function + ": " + st.Text; got != want[i].text {
+			t.Errorf("%s, want %s", got, want[i].text)
 		}
-		got, _, _ := ends(t, shelf{}, []string{"later"}, p.Sites[i])
+		if want[i].ends == nil {
+			continue
+		}
+		got, _, _ := ends(t, shelf{}, []string{"later"}, st)
 		slices.SortFunc(got, func(a, b shelf) int {
 			return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.seen[2], b.seen[2]))
 		})
-		if !slices.Equal(got, want) {
-			t.Errorf("%v: %+v, want %+v", p.Sites[i], got, want)
+		if !slices.Equal(got, want[i].ends) {
+			t.Errorf("without %s: %+v, want %+v", st.Text, got, want[i].ends)
 		}
 	}
 }

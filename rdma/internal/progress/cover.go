@@ -73,8 +73,8 @@ func (p *Progress) pollAll() error {
 	return nil
 }
 
-// drain polls until the CQ is empty and armed. more means that it gave up, after *most polls with completions or because
-// the poller is evicted: it may have to hand over while others keep the CQ full.
+// drain polls until the CQ is empty and armed. more means that it gave up: after *most polls with completions, or
+// because the poller is to hand over and others keep the CQ full.
 // Preconditions: the turn.
 func (p *Progress) drain(most *int) (more bool, err error) {
 	for patient := true; ; {

@@ -25,6 +25,9 @@ type environment interface {
 
 var model environment
 
+// The functions that begin goroutines, and those that the package calls by its interfaces.
+var _ = []any{receiver, waiterFor, meanwhile, catcher, program, runner, looker, endAll, stopper, modelPoll, modelFail}
+
 // receiver takes messages until it has had all, or its wait ends, as the reader of a connection does.
 func receiver(p *Progress, i int, s *Signal, b turn.Bound, patience *Patience) {
 	for model.receive(i) {

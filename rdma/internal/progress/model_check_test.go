@@ -87,34 +87,39 @@ func TestModel(t *testing.T) {
 }
 
 // small are runs in which most mistakes show, the fastest first.
-func small() []modelRun {
-	return []modelRun{
-		{posts: posts{1}, spins: all, expires: all},
-		{manual: true, does: whats{polls}, posts: posts{2}, expires: first},
-		{manual: true, posts: posts{1}, breaks: true},
-		{manual: true, posts: posts{1}, does: whats{1: catches, 2: polls}, stops: true},
-		{posts: posts{1}, leads: true, breaks: true, deaf: true},
-		{posts: posts{1, 1}, leads: true, does: whats{receives, meantime}},
-		{posts: posts{1}, spins: all, leads: true, breaks: true},
-		{posts: posts{2}, leads: true, expires: all},
-		{posts: posts{1}, spins: all, breaks: true, stops: true},
-		{posts: posts{1}, leads: true, stops: true},
-		{posts: posts{1, 1}, leads: true, does: whats{receives, waits}, expires: bools{false, true}},
-		{posts: posts{1}, spins: all, leads: true, does: whats{2: catches}},
-		{posts: posts{1, 1}, spins: first},
-		{posts: posts{2}, leads: true, late: all},
-		{manual: true, posts: posts{1}, does: whats{receives, catches, polls}, expires: all},
-		{posts: posts{1}, does: whats{2: catches}, breaks: true},
-		{posts: posts{1, 1}, spins: bools{false, true}, leads: true},
-		{posts: posts{1}, does: whats{1: catches, 2: catches}},
-	}
+var small = []struct {
+	name string
+	run  modelRun
+}{
+	{"polls", modelRun{posts: posts{1}, spins: all, expires: all}},
+	{"manual", modelRun{manual: true, does: whats{polls}, posts: posts{2}, expires: first}},
+	{"manual fails", modelRun{manual: true, posts: posts{1}, breaks: true}},
+	{"manual ends", modelRun{manual: true, posts: posts{1}, does: whats{1: catches, 2: polls}, stops: true}},
+	{"deaf", modelRun{posts: posts{1}, leads: true, breaks: true, deaf: true}},
+	{"Meanwhile", modelRun{posts: posts{1, 1}, leads: true, does: whats{receives, meantime}}},
+	{"fails", modelRun{posts: posts{1}, spins: all, leads: true, breaks: true}},
+	{"reads", modelRun{posts: posts{2}, leads: true, expires: all}},
+	{"fails and ends", modelRun{posts: posts{1}, spins: all, breaks: true, stops: true}},
+	{"ends", modelRun{posts: posts{1}, leads: true, stops: true}},
+	{"Wait", modelRun{posts: posts{1, 1}, leads: true, does: whats{receives, waits}, expires: bools{false, true}}},
+	{"CatchUp", modelRun{posts: posts{1}, spins: all, leads: true, does: whats{2: catches}}},
+	{"sleeps", modelRun{posts: posts{1, 1}, spins: first}},
+	{"moves", modelRun{posts: posts{2}, leads: true, late: all}},
+	{"manual CatchUp", modelRun{manual: true, posts: posts{1}, does: whats{receives, catches, polls}, expires: all}},
+	{"CatchUp fails", modelRun{posts: posts{1}, does: whats{2: catches}, breaks: true}},
+	{"two", modelRun{posts: posts{1, 1}, spins: bools{false, true}, leads: true}},
+	{"two CatchUps", modelRun{posts: posts{1}, does: whats{1: catches, 2: catches}}},
 }
 
-// findIn explores runs with mistakes until one of them shows.
-func findIn(t *testing.T, runs []modelRun, edits []edit, changes ...steps.Site) (o outcome) {
+// findIn explores the small runs with mistakes, or the one of that name, until one of the mistakes shows.
+func findIn(t *testing.T, name string, edits []edit, without ...steps.Statement) (o outcome) {
 	t.Helper()
-	for _, r := range runs {
-		r.edits, r.changes = edits, changes
+	for _, s := range small {
+		if name != "" && name != s.name {
+			continue
+		}
+		r := s.run
+		r.edits, r.without = edits, without
 		var err error
 		if o, err = r.explore(); err != nil {
 			t.Fatal(err)
@@ -126,58 +131,95 @@ func findIn(t *testing.T, runs []modelRun, edits []edit, changes ...steps.Site) 
 	return o
 }
 
-// TestModelFinds puts mistakes into the source, those of earlier versions among them, and has the model find each, in
-// one of the small runs.
+// TestModelFinds puts mistakes into the source, those of earlier versions among them, and has the model find each.
 func TestModelFinds(t *testing.T) {
 	for _, tt := range []struct {
-		name, file, old, new string
-		run                  int
-		want                 string
+		name           string
+		file, old, new string
+		in             string // one of the small runs
+		want           string
 	}{
-		{"a goroutine that reads does nothing for CatchUp", "lead.go",
-			"if err := p.serve(); err != nil {\n\t\t\treturn false, false, err\n\t\t}\n", "", 11,
-			"CatchUp waits at progress.go"},
-		{"CatchUp is over when another goroutine has polled", "cover.go", "return p.pollAll()", "return nil", 11,
-			"CatchUp: CatchUp is over before"},
-		{"CatchUp does not keep the turn where it is", "state.go", "return s | event, false\n}", "return s, false\n}", 11,
-			"CatchUp waits at progress.go"},
-		{"a manual CatchUp polls next to another goroutine", "progress.go", "_ = p.alone(p.pollAll)", "_ = p.pollAll()", 14,
-			"CatchUp: it polls without the turn"},
-		{"PollWait sleeps without arming", "manual.go", "err := p.src.Arm(); err != nil", "err := error(nil); err != nil", 1,
-			"PollWait waits at manual.go"},
-		{"an event is forgotten while the turn is taken, before 3b5d22d", "state.go",
-			"case s.has(taken) && read:\n\t\treturn s | event, false\n\t}", "}", 0, "the CQ is not covered"},
-		{"the poller leaves a token behind, before 0de88ea", "lead.go", "for {\n\t\tselect {\n\t\tcase <-p.promote:",
-			"for p.load().reader() != poller {\n\t\tselect {\n\t\tcase <-p.promote:", 16, "two read events"},
-		{"cover ignores an event", "state.go", "if s.has(event) {\n\t\treturn s &^ event, false, false\n\t}\n", "", 0,
-			"the CQ is not covered"},
+		{"a goroutine that reads does nothing for CatchUp", "lead.go", `
+		if err := p.serve(); err != nil {
+			return false, false, err
+		}
+`, "\n", "CatchUp", "CatchUp waits at progress.go"},
+		{"CatchUp is over when another goroutine has polled", "cover.go", "return p.pollAll()", "return nil",
+			"CatchUp", "CatchUp: CatchUp is over before"},
+		{"CatchUp does not keep the turn where it is", "state.go", "return s | event, false\n}", "return s, false\n}",
+			"CatchUp", "CatchUp waits at progress.go"},
+		{"a manual CatchUp polls next to another goroutine", "progress.go", "_ = p.alone(p.pollAll)", "_ = p.pollAll()",
+			"manual CatchUp", "CatchUp: it polls without the turn"},
+		{"PollWait sleeps without arming", "manual.go", "p.src.Arm()", "error(nil)",
+			"manual", "PollWait waits at manual.go"},
+		{"an event is forgotten while the turn is taken, before 3b5d22d", "state.go", `
+	case s.has(taken) && read:
+		return s | event, false
+`, "\n", "polls", "the CQ is not covered"},
+		{"the poller leaves a token behind, before 0de88ea", "lead.go", `
+	for {
+		select {
+		case <-p.promote:`, `
+	for p.load().reader() != poller {
+		select {
+		case <-p.promote:`, "two", "two read events"},
+		{"cover ignores an event", "state.go", `
+	if s.has(event) {
+		return s &^ event, false, false
+	}
+`, "\n", "polls", "the CQ is not covered"},
 		{"rest ignores sleepers", "state.go", "s.sleepers() > 0 || s.reader() == waiter && !reads",
-			"s.reader() == waiter && !reads", 12, "somebody is away while others sleep"},
+			"s.reader() == waiter && !reads", "sleeps", "somebody is away while others sleep"},
 		{"rest ignores a goroutine that reads", "state.go", "s.sleepers() > 0 || s.reader() == waiter && !reads",
-			"s.sleepers() > 0", 16, "1 wait until the timer"},
-		{"nobody promotes the poller", "cover.go", "if promote {\n\t\ttoken1(p.promote)\n\t}\n\tif s.has(closed)",
-			"if s.has(closed)", 7, "the CQ is not covered"},
-		{"Wake does not interrupt", "signal.go", "\t\ts.p.src.Interrupt()\n", "", 16, "WaitSignal waits at lead.go"},
-		{"Wake does not send", "signal.go", "\t\ts.ch <- struct{}{}\n", "", 0, "WaitSignal waits at bound.go"},
-		{"the poller does not watch", "lead.go", "\t\t}\n\t\tp.src.Interrupt()\n\t}\n}", "\t\t}\n\t}\n}", 7,
+			"s.sleepers() > 0", "two", "1 wait until the timer"},
+		{"nobody promotes the poller", "cover.go", `
+	if promote {
+		token1(p.promote)
+	}
+	if s.has(closed)`, `
+	if s.has(closed)`, "reads", "the CQ is not covered"},
+		{"Wake does not interrupt", "signal.go", "\t\ts.p.src.Interrupt()\n", "", "ends",
 			"WaitSignal waits at lead.go"},
-		{"pass does not interrupt", "cover.go", "if !promote {\n\t\t\tp.src.Interrupt()\n\t\t}\n", "", 0,
-			"the CQ is not covered"},
-		{"sleep does not arm", "state.go", "s += sleeperBit\n\tif s.free() && s.has(away) {",
-			"s += sleeperBit\n\tif false {", 12, "somebody is away while others sleep"},
-		{"the timer is not started", "cover.go", "if start {\n\t\t\tp.timer.Reset(absence)\n\t\t}\n", "_ = start\n", 0,
-			"somebody is away without a timer"},
-		{"a signal is looked for before it can interrupt", "signal.go", "{ return s.state.CompareAndSwap(idle, reading) }",
-			"{ if s.state.Load() != idle { return false }; s.state.Store(reading); return true }", 16,
-			"WaitSignal waits at lead.go"},
-		{"Run ends and leaves a goroutine that evicts", "progress.go", "p.change(state.close)\n\tif p.load().reader() == " +
-			"evicted {\n\t\tp.handOver()\n\t}", "p.change(state.close)", 9, "WaitSignal waits at lead.go"},
-		{"Stop does not wait for the turn", "progress.go", "if s.has(taken) {\n\t\t\t<-p.left\n\t\t}\n", "", 9,
-			"WaitSignal: it polls after Stop"},
+		{"Wake does not send", "signal.go", "\t\ts.ch <- struct{}{}\n", "", "polls", "WaitSignal waits at bound.go"},
+		{"the poller does not watch", "lead.go", `
+		}
+		p.src.Interrupt()
+	}`, "}}", "reads", "WaitSignal waits at lead.go"},
+		{"pass does not interrupt", "cover.go", `
+		if !promote {
+			p.src.Interrupt()
+		}
+`, "\n", "polls", "the CQ is not covered"},
+		{"sleep does not arm", "state.go", `
+	s += sleeperBit
+	if s.free() && s.has(away) {`, "\ns += sleeperBit\nif false {", "sleeps", "somebody is away while others sleep"},
+		{"the timer is not started", "cover.go", `
+		if start {
+			p.timer.Reset(absence)
+		}
+`, "\n_ = start\n", "polls", "somebody is away without a timer"},
+		{"a signal is looked for before it can interrupt", "signal.go",
+			"{ return s.state.CompareAndSwap(idle, reading) }", `{
+				if s.state.Load() != idle {
+					return false
+				}
+				s.state.Store(reading)
+				return true
+			}`, "ends", "WaitSignal waits at lead.go"},
+		{"Run ends and leaves a goroutine that evicts", "progress.go", `
+	p.change(state.close)
+	if p.load().reader() == evicted {
+		p.handOver()
+	}`, "\np.change(state.close)", "ends", "WaitSignal waits at lead.go"},
+		{"Stop does not wait for the turn", "progress.go", `
+		if s.has(taken) {
+			<-p.left
+		}
+`, "\n", "ends", "WaitSignal: it polls after Stop"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := findIn(t, small()[tt.run:tt.run+1], []edit{{tt.file, tt.old, tt.new}})
+			o := findIn(t, tt.in, []edit{{tt.file, tt.old, tt.new}})
 			t.Logf("after %d states: %s", o.states, o.wrong)
 			if !strings.HasPrefix(o.wrong, tt.want) {
 				t.Errorf("%q, want %q", o.wrong, tt.want)
@@ -241,10 +283,11 @@ var harmless = map[string]string{
 // TestModelNeeds leaves out each statement that has nothing but an effect, and has the model find that.
 func TestModelNeeds(t *testing.T) {
 	if !testutil.Full() {
-		t.Skip("full runs only, by make test-full: it takes three minutes of processor time")
+		t.Skip("full runs only, by make test-full: takes three minutes of processor time")
 	}
-	sites := make(map[string][]steps.Site) // by function and text
-	for _, r := range small() {
+	list := make(map[string][]steps.Statement) // by function and text
+	for _, s := range small {
+		r := s.run
 		if err := r.compile(); err != nil {
 			t.Fatal(err)
 		}
@@ -252,30 +295,30 @@ func TestModelNeeds(t *testing.T) {
 			if p == nil {
 				continue
 			}
-			for _, s := range p.Sites {
-				file, _, _ := strings.Cut(s.Where, ":")
-				name := s.Function + ": " + s.Text
-				if s.Change == steps.Remove && slices.Contains(modelFiles, file) && !slices.Contains(sites[name], s) {
-					sites[name] = append(sites[name], s)
+			for _, st := range p.Statements {
+				file, _, _ := strings.Cut(st.Where, ":")
+				name := st.Function + ": " + st.Text
+				if slices.Contains(modelFiles, file) && !slices.Contains(list[name], st) {
+					list[name] = append(list[name], st)
 				}
 			}
 		}
 	}
 	for name := range harmless {
-		if sites[name] == nil {
+		if list[name] == nil {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	for name, list := range sites {
-		for _, s := range list {
+	for name, statements := range list {
+		for _, st := range statements {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				o := findIn(t, small(), nil, s)
-				t.Logf("%s: after %d states: %s", s.Where, o.states, o.wrong)
+				o := findIn(t, "", nil, st)
+				t.Logf("%s: after %d states: %s", st.Where, o.states, o.wrong)
 				if why := harmless[name]; o.wrong == "" && why == "" {
-					t.Errorf("%s: without it the model finds nothing", s.Where)
+					t.Errorf("%s: without it the model finds nothing", st.Where)
 				} else if o.wrong != "" && why != "" {
-					t.Errorf("%s: without it: %s", s.Where, o.wrong)
+					t.Errorf("%s: without it: %s", st.Where, o.wrong)
 				}
 			})
 		}

@@ -213,7 +213,7 @@ func (r *modelRun) wrongAtEnd(w *world) string {
 		return ""
 	}
 	op, _, _ := r.programs[modelPoller].Next(w.actors[modelPoller])
-	if s := w.word &^ recent; s != 0 || !w.on || w.queue != [modelWaiters]uint8{} || op != "Source.ReadEvents" {
+	if s := w.word &^ recent; s != 0 || !w.on || w.queue != (posts{}) || op != "Source.ReadEvents" {
 		return "the end is not at rest"
 	}
 	return ""

@@ -114,8 +114,8 @@ type modelRun struct {
 	deaf    bool // and its events do not end
 	stops   bool // Run's context may end, after all connections have
 
-	edits   []edit       // of the source
-	changes []steps.Site // to it
+	edits   []edit // of the source
+	without []steps.Statement
 
 	programs [modelActors]*steps.Program[world]
 	catching bool
@@ -225,11 +225,11 @@ func (r *modelRun) compile() error {
 	if err != nil {
 		return err
 	}
-	m := r.primitives()
+	m := r.model()
 	const p = 1 // the Progress, and whatever there is one of
 	add := func(i int, name string, args ...steps.Value) {
 		if err == nil {
-			r.programs[i], err = steps.Compile(src, m, name, args, r.changes...)
+			r.programs[i], err = steps.Compile(src, m, name, args, r.without...)
 		}
 	}
 	for i := range modelWaiters {
@@ -253,7 +253,7 @@ func (r *modelRun) compile() error {
 	add(modelEnd, "endAll")
 	add(modelStop, "stopper", p)
 	if !r.manual {
-		add(modelPoller, "runner", p, modelWaiters+1)
+		add(modelPoller, "runner", p, runContext)
 		add(modelTimer, "looker", p)
 	}
 	return err
