@@ -35,11 +35,11 @@ type shard struct {
 	budget    *blocks.Budget
 	blocks    *blocks.Set
 	recvs     receiving
-	large     *shard // the shard of large blocks that goes with this one, or nil
-	opened    atomic.Bool
-	unusable  bool   // one of large blocks, which could not be opened
-	start     func() // starts the poller
-	vector    int    // completion vector
+	large     *shard      // the shard of large blocks that goes with this one, or nil
+	opened    atomic.Bool // it has its objects
+	unusable  bool        // one of large blocks, which could not be opened
+	start     func()      // starts the poller
+	vector    int         // completion vector
 	most      most
 
 	links   linkTable

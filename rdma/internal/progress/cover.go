@@ -51,11 +51,18 @@ func (p *Progress) cover(most int, resign bool) {
 // serve handles what has come for goroutines in CatchUp. Each loop that polls with the turn begins with it.
 // Preconditions: the turn.
 func (p *Progress) serve() error {
-	asked := p.takeAsked()
-	if asked == nil {
-		return nil
+	if p.asked.Load() {
+		return p.answer()
 	}
-	defer close(asked)
+	return nil
+}
+
+// answer ends the waits in CatchUp.
+// Preconditions: the turn.
+func (p *Progress) answer() error {
+	if asked := p.takeAsked(); asked != nil {
+		defer close(asked)
+	}
 	return p.pollAll()
 }
 
@@ -236,9 +243,6 @@ func (p *Progress) ask() <-chan struct{} {
 
 // takeAsked returns what is to be closed when what has come is handled, or nil.
 func (p *Progress) takeAsked() (caught chan struct{}) {
-	if !p.asked.Load() {
-		return nil
-	}
 	p.askMu.Lock()
 	defer p.askMu.Unlock()
 	caught, p.caught = p.caught, nil

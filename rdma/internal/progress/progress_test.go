@@ -449,6 +449,27 @@ func TestManual(t *testing.T) {
 	})
 }
 
+// TestManualStop stops while a goroutine is in PollWait.
+func TestManualStop(t *testing.T) {
+	inBubble(t, 1, 0, Options{Manual: true, Spin: -1}, func(t *testing.T, p *Progress, q *fakeCQ) {
+		ended := make(chan error)
+		go func() {
+			_, err := p.PollWait(t.Context())
+			ended <- err
+		}()
+		synctest.Wait()
+		p.Stop()
+		if err := <-ended; err != ErrStopped {
+			t.Errorf("PollWait: %v", err)
+		}
+		q.post(0)
+		p.CatchUp(nil)
+		if _, err := p.Poll(); err != ErrStopped || q.waits[0].inbox.Load() != 0 {
+			t.Errorf("Poll: %v, and %d messages", err, q.waits[0].inbox.Load())
+		}
+	})
+}
+
 func want(n, want int) error {
 	if n != want {
 		return fmt.Errorf("%d, want %d", n, want)
@@ -484,6 +505,15 @@ func TestAllocs(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("a wait that polls allocates %v times", n)
+	}
+	p.Stop()
+	p = New(q, Options{Manual: true})
+	if n := testing.AllocsPerRun(1000, func() {
+		if n, err := p.Poll(); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	}); n != 0 {
+		t.Errorf("Poll allocates %v times", n)
 	}
 	p.Stop()
 }
