@@ -200,7 +200,11 @@ func TestCatchUp(t *testing.T) {
 
 // TestCatchUpReader calls CatchUp while a goroutine that reads events has the turn: when it has just polled.
 func TestCatchUpReader(t *testing.T) {
-	inBubble(t, 1, 0, Options{Spin: -1}, func(t *testing.T, p *Progress, q *fakeCQ) {
+	inBubble(t, 2, 0, Options{Spin: -1}, func(t *testing.T, p *Progress, q *fakeCQ) {
+		p.LeadNext()
+		got := make(chan error)
+		go func() { got <- q.recv(p, turn.Bound{}, 0, nil) }()
+		synctest.Wait()
 		var done atomic.Bool
 		q.polled = func() {
 			go func() {
@@ -209,9 +213,7 @@ func TestCatchUpReader(t *testing.T) {
 			}()
 			time.Sleep(1) // now it waits
 		}
-		p.LeadNext()
-		got := make(chan error)
-		go func() { got <- q.recv(p, turn.Bound{}, 0, nil) }()
+		q.post(1) // the goroutine that reads polls
 		time.Sleep(absence)
 		if !done.Load() || p.Reader() != "waiter" {
 			t.Errorf("CatchUp is over: %v, and the %v reads", done.Load(), p.Reader())
