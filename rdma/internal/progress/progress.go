@@ -77,7 +77,7 @@ func (p *Progress) Sleep() {
 	}
 }
 
-// Wake ends Sleep.
+// Wake ends Sleep, and what ask began.
 func (p *Progress) Wake() { p.state.Add(^uint32(sleeperBit - 1)) }
 
 // CatchUp handles what has come. It returns early if stop is closed.

@@ -211,7 +211,7 @@ func TestCatchUpReader(t *testing.T) {
 				p.CatchUp(nil)
 				done.Store(true)
 			}()
-			time.Sleep(1) // now it waits
+			time.Sleep(time.Nanosecond) // now it waits
 		}
 		q.post(1) // the goroutine that reads polls
 		time.Sleep(absence)
