@@ -143,8 +143,10 @@ func (l *link) prepare(p port) {
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
 // handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
 func (l *link) start(peer wire.Hello) error {
-	l.peer = peer
-	l.local, l.remote = l.port.addrs()
+	local, remote := l.port.addrs()
+	l.mu.Lock() // the peer's frames come since prepare
+	l.peer, l.local, l.remote = peer, local, remote
+	l.mu.Unlock()
 	if err := l.e.recvs.promise(l); err != nil {
 		l.abandon(err)
 		return err

@@ -62,6 +62,7 @@ func TestMemory(t *testing.T) {
 		"LargeMostConns":      TestRXE_LargeMostConns,
 		"LargeStreams":        TestRXE_LargeStreams,
 		"Manual":              TestRXE_Manual,
+		"ManualClosed":        TestRXE_ManualClosed,
 		"ManualLease":         TestRXE_ManualLease,
 		"ManyLongMessages":    TestRXE_ManyLongMessages,
 		"Messages":            TestRXE_Messages,

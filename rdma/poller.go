@@ -20,26 +20,25 @@ type completions struct {
 
 func (s *completions) Poll() (int, error) {
 	n, err := s.e.cq.Poll(s.wcs[:])
-	return s.took(n, err)
-}
-
-// Wait waits for completions, and handles them.
-func (s *completions) Wait(ctx context.Context) (int, error) {
-	n, err := s.e.cq.Wait(ctx, s.wcs[:])
-	return s.took(n, err)
-}
-
-func (s *completions) took(n int, err error) (int, error) {
 	if n > 0 {
 		s.e.handle(s.wcs[:n])
 	}
 	return n, err
 }
 
+func (s *completions) Depth() int        { return s.e.cq.Cap().CQE }
 func (s *completions) Arm() error        { return s.e.cq.Arm(false) }
 func (s *completions) Events() uint32    { return s.e.cq.Events() }
 func (s *completions) ReadEvents() error { return s.e.channel.ReadEvents() }
 func (s *completions) Interrupt()        { s.e.channel.Interrupt() }
+
+// WaitEvent is for EngineOptions.Manual, with which the CQ has the device's own channel.
+func (s *completions) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(stop, cancel)()
+	return s.e.cq.WaitEvent(ctx, seen)
+}
 
 // handle handles completions. Consecutive ones of a connection take its lock once.
 func (e *shard) handle(wcs []ibv.WC) {
@@ -116,8 +115,15 @@ func (e *Engine) tick(ctx context.Context) {
 				e.trim()
 			}
 		}
-		for _, s := range e.shards {
-			what(s)
+		e.each(what)
+	}
+}
+
+// each calls f for each shard that is open. One of large blocks is opened by the first stream.
+func (e *Engine) each(f func(*shard)) {
+	for _, s := range e.shards {
+		if s.opened.Load() {
+			f(s)
 		}
 	}
 }

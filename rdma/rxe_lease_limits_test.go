@@ -58,9 +58,11 @@ func TestRXE_LeaseRequestLimits(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		mu.Lock()
 		if len(conns) != 1 || !conns[b] {
 			t.Errorf("LeaseRequest.Conn is not what Accept has returned: %d pointers", len(conns))
 		}
+		mu.Unlock()
 		ok(t, a.Close())
 		ok(t, b.Close())
 	}

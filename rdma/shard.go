@@ -35,11 +35,12 @@ type shard struct {
 	budget    *blocks.Budget
 	blocks    *blocks.Set
 	recvs     receiving
-	large     *shard // the shard of large blocks that goes with this one, or nil
-	base      *shard // of one of large blocks: the shard that it goes with
-	unusable  bool   // one of large blocks, which could not be opened
-	start     func() // starts the poller
-	vector    int    // completion vector
+	large     *shard      // the shard of large blocks that goes with this one, or nil
+	base      *shard      // of one of large blocks: the shard that it goes with
+	opened    atomic.Bool // it has its objects
+	unusable  bool        // one of large blocks, which could not be opened
+	start     func()      // starts the poller
+	vector    int         // completion vector
 	most      most
 
 	links   linkTable
@@ -154,6 +155,7 @@ func (e *shard) open() (err error) {
 	if e.cq != nil && !e.opt.Manual {
 		e.openCanary()
 	}
+	e.opened.Store(true)
 	return nil
 }
 

@@ -124,6 +124,45 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options, fini
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
+	if err := c.whileOpen(func() error { return c.request(ctx, p) }); err != nil || c.ps.datagram() {
+		return err
+	}
+	if opt.Confirm != nil {
+		foreign.Call(func() { err = opt.Confirm(c) }, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return c.whileOpen(func() error {
+		if err := finish.Begin(ctx); err != nil {
+			return err
+		}
+		err := limited(func() error {
+			if err := c.id.BringUp(c.qp, p); err != nil {
+				return err
+			}
+			return c.id.Establish()
+		})
+		finish.End(err == nil)
+		if err != nil {
+			return afterReply(c.cause(err))
+		}
+		c.ready()
+		return nil
+	})
+}
+
+// whileOpen calls f, which Close of another goroutine waits for.
+func (c *Conn) whileOpen(f func() error) error {
+	if !c.life.TryEnter() {
+		return c.Err()
+	}
+	defer c.life.Leave()
+	return f()
+}
+
+// request sends the request, and waits for the peer's reply.
+func (c *Conn) request(ctx context.Context, p *ConnParam) error {
 	if err := limited(func() error { return c.id.Connect(p) }); err != nil {
 		return err
 	}
@@ -134,28 +173,10 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options, fini
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
-	if opt.Confirm != nil {
-		foreign.Call(func() { err = opt.Confirm(c) }, nil)
-		if err != nil {
-			return err
-		}
-	}
-	if err := finish.Begin(ctx); err != nil {
-		return err
-	}
-	err = limited(func() error {
-		if err := c.id.BringUp(c.qp, p); err != nil {
-			return err
-		}
-		return c.id.Establish()
-	})
-	finish.End(err == nil)
-	if err != nil {
-		return afterReply(c.cause(err))
-	}
-	c.ready()
 	return nil
 }
 
@@ -177,13 +198,16 @@ func (c *Conn) dialed(ctx context.Context) error {
 	if ev.UD == nil {
 		return &EventError{Type: ev.Type, Status: ev.Status}
 	}
-	c.peer.PrivateData, c.ud = ev.PrivateData, ev.UD
 	if err := c.id.BringUp(c.qp, nil); err != nil {
 		return err
 	}
-	if c.ah, err = c.pd.CreateAH(&ev.UD.AH); err != nil {
+	ah, err := c.pd.CreateAH(&ev.UD.AH)
+	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.peer.PrivateData, c.ud, c.ah = ev.PrivateData, ev.UD, ah
+	c.mu.Unlock()
 	c.ready()
 	return nil
 }

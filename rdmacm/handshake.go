@@ -214,8 +214,8 @@ func queueSize(n int) int {
 
 // ready marks the handshake as done.
 func (c *Conn) ready() {
-	c.local, c.remote = c.id.LocalAddr(), c.id.PeerAddr()
+	local, remote := c.id.LocalAddr(), c.id.PeerAddr()
 	c.mu.Lock()
-	c.established = true
+	c.local, c.remote, c.established = local, remote, true
 	c.mu.Unlock()
 }

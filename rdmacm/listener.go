@@ -341,7 +341,7 @@ func (r *Request) PrivateData() []byte { return r.param.PrivateData }
 func (r *Request) Param() ConnParam { return r.param }
 
 // RemoteAddr returns the peer's address.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.remote }
+func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.RemoteAddr() }
 
 // ID returns the identifier of the connection, which gives access to its device. Do not close it.
 func (r *Request) ID() *ID { return r.conn.id }
@@ -356,7 +356,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	defer cancel()
 	err := r.conn.handshake(opt, func() error {
 		if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
-			return &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
+			return &ibv.OpError{Op: "accept", Object: r.RemoteAddr().String(), Err: err}
 		}
 		return nil
 	})
@@ -380,21 +380,21 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := limited(func() error {
-		if err := c.id.BringUp(c.qp, p); err != nil {
-			return err
+	return c.whileOpen(func() error {
+		err := limited(func() error {
+			if err := c.id.BringUp(c.qp, p); err != nil {
+				return err
+			}
+			return c.id.Accept(p)
+		})
+		if err == nil && !c.ps.datagram() {
+			err = c.awaitEstablished(ctx)
 		}
-		return c.id.Accept(p)
-	}); err != nil {
+		if err == nil {
+			c.ready()
+		}
 		return err
-	}
-	if !c.ps.datagram() {
-		if err := c.awaitEstablished(ctx); err != nil {
-			return err
-		}
-	}
-	c.ready()
-	return nil
+	})
 }
 
 // Reject refuses the connection, and closes the request. The peer's error holds data, padded with zeros. The error is

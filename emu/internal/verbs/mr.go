@@ -53,12 +53,13 @@ func regMR(c *call) (e unix.Errno) {
 		return e
 	}
 	c.req = q
-	k, e := create(c, func() (*hca.MKey, unix.Errno) {
+	k, e := create(c, func() (hca.MKey, unix.Errno) {
 		if c.b != nil && c.b.Has(2) {
-			return c.ctx.RegWith(uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+			return copied(c.ctx.RegWith(uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa,
+				hca.Access(q.AccessFlags)))
 		}
-		return c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
-	}, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+		return copied(c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags)))
+	}, func(k hca.MKey) { c.ctx.DeregMR(k.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -103,8 +104,9 @@ func reregMR(c *call, q *uapi.ReregMR) unix.Errno {
 	case q.Flags&reregAccess != 0 && access(q.AccessFlags) != 0:
 		return access(q.AccessFlags)
 	}
-	k, e := get(c, func() (*hca.MKey, unix.Errno) {
-		return c.ctx.ReregMR(q.MRHandle, q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+	k, e := get(c, func() (hca.MKey, unix.Errno) {
+		return copied(c.ctx.ReregMR(q.MRHandle, q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa,
+			hca.Access(q.AccessFlags)))
 	})
 	if e != 0 {
 		return e
@@ -154,7 +156,8 @@ func regDmabuf(c *call) unix.Errno {
 
 // newMR makes a region and tells its handle and keys in the attributes id, lkey and rkey.
 func newMR(c *call, id, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
-	k, e := create(c, f, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+	k, e := create(c, func() (hca.MKey, unix.Errno) { return copied(f()) },
+		func(k hca.MKey) { c.ctx.DeregMR(k.Handle) })
 	if e != 0 {
 		return e
 	}
