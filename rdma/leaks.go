@@ -18,15 +18,16 @@ func watch[T any](v *T, r *leak.Record) {
 	}
 }
 
-// endLost ends the connection of v, a Conn or a Stream, if the program has lost v without closing it. As in package net,
-// what nobody can use or close is not kept.
+// endLost ends the connection of v, a Conn or a Stream, if the program has lost v without closing it. As in package
+// net, what nobody can use or close is not kept.
 func endLost[T any](v *T, l *link) {
 	runtime.AddCleanup(v, func(l *link) {
 		if l.end.Closed() {
 			return
 		}
 		if l.ended() == nil {
-			warn(l.log, "rdma: the program has lost a connection that it did not close: it ends as by CloseNow", "local",
+			warn(l.log, "rdma: the program has lost a connection that it did not close: it ends as by CloseNow",
+				"local",
 				l.local, "peer", l.remote)
 		}
 		l.closeNow()

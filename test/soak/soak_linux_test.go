@@ -288,7 +288,8 @@ func child(args []string) {
 	seed, _ := strconv.ParseUint(args[2], 10, 64)
 	n, _ := strconv.Atoi(args[3])
 	// On a busy machine a crowd's Closes take their time.
-	o := &rdma.Options{KeepAlive: time.Second, Leases: &rdma.LeaseOptions{MaxBytes: rdma.None}, Linger: testutil.Patience}
+	o := &rdma.Options{KeepAlive: time.Second, Leases: &rdma.LeaseOptions{MaxBytes: rdma.None},
+		Linger: testutil.Patience}
 	o.LocalAddr = netip.AddrPortFrom(netip.MustParseAddr(args[4]), 0)
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()

@@ -4,7 +4,7 @@ import "slices"
 
 // A connection that begins when its blocks would be too many is compact: its peer may send short frames only. Each is
 // copied out of its block when it has come, into a piece of another block, and the block is posted again. So compact
-// connections share a few receives, and what they are promised takes few blocks.
+// connections share a few receives, and their promises take few blocks.
 
 const (
 	worthIt    = 4  // pieces of a block from which on connections may be compact
@@ -12,7 +12,7 @@ const (
 	forCompact = 16 // one of so many is for their pieces
 )
 
-// Kind is what a connection has for what it receives.
+// Kind says where a connection receives its frames.
 type Kind uint8
 
 const (

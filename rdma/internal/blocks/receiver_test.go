@@ -594,7 +594,8 @@ func TestSet_Compact(t *testing.T) {
 	copy(b.Header(), "header of a frame")
 	copy(b.Payload(), "payload")
 	p := w.Copy(b, 7)
-	if p == b || string(p.Header()) != string(b.Header()) || string(p.Payload()[:7]) != "payload" || p.parent != &onHeap {
+	if p == b || string(p.Header()) != string(b.Header()) ||
+		string(p.Payload()[:7]) != "payload" || p.parent != &onHeap {
 		t.Errorf("%q %q; want the frame, on the heap", p.Header(), p.Payload())
 	}
 	w.GiveAll(senders)
