@@ -73,17 +73,6 @@ func NewSet(c Config) *Set {
 	return s
 }
 
-// Sender is one that takes blocks to send from: a connection. Wake is called when there may be a block for it, with the
-// lock of the set. Its other fields belong to the set.
-type Sender struct {
-	Wake func()
-
-	place elem[*Sender]
-	woken bool
-	small *Block // see Equip
-	spent bool   // it is under way
-}
-
 // Take returns a free block for n bytes of payload; a small one of the sender's own is used when there is no other.
 // Without either it returns nil: then w waits, until Take returns a block or Leave is called. The error is Register's.
 func (s *Set) Take(w *Sender, n int) (*Block, error) {
