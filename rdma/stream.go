@@ -31,7 +31,7 @@ func newStream(l *link) *Stream {
 	l.opened = r
 	l.mu.Unlock()
 	watch(s, r)
-	endLost(s, l)
+	endLost(s)
 	return s
 }
 
