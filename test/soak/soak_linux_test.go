@@ -100,12 +100,12 @@ func serve(t *testing.T, r testutil.RXE) *server {
 }
 
 // lend grants a request with memory of its own.
-func (s *server) lend(r *rdma.LeaseRequest) (*rdma.Lease, error) {
+func (s *server) lend(ctx context.Context, r *rdma.LeaseRequest) (*rdma.Lease, error) {
 	b, err := s.engine.Pool().Get(int(r.Bytes))
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.Lend(b, r.Access, r.Duration)
+	l, err := r.Lend(ctx, b, r.Access, r.Duration)
 	if err == nil {
 		s.leases.Add(1)
 	}
