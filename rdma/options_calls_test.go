@@ -14,7 +14,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-var allCalls = []call{callDial, callDialStream, callDialPacket, callListen, callListenStream, callListenPacket, callPipe}
+var allCalls = []call{callDial, callDialStream, callDialPacket, callListen, callListenStream, callListenPacket,
+	callPipe}
 
 // optionSamples set each field of Options to a value that works.
 var optionSamples = map[string]any{

@@ -149,7 +149,8 @@ func TestRXE_OptionsOfCalls(t *testing.T) {
 			if applies && err != nil {
 				t.Errorf("%s with %s: %v", c, u.field, err)
 			}
-			if f := shows[u.field]; applies && err == nil && f != nil && (e.mine != nil || u.field == "Authorize") && !f(e) {
+			has, links := shows[u.field], e.mine != nil || u.field == "Authorize"
+			if applies && err == nil && has != nil && links && !has(e) {
 				t.Errorf("the connection of %s does not have its %s", c, u.field)
 			}
 			e.close(t)

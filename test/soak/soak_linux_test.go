@@ -366,7 +366,9 @@ func talk(ctx context.Context, addr string, o *rdma.Options, rnd *rand.Rand, slo
 // pour writes a stream, and reads it back.
 func pour(ctx context.Context, addr string, o *rdma.Options, rnd *rand.Rand, slots chan struct{}) error {
 	slots <- struct{}{}
-	s, err := rdma.DialStream(ctx, addr, o)
+	plain := *o
+	plain.Leases = nil // streams have none
+	s, err := rdma.DialStream(ctx, addr, &plain)
 	<-slots
 	if err != nil {
 		return err
