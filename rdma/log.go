@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -15,10 +16,7 @@ var logging foreign.Calls
 
 // warn writes a line to a log: to l, or to the default if l is nil.
 func warn(l *slog.Logger, msg string, args ...any) {
-	if l == nil {
-		l = slog.Default()
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), logTime)
 	defer cancel()
-	_ = logging.Wait(ctx.Done(), func() { l.Warn(msg, args...) }) // there is no other place to report it
+	_ = logging.Wait(ctx.Done(), func() { cmp.Or(l, slog.Default()).Warn(msg, args...) }) // there is no other place to report it
 }
