@@ -147,7 +147,7 @@ func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, 
 		opt = &Options{}
 	}
 	fail := func(err error) (*link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
-	if err := opt.check(kind); err != nil {
+	if err := opt.check(callOf(kind, callDial, callDialStream)); err != nil {
 		return fail(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())

@@ -78,7 +78,7 @@ func (t *tcpStream) Close() error {
 // listener's Accept returns no other.
 func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	fail := func(err error) (*Stream, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
-	if err := opt.check(wire.Stream); err != nil {
+	if err := opt.check(callDialStream); err != nil {
 		return fail(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
@@ -165,7 +165,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 	fail := func(err error) (*eitherListener, error) {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	if err := opt.check(wire.Stream); err != nil {
+	if err := opt.check(callListenStream); err != nil {
 		return fail(err)
 	}
 	host, port, err := net.SplitHostPort(addr)

@@ -85,11 +85,6 @@ func TestFallback_Authorize(t *testing.T) {
 		t.Errorf("asked about %v", r)
 	}
 	exchange(t, a, b)
-	if _, err := ListenPacket(timeout(t), "127.0.0.1:0", &Options{Authorize: func(context.Context, ConnRequest) error {
-		return nil
-	}}); err == nil {
-		t.Error("ListenPacket has no use for Authorize, and ignores it")
-	}
 }
 
 // TestFallback_LocalPort dials by TCP from the port of LocalAddr.
@@ -164,14 +159,8 @@ func TestFallback_NoLibrary(t *testing.T) {
 func TestFallback_Errors(t *testing.T) {
 	opt := &Options{Fallback: true}
 	var arg *ibv.ArgError
-	if _, err := Dial(t.Context(), "127.0.0.1:1", opt); !errors.As(err, &arg) {
-		t.Errorf("messages: %v", err)
-	}
-	if _, err := Listen(t.Context(), "127.0.0.1:1", opt); !errors.As(err, &arg) {
-		t.Errorf("messages: %v", err)
-	}
-	for _, bad := range []*Options{{Fallback: true, MaxMessage: -1}, {MaxMessage: -1},
-		{Fallback: true, Timeout: -1}, {Fallback: true, RetryCount: 8}, {Fallback: true, AckTimeout: 31}} {
+	for _, bad := range []*Options{{Fallback: true, Linger: -2}, {Linger: -2}, {Fallback: true, Timeout: -1},
+		{Fallback: true, RetryCount: 8}, {Fallback: true, AckTimeout: 31}} {
 		if _, err := DialStream(t.Context(), "127.0.0.1:1", bad); !errors.As(err, &arg) {
 			t.Errorf("bad options: %v", err)
 		}

@@ -279,7 +279,7 @@ func foreignHandler(t *testing.T, m *misdeed) {
 // foreignOnRequest: the request is refused, and later ones are decided.
 func foreignOnRequest(t *testing.T, m *misdeed) {
 	var a, b *Conn
-	o := &LeaseOptions{OnRequest: func(r *LeaseRequest) (*Lease, error) {
+	o := &LeaseOptions{OnRequest: func(context.Context, *LeaseRequest) (*Lease, error) {
 		m.do()
 		return nil, errors.New("refused")
 	}}
@@ -544,7 +544,8 @@ func (c pokingContext) Err() error            { c.poke(); return c.Context.Err()
 // TestForeignContext has the functions of a context call back, while a method waits and when the context ends: the
 // package calls them without a lock.
 func TestForeignContext(t *testing.T) {
-	a, b, err := Pipe(&Options{Leases: &LeaseOptions{OnRequest: func(*LeaseRequest) (*Lease, error) { select {} }}})
+	stuck := func(context.Context, *LeaseRequest) (*Lease, error) { select {} }
+	a, b, err := Pipe(&Options{Leases: &LeaseOptions{OnRequest: stuck}})
 	ok(t, err)
 	x, y, err := Pipe(&Options{Leases: &LeaseOptions{}})
 	ok(t, err)

@@ -54,7 +54,7 @@ func TestRequestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := fakeLink(time.Second)
 		hold, asked := make(chan struct{}), 0
-		l.leasing.opt.OnRequest = func(r *LeaseRequest) (*Lease, error) {
+		l.leasing.opt.OnRequest = func(_ context.Context, r *LeaseRequest) (*Lease, error) {
 			l.mu.Lock()
 			asked++
 			// As at the end of Lend.

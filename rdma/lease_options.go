@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -26,8 +27,10 @@ type LeaseOptions struct {
 	Grace time.Duration
 	// OnRequest decides about a Request of the peer: it replies with r.Lend, or refuses with an error, whose text is
 	// not sent to the peer. It runs on a goroutine of its own, one call at a time for each connection, and Close does
-	// not wait for it. nil refuses all. A panic of OnRequest ends the program.
-	OnRequest func(r *LeaseRequest) (*Lease, error)
+	// not wait for it. ctx ends when OnRequest returns, or earlier if nothing can be lent any more, because either end
+	// has closed the connection or it has failed. A peer that gives its Request up does not end ctx; what is lent then
+	// is returned at once. nil refuses all. A panic of OnRequest ends the program.
+	OnRequest func(ctx context.Context, r *LeaseRequest) (*Lease, error)
 
 	// Most is MaxBytes.
 	//

@@ -16,7 +16,7 @@ func TestLeaseOptions(t *testing.T) {
 		{MaxLeases: -1}, {MaxDuration: -1}, {Count: 1, MaxLeases: 2},
 		{Most: 1, MaxBytes: 2}, {Longest: time.Second, MaxDuration: time.Minute}} {
 		var arg *ibv.ArgError
-		err := (&Options{Leases: &o}).check(wire.Messages)
+		err := (&Options{Leases: &o}).check(callListen)
 		if !errors.As(err, &arg) || !strings.Contains(err.Error(), "Leases.") {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -61,7 +61,7 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(kind); err != nil {
+	if err := opt.check(callOf(kind, callListen, callListenStream)); err != nil {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}
 	o := opt.cm()

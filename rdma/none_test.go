@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // TestNone: in every option whose 0 means a default, None is none, and other negative values are refused.
@@ -16,8 +15,11 @@ func TestNone(t *testing.T) {
 		return func(v int) (int64, error) {
 			o := new(Options)
 			set(o, v)
-			for _, kind := range []wire.ConnKind{wire.Messages, wire.Stream, wire.Datagrams} {
-				if err := o.check(kind); err != nil {
+			for _, c := range allCalls {
+				if o.checkUses(c) != nil {
+					continue
+				}
+				if err := o.check(c); err != nil {
 					return 0, err
 				}
 			}
@@ -63,7 +65,7 @@ func TestNone(t *testing.T) {
 		"Leases.MaxDuration": {Leases: &LeaseOptions{MaxDuration: None}},
 		"Leases.Grace":       {Leases: &LeaseOptions{Grace: None}}} {
 		var arg *ibv.ArgError
-		if err := o.check(wire.Messages); !errors.As(err, &arg) || arg.Arg != name {
+		if err := o.check(callListen); !errors.As(err, &arg) || arg.Arg != name {
 			t.Errorf("%s None: %v", name, err)
 		}
 	}

@@ -10,13 +10,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/admit"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // ListenPacket opens a socket for datagrams at host:port. The host must be an address of a device;
-// port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
-// used. ctx bounds the lookup of the host only: Close closes the socket.
+// port 0 is any free port. opt may be nil. ctx bounds the lookup of the host only: Close closes the
+// socket.
 func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
 	c, err := listenPacket(ctx, addr, opt)
 	return openedPacket("listen", addr, c, err)
@@ -32,6 +31,12 @@ func openedPacket(op, addr string, c *PacketConn, err error) (*PacketConn, error
 }
 
 func listenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	if opt == nil {
+		opt = &Options{}
+	}
+	if err := opt.check(callListenPacket); err != nil {
+		return nil, err
+	}
 	c, err := newPacketConn(opt)
 	if err != nil {
 		return nil, err
@@ -57,7 +62,7 @@ func dialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, er
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(wire.Datagrams); err != nil {
+	if err := opt.check(callDialPacket); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
@@ -122,12 +127,7 @@ func newPacketConn(opt *Options) (*PacketConn, error) {
 	}
 	c.readTurn.Init(1)
 	c.writeTurn.Init(1)
-	if opt != nil {
-		c.opt = *opt
-	}
-	if err := c.opt.check(wire.Datagrams); err != nil {
-		return nil, err
-	}
+	c.opt = *opt
 	ch, err := rdmacm.NewEventChannel()
 	if err != nil {
 		return nil, err

@@ -16,8 +16,7 @@ import (
 // library. Everything above the adapter is the same as with Dial: credits, limits, leases, ends and errors. Both ends
 // use an [Engine] in memory, which CloseIdle closes. Their addresses, 127.0.0.1:1 and 127.0.0.1:2, mean nothing.
 //
-// opt may be nil, and applies to both ends. Options.Engine must be nil. Authorize and the options of the connection
-// manager have no effect.
+// opt may be nil, and applies to both ends.
 func Pipe(opt *Options) (a, b *Conn, err error) {
 	var o Options
 	if opt != nil {
@@ -26,8 +25,8 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 	fail := func(err error) (*Conn, *Conn, error) {
 		return nil, nil, &ibv.OpError{Op: "connect", Object: pipeName, Err: err}
 	}
-	if o.Engine != nil {
-		return fail(&ibv.ArgError{Arg: "Engine", Got: "one of " + o.Engine.name(), Want: "none: a Pipe has its own"})
+	if err := o.check(callPipe); err != nil {
+		return fail(err)
 	}
 	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
 	var ends [2]*link
@@ -53,9 +52,6 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		return [2]*link{}, err
 	}
 	for i, opt := range opts {
-		if err := opt.check(kind); err != nil {
-			return undo(err)
-		}
 		s, err := engines[i].shard().reserve(kind == wire.Stream)
 		if err != nil {
 			return undo(err)

@@ -58,6 +58,8 @@ func TestMemory(t *testing.T) {
 		"KeptMessages":        TestRXE_KeptMessages,
 		"NoBlocks":            TestRXE_NoBlocks,
 		"Stalled":             TestRXE_Stalled,
+		"RequestContext":      TestRXE_RequestContext,
+		"RequestContextEnds":  TestRXE_RequestContextEnds,
 		"LargeBlocksOfOneEnd": TestRXE_LargeBlocksOfOneEnd,
 		"LargeMostConns":      TestRXE_LargeMostConns,
 		"LargeStreams":        TestRXE_LargeStreams,

@@ -46,7 +46,8 @@ func TestRXE_DialNames(t *testing.T) {
 		list = append(list, here)
 	}
 	testutil.Names(t, map[string][]netip.Addr{"hangs.test": list, "both.test": {netip.IPv6Loopback(), here}})
-	opt := func(e *Engine) *Options { return &Options{Engine: e, AFOnly: true, Timeout: 20 * time.Second} }
+	opt := func(e *Engine) *Options { return &Options{Engine: e, Timeout: 20 * time.Second} }
+	listen := func() *Options { o := opt(server); o.AFOnly = true; return o }
 	for _, c := range []struct {
 		name   string
 		ps     rdmacm.PortSpace
@@ -54,13 +55,13 @@ func TestRXE_DialNames(t *testing.T) {
 		dial   func(addr string, o *Options) (io.Closer, error)
 	}{
 		{"Dial", rdmacm.PortSpaceTCP, func(t *testing.T, at string) uint16 {
-			l, err := Listen(timeout(t), at, opt(server))
+			l, err := Listen(timeout(t), at, listen())
 			ok(t, err)
 			t.Cleanup(func() { ok(t, l.Close()) })
 			return l.Addr().Port()
 		}, func(addr string, o *Options) (io.Closer, error) { return Dial(timeout(t), addr, o) }},
 		{"DialStream", rdmacm.PortSpaceTCP, func(t *testing.T, at string) uint16 {
-			l, err := ListenStream(timeout(t), at, opt(server))
+			l, err := ListenStream(timeout(t), at, listen())
 			ok(t, err)
 			t.Cleanup(func() { ok(t, l.Close()) })
 			return uint16(l.Addr().(*net.TCPAddr).Port)

@@ -24,13 +24,13 @@ func TestRXE_LeaseRequestLimits(t *testing.T) {
 		var mu sync.Mutex
 		conns := make(map[*Conn]bool)
 		a, b := leaseConns(t, server, client, &LeaseOptions{MaxLeases: askers, MaxBytes: int64(askers) * 100,
-			OnRequest: func(r *LeaseRequest) (*Lease, error) {
+			OnRequest: func(ctx context.Context, r *LeaseRequest) (*Lease, error) {
 				m, err := server.Pool().Get(int(r.Bytes))
 				if err != nil {
 					return nil, err
 				}
 				defer m.Release()
-				s, err := r.Lend(m, r.Access, 0)
+				s, err := r.Lend(ctx, m, r.Access, 0)
 				mu.Lock()
 				conns[r.Conn] = true
 				mu.Unlock()

@@ -290,16 +290,18 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	server, client := newEngines(t, nil)
 	mem := buffer(t, server, 5000)
 	leases := make(chan *Lease, 100)
-	a, b := leaseConns(t, server, client, &LeaseOptions{MaxLeases: 3, OnRequest: func(r *LeaseRequest) (*Lease, error) {
+	onRequest := func(ctx context.Context, r *LeaseRequest) (*Lease, error) {
 		if r.Bytes > 5000 {
 			return nil, errors.New("too much")
 		}
-		s, err := r.Lend(mem, r.Access, 0)
+		s, err := r.Lend(ctx, mem, r.Access, 0)
 		if err == nil {
 			leases <- s
 		}
 		return s, err
-	}}, &LeaseOptions{MaxBytes: None})
+	}
+	a, b := leaseConns(t, server, client, &LeaseOptions{MaxLeases: 3, OnRequest: onRequest},
+		&LeaseOptions{MaxBytes: None})
 	defer a.Close()
 	defer b.Close()
 	ctx := timeout(t)
@@ -334,10 +336,11 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		ok(t, err)
 	}
 	// What waits when the connection is closed.
-	x, y := leaseConns(t, server, client, &LeaseOptions{OnRequest: func(r *LeaseRequest) (*Lease, error) {
+	onRequest = func(_ context.Context, r *LeaseRequest) (*Lease, error) {
 		<-r.Conn.Done()
 		return nil, errors.New("too late")
-	}}, &LeaseOptions{})
+	}
+	x, y := leaseConns(t, server, client, &LeaseOptions{OnRequest: onRequest}, &LeaseOptions{})
 	waits := make(chan error)
 	go func() { _, err := x.Borrow(ctx); waits <- err }()
 	go func() { _, err := x.Borrow(ctx); waits <- err }()

@@ -24,7 +24,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(); err != nil {
+	if err := errors.Join(opt.check(), opt.checkUses(dialing, opt.portSpace())); err != nil {
 		return fail(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
@@ -58,7 +58,7 @@ func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, er
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(); err != nil {
+	if err := errors.Join(opt.check(), opt.checkUses(dialing, opt.portSpace())); err != nil {
 		return nil, &ibv.OpError{Op: "dial", Object: addr.String(), Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())

@@ -56,7 +56,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		opt = &Options{}
 	}
 	fail := func(err error) (*Listener, error) { return nil, &ibv.OpError{Op: op, Object: addr, Err: err} }
-	if err := opt.check(); err != nil {
+	if err := errors.Join(opt.check(), opt.checkUses(listening, opt.portSpace())); err != nil {
 		return fail(err)
 	}
 	at, err := lookupLocal(ctx, addr)
@@ -369,8 +369,11 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 func (r *Request) accept(ctx context.Context, opt *Options) error {
 	c := r.conn
 	c.peer = r.param
-	if err := opt.check(); err != nil {
+	if err := errors.Join(opt.check(), opt.checkUses(listening, c.ps)); err != nil {
 		return err
+	}
+	if opt.PortSpace != 0 && opt.PortSpace != c.ps {
+		return &ibv.ArgError{Arg: "PortSpace", Got: opt.PortSpace.String(), Want: c.ps.String() + ", as of the Listener"}
 	}
 	if err := opt.applyAckTimeout(c.id); err != nil {
 		return err

@@ -10,7 +10,10 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Options configures Dial, Listen and Request.Accept. The zero value selects the defaults.
+// Options configures Dial, Listen and Request.Accept. The zero value selects the defaults. A field that is set and does
+// not apply is an *ibv.ArgError that names it and the call: LocalAddr, Confirm and RetryCount of a listener, AFOnly and
+// Backlog of Dial, and in a datagram port space what is about connections. Accept takes what Listen takes, so that a
+// program can pass a changed copy of its Listener's options.
 type Options struct {
 	// PortSpace is TCP (reliable connections) by default; UDP is for datagrams.
 	PortSpace PortSpace
@@ -52,7 +55,7 @@ type Options struct {
 
 	ResponderResources int // see ConnParam
 	InitiatorDepth     int // see ConnParam
-	RetryCount         int // see ConnParam
+	RetryCount         int // of Dial; see ConnParam
 	RNRRetryCount      int // of the peer's sends; 0: they wait forever for a receive of this side; see ConnParam
 	OwnRNRRetryCount   int // of this side's sends; 0: as the peer says; see ConnParam
 	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.AccessNone sends only; see

@@ -70,12 +70,12 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	// lend replies to a client's Request.
-	lend := func(r *rdma.LeaseRequest) (*rdma.Lease, error) {
+	lend := func(asked context.Context, r *rdma.LeaseRequest) (*rdma.Lease, error) {
 		b, err := r.Conn.Engine().Pool().Get(int(r.Bytes))
 		if err != nil {
 			return nil, err
 		}
-		lease, err := r.Lend(b, rdma.MayWrite, r.Duration)
+		lease, err := r.Lend(asked, b, rdma.MayWrite, r.Duration)
 		if err != nil {
 			b.Release()
 			return nil, err

@@ -118,12 +118,12 @@ func serve(t *testing.T, r testutil.RXE) *server {
 }
 
 // lend grants a request with memory of its own.
-func (s *server) lend(r *rdma.LeaseRequest) (*rdma.Lease, error) {
+func (s *server) lend(ctx context.Context, r *rdma.LeaseRequest) (*rdma.Lease, error) {
 	b, err := s.engine.Pool().Get(int(r.Bytes))
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.Lend(b, r.Access, r.Duration)
+	l, err := r.Lend(ctx, b, r.Access, r.Duration)
 	if err == nil {
 		s.leases.Add(1)
 	}
@@ -479,7 +479,9 @@ func talk(ctx context.Context, addr string, o *rdma.Options, rnd *rand.Rand, slo
 // pour writes a stream, and reads it back.
 func pour(ctx context.Context, addr string, o *rdma.Options, rnd *rand.Rand, slots chan struct{}) error {
 	slots <- struct{}{}
-	s, err := rdma.DialStream(ctx, addr, o)
+	plain := *o
+	plain.Leases = nil // streams have none
+	s, err := rdma.DialStream(ctx, addr, &plain)
 	<-slots
 	if err != nil {
 		return err
