@@ -60,7 +60,7 @@ var attributeRows = map[string]string{
 	"DeviceAttr.MaxQPRdAtom":     "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
 	"DeviceAttr.MaxResRdAtom":    "- the device shares them out among QPs, and a peer that asks for more waits",
 	"DeviceAttr.MaxQPInitRdAtom": "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
-	"DeviceAttr.AtomicCap": "ibv QP.access, ibv PD.createQP, ibv QP.beyond, ibv friends.HasAtomics, " +
+	"DeviceAttr.AtomicCap": "ibv QP.access, ibv Device.lackedOps, ibv QP.beyond, ibv friends.HasAtomics, " +
 		"rdma link.lend",
 	"DeviceAttr.MaxMW":                 "- " + ofAllPrograms + "; CanBindMW has CapFlags, for mlx4 reports 0",
 	"DeviceAttr.MaxRawEthyQP":          "- " + ofAllPrograms,

@@ -196,6 +196,14 @@ const needAtomics = "a device with atomics (DeviceAttr.AtomicCap)"
 // plainAtomics are the atomics that a device may lack. Those with masks have capabilities of their own.
 const plainAtomics = 1<<OpCompareSwap | 1<<OpFetchAdd
 
+// lackedOps returns the opcodes that QPs of the device cannot post.
+func (d *Device) lackedOps() uint32 {
+	if d.attr.AtomicCap == AtomicNone {
+		return plainAtomics
+	}
+	return 0
+}
+
 // opcodeError returns the error of an opcode that the QP does not take.
 func (qp *QP) opcodeError(wr *SendWR) error {
 	op := wr.Opcode

@@ -96,6 +96,12 @@ func (d *Device) usedUp(err error, objects string, most int) error {
 	return fmt.Errorf("%w; or all programs together use the %d %s of %s", err, most, objects, d.Name())
 }
 
+// explainCQ adds to the refusal of a CQ what may be its reason.
+func (d *Device) explainCQ(err error, cqe int) error {
+	err = explainLimits(d.explainCQEnv(err), d.Name(), numCQE.of(&d.attr, cqe))
+	return d.usedUp(err, "CQs", d.attr.MaxCQ)
+}
+
 // explainLimits adds to a refusal the requests that were beyond the device, if any. The kernel
 // itself returns only EINVAL or ENOMEM.
 func explainLimits(err error, where string, limits ...limit) error {

@@ -56,6 +56,7 @@ type QP struct {
 	port   uint8
 	sgid   int
 
+	groups  mcastGroups
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
 
@@ -65,9 +66,6 @@ type QP struct {
 	maxTSOHeader int    // bytes of TSO.Header
 	frameHead    int    // bytes of a frame that the device wants in the work request
 	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
-
-	mkeySetup bool   // any change of an Mkey may be posted
-	mostCopy  uint64 // bytes that OpMemcpy copies
 
 	signalAll bool
 	inCQE     inCQE
@@ -117,9 +115,8 @@ type QPOptions struct {
 	SingleThreaded bool
 }
 
-// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap
-// returns the granted sizes, which are at least the requested ones on most devices. Some grant less inline data, and no
-// attribute has its limit: mana_ib grants none. PostSend refuses more than was granted.
+// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap returns the granted sizes,
+// at least the requested ones but for inline data: no attribute limits it, and devices such as mana_ib's grant none.
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
@@ -215,31 +212,24 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}
-	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
+	if err := errors.Join(o.Raw.request(dev, path, o.Type, init), dev.checkWQESum()); err != nil {
 		return fail(err)
 	}
-	h, out, err := maker.make(pd, &o, send, init)
+	h, out, err := maker.make(pd, &o, send, recv, init)
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
 	if err != nil {
-		err = maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, init)
+		err = maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, recv, init)
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: dev.usedUp(err, "QPs", dev.attr.MaxQP)}
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
 		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
-		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
+		cap: grantedCap(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
-	if lessGranted != nil {
-		lessGranted(&qp.cap)
-	}
-	qp.ops |= maker.mlx5.Opcodes
-	if dev.attr.AtomicCap == AtomicNone {
-		qp.ops &^= plainAtomics
-	}
-	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
+	qp.ops = (qp.ops | maker.mlx5.Opcodes) &^ dev.lackedOps()
 	qp.maxAtomic, qp.inCQE.asked = maker.maxAtomic, maker.mlx5.ScatterToCQE
 	qp.mayCarry(out)
 	qp.maxTSOHeader, qp.frameHead = o.Raw.MaxTSOHeader, dev.frameHead(o.Type)
@@ -266,7 +256,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
-		qp.sq.Plain(qp.plainOps())
+		qp.prepareOps()
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}
@@ -415,7 +405,8 @@ func (qp *QP) State() QPState {
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
 
-// Close destroys the QP, whatever its state. Later posts return ErrClosed.
+// Close destroys the QP, whatever its state, and detaches it from the groups of AttachMcast. Later posts return
+// ErrClosed.
 //
 // C: ibv_destroy_qp(3).
 func (qp *QP) Close() error {
@@ -428,7 +419,7 @@ func (qp *QP) Close() error {
 		defer qp.sqMu.Unlock()
 		qp.rqMu.Lock()
 		defer qp.rqMu.Unlock()
-		if err := qp.suspended(func() error { return qp.make.end(qp.dev, qp.handle) }); err != nil {
+		if err := qp.suspended(qp.destroy); err != nil {
 			return err
 		}
 		if qp.direct != nil {

@@ -105,8 +105,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	h, got, err := o.create(pd)
 	if err != nil {
-		err = pd.dev.usedUp(explainLimits(err, name, wr, sge), "SRQs", pd.dev.attr.MaxSRQ)
-		return nil, &OpError{Op: op, Object: name, Err: err}
+		err = explainLimits(pd.dev.blameSignatures("MLX5_SRQ_SIGNATURE", err), name, wr, sge)
+		return nil, &OpError{Op: op, Object: name, Err: pd.dev.usedUp(err, "SRQs", pd.dev.attr.MaxSRQ)}
 	}
 	s := &SRQ{pd: pd, typ: o.Type, cq: o.CQ, handle: h, maxWR: granted(got.MaxWR), maxSGE: granted(got.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -84,10 +85,28 @@ func TestFallback_Authorize(t *testing.T) {
 		t.Errorf("asked about %v", r)
 	}
 	exchange(t, a, b)
-	if _, err := ListenPacket(timeout(t), "127.0.0.1:0", &Options{Authorize: func(context.Context, ConnRequest) error {
-		return nil
-	}}); err == nil {
-		t.Error("ListenPacket has no use for Authorize, and ignores it")
+}
+
+// TestFallback_LocalPort dials by TCP from the port of LocalAddr.
+func TestFallback_LocalPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	for try := 0; ; try++ { // another program may take the port
+		free, err := net.Listen("tcp", "127.0.0.2:0")
+		ok(t, err)
+		from := netip.MustParseAddrPort(free.Addr().String())
+		ok(t, free.Close())
+		s, err := DialStream(timeout(t), l.Addr().String(), &Options{Fallback: true, LocalAddr: from})
+		if errors.Is(err, syscall.EADDRINUSE) && try < 10 {
+			continue
+		}
+		ok(t, err)
+		if got := s.LocalAddr().String(); got != from.String() {
+			t.Errorf("dialed from %s, want %v", got, from)
+		}
+		ok(t, s.Close())
+		return
 	}
 }
 
@@ -140,14 +159,8 @@ func TestFallback_NoLibrary(t *testing.T) {
 func TestFallback_Errors(t *testing.T) {
 	opt := &Options{Fallback: true}
 	var arg *ibv.ArgError
-	if _, err := Dial(t.Context(), "127.0.0.1:1", opt); !errors.As(err, &arg) {
-		t.Errorf("messages: %v", err)
-	}
-	if _, err := Listen(t.Context(), "127.0.0.1:1", opt); !errors.As(err, &arg) {
-		t.Errorf("messages: %v", err)
-	}
-	for _, bad := range []*Options{{Fallback: true, MaxMessage: -1}, {MaxMessage: -1},
-		{Fallback: true, Timeout: -1}, {Fallback: true, RetryCount: 8}, {Fallback: true, AckTimeout: 31}} {
+	for _, bad := range []*Options{{Fallback: true, Linger: -2}, {Linger: -2}, {Fallback: true, Timeout: -1},
+		{Fallback: true, RetryCount: 8}, {Fallback: true, AckTimeout: 31}} {
 		if _, err := DialStream(t.Context(), "127.0.0.1:1", bad); !errors.As(err, &arg) {
 			t.Errorf("bad options: %v", err)
 		}

@@ -1,11 +1,8 @@
 package rdma
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
@@ -171,79 +168,4 @@ func (e *Engine) readDevice(o *EngineOptions) (err error) {
 			Where: fmt.Sprintf("messages of %s (PortAttr.MaxMsgSize %d)", e.name(), e.longest)}
 	}
 	return nil
-}
-
-// scratch is memory of a connection for what has no other: see sendq.PutScratch.
-type scratch struct {
-	mem []byte
-	at  ibv.SGE
-}
-
-// scratches has the scratch memory that no connection uses. Several are registered at a time, and kept until the engine
-// is closed. They do not count as EngineOptions.Memory: blocks may have all of that.
-type scratches struct {
-	mu    sync.Mutex
-	free  []scratch
-	slabs []memory
-}
-
-const scratchSlab = 32 * sendq.ScratchLen
-
-// get returns scratch memory.
-func (s *scratches) get(nic *adapter) (scratch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.free) == 0 {
-		mr, err := nic.alloc(scratchSlab, ibv.LocalWrite, nil)
-		if err != nil {
-			return scratch{}, fmt.Errorf("%w: %w", ErrNoMemory, err)
-		}
-		s.slabs = append(s.slabs, mr)
-		for at := 0; at < scratchSlab; at += sendq.ScratchLen {
-			s.free = append(s.free, scratch{mr.Bytes()[at:][:sendq.ScratchLen:sendq.ScratchLen],
-				ibv.SGE{Addr: mr.Addr() + uint64(at), LKey: mr.LKey()}})
-		}
-	}
-	last := len(s.free) - 1
-	got := s.free[last]
-	s.free = s.free[:last]
-	return got, nil
-}
-
-func (s *scratches) put(c scratch) {
-	s.mu.Lock()
-	s.free = append(s.free, c)
-	s.mu.Unlock()
-}
-
-// release closes the memory.
-func (s *scratches) release() error {
-	var errs []error
-	for _, mr := range slices.Backward(s.slabs) {
-		errs = append(errs, mr.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// needScratch gives the connection scratch memory, if it has none.
-// Preconditions: l.mu is held, or the connection has not begun.
-func (l *link) needScratch() error {
-	if l.q.HasScratch() {
-		return nil
-	}
-	s, err := l.e.eng.scratches.get(&l.e.eng.nic)
-	if err == nil {
-		l.scratch = s
-		l.q.PutScratch(s.mem, s.at)
-	}
-	return err
-}
-
-// dropScratch gives it back, unless the device may still use it.
-// Preconditions: l.mu is held, the QP is gone.
-func (l *link) dropScratch() {
-	if l.scratch.mem != nil && l.end.CloseErr() == nil {
-		l.e.eng.scratches.put(l.scratch)
-		l.scratch = scratch{}
-	}
 }

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"time"
@@ -28,14 +29,18 @@ type LeaseRequest struct {
 
 // Lend lends b to the peer, as the reply to its request. Its length, rights and duration may be less than asked for; a
 // duration of 0 is the one asked for, or else the longest. If the limits are reached only because memory that the peer
-// has returned is still being taken from it, Lend waits until it has been.
-func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error) {
+// has returned is still being taken from it, Lend waits until it has been, or until ctx ends. A Lend that fails has not
+// replied: OnRequest may call it again.
+func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Duration) (*Lease, error) {
 	l := r.l
 	if l == nil {
 		return nil, &ibv.ArgError{Arg: "request", Got: "one that the program made", Want: "one of OnRequest"}
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if d == 0 && l.leasing != nil {
-		d = min(r.Duration, l.leasing.opt.Longest)
+		d = min(r.Duration, l.leasing.opt.MaxDuration)
 	}
 	l.mu.Lock()
 	first := !r.replied && !r.lending
@@ -47,7 +52,7 @@ func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error
 		return nil, l.fault("lend", &ibv.ArgError{Arg: "request", Got: "one that was answered",
 			Want: "one answer"})
 	}
-	s, err := l.lend(bound{}, b, a, d, r)
+	s, err := l.lend(bound{Ctx: ctx}, b, a, d, r)
 	l.mu.Lock()
 	r.lending = false
 	if err != nil && r.over {
@@ -72,11 +77,7 @@ func (l *link) decide() {
 		if r == nil {
 			return
 		}
-		reason := RefusedNoHandler
-		if decide := l.leasing.opt.OnRequest; decide != nil {
-			_, err := decide(r)
-			reason = refuseReason(err)
-		}
+		reason := l.onRequest(r)
 		l.mu.Lock()
 		r.over = true
 		if !r.lending {
@@ -84,6 +85,26 @@ func (l *link) decide() {
 		}
 		l.mu.Unlock()
 	}
+}
+
+// onRequest has OnRequest decide about a request, and returns why it is refused unless that has lent memory. It does
+// not wait for OnRequest once nothing can be lent any more. Its context ends when onRequest returns.
+func (l *link) onRequest(r *LeaseRequest) RefuseReason {
+	decide := l.leasing.opt.OnRequest
+	if decide == nil {
+		return RefusedNoHandler
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var reason RefuseReason
+	err := l.e.eng.foreign.Wait(l.stopped.Done(), func() {
+		_, err := decide(ctx, r)
+		reason = refuseReason(err)
+	})
+	if err != nil {
+		return RefusedByHandler
+	}
+	return reason
 }
 
 // nextRequest returns a request for OnRequest, or nil if there is none, or the connection has ended.

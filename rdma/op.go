@@ -113,7 +113,8 @@ func (l *link) mayAtomic() error {
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
 func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
-	if l.e.wait(bound{Ctx: ctx}, o.ch) == nil {
+	ended := l.e.wait(bound{Ctx: ctx}, o.ch)
+	if ended == nil {
 		return true, o.err
 	}
 	l.mu.Lock()
@@ -124,9 +125,9 @@ func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
 	}
 	o.abandoned = true
 	for range l.q.Remove(func(w *work) bool { return w == &o.work }) {
-		l.drop(o, ctx.Err())
+		l.drop(o, ended)
 	}
-	return false, ctx.Err()
+	return false, ended
 }
 
 // stopOps ends what waits for remote memory: nothing more is posted or borrowed.

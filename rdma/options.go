@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -32,6 +33,14 @@ func notNegative(arg string, v time.Duration) error {
 	return &ibv.ArgError{Arg: arg, Got: v.String(), Want: "more than 0, or 0 for the default"}
 }
 
+// renamed refuses an option whose old name has another value than its new one.
+func renamed[T comparable](old string, v T, name string, is T) error {
+	if v == *new(T) || v == is {
+		return nil
+	}
+	return &ibv.ArgError{Arg: old, Got: fmt.Sprint(v), Want: fmt.Sprintf("nothing, as %s is %v", name, is)}
+}
+
 // upTo refuses an option that is below 0 or above most.
 func upTo(arg string, v, most int) error {
 	if v >= 0 && v <= most {
@@ -40,23 +49,27 @@ func upTo(arg string, v, most int) error {
 	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: fmt.Sprintf("1 to %d, or 0 for the default", most)}
 }
 
-// Options configure Dial, Listen and similar functions. The zero value selects the defaults.
+// Options configure Dial, Listen and similar functions. The zero value selects the defaults. A field that is set and
+// does not apply to the call is an *ibv.ArgError that names both. Fields that do not name their calls apply to all of
+// them.
 type Options struct {
-	// Engine is the engine of the connections. nil means the shared one of the device that the address leads to.
+	// Engine is the engine of the connections. nil means the shared one of the device that the address leads to. A Pipe
+	// has its own.
 	Engine *Engine
-	// MaxMessage is the longest message that this side receives, in bytes; the peer's Send refuses longer ones. 0
-	// means 16 MiB.
+	// MaxMessage, of Dial, Listen and Pipe, is the longest message that this side receives, in bytes; the peer's Send
+	// refuses longer ones. 0 means 16 MiB.
 	MaxMessage int
-	// KeepAlive is how long the connection may be idle, in whole seconds, before the peer's adapter has to acknowledge
-	// a frame. 0 means 15 s, None never.
+	// KeepAlive, of connections, not of datagrams, is how long the connection may be idle, in whole seconds, before the
+	// peer's adapter has to acknowledge a frame. 0 means 15 s, None never.
 	KeepAlive time.Duration
-	// Leases allow remote memory on a Conn, if the peer's Options also have them. With nil, its QP refuses every read,
-	// write and atomic of the peer.
+	// Leases, of Dial, Listen and Pipe, allow remote memory on a Conn, if the peer's Options also have them. With nil,
+	// its QP refuses every read, write and atomic of the peer.
 	Leases *LeaseOptions
-	// Linger is the longest that Close waits until the peer's adapter has all that was accepted. 0 means 5 s. With
-	// None, Close does not wait, and the engine goes on sending for up to 5 s.
+	// Linger, of connections, is the longest that Close waits until the peer's adapter has all that was accepted. 0
+	// means 5 s. With None, Close does not wait, and the engine goes on sending for up to 5 s.
 	Linger time.Duration
-	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
+	// PrivateData, of Dial, DialStream, Listen and Pipe, is the program's own, at most 16 bytes: the peer's Conn.Peer
+	// returns it, and its Authorize sees it.
 	PrivateData []byte
 	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
 	// same port of TCP, for any client. DialStream tries TCP as soon as RDMA has failed, or 300 ms
@@ -67,32 +80,39 @@ type Options struct {
 	// Authorize, of a listener, decides whether a peer may connect. It sees the peer's address and private data before
 	// the peer receives a reply, and an error refuses the peer with RejectedByAuthorize. It runs for each peer on a
 	// goroutine of its own, with no lock held and up to 1,024 at a time. ctx ends with the time for the handshake (see
-	// Timeout), or when the listener closes; what Authorize returns after that is ignored. nil permits every peer.
+	// Timeout), or when the listener closes. Then the peer is refused, whatever Authorize returns later, and a call
+	// that does not return takes no place. nil permits every peer. A panic of Authorize ends the program.
 	//
 	// It does not prove who the peer is. A host on the fabric can send from another's address, and private data is
 	// neither encrypted nor signed, so it can be read and repeated. TLS over a Stream authenticates and encrypts. With
 	// Fallback, Authorize also sees the peers that come by TCP, which have no private data.
 	Authorize func(ctx context.Context, r ConnRequest) error
 
-	// LocalAddr is the address and port from which Dial connects. The zero value lets the system choose.
+	// LocalAddr, of Dial, DialStream and DialPacket, is the address and port from which it connects. The zero value
+	// lets the system choose.
 	LocalAddr netip.AddrPort
-	// Timeout bounds Dial, in addition to its context, and each handshake of a listener. 0 means 30 s for Dial and 6 s
-	// for a handshake.
+	// Timeout bounds Dial, in addition to its context, each handshake of a listener, and each time that a PacketConn
+	// looks for a peer. 0 means 30 s, and 6 s for a handshake. A Pipe has none.
 	Timeout time.Duration
-	// Backlog is how many connections a listener keeps until they are accepted. 0 means 4096; 65536 is the most.
+	// Backlog, of Listen and ListenStream, is how many connections a listener keeps until they are accepted. 0 means
+	// 4096; 65536 is the most.
 	Backlog int
-	// ReuseAddr lets a listener use a port that a closed connection still holds.
+	// ReuseAddr lets a listener, or LocalAddr, use a port that a closed connection still holds. A Pipe has no port.
 	ReuseAddr bool
-	// AFOnly makes a listener on [::] refuse IPv4.
+	// AFOnly, of Listen and ListenStream, makes a listener on [::] refuse IPv4.
 	AFOnly bool
-	// TOS is the type of service, or traffic class, of the packets. 0 means the system's.
+	// TOS is the type of service, or traffic class, of the packets. 0 means the system's. On InfiniBand and RoCE the
+	// packets of both ends have Dial's. A Pipe has no packets.
 	TOS uint8
-	// AckTimeout is how long the adapter waits for an acknowledgement before it sends a packet again, rounded up to
-	// 4.096 µs·2^n. 0 means the path's, None never.
+	// AckTimeout, of connections other than a Pipe's, is how long the adapter waits for an acknowledgement before it
+	// sends a packet again, rounded up to 4.096 µs·2^n. 0 means the path's, None never.
 	AckTimeout time.Duration
-	// RetryCount is how often the adapters of both ends send a packet again that is not acknowledged: 1 to 7, or
-	// None for never. 0 means 7. Dial's is used.
+	// RetryCount, of Dial and DialStream, is how often the adapters of both ends send a packet again that is not
+	// acknowledged: 1 to 7, or None for never. 0 means 7.
 	RetryCount int
+
+	// Logger gets the lines about these connections and the listener. nil means slog.Default.
+	Logger *slog.Logger
 
 	fallbackAfter time.Duration // in place of the 300 ms
 }
@@ -101,16 +121,6 @@ type Options struct {
 type ConnRequest struct {
 	LocalAddr, RemoteAddr netip.AddrPort
 	PrivateData           []byte // of the peer's Options, padded with zeros to 16 bytes; nil by TCP
-}
-
-func (o *Options) authorize(ctx context.Context, r ConnRequest) error {
-	if o.Authorize == nil {
-		return nil
-	}
-	if err := o.Authorize(ctx, r); err != nil {
-		return err
-	}
-	return ctx.Err()
 }
 
 const (
@@ -146,16 +156,14 @@ func (o *Options) keepAliveTicks() uint32 {
 	return uint32(max(o.KeepAlive/time.Second, 1))
 }
 
-func (o *Options) check(kind wire.ConnKind) error {
-	if o.Fallback && kind != wire.Stream {
-		return &ibv.ArgError{Arg: "Fallback", Got: "true", Want: "false: TCP carries streams only"}
+// check checks the options of a call.
+func (o *Options) check(c call) error {
+	if err := o.checkUses(c); err != nil {
+		return err
 	}
 	if len(o.PrivateData) > wire.AppDataLen {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: wire.AppDataLen,
 			Where: "the handshake"}
-	}
-	if o.Authorize != nil && kind == wire.Datagrams {
-		return &ibv.ArgError{Arg: "Authorize", Got: "a function", Want: "nil: datagrams have no connections"}
 	}
 	return errors.Join(upTo("MaxMessage", o.MaxMessage, longestMessage), upTo("Backlog", o.Backlog, maxBacklog),
 		positive("KeepAlive", o.KeepAlive), positive("Linger", o.Linger), notNegative("Timeout", o.Timeout),

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync"
@@ -15,8 +16,7 @@ import (
 // library. Everything above the adapter is the same as with Dial: credits, limits, leases, ends and errors. Both ends
 // use an [Engine] in memory, which CloseIdle closes. Their addresses, 127.0.0.1:1 and 127.0.0.1:2, mean nothing.
 //
-// opt may be nil, and applies to both ends. Options.Engine must be nil. Authorize and the options of the connection
-// manager have no effect.
+// opt may be nil, and applies to both ends.
 func Pipe(opt *Options) (a, b *Conn, err error) {
 	var o Options
 	if opt != nil {
@@ -25,8 +25,8 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 	fail := func(err error) (*Conn, *Conn, error) {
 		return nil, nil, &ibv.OpError{Op: "connect", Object: pipeName, Err: err}
 	}
-	if o.Engine != nil {
-		return fail(&ibv.ArgError{Arg: "Engine", Got: "one of " + o.Engine.name(), Want: "none: a Pipe has its own"})
+	if err := o.check(callPipe); err != nil {
+		return fail(err)
 	}
 	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
 	var ends [2]*link
@@ -52,15 +52,15 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		return [2]*link{}, err
 	}
 	for i, opt := range opts {
-		if err := opt.check(kind); err != nil {
-			return undo(err)
-		}
 		s, err := engines[i].shard().reserve(kind == wire.Stream)
 		if err != nil {
 			return undo(err)
 		}
 		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), e: s}
 		attempts[i] = a
+		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
+			return undo(err)
+		}
 		hellos[i] = a.hello()
 	}
 	pipes := newPipe(attempts[0].e, attempts[1].e)
@@ -174,30 +174,20 @@ func (s *memoryCompletions) Poll() (int, error) {
 	return n, err
 }
 
-// Wait waits for completions, and handles them.
-func (s *memoryCompletions) Wait(ctx context.Context) (int, error) {
-	stop := context.AfterFunc(ctx, s.Interrupt)
-	defer stop()
-	for {
-		if n, err := s.Poll(); n > 0 || err != nil {
-			return n, err
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if err := s.Arm(); err != nil {
-			return 0, err
-		}
-		if n, err := s.Poll(); n > 0 || err != nil {
-			return n, err
-		}
-		if err := s.ReadEvents(); err != nil {
-			return 0, err
-		}
-	}
-}
-
+func (s *memoryCompletions) Depth() int        { return s.e.mem.cq.Len() }
 func (s *memoryCompletions) Arm() error        { return s.e.mem.cq.Arm() }
 func (s *memoryCompletions) Events() uint32    { return s.e.mem.cq.Events() }
 func (s *memoryCompletions) ReadEvents() error { return s.e.mem.cq.ReadEvents() }
 func (s *memoryCompletions) Interrupt()        { s.e.mem.cq.Interrupt() }
+
+// WaitEvent reads the events, as nobody else does.
+func (s *memoryCompletions) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	defer context.AfterFunc(ctx, s.Interrupt)()
+	defer context.AfterFunc(stop, s.Interrupt)()
+	for s.Events() == seen {
+		if err := s.ReadEvents(); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(ctx.Err(), stop.Err())
+}

@@ -190,7 +190,8 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 func TestRXE_LeaseRefuses(t *testing.T) {
 	needLogic(t)
 	server, client := newEngines(t, nil)
-	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{Most: 10_000, Count: 2, Longest: time.Minute})
+	a, b := leaseConns(t, server, client, &LeaseOptions{},
+		&LeaseOptions{MaxBytes: 10_000, MaxLeases: 2, MaxDuration: time.Minute})
 	defer a.Close()
 	defer b.Close()
 	mem, local, other := buffer(t, client, 4096), buffer(t, server, 4096), buffer(t, server, 8)
@@ -295,16 +296,18 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	server, client := newEngines(t, nil)
 	mem := buffer(t, server, 5000)
 	leases := make(chan *Lease, 100)
-	a, b := leaseConns(t, server, client, &LeaseOptions{Count: 3, OnRequest: func(r *LeaseRequest) (*Lease, error) {
+	onRequest := func(ctx context.Context, r *LeaseRequest) (*Lease, error) {
 		if r.Bytes > 5000 {
 			return nil, errors.New("too much")
 		}
-		s, err := r.Lend(mem, r.Access, 0)
+		s, err := r.Lend(ctx, mem, r.Access, 0)
 		if err == nil {
 			leases <- s
 		}
 		return s, err
-	}}, &LeaseOptions{Most: None})
+	}
+	a, b := leaseConns(t, server, client, &LeaseOptions{MaxLeases: 3, OnRequest: onRequest},
+		&LeaseOptions{MaxBytes: None})
 	defer a.Close()
 	defer b.Close()
 	ctx := timeout(t)
@@ -339,10 +342,11 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		ok(t, err)
 	}
 	// What waits when the connection is closed.
-	x, y := leaseConns(t, server, client, &LeaseOptions{OnRequest: func(r *LeaseRequest) (*Lease, error) {
+	onRequest = func(_ context.Context, r *LeaseRequest) (*Lease, error) {
 		<-r.Conn.Done()
 		return nil, errors.New("too late")
-	}}, &LeaseOptions{})
+	}
+	x, y := leaseConns(t, server, client, &LeaseOptions{OnRequest: onRequest}, &LeaseOptions{})
 	waits := make(chan error)
 	go func() { _, err := x.Borrow(ctx); waits <- err }()
 	go func() { _, err := x.Borrow(ctx); waits <- err }()

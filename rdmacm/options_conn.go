@@ -10,7 +10,10 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Options configures Dial, Listen and Request.Accept. The zero value selects the defaults.
+// Options configures Dial, Listen and Request.Accept. The zero value selects the defaults. A field that is set and does
+// not apply is an *ibv.ArgError that names it and the call: LocalAddr, Confirm and RetryCount of a listener, AFOnly and
+// Backlog of Dial, and in a datagram port space what is about connections. Accept takes what Listen takes, so that a
+// program can pass a changed copy of its Listener's options.
 type Options struct {
 	// PortSpace is TCP (reliable connections) by default; UDP is for datagrams.
 	PortSpace PortSpace
@@ -38,14 +41,21 @@ type Options struct {
 	// must not close the Listener, whose Close waits for it.
 	Prepare func(*Conn) error
 
+	// Confirm, of Dial, runs when the peer has accepted, before this side confirms the connection: the place to check
+	// Conn.PrivateData. An error ends the handshake, so that the peer's Accept does not return the connection.
+	Confirm func(*Conn) error
+
 	// Failed runs if the handshake fails, with the reason, before the connection is closed: the place to undo what Use
 	// and Prepare did while the QP, nil if it was not created, still exists. On the listening side ID.Reject tells the
-	// peer why. Dial of a host name with several addresses may call it once for each.
+	// peer why.
+	//
+	// Dial of a host name with several addresses may call Use, Prepare, Confirm and Failed once for each, with those of
+	// one family at the same time as those of the other. DialAddr has one address.
 	Failed func(*Conn, error)
 
 	ResponderResources int // see ConnParam
 	InitiatorDepth     int // see ConnParam
-	RetryCount         int // see ConnParam
+	RetryCount         int // of Dial; see ConnParam
 	RNRRetryCount      int // of the peer's sends; 0: they wait forever for a receive of this side; see ConnParam
 	OwnRNRRetryCount   int // of this side's sends; 0: as the peer says; see ConnParam
 	// Access has the operations that the peer may do through the QP. 0 permits all, ibv.AccessNone sends only; see
@@ -100,12 +110,6 @@ func (o *Options) check() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-func (o *Options) failed(c *Conn, err error) {
-	if o.Failed != nil {
-		o.Failed(c, err)
-	}
 }
 
 // apply sets the options on an ID.

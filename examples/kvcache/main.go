@@ -70,12 +70,12 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	// lend replies to a client's Request.
-	lend := func(r *rdma.LeaseRequest) (*rdma.Lease, error) {
+	lend := func(asked context.Context, r *rdma.LeaseRequest) (*rdma.Lease, error) {
 		b, err := r.Conn.Engine().Pool().Get(int(r.Bytes))
 		if err != nil {
 			return nil, err
 		}
-		lease, err := r.Lend(b, rdma.MayWrite, r.Duration)
+		lease, err := r.Lend(asked, b, rdma.MayWrite, r.Duration)
 		if err != nil {
 			b.Release()
 			return nil, err
@@ -88,7 +88,7 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 		return lease, nil
 	}
 	l, err := rdma.Listen(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{
-		Count: 1, Most: 64 << 20, Longest: time.Minute, OnRequest: lend,
+		MaxLeases: 1, MaxBytes: 64 << 20, MaxDuration: time.Minute, OnRequest: lend,
 	}})
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func use(ctx context.Context, c *rdma.Conn, lease *rdma.Lease, out io.Writer) er
 
 // prefill writes a cache into memory of the decoding host.
 func prefill(ctx context.Context, addr string, out io.Writer) error {
-	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{Most: rdma.None}}) // it lends nothing
+	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{MaxBytes: rdma.None}}) // it lends nothing
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func (p *Peer) QP(ctx context.Context, i int, o rdmacm.Options) (*rdmacm.Conn, e
 	c := p.opt.common()
 	o.Timeout, o.TOS, o.AckTimeout = c.Timeout, c.TOS, c.AckTimeout
 	if p.opt.Datagrams {
-		o.PortSpace, o.AckTimeout = rdmacm.PortSpaceUDP, 0
+		o.PortSpace, o.AckTimeout, o.RetryCount = rdmacm.PortSpaceUDP, 0, 0
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -178,6 +178,7 @@ func (p *Peer) QP(ctx context.Context, i int, o rdmacm.Options) (*rdmacm.Conn, e
 			return rdmacm.DialAddr(ctx, p.server, &o)
 		})
 	} else {
+		o.RetryCount = 0 // the client's is used
 		conn, err = p.accept(ctx, i, &o)
 	}
 	if err != nil && ctx.Err() != nil {
