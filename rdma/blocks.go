@@ -26,7 +26,8 @@ func (e *shard) newBlocks() *blocks.Set {
 	if e.base != nil {
 		piece = 0 // MaxConns is how many streams have blocks
 	}
-	return blocks.NewSet(blocks.Config{Piece: piece, Block: e.stride, Slab: e.slabBytes, Most: e.opt.Memory / int64(e.opt.Pollers),
+	return blocks.NewSet(blocks.Config{Piece: piece, Block: e.stride, Slab: e.slabBytes,
+		Most:   e.opt.Memory / int64(e.opt.Pollers),
 		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.trim,
 		Short: func() { wake(e.eng.short) }})
 }
@@ -49,8 +50,8 @@ func sgeOf(b *block) ibv.SGE {
 // Preconditions: l.mu is held.
 func (l *link) hasCredit() bool { return int(l.send.Left()) > l.q.Credits() }
 
-// sendBlock returns a block to send n bytes from. Without one it returns nil, and l is woken when there may be one: if it has
-// no credit, and so is ahead, when it has one.
+// sendBlock returns a block to send n bytes from. Without one it returns nil, and l is woken when there may be one: if
+// it has no credit, and so is ahead, when it has one.
 // Preconditions: the caller has writeTurn.
 func (l *link) sendBlock(ahead bool, n int) (*block, error) {
 	if !ahead {

@@ -53,8 +53,8 @@ func (l *link) closeWait(past <-chan struct{}) error {
 	return l.undelivered(late)
 }
 
-// settle waits until the end is settled, for as long as the engine allows, or until past is closed. It returns why it is
-// not settled.
+// settle waits until the end is settled, for as long as the engine allows, or until past is closed. It returns why it
+// is not settled.
 func (l *link) settle(past <-chan struct{}) (late error) {
 	defer l.e.pollMeanwhile()()
 	l.mu.Lock()
@@ -100,8 +100,8 @@ func (e *shard) stalled() (n int) {
 	return n
 }
 
-// taken returns a number that changes when the peer takes something: its program, if that is what the next frame waits
-// for, and else its adapter. What the adapter acknowledges while the program reads nothing does not count.
+// taken returns a number that changes when the peer takes something: its program, if the next frame waits for that, and
+// else its adapter. What the adapter acknowledges while the program reads nothing does not count.
 // Preconditions: l.mu is held.
 func (l *link) taken() uint64 {
 	taken := uint64(l.send.Limit()) << 32
@@ -111,8 +111,8 @@ func (l *link) taken() uint64 {
 	return taken
 }
 
-// undelivered reports what was accepted and is not known to be in the memory of the peer's adapter. late is why that was
-// not waited for.
+// undelivered reports what was accepted and is not known to be in the memory of the peer's adapter. late is why that
+// was not waited for.
 func (l *link) undelivered(late error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *link) undelivered(late error) error {
 	}
 	e := &UndeliveredError{Frames: lost.Frames, Bytes: lost.Bytes, Err: late}
 	switch {
-	case lost.Frames == 0 && (l.end.Delivered() || late == nil || l.end.PeerClosed()): // which need not learn of the close
+	case lost.Frames == 0 && (l.end.Delivered() || late == nil || l.end.PeerClosed()): // that peer need not know
 		return nil
 	case l.end.PeerClosed():
 		e.Err = ErrPeerClosed
@@ -130,7 +130,7 @@ func (l *link) undelivered(late error) error {
 		e.Err = l.reason()
 	}
 	if errors.Is(e.Err, ErrClosed) || errors.Is(e.Err, net.ErrClosed) {
-		e.Err = errors.New(e.Err.Error()) // which programs ignore after Close
+		e.Err = errors.New(e.Err.Error()) // programs ignore ErrClosed after Close
 	}
 	return e
 }

@@ -36,9 +36,9 @@ type Lease struct {
 	failed error // why it may still have; before done
 }
 
-// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means LeaseOptions.MaxDuration.
-// The peer's Borrow returns the region. If the limits of LeaseOptions are reached only because memory that the peer has
-// returned is still being taken from it, Lend waits until it has been.
+// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means
+// LeaseOptions.MaxDuration. The peer's Borrow returns the region. If the limits of LeaseOptions are reached only
+// because memory that the peer has returned is still being taken from it, Lend waits until it has been.
 func (c *Conn) Lend(ctx context.Context, b *Buffer, a Access, d time.Duration) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -152,7 +152,8 @@ func (l *link) addLease(s *Lease) error {
 		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.ledger.Bytes() + s.n),
 			Limit: uint64(max(opt.MaxBytes, 0)), Where: "LeaseOptions.MaxBytes of this end"}
 	case lease.Count:
-		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.MaxLeases + 1), Limit: uint64(opt.MaxLeases),
+		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.MaxLeases + 1),
+			Limit: uint64(opt.MaxLeases),
 			Where: "LeaseOptions.MaxLeases of this end"}
 	}
 	m.open[s] = struct{}{}

@@ -12,7 +12,8 @@ import (
 
 func TestLeaseOptions(t *testing.T) {
 	for _, o := range []LeaseOptions{{Count: -1}, {Count: leasesMost + 1}, {Longest: -1},
-		{Longest: 31 * 24 * time.Hour}, {Longest: time.Microsecond}, {Grace: -1}, {MaxLeases: -1}, {MaxDuration: -1}, {Count: 1, MaxLeases: 2},
+		{Longest: 31 * 24 * time.Hour}, {Longest: time.Microsecond}, {Grace: -1},
+		{MaxLeases: -1}, {MaxDuration: -1}, {Count: 1, MaxLeases: 2},
 		{Most: 1, MaxBytes: 2}, {Longest: time.Second, MaxDuration: time.Minute}} {
 		var arg *ibv.ArgError
 		err := (&Options{Leases: &o}).check(callListen)
@@ -22,7 +23,8 @@ func TestLeaseOptions(t *testing.T) {
 	}
 	for _, o := range []LeaseOptions{{Most: 1, Count: 2, Longest: time.Second},
 		{MaxBytes: 1, MaxLeases: 2, MaxDuration: time.Second}} {
-		if o := o.withDefaults(); o.MaxBytes != 1 || o.MaxLeases != 2 || o.MaxDuration != time.Second || o.check() != nil {
+		if o := o.withDefaults(); o.MaxBytes != 1 || o.MaxLeases != 2 || o.MaxDuration != time.Second ||
+			o.check() != nil {
 			t.Errorf("%+v, %v; want the values of either name", o, o.check())
 		}
 	}

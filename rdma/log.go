@@ -18,5 +18,7 @@ var logging foreign.Calls
 func warn(l *slog.Logger, msg string, args ...any) {
 	ctx, cancel := context.WithTimeout(context.Background(), logTime)
 	defer cancel()
-	_ = logging.Wait(ctx.Done(), func() { cmp.Or(l, slog.Default()).Warn(msg, args...) }) // there is no other place to report it
+	_ = logging.Wait(ctx.Done(), func() { // there is no other place to report its error
+		cmp.Or(l, slog.Default()).Warn(msg, args...)
+	})
 }

@@ -117,7 +117,8 @@ func TestStream_CloseDeadline(t *testing.T) {
 		{"before", func(s *Stream) error { return s.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)) }, true},
 		{"both", func(s *Stream) error { return s.SetDeadline(time.Now().Add(20 * time.Millisecond)) }, true},
 		{"of reads alone", func(s *Stream) error { return s.SetReadDeadline(time.Now().Add(time.Millisecond)) }, false},
-		{"that has passed, as crypto/tls sets it", func(s *Stream) error { return s.SetWriteDeadline(time.Now()) }, false},
+		{"that has passed, as crypto/tls sets it",
+			func(s *Stream) error { return s.SetWriteDeadline(time.Now()) }, false},
 		{"none", func(s *Stream) error { return s.SetWriteDeadline(time.Time{}) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// netOp makes an error of package net: a *net.OpError, as the methods of *net.TCPConn return it, with the network of its
-// addresses. io.EOF stays as it is.
+// netOp makes an error of package net: a *net.OpError, as the methods of *net.TCPConn return it, with the network of
+// its addresses. io.EOF stays as it is.
 func netOp(op string, source, addr net.Addr, err error) error {
 	if err == nil || err == io.EOF {
 		return err

@@ -38,8 +38,9 @@ func TestNone(t *testing.T) {
 			func(o *Options) int64 { return int64(o.cm().AckTimeout) })},
 		"RetryCount": {0, ibv.None, options(func(o *Options, v int) { o.RetryCount = v },
 			func(o *Options) int64 { return int64(o.cm().RetryCount) })},
-		"Leases.MaxBytes": {1 << 30, None, options(func(o *Options, v int) { o.Leases = &LeaseOptions{MaxBytes: int64(v)} },
-			func(o *Options) int64 { return newLeasing(o.Leases).opt.MaxBytes })},
+		"Leases.MaxBytes": {1 << 30, None,
+			options(func(o *Options, v int) { o.Leases = &LeaseOptions{MaxBytes: int64(v)} },
+				func(o *Options) int64 { return newLeasing(o.Leases).opt.MaxBytes })},
 		"Spin": {int64(100 * time.Microsecond), None, func(v int) (int64, error) {
 			o := EngineOptions{Spin: time.Duration(v)}.withDefaults()
 			return int64(o.Spin), o.check()

@@ -146,21 +146,21 @@ func (e *shard) beatLocked() {
 	if e.members.places() == 0 {
 		e.trim()
 	}
-	e.idleLinks = e.members.append(e.idleLinks[:0])
-	e.fit(now, e.idleLinks)
-	for i, l := range e.idleLinks {
+	e.scratch.beat = e.members.append(e.scratch.beat[:0])
+	e.fit(now, e.scratch.beat)
+	for i, l := range e.scratch.beat {
 		l.keep(now)
-		e.idleLinks[i] = nil
+		e.scratch.beat[i] = nil
 	}
 }
 
 // collect has idle connections give their blocks back.
 func (e *shard) collect() {
 	e.blocks.Poke()
-	e.collected = e.members.append(e.collected[:0])
-	for i, l := range e.collected {
+	e.scratch.collect = e.members.append(e.scratch.collect[:0])
+	for i, l := range e.scratch.collect {
 		l.collect()
-		e.collected[i] = nil
+		e.scratch.collect[i] = nil
 	}
 }
 

@@ -114,7 +114,7 @@ func (e *shard) park() {
 	e.recvs.srq, e.recvs.posting = nil, false
 }
 
-// trim gives back memory that the shard does not need, and reports whether there was some.
+// trim frees memory that the shard does not need, and reports whether there was some.
 func (e *shard) trim() bool {
 	mu := &e.cqMu
 	if e.base != nil {
@@ -164,8 +164,8 @@ func (r *receiving) promise(l *link) error {
 	return l.e.noReceives(err)
 }
 
-// admit returns what another connection has for what it receives. Others may take it first. If there is nothing, windows
-// shrink.
+// admit returns what another connection has for what it receives. Others may take it first. If there is nothing,
+// windows shrink.
 func (r *receiving) admit(e *shard, leases bool) (blocks.Kind, error) {
 	if r.shared == nil {
 		if e.blocks.Promisable(baseBlocks(leases) + ownBlocks) {

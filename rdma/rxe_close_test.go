@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,7 +43,7 @@ func sleeper(arg string) int {
 		return 1
 	}
 	fmt.Println(l.Addr())
-	for n := 1; ; n++ {
+	for {
 		c, err := l.Accept()
 		if err != nil {
 			return 1
@@ -52,7 +53,8 @@ func sleeper(arg string) int {
 			if reads == "read" {
 				_, _ = io.Copy(io.Discard, c)
 			}
-			select {}
+			<-context.Background().Done()
+			runtime.KeepAlive(c) // else it would be closed
 		}()
 	}
 }

@@ -188,7 +188,8 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 func TestRXE_LeaseRefuses(t *testing.T) {
 	needLogic(t)
 	server, client := newEngines(t, nil)
-	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{MaxBytes: 10_000, MaxLeases: 2, MaxDuration: time.Minute})
+	a, b := leaseConns(t, server, client, &LeaseOptions{},
+		&LeaseOptions{MaxBytes: 10_000, MaxLeases: 2, MaxDuration: time.Minute})
 	defer a.Close()
 	defer b.Close()
 	mem, local, other := buffer(t, client, 4096), buffer(t, server, 4096), buffer(t, server, 8)

@@ -50,9 +50,8 @@ type shard struct {
 	members members
 	crowd   crowd
 
-	tickMu    sync.Mutex // held while the time is kept
-	idleLinks []*link    // used by beat
-	collected []*link    // used by collect, which has no lock: one goroutine calls it
+	tickMu  sync.Mutex // held while the time is kept
+	scratch scratch
 
 	cqMu    sync.Mutex // held while the CQ grows; members.used grows only then
 	cqConns int        // that it has room for
@@ -63,6 +62,12 @@ type shard struct {
 	progress *progress.Progress // decides which goroutine polls the CQ, and reads its events
 
 	stat stats
+}
+
+// scratch has lists of connections that are used again.
+type scratch struct {
+	beat    []*link // under tickMu
+	collect []*link // without a lock: one goroutine collects
 }
 
 // newShard makes a shard without its objects.

@@ -12,9 +12,10 @@ import (
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
 //
-// It belongs to the caller, who has to close it, and is safe for concurrent use. One that the program has lost ends as by
-// CloseNow, with a line in the log, when the garbage collector finds it. Data is copied once on each side. Bytes that Write has
-// accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of them.
+// It belongs to the caller, which closes it, and is safe for concurrent use. One that the program has lost ends as by
+// CloseNow, with a line in the log, when the garbage collector finds it. Data is copied once on each side. Bytes that
+// Write has accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of
+// them.
 type Stream struct {
 	l             *link      // nil if TCP carries it
 	tcp           *tcpStream // with Options.Fallback
@@ -30,7 +31,7 @@ func newStream(l *link) *Stream {
 	l.opened = r
 	l.mu.Unlock()
 	watch(s, r)
-	endLost(s, l)
+	endLost(s)
 	return s
 }
 
@@ -360,8 +361,8 @@ func (s *Stream) CloseRead() error {
 }
 
 // Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close waits as
-// Conn.Close does, until the peer's adapter has all that was written, and no longer than the write deadline, unless that
-// has passed before. The error, a *net.OpError, then has an *UndeliveredError.
+// Conn.Close does, until the peer's adapter has all that was written, and no longer than the write deadline, unless
+// that has passed before. The error, a *net.OpError, then has an *UndeliveredError.
 func (s *Stream) Close() error {
 	if s.tcp != nil {
 		return s.tcp.Close()

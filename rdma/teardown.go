@@ -251,9 +251,11 @@ func (l *link) reason() error {
 	case l.end.PeerClosed() && l.end.PeerFIN():
 		return ErrPeerClosed
 	case isDeviceFault(cause):
-		return &DeviceError{Device: l.e.eng.name(), FramesSent: sent, FramesAcked: acked, Sent: sent, Acked: acked, Err: cause}
+		return &DeviceError{Device: l.e.eng.name(), FramesSent: sent, FramesAcked: acked,
+			Sent: sent, Acked: acked, Err: cause}
 	}
-	return &PeerError{Peer: l.remote, FramesSent: sent, FramesAcked: acked, Sent: sent, Acked: acked, Err: cause}
+	return &PeerError{Peer: l.remote, FramesSent: sent, FramesAcked: acked,
+		Sent: sent, Acked: acked, Err: cause}
 }
 
 var errShutWrite error = brokenPipe("writing was closed")

@@ -349,7 +349,8 @@ func (m *model) check() error {
 	}
 	c := m.Counts()
 	slabs := m.slabs - m.closed
-	want := Counts{Blocks: 16 * slabs, Promised: m.promised, Posted: posted + m.purged, Held: held, Ahead: len(m.ahead) + len(m.waiting),
+	want := Counts{Blocks: 16 * slabs, Promised: m.promised, Posted: posted + m.purged, Held: held,
+		Ahead:   len(m.ahead) + len(m.waiting),
 		Compact: m.compact.conns, Arrived: c.Arrived}
 	want.Free = want.Blocks - want.Posted - want.Held + m.pieces - want.Ahead - len(m.sent) -
 		len(m.compact.cut)

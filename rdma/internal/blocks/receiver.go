@@ -60,8 +60,8 @@ func (a *Account) Begin(r *Receiver, kind Kind) {
 	}
 }
 
-// Promise promises the first n blocks to a connection, and posts receives. A queue of the connection's own also has slack
-// receives, for frames that no promise covers. The error is ErrFull, or Register's.
+// Promise promises the first n blocks to a connection, and posts receives. A queue of the connection's own also has
+// slack receives, for frames that no promise covers. The error is ErrFull, or Register's.
 func (a *Account) Promise(n int) error {
 	s := a.r.set
 	s.mu.Lock()

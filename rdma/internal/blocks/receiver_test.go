@@ -324,9 +324,10 @@ func TestReceiver_SeqWraps(t *testing.T) {
 
 // TestReceiver_Allocs looks at what a frame costs.
 func TestReceiver_Allocs(t *testing.T) {
-	frame := frameCycle()
-	if n := testing.AllocsPerRun(1000, frame); n != 0 {
-		t.Errorf("%v allocations for a frame, want none", n)
+	for _, kind := range []Kind{Whole, Compact} {
+		if n := testing.AllocsPerRun(1000, frameCycle(kind)); n != 0 {
+			t.Errorf("%v allocations for a frame of kind %d, want none", n, kind)
+		}
 	}
 	w := newWorld(1)
 	list := takeAll(t, w.Set)
@@ -340,9 +341,16 @@ func TestReceiver_Allocs(t *testing.T) {
 	}
 }
 
-// frameCycle returns a function that receives a frame.
-func frameCycle() func() {
+// frameCycle returns a function that receives a frame of 1 KiB for a connection.
+func frameCycle(kind Kind) func() {
 	w := newWorld(8)
+	if kind == Compact {
+		c := w.config(8)
+		c.Piece, c.Block, c.Slab = 1<<10, 16<<10, 256<<10
+		c.Most = 8 * c.Slab
+		c.Budget = NewBudget(c.Most, c.Slab)
+		w.Set = NewSet(c)
+	}
 	var ring [256]uint64
 	head, tail := 0, 0
 	r := w.Shared(100, 16, func(list []*Block) int {
@@ -353,21 +361,28 @@ func frameCycle() func() {
 		return len(list)
 	})
 	var a Account
-	a.Begin(r, Whole)
+	a.Begin(r, kind)
 	_ = a.Promise(64)
 	return func() {
 		b := w.Arrived(ring[head%len(ring)])
 		head++
+		if kind == Compact {
+			b = w.Copy(b, 1<<10)
+		}
 		w.Consumed(b)
 		w.Refill()
 	}
 }
 
 func BenchmarkReceive(b *testing.B) {
-	frame := frameCycle()
-	b.ReportAllocs()
-	for b.Loop() {
-		frame()
+	for name, kind := range map[string]Kind{"whole": Whole, "compact": Compact} {
+		b.Run(name, func(b *testing.B) {
+			frame := frameCycle(kind)
+			b.ReportAllocs()
+			for b.Loop() {
+				frame()
+			}
+		})
 	}
 }
 
@@ -594,7 +609,8 @@ func TestSet_Compact(t *testing.T) {
 	copy(b.Header(), "header of a frame")
 	copy(b.Payload(), "payload")
 	p := w.Copy(b, 7)
-	if p == b || string(p.Header()) != string(b.Header()) || string(p.Payload()[:7]) != "payload" || p.parent != &onHeap {
+	if p == b || string(p.Header()) != string(b.Header()) ||
+		string(p.Payload()[:7]) != "payload" || p.parent != &onHeap {
 		t.Errorf("%q %q; want the frame, on the heap", p.Header(), p.Payload())
 	}
 	w.GiveAll(senders)

@@ -7,9 +7,9 @@ import (
 
 // Allowance bounds the time that all calls of Close take together whose peers take nothing. What one has waited in vain
 // the next ones cannot wait. When it is used up, a call has some patience left: a few times what calls needed lately
-// whose peers took everything, less after each that waited in vain. It grows again while no call waits. A call whose peer
-// takes something, or has done so less than its linger ago, does not depend on it. It has its own lock; the zero value
-// is full.
+// whose peers took everything, less after each that waited in vain. It grows again while no call waits. A call whose
+// peer takes something, or has done so less than its linger ago, does not depend on it. It has its own lock; the zero
+// value is full.
 type Allowance struct {
 	mu      sync.Mutex
 	used    float64       // in lingers
@@ -36,15 +36,15 @@ type Wait struct {
 	taken  uint64 // what the peer had taken when it began
 }
 
-// Begin begins a wait, and returns for how long it may last at first. taken is a number that changes when the peer takes
-// something, and ago how long ago that was. End follows.
+// Begin begins a wait, and returns for how long it may last at first. taken is a number that changes when the peer
+// takes something, and ago how long ago that was. End follows.
 func (a *Allowance) Begin(linger, ago time.Duration, taken uint64) (Wait, time.Duration) {
 	w := Wait{a: a, linger: linger, began: time.Now(), taken: taken}
 	return w, max(a.begin(linger), linger-max(ago, 0))
 }
 
-// More is called when that time is over. It returns for how much longer the wait may last: the whole linger, if the peer
-// has taken something since the wait began.
+// More is called when that time is over. It returns for how much longer the wait may last: the whole linger, if the
+// peer has taken something since the wait began.
 func (w *Wait) More(taken uint64) time.Duration {
 	if taken == w.taken {
 		return 0

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// peer is one that takes the rest of what was sent after a time, and something each gap before; never is longer than any.
+// peer is one that takes the rest of what was sent after a time, and something each gap before; never is longer than
+// any.
 type peer struct{ ago, gap, takes time.Duration }
 
 // wait is a call of Close.
@@ -70,7 +71,8 @@ func TestAllowance(t *testing.T) {
 			}
 			return after(never)
 		}, 0, 2*linger + time.Second, 1},
-		{"all have taken something lately, and take nothing any more", func(int) peer { return peer{linger / 2, never, never} },
+		{"all have taken something lately, and take nothing any more",
+			func(int) peer { return peer{linger / 2, never, never} },
 			0, 1000 * linger, 0},
 		{"now and then", func(int) peer { return after(never) }, 4 * linger, 1000 * 5 * linger, 0},
 	} {
