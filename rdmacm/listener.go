@@ -373,7 +373,8 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	if opt.PortSpace != 0 && opt.PortSpace != c.ps {
-		return &ibv.ArgError{Arg: "PortSpace", Got: opt.PortSpace.String(), Want: c.ps.String() + ", as of the Listener"}
+		return &ibv.ArgError{Arg: "PortSpace", Got: opt.PortSpace.String(),
+			Want: c.ps.String() + ", as of the Listener"}
 	}
 	if err := opt.applyAckTimeout(c.id); err != nil {
 		return err

@@ -316,8 +316,8 @@ func TestRXE_Soak(t *testing.T) {
 		var clients sync.WaitGroup
 		for k := range 3 {
 			c := exec.Command(os.Args[0])
-			c.Env = append(os.Environ(), fmt.Sprintf("%s=%v %v %v %d %d %s", childEnv, s.messages.Addr(), s.streams.Addr(),
-				s.packets.LocalAddr(), rnd.Uint64(), max(n/(k+1), 1), r.IP[1]))
+			c.Env = append(os.Environ(), fmt.Sprintf("%s=%v %v %v %d %d %s", childEnv, s.messages.Addr(),
+				s.streams.Addr(), s.packets.LocalAddr(), rnd.Uint64(), max(n/(k+1), 1), r.IP[1]))
 			c.Stderr = os.Stderr
 			in, err := c.StdinPipe() // the client ends with this process
 			if err == nil {
