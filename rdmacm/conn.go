@@ -30,6 +30,8 @@ type Conn struct {
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
+	slow           bool           // of iWARP: calls of C may wait for the peer's host, and the kernel moves the QP
+	calls          sync.WaitGroup // of C that Dial does not wait for
 
 	peer   ConnParam
 	ud     *UDParam
@@ -115,10 +117,18 @@ func limited(f func() error) error {
 	return f()
 }
 
+// limited is for calls that wait for the peer on some transports.
+func (c *Conn) limited(f func() error) error {
+	if c.slow {
+		return f()
+	}
+	return limited(f)
+}
+
 // answer acknowledges the peer's disconnect and flushes posted work requests.
 func (c *Conn) answer() {
 	defer c.life.Leave()
-	_ = limited(func() error { return c.disconnect(true) })
+	_ = c.limited(func() error { return c.disconnect(true) })
 }
 
 // disconnect notifies the peer, once, that the connection has ended. Later callers wait until that is done. With flush,
@@ -225,7 +235,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 	if isClosed(c.done) {
 		if errors.Is(c.Err(), ErrDisconnected) {
-			_ = limited(func() error { return c.disconnect(true) })
+			_ = c.limited(func() error { return c.disconnect(true) })
 		}
 		return nil
 	}
@@ -247,13 +257,13 @@ func (c *Conn) Close() error {
 	c.finish(&ibv.OpError{Op: "connection", Object: c.remote.String(), Err: ErrClosed})
 	c.life.Shut()
 	closed, err := c.life.Close(func() error {
-		if err := limited(c.destroy); err != nil {
+		if err := c.limited(c.destroy); err != nil {
 			return err
 		}
 		if err := c.runOnClose(); err != nil {
 			return err
 		}
-		return limited(c.release)
+		return c.limited(c.release)
 	})
 	if closed {
 		err = c.hub.leave()

@@ -17,7 +17,8 @@ import (
 // in turn. opt may be nil.
 //
 // It gives up when ctx ends or after Options.Timeout; then nothing of the attempt remains. If the
-// peer refuses, the error is a *RejectError with the peer's private data.
+// peer refuses, the error is a *RejectError with the peer's private data. On iWARP some calls of C wait for the peer's
+// host. If ctx ends meanwhile, Dial returns, and what the attempt has is freed when the call returns.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	const op = "dial"
 	if opt == nil {
@@ -79,14 +80,25 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	}
 	c := newConn(id, h, ps)
 	c.remote = addr
-	if err := c.removed(c.dial(ctx, addr, opt)); err != nil {
+	err = c.removed(c.dial(ctx, addr, opt))
+	if err == nil {
+		return c, nil
+	}
+	end := func() error {
 		opt.failed(c, err)
-		if cerr := dispose(c); cerr != nil {
-			err = errors.Join(err, cerr)
-		}
+		return dispose(c)
+	}
+	if c.slow && ctx.Err() != nil {
+		go func() {
+			c.calls.Wait()
+			_ = end()
+		}()
 		return nil, err
 	}
-	return c, nil
+	if cerr := end(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	return nil, err
 }
 
 func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) error {
@@ -120,28 +132,73 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := limited(func() error { return c.id.Connect(p) }); err != nil {
+	reply := EventConnectResponse
+	if c.slow {
+		reply = EventEstablished // the kernel has moved the QP
+		if err := c.id.BringUp(c.qp, p); err != nil {
+			return err
+		}
+	}
+	if err := c.connect(ctx, p); err != nil {
 		return err
 	}
 	if c.ps.datagram() {
 		return c.dialed(ctx)
 	}
-	ev, err := c.await(ctx, EventConnectResponse)
+	ev, err := c.await(ctx, reply)
 	if err != nil {
 		return err
 	}
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
-	if err := limited(func() error {
-		if err := c.id.BringUp(c.qp, p); err != nil {
-			return err
+	if reply == EventConnectResponse {
+		if err := limited(func() error {
+			if err := c.id.BringUp(c.qp, p); err != nil {
+				return err
+			}
+			return c.id.Establish()
+		}); err != nil {
+			return afterReply(c.cause(err))
 		}
-		return c.id.Establish()
-	}); err != nil {
-		return afterReply(c.cause(err))
 	}
 	c.ready()
 	return nil
+}
+
+// connect sends the request. siw connects the TCP socket in this call, which nothing can end. A signal would interrupt
+// it, and the kernel would connect once more from the same port, which is then in use.
+func (c *Conn) connect(ctx context.Context, p *ConnParam) error {
+	if !c.slow {
+		return limited(func() error { return c.id.Connect(p) })
+	}
+	done := make(chan error, 1)
+	c.calls.Go(func() { done <- undisturbed(func() error { return c.id.Connect(p) }) })
+	select {
+	case err := <-done:
+		return ofTCP(err)
+	case <-ctx.Done():
+		return c.explainTimeout(EventEstablished, ctx.Err())
+	}
+}
+
+// ofTCP turns the errno of a TCP connection into the error of the event that other devices raise for it.
+func ofTCP(err error) error {
+	var (
+		errno syscall.Errno
+		t     EventType
+	)
+	if !errors.As(err, &errno) {
+		return err
+	}
+	switch errno {
+	case syscall.ECONNREFUSED, syscall.ECONNRESET:
+		t = EventRejected
+	case syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
+		t = EventUnreachable
+	default:
+		return err
+	}
+	return fmt.Errorf("%w (%w)", errOf(t, -int32(errno), false, nil), err)
 }
 
 // afterReply notes that a rejection came after the peer's reply.

@@ -108,6 +108,7 @@ func (c *Conn) setup(opt *Options) (*Options, error) {
 		}
 		opt = &chosen
 	}
+	c.slow = c.id.cmOnly()
 	if err := limited(func() error { return c.makeQP(opt) }); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,8 @@ type ID struct {
 	ch     atomic.Pointer[EventChannel] // its parent; changed while the ID is locked
 	asked  *ConnParam                   // what the peer requests, of an EventConnectRequest of a connection
 
-	established atomic.Bool // an old librdmacm has done what Establish does
+	established atomic.Bool            // an old librdmacm has done what Establish does
+	led         atomic.Pointer[ibv.QP] // the queue pair that the kernel moves: see cmOnly
 
 	qpMu sync.Mutex
 	qp   *ibv.QP // of CreateQP
