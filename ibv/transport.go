@@ -21,6 +21,10 @@ func (t TransportType) DialerFirst() bool { return t == TransportIWARP }
 // completes when the peer's adapter has what was sent and written before (RFC 5040, 5.5).
 func (t TransportType) SendsAcked() bool { return t != TransportIWARP }
 
+// RNR reports whether a message that finds no receive is sent again: see ConnectOptions.RNRRetry. On iWARP it ends the
+// connection, so there the peer must know how many receives it has.
+func (t TransportType) RNR() bool { return t != TransportIWARP }
+
 // ReadSink returns the access that memory needs for OpRead to put there what it has read: LocalWrite, and on iWARP also
 // RemoteWrite, because the reply names the memory's key. So there the peer may write to such memory for as long as it
 // is registered.

@@ -47,7 +47,9 @@ type link struct {
 	in         inbox
 	recv       credit.Receiver
 	assembling bool // a message is begun whose frames stay in their blocks
+	receives   bool // it has been promised blocks
 	started    bool // the peer's hello is known, and the QP is ready
+	mute       bool // nothing may be sent before a frame has come
 	send       credit.Sender
 	q          sendq.Queue[held, *op]
 	alive      liveness
@@ -89,7 +91,8 @@ type held struct {
 }
 
 func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
-	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost}
+	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost,
+		Probe: !e.family().SendsAcked()}
 	if leases != nil {
 		q.Posts = opPosts
 	}
@@ -138,7 +141,7 @@ func (l *link) prepare(p port) {
 }
 
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
-// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
+// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter: see first.
 func (l *link) start(peer wire.Hello) error {
 	l.peer = peer
 	l.local, l.remote = l.port.addrs()
@@ -169,7 +172,7 @@ func (l *link) limitDue() bool {
 // pump posts what is due and may be sent.
 // Preconditions: l.mu is held.
 func (l *link) pump() {
-	if !l.started || l.end.Ending() {
+	if !l.started || l.mute || l.end.Ending() {
 		return
 	}
 	l.post()
@@ -206,7 +209,7 @@ func (l *link) post() {
 			l.wakeWriter()
 		}
 		if err != nil {
-			l.failLocked(&deviceFault{err})
+			l.failLocked(postError(err))
 			return
 		}
 	}
@@ -252,15 +255,16 @@ func (l *link) complete(wc *ibv.WC) {
 	case wire.Before(l.q.Posted(), upTo):
 		return
 	}
-	intact := l.q.Acked() == l.q.Done() // none has failed
+	intact := l.q.Intact()
 	if err != nil {
 		l.failLocked(err)
 		upTo--
 	}
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
-		l.q.Confirm()
-		l.alive.confirmed(l.e.ticks.Load())
+		if l.q.Confirm() {
+			l.alive.confirmed(l.e.ticks.Load())
+		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
 		}
@@ -304,7 +308,7 @@ func (l *link) giveUp(h held) {
 // receive handles a frame. It takes the block over.
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
-	l.alive.frame = l.e.ticks.Load()
+	l.alive.frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
 	if err == nil && !ignore {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ import (
 func memoryEngines(t testing.TB, opt func(i int) *EngineOptions) (list [2]*Engine) {
 	t.Helper()
 	mem := inmem.New()
+	if strings.HasPrefix(t.Name(), "TestMemory/iWARP/") {
+		mem = inmem.NewIWARP()
+	}
 	for i := range list {
 		e, err := newMemoryEngine(opt(i), mem)
 		ok(t, err)
@@ -80,6 +84,7 @@ func TestMemory(t *testing.T) {
 		"WriteBuffers":        TestRXE_WriteBuffers,
 	} {
 		t.Run(name, f)
+		t.Run("iWARP/"+name, f)
 	}
 }
 

@@ -25,6 +25,18 @@ type receiving struct {
 // ownQueues has the engines of tests do without an SRQ.
 var ownQueues bool
 
+// mayShare reports whether connections may share receives. Where a frame that finds none ends the connection, each has
+// its own: a peer that takes more than it was promised then harms nobody else.
+func mayShare(t ibv.TransportType) bool { return t.RNR() && !ownQueues }
+
+// surplus is how many receives a queue of a connection's own has for frames without credits.
+func (e *shard) surplus() int {
+	if e.family().RNR() {
+		return ownBlocks
+	}
+	return strictBlocks
+}
+
 // hasSRQ reports whether the connections of a device can share receives.
 func hasSRQ(attr *ibv.DeviceAttr) bool { return attr.MaxSRQ > 0 && attr.MaxSRQWR > 0 }
 
@@ -36,7 +48,7 @@ func (e *shard) sizeReceives() {
 		e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.recvs.depth)/sendq.Depth)
 		return
 	}
-	const others = ownBlocks + wire.ControlWindow
+	others := e.surplus() + wire.ControlWindow
 	e.recvs.depth = min(int(e.most.window)+others, attr.MaxQPWR)
 	e.most.window = uint32(max(e.recvs.depth-others, startWindow))
 	e.setMost(e.most)
@@ -93,16 +105,17 @@ func (r *receiving) begin(l *link) {
 		l.account.Begin(r.shared, 0)
 		return
 	}
-	l.account.BeginOwn(l.e.blocks, r.depth, ownBlocks, func(list []*block) int {
-		n, _ := l.port.qp.PostRecv(r.requests(list))
+	l.account.BeginOwn(l.e.blocks, r.depth, l.e.surplus(), func(list []*block) int {
+		n, _ := l.port.postRecv(r.requests(list))
 		return n
 	})
 }
 
-// promise posts the receives that a connection begins with.
+// promise posts the receives that a connection begins with, if it has none.
 func (r *receiving) promise(l *link) error {
 	n := baseBlocks(l.leasing != nil)
-	if l.account.Promise(n) {
+	if l.receives || l.account.Promise(n) {
+		l.receives = true
 		return nil
 	}
 	return noReceives(l.e, n)
@@ -110,7 +123,7 @@ func (r *receiving) promise(l *link) error {
 
 // check reports whether another connection probably has its receives.
 func (r *receiving) check(e *shard, n int) error {
-	if r.shared != nil || e.blocks.Promisable() >= n+ownBlocks {
+	if r.shared != nil || e.blocks.Promisable() >= n+e.surplus() {
 		return nil
 	}
 	return noReceives(e, n)
@@ -118,8 +131,8 @@ func (r *receiving) check(e *shard, n int) error {
 
 func noReceives(e *shard, n int) error {
 	return fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{
-		What:  "bytes of receives for another connection, on a device without SRQs",
-		Asked: uint64((n + ownBlocks) * e.stride), Limit: uint64(e.eng.opt.Memory),
+		What:  "bytes of receives for another connection, which are its own on this device",
+		Asked: uint64((n + e.surplus()) * e.stride), Limit: uint64(e.eng.opt.Memory),
 		Where: "EngineOptions.Memory: connections keep what their windows have grown to"})
 }
 

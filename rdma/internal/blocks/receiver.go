@@ -60,21 +60,30 @@ func (a *Account) Begin(r *Receiver, n int) {
 }
 
 // Promise promises n blocks more to a connection, and posts receives. A shared receiver always does. A queue of the
-// connection's own also has slack receives, for frames that no promise covers, and Promise reports whether there is
-// room.
+// connection's own also has slack receives, for frames that no promise covers, and Promise reports whether all are
+// posted.
 func (a *Account) Promise(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.r.own {
-		if n += a.r.slack; !a.r.offer(n, s.Receivable()) {
-			return false
-		}
-	} else {
-		a.r.wants(n)
+		n += a.r.slack
+		return a.r.offer(n, s.Receivable()) && a.posted(n)
 	}
+	a.r.wants(n)
 	a.n += n
 	s.serve(a.r)
+	return true
+}
+
+// posted posts what was promised of late, n blocks more, and reports whether it could. Otherwise nothing was promised.
+// Preconditions: s.mu is held.
+func (a *Account) posted(n int) bool {
+	if a.r.set.serve(a.r); a.r.own && a.r.need() > 0 { // those who send may have the blocks
+		a.r.wants(-n)
+		return false
+	}
+	a.n += n
 	return true
 }
 
@@ -84,7 +93,8 @@ func (a *Account) BeginOwn(s *Set, depth, slack int, post Post) {
 	a.r = &Receiver{set: s, post: post, depth: depth, slack: slack, own: true, living: 1}
 }
 
-// Grow promises n blocks more, posts receives, and reports whether there are so many.
+// Grow promises n blocks more, posts receives, and reports whether there are so many. Those of a queue of the
+// connection's own are then posted.
 func (a *Account) Grow(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
@@ -93,12 +103,7 @@ func (a *Account) Grow(n int) bool {
 	if a.r.own {
 		most -= most / 4 // for connections that begin, since others keep what they have grown to
 	}
-	if a.r.ended || !a.r.offer(n, most) {
-		return false
-	}
-	a.n += n
-	s.serve(a.r) // the peer may be told at once
-	return true
+	return !a.r.ended && a.r.offer(n, most) && a.posted(n) // the peer may be told at once
 }
 
 // Shrink undoes Grow. Receives that are posted stay so, in a queue of the connection's own until they complete.
@@ -183,7 +188,7 @@ func (s *Set) Consumed(b *Block) {
 	s.mu.Lock()
 	r := b.from
 	r.back(b)
-	if r.need() >= max(r.slack/2, 1) { // else the goroutine that polls posts it with others
+	if r.own || r.need() >= max(r.slack/2, 1) { // else the goroutine that polls posts it with others
 		s.serve(r)
 	}
 	s.serveAll()

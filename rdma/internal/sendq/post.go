@@ -62,6 +62,13 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		q.addFrame(&h, c.Payload(), false)
 	case Window, Op:
 		q.addStep(what)
+	case Probe:
+		q.due &^= what.bit()
+		wr, at := q.bell.add(ibv.OpRead)
+		wr.SGEs, wr.Remote = q.bell.mem[at].sges[:1], probed
+		wr.SGEs[0] = ibv.SGE{}
+		q.ops.reads++
+		q.under.post(wr, slot[H, O]{read: true, probe: true}, true, q.opt.Signal)
 	default:
 		p := &plain[what]
 		h.Kind, h.Flags, h.Length = p.kind, p.flags, 0
@@ -72,8 +79,14 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		q.sent |= what.bit()
 		q.at[what] = q.under.posted
 		q.addFrame(&h, nil, p.signal)
+		if p.signal && q.opt.Probe {
+			q.due |= Probe.bit()
+		}
 	}
 }
+
+// probed is the address of a read of no bytes. Some adapters treat the key 0 in a special way (RFC 6581, 9.1).
+var probed = ibv.RemoteAddr{RKey: 1}
 
 // addFrame adds a frame with at most a short payload.
 func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {
@@ -129,7 +142,7 @@ func (q *Queue[H, O]) addStep(w What) {
 		}
 		wr.SGEs = sges
 	}
-	s := slot[H, O]{op: o, read: st.reads(), atomic: st.atomic()}
+	s := slot[H, O]{op: o, read: st.reads(), probe: st.probes(), atomic: st.atomic()}
 	o.under++
 	full := false
 	if s.read {
