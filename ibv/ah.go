@@ -100,6 +100,9 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 		return nil, err
 	}
 	defer pd.leave()
+	if err := pd.dev.checkServiceLevel(attr); err != nil {
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
+	}
 	c := attr.toC()
 	h, err := pd.dev.v.CreateAH(pd.handle, &c)
 	if err != nil {

@@ -55,7 +55,7 @@ type CQ struct {
 	extended *ops.ExPoller  // instead of poller, with fields
 	exp      *ops.ExpPoller // instead of poller, on MLNX_OFED 4
 	tags     bool           // the ring is polled by PollTags
-	clock    *ops.Clock     // of the direct data path, with FieldWallClock
+	clock    *ops.Clock     // with FieldWallClock, unless the provider reads it
 	moved    *dma.Mem       // the ring since Resize on the direct data path
 	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
 
@@ -179,7 +179,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	cq.mu.Off = opt.SingleThreaded
 	cq.handle, err = d.makeCQ(cq, cqe, channel, opt.CompVector, maker)
 	if err != nil {
-		return undo(explainLimits(err, d.Name(), numCQE.of(&d.attr, cqe)))
+		return undo(explainLimits(d.explainCQEnv(err), d.Name(), numCQE.of(&d.attr, cqe)))
 	}
 	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	if err := checkGranted(d.Name(), grant{numCQE.of(&d.attr, cqe), cq.cqe}); err != nil {
@@ -472,7 +472,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	}
 	cq.mu.Unlock()
 	if e != 0 {
-		return &OpError{Op: "arm cq", Object: cq.name, Err: errnoError(e)}
+		return &OpError{Op: "arm cq", Object: cq.name, Err: cq.dev.explain(errnoError(e))}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"runtime"
 
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -45,9 +46,11 @@ func (cq *CQ) resizeDirect(cqe int) error {
 	if !cq.mu.Off {
 		mlx5.Quiesce() // readers of the ring without the lock
 	}
+	runtime.LockOSThread() // for bind.Explain
 	err = uverbs.ResizeCQ(libibverbs.CmdFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
 		entries, r.Size())
 	err = bind.Explain(cq.dev.handle, err)
+	runtime.UnlockOSThread()
 	if err == nil {
 		if !r.Move(cmem.Pointer(mem.Addr()), entries) {
 			err = errNotMoved

@@ -92,7 +92,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
 	c.sl = sync.OnceValue(c.readServiceLevels)
-	bind.WatchContext(h, c.explainIO)
+	bind.WatchContext(h, c.explain)
 	c.cover()
 	return c, nil
 }

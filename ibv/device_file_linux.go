@@ -59,6 +59,13 @@ func explainOpen(device string, err error) error {
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return &PermissionError{Path: path, Err: err}
 	}
+	if d.Driver == driverMLX5 {
+		if why := explainOpenEnv(os.Getpagesize()); why != nil && err != nil {
+			return fmt.Errorf("%w (libmlx5: %w)", why, err)
+		} else if why != nil {
+			return why
+		}
+	}
 	return err
 }
 

@@ -31,7 +31,7 @@ func (d DeviceInfo) Open() (*Device, error) {
 // Devices lists the RDMA devices of this host in the library's order. On a host without any, or
 // without RDMA support in the kernel, the list is empty. On a host without libibverbs the error
 // is a *loader.LibraryError. The library leaves out devices for which it has no driver:
-// Unlisted reports them.
+// Unlisted reports them. If it leaves out all, the error is an *UnlistedError.
 //
 // C: ibv_get_device_list(3).
 func Devices() ([]DeviceInfo, error) {
@@ -44,6 +44,9 @@ func Devices() ([]DeviceInfo, error) {
 		devices = append(devices, d)
 		return true, nil
 	})
+	if err == nil && len(devices) == 0 {
+		err = v.unlisted(nil)
+	}
 	return devices, err
 }
 

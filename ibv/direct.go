@@ -50,8 +50,8 @@ func (d *Device) directError() error {
 }
 
 // signatureEnv are the environment variables that change the format of WQEs without mlx5dv
-// reporting it (rdma-core v44.0, providers/mlx5/verbs.c:902, 913).
-var signatureEnv = []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE"}
+// reporting it (rdma-core v44.0, providers/mlx5/verbs.c:902, 913, 4080).
+var signatureEnv = []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE", "MLX5_RWQ_SIGNATURE"}
 
 func (d *Device) initDirect() error {
 	no := func(need, have string) error {

@@ -188,6 +188,7 @@ func explainCopy(err error, off int64, n int) error {
 // and work requests name bytes by their distance from off. Bytes returns nil.
 //
 // On mlx5, QPs that exist before it refuse it as the target of receives: see RegMemory.
+// RelaxedOrdering has no effect, for mlx5's driver refuses it here.
 //
 // C: ibv_reg_dm_mr(3); ZeroBased, which it needs, is implied.
 func (pd *PD) RegDM(dm *DM, off, length int, access AccessFlags) (*MR, error) {
@@ -212,10 +213,7 @@ func (pd *PD) RegDM(dm *DM, off, length int, access AccessFlags) (*MR, error) {
 	if err := access.checkMemory(); err != nil {
 		return fail(err)
 	}
-	c := access | ZeroBased
-	if !d.v.HasRegMRIOVA2() {
-		c &^= optionalAccess
-	}
+	c := access&^optionalAccess | ZeroBased
 	h, err := d.v.RegDMMR(d.handle, pd.handle, dm.handle, uint64(off), length, uint32(c))
 	if err != nil {
 		const possible = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | ZeroBased | optionalAccess

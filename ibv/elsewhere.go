@@ -3,7 +3,6 @@ package ibv
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -175,26 +174,24 @@ var keptOut = os.Getenv("MLX5_SCATTER_TO_CQE") == "0"
 func (t QPType) inline() bool { return t == RC || t == UC }
 
 // keepsOut reports whether a new QP must get no payloads in completions.
-func (d *Device) keepsOut(o *QPOptions, send *CQ) bool {
+func (d *Device) keepsOut(o *QPOptions, send, recv *CQ) bool {
 	e := &d.elsewhere
-	return e.keepOut.Load() || e.null.Load() && o.SRQ != nil && send.byOps() || o.SignalAll && send.misplaces()
+	return e.keepOut.Load() || e.null.Load() && o.SRQ != nil && send.byOps() || o.SignalAll && send.misplaces() ||
+		recv.mixesVLAN()
 }
 
 // byOps reports whether libmlx5 polls the CQ.
 func (cq *CQ) byOps() bool { return cq == nil || cq.path == DataPathOps }
 
 // misplaces reports whether libmlx5 takes the results of reads and atomics from the wrong bytes of the CQ's
-// completions. It does so with entries of 128 bytes. Point releases before v64 may have the correction, but do not show
-// it.
-//
-// C: mlx5_parse_cqe (rdma-core v63.0, providers/mlx5/cq.c:780; the correction is 45184d2c8).
+// completions.
 func (cq *CQ) misplaces() bool {
-	if cq == nil || !cq.wide || cq.path != DataPathOps ||
-		level.From64(libibverbs.ContextSize(cq.dev.handle), runtime.GOARCH) {
-		return false
-	}
-	_, ok := cq.dev.mlx5()
-	return ok
+	return cq != nil && cq.wide && cq.path == DataPathOps && cq.dev.hasFault(level.WideResult)
+}
+
+// mixesVLAN reports whether libmlx5 takes the VLAN of a completion with a payload from the payload.
+func (cq *CQ) mixesVLAN() bool {
+	return cq != nil && cq.fields&FieldCVLAN != 0 && cq.path == DataPathOps && cq.dev.mayBeMLX5()
 }
 
 // checkResults returns an error if the QP's completions may carry results that libmlx5 would misplace.
@@ -203,8 +200,8 @@ func (qp *QP) checkResults() error {
 		return nil
 	}
 	return &UnsupportedError{Feature: "results of reads and atomics in completions of 128 bytes",
-		Need: "rdma-core v64 or later, a CQ made with DataPathDirect, completions of 64 bytes, or a QP without " +
-			"mlx5dv.AllowScatterToCQE and SignalAll",
+		Need: "rdma-core v64 or a late release of a series before, a CQ made with DataPathDirect, completions of 64 " +
+			"bytes, or a QP without mlx5dv.AllowScatterToCQE and SignalAll",
 		Have: "an older libmlx5, which copies them from the wrong bytes of the completion"}
 }
 

@@ -22,6 +22,10 @@ type Endpoint struct {
 	QKey            uint32 // UD
 	MaxDestRdAtomic uint8  // reads and atomics that this side can answer at the same time; RC
 	MaxRdAtomic     uint8  // reads and atomics that this side can have outstanding; RC
+
+	// GIDType is the version of RoCE of the GID, GIDTypeRoCEv1 or GIDTypeRoCEv2. It is 0 on InfiniBand, and if it is
+	// not known, as from peers with an older release.
+	GIDType GIDType
 }
 
 // EndpointError reports an invalid Endpoint, or input that does not decode to one. It unwraps
@@ -81,7 +85,32 @@ func (e Endpoint) check() []error {
 		errs = append(errs, &EndpointError{"mtu", strconv.FormatUint(uint64(e.MTU), 10),
 			"not one of MTU256 to MTU4096"})
 	}
+	switch {
+	case e.GIDType > GIDTypeRoCEv2:
+		errs = append(errs, &EndpointError{"gid_type", strconv.FormatUint(uint64(e.GIDType), 10), "unknown"})
+	case e.GIDType != 0 && e.LID != 0:
+		errs = append(errs, &EndpointError{"lid", strconv.Itoa(int(e.LID)), "there is none with a GID of RoCE"})
+	}
 	return errs
+}
+
+// roceLID, with a type of GIDs in its last bits, is in the place of the LID on RoCE. Older releases, whose readers
+// accept no other field, ignore it there: Linux uses no LID on Ethernet. It is a multicast LID, so no port has it.
+const roceLID = 0xfff0
+
+// codedLID returns what the text and the binary form have for the LID.
+func (e *Endpoint) codedLID() uint16 {
+	if e.GIDType == 0 {
+		return e.LID
+	}
+	return roceLID | uint16(e.GIDType)
+}
+
+func (e *Endpoint) setCodedLID(n uint16) {
+	e.LID, e.GIDType = n, 0
+	if t := GIDType(n &^ roceLID); n&roceLID == roceLID && t >= GIDTypeRoCEv1 && t <= GIDTypeRoCEv2 {
+		e.LID, e.GIDType = 0, t
+	}
 }
 
 // String returns the text form.
@@ -91,7 +120,7 @@ func (e Endpoint) String() string {
 		mtu = e.MTU.String()
 	}
 	return fmt.Sprintf("%s,type=%v,qpn=%#06x,psn=%#06x,lid=%d,gid=%v,mtu=%s,qkey=%#x,dest_rd_atomic=%d,rd_atomic=%d",
-		endpointText, e.Type, e.QPN, e.PSN, e.LID, e.GID, mtu, e.QKey, e.MaxDestRdAtomic, e.MaxRdAtomic)
+		endpointText, e.Type, e.QPN, e.PSN, e.codedLID(), e.GID, mtu, e.QKey, e.MaxDestRdAtomic, e.MaxRdAtomic)
 }
 
 const (
@@ -101,7 +130,9 @@ const (
 
 // MarshalText returns one line without spaces, as in
 //
-//	pvep1,type=RC,qpn=0x000011,psn=0x03a51c,lid=0,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=16
+//	pvep1,type=RC,qpn=0x000011,psn=0x03a51c,lid=0,gid=fe80::1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=16
+//
+// On RoCE, where there is no LID, its field has the GIDType: 65521 is RoCE v1, 65522 is v2.
 func (e Endpoint) MarshalText() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err
@@ -167,7 +198,7 @@ func (e *Endpoint) setField(key, val string) error {
 		e.PSN = uint32(n)
 	case "lid":
 		n, err = number(math.MaxUint16)
-		e.LID = uint16(n)
+		e.setCodedLID(uint16(n))
 	case "gid":
 		if e.GID, err = ParseGID(val); err != nil {
 			err = &EndpointError{key, shorten(val), "not a GID"}
@@ -237,7 +268,7 @@ func (e Endpoint) MarshalBinary() ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, e.QPN)
 	b = binary.BigEndian.AppendUint32(b, e.PSN)
 	b = binary.BigEndian.AppendUint32(b, e.QKey)
-	b = binary.BigEndian.AppendUint16(b, e.LID)
+	b = binary.BigEndian.AppendUint16(b, e.codedLID())
 	b = append(b, byte(e.MTU), e.MaxDestRdAtomic, e.MaxRdAtomic, 0)
 	return append(b, e.GID[:]...), nil
 }
@@ -262,12 +293,12 @@ func (e *Endpoint) UnmarshalBinary(b []byte) error {
 		QPN:             binary.BigEndian.Uint32(b[4:]),
 		PSN:             binary.BigEndian.Uint32(b[8:]),
 		QKey:            binary.BigEndian.Uint32(b[12:]),
-		LID:             binary.BigEndian.Uint16(b[16:]),
 		MTU:             MTU(b[18]),
 		MaxDestRdAtomic: b[19],
 		MaxRdAtomic:     b[20],
 		GID:             GID(b[22:38]),
 	}
+	v.setCodedLID(binary.BigEndian.Uint16(b[16:]))
 	if err := errors.Join(v.check()...); err != nil {
 		return err
 	}
@@ -287,17 +318,18 @@ type endpointJSON struct {
 	QKey         uint32 `json:"qkey"`
 	DestRdAtomic uint8  `json:"dest_rd_atomic"`
 	RdAtomic     uint8  `json:"rd_atomic"`
+	GIDType      uint32 `json:"gid_type,omitempty"`
 }
 
 // MarshalJSON returns an object with the keys version, type, qpn, psn, lid, gid,
-// mtu_bytes, qkey, dest_rd_atomic and rd_atomic.
+// mtu_bytes, qkey, dest_rd_atomic and rd_atomic. On RoCE it also has gid_type, 1 or 2.
 func (e Endpoint) MarshalJSON() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err
 	}
 	return json.Marshal(endpointJSON{endpointVersion, e.Type.String(), e.QPN, e.PSN, e.LID, e.GID.String(),
 		e.MTU.Bytes(), e.QKey,
-		e.MaxDestRdAtomic, e.MaxRdAtomic})
+		e.MaxDestRdAtomic, e.MaxRdAtomic, uint32(e.GIDType)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Unknown keys are ignored. Any other violation is
@@ -324,7 +356,7 @@ func (e *Endpoint) UnmarshalJSON(b []byte) error {
 			return &EndpointError{"gid", shorten(j.GID), "not a GID"}
 		}
 	}
-	v := Endpoint{typ, j.QPN, j.PSN, j.LID, gid, mtu, j.QKey, j.DestRdAtomic, j.RdAtomic}
+	v := Endpoint{typ, j.QPN, j.PSN, j.LID, gid, mtu, j.QKey, j.DestRdAtomic, j.RdAtomic, GIDType(j.GIDType)}
 	if err := errors.Join(v.check()...); err != nil {
 		return err
 	}

@@ -33,19 +33,39 @@ const (
 )
 
 func TestEndpoint_Golden(t *testing.T) {
-	e := goldenEndpoint()
-	if b, err := e.MarshalText(); err != nil || string(b) != goldenText {
-		t.Errorf("text %s, %v", b, err)
+	e, v2 := goldenEndpoint(), goldenEndpoint()
+	v2.LID, v2.GIDType = 0, GIDTypeRoCEv2
+	v1 := v2
+	v1.GIDType = GIDTypeRoCEv1
+	for _, c := range []struct {
+		e               Endpoint
+		text, json, hex string
+	}{
+		{e, goldenText, goldenJSON, goldenHex},
+		// With the type of a GID: older releases read these, with another LID, which they do not use on RoCE.
+		{v1, strings.Replace(goldenText, "lid=7", "lid=65521", 1), roceJSON(1),
+			strings.Replace(goldenHex, "000703", "fff103", 1)},
+		{v2, strings.Replace(goldenText, "lid=7", "lid=65522", 1), roceJSON(2),
+			strings.Replace(goldenHex, "000703", "fff203", 1)},
+	} {
+		if b, err := c.e.MarshalText(); err != nil || string(b) != c.text {
+			t.Errorf("text %s, %v", b, err)
+		}
+		if b, err := json.Marshal(c.e); err != nil || string(b) != c.json {
+			t.Errorf("JSON %s, %v", b, err)
+		}
+		if b, err := c.e.MarshalBinary(); err != nil || hex.EncodeToString(b) != c.hex {
+			t.Errorf("bytes %x, %v", b, err)
+		}
+		if fmt.Sprint(c.e) != c.text {
+			t.Errorf("prints as %v", c.e)
+		}
 	}
-	if b, err := json.Marshal(e); err != nil || string(b) != goldenJSON {
-		t.Errorf("JSON %s, %v", b, err)
-	}
-	if b, err := e.MarshalBinary(); err != nil || hex.EncodeToString(b) != goldenHex {
-		t.Errorf("bytes %x, %v", b, err)
-	}
-	if fmt.Sprint(e) != goldenText {
-		t.Errorf("prints as %v", e)
-	}
+}
+
+func roceJSON(typ int) string {
+	return strings.Replace(strings.TrimSuffix(goldenJSON, "}"), `"lid":7`, `"lid":0`, 1) +
+		fmt.Sprintf(`,"gid_type":%d}`, typ)
 }
 
 // encodings are the three forms, each with its reader.
@@ -64,6 +84,10 @@ func TestEndpoint_RoundTrip(t *testing.T) {
 		goldenEndpoint(),
 		{Type: UD, QPN: 1},
 		{Type: RawPacket},
+		{Type: RC, QPN: 5, GIDType: GIDTypeRoCEv1},
+		{Type: UD, QPN: 5, GID: GID{15: 1}, GIDType: GIDTypeRoCEv2},
+		{Type: RC, QPN: 5, LID: 0xfff0},
+		{Type: RC, QPN: 5, LID: 0xfff3},
 		{Type: Driver, QPN: max24, PSN: max24, LID: 0xffff, GID: GID{0: 0xfe, 1: 0x80, 15: 1}, MTU: MTU4096,
 			QKey: ^uint32(0), MaxDestRdAtomic: 255, MaxRdAtomic: 255},
 	}
@@ -90,7 +114,7 @@ func TestEndpoint_RoundTrip(t *testing.T) {
 // What is written is what can be read: an endpoint out of range is neither.
 func TestEndpoint_MarshalBad(t *testing.T) {
 	for _, e := range []Endpoint{{}, {Type: 77}, {Type: RC, QPN: 1 << 24}, {Type: RC, PSN: 1 << 24}, {Type: RC, MTU: 6},
-		{Type: 1 << 31}} {
+		{Type: 1 << 31}, {Type: RC, GIDType: 3}, {Type: RC, LID: 1, GIDType: GIDTypeRoCEv2}} {
 		for _, enc := range encodings {
 			b, err := enc.write(e)
 			var bad *EndpointError
@@ -187,6 +211,7 @@ func TestEndpoint_JSONBad(t *testing.T) {
 		"qkey":           {1 << 32},
 		"dest_rd_atomic": {256},
 		"rd_atomic":      {-1},
+		"gid_type":       {3, -1, "2", 2}, // golden has a LID
 	} {
 		for _, v := range values {
 			old := m[key]
@@ -196,7 +221,9 @@ func TestEndpoint_JSONBad(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkRefused(t, key, b, encodings[2].read)
-			m[key] = old
+			if m[key] = old; old == nil {
+				delete(m, key)
+			}
 		}
 	}
 	for _, s := range []string{"", "null", "[]", "{}", "1", `"x"`, goldenJSON[:40], goldenJSON + "x",

@@ -60,7 +60,8 @@ const (
 	StateRTR QPState = 2
 	// StateRTS is ready to send and to receive. C: IBV_QPS_RTS.
 	StateRTS QPState = 3
-	// StateSQD has a drained, or draining, send queue. C: IBV_QPS_SQD.
+	// StateSQD has a drained, or draining, send queue. The driver of mlx5 has no transition to it.
+	// C: IBV_QPS_SQD.
 	StateSQD QPState = 4
 	// StateSQE is a failed send queue of a UC or UD queue pair; receives continue.
 	// C: IBV_QPS_SQE.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -49,7 +50,7 @@ func errnoError(n int) error {
 	if n == 0 {
 		return nil
 	}
-	return syscall.Errno(n)
+	return bind.Errno(n)
 }
 
 // OpError reports a call that failed. errors.Is and errors.As find the cause: a syscall.Errno,
@@ -202,9 +203,12 @@ func (e *ModifyError) Error() string {
 			}
 			b.WriteString(err.Error())
 		}
+	case e.To == StateSQD:
+		fmt.Fprintf(&b, "the driver may have no such transition, as mlx5's has none, or the qp left %v on its own; to"+
+			" drain the send queue without it, poll until the last work request has completed", e.From)
 	default:
-		fmt.Fprintf(&b, "the set of attributes is valid, so a value was refused, or the qp left %v on its own",
-			e.From)
+		fmt.Fprintf(&b, "the set of attributes is valid, so a value was refused, or the qp left %v on its own: call"+
+			" Query, and go on from the state that it returns", e.From)
 		if hint := valueHints(e.Mask); hint != "" {
 			b.WriteString("; check ")
 			b.WriteString(hint)

@@ -96,7 +96,12 @@ func TestErrors_Text(t *testing.T) {
 			"RC qp from ERR to RTS: no such transition; from ERR a qp can move to RESET"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateInit, Mask: MaskPort, Legal: true, Errno: syscall.EINVAL},
 			"RC qp from INIT to INIT: the set of attributes is valid, so a value was refused, or the qp left " +
-				"INIT on its own; check the port number: invalid argument"},
+				"INIT on its own: call Query, and go on from the state that it returns; check the port number: " +
+				"invalid argument"},
+		{&ModifyError{Type: RC, From: StateRTS, To: StateSQD, Mask: MaskState, Legal: true, Errno: syscall.EINVAL},
+			"RC qp from RTS to SQD: the driver may have no such transition, as mlx5's has none, or the qp left RTS " +
+				"on its own; to drain the send queue without it, poll until the last work request has completed: " +
+				"invalid argument"},
 		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true,
 			Errno: syscall.EINVAL},
 			"Driver qp from RESET to INIT: refused with the attributes State|Port: invalid argument"},

@@ -70,8 +70,7 @@ func (cq *CQ) initExpFields() (err error) {
 	}
 	// libmlx5 41mlnx1 returns EINVAL if the kernel shares no such page.
 	if fn == 0 || unsupported(err) || errors.Is(err, syscall.EINVAL) {
-		err = &UnsupportedError{Feature: "completions with WallClock", Need: "a driver that tells how ticks relate " +
-			"to time, or FieldTimestamp instead of FieldWallClock", Have: d.Name() + " by MLNX_OFED 4"}
+		err = noClock(d.Name() + " by MLNX_OFED 4")
 	}
 	if err != nil {
 		err = errors.Join(err, cq.exp.Free())

@@ -3,7 +3,6 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 )
 
@@ -12,14 +11,16 @@ import (
 // v56.1, librdmacm/cma.c, ucma_init).
 func explainCM(err error) error {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	if known := (*CredentialsError)(nil); errors.As(err, &known) || !errors.As(err, &errno) {
 		return err
 	}
 	if d := explainDescriptors(err); d != err {
 		return d
 	}
-	if !slices.Contains([]syscall.Errno{syscall.ENODEV, syscall.ENXIO, syscall.ENOENT, syscall.EACCES, syscall.EPERM},
-		errno) {
+	switch errno {
+	case syscall.ENODEV, syscall.ENXIO, syscall.ENOENT, syscall.EACCES, syscall.EPERM:
+	case syscall.ENOMEM: // of rsocket(3), for whatever it lacks
+	default:
 		return err
 	}
 	var why error
@@ -34,9 +35,6 @@ func explainCM(err error) error {
 		return fmt.Errorf("%w (librdmacm: %w)", why, err)
 	case errno == syscall.EPERM:
 		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
-	case errno == syscall.EACCES: // Linux, drivers/infiniband/core/ucma.c, ucma_write
-		return fmt.Errorf("the kernel refuses a process that has changed its credentials since it opened rdma_cm: %w",
-			err)
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func TestFake_RegDM(t *testing.T) {
 	set(t, "max_dm_size", 4096)
 	s := fakeSide(t, nil)
 	dm := closing(t, must(s.dev.AllocDM(1024, nil))(t))
-	mr := must(s.pd.RegDM(dm, 64, 960, LocalWrite|RemoteWrite))(t)
+	mr := must(s.pd.RegDM(dm, 64, 960, LocalWrite|RemoteWrite|RelaxedOrdering))(t)
 	if a := AccessFlags(get(t, "last.access")); a != LocalWrite|RemoteWrite|ZeroBased {
 		t.Errorf("access %v", a)
 	}

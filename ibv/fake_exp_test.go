@@ -37,9 +37,9 @@ func TestFake_ExpTimes(t *testing.T) {
 		}
 		for i, wc := range wcs[:n] {
 			ticks := 0x5500000000000000 + uint64(i)
-			want := uint64(1_700_000_000_000_000_000) + (ticks-1000)*32>>4
+			want := uint64(1_700_000_000_000_000_000) + (ticks-1000)*2
 			if ticks-1000 > 1<<62 { // half the clock's range: before
-				want = 1_700_000_000_000_000_000 - ((1000-ticks)&(1<<63-1))*32>>4
+				want = 1_700_000_000_000_000_000 - ((1000-ticks)&(1<<63-1))*2
 			}
 			if wc.ID != uint64(i) || wc.Timestamp != ticks || wc.WallClock != want || wc.SLID != 0 || wc.SL != 0 {
 				t.Fatalf("completion %d: %+v, want the wall clock %d", i, wc, want)

@@ -95,3 +95,33 @@ func TestFake_ReregFailsAfterTheChange(t *testing.T) {
 		ok(t, mr.Close())
 	}
 }
+
+// TestFake_ReregUnchanged: refusals after which the MR is not lost, though C says so.
+func TestFake_ReregUnchanged(t *testing.T) {
+	s := fakeSide(t, nil)
+	set(t, "rereg.code", -4)
+	for _, c := range []struct {
+		has, access AccessFlags
+		errno       syscall.Errno // of C; 0: it is not called
+		want        string
+	}{
+		{LocalWrite | MWBind, LocalWrite, syscall.EBUSY, "memory windows are bound"},
+		{LocalWrite, LocalWrite, syscall.EOPNOTSUPP, "not support"},
+		{LocalWrite, RemoteWrite, 0, "with LocalWrite"},
+		{LocalWrite, RemoteAtomic, 0, "with LocalWrite"},
+		{LocalWrite, 1 << 15, 0, "access"},
+	} {
+		mr := closing(t, must(s.pd.AllocMR(4096, c.has, nil))(t))
+		failing(t, "ibv_rereg_mr", c.errno)
+		err := mr.Rereg(&ReregOptions{Access: &c.access})
+		wantErr(t, err, nil, c.want, "the MR is unchanged")
+		if strings.Contains(err.Error(), "lost") || c.errno != 0 && !errors.Is(err, c.errno) {
+			t.Errorf("%v: %v", c.access, err)
+		}
+		unset(t, "fail.ibv_rereg_mr")
+	}
+	unset(t, "rereg.code")
+	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite, nil))(t))
+	access := LocalWrite | RemoteWrite
+	ok(t, mr.Rereg(&ReregOptions{Access: &access}))
+}

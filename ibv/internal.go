@@ -8,6 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/friend"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -51,7 +52,17 @@ func (friends) CloseLent(d *Device) error {
 }
 
 // KeepsOut reports whether a new QP must get no payloads in completions, unless the caller asks for them.
-func (friends) KeepsOut(d *Device, o *QPOptions, send *CQ) bool { return d.keepsOut(o, send) }
+func (friends) KeepsOut(d *Device, o *QPOptions, send, recv *CQ) bool {
+	return d.keepsOut(o, send, recv)
+}
+
+// HasFault reports whether libmlx5 drives the device and has a fault.
+func (friends) HasFault(d *Device, f level.Fault) bool { return d.hasFault(f) }
+
+// Without returns the error for a feature that a fault of libmlx5 takes away. fixed is the first series without it.
+func (friends) Without(d *Device, feature, need, fixed string) error {
+	return d.without(feature, need, fixed)
+}
 
 // ExplainCM adds the cause to an errno of librdmacm that says that this host cannot use rdma_cm.
 func (friends) ExplainCM(err error) error { return explainCM(err) }

@@ -2,7 +2,9 @@ package ibv
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
@@ -129,12 +131,15 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 	case c.mkey.signature && qp.signalAll:
 		return &UnsupportedError{Feature: "changing a key with a signature on a QP with SignalAll",
 			Need: "the flag Signaled instead", Have: "a QP on which libmlx5 posts more than one signaled WQE for it"}
-	case !qp.mkeySetup && (c.w.Setup || !layout || !c.w.SetAccess):
+	case !qp.make.mlx5.MkeySetup && (c.w.Setup || !layout || !c.w.SetAccess):
 		return &UnsupportedError{Feature: "changing a key other than by a layout and rights",
 			Need: "a QP with mlx5dv.MkeyConfigure among its SendOps", Have: "one without"}
 	case n > most:
 		return &LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(max(most, 0)),
 			Where: "qp " + qp.name + " (QPOptions.MaxInline: 16 bytes for each, and 16 more with Blocks)"}
+	case qp.direct == nil && c.w.Length() > math.MaxUint32 && qp.dev.hasFault(level.LongBlocks):
+		return &LimitError{What: "bytes under the key", Asked: c.w.Length(), Limit: math.MaxUint32,
+			Where: "libmlx5 before v31; use CQs of the direct data path"}
 	case int(c.w.Places) > qp.cap.MaxSendWR:
 		return &LimitError{What: "places of the send queue for a signature", Asked: uint64(c.w.Places),
 			Limit: uint64(qp.cap.MaxSendWR), Where: "qp " + qp.name + " (QPOptions.MaxSendWR)"}
@@ -163,8 +168,8 @@ func (qp *QP) checkCopy(wr *SendWR) error {
 	case wr.SGEs[0].Length != wr.SGEs[1].Length || wr.SGEs[0].Length == 0:
 		return &ArgError{Arg: "SGEs", Got: fmt.Sprintf("%d bytes to copy to %d", wr.SGEs[1].Length, wr.SGEs[0].Length),
 			Want: "two of the same length, and not 0"}
-	case qp.mostCopy > 0 && uint64(wr.SGEs[0].Length) > qp.mostCopy:
-		return &LimitError{What: "bytes to copy", Asked: uint64(wr.SGEs[0].Length), Limit: qp.mostCopy,
+	case qp.make.mlx5.MostCopy > 0 && uint64(wr.SGEs[0].Length) > qp.make.mlx5.MostCopy:
+		return &LimitError{What: "bytes to copy", Asked: uint64(wr.SGEs[0].Length), Limit: qp.make.mlx5.MostCopy,
 			Where: qp.dev.Name() + " (mlx5dv.DeviceAttr.MaxWRMemcpy)"}
 	}
 	return nil

@@ -117,7 +117,7 @@ func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
 func explainAdvice(err error) error {
 	for errno, reason := range map[syscall.Errno]string{
 		syscall.EINVAL: "the memory of an SGE is not registered with OnDemand",
-		syscall.ENOENT: "the LKey of an SGE is of no MR",
+		syscall.ENOENT: "the LKey of an SGE is of no MR on demand",
 		syscall.EPERM:  "the MR of an SGE is of another PD, or is to be written without LocalWrite",
 		syscall.EFAULT: "an SGE is outside of its MR, or its memory is not mapped",
 	} {

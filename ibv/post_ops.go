@@ -2,9 +2,19 @@ package ibv
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
+
+// prepareOps completes a new qp.sq.
+func (qp *QP) prepareOps() {
+	qp.sq.Plain(qp.plainOps())
+	fd, handle := libibverbs.CmdFD(qp.dev.handle), libibverbs.QPKernelHandle(qp.handle)
+	qp.sq.Doorbell(func() error { return uverbs.RingSend(fd, handle) })
+}
 
 // refused returns the error of the last Run of qp.sq, which stopped at a work request with this opcode.
 // Preconditions: qp.sqMu is held. refused unlocks it.
@@ -158,6 +168,9 @@ func (qp *QP) sendErrno(e int, op Opcode) error {
 			return qp.errSend.unsignaled
 		}
 		return qp.errSend.full
+	}
+	if err == syscall.EACCES {
+		err = qp.dev.credentialsError()
 	}
 	return &OpError{Op: opPostSend, Object: qp.name, Err: qp.explainRefusal(err, op),
 		Detail: "the provider refused the work request"}

@@ -56,6 +56,7 @@ type QP struct {
 	port   uint8
 	sgid   int
 
+	groups  mcastGroups
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
 
@@ -65,9 +66,6 @@ type QP struct {
 	maxTSOHeader int    // bytes of TSO.Header
 	frameHead    int    // bytes of a frame that the device wants in the work request
 	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
-
-	mkeySetup bool   // any change of an Mkey may be posted
-	mostCopy  uint64 // bytes that OpMemcpy copies
 
 	signalAll bool
 	inCQE     inCQE
@@ -214,16 +212,16 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}
-	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
+	if err := errors.Join(o.Raw.request(dev, path, o.Type, init), dev.checkWQESum()); err != nil {
 		return fail(err)
 	}
-	h, out, err := maker.make(pd, &o, send, init)
+	h, out, err := maker.make(pd, &o, send, recv, init)
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, init)}
+			Err: maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, recv, init)}
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
@@ -232,7 +230,6 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
 	qp.ops |= maker.mlx5.Opcodes
-	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
 	qp.maxAtomic, qp.inCQE.asked = maker.maxAtomic, maker.mlx5.ScatterToCQE
 	qp.mayCarry(out)
 	qp.maxTSOHeader, qp.frameHead = o.Raw.MaxTSOHeader, dev.frameHead(o.Type)
@@ -259,7 +256,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
-		qp.sq.Plain(qp.plainOps())
+		qp.prepareOps()
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}
@@ -403,48 +400,13 @@ func (qp *QP) State() QPState {
 	return qp.loadState()
 }
 
-// AttachMcast makes a UD QP receive the messages sent to a multicast group. lid is the LID of
-// the group, 0 on RoCE. Frames of a group get to a RawPacket QP by CreateFlow.
-//
-// C: ibv_attach_mcast(3).
-func (qp *QP) AttachMcast(group GID, lid uint16) error {
-	return qp.mcast("attach mcast", libibverbs.Lib.AttachMcast, group, lid)
-}
-
-// DetachMcast undoes AttachMcast.
-//
-// C: ibv_detach_mcast(3).
-func (qp *QP) DetachMcast(group GID, lid uint16) error {
-	return qp.mcast("detach mcast", libibverbs.Lib.DetachMcast, group, lid)
-}
-
 // loadState reads the state that libibverbs keeps in struct ibv_qp. Other
 // threads write it, in modify and query.
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
 
-func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID,
-	lid uint16) error {
-	if err := qp.enterStates(op); err != nil {
-		return err
-	}
-	defer qp.leave()
-	if qp.typ == DCT {
-		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "qp", Got: "a DCT", Want: "a UD QP"}}
-	}
-	err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid)
-	if qp.typ == RawPacket && (errors.Is(err, errInvalid) || unsupported(err)) {
-		err = &UnsupportedError{Feature: "a multicast group of a RawPacket QP",
-			Need: "CreateFlow with the group's address in a FlowEth, or of type FlowMulticastDefault",
-			Have: "a kernel that has groups of UD QPs alone"}
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
-	}
-	return nil
-}
-
-// Close destroys the QP, whatever its state. Later posts return ErrClosed.
+// Close destroys the QP, whatever its state, and detaches it from the groups of AttachMcast. Later posts return
+// ErrClosed.
 //
 // C: ibv_destroy_qp(3).
 func (qp *QP) Close() error {
@@ -457,7 +419,7 @@ func (qp *QP) Close() error {
 		defer qp.sqMu.Unlock()
 		qp.rqMu.Lock()
 		defer qp.rqMu.Unlock()
-		if err := qp.suspended(func() error { return qp.make.end(qp.dev, qp.handle) }); err != nil {
+		if err := qp.suspended(qp.destroy); err != nil {
 			return err
 		}
 		if qp.direct != nil {

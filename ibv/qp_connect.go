@@ -44,7 +44,7 @@ type ConnectOptions struct {
 	// the 32 times from 0.01 ms to 655.36 ms; RNRTimer(n).Duration() is exact. 0 means 0.64 ms.
 	RNRTimer time.Duration
 
-	MaxRdAtomic     int    // reads and atomics outstanding to the peer; 0 means what both ends support
+	MaxRdAtomic     int    // reads and atomics outstanding to the peer; 0 means what both ends support, the most
 	MaxDestRdAtomic int    // reads and atomics outstanding from the peer; 0 means what the device supports
 	SL              uint8  // service level, 4 bits
 	TrafficClass    uint8  // on RoCE v2 the DSCP, shifted left by 2, and the bits of ECN
@@ -110,7 +110,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	if gidIndex > index.most {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: index.error(where)}
 	}
-	gid, err := d.QueryGID(port, gidIndex)
+	gid, typ, err := d.gidOf(port, gidIndex, pa.LinkLayer)
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -128,6 +128,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		PSN:             psn,
 		LID:             pa.LID,
 		GID:             gid,
+		GIDType:         typ,
 		MTU:             pa.ActiveMTU,
 		MaxRdAtomic:     uint8(min(d.attr.MaxQPInitRdAtom, 255)),
 		MaxDestRdAtomic: uint8(min(d.attr.MaxQPRdAtom, 255)),
@@ -177,7 +178,9 @@ func (qp *QP) Init(opt *ConnectOptions) error {
 // brings a DCT to RTR, where it gets its number; call Endpoint again for peers.
 // Connect skips transitions that are already done, so a failed Connect may be repeated.
 //
-// An error names the transition and what to change: see Modify.
+// An error names the transition and what to change: see Modify. If the GID, the LID or the MTU has changed since
+// Endpoint, it is a *StaleEndpointError, and the QP has not moved. A peer whose GID is of another version of RoCE, or
+// that answers fewer reads than MaxRdAtomic, is refused.
 func (qp *QP) Connect(peer Endpoint, opt *ConnectOptions) error {
 	qp.ctrlMu.Lock()
 	defer qp.ctrlMu.Unlock()
@@ -217,6 +220,9 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		}
 		if peer.Type != want {
 			return fail(&ArgError{Arg: "the peer's QP type", Got: peer.Type.String(), Want: want.String()})
+		}
+		if err := qp.checkPeer(local, peer, opt); err != nil {
+			return fail(err)
 		}
 	}
 	step := func(attr *QPAttr, mask QPAttrMask) error {
@@ -384,7 +390,7 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAtt
 
 // Address returns the address of a peer as Connect would use it, for PD.CreateAH: a UD QP needs
 // an AH for each peer. Call Endpoint first. opt may be nil; Address uses its SL, TrafficClass,
-// HopLimit and FlowLabel.
+// HopLimit and FlowLabel. Errors are those of Connect for GIDs.
 func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	const op = "address of peer"
 	qp.ctrlMu.Lock()
@@ -407,6 +413,11 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 		return nil, err
 	}
 	av := qp.addressOf(&peer, pa, opt)
+	if av.Global {
+		if err := qp.checkGID(qp.local, &peer, pa); err != nil {
+			return nil, &OpError{Op: op, Object: qp.name, Err: err}
+		}
+	}
 	return &av, nil
 }
 

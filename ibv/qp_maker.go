@@ -25,13 +25,13 @@ type qpMaker struct {
 }
 
 // run creates the C object. out means that its completions carry no payloads.
-func (m *qpMaker) run(pd *PD, o *QPOptions, send *CQ, init *abi.QPInitAttrEx) (h uintptr, out bool, err error) {
+func (m *qpMaker) run(pd *PD, o *QPOptions, send, recv *CQ, init *abi.QPInitAttrEx) (h uintptr, out bool, err error) {
 	domain, shared, err := pd.pdFor(o.Type, send.path)
 	if err != nil {
 		return 0, false, err
 	}
 	m.shared = shared
-	if m.createOut != nil && o.Type.inline() && pd.dev.keepsOut(o, send) {
+	if m.createOut != nil && o.Type.inline() && pd.dev.keepsOut(o, send, recv) {
 		if h := m.createOut(domain, init); h != 0 {
 			return h, true, nil
 		}

@@ -35,22 +35,23 @@ func (o *QPOptions) limits(dev *DeviceAttr) []limit {
 }
 
 // make creates the C object, unless a size is one that no library gets.
-func (m *qpMaker) make(pd *PD, o *QPOptions, send *CQ, init *abi.QPInitAttrEx) (uintptr, bool, error) {
+func (m *qpMaker) make(pd *PD, o *QPOptions, send, recv *CQ, init *abi.QPInitAttrEx) (uintptr, bool, error) {
 	for _, l := range o.limits(&pd.dev.attr) {
 		if l.asked > l.ceiling() {
 			return 0, false, errInvalid
 		}
 	}
-	return m.run(pd, o, send, init)
+	return m.run(pd, o, send, recv, init)
 }
 
 // explainSizes adds to a refusal the sizes that are too large, with the most that the device takes. Libraries return
 // only EINVAL or ENOMEM, and the limits of one size depend on the others and on the type: so queue pairs are created
 // with less. SoftRoCE's limit of work requests is exact, and queue pairs of that size take hundreds of megabytes.
-func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send *CQ, init *abi.QPInitAttrEx) error {
+func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send, recv *CQ, init *abi.QPInitAttrEx) error {
 	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOMEM) {
 		return err
 	}
+	err = pd.dev.blameSignatures("MLX5_QP_SIGNATURE", err)
 	limits := o.limits(&pd.dev.attr)
 	if m.exp != nil || max(o.MaxSendWR, o.MaxRecvWR) > pd.dev.attr.MaxQPWR && pd.dev.softRoCE() {
 		return explainLimits(err, pd.dev.Name(), limits...) // m.exp keeps what it creates
@@ -60,7 +61,7 @@ func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send *CQ, init *
 		less.MaxSendWR, less.MaxRecvWR, less.MaxSendSGE, less.MaxRecvSGE, less.MaxInline = sizes[0], sizes[1], sizes[2],
 			sizes[3], sizes[4]
 		in.Cap = less.cap()
-		h, _, err := m.make(pd, &less, send, &in)
+		h, _, err := m.make(pd, &less, send, recv, &in)
 		if err != nil {
 			return false
 		}

@@ -38,7 +38,8 @@ type PortAttr struct {
 // active reports whether the port carries traffic.
 func (s PortState) active() bool { return s == PortActive || s == PortActiveDefer }
 
-// RateGbps returns the data rate of the port in Gb/s over all lanes, 0 if it is unknown.
+// RateGbps returns the data rate of the port in Gb/s over all lanes, 0 if it is unknown. Of a bond it is that of one of
+// the bond's ports.
 func (a *PortAttr) RateGbps() float64 { return portRate(a.ActiveSpeed, a.ActiveWidth) }
 
 // Rate returns the rate, as in "400 Gb/s (4X NDR)".

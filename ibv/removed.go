@@ -32,8 +32,8 @@ func (f *failure) noted() bool {
 	}
 }
 
-// explainIO returns what an EIO of a call on the device means. Every call comes here: see bind.WatchContext. A device
-// that is there may return EIO also, so the kernel is asked once.
+// explainIO returns what an EIO of a call on the device means. A device that is there may return EIO also, so the
+// kernel is asked once.
 func (d *Device) explainIO(err error) error {
 	if !d.removed.noted() {
 		if !d.v.Removed(d.handle) {

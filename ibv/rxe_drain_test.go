@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -138,4 +139,56 @@ func TestRXE_DrainRefuses(t *testing.T) {
 	gone := must(a.pd.CreateQP(a.cq, a.cq, nil))(t)
 	ok(t, gone.Close())
 	wantErr(t, gone.Drain(timeout(t), nil), ErrClosed)
+}
+
+// TestRXE_SQD drains a send queue by its state: what was posted before completes, what is posted meanwhile waits, and
+// attributes that RTS does not take may be changed. mlx5's driver has no such transition.
+func TestRXE_SQD(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	a, b := newPair(t, nil, nil)
+	ids := uint64(0)
+	exchange := func() {
+		recv(t, b.qp, RecvWR{ID: 100 + ids, SGEs: []SGE{b.mr.SGE(0, 64)}})
+		post(t, a.qp, SendWR{ID: ids, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 64)}})
+		ids++
+	}
+	for range 4 {
+		exchange()
+	}
+	err := a.qp.Modify(&QPAttr{State: StateSQD, EnSQDAsyncNotify: true}, MaskState|MaskEnSQDAsyncNotify)
+	if !soft(rxe) {
+		wantErr(t, err, syscall.EINVAL, "the driver may have no such transition, as mlx5's has none")
+		if s := must(a.qp.Query(MaskState))(t).State; s != StateRTS {
+			t.Errorf("it is in %v afterwards", s)
+		}
+	} else {
+		ok(t, err)
+		if ev := waitEvent(t, a.dev, EventSQDrained); ev.QP != a.qp {
+			t.Errorf("the event is of %v", ev.QP)
+		}
+	}
+	done := uint64(0)
+	wait := func() {
+		for ; done < ids; done++ {
+			a.good(t, done)
+			b.good(t, 100+done)
+		}
+	}
+	wait()
+	if soft(rxe) {
+		if s := must(a.qp.Query(MaskState))(t); s.State != StateSQD || s.SQDraining {
+			t.Errorf("drained, it is in %v, draining %v", s.State, s.SQDraining)
+		}
+		ok(t, a.qp.Modify(&QPAttr{RetryCnt: 3}, MaskRetryCnt))
+		if n := must(a.qp.Query(MaskRetryCnt))(t).RetryCnt; n != 3 {
+			t.Errorf("the retry count is %d", n)
+		}
+		exchange()
+		if n := must(a.cq.Poll(make([]WC, 1)))(t); n != 0 {
+			t.Errorf("a work request was executed in SQD")
+		}
+		ok(t, a.qp.Modify(&QPAttr{State: StateRTS}, MaskState)) // SoftRoCE looks at its queue at the next post
+	}
+	exchange()
+	wait()
 }

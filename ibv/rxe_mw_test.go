@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -31,7 +33,7 @@ type lending struct {
 func newLending(t testing.TB, typ QPType) *lending {
 	t.Helper()
 	l := &lending{TB: t, opt: &QPOptions{Type: typ}}
-	if os.Getenv(DataPathEnv) == "ops" && bindsBeyond(must(libraryVersion())(t)) {
+	if os.Getenv(DataPathEnv) == "ops" && oldBinds(t) {
 		l.Setenv(DataPathEnv, "direct") // see TestRXE_MWOldLibrary
 	}
 	l.a, l.b = newPair(t, l.opt, nil)
@@ -39,9 +41,17 @@ func newLending(t testing.TB, typ QPType) *lending {
 	return l
 }
 
-func libraryVersion() (string, error) {
-	l, err := libibverbs.Open()
-	return l.Version(), err
+// oldBinds reports whether libmlx5 writes behind the send queue.
+func oldBinds(t testing.TB) bool {
+	t.Helper()
+	return level.BindMW.In(must(libibverbs.Open())(t).Version(), 0, runtime.GOARCH)
+}
+
+// pretend gives libmlx5 a fault until the test ends.
+func pretend(t *testing.T, f *level.Fault) {
+	was := *f
+	t.Cleanup(func() { *f = was })
+	*f = level.Fault{Fixed: "9999.0"}
 }
 
 // TestRXE_MWUnknownProvider has a libmlx5 that writes behind the send queue and is from before mlx5dv_is_supported.
@@ -53,16 +63,7 @@ func TestRXE_MWUnknownProvider(t *testing.T) {
 		ok(t, dev.CanBindMW(MWType2, DataPathOps))
 		return
 	}
-	var series, release int
-	version := must(libraryVersion())(t)
-	must(fmt.Sscanf(strings.ReplaceAll(version, ".", " "), "%d %d", &series, &release))(t)
-	was, known := bindFixed[series]
-	bindFixed[series] = release + 1
-	defer func() {
-		if delete(bindFixed, series); known {
-			bindFixed[series] = was
-		}
-	}()
+	pretend(t, &level.BindMW)
 	err := dev.CanBindMW(MWType2, DataPathOps)
 	wantErr(t, err, ErrNotSupported, "behind the send queue")
 	if strings.Contains(err.Error(), "DataPathDirect") {
@@ -73,7 +74,7 @@ func TestRXE_MWUnknownProvider(t *testing.T) {
 // Some releases of libmlx5 write behind the send queue: the ops engine refuses to bind with those.
 func TestRXE_MWOldLibrary(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	old := !soft(rxe) && bindsBeyond(must(libraryVersion())(t))
+	old := !soft(rxe) && oldBinds(t)
 	s := newSide(t, 0, &CQOptions{DataPath: DataPathOps})
 	s.newQP(t, nil)
 	ok(t, s.qp.Connect(must(s.qp.Endpoint(rxe.Port, rxe.GID))(t), nil))

@@ -68,6 +68,8 @@ func TestRXE_SmallVerbs(t *testing.T) {
 	}
 	if a.dev.attr.Ex == nil || a.dev.attr.Ex.PacketPacing.Max == 0 {
 		wantErr(t, a.qp.ModifyRateLimit(RateLimit{Rate: 1000}), ErrNotSupported, "PacketPacing")
+	} else if !rxe.Hardware {
+		wantErr(t, a.qp.ModifyRateLimit(RateLimit{Rate: 1000}), ErrNotSupported, "a RC QP", "RawPacket")
 	}
 	for _, op := range []Opcode{OpWrite, OpSend} {
 		o, err := a.qp.DataInOrder(op)

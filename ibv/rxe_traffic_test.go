@@ -1,9 +1,12 @@
 package ibv
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -277,6 +280,19 @@ func TestRXE_UD(t *testing.T) {
 	if _, err := a.qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: spare}}); !errors.Is(err,
 		ErrClosed) {
 		t.Errorf("a closed AH: %v", err)
+	}
+}
+
+// TestRXE_Signatures runs tests of each kind of queue again in processes whose library signs its work requests: queues
+// are laid out otherwise then, and are the library's.
+func TestRXE_Signatures(t *testing.T) {
+	testutil.NeedRXE(t)
+	for _, name := range []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE", "MLX5_RWQ_SIGNATURE"} {
+		c := exec.Command(os.Args[0], "-test.run=^TestRXE_(UD|SRQ|Raw|WQ|SQD)$", "-test.v", "-test.count=1")
+		c.Env = append(os.Environ(), name+"=1", "PUREVERBS_DATAPATH=") // direct is not to be had
+		if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestRXE_SRQ")) {
+			t.Errorf("with %s: %v\n%s", name, err, out)
+		}
 	}
 }
 

@@ -47,7 +47,11 @@ func TestRXE_WQRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var models [n]wqModel
 	reset := func(i int) {
-		ok(t, b.wqs[i].Modify(&WQAttr{State: WQReset}, MaskWQState))
+		again, mask := WQAttr{State: WQReset}, MaskWQState
+		if models[i].dead {
+			again.CurState, mask = WQError, mask|MaskWQCurState
+		}
+		ok(t, b.wqs[i].Modify(&again, mask))
 		ok(t, b.wqs[i].Modify(&WQAttr{State: WQReady}, MaskWQState))
 		models[i] = wqModel{next: models[i].next}
 	}

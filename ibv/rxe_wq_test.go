@@ -332,10 +332,13 @@ func TestRXE_WQ(t *testing.T) {
 				break
 			}
 		}
-		ok(t, wq.Modify(&WQAttr{State: WQReset}, MaskWQState))
+		wantErr(t, wq.Modify(&WQAttr{State: WQReset}, MaskWQState), syscall.EINVAL, "Error if the WQ has failed")
+		ok(t, wq.Modify(&WQAttr{State: WQReset, CurState: WQError}, MaskWQState|MaskWQCurState))
 		b.ready(t, 0)
 		a.send(t, plain, 0)
 		b.wait(t, 0)
+		wantErr(t, wq.Modify(&WQAttr{State: WQReset, CurState: WQError}, MaskWQState|MaskWQCurState), syscall.EINVAL,
+			"Ready, unless the WQ has failed")
 		ok(t, wq.Modify(&WQAttr{State: WQError, CurState: WQReady}, MaskWQState|MaskWQCurState))
 		for range wqRecvs {
 			var wc [1]WC
@@ -550,7 +553,7 @@ func TestRXE_WQBad(t *testing.T) {
 		{&WQAttr{}, 8, "mask"},
 		{&WQAttr{State: WQUnknown}, MaskWQState, "State is Unknown"},
 		{&WQAttr{State: 17}, MaskWQState, "WQState(17)"},
-		{&WQAttr{CurState: WQError}, MaskWQCurState, "the state of the WQ, Ready"},
+		{&WQAttr{CurState: WQReset}, MaskWQCurState, "the state of the WQ, Ready"},
 		{&WQAttr{Flags: 1 << 9}, MaskWQFlags, "0x200"},
 		{&WQAttr{Flags: WQStripVLAN}, MaskWQFlags, "FlagsMask"},
 	} {

@@ -105,6 +105,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	h, got, err := o.create(pd)
 	if err != nil {
+		err = pd.dev.blameSignatures("MLX5_SRQ_SIGNATURE", err)
 		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
 	s := &SRQ{pd: pd, typ: o.Type, cq: o.CQ, handle: h, maxWR: granted(got.MaxWR), maxSGE: granted(got.MaxSGE)}

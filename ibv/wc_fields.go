@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -68,12 +69,19 @@ func (cq *CQ) wcFlags() uint64 {
 	if f == 0 {
 		return 0
 	}
-	if cq.path == DataPathDirect {
-		// With the wall clock alone libmlx5 may have the device write times instead of ticks (rdma-core v44.0,
-		// providers/mlx5/verbs.c:1104).
-		f |= FieldTimestamp
+	if cq.convertsTicks() {
+		f = f&^FieldWallClock | FieldTimestamp
 	}
 	return uint64(f | FieldQPN)
+}
+
+// convertsTicks reports whether Go makes the wall clock of ticks. On mlx5 it does: the start_poll of a CQ with a wall
+// clock fails while the kernel is updating how ticks relate to time, and then has lost the completion. Also, libmlx5
+// may have the device write times instead of ticks if it is asked for nothing else (rdma-core v44.0,
+// providers/mlx5/verbs.c:1104).
+func (cq *CQ) convertsTicks() bool {
+	return cq.fields&FieldWallClock != 0 &&
+		(cq.path == DataPathDirect || cq.path == DataPathOps && !cq.dev.legacy && cq.dev.mayBeMLX5())
 }
 
 // explainFields returns an error with the fields that a provider refused.
@@ -106,16 +114,38 @@ func (cq *CQ) initFields() (err error) {
 		}
 	case DataPathDirect:
 		cq.tags = cq.fields&(FieldCVLAN|FieldFlowTag) != 0
-		if cq.fields&FieldWallClock != 0 {
-			var fn uintptr
-			if fn, err = d.direct.dv.ClockInfo(); err == nil {
-				cq.clock, err = ops.NewClock(fn, d.handle)
-			}
-			err = cq.explainFields(err)
-		}
 		cq.fast = cq.usual()
 	}
+	if err != nil || !cq.convertsTicks() {
+		return err
+	}
+	if cq.clock, err = d.newClock(); err != nil && cq.extended != nil {
+		err = errors.Join(err, cq.extended.Free())
+	}
 	return err
+}
+
+// newClock returns how ticks of the mlx5 device relate to time.
+func (d *Device) newClock() (*ops.Clock, error) {
+	lib, err := libmlx5.Open()
+	if err != nil {
+		return nil, err
+	}
+	fn, err := lib.ClockInfo()
+	if err != nil {
+		return nil, noClock(fmt.Sprintf("libibverbs version %q", d.v.Version()))
+	}
+	c, err := ops.NewClock(fn, d.handle)
+	if unsupported(err) || err == errInvalid { // the kernel shares no such page
+		err = noClock(d.Name())
+	}
+	return c, err
+}
+
+func noClock(have string) error {
+	return &UnsupportedError{Feature: "completions with WallClock",
+		Need: "a library and a driver that report how ticks relate to time, or FieldTimestamp instead of " +
+			"FieldWallClock", Have: have}
 }
 
 // PollEx is Poll with all fields that CQOptions.Fields asks for.
@@ -144,11 +174,14 @@ func (cq *CQ) pollExLocked(wcs []WCEx) (int, error) {
 			return copy(wcs, got), err
 		}
 	}
+	var n int
+	var err error
 	if cq.extended != nil {
-		return cq.pollExtended(nil, wcs)
+		n, err = cq.pollExtended(nil, wcs)
+	} else {
+		n, err = cq.pollLocked(packed(wcs))
+		unpack(wcs, n)
 	}
-	n, err := cq.pollLocked(packed(wcs))
-	unpack(wcs, n)
 	if cq.clock != nil && n > 0 {
 		cq.clock.Update()
 		for i := range wcs[:n] {
@@ -255,7 +288,7 @@ func (wc *WC) read(p *ops.ExPoller) {
 	}
 	wc.SLID, wc.SL = uint16(p.Read(ops.ReadSLID)), uint8(p.Read(ops.ReadSL))
 	wc.DLIDPathBits = uint8(p.Read(ops.ReadDLIDPathBits))
-	wc.CVLAN, wc.FlowTag = uint16(p.Read(ops.ReadCVLAN)), uint32(p.Read(ops.ReadFlowTag))
+	wc.CVLAN, wc.FlowTag = uint16(p.Read(ops.ReadCVLAN)), uint32(p.Read(ops.ReadFlowTag))&max24 // libmlx5 before v21
 }
 
 // WaitEx is Wait with all fields that CQOptions.Fields asks for.

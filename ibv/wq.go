@@ -99,7 +99,7 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	}
 	h, err := create(init)
 	if err != nil {
-		return fail(explainLimits(d.explainWQ(err, opt.Flags), name, wr, sge))
+		return fail(explainLimits(d.blameSignatures("MLX5_RWQ_SIGNATURE", d.explainWQ(err, opt.Flags)), name, wr, sge))
 	}
 	w := &WQ{pd: pd, cq: cq, handle: h, num: libibverbs.WQNum(h), state: WQReset,
 		cap: WQCap{granted(init.MaxWR), granted(init.MaxSGE)}}

@@ -55,7 +55,7 @@ func (f WQFlags) String() string { return flags.String(f, wqFlagNames) }
 // C: struct ibv_wq_attr.
 type WQAttr struct {
 	State     WQState // with MaskWQState
-	CurState  WQState // with MaskWQCurState: the state that the WQ is in
+	CurState  WQState // with MaskWQCurState: the state that the WQ is in. WQError after EventWQFatal
 	Flags     WQFlags // with MaskWQFlags: the values of those in FlagsMask
 	FlagsMask WQFlags
 }
@@ -81,6 +81,9 @@ func (m WQAttrMask) String() string { return flags.String(m, wqAttrNames) }
 // WQReady to WQError, and from any to WQReset, which empties the WQ. Receives that were posted
 // before a reset give no completion, and those that have completed give none after the next step to
 // WQReady. mlx5 changes no flag but WQStripVLAN.
+//
+// The driver learns of no failure. To reset a WQ after EventWQFatal, give CurState WQError with
+// State WQReset.
 //
 // C: ibv_modify_wq(3).
 func (w *WQ) Modify(attr *WQAttr, mask WQAttrMask) error {
@@ -112,8 +115,12 @@ func (a *WQAttr) check(mask WQAttrMask, state WQState) error {
 		return bad("mask", mask.String(), "of State, CurState and Flags")
 	case mask&MaskWQState != 0 && a.State > WQError:
 		return bad("State", a.State.String(), "WQReset, WQReady or WQError")
-	case mask&MaskWQCurState != 0 && a.CurState != state:
-		return bad("CurState", a.CurState.String(), "the state of the WQ, "+state.String())
+	case mask&MaskWQCurState != 0 && a.CurState != state && (a.CurState != WQError || state != WQReady):
+		want := "the state of the WQ, " + state.String()
+		if state == WQReady {
+			want += ", or Error if the WQ has failed"
+		}
+		return bad("CurState", a.CurState.String(), want)
 	case mask&MaskWQFlags != 0 && odd != 0:
 		return bad("Flags", odd.String(), "those of "+WQFlags(knownWQFlags).String())
 	case mask&MaskWQFlags != 0 && a.Flags&^a.FlagsMask != 0:
@@ -131,6 +138,9 @@ func (w *WQ) modify(attr *WQAttr, mask WQAttrMask) error {
 	if err := d.v.ModifyWQ(d.handle, w.handle, c); err != nil {
 		return w.explainModify(err, attr, mask)
 	}
+	if mask&MaskWQCurState != 0 {
+		w.state = attr.CurState
+	}
 	if mask&MaskWQState == 0 {
 		return nil
 	}
@@ -144,12 +154,19 @@ func (w *WQ) modify(attr *WQAttr, mask WQAttrMask) error {
 
 func (w *WQ) explainModify(err error, attr *WQAttr, mask WQAttrMask) error {
 	switch {
-	case errors.Is(err, errInvalid) && mask&MaskWQState != 0 && attr.State != WQReset && attr.State != w.state:
-		return errors.Join(&ArgError{Arg: "State", Got: fmt.Sprintf("%v in state %v", attr.State, w.state),
-			Want: "Ready after Reset, Error after Ready, or Reset"}, err)
 	case unsupported(err) && mask&MaskWQFlags != 0:
 		return &UnsupportedError{Feature: "changing " + attr.FlagsMask.String() + " of a WQ",
 			Need: "a new WQ: mlx5 changes only StripVLAN", Have: w.pd.dev.Name()}
+	case !errors.Is(err, errInvalid) || mask&MaskWQState == 0:
+	case mask&MaskWQCurState != 0 && attr.CurState != w.state:
+		return errors.Join(&ArgError{Arg: "CurState", Got: attr.CurState.String(),
+			Want: w.state.String() + ", unless the WQ has failed"}, err)
+	case mask&MaskWQCurState == 0 && w.state == WQReady && attr.State != WQReady:
+		return errors.Join(&ArgError{Arg: "CurState", Got: "not given",
+			Want: "Error if the WQ has failed, as EventWQFatal tells"}, err)
+	case attr.State != WQReset && attr.State != w.state:
+		return errors.Join(&ArgError{Arg: "State", Got: fmt.Sprintf("%v in state %v", attr.State, w.state),
+			Want: "Ready after Reset, Error after Ready, or Reset"}, err)
 	}
 	return err
 }

@@ -44,13 +44,16 @@ func (s CryptoState) String() string {
 	return fmt.Sprintf("CryptoState(%d)", uint32(s))
 }
 
-// encrypts returns an error if the device does not encrypt.
-func (c *call) encrypts() error {
+// encrypts returns how the device encrypts, or an error if it does not.
+func (c *call) encrypts() (*Crypto, error) {
 	attr, err := queryDevice(c.lib, c.handle)
-	if err == nil && attr.Crypto.Engines == 0 {
-		err = noCrypto(c.dev.Name())
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if attr.Crypto.Engines == 0 {
+		return nil, noCrypto(c.dev.Name())
+	}
+	return &attr.Crypto, nil
 }
 
 // crypto calls f if the device encrypts.
@@ -59,7 +62,7 @@ func crypto(dev *ibv.Device, op string, f func(lib libmlx5.Lib, handle uintptr) 
 	if err != nil {
 		return err
 	}
-	if err = c.encrypts(); err == nil {
+	if _, err = c.encrypts(); err == nil {
 		err = f(c.lib, c.handle)
 	}
 	if err != nil {
@@ -114,7 +117,7 @@ func LogoutCrypto(dev *ibv.Device) error {
 //
 // C: struct mlx5dv_dek_init_attr.
 type DEKOptions struct {
-	Key    []byte // of AES-XTS, as the device wants it: in the clear, or wrapped after a login
+	Key    []byte // of AES-XTS: wrapped, after LoginCrypto, if DeviceAttr.Crypto has ImportAESXTS; else in the clear
 	Wide   bool   // of 256 bits, not 128
 	Keytag bool   // the key ends with 8 bytes, which have to be named again where it is used
 	Opaque [8]byte
@@ -149,8 +152,12 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 		return nil, c.fail(&ibv.LimitError{What: "bytes of Key", Asked: uint64(len(opt.Key)),
 			Limit: uint64(len(attr.Key)), Where: "struct mlx5dv_dek_init_attr"})
 	}
-	if err := c.encrypts(); err != nil {
+	caps, err := c.encrypts()
+	if err != nil {
 		return nil, c.fail(err)
+	}
+	if caps.WrappedImport&ImportAESXTS == 0 && c.lib.AsksForClearKeys() {
+		attr.CompMask = abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN // of no login
 	}
 	if attr.PD, err = c.useVerbs(verbs.Ref(pd)); err != nil {
 		return nil, c.fail(err)

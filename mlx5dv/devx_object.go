@@ -3,6 +3,7 @@ package mlx5dv
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -87,7 +88,14 @@ func DevXQuery[T Commandable](obj T, in, out []byte) error {
 //
 // C: mlx5dv_devx_qp_modify(3) and its like.
 func DevXModify[T Commandable](obj T, in, out []byte) error {
-	return onVerbs("mlx5dv devx modify", any(obj), in, out, libmlx5.Lib.DevXQPModify, libmlx5.Lib.DevXCQModify,
+	const op = "mlx5dv devx modify"
+	if qp, is := any(obj).(*ibv.QP); is && qp != nil && verbs.HasFault(qp.Device(), level.DevXState) {
+		if path, _ := qp.DataPath(); path == ibv.DataPathOps {
+			return opError(op, qp.Device().Name(), verbs.Without(qp.Device(), "a command for a QP of the ops data path",
+				"a libmlx5 that posts afterwards", "v41"))
+		}
+	}
+	return onVerbs(op, any(obj), in, out, libmlx5.Lib.DevXQPModify, libmlx5.Lib.DevXCQModify,
 		libmlx5.Lib.DevXSRQModify, libmlx5.Lib.DevXWQModify, libmlx5.Lib.DevXIndTblModify)
 }
 

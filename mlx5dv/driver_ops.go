@@ -6,6 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/level"
 )
 
 // DriverOps are work requests that only mlx5 has.
@@ -56,6 +57,9 @@ func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, e
 		return s, &ibv.UnsupportedError{Feature: "RawWQE on the direct data path",
 			Need: "CQs made with DataPathOps, or with DataPathRaw to write all WQEs",
 			Have: "CQs of the direct data path"}
+	case path == ibv.DataPathOps && ops&WithRawWQE != 0 && verbs.HasFault(dev, level.RawOpcode):
+		return s, verbs.Without(dev, "RawWQE on the ops data path",
+			"a libmlx5 that tells other work requests of the queue from it", "v39")
 	}
 	if ops&withMkey != 0 {
 		s.Opcodes |= 1 << ibv.OpDriver1

@@ -16,6 +16,8 @@ const (
 	capCrypto
 	capCompression
 	capCopy
+	capWrapped
+	capBefore42
 )
 
 func fakeMkeys(t *testing.T, dev *ibv.Device) {
@@ -142,6 +144,38 @@ func fakeCrypto(t *testing.T, dev *ibv.Device) {
 	if _, err := d.Query(); !errors.Is(err, ibv.ErrClosed) {
 		t.Errorf("query after Close: %v", err)
 	}
+	for _, c := range []struct {
+		caps  uintptr
+		login bool
+		made  bool
+	}{
+		{capCrypto, false, true},
+		{capCrypto | capWrapped, false, false},
+		{capCrypto | capWrapped, true, true},
+	} {
+		fakeCall(t, "fake_caps", c.caps)
+		if c.login {
+			ok(t, LoginCrypto(dev, login))
+		}
+		d, err := CreateDEK(pd, &DEKOptions{Key: key})
+		if c.made != (err == nil) || !c.made && !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("device %#x, login %v: %v", c.caps, c.login, err)
+		}
+		if err == nil {
+			ok(t, d.Close())
+		}
+		if c.login {
+			ok(t, LogoutCrypto(dev))
+		}
+	}
+	func() {
+		defer bind.Hide("v42", "mlx5dv_create_steering_anchor")()
+		for _, old := range []uintptr{capCrypto, capCrypto | capWrapped} {
+			fakeCall(t, "fake_caps", old|capBefore42)
+			ok(t, must(CreateDEK(pd, &DEKOptions{Key: key}))(t).Close())
+		}
+	}()
+	fakeCall(t, "fake_caps", capCrypto)
 	_, err := CreateDEK(nil, nil)
 	wantArg(t, "no PD", "pd", err)
 	_, err = CreateDEK(pd, nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -117,6 +118,9 @@ func (m *Mkey) check(dev *ibv.Device, opt *MkeyOptions) error {
 		return &ibv.ArgError{Arg: "Flags", Got: opt.Flags.String(), Want: "of " + knownMkeyFlags.String()}
 	case opt.Flags&(MkeyBlockSignature|MkeyCrypto) == 0:
 		return nil
+	case verbs.HasFault(dev, level.SignedKeys):
+		return verbs.Without(dev, "an mkey with "+opt.Flags.String(),
+			"a libmlx5 that does not write behind the send queue", "v44")
 	}
 	attr, err := QueryDevice(dev)
 	if err != nil {

@@ -79,7 +79,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
-	if opt.Flags&AllowScatterToCQE == 0 && verbs.KeepsOut(dev, &opt.QPOptions, send) {
+	if opt.Flags&AllowScatterToCQE == 0 && verbs.KeepsOut(dev, &opt.QPOptions, send, recv) {
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
 		dv.CreateFlags |= uint32(DisableScatterToCQE)
 	}
@@ -91,6 +91,9 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.DriverOps != 0 {
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS
 		dv.SendOpsFlags = uint64(opt.DriverOps)
+		if opt.DriverOps&WithMkeyConfigure != 0 { // for its own sake libmlx5 makes no room before v45
+			dv.SendOpsFlags |= uint64(WithMRList)
+		}
 	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 		attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD

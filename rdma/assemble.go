@@ -43,7 +43,7 @@ func (l *link) assemble(f frame) (*message, error) {
 		return nil, l.dropMessage(m, nil)
 	}
 	m.n += int(f.n)
-	most := min(l.e.opt.Block, l.maxMessage)
+	most := min(l.e.frameMost(l.recvKind), l.maxMessage)
 	if p.m != nil {
 		most = p.size
 	}
@@ -78,7 +78,8 @@ func (l *link) beginPartial(m *message, size int) {
 	p := &l.partial
 	p.m, p.size = m, size
 	l.mu.Lock()
-	l.assembling = size <= l.frameMost()*int(l.recv.Target())/2
+	frames := min(l.e.frameMost(l.recvKind), int(l.peer.Block)) // the peer's own may be as short
+	l.assembling = size <= frames*int(l.recv.Target())/2
 	p.asked = !l.assembling
 	l.mu.Unlock()
 	if !p.asked {

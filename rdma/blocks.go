@@ -11,6 +11,9 @@ type block = blocks.Block
 const (
 	slabSize = 4 << 20
 
+	// compactFrame is the most payload of a frame to a connection that begins when many have begun.
+	compactFrame = 2 << 10
+
 	// controlBlocks are posted in addition to those that are granted, for frames that take no credit. Without an SRQ it
 	// is ownBlocks for each connection. If they are not enough, the peer's adapter tries again.
 	controlBlocks = 16
@@ -24,14 +27,19 @@ const (
 
 // newBlocks makes the blocks of a shard, without memory.
 func (e *shard) newBlocks() *blocks.Set {
-	return blocks.NewSet(blocks.Config{Block: e.stride, Slab: e.slabBytes, Most: e.opt.Memory / int64(e.opt.Pollers),
-		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.pool.trim,
+	piece := compactFrame
+	if e.base != nil {
+		piece = 0 // MaxConns is how many streams have blocks
+	}
+	return blocks.NewSet(blocks.Config{Piece: piece, Block: e.stride, Slab: e.slabBytes,
+		Most:   e.opt.Memory / int64(e.opt.Pollers),
+		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.trim,
 		Short: func() { wake(e.eng.short) }})
 }
 
 // allocSlab registers a slab, which is used as a whole, from its beginning.
 func (e *shard) allocSlab(n int) (blocks.Memory, error) {
-	mem := e.opt.Mem
+	mem := e.opt.MemOptions
 	if mem.HugePages == ibv.HugeNone {
 		mem.HugePages = ibv.HugeTry
 	}
@@ -47,12 +55,12 @@ func sgeOf(b *block) ibv.SGE {
 // Preconditions: l.mu is held.
 func (l *link) hasCredit() bool { return int(l.send.Left()) > l.q.Credits() }
 
-// sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one: if it has
-// no credit, and so is ahead, when it has one.
+// sendBlock returns a block to send n bytes from. Without one it returns nil, and l is woken when there may be one: if
+// it has no credit, and so is ahead, when it has one.
 // Preconditions: the caller has writeTurn.
-func (l *link) sendBlock(ahead bool) (*block, error) {
+func (l *link) sendBlock(ahead bool, n int) (*block, error) {
 	if !ahead {
-		return l.e.blocks.Take(&l.sender)
+		return l.e.blocks.Take(&l.sender, n)
 	}
 	b := l.e.blocks.TakeAhead(&l.sender)
 	if b == nil {
@@ -87,6 +95,14 @@ func (e *shard) put(b *block) { e.blocks.Give(b) }
 
 // consumed returns a block that was received.
 func (e *shard) consumed(b *block) { e.blocks.Consumed(b) }
+
+// frameMost is the most payload of a frame that a connection accepts.
+func (e *shard) frameMost(kind blocks.Kind) int {
+	if kind == blocks.Compact {
+		return compactFrame
+	}
+	return e.opt.Block
+}
 
 // recvMost is how many blocks may be posted or held.
 func (e *shard) recvMost() int {

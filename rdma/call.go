@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 // callFailed marks a reply that is the text of an error. The other bits of the number of a message are that of its
@@ -167,7 +168,8 @@ func (r *Caller) Close() error {
 // handlers return. A request is valid until then.
 //
 // The result of handler is the reply. Its error is sent to the caller as a *CallError, as is that of a reply that is
-// larger than the caller accepts. On a connection with a Caller of this side it fails with an *ibv.ArgError.
+// larger than the caller accepts, or that handler has ended its goroutine. A panic of handler ends the program: recover
+// it there if it must not. On a connection with a Caller of this side it fails with an *ibv.ArgError.
 //
 // It does not close the connection, which other goroutines may also serve, and which the program may use afterwards.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
@@ -236,21 +238,39 @@ func (s *server) next(ctx, handlers context.Context) error {
 	s.calls.Add(1)
 	s.bytes.Add(n)
 	copied := s.detach(m)
-	s.running.Go(func() {
-		request := m.handle()
-		defer func() {
-			if request.valid() { // else handler has released it
-				m.release()
-			}
-			s.c.l.uncharge(copied)
-			s.copied.Add(-copied)
-			s.bytes.Add(-n)
-			s.calls.Add(-1)
-			wake(s.ended)
-		}()
-		s.handle(handlers, &request, m.imm)
-	})
+	c := &served{request: m.handle(), m: m, id: m.imm, bytes: n, copied: copied}
+	s.running.Add(1)
+	go s.handle(handlers, c)
 	return nil
+}
+
+// served is a call that a handler handles.
+type served struct {
+	request       Message // of m, which the handler may release
+	m             *message
+	id            uint32
+	bytes, copied int64
+
+	reply []byte
+	text  string // of the handler's error
+	fails bool
+}
+
+// handle runs the handler, sends the reply, and frees the request.
+func (s *server) handle(ctx context.Context, c *served) {
+	foreign.Call(func() {
+		reply, err := s.handler(ctx, &c.request)
+		if c.reply, c.fails = reply, err != nil; c.fails {
+			c.text = err.Error()
+		}
+	}, func(returned bool) {
+		if !returned {
+			c.fails, c.text = true, foreign.ErrExited.Error()
+			go s.end(ctx, c)
+			return
+		}
+		s.end(ctx, c)
+	})
 }
 
 // room waits until the bounds allow a handler of a request of n bytes. Handlers need not end after the end of the
@@ -288,18 +308,27 @@ func (s *server) detach(m *message) int64 {
 	return n
 }
 
-// handle runs the handler and sends the reply.
-func (s *server) handle(ctx context.Context, request *Message, id uint32) {
-	c := s.c
-	reply, err := s.handler(ctx, request)
-	if err == nil {
-		err = c.SendImm(ctx, id, reply)
-		if !errors.Is(err, ErrTooLarge) {
-			return // sent, or the connection has ended: Recv returns why
-		}
+// end sends the reply to a call whose handler has ended.
+func (s *server) end(ctx context.Context, c *served) {
+	defer s.running.Done()
+	if !c.fails {
+		err := s.c.SendImm(ctx, c.id, c.reply)
+		if c.fails = errors.Is(err, ErrTooLarge); c.fails {
+			c.text = err.Error()
+		} // else it is sent, or the connection has ended: Recv returns why
 	}
-	text := err.Error()
-	_ = c.SendImm(ctx, id|callFailed, []byte(text[:min(len(text), int(c.l.peer.MaxMessage))]))
+	if c.fails {
+		most := min(len(c.text), int(s.c.l.peer.MaxMessage))
+		_ = s.c.SendImm(ctx, c.id|callFailed, []byte(c.text[:most]))
+	}
+	if c.request.valid() { // else the handler has released it
+		c.m.release()
+	}
+	s.c.l.uncharge(c.copied)
+	s.copied.Add(-c.copied)
+	s.bytes.Add(-c.bytes)
+	s.calls.Add(-1)
+	wake(s.ended)
 }
 
 // charge counts n bytes as the engine's memory, and reports whether there is room for them.

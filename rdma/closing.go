@@ -1,8 +1,11 @@
 package rdma
 
 import (
+	"errors"
+	"net"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -36,56 +39,98 @@ func (l *link) closeNow() {
 	}
 }
 
-// closeWait closes the connection, and waits until the peer's adapter has all that was accepted.
-func (l *link) closeWait() error {
+// closeWait closes the connection, and waits until the peer's adapter has all that was accepted, or until past is
+// closed.
+func (l *link) closeWait(past <-chan struct{}) error {
 	l.close()
 	if l.linger.most < 0 {
 		return nil
 	}
-	settled := true
-	select {
-	case <-l.end.Settled():
-	default:
-		settled = l.settle()
+	late := error(nil)
+	if !deadline.IsClosed(l.end.Settled()) {
+		late = l.settle(past)
 	}
-	return l.undelivered(settled)
+	return l.undelivered(late)
 }
 
-// settle waits until the end is settled, for as long as the engine allows, and reports whether it is.
-func (l *link) settle() (settled bool) {
+// settle waits until the end is settled, for as long as the engine allows, or until past is closed. It returns why it
+// is not settled.
+func (l *link) settle(past <-chan struct{}) (late error) {
 	defer l.e.pollMeanwhile()()
-	a := &l.e.eng.allowance
-	began, most := time.Now(), a.Begin(l.linger.most)
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-l.end.Settled():
-		settled = true
-	case <-timer.C:
-	}
 	l.mu.Lock()
-	if !settled && most == l.linger.most && !l.end.Ending() {
-		l.failLocked(errLinger) // now, so that nothing is delivered of what Close reports
-	}
-	delivered := l.end.Delivered()
+	ago := time.Duration(l.e.ticks.Load()-l.alive.took) * time.Second
+	w, most := l.e.eng.allowance.Begin(l.linger.most, ago, l.taken())
 	l.mu.Unlock()
-	a.End(l.linger.most, time.Since(began), !delivered)
-	return settled
-}
-
-// undelivered reports what was accepted and is not known to be in the memory of the peer's adapter.
-func (l *link) undelivered(settled bool) error {
+	for late = errLate; most > 0 && late == errLate; {
+		timer := time.NewTimer(most)
+		select {
+		case <-l.end.Settled():
+			late = nil
+		case <-past:
+			late = errDeadline
+		case <-timer.C:
+		}
+		timer.Stop()
+		l.mu.Lock()
+		most = w.More(l.taken())
+		l.mu.Unlock()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lost, late := l.q.Lost(), !settled || l.end.Cause() == errLinger
-	e := &UndeliveredError{Frames: lost.Frames, Bytes: lost.Bytes, Err: errLinger}
+	if late == errLate && w.Whole() && !l.end.Ending() {
+		l.failLocked(errLinger) // now, so that nothing is delivered of what Close reports
+	}
+	w.End(l.taken(), late == nil)
+	return late
+}
+
+// starved reports whether what is to be sent waits for credits, and so for the peer's program.
+// Preconditions: l.mu is held.
+func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.parched) }
+
+// stalled is how many connections are starved.
+func (e *shard) stalled() (n int) {
+	for _, l := range e.members.append(nil) {
+		l.mu.Lock()
+		if l.starved() && !l.end.Ending() {
+			n++
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
+
+// taken returns a number that changes when the peer takes something: its program, if the next frame waits for that, and
+// else its adapter. What the adapter acknowledges while the program reads nothing does not count.
+// Preconditions: l.mu is held.
+func (l *link) taken() uint64 {
+	taken := uint64(l.send.Limit()) << 32
+	if !l.starved() {
+		taken |= uint64(l.q.Acked())
+	}
+	return taken
+}
+
+// undelivered reports what was accepted and is not known to be in the memory of the peer's adapter. late is why that
+// was not waited for.
+func (l *link) undelivered(late error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost := l.q.Lost()
+	if l.end.Cause() == errLinger {
+		late = errLate
+	}
+	e := &UndeliveredError{Frames: lost.Frames, Bytes: lost.Bytes, Err: late}
 	switch {
-	case lost.Frames == 0 && (l.end.Delivered() || !late || l.end.PeerClosed()): // which need not learn of the close
+	case lost.Frames == 0 && (l.end.Delivered() || late == nil || l.end.PeerClosed()): // that peer need not know
 		return nil
 	case l.end.PeerClosed():
 		e.Err = ErrPeerClosed
-	case !late:
+	case late == nil:
 		e.Err = l.reason()
+	}
+	if errors.Is(e.Err, ErrClosed) || errors.Is(e.Err, net.ErrClosed) {
+		e.Err = errors.New(e.Err.Error()) // programs ignore ErrClosed after Close
 	}
 	return e
 }

@@ -17,7 +17,8 @@ import (
 // its own senders only.
 type Conn struct{ l *link }
 
-// Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection.
+// Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection. The
+// addresses of a host name are tried as by rdmacm.Dial.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	l, err := dial(ctx, addr, wire.Messages, opt)
 	if err != nil {
@@ -54,6 +55,10 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 
 // Close ends listening. Connections that were not accepted are closed, others stay open.
 func (l *Listener) Close() error { return l.l.close() }
+
+// Refused returns how many peers it has refused, or whose handshake took too long. Stats.Refused has those of all
+// listeners of an engine, which a listener may not have before its first connection.
+func (l *Listener) Refused() uint64 { return l.l.refused.all.Load() }
 
 // Addr returns the address that it listens on.
 func (l *Listener) Addr() netip.AddrPort { return l.l.addr() }
@@ -256,9 +261,10 @@ func (c *Conn) CloseWrite() error { return c.fail("close", c.l.closeSend()) }
 // for the peer's program, except that a peer that does not call Recv stops what is sent. Options.Linger bounds the
 // wait. The error is an *UndeliveredError if something was not delivered, also if the connection had broken before.
 //
-// Calls of Close on one engine that wait in vain share this time: a call after them waits for less, and the engine
-// goes on in the background. So closing many connections takes no longer than closing one.
-func (c *Conn) Close() error { return c.fail("close", c.l.closeWait()) }
+// Calls of Close on one engine whose peers take nothing share this time: a call after them waits for less, and the
+// engine goes on in the background. So closing many connections takes no longer than closing one. A call whose peer
+// takes something, or has done so less than Linger ago, does not depend on others.
+func (c *Conn) Close() error { return c.fail("close", c.l.closeWait(nil)) }
 
 // CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error is ErrPeerGone.
 func (c *Conn) CloseNow() error {

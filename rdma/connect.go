@@ -3,9 +3,13 @@ package rdma
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -18,9 +22,16 @@ type attempt struct {
 	e    *shard
 	link *link
 
+	recvKind blocks.Kind // what it has for what it receives
+
 	leases *LeaseOptions // nil: no remote memory, regardless of the peer
 	small  bool          // a stream has blocks of the size that messages have
 	from   *listener     // nil: of Dial
+
+	// Of Dial.
+	finish *attempts.Finish
+	last   bool // it is in its last step
+	peer   wire.Hello
 
 	why wire.RejectReason // what this side lacks
 }
@@ -47,13 +58,13 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		if s, err = e.shard().reserve(a.kind == wire.Stream && !a.small); err != nil {
 			return err
 		}
-		if err = s.recvs.check(s, baseBlocks(a.leases != nil)); err != nil {
+		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
 			s.members.reserve(-1)
 		}
 		return err
 	})
 	if e != nil && a.from != nil {
-		a.from.engine.Store(e)
+		a.from.refused.use(e)
 	}
 	if err != nil {
 		a.why = lack(err, missing)
@@ -64,11 +75,8 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	o.QP = ibv.QPOptions{MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
 	s.recvs.options(&o.QP)
 	o.Access = leastAccess(s.family())
-	switch {
-	case a.leases != nil:
+	if a.leases != nil || o.Access != ibv.AccessNone {
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
-	case o.Access != ibv.AccessNone:
-		o.ResponderResources, o.InitiatorDepth = 1, 1
 	}
 	h := a.hello()
 	o.PrivateData = h.Encode()
@@ -78,7 +86,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 // hello describes this side to the peer.
 func (a *attempt) hello() wire.Hello {
 	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
-		Block: uint32(a.e.opt.Block), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
+		Block: uint32(a.e.frameMost(a.recvKind)), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
 		h.Flags |= wire.HelloLeases
 	}
@@ -93,6 +101,7 @@ func (a *attempt) begin(p port, dials bool) error {
 		leases = newLeasing(a.leases)
 	}
 	a.link = newLink(a.e, a.kind, a.opt, leases)
+	a.link.recvKind = a.recvKind
 	a.link.prepare(p)
 	err := a.link.first(dials)
 	if err != nil {
@@ -125,13 +134,19 @@ func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 		a.link.abandon(err)
 		<-a.link.end.Done()
 	case a.e != nil:
+		a.e.blocks.Dismiss(a.recvKind)
 		a.e.members.reserve(-1)
 	}
-	a.link, a.e = nil, nil // another address may follow
 }
 
 // dial makes a connection to host:port.
 func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*link, error) {
+	return dialOr(ctx, addr, kind, opt, new(attempts.Finish))
+}
+
+// dialOr is dial, with the Finish of a dial by TCP that may take place at the same time.
+func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link,
+	error) {
 	if opt == nil {
 		opt = &Options{}
 	}
@@ -139,24 +154,57 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 	if err := opt.check(kind); err != nil {
 		return fail(err)
 	}
-	a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
-	c, err := rdmacm.Dial(ctx, addr, a.options())
+	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
+	defer cancel()
+	addrs, err := lookUp(ctx, "tcp", addr)
 	if err != nil {
-		if why := explainReject(err, kind); why != nil {
-			return fail(why)
+		return fail(err)
+	}
+	one := func(ctx context.Context, to netip.AddrPort) (*link, error) {
+		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), finish: finish}
+		return a.dial(ctx, to)
+	}
+	l, err := attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), one, (*link).closeNow)
+	if why := explainReject(err, kind); why != nil {
+		return fail(why)
+	}
+	if err != nil && len(addrs) > 1 {
+		return fail(err)
+	}
+	return l, err
+}
+
+// dial makes a connection to an address.
+func (a *attempt) dial(ctx context.Context, to netip.AddrPort) (*link, error) {
+	o := a.options()
+	o.Confirm = func(c *rdmacm.Conn) (err error) {
+		if a.peer, _, err = wire.ParseHello(c.PrivateData(), a.kind); err != nil {
+			return public(err)
 		}
+		err = a.finish.Begin(ctx)
+		a.last = err == nil
+		return err
+	}
+	_, err := rdmacm.DialAddr(ctx, to, o)
+	if a.last {
+		a.finish.End(err == nil)
+	}
+	if err != nil {
 		return nil, err
 	}
-	peer, _, err := wire.ParseHello(c.PrivateData(), kind)
-	if err != nil {
-		err = public(err)
-		a.link.abandon(err)
-		return fail(err)
-	}
-	if err := a.link.start(peer); err != nil {
-		return fail(err)
+	if err := a.link.start(a.peer); err != nil {
+		return nil, &ibv.OpError{Op: "dial", Object: to.String(), Err: err}
 	}
 	return a.link, nil
+}
+
+// lookUp returns the addresses of host:port.
+func lookUp(ctx context.Context, network, addr string) ([]netip.AddrPort, error) {
+	list, err := sockaddr.Resolve(ctx, network, addr)
+	if bad, is := err.(*sockaddr.Error); is {
+		return nil, (*ibv.ArgError)(bad)
+	}
+	return list, err
 }
 
 // explainReject returns why the peer refused, or nil if its private data does not have the reason.

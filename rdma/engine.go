@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
@@ -26,21 +28,30 @@ type EngineOptions struct {
 	// Memory is registered as needed. 0 means 256 MiB.
 	Memory int64
 
-	Spin      time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
-	MaxConns  int            // most connections; 0 means 4096
-	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
-	DataPath  ibv.DataPath   // of its CQ
-	Mem       ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
-	LeaseKeys LeaseKeys      // what leases are made of; 0 means windows where that is safe
+	Spin       time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
+	MaxConns   int            // most connections; 0 means 4096
+	Pollers    int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
+	DataPath   ibv.DataPath   // of its CQ
+	MemOptions ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
+	LeaseKeys  LeaseKeys      // what leases are made of; 0 means windows where that is safe
+
+	// Mem is MemOptions.
+	//
+	// Deprecated: Use MemOptions.
+	Mem ibv.MemOptions
 
 	// PD is a protection domain of the program, whose own memory regions and queue pairs share it with the engine. nil
 	// means a new one, on a Device that the engine opens. The program closes the PD and its Device after the engine.
 	//
 	// The engine reads the asynchronous events of the Device, so the program must not call Device.AsyncEvent. OnEvent,
-	// if it is not nil, gets the events of the program's objects, of ports and of the device. It runs on a goroutine of
-	// the engine, which handles no other event until it returns. Only one engine at a time shares a Device.
+	// if it is not nil, gets the events of the program's objects, of ports and of the device, in their order and one at
+	// a time, on a goroutine of its own. While it does not return, up to 1,024 events wait for it; later ones are
+	// dropped. Close does not wait for it. Only one engine at a time shares a Device.
 	PD      *ibv.PD
 	OnEvent func(ibv.AsyncEvent)
+
+	// Logger gets the lines about the engine. nil means slog.Default.
+	Logger *slog.Logger
 
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
 	// A method that waits also polls, and after Spin without a completion every 100 µs. While no goroutine polls,
@@ -62,6 +73,7 @@ func (o EngineOptions) withDefaults() EngineOptions {
 	o.MaxConns = cmp.Or(o.MaxConns, defaultMaxConns)
 	o.Pollers = cmp.Or(o.Pollers, 1)
 	o.Spin = cmp.Or(o.Spin, defaultSpin)
+	o.MemOptions = cmp.Or(o.MemOptions, o.Mem)
 	return o
 }
 
@@ -73,10 +85,10 @@ func (o *EngineOptions) check() error {
 	if o.Block < wire.MinBlock || o.Block > wire.MaxBlock || o.Block%64 != 0 {
 		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", wire.MinBlock, wire.MaxBlock))
 	}
-	if least := int64(max(o.Pollers, 1)) * slabSize; o.Memory < least {
+	if least := int64(max(o.Pollers, 1)) * int64(o.slabs(1+startWindow)) * slabSize; o.Memory < least {
 		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
 	}
-	errs = append(errs, positive("Spin", o.Spin))
+	errs = append(errs, positive("Spin", o.Spin), renamed("Mem", o.Mem, "MemOptions", o.MemOptions))
 	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
 		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
 	}
@@ -90,6 +102,14 @@ func (o *EngineOptions) check() error {
 		bad("Pollers", o.Pollers, "1 with Manual")
 	}
 	return errors.Join(errs...)
+}
+
+// slabs is how many slabs have blocks to post n of them.
+func (o *EngineOptions) slabs(n int) int {
+	k := 1
+	for perSlab := max(slabSize/(o.Block+headroom), 1); blocks.ForReceives(k*perSlab) < n; k++ {
+	}
+	return k
 }
 
 // Engine has the objects that the connections of a device share: a PD, an SRQ of blocks, a CQ, and a poller goroutine,
@@ -112,6 +132,9 @@ type Engine struct {
 	short    chan struct{} // has a token when some connection begins to wait for a block
 
 	allowance ending.Allowance // of Close
+	foreign   foreign.Calls    // of functions of the program
+	events    eventQueue       // for EngineOptions.OnEvent
+	crowded   lines            // in the log, about connections that are compact
 
 	mu     sync.Mutex
 	gone   chan struct{} // closed when the device is gone
@@ -163,7 +186,7 @@ func (e *Engine) begin(o EngineOptions) error {
 	e.opt, e.budget = o, blocks.NewBudget(o.Memory, slabSize)
 	e.short, e.gone = make(chan struct{}, 1), make(chan struct{})
 	e.pool = newPool(e)
-	e.messages = blocks.NewMessages(e.budget, e.pool.trim)
+	e.messages = blocks.NewMessages(e.budget, e.trim)
 	if err := e.openShards(large); err != nil {
 		return errors.Join(err, e.release())
 	}
@@ -302,6 +325,15 @@ func (e *Engine) broken() bool {
 }
 
 func (e *Engine) closed() bool { return e.shards[0].members.isClosed() }
+
+// trim frees memory that nobody uses, of buffers and of blocks, and reports whether there was some.
+func (e *Engine) trim() bool {
+	freed := e.pool.trim()
+	for _, s := range e.shards {
+		freed = s.trim() || freed
+	}
+	return freed
+}
 
 // all returns the connections.
 func (e *Engine) all() []*link {

@@ -37,14 +37,18 @@ var (
 // ErrPeerGone and syscall.ECONNRESET.
 type PeerError struct {
 	Peer netip.AddrPort
-	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
+	// FramesSent counts the frames, and work requests of regions, that were given to the device, and FramesAcked
 	// those of them that are in the peer's memory. Frames between the two may or may not have arrived.
+	FramesSent, FramesAcked uint32
+	Err                     error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected …
+
+	// Deprecated: Use FramesSent and FramesAcked.
 	Sent, Acked uint32
-	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected …
 }
 
 func (e *PeerError) Error() string {
-	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.Sent, e.Acked, e.Err)
+	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.FramesSent, e.FramesAcked,
+		e.Err)
 }
 
 // Is reports whether target is ErrPeerGone or syscall.ECONNRESET, which TCP returns in this case.
@@ -59,13 +63,17 @@ func (e *PeerError) Unwrap() error { return e.Err }
 // about the peer. It matches syscall.ENETDOWN. If the device is there, the next Dial without Options.Engine makes a new
 // engine.
 type DeviceError struct {
-	Device      string
-	Sent, Acked uint32 // as in PeerError
-	Err         error  // the cause: an event of the device, rdmacm.ErrDeviceRemoved …
+	Device                  string
+	FramesSent, FramesAcked uint32 // as in PeerError
+	Err                     error  // the cause: an event of the device, rdmacm.ErrDeviceRemoved …
+
+	// Deprecated: Use FramesSent and FramesAcked.
+	Sent, Acked uint32
 }
 
 func (e *DeviceError) Error() string {
-	return fmt.Sprintf("the device %s failed (%d frames sent, %d acknowledged): %v", e.Device, e.Sent, e.Acked, e.Err)
+	return fmt.Sprintf("the device %s failed (%d frames sent, %d acknowledged): %v", e.Device, e.FramesSent,
+		e.FramesAcked, e.Err)
 }
 
 // Is reports whether target is syscall.ENETDOWN.
@@ -97,8 +105,8 @@ func completionError(wc *ibv.WC) error {
 }
 
 // UndeliveredError is returned by Close if not all that was accepted is known to be in the memory of the peer's
-// adapter. It matches os.ErrDeadlineExceeded if Close has waited for as long as Options.Linger permits: the engine then
-// goes on until that time is over.
+// adapter. It matches os.ErrDeadlineExceeded if Close has waited for as long as Options.Linger or the write deadline
+// permits: the engine then goes on until the time of Options.Linger is over. It never matches net.ErrClosed.
 type UndeliveredError struct {
 	Frames int   // that were accepted and are not delivered; 0 if only the end of the connection is not
 	Bytes  int64 // of these frames, without their headers
@@ -119,24 +127,27 @@ func (e *UndeliveredError) Unwrap() error { return e.Err }
 func (e *UndeliveredError) Timeout() bool { return errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
 // closeError is why a closed connection has ended before all was delivered. It matches ErrClosed.
-type closeError struct {
-	text    string
-	timeout bool
-}
+type closeError struct{ error }
+
+func (e *closeError) Unwrap() error { return e.error }
+
+// Is reports whether target is ErrClosed or net.ErrClosed.
+func (e *closeError) Is(target error) bool { return target == ErrClosed || target == net.ErrClosed }
+
+// lateError is why Close waits no longer.
+type lateError string
+
+func (e lateError) Error() string        { return string(e) }
+func (e lateError) Timeout() bool        { return true }
+func (e lateError) Temporary() bool      { return true }
+func (e lateError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 var (
-	errLinger   = &closeError{"the peer's adapter did not take it within the time of Options.Linger", true}
-	errCloseNow = &closeError{"closed by CloseNow", false}
+	errLate     error = lateError("the peer's adapter did not take it within the time of Options.Linger")
+	errDeadline error = lateError("the peer's adapter did not take it before the write deadline")
+	errLinger   error = &closeError{errLate}
+	errCloseNow error = &closeError{errors.New("closed by CloseNow")}
 )
-
-func (e *closeError) Error() string   { return e.text }
-func (e *closeError) Timeout() bool   { return e.timeout }
-func (e *closeError) Temporary() bool { return e.timeout }
-
-// Is reports whether target is ErrClosed or net.ErrClosed, or os.ErrDeadlineExceeded after a time.
-func (e *closeError) Is(target error) bool {
-	return target == ErrClosed || target == net.ErrClosed || e.timeout && target == os.ErrDeadlineExceeded
-}
 
 // ProtocolError reports a peer that violates the protocol. The connection has ended.
 type ProtocolError struct{ Frame, Got, Want string }

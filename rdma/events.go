@@ -1,27 +1,77 @@
 package rdma
 
-import "github.com/pureverbs/pureverbs/ibv"
+import (
+	"sync"
 
-// forward calls EngineOptions.OnEvent with an event that may concern the program. It reports whether the event is of an
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
+)
+
+// eventsMost is how many events wait for EngineOptions.OnEvent.
+const eventsMost = 1024
+
+// eventQueue has the events that wait for EngineOptions.OnEvent. A call of it may not return, and the engine has events
+// of its own to handle.
+type eventQueue struct {
+	mu      sync.Mutex
+	waiting fifo.Queue[ibv.AsyncEvent]
+	busy    bool // a goroutine calls OnEvent
+}
+
+// tell has OnEvent called with an event.
+func (e *Engine) tell(ev ibv.AsyncEvent) {
+	q := &e.events
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.Len() == eventsMost {
+		return
+	}
+	q.waiting.Push(ev)
+	if !q.busy {
+		q.busy = true
+		e.done.Go(e.callOnEvent)
+	}
+}
+
+// callOnEvent calls OnEvent for each event that waits.
+func (e *Engine) callOnEvent() {
+	q := &e.events
+	for {
+		q.mu.Lock()
+		q.busy = q.waiting.Len() > 0
+		if !q.busy {
+			q.mu.Unlock()
+			return
+		}
+		ev := q.waiting.Pop()
+		q.mu.Unlock()
+		if e.foreign.Wait(e.ctx.Done(), func() { e.opt.OnEvent(ev) }) == foreign.ErrLeft {
+			return // the engine is closed
+		}
+	}
+}
+
+// forward passes an event that may concern the program to EngineOptions.OnEvent. It reports whether the event is of an
 // object of the program's, on the Device that they share, and so does not concern the engine.
 func (e *Engine) forward(ev ibv.AsyncEvent) bool {
-	foreign := ev.WQ != nil
+	others := ev.WQ != nil
 	switch {
 	case ev.CQ != nil:
 		_, own := e.own.Load(ev.CQ)
-		foreign = !own
+		others = !own
 	case ev.SRQ != nil:
 		_, own := e.own.Load(ev.SRQ)
-		foreign = !own
+		others = !own
 	case ev.QP != nil:
 		_, own := e.own.Load(ev.QP)
-		foreign = !own && e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
+		others = !own && e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
 	}
 	general := ev.Port != 0 || ev.Type == ibv.EventDeviceFatal
-	if f := e.opt.OnEvent; f != nil && (foreign || general) {
-		f(ev)
+	if e.opt.OnEvent != nil && (others || general) {
+		e.tell(ev)
 	}
-	return foreign
+	return others
 }
 
 func (e *Engine) hasPacketQP(qp *ibv.QP) bool {

@@ -11,12 +11,12 @@ import (
 
 // Code that handles TCP's errors handles those of a broken connection.
 func ExamplePeerError() {
-	err := error(&rdma.PeerError{Sent: 12, Acked: 9, Err: rdmacm.ErrDisconnected})
+	err := error(&rdma.PeerError{FramesSent: 12, FramesAcked: 9, Err: rdmacm.ErrDisconnected})
 	fmt.Println(errors.Is(err, rdma.ErrPeerGone), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, rdmacm.ErrDisconnected))
 	var gone *rdma.PeerError
 	if errors.As(err, &gone) {
-		fmt.Println("certainly arrived:", gone.Acked, "perhaps:", gone.Sent-gone.Acked)
+		fmt.Println("certainly arrived:", gone.FramesAcked, "perhaps:", gone.FramesSent-gone.FramesAcked)
 	}
 	// Output:
 	// true true true

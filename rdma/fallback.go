@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,16 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
-
-// fallbackAfter is how long RDMA is tried alone. SYN packets that are lost come again after a second, so a path
-// without RDMA is known before that.
-const fallbackAfter = 300 * time.Millisecond
 
 // cameByTCP is the reason of a listener's streams that TCP carries.
 const cameByTCP = "the peer came by TCP"
@@ -28,9 +25,9 @@ const cameByTCP = "the peer came by TCP"
 // fallbackLogged is set when the log has a line about TCP.
 var fallbackLogged atomic.Bool
 
-func logFallback(addr, why string) {
+func logFallback(l *slog.Logger, addr, why string) {
 	if !fallbackLogged.Swap(true) {
-		slog.Warn("rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
+		warn(l, "rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
 			"why", why)
 	}
 }
@@ -77,7 +74,8 @@ func (t *tcpStream) Close() error {
 	return nil // it was closed before, which is no mistake
 }
 
-// dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins.
+// dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins, and the
+// listener's Accept returns no other.
 func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	fail := func(err error) (*Stream, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
 	if err := opt.check(wire.Stream); err != nil {
@@ -85,84 +83,79 @@ func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
 	defer cancel()
-	type result struct {
-		s   *Stream
-		err error
-	}
-	over := make(chan struct{}) // one has won, or both have failed
-	defer close(over)
-	try := func(dial func() (*Stream, error)) <-chan result {
-		ch := make(chan result)
-		go func() {
-			s, err := dial()
-			select {
-			case ch <- result{s, err}:
-			case <-over:
-				if err == nil {
-					_ = s.Close()
-				}
-			}
-		}()
-		return ch
-	}
-	byRDMA := try(func() (*Stream, error) { return dialRDMA(ctx, addr, opt) })
-	after := opt.fallbackAfter
-	if after == 0 {
-		after = fallbackAfter
-	}
-	timer := time.NewTimer(after)
-	defer timer.Stop()
-	var (
-		byTCP           <-chan result
-		rdmaErr, tcpErr error
-	)
-	why := fmt.Sprintf("no connection by RDMA within %v", after)
-	for {
-		select {
-		case r := <-byRDMA:
-			if r.err == nil {
-				return r.s, nil
-			}
-			byRDMA, rdmaErr, why = nil, r.err, r.err.Error()
-		case r := <-byTCP:
-			if r.err == nil {
-				r.s.tcp.why = why
-				logFallback(addr, why)
-				return r.s, nil
-			}
-			byTCP, tcpErr = nil, r.err
-		case <-timer.C:
+	var finish attempts.Finish
+	var rdmaErr, tcpErr error // written by one goroutine each, and read when both have failed
+	after := cmp.Or(opt.fallbackAfter, attempts.Delay)
+	s, err := attempts.Race(ctx, after, func(ctx context.Context, _ error) (s *Stream, err error) {
+		s, err = dialRDMA(ctx, addr, opt, &finish)
+		rdmaErr = err
+		return s, err
+	}, func(ctx context.Context, before error) (*Stream, error) {
+		why := fmt.Sprintf("no connection by RDMA within %v", after)
+		if before != nil {
+			why = before.Error()
 		}
-		switch {
-		case rdmaErr != nil && tcpErr != nil:
-			return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, tcpErr))
-		case byTCP == nil && tcpErr == nil:
-			byTCP = try(func() (*Stream, error) { return dialTCP(ctx, addr, opt) })
+		c, err := attempts.Whole(ctx, &finish, func(ctx context.Context) (*net.TCPConn, error) {
+			return dialTCP(ctx, addr, opt.LocalAddr)
+		})
+		if err != nil {
+			tcpErr = err
+			return nil, err
 		}
+		return newTCPStream(c, why), nil
+	}, func(s *Stream) { _ = s.CloseNow() })
+	if err != nil {
+		if tcpErr == nil {
+			tcpErr = ctx.Err() // there was no time left for TCP
+		}
+		return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, tcpErr))
 	}
+	if s.tcp != nil {
+		logFallback(opt.Logger, addr, s.tcp.why)
+	}
+	return s, nil
 }
 
-func dialTCP(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	var d net.Dialer
-	if from := opt.LocalAddr; from.Addr().IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from.Addr(), 0))
-	}
-	c, err := d.DialContext(ctx, "tcp", addr)
+// dialTCP makes a connection to host:port, with the same rules as RDMA.
+func dialTCP(ctx context.Context, addr string, from netip.AddrPort) (*net.TCPConn, error) {
+	addrs, err := lookUp(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return newTCPStream(c, ""), nil
+	return attempts.Dial(ctx, addrs, from.Addr(), func(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+		return dialTCPAddr(ctx, to, from)
+	}, func(c *net.TCPConn) { _ = c.Close() })
+}
+
+// dialTCPAddr makes a connection to an address. Package net would close it if ctx ends after the peer has got it and
+// before this side knows. So a second descriptor of the socket is kept, and the connection is returned.
+func dialTCPAddr(ctx context.Context, to, from netip.AddrPort) (*net.TCPConn, error) {
+	var second socket
+	defer second.close()
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return second.of(c) }}
+	if from.Addr().IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(from)
+	}
+	c, err := d.DialContext(ctx, "tcp", to.String())
+	if err == nil {
+		return c.(*net.TCPConn), nil
+	}
+	if t := second.connected(); t != nil {
+		return t, nil
+	}
+	return nil, err
 }
 
 // eitherListener is the listener of streams with Options.Fallback: RDMA, if there is any, and TCP on the same port.
 type eitherListener struct {
-	rdma  *listener // nil if there is no RDMA
-	tcp   net.Listener
-	ready chan *Stream
-	errs  chan error // of TCP: another accept may succeed
-	ctx   context.Context
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	rdma    *listener // nil if there is no RDMA
+	tcp     net.Listener
+	refused *tally // of rdma, if there is RDMA
+	ready   chan *Stream
+	errs    chan error // of TCP: another accept may succeed
+	ctx     context.Context
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 }
 
 // samePortTries is how often a free port of RDMA is tried whose number is not free for TCP.
@@ -193,7 +186,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 		}
 		if l.tcp, err = lc.Listen(ctx, "tcp", at); err == nil {
 			if rdmaErr != nil {
-				logFallback(addr, rdmaErr.Error())
+				logFallback(opt.Logger, addr, rdmaErr.Error())
 			}
 			break
 		}
@@ -205,6 +198,10 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 			return fail(err)
 		}
 	}
+	l.refused = new(tally)
+	if l.rdma != nil {
+		l.refused = &l.rdma.refused
+	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	chosen := *opt
 	l.done.Go(func() { l.acceptTCP(&chosen) })
@@ -215,7 +212,7 @@ func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListen
 }
 
 func (l *eitherListener) acceptTCP(opt *Options) {
-	asked := make(chan struct{}, authorizeMost)
+	authorize := newAuthorizer(opt)
 	for {
 		c, err := l.tcp.Accept()
 		if err != nil {
@@ -226,33 +223,18 @@ func (l *eitherListener) acceptTCP(opt *Options) {
 				return
 			}
 		}
-		if opt.Authorize == nil {
-			l.offerTCP(c)
-			continue
-		}
-		select {
-		case asked <- struct{}{}:
-		case <-l.ctx.Done():
-			_ = c.Close()
-			return
-		}
-		go func() { // close does not wait for foreign code
-			defer func() { <-asked }()
-			ctx, cancel := context.WithTimeout(l.ctx, opt.handshakeTime())
-			defer cancel()
-			local, remote := c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)
-			if opt.authorize(ctx, ConnRequest{LocalAddr: local.AddrPort(), RemoteAddr: remote.AddrPort()}) != nil {
-				_ = c.Close()
-				return
-			}
-			l.offerTCP(c)
-		}()
+		local, remote := c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)
+		authorize.ask(l.ctx, &l.done, ConnRequest{LocalAddr: local.AddrPort(), RemoteAddr: remote.AddrPort()},
+			func(_ wire.RejectReason, err error) {
+				if err != nil {
+					l.refused.add()
+					_ = c.Close()
+					return
+				}
+				logFallback(opt.Logger, c.RemoteAddr().String(), cameByTCP)
+				l.offer(newTCPStream(c, cameByTCP))
+			})
 	}
-}
-
-func (l *eitherListener) offerTCP(c net.Conn) {
-	logFallback(c.RemoteAddr().String(), cameByTCP)
-	l.offer(newTCPStream(c, cameByTCP))
 }
 
 // acceptRDMA ends with the device; TCP goes on.
@@ -261,7 +243,7 @@ func (l *eitherListener) acceptRDMA() {
 		c, err := l.rdma.accept(l.ctx)
 		if err != nil {
 			if l.ctx.Err() == nil {
-				slog.Warn("rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
+				warn(l.rdma.opt.Logger, "rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
 			}
 			return
 		}

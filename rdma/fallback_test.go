@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -88,6 +89,29 @@ func TestFallback_Authorize(t *testing.T) {
 		return nil
 	}}); err == nil {
 		t.Error("ListenPacket has no use for Authorize, and ignores it")
+	}
+}
+
+// TestFallback_LocalPort dials by TCP from the port of LocalAddr.
+func TestFallback_LocalPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	for try := 0; ; try++ { // another program may take the port
+		free, err := net.Listen("tcp", "127.0.0.2:0")
+		ok(t, err)
+		from := netip.MustParseAddrPort(free.Addr().String())
+		ok(t, free.Close())
+		s, err := DialStream(timeout(t), l.Addr().String(), &Options{Fallback: true, LocalAddr: from})
+		if errors.Is(err, syscall.EADDRINUSE) && try < 10 {
+			continue
+		}
+		ok(t, err)
+		if got := s.LocalAddr().String(); got != from.String() {
+			t.Errorf("dialed from %s, want %v", got, from)
+		}
+		ok(t, s.Close())
+		return
 	}
 }
 

@@ -31,6 +31,7 @@ func (e *shard) newLarge() *shard {
 	o.Memory = o.Memory / int64(o.Pollers) / largeShare / largeSlab * largeSlab
 	o.Pollers = 1
 	s := newShard(e.eng, o)
+	s.base = e
 	s.slabBytes = largeSlab
 	s.opt.MaxConns = min(o.MaxConns, (int(o.Memory/largeSlab)*(largeSlab/s.stride)-mostLarge.control)/largeEach)
 	s.setMost(mostLarge)
@@ -52,7 +53,7 @@ func (s *shard) admit() bool {
 		}
 		s.start()
 	}
-	return s.place() == nil
+	return s.resume() == nil && s.place() == nil
 }
 
 // registerFor has enough blocks for so many streams, and reports whether it could.

@@ -18,6 +18,22 @@ func watch[T any](v *T, r *leak.Record) {
 	}
 }
 
+// endLost ends the connection of v, a Conn or a Stream, if the program has lost v without closing it. As in package
+// net, what nobody can use or close is not kept.
+func endLost[T any](v *T, l *link) {
+	runtime.AddCleanup(v, func(l *link) {
+		if l.end.Closed() {
+			return
+		}
+		if l.ended() == nil {
+			warn(l.log, "rdma: the program has lost a connection that it did not close: it ends as by CloseNow",
+				"local",
+				l.local, "peer", l.remote)
+		}
+		l.closeNow()
+	}, l)
+}
+
 // connOf returns the Conn of l, which is the same one as long as the program has it. The link does not keep it, so that
 // a Conn that the program has lost is noticed.
 // Preconditions: l.mu is held.

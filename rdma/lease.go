@@ -36,9 +36,9 @@ type Lease struct {
 	failed error // why it may still have; before done
 }
 
-// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means LeaseOptions.Longest.
-// The peer's Borrow returns the region. If the limits of LeaseOptions are reached only because memory that the peer has
-// returned is still being taken from it, Lend waits until it has been.
+// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means
+// LeaseOptions.MaxDuration. The peer's Borrow returns the region. If the limits of LeaseOptions are reached only
+// because memory that the peer has returned is still being taken from it, Lend waits until it has been.
 func (c *Conn) Lend(ctx context.Context, b *Buffer, a Access, d time.Duration) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -150,10 +150,11 @@ func (l *link) addLease(s *Lease) error {
 	switch m.ledger.Add(s.n) {
 	case lease.Bytes:
 		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.ledger.Bytes() + s.n),
-			Limit: uint64(max(opt.Most, 0)), Where: "LeaseOptions.Most of this end"}
+			Limit: uint64(max(opt.MaxBytes, 0)), Where: "LeaseOptions.MaxBytes of this end"}
 	case lease.Count:
-		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.Count + 1), Limit: uint64(opt.Count),
-			Where: "LeaseOptions.Count of this end"}
+		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.MaxLeases + 1),
+			Limit: uint64(opt.MaxLeases),
+			Where: "LeaseOptions.MaxLeases of this end"}
 	}
 	m.open[s] = struct{}{}
 	m.gone.Add(1)
@@ -367,7 +368,7 @@ func (s *Lease) Revoke(ctx context.Context) error {
 }
 
 // Extend makes the lease end after d from now, which must not be earlier than it would. 0 means
-// LeaseOptions.Longest.
+// LeaseOptions.MaxDuration.
 func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

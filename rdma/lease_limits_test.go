@@ -101,7 +101,7 @@ func TestLendWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := fakeLink(time.Second)
 		m := l.leasing
-		m.opt.Count, m.opt.Most = 2, 10
+		m.opt.MaxLeases, m.opt.MaxBytes = 2, 10
 		m.lends.ledger = lease.NewLedger(10, 2)
 		newLease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
 		a, b := newLease(6), newLease(4)

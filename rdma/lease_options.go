@@ -13,36 +13,50 @@ import (
 // LeaseOptions allow remote memory on a connection, if the peer's Options also have them. The zero value selects the
 // defaults.
 type LeaseOptions struct {
-	// Most is how many bytes may be lent to the peer at a time. 0 means 1 GiB. With None nothing may be
+	// MaxBytes is how many bytes may be lent to the peer at a time. 0 means 1 GiB. With None nothing may be
 	// lent: this side only borrows.
-	Most int64
-	// Count is how many leases the peer may have at a time, at most 1024. 0 means 64.
-	Count int
-	// Longest is the longest duration of a lease, at most 30 days. 0 means an hour.
-	Longest time.Duration
+	MaxBytes int64
+	// MaxLeases is how many leases the peer may have at a time, at most 1024. 0 means 64.
+	MaxLeases int
+	// MaxDuration is the longest duration of a lease, at most 30 days. 0 means an hour.
+	MaxDuration time.Duration
 	// Grace is how long after the end of a lease, or after Revoke, the peer may take to return the
 	// memory. After that its access is ended by force, and with it the connection, should it use it.
 	// 0 means a second.
 	Grace time.Duration
 	// OnRequest decides about a Request of the peer: it replies with r.Lend, or refuses with an error, whose text is
-	// not sent to the peer. It runs on a goroutine of the connection, one call at a time. nil refuses all.
+	// not sent to the peer. It runs on a goroutine of its own, one call at a time for each connection, and Close does
+	// not wait for it. nil refuses all. A panic of OnRequest ends the program.
 	OnRequest func(r *LeaseRequest) (*Lease, error)
+
+	// Most is MaxBytes.
+	//
+	// Deprecated: Use MaxBytes.
+	Most int64
+	// Count is MaxLeases.
+	//
+	// Deprecated: Use MaxLeases.
+	Count int
+	// Longest is MaxDuration.
+	//
+	// Deprecated: Use MaxDuration.
+	Longest time.Duration
 }
 
 const (
-	defaultLeaseMost    = 1 << 30
-	defaultLeaseCount   = 64
-	defaultLeaseLongest = time.Hour
-	defaultGrace        = time.Second
+	defaultLeaseBytes    = 1 << 30
+	defaultLeases        = 64
+	defaultLeaseDuration = time.Hour
+	defaultGrace         = time.Second
 
-	leasesMost  = 1024 // of an owner, at a time
-	longestMost = 30 * 24 * time.Hour
+	leasesMost   = 1024 // of an owner, at a time
+	durationMost = 30 * 24 * time.Hour
 )
 
 func (o LeaseOptions) withDefaults() LeaseOptions {
-	o.Most = cmp.Or(o.Most, defaultLeaseMost)
-	o.Count = cmp.Or(o.Count, defaultLeaseCount)
-	o.Longest = cmp.Or(o.Longest, defaultLeaseLongest)
+	o.MaxBytes = cmp.Or(o.MaxBytes, o.Most, defaultLeaseBytes)
+	o.MaxLeases = cmp.Or(o.MaxLeases, o.Count, defaultLeases)
+	o.MaxDuration = cmp.Or(o.MaxDuration, o.Longest, defaultLeaseDuration)
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	return o
 }
@@ -51,24 +65,28 @@ func (o *LeaseOptions) check() error {
 	if o == nil {
 		return nil
 	}
-	if o.Longest < 0 || o.Longest > longestMost || o.Longest%time.Millisecond != 0 {
-		return &ibv.ArgError{Arg: "Leases.Longest", Got: o.Longest.String(),
-			Want: fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", longestMost)}
+	d := cmp.Or(o.MaxDuration, o.Longest)
+	if d < 0 || d > durationMost || d%time.Millisecond != 0 {
+		return &ibv.ArgError{Arg: "Leases.MaxDuration", Got: d.String(),
+			Want: fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", durationMost)}
 	}
-	return errors.Join(positive("Leases.Most", o.Most), upTo("Leases.Count", o.Count, leasesMost),
-		notNegative("Leases.Grace", o.Grace))
+	return errors.Join(positive("Leases.MaxBytes", cmp.Or(o.MaxBytes, o.Most)),
+		upTo("Leases.MaxLeases", cmp.Or(o.MaxLeases, o.Count), leasesMost), notNegative("Leases.Grace", o.Grace),
+		renamed("Leases.Most", o.Most, "Leases.MaxBytes", cmp.Or(o.MaxBytes, o.Most)),
+		renamed("Leases.Count", o.Count, "Leases.MaxLeases", cmp.Or(o.MaxLeases, o.Count)),
+		renamed("Leases.Longest", o.Longest, "Leases.MaxDuration", d))
 }
 
 // duration checks the duration of a lease; 0 means the longest.
 func (o *LeaseOptions) duration(d time.Duration) (time.Duration, error) {
 	switch {
 	case d == 0:
-		return o.Longest, nil
+		return o.MaxDuration, nil
 	case d < time.Millisecond:
 		return 0, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: "1ms or more, or 0 for the longest"}
-	case d > o.Longest:
+	case d > o.MaxDuration:
 		return 0, &ibv.LimitError{What: "milliseconds of a lease", Asked: uint64(d.Milliseconds()),
-			Limit: uint64(o.Longest.Milliseconds()), Where: "LeaseOptions.Longest of this end"}
+			Limit: uint64(o.MaxDuration.Milliseconds()), Where: "LeaseOptions.MaxDuration of this end"}
 	}
 	return d, nil
 }

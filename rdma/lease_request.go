@@ -35,7 +35,7 @@ func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error
 		return nil, &ibv.ArgError{Arg: "request", Got: "one that the program made", Want: "one of OnRequest"}
 	}
 	if d == 0 && l.leasing != nil {
-		d = min(r.Duration, l.leasing.opt.Longest)
+		d = min(r.Duration, l.leasing.opt.MaxDuration)
 	}
 	l.mu.Lock()
 	first := !r.replied && !r.lending
@@ -72,11 +72,7 @@ func (l *link) decide() {
 		if r == nil {
 			return
 		}
-		reason := RefusedNoHandler
-		if decide := l.leasing.opt.OnRequest; decide != nil {
-			_, err := decide(r)
-			reason = refuseReason(err)
-		}
+		reason := l.onRequest(r)
 		l.mu.Lock()
 		r.over = true
 		if !r.lending {
@@ -84,6 +80,24 @@ func (l *link) decide() {
 		}
 		l.mu.Unlock()
 	}
+}
+
+// onRequest has OnRequest decide about a request, and returns why it is refused unless that has lent memory. It does
+// not wait for OnRequest once the connection has ended.
+func (l *link) onRequest(r *LeaseRequest) RefuseReason {
+	decide := l.leasing.opt.OnRequest
+	if decide == nil {
+		return RefusedNoHandler
+	}
+	var reason RefuseReason
+	err := l.e.eng.foreign.Wait(l.stopped.Done(), func() {
+		_, err := decide(r)
+		reason = refuseReason(err)
+	})
+	if err != nil {
+		return RefusedByHandler
+	}
+	return reason
 }
 
 // nextRequest returns a request for OnRequest, or nil if there is none, or the connection has ended.

@@ -54,7 +54,7 @@ func newLeasing(o *LeaseOptions) *leasing {
 	m := &leasing{
 		opt: opt, recv: credit.NewReceiver(wire.ControlWindow),
 		send: credit.NewSender(wire.ControlWindow, wire.ControlWindow),
-		lends: lendings{ledger: lease.NewLedger(opt.Most, opt.Count), open: make(map[*Lease]struct{}),
+		lends: lendings{ledger: lease.NewLedger(opt.MaxBytes, opt.MaxLeases), open: make(map[*Lease]struct{}),
 			known: make(map[uint32]*Lease)},
 		borrows: borrowings{regions: make(map[uint32]*Region), wake: make(chan struct{}, 1)},
 	}

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ const (
 type link struct {
 	view   weak.Pointer[Conn] // of a link that carries messages: see connOf
 	opened *leak.Record       // of the program's Conn or Stream
+	log    *slog.Logger
 	e      *shard
 	kind   wire.ConnKind
 	calls  atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
@@ -47,7 +49,6 @@ type link struct {
 	in         inbox
 	recv       credit.Receiver
 	assembling bool // a message is begun whose frames stay in their blocks
-	receives   bool // it has been promised blocks
 	started    bool // the peer's hello is known, and the QP is ready
 	mute       bool // nothing may be sent before a frame has come
 	send       credit.Sender
@@ -58,7 +59,8 @@ type link struct {
 	linger     lingering
 	resetting  *sendq.Wait // for a RESET
 
-	account blocks.Account // of blocks that the peer may fill
+	account  blocks.Account // of blocks that the peer may fill
+	recvKind blocks.Kind
 
 	leasing *leasing // nil: no remote memory
 
@@ -97,7 +99,7 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 		q.Posts = opPosts
 	}
 	l := &link{
-		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(),
+		leasing: leases, log: o.Logger, e: e, kind: kind, maxMessage: o.maxMessage(),
 		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
 		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
 	}
@@ -140,11 +142,30 @@ func (l *link) prepare(p port) {
 	l.e.add(l)
 }
 
+// first has the side that dials send a frame as soon as it may, and the other side send nothing before one has come.
+// That side has receives from now on: there is no step in which it learns that the peer may send.
+// Preconditions: the peer cannot send yet.
+func (l *link) first(dials bool) error {
+	t := l.e.family()
+	if t.DialerFirst() {
+		l.mu.Lock()
+		l.mute = !dials
+		l.q.SetDue(sendq.Ping, dials)
+		l.mu.Unlock()
+	}
+	if t.RNR() || dials {
+		return nil
+	}
+	return l.e.recvs.promise(l)
+}
+
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
 // handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter: see first.
 func (l *link) start(peer wire.Hello) error {
-	l.peer = peer
-	l.local, l.remote = l.port.addrs()
+	local, remote := l.port.addrs()
+	l.mu.Lock() // the peer's frames come since prepare
+	l.peer, l.local, l.remote = peer, local, remote
+	l.mu.Unlock()
 	if err := l.e.recvs.promise(l); err != nil {
 		l.abandon(err)
 		return err
@@ -263,7 +284,7 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		if l.q.Confirm() {
-			l.alive.confirmed(l.e.ticks.Load())
+			l.alive.confirmed(l.e.ticks.Load(), !l.starved())
 		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
@@ -321,7 +342,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 		}
 		return
 	}
-	l.send.Raise(h.Limit)
+	if l.send.Raise(h.Limit) {
+		l.alive.took = l.alive.frame
+	}
 	switch h.Kind {
 	case wire.Data:
 		l.alive.data = l.alive.frame
@@ -330,6 +353,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.e.consumed(b)
 			l.took(1)
 			break
+		}
+		if l.recvKind == blocks.Compact {
+			b = l.e.blocks.Copy(b, int(h.Length))
 		}
 		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
 	case wire.FIN:
@@ -373,6 +399,8 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
 	case h.Kind == wire.Data && !l.recv.MayCome():
 		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
+	case int(h.Length) > l.e.frameMost(l.recvKind):
+		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.recvKind))
 	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !m.recv.MayCome():

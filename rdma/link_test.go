@@ -13,7 +13,8 @@ import (
 func TestIgnoredFrame(t *testing.T) {
 	e := &shard{most: mostSmall, blocks: fakeBlocks(headroom+64, 4)}
 	var posted []*block
-	e.blocks.Shared(4, 1, func(list []*block) int {
+	e.blocks.Shared(4, 1)
+	e.blocks.Resume(func(list []*block) int {
 		posted = append(posted, list...)
 		return len(list)
 	})

@@ -22,8 +22,6 @@ const (
 	handshakesMost = 1024
 	// handshakeGrace is after what time such a handshake makes room for another peer.
 	handshakeGrace = 500 * time.Millisecond
-	// authorizeMost bounds the calls of Options.Authorize at a time.
-	authorizeMost = 1024
 	// waitingMost bounds the peers that wait for their handshake to begin.
 	waitingMost = 4096
 	// handshakesLarge bounds those of streams for which large blocks are registered.
@@ -40,11 +38,11 @@ type listener struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 
-	engine  atomic.Pointer[Engine] // of the last connection
-	pending atomic.Int32           // handshakes that have an engine
-	log     refusals
+	pending atomic.Int32 // handshakes that have an engine
+	refused tally
+	log     lines
 
-	served sync.WaitGroup // serve, and refusals
+	served sync.WaitGroup // serve, refusals, and decisions about peers
 	mu     sync.Mutex
 	err    error // why no more come; set before ended is closed
 
@@ -76,7 +74,7 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 	conns := defaultMaxConns
 	if opt.Engine != nil {
 		conns = opt.Engine.opt.MaxConns
-		l.engine.Store(opt.Engine)
+		l.refused.use(opt.Engine)
 	}
 	l.gate = admit.New(l.ctx, admit.Limits{Handshakes: min(handshakesMost, max(conns/2, 1)), Backlog: opt.backlog(),
 		Waiting: waitingMost, Grace: handshakeGrace}, l.handshake)
@@ -87,7 +85,7 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 
 // serve takes the requests up.
 func (l *listener) serve() {
-	asked := make(chan struct{}, authorizeMost)
+	authorize := newAuthorizer(&l.opt)
 	for {
 		r, err := l.cm.Next(l.ctx)
 		if err != nil {
@@ -106,38 +104,14 @@ func (l *listener) serve() {
 			l.served.Go(func() { l.refuse(r, why, err) })
 			continue
 		}
-		if l.opt.Authorize == nil {
+		authorize.ask(l.ctx, &l.served, ConnRequest{LocalAddr: r.ID().LocalAddr(), RemoteAddr: r.RemoteAddr(),
+			PrivateData: bytes.Clone(a.hello.App[:])}, func(why wire.RejectReason, err error) {
+			if err != nil {
+				l.refuse(r, why, err)
+				return
+			}
 			l.add(a)
-			continue
-		}
-		select {
-		case asked <- struct{}{}:
-		case <-l.ctx.Done():
-			l.refuse(r, wire.RejectClosed, ErrClosed)
-			continue
-		}
-		go func() { // close does not wait for foreign code
-			defer func() { <-asked }()
-			l.authorize(a)
-		}()
-	}
-}
-
-// authorize lets a peer go on that Options.Authorize permits.
-func (l *listener) authorize(a asker) {
-	ctx, cancel := context.WithTimeout(l.ctx, l.opt.handshakeTime())
-	defer cancel()
-	err := l.opt.authorize(ctx, ConnRequest{LocalAddr: a.r.ID().LocalAddr(), RemoteAddr: a.r.RemoteAddr(),
-		PrivateData: bytes.Clone(a.hello.App[:])})
-	switch {
-	case err == nil:
-		l.add(a)
-	case l.ctx.Err() != nil:
-		l.refuse(a.r, wire.RejectClosed, err)
-	case ctx.Err() != nil:
-		l.refuse(a.r, wire.RejectLate, err)
-	default:
-		l.refuse(a.r, wire.RejectAuthorize, err)
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ type liveness struct {
 	every  uint32 // KeepAlive; 0: never
 	frame  uint32 // when a frame was received last, or a PING was sent
 	data   uint32 // when a data frame was received last
+	took   uint32 // when the peer took something last: see link.taken
 	acked  uint32 // when the adapter acknowledged something last, or had nothing to acknowledge, or a PING was sent
 	asked  uint32 // when the first PING was sent of those since then
 	asking bool   // since then nothing was acknowledged
@@ -35,7 +36,7 @@ const (
 )
 
 // begin is the time when the connection begins.
-func (a *liveness) begin(now uint32) { a.frame, a.data, a.acked = now, now, now }
+func (a *liveness) begin(now uint32) { a.frame, a.data, a.took, a.acked = now, now, now, now }
 
 // idle reports whether there was no data frame for a while.
 func (a *liveness) idle(now uint32) bool { return now-a.data >= idleTicks }
@@ -43,8 +44,14 @@ func (a *liveness) idle(now uint32) bool { return now-a.data >= idleTicks }
 // quiet reports whether there was no frame in this tick and in the last one.
 func (a *liveness) quiet(now uint32) bool { return now-a.frame > 1 }
 
-// confirmed is called when the peer's adapter has acknowledged something.
-func (a *liveness) confirmed(now uint32) { a.acked, a.asking = now, false }
+// confirmed is called when the peer's adapter has acknowledged something; took reports whether nothing waits for the
+// peer's program.
+func (a *liveness) confirmed(now uint32, took bool) {
+	a.acked, a.asking = now, false
+	if took {
+		a.took = now
+	}
+}
 
 // beat is called each tick. under reports whether anything is under way. If it returns verdictAsk, a PING is to be
 // sent: the completion of one may be lost, so there are several. Frames of the peer do not show that it takes any.

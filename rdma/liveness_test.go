@@ -35,7 +35,7 @@ func TestLiveness(t *testing.T) {
 			var asks, due []uint32
 			for i := uint32(1); i < 30 && stuck == 0; i++ {
 				if len(due) > 0 && due[0] == i {
-					a.confirmed(start + i)
+					a.confirmed(start+i, true)
 					due = due[1:]
 					under = len(due) > 0
 				}

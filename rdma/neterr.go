@@ -13,15 +13,17 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// network is the Net of a *net.OpError.
-const network = "rdma"
-
-// netOp makes an error of package net: a *net.OpError, as the methods of *net.TCPConn return it. io.EOF stays as it is.
+// netOp makes an error of package net: a *net.OpError, as the methods of *net.TCPConn return it, with the network of
+// its addresses. io.EOF stays as it is.
 func netOp(op string, source, addr net.Addr, err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	return &net.OpError{Op: op, Net: network, Source: source, Addr: addr, Err: cause(op, err)}
+	at := addr
+	if at == nil {
+		at = source
+	}
+	return &net.OpError{Op: op, Net: at.Network(), Source: source, Addr: addr, Err: cause(op, err)}
 }
 
 // netError is a cause that says of itself what *net.OpError asks of it. The errors that it wraps can be found.

@@ -24,21 +24,21 @@ func TestNetErrors(t *testing.T) {
 		timeout, temporary bool
 		text               string
 	}{
-		{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, true, true, "dial rdma 10.88.0.1:80: i/o timeout"},
+		{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, true, true, "dial tcp 10.88.0.1:80: i/o timeout"},
 		{context.DeadlineExceeded, context.DeadlineExceeded, true, true,
-			"dial rdma 10.88.0.1:80: context deadline exceeded"},
+			"dial tcp 10.88.0.1:80: context deadline exceeded"},
 		{inner("dial", fmt.Errorf("while waiting: %w", context.DeadlineExceeded)), context.DeadlineExceeded, true, true,
-			"dial rdma 10.88.0.1:80: while waiting: context deadline exceeded"},
+			"dial tcp 10.88.0.1:80: while waiting: context deadline exceeded"},
 		{inner("dial", syscall.ETIMEDOUT), syscall.ETIMEDOUT, true, true,
-			"dial rdma 10.88.0.1:80: connection timed out"},
-		{inner("dial", context.Canceled), context.Canceled, false, false, "dial rdma 10.88.0.1:80: context canceled"},
+			"dial tcp 10.88.0.1:80: connection timed out"},
+		{inner("dial", context.Canceled), context.Canceled, false, false, "dial tcp 10.88.0.1:80: context canceled"},
 		{inner("resolve", syscall.ECONNREFUSED), syscall.ECONNREFUSED, false, false,
-			"dial rdma 10.88.0.1:80: resolve 10.88.0.1:80: connection refused"},
-		{inner("dial", syscall.EMFILE), syscall.EMFILE, false, true, "dial rdma 10.88.0.1:80: too many open files"},
-		{ErrClosed, net.ErrClosed, false, false, "dial rdma 10.88.0.1:80: use of closed network connection"},
-		{inner("dial", ErrClosed), ErrClosed, false, false, "dial rdma 10.88.0.1:80: use of closed network connection"},
+			"dial tcp 10.88.0.1:80: resolve 10.88.0.1:80: connection refused"},
+		{inner("dial", syscall.EMFILE), syscall.EMFILE, false, true, "dial tcp 10.88.0.1:80: too many open files"},
+		{ErrClosed, net.ErrClosed, false, false, "dial tcp 10.88.0.1:80: use of closed network connection"},
+		{inner("dial", ErrClosed), ErrClosed, false, false, "dial tcp 10.88.0.1:80: use of closed network connection"},
 		{&net.DNSError{Err: "slow", Name: "host", IsTimeout: true}, nil, true, true,
-			"dial rdma 10.88.0.1:80: lookup host: slow"},
+			"dial tcp 10.88.0.1:80: lookup host: slow"},
 		{&PeerError{Err: io.ErrUnexpectedEOF}, syscall.ECONNRESET, false, false, ""},
 	} {
 		err := netOp("dial", nil, at, c.err)

@@ -36,8 +36,9 @@ func TestNone(t *testing.T) {
 			func(o *Options) int64 { return int64(o.cm().AckTimeout) })},
 		"RetryCount": {0, ibv.None, options(func(o *Options, v int) { o.RetryCount = v },
 			func(o *Options) int64 { return int64(o.cm().RetryCount) })},
-		"Leases.Most": {1 << 30, None, options(func(o *Options, v int) { o.Leases = &LeaseOptions{Most: int64(v)} },
-			func(o *Options) int64 { return newLeasing(o.Leases).opt.Most })},
+		"Leases.MaxBytes": {1 << 30, None,
+			options(func(o *Options, v int) { o.Leases = &LeaseOptions{MaxBytes: int64(v)} },
+				func(o *Options) int64 { return newLeasing(o.Leases).opt.MaxBytes })},
 		"Spin": {int64(100 * time.Microsecond), None, func(v int) (int64, error) {
 			o := EngineOptions{Spin: time.Duration(v)}.withDefaults()
 			return int64(o.Spin), o.check()
@@ -58,9 +59,9 @@ func TestNone(t *testing.T) {
 	}
 	// None has no meaning for these.
 	for name, o := range map[string]*Options{"MaxMessage": {MaxMessage: None}, "Backlog": {Backlog: None},
-		"Leases.Count":   {Leases: &LeaseOptions{Count: None}},
-		"Leases.Longest": {Leases: &LeaseOptions{Longest: None}},
-		"Leases.Grace":   {Leases: &LeaseOptions{Grace: None}}} {
+		"Leases.MaxLeases":   {Leases: &LeaseOptions{MaxLeases: None}},
+		"Leases.MaxDuration": {Leases: &LeaseOptions{MaxDuration: None}},
+		"Leases.Grace":       {Leases: &LeaseOptions{Grace: None}}} {
 		var arg *ibv.ArgError
 		if err := o.check(wire.Messages); !errors.As(err, &arg) || arg.Arg != name {
 			t.Errorf("%s None: %v", name, err)

@@ -127,7 +127,8 @@ func (l *link) submitted(o *op) error {
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
 func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
-	if l.e.wait(bound{Ctx: ctx}, o.ch) == nil {
+	ended := l.e.wait(bound{Ctx: ctx}, o.ch)
+	if ended == nil {
 		return true, o.err
 	}
 	l.mu.Lock()
@@ -138,9 +139,9 @@ func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
 	}
 	o.abandoned = true
 	for range l.q.Remove(func(w *work) bool { return w == &o.work }) {
-		l.drop(o, ctx.Err())
+		l.drop(o, ended)
 	}
-	return false, ctx.Err()
+	return false, ended
 }
 
 // stopOps ends what waits for remote memory: nothing more is posted or borrowed.
@@ -223,4 +224,40 @@ func (l *link) finishOps() {
 		}
 		l.finishIdle(o)
 	}
+}
+
+// makeSinks registers the memory that an operation reads into, if the peer's adapter needs access to it: for this
+// operation alone, since the peer's program may write there meanwhile.
+func (l *link) makeSinks(o *op) error {
+	access := l.e.family().ReadSink()
+	if access == ibv.LocalWrite {
+		return nil
+	}
+	for i := range o.steps {
+		st := &o.steps[i]
+		if st.op != ibv.OpRead {
+			continue
+		}
+		if st.buf.gen.Load() != st.gen {
+			return errReleased(i)
+		}
+		mr, err := l.e.eng.nic.register(st.buf.bytes()[st.from:st.to], access)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		st.sink = mr
+		o.sinks++
+	}
+	return nil
+}
+
+// closeSinks undoes makeSinks.
+func (o *op) closeSinks(p *Pool) {
+	for i := range o.steps {
+		if st := &o.steps[i]; st.sink != nil {
+			p.drop(st.sink, 0)
+			st.sink = nil
+		}
+	}
+	o.sinks = 0
 }

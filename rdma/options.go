@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -30,6 +31,14 @@ func notNegative(arg string, v time.Duration) error {
 		return nil
 	}
 	return &ibv.ArgError{Arg: arg, Got: v.String(), Want: "more than 0, or 0 for the default"}
+}
+
+// renamed refuses an option whose old name has another value than its new one.
+func renamed[T comparable](old string, v T, name string, is T) error {
+	if v == *new(T) || v == is {
+		return nil
+	}
+	return &ibv.ArgError{Arg: old, Got: fmt.Sprint(v), Want: fmt.Sprintf("nothing, as %s is %v", name, is)}
 }
 
 // upTo refuses an option that is below 0 or above most.
@@ -67,7 +76,8 @@ type Options struct {
 	// Authorize, of a listener, decides whether a peer may connect. It sees the peer's address and private data before
 	// the peer receives a reply, and an error refuses the peer with RejectedByAuthorize. It runs for each peer on a
 	// goroutine of its own, with no lock held and up to 1,024 at a time. ctx ends with the time for the handshake (see
-	// Timeout), or when the listener closes; what Authorize returns after that is ignored. nil permits every peer.
+	// Timeout), or when the listener closes. Then the peer is refused, whatever Authorize returns later, and a call
+	// that does not return takes no place. nil permits every peer. A panic of Authorize ends the program.
 	//
 	// It does not prove who the peer is. A host on the fabric can send from another's address, and private data is
 	// neither encrypted nor signed, so it can be read and repeated. TLS over a Stream authenticates and encrypts. With
@@ -94,6 +104,9 @@ type Options struct {
 	// None for never. 0 means 7. Dial's is used.
 	RetryCount int
 
+	// Logger gets the lines about these connections and the listener. nil means slog.Default.
+	Logger *slog.Logger
+
 	fallbackAfter time.Duration // in place of the 300 ms
 }
 
@@ -101,16 +114,6 @@ type Options struct {
 type ConnRequest struct {
 	LocalAddr, RemoteAddr netip.AddrPort
 	PrivateData           []byte // of the peer's Options, padded with zeros to 16 bytes; nil by TCP
-}
-
-func (o *Options) authorize(ctx context.Context, r ConnRequest) error {
-	if o.Authorize == nil {
-		return nil
-	}
-	if err := o.Authorize(ctx, r); err != nil {
-		return err
-	}
-	return ctx.Err()
 }
 
 const (

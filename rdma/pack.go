@@ -20,7 +20,7 @@ func (l *link) pack(m *outgoing) bool {
 // Preconditions: the caller has readTurn.
 func (l *link) split(f frame) (*message, error) {
 	f.b.Holders.Store(1)
-	err := public(wire.CheckRecords(f.bytes(), min(l.e.opt.Block, l.maxMessage)))
+	err := public(wire.CheckRecords(f.bytes(), min(l.e.frameMost(l.recvKind), l.maxMessage)))
 	if l.partial.m != nil {
 		err = &ProtocolError{"DATA", "several messages within a message", "the rest of it"}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -56,7 +57,6 @@ type packetPort struct {
 	addr  *net.UDPAddr // local
 	port  uint8
 	mtu   int
-	qkey  uint32
 	sgid  map[bool]uint8 // index of the GID, by whether it is RoCE v2's
 }
 
@@ -68,6 +68,7 @@ type packetCM struct {
 	waiting map[*rdmacm.ID]chan *rdmacm.Event // under the socket's mu
 	asking  sync.WaitGroup                    // goroutines that use the event channel
 	joining sync.Mutex
+	proofs  *admit.Gate[packetRequest]
 	stop    context.CancelFunc
 	events  sync.WaitGroup
 }
@@ -122,7 +123,7 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 	if c.to == nil {
 		return nil
 	}
-	return c.to.from()
+	return c.to.udp
 }
 
 // MaxDatagram returns the length of the longest datagram: the MTU of the device's port. A path may
@@ -142,7 +143,7 @@ func (c *PacketConn) Stats() PacketStats {
 }
 
 // ReadFrom waits for a datagram and copies it to p. Bytes that do not fit are lost. addr is a *net.UDPAddr, which must
-// not be changed. If the sender's port is not known, it is a *PacketAddr. WriteTo takes either.
+// not be changed. If the sender's port is not proven, it is a *PacketAddr. WriteTo takes either.
 func (c *PacketConn) ReadFrom(p []byte) (n int, addr net.Addr, err error) {
 	n, from, err := c.receive(p)
 	if err != nil {
@@ -170,12 +171,12 @@ func (c *PacketConn) receive(p []byte) (int, net.Addr, error) {
 			c.mu.Unlock()
 			return 0, nil, ErrClosed
 		case c.count > 0:
-			wc, to := c.pop(), c.to
+			wc := c.pop()
 			c.mu.Unlock()
 			slot := uint32(wc.ID)
 			mem := c.recvs[slot].mem
-			from, addr, err := c.from(wc, mem[:grhLen])
-			ours := err == nil && (to == nil || from == to)
+			addr, ours, err := c.from(wc, mem[:grhLen])
+			ours = ours && err == nil
 			n := 0
 			if ours {
 				n = copy(p, mem[grhLen:wc.ByteLen])
@@ -236,19 +237,26 @@ func (c *PacketConn) post() {
 func (c *PacketConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	to := c.to
+	lost := to != nil && to.lost
 	c.mu.Unlock()
 	if to == nil {
 		return 0, c.fail("write", syscall.ENOTCONN)
 	}
-	n, err := c.send(bound{Deadline: &c.write}, p, to)
+	b := bound{Deadline: &c.write}
+	if lost {
+		if _, err := c.resolve(b, to.ap, c.limit(), true); err != nil {
+			return 0, c.fail("write", err)
+		}
+	}
+	n, err := c.send(b, p, to)
 	return n, c.fail("write", err)
 }
 
 // WriteTo sends p to an address: one that ReadFrom returned, or the address of a peer as *net.UDPAddr. A peer that is
 // not known yet is asked for its queue pair first. If nothing has come from a peer for 10 seconds, the next datagram to
 // it lets this side ask again in the background. So a peer that has restarted at the same address is reached after some
-// seconds; what was sent to it before is lost, as with UDP. A group that was joined is an address as well, with any
-// port.
+// seconds; what was sent to it before is lost, as with UDP. If no program has the port any more, the error matches
+// syscall.ECONNREFUSED. A group that was joined is an address as well, with any port.
 func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (int, error) {
 	n, err := c.writeTo(p, addr)
 	if err != nil {
@@ -287,7 +295,7 @@ func (c *PacketConn) fits(p []byte) error {
 		Limit: uint64(c.mtu), Where: "the MTU of " + c.e.eng.name()})
 }
 
-func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
+func (c *PacketConn) send(b bound, p []byte, name *packetName) (int, error) {
 	if err := c.fits(p); err != nil {
 		return 0, err
 	}
@@ -310,11 +318,12 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
-	to = c.current(to)
-	if c.mustAsk(to, c.now()) {
-		go c.askAgain(to, to.addr.ap)
+	to := c.current(name.peer)
+	if c.mustAsk(name, c.now()) {
+		go c.askAgain(name)
 	}
 	to.busy++
+	qkey := name.qkey
 	slot := c.free[len(c.free)-1]
 	c.free = c.free[:len(c.free)-1]
 	s := &c.sends[slot]
@@ -333,8 +342,9 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	}
 	if err == nil {
 		c.sendSGE[0] = ibv.SGE{Addr: s.sge.Addr + grhLen, Length: uint32(n), LKey: s.sge.LKey}
-		c.sendWR[0] = ibv.SendWR{ID: c.wrID(packetSend, slot), Opcode: ibv.OpSend, Flags: ibv.Signaled,
-			SGEs: c.sendSGE[:1], AH: ah, RemoteQPN: to.addr.qpn, RemoteQKey: to.addr.qkey}
+		c.sendWR[0] = ibv.SendWR{ID: c.wrID(packetSend, slot), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
+			Imm: statedPort | uint32(c.local.Port()), SGEs: c.sendSGE[:1], AH: ah, RemoteQPN: to.addr.qpn,
+			RemoteQKey: qkey}
 		_, err = c.qp.PostSend(c.sendWR[:])
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -39,12 +40,13 @@ func (c *PacketConn) watch(ctx context.Context) {
 			}
 			return
 		case ev.Type == rdmacm.EventConnectRequest:
-			c.mu.Lock()
-			qp := c.qp
-			c.mu.Unlock()
-			c.learn(ev.ID.PeerAddr().Addr(), ev.PrivateData)
-			_ = ev.ID.Accept(&rdmacm.ConnParam{QPN: qp.Num()}) // the requester asks again
-			_ = ev.ID.Close()
+			r := packetRequest{id: ev.ID}
+			var ask bool
+			if r.from, ask = c.unproven(ev.ID.PeerAddr().Addr(), ev.PrivateData); !ask {
+				c.reply(r)
+			} else if oldest, over := c.proofs.Add(r); over {
+				c.reply(oldest)
+			}
 		case ev.Type == rdmacm.EventDeviceRemoval:
 			c.failAs(ev.Err())
 		default:
@@ -57,6 +59,31 @@ func (c *PacketConn) watch(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// packetRequest is a peer's request for the queue pair.
+type packetRequest struct {
+	id   *rdmacm.ID
+	from netip.AddrPort // the address that it announces
+}
+
+// prove asks the owner of the address that a requester announces for its queue pair, before the requester gets its
+// reply and can send. The request without an announcement needs no proof from this side.
+func (c *PacketConn) prove(ctx context.Context, h *admit.Handshake, r packetRequest) {
+	_, _ = c.resolve(bound{Ctx: ctx}, r.from, packetAgain, false) // without a proof its datagrams have a PacketAddr
+	c.reply(r)
+	c.proofs.Done(h, false)
+}
+
+// reply replies to a request, if the socket is open.
+func (c *PacketConn) reply(r packetRequest) {
+	c.mu.Lock()
+	closed, qp := c.closed, c.qp
+	c.mu.Unlock()
+	if !closed {
+		_ = r.id.Accept(&rdmacm.ConnParam{QPN: qp.Num()}) // the requester asks again
+	}
+	_ = r.id.Close()
 }
 
 // ask begins something that needs the event channel, with an ID whose events are sent to a channel. The caller ends it
@@ -142,16 +169,18 @@ func (c *PacketConn) localFor(b bound, to netip.AddrPort) (netip.AddrPort, error
 	return netip.AddrPortFrom(id.LocalAddr().Addr(), 0), nil
 }
 
-// askAgain asks the address of a peer again for its queue pair: it may be another since the peer has restarted.
-func (c *PacketConn) askAgain(p *packetPeer, at netip.AddrPort) {
-	_, err := c.resolve(bound{}, at, packetAgain)
+// askAgain asks the owner of an address again for its queue pair: it may be another since the peer has restarted.
+func (c *PacketConn) askAgain(n *packetName) {
+	_, err := c.resolve(bound{}, n.ap, packetAgain, true)
 	c.mu.Lock()
-	c.asked(p, c.now(), err == nil)
+	c.asked(n, c.now(), err)
 	c.mu.Unlock()
 }
 
-// resolve asks a peer for its queue pair. limit bounds all of it.
-func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration) (*packetPeer, error) {
+// resolve asks the owner of an address for its queue pair. Only rdma_cm of the peer's system decides which program
+// that is, so the reply proves which queue pair the address has. limit bounds all of it.
+// announce has the peer ask for this side's address as well.
+func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, announce bool) (*packetName, error) {
 	id, events, done, err := c.ask()
 	if err != nil {
 		return nil, err
@@ -159,6 +188,10 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration) (*
 	defer done()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
+	p := &rdmacm.ConnParam{QPN: c.qp.Num()}
+	if announce {
+		p.PrivateData = c.announcement()
+	}
 	var ev *rdmacm.Event
 	for _, step := range []struct {
 		begin func() error
@@ -167,8 +200,7 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration) (*
 		{func() error { return id.ResolveAddr(netip.AddrPortFrom(c.local.Addr(), 0), to, packetResolve) },
 			rdmacm.EventAddrResolved},
 		{func() error { return id.ResolveRoute(packetResolve) }, rdmacm.EventRouteResolved},
-		{func() error { return id.Connect(&rdmacm.ConnParam{QPN: c.qp.Num(), PrivateData: c.announcement()}) },
-			rdmacm.EventEstablished},
+		{func() error { return id.Connect(p) }, rdmacm.EventEstablished},
 	} {
 		if err = step.begin(); err == nil {
 			ev, err = c.await(b, events, step.want, timer.C)
@@ -181,12 +213,16 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration) (*
 		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: &rdmacm.EventError{Type: ev.Type,
 			Status: ev.Status}}
 	}
-	a := &PacketAddr{of: c, ap: to, attr: ev.UD.AH, qpn: ev.UD.QPN, qkey: ev.UD.QKey}
+	if q := ev.UD.QPN; q < 2 || q >= 1<<24-1 { // those of management, and of groups
+		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: &ProtocolError{Frame: "queue pair",
+			Got: fmt.Sprintf("%#x", q), Want: "0x2 to 0xfffffe"}}
+	}
+	a := &PacketAddr{of: c, ap: netip.AddrPortFrom(to.Addr(), 0), attr: ev.UD.AH, qpn: ev.UD.QPN}
 	c.mu.Lock()
-	p, unused := c.found(a, c.now())
+	n, unused := c.found(to, a, ev.UD.QKey, c.now())
 	c.mu.Unlock()
 	closeAHs(unused)
-	return p, nil
+	return n, nil
 }
 
 // Join joins a multicast group, on the device of the socket: datagrams of its members are received, and WriteTo sends
@@ -248,8 +284,8 @@ func (c *PacketConn) join(ctx context.Context, group netip.Addr) error {
 		return errors.Join(err, c.member.LeaveMulticast(group))
 	}
 	c.mu.Lock()
-	c.groups[group] = &packetPeer{addr: &PacketAddr{of: c, ap: netip.AddrPortFrom(group, 0), attr: ev.UD.AH,
-		qpn: ev.UD.QPN, qkey: ev.UD.QKey}}
+	c.groups[group] = newPacketPeer(&PacketAddr{of: c, ap: netip.AddrPortFrom(group, 0), attr: ev.UD.AH,
+		qpn: ev.UD.QPN}, ev.UD.QKey)
 	c.mu.Unlock()
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -67,20 +68,16 @@ func (e *shard) takeSlots(c *PacketConn) error {
 	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams",
 		Asked: uint64(n * e.stride), Limit: uint64(e.opt.Memory),
 		Where: "EngineOptions.Memory, which connections and buffers share"})
-	if !e.budget.Offer(int64(n * e.stride)) {
-		return spent
-	}
-	slots := make([]packetSlot, 0, n*perBlock)
-	for range n {
-		b, err := e.blocks.TryTake()
-		if b == nil {
-			e.dropSlots(c, n)
-			if err == nil {
-				err = spent
-			}
-			return err
+	list, err := e.blocks.Claim(n)
+	if err != nil {
+		if err == blocks.ErrFull {
+			err = spent
 		}
-		c.blocks = append(c.blocks, b)
+		return err
+	}
+	c.blocks = list
+	slots := make([]packetSlot, 0, n*perBlock)
+	for _, b := range list {
 		for at := 0; at+stride <= len(b.Mem); at += stride {
 			begin, end := at+headroom-grhLen, at+stride
 			slots = append(slots, packetSlot{mem: b.Mem[begin:end:end], sge: ibv.SGE{
@@ -91,20 +88,13 @@ func (e *shard) takeSlots(c *PacketConn) error {
 	return nil
 }
 
-// dropSlots gives blocks back, and the promise of n.
-// Preconditions: e.members.mu is held.
-func (e *shard) dropSlots(c *PacketConn, n int) {
-	e.blocks.GiveAll(c.blocks)
-	c.blocks = nil
-	e.budget.Promise(-int64(n * e.stride))
-}
-
 // removePacket undoes addPacket.
 func (e *shard) removePacket(c *PacketConn) {
 	e.packets[c.index].Store(nil)
 	e.members.mu.Lock()
 	defer e.members.mu.Unlock()
-	e.dropSlots(c, len(c.blocks))
+	e.blocks.Unclaim(c.blocks)
+	c.blocks = nil
 	e.members.sockets--
 	e.members.used -= packetPlaces
 }
@@ -213,6 +203,10 @@ func (c *PacketConn) Close() error {
 func (c *PacketConn) release() error {
 	c.stop()
 	c.events.Wait()
+	for _, r := range c.proofs.Close() {
+		_ = r.id.Close()
+	}
+	c.proofs.Wait()
 	if c.qp != nil {
 		c.drain()
 		for _, p := range c.groups { // only Join and Leave change them, and these have ended

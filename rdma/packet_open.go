@@ -7,8 +7,9 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/leak"
-	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -17,49 +18,72 @@ import (
 // port 0 is any free port. opt may be nil; of it Engine, LocalAddr, Timeout, TOS and ReuseAddr are
 // used. ctx bounds the lookup of the host only: Close closes the socket.
 func ListenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
-	fail := func(err error) (*PacketConn, error) {
-		return nil, netOp("listen", nil, addrOf("udp", addr), &ibv.OpError{Op: "listen", Object: addr, Err: err})
+	c, err := listenPacket(ctx, addr, opt)
+	return openedPacket("listen", addr, c, err)
+}
+
+// openedPacket returns a socket to the program.
+func openedPacket(op, addr string, c *PacketConn, err error) (*PacketConn, error) {
+	if err != nil {
+		return nil, netOp(op, nil, addrOf("udp", addr), &ibv.OpError{Op: op, Object: addr, Err: err})
 	}
+	c.opened = leak.Track("packet socket at " + c.local.String())
+	return c, nil
+}
+
+func listenPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
 	c, err := newPacketConn(opt)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	at, err := packetLookup(ctx, addr)
 	if err == nil {
-		err = c.open(at)
+		err = c.open(at[0])
 	}
 	if err != nil {
-		return fail(errors.Join(err, c.Close()))
+		return nil, errors.Join(err, c.Close())
 	}
-	c.opened = leak.Track("packet socket at " + c.local.String())
 	return c, nil
 }
 
-// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. ctx bounds the call only:
-// Close closes the socket.
+// DialPacket opens a socket for datagrams to and from host:port, where ListenPacket listens. The addresses of a host
+// name are tried as by Dial, until one replies. ctx bounds the call only: Close closes the socket.
 func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
-	fail := func(err error) (*PacketConn, error) {
-		return nil, netOp("dial", nil, addrOf("udp", addr), &ibv.OpError{Op: "dial", Object: addr, Err: err})
-	}
-	c, err := newPacketConn(opt)
-	if err != nil {
-		return fail(err)
-	}
-	if err := c.dial(ctx, addr); err != nil {
-		return fail(errors.Join(err, c.Close()))
-	}
-	c.opened = leak.Track("packet socket at " + c.local.String())
-	return c, nil
+	c, err := dialPacket(ctx, addr, opt)
+	return openedPacket("dial", addr, c, err)
 }
 
-func (c *PacketConn) dial(ctx context.Context, addr string) error {
-	b := bound{Ctx: ctx}
-	to, err := packetLookup(ctx, addr)
-	if err != nil {
-		return err
+func dialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, error) {
+	if opt == nil {
+		opt = &Options{}
 	}
+	if err := opt.check(wire.Datagrams); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opt.dialTime())
+	defer cancel()
+	addrs, err := packetLookup(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), func(ctx context.Context, to netip.AddrPort) (*PacketConn,
+		error) {
+		c, err := newPacketConn(opt)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.dial(ctx, to); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		return c, nil
+	}, func(c *PacketConn) { _ = c.Close() })
+}
+
+func (c *PacketConn) dial(ctx context.Context, to netip.AddrPort) error {
+	b := bound{Ctx: ctx}
 	from := c.opt.LocalAddr
 	if !from.Addr().IsValid() {
+		var err error
 		if from, err = c.localFor(b, to); err != nil {
 			return err
 		}
@@ -67,44 +91,31 @@ func (c *PacketConn) dial(ctx context.Context, addr string) error {
 	if err := c.open(from); err != nil {
 		return err
 	}
-	p, err := c.resolve(b, to, c.limit())
+	to = netip.AddrPortFrom(c.host(to.Addr()), to.Port())
+	n, err := c.resolve(b, to, c.limit(), true)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.to = p
+	c.to = n
 	c.mu.Unlock()
 	return nil
 }
 
-// packetLookup returns the first address of host:port.
-func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(addr)
-	if err != nil {
-		return netip.AddrPort{}, err
+// packetLookup returns the addresses of host:port.
+func packetLookup(ctx context.Context, addr string) ([]netip.AddrPort, error) {
+	list, err := lookUp(ctx, "udp", addr)
+	if err == nil && list[0].Addr().IsUnspecified() {
+		return nil, &ibv.ArgError{Arg: "host", Got: list[0].Addr().String(), Want: oneDevice}
 	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if host == "" {
-		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: oneDevice}
-	}
-	list, err := sockaddr.LookUp(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if a := list[0].Unmap(); !a.IsUnspecified() {
-		return netip.AddrPortFrom(a, uint16(port)), nil
-	}
-	return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: host, Want: oneDevice}
+	return list, err
 }
 
 const oneDevice = "an address: a queue pair is on one device"
 
 func newPacketConn(opt *Options) (*PacketConn, error) {
 	c := &PacketConn{
-		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr), qkey: rdmacm.UDPQKey},
+		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr)},
 		packetCM: packetCM{waiting: make(map[*rdmacm.ID]chan *rdmacm.Event)},
 		over:     make(chan struct{}), rested: make(chan struct{}),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
@@ -124,6 +135,8 @@ func newPacketConn(opt *Options) (*PacketConn, error) {
 	c.ch = ch
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
+	c.proofs = admit.New(ctx, admit.Limits{Handshakes: askMost, Backlog: askMost, Waiting: waitingMost,
+		Grace: handshakeGrace}, c.prove)
 	c.events.Go(func() { c.watch(ctx) })
 	return c, nil
 }

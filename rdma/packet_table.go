@@ -1,123 +1,162 @@
 package rdma
 
 import (
+	"errors"
+	"maps"
 	"net"
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// source identifies the sender of a datagram.
+// source identifies the queue pair that has sent a datagram. The adapters state it: a program cannot choose it.
 type source struct {
 	gid ibv.GID
 	lid uint16 // without a GRH, on InfiniBand
 	qpn uint32
 }
 
-// packetPeer is the state of a destination or sender.
+// packetPeer is a queue pair that has sent a datagram, or to which an address leads.
 type packetPeer struct {
-	addr   *PacketAddr
-	name   *net.UDPAddr // of addr; nil if its port is not known
-	ah     *ibv.AH      // made when something is sent
-	busy   int          // sends that use it
-	gone   bool         // no longer kept
-	heard  uint32       // tick of the last sign that the queue pair has the address
-	asking bool         // the address is asked again for its queue pair
+	addr *PacketAddr // without a port
+	ah   *ibv.AH     // made when something is sent
+	busy int         // sends that use it
+	gone bool        // no longer kept
+	self packetName  // without an address: for this queue pair, whatever address it has
+	name *packetName // of its last datagram; see nameOf
 }
 
-// from returns the address that ReadFrom returns for the peer.
-func (p *packetPeer) from() net.Addr {
-	if p.name != nil {
-		return p.name
-	}
-	return p.addr
+func newPacketPeer(a *PacketAddr, qkey uint32) *packetPeer {
+	p := &packetPeer{addr: a}
+	p.self = packetName{peer: p, qkey: qkey}
+	return p
+}
+
+// packetName is an address, and the queue pair that its owner has named when it was asked. Nothing else changes it.
+type packetName struct {
+	ap     netip.AddrPort
+	udp    *net.UDPAddr // ap; nil in packetPeer.self
+	peer   *packetPeer
+	qkey   uint32 // the owner has named it as well; it is not the peer's, which may have another owner
+	asked  uint32 // tick of the owner's last reply
+	heard  uint32 // tick of the last sign that the queue pair has the address
+	asking bool   // the owner is asked again
+	lost   bool   // the address has no owner any more
 }
 
 const (
-	// packetPeers is how many peers are kept. A datagram's source costs nothing else, so a peer that makes up sources
-	// makes this side forget, and no more.
+	// packetPeers is how many peers, and how many addresses, are kept. A datagram's source costs nothing else, so a
+	// peer that makes up sources makes this side forget, and no more.
 	packetPeers = 4096
-	// askAfter is after how many ticks without a sign of life the address of a peer is asked again for its queue pair,
-	// if something is sent to it: the peer may have restarted. After an attempt without a reply it is askSoon. At most
-	// askMost peers are asked at a time.
-	askAfter = 10
-	askSoon  = 2
-	askMost  = 64
+	// askAfter is after how many ticks without a sign of life the owner of an address is asked again for its queue
+	// pair, if something is sent to it: it may have restarted. After askAlways ticks it is asked despite such signs:
+	// its number may have become another program's. After an attempt without a reply it is askSoon. At most askMost are
+	// asked at a time.
+	askAfter  = 10
+	askAlways = 60
+	askSoon   = 2
+	askMost   = 64
 )
 
-// packetTable has the peers of a PacketConn, by source and by name. It has no lock: that of the PacketConn guards it.
+// packetTable has the peers of a PacketConn by source, and the addresses that lead to them. It has no lock: that of the
+// PacketConn guards it.
 type packetTable struct {
 	peers  map[source]*packetPeer
-	named  map[netip.AddrPort]*packetPeer
+	named  map[netip.AddrPort]*packetName
 	groups map[netip.Addr]*packetPeer
-	to     *packetPeer // of DialPacket
-	asks   int         // peers that are asked
+	to     *packetName // of DialPacket
+	asks   int         // addresses that are asked again
+	qkey   uint32      // of the socket, and of peers whose address is not known
 }
 
 func newPacketTable() packetTable {
-	return packetTable{peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetPeer),
-		groups: make(map[netip.Addr]*packetPeer)}
+	return packetTable{peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetName),
+		groups: make(map[netip.Addr]*packetPeer), qkey: rdmacm.UDPQKey}
 }
 
-// keep makes a the address of its source, unless that has a better name. now is the tick. It returns the peer, and AHs
-// that the caller closes without the lock.
-func (t *packetTable) keep(a *PacketAddr, now uint32) (p *packetPeer, unused []*ibv.AH) {
+// keep returns the peer of a source, which is kept from now on, and AHs that the caller closes without the lock.
+func (t *packetTable) keep(a *PacketAddr) (p *packetPeer, unused []*ibv.AH) {
 	s := a.source()
 	if p = t.peers[s]; p == nil {
 		if len(t.peers) >= packetPeers {
 			unused = t.forget()
 		}
-		p = &packetPeer{addr: a}
+		p = newPacketPeer(a, t.qkey)
 		t.peers[s] = p
-	} else if a.ap.Port() != 0 {
-		t.unname(p)
-		p.addr = a
 	}
-	p.heard = now
-	if a.ap.Port() != 0 {
-		if p.name == nil || p.name.AddrPort() != a.ap {
-			p.name = net.UDPAddrFromAddrPort(a.ap)
+	return p, unused
+}
+
+// found keeps the reply of an address: its owner has named the queue pair a and a Q_Key. now is the tick. What
+// is sent to the address, also by a dialed socket, is sent there from now on.
+func (t *packetTable) found(ap netip.AddrPort, a *PacketAddr, qkey, now uint32) (n *packetName, unused []*ibv.AH) {
+	p, unused := t.keep(a)
+	if n = t.named[ap]; n == nil {
+		if len(t.named) >= packetPeers {
+			t.forgetNames()
 		}
-		t.named[a.ap] = p
+		n = t.to // it may have been forgotten before it was there
+		if n == nil || n.ap != ap {
+			n = &packetName{ap: ap, udp: net.UDPAddrFromAddrPort(ap)}
+		}
+		t.named[ap] = n
 	}
-	return p, unused
+	n.peer, n.qkey, n.asked, n.heard, n.lost = p, qkey, now, now, false
+	if p.name == nil {
+		p.name = n
+	}
+	return n, unused
 }
 
-// found keeps the reply of an address that was asked. A dialed socket sends there from now on.
-func (t *packetTable) found(a *PacketAddr, now uint32) (p *packetPeer, unused []*ibv.AH) {
-	p, unused = t.keep(a, now)
-	if t.to != nil && t.to.addr.ap == a.ap {
-		t.to = p
+// nameOf returns the address of a peer whose datagram states a port, if the owner of that address has named this peer.
+// So a peer has the address only if both say so. Otherwise it returns nil.
+func (t *packetTable) nameOf(p *packetPeer, port uint16) *packetName {
+	n := p.name
+	if n == nil || n.ap.Port() != port {
+		n = t.named[netip.AddrPortFrom(p.addr.ap.Addr(), port)]
 	}
-	return p, unused
+	if n == nil || n.peer != p || n.lost {
+		return nil
+	}
+	p.name = n
+	return n
 }
 
-// unname removes the name of a peer.
-func (t *packetTable) unname(p *packetPeer) {
-	if t.named[p.addr.ap] == p {
-		delete(t.named, p.addr.ap)
-	}
-}
-
-// forget removes some peers to which nothing is under way.
+// forget removes some peers to which nothing is under way, and the addresses that lead to them.
 func (t *packetTable) forget() (unused []*ibv.AH) {
 	n := packetPeers / 8
 	for s, p := range t.peers {
-		if p.busy > 0 || p == t.to {
+		if p.busy > 0 || t.to != nil && p == t.to.peer {
 			continue
 		}
 		if n--; n < 0 {
 			break
 		}
 		p.gone = true
-		t.unname(p)
 		delete(t.peers, s)
 		if p.ah != nil {
 			unused = append(unused, p.ah)
 			p.ah = nil
 		}
 	}
+	maps.DeleteFunc(t.named, func(_ netip.AddrPort, n *packetName) bool { return n.peer.gone })
 	return unused
+}
+
+// forgetNames removes some addresses.
+func (t *packetTable) forgetNames() {
+	left := packetPeers / 8
+	maps.DeleteFunc(t.named, func(_ netip.AddrPort, n *packetName) bool {
+		if n == t.to || left == 0 {
+			return false
+		}
+		left--
+		if n.peer.name == n {
+			n.peer.name = nil
+		}
+		return true
+	})
 }
 
 // current returns the peer that is kept for the source of p, which may have been forgotten.
@@ -133,22 +172,28 @@ func (t *packetTable) current(p *packetPeer) *packetPeer {
 	return p
 }
 
-// mustAsk reports whether the caller has to ask the address of p again, and calls asked afterwards.
-func (t *packetTable) mustAsk(p *packetPeer, now uint32) bool {
-	if now-p.heard < askAfter || p.asking || p.name == nil || t.asks == askMost {
+// mustAsk reports whether the caller has to ask the owner of an address again, and calls asked afterwards.
+func (t *packetTable) mustAsk(n *packetName, now uint32) bool {
+	if now-n.heard < askAfter && now-n.asked < askAlways || n.asking || n.udp == nil || t.asks == askMost {
 		return false
 	}
-	p.asking = true
+	n.asking = true
 	t.asks++
 	return true
 }
 
-// asked ends asking for p.
-func (t *packetTable) asked(p *packetPeer, now uint32, replied bool) {
-	p.asking = false
+// asked ends asking an address again. Its owner has replied if err is nil. If the peer's system says that it has none
+// any more, the next datagram asks first: until then the queue pair's number may become another program's.
+func (t *packetTable) asked(n *packetName, now uint32, err error) {
+	n.asking = false
 	t.asks--
-	if p.heard = now; !replied {
-		p.heard -= askAfter - askSoon
+	var reject *rdmacm.RejectError
+	switch {
+	case err == nil:
+	case errors.As(err, &reject) && reject.Reason == rdmacm.RejectInvalidServiceID:
+		n.lost = true
+	default:
+		n.heard, n.asked = now-askAfter+askSoon, now-askAlways+askSoon
 	}
 }
 

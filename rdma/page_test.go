@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -48,13 +50,21 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
 			handshakeGrace.Seconds()),
-		fmt.Sprintf("also tries TCP when RDMA has failed, or after %d ms", fallbackAfter/time.Millisecond),
+		fmt.Sprintf("also tries TCP when RDMA has failed, or after %d ms", attempts.Delay/time.Millisecond),
+		fmt.Sprintf("After %s such calls", thousands(foreign.Most)),
+		fmt.Sprintf("the other family as well after %d ms", attempts.Delay/time.Millisecond),
+	)
+	contains(t, "rdma-protocol.md",
+		fmt.Sprintf("upper half of the immediate is %#x", statedPort>>16),
+		fmt.Sprintf("announce the requester in %d bytes: `%s`", announceLen, announceMagic),
+		fmt.Sprintf("does not come within %d s", packetAgain/time.Second),
+		fmt.Sprintf("for %d s, or the last reply is %d s old", askAfter, askAlways),
 	)
 	contains(t, "guide/lending-memory.md",
-		fmt.Sprintf("| `Most`: bytes that the peer has at a time | %d GiB |", defaultLeaseMost>>30),
-		fmt.Sprintf("| `Count`: leases that the peer has at a time | %d | %d |", defaultLeaseCount, leasesMost),
-		fmt.Sprintf("| `Longest`: duration | %.0f hour | %.0f days |", defaultLeaseLongest.Hours(),
-			longestMost.Hours()/24),
+		fmt.Sprintf("| `MaxBytes`: bytes that the peer has at a time | %d GiB |", defaultLeaseBytes>>30),
+		fmt.Sprintf("| `MaxLeases`: leases that the peer has at a time | %d | %d |", defaultLeases, leasesMost),
+		fmt.Sprintf("| `MaxDuration`: duration | %.0f hour | %.0f days |", defaultLeaseDuration.Hours(),
+			durationMost.Hours()/24),
 		fmt.Sprintf("| `Grace`: time to return the memory | %d s |", defaultGrace/time.Second),
 	)
 }

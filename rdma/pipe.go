@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync"
@@ -61,6 +62,9 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		}
 		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), e: s}
 		attempts[i] = a
+		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
+			return undo(err)
+		}
 		hellos[i] = a.hello()
 	}
 	pipes := newPipe(attempts[0].e, attempts[1].e)
@@ -184,30 +188,20 @@ func (s *memoryCompletions) Poll() (int, error) {
 	return n, err
 }
 
-// Wait waits for completions, and handles them.
-func (s *memoryCompletions) Wait(ctx context.Context) (int, error) {
-	stop := context.AfterFunc(ctx, s.Interrupt)
-	defer stop()
-	for {
-		if n, err := s.Poll(); n > 0 || err != nil {
-			return n, err
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if err := s.Arm(); err != nil {
-			return 0, err
-		}
-		if n, err := s.Poll(); n > 0 || err != nil {
-			return n, err
-		}
-		if err := s.ReadEvents(); err != nil {
-			return 0, err
-		}
-	}
-}
-
+func (s *memoryCompletions) Depth() int        { return s.e.mem.cq.Len() }
 func (s *memoryCompletions) Arm() error        { return s.e.mem.cq.Arm() }
 func (s *memoryCompletions) Events() uint32    { return s.e.mem.cq.Events() }
 func (s *memoryCompletions) ReadEvents() error { return s.e.mem.cq.ReadEvents() }
 func (s *memoryCompletions) Interrupt()        { s.e.mem.cq.Interrupt() }
+
+// WaitEvent reads the events, as nobody else does.
+func (s *memoryCompletions) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	defer context.AfterFunc(ctx, s.Interrupt)()
+	defer context.AfterFunc(stop, s.Interrupt)()
+	for s.Events() == seen {
+		if err := s.ReadEvents(); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(ctx.Err(), stop.Err())
+}

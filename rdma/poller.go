@@ -20,26 +20,25 @@ type completions struct {
 
 func (s *completions) Poll() (int, error) {
 	n, err := s.e.cq.Poll(s.wcs[:])
-	return s.took(n, err)
-}
-
-// Wait waits for completions, and handles them.
-func (s *completions) Wait(ctx context.Context) (int, error) {
-	n, err := s.e.cq.Wait(ctx, s.wcs[:])
-	return s.took(n, err)
-}
-
-func (s *completions) took(n int, err error) (int, error) {
 	if n > 0 {
 		s.e.handle(s.wcs[:n])
 	}
 	return n, err
 }
 
+func (s *completions) Depth() int        { return s.e.cq.Cap().CQE }
 func (s *completions) Arm() error        { return s.e.cq.Arm(false) }
 func (s *completions) Events() uint32    { return s.e.cq.Events() }
 func (s *completions) ReadEvents() error { return s.e.channel.ReadEvents() }
 func (s *completions) Interrupt()        { s.e.channel.Interrupt() }
+
+// WaitEvent is for EngineOptions.Manual, with which the CQ has the device's own channel.
+func (s *completions) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(stop, cancel)()
+	return s.e.cq.WaitEvent(ctx, seen)
+}
 
 // handle handles completions. Consecutive ones of a connection take its lock once.
 func (e *shard) handle(wcs []ibv.WC) {
@@ -112,9 +111,19 @@ func (e *Engine) tick(ctx context.Context) {
 			e.messages.Poke()
 		case <-t.C:
 			e.messages.Tick()
+			if e.pool.waiting.Load() > 0 {
+				e.trim()
+			}
 		}
-		for _, s := range e.shards {
-			what(s)
+		e.each(what)
+	}
+}
+
+// each calls f for each shard that is open. One of large blocks is opened by the first stream.
+func (e *Engine) each(f func(*shard)) {
+	for _, s := range e.shards {
+		if s.opened.Load() {
+			f(s)
 		}
 	}
 }
@@ -134,21 +143,24 @@ func (e *shard) beatLocked() {
 	e.blocks.Calm()
 	e.blocks.Poke()
 	e.listen()
-	e.idleLinks = e.members.append(e.idleLinks[:0])
-	e.fit(now, e.idleLinks)
-	for i, l := range e.idleLinks {
+	if e.members.places() == 0 {
+		e.trim()
+	}
+	e.scratch.beat = e.members.append(e.scratch.beat[:0])
+	e.fit(now, e.scratch.beat)
+	for i, l := range e.scratch.beat {
 		l.keep(now)
-		e.idleLinks[i] = nil
+		e.scratch.beat[i] = nil
 	}
 }
 
 // collect has idle connections give their blocks back.
 func (e *shard) collect() {
 	e.blocks.Poke()
-	e.collected = e.members.append(e.collected[:0])
-	for i, l := range e.collected {
+	e.scratch.collect = e.members.append(e.scratch.collect[:0])
+	for i, l := range e.scratch.collect {
 		l.collect()
-		e.collected[i] = nil
+		e.scratch.collect[i] = nil
 	}
 }
 

@@ -82,7 +82,7 @@ func (p *Pool) getNow(n int) (Buffer, error) {
 }
 
 // GetWait is Get, but while the engine's memory is spent it waits until some is given back. It does not wait for memory
-// that the device does not register, or that blocks have, which keep it: that error matches ErrNoMemory.
+// that the device does not register, or for more than buffers can ever have: that error matches ErrNoMemory.
 func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
 	b, err := p.getWait(ctx, n)
 	if err != nil {
@@ -126,7 +126,14 @@ func (p *Pool) awaited() {
 	p.mu.Unlock()
 }
 
-// gotBack wakes the goroutines that wait for memory.
+// wake wakes the goroutines that wait for memory.
+func (p *Pool) wake() {
+	p.mu.Lock()
+	p.gotBack()
+	p.mu.Unlock()
+}
+
+// gotBack is wake.
 // Preconditions: p.mu is held.
 func (p *Pool) gotBack() {
 	if p.waiting.Load() > 0 {
@@ -272,7 +279,7 @@ func (p *Pool) addSlab(class int) error {
 
 // leastSlab is the least that is registered for several buffers.
 func (p *Pool) leastSlab() int {
-	if p.e.opt.Mem.HugePages != ibv.HugeNone {
+	if p.e.opt.MemOptions.HugePages != ibv.HugeNone {
 		return hugePage
 	}
 	return smallSlab
@@ -290,15 +297,12 @@ func (p *Pool) alone(n int) (*bufMem, error) {
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
 func (p *Pool) alloc(n int) (memory, error) {
 	e := p.e
-	if !e.budget.AddBuffers(int64(n)) {
-		p.trim()
-		if !e.budget.AddBuffers(int64(n)) {
-			return nil, p.spent(int64(n))
-		}
+	if !e.budget.AddBuffers(int64(n)) && (!e.trim() || !e.budget.AddBuffers(int64(n))) {
+		return nil, p.spent(int64(n))
 	}
-	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.Mem)
-	if err != nil && p.trim() { // the process may not lock more
-		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.Mem)
+	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
+	if err != nil && e.trim() { // the process may not lock more
+		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
 	}
 	if err != nil {
 		p.spare(int64(n))
@@ -307,11 +311,15 @@ func (p *Pool) alloc(n int) (memory, error) {
 	return mr, nil
 }
 
-// spent is the error of n bytes that there is no room for: errSpent if there may be, and waiting helps.
+// spent is the error of n bytes that there is no room for: errSpent if there can be, and waiting helps.
 func (p *Pool) spent(n int64) error {
-	if most := p.e.budget.ForBuffers(); n > most {
+	most := p.e.opt.Memory
+	for _, s := range p.e.shards {
+		most -= int64(s.keep()) * s.slabBytes
+	}
+	if n > most {
 		return fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of a buffer", Asked: uint64(n),
-			Limit: uint64(most), Where: "EngineOptions.Memory, of which blocks have the rest"})
+			Limit: uint64(most), Where: "EngineOptions.Memory, less the blocks that connections begin with"})
 	}
 	return errSpent
 }
@@ -357,9 +365,7 @@ func (p *Pool) drop(mr memory, n int64) {
 // spare gives n bytes of the engine's memory up.
 func (p *Pool) spare(n int64) {
 	p.e.budget.DropBuffers(n)
-	p.mu.Lock()
-	p.gotBack()
-	p.mu.Unlock()
+	p.wake()
 }
 
 // put takes back a buffer that is no longer used.

@@ -18,6 +18,8 @@ type receiving struct {
 	depth  int              // of the SRQ, or of each queue
 	shared *blocks.Receiver // nil: the same
 
+	posting bool // to an SRQ: the shard is not parked; under cqMu, as srq
+
 	wrs  [blocks.PostMost]ibv.RecvWR // under the lock of the blocks, as the next
 	sges [blocks.PostMost]ibv.SGE
 }
@@ -65,14 +67,35 @@ func (e *shard) completions(conns int) int {
 
 // openReceives makes the SRQ, if there is one, and registers the first blocks.
 func (e *shard) openReceives() error {
-	if _, err := e.blocks.Reserve(1); err != nil {
+	if _, err := e.blocks.Reserve(1); err != nil || !hasSRQ(e.eng.attr) {
 		return err
 	}
-	if !hasSRQ(e.eng.attr) {
+	e.recvs.shared = e.blocks.Shared(e.recvs.depth, e.slack())
+	return e.resume()
+}
+
+// slack is how many receives the SRQ has for frames that no promise covers. Of few blocks most are for promises.
+func (e *shard) slack() int {
+	slabs := int(e.opt.Memory / int64(e.opt.Pollers) / e.slabBytes)
+	return max(min(e.most.control, blocks.ForReceives(slabs*e.blocks.PerSlab())/4), 1)
+}
+
+// keep is how many slabs an idle shard keeps: those that it needs to begin. The blocks of streams come with streams.
+func (e *shard) keep() int {
+	if e.base != nil {
+		return 0
+	}
+	return e.opt.slabs(e.slack() + startWindow)
+}
+
+// resume makes the SRQ of a shard that has none, and posts the first receives.
+func (e *shard) resume() error {
+	if e.recvs.shared == nil || e.recvs.posting {
 		return nil
 	}
 	if e.mem != nil {
-		e.recvs.shared = e.blocks.Shared(e.recvs.depth, e.most.control, func(list []*block) int {
+		e.recvs.posting = true
+		e.blocks.Resume(func(list []*block) int {
 			n, _ := e.mem.rq.PostRecv(e.recvs.requests(list)) // it takes all
 			return n
 		})
@@ -83,13 +106,43 @@ func (e *shard) openReceives() error {
 	if err != nil {
 		return err
 	}
-	e.recvs.srq = srq
+	e.recvs.srq, e.recvs.posting = srq, true
 	e.eng.own.Store(srq, true)
-	e.recvs.shared = e.blocks.Shared(e.recvs.depth, e.most.control, func(list []*block) int {
+	e.blocks.Resume(func(list []*block) int {
 		n, _ := srq.PostRecv(e.recvs.requests(list)) // if the device is gone, the poller is notified
 		return n
 	})
 	return nil
+}
+
+// park closes the SRQ of a shard without connections: receives that it has keep blocks, and so memory.
+// Preconditions: cqMu is held, no place is reserved.
+func (e *shard) park() {
+	srq := e.recvs.srq
+	if srq == nil || !e.blocks.Withdraw(e.keep(), srq.Close) { // one whose queue pair could not be closed stays
+		return
+	}
+	e.eng.own.Delete(srq)
+	e.recvs.srq, e.recvs.posting = nil, false
+}
+
+// trim frees memory that the shard does not need, and reports whether there was some.
+func (e *shard) trim() bool {
+	mu := &e.cqMu
+	if e.base != nil {
+		mu = &e.base.cqMu // under which a place is reserved
+	}
+	if mu.TryLock() { // the caller may have it
+		if e.members.places() == 0 && !e.members.isClosed() {
+			e.park()
+		}
+		mu.Unlock()
+	}
+	if !e.blocks.Trim(e.keep()) {
+		return false
+	}
+	e.eng.pool.wake()
+	return true
 }
 
 // options has a QP receive from where the shard's connections do.
@@ -102,7 +155,7 @@ func (r *receiving) options(o *ibv.QPOptions) {
 // begin gives a connection its receives. It has none of its own before promise.
 func (r *receiving) begin(l *link) {
 	if r.shared != nil {
-		l.account.Begin(r.shared, 0)
+		l.account.Begin(r.shared, l.recvKind)
 		return
 	}
 	l.account.BeginOwn(l.e.blocks, r.depth, l.e.surplus(), func(list []*block) int {
@@ -111,29 +164,64 @@ func (r *receiving) begin(l *link) {
 	})
 }
 
-// promise posts the receives that a connection begins with, if it has none.
+// promise gives a connection the blocks that it begins with, if it has none.
 func (r *receiving) promise(l *link) error {
-	n := baseBlocks(l.leasing != nil)
-	if l.receives || l.account.Promise(n) {
-		l.receives = true
+	if l.account.Promised() {
 		return nil
 	}
-	return noReceives(l.e, n)
-}
-
-// check reports whether another connection probably has its receives.
-func (r *receiving) check(e *shard, n int) error {
-	if r.shared != nil || e.blocks.Promisable() >= n+e.surplus() {
-		return nil
+	err := l.account.Promise(baseBlocks(l.leasing != nil))
+	if r.shared != nil && l.leasing != nil && err != nil { // frames about leases hold no block: the slack has to do
+		err = l.account.Promise(startWindow)
 	}
-	return noReceives(e, n)
+	if err == nil {
+		err = l.e.blocks.Equip(&l.sender)
+	}
+	return l.e.noReceives(err)
 }
 
-func noReceives(e *shard, n int) error {
-	return fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{
-		What:  "bytes of receives for another connection, which are its own on this device",
-		Asked: uint64((n + e.surplus()) * e.stride), Limit: uint64(e.eng.opt.Memory),
-		Where: "EngineOptions.Memory: connections keep what their windows have grown to"})
+// admit returns what another connection has for what it receives. Others may take it first. If there is nothing,
+// windows shrink.
+func (r *receiving) admit(e *shard, leases bool) (blocks.Kind, error) {
+	if r.shared == nil {
+		if e.blocks.Promisable(baseBlocks(leases) + e.surplus()) {
+			return blocks.None, nil
+		}
+	} else if kind := e.blocks.Admit(startWindow); kind != blocks.None {
+		if kind == blocks.Compact {
+			e.noteCompact()
+		}
+		return kind, nil
+	}
+	return blocks.None, e.noReceives(blocks.ErrFull)
+}
+
+// noteCompact logs that connections are compact, at most once a minute.
+func (e *shard) noteCompact() {
+	if n := e.eng.crowded.due(time.Now()); n > 0 {
+		warn(e.opt.Logger, "rdma: much of the engine's memory is promised, so new connections get short frames; "+
+			"raise EngineOptions.Memory; the next line about it comes in a minute or later",
+			"device", e.eng.name(), "connections", n, "frame", compactFrame, "memory", e.eng.opt.Memory)
+	}
+}
+
+// noReceives explains why a connection does not have its blocks.
+func (e *shard) noReceives(err error) error {
+	if err != blocks.ErrFull {
+		return err
+	}
+	e.crowd.full.Store(true)
+	first, promised, stalled := startWindow, 0, 0
+	if e.recvs.shared == nil {
+		first += e.surplus()
+	}
+	for _, s := range e.eng.shards {
+		promised += s.blocks.Counts().Promised * s.stride
+		stalled += s.stalled()
+	}
+	return fmt.Errorf("%w for another connection: %w", ErrNoMemory, &ibv.LimitError{
+		What: "bytes of blocks promised to the peers of connections", Asked: uint64(promised + first*e.stride),
+		Limit: uint64(e.eng.budget.Receivable()), Where: fmt.Sprintf("three quarters of what buffers leave of "+
+			"EngineOptions.Memory, %d; peers of %d connections do not read", e.eng.opt.Memory, stalled)})
 }
 
 // receiveFailed ends the connection: a receive has failed. A flush of the connection's own queue has a reason, which

@@ -186,8 +186,8 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	if n < 1 {
 		return nil, &ibv.ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "1 or more"}
 	}
-	if d < 0 || d > 0 && d < time.Millisecond || d > longestMost {
-		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", longestMost)}
+	if d < 0 || d > 0 && d < time.Millisecond || d > durationMost {
+		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", durationMost)}
 	}
 	b := bound{Ctx: ctx}
 	if err := m.borrows.places.Enter(b); err != nil {
@@ -216,6 +216,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	case <-l.stopped.Done():
 	case <-ctx.Done():
 	}
+	ended := ctx.Err() // which may be the program's function
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.gone = true
@@ -229,7 +230,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	if err := l.leaseError(); err != nil {
 		return nil, err
 	}
-	return nil, ctx.Err()
+	return nil, ended
 }
 
 // Len returns how many bytes the region has.

@@ -3,9 +3,9 @@ package rdma
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -62,19 +62,19 @@ func rejection(why wire.RejectReason) []byte {
 	return wire.Rejection{Min: wire.MinVersion, Max: wire.MaxVersion, Reason: why}.Encode()
 }
 
-// refusalInterval is the least time between two lines in the log about refusals.
-const refusalInterval = time.Minute
+// logInterval is the least time between two lines in the log about one thing.
+const logInterval = time.Minute
 
-// refusals decides when a listener logs that it has refused a connection: the first time, and after that with all
-// refusals of at least a minute in one line.
-type refusals struct {
+// lines decides when something that happens often is logged: the first time, and after that with all of at least a
+// minute in one line.
+type lines struct {
 	mu    sync.Mutex
 	since uint64
 	next  time.Time
 }
 
-// due counts a refusal. It returns how many there were since the last line, or 0 if no line is due.
-func (r *refusals) due(now time.Time) uint64 {
+// due counts one more. It returns how many there were since the last line, or 0 if no line is due.
+func (r *lines) due(now time.Time) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.since++
@@ -82,15 +82,36 @@ func (r *refusals) due(now time.Time) uint64 {
 		return 0
 	}
 	n := r.since
-	r.since, r.next = 0, now.Add(refusalInterval)
+	r.since, r.next = 0, now.Add(logInterval)
 	return n
+}
+
+// tally counts the peers that a listener has refused. They count in Stats of the engine of its last connection, and
+// those before the first connection in the first engine's.
+type tally struct {
+	all, early atomic.Uint64
+	engine     atomic.Pointer[Engine]
+}
+
+// add counts a peer.
+func (t *tally) add() {
+	t.all.Add(1)
+	if e := t.engine.Load(); e != nil {
+		e.shards[0].stat.refused.Add(1)
+	} else {
+		t.early.Add(1)
+	}
+}
+
+// use makes e the engine.
+func (t *tally) use(e *Engine) {
+	t.engine.Store(e)
+	e.shards[0].stat.refused.Add(t.early.Swap(0))
 }
 
 // note takes note that a peer was refused. It logs what the listener lacks.
 func (l *listener) note(from netip.AddrPort, why wire.RejectReason, err error) {
-	if e := l.engine.Load(); e != nil {
-		e.shards[0].stat.refused.Add(1)
-	}
+	l.refused.add()
 	switch why {
 	case wire.RejectMaxConns, wire.RejectQueuePairs, wire.RejectMemory, wire.RejectBusy:
 	case wire.RejectClosed:
@@ -101,7 +122,7 @@ func (l *listener) note(from netip.AddrPort, why wire.RejectReason, err error) {
 		return
 	}
 	if n := l.log.due(time.Now()); n > 0 {
-		slog.Warn("rdma: a listener refuses connections; the next line about it comes in a minute or later",
+		warn(l.opt.Logger, "rdma: a listener refuses connections; the next line about it comes in a minute or later",
 			"address", l.addr(), "refused", n, "peer", from, "why", err)
 	}
 }

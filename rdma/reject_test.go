@@ -14,7 +14,7 @@ import (
 
 // TestRefusals logs the first refusal at once, and those of a minute in one line.
 func TestRefusals(t *testing.T) {
-	var r refusals
+	var r lines
 	start := time.Now()
 	for _, c := range []struct {
 		at   time.Duration

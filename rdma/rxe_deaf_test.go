@@ -95,7 +95,8 @@ func deaf(t *testing.T, noisy bool) {
 		e.beatLocked()
 	}
 	var gone *PeerError
-	if err := <-ended; !errors.As(err, &gone) || !errors.Is(err, errSilent) || gone.Sent == 0 || gone.Acked != 0 {
+	if err := <-ended; !errors.As(err, &gone) || !errors.Is(err, errSilent) || gone.FramesSent == 0 ||
+		gone.FramesAcked != 0 {
 		t.Errorf("Send: %v; want %v", err, errSilent)
 	}
 }

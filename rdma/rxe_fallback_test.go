@@ -41,7 +41,7 @@ func TestRXE_Fallback(t *testing.T) {
 			t.Errorf("transports %q and %q", a.Transport(), b.Transport())
 		}
 		exchange(t, a, b)
-		plain, err := dialTCP(timeout(t), l.Addr().String(), &o)
+		plain, err := dialTCP(timeout(t), l.Addr().String(), o.LocalAddr)
 		ok(t, err)
 		defer plain.Close()
 		c, err := l.Accept()

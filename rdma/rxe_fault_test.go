@@ -130,6 +130,9 @@ func child(addr string) int {
 	if arg, found := strings.CutPrefix(addr, "sleep "); found {
 		return sleeper(arg)
 	}
+	if arg, found := strings.CutPrefix(addr, "handshake "); found {
+		return stopAt(arg)
+	}
 	if at, found := strings.CutPrefix(addr, "borrow "); found {
 		return borrower(at)
 	}

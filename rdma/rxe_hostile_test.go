@@ -276,3 +276,44 @@ func TestRXE_HostileHello(t *testing.T) {
 		t.Errorf("a stream to a listener for messages: %v", err)
 	}
 }
+
+// TestRXE_HostileClaims has a peer claim in its hello what this side does not have. Flags permit nothing, and its
+// longest message limits this side alone.
+func TestRXE_HostileClaims(t *testing.T) {
+	needLogic(t)
+	server, _ := newEngines(t, nil)
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	hello := func(flags uint8, longest uint32) []byte {
+		h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: wire.Messages, Flags: flags,
+			Block: defaultBlock, Limit: startWindow, MaxMessage: longest}
+		return h.Encode()
+	}
+	accept := func(h []byte) (*attacker, *Conn) {
+		a, err := attack(t, l.Addr().String(), h)
+		ok(t, err)
+		victim, err := l.Accept(timeout(t))
+		ok(t, err)
+		return a, victim
+	}
+	a, victim := accept(hello(0xff, 1<<32-1))
+	var u *ibv.UnsupportedError
+	if _, err := victim.Lend(timeout(t), buffer(t, server, 4096), MayRead, 0); !errors.As(err, &u) {
+		t.Errorf("a side without Options.Leases lends: %v", err)
+	}
+	f := wire.LendFrame{Addr: 4096, Length: 64, RKey: 5, Milliseconds: 60_000, Access: uint8(MayRead)}
+	_ = a.about(f.Encode(0))
+	<-victim.Done()
+	if err := victim.Err(); !isProtocol(err) || !strings.Contains(err.Error(), "LEND") {
+		t.Errorf("a frame about leases without leases: %v", err)
+	}
+	ok(t, victim.CloseNow())
+
+	_, victim = accept(hello(0, 0))
+	if err := victim.Send(timeout(t), []byte{1}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("to a peer that takes no byte: %v", err)
+	}
+	ok(t, victim.Send(timeout(t), nil))
+	ok(t, victim.CloseNow())
+}

@@ -23,7 +23,7 @@ func TestRXE_LeaseRequestLimits(t *testing.T) {
 	for _, askers := range []int{1, 2 * lease.RequestsMost} {
 		var mu sync.Mutex
 		conns := make(map[*Conn]bool)
-		a, b := leaseConns(t, server, client, &LeaseOptions{Count: askers, Most: int64(askers) * 100,
+		a, b := leaseConns(t, server, client, &LeaseOptions{MaxLeases: askers, MaxBytes: int64(askers) * 100,
 			OnRequest: func(r *LeaseRequest) (*Lease, error) {
 				m, err := server.Pool().Get(int(r.Bytes))
 				if err != nil {
@@ -58,9 +58,11 @@ func TestRXE_LeaseRequestLimits(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		mu.Lock()
 		if len(conns) != 1 || !conns[b] {
 			t.Errorf("LeaseRequest.Conn is not what Accept has returned: %d pointers", len(conns))
 		}
+		mu.Unlock()
 		ok(t, a.Close())
 		ok(t, b.Close())
 	}

@@ -188,7 +188,8 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 func TestRXE_LeaseRefuses(t *testing.T) {
 	needLogic(t)
 	server, client := newEngines(t, nil)
-	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{Most: 10_000, Count: 2, Longest: time.Minute})
+	a, b := leaseConns(t, server, client, &LeaseOptions{},
+		&LeaseOptions{MaxBytes: 10_000, MaxLeases: 2, MaxDuration: time.Minute})
 	defer a.Close()
 	defer b.Close()
 	mem, local, other := buffer(t, client, 4096), buffer(t, server, 4096), buffer(t, server, 8)
@@ -289,7 +290,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	server, client := newEngines(t, nil)
 	mem := buffer(t, server, 5000)
 	leases := make(chan *Lease, 100)
-	a, b := leaseConns(t, server, client, &LeaseOptions{Count: 3, OnRequest: func(r *LeaseRequest) (*Lease, error) {
+	a, b := leaseConns(t, server, client, &LeaseOptions{MaxLeases: 3, OnRequest: func(r *LeaseRequest) (*Lease, error) {
 		if r.Bytes > 5000 {
 			return nil, errors.New("too much")
 		}
@@ -298,7 +299,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 			leases <- s
 		}
 		return s, err
-	}}, &LeaseOptions{Most: None})
+	}}, &LeaseOptions{MaxBytes: None})
 	defer a.Close()
 	defer b.Close()
 	ctx := timeout(t)

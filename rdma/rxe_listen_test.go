@@ -47,6 +47,14 @@ func needUnfinished(t *testing.T) {
 // ask requests a connection with a queue pair that does not exist.
 func (s *strangers) ask(to netip.AddrPort, p *rdmacm.ConnParam) *rdmacm.ID {
 	s.t.Helper()
+	id := s.resolved(to)
+	ok(s.t, id.Connect(p))
+	return id
+}
+
+// resolved returns an ID that can request a connection.
+func (s *strangers) resolved(to netip.AddrPort) *rdmacm.ID {
+	s.t.Helper()
 	id, err := s.ch.CreateID(rdmacm.PortSpaceTCP)
 	ok(s.t, err)
 	s.t.Cleanup(func() { ok(s.t, id.Close()) })
@@ -55,7 +63,6 @@ func (s *strangers) ask(to netip.AddrPort, p *rdmacm.ConnParam) *rdmacm.ID {
 	s.wait(id, rdmacm.EventAddrResolved)
 	ok(s.t, id.ResolveRoute(testutil.Patience))
 	s.wait(id, rdmacm.EventRouteResolved)
-	ok(s.t, id.Connect(p))
 	return id
 }
 

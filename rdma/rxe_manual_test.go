@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
@@ -152,5 +153,26 @@ func TestRXE_NotManual(t *testing.T) {
 	}
 	if _, err := e.Wait(t.Context()); !errors.As(err, &arg) {
 		t.Errorf("Wait for an engine with a poller: %v", err)
+	}
+}
+
+// TestRXE_ManualClosed closes an engine while the program waits for it.
+func TestRXE_ManualClosed(t *testing.T) {
+	e, _ := newEngines(t, &EngineOptions{Manual: true, Memory: 16 << 20})
+	waiting := make(chan error)
+	go func() {
+		_, err := e.Wait(context.Background())
+		waiting <- err
+	}()
+	time.Sleep(time.Millisecond)
+	ok(t, e.Close())
+	if err := <-waiting; !errors.Is(err, ErrClosed) {
+		t.Errorf("Wait: %v", err)
+	}
+	if _, err := e.Poll(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Poll: %v", err)
+	}
+	if _, err := e.Wait(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("Wait after Close: %v", err)
 	}
 }

@@ -32,7 +32,10 @@ func learned(err error) string {
 	add(os.IsTimeout(err), "IsTimeout")
 	var op *net.OpError
 	if errors.As(err, &op) {
-		list = append(list, "Op "+op.Op)
+		list = append(list, "Op "+op.Op, "Net "+op.Net)
+		for _, a := range []net.Addr{op.Source, op.Addr} {
+			add(a != nil && a.Network() != op.Net, fmt.Sprintf("an address of %v", a))
+		}
 	}
 	for _, s := range []error{net.ErrClosed, os.ErrDeadlineExceeded, context.Canceled, syscall.EPIPE,
 		syscall.ECONNREFUSED, syscall.EADDRINUSE, io.ErrShortWrite, errTheirs} {

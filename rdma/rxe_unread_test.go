@@ -63,9 +63,9 @@ func TestRXE_Unread(t *testing.T) {
 }
 
 func testUnread(t *testing.T, manual bool, send func(*testing.T, *Stream, *Conn) error) {
-	memory := int64(slabSize)
+	memory := int64(2 * slabSize)
 	if probe, _ := newEngines(t, nil); probe.shards[0].recvs.shared == nil { // with blocks for each connection
-		memory *= 4
+		memory *= 2
 	}
 	server, client := newEnginesOf(t, func(i int) *EngineOptions {
 		if i == 0 {

@@ -60,7 +60,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	needSRQ(t, server)
 	idle := 10
 	if testutil.Full() {
-		idle = 1000
+		idle = 300
 	}
 	server.shards[0].tickMu.Lock() // time goes on when the test says so
 	defer server.shards[0].tickMu.Unlock()

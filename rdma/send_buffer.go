@@ -95,18 +95,23 @@ func (l *link) piece(b bound, m *outgoing, off, n int) (f sendq.Frame[held], err
 		m.buf.pin()
 		return inBuffer(m.buf, nil, 0, n), nil
 	}
-	block, err := l.waitBlock(b)
+	lent := m.buf != nil && n > copyMost
+	copied := n
+	if lent {
+		copied = 0
+	}
+	block, err := l.waitBlock(b, copied)
 	if err != nil {
 		return f, err
 	}
 	switch {
-	case m.buf == nil:
-		copy(block.Payload(), m.p[off:off+n])
-	case n <= copyMost:
-		copy(block.Payload(), m.buf.mem[m.buf.start+off:][:n])
-	default:
+	case lent:
 		m.buf.pin()
 		return inBuffer(m.buf, block, off, n), nil
+	case m.buf == nil:
+		copy(block.Payload(), m.p[off:off+n])
+	default:
+		copy(block.Payload(), m.buf.mem[m.buf.start+off:][:n])
 	}
 	return inBlock(block, n), nil
 }

@@ -35,10 +35,12 @@ type shard struct {
 	budget    *blocks.Budget
 	blocks    *blocks.Set
 	recvs     receiving
-	large     *shard // the shard of large blocks that goes with this one, or nil
-	unusable  bool   // one of large blocks, which could not be opened
-	start     func() // starts the poller
-	vector    int    // completion vector
+	large     *shard      // the shard of large blocks that goes with this one, or nil
+	base      *shard      // of one of large blocks: the shard that it goes with
+	opened    atomic.Bool // it has its objects
+	unusable  bool        // one of large blocks, which could not be opened
+	start     func()      // starts the poller
+	vector    int         // completion vector
 	most      most
 
 	links   linkTable
@@ -48,9 +50,8 @@ type shard struct {
 	members members
 	crowd   crowd
 
-	tickMu    sync.Mutex // held while the time is kept
-	idleLinks []*link    // used by beat
-	collected []*link    // used by collect, which has no lock: one goroutine calls it
+	tickMu  sync.Mutex // held while the time is kept
+	scratch scratch
 
 	cqMu    sync.Mutex // held while the CQ grows; members.used grows only then
 	cqConns int        // that it has room for
@@ -61,6 +62,12 @@ type shard struct {
 	progress *progress.Progress // decides which goroutine polls the CQ, and reads its events
 
 	stat stats
+}
+
+// scratch has lists of connections that are used again.
+type scratch struct {
+	beat    []*link // under tickMu
+	collect []*link // without a lock: one goroutine collects
 }
 
 // newShard makes a shard without its objects.
@@ -153,6 +160,7 @@ func (e *shard) open() (err error) {
 	if e.cq != nil && !e.opt.Manual {
 		e.openCanary()
 	}
+	e.opened.Store(true)
 	return nil
 }
 
@@ -228,6 +236,9 @@ func (e *shard) reserve(large bool) (*shard, error) {
 	case large && e.large.admit():
 		return e.large, nil
 	}
+	if err := e.resume(); err != nil {
+		return nil, err
+	}
 	return e, e.place()
 }
 
@@ -256,8 +267,10 @@ func (e *shard) add(l *link) {
 
 // remove undoes add.
 func (e *shard) remove(l *link) {
+	l.mu.Lock()
+	l.account.End(l.recv.Kept())
+	l.mu.Unlock()
 	e.members.remove(l)
-	l.account.End()
 	l.end.Forgotten()
 }
 

@@ -16,6 +16,9 @@ type Stats struct {
 	BlocksFree   int    // of them, on the free list
 	BlocksHeld   int    // received, and not given back
 	BlocksPosted int    // receives that are posted
+	Promised     int    // blocks that peers may fill or have filled, and frames that wait for credits have
+	Compact      int    // connections whose peers may send short frames only, because many had begun before
+	Stalled      int    // connections with something to send for which the peer's program has not read enough
 	Memory       int64  // bytes of blocks, buffers, and messages that are being copied together
 	Buffers      int    // of the pool, that were not given back
 	Leases       int    // that have not ended, of this side's memory
@@ -25,7 +28,7 @@ type Stats struct {
 	Frames       uint64 // received
 	Wakes        uint64 // of goroutines that waited to send or to receive
 	Doorbells    uint64 // postings of frames, of several at a time
-	Refused      uint64 // peers that listeners refused, or whose handshake took too long
+	Refused      uint64 // peers that listeners refused, or whose handshake took too long; see Listener.Refused
 }
 
 // Stats returns the counters. When no connection is open, every block is free or
@@ -41,7 +44,10 @@ func (e *Engine) Stats() Stats {
 // addStats adds the counters of a shard.
 func (e *shard) addStats(sum *Stats) {
 	sum.Conns += e.members.count()
+	sum.Stalled += e.stalled()
 	c := e.blocks.Counts()
+	sum.Promised += c.Promised
+	sum.Compact += c.Compact
 	sum.Blocks += c.Blocks
 	sum.BlocksFree += c.Free
 	sum.BlocksHeld += c.Held

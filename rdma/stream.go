@@ -12,8 +12,10 @@ import (
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
 //
-// It belongs to the caller and is safe for concurrent use. Data is copied once on each side. Bytes that Write has
-// accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of them.
+// It belongs to the caller, which closes it, and is safe for concurrent use. One that the program has lost ends as by
+// CloseNow, with a line in the log, when the garbage collector finds it. Data is copied once on each side. Bytes that
+// Write has accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of
+// them.
 type Stream struct {
 	l             *link      // nil if TCP carries it
 	tcp           *tcpStream // with Options.Fallback
@@ -29,6 +31,7 @@ func newStream(l *link) *Stream {
 	l.opened = r
 	l.mu.Unlock()
 	watch(s, r)
+	endLost(s, l)
 	return s
 }
 
@@ -206,12 +209,12 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			return n, starved, nil
 		}
 		if room {
-			buf, err := l.sendBlock(ahead)
+			buf, err := l.sendBlock(ahead, min(len(p)-n, most))
 			if err != nil {
 				return n, starved, err
 			}
 			if buf != nil {
-				c := copy(buf.Payload()[:most], p[n:])
+				c := copy(buf.Payload(), p[n:min(n+most, len(p))])
 				if err := l.stage(inBlock(buf, c)); err != nil {
 					return n, starved, err
 				}
@@ -247,14 +250,14 @@ func (l *link) stage(f sendq.Frame[held]) error {
 	return nil
 }
 
-// waitBlock waits until a frame may be staged, and returns a block for it.
+// waitBlock waits until a frame may be staged, and returns a block for n bytes of it.
 // Preconditions: the caller has writeTurn.
-func (l *link) waitBlock(b bound) (*block, error) {
+func (l *link) waitBlock(b bound, n int) (*block, error) {
 	starved := false
 	for {
 		ahead, err := l.waitRoom(b)
 		if err == nil {
-			buf, berr := l.sendBlock(ahead)
+			buf, berr := l.sendBlock(ahead, n)
 			if buf != nil || berr != nil {
 				return buf, berr
 			}
@@ -358,16 +361,20 @@ func (s *Stream) CloseRead() error {
 }
 
 // Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close waits as
-// Conn.Close does, until the peer's adapter has all that was written. The error, a *net.OpError, then has an
-// *UndeliveredError.
+// Conn.Close does, until the peer's adapter has all that was written, and no longer than the write deadline, unless
+// that has passed before. The error, a *net.OpError, then has an *UndeliveredError.
 func (s *Stream) Close() error {
 	if s.tcp != nil {
 		return s.tcp.Close()
 	}
 	s.l.close()
 	s.read.Stop()
-	s.write.Stop()
-	return s.fail("close", s.l.closeWait())
+	defer s.write.Stop()
+	past := s.write.Past()
+	if deadline.IsClosed(past) { // crypto/tls sets such a deadline before it closes
+		past = nil
+	}
+	return s.fail("close", s.l.closeWait(past))
 }
 
 // CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error matches

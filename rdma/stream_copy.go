@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 // The other side of a copy is foreign code, which may not return for hours. So nothing of the package is held while it
@@ -46,7 +47,9 @@ func copyFrom(l copied, r io.Reader, b bound) (total int64, err error) {
 		if err := l.mayWrite(b); err != nil {
 			return total, err
 		}
-		n, rerr := r.Read(buf)
+		var n int
+		var rerr error
+		foreign.Call(func() { n, rerr = r.Read(buf) }, nil)
 		if err := checkCount("Reader", n, len(buf)); err != nil {
 			return total, err
 		}
@@ -143,15 +146,10 @@ func (l *link) takeFrame(b bound) (frame, error) {
 	return f, nil
 }
 
-// handFrame writes a frame to w, and then gives it back, also if w panics.
-func handFrame(l copied, w io.Writer, f frame) (int, error) {
-	defer l.giveBack(f)
-	return writeAll(w, f.bytes())
-}
-
-// writeAll writes all of p to w.
-func writeAll(w io.Writer, p []byte) (int, error) {
-	n, err := w.Write(p)
+// handFrame writes a frame to w, and then gives it back, also if w.Write does not return.
+func handFrame(l copied, w io.Writer, f frame) (n int, err error) {
+	p := f.bytes()
+	foreign.Call(func() { n, err = w.Write(p) }, func(bool) { l.giveBack(f) })
 	if bad := checkCount("Writer", n, len(p)); bad != nil {
 		return 0, bad
 	}

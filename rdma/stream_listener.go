@@ -4,25 +4,29 @@ import (
 	"context"
 	"net"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // DialStream connects to host:port, where ListenStream listens. opt may be nil. ctx bounds the call only, not the
-// connection. An error is a *net.OpError, as of every method of Stream and StreamListener.
+// connection. The addresses of a host name are tried as by rdmacm.Dial. An error is a *net.OpError, as of every method
+// of Stream and StreamListener.
 func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	dial := dialRDMA
+	var s *Stream
+	var err error
 	if opt != nil && opt.Fallback {
-		dial = dialEither
+		s, err = dialEither(ctx, addr, opt)
+	} else {
+		s, err = dialRDMA(ctx, addr, opt, new(attempts.Finish))
 	}
-	s, err := dial(ctx, addr, opt)
 	if err != nil {
 		return nil, netOp("dial", nil, addrOf("tcp", addr), err)
 	}
 	return s, nil
 }
 
-func dialRDMA(ctx context.Context, addr string, opt *Options) (*Stream, error) {
-	l, err := dial(ctx, addr, wire.Stream, opt)
+func dialRDMA(ctx context.Context, addr string, opt *Options, finish *attempts.Finish) (*Stream, error) {
+	l, err := dialOr(ctx, addr, wire.Stream, opt, finish)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +105,15 @@ func (l *StreamListener) Close() error {
 		return netOp("close", nil, l.at, l.either.close())
 	}
 	return netOp("close", nil, l.at, l.l.close())
+}
+
+// Refused returns how many peers it has refused, or whose handshake took too long, by TCP as well: see
+// Listener.Refused.
+func (l *StreamListener) Refused() uint64 {
+	if l.either != nil {
+		return l.either.refused.all.Load()
+	}
+	return l.l.refused.all.Load()
 }
 
 // Addr returns the address that it listens on, a *net.TCPAddr.

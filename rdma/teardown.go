@@ -188,6 +188,7 @@ func (t *teardown) Drain(err error) {
 	l.dropStaged()
 	l.q.EndWaits()
 	l.account.Shrink(l.recv.End())
+	l.e.blocks.Retire(&l.sender)
 }
 
 func (t *teardown) Over() {
@@ -250,16 +251,18 @@ func (l *link) writeError() error {
 // Preconditions: l.mu is held, the connection is ending.
 func (l *link) reason() error {
 	var p *ProtocolError
-	cause := l.end.Cause()
+	cause, sent, acked := l.end.Cause(), l.q.Posted(), l.q.Acked()
 	switch {
 	case errors.Is(cause, ErrClosed), errors.Is(cause, ErrNoMemory), errors.As(cause, &p):
 		return cause
 	case l.end.PeerClosed() && l.end.PeerFIN():
 		return ErrPeerClosed
 	case isDeviceFault(cause):
-		return &DeviceError{Device: l.e.eng.name(), Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
+		return &DeviceError{Device: l.e.eng.name(), FramesSent: sent, FramesAcked: acked,
+			Sent: sent, Acked: acked, Err: cause}
 	}
-	return &PeerError{Peer: l.remote, Sent: l.q.Posted(), Acked: l.q.Acked(), Err: cause}
+	return &PeerError{Peer: l.remote, FramesSent: sent, FramesAcked: acked,
+		Sent: sent, Acked: acked, Err: cause}
 }
 
 var errShutWrite error = brokenPipe("writing was closed")

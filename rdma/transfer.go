@@ -109,7 +109,7 @@ func (t *Transfer) start(ctx context.Context) error {
 			return err
 		}
 		defer l.writeTurn.Leave()
-		b, err := l.waitBlock(w)
+		b, err := l.waitBlock(w, len(t.p))
 		if err != nil {
 			return err
 		}

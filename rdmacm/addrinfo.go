@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
@@ -86,11 +86,24 @@ func addrInfosFromC(c []librdmacm.AddrInfo) (list []AddrInfo) {
 	return list
 }
 
-func checkNames(names ...string) error {
-	for _, n := range names {
+func checkNames(node, service string, hints *Hints) error {
+	for _, n := range []string{node, service} {
 		if strings.IndexByte(n, 0) >= 0 {
 			return &ibv.ArgError{Arg: "name", Got: strconv.Quote(n), Want: "without a zero byte"}
 		}
+	}
+	if hints != nil && hints.Flags&AddrInfoResolveSA != 0 {
+		return nil // a name that the subnet administrator knows
+	}
+	// What strtoul(3) takes for a number is a port to getaddrinfo(3), which cuts it to 16 bits.
+	digits := strings.TrimLeft(service, " \t\n\v\f\r")
+	negative := strings.HasPrefix(digits, "-")
+	digits = strings.TrimPrefix(strings.TrimPrefix(digits, "-"), "+")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return nil
+	}
+	if n, err := strconv.ParseUint(digits, 10, 16); err != nil || negative && n > 0 {
+		return &ibv.ArgError{Arg: "service", Got: strconv.Quote(service), Want: "a name, or a port from 0 to 65535"}
 	}
 	return nil
 }
@@ -101,7 +114,7 @@ func checkNames(names ...string) error {
 // C: rdma_getaddrinfo(3).
 func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]AddrInfo, error) {
 	const op = "get address info"
-	if err := errors.Join(checkNames(node, service), hints.check()); err != nil {
+	if err := errors.Join(checkNames(node, service, hints), hints.check()); err != nil {
 		return nil, &ibv.OpError{Op: op, Object: node, Err: err}
 	}
 	lib, err := library()
@@ -151,7 +164,7 @@ func addrInfoError(op, node, service string, code int, err error) error {
 func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
 	const op = "resolve address info"
 	return id.do(op, func() error {
-		if err := errors.Join(checkNames(node, service), hints.check()); err != nil {
+		if err := errors.Join(checkNames(node, service, hints), hints.check()); err != nil {
 			return err
 		}
 		code, err := id.lib.ResolveAddrInfo(id.handle, node, service, hints.toC())
@@ -159,7 +172,7 @@ func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
 		case err != nil:
 			return addrInfoError(op, node, service, code, err)
 		case code > 0:
-			return syscall.Errno(code)
+			return bind.Errno(code)
 		}
 		return nil
 	})

@@ -2,8 +2,11 @@ package rdmacm
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
@@ -18,18 +21,45 @@ import (
 //
 // C: struct rdma_event_channel.
 type EventChannel struct {
-	life   life.Object
-	name   string // "rdma_cm/3"
-	lib    librdmacm.Lib
-	handle uintptr
-	seq    uint64 // orders the locks of two channels
-	events *pollfd.Reader
+	life life.Object
+	name string // "rdma_cm/3"
+	lib  librdmacm.Lib
+	seq  uint64 // orders the locks of two channels
 
 	// mu is held while C reads an event, and while an ID's channel or QP, which C reads then, is
 	// changed. It is also held while an ID is created. The kernel gives a new ID the number of one
 	// that is closed; rdma_get_cm_event, which asks the kernel for the address of the ID of
 	// EventAddrResolved by number, would take the new ID's for it, and crash: that has no device.
-	mu sync.Mutex
+	mu     sync.Mutex
+	file   *file // protected by mu
+	closed bool  // protected by mu
+}
+
+// file is a struct rdma_event_channel, which is an open file of rdma_cm. An EventChannel has another one after the
+// process has changed its credentials: see renew.
+type file struct {
+	handle uintptr
+	events *pollfd.Reader
+	ids    int         // whose C objects name it; protected by the channel's mu
+	former atomic.Bool // the channel has another one
+}
+
+func openFile(lib librdmacm.Lib) (*file, error) {
+	h, err := lib.CreateEventChannel()
+	if err != nil {
+		return nil, verbs.ExplainCM(err)
+	}
+	events, err := pollfd.NewReader(librdmacm.ChannelFD(h), "rdma_cm")
+	if err != nil {
+		lib.DestroyEventChannel(h)
+		return nil, err
+	}
+	return &file{handle: h, events: events}, nil
+}
+
+func (f *file) close(lib librdmacm.Lib) {
+	f.events.Close()
+	lib.DestroyEventChannel(f.handle)
 }
 
 var channelSeq atomic.Uint64
@@ -45,18 +75,11 @@ func NewEventChannel() (*EventChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := lib.CreateEventChannel()
+	f, err := openFile(lib)
 	if err != nil {
-		return nil, &ibv.OpError{Op: op, Err: verbs.ExplainCM(err)}
-	}
-	events, err := pollfd.NewReader(librdmacm.ChannelFD(h), "rdma_cm")
-	if err != nil {
-		lib.DestroyEventChannel(h)
 		return nil, &ibv.OpError{Op: op, Err: err}
 	}
-	ch := &EventChannel{
-		name: life.Number("event channel", "rdma_cm"), lib: lib, handle: h, seq: channelSeq.Add(1), events: events,
-	}
+	ch := &EventChannel{name: life.Number("event channel", "rdma_cm"), lib: lib, seq: channelSeq.Add(1), file: f}
 	ch.life.Init("event channel", ch.name)
 	life.Watch(ch, &ch.life)
 	return ch, nil
@@ -67,35 +90,172 @@ func NewEventChannel() (*EventChannel, error) {
 //
 // C: rdma_get_cm_event(3), rdma_ack_cm_event(3).
 func (ch *EventChannel) Event(ctx context.Context) (*Event, error) {
-	var ev *Event
-	err := ch.events.Read(ctx, func() (err error) {
-		ev, err = ch.next()
-		return err
-	})
-	if err != nil && err != ctx.Err() {
-		err = &ibv.OpError{Op: "cm event", Err: err}
-	}
-	return ev, err
-}
-
-// next reads events until one is for an open ID.
-func (ch *EventChannel) next() (*Event, error) {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
 	for {
 		var ev *Event
+		f := ch.current()
+		err := f.events.Read(ctx, func() (err error) {
+			ev, err = ch.next(f)
+			return err
+		})
+		if err == errRenewed || err == ErrClosed && ch.current() != f {
+			continue
+		}
+		if err != nil && err != ctx.Err() {
+			err = &ibv.OpError{Op: "cm event", Err: err}
+		}
+		return ev, err
+	}
+}
+
+func (ch *EventChannel) current() *file {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.file
+}
+
+// errRenewed is returned by next when the channel has another file.
+var errRenewed = errors.New("the channel has another file")
+
+// next reads events of a file until one is for an open ID.
+func (ch *EventChannel) next(f *file) (*Event, error) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for ch.file == f {
+		var ev *Event
 		var refused uintptr
-		err := ch.lib.GetEvent(ch.handle, func(r *librdmacm.Event) {
+		err := ch.lib.GetEvent(f.handle, func(r *librdmacm.Event) {
 			if ev = ch.event(r); ev == nil && EventType(r.Event) == EventConnectRequest {
 				refused = r.ID
 			}
 		})
+		if errors.Is(err, librdmacm.ErrCredentials) {
+			if err = ch.renew(f); err == nil {
+				break
+			}
+		}
 		if err != nil || ev != nil {
 			return ev, err
 		}
 		if refused != 0 {
-			_ = ch.lib.DestroyID(refused)
+			ch.discard(refused)
 		}
+	}
+	return nil, errRenewed
+}
+
+// renew gives the channel another file in place of one that the kernel refuses, because the process has changed its
+// credentials. The IDs move to it with their unread events; the kernel does that whatever the old file's credentials.
+// The new file belongs to an OS thread of its own (see package librdmacm), so no other thread's credentials matter.
+//
+// Preconditions: ch.mu is held.
+func (ch *EventChannel) renew(old *file) error {
+	switch {
+	case ch.closed:
+		return ErrClosed
+	case ch.file != old:
+		return nil
+	}
+	f, err := openFile(ch.lib)
+	if err != nil {
+		return &ibv.CredentialsError{File: "rdma_cm", Err: fmt.Errorf("it cannot be opened again: %w", err)}
+	}
+	ch.file = f
+	old.former.Store(true)
+	go old.events.Close() // wakes the goroutine that waits there; it may be the caller
+	old.ids++
+	listens := false
+	for _, id := range ids.on(ch) {
+		listens = listens || id.order.load() == stageListening
+		if id.life.TryEnter() { // otherwise it is being closed, and moves then
+			if id.inC.TryLock() { // otherwise it moves after the call
+				_ = ch.move(id)
+				id.inC.Unlock()
+			}
+			id.life.Leave()
+		}
+	}
+	if listens {
+		ch.lib.MoveRequests(old.handle, ch.file.handle)
+	}
+	ch.leave(old)
+	return nil
+}
+
+// move moves an ID of the channel to its present file. One that could not be moved is moved when it is used.
+//
+// Preconditions: ch.mu and id.inC are held, and nothing destroys the ID meanwhile.
+func (ch *EventChannel) move(id *ID) error {
+	from := id.file
+	if from == ch.file {
+		return nil
+	}
+	if err := ch.take(id.handle); err != nil {
+		return err
+	}
+	ch.enroll(id)
+	ch.leave(from)
+	return nil
+}
+
+// take moves the C object of an ID to the present file.
+//
+// Preconditions: ch.mu is held, and nothing destroys the ID meanwhile.
+func (ch *EventChannel) take(h uintptr) error {
+	return ch.write(func(file uintptr) error {
+		err := ch.lib.MigrateID(h, file)
+		if err == syscall.EINVAL { // MoveRequests has moved the kernel's part
+			librdmacm.SetChannel(h, file)
+			return nil
+		}
+		return err
+	})
+}
+
+// enroll notes that the C object of an ID names the present file.
+//
+// Preconditions: ch.mu is held.
+func (ch *EventChannel) enroll(id *ID) {
+	ch.file.ids++
+	id.file = ch.file
+}
+
+// leave notes that a C object no longer names a file, and closes the file if it was the last one of a former file.
+//
+// Preconditions: ch.mu is held.
+func (ch *EventChannel) leave(f *file) {
+	if f.ids--; f.ids == 0 && f != ch.file {
+		go f.close(ch.lib)
+	}
+}
+
+// write calls f, which writes to the file it gets, and again with another file if the kernel refuses the first.
+//
+// Preconditions: ch.mu is held.
+func (ch *EventChannel) write(f func(file uintptr) error) error {
+	for {
+		at := ch.file
+		err := f(at.handle)
+		if !errors.Is(err, librdmacm.ErrCredentials) {
+			return err
+		}
+		if err := ch.renew(at); err != nil {
+			return err
+		}
+	}
+}
+
+// discard destroys the C object of an ID that names the present file.
+//
+// Preconditions: ch.mu is held.
+func (ch *EventChannel) discard(h uintptr) {
+	at := ch.file
+	at.ids++
+	defer ch.leave(at)
+	if !errors.Is(ch.lib.DestroyID(h), librdmacm.ErrCredentials) || ch.renew(at) != nil {
+		return
+	}
+	if ch.take(h) == nil {
+		_ = ch.lib.DestroyID(h)
 	}
 }
 
@@ -137,8 +297,11 @@ func (ch *EventChannel) event(r *librdmacm.Event) *Event {
 // C: rdma_destroy_event_channel(3).
 func (ch *EventChannel) Close() error {
 	_, err := ch.life.Close(func() error {
-		ch.events.Close()
-		ch.lib.DestroyEventChannel(ch.handle)
+		ch.mu.Lock()
+		ch.closed = true // no other file from here on
+		f := ch.file
+		ch.mu.Unlock()
+		f.close(ch.lib)
 		return nil
 	})
 	return busy("event channel of "+ch.name, err)

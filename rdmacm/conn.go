@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -18,34 +19,32 @@ import (
 // It belongs to the caller and is safe for concurrent use. The connection owns its PD and CQs,
 // except those that Options supplied. Close ends the connection.
 type Conn struct {
-	life life.Object // its users are calls of answer
+	life life.Object // its users are calls of answer, and the handshake after Options.Prepare
 	id   *ID
 	hub  *hub
 	ps   PortSpace
 
+	// Made by setup, before Options.Prepare hands the connection to others.
 	pd             *ibv.PD
 	sendCQ, recvCQ *ibv.CQ
 	qp             *ibv.QP // also under mu
-	ah             *ibv.AH
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
-	slow           bool           // of iWARP: calls of C may wait for the peer's host, and the kernel moves the QP
-	calls          sync.WaitGroup // of C that Dial does not wait for
-
-	peer   ConnParam
-	ud     *UDParam
-	local  netip.AddrPort
-	remote netip.AddrPort
+	left           <-chan struct{} // closed when the call of C ends that the handshake has left, nil without one
 
 	events chan *Event   // only during the handshake
 	done   chan struct{} // closed when the connection is over
 
-	mu          sync.Mutex
-	established bool
-	onClose     []func() error
-	onDone      []func(error)
-	err         error
+	mu            sync.Mutex
+	peer          ConnParam
+	ah            *ibv.AH
+	ud            *UDParam
+	local, remote netip.AddrPort
+	established   bool
+	onClose       []func() error
+	onDone        []func(error)
+	err           error
 
 	disconnectMu   sync.Mutex // held during the disconnect call
 	disconnectSent bool       // protected by disconnectMu: the disconnect was sent
@@ -100,7 +99,7 @@ func (c *Conn) finish(err error) {
 		c.err = err
 		close(c.done)
 		for _, f := range c.onDone {
-			go f(err)
+			go foreign.Call(func() { f(err) }, nil)
 		}
 		c.onDone = nil
 	}
@@ -117,9 +116,13 @@ func limited(f func() error) error {
 	return f()
 }
 
+// slow reports whether the device is one of iWARP: calls of C may wait for the peer's host, and the kernel moves the
+// QP.
+func (c *Conn) slow() bool { return c.id.cmOnly() }
+
 // limited is for calls that wait for the peer on some transports.
 func (c *Conn) limited(f func() error) error {
-	if c.slow {
+	if c.slow() {
 		return f()
 	}
 	return limited(f)
@@ -171,21 +174,35 @@ func (c *Conn) CQ() *ibv.CQ { return c.recvCQ }
 
 // PrivateData returns the peer's private data in a buffer of the transport's full size, padded with
 // zeros.
-func (c *Conn) PrivateData() []byte { return c.peer.PrivateData }
+func (c *Conn) PrivateData() []byte { return c.Param().PrivateData }
 
 // Param returns the parameters that the peer requested or accepted.
-func (c *Conn) Param() ConnParam { return c.peer }
+func (c *Conn) Param() ConnParam {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peer
+}
 
 // LocalAddr returns the local address.
-func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+func (c *Conn) LocalAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.local
+}
 
 // RemoteAddr returns the peer's address. On the listening side Linux omits the zone of a link-local
 // address.
-func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+func (c *Conn) RemoteAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.remote
+}
 
 // Peer returns the destination of datagrams to the peer, for ibv.SendWR. The AH, which the
 // connection owns, is nil unless this side dialed in a datagram port space.
 func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.ud == nil {
 		return nil, 0, 0
 	}
@@ -210,7 +227,8 @@ func (c *Conn) OnDone(f func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		go f(c.err)
+		err := c.err
+		go foreign.Call(func() { f(err) }, nil)
 		return
 	}
 	c.onDone = append(c.onDone, f)
@@ -246,15 +264,18 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	case <-c.done:
 		return nil
 	case <-ctx.Done():
-		return &ibv.OpError{Op: "shutdown", Object: c.remote.String(), Err: ctx.Err()}
+		return &ibv.OpError{Op: "shutdown", Object: c.RemoteAddr().String(), Err: ctx.Err()}
 	}
 }
 
 // Close ends the connection, notifies the peer and frees what the connection owns. It does not wait for the peer. If
 // MRs are open on a PD that the connection owns, Close ends the connection, closes QP and CQ, and returns an
 // *ibv.BusyError; call it again after closing the MRs.
+//
+// Options.Prepare makes the connection known before the handshake is over. Close then ends the handshake, and waits
+// until Dial or Accept has noticed: they fail with an error that matches ErrClosed, unless they were about to return.
 func (c *Conn) Close() error {
-	c.finish(&ibv.OpError{Op: "connection", Object: c.remote.String(), Err: ErrClosed})
+	c.finish(&ibv.OpError{Op: "connection", Object: c.RemoteAddr().String(), Err: ErrClosed})
 	c.life.Shut()
 	closed, err := c.life.Close(func() error {
 		if err := c.limited(c.destroy); err != nil {
@@ -271,7 +292,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// runOnClose runs the functions of OnClose. Those that fail are kept for the next Close.
+// runOnClose runs the functions of OnClose. Those that fail are kept for the next Close, and those after one that does
+// not return.
 //
 // Preconditions: the QP is closed.
 func (c *Conn) runOnClose() error {
@@ -283,22 +305,31 @@ func (c *Conn) runOnClose() error {
 		errs   []error
 		failed []func() error
 	)
-	for _, f := range slices.Backward(todo) {
-		if err := f(); err != nil {
+	keep := func(rest []func() error) {
+		slices.Reverse(failed)
+		c.mu.Lock()
+		c.onClose = slices.Concat(rest, failed, c.onClose)
+		c.mu.Unlock()
+	}
+	for i, f := range slices.Backward(todo) {
+		var err error
+		foreign.Call(func() { err = f() }, func(returned bool) {
+			if !returned {
+				keep(todo[:i])
+			}
+		})
+		if err != nil {
 			errs, failed = append(errs, err), append(failed, f)
 		}
 	}
-	slices.Reverse(failed)
-	c.mu.Lock()
-	c.onClose = append(failed, c.onClose...)
-	c.mu.Unlock()
+	keep(nil)
 	return errors.Join(errs...)
 }
 
 // destroy notifies the peer and frees the objects that use memory.
 func (c *Conn) destroy() error {
 	c.mu.Lock()
-	established := c.established
+	established, ah := c.established, c.ah
 	c.mu.Unlock()
 	if established {
 		_ = c.disconnect(false) // closing the ID would notify the peer only after the QP is gone
@@ -307,8 +338,8 @@ func (c *Conn) destroy() error {
 	if c.qp != nil {
 		errs = append(errs, c.qp.Close())
 	}
-	if c.ah != nil {
-		errs = append(errs, c.ah.Close())
+	if ah != nil {
+		errs = append(errs, ah.Close())
 	}
 	if c.ownCQ != nil {
 		errs = append(errs, c.ownCQ.Close())

@@ -4,50 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// Dial connects to host:port. A host name is resolved, and its addresses are tried
-// in turn. opt may be nil.
+// Dial connects to host:port. opt may be nil. The addresses of a host name are tried as package net does (RFC 6555):
+// those of the first one's family in turn, each for its share of the time that is left, and those of the other family
+// at the same time after 300 ms, or when the first ones have failed. The peer's Accept returns one connection at most.
 //
-// It gives up when ctx ends or after Options.Timeout; then nothing of the attempt remains. If the
-// peer refuses, the error is a *RejectError with the peer's private data. On iWARP some calls of C wait for the peer's
-// host. If ctx ends meanwhile, Dial returns, and what the attempt has is freed when the call returns.
+// It gives up when ctx ends or after Options.Timeout; then nothing of the attempts remains. If the peer refuses, the
+// error is a *RejectError with the peer's private data.
+//
+// On iWARP the kernel establishes a connection as soon as the peer accepts. There the peer's Accept may also return the
+// connection of an attempt that is then given up, which ends at once. Some calls of C wait for the peer's host: if ctx
+// ends meanwhile, Dial returns, and what the attempt has is freed when the call returns.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
-	const op = "dial"
+	fail := func(err error) (*Conn, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
 	if opt == nil {
 		opt = &Options{}
 	}
 	if err := opt.check(); err != nil {
-		return nil, &ibv.OpError{Op: op, Object: addr, Err: err}
+		return fail(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
 	addrs, err := lookup(ctx, addr)
 	if err != nil {
-		return nil, &ibv.OpError{Op: op, Object: addr, Err: err}
+		return fail(err)
 	}
-	var errs []error
-	for _, a := range addrs {
-		c, err := dial(ctx, a, opt)
-		if err == nil {
-			return c, nil
-		}
-		errs = append(errs, &ibv.OpError{Op: op, Object: a.String(), Err: err})
-		if ctx.Err() != nil {
-			break
-		}
+	return dialAny(ctx, addr, addrs, opt)
+}
+
+// dialAny is Dial of a name with these addresses.
+func dialAny(ctx context.Context, name string, addrs []netip.AddrPort, opt *Options) (*Conn, error) {
+	var finish attempts.Finish
+	one := func(ctx context.Context, a netip.AddrPort) (*Conn, error) { return dialOne(ctx, a, opt, &finish) }
+	var c *Conn
+	var err error
+	if opt.portSpace().datagram() {
+		c, err = attempts.InTurn(ctx, addrs, one)
+	} else {
+		c, err = attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), one, func(c *Conn) { _ = dispose(c) })
 	}
-	if len(errs) == 1 {
-		return nil, errs[0]
+	if err != nil && len(addrs) > 1 {
+		err = &ibv.OpError{Op: "dial", Object: name, Err: err}
 	}
-	return nil, &ibv.OpError{Op: op, Object: addr, Err: errors.Join(errs...)}
+	return c, err
 }
 
 // DialAddr is Dial for an address that needs no resolution.
@@ -60,14 +68,18 @@ func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
-	c, err := dial(ctx, addr, opt)
+	return dialOne(ctx, addr, opt, new(attempts.Finish))
+}
+
+func dialOne(ctx context.Context, addr netip.AddrPort, opt *Options, finish *attempts.Finish) (*Conn, error) {
+	c, err := dial(ctx, addr, opt, finish)
 	if err != nil {
 		return nil, &ibv.OpError{Op: "dial", Object: addr.String(), Err: err}
 	}
 	return c, nil
 }
 
-func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error) {
+func dial(ctx context.Context, addr netip.AddrPort, opt *Options, finish *attempts.Finish) (*Conn, error) {
 	h, err := dialHub()
 	if err != nil {
 		return nil, err
@@ -80,28 +92,13 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	}
 	c := newConn(id, h, ps)
 	c.remote = addr
-	err = c.removed(c.dial(ctx, addr, opt))
-	if err == nil {
-		return c, nil
-	}
-	end := func() error {
-		opt.failed(c, err)
-		return dispose(c)
-	}
-	if c.slow && ctx.Err() != nil {
-		go func() {
-			c.calls.Wait()
-			_ = end()
-		}()
+	if err := c.handshake(opt, func() error { return c.removed(c.dial(ctx, addr, opt, finish)) }); err != nil {
 		return nil, err
 	}
-	if cerr := end(); cerr != nil {
-		err = errors.Join(err, cerr)
-	}
-	return nil, err
+	return c, nil
 }
 
-func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) error {
+func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options, finish *attempts.Finish) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -132,10 +129,52 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
+	if err := c.whileOpen(func() error { return c.request(ctx, p) }); err != nil || c.ps.datagram() {
+		return err
+	}
+	if opt.Confirm != nil {
+		foreign.Call(func() { err = opt.Confirm(c) }, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return c.whileOpen(func() error {
+		if err := finish.Begin(ctx); err != nil {
+			return err
+		}
+		err := limited(func() error {
+			if c.slow() { // the kernel has done it
+				return nil
+			}
+			if err := c.id.BringUp(c.qp, p); err != nil {
+				return err
+			}
+			return c.id.Establish()
+		})
+		finish.End(err == nil)
+		if err != nil {
+			return afterReply(c.cause(err))
+		}
+		c.ready()
+		return nil
+	})
+}
+
+// whileOpen calls f, which Close of another goroutine waits for.
+func (c *Conn) whileOpen(f func() error) error {
+	if !c.life.TryEnter() {
+		return c.Err()
+	}
+	defer c.life.Leave()
+	return f()
+}
+
+// request sends the request, and waits for the peer's reply.
+func (c *Conn) request(ctx context.Context, p *ConnParam) error {
 	reply := EventConnectResponse
-	if c.slow {
-		reply = EventEstablished // the kernel has moved the QP
-		if err := c.id.BringUp(c.qp, p); err != nil {
+	if c.slow() {
+		reply = EventEstablished
+		if err := limited(func() error { return c.id.BringUp(c.qp, p) }); err != nil {
 			return err
 		}
 	}
@@ -149,34 +188,30 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
-	if reply == EventConnectResponse {
-		if err := limited(func() error {
-			if err := c.id.BringUp(c.qp, p); err != nil {
-				return err
-			}
-			return c.id.Establish()
-		}); err != nil {
-			return afterReply(c.cause(err))
-		}
-	}
-	c.ready()
 	return nil
 }
 
 // connect sends the request. siw connects the TCP socket in this call, which nothing can end. A signal would interrupt
 // it, and the kernel would connect once more from the same port, which is then in use.
 func (c *Conn) connect(ctx context.Context, p *ConnParam) error {
-	if !c.slow {
+	if !c.slow() {
 		return limited(func() error { return c.id.Connect(p) })
 	}
-	done := make(chan error, 1)
-	c.calls.Go(func() { done <- undisturbed(func() error { return c.id.Connect(p) }) })
+	var err error
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		err = undisturbed(func() error { return c.id.Connect(p) })
+	}()
 	select {
-	case err := <-done:
+	case <-over:
 		return ofTCP(err)
 	case <-ctx.Done():
+		c.left = over
 		return c.explainTimeout(EventEstablished, ctx.Err())
 	}
 }
@@ -219,13 +254,16 @@ func (c *Conn) dialed(ctx context.Context) error {
 	if ev.UD == nil {
 		return &EventError{Type: ev.Type, Status: ev.Status}
 	}
-	c.peer.PrivateData, c.ud = ev.PrivateData, ev.UD
 	if err := c.id.BringUp(c.qp, nil); err != nil {
 		return err
 	}
-	if c.ah, err = c.pd.CreateAH(&ev.UD.AH); err != nil {
+	ah, err := c.pd.CreateAH(&ev.UD.AH)
+	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.peer.PrivateData, c.ud, c.ah = ev.PrivateData, ev.UD, ah
+	c.mu.Unlock()
 	c.ready()
 	return nil
 }
@@ -252,27 +290,9 @@ func (c *Conn) cause(err error) error {
 
 // lookup resolves host:port.
 func lookup(ctx context.Context, addr string) ([]netip.AddrPort, error) {
-	if a, err := netip.ParseAddrPort(addr); err == nil {
-		return []netip.AddrPort{a}, nil
+	list, err := sockaddr.Resolve(ctx, "tcp", addr)
+	if bad, is := err.(*sockaddr.Error); is {
+		return nil, (*ibv.ArgError)(bad)
 	}
-	host, service, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
-	if err != nil {
-		return nil, err
-	}
-	if host == "" {
-		return nil, &ibv.ArgError{Arg: "address", Got: fmt.Sprintf("%q, without a host", addr), Want: "host:port"}
-	}
-	ips, err := sockaddr.LookUp(ctx, "ip", host)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]netip.AddrPort, len(ips))
-	for i, ip := range ips {
-		list[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
-	}
-	return list, nil
+	return list, err
 }

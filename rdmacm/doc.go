@@ -53,6 +53,18 @@
 // Everything is safe for concurrent use. A goroutine that waits holds no thread and returns when its context ends.
 // All connections share one event channel, which one goroutine reads.
 //
+// # Credentials
+//
+// A program may change its credentials at any time, with syscall.Setgroups, Setgid, Setuid and the like. Linux then
+// refuses commands for a file of rdma_cm that was opened before, and each OS thread of a Go program has credentials of
+// its own. So an event channel opens the file again, moves its IDs to the new file, and makes all further calls of
+// librdmacm on one OS thread. Connections and listeners go on. A call that is in librdmacm at the moment of the change
+// may fail.
+//
+// The new credentials must permit to open /dev/infiniband/rdma_cm. Otherwise calls fail with an
+// [*ibv.CredentialsError], and connections end with an [*EventReadError] when their next event arrives. Close them and
+// start again.
+//
 // # Errors
 //
 // Errors are [*ibv.OpError] around the cause: a syscall.Errno, a sentinel such as [ErrClosed], or one of these:

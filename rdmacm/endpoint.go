@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
@@ -76,26 +77,34 @@ func createXRC(ctx context.Context, info *AddrInfo) (*ID, error) {
 		return nil, err
 	}
 	type result struct {
-		h   uintptr
+		id  *ID
 		err error
 	}
-	done := make(chan result, 1)
+	done := make(chan result)
 	go func() {
+		runtime.LockOSThread() // opens a file, to which no other may be allowed to write
+		defer runtime.UnlockOSThread()
 		h, err := ch.lib.CreateEP(&c)
-		done <- result{h, err}
+		var id *ID
+		if err == nil {
+			id, err = ch.adopt(h, info.PortSpace)
+		}
+		select {
+		case done <- result{id, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = id.Close()
+			}
+			_ = ch.Close()
+		}
 	}()
 	select {
 	case r := <-done:
-		if r.err == nil {
-			if r.err = ch.lib.MigrateID(r.h, ch.handle); r.err != nil {
-				_ = ch.lib.DestroyID(r.h)
-			}
-		}
 		if r.err != nil {
 			_ = ch.Close()
 			return fail(r.err)
 		}
-		id := newID(ch, r.h, info.PortSpace)
+		id := r.id
 		id.own.Lock()
 		id.own.solo = ch
 		id.own.Unlock()
@@ -106,14 +115,21 @@ func createXRC(ctx context.Context, info *AddrInfo) (*ID, error) {
 		}
 		return id, nil
 	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				_ = ch.lib.DestroyID(r.h)
-			}
-			_ = ch.Close()
-		}()
 		return fail(ctx.Err())
 	}
+}
+
+// adopt makes an ID of a synchronous one of C, on whose thread it is called.
+//
+// Preconditions: nothing closes ch meanwhile.
+func (ch *EventChannel) adopt(h uintptr, ps PortSpace) (*ID, error) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if err := ch.write(func(file uintptr) error { return ch.lib.MigrateID(h, file) }); err != nil {
+		_ = ch.lib.DestroyID(h)
+		return nil, err
+	}
+	return newID(ch, h, ps), nil
 }
 
 // checkAddresses reports what is wrong with the addresses.

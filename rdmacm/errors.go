@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // Sentinels, for errors.Is; those of package ibv apply as well.
@@ -153,11 +154,7 @@ func (e *EventError) hint() string {
 type EventReadError struct{ Err error }
 
 func (e *EventReadError) Error() string {
-	s := fmt.Sprintf("the events of rdma_cm can no longer be read: %v", e.Err)
-	if errors.Is(e.Err, syscall.EACCES) {
-		s += " (the kernel refuses a process that has changed its credentials: do that before the first Dial or Listen)"
-	}
-	return s + "; close it and start again"
+	return fmt.Sprintf("the events of rdma_cm can no longer be read: %v; close it and start again", e.Err)
 }
 
 // Unwrap returns the reason.
@@ -224,7 +221,7 @@ func rejectedByTCP(t EventType, status int32, errno syscall.Errno, data []byte) 
 func errOf(t EventType, status int32, ud bool, data []byte) error {
 	errno := syscall.Errno(0)
 	if status < 0 {
-		errno = syscall.Errno(-status)
+		errno = bind.Errno(int(-status))
 	}
 	switch t {
 	case EventRejected:

@@ -23,8 +23,15 @@ type Event struct {
 	Arg         uint64     // of EventUser
 }
 
-// Err returns a *RejectError or an *EventError if the event reports a failure, otherwise nil.
-func (e *Event) Err() error { return errOf(e.Type, e.Status, e.UD != nil, e.PrivateData) }
+// Err returns a *RejectError or an *EventError if the event reports a failure, otherwise nil. That of an EventAddrError
+// also names a destination without a zone.
+func (e *Event) Err() error {
+	err := errOf(e.Type, e.Status, e.UD != nil, e.PrivateData)
+	if e.Type == EventAddrError && e.ID != nil {
+		return withoutZone(e.ID.PeerAddr(), err)
+	}
+	return err
+}
 
 // String describes the event on one line.
 func (e *Event) String() string {

@@ -8,7 +8,46 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
+
+// handshake runs a handshake. If it fails, or a function of Options ends the goroutine, nothing of the connection
+// remains.
+func (c *Conn) handshake(opt *Options, run func() error) (err error) {
+	foreign.Call(func() { err = run() }, func(returned bool) {
+		if !returned {
+			go func() { _ = c.undo(opt, foreign.ErrExited) }()
+		}
+	})
+	if err != nil {
+		return c.undo(opt, err)
+	}
+	return nil
+}
+
+// undo closes a connection whose handshake has failed, and returns why. If a call of C has not returned, it closes it
+// afterwards.
+func (c *Conn) undo(opt *Options, err error) error {
+	if left := c.left; left != nil {
+		c.left = nil
+		go func() {
+			<-left
+			_ = c.undo(opt, err)
+		}()
+		return err
+	}
+	if opt.Failed != nil {
+		foreign.Call(func() { opt.Failed(c, err) }, func(returned bool) {
+			if !returned {
+				go dispose(c)
+			}
+		})
+	}
+	if closing := dispose(c); closing != nil {
+		return errors.Join(err, closing)
+	}
+	return err
+}
 
 // await waits for the next event of the handshake, and fails if it is not want.
 func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
@@ -51,6 +90,9 @@ func (c *Conn) awaitEstablished(ctx context.Context) error {
 // explainTimeout adds the likely reason why an event did not arrive in time.
 func (c *Conn) explainTimeout(want EventType, err error) error {
 	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
+	if want == EventAddrResolved {
+		return withoutZone(c.remote, err)
+	}
 	if !errors.Is(err, context.DeadlineExceeded) || want != EventConnectResponse && want != EventEstablished {
 		return err
 	}
@@ -100,7 +142,8 @@ func (c *Conn) setup(opt *Options) (*Options, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := opt.Use(dev, &chosen); err != nil {
+		foreign.Call(func() { err = opt.Use(dev, &chosen) }, nil)
+		if err != nil {
 			return nil, err
 		}
 		if err := chosen.check(); err != nil {
@@ -108,14 +151,14 @@ func (c *Conn) setup(opt *Options) (*Options, error) {
 		}
 		opt = &chosen
 	}
-	c.slow = c.id.cmOnly()
 	if err := limited(func() error { return c.makeQP(opt) }); err != nil {
 		return nil, err
 	}
+	var err error
 	if opt.Prepare != nil {
-		return opt, opt.Prepare(c)
+		foreign.Call(func() { err = opt.Prepare(c) }, nil)
 	}
-	return opt, nil
+	return opt, err
 }
 
 func (c *Conn) makeQP(opt *Options) error {
@@ -180,8 +223,8 @@ func queueSize(n int) int {
 
 // ready marks the handshake as done.
 func (c *Conn) ready() {
-	c.local, c.remote = c.id.LocalAddr(), c.id.PeerAddr()
+	local, remote := c.id.LocalAddr(), c.id.PeerAddr()
 	c.mu.Lock()
-	c.established = true
+	c.local, c.remote, c.established = local, remote, true
 	c.mu.Unlock()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
 )
 
 // handler receives the events of an ID, or the reason why there are no more. It runs on the
@@ -61,6 +62,9 @@ const (
 
 // permanent reports whether another read would also fail.
 func permanent(err error) bool {
+	if e := (*ibv.CredentialsError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return true
@@ -109,8 +113,10 @@ func (h *hub) fail(err error) {
 	h.mu.Lock()
 	h.err = err
 	h.mu.Unlock()
-	for _, to := range ids.handlers(h.ch) {
-		to.finish(err)
+	for _, id := range ids.on(h.ch) {
+		if to := id.handler(); to != nil {
+			to.finish(err)
+		}
 	}
 }
 
@@ -166,8 +172,17 @@ func (h *hub) leave() error {
 }
 
 // dispose closes an object that nothing else refers to. If that fails for lack of a resource it is repeated, because
-// nothing else will close it.
-func dispose(c interface{ Close() error }) error {
+// nothing else will close it. If a function of OnClose ends the goroutine, another one goes on.
+func dispose(c interface{ Close() error }) (err error) {
+	foreign.Call(func() { err = insist(c) }, func(returned bool) {
+		if !returned {
+			go dispose(c)
+		}
+	})
+	return err
+}
+
+func insist(c interface{ Close() error }) error {
 	err := c.Close()
 	for pause := time.Millisecond; err != nil && pause < 100*time.Millisecond; pause *= 2 {
 		var errno syscall.Errno

@@ -2,13 +2,16 @@ package rdmacm
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -29,6 +32,8 @@ type ID struct {
 	life   life.Object
 	name   string                       // "TCP/3"
 	ch     atomic.Pointer[EventChannel] // its parent; changed while the ID is locked
+	inC    sync.RWMutex                 // held for reading during calls: C must not see the file change
+	file   *file                        // that the C object names; changed with inC and the channel's mu held
 	asked  *ConnParam                   // what the peer requests, of an EventConnectRequest of a connection
 
 	established atomic.Bool            // an old librdmacm has done what Establish does
@@ -74,25 +79,21 @@ func (r *registry) find(h uintptr) *ID {
 	return r.m[h]
 }
 
-// handlers returns the handlers of the IDs on a channel.
-func (r *registry) handlers(ch *EventChannel) (list []handler) {
+// on returns the IDs on a channel.
+func (r *registry) on(ch *EventChannel) []*ID {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.m))
 	r.mu.Unlock()
-	for _, id := range all {
-		if to := id.handler(); to != nil && id.Channel() == ch {
-			list = append(list, to)
-		}
-	}
-	return list
+	return slices.DeleteFunc(all, func(id *ID) bool { return id.Channel() != ch })
 }
 
-// newID returns an ID that owns the struct rdma_cm_id h.
+// newID returns an ID that owns the struct rdma_cm_id h, which names the channel's present file.
 //
-// Preconditions: ch is entered.
+// Preconditions: ch is entered, and ch.mu is held.
 func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
 	id := &ID{lib: ch.lib, handle: h, ps: ps, name: life.Number("id", ps.String())}
 	id.ch.Store(ch)
+	ch.enroll(id)
 	id.life.Init("id", id.name, &ch.life)
 	life.Watch(id, &id.life)
 	ids.add(id)
@@ -109,8 +110,12 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	}
 	defer ch.life.Leave()
 	ch.mu.Lock()
-	h, err := ch.lib.CreateID(ch.handle, uint32(ps))
-	ch.mu.Unlock()
+	defer ch.mu.Unlock()
+	var h uintptr
+	err := ch.write(func(file uintptr) (err error) {
+		h, err = ch.lib.CreateID(file, uint32(ps))
+		return err
+	})
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: verbs.ExplainCM(err)}
 	}
@@ -143,19 +148,65 @@ func (id *ID) destroy() error {
 	ids.remove(id)
 	for _, g := range groups {
 		if a, err := newSockaddr(netip.AddrPortFrom(g.addr, 0)); err == nil {
-			_ = id.lib.LeaveMulticast(id.handle, &a)
+			_, _ = id.write(func() error { return id.lib.LeaveMulticast(id.handle, &a) })
 		}
 	}
 	// If the device was removed while objects on it are open, they use memory that rdma_destroy_id
-	// would free. Then the kernel frees its part when the channel is closed.
-	if dev.release(id.lib) {
-		return nil
+	// would free. If the kernel refuses the channel's file for good, rdma_destroy_id frees nothing. Then the kernel
+	// frees its part when the channel is closed.
+	if !dev.release(id.lib) {
+		_, err := id.write(func() error { return id.lib.DestroyID(id.handle) })
+		if lost := (*ibv.CredentialsError)(nil); err != nil && !errors.As(err, &lost) {
+			ids.add(id)
+			return &ibv.OpError{Op: "close cm id", Object: id.name, Err: err}
+		}
 	}
-	if err := id.lib.DestroyID(id.handle); err != nil {
-		ids.add(id)
-		return &ibv.OpError{Op: "close cm id", Object: id.name, Err: err}
-	}
+	ch := id.Channel()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.leave(id.file)
 	return nil
+}
+
+// write calls f, which writes to the file that the ID names, and again if the kernel refuses the file and the ID could
+// be moved to another one. It returns the file.
+//
+// Preconditions: the ID is entered, or being closed.
+func (id *ID) write(f func() error) (at *file, err error) {
+	for {
+		id.inC.RLock()
+		at = id.file
+		err = f()
+		id.inC.RUnlock()
+		if !errors.Is(err, librdmacm.ErrCredentials) {
+			return at, err
+		}
+		if err = id.renew(at); err != nil {
+			return at, err
+		}
+	}
+}
+
+// renew moves the ID away from a file that the kernel refuses.
+func (id *ID) renew(from *file) error {
+	ch := id.Channel()
+	id.inC.Lock()
+	defer id.inC.Unlock()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if err := ch.renew(from); err != nil {
+		return err
+	}
+	return ch.move(id)
+}
+
+// call is write for an ID that stays open.
+func (id *ID) call(f func() error) error {
+	at, err := id.write(f)
+	if at.former.Load() { // the channel could not move the ID meanwhile
+		_ = id.renew(at)
+	}
+	return err
 }
 
 // enter keeps the ID open until leave.
@@ -179,15 +230,32 @@ func (id *ID) do(op string, f func() error) error {
 	}
 	defer id.leave()
 	at := id.order.load()
-	if err := f(); err != nil {
+	if err := id.call(f); err != nil {
 		var o *ibv.OpError
 		if errors.As(err, &o) {
-			o.Err = at.explain(op, o.Err)
+			o.Err = id.explain(at, op, o.Err)
 			return err
 		}
-		return &ibv.OpError{Op: op, Object: id.name, Err: at.explain(op, err)}
+		return &ibv.OpError{Op: op, Object: id.name, Err: id.explain(at, op, err)}
 	}
 	return nil
+}
+
+// explain returns the meaning of an EINVAL of a call at a stage. There is no event for a request that was withdrawn,
+// but the kernel then has no attributes for its QP.
+//
+// Preconditions: the ID is entered.
+func (id *ID) explain(at stage, op string, err error) error {
+	if err == syscall.ECONNRESET && at == stageRequested { // on iWARP, where the request is a TCP connection
+		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
+	}
+	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && librdmacm.Verbs(id.handle) != 0 {
+		_, gone := id.lib.InitQPAttr(id.handle, &abi.QPAttr{QPState: uint32(ibv.StateRTR)})
+		if gone == syscall.EINVAL {
+			return fmt.Errorf("%w: %w", ErrWithdrawn, err)
+		}
+	}
+	return at.explain(op, err)
 }
 
 // needDevice is the Need of a StateError for calls that need a device.
@@ -274,13 +342,15 @@ func (id *ID) Migrate(to *EventChannel) error {
 		first, second = second, first
 	}
 	first.mu.Lock()
+	defer first.mu.Unlock()
 	second.mu.Lock()
-	err := id.lib.MigrateID(id.handle, to.handle)
-	second.mu.Unlock()
-	first.mu.Unlock()
+	defer second.mu.Unlock()
+	err := to.write(func(file uintptr) error { return id.lib.MigrateID(id.handle, file) })
 	if err != nil {
 		return &ibv.OpError{Op: op, Object: id.name, Err: err}
 	}
+	from.leave(id.file)
+	to.enroll(id)
 	id.life.Move(0, &to.life)
 	id.ch.Store(to)
 	return nil

@@ -67,8 +67,29 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 		return "", err
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": no RDMA device of this host has the address", err
+	case err == syscall.EACCES:
+		return ": a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE", err
 	}
-	return "", err
+	return "", noZone(a, err)
+}
+
+// noZone returns the cause of an EINVAL if that is an address without a zone, otherwise err.
+func noZone(a *sockaddr.Addr, err error) error {
+	if why := a.NoZone(); why != nil && errors.Is(err, syscall.EINVAL) {
+		return (*ibv.ArgError)(why)
+	}
+	return err
+}
+
+// withoutZone adds to the reason why a destination was not resolved that it has no zone. The kernel then takes any
+// interface that has a route to link-local addresses.
+func withoutZone(to netip.AddrPort, err error) error {
+	if a, bad := newSockaddr(to); bad == nil {
+		if why := a.NoZone(); why != nil {
+			return fmt.Errorf("%w; %w", err, (*ibv.ArgError)(why))
+		}
+	}
+	return err
 }
 
 // binds reports whether another ID can be bound to any port of an address.
@@ -83,13 +104,13 @@ func (id *ID) binds(a *sockaddr.Addr) bool {
 	}
 	ch := id.Channel()
 	ch.mu.Lock()
-	h, err := id.lib.CreateID(ch.handle, uint32(id.ps))
-	ch.mu.Unlock()
+	defer ch.mu.Unlock()
+	h, err := id.lib.CreateID(ch.file.handle, uint32(id.ps))
 	if err != nil {
 		return false
 	}
 	err = id.lib.BindAddr(h, &b)
-	_ = id.lib.DestroyID(h)
+	ch.discard(h)
 	return err == nil
 }
 
@@ -164,7 +185,7 @@ func (id *ID) resolve(src, dst *sockaddr.Addr, timeout time.Duration, text strin
 		return err
 	}
 	if err := id.lib.ResolveAddr(id.handle, src, dst, ms); err != nil {
-		hint, err := id.explainResolve(src, err)
+		hint, err := id.explainResolve(src, noZone(dst, err))
 		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + hint}
 	}
 	id.order.advance(stageResolving)

@@ -130,13 +130,21 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	}
 	creating := true
 	qp, err := verbs.CreateQP(pd, send, recv, &o,
-		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-			if attr.CompMask == 0 {
-				return id.lib.CreateQP(id.handle, pd, attr)
+		func(pd uintptr, attr *abi.QPInitAttrEx) (h uintptr, err error) {
+			create := func() (err error) {
+				h, err = id.lib.CreateQP(id.handle, pd, attr)
+				return err
 			}
-			attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
-			attr.PD = pd
-			return id.lib.CreateQPEx(id.handle, attr)
+			if attr.CompMask != 0 {
+				attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
+				attr.PD = pd
+				create = func() (err error) {
+					h, err = id.lib.CreateQPEx(id.handle, attr)
+					return err
+				}
+			}
+			err = id.call(create)
+			return h, err
 		},
 		func(h uintptr) error {
 			if !creating {

@@ -3,13 +3,11 @@ package rdmacm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -121,13 +119,13 @@ func (l *Listener) handle(ev *Event) {
 			}
 			return
 		}
-		r := &Request{ps: ev.Listener.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
+		r := &Request{opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
 			go dispose(ev.ID)
 			return
 		}
-		r.conn = newConn(ev.ID, l.hub, r.ps)
+		r.conn = newConn(ev.ID, l.hub, ev.Listener.ps)
 		r.conn.remote = ev.ID.PeerAddr()
 		if l.life.TryEnter() {
 			defer l.life.Leave()
@@ -322,7 +320,6 @@ func (l *Listener) unaccepted() (list []*Conn) {
 // Request is a peer's request for a connection.
 type Request struct {
 	conn  *Conn
-	ps    PortSpace
 	opt   *Options
 	param ConnParam
 	ud    *UDParam
@@ -336,7 +333,7 @@ func (r *Request) PrivateData() []byte { return r.param.PrivateData }
 func (r *Request) Param() ConnParam { return r.param }
 
 // RemoteAddr returns the peer's address.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.remote }
+func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.RemoteAddr() }
 
 // ID returns the identifier of the connection, which gives access to its device. Do not close it.
 func (r *Request) ID() *ID { return r.conn.id }
@@ -349,12 +346,13 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
-	if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
-		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
-		opt.failed(r.conn, err)
-		if cerr := dispose(r.conn); cerr != nil {
-			err = errors.Join(err, cerr)
+	err := r.conn.handshake(opt, func() error {
+		if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
+			return &ibv.OpError{Op: "accept", Object: r.RemoteAddr().String(), Err: err}
 		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return r.conn, nil
@@ -370,45 +368,29 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	opt, err := c.setup(opt)
-	if err := r.explainWithdrawn(err); err != nil {
+	if err != nil {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := r.explainWithdrawn(limited(func() error {
-		if err := c.id.BringUp(c.qp, p); err != nil {
-			return err
+	return c.whileOpen(func() error {
+		err := limited(func() error {
+			if err := c.id.BringUp(c.qp, p); err != nil {
+				return err
+			}
+			return c.id.Accept(p)
+		})
+		if err == nil && !c.ps.datagram() {
+			err = c.awaitEstablished(ctx)
 		}
-		return c.id.Accept(p)
-	})); err != nil {
+		if err == nil {
+			c.ready()
+		}
 		return err
-	}
-	if !c.ps.datagram() {
-		if err := c.awaitEstablished(ctx); err != nil {
-			return err
-		}
-	}
-	c.ready()
-	return nil
+	})
 }
 
-// explainWithdrawn reports a failure caused by a withdrawn request as ErrWithdrawn. There is no
-// event for it, but the kernel then has no attributes for its QP. On iWARP, where the request is a TCP connection,
-// rdma_accept fails.
-func (r *Request) explainWithdrawn(err error) error {
-	var limit *ibv.LimitError
-	if errors.Is(err, syscall.ECONNRESET) { // of iWARP
-		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
-	}
-	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
-		return err
-	}
-	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
-		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
-	}
-	return err
-}
-
-// Reject refuses the connection. The peer's error holds data, padded with zeros.
+// Reject refuses the connection, and closes the request. The peer's error holds data, padded with zeros. The error is
+// ErrWithdrawn if the peer has already given up.
 func (r *Request) Reject(data []byte) error {
 	err := r.conn.id.Reject(data)
 	return errors.Join(err, dispose(r.conn))

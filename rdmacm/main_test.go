@@ -17,6 +17,9 @@ func runTests(m *testing.M) int {
 	if addr := os.Getenv(dialerEnv); addr != "" {
 		return dialer(addr)
 	}
+	if arg := os.Getenv(stopEnv); arg != "" {
+		return stopAt(arg)
+	}
 	if addr := os.Getenv(serverEnv); addr != "" {
 		return serveUntilEOF(addr)
 	}

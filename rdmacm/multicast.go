@@ -1,6 +1,7 @@
 package rdmacm
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -40,6 +41,10 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 			id.own.Lock()
 			delete(id.own.groups, cookie)
 			id.own.Unlock()
+			if errors.Is(err, ErrNotSupported) && !group.Unmap().Is4() { // of cma_iboe_join_multicast, without MLD
+				err = &ibv.UnsupportedError{Feature: "an IPv6 group on RoCE v2", Need: "an IPv4 group, or RoCE v1",
+					Have: "Linux, which announces no such membership"}
+			}
 			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: group.String()}
 		}
 		return nil

@@ -38,9 +38,16 @@ type Options struct {
 	// must not close the Listener, whose Close waits for it.
 	Prepare func(*Conn) error
 
+	// Confirm, of Dial, runs when the peer has accepted, before this side confirms the connection: the place to check
+	// Conn.PrivateData. An error ends the handshake, so that the peer's Accept does not return the connection.
+	Confirm func(*Conn) error
+
 	// Failed runs if the handshake fails, with the reason, before the connection is closed: the place to undo what Use
 	// and Prepare did while the QP, nil if it was not created, still exists. On the listening side ID.Reject tells the
-	// peer why. Dial of a host name with several addresses may call it once for each.
+	// peer why.
+	//
+	// Dial of a host name with several addresses may call Use, Prepare, Confirm and Failed once for each, with those of
+	// one family at the same time as those of the other. DialAddr has one address.
 	Failed func(*Conn, error)
 
 	ResponderResources int // see ConnParam
@@ -100,12 +107,6 @@ func (o *Options) check() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-func (o *Options) failed(c *Conn, err error) {
-	if o.Failed != nil {
-		o.Failed(c, err)
-	}
 }
 
 // apply sets the options on an ID.

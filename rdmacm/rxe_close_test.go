@@ -288,7 +288,7 @@ func TestRXE_CM_CloseWhileEventIsRead(t *testing.T) {
 	ok(t, id.ResolveAddr(netip.AddrPort{}, addr, wait))
 	closed := make(chan error, 1)
 	read := func() error {
-		return ch.lib.GetEvent(ch.handle, func(r *librdmacm.Event) {
+		return ch.lib.GetEvent(ch.file.handle, func(r *librdmacm.Event) {
 			if r.ID != handle {
 				t.Errorf("an event of %#x, want one of %#x", r.ID, handle)
 			}
@@ -302,6 +302,6 @@ func TestRXE_CM_CloseWhileEventIsRead(t *testing.T) {
 			}
 		})
 	}
-	ok(t, ch.events.Read(timeout(t), read))
+	ok(t, ch.file.events.Read(timeout(t), read))
 	ok(t, <-closed)
 }

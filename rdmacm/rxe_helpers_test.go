@@ -68,9 +68,15 @@ func newIDOn(t testing.TB, ch *EventChannel, ps PortSpace) *ID {
 	return closing(t, must(ch.CreateID(ps))(t))
 }
 
+// beforeEvent, if not nil, is called before an event is waited for.
+var beforeEvent func()
+
 // event waits for an event of a type.
 func event(t testing.TB, ch *EventChannel, want EventType) *Event {
 	t.Helper()
+	if beforeEvent != nil {
+		beforeEvent()
+	}
 	for {
 		ev := must(ch.Event(timeout(t)))(t)
 		if ev.Type == want {

@@ -15,6 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/provider"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
+	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
 // TestRXE_CM_Missing takes away what librdmacm needs of the host, each in a process of its own. librdmacm reports an
@@ -65,10 +66,16 @@ func TestRXE_CM_Missing(t *testing.T) {
 			if !c.late {
 				_, err = NewEventChannel()
 				check("channel", err)
+				_, err = rsocket.New(rsocket.DomainINET, rsocket.Stream)
+				check("rsocket", err)
 			}
 			if name != "rdma_cm" {
 				_, err = ibv.Open(r.Dev[0])
 				check("ibv", err)
+			}
+			if name == "drivers" { // which is none that the library lists
+				_, err = ibv.Devices()
+				check("devices", err)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -232,16 +233,24 @@ func TestRXE_CM_CloseInGroup(t *testing.T) {
 					t.Errorf("close the ID: %v", err)
 				}
 			}
-			if c.own { // the QP stays in the ID's group until it can be closed
-				other := ev.UD.AH.DGID
-				other[15] ^= 0x40
-				ok(t, qp.AttachMcast(other, 0))
-				if err := qp.Close(); !errors.Is(err, syscall.EBUSY) {
-					t.Errorf("close a QP that the program attached: %v", err)
+			if c.own {
+				own, foreign := ev.UD.AH.DGID, abi.GID(ev.UD.AH.DGID)
+				own[15] ^= 0x40
+				foreign[15] ^= 0x20
+				ok(t, qp.AttachMcast(own, 0))
+				h, leave, err := verbs.Enter(qp, "test")
+				ok(t, err)
+				leave()
+				ok(t, verbs.AttachMcast(pd, h, &foreign, 0))
+				var busy *ibv.BusyError
+				if err := qp.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "group") {
+					t.Errorf("close a QP that C attached: %v", err)
 				}
-				ok(t, qp.DetachMcast(other, 0))
-				ok(t, qp.DetachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID))
-				ok(t, qp.AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID))
+				ok(t, verbs.DetachMcast(pd, h, &foreign, 0))
+				for _, g := range []ibv.GID{own, ev.UD.AH.DGID} { // it is still in these
+					ok(t, qp.DetachMcast(g, 0))
+					ok(t, qp.AttachMcast(g, 0))
+				}
 			}
 			ok(t, qp.Close())
 			ok(t, id.Close())

@@ -31,10 +31,11 @@ func TestRXE_CM_ZZDeviceRemoved(t *testing.T) {
 	loud := must(plain.CreateCQ(8, nil))(t)
 	waits := make(map[string]chan error)
 	for what, cq := range map[string]*ibv.CQ{"who dialed": a.CQ(), "who accepted": b.CQ(), "with ibv alone": loud} {
-		waits[what] = make(chan error, 1)
+		ended := make(chan error, 1)
+		waits[what] = ended
 		go func() {
 			_, err := cq.Wait(timeout(t), make([]ibv.WC, 1))
-			waits[what] <- err
+			ended <- err
 		}()
 	}
 	if out, err := exec.Command(emu, "control", "remove", r.Dev[1]).CombinedOutput(); err != nil {

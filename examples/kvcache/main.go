@@ -88,7 +88,7 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 		return lease, nil
 	}
 	l, err := rdma.Listen(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{
-		Count: 1, Most: 64 << 20, Longest: time.Minute, OnRequest: lend,
+		MaxLeases: 1, MaxBytes: 64 << 20, MaxDuration: time.Minute, OnRequest: lend,
 	}})
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func use(ctx context.Context, c *rdma.Conn, lease *rdma.Lease, out io.Writer) er
 
 // prefill writes a cache into memory of the decoding host.
 func prefill(ctx context.Context, addr string, out io.Writer) error {
-	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{Most: rdma.None}}) // it lends nothing
+	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{MaxBytes: rdma.None}}) // it lends nothing
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package abi
 
-import "structs"
+import (
+	"math/bits"
+	"structs"
+)
 
 // MLX5DVObj is struct mlx5dv_obj (infiniband/mlx5dv.h, rdma-core v65): the objects to view, and
 // where to store the views.
@@ -242,16 +245,22 @@ type MLX5DVClockInfo struct {
 }
 
 // Nanoseconds converts a timestamp, which must be at most half the clock's range before or after LastCycles, to
-// nanoseconds since 1970.
+// nanoseconds since 1970. C's product overflows some seconds after the kernel's last update; this one does not.
 //
 // C: mlx5dv_ts_to_ns(3), an inline function.
 func (c *MLX5DVClockInfo) Nanoseconds(ts uint64) uint64 {
 	if after := (ts - c.LastCycles) & c.Mask; after <= c.Mask/2 {
-		return c.Nsec + (after*uint64(c.Mult)+c.Frac)>>c.Shift
+		hi, lo := bits.Mul64(after, uint64(c.Mult))
+		lo, carry := bits.Add64(lo, c.Frac, 0)
+		return c.Nsec + shiftRight(hi+carry, lo, c.Shift)
 	}
-	before := (c.LastCycles - ts) & c.Mask
-	return c.Nsec - (before*uint64(c.Mult)-c.Frac)>>c.Shift
+	hi, lo := bits.Mul64((c.LastCycles-ts)&c.Mask, uint64(c.Mult))
+	lo, borrow := bits.Sub64(lo, c.Frac, 0)
+	return c.Nsec - shiftRight(hi-borrow, lo, c.Shift)
 }
+
+// shiftRight returns the lower half of hi<<64 + lo, shifted.
+func shiftRight(hi, lo uint64, n uint32) uint64 { return lo>>n | hi<<(64-n) }
 
 // MLX5DVQPEx is struct mlx5dv_qp_ex (infiniband/mlx5dv.h, rdma-core v65). That of a library before v37 ends before
 // WRSetDCAddrStream.

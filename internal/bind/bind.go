@@ -10,8 +10,10 @@ package bind
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/loader"
@@ -75,10 +77,15 @@ func Hide(since string, names ...string) (undo func()) {
 	return func() { hidden.Store(nil) }
 }
 
+// Errno returns the errno of a number that C or the kernel reported in another way than by a function's result.
+func Errno(n int) syscall.Errno { return ccall.Errno(n) }
+
 // Ptr calls a function that returns a pointer, or NULL and sets errno.
 //
 //go:uintptrescapes
 func (l Library) Ptr(name string, args ...uintptr) (uintptr, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -105,6 +112,8 @@ func (l Library) Plain(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Err(name string, args ...uintptr) error {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return err
@@ -119,6 +128,8 @@ func (l Library) Err(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Minus1(name string, args ...uintptr) error {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return err
@@ -133,6 +144,8 @@ func (l Library) Minus1(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -148,6 +161,8 @@ func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
 //
 //go:uintptrescapes
 func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -163,6 +178,8 @@ func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
 //
 //go:uintptrescapes
 func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err
@@ -178,6 +195,8 @@ func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
 //
 //go:uintptrescapes
 func (l Library) Size(name string, args ...uintptr) (int, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
 	fn, err := l.Symbol(name)
 	if err != nil {
 		return 0, err

@@ -8,19 +8,21 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// contexts has, by the address of a struct ibv_context, the func(error) error that explains an EIO of a call on it.
+// contexts has, by the address of a struct ibv_context, the func(error) error that explains errors of calls on it.
 var contexts sync.Map
 
-// WatchContext makes explain see each EIO of a call whose first argument is the context, or an object of it. The kernel
-// returns EIO from every command on a device that is gone, and seldom for another reason.
+// WatchContext makes explain see each EIO and EACCES of a call of libibverbs or a provider whose first argument is the
+// context, or an object of it, on the thread that made the call. The kernel returns EIO from every command on a device
+// that is gone, and EACCES from every command that a thread with other credentials writes; both seldom for another
+// reason.
 func WatchContext(ctx uintptr, explain func(error) error) { contexts.Store(ctx, explain) }
 
 // UnwatchContext undoes WatchContext. Call it before the context is freed.
 func UnwatchContext(ctx uintptr) { contexts.Delete(ctx) }
 
-// Explain returns the error of a call on a context.
+// Explain returns the error of a call on a context. For EACCES the goroutine is still locked to the call's thread.
 func Explain(ctx uintptr, err error) error {
-	if err != syscall.EIO {
+	if err != syscall.EIO && err != syscall.EACCES {
 		return err
 	}
 	return explain(ctx, err)
@@ -35,7 +37,10 @@ func explain(ctx uintptr, err error) error {
 
 // explained returns the error of a call of a function by name. Objects of these libraries begin with their context.
 func explained(name string, args []uintptr, err error) error {
-	if err != syscall.EIO || len(args) == 0 || numbered[name] || !strings.Contains(name, "_") {
+	if len(args) == 0 || numbered[name] || !strings.Contains(name, "_") {
+		return err
+	}
+	if err != syscall.EIO && (err != syscall.EACCES || strings.HasPrefix(name, "rdma_")) { // which have another file
 		return err
 	}
 	first := args[0]

@@ -39,7 +39,7 @@ func call(fn uintptr, args ...uintptr) (uintptr, syscall.Errno, error) {
 	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's errno, in C memory
 	*errno = 0
 	r, _, _ := purego.SyscallN(fn, args...)
-	e := syscall.Errno(*errno)
+	e := Errno(int(*errno))
 	runtime.UnlockOSThread()
 	return r, e, nil
 }

@@ -18,7 +18,7 @@ func Ssize(fn, a1, a2, a3 uintptr) (int, syscall.Errno) {
 	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's errno, in C memory
 	*errno = 0
 	n := int(Slow(fn, a1, a2, a3))
-	e := syscall.Errno(*errno)
+	e := Errno(int(*errno))
 	runtime.UnlockOSThread()
 	switch {
 	case n >= 0:

@@ -20,11 +20,6 @@ func Noted() (bytes int, releases string) {
 	return bytes, Of(bytes, runtime.GOARCH)
 }
 
-const size64 = 696
-
-// From64 reports whether a size is that of rdma-core v64 or a later release.
-func From64(size int, goarch string) bool { return size >= sizeOn(goarch, size64) }
-
 // levels are the sizes of struct verbs_context with a pthread_mutex_t of 40 bytes,
 // and the rdma-core releases that have them.
 var levels = []struct {
@@ -42,7 +37,7 @@ var levels = []struct {
 	{648, "v22 to v58"},
 	{672, "v59 to v61"},
 	{680, "v62 to v63"},
-	{size64, "v64 to v65"},
+	{696, "v64 to v65"},
 }
 
 // sizeOn returns what a size of levels is on the architecture.

@@ -29,11 +29,3 @@ func TestLevel(t *testing.T) {
 		}
 	}
 }
-
-func TestFrom64(t *testing.T) {
-	for size, want := range map[int]bool{648: false, 680: false, 695: false, 696: true, 720: true} {
-		if From64(size, "amd64") != want || From64(size+8, "arm64") != want {
-			t.Errorf("%d bytes: not %v", size, want)
-		}
-	}
-}

@@ -257,6 +257,50 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A provider that cannot ring its doorbell has queued what it was given; Doorbell rings it.
+func TestDoorbell(t *testing.T) {
+	const n = 8
+	post := map[string]func(s *SendChain) (int, int){
+		"Post": func(s *SendChain) (int, int) {
+			for i := range n {
+				s.Slot(i, uint64(i), abi.IBV_WR_SEND, 0)
+			}
+			return s.Post(n)
+		},
+		"Run": func(s *SendChain) (int, int) {
+			s.Plain(allPlain)
+			wrs := plainWRs(n)
+			done := s.Run(&wrs[0], n)
+			if done == n {
+				return done, 0
+			}
+			return done, s.Errno()
+		},
+	}
+	for name, post := range post {
+		for _, c := range []struct {
+			at          int // of the one that is not queued, 0 for none
+			ret         int
+			bell        error
+			took, errno int
+			rings       int
+		}{
+			{0, int(syscall.EACCES), nil, n, 0, 1},
+			{0, -1, nil, n, 0, 1}, // libsiw
+			{0, int(syscall.EACCES), syscall.EINVAL, 0, int(syscall.EACCES), 1},
+			{5, int(syscall.EACCES), nil, 4, int(syscall.ENOMEM), 1},
+			{0, int(syscall.EIO), nil, 0, int(syscall.EIO), 0},
+		} {
+			s, rings := sendChain(t, n, 1, 0), 0
+			s.Doorbell(func() error { rings++; return c.bell })
+			record(t, c.at, c.ret)
+			if took, errno := post(s); took != c.took || errno != c.errno || rings != c.rings {
+				t.Errorf("%s %+v: %d taken, errno %d, %d rings", name, c, took, errno, rings)
+			}
+		}
+	}
+}
+
 func TestAccepted(t *testing.T) {
 	const first, size = 0x1000, 128
 	for _, c := range []struct {

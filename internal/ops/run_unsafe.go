@@ -70,7 +70,7 @@ func (c *SendChain) Run(wr *work.SendWR, n int) int {
 //
 //go:noinline
 func (c *SendChain) refused(n int, ret int32) int {
-	n, c.errno = accepted(*c.bad, c.first, sendWRSize, n), errno(ret)
+	n, c.errno = c.took(ret, c.first, n)
 	c.count(n)
 	return n
 }

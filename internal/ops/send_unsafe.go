@@ -2,6 +2,7 @@ package ops
 
 import (
 	"errors"
+	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -47,6 +48,7 @@ type SendChain struct {
 	plain      uint32 // opcodes that Run takes
 	errno      int
 	unsignaled int
+	doorbell   func() error // see Doorbell; may be nil
 }
 
 // NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
@@ -207,7 +209,29 @@ func (c *SendChain) postClassic(i, end int) (int, int) {
 	if ret == 0 {
 		return end - i, 0
 	}
-	return accepted(*c.bad, first, sendWRSize, end-i), errno(ret)
+	return c.took(ret, first, end-i)
+}
+
+// took returns how many of n work requests at first post_send has posted, which returned ret, and the errno.
+func (c *SendChain) took(ret int32, first uintptr, n int) (int, int) {
+	e := errno(ret)
+	if c.rung(e) {
+		if *c.bad == 0 {
+			return n, 0
+		}
+		e = full // what else stops librxe is found before
+	}
+	return accepted(*c.bad, first, sendWRSize, n), e
+}
+
+// Doorbell sets what rings the doorbell in place of a provider that cannot. The providers of the kernel's software
+// devices, librxe and libsiw, write a command to the device file when the work requests are in the queue. Linux may
+// refuse that because of the thread's credentials: see package uverbs.
+func (c *SendChain) Doorbell(ring func() error) { c.doorbell = ring }
+
+// rung reports whether an errno of posting was that of such a doorbell, which rung has rung. libsiw returns -1 for it.
+func (c *SendChain) rung(e int) bool {
+	return (e == int(syscall.EACCES) || e == int(syscall.EPERM)) && c.doorbell != nil && c.doorbell() == nil
 }
 
 // Headers makes room for the header of frames in each slot, up to most bytes.

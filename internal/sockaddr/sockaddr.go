@@ -51,6 +51,17 @@ func New(ap netip.AddrPort) (a Addr, bad *Error) {
 	return a, nil
 }
 
+// NoZone returns what is wrong with a link-local IPv6 address without a zone, nil for any other. The kernel has EINVAL
+// for it, unless the interface is known otherwise.
+func (a *Addr) NoZone() *Error {
+	ip := a.AddrPort().Addr()
+	if !ip.Is6() || !ip.IsLinkLocalUnicast() || ip.Zone() != "" {
+		return nil
+	}
+	return &Error{Arg: "address", Got: ip.String() + ", of link-local scope and without a zone",
+		Want: ip.String() + "%INTERFACE, with the network interface that leads to it"}
+}
+
 // Of copies a struct sockaddr of any length.
 func Of(raw []byte) (a Addr) {
 	copy(a[:], raw)

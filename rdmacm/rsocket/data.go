@@ -31,7 +31,7 @@ func (s *Socket) Recv(b []byte) (int, error) {
 	case errno == syscall.EAGAIN:
 		return 0, errReadAgain
 	case errno != 0:
-		return 0, &Error{Op: "rread", Errno: errno}
+		return 0, s.explain(&Error{Op: "rread", Errno: errno})
 	}
 	return s.eof(n, len(b), nil)
 }
@@ -58,7 +58,7 @@ func (s *Socket) Send(b []byte) (int, error) {
 	case errno == syscall.EAGAIN:
 		return 0, errWriteAgain
 	case errno != 0:
-		return 0, &Error{Op: "rwrite", Errno: errno}
+		return 0, s.explain(&Error{Op: "rwrite", Errno: errno})
 	}
 	return n, nil
 }

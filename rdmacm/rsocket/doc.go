@@ -47,6 +47,11 @@
 // without the header that RoCE requires (v44.0:librdmacm/rsocket.c:1572; v64 also does). Do not use an address that
 // no RDMA device has, such as 127.0.0.1: some versions of the library crash.
 //
+// A process that has changed its credentials (syscall.Setgroups, Setuid and the like) cannot make or accept
+// connections: librdmacm has threads of its own, and the kernel refuses their commands. Calls fail with an
+// [*ibv.CredentialsError]. Close the sockets before the change: a thread of librdmacm polls without end for a socket
+// that is open and gets an event. Data of connections that are open goes on, except on SoftRoCE and siw.
+//
 // A datagram has at most 2,040 bytes, or 2,024 between IPv6 sockets, and is lost if it does not fit in a packet.
 // There is no ancillary data.
 //

@@ -57,6 +57,8 @@ func (e *Error) hint() string {
 		return "would block; wait with a Poller"
 	case syscall.EINPROGRESS:
 		return "wait for PollOut with a Poller, then call ConnectError"
+	case syscall.EACCES:
+		return "a port below net.ipv4.ip_unprivileged_port_start requires CAP_NET_BIND_SERVICE"
 	case syscall.ENODEV:
 		return "no RDMA device has the address"
 	case syscall.ENOENT:
@@ -66,8 +68,7 @@ func (e *Error) hint() string {
 	case syscall.EADDRINUSE:
 		return "another socket has the address: choose another port, or SetReuseAddr"
 	case syscall.EADDRNOTAVAIL:
-		return "no RDMA device of this host has the address, or the port is in use and one of the two addresses " +
-			"is a wildcard"
+		return "no RDMA device of this host has the address"
 	case syscall.ETIMEDOUT:
 		return "the peer does not answer"
 	case syscall.ENOTCONN:

@@ -1,12 +1,14 @@
 package rsocket
 
 import (
+	"errors"
 	"net/netip"
 	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -17,6 +19,9 @@ type lib struct {
 
 	finding sync.Mutex // held by a Listen while it compares the descriptors before and after
 }
+
+// verbs is the part of package ibv that is internal to this module.
+var verbs = ibv.Internal.Show(friend.Mine)
 
 // library opens librdmacm once.
 var library = sync.OnceValues(func() (*lib, error) {
@@ -32,6 +37,17 @@ var library = sync.OnceValues(func() (*lib, error) {
 	l.connecting.what, l.connecting.limit = "connections that were accepted or do not block", limit
 	return l, nil
 })
+
+// explainNew returns why this host cannot have a socket, if that is known, otherwise err.
+func explainNew(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		if why := verbs.ExplainCM(e.Errno); why != error(e.Errno) {
+			return &ibv.OpError{Op: e.Op, Err: why}
+		}
+	}
+	return err
+}
 
 func newSockaddr(ap netip.AddrPort) (*sockaddr.Addr, error) {
 	a, bad := sockaddr.New(ap)

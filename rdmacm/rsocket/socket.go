@@ -13,9 +13,9 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
-	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // Socket is an rsocket. It belongs to the caller and is safe for concurrent use. It does not block
@@ -27,8 +27,11 @@ type Socket struct {
 	domain Domain
 	typ    Type
 
+	to      atomic.Pointer[netip.AddrPort] // of the last Connect
 	blocks  atomic.Bool
+	refused atomic.Bool  // the kernel refuses threads because of their credentials
 	peer    atomic.Bool  // of a datagram socket: it has one
+	loop    atomic.Bool  // listens on a loopback address
 	queue   atomic.Int32 // of a listening socket: the descriptor that is readable while requests wait, or 0
 	reading direction
 	writing direction
@@ -39,7 +42,8 @@ type Socket struct {
 	maps    map[*IOMap]struct{}
 }
 
-// New creates a non-blocking socket.
+// New creates a non-blocking socket. If this host has no device that can be used, the error has the reason, as that of
+// rdmacm.NewEventChannel.
 //
 // C: rsocket.
 func New(d Domain, t Type) (*Socket, error) {
@@ -49,7 +53,7 @@ func New(d Domain, t Type) (*Socket, error) {
 	}
 	fd, err := l.Socket(int(d), int(t))
 	if err != nil {
-		return nil, err
+		return nil, explainNew(err)
 	}
 	return newSocket(&Socket{lib: l, fd: fd, domain: d, typ: t})
 }
@@ -73,20 +77,15 @@ func (s *Socket) begin() error {
 
 // with calls f on the open socket.
 func (s *Socket) with(f func(fd int) error) error {
-	if err := s.begin(); err != nil {
+	if err := s.beginC(); err != nil {
 		return err
 	}
 	defer s.life.Leave()
-	return f(s.fd)
+	return s.denied(f(s.fd))
 }
 
 // FD returns the descriptor, which only functions of rsocket accept. The socket owns it.
 func (s *Socket) FD() int { return s.fd }
-
-// Bind sets the local address. Port 0 is any free port.
-//
-// C: rbind.
-func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr((*librdmacm.Sockets).Bind, addr) }
 
 // Connect starts a connection. The error is usually EINPROGRESS: wait for PollOut, then call
 // ConnectError. It is a *ServiceError if the library cannot have more non-blocking connections. On
@@ -99,6 +98,7 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 			return err
 		}
 	}
+	s.to.Store(&addr)
 	err := s.withAddr((*librdmacm.Sockets).Connect, addr)
 	if err == nil {
 		s.peer.Store(true)
@@ -120,21 +120,6 @@ func (s *Socket) enter(v *service) error {
 	return nil
 }
 
-func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Addr) error, addr netip.AddrPort) error {
-	a, err := newSockaddr(addr)
-	if err != nil {
-		return err
-	}
-	return s.with(func(fd int) error {
-		err := call(s.lib.Sockets, fd, a)
-		var e *Error
-		if errors.As(err, &e) {
-			e.Object = addr.String()
-		}
-		return err
-	})
-}
-
 // Listen makes a bound socket accept connections. PollIn reports that one is pending: a Poller may
 // be 200 ms late if the socket blocked during Listen, was added to it before, or there is no /proc.
 // [Poll] without a timeout may be late by five seconds, or half a second from rdma-core v63 on.
@@ -149,7 +134,12 @@ func (s *Socket) Listen(backlog int) error {
 			return err
 		}
 	}
-	return s.with(func(fd int) error { return s.listen(fd, backlog) })
+	at, err := s.LocalAddr()
+	if err != nil {
+		return err
+	}
+	s.loop.Store(at.Addr().Unmap().IsLoopback())
+	return s.inUse(s.with(func(fd int) error { return s.listen(fd, backlog) }), at)
 }
 
 // listen calls rlisten and finds the descriptor from which raccept will read. rpoll does not watch it: it watches the
@@ -174,10 +164,28 @@ func (s *Socket) listen(fd, backlog int) error {
 }
 
 // Accept returns a pending connection, which is non-blocking. The error is EAGAIN if none is
-// pending, and a *ServiceError if the library cannot have more connections.
+// pending, and a *ServiceError if the library cannot have more connections. On a socket with a loopback address it
+// closes connections to other addresses. That address is the one that the peer states, so it does not authenticate the
+// peer.
 //
 // C: raccept.
 func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
+	for {
+		n, from, err := s.accept()
+		if err != nil || !s.loop.Load() {
+			return n, from, err
+		}
+		to, err := n.LocalAddr()
+		if err == nil && to.Addr().Unmap().IsLoopback() {
+			return n, from, nil
+		}
+		if err = errors.Join(err, n.Close()); err != nil {
+			return nil, netip.AddrPort{}, err
+		}
+	}
+}
+
+func (s *Socket) accept() (*Socket, netip.AddrPort, error) {
 	if err := s.begin(); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
@@ -204,7 +212,7 @@ func (s *Socket) ConnectError() error {
 		return err
 	}
 	if n != 0 {
-		return &Error{Op: "rconnect", Errno: syscall.Errno(n)}
+		return s.explain(&Error{Op: "rconnect", Errno: bind.Errno(n)})
 	}
 	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {
@@ -213,9 +221,9 @@ func (s *Socket) ConnectError() error {
 	switch r := item[0].Ready; {
 	case r&PollErr != 0:
 		// The connection failed with an error that SO_ERROR has already returned.
-		return &Error{Op: "rconnect", Errno: syscall.ECONNREFUSED}
+		return s.explain(&Error{Op: "rconnect", Errno: syscall.ECONNREFUSED})
 	case r&PollHup != 0:
-		return &Error{Op: "rconnect", Errno: syscall.ENOTCONN}
+		return s.explain(&Error{Op: "rconnect", Errno: syscall.ENOTCONN})
 	case r&PollOut == 0:
 		return &Error{Op: "rconnect", Errno: syscall.EINPROGRESS}
 	}
@@ -273,7 +281,11 @@ func (s *Socket) destroy() error {
 	for m := range maps {
 		_ = s.lib.IOUnmap(s.fd, m.b)
 	}
-	err := s.lib.Close(s.fd)
+	rclose := s.lib.Close
+	if s.typ == Stream {
+		rclose = s.lib.CloseStream
+	}
+	err := rclose(s.fd)
 	s.mu.Lock()
 	if s.serving != nil {
 		s.serving.leave()
@@ -283,29 +295,6 @@ func (s *Socket) destroy() error {
 		m.pin.Unpin()
 	}
 	return err
-}
-
-// LocalAddr returns the local address.
-//
-// C: rgetsockname.
-func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name((*librdmacm.Sockets).GetSockName) }
-
-// RemoteAddr returns the peer's address.
-//
-// C: rgetpeername.
-func (s *Socket) RemoteAddr() (netip.AddrPort, error) {
-	return s.name((*librdmacm.Sockets).GetPeerName)
-}
-
-func (s *Socket) name(call func(c *librdmacm.Sockets, fd int) (*sockaddr.Addr, error)) (ap netip.AddrPort, err error) {
-	err = s.with(func(fd int) error {
-		a, err := call(s.lib.Sockets, fd)
-		if err == nil {
-			ap = a.AddrPort()
-		}
-		return err
-	})
-	return ap, err
 }
 
 // SetOption sets an option to value, in the byte order of memory.
@@ -414,7 +403,7 @@ func (s *Socket) closePending() {
 	for s.lib.connecting.enter("") == nil {
 		fd, _, err := s.lib.Accept(s.fd)
 		if err == nil {
-			err = s.lib.Close(fd)
+			err = s.lib.CloseStream(fd)
 		}
 		s.lib.connecting.leave()
 		if err != nil {

@@ -116,20 +116,21 @@ func functions(t *testing.T) list {
 	return l
 }
 
-// TestFunctions holds the Go names of the list to the packages, and its signs to the names that internal/bind calls.
+// TestFunctions holds the Go names of the list to the packages, and to the C functions that comments of functions name;
+// and its signs to the names that internal/bind calls.
 func TestFunctions(t *testing.T) {
 	l := functions(t)
-	names := map[string]bool{}
-	documented := map[string]string{} // C functions that a comment names, and where
+	names := map[string]bool{}          // and whether it is a function
+	documented := map[string][]string{} // C functions that a comment names, and where
 	for _, dir := range []string{"ibv", "rdmacm", "rdmacm/rsocket", "mlx5dv", "efadv"} {
 		addNames(t, dir, names, documented)
 	}
 	called := literals(t, filepath.Join(root, "internal/bind"))
-	known := map[string]function{}
+	known, goNames := map[string]function{}, map[string][]string{}
 	for name, section := range l.sections {
 		for _, f := range section {
 			for _, n := range f.names {
-				if !names[n] {
+				if _, ok := names[n]; !ok {
 					t.Errorf("%s: no package has %s", f.name, n)
 				}
 			}
@@ -139,12 +140,14 @@ func TestFunctions(t *testing.T) {
 			if slices.Contains(libraries, name) && called[f.name] != (f.sign == "=") {
 				t.Errorf("%s: the list says %q; internal/bind calls it by name: %v", f.name, f.sign, called[f.name])
 			}
-			known[f.name] = f
+			known[f.name], goNames[f.name] = f, append(goNames[f.name], f.names...)
 		}
 	}
 	for name, at := range documented {
-		if f := known[name]; f.name == "" || f.sign == "-" {
-			t.Errorf("the comment of %s names %s, and the list does not say so", at, name)
+		for _, at := range at {
+			if f := known[name]; f.name == "" || f.sign == "-" || names[at] && !slices.Contains(goNames[name], at) {
+				t.Errorf("the comment of %s names %s, and the list does not say so", at, name)
+			}
 		}
 	}
 }
@@ -253,9 +256,9 @@ func TestHeaderFunctions(t *testing.T) {
 
 var inComment = regexp.MustCompile(`\b(_*(?:ibv|rdma|mlx5dv|efadv|mbps|mult)_\w+)\(3\)`)
 
-// addNames adds the exported names of a package, as in "ibv.PD.AllocMR" and "ibv.WC.ID", and the C functions that its
-// comments name behind "C: ".
-func addNames(t *testing.T, dir string, names map[string]bool, documented map[string]string) {
+// addNames adds the exported names of a package, as in "ibv.PD.AllocMR" and "ibv.WC.ID", with whether they are
+// functions, and the C functions that its comments name behind "C: ".
+func addNames(t *testing.T, dir string, names map[string]bool, documented map[string][]string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil || len(files) == 0 {
@@ -270,15 +273,17 @@ func addNames(t *testing.T, dir string, names map[string]bool, documented map[st
 		if err != nil {
 			t.Fatal(err)
 		}
+		isFunc := false
 		add := func(name string, doc *ast.CommentGroup) {
-			names[pkg+"."+name] = true
+			names[pkg+"."+name] = isFunc
 			if _, c, ok := strings.Cut(doc.Text(), "C: "); ok {
 				for _, m := range inComment.FindAllStringSubmatch(c, -1) {
-					documented[m[1]] = pkg + "." + name
+					documented[m[1]] = append(documented[m[1]], pkg+"."+name)
 				}
 			}
 		}
 		for _, d := range tree.Decls {
+			_, isFunc = d.(*ast.FuncDecl)
 			switch d := d.(type) {
 			case *ast.FuncDecl:
 				if name := d.Name.Name; ast.IsExported(name) {

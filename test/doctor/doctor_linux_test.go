@@ -48,8 +48,8 @@ func TestEmuDoctor(t *testing.T) {
 		"no permission": {emu: []string{"--device", "mlx5_0", "--fault",
 			"errno=EACCES:cmd=get_context,every=1,count=0"}, code: 4,
 			severity: "error", check: "permission", subject: "mlx5_0", text: "may not open the device file"},
-		"MTU mismatch": {emu: []string{"--device", "mlx5_0,mtu=512"}, code: 3, severity: "warning", check: "mtu",
-			subject: "mlx5_0/1", text: "active MTU 512 leaves 74 of the 586 bytes"},
+		"small MTU": {emu: []string{"--device", "mlx5_0,mtu=2048"}, code: 0, severity: "note", check: "mtu",
+			subject: "mlx5_0/1", text: "active MTU 2048, because the MTU of emu0 is 2144"},
 		"library missing": {env: "PUREVERBS_LIBRARY_PATH=/nonexistent", code: 4, severity: "error", check: "library",
 			subject: "host", text: "libibverbs"},
 	} {

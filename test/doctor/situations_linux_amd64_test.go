@@ -132,7 +132,8 @@ var situations = map[string]situation{
 	"`rdma_cm` is refused":    {bends: `^/dev/infiniband/rdma_cm$ =EACCES 20600`, perf: "-R"},
 	"only GIDs of other pods": {netns: true, first: "ip link set lo up", at: "127.0.0.1"},
 	"GIDs of other pods also": {emu: []string{"--device", "mlx5_0,gid=10.77.0.9/v2,gid=10.88.0.1/v2"},
-		first: "ip addr del 10.77.0.9/24 dev emu0"},
+		netns: true, first: "ip link set lo up; ip link add emu0 type dummy 2>&- || ip link add emu0 type bridge; " +
+			"ip addr add 10.88.0.1/24 dev emu0; ip link set emu0 up"},
 	"InfiniBand": {emu: []string{"--device", "mlx5_0,link=ib"}, at: "127.0.0.1"},
 	"a VXLAN over a bond has the address also": {
 		emu:   []string{"--device", "mlx5_0,vlan=100,gid=10.88.0.1/v2@100,gid=10.88.0.1/v2"},
@@ -140,7 +141,7 @@ var situations = map[string]situation{
 		files: map[string]string{"v": "DEVTYPE=vxlan\nINTERFACE=emu0.100\n", "b": "DEVTYPE=bond\nINTERFACE=emu0\n"}},
 	"iWARP": {bends: "/mlx5_0/node_type$ r", files: map[string]string{"r": "4: RNIC\n"}},
 	"the GID table is empty": {emu: []string{"--device", "mlx5_0,gid=::"},
-		first: "ip addr add 10.88.0.1/24 dev emu0; ip link set emu0 up"},
+		first: "ip addr add 10.88.0.1/24 dev lo"},
 	"the port is down": {emu: []string{"--device", "mlx5_0,state=down"}, wait: "3s"},
 	"only link-local addresses": {emu: []string{"--device", "mlx5_0,gid=fe80::e61d:2dff:fee0:0"},
 		at: "127.0.0.1"},

@@ -61,12 +61,14 @@ type way struct {
 	name    string
 	release string // "" for this system's programs and libraries
 	nobody  bool   // as user nobody, the emulator too
+	env     string // variables of a row
 }
 
 var (
 	here = way{name: "here"}
-	ways = []way{here, {"nobody", "", true}, {"bullseye", "bullseye", false}, {"trixie", "trixie", false},
-		{"sid", "sid", false}, {"trixie-nobody", "trixie", true}}
+	ways = []way{here, {name: "nobody", nobody: true}, {name: "bullseye", release: "bullseye"},
+		{name: "trixie", release: "trixie"}, {name: "sid", release: "sid"},
+		{name: "trixie-nobody", release: "trixie", nobody: true}}
 )
 
 var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "pingpong", "raw_pingpong", "rsocket"}
@@ -98,7 +100,7 @@ func (w way) emulate(t *testing.T, flags []string, command ...string) (string, e
 	defer cancel()
 	args := append(append([]string{"--strict"}, flags...), "--")
 	c := exec.CommandContext(ctx, filepath.Join(root, ".build/bin/emu"), append(args, command...)...)
-	c.Dir = "/"
+	c.Dir, c.Env = "/", append(os.Environ(), strings.Fields(w.env)...)
 	if w.nobody && os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -146,6 +148,7 @@ type row struct {
 	host    string   // where the client finds the server; 127.0.0.1 if ""
 	emu     []string // flags of the emulator
 	pair    []string // flags of pair
+	env     string   // variables of the programs
 	want    string   // what the output must contain besides what check looks at
 }
 
@@ -241,6 +244,7 @@ func (r row) run(t *testing.T, w way) {
 // once runs the row one way. It returns the command, its output, and what is wrong with it.
 func (r row) once(t *testing.T, w way) (server, client []string, out string, err error) {
 	t.Helper()
+	w.env = r.env
 	p := strconv.Itoa(21000 + int(port.Add(1)))
 	server, client = r.ends(w, p)
 	args := append([]string{filepath.Join(root, ".build/bin/pair"), "-t", limit.String()}, r.pair...)

@@ -19,6 +19,7 @@ var (
 	memfds   = []string{"--device", "mlx5_0,dmabuf=memfd", "--device", "mlx5_1"}
 	sigint   = []string{"-int", "\n 4096 "} // the figures of a second
 	loopback = []string{"127.0.0.1", "::1", "10.88.0.1", "fd00:88::1"}
+	signed   = "MLX5_QP_SIGNATURE=1 MLX5_SRQ_SIGNATURE=1" // work requests carry signatures: receives begin with one
 )
 
 // every lists rows that always run in every way.
@@ -52,6 +53,11 @@ var once = []row{
 	{command: "ibv_xsrq_pingpong -g 3"},
 	{command: "xsrq_pingpong/ibv_xsrq_pingpong -g 3 -n 20"},
 	{command: "ibv_rc_pingpong/rc_pingpong -g 3 -c -n 60 -s 9001 -r 20", emu: cqe0},
+
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -s 9001 -r 20", env: signed},
+	{command: "ibv_xsrq_pingpong -g 3", env: signed},
+	{command: "ib_send_lat -c DC -n 50 -s 64", env: signed},
+	{command: "raw_ethernet_lat -n 50 -s 64", emu: two, env: signed},
 
 	{command: "ib_write_bw -c UC -n 100 -s 4096 -q 4 -b"},
 	{command: "ib_write_bw -n 1600 -s 8 -l 16 -I 64"},
@@ -241,7 +247,7 @@ func TestEmuPairs(t *testing.T) {
 				if strings.HasPrefix(r.command, "raw_") && w.nobody {
 					continue // frames take CAP_NET_RAW
 				}
-				t.Run(strings.TrimSpace(r.command+" "+r.host+strings.Join(r.emu, " ")),
+				t.Run(strings.TrimSpace(r.env+" "+r.command+" "+r.host+strings.Join(r.emu, " ")),
 					func(t *testing.T) { r.run(t, w) })
 			}
 		})

@@ -54,7 +54,7 @@ func TestEmuGranted(t *testing.T) {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	// it wants a libc no older than this one
-	for _, w := range []way{here, {"trixie", "trixie", false}, {"sid", "sid", false}} {
+	for _, w := range []way{here, {name: "trixie", release: "trixie"}, {name: "sid", release: "sid"}} {
 		t.Run(w.name, func(t *testing.T) {
 			command := w.command(bin)
 			if out, err := w.emulate(t, nil, command...); err != nil || !strings.Contains(out, "all as it should be") {

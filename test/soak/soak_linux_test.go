@@ -29,7 +29,8 @@ import (
 const (
 	// lengthEnv says how long the soak runs; "make soak" sets it.
 	lengthEnv = "PUREVERBS_SOAK"
-	// childEnv makes the test binary a client: MESSAGES STREAMS SEED CONNECTIONS, two addresses and two numbers.
+	// childEnv makes the test binary a client: MESSAGES STREAMS DATAGRAMS SEED CONNECTIONS HOST, three addresses, two
+	// numbers and its own address.
 	childEnv = "PUREVERBS_SOAK_CHILD"
 )
 
@@ -49,9 +50,11 @@ type server struct {
 	engine   *rdma.Engine
 	messages *rdma.Listener
 	streams  *rdma.StreamListener
+	packets  *rdma.PacketConn
 	running  sync.WaitGroup
 	conns    atomic.Int64 // that were accepted
 	leases   atomic.Int64 // that were granted
+	echoed   atomic.Int64 // datagrams
 	bytes    atomic.Int64
 }
 
@@ -63,7 +66,7 @@ func serve(t *testing.T, r testutil.RXE) *server {
 		t.Fatal(err)
 	}
 	o := &rdma.Options{Engine: s.engine, KeepAlive: time.Second, Leases: &rdma.LeaseOptions{
-		Longest: 2 * time.Second, Grace: 100 * time.Millisecond, OnRequest: s.lend}}
+		MaxDuration: 2 * time.Second, Grace: 100 * time.Millisecond, OnRequest: s.lend}}
 	at := net.JoinHostPort(r.IP[0], "0")
 	if s.messages, err = rdma.Listen(t.Context(), at, o); err != nil {
 		t.Fatal(err)
@@ -72,6 +75,21 @@ func serve(t *testing.T, r testutil.RXE) *server {
 	if s.streams, err = rdma.ListenStream(t.Context(), at, o); err != nil {
 		t.Fatal(err)
 	}
+	if s.packets, err = rdma.ListenPacket(t.Context(), at, &rdma.Options{Engine: s.engine}); err != nil {
+		t.Fatal(err)
+	}
+	s.running.Go(func() {
+		b := make([]byte, s.packets.MaxDatagram())
+		for {
+			n, from, err := s.packets.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			if _, err := s.packets.WriteTo(b[:n], from); err == nil { // the client may have gone
+				s.echoed.Add(1)
+			}
+		}
+	})
 	s.running.Go(func() {
 		for {
 			c, err := s.messages.Accept(context.Background())
@@ -133,7 +151,7 @@ func (s *server) echo(c *rdma.Conn) {
 
 func (s *server) close(t *testing.T) {
 	t.Helper()
-	if err := errors.Join(s.messages.Close(), s.streams.Close()); err != nil {
+	if err := errors.Join(s.messages.Close(), s.streams.Close(), s.packets.Close()); err != nil {
 		t.Error(err)
 	}
 	s.running.Wait()
@@ -147,6 +165,90 @@ func (s *server) close(t *testing.T) {
 		t.Errorf("at the end %+v, want every block free or posted, and no lease or buffer", st)
 	}
 	if err := s.engine.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// witness is an engine of the same process with a connection to itself, which the clients of the other must not
+// disturb.
+type witness struct {
+	engine *rdma.Engine
+	stop   context.CancelFunc
+	done   chan error
+	trips  atomic.Int64
+	most   atomic.Int64 // nanoseconds
+	first  rdma.Stats
+}
+
+func newWitness(t *testing.T, r testutil.RXE) *witness {
+	t.Helper()
+	w := &witness{done: make(chan error, 1)}
+	var err error
+	if w.engine, err = rdma.NewEngine(r.Dev[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	l, err := rdma.Listen(ctx, net.JoinHostPort(r.IP[0], "0"), &rdma.Options{Engine: w.engine, KeepAlive: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan *rdma.Conn, 1)
+	go func() {
+		c, _ := l.Accept(ctx)
+		accepted <- c
+	}()
+	a, err := rdma.Dial(ctx, l.Addr().String(), &rdma.Options{Engine: w.engine, KeepAlive: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := <-accepted
+	if err := w.trip(ctx, a, b); err != nil {
+		t.Fatal(err)
+	}
+	w.first = w.engine.Stats()
+	go func() {
+		var err error
+		for err == nil && ctx.Err() == nil {
+			began := time.Now()
+			if err = w.trip(context.Background(), a, b); err == nil {
+				w.trips.Add(1)
+				w.most.Store(max(w.most.Load(), int64(time.Since(began))))
+			}
+			time.Sleep(time.Millisecond)
+		}
+		w.done <- errors.Join(err, a.Close(), b.Close(), l.Close())
+	}()
+	return w
+}
+
+// trip sends a message there and back.
+func (w *witness) trip(ctx context.Context, a, b *rdma.Conn) error {
+	for _, c := range [][2]*rdma.Conn{{a, b}, {b, a}} {
+		if err := c[0].Send(ctx, []byte("witness")); err != nil {
+			return err
+		}
+		m, err := c[1].Recv(ctx)
+		if err != nil {
+			return err
+		}
+		m.Release()
+	}
+	return nil
+}
+
+func (w *witness) close(t *testing.T) {
+	t.Helper()
+	last := w.engine.Stats()
+	w.stop()
+	if err := <-w.done; err != nil {
+		t.Errorf("the second engine's connection: %v", err)
+	}
+	t.Logf("second engine: %d round trips, the longest %v", w.trips.Load(), time.Duration(w.most.Load()))
+	if last.Conns != 2 || last.Blocks != w.first.Blocks || last.Promised != w.first.Promised || last.Refused != 0 {
+		t.Errorf("the second engine has %+v, and had %+v at first", last, w.first)
+	}
+	if err := w.engine.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -200,6 +302,7 @@ func TestRXE_Soak(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
+	w := newWitness(t, r)
 	s := serve(t, r)
 	var early usage
 	var killed, stopped, ended int
@@ -213,8 +316,8 @@ func TestRXE_Soak(t *testing.T) {
 		var clients sync.WaitGroup
 		for k := range 3 {
 			c := exec.Command(os.Args[0])
-			c.Env = append(os.Environ(), fmt.Sprintf("%s=%v %v %d %d %s", childEnv, s.messages.Addr(), s.streams.Addr(),
-				rnd.Uint64(), max(n/(k+1), 1), r.IP[1]))
+			c.Env = append(os.Environ(), fmt.Sprintf("%s=%v %v %v %d %d %s", childEnv, s.messages.Addr(), s.streams.Addr(),
+				s.packets.LocalAddr(), rnd.Uint64(), max(n/(k+1), 1), r.IP[1]))
 			c.Stderr = os.Stderr
 			in, err := c.StdinPipe() // the client ends with this process
 			if err == nil {
@@ -262,9 +365,10 @@ func TestRXE_Soak(t *testing.T) {
 		}
 	}
 	late := s.settled(t)
-	t.Logf("%d clients ended, %d were killed, %d stopped and killed; %d connections, %d leases, %d MiB; at first %v; "+
-		"at the end %v", ended, killed, stopped, s.conns.Load(), s.leases.Load(), s.bytes.Load()>>20, early, late)
-	if s.leases.Load() == 0 || s.bytes.Load() == 0 {
+	t.Logf("%d clients ended, %d were killed, %d stopped and killed; %d connections, %d leases, %d datagrams, %d MiB; "+
+		"at first %v; at the end %v, %+v", ended, killed, stopped, s.conns.Load(), s.leases.Load(), s.echoed.Load(),
+		s.bytes.Load()>>20, early, late, s.engine.Stats())
+	if s.leases.Load() == 0 || s.bytes.Load() == 0 || s.echoed.Load() == 0 {
 		t.Error("nothing was lent, or nothing sent")
 	}
 	if late.descriptors > early.descriptors || late.goroutines > early.goroutines {
@@ -277,6 +381,7 @@ func TestRXE_Soak(t *testing.T) {
 		t.Errorf("the resident memory has grown above %d KiB", most>>10)
 	}
 	s.close(t)
+	w.close(t)
 }
 
 // child is a client: it opens connections, uses each for a while, and closes them.
@@ -285,11 +390,12 @@ func child(args []string) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
-	seed, _ := strconv.ParseUint(args[2], 10, 64)
-	n, _ := strconv.Atoi(args[3])
+	seed, _ := strconv.ParseUint(args[3], 10, 64)
+	n, _ := strconv.Atoi(args[4])
 	// On a busy machine a crowd's Closes take their time.
-	o := &rdma.Options{KeepAlive: time.Second, Leases: &rdma.LeaseOptions{Most: rdma.None}, Linger: testutil.Patience}
-	o.LocalAddr = netip.AddrPortFrom(netip.MustParseAddr(args[4]), 0)
+	o := &rdma.Options{KeepAlive: time.Second, Leases: &rdma.LeaseOptions{MaxBytes: rdma.None},
+		Linger: testutil.Patience}
+	o.LocalAddr = netip.AddrPortFrom(netip.MustParseAddr(args[5]), 0)
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -298,12 +404,19 @@ func child(args []string) {
 		all.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(k)))
 			var err error
-			if k%2 == 0 {
+			plain := *o
+			plain.Leases = nil
+			switch k % 8 {
+			case 0, 2, 4:
 				err = talk(ctx, args[0], o, rnd, slots)
-			} else {
-				stream := *o
-				stream.Leases = nil
-				err = pour(ctx, args[1], &stream, rnd, slots)
+			case 1, 3:
+				err = pour(ctx, args[1], &plain, rnd, slots)
+			case 5:
+				err = chat(ctx, args[2], &rdma.Options{LocalAddr: o.LocalAddr}, rnd)
+			case 6:
+				err = ignore(ctx, args[0], o, slots)
+			case 7:
+				err = ignoreStream(ctx, args[1], &plain, slots)
 			}
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "client: connection %d of %d: %v\n", k, n, err)
@@ -386,4 +499,63 @@ func pour(ctx context.Context, addr string, o *rdma.Options, rnd *rand.Rand, slo
 		return fmt.Errorf("%d bytes came back of %d", got, size)
 	}
 	return s.Close()
+}
+
+// chat exchanges datagrams, which may be lost.
+func chat(ctx context.Context, addr string, o *rdma.Options, rnd *rand.Rand) error {
+	c, err := rdma.DialPacket(ctx, addr, o)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, c.MaxDatagram())
+	for range 1 + rnd.IntN(20) {
+		if _, err := c.Write(b[:1+rnd.IntN(len(b))]); err != nil {
+			return errors.Join(err, c.Close())
+		}
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		if _, err := c.Read(b); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return errors.Join(err, c.Close())
+		}
+	}
+	return c.Close()
+}
+
+// unread is how long a client that reads nothing goes on sending.
+const unread = 300 * time.Millisecond
+
+// ignore sends messages and reads no reply, until it can send no more.
+func ignore(ctx context.Context, addr string, o *rdma.Options, slots chan struct{}) error {
+	slots <- struct{}{}
+	c, err := rdma.Dial(ctx, addr, o)
+	<-slots
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, unread)
+	defer cancel()
+	for err == nil {
+		err = c.Send(ctx, make([]byte, 20_000))
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(err, c.CloseNow())
+	}
+	return c.CloseNow()
+}
+
+// ignoreStream is ignore for a stream.
+func ignoreStream(ctx context.Context, addr string, o *rdma.Options, slots chan struct{}) error {
+	slots <- struct{}{}
+	s, err := rdma.DialStream(ctx, addr, o)
+	<-slots
+	if err != nil {
+		return err
+	}
+	_ = s.SetWriteDeadline(time.Now().Add(unread))
+	for err == nil {
+		_, err = s.Write(make([]byte, 100_000))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return errors.Join(err, s.CloseNow())
+	}
+	return s.CloseNow()
 }

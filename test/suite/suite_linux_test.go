@@ -25,9 +25,10 @@ import (
 // limit bounds a run of the suite, which takes three minutes on a quiet machine.
 const limit = 25 * time.Minute
 
-// onIB are tests that run on an InfiniBand port, the others on Ethernet with GID 3: libmlx5's command QP of tag
-// matching has an address without GRH, which Linux refuses on RoCE (rdma_check_ah_attr).
-const onIB = "tests.test_tag_matching"
+// link is what the device's port speaks. All tests run on both.
+type link struct{ name, device, gid string }
+
+var links = []link{{"Ethernet", "mlx5_0,lag=2", "3"}, {"InfiniBand", "mlx5_0,link=ib", "0"}}
 
 var (
 	//go:embed testdata/driver.py
@@ -39,14 +40,23 @@ var (
 // result is how a test of the suite ended: ok, skipped, failed or error, or run if it did not end.
 type result struct{ status, why string }
 
+// listed is the status of a test that does not pass, as testdata/known says.
+const listed = "listed"
+
 func (r result) bad() bool { return r.status != "ok" && r.status != "skipped" }
 
 // known is a line of testdata/known.
 type known struct {
 	releases []string
+	link     string         // "" for both
 	what     *regexp.Regexp // the name of a test, or "strict RULE"
 	reason   string
 	used     bool
+}
+
+// covers reports whether the line is about a release and a link layer.
+func (k *known) covers(release string, l link) bool {
+	return slices.Contains(k.releases, release) && (k.link == "" || k.link == l.name)
 }
 
 func readKnown() ([]*known, error) {
@@ -57,19 +67,20 @@ func readKnown() ([]*known, error) {
 		}
 		f := strings.SplitN(line, " ", 3)
 		if len(f) < 3 {
-			return nil, fmt.Errorf("known: %q is not RELEASES TEST REASON", line)
+			return nil, fmt.Errorf("known: %q is not RELEASES[@LINK] TEST REASON", line)
 		}
+		releases, at, _ := strings.Cut(f[0], "@")
 		re, err := regexp.Compile("^(" + strings.ReplaceAll(f[1], "strict:", "strict ") + ")$")
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &known{strings.Split(f[0], ","), re, f[2], false})
+		list = append(list, &known{strings.Split(releases, ","), at, re, f[2], false})
 	}
 	return list, nil
 }
 
-// TestEmuSuite runs the suite of each release, plain and in strict mode. It fails if a test fails that testdata/known
-// does not list, if one passes that it lists, or if fewer pass than did.
+// TestEmuSuite runs the suite of each release on both link layers, plain and in strict mode. It fails if a test fails
+// that testdata/known does not list, if one passes that it lists, or if fewer pass than did.
 func TestEmuSuite(t *testing.T) {
 	testutil.NeedEmu(t)
 	if !testutil.Full() {
@@ -77,8 +88,9 @@ func TestEmuSuite(t *testing.T) {
 	}
 	for _, r := range []struct {
 		release string
-		ok      int // tests that pass, at least
-	}{{"bookworm", 215}, {"trixie", 237}, {"sid", 286}} {
+		ok      [2]int // tests that pass on each of links, at least
+		all     int    // different ones
+	}{{"bookworm", [2]int{211, 179}, 215}, {"trixie", [2]int{233, 192}, 237}, {"sid", [2]int{282, 237}, 286}} {
 		for _, strict := range []bool{false, true} {
 			name := r.release + " plain"
 			if strict {
@@ -89,13 +101,21 @@ func TestEmuSuite(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				results, broken := runSuite(t, r.release, strict)
-				more, rules := runSuite(t, r.release, strict, onIB)
-				maps.Copy(results, more)
-				maps.Copy(broken, rules)
-				check(t, r.release, strict, list, results, broken)
-				if n := count(results)["ok"]; n < r.ok {
-					t.Errorf("%d tests pass, at least %d should", n, r.ok)
+				passed := map[string]bool{}
+				for i, l := range links {
+					results, broken := runSuite(t, l, r.release, strict)
+					check(t, l, r.release, strict, list, results, broken)
+					for name, x := range results {
+						passed[name] = passed[name] || x.status == "ok"
+					}
+					if n := count(results)["ok"]; n < r.ok[i] {
+						t.Errorf("%s: %d tests pass, at least %d should", l.name, n, r.ok[i])
+					}
+				}
+				all := slices.Collect(maps.Keys(passed))
+				n := len(slices.DeleteFunc(all, func(s string) bool { return !passed[s] }))
+				if t.Logf("%d different tests pass", n); n < r.all {
+					t.Errorf("%d different tests pass, at least %d should", n, r.all)
 				}
 			})
 		}
@@ -103,11 +123,11 @@ func TestEmuSuite(t *testing.T) {
 }
 
 // check compares results with the list, and prints them.
-func check(t *testing.T, release string, strict bool, list []*known, results map[string]result,
+func check(t *testing.T, l link, release string, strict bool, list []*known, results map[string]result,
 	broken map[string]string) {
 	find := func(what string) bool {
 		for _, k := range list {
-			if slices.Contains(k.releases, release) && k.what.MatchString(what) {
+			if k.covers(release, l) && k.what.MatchString(what) {
 				k.used = true
 				return true
 			}
@@ -116,36 +136,39 @@ func check(t *testing.T, release string, strict bool, list []*known, results map
 	}
 	var again []string
 	for _, name := range slices.Sorted(maps.Keys(results)) {
-		if results[name].bad() && !find(name) {
+		switch r := results[name]; {
+		case r.bad() && find(name):
+			results[name] = result{listed, r.why}
+		case r.bad():
 			again = append(again, name)
 		}
 	}
 	// Once more alone: some wait seconds for what a busy machine does later.
 	for _, name := range again {
-		t.Logf("%s: %s, once more: %s", name, results[name].status, results[name].why)
-		one, rules := runSuite(t, release, strict, name)
+		t.Logf("%s: %s: %s, once more: %s", l.name, name, results[name].status, results[name].why)
+		one, rules := runSuite(t, l, release, strict, name)
 		if r, ok := one[name]; ok {
 			results[name] = r
 		}
 		maps.Copy(broken, rules)
 		if r := results[name]; r.bad() {
-			t.Errorf("%s: %s: %s", name, r.status, r.why)
+			t.Errorf("%s: %s: %s: %s", l.name, name, r.status, r.why)
 		}
 	}
 	for rule, line := range broken {
 		if !find("strict " + rule) {
-			t.Errorf("strict mode: %s", line)
+			t.Errorf("%s: strict mode: %s", l.name, line)
 		}
 	}
 	for _, k := range list {
-		if slices.Contains(k.releases, release) && !k.used && (strict ||
-			!strings.Contains(k.what.String(), "strict ")) {
-			t.Errorf("known: nothing fails that matches %q", k.what)
+		if k.covers(release, l) && !k.used && (strict || !strings.Contains(k.what.String(), "strict ")) {
+			t.Errorf("%s: known: nothing fails that matches %q", l.name, k.what)
 		}
+		k.used = false
 	}
 	n := count(results)
-	t.Logf("%s: %d tests: %d ok, %d failed, %d in error, %d skipped", t.Name(), len(results), n["ok"], n["failed"],
-		n["error"]+n["run"], n["skipped"])
+	t.Logf("%s, %s: %d tests: %d ok, %d failed, %d in error, %d skipped, %d as testdata/known lists them", t.Name(),
+		l.name, len(results), n["ok"], n["failed"], n["error"]+n["run"], n["skipped"], n[listed])
 	why := map[string]int{}
 	for _, r := range results {
 		if r.status == "skipped" {
@@ -153,7 +176,7 @@ func check(t *testing.T, release string, strict bool, list []*known, results map
 		}
 	}
 	for _, w := range slices.Sorted(maps.Keys(why)) {
-		t.Logf("%d skipped: %s", why[w], w)
+		t.Logf("%s: %d skipped: %s", l.name, why[w], w)
 	}
 }
 
@@ -167,7 +190,8 @@ func count(results map[string]result) map[string]int {
 
 // runSuite runs tests of a release, all if none is named. It returns how they ended, and a line for each rule of strict
 // mode that they broke.
-func runSuite(t *testing.T, release string, strict bool, names ...string) (map[string]result, map[string]string) {
+func runSuite(t *testing.T, l link, release string, strict bool, names ...string) (map[string]result,
+	map[string]string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -178,16 +202,13 @@ func runSuite(t *testing.T, release string, strict bool, names ...string) (map[s
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	args, gid := []string{"--device", "mlx5_0,lag=2"}, "3"
-	if len(names) == 1 && strings.HasPrefix(names[0], onIB) {
-		args, gid = []string{"--device", "mlx5_0,link=ib"}, "0"
-	}
+	args := []string{"--device", l.device}
 	if strict { // Python destroys objects when it likes
 		args = append(args, "--strict-ignore=leak")
 	}
 	args = append(args, "--", filepath.Join(root, "scripts/in-debian"), release+"-suite", "python3", "-c", driver)
 	c := exec.CommandContext(ctx, filepath.Join(root, ".build/bin/emu"), append(args, names...)...)
-	c.Dir, c.Env = "/", append(os.Environ(), "SUITE_GID="+gid)
+	c.Dir, c.Env = "/", append(os.Environ(), "SUITE_GID="+l.gid)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	c.WaitDelay = 10 * time.Second

@@ -107,10 +107,61 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 		packages = dirs
 	}
 	selection := r.selection()
-	if r.run == "" && !r.figures && os.Getenv(fullEnv) == "" {
-		selection[0] += "|^TestModel(Finds)?$" // one goroutine looks through all states: tier unit has it
+	if r.run == "" && !r.figures {
+		selection[0] += "|^TestModelNeeds$" // one goroutine looks through all states: tier unit has it
+		if os.Getenv(fullEnv) == "" {
+			selection[0] += "|^TestModel(Finds)?$"
+		}
 	}
-	return r.gotest(ctx, "race", nil, env, append(append(selection, "-race"), packages...)...)
+	results, err := r.gotest(ctx, "race", nil, env, append(append(selection, "-race"), packages...)...)
+	if err != nil || r.figures {
+		return results, err
+	}
+	device, err := r.raceDevice(ctx, env)
+	return append(results, device...), err
+}
+
+// raceDevice runs tests of the emulated device: those of handshakes, in which goroutines of both ends meet that know
+// nothing of each other, and in a full run all of the library on both data paths. The emulator runs in the test binary,
+// so that the detector sees it too.
+func (r *runner) raceDevice(ctx context.Context, env []string) ([]Result, error) {
+	run, paths, dirs := "^TestRXE_(CM_)?Handshake", []string{"direct"}, []string{"rdma", "rdmacm"}
+	if os.Getenv(fullEnv) != "" {
+		run, paths, dirs = "^TestRXE", []string{"direct", "ops"}, []string{"ibv", "rdma", "rdmacm"}
+		if out, err := r.build(ctx, "./emu"); err != nil { // tests inject faults
+			return nil, fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	}
+	if r.run != "" {
+		run = r.run
+	}
+	known, err := packagesWith(r.root, "TestRXE", r.pkg)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-race", "-run=" + run, skipFigures + "|Allocs$"} // the detector's own are counted too
+	for _, d := range dirs {
+		if slices.Contains(known, d) {
+			args = append(args, "./"+d)
+		}
+	}
+	if len(args) == 3 {
+		return nil, nil
+	}
+	var results []Result
+	for _, path := range paths {
+		on := append(slices.Clone(env), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path,
+			"PATH="+filepath.Join(r.root, ".build/bin")+":"+os.Getenv("PATH"))
+		res, err := r.gotest(ctx, "race", nil, on, args...)
+		if err != nil {
+			return results, err
+		}
+		for _, one := range res {
+			one.Package = path + " " + one.Package
+			results = append(results, one)
+		}
+	}
+	return results, nil
 }
 
 // concurrency is in a source that starts goroutines or calls C.

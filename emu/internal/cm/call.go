@@ -27,7 +27,7 @@ func (s *Server) Open(c *notify.Call) {
 		c.Errno(unix.ESRCH)
 		return
 	}
-	r, err := s.pipe(pid, int(c.Args[2]))
+	r, err := s.pipe(pid, c.TID, int(c.Args[2]))
 	if err != nil {
 		c.Errno(unix.ENFILE)
 		return
@@ -45,8 +45,8 @@ func (s *Server) Owns(name string) bool {
 // Write answers a write() to an open rdma_cm device, sooner or later.
 func (s *Server) Write(c *notify.Call) { s.write(c, c.TID, c.FD(), c.Args[1], c.Args[2]) }
 
-// pipe makes a file for process pid: the reading end of a pipe, for the caller to close.
-func (s *Server) pipe(pid, flags int) (*os.File, error) {
+// pipe makes a file for a thread of process pid: the reading end of a pipe, for the caller to close.
+func (s *Server) pipe(pid, tid, flags int) (*os.File, error) {
 	p, r, err := guest.NewPipe()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,8 @@ func (s *Server) pipe(pid, flags int) (*os.File, error) {
 		return nil, err
 	}
 	s.f.Lock()
-	s.open(p.Name(), &signalPipe{p}).pid = pid
+	fl := s.open(p.Name(), &signalPipe{p})
+	fl.pid, fl.creds = pid, s.Creds.Of(tid)
 	s.f.Unlock()
 	p.OnClose(func() {
 		s.f.Lock()
@@ -72,10 +73,13 @@ func (s *Server) write(c call, tid, fd int, addr, n uint64) {
 	name := t.file(fd)
 	s.f.Lock()
 	defer s.f.Unlock()
-	if fl := s.files[name]; fl != nil {
-		s.execute(t, fl, addr, n)
-	} else {
+	switch fl := s.files[name]; {
+	case fl == nil:
 		c.Errno(unix.EBADF)
+	case !s.Creds.Has(tid, fl.creds):
+		c.Errno(unix.EACCES)
+	default:
+		s.execute(t, fl, addr, n)
 	}
 }
 

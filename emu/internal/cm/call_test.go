@@ -38,7 +38,7 @@ func TestRealFile(t *testing.T) {
 	s := world(t)
 	w := &leaks{}
 	s.f.Watch = w
-	r, err := s.pipe(os.Getpid(), unix.O_NONBLOCK)
+	r, err := s.pipe(os.Getpid(), unix.Gettid(), unix.O_NONBLOCK)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -309,6 +309,7 @@ func TestMigrate(t *testing.T) {
 	c.dial(c.resolve(2, psTCP, "10.0.0.1:7000"), "")
 	i := v.event(evConnectRequest).ID
 	c.dial(c.resolve(3, psTCP, "10.0.0.1:7000"), "")
+	c.dial(c.resolve(4, psTCP, "10.0.0.1:7000"), "")
 
 	for fd, want := range map[uint32]unix.Errno{9: unix.ENOENT, 3: unix.EINVAL} {
 		if e := cmd(w, 18, migrateID{respAt, i, fd}, 4); e != want {
@@ -324,14 +325,29 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("accept through the old file: %v", e)
 	}
 	w.must(cmd(w, 8, accept{UID: 9, Param: param(1, ""), ID: i}, 0))
-	// The listening id moves with the request that it has.
+	// The listening id moves with the requests that it has, but not with their ids.
 	if w.must(cmd(w, 18, migrateID{respAt, l, 5}, 4)); answer[uint32](w) != 1 {
 		t.Errorf("%d events reported, want 1", answer[uint32](w))
 	}
 	v.quiet()
+	stays := w.event(evConnectRequest).ID
+	if e := cmd(w, 8, accept{UID: 9, Param: param(1, ""), ID: stays}, 0); e != unix.EINVAL {
+		t.Errorf("accept of a request whose id is left behind: %v", e)
+	}
+	moved := 0
+	for n := range uint32(20) {
+		if n != stays && cmd(w, 18, migrateID{respAt, n, 5}, 4) == 0 {
+			moved++
+		}
+	}
+	if moved != 1 {
+		t.Errorf("%d ids are left behind besides, want 1", moved)
+	}
 	v.exit()
-	w.event(evConnectRequest)
+	w.must(cmd(w, 8, accept{UID: 9, Param: param(1, ""), ID: w.event(evConnectRequest).ID}, 0))
 	w.quiet()
+	c.event(evConnectResponse)
+	c.status(evRejected, rejConsumer)
 	c.event(evConnectResponse)
 	w.exit()
 	c.status(evRejected, rejConsumer)

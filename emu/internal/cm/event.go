@@ -80,7 +80,6 @@ func (s *Server) deliver(r *request, addr uint64) unix.Errno {
 	if ev.conn != nil {
 		ev.owner.backlog++
 		ev.conn.hidden = false
-		ev.conn.moveTo(r.fl)
 	}
 	return 0
 }
@@ -186,7 +185,9 @@ func (s *Server) writeEvent(r *request, i *id, cmd *writeEvent) unix.Errno {
 	return 0
 }
 
-// migrateID moves an id, named by its present file, with its undelivered events to the file that is written to.
+// migrateID moves an id, named by its present file, with its undelivered events to the file that is written to. As with
+// Linux from 5.10 on, the new ids of CONNECT_REQUESTs stay, so the program cannot use them; but they move like others
+// if it tries their numbers.
 func (s *Server) migrateID(r *request) unix.Errno {
 	cmd, e := get[migrateID](r)
 	if e != 0 {
@@ -200,7 +201,7 @@ func (s *Server) migrateID(r *request) unix.Errno {
 	if old == nil {
 		return unix.EINVAL
 	}
-	i, e := s.find(old, cmd.ID)
+	i, e := s.any(old, cmd.ID)
 	if e != 0 {
 		return e
 	}
@@ -212,9 +213,6 @@ func (s *Server) migrateID(r *request) unix.Errno {
 		}
 		i.moveTo(r.fl)
 		for _, ev := range evs {
-			if ev.conn != nil {
-				ev.conn.moveTo(r.fl)
-			}
 			s.queue(r.fl, ev)
 		}
 	}

@@ -40,6 +40,8 @@ type Server struct {
 	// IB lets an id be bound to the AF_IB wildcard. That is how librdmacm finds out that the kernel knows BIND,
 	// RESOLVE_ADDR, QUERY and JOIN_MCAST, and all there is of AF_IB here: nothing can be reached by such an address.
 	IB bool
+	// Creds knows the credentials of threads: those of the thread that opened a file are needed to write to it.
+	Creds *guest.Credentials
 
 	f     *hca.Fabric
 	files map[string]*file // by the pipe's name
@@ -61,7 +63,7 @@ type Server struct {
 // New returns a server whose ids live on the devices of f.
 func New(f *hca.Fabric) *Server {
 	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr,
-		routed: route}
+		routed: route, Creds: new(guest.Credentials)}
 }
 
 // Record is a command of a thread, or an event of a file.
@@ -77,6 +79,7 @@ type Record struct {
 type file struct {
 	s       *Server
 	pid     int
+	creds   *guest.Cred // of the thread that opened it
 	sig     signal
 	ids     map[*id]struct{}
 	events  []*event
@@ -278,11 +281,21 @@ func (s *Server) Exits(pid int) {
 	}
 }
 
-// find returns the id with a number, as the kernel lets a file see it.
+// find returns the id with a number, as the kernel lets a file see it. An id whose CONNECT_REQUEST was not fetched is
+// not found, though Linux from 5.10 on would find it, because no program knows its number.
 func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
+	i, e := s.any(fl, num)
+	if e == 0 && i.hidden {
+		return nil, unix.ENOENT
+	}
+	return i, e
+}
+
+// any is find for any id.
+func (s *Server) any(fl *file, num uint32) (*id, unix.Errno) {
 	i, ok := s.ids.get(num)
 	switch {
-	case !ok || i.hidden:
+	case !ok:
 		return nil, unix.ENOENT
 	case i.file != fl:
 		return nil, unix.EINVAL

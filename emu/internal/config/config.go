@@ -8,6 +8,8 @@ type Config struct {
 	// Host is set by [Config.UseHost]: the netdevs are those of the machine. Otherwise they are all emulated, in a
 	// network of their own.
 	Host bool
+
+	fixed []Netdev // by Fix
 }
 
 // Device is one adapter. Its index in [Config] is the N of uverbsN.

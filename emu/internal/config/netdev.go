@@ -38,6 +38,9 @@ func (c *Config) UseHost() {
 	}
 }
 
+// Fix has Netdevs return from now on what it returns now, whatever becomes of the GID tables.
+func (c *Config) Fix() { c.fixed = c.Netdevs() }
+
 func keepReal(name *string) {
 	if _, err := net.InterfaceByName(*name); err != nil {
 		*name = ""
@@ -57,6 +60,9 @@ func (c *Config) IfIndex(name string) int {
 // Netdevs lists the network interfaces of all ports, VLANs after their parent. An interface that is not emulated has
 // its own index.
 func (c *Config) Netdevs() []Netdev {
+	if c.fixed != nil {
+		return c.fixed
+	}
 	var out []Netdev
 	for i := range c.Devices {
 		for j := range c.Devices[i].Ports {
@@ -89,15 +95,27 @@ func (c *Config) Netdevs() []Netdev {
 	return out
 }
 
+// roceHeaders is the room that the kernel leaves for RoCE's headers in a frame. C: iboe_get_mtu.
+const roceHeaders = 96
+
 // NetdevMTU returns the MTU of the interface that gives the port its active MTU.
 func (p *Port) NetdevMTU() int {
-	if p.ActiveMTU > MTU1024 {
+	switch p.ActiveMTU {
+	case MTU4096:
 		return 9000
-	}
-	if p.ActiveMTU == MTU1024 {
+	case MTU1024:
 		return 1500
 	}
-	return p.ActiveMTU.Bytes() + 74 // room for the headers of RoCE
+	return p.ActiveMTU.Bytes() + roceHeaders
+}
+
+// MTUOf returns the greatest path MTU for which an interface's MTU has room, at most the port's, or 0.
+func (p *Port) MTUOf(netdev int) MTU {
+	m := p.MaxMTU
+	for m > 0 && m.Bytes()+roceHeaders > netdev {
+		m--
+	}
+	return m
 }
 
 // Rate returns the port's rate in 100 Mb/s.

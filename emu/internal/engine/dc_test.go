@@ -60,7 +60,7 @@ func newDC(t *testing.T, change func(*attrs), o qpOpts) *dcRig {
 	}
 	r.a, r.b = r.node(0), r.node(0)
 	r.ac, r.bc = r.a.cq(64, 64), r.b.cq(64, 64)
-	r.s = r.b.srq(16, 0, 0, nil)
+	r.s = r.b.srq(16, 0, nil)
 	r.i = r.a.dci(r.ac, x, o)
 	for k := range r.ts {
 		r.ts[k] = r.b.dct(r.bc, r.s, x)

@@ -53,7 +53,7 @@ func (e *Engine) exec(qp *hca.QP) {
 // runs reports whether a QP's send queue executes.
 func (e *Engine) runs(qp *hca.QP) bool {
 	r := &qp.Run
-	return r.Wait == waitNone && !r.Dead && (qp.State == hca.RTS || qp.State == hca.SQD && r.Drain)
+	return r.Wait == waitNone && !r.Dead && qp.State == hca.RTS
 }
 
 // run executes up to n WQEs as one batch and returns how many, or -1 when the queue stops.
@@ -66,7 +66,7 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 		from := b.n
 		if v = e.next(qp); v == executed {
 			again = again && e.w.again(b.n-from)
-			if b.wqes++; qp.Run.Drain || len(e.sigErrs) > 0 {
+			if b.wqes++; len(e.sigErrs) > 0 {
 				break
 			}
 		}
@@ -74,7 +74,7 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 	done := b.wqes - first
 	switch v {
 	case halt:
-		e.settle(qp, done)
+		e.settle()
 		return -1
 	case executed, alone:
 		e.strict.unchanged(qp, b.tail)
@@ -82,7 +82,7 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 			return done
 		}
 		if e.badSide = e.commit(); e.badSide == okSide {
-			e.settle(qp, done)
+			e.settle()
 			return max(done, 1)
 		}
 	}
@@ -99,7 +99,7 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 }
 
 // settle follows a batch: what was to be told when it is through.
-func (e *Engine) settle(qp *hca.QP, done int) {
+func (e *Engine) settle() {
 	if len(e.limits) > 0 {
 		e.writeLater()
 	}
@@ -111,10 +111,6 @@ func (e *Engine) settle(qp *hca.QP, done int) {
 		e.stopped(q)
 	}
 	e.sigErrs = e.sigErrs[:0]
-	if done > 0 && qp.Run.Drain {
-		e.writeLater()
-		e.drained(qp)
-	}
 }
 
 // next adds the WQE at the tail to the batch, or deals with it completely when the batch is empty.

@@ -76,7 +76,7 @@ func TestFaults_Receive(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n, to := r.node(0), r.node(0)
 	scq, c := n.cq(64, 64), to.cq(64, 64)
-	s := to.srq(8, 0, 0, nil)
+	s := to.srq(8, 0, nil)
 	a, b := n.qp(scq, scq, qpOpts{}), to.qp(c, c, qpOpts{srq: s})
 	connect(defaults(), a, b)
 	r.e.Hooks.AtWQE = at(FaultPage)

@@ -13,7 +13,7 @@ import "github.com/pureverbs/pureverbs/emu/internal/hca"
 func (e *Engine) leavesOpen(qp *hca.QP) bool {
 	many := len(e.ready) >= fewReady || len(e.ready) > 0 && len(e.b.before) > 0
 	h := &e.Hooks
-	return e.merging && many && e.b.wqes < e.c.Batch && qp.Type == hca.RC && !qp.Run.Drain && len(e.limits) == 0 &&
+	return e.merging && many && e.b.wqes < e.c.Batch && qp.Type == hca.RC && len(e.limits) == 0 &&
 		len(e.sigErrs) == 0 && h.AtWQE == nil && h.AtCQE == nil && h.Trace == nil
 }
 
@@ -30,7 +30,7 @@ func (w *wqe) again(moved int) bool {
 // joins reports whether a queue pair's messages can join an open batch.
 func (e *Engine) joins(qp *hca.QP) bool {
 	r := &qp.Run
-	return e.merging && qp.Type == hca.RC && qp.State == hca.RTS && !r.Look && !r.Drain && len(r.Rendezvous) == 0
+	return e.merging && qp.Type == hca.RC && qp.State == hca.RTS && !r.Look && len(r.Rendezvous) == 0
 }
 
 // close ends an open batch.

@@ -26,7 +26,7 @@ func TestMerge(t *testing.T) {
 		ma, mb := a.mr(pairs*page, anyAccess), b.mr(pairs*each*page, anyAccess)
 		var srq *srq
 		if tt.shared {
-			srq = b.srq(64, 0, 0, nil)
+			srq = b.srq(64, 0, nil)
 		}
 		var qs, peers [pairs]*qp
 		for i := range qs {

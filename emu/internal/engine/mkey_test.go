@@ -215,7 +215,7 @@ func TestSignatureStops(t *testing.T) {
 	p.qa.sq[at+3] = opNOP // canceled
 	p.qa.send(opSend, signaled, 0, p.ma.sge(700, 8))
 	p.acq.none()
-	p.qa.modify(&hca.QPAttr{}, 0, hca.RTS)
+	p.qa.modify(&hca.QPAttr{CurState: hca.SQD}, hca.AttrCurState, hca.RTS) // the driver knows nothing of it
 	if v := p.acq.want(0, -1); v.wqeOp() != opNOP {
 		t.Errorf("opcode %#x where one was canceled", v.wqeOp())
 	}

@@ -57,12 +57,6 @@ func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
 			e.win.n = 0 // what was posted may have been canceled
 		}
 		e.push(qp)
-	case hca.SQD:
-		if r.Wait != waitNone {
-			r.Drain = true
-		} else if from != hca.SQD {
-			e.drained(qp)
-		}
 	case hca.Err, hca.SQE:
 		r.Flush = true
 		r.Wait = waitNone
@@ -93,14 +87,6 @@ func (e *Engine) QPLeaves(qp *hca.QP) {
 		e.exec(qp)
 	}
 	e.limit = limit
-}
-
-func (e *Engine) drained(qp *hca.QP) {
-	asked := qp.Attr.SQDNotify || qp.Run.SigErr
-	qp.Run.Drain, qp.Run.SigErr = false, false
-	if asked {
-		qp.Event(hca.EventSQDrained)
-	}
 }
 
 // QPDestroyed forgets a QP.

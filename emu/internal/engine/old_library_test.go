@@ -15,8 +15,8 @@ func TestCQEVersion0(t *testing.T) {
 	r := newRig(t, "mlx5_0,cqe_version=0", 0)
 	n := r.node(0)
 	c := n.cq(64, 64)
-	n.srq(16, 0, 0, nil) // so that the number of the other is not the first
-	s := n.srq(16, 0, 0, nil)
+	n.srq(16, 0, nil) // so that the number of the other is not the first
+	s := n.srq(16, 0, nil)
 	a, b, plain, peer := n.qp(c, c, qpOpts{}), n.qp(c, c, qpOpts{srq: s}), n.qp(c, c, qpOpts{}), n.qp(c, c, qpOpts{})
 	connect(defaults(), a, b)
 	connect(defaults(), plain, peer)
@@ -109,8 +109,8 @@ func TestXRCWithCQEVersion0(t *testing.T) {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	b.srq(16, 0, 0, nil)
-	s := b.srq(16, 0, h, bc)
+	b.srq(16, 0, nil)
+	s := b.srq(16, h, bc)
 	qa, qb := a.qp(ac, nil, qpOpts{typ: hca.XRCSend}), b.qp(nil, nil, qpOpts{typ: hca.XRCRecv, xrcd: h})
 	connect(defaults(), qa, qb)
 	ma, mb := a.mr(4096, anyAccess), b.mr(4096, anyAccess)

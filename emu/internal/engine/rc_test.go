@@ -344,7 +344,7 @@ func TestRemoteErrors(t *testing.T) {
 		{"wrong sequence number", func(a *attrs) { a.peerPSN++ },
 			func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
 		{"port down", nil, func(p *pair) {
-			p.r.f.Devices[0].SetPort(1, false)
+			p.r.f.Devices[0].Ports[0].SetLink(false)
 			p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8))
 		}, synRetry, 0},
 		{"receiver not ready", nil, func(p *pair) { p.qa.send(opSend, 0, 0, p.ma.sge(0, 8)) }, synRNR, 0},
@@ -455,19 +455,6 @@ func TestMemoryGone(t *testing.T) {
 	}
 }
 
-func TestDrain(t *testing.T) {
-	p := newPair(t, qpOpts{}, nil)
-	p.qa.modify(&hca.QPAttr{SQDNotify: true}, hca.AttrSQDNotify, hca.SQD)
-	if p.r.event(hca.EventSQDrained) != 1 {
-		t.Errorf("events %v", p.r.events)
-	}
-	p.qa.send(opNOP, signaled, 0)
-	p.acq.none()
-	p.qa.modify(&hca.QPAttr{}, 0, hca.RTS)
-	p.acq.want(0, -1)
-	p.r.clean()
-}
-
 func TestCommEst(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n := r.node(0)
@@ -512,7 +499,7 @@ func TestAcrossDevices(t *testing.T) {
 
 func TestTimeoutIsKept(t *testing.T) {
 	p := newPair(t, qpOpts{}, func(a *attrs) { a.timeout, a.retry = 12, 1 }) // 16.8 ms, twice
-	p.r.f.Devices[0].SetPort(1, false)
+	p.r.f.Devices[0].Ports[0].SetLink(false)
 	p.qa.send(opNOP, signaled, 0)
 	p.acq.want(0, -1)
 	start := nanos()
@@ -524,11 +511,11 @@ func TestTimeoutIsKept(t *testing.T) {
 	}
 	// The same, and the port comes back in time.
 	p = newPair(t, qpOpts{}, func(a *attrs) { a.timeout, a.retry = 12, 3 })
-	p.r.f.Devices[0].SetPort(1, false)
+	p.r.f.Devices[0].Ports[0].SetLink(false)
 	addr, key = p.mb.at(0)
 	p.qa.send(opWrite, signaled, 0, raddr(addr, key), p.ma.sge(0, 8))
 	p.acq.none()
-	p.r.f.Devices[0].SetPort(1, true)
+	p.r.f.Devices[0].Ports[0].SetLink(true)
 	p.acq.want(0, -1)
 	p.r.clean()
 }

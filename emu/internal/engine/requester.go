@@ -46,9 +46,6 @@ func (e *Engine) request(x *exchange) verdict {
 	var need hca.Access
 	if w.is&(isRead|isAtomic) != 0 {
 		need = hca.AccessLocalWrite
-		if qp.Attr.MaxRdAtomic == 0 && qp.Type != hca.DCI { // mlx5_ib leaves a DCI one
-			return e.failed(qp, w, synLocalQPOp)
-		}
 	}
 	list, bad := e.localList(qp, w, e.src[:0], need)
 	e.src = list

@@ -45,7 +45,7 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 			return e.refused(x, synRemoteInval, 0)
 		}
 	}
-	if peer.Attr.Access&right == 0 || right != hca.AccessRemoteWrite && peer.Type != hca.DCT && !e.resources(x) {
+	if peer.Rights()&right == 0 || right != hca.AccessRemoteWrite && peer.Type != hca.DCT && !e.resources(x) {
 		return e.refused(x, synRemoteInval, 0)
 	}
 	if w.n > 0 {
@@ -61,12 +61,9 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 // resources reports whether the responder has resources for a further READ or atomic. The requester does not wait for
 // the answers to those that were posted together, unless it may have no more outstanding.
 func (e *Engine) resources(x *exchange) bool {
-	reads, own, most := x.qp.Run.Reads, x.qp.Attr.MaxRdAtomic, x.peer.Attr.MaxDestRdAtomic
+	reads, own, most := x.qp.Run.Reads, x.qp.Attr.Reads(), x.peer.Attr.DestReads()
 	if x.w.fenced() {
 		reads = 0
-	}
-	if most == 0 {
-		return false
 	}
 	if own <= most || reads < uint32(most) {
 		return true

@@ -368,14 +368,17 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	if o.srq != nil || o.typ == hca.XRCSend || o.typ == hca.XRCRecv || o.typ == hca.DCI {
 		o.rq = 0
 	}
-	const shift = 6
+	shift := 6
+	if o.rq == 0 {
+		shift = 0
+	}
 	q := &qp{n: n, scq: scq, rcq: rcq, db: n.r.a.alloc(64), stride: 1 << shift}
 	buf := n.r.a.alloc(o.rq<<shift + o.sq*64)
 	q.rq, q.sq = buf[:o.rq<<shift], buf[o.rq<<shift:]
 	n.r.uidx++
 	i := hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: o.typ, SigAll: o.sigAll, Flags: o.flags, Buf: va(buf),
 		DB: va(q.db), SQCount: uint32(o.sq), RQCount: uint32(o.rq),
-		RQShift: shift, UIdx: n.r.uidx, UARPage: n.uar.Index, XRCD: o.xrcd, DC: o.dc}
+		RQShift: uint32(shift), UIdx: n.r.uidx, UARPage: n.uar.Index, XRCD: o.xrcd, DC: o.dc}
 	i.Cap = hca.QPCap{SendWR: uint32(o.sq / 4), RecvWR: uint32(o.rq), SendSGE: 4, RecvSGE: 4, Inline: 64}
 	switch o.typ {
 	case hca.XRCRecv:
@@ -383,7 +386,7 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	case hca.RawPacket:
 		i.SendCQ, i.RecvCQ, i.SQBuf = scq.q.Handle, rcq.q.Handle, va(q.sq)
 	case hca.XRCSend:
-		i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE, i.RQShift = scq.q.Handle, 0, 0, 0
+		i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE = scq.q.Handle, 0, 0
 	case hca.DCI:
 		i.SendCQ, i.RecvCQ, i.Cap.RecvWR, i.Cap.RecvSGE = scq.q.Handle, scq.q.Handle, 0, 0
 	case hca.DCT:
@@ -393,7 +396,7 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 		i.SendCQ, i.RecvCQ = scq.q.Handle, rcq.q.Handle
 	}
 	if o.srq != nil {
-		i.SRQ, i.Cap.RecvWR, i.Cap.RecvSGE, i.RQShift = o.srq.q.Handle, 0, 0, 0
+		i.SRQ, i.Cap.RecvWR, i.Cap.RecvSGE = o.srq.q.Handle, 0, 0
 	}
 	if n.ctx.CQEVersion == 0 {
 		i.UIdx = hca.NoUserIndex
@@ -592,14 +595,14 @@ type srq struct {
 	counter    uint32
 }
 
-func (n *node) srq(entries int, limit uint32, xrcd uint32, c *cq) *srq {
+func (n *node) srq(entries int, xrcd uint32, c *cq) *srq {
 	s := &srq{n: n, ring: n.r.a.alloc(entries * 32), db: n.r.a.alloc(64), tail: uint32(entries - 1)}
 	for i := range entries - 1 {
 		be.PutUint16(s.ring[i*32+2:], uint16(i+1))
 	}
 	n.r.uidx++
-	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Limit: limit, Buf: va(s.ring),
-		DB: va(s.db), UIdx: n.r.uidx}
+	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Buf: va(s.ring), DB: va(s.db),
+		UIdx: n.r.uidx}
 	if c != nil {
 		i.XRC, i.XRCD, i.CQ = true, xrcd, c.q.Handle
 	}

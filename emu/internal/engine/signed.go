@@ -191,8 +191,9 @@ func (e *Engine) stopped(qp *hca.QP) {
 		return
 	}
 	e.writeLater()
-	qp.State, qp.Run.SigErr = hca.SQD, true
+	qp.State = hca.SQD
 	e.QPModified(qp, hca.RTS, hca.SQD)
+	qp.Event(hca.EventSQDrained)
 }
 
 // setPSV sets the state of a signature before a message. What it says is in the key as well, so nothing is kept.

@@ -12,7 +12,7 @@ func TestSRQ(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n := r.node(0)
 	c := n.cq(64, 64)
-	s := n.srq(16, 0, 0, nil)
+	s := n.srq(16, 0, nil)
 	x := defaults()
 	x.rnr = 0
 	a1, a2 := n.qp(c, c, qpOpts{sq: 512}), n.qp(c, c, qpOpts{sq: 512})
@@ -84,7 +84,7 @@ func TestSRQOutOfOrder(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n := r.node(0)
 	c := n.cq(64, 64)
-	s := n.srq(16, 0, 0, nil)
+	s := n.srq(16, 0, nil)
 	sc := n.cq(64, 64)
 	a, b := n.qp(sc, sc, qpOpts{}), n.qp(c, c, qpOpts{srq: s})
 	connect(defaults(), a, b)

@@ -121,7 +121,7 @@ func TestRules(t *testing.T) {
 			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64))
 		},
 		RuleSRQEmpty: func(p *pair) {
-			s := p.b.srq(4, 0, 0, nil)
+			s := p.b.srq(4, 0, nil)
 			qa, qb := p.a.qp(p.acq, p.acq, qpOpts{}), p.b.qp(p.bcq, p.bcq, qpOpts{srq: s})
 			connect(p.attributes, qa, qb)
 			s.recv(p.mb.sge(0, 0))

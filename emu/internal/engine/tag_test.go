@@ -199,13 +199,13 @@ func TestTagErrors(t *testing.T) {
 			}
 		},
 		"no answer": func(g *tagRig) {
-			g.qb.modify(&hca.QPAttr{}, 0, hca.SQD)
+			g.qb.q.State = hca.SQD // as a wrong signature leaves it
 			g.add(0, 1, g.mb.sge(0, 5000))
 			g.message(g.rendezvous(1, 0, 5000, 0), 0)
 			g.acq.want(cqeReq, -1)
 			g.op(g.bcq.want(cqeNoPacket, -1), tmConsumed, 0)
 			g.qa.modify(&hca.QPAttr{}, 0, hca.Err)
-			g.qb.modify(&hca.QPAttr{}, 0, hca.RTS)
+			g.qb.modify(&hca.QPAttr{CurState: hca.SQD}, hca.AttrCurState, hca.RTS)
 			g.op(g.bcq.want(cqeRespSend, -1), tmCanceled, 0)
 		},
 		"no list": func(g *tagRig) {

@@ -18,7 +18,7 @@ func TestXRC(t *testing.T) {
 		t.Fatal(e)
 	}
 	_ = x
-	s := b.srq(16, 0, h, bc)
+	s := b.srq(16, h, bc)
 	qa, qb := a.qp(ac, nil, qpOpts{typ: hca.XRCSend}), b.qp(nil, nil, qpOpts{typ: hca.XRCRecv, xrcd: h})
 	connect(defaults(), qa, qb)
 	ma, mb := a.mr(4096, anyAccess), b.mr(4096, anyAccess)

@@ -68,6 +68,8 @@ func (f *File) Name() string { return "/memfd:" + f.name + " (deleted)" }
 // Open makes an open file description to hand out. The caller closes its descriptor after it was installed. What is
 // written to it would be appended, which fails: memory is changed through mappings alone.
 func (f *File) Open() (*os.File, error) {
+	f.mu.Lock() // the file may be closed meanwhile
+	defer f.mu.Unlock()
 	return os.OpenFile(fdPath(int(f.f.Fd())), os.O_RDWR|os.O_APPEND, 0)
 }
 
@@ -113,6 +115,8 @@ func (f *File) alone() bool {
 
 // Map maps n bytes at off, shared with the programs. Unmap with unix.Munmap.
 func (f *File) Map(off int64, n int) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return unix.Mmap(int(f.f.Fd()), off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 

@@ -30,6 +30,9 @@ func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errn
 	if e := c.Device.resolve(&a); e != 0 {
 		return nil, e
 	}
+	if !isRate(a.StaticRate) {
+		return nil, unix.EINVAL
+	}
 	p.refs++
 	ah := &AH{PD: p, Attr: a}
 	ah.Handle = c.add(ah)
@@ -85,7 +88,7 @@ func (d *Device) resolve(a *AHAttr) unix.Errno {
 		return unix.EINVAL
 	}
 	if peer, _ := d.Fabric.PortByGID(gid); peer != nil {
-		a.DMAC = peer.Config.MAC
+		a.DMAC, a.HopLimit = peer.Config.MAC, routeHops
 		return 0
 	}
 	switch {
@@ -97,6 +100,9 @@ func (d *Device) resolve(a *AHAttr) unix.Errno {
 	// To IPv4 without a route, an address of the interface's own link is assumed.
 	return unix.ETIMEDOUT
 }
+
+// routeHops is the hop limit of a route, which takes the place of the program's. C: ip4_dst_hoplimit.
+const routeHops = 64
 
 // onLink reports whether an interface of the port has a route to an IPv6 address: there is no gateway.
 func (p *Port) onLink(netdev string, to netip.Addr) bool {

@@ -54,12 +54,12 @@ type AHAttr struct {
 // QPAttr is a QP's modifiable attributes. Units and encodings are those of the InfiniBand specification.
 type QPAttr struct {
 	CurState                                 QPState
+	RateLimit                                uint32 // not kept
 	PathMTU, PathMigState                    uint8
 	QKey, RQPSN, SQPSN, DestQPN              uint32
 	Access                                   Access
 	AH, AltAH                                AHAttr
 	PKeyIndex, AltPKeyIndex                  uint16
-	SQDNotify                                bool
 	MaxRdAtomic, MaxDestRdAtomic             uint8
 	MinRNRTimer, Timeout, RetryCnt, RNRRetry uint8
 	Port, AltPort, AltTimeout                uint8

@@ -88,6 +88,8 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 		return nil, unix.EINVAL
 	case d.liveCQs >= lim.MaxCQ:
 		return nil, unix.ENOMEM
+	case i.UAR >= 0 && at(c.UARs, uint32(i.UAR)) == nil && c.DynamicUAR(uint32(i.UAR)) == nil:
+		return nil, unix.EINVAL // the adapter's answer
 	}
 	n := roundUp(i.Entries + 1)
 	if !c.Mem.Mapped(i.Buf, uint64(n)*uint64(i.CQESize), true) || !c.Mem.Mapped(i.DB, cqBuffers, true) {

@@ -21,27 +21,3 @@ func (qp *QP) checkDC() unix.Errno {
 	}
 	return 0
 }
-
-// dcTransitions has all that these types can do besides a DCI's way to RESET and to ERR: mlx5_ib checks them itself. A
-// DCT becomes real, with a number, when it goes to RTR, and changes no more.
-// C: modify_dci_qp_is_ok, mlx5_ib_modify_dct.
-var dcTransitions = map[QPType]map[transition]masks{
-	DCI: {
-		{Reset, Init}:  {AttrPKeyIndex | AttrPort, 0},
-		{Init, Init}:   {0, AttrPKeyIndex | AttrPort},
-		{Init, RTR}:    {AttrPathMTU, AttrPKeyIndex | AttrAV},
-		{RTR, RTS}:     {AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic | AttrSQPSN, AttrMinRNRTimer},
-		{RTS, RTS}:     {0, AttrMinRNRTimer},
-		{Reset, Reset}: {}, {Init, Reset}: {}, {RTR, Reset}: {}, {RTS, Reset}: {}, {Err, Reset}: {},
-		{Init, Err}: {}, {RTR, Err}: {}, {RTS, Err}: {}, {Err, Err}: {},
-	},
-	DCT: {
-		{Reset, Init}: {AttrPKeyIndex | AttrPort | AttrAccess, 0},
-		{Init, RTR}:   {AttrMinRNRTimer | AttrAV | AttrPathMTU, 0},
-	},
-}
-
-func dcLegal(rows map[transition]masks, from, to QPState, mask AttrMask) bool {
-	m, ok := rows[transition{from, to}]
-	return ok && mask&AttrState != 0 && mask&m.need == m.need && mask&^(m.need|m.may|AttrState) == 0
-}

@@ -37,6 +37,9 @@ type Device struct {
 	liveQPs, liveCQs, liveSRQs, liveMRs, liveMWs, livePDs int
 }
 
+// Recent reports whether the adapter is a ConnectX-6 Dx or later.
+func (d *Device) Recent() bool { return d.Config.Model.PCI >= 0x101d }
+
 // New makes the devices of c, all ports as the configuration has them.
 func New(c *config.Config) *Fabric {
 	f := &Fabric{Config: c, xrcds: map[xrcdKey]*XRCD{}}
@@ -45,7 +48,9 @@ func New(c *config.Config) *Fabric {
 			groups: map[[16]byte][]*QP{}}
 		for n := range d.Config.Ports {
 			p := &d.Config.Ports[n]
-			d.Ports = append(d.Ports, &Port{Device: d, Number: n + 1, Config: p, Active: p.State == config.PortActive})
+			active := p.State == config.PortActive
+			d.Ports = append(d.Ports, &Port{Device: d, Number: n + 1, Config: p, Active: active, Linked: active,
+				Up: true, MTU: p.NetdevMTU()})
 		}
 		// Number 0 of each kind stands for nothing.
 		d.keys, d.cqs, d.srqs, d.pds = make([]*MKey, firstKey), make([]*CQ, 1), make([]*SRQ, 1), 1

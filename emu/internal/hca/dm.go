@@ -114,7 +114,7 @@ func (c *Context) RegDM(pd, dm uint32, off, length uint64, access Access) (*MKey
 	switch {
 	case e != 0:
 		return nil, e
-	case access&^(accessDM|accessOptional) != 0, access&AccessZeroBased == 0,
+	case access&^accessDM != 0, access&AccessZeroBased == 0,
 		off > m.Len, length > m.Len-off:
 		return nil, unix.EINVAL
 	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:

@@ -9,15 +9,20 @@ import (
 )
 
 // accessDmabuf are the rights that a region of a dma-buf may have.
-const accessDmabuf = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
+const accessDmabuf = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessRelaxed
 
-// RegDmabuf registers n bytes of a dma-buf at offset off, whose descriptor is the calling process's.
-func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Access) (*MKey, unix.Errno) {
+// RegDmabuf registers n bytes of a dma-buf at offset off, whose descriptor is the calling process's, with advice on DMA
+// unless its handle is 0.
+func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Access, advice uint32) (*MKey, unix.Errno) {
 	p, e := c.PD(pd)
+	var h *DMAHandle
+	if e == 0 && advice != 0 {
+		h, e = find[*DMAHandle](c, advice)
+	}
 	switch {
 	case e != 0:
 		return nil, e
-	case access&^(accessDmabuf|accessOptional) != 0, n == 0, off%pageSize != iova%pageSize, iova+n < iova,
+	case access&^accessDmabuf != 0, n == 0, off%pageSize != iova%pageSize, iova+n < iova,
 		access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
 		return nil, unix.EINVAL
 	}
@@ -25,7 +30,7 @@ func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Acces
 	if e != 0 {
 		return nil, e
 	}
-	k := &MKey{PD: p, Kind: KeyMR, dmabuf: b}
+	k := &MKey{PD: p, Kind: KeyMR, dmabuf: b, writable: access.writable()}
 	var base uint64
 	k.Mem, base = guest.Own(b)
 	k.set(base+skip, n, iova, access)
@@ -33,5 +38,6 @@ func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Acces
 		_ = unix.Munmap(b)
 		return nil, e
 	}
+	k.advised(h)
 	return k, 0
 }

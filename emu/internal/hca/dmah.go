@@ -39,8 +39,15 @@ func (c *Context) RegWith(dmah, pd uint32, start, length, iova uint64, access Ac
 	}
 	k, e := c.RegMR(pd, start, length, iova, access)
 	if e == 0 {
+		k.advised(h)
+	}
+	return k, e
+}
+
+// advised gives a new region advice, or none.
+func (k *MKey) advised(h *DMAHandle) {
+	if h != nil {
 		k.dmah = h
 		h.refs++
 	}
-	return k, e
 }

@@ -97,10 +97,27 @@ func (d *Device) broadcast(t EventType, element uint64) {
 	}
 }
 
-// SetPort takes a port down or up.
-func (d *Device) SetPort(n int, active bool) {
-	p := d.port(uint8(n))
-	if p == nil || p.Active == active {
+// SetLink pulls a port's cable, or plugs it in.
+func (p *Port) SetLink(up bool) {
+	p.Linked = up
+	p.changed()
+}
+
+// SetInterface follows a port's interface, which was taken up or down, or got another MTU. C: mlx5_netdev_event,
+// mlx5_query_port_roce.
+func (p *Port) SetInterface(up bool, mtu int) {
+	p.Up = up
+	if p.MTU != mtu { // nobody is told
+		p.MTU, p.Config.ActiveMTU = mtu, p.Config.MTUOf(mtu)
+		p.Device.Fabric.Engine.PortChanged(p)
+	}
+	p.changed()
+}
+
+// changed tells the programs that a port went down or up, if it did.
+func (p *Port) changed() {
+	active := p.Linked && p.Up
+	if p.Active == active {
 		return
 	}
 	p.Active = active
@@ -109,8 +126,8 @@ func (d *Device) SetPort(n int, active bool) {
 	if active {
 		p.Config.State, t = config.PortActive, EventPortActive
 	}
-	d.Fabric.Engine.PortChanged(p)
-	d.broadcast(t, uint64(n))
+	p.Device.Fabric.Engine.PortChanged(p)
+	p.Device.broadcast(t, uint64(p.Number))
 }
 
 // SetGID changes an entry of a port's table; a zero GID empties it.

@@ -130,175 +130,6 @@ func (b *bench) set(device int) set {
 	return set{c, got(c.AllocPD())(b), got(c.CreateCQ(b.cqInit()))(b), got(c.AllocUAR(0))(b)}
 }
 
-// diagram is the state diagram once more, in the words of the specification's tables: type, from, to, what is required,
-// what is optional.
-const diagram = `
-UD  RESET INIT | PKEY PORT QKEY |
-UD  INIT INIT  | | PKEY PORT QKEY
-UD  INIT RTR   | | PKEY QKEY
-UD  RTR RTS    | SQPSN | CUR QKEY
-UD  RTS RTS    | | CUR QKEY
-UD  RTS SQD    | | NOTIFY
-UD  SQD RTS    | | CUR QKEY
-UD  SQD SQD    | | PKEY QKEY
-UD  SQE RTS    | | CUR QKEY
-UC  RESET INIT | PKEY PORT ACCESS |
-UC  INIT INIT  | | PKEY PORT ACCESS
-UC  INIT RTR   | AV MTU DEST RQPSN | ALT ACCESS PKEY
-UC  RTR RTS    | SQPSN | CUR ALT ACCESS MIG
-UC  RTS RTS    | | CUR ALT ACCESS MIG
-UC  RTS SQD    | | NOTIFY
-UC  SQD RTS    | | CUR ALT ACCESS MIG
-UC  SQD SQD    | | AV ALT ACCESS PKEY MIG
-UC  SQE RTS    | | CUR ACCESS
-RC  RESET INIT | PKEY PORT ACCESS |
-RC  INIT INIT  | | PKEY PORT ACCESS
-RC  INIT RTR   | AV MTU DEST RQPSN DESTRD MINRNR | ALT ACCESS PKEY
-RC  RTR RTS    | TIMEOUT RETRY RNR SQPSN RD | CUR ALT ACCESS MINRNR MIG
-RC  RTS RTS    | | CUR ALT ACCESS MINRNR MIG
-RC  RTS SQD    | | NOTIFY
-RC  SQD RTS    | | CUR ALT ACCESS MINRNR MIG
-RC  SQD SQD    | | PORT AV TIMEOUT RETRY RNR RD DESTRD ALT ACCESS PKEY MINRNR MIG
-INI RESET INIT | PKEY PORT ACCESS |
-INI INIT INIT  | | PKEY PORT ACCESS
-INI INIT RTR   | AV MTU DEST RQPSN | ALT ACCESS PKEY
-INI RTR RTS    | TIMEOUT RETRY RNR SQPSN RD | CUR ALT ACCESS MIG
-INI RTS RTS    | | CUR ALT ACCESS MIG
-INI RTS SQD    | | NOTIFY
-INI SQD RTS    | | CUR ALT ACCESS MIG
-INI SQD SQD    | | PORT AV TIMEOUT RETRY RNR RD ALT ACCESS PKEY MIG
-TGT RESET INIT | PKEY PORT ACCESS |
-TGT INIT INIT  | | PKEY PORT ACCESS
-TGT INIT RTR   | AV MTU DEST RQPSN DESTRD MINRNR | ALT ACCESS PKEY
-TGT RTR RTS    | TIMEOUT SQPSN | CUR ALT ACCESS MINRNR MIG
-TGT RTS RTS    | | CUR ALT ACCESS MINRNR MIG
-TGT RTS SQD    | | NOTIFY
-TGT SQD RTS    | | CUR ALT ACCESS MINRNR MIG
-TGT SQD SQD    | | PORT AV TIMEOUT DESTRD ALT ACCESS PKEY MINRNR MIG
-`
-
-var attrs = map[string]AttrMask{"CUR": AttrCurState, "NOTIFY": AttrSQDNotify, "ACCESS": AttrAccess,
-	"PKEY": AttrPKeyIndex, "PORT": AttrPort, "QKEY": AttrQKey, "AV": AttrAV, "MTU": AttrPathMTU,
-	"TIMEOUT": AttrTimeout, "RETRY": AttrRetryCnt, "RNR": AttrRNRRetry, "RQPSN": AttrRQPSN, "RD": AttrMaxRdAtomic,
-	"ALT": AttrAltPath, "MINRNR": AttrMinRNRTimer, "SQPSN": AttrSQPSN, "DESTRD": AttrMaxDestRdAtomic,
-	"MIG":  AttrPathMigState,
-	"DEST": AttrDestQPN, "RATE": AttrRateLimit}
-
-var types = map[string]QPType{"UD": UD, "UC": UC, "RC": RC, "INI": XRCSend, "TGT": XRCRecv}
-
-func mask(words string) (m AttrMask) {
-	for w := range strings.FieldsSeq(words) {
-		if attrs[w] == 0 {
-			panic(w)
-		}
-		m |= attrs[w]
-	}
-	return m
-}
-
-// TestTransitions tries every transition of every type with what it requires, without each of that, and with each other
-// attribute.
-func TestTransitions(t *testing.T) {
-	type key struct {
-		t        QPType
-		from, to QPState
-	}
-	known := map[key]masks{}
-	for line := range strings.Lines(strings.TrimSpace(diagram)) {
-		part := strings.Split(line, "|")
-		w := strings.Fields(part[0])
-		at := func(s string) QPState { return QPState(slices.Index(stateNames[:], s)) }
-		known[key{types[w[0]], at(w[1]), at(w[2])}] = masks{mask(part[1]), mask(part[2])}
-	}
-	for name, typ := range types {
-		for from := Reset; from <= Err; from++ {
-			for to := Reset; to <= Err; to++ {
-				m, ok := known[key{typ, from, to}]
-				if to == Reset || to == Err && from != Reset {
-					m, ok = masks{}, true
-				}
-				if _, arrow := known[key{UD, from, to}]; arrow {
-					ok = true // the diagram is one for all types
-				}
-				if got := legal(typ, from, to, m.need|AttrState); got != ok {
-					t.Errorf("%s %v to %v: %v", name, from, to, got)
-				}
-				if !ok {
-					continue
-				}
-				for word, bit := range attrs {
-					if bit == AttrCurState && (from == Reset || from == Init || from == Err) {
-						continue // not a state to name
-					}
-					switch got := legal(typ, from, to, m.need|bit|AttrState); {
-					case m.need&bit != 0:
-						if legal(typ, from, to, m.need&^bit|AttrState) {
-							t.Errorf("%s %v to %v goes without %s", name, from, to, word)
-						}
-					case got != (m.may&bit != 0):
-						t.Errorf("%s %v to %v with %s: %v", name, from, to, word, got)
-					}
-				}
-			}
-		}
-	}
-}
-
-// TestModify_Values looks at the values that a modification refuses, and that it leaves the QP alone then.
-func TestModify_Values(t *testing.T) {
-	b := newBench(t)
-	s := b.set(0)
-	qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
-	start := QPAttr{Port: 1}
-	b.is("port 2", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 2}, AttrState|inPort, Init), unix.EINVAL)
-	b.is("pkey 7", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 1, PKeyIndex: 7}, AttrState|inPort, Init), unix.EINVAL)
-	b.is("init", s.c.ModifyQP(qp.Handle, &start, AttrState|inPort, Init), 0)
-	need := path | AttrMaxDestRdAtomic | AttrMinRNRTimer
-	good := QPAttr{PathMTU: 3, DestQPN: 5, RQPSN: 0x1234567, MaxDestRdAtomic: 16,
-		AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, HopLimit: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
-	for name, change := range map[string]func(*QPAttr){
-		"mtu 0":         func(a *QPAttr) { a.PathMTU = 0 },
-		"static rate 1": func(a *QPAttr) { a.AH.StaticRate = 1 },
-		"no such rate":  func(a *QPAttr) { a.AH.StaticRate = 24 },
-		"mtu 6":         func(a *QPAttr) { a.PathMTU = 6 },
-		"mtu of 4096":   func(a *QPAttr) { a.PathMTU = 5 }, // the port has 1024
-		"dest qpn":      func(a *QPAttr) { a.DestQPN = 1 << 24 },
-		"rd atomic":     func(a *QPAttr) { a.MaxDestRdAtomic = 17 },
-		"rnr timer":     func(a *QPAttr) { a.MinRNRTimer = 32 },
-		"no grh":        func(a *QPAttr) { a.AH.Global = false },
-		"port of ah":    func(a *QPAttr) { a.AH.Port = 9 },
-	} {
-		a := good
-		change(&a)
-		b.is(name, s.c.ModifyQP(qp.Handle, &a, AttrState|need, RTR), unix.EINVAL)
-		if qp.State != Init || qp.Attr.DestQPN != 0 {
-			t.Fatalf("%s changed the QP: %v %+v", name, qp.State, qp.Attr)
-		}
-	}
-	bad := good
-	bad.AH.SGIDIndex = 200
-	b.is("empty gid", s.c.ModifyQP(qp.Handle, &bad, AttrState|need, RTR), unix.ENODATA)
-	bad = good
-	bad.AH.DGID[15] = 99
-	b.is("nobody", s.c.ModifyQP(qp.Handle, &bad, AttrState|need, RTR), unix.ETIMEDOUT)
-	if qp.State != Init || qp.Attr.DestQPN != 0 {
-		t.Fatalf("a bad address changed the QP: %v %+v", qp.State, qp.Attr)
-	}
-	b.is("rtr", s.c.ModifyQP(qp.Handle, &good, AttrState|need, RTR), 0)
-	if qp.Attr.RQPSN != 0x234567 || qp.Attr.DestQPN != 5 {
-		t.Errorf("%+v", qp.Attr)
-	}
-	b.is("retry count", s.c.ModifyQP(qp.Handle, &QPAttr{RetryCnt: 8}, AttrState|retried, RTS), unix.EINVAL)
-	b.is("timeout", s.c.ModifyQP(qp.Handle, &QPAttr{Timeout: 32}, AttrState|retried, RTS), unix.EINVAL)
-	b.is("wrong current state", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTS}, AttrState|retried|AttrCurState, RTS),
-		unix.EINVAL)
-	b.is("rts", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTR}, AttrState|retried|AttrCurState, RTS), 0)
-	b.is("reset", s.c.ModifyQP(qp.Handle, &QPAttr{}, AttrState, Reset), 0)
-	if qp.Attr != (QPAttr{}) || b.eng.left != 1 {
-		t.Errorf("after a reset %+v, told %d times", qp.Attr, b.eng.left)
-	}
-}
-
 // TestCreateAH resolves addresses as ib_core does: ib_resolve_eth_dmac, rdma_resolve_ip.
 func TestCreateAH(t *testing.T) {
 	b := newBench(t)
@@ -564,7 +395,7 @@ func TestMR(t *testing.T) {
 			return e
 		},
 		"rights that no UMR changes": func() unix.Errno {
-			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessMWBind)
+			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessHugeTLB)
 			return e
 		},
 	} {
@@ -672,7 +503,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// An SRQ of no receives is made, as by mlx5_ib, which adds one; a raw packet QP takes a rate as it goes to RTS.
+// An SRQ of no receives is made, as by mlx5_ib, which adds one.
 func TestSmallSRQ(t *testing.T) {
 	b := newBench(t, "mlx5_0")
 	s := b.set(0)
@@ -680,11 +511,6 @@ func TestSmallSRQ(t *testing.T) {
 	i.MaxWR = 0
 	if q := got(s.c.CreateSRQ(i))(b); q.Ring.Count != 1 {
 		t.Errorf("%d places", q.Ring.Count)
-	}
-	for _, from := range []QPState{RTR, RTS} {
-		if !legal(RawPacket, from, RTS, AttrState|AttrRateLimit) || legal(RC, from, RTS, AttrState|AttrRateLimit) {
-			t.Errorf("%v to RTS with a rate", from)
-		}
 	}
 }
 

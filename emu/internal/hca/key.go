@@ -57,6 +57,8 @@ type MKey struct {
 	QPN  uint32 // a type 2 window: the QP that it is bound to
 	refs int    // windows bound to this region
 	room uint64 // pages that fit into the region's translation table
+	// writable: its memory was registered so that the device may write it
+	writable bool
 
 	dm     *DM // a region of device memory
 	dmah   *DMAHandle

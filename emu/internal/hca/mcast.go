@@ -9,20 +9,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// group is what a QP is attached to.
+type group struct {
+	gid [16]byte
+	lid uint16
+}
+
+// takesMLID reports whether the multicast LID is right for the QP: on RoCE it does not matter, nor where the QP may
+// come to be on RoCE yet. C: is_valid_mcast_lid.
+func (qp *QP) takesMLID(lid uint16) bool {
+	const first, permissive = 0xc000, 0xffff
+	d := qp.Context.Device
+	roce := d.ethernet()
+	if p := d.port(qp.Attr.Port); p != nil && qp.State != Reset {
+		roce = p.roce()
+	}
+	return roce || lid >= first && lid != permissive
+}
+
 // AttachMcast makes a UD QP a member of a multicast group.
 func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
 	qp, e := c.QP(handle)
 	switch {
 	case e != 0:
 		return e
-	case qp.Type != UD || !Multicast(&gid):
-		return unix.EINVAL
-	case slices.Contains(qp.mcast, gid):
+	case slices.Contains(qp.mcast, group{gid, mlid}):
 		return 0
+	case qp.Type != UD || !Multicast(&gid) || !qp.takesMLID(mlid):
+		return unix.EINVAL
 	case len(c.Device.groups) >= c.Device.Config.Limits.MaxMcast && c.Device.groups[gid] == nil:
 		return unix.ENOMEM
 	}
-	qp.mcast = append(qp.mcast, gid)
+	qp.mcast = append(qp.mcast, group{gid, mlid})
 	c.Device.groups[gid] = append(c.Device.groups[gid], qp)
 	return 0
 }
@@ -33,7 +51,7 @@ func (c *Context) DetachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Err
 	if e != 0 {
 		return e
 	}
-	i := slices.Index(qp.mcast, gid)
+	i := slices.Index(qp.mcast, group{gid, mlid})
 	if i < 0 {
 		return unix.EINVAL
 	}

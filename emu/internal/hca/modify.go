@@ -4,8 +4,6 @@ package hca
 
 import (
 	"golang.org/x/sys/unix"
-
-	"github.com/pureverbs/pureverbs/emu/internal/config"
 )
 
 // masks are the attributes that a transition needs and those that it accepts as well. The state itself is always
@@ -20,12 +18,12 @@ const (
 	turned  = AttrAltPath | AttrAccess | AttrPKeyIndex
 	again   = AttrCurState | AttrAltPath | AttrAccess | AttrPathMigState
 	retried = AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrSQPSN | AttrMaxRdAtomic
-	drained = AttrPort | AttrAV | AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic | AttrMaxDestRdAtomic |
-		AttrAltPath | AttrAccess | AttrPKeyIndex | AttrMinRNRTimer | AttrPathMigState
 )
 
-// transitions is the state diagram of the InfiniBand specification, 10.3.1, with the attributes of its tables 92 to 98.
-// RESET and ERR can be reached from all states but RESET itself, without attributes.
+// transitions is the state diagram of the InfiniBand specification, 10.3.1, with the attributes of its tables 92 to 98,
+// less what mlx5_ib has no command for: nothing leads to SQD, where a QP gets only by itself, and nothing takes a raw
+// packet QP out of SQE. RESET can be reached from all states, and ERR from all but RESET, without attributes; not by a
+// DCT.
 var transitions = map[QPType]map[transition]masks{
 	UD: {
 		{Reset, Init}: {AttrPKeyIndex | AttrPort | AttrQKey, 0},
@@ -33,9 +31,7 @@ var transitions = map[QPType]map[transition]masks{
 		{Init, RTR}:   {0, AttrPKeyIndex | AttrQKey},
 		{RTR, RTS}:    {AttrSQPSN, AttrCurState | AttrQKey},
 		{RTS, RTS}:    {0, AttrCurState | AttrQKey},
-		{RTS, SQD}:    {0, AttrSQDNotify},
 		{SQD, RTS}:    {0, AttrCurState | AttrQKey},
-		{SQD, SQD}:    {0, AttrPKeyIndex | AttrQKey},
 		{SQE, RTS}:    {0, AttrCurState | AttrQKey},
 	},
 	UC: {
@@ -44,9 +40,7 @@ var transitions = map[QPType]map[transition]masks{
 		{Init, RTR}:   {path, turned},
 		{RTR, RTS}:    {AttrSQPSN, again},
 		{RTS, RTS}:    {0, again},
-		{RTS, SQD}:    {0, AttrSQDNotify},
 		{SQD, RTS}:    {0, again},
-		{SQD, SQD}:    {0, AttrAV | turned | AttrPathMigState},
 		{SQE, RTS}:    {0, AttrCurState | AttrAccess},
 	},
 	RC: {
@@ -55,20 +49,15 @@ var transitions = map[QPType]map[transition]masks{
 		{Init, RTR}:   {path | AttrMaxDestRdAtomic | AttrMinRNRTimer, turned},
 		{RTR, RTS}:    {retried, again | AttrMinRNRTimer},
 		{RTS, RTS}:    {0, again | AttrMinRNRTimer},
-		{RTS, SQD}:    {0, AttrSQDNotify},
 		{SQD, RTS}:    {0, again | AttrMinRNRTimer},
-		{SQD, SQD}:    {0, drained},
+		{SQE, RTS}:    {0, 0},
 	},
 	RawPacket: {
 		{Reset, Init}: {AttrPort, 0},
 		{Init, Init}:  {0, 0},
 		{Init, RTR}:   {0, 0},
-		{RTR, RTS}:    {0, AttrRateLimit},
-		{RTS, RTS}:    {0, AttrRateLimit},
-		{RTS, SQD}:    {0, 0},
-		{SQD, RTS}:    {0, 0},
-		{SQD, SQD}:    {0, 0},
-		{SQE, RTS}:    {0, 0},
+		{RTR, RTS}:    {0, 0},
+		{RTS, RTS}:    {0, 0},
 	},
 	XRCSend: {
 		{Reset, Init}: {inPort, 0},
@@ -76,9 +65,8 @@ var transitions = map[QPType]map[transition]masks{
 		{Init, RTR}:   {path, turned},
 		{RTR, RTS}:    {retried, again},
 		{RTS, RTS}:    {0, again},
-		{RTS, SQD}:    {0, AttrSQDNotify},
 		{SQD, RTS}:    {0, again},
-		{SQD, SQD}:    {0, drained &^ (AttrMaxDestRdAtomic | AttrMinRNRTimer)},
+		{SQE, RTS}:    {0, 0},
 	},
 	XRCRecv: {
 		{Reset, Init}: {inPort, 0},
@@ -86,28 +74,36 @@ var transitions = map[QPType]map[transition]masks{
 		{Init, RTR}:   {path | AttrMaxDestRdAtomic | AttrMinRNRTimer, turned},
 		{RTR, RTS}:    {AttrTimeout | AttrSQPSN, again | AttrMinRNRTimer},
 		{RTS, RTS}:    {0, again | AttrMinRNRTimer},
-		{RTS, SQD}:    {0, AttrSQDNotify},
 		{SQD, RTS}:    {0, again | AttrMinRNRTimer},
-		{SQD, SQD}:    {0, drained &^ (AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic)},
+		{SQE, RTS}:    {0, 0},
+	},
+	DCI: {
+		{Reset, Init}: {AttrPKeyIndex | AttrPort, 0},
+		{Init, Init}:  {0, AttrPKeyIndex | AttrPort},
+		{Init, RTR}:   {AttrPathMTU, AttrPKeyIndex | AttrAV},
+		{RTR, RTS}:    {retried, AttrMinRNRTimer},
+		{RTS, RTS}:    {0, AttrMinRNRTimer},
+	},
+	DCT: { // it becomes real, with a number, in RTR, and changes no more
+		{Reset, Init}: {inPort, 0},
+		{Init, RTR}:   {AttrMinRNRTimer | AttrAV | AttrPathMTU, 0},
 	},
 }
 
-// legal reports whether the mask is right for a transition. C: ib_modify_qp_is_ok.
+// legal reports whether the mask is right for a transition. C: ib_modify_qp_is_ok, and optab of mlx5_ib; for DC
+// modify_dci_qp_is_ok and mlx5_ib_modify_dct.
 func legal(t QPType, from, to QPState, mask AttrMask) bool {
-	if mask&AttrCurState != 0 && from != RTR && from != RTS && from != SQD && from != SQE {
-		return false
-	}
 	m, ok := transitions[t][transition{from, to}]
-	// the kernel has one diagram for all types, and lists UD's attributes for each of its arrows
-	_, valid := transitions[UD][transition{from, to}]
-	switch {
-	case ok, valid:
-	case to == Reset:
-	case to == Err && from != Reset:
-	default:
+	ok = ok || t != DCT && (to == Reset || to == Err && from != Reset)
+	switch named := from == RTR || from == RTS || from == SQD || from == SQE; {
+	case mask&AttrCurState != 0 && !named:
 		return false
+	case t == DCI || t == DCT:
+		ok = ok && mask&AttrState != 0
+	default:
+		mask &^= AttrRateLimit
 	}
-	return mask&m.need == m.need && mask&^(m.need|m.may|AttrState) == 0
+	return ok && mask&m.need == m.need && mask&^(m.need|m.may|AttrState) == 0
 }
 
 // ModifyQP changes a QP's attributes and, with AttrState, its state to next.
@@ -116,7 +112,13 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 	if e != 0 {
 		return e
 	}
-	from := qp.State
+	if e := qp.checkPaths(attr, mask); e != 0 {
+		return e
+	}
+	if qp.RSS != nil {
+		return unix.ENOSYS
+	}
+	from := qp.Known
 	if mask&AttrCurState != 0 {
 		from = attr.CurState
 	}
@@ -124,15 +126,21 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 	if mask&AttrState != 0 {
 		to = next
 	}
-	if dc := dcTransitions[qp.Type]; dc != nil && !dcLegal(dc, from, to, mask) ||
-		dc == nil && !legal(qp.Type, from, to, mask) {
+	limit := unix.Errno(0)
+	if mask&AttrRateLimit != 0 {
+		limit = qp.limits(attr.RateLimit)
+	}
+	switch later := mask == AttrRateLimit && from != RTS && qp.Type != DCT; {
+	case later:
+		return limit
+	case !legal(qp.Type, from, to, mask), !qp.admits(attr, mask):
 		return unix.EINVAL
-	}
-	if e := qp.check(attr, mask); e != 0 {
-		return e
-	}
-	if qp.State == Reset && to == Reset {
+	case from == Reset && to == Reset:
 		return 0
+	case limit != 0:
+		return limit
+	case from != qp.State && to != Reset && to != Err: // the adapter's: a bad state
+		return unix.EINVAL
 	}
 	if to == Reset {
 		c.Device.Fabric.Engine.QPLeaves(qp)
@@ -145,91 +153,128 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 		return unix.ENOMEM
 	}
 	qp.Attr.take(attr, mask)
-	qp.State = to
+	qp.State, qp.Known = to, to
 	c.Device.Fabric.Engine.QPModified(qp, was, to)
 	return 0
 }
 
-// check looks at the values.
-func (qp *QP) check(a *QPAttr, mask AttrMask) unix.Errno {
+// checkPaths checks addresses, and completes them. C: _ib_modify_qp.
+func (qp *QP) checkPaths(a *QPAttr, mask AttrMask) unix.Errno {
+	d := qp.Context.Device
+	if mask&AttrAV != 0 {
+		if e := d.checkAH(&a.AH); e != 0 {
+			return e
+		}
+		if qp.Type.Connected() {
+			if e := d.resolve(&a.AH); e != 0 {
+				return e
+			}
+		}
+	}
+	if mask&AttrAltPath != 0 {
+		if e := d.checkAH(&a.AltAH); e != 0 {
+			return e
+		}
+		p := d.port(qp.Attr.Port)
+		if mask&AttrPort != 0 {
+			p = d.port(a.Port)
+		}
+		if p == nil || p.roce() || d.port(a.AltAH.Port).roce() {
+			return unix.EINVAL // RoCE has no alternate paths
+		}
+	}
+	return 0
+}
+
+// admits reports whether the driver takes the values. What is too large for a field of the adapter's is cut off, not
+// refused. C: mlx5_ib_modify_qp, mlx5_set_path.
+func (qp *QP) admits(a *QPAttr, mask AttrMask) bool {
 	d := qp.Context.Device
 	port := d.port(qp.Attr.Port)
 	if mask&AttrPort != 0 {
 		if port = d.port(a.Port); port == nil {
-			return unix.EINVAL
+			return false
 		}
 	}
 	if port == nil {
 		port = d.Ports[0]
 	}
 	rd := uint8(min(d.Config.Limits.MaxRdAtom, 255))
+	return (mask&AttrPKeyIndex == 0 || int(a.PKeyIndex) < len(port.Config.PKeys)) &&
+		(mask&AttrPathMTU == 0 || a.PathMTU >= 1 && a.PathMTU <= uint8(port.Config.ActiveMTU)) &&
+		(mask&AttrMaxRdAtomic == 0 || a.MaxRdAtomic <= rd) &&
+		(mask&AttrMaxDestRdAtomic == 0 || a.MaxDestRdAtomic <= rd) &&
+		(mask&AttrAV == 0 || isRate(a.AH.StaticRate)) &&
+		(mask&AttrAltPath == 0 || isRate(a.AltAH.StaticRate))
+}
+
+// limits checks a limit, in kbit/s, to the rate of a QP. It has no effect here. C: qp_rl_parse, mlx5_rl_add_rate.
+func (qp *QP) limits(rate uint32) unix.Errno {
 	switch {
-	case mask&AttrPKeyIndex != 0 && int(a.PKeyIndex) >= len(port.Config.PKeys),
-		mask&AttrPathMTU != 0 && (a.PathMTU < 1 || a.PathMTU > 5 || int(a.PathMTU) > int(port.Config.ActiveMTU)),
-		mask&AttrMaxRdAtomic != 0 && a.MaxRdAtomic > rd,
-		mask&AttrMaxDestRdAtomic != 0 && a.MaxDestRdAtomic > rd,
-		mask&AttrTimeout != 0 && a.Timeout > 31,
-		mask&AttrRetryCnt != 0 && a.RetryCnt > 7,
-		mask&AttrRNRRetry != 0 && a.RNRRetry > 7,
-		mask&AttrMinRNRTimer != 0 && a.MinRNRTimer > 31,
-		mask&AttrDestQPN != 0 && a.DestQPN > 0xffffff:
+	case qp.Type != RawPacket, rate != 0 && !qp.Context.Device.Recent():
+		return unix.EOPNOTSUPP
+	case rate > MaxPace:
 		return unix.EINVAL
-	case mask&AttrAltPath != 0 && port.Config.LinkLayer == config.Ethernet:
-		return unix.EINVAL // RoCE has no alternate paths
-	}
-	if mask&AttrAV != 0 {
-		if a.AH.Port == 0 {
-			a.AH.Port = uint8(port.Number)
-		}
-		if e := d.checkAH(&a.AH); e != 0 {
-			return e
-		}
-		if qp.Type.connected() {
-			if e := d.resolve(&a.AH); e != 0 {
-				return e
-			}
-		}
-		if a.AH.StaticRate == 1 || a.AH.StaticRate > mostStaticRate {
-			return unix.EINVAL
-		}
 	}
 	return 0
 }
 
-// mostStaticRate is the last static rate that mlx5's driver takes. C: IB_RATE_800_GBPS.
-const mostStaticRate = 23
+// isRate reports whether mlx5's driver takes a static rate. C: mlx5r_ib_rate.
+func isRate(r uint8) bool {
+	const least, most = 2, 25 // IB_RATE_2_5_GBPS, IB_RATE_1600_GBPS
+	return r == 0 || r >= least && r <= most
+}
 
-// take copies the attributes of the mask.
+// take copies the attributes of the mask, as many bits of each as the adapter has.
 func (q *QPAttr) take(a *QPAttr, mask AttrMask) {
 	for _, f := range []struct {
 		bit  AttrMask
 		copy func()
 	}{
-		{AttrSQDNotify, func() { q.SQDNotify = a.SQDNotify }},
 		{AttrAccess, func() { q.Access = a.Access }},
 		{AttrPKeyIndex, func() { q.PKeyIndex = a.PKeyIndex }},
 		{AttrPort, func() { q.Port = a.Port }},
 		{AttrQKey, func() { q.QKey = a.QKey }},
 		{AttrAV, func() { q.AH = a.AH }},
 		{AttrPathMTU, func() { q.PathMTU = a.PathMTU }},
-		{AttrTimeout, func() { q.Timeout = a.Timeout }},
-		{AttrRetryCnt, func() { q.RetryCnt = a.RetryCnt }},
-		{AttrRNRRetry, func() { q.RNRRetry = a.RNRRetry }},
+		{AttrTimeout, func() { q.Timeout = a.Timeout & 31 }},
+		{AttrRetryCnt, func() { q.RetryCnt = a.RetryCnt & 7 }},
+		{AttrRNRRetry, func() { q.RNRRetry = a.RNRRetry & 7 }},
 		{AttrRQPSN, func() { q.RQPSN = a.RQPSN & 0xffffff }},
 		{AttrMaxRdAtomic, func() { q.MaxRdAtomic = a.MaxRdAtomic }},
 		{AttrAltPath, func() {
-			q.AltAH, q.AltPKeyIndex, q.AltPort, q.AltTimeout = a.AltAH, a.AltPKeyIndex, a.AltPort, a.AltTimeout
+			q.AltAH, q.AltPKeyIndex, q.AltPort, q.AltTimeout = a.AltAH, a.AltPKeyIndex, a.AltPort, a.AltTimeout&31
 		}},
-		{AttrMinRNRTimer, func() { q.MinRNRTimer = a.MinRNRTimer }},
+		{AttrMinRNRTimer, func() { q.MinRNRTimer = a.MinRNRTimer & 31 }},
 		{AttrSQPSN, func() { q.SQPSN = a.SQPSN & 0xffffff }},
 		{AttrMaxDestRdAtomic, func() { q.MaxDestRdAtomic = a.MaxDestRdAtomic }},
 		{AttrPathMigState, func() { q.PathMigState = a.PathMigState }},
-		{AttrDestQPN, func() { q.DestQPN = a.DestQPN }},
+		{AttrDestQPN, func() { q.DestQPN = a.DestQPN & 0xffffff }},
 	} {
 		if mask&f.bit != 0 {
 			f.copy()
 		}
 	}
+	if q.PathMigState > migArmed {
+		q.PathMigState = 0
+	}
+}
+
+const migArmed = 2 // IB_MIG_ARMED
+
+// Reads is how many READs and atomics the QP has outstanding at most: an adapter keeps the logarithm.
+func (q *QPAttr) Reads() uint8 { return uint8(roundUp(max(uint32(q.MaxRdAtomic), 1))) }
+
+// DestReads is how many it has resources for.
+func (q *QPAttr) DestReads() uint8 { return uint8(roundUp(max(uint32(q.MaxDestRdAtomic), 1))) }
+
+// Rights are what the peer may do. Without resources, it may not read. C: set_qpc_atomic_flags.
+func (qp *QP) Rights() Access {
+	a := qp.Attr.Access & (AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic)
+	if qp.Attr.MaxDestRdAtomic == 0 && qp.Type != DCT {
+		a &= AccessRemoteWrite
+	}
+	return a
 }
 
 // ForceError moves the QP to ERR by itself, as an adapter does.

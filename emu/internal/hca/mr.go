@@ -3,6 +3,7 @@
 package hca
 
 import (
+	"math"
 	"math/bits"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ const (
 // checkMR checks what a registration asks for.
 func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Access) unix.Errno {
 	switch {
-	case access&^(accessKnown|accessOptional) != 0:
+	case access&^(accessKnown|accessOptional) != 0: // checked before, for it depends on the kernel
 		return unix.EINVAL
 	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
 		return unix.EINVAL
@@ -37,10 +38,15 @@ func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Acces
 		return unix.EINVAL
 	case length > c.Device.Config.Limits.MaxMRSize:
 		return unix.EINVAL
-	case access&AccessOnDemand == 0 && !mem.Mapped(addr, length, access&(AccessLocalWrite|AccessMWBind) != 0):
+	case access&AccessOnDemand == 0 && !mem.Mapped(addr, length, access.writable()):
 		return unix.EFAULT
 	}
 	return 0
+}
+
+// writable reports whether memory that is registered so must be writable. C: ib_access_writable.
+func (a Access) writable() bool {
+	return a&(AccessLocalWrite|AccessRemoteWrite|AccessRemoteAtomic|AccessMWBind) != 0
 }
 
 // locked returns the bytes of whole pages that a registration holds.
@@ -76,16 +82,22 @@ func (c *Context) RegMR(pd uint32, addr, length, iova uint64, access Access) (*M
 		return nil, e
 	}
 	k := &MKey{PD: p, Kind: KeyMR, Mem: c.Mem}
+	k.register(addr, length, iova, access)
+	if e := c.addMR(k); e != 0 {
+		return nil, e
+	}
+	return k, 0
+}
+
+// register makes k a region of memory of its own.
+func (k *MKey) register(addr, length, iova uint64, access Access) {
 	k.set(addr, length, iova, access)
+	k.writable = access.writable()
 	if access&AccessOnDemand != 0 {
 		k.Paging = &Paging{blocks: map[uint64]*[blockPages / 64]uint64{}}
 	} else {
 		k.room = tableRoom(addr, length)
 	}
-	if e := c.addMR(k); e != 0 {
-		return nil, e
-	}
-	return k, 0
 }
 
 // addMR makes a region part of its device.
@@ -143,70 +155,93 @@ const (
 const reregRights = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessRelaxed
 
 // ReregMR changes a registration, in place where mlx5_ib can: with other rights of some kinds, in another PD, with
-// memory that fits the table. Else it becomes a new one, with a new key.
+// memory that fits the table. Else it becomes a new one, with a new key. C: ib_uverbs_rereg_mr, mlx5_ib_rereg_user_mr.
 func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
 	k, e := c.mr(handle)
 	if e != 0 {
 		return nil, e
 	}
-	if flags == 0 || flags&^(reregTrans|reregPD|reregAccess) != 0 {
+	if flags == 0 || flags&^(reregTrans|reregPD|reregAccess) != 0 || k.dm != nil {
 		return nil, unix.EINVAL
 	}
-	if k.refs > 0 {
-		return nil, unix.EBUSY
-	}
-	p, mem := k.PD, c.Mem
+	p, trans := k.PD, flags&reregTrans != 0
 	if flags&reregPD != 0 {
 		if p, e = c.PD(pd); e != 0 {
 			return nil, e
 		}
 	}
-	if flags&reregTrans == 0 {
+	switch {
+	case k.dmah != nil:
+		return nil, unix.EOPNOTSUPP
+	case flags&reregAccess == 0:
+		access = k.Access
+	case !trans && access.writable() && !k.writable: // pages that were pinned to be read
+		return nil, unix.EACCES
+	}
+	if k.refs > 0 {
+		return nil, unix.EBUSY
+	}
+	same := (k.Access^access)&^reregRights == 0
+	switch implicit := k.Paging != nil && whole(k.Addr, k.Len, k.Access); {
+	case trans:
+	case implicit && access&AccessOnDemand != 0:
+		addr, length, iova, trans = 0, math.MaxUint64, 0, true
+	case same && !implicit:
+		c.Device.Fabric.Engine.KeyRevoked(k)
+		k.move(p)
+		k.Access = access
+		return k, 0
+	case !k.Pins(), access&AccessOnDemand != 0:
+		return nil, unix.EOPNOTSUPP
+	}
+	mem := c.Mem
+	if !trans {
 		mem, addr, length, iova = k.Mem, k.Addr, k.Len, k.Base
 		if k.Access&AccessZeroBased != 0 {
 			iova = addr
 		}
 	}
-	if flags&reregAccess == 0 {
-		access = k.Access
-	}
-	if !k.Pins() || access&AccessOnDemand != 0 { // in place only
-		if flags&reregTrans != 0 || (k.Access^access)&^reregRights != 0 {
-			return nil, unix.EOPNOTSUPP
-		}
-		c.Device.Fabric.Engine.KeyRevoked(k)
-		k.PD.refs--
-		p.refs++
-		k.PD, k.Access = p, access
-		return k, 0
-	}
 	if e := c.checkMR(mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
+	next := &MKey{Mem: mem}
+	next.register(addr, length, iova, access)
+	if !trans {
+		next.writable = k.writable
+	}
 	d := c.Device
 	f := d.Fabric
-	old, size := locked(k.Addr, k.Len), locked(addr, length)
-	f.discharge(k.Mem.PID, old)
-	if e := f.charge(mem.PID, size); e != 0 {
-		_ = f.charge(k.Mem.PID, old)
+	f.discharge(k.Mem.PID, k.locks())
+	if e := f.charge(mem.PID, next.locks()); e != 0 {
+		_ = f.charge(k.Mem.PID, k.locks())
 		return nil, e
 	}
 	f.Engine.KeyRevoked(k)
-	if (k.Access^access)&^reregRights != 0 || size/pageSize > k.room {
+	if !same || !k.Pins() || !next.Pins() || next.locks()/pageSize > k.room {
 		was := k.Key
 		if e := d.newKey(k); e != 0 {
-			f.discharge(mem.PID, size)
-			_ = f.charge(k.Mem.PID, old)
+			f.discharge(mem.PID, next.locks())
+			_ = f.charge(k.Mem.PID, k.locks())
 			return nil, e
 		}
 		d.keys[was>>8] = nil
-		k.room = tableRoom(addr, length)
+	} else {
+		next.room = k.room
 	}
-	k.PD.refs--
-	p.refs++
-	k.PD, k.Mem = p, mem
-	k.set(addr, length, iova, access)
+	if k.dmabuf != nil {
+		_ = unix.Munmap(k.dmabuf)
+	}
+	k.move(p)
+	k.Mem, k.Addr, k.Len, k.Base, k.Access = next.Mem, next.Addr, next.Len, next.Base, next.Access
+	k.Paging, k.room, k.writable, k.dmabuf = next.Paging, next.room, next.writable, nil
 	return k, 0
+}
+
+// move puts a region into a PD.
+func (k *MKey) move(to *PD) {
+	k.PD.refs--
+	to.refs++
+	k.PD = to
 }
 
 func (c *Context) mr(handle uint32) (*MKey, unix.Errno) {

@@ -135,11 +135,11 @@ func (c *Context) Advise(pd uint32, advice uint64, flags uint32, all []Advised) 
 	for _, a := range all {
 		k := c.Device.Key(a.LKey)
 		switch {
-		case k == nil:
+		case k == nil, k.Kind == KeyMR && k.Paging == nil: // the driver knows by its key what is on demand, and windows
 			return unix.ENOENT
-		case k.Kind != KeyMR, k.Paging == nil:
+		case k.Kind != KeyMR:
 			return unix.EINVAL
-		case k.PD != p, advice == advicePrefetchWrite && k.Access&AccessLocalWrite == 0:
+		case k.PD != p, advice == advicePrefetchWrite && !k.writable:
 			return unix.EPERM
 		}
 	}

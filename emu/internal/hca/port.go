@@ -9,7 +9,10 @@ type Port struct {
 	Device *Device
 	Number int
 	Config *config.Port
-	Active bool
+	Active bool // it is linked, and its interface is up
+	Linked bool // there is a cable with a partner
+	Up     bool // so is its interface; always, without one
+	MTU    int  // of its interface, in bytes
 	Count  [Counters]uint64
 }
 

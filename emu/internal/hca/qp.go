@@ -44,8 +44,10 @@ type QP struct {
 	Register int // static doorbell register, -1 for none
 
 	// Written by modify_qp.
-	State QPState // and by the engine: to ERR and SQE
+	State QPState // and by the engine: to ERR, SQE and SQD
 	Attr  QPAttr
+
+	Known QPState // written by modify_qp and query_qp: the state as the driver knows it
 
 	// Written by other commands.
 	UDPPort uint16 // of RoCE v2: the source port that the program chose, or 0
@@ -53,10 +55,11 @@ type QP struct {
 	MayCopy bool   // memory, by a command of DevX
 	// DrainSigErr moves the QP to SQD, with an event, when a signature is wrong.
 	DrainSigErr bool
-	mcast       [][16]byte
-	flows       int  // steering rules that lead here
-	opens       int  // XRC_RECV shared by ibv_open_qp
-	orphan      bool // destroyed where it was made, and open elsewhere
+	mcast       []group
+	flows       int      // steering rules that lead here
+	opens       int      // XRC_RECV shared by ibv_open_qp
+	orphan      bool     // destroyed where it was made, and open elsewhere
+	xrcd        *XRCDRef // by which XRCD was named
 
 	// Written by the engine.
 	AsyncDelivered uint32 // and by commands that raise an event
@@ -94,6 +97,7 @@ type QPInit struct {
 type OpenedQP struct {
 	qp   *QP
 	user uint64
+	xrcd *XRCDRef
 }
 
 const maxQPN = 1 << 24
@@ -109,11 +113,10 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		Mem: c.Mem, DB: i.DB, DC: i.DC}
 	var e unix.Errno
 	if i.Type == XRCRecv {
-		r, e := find[*XRCDRef](c, i.XRCD)
-		if e != 0 {
+		if qp.xrcd, e = c.xrcd(i.XRCD); e != 0 {
 			return nil, e
 		}
-		qp.XRCD = r.x
+		qp.XRCD = qp.xrcd.x
 	} else if qp.PD, e = c.PD(i.PD); e != 0 {
 		return nil, e
 	}
@@ -142,7 +145,10 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	cap := &i.Cap
 	// no receive queue, whatever else is said of it
 	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || i.Type == DCI || cap.RecvWR == 0 {
-		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
+		if qp.Cap.RecvWR, qp.Cap.RecvSGE = 0, 0; i.Type.rings() && i.RQCount|i.RQShift != 0 {
+			return nil, unix.EINVAL
+		}
+		i.RQCount, i.RQShift = 0, 0
 	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	switch {
@@ -150,6 +156,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		return nil, unix.EOPNOTSUPP
 	case i.Type == RawPacket && (i.SRQ != 0 || !d.ethernet()):
 		return nil, unix.EOPNOTSUPP
+	case i.Type == RawPacket && (c.CQEVersion == 0 || i.SQCount|i.RQCount == 0):
+		return nil, unix.EINVAL
 	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) ||
 		cap.RecvSGE > uint32(lim.MaxSGE):
 		return nil, unix.EINVAL
@@ -191,6 +199,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	qp.refs(1)
+	qp.xrcd.hold(1)
 	d.liveQPs++
 	if n := d.Config.LAGPorts; n > 0 { // the kernel deals them out in turn
 		qp.LAGPort = uint8(d.dealt%n) + 1
@@ -258,7 +267,7 @@ func (qp *QP) refs(n int) {
 
 // OpenQP gives another handle of an XRC_RECV QP of the domain.
 func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
-	r, e := find[*XRCDRef](c, xrcd)
+	r, e := c.xrcd(xrcd)
 	if e != 0 {
 		return nil, e
 	}
@@ -267,7 +276,8 @@ func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
 		return nil, unix.EINVAL
 	}
 	o := *qp
-	o.Handle = c.add(&OpenedQP{qp, user})
+	o.Handle = c.add(&OpenedQP{qp, user, r})
+	r.hold(1)
 	qp.opens++
 	return &o, 0
 }
@@ -276,6 +286,7 @@ func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
 func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 	if o, ok := c.objects[handle].(*OpenedQP); ok {
 		delete(c.objects, handle)
+		o.xrcd.hold(-1)
 		o.qp.opens--
 		if o.qp.orphan && o.qp.opens == 0 {
 			o.qp.destroy()
@@ -290,6 +301,7 @@ func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 		return 0, unix.EBUSY
 	}
 	delete(c.objects, handle)
+	qp.xrcd.hold(-1)
 	if qp.opens > 0 {
 		qp.orphan = true
 	} else {
@@ -301,8 +313,8 @@ func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 func (qp *QP) destroy() {
 	d := qp.Context.Device
 	d.Fabric.Engine.QPLeaves(qp)
-	for _, gid := range qp.mcast {
-		d.leave(gid, qp)
+	for _, g := range qp.mcast {
+		d.leave(g.gid, qp)
 	}
 	d.Fabric.Engine.QPDestroyed(qp)
 	if qp.Num != 0 {

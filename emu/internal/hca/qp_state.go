@@ -21,8 +21,8 @@ const (
 	DriverQP  QPType = 255
 )
 
-// connected reports whether a QP of the type is connected to another one. C: is_qp_type_connected.
-func (t QPType) connected() bool { return t == RC || t == UC || t == XRCSend || t == XRCRecv }
+// Connected reports whether a QP of the type is connected to another one. C: is_qp_type_connected.
+func (t QPType) Connected() bool { return t == RC || t == UC || t == XRCSend || t == XRCRecv }
 
 func (t QPType) String() string {
 	switch t {

@@ -30,7 +30,7 @@ func (d *Device) ethernet() bool {
 
 // MaxFrame returns the size of the longest frame that a port sends and receives, without its check sequence: what its
 // netdev's MTU says, an Ethernet header and a VLAN tag.
-func (p *Port) MaxFrame() int { return p.Config.NetdevMTU() + 14 + 4 }
+func (p *Port) MaxFrame() int { return p.MTU + 14 + 4 }
 
 // MaxTSO is the most bytes that a work request has the device cut into frames.
 const MaxTSO = 256 << 10

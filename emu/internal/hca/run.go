@@ -45,8 +45,6 @@ type QPRun struct {
 	Lost   bool   // a doorbell was lost by injection
 	Queued bool   // in the list of QPs that may have work
 	Flush  bool   // to be flushed
-	Drain  bool   // SQ_DRAINED to be told
-	SigErr bool   // whether the program asked for it or not
 	Erred  bool   // in the list of QPs in ERR
 	Dead   bool   // destroyed
 	Peer   *QP    // of a connected QP, as of Epoch

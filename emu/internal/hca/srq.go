@@ -30,7 +30,8 @@ type SRQ struct {
 
 	Limit uint32 // written by modify_srq; the engine sets it to 0 when it was reached
 
-	refs int // QPs that receive here; written by their commands
+	refs int      // QPs that receive here; written by their commands
+	xrcd *XRCDRef // by which XRCD was named
 
 	// Written by the engine.
 	AsyncDelivered uint32
@@ -39,13 +40,13 @@ type SRQ struct {
 
 // SRQInit is what an SRQ is made of.
 type SRQInit struct {
-	User                 uint64
-	PD                   uint32
-	XRC, TM              bool
-	XRCD, CQ, Tags       uint32
-	MaxWR, MaxSGE, Limit uint32
-	Buf, DB              uint64
-	Flags, UIdx          uint32
+	User           uint64
+	PD             uint32
+	XRC, TM        bool
+	XRCD, CQ, Tags uint32
+	MaxWR, MaxSGE  uint32
+	Buf, DB        uint64
+	UIdx           uint32
 }
 
 // Limits of tag matching, those of ConnectX-5.
@@ -64,18 +65,17 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 		return nil, e
 	case lim.MaxSRQ == 0 || lim.MaxSRQWR == 0:
 		return nil, unix.EOPNOTSUPP
-	case i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE) || i.Limit > i.MaxWR:
+	case i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE):
 		return nil, unix.EINVAL
 	case d.liveSRQs >= lim.MaxSRQ:
 		return nil, unix.ENOMEM
 	}
-	s := &SRQ{Context: c, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE, Limit: i.Limit}
+	s := &SRQ{Context: c, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE}
 	if i.XRC {
-		r, e := find[*XRCDRef](c, i.XRCD)
-		if e != 0 {
+		if s.xrcd, e = c.xrcd(i.XRCD); e != 0 {
 			return nil, e
 		}
-		s.XRCD = r.x
+		s.XRCD = s.xrcd.x
 	}
 	if i.TM {
 		if i.Tags == 0 || i.Tags > MaxTags {
@@ -94,7 +94,6 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	// A link segment and the list, rounded up to a power of two; one entry always stays free.
 	stride := max(roundUp(16+16*i.MaxSGE), 32)
 	s.Ring = Ring{Base: i.Buf, Count: roundUp(i.MaxWR + 1), Shift: uint32(bits.TrailingZeros32(stride))}
-	s.MaxSGE = (stride - 16) / 16
 	if !c.Mem.Mapped(i.Buf, uint64(s.Ring.Count)<<s.Ring.Shift, false) || !c.Mem.Mapped(i.DB, srqRecord, false) {
 		return nil, unix.EFAULT
 	}
@@ -108,7 +107,8 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	}
 	d.liveSRQs++
 	pd.refs++
-	if s.XRC {
+	s.xrcd.hold(1)
+	if s.XRCD != nil {
 		s.XRCD.users++
 	}
 	if s.CQ != nil {
@@ -157,7 +157,8 @@ func (c *Context) DestroySRQ(handle uint32) (asyncEvents uint32, e unix.Errno) {
 	c.Device.srqs[s.Num] = nil
 	c.Device.liveSRQs--
 	s.PD.refs--
-	if s.XRC {
+	s.xrcd.hold(-1)
+	if s.XRCD != nil {
 		s.XRCD.users--
 	}
 	if s.CQ != nil {

@@ -23,10 +23,10 @@ type Umem struct {
 
 // RegUmem registers memory of the calling process, or with fd >= 0 n bytes of a dma-buf at offset addr.
 func (c *Context) RegUmem(addr, n, pageSizes uint64, access Access, fd int) (*Umem, unix.Errno) {
-	const possible = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead
+	const possible = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRelaxed
 	u := &Umem{Context: c, Mem: c.Mem, Addr: addr, Len: n}
 	switch {
-	case !c.DevX, n == 0, addr+n < addr, access&^(possible|accessOptional) != 0,
+	case !c.DevX, n == 0, addr+n < addr, access&^possible != 0,
 		access&AccessRemoteWrite != 0 && access&AccessLocalWrite == 0,
 		pageSizes&(pageSize-1) != 0, pageSizes == 0:
 		return nil, unix.EINVAL

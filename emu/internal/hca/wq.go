@@ -11,8 +11,9 @@ import (
 // WQ is a receive queue without a QP.
 type WQ struct {
 	Handle uint32
-	Queue  *QP // what the engine knows of it; its number is the WQ's
-	refs   int // places in indirection tables
+	Queue  *QP     // what the engine knows of it; its number is the WQ's
+	known  WQState // of the last modify_wq: the state as the driver knows it
+	refs   int     // places in indirection tables
 }
 
 // WQState is a WQ's state, with the kernel's numbers.
@@ -92,8 +93,6 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 		return nil, unix.EINVAL
 	case !d.ethernet(), i.Flags&^(wqStripVLAN|wqScatterFCS) != 0, i.CompMask&^wqStriding != 0:
 		return nil, unix.EOPNOTSUPP
-	case i.DriverFlags&^wqSignature != 0:
-		return nil, unix.EOPNOTSUPP
 	case i.CompMask != 0 && (i.LogStride < MinLogStride || i.LogStride > MaxLogStride || i.LogStrides < MinLogStrides ||
 		i.LogStrides > MaxLogStrides || i.Shift < 5):
 		return nil, unix.EINVAL
@@ -102,8 +101,9 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 	case d.liveQPs >= d.Config.Limits.MaxQP, d.liveWQs >= MaxWQ:
 		return nil, unix.ENOMEM
 	}
-	q := &QP{Context: c, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB, Flags: i.DriverFlags,
-		Cap: QPCap{RecvWR: i.MaxWR, RecvSGE: i.MaxSGE}, RQ: Ring{Base: i.Buf, Count: i.Count, Shift: i.Shift}}
+	q := &QP{Context: c, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB,
+		Flags: i.DriverFlags & wqSignature, Cap: QPCap{RecvWR: i.MaxWR, RecvSGE: i.MaxSGE},
+		RQ: Ring{Base: i.Buf, Count: i.Count, Shift: i.Shift}}
 	var e unix.Errno
 	if q.PD, e = c.PD(i.PD); e != 0 {
 		return nil, e
@@ -162,21 +162,24 @@ func (c *Context) ModifyWQ(handle uint32, m *WQModify) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	q, from := w.Queue, w.State()
+	q, from := w.Queue, w.known
+	if m.Mask&WQAttrCurState != 0 {
+		from = m.CurState
+	}
 	to := from
 	if m.Mask&WQAttrState != 0 {
 		to = m.State
 	}
 	switch {
-	case m.Mask == 0, m.Mask&^(WQAttrState|WQAttrCurState|WQAttrFlags) != 0, m.State > WQError, m.CurState > WQError:
+	case m.Mask == 0, m.Mask&^(WQAttrState|WQAttrCurState|WQAttrFlags) != 0, from > WQError, to > WQError:
 		return unix.EINVAL
 	case m.Mask&WQAttrFlags != 0 && m.FlagsMask&wqPadWrites != 0:
 		return unix.EOPNOTSUPP
-	case m.Mask&WQAttrCurState != 0 && m.CurState != from:
-		return unix.EINVAL
-	case from == WQReset && to == WQError, from == WQError && to == WQReady: // the adapter's: a bad state
+	// the adapter's: a bad state
+	case from != w.State(), from == WQReset && to == WQError, from == WQError && to == WQReady:
 		return unix.EINVAL
 	}
+	w.known = to
 	if m.Mask&WQAttrFlags != 0 && m.FlagsMask&wqStripVLAN != 0 {
 		q.Offloads &^= StripVLAN
 		if m.Flags&wqStripVLAN != 0 {

@@ -20,7 +20,26 @@ type xrcdKey struct {
 }
 
 // XRCDRef is one opening of an XRC domain.
-type XRCDRef struct{ x *XRCD }
+type XRCDRef struct {
+	x     *XRCD
+	users int // handles of QPs and SRQs that were made or opened by it. C: ib_uxrcd_object.refcnt
+}
+
+// xrcd finds an opening for what is made in the domain.
+func (c *Context) xrcd(handle uint32) (*XRCDRef, unix.Errno) {
+	r, e := find[*XRCDRef](c, handle)
+	if e != 0 {
+		e = unix.EINVAL // whatever is wrong with it
+	}
+	return r, e
+}
+
+// hold counts n handles more.
+func (r *XRCDRef) hold(n int) {
+	if r != nil {
+		r.users += n
+	}
+}
 
 // OpenXRCD opens the XRC domain of an inode, or one of its own for no inode (dev and ino 0). flags are O_CREAT and
 // O_EXCL.
@@ -45,16 +64,16 @@ func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRC
 		}
 	}
 	x.refs++
-	return c.add(&XRCDRef{x}), x, isNew, 0
+	return c.add(&XRCDRef{x: x}), x, isNew, 0
 }
 
-// CloseXRCD closes an XRC domain; the last one fails while QPs or SRQs use it.
+// CloseXRCD closes an XRC domain, unless QPs or SRQs were made by this opening; the last one fails while any use it.
 func (c *Context) CloseXRCD(handle uint32) unix.Errno {
 	r, e := find[*XRCDRef](c, handle)
 	if e != 0 {
 		return e
 	}
-	if r.x.refs == 1 && r.x.users > 0 && !c.Dead {
+	if (r.users > 0 || r.x.refs == 1 && r.x.users > 0) && !c.Dead {
 		return unix.EBUSY
 	}
 	if r.x.refs--; r.x.refs == 0 && r.x.named {

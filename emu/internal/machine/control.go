@@ -66,6 +66,7 @@ func (m *machine) control(words []string) (any, error) {
 		}
 		m.fabric.Lock()
 		defer m.fabric.Unlock()
+		m.fresh()
 		return r.do(m, args)
 	}
 	usages := make([]string, len(requests))

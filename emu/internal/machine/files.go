@@ -23,6 +23,7 @@ type files struct {
 	verbs   *verbs.Server
 	cm      *cm.Server
 	umad    *umad.Server
+	creds   *guest.Credentials
 	opens   func(tid int) // called when a program opens a device
 	netlink *rdmaNetlink
 }
@@ -57,7 +58,11 @@ func (f *files) handle(c *notify.Call) {
 		if pid, err := guest.TGID(c.TID); err == nil {
 			f.verbs.Exits(pid)
 			f.cm.Exits(pid)
+			f.creds.Exits(pid)
 		}
+		c.Continue()
+	case notify.OpCreds:
+		f.creds.Change(c.TID)
 		c.Continue()
 	default:
 		f.descriptor(c, guest.FDName(c.TID, c.FD()))

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 
@@ -26,6 +27,7 @@ import (
 type machine struct {
 	tree   *sysfs.Tree
 	links  *netdev.Links // nil without a network of the programs' own
+	ifaces map[string]*iface
 	fabric *hca.Fabric
 	eng    *engine.Engine
 	cm     *cm.Server
@@ -131,6 +133,7 @@ func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (engine.Fault, uint32) {
 
 // Command is the hca.Watcher's.
 func (m *machine) Command(c *hca.Context, name string) unix.Errno {
+	m.fresh()
 	if !m.faults.Active(fault.AtCommand) {
 		return 0
 	}
@@ -186,45 +189,58 @@ func (m *machine) act(d *hca.Device, f *fault.Spec) {
 }
 
 func (m *machine) setPort(d *hca.Device, port int, up bool) error {
+	if port < 1 || port > len(d.Ports) {
+		return fmt.Errorf("%s has no port %d", d.Config.Name, port)
+	}
+	p := d.Ports[port-1]
+	p.SetLink(up)
+	if m.links != nil {
+		m.links.SetCarrier(p.Config.Netdev, up)
+	}
+	return m.showPort(p)
+}
+
+// showPort shows how a port is.
+func (m *machine) showPort(p *hca.Port) error {
 	state, phys := config.PortDown, config.PhysDisabled
-	if up {
+	if p.Active {
 		state, phys = config.PortActive, config.PhysLinkUp
 	}
-	if err := m.tree.SetPortState(d.Index, port, state, phys); err != nil {
-		return err
-	}
-	d.SetPort(port, up)
-	if m.links != nil {
-		m.links.SetCarrier(d.Ports[port-1].Config.Netdev, up)
-	}
-	return nil
+	return m.tree.SetPortState(p.Device.Index, p.Number, state, phys)
 }
 
 // setGID changes an entry and keeps what else it says; a zero GID empties it.
 func (m *machine) setGID(d *hca.Device, port, index int, gid config.Addr) error {
+	if port < 1 || port > len(d.Ports) {
+		return fmt.Errorf("%s has no port %d", d.Config.Name, port)
+	}
+	p := d.Ports[port-1]
 	var g, old config.GID
-	if port >= 1 && port <= len(d.Ports) && !gid.IsZero() {
-		p := d.Ports[port-1]
-		if v := p.GID(index); v != nil {
-			g = *v
-		} else {
+	if v := p.GID(index); v != nil {
+		old = *v
+	}
+	if !gid.IsZero() {
+		if g = old; old.GID.IsZero() {
 			g = config.GID{Type: config.GIDTypeRoCEv2, Netdev: p.Config.Netdev}
 		}
 		g.GID = gid
 	}
-	if port >= 1 && port <= len(d.Ports) {
-		if v := d.Ports[port-1].GID(index); v != nil {
-			old = *v
-		}
-	}
-	if err := m.tree.SetGID(d.Index, port, index, g); err != nil {
+	if err := m.putGID(p, index, g); err != nil {
 		return err
 	}
-	if e := d.SetGID(port, index, g); e != 0 {
-		return e
-	}
 	if m.links != nil {
-		m.address(d.Ports[port-1], old, g)
+		m.address(p, old, g)
+	}
+	return nil
+}
+
+// putGID changes an entry, and nothing else.
+func (m *machine) putGID(p *hca.Port, index int, g config.GID) error {
+	if err := m.tree.SetGID(p.Device.Index, p.Number, index, g); err != nil {
+		return err
+	}
+	if e := p.Device.SetGID(p.Number, index, g); e != 0 {
+		return e
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 // processes may send to each other: all is the kernel's business but what is sent to port 0, where nobody is.
 type rdmaNetlink struct {
 	server nldev.Server
+	fresh  func() // brings ports up to date; the fabric's lock is held
 	once   sync.Once
 	fd     int
 }
@@ -74,6 +75,7 @@ func (r *rdmaNetlink) sendto(c *notify.Call) {
 	who, err := guest.RightsOf(c.TID)
 	admin := err == nil && who.Caps&(1<<unix.CAP_NET_ADMIN) != 0
 	r.server.Fabric.Lock()
+	r.fresh()
 	answer := r.server.Answer(port, admin, req)
 	r.server.Fabric.Unlock()
 	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: port}

@@ -16,6 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/control"
 	"github.com/pureverbs/pureverbs/emu/internal/engine"
 	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/nldev"
 	"github.com/pureverbs/pureverbs/emu/internal/notify"
@@ -85,6 +86,7 @@ func (s *Session) start(o *Options, stderr io.Writer) error {
 		return err
 	}
 	s.close = append(s.close, nw.close)
+	o.Config.Fix()
 	tree, err := sysfs.New(o.Config)
 	if err != nil {
 		// Under another emulator, the machine has its devices.
@@ -96,19 +98,26 @@ func (s *Session) start(o *Options, stderr io.Writer) error {
 	s.close = append(s.close, func() { tree.Close() })
 	fabric := hca.New(o.Config)
 	eng := engine.New(fabric, engine.Config{Strict: o.Report != nil})
-	m := &machine{tree: tree, links: nw.links, fabric: fabric, eng: eng, faults: o.Faults, report: o.Report,
-		trace: o.Trace}
+	m := &machine{tree: tree, links: nw.links, ifaces: map[string]*iface{}, fabric: fabric, eng: eng, faults: o.Faults,
+		report: o.Report, trace: o.Trace}
 	ctl := control.New(m.control)
 	s.close = append(s.close, func() { ctl.Close() })
 	if err := nw.listen(ctl, o.Control); err != nil {
 		return err
 	}
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens}
-	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens,
+		creds: new(guest.Credentials)}
+	f.verbs.Creds, f.cm.Creds = f.creds, f.creds
+	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}, fresh: m.fresh}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters
+	if nw.net != nil {
+		if err := m.listen(nw.net.Watch); err != nil {
+			return err
+		}
+	}
 	go m.eng.Run()
 	s.close = append(s.close, m.eng.Stop)
 	s.m, s.verbs = m, f.verbs

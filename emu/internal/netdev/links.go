@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -29,6 +30,9 @@ type Links struct {
 	seq   uint32
 	index map[string]int
 	kinds []string // of interfaces, to be tried in order
+
+	changes syscall.RawConn // a socket that hears of them; nil for none
+	addrs   map[place]bool  // as Changes told last
 }
 
 // New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so.
@@ -185,20 +189,29 @@ func (l *Links) Index(name string) int { return l.index[name] }
 // Addrs lists the addresses of all interfaces of the namespace, those that the program added too.
 func (l *Links) Addrs() ([]netip.Addr, error) {
 	var out []netip.Addr
+	err := l.eachAddr(func(_ int, ip netip.Addr) { out = append(out, ip) })
+	return out, err
+}
+
+// eachAddr calls f for each address of the namespace, with the number of its interface.
+func (l *Links) eachAddr(f func(index int, ip netip.Addr)) error {
 	m := newMessage(unix.RTM_GETADDR, unix.NLM_F_DUMP, make([]byte, unix.SizeofIfAddrmsg))
-	err := l.exchange(m, func(typ uint16, body []byte) {
-		if typ != unix.RTM_NEWADDR || len(body) < unix.SizeofIfAddrmsg {
-			return
-		}
-		var ip netip.Addr
-		attrs(body[unix.SizeofIfAddrmsg:], func(typ uint16, value []byte) {
-			if typ == unix.IFA_LOCAL || typ == unix.IFA_ADDRESS && !ip.IsValid() {
-				ip, _ = netip.AddrFromSlice(value)
-			}
-		})
-		if ip.IsValid() {
-			out = append(out, ip)
+	return l.exchange(m, func(typ uint16, body []byte) {
+		if index, ip := addr(body); typ == unix.RTM_NEWADDR && ip.IsValid() {
+			f(index, ip)
 		}
 	})
-	return out, err
+}
+
+// addr reads an address, and the number of its interface.
+func addr(body []byte) (index int, ip netip.Addr) {
+	if len(body) < unix.SizeofIfAddrmsg {
+		return 0, ip
+	}
+	attrs(body[unix.SizeofIfAddrmsg:], func(typ uint16, value []byte) {
+		if typ == unix.IFA_LOCAL || typ == unix.IFA_ADDRESS && !ip.IsValid() {
+			ip, _ = netip.AddrFromSlice(value)
+		}
+	})
+	return int(binary.NativeEndian.Uint32(body[4:])), ip
 }

@@ -4,7 +4,6 @@ package netdev
 
 import (
 	"encoding/binary"
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -70,27 +69,36 @@ func exchange(fd int, seq uint32, m *message, got func(typ uint16, body []byte))
 		if err != nil {
 			return os.NewSyscallError("recvfrom", err)
 		}
-		for b := buf[:n]; len(b) >= unix.SizeofNlMsghdr; {
-			size := int(binary.NativeEndian.Uint32(b))
-			if size < unix.SizeofNlMsghdr || size > len(b) {
-				return errors.New("rtnetlink: a message of a bad length")
-			}
-			typ, body := binary.NativeEndian.Uint16(b[4:]), b[unix.SizeofNlMsghdr:size]
-			mine := binary.NativeEndian.Uint32(b[8:]) == seq
-			b = b[min((size+3)&^3, len(b)):]
+		done := false
+		split(buf[:n], func(typ uint16, s uint32, body []byte) {
 			switch {
-			case !mine:
+			case s != seq || done:
 			case typ == unix.NLMSG_DONE:
-				return nil
+				done = true
 			case typ == unix.NLMSG_ERROR && len(body) >= 4:
+				done = true
 				if e := int32(binary.NativeEndian.Uint32(body)); e != 0 {
-					return unix.Errno(-e)
+					err = unix.Errno(-e)
 				}
-				return nil
 			case got != nil:
 				got(typ, body)
 			}
+		})
+		if done {
+			return err
 		}
+	}
+}
+
+// split calls f for each message of a datagram.
+func split(b []byte, f func(typ uint16, seq uint32, body []byte)) {
+	for len(b) >= unix.SizeofNlMsghdr {
+		size := int(binary.NativeEndian.Uint32(b))
+		if size < unix.SizeofNlMsghdr || size > len(b) {
+			return // the kernel makes none
+		}
+		f(binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.SizeofNlMsghdr:size])
+		b = b[min((size+3)&^3, len(b)):]
 	}
 }
 

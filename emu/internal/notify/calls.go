@@ -39,6 +39,16 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_MUNMAP, body: always, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MADVISE, body: advices, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MREMAP, body: always, set: op(OpRemap, 5), onlyUnmap: true},
+	{nr: unix.SYS_SETUID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETGID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETREUID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETREGID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETRESUID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETRESGID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETFSUID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETFSGID, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_SETGROUPS, body: always, set: op(OpCreds, 0)},
+	{nr: unix.SYS_CAPSET, body: always, set: op(OpCreds, 0)},
 }...)
 
 // maxCall bounds the numbers of the calls in the table.

@@ -60,10 +60,11 @@ const (
 	OpGetcwd   Op = 14 // buffer, size
 	OpSocket   Op = 15 // domain, type, protocol: of a netlink socket
 	OpSendto   Op = 16 // fd, buffer, size, flags, address, its size: which is that of a netlink address
+	OpCreds    Op = 17 // the thread changes its credentials
 )
 
 var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap",
-	"xattr", "exit", "chdir", "getcwd", "socket", "sendto"}
+	"xattr", "exit", "chdir", "getcwd", "socket", "sendto", "creds"}
 
 func (o Op) String() string {
 	if o == 0 || int(o) >= len(opNames) {

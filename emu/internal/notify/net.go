@@ -21,6 +21,7 @@ const roleNet = "emu:net"
 // and becomes the program's init when the program is started in it.
 type Net struct {
 	Route  *os.File    // a NETLINK_ROUTE socket
+	Watch  *os.File    // another one, which hears of changes of interfaces and addresses, and does not block
 	UDP    [2]*os.File // unconnected: for IPv4 and, nil where the machine has none, IPv6
 	Listen *os.File    // listens in the unix domain at Address
 	// Address is an abstract name.
@@ -50,16 +51,16 @@ func NewNet(address string) (*Net, error) {
 		n.Close()
 		return nil, fmt.Errorf("make a network namespace: %w", err)
 	}
-	n.Route, n.Listen, n.UDP[0] = fds[0], fds[1], fds[2]
-	if len(fds) > 3 {
-		n.UDP[1] = fds[3]
+	n.Route, n.Listen, n.UDP[0], n.Watch = fds[0], fds[1], fds[2], fds[3]
+	if len(fds) > 4 {
+		n.UDP[1] = fds[4]
 	}
 	return n, nil
 }
 
 // sockets takes what runNet sends.
 func (n *Net) sockets() ([]*os.File, error) {
-	buf, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4*4))
+	buf, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(5*4))
 	var k, on int
 	var err error
 	for {
@@ -80,7 +81,7 @@ func (n *Net) sockets() ([]*os.File, error) {
 		return nil, errors.Join(err, unix.EPROTO)
 	}
 	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil || len(fds) < 3 {
+	if err != nil || len(fds) < 4 {
 		return nil, errors.Join(err, unix.EPROTO)
 	}
 	files := make([]*os.File, len(fds))
@@ -92,7 +93,7 @@ func (n *Net) sockets() ([]*os.File, error) {
 
 // Close gives up the namespace: if no program was started in it, its process ends.
 func (n *Net) Close() {
-	for _, f := range []*os.File{n.Route, n.Listen, n.UDP[0], n.UDP[1]} {
+	for _, f := range []*os.File{n.Route, n.Watch, n.Listen, n.UDP[0], n.UDP[1]} {
 		if f != nil {
 			f.Close()
 		}
@@ -166,6 +167,13 @@ func runNet() {
 	}
 	if err == nil {
 		err = socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	}
+	if err == nil {
+		err = socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	}
+	if err == nil {
+		err = unix.Bind(fds[3], &unix.SockaddrNetlink{Family: unix.AF_NETLINK,
+			Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR})
 	}
 	if err != nil {
 		report(up, "socket", err)

@@ -179,8 +179,11 @@ func (t *Tree) follow(path string) string {
 	return real
 }
 
-// refresh brings the counters that a path leads to up to date.
+// refresh brings what a path leads to up to date.
 func (t *Tree) refresh(path string) {
+	if t.OnPorts != nil && (strings.Contains(path, "/ports/") || strings.Contains(path, "/net/")) {
+		t.OnPorts()
+	}
 	if t.OnCounters == nil || !strings.Contains(path, "counters") {
 		return
 	}

@@ -49,6 +49,14 @@ func carrier(s config.PortState) string {
 	return "0"
 }
 
+// flags are those of an interface, with IFF_BROADCAST and IFF_MULTICAST.
+func flags(up bool) string {
+	if up {
+		return "0x1003"
+	}
+	return "0x1002"
+}
+
 // cpus returns the processors near a NUMA node, as a mask and as a list: all of them if it is -1 or not there.
 func cpus(node int) (mask, list string) {
 	b, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/node/node%d/cpulist", node))

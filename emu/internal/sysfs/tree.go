@@ -27,8 +27,9 @@ const (
 // Tree is the folder and the table of paths that lead there. It is safe for concurrent use, but Close.
 type Tree struct {
 	// OnCounters, where set, is called before a path to the counters of a port is answered, so that they can be brought
-	// up to date.
+	// up to date. OnPorts is called before any path to a port or to an interface is.
 	OnCounters func(device, port int)
+	OnPorts    func()
 
 	root    string
 	lock    *os.File // held while the folder is in use
@@ -269,7 +270,7 @@ func (t *Tree) gid(dir string, i int, g config.GID) {
 
 func (t *Tree) netdev(n config.Netdev) {
 	base := t.devices[n.Device]
-	dir := base + "/net/" + n.Name
+	dir := t.netdevDir(&n)
 	switch {
 	case n.Real && n.VLAN != 0:
 		return
@@ -279,9 +280,6 @@ func (t *Tree) netdev(n config.Netdev) {
 	case n.Real:
 		t.link(dir, loopback)
 		return
-	}
-	if n.VLAN != 0 {
-		dir = "/sys/devices/virtual/net/" + n.Name
 	}
 	p := &t.config.Devices[n.Device].Ports[n.Port-1]
 	link, event := n.IfIndex, ""
@@ -299,7 +297,7 @@ func (t *Tree) netdev(n config.Netdev) {
 		t.link(dir+"/device", base)
 	}
 	t.files(dir, "address", n.MAC.String(), "mtu", strconv.Itoa(n.MTU), "ifindex", strconv.Itoa(n.IfIndex), "iflink",
-		strconv.Itoa(link), "addr_len", "6", "type", "1", "flags", "0x1003", "dev_id", "0x0", "dev_port",
+		strconv.Itoa(link), "addr_len", "6", "type", "1", "flags", flags(true), "dev_id", "0x0", "dev_port",
 		strconv.Itoa(n.Port-1), "duplex", "full", "speed", strconv.Itoa(p.Rate()*100), "operstate",
 		operstate(p.State), "carrier", carrier(p.State),
 		"uevent", fmt.Sprintf("%sINTERFACE=%s\nIFINDEX=%d", event, n.Name, n.IfIndex))

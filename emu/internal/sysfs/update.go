@@ -18,11 +18,24 @@ func (t *Tree) SetPortState(device, port int, state config.PortState, phys confi
 			if n.Device != device || n.Port != port || n.Real {
 				continue
 			}
-			net := t.devices[device] + "/net/"
-			if n.VLAN != 0 {
-				net = "/sys/devices/virtual/net/"
-			}
-			t.files(net+n.Name, "operstate", operstate(state), "carrier", carrier(state))
+			t.files(t.netdevDir(&n), "operstate", operstate(state), "carrier", carrier(state))
+		}
+	})
+}
+
+// netdevDir is the folder of an emulated interface.
+func (t *Tree) netdevDir(n *config.Netdev) string {
+	if n.VLAN != 0 {
+		return "/sys/devices/virtual/net/" + n.Name
+	}
+	return t.devices[n.Device] + "/net/" + n.Name
+}
+
+// SetInterface shows that an interface was taken up or down, or got another MTU.
+func (t *Tree) SetInterface(n *config.Netdev, up bool, mtu int) error {
+	return t.update(n.Device, n.Port, func(string) {
+		if !n.Real {
+			t.files(t.netdevDir(n), "mtu", strconv.Itoa(mtu), "flags", flags(up))
 		}
 	})
 }

@@ -83,14 +83,14 @@ type AllocUcontextResp struct {
 // Mlx5QueryDeviceResp is the driver's part of the extended query_device.
 type Mlx5QueryDeviceResp struct {
 	CompMask, ResponseLength uint32
-	MaxTso                   uint32   `c:"tso_caps."`
-	TsoQpts                  uint32   `c:"tso_caps.supported_qpts"`
-	RxHashFieldsMask         uint64   `c:"rss_caps"`
-	RxHashFunction           [8]byte  `c:"-"`
-	CQECompMaxNum            uint32   `c:"cqe_comp_caps.max_num"`
-	CQECompFormat            uint32   `c:"cqe_comp_caps.supported_format"`
-	PacketPacing             [16]byte `c:"packet_pacing_caps"`
-	MultiPktSendWqes         uint32   `c:"mlx5_ib_support_multi_pkt_send_wqes"`
+	MaxTso                   uint32    `c:"tso_caps."`
+	TsoQpts                  uint32    `c:"tso_caps.supported_qpts"`
+	RxHashFieldsMask         uint64    `c:"rss_caps"`
+	RxHashFunction           [8]byte   `c:"-"`
+	CQECompMaxNum            uint32    `c:"cqe_comp_caps.max_num"`
+	CQECompFormat            uint32    `c:"cqe_comp_caps.supported_format"`
+	PacketPacing             [4]uint32 `c:"packet_pacing_caps"` // min and max in kbit/s, types of QPs, flags
+	MultiPktSendWqes         uint32    `c:"mlx5_ib_support_multi_pkt_send_wqes"`
 	Flags                    uint32
 	SwParsing                [2]uint32 `c:"sw_parsing_caps"`
 	StridingRq               [6]uint32 `c:"striding_rq_caps"`

@@ -79,6 +79,7 @@ const (
 	OpInit2InitQP          = 0x50e
 	OpCreatePSV            = 0x600
 	OpQueryDCT             = 0x713
+	OpQueryEswFunctions    = 0x740
 	OpQueryVportState      = 0x750
 	OpQueryEswVport        = 0x752
 	OpQueryNICVport        = 0x754

@@ -5,6 +5,7 @@ package verbs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -14,19 +15,23 @@ func createAH(c *call, q *uapi.CreateAH) unix.Errno {
 	a := destAttr(&uapi.QPDest{DGID: r.DGID, FlowLabel: r.FlowLabel, SGIDIndex: r.SGIDIndex, HopLimit: r.HopLimit,
 		TrafficClass: r.TrafficClass, DLID: g.DLID, SL: g.SL,
 		SrcPathBits: g.SrcPathBits, StaticRate: g.StaticRate, IsGlobal: g.IsGlobal, PortNum: g.PortNum})
-	const least = 10 // of the driver's answer
-	if n := c.driverRoom().Len; n > 0 && n < least {
-		return unix.EINVAL
-	}
+	const least = 10 // of the driver's answer, which there is on RoCE
+	var roce bool
 	ah, e := create(c, func() (*hca.AH, unix.Errno) {
-		if _, e := c.port(uint64(a.Port)); e != 0 {
+		p, e := c.port(uint64(a.Port))
+		if e != 0 {
 			return nil, e
+		}
+		if roce = p.Config.LinkLayer == config.Ethernet; roce && c.driverRoom().Len < least {
+			return nil, unix.EINVAL
 		}
 		return c.ctx.CreateAH(q.PDHandle, q.UserHandle, &a)
 	}, func(ah *hca.AH) { c.ctx.DestroyAH(ah.Handle) })
+	if e == 0 && roce {
+		e = replyDriver(c, uapi.Mlx5CreateAHResp{ResponseLength: least, Dmac: ah.Attr.DMAC})
+	}
 	if e != 0 {
 		return e
 	}
-	return first(replyDriver(c, uapi.Mlx5CreateAHResp{ResponseLength: least, Dmac: ah.Attr.DMAC}),
-		reply(c, uapi.HandleOnly{Handle: ah.Handle}))
+	return reply(c, uapi.HandleOnly{Handle: ah.Handle})
 }

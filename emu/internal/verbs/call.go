@@ -94,6 +94,14 @@ func create[T any](c *call, f func() (T, unix.Errno), undo func(T)) (v T, e unix
 	return v, e
 }
 
+// copied returns what a command tells of an object: others may change it once the lock is free.
+func copied[T any](p *T, e unix.Errno) (v T, _ unix.Errno) {
+	if e == 0 {
+		v = *p
+	}
+	return v, e
+}
+
 // taking is a write() command whose request is a T: a shorter one is zero-extended, in a longer one the rest must be
 // zero.
 func taking[T any](f func(c *call, q *T) unix.Errno) func(*call) unix.Errno {

@@ -26,9 +26,9 @@ func getContext(c *call) unix.Errno {
 	switch {
 	case e != 0:
 		return e
-	case q.Flags&^uapi.UctxDEVX != 0, q.Flags != 0 && c.ctx.Device.Config.NoDevX:
+	case q.Flags != 0 && c.ctx.Device.Config.NoDevX:
 		return unix.EINVAL
-	case q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
+	case q.Flags&^uapi.UctxDEVX != 0, q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
 		return unix.EOPNOTSUPP
 	case c.driverLen() > 8 && c.driverLen() < 16: // between the versions of the request
 		return unix.EINVAL

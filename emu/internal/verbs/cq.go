@@ -28,7 +28,7 @@ func takeCQ(c *call) (q uapi.ExCreateCQ, e unix.Errno) {
 	default:
 		q = uapi.Decode[uapi.ExCreateCQ](c.r.Core[8:28])
 	}
-	if q.CompMask != 0 || q.Reserved != 0 || q.CompVector >= compVectors || q.Flags&^3 != 0 {
+	if q.CompMask != 0 || q.Reserved != 0 || q.CompVector >= compVectors || c.b != nil && q.Flags&^3 != 0 {
 		e = first(e, unix.EINVAL)
 	}
 	return q, e
@@ -69,17 +69,17 @@ func createCQ(c *call) unix.Errno {
 		channel = c.who.link(q.CompChannel)
 	}
 	c.req = q
-	cq, e := create(c, func() (*hca.CQ, unix.Errno) {
+	cq, e := create(c, func() (v hca.CQ, _ unix.Errno) {
 		if i.UAR < 0 && c.ctx.Static() == 0 {
-			return nil, unix.EINVAL
+			return v, unix.EINVAL
 		}
 		if q.CompChannel >= 0 {
 			if i.Channel = c.ctx.Channel(channel); i.Channel == nil {
-				return nil, unix.EBADF
+				return v, unix.EBADF
 			}
 		}
-		return c.ctx.CreateCQ(&i)
-	}, func(cq *hca.CQ) { c.ctx.DestroyCQ(cq.Handle) })
+		return copied(c.ctx.CreateCQ(&i))
+	}, func(cq hca.CQ) { c.ctx.DestroyCQ(cq.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -100,8 +100,8 @@ func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {
 	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 || d.CQESize != 64 && d.CQESize != 128 {
 		return unix.EINVAL
 	}
-	cq, e := get(c, func() (*hca.CQ, unix.Errno) {
-		return c.ctx.ResizeCQ(q.CQHandle, q.CQE, d.BufAddr, uint32(d.CQESize))
+	cq, e := get(c, func() (hca.CQ, unix.Errno) {
+		return copied(c.ctx.ResizeCQ(q.CQHandle, q.CQE, d.BufAddr, uint32(d.CQESize)))
 	})
 	if e != 0 {
 		return e

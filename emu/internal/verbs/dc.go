@@ -3,6 +3,8 @@
 package verbs
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -10,11 +12,8 @@ import (
 // maxStreams is log2 of how many streams a DCI may have, and of how many of them may be in error.
 const maxStreams = 9
 
-// recent reports whether an adapter is a ConnectX-6 Dx or later.
-func recent(d *hca.Device) bool { return d.Config.Model.PCI >= 0x101d }
-
 // streams reports whether an adapter has DCI streams.
-func streams(d *hca.Device) bool { return recent(d) }
+func streams(d *hca.Device) bool { return d.Recent() }
 
 // dcInit completes what a DRIVER QP is made of: the driver's flags say what it is. It returns the flags that such a QP
 // may have, none if they name no type. A DCT has its key where others have the address of a send queue.
@@ -36,9 +35,29 @@ func dcInit(c *call, i *hca.QPInit, d *uapi.Mlx5CreateQP) (known uint32) {
 	return 0
 }
 
-// queryDCT reports whether the kernel answers a query of a DCT: it is there from RTR on, and has few attributes.
-func queryDCT(qp *hca.QP, mask hca.AttrMask) bool {
-	const has = hca.AttrState | hca.AttrAccess | hca.AttrPort | hca.AttrMinRNRTimer | hca.AttrAV | hca.AttrPathMTU |
-		hca.AttrPKeyIndex
-	return qp.State == hca.RTR && mask&^has == 0
+// queryDCT is what the driver says of a DCT: it is there in RTR alone, and has few attributes, of which it says those
+// that are asked for. C: mlx5_ib_dct_query_qp.
+func queryDCT(qp *hca.QP, mask hca.AttrMask) (v uapi.QueryQPResp, _ unix.Errno) {
+	a := &qp.Attr
+	for _, f := range []struct {
+		bit hca.AttrMask
+		put func()
+	}{
+		{hca.AttrState, func() { v.QPState = uint8(qp.State) }},
+		{hca.AttrAccess, func() { v.QPAccessFlags = uint32(qp.Rights()) }},
+		{hca.AttrPort, func() { v.PortNum = a.Port }},
+		{hca.AttrMinRNRTimer, func() { v.MinRnrTimer = a.MinRNRTimer }},
+		{hca.AttrAV, func() {}}, // without its flag
+		{hca.AttrPathMTU, func() { v.PathMTU = a.PathMTU }},
+		{hca.AttrPKeyIndex, func() { v.PkeyIndex = a.PKeyIndex }},
+	} {
+		if mask&f.bit != 0 {
+			f.put()
+			mask &^= f.bit
+		}
+	}
+	if mask != 0 || qp.State != hca.RTR {
+		return uapi.QueryQPResp{}, unix.EINVAL
+	}
+	return v, 0
 }

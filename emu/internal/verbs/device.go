@@ -102,8 +102,11 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	if streams(c.ctx.Device) {
 		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
 	}
-	if recent(c.ctx.Device) {
+	if c.ctx.Device.Recent() {
 		d.Flags |= uapi.DevRespOutOfOrder
+		if raw.packet != 0 {
+			d.PacketPacing = [4]uint32{1, hca.MaxPace, 1 << hca.RawPacket}
+		}
 	}
 	return first(reply(c, x), replyDriver(c, d))
 }

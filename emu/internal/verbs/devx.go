@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +28,11 @@ func devxCmd(c *call, in, out uint16, f func(*command) (uapi.Status, unix.Errno)
 	c.req = devxRecord{Opcode: op, Len: len(d.in)}
 	var s uapi.Status
 	e := c.do(func() (e unix.Errno) {
-		if !c.ctx.DevX {
+		switch all := slices.Contains(devxForAll, op); {
+		case c.ctx.DevX:
+		case all && c.ctx.Device.Config.NoDevX:
+			return unix.EOPNOTSUPP
+		case !all:
 			return unix.EINVAL
 		}
 		s, e = f(d)

@@ -91,11 +91,11 @@ var capabilities = []capability{
 	{capGeneral, "max_wqe_sz_rq", field(0x2b0, 16), always(512)},
 	{capGeneral, "max_wqe_sz_sq_dc", field(0x2d0, 16), always(1024)},
 	{capGeneral, "log_max_transport_domain", field(0x323, 5), log(func(l *config.Limits) int { return l.MaxPD })},
-	{capGeneral, "dp_ordering_ooo_all_ud", flag(0x330), yes(recent)}, // in order is one of the orders
-	{capGeneral, "dp_ordering_ooo_all_uc", flag(0x331), yes(recent)},
-	{capGeneral, "dp_ordering_ooo_all_xrc", flag(0x332), yes(recent)},
-	{capGeneral, "dp_ordering_ooo_all_dc", flag(0x333), yes(recent)},
-	{capGeneral, "dp_ordering_ooo_all_rc", flag(0x334), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_ud", flag(0x330), yes((*hca.Device).Recent)}, // in order is one of the orders
+	{capGeneral, "dp_ordering_ooo_all_uc", flag(0x331), yes((*hca.Device).Recent)},
+	{capGeneral, "dp_ordering_ooo_all_xrc", flag(0x332), yes((*hca.Device).Recent)},
+	{capGeneral, "dp_ordering_ooo_all_dc", flag(0x333), yes((*hca.Device).Recent)},
+	{capGeneral, "dp_ordering_ooo_all_rc", flag(0x334), yes((*hca.Device).Recent)},
 	{capGeneral, "log_max_pd", field(0x32b, 5), log(func(l *config.Limits) int { return l.MaxPD })},
 	{capGeneral, "log_max_xrcd", field(0x33b, 5), log(func(l *config.Limits) int { return l.MaxXRCD })},
 	{capGeneral, "general_obj_types", field(0x400, 64), generalObjectTypes},

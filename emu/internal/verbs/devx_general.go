@@ -5,7 +5,6 @@ package verbs
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
@@ -17,11 +16,17 @@ var devxGenerals = map[uint16]func(*command) uapi.Status{
 	uapi.OpQueryLAG:      queryLAG,
 	uapi.OpQueryNICVport: queryNICVport,
 
-	uapi.OpQueryAdapter: nil, uapi.OpQueryISSI: nil, uapi.OpQueryVportState: nil, uapi.OpQueryEswVport: nil,
-	uapi.OpQueryRoceAddress: nil, uapi.OpQueryHCAVport: nil, uapi.OpQueryVnicEnv: nil, uapi.OpQueryVportCounter: nil,
-	uapi.OpGetDroppedPacketLog: nil, uapi.OpQueryCongStatus: nil, uapi.OpQueryCongParams: nil,
-	uapi.OpQueryCongStatistics: nil,
+	uapi.OpQueryHCAVport: queryHCAVport, uapi.OpQueryVportState: queryVportState,
+	uapi.OpQueryRoceAddress: queryRoceAddress,
+
+	uapi.OpQueryAdapter: nil, uapi.OpQueryISSI: nil, uapi.OpQueryEswVport: nil, uapi.OpQueryEswFunctions: nil,
+	uapi.OpQueryVnicEnv: nil, uapi.OpQueryVportCounter: nil, uapi.OpGetDroppedPacketLog: nil,
+	uapi.OpQueryCongStatus: nil, uapi.OpQueryCongParams: nil, uapi.OpQueryCongStatistics: nil,
 }
+
+// devxForAll has the commands that a context without DevX may send too, if the adapter has DevX. C:
+// devx_is_whitelist_cmd.
+var devxForAll = []uint16{uapi.OpQueryHCACap, uapi.OpQueryHCAVport, uapi.OpQueryEswVport, uapi.OpQueryEswFunctions}
 
 func devxGeneral(c *call) unix.Errno {
 	return devxCmd(c, uapi.DriverNS, uapi.DriverNS+1, func(d *command) (uapi.Status, unix.Errno) {
@@ -51,30 +56,6 @@ func queryLAG(d *command) uapi.Status {
 	lagState.Put(d.out, 1)
 	for i, f := range lagRemap {
 		f.Put(d.out, uint64(i+1))
-	}
-	return uapi.StatusOK
-}
-
-// Fields of query_nic_vport_context's answer. C: struct mlx5_ifc_nic_vport_context_bits.
-var (
-	vportRoCE   = uapi.Bits{At: 0x80 + 0x1f, Len: 1}
-	vportMTU    = uapi.Bits{At: 0x80 + 0x130, Len: 16}
-	vportSystem = uapi.Bits{At: 0x80 + 0x140, Len: 64}
-	vportPort   = uapi.Bits{At: 0x80 + 0x180, Len: 64}
-	vportNode   = uapi.Bits{At: 0x80 + 0x1c0, Len: 64}
-)
-
-func queryNICVport(d *command) uapi.Status {
-	v := d.ctx.Device
-	if len(v.Ports) == 0 || v.Ports[0].Config.LinkLayer != config.Ethernet {
-		return uapi.StatusBadParam
-	}
-	const header = 22 // of a frame, with a VLAN tag and its check sequence
-	guid := uint64(v.Config.NodeGUID)
-	vportRoCE.Put(d.out, 1)
-	vportMTU.Put(d.out, uint64(v.Ports[0].Config.MaxMTU.Bytes()+header))
-	for _, f := range []uapi.Bits{vportSystem, vportPort, vportNode} {
-		f.Put(d.out, guid)
 	}
 	return uapi.StatusOK
 }

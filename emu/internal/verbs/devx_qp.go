@@ -123,7 +123,7 @@ func devxQueryQP(d *command, o any) uapi.Status {
 		return uapi.StatusBadResource
 	}
 	a := &qp.Attr
-	flag := func(right hca.Access) uint64 { return uint64(bit(a.Access&right != 0)) }
+	flag := func(right hca.Access) uint64 { return uint64(bit(qp.Rights()&right != 0)) }
 	for _, f := range []struct {
 		at uapi.Bits
 		v  uint64
@@ -133,8 +133,8 @@ func devxQueryQP(d *command, o any) uapi.Status {
 		{qpcLogMsg, logOf(d.ctx.Device.Config.Limits.MaxMsgSize)},
 		{qpcLogRQ, logOf(qp.RQ.Count)}, {qpcNoSQ, uint64(bit(qp.SQ.Count == 0))},
 		{qpcLogSQ, logOf(qp.SQ.Count)}, {qpcUser, uint64(qp.UIdx)}, {qpcRemote, uint64(a.DestQPN)},
-		{qpcSRAMax, logOf(uint32(a.MaxRdAtomic))}, {qpcRetry, uint64(a.RetryCnt)}, {qpcRNRRetry, uint64(a.RNRRetry)},
-		{qpcSendPSN, uint64(qp.Run.PSN)}, {qpcRRAMax, logOf(uint32(a.MaxDestRdAtomic))},
+		{qpcSRAMax, logOf(uint32(a.Reads()))}, {qpcRetry, uint64(a.RetryCnt)}, {qpcRNRRetry, uint64(a.RNRRetry)},
+		{qpcSendPSN, uint64(qp.Run.PSN)}, {qpcRRAMax, logOf(uint32(a.DestReads()))},
 		{qpcRead, flag(hca.AccessRemoteRead)}, {qpcWrite, flag(hca.AccessRemoteWrite)},
 		{qpcAtomic, flag(hca.AccessRemoteAtomic)}, {qpcMinRNR, uint64(a.MinRNRTimer)},
 		{qpcRecvPSN, uint64(qp.Run.EPSN)}, {qpcRecord, qp.DB}, {qpcQKey, uint64(a.QKey)},

@@ -32,7 +32,7 @@ var (
 )
 
 // schedules reports whether a device has a scheduler.
-func schedules(d *hca.Device) bool { return recent(d) }
+func schedules(d *hca.Device) bool { return d.Recent() }
 
 // createScheduler makes an element below a node, or a root if it names none.
 func createScheduler(d *command, o *hca.DevxObject) uapi.Status {

@@ -4,7 +4,10 @@ package verbs
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"math/bits"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -95,8 +98,88 @@ func TestDevxOff(t *testing.T) {
 	p.getContext()
 	_, e = p.general(prm(uapi.OpNop, 16), 16)
 	p.want("a command", e, unix.EINVAL)
+	_, e = p.general(prm(uapi.OpQueryHCACap, 16, uapi.CmdOpMod, 1), 4112)
+	p.want("capabilities", e, unix.EOPNOTSUPP)
 	_, _, e = p.object(0, 0, prm(uapi.OpAllocPD, 16), 16)
 	p.want("alloc_pd", e, unix.EINVAL)
+}
+
+// A context without DevX learns what the adapter can do, and no more.
+func TestDevxForAll(t *testing.T) {
+	p := open(t)
+	p.getContext()
+	for op, want := range map[uint16]unix.Errno{uapi.OpQueryHCACap: 0, uapi.OpQueryHCAVport: unix.EREMOTEIO,
+		uapi.OpQueryEswVport: unix.EREMOTEIO, uapi.OpQueryEswFunctions: unix.EREMOTEIO, uapi.OpNop: unix.EINVAL,
+		uapi.OpQueryLAG: unix.EINVAL, uapi.OpAllocPD: unix.EINVAL} {
+		_, e := p.general(prm(op, 16, uapi.CmdOpMod, 1), 4112)
+		p.want(fmt.Sprintf("%#x", op), e, want)
+	}
+	_, _, e := p.object(0, 0, prm(uapi.OpAllocPD, 16), 16)
+	p.want("alloc_pd", e, unix.EINVAL)
+}
+
+// TestDevxPorts asks for what an adapter says of its ports, on both link layers. Where each field is was taken from
+// the kernel's structs by hand.
+func TestDevxPorts(t *testing.T) {
+	eth, ib := []string{"mlx5_0,ports=2,mtu=4096", "mlx5_1"}, []string{"mlx5_0,link=ib,ports=2,lid=7"}
+	q := func(op uint16, words ...uint32) []byte {
+		b := prm(op, 16)
+		for i, w := range words {
+			binary.BigEndian.PutUint32(b[8+4*i:], w)
+		}
+		return b
+	}
+	for _, c := range []struct {
+		what    string
+		devices []string
+		in      []byte
+		s       uapi.Status
+		want    map[int]string // bytes from an offset on
+	}{
+		{"port of InfiniBand", ib, q(uapi.OpQueryHCAVport, 0x10000), 0, map[int]string{
+			16 + 0x22: "\x50\x44", // LinkUp; ACTIVE, twice
+			16 + 0x28: "\xe4\x1d\x2d\x03\x00\xe0\x00\x00", 16 + 0x30: "\xe4\x1d\x2d\x03\x00\xe0\x00\x00",
+			16 + 0x38: "\xe4\x1d\x2d\x03\x00\xe0\x00\x00",
+			16 + 0x60: "\x00\x07\x00\x12", // LID; subnet timeout of 18
+			16 + 0x64: "\x00\x01"}},
+		{"the same by 0", ib, q(uapi.OpQueryHCAVport, 0), 0, map[int]string{16 + 0x60: "\x00\x07"}},
+		{"the second one", ib, q(uapi.OpQueryHCAVport, 0x20000), 0, map[int]string{
+			16 + 0x30: "\xe4\x1d\x2d\x03\x00\xe0\x00\x01"}},
+		{"a third one", ib, q(uapi.OpQueryHCAVport, 0x30000), uapi.StatusBadParam, nil},
+		{"another function's", ib, q(uapi.OpQueryHCAVport, 0x80010000), uapi.StatusBadParam, nil},
+		{"one of Ethernet", eth, q(uapi.OpQueryHCAVport, 0x10000), uapi.StatusBadParam, nil},
+		{"the NIC of InfiniBand", ib, q(uapi.OpQueryNICVport), uapi.StatusBadParam, nil},
+		{"the NIC", eth, q(uapi.OpQueryNICVport), 0, map[int]string{
+			16 + 0x03: "\x01", 16 + 0x26: "\x23\x3e", // an MTU of 9000 + 22
+			16 + 0x28: "\xe4\x1d\x2d\x03\x00\xe0\x00\x00"}},
+		{"the state", eth, q(uapi.OpQueryVportState), 0, map[int]string{15: "\x11"}},
+		{"the state of an uplink", eth, prm(uapi.OpQueryVportState, 16, uapi.CmdOpMod, 2), uapi.StatusBadParam, nil},
+		{"the state of InfiniBand", ib, q(uapi.OpQueryVportState), uapi.StatusBadParam, nil},
+		{"a GID of v1", eth, q(uapi.OpQueryRoceAddress, 2<<16), 0, map[int]string{
+			16 + 10: "\xff\xff\x0a\x58\x00\x01\x00\x00\xe4\x1d\x2d\xe0\x00\x00\x00\x00\x00\x00"}},
+		{"a GID of v2", eth, q(uapi.OpQueryRoceAddress, 3<<16), 0, map[int]string{
+			16 + 10: "\xff\xff\x0a\x58\x00\x01\x00\x00\xe4\x1d\x2d\xe0\x00\x00\x00\x00\x00\x02"}},
+		{"a GID of v2 and IPv6", eth, q(uapi.OpQueryRoceAddress, 5<<16), 0, map[int]string{16 + 26: "\x01\x02"}},
+		{"a GID of the second port", eth, q(uapi.OpQueryRoceAddress, 3<<16|2), 0, map[int]string{
+			16 + 12: "\x0a\x58\x00\x02"}},
+		{"an entry that is empty", eth, q(uapi.OpQueryRoceAddress, 200<<16), 0, map[int]string{
+			16: strings.Repeat("\x00", 32)}},
+		{"no entry", eth, q(uapi.OpQueryRoceAddress, 256<<16), uapi.StatusBadParam, nil},
+		{"a GID of InfiniBand", ib, q(uapi.OpQueryRoceAddress), uapi.StatusBadParam, nil},
+	} {
+		p := openDevX(t, c.devices...)
+		out, e := p.general(c.in, 528)
+		if c.s != 0 {
+			p.wantStatus(c.what, out, e, c.s)
+			continue
+		}
+		p.must(e)
+		for at, want := range c.want {
+			if got := string(out[at:][:len(want)]); got != want {
+				t.Errorf("%s: at %#x % x, want % x", c.what, at, got, want)
+			}
+		}
+	}
 }
 
 // Groups without a capability are answered with zeros, as rdma-core's own tests rely on: quality of service (0xc) of an

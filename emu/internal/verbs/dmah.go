@@ -14,7 +14,7 @@ import (
 func allocDMAH(c *call) unix.Errno {
 	cpu, memory := c.b.Has(1), c.b.Has(2)
 	switch {
-	case !recent(c.ctx.Device):
+	case !c.ctx.Device.Recent():
 		return refuse(c)
 	case !c.b.Has(3), c.b.Uint(3) > 3, cpu != memory, cpu && c.b.Uint(1) >= uint64(runtime.NumCPU()):
 		return unix.EINVAL

@@ -9,17 +9,21 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
-// Rights that are hints, ignored where not known, and those that must be known.
+// Rights that are hints, ignored where not known, those that must be known, and those of them that no adapter here has.
 const (
 	accessOptional = 0x3ff << 20
-	accessKnown    = 0xff
+	accessKnown    = 0x3ff
+	accessFlush    = 0x300
 )
 
-// access checks rights as the kernel does before it asks the driver.
+// access checks rights as the kernel does before it asks the driver. C: ib_check_mr_access.
 func access(v uint32) unix.Errno {
 	a := hca.Access(v) &^ accessOptional
-	if a&^accessKnown != 0 || a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0 {
+	switch {
+	case a&^accessKnown != 0, a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0:
 		return unix.EINVAL
+	case a&accessFlush != 0:
+		return unix.EOPNOTSUPP
 	}
 	return 0
 }
@@ -32,11 +36,11 @@ func regMR(c *call) (e unix.Errno) {
 	switch {
 	case c.b == nil:
 		q, e = uapi.Take[uapi.RegMR](c.r)
-	case c.b.Has(7), c.b.Has(8): // memory of a dma-buf
-		return refuse(c)
+	case c.b.Has(7): // memory of a dma-buf
+		return regBuffer(c)
 	case c.b.Has(2) && c.b.Uint(6)&uint64(hca.AccessOnDemand) != 0: // Linux, mlx5_ib_reg_user_mr
 		return refuse(c)
-	case !c.b.Has(4), c.b.Uint(6)>>32 != 0:
+	case !c.b.Has(4), c.b.Has(8), c.b.Uint(6)>>32 != 0:
 		return unix.EINVAL
 	default:
 		q = uapi.RegMR{PDHandle: uint32(c.b.Uint(1)), HcaVa: c.b.Uint(3), Start: c.b.Uint(4), Length: c.b.Uint(5),
@@ -49,12 +53,13 @@ func regMR(c *call) (e unix.Errno) {
 		return e
 	}
 	c.req = q
-	k, e := create(c, func() (*hca.MKey, unix.Errno) {
+	k, e := create(c, func() (hca.MKey, unix.Errno) {
 		if c.b != nil && c.b.Has(2) {
-			return c.ctx.RegWith(uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+			return copied(c.ctx.RegWith(uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa,
+				hca.Access(q.AccessFlags)))
 		}
-		return c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
-	}, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+		return copied(c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags)))
+	}, func(k hca.MKey) { c.ctx.DeregMR(k.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -64,6 +69,22 @@ func regMR(c *call) (e unix.Errno) {
 	}
 	c.resp = v
 	return first(c.b.SetID(0, uint64(k.Handle)), out(c, 9, k.Key), out(c, 10, k.Key))
+}
+
+// regBuffer is reg_mr of a dma-buf, which has an offset and no address.
+func regBuffer(c *call) unix.Errno {
+	b := c.b
+	if !b.Has(8) || b.Has(4) || b.Uint(6)>>32 != 0 {
+		return unix.EINVAL
+	}
+	return newMR(c, 0, 9, 10, func() (*hca.MKey, unix.Errno) {
+		advice := uint32(0)
+		if b.Has(2) {
+			advice = uint32(b.Uint(2))
+		}
+		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(7))), b.Uint(8), b.Uint(5), b.Uint(3),
+			hca.Access(b.Uint(6)), advice)
+	})
 }
 
 // What rereg_mr changes. C: enum ib_mr_rereg_flags.
@@ -83,8 +104,9 @@ func reregMR(c *call, q *uapi.ReregMR) unix.Errno {
 	case q.Flags&reregAccess != 0 && access(q.AccessFlags) != 0:
 		return access(q.AccessFlags)
 	}
-	k, e := get(c, func() (*hca.MKey, unix.Errno) {
-		return c.ctx.ReregMR(q.MRHandle, q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+	k, e := get(c, func() (hca.MKey, unix.Errno) {
+		return copied(c.ctx.ReregMR(q.MRHandle, q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa,
+			hca.Access(q.AccessFlags)))
 	})
 	if e != 0 {
 		return e
@@ -128,13 +150,14 @@ func regDmabuf(c *call) unix.Errno {
 	}
 	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
 		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
-			hca.Access(b.Uint(6)))
+			hca.Access(b.Uint(6)), 0)
 	})
 }
 
 // newMR makes a region and tells its handle and keys in the attributes id, lkey and rkey.
 func newMR(c *call, id, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
-	k, e := create(c, f, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+	k, e := create(c, func() (hca.MKey, unix.Errno) { return copied(f()) },
+		func(k hca.MKey) { c.ctx.DeregMR(k.Handle) })
 	if e != 0 {
 		return e
 	}

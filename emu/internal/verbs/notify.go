@@ -66,6 +66,7 @@ func (s *Server) Open(n *notify.Call, device int) {
 		n.Errno(unix.ENOMEM)
 		return
 	}
+	fl.creds = s.Creds.Of(n.TID)
 	g, err := fl.ctx.File.Open()
 	if err != nil {
 		n.Errno(unix.EMFILE)
@@ -86,6 +87,10 @@ func (s *Server) Ioctl(n *notify.Call, name string) {
 
 // Write answers a write() on a descriptor that leads to name.
 func (s *Server) Write(n *notify.Call, name string) {
+	if fl := s.lookup(name); fl != nil && !s.Creds.Has(n.TID, fl.creds) {
+		n.Errno(unix.EACCES)
+		return
+	}
 	s.answer(n, name, int64(n.Args[2]), func(who caller, x *hca.Context) unix.Errno {
 		return s.write(who, x, n.Args[1], n.Args[2])
 	})

@@ -20,11 +20,12 @@ const (
 
 	sgeSize = 16
 
-	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage | uapi.QPFlagBFRegIndex
-	rawFlags      = uapi.QPFlagSelfUnicast | uapi.QPFlagSelfMulti
-	dciFlags      = qpDriverFlags | uapi.QPFlagDCI | uapi.QPFlagDCIStream
-	dctFlags      = uapi.QPFlagScatterCQE | uapi.QPFlagDCT
-	noBFReg       = 1 << 31
+	qpDriverFlags = uapi.QPFlagSignature | uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage |
+		uapi.QPFlagBFRegIndex
+	rawFlags = uapi.QPFlagSelfUnicast | uapi.QPFlagSelfMulti
+	dciFlags = qpDriverFlags | uapi.QPFlagDCI | uapi.QPFlagDCIStream
+	dctFlags = qpDriverFlags | uapi.QPFlagDCT
+	noBFReg  = 1 << 31
 )
 
 // takeQP reads create_qp from all its forms.
@@ -106,8 +107,11 @@ func createQP(c *call) unix.Errno {
 	default:
 		return unix.EINVAL
 	}
-	if q.CreateFlags&^createKnown != 0 {
+	switch {
+	case q.CreateFlags&^createKnown != 0:
 		return unix.EINVAL
+	case q.CreateFlags&createSourceQPN != 0 && !c.who.capable(unix.CAP_NET_RAW):
+		return unix.EPERM
 	}
 	if q.CompMask != 0 {
 		return createRSS(c, &q, &i)

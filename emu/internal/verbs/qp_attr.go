@@ -5,11 +5,15 @@ package verbs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
 const standardAttrs = 1<<21 - 1 // IB_QP_ATTR_STANDARD_BITS
+
+// controlledQKey is the bit of a Q_Key that a program may not set by itself. C: IB_QP_SET_QKEY.
+const controlledQKey = 1 << 31
 
 func modifyQP(c *call) unix.Errno {
 	var q uapi.ExModifyQP
@@ -22,7 +26,7 @@ func modifyQP(c *call) unix.Errno {
 		switch ordered := d.CompMask&uapi.ModifyOutOfOrder == 0; {
 		case e != 0 || d.CompMask&^uapi.ModifyOutOfOrder != 0:
 			return unix.EINVAL
-		case !ordered && !recent(c.ctx.Device):
+		case !ordered && !c.ctx.Device.Recent():
 			return refuse(c)
 		}
 	} else {
@@ -75,6 +79,9 @@ func modifyQP(c *call) unix.Errno {
 				b.PortNum = b.Dest.PortNum
 			}
 		}
+		if mask&hca.AttrQKey != 0 && b.Qkey&controlledQKey != 0 && !c.who.capable(unix.CAP_NET_RAW) {
+			return unix.EPERM
+		}
 		switch qp.Type { // what the kernel ignores
 		case hca.XRCSend:
 			mask &^= hca.AttrMaxDestRdAtomic | hca.AttrMinRNRTimer
@@ -100,9 +107,9 @@ func qpAttr(q *uapi.ExModifyQP) hca.QPAttr {
 		CurState: hca.QPState(b.CurQPState), PathMTU: b.PathMTU, PathMigState: b.PathMigState, QKey: b.Qkey,
 		RQPSN: b.RqPSN, SQPSN: b.SqPSN, DestQPN: b.DestQPNum, Access: hca.Access(b.QPAccessFlags),
 		AH: destAttr(&b.Dest), AltAH: destAttr(&b.AltDest), PKeyIndex: b.PkeyIndex, AltPKeyIndex: b.AltPkeyIndex,
-		SQDNotify: b.EnSqdAsyncNotify != 0, MaxRdAtomic: b.MaxRdAtomic, MaxDestRdAtomic: b.MaxDestRdAtomic,
-		MinRNRTimer: b.MinRnrTimer, Timeout: b.Timeout, RetryCnt: b.RetryCnt, RNRRetry: b.RnrRetry, Port: b.PortNum,
-		AltPort: b.AltPortNum, AltTimeout: b.AltTimeout,
+		MaxRdAtomic: b.MaxRdAtomic, MaxDestRdAtomic: b.MaxDestRdAtomic, MinRNRTimer: b.MinRnrTimer, Timeout: b.Timeout,
+		RetryCnt: b.RetryCnt, RNRRetry: b.RnrRetry, Port: b.PortNum, AltPort: b.AltPortNum, AltTimeout: b.AltTimeout,
+		RateLimit: q.RateLimit,
 	}
 }
 
@@ -124,27 +131,66 @@ func attrDest(a *hca.AHAttr) (d uapi.QPDest) {
 func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 	v, e := get(c, func() (v uapi.QueryQPResp, e unix.Errno) {
 		qp, e := c.ctx.QP(q.QPHandle)
-		if e != 0 {
+		switch {
+		case e != 0:
 			return v, e
+		case qp.RSS != nil:
+			return v, unix.ENOSYS
+		case qp.Type == hca.DCT:
+			return queryDCT(qp, hca.AttrMask(q.AttrMask))
 		}
-		if qp.Type == hca.DCT && !queryDCT(qp, hca.AttrMask(q.AttrMask)) {
-			return v, unix.EINVAL
-		}
-		a := &qp.Attr
-		// The receive queue as its ring has it. mlx5_ib reports nothing about the send queue: only the library knows
-		// what its ring can hold.
-		return uapi.QueryQPResp{
-			Dest: attrDest(&a.AH), AltDest: attrDest(&a.AltAH), MaxRecvWR: qp.RQ.Count,
-			MaxRecvSGE: 1 << qp.RQ.Shift / sgeSize, Qkey: a.QKey, RqPSN: a.RQPSN, SqPSN: a.SQPSN,
-			DestQPNum: a.DestQPN, QPAccessFlags: uint32(a.Access), PkeyIndex: a.PKeyIndex,
-			AltPkeyIndex: a.AltPKeyIndex, QPState: uint8(qp.State), CurQPState: uint8(qp.State), PathMTU: a.PathMTU,
-			PathMigState: a.PathMigState, MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic,
-			MinRnrTimer: a.MinRNRTimer, PortNum: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCnt,
-			RnrRetry: a.RNRRetry, AltPortNum: a.AltPort, AltTimeout: a.AltTimeout, SqSigAll: bit(qp.SigAll),
-		}, 0
+		qp.Known = qp.State
+		return qpState(qp), 0
 	})
 	if e != 0 {
 		return e
 	}
 	return reply(c, v)
 }
+
+// qpState is what the driver says of a QP, which is what the adapter keeps of it: of its send queue nothing, because
+// only the library knows what its ring can hold. C: mlx5_ib_query_qp.
+func qpState(qp *hca.QP) uapi.QueryQPResp {
+	v := uapi.QueryQPResp{QPState: uint8(qp.State), CurQPState: uint8(qp.State), MaxRecvWR: qp.RQ.Count,
+		MaxRecvSGE: 1 << qp.RQ.Shift / sgeSize, SqSigAll: bit(qp.SigAll)}
+	if qp.RQ.Count > 0 && qp.Flags&uapi.QPFlagSignature != 0 {
+		v.MaxRecvSGE--
+	}
+	if qp.Type == hca.RawPacket { // it is two queues
+		v.PortNum = 1
+		return v
+	}
+	a := &qp.Attr
+	v.Qkey, v.RqPSN, v.SqPSN, v.DestQPNum, v.QPAccessFlags = a.QKey, qp.Run.EPSN, qp.Run.PSN, a.DestQPN,
+		uint32(qp.Rights())
+	v.PkeyIndex, v.AltPkeyIndex, v.PathMTU, v.PathMigState = a.PKeyIndex, a.AltPKeyIndex, a.PathMTU, a.PathMigState
+	v.MaxRdAtomic, v.MaxDestRdAtomic, v.MinRnrTimer, v.PortNum = a.Reads(), a.DestReads(), a.MinRNRTimer, a.Port
+	v.Timeout, v.RetryCnt, v.RnrRetry, v.AltPortNum, v.AltTimeout = a.Timeout, a.RetryCnt, a.RNRRetry, a.AltPort,
+		a.AltTimeout
+	if qp.Type == hca.UD && qp.State != hca.Reset && qp.State != hca.Init {
+		v.PathMTU = uint8(config.MTU4096) // whatever the port's is
+	}
+	if qp.Type.Connected() {
+		v.Dest, v.AltDest = pathOf(qp, &a.AH, a.Port), pathOf(qp, &a.AltAH, a.AltPort)
+	}
+	return v
+}
+
+// pathOf is an address as the adapter keeps it. C: to_rdma_ah_attr.
+func pathOf(qp *hca.QP, a *hca.AHAttr, port uint8) uapi.QPDest {
+	if port == 0 {
+		return uapi.QPDest{}
+	}
+	v := *a
+	v.Port = port
+	if qp.Context.Device.Ports[port-1].Config.LinkLayer == config.Ethernet {
+		v.Global, v.DLID, v.SL, v.SrcPathBits = true, 0, 0, 0
+	}
+	if v.StaticRate > mostQueried {
+		v.StaticRate = 0
+	}
+	return attrDest(&v)
+}
+
+// mostQueried is the last static rate that the adapter keeps. C: IB_RATE_600_GBPS.
+const mostQueried = 22

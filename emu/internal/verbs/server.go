@@ -23,6 +23,8 @@ type Server struct {
 	// Trace, if not nil, is called for each command after it was answered. It may be called by several goroutines at
 	// once.
 	Trace func(*Record)
+	// Creds knows the credentials of threads: those of the thread that opened a file are needed to write to it.
+	Creds *guest.Credentials
 
 	f         *hca.Fabric
 	mu        sync.Mutex
@@ -37,13 +39,15 @@ type Server struct {
 // file is an open device.
 type file struct {
 	ctx   *hca.Context
+	creds *guest.Cred // of the thread that opened it
 	clock clock
 	pages [][]byte
 }
 
 // New returns a server for f.
 func New(f *hca.Fabric) *Server {
-	return &Server{f: f, files: map[string]*file{}, spare: map[*hca.Context][]*guest.Pipe{}}
+	return &Server{f: f, Creds: new(guest.Credentials), files: map[string]*file{},
+		spare: map[*hca.Context][]*guest.Pipe{}}
 }
 
 func (s *Server) lookup(name string) *file {

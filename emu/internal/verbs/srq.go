@@ -43,15 +43,14 @@ func createSRQ(c *call) unix.Errno {
 		return e
 	}
 	d, e := driver[uapi.Mlx5CreateSRQ](c, 20)
-	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 || d.Flags&^uapi.SRQFlagSignature != 0 {
+	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 { // flags that it does not know the driver ignores
 		return unix.EINVAL
 	}
 	if q.SRQType > srqTM {
-		return unix.EINVAL
+		return unix.EOPNOTSUPP
 	}
 	i := hca.SRQInit{User: q.UserHandle, PD: q.PDHandle, XRC: q.SRQType == srqXRC, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE,
-		Limit: q.SRQLimit,
-		Buf:   d.BufAddr, DB: d.DbAddr, Flags: d.Flags, UIdx: c.userIndex(d.Uidx, 28)}
+		Buf: d.BufAddr, DB: d.DbAddr, UIdx: c.userIndex(d.Uidx, 28)} // a limit is armed by modify_srq alone
 	switch q.SRQType {
 	case srqXRC:
 		i.XRCD, i.CQ = q.XRCDHandle, q.CQHandle

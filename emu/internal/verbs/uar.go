@@ -27,7 +27,7 @@ func uarAlloc(c *call) unix.Errno {
 
 func varAlloc(c *call) unix.Errno {
 	const tlp = 1 << 0 // for another kind of emulated device. C: MLX5_IB_UAPI_VAR_ALLOC_FLAG_TLP
-	if !recent(c.ctx.Device) || c.b.Uint(uapi.DriverNS+4)&^tlp != 0 {
+	if !c.ctx.Device.Recent() || c.b.Uint(uapi.DriverNS+4)&^tlp != 0 {
 		return refuse(c)
 	}
 	v, e := create(c, c.ctx.AllocVAR, func(v *hca.VAR) { c.ctx.FreeVAR(v.Handle) })

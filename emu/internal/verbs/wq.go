@@ -27,22 +27,30 @@ func takeWQ(c *call) (q uapi.CreateWQ, e unix.Errno) {
 	return q, e
 }
 
-const knownWQFlags = 1<<4 - 1
+// Flags of a WQ. C: enum ib_uverbs_wq_flags.
+const (
+	delayDrop    = 1 << 2
+	knownWQFlags = 1<<4 - 1
+)
 
 func createWQ(c *call) unix.Errno {
 	q, e := takeWQ(c)
-	if e == 0 && (q.Reserved != 0 || q.CreateFlags&^knownWQFlags != 0) {
-		e = unix.EINVAL
-	}
-	if e != 0 {
+	switch {
+	case e != 0:
 		return e
+	case q.CompMask != 0:
+		return unix.EOPNOTSUPP
+	case c.b != nil && q.CreateFlags&^knownWQFlags != 0:
+		return unix.EINVAL
+	case q.CreateFlags&delayDrop != 0 && !c.who.capable(unix.CAP_SYS_RAWIO):
+		return unix.EPERM
 	}
 	d, e := driver[uapi.Mlx5CreateWQ](c, 40)
 	if e != 0 {
 		return e
 	}
 	i := hca.WQInit{User: q.UserHandle, PD: q.PDHandle, CQ: q.CQHandle, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE,
-		Flags: q.CreateFlags, DriverFlags: d.Flags, Buf: d.BufAddr, DB: d.DbAddr, Count: d.RqWqeCount,
+		Flags: q.CreateFlags & knownWQFlags, DriverFlags: d.Flags, Buf: d.BufAddr, DB: d.DbAddr, Count: d.RqWqeCount,
 		Shift: d.RqWqeShift, UIdx: d.UserIndex, Type: q.WqType, CompMask: d.CompMask,
 		LogStride: d.SingleStrideLogNumOfBytes, LogStrides: d.SingleWqeLogNumOfStrides, Shifted: d.TwoByteShiftEn != 0}
 	c.req = q
@@ -153,7 +161,7 @@ func destroyIndTable(c *call) unix.Errno {
 func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	switch {
 	case i.Type != hca.RawPacket:
-		return unix.EOPNOTSUPP
+		return unix.EINVAL
 	case q.CreateFlags != 0, q.MaxRecvWR|q.MaxRecvSGE|q.MaxSendWR != 0, q.IsSRQ != 0:
 		return unix.EINVAL
 	}
@@ -161,7 +169,9 @@ func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	switch {
 	case e != 0:
 		return e
-	case d.CompMask != 0, d.Flags&^rawFlags != 0:
+	case d.Flags&^rawFlags != 0:
+		return unix.EINVAL
+	case d.CompMask != 0:
 		return unix.EOPNOTSUPP
 	case int(d.RxKeyLen) > len(d.RxHashKey):
 		return unix.EINVAL

@@ -104,7 +104,7 @@ EX_GOOD(dlid_path_bits, cq->cur.dlid_path_bits | 0xdeadbe00)
 /* What struct ibv_wc lacks follows from the ID. */
 EX_GOOD(completion_ts, 0x1122334400000000 + cq->cur.wr_id)
 EX_GOOD(cvlan, (uint16_t)(cq->cur.wr_id + 0xc000) | 0xdead0000)
-EX_GOOD(flow_tag, (uint32_t)(cq->cur.wr_id + 0xf10000) | GARBAGE)
+EX_GOOD(flow_tag, (uint32_t)(cq->cur.wr_id + 0xf10000) | 0xab000000 | GARBAGE) /* as libmlx5 before v21 */
 EX_GOOD(wallclock, 1700000000000000000 + cq->cur.wr_id)
 
 static void ex_tm_info(struct fcq *cq, struct ibv_wc_tm_info *out)

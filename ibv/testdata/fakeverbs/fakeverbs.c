@@ -515,6 +515,8 @@ static int fill_port(uint8_t port, struct ibv_port_attr *a)
 	a->gid_tbl_len = GIDS;
 	a->max_msg_sz = 1u << 30;
 	a->pkey_tbl_len = 1;
+	a->lid = (uint16_t)knob("port.lid", 0);
+	a->lmc = (uint8_t)knob("port.lmc", 0);
 	a->phys_state = (uint8_t)knob("port.phys", 5);
 	a->link_layer = (uint8_t)knob("port.link_layer", 2);
 	a->active_width = (uint8_t)knob("port.width", 2);
@@ -556,7 +558,9 @@ static int fill_gid(int port, int index, uint64_t gid[2])
 		gid[0] = be64(0xfe80000000000000);
 		gid[1] = be64(0x0002c9fffe000000 + (uint64_t)port);
 	} else if (index == 1) {
-		gid[1] = be64(0x0000ffff0a080000 + (uint64_t)port);
+		gid[1] = be64(0x0000ffff0a080000 + (uint64_t)port + (uint64_t)knob("gid.moved", 0));
+		if (knob("gid.gone", 0))
+			gid[1] = 0;
 	}
 	return 0;
 }

@@ -2,7 +2,6 @@
 package libefa
 
 import (
-	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -48,7 +47,7 @@ func (l Lib) GetMaxRQDepth(ctx uintptr, a *abi.EFADVRQDepthAttr) (int, error) {
 
 func depth(n int32, err error) (int, error) {
 	if err == nil && n < 0 {
-		return 0, syscall.Errno(-n)
+		return 0, bind.Errno(int(-n))
 	}
 	return int(n), err
 }

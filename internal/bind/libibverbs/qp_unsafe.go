@@ -55,6 +55,9 @@ func (l Lib) DetachMcast(qp uintptr, gid *abi.GID, lid uint16) error {
 // QPNum returns the number of a struct ibv_qp.
 func QPNum(qp uintptr) uint32 { return cmem.At[abi.QP](qp).QPNum }
 
+// QPKernelHandle returns the kernel's handle of a struct ibv_qp.
+func QPKernelHandle(qp uintptr) uint32 { return cmem.At[abi.QP](qp).Handle }
+
 // QPState returns the address of the state in a struct ibv_qp. libibverbs writes it in modify and
 // query, on any thread.
 func QPState(qp uintptr) *uint32 { return &cmem.At[abi.QP](qp).State }

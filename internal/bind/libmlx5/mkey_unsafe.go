@@ -44,6 +44,10 @@ func (l Lib) DEKCreate(ctx uintptr, attr *abi.MLX5DVDEKInitAttr) (uintptr, error
 	return l.lib.Ptr("mlx5dv_dek_create", ctx, uintptr(unsafe.Pointer(attr)))
 }
 
+// AsksForClearKeys reports whether a key in the clear has MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN in its attributes, without
+// a login. So it is since v42, the release of mlx5dv_create_steering_anchor; libraries before refuse the bit.
+func (l Lib) AsksForClearKeys() bool { return l.lib.Has("mlx5dv_create_steering_anchor") }
+
 // int mlx5dv_dek_query(struct mlx5dv_dek *dek, struct mlx5dv_dek_attr *attr);
 // Absent before v37.
 func (l Lib) DEKQuery(dek uintptr, attr *abi.MLX5DVDEKAttr) error {

@@ -37,8 +37,11 @@ func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo
 // const struct rdma_addrinfo *hints); absent before v60.
 func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) (code int, err error) {
 	n, s := cmem.CString(node), cmem.CString(service)
-	code, err = l.lib.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
-		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())))
+	err = on(channelOf(id), func() (err error) {
+		code, err = l.lib.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+			uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())))
+		return err
+	})
 	runtime.KeepAlive(hints)
 	return code, err
 }
@@ -46,7 +49,7 @@ func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) 
 // int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info); absent before v60.
 func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
 	out := new(uintptr)
-	if err := l.lib.Minus1("rdma_query_addrinfo", id, uintptr(unsafe.Pointer(out))); err != nil {
+	if err := l.write(channelOf(id), "rdma_query_addrinfo", id, uintptr(unsafe.Pointer(out))); err != nil {
 		return nil, err
 	}
 	return l.addrInfos(*out), nil
@@ -54,7 +57,8 @@ func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
 
 // int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 // struct ibv_qp_init_attr *qp_init_attr);
-// It waits for up to four seconds, without a QP. The ID is synchronous until it is migrated.
+// It waits for up to four seconds, without a QP. The ID is synchronous until it is migrated: it has a channel of its
+// own, whose thread is the caller's.
 func (l Lib) CreateEP(a *AddrInfo) (uintptr, error) {
 	c, out := a.toC(), new(uintptr)
 	c.AIRouteLen, c.AIRoute = uint64(len(a.Route)), cmem.Heap(unsafe.Pointer(unsafe.SliceData(a.Route)))

@@ -9,3 +9,6 @@ func initQPAttr(uintptr, *abi.QPAttr) (mask uint32, known bool, err error) { ret
 func establish(uintptr) (known bool, err error) { return false, nil }
 
 func pardon(uintptr) bool { return false }
+
+// MoveRequests exists on Linux only.
+func (l Lib) MoveRequests(uintptr, uintptr) {}

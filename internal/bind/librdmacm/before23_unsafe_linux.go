@@ -25,8 +25,8 @@ type privateID struct {
 }
 
 // kernelID returns the kernel's number of an ID, which follows the mutex in struct cma_id_private, and reports whether
-// the kernel knows an ID with these addresses by that number.
-func kernelID(id uintptr) (number uint32, ok bool) {
+// the kernel knows an ID with these addresses by that number. The error is EACCES.
+func kernelID(id uintptr) (number uint32, ok bool, err error) {
 	mutex := uintptr(40)
 	if runtime.GOARCH == "arm64" {
 		mutex = 48
@@ -37,38 +37,24 @@ func kernelID(id uintptr) (number uint32, ok bool) {
 		Src, Dst [28]byte // struct sockaddr_in6
 		_        [64]byte
 	}
-	if command(id, 5, number, 0, unsafe.Pointer(&route), unsafe.Sizeof(route)) != nil { // QUERY_ROUTE
-		return 0, false
+	switch command(fileOf(id), 5, number, 0, unsafe.Pointer(&route), unsafe.Sizeof(route)) { // QUERY_ROUTE
+	case nil:
+	case syscall.EACCES:
+		return 0, false, syscall.EACCES
+	default:
+		return 0, false, nil
 	}
 	const ipv4 = 16 // a struct sockaddr_in: family, port and address
 	a := &cmem.At[abi.RDMACMID](id).Route.Addr
 	return number, bytes.Equal(route.Src[:ipv4], a.SrcStorage[:ipv4]) &&
-		bytes.Equal(route.Dst[:ipv4], a.DstStorage[:ipv4])
-}
-
-// command writes a command of Linux's include/uapi/rdma/rdma_user_cm.h that has a response.
-func command(id uintptr, code uint32, number, arg uint32, resp unsafe.Pointer, size uintptr) error {
-	cmd := &struct {
-		Code     uint32
-		In, Out  uint16
-		Response uint64
-		ID, Arg  uint32
-	}{Code: code, In: 16, Out: uint16(size), Response: uint64(cmem.Heap(resp)), ID: number, Arg: arg}
-	err := write(id, unsafe.Slice((*byte)(unsafe.Pointer(cmd)), unsafe.Sizeof(*cmd)))
-	runtime.KeepAlive(resp)
-	return err
-}
-
-func write(id uintptr, cmd []byte) error {
-	_, err := syscall.Write(ChannelFD(cmem.At[abi.RDMACMID](id).Channel), cmd)
-	return err
+		bytes.Equal(route.Dst[:ipv4], a.DstStorage[:ipv4]), nil
 }
 
 // initQPAttr is rdma_init_qp_attr.
 func initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, known bool, err error) {
-	number, ok := kernelID(id)
+	number, ok, err := kernelID(id)
 	if !ok {
-		return 0, false, nil
+		return 0, false, err
 	}
 	var a struct { // struct ib_uverbs_qp_attr
 		Mask, State, CurState, PathMTU, PathMigState, QKey, RQPSN, SQPSN, DestQPNum, Access uint32
@@ -79,7 +65,8 @@ func initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, known bool, err erro
 		Timeout, RetryCnt, RNRRetry, AltPortNum, AltTimeout                                 uint8
 		_                                                                                   [5]byte
 	}
-	if err := command(id, 11, number, attr.QPState, unsafe.Pointer(&a), unsafe.Sizeof(a)); err != nil { // INIT_QP_ATTR
+	err = command(fileOf(id), 11, number, attr.QPState, unsafe.Pointer(&a), unsafe.Sizeof(a)) // INIT_QP_ATTR
+	if err != nil {
 		return 0, true, err
 	}
 	*attr = abi.QPAttr{QPState: a.State, CurQPState: a.CurState, PathMTU: a.PathMTU, PathMigState: a.PathMigState,
@@ -93,9 +80,9 @@ func initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, known bool, err erro
 
 // establish is rdma_establish: the command ACCEPT without parameters.
 func establish(id uintptr) (known bool, err error) {
-	number, ok := kernelID(id)
+	number, ok, err := kernelID(id)
 	if !ok {
-		return false, nil
+		return false, err
 	}
 	cmd := &struct { // struct rdma_ucm_accept, with a struct rdma_ucm_conn_param that is not valid
 		Code    uint32
@@ -104,8 +91,11 @@ func establish(id uintptr) (known bool, err error) {
 		_       [272]byte
 		ID, _   uint32
 	}{Code: 8, In: 288, ID: number}
-	return true, write(id, unsafe.Slice((*byte)(unsafe.Pointer(cmd)), unsafe.Sizeof(*cmd)))
+	return true, write(fileOf(id), unsafe.Slice((*byte)(unsafe.Pointer(cmd)), unsafe.Sizeof(*cmd)))
 }
+
+// fileOf returns the descriptor of an ID's channel.
+func fileOf(id uintptr) int { return ChannelFD(channelOf(id)) }
 
 // pardon makes an ID forget that librdmacm before v21 could not bring up a QP that it did not create, after which it
 // drops the ID's other events, and reports whether that was the case.

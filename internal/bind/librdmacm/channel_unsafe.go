@@ -9,10 +9,29 @@ import (
 )
 
 // struct rdma_event_channel *rdma_create_event_channel(void);
-func (l Lib) CreateEventChannel() (uintptr, error) { return l.lib.Ptr("rdma_create_event_channel") }
+// The channel has an OS thread of its own if the process has changed its credentials.
+func (l Lib) CreateEventChannel() (ch uintptr, err error) {
+	const name = "rdma_create_event_channel"
+	if !changed.Load() {
+		return l.lib.Ptr(name)
+	}
+	t := newThread()
+	if t.do(func() { ch, err = l.lib.Ptr(name) }); err != nil {
+		close(t.calls)
+		return 0, err
+	}
+	threads.Store(ch, t)
+	return ch, nil
+}
 
 // void rdma_destroy_event_channel(struct rdma_event_channel *channel);
-func (l Lib) DestroyEventChannel(ch uintptr) { _ = l.lib.Void("rdma_destroy_event_channel", ch) }
+func (l Lib) DestroyEventChannel(ch uintptr) {
+	t, own := threads.LoadAndDelete(ch) // before another channel may have the address
+	_ = l.lib.Void("rdma_destroy_event_channel", ch)
+	if own {
+		close(t.(*thread).calls)
+	}
+}
 
 // ChannelFD returns the descriptor of a struct rdma_event_channel.
 func ChannelFD(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
@@ -34,7 +53,7 @@ func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
 		return err
 	}
 	out := new(uintptr)
-	if err := l.lib.Minus1("rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
+	if err := l.write(ch, "rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
 		return err
 	}
 	ev := &Event{RDMACMEvent: *cmem.At[abi.RDMACMEvent](*out)}

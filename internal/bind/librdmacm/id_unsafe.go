@@ -2,46 +2,52 @@ package librdmacm
 
 import (
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
 // int rdma_create_id(struct rdma_event_channel *, struct rdma_cm_id **id, void *context, enum rdma_port_space ps);
 func (l Lib) CreateID(ch uintptr, ps uint32) (uintptr, error) {
 	out := new(uintptr)
-	err := l.lib.Minus1("rdma_create_id", ch, uintptr(unsafe.Pointer(out)), 0, uintptr(ps))
+	err := l.write(ch, "rdma_create_id", ch, uintptr(unsafe.Pointer(out)), 0, uintptr(ps))
 	return *out, err
 }
 
 // int rdma_destroy_id(struct rdma_cm_id *id);
-func (l Lib) DestroyID(id uintptr) error { return l.lib.Minus1("rdma_destroy_id", id) }
+func (l Lib) DestroyID(id uintptr) error { return l.write(channelOf(id), "rdma_destroy_id", id) }
 
 // int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
-func (l Lib) MigrateID(id, ch uintptr) error { return l.lib.Minus1("rdma_migrate_id", id, ch) }
+// The ID's present file may be one that refuses the thread.
+func (l Lib) MigrateID(id, ch uintptr) error { return l.write(ch, "rdma_migrate_id", id, ch) }
+
+// SetChannel does what rdma_migrate_id does in C, for an ID that the kernel has moved already.
+func SetChannel(id, ch uintptr) { cmem.At[abi.RDMACMID](id).Channel = ch }
 
 // int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 func (l Lib) BindAddr(id uintptr, a *sockaddr.Addr) error {
-	return l.lib.Minus1("rdma_bind_addr", id, uintptr(unsafe.Pointer(a)))
+	return l.write(channelOf(id), "rdma_bind_addr", id, uintptr(unsafe.Pointer(a)))
 }
 
 // int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms);
 func (l Lib) ResolveAddr(id uintptr, src, dst *sockaddr.Addr, ms int) error {
-	return l.lib.Minus1("rdma_resolve_addr",
+	return l.write(channelOf(id), "rdma_resolve_addr",
 		id, uintptr(unsafe.Pointer(src)), uintptr(unsafe.Pointer(dst)), uintptr(ms))
 }
 
 // int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms);
 func (l Lib) ResolveRoute(id uintptr, ms int) error {
-	return l.lib.Minus1("rdma_resolve_route", id, uintptr(ms))
+	return l.write(channelOf(id), "rdma_resolve_route", id, uintptr(ms))
 }
 
 // int rdma_listen(struct rdma_cm_id *id, int backlog);
 func (l Lib) Listen(id uintptr, backlog int) error {
-	return l.lib.Minus1("rdma_listen", id, uintptr(backlog))
+	return l.write(channelOf(id), "rdma_listen", id, uintptr(backlog))
 }
 
 // int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
@@ -68,7 +74,7 @@ func (l Lib) withParam(name string, id uintptr, p abi.RDMAConnParam, data []byte
 		param.PrivateDataLen = uint8(n)
 		param.PrivateData = cmem.Heap(unsafe.Pointer(buf))
 	}
-	err := l.lib.Minus1(name, id, uintptr(unsafe.Pointer(param)))
+	err := l.write(channelOf(id), name, id, uintptr(unsafe.Pointer(param)))
 	runtime.KeepAlive(buf)
 	return err
 }
@@ -82,31 +88,33 @@ func (l Lib) RejectECE(id uintptr, data []byte) error { return l.withData("rdma_
 func (l Lib) withData(name string, id uintptr, data []byte) error {
 	buf := new([256]byte)
 	n := copy(buf[:], data)
-	return l.lib.Minus1(name, id, uintptr(unsafe.Pointer(buf)), uintptr(n))
+	return l.write(channelOf(id), name, id, uintptr(unsafe.Pointer(buf)), uintptr(n))
 }
 
 // int rdma_establish(struct rdma_cm_id *id); absent before v23.
 func (l Lib) Establish(id uintptr) error {
 	if l.Old() {
-		if known, err := establish(id); known {
+		known := false
+		err := on(channelOf(id), func() (err error) { known, err = establish(id); return err })
+		if known || err != nil {
 			return err
 		}
 	}
-	return l.lib.Minus1("rdma_establish", id)
+	return l.write(channelOf(id), "rdma_establish", id)
 }
 
 // int rdma_disconnect(struct rdma_cm_id *id);
-func (l Lib) Disconnect(id uintptr) error { return l.lib.Minus1("rdma_disconnect", id) }
+func (l Lib) Disconnect(id uintptr) error { return l.write(channelOf(id), "rdma_disconnect", id) }
 
 // int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 func (l Lib) Notify(id uintptr, event uint32) error {
-	return l.lib.Minus1("rdma_notify", id, uintptr(event))
+	return l.write(channelOf(id), "rdma_notify", id, uintptr(event))
 }
 
 // int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 // It returns the struct ibv_qp.
 func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-	if err := l.lib.Minus1("rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr))); err != nil {
+	if err := l.write(channelOf(id), "rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr))); err != nil {
 		return 0, err
 	}
 	return cmem.At[abi.RDMACMID](id).QP, nil
@@ -115,7 +123,7 @@ func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 // int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr);
 // It returns the struct ibv_qp.
 func (l Lib) CreateQPEx(id uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-	if err := l.lib.Minus1("rdma_create_qp_ex", id, uintptr(unsafe.Pointer(attr))); err != nil {
+	if err := l.write(channelOf(id), "rdma_create_qp_ex", id, uintptr(unsafe.Pointer(attr))); err != nil {
 		return 0, err
 	}
 	return cmem.At[abi.RDMACMID](id).QP, nil
@@ -130,12 +138,14 @@ func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
 // int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
 func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 	if l.Old() {
-		if mask, known, err := initQPAttr(id, attr); known {
+		known := false
+		err = on(channelOf(id), func() (err error) { mask, known, err = initQPAttr(id, attr); return err })
+		if known || err != nil {
 			return mask, err
 		}
 	}
 	out := new(uint32)
-	err = l.lib.Minus1("rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
+	err = l.write(channelOf(id), "rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
 	return *out, err
 }
 
@@ -144,7 +154,7 @@ func (l Lib) Old() bool { return !l.lib.Has("rdma_init_qp_attr") || !l.lib.Has("
 
 // int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
-	return l.lib.Minus1("rdma_set_option",
+	return l.write(channelOf(id), "rdma_set_option",
 		id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
 }
 
@@ -155,7 +165,7 @@ func PathBytes(paths []abi.PathData) []byte {
 
 // int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
 func (l Lib) JoinMulticast(id uintptr, a *sockaddr.Addr, cookie uintptr) error {
-	return l.lib.Minus1("rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
+	return l.write(channelOf(id), "rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
 }
 
 // int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context);
@@ -166,14 +176,21 @@ func (l Lib) JoinMulticastEx(id uintptr, a *sockaddr.Addr, flags uint32, cookie 
 		JoinFlags: flags,
 		Addr:      cmem.Heap(unsafe.Pointer(a)),
 	}
-	err := l.lib.Minus1("rdma_join_multicast_ex", id, uintptr(unsafe.Pointer(attr)), cookie)
+	err := l.write(channelOf(id), "rdma_join_multicast_ex", id, uintptr(unsafe.Pointer(attr)), cookie)
 	runtime.KeepAlive(a)
 	return err
 }
 
 // int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
+// If its write fails, librdmacm frees what the kernel still has the address of. So the kernel is asked first.
 func (l Lib) LeaveMulticast(id uintptr, a *sockaddr.Addr) error {
-	return l.lib.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
+	ch := channelOf(id)
+	return on(ch, func() error {
+		if uverbs.Refused(ChannelFD(ch)) {
+			return syscall.EACCES
+		}
+		return l.lib.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
+	})
 }
 
 // int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
@@ -189,7 +206,7 @@ func (l Lib) GetRemoteECE(id uintptr, e *abi.ECE) error {
 // int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
 // Absent before v60.
 func (l Lib) WriteCMEvent(id uintptr, event uint32, status int32, arg uint64) error {
-	return l.lib.Minus1("rdma_write_cm_event", id, uintptr(event), uintptr(uint32(status)), uintptr(arg))
+	return l.write(channelOf(id), "rdma_write_cm_event", id, uintptr(event), uintptr(uint32(status)), uintptr(arg))
 }
 
 // struct ibv_context **rdma_get_devices(int *num_devices);

@@ -1,13 +1,17 @@
 package librdmacm
 
 import (
+	"errors"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -111,6 +115,53 @@ func (c *Sockets) Shutdown(fd, how int) error {
 
 // int rclose(int socket); it returns some errnos as they are.
 func (c *Sockets) Close(fd int) error { return c.error("rclose", c.lib.Err("rclose", uintptr(fd))) }
+
+// Refused reports whether the kernel refuses the calling thread because of its credentials. fd is a stream's, which is
+// that of rdma_cm's file.
+func (c *Sockets) Refused(fd int) bool { return uverbs.Refused(fd) }
+
+// CloseStream is Close for a stream. If the kernel refuses the thread, librdmacm cannot destroy the ID, and leaves
+// rdma_cm's file open; closing it ends the ID. It also waits until a last message is sent, for which CloseStream rings
+// the doorbell of a software device.
+func (c *Sockets) CloseStream(fd int) error {
+	runtime.LockOSThread() // for Refused
+	defer runtime.UnlockOSThread()
+	if !uverbs.Refused(fd) {
+		return c.Close(fd)
+	}
+	closed, rung := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(rung)
+		for {
+			select {
+			case <-closed:
+				return
+			case <-time.After(ringInterval):
+				Lib{c.lib}.ring()
+			}
+		}
+	}()
+	err := c.Close(fd)
+	close(closed)
+	<-rung
+	return errors.Join(err, syscall.Close(fd))
+}
+
+const ringInterval = 10 * time.Millisecond
+
+// ring rings the doorbells of all QPs of software devices, whose handles are small.
+func (l Lib) ring() {
+	list, contexts, err := l.GetDevices()
+	if err != nil {
+		return
+	}
+	defer l.FreeDevices(list)
+	for _, c := range contexts {
+		for handle := range uint32(1024) {
+			_ = uverbs.RingSend(libibverbs.CmdFD(c), handle)
+		}
+	}
+}
 
 // Hold keeps the buffer of a Read or Write on the heap and alive without an allocation.
 type Hold struct{ p unsafe.Pointer }

@@ -1,6 +1,7 @@
 /* Capabilities of the device, mkeys and encryption. */
 
-static int caps; /* 1: signatures, 2: encryption, 4: compression, of 64 bytes by hash, 8: copies of 4096 bytes */
+static int caps; /* 1: signatures, 2: encryption, 4: compression, of 64 bytes by hash, 8: copies of 4096 bytes, */
+/* 16: keys have to be wrapped, 32: the library is older than v42 */
 
 void fake_caps(int c) { caps = c; }
 
@@ -29,7 +30,7 @@ int mlx5dv_query_device(void *c, struct context *a)
 	if (caps & 1)
 		a->sig = (struct sig_caps){ 1, 3, 3, 7 };
 	if (caps & 2)
-		a->engines = 1;
+		a->engines = 1, a->wrapped = caps >> 4 & 1;
 	if (caps & 4)
 		a->most = 64, a->formats = 1;
 	if (caps & 8)
@@ -123,8 +124,9 @@ struct dek { unsigned char opaque[8]; };
 struct dek *mlx5dv_dek_create(void *c, const struct dek_init *i)
 {
 	of_context(c), of_verbs(i->pd);
-	MUST(!i->purpose && !i->comp_mask && !i->login && i->size < 2 && i->keytag < 2);
-	if (!i->key[0]) {
+	int clear = i->comp_mask & 1;
+	MUST(!i->purpose && i->comp_mask < 2 && !(clear && i->login) && i->size < 2 && i->keytag < 2);
+	if (!i->key[0] || (caps & 32 ? clear : clear ? caps & 16 : !logged_in || !(caps & 16))) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -20,9 +20,14 @@ type Block struct {
 	Addr uint64 // of Mem, for the device
 	LKey uint32
 
-	Holders atomic.Int32 // of a received frame that several messages share; the set does not use it
+	// Holders are those of a received frame that several messages share. Of a block that was cut into pieces the set
+	// counts the free ones here.
+	Holders atomic.Int32
 
 	index  uint32
+	parent *Block        // of a piece
+	small  bool          // see Equip
+	owner  *Sender       // of a small block; nil: none any more
 	ahead  bool          // TakeAhead returned it, and neither Staged nor Give was called since
 	from   *Receiver     // where it was posted last; under Set.mu
 	posted atomic.Uint64 // the ID of its receive until that completes, else 0

@@ -81,13 +81,6 @@ func (m *Budget) spare(n int64) {
 	m.mu.Unlock()
 }
 
-// ForBuffers is how many bytes buffers can have when none is promised: blocks keep what they have.
-func (m *Budget) ForBuffers() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.most - m.blocks
-}
-
 // Used is how many bytes blocks, buffers and messages have.
 func (m *Budget) Used() int64 {
 	m.mu.Lock()
@@ -106,11 +99,29 @@ func (m *Budget) Promise(n int64) {
 func (m *Budget) Offer(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.promised+n > m.receivableOf(m.most-m.buffers) {
-		return false
+	room := m.roomFor(n)
+	if room {
+		m.promised += n
 	}
-	m.promised += n
-	return true
+	return room
+}
+
+// promisable reports whether there is room to promise n bytes.
+func (m *Budget) promisable(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.roomFor(n)
+}
+
+// roomFor is promisable.
+// Preconditions: m.mu is held.
+func (m *Budget) roomFor(n int64) bool { return m.promised+n <= m.receivableOf(m.most-m.buffers) }
+
+// Receivable is how many bytes of blocks may be promised, with those that are.
+func (m *Budget) Receivable() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.receivableOf(m.most - m.buffers)
 }
 
 // slabs is how many slabs of blocks each of some sets may have.
@@ -121,10 +132,10 @@ func (m *Budget) slabs(sets int) int {
 }
 
 // receivableOf is how many of n bytes may be posted or held.
-func (m *Budget) receivableOf(n int64) int64 { return forReceives(n / m.slab * m.slab) }
+func (m *Budget) receivableOf(n int64) int64 { return ForReceives(n / m.slab * m.slab) }
 
-// forReceives is how many of n blocks or bytes may be posted or held. The rest is for sending.
-func forReceives[T int | int64](n T) T { return n * 3 / 4 }
+// ForReceives is how many of n blocks or bytes may be posted or held. The rest is for sending.
+func ForReceives[T int | int64](n T) T { return n * 3 / 4 }
 
 // forAhead is how many of n blocks may always have frames without credits; receives may lend them more. What is left
 // is for frames with credits, which need their blocks for a short time only.

@@ -53,3 +53,14 @@ func (l *list[T]) join(a, b *elem[T]) {
 		b.prev = a
 	}
 }
+
+// Sender is one that takes blocks to send from: a connection. Wake is called when there may be a block for it, with the
+// lock of the set. Its other fields belong to the set.
+type Sender struct {
+	Wake func()
+
+	place elem[*Sender]
+	woken bool
+	small *Block // see Equip
+	spent bool   // it is under way
+}

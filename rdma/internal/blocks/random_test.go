@@ -12,7 +12,8 @@ type conn struct {
 	Account
 	q       *queue // its own, or nil
 	grown   int
-	taken   uint64   // a receive that it has taken from the SRQ, and that has not completed; 0: none
+	taken   uint64 // a receive that it has taken from the SRQ, and that has not completed; 0: none
+	kind    Kind
 	stopped bool     // no completion comes any more
 	held    []*Block // by its application
 }
@@ -31,12 +32,23 @@ type model struct {
 	waiting []*Block // the same, and staged
 	sent    []*Block
 	stale   []uint64 // of queues that have gone
+	pieces  int      // that applications hold
+	heap    int      // of them on the heap
 	purged  int      // receives that went with queue pairs, from the SRQ
 	waits   map[*sender]bool
+
+	refilled bool // by the last step
 }
 
 func newModel(rnd *rand.Rand, own bool) *model {
-	m := &model{world: newWorld(1 + rnd.IntN(8)), rnd: rnd, own: own, srq: newQueue(), waits: make(map[*sender]bool)}
+	world := newWorld(1 + rnd.IntN(8))
+	c := world.config(int(world.budget.most / testSlab))
+	c.Piece = testBlock/(3+rnd.IntN(4)) - Headroom // of which a block has 3, which are too few, to 6
+	world.Set = NewSet(c)
+	m := &model{world: world, rnd: rnd, own: own, srq: newQueue(), waits: make(map[*sender]bool)}
+	if _, err := m.Reserve(1); err != nil {
+		panic(err)
+	}
 	if rnd.IntN(2) == 0 { // some of it is gone, for buffers
 		m.budget.AddBuffers(testSlab * int64(rnd.IntN(3)))
 	}
@@ -65,8 +77,9 @@ func (m *model) step() {
 		}
 	case 2:
 		if len(m.conns) > 0 {
-			if c := pick(m.rnd, m.conns); c.grown > 0 {
-				n := 1 + m.rnd.IntN(c.grown)
+			c := pick(m.rnd, m.conns)
+			if most := c.grown - max(len(c.held)-2, 0); most > 0 {
+				n := 1 + m.rnd.IntN(most)
 				c.Shrink(n)
 				c.grown -= n
 			}
@@ -95,10 +108,14 @@ func (m *model) step() {
 			m.sent = slices.Delete(m.sent, at, at+1)
 		}
 	case 11:
-		if m.rnd.IntN(3) == 0 {
+		switch m.rnd.IntN(4) {
+		case 0:
 			m.end()
-		} else {
+		case 1:
+			m.trim()
+		default:
 			m.Refill()
+			m.refilled = true
 		}
 	}
 }
@@ -106,14 +123,25 @@ func (m *model) step() {
 func (m *model) begin() {
 	c := new(conn)
 	if !m.own {
-		c.Begin(m.shared, 0) // a handshake
-		c.Promise(2)
+		kind := m.Admit(2)
+		if kind == None {
+			return
+		}
+		c.kind = kind
+		c.Begin(m.shared, kind) // a handshake
+		if err := c.Promise(2); err != nil {
+			if err != ErrFull {
+				panic(err)
+			}
+			c.End(0)
+			return
+		}
 	} else if c.q = newQueue(); !beginOwn(&c.Account, m.Set, 12, 2, 2, c.q.post) {
 		c.Stop()
 		c.q.gone = true
 		m.stale = append(m.stale, c.q.ids...)
 		c.Gone(false)
-		c.End()
+		c.End(0)
 		return
 	}
 	m.conns = append(m.conns, c)
@@ -142,7 +170,7 @@ func (m *model) arrive() {
 	}
 	c := pick(m.rnd, m.conns)
 	q := m.queue(c)
-	if c.stopped {
+	if c.stopped || len(c.held) == 2+c.grown {
 		return
 	}
 	if c.taken == 0 {
@@ -158,6 +186,13 @@ func (m *model) arrive() {
 		panic("a receive that is posted is not known")
 	}
 	c.taken = 0
+	if c.kind == Compact {
+		b = m.Copy(b, m.rnd.IntN(m.cfg.Piece))
+		m.pieces++
+		if b.parent == &onHeap {
+			m.heap++
+		}
+	}
 	c.held = append(c.held, b)
 	if m.rnd.IntN(2) == 0 {
 		m.Refill()
@@ -172,8 +207,37 @@ func (m *model) consume() {
 	if c := pick(m.rnd, list); len(c.held) > 0 {
 		b := c.held[0]
 		c.held = c.held[1:]
-		m.Consumed(b)
+		m.consumed(c, b)
 	}
+}
+
+// consumed has the application of c give a frame back.
+func (m *model) consumed(c *conn, b *Block) {
+	if b.parent != nil {
+		m.pieces--
+	}
+	if b.parent == &onHeap {
+		m.heap--
+	}
+	m.Consumed(b)
+	if c.stopped {
+		c.Shrink(1)
+	}
+}
+
+// trim gives slabs back. Without connections the device's queue goes first.
+func (m *model) trim() {
+	if m.own || len(m.conns)+len(m.ahead)+len(m.waiting) > 0 || m.rnd.IntN(2) == 0 {
+		m.Trim(m.rnd.IntN(3))
+		return
+	}
+	if !m.Withdraw(1, func() error { return nil }) {
+		return
+	}
+	m.stale = append(m.stale, m.srq.ids...)
+	m.srq.ids, m.purged = nil, 0
+	m.Trim(1)
+	m.Resume(m.srq.post)
 }
 
 func (m *model) take() {
@@ -183,7 +247,7 @@ func (m *model) take() {
 		delete(m.waits, s)
 		return
 	}
-	b, err := m.Take(&s.Sender)
+	b, err := m.Take(&s.Sender, 100)
 	if err != nil {
 		panic(err)
 	}
@@ -203,7 +267,7 @@ func (m *model) takeAhead() {
 	if b == nil {
 		return
 	}
-	if most := 16*m.slabs*3/16 + int(m.lent.Load()); int(m.Set.ahead.Load()) > most {
+	if most := 16*(m.slabs-m.closed)*3/16 + int(m.lent.Load()); int(m.Set.ahead.Load()) > most {
 		panic(fmt.Sprintf("%d blocks are taken ahead; want at most %d", m.Set.ahead.Load(), most))
 	}
 	m.ahead = append(m.ahead, b)
@@ -254,9 +318,10 @@ func (m *model) end() {
 	} else if c.taken != 0 {
 		m.purged++
 	}
-	c.Shrink(c.grown)
+	held := len(c.held)
+	c.Shrink(max(2+c.grown-held, 0))
 	c.Gone(orderly || m.rnd.IntN(2) == 0)
-	c.End()
+	c.End(held)
 	c.taken, c.stopped = 0, true
 	m.left = append(m.left, c)
 	if len(m.stale) > 0 {
@@ -277,17 +342,35 @@ func (m *model) check() error {
 			posted++
 		}
 	}
+	free, promised := m.heap-m.pieces, 0 // pieces
 	for _, c := range append(slices.Clone(m.conns), m.left...) {
 		held += len(c.held)
+		if c.kind == Compact {
+			promised += c.n
+		}
+	}
+	for _, b := range m.compact.cut {
+		free += m.Set.pieces()
+		if n := int(b.Holders.Load()); n > m.Set.pieces() {
+			return fmt.Errorf("%d pieces of a block are free", n)
+		}
+	}
+	if x := &m.compact; x.promised != promised || promised > x.blocks*m.Set.pieces() || len(x.cut) > x.blocks ||
+		len(x.free) != free {
+		return fmt.Errorf("%d pieces are promised, want %d; of %d blocks %d are cut, with %d free pieces, want %d",
+			x.promised, promised, x.blocks, len(x.cut), len(x.free), free)
 	}
 	c := m.Counts()
-	want := Counts{Blocks: 16 * m.slabs, Posted: posted + m.purged, Held: held, Ahead: len(m.ahead) + len(m.waiting),
-		Arrived: c.Arrived}
-	want.Free = want.Blocks - want.Posted - want.Held - want.Ahead - len(m.sent)
+	slabs := m.slabs - m.closed
+	want := Counts{Blocks: 16 * slabs, Promised: m.promised, Posted: posted + m.purged, Held: held,
+		Ahead:   len(m.ahead) + len(m.waiting),
+		Compact: m.compact.conns, Arrived: c.Arrived}
+	want.Free = want.Blocks - want.Posted - want.Held + m.pieces - want.Ahead - len(m.sent) -
+		len(m.compact.cut)
 	if c != want {
 		return fmt.Errorf("%+v; want %+v", c, want)
 	}
-	if left := c.Blocks - c.Posted - c.Held - c.Ahead; c.Blocks > 0 && left < 1 {
+	if left := c.Blocks - c.Posted - (c.Held - m.pieces) - c.Ahead - len(m.compact.cut); c.Blocks > 0 && left < 1 {
 		return fmt.Errorf("%+v: no block is left for frames with credits", c)
 	}
 	seen := make(map[*Block]bool)
@@ -297,21 +380,21 @@ func (m *model) check() error {
 		}
 		seen[b] = true
 	}
-	if used := m.budget.Used(); m.slabs > 1 && used > m.budget.most {
+	if used := m.budget.Used(); slabs > 1 && used > m.budget.most {
 		return fmt.Errorf("%d bytes are used of %d", used, m.budget.most)
 	}
 	lent := int(m.lent.Load())
 	if m.have+lent > max(m.Receivable(), 0) {
 		return fmt.Errorf("%d blocks are posted or held and %d lent; want at most %d", m.have, lent, m.Receivable())
 	}
-	if want := max(c.Ahead-3*m.slabs, 0); lent != want || m.own && lent > 0 || lent > 6*m.slabs {
-		return fmt.Errorf("%d blocks are lent; want %d, and at most %d", lent, want, 6*m.slabs)
+	if want := max(c.Ahead-3*slabs, 0); lent != want || m.own && lent > 0 || lent > 6*slabs {
+		return fmt.Errorf("%d blocks are lent; want %d, and at most %d", lent, want, 6*slabs)
 	}
 	if m.promised*testBlock != int(m.budget.promised) {
 		return fmt.Errorf("%d blocks are promised, and %d bytes", m.promised, m.budget.promised)
 	}
-	if m.own && m.promised > m.Receivable() {
-		return fmt.Errorf("%d blocks are promised; want at most %d", m.promised, m.Receivable())
+	if most := min(m.Receivable(), ForReceives(c.Blocks)); m.promised > max(most, 4) {
+		return fmt.Errorf("%d blocks are promised; want at most %d", m.promised, most)
 	}
 	for _, c := range m.conns {
 		if m.own && c.receives()+len(c.held) < 4+c.grown {
@@ -319,6 +402,18 @@ func (m *model) check() error {
 				len(c.held), 4+c.grown)
 		}
 	}
+	if m.refilled && !m.own && m.purged == 0 { // each living connection has what it was promised
+		least := 4
+		for _, c := range m.conns {
+			if c.kind == Whole {
+				least += 2 + c.grown - len(c.held)
+			}
+		}
+		if posted < least && (c.Free > 0 || posted+len(m.sent) < least) {
+			return fmt.Errorf("%+v: want %d receives", c, least)
+		}
+	}
+	m.refilled = false
 	woken := 0
 	for _, s := range m.senders {
 		if s.woken {
@@ -336,14 +431,14 @@ func (m *model) check() error {
 func (m *model) settleAll() error {
 	for _, c := range append(slices.Clone(m.conns), m.left...) {
 		for _, b := range c.held {
-			m.Consumed(b)
+			m.consumed(c, b)
 		}
 		c.held = nil
 	}
 	for range len(m.senders) { // with one block for all of them
 		for _, s := range m.senders {
 			if s.woken {
-				b, err := m.Take(&s.Sender)
+				b, err := m.Take(&s.Sender, 100)
 				if err != nil {
 					return err
 				}
@@ -375,11 +470,28 @@ func (m *model) settleAll() error {
 		return nil
 	}
 	want := 4
+	whole, compact := 0, 0
 	for _, c := range m.conns {
+		if c.kind == Compact {
+			compact++
+			continue
+		}
+		whole++
 		want += 2 + c.grown
 	}
-	least := min(want-len(m.conns), min(m.shared.depth, m.Receivable()-int(m.lent.Load()))-m.purged-len(m.conns))
-	if len(m.srq.ids) < least && m.arrived.Load() > 0 {
+	x := &m.compact
+	if m.heap != 0 {
+		return fmt.Errorf("%d pieces are on the heap at the end", m.heap)
+	}
+	if x.whole != whole || x.conns != compact || compact == 0 && x.blocks+x.promised+x.recvs+len(x.cut) > 0 {
+		return fmt.Errorf("%+v; want %d whole and %d compact connections", x, whole, compact)
+	}
+	want += x.recvs
+	if m.promised != want+x.blocks+int(m.lent.Load()) {
+		return fmt.Errorf("%d blocks are promised and %d lent; want %d promised", m.promised, m.lent.Load(), want)
+	}
+	// Of the receives that have gone with queue pairs, one for each connection may be under way.
+	if least := want - m.purged - len(m.conns); len(m.srq.ids) < least && m.arrived.Load() > 0 {
 		return fmt.Errorf("%d receives are there, want %d: %d are promised, %d have gone", len(m.srq.ids), least, want,
 			m.purged)
 	}

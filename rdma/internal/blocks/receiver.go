@@ -25,65 +25,95 @@ type Receiver struct {
 	living   int             // connections
 	promised int             // blocks that count in the budget
 	ended    bool            // nothing more is posted
+	slacks   bool            // want has the slack; of a shared one
 
 	// Of the goroutine that polls:
 	front uint64 // postings of the set up to the latest that has completed
 }
 
-// Shared returns the set's receiver for any number of connections: an SRQ with room for depth receives. It posts slack
-// of them for frames that no promise covers.
-func (s *Set) Shared(depth, slack int, post Post) *Receiver {
-	r := &Receiver{set: s, post: post, depth: depth, slack: slack}
-	s.mu.Lock()
-	s.shared = r
-	r.wants(slack)
-	s.serve(r)
-	s.mu.Unlock()
-	return r
-}
-
-// Account counts the blocks that a connection was promised. Before Begin nothing else has an effect.
-type Account struct {
-	r *Receiver
-	n int
-}
-
-// Begin promises n blocks to a connection, whether there are so many or not, and posts receives.
-func (a *Account) Begin(r *Receiver, n int) {
-	s := r.set
+// Shared returns the set's receiver for any number of connections: an SRQ with room for depth receives. From Resume on
+// it posts slack of them for frames that no promise covers.
+func (s *Set) Shared(depth, slack int) *Receiver {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.r, a.n = r, n
-	r.living++
-	r.wants(n)
-	s.serve(r)
+	s.shared = &Receiver{set: s, depth: depth, slack: slack, ended: true}
+	return s.shared
 }
 
-// Promise promises n blocks more to a connection, and posts receives. A shared receiver always does. A queue of the
-// connection's own also has slack receives, for frames that no promise covers, and Promise reports whether all are
-// posted.
-func (a *Account) Promise(n int) bool {
+// Account counts the blocks that a connection was promised: the set has them, registered, and neither senders nor
+// buffers take them. Of a compact connection it counts pieces. Before Begin nothing else has an effect.
+type Account struct {
+	r    *Receiver
+	n    int
+	kind Kind
+}
+
+// Begin begins a connection, which shares r with others, of the kind that Admit has returned. It has no blocks before
+// Promise.
+func (a *Account) Begin(r *Receiver, kind Kind) {
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	a.r, a.kind = r, kind
+	r.living++
+	if kind == Compact {
+		r.set.beginCompact(r)
+	}
+}
+
+// Promise promises the first n blocks to a connection, and posts receives. A queue of the connection's own also has
+// slack receives, for frames that no promise covers. The error is ErrFull, or Register's.
+func (a *Account) Promise(n int) error {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.r.own {
 		n += a.r.slack
-		return a.r.offer(n, s.Receivable()) && a.posted(n)
 	}
-	a.r.wants(n)
-	a.n += n
-	s.serve(a.r)
-	return true
+	if err := a.offer(n, false); err != nil {
+		return err
+	}
+	if !a.posted(n) {
+		return ErrFull
+	}
+	return nil
 }
 
-// posted posts what was promised of late, n blocks more, and reports whether it could. Otherwise nothing was promised.
-// Preconditions: s.mu is held.
+// Promised reports whether something is promised.
+func (a *Account) Promised() bool {
+	a.r.set.mu.Lock()
+	defer a.r.set.mu.Unlock()
+	return a.n > 0
+}
+
+// offer promises n more.
+// Preconditions: the lock of the set is held.
+func (a *Account) offer(n int, grow bool) error {
+	if a.kind == Compact {
+		return a.r.set.offerPieces(n, grow)
+	}
+	return a.r.offer(n, grow)
+}
+
+// wants changes what is promised by n, which is not above 0.
+// Preconditions: the lock of the set is held.
+func (a *Account) wants(n int) {
+	a.n += n
+	if a.kind == Compact {
+		a.r.set.dropPieces(-n)
+	} else {
+		a.r.wants(n)
+	}
+}
+
+// posted posts receives for n blocks that offer has promised. If it cannot post all to a queue of the connection's own,
+// because others have taken blocks meanwhile, it takes the promise back and returns false.
+// Preconditions: the lock of the set is held.
 func (a *Account) posted(n int) bool {
-	if a.r.set.serve(a.r); a.r.own && a.r.need() > 0 { // those who send may have the blocks
-		a.r.wants(-n)
+	a.n += n
+	if a.r.set.serve(a.r); a.r.own && a.r.need() > 0 {
+		a.wants(-n)
 		return false
 	}
-	a.n += n
 	return true
 }
 
@@ -99,19 +129,14 @@ func (a *Account) Grow(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := s.Receivable()
-	if a.r.own {
-		most -= most / 4 // for connections that begin, since others keep what they have grown to
-	}
-	return !a.r.ended && a.r.offer(n, most) && a.posted(n) // the peer may be told at once
+	return !a.r.ended && !s.full && a.offer(n, true) == nil && a.posted(n) // the peer may be told at once
 }
 
 // Shrink undoes Grow. Receives that are posted stay so, in a queue of the connection's own until they complete.
 func (a *Account) Shrink(n int) {
 	s := a.r.set
 	s.mu.Lock()
-	a.n -= n
-	a.r.wants(-n)
+	a.wants(-min(n, a.n)) // it may have ended before Promise
 	s.mu.Unlock()
 }
 
@@ -138,28 +163,79 @@ func (a *Account) Gone(drained bool) {
 	if !a.r.own {
 		if !drained {
 			a.r.doubt = s.posted
-			a.r.lost = int(s.posted - s.arrived.Load())
+			a.r.lost = int(s.posted - s.purged - s.arrived.Load())
 			s.serve(a.r)
 		}
 		return
 	}
-	a.r.stop()
-	for _, b := range *s.all.Load() {
-		if id := b.posted.Load(); b.from == a.r && id != 0 && b.posted.CompareAndSwap(id, 0) {
-			s.purged++
-			a.r.back(b)
-		}
-	}
+	a.r.purge()
 	s.serveAll()
 }
 
-// End takes the promises back. Blocks that the application holds stay its own until they are consumed.
-func (a *Account) End() {
+// Withdraw takes back all receives of the shared receiver, which no connection has: those that are posted keep their
+// slabs. It does so if there are more than keep slabs and shut, which closes the queue of the device, returns nil, and
+// reports whether it has. Resume follows.
+func (s *Set) Withdraw(keep int, shut func() error) bool {
+	if !s.mu.TryLock() { // the caller may have the lock of another set
+		return false
+	}
+	defer s.mu.Unlock()
+	r := s.shared
+	if s.live <= keep {
+		return false
+	}
+	r.stop()
+	if shut() != nil {
+		r.ended = false
+		return false
+	}
+	r.purge()
+	if keep == 0 && r.slacks {
+		r.slacks = false
+		r.wants(-r.slack)
+	}
+	r.front, r.doubt, r.lost = s.posted, 0, 0
+	return true
+}
+
+// Resume posts receives to a new queue.
+func (s *Set) Resume(post Post) {
+	s.mu.Lock()
+	r := s.shared
+	r.post, r.ended = post, false
+	if !r.slacks {
+		r.slacks = true
+		r.wants(r.slack)
+	}
+	s.serve(r)
+	s.mu.Unlock()
+}
+
+// purge takes back what is posted and will not be reported, and posts nothing more.
+// Preconditions: s.mu is held.
+func (r *Receiver) purge() {
+	r.stop()
+	for _, b := range *r.set.all.Load() {
+		if b == nil || b.from != r {
+			continue
+		}
+		if id := b.posted.Load(); id != 0 && b.posted.CompareAndSwap(id, 0) {
+			r.set.purged++
+			r.back(b)
+		}
+	}
+}
+
+// End takes the promises back, except of the blocks that the application still holds: each of those needs a Shrink when
+// it is consumed.
+func (a *Account) End(held int) {
 	s := a.r.set
 	s.mu.Lock()
 	a.r.living--
-	a.r.wants(-a.n)
-	a.n = 0
+	a.wants(-max(a.n-held, 0))
+	if s.dismiss(a.kind); a.kind == Compact {
+		s.endCompact(a.r)
+	}
 	s.mu.Unlock()
 }
 
@@ -172,7 +248,7 @@ func (s *Set) Arrived(id uint64) *Block {
 		return nil
 	}
 	b := all[index]
-	if !b.posted.CompareAndSwap(id, 0) {
+	if b == nil || !b.posted.CompareAndSwap(id, 0) {
 		return nil
 	}
 	s.arrived.Add(1)
@@ -186,6 +262,11 @@ func (s *Set) Arrived(id uint64) *Block {
 // Consumed returns a block that was received.
 func (s *Set) Consumed(b *Block) {
 	s.mu.Lock()
+	if b.parent != nil {
+		s.backPiece(b)
+		s.mu.Unlock()
+		return
+	}
 	r := b.from
 	r.back(b)
 	if r.own || r.need() >= max(r.slack/2, 1) { // else the goroutine that polls posts it with others
@@ -202,7 +283,7 @@ func (s *Set) Refill() {
 		// A device takes receives from an SRQ in the order in which they were posted, and a connection has taken at
 		// most one that has not completed. If more were passed over, they have gone with queue pairs that no longer
 		// exist.
-		arrived := s.arrived.Load()
+		arrived := s.arrived.Load() + s.purged
 		if r.lost = max(int(r.front-arrived)-r.living, 0); r.front < r.doubt {
 			r.lost = int(r.doubt - arrived)
 		}
@@ -227,7 +308,7 @@ func (s *Set) refillNeedy() {
 // Preconditions: s.mu is held.
 func (s *Set) serve(r *Receiver) {
 	for {
-		n := min(r.need(), PostMost, r.depth-r.have, s.Receivable()-s.have)
+		n := min(r.need(), PostMost, r.depth-r.have, s.Receivable()-s.have-s.claimed)
 		list := s.batch[:0]
 		for len(list) < n && s.mayReceive(s.have+len(list)+1) {
 			b, err := s.take()
@@ -267,7 +348,7 @@ func (s *Set) serve(r *Receiver) {
 // that is not.
 // Preconditions: s.mu is held.
 func (s *Set) mayReceive(n int) bool {
-	for n+int(s.lent.Load()) > forReceives(s.count()) {
+	for n+s.claimed+int(s.lent.Load()) > ForReceives(s.count()) {
 		if !s.grow() {
 			return false
 		}
@@ -304,7 +385,7 @@ func (r *Receiver) stop() {
 	r.need()
 }
 
-// wants promises n blocks, whether there are so many or not; fewer if n is below 0.
+// wants promises n blocks, whether there are so many or not; fewer if n is below 0. See offer.
 // Preconditions: s.mu is held.
 func (r *Receiver) wants(n int) {
 	r.want += n
@@ -312,30 +393,25 @@ func (r *Receiver) wants(n int) {
 	r.count()
 }
 
-// offer is wants, and reports whether there are so many, with at most most blocks promised.
+// offer promises n blocks more if there are so many, and registers them. grow reports whether that is beyond what the
+// connection began with: it leaves some for those that begin. The error is ErrFull, or Register's.
 // Preconditions: s.mu is held.
-func (r *Receiver) offer(n, most int) bool {
+func (r *Receiver) offer(n int, grow bool) error {
 	s := r.set
 	more := n
 	if r.own {
-		more = max(r.want+n, r.have) - r.promised
-	}
-	for s.promised+more > most && s.cfg.Budget.from != nil {
-		if ok, err := s.addSlab(); !ok || err != nil {
-			break
-		}
-		most = s.Receivable()
+		more = max(max(r.want+n, r.have)-r.promised, 0)
 	}
 	if r.want+n > r.depth {
-		return false
+		return ErrFull
 	}
-	if more > 0 && (s.promised+more > most || !s.cfg.Budget.Offer(int64(more)*int64(s.cfg.Block))) {
-		return false
+	if err := s.reserve(more, r.own, grow); err != nil {
+		return err
 	}
 	r.want += n
 	r.promised += more
 	s.promised += more
-	return true
+	return nil
 }
 
 // count counts what r holds of the memory: what was promised, and what is posted or held beyond if it is of no use to

@@ -1,6 +1,8 @@
 package blocks
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -18,6 +20,7 @@ type Config struct {
 	Block  int   // bytes of a block, with its headroom
 	Slab   int64 // bytes that are registered at a time
 	Most   int64 // most bytes of slabs; the first slab is always there
+	Piece  int   // most payload of a frame to a compact connection; 0: none is compact
 	Budget *Budget
 	Sets   int // that share the budget; 0 means 1
 
@@ -25,6 +28,9 @@ type Config struct {
 	Trim     func() bool // frees memory of the budget that has no use, and reports whether there was some; may be nil
 	Short    func()      // a sender has found no block; must not block, and is called with the set's lock
 }
+
+// ErrFull means that the memory is used up, or promised.
+var ErrFull = errors.New("no memory is left to promise")
 
 // Set has the blocks of a shard. It is safe for concurrent use.
 type Set struct {
@@ -38,7 +44,10 @@ type Set struct {
 
 	mu       sync.Mutex
 	free     []*Block
-	slabs    []Memory
+	slabs    []Memory // nil: one that was trimmed
+	live     int      // slabs that are registered
+	stuck    []Memory // that could not be closed
+	small    smalls
 	senders  list[*Sender]   // that wait for a block, the longest first
 	woken    int             // senders that were woken for a block, and neither took one nor left since
 	needy    list[*Receiver] // that have fewer receives than they should
@@ -46,9 +55,11 @@ type Set struct {
 	full     bool            // grow has failed since Poke
 	shared   *Receiver       // nil if each connection has its own
 	have     int             // receives that are posted or held, of all receivers
-	promised int             // blocks that receivers count in the budget
-	posted   uint64          // receives ever
-	purged   uint64          // of them given back when their queue had gone
+	claimed  int             // see Claim
+	compact  compacts
+	promised int    // blocks that receivers count in the budget
+	posted   uint64 // receives ever
+	purged   uint64 // of them given back because their queue had gone
 	batch    [PostMost]*Block
 }
 
@@ -62,21 +73,16 @@ func NewSet(c Config) *Set {
 	return s
 }
 
-// Sender is one that takes blocks to send from: a connection. Wake is called when there may be a block for it, with the
-// lock of the set. Its other fields belong to the set.
-type Sender struct {
-	Wake func()
-
-	place elem[*Sender]
-	woken bool
-}
-
-// Take returns a free block. Without one it returns nil: then w waits, until Take returns a block or Leave is called.
-// The error is Register's.
-func (s *Set) Take(w *Sender) (*Block, error) {
+// Take returns a free block for n bytes of payload; a small one of the sender's own is used when there is no other.
+// Without either it returns nil: then w waits, until Take returns a block or Leave is called. The error is Register's.
+func (s *Set) Take(w *Sender, n int) (*Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.serveShort()
 	b, err := s.take()
+	if b == nil && n <= SmallPayload && w.small != nil && !w.spent {
+		b, err, w.spent = w.small, nil, true
+	}
 	switch {
 	case b != nil:
 		s.settle(w)
@@ -100,6 +106,7 @@ func (s *Set) TakeAhead(w *Sender) (b *Block) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(w)
+	s.serveShort()
 	if s.spare() {
 		b, _ = s.take()
 		b.ahead = true
@@ -135,13 +142,13 @@ func (s *Set) spare() bool {
 }
 
 // lend lets another block be taken ahead that receives might have, and reports whether one is left. It counts as
-// promised, so that neither receives nor buffers count on it. Half of what receives may have is never lent: it is for
-// new connections. Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
+// promised, so that neither receives nor buffers count on it. Half of the blocks for receives is for new connections.
+// Without a shared receiver each of these needs a promise that is kept, so nothing is lent.
 // Preconditions: s.mu is held.
 func (s *Set) lend() bool {
 	lent := int(s.lent.Load())
-	most := forReceives(s.count())
-	if s.shared == nil || lent >= most/2 || s.have+lent >= most || s.promised >= s.Receivable() ||
+	most := ForReceives(s.count())
+	if s.shared == nil || s.have+s.claimed+lent >= most || s.promised >= most/2 ||
 		!s.cfg.Budget.Offer(int64(s.cfg.Block)) {
 		return false
 	}
@@ -202,6 +209,7 @@ func (s *Set) settleWoken(w *Sender) bool {
 func (s *Set) TryTake() (*Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.serveShort()
 	return s.take()
 }
 
@@ -234,6 +242,10 @@ func (s *Set) back(b *Block) {
 	if b.Staged() {
 		s.ahead.Add(-1)
 		s.takeBack()
+	}
+	if b.small {
+		s.small.back(b)
+		return
 	}
 	s.free = append(s.free, b)
 }
@@ -269,7 +281,7 @@ func (s *Set) Reserve(n int) (bool, error) {
 
 // count is how many blocks are registered.
 // Preconditions: s.mu is held.
-func (s *Set) count() int { return len(s.slabs) * s.perSlab }
+func (s *Set) count() int { return s.live * s.perSlab }
 
 // PerSlab is how many blocks are registered at a time.
 func (s *Set) PerSlab() int { return s.perSlab }
@@ -281,23 +293,16 @@ func (s *Set) Slab() Memory {
 	return s.slabs[0]
 }
 
-// Receivable is how many blocks may be posted or held: the rest is for sending.
-func (s *Set) Receivable() int { return forReceives(s.cfg.Budget.slabs(s.cfg.Sets) * s.perSlab) }
-
-// Promisable is how many blocks may still be promised.
-func (s *Set) Promisable() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.Receivable() - s.promised
-}
-
 // Counts are the counters of a set.
 type Counts struct {
 	Blocks int // registered
 	Free   int
 	Posted int // receives that have not completed
-	Held   int // received, and not given back
+	Held   int // received, and not given back, pieces of blocks included
 	Ahead  int // taken, for frames that wait for credits
+
+	Promised int // that peers may fill or have filled, those that are lent, and claims
+	Compact  int // connections that are compact
 
 	Arrived uint64 // receives that have completed, ever
 }
@@ -308,8 +313,8 @@ func (s *Set) Counts() Counts {
 	defer s.mu.Unlock()
 	arrived := s.arrived.Load()
 	c := Counts{Blocks: s.count(), Free: len(s.free), Posted: int(s.posted - s.purged - arrived),
-		Ahead: int(s.ahead.Load()), Arrived: arrived}
-	c.Held = s.have - c.Posted
+		Ahead: int(s.ahead.Load()), Promised: s.promised, Compact: s.compact.conns, Arrived: arrived}
+	c.Held = s.have - c.Posted + s.compact.held
 	return c
 }
 
@@ -317,7 +322,10 @@ func (s *Set) Counts() Counts {
 func (s *Set) Close() (errs []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.slabs {
+	for _, m := range slices.Concat(s.slabs, s.stuck, s.small.mem) {
+		if m == nil {
+			continue
+		}
 		if err := m.Close(); err != nil {
 			errs = append(errs, err)
 		}
@@ -336,6 +344,14 @@ func (s *Set) take() (*Block, error) {
 	b := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
 	return b, nil
+}
+
+// serveShort posts receives that are missing, if they need all that is free: then senders take none of it.
+// Preconditions: s.mu is held.
+func (s *Set) serveShort() {
+	if r := s.shared; r != nil && len(s.free) > 0 && len(s.free) <= r.need() {
+		s.serve(r)
+	}
 }
 
 // serveAll is called when blocks were returned. Receives that lack one come first: they let the peers' work end.
@@ -374,10 +390,7 @@ func (s *Set) wakeNext() {
 // Preconditions: s.mu is held.
 func (s *Set) addSlab() (bool, error) {
 	m, n := s.cfg.Budget, s.cfg.Slab
-	if len(s.slabs) > 0 && int64(len(s.slabs)+1)*n > s.cfg.Most {
-		return false, nil
-	}
-	if !m.addBlocks(n) && (s.cfg.Trim == nil || !s.cfg.Trim() || !m.addBlocks(n)) {
+	if s.live > 0 && int64(s.live+1)*n > s.cfg.Most || !s.budgeted(func(m *Budget) bool { return m.addBlocks(n) }) {
 		return false, nil
 	}
 	mem, err := s.cfg.Register(int(n))
@@ -385,21 +398,33 @@ func (s *Set) addSlab() (bool, error) {
 		m.dropBlocks(n)
 		return false, err
 	}
-	s.slabs = append(s.slabs, mem)
-	old := *s.all.Load()
-	all := append(make([]*Block, 0, len(old)+s.perSlab), old...)
-	fresh := make([]Block, s.perSlab)
-	free := make([]*Block, 0, len(all)+s.perSlab)
-	for i := range fresh {
-		at := i * s.cfg.Block
-		b := &fresh[i]
-		b.Mem, b.Addr, b.LKey = mem.Bytes()[at:at+s.cfg.Block:at+s.cfg.Block], mem.Addr()+uint64(at), mem.LKey()
-		b.index = uint32(len(all))
-		all = append(all, b)
-		free = append(free, b)
+	slot := slices.Index(s.slabs, nil)
+	if slot < 0 {
+		slot = len(s.slabs)
+		s.slabs = append(s.slabs, nil)
 	}
-	s.free = append(free, s.free...) // blocks that were used are taken first: they may be in a cache
+	s.slabs[slot] = mem
+	s.live++
+	fresh := cut(mem, s.cfg.Block, s.perSlab)
+	for i, b := range fresh {
+		b.index = uint32(slot*s.perSlab + i)
+	}
+	all := slices.Clone(*s.all.Load())
+	all = slices.Replace(all, slot*s.perSlab, min((slot+1)*s.perSlab, len(all)), fresh...)
+	s.free = slices.Insert(s.free, 0, fresh...) // blocks that were used are taken first: they may be in a cache
 	s.all.Store(&all)
 	s.takeBack()
 	return true, nil
+}
+
+// cut returns n blocks of size bytes of mem.
+func cut(mem Memory, size, n int) []*Block {
+	list, blocks := make([]*Block, n), make([]Block, n)
+	for i := range list {
+		at := i * size
+		b := &blocks[i]
+		b.Mem, b.Addr, b.LKey = mem.Bytes()[at:at+size:at+size], mem.Addr()+uint64(at), mem.LKey()
+		list[i] = b
+	}
+	return list
 }

@@ -179,7 +179,7 @@ func TestSet_AheadReceives(t *testing.T) {
 		list = append(list, x)
 	}
 	var c Account
-	if c.Begin(r, 64); len(q.ids) != 48-6 {
+	if c.Begin(r, Whole); c.Promise(43) != ErrFull || c.Promise(42) != nil || len(q.ids) != 48-6 {
 		t.Errorf("%d receives, want 42: of four slabs 12 blocks may be ahead, and 6 more are", len(q.ids))
 	}
 	if len(takeAll(t, w.Set)) != 4 {
@@ -187,7 +187,7 @@ func TestSet_AheadReceives(t *testing.T) {
 	}
 	w.Caught(4)
 	w.GiveAll(list[:4])
-	if len(q.ids) != 48-2 {
+	if err := c.Promise(4); err != nil || len(q.ids) != 48-2 {
 		t.Errorf("%d receives, want 46", len(q.ids))
 	}
 }
@@ -224,7 +224,10 @@ func TestSet_Receivable(t *testing.T) {
 		w.Set = NewSet(c)
 		q := newQueue()
 		var a Account
-		a.Begin(w.Shared(1<<20, 0, q.post), 1<<16)
+		a.Begin(w.Shared(1<<20, 0, q.post), Whole)
+		if most := w.Receivable(); a.Promise(most+1) != ErrFull || a.Promise(most) != nil {
+			t.Errorf("%d bytes: want %d blocks to be promised, and no more", block, most)
+		}
 		if n := 64 * w.PerSlab(); len(q.ids) != n/4*3 || w.Receivable() != n/4*3 || len(takeAll(t, w.Set)) != n/4 {
 			t.Errorf("%d bytes: %d receives of %d blocks, want %d", block, len(q.ids), n, n/4*3)
 		}
@@ -313,7 +316,7 @@ func BenchmarkTakeGive(b *testing.B) {
 	s := newSender()
 	b.ReportAllocs()
 	for b.Loop() {
-		x, _ := w.Take(&s.Sender)
+		x, _ := w.Take(&s.Sender, 100)
 		w.Give(x)
 	}
 }

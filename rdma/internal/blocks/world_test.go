@@ -6,18 +6,25 @@ import (
 )
 
 type memory struct {
-	mem    []byte
-	addr   uint64
-	closed *int
+	mem  []byte
+	addr uint64
+	w    *world
 }
 
 func (m *memory) Bytes() []byte { return m.mem }
 func (m *memory) Addr() uint64  { return m.addr }
 func (m *memory) LKey() uint32  { return 7 }
-func (m *memory) Close() error  { *m.closed++; return nil }
+func (m *memory) Close() error {
+	if m.w.stuck > 0 {
+		m.w.stuck--
+		return errTest
+	}
+	m.w.closed++
+	return nil
+}
 
 const (
-	testBlock = 128
+	testBlock = 1024
 	testSlab  = 16 * testBlock
 )
 
@@ -29,6 +36,7 @@ type world struct {
 	slabs  int
 	closed int
 	fails  error // of registering
+	stuck  int   // so many slabs cannot be closed
 	short  int
 }
 
@@ -47,8 +55,24 @@ func (w *world) config(slabs int) Config {
 			}
 			w.addr += 1 << 20
 			w.slabs++
-			return &memory{mem: make([]byte, n), addr: w.addr, closed: &w.closed}, nil
+			return &memory{mem: make([]byte, n), addr: w.addr, w: w}, nil
 		}}
+}
+
+// Shared is Set.Shared, with a queue.
+func (w *world) Shared(depth, slack int, post Post) *Receiver {
+	r := w.Set.Shared(depth, slack)
+	w.Resume(post)
+	return r
+}
+
+// begin begins a connection with n blocks.
+func begin(t testing.TB, a *Account, r *Receiver, n int) {
+	t.Helper()
+	a.Begin(r, Whole)
+	if err := a.Promise(n); err != nil {
+		t.Fatalf("%d blocks: %v", n, err)
+	}
 }
 
 // queue is a queue of receives of a device, which takes them in order.
@@ -97,7 +121,7 @@ func newSender() *sender {
 
 func mustTake(t *testing.T, s *Set, w *sender) *Block {
 	t.Helper()
-	b, err := s.Take(&w.Sender)
+	b, err := s.Take(&w.Sender, 100)
 	if b == nil || err != nil {
 		t.Fatalf("%v, %v; want a block", b, err)
 	}
@@ -106,7 +130,7 @@ func mustTake(t *testing.T, s *Set, w *sender) *Block {
 
 func mustWait(t *testing.T, s *Set, w *sender) {
 	t.Helper()
-	if b, err := s.Take(&w.Sender); b != nil || err != nil {
+	if b, err := s.Take(&w.Sender, 100); b != nil || err != nil {
 		t.Fatalf("%v, %v; want neither a block nor an error", b, err)
 	}
 }
@@ -114,7 +138,7 @@ func mustWait(t *testing.T, s *Set, w *sender) {
 // beginOwn begins a connection with a queue of its own, and reports whether it has n blocks.
 func beginOwn(a *Account, s *Set, depth, slack, n int, post Post) bool {
 	a.BeginOwn(s, depth, slack, post)
-	return a.Promise(n)
+	return a.Promise(n) == nil
 }
 
 var errTest = errors.New("no memory today")

@@ -37,6 +37,9 @@ func (s *Sender) Left() uint32 {
 	return s.limit - s.sent
 }
 
+// Limit returns the limit: frames with a lower number may be sent.
+func (s *Sender) Limit() uint32 { return s.limit }
+
 // Sent returns the number of the next frame.
 func (s *Sender) Sent() uint32 { return s.sent }
 
@@ -60,11 +63,13 @@ func (s *Sender) Check(limit uint32, lower bool) string {
 	return fmt.Sprintf("%d or more", s.limit)
 }
 
-// Raise handles a limit of the peer. A lower one than before has no effect.
-func (s *Sender) Raise(limit uint32) {
-	if wire.Before(s.limit, limit) {
+// Raise handles a limit of the peer, and reports whether it is higher than before. A lower one has no effect.
+func (s *Sender) Raise(limit uint32) bool {
+	higher := wire.Before(s.limit, limit)
+	if higher {
 		s.limit = limit
 	}
+	return higher
 }
 
 // Lower handles a limit that may be lower. A reply is due.

@@ -92,11 +92,16 @@ func TestReceiver_Grow(t *testing.T) {
 	if more, _ := r.Took(4, 3); more != 0 {
 		t.Errorf("%d more blocks, want 0: the share is smaller than the window", more)
 	}
-	if free := r.End(); free != 2 {
-		t.Errorf("%d blocks are free at the end, want 2", free)
+	r.Tell()
+	come(t, &r, 1)
+	if free := r.End(); free != 3 || r.Kept() != 1 {
+		t.Errorf("%d blocks are free at the end, %d kept; want 3, 1", free, r.Kept())
 	}
 	if free := r.End(); free != 0 {
 		t.Errorf("%d blocks are free at the second end", free)
+	}
+	if more, free := r.Took(1, 64); more != 0 || free != 1 || r.Kept() != 0 || r.Window() != 0 {
+		t.Errorf("the last frame: %d more, %d free; want 0, 1", more, free)
 	}
 }
 

@@ -14,6 +14,7 @@ type Receiver struct {
 	grow     bool   // the peer has used its window up
 	lower    bool   // a lower limit is due
 	lowering bool   // it was sent, and has no reply yet
+	ended    bool   // no frame comes any more
 }
 
 // NewReceiver returns a Receiver with blocks for window frames, which its peer knows of. It never shrinks below that.
@@ -50,6 +51,11 @@ func (r *Receiver) Came() {
 // Granted if it gets them. Those in free are no longer needed.
 func (r *Receiver) Took(n, most uint32) (more, free int) {
 	r.consumed += n
+	if r.ended {
+		free = min(int(n), int(r.window))
+		r.window -= uint32(free)
+		return 0, free
+	}
 	if r.grow {
 		r.grow = false
 		if r.target == r.window && r.window < most {
@@ -123,10 +129,13 @@ func (r *Receiver) Lowered() (free int) {
 	return r.narrow()
 }
 
-// End returns how many blocks were granted and not freed: no frame comes any more. From then on the window does not
-// shrink, and grows only if the caller grants more.
+// Kept returns how many frames have come and were not taken.
+func (r *Receiver) Kept() int { return int(r.received - r.consumed) }
+
+// End returns how many blocks are free because no frame comes any more. Those of frames that were not taken are free
+// when Took says so.
 func (r *Receiver) End() (free int) {
-	free = int(r.window - r.least)
-	r.window, r.target, r.lower, r.lowering = r.least, r.least, false, false
+	free = int(r.window) - r.Kept()
+	r.window, r.lower, r.lowering, r.ended = uint32(r.Kept()), false, false, true
 	return free
 }

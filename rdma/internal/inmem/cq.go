@@ -28,6 +28,13 @@ func (c *CQ) Poll(wcs []ibv.WC) (int, error) {
 	return n, nil
 }
 
+// Len returns how many completions there are.
+func (c *CQ) Len() int {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	return c.list.Len()
+}
+
 // Arm asks for an event with the next completion. Completions that are there raise none.
 func (c *CQ) Arm() error {
 	c.a.mu.Lock()

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,9 +12,11 @@ import (
 
 // Source is a CQ with a completion channel.
 type Source interface {
-	// Poll takes completions that are there, handles them, and returns how many there were. One goroutine at a time
-	// calls it, and none after an error.
+	// Poll takes completions that are there, handles them, and returns how many there were, 0 only if there are none.
+	// One goroutine at a time calls it, and none after an error.
 	Poll() (int, error)
+	// Depth returns how many completions there may be now, at most.
+	Depth() int
 	// Arm has the next completion raise an event. It has no effect while an event was raised and not read.
 	Arm() error
 	// Events is how many events were read.
@@ -23,9 +26,13 @@ type Source interface {
 	ReadEvents() error
 	// Interrupt lets ReadEvents return, or its next call if there is none now.
 	Interrupt()
-	// Wait is Poll, and sleeps while there is no completion. A manual Progress calls only Poll and Wait.
-	Wait(ctx context.Context) (int, error)
+	// WaitEvent waits until Events is not seen any more, or one of the contexts has ended. Only a manual Progress calls
+	// it, and then it does not call ReadEvents and Interrupt: somebody else reads the events.
+	WaitEvent(ctx, stop context.Context, seen uint32) error
 }
+
+// ErrStopped is returned after Stop.
+var ErrStopped = errors.New("polling has been stopped")
 
 // absence is the longest time without a poll while the CQ is not covered and no goroutine sleeps. After twice that time
 // it is covered.
@@ -49,7 +56,12 @@ type Progress struct {
 	timer  *time.Timer // runs look
 	failed sync.Once
 	left   chan struct{} // closed when the turn is returned after Stop
-	manual turn.Turn     // with Options.Manual
+
+	// With Options.Manual.
+	manual  turn.Turn       // of goroutines in Poll and PollWait
+	polling turn.Turn       // of the goroutine that handles completions
+	open    context.Context // ends with Stop, by end
+	end     context.CancelFunc
 
 	// Preconditions: the turn.
 	armed bool // no completion and no event was seen since the CQ was armed
@@ -65,7 +77,7 @@ type Progress struct {
 	// Goroutines in CatchUp.
 	asked  atomic.Bool // caught is not nil
 	askMu  sync.Mutex
-	caught chan struct{} // closed when the CQ was empty
+	caught chan struct{} // closed when what had come is handled
 
 	wakes, turns atomic.Uint64
 }

@@ -33,14 +33,7 @@ func (p *Progress) notice(read bool) bool {
 // Preconditions: the turn.
 func (p *Progress) cover(most int, resign bool) {
 	for {
-		asked := p.takeAsked()
-		if asked != nil {
-			most = 0
-		}
 		more, err := p.drain(&most)
-		if asked != nil {
-			close(asked)
-		}
 		if err != nil {
 			p.fail(err, true)
 			return
@@ -55,18 +48,55 @@ func (p *Progress) cover(most int, resign bool) {
 	}
 }
 
-// drain polls until the CQ is empty and armed. more means that it gave up after *most polls with completions.
+// serve handles what has come for goroutines in CatchUp. Each loop that polls with the turn begins with it.
+// Preconditions: the turn.
+func (p *Progress) serve() error {
+	if p.asked.Load() {
+		return p.answer()
+	}
+	return nil
+}
+
+// answer ends the waits in CatchUp.
+// Preconditions: the turn.
+func (p *Progress) answer() error {
+	if asked := p.takeAsked(); asked != nil {
+		defer close(asked)
+	}
+	return p.pollAll()
+}
+
+// pollAll handles what has come by now. It does not wait until the CQ is empty: others may keep it full.
+// Preconditions: no other goroutine polls.
+func (p *Progress) pollAll() error {
+	for left := p.src.Depth(); left > 0; {
+		n, err := p.src.Poll()
+		if n == 0 {
+			return err
+		}
+		p.armed = false // an event has come, or is about to
+		left -= n
+	}
+	return nil
+}
+
+// drain polls until the CQ is empty and armed. more means that it gave up: after *most polls with completions, or
+// because the poller is to hand over and others keep the CQ full.
 // Preconditions: the turn.
 func (p *Progress) drain(most *int) (more bool, err error) {
 	for patient := true; ; {
+		if err := p.serve(); err != nil {
+			return false, err
+		}
 		switch n, err := p.src.Poll(); {
 		case err != nil:
 			return false, err
 		case n > 0:
-			p.armed = false // an event has come, or is about to
-			if *most--; *most == 0 {
+			p.armed = false
+			if *most == 1 || p.load().reader() == evicted { // the goroutine that evicts is to poll
 				return true, nil
 			}
+			*most = max(*most-1, 0)
 		case p.armed:
 			return false, nil
 		case patient:
@@ -200,7 +230,7 @@ func token1(ch chan struct{}) {
 	}
 }
 
-// ask returns a channel that is closed when the CQ was found empty after this.
+// ask returns a channel that is closed when what has come by now is handled.
 func (p *Progress) ask() <-chan struct{} {
 	p.askMu.Lock()
 	defer p.askMu.Unlock()
@@ -211,11 +241,8 @@ func (p *Progress) ask() <-chan struct{} {
 	return p.caught
 }
 
-// takeAsked returns what is to be closed when the CQ was found empty, or nil.
+// takeAsked returns what is to be closed when what has come is handled, or nil.
 func (p *Progress) takeAsked() (caught chan struct{}) {
-	if !p.asked.Load() {
-		return nil
-	}
 	p.askMu.Lock()
 	defer p.askMu.Unlock()
 	caught, p.caught = p.caught, nil

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -25,6 +26,9 @@ type fakeCQ struct {
 	reads   atomic.Int32
 	wrong   atomic.Bool   // two polled, or two read events
 	cost    time.Duration // of a poll that finds nothing; synctest's clock stands still otherwise
+	most    int           // completions that a poll takes; 0 is all
+	busy    atomic.Bool   // there are always completions for others
+	polled  func()        // called once, at the end of the next poll
 
 	waits []fakeWait
 }
@@ -57,7 +61,11 @@ func (q *fakeCQ) one(n *atomic.Int32) func() {
 func (q *fakeCQ) take() (list []int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	list, q.queue = q.queue, q.queue[len(q.queue):]
+	n := len(q.queue)
+	if q.most > 0 {
+		n = min(n, q.most)
+	}
+	list, q.queue = q.queue[:n], q.queue[n:]
 	return list, q.err
 }
 
@@ -71,7 +79,20 @@ func (q *fakeCQ) Poll() (int, error) {
 		q.waits[i].inbox.Add(1)
 		q.waits[i].sig.Wake()
 	}
+	if f := q.polled; f != nil {
+		q.polled = nil
+		f()
+	}
+	if q.busy.Load() {
+		return len(list) + 1, err
+	}
 	return len(list), err
+}
+
+func (q *fakeCQ) Depth() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queue) + 3
 }
 
 func (q *fakeCQ) Arm() error {
@@ -111,17 +132,24 @@ func (q *fakeCQ) Interrupt() {
 	token1(q.kick)
 }
 
-func (q *fakeCQ) Wait(ctx context.Context) (int, error) {
-	for {
-		if n, err := q.Poll(); n > 0 || err != nil {
-			return n, err
+func (q *fakeCQ) WaitEvent(ctx, stop context.Context, seen uint32) error {
+	for q.Events() == seen && ctx.Err() == nil && stop.Err() == nil {
+		q.mu.Lock()
+		if q.there {
+			q.there = false
+			q.events.Add(1)
+		}
+		q.mu.Unlock()
+		if q.Events() != seen {
+			break
 		}
 		select {
 		case <-q.kick:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+		case <-stop.Done():
 		}
 	}
+	return cmp.Or(ctx.Err(), stop.Err())
 }
 
 // post puts a message for goroutine i into the queue.

@@ -107,7 +107,7 @@ func (p *Progress) read(sig *Signal, has bool) (took bool) {
 	for {
 		if has {
 			p.turns.Add(1)
-			took, err := p.drainFor(sig)
+			took, empty, err := p.drainFor(sig)
 			switch {
 			case err != nil:
 				p.fail(err, true)
@@ -117,7 +117,7 @@ func (p *Progress) read(sig *Signal, has bool) (took bool) {
 			case took || p.ends.over():
 				p.resign(true)
 				return took
-			case !p.leaveCovered(false):
+			case !empty || !p.leaveCovered(false):
 				continue
 			}
 		}
@@ -147,30 +147,34 @@ func (p *Progress) read(sig *Signal, has bool) (took bool) {
 	}
 }
 
-// drainFor is drain for a goroutine that reads: it ends when there is a signal, and reports whether it took it.
+// drainFor is drain for a goroutine that reads: it ends when there is a signal, and reports whether it took it. empty
+// means that the CQ is empty and armed. It is not if others had completions: they may have no end.
 // Preconditions: the turn.
-func (p *Progress) drainFor(sig *Signal) (took bool, err error) {
+func (p *Progress) drainFor(sig *Signal) (took, empty bool, err error) {
 	for patient := true; ; {
+		if err := p.serve(); err != nil {
+			return false, false, err
+		}
 		n, err := p.src.Poll()
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if n > 0 {
 			p.armed = false
 		}
-		if sig.Take() {
-			return true, nil
-		}
 		switch {
+		case sig.Take():
+			return true, false, nil
 		case n > 0:
+			return false, false, nil
 		case p.armed:
-			return false, nil
+			return false, true, nil
 		case patient:
 			patient = false
 			yield() // while the peer works, more comes
 		default:
 			if err := p.src.Arm(); err != nil {
-				return false, err
+				return false, false, err
 			}
 			p.armed = true
 		}

@@ -1,374 +1,272 @@
 package progress
 
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/testutil/steps"
+)
+
 // A model of the package: a poller, up to three goroutines that wait, the timer, the device, and contexts that end, in
-// all orders of their steps. A step is one access to what several of them share. The transitions of the word are those
-// of state.go itself; the rest follows progress.go, lead.go, spin.go and signal.go line by line. What those decide by
-// time or luck (whether to poll, to lead or to sleep, and when to give up) the model decides in every way.
+// all orders of their steps. The goroutines run the source of the package, which steps compiles. This file has what
+// they share: the word, the CQ, signals and channels. Decisions by a clock, or by luck, are taken in every way.
 
 const (
 	modelWaiters = 3
 	modelPoller  = 3
 	modelTimer   = 4
 	modelEnd     = 5 // of the connections
-	modelActors  = 6
+	modelStop    = 6
+	modelActors  = 7
 )
 
-// Program counters, named after the next step.
+// Channels of the model.
 const (
-	pDone = iota
-
-	cStart // cover
-	cPoll
-	cHand
-	cToken
-	cInterrupt
-	cHanded
-	cArm
-	cEmpty
-	cLeave
-	cPass
-	cPassed
-	cPromote
-
-	wTake // a goroutine that waits for messages
-	wSignal
-	wHow
-	wSpin
-	wSpun
-	wRest
-	wStart
-	wSleep
-	wPark
-	wParked
-	wToken
-	wAwake
-	wExpired
-	wEvict
-	wEvictInterrupt
-	wHandover
-	wHandedOver
-	wEnds
-	wRead
-	wReadTake
-	wReadHow
-	wArm
-	wReadRest
-	wLeave
-	wMark
-	wLate
-	wLook
-	wIn
-	wBroken
-	wUnmark
-	wNotice
-	wReadSignal
-	wReadExpired
-	wResign
-	wResigned
-
-	kJoin // a goroutine in CatchUp
-	kAsk
-	kWait
-	kWake
-
-	nNotice // the poller
-	nWait
-	nHad
-	nCheck
-	nIn
-	nHand
-	nHandOver
-	nHandedOver
-	nStand
-
-	nHead
-	nExit
-	nExited
-
-	tIdle // the timer
-	tLook
-
-	fClose // fail
-	fAsked
-	fTell
-	fInterrupt
-	fPromote
+	chPromote steps.Value = 1 + iota
+	chEviction
+	chHandover
+	chLeft
+	chNext // of the turns of a manual Progress
+	chNext2
+	chRun                              // Done of Run's context
+	chSignal                           // of each goroutine, as the next
+	chDone   = chSignal + modelWaiters // of its context
+	chLate   = chDone + modelWaiters   // of its deadline, and of the one to which that is moved
+	chWait   = chLate + 2*modelWaiters // what it waits for, without a Signal
+	chCaught = chWait + modelWaiters   // made by CatchUp
+	chEnd    = chCaught + 2*modelWaiters
 )
 
-// spinning and holding are the steps at which a goroutine has the turn.
-func holding(a *modelActor) bool {
-	switch {
-	case a.ret == fInterrupt: // it has left
-		return false
-	case a.pc >= cStart && a.pc <= cPass:
-		return true
-	case a.pc == fClose:
-		return a.has
-	case a.pc == wSpin || a.pc == wSpun || a.pc == wRest || a.pc == wEnds || a.pc == nHad:
-		return true
-	}
-	return a.pc >= wRead && a.pc <= wLeave
-}
+// buffered are the channels with room for one.
+const buffered = 1<<chPromote | 1<<chEviction | 1<<chHandover | 1<<chNext | 1<<chNext2 | (1<<modelWaiters-1)<<chSignal
 
-type modelActor struct {
-	pc, ret, then uint8 // ret: after completions were handled; then: after cover
-	most, hand    uint8
-	got           uint8
-	read          bool // there was an event
-	resign, asked bool
-	has           bool // fail is called with the turn
-	batch         [modelWaiters]uint8
-}
+// Errors of the model.
+const (
+	errModelBroken steps.Value = 1 + iota
+	errModelDone
+	errModelLate
+	errModelOther
+)
 
 // world is a state of the model.
 type world struct {
-	word  state
-	armed bool
+	word   state
+	holder uint8 // 1 plus who has the turn
+	armed  bool
 	// The device.
-	queue                     [modelWaiters]uint8 // completions, by whom they are for
-	on, raising, there, intrd bool                // armed; an event is under way; it can be read; Interrupt was called
+	queue              [modelWaiters]uint8 // completions, by whom they are for
+	on, raising, there bool                // armed; an event is under way; it can be read
+	intrd              bool                // Interrupt was called
+	read               bool                // an event was read, and Events was not called since
 
-	signal   [modelWaiters]uint8
-	ch       [modelWaiters]bool
-	inbox    [modelWaiters]uint8
-	expired  [modelWaiters]bool
-	promote  bool
-	handover bool
-	eviction uint8 // 1 plus who evicts
-	ends     uint8
-	watch    uint8
-	timer    bool
+	signal [modelWaiters]uint8
+	inbox  [modelWaiters]uint8
+	posts  [modelWaiters]uint8 // to come
+	got    [modelWaiters]uint8
+	moved  [modelWaiters]bool // the deadline
 
-	broken, gone, stopped, told bool // the source; the connections; Run's context; Fail was called
+	full, closed uint32 // channels
+	evicts       uint16 // the value in chEviction
+	ends         uint16
+	asked        bool
+	asking       bool    // askMu is locked
+	users        [2]int8 // of the turns of a manual Progress: manual, polling
+	events       uint8
+	caught, made uint8 // channels of CatchUp
+	timer        bool
+	once         uint8
 
-	asked, caught          bool
-	arrived, handled, need uint8
-	posts                  [modelWaiters]uint8 // to come
+	broken, gone     bool // the source; the connections
+	hooked, stopping bool // the end of Run's context is to interrupt, and is about to
+	stops, stopped   bool // Stop was called, and is over
 
-	actors [modelActors]modelActor
+	open [modelWaiters]uint8               // completions that are not handled
+	need [modelWaiters][modelWaiters]uint8 // those of them that CatchUp waits for
+
+	actors [modelActors]steps.At
 }
 
-// modelRun is what there is in a run of the model, with mistakes that are in it on purpose.
-type modelRun struct {
-	posts   [modelWaiters]uint8 // messages for each goroutine; none: it is not there
-	expires [modelWaiters]bool  // its context may end
-	spins   [modelWaiters]bool
-	leads   [modelWaiters]bool
-	catches bool // the last is in CatchUp
-	eager   bool // the device raises an event for what was there when it was armed
-	breaks  bool // the source may fail
-	stops   bool // Run's context may end, after all connections have
-
-	wrong mistake
-}
-
-type mistake uint8
+// what is what a goroutine of the model does.
+type what uint8
 
 const (
-	none           mistake = iota
-	eventForgotten         // before 3b5d22d
-	pollerWaits            // 3b5d22d to 605e8ae
-	pollerWaits2           // 605e8ae to 36ef9c9
-	staleToken             // before 0de88ea
-	eventIgnored           // cover does not look for an event
-	sleeperIgnored         // rest does not look for others
-	readerIgnored          // rest does not look for a goroutine that reads
-	neverPromoted          // the poller is not told
-	notInterrupted         // Wake does not interrupt ReadEvents
-	endsUnwatched          // the poller does not watch
-	passUntold             // pass does not interrupt
-	sleepUnarmed           // sleep does not cover
-	timerForgotten         // rest does not start it
-	lateMark               // a goroutine looks for a signal before it says that it reads
-	evictedLeft            // Run ends without a reply to a goroutine that evicts
-	parkLost               // Wake does not send to a goroutine that has parked
+	absent what = iota
+	receives
+	waits
+	meantime
+	catches
+	polls // it is the program of a manual Progress
 )
 
-func (r *modelRun) first() world {
-	w := world{word: 0, posts: r.posts, armed: true, on: true}
-	for i := range r.posts {
-		if r.posts[i] > 0 {
-			w.actors[i].pc = wTake
+// modelRun is what there is in a run of the model.
+type modelRun struct {
+	does    [modelWaiters]what  // 0: it receives, if there are posts
+	posts   [modelWaiters]uint8 // messages for each goroutine
+	expires [modelWaiters]bool  // its context may end
+	late    [modelWaiters]bool  // its deadline may pass, and be moved then
+	spins   [modelWaiters]bool
+	manual  bool
+	leads   bool // a goroutine that waits may read events
+	eager   bool // the device raises an event for what was there when it was armed
+	breaks  bool // the source may fail: it can be polled and armed no more
+	deaf    bool // and its events do not end
+	stops   bool // Run's context may end, after all connections have
+
+	edits   []edit // of the source
+	without []steps.Statement
+
+	programs [modelActors]*steps.Program[world]
+	catching bool
+}
+
+// edit replaces text in a file of the package.
+type edit struct{ file, old, new string }
+
+var stubs = map[string]string{
+	"context": `package context
+		import "time"
+		type Context interface { Done() <-chan struct{}; Err() error; Deadline() (time.Time, bool) }
+		type CancelFunc func()
+		func WithCancel(Context) (Context, CancelFunc)
+		func Background() Context
+		func AfterFunc(Context, func()) (stop func() bool)`,
+	"sync": `package sync
+		type Mutex struct{}
+		func (*Mutex) Lock()
+		func (*Mutex) Unlock()
+		type Once struct{}
+		func (*Once) Do(func())`,
+	"sync/atomic": `package atomic
+		type Bool struct{}
+		func (*Bool) Load() bool
+		func (*Bool) Store(bool)
+		type Int32 struct{}
+		func (*Int32) Load() int32
+		func (*Int32) Store(int32)
+		func (*Int32) Add(int32) int32
+		func (*Int32) CompareAndSwap(old, new int32) bool
+		type Int64 struct{}
+		func (*Int64) Swap(int64) int64
+		type Uint32 struct{}
+		func (*Uint32) Load() uint32
+		func (*Uint32) Store(uint32)
+		func (*Uint32) Add(uint32) uint32
+		func (*Uint32) Swap(uint32) uint32
+		func (*Uint32) CompareAndSwap(old, new uint32) bool
+		type Uint64 struct{}
+		func (*Uint64) Load() uint64
+		func (*Uint64) Add(uint64) uint64`,
+	"time": `package time
+		type Duration int64
+		const (Nanosecond Duration = 1; Microsecond = 1000*Nanosecond; Millisecond = 1000*Microsecond
+			Second = 1000*Millisecond; Hour = 3600*Second)
+		type Time struct{}
+		func Now() Time
+		func Since(Time) Duration
+		func Sleep(Duration)
+		func After(Duration) <-chan Time
+		type Timer struct{}
+		func AfterFunc(Duration, func()) *Timer
+		func (*Timer) Reset(Duration) bool
+		func (*Timer) Stop() bool`,
+	"runtime": "package runtime; func Gosched(); func GOMAXPROCS(int) int",
+	"fmt":     "package fmt; func Sprintf(string, ...any) string",
+	"errors":  "package errors; func New(string) error",
+	"os":      `package os; import "errors"; var ErrDeadlineExceeded = errors.New("")`,
+	"github.com/pureverbs/pureverbs/internal/deadline": `package deadline
+		type Deadline struct{}
+		func (*Deadline) Past() <-chan struct{}
+		func IsClosed(<-chan struct{}) bool`,
+}
+
+const rdmaInternal = "github.com/pureverbs/pureverbs/rdma/internal/"
+
+// modelFiles are those of the package that the model runs.
+var modelFiles = []string{"core.go", "cover.go", "lead.go", "manual.go", "progress.go", "signal.go", "spin.go",
+	"state.go"}
+
+// source loads the source of the package, with edits.
+func source(edits []edit) (*steps.Source, error) {
+	read := func(names ...string) (map[string]string, error) {
+		files := make(map[string]string)
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			files[filepath.Base(name)] = string(b)
+		}
+		return files, nil
+	}
+	bound, err := read("../turn/bound.go", "../turn/turn.go")
+	if err != nil {
+		return nil, err
+	}
+	files, err := read(append([]string{"model_actors_test.go", "yield_others.go"}, modelFiles...)...)
+	if err != nil {
+		return nil, err
+	}
+	files["model_test.go"] = fmt.Sprintf("package progress; const modelWaiters = %d", modelWaiters)
+	for _, e := range edits {
+		if strings.Count(files[e.file], e.old) != 1 {
+			return nil, fmt.Errorf("%s has %d times %q", e.file, strings.Count(files[e.file], e.old), e.old)
+		}
+		files[e.file] = strings.Replace(files[e.file], e.old, e.new, 1)
+	}
+	return steps.Load(stubs, steps.Package{Path: rdmaInternal + "turn", Files: bound},
+		steps.Package{Path: rdmaInternal + "progress", Files: files})
+}
+
+// compile compiles what the goroutines of a run do.
+func (r *modelRun) compile() error {
+	src, err := source(r.edits)
+	if err != nil {
+		return err
+	}
+	m := r.model()
+	const p = 1 // the Progress, and whatever there is one of
+	add := func(i int, name string, args ...steps.Value) {
+		if err == nil {
+			r.programs[i], err = steps.Compile(src, m, name, args, r.without...)
 		}
 	}
-	if r.catches {
-		w.actors[modelWaiters-1].pc = kJoin
+	for i := range modelWaiters {
+		n := steps.Value(i)
+		b := steps.Pack(steps.Bool(r.expires[i])*(n+1), steps.Bool(r.late[i])*(n+1), 0)
+		switch what := r.does[i]; {
+		case what == waits:
+			add(i, "waiterFor", p, n, b)
+		case what == meantime:
+			add(i, "meanwhile", p, n)
+		case what == catches:
+			r.catching = true
+			add(i, "catcher", p, n, 0)
+		case what == polls:
+			add(i, "program", p, n+1)
+		case r.posts[i] > 0:
+			r.does[i] = receives
+			add(i, "receiver", p, n, n+1, b, steps.Bool(r.spins[i]))
+		}
 	}
-	w.actors[modelPoller].pc = nIn
-	w.actors[modelTimer].pc = tIdle
+	add(modelEnd, "endAll")
+	add(modelStop, "stopper", p)
+	if !r.manual {
+		add(modelPoller, "runner", p, runContext)
+		add(modelTimer, "looker", p)
+	}
+	return err
+}
+
+// first returns the state in which a run begins.
+func (r *modelRun) first(m *steps.Machine[world]) world {
+	w := world{posts: r.posts, armed: true, on: true}
+	m.World = &w
+	for i, p := range r.programs {
+		if m.Actor = i; p != nil && i <= modelPoller {
+			w.actors[i] = p.Start(m)
+		}
+	}
 	return w
-}
-
-// cover begins cover for an actor, which goes on with then.
-func (a *modelActor) cover(most uint8, resign bool, then uint8) {
-	a.pc, a.most, a.resign, a.then = cStart, most, resign, then
-}
-
-// poll takes what is in the queue, and goes on with ret after it is handled; it reports whether there was something.
-func (w *world) poll(a *modelActor, ret uint8) bool {
-	if w.queue == [modelWaiters]uint8{} {
-		return false
-	}
-	a.batch, w.queue = w.queue, [modelWaiters]uint8{}
-	a.pc, a.ret, a.hand = cHand, ret, 0
-	w.armed = false
-	return true
-}
-
-func (w *world) arm(r *modelRun) {
-	if !w.there && !w.raising {
-		w.on = true
-		if r.eager && w.queue != [modelWaiters]uint8{} {
-			w.on, w.raising = false, true
-		}
-	}
-	w.armed = true
-}
-
-// take takes a signal.
-func (w *world) take(i int) bool {
-	if w.signal[i] != uint8(token) {
-		return false
-	}
-	w.signal[i] = uint8(idle)
-	return true
-}
-
-// common makes the steps of cover, which all actors share, and reports whether a was there.
-func (r *modelRun) common(w world, i int, add func(world)) bool {
-	a := &w.actors[i]
-	switch a.pc {
-	case cStart:
-		if a.pc = cPoll; w.asked {
-			w.asked, a.asked, a.most = false, true, 0
-		}
-	case cPoll:
-		if w.broken {
-			w.caught, a.asked = w.caught || a.asked, false
-			a.fail(true, a.then)
-			break
-		}
-		if !w.poll(a, cHanded) {
-			a.pc = cArm
-			if w.armed {
-				a.pc = cEmpty
-			}
-		}
-	case cArm:
-		w.arm(r)
-		a.pc = cPoll
-	case cHand: // Wake, after the message was put where its goroutine looks
-		for a.hand < modelWaiters && a.batch[a.hand] == 0 {
-			a.hand++
-		}
-		k := a.hand
-		w.inbox[k] += a.batch[k]
-		w.handled += a.batch[k]
-		a.batch[k] = 0
-		switch uint32(w.signal[k]) {
-		case parked:
-			a.pc = cToken
-		case reading:
-			a.pc = cInterrupt
-		}
-		w.signal[k] = uint8(token)
-	case cToken:
-		if r.wrong != parkLost {
-			w.ch[a.hand] = true
-		}
-		a.pc = cHand
-	case cInterrupt:
-		w.intrd = w.intrd || r.wrong != notInterrupted
-		a.pc = cHand
-	case cEmpty:
-		a.asked, w.caught, a.pc = false, true, cLeave
-	case cLeave:
-		before := w.word
-		if r.wrong == eventIgnored {
-			before &^= event
-		}
-		n, left, promote := before.cover(a.resign)
-		w.word = n
-		switch {
-		case !left:
-			w.armed, a.pc = false, cStart
-		case promote:
-			a.pc = cPromote
-		default:
-			a.finish()
-		}
-	case cPass:
-		n, promote := w.word.pass(a.resign)
-		w.word, a.pc = n, cPassed
-		if promote {
-			a.pc = cPromote
-		}
-	case cPassed:
-		w.intrd = w.intrd || r.wrong != passUntold
-		a.finish()
-	case cPromote:
-		w.promote = w.promote || r.wrong != neverPromoted
-		a.finish()
-
-	case fClose:
-		w.word = w.word.close()
-		if a.has {
-			w.word &^= taken
-		}
-		a.pc, a.has = fAsked, false
-	case fAsked:
-		w.caught, w.asked, a.pc = w.caught || w.asked, false, fTell
-	case fTell:
-		a.pc = fInterrupt
-		if !w.told {
-			w.told, w.gone = true, true
-			a.pc, a.ret, a.batch = cHand, fInterrupt, [modelWaiters]uint8{1, 1, 1}
-		}
-	case fInterrupt:
-		w.intrd, a.pc = true, fPromote
-	case fPromote:
-		w.promote = true
-		a.finish()
-	default:
-		return false
-	}
-	add(w)
-	return true
-}
-
-// fail begins fail for an actor, which goes on with then.
-func (a *modelActor) fail(has bool, then uint8) {
-	a.resign, a.most, a.pc, a.has, a.then = false, 0, fClose, has, then
-}
-
-func (a *modelActor) finish() { a.pc, a.resign, a.most, a.then = a.then, false, 0, 0 }
-
-// settle makes the steps of an actor that touch nothing shared, at once, after another one.
-func (r *modelRun) settle(w *world, a *modelActor) {
-	for {
-		switch {
-		case a.pc == cStart && !r.catches:
-			a.pc = cPoll
-		case a.pc == cHand && a.batch == [modelWaiters]uint8{}:
-			a.pc, a.ret, a.hand = a.ret, 0, 0
-		case a.pc == cHanded:
-			a.pc = cPoll
-			if a.most > 0 {
-				if a.most--; a.most == 0 {
-					a.pc = cPass
-				}
-			}
-		case a.pc == cEmpty && !a.asked:
-			a.pc = cLeave
-		case a.pc == nHead && !r.breaks && !r.stops:
-			a.pc = nNotice
-		case a.pc == wReadHow:
-			a.pc = wArm
-			if w.armed {
-				a.pc = wLeave
-			}
-		default:
-			return
-		}
-	}
 }

@@ -26,6 +26,8 @@ func New(src Source, opt Options) *Progress {
 	p := &Progress{src: src, opt: opt}
 	if opt.Manual {
 		p.manual.Init(1)
+		p.polling.Init(1)
+		p.open, p.end = context.WithCancel(context.Background())
 		return p
 	}
 	p.left = make(chan struct{})
@@ -35,10 +37,16 @@ func New(src Source, opt Options) *Progress {
 	return p
 }
 
-// Stop ends all polling. Afterwards the source is not used, but by Run, which has to end before. Nobody waits any more.
+// Stop ends all polling. Afterwards the source is not used, but by Run, which has to end before. Nobody waits any more,
+// unless in PollWait.
 func (p *Progress) Stop() {
 	if p.opt.Manual {
+		p.change(state.close)
+		p.end()
 		p.manual.Take()
+		p.polling.Take() // from CatchUp
+		p.polling.Leave()
+		p.manual.Leave()
 		return
 	}
 	p.timer.Stop()
@@ -69,13 +77,13 @@ func (p *Progress) Sleep() {
 	}
 }
 
-// Wake ends Sleep.
+// Wake ends Sleep, and what ask began.
 func (p *Progress) Wake() { p.state.Add(^uint32(sleeperBit - 1)) }
 
 // CatchUp handles what has come. It returns early if stop is closed.
 func (p *Progress) CatchUp(stop <-chan struct{}) {
 	if p.opt.Manual {
-		_, _ = p.Poll() // Options.Fail has the error
+		_ = p.alone(p.pollAll) // Options.Fail has the error
 		return
 	}
 	caught := p.ask()
@@ -92,7 +100,7 @@ func (p *Progress) CatchUp(stop <-chan struct{}) {
 		}
 	}
 	if took {
-		p.cover(0, false)
+		p.cover(passAfter, false)
 	} else {
 		select {
 		case <-caught:

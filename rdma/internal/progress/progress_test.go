@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -197,6 +198,93 @@ func TestCatchUp(t *testing.T) {
 	})
 }
 
+// TestCatchUpReader calls CatchUp while a goroutine that reads events has the turn: when it has just polled.
+func TestCatchUpReader(t *testing.T) {
+	inBubble(t, 2, 0, Options{Spin: -1}, func(t *testing.T, p *Progress, q *fakeCQ) {
+		p.LeadNext()
+		got := make(chan error)
+		go func() { got <- q.recv(p, turn.Bound{}, 0, nil) }()
+		synctest.Wait()
+		var done atomic.Bool
+		q.polled = func() {
+			go func() {
+				p.CatchUp(nil)
+				done.Store(true)
+			}()
+			time.Sleep(time.Nanosecond) // now it waits
+		}
+		q.post(1) // the goroutine that reads polls
+		time.Sleep(absence)
+		if !done.Load() || p.Reader() != "waiter" {
+			t.Errorf("CatchUp is over: %v, and the %v reads", done.Load(), p.Reader())
+		}
+		q.post(0)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBusy has waits end while there are always completions for others.
+func TestBusy(t *testing.T) {
+	opt := Options{Spin: -1}
+	wait := func(t *testing.T, p *Progress, q *fakeCQ, patience *Patience) {
+		ctx, cancel := context.WithTimeout(t.Context(), absence)
+		defer cancel()
+		if err := q.recv(p, turn.Bound{Ctx: ctx}, 0, patience); err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+	}
+	for name, f := range map[string]func(t *testing.T, p *Progress, q *fakeCQ){
+		"sleeps": func(t *testing.T, p *Progress, q *fakeCQ) { wait(t, p, q, nil) },
+		"polls":  func(t *testing.T, p *Progress, q *fakeCQ) { wait(t, p, q, &Patience{luck: 1}) },
+		"reads": func(t *testing.T, p *Progress, q *fakeCQ) {
+			p.LeadNext()
+			wait(t, p, q, nil)
+		},
+		"CatchUp": func(_ *testing.T, p *Progress, _ *fakeCQ) { p.CatchUp(nil) },
+		"CatchUp next to a goroutine that polls": func(t *testing.T, p *Progress, q *fakeCQ) {
+			go wait(t, p, q, &Patience{luck: 1})
+			time.Sleep(absence / 2)
+			p.CatchUp(nil)
+			time.Sleep(absence)
+		},
+		"CatchUp next to a goroutine that reads": func(t *testing.T, p *Progress, q *fakeCQ) {
+			p.LeadNext()
+			go wait(t, p, q, nil)
+			time.Sleep(absence / 2)
+			p.CatchUp(nil)
+			time.Sleep(absence)
+		},
+	} {
+		for _, manual := range []bool{false, true} {
+			opt.Manual, opt.Spin = manual, -1
+			if strings.Contains(name, "polls") {
+				opt.Spin = time.Hour
+			}
+			t.Run(fmt.Sprintf("%s, manual %v", name, manual), func(t *testing.T) {
+				inBubble(t, 2, time.Microsecond, opt, func(t *testing.T, p *Progress, q *fakeCQ) {
+					synctest.Wait()
+					q.busy.Store(true)
+					q.post(1)
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						f(t, p, q)
+					}()
+					select {
+					case <-done:
+					case <-time.After(time.Second):
+						t.Error("it goes on")
+					}
+					q.busy.Store(false)
+					<-done
+				})
+			})
+		}
+	}
+}
+
 // TestFails has the source fail in each role: all that wait are told once, and end.
 func TestFails(t *testing.T) {
 	for _, how := range []string{"sleeps", "reads", "polls"} {
@@ -332,12 +420,55 @@ func TestManual(t *testing.T) {
 		if q.waits[1].inbox.Load() != 1 {
 			t.Error("nobody has polled meanwhile")
 		}
-		q.post(0)
+		q.most = 1
+		for range 3 {
+			q.post(0)
+		}
 		p.CatchUp(nil)
-		if q.waits[0].inbox.Load() != 2 {
-			t.Error("CatchUp has not polled")
+		if q.waits[0].inbox.Load() != 4 {
+			t.Error("CatchUp has left something")
+		}
+		q.polled = func() {
+			go func() {
+				p.CatchUp(nil)
+				if q.waits[0].inbox.Load() != 6 {
+					t.Error("CatchUp has not waited")
+				}
+				ended <- nil
+			}()
+			time.Sleep(time.Second)
+			q.waits[0].inbox.Add(1)
+		}
+		q.post(0)
+		go func() { // has the next message, and takes its time to handle it
+			_, err := p.Poll()
+			ended <- err
+		}()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			t.Error(err)
 		}
 		time.Sleep(2 * pause)
+	})
+}
+
+// TestManualStop stops while a goroutine is in PollWait.
+func TestManualStop(t *testing.T) {
+	inBubble(t, 1, 0, Options{Manual: true, Spin: -1}, func(t *testing.T, p *Progress, q *fakeCQ) {
+		ended := make(chan error)
+		go func() {
+			_, err := p.PollWait(t.Context())
+			ended <- err
+		}()
+		synctest.Wait()
+		p.Stop()
+		if err := <-ended; err != ErrStopped {
+			t.Errorf("PollWait: %v", err)
+		}
+		q.post(0)
+		p.CatchUp(nil)
+		if _, err := p.Poll(); err != ErrStopped || q.waits[0].inbox.Load() != 0 {
+			t.Errorf("Poll: %v, and %d messages", err, q.waits[0].inbox.Load())
+		}
 	})
 }
 
@@ -376,6 +507,15 @@ func TestAllocs(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("a wait that polls allocates %v times", n)
+	}
+	p.Stop()
+	p = New(q, Options{Manual: true})
+	if n := testing.AllocsPerRun(1000, func() {
+		if n, err := p.Poll(); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	}); n != 0 {
+		t.Errorf("Poll allocates %v times", n)
 	}
 	p.Stop()
 }

@@ -27,6 +27,9 @@ func (p *Progress) spin(b turn.Bound, sig *Signal) (took bool, err error) {
 func (p *Progress) pollFor(b turn.Bound, sig *Signal) (took bool, err, broken error) {
 	start := time.Now()
 	for {
+		if err := p.serve(); err != nil {
+			return false, nil, err
+		}
 		for range spinPolls {
 			n, err := p.src.Poll()
 			if err != nil {

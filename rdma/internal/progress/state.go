@@ -96,9 +96,6 @@ func (s state) ask() (_ state, took bool) {
 	return s | event, false
 }
 
-// wake ends sleep and ask.
-func (s state) wake() state { return s - sleeperBit }
-
 // cover returns the turn.
 // Preconditions: turn. The CQ was found empty after it was armed. resign means that the caller reads, and stops.
 //

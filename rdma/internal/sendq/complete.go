@@ -62,6 +62,9 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 		if s.op != nil {
 			q.ops.complete(s, u.done%Depth, failed)
 		}
+		if s.probe {
+			u.probes--
+		}
 		if s.probe && !failed {
 			u.probed, q.lost = u.done+1, Lost{}
 		}

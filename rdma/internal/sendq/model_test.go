@@ -123,10 +123,22 @@ func (w *world) giveBack(id int) {
 	}
 }
 
-// next is what Pick is to return, as a list of conditions.
-func (w *world) next(added int) What {
-	q := &w.q
+// next is what Pick is to return behind what was added, as a list of conditions.
+func (w *world) next(list []posted) What {
+	q, added := &w.q, len(list)
 	under := len(w.device) + added
+	loose, probes := w.loose, 0
+	for _, p := range w.device {
+		if p.probe {
+			probes++
+		}
+	}
+	for _, p := range list {
+		if loose++; p.probe {
+			loose = 0
+			probes++
+		}
+	}
 	busy := under >= Depth-4
 	opReady := false
 	if q.ops.list.Len() > 0 && !busy {
@@ -158,6 +170,8 @@ func (w *world) next(added int) What {
 		return Probe
 	case opReady:
 		return Op
+	case q.opt.Probe && loose > 0 && probes < 4 && !busy:
+		return Probe
 	}
 	return None
 }
@@ -172,7 +186,7 @@ func (w *world) pump() {
 		list := []What{}
 		opReads := []posted{}
 		for {
-			want := w.next(len(list))
+			want := w.next(opReads)
 			what := w.q.Pick()
 			if what != want {
 				w.fail("Pick returned %d after %v, want %d", what, list, want)
@@ -201,7 +215,7 @@ func (w *world) pump() {
 				p.op = *w.q.lane(what).First()
 				st := &p.op.Steps[p.op.at]
 				p.read = st.Opcode == ibv.OpRead || st.Opcode == ibv.OpFetchAdd
-				p.probe = st.Opcode == ibv.OpRead && st.Len == 0
+				p.probe = w.q.opt.Probe && st.Opcode == ibv.OpRead
 				last := p.op.at == len(p.op.Steps)-1 && st.Len-p.op.done <= PieceMost
 				if p.read {
 					w.reads++

@@ -23,9 +23,6 @@ type Step struct {
 // reads reports whether the step counts as a read.
 func (s *Step) reads() bool { return s.Opcode == ibv.OpRead || s.atomic() }
 
-// probes reports whether the step is a read of no bytes.
-func (s *Step) probes() bool { return s.Opcode == ibv.OpRead && s.Len == 0 }
-
 func (s *Step) atomic() bool { return s.Opcode == ibv.OpFetchAdd || s.Opcode == ibv.OpCompareSwap }
 
 // Operation is a list of work requests that complete together. Its owner may use it when Finished has returned it, or

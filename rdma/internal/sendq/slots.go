@@ -14,6 +14,7 @@ type slots[H comparable, O any] struct {
 	acked    uint32 // of them confirmed
 	probed   uint32 // of them that the last probe confirms
 	asked    uint32 // posted when the last probe was posted
+	probes   int    // under way
 	failed   bool   // some have
 	signaled uint32 // posted when the last signaled one was posted
 	holding  uint32 // of those since then, that hold something
@@ -39,6 +40,7 @@ func (u *slots[H, O]) post(wr *SendWR, s slot[H, O], forced bool, every uint32) 
 	u.posted++
 	if s.probe {
 		u.asked = u.posted
+		u.probes++
 	}
 	var nothing H
 	switch {

@@ -83,7 +83,7 @@ func (q *Queue[H, O]) Fill(p []byte, most int) int {
 	if f.Mem == nil || f.Tail.Length > 0 {
 		return 0
 	}
-	n := copy(f.Mem[headroom+int(f.N):headroom+most], p)
+	n := copy(f.Mem[headroom+int(f.N):min(headroom+most, len(f.Mem))], p)
 	f.N += int32(n)
 	return n
 }
@@ -99,7 +99,7 @@ func (q *Queue[H, O]) Pack(p []byte, flags uint8, imm uint32, most int) bool {
 	if f.Flags&wire.FlagPacked == 0 {
 		used = wire.RecordSize(used)
 	}
-	if !f.Alone || used+wire.RecordSize(len(p)) > most {
+	if !f.Alone || used+wire.RecordSize(len(p)) > min(most, len(f.Mem)-headroom) {
 		return false
 	}
 	mem := f.Mem[headroom-wire.RecordLen:]

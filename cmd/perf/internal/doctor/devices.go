@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -86,8 +87,15 @@ func (x *examination) open(d *Device) (mtus map[int]int) {
 	}
 	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user can open the device file", Evidence: path})
 	if err != nil {
+		remedy := "dmesg | tail    # " + d.Driver
+		var bad *ibv.ArgError
+		if errors.As(err, &bad) {
+			if name, ok := strings.CutPrefix(bad.Arg, "the environment variable "); ok {
+				remedy = "unset " + name
+			}
+		}
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "open", Text: "the device cannot be opened",
-			Evidence: err.Error(), Remedy: "dmesg | tail    # " + d.Driver})
+			Evidence: err.Error(), Remedy: remedy})
 	}
 	return mtus
 }

@@ -219,6 +219,10 @@ func TestFindings(t *testing.T) {
 			b.Access, b.Container = denied("uverbs0", fs.ErrPermission), "/.dockerenv"
 		}, Error, "permission", "chmod 666 /nowhere/infiniband/uverbs0    # on the host"},
 		"not opened": {func(b *bed) { b.open, b.mtus = errors.New("get_context: EIO"), nil }, Error, "open", "EIO"},
+		"a variable of the environment": {func(b *bed) {
+			bad := &ibv.ArgError{Arg: "the environment variable MLX5_TOTAL_UUARS", Got: `"2"`, Want: "6 to 512"}
+			b.open, b.mtus = fmt.Errorf("opening mlx5_0: %w", bad), nil
+		}, Error, "open", "unset MLX5_TOTAL_UUARS"},
 		"opening not permitted": {func(b *bed) { b.open, b.mtus = fs.ErrPermission, nil }, Error, "permission",
 			"chmod 666 /nowhere/infiniband/uverbs0"},
 		"little room": {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 4170, "") }, Warning, "mtu",

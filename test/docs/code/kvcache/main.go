@@ -45,7 +45,7 @@ func main() {
 }
 
 // options allow leases of a day. Both ends have them.
-var options = &rdma.Options{Leases: &rdma.LeaseOptions{Longest: 24 * time.Hour}}
+var options = &rdma.Options{Leases: &rdma.LeaseOptions{MaxDuration: 24 * time.Hour}}
 
 // place is where a value is in the memory of the cache.
 type place struct {
@@ -85,7 +85,7 @@ func serve(ctx context.Context, addr string) error {
 		go func() {
 			defer c.Close()
 			// doc: kv-lend
-			_, err := c.Lend(ctx, s.memory, rdma.MayRead, 0) // all of it, read only, for LeaseOptions.Longest
+			_, err := c.Lend(ctx, s.memory, rdma.MayRead, 0) // all of it, read only, for LeaseOptions.MaxDuration
 			if err == nil {
 				err = rdma.Serve(ctx, c, s.answer) // until the client closes
 			}
