@@ -139,7 +139,11 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 
 // Preconditions: the caller holds the QP entered.
 func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
-	if err := attr.check(mask); err != nil {
+	err := attr.check(mask)
+	if err == nil {
+		err = qp.checkCMOnly(attr, mask)
+	}
+	if err != nil {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
@@ -147,7 +151,6 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	if e := qp.make.exp; e != nil {
 		call = func() error { return e.modify(attr.toC(), mask) }
 	}
-	var err error
 	switch {
 	case mask&MaskState != 0 && attr.State == StateReset:
 		if err = qp.reset(call); err == nil {
@@ -161,6 +164,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		err = call()
 	}
 	if err == nil {
+		qp.moved(attr, mask)
 		return nil
 	}
 	return &OpError{Op: "modify qp", Object: qp.name, Err: qp.explainModify(err, from, attr, mask)}

@@ -42,10 +42,8 @@ func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.cm()
 	o.Use = a.use
 	o.Prepare = func(c *rdmacm.Conn) error {
-		a.begin(port{cm: c, qp: c.QP()})
-		return nil
+		return a.begin(port{cm: c, qp: c.QP()}, a.from == nil)
 	}
-	o.Access = ibv.AccessNone
 	o.ResponderResources, o.InitiatorDepth = None, None
 	o.RNRRetryCount = 7
 	o.Failed = a.failed
@@ -76,7 +74,8 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
 	o.QP = ibv.QPOptions{MaxSendWR: sendq.Depth, MaxSendSGE: 2, MaxInline: sendq.MaxInline}
 	s.recvs.options(&o.QP)
-	if a.leases != nil {
+	o.Access = leastAccess(s.family())
+	if a.leases != nil || o.Access != ibv.AccessNone {
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
 	}
 	h := a.hello()
@@ -96,7 +95,7 @@ func (a *attempt) hello() wire.Hello {
 }
 
 // begin makes the connection, which has a queue pair from now on.
-func (a *attempt) begin(p port) {
+func (a *attempt) begin(p port, dials bool) error {
 	var leases *leasing
 	if a.leases != nil {
 		leases = newLeasing(a.leases)
@@ -104,6 +103,11 @@ func (a *attempt) begin(p port) {
 	a.link = newLink(a.e, a.kind, a.opt, leases)
 	a.link.recvKind = a.recvKind
 	a.link.prepare(p)
+	err := a.link.first(dials)
+	if err != nil {
+		a.why = wire.RejectMemory
+	}
+	return err
 }
 
 // lack returns the reason for a refusal that err means, or other.

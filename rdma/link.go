@@ -50,6 +50,7 @@ type link struct {
 	recv       credit.Receiver
 	assembling bool // a message is begun whose frames stay in their blocks
 	started    bool // the peer's hello is known, and the QP is ready
+	mute       bool // nothing may be sent before a frame has come
 	send       credit.Sender
 	q          sendq.Queue[held, *op]
 	alive      liveness
@@ -92,7 +93,8 @@ type held struct {
 }
 
 func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
-	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost}
+	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost,
+		Probe: !e.family().SendsAcked()}
 	if leases != nil {
 		q.Posts = opPosts
 	}
@@ -140,8 +142,25 @@ func (l *link) prepare(p port) {
 	l.e.add(l)
 }
 
+// first has the side that dials send a frame as soon as it may, and the other side send nothing before one has come.
+// That side has receives from now on: there is no step in which it learns that the peer may send.
+// Preconditions: the peer cannot send yet.
+func (l *link) first(dials bool) error {
+	t := l.e.family()
+	if t.DialerFirst() {
+		l.mu.Lock()
+		l.mute = !dials
+		l.q.SetDue(sendq.Ping, dials)
+		l.mu.Unlock()
+	}
+	if t.RNR() || dials {
+		return nil
+	}
+	return l.e.recvs.promise(l)
+}
+
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
-// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
+// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter: see first.
 func (l *link) start(peer wire.Hello) error {
 	local, remote := l.port.addrs()
 	l.mu.Lock() // the peer's frames come since prepare
@@ -174,7 +193,7 @@ func (l *link) limitDue() bool {
 // pump posts what is due and may be sent.
 // Preconditions: l.mu is held.
 func (l *link) pump() {
-	if !l.started || l.end.Ending() {
+	if !l.started || l.mute || l.end.Ending() {
 		return
 	}
 	l.post()
@@ -211,7 +230,7 @@ func (l *link) post() {
 			l.wakeWriter()
 		}
 		if err != nil {
-			l.failLocked(&deviceFault{err})
+			l.failLocked(postError(err))
 			return
 		}
 	}
@@ -257,15 +276,16 @@ func (l *link) complete(wc *ibv.WC) {
 	case wire.Before(l.q.Posted(), upTo):
 		return
 	}
-	intact := l.q.Acked() == l.q.Done() // none has failed
+	intact := l.q.Intact()
 	if err != nil {
 		l.failLocked(err)
 		upTo--
 	}
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
-		l.q.Confirm()
-		l.alive.confirmed(l.e.ticks.Load(), !l.starved())
+		if l.q.Confirm() {
+			l.alive.confirmed(l.e.ticks.Load(), !l.starved())
+		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
 		}
@@ -309,7 +329,7 @@ func (l *link) giveUp(h held) {
 // receive handles a frame. It takes the block over.
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
-	l.alive.frame = l.e.ticks.Load()
+	l.alive.frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
 	if err == nil && !ignore {

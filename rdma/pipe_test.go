@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +22,9 @@ import (
 func memoryEngines(t testing.TB, opt func(i int) *EngineOptions) (list [2]*Engine) {
 	t.Helper()
 	mem := inmem.New()
+	if strings.HasPrefix(t.Name(), "TestMemory/iWARP/") {
+		mem = inmem.NewIWARP()
+	}
 	for i := range list {
 		e, err := newMemoryEngine(opt(i), mem)
 		ok(t, err)
@@ -41,6 +46,10 @@ func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Opti
 	ok(t, err)
 	return ends[0], ends[1]
 }
+
+// sharing are tests of receives that connections share, and of what they take from each other. On iWARP they share none.
+var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeMostConns", "LargeStreams", "NoLargeBlocks",
+	"Stalled", "Unread"}
 
 // TestMemory runs tests that others run on devices on engines in memory.
 func TestMemory(t *testing.T) {
@@ -87,6 +96,9 @@ func TestMemory(t *testing.T) {
 		"WriteBuffers":        TestRXE_WriteBuffers,
 	} {
 		t.Run(name, f)
+		if !slices.Contains(sharing, name) {
+			t.Run("iWARP/"+name, f)
+		}
 	}
 }
 

@@ -27,6 +27,18 @@ type receiving struct {
 // ownQueues has the engines of tests do without an SRQ.
 var ownQueues bool
 
+// mayShare reports whether connections may share receives. Where a frame that finds none ends the connection, each has
+// its own: a peer that takes more than it was promised then harms nobody else.
+func mayShare(t ibv.TransportType) bool { return t.RNR() && !ownQueues }
+
+// surplus is how many receives a queue of a connection's own has for frames without credits.
+func (e *shard) surplus() int {
+	if e.family().RNR() {
+		return ownBlocks
+	}
+	return strictBlocks
+}
+
 // hasSRQ reports whether the connections of a device can share receives.
 func hasSRQ(attr *ibv.DeviceAttr) bool { return attr.MaxSRQ > 0 && attr.MaxSRQWR > 0 }
 
@@ -38,7 +50,7 @@ func (e *shard) sizeReceives() {
 		e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.recvs.depth)/sendq.Depth)
 		return
 	}
-	const others = ownBlocks + wire.ControlWindow
+	others := e.surplus() + wire.ControlWindow
 	e.recvs.depth = min(int(e.most.window)+others, attr.MaxQPWR)
 	e.most.window = uint32(max(e.recvs.depth-others, startWindow))
 	e.setMost(e.most)
@@ -146,14 +158,17 @@ func (r *receiving) begin(l *link) {
 		l.account.Begin(r.shared, l.recvKind)
 		return
 	}
-	l.account.BeginOwn(l.e.blocks, r.depth, ownBlocks, func(list []*block) int {
-		n, _ := l.port.qp.PostRecv(r.requests(list))
+	l.account.BeginOwn(l.e.blocks, r.depth, l.e.surplus(), func(list []*block) int {
+		n, _ := l.port.postRecv(r.requests(list))
 		return n
 	})
 }
 
-// promise gives a connection the blocks that it begins with.
+// promise gives a connection the blocks that it begins with, if it has none.
 func (r *receiving) promise(l *link) error {
+	if l.account.Promised() {
+		return nil
+	}
 	err := l.account.Promise(baseBlocks(l.leasing != nil))
 	if r.shared != nil && l.leasing != nil && err != nil { // frames about leases hold no block: the slack has to do
 		err = l.account.Promise(startWindow)
@@ -168,7 +183,7 @@ func (r *receiving) promise(l *link) error {
 // windows shrink.
 func (r *receiving) admit(e *shard, leases bool) (blocks.Kind, error) {
 	if r.shared == nil {
-		if e.blocks.Promisable(baseBlocks(leases) + ownBlocks) {
+		if e.blocks.Promisable(baseBlocks(leases) + e.surplus()) {
 			return blocks.None, nil
 		}
 	} else if kind := e.blocks.Admit(startWindow); kind != blocks.None {
@@ -195,13 +210,16 @@ func (e *shard) noReceives(err error) error {
 		return err
 	}
 	e.crowd.full.Store(true)
-	promised, stalled := 0, 0
+	first, promised, stalled := startWindow, 0, 0
+	if e.recvs.shared == nil {
+		first += e.surplus()
+	}
 	for _, s := range e.eng.shards {
 		promised += s.blocks.Counts().Promised * s.stride
 		stalled += s.stalled()
 	}
 	return fmt.Errorf("%w for another connection: %w", ErrNoMemory, &ibv.LimitError{
-		What: "bytes of blocks promised to the peers of connections", Asked: uint64(promised + startWindow*e.stride),
+		What: "bytes of blocks promised to the peers of connections", Asked: uint64(promised + first*e.stride),
 		Limit: uint64(e.eng.budget.Receivable()), Where: fmt.Sprintf("three quarters of what buffers leave of "+
 			"EngineOptions.Memory, %d; peers of %d connections do not read", e.eng.opt.Memory, stalled)})
 }

@@ -107,7 +107,7 @@ func (e *Engine) openShards(large bool) error {
 		if e.attr, err = e.dev.QueryDevice(); err != nil {
 			return err
 		}
-		if ownQueues {
+		if !mayShare(e.dev.Info().Transport) {
 			e.attr.MaxSRQ = 0
 		}
 		if e.pd = e.opt.PD; e.pd == nil {
