@@ -14,7 +14,7 @@ func TestRXEAsyncwatch(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	dev := rxe.Dev[1]
 	if !rxe.Emulated {
-		mend := testutil.NeedProgram(t, "rxe-net")
+		mend := testutil.NeedProgram(t, "rdma-net")
 		t.Cleanup(func() {
 			if out, err := exec.Command(mend).CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", mend, err, out)

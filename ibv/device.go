@@ -35,6 +35,7 @@ type Device struct {
 	noDevX  error      // why an old libmlx5 has opened the device without DevX, if it was asked for it
 	async   *pollfd.Reader
 	direct  direct
+	covered uintptr // see cover
 
 	elsewhere elsewhere
 	sl        func() uint8 // of readServiceLevels, once
@@ -92,6 +93,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	}
 	c.sl = sync.OnceValue(c.readServiceLevels)
 	bind.WatchContext(h, c.explain)
+	c.cover()
 	return c, nil
 }
 
@@ -130,7 +132,7 @@ func (d *Device) Close() error {
 		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
-		if err := d.freeRegisters(); err != nil {
+		if err := errors.Join(d.freeRegisters(), d.uncover()); err != nil {
 			return err
 		}
 		d.async.Close()

@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"errors"
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -41,7 +42,7 @@ func (friends) CloseLent(d *Device) error {
 		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
-		if err := d.freeRegisters(); err != nil {
+		if err := errors.Join(d.freeRegisters(), d.uncover()); err != nil {
 			return err
 		}
 		d.async.Close()

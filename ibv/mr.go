@@ -184,7 +184,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 
 // RegMemory registers memory that Go does not manage, at the given address of this process; the
 // caller keeps owning it. The device addresses its first byte by iova; for an ordinary
-// registration iova equals addr. Bytes of such an MR returns nil.
+// registration iova equals addr, and siw has no others. Bytes of such an MR returns nil.
 //
 // On mlx5 the CPU copies short payloads from completions to the address in the work request. QPs that
 // exist before an MR whose iova differs from addr therefore refuse to receive into its first 64 bytes.
@@ -216,7 +216,7 @@ const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
 	mr.access = access
-	if err := access.checkMemory(); err != nil {
+	if err := mr.check(); err != nil {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: err}
 	}
 	h, err := mr.pd.dev.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)

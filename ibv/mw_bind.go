@@ -81,7 +81,7 @@ func (qp *QP) bindOps(id uint64, flags SendFlags, w *work.Bind) error {
 		return &OpError{Op: "bind mw", Object: qp.name, Err: &UnsupportedError{Feature: "binding a window of type 1",
 			Need: "a provider with ibv_bind_mw, and an ordinary MR", Have: fmt.Sprint(qp.pd.dev.Name(), ": ", err)}}
 	case errors.As(err, &errno) && !errors.Is(err, ErrDeviceRemoved):
-		return qp.sendErrno(int(errno))
+		return qp.sendErrno(int(errno), OpBindMW)
 	}
 	return &OpError{Op: "bind mw", Object: qp.name, Err: err}
 }

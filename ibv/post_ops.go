@@ -16,10 +16,10 @@ func (qp *QP) prepareOps() {
 	qp.sq.Doorbell(func() error { return uverbs.RingSend(fd, handle) })
 }
 
-// refused returns the error of the last Run of qp.sq.
+// refused returns the error of the last Run of qp.sq, which stopped at a work request with this opcode.
 // Preconditions: qp.sqMu is held. refused unlocks it.
-func (qp *QP) refused() error {
-	err := qp.sendErrno(qp.sq.Errno())
+func (qp *QP) refused(op Opcode) error {
+	err := qp.sendErrno(qp.sq.Errno(), op)
 	qp.sqMu.Unlock()
 	return err
 }
@@ -37,7 +37,7 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 		case n == len(wrs):
 			return n, nil
 		case n >= 0:
-			return n, qp.sendErrno(qp.sq.Errno())
+			return n, qp.sendErrno(qp.sq.Errno(), OpSend)
 		}
 	}
 	done := 0
@@ -89,7 +89,7 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 		done += took
 		switch {
 		case errno != 0:
-			return done, qp.sendErrno(errno)
+			return done, qp.sendErrno(errno, wrs[min(done, len(wrs)-1)].Opcode)
 		case bad != nil:
 			return done, qp.badSend(done+n-took, bad)
 		}
@@ -157,8 +157,8 @@ func fillSGEs(list []abi.SGE, sges []SGE) {
 	}
 }
 
-// sendErrno returns the error for an errno of the provider's post_send.
-func (qp *QP) sendErrno(e int) error {
+// sendErrno returns the error for an errno of the provider's post_send, which refused a work request with this opcode.
+func (qp *QP) sendErrno(e int, op Opcode) error {
 	err := errnoError(e)
 	if s := qp.loadState(); err == errInvalid && qp.onlySendOps && s != StateRTS {
 		return qp.sendState(s) // from v40 on libmlx5 posts by ibv_wr_* in RTS alone
@@ -172,5 +172,6 @@ func (qp *QP) sendErrno(e int) error {
 	if err == syscall.EACCES {
 		err = qp.dev.credentialsError()
 	}
-	return &OpError{Op: opPostSend, Object: qp.name, Err: err, Detail: "the provider refused the work request"}
+	return &OpError{Op: opPostSend, Object: qp.name, Err: qp.explainRefusal(err, op),
+		Detail: "the provider refused the work request"}
 }

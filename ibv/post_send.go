@@ -63,7 +63,7 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 				return n, nil
 			}
 			if n >= 0 {
-				return n, qp.refused()
+				return n, qp.refused(wrs[n].Opcode)
 			}
 		}
 		return qp.postRest(wrs, 0, false)
@@ -91,7 +91,7 @@ func (b *Batch) post() (int, error) {
 	wrs := b.expand()
 	if q := qp.sq; q != nil && qp.loadState() == StateRTS && !qp.checksTargets() {
 		if n = q.Run(first(wrs), len(wrs)); n >= 0 && n < len(wrs) {
-			return n, qp.refused()
+			return n, qp.refused(wrs[n].Opcode)
 		}
 		if n > 0 {
 			qp.sqMu.Unlock()

@@ -38,7 +38,7 @@ type QP struct {
 	direct  *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	sending bool     // RTS or later was seen, and no reset followed; guarded by sqMu
 	sqMu    lock
-	state   *uint32 // in struct ibv_qp; libibverbs writes it on modify and query
+	state   *uint32 // in struct ibv_qp, which libibverbs writes on modify and query; else see ownState
 
 	node
 	rss     *RWQIndTable // of an RSS QP
@@ -115,7 +115,7 @@ type QPOptions struct {
 	SingleThreaded bool
 }
 
-// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap returns the granted sizes,
+// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap has the granted sizes,
 // at least the requested ones but for inline data: no attribute limits it, and devices such as mana_ib's grant none.
 //
 // C: ibv_create_qp(3).
@@ -226,7 +226,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
 		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
-		state: libibverbs.QPState(h), sgid: -1,
+		state: dev.ownState(libibverbs.QPState(h)), sgid: -1,
 		cap: grantedCap(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
 	qp.ops = (qp.ops | maker.mlx5.Opcodes) &^ dev.lackedOps()

@@ -146,6 +146,9 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	if mask&MaskAltPath != 0 {
 		err = errors.Join(err, qp.dev.checkPathBits(&attr.AltAV))
 	}
+	if err == nil {
+		err = qp.checkCMOnly(attr, mask)
+	}
 	if err != nil {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
@@ -167,6 +170,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		err = call()
 	}
 	if err == nil {
+		qp.moved(attr, mask)
 		return nil
 	}
 	return &OpError{Op: "modify qp", Object: qp.name, Err: qp.explainModify(err, from, attr, mask)}

@@ -75,15 +75,15 @@ func (r *rest) await() <-chan struct{} {
 
 // Rest moves the QP to ERR, where its work requests complete. If it has an SRQ, Rest waits for the event that its last
 // receive from there has completed, EventQPLastWQEReached, which some goroutine has to read by Device.AsyncEvent.
-// SoftRoCE has no such event: Rest does not wait there. EventQPFatal of the QP and EventSRQErr of its SRQ end the wait
-// with an *EventError.
+// SoftRoCE and siw have no such event: Rest does not wait there. EventQPFatal of the QP and EventSRQErr of its SRQ end
+// the wait with an *EventError.
 func (qp *QP) Rest(ctx context.Context) error {
 	const op = "rest"
 	before := qp.State()
 	if err := qp.Modify(&QPAttr{State: StateErr}, MaskState); err != nil {
 		return err
 	}
-	if qp.srq == nil || before == StateReset || before == StateInit || qp.dev.softRoCE() {
+	if qp.srq == nil || before == StateReset || before == StateInit || !qp.dev.hasLastEvent() {
 		return nil
 	}
 	select {
@@ -103,7 +103,8 @@ func (qp *QP) Rest(ctx context.Context) error {
 // Mark posts a work request to the send queue of a QP in ERR, and one to the receive queue, unless it has an SRQ, both
 // with this ID. Their completions come after all others of their queues; Mark returns how many there will be. While a
 // queue is full it waits for the goroutine that polls. After Rest nothing else comes, except from an SRQ's receives
-// that were taken before.
+// that were taken before. On siw, where all work requests have completed when Rest returns, Mark posts nothing and
+// returns 0.
 //
 // The QP is of type RC or UC.
 func (qp *QP) Mark(ctx context.Context, id uint64) (int, error) {
@@ -186,6 +187,9 @@ func (m *marks) await(ctx context.Context, poll func() error) error {
 	}
 	if s := m.qp.State(); s != StateErr {
 		return m.fail(&StateError{Op: "the last work request", State: s, Need: "ERR, as after Rest"})
+	}
+	if m.qp.dev.restsAtOnce() {
+		return nil
 	}
 	for pause := time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		err := m.post()

@@ -18,6 +18,11 @@ const (
 	// is ownBlocks for each connection. If they are not enough, the peer's adapter tries again.
 	controlBlocks = 16
 	ownBlocks     = 2
+
+	// strictBlocks is the same where no adapter tries again: all that a peer may send without a credit before it has
+	// handled a frame, namely three LIMITs, two about leases, one LOWER and one reply, the first PING and the last one,
+	// FIN and RESET.
+	strictBlocks = 11
 )
 
 // newBlocks makes the blocks of a shard, without memory.

@@ -41,9 +41,8 @@ func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.cm()
 	o.Use = a.use
 	o.Prepare = func(c *rdmacm.Conn) error {
-		return a.begin(port{cm: c, qp: c.QP()})
+		return a.begin(port{cm: c, qp: c.QP()}, a.from == nil)
 	}
-	o.Access = ibv.AccessNone
 	o.ResponderResources, o.InitiatorDepth = None, None
 	o.RNRRetryCount = 7
 	o.Failed = a.failed
@@ -74,7 +73,8 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
 	o.QP = e.sizes
 	s.recvs.options(&o.QP)
-	if a.leases != nil {
+	o.Access = leastAccess(s.family())
+	if a.leases != nil || o.Access != ibv.AccessNone {
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
 	}
 	h := a.hello()
@@ -94,7 +94,7 @@ func (a *attempt) hello() wire.Hello {
 }
 
 // begin makes the connection, which has a queue pair from now on.
-func (a *attempt) begin(p port) error {
+func (a *attempt) begin(p port, dials bool) error {
 	var leases *leasing
 	if a.leases != nil {
 		leases = newLeasing(a.leases)
@@ -102,6 +102,9 @@ func (a *attempt) begin(p port) error {
 	a.link = newLink(a.e, a.kind, a.opt, leases)
 	a.link.recvKind = a.recvKind
 	err := a.link.prepare(p)
+	if err == nil {
+		err = a.link.first(dials)
+	}
 	if err != nil {
 		a.why = lack(err, wire.RejectMemory)
 	}

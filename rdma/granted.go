@@ -13,9 +13,6 @@ import (
 // requests, no messages of the length of a block. So the first shard of an engine makes a queue pair of the size that
 // connections have, to learn what is refused; and each connection obeys what its own queue pair was granted.
 
-// leastRecvs is the least depth of a connection's own receive queue.
-const leastRecvs = ownBlocks + startWindow + wire.ControlWindow
-
 // wanted are the sizes of a connection's queue pair, if the device has them.
 func (e *Engine) wanted() ibv.QPOptions {
 	return ibv.QPOptions{MaxSendWR: atMost(sendq.Depth, e.attr.MaxQPWR), MaxSendSGE: atMost(2, e.attr.MaxSGE),
@@ -40,7 +37,7 @@ func (e *shard) measure() error {
 	if eng.sizes.MaxSendWR == 0 {
 		eng.sizes = eng.wanted()
 		e.recvs.options(&eng.sizes)
-		if err := eng.fitSizes(e.cq); err != nil {
+		if err := eng.fitSizes(e.cq, e.leastRecvs()); err != nil {
 			return err
 		}
 	}
@@ -79,7 +76,7 @@ func (e *Engine) makeQP(cq *ibv.CQ, o *ibv.QPOptions) (*ibv.QP, error) {
 }
 
 // fitSizes has the engine's sizes be what the device grants, if that is enough.
-func (e *Engine) fitSizes(cq *ibv.CQ) error {
+func (e *Engine) fitSizes(cq *ibv.CQ, leastRecvs int) error {
 	own := e.sizes.SRQ == nil
 	qp, err := e.makeQP(cq, &e.sizes)
 	if err != nil { // not for the sizes: connections will have the error
@@ -103,12 +100,6 @@ func (e *Engine) fitSizes(cq *ibv.CQ) error {
 	return nil
 }
 
-// tooFew reports that a device grants less than a connection needs.
-func tooFew(what string, least, have int, device string) error {
-	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)),
-		Where: device}
-}
-
 // limitsOf returns the limits that an error is about.
 func limitsOf(err error) (list []*ibv.LimitError) {
 	switch e := err.(type) {
@@ -124,13 +115,6 @@ func limitsOf(err error) (list []*ibv.LimitError) {
 	return list
 }
 
-// fit makes the windows of connections with receive queues of their own fit to queues of this depth.
-func (r *receiving) fit(e *shard, depth int) {
-	r.depth = min(r.depth, depth)
-	e.most.window = uint32(max(min(int(e.most.window), r.depth-(leastRecvs-startWindow)), startWindow))
-	e.setMost(e.most)
-}
-
 // readDevice reads the limits of the device, and how long a message may be on all ports that are active. Blocks fit.
 func (e *Engine) readDevice(o *EngineOptions) (err error) {
 	e.longest = math.MaxInt32
@@ -140,7 +124,7 @@ func (e *Engine) readDevice(o *EngineOptions) (err error) {
 	if e.attr, err = e.dev.QueryDevice(); err != nil {
 		return err
 	}
-	if ownQueues {
+	if !mayShare(e.dev.Info().Transport) {
 		e.attr.MaxSRQ = 0
 	}
 	for _, l := range []struct {

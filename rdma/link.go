@@ -50,6 +50,7 @@ type link struct {
 	recv       credit.Receiver
 	assembling bool // a message is begun whose frames stay in their blocks
 	started    bool // the peer's hello is known, and the QP is ready
+	mute       bool // nothing may be sent before a frame has come
 	send       credit.Sender
 	q          sendq.Queue[held, *op]
 	alive      liveness
@@ -60,7 +61,6 @@ type link struct {
 
 	account  blocks.Account // of blocks that the peer may fill
 	recvKind blocks.Kind
-	scratch  scratchMem // of q
 
 	leasing *leasing // nil: no remote memory
 
@@ -84,6 +84,7 @@ type writing struct {
 	sender    blocks.Sender // of blocks to send from
 	ahead     int           // of the blocks of staged frames, these were taken ahead of credits; guarded by link.mu
 	parched   bool          // it waits for a credit; guarded by link.mu
+	scratch   scratchMem    // of link.q; guarded by link.mu
 	oneSGE    bool          // a frame is in one piece: what is not behind its header is copied there
 }
 
@@ -94,7 +95,8 @@ type held struct {
 }
 
 func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
-	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost}
+	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost,
+		Probe: !e.family().SendsAcked()}
 	if leases != nil {
 		q.Posts = opPosts
 	}
@@ -152,31 +154,25 @@ func (l *link) prepare(p port) error {
 	return nil
 }
 
-// needScratch gives the connection scratch memory, if it has none.
-// Preconditions: l.mu is held, or the connection has not begun.
-func (l *link) needScratch() error {
-	if l.q.HasScratch() {
+// first has the side that dials send a frame as soon as it may, and the other side send nothing before one has come.
+// That side has receives from now on: there is no step in which it learns that the peer may send.
+// Preconditions: the peer cannot send yet.
+func (l *link) first(dials bool) error {
+	t := l.e.family()
+	if t.DialerFirst() {
+		l.mu.Lock()
+		l.mute = !dials
+		l.q.SetDue(sendq.Ping, dials)
+		l.mu.Unlock()
+	}
+	if t.RNR() || dials {
 		return nil
 	}
-	s, err := l.e.eng.scratches.get(&l.e.eng.nic)
-	if err == nil {
-		l.scratch = s
-		l.q.PutScratch(s.mem, s.at)
-	}
-	return err
-}
-
-// dropScratch gives it back, unless the device may still use it.
-// Preconditions: l.mu is held, the QP is gone.
-func (l *link) dropScratch() {
-	if l.scratch.mem != nil && l.end.CloseErr() == nil {
-		l.e.eng.scratches.put(l.scratch)
-		l.scratch = scratchMem{}
-	}
+	return l.e.recvs.promise(l)
 }
 
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
-// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter.
+// handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter: see first.
 func (l *link) start(peer wire.Hello) error {
 	local, remote := l.port.addrs()
 	l.mu.Lock() // the peer's frames come since prepare
@@ -209,7 +205,7 @@ func (l *link) limitDue() bool {
 // pump posts what is due and may be sent.
 // Preconditions: l.mu is held.
 func (l *link) pump() {
-	if !l.started || l.end.Ending() {
+	if !l.started || l.mute || l.end.Ending() {
 		return
 	}
 	l.post()
@@ -246,7 +242,7 @@ func (l *link) post() {
 			l.wakeWriter()
 		}
 		if err != nil {
-			l.failLocked(&deviceFault{err})
+			l.failLocked(postError(err))
 			return
 		}
 	}
@@ -292,15 +288,16 @@ func (l *link) complete(wc *ibv.WC) {
 	case wire.Before(l.q.Posted(), upTo):
 		return
 	}
-	intact := l.q.Acked() == l.q.Done() // none has failed
+	intact := l.q.Intact()
 	if err != nil {
 		l.failLocked(err)
 		upTo--
 	}
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
-		l.q.Confirm()
-		l.alive.confirmed(l.e.ticks.Load(), !l.starved())
+		if l.q.Confirm() {
+			l.alive.confirmed(l.e.ticks.Load(), !l.starved())
+		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
 		}
@@ -344,7 +341,7 @@ func (l *link) giveUp(h held) {
 // receive handles a frame. It takes the block over.
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
-	l.alive.frame = l.e.ticks.Load()
+	l.alive.frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
 	if err == nil && !ignore {

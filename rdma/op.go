@@ -17,6 +17,7 @@ type step struct {
 	from, to  int    // of buf
 	off       int64
 	add, swap uint64
+	sink      memory // of a read: the MR of its own, or nil for that of buf
 }
 
 // stepOf is a read or write.
@@ -37,6 +38,7 @@ type op struct {
 	work
 	r     *Region
 	steps []step
+	sinks int // of steps
 
 	finished  bool
 	abandoned bool // no goroutine waits: the one that finishes it recycles it
@@ -56,8 +58,25 @@ func (o *op) recycle() {
 	ops.Put(o)
 }
 
+// errReleased is the error of a step whose buffer was released.
+func errReleased(i int) error {
+	return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("one that was released, in descriptor %d", i),
+		Want: "one that is released after Start"}
+}
+
 // submit begins an operation, whose steps have been checked.
 func (l *link) submit(o *op) error {
+	err := l.makeSinks(o)
+	if err == nil {
+		err = l.submitted(o)
+	}
+	if err != nil {
+		o.closeSinks(l.e.eng.pool)
+	}
+	return err
+}
+
+func (l *link) submitted(o *op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.leaseError(); err != nil {
@@ -70,8 +89,7 @@ func (l *link) submit(o *op) error {
 	for i := range o.steps {
 		st := &o.steps[i]
 		if st.buf != nil && st.buf.gen.Load() != st.gen {
-			return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("one that was released, in descriptor %d", i),
-				Want: "one that is released after Start"}
+			return errReleased(i)
 		}
 		if st.op != ibv.OpWrite && m.depth == 0 {
 			return &ibv.UnsupportedError{Feature: "reading remote memory", Need: "devices that allow reads and atomics",
@@ -91,7 +109,9 @@ func (l *link) submit(o *op) error {
 		if b := st.buf; b != nil {
 			b.pin()
 			sge := b.sge(st.from, 0)
-			w.Addr, w.LKey = sge.Addr, sge.LKey
+			if w.Addr, w.LKey = sge.Addr, sge.LKey; st.sink != nil {
+				w.Addr, w.LKey = st.sink.Addr(), st.sink.LKey()
+			}
 		}
 		o.Steps = append(o.Steps, w)
 	}
@@ -168,6 +188,16 @@ func (l *link) drop(o *op, err error) {
 // device may still use them.
 // Preconditions: l.mu is held.
 func (l *link) finishIdle(o *op) {
+	if o.sinks > 0 { // the peer must not write there any more
+		p := l.e.eng.pool
+		p.closing.Go(func() {
+			o.closeSinks(p)
+			l.mu.Lock()
+			l.finishIdle(o)
+			l.mu.Unlock()
+		})
+		return
+	}
 	o.finished = true
 	for i := range o.steps {
 		if b := o.steps[i].buf; b != nil && l.end.CloseErr() == nil {
@@ -200,4 +230,40 @@ func (l *link) finishOps() {
 		}
 		l.finishIdle(o)
 	}
+}
+
+// makeSinks registers the memory that an operation reads into, if the peer's adapter needs access to it: for this
+// operation alone, since the peer's program may write there meanwhile.
+func (l *link) makeSinks(o *op) error {
+	access := l.e.family().ReadSink()
+	if access == ibv.LocalWrite {
+		return nil
+	}
+	for i := range o.steps {
+		st := &o.steps[i]
+		if st.op != ibv.OpRead {
+			continue
+		}
+		if st.buf.gen.Load() != st.gen {
+			return errReleased(i)
+		}
+		mr, err := l.e.eng.nic.register(st.buf.bytes()[st.from:st.to], access)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		st.sink = mr
+		o.sinks++
+	}
+	return nil
+}
+
+// closeSinks undoes makeSinks.
+func (o *op) closeSinks(p *Pool) {
+	for i := range o.steps {
+		if st := &o.steps[i]; st.sink != nil {
+			p.drop(st.sink, 0)
+			st.sink = nil
+		}
+	}
+	o.sinks = 0
 }

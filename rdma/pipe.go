@@ -68,7 +68,7 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		if hellos[1-i].Flags&wire.HelloLeases == 0 {
 			a.leases = nil
 		}
-		if err := a.begin(port{pipe: pipes[i]}); err != nil {
+		if err := a.begin(port{pipe: pipes[i]}, i == 0); err != nil {
 			return undo(err)
 		}
 	}
@@ -92,11 +92,18 @@ type pipeEnd struct {
 func newPipe(a, b *shard) [2]*pipeEnd {
 	var ends [2]*pipeEnd
 	for i, s := range []*shard{a, b} {
-		ends[i] = &pipeEnd{qp: s.eng.nic.mem.NewQP(s.mem.cq, s.mem.rq),
+		rq := s.mem.rq
+		if s.recvs.shared == nil {
+			rq = nil
+		}
+		ends[i] = &pipeEnd{qp: s.eng.nic.mem.NewQP(s.mem.cq, rq),
 			local: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(i+1))}
 	}
 	ends[0].peer, ends[1].peer = ends[1], ends[0]
 	ends[0].qp.Connect(ends[1].qp)
+	for i, s := range []*shard{a, b} {
+		ends[i].qp.Allow(leastAccess(s.family()))
+	}
 	return ends
 }
 
@@ -143,8 +150,11 @@ func newMemoryEngine(opt *EngineOptions, mem *inmem.Adapter) (*Engine, error) {
 	if err := full.check(); err != nil {
 		return nil, err
 	}
-	e := &Engine{nic: adapter{mem: mem}, attr: &ibv.DeviceAttr{MaxSRQ: 1, MaxSRQWR: 1 << 15, MaxCQE: 1 << 22,
-		AtomicCap: ibv.AtomicHCA}}
+	e := &Engine{nic: adapter{mem: mem}, attr: &ibv.DeviceAttr{MaxSRQ: 1, MaxSRQWR: 1 << 15, MaxQPWR: 1 << 15,
+		MaxCQE: 1 << 22, AtomicCap: ibv.AtomicHCA}}
+	if mem.Transport() == ibv.TransportIWARP {
+		e.attr.MaxSRQ, e.attr.AtomicCap = 0, ibv.AtomicNone
+	}
 	return e, e.begin(o)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +22,11 @@ import (
 func memoryEngines(t testing.TB, opt func(i int) *EngineOptions) (list [2]*Engine) {
 	t.Helper()
 	mem := inmem.New()
-	if strings.HasPrefix(t.Name(), "TestMemory/least/") {
+	switch {
+	case strings.HasPrefix(t.Name(), "TestMemory/least/"):
 		grantLeast(&mem.Granted)
+	case strings.HasPrefix(t.Name(), "TestMemory/iWARP/"):
+		mem = inmem.NewIWARP()
 	}
 	for i := range list {
 		e, err := newMemoryEngine(opt(i), mem)
@@ -45,6 +49,11 @@ func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Opti
 	ok(t, err)
 	return ends[0], ends[1]
 }
+
+// sharing are tests of receives that connections share, and of what they take from each other. On iWARP they share
+// none.
+var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeMostConns", "LargeStreams", "NoLargeBlocks",
+	"Stalled", "Unread"}
 
 // TestMemory runs tests that others run on devices on engines in memory.
 func TestMemory(t *testing.T) {
@@ -91,6 +100,9 @@ func TestMemory(t *testing.T) {
 		"WriteBuffers":        TestRXE_WriteBuffers,
 	} {
 		t.Run(name, f)
+		if !slices.Contains(sharing, name) {
+			t.Run("iWARP/"+name, f)
+		}
 	}
 	for name, f := range map[string]func(*testing.T){
 		"Batch":        TestRXE_Batch,

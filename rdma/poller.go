@@ -187,7 +187,7 @@ func (l *link) keep(now uint32) {
 	}
 	switch l.alive.beat(now, l.q.Acked() != l.q.Posted()) {
 	case verdictAsk:
-		l.q.SetDue(sendq.Ping, true)
+		l.q.Inquire()
 		l.pump()
 	case verdictStuck:
 		if !l.e.opt.Manual {

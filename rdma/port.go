@@ -34,6 +34,14 @@ func (p *port) granted() ibv.QPCap {
 	return p.qp.Cap()
 }
 
+// postRecv posts receives to a queue of the connection's own.
+func (p *port) postRecv(wrs []ibv.RecvWR) (int, error) {
+	if p.pipe != nil {
+		return p.pipe.qp.PostRecv(wrs)
+	}
+	return p.qp.PostRecv(wrs)
+}
+
 // post posts work requests.
 func (p *port) post(wrs []ibv.SendWR) (int, error) {
 	if p.pipe != nil {
@@ -48,6 +56,7 @@ func (p *port) allow(access ibv.AccessFlags) error {
 		p.pipe.qp.Allow(access)
 		return nil
 	}
+	access |= leastAccess(p.qp.Device().Info().Transport) &^ ibv.AccessNone
 	return p.qp.Modify(&ibv.QPAttr{Access: access}, ibv.MaskAccessFlags)
 }
 
@@ -83,14 +92,14 @@ func (p *port) rest(ctx context.Context) error {
 	return p.qp.Rest(ctx)
 }
 
-// mark posts a work request whose completion follows all others.
-func (p *port) mark(ctx context.Context, id uint64) error {
+// mark posts a work request whose completion follows all others, unless they have completed: then needless is true.
+func (p *port) mark(ctx context.Context, id uint64) (needless bool, err error) {
 	if p.pipe != nil {
 		p.pipe.qp.Mark(id)
-		return nil
+		return false, nil
 	}
-	_, err := p.qp.Mark(ctx, id)
-	return err
+	n, err := p.qp.Mark(ctx, id)
+	return n == 0, err
 }
 
 // close ends the connection, and destroys the queue pair.

@@ -8,6 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // receiving has the receives of a shard. They are those of an SRQ, which all connections share. On a device without one
@@ -27,6 +28,21 @@ type receiving struct {
 // ownQueues has the engines of tests do without an SRQ.
 var ownQueues bool
 
+// mayShare reports whether connections may share receives. Where a frame that finds none ends the connection, each has
+// its own: a peer that takes more than it was promised then harms nobody else.
+func mayShare(t ibv.TransportType) bool { return t.RNR() && !ownQueues }
+
+// surplus is how many receives a queue of a connection's own has for frames without credits.
+func (e *shard) surplus() int {
+	if e.family().RNR() {
+		return ownBlocks
+	}
+	return strictBlocks
+}
+
+// leastRecvs is the least depth of a connection's own receive queue.
+func (e *shard) leastRecvs() int { return e.surplus() + startWindow + wire.ControlWindow }
+
 // hasSRQ reports whether the connections of a device can share receives.
 func hasSRQ(attr *ibv.DeviceAttr) bool { return attr.MaxSRQ > 0 && attr.MaxSRQWR >= leastSRQ }
 
@@ -42,8 +58,15 @@ func (e *shard) sizeReceives() {
 		return
 	}
 	e.recvs.depth = math.MaxInt
-	e.recvs.fit(e, min(int(e.most.window)+leastRecvs-startWindow, attr.MaxQPWR, attr.MaxCQE-sendq.Depth))
+	e.recvs.fit(e, min(int(e.most.window)+e.leastRecvs()-startWindow, attr.MaxQPWR, attr.MaxCQE-sendq.Depth))
 	e.opt.MaxConns = min(e.opt.MaxConns, attr.MaxCQE/(sendq.Depth+e.recvs.depth))
+}
+
+// fit makes the windows of connections with receive queues of their own fit to queues of this depth.
+func (r *receiving) fit(e *shard, depth int) {
+	r.depth = min(r.depth, depth)
+	e.most.window = uint32(max(min(int(e.most.window), r.depth-(e.leastRecvs()-startWindow)), startWindow))
+	e.setMost(e.most)
 }
 
 // completions is how many completions of so many connections the CQ has room for.
@@ -147,14 +170,18 @@ func (r *receiving) begin(l *link) {
 		l.account.Begin(r.shared, l.recvKind)
 		return
 	}
-	l.account.BeginOwn(l.e.blocks, min(r.depth, l.port.granted().MaxRecvWR), ownBlocks, func(list []*block) int {
-		n, _ := l.port.qp.PostRecv(r.requests(list))
+	depth := min(r.depth, l.port.granted().MaxRecvWR)
+	l.account.BeginOwn(l.e.blocks, depth, l.e.surplus(), func(list []*block) int {
+		n, _ := l.port.postRecv(r.requests(list))
 		return n
 	})
 }
 
-// promise gives a connection the blocks that it begins with.
+// promise gives a connection the blocks that it begins with, if it has none.
 func (r *receiving) promise(l *link) error {
+	if l.account.Promised() {
+		return nil
+	}
 	err := l.account.Promise(baseBlocks(l.leasing != nil))
 	if r.shared != nil && l.leasing != nil && err != nil { // frames about leases hold no block: the slack has to do
 		err = l.account.Promise(startWindow)
@@ -169,7 +196,7 @@ func (r *receiving) promise(l *link) error {
 // windows shrink.
 func (r *receiving) admit(e *shard, leases bool) (blocks.Kind, error) {
 	if r.shared == nil {
-		if e.blocks.Promisable(baseBlocks(leases) + ownBlocks) {
+		if e.blocks.Promisable(baseBlocks(leases) + e.surplus()) {
 			return blocks.None, nil
 		}
 	} else if kind := e.blocks.Admit(startWindow); kind != blocks.None {
@@ -196,13 +223,16 @@ func (e *shard) noReceives(err error) error {
 		return err
 	}
 	e.crowd.full.Store(true)
-	promised, stalled := 0, 0
+	first, promised, stalled := startWindow, 0, 0
+	if e.recvs.shared == nil {
+		first += e.surplus()
+	}
 	for _, s := range e.eng.shards {
 		promised += s.blocks.Counts().Promised * s.stride
 		stalled += s.stalled()
 	}
 	return fmt.Errorf("%w for another connection: %w", ErrNoMemory, &ibv.LimitError{
-		What: "bytes of blocks promised to the peers of connections", Asked: uint64(promised + startWindow*e.stride),
+		What: "bytes of blocks promised to the peers of connections", Asked: uint64(promised + first*e.stride),
 		Limit: uint64(e.eng.budget.Receivable()), Where: fmt.Sprintf("three quarters of what buffers leave of "+
 			"EngineOptions.Memory, %d; peers of %d connections do not read", e.eng.opt.Memory, stalled)})
 }

@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -55,7 +56,7 @@ func (l *link) disconnected(err error) {
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
 	var wc *ibv.WCError
-	weak := errors.As(err, &wc) && wc.Status == ibv.WCWRFlushErr
+	weak := errors.As(err, &wc) && wc.Status == ibv.WCWRFlushErr || errors.Is(err, syscall.ENOTCONN)
 	l.do(l.end.Fail(err, weak))
 }
 
@@ -155,7 +156,13 @@ func (t *teardown) Mark() bool {
 	defer t.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	err := t.port.mark(ctx, uint64(wr))
+	needless, err := t.port.mark(ctx, uint64(wr))
+	if err == nil && needless {
+		t.e.catchUp(t.e.eng.gone)
+		t.mu.Lock()
+		t.end.Marked()
+		t.mu.Unlock()
+	}
 	return err == nil
 }
 

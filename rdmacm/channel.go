@@ -288,6 +288,7 @@ func (ch *EventChannel) event(r *librdmacm.Event) *Event {
 		id.established.Store(true)
 	}
 	id.order.event(EventType(r.Event))
+	id.follow(EventType(r.Event))
 	return newEvent(r, id, nil)
 }
 

@@ -31,6 +31,7 @@ type Conn struct {
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
+	left           <-chan struct{} // closed when the call of C ends that the handshake has left, nil without one
 
 	events chan *Event   // only during the handshake
 	done   chan struct{} // closed when the connection is over
@@ -115,10 +116,22 @@ func limited(f func() error) error {
 	return f()
 }
 
+// slow reports whether the device is one of iWARP: calls of C may wait for the peer's host, and the kernel moves the
+// QP.
+func (c *Conn) slow() bool { return c.id.cmOnly() }
+
+// limited is for calls that wait for the peer on some transports.
+func (c *Conn) limited(f func() error) error {
+	if c.slow() {
+		return f()
+	}
+	return limited(f)
+}
+
 // answer acknowledges the peer's disconnect and flushes posted work requests.
 func (c *Conn) answer() {
 	defer c.life.Leave()
-	_ = limited(func() error { return c.disconnect(true) })
+	_ = c.limited(func() error { return c.disconnect(true) })
 }
 
 // disconnect notifies the peer, once, that the connection has ended. Later callers wait until that is done. With flush,
@@ -240,7 +253,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 	if isClosed(c.done) {
 		if errors.Is(c.Err(), ErrDisconnected) {
-			_ = limited(func() error { return c.disconnect(true) })
+			_ = c.limited(func() error { return c.disconnect(true) })
 		}
 		return nil
 	}
@@ -265,13 +278,13 @@ func (c *Conn) Close() error {
 	c.finish(&ibv.OpError{Op: "connection", Object: c.RemoteAddr().String(), Err: ErrClosed})
 	c.life.Shut()
 	closed, err := c.life.Close(func() error {
-		if err := limited(c.destroy); err != nil {
+		if err := c.limited(c.destroy); err != nil {
 			return err
 		}
 		if err := c.runOnClose(); err != nil {
 			return err
 		}
-		return limited(c.release)
+		return c.limited(c.release)
 	})
 	if closed {
 		err = c.hub.leave()

@@ -3,6 +3,7 @@ package rdmacm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"syscall"
 	"time"
@@ -19,6 +20,10 @@ import (
 //
 // It gives up when ctx ends or after Options.Timeout; then nothing of the attempts remains. If the peer refuses, the
 // error is a *RejectError with the peer's private data.
+//
+// On iWARP the kernel establishes a connection as soon as the peer accepts. There the peer's Accept may also return the
+// connection of an attempt that is then given up, which ends at once. Some calls of C wait for the peer's host: if ctx
+// ends meanwhile, Dial returns, and what the attempt has is freed when the call returns.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	fail := func(err error) (*Conn, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
 	if opt == nil {
@@ -138,6 +143,9 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options, fini
 			return err
 		}
 		err := limited(func() error {
+			if c.slow() { // the kernel has done it
+				return nil
+			}
 			if err := c.id.BringUp(c.qp, p); err != nil {
 				return err
 			}
@@ -163,13 +171,20 @@ func (c *Conn) whileOpen(f func() error) error {
 
 // request sends the request, and waits for the peer's reply.
 func (c *Conn) request(ctx context.Context, p *ConnParam) error {
-	if err := limited(func() error { return c.id.Connect(p) }); err != nil {
+	reply := EventConnectResponse
+	if c.slow() {
+		reply = EventEstablished
+		if err := limited(func() error { return c.id.BringUp(c.qp, p) }); err != nil {
+			return err
+		}
+	}
+	if err := c.connect(ctx, p); err != nil {
 		return err
 	}
 	if c.ps.datagram() {
 		return c.dialed(ctx)
 	}
-	ev, err := c.await(ctx, EventConnectResponse)
+	ev, err := c.await(ctx, reply)
 	if err != nil {
 		return err
 	}
@@ -178,6 +193,47 @@ func (c *Conn) request(ctx context.Context, p *ConnParam) error {
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
 	return nil
+}
+
+// connect sends the request. siw connects the TCP socket in this call, which nothing can end. A signal would interrupt
+// it, and the kernel would connect once more from the same port, which is then in use.
+func (c *Conn) connect(ctx context.Context, p *ConnParam) error {
+	if !c.slow() {
+		return limited(func() error { return c.id.Connect(p) })
+	}
+	var err error
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		err = undisturbed(func() error { return c.id.Connect(p) })
+	}()
+	select {
+	case <-over:
+		return ofTCP(err)
+	case <-ctx.Done():
+		c.left = over
+		return c.explainTimeout(EventEstablished, ctx.Err())
+	}
+}
+
+// ofTCP turns the errno of a TCP connection into the error of the event that other devices raise for it.
+func ofTCP(err error) error {
+	var (
+		errno syscall.Errno
+		t     EventType
+	)
+	if !errors.As(err, &errno) {
+		return err
+	}
+	switch errno {
+	case syscall.ECONNREFUSED, syscall.ECONNRESET:
+		t = EventRejected
+	case syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
+		t = EventUnreachable
+	default:
+		return err
+	}
+	return fmt.Errorf("%w (%w)", errOf(t, -int32(errno), false, nil), err)
 }
 
 // afterReply notes that a rejection came after the peer's reply.

@@ -100,7 +100,7 @@ func (e EventType) String() string {
 }
 
 // RejectReason is why a connection was refused: a REJ code of the InfiniBand specification, chapter
-// 12. iWARP devices report ECONNREFUSED instead.
+// 12. iWARP has none: there it is RejectConsumer or, if nobody listens, RejectInvalidServiceID.
 type RejectReason uint32
 
 // Reject reasons.

@@ -135,7 +135,8 @@ func (e *EventError) hint() string {
 			"table and the interface"
 	case EventUnreachable:
 		if e.Errno == syscall.ETIMEDOUT {
-			return "the peer does not answer: it is down, its device is, or a firewall drops UDP port 4791"
+			return "the peer does not answer: it is down, its device is, or a firewall drops UDP port 4791 (iWARP: " +
+				"the TCP port of the listener)"
 		}
 	case EventConnectError:
 		return "the peer accepted, but the connection could not be brought up"
@@ -203,6 +204,19 @@ func (e *AddrInfoError) Error() string {
 	return fmt.Sprintf("resolve %q, service %q: %s (code %d)", e.Node, e.Service, e.Text, e.Code)
 }
 
+// rejectedByTCP returns the error of a refusal on iWARP, which has no reasons. siw reports ECONNRESET if the peer's
+// program refuses, and for any other end of the TCP connection, hardware ECONNREFUSED if the program refuses, and if
+// nobody listens.
+func rejectedByTCP(t EventType, status int32, errno syscall.Errno, data []byte) error {
+	switch {
+	case errno == syscall.ECONNRESET, errno == syscall.ECONNREFUSED && len(data) > 0:
+		return &RejectError{Reason: RejectConsumer, PrivateData: data}
+	case errno == syscall.ECONNREFUSED:
+		return &RejectError{Reason: RejectInvalidServiceID, PrivateData: data}
+	}
+	return &EventError{t, status, errno}
+}
+
 // errOf returns the error of an event, nil for an event of success.
 func errOf(t EventType, status int32, ud bool, data []byte) error {
 	errno := syscall.Errno(0)
@@ -214,10 +228,7 @@ func errOf(t EventType, status int32, ud bool, data []byte) error {
 		if errno == 0 {
 			return &RejectError{Reason: RejectReason(status), PrivateData: data}
 		}
-		if errno == syscall.ECONNREFUSED { // iWARP
-			return &RejectError{Reason: RejectInvalidServiceID, PrivateData: data}
-		}
-		return &EventError{t, status, errno}
+		return rejectedByTCP(t, status, errno, data)
 	case EventUnreachable:
 		if ud && status > 0 {
 			return &RejectError{Reason: SIDRStatus(status).reason(), PrivateData: data}

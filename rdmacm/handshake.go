@@ -25,8 +25,17 @@ func (c *Conn) handshake(opt *Options, run func() error) (err error) {
 	return nil
 }
 
-// undo closes a connection whose handshake has failed, and returns why.
+// undo closes a connection whose handshake has failed, and returns why. If a call of C has not returned, it closes it
+// afterwards.
 func (c *Conn) undo(opt *Options, err error) error {
+	if left := c.left; left != nil {
+		c.left = nil
+		go func() {
+			<-left
+			_ = c.undo(opt, err)
+		}()
+		return err
+	}
 	if opt.Failed != nil {
 		foreign.Call(func() { opt.Failed(c, err) }, func(returned bool) {
 			if !returned {

@@ -36,7 +36,8 @@ type ID struct {
 	file   *file                        // that the C object names; changed with inC and the channel's mu held
 	asked  *ConnParam                   // what the peer requests, of an EventConnectRequest of a connection
 
-	established atomic.Bool // an old librdmacm has done what Establish does
+	established atomic.Bool            // an old librdmacm has done what Establish does
+	led         atomic.Pointer[ibv.QP] // the queue pair that the kernel moves: see cmOnly
 
 	qpMu sync.Mutex
 	qp   *ibv.QP // of CreateQP
@@ -245,6 +246,9 @@ func (id *ID) do(op string, f func() error) error {
 //
 // Preconditions: the ID is entered.
 func (id *ID) explain(at stage, op string, err error) error {
+	if err == syscall.ECONNRESET && at == stageRequested { // on iWARP, where the request is a TCP connection
+		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
+	}
 	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && librdmacm.Verbs(id.handle) != 0 {
 		_, gone := id.lib.InitQPAttr(id.handle, &abi.QPAttr{QPState: uint32(ibv.StateRTR)})
 		if gone == syscall.EINVAL {

@@ -161,6 +161,7 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	if err != nil {
 		return nil, err
 	}
+	id.lead(qp)
 	id.qp = qp
 	id.life.Adopt("qp")
 	return id.qp, nil
@@ -226,6 +227,9 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 // lower the resources for reads and atomics, and sets the access of the peer and OwnRNRRetryCount. Give Accept the same
 // p. A peer that sends before a receive is posted tries again after 0.64 ms, not after librdmacm's
 // 655 ms.
+//
+// On iWARP (ibv.TransportType.CMOnly) it moves the QP to INIT, and the kernel moves it to RTS before EventEstablished,
+// which both sides get. There the connecting side may call BringUp before Connect; EventConnectResponse does not come.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
 		return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
@@ -236,12 +240,48 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 		}
 	}
 	// INIT again: its access flags depend on the peer's request.
-	for _, s := range []ibv.QPState{ibv.StateInit, ibv.StateRTR, ibv.StateRTS} {
+	states := []ibv.QPState{ibv.StateInit, ibv.StateRTR, ibv.StateRTS}
+	if id.cmOnly() {
+		states = states[:1]
+	}
+	for _, s := range states {
 		if err := id.modify(qp, s, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// transport returns the protocol family of the ID's device, InfiniBand's before it has one.
+// Preconditions: the ID is entered.
+func (id *ID) transport() ibv.TransportType { return ibv.TransportType(librdmacm.Transport(id.handle)) }
+
+// cmOnly reports whether the kernel moves the QP of the connection.
+func (id *ID) cmOnly() bool {
+	if id.enter("transport") != nil {
+		return false
+	}
+	defer id.leave()
+	return id.transport().CMOnly()
+}
+
+// lead has follow note the states of a QP that the kernel moves.
+func (id *ID) lead(qp *ibv.QP) {
+	if qp.Device().Info().Transport.CMOnly() {
+		id.led.Store(qp)
+	}
+}
+
+// follow notes the state to which the kernel has moved the QP of the connection, where it does that.
+func (id *ID) follow(t EventType) {
+	qp := id.led.Load()
+	switch {
+	case qp == nil:
+	case t == EventEstablished:
+		verbs.NoteState(qp, ibv.StateRTS)
+	case t == EventDisconnected:
+		verbs.NoteState(qp, ibv.StateErr)
+	}
 }
 
 // minRNRTimer is 0.64 ms, as in QP.Connect. With the kernel's 0, which means 655 ms, a peer that sends before a receive
@@ -290,5 +330,6 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	if err := qp.Modify(attr, mask); err != nil {
 		return fmt.Errorf("cm id: to %v: %w", state, err)
 	}
+	id.lead(qp)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // connections that Accept has returned stay open.
 type Listener struct {
 	life life.Object // its users are handshakes
-	id   *ID
+	ids  []*ID
 	hub  *hub
 	opt  Options
 	addr netip.AddrPort
@@ -67,38 +67,26 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	if err != nil {
 		return fail(err)
 	}
-	id, err := h.ch.CreateID(opt.portSpace())
-	if err != nil {
-		return fail(errors.Join(err, h.leave()))
-	}
 	l := &Listener{
-		id: id, hub: h, opt: *opt, loop: at.Addr().Unmap().IsLoopback(),
+		hub: h, opt: *opt, loop: at.Addr().Unmap().IsLoopback(),
 		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()),
 		done:  make(chan struct{}),
 		ended: make(chan struct{}, 1),
 	}
 	l.open, l.end = context.WithCancel(context.Background())
-	h.serve(id, l)
-	err = opt.apply(id)
-	if err == nil {
-		err = id.Bind(at)
-	}
-	if err != nil && strings.HasPrefix(addr, ":") && id.LocalAddr().Port() == 0 {
-		// The host has no IPv6.
-		if id.Bind(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())) == nil {
-			err = nil
+	err = l.bind(at, strings.HasPrefix(addr, ":"))
+	for _, id := range l.ids {
+		if err == nil {
+			// Requests are read at once and queued here. The kernel drops those beyond its own backlog,
+			// and the peer tries again after some seconds.
+			err = id.Listen(max(opt.backlog(), defaultBacklog))
 		}
-	}
-	if err == nil {
-		// Requests are read at once and queued here. The kernel drops those beyond its own backlog,
-		// and the peer tries again after some seconds.
-		err = id.Listen(max(opt.backlog(), defaultBacklog))
 	}
 	if err != nil {
 		l.end()
-		return fail(errors.Join(err, dispose(id), h.leave()))
+		return fail(errors.Join(err, l.unbind(), h.leave()))
 	}
-	l.addr = id.LocalAddr()
+	l.addr = l.ids[0].LocalAddr()
 	return l, nil
 }
 
@@ -137,7 +125,7 @@ func (l *Listener) handle(ev *Event) {
 			go dispose(ev.ID)
 			return
 		}
-		r.conn = newConn(ev.ID, l.hub, l.id.ps)
+		r.conn = newConn(ev.ID, l.hub, ev.Listener.ps)
 		r.conn.remote = ev.ID.PeerAddr()
 		if l.life.TryEnter() {
 			defer l.life.Leave()
@@ -175,8 +163,9 @@ func (l *Listener) finish(err error) {
 // Addr returns the address that it listens on.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
-// ID returns the listening identifier. Do not close it, and do not read its channel.
-func (l *Listener) ID() *ID { return l.id }
+// ID returns the listening identifier, for all addresses of both families that of IPv6. Do not close it, and do not
+// read its channel.
+func (l *Listener) ID() *ID { return l.ids[0] }
 
 // Accept waits for the next connection, which is established when it returns. While a goroutine is
 // in Accept, handshakes run with all peers that request a connection, up to Options.Backlog at
@@ -297,7 +286,10 @@ func (l *Listener) Close() error {
 }
 
 func (l *Listener) destroy() error {
-	errs := []error{l.id.Close()} // no request arrives after this
+	var errs []error
+	for _, id := range l.ids {
+		errs = append(errs, id.Close()) // no request arrives after this
+	}
 	l.unclosed = append(l.unclosed, l.unaccepted()...)
 	l.unclosed = slices.DeleteFunc(l.unclosed, func(c *Conn) bool {
 		err := c.Close()

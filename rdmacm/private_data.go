@@ -1,9 +1,6 @@
 package rdmacm
 
-import (
-	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
-)
+import "github.com/pureverbs/pureverbs/ibv"
 
 // Sizes of private data on InfiniBand and RoCE. In requests of the IP port spaces the kernel uses
 // 36 bytes for a header.
@@ -14,7 +11,7 @@ const (
 	sidrReqData = 216
 	sidrRepData = 136
 	ipHeader    = 36
-	iWARPData   = 255 // 512 in the standard, but the length is a byte
+	iWARPData   = 251 // 512 in the standard, but siw's length is a byte, and counts four of its own (RFC 6581)
 )
 
 // ConnectDataLimit is how many bytes of private data a request can carry: 56 in
@@ -47,7 +44,7 @@ func (p PortSpace) RejectDataLimit() int {
 
 // checkData returns a *PrivateDataError if data is too long for an operation.
 func (id *ID) checkData(op string, data []byte, limit int) error {
-	if ibv.TransportType(librdmacm.Transport(id.handle)) == ibv.TransportIWARP {
+	if id.transport() == ibv.TransportIWARP {
 		limit = iWARPData
 	}
 	if len(data) > limit {

@@ -95,7 +95,8 @@ func TestEventErrors(t *testing.T) {
 		{EventUnreachable, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "4791"},
 		{EventRejected, 8, false, ErrRejected, "nobody listens"},
 		{EventRejected, 28, false, syscall.ECONNREFUSED, "program refused"},
-		{EventRejected, -int32(syscall.ECONNREFUSED), false, ErrRejected, "nobody listens"},
+		{EventRejected, -int32(syscall.ECONNREFUSED), false, ErrRejected, "program refused"},
+		{EventRejected, -int32(syscall.ECONNRESET), false, ErrRejected, "program refused"},
 		{EventRejected, 99, false, ErrRejected, "RejectReason(99)"},
 		{EventRejected, -int32(syscall.EINVAL), false, syscall.EINVAL, "rejected"},
 		{EventUnreachable, 1, true, ErrRejected, "nobody listens"},
@@ -116,6 +117,10 @@ func TestEventErrors(t *testing.T) {
 		if errors.As(err, &r) && string(r.PrivateData) != "data" {
 			t.Errorf("%v lost the private data", err)
 		}
+	}
+	if err := errOf(EventRejected, -int32(syscall.ECONNREFUSED), false, nil); !errors.Is(err, ErrRejected) ||
+		!strings.Contains(err.Error(), "nobody listens") {
+		t.Errorf("refused on iWARP without private data: %v", err)
 	}
 	for _, good := range []EventType{EventAddrResolved, EventRouteResolved, EventConnectRequest, EventConnectResponse,
 		EventEstablished, EventMulticastJoin, EventTimewaitExit, EventUser} {

@@ -208,7 +208,7 @@ func TestRXE_ShowGIDs_LinkDown(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated && !rxe.Hardware {
 		t.Cleanup(func() {
-			if _, err := command(t, false, "rxe-net"); err != nil {
+			if _, err := command(t, false, "rdma-net"); err != nil {
 				t.Error(err)
 			}
 		})

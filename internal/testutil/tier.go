@@ -57,6 +57,7 @@ type RXE struct {
 	Emulated bool // the kernel does not know the devices: ip, tc and the like have no effect
 	Hardware bool // real adapters, whose links and addresses must not be changed
 	IB       bool // InfiniBand; hardware only, where IP may be empty
+	IWARP    bool // siw, in place of SoftRoCE: no GIDs of addresses, datagrams, atomics, windows and immediate data
 }
 
 // NeedEmu skips a test that starts the emulator itself, if nobody has built it.
@@ -106,6 +107,8 @@ func NeedRXE(t testing.TB) RXE {
 	}
 	switch tier := os.Getenv(TierEnv); tier {
 	case "rxe":
+	case "siw":
+		r.Dev, r.GID, r.IWARP = [2]string{"siw0", "siw1"}, 0, true
 	case "emu":
 		r = RXE{Dev: [2]string{"mlx5_0", "mlx5_1"}, Host: [2]string{"127.0.0.1", "127.0.0.1"}, Port: 1, Emulated: true}
 	case "hw":

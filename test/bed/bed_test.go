@@ -124,7 +124,7 @@ func TestRXEBed_LinkDownUp(t *testing.T) {
 	waitState(t, vm.Dev[0], "ACTIVE")
 	sh(t, "/bin/ip link set "+vm.Net[0]+" down")
 	waitState(t, vm.Dev[0], "DOWN")
-	sh(t, "rxe-net")
+	sh(t, "rdma-net")
 	waitState(t, vm.Dev[0], "ACTIVE")
 	pair(t, vm, "ibv_rc_pingpong", "-g", "1", "-n", "20")
 }

@@ -276,7 +276,7 @@ reap() {
 			b.WriteString(" " + shellQuote(f))
 		}
 		b.WriteString(" 2>&1\nrc=$?\nreap\n")
-		b.WriteString("rxe-net || [ $rc -ne 0 ] || { echo 'the package left the rxe devices broken'; rc=97; }\n")
+		b.WriteString("rdma-net || [ $rc -ne 0 ] || { echo 'the package left the rxe devices broken'; rc=97; }\n")
 		fmt.Fprintf(&b, "echo; echo \"%s$rc %s\"\n", endMark, d)
 	}
 	return b.String()

@@ -76,7 +76,7 @@ func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
 // is ready; then Response returns true.
 func (l Lib) Response(ev *Event) (established bool) {
 	switch {
-	case ev.UD || HasQP(ev.ID) || !l.Old():
+	case ev.UD || HasQP(ev.ID) || !l.Old() || Transport(ev.ID) == abi.IBV_TRANSPORT_IWARP: // which has no such event
 		return false
 	case ev.Event == abi.RDMA_CM_EVENT_CONNECT_ERROR && pardon(ev.ID):
 		ev.Status = 0

@@ -2,6 +2,7 @@ package librdmacm
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -144,7 +145,7 @@ func (c *Sockets) CloseStream(fd int) error {
 	err := c.Close(fd)
 	close(closed)
 	<-rung
-	return errors.Join(err, syscall.Close(fd))
+	return errors.Join(err, os.NewFile(uintptr(fd), "rdma_cm").Close())
 }
 
 const ringInterval = 10 * time.Millisecond

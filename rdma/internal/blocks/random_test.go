@@ -137,9 +137,22 @@ func (m *model) begin() {
 			return
 		}
 	} else if c.q = newQueue(); !beginOwn(&c.Account, m.Set, 12, 2, 2, c.q.post) {
+		c.Stop()
+		c.q.gone = true
+		m.stale = append(m.stale, c.q.ids...)
+		c.Gone(false)
+		c.End(0)
 		return
 	}
 	m.conns = append(m.conns, c)
+}
+
+// receives is how many receives of its own a connection has that have not completed.
+func (c *conn) receives() int {
+	if c.taken != 0 {
+		return len(c.q.ids) + 1
+	}
+	return len(c.q.ids)
 }
 
 // queue is where the receives of c come from.
@@ -383,6 +396,12 @@ func (m *model) check() error {
 	if most := min(m.Receivable(), ForReceives(c.Blocks)); m.promised > max(most, 4) {
 		return fmt.Errorf("%d blocks are promised; want at most %d", m.promised, most)
 	}
+	for _, c := range m.conns {
+		if m.own && c.receives()+len(c.held) < 4+c.grown {
+			return fmt.Errorf("a connection has %d receives of its own, and holds %d frames, want %d", c.receives(),
+				len(c.held), 4+c.grown)
+		}
+	}
 	if m.refilled && !m.own && m.purged == 0 { // each living connection has what it was promised
 		least := 4
 		for _, c := range m.conns {
@@ -444,11 +463,7 @@ func (m *model) settleAll() error {
 	}
 	if m.own {
 		for _, c := range m.conns {
-			n := len(c.q.ids)
-			if c.taken != 0 {
-				n++
-			}
-			if least := 4 + c.grown; n < least {
+			if n, least := c.receives(), 4+c.grown; n < least {
 				return fmt.Errorf("a connection has %d receives of its own, want %d", n, least)
 			}
 		}

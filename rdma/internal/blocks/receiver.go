@@ -72,9 +72,17 @@ func (a *Account) Promise(n int) error {
 	if err := a.offer(n, false); err != nil {
 		return err
 	}
-	a.n += n
-	s.serve(a.r)
+	if !a.posted(n) {
+		return ErrFull
+	}
 	return nil
+}
+
+// Promised reports whether something is promised.
+func (a *Account) Promised() bool {
+	a.r.set.mu.Lock()
+	defer a.r.set.mu.Unlock()
+	return a.n > 0
 }
 
 // offer promises n more.
@@ -97,23 +105,31 @@ func (a *Account) wants(n int) {
 	}
 }
 
+// posted posts receives for n blocks that offer has promised. If it cannot post all to a queue of the connection's own,
+// because others have taken blocks meanwhile, it takes the promise back and returns false.
+// Preconditions: the lock of the set is held.
+func (a *Account) posted(n int) bool {
+	a.n += n
+	if a.r.set.serve(a.r); a.r.own && a.r.need() > 0 {
+		a.wants(-n)
+		return false
+	}
+	return true
+}
+
 // BeginOwn begins a connection with a receive queue of its own with room for depth receives. It has none before
 // Promise, and then slack more than were promised.
 func (a *Account) BeginOwn(s *Set, depth, slack int, post Post) {
 	a.r = &Receiver{set: s, post: post, depth: depth, slack: slack, own: true, living: 1}
 }
 
-// Grow promises n blocks more, posts receives, and reports whether there are so many.
+// Grow promises n blocks more, posts receives, and reports whether there are so many. Those of a queue of the
+// connection's own are then posted.
 func (a *Account) Grow(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.r.ended || s.full || a.offer(n, true) != nil {
-		return false
-	}
-	a.n += n
-	s.serve(a.r) // the peer may be told at once
-	return true
+	return !a.r.ended && !s.full && a.offer(n, true) == nil && a.posted(n) // the peer may be told at once
 }
 
 // Shrink undoes Grow. Receives that are posted stay so, in a queue of the connection's own until they complete.
@@ -253,7 +269,7 @@ func (s *Set) Consumed(b *Block) {
 	}
 	r := b.from
 	r.back(b)
-	if r.need() >= max(r.slack/2, 1) { // else the goroutine that polls posts it with others
+	if r.own || r.need() >= max(r.slack/2, 1) { // else the goroutine that polls posts it with others
 		s.serve(r)
 	}
 	s.serveAll()

@@ -157,6 +157,25 @@ func TestReceiver_ShrinkIdle(t *testing.T) {
 	}
 }
 
+// TestReceiver_DueWhileLowering takes what was sent before the peer knew of a lower limit: no frame of that is due
+// another limit.
+func TestReceiver_DueWhileLowering(t *testing.T) {
+	r := NewReceiver(2)
+	r.Granted(30)
+	r.Tell() // 32
+	r.Shrink(2, true)
+	r.Lower()
+	come(t, &r, 32)
+	for i := range 32 {
+		if r.Took(1, 2); r.Due() {
+			t.Fatalf("a limit is due after %d frames, before the reply to the lower one", i+1)
+		}
+	}
+	if r.Lowered(); !r.Due() || r.Tell() != 34 {
+		t.Errorf("no limit is due after the reply, or it is not 34: %d", r.Told())
+	}
+}
+
 // TestReceiver_Untold frees blocks at once that the peer was not told of.
 func TestReceiver_Untold(t *testing.T) {
 	r := NewReceiver(2)

@@ -96,10 +96,11 @@ func (r *Receiver) narrow() (free int) {
 	return free
 }
 
-// Due reports whether the peer is to be told of the limit, because it has grown by half a window.
+// Due reports whether the peer is to be told of the limit, because it has grown by half a window. If the peer has not
+// replied to a lower limit, it waits: else each frame from before that would be due another one.
 func (r *Receiver) Due() bool {
 	untold := int32(r.consumed + r.target - r.told)
-	return untold >= int32(max(r.target/2, 1))
+	return !r.lowering && untold >= int32(max(r.target/2, 1))
 }
 
 // Tell returns the limit for a frame to the peer, and counts it as told.

@@ -229,6 +229,12 @@ func (s *State) IsMarker(wr uint32) bool {
 	return true
 }
 
+// Marked notes that all work requests have completed, without a marker.
+func (s *State) Marked() {
+	s.marking = false
+	s.marker.Happen()
+}
+
 // drain notes that nothing can come any more; err is why the QP could not be closed.
 func (s *State) drain(err error) {
 	s.drained, s.closeErr = true, err

@@ -34,7 +34,7 @@ func (q *QP) do(r *request) (n int, status ibv.WCStatus, wait bool) {
 		if !ok {
 			return 0, q.refused(), false
 		}
-		return size, q.scatter(r, from), false
+		return size, q.scatter(r, from, q.a.Transport().ReadSink()), false
 	case ibv.OpCompareSwap, ibv.OpFetchAdd:
 		at, ok := p.allowed(remote, 8, ibv.RemoteAtomic)
 		if !ok || remote.Addr%8 != 0 {
@@ -49,7 +49,7 @@ func (q *QP) do(r *request) (n int, status ibv.WCStatus, wait bool) {
 		}
 		var old [8]byte
 		binary.NativeEndian.PutUint64(old[:], was)
-		return 8, q.scatter(r, old[:]), false
+		return 8, q.scatter(r, old[:], ibv.LocalWrite), false
 	}
 	return 0, ibv.WCLocQPOpErr, false
 }
@@ -59,8 +59,13 @@ func (q *QP) do(r *request) (n int, status ibv.WCStatus, wait bool) {
 func (q *QP) send(r *request) (n int, status ibv.WCStatus, wait bool) {
 	p := q.peer
 	in, ok := p.rq.pop()
-	if !ok {
+	switch p.mute = false; {
+	case ok:
+	case q.a.Transport().RNR():
 		return 0, 0, true
+	default:
+		p.failed = true
+		return 0, ibv.WCRemOpErr, false
 	}
 	size := r.bytes()
 	wc := ibv.WC{ID: in.id, Opcode: ibv.WCRecv, ByteLen: uint32(size), QPN: p.num}
@@ -88,6 +93,9 @@ func (q *QP) send(r *request) (n int, status ibv.WCStatus, wait bool) {
 func (q *QP) allowed(at ibv.RemoteAddr, n int, access ibv.AccessFlags) ([]byte, bool) {
 	if q.access&access != access {
 		return nil, false
+	}
+	if n == 0 && q.a.iwarp { // the key is not looked at
+		return nil, true
 	}
 	mem, err := q.a.at(at.RKey, at.Addr, n, access)
 	return mem, err == nil
@@ -123,11 +131,14 @@ func (q *QP) gather(to []byte, r *request) ibv.WCStatus {
 	return ibv.WCSuccess
 }
 
-// scatter copies from to the memory of a work request.
+// scatter copies from to the memory of a work request, which needs this access.
 // Preconditions: a.mu is held.
-func (q *QP) scatter(r *request, from []byte) ibv.WCStatus {
+func (q *QP) scatter(r *request, from []byte, access ibv.AccessFlags) ibv.WCStatus {
 	for _, s := range r.sge[:r.sges] {
-		to, err := q.a.at(s.LKey, s.Addr, int(s.Length), ibv.LocalWrite)
+		if s.Length == 0 {
+			continue
+		}
+		to, err := q.a.at(s.LKey, s.Addr, int(s.Length), access)
 		if err != nil {
 			return ibv.WCLocProtErr
 		}

@@ -12,6 +12,7 @@ type Adapter struct {
 	// Granted are the sizes of each queue pair, which must not be more than New has set, nor be changed later.
 	Granted ibv.QPCap
 
+	iwarp    bool
 	mu       sync.Mutex
 	regions  map[uint32]*Memory // by key
 	lastKey  uint32
@@ -30,6 +31,23 @@ func New() *Adapter {
 	return &Adapter{regions: make(map[uint32]*Memory), lastKey: 0x100, lastAddr: 1 << 32, lastQPN: 0x10,
 		Granted: ibv.QPCap{MaxSendWR: 1 << 15, MaxRecvWR: 1 << 15, MaxSendSGE: maxSGE, MaxRecvSGE: 1,
 			MaxInline: maxInline}}
+}
+
+// NewIWARP returns an adapter with the rules of iWARP, and enforces more of them than siw does: a SEND that finds no
+// receive ends the connection, the side that accepts is mute until a SEND has come, and memory that a READ fills needs
+// RemoteWrite. It has no atomics.
+func NewIWARP() *Adapter {
+	a := New()
+	a.iwarp = true
+	return a
+}
+
+// Transport returns the protocol family whose rules hold.
+func (a *Adapter) Transport() ibv.TransportType {
+	if a.iwarp {
+		return ibv.TransportIWARP
+	}
+	return ibv.TransportIB
 }
 
 // Memory is registered memory. Its addresses are not those of the process.

@@ -1,6 +1,7 @@
 package inmem
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -62,27 +63,34 @@ type QP struct {
 	num    uint32
 	cq     *CQ
 	rq     *RQ
+	own    bool // nobody else receives from rq
 	peer   *QP
 	access ibv.AccessFlags // of the peer
 	failed bool
+	mute   bool                // it must not post
 	queue  fifo.Queue[request] // posted, and not done
 }
 
-// NewQP returns a queue pair that completes to cq and receives from rq.
+// NewQP returns a queue pair that completes to cq and receives from rq; if that is nil, it has a queue of its own.
 func (a *Adapter) NewQP(cq *CQ, rq *RQ) *QP {
+	own := rq == nil
+	if own {
+		rq = a.NewRQ()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastQPN++
-	q := &QP{a: a, num: a.lastQPN, cq: cq, rq: rq}
+	q := &QP{a: a, num: a.lastQPN, cq: cq, rq: rq, own: own}
 	rq.qps[q] = struct{}{}
 	return q
 }
 
-// Connect makes q and p the ends of a connection.
+// Connect makes q and p the ends of a connection, in which q dials.
 func (q *QP) Connect(p *QP) {
 	q.a.mu.Lock()
 	defer q.a.mu.Unlock()
 	q.peer, p.peer = p, q
+	p.mute = q.a.Transport().DialerFirst()
 }
 
 // Cap returns the sizes.
@@ -98,10 +106,16 @@ func (q *QP) Allow(access ibv.AccessFlags) {
 	q.a.mu.Unlock()
 }
 
+// PostRecv adds receives to the queue that q receives from.
+func (q *QP) PostRecv(wrs []ibv.RecvWR) (int, error) { return q.rq.PostRecv(wrs) }
+
 // PostSend posts work requests. Inline data may be reused when it returns.
 func (q *QP) PostSend(wrs []ibv.SendWR) (int, error) {
 	q.a.mu.Lock()
 	defer q.a.mu.Unlock()
+	if q.mute && !q.failed {
+		return 0, errors.New("the side that accepts sends before it has received")
+	}
 	for i := range wrs {
 		wr := &wrs[i]
 		if g := &q.a.Granted; len(wr.Inline) > g.MaxInline || len(wr.SGEs) > g.MaxSendSGE {
@@ -143,11 +157,15 @@ func (q *QP) Fail() {
 	}
 }
 
-// Mark posts a work request whose completion follows all others of a queue pair that has failed.
+// Mark posts a work request whose completion follows all others of a queue pair that has failed, and another one to a
+// queue of its own.
 func (q *QP) Mark(id uint64) {
 	q.a.mu.Lock()
 	defer q.a.mu.Unlock()
 	q.cq.push(ibv.WC{ID: id, Status: ibv.WCWRFlushErr, QPN: q.num})
+	if q.own {
+		q.cq.push(ibv.WC{ID: id, Status: ibv.WCWRFlushErr, QPN: q.num})
+	}
 }
 
 // Close forgets the queue pair.

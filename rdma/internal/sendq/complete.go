@@ -20,16 +20,29 @@ const (
 func (q *Queue[H, O]) Ask(n Need) bool {
 	u := &q.under
 	missing := u.posted - u.signaled
-	switch n {
-	case Memory:
+	switch {
+	case n == Memory:
 		missing = u.holding
-	case Buffers:
+	case n == Buffers:
 		missing = u.lending
+	case q.IsDue(Probe):
+		missing = 0
+	case q.opt.Probe:
+		missing = u.posted - u.asked
 	}
 	if missing > 0 {
-		q.due |= Ping.bit()
+		q.Inquire()
 	}
 	return missing > 0
+}
+
+// Inquire has something sent whose completion confirms what was posted before.
+func (q *Queue[H, O]) Inquire() {
+	if q.opt.Probe { // it takes no receive: the peer has only a few for frames without credits
+		q.due |= Probe.bit()
+	} else {
+		q.due |= Ping.bit()
+	}
 }
 
 // Release returns the memory of the work requests before upTo, of one with each call. It ends with ok false. Those from
@@ -38,13 +51,23 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 	u := &q.under
 	var nothing H
 	for wire.Before(u.done, upTo) && u.done != u.posted {
-		s := &u.list[u.done%Depth]
-		if s.part != noPart && !wire.Before(u.done, okUpTo) {
+		s, failed := &u.list[u.done%Depth], !wire.Before(u.done, okUpTo)
+		if s.part != noPart && (failed || q.opt.Probe) { // until it is confirmed
 			q.lost.add(s.n, s.part)
 		}
-		if s.op != nil {
-			q.complete(s, !wire.Before(u.done, okUpTo))
+		if s.read {
+			q.ops.reads--
 		}
+		if s.op != nil {
+			q.complete(s, failed)
+		}
+		if s.probe {
+			u.probes--
+		}
+		if s.probe && !failed {
+			u.probed, q.lost = u.done+1, Lost{}
+		}
+		u.failed = u.failed || failed
 		held, *s = s.held, slot[H, O]{}
 		u.done++
 		if held != nothing {
@@ -60,9 +83,18 @@ func (q *Queue[H, O]) Lose() {
 	}
 }
 
-// Confirm counts what has completed as being in the peer's memory, and ends the waits for it.
-func (q *Queue[H, O]) Confirm() {
-	q.under.acked = q.under.done
+// Intact reports whether nothing has failed.
+func (q *Queue[H, O]) Intact() bool { return !q.under.failed }
+
+// Confirm counts what has completed as being in the peer's memory, and ends the waits for it. It reports whether that
+// is more than before.
+func (q *Queue[H, O]) Confirm() (more bool) {
+	acked := q.under.done
+	if q.opt.Probe {
+		acked = q.under.probed
+	}
+	more = acked != q.under.acked
+	q.under.acked = acked
 	if len(q.waits) > 0 {
 		q.waits = slices.DeleteFunc(q.waits, func(w *Wait) bool {
 			if !wire.Before(q.under.acked, w.UpTo) {
@@ -72,6 +104,7 @@ func (q *Queue[H, O]) Confirm() {
 			return false
 		})
 	}
+	return more
 }
 
 // Finished returns an operation that has ended, or nil.
@@ -85,9 +118,6 @@ func (q *Queue[H, O]) Finished() *Operation[H, O] {
 // complete counts the next work request, one of an operation, as completed.
 func (q *Queue[H, O]) complete(s *slot[H, O], failed bool) {
 	m, o := &q.ops, s.op
-	if s.read {
-		m.reads--
-	}
 	if failed {
 		o.Failed = true
 	} else if s.atomic {

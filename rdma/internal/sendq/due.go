@@ -16,14 +16,15 @@ const (
 	Limit               // a limit that no other frame has carried
 	FIN                 // after all data
 	Ping                // after everything that its completion is to confirm
+	Probe               // a read of no bytes, after what it confirms: see Options.Probe
 	Op                  // the next work request of the first operation
 	None                // nothing that may be sent is due
 
 	kinds = int(None)
 )
 
-// Frame reports whether it is a frame, not a work request of an operation.
-func (w What) Frame() bool { return w != Window && w != Op }
+// Frame reports whether it is a frame, not another work request.
+func (w What) Frame() bool { return w != Window && w != Probe && w != Op }
 
 func (w What) bit() Set { return 1 << w }
 

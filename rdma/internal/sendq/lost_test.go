@@ -15,18 +15,22 @@ func TestLost(t *testing.T) {
 		posted   int
 		ok, fail int // of them have completed
 		frames   int // that are lost
+		probe    bool
 	}{
-		{"nothing", nil, 0, 0, 0, 0},
-		{"staged", []uint8{0, 0}, 0, 0, 0, 2},
-		{"under way", []uint8{0, 0}, 2, 0, 0, 2},
-		{"completed", []uint8{0, 0, 0}, 3, 2, 0, 1},
-		{"failed", []uint8{0, 0, 0}, 3, 1, 2, 2},
-		{"in part, and not accepted", []uint8{0, more, more}, 2, 0, 0, 1},
-		{"in part, and accepted", []uint8{more, more, 0}, 2, 2, 0, 1},
-		{"all of several frames", []uint8{more, more, 0}, 2, 0, 1, 3},
-		{"taken back", []uint8{more, cancel, 0}, 1, 0, 0, 1},
+		{"nothing", nil, 0, 0, 0, 0, false},
+		{"staged", []uint8{0, 0}, 0, 0, 0, 2, false},
+		{"under way", []uint8{0, 0}, 2, 0, 0, 2, false},
+		{"completed", []uint8{0, 0, 0}, 3, 2, 0, 1, false},
+		{"failed", []uint8{0, 0, 0}, 3, 1, 2, 2, false},
+		{"in part, and not accepted", []uint8{0, more, more}, 2, 0, 0, 1, false},
+		{"in part, and accepted", []uint8{more, more, 0}, 2, 2, 0, 1, false},
+		{"all of several frames", []uint8{more, more, 0}, 2, 0, 1, 3, false},
+		{"taken back", []uint8{more, cancel, 0}, 1, 0, 0, 1, false},
+		{"completed, and not confirmed", []uint8{0, 0, 0}, 3, 2, 0, 3, true},
+		{"failed, the others not confirmed", []uint8{0, 0, 0}, 3, 1, 2, 3, true},
+		{"confirmed in part", []uint8{more, more, 0}, 2, 2, 0, 3, true},
 	} {
-		q := New[int, int](Options{Stage: 8, Signal: 8, Posts: 8})
+		q := New[int, int](Options{Stage: 8, Signal: 8, Posts: 8, Probe: c.probe})
 		for _, f := range c.flags {
 			q.Stage(Frame[int]{N: 10, Flags: f})
 		}

@@ -24,6 +24,7 @@ type posted struct {
 	held     []int // that it uses
 	op       *operation
 	read     bool
+	probe    bool // it confirms what was posted before
 	forced   bool // to be signaled
 	every    int  // or if so many are without
 
@@ -56,13 +57,17 @@ type world struct {
 
 	limits  Limits
 	scratch []byte
-	device  []posted // under way
-	silent  int      // posted since the last that is signaled
-	reads   int
-	ops     map[*operation]int // work requests under way
-	ended   map[*operation]bool
-	broken  bool
-	waits   []*Wait
+
+	device []posted // under way
+	silent int      // posted since the last that is signaled
+	loose  int      // posted since the last probe
+
+	confirmed uint32 // work requests
+	reads     int
+	ops       map[*operation]int // work requests under way
+	ended     map[*operation]bool
+	broken    bool
+	waits     []*Wait
 }
 
 func newWorld(t *testing.T, rnd *rand.Rand, o Options) *world {
@@ -134,10 +139,22 @@ func (w *world) giveBack(id int) {
 	}
 }
 
-// next is what Pick is to return, as a list of conditions.
-func (w *world) next(added int) What {
-	q := &w.q
+// next is what Pick is to return behind what was added, as a list of conditions.
+func (w *world) next(list []posted) What {
+	q, added := &w.q, len(list)
 	under := len(w.device) + added
+	loose, probes := w.loose, 0
+	for _, p := range w.device {
+		if p.probe {
+			probes++
+		}
+	}
+	for _, p := range list {
+		if loose++; p.probe {
+			loose = 0
+			probes++
+		}
+	}
 	busy := under >= w.limits.Depth-4
 	opReady := false
 	if q.ops.list.Len() > 0 && !busy {
@@ -165,8 +182,12 @@ func (w *world) next(added int) What {
 		return FIN
 	case q.IsDue(Ping):
 		return Ping
+	case q.IsDue(Probe):
+		return Probe
 	case opReady:
 		return Op
+	case q.opt.Probe && loose > 0 && probes < 4 && !busy:
+		return Probe
 	}
 	return None
 }
@@ -181,7 +202,7 @@ func (w *world) pump() {
 		list := []What{}
 		opReads := []posted{}
 		for {
-			want := w.next(len(list))
+			want := w.next(opReads)
 			what := w.q.Pick()
 			if what != want {
 				w.fail("Pick returned %d after %v, want %d", what, list, want)
@@ -203,15 +224,19 @@ func (w *world) pump() {
 				}
 			case Control:
 				w.controlCredits--
+			case Probe:
+				w.reads++
+				p.read, p.probe, p.forced = true, true, true
 			case Op, Window:
 				p.op = *w.q.lane(what).First()
 				st := &p.op.Steps[p.op.at]
 				p.read = st.Opcode == ibv.OpRead || st.Opcode == ibv.OpFetchAdd
+				p.probe = w.q.opt.Probe && st.Opcode == ibv.OpRead
 				last := p.op.at == len(p.op.Steps)-1 && st.Len-p.op.done <= w.limits.Piece
 				if p.read {
 					w.reads++
 				}
-				p.every, p.forced = (w.limits.Depth-4)*6/7, last && !p.op.Quiet || p.read && w.reads == 3
+				p.every, p.forced = (w.limits.Depth-4)*6/7, last && !p.op.Quiet || p.read && w.reads == 3 || p.probe
 				w.ops[p.op]++
 			}
 			w.q.Add(what, wire.Header{Seq: 7, Limit: 9})
@@ -257,6 +282,9 @@ func (w *world) post(list []What, of []posted) {
 		}
 		if p.signaled {
 			w.silent = 0
+		}
+		if w.loose++; p.probe {
+			w.loose = 0
 		}
 		for _, id := range p.held {
 			w.inUse[id] = true
@@ -363,7 +391,13 @@ func (w *world) complete(fails bool) {
 		ok, upTo, n = upTo-1, w.q.Posted(), len(w.device)
 	}
 	failed := make(map[*operation]bool)
+	if !w.q.opt.Probe {
+		w.confirmed = ok
+	}
 	for i, p := range w.device[:n] {
+		if first := w.q.Posted() - uint32(len(w.device)); p.probe && !fails {
+			w.confirmed = first + uint32(i) + 1
+		}
 		for _, id := range p.held {
 			w.inUse[id] = false
 		}
@@ -383,10 +417,13 @@ func (w *world) complete(fails bool) {
 		w.giveBack(id)
 	}
 	w.finish(failed)
-	if !fails {
-		w.q.Confirm()
-		if w.q.Acked() != upTo {
-			w.fail("%d are confirmed, want %d", w.q.Acked(), upTo)
+	if w.q.Intact() == fails {
+		w.fail("intact %v after a failure %v", w.q.Intact(), fails)
+	}
+	if before := w.q.Acked(); !fails {
+		more := w.q.Confirm()
+		if w.q.Acked() != w.confirmed || more != (before != w.confirmed) {
+			w.fail("%d are confirmed, %v after %d, want %d", w.q.Acked(), more, before, w.confirmed)
 		}
 	}
 	for _, wait := range w.waits {
@@ -432,15 +469,19 @@ func (w *world) check() {
 	if asked := w.q.Ask(Memory); asked != need {
 		w.fail("Ask(Memory) says %v, want %v", asked, need)
 	}
-	if asked := w.q.Ask(All); asked != (loose > 0) {
-		w.fail("Ask(All) says %v, want %v", asked, loose > 0)
+	unsure := loose > 0
+	if w.q.opt.Probe {
+		unsure = w.loose > 0 && !w.q.IsDue(Probe)
+	}
+	if asked := w.q.Ask(All); asked != unsure {
+		w.fail("Ask(All) says %v, want %v", asked, unsure)
 	}
 	w.q.due = due
 	for _, wait := range w.waits { // something that completes after it is to come
 		after := int(int32(wait.UpTo - 1 - (w.q.Posted() - uint32(len(w.device)))))
-		coming := w.q.IsDue(Ping) || after < 0
+		coming := w.q.IsDue(Ping) || w.q.IsDue(Probe) || after < 0
 		for _, p := range w.device[min(max(after, 0), len(w.device)):] {
-			coming = coming || p.signaled
+			coming = coming || p.signaled && (p.probe || !w.q.opt.Probe)
 		}
 		if !coming {
 			w.fail("nobody asks for the completion of %d of %d", wait.UpTo, w.q.Posted())
@@ -605,7 +646,7 @@ func (w *world) drop() {
 			w.fail("a dropped operation is idle %v with %d under way", idle, w.ops[o])
 		} else if idle {
 			w.ended[o] = true
-		} else if !w.q.IsDue(Ping) && w.silent > 0 {
+		} else if !w.q.IsDue(Ping) && !w.q.IsDue(Probe) && (w.silent > 0 || w.q.opt.Probe && w.loose > 0) {
 			w.fail("nobody asks for the completion of what a dropped operation has under way")
 		}
 	}
@@ -708,10 +749,12 @@ func TestRandom(t *testing.T) {
 		t.Run(fmt.Sprintf("%d-%d", seed, i), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, i))
 			o := Options{Stage: 2 + rnd.IntN(3), Signal: []uint32{2, 8}[rnd.IntN(2)],
-				Posts: []int{1, 4, 24}[rnd.IntN(3)]}
+				Posts: []int{1, 4, 24}[rnd.IntN(3)], Probe: rnd.IntN(2) == 0}
 			w := newWorld(t, rnd, o)
-			w.q.under.posted = uint32(rnd.IntN(2)) * (1<<32 - 40) // numbers wrap
-			w.q.under.done, w.q.under.acked, w.q.under.signaled = w.q.under.posted, w.q.under.posted, w.q.under.posted
+			u := &w.q.under
+			u.posted = uint32(rnd.IntN(2)) * (1<<32 - 40) // numbers wrap
+			u.done, u.acked, u.probed, u.asked, u.signaled = u.posted, u.posted, u.posted, u.posted, u.posted
+			w.confirmed = u.posted
 			for range 300 {
 				w.act()
 			}

@@ -7,7 +7,10 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const scarce = 2 // every so many data frames one is signaled while blocks are scarce
+const (
+	scarce     = 2 // every so many data frames one is signaled while blocks are scarce
+	probesMost = 4 // probes under way for another one that nobody waits for
+)
 
 // dataDepth is how many may be under way for a data frame or an operation to be added, so that a frame without content
 // or about leases finds room.
@@ -22,10 +25,11 @@ func (q *Queue[H, O]) Begin(g Gates) {
 	q.bell.begin()
 }
 
-// Pick returns what is to be added to the list of work requests, or None.
+// Pick returns what is to be added to the list of work requests, or None. If only a probe confirms what was posted, one
+// follows when nothing else is to be posted, so that a sender knows as much as by the acknowledgements of RC.
 func (q *Queue[H, O]) Pick() What {
 	ready := q.due
-	if ready == 0 || q.UnderWay() >= uint32(q.limits.Depth) || q.bell.full() {
+	if ready == 0 && !q.opt.Probe || q.UnderWay() >= uint32(q.limits.Depth) || q.bell.full() {
 		return None
 	}
 	busy := q.UnderWay() >= q.limits.dataDepth()
@@ -45,7 +49,16 @@ func (q *Queue[H, O]) Pick() What {
 			ready &^= Data.bit()
 		}
 	}
+	if ready == 0 && q.unsure() {
+		return Probe
+	}
 	return What(bits.TrailingZeros16(uint16(ready | None.bit())))
+}
+
+// unsure reports whether another probe has something to confirm.
+func (q *Queue[H, O]) unsure() bool {
+	u := &q.under
+	return q.opt.Probe && u.probes < probesMost && u.asked != u.posted && q.UnderWay() < q.limits.dataDepth()
 }
 
 // Add adds what Pick has returned to the list of work requests. If it is a frame, h has its limit and number, and the
@@ -62,6 +75,13 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		q.addFrame(&h, c.Payload(), false)
 	case Window, Op:
 		q.addStep(what)
+	case Probe:
+		q.due &^= what.bit()
+		wr, at := q.bell.add(ibv.OpRead)
+		wr.SGEs, wr.Remote = q.bell.mem[at].sges[:1], probed
+		wr.SGEs[0] = ibv.SGE{}
+		q.ops.reads++
+		q.under.post(wr, slot[H, O]{read: true, probe: true}, true, q.opt.Signal)
 	default:
 		p := &plain[what]
 		h.Kind, h.Flags, h.Length = p.kind, p.flags, 0
@@ -72,8 +92,14 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		q.sent |= what.bit()
 		q.at[what] = q.under.posted
 		q.addFrame(&h, nil, p.signal)
+		if p.signal && q.opt.Probe {
+			q.due |= Probe.bit()
+		}
 	}
 }
+
+// probed is the address of a read of no bytes. Some adapters treat the key 0 in a special way (RFC 6581, 9.1).
+var probed = ibv.RemoteAddr{RKey: 1}
 
 // addFrame adds a frame with at most a short payload.
 func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {
@@ -129,12 +155,12 @@ func (q *Queue[H, O]) addStep(w What) {
 		}
 		wr.SGEs = sges
 	}
-	s := slot[H, O]{op: o, read: st.reads(), atomic: st.atomic()}
+	s := slot[H, O]{op: o, read: st.reads(), probe: q.opt.Probe && st.Opcode == ibv.OpRead, atomic: st.atomic()}
 	o.under++
-	full := false
+	full := s.probe // slots.asked promises its completion
 	if s.read {
 		m.reads++
-		full = m.reads == m.most
+		full = full || m.reads == m.most
 	}
 	if o.done += size; o.done == st.Len {
 		o.at, o.done = o.at+1, 0

@@ -11,6 +11,9 @@ type Options struct {
 	Stage  int    // most data frames that are staged, but for held ones and notes
 	Signal uint32 // every so many frames one is signaled: Depth/4, or less if they are long
 	Posts  int    // work requests for one doorbell
+	// Probe says that the completion of a frame or a write does not show that the peer's adapter has it. Then a read of
+	// no bytes follows what somebody waits for, and only its completion confirms what was posted before.
+	Probe bool
 }
 
 // Limits are the sizes that a device grants a queue pair, and the length of messages that its port has.

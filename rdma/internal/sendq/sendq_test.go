@@ -328,3 +328,43 @@ func BenchmarkPack(b *testing.B) {
 		}
 	}
 }
+
+// TestProbe confirms only what a read of no bytes follows.
+func TestProbe(t *testing.T) {
+	q := newQueue(Options{Stage: 4, Signal: 8, Posts: 24, Probe: true})
+	q.Stage(block(1, 100, "message", 0))
+	q.DueEnd(FIN, 0)
+	if got := post(q, open); !slices.Equal(got, []What{Data, FIN, Probe}) {
+		t.Fatalf("%v was posted, want a probe behind the FIN", got)
+	}
+	wr := q.Doorbell()[2]
+	if wr.Opcode != ibv.OpRead || len(wr.SGEs) != 1 || wr.SGEs[0].Length != 0 || wr.Flags&ibv.Signaled == 0 {
+		t.Errorf("the probe is %+v, want a signaled read of no bytes", wr)
+	}
+	for upTo := range uint32(3) {
+		if done(q, upTo+1); q.Confirmed(FIN) != (upTo == 2) || q.Intact() != true {
+			t.Errorf("with %d of 3 completed, the FIN is confirmed %v", upTo+1, q.Confirmed(FIN))
+		}
+	}
+	if q.Ask(All) {
+		t.Error("something is asked for after everything was confirmed")
+	}
+	for _, c := range []struct {
+		last  ibv.Opcode
+		steps int
+	}{{ibv.OpWrite, 2}, {ibv.OpRead, 1}} {
+		o := &Operation[int, string]{Steps: []Step{{Opcode: c.last, Len: 8}}}
+		if q.Submit(Op, o); len(o.Steps) != c.steps {
+			t.Errorf("%v has %d steps, want %d", c.last, len(o.Steps), c.steps)
+		}
+		post(q, open)
+	}
+	q.Release(q.Posted()-2, q.Posted()-2) // the write
+	if q.Finished() != nil {
+		t.Error("a write has finished that is not known to be in the peer's memory")
+	}
+	q.Release(q.Posted(), q.Posted())
+	if q.Finished() == nil {
+		t.Error("the write has not finished")
+	}
+}

@@ -17,7 +17,11 @@ type slots[H comparable, O any] struct {
 	list     [Depth]slot[H, O]
 	posted   uint32 // work requests
 	done     uint32 // of them completed
-	acked    uint32 // of them completed with success
+	acked    uint32 // of them confirmed
+	probed   uint32 // of them that the last probe confirms
+	asked    uint32 // posted when the last probe was posted
+	probes   int    // under way
+	failed   bool   // some have
 	signaled uint32 // posted when the last signaled one was posted
 	holding  uint32 // of those since then, that hold something
 	lending  uint32 // of them, that hold memory that others than senders wait for
@@ -31,6 +35,7 @@ type slot[H comparable, O any] struct {
 	part   part
 	lent   bool // held is
 	read   bool // it counts as a read
+	probe  bool // it confirms what was posted before
 	atomic bool
 }
 
@@ -39,6 +44,10 @@ func (u *slots[H, O]) post(wr *SendWR, s slot[H, O], forced bool, every uint32) 
 	wr.ID = uint64(u.posted)
 	u.list[u.posted%Depth] = s
 	u.posted++
+	if s.probe {
+		u.asked = u.posted
+		u.probes++
+	}
 	var nothing H
 	switch {
 	case forced || u.posted-u.signaled >= every:

@@ -1,9 +1,16 @@
 package sendq
 
-import "github.com/pureverbs/pureverbs/rdma/internal/fifo"
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
+)
 
-// Submit queues an operation. Window is for binds and invalidations, Op for all others.
+// Submit queues an operation. Window is for binds and invalidations, Op for all others. If its last step is a write, a
+// read of no bytes is added where that is needed to know that the peer's adapter has the data.
 func (q *Queue[H, O]) Submit(w What, o *Operation[H, O]) {
+	if q.opt.Probe && w == Op && o.Steps[len(o.Steps)-1].Opcode == ibv.OpWrite {
+		o.Steps = append(o.Steps, Step{Opcode: ibv.OpRead, Remote: probed})
+	}
 	if o.Noting {
 		q.data.coming++
 	}
