@@ -47,7 +47,8 @@ func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Opti
 	return ends[0], ends[1]
 }
 
-// sharing are tests of receives that connections share, and of what they take from each other. On iWARP they share none.
+// sharing are tests of receives that connections share, and of what they take from each other. On iWARP they share
+// none.
 var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeMostConns", "LargeStreams", "NoLargeBlocks",
 	"Stalled", "Unread"}
 
