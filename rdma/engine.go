@@ -123,6 +123,7 @@ type Engine struct {
 	attr     *ibv.DeviceAttr
 	pd       *ibv.PD
 	nic      adapter
+	probe    memory // see openProbe, or nil
 	budget   *blocks.Budget
 	messages *blocks.Messages // that are being copied together
 	pool     *Pool
@@ -209,6 +210,9 @@ func (e *Engine) release() error {
 	errs := []error{e.windows.release(), e.pool.release()}
 	for _, s := range e.shards {
 		errs = append(errs, s.closeShard())
+	}
+	if e.probe != nil {
+		errs = append(errs, e.probe.Close())
 	}
 	if e.opt.PD != nil {
 		sharedDevices.Delete(e.dev)
