@@ -17,8 +17,8 @@ func (t TransportType) CMOnly() bool { return t == TransportIWARP }
 func (t TransportType) DialerFirst() bool { return t == TransportIWARP }
 
 // SendsAcked reports whether the success of a send or a write means that the peer's adapter has the data. On iWARP it
-// means only that the memory may be used again. There a read that is posted afterwards, of no bytes if need be,
-// completes when the peer's adapter has what was sent and written before (RFC 5040, 5.5).
+// means only that the memory may be used again. There a read that is posted afterwards completes when the peer's
+// adapter has what was sent and written before (RFC 5040, 5.5).
 func (t TransportType) SendsAcked() bool { return t != TransportIWARP }
 
 // RNR reports whether a message that finds no receive is sent again: see ConnectOptions.RNRRetry. On iWARP it ends the

@@ -89,6 +89,11 @@ func (a *attempt) hello() wire.Hello {
 	if a.leases != nil {
 		h.Flags |= wire.HelloLeases
 	}
+	if m := a.e.eng.probe; m != nil {
+		at := m.Remote()
+		h.Flags |= wire.HelloProbe
+		h.Probe = wire.Probe{Addr: at.Addr, Key: at.RKey}
+	}
 	copy(h.App[:], a.opt.PrivateData)
 	return h
 }

@@ -126,6 +126,7 @@ type Engine struct {
 	longest   int           // bytes of a message that the ports send
 	pd        *ibv.PD
 	nic       adapter
+	probe     memory // see openProbe, or nil
 	budget    *blocks.Budget
 	messages  *blocks.Messages // that are being copied together
 	pool      *Pool
@@ -220,6 +221,9 @@ func (e *Engine) release() error {
 	}
 	for _, s := range e.shards {
 		errs = append(errs, s.closeShard())
+	}
+	if e.probe != nil {
+		errs = append(errs, e.probe.Close())
 	}
 	if e.opt.PD != nil {
 		sharedDevices.Delete(e.dev)

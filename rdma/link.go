@@ -178,7 +178,11 @@ func (l *link) start(peer wire.Hello) error {
 	l.mu.Lock() // the peer's frames come since prepare
 	l.peer, l.local, l.remote = peer, local, remote
 	l.mu.Unlock()
-	if err := l.e.recvs.promise(l); err != nil {
+	err := l.e.recvs.promise(l)
+	if err == nil {
+		err = l.probe(&peer)
+	}
+	if err != nil {
 		l.abandon(err)
 		return err
 	}

@@ -111,6 +111,9 @@ func (e *Engine) openShards(large bool) error {
 		}
 		e.nic.pd = e.pd
 	}
+	if err := e.openProbe(); err != nil {
+		return err
+	}
 	o := e.opt
 	o.MaxConns = (o.MaxConns + o.Pollers - 1) / o.Pollers
 	for range o.Pollers {

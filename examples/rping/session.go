@@ -199,8 +199,14 @@ func (s *session) next(ctx context.Context) (ibv.WC, error) {
 	case err == nil:
 		err = wc[0].Err()
 	}
+	if wc[0].Status == ibv.WCWRFlushErr { // the connection has ended; on iWARP its event may come later
+		select {
+		case <-s.c.Done():
+		case <-ctx.Done():
+		}
+	}
 	if err != nil && s.c.Err() != nil {
-		err = s.c.Err() // the connection has ended, which flushes work requests
+		err = s.c.Err()
 	}
 	return wc[0], err
 }

@@ -412,7 +412,7 @@ func packagesWith(root, prefix, only string) ([]string, error) {
 		if only != "" && rel != only && !(isTree && strings.HasPrefix(rel+"/", tree)) {
 			return nil
 		}
-		if len(dirs) > 0 && dirs[len(dirs)-1] == rel {
+		if slices.Contains(dirs, rel) {
 			return nil
 		}
 		src, err := os.ReadFile(path)

@@ -28,8 +28,6 @@ type guard struct {
 	fields map[string]bool              // names of fields that hold such functions
 	locals map[ast.Node]map[string]bool // of a function: its parameters and variables that do
 	ifaces map[ast.Node]map[string]bool // of a function: those that hold interfaces of the program's
-	guards map[*ast.FuncLit]bool        // arguments of internal/foreign
-	scopes map[*ast.FuncLit]ast.Node    // the declared function around a literal
 	files  []*ast.File
 	found  int
 	wrong  []string

@@ -94,9 +94,6 @@ func (q *QP) allowed(at ibv.RemoteAddr, n int, access ibv.AccessFlags) ([]byte, 
 	if q.access&access != access {
 		return nil, false
 	}
-	if n == 0 && q.a.iwarp { // the key is not looked at
-		return nil, true
-	}
 	mem, err := q.a.at(at.RKey, at.Addr, n, access)
 	return mem, err == nil
 }
@@ -135,9 +132,6 @@ func (q *QP) gather(to []byte, r *request) ibv.WCStatus {
 // Preconditions: a.mu is held.
 func (q *QP) scatter(r *request, from []byte, access ibv.AccessFlags) ibv.WCStatus {
 	for _, s := range r.sge[:r.sges] {
-		if s.Length == 0 {
-			continue
-		}
 		to, err := q.a.at(s.LKey, s.Addr, int(s.Length), access)
 		if err != nil {
 			return ibv.WCLocProtErr

@@ -16,7 +16,7 @@ const (
 	Limit               // a limit that no other frame has carried
 	FIN                 // after all data
 	Ping                // after everything that its completion is to confirm
-	Probe               // a read of no bytes, after what it confirms: see Options.Probe
+	Probe               // a read, after what it confirms: see Options.Probe
 	Op                  // the next work request of the first operation
 	None                // nothing that may be sent is due
 

@@ -78,8 +78,8 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 	case Probe:
 		q.due &^= what.bit()
 		wr, at := q.bell.add(ibv.OpRead)
-		wr.SGEs, wr.Remote = q.bell.mem[at].sges[:1], probed
-		wr.SGEs[0] = ibv.SGE{}
+		wr.SGEs, wr.Remote = q.bell.mem[at].sges[:1], q.probe.Remote
+		wr.SGEs[0] = ibv.SGE{Addr: q.probe.Addr, Length: uint32(q.probe.Len), LKey: q.probe.LKey}
 		q.ops.reads++
 		q.under.post(wr, slot[H, O]{read: true, probe: true}, true, q.opt.Signal)
 	default:
@@ -97,9 +97,6 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		}
 	}
 }
-
-// probed is the address of a read of no bytes. Some adapters treat the key 0 in a special way (RFC 6581, 9.1).
-var probed = ibv.RemoteAddr{RKey: 1}
 
 // addFrame adds a frame with at most a short payload.
 func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {

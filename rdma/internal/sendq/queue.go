@@ -11,8 +11,8 @@ type Options struct {
 	Stage  int    // most data frames that are staged, but for held ones and notes
 	Signal uint32 // every so many frames one is signaled: Depth/4, or less if they are long
 	Posts  int    // work requests for one doorbell
-	// Probe says that the completion of a frame or a write does not show that the peer's adapter has it. Then a read of
-	// no bytes follows what somebody waits for, and only its completion confirms what was posted before.
+	// Probe says that the completion of a frame or a write does not show that the peer's adapter has it. Then a read
+	// follows, and only the completion of a read confirms what was posted before: see ProbeAt.
 	Probe bool
 }
 
@@ -44,6 +44,7 @@ type Queue[H comparable, O any] struct {
 	bell  doorbell[H]
 	waits []*Wait
 	lost  Lost
+	probe Step // what a probe reads, and where to
 }
 
 // Gates limit the next doorbell.

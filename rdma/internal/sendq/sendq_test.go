@@ -329,17 +329,20 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
-// TestProbe confirms only what a read of no bytes follows.
+// TestProbe confirms only what a read follows.
 func TestProbe(t *testing.T) {
 	q := newQueue(Options{Stage: 4, Signal: 8, Posts: 24, Probe: true})
+	at, own := ibv.RemoteAddr{Addr: 7, RKey: 8}, ibv.SGE{Addr: 9, Length: 1, LKey: 10}
+	q.ProbeAt(at, own)
 	q.Stage(block(1, 100, "message", 0))
 	q.DueEnd(FIN, 0)
 	if got := post(q, open); !slices.Equal(got, []What{Data, FIN, Probe}) {
 		t.Fatalf("%v was posted, want a probe behind the FIN", got)
 	}
 	wr := q.Doorbell()[2]
-	if wr.Opcode != ibv.OpRead || len(wr.SGEs) != 1 || wr.SGEs[0].Length != 0 || wr.Flags&ibv.Signaled == 0 {
-		t.Errorf("the probe is %+v, want a signaled read of no bytes", wr)
+	if wr.Opcode != ibv.OpRead || !slices.Equal(wr.SGEs, []ibv.SGE{own}) || wr.Remote != at ||
+		wr.Flags&ibv.Signaled == 0 {
+		t.Errorf("the probe is %+v, want a signaled read of %+v into %+v", wr, at, own)
 	}
 	for upTo := range uint32(3) {
 		if done(q, upTo+1); q.Confirmed(FIN) != (upTo == 2) || q.Intact() != true {

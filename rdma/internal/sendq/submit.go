@@ -5,11 +5,17 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
 
+// ProbeAt has probes read one byte of the peer's into own memory. siw answers a read of no bytes with those of its last
+// work request if it is busy, or ends the connection (siw_activate_tx, Linux 6.1).
+func (q *Queue[H, O]) ProbeAt(remote ibv.RemoteAddr, own ibv.SGE) {
+	q.probe = Step{Opcode: ibv.OpRead, Addr: own.Addr, LKey: own.LKey, Len: 1, Remote: remote}
+}
+
 // Submit queues an operation. Window is for binds and invalidations, Op for all others. If its last step is a write, a
-// read of no bytes is added where that is needed to know that the peer's adapter has the data.
+// probe is added where that is needed to know that the peer's adapter has the data.
 func (q *Queue[H, O]) Submit(w What, o *Operation[H, O]) {
 	if q.opt.Probe && w == Op && o.Steps[len(o.Steps)-1].Opcode == ibv.OpWrite {
-		o.Steps = append(o.Steps, Step{Opcode: ibv.OpRead, Remote: probed})
+		o.Steps = append(o.Steps, q.probe)
 	}
 	if o.Noting {
 		q.data.coming++

@@ -122,6 +122,8 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte(good), uint8(Messages))
 	f.Add([]byte(good+"\x00\x00\x00"), uint8(Stream))
 	f.Add([]byte("PVR1\x02\x09"+good[6:]), uint8(Stream))
+	f.Add([]byte(good[:7]+"\x04"+good[8:]), uint8(Stream))
+	f.Add([]byte(good[:7]+"\x04"+good[8:]+"123456789012"), uint8(Stream))
 	f.Add([]byte("PVR1\x01\x01\x02"), uint8(Stream))
 	f.Add([]byte{}, uint8(0))
 	f.Fuzz(func(t *testing.T, b []byte, want uint8) {
@@ -140,7 +142,11 @@ func FuzzHello(f *testing.F) {
 			h.Kind != ConnKind(want) || h.Min > MaxVersion || h.Max < MinVersion || reason != RejectOther:
 			t.Errorf("%+v, reason %v", h, reason)
 		default:
-			wanted := bytes.Clone(b[:HelloLen])
+			n := HelloLen
+			if h.Flags&HelloProbe != 0 {
+				n += probeLen
+			}
+			wanted := bytes.Clone(b[:n])
 			clear(wanted[20:24]) // no meaning
 			if !bytes.Equal(h.Encode(), wanted) {
 				t.Errorf("%q, and back %q", wanted, h.Encode())

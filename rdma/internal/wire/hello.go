@@ -14,8 +14,9 @@ const (
 const magic = "PVR1"
 
 const (
-	HelloLen   = 40            // bytes of private data that a hello takes
+	HelloLen   = 40            // bytes of private data that a hello takes, without a probe
 	AppDataLen = HelloLen - 24 // of them the program's own
+	probeLen   = 12
 
 	MinBlock = 1 << 10 // smallest and largest payload of a frame that a peer may accept
 	MaxBlock = 1 << 20
@@ -45,6 +46,7 @@ func (k ConnKind) String() string {
 const (
 	HelloLeases = 1 << iota // the sender allows leases, if the other side does
 	HelloPacks              // the sender accepts PACKED frames
+	HelloProbe              // the hello has Probe
 )
 
 // Hello is the private data of a request and of its reply.
@@ -56,6 +58,14 @@ type Hello struct {
 	Limit      uint32 // data frames with a lower number may be sent to its sender
 	MaxMessage uint32 // longest message that its sender accepts, in bytes
 	App        [AppDataLen]byte
+	Probe      Probe // with HelloProbe
+}
+
+// Probe is a byte of memory of the sender, which the other side reads to learn that the sender's adapter has what was
+// sent before.
+type Probe struct {
+	Addr uint64
+	Key  uint32
 }
 
 // Encode returns the private data.
@@ -67,6 +77,10 @@ func (h *Hello) Encode() []byte {
 	binary.LittleEndian.PutUint32(b[12:], h.Limit)
 	binary.LittleEndian.PutUint32(b[16:], h.MaxMessage)
 	copy(b[24:], h.App[:])
+	if h.Flags&HelloProbe != 0 {
+		b = binary.LittleEndian.AppendUint64(b, h.Probe.Addr)
+		b = binary.LittleEndian.AppendUint32(b, h.Probe.Key)
+	}
 	return b
 }
 
@@ -92,6 +106,14 @@ func ParseHello(b []byte, want ConnKind) (h Hello, reason RejectReason, err erro
 	}
 	if h.Block < MinBlock || h.Block > MaxBlock {
 		return bad(RejectOther, "block size", fmt.Sprint(h.Block), fmt.Sprintf("%d to %d", MinBlock, MaxBlock))
+	}
+	if h.Flags&HelloProbe != 0 {
+		if len(b) < HelloLen+probeLen {
+			return bad(RejectOther, "private data", fmt.Sprintf("%d bytes", len(b)), fmt.Sprintf("%d with a probe",
+				HelloLen+probeLen))
+		}
+		h.Probe.Addr = binary.LittleEndian.Uint64(b[HelloLen:])
+		h.Probe.Key = binary.LittleEndian.Uint32(b[HelloLen+8:])
 	}
 	if h.Limit < MinLimit || h.Limit > MaxWindow {
 		return bad(RejectOther, "first limit", fmt.Sprint(h.Limit), fmt.Sprintf("%d to %d", MinLimit, MaxWindow))

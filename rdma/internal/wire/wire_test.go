@@ -123,7 +123,8 @@ func TestHello(t *testing.T) {
 		{"a later version", 4, "\x02\x03", RejectVersion, "versions 2 to 3"},
 		{"an earlier version", 4, "\x00\x00", RejectVersion, "versions 0 to 0"},
 		{"a peer that also speaks later versions", 4, "\x01\x09", 0, ""},
-		{"unknown flags", 7, "\xff", 0, ""},
+		{"unknown flags", 7, "\xfb", 0, ""},
+		{"a probe that is not there", 7, "\x07", RejectOther, "got 40 bytes, want 52 with a probe"},
 		{"numbers in the place of 0", 20, "\x01\x02\x03\x04", 0, ""},
 		{"another program", 0, "PVR2", RejectOther, "private data"},
 		{"messages", 6, "\x01", RejectKind, "private data: got messages, want a stream"},
@@ -146,6 +147,11 @@ func TestHello(t *testing.T) {
 		if reason != c.reason || (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %v, reason %v; want %q, %v", c.name, err, reason, c.want, c.reason)
 		}
+	}
+	probed := good
+	probed.Flags, probed.Probe = good.Flags|HelloProbe, Probe{Addr: 1 << 40, Key: 77}
+	if h, _, err := ParseHello(probed.Encode(), Stream); err != nil || h != probed {
+		t.Errorf("%+v, %v, want %+v", h, err, probed)
 	}
 	for n := range HelloLen {
 		if _, _, err := ParseHello(b[:n], Stream); err == nil {
