@@ -52,8 +52,8 @@ func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Opti
 
 // sharing are tests of receives that connections share, and of what they take from each other. On iWARP they share
 // none.
-var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeGrown", "LargeMostConns", "LargeStreams", "NoLargeBlocks",
-	"Stalled", "Unread"}
+var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeGrown", "LargeMostConns",
+	"LargeStreams", "NoLargeBlocks", "Stalled", "Unread"}
 
 // TestMemory runs tests that others run on devices on engines in memory.
 func TestMemory(t *testing.T) {
