@@ -17,9 +17,8 @@ import (
 // believed has the row of docs/rdma-protocol.md for each field of what a peer sends, "" for what it does not.
 var believed = map[string]string{
 	"Hello.Min": "versions", "Hello.Max": "versions", "Hello.Kind": "kind", "Hello.Flags": "flags: leases, PACKED",
-	"Hello.Probe": "iWARP: address and key of the byte that confirms",
 	"Hello.Block": "block", "Hello.Limit": "first limit", "Hello.MaxMessage": "longest message of the peer",
-	"Hello.App": "the program's private data",
+	"Hello.App": "the program's private data", "Hello.Probe": "address and key of a byte to read, on iWARP",
 
 	"Rejection.Min": "versions", "Rejection.Max": "versions",
 	"Rejection.Reason": "reason of a refusal, RESET or REFUSE",

@@ -171,7 +171,7 @@ func TestExchange_InfiniBand(t *testing.T) {
 	} {
 		o := options{kind: "rc", tcpPort: freePort(t), gid: gid, timeout: time.Hour}
 		e := address(0x11)
-		e.LID = 7
+		e.LID, e.GRH = 7, false
 		ended, _ := start(t, &o, []ibv.Endpoint{e})
 		c := dial(t, o.tcpPort)
 		io.WriteString(c, wire)
