@@ -56,7 +56,6 @@ func (p *port) allow(access ibv.AccessFlags) error {
 		p.pipe.qp.Allow(access)
 		return nil
 	}
-	access |= leastAccess(p.qp.Device().Info().Transport) &^ ibv.AccessNone
 	return p.qp.Modify(&ibv.QPAttr{Access: access}, ibv.MaskAccessFlags)
 }
 
