@@ -342,13 +342,17 @@ func TestRXE_NoBlocks(t *testing.T) {
 	}
 	buf, err := client.Pool().Register(make([]byte, 10_000))
 	ok(t, err)
-	ok(t, a.SendBuffer(timeout(t), buf)) // its header is in the short block
-	m, err := b.Recv(timeout(t))
-	ok(t, err)
-	if m.Len() != 10_000 {
-		t.Errorf("%d bytes of a buffer, want 10000", m.Len())
+	if a.l.oneSGE {
+		buf.Release() // it would be copied
+	} else {
+		ok(t, a.SendBuffer(timeout(t), buf)) // its header is in the short block
+		m, err := b.Recv(timeout(t))
+		ok(t, err)
+		if m.Len() != 10_000 {
+			t.Errorf("%d bytes of a buffer, want 10000", m.Len())
+		}
+		m.Release()
 	}
-	m.Release()
 	done := make(chan error, 1)
 	go func() { done <- a.Send(timeout(t), make([]byte, 10_000)) }()
 	testutil.Eventually(t, "the long message waits for a block", func() bool { return a.l.e.blocks.Scarce() })
@@ -357,7 +361,7 @@ func TestRXE_NoBlocks(t *testing.T) {
 	}
 	a.l.e.blocks.GiveAll(taken[0])
 	b.l.e.blocks.GiveAll(taken[1])
-	m, err = b.Recv(timeout(t))
+	m, err := b.Recv(timeout(t))
 	ok(t, err)
 	m.Release()
 	ok(t, <-done)

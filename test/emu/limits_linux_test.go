@@ -222,7 +222,7 @@ var limitRows = map[string]limitRow{
 	}, is(syscall.ENOMEM)},
 	"max_rd_atom": {1, func(l *limited) error {
 		return l.loop(ibv.QPOptions{}, ibv.ConnectOptions{MaxRdAtomic: 2}, ibv.SendWR{Opcode: ibv.OpRead})
-	}, names("max_rd_atomic", 1)},
+	}, names("MaxRdAtomic", 1)},
 	"max_atomic": {0, func(l *limited) error {
 		return l.loop(ibv.QPOptions{}, ibv.ConnectOptions{}, ibv.SendWR{Opcode: ibv.OpFetchAdd})
 	}, lacks("atomics")},
