@@ -27,10 +27,16 @@ func TestRXE_CloseBeside(t *testing.T) {
 		},
 		"peers that take nothing": func(t *testing.T, x, y *Stream) {
 			x.l.linger.most = time.Millisecond
-			ok(t, x.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
-			_, err := x.Write(make([]byte, 8*largeBlock))
-			if err == nil {
-				t.Error("a peer takes what it does not read")
+			full := func() bool { // frames wait for credits, which do not come
+				x.l.mu.Lock()
+				defer x.l.mu.Unlock()
+				return x.l.q.Staged() > 0 && x.l.send.Left() == 0
+			}
+			for !full() {
+				ok(t, x.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
+				if _, err := x.Write(make([]byte, 8*largeBlock)); err == nil {
+					t.Error("a peer takes what it does not read")
+				}
 			}
 			var lost *UndeliveredError
 			if err := x.Close(); !errors.As(err, &lost) {
