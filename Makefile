@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries soak $(addprefix test-,$(ALL) hw rxe-arm64) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -44,9 +44,10 @@ test: .build/bin/tiers
 test-full: setup .build/bin/tiers
 	scripts/debian-root bookworm-programs trixie-programs bookworm-browser bookworm-suite trixie-suite sid-suite
 	scripts/setup arm64-vm
+	scripts/vm siw
 	scripts/setup slurm
 	scripts/setup kube
-	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64
+	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64 siw
 	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
@@ -79,6 +80,11 @@ $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 test-rxe-arm64: setup .build/bin/tiers
 	scripts/setup arm64-vm
 	$(TIERS) -quiet 30m rxe-arm64
+
+# iWARP: siw in the VM. Its driver is built once, out of Debian's source; the download has 153 MB.
+test-siw: setup .build/bin/tiers
+	scripts/vm siw
+	$(TIERS) -quiet 30m siw
 
 # One tar for a host with an adapter, without Go and without this repository: docs/hardware.md.
 hw-pack:

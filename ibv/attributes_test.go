@@ -21,7 +21,7 @@ var attributeRows = map[string]string{
 	"PortAttr.GIDTableLen":   "ibv QP.Endpoint, ibv QP.beyond",
 	"PortAttr.CapFlags":      "- what the subnet's manager may ask of the port; no verb depends on it",
 	"PortAttr.CapFlags2":     "- the same",
-	"PortAttr.MaxMsgSize":    "cmd/perf/internal/session Session.openDevice",
+	"PortAttr.MaxMsgSize":    "cmd/perf/internal/session Session.openDevice, rdma Engine.readDevice",
 	"PortAttr.BadPKeyCntr":   "- a counter",
 	"PortAttr.QKeyViolCntr":  "- a counter",
 	"PortAttr.PKeyTableLen":  "ibv Device.PKeyIndex, ibv QP.beyond",

@@ -116,7 +116,8 @@
 //
 // A failed call returns an [*OpError]. It wraps the errno, a sentinel such as [ErrClosed], or one of these:
 //
-//   - the arguments: [ArgError], [LimitError], [EndpointError], [ModifyError], [StateError]
+//   - the arguments: [ArgError], [LimitError], [EndpointError], [StaleEndpointError], [ModifyError],
+//     [StateError]
 //   - the host: [PermissionError], [CredentialsError], [MemlockError], [DescriptorError], [DeviceFileError],
 //     [UnlistedError], [ProviderError], [UnsupportedError], [PortError], [PathError]
 //   - the order of calls: [BusyError]

@@ -3,6 +3,7 @@ package ibv
 import (
 	"fmt"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/work"
 )
@@ -20,6 +21,9 @@ func (t TransportType) DialerFirst() bool { return t == TransportIWARP }
 // means only that the memory may be used again. There a read that is posted afterwards completes when the peer's
 // adapter has what was sent and written before (RFC 5040, 5.5).
 func (t TransportType) SendsAcked() bool { return t != TransportIWARP }
+
+// Datagrams reports whether devices have queue pairs of type UD.
+func (t TransportType) Datagrams() bool { return t != TransportIWARP }
 
 // RNR reports whether a message that finds no receive is sent again: see ConnectOptions.RNRRetry. On iWARP it ends the
 // connection, so there the peer must know how many receives it has.
@@ -69,6 +73,9 @@ func (qp *QP) checkCMOnly(attr *QPAttr, mask QPAttrMask) error {
 
 // explainRefusal returns why the provider has refused a work request, or err.
 func (qp *QP) explainRefusal(err error, op Opcode) error {
+	if err == syscall.EPERM && qp.dev.siw() { // -1 of libsiw
+		return fmt.Errorf("%w: the connection ends", syscall.ENOTCONN)
+	}
 	if err != errInvalid && !unsupported(err) || qp.dev.info.Transport != TransportIWARP {
 		return err
 	}

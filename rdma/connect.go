@@ -50,17 +50,10 @@ func (a *attempt) options() *rdmacm.Options {
 }
 
 func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
-	var s *shard
 	missing := wire.RejectClosed
-	e, err := a.opt.useEngine(dev, func(e *Engine) (err error) {
+	e, err := a.opt.useEngine(dev, func(e *Engine) error {
 		missing = wire.RejectMemory
-		if s, err = e.shard().reserve(a.kind == wire.Stream && !a.small); err != nil {
-			return err
-		}
-		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
-			s.members.reserve(-1)
-		}
-		return err
+		return a.enter(e.shard())
 	})
 	if e != nil && a.from != nil {
 		a.from.refused.use(e)
@@ -69,7 +62,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		a.why = lack(err, missing)
 		return err
 	}
-	a.e = s
+	s := a.e
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
 	o.QP = e.sizes
 	s.recvs.options(&o.QP)
@@ -80,6 +73,24 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	h := a.hello()
 	o.PrivateData = h.Encode()
 	return nil
+}
+
+// enter makes room in base, or for a stream in the shard of large blocks that goes with it. If the windows of others
+// have all large blocks, they shrink, and the stream does without.
+func (a *attempt) enter(base *shard) error {
+	for large := a.kind == wire.Stream && !a.small; ; large = false {
+		s, err := base.reserve(large)
+		if err != nil {
+			return err
+		}
+		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err == nil {
+			a.e = s
+			return nil
+		}
+		if s.members.reserve(-1); s == base {
+			return err
+		}
+	}
 }
 
 // hello describes this side to the peer.

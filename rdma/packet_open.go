@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 
@@ -170,6 +171,10 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 	})
 	if err != nil {
 		return err
+	}
+	if t := e.transport(); !t.Datagrams() {
+		return &ibv.UnsupportedError{Feature: "a packet socket", Need: "InfiniBand or RoCE",
+			Have: fmt.Sprintf("%s, a device of %v", dev.Name(), t)}
 	}
 	s := e.shards[0]
 	sizes := ibv.QPOptions{Type: ibv.UD, MaxSendWR: atMost(packetSends, e.attr.MaxQPWR),

@@ -52,13 +52,9 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		return [2]*link{}, err
 	}
 	for i, opt := range opts {
-		s, err := engines[i].shard().reserve(kind == wire.Stream)
-		if err != nil {
-			return undo(err)
-		}
-		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), e: s}
+		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
 		attempts[i] = a
-		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err != nil {
+		if err := a.enter(engines[i].shard()); err != nil {
 			return undo(err)
 		}
 		hellos[i] = a.hello()

@@ -52,8 +52,8 @@ func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Opti
 
 // sharing are tests of receives that connections share, and of what they take from each other. On iWARP they share
 // none.
-var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeMostConns", "LargeStreams", "NoLargeBlocks",
-	"Stalled", "Unread"}
+var sharing = []string{"KeptMessages", "LargeBlocksOfOneEnd", "LargeGrown", "LargeMostConns",
+	"LargeStreams", "NoLargeBlocks", "Stalled", "Unread"}
 
 // TestMemory runs tests that others run on devices on engines in memory.
 func TestMemory(t *testing.T) {
@@ -74,6 +74,7 @@ func TestMemory(t *testing.T) {
 		"RequestContext":      TestRXE_RequestContext,
 		"RequestContextEnds":  TestRXE_RequestContextEnds,
 		"LargeBlocksOfOneEnd": TestRXE_LargeBlocksOfOneEnd,
+		"LargeGrown":          TestRXE_LargeGrown,
 		"LargeMostConns":      TestRXE_LargeMostConns,
 		"LargeStreams":        TestRXE_LargeStreams,
 		"Manual":              TestRXE_Manual,

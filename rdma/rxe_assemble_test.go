@@ -90,11 +90,15 @@ func TestRXE_ManyLongMessages(t *testing.T) {
 	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
 	var wg sync.WaitGroup
-	for range 6 {
+	var pairs [6][2]*Conn
+	for i := range pairs { // before windows grow into so little memory
 		a, b := conns(t, server, client)
 		defer a.Close()
 		defer b.Close()
-		for _, c := range [][2]*Conn{{a, b}, {b, a}} {
+		pairs[i] = [2]*Conn{a, b}
+	}
+	for _, p := range pairs {
+		for _, c := range [][2]*Conn{p, {p[1], p[0]}} {
 			wg.Go(func() {
 				for i := range 3 {
 					if err := c[0].Send(timeout(t), bytes.Repeat([]byte{byte(i)}, 4<<20)); err != nil {

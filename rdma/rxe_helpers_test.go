@@ -102,10 +102,10 @@ func atEnd(t testing.TB, e *Engine) {
 	ok(t, e.Close())
 }
 
-// needLogic is testutil.NeedLogic, which TestMemory does not need.
+// needLogic is testutil.NeedLogic, which TestMemory and TestSIW do not need.
 func needLogic(t testing.TB) {
 	t.Helper()
-	if !strings.HasPrefix(t.Name(), "TestMemory/") {
+	if !strings.HasPrefix(t.Name(), "TestMemory/") && !strings.HasPrefix(t.Name(), "TestSIW") {
 		testutil.NeedLogic(t)
 	}
 }

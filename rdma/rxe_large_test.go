@@ -163,6 +163,26 @@ func TestRXE_LargeMostConns(t *testing.T) {
 	}
 }
 
+// TestRXE_LargeGrown opens streams while the windows of others have all large blocks: those without are streams too.
+func TestRXE_LargeGrown(t *testing.T) {
+	needLogic(t)
+	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	needSRQ(t, server)
+	large := 0
+	for i := range 16 {
+		a, b := streams(t, server, client)
+		defer closePair([2]*Stream{a, b})
+		if isLarge(b) {
+			large++
+		}
+		carry(t, a, b, 4<<20, uint64(i)) // the windows grow
+		carry(t, b, a, 4<<20, uint64(i))
+	}
+	if large == 0 || large == 16 {
+		t.Errorf("%d of 16 streams have large blocks, want some", large)
+	}
+}
+
 // TestRXE_LargeStalled has every stream with large blocks but one wait for its reader. What they have staged must leave
 // blocks for the one.
 func TestRXE_LargeStalled(t *testing.T) {

@@ -185,11 +185,20 @@ func (id *ID) resolve(src, dst *sockaddr.Addr, timeout time.Duration, text strin
 		return err
 	}
 	if err := id.lib.ResolveAddr(id.handle, src, dst, ms); err != nil {
-		hint, err := id.explainResolve(src, noZone(dst, err))
+		hint, err := id.explainResolve(src, noLoopback(dst, noZone(dst, err)))
 		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + hint}
 	}
 	id.order.advance(stageResolving)
 	return nil
+}
+
+// noLoopback returns the cause of an EINVAL if that is a loopback address, which devices of iWARP cannot have.
+func noLoopback(a *sockaddr.Addr, err error) error {
+	if err != syscall.EINVAL || !a.AddrPort().Addr().Unmap().IsLoopback() {
+		return err
+	}
+	return fmt.Errorf("%w that connects by a loopback address, give that of its interface (librdmacm: %w)",
+		ibv.ErrNoDevice, err)
 }
 
 func (id *ID) explainResolve(src *sockaddr.Addr, err error) (hint string, cause error) {

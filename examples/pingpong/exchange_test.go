@@ -20,7 +20,8 @@ const wire = "0000:000011:0a51c3:00000000000000000000ffff0a080001\x00"
 var unused = strings.Repeat("0000:000000:000000:00000000000000000000000000000000\x00", slots-1)
 
 func address(qpn uint32) ibv.Endpoint {
-	return ibv.Endpoint{Type: ibv.RC, QPN: qpn, PSN: 0x0a51c3, GID: ibv.GID{10: 0xff, 11: 0xff, 12: 10, 13: 8, 15: 1}}
+	return ibv.Endpoint{Type: ibv.RC, QPN: qpn, PSN: 0x0a51c3, GRH: true,
+		GID: ibv.GID{10: 0xff, 11: 0xff, 12: 10, 13: 8, 15: 1}}
 }
 
 // freePort finds a TCP port that nobody listens on.
@@ -170,7 +171,7 @@ func TestExchange_InfiniBand(t *testing.T) {
 	} {
 		o := options{kind: "rc", tcpPort: freePort(t), gid: gid, timeout: time.Hour}
 		e := address(0x11)
-		e.LID = 7
+		e.LID, e.GRH = 7, false
 		ended, _ := start(t, &o, []ibv.Endpoint{e})
 		c := dial(t, o.tcpPort)
 		io.WriteString(c, wire)

@@ -19,7 +19,7 @@ import (
 )
 
 // TierEnv names the environment variable by which a runner promises a tier:
-// "rxe" inside the SoftRoCE VM, "emu" under the emulated ConnectX, "hw" on
+// "rxe" inside the SoftRoCE VM, "siw" inside that with iWARP, "emu" under the emulated ConnectX, "hw" on
 // adapters of this machine.
 const TierEnv = "PUREVERBS_TEST_TIER"
 
@@ -92,6 +92,15 @@ func NeedLogic(t testing.TB) RXE {
 		t.Skip("tells nothing of the device: in the VM only make test-full runs it")
 	}
 	return r
+}
+
+// NeedSIW returns two connected devices of iWARP, or skips the test if there are none.
+func NeedSIW(t testing.TB) RXE {
+	t.Helper()
+	if os.Getenv(TierEnv) != "siw" {
+		t.Skip("needs iWARP: " + command(t, "test-siw"))
+	}
+	return NeedRXE(t)
 }
 
 // NeedRXE returns two connected devices, or skips the test if there are none.

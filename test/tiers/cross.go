@@ -29,10 +29,20 @@ func (r *runner) processorDirs() ([]string, error) {
 
 // rxeTier is the name of the tier, which says what the VM emulates.
 func (r *runner) rxeTier() string {
-	if r.arch != "" {
+	switch {
+	case r.siw:
+		return "siw"
+	case r.arch != "":
 		return "rxe-" + r.arch
 	}
 	return "rxe"
+}
+
+// iwarp is tier rxe with siw's devices in place of SoftRoCE's: it has the tests for these.
+func (r *runner) iwarp(ctx context.Context) ([]Result, error) {
+	other := *r
+	other.siw = true
+	return other.rxe(ctx)
 }
 
 // rxeARM64 is tier rxe on the other architecture, with Debian's kernel, libraries and programs for it.

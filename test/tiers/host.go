@@ -66,7 +66,7 @@ func (r *runner) selection() []string {
 	if r.figures {
 		return []string{"-run=^TestFigures", "-p=1"}
 	}
-	s := []string{"-skip=^TestRXE|^TestEmu|^TestFigures"}
+	s := []string{"-skip=^TestRXE|^TestSIW|^TestEmu|^TestFigures"}
 	if r.run != "" {
 		s = append(s, "-run="+r.run)
 	}
@@ -171,7 +171,7 @@ var concurrency = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(func
 // hostTest is a test function; those that elsewhere lists are not for this machine.
 var (
 	hostTest  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(\w+ \*testing\.[TF]\)`)
-	elsewhere = regexp.MustCompile(`^(TestRXE|TestEmu|TestFigures)`)
+	elsewhere = regexp.MustCompile(`^(TestRXE|TestSIW|TestEmu|TestFigures)`)
 )
 
 // seldom lists packages that the race detector sees in a full run only. Each is another program to compile and to link.
@@ -339,7 +339,7 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 		packages = []string{r.pkg}
 	}
 	// Debian 12 for amd64 has no libibverbs for arm64; the fake one is built.
-	args := append(r.selection(), "-skip=^TestRXE|^TestEmu|^TestFigures|^TestLib")
+	args := append(r.selection(), "-skip=^TestRXE|^TestSIW|^TestEmu|^TestFigures|^TestLib")
 	return r.gotest(ctx, "arm64", []string{"qemu-aarch64-static"}, env, append(args, packages...)...)
 }
 

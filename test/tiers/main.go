@@ -5,8 +5,9 @@
 // TIER,TIER+TIER runs the last one while the others run.
 //
 // The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the emulated ConnectX, hw on mlx5 devices
-// of this machine, rxe in the SoftRoCE VM, and rxe-arm64 in that of the other architecture. It exits with 1 if a test
-// failed, if a tier ran no test, or if a test skipped that test/allowed-skips does not list. See docs/testing.md.
+// of this machine, rxe in the SoftRoCE VM, rxe-arm64 in that of the other architecture, and siw in a VM with iWARP. It
+// exits with 1 if a test failed, if a tier ran no test, or if a test skipped that test/allowed-skips does not list. See
+// docs/testing.md.
 package main
 
 import (
@@ -59,6 +60,7 @@ type runner struct {
 	module    string        // the module's path
 	work      string        // folder for this run's files
 	arch      string        // the architecture to build for, "" for this machine's
+	siw       bool          // the VM has devices of siw
 	write     *sync.Mutex   // held by a tier that writes to work or .build/bin
 }
 
@@ -87,13 +89,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	known := map[string]tier{
 		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
 		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe, "rxe-arm64": r.rxeARM64,
+		"siw": r.iwarp,
 	}
 	plan := f.Args()
 	tiers := tiersOf(plan)
 	for _, t := range tiers {
 		if known[t] == nil {
 			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, "+
-				"emu, hw, rxe, rxe-arm64\n", t)
+				"emu, hw, rxe, rxe-arm64, siw\n", t)
 			return 2
 		}
 	}

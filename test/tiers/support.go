@@ -15,7 +15,7 @@ import (
 const supportFile = "docs/support.md"
 
 // tierNames are the tiers, in the order in which make test runs them, and hw.
-var tierNames = []string{"lint", "unit", "race", "releases", "arm64", "bench", "emu", "rxe", "rxe-arm64", "hw"}
+var tierNames = []string{"lint", "unit", "race", "releases", "arm64", "bench", "emu", "rxe", "rxe-arm64", "siw", "hw"}
 
 // claim is a row of a table whose last column is "shown by".
 type claim struct {

@@ -40,10 +40,12 @@ func (r *runner) leavesOut(dir string) bool {
 // them in one VM or two, one package after another, and collects the results.
 func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	prefix := "TestRXE"
-	if r.figures {
+	switch {
+	case r.siw:
+		prefix = "TestSIW"
+	case r.figures:
 		prefix = "TestRXEFigures"
-	}
-	if r.ratios {
+	case r.ratios:
 		prefix = "TestRXERatios"
 	}
 	dirs, err := packagesWith(r.root, prefix, r.pkg)
@@ -93,7 +95,7 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 			return []string{"-test.run=" + r.run}
 		case slices.Contains(processor, dir):
 			return []string{"-test.run=^Test", "-test.skip=^TestFigures"}
-		case r.figures || r.ratios:
+		case r.figures || r.ratios || r.siw:
 			return []string{"-test.run=^" + prefix}
 		}
 		skip := "^TestRXEFigures"
@@ -149,6 +151,9 @@ func memory(bytes int64) bool {
 // boot runs a script of the payload, which tests the packages dirs, in a VM.
 func (r *runner) boot(ctx context.Context, payload, script string, dirs []string) (results []Result) {
 	args := []string{"run", "-t", strconv.Itoa(int((time.Duration(len(dirs)) * r.timeout).Seconds()))}
+	if r.siw {
+		args = append(args, "-d", "siw")
+	}
 	if r.figures || r.ratios {
 		args = append(args, "-e", "PUREVERBS_FIGURES=1")
 	}
@@ -168,7 +173,7 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 		err = vm.Start()
 	}
 	if err != nil {
-		return []Result{{"rxe", "scripts/vm", "(run)", Fail, err.Error() + "\n"}}
+		return []Result{{r.rxeTier(), "scripts/vm", "(run)", Fail, err.Error() + "\n"}}
 	}
 	// In the guest each package has a limit of its own. The limit for the guest itself is longer.
 	var hung atomic.Bool
@@ -276,7 +281,7 @@ reap() {
 			b.WriteString(" " + shellQuote(f))
 		}
 		b.WriteString(" 2>&1\nrc=$?\nreap\n")
-		b.WriteString("rdma-net || [ $rc -ne 0 ] || { echo 'the package left the rxe devices broken'; rc=97; }\n")
+		b.WriteString("rdma-net || [ $rc -ne 0 ] || { echo 'the package left the devices broken'; rc=97; }\n")
 		fmt.Fprintf(&b, "echo; echo \"%s$rc %s\"\n", endMark, d)
 	}
 	return b.String()

@@ -145,7 +145,7 @@ func (c *Sockets) CloseStream(fd int) error {
 	err := c.Close(fd)
 	close(closed)
 	<-rung
-	return errors.Join(err, os.NewFile(uintptr(fd), "rdma_cm").Close())
+	return errors.Join(err, os.NewFile(uintptr(fd), "").Close())
 }
 
 const ringInterval = 10 * time.Millisecond

@@ -26,7 +26,7 @@ type fakeCQ struct {
 	reads   atomic.Int32
 	wrong   atomic.Bool   // two polled, or two read events
 	cost    time.Duration // of a poll that finds nothing; synctest's clock stands still otherwise
-	most    int           // completions that a poll takes; 0 is all
+	most    int           // completions that a poll takes; 0 is all; under mu
 	busy    atomic.Bool   // there are always completions for others
 	polled  func()        // called once, at the end of the next poll
 

@@ -420,7 +420,9 @@ func TestManual(t *testing.T) {
 		if q.waits[1].inbox.Load() != 1 {
 			t.Error("nobody has polled meanwhile")
 		}
+		q.mu.Lock()
 		q.most = 1
+		q.mu.Unlock()
 		for range 3 {
 			q.post(0)
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -97,6 +98,17 @@ func (r *run) bothBW() error {
 		r.done(s)
 	}
 	return r.Finish(r.patience())
+}
+
+// needsCredits refuses messages from a perftest on iWARP: it sends no more than its peer has written credits for.
+func (r *run) needsCredits() error {
+	p := r.plan
+	if r.Terms().Ours || !p.Verb.Consumes() || !p.Bandwidth() || p.Client() && !p.Bidirectional ||
+		r.Device().Info().Transport.RNR() {
+		return nil
+	}
+	return errors.New("send bw from a stock perftest, on iWARP: it waits for credits, which perf does not write; use " +
+		"perf at both ends, or let perftest serve, without -b")
 }
 
 // sendBW is send and write with immediate data, in all roles.

@@ -130,6 +130,9 @@ func (r *run) run() (err error) {
 		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +
 			"send by time (-D); give iterations (-n)")
 	}
+	if err := r.needsCredits(); err != nil {
+		return err
+	}
 	r.makeLinks()
 	if r.hooks.Ready != nil {
 		r.hooks.Ready(r.Setup())
