@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -234,9 +235,10 @@ func TestRXE_HandshakeReset(t *testing.T) {
 	}
 }
 
-// TestRXE_HandshakeBeats has the first stream of an engine open its shard of large blocks while the time passes.
+// TestRXE_HandshakeBeats has the first stream of an engine open its shard of large blocks while the time passes, so
+// fast that peers would be silent for too long.
 func TestRXE_HandshakeBeats(t *testing.T) {
-	testutil.NeedLogic(t)
+	r := testutil.NeedLogic(t)
 	for range 5 {
 		server, client := newEngines(t, nil)
 		needSRQ(t, server)
@@ -250,9 +252,15 @@ func TestRXE_HandshakeBeats(t *testing.T) {
 				}
 			})
 		}
-		a, b := streams(t, server, client)
-		ok(t, a.Close())
-		ok(t, b.Close())
+		l, err := ListenStream(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: None})
+		ok(t, err)
+		o := from(r, client)
+		o.KeepAlive = None
+		a, err := DialStream(timeout(t), l.Addr().String(), o)
+		ok(t, err)
+		b, err := l.AcceptStream(timeout(t))
+		ok(t, err)
+		ok(t, errors.Join(a.Close(), b.Close(), l.Close()))
 		close(done)
 		beating.Wait()
 	}
