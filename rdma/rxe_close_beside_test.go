@@ -27,7 +27,7 @@ func TestRXE_CloseBeside(t *testing.T) {
 		},
 		"peers that take nothing": func(t *testing.T, x, y *Stream) {
 			x.l.linger.most = time.Millisecond
-			for n := 0; n <= startWindow*largeBlock; { // on a busy machine the deadline may pass before anything is sent
+			for n := 0; n <= startWindow*largeBlock; { // the deadline may pass before anything is sent
 				ok(t, x.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
 				more, err := x.Write(make([]byte, 8*largeBlock))
 				if err == nil {
