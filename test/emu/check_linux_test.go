@@ -77,9 +77,10 @@ func check(command []string, out string, client bool) error {
 	return fmt.Errorf("nobody knows what %s should print", program)
 }
 
-// A standard deviation may be "-nan": perftest's sum of squares overflows if a sample took a second.
+// A standard deviation may be "-nan": perftest's sum of squares overflows if a sample took a second. A percentile is
+// "-" if there are too few samples.
 var resultLine = regexp.MustCompile(
-	`(?m)^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([0-9.]+)[ \t]+([0-9.]+)((?:[ \t]+(?:[0-9.]+|-nan))*)[ \t]*$`)
+	`(?m)^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([0-9.]+)[ \t]+([0-9.]+)((?:[ \t]+(?:[0-9.]+|-(?:nan)?))*)[ \t]*$`)
 
 // perftest checks that the client's table has every size, with all messages and with figures above 0.
 func perftest(program string, args []string, out string, client bool, number func(string, int) int) error {

@@ -15,6 +15,7 @@ var (
 	ib       = []string{"--device", "mlx5_0,link=ib"}
 	grh      = []string{"--device", "mlx5_0,link=ib,grh=required"}
 	least    = []string{"--device", "mlx5_0,max_inline=0,max_sge=1,max_srq=0,max_mw=0,max_atomic=0"}
+	fewest   = []string{"--device", "mlx5_0,max_inline=0,max_sge=1,max_srq=0,max_mw=0"} // rdma_cm's access has atomics
 	cqe0     = []string{"--device", "mlx5_0,cqe_version=0"}
 	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
 	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
@@ -59,8 +60,8 @@ var once = []row{
 	{command: "perf:send:lat -n 200 -s 64", emu: least},
 	{command: "perf:write:lat -R -n 200 -s 64", emu: least},
 	{command: "perf:send:lat/ib_send_lat -I 0 -n 200 -s 64", emu: least},
-	{command: "rping -C 5 -v -V -S 1000", emu: least},
-	{command: "ucmatose -c 2 -C 10 -S 2000", emu: least},
+	{command: "rping -C 5 -v -V -S 1000", emu: fewest},
+	{command: "ucmatose -c 2 -C 10 -S 2000", emu: fewest},
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_0; ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_1", emu: two},
 	{command: "ibv_uc_pingpong -g 3 -c -n 20 -s 1048576 -r 10 -e"},
 	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 4096", emu: jumbo},

@@ -79,6 +79,7 @@ func TestHeartbeats(t *testing.T) {
 // TestSilence: an end that waits for as long as the peer works, and one that watches, notice that the peer is stopped,
 // gone or interrupted. TestSlow has one that is slow.
 func TestSilence(t *testing.T) {
+	const quiet = 2 * time.Second // a busy machine takes a while to greet
 	for _, tc := range []struct {
 		name    string
 		timeout time.Duration
@@ -87,15 +88,15 @@ func TestSilence(t *testing.T) {
 		want    error
 		text    string
 	}{
-		{"stopped", 200 * time.Millisecond, testutil.Patience, func(net.Conn) {}, ErrSilent,
-			"for 200ms, nor a heartbeat; check that it can be reached, and was not stopped"},
-		{"stopped later", 200 * time.Millisecond, testutil.Patience,
+		{"stopped", quiet, testutil.Patience, func(net.Conn) {}, ErrSilent,
+			"for 2s, nor a heartbeat; check that it can be reached, and was not stopped"},
+		{"stopped later", quiet, testutil.Patience,
 			func(raw net.Conn) { raw.Write([]byte{Heartbeat}) }, ErrSilent, "nor a heartbeat"},
 		{"killed", testutil.Patience, testutil.Patience, func(raw net.Conn) { raw.Close() }, ErrClosed, ""},
 		{"interrupted", testutil.Patience, testutil.Patience, func(raw net.Conn) { raw.Write([]byte{goodbye}) },
 			ErrInterrupted, ""},
-		{"an older perf", 200 * time.Millisecond, 0, func(raw net.Conn) {
-			time.Sleep(500 * time.Millisecond)
+		{"an older perf", quiet, 0, func(raw net.Conn) {
+			time.Sleep(2 * quiet)
 			raw.Write(testDest.appendKey(nil, true))
 		}, nil, ""},
 	} {
