@@ -6,9 +6,23 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
+
+// AsksDNS reports whether package net asks a server for names, as far as nsswitch.conf(5) says. The VM and the roots
+// with other releases' libraries have files only.
+func AsksDNS() bool {
+	conf, _ := os.ReadFile("/etc/nsswitch.conf")
+	for line := range strings.Lines(string(conf)) {
+		if sources, found := strings.CutPrefix(strings.TrimSpace(line), "hosts:"); found {
+			return slices.Contains(strings.Fields(sources), "dns")
+		}
+	}
+	return true
+}
 
 // Names has package net resolve these names, until the end of the test, to addresses in this order as far as their
 // families and scopes permit (RFC 6724). It resolves no other name.
