@@ -474,9 +474,8 @@ func foreignLog(t *testing.T, m *misdeed) {
 			ok(t, err)
 		}
 	})
-	if m.called.Load() == 0 {
-		t.Error("nothing is logged")
-	}
+	// Either side has the line, and the listener's may come later.
+	testutil.Eventually(t, "a line is logged", func() bool { return m.called.Load() > 0 })
 	m.returned(t)
 	ends(t, "Close", func() { ok(t, l.Close()) })
 }
