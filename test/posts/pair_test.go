@@ -90,7 +90,7 @@ type end struct {
 	slot  int
 }
 
-// pair is two connected QPs, of which a posts and b receives.
+// pair is two connected QPs: a posts, b receives.
 type pair struct {
 	t      *table
 	engine engine

@@ -130,7 +130,7 @@ func readKernel() kernel {
 	return k
 }
 
-// modification is a modify_qp of a QP in a state, of which the driver knows another one.
+// modification is a modify_qp of a QP in a state. The driver knows it to be in another one.
 type modification struct {
 	t             QPType
 	state, known  QPState

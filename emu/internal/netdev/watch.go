@@ -37,8 +37,8 @@ func (l *Links) Follow(c syscall.RawConn) {
 	l.addrs = l.places()
 }
 
-// Changes returns what happened since the last call: to the interfaces, in order, then to their addresses, of which
-// only the end counts. One caller at a time.
+// Changes returns what happened since the last call: to the interfaces, in order, then to their addresses. An address
+// that came and went meanwhile is not in the list. One caller at a time.
 func (l *Links) Changes() (list []Change) {
 	if l.changes == nil {
 		return nil

@@ -35,8 +35,8 @@ func dcInit(c *call, i *hca.QPInit, d *uapi.Mlx5CreateQP) (known uint32) {
 	return 0
 }
 
-// queryDCT is what the driver says of a DCT: it is there in RTR alone, and has few attributes, of which it says those
-// that are asked for. C: mlx5_ib_dct_query_qp.
+// queryDCT returns the attributes of a DCT that are asked for, as the driver does. A DCT has few, and those only in RTR.
+// C: mlx5_ib_dct_query_qp.
 func queryDCT(qp *hca.QP, mask hca.AttrMask) (v uapi.QueryQPResp, _ unix.Errno) {
 	a := &qp.Attr
 	for _, f := range []struct {

@@ -43,7 +43,7 @@ type model struct {
 func newModel(rnd *rand.Rand, own bool) *model {
 	world := newWorld(1 + rnd.IntN(8))
 	c := world.config(int(world.budget.most / testSlab))
-	c.Piece = testBlock/(3+rnd.IntN(4)) - Headroom // of which a block has 3, which are too few, to 6
+	c.Piece = testBlock/(3+rnd.IntN(4)) - Headroom // a block has 3 to 6 of them; 3 are too few
 	world.Set = NewSet(c)
 	m := &model{world: world, rnd: rnd, own: own, srq: newQueue(), waits: make(map[*sender]bool)}
 	if _, err := m.Reserve(1); err != nil {

@@ -53,7 +53,7 @@ const (
 // world is a state of the model.
 type world struct {
 	word   state
-	holder uint8 // 1 plus who has the turn
+	holder uint8 // 1 plus the actor that has the turn
 	armed  bool
 	// The device.
 	queue              [modelWaiters]uint8 // completions, by whom they are for

@@ -136,7 +136,7 @@ func used(m *machine, what string) {
 	}
 }
 
-// setWord changes the word, and notes who has the turn.
+// setWord changes the word, and records which actor has the turn.
 func (r *modelRun) setWord(m *machine, s state) {
 	w := m.World
 	switch had := w.word.has(taken); {
