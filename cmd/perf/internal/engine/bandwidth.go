@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -100,15 +99,22 @@ func (r *run) bothBW() error {
 	return r.Finish(r.patience())
 }
 
-// needsCredits refuses messages from a perftest on iWARP: it sends no more than its peer has written credits for.
-func (r *run) needsCredits() error {
-	p := r.plan
-	if r.Terms().Ours || !p.Verb.Consumes() || !p.Bandwidth() || p.Client() && !p.Bidirectional ||
-		r.Device().Info().Transport.RNR() {
+// checkCredits refuses lists that do not go with the credits of a perftest on iWARP.
+func (r *run) checkCredits() error {
+	p := &r.plan
+	if !r.Credits() {
 		return nil
 	}
-	return errors.New("send bw from a stock perftest, on iWARP: it waits for credits, which perf does not write; use " +
-		"perf at both ends, or let perftest serve, without -b")
+	if p.Receives() && p.RecvList > 1 {
+		return fmt.Errorf("list of receives (--recv-post-list) %d: a stock perftest on iWARP needs each receive to be "+
+			"posted again at once; leave the option out", p.RecvList)
+	}
+	// Credits come for a third of the receives at a time.
+	if most := p.RxDepth - p.RxDepth/3; p.Sends() && p.PostList > most && p.Messages() > uint64(p.RxDepth) {
+		return fmt.Errorf("post list (-l) %d > %d, two thirds of the receive queue depth (-r), which a stock perftest on "+
+			"iWARP admits at once; give both ends a larger -r, or use a shorter list", p.PostList, most)
+	}
+	return nil
 }
 
 // sendBW is send and write with immediate data, in all roles.
@@ -252,6 +258,9 @@ func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 	l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy(),
 		Alone: !r.Meets()}
 	l.Held = max(p.RecvList-1, 0)
+	if r.Credits() {
+		l.Credits = &loop.Credits{CQ: t.sends, Depth: uint64(p.RxDepth), Links: r.credits[t.first:][:len(t.links)]}
+	}
 	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
 		l.Count = &t.count
 	}

@@ -39,6 +39,10 @@ func (r *run) makeLinks() {
 			}
 		}
 		r.links = append(r.links, l)
+		if c := q.Credit; c != nil {
+			r.credits = append(r.credits, loop.Credit{Own: c.Own, SGE: c.SGE, Peers: c.Peers,
+				Remote: ibv.RemoteAddr{Addr: q.Remote, RKey: q.RKey}})
+		}
 	}
 	r.makeThreads(r.links)
 }

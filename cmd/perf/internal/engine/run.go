@@ -54,6 +54,7 @@ type run struct {
 	hooks   Hooks
 	clk     *tsc.Clock
 	links   []*loop.Link
+	credits []loop.Credit // of the links, if messages need credits
 	threads []*thread
 	rails   *rails          // nil: there is one
 	window  *measure.Window // of the threads
@@ -130,7 +131,7 @@ func (r *run) run() (err error) {
 		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +
 			"send by time (-D); give iterations (-n)")
 	}
-	if err := r.needsCredits(); err != nil {
+	if err := r.checkCredits(); err != nil {
 		return err
 	}
 	r.makeLinks()

@@ -16,6 +16,7 @@ func (r *run) warmUp(size uint64) error {
 	for _, l := range r.links {
 		l.Messages = uint64(p.TxDepth / p.PostList * p.PostList)
 	}
+	r.begin(size)
 	err := r.guard(size, 0, func(ctx context.Context, i int) error {
 		t := r.threads[i]
 		l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.TxDepth)}

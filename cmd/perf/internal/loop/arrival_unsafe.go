@@ -5,6 +5,9 @@ import (
 	"unsafe"
 )
 
+// word returns the aligned word at the beginning of mem, memory off the Go heap that a device reads or writes.
+func word(mem []byte) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&mem[:4][0])) }
+
 // arrival watches one byte that the device writes behind the compiler's back.
 // It reads the aligned word around it, as there are no atomic bytes; the word must be in the same memory off the Go
 // heap.

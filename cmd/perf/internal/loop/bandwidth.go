@@ -33,6 +33,8 @@ type Bandwidth struct {
 	Pace   *measure.Pacer   // nil: as fast as the depth admits
 	Held   int              // receives of a link that may be used up and not posted again yet
 
+	Credits *Credits // nil: messages need none
+
 	wcs        [PollBatch]ibv.WC
 	turn       int    // paced: the link whose turn it is
 	total      uint64 // messages completed, both directions
@@ -45,8 +47,16 @@ type Bandwidth struct {
 	_          cpu.CacheLinePad
 }
 
-// Run is the loop. It does not allocate, unless it fails.
+// Run moves the messages.
 func (b *Bandwidth) Run() error {
+	if b.Credits != nil {
+		return b.Credits.run(b)
+	}
+	return b.move()
+}
+
+// move is the loop. It does not allocate, unless it fails.
+func (b *Bandwidth) move() error {
 	var want uint64
 	for _, l := range b.Links {
 		want += l.Messages
@@ -224,7 +234,7 @@ func (b *Bandwidth) begin() {
 func (b *Bandwidth) fill() error {
 	for _, l := range b.Links {
 		list := uint64(len(l.WRs))
-		for l.posted < l.Messages && l.posted-l.done+list <= b.Depth {
+		for l.posted < l.limit && l.posted-l.done+list <= b.Depth {
 			now := b.clk.Now()
 			if b.Stamps != nil {
 				b.Stamps.Post(now)
@@ -242,7 +252,7 @@ func (b *Bandwidth) fill() error {
 func (b *Bandwidth) pace() error {
 	for full := 0; full < len(b.Links); {
 		l := b.Links[b.turn]
-		if list := uint64(len(l.WRs)); l.posted < l.Messages && l.posted-l.done+list <= b.Depth {
+		if list := uint64(len(l.WRs)); l.posted < l.limit && l.posted-l.done+list <= b.Depth {
 			now := b.clk.Now()
 			if !b.Pace.Admit(now, list) {
 				return nil

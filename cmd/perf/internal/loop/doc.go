@@ -4,6 +4,7 @@
 //
 //	link.go       one queue pair at work: what is posted next, and where
 //	bandwidth.go  many messages at once
+//	credit.go     how many the peer has receives for, where it has to say so
 //	latency.go    one message at a time
 //	monitor.go    what ends a loop from outside, and what it does while nothing comes
 //

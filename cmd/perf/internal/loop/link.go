@@ -37,6 +37,7 @@ type Link struct {
 	walk   payload.Walker
 	flags  ibv.SendFlags
 	unsig  int    // messages until the next that asks for a completion
+	limit  uint64 // messages that may be posted: all, or what the peer's credits admit
 	posted uint64 // ordinal of the last message posted
 	done   uint64 // ordinal of the last message completed
 	moved  int64  // ticks of that
@@ -85,7 +86,7 @@ func Number(links []*Link) {
 func (l *Link) Begin(size, arrives, cycle, line uint64, flags ibv.SendFlags) {
 	l.walk = payload.NewWalker(size, cycle, line)
 	l.recvWalk = payload.NewWalker(arrives, cycle, line)
-	l.flags, l.unsig = flags, l.Moderate
+	l.flags, l.unsig, l.limit = flags, l.Moderate, l.Messages
 	l.posted, l.done, l.moved, l.recvPosted, l.recvDone, l.refill = 0, 0, 0, 0, 0, 0
 	for i := range l.WRs {
 		l.WRs[i].SGEs[0].Length = uint32(size)

@@ -176,9 +176,10 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 			s.reaches = append(s.reaches, r)
 		}
 		gid, _ := conn.ID().GIDs()
+		key, addr := s.exposed(i)
 		s.own = append(s.own, wire.Dest{
 			LID: s.port.LID, OutReads: uint16(s.setup.OutReads), QPN: conn.QP().Num(),
-			RKey: s.region(i).RKey(), VAddr: s.landing(i), GID: gid,
+			RKey: key, VAddr: addr, GID: gid,
 		})
 	}
 	s.setup.Local.Inline = qo.MaxInline

@@ -28,9 +28,10 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 		if err != nil {
 			return err
 		}
+		key, addr := s.exposed(i % p.QPs)
 		s.own = append(s.own, wire.Dest{
 			LID: ep.LID, OutReads: uint16(s.setup.OutReads), QPN: ep.QPN, PSN: ep.PSN,
-			RKey: s.region(i % p.QPs).RKey(), VAddr: s.landing(i % p.QPs), GID: ep.GID, SRQN: s.srqn,
+			RKey: key, VAddr: addr, GID: ep.GID, SRQN: s.srqn,
 		})
 	}
 	return s.join()

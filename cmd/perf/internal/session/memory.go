@@ -226,6 +226,7 @@ type Pair struct {
 	LKey    uint32
 	Remote  uint64 // the peer's Landing
 	RKey    uint32
+	Credit  *Credit // nil: messages need none
 }
 
 // Pairs lists the queue pairs.
@@ -236,7 +237,7 @@ func (s *Session) Pairs() []Pair {
 		out[i] = Pair{
 			QP: s.qps[i], PeerQPN: peer.QPN, QKey: ibv.DefaultQKey, SRQ: s.srq, SRQN: peer.SRQN,
 			Local: s.region(i).Addr() + s.sendOff(i), Landing: s.landing(i), LKey: s.region(i).LKey(),
-			Remote: peer.VAddr, RKey: peer.RKey,
+			Remote: peer.VAddr, RKey: peer.RKey, Credit: s.credit(i),
 		}
 		if r := s.way.toward(i); r != nil {
 			out[i].AH, out[i].PeerQPN, out[i].QKey = r.ah, r.qpn, r.qkey

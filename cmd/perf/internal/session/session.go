@@ -37,6 +37,7 @@ type Session struct {
 	pd             *ibv.PD
 	mrs            []*memory.Memory // one, or one for each queue pair
 	slot           uint64           // bytes of one send or receive area
+	credits        *ibv.MR          // of all queue pairs; nil: messages need none
 	cqs            []queues         // of each thread
 	qps            []*ibv.QP
 	ahs            []*ibv.AH // UD, DC
@@ -101,6 +102,9 @@ func (s *Session) build() error {
 		return err
 	}
 	var err error
+	if err = s.makeCredits(); err != nil {
+		return err
+	}
 	if err = s.makeCQs(); err != nil {
 		return err
 	}
@@ -119,6 +123,9 @@ func (s *Session) build() error {
 
 // sendDepth is the depth of a send queue.
 func (s *Session) sendDepth() int {
+	if s.Credits() {
+		return s.plan.TxDepth + 1 // a credit
+	}
 	if s.plan.Bandwidth() {
 		return s.plan.TxDepth
 	}
@@ -170,6 +177,7 @@ func (s *Session) Close() error {
 	for _, mr := range s.mrs {
 		errs = append(errs, mr.Close())
 	}
+	add(s.credits != nil, s.credits)
 	add(s.pd != nil, s.pd)
 	add(s.dev != nil, s.dev)
 	if s.unpin != nil {
