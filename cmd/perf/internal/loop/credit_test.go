@@ -209,8 +209,8 @@ func newCreditLoop(t *testing.T, seed uint64, sends, recvs bool, n, depth, list,
 	return b, s
 }
 
-// TestCredits has loops of each direction against a peer that works as perftest does: no message may find no receive, no
-// end may wait for ever, and figures count messages alone.
+// TestCredits has loops of each direction against a peer that works as perftest does. Each message has to find a receive,
+// no end may wait for ever, and only messages count.
 func TestCredits(t *testing.T) {
 	n := uint64(0)
 	for _, size := range []struct{ n, depth uint64 }{
@@ -262,8 +262,8 @@ func TestCreditsOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestCreditRefused: a peer that refuses the write of a credit, or ends the connection for it, is in the error. One that
-// leaves later is not.
+// TestCreditRefused: if the peer refuses the write of a credit, or ends the connection for it, the error names the
+// credit. That of a peer that leaves later does not.
 func TestCreditRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -52,6 +52,9 @@ func (s *rdmaCM) meet(waiting func(port int)) error {
 	}
 	s.conn = wire.NewConn(s.ctx, s.cm, role, p.Timeout)
 	s.conn.UseStructs()
+	if !s.dev.Info().Transport.SendsAcked() {
+		s.conn.Unacked()
+	}
 	return nil
 }
 

@@ -13,6 +13,10 @@ func (w *Conn) UseGID(yes bool) { w.gid = yes }
 // UseStructs makes keys binary, as over rdma_cm.
 func (w *Conn) UseStructs() { w.structs = true }
 
+// Unacked has a client close the connection after its server. On iWARP a message that has arrived may fail at its
+// sender if the receiver ends the connection at once, and the last message is the server's.
+func (w *Conn) Unacked() { w.unacked = true }
+
 // Keys exchanges the data of one queue pair.
 func (w *Conn) Keys(step string, own Dest) (Dest, error) {
 	return w.keys(step, own, w.timeout)

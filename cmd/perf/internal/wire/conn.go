@@ -38,6 +38,7 @@ type Conn struct {
 	unhook  func() bool
 	gid     bool
 	structs bool
+	unacked bool // see Unacked
 	ours    bool
 	version float64
 	peer    string

@@ -13,8 +13,10 @@ func (w *Conn) Finish(own Dest, limit time.Duration) error {
 	}
 	w.endBeats()
 	if w.structs {
-		// A stock client waits for its server here, and a stock server does not wait.
-		if w.role == Client {
+		switch {
+		case w.role == Client && w.unacked:
+			return w.AwaitClose(w.timeout)
+		case w.role == Client, w.unacked && w.ours: // a stock client waits for its server here
 			return w.Close()
 		}
 		return w.AwaitClose(time.Second)

@@ -710,3 +710,53 @@ func TestSettle(t *testing.T) {
 		}
 	}
 }
+
+// TestFinishUnacked: where the last message may fail if the connection ends, the end that has got it leaves last.
+func TestFinishUnacked(t *testing.T) {
+	for _, tc := range []struct {
+		role          Role
+		unacked, ours bool
+		waits         bool
+	}{
+		{Client, false, false, false},
+		{Client, false, true, false},
+		{Client, true, false, true},
+		{Client, true, true, true},
+		{Server, true, true, false},
+	} {
+		w, raw := pair(t, tc.role, testutil.Patience)
+		w.UseStructs()
+		if w.ours = tc.ours; tc.unacked {
+			w.Unacked()
+		}
+		done := make(chan error, 1)
+		go func() { done <- w.Finish(Dest{}, testutil.Patience) }()
+		in := make([]byte, structLen)
+		if tc.role == Server {
+			raw.Write(make([]byte, structLen))
+		}
+		if _, err := io.ReadFull(raw, in); err != nil {
+			t.Fatalf("%+v: %v", tc, err)
+		}
+		if tc.role == Client {
+			raw.Write(make([]byte, structLen))
+		}
+		if tc.waits { // then nothing ends until the peer does
+			select {
+			case err := <-done:
+				t.Errorf("%+v: it did not wait: %v", tc, err)
+			case <-time.After(20 * time.Millisecond):
+			}
+			raw.Close()
+		}
+		if err := <-done; err != nil {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		if !tc.waits {
+			raw.SetReadDeadline(time.Now().Add(testutil.Patience))
+			if _, err := raw.Read(in); err != io.EOF {
+				t.Errorf("%+v: %v, want the end", tc, err)
+			}
+		}
+	}
+}
