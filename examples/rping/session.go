@@ -199,7 +199,10 @@ func (s *session) next(ctx context.Context) (ibv.WC, error) {
 	case err == nil:
 		err = wc[0].Err()
 	}
-	if wc[0].Status == ibv.WCWRFlushErr { // the connection has ended; on iWARP its event may come later
+	// The connection has ended; on iWARP its event may come later. There a message that has arrived may fail at its
+	// sender if the peer has ended the connection at once.
+	acked := s.c.PD().Device().Info().Transport.SendsAcked()
+	if status := wc[0].Status; status == ibv.WCWRFlushErr || status == ibv.WCLocQPOpErr && !acked {
 		select {
 		case <-s.c.Done():
 		case <-ctx.Done():
