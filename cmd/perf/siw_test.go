@@ -115,31 +115,33 @@ func TestSIW_Credits(t *testing.T) {
 	}
 }
 
-// stockCM is the exchange of two perf without the mark by which they know each other.
+// stockCM is the exchange of two perf without the mark behind the version, by which they know each other.
 type stockCM struct {
 	net.Conn
-	out, in bool // the first message is over
+	written, got int // bytes
 }
 
-// unmarked clears what is behind the version.
-func unmarked(b []byte) []byte {
-	text, _, _ := bytes.Cut(b, []byte{0})
-	return append(bytes.Clone(text), make([]byte, len(b)-len(text))...)
+// unmark clears what is behind the version, in b from byte at of all.
+func unmark(b []byte, at int) {
+	for i := range b {
+		if at+i >= len(wire.Version) && at+i < 16 {
+			b[i] = 0
+		}
+	}
 }
 
 func (s *stockCM) Write(b []byte) (int, error) {
-	if !s.out {
-		s.out, b = true, unmarked(b)
-	}
-	return s.Conn.Write(b)
+	out := bytes.Clone(b)
+	unmark(out, s.written)
+	n, err := s.Conn.Write(out)
+	s.written += n
+	return n, err
 }
 
 func (s *stockCM) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
-	if !s.in && n > 0 {
-		s.in = true
-		copy(b, unmarked(b[:n]))
-	}
+	unmark(b[:n], s.got)
+	s.got += n
 	return n, err
 }
 

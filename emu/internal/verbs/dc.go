@@ -35,7 +35,7 @@ func dcInit(c *call, i *hca.QPInit, d *uapi.Mlx5CreateQP) (known uint32) {
 	return 0
 }
 
-// queryDCT returns the attributes of a DCT that are asked for, as the driver does. A DCT has few, and those only in RTR.
+// queryDCT returns the attributes of a DCT that are asked for, as the driver does. A DCT has few, and only in RTR.
 // C: mlx5_ib_dct_query_qp.
 func queryDCT(qp *hca.QP, mask hca.AttrMask) (v uapi.QueryQPResp, _ unix.Errno) {
 	a := &qp.Attr

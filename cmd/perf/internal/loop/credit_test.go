@@ -209,8 +209,8 @@ func newCreditLoop(t *testing.T, seed uint64, sends, recvs bool, n, depth, list,
 	return b, s
 }
 
-// TestCredits has loops of each direction against a peer that works as perftest does. Each message has to find a receive,
-// no end may wait for ever, and only messages count.
+// TestCredits has loops of each direction against a peer that works as perftest does. Each message has to find a
+// receive, no end may wait for ever, and only messages count.
 func TestCredits(t *testing.T) {
 	n := uint64(0)
 	for _, size := range []struct{ n, depth uint64 }{
@@ -242,7 +242,8 @@ func TestCredits(t *testing.T) {
 						t.Errorf("moved %+v, want %d", m, want)
 					}
 					if s.open != 0 || s.sent != s.all || sends && s.arrived != size.n {
-						t.Errorf("%d credits are open, %d of %d messages came, %d went", s.open, s.sent, s.all, s.arrived)
+						t.Errorf("%d credits are open, %d of %d messages came, %d went", s.open, s.sent, s.all,
+							s.arrived)
 					}
 					if recvs && size.n > size.depth && s.credits == 0 || !recvs && s.credits > 0 {
 						t.Errorf("%d credits", s.credits)
@@ -272,7 +273,8 @@ func TestCreditRefused(t *testing.T) {
 		cause error
 	}{
 		{"refused", false, func(s *stockEnd) { s.refuse = ibv.WCRemAccessErr }, ibv.WCRemAccessErr.Err()},
-		{"refused, both directions", true, func(s *stockEnd) { s.refuse = ibv.WCRemAccessErr }, ibv.WCRemAccessErr.Err()},
+		{"refused, both directions", true, func(s *stockEnd) { s.refuse = ibv.WCRemAccessErr },
+			ibv.WCRemAccessErr.Err()},
 		{"connection ended", false, func(s *stockEnd) { s.flush = true }, ibv.WCWRFlushErr.Err()},
 		{"connection ended, both directions", true, func(s *stockEnd) { s.flush = true }, ibv.WCWRFlushErr.Err()},
 	} {
