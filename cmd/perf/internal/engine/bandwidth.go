@@ -111,8 +111,8 @@ func (r *run) checkCredits() error {
 	}
 	// Credits come for a third of the receives at a time.
 	if most := p.RxDepth - p.RxDepth/3; p.Sends() && p.PostList > most && p.Messages() > uint64(p.RxDepth) {
-		return fmt.Errorf("post list (-l) %d > %d, two thirds of the receive queue depth (-r): a stock perftest on iWARP "+
-			"admits no more at once; give both ends a larger -r, or use a shorter list", p.PostList, most)
+		return fmt.Errorf("post list (-l) %d > %d, two thirds of the receive queue depth (-r): a stock perftest on "+
+			"iWARP admits no more at once; give both ends a larger -r, or use a shorter list", p.PostList, most)
 	}
 	return nil
 }
