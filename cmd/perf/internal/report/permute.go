@@ -12,6 +12,13 @@ import (
 // same. Less would be too coarse for levelSlow: 8 slow runs of 120 and none of 120 have a chance of 0.0034.
 const mostExact = 50_000
 
+// leastRandom is how many random arrangements are drawn at least, and sureDeviations how many standard deviations from
+// the level a chance is where no more are needed to know on which side it is.
+const (
+	leastRandom    = 1000
+	sureDeviations = 4
+)
+
 // family is a set of tests of the same runs. Each gives every run a score, the old runs first: how bad it is. Without a
 // change, each arrangement of the runs in old and new ones is equally likely, whatever the distribution of the figures
 // and however they depend on each other within a run.
@@ -62,8 +69,8 @@ func (t *test) z(places []int) float64 {
 type chance struct{ worse, better float64 }
 
 // chances returns those of each test, as the largest sum of any test in each arrangement has it (Westfall and Young's
-// maxT). So few alarms are false in all tests together. If the arrangements are random, it draws no more of them when
-// no test can be below the level any more.
+// maxT). So few alarms are false in all tests together. Of random arrangements it draws as many as it takes to know
+// which chances are below the level.
 func (f *family) chances(level float64) []chance {
 	if len(f.tests) == 0 {
 		return nil
@@ -83,8 +90,9 @@ func (f *family) chances(level float64) []chance {
 			z := f.tests[i].z(places)
 			high, low = max(high, z), min(low, z)
 		}
+		all++
 		const rounding = 1e-9
-		least := math.Inf(1)
+		expected, sure := level*all, all >= leastRandom
 		for i, z := range own {
 			if high >= z-rounding {
 				hits[i].worse++
@@ -92,10 +100,10 @@ func (f *family) chances(level float64) []chance {
 			if low <= z+rounding {
 				hits[i].better++
 			}
-			least = min(least, hits[i].worse, hits[i].better)
+			near := min(math.Abs(hits[i].worse-expected), math.Abs(hits[i].better-expected))
+			sure = sure && near > sureDeviations*math.Sqrt(expected)
 		}
-		all++
-		if random && least > 2*level*mostExact {
+		if random && sure {
 			break
 		}
 	}
