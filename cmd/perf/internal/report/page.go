@@ -195,7 +195,7 @@ func (n Named) inRounds() string {
 	if most < 2 {
 		return ""
 	}
-	return fmt.Sprintf(", median of %d rounds, from the lowest to the highest", most)
+	return fmt.Sprintf(", median of %d rounds, in a band from the lowest to the highest", most)
 }
 
 // across adds the median of rounds to a line, and their range to its band.

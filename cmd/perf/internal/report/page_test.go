@@ -321,7 +321,7 @@ func TestPage_Rounds(t *testing.T) {
 	if got := points["Percentiles of latency"]; !slices.Equal(got, []int{9, 9, 9}) {
 		t.Errorf("the distributions have %v points", got)
 	}
-	if !strings.Contains(text, "median of 8 rounds, from the lowest to the highest") {
+	if !strings.Contains(text, "median of 8 rounds, in a band from the lowest to the highest") {
 		t.Error(text)
 	}
 }
