@@ -128,7 +128,8 @@ const askPage = `(() => {
   return {
     Width: document.documentElement.scrollWidth,
     Nameless: [...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title')?.textContent).length,
-    Unscoped: n('th:not([scope])'), Legends: legends.length, Cut: legends.filter(outside).length, Maps: n('figure.map'), Fields: n('.cell'), Worst: n('.worst tbody tr'),
+    Unscoped: n('th:not([scope])'), Legends: legends.length, Cut: legends.filter(outside).length,
+    Maps: n('figure.map'), Fields: n('.cell'), Worst: n('.worst tbody tr'),
     Tallest: Math.max(...[...document.querySelectorAll('.worst tr')].map(r => r.offsetHeight)),
     Text: document.body.innerText, Background: getComputedStyle(document.body).backgroundColor,
     Ink: getComputedStyle(document.body).color, Scripts: n('script'),

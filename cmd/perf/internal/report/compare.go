@@ -23,8 +23,8 @@ type Tolerance struct {
 // tests: of the medians, and of slow runs if there are enough of them on both sides together to be tested.
 const (
 	levelAlone  = 0.0025 // of the medians, without slow runs
-	levelBeside = 0.0012 // of the medians, next to slow runs
-	levelSlow   = 0.0038
+	levelBeside = 0.0008 // of the medians, next to slow runs
+	levelSlow   = 0.0042
 )
 
 // A slow run is worse than the median of all by more than the tolerance, and by so many standard deviations.
@@ -38,9 +38,10 @@ type Comparison struct {
 	Tail      float64    `json:"tolerance_of_p99"`
 	OldRuns   int        `json:"old_runs"` // files, each of a process
 	NewRuns   int        `json:"new_runs"`
-	Level     float64    `json:"level"`           // a difference has no larger p
-	LevelSlow float64    `json:"level_slow"`      // a difference of slow runs has no larger p_slow
-	Needs     int        `json:"needs_runs"`      // on each side, so that there can be a difference
+	Level     float64    `json:"level"`      // a difference has no larger p
+	LevelSlow float64    `json:"level_slow"` // a difference of slow runs has no larger p_slow
+	Needs     int        `json:"needs_runs"` // on each side, so that there can be a difference
+	Alone     bool       `json:"by_tolerance_alone,omitempty"`
 	NeedsSlow int        `json:"needs_runs_slow"` // on each side, so that slowShare of slow runs is found
 	Figures   []Compared `json:"figures"`
 	Worse     int        `json:"worse"` // also those with more slow runs
@@ -120,6 +121,7 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 	}
 	c.Needs = needs(len(keys), c.Level)
 	few := leastChance(len(old), len(cur), len(keys)) > c.Level
+	c.Alone = few && tol.Alone
 	p, ofSlow := medians.chances(c.Level), slow.chances(levelSlow)
 	for i := range c.Figures {
 		f := &c.Figures[i]
@@ -127,7 +129,7 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 		if k, ok := slices.BinarySearch(tested, i); ok {
 			s = &ofSlow[k]
 		}
-		f.judge(p[i], s, c.Level, few, tol)
+		f.judge(p[i], s, c, few, f.most(tol))
 		switch f.Verdict {
 		case worse, slower:
 			c.Worse++
@@ -230,32 +232,32 @@ func (f *Compared) measure(was, is [][]float64, most float64) (middles, shares [
 }
 
 // judge says what a difference is. few reports that there are too few runs to find one.
-func (f *Compared) judge(p chance, slow *chance, level float64, few bool, tol Tolerance) {
+func (f *Compared) judge(p chance, slow *chance, c *Comparison, few bool, most float64) {
 	f.P = min(p.worse, p.better)
 	loss := f.Change
 	if f.Figure == bandwidthKey {
 		loss = -loss
 	}
-	found, beyond, better := f.P <= level, loss > f.most(tol), false
+	found, beyond, better := f.P <= c.Level, loss > most, false
 	f.Verdict = same
 	if slow != nil {
 		least := min(slow.worse, slow.better)
 		f.PSlow = &least
-		better = slow.better <= levelSlow
+		better = slow.better <= c.LevelSlow
 	}
 	switch {
-	case f.New.Runs == 0, found && p.worse <= level && beyond:
+	case f.New.Runs == 0, found && p.worse <= c.Level && beyond:
 		f.Verdict = worse
-	case slow != nil && slow.worse <= levelSlow:
+	case slow != nil && slow.worse <= c.LevelSlow:
 		f.Verdict = slower
 	case found || better:
 		f.Verdict = differs
-	case few && !tol.Alone:
-		f.Verdict = tooFew
-	case few && beyond:
+	case c.Alone && beyond:
 		f.Verdict = worse
-	case few:
+	case c.Alone:
 		f.Verdict = within
+	case few:
+		f.Verdict = tooFew
 	}
 }
 
@@ -292,9 +294,12 @@ func (c *Comparison) Print(w io.Writer) error {
 		}
 		fmt.Fprintln(&b, line)
 	}
+	if c.Alone {
+		fmt.Fprintf(&b, "# the tolerance alone decides: a test takes %d runs a side\n", c.Needs)
+	}
 	if min(c.OldRuns, c.NewRuns) < c.NeedsSlow {
-		fmt.Fprintf(&b, "# slow runs: %d a side find that %.0f %% of the runs became slow in %.0f of 100 comparisons\n",
-			c.NeedsSlow, 100*slowShare, 100*slowPower)
+		fmt.Fprintf(&b, "# slow runs: it takes %d runs a side to find in %.0f of 100 comparisons that %.0f %% of them "+
+			"became slow\n", c.NeedsSlow, 100*slowPower, 100*slowShare)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

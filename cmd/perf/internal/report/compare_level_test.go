@@ -191,7 +191,8 @@ func TestCompareSlow(t *testing.T) {
 		t.Errorf("it takes %d runs a side", few.NeedsSlow)
 	}
 	var b strings.Builder
-	if err := few.Print(&b); err != nil || !strings.Contains(b.String(), fmt.Sprintf("# slow runs: %d a side", few.NeedsSlow)) {
+	want := fmt.Sprintf("# slow runs: it takes %d runs a side", few.NeedsSlow)
+	if err := few.Print(&b); err != nil || !strings.Contains(b.String(), want) {
 		t.Errorf("%v, %s", err, b.String())
 	}
 	for _, n := range []int{120, few.NeedsSlow} {
@@ -223,7 +224,7 @@ func TestCompareRounds(t *testing.T) {
 		}
 	}
 	old, cur := side(6, func() *Saved { return process([]float64{1, 5, 1.01}) }),
-		side(6, func() *Saved { return process([]float64{0.9, 0.1, 0.91}) })
+		side(6, func() *Saved { return process([]float64{0.9, 5, 0.89}) })
 	c := compared(t, old, cur)
 	if f := c.Figures[0]; f.Verdict != worse || f.Old.Median != 1.01e11 || f.New.Median != 0.9e11 || f.P > 0.0011 ||
 		f.P < 0.001 {

@@ -83,13 +83,14 @@ func TestCompare(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			if err := c.Print(&b); err != nil || c.Worse != tc.worse || !strings.Contains(b.String(), tc.shows) {
+			if err := c.Print(&b); err != nil || c.Worse != tc.worse || !strings.Contains(b.String(), tc.shows) ||
+				!strings.Contains(b.String(), "# the tolerance alone decides: a test takes 6 runs a side") {
 				t.Errorf("%d worse, want %d, and %q in\n%s", c.Worse, tc.worse, tc.shows, b.String())
 			}
 			// Without a tolerance of its own, one run a side tells nothing that is still there.
 			tol.Alone = false
 			if c, err = Compare(run(tc.test, none), run(tc.test, tc.change), tol); err != nil ||
-				c.TooFew+c.Worse != len(c.Figures) || c.Needs < 5 {
+				c.TooFew+c.Worse != len(c.Figures) || c.Needs != 6 || c.Alone {
 				t.Errorf("%+v, %v; want too few runs", c, err)
 			}
 		})
