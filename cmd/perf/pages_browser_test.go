@@ -157,8 +157,8 @@ func reportPages(t *testing.T) string {
 		"small":   {file("small.json")},
 		"large":   {file("large.json")},
 		"hostile": {file("hostile.json")},
-		"runs": {file("nic.json"), file("rounds.json"), savedBW, "testdata/slower.json", savedLat, "testdata/intervals.json",
-			"testdata/mesh.json"},
+		"runs": {file("nic.json"), file("rounds.json"), savedBW, "testdata/slower.json", savedLat,
+			"testdata/intervals.json", "testdata/mesh.json"},
 	} {
 		var diag bytes.Buffer
 		args := append([]string{"report", "-o", file(page + ".html")}, files...)

@@ -118,7 +118,8 @@ func TestBand(t *testing.T) {
 		{math.NaN(), 1, 2}, {8, math.Inf(1), 2}}}
 	d := Chart{XScale: Binary, Series: []Series{s}}.draw("c")
 	var x1, y1, x2, y2, x3, y3, x4, y4 float64
-	if _, err := fmt.Sscanf(d.Lines[0].Band, "M%g,%g %g,%g %g,%g %g,%gz", &x1, &y1, &x2, &y2, &x3, &y3, &x4, &y4); err != nil {
+	_, err := fmt.Sscanf(d.Lines[0].Band, "M%g,%g %g,%g %g,%g %g,%gz", &x1, &y1, &x2, &y2, &x3, &y3, &x4, &y4)
+	if err != nil {
 		t.Fatalf("%v in %s", err, d.Lines[0].Band)
 	}
 	if x1 != x4 || x2 != x3 || x1 >= x2 || y2 < top || y2 > y1 || y1 >= y4 || y4 >= y3 || y3 > height-bottom {

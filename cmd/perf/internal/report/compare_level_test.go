@@ -214,7 +214,7 @@ func TestCompareSlow(t *testing.T) {
 	}
 }
 
-// TestCompareRounds: rounds of one process are one run, of which the median counts.
+// TestCompareRounds: rounds of one process are one run. Their median counts.
 func TestCompareRounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 20 {
@@ -302,7 +302,8 @@ func TestMedian(t *testing.T) {
 // TestNormalScores: equal values have one score, an unknown one has 0, and outliers count no more than their place.
 func TestNormalScores(t *testing.T) {
 	got := normalScores([]float64{1, 1e9, math.NaN(), 2, 2})
-	if got[2] != 0 || got[3] != got[4] || got[3] != 0 || math.Abs(got[0]+got[1]) > 1e-12 || got[1] < 0.8 || got[1] > 0.9 {
+	if got[2] != 0 || got[3] != got[4] || got[3] != 0 || math.Abs(got[0]+got[1]) > 1e-12 ||
+		got[1] < 0.8 || got[1] > 0.9 {
 		t.Errorf("%v", got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// mostExact is up to how many arrangements all are counted. Of more, at most so many are drawn at random, always the
-// same. Less would be too coarse for levelSlow: 8 slow runs of 120 and none of 120 have a chance of 0.0034.
+// mostExact is up to how many arrangements all are counted. If there are more, at most so many are drawn at random,
+// always the same. Less would be too coarse for levelSlow: 8 slow runs of 120 and none of 120 have a chance of 0.0034.
 const mostExact = 50_000
 
 // leastRandom is how many random arrangements are drawn at least, and sureDeviations how many standard deviations from
@@ -28,7 +28,7 @@ type family struct {
 	matters  []int // the runs that have a score other than 0 in any test
 }
 
-// test has scores of which the sum over random new runs has variance 1, or 0, and a mean.
+// test has scores. Their sum over random new runs has variance 1, or 0, and a mean.
 type test struct {
 	scores []float64
 	mean   float64
