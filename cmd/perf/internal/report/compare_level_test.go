@@ -145,7 +145,7 @@ func TestCompareFinds(t *testing.T) {
 		n, _ := strconv.Atoi(row[1])
 		for i, between := range []float64{0.01, 0.02, 0.04} {
 			rng := rand.New(rand.NewPCG(2, uint64(4*n+i)))
-			found, few, all := 0, 0, pairs(1000, 60)
+			found, few, all := 0, 0, pairs(1000, 40)
 			for range all {
 				c := compared(t, side(n, spread(rng, between, 0, 1)), side(n, spread(rng, between, 0.05, 1)))
 				found += c.Worse
