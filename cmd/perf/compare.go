@@ -13,17 +13,21 @@ import (
 )
 
 const compareUsage = `perf compare shows which figures of new runs are worse than those of old ones, in files of perf
---json, --json-file or perf mesh --json. A rank test decides whether a figure differs: "~" is no
-difference that noise does not explain. It is worse if the median also is, by more than the
-tolerance.
+--json, --json-file or perf mesh --json. Each file is one run: the rounds of a process share its
+connection and memory, so their median counts. A permutation test of the runs decides whether a
+figure differs: "~" is no difference that noise does not explain. It is worse if it differs by
+more than the tolerance, or if more of the runs are slow.
 
   perf compare [options] OLD.json NEW.json
   perf compare [options] OLD.json... -- NEW.json...
 
 {flags}
-Exit status: 0 no figure is worse, 1 the files cannot be compared, or there are too few runs for a
-test and no --tolerance is given, 2 wrong usage, 3 a figure is worse.
+Exit status: 0 no figure is worse, 1 the files cannot be compared, 2 wrong usage, 3 a figure is
+worse, 4 no verdict: there are too few runs for a test and no --tolerance is given.
 `
+
+// exitNoVerdict is perf compare's exit code if noise may explain any difference of so few runs.
+const exitNoVerdict = 4
 
 type compareOptions struct {
 	old, cur        []string // files
@@ -36,7 +40,8 @@ func (v *invocation) compare() *cobra.Command {
 	o := compareOptions{tolerance: 0.03, tail: 0.1}
 	f := c.Flags()
 	f.Var(&o.tolerance, "tolerance", "largest accepted loss of bandwidth or median latency, as a `share` such as 3% "+
-		"or 0.03; if it is given, it decides alone where there are too few runs for a test")
+		"or 0.03; if it is given, it decides alone where there are too few runs for a test, and may take "+
+		"noise for a loss")
 	f.Var(&o.tail, "tolerance-p99", "the same of the 99th percentile, as a `share`")
 	f.BoolVar(&o.json, "json", false, "print one JSON object instead of the table")
 	c.Args = func(_ *cobra.Command, files []string) (err error) {
@@ -66,13 +71,13 @@ func runCompare(o *compareOptions, stdout, stderr io.Writer) int {
 		say(stderr, err)
 		return exitFailure
 	case c.Worse > 0:
-		say(stderr, fmt.Errorf("%d of %d figures are worse by more than %v (99th percentile: %v)", c.Worse,
-			len(c.Figures), &o.tolerance, &o.tail))
+		say(stderr, fmt.Errorf("%d of %d figures are worse by more than %v (99th percentile: %v), or have more "+
+			"slow runs", c.Worse, len(c.Figures), &o.tolerance, &o.tail))
 		return exitLimit
 	case c.TooFew > 0:
-		say(stderr, fmt.Errorf("%d of %d figures have too few runs to tell a loss from noise: give each side %d, "+
-			"or give --tolerance, which then decides alone", c.TooFew, len(c.Figures), c.Needs))
-		return exitFailure
+		say(stderr, fmt.Errorf("%d and %d files: no verdict; give %d files a side, each of a run of its own, or "+
+			"--tolerance, which then decides alone", c.OldRuns, c.NewRuns, c.Needs))
+		return exitNoVerdict
 	}
 	return exitOK
 }

@@ -546,9 +546,11 @@ func TestCompareFiles(t *testing.T) {
 		want int
 		says string
 	}{
-		{saved + "bw.json " + saved + "bw.json", exitFailure, "2 of 2 figures have too few runs"},
+		{saved + "bw.json " + saved + "bw.json", exitNoVerdict, "1 and 1 files: no verdict; give 6 files a side"},
 		{saved + "lat.json " + saved + "lat.json --tolerance=0", exitOK, ""},
 		{saved + "bw.json testdata/slower.json --tolerance 3%", exitLimit, "1 of 2 figures are worse by more than 3%"},
+		{runs(5, saved+"bw.json") + "-- " + runs(5, "testdata/slower.json"), exitNoVerdict,
+			"5 and 5 files: no verdict"},
 		{runs(6, saved+"bw.json") + "-- " + runs(6, saved+"bw.json"), exitOK, ""},
 		{runs(6, saved+"bw.json") + "-- " + runs(6, "testdata/slower.json") + "--json", exitFailure, "no such file"},
 		{"--json " + runs(6, saved+"bw.json") + "-- " + runs(6, "testdata/slower.json"), exitLimit, "1 of 2 figures"},

@@ -81,6 +81,25 @@ const runOnNIC = `{"schema":"pureverbs.perf","version":2,"test":{"verb":"write",
 	"results":[{"bytes":2,"messages":5000,"bandwidth_bits_per_second":4e7},
 	{"bytes":65536,"messages":5000,"bandwidth_bits_per_second":19.4e9}]}`
 
+// runInRounds is a run of 8 rounds of 12 sizes.
+func runInRounds() []byte {
+	type object = map[string]any
+	var results []object
+	for round := range 8 {
+		for size := range 12 {
+			gbits := 18 * (1 - math.Exp(-float64(size)/4)) * (1 - float64(round*round%5)/20)
+			results = append(results, object{"bytes": 64 << size, "bandwidth_bits_per_second": gbits * 1e9,
+				"messages_per_second": gbits * 1e9 / 8 / float64(int(64)<<size)})
+		}
+	}
+	b, err := json.Marshal(object{"schema": "pureverbs.perf", "version": 2, "results": results,
+		"test": object{"verb": "write", "metric": "bw", "connection": "RC", "queue_pairs": 1, "rounds": 8}})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
 // rectangle is where an element is in the window.
 type rectangle struct{ X, Y, Width, Height float64 }
 
@@ -90,6 +109,7 @@ type pageFacts struct {
 	Nameless          int // drawings without a title
 	Unscoped          int // headings of tables that do not say what they are of
 	Maps, Fields      int
+	Legends, Cut      int     // entries of legends and captions, and those that are not whole in the window
 	Worst             int     // rows
 	Tallest           float64 // of them
 	Text              string
@@ -100,10 +120,16 @@ type pageFacts struct {
 
 const askPage = `(() => {
   const n = s => document.querySelectorAll(s).length
+  const legends = [...document.querySelectorAll('.legend li, .key text, caption, figcaption')]
+  const outside = e => {
+    const r = e.getBoundingClientRect()
+    return r.width == 0 || r.left < 0 || r.right > document.documentElement.clientWidth || e.scrollWidth > e.clientWidth
+  }
   return {
     Width: document.documentElement.scrollWidth,
     Nameless: [...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title')?.textContent).length,
-    Unscoped: n('th:not([scope])'), Maps: n('figure.map'), Fields: n('.cell'), Worst: n('.worst tbody tr'),
+    Unscoped: n('th:not([scope])'), Legends: legends.length, Cut: legends.filter(outside).length,
+    Maps: n('figure.map'), Fields: n('.cell'), Worst: n('.worst tbody tr'),
     Tallest: Math.max(...[...document.querySelectorAll('.worst tr')].map(r => r.offsetHeight)),
     Text: document.body.innerText, Background: getComputedStyle(document.body).backgroundColor,
     Ink: getComputedStyle(document.body).color, Scripts: n('script'),
@@ -121,7 +147,7 @@ func reportPages(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for name, object := range map[string][]byte{"small": meshOf(8, false), "large": meshOf(200, false),
-		"hostile": meshOf(24, true), "nic": []byte(runOnNIC)} {
+		"hostile": meshOf(24, true), "nic": []byte(runOnNIC), "rounds": runInRounds()} {
 		if err := os.WriteFile(filepath.Join(dir, name+".json"), object, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -131,8 +157,8 @@ func reportPages(t *testing.T) string {
 		"small":   {file("small.json")},
 		"large":   {file("large.json")},
 		"hostile": {file("hostile.json")},
-		"runs": {file("nic.json"), savedBW, "testdata/slower.json", savedLat, "testdata/intervals.json",
-			"testdata/mesh.json"},
+		"runs": {file("nic.json"), file("rounds.json"), savedBW, "testdata/slower.json", savedLat,
+			"testdata/intervals.json", "testdata/mesh.json"},
 	} {
 		var diag bytes.Buffer
 		args := append([]string{"report", "-o", file(page + ".html")}, files...)
@@ -223,6 +249,9 @@ func TestReportBrowser(t *testing.T) {
 					"%d worst pairs, %d elements and %d scripts", name, f.Width, f.Nameless, f.Unscoped, f.Maps,
 					f.Fields, f.Worst, f.Injected, f.Scripts)
 			}
+			if f.Cut > 0 || f.Legends < 10*page.maps {
+				t.Errorf("%s: %d of %d entries of legends and captions are cut", name, f.Cut, f.Legends)
+			}
 			if f.Tallest > 80 && page.name != "hostile" {
 				t.Errorf("%s: a row of the worst pairs is %v high", name, f.Tallest)
 			}
@@ -299,7 +328,7 @@ func checkMaps(t *testing.T, b *browser.Browser, shot func(string) view, name st
 			c := where.Cells[k]
 			return v.at(c.X+5, c.Y+c.Height-5) // next to the text
 		}
-		plain := v.at(where.Plain.X+5, where.Plain.Y+where.Plain.Height-5)
+		plain := v.at(where.Plain.X+where.Plain.Width-5, where.Plain.Y+5) // right of the title
 		for what, c := range map[string]color.RGBA{"slow pair": pixel(slowFrom, slowTo),
 			"slow host's row":    pixel(slowHost, 1),
 			"slow host's column": pixel(2, slowHost), "failed pair": pixel(failedFrom, failedTo),

@@ -113,7 +113,7 @@ func loadFlags(o *options) []flagRow {
 		{names: "sizes", tests: "write read send", value: (*sizes)(&c.SizeList), excludes: "size all",
 			text: "message sizes, such as 64,4K,1M, or ranges such as 2:8M:x4 and 1K:4K:+512"},
 		{names: "rounds", value: &c.Rounds, check: positive,
-			text: "measure all sizes so many `times`, as samples for perf compare; both ends must be perf"},
+			text: "measure all sizes so many `times`; perf compare takes the median; both ends must be perf"},
 		{names: "n iters", value: &c.Iters, check: atLeastFive,
 			text: "`messages` per queue pair and size (default: write bw 5000, others 1000)"},
 		{names: "D duration", value: (*seconds)(&c.Duration), check: aboveZero,

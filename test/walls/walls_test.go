@@ -283,9 +283,6 @@ func TestDependencies(t *testing.T) {
 		if within(f.dir, "cmd", "examples", "test") || f.dir == "emu" {
 			allowed = program
 		}
-		if f.dir == "cmd/perf/internal/report" {
-			allowed = append(slices.Clone(program), "golang.org/x/perf/benchmath") // the rank test of perf compare
-		}
 		if strings.HasSuffix(f.name, "_test.go") || within(f.dir, "internal/testutil",
 			"internal/sysfs/sysfstest", "test") {
 			allowed = append(slices.Clone(program), "github.com/google/go-cmp")

@@ -11,6 +11,9 @@ import (
 // Point is one figure.
 type Point struct{ X, Y float64 }
 
+// Span is the range of several figures.
+type Span struct{ X, Low, High float64 }
+
 // Series is a line of a chart.
 type Series struct {
 	Name   string
@@ -18,6 +21,7 @@ type Series struct {
 	Dashed bool // a second line of the same colour
 	Marks  bool // a mark at each point
 	Points []Point
+	Band   []Span // an area, where points are the middle of several figures
 }
 
 // Colours is the number of colours, Marks that of the shapes of marks.
@@ -75,6 +79,7 @@ type line struct {
 	Class  string
 	Shape  string // the mark of the legend
 	Points string
+	Band   string // a path
 	Marks  []mark
 }
 
@@ -101,6 +106,7 @@ func (c Chart) draw(id string) *drawing {
 		Bottom: height - bottom, MidX: left + plotWide/2, MidY: top + plotHigh/2}
 	var xs, ys []float64
 	var kept [][]Point
+	var bands [][]Span
 	for _, s := range c.Series {
 		var points []Point
 		for _, p := range s.Points {
@@ -111,6 +117,15 @@ func (c Chart) draw(id string) *drawing {
 		}
 		slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
 		kept = append(kept, points)
+		var band []Span
+		for _, b := range s.Band {
+			if c.XScale.Fits(b.X) && c.YScale.Fits(b.Low) && c.YScale.Fits(b.High) {
+				band = append(band, b)
+				ys = append(ys, b.Low, b.High)
+			}
+		}
+		slices.SortStableFunc(band, func(a, b Span) int { return cmp.Compare(a.X, b.X) })
+		bands = append(bands, band)
 	}
 	if len(xs) == 0 {
 		return nil
@@ -153,9 +168,23 @@ func (c Chart) draw(id string) *drawing {
 			fmt.Fprintf(&b, "%g,%g ", p.X, p.Y)
 		}
 		l.Points = strings.TrimSuffix(b.String(), " ")
+		l.Band = outline(bands[i], x, y)
 		d.Lines = append(d.Lines, l)
 	}
 	return d
+}
+
+// outline goes along the upper ends of a band, and back along the lower ones. Of a single span it is a line.
+func outline(band []Span, x, y axis) string {
+	if len(band) == 0 {
+		return ""
+	}
+	var there, back string
+	for _, s := range band {
+		there += fmt.Sprintf(" %g,%g", x.at(s.X), y.at(s.High))
+		back = fmt.Sprintf(" %g,%g", x.at(s.X), y.at(s.Low)) + back
+	}
+	return "M" + there[1:] + back + "z"
 }
 
 func value(s Scale, v float64) string {

@@ -61,11 +61,14 @@ var colours = [levels]color.NRGBA{
 // stroke is the cross of a field that failed, and the text on a bad one.
 var stroke = color.NRGBA{0xff, 0xff, 0xff, 0xff}
 
+// entry is one of a legend.
+type entry struct {
+	Level Level
+	Says  string
+}
+
 // key are the levels that a legend explains, from the best.
-var key = []struct {
-	level Level
-	says  string
-}{
+var key = []entry{
 	{Better2, "better, ×1.25"}, {Better1, "×1.05"}, {Usual, "as the median"}, {Worse1, "worse, ×1.05"}, {Worse2,
 		"×1.1"},
 	{Worse3, "×1.25"}, {Worse4, "×2"}, {Slow, "slow"}, {Failed, "failed (×)"}, {Missing, "not measured"},

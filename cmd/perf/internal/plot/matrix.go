@@ -49,13 +49,6 @@ type heading struct {
 // bar marks the row or column of a host that is bad.
 type bar struct{ X, Y, W, H int }
 
-type entry struct {
-	X     int
-	TextX int
-	Level Level
-	Text  string
-}
-
 type board struct {
 	Matrix
 	ID             string
@@ -70,7 +63,6 @@ type board struct {
 	Bars           []bar
 	Leaders        []string // lines from names to where they belong
 	Key            []entry
-	KeyY, KeyTextY int
 	Picture        template.URL // instead of fields
 	Step           int          // hosts of a field
 	Hosts          int
@@ -86,9 +78,8 @@ const (
 	fieldWide, fieldHigh = 64, 30
 	letter               = 7.5 // width
 	lineHigh             = 13
-	slantWide            = 20 // of a line that is turned by 40 degrees
-	longestName          = 22 // runes of a host's name next to the fields
-	keySwatch            = 22
+	slantWide            = 20   // of a line that is turned by 40 degrees
+	longestName          = 22   // runes of a host's name next to the fields
 	pictureSide          = 840  // about
 	mostFields           = 1000 // in a row
 	mostValues           = 512  // hosts, whose figures the page has
@@ -105,7 +96,7 @@ func (m Matrix) draw(id string) (*board, error) {
 		longest = max(longest, len([]rune(m.name(i))))
 	}
 	side := int(letter * float64(longest))
-	b := &board{Matrix: m, ID: id, X: 60 + side, Y: 64 + side*2/3, Step: 1, Hosts: n}
+	b := &board{Matrix: m, ID: id, Key: key, X: 60 + side, Y: 64 + side*2/3, Step: 1, Hosts: n}
 	w, h := fieldWide, fieldHigh
 	if n > MostWithText {
 		b.Step = (n + mostFields - 1) / mostFields
@@ -116,15 +107,7 @@ func (m Matrix) draw(id string) (*board, error) {
 	b.Side = w
 	b.W, b.H = (n+b.Step-1)/b.Step*w, (n+b.Step-1)/b.Step*h
 	b.MidX, b.MidY = b.X+b.W/2, b.Y+b.H/2
-	b.KeyY = b.Y + b.H + 18
-	b.KeyTextY = b.KeyY + 12
-	b.Height = b.KeyTextY + 14
-	x := 16
-	for _, k := range key {
-		b.Key = append(b.Key, entry{x, x + keySwatch + 6, k.level, k.says})
-		x += keySwatch + 20 + int(letter*float64(len([]rune(k.says))))
-	}
-	b.Width = max(b.X+b.W+20+side, x)
+	b.Width, b.Height = b.X+b.W+20+side, b.Y+b.H+14
 	b.headings(w, h)
 	if n <= MostWithText {
 		b.FieldW, b.FieldH, b.TextX, b.TextY = w-2, h-2, w/2-1, h/2+3

@@ -112,6 +112,35 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestBand: a band is in the plane, which shows all of it, below its line. Of one place it is a line upright.
+func TestBand(t *testing.T) {
+	s := Series{Name: "s", Marks: true, Points: []Point{{2, 100}, {4, 50}}, Band: []Span{{4, 10, 400}, {2, 90, 110},
+		{math.NaN(), 1, 2}, {8, math.Inf(1), 2}}}
+	d := Chart{XScale: Binary, Series: []Series{s}}.draw("c")
+	var x1, y1, x2, y2, x3, y3, x4, y4 float64
+	_, err := fmt.Sscanf(d.Lines[0].Band, "M%g,%g %g,%g %g,%g %g,%gz", &x1, &y1, &x2, &y2, &x3, &y3, &x4, &y4)
+	if err != nil {
+		t.Fatalf("%v in %s", err, d.Lines[0].Band)
+	}
+	if x1 != x4 || x2 != x3 || x1 >= x2 || y2 < top || y2 > y1 || y1 >= y4 || y4 >= y3 || y3 > height-bottom {
+		t.Errorf("%s", d.Lines[0].Band)
+	}
+	s.Points, s.Band = s.Points[1:], s.Band[:1]
+	c := Chart{XScale: Binary, Series: []Series{s}}
+	text, err := c.HTML("c")
+	if err != nil || strings.Count(string(text), `class="band"`) != 1 {
+		t.Errorf("%v, %s", err, text)
+	}
+	if _, err := fmt.Sscanf(c.draw("c").Lines[0].Band, "M%g,%g %g,%gz", &x1, &y1, &x2, &y2); err != nil || x1 != x2 ||
+		y2-y1 < 100 {
+		t.Errorf("%v, %s", err, c.draw("c").Lines[0].Band)
+	}
+	s.Band = nil
+	if text, _ := (Chart{Series: []Series{s}}).HTML("c"); strings.Contains(string(text), "band") {
+		t.Errorf("a band without a range: %s", text)
+	}
+}
+
 // TestLevels: what is worse has a higher level, and a level of its own.
 func TestLevels(t *testing.T) {
 	want := map[float64]Level{0: Missing, 0.5: Better2, 0.9: Better1, 1: Usual, 1.04: Usual, 1.06: Worse1, 1.2: Worse2,

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/perf/benchmath"
-
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -21,9 +19,16 @@ type Tolerance struct {
 	Alone bool    // it decides where there are too few runs for a test
 }
 
-// falseAlarm is the chance that any figure of two series of the same thing is said to differ, if the runs are
-// independent. Runs one after the other are not quite.
-const falseAlarm = 0.005
+// The chance that a comparison of the same thing says that any figure is worse is at most the sum of the levels of its
+// tests: of the medians, and of slow runs if there are enough of them on both sides together to be tested.
+const (
+	levelAlone  = 0.0025 // of the medians, without slow runs
+	levelBeside = 0.0008 // of the medians, next to slow runs
+	levelSlow   = 0.0042
+)
+
+// A slow run is worse than the median of all by more than the tolerance, and by so many standard deviations.
+const slowDeviations = 4
 
 // Comparison is the outcome of Compare.
 type Comparison struct {
@@ -31,33 +36,40 @@ type Comparison struct {
 	Version   int        `json:"version"`
 	Tolerance float64    `json:"tolerance"`
 	Tail      float64    `json:"tolerance_of_p99"`
-	Level     float64    `json:"level"`        // a difference has no larger p
-	Needs     int        `json:"needs_values"` // on each side, so that there can be a difference
+	OldRuns   int        `json:"old_runs"` // files, each of a process
+	NewRuns   int        `json:"new_runs"`
+	Level     float64    `json:"level"`      // a difference has no larger p
+	LevelSlow float64    `json:"level_slow"` // a difference of slow runs has no larger p_slow
+	Needs     int        `json:"needs_runs"` // on each side, so that there can be a difference
+	Alone     bool       `json:"by_tolerance_alone,omitempty"`
+	NeedsSlow int        `json:"needs_runs_slow"` // on each side, so that slowShare of slow runs is found
 	Figures   []Compared `json:"figures"`
-	Worse     int        `json:"worse"`
+	Worse     int        `json:"worse"` // also those with more slow runs
 	TooFew    int        `json:"too_few_runs"`
 }
 
 // Compared is a figure in the old and in the new runs.
 type Compared struct {
-	Bytes   uint64  `json:"bytes,omitempty"`
-	Over    string  `json:"over,omitempty"`  // what perf stream or perf message was compared with
-	Hosts   string  `json:"hosts,omitempty"` // which pairs of a mesh
-	Figure  string  `json:"figure"`
-	Old     Middle  `json:"old"`
-	New     Middle  `json:"new"`
-	Change  float64 `json:"change"` // of the median; 0.05: 5 % more
-	P       float64 `json:"p"`      // of the rank test
-	Verdict verdict `json:"verdict"`
-	Parts   bool    `json:"of_intervals,omitempty"` // the values are those of the intervals of one run a side
+	Bytes   uint64   `json:"bytes,omitempty"`
+	Over    string   `json:"over,omitempty"`  // what perf stream or perf message was compared with
+	Hosts   string   `json:"hosts,omitempty"` // which pairs of a mesh
+	Figure  string   `json:"figure"`
+	Old     Middle   `json:"old"`
+	New     Middle   `json:"new"`
+	Change  float64  `json:"change"` // the median of the ratios of new to old runs; 0.05: 5 % more
+	P       float64  `json:"p"`      // of so large a difference of any figure in this direction
+	PSlow   *float64 `json:"p_slow"` // the same of the number of slow runs; nil: too few are slow
+	Verdict verdict  `json:"verdict"`
 }
 
-// Middle is the median of a figure. With a probability of 95 % it is from Low to High, if there are enough values.
+// Middle is the median of runs. With a probability of 95 % it is from Low to High, if there are enough runs.
 type Middle struct {
 	Median float64  `json:"median"`
 	Low    *float64 `json:"low,omitempty"`
 	High   *float64 `json:"high,omitempty"`
-	Values int      `json:"values"`
+	Runs   int      `json:"runs"`   // whose figure is known
+	Rounds int      `json:"rounds"` // of all runs; of a mesh, pairs
+	Slow   int      `json:"slow"`   // of the rounds
 }
 
 type verdict string
@@ -66,11 +78,20 @@ const (
 	same    verdict = "same"    // there is no difference that noise does not explain
 	differs verdict = "differs" // it is better, or worse within the tolerance
 	worse   verdict = "worse"   // by more than the tolerance, or it is not known any more
+	slower  verdict = "more slow runs"
 	tooFew  verdict = "too few runs"
+	within  verdict = "within the tolerance" // which decides alone
 )
 
-// Compare compares two series of runs. A figure is worse if a rank test finds a difference and the medians differ by
-// more than the tolerance. Runs of different tests are not compared.
+// What NeedsSlow is about: this share of the new runs is slow, and so often it is found.
+const (
+	slowShare = 0.1
+	slowPower = 0.9
+)
+
+// Compare compares two series of runs, each the file of a process: rounds of one process have its connection and its
+// memory, and differ less than processes do. A figure is worse if a permutation test finds a difference, and the runs
+// differ by more than the tolerance; or if more runs are slow. Runs of different tests are not compared.
 func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 	for _, s := range slices.Concat(old, cur) {
 		if what, a, b := difference(old[0], s); what != "" {
@@ -82,77 +103,162 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("the runs have no size or pair of hosts in common")
 	}
-	c := &Comparison{Schema: Schema + ".compare", Version: 1, Tolerance: tol.Usual, Tail: tol.Tail,
-		Level: falseAlarm / float64(len(keys)), Needs: 1}
-	for leastP(c.Needs, c.Needs) > c.Level {
-		c.Needs++
-	}
-	for _, k := range keys {
+	c := &Comparison{Schema: Schema + ".compare", Version: 2, Tolerance: tol.Usual, Tail: tol.Tail,
+		OldRuns: len(old), NewRuns: len(cur), Level: levelAlone, LevelSlow: levelSlow,
+		NeedsSlow: needsSlow(slowShare, slowPower, levelSlow)}
+	medians, slow := family{old: len(old), cur: len(cur)}, family{old: len(old), cur: len(cur)}
+	var tested []int // figures of slow
+	for i, k := range keys {
 		f := Compared{Bytes: k.bytes, Over: k.over, Hosts: k.hosts, Figure: k.figure}
-		f.judge(was.of[k], is.of[k], c.Level, tol)
+		middles, shares := f.measure(was.values(k), is.values(k), f.most(tol))
+		medians.add(normalScores(middles))
+		if bad := notZero(shares); bad > 0 && allNew(len(old), len(cur), min(bad, len(cur))) <= levelSlow {
+			slow.add(shares)
+			tested = append(tested, i)
+			c.Level = levelBeside
+		}
+		c.Figures = append(c.Figures, f)
+	}
+	c.Needs = needs(len(keys), c.Level)
+	few := leastChance(len(old), len(cur), len(keys)) > c.Level
+	c.Alone = few && tol.Alone
+	p, ofSlow := medians.chances(c.Level), slow.chances(levelSlow)
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		var s *chance
+		if k, ok := slices.BinarySearch(tested, i); ok {
+			s = &ofSlow[k]
+		}
+		f.judge(p[i], s, c, few, f.most(tol))
 		switch f.Verdict {
-		case worse:
+		case worse, slower:
 			c.Worse++
 		case tooFew:
 			c.TooFew++
 		}
-		c.Figures = append(c.Figures, f)
 	}
 	return c, nil
 }
 
-// leastP returns the p of a rank test of so many values if all old ones are on one side of all new ones: two of all
-// arrangements, which are equally likely, are as extreme.
-func leastP(old, cur int) float64 {
-	p := 2.0
-	for i := 1; i <= cur; i++ {
-		p *= float64(i) / float64(old+i)
+func notZero(list []float64) (n int) {
+	for _, v := range list {
+		if v != 0 {
+			n++
+		}
 	}
-	return min(p, 1)
+	return n
 }
 
-// judge compares the values of a figure.
-func (f *Compared) judge(was, is *values, level float64, tol Tolerance) {
-	old, cur := was.runs, is.runs
-	if len(old) == 1 && len(cur) == 1 && leastP(len(was.parts), len(is.parts)) <= level {
-		old, cur, f.Parts = was.parts, is.parts, true
+// bad returns how bad a value is: a logarithm, so that differences are ratios.
+func (f *Compared) bad(v float64) float64 {
+	if f.Figure == bandwidthKey {
+		return -math.Log(v)
 	}
-	t := &benchmath.Thresholds{CompareAlpha: level}
-	a, b := benchmath.NewSample(slices.Clone(old), t), benchmath.NewSample(slices.Clone(cur), t)
-	f.Old, f.P = middle(a), 1
-	if len(cur) == 0 {
-		f.Change, f.Verdict = -1, worse
-		return
+	return math.Log(v)
+}
+
+// loss returns by which part of a figure a difference of bad is.
+func (f *Compared) loss(d float64) float64 {
+	if f.Figure == bandwidthKey {
+		return 1 - math.Exp(-d)
 	}
-	f.New, f.P = middle(b), benchmath.AssumeNothing.Compare(a, b).P
-	f.Change = f.New.Median/f.Old.Median - 1
-	loss, most := f.Change, tol.Usual
+	return math.Exp(d) - 1
+}
+
+// most is the largest loss that is accepted.
+func (f *Compared) most(tol Tolerance) float64 {
+	if f.Figure == tailKey {
+		return tol.Tail
+	}
+	return tol.Usual
+}
+
+// measure takes the values of each run. It returns how bad the median of each is, the old ones first, NaN if it is not
+// known, and which share of its values is slow.
+func (f *Compared) measure(was, is [][]float64, most float64) (middles, shares []float64) {
+	runs := slices.Concat(was, is)
+	var all []float64
+	for _, run := range runs {
+		for _, v := range run {
+			all = append(all, f.bad(v))
+		}
+	}
+	centre, _, _ := median(all)
+	var away []float64
+	for _, b := range all {
+		away = append(away, math.Abs(b-centre))
+	}
+	spread, _, _ := median(away)
+	spread *= 1.4826 // a standard deviation, if the distribution is normal
+	var sides [2][]float64
+	for i, run := range runs {
+		m, side, k := &f.Old, math.NaN(), 0
+		if i >= len(was) {
+			m, k = &f.New, 1
+		}
+		slow := 0
+		for _, v := range run {
+			if b := f.bad(v) - centre; f.loss(b) > most && b > slowDeviations*spread {
+				slow++
+			}
+		}
+		if len(run) > 0 {
+			middle, _, _ := median(run)
+			sides[k] = append(sides[k], middle)
+			side = f.bad(middle)
+			m.Runs++
+		}
+		m.Rounds += len(run)
+		m.Slow += slow
+		middles, shares = append(middles, side), append(shares, float64(slow)/float64(max(len(run), 1)))
+	}
+	f.Change = -1
+	for i, m := range []*Middle{&f.Old, &f.New} {
+		if m.Runs > 0 {
+			m.Median, m.Low, m.High = median(sides[i])
+		}
+	}
+	var ratios []float64
+	for _, a := range sides[0] {
+		for _, b := range sides[1] {
+			ratios = append(ratios, b/a)
+		}
+	}
+	if len(ratios) > 0 {
+		ratio, _, _ := median(ratios)
+		f.Change = ratio - 1
+	}
+	return middles, shares
+}
+
+// judge says what a difference is. few reports that there are too few runs to find one.
+func (f *Compared) judge(p chance, slow *chance, c *Comparison, few bool, most float64) {
+	f.P = min(p.worse, p.better)
+	loss := f.Change
 	if f.Figure == bandwidthKey {
 		loss = -loss
 	}
-	if f.Figure == tailKey {
-		most = tol.Tail
+	found, beyond, better := f.P <= c.Level, loss > most, false
+	f.Verdict = same
+	if slow != nil {
+		least := min(slow.worse, slow.better)
+		f.PSlow = &least
+		better = slow.better <= c.LevelSlow
 	}
-	few := leastP(len(old), len(cur)) > level
 	switch {
-	case few && !tol.Alone:
-		f.Verdict = tooFew
-	case !few && f.P > level:
-		f.Verdict = same
-	case loss > most:
+	case f.New.Runs == 0, found && p.worse <= c.Level && beyond:
 		f.Verdict = worse
-	default:
+	case slow != nil && slow.worse <= c.LevelSlow:
+		f.Verdict = slower
+	case found || better:
 		f.Verdict = differs
+	case c.Alone && beyond:
+		f.Verdict = worse
+	case c.Alone:
+		f.Verdict = within
+	case few:
+		f.Verdict = tooFew
 	}
-}
-
-func middle(s *benchmath.Sample) Middle {
-	sum := benchmath.AssumeNothing.Summary(s, 0.95)
-	m := Middle{Median: sum.Center, Values: len(s.Values)}
-	if !math.IsInf(sum.Lo, 0) && !math.IsInf(sum.Hi, 0) {
-		m.Low, m.High = &sum.Lo, &sum.Hi
-	}
-	return m
 }
 
 // Print writes a line for each figure.
@@ -175,15 +281,25 @@ func (c *Comparison) Print(w io.Writer) error {
 		if f.Verdict == same || f.Verdict == tooFew {
 			change = "~"
 		}
-		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.3f n=%d+%d)", label, f.label(), name, f.Old.text(unit),
-			f.New.text(unit), change, f.P, f.Old.Values, f.New.Values)
-		if f.Parts {
-			line += " of intervals"
+		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), name, f.Old.text(unit),
+			f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
+		if f.Old.Slow+f.New.Slow > 0 {
+			line += fmt.Sprintf("  slow: %d of %d, %d of %d", f.Old.Slow, f.Old.Rounds, f.New.Slow, f.New.Rounds)
+			if f.PSlow != nil {
+				line += fmt.Sprintf(" (p=%.4f)", *f.PSlow)
+			}
 		}
-		if f.Verdict == worse || f.Verdict == tooFew {
+		if f.Verdict != same && f.Verdict != differs {
 			line += "  " + string(f.Verdict)
 		}
 		fmt.Fprintln(&b, line)
+	}
+	if c.Alone {
+		fmt.Fprintf(&b, "# the tolerance alone decides: a test takes %d runs a side\n", c.Needs)
+	}
+	if min(c.OldRuns, c.NewRuns) < c.NeedsSlow {
+		fmt.Fprintf(&b, "# slow runs: it takes %d runs a side to find in %.0f of 100 comparisons that %.0f %% of them "+
+			"became slow\n", c.NeedsSlow, 100*slowPower, 100*slowShare)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -199,7 +315,7 @@ func (f *Compared) label() string {
 
 // text is the median and the larger distance to the ends of its interval, in two columns.
 func (m Middle) text(unit float64) string {
-	if m.Values == 0 {
+	if m.Runs == 0 {
 		return fmt.Sprintf("%15s %6s", "-", "")
 	}
 	around := ""

@@ -50,19 +50,19 @@ func TestCompare(t *testing.T) {
 			"     65536  BW [Gb/s]                7                      7            +0.0%", ""},
 		{"within the tolerance", bandwidth, func(_ *plan.Plan, s []measure.Size) {
 			s[1].BW.BitsPerSecond *= 0.975
-		}, 0, "-2.5%  (p=1.000 n=1+1)\n", ""},
+		}, 0, "-2.5%  (p=0.5000 n=1+1)  within the tolerance\n", ""},
 		{"less bandwidth", bandwidth, func(_ *plan.Plan, s []measure.Size) {
 			s[1].BW.BitsPerSecond *= 0.96
-		}, 1, "-4.0%  (p=1.000 n=1+1)  worse\n", ""},
+		}, 1, "-4.0%  (p=0.5000 n=1+1)  worse\n", ""},
 		{"more bandwidth", bandwidth, func(_ *plan.Plan, s []measure.Size) {
 			s[1].BW.BitsPerSecond *= 2
 		}, 0, "+100.0%", ""},
 		{"a figure is gone", bandwidth, func(_ *plan.Plan, s []measure.Size) {
 			s[0].BW = &measure.Bandwidth{}
-		}, 1, "-100.0%  (p=1.000 n=1+0)  worse\n", ""},
+		}, 1, "-100.0%  (p=1.0000 n=1+0)  worse\n", ""},
 		{"higher latency", latency, func(_ *plan.Plan, s []measure.Size) {
 			s[0].Lat.P50, s[0].Lat.P99 = 2*s[0].Lat.P50, 1.09*s[0].Lat.P99
-		}, 1, "+100.0%  (p=1.000 n=1+1)  worse\n", ""},
+		}, 1, "+100.0%  (p=0.5000 n=1+1)  worse\n", ""},
 		{"higher tail", latency, func(_ *plan.Plan, s []measure.Size) { s[0].Lat.P99 *= 1.11 }, 1, "+11.0%", ""},
 		{"lower latency", latency, func(_ *plan.Plan, s []measure.Size) { s[0].Lat.P50 /= 2 }, 0, "-50.0%", ""},
 		{"another test", bandwidth, func(p *plan.Plan, _ []measure.Size) { p.QPs = 7 }, 0, "",
@@ -83,96 +83,21 @@ func TestCompare(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			if err := c.Print(&b); err != nil || c.Worse != tc.worse || !strings.Contains(b.String(), tc.shows) {
+			if err := c.Print(&b); err != nil || c.Worse != tc.worse || !strings.Contains(b.String(), tc.shows) ||
+				!strings.Contains(b.String(), "# the tolerance alone decides: a test takes 6 runs a side") {
 				t.Errorf("%d worse, want %d, and %q in\n%s", c.Worse, tc.worse, tc.shows, b.String())
 			}
 			// Without a tolerance of its own, one run a side tells nothing that is still there.
 			tol.Alone = false
 			if c, err = Compare(run(tc.test, none), run(tc.test, tc.change), tol); err != nil ||
-				c.TooFew+c.Worse != len(c.Figures) || c.Needs < 5 {
+				c.TooFew+c.Worse != len(c.Figures) || c.Needs != 6 || c.Alone {
 				t.Errorf("%+v, %v; want too few runs", c, err)
 			}
 		})
 	}
 }
 
-// rounds makes runs whose figures are those of a NIC, but for noise of so many parts of them. The noise of the tail is
-// ten times that.
-func rounds(t *testing.T, rng *rand.Rand, f func() (*plan.Plan, *engine.Result), n int, times, noise float64) []*Saved {
-	c, res := f()
-	first := res.Sizes
-	res.Sizes = nil
-	for range n {
-		for _, s := range first {
-			v := times * math.Exp(noise*rng.NormFloat64())
-			if s.BW != nil {
-				s.BW = &measure.Bandwidth{BitsPerSecond: s.BW.BitsPerSecond * v}
-			} else {
-				lat := *s.Lat
-				lat.P50, lat.P99 = lat.P50/measure.Percentile(v),
-					lat.P99*measure.Percentile(math.Exp(10*noise*rng.NormFloat64()))
-				s.Lat = &lat
-			}
-			s.Sent, s.Received = nil, nil
-			res.Sizes = append(res.Sizes, s)
-		}
-	}
-	return []*Saved{saved(t, c, res)}
-}
-
-// TestCompareAlarms: of 30 pairs of the same thing at most one is said to be worse, and a loss of 5 % is found each
-// time. One run a side, as the tolerance alone judges it, has alarms in most pairs.
-func TestCompareAlarms(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	usual := Tolerance{Usual: 0.03, Tail: 0.1}
-	for name, f := range map[string]func() (*plan.Plan, *engine.Result){"bandwidth": bandwidth, "latency": latency} {
-		alarms, single, found := 0, 0, 0
-		for range 30 {
-			c, err := Compare(rounds(t, rng, f, 8, 1, 0.05), rounds(t, rng, f, 8, 1, 0.05), usual)
-			if err != nil || c.TooFew > 0 {
-				t.Fatalf("%+v, %v", c, err)
-			}
-			if c.Worse > 0 {
-				alarms++
-			}
-			alone := usual
-			alone.Alone = true
-			if c, _ = Compare(rounds(t, rng, f, 1, 1, 0.05), rounds(t, rng, f, 1, 1, 0.05), alone); c.Worse > 0 {
-				single++
-			}
-		}
-		for range 10 {
-			c, err := Compare(rounds(t, rng, f, 8, 1, 0.01), rounds(t, rng, f, 8, 0.95, 0.01), usual)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.Worse > 0 {
-				found++
-			}
-		}
-		t.Logf("%s: %d alarms in 30, with one run a side %d; a loss of 5 %% found in %d of 10", name, alarms, single,
-			found)
-		if alarms > 1 || single < 10 || found < 10 {
-			t.Errorf("%s: %d alarms in 30, with one run a side %d; a loss of 5 %% found in %d of 10", name, alarms,
-				single, found)
-		}
-	}
-}
-
-// The level of a rank test: with so many values on both sides it can find a difference among so many figures.
-func TestCompareNeeds(t *testing.T) {
-	for n, want := range map[int]float64{1: 1, 4: 2.0 / 70, 5: 2.0 / 252, 8: 2.0 / 12870} {
-		if got := leastP(n, n); math.Abs(got-want) > 1e-12 {
-			t.Errorf("%d values a side: p %v, want %v", n, got, want)
-		}
-	}
-	if got := leastP(2, 7); math.Abs(got-2.0/36) > 1e-12 || leastP(3, 0) != 1 {
-		t.Errorf("2 and 7 values: p %v, want 2/36; 3 and none: %v", got, leastP(3, 0))
-	}
-}
-
-// Files of one test are one series: a mesh by all pairs and by the hosts, a stream by what carried it, and a run alone
-// by its intervals.
+// Files of one test are one series: a mesh by all pairs and by the hosts, a stream by what carried it.
 func TestCompareSeries(t *testing.T) {
 	read := func(text string) *Saved {
 		t.Helper()
@@ -211,15 +136,6 @@ func TestCompareSeries(t *testing.T) {
 		return read(`{"schema":"pureverbs.perf","version":1,"test":{"verb":"stream","metric":"lat"},"peer":"h:1",` +
 			`"results":[` + strings.TrimSuffix(results, ",") + `]}`)
 	}
-	parts := func(gbits float64) *Saved {
-		list := ""
-		for i := range 6 {
-			list += fmt.Sprintf(`{"seconds":1,"bandwidth_bits_per_second":%ve9},`, gbits+float64(i)/100)
-		}
-		return read(fmt.Sprintf(`{"schema":"pureverbs.perf","version":1,"test":{"verb":"write","metric":"bw"},`+
-			`"results":[{"bytes":8,"bandwidth_bits_per_second":%ve9,"intervals":[%s]}]}`, gbits,
-			strings.TrimSuffix(list, ",")))
-	}
 	of := func(n int, s *Saved) (all []*Saved) {
 		for range n {
 			all = append(all, s)
@@ -231,11 +147,9 @@ func TestCompareSeries(t *testing.T) {
 		old, cur []*Saved
 		want     string // the figures that are worse
 	}{
-		{"the same meshes", of(4, mesh(1)), of(4, mesh(1)), ""},
-		{"one host of a mesh", of(4, mesh(1)), of(4, mesh(0.9)), "b receives"},
-		{"what carries it", of(1, stream(9000)), of(1, stream(9900)), "tcp 8"},
-		{"intervals", of(1, parts(100)), of(1, parts(94)), "8"},
-		{"the same intervals", of(1, parts(100)), of(1, parts(100)), ""},
+		{"the same meshes", of(9, mesh(1)), of(9, mesh(1)), ""},
+		{"one host of a mesh", of(9, mesh(1)), of(9, mesh(0.9)), "b receives"},
+		{"what carries it", of(8, stream(9000)), of(8, stream(9900)), "tcp 8"},
 	} {
 		c, err := Compare(tc.old, tc.cur, Tolerance{Usual: 0.03, Tail: 0.1})
 		if err != nil {
@@ -251,7 +165,7 @@ func TestCompareSeries(t *testing.T) {
 			t.Errorf("%s: worse is %q, want %q; %+v", tc.name, got, tc.want, c)
 		}
 	}
-	if _, err := Compare(of(1, mesh(1)), of(1, parts(1)), Tolerance{}); err == nil ||
+	if _, err := Compare(of(1, mesh(1)), of(1, process([]float64{1})), Tolerance{}); err == nil ||
 		!strings.Contains(err.Error(), "the schema was") {
 		t.Errorf("a mesh and a run: %v", err)
 	}
@@ -260,8 +174,15 @@ func TestCompareSeries(t *testing.T) {
 // The object has the figures that the table has.
 func TestCompareJSON(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
-	old, cur := rounds(t, rng, latency, 8, 1, 0.01), rounds(t, rng, latency, 8, 0.5, 0.01)
-	c, err := Compare(old, cur, Tolerance{Usual: 0.03})
+	runs := func(times float64) []*Saved {
+		return side(8, func() *Saved {
+			c, res := latency()
+			v := times * math.Exp(0.01*rng.NormFloat64())
+			res.Sizes[0].Lat.P50 = measure.Percentile(v * 1000)
+			return saved(t, c, res)
+		})
+	}
+	c, err := Compare(runs(1), runs(2), Tolerance{Usual: 0.03})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +201,7 @@ func TestCompareJSON(t *testing.T) {
 			P       float64
 			Old     struct {
 				Median, Low, High float64
-				Values            int
+				Runs              int
 			}
 		}
 	}
@@ -289,7 +210,7 @@ func TestCompareJSON(t *testing.T) {
 	}
 	f := d.Figures[0]
 	if d.Schema != "pureverbs.perf.compare" || d.Worse != 1 || f.Figure != "latency_p50_ns" || f.Verdict != "worse" ||
-		f.Bytes != 2 || f.Change < 0.9 || f.P > 0.001 || f.Old.Values != 8 || !(f.Old.Low < f.Old.Median) ||
+		f.Bytes != 2 || f.Change < 0.9 || f.P > 0.001 || f.Old.Runs != 8 || !(f.Old.Low < f.Old.Median) ||
 		!(f.Old.High > f.Old.Median) || d.Figures[1].Verdict != "same" {
 		t.Errorf("%s", b.String())
 	}

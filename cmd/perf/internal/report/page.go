@@ -151,18 +151,62 @@ func (c *charts) overSize(runs []Named) {
 		}
 		for i, r := range runs {
 			for k, name := range f.lines {
-				s := plot.Series{Name: r.Label() + name, Colour: i, Dashed: k > 0, Marks: true}
-				for n := range r.Results {
-					size := &r.Results[n]
-					if y := f.figures(size)[k]; y > 0 {
-						s.Points = append(s.Points, plot.Point{X: float64(size.Bytes), Y: y})
+				s := plot.Series{Name: r.Label() + name + r.inRounds(), Colour: i, Dashed: k > 0, Marks: true}
+				for _, rounds := range r.sizes() {
+					var ys []float64
+					for _, size := range rounds {
+						if y := f.figures(size)[k]; y > 0 {
+							ys = append(ys, y)
+						}
 					}
+					across(&s, float64(rounds[0].Bytes), ys)
 				}
-				slices.SortStableFunc(s.Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) }) // of rounds
 				chart.Series = append(chart.Series, s)
 			}
 		}
 		c.chart(chart, f.steep)
+	}
+}
+
+// sizes returns the results of each size, in the order of the first round.
+func (n Named) sizes() [][]*savedSize {
+	var order []uint64
+	of := map[uint64][]*savedSize{}
+	for i := range n.Results {
+		size := &n.Results[i]
+		if of[size.Bytes] == nil {
+			order = append(order, size.Bytes)
+		}
+		of[size.Bytes] = append(of[size.Bytes], size)
+	}
+	var out [][]*savedSize
+	for _, bytes := range order {
+		out = append(out, of[bytes])
+	}
+	return out
+}
+
+// inRounds says what a line of a run with rounds is.
+func (n Named) inRounds() string {
+	most := 0
+	for _, rounds := range n.sizes() {
+		most = max(most, len(rounds))
+	}
+	if most < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", median of %d rounds, in a band from the lowest to the highest", most)
+}
+
+// across adds the median of rounds to a line, and their range to its band.
+func across(s *plot.Series, x float64, rounds []float64) {
+	if len(rounds) == 0 {
+		return
+	}
+	y, _, _ := median(rounds)
+	s.Points = append(s.Points, plot.Point{X: x, Y: y})
+	if len(rounds) > 1 {
+		s.Band = append(s.Band, plot.Span{X: x, Low: slices.Min(rounds), High: slices.Max(rounds)})
 	}
 }
 
@@ -186,15 +230,14 @@ func (c *charts) percentiles(runs []Named) {
 	var all []plot.Series
 	bySize := map[uint64][]plot.Series{}
 	for i, r := range runs {
-		for n := range r.Results {
-			size := &r.Results[n]
-			points := distribution(size)
+		for _, rounds := range r.sizes() {
+			points := distribution(rounds)
 			if len(points) == 0 {
 				continue
 			}
-			name := fmt.Sprintf("%s, %s bytes", r.Label(), plot.Bytes(float64(size.Bytes)))
+			name, bytes := r.ofSize(rounds), rounds[0].Bytes
 			all = append(all, plot.Series{Name: name, Colour: len(all), Points: points})
-			bySize[size.Bytes] = append(bySize[size.Bytes], plot.Series{Name: name, Colour: i, Points: points})
+			bySize[bytes] = append(bySize[bytes], plot.Series{Name: name, Colour: i, Points: points})
 		}
 	}
 	if len(all) <= plot.Colours {
@@ -214,17 +257,26 @@ func (c *charts) percentiles(runs []Named) {
 	}
 }
 
-// distribution is a histogram as a curve: up to which latency there are how many of all samples.
-func distribution(s *savedSize) []plot.Point {
+// ofSize names a size of a run.
+func (n Named) ofSize(rounds []*savedSize) string {
+	return fmt.Sprintf("%s, %s bytes", n.Label(), plot.Bytes(float64(rounds[0].Bytes)))
+}
+
+// distribution is the histogram of all rounds as a curve: up to which latency there are how many of all samples.
+func distribution(rounds []*savedSize) []plot.Point {
+	var buckets []measure.Bucket
 	var all, sum float64
-	for _, b := range s.Histogram {
-		all += float64(max(b.Count, 0))
-	}
-	var points []plot.Point
-	for _, b := range s.Histogram {
-		if b.Count <= 0 {
-			continue
+	for _, s := range rounds {
+		for _, b := range s.Histogram {
+			if b.Count > 0 {
+				buckets = append(buckets, b)
+				all += float64(b.Count)
+			}
 		}
+	}
+	slices.SortStableFunc(buckets, func(a, b measure.Bucket) int { return cmp.Compare(a.ToNs, b.ToNs) })
+	var points []plot.Point
+	for _, b := range buckets {
 		if sum == 0 {
 			points = append(points, plot.Point{X: 1, Y: b.FromNs / 1e3})
 		}
@@ -239,28 +291,45 @@ func distribution(s *savedSize) []plot.Point {
 func (c *charts) overTime(runs []Named) {
 	bw := plot.Chart{Title: "Bandwidth over time", X: "time [s]", Y: "bandwidth [Gb/s]", Rules: lineRates(runs)}
 	rate := plot.Chart{Title: "Message rate over time", X: "time [s]", Y: "message rate [million/s]"}
-	add := func(name string, colour int, list []interval) {
+	add := func(name string, colour int, rounds [][]interval) {
 		b, m := plot.Series{Name: name, Colour: colour}, plot.Series{Name: name, Colour: colour}
-		b.Marks = len(list) <= 100
+		most := 0
+		for _, list := range rounds {
+			most = max(most, len(list))
+		}
+		b.Marks = most <= 100
 		m.Marks = b.Marks
-		at := 0.0
-		for _, i := range list {
-			at += i.Seconds
-			if i.Bits != nil {
-				b.Points = append(b.Points, plot.Point{X: at, Y: *i.Bits / 1e9})
+		at := make([]float64, len(rounds))
+		for k := range most {
+			var ends, bits, rates []float64
+			for r, list := range rounds {
+				if k >= len(list) {
+					continue
+				}
+				i := &list[k]
+				at[r] += i.Seconds
+				ends = append(ends, at[r])
+				if i.Bits != nil {
+					bits = append(bits, *i.Bits/1e9)
+				}
+				if i.Rate != nil {
+					rates = append(rates, *i.Rate/1e6)
+				}
 			}
-			if i.Rate != nil {
-				m.Points = append(m.Points, plot.Point{X: at, Y: *i.Rate / 1e6})
-			}
+			end, _, _ := median(ends)
+			across(&b, end, bits)
+			across(&m, end, rates)
 		}
 		bw.Series, rate.Series = append(bw.Series, b), append(rate.Series, m)
 	}
 	for i, r := range runs {
-		add(r.Label(), i, r.Intervals)
-		for n := range r.Results {
-			size := &r.Results[n]
-			name := fmt.Sprintf("%s, %s bytes", r.Label(), plot.Bytes(float64(size.Bytes)))
-			add(name, i, size.Intervals)
+		add(r.Label(), i, [][]interval{r.Intervals})
+		for _, rounds := range r.sizes() {
+			var list [][]interval
+			for _, size := range rounds {
+				list = append(list, size.Intervals)
+			}
+			add(r.ofSize(rounds)+r.inRounds(), i, list)
 		}
 	}
 	for _, chart := range []plot.Chart{bw, rate} {

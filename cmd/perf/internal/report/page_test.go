@@ -3,7 +3,9 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -223,5 +225,141 @@ func TestPage_Nothing(t *testing.T) {
 	_, text := pageOf(t, read(t, "none.json", `{"schema":"pureverbs.perf","version":1}`))
 	if !strings.Contains(text, "No file has a figure that could be drawn") {
 		t.Error(text)
+	}
+}
+
+// attribute returns one of an element.
+func attribute(e *html.Node, key string) string {
+	for _, a := range e.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// numbers returns those of an attribute of a drawing: the coordinates of points, or of a path.
+func numbers(t *testing.T, text string) (out []float64) {
+	t.Helper()
+	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("Mz, ", r) }) {
+		v, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// TestPage_Rounds: all rounds of a size are one point of each line, in a band from the lowest to the highest.
+func TestPage_Rounds(t *testing.T) {
+	const sizes, rounds, intervals = 3, 8, 4
+	var bw, lat []string
+	for round := range rounds {
+		for size := range sizes {
+			at := (1 + float64(round)/10) * float64(10+size)
+			part := strings.TrimSuffix(strings.Repeat(fmt.Sprintf(
+				`{"seconds":1,"bandwidth_bits_per_second":%ve9,"messages_per_second":%v},`, at, at), intervals), ",")
+			bw = append(bw, fmt.Sprintf(`{"bytes":%d,"bandwidth_bits_per_second":%ve9,"messages_per_second":%ve6,`+
+				`"intervals":[%s]}`, 64<<size, at, at, part))
+			lat = append(lat, fmt.Sprintf(`{"bytes":%d,"latency_p50_ns":%v,"latency_p99_ns":%v,`+
+				`"histogram":[{"from_ns":%v,"to_ns":%v,"count":9}]}`, 64<<size, 1000*at, 2000*at, 900*at, 1100*at))
+		}
+	}
+	object := func(metric string, results []string) string {
+		return fmt.Sprintf(`{"schema":"pureverbs.perf","version":2,"test":{"verb":"write","metric":%q,"rounds":%d},`+
+			`"results":[%s]}`, metric, rounds, strings.Join(results, ","))
+	}
+	root, text := pageOf(t, read(t, "bw.json", object("bw", bw)), read(t, "lat.json", object("lat", lat)))
+	points, bands, legends := map[string][]int{}, map[string]int{}, map[string]int{}
+	for figure := range root.Descendants() {
+		if figure.Data != "figure" {
+			continue
+		}
+		title := ""
+		for e := range figure.Descendants() {
+			switch {
+			case e.Data == "figcaption":
+				title = e.FirstChild.Data
+			case e.Data == "li":
+				legends[title]++
+			case e.Data == "polyline":
+				line := numbers(t, attribute(e, "points"))
+				for i := 2; i < len(line); i += 2 {
+					if line[i] <= line[i-2] && title != "Percentiles of latency" {
+						t.Errorf("%s: a line goes back, to %v", title, line[i:])
+					}
+				}
+				points[title] = append(points[title], len(line)/2)
+			case slices.Contains(classes(e), "band"):
+				bands[title]++
+				band := numbers(t, attribute(e, "d"))
+				for i := range len(band) / 4 { // of the same X: the highest, and going back the lowest
+					k := len(band) - 2 - 2*i
+					// The axis begins at 0, in the plane's last line: 346.
+					high, low := 346-band[2*i+1], 346-band[k+1]
+					if band[2*i] != band[k] || math.Abs(high/low-1.7) > 0.02 {
+						t.Errorf("%s: the band is from %v to %v", title, low, high)
+					}
+				}
+			}
+		}
+	}
+	for title, want := range map[string][]int{
+		"Bandwidth over message size":    {sizes},
+		"Message rate over message size": {sizes},
+		"Latency over message size":      {sizes, sizes},
+		"Bandwidth over time":            {intervals, intervals, intervals},
+		"Message rate over time":         {intervals, intervals, intervals},
+	} {
+		if !slices.Equal(points[title], want) || bands[title] != len(want) || legends[title] != len(want) {
+			t.Errorf("%s: lines of %v points, %d bands, %d entries of the legend; want lines of %v", title,
+				points[title], bands[title], legends[title], want)
+		}
+	}
+	// 8 steps, and where the first begins.
+	if got := points["Percentiles of latency"]; !slices.Equal(got, []int{9, 9, 9}) {
+		t.Errorf("the distributions have %v points", got)
+	}
+	if !strings.Contains(text, "median of 8 rounds, in a band from the lowest to the highest") {
+		t.Error(text)
+	}
+}
+
+// TestPage_Legends: legends are lists, which wrap, and are not in what scrolls. Drawings are wider than some windows.
+func TestPage_Legends(t *testing.T) {
+	root, _ := pageOf(t, examples(t)...)
+	figures := 0
+	for figure := range root.Descendants() {
+		if figure.Data != "figure" {
+			continue
+		}
+		figures++
+		entries, swatches, said := 0, 0, 0
+		for e := range figure.Descendants() {
+			for up := e.Parent; up != figure; up = up.Parent {
+				switch {
+				case e.Data == "li" && slices.Contains(classes(up), "scroll"):
+					t.Errorf("a legend is in what scrolls")
+				case e.Data == "svg" && up.Data == "li":
+					swatches++
+				case e.Data == "text" && slices.Contains(classes(up), "key"):
+					t.Errorf("a legend is in a drawing, which does not wrap")
+				}
+			}
+			if e.Data == "li" {
+				entries++
+				if text := e.LastChild; text.Type == html.TextNode && strings.TrimSpace(text.Data) != "" {
+					said++
+				}
+			}
+		}
+		isMap, histogram := slices.Contains(classes(figure), "map"), count(figure, "rect", "bin") > 0
+		if entries != swatches || entries != said || isMap && entries != 10 || !isMap && !histogram && entries == 0 {
+			t.Errorf("a figure has %d entries in its legend, %d with a swatch, %d with words", entries, swatches, said)
+		}
+	}
+	if figures != 10 {
+		t.Errorf("%d figures", figures)
 	}
 }
