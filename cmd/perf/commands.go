@@ -117,6 +117,13 @@ func (v *invocation) asTest(c *cobra.Command, words ...string) {
 		}
 	}
 	c.Args = func(_ *cobra.Command, args []string) error {
+		if perftestWords(v.path) != nil {
+			o, err := parsePerftest(v.args)
+			if err == nil {
+				v.test = *o
+			}
+			return err
+		}
 		err := v.test.finish(v.flags, slices.Concat(words, args))
 		return suggest(err, c, slices.Concat(words, args))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,19 +37,23 @@ type options struct {
 	ownFile   string // file that also gets the JSON object of --json
 	limits    measure.Limits
 	histogram bool
-	ignored   string // what was asked for and has no effect
-	agentPort int    // of perf serve, which is asked for the server; 0: the server is there
-	tokenFile string // of that agent
+	notes     []string // which options have no effect, and why
+	agentPort int      // of perf serve, which is asked for the server; 0: the server is there
+	tokenFile string   // of that agent
 
 	table []section
 	// Values of flags from which finish makes the fields above.
-	writeImm, rawIPv6, json, csv, outJSON, hugePages, deviceMemory bool
+	writeImm, rawIPv6, rawMulticast, json, csv, outJSON, hugePages, deviceMemory bool
 
+	perftest bool   // the command line is one of perftest's
 	source   string // address of the client's connection
 	priority uint8  // of the VLAN
 	given    struct {
 		bandwidth, rate, median, p99 limit
 		each                         sizedLimit
+		static                       bool // the rate is InfiniBand's static one
+		local, remote                netip.Addr
+		localPort, remotePort        uint16
 	}
 }
 
@@ -96,6 +101,31 @@ type check func(*pflag.Flag) error
 func positive(f *pflag.Flag) error {
 	if f.Value.String() == "0" {
 		return fmt.Errorf("--%s%s 0 < 1", f.Name, short(f))
+	}
+	return nil
+}
+
+// orDefault is positive for values of which perftest takes 0.
+func orDefault(f *pflag.Flag) error {
+	if err := positive(f); err != nil {
+		return &plan.Unfit{Option: f.Name, Reason: err.Error()}
+	}
+	return nil
+}
+
+// limiting returns why a limit is none. perftest takes 0.
+func limiting(f *pflag.Flag) error {
+	if f.Value.String() == "0" {
+		return &plan.Unfit{Option: f.Name, Reason: fmt.Sprintf("--%s%s 0 is no limit: give a number above 0", f.Name,
+			short(f))}
+	}
+	return nil
+}
+
+func priority(f *pflag.Flag) error {
+	if n, err := strconv.Atoi(f.Value.String()); err != nil || n > plan.EachPriority {
+		return fmt.Errorf("priority (--vlan-pcp) %s; allowed: 0 to 7, or %d for all in turn", f.Value,
+			plan.EachPriority)
 	}
 	return nil
 }
@@ -191,30 +221,92 @@ func (o *options) together(f *pflag.FlagSet) error {
 			if !fl.Changed {
 				continue
 			}
+			switch fits := row.fits(o.asked.Verb.String(), o.asked.Metric.String()); {
+			case row.refused != "":
+				return fmt.Errorf("%s: %s", flagName(fl), row.refused)
+			case row.idle != "" && !fits:
+				return fmt.Errorf("%s: only for %s", flagName(fl), row.tests)
+			case row.idle != "":
+				o.note(fl, row.idle)
+			}
 			if row.check != nil {
 				if err := row.check(fl); err != nil {
 					return err
 				}
 			}
+			if o.perftest && row.only != [2]int64{} {
+				if n, err := strconv.ParseInt(fl.Value.String(), 10, 64); err != nil || n < row.only[0] || n > row.only[1] {
+					return fmt.Errorf("%s %v; perftest allows %d to %d", flagName(fl), fl.Value, row.only[0], row.only[1])
+				}
+			}
 			for other := range strings.FieldsSeq(row.excludes) {
 				if f.Changed(other) {
-					return fmt.Errorf("give --%s%s or --%s%s, not both", fl.Name, short(fl), other,
-						short(f.Lookup(other)))
+					return &plan.Unfit{Option: other, Reason: fmt.Sprintf("give %s or %s, not both", flagName(fl),
+						flagName(f.Lookup(other)))}
 				}
 			}
 			if row.needs.flag != "" && !f.Changed(row.needs.flag) {
-				return fmt.Errorf("--%s%s needs %v", fl.Name, short(fl), row.needs)
+				return &plan.Unfit{Option: fl.Name, Reason: fmt.Sprintf("%s needs %v", flagName(fl), row.needs)}
 			}
 		}
 	}
 	return nil
 }
 
+// note says that an option has no effect.
+func (o *options) note(f *pflag.Flag, why string) {
+	n := flagName(f) + " has no effect here: " + strings.TrimPrefix(why, flagName(f)+": ")
+	if !slices.Contains(o.notes, n) {
+		o.notes = append(o.notes, n)
+	}
+}
+
 // parse reads the command line of a test and makes a plan of it.
-func parse(args []string) (*options, error) {
-	o := &options{}
+func parse(args []string) (*options, error) { return read(args, &options{}, nil) }
+
+// parsePerftest is parse for a command line of perftest. Options that perftest takes, and that have no effect next to
+// the others, are left out.
+func parsePerftest(args []string) (*options, error) {
+	var without []*plan.Unfit
+	left := func(u *plan.Unfit) bool {
+		return slices.ContainsFunc(without, func(w *plan.Unfit) bool { return w.Option == u.Option })
+	}
+	for {
+		o, err := read(args, &options{perftest: true}, without)
+		if err == nil {
+			return o, nil
+		}
+		var unfit []*plan.Unfit
+		var refused []error
+		for _, e := range split(err) {
+			if u, ok := e.(*plan.Unfit); ok && !left(u) {
+				unfit = append(unfit, u)
+			} else {
+				refused = append(refused, e)
+			}
+		}
+		if refused != nil {
+			return nil, errors.Join(refused...)
+		}
+		without = append(without, unfit...)
+	}
+}
+
+// read makes a plan of a command line, without some of its options.
+func read(args []string, o *options, without []*plan.Unfit) (*options, error) {
 	f := flagSet(o)
-	if err := f.Parse(args); err != nil {
+	set := func(fl *pflag.Flag, value string) error {
+		if o.perftest && fl.Name == "connection" && o.asked.Transport == wire.RawEth {
+			o.note(fl, "raw Ethernet is the connection type of this test")
+			return nil
+		}
+		if i := slices.IndexFunc(without, func(u *plan.Unfit) bool { return u.Option == fl.Name }); i >= 0 {
+			o.note(fl, without[i].Reason)
+			return nil
+		}
+		return f.Set(fl.Name, value)
+	}
+	if err := f.ParseAll(args, set); err != nil {
 		return nil, unknown(err, f)
 	}
 	if f.Changed("help") {
@@ -228,17 +320,17 @@ func parse(args []string) (*options, error) {
 
 // finish makes a plan of the flags and the words of a command line.
 func (o *options) finish(f *pflag.FlagSet, words []string) (err error) {
-	if err = o.together(f); err != nil {
+	if err = o.readWords(words); err != nil {
 		return err
 	}
-	if err = o.readWords(words); err != nil {
+	if err = o.together(f); err != nil {
 		return err
 	}
 	if a := &o.asked; a.WarmUp && (a.Metric != wire.Bandwidth || a.Verb.Consumes()) {
 		a.WarmUp = false
-		o.ignored = "warm-up (--perform-warm-up): no effect, as in perftest: only write, read and atomic bw have one"
+		o.note(f.Lookup("perform-warm-up"), "only write, read and atomic bw have a warm-up, as in perftest")
 	}
-	for _, step := range []func(*pflag.FlagSet) error{o.place, o.setTransport, o.setOutput, o.setLimits} {
+	for _, step := range []func(*pflag.FlagSet) error{o.asPerftest, o.place, o.setTransport, o.setOutput, o.setLimits} {
 		if err = step(f); err != nil {
 			return err
 		}
@@ -303,15 +395,19 @@ func (o *options) setTransport(f *pflag.FlagSet) error {
 	if c.Multicast && !f.Changed("connection") {
 		c.Transport = wire.UD // as perftest
 	}
+	if c.Transport == wire.RawEth {
+		o.setFrames(f)
+	} else if err := o.noFrames(f); err != nil {
+		return err
+	}
 	c.Bind = cmp.Or(c.Bind, o.source)
 	if fr := &c.Frames; f.Changed("source-ip") && c.Transport != wire.RawEth {
 		// perftest 6.06 has this name for --bind-source-ip.
 		c.Bind, fr.Client = cmp.Or(c.Bind, fr.Client.String()), netip.Addr{}
 	}
-	if c.Frames.VLAN {
-		c.Frames.Priority = o.priority
-	}
 	switch {
+	case o.rawIPv6 && !c.Frames.IP():
+		return &plan.Unfit{Option: "raw-ipv6", Reason: "--raw-ipv6: needs IPv6 addresses (-J, -j)"}
 	case o.rawIPv6 && !c.Frames.IPv6():
 		return errors.New("--raw-ipv6: needs IPv6 addresses (-J, -j)")
 	case f.Changed("server") && c.Host != "":
@@ -351,7 +447,7 @@ func (o *options) setOutput(*pflag.FlagSet) error {
 }
 
 // setLimits completes the limits, and returns why this end has none of those, or nil.
-func (o *options) setLimits(*pflag.FlagSet) error {
+func (o *options) setLimits(f *pflag.FlagSet) error {
 	c, g := &o.asked, &o.given
 	o.limits = measure.Limits{MinBits: float64(g.bandwidth) * measure.Units(c.Gbits), MiB: g.bandwidth > 0 && !c.Gbits,
 		EachBits: float64(g.each.limit) * 1e9, EachOf: uint64(g.each.of),
@@ -360,7 +456,14 @@ func (o *options) setLimits(*pflag.FlagSet) error {
 	late := o.limits.MaxP50Ns > 0 || o.limits.MaxP99Ns > 0
 	switch {
 	case slow && c.Metric == wire.Latency:
-		return errors.New("limits of bandwidth and rate (-w, -y, --min-bw): only for bandwidth tests")
+		var list []error
+		for _, name := range []string{"limit-bw", "limit-msgrate", "min-bw"} {
+			if f.Changed(name) {
+				list = append(list, &plan.Unfit{Option: name,
+					Reason: "limits of bandwidth and rate (-w, -y, --min-bw): only for bandwidth tests"})
+			}
+		}
+		return errors.Join(list...)
 	case late && c.Metric == wire.Bandwidth:
 		return errors.New("limits of latency (--max-lat, --max-p99): only for latency tests")
 	case late && c.Verb.Fetches() && (c.Host == "") != c.Reversed:
@@ -372,6 +475,7 @@ func (o *options) setLimits(*pflag.FlagSet) error {
 
 // checkOnly returns why --output does not fit the other options, or nil.
 func (o *options) checkOnly() error {
+	const why = "--output: not with a histogram (-H), samples (-U) or --hw-timestamps"
 	bw := o.asked.Metric == wire.Bandwidth
 	switch {
 	case o.only == "":
@@ -381,8 +485,12 @@ func (o *options) checkOnly() error {
 	case bw && o.only != report.OnlyBandwidth && o.only != report.OnlyRate, !bw && o.only != report.OnlyLatency:
 		return fmt.Errorf("--output %q; allowed: %s and %s of bw, %s of lat", o.only, report.OnlyBandwidth,
 			report.OnlyRate, report.OnlyLatency)
-	case o.histogram || o.asked.Unsorted || o.asked.HWTimestamps:
-		return errors.New("--output: not with a histogram (-H), samples (-U) or --hw-timestamps")
+	case o.histogram:
+		return &plan.Unfit{Option: "report-histogram", Reason: why}
+	case o.asked.Unsorted:
+		return &plan.Unfit{Option: "report-unsorted", Reason: why}
+	case o.asked.HWTimestamps:
+		return errors.New(why)
 	}
 	return nil
 }
@@ -407,11 +515,18 @@ func (o *options) place(f *pflag.FlagSet) error {
 		}
 	}
 	if len(given) > 1 {
-		return fmt.Errorf("more than one kind of memory: give only one of %s", strings.Join(given, ", "))
+		why := fmt.Sprintf("more than one kind of memory: give only one of %s", strings.Join(given, ", "))
+		if o.hugePages {
+			return &plan.Unfit{Option: "use-hugepages", Reason: why} // perftest's are of host memory
+		}
+		return errors.New(why)
 	}
 	m.OnDemand = m.OnDemand || m.Implicit
 	return nil
 }
+
+// flagName returns the names of a flag, to print.
+func flagName(f *pflag.Flag) string { return "--" + f.Name + short(f) }
 
 // short returns a flag's letter, to print after its long name.
 func short(f *pflag.Flag) string {
@@ -421,15 +536,14 @@ func short(f *pflag.Flag) string {
 	return " (-" + f.Shorthand + ")"
 }
 
-// byHardware reads perftest's type of a rate limit.
-func byHardware(t string) (bool, error) {
+// rateType reads perftest's type of a rate limit.
+func (o *options) rateType(t string) error {
 	switch t {
-	case "SW":
-		return false, nil
-	case "HW", "PP":
-		return true, nil
+	case "SW", "HW", "PP":
+		o.asked.Rate.Hardware, o.given.static = t != "SW", t == "HW"
+		return nil
 	}
-	return false, fmt.Errorf("type of rate (--rate-limit-type) %q; allowed: SW, HW and PP (as HW)", t)
+	return fmt.Errorf("type of rate (--rate-limit-type) %q; allowed: SW, HW and PP (as HW)", t)
 }
 
 func latencyDef(t string) (plan.LatencyDef, error) {
