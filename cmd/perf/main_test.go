@@ -174,6 +174,9 @@ func TestUsageErrors(t *testing.T) {
 		"":                             "no command",
 		"write":                        "no command",
 		"docter":                       `unknown command "docter"`,
+		"completion tcsh":              `no completion for "tcsh"; shells: bash, zsh, fish, powershell`,
+		"completion bash x":            "unknown command",
+		"version x":                    "unknown command",
 		"bw write":                     `verb "bw"`,
 		"write speed":                  `metric "speed"`,
 		"write bw a b":                 "1 arguments too many: b",
@@ -527,7 +530,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	for _, a := range []string{"-V", "--version", "doctor --version", "compare -V", "report --version",
-		"serve --version", "mesh --version", "stream --version", "write --version"} {
+		"serve --version", "mesh --version", "stream --version", "write --version", "version"} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(a), &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())

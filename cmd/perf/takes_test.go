@@ -2,15 +2,20 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -398,3 +403,119 @@ var takenHere = map[string]string{
 }
 
 const mixed = "perf takes --local and --remote next to -B and -E"
+
+// TestPerftestEffects: what options of perftest do together is what they do there, or is named.
+func TestPerftestEffects(t *testing.T) {
+	raw := func(client bool) string {
+		if client {
+			return "raw_ethernet_bw --client -B 02:00:00:00:00:02 "
+		}
+		return "raw_ethernet_bw --server -B 02:00:00:00:00:01 "
+	}
+	const to = "-E 02:00:00:00:00:01 "
+	for _, tc := range []struct {
+		line  string
+		notes string // the options that are named
+		check func(p *plan.Plan) bool
+	}{
+		{"ib_write_bw -D 3 -n 100 s", "--iters (-n)",
+			func(p *plan.Plan) bool { return p.Duration == 3*time.Second && p.Iters == 0 }},
+		{"ib_write_bw -f 1 s", "--margin (-f)", func(p *plan.Plan) bool { return p.Iters == 5000 && p.ByCount() }},
+		{"ib_read_lat --report-both --use_old_post_send s", "--report-both --use-old-post-send",
+			func(p *plan.Plan) bool { return !p.ReportBoth }},
+		{"ib_write_bw --use_old_post_send --use_old_post_send s", "--use-old-post-send",
+			func(p *plan.Plan) bool { return true }},
+		{"ib_write_bw -a -s 4096 s", "--size (-s)", func(p *plan.Plan) bool { return p.All && p.Size == 8<<20 }},
+		{"ib_write_bw -m 9000 s", "--mtu (-m)", func(p *plan.Plan) bool { return p.MTU == 0 }},
+		{"ib_write_bw --run_infinitely -n 100 -a s", "--all (-a) --iters (-n)",
+			func(p *plan.Plan) bool { return p.Infinite && !p.All }},
+		{"ib_send_bw -g -c RC s", "--connection (-c)",
+			func(p *plan.Plan) bool { return p.Multicast && p.Transport == wire.UD }},
+		{"ib_send_bw --rate_limit=10 --rate_limit_type=HW --burst_size=4 s", "--rate-limit-type",
+			func(p *plan.Plan) bool { return p.Rate.Limit == 10 && !p.Rate.Hardware && p.Rate.Burst == 4 }},
+		{"ib_send_lat --rate_limit=10 --burst_size=4 s", "--burst-size --rate-limit",
+			func(p *plan.Plan) bool { return p.Rate.Limit == 0 && p.Rate.Burst == 0 }},
+		{"ib_send_bw --vlan_pcp=3 -B 02:00:00:00:00:02 s", "--source-mac (-B) --vlan-pcp",
+			func(p *plan.Plan) bool { return p.Frames == plan.Frames{} }},
+		{"ib_send_bw -R --use-srq -S 3 s", "--sl (-S) --use-srq", func(p *plan.Plan) bool { return p.RDMACM && !p.UseSRQ }},
+		{"ib_write_bw -w 0 s", "--limit-bw (-w)", func(p *plan.Plan) bool { return true }},
+		{"ib_write_bw --mmap=x --use_hugepages s", "--use-hugepages",
+			func(p *plan.Plan) bool { return p.Memory.Kind == plan.File }},
+
+		{raw(true) + to + "-c UD s", "--connection (-c) SERVER",
+			func(p *plan.Plan) bool { return p.Transport == wire.RawEth && p.Client() }},
+		{raw(true) + to, "", func(p *plan.Plan) bool { return p.Size == 1518 }},
+		{raw(true) + to + "-s 8", "size", func(p *plan.Plan) bool { return p.Size == 64 }},
+		{raw(true) + to + "-s 9000", "size", func(p *plan.Plan) bool { return p.Size == 1518 }},
+		{raw(true) + to + "-s 9000 -m 9000", "", func(p *plan.Plan) bool { return p.Size == 9000 }},
+		{raw(true) + to + "-m 1024", "", func(p *plan.Plan) bool { return p.Size == 1024 }},
+		{raw(true) + to + "--reversed", "", func(p *plan.Plan) bool { return !p.Client() && !p.Reversed }},
+		{raw(true) + to + "-J 10.0.0.1", "",
+			func(p *plan.Plan) bool { return p.Frames.Client == netip.IPv4Unspecified() }},
+		{raw(true) + to + "--vlan_pcp=3", "",
+			func(p *plan.Plan) bool { return p.Frames.VLAN && p.Frames.Priority == 3 }},
+		{raw(true) + "--raw_mcast -J 10.129.2.3 -j 10.0.0.2", "",
+			func(p *plan.Plan) bool { return p.Frames.Peer == [6]byte{1, 0, 0x5e, 1, 2, 3} }},
+		{raw(false) + "--raw_mcast -J 10.129.2.3 -j 10.0.0.2", "",
+			func(p *plan.Plan) bool { return p.Frames.Own == [6]byte{1, 0, 0x5e, 1, 2, 3} }},
+		{raw(true) + to + "--local_ip=10.0.0.2 --remote_ip=10.0.0.1 --local_port=6 --remote_port=5", "",
+			func(p *plan.Plan) bool {
+				f := &p.Frames
+				return f.Server.String() == "10.0.0.1" && f.Client.String() == "10.0.0.2" && f.ServerPort == 5 &&
+					f.ClientPort == 6
+			}},
+		{raw(false) + "--local_ip=10.0.0.1 --remote_ip=10.0.0.2 --local_port=5 --remote_port=6", "",
+			func(p *plan.Plan) bool {
+				f := &p.Frames
+				return f.Server.String() == "10.0.0.1" && f.Client.String() == "10.0.0.2" && f.ServerPort == 5 &&
+					f.ClientPort == 6
+			}},
+	} {
+		words := strings.Fields(tc.line)
+		o, err := parsePerftest(slices.Concat(perftestWords(words[0]), words[1:]))
+		if err != nil {
+			t.Errorf("%s: %v", tc.line, err)
+			continue
+		}
+		var named []string
+		for _, n := range o.notes {
+			name, _, _ := strings.Cut(n, " has no effect here: ")
+			if strings.HasPrefix(name, "size ") {
+				name = "size"
+			}
+			named = append(named, name)
+		}
+		slices.Sort(named)
+		if got := strings.Join(named, " "); got != tc.notes || !tc.check(&o.plan) {
+			t.Errorf("%s: notes %q, want of %q; %+v", tc.line, o.notes, tc.notes, o.plan)
+		}
+	}
+}
+
+// TestPerftestNotes: under perftest's name an option without effect is named once, on standard error, and what
+// perftest refuses is wrong usage.
+func TestPerftestNotes(t *testing.T) {
+	for line, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"ib_write_bw -D 1 -n 100 -d nothere": {exitFailure,
+			"perf: --iters (-n) has no effect here: give iterations (-n) or a duration (-D), not both\n"},
+		"ib_write_bw --wait_destroy=1 -d nothere": {exitFailure,
+			"perf: --wait-destroy has no effect here: perf destroys nothing before the peer is done\n"},
+		"ib_write_bw -n 4":        {exitUsage, "(-n) 4; perftest allows 5 to"},
+		"ib_write_bw --cq-mod=0":  {exitUsage, "0 < 1"},
+		"ib_write_bw -Q 1025":     {exitUsage, "perftest allows 1 to 1024"},
+		"ib_write_bw --nothere":   {exitUsage, "unknown flag"},
+		"ib_write_bw -D 1 -a":     {exitUsage, "not with all sizes"},
+		"perf write bw -D 1 -n 5": {exitUsage, "not both"},
+	} {
+		words := strings.Fields(line)
+		var out, diag bytes.Buffer
+		rc := runAs(t.Context(), "/usr/local/bin/"+words[0], words[1:], &out, &diag)
+		if rc != want.code || strings.Count(diag.String(), want.says) != 1 || out.Len() > 0 {
+			t.Errorf("%s: exit code %d, want %d; stdout %q, stderr %q, want %q", line, rc, want.code, &out, &diag,
+				want.says)
+		}
+	}
+}
