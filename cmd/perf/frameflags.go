@@ -12,12 +12,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// Frames without an MTU have perftest's.
-const (
-	perftestFrame = 1518
-	leastFrame    = 64
-)
-
 // noFrames returns which of the options that were given only frames have.
 func (o *options) noFrames(f *pflag.FlagSet) error {
 	var list []error
@@ -70,7 +64,7 @@ func (o *options) setFrames(f *pflag.FlagSet) {
 	}
 }
 
-// end is what frames have of one end.
+// end has the fields of frames that belong to one end.
 type end struct {
 	ip   *netip.Addr
 	port *uint16
@@ -86,14 +80,14 @@ func (o *options) setPerftestFrames() {
 	if c.Reversed {
 		c.Frames.Connects, c.Reversed = !c.Frames.Connects, false
 	}
-	most := uint64(cmp.Or(c.MTU, perftestFrame))
+	most := uint64(cmp.Or(c.MTU, plan.FrameSize))
 	if c.MTU != 0 && c.Size == 0 && c.Metric == wire.Bandwidth {
 		c.Size = most
 	}
 	if c.MTU = 0; c.Size != 0 && c.Size < 1<<31 {
-		if size := min(max(c.Size, leastFrame), most); size != c.Size {
+		if size := min(max(c.Size, plan.LeastFrame), most); size != c.Size {
 			o.notes = append(o.notes, fmt.Sprintf("size (-s) %d: frames have %d to %d bytes (-m); measured with %d",
-				c.Size, leastFrame, most, size))
+				c.Size, plan.LeastFrame, most, size))
 			c.Size = size
 		}
 	}

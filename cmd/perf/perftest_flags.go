@@ -43,7 +43,8 @@ func perftestFlags() []flagRow {
 		{names: "no-ddp", idle: noReorder},
 		{names: "no-enhanced-reorder", idle: noReorder},
 		{names: "unsolicited-write", tests: "write", idle: "write with immediate data always posts receives"},
-		{names: "congest-type", value: word("DCQCN LDCP HC3 DIP"), idle: "the congestion control of hns is set in the device's sysfs"},
+		{names: "congest-type", value: word("DCQCN LDCP HC3 DIP"),
+			idle: "the congestion control of hns is set in the device's sysfs"},
 		{names: "aes-block-size", value: number(), idle: "perf does not encrypt"},
 		{names: "data-enc-keys-number", value: number(), idle: "perf does not encrypt"},
 		{names: "sig-offload", idle: "not supported: signatures by the adapter; messages have none"},
@@ -58,11 +59,12 @@ func perftestFlags() []flagRow {
 		{names: "v mac-fwd", idle: "perf forwards no frames, it sends its own; use perftest's raw_ethernet_bw -v"},
 		{names: "reply-every", value: number(), idle: "each frame is answered; use perftest's raw_ethernet_burst_lat"},
 
-		{names: "G use-rss", refused: "not supported: spread frames over queue pairs by port: -q, as many --threads, " +
-			"-K and -k"},
+		{names: "G use-rss",
+			refused: "not supported: spread frames over queue pairs by port: -q, as many --threads, -K and -k"},
 		{names: "connectionless", refused: "not supported: a multicast (-g) server serves one client; to receive from " +
 			"many, start one server for each, on different ports (-p)"},
-		{names: "use-ib-dm-dmabuf", value: new(string), refused: "not supported: device memory as a dma-buf; use --use-dm"},
+		{names: "use-ib-dm-dmabuf", value: new(string),
+			refused: "not supported: device memory as a dma-buf; use --use-dm"},
 	}
 	for _, name := range strings.Fields("aes-xts encrypt-on-tx sig-before") {
 		rows = append(rows, flagRow{names: name, refused: noCrypto})

@@ -101,8 +101,9 @@ func exchangeFlags(o *options) []flagRow {
 			text: "time without a message of the exchange, without a heartbeat of the peer, or without a completion, " +
 				"after which the run fails; not for a server that waits for a client"},
 		{names: "retry", value: (*seconds)(&c.Patience), text: "time for which the client tries to reach the server"},
-		{names: "retry-count", value: &c.RetryCount, only: [2]int64{0, 1<<31 - 1}, needs: need{"a connection by rdma_cm", "rdma-cm"},
-			text: "`number` of times that the adapter repeats a lost packet, from 0 to 7 (with -R; default: 7)"},
+		{names: "retry-count", value: &c.RetryCount, only: [2]int64{0, 1<<31 - 1},
+			needs: need{"a connection by rdma_cm", "rdma-cm"},
+			text:  "`number` of times that the adapter repeats a lost packet, from 0 to 7 (with -R; default: 7)"},
 		{names: "agent", value: &o.agentPort,
 			text: "TCP `port` of perf serve on SERVER, which then runs the server"},
 		{names: "token-file", value: &o.tokenFile, needs: need{flag: "agent"},

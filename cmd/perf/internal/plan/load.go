@@ -30,7 +30,8 @@ func (p *Plan) checkPacing(c *complaints) {
 	case r.Limit == 0:
 		c.unfit("rate-limit-type", "type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)")
 	case p.All:
-		c.unfit("rate-limit-type", "rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
+		c.unfit("rate-limit-type",
+			"rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
 	case r.Packet < 0 || r.Packet > 1<<16-1:
 		c.add("packet size (--typical-pkt-size) %d; allowed: 1 to %d", r.Packet, 1<<16-1)
 	case uint64(r.Burst)*p.Size > 1<<32-1:
@@ -126,7 +127,8 @@ func (p *Plan) checkRate(c *complaints) {
 		return
 	}
 	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.PostList || r.Burst > maxDepth) {
-		c.unfit("burst-size", "burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
+		c.unfit("burst-size",
+			"burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
 		return
 	}
 	switch {
@@ -172,11 +174,13 @@ func (p *Plan) checkLists(c *complaints) {
 	case !p.Bandwidth() && p.RecvList > 1:
 		c.add("list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
 	case !p.Verb.Consumes():
-		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
+		c.unfit("recv-post-list",
+			"list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
 	case !p.Bandwidth():
 		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
 	case p.RecvList < 1 || p.RecvList > p.RxDepth:
-		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.RecvList,
+		c.unfit("recv-post-list",
+			"list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.RecvList,
 			p.RxDepth)
 	}
 	if p.PollMax < 0 || p.PollMax > MaxPoll {

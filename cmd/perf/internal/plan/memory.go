@@ -74,7 +74,8 @@ func (p *Plan) checkMemory(c *complaints) {
 		c.add("NUMA node (--numa-node) %d is negative", p.Node)
 	}
 	if p.MRPerQP && m.Kind == File {
-		c.unfit("mr-per-qp", "memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
+		c.unfit("mr-per-qp",
+			"memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
 	}
 	if m.GPU < 0 {
 		c.add("gpu (--use-cuda) %d is negative", m.GPU)
@@ -97,7 +98,8 @@ func (p *Plan) checkMemory(c *complaints) {
 			p.Transport, m.Kind)
 	}
 	if (m.OutOfReach() || m.Null) && p.Inline > 0 {
-		c.unfit("inline-size", "inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
+		c.unfit("inline-size",
+			"inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
 	}
 	switch {
 	case !m.Null:
