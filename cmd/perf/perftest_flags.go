@@ -61,8 +61,8 @@ func perftestFlags() []flagRow {
 
 		{names: "G use-rss",
 			refused: "not supported: spread frames over queue pairs by port: -q, as many --threads, -K and -k"},
-		{names: "connectionless", refused: "not supported: a multicast (-g) server serves one client; to receive from " +
-			"many, start one server for each, on different ports (-p)"},
+		{names: "connectionless", refused: "not supported: a multicast (-g) server serves one client; to receive " +
+			"from many, start one server for each, on different ports (-p)"},
 		{names: "use-ib-dm-dmabuf", value: new(string),
 			refused: "not supported: device memory as a dma-buf; use --use-dm"},
 	}
