@@ -26,7 +26,7 @@ type invocation struct {
 
 // commandNames are the commands that are no tests of perftest.
 var commandNames = []string{"stream", "message", "compare", "report", "doctor", "selftest", "serve", "mesh",
-	"completion and man"}
+	"completion, man and version"}
 
 func init() { cobra.EnableCommandSorting = false }
 
@@ -65,7 +65,7 @@ func (v *invocation) root() *cobra.Command {
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{v.layer(layer.Stream), v.layer(layer.Message), v.compare(), v.report(),
-		v.doctor(), v.selftest(), v.serve(), v.mesh(), v.man()} {
+		v.doctor(), v.selftest(), v.serve(), v.mesh(), v.man(), v.version()} {
 		c.Flags().SortFlags = false
 		c.Flags().BoolP("version", "V", false, "print the version")
 		c.Flags().BoolP("help", "h", false, "print this help")
@@ -79,7 +79,36 @@ func (v *invocation) root() *cobra.Command {
 	for _, c := range root.Commands() {
 		v.withVersion(c)
 	}
+	root.InitDefaultCompletionCmd()
+	onlyShells(root)
 	return root
+}
+
+// version returns perf version, which is perf --version.
+func (v *invocation) version() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "version of perf", Args: cobra.NoArgs,
+		Long: "perf version prints the version of perf.\n\n{flags}\nExit status: 0 success, 2 wrong usage.\n",
+		Run:  func(*cobra.Command, []string) { fmt.Fprintln(v.stdout, program()) }}
+}
+
+// onlyShells refuses shells that there is no completion for. cobra prints help then, with success.
+func onlyShells(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = func(c *cobra.Command, words []string) error {
+			if len(words) == 0 {
+				return nil
+			}
+			var shells []string
+			for _, s := range c.Commands() {
+				shells = append(shells, s.Name())
+			}
+			return fmt.Errorf("no completion for %.100q; shells: %s", words[0], strings.Join(shells, ", "))
+		}
+		c.Run = func(c *cobra.Command, _ []string) { _ = c.Help() }
+	}
 }
 
 // withVersion makes a command print the version where that is asked for, whatever else is.
@@ -117,6 +146,13 @@ func (v *invocation) asTest(c *cobra.Command, words ...string) {
 		}
 	}
 	c.Args = func(_ *cobra.Command, args []string) error {
+		if perftestWords(v.path) != nil {
+			o, err := parsePerftest(v.args)
+			if err == nil {
+				v.test = *o
+			}
+			return err
+		}
 		err := v.test.finish(v.flags, slices.Concat(words, args))
 		return suggest(err, c, slices.Concat(words, args))
 	}

@@ -108,6 +108,8 @@ func TestSuggestions(t *testing.T) {
 		"docter":              "did you mean doctor?",
 		"doctor --verbos":     "--verbose",
 		"mesh --hots a,b":     "did you mean --hosts?",
+		"write bw --foo":      "unknown flag: --foo\nperf write",
+		"foo bw":              `verb "foo"`,
 	} {
 		var diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), io.Discard, &diag); rc != exitUsage ||
@@ -171,7 +173,7 @@ var flagLine = regexp.MustCompile(`^(?:  -., |      )--([A-Za-z0-9-]+)`)
 // TestMan: the manual page of a command has all of its flags, and its exit status.
 func TestMan(t *testing.T) {
 	for _, name := range []string{"", "write", "read", "send", "atomic", "stream", "message", "compare", "report",
-		"doctor", "selftest", "serve", "mesh", "man"} {
+		"doctor", "selftest", "serve", "mesh", "man", "version"} {
 		page := said(t, append([]string{"man"}, strings.Fields(name)...)...)
 		for _, want := range []string{".TH perf", ".SH NAME\nperf", ".SH DESCRIPTION\n", ".SH EXIT STATUS\n"} {
 			if !strings.Contains(page, want) {

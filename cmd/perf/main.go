@@ -62,8 +62,8 @@ func runAs(ctx context.Context, path string, args []string, stdout, stderr io.Wr
 // runTest is perf write, read, send and atomic.
 func (v *invocation) runTest(ctx context.Context) int {
 	o, stdout, stderr := &v.test, v.stdout, v.stderr
-	if o.ignored != "" {
-		say(stderr, errors.New(o.ignored))
+	for _, n := range o.notes {
+		say(stderr, errors.New(n))
 	}
 	files := o.files()
 	for name := range files {

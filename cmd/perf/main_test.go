@@ -115,10 +115,10 @@ func TestParse(t *testing.T) {
 		{"write bw --perform_warm_up -O -D 2 --report-per-port", func(o *options) bool {
 			return o.plan.WarmUp && o.plan.PerPort && o.plan.QPs == 2
 		}},
-		{"send bw --perform_warm_up", func(o *options) bool { return !o.plan.WarmUp && o.ignored != "" }},
-		{"write lat --perform-warm-up", func(o *options) bool { return !o.plan.WarmUp && o.ignored != "" }},
+		{"send bw --perform_warm_up", func(o *options) bool { return !o.plan.WarmUp && len(o.notes) == 1 }},
+		{"write lat --perform-warm-up", func(o *options) bool { return !o.plan.WarmUp && len(o.notes) == 1 }},
 		{"write bw --write-with-imm --perform-warm-up", func(o *options) bool {
-			return !o.plan.WarmUp && o.ignored != ""
+			return !o.plan.WarmUp && len(o.notes) == 1
 		}},
 		{"send lat --latency_gap=20 -U", func(o *options) bool {
 			return o.plan.Gap == 20*time.Microsecond && o.plan.Unsorted
@@ -174,6 +174,9 @@ func TestUsageErrors(t *testing.T) {
 		"":                             "no command",
 		"write":                        "no command",
 		"docter":                       `unknown command "docter"`,
+		"completion tcsh":              `no completion for "tcsh"; shells: bash, zsh, fish, powershell`,
+		"completion bash x":            "unknown command",
+		"version x":                    "unknown command",
 		"bw write":                     `verb "bw"`,
 		"write speed":                  `metric "speed"`,
 		"write bw a b":                 "1 arguments too many: b",
@@ -396,7 +399,6 @@ func TestUsageErrors(t *testing.T) {
 		"send bw -c RawEth -B 02:00:00:00:00:01 -q 2":         "tells their frames apart by ports",
 		raw + "-J ::1 -j 10.0.0.1":                            "both IPv6",
 		raw + "--tcp":                                         "needs ports",
-		raw + "--vlan-pcp 3":                                  "needs a VLAN tag (--vlan-en)",
 		raw + "--vlan-en --vlan-pcp 9":                        "0 to 7",
 		raw + "--flows 2":                                     "by which they differ",
 		raw + "--flows 0":                                     "--flows 0 < 1",
@@ -465,37 +467,41 @@ const perftestNames = `CPU-freq MGID aes_block_size aes_xts all atomic_type bidi
 	use_ib_dm_dmabuf use_mlu use_mlu_dmabuf use_neuron use_neuron_dmabuf use_old_post_send use_ooo use_opencl use_rocm
 	use_rocm_dmabuf use_rss vector version vlan_en vlan_pcp wait_destroy write_with_imm`
 
-// TestPerftestOptions: each option of perftest is one here, or is refused with the reason, however it is spelled.
+// TestPerftestOptions: each option of perftest is one here, however it is spelled. Those that are refused say why.
 func TestPerftestOptions(t *testing.T) {
-	f := flagSet(&options{})
+	o := &options{}
+	f := flagSet(o)
 	for name := range strings.FieldsSeq(perftestNames) {
 		for _, spelled := range []string{name, strings.ReplaceAll(name, "_", "-"), strings.ReplaceAll(name, "-", "_")} {
-			if f.Lookup(spelled) != nil {
-				continue
-			}
-			_, err := parse([]string{"write", "bw", "--" + spelled + "=5"})
-			if err == nil || !strings.HasPrefix(err.Error(), "--"+spelled+": ") {
-				t.Errorf("--%s: %v, want the reason why there is none", spelled, err)
+			if f.Lookup(spelled) == nil {
+				t.Errorf("there is no --%s", spelled)
 			}
 		}
 	}
 	for _, letter := range strings.Split("wypdimsntuSxcqIoMrQAlDfBTLEJjKkXWaFegzRvhbNVCHUOZPGY", "") {
-		if f.ShorthandLookup(letter) != nil {
-			continue
-		}
-		_, err := parse([]string{"write", "bw", "-" + letter})
-		if err == nil || !strings.HasPrefix(err.Error(), "-"+letter+": ") {
-			t.Errorf("-%s: %v, want the reason why there is none", letter, err)
+		if f.ShorthandLookup(letter) == nil {
+			t.Errorf("there is no -%s", letter)
 		}
 	}
-	for name := range perftestRefused {
-		if f.Lookup(name) != nil {
-			t.Errorf("--%s is refused, and is there", name)
+	for _, s := range o.table {
+		for _, row := range s.flags {
+			line := "write bw --" + row.name()
+			if f.Lookup(row.name()).NoOptDefVal == "" {
+				line += "=5"
+			}
+			switch got, err := parse(strings.Fields(line)); {
+			case row.refused == "" && row.idle == "" || !row.fits("write", "bw") ||
+				slices.Contains([]string{"force-link", "congest-type", "ph"}, row.name()): // values of their own
+			case row.refused != "" && (err == nil || !strings.Contains(err.Error(), row.refused)):
+				t.Errorf("perf %s: %v, want %q", line, err, row.refused)
+			case row.idle != "" && (err != nil || len(got.notes) != 1 ||
+				!strings.HasSuffix(got.notes[0], " has no effect here: "+row.idle)):
+				t.Errorf("perf %s: %v, want the note %q", line, err, row.idle)
+			}
 		}
 	}
 	for name, want := range map[string]string{"--report_": "beginning of --report-both and --report-counters and ",
-		"--wait_des": "--wait_des: not needed", "--use_musa_pcie_mapping": "accelerators other than NVIDIA",
-		"--nonsense": "unknown flag"} {
+		"--use_musa_pcie": "accelerators other than NVIDIA", "-G": "spread frames", "--nonsense": "unknown flag"} {
 		if _, err := parse([]string{"write", "bw", name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -524,7 +530,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	for _, a := range []string{"-V", "--version", "doctor --version", "compare -V", "report --version",
-		"serve --version", "mesh --version", "stream --version", "write --version"} {
+		"serve --version", "mesh --version", "stream --version", "write --version", "version"} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(a), &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())

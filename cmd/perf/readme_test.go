@@ -220,15 +220,30 @@ func rowsOf(titles ...string) (rows []flagRow) {
 	return rows
 }
 
-// TestReadmeComplete: the tables of README that claim to be complete are. Each option of perftest that is accepted is
-// in its table, or in a part that the table refers to: the last row says that any other is refused.
+// TestReadmeComplete: the tables of README that claim to be complete are. Each option of perftest is in its table, in a
+// part that the table refers to, or in that of the options without effect or of those that are refused.
 func TestReadmeComplete(t *testing.T) {
 	readme := readPage(t, "README.md")
 	f := flagSet(&options{})
 	said := named(readme["perftest's options"] + readme["Memory and CPUs"] + readme["Raw Ethernet"] +
 		readme["Threads and rails"])
+	idle, refused := named(readme["Options without effect"]), named(readme["Options that are refused"])
+	rows := map[string]flagRow{}
+	for _, row := range perftestFlags() {
+		rows[row.name()] = row
+	}
 	for name := range strings.FieldsSeq(perftestNames) {
-		if fl := f.Lookup(name); fl != nil && !said[fl.Name] {
+		fl := f.Lookup(name)
+		switch row := rows[fl.Name]; {
+		case row.idle != "":
+			if !idle[fl.Name] {
+				t.Errorf("perftest's --%s is not in the table of options without effect", name)
+			}
+		case row.refused != "":
+			if !refused[fl.Name] {
+				t.Errorf("perftest's --%s is not in the table of options that are refused", name)
+			}
+		case !said[fl.Name]:
 			t.Errorf("perftest's --%s is accepted, but not in the table of perftest's options", name)
 		}
 	}

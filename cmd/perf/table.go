@@ -7,14 +7,17 @@ import (
 
 // flagRow is a row of the table of a test's flags.
 type flagRow struct {
-	names    string // the letter if there is one, the name, and other names of perftest
-	tests    string // the verbs and metrics that have it; empty: all
-	value    any    // where its value is stored; nil: only given or not
-	text     string // for --help
-	among    string // the words that it takes
-	excludes string // names of flags that it cannot be given with
-	needs    need   // the flag that must be given also
-	check    check  // what its value must be
+	names    string   // the letter if there is one, the name, and other names of perftest
+	tests    string   // the verbs and metrics that have it; empty: all
+	value    any      // where its value is stored; nil: only given or not
+	text     string   // for --help
+	among    string   // the words that it takes
+	excludes string   // names of flags that it cannot be given with
+	needs    need     // the flag that must be given also
+	check    check    // what its value must be
+	only     [2]int64 // the least and the most that perftest takes, if perf takes more
+	idle     string   // why it has no effect; perftest's, which is taken
+	refused  string   // why it is refused; perftest's
 }
 
 // section is a part of the table, with its heading in --help.
@@ -23,7 +26,11 @@ type section struct {
 	flags []flagRow
 }
 
-const hidden = "" // title of what --help does not show
+// Titles of sections.
+const (
+	hidden      = "" // --help does not show it
+	framesTitle = "Raw Ethernet (send -c RawEth)"
+)
 
 // table declares the flags of tests: perftest's letters and names where it has them.
 func table(o *options) []section {
@@ -35,12 +42,13 @@ func table(o *options) []section {
 		{"Memory and CPUs", memoryFlags(o)},
 		{"Figures and limits", figureFlags(o)},
 		{"Output", outputFlags(o)},
-		{"Raw Ethernet (send -c RawEth)", frameFlags(o)},
+		{framesTitle, frameFlags(o)},
 		{hidden, []flagRow{
 			{names: "listen-fd", value: &o.asked.ListenFD, text: "`descriptor` of a listening socket"},
 			{names: "test-ports", value: into(&o.asked.Ports, wire.ParsePorts), text: "TCP `ports` for -p 0"},
 			{names: "F cpu-freq CPU-freq", text: "accepted and ignored"},
 		}},
+		{hidden, perftestFlags()},
 	}
 }
 
@@ -53,7 +61,7 @@ func connectionFlags(o *options) []flagRow {
 		{names: "i ib-port", value: &c.IBPort, text: "`port` of the device"},
 		{names: "O dualport", tests: "bw", value: &c.DualPort,
 			text: "use ports 1 and 2 of the device, with -q queue pairs on each (bw)"},
-		{names: "x gid-index", value: &c.GIDIndex,
+		{names: "x gid-index", value: &c.GIDIndex, only: [2]int64{0, 64},
 			text: "GID `index` (default, and if negative: the best one; show_gids lists all)"},
 		{names: "ipv6", value: &c.GIDv6, text: "use the best GID that is an IPv6 address (both ends)"},
 		{names: "c connection", value: into(&c.Transport, wire.ParseTransport), among: "RC UC UD XRC DC SRD RawEth",
@@ -70,7 +78,7 @@ func connectionFlags(o *options) []flagRow {
 		{names: "flow-label", value: (*labels)(&c.FlowLabels),
 			text: "flow `label`, or a list for the queue pairs in turn, such as 5,6,7"},
 		{names: "pkey-index", value: &c.PKeyIndex, text: "partition key `index`"},
-		{names: "o outs", value: &c.OutReads, check: positive,
+		{names: "o outs", value: &c.OutReads, check: orDefault,
 			text: "outstanding `reads` and atomics (default: the maximum of the device)"},
 	}
 }
@@ -93,8 +101,9 @@ func exchangeFlags(o *options) []flagRow {
 			text: "time without a message of the exchange, without a heartbeat of the peer, or without a completion, " +
 				"after which the run fails; not for a server that waits for a client"},
 		{names: "retry", value: (*seconds)(&c.Patience), text: "time for which the client tries to reach the server"},
-		{names: "retry-count", value: &c.RetryCount, needs: need{"a connection by rdma_cm", "rdma-cm"},
-			text: "`number` of times that the adapter repeats a lost packet, from 0 to 7 (with -R; default: 7)"},
+		{names: "retry-count", value: &c.RetryCount, only: [2]int64{0, 1<<31 - 1},
+			needs: need{"a connection by rdma_cm", "rdma-cm"},
+			text:  "`number` of times that the adapter repeats a lost packet, from 0 to 7 (with -R; default: 7)"},
 		{names: "agent", value: &o.agentPort,
 			text: "TCP `port` of perf serve on SERVER, which then runs the server"},
 		{names: "token-file", value: &o.tokenFile, needs: need{flag: "agent"},
@@ -114,7 +123,7 @@ func loadFlags(o *options) []flagRow {
 			text: "message sizes, such as 64,4K,1M, or ranges such as 2:8M:x4 and 1K:4K:+512"},
 		{names: "rounds", value: &c.Rounds, check: positive,
 			text: "measure all sizes so many `times`; perf compare takes the median; both ends must be perf"},
-		{names: "n iters", value: &c.Iters, check: atLeastFive,
+		{names: "n iters", value: &c.Iters, check: atLeastFive, only: [2]int64{5, 1 << 32},
 			text: "`messages` per queue pair and size (default: write bw 5000, others 1000)"},
 		{names: "D duration", value: (*seconds)(&c.Duration), check: aboveZero,
 			text: "run time, instead of a number of messages"},
@@ -139,12 +148,12 @@ func loadFlags(o *options) []flagRow {
 		{names: "rate-units", tests: "bw", value: into(&c.Rate.Unit, plan.ParseRateUnit), among: "g M p",
 			needs: need{"a rate", "rate-limit"},
 			text:  "`unit` of --rate-limit: g (Gb/s), M (MiB/s) or p (messages/s) (default: g)"},
-		{names: "burst-size", tests: "bw", value: &c.Rate.Burst, check: positive,
+		{names: "burst-size", tests: "bw", value: &c.Rate.Burst, check: orDefault,
 			text: "`messages` that --rate-limit sends without a pause (default: -t)"},
-		{names: "rate-limit-type", tests: "bw", value: into(&c.Rate.Hardware, byHardware), among: "SW HW",
+		{names: "rate-limit-type", tests: "bw", value: o.rateType, among: "SW HW",
 			text: "enforcement `type` of --rate-limit: SW (perf itself) or HW (packet pacing by the adapter) " +
 				"(default: SW)"},
-		{names: "typical-pkt-size", tests: "bw", value: &c.Rate.Packet, check: positive,
+		{names: "typical-pkt-size", tests: "bw", value: &c.Rate.Packet, check: orDefault,
 			text: "packet size in `bytes` that --rate-limit-type HW assumes"},
 		{names: "payload-file-path", tests: "write read send", value: into(&c.Payload, readPayload),
 			text: "message content from this `file`: 0x03020100,0x07060504,..., lowest byte first"},
@@ -166,12 +175,12 @@ func queueFlags(o *options) []flagRow {
 		{names: "use-srq", tests: "write send", value: &c.UseSRQ,
 			text: "one shared receive queue of depth -r for all queue pairs (send; XRC and DC always have one)"},
 		{names: "l post-list", value: &c.PostList, text: "messages per post call: `n` (bw)"},
-		{names: "recv-post-list", value: &c.RecvList, check: positive, text: "receives per post call: `n` (send bw)"},
-		{names: "Q cq-mod", value: &c.CQMod, check: positive,
+		{names: "recv-post-list", value: &c.RecvList, check: orDefault, text: "receives per post call: `n` (send bw)"},
+		{names: "Q cq-mod", value: &c.CQMod, check: positive, only: [2]int64{1, 1024},
 			text: "messages per completion: `n` (default: 100; 1 above 8K)"},
-		{names: "cqe-poll", value: &c.PollMax, check: positive,
+		{names: "cqe-poll", value: &c.PollMax, check: positive, only: [2]int64{1, 1<<16 - 1},
 			text: "completions per poll: at most `n`, up to 16 (bw)"},
-		{names: "I inline-size", tests: "write send", value: &c.Inline,
+		{names: "I inline-size", tests: "write send", value: &c.Inline, only: [2]int64{0, 1024},
 			text: "largest message sent inline, in `bytes` (default: lat 220 or 236 if supported, bw 0)"},
 		{names: "e events", value: &c.Events,
 			text: "sleep until completions arrive, instead of polling (not write lat)"},
@@ -228,15 +237,15 @@ func figureFlags(o *options) []flagRow {
 			text: "show how much each port counter rose, and mark counters of errors and congestion"},
 		{names: "W report-counters", value: &c.CounterNames, text: "show only these port counters: `a,b`"},
 		{names: "cpu-util", value: &c.CPUUtil, text: "show the CPU use of this end"},
-		{names: "w limit-bw", tests: "bw", value: &l.bandwidth,
+		{names: "w limit-bw", tests: "bw", value: &l.bandwidth, check: limiting,
 			text: "minimum bandwidth of one size at least, in the `unit` of the table; exit status 3 below it"},
-		{names: "y limit-msgrate", tests: "bw", value: &l.rate,
+		{names: "y limit-msgrate", tests: "bw", value: &l.rate, check: limiting,
 			text: "minimum message rate of one size at least, in `million` messages/s; exit status 3 below it"},
-		{names: "min-bw", tests: "bw", value: &l.each,
+		{names: "min-bw", tests: "bw", value: &l.each, check: limiting,
 			text: "minimum bandwidth of each size, in `Gb/s`, or of one size as 180@8M; exit status 3 below it"},
-		{names: "max-lat", tests: "lat", value: &l.median,
+		{names: "max-lat", tests: "lat", value: &l.median, check: limiting,
 			text: "maximum median latency, in `microseconds`; exit status 3 above it"},
-		{names: "max-p99", tests: "lat", value: &l.p99,
+		{names: "max-p99", tests: "lat", value: &l.p99, check: limiting,
 			text: "maximum 99th percentile of latency, in `microseconds`; exit status 3 above it"},
 	}
 }
@@ -269,7 +278,7 @@ func frameFlags(o *options) []flagRow {
 			text: "Ethernet `address` of this end"},
 		{names: "E dest-mac remote-mac", tests: "send", value: (*mac)(&fr.Peer),
 			text: "Ethernet `address` of the peer"},
-		{names: "Y ethertype", tests: "send", value: &fr.EtherType,
+		{names: "Y ethertype", tests: "send", value: &fr.EtherType, check: positive,
 			text: "Ethernet `type` (default: that of IPv4 with -J, otherwise the length)"},
 		{names: "J dest-ip", tests: "send", value: (*ip)(&fr.Server),
 			text: "IP `address` of the server; adds an IP header"},
@@ -279,11 +288,11 @@ func frameFlags(o *options) []flagRow {
 		{names: "k source-port", tests: "send", value: &fr.ClientPort, text: "UDP `port` of the client"},
 		{names: "tcp", tests: "send", value: &fr.TCP, text: "TCP headers instead of UDP"},
 		{names: "raw-ipv6", tests: "send", value: &o.rawIPv6, text: "check that -J and -j are IPv6 addresses"},
-		{names: "L hop-limit", tests: "send", value: &fr.HopLimit, check: positive,
+		{names: "L hop-limit", tests: "send", value: &fr.HopLimit, check: orDefault,
 			text: "hop `limit`, or time to live (default: 64)"},
 		{names: "vlan-en", tests: "send", value: &fr.VLAN, text: "VLAN tag, with VLAN 1"},
-		{names: "vlan-pcp", tests: "send", value: &o.priority, needs: need{"a VLAN tag", "vlan-en"},
-			text: "`priority` in the VLAN tag; 8: all in turn"},
+		{names: "vlan-pcp", tests: "send", value: &o.priority, check: priority,
+			text: "`priority` in the VLAN tag, which it adds; 8: all in turn"},
 		{names: "flows", tests: "send bw", value: &fr.Flows, check: positive,
 			text: "`n` flows in turn, with port numbers from -K and -k upward (bw)"},
 		{names: "flows-burst", tests: "send bw", value: &fr.Burst, check: positive,
@@ -291,5 +300,11 @@ func frameFlags(o *options) []flagRow {
 		{names: "promiscuous", tests: "send", value: &fr.Promiscuous,
 			text: "receive all frames that no other queue pair receives"},
 		{names: "sniffer", tests: "send", value: &fr.Sniffer, text: "receive a copy of all frames"},
+		{names: "local-ip", tests: "send", value: (*ip)(&o.given.local), text: "IP `address` of this end"},
+		{names: "remote-ip", tests: "send", value: (*ip)(&o.given.remote), text: "IP `address` of the peer"},
+		{names: "local-port", tests: "send", value: &o.given.localPort, text: "UDP `port` of this end"},
+		{names: "remote-port", tests: "send", value: &o.given.remotePort, text: "UDP `port` of the peer"},
+		{names: "raw-mcast", tests: "send bw", value: &o.rawMulticast,
+			text: "send to the multicast address that belongs to -J; -E is not needed"},
 	}
 }

@@ -94,7 +94,7 @@ func (l *limit) Type() string   { return "float" }
 
 func (l *limit) Set(t string) error {
 	v, err := strconv.ParseFloat(t, 64)
-	if err != nil || !(v > 0 && v < 1e12) {
+	if err != nil || !(v >= 0 && v < 1e12) {
 		return fmt.Errorf("%.100q is not a limit: give a number above 0", t)
 	}
 	*l = limit(v)

@@ -21,21 +21,21 @@ func (p *Plan) checkAddress(c *complaints) {
 	switch {
 	case !p.GIDv6:
 	case p.GIDIndex != Auto:
-		c.add("give a GID index (-x) or --ipv6, not both")
+		c.unfit("ipv6", "give a GID index (-x) or --ipv6, not both")
 	case p.RDMACM:
-		c.add("IPv6 GID (--ipv6): with rdma_cm (-R) the address decides; give the client an IPv6 address")
+		c.unfit("ipv6", "IPv6 GID (--ipv6): with rdma_cm (-R) the address decides; give the client an IPv6 address")
 	case p.Transport == wire.RawEth:
-		c.add("IPv6 GID (--ipv6): raw Ethernet (-c RawEth) has no GIDs; give IPv6 addresses (-J, -j)")
+		c.unfit("ipv6", "IPv6 GID (--ipv6): raw Ethernet (-c RawEth) has no GIDs; give IPv6 addresses (-J, -j)")
 	}
 	if !p.IPv6 {
 		return
 	}
 	if p.Transport == wire.RawEth {
-		c.add("IPv6 address (--ipv6-addr): the ends of raw Ethernet (-c RawEth) do not connect")
+		c.unfit("ipv6-addr", "IPv6 address (--ipv6-addr): the ends of raw Ethernet (-c RawEth) do not connect")
 	}
 	for _, a := range []string{p.Host, p.Bind} {
 		if ip, err := netip.ParseAddr(a); err == nil && ip.Unmap().Is4() {
-			c.add("IPv6 address (--ipv6-addr): %s is an IPv4 address", a)
+			c.unfit("ipv6-addr", "IPv6 address (--ipv6-addr): %s is an IPv4 address", a)
 		}
 	}
 }
@@ -45,8 +45,8 @@ func (p *Plan) checkPayload(c *complaints) {
 	switch {
 	case p.Payload == nil:
 	case p.Verb == wire.Atomic:
-		c.add("payload (--payload-file-path): an atomic has no payload")
+		c.unfit("payload-file-path", "payload (--payload-file-path): an atomic has no payload")
 	case p.Memory.Null:
-		c.add("payload (--payload-file-path): a null MR (--use-null-mr) has no payload")
+		c.unfit("payload-file-path", "payload (--payload-file-path): a null MR (--use-null-mr) has no payload")
 	}
 }

@@ -14,16 +14,30 @@ const (
 	maxSize    = 1 << 31
 	minIters   = 5
 	maxDepth   = 15000
+	maxReceive = 16384
 	maxSamples = 1 << 28
 )
 
 // MaxOutReads is the most that rdmacm.Options can ask for.
 const MaxOutReads = 254
 
+// Unfit is why an option cannot have an effect next to the others. What perftest takes is taken without it.
+type Unfit struct {
+	Option string // its name on the command line
+	Reason string
+}
+
+func (u *Unfit) Error() string { return u.Reason }
+
 // complaints collects what is wrong, in the order of the checks.
 type complaints []error
 
 func (c *complaints) add(format string, a ...any) { *c = append(*c, fmt.Errorf(format, a...)) }
+
+// unfit is add for what perftest takes: the option that has no effect there.
+func (c *complaints) unfit(option, format string, a ...any) {
+	*c = append(*c, &Unfit{option, fmt.Sprintf(format, a...)})
+}
 
 // check returns all that is wrong with a plan whose defaults are filled in.
 func (p *Plan) check() error {
@@ -58,7 +72,7 @@ func (p *Plan) checkLength(c *complaints) {
 			c.add("duration (-D) %v < 1s", p.Duration)
 		}
 		if p.Iters != 0 {
-			c.add("give iterations (-n) or a duration (-D), not both")
+			c.unfit("iters", "give iterations (-n) or a duration (-D), not both")
 		}
 		if p.All {
 			c.add("duration (-D): not with all sizes (-a)")
@@ -85,12 +99,14 @@ func (p *Plan) checkQueues(c *complaints) {
 		c.add("send queue depth (-t) %d; allowed: 1 to %d", p.TxDepth, maxDepth)
 	}
 	switch {
-	case p.Verb.Consumes() && (p.RxDepth < 1 || p.RxDepth > maxDepth):
-		c.add("receive queue depth (-r) %d; allowed: 1 to %d", p.RxDepth, maxDepth)
+	case p.RxDepth < 0 || p.RxDepth > maxReceive || p.Verb.Consumes() && p.RxDepth < 1:
+		c.add("receive queue depth (-r) %d; allowed: 1 to %d", p.RxDepth, maxReceive)
 	case p.Shares() && p.RxDepth < p.QPs:
 		c.add("receive queue depth (-r) %d < %d, the queue pairs (-q) that share it", p.RxDepth, p.QPs)
-	case !p.Verb.Consumes() && p.RxDepth != 0:
+	case !p.Verb.Consumes() && p.RxDepth > 1 && p.Verb != wire.Write:
 		c.add("receive queue depth (-r) %d: only send and --write-with-imm have receives", p.RxDepth)
+	case !p.Verb.Consumes() && p.RxDepth != 0:
+		c.unfit("rx-depth", "receive queue depth (-r) %d: only send and --write-with-imm have receives", p.RxDepth)
 	}
 }
 
@@ -106,7 +122,7 @@ func (p *Plan) checkPostList(c *complaints) {
 	case !p.Bandwidth():
 		c.add("post list (-l) %d: only for bandwidth tests", p.PostList)
 	case p.PostList > p.TxDepth:
-		c.add("post list (-l) %d > send queue depth (-t) %d", p.PostList, p.TxDepth)
+		c.unfit("post-list", "post list (-l) %d > send queue depth (-t) %d", p.PostList, p.TxDepth)
 	case p.ByCount() && p.Iters%uint64(p.PostList) != 0:
 		c.add("iterations (-n) %d is not a multiple of the post list (-l) %d", p.Iters, p.PostList)
 	case p.CQMod > 0 && p.PostList%p.CQMod != 0:
@@ -121,7 +137,7 @@ func (p *Plan) checkVerb(c *complaints) {
 		c.add("bidirectional (-b): only for bandwidth tests")
 	}
 	if p.ReportBoth && !p.Bidirectional {
-		c.add("reports of both ends (--report-both): only for tests in both directions (-b)")
+		c.unfit("report-both", "reports of both ends (--report-both): only for tests in both directions (-b)")
 	}
 	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
@@ -149,10 +165,10 @@ func (p *Plan) checkVerb(c *complaints) {
 			c.add("connection type (-c) SRD: has no atomics; use RC")
 		}
 		if p.UseSRQ {
-			c.add("shared receive queue (--use-srq): SRD (-c) has its own receive queues")
+			c.unfit("use-srq", "shared receive queue (--use-srq): SRD (-c) has its own receive queues")
 		}
 		if p.CQMod > 1 {
-			c.add("cq moderation (-Q) %d: SRD (-c) has a completion for each message", p.CQMod)
+			c.unfit("cq-mod", "cq moderation (-Q) %d: SRD (-c) has a completion for each message", p.CQMod)
 		}
 	}
 	if p.SendImm && p.Verb != wire.Send {
@@ -199,7 +215,7 @@ func (p *Plan) checkPath(c *complaints) {
 	switch p.MTU {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
-		c.add("mtu (-m) %d; allowed: 256, 512, 1024, 2048 and 4096", p.MTU)
+		c.unfit("mtu", "mtu (-m) %d; allowed: 256, 512, 1024, 2048 and 4096", p.MTU)
 	}
 	if _, err := netip.ParseAddr(p.Bind); p.Connects() && p.Bind != "" && err != nil {
 		c.add("source address (--bind-source-ip) %q is not an IP address", p.Bind)
@@ -223,19 +239,19 @@ func (p *Plan) checkCM(c *complaints) {
 	case p.Transport != wire.RC && p.Transport != wire.UD:
 		c.add("connection type (-c) %v: rdma_cm (-R) supports only RC and UD", p.Transport)
 	case p.UseSRQ:
-		c.add("shared receive queue (--use-srq): with rdma_cm (-R) each queue pair has its own receives")
+		c.unfit("use-srq", "shared receive queue (--use-srq): with rdma_cm (-R) each queue pair has its own receives")
 	case p.MTU != 0:
-		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
+		c.unfit("mtu", "mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
 	case p.FlowLabels != nil:
-		c.add("flow label (--flow-label) %d: with rdma_cm (-R) the path decides", p.FlowLabels[0])
+		c.unfit("flow-label", "flow label (--flow-label) %d: with rdma_cm (-R) the path decides", p.FlowLabels[0])
 	case p.SL != 0:
-		c.add("service level (-S) %d: with rdma_cm (-R) the traffic class (--tclass) decides", p.SL)
+		c.unfit("sl", "service level (-S) %d: with rdma_cm (-R) the traffic class (--tclass) decides", p.SL)
 	case p.PKeyIndex != 0:
-		c.add("pkey index %d: with rdma_cm (-R) the address decides", p.PKeyIndex)
+		c.unfit("pkey-index", "pkey index %d: with rdma_cm (-R) the address decides", p.PKeyIndex)
 	case p.QPTimeout == 0:
-		c.add("qp timeout (-u) 0: rdma_cm (-R) has no connection without a timeout; allowed: 1 to 31")
+		c.unfit("qp-timeout", "qp timeout (-u) 0: rdma_cm (-R) has no connection without a timeout; allowed: 1 to 31")
 	case p.GIDIndex != Auto && p.Device == "":
-		c.add("gid index (-x) %d: with rdma_cm (-R) needs a device (-d)", p.GIDIndex)
+		c.unfit("gid-index", "gid index (-x) %d: with rdma_cm (-R) needs a device (-d)", p.GIDIndex)
 	}
 }
 

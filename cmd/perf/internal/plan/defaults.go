@@ -15,7 +15,7 @@ const (
 	latencySize   = 2
 	atomicSize    = 8
 	datagramSize  = 1024 // fits into the smallest path MTU of RoCE; perftest has that of the port
-	frameSize     = 1518 // the longest without a tag, unless the MTU is larger
+	FrameSize     = 1518 // bytes of the longest frame without a tag, unless the MTU is larger
 	writeBWIters  = 5000
 	otherIters    = 1000
 	bandwidthTx   = 128
@@ -58,9 +58,9 @@ func (p *Plan) defaultSize() uint64 {
 	case p.Transport == wire.UD && (p.All || p.Bandwidth()):
 		return datagramSize
 	case p.Transport == wire.RawEth && p.Bandwidth():
-		return frameSize
+		return FrameSize
 	case p.Transport == wire.RawEth:
-		return leastFrame
+		return LeastFrame
 	case p.All:
 		return maxSweep
 	case p.Bandwidth():

@@ -27,11 +27,11 @@ func (p *Plan) checkDualPort(c *complaints) {
 	case !p.Bandwidth():
 		c.add("dual port (-O): only for bandwidth tests")
 	case p.IBPort != 1:
-		c.add("dual port (-O): uses ports 1 and 2; give no port (-i)")
+		c.unfit("ib-port", "dual port (-O): uses ports 1 and 2; give no port (-i)")
 	case p.RDMACM:
 		c.add("dual port (-O): with rdma_cm (-R) the address leads to one port")
 	case p.Transport != wire.RC && p.Transport != wire.UC:
-		c.add("dual port (-O): connection type (-c) %v does not have it; use RC or UC", p.Transport)
+		c.unfit("dualport", "dual port (-O): connection type (-c) %v does not have it; use RC or UC", p.Transport)
 	}
 }
 

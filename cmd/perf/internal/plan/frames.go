@@ -87,7 +87,7 @@ func (f *Frames) headers() uint64 {
 }
 
 const (
-	leastFrame  = 64
+	LeastFrame  = 64
 	frameCRC    = 4  // counted among a frame's bytes, written by the adapter
 	frameAround = 18 // what a frame has around its payload
 	tagLen      = 4  // of a VLAN's tag, counted among the payload as perftest does
@@ -123,28 +123,30 @@ func (p *Plan) checkFrames(c *complaints) {
 			"--client", p.Host)
 	case p.RDMACM:
 	case p.Bidirectional && p.Duration > 0:
-		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot notify each other " +
-			"when it is over; give iterations (-n)")
+		c.unfit("duration",
+			"bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot notify each other "+
+				"when it is over; give iterations (-n)")
 	case p.QPs > 1 && !f.Ports():
-		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
+		c.unfit("qp", "queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
 			"give them (-J -j -K -k)", p.QPs)
 	case p.QPs > 1 && p.Threads != p.QPs:
-		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.QPs)
+		c.unfit("qp",
+			"queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.QPs)
 	case p.Sweep():
 		c.add("sizes (-a, --sizes) and rounds (--rounds): the ends of raw Ethernet (-c RawEth) cannot " +
 			"synchronize between sizes; " +
 			"give one (-s), once")
 	case p.UseSRQ:
-		c.add("shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")
+		c.unfit("use-srq", "shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")
 	case p.SendImm:
-		c.add("immediate data (--send-with-imm): raw Ethernet (-c RawEth) has none")
+		c.unfit("send-with-imm", "immediate data (--send-with-imm): raw Ethernet (-c RawEth) has none")
 	case p.GIDIndex != Auto:
 		c.add("gid index (-x) %d: raw Ethernet (-c RawEth) has no GIDs", p.GIDIndex)
 	case p.Inline > 0:
-		c.add("inline size (-I) %d: raw Ethernet (-c RawEth) has none", p.Inline)
+		c.unfit("inline-size", "inline size (-I) %d: raw Ethernet (-c RawEth) has none", p.Inline)
 	}
-	if p.Size < leastFrame {
-		c.add("size (-s) %d < %d, the smallest Ethernet frame", p.Size, leastFrame)
+	if p.Size < LeastFrame {
+		c.add("size (-s) %d < %d, the smallest Ethernet frame", p.Size, LeastFrame)
 	} else if n := f.headers() + frameCRC; p.Size < n {
 		c.add("size (-s) %d < %d, the headers of the frame and its checksum", p.Size, n)
 	}
@@ -188,6 +190,8 @@ func (p *Plan) checkFlows(c *complaints) {
 	case f.Ports() && int(last)+p.QPs*f.flows()-1 > 65535:
 		c.add("ports (-K, -k): %d flows of %d queue pairs from port %d go beyond 65535", f.flows(), p.QPs, last)
 	case f.Kinds() > 1 && !p.Bandwidth():
-		c.add("flows and priorities (--flows, --vlan-pcp 8): only for bandwidth tests")
+		for _, option := range []string{"flows", "flows-burst", "vlan-pcp"} {
+			c.unfit(option, "flows and priorities (--flows, --vlan-pcp 8): only for bandwidth tests")
+		}
 	}
 }

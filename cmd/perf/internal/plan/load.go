@@ -28,9 +28,10 @@ func (p *Plan) checkPacing(c *complaints) {
 		c.add("packet size (--typical-pkt-size) %d: needs --rate-limit-type HW", r.Packet)
 	case !r.Hardware:
 	case r.Limit == 0:
-		c.add("type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)")
+		c.unfit("rate-limit-type", "type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)")
 	case p.All:
-		c.add("rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
+		c.unfit("rate-limit-type",
+			"rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
 	case r.Packet < 0 || r.Packet > 1<<16-1:
 		c.add("packet size (--typical-pkt-size) %d; allowed: 1 to %d", r.Packet, 1<<16-1)
 	case uint64(r.Burst)*p.Size > 1<<32-1:
@@ -126,14 +127,16 @@ func (p *Plan) checkRate(c *complaints) {
 		return
 	}
 	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.PostList || r.Burst > maxDepth) {
-		c.add("burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
+		c.unfit("burst-size",
+			"burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
 		return
 	}
 	switch {
 	case !p.Bandwidth():
-		c.add("rate (--rate-limit): only for bandwidth tests")
+		c.unfit("rate-limit", "rate (--rate-limit): only for bandwidth tests")
+		c.unfit("burst-size", "burst size (--burst-size): only for bandwidth tests")
 	case p.Events && !r.Hardware:
-		c.add("rate (--rate-limit): needs polling; give no -e")
+		c.unfit("events", "rate (--rate-limit): needs polling; give no -e")
 	}
 	if r.Hardware {
 		return
@@ -168,19 +171,23 @@ func (p *Plan) defaultBurst() int {
 func (p *Plan) checkLists(c *complaints) {
 	switch {
 	case p.RecvList == 0:
-	case !p.Verb.Consumes():
-		c.add("list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
-	case !p.Bandwidth():
+	case !p.Bandwidth() && p.RecvList > 1:
 		c.add("list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
+	case !p.Verb.Consumes():
+		c.unfit("recv-post-list",
+			"list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
+	case !p.Bandwidth():
+		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
 	case p.RecvList < 1 || p.RecvList > p.RxDepth:
-		c.add("list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.RecvList,
+		c.unfit("recv-post-list",
+			"list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.RecvList,
 			p.RxDepth)
 	}
 	if p.PollMax < 0 || p.PollMax > MaxPoll {
-		c.add("completions at once (--cqe-poll) %d; allowed: 1 to %d", p.PollMax, MaxPoll)
+		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d; allowed: 1 to %d", p.PollMax, MaxPoll)
 	}
 	if p.PollMax > 0 && !p.Bandwidth() {
-		c.add("completions at once (--cqe-poll) %d: only for bandwidth tests", p.PollMax)
+		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d: only for bandwidth tests", p.PollMax)
 	}
 }
 

@@ -58,19 +58,24 @@ func (p *Plan) Relaxed() bool {
 func (p *Plan) checkMemory(c *complaints) {
 	m := &p.Memory
 	if m.Offset < 0 || m.Offset > 0 && m.Kind != File {
-		c.add("offset (--mmap-offset) %d: needs a file (--mmap) and is at least 0", m.Offset)
+		c.unfit("mmap-offset", "offset (--mmap-offset) %d: needs a file (--mmap) and is at least 0", m.Offset)
 	}
 	if p.NoPin && p.CPUs != nil {
-		c.add("give --cpus or --no-pin, not both")
+		c.unfit("no-pin", "give --cpus or --no-pin, not both")
 	}
-	if p.Node != Auto && (p.CPUs != nil || p.NoPin) {
-		c.add("give only one of --numa-node, --cpus and --no-pin")
+	switch both := "give only one of --numa-node, --cpus and --no-pin"; {
+	case p.Node == Auto:
+	case p.CPUs != nil:
+		c.add("%s", both)
+	case p.NoPin:
+		c.unfit("no-pin", "%s", both)
 	}
 	if p.Node < Auto {
 		c.add("NUMA node (--numa-node) %d is negative", p.Node)
 	}
 	if p.MRPerQP && m.Kind == File {
-		c.add("memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
+		c.unfit("mr-per-qp",
+			"memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
 	}
 	if m.GPU < 0 {
 		c.add("gpu (--use-cuda) %d is negative", m.GPU)
@@ -93,12 +98,17 @@ func (p *Plan) checkMemory(c *complaints) {
 			p.Transport, m.Kind)
 	}
 	if (m.OutOfReach() || m.Null) && p.Inline > 0 {
-		c.add("inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
+		c.unfit("inline-size",
+			"inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
 	}
 	switch {
 	case !m.Null:
 	case p.Verb != wire.Write && p.Verb != wire.Read || p.Verb == wire.Write && !p.Bandwidth():
-		c.add("null MR (--use-null-mr): %v %v needs what it sends and receives; write bw, read bw and read lat do not",
+		add := c.add
+		if p.Verb == wire.Write || p.Verb == wire.WriteImm { // perftest takes it there
+			add = func(format string, a ...any) { c.unfit("use-null-mr", format, a...) }
+		}
+		add("null MR (--use-null-mr): %v %v needs what it sends and receives; write bw, read bw and read lat do not",
 			p.Verb, p.Metric)
 	case p.Verify:
 		c.add("payload check (--verify): a null MR (--use-null-mr) has no payload")

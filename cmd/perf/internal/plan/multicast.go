@@ -13,13 +13,15 @@ import (
 func (p *Plan) checkMulticast(c *complaints) {
 	if !p.Multicast {
 		if p.Group != (ibv.GID{}) {
-			c.add("group (-M) %v: needs multicast (-g)", p.Group)
+			c.unfit("MGID", "group (-M) %v: needs multicast (-g)", p.Group)
 		}
 		return
 	}
 	switch {
+	case p.Transport == wire.RawEth:
+		c.unfit("mcg", "multicast (-g): not with raw Ethernet (-c RawEth)")
 	case p.Transport != wire.UD:
-		c.add("multicast (-g): only for -c UD")
+		c.unfit("connection", "multicast (-g): only for -c UD")
 	case p.Bidirectional:
 		c.add("multicast (-g): not with both directions (-b)")
 	case p.QPs > 1:

@@ -7,10 +7,12 @@ func (p *Plan) checkReversed(c *complaints) {
 	switch {
 	case !p.Reversed:
 	case p.RDMACM:
-		c.add("reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the " +
-			"other way round")
+		c.unfit("reversed",
+			"reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the "+
+				"other way round")
 	case p.Multicast:
-		c.add("reversed (--reversed): in multicast (-g) the server receives; start the ends the other way round")
+		c.unfit("reversed",
+			"reversed (--reversed): in multicast (-g) the server receives; start the ends the other way round")
 	case p.Transport == wire.RawEth:
 		c.add("reversed (--reversed): the ends of raw Ethernet (-c RawEth) do not connect; swap --client and --server")
 	}

@@ -25,7 +25,8 @@ func (p *Plan) checkSamples(c *complaints) {
 	case p.Bandwidth():
 		c.add("samples (-U): only for latency tests")
 	case !p.ByCount():
-		c.add("samples (-U): a run by time (-D) keeps only the distribution (-H); give iterations (-n)")
+		c.unfit("report-unsorted",
+			"samples (-U): a run by time (-D) keeps only the distribution (-H); give iterations (-n)")
 	case p.ThreadCount() > 1:
 		c.add("samples (-U): those of %d threads (--threads) have no order; use one", p.ThreadCount())
 	}
