@@ -32,6 +32,7 @@ func (r Role) String() string {
 // connection is of no use after that.
 type Conn struct {
 	c       net.Conn
+	in      io.Reader // c, after what was read of it before
 	role    Role
 	timeout time.Duration
 	ctx     context.Context
@@ -49,7 +50,7 @@ type Conn struct {
 // takes longer than timeout fails, except those that wait for the end of a run.
 // When ctx ends, a step in progress also ends.
 func NewConn(ctx context.Context, c net.Conn, role Role, timeout time.Duration) *Conn {
-	w := &Conn{c: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String(), hooked: make(chan struct{})}
+	w := &Conn{c: c, in: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String(), hooked: make(chan struct{})}
 	w.unhook = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)); close(w.hooked) })
 	watchDead(c, timeout)
 	return w
@@ -132,7 +133,7 @@ func (w *Conn) read(step string, b []byte, limit time.Duration) error {
 			end = time.Now().Add(w.timeout)
 		}
 		w.until(w.c.SetReadDeadline, end)
-		n, err = io.ReadFull(w.c, b[1:])
+		n, err = io.ReadFull(w.in, b[1:])
 		n++
 	}
 	if err != nil {

@@ -16,7 +16,7 @@ func TestIPv6Only(t *testing.T) {
 	defer ln.Close()
 	accepted := make(chan error, 1)
 	go func() {
-		c, err := ln.Accept(t.Context())
+		c, err := ln.Accept(t.Context(), nil)
 		if err == nil {
 			err = c.Close()
 		}

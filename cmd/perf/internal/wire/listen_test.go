@@ -96,7 +96,7 @@ func TestProbe(t *testing.T) {
 	}
 	defer client.Close()
 	io.WriteString(client, "x")
-	c, err := l.Accept(t.Context())
+	c, err := l.Accept(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,4 @@ func isReset(error) bool { return false }
 
 func isDead(error) bool { return false }
 
-func closesInSilence(net.Conn) bool { return false }
-
 func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) { return func() {} }

@@ -399,7 +399,7 @@ func TestOursMeetOurs(t *testing.T) {
 			h.Params = p
 			a, errC = c.Hello(h)
 		})
-		s, err := ln.Accept(t.Context())
+		s, err := ln.Accept(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -535,7 +535,7 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 		return c
 	}
 	first := dial()
-	srv, err := ln.Accept(t.Context())
+	srv, err := ln.Accept(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
