@@ -229,7 +229,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 // files returns the files that get an object, and its form.
 func (o *options) files() map[string]func(*report.Outcome, io.Writer) error {
 	m := map[string]func(*report.Outcome, io.Writer) error{}
-	if o.jsonFile != "" {
+	if o.jsonFile != "" && o.plan.Measures() { // perftest writes none without figures
 		m[o.jsonFile] = (*report.Outcome).Perftest
 	}
 	if o.ownFile != "" {

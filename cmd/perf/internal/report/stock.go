@@ -104,11 +104,7 @@ func (t Stock) Header(s session.Setup) {
 	one(i.PostList > 0, "Post List", "%d", i.PostList)
 	one(i.RecvList > 0, "Recv Post List", "%d", i.RecvList)
 	one(i.RxDepth > 0, "RX depth", "%d", i.RxDepth)
-	if p.Bandwidth() {
-		one(true, "CQ Moderation", "%d", i.CQMod)
-		one(p.PollMax == 0, "CQE Poll Batch", "%s", "Dynamic")
-		one(p.PollMax > 0, "CQE Poll Batch", "%d", p.PollMax)
-	}
+	one(i.CQMod > 0, "CQ Moderation", "%d", i.CQMod)
 	one(true, "Mtu", "%d[B]", i.MTU)
 	one(true, "Link type", "%s", i.Link)
 	if i.GIDIndex != nil {
@@ -131,15 +127,10 @@ func (t Stock) Header(s session.Setup) {
 	t.printf("%s\n", rule)
 	t.ends("local", s.Own, s.UsesGID)
 	t.ends("remote", s.Theirs, s.UsesGID)
-	if t.measures() {
+	if p.Measures() {
 		t.rule()
 		t.columns()
 	}
-}
-
-// measures reports whether this end prints figures: the server of read and atomic lat has none.
-func (t Stock) measures() bool {
-	return t.Plan.Client() || t.Plan.Bandwidth() || !t.Plan.Verb.Fetches()
 }
 
 // ends prints the queue pairs of an end.
@@ -151,7 +142,7 @@ func (t Stock) ends(side string, list []wire.Dest, gid bool) {
 		if p.Verb == wire.Read {
 			t.printf(" OUT %s", hex(uint64(d.OutReads), 4))
 		}
-		if p.Verb == wire.Read || p.Verb == wire.Write {
+		if p.Verb == wire.Read || p.Verb == wire.Write && !p.RDMACM {
 			t.printf(" RKey %s VAddr %s", hex(uint64(d.RKey), 8), hex(d.VAddr, 16))
 		}
 		if p.Transport.OneWay() {

@@ -32,7 +32,7 @@ func (r Role) String() string {
 // connection is of no use after that.
 type Conn struct {
 	c       net.Conn
-	in      io.Reader // c, after what was read of it before
+	early   earlier // what was read before there was a Conn
 	role    Role
 	timeout time.Duration
 	ctx     context.Context
@@ -50,10 +50,26 @@ type Conn struct {
 // takes longer than timeout fails, except those that wait for the end of a run.
 // When ctx ends, a step in progress also ends.
 func NewConn(ctx context.Context, c net.Conn, role Role, timeout time.Duration) *Conn {
-	w := &Conn{c: c, in: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String(), hooked: make(chan struct{})}
+	w := &Conn{c: c, role: role, timeout: timeout, ctx: ctx, peer: c.RemoteAddr().String(), hooked: make(chan struct{})}
 	w.unhook = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)); close(w.hooked) })
 	watchDead(c, timeout)
 	return w
+}
+
+// earlier is what comes before the rest of a connection.
+type earlier []byte
+
+func (e *earlier) take(b []byte) (n int) {
+	n = copy(b, *e)
+	*e = (*e)[n:]
+	return n
+}
+
+// full reads all of b.
+func (e *earlier) full(c net.Conn, b []byte) (int, error) {
+	n := e.take(b)
+	m, err := io.ReadFull(c, b[n:])
+	return n + m, err
 }
 
 // Close closes the socket.
@@ -133,7 +149,7 @@ func (w *Conn) read(step string, b []byte, limit time.Duration) error {
 			end = time.Now().Add(w.timeout)
 		}
 		w.until(w.c.SetReadDeadline, end)
-		n, err = io.ReadFull(w.in, b[1:])
+		n, err = w.early.full(w.c, b[1:])
 		n++
 	}
 	if err != nil {

@@ -118,9 +118,12 @@ func (w *Conn) hear(end time.Time) (byte, error) {
 
 func (w *Conn) readByte(end time.Time) (byte, error) {
 	var b [1]byte
+	if w.early.take(b[:]) > 0 {
+		return b[0], nil
+	}
 	w.until(w.c.SetReadDeadline, end)
 	for {
-		if n, err := w.in.Read(b[:]); n > 0 || err != nil {
+		if n, err := w.c.Read(b[:]); n > 0 || err != nil {
 			if n > 0 {
 				err = nil
 			}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +101,7 @@ func (l *Listener) Accept(ctx context.Context, strange func(addr string, why err
 		return nil, fmt.Errorf("wait for a client: %w", a.err)
 	}
 	c := NewConn(ctx, a.c, Server, l.timeout)
-	c.in = io.MultiReader(bytes.NewReader(a.said), a.c)
+	c.early = a.said
 	return c, nil
 }
 

@@ -32,7 +32,7 @@ func TestIPv6Only(t *testing.T) {
 	if err != nil {
 		t.Skipf("::1 is not there: %v", err)
 	}
-	c.c.Write([]byte{0}) // a client says something
+	c.c.Write(greeting())
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

@@ -535,6 +535,12 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 		return c
 	}
 	first := dial()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := first.Hello(testHello); err != nil {
+			t.Errorf("the first client was harmed: %v", err)
+		}
+	})
 	srv, err := ln.Accept(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -545,14 +551,8 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 	}
 	silent := dial() // must not keep Close waiting
 	_ = silent
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if _, err := srv.Hello(testHello); err != nil {
-			t.Errorf("server: %v", err)
-		}
-	})
-	if _, err := first.Hello(testHello); err != nil {
-		t.Errorf("the first client was harmed: %v", err)
+	if _, err := srv.Hello(testHello); err != nil {
+		t.Errorf("server: %v", err)
 	}
 	wg.Wait()
 	srv.Close()
