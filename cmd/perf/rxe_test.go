@@ -1007,6 +1007,48 @@ func TestRXE_Endless(t *testing.T) {
 	}
 }
 
+// TestRXE_EndlessStock: a signal to the client ends an endless run well at a server of perftest, too, which gets the end
+// of the exchange. The server of perf takes the end of perftest's client for what it is.
+func TestRXE_EndlessStock(t *testing.T) {
+	vm := needOnce(t)
+	if !vm.Emulated || testutil.Libraries() != "" {
+		return // as everywhere
+	}
+	for _, tc := range []struct {
+		verb, release string
+		cm            bool
+		says          string // the server
+	}{
+		{"write", newer, false, " Client closed connection\n"},
+		{"read", "", false, ""},
+		{"write", newer, true, " Client closed connection\n"},
+	} {
+		t.Run(fmt.Sprintf("%s %s %v", tc.verb, tc.release, tc.cm), func(t *testing.T) {
+			port := freshPort()
+			args, host := []string{"--run_infinitely", "-s", "4096", "-D", "1", "-p", port}, vm.Host[0]
+			if tc.cm {
+				args, host = append(args, "-R"), vm.IP[0]
+			}
+			stock := stockOf(t, tc.release, tc.verb, "bw")
+			srv := start(t, stock[0], append(append(stock[1:], args...), "-d", vm.Dev[0])...)
+			if !tc.cm {
+				listening(t, srv, port)
+			}
+			cli := start(t, "perf", append(append([]string{tc.verb, "bw", "--retry", "60"}, args...), host)...)
+			testutil.Eventually(t, "figures", func() bool {
+				return strings.Contains(cli.out.String(), " in 1.") || over(t, cli)
+			})
+			cli.Process.Signal(syscall.SIGINT)
+			if rc := cli.wait(t); rc != 0 {
+				t.Errorf("exit code %d\n%s", rc, cli.output())
+			}
+			if rc := srv.wait(t); rc != 0 || !strings.Contains(srv.out.String(), tc.says) {
+				t.Errorf("server: exit code %d\n%s", rc, srv.output())
+			}
+		})
+	}
+}
+
 // TestRXE_TwoClients: the second client is turned away, the first is served.
 func TestRXE_TwoClients(t *testing.T) {
 	vm := needOnce(t)
@@ -1034,27 +1076,28 @@ func TestRXE_TwoClients(t *testing.T) {
 	}
 }
 
-// TestRXE_Strangers: what comes to the port of a server with a device open.
+// TestRXE_Strangers: what is no client does not end a server, which then serves its client. It says once what came.
 func TestRXE_Strangers(t *testing.T) {
 	vm := needOnce(t)
-	for _, tc := range []struct{ name, say, want string }{
-		{"garbage", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak perftest's protocol"},
-		{"silence", "", "no message from the peer for 2s"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			port := freshPort()
-			srv := start(t, "perf", "write", "bw", "-d", vm.Dev[0], "-p", port, "--timeout", "2")
-			listening(t, srv, port)
-			c, err := net.Dial("tcp", "127.0.0.1:"+port)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			io.WriteString(c, tc.say)
-			if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), tc.want) {
-				t.Errorf("exit code %d, want 1 and %q\n%s", rc, tc.want, srv.output())
-			}
-		})
+	port := freshPort()
+	srv := start(t, "perf", "write", "bw", "-d", vm.Dev[0], "-p", port, "--timeout", "10")
+	listening(t, srv, port)
+	for _, say := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "6.06\x00"} {
+		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() // those that wait for a reply are still there
+		io.WriteString(c, say)
+	}
+	says(t, srv, "does not speak perftest's protocol")
+	cli := start(t, "ib_write_bw", "-F", "-n", "50", "-d", vm.Dev[1], "-p", port, vm.Host[0])
+	if rc := cli.wait(t); rc != 0 {
+		t.Errorf("client: exit code %d\n%s", rc, cli.output())
+	}
+	if rc := srv.wait(t); rc != 0 || strings.Count(srv.diag.String(), "is no client") != 1 {
+		t.Errorf("exit code %d\n%s", rc, srv.output())
 	}
 }
 
