@@ -157,13 +157,17 @@ func known(v float64) float64 {
 	return 0
 }
 
-// AddPeer takes the peer's report of a bidirectional run. What this end has measured itself stays.
+// AddPeer takes the peer's report of a bidirectional run. What this end has measured itself stays, unless all that the
+// peer sent has arrived: then the peer knows better how fast, because this end counts from its first look.
 func (s *Size) AddPeer(rep wire.Report, gbits bool) error {
 	if rep.Size != s.Bytes {
 		return fmt.Errorf("the peer reports messages of %d bytes, this end sent %d: give both ends the same -s",
 			rep.Size, s.Bytes)
 	}
 	peer := FromPeer(rep, gbits)
+	if s.came != nil && s.came.Messages == rep.Iters {
+		s.came = nil
+	}
 	if s.came != nil { // its peak is that of the other end's completions
 		s.Received.PeakBitsPerSecond = peer.PeakBitsPerSecond
 	} else {

@@ -139,10 +139,10 @@ func (t Stock) ends(side string, list []wire.Dest, gid bool) {
 	for _, d := range list {
 		t.printf(" %s address: LID %s QPN %s PSN %s", side, hex(uint64(d.LID), 4), hex(uint64(d.QPN), 6),
 			hex(uint64(d.PSN), 6))
-		if p.Verb == wire.Read {
+		if p.Verb == wire.Read && !p.RDMACM {
 			t.printf(" OUT %s", hex(uint64(d.OutReads), 4))
 		}
-		if p.Verb == wire.Read || p.Verb == wire.Write && !p.RDMACM {
+		if (p.Verb == wire.Read || p.Verb == wire.Write) && !p.RDMACM {
 			t.printf(" RKey %s VAddr %s", hex(uint64(d.RKey), 8), hex(d.VAddr, 16))
 		}
 		if p.Transport.OneWay() {
@@ -219,7 +219,6 @@ func (t Stock) Size(r measure.Size) {
 	tab.spacing("received", r.RecvSpacing)
 	if p := t.Plan; p.ReportBoth && p.Bidirectional && !p.All {
 		t.half("Local", &r, r.Sent)
-		t.rule()
 		t.half("Remote", &r, r.Received)
 	}
 }

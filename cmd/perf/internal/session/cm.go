@@ -202,21 +202,34 @@ func (s *rdmaCM) bringUp() error {
 	if s.plan.Transport == wire.UD || s.dev.Info().Transport == ibv.TransportIWARP {
 		return nil // datagrams have no peer, and iWARP no numbers
 	}
-	left := slices.Clone(s.peer)
-	for i, qp := range s.qps {
+	var numbers []uint32
+	for _, qp := range s.qps {
 		a, err := qp.Query(ibv.MaskDestQPN)
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(left, func(d wire.Dest) bool { return d.QPN == a.DestQPN })
+		numbers = append(numbers, a.DestQPN)
+	}
+	if i := unannounced(numbers, s.peer); i >= 0 {
+		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
+			Err: fmt.Errorf("%w: it is connected to queue pair %#06x, which the peer did not announce; another client "+
+				"may have connected at the same time, give each its own port (-p)", wire.ErrStranger, numbers[i])}
+	}
+	return nil
+}
+
+// unannounced returns which of some queue pair numbers is first not among those that the peer has announced, each once,
+// or -1. The order may be another.
+func unannounced(numbers []uint32, announced []wire.Dest) int {
+	left := slices.Clone(announced)
+	for i, n := range numbers {
+		at := slices.IndexFunc(left, func(d wire.Dest) bool { return d.QPN == n })
 		if at < 0 {
-			return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
-				Err: fmt.Errorf("%w: it is connected to queue pair %#06x, which the client did not announce; another client "+
-					"may have connected at the same time, give each its own port (-p)", wire.ErrStranger, a.DestQPN)}
+			return i
 		}
 		left = slices.Delete(left, at, at+1)
 	}
-	return nil
+	return -1
 }
 
 // describe adds what rdma_cm chose.
