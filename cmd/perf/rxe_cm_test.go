@@ -301,8 +301,8 @@ func TestRXE_FailuresCM(t *testing.T) {
 	})
 }
 
-// TestRXE_StrangersCM: what else may connect to a server with -R does not end it, and its client is served although some
-// are still there.
+// TestRXE_StrangersCM: what else may connect to a server with -R does not end it. Its client is served though some are
+// still there.
 func TestRXE_StrangersCM(t *testing.T) {
 	vm := needOnce(t)
 	port := freshPort()

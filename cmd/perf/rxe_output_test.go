@@ -27,8 +27,8 @@ type outputRow struct {
 
 func (r outputRow) String() string { return "ib_" + r.verb + "_" + r.metric + " " + r.args }
 
-// outputRows lists them: each program with one size, all sizes and a duration, by each way to meet, in one direction and
-// in both; and options that change what is printed.
+// outputRows lists them: each program with one size, all sizes and a duration, by each way to meet, in one direction
+// and in both; and options that change what is printed.
 func outputRows() (rows []outputRow) {
 	add := func(verb, metric, args string, quick ...bool) {
 		rows = append(rows, outputRow{verb, metric, args, len(quick) > 0})
@@ -97,15 +97,18 @@ var differences = []difference{
 	{releases: "6.29", stock: `(?m)Using Enhanced Reorder      : (ON|OFF)$`, ours: "Using DDP      : OFF",
 		reason: "6.29 has another name for it"},
 	{releases: "6.29", stock: `(?m)^Disabling dynamic polling\n`, reason: "only 6.29 says how it polls"},
-	{releases: "6.29", stock: `(?m)^ NUMA node       : [0-9]+\n`, reason: "only 6.29 prints the node without --numa_node"},
+	{releases: "6.29", stock: `(?m)^ NUMA node       : [0-9]+\n`,
+		reason: "only 6.29 prints the node without --numa_node"},
 	{releases: "6.29", stock: `(?m)^"Use_MUSA_memory": "OFF",\n`, reason: "only 6.29 has MUSA"},
-	{releases: "6.29", stock: `(?m)^ CQE Poll Batch  : \w+\n`, reason: "only 6.29 prints how many completions it polls"},
+	{releases: "6.29", stock: `(?m)^ CQE Poll Batch  : \w+\n`,
+		reason: "only 6.29 prints how many completions it polls"},
 	{releases: "6.24 6.29", stock: `(?m)^ WARNING: BW peak won't be measured in this run\.`,
 		ours: " WARNING: the peak is not measured in this run.", reason: "own words: there is no peak"},
 	{releases: "6.06 6.24 6.29", stock: `(?m)^ Please run the same command with the IB/RoCE interface IP`,
 		ours: " Give the client an address of this device", reason: "own words: what the client needs"},
 	{releases: "6.06 6.24 6.29", stock: `(?m)^Post List requested - CQ moderation will be the size of the post list`,
-		ours: "A completion for each list of messages (-l), because -Q is not given", reason: "own words: how -l moderates"},
+		ours:   "A completion for each list of messages (-l), because -Q is not given",
+		reason: "own words: how -l moderates"},
 	{releases: "6.06 6.24 6.29", stock: `(?m)^Warning: Large message requested and CQ moderation enabled\n.*`,
 		ours: "Warning: few completions (-Q) of large messages\nWarning: the figures may be off", rows: "-Q",
 		reason: "own words: -Q with large messages"},
@@ -153,7 +156,7 @@ func outputReleases(t *testing.T) (list []outputRelease) {
 	return append(list, outputRelease{version: version, folder: folder})
 }
 
-// TestRXE_Output: under perftest's names perf prints what perftest prints, line by line, and exits with the same status.
+// TestRXE_Output: under perftest's names perf prints what perftest prints, line by line, and exits with its status.
 // The figures differ, but not their number, their places and their digits.
 func TestRXE_Output(t *testing.T) {
 	vm := testutil.NeedRXE(t)
@@ -277,7 +280,8 @@ func (c *outputCase) compare(t *testing.T, who string, stock, ours printed, mixe
 		}
 		n += strings.Count(b, "\n")
 		if d := cmp.Diff(strings.Split(a, "\n"), strings.Split(b, "\n")); d != "" {
-			t.Errorf("%s: %s differs (-perftest +perf):\n%s\n%s\nperftest:\n%s", who, part.name, d, part.ours, part.stock)
+			t.Errorf("%s: %s differs (-perftest +perf):\n%s\n%s\nperftest:\n%s", who, part.name, d, part.ours,
+				part.stock)
 		}
 	}
 	return n
@@ -305,8 +309,8 @@ func (c *outputCase) excuse(a, b string) (stock, ours string) {
 var (
 	ownNumbers = regexp.MustCompile(`(QPN|PSN|RKey|VAddr|SRQn) (0x[0-9a-f]+|0+)\b`)
 	sample     = regexp.MustCompile(`^([0-9]+), [0-9.e+-]+$`)
-	figureLine = regexp.MustCompile(`^("?(?:BW_peak|BW_average|MsgRate|t_[a-z]+|tps_average|percentile_[0-9.]+|CPU_util|` +
-		`bw_avg|msgRate_avg|avg_lat)"?: )(\S+?)(,?)$`)
+	figureLine = regexp.MustCompile(`^("?(?:BW_peak|BW_average|MsgRate|t_[a-z]+|tps_average|percentile_[0-9.]+|` +
+		`CPU_util|bw_avg|msgRate_avg|avg_lat)"?: )(\S+?)(,?)$`)
 	onlyFigure   = regexp.MustCompile(`^(-?[0-9]+\.[0-9]+|-?nan|-?inf)$`)
 	sixDigits    = regexp.MustCompile(`MsgRate|bw_avg|msgRate|avg_lat`)
 	counterLine  = regexp.MustCompile(`^(\t[^=]+=)[0-9]+$`)

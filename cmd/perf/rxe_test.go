@@ -1007,8 +1007,8 @@ func TestRXE_Endless(t *testing.T) {
 	}
 }
 
-// TestRXE_EndlessStock: a signal to the client ends an endless run well at a server of perftest, too, which gets the end
-// of the exchange. The server of perf takes the end of perftest's client for what it is.
+// TestRXE_EndlessStock: a signal to the client ends an endless run well also at a server of perftest, which gets an end
+// of the exchange.
 func TestRXE_EndlessStock(t *testing.T) {
 	vm := needOnce(t)
 	if !vm.Emulated || testutil.Libraries() != "" {

@@ -205,9 +205,9 @@ func (p *Peer) accept(ctx context.Context, i int, o *rdmacm.Options) (*rdmacm.Co
 	}
 }
 
-// asks reports whether a request with such private data is for queue pair i of this client. That of a stock client has no sign of whose it is,
-// and comes from the address of the device that the client chose, which need not be that of the exchange: the numbers of
-// the queue pairs, which the client sends next, have to prove it.
+// asks reports whether a request with such private data is for queue pair i of this client. That of a stock client does
+// not show whose it is. Its address is of the device that the client chose, which need not be that of the exchange.
+// So the numbers of the queue pairs, which the client sends next, have to prove it.
 func (p *Peer) asks(private []byte, i int) bool {
 	kind, t, n, ours := parse(private)
 	if ours || p.ours {

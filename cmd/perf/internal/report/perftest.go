@@ -37,7 +37,7 @@ func (o *Outcome) Perftest(w io.Writer) error {
 	return err
 }
 
-// stockInfo is what perftest prints of a test before it begins, and has in its object.
+// stockInfo describes a test as perftest does, before it begins and in its object.
 type stockInfo struct {
 	Test      string `json:"test"`
 	Events    string `json:"Test with events,omitempty"`
@@ -200,8 +200,8 @@ func (o *Outcome) stockResults(s *measure.Size) any {
 			Stdev    json.Number `json:"t_stdev"`
 			P99      json.Number `json:"percentile_99"`
 			P999     json.Number `json:"percentile_99.9"`
-		}{s.Bytes, s.Messages, us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev), us(atMost(l.P99, l)),
-			us(atMost(l.P999, l))}
+		}{s.Bytes, s.Messages, us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev),
+			us(atMost(l.P99, l)), us(atMost(l.P999, l))}
 	}
 	unit, digits := measure.Units(o.Plan.Gbits), 2
 	average, rate := orNaN(s.BW.BitsPerSecond)/unit, orNaN(s.BW.MessagesPerSecond)/1e6

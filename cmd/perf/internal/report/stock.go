@@ -248,7 +248,8 @@ func (t Stock) bandwidth(size, messages uint64, b *measure.Bandwidth, ports []me
 			if i == 0 {
 				gap = "        "
 			}
-			t.printf("%s%-7s            %-7s", gap, c(orNaN(p.BitsPerSecond)/unit, 2), c(orNaN(p.MessagesPerSecond)/1e6, 6))
+			t.printf("%s%-7s            %-7s", gap, c(orNaN(p.BitsPerSecond)/unit, 2),
+				c(orNaN(p.MessagesPerSecond)/1e6, 6))
 		}
 	case t.Plan.Gbits && avg < 0.1:
 		t.printf(" %-7d    %d           %-7s            %-7s            %-7s", size, messages,
@@ -308,8 +309,9 @@ func (t Stock) latency(r *measure.Size) {
 		t.rule()
 		t.columns()
 	}
-	t.printf(" %-7d %d          %-7s        %-7s      %-7s  \t       %-7s     \t%-7s\t\t%-7s \t\t%-7s", r.Bytes, r.Messages,
-		us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev), us(atMost(l.P99, l)), us(atMost(l.P999, l)))
+	t.printf(" %-7d %d          %-7s        %-7s      %-7s  \t       %-7s     \t%-7s\t\t%-7s \t\t%-7s", r.Bytes,
+		r.Messages, us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev), us(atMost(l.P99, l)),
+		us(atMost(l.P999, l)))
 	t.end(r)
 }
 

@@ -78,8 +78,9 @@ func TestStock(t *testing.T) {
 func TestStockFigures(t *testing.T) {
 	b := measure.Bandwidth{BitsPerSecond: 8 << 20, PeakBitsPerSecond: 16 << 20, MessagesPerSecond: 16}
 	parts := []measure.Bandwidth{b, {}}
-	size := measure.Size{Bytes: 65536, Messages: 50, BW: &b, Ports: parts,
-		Used: measure.Usage{Elapsed: time.Second, CPU: time.Second / 4, Counters: map[string]uint64{"port_xmit_data": 7}}}
+	used := measure.Usage{Elapsed: time.Second, CPU: time.Second / 4, Counters: map[string]uint64{"port_xmit_data": 7}}
+	size := measure.Size{Bytes: 65536, Messages: 50, BW: &b, Ports: parts, Used: used}
+	const row = " 65536      50               2.00               1.00   \t\t     0.000016"
 	lat := measure.Size{Bytes: 2, Messages: 3, Lat: &measure.Summary{Count: 3, Min: 1000, Mean: 2000, Max: 3000,
 		P50: measure.TooFew, P99: measure.TooFew, P999: measure.TooFew}}
 	for _, tc := range []struct {
@@ -89,22 +90,23 @@ func TestStockFigures(t *testing.T) {
 		size measure.Size
 		want string
 	}{
-		{"usual", plan.Options{}, Stock{}, size, " 65536      50               2.00               1.00   \t\t     0.000016\n"},
+		{"usual", plan.Options{}, Stock{}, size, row + "\n"},
 		{"small, in Gb/s", plan.Options{Gbits: true}, Stock{}, size,
 			" 65536      50           0.016777            0.008389            0.000016\n"},
 		{"not known", plan.Options{}, Stock{}, measure.Size{Bytes: 8, BW: &measure.Bandwidth{}},
 			" 8          0                0.00               nan    \t\t     nan    \n"},
 		{"ports", plan.Options{PerPort: true, Duration: 1}, Stock{}, size,
-			" 65536      50             2.00               1.00   \t\t   0.000016        1.00               0.000016              " +
-				"nan                nan    \n"},
+			" 65536      50             2.00               1.00   \t\t   0.000016        1.00               0.000016" +
+				"              nan                nan    \n"},
 		{"processor and counters", plan.Options{CPUUtil: true, Duration: 1},
 			Stock{Counters: []string{"counters/port_xmit_data"}}, size,
-			" 65536      50               2.00               1.00   \t\t     0.000016\t    25.00\n\tcounters/port_xmit_data=7\n\n"},
+			row + "\t    25.00\n\tcounters/port_xmit_data=7\n\n"},
 		{"only the bandwidth", plan.Options{}, Stock{Only: OnlyBandwidth}, size, "1.000000\n"},
 		{"only the rate", plan.Options{}, Stock{Only: OnlyRate}, size, "0.000016\n"},
 		{"only the latency", plan.Options{Metric: wire.Latency}, Stock{Only: OnlyLatency}, lat, "2.000000\n"},
 		{"few samples", plan.Options{Metric: wire.Latency}, Stock{}, lat,
-			" 2       3          1.00           3.00         3.00     \t       2.00        \t0.00   \t\t3.00    \t\t3.00   \n"},
+			" 2       3          1.00           3.00         3.00     \t       2.00        \t0.00   \t\t3.00    " +
+				"\t\t3.00   \n"},
 		{"by time", plan.Options{Metric: wire.Latency, Duration: 1, Verb: wire.Read}, Stock{}, lat,
 			" 2             3            2.00           500000.00\n"},
 	} {

@@ -56,7 +56,7 @@ func NewConn(ctx context.Context, c net.Conn, role Role, timeout time.Duration) 
 	return w
 }
 
-// earlier is what comes before the rest of a connection.
+// earlier holds bytes of a connection that were read before.
 type earlier []byte
 
 func (e *earlier) take(b []byte) (n int) {
