@@ -132,28 +132,45 @@ var differences = []difference{
 		reason: "6.06 has two blanks less before the message rate"},
 }
 
-// outputReleases lists the perftests to compare with, by what they call themselves.
-type outputRelease struct {
-	version string
-	folder  string // of its programs, or
-	debian  string // whose root has them; "": this system's
+// stock is a perftest to compare with: this system's, unless it is of another root or folder.
+type stock struct {
+	version string // as it calls itself
+	debian  string // the root of a release of Debian
+	folder  string // or a folder of its programs
 }
 
 // PerftestEnv names the environment variable with a folder of perftest's programs that somebody built.
 const PerftestEnv = "PERFTEST"
 
-func outputReleases(t *testing.T) (list []outputRelease) {
-	list = []outputRelease{{version: "6.06"}, {version: "6.24", debian: newer}}
+// built returns the perftest of PerftestEnv, nil without it.
+func built(t *testing.T) *stock {
 	folder := os.Getenv(PerftestEnv)
 	if folder == "" {
-		return list
+		return nil
 	}
 	out, err := exec.Command(filepath.Join(folder, "ib_write_bw"), "--version").CombinedOutput()
 	version := regexp.MustCompile(`[0-9]+\.[0-9]+`).FindString(string(out))
 	if version == "" {
 		t.Fatalf("%s=%s: %v, %s", PerftestEnv, folder, err, out)
 	}
-	return append(list, outputRelease{version: version, folder: folder})
+	return &stock{version: version, folder: folder}
+}
+
+// command returns the command that starts a program.
+func (s *stock) command(t *testing.T, verb, metric string) []string {
+	if s.folder != "" {
+		return []string{filepath.Join(s.folder, "ib_"+verb+"_"+metric)}
+	}
+	c := stockOf(t, s.debian, verb, metric)
+	return c[:len(c)-1] // without -F
+}
+
+func stockReleases(t *testing.T) []stock {
+	list := []stock{{version: "6.06"}, {version: "6.24", debian: newer}}
+	if s := built(t); s != nil {
+		list = append(list, *s)
+	}
+	return list
 }
 
 // TestRXE_Output: under perftest's names perf prints what perftest prints, line by line, and exits with its status.
@@ -164,7 +181,7 @@ func TestRXE_Output(t *testing.T) {
 		return // the data path has no part in it
 	}
 	used := map[string]int{}
-	for k, rel := range outputReleases(t) {
+	for k, rel := range stockReleases(t) {
 		lines, rows := map[string]int{}, 0
 		for n, row := range outputRows() {
 			if !testutil.Full() && (!row.quick || n%2 != k) ||
@@ -199,7 +216,7 @@ func TestRXE_Output(t *testing.T) {
 // outputCase is a row with a release of perftest.
 type outputCase struct {
 	row  outputRow
-	rel  outputRelease
+	rel  stock
 	vm   testutil.RXE
 	used map[string]int
 }
@@ -226,17 +243,14 @@ func (c *outputCase) run(t *testing.T, serve, call bool) (ends [2]printed) {
 	program := "ib_" + c.row.verb + "_" + c.row.metric
 	launch := func(i int, ours bool, more ...string) (*proc, string) {
 		file := filepath.Join(t.TempDir(), "out.json")
-		named, command := file, []string{filepath.Join(c.rel.folder, program)}
-		switch {
-		case ours:
-			command[0] = filepath.Join(t.TempDir(), program)
+		named, command := file, []string{filepath.Join(t.TempDir(), program)}
+		if ours {
 			if err := os.Symlink(testutil.NeedProgram(t, "perf"), command[0]); err != nil {
 				t.Fatal(err)
 			}
-		case c.rel.folder == "":
-			command = stockOf(t, c.rel.debian, c.row.verb, c.row.metric)
-			command = command[:len(command)-1] // without -F
-			if c.rel.debian != "" {            // a root of its own, whose /tmp the program sees
+		} else {
+			command = c.rel.command(t, c.row.verb, c.row.metric)
+			if c.rel.debian != "" { // a root of its own, whose /tmp the program sees
 				named = fmt.Sprintf("/tmp/perftest-%d-%s-%d.json", os.Getpid(), port, i)
 				file = filepath.Join("../../.build/debian", c.rel.debian, named)
 				t.Cleanup(func() { os.Remove(file) })

@@ -136,6 +136,9 @@ func (t Stock) Header(s session.Setup) {
 // ends prints the queue pairs of an end.
 func (t Stock) ends(side string, list []wire.Dest, gid bool) {
 	p := t.Plan
+	if p.Transport == wire.RawEth { // whose ends do not know each other's
+		return
+	}
 	for _, d := range list {
 		t.printf(" %s address: LID %s QPN %s PSN %s", side, hex(uint64(d.LID), 4), hex(uint64(d.QPN), 6),
 			hex(uint64(d.PSN), 6))
@@ -149,7 +152,7 @@ func (t Stock) ends(side string, list []wire.Dest, gid bool) {
 			t.printf(" SRQn %s", hex(uint64(d.SRQN), 8))
 		}
 		t.printf("\n")
-		if !gid || p.Transport == wire.RawEth {
+		if !gid {
 			continue
 		}
 		name := "GID"
