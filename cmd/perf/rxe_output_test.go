@@ -96,6 +96,8 @@ var differences = []difference{
 		reason: "perf leaves the order of packets to the device"},
 	{releases: "6.29", stock: `(?m)Using Enhanced Reorder      : (ON|OFF)$`, ours: "Using DDP      : OFF",
 		reason: "6.29 has another name for it"},
+	{releases: "6.29", neither: `(?m)^( GID index       : |"GID_index": )[0-9]+`, rows: "-R",
+		reason: "-R: 6.29 prints the first GID with the address, of RoCE v1; perf the one that is used"},
 	{releases: "6.29", stock: `(?m)^Disabling dynamic polling\n`, reason: "only 6.29 says how it polls"},
 	{releases: "6.29", stock: `(?m)^ NUMA node       : [0-9]+\n`,
 		reason: "only 6.29 prints the node without --numa_node"},
@@ -207,7 +209,7 @@ func TestRXE_Output(t *testing.T) {
 		return
 	}
 	for _, d := range differences {
-		if used[d.reason] == 0 {
+		if used[d.reason] == 0 && (d.releases != "6.29" || built(t) != nil) {
 			t.Errorf("no line has the difference %q", d.reason)
 		}
 	}

@@ -2,8 +2,6 @@
 
 package wire
 
-import "net"
-
 func isRefused(error) bool { return false }
 
 func isInUse(error) bool { return false }
