@@ -59,6 +59,16 @@ func runAs(ctx context.Context, path string, args []string, stdout, stderr io.Wr
 	return code
 }
 
+// printer prints a test for people.
+type printer interface {
+	Begin()
+	Waiting()
+	Header(session.Setup)
+	Size(measure.Size)
+	Interval(size uint64, i measure.Interval)
+	Footer(res *engine.Result, err error)
+}
+
 // runTest is perf write, read, send and atomic.
 func (v *invocation) runTest(ctx context.Context) int {
 	o, stdout, stderr := &v.test, v.stdout, v.stderr
@@ -95,6 +105,15 @@ func (v *invocation) runTest(ctx context.Context) int {
 		defer c.Close()
 	}
 	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram, Only: o.only}
+	var text printer = table
+	if perftestWords(v.path) != nil && len(o.rails) < 2 {
+		o.plan.Unsorted = o.plan.Unsorted || o.histogram
+		text = report.Stock{W: stdout, Diag: stderr, Plan: &o.plan, Asked: &o.asked, Histogram: o.histogram,
+			Counters: o.counterNames, Only: o.only}
+	}
+	if o.format == formatText {
+		text.Begin()
+	}
 	bar := &report.Progress{W: stderr}
 	var mu sync.Mutex // the progress line is written from another goroutine
 	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
@@ -110,7 +129,14 @@ func (v *invocation) runTest(ctx context.Context) int {
 				kind = "rdma_cm"
 			}
 			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
+			if o.format == formatText {
+				text.Waiting()
+			}
 		},
+	}
+	var once sync.Once // a health check may come every few seconds
+	hooks.Strange = func(addr string, why error) {
+		once.Do(func() { say(stderr, fmt.Errorf("%s is no client: %w; waiting for one", addr, why)) })
 	}
 	var warnings []doctor.Finding
 	warn := func(s *session.Setup) {
@@ -133,7 +159,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 		o.plan.QPs, o.plan.Infinite = s.QPs, s.Infinite // the peer may have decided
 		warn(&s)
 		if o.format == formatText {
-			table.Header(s)
+			text.Header(s)
 		}
 	}
 	hooks.Rails = func(list []engine.Rail) {
@@ -149,12 +175,12 @@ func (v *invocation) runTest(ctx context.Context) int {
 	}
 	if o.format == formatText {
 		hooks.Size = func(r measure.Size) {
-			locked(func() { bar.Clear(); table.Size(r) })
+			locked(func() { bar.Clear(); text.Size(r) })
 		}
 	}
 	if o.format == formatText {
 		hooks.Interval = func(size uint64, i measure.Interval) {
-			locked(func() { bar.Clear(); table.Interval(size, i) })
+			locked(func() { bar.Clear(); text.Interval(size, i) })
 		}
 	}
 	if isTerminal(stderr) {
@@ -170,14 +196,14 @@ func (v *invocation) runTest(ctx context.Context) int {
 	locked(bar.Clear)
 	missed := o.limits.MissedBy(res.Sizes)
 	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: v.args, Host: report.ThisHost(),
-		Histogram: o.histogram, Failure: err, Missed: missed, Warnings: warnings}
+		Histogram: o.histogram, Only: o.only, Failure: err, Missed: missed, Warnings: warnings}
 	switch o.format {
 	case formatJSON:
 		err = errors.Join(err, outcome.JSON(stdout))
 	case formatCSV:
 		err = errors.Join(err, outcome.CSV(stdout))
 	default:
-		table.Footer(res)
+		text.Footer(res, err)
 	}
 	for name, form := range files {
 		err = errors.Join(err, save(name, func(w io.Writer) error { return form(&outcome, w) }))
@@ -203,7 +229,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 // files returns the files that get an object, and its form.
 func (o *options) files() map[string]func(*report.Outcome, io.Writer) error {
 	m := map[string]func(*report.Outcome, io.Writer) error{}
-	if o.jsonFile != "" {
+	if o.jsonFile != "" && o.plan.Measures() { // perftest writes none without figures
 		m[o.jsonFile] = (*report.Outcome).Perftest
 	}
 	if o.ownFile != "" {

@@ -187,7 +187,8 @@ func (o *options) setTransport(f *pflag.FlagSet) error {
 
 // setOutput completes what is printed.
 func (o *options) setOutput(*pflag.FlagSet) error {
-	for i, n := range o.asked.CounterNames {
+	o.counterNames = slices.Clone(o.asked.CounterNames)
+	for i, n := range o.counterNames {
 		o.asked.CounterNames[i] = path.Base(n) // perftest's have their folder in front
 	}
 	switch {

@@ -22,9 +22,6 @@ const (
 	slots      = 16 // messages that may arrive before somebody reads them
 )
 
-// probeTime is how long a connection may be silent before it counts as a client.
-const probeTime = time.Second
-
 // IDs of work requests.
 const sendID = slots
 
@@ -247,21 +244,28 @@ func (c *Channel) Watch(gone func()) (stop func()) {
 	})
 }
 
-// probe waits for the first message, and reports whether the connection ends without one: then the peer was a probe.
-// One that is silent for long is a client.
+// greeting waits for a client's first message, and returns why it is none. Read returns that message.
 // Preconditions: nothing was read.
-func (c *Channel) probe(ctx context.Context) bool {
-	late := time.NewTimer(probeTime)
+func (c *Channel) greeting(ctx context.Context, limit time.Duration) error {
+	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
 	case c.rest = <-c.inbox:
+		return wire.Greeting(c.rest)
 	case <-c.over:
-		var bad *ibv.WCError // of a message that does not fit, which is one too
-		return len(c.inbox) == 0 && (!errors.As(c.err, &bad) || bad.Status == ibv.WCWRFlushErr)
+		if len(c.inbox) > 0 {
+			c.rest = <-c.inbox
+			return wire.Greeting(c.rest)
+		}
+		if bad := (*ibv.WCError)(nil); errors.As(c.err, &bad) && bad.Status != ibv.WCWRFlushErr {
+			return fmt.Errorf("%w: %w", wire.ErrGarbage, c.err) // a message that does not fit
+		}
+		return wire.ErrClosed
 	case <-late.C:
+		return fmt.Errorf("%w for %v", wire.ErrSilent, limit)
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return false
 }
 
 // Close ends the connection.

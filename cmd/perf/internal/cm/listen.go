@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -54,48 +55,97 @@ func (l *Listener) queues() *rdmacm.Listener {
 // Port returns the port.
 func (l *Listener) Port() int { return int(l.ln.Addr().Port()) }
 
-// Accept waits for the client. Its error of a device that check refuses is
-// check's. A request of something else than a client does not end it, nor does one
-// that fails because of the peer, nor a connection that ends without a message.
-func (l *Listener) Accept(ctx context.Context, check func(device string, port uint8) error) (*Peer, error) {
+// mostStrange is how many connections are listened to at the same time.
+const mostStrange = 16
+
+// Accept waits for the client: the first connection whose first message is a version. Its error of a device that check
+// refuses is check's. A request of something else does not end it, nor does one that fails because of the peer, nor a
+// connection without such a message: strange gets its address and what is wrong with it.
+func (l *Listener) Accept(ctx context.Context, check func(device string, port uint8) error,
+	strange func(addr string, why error)) (*Peer, error) {
+	listen, stop := context.WithCancel(ctx)
+	defer stop()
+	var (
+		wg     sync.WaitGroup
+		once   sync.Once // of the next two
+		client *Peer
+		failed error
+	)
+	end := func(p *Peer, err error) (first bool) {
+		once.Do(func() { client, failed, first = p, err, true; stop() })
+		return first
+	}
+	room := make(chan struct{}, mostStrange)
 	for {
-		r, err := l.ln.Next(ctx)
+		r, err := l.ln.Next(listen)
 		if err != nil {
-			return nil, waiting(ctx, err)
+			end(nil, waiting(ctx, err))
+			wg.Wait()
+			return client, failed
 		}
-		kind, t, _, ours := parse(r.PrivateData())
-		switch {
-		case ours && kind != exchange:
-			_ = r.Reject([]byte(busy)) // of a test that is over
-			continue
-		case !ours && !empty(r.PrivateData()):
-			_ = r.Reject([]byte(refusal))
-			continue
-		}
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			p, err := l.hear(listen, r, check)
+			if p == nil && err == nil || listen.Err() != nil && p == nil {
+				return
+			}
+			if odd := (*strangeError)(nil); errors.As(err, &odd) {
+				strange(r.RemoteAddr().String(), odd.why)
+			} else if !end(p, err) && p != nil {
+				_ = p.Close() // it lost to another client by a moment
+			}
+		})
+	}
+}
+
+// strangeError is why a connection is no client's.
+type strangeError struct{ why error }
+
+func (e *strangeError) Error() string { return e.why.Error() }
+
+// hear accepts a request and returns the client if it is one, nothing if it is of no concern, or an error, which ends
+// the wait unless it is a *strangeError.
+func (l *Listener) hear(ctx context.Context, r *rdmacm.Request,
+	check func(device string, port uint8) error) (*Peer, error) {
+	kind, t, _, ours := parse(r.PrivateData())
+	switch {
+	case ours && kind != exchange:
+		_ = r.Reject([]byte(busy)) // of a test that is over
+		return nil, nil
+	case !ours && !empty(r.PrivateData()):
+		_ = r.Reject([]byte(refusal))
+		return nil, nil
+	}
+	right := func() error {
 		dev, err := r.ID().Verbs()
 		if err == nil {
 			err = check(dev.Name(), r.ID().Port())
 		}
-		if err != nil {
+		return err
+	}
+	if ours { // a stock client has to prove itself first, and would not understand the refusal
+		if err := right(); err != nil {
 			return nil, errors.Join(err, r.Reject([]byte(refusal)))
 		}
-		ch := newChannel()
-		if _, err := r.Accept(ctx, ch.options(l.opt.common())); err != nil && ctx.Err() != nil {
-			return nil, waiting(ctx, err)
-		} else if err != nil && byPeer(err) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		ch.start()
-		if ch.probe(ctx) {
-			if err := ch.Close(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		return &Peer{Channel: ch, opt: l.opt, token: t, ours: ours, ln: l}, nil
 	}
+	ch := newChannel()
+	if _, err := r.Accept(ctx, ch.options(l.opt.common())); err != nil && (ctx.Err() != nil || byPeer(err)) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	ch.start()
+	err := ch.greeting(ctx, min(l.opt.Timeout, wire.GreetingTime))
+	if err != nil {
+		return nil, &strangeError{errors.Join(err, ch.Close())}
+	}
+	if !ours {
+		if err := right(); err != nil {
+			return nil, errors.Join(err, ch.Close())
+		}
+	}
+	return &Peer{Channel: ch, opt: l.opt, token: t, ours: ours, ln: l}, nil
 }
 
 func waiting(ctx context.Context, err error) error {

@@ -198,20 +198,22 @@ func (p *Peer) accept(ctx context.Context, i int, o *rdmacm.Options) (*rdmacm.Co
 			}
 			return nil, err
 		}
-		if p.asks(r, i) {
+		if p.asks(r.PrivateData(), i) {
 			return r.Accept(ctx, o)
 		}
 		_ = r.Reject([]byte(busy))
 	}
 }
 
-// asks reports whether a request is for queue pair i of this client.
-func (p *Peer) asks(r *rdmacm.Request, i int) bool {
-	kind, t, n, ours := parse(r.PrivateData())
+// asks reports whether a request with such private data is for queue pair i of this client. That of a stock client does
+// not show whose it is. Its address is of the device that the client chose, which need not be that of the exchange.
+// So the numbers of the queue pairs, which the client sends next, have to prove it.
+func (p *Peer) asks(private []byte, i int) bool {
+	kind, t, n, ours := parse(private)
 	if ours || p.ours {
 		return ours && p.ours && kind == queue && t == p.token && n == i
 	}
-	return r.RemoteAddr().Addr() == p.conn.RemoteAddr().Addr()
+	return empty(private)
 }
 
 // Ready has a server refuse all further clients.

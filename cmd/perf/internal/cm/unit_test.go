@@ -26,3 +26,29 @@ func TestPrivateData(t *testing.T) {
 		}
 	}
 }
+
+// TestAsks: a stock client's request for a queue pair has no sign, and may come from any address; one of ours has its
+// client's token and its number.
+func TestAsks(t *testing.T) {
+	own := token{1, 2, 3}
+	for name, tc := range map[string]struct {
+		ours    bool
+		private []byte
+		want    bool
+	}{
+		"stock":                    {false, nil, true},
+		"stock, filled up":         {false, make([]byte, 56), true},
+		"stock, of another kind":   {false, []byte("GET /"), false},
+		"stock, of ours":           {false, data(queue, own, 3), false},
+		"ours":                     {true, data(queue, own, 3), true},
+		"ours, another queue pair": {true, data(queue, own, 4), false},
+		"ours, another client":     {true, data(queue, token{9}, 3), false},
+		"ours, another exchange":   {true, data(exchange, own, 3), false},
+		"ours, of stock":           {true, nil, false},
+	} {
+		p := &Peer{ours: tc.ours, token: own}
+		if got := p.asks(tc.private, 3); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -36,19 +37,29 @@ func (r *run) oneWayBW() error {
 			return err
 		}
 		s, err := r.moveBW(size)
+		if err == errOver && r.asked.Err() != nil && !r.Terms().Beats {
+			r.Outlive()
+			_ = r.reportBW(&s, grace) // perftest's server fails without it; this end is done either way
+			return err
+		}
 		if err != nil {
 			return err
 		}
 		last = s
 		r.done(s)
 	}
-	if err := r.Barrier("end of the run", r.patience()); err != nil {
+	return r.reportBW(&last, r.patience())
+}
+
+// reportBW tells the server of write and read that the run is over, and what came of it.
+func (r *run) reportBW(s *measure.Size, limit time.Duration) error {
+	if err := r.Barrier("end of the run", limit); err != nil {
 		return err
 	}
-	if _, err := r.Reports(last.Report(r.plan.Gbits), r.patience()); err != nil {
+	if _, err := r.Reports(s.Report(r.plan.Gbits), limit); err != nil {
 		return err
 	}
-	return r.Finish(r.patience())
+	return r.Finish(limit)
 }
 
 // passiveBW is the server of write and read: its software only waits.
@@ -63,10 +74,7 @@ func (r *run) passiveBW() error {
 	if err != nil {
 		return err
 	}
-	bw := measure.FromPeer(rep, r.plan.Gbits)
-	s := measure.Size{Bytes: rep.Size, Messages: rep.Iters, BW: &bw, ByPeer: true}
-	s.PortsFromPeer(rep, r.plan.Gbits)
-	r.done(s)
+	r.done(measure.ByPeer(rep, r.plan.Gbits))
 	return r.Finish(r.patience())
 }
 

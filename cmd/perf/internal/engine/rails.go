@@ -42,7 +42,7 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 	procs := 1
 	var runs []*run
 	for _, p := range plans {
-		name, own := p.Rail(), Hooks{Waiting: hooks.Waiting}
+		name, own := p.Rail(), Hooks{Waiting: hooks.Waiting, Strange: hooks.Strange}
 		own.Ready = func(s session.Setup) { all.settled(Rail{Name: name, Setup: s}) }
 		if hooks.Interval != nil {
 			own.Interval = func(size uint64, i measure.Interval) {
@@ -69,7 +69,7 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 		})
 	}
 	wg.Wait()
-	res := &Result{Started: began, Elapsed: time.Since(began), Clock: clk.String(), Used: gauge.Used(), Verified: true}
+	res := &Result{Started: began, Elapsed: time.Since(began), Clock: clk.String(), Used: gauge.Lap(), Verified: true}
 	seen := map[string]bool{}
 	var failed []error
 	for i, r := range runs {

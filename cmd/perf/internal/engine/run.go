@@ -30,10 +30,11 @@ type Result struct {
 
 // Hooks let the caller follow a test; each may be nil.
 type Hooks struct {
-	Waiting  func(port int)      // a server listens
-	Ready    func(session.Setup) // the queue pairs are connected
-	Rails    func([]Rail)        // of several, those of each that could
-	Size     func(measure.Size)  // one size is done
+	Waiting  func(port int)               // a server listens
+	Strange  func(addr string, why error) // something came there that was no client
+	Ready    func(session.Setup)          // the queue pairs are connected
+	Rails    func([]Rail)                 // of several, those of each that could
+	Size     func(measure.Size)           // one size is done
 	Interval func(size uint64, i measure.Interval)
 	Progress func(Progress) // now and then
 }
@@ -57,6 +58,7 @@ type run struct {
 	credits []loop.Credit // of the links, if messages need credits
 	threads []*thread
 	rails   *rails          // nil: there is one
+	gauge   *measure.Gauge  // of a size
 	window  *measure.Window // of the threads
 	ran     time.Duration   // how long the last loop took
 	tick    float64         // seconds; see perTick
@@ -115,7 +117,7 @@ func (r *run) run() (err error) {
 		r.res.Elapsed = time.Since(r.res.Started)
 		r.res.Clock = r.clk.String()
 	}()
-	if err := r.Open(r.hooks.Waiting); err != nil {
+	if err := r.Open(r.hooks.Waiting, r.hooks.Strange); err != nil {
 		return err
 	}
 	r.plan = r.Plan()
@@ -149,8 +151,9 @@ func (r *run) run() (err error) {
 	if p.Counters || p.CounterNames != nil {
 		counters = r.Counters
 	}
-	gauge := measure.NewGauge(counters, p.CounterNames)
-	defer func() { r.res.Used = gauge.Used() }()
+	whole := measure.NewGauge(counters, p.CounterNames)
+	r.gauge = measure.NewGauge(counters, p.CounterNames)
+	defer func() { r.res.Used = whole.Lap() }()
 	steps := r.bandwidth
 	if !p.Bandwidth() {
 		steps = r.latency
@@ -165,6 +168,7 @@ func (r *run) run() (err error) {
 
 // done takes the result of a size.
 func (r *run) done(s measure.Size) {
+	s.Used = r.gauge.Lap()
 	r.res.Sizes = append(r.res.Sizes, s)
 	if r.hooks.Size != nil {
 		r.hooks.Size(s)

@@ -28,6 +28,7 @@ type Size struct {
 	Sent      *Bandwidth // bidirectional: what this end sent
 	Received  *Bandwidth // bidirectional: what arrived here or, without completions of it, what the peer sent
 	ByPeer    bool       // BW is the peer's figure
+	Used      Usage      // the cost of this size
 	Lat       *Summary
 	Parts     []Interval // if they were asked for
 	Buckets   []Bucket
@@ -132,14 +133,20 @@ func FromPeer(p wire.Report, gbits bool) Bandwidth {
 	return Bandwidth{known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond), known(bw.MessagesPerSecond), bw.Messages}
 }
 
-// PortsFromPeer takes the peer's figures of its ports, if it sent any.
-func (s *Size) PortsFromPeer(rep wire.Report, gbits bool) {
+// ByPeer returns the figures of an end that only waits. How long the peer measured follows from its message rate.
+func ByPeer(rep wire.Report, gbits bool) Size {
+	bw := FromPeer(rep, gbits)
+	s := Size{Bytes: rep.Size, Messages: rep.Iters, BW: &bw, ByPeer: true}
+	if bw.MessagesPerSecond > 0 {
+		s.Seconds = known(float64(rep.Iters) / bw.MessagesPerSecond)
+	}
 	if !rep.PerPort {
-		return
+		return s
 	}
 	for _, p := range rep.Ports {
 		s.Ports = append(s.Ports, FromPeer(wire.Report{Size: rep.Size, AvgBW: p.AvgBW, MsgRate: p.MsgRate}, gbits))
 	}
+	return s
 }
 
 // known returns v where it is a rate, or 0.
@@ -150,13 +157,17 @@ func known(v float64) float64 {
 	return 0
 }
 
-// AddPeer takes the peer's report of a bidirectional run. What this end has measured itself stays.
+// AddPeer takes the peer's report of a bidirectional run. What this end has measured itself stays, unless all that the
+// peer sent has arrived: then the peer knows better how fast, because this end counts from its first look.
 func (s *Size) AddPeer(rep wire.Report, gbits bool) error {
 	if rep.Size != s.Bytes {
 		return fmt.Errorf("the peer reports messages of %d bytes, this end sent %d: give both ends the same -s",
 			rep.Size, s.Bytes)
 	}
 	peer := FromPeer(rep, gbits)
+	if s.came != nil && s.came.Messages == rep.Iters {
+		s.came = nil
+	}
 	if s.came != nil { // its peak is that of the other end's completions
 		s.Received.PeakBitsPerSecond = peer.PeakBitsPerSecond
 	} else {

@@ -33,6 +33,13 @@ func TestBothDirections(t *testing.T) {
 	}
 	check("with the peer's report")
 
+	// If as many arrived here as the peer has sent, its figure counts.
+	whole := s
+	if err := whole.AddPeer(wire.Report{Size: 8, Iters: 500, MsgRate: 400 / 1e6, AvgBW: 1}, false); err != nil ||
+		whole.Received.MessagesPerSecond != 400 || whole.BW.MessagesPerSecond != 1400 {
+		t.Errorf("all has arrived: received %+v, both %+v, %v", whole.Received, whole.BW, err)
+	}
+
 	// Where this end has no completions of what arrives, that is what the peer says; without it there is no sum.
 	s = Moved(8, sent, 1e-3, 0)
 	s.OneOfTwo()

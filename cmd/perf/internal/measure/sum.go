@@ -76,6 +76,7 @@ func reported(parts []Size) Size {
 	s := Size{Bytes: parts[0].Bytes, BW: &Bandwidth{}, ByPeer: true}
 	for _, p := range parts {
 		s.Messages += p.Messages
+		s.Seconds = max(s.Seconds, p.Seconds)
 		s.BW.add(p.BW)
 	}
 	return s

@@ -58,9 +58,11 @@ func NewGauge(read func() map[string]uint64, names []string) *Gauge {
 	return g
 }
 
-// Used returns what the test has cost since then.
-func (g *Gauge) Used() Usage {
-	u := Usage{Elapsed: time.Since(g.began), CPU: cpuTime() - g.cpu}
+// Lap returns what the test has cost since NewGauge, or since the last Lap.
+func (g *Gauge) Lap() Usage {
+	began, cpu := time.Now(), cpuTime()
+	u := Usage{Elapsed: began.Sub(g.began), CPU: cpu - g.cpu}
+	g.began, g.cpu = began, cpu
 	if g.read == nil {
 		return u
 	}
@@ -78,6 +80,7 @@ func (g *Gauge) Used() Usage {
 		}
 	}
 	slices.Sort(u.Reset)
+	g.counters = now
 	return u
 }
 

@@ -112,6 +112,9 @@ func (p *Plan) fill() {
 	}
 }
 
+// Large reports whether all messages are so large that each has a completion, unless that is asked for otherwise.
+func (p *Plan) Large() bool { return p.Size > cqModLimit && !p.All }
+
 // fit brings depths and completions into line with the rest.
 func (p *Plan) fit() {
 	if p.ByCount() {
@@ -122,7 +125,7 @@ func (p *Plan) fit() {
 		switch {
 		case p.PostList > 1:
 			p.CQMod = p.PostList
-		case p.Size > cqModLimit && !p.All:
+		case p.Large():
 			p.CQMod = 1
 		default:
 			p.CQMod = defaultCQMod

@@ -35,6 +35,9 @@ func (p *Plan) Client() bool { return p.Connects() != p.Reversed }
 // Bandwidth reports whether the test measures bandwidth, and not latency.
 func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
 
+// Measures reports whether this end has figures: the server of read and atomic lat has none.
+func (p *Plan) Measures() bool { return p.Client() || p.Bandwidth() || !p.Verb.Fetches() }
+
 // Sends reports whether this end posts what is measured.
 func (p *Plan) Sends() bool {
 	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && !p.Verb.Fetches())

@@ -132,12 +132,12 @@ type flowDoc struct {
 }
 
 type bwSize struct {
-	Bytes    uint64  `json:"bytes"`
-	Start    float64 `json:"start"`                  // seconds since the run began, at which what counts began
-	Seconds  float64 `json:"seconds"`                // for how long
-	Messages uint64  `json:"messages"`               // that this end sent or, if it sends none, that arrived
-	Lost     uint64  `json:"lost,omitempty"`         // of those that the peer sent
-	There    uint64  `json:"lost_at_peer,omitempty"` // of those that this end sent, as the peer reported
+	Bytes    uint64   `json:"bytes"`
+	Start    *float64 `json:"start"`                  // seconds since the run began, at which what counts began
+	Seconds  *float64 `json:"seconds"`                // for how long
+	Messages uint64   `json:"messages"`               // that this end sent or, if it sends none, that arrived
+	Lost     uint64   `json:"lost,omitempty"`         // of those that the peer sent
+	There    uint64   `json:"lost_at_peer,omitempty"` // of those that this end sent, as the peer reported
 	bwDoc
 	Sent     *flowDoc  `json:"sent,omitempty"`
 	Received *flowDoc  `json:"received,omitempty"`
@@ -239,10 +239,16 @@ func (o *Outcome) size(r *measure.Size) any {
 		}
 		return s
 	}
-	s := bwSize{Bytes: r.Bytes, Start: r.Start, Seconds: r.Seconds, Messages: r.Messages, Lost: r.Lost,
+	s := bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost,
 		There: r.LostThere, bwDoc: *bwOf(r.BW), Sent: flowOf(r.Sent), Received: flowOf(r.Received), ByPeer: r.ByPeer,
 		Parts:       partsOf(r.Parts),
 		SendSpacing: spacingOf(r.SendSpacing), RecvSpacing: spacingOf(r.RecvSpacing), shares: parts}
+	if !r.ByPeer { // which does not send when it began
+		s.Start = &r.Start
+	}
+	if r.Seconds > 0 || !r.ByPeer {
+		s.Seconds = &r.Seconds
+	}
 	for i := range r.Ports {
 		s.Ports = append(s.Ports, bwOf(&r.Ports[i]))
 	}
@@ -304,8 +310,9 @@ type Outcome struct {
 	Program   string // and its version
 	Command   []string
 	Host      *Host
-	Histogram bool  // with the distribution of latencies
-	Failure   error // what ended the run, or nil
+	Histogram bool   // with the distribution of latencies
+	Only      string // the one figure that perftest's object has; "": all
+	Failure   error  // what ended the run, or nil
 	Warnings  []doctor.Finding
 	Missed    []error // limits
 }

@@ -2,12 +2,17 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -18,22 +23,25 @@ func (o *Outcome) Perftest(w io.Writer) error {
 		Info    stockInfo `json:"test_info"`
 		Results any       `json:"results"`
 		Error   string    `json:"error,omitempty"` // perftest writes no file then
-	}{Info: o.stockInfo(), Results: struct{}{}}
+	}{Info: stockInfoOf(o.Plan, &o.Result.Setup), Results: struct{}{}}
 	if n := len(o.Result.Sizes); n > 0 {
 		doc.Results = o.stockResults(&o.Result.Sizes[n-1])
 	}
 	if o.Failure != nil {
 		doc.Error = o.Failure.Error()
 	}
-	b, err := json.MarshalIndent(doc, "", "  ")
+	b, err := json.MarshalIndent(doc, "", "") // a key on each line, at its beginning
 	if err == nil {
 		_, err = w.Write(append(printable.JSON(b), '\n'))
 	}
 	return err
 }
 
+// stockInfo describes a test as perftest does, before it begins and in its object.
 type stockInfo struct {
 	Test      string `json:"test"`
+	Events    string `json:"Test with events,omitempty"`
+	Multicast string `json:"MultiCast_runs,omitempty"`
 	DualPort  onOff  `json:"Dual_port"`
 	Device    string `json:"Device"`
 	QPs       int    `json:"Number_of_qps"`
@@ -44,40 +52,60 @@ type stockInfo struct {
 	WR        onOff  `json:"ibv_wr_API"`
 	TxDepth   int    `json:"TX_depth,omitempty"`
 	PostList  int    `json:"Post_List,omitempty"`
+	RecvList  int    `json:"Recv_Post_List,omitempty"`
 	RxDepth   int    `json:"RX_depth,omitempty"`
 	CQMod     int    `json:"CQ_Moderation,omitempty"`
 	MTU       int    `json:"Mtu"`
 	Link      string `json:"Link_type"`
 	GIDIndex  *int   `json:"GID_index,omitempty"`
-	Inline    int    `json:"Max_inline_data"`
+	Inline    *int   `json:"Max_inline_data,omitempty"`
 	OutReads  int    `json:"Outstand_reads,omitempty"`
 	CM        onOff  `json:"rdma_cm_QPs"`
+	ROCm      onOff  `json:"Use_ROCm_memory"`
 	Exchange  string `json:"Data_ex_method"`
+	TOS       *uint8 `json:"TOS,omitempty"`
 }
 
 // onOff is a bool as perftest writes it.
 type onOff bool
 
-func (b onOff) MarshalText() ([]byte, error) {
+func (b onOff) String() string {
 	if b {
-		return []byte("ON"), nil
+		return "ON"
 	}
-	return []byte("OFF"), nil
+	return "OFF"
 }
 
-func (o *Outcome) stockInfo() stockInfo {
-	p, s := o.Plan, &o.Result.Setup
-	i := stockInfo{Test: stockTest(o), DualPort: onOff(p.DualPort), Device: s.Local.Device, QPs: p.QPs, Transport: "IB",
-		Conn: p.Transport.String(), SRQ: onOff(p.UseSRQ), Relaxed: onOff(p.Relaxed()), MTU: s.Local.MTU,
-		Link: s.Local.LinkLayer, Inline: max(s.Local.Inline, 0), CM: onOff(p.RDMACM), Exchange: "Ethernet"}
-	if p.Sends() {
+func (b onOff) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
+	i := stockInfo{Test: strings.Join(stockWords(p), "_"), DualPort: onOff(p.DualPort), Device: s.Local.Device,
+		QPs: p.Ends(), Transport: "IB", Conn: p.Transport.String(), SRQ: onOff(p.UseSRQ || p.Transport.OneWay()),
+		Relaxed: onOff(p.Relaxed()), MTU: s.Local.MTU, Link: s.Local.LinkLayer, CM: onOff(p.RDMACM),
+		Exchange: "Ethernet"}
+	if s.Local.IWARP {
+		i.Transport = "IW"
+	}
+	if s.Local.LinkLayer == ibv.LinkInfiniBand.String() {
+		i.Link = "IB"
+	}
+	if p.Events {
+		i.Events = fmt.Sprintf("Using_%s_comp%d", s.Local.Device, p.Vector)
+	}
+	if p.Multicast {
+		i.Multicast = "on_UD"
+	}
+	if p.Client() || p.Bidirectional {
 		i.TxDepth = p.TxDepth
 	}
-	if p.Receives() {
+	if p.Verb.Consumes() && (!p.Client() || p.Bidirectional) {
 		i.RxDepth = p.RxDepth
 	}
 	if p.PostList > 1 {
 		i.PostList = p.PostList
+	}
+	if p.RecvList > 1 {
+		i.RecvList = p.RecvList
 	}
 	if p.Bandwidth() {
 		i.CQMod = p.CQMod
@@ -87,23 +115,35 @@ func (o *Outcome) stockInfo() stockInfo {
 	}
 	if p.Verb.Fetches() {
 		i.OutReads = s.OutReads
+	} else {
+		inline := max(s.Local.Inline, 0)
+		i.Inline = &inline
 	}
 	if p.ByCM() {
 		i.Exchange = "rdma_cm"
 	}
+	if p.RDMACM && p.TClass != 0 {
+		i.TOS = &p.TClass
+	}
 	return i
 }
 
-func stockTest(o *Outcome) string {
-	p := o.Plan
+// stockWords is perftest's name of a test.
+func stockWords(p *plan.Plan) []string {
 	words := []string{"Send"}
 	switch p.Verb {
-	case wire.Write, wire.WriteImm:
+	case wire.Send:
+		if p.SendImm {
+			words = []string{"Send_imm"}
+		}
+	case wire.Write:
 		words = []string{"RDMA_Write"}
+	case wire.WriteImm:
+		words = []string{"RDMA_Write_imm"}
 	case wire.Read:
 		words = []string{"RDMA_Read"}
 	case wire.Atomic:
-		words = []string{"Atomic"}
+		words = []string{"Atomic", p.Atomic.String()}
 	}
 	if p.Bidirectional {
 		words = append(words, "Bidirectional")
@@ -112,44 +152,67 @@ func stockTest(o *Outcome) string {
 		words = append(words, "Post_List")
 	}
 	if p.Bandwidth() {
-		return strings.Join(append(words, "BW_Test"), "_")
+		words = append(words, "BW")
+	} else {
+		words = append(words, "Latency")
 	}
-	return strings.Join(append(words, "Latency_Test"), "_")
+	if p.Multicast {
+		words = append(words, "Multicast")
+	}
+	return append(words, "Test")
 }
 
+// stockResults has the figures of a size, as perftest rounds them. One that is not known is null.
 func (o *Outcome) stockResults(s *measure.Size) any {
 	num := func(v float64, digits int) json.Number {
-		return json.Number(strconv.FormatFloat(max(v, 0), 'f', digits, 64))
+		if math.IsNaN(v) {
+			return "null"
+		}
+		return json.Number(strconv.FormatFloat(v, 'f', digits, 64))
 	}
 	us := func(ns float64) json.Number { return num(ns/1000, 2) }
-	known := func(p measure.Percentile) any { // null: too few samples; perftest writes the largest one
-		if !p.Known() {
-			return nil
-		}
-		return us(float64(p))
-	}
 	var cpu json.Number
-	if o.Plan.CPUUtil {
-		cpu = num(o.Result.Used.CPUPercent(), 2)
+	if o.Plan.CPUUtil && !o.Plan.ByCount() {
+		cpu = num(s.Used.CPUPercent(), 2)
 	}
 	if l := s.Lat; l != nil {
+		switch {
+		case o.Only != "" && o.Plan.ByCount():
+			return map[string]json.Number{"avg_lat": num(l.Mean/1000, 6)}
+		case o.Only != "":
+			return map[string]json.Number{"t_avg": num(l.Mean/1000, 6)}
+		case !o.Plan.ByCount():
+			return struct {
+				Bytes    uint64      `json:"MsgSize"`
+				Messages uint64      `json:"n_iterations"`
+				Mean     json.Number `json:"t_avg"`
+				Trips    json.Number `json:"tps_average"`
+				CPU      json.Number `json:"CPU_util,omitempty"`
+			}{s.Bytes, s.Messages, us(l.Mean), num(trips(o.Plan, l), 2), cpu}
+		}
 		return struct {
 			Bytes    uint64      `json:"MsgSize"`
 			Messages uint64      `json:"n_iterations"`
 			Min      json.Number `json:"t_min"`
 			Max      json.Number `json:"t_max"`
-			Typical  any         `json:"t_typical"`
+			Typical  json.Number `json:"t_typical"`
 			Mean     json.Number `json:"t_avg"`
 			Stdev    json.Number `json:"t_stdev"`
-			P99      any         `json:"percentile_99"`
-			P999     any         `json:"percentile_99.9"`
-			CPU      json.Number `json:"CPU_util,omitempty"`
-		}{s.Bytes, s.Messages, us(l.Min), us(l.Max), known(l.P50), us(l.Mean), us(l.Stdev), known(l.P99),
-			known(l.P999), cpu}
+			P99      json.Number `json:"percentile_99"`
+			P999     json.Number `json:"percentile_99.9"`
+		}{s.Bytes, s.Messages, us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev),
+			us(atMost(l.P99, l)), us(atMost(l.P999, l))}
 	}
 	unit, digits := measure.Units(o.Plan.Gbits), 2
-	if o.Plan.Gbits {
+	average, rate := orNaN(s.BW.BitsPerSecond)/unit, orNaN(s.BW.MessagesPerSecond)/1e6
+	if o.Plan.Gbits && average < 0.1 {
 		digits = 6
+	}
+	switch o.Only {
+	case OnlyBandwidth:
+		return map[string]json.Number{"bw_avg": num(average, 6)}
+	case OnlyRate:
+		return map[string]json.Number{"msgRate_avg": num(rate, 6)}
 	}
 	return struct {
 		Bytes    uint64      `json:"MsgSize"`
@@ -158,6 +221,5 @@ func (o *Outcome) stockResults(s *measure.Size) any {
 		Average  json.Number `json:"BW_average"`
 		Rate     json.Number `json:"MsgRate"`
 		CPU      json.Number `json:"CPU_util,omitempty"`
-	}{s.Bytes, s.Messages, num(s.BW.PeakBitsPerSecond/unit, digits), num(s.BW.BitsPerSecond/unit, digits),
-		num(s.BW.MessagesPerSecond/1e6, 6), cpu}
+	}{s.Bytes, s.Messages, num(s.BW.PeakBitsPerSecond/unit, digits), num(average, digits), num(rate, 6), cpu}
 }

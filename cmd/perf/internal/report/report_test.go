@@ -80,7 +80,7 @@ func TestParts(t *testing.T) {
 	var b bytes.Buffer
 	tab := Table{W: &b, Plan: c}
 	tab.Interval(2, part)
-	tab.Footer(res)
+	tab.Footer(res, nil)
 	for _, want := range []string{" 1000 ", "0.002000  in 0.5 s, margin\n", "processor: 50.0 %", "port_xmit_data ",
 		"note: out_of_buffer rose by 3: "} {
 		if !strings.Contains(b.String(), want) {
@@ -137,7 +137,7 @@ func TestTable(t *testing.T) {
 			for _, s := range res.Sizes {
 				tab.Size(s)
 			}
-			tab.Footer(res)
+			tab.Footer(res, nil)
 			golden(t, name, b.Bytes())
 			if name == "bw.txt" && !strings.Contains(b.String(), session.SoftRoCENote) {
 				t.Error("figures of a software device without the note")

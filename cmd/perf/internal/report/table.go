@@ -32,6 +32,12 @@ const (
 	OnlyLatency   = "latency"      // the mean, in microseconds
 )
 
+// Begin prints nothing: there is no peer yet.
+func (t Table) Begin() {}
+
+// Waiting prints nothing: what waits is no result.
+func (t Table) Waiting() {}
+
 // Header prints what is about to run, and the head of the columns.
 func (t Table) Header(s session.Setup) {
 	if t.Only != "" {
@@ -258,6 +264,11 @@ func (t Table) line(r measure.Size) {
 	for i := range r.Ports {
 		t.direction(fmt.Sprintf("port %d", i+1), &r.Ports[i])
 	}
+	t.losses(r)
+}
+
+// losses prints what did not arrive.
+func (t Table) losses(r measure.Size) {
 	if r.Lost > 0 {
 		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
 			r.Lost)
@@ -308,8 +319,8 @@ func (t Table) Interval(size uint64, i measure.Interval) {
 	t.directions(i.Sent, i.Received)
 }
 
-// Footer prints the notes at the end.
-func (t Table) Footer(res *engine.Result) {
+// Footer prints the notes at the end of a run, whether or not it has failed.
+func (t Table) Footer(res *engine.Result, _ error) {
 	if t.Only != "" {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
@@ -97,14 +98,14 @@ func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
 		}
 	}
 	waiting(s.listener.Port())
-	// A probe may lead to another device than the client.
+	// What is no client may lead to another device.
 	check := func(device string, port uint8) error {
 		if s.dev == nil {
 			return nil
 		}
 		return s.useDevice(device, port)
 	}
-	if s.cm, err = s.listener.Accept(s.ctx, check); err != nil {
+	if s.cm, err = s.listener.Accept(s.ctx, check, s.strange); err != nil {
 		return err
 	}
 	conn := s.cm.Conn()
@@ -199,8 +200,41 @@ func (s *rdmaCM) toward(i int) *reach {
 	return &s.reaches[i]
 }
 
-// bringUp has nothing to do: rdma_cm connected the queue pairs when they were made.
-func (s *rdmaCM) bringUp() error { return nil }
+// bringUp checks what rdma_cm connected when the queue pairs were made: they have to be those that the peer has
+// announced. A request of another stock client might have come between them.
+func (s *rdmaCM) bringUp() error {
+	if s.plan.Transport == wire.UD || s.dev.Info().Transport == ibv.TransportIWARP {
+		return nil // datagrams have no peer, and iWARP no numbers
+	}
+	var numbers []uint32
+	for _, qp := range s.qps {
+		a, err := qp.Query(ibv.MaskDestQPN)
+		if err != nil {
+			return err
+		}
+		numbers = append(numbers, a.DestQPN)
+	}
+	if i := unannounced(numbers, s.peer); i >= 0 {
+		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
+			Err: fmt.Errorf("%w: it is connected to queue pair %#06x, which the peer did not announce; another client "+
+				"may have connected at the same time, give each its own port (-p)", wire.ErrStranger, numbers[i])}
+	}
+	return nil
+}
+
+// unannounced returns which of some queue pair numbers is first not among those that the peer has announced, each once,
+// or -1. The order may be another.
+func unannounced(numbers []uint32, announced []wire.Dest) int {
+	left := slices.Clone(announced)
+	for i, n := range numbers {
+		at := slices.IndexFunc(left, func(d wire.Dest) bool { return d.QPN == n })
+		if at < 0 {
+			return i
+		}
+		left = slices.Delete(left, at, at+1)
+	}
+	return -1
+}
 
 // describe adds what rdma_cm chose.
 func (s *rdmaCM) describe() {

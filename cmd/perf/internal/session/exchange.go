@@ -154,6 +154,9 @@ func (s *Session) Leave(limit time.Duration) {
 	}
 }
 
+// Outlive lets the exchange go on after this end was interrupted.
+func (s *Session) Outlive() { s.conn.Outlive() }
+
 // Watch calls gone once when the peer leaves while no step reads from it, or spoke when it has come to the next step.
 // stop must be called before the next step.
 func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {

@@ -50,7 +50,7 @@ func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 		return nil, err
 	}
 	waiting(m.listener.Port())
-	return m.listener.Accept(m.ctx)
+	return m.listener.Accept(m.ctx, m.strange)
 }
 
 func (m *tcpMeeting) close() error {
@@ -91,7 +91,7 @@ func (m *cmMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	}
 	waiting(m.listener.Port())
 	anyDevice := func(string, uint8) error { return nil }
-	if m.peer, err = m.listener.Accept(m.ctx, anyDevice); err != nil {
+	if m.peer, err = m.listener.Accept(m.ctx, anyDevice, m.strange); err != nil {
 		return nil, err
 	}
 	m.peer.Ready()

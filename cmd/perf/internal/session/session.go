@@ -15,12 +15,13 @@ import (
 
 // Session holds all that a test has open.
 type Session struct {
-	plan  plan.Plan
-	ctx   context.Context
-	alone uint64 // bytes of memory that the plan takes before a peer asks for more
-	shelf *Shelf // nil: the device and memory are this session's alone
-	way   way
-	setup Setup // Setup.Local.Inline and Setup.OutReads are the values that the session uses
+	plan    plan.Plan
+	ctx     context.Context
+	alone   uint64 // bytes of memory that the plan takes before a peer asks for more
+	shelf   *Shelf // nil: the device and memory are this session's alone
+	way     way
+	strange func(addr string, why error)
+	setup   Setup // Setup.Local.Inline and Setup.OutReads are the values that the session uses
 
 	place place.Place
 	unpin func()
@@ -74,10 +75,14 @@ func Try(ctx context.Context, p plan.Plan) error {
 	return errors.Join(s.openDevice(p.Device, p.IBPort), s.Close())
 }
 
-// Open meets the peer and connects the queue pairs. waiting, if there is one, gets the port on which a server listens.
-func (s *Session) Open(waiting func(port int)) error {
+// Open meets the peer and connects the queue pairs. waiting gets the port on which a server listens, strange what came
+// there and was no client. Both may be nil.
+func (s *Session) Open(waiting func(port int), strange func(addr string, why error)) error {
 	if waiting == nil {
 		waiting = func(int) {}
+	}
+	if s.strange = strange; strange == nil {
+		s.strange = func(string, error) {}
 	}
 	if err := s.way.meet(waiting); err != nil {
 		return err

@@ -23,6 +23,7 @@ type Side struct {
 	ActiveMTU int    // of the port
 	Inline    int    // bytes; plan.Auto before the queue pairs are made
 	Software  string // the note about a device that is none, "" for a NIC
+	IWARP     bool
 }
 
 // Setup has the values that the two ends and their devices agreed on.
@@ -35,6 +36,8 @@ type Setup struct {
 	PeerOurs    bool
 	PeerGID     string
 	PeerLID     uint16
+	UsesGID     bool        // the ends address each other by GIDs
+	Own, Theirs []wire.Dest // the queue pairs of this end and of the peer
 	RDMACM      bool
 	QPs         int  // as this end's plan has them, or as its peer asked
 	Infinite    bool // the same
@@ -50,7 +53,7 @@ func (s *Session) describe() {
 			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,
 			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
 			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), ActiveMTU: s.port.ActiveMTU.Bytes(),
-			Inline: s.setup.Local.Inline,
+			Inline: s.setup.Local.Inline, IWARP: s.dev.Info().Transport == ibv.TransportIWARP,
 		},
 		Place:       s.place,
 		OutReads:    s.setup.OutReads,
@@ -58,6 +61,9 @@ func (s *Session) describe() {
 		PeerVersion: s.terms.PeerVersion,
 		PeerOurs:    s.terms.Ours,
 		PeerLID:     s.peer[0].LID,
+		UsesGID:     s.useGID(),
+		Own:         s.own,
+		Theirs:      s.peer,
 		RDMACM:      s.plan.RDMACM,
 		QPs:         s.plan.QPs,
 		Infinite:    s.plan.Infinite,

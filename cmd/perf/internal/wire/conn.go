@@ -32,6 +32,7 @@ func (r Role) String() string {
 // connection is of no use after that.
 type Conn struct {
 	c       net.Conn
+	early   earlier // what was read before there was a Conn
 	role    Role
 	timeout time.Duration
 	ctx     context.Context
@@ -54,6 +55,22 @@ func NewConn(ctx context.Context, c net.Conn, role Role, timeout time.Duration) 
 	w.unhook = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)); close(w.hooked) })
 	watchDead(c, timeout)
 	return w
+}
+
+// earlier holds bytes of a connection that were read before.
+type earlier []byte
+
+func (e *earlier) take(b []byte) (n int) {
+	n = copy(b, *e)
+	*e = (*e)[n:]
+	return n
+}
+
+// full reads all of b.
+func (e *earlier) full(c net.Conn, b []byte) (int, error) {
+	n := e.take(b)
+	m, err := io.ReadFull(c, b[n:])
+	return n + m, err
 }
 
 // Close closes the socket.
@@ -133,7 +150,7 @@ func (w *Conn) read(step string, b []byte, limit time.Duration) error {
 			end = time.Now().Add(w.timeout)
 		}
 		w.until(w.c.SetReadDeadline, end)
-		n, err = io.ReadFull(w.c, b[1:])
+		n, err = w.early.full(w.c, b[1:])
 		n++
 	}
 	if err != nil {

@@ -15,6 +15,8 @@ var (
 	ErrInterrupted = errors.New("the peer was interrupted")
 	// ErrGarbage means that the peer sent something that is not perftest's.
 	ErrGarbage = errors.New("the peer does not speak perftest's protocol")
+	// ErrStranger means that a queue pair was connected to one that is not the peer's.
+	ErrStranger = errors.New("a queue pair of another program")
 	// ErrBusy means that the server is serving another client.
 	ErrBusy = errors.New("the server is busy with another client")
 	// ErrAgent means that perf serve listens there, which has to be asked for a server.

@@ -45,7 +45,28 @@ type Agreed struct {
 	MTU         int
 }
 
-var versionForm = regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,4}$`)
+var (
+	versionForm  = regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,4}$`)
+	versionBegin = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{0,4})?$`)
+)
+
+// Greeting returns why a message is not a client's first one, or nil.
+func Greeting(b []byte) error {
+	if len(b) != versionLen || !greets(b) {
+		return fmt.Errorf("%w: its first message is %s", ErrGarbage, quote(b))
+	}
+	return nil
+}
+
+// greets reports whether bytes may begin a version: up to the first zero, digits and one point. What is behind it means
+// nothing.
+func greets(b []byte) bool {
+	text, _, whole := bytes.Cut(b, []byte{0})
+	if whole {
+		return versionForm.Match(text)
+	}
+	return versionBegin.Match(text)
+}
 
 // Hello does steps 1 to 5. If the peer sends its parameters, they are checked.
 func (w *Conn) Hello(h Hello) (Agreed, error) {

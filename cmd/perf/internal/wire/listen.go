@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -83,73 +84,117 @@ func newListener(ctx context.Context, ln net.Listener, timeout time.Duration) *L
 // Port returns the TCP port.
 func (l *Listener) Port() int { return l.ln.Addr().(*net.TCPAddr).Port }
 
-// Accept waits for the client. From then on, other clients get the reply that the server is busy.
-func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
-	c, err := l.client()
-	if err != nil {
+// Accept waits for the client: the first connection whose first message is a version. Whatever comes before, such as a
+// probe, a health check or another protocol, is closed, and strange gets its address and what is wrong with it. It may
+// be nil. From then on, other clients get the reply that the server is busy.
+func (l *Listener) Accept(ctx context.Context, strange func(addr string, why error)) (*Conn, error) {
+	if strange == nil {
+		strange = func(string, error) {}
+	}
+	ends := make(chan arrival, 1) // with the first client, or why none comes
+	l.wg.Go(func() { l.admit(ends, strange) })
+	a := <-ends
+	if a.err != nil {
 		if cause := context.Cause(l.ctx); cause != nil {
-			err = cause
+			a.err = cause
 		}
-		return nil, fmt.Errorf("wait for a client: %w", err)
+		return nil, fmt.Errorf("wait for a client: %w", a.err)
 	}
-	if !l.queues {
-		l.wg.Add(1)
-		go l.refuse()
-	}
-	return NewConn(ctx, c, Server, l.timeout), nil
+	c := NewConn(ctx, a.c, Server, l.timeout)
+	c.early = a.said
+	return c, nil
 }
 
-// client returns the first connection that says something, or keeps silent for long: one that just closes is a probe,
-// of a load balancer or of a script that waits for the server.
-func (l *Listener) client() (net.Conn, error) {
+// arrival is a client with its first message.
+type arrival struct {
+	c    net.Conn
+	said []byte
+	err  error
+}
+
+// GreetingTime is how long a connection may take for its first message. perftest may sleep for a second before.
+const GreetingTime = 10 * time.Second
+
+// mostStrange is how many connections are listened to at the same time.
+const mostStrange = 64
+
+// admit listens to each connection. Where further clients wait for another server, it listens to one after the other,
+// up to the first client.
+func (l *Listener) admit(ends chan<- arrival, strange func(addr string, why error)) {
+	known := Strangers{Most: mostStrange, Time: time.Second}
+	var found atomic.Bool
 	for {
 		c, err := l.ln.Accept()
 		if err != nil {
-			return nil, err
-		}
-		c.SetReadDeadline(time.Now().Add(probeTime))
-		stop := context.AfterFunc(l.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
-		probe := closesInSilence(c)
-		stop()
-		c.SetReadDeadline(time.Time{})
-		if !probe {
-			return c, nil
-		}
-		c.Close()
-	}
-}
-
-// probeTime is how long a connection may be silent before it counts as a client.
-const probeTime = time.Second
-
-// refuse replies to each further client with the version "busy".
-func (l *Listener) refuse() {
-	defer l.wg.Done()
-	for {
-		c, err := l.ln.Accept()
-		if err != nil {
+			if !found.Load() {
+				found.Store(true)
+				ends <- arrival{err: err}
+			}
 			if errors.Is(err, net.ErrClosed) || l.ctx.Err() != nil {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		l.wg.Add(1)
-		go func() {
-			defer l.wg.Done()
-			defer c.Close()
-			defer context.AfterFunc(l.ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-			c.SetDeadline(time.Now().Add(5 * time.Second))
-			b := make([]byte, versionLen)
-			if _, err := io.ReadFull(c, b); err != nil {
+		hear := func() {
+			said, err := l.greeting(c)
+			known.Known(c)
+			switch {
+			case err != nil:
+				if l.ctx.Err() == nil {
+					strange(c.RemoteAddr().String(), err)
+				}
+				c.Close()
+			case found.CompareAndSwap(false, true):
+				ends <- arrival{c: c, said: said}
+			default:
+				l.refuse(c)
+			}
+		}
+		if l.queues {
+			if hear(); found.Load() {
 				return
 			}
-			clear(b)
-			copy(b, busyText)
-			c.Write(b)
-			io.Copy(io.Discard, c)
-		}()
+			continue
+		}
+		known.Admit(c)
+		l.wg.Go(hear)
 	}
+}
+
+// greeting returns the first message of a client, which is a version.
+func (l *Listener) greeting(c net.Conn) ([]byte, error) {
+	limit := min(l.timeout, GreetingTime)
+	c.SetReadDeadline(time.Now().Add(limit))
+	stop := context.AfterFunc(l.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
+	b := make([]byte, versionLen)
+	for n := 0; n < len(b); {
+		m, err := c.Read(b[n:])
+		n += m
+		switch {
+		case n > 0 && !greets(b[:n]):
+			return nil, fmt.Errorf("%w: it began with %s", ErrGarbage, quote(b[:n]))
+		case n == len(b):
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fmt.Errorf("%w: %d of the first %d bytes in %v", ErrSilent, n, len(b), limit)
+		case err != nil:
+			return nil, fmt.Errorf("%w after %d of the first %d bytes", ErrClosed, n, len(b))
+		}
+	}
+	stop()
+	c.SetReadDeadline(time.Time{})
+	return b, nil
+}
+
+// refuse replies to a further client with the version "busy".
+func (l *Listener) refuse(c net.Conn) {
+	defer c.Close()
+	defer context.AfterFunc(l.ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	b := make([]byte, versionLen)
+	copy(b, busyText)
+	c.Write(b)
+	io.Copy(io.Discard, c)
 }
 
 // Close stops listening and waits until nothing of it is left running.

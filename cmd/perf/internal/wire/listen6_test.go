@@ -16,7 +16,7 @@ func TestIPv6Only(t *testing.T) {
 	defer ln.Close()
 	accepted := make(chan error, 1)
 	go func() {
-		c, err := ln.Accept(t.Context())
+		c, err := ln.Accept(t.Context(), nil)
 		if err == nil {
 			err = c.Close()
 		}
@@ -32,7 +32,7 @@ func TestIPv6Only(t *testing.T) {
 	if err != nil {
 		t.Skipf("::1 is not there: %v", err)
 	}
-	c.c.Write([]byte{0}) // a client says something
+	c.c.Write(greeting())
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -75,36 +77,113 @@ func TestListenHint(t *testing.T) {
 	}
 }
 
-// TestProbe: a connection that closes without a byte is no client, and does not end the server.
-func TestProbe(t *testing.T) {
-	l, err := Listen(t.Context(), TCP, "127.0.0.1", 0, testutil.Patience)
+// TestStrangersComeFirst: what is no client neither ends a server nor keeps it from its client, however slow it is, and
+// the server says what came.
+func TestStrangersComeFirst(t *testing.T) {
+	version := string(greeting())
+	kinds := []struct {
+		name, say string
+		leaves    bool
+		want      error // nil: it is there when the client comes
+	}{
+		{"empty", "", true, ErrClosed},
+		{"silent", "", false, nil},
+		{"HTTP", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", false, ErrGarbage},
+		{"short HTTP", "GET /\n", true, ErrGarbage},
+		{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\xaa", 600), false, ErrGarbage},
+		{"SSH", "SSH-2.0-OpenSSH_9.2p1\r\n", false, ErrGarbage},
+		{"zeros", strings.Repeat("\x00", 4096), false, ErrGarbage},
+		{"digits", strings.Repeat("1", 16), false, ErrGarbage},
+		{"half a version", version[:7], true, ErrClosed},
+		{"a slow version", version[:7], false, nil},
+	}
+	for _, queues := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queues %v", queues), func(t *testing.T) {
+			l, err := Listen(t.Context(), TCP, "127.0.0.1", 0, testutil.Patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			l.queues = queues
+			at := net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port()))
+			came := make(chan error, len(kinds))
+			accepted := make(chan *Conn, 1)
+			go func() {
+				c, err := l.Accept(t.Context(), func(_ string, why error) { came <- why })
+				if err != nil {
+					t.Error(err)
+				}
+				accepted <- c
+			}()
+			for _, k := range kinds {
+				if queues && k.want == nil { // there they have their time
+					continue
+				}
+				c, err := net.Dial("tcp", at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				io.WriteString(c, k.say)
+				if k.leaves {
+					c.Close()
+				}
+				if k.want == nil {
+					continue
+				}
+				if why := <-came; !errors.Is(why, k.want) {
+					t.Errorf("%s: %v, want %v", k.name, why, k.want)
+				}
+			}
+			client, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			for i := range version { // slowly
+				io.WriteString(client, version[i:i+1])
+			}
+			c := <-accepted
+			if c == nil {
+				return
+			}
+			defer c.Close()
+			if c.Peer() != client.LocalAddr().String() {
+				t.Errorf("the client is %s, want %s", c.Peer(), client.LocalAddr())
+			}
+			b := make([]byte, versionLen)
+			if err := c.read("version", b, testutil.Patience); err != nil || string(b) != version {
+				t.Errorf("what the client said is %q, %v", b, err)
+			}
+		})
+	}
+}
+
+// TestSilentStranger: a connection that says nothing has its time, and ends.
+func TestSilentStranger(t *testing.T) {
+	l, err := Listen(t.Context(), TCP, "127.0.0.1", 0, 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port()))
-	for range 3 {
-		probe, err := net.Dial("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		probe.Close()
-	}
-	client, err := net.Dial("tcp", at)
+	came := make(chan error, 1)
+	go l.Accept(t.Context(), func(_ string, why error) { came <- why })
+	c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port())))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	io.WriteString(client, "x")
-	c, err := l.Accept(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	defer c.Close()
+	if why := <-came; !errors.Is(why, ErrSilent) || !strings.Contains(why.Error(), "0 of the first 16 bytes") {
+		t.Errorf("%v, want %v", why, ErrSilent)
 	}
-	defer c.c.Close()
-	if got := c.c.RemoteAddr().String(); got != client.LocalAddr().String() {
-		t.Errorf("the client is %s, want %s", got, client.LocalAddr())
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("it is not closed: %v", err)
 	}
-	if _, err := io.ReadFull(c.c, make([]byte, 1)); err != nil {
-		t.Errorf("what the client said: %v", err)
-	}
+}
+
+// greeting is the first message of a client.
+func greeting() []byte {
+	b := make([]byte, versionLen)
+	copy(b, "6.06")
+	return b
 }

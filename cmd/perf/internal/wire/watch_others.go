@@ -2,8 +2,6 @@
 
 package wire
 
-import "net"
-
 func isRefused(error) bool { return false }
 
 func isInUse(error) bool { return false }
@@ -15,7 +13,5 @@ func isUnreachable(error) bool { return false }
 func isReset(error) bool { return false }
 
 func isDead(error) bool { return false }
-
-func closesInSilence(net.Conn) bool { return false }
 
 func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) { return func() {} }

@@ -55,16 +55,6 @@ func rawOf(c net.Conn) syscall.RawConn {
 	return raw
 }
 
-// closesInSilence reports whether a connection ends without a byte before its read deadline.
-func closesInSilence(c net.Conn) bool {
-	raw := rawOf(c)
-	if raw == nil {
-		return false
-	}
-	closed, _, err := peek(raw)
-	return closed && err == nil
-}
-
 func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) {
 	raw := rawOf(w.c)
 	if raw == nil {

@@ -399,7 +399,7 @@ func TestOursMeetOurs(t *testing.T) {
 			h.Params = p
 			a, errC = c.Hello(h)
 		})
-		s, err := ln.Accept(t.Context())
+		s, err := ln.Accept(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -535,7 +535,13 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 		return c
 	}
 	first := dial()
-	srv, err := ln.Accept(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := first.Hello(testHello); err != nil {
+			t.Errorf("the first client was harmed: %v", err)
+		}
+	})
+	srv, err := ln.Accept(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -545,14 +551,8 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 	}
 	silent := dial() // must not keep Close waiting
 	_ = silent
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if _, err := srv.Hello(testHello); err != nil {
-			t.Errorf("server: %v", err)
-		}
-	})
-	if _, err := first.Hello(testHello); err != nil {
-		t.Errorf("the first client was harmed: %v", err)
+	if _, err := srv.Hello(testHello); err != nil {
+		t.Errorf("server: %v", err)
 	}
 	wg.Wait()
 	srv.Close()
