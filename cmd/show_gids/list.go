@@ -53,7 +53,7 @@ func (f *filter) row(r *row, v *netview.View) bool {
 	return (len(f.types) == 0 || slices.Contains(f.types, r.entry.Type)) &&
 		(!f.v4 && !f.v6 || f.v4 && r.isIPv4() || f.v6 && r.isIPv6()) &&
 		(len(f.netdevs) == 0 || slices.ContainsFunc(f.netdevs, uses)) &&
-		(!f.up || r.state.Netdev != gid.LinkDown && r.state.Address != gid.AddressNone) &&
+		(!f.up || r.state.Netdev != gid.LinkDown && !r.state.Address.Missing()) &&
 		(!f.source.IsValid() || v.From(r.device, r.port.Number, &r.entry, f.source))
 }
 

@@ -248,17 +248,61 @@ func host(peer string) string {
 	return peer
 }
 
-// source returns the source address that this host would use for a peer, and the interface by which it is reached. It
-// sends nothing.
-func source(ctx context.Context, peer string) (netip.Addr, string, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(host(peer), "9"))
+// reach finds the source address that this host would use for the peer, and the interface by which it is reached: one
+// of the selected devices and interfaces, if the peer is reached by one. It sends nothing.
+func (c *config) reach(ctx context.Context, devs []sysfs.Device) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(host(c.peer), "9"))
 	if err != nil {
-		return netip.Addr{}, "", err
+		return err
 	}
-	defer c.Close()
-	a, _ := netip.AddrFromSlice(c.LocalAddr().(*net.UDPAddr).IP)
-	route, _ := netview.Route(c.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap())
-	return a.Unmap(), route, nil
+	defer conn.Close()
+	f := &c.filter
+	a, _ := netip.AddrFromSlice(conn.LocalAddr().(*net.UDPAddr).IP)
+	peer := conn.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	f.source = a.Unmap()
+	f.route, _ = netview.Route(peer)
+	if len(c.devices) == 0 && len(f.netdevs) == 0 {
+		return nil
+	}
+	mine := c.interfaces(devs)
+	if slices.Contains(mine, f.route) {
+		return nil
+	}
+	for _, routed := range []bool{true, false} {
+		for _, netdev := range mine {
+			if a, err := netview.Source(peer, netdev, routed); err == nil {
+				f.source, f.route = a, netdev
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// interfaces returns the selected interfaces: those of the devices, and those that their GIDs name.
+func (c *config) interfaces(devs []sysfs.Device) (names []string) {
+	add := func(list ...string) {
+		for _, n := range list {
+			if n != "" && !slices.Contains(names, n) && (len(c.filter.netdevs) == 0 ||
+				slices.Contains(c.filter.netdevs, n)) {
+				names = append(names, n)
+			}
+		}
+	}
+	for _, d := range devs {
+		own, _ := c.root.Names("class", "infiniband", d.Name, "device", "net")
+		add(own...)
+		for _, p := range d.Ports {
+			if !c.filter.port(p) {
+				continue
+			}
+			entries, _ := c.root.GIDs(d.Name, p.Number)
+			for _, e := range entries {
+				add(e.Netdev)
+			}
+		}
+	}
+	return names
 }
 
 // run is the program: arguments in, an exit code out.
@@ -295,13 +339,6 @@ func say(w io.Writer, err error) {
 
 // show prints the list once.
 func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
-	if c.peer != "" {
-		var err error
-		if c.filter.source, c.filter.route, err = source(ctx, c.peer); err != nil {
-			say(stderr, fmt.Errorf("no source address for %s: %w", c.peer, err))
-			return exitNothing
-		}
-	}
 	code := exitOK
 	devs, err := c.root.Devices()
 	switch {
@@ -316,6 +353,13 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 		if err != nil {
 			say(stderr, err)
 			code = exitNothing
+		}
+	}
+
+	if c.peer != "" {
+		if err := c.reach(ctx, devs); err != nil {
+			say(stderr, fmt.Errorf("no source address for %s: %w", c.peer, err))
+			return exitNothing
 		}
 	}
 

@@ -232,6 +232,39 @@ func TestShowGIDs_To(t *testing.T) {
 	}
 }
 
+// TestShowGIDs_HighIndex: the verbs have a byte for an index, so a better GID beyond it is no choice.
+func TestShowGIDs_HighIndex(t *testing.T) {
+	for index, want := range map[int]string{255: "255\n", 256: "1\n", 300: "1\n"} {
+		tr := roce(t)
+		tr.GID("mlx5_0", 1, 1, local6, sysfstest.V1, "eth2")
+		tr.GID("mlx5_0", 1, index, own4, sysfstest.V2, "eth2")
+		if code, out, stderr := runOn(tr, "--best", "--why"); code != exitOK || out != want ||
+			index > 255 && !strings.Contains(stderr, "no: index above 255, the highest that verbs can name") {
+			t.Errorf("index %d: code %d, stdout %q, stderr %q", index, code, out, stderr)
+		}
+	}
+}
+
+// TestShowGIDs_Default: the default GID of an interface without its address is no choice, and is not listed as up.
+func TestShowGIDs_Default(t *testing.T) {
+	tr := roce(t)
+	tr.GID("mlx5_0", 1, 0, local6, sysfstest.V2, "eth2")
+	tr.GID("mlx5_0", 1, 1, own4, sysfstest.V2, "eth2")
+	tr.Addresses("eth2 10.0.0.1/24")
+	if code, out, stderr := runOn(tr, "--best", "--why"); code != exitOK || out != "1\n" ||
+		!strings.Contains(stderr, "no interface here has this address: the kernel made the GID from the "+
+			"interface's MAC") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
+	}
+	if code, out, _ := runOn(tr, "--up", "--columns=index,netdev"); code != exitOK || !strings.Contains(out, "1") ||
+		strings.Contains(out, "0 ") {
+		t.Errorf("--up: code %d, %q", code, out)
+	}
+	if _, out, _ := runOn(tr, "--columns=index,netdev"); strings.Count(out, "eth2") != 2 {
+		t.Errorf("the interface is here: %q", out)
+	}
+}
+
 func TestShowGIDs_Usage(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	for _, tc := range []struct{ args, want string }{

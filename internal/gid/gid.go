@@ -102,13 +102,21 @@ const (
 	AddressTentative  Address = 4 // another host may have it
 	AddressDuplicate  Address = 5 // another host has it
 	AddressNone       Address = 6 // no interface of the GID's netdev's name has it
+	AddressDefault    Address = 7 // the same, but the kernel made the GID from the MAC of the netdev
 )
+
+// Missing reports whether no interface has the address.
+func (a Address) Missing() bool { return a == AddressNone || a == AddressDefault }
 
 var unusable = map[Address]string{
 	AddressTentative: "the address is tentative: it is not known yet whether another host has it",
 	AddressDuplicate: "another host has this address",
 	AddressNone:      NotHere,
+	AddressDefault:   NotHere + ": the kernel made the GID from the interface's MAC",
 }
+
+// MaxIndex is the highest index that the verbs can name: C has a byte for it. Tables may be longer.
+const MaxIndex = 255
 
 // NotHere is why an entry of another network namespace cannot be used.
 const NotHere = "no interface here has this address"
@@ -141,7 +149,10 @@ func Unusable(c Candidate) string {
 	case ScopeNoInterface:
 		return "link-local without an interface id"
 	}
-	return unusable[c.Address]
+	if why := unusable[c.Address]; why != "" || c.Index <= MaxIndex {
+		return why
+	}
+	return "index above " + strconv.Itoa(MaxIndex) + ", the highest that verbs can name"
 }
 
 // Down returns why the GID carries no traffic now, "" if it does.
@@ -307,6 +318,9 @@ const Fills = "each address of a port's interface makes an entry (ip addr add), 
 
 // None returns why none of c can be used: the most frequent reason.
 func None(c []Candidate) string {
+	if len(c) == 0 {
+		return "the GID table is empty"
+	}
 	count, most := map[string]int{}, ""
 	for i := range c {
 		why := Unusable(c[i])

@@ -19,11 +19,12 @@ type address struct {
 // addresses are those of a network namespace.
 type addresses struct {
 	states map[address]gid.Address
+	bits   map[address]int   // the lengths of their networks' prefixes
 	macs   map[string]string // by interface
 }
 
 func newAddresses() addresses {
-	return addresses{states: map[address]gid.Address{}, macs: map[string]string{}}
+	return addresses{states: map[address]gid.Address{}, bits: map[address]int{}, macs: map[string]string{}}
 }
 
 // linkLocal returns the address that an interface has by its MAC.
@@ -65,7 +66,7 @@ func parseAddresses(text string) addresses {
 		if len(w) < 4 || !slices.Contains([]string{"inet", "inet6"}, w[2]) {
 			continue
 		}
-		host, _, _ := strings.Cut(w[3], "/")
+		host, length, _ := strings.Cut(w[3], "/")
 		ip, err := netip.ParseAddr(host)
 		if err != nil {
 			continue
@@ -74,7 +75,11 @@ func parseAddresses(text string) addresses {
 		for _, word := range w[4:] {
 			flags |= names[word]
 		}
-		all.states[address{w[1], ip}] = state(ip, flags)
+		a := address{w[1], ip}
+		all.states[a] = state(ip, flags)
+		if n, err := strconv.Atoi(length); err == nil {
+			all.bits[a] = n
+		}
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package netview
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -40,7 +41,8 @@ func readAddresses() (addresses, error) {
 		}
 		index := int(binary.NativeEndian.Uint32(m.Data[4:]))
 		if ip, s := newAddress(uint32(m.Data[2]), attrs); ip.IsValid() {
-			all.states[address{names[index], ip}] = s
+			a := address{names[index], ip}
+			all.states[a], all.bits[a] = s, int(m.Data[1])
 		}
 	}
 	return all, nil
@@ -73,59 +75,104 @@ func netipAddr(b []byte) netip.Addr {
 
 // Route returns the interface by which this host reaches a peer. It sends nothing.
 func Route(peer netip.Addr) (netdev string, err error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	index := 0
+	if l, err := net.InterfaceByName(peer.Zone()); err == nil {
+		index = l.Index
+	}
+	index, _, err = route(peer, index, 0)
 	if err != nil {
 		return "", err
 	}
-	defer unix.Close(fd)
-	if err := unix.Sendto(fd, routeRequest(peer), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	l, err := net.InterfaceByIndex(index)
+	if err != nil {
 		return "", err
+	}
+	return l.Name, nil
+}
+
+// Source returns the address of an interface from which it reaches a peer. Without a route by the interface the kernel
+// takes a peer of IPv4 for a neighbour; routed excludes that. It sends nothing.
+func Source(peer netip.Addr, netdev string, routed bool) (source netip.Addr, err error) {
+	l, err := net.InterfaceByName(netdev)
+	if err != nil {
+		return source, err
+	}
+	if routed {
+		if _, _, err := route(peer, l.Index, unix.RTM_F_FIB_MATCH); err != nil {
+			return source, err
+		}
+	}
+	if _, source, err = route(peer, l.Index, 0); err != nil {
+		return source, err
+	}
+	own, err := l.Addrs()
+	for _, a := range own {
+		if p, ok := a.(*net.IPNet); ok && p.IP.Equal(source.AsSlice()) {
+			return source, nil
+		}
+	}
+	return source, cmp.Or(err, error(syscall.EADDRNOTAVAIL)) // it has none of this family
+}
+
+// route asks for the route to a peer, by an interface if index is not 0.
+func route(peer netip.Addr, index int, flags uint32) (oif int, source netip.Addr, err error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return 0, source, err
+	}
+	defer unix.Close(fd)
+	request := routeRequest(peer, index, flags)
+	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, source, err
 	}
 	reply := make([]byte, 8192)
 	n, _, err := unix.Recvfrom(fd, reply, 0)
 	if err != nil {
-		return "", err
+		return 0, source, err
 	}
 	messages, err := syscall.ParseNetlinkMessage(reply[:n])
 	if err != nil {
-		return "", err
+		return 0, source, err
 	}
 	for i := range messages {
 		m := &messages[i]
 		if m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4 {
-			return "", syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+			return 0, source, syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 		}
 		attrs, err := syscall.ParseNetlinkRouteAttr(m)
 		if err != nil {
-			return "", err
+			return 0, source, err
 		}
 		for _, a := range attrs {
-			if a.Attr.Type == unix.RTA_OIF && len(a.Value) >= 4 {
-				l, err := net.InterfaceByIndex(int(binary.NativeEndian.Uint32(a.Value)))
-				if err != nil {
-					return "", err
-				}
-				return l.Name, nil
+			switch {
+			case a.Attr.Type == unix.RTA_OIF && len(a.Value) >= 4:
+				oif = int(binary.NativeEndian.Uint32(a.Value))
+			case a.Attr.Type == unix.RTA_PREFSRC:
+				source = netipAddr(a.Value)
 			}
 		}
 	}
-	return "", syscall.ENETUNREACH
+	if oif == 0 {
+		return 0, source, syscall.ENETUNREACH
+	}
+	return oif, source, nil
 }
 
 // routeRequest is RTM_GETROUTE.
-func routeRequest(peer netip.Addr) []byte {
+func routeRequest(peer netip.Addr, index int, flags uint32) []byte {
 	rt := make([]byte, unix.SizeofRtMsg)
 	rt[0], rt[1] = unix.AF_INET6, byte(peer.BitLen())
 	if peer.Is4() {
 		rt[0] = unix.AF_INET
 	}
+	binary.NativeEndian.PutUint32(rt[8:], flags)
 	attr := func(typ uint16, value []byte) {
 		rt = binary.NativeEndian.AppendUint16(rt, uint16(unix.SizeofRtAttr+len(value)))
 		rt = append(binary.NativeEndian.AppendUint16(rt, typ), value...)
 	}
 	attr(unix.RTA_DST, peer.AsSlice())
-	if l, err := net.InterfaceByName(peer.Zone()); err == nil {
-		attr(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(l.Index)))
+	if index > 0 {
+		attr(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(index)))
 	}
 	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(rt)))
 	b = binary.NativeEndian.AppendUint16(b, unix.RTM_GETROUTE)

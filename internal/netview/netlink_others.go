@@ -11,3 +11,8 @@ func readAddresses() (addresses, error) { return addresses{}, errors.ErrUnsuppor
 
 // Route returns the interface by which this host reaches a peer.
 func Route(netip.Addr) (netdev string, err error) { return "", errors.ErrUnsupported }
+
+// Source returns the address of an interface from which it reaches a peer.
+func Source(netip.Addr, string, bool) (source netip.Addr, err error) {
+	return source, errors.ErrUnsupported
+}

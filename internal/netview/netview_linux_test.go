@@ -45,6 +45,40 @@ func TestLinkLocal(t *testing.T) {
 	}
 }
 
+// TestAddressOfMAC: a default GID has no address if IPv6 is off, and is nevertheless not another namespace's. One that
+// was made from another MAC is.
+func TestAddressOfMAC(t *testing.T) {
+	byMAC, other := sysfs.GID(linkLocal("0c:42:a1:65:1a:2e")), sysfs.GID(linkLocal("0c:42:a1:65:1a:2f"))
+	for _, netdev := range []string{"eth2", "eth2.100", "bond0", "macvlan0"} {
+		v := &View{addrs: newAddresses(), netdevs: map[string]*sysfs.Netdev{netdev: nil}}
+		v.addrs.macs[netdev] = "0c:42:a1:65:1a:2e"
+		for _, tc := range []struct {
+			gid    sysfs.GID
+			typ    sysfs.GIDType
+			netdev string
+			want   gid.Address
+		}{
+			{byMAC, sysfs.GIDTypeRoCEv2, netdev, gid.AddressDefault},
+			{byMAC, sysfs.GIDTypeRoCEv1, netdev, gid.AddressUnknown}, // peers take the MAC from it
+			{other, sysfs.GIDTypeRoCEv2, netdev, gid.AddressNone},
+			{other, sysfs.GIDTypeRoCEv1, netdev, gid.AddressNone},
+			{byMAC, sysfs.GIDTypeRoCEv2, "elsewhere0", gid.AddressNone},
+			{sysfs.GID{15: 1}, sysfs.GIDTypeRoCEv2, netdev, gid.AddressNone},
+		} {
+			e := &sysfs.GIDEntry{GID: tc.gid, Type: tc.typ, Netdev: tc.netdev}
+			v.netdevs["elsewhere0"] = nil
+			if got := v.Candidate(e, true).Address; got != tc.want {
+				t.Errorf("%v %v on %s: %v, want %v", tc.gid, tc.typ, tc.netdev, got, tc.want)
+			}
+		}
+		e := &sysfs.GIDEntry{GID: byMAC, Type: sysfs.GIDTypeRoCEv2, Netdev: netdev}
+		v.addrs.states[address{netdev, byMAC.Addr()}] = gid.AddressPreferred
+		if got := v.Candidate(e, true).Address; got != gid.AddressPreferred {
+			t.Errorf("with the address: %v", got)
+		}
+	}
+}
+
 // TestThisHost checks what the kernel reports in every network namespace that has a loopback interface.
 func TestThisHost(t *testing.T) {
 	v := New("/sys")
@@ -55,9 +89,20 @@ func TestThisHost(t *testing.T) {
 	if netdev, err := Route(home); err != nil || netdev != "lo" {
 		t.Errorf("route to 127.0.0.1: %s, %v", netdev, err)
 	}
+	for _, routed := range []bool{true, false} {
+		if a, err := Source(home, "lo", routed); err != nil || a != home {
+			t.Errorf("from lo to 127.0.0.1: %v, %v", a, err)
+		}
+		if a, err := Source(home, "nothere0", routed); err == nil {
+			t.Errorf("from no interface to 127.0.0.1: %v", a)
+		}
+	}
 	e := &sysfs.GIDEntry{GID: sysfs.GID(home.As16()), Type: sysfs.GIDTypeRoCEv2, Netdev: "lo"}
 	if c := v.Candidate(e, true); c.Address != gid.AddressPreferred {
 		t.Errorf("%+v", c)
+	}
+	if n := v.Network(e); n.String() != "127.0.0.0/8" {
+		t.Errorf("the network of 127.0.0.1: %v", n)
 	}
 	if e.Netdev = "nothere0"; v.Candidate(e, true).Address != gid.AddressNone {
 		t.Error("an interface that is not here has the address")

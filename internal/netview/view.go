@@ -27,9 +27,10 @@ func New(root sysfs.Root) *View {
 		v.addrs, _ = readAddresses()
 	} else if text, err := root.File("addresses"); err == nil {
 		v.addrs = parseAddresses(text)
-		for a := range v.addrs.states {
-			if n := v.Netdev(a.netdev); n != nil {
-				v.addrs.macs[a.netdev] = n.Address
+		names, _ := root.Names("class", "net") // also those without an address
+		for _, name := range names {
+			if n := v.Netdev(name); n != nil {
+				v.addrs.macs[name] = n.Address
 			}
 		}
 	}
@@ -67,6 +68,15 @@ func (v *View) Candidate(e *sysfs.GIDEntry, active bool) gid.Candidate {
 	return c
 }
 
+// Network returns the network of the address of a GID of RoCE, the zero Prefix if it is not known.
+func (v *View) Network(e *sysfs.GIDEntry) netip.Prefix {
+	if n, ok := v.addrs.bits[address{e.Netdev, e.GID.Addr()}]; ok {
+		p, _ := e.GID.Addr().Prefix(n)
+		return p
+	}
+	return netip.Prefix{}
+}
+
 // Uses reports whether the traffic of a GID goes by an interface. A GID of InfiniBand names none: IPoIB's is that of
 // the device's function and port.
 func (v *View) Uses(device string, port int, e *sysfs.GIDEntry, netdev string) bool {
@@ -97,8 +107,11 @@ func (v *View) address(e *sysfs.GIDEntry) gid.Address {
 	if a, ok := v.addrs.states[address{e.Netdev, e.GID.Addr()}]; ok {
 		return a
 	}
-	if e.Type == sysfs.GIDTypeRoCEv1 && e.GID != (sysfs.GID{}) && v.addrs.linkLocal(e.Netdev) == e.GID {
+	switch byMAC := e.GID != (sysfs.GID{}) && v.addrs.linkLocal(e.Netdev) == e.GID; {
+	case byMAC && e.Type == sysfs.GIDTypeRoCEv1:
 		return gid.AddressUnknown // peers take the MAC from it, and ask for no address
+	case byMAC: // the table of each interface and bond has it, whatever their addresses are
+		return gid.AddressDefault
 	}
 	return gid.AddressNone
 }

@@ -32,8 +32,8 @@ var drivers = map[string]string{
 	"be2net": "ocrdma", "qede": "qedr",
 }
 
-// of returns the provider that serves a device, "" if that is unknown.
-func of(d sysfs.Device) string {
+// Of returns the provider that serves a device, "" if that is unknown.
+func Of(d sysfs.Device) string {
 	// A subfunction's driver is "mlx5_core.sf".
 	driver, _, _ := strings.Cut(d.Driver, ".")
 	if p := drivers[driver]; p != "" {
@@ -68,7 +68,7 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	if s.ABI == "" {
 		return "no provider accepts it; the file " + s.Library + " does not show which ones it loads"
 	}
-	name := of(d)
+	name := Of(d)
 	if name == "" {
 		return "no provider accepts it, and its driver does not show which one should; " + s.loads()
 	}

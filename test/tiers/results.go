@@ -131,6 +131,9 @@ func (p *parser) event(e event) {
 	case e.Action == "run":
 		pkg.tests[e.Test], pkg.running[e.Test] = new(strings.Builder), true
 	case e.Test != "" && e.Action == "pass":
+		if p.live == nil {
+			printFigures(p.note, []byte(pkg.text(e.Test))) // of the hosts that the doctor was tried on, for example
+		}
 		p.add(pkg, e.Package, e.Test, Pass, "")
 	case e.Test != "" && e.Action == "fail":
 		p.add(pkg, e.Package, e.Test, Fail, pkg.text(e.Test))

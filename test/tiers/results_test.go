@@ -220,6 +220,28 @@ func TestReadGuest(t *testing.T) {
 	}
 }
 
+// TestFiguresInTiers: the figures of a test that passes are printed, in a tier as in a run for figures alone.
+func TestFiguresInTiers(t *testing.T) {
+	const events = `{"Action":"run","Package":"p","Test":"TestX"}
+{"Action":"output","Package":"p","Test":"TestX","Output":"    x_test.go:3: figure hosts 0 of_60\n"}
+{"Action":"pass","Package":"p","Test":"TestX"}
+{"Action":"pass","Package":"p"}
+`
+	for _, live := range []bool{false, true} {
+		var note, all strings.Builder
+		p := newParser("unit", nil, &note)
+		if live {
+			p.live = &all
+		}
+		if err := p.read(strings.NewReader(events)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(note.String(), "figure hosts 0 of_60\n"); got == live {
+			t.Errorf("live %v: %q", live, note.String())
+		}
+	}
+}
+
 func TestPrintFigures(t *testing.T) {
 	var b strings.Builder
 	printFigures(&b, []byte("figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\nsee figure\n"))

@@ -51,3 +51,12 @@ var Troubles = map[string]Trouble{
 	"local_link_integrity_errors":     {"the link had bursts of errors: check cable and transceiver", true},
 	"port_rcv_remote_physical_errors": {"a switch marked packets as bad: check the links behind it", true},
 }
+
+// Full has the values at which the port's counters of errors stop, from their widths in InfiniBand's PortCounters.
+// The kernel reads these few bits even if the adapter counts with 64.
+var Full = map[string]uint64{
+	"symbol_error": 1<<16 - 1, "link_error_recovery": 1<<8 - 1, "link_downed": 1<<8 - 1, "port_rcv_errors": 1<<16 - 1,
+	"port_rcv_remote_physical_errors": 1<<16 - 1, "port_rcv_switch_relay_errors": 1<<16 - 1,
+	"port_xmit_discards": 1<<16 - 1, "port_xmit_constraint_errors": 1<<8 - 1, "port_rcv_constraint_errors": 1<<8 - 1,
+	"local_link_integrity_errors": 1<<4 - 1, "excessive_buffer_overrun_errors": 1<<4 - 1, "VL15_dropped": 1<<16 - 1,
+}

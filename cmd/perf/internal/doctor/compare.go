@@ -102,7 +102,8 @@ func (r *Report) Compare(p *Peer) {
 		if a.port.RateBits != b.port.RateBits {
 			add(Note, a.name, "the rates differ", both(a.port.Rate, b.port.Rate), "")
 		}
-		if a.dev.PCIID == b.dev.PCIID && a.dev.FirmwareVersion != b.dev.FirmwareVersion {
+		if a.dev.PCIID == b.dev.PCIID && a.dev.BoardID == b.dev.BoardID &&
+			a.dev.FirmwareVersion != b.dev.FirmwareVersion {
 			add(Note, a.name, "the firmware differs", both(a.dev.FirmwareVersion, b.dev.FirmwareVersion),
 				"mlxfwmanager --query")
 		}

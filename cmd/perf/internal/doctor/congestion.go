@@ -16,6 +16,7 @@ const usualDSCP = 26
 // flow has the state of a port's flow and congestion control.
 type flow struct {
 	netdev       string
+	tagged       bool            // packets of the best GID have a VLAN tag, and with it a PCP
 	trust        string          // dscp or pcp; of a table all with commas, or nothing; empty: not known
 	order        bool            // the driver has a table of trust, which dcb sets
 	pfc          string          // "0 0 0 1 0 0 0 0" by priority; empty: not known
@@ -49,7 +50,9 @@ func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) 
 			f.Remedy = "dcb pfc show dev NETDEV; dcb app show dev NETDEV    # on the host, of the physical function"
 		}
 	} else {
-		w.judge(&f)
+		n, _ := x.Sys.Netdev(l.Netdev)
+		w.tagged = n.VLAN
+		w.judge(&f, l)
 	}
 	x.add(f)
 }
@@ -202,7 +205,7 @@ func (w *flow) lossless(priority uint8) bool {
 }
 
 // judge says what is wrong with the flow control.
-func (w *flow) judge(f *Finding) {
+func (w *flow) judge(f *Finding, l *Link) {
 	off := w.pfc != "" && !strings.Contains(w.pfc, "1")
 	priority, known := w.dscp[w.class>>2]
 	marked := w.trust == "both" || slices.Contains(strings.Split(w.trust, ","), "dscp")
@@ -211,6 +214,9 @@ func (w *flow) judge(f *Finding) {
 		trusts = "the PCP of VLAN tags"
 	}
 	switch {
+	case w.tagged && w.trust == "pcp" && !marked && !off:
+		f.Severity = Note
+		f.Text = "the port trusts the PCP of VLAN tags: only packets of " + l.Netdev + " have priorities"
 	case (w.order || w.trust == "pcp") && !marked && !off:
 		f.Severity, f.Text = Warning, "the port trusts "+trusts+", but RoCE v2 marks the DSCP"
 		f.Remedy = "mlnx_qos -i " + w.netdev + " --trust dscp    # or: dcb app add dev " + w.netdev + " dscp-prio 26:3"

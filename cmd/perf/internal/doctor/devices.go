@@ -19,12 +19,8 @@ func (x *examination) devices() {
 			Evidence: err.Error(), Remedy: "ls -l " + x.Sys.ClassDir() + "    # sysfs is open to everybody by default"})
 	}
 	active, withheld := false, x.withheld()
-	all := make([]Device, len(devs))
-	for i := range devs {
-		all[i] = Device{Device: devs[i], Links: []Link{}}
-		x.identify(&all[i])
-	}
-	same := rates(all)
+	all := x.identified(devs)
+	x.rates(all)
 	for _, d := range all {
 		if err, no := withheld[d.Name]; no {
 			x.add(Finding{Severity: Note, Subject: d.Name, Check: "device",
@@ -35,7 +31,7 @@ func (x *examination) devices() {
 		for _, p := range d.Ports {
 			active = active || p.StateName == sysfs.StateActive
 		}
-		x.device(&d, same[d.PCIID])
+		x.device(&d)
 		x.Devices = append(x.Devices, d)
 	}
 	if len(devs) > 0 && !active {
@@ -44,7 +40,18 @@ func (x *examination) devices() {
 	}
 }
 
-func (x *examination) device(d *Device, same []int64) {
+// identified returns devices with what they are and which of them share a card.
+func (x *examination) identified(devs []sysfs.Device) []Device {
+	all := make([]Device, len(devs))
+	for i := range devs {
+		all[i] = Device{Device: devs[i], Links: []Link{}}
+		x.identify(&all[i])
+	}
+	x.seat(all)
+	return all
+}
+
+func (x *examination) device(d *Device) {
 	what := d.Model
 	for _, s := range []string{d.Function, d.Driver} {
 		if s != "" {
@@ -69,7 +76,7 @@ func (x *examination) device(d *Device, same []int64) {
 	}
 	for _, p := range d.Ports {
 		l := Link{Port: p.Number, MTU: mtus[p.Number], Lossless: map[string]string{}}
-		x.port(d, p, &l, same)
+		x.port(d, p, &l)
 		d.Links = append(d.Links, l)
 	}
 }
@@ -131,6 +138,9 @@ func (x *examination) numa(d *Device) {
 			fmt.Sprintf("the host has %d NUMA nodes and does not report the node of the device",
 				count)
 		f.Remedy = "dmesg | grep -i numa    # firmware settings of the slot"
+		if d.Function != "PF" || virtual[d.Driver] {
+			f.Severity, f.Remedy = Note, "" // the hypervisor's business
+		}
 	case d.NUMANode >= 0 && count > 1:
 		f.Severity, f.Text = Note, fmt.Sprintf("the device is on NUMA node %d of %d", d.NUMANode, count)
 		f.Remedy = fmt.Sprintf("numactl --cpunodebind=%d --membind=%d perf ...", d.NUMANode, d.NUMANode)

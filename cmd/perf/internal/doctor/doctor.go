@@ -4,8 +4,11 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/pureverbs/pureverbs/internal/netview"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -92,8 +95,8 @@ type Report struct {
 
 // Examine checks everything.
 func Examine(h *Host, program string) *Report {
-	x := &examination{Host: h, Report: &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program,
-		Findings: []Finding{}, Devices: []Device{}}, unlisted: map[string]bool{}}
+	x := newExamination(h, &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program, Findings: []Finding{},
+		Devices: []Device{}})
 	x.Hostname, x.Kernel = h.text("sys/kernel/hostname"), h.text("sys/kernel/osrelease")
 	x.libraries()
 	x.modules()
@@ -109,8 +112,49 @@ func Examine(h *Host, program string) *Report {
 type examination struct {
 	*Host
 	*Report
-	noVerbs  bool            // libibverbs cannot be loaded: checks that need it fail for that reason
-	unlisted map[string]bool // devices without a driver in libibverbs: it cannot open them
+	noVerbs  bool              // libibverbs cannot be loaded: checks that need it fail for that reason
+	unlisted map[string]bool   // devices without a driver in libibverbs: it cannot open them
+	emulated string            // an emulated device, if all devices are: the name of the first
+	view     *netview.View     // nil until a GID table is read
+	tables   map[string]*table // by port
+	cards    map[string]*card  // by device
+	fastest  map[kin]int64     // the highest rate of ports that can be compared
+}
+
+func newExamination(h *Host, r *Report) *examination {
+	x := &examination{Host: h, Report: r, unlisted: map[string]bool{}, tables: map[string]*table{},
+		cards: map[string]*card{}, fastest: map[kin]int64{}}
+	devs, err := h.Sys.Devices()
+	if err == nil && len(devs) > 0 && !slices.ContainsFunc(devs, func(d sysfs.Device) bool { return !d.Emulated() }) {
+		x.emulated = devs[0].Name
+	}
+	return x
+}
+
+// unreal are the checks of what an emulated adapter has not, or does not obey.
+var unreal = map[string]bool{"governor": true, "numa": true, "iommu": true, "acs": true, "pcie": true, "cgroup": true,
+	"qos": true, "firewall": true}
+
+// options mend what is wrong with an emulated port. The commands for an adapter have no effect on it.
+var options = map[string]string{"mtu": "--device DEV,mtu=4096", "port": "--device DEV,state=up",
+	"gid": "--device DEV,gid=ADDRESS/v2", "pkey": "--device DEV,pkey=0xffff", "link": "--device DEV,width=4X",
+	"memlock": "--memlock 0"}
+
+// add adds a finding. Of an emulated adapter it leaves out what the emulator has not.
+func (x *examination) add(f Finding) {
+	if x.emulated != "" {
+		if unreal[f.Check] {
+			return
+		}
+		if o := options[f.Check]; o != "" && f.Remedy != "" && !strings.HasPrefix(f.Remedy, "show_gids") {
+			dev, _, _ := strings.Cut(f.Subject, "/")
+			if dev == "host" {
+				dev = x.emulated
+			}
+			f.Remedy = "emu " + strings.ReplaceAll(o, "DEV", dev)
+		}
+	}
+	x.Report.add(f)
 }
 
 // add adds a finding.

@@ -69,7 +69,8 @@ func (b *bed) proc(name, text string) {
 }
 
 func newBed(t *testing.T) *bed {
-	tr := sysfstest.New(t)
+	b := newBare(t)
+	tr := b.tree
 	tr.Netdev("eth2", "up", "0x1003", 4, 9000, "")
 	tr.Device("mlx5_0", "pci0000:3a/0000:3a:00.0/"+pci, "mlx5_core", "0c42:a103:0065:1a2e")
 	tr.Port("mlx5_0", 1, "4: ACTIVE", "Ethernet", "100 Gb/sec (4X EDR)", 4)
@@ -83,10 +84,16 @@ func newBed(t *testing.T) *bed {
 		tr.Write(bus+name, text)
 	}
 	tr.Write("class/infiniband_verbs/uverbs0/ibdev", "mlx5_0")
-	tr.Write("devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance")
 	tr.Write("class/net/eth2/qos/trust", "dscp")
 	tr.Write("class/net/eth2/qos/pfc", "0 0 0 1 0 0 0 0")
+	tr.Write(dev+"ports/1/counters/symbol_error", "0")
+	return b
+}
 
+// newBare returns a machine without a device.
+func newBare(t *testing.T) *bed {
+	tr := sysfstest.New(t)
+	tr.Write("devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance")
 	b := &bed{tree: tr, mtus: map[int]int{1: 4096}}
 	b.info.Libraries = []loader.LibraryInfo{{Name: loader.IBVerbs, Version: "44.0", Path: "/lib/libibverbs.so.1"},
 		{Name: loader.RDMACM, Version: "44.0", Path: "/lib/librdmacm.so.1"}}
@@ -95,11 +102,11 @@ func newBed(t *testing.T) *bed {
 		Load:     func() *loader.Info { return &b.info },
 		Unlisted: func() error { return nil },
 		MTUs:     func(string) (map[int]int, error) { return b.mtus, b.open },
+		Register: func(string, int) error { return b.open },
 		Rules:    func() (string, string, error) { return "", "[nft list ruleset]", nil },
 		DCB:      func(netdev string) (*dcb.Port, error) { return b.port[netdev], b.noDCB() },
 		Second:   func() { b.second(b) }}
 	b.second = func(*bed) {}
-	tr.Write(dev+"ports/1/counters/symbol_error", "0")
 	b.proc("sys/kernel/hostname", "node1\n")
 	b.proc("sys/kernel/osrelease", "6.1.0\n")
 	b.proc("self/limits", limits("unlimited"))
@@ -307,7 +314,7 @@ func TestFindings(t *testing.T) {
 			b.second = func(b *bed) { b.tree.Write(dev+"ports/1/counters/symbol_error", "5") }
 		}, Note, "errors", "symbol_error 5"},
 		"no counters": {func(b *bed) { b.tree.Remove(dev + "ports/1/counters") }, Note, "errors", "not checked"},
-		"PCIe speed": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "8.0 GT/s PCIe") }, Warning, "pcie",
+		"PCIe speed": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "8.0 GT/s PCIe") }, Note, "pcie",
 			"below"},
 		"PCIe width": {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, Warning, "pcie",
 			"carries 63 Gb/s, the ports 100"},

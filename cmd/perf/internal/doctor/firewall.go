@@ -9,13 +9,17 @@ import (
 // roceUDP is the UDP port of RoCE v2.
 const roceUDP = "4791"
 
+// iWARP is the type of devices that use TCP.
+// C: IBV_NODE_RNIC.
+const iWARP = 4
+
 // firewall gives a hint about the packet filter: the kernel's does not see what an adapter receives, but it sees
 // SoftRoCE's packets, and a filter in the network sees all.
 func (x *examination) firewall() {
 	ethernet, software := false, false
 	for _, d := range x.Devices {
 		for _, p := range d.Ports {
-			if p.LinkLayer == sysfs.LinkEthernet {
+			if p.LinkLayer == sysfs.LinkEthernet && d.NodeType != iWARP {
 				ethernet = true
 				software = software || d.PCIAddress == ""
 			}

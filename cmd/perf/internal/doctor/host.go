@@ -21,6 +21,7 @@ type Host struct {
 	Load      func() *loader.Info                      // which libraries are there
 	Unlisted  func() error                             // why the library does not list devices of the kernel
 	MTUs      func(device string) (map[int]int, error) // opens the device; active MTU by port
+	Register  func(device string, bytes int) error     // registers memory of that size, and releases it
 	Rules     func() (rules, from string, _ error)     // the packet filter's
 	DCB       func(netdev string) (*dcb.Port, error)   // what it does with priorities
 	Second    func()                                   // waits for one

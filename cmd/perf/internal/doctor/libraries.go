@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/provider"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -22,6 +24,7 @@ func Versions() map[string]string {
 }
 
 func (x *examination) libraries() {
+	unlisted := x.Unlisted() // libibverbs loads its providers now: Load reports which
 	x.Libraries = x.Load()
 	for _, l := range x.Libraries.Libraries {
 		f := Finding{Subject: "host", Check: "library", Text: string(l.Name) + " " + l.Version, Evidence: l.Path}
@@ -48,13 +51,12 @@ func (x *examination) libraries() {
 			Evidence: strings.Join(x.Libraries.Ignored, " ")})
 	}
 	if !x.noVerbs {
-		x.providers()
+		x.providers(unlisted)
 	}
 }
 
 // providers reports the devices that libibverbs leaves out, except for reasons that other checks report.
-func (x *examination) providers() {
-	err := x.Unlisted()
+func (x *examination) providers(err error) {
 	var u *ibv.UnlistedError
 	if !errors.As(err, &u) {
 		if err != nil {
@@ -70,16 +72,17 @@ func (x *examination) providers() {
 		}
 		x.unlisted[d.Name] = true
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",
-			Text: "the device has no driver in libibverbs", Evidence: d.Reason, Remedy: x.providerRemedy(d.Driver)})
+			Text: "the device has no driver in libibverbs", Evidence: d.Reason, Remedy: x.providerRemedy(d)})
 	}
 }
 
-// providerRemedy returns the way to a driver of libibverbs for one of the kernel's.
-func (x *examination) providerRemedy(driver string) string {
+// providerRemedy returns the way to a driver of libibverbs for a device.
+func (x *examination) providerRemedy(d ibv.UnlistedDevice) string {
+	name := provider.Of(sysfs.Device{Name: d.Name, Driver: d.Driver})
 	for _, p := range x.Libraries.Providers {
 		_, way, _ := strings.Cut(p.Problem, ": ")
 		switch {
-		case !strings.HasPrefix(driver, p.Name):
+		case name != p.Name:
 		case p.Loaded:
 			return x.install() + "    # a newer release: this one does not know the device"
 		case p.Problem == "":

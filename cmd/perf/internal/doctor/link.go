@@ -1,28 +1,47 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/counter"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// fastest is the rate of a port of each model in Gb/s; boards of a model may have less.
-var fastest = map[string]int64{
-	"ConnectX-4": 100, "ConnectX-4 Lx": 50, "ConnectX-5": 100, "ConnectX-5 Ex": 100, "ConnectX-6": 200,
-	"ConnectX-6 Dx": 200, "ConnectX-6 Lx": 50, "ConnectX-7": 400, "ConnectX-8": 800, "ConnectX-9": 800,
-	"BlueField": 100, "BlueField-2": 200, "BlueField-3": 400, "BlueField-4": 800,
+// lanes has how many lanes a link of InfiniBand has at least, by the kernel's name of the speed of a lane. Cables and
+// cards have four up to EDR. From HDR on there are links of two by design: HDR100, NDR200 and two lanes of XDR, by a
+// cable that splits a switch's port. On Ethernet drivers make lanes and speed up from the rate, so they mean nothing.
+var lanes = map[string]int{"SDR": 4, "DDR": 4, "QDR": 4, "FDR10": 4, "FDR": 4, "EDR": 4, "HDR": 2, "NDR": 2, "XDR": 2}
+
+// lanesOf returns the lanes of a rate and the name of their speed: 2 and HDR of "100 Gb/sec (2X HDR)". Old kernels
+// write no name for SDR.
+func lanesOf(rate string) (n int, speed string) {
+	_, rest, _ := strings.Cut(rate, "(")
+	count, speed, _ := strings.Cut(strings.TrimSuffix(rest, ")"), "X")
+	n, _ = strconv.Atoi(count)
+	return n, cmp.Or(strings.TrimSpace(speed), "SDR")
 }
 
-// lowShare is the share of its model's rate below which a link is taken for one that came up wrong: cheaper boards of
-// a model, and slower switches, have an eighth.
-const lowShare = 16
+// data returns the bits that a port carries in a second. The InfiniBand speeds up to QDR lose a fifth to their coding.
+func data(p sysfs.Port) int64 {
+	if _, speed := lanesOf(p.Rate); p.LinkLayer == sysfs.LinkInfiniBand && len(speed) == 3 &&
+		strings.Contains("SDR DDR QDR", speed) {
+		return p.RateBits / 5 * 4
+	}
+	return p.RateBits
+}
 
-// link checks whether a port came up at the rate that can be expected of it. same has the rates of the active ports of
-// the same model on this host.
-func (x *examination) link(d *Device, p sysfs.Port, name string, same []int64) {
+// leastEthernet is the least rate for which any of [models] has cables; below it a port talks to a port for management.
+const leastEthernet = 10e9
+
+// kin are ports that should run at the same rate: of the same board, on the same network. An empty network is any.
+type kin struct{ pci, board, layer, network string }
+
+// link checks whether a port came up at the rate that can be expected of it.
+func (x *examination) link(d *Device, p sysfs.Port, name string) {
 	if d.PCIAddress == "" || p.StateName != sysfs.StateActive || p.RateBits == 0 || d.Function != "PF" {
 		return
 	}
@@ -30,32 +49,73 @@ func (x *examination) link(d *Device, p sysfs.Port, name string, same []int64) {
 		Evidence: fmt.Sprintf("%s/%s/ports/%d/rate: %s", x.Sys.ClassDir(), d.Name, p.Number, p.Rate),
 		Remedy: fmt.Sprintf("mlxlink -d %s -p %d -m -c -e    # cable, forced speed, switch port", d.PCIAddress,
 			p.Number)}
-	most := fastest[d.Model]
-	switch best := slices.Max(append(same, p.RateBits)); {
-	case most > 0 && p.RateBits*lowShare < most*1e9:
-		f.Text = fmt.Sprintf("the link came up at %s; ports of a %s have up to %d Gb/s", p.Rate, d.Model, most)
-	case p.LinkLayer == sysfs.LinkInfiniBand && (strings.Contains(p.Rate, "(1X") || strings.Contains(p.Rate, "(2X")):
-		f.Text = fmt.Sprintf("the link came up at %s, with lanes missing: InfiniBand cables have 4", p.Rate)
-	case p.RateBits < best:
-		f.Text = fmt.Sprintf("the link came up at %s; another port of this model here has %d Gb/s", p.Rate, best/1e9)
+	n, speed := lanesOf(p.Rate)
+	m, ib := modelOf(d.PCIID), p.LinkLayer == sysfs.LinkInfiniBand
+	slow := m.name != "" && (ib && (speed == "SDR" || speed == "DDR") || !ib && p.RateBits < leastEthernet)
+	same := x.kin(d, p)
+	rail := x.fastest[same]
+	same.network = ""
+	switch board := x.fastest[same]; {
+	case slow && ib && speed == "SDR" && x.before(m.kernel):
+		f.Severity, f.Remedy = Note, "mlxlink -d "+d.PCIAddress
+		f.Text = fmt.Sprintf("the rate cannot be told: Linux %s prints that of SDR for speeds newer than itself",
+			x.Kernel)
+	case slow:
+		f.Text = fmt.Sprintf("the link came up at %s; ports of a %s have up to %d Gb/s", p.Rate, m.name, m.gbps)
+	case ib && n > 0 && n < lanes[speed]:
+		f.Text = fmt.Sprintf("the link came up at %s, with lanes missing: InfiniBand links of this speed have %d",
+			p.Rate, lanes[speed])
+	case p.RateBits < rail:
+		f.Text = fmt.Sprintf("the link came up at %s; another port of this model here has %d Gb/s", p.Rate, rail/1e9)
+	case p.RateBits < board:
+		f.Severity, f.Remedy = Note, ""
+		f.Text = fmt.Sprintf("the link came up at %s; a port of this model on another network has %d Gb/s", p.Rate,
+			board/1e9)
 	default:
 		f.Severity, f.Remedy = OK, ""
-		f.Text = "the rate is that of the other ports of this model, and not far below the model's"
+		f.Text = "the rate is that of the other ports of this board, and one that the model's cables have"
 	}
 	x.add(f)
 }
 
-// rates returns the rates of the active ports by the PCI ID of their devices.
-func rates(devs []Device) map[string][]int64 {
-	all := map[string][]int64{}
-	for i := range devs {
-		for _, p := range devs[i].Ports {
-			if p.StateName == sysfs.StateActive && devs[i].Function == "PF" {
-				all[devs[i].PCIID] = append(all[devs[i].PCIID], p.RateBits)
-			}
+// kin returns the ports with which a port can be compared. The network is the rail: that of the best GID's address on
+// Ethernet, the subnet and its manager on InfiniBand.
+func (x *examination) kin(d *Device, p sysfs.Port) kin {
+	k := kin{pci: d.PCIID, board: d.BoardID, layer: p.LinkLayer, network: "unknown"}
+	t := x.table(d, p)
+	switch {
+	case t.best < 0:
+	case t.list[t.best].Type == sysfs.GIDTypeIB:
+		k.network = fmt.Sprintf("%x %d", t.list[0].GID[:8], p.SMLID)
+	default:
+		if n := x.view.Network(&t.list[t.best]); n.IsValid() {
+			k.network = n.String()
 		}
 	}
-	return all
+	return k
+}
+
+// rates finds the fastest active port of each kin.
+func (x *examination) rates(devs []Device) {
+	for i := range devs {
+		for _, p := range devs[i].Ports {
+			if p.StateName != sysfs.StateActive || devs[i].Function != "PF" {
+				continue
+			}
+			k := x.kin(&devs[i], p)
+			x.fastest[k] = max(x.fastest[k], p.RateBits)
+			k.network = ""
+			x.fastest[k] = max(x.fastest[k], p.RateBits)
+		}
+	}
+}
+
+// before reports whether the kernel is older than a release, "5.9".
+func (x *examination) before(release string) bool {
+	var a, b [2]int
+	fmt.Sscanf(x.Kernel, "%d.%d", &a[0], &a[1])
+	fmt.Sscanf(release, "%d.%d", &b[0], &b[1])
+	return slices.Compare(a[:], b[:]) < 0
 }
 
 // counted are the counters of a port.
@@ -87,7 +147,7 @@ func (x *examination) errors() {
 }
 
 func (x *examination) errorsOf(name, where string, before, after counted) {
-	var old, rising, seen []string
+	var old, rising, full, seen []string
 	for c, t := range counter.Troubles {
 		if !t.Fault {
 			continue
@@ -99,13 +159,19 @@ func (x *examination) errorsOf(name, where string, before, after counted) {
 			continue
 		case also && n > b:
 			rising = append(rising, t.Note(c, n-b))
-		case n > 0: // or it was reset meanwhile
+		case n > 0 && n != counter.Full[c]: // or it was reset meanwhile
 			old = append(old, fmt.Sprintf("%s %d", c, n))
 		}
 		seen = append(seen, c)
 	}
+	for c, most := range counter.Full {
+		if after[c] == most {
+			full = append(full, fmt.Sprintf("%s %d", c, most))
+		}
+	}
 	slices.Sort(rising)
 	slices.Sort(old)
+	slices.Sort(full)
 	f := Finding{Subject: name, Check: "errors", Evidence: where,
 		Remedy: "ibqueryerrors; ethtool -S NETDEV    # which counter rises under load"}
 	switch {
@@ -113,6 +179,10 @@ func (x *examination) errorsOf(name, where string, before, after counted) {
 		f.Severity, f.Text, f.Remedy = Note, "the port shows no counters of errors, as in containers: not checked", ""
 	case len(rising) > 0:
 		f.Severity, f.Text = Warning, "errors occur now: "+strings.Join(rising, "; ")
+	case len(full) > 0:
+		f.Severity, f.Text = Warning, "counters are full, so new errors do not show: "+strings.Join(full, ", ")
+		dev, port, _ := strings.Cut(name, "/")
+		f.Remedy = "perfquery -C " + dev + " -P " + port + " -R    # sets them to zero; then look again under load"
 	case len(old) > 0:
 		f.Severity, f.Text = Note, "errors since the driver was loaded: "+strings.Join(old, ", ")
 	default:

@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -16,7 +18,16 @@ const (
 func (x *examination) memlock() {
 	limit, text := x.limit("Max locked memory")
 	f := Finding{Subject: "host", Check: "memlock", Evidence: x.Proc + "/self/limits: Max locked memory " + text}
+	var own error // the emulator's, which obeys a limit of its own alone
+	if x.emulated != "" {
+		if own = x.Register(x.emulated, wantLocked); !errors.Is(own, syscall.ENOMEM) {
+			return // what else prevents it, other checks report
+		}
+	}
 	switch {
+	case own != nil && (limit == 0 || limit >= wantLocked || x.mayLock()):
+		f.Severity, f.Text = Warning, fmt.Sprintf("%d MiB of memory cannot be registered", wantLocked>>20)
+		f.Evidence, f.Remedy = own.Error(), "ulimit -l unlimited"
 	case text == "":
 		return
 	case limit == 0:

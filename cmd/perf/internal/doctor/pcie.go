@@ -1,10 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // PCIe is the device's link to the processor.
@@ -16,29 +20,65 @@ type PCIe struct {
 }
 
 // Bits returns what the link carries in a second, before the headers of its packets.
-func (p *PCIe) Bits() int64 {
+func (p *PCIe) Bits() int64 { return carries(p.Speed, p.Width) }
+
+// most returns what the device's link could carry.
+func (p *PCIe) most() int64 { return max(carries(p.MaxSpeed, p.MaxWidth), p.Bits()) }
+
+func carries(gigatransfers float64, width int) int64 {
 	coding := 128.0 / 130
-	if p.Speed < 8 {
+	if gigatransfers < 8 {
 		coding = 0.8
 	}
-	return int64(p.Speed * float64(p.Width) * coding * 1e9)
+	return int64(gigatransfers * float64(width) * coding * 1e9)
 }
 
-// models are the names of mlx5 devices by PCI device ID.
-var models = map[string]string{
-	"1013": "ConnectX-4", "1014": "ConnectX-4", "1015": "ConnectX-4 Lx", "1016": "ConnectX-4 Lx",
-	"1017": "ConnectX-5", "1018": "ConnectX-5", "1019": "ConnectX-5 Ex", "101a": "ConnectX-5 Ex",
-	"101b": "ConnectX-6", "101c": "ConnectX-6", "101d": "ConnectX-6 Dx", "101e": "ConnectX virtual function",
-	"101f": "ConnectX-6 Lx", "1021": "ConnectX-7", "1023": "ConnectX-8", "1025": "ConnectX-9",
-	"a2d2": "BlueField", "a2d3": "BlueField", "a2d6": "BlueField-2", "a2dc": "BlueField-3", "a2df": "BlueField-4",
+// model is a kind of mlx5 devices.
+type model struct {
+	ids    string // PCI device IDs
+	name   string
+	gbps   int64  // of the fastest port; boards of a model may have less
+	kernel string // the first Linux that knows the fastest speed of InfiniBand
 }
+
+var models = []model{
+	{"1011 1012", "Connect-IB", 56, ""},
+	{"1013 1014", "ConnectX-4", 100, ""},
+	{"1015 1016", "ConnectX-4 Lx", 50, ""},
+	{"1017 1018", "ConnectX-5", 100, ""},
+	{"1019 101a", "ConnectX-5 Ex", 100, ""},
+	{"101b 101c", "ConnectX-6", 200, "4.13"},
+	{"101d", "ConnectX-6 Dx", 200, "4.13"},
+	{"101e", "ConnectX virtual function", 0, ""},
+	{"101f", "ConnectX-6 Lx", 50, ""},
+	{"1021", "ConnectX-7", 400, "5.9"},
+	{"1023", "ConnectX-8", 800, "6.7"},
+	{"1025", "ConnectX-9", 800, "6.7"},
+	{"a2d2 a2d3", "BlueField", 100, ""},
+	{"a2d6", "BlueField-2", 200, "4.13"},
+	{"a2dc", "BlueField-3", 400, "5.9"},
+	{"a2df", "BlueField-4", 800, "6.7"},
+}
+
+// modelOf returns the model of a PCI ID, the zero model for others.
+func modelOf(pciID string) model {
+	if id, ok := strings.CutPrefix(pciID, "15b3:"); ok {
+		for _, m := range models {
+			if slices.Contains(strings.Fields(m.ids), id) {
+				return m
+			}
+		}
+	}
+	return model{}
+}
+
+// virtual are the drivers of devices that only clouds have. Their PCIe link and NUMA node are the hypervisor's.
+var virtual = map[string]bool{"efa": true, "mana": true, "erdma": true, "vmw_pvrdma": true}
 
 // identify fills in what the device is.
 func (x *examination) identify(d *Device) {
 	d.PCIID = x.Sys.PCIID(d.Name)
-	if id, ok := strings.CutPrefix(d.PCIID, "15b3:"); ok {
-		d.Model = models[id]
-	}
+	d.Model = modelOf(d.PCIID).name
 	if d.PCIAddress == "" {
 		return
 	}
@@ -62,33 +102,82 @@ func (x *examination) identify(d *Device) {
 		Width: width("current_link_width"), MaxWidth: width("max_link_width")}
 }
 
+// card is all functions of one slot, or of two if they are one card (Socket Direct).
+type card struct {
+	bits, most int64    // what its PCIe links carry, and what they could
+	need, port int64    // of all active ports, and of the fastest
+	ports      []string // the active ones
+}
+
+// seat finds the functions that share a card, and adds up what their ports need. A VF or SF has a port of its PF, so it
+// is alone.
+func (x *examination) seat(devs []Device) {
+	slots, halves := map[string]*card{}, map[string][]*card{}
+	for i := range devs {
+		d := &devs[i]
+		if d.PCIe == nil {
+			continue
+		}
+		slot, _, _ := strings.Cut(d.PCIAddress, ".")
+		if d.Function != "PF" {
+			slot = d.Name
+		}
+		c := slots[slot]
+		if c == nil {
+			c = &card{bits: d.PCIe.Bits(), most: d.PCIe.most()}
+			slots[slot] = c
+			if d.Function == "PF" && d.SystemImageGUID != "" && d.SystemImageGUID != noGUID {
+				halves[d.SystemImageGUID] = append(halves[d.SystemImageGUID], c)
+			}
+		}
+		for _, p := range d.Ports {
+			if p.StateName == sysfs.StateActive && p.RateBits > 0 {
+				c.need, c.port = c.need+data(p), max(c.port, data(p))
+				c.ports = append(c.ports, fmt.Sprintf("%s/%d %s", d.Name, p.Number, p.Rate))
+			}
+		}
+		x.cards[d.Name] = c
+	}
+	for _, list := range halves { // both show the same ports
+		sum := card{}
+		for _, c := range list {
+			sum.bits, sum.most = sum.bits+c.bits, sum.most+c.most
+			if c.need > sum.need {
+				sum.need, sum.port, sum.ports = c.need, c.port, c.ports
+			}
+		}
+		for _, c := range list {
+			*c = sum
+		}
+	}
+}
+
 // pcie checks the link between the device and the processor.
 func (x *examination) pcie(d *Device) {
-	p := d.PCIe
-	if p == nil {
+	p, c := d.PCIe, x.cards[d.Name]
+	if p == nil || c == nil {
 		return
 	}
 	f := Finding{Subject: d.Name, Check: "pcie", Evidence: fmt.Sprintf("%s/bus/pci/devices/%s/{current,max}_link_*: "+
-		"%v GT/s x%d of %v GT/s x%d", x.Sys, d.PCIAddress, p.Speed, p.Width, p.MaxSpeed, p.MaxWidth)}
-	var rate int64
-	for _, port := range d.Ports {
-		rate += port.RateBits
-	}
+		"%v GT/s x%d of %v GT/s x%d; active ports: %s", x.Sys, d.PCIAddress, p.Speed, p.Width, p.MaxSpeed, p.MaxWidth,
+		cmp.Or(strings.Join(c.ports, ", "), "none"))}
+	below := c.bits < c.most
 	switch {
-	case !(p.Speed > 0) || p.Width < 1:
+	case !(p.Speed > 0) || p.Width < 1 || virtual[d.Driver]:
 		f.Severity, f.Text = Note, "PCIe link width and speed not known, as for a virtual function"
-	case p.Bits() < rate:
+	case c.port > c.bits, below && c.need > c.bits:
 		f.Severity = Warning
-		f.Text = fmt.Sprintf("PCIe carries %d Gb/s, the ports %d", p.Bits()/1e9, rate/1e9)
+		f.Text = fmt.Sprintf("PCIe carries %d Gb/s, the ports %d", c.bits/1e9, c.need/1e9)
 		f.Remedy = "lspci -vv -s " + d.PCIAddress +
 			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
-	case p.Speed < p.MaxSpeed || p.Width < p.MaxWidth:
-		f.Severity = Warning
-		f.Text = fmt.Sprintf("the PCIe link runs below the maximum of the device: %v GT/s x%d of %v GT/s x%d", p.Speed,
-			p.Width,
-			p.MaxSpeed, p.MaxWidth)
-		f.Remedy = "lspci -vv -s " + d.PCIAddress +
-			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
+	case c.need > c.bits:
+		f.Severity = Note
+		f.Text = fmt.Sprintf("the ports have %d Gb/s together, more than the %d of the card's own PCIe link",
+			c.need/1e9, c.bits/1e9)
+	case below:
+		f.Severity = Note
+		f.Text = fmt.Sprintf("the PCIe link runs below the maximum of the device: %v GT/s x%d of %v GT/s x%d; it "+
+			"carries %d Gb/s, the ports %d", p.Speed, p.Width, p.MaxSpeed, p.MaxWidth, c.bits/1e9, c.need/1e9)
 	default:
 		f.Text = fmt.Sprintf("PCIe %v GT/s x%d, %d Gb/s", p.Speed, p.Width, p.Bits()/1e9)
 	}

@@ -24,27 +24,57 @@ func largestMTU(netdev int) int {
 	return 0
 }
 
-func (x *examination) port(d *Device, p sysfs.Port, l *Link, same []int64) {
+// noGUID is the node GUID of a virtual function that was given none.
+const noGUID = "0000:0000:0000:0000"
+
+// down returns the reason why a port is not ACTIVE, if it is known, and the command that brings it up.
+func (x *examination) down(d *Device, p sysfs.Port) (why, remedy string) {
+	const host = "    # on the host; PF is the interface of the physical function"
+	ethernet := p.LinkLayer == sysfs.LinkEthernet
+	switch {
+	case !ethernet && d.Function == "VF" && d.NodeGUID == noGUID:
+		return ": the virtual function has no GUID", "ip link set dev PF vf N node_guid GUID; " +
+			"ip link set dev PF vf N port_guid GUID; ip link set dev PF vf N state auto" + host
+	case p.LinkLayer == sysfs.LinkInfiniBand && p.StateName == "INIT":
+		return "", "start a subnet manager: systemctl start opensm"
+	case d.Function == "VF" && !ethernet:
+		return "", "ip link set dev PF vf N state auto" + host
+	case d.Function == "SF":
+		return "", "devlink port function set PORT state active    # on the host; devlink port lists them"
+	case !ethernet:
+		return "", "check cable and switch"
+	}
+	remedy = "ip link set dev " + x.netdevOf(d, p.Number) + " up"
+	switch {
+	case d.Function == "VF":
+		remedy += "; ip link set dev PF vf N state auto" + host
+	case d.PCIAddress != "":
+		remedy += "    # then cable and switch"
+	}
+	return "", remedy
+}
+
+func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
 	name := fmt.Sprintf("%s/%d", d.Name, p.Number)
 	f := Finding{Subject: name, Check: "port", Text: fmt.Sprintf("%s, %s, %s", p.LinkLayer, p.StateName, p.Rate),
 		Evidence: fmt.Sprintf("%s/%s/ports/%d/state", x.Sys.ClassDir(), d.Name, p.Number)}
 	if p.StateName != sysfs.StateActive {
-		f.Severity, f.Text = Warning, fmt.Sprintf("the port is %s (%s)", p.StateName, p.PhysStateName)
+		why, remedy := x.down(d, p)
+		f.Severity, f.Text = Warning, fmt.Sprintf("the port is %s (%s)%s", p.StateName, p.PhysStateName, why)
 		f.Evidence += ": " + p.StateName
-		f.Remedy = "check cable and switch"
-		if p.LinkLayer == sysfs.LinkInfiniBand && p.StateName == "INIT" {
-			f.Remedy = "start a subnet manager: systemctl start opensm"
-		} else if p.LinkLayer == sysfs.LinkEthernet {
-			f.Remedy = "ip link set dev " + x.netdevOf(d, p.Number) + " up    # then cable and switch"
+		if why != "" {
+			f.Evidence += ", node_guid: " + d.NodeGUID
 		}
+		f.Remedy = remedy
 	}
 	x.add(f)
-	x.link(d, p, name, same)
+	x.link(d, p, name)
+	x.pkeys(d, p, name)
 	x.gids(d, p, name, l)
 	if p.LinkLayer != sysfs.LinkEthernet {
 		return
 	}
-	x.mtu(name, l)
+	x.mtu(d, name, l)
 	x.congestion(d, p, name, l)
 }
 
@@ -61,28 +91,19 @@ func (x *examination) netdevOf(d *Device, port int) string {
 
 // gids reports for each GID why it is a good choice or not.
 func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
-	entries, err := x.Sys.GIDs(d.Name, p.Number)
+	t := x.table(d, p)
 	evidence := fmt.Sprintf("%s/%s/ports/%d/gids", x.Sys.ClassDir(), d.Name, p.Number)
-	if err != nil {
+	if t.err != nil {
 		x.add(Finding{Severity: Error, Subject: name, Check: "gid", Text: "the GID table cannot be read",
-			Evidence: err.Error()})
+			Evidence: t.err.Error(), Remedy: "ls -l " + evidence})
 		return
 	}
-	view := netview.New(x.Sys)
-	var c []gid.Candidate
-	var list []sysfs.GIDEntry
-	for _, e := range entries {
-		if e.Err != nil {
-			continue
-		}
-		c, list = append(c, view.Candidate(&e, p.StateName == sysfs.StateActive)), append(list, e)
-	}
-	best := gid.Best(c)
-	good := best >= 0 && gid.Down(c[best]) == ""
+	c, list, best := t.candidates, t.list, t.best
+	good := best >= 0
 	if !good {
-		x.add(noGID(d, p, name, evidence, c))
+		x.add(noGID(d, p, name, evidence, t))
 	} else {
-		x.bestGID(d, p, name, evidence, list[best], l)
+		x.bestGID(d, p, name, evidence, t, l)
 		if n := foreigners(c); n > 0 {
 			text := fmt.Sprintf("no interface here has the addresses of %d of %d GIDs: connecting by them fails", n,
 				len(c))
@@ -99,8 +120,56 @@ func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
 	}
 }
 
+// table is the GID table of a port, without empty entries.
+type table struct {
+	list       []sysfs.GIDEntry
+	candidates []gid.Candidate
+	best       int   // in the list; -1: none carries traffic
+	err        error // why it cannot be read, or none of its entries
+}
+
+// table reads the GID table of a port, once.
+func (x *examination) table(d *Device, p sysfs.Port) *table {
+	name := fmt.Sprintf("%s/%d", d.Name, p.Number)
+	if t := x.tables[name]; t != nil {
+		return t
+	}
+	if x.view == nil {
+		x.view = netview.New(x.Sys)
+	}
+	entries, err := x.Sys.GIDs(d.Name, p.Number)
+	t := &table{err: err}
+	for _, e := range entries {
+		if e.Err != nil {
+			t.err = e.Err
+			continue
+		}
+		t.candidates = append(t.candidates, x.view.Candidate(&e, p.StateName == sysfs.StateActive))
+		t.list = append(t.list, e)
+	}
+	if len(t.list) > 0 {
+		t.err = nil // one bad entry does not matter
+	}
+	if t.best = gid.Best(t.candidates); t.best >= 0 && gid.Down(t.candidates[t.best]) != "" {
+		t.best = -1
+	}
+	x.tables[name] = t
+	return t
+}
+
+// byMAC returns an interface that has a default GID of RoCE v2, but not its address; empty if none has.
+func (t *table) byMAC() string {
+	for i := range t.candidates {
+		if t.candidates[i].Address == gid.AddressDefault {
+			return t.list[i].Netdev
+		}
+	}
+	return ""
+}
+
 // noGID reports that no GID of a port can be used.
-func noGID(d *Device, p sysfs.Port, name, evidence string, c []gid.Candidate) Finding {
+func noGID(d *Device, p sysfs.Port, name, evidence string, t *table) Finding {
+	c := t.candidates
 	f := Finding{Severity: Error, Subject: name, Check: "gid", Text: "no GID can be used: " + gid.None(c),
 		Evidence: evidence, Remedy: "show_gids --why -d " + d.Name}
 	switch {
@@ -114,6 +183,8 @@ func noGID(d *Device, p sysfs.Port, name, evidence string, c []gid.Candidate) Fi
 		}
 	case c[0].Type < gid.TypeIB:
 		f.Severity, f.Text, f.Remedy = OK, gid.Unusable(c[0]), ""
+	case t.byMAC() != "":
+		f.Remedy = "ip addr add ADDRESS/PREFIX dev " + t.byMAC()
 	case foreigners(c) > 0:
 		f.Evidence += elsewhere
 		f.Remedy = ownInterface
@@ -137,7 +208,8 @@ func foreigners(c []gid.Candidate) (n int) {
 }
 
 // bestGID reports the problems of the best GID.
-func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e sysfs.GIDEntry, l *Link) {
+func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, t *table, l *Link) {
+	e := t.list[t.best]
 	l.GID, l.GIDType, l.Netdev = &e.Index, e.Type.String(), e.Netdev
 	text := fmt.Sprintf("GID %d, %s %v on %s, is the best", e.Index, e.GID.Addr(), e.Type, e.Netdev)
 	f := Finding{Subject: name, Check: "gid", Text: text, Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)}
@@ -154,6 +226,9 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e 
 			e.Index)
 		f.Remedy = "ip addr show dev " + e.Netdev +
 			"    # RoCE v2 needs roce_enable of the driver: devlink dev param show"
+		if netdev := t.byMAC(); netdev != "" {
+			f.Remedy = "ip addr add ADDRESS/PREFIX dev " + netdev
+		}
 	case e.Type == sysfs.GIDTypeRoCEv2 && (scope == gid.ScopeLinkLocal || scope == gid.ScopeIPv4LinkLocal):
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("the best GID, %d, is link-local: no router forwards it", e.Index)
@@ -171,9 +246,12 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e 
 	}
 }
 
-// mtu compares the port's MTU with its netdev's.
-func (x *examination) mtu(name string, l *Link) {
+// mtu compares the port's MTU with that of its interface or bond. That of a VLAN above them does not matter.
+func (x *examination) mtu(d *Device, name string, l *Link) {
 	n, ok := x.Sys.Netdev(l.Netdev)
+	if ok && n.Kind != "" && n.Kind != "bond" {
+		n, ok = x.Sys.Netdev(x.lower(d, l.Netdev))
+	}
 	if !ok || n.MTU == 0 {
 		return
 	}

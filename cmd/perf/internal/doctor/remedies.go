@@ -51,6 +51,9 @@ func (x *examination) unusable(subject, check, path, module string, err error) F
 		name += "*"
 	}
 	f := Finding{Severity: Error, Subject: subject, Check: check, Text: r.text, Evidence: err.Error(), Remedy: r.host}
+	if !strings.Contains(f.Evidence, path) {
+		f.Evidence = path + ": " + f.Evidence
+	}
 	if x.Container != "" {
 		f.Remedy = r.container
 		f.Evidence += "; a container (" + x.Container + ")"

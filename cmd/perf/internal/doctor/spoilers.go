@@ -3,22 +3,25 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Spoilers returns what makes the figures of a test on a port worse than those of the device: CPUs, IOMMU, PCIe, MTU.
 // gid is the index of the test's GID, or negative; mtu is that of the port, or 0 where it does not matter.
 func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
-	x := &examination{Host: h, Report: &Report{}}
+	x := newExamination(h, &Report{})
 	x.processor()
 	x.iommu()
-	if dev, err := h.Sys.Device(device); err == nil {
-		d := &Device{Device: dev}
-		x.identify(d)
+	devs, _ := h.Sys.Devices()
+	all := x.identified(devs)
+	d := &Device{}
+	if i := slices.IndexFunc(all, func(d Device) bool { return d.Name == device }); i >= 0 {
+		d = &all[i]
 		x.pcie(d)
 	}
 	if gid >= 0 && port >= 0 && port < 256 {
 		if netdev, ok := h.Sys.GIDNetdev(device, uint8(port), gid); ok {
-			x.mtu(fmt.Sprintf("%s/%d", device, port), &Link{Port: port, MTU: mtu, Netdev: netdev})
+			x.mtu(d, fmt.Sprintf("%s/%d", device, port), &Link{Port: port, MTU: mtu, Netdev: netdev})
 		}
 	}
 	var out []Finding

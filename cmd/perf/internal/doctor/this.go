@@ -18,7 +18,7 @@ import (
 // This returns this machine.
 func This() *Host {
 	return &Host{Sys: sysfs.DefaultRoot(), Proc: "/proc", Dev: "/dev", Access: access, Load: loader.Report,
-		Unlisted: ibv.Unlisted, MTUs: activeMTUs, Rules: rules, Container: container(),
+		Unlisted: ibv.Unlisted, MTUs: activeMTUs, Register: register, Rules: rules, Container: container(),
 		DCB: dcb.Read, Second: func() { time.Sleep(time.Second) }}
 }
 
@@ -42,6 +42,25 @@ func activeMTUs(name string) (map[int]int, error) {
 		out[port] = p.ActiveMTU.Bytes()
 	}
 	return out, nil
+}
+
+// register registers memory that nothing has touched.
+func register(name string, bytes int) error {
+	dev, err := ibv.Open(name)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return err
+	}
+	defer pd.Close()
+	mr, err := pd.AllocMR(bytes, 0, nil)
+	if err != nil {
+		return err
+	}
+	return mr.Close()
 }
 
 func access(path string) error {

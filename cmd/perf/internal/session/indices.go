@@ -26,8 +26,9 @@ func (s *Session) checkIndices() error {
 	for _, port := range s.ports() {
 		name := fmt.Sprintf("%s port %d", s.dev.Name(), port)
 		if x := s.plan.GIDIndex; x != plan.Auto && s.plan.Transport != wire.RawEth {
-			if x > 255 {
-				return fmt.Errorf("gid index (-x) %d > 255, the highest that a packet's address can name", x)
+			if x > gid.MaxIndex {
+				return fmt.Errorf("gid index (-x) %d > %d, the highest that the verbs can name", x,
+					gid.MaxIndex)
 			}
 			g, err := s.dev.QueryGID(port, x)
 			if err == nil && g.IsZero() {
