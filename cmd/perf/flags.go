@@ -25,24 +25,24 @@ const (
 )
 
 type options struct {
-	asked  plan.Options
-	plan   plan.Plan   // what was asked for, checked and completed
-	rails  []plan.Plan // one for each of several devices and servers
-	format string
-	only   string // the one figure that the text is
-
-	counterNames []string // of port counters, as they were given
-	jsonFile     string   // file that also gets perftest's JSON object
-	ownFile      string   // file that also gets the JSON object of --json
-	limits       measure.Limits
-	histogram    bool
-	notes        []string // which options have no effect, and why
-	agentPort    int      // of perf serve, which is asked for the server; 0: the server is there
-	tokenFile    string   // of that agent
+	asked     plan.Options
+	plan      plan.Plan   // what was asked for, checked and completed
+	rails     []plan.Plan // one for each of several devices and servers
+	format    string
+	only      string // the one figure that the text is
+	jsonFile  string // file that also gets perftest's JSON object
+	ownFile   string // file that also gets the JSON object of --json
+	limits    measure.Limits
+	histogram bool
+	notes     []string // which options have no effect, and why
+	agentPort int      // of perf serve, which is asked for the server; 0: the server is there
+	tokenFile string   // of that agent
 
 	table []section
 	// Values of flags from which finish makes the fields above.
 	writeImm, rawIPv6, rawMulticast, json, csv, outJSON, hugePages, deviceMemory bool
+
+	counterNames []string // of port counters, as they were given
 
 	perftest bool   // the command line is one of perftest's
 	source   string // address of the client's connection

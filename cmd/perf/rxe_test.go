@@ -1030,7 +1030,8 @@ func TestRXE_EndlessStock(t *testing.T) {
 			server := append(tc.command(t, tc.verb, "bw"), append(args, back, "-d", vm.Dev[0])...)
 			srv := start(t, server[0], server[1:]...)
 			listening(t, srv, back)
-			cli := start(t, "perf", append(append([]string{tc.verb, "bw"}, args...), front, "-d", vm.Dev[1], "127.0.0.1")...)
+			client := append([]string{tc.verb, "bw"}, args...)
+			cli := start(t, "perf", append(client, front, "-d", vm.Dev[1], "127.0.0.1")...)
 			testutil.Eventually(t, "figures", func() bool {
 				return strings.Contains(cli.out.String(), " in 1.") || over(t, cli)
 			})
