@@ -81,7 +81,7 @@ func pairs(full, part int) int {
 }
 
 // TestCompareAlarms: of 1,000 pairs of the same thing at most 0.5 % are said to be worse, whatever their distribution
-// is. In a short run of a part of them; the level is half of that, because as many are said to be better.
+// is. A short run has 100 pairs.
 func TestCompareAlarms(t *testing.T) {
 	sizes := func(rng *rand.Rand, n int, own float64) func() *Saved {
 		return func() *Saved {
