@@ -514,7 +514,8 @@ func TestPerftestNotes(t *testing.T) {
 		words := strings.Fields(line)
 		var out, diag bytes.Buffer
 		rc := runAs(t.Context(), "/usr/local/bin/"+words[0], words[1:], &out, &diag)
-		if rc != want.code || strings.Count(diag.String(), want.says) != 1 || out.Len() > 0 {
+		if rc != want.code || strings.Count(diag.String(), want.says) != 1 ||
+			strings.Contains(out.String(), "effect") {
 			t.Errorf("%s: exit code %d, want %d; stdout %q, stderr %q, want %q", line, rc, want.code, &out, &diag,
 				want.says)
 		}
