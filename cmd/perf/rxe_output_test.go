@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 import (
@@ -435,4 +433,13 @@ func digits(figure string, usual int) string {
 	}
 	_, behind, _ := strings.Cut(figure, ".")
 	return fmt.Sprintf("F%d", len(behind))
+}
+
+// listeningCM is listening for a port of rdma_cm.
+func listeningCM(t *testing.T, p *proc, port string) {
+	t.Helper()
+	testutil.Eventually(t, p.Args[0]+" listens on rdma_cm port "+port, func() bool {
+		out, err := exec.Command("emu", "control", "listeners").Output()
+		return err == nil && strings.Contains(string(out), port) || over(t, p)
+	})
 }

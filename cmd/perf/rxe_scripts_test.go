@@ -309,12 +309,3 @@ func allowed(t *testing.T) (cpus []int) {
 	}
 	return cpus
 }
-
-// listeningCM is listening for a port of rdma_cm.
-func listeningCM(t *testing.T, p *proc, port string) {
-	t.Helper()
-	testutil.Eventually(t, p.Args[0]+" listens on rdma_cm port "+port, func() bool {
-		out, err := exec.Command("emu", "control", "listeners").Output()
-		return err == nil && strings.Contains(string(out), port) || over(t, p)
-	})
-}
