@@ -329,7 +329,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	var res *mesh.Result
 	switch {
 	case m.launch != "":
-		res, err = m.launched(ctx, c, stderr)
+		res, err = m.launched(ctx, c, show)
 	case m.ranked:
 		res, err = m.lead(ctx, c, stderr)
 	default:

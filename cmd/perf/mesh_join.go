@@ -21,7 +21,7 @@ import (
 )
 
 // launched runs a mesh whose agents a command starts.
-func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Writer) (*mesh.Result, error) {
+func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshProgress) (*mesh.Result, error) {
 	secret := ""
 	c.Token, secret = agent.NewToken()
 	var err error
@@ -42,12 +42,18 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Wri
 	c.Launcher = roster.Allocation(os.Getenv)
 	where := strings.Join(addrs, ",")
 	words := slices.Concat([]string{self, "serve", "--join", where}, m.agentWords())
-	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret})
+	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret},
+		show.launcher)
 	if err != nil {
 		c.Listener.Close()
 		return nil, fmt.Errorf("--launch: %w", err)
 	}
 	c.Launched = l.Ended
+	begun := c.Begun
+	c.Begun = func(pass string, hosts, pairs int) {
+		l.TakeTerminal()
+		begun(pass, hosts, pairs)
+	}
 	res, err := mesh.Run(ctx, c)
 	outcome := l.Stop(ctx, launch.Grace)
 	if outcome != nil && err == nil && res.AllEnded() {
@@ -56,10 +62,10 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Wri
 	wrong := err != nil || len(res.LostHosts) > 0 || res.Failed() > 0
 	if wrong && ctx.Err() == nil {
 		for _, line := range l.Said() {
-			say(stderr, fmt.Errorf("launcher: %s", line))
+			show.say(fmt.Errorf("launcher: %s", line))
 		}
 		if outcome != nil {
-			say(stderr, fmt.Errorf("launcher: %w", outcome))
+			show.say(fmt.Errorf("launcher: %w", outcome))
 		}
 	}
 	return res, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -122,6 +123,30 @@ func TestMeshLaunch(t *testing.T) {
 	b, err := os.ReadFile(file)
 	if rc != exitFailure || out.Len() > 0 || err != nil || !strings.Contains(string(b), `"lost_hosts": []`) {
 		t.Errorf("exit code %d, %q, %v, %s", rc, &out, err, b)
+	}
+}
+
+// TestMeshLaunchWaits: while the launcher waits, what it says is shown, and at an interrupt also who has come.
+func TestMeshLaunchWaits(t *testing.T) {
+	t.Setenv("PERF_TOKEN", "")
+	ctx, stop := context.WithCancel(timeLimit(t))
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		defer w.Close()
+		ended <- run(ctx, []string{"mesh", "--expect", "4", "--launch", "echo queued >&2; sleep 1000; :"}, io.Discard, w)
+	}()
+	lines := bufio.NewScanner(r)
+	if !lines.Scan() || lines.Text() != "perf: launcher: queued" {
+		t.Errorf("the launcher waits, and perf mesh says %q", lines.Text())
+	}
+	stop()
+	var rest []string
+	for lines.Scan() {
+		rest = append(rest, lines.Text())
+	}
+	if text := strings.Join(rest, "\n"); <-ended != exitFailure || !strings.Contains(text, "0 of 4 hosts have come") {
+		t.Errorf("at an interrupt: %s", text)
 	}
 }
 

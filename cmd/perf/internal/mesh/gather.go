@@ -114,7 +114,8 @@ func (m *coordinator) call() error {
 		}
 	}()
 	if err := context.Cause(m.ctx); err != nil {
-		return err
+		there := len(agents) - len(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil }))
+		return fmt.Errorf("%w; %d of %d agents have answered", err, there, len(agents))
 	}
 	seen := map[string]string{}
 	var twice []error
@@ -203,6 +204,7 @@ func explain(err error) error {
 const (
 	mostStrange = 2048        // connections that have not proved themselves
 	settles     = time.Second // between the ends of things that end for one reason
+	awaits      = 5 * time.Second
 )
 
 // arrival is an agent that dialed, or a stranger.
@@ -223,11 +225,16 @@ func (m *coordinator) await() error {
 	}
 	defer func() { slices.SortStableFunc(m.hosts, before) }()
 	defer m.noDoubt()
+	tick := time.NewTicker(awaits)
+	defer tick.Stop()
 	for !m.roster.Complete() {
 		select {
+		case <-tick.C:
+			m.awaiting()
 		case a := <-came:
 			if m.arrive(a) {
 				quiet = time.After(m.Patience)
+				m.awaiting()
 			}
 		case err := <-launched:
 			launched = nil
@@ -238,10 +245,16 @@ func (m *coordinator) await() error {
 			m.missing()
 			return nil
 		case <-m.ctx.Done():
-			return context.Cause(m.ctx)
+			return fmt.Errorf("%w; %s", context.Cause(m.ctx), m.roster.Awaited())
 		}
 	}
 	return nil
+}
+
+func (m *coordinator) awaiting() {
+	if m.Awaited != nil {
+		m.Awaited(m.roster.Awaited())
+	}
 }
 
 // before orders hosts by rank, or else by name; 2 is before 10.

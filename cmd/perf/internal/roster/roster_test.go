@@ -232,3 +232,29 @@ func TestCompare(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestAwaited says who has come, and who is awaited.
+func TestAwaited(t *testing.T) {
+	for _, tt := range []struct {
+		launcher Place
+		expect   int
+		came     string
+		want     string
+	}{
+		{Nowhere, 4, "", "0 of 4 hosts have come"},
+		{Nowhere, 4, "a b", "2 of 4 hosts have come: a,b"},
+		{Nowhere, 0, "a b", "2 hosts have come, nobody has said of how many: a,b"},
+		{Place{Rank: -1, Nodes: "n[1-4]"}, 0, "", "0 of 4 hosts have come; awaited: n[1-4]"},
+		{Place{Rank: -1, Nodes: "n[1-4]"}, 0, "n2", "1 of 4 hosts have come; awaited: n[1,3-4]"},
+	} {
+		r := New(tt.launcher, tt.expect)
+		for _, name := range strings.Fields(tt.came) {
+			if _, err := r.Come(name, Nowhere); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := r.Awaited(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
