@@ -31,7 +31,7 @@ agent (perf serve). Agents dial in:
   perf mesh --expect 2 --launch 'for h in a b; do
     printf %s $PERF_TOKEN | ssh $h "$@" --token-file - & done; wait'
   srun --ntasks-per-node=1 perf mesh        rank 0 measures, all others join it
-  mpirun ... perf mesh --hostfile FILE      the same; rank 0 is on the first host
+  mpirun ... perf mesh --join HOST          the same; rank 0 is on HOST
 
 or they stand ready, and this end dials:
 
@@ -146,17 +146,18 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
-	if m.place, err = roster.FindPlace(getenv); err != nil {
-		return err
-	}
 	given := 0
 	for _, n := range []string{"launch", "hosts", "hostfile", "service"} {
 		if f.Changed(n) {
 			given++
 		}
 	}
-	if m.ranked = m.place.Rank >= 0 && !f.Changed("launch") && !f.Changed("service"); given > 1 ||
-		given == 0 && !m.ranked {
+	if m.place = roster.Nowhere; given == 0 { // an option wins over the environment
+		if m.place, err = roster.FindPlace(getenv); err != nil {
+			return err
+		}
+	}
+	if m.ranked = m.place.Rank >= 0; given > 1 || given == 0 && !m.ranked {
 		return errors.New("give one of --launch, --hosts, --hostfile and --service, or start perf mesh with srun or " +
 			"mpirun")
 	}

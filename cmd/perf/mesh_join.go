@@ -166,21 +166,14 @@ func (m *meshOptions) leaders() ([]string, error) {
 		return agent.ParseJoin(m.join, m.port)
 	}
 	var names []string
-	if len(m.hosts) > 0 || m.hostfile != "" {
-		hosts, err := m.find(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		names = []string{hosts[0].Addr}
-	} else if list, err := roster.ExpandNodes(m.place.Nodes); err == nil {
+	if list, err := roster.ExpandNodes(m.place.Nodes); err == nil {
 		names = []string{list[0]}
 		if ip := os.Getenv("SLURM_LAUNCH_NODE_IPADDR"); ip != "" {
 			names = append(names, ip) // of the batch script, which is on the first node
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0, or " +
-			"--hosts or --hostfile, whose first is its host")
+		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0")
 	}
 	var addrs []string
 	for _, n := range names {

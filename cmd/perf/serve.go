@@ -210,7 +210,7 @@ func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr i
 		}
 	case err == nil:
 		err = a.serveBoth(ctx, t, list, stderr)
-	case len(list) > 0 && a.tokenFile == "" && os.Getenv("PERF_TOKEN") == "":
+	case len(list) > 0 && a.tokenFile == "" && os.Getenv(agent.TokenEnv) == "":
 		err = serveStock(ctx, a.bind, list, agent.Notify, logTo(stderr))
 	}
 	if err != nil {
@@ -226,7 +226,7 @@ func (a *agentOptions) meshAddresses() ([]string, error) {
 	if text == "" {
 		return nil, errors.New("--join: no address, and " + agent.JoinEnv + " is not set; perf mesh --launch sets " +
 			"it, and the launcher has to pass it on (srun --export=ALL, mpirun -x " + agent.JoinEnv + " -x " +
-			agent.TokenEnv + ")")
+			agent.TokenEnv + ")" + agent.SudoHint())
 	}
 	return agent.ParseJoin(text, a.port)
 }

@@ -286,6 +286,10 @@ func TestToken(t *testing.T) {
 			t.Errorf("token %.10q: %v, want %q", text, err, want)
 		}
 	}
+	t.Setenv("SUDO_USER", "me")
+	if _, err := ReadToken(""); err == nil || !strings.Contains(err.Error(), "sudo --preserve-env=PERF_TOKEN,PERF_JOIN") {
+		t.Errorf("below sudo: %v", err)
+	}
 	if _, err := ReadToken(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
