@@ -99,33 +99,14 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 	if !a.IP.IsUnspecified() {
 		return []string{a.String()}, nil
 	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, err
+	all, err := agent.Addresses()
+	if err == nil && len(all) == 0 {
+		err = errors.New("this host has no address at which agents could reach it")
 	}
-	var loopback []string
-	for _, o := range all {
-		n, ok := o.(*net.IPNet)
-		if !ok || n.IP.IsLinkLocalUnicast() || n.IP.IsMulticast() {
-			continue
-		}
-		text := net.JoinHostPort(n.IP.String(), strconv.Itoa(a.Port))
-		if n.IP.IsLoopback() {
-			loopback = append(loopback, text)
-		} else {
-			list = append(list, text)
-		}
+	for _, p := range all {
+		list = append(list, net.JoinHostPort(p.Addr().String(), strconv.Itoa(a.Port)))
 	}
-	slices.SortStableFunc(list, func(a, b string) int { // IPv4 first
-		return cmp.Compare(strings.Count(a, "["), strings.Count(b, "["))
-	})
-	if len(list) == 0 {
-		list = loopback // a host alone
-	}
-	if len(list) == 0 {
-		return nil, errors.New("this host has no address at which agents could reach it")
-	}
-	return list[:min(len(list), 32)], nil
+	return list, err
 }
 
 // lead runs a mesh of the processes of srun or mpirun as their rank 0, which is also an agent.

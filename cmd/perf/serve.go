@@ -137,8 +137,12 @@ func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, 
 	}
 	w := &agent.Worker{Runner: runner, Hello: agent.Hello{Name: roster.FindName(os.Getenv, os.Hostname),
 		Program: program(), Most: a.maxClients, Place: place}}
+	addrs, err := agent.Addresses()
+	for _, p := range addrs {
+		w.Addrs = append(w.Addrs, p.String())
+	}
 	w.Have(a.look(ctx))
-	return w, child, nil
+	return w, child, err
 }
 
 // join runs an agent that dials the mesh.

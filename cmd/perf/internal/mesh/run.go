@@ -62,6 +62,7 @@ type coordinator struct {
 	own    watch
 	res    *Result
 
+	homes   map[string]int  // of addresses: how many hosts have each
 	present []int           // the hosts that came, by their place among all
 	only    map[[2]end]bool // what is measured in this pass; nil: all
 	dark    *darkness
@@ -128,6 +129,7 @@ func (m *coordinator) measure() {
 	}
 	m.res.came += len(m.present)
 	m.equip()
+	m.settleHomes()
 	if m.Reach > 0 {
 		m.reach()
 	}
