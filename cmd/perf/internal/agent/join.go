@@ -67,7 +67,7 @@ const closes = time.Second
 func Attend(ctx context.Context, c net.Conn, t Token, w *Worker) error {
 	w.prepare()
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(stepLimit))
+	c.SetDeadline(time.Now().Add(StepLimit))
 	f, err := introduce(c, t)
 	if err != nil {
 		return err
@@ -118,13 +118,13 @@ func try(ctx context.Context, addr string, t Token, closed time.Duration) (*fram
 }
 
 func once(ctx context.Context, addr string, t Token) (*frames, error) {
-	d := net.Dialer{Timeout: stepLimit}
+	d := net.Dialer{Timeout: StepLimit}
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	c.SetDeadline(time.Now().Add(stepLimit))
+	c.SetDeadline(time.Now().Add(StepLimit))
 	f, err := introduce(c, t)
 	if err == nil && !stop() {
 		err = context.Cause(ctx)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +18,46 @@ type NIC struct {
 	Problem string   `json:"problem,omitempty"`
 	Spare   bool     `json:"spare,omitempty"` // nobody asked for it by its name
 	Options []string `json:"-"`               // of perf, for its tests
+}
+
+// NICs are those of a host. A list with more of them than a host may have is not decoded.
+type NICs []NIC
+
+// UnmarshalJSON reads a list of bounded length.
+func (l *NICs) UnmarshalJSON(b []byte) (err error) {
+	*l, err = bounded[NIC](b, nics.Most)
+	return err
+}
+
+// Addrs are addresses of a host, likewise.
+type Addrs []string
+
+// UnmarshalJSON reads a list of bounded length.
+func (l *Addrs) UnmarshalJSON(b []byte) (err error) {
+	*l, err = bounded[string](b, MostAddresses)
+	return err
+}
+
+// bounded decodes a list of at most most elements.
+func bounded[T any](b []byte, most int) (list []T, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	switch t, err := d.Token(); {
+	case err != nil || t == nil: // null
+		return nil, err
+	case t != json.Delim('['):
+		return nil, fmt.Errorf("%w: %.20q instead of a list", ErrFrame, b)
+	}
+	for d.More() {
+		var v T
+		if len(list) == most {
+			return nil, fmt.Errorf("%w: a list of more than %d", ErrFrame, most)
+		}
+		if err := d.Decode(&v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
 }
 
 // Have takes over the list of NICs. If none of them can run tests, the agent itself has a problem.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -242,6 +243,10 @@ func (m *coordinator) await() error {
 				quiet = time.After(settles)
 			}
 		case <-quiet:
+			if m.meeting.Load() > 0 && !m.patient { // some are connected: their meetings end, or say at which step
+				m.patient, quiet = true, time.After(agent.StepLimit+settles)
+				continue
+			}
 			m.missing()
 			return nil
 		case <-m.ctx.Done():
@@ -278,9 +283,11 @@ func (m *coordinator) accept(came chan<- arrival) {
 			continue
 		}
 		strange.Admit(c)
+		m.meeting.Add(1)
 		m.watch.Go(func() {
 			a, err := agent.Accept(m.link, c, m.Token)
 			strange.Known(c)
+			defer m.meeting.Add(-1)
 			select {
 			case came <- arrival{a, c.RemoteAddr(), err}:
 			case <-m.begun:
@@ -294,6 +301,9 @@ func (m *coordinator) accept(came chan<- arrival) {
 
 // arrive enters an agent, and reports whether one came.
 func (m *coordinator) arrive(a arrival) bool {
+	if step := (*agent.StepError)(nil); errors.As(a.err, &step) {
+		m.stopped(a.from, step)
+	}
 	if a.err != nil {
 		if m.Stranger != nil && (errors.Is(a.err, agent.ErrToken) || errors.Is(a.err, agent.ErrFrame)) {
 			m.Stranger(a.from, a.err)
@@ -330,15 +340,46 @@ func (m *coordinator) strays() {
 	}
 }
 
+// mostHalfway bounds the addresses whose agents did not get to the end of the meeting.
+const mostHalfway = 100
+
+// stopped notes how far an agent came, or a stranger.
+func (m *coordinator) stopped(from net.Addr, err error) {
+	host, _, bad := net.SplitHostPort(from.String())
+	if bad != nil {
+		host = from.String()
+	}
+	if len(m.reached) < mostHalfway || m.reached[host] != nil {
+		if m.reached == nil {
+			m.reached = map[string]error{}
+		}
+		m.reached[host] = err
+	}
+}
+
+// steps describes how far those came who did not get to the end of the meeting. Nobody knows their names.
+func (m *coordinator) steps() (text string) {
+	froms := slices.Sorted(maps.Keys(m.reached))
+	const most = 3
+	for _, from := range froms[:min(len(froms), most)] {
+		text += fmt.Sprintf("; from %s: %v", from, m.reached[from])
+	}
+	if n := len(froms) - most; n > 0 {
+		text += fmt.Sprintf("; likewise from %d other addresses", n)
+	}
+	return text
+}
+
 // missing names those that did not come.
 func (m *coordinator) missing() {
+	steps := m.steps()
 	for _, h := range m.roster.Missing() {
-		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come"}
+		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come" + steps}
 		m.leave(l)
 		m.member(Host{Name: l.Host}, nil).lose(errors.New(l.Error))
 	}
 	if err := m.roster.Unknown(); err != nil {
-		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error(),
+		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error() + steps,
 			more: m.roster.Short() - len(m.roster.Missing()) - 1})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
@@ -51,16 +52,20 @@ type Config struct {
 // coordinator is a mesh at work.
 type coordinator struct {
 	Config
-	ctx    context.Context // ends when the mesh is told to end
-	link   context.Context // ends when the mesh is over
-	begun  chan struct{}
-	watch  sync.WaitGroup
-	roster *roster.Roster
-	hosts  []*member
-	doubts []doubted
-	left   error // why agents left, if it is not their fault
-	own    watch
-	res    *Result
+	ctx   context.Context // ends when the mesh is told to end
+	link  context.Context // ends when the mesh is over
+	begun chan struct{}
+	watch sync.WaitGroup
+
+	meeting atomic.Int32     // connections whose ends do not know each other yet
+	patient bool             // they were waited for
+	reached map[string]error // how far some came, by address
+	roster  *roster.Roster
+	hosts   []*member
+	doubts  []doubted
+	left    error // why agents left, if it is not their fault
+	own     watch
+	res     *Result
 
 	homes   map[string]int  // of addresses: how many hosts have each
 	present []int           // the hosts that came, by their place among all

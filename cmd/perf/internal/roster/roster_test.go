@@ -3,6 +3,7 @@ package roster
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -255,6 +256,22 @@ func TestAwaited(t *testing.T) {
 		}
 		if got := r.Awaited(); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestExpandNodes_Memory: a list of 200 KB does not expand to more than names can have.
+func TestExpandNodes_Memory(t *testing.T) {
+	zeros := strings.Repeat("0", 200<<10)
+	for _, list := range []string{"n[" + zeros + "-16383]", "n[1-3," + zeros + "]", zeros + "[0-16383]",
+		"a[0-99]" + zeros + "[0-99]", strings.Repeat("a", 250) + "[0-9][0-9][0-9][0-9]", zeros} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		names, err := ExpandNodes(list)
+		runtime.ReadMemStats(&after)
+		bytes := after.TotalAlloc - before.TotalAlloc
+		if err == nil && len(names[0]) > 253 || bytes > 16<<20 {
+			t.Errorf("%.20q...: %d names, %v, %d bytes", list, len(names), err, bytes)
 		}
 	}
 }
