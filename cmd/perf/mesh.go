@@ -372,6 +372,9 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0 || len(res.DarkNICs) > 0) {
 		err = fmt.Errorf("%d of %d pairs have no figures; %s", res.Failed(), len(res.Pairs), res.Absences())
 	}
+	if n := len(res.UnpairedNICs); err == nil && n > 0 {
+		err = fmt.Errorf("%d NICs were not measured with some hosts, because of their names", n)
+	}
 	if err != nil {
 		for _, e := range split(err) {
 			say(stderr, e)

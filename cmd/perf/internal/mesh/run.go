@@ -144,6 +144,7 @@ func (m *coordinator) measure() {
 		m.absent()
 	}
 	m.unmet()
+	m.unpaired()
 }
 
 // begin runs a pass: a schedule of the hosts that came. alone is set if each has one test at a time.
