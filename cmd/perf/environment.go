@@ -5,8 +5,8 @@ package main
 var environment = []struct{ names, means, options string }{
 	{"PERF_TOKEN", "token of the agents", "`--token-file`"},
 	{"PERF_JOIN", "where the mesh of `perf serve --join` listens", "`--join ADDRESS:PORT`"},
-	{"OMPI_COMM_WORLD_RANK PMI_RANK SLURM_PROCID JOB_COMPLETION_INDEX", "rank of this process: `perf mesh` measures as " +
-		"rank 0, or joins it. An agent reports it", "`--hosts`, `--hostfile`, `--service`, `--launch`"},
+	{"OMPI_COMM_WORLD_RANK PMI_RANK SLURM_PROCID JOB_COMPLETION_INDEX", "rank of this process: `perf mesh` measures " +
+		"as rank 0, or joins it. An agent reports it", "`--hosts`, `--hostfile`, `--service`, `--launch`"},
 	{"OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_NTASKS", "number of ranks", "the same, and `--expect`"},
 	{"SLURM_STEP_NODELIST SLURM_JOB_NODELIST", "names of the hosts that have to come; the first is that of rank 0",
 		"`--hosts`, `--hostfile`, `--service`; `--join` for rank 0"},

@@ -75,7 +75,7 @@ func (p *meshProgress) fail(r *mesh.PairResult) {
 	}
 }
 
-// wait shows for whom the mesh waits.
+// wait shows the hosts that the mesh waits for.
 func (p *meshProgress) wait(said string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

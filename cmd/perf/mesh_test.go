@@ -135,7 +135,8 @@ func TestMeshLaunchWaits(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		defer w.Close()
-		ended <- run(ctx, []string{"mesh", "--expect", "4", "--launch", "echo queued >&2; sleep 1000; :"}, io.Discard, w)
+		words := []string{"mesh", "--expect", "4", "--launch", "echo queued >&2; sleep 1000; :"}
+		ended <- run(ctx, words, io.Discard, w)
 	}()
 	lines := bufio.NewScanner(r)
 	if !lines.Scan() || lines.Text() != "perf: launcher: queued" {

@@ -83,8 +83,8 @@ func (a *agentOptions) look(ctx context.Context) (list []agent.NIC) {
 	return list
 }
 
-// try opens a NIC for a moment. One without a name is the first with an active port, and has its name from then on: so
-// that all tests have the same, and the result says which.
+// try opens a NIC for a moment. One without a name is the first with an active port. It has its name from then on, so
+// that all tests use the same, and the result has the name.
 func (a *agentOptions) try(ctx context.Context, n nics.NIC) agent.NIC {
 	said := agent.NIC{Link: n.Link, Options: a.options(n), Problem: n.Down}
 	if n.Down == "" || !a.word() {

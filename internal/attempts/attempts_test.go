@@ -350,7 +350,7 @@ func TestStaggered(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
 			var tried atomic.Int32
-			got, err := Staggered(t.Context(), delay, []int{0, 1, 2}[:len(c.of)], func(ctx context.Context, i int) (int, error) {
+			connect := func(ctx context.Context, i int) (int, error) {
 				tried.Add(1)
 				select {
 				case <-time.After(c.of[i].takes):
@@ -361,11 +361,14 @@ func TestStaggered(t *testing.T) {
 					return 0, fmt.Errorf("%d fails", i)
 				}
 				return i, nil
-			}, func(int) {})
-			if after := time.Since(begin); after != c.after || int(tried.Load()) != c.tried || (err == nil) != (c.winner >= 0) ||
-				err == nil && got != c.winner {
-				t.Errorf("%s: %d, %v after %v with %d tried, want %d after %v with %d", c.name, got, err, after, tried.Load(),
-					c.winner, c.after, c.tried)
+			}
+			got, err := Staggered(t.Context(), delay, []int{0, 1, 2}[:len(c.of)], connect, func(int) {})
+			if err != nil {
+				got = -1
+			}
+			if after := time.Since(begin); after != c.after || int(tried.Load()) != c.tried || got != c.winner {
+				t.Errorf("%s: %d, %v after %v with %d tried, want %d after %v with %d", c.name, got, err, after,
+					tried.Load(), c.winner, c.after, c.tried)
 			}
 			synctest.Wait()
 		})

@@ -247,7 +247,8 @@ func TestToken(t *testing.T) {
 		}
 	}
 	t.Setenv("SUDO_USER", "me")
-	if _, err := ReadToken(""); err == nil || !strings.Contains(err.Error(), "sudo --preserve-env=PERF_TOKEN,PERF_JOIN") {
+	if _, err := ReadToken(""); err == nil ||
+		!strings.Contains(err.Error(), "sudo --preserve-env=PERF_TOKEN,PERF_JOIN") {
 		t.Errorf("below sudo: %v", err)
 	}
 	if _, err := ReadToken(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {

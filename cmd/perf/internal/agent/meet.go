@@ -45,8 +45,8 @@ func (e *StepError) Error() string {
 	case e.Reached == ungreeted:
 		return e.Reached
 	case ended || errors.As(e.Err, &timed) && timed.Timeout():
-		return e.Reached + ", and then nothing more came: large packets may be lost; compare the MTU of all interfaces and " +
-			"switches between the hosts"
+		return e.Reached + ", and then nothing more came: large packets may be lost; compare the MTU of all " +
+			"interfaces and switches between the hosts"
 	}
 	return fmt.Sprintf("%s: %v", e.Reached, e.Err)
 }
@@ -156,7 +156,7 @@ var serverConfig = sync.OnceValues(func() (*tls.Config, error) {
 		return nil, err
 	}
 	now := time.Now()
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0)}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now, NotAfter: now.AddDate(1, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// muteConn is the connection of an agent that hears nothing once it belongs to the mesh, and goes on with its heartbeats.
+// muteConn is the connection of an agent that hears nothing some time after it belongs to the mesh, and goes on with
+// its heartbeats.
 type muteConn struct {
 	net.Conn
 	since time.Time // when it hears no more
@@ -74,7 +75,8 @@ func TestHostileAgents(t *testing.T) {
 	}{
 		{name: "never answers", conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c, since: soon()} },
 			lost: "it does not answer, but sends heartbeats"},
-		{name: "reads nothing", conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c, since: soon(), deaf: true} },
+		{name: "reads nothing",
+			conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c, since: soon(), deaf: true} },
 			lost: "its agent was stopped, or failed"},
 		{name: "negative", runner: figures{Bits: -1, P50: -1}, pair: "a figure of -1"},
 		{name: "huge", runner: figures{Bits: 1e300, P50: 1e300}, pair: "a figure of 1e+300"},

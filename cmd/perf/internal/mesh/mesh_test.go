@@ -149,7 +149,8 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%.20q: %d names, %v, want %q", text, len(names), err, want)
 		}
 	}
-	if names, err := ReadHostfile(strings.NewReader(strings.Repeat("a b\n", 1<<18))); err != nil || len(names) != 1<<18 {
+	names, err = ReadHostfile(strings.NewReader(strings.Repeat("a b\n", 1<<18)))
+	if err != nil || len(names) != 1<<18 {
 		t.Errorf("a file of 1 MiB: %d names, %v", len(names), err)
 	}
 }

@@ -143,8 +143,8 @@ func endName(host, nic string) string {
 	return host + " " + nic
 }
 
-// unpaired enters the NICs that were not measured with hosts that have others left: their names differ, or are equal for
-// NICs that do not belong together, as those of virtual functions may be.
+// unpaired enters the NICs that were not measured with hosts that have others left: their names differ, or are equal
+// for NICs that do not belong together, as those of virtual functions may be.
 func (m *coordinator) unpaired() {
 	met := map[[2]int]map[end]bool{} // by two hosts
 	for i := range m.res.Pairs {
@@ -173,7 +173,8 @@ func (m *coordinator) unpaired() {
 	}
 	for _, e := range slices.SortedFunc(maps.Keys(with), end.compare) {
 		h := m.hosts[e.host]
-		m.res.UnpairedNICs = append(m.res.UnpairedNICs, UnpairedNIC{HostNIC{Host: h.Name, NIC: h.nics[e.nic].Name}, with[e]})
+		nic := HostNIC{Host: h.Name, NIC: h.nics[e.nic].Name}
+		m.res.UnpairedNICs = append(m.res.UnpairedNICs, UnpairedNIC{nic, with[e]})
 	}
 }
 
@@ -185,8 +186,8 @@ type UnpairedNIC struct {
 
 // String describes it for people.
 func (u UnpairedNIC) String() string {
-	return fmt.Sprintf("%s was not measured with %d hosts, which have NICs left of other names: give --rails all, or name "+
-		"those that belong together (-d)", named(u.Host, u.NIC), u.Hosts)
+	return fmt.Sprintf("%s was not measured with %d hosts, which have NICs left of other names: give --rails all, or "+
+		"name those that belong together (-d)", named(u.Host, u.NIC), u.Hosts)
 }
 
 // measured writes which NIC of each host was measured, where each has one.
@@ -206,7 +207,8 @@ func (r *Result) measured(w io.Writer) {
 		return
 	}
 	for _, n := range names {
-		fmt.Fprintf(w, "NIC of %s: %s\n", printable.Message(roster.Fold(hosts[n])), cmp.Or(printable.Name(n), "not known"))
+		list := printable.Message(roster.Fold(hosts[n]))
+		fmt.Fprintf(w, "NIC of %s: %s\n", list, cmp.Or(printable.Name(n), "not known"))
 	}
 	fmt.Fprintln(w)
 }

@@ -139,7 +139,8 @@ func (r *Result) dark(w io.Writer) {
 	}
 	for i, n := range r.UnpairedNICs {
 		if i == worstPairs && len(r.UnpairedNICs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more NICs have no partner on some hosts; all are in the JSON object\n", len(r.UnpairedNICs)-i)
+			fmt.Fprintf(w, "%d more NICs have no partner on some hosts; all are in the JSON object\n",
+				len(r.UnpairedNICs)-i)
 			break
 		}
 		fmt.Fprintln(w, n)

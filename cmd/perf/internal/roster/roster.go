@@ -267,7 +267,7 @@ func (r *Roster) Unknown() error {
 	return nil
 }
 
-// Awaited describes how many hosts have come, and for whom the mesh waits.
+// Awaited describes how many hosts have come, and the hosts that the mesh waits for.
 func (r *Roster) Awaited() string {
 	if r.Expected() == 0 {
 		return fmt.Sprintf("%d hosts have come, nobody has said of how many: %s", len(r.hosts), cut(r.present()))

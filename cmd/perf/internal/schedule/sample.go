@@ -6,8 +6,8 @@ import (
 )
 
 // sample returns some of the rounds of a tournament, without a pair that occurs twice. The first two are a cycle of all
-// hosts, or where one rests a path, so that all figures can be compared. From three on any two hosts are near: no further
-// apart than far. The choice depends on the numbers alone, so that repeated runs can be compared.
+// hosts, or where one rests a path, so that all figures can be compared. From three on any two hosts are near: no
+// further apart than far. The choice depends on the numbers alone, so that repeated runs can be compared.
 func sample(n, some int) [][]Pair {
 	m := n + n%2
 	if m <= fewHosts || some > mostRandom {

@@ -129,8 +129,8 @@ func TestDialSeveral(t *testing.T) {
 		}
 		c.Close()
 	}
-	if _, err := DialTCP(t.Context(), TCP, "", "127.77.0.1+127.77.0.3", port, testutil.Patience, 0, "nobody"); err == nil ||
-		!strings.Contains(err.Error(), "nobody") {
+	_, err = DialTCP(t.Context(), TCP, "", "127.77.0.1+127.77.0.3", port, testutil.Patience, 0, "nobody")
+	if err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("two addresses without a server: %v", err)
 	}
 }
