@@ -16,5 +16,5 @@ var environment = []struct{ names, means, options string }{
 	{"NOTIFY_SOCKET", "where systemd waits for `perf serve`", ""},
 	{"SUDO_USER", "a hint in errors: sudo drops the variables above", ""},
 	{"MLX5_SCATTER_TO_CQE", "`perf` with device or GPU memory sets it to 0 and starts again", ""},
-	{"PUREVERBS_HW_FRAMES", "1: the default of `perf selftest --frames`", "`--frames`"},
+	{"PUREVERBS_HW_FRAMES", "1: `perf selftest` sends raw frames", "`perf selftest --frames`"},
 }

@@ -20,16 +20,16 @@ type NIC struct {
 	Options []string `json:"-"`               // of perf, for its tests
 }
 
-// NICs are those of a host. A list with more of them than a host may have is not decoded.
+// NICs are those of a host. Of a list that is too long, just as many are decoded as show that.
 type NICs []NIC
 
 // UnmarshalJSON reads a list of bounded length.
 func (l *NICs) UnmarshalJSON(b []byte) (err error) {
-	*l, err = bounded[NIC](b, nics.Most)
+	*l, err = bounded[NIC](b, nics.Most+1)
 	return err
 }
 
-// Addrs are addresses of a host, likewise.
+// Addrs are addresses of a host. Those that are too many are ignored.
 type Addrs []string
 
 // UnmarshalJSON reads a list of bounded length.
@@ -38,7 +38,7 @@ func (l *Addrs) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// bounded decodes a list of at most most elements.
+// bounded decodes the first elements of a list, at most most.
 func bounded[T any](b []byte, most int) (list []T, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	switch t, err := d.Token(); {
@@ -47,11 +47,8 @@ func bounded[T any](b []byte, most int) (list []T, err error) {
 	case t != json.Delim('['):
 		return nil, fmt.Errorf("%w: %.20q instead of a list", ErrFrame, b)
 	}
-	for d.More() {
+	for d.More() && len(list) < most {
 		var v T
-		if len(list) == most {
-			return nil, fmt.Errorf("%w: a list of more than %d", ErrFrame, most)
-		}
 		if err := d.Decode(&v); err != nil {
 			return nil, err
 		}
@@ -70,8 +67,11 @@ func (h *Hello) Have(list []NIC) {
 
 // CheckNICs returns what is wrong with the NICs of an agent.
 func (h *Hello) CheckNICs() error {
-	if n := len(h.NICs); n < 1 || n > nics.Most {
-		return fmt.Errorf("it has %d NICs; allowed: 1 to %d", n, nics.Most)
+	if len(h.NICs) > nics.Most {
+		return fmt.Errorf("it has more than %d NICs, which is the limit", nics.Most)
+	}
+	if len(h.NICs) == 0 {
+		return errors.New("it has no NIC")
 	}
 	names := map[string]bool{}
 	for _, n := range h.NICs {
