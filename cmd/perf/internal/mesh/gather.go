@@ -205,7 +205,7 @@ func explain(err error) error {
 const (
 	mostStrange = 2048        // connections that have not proved themselves
 	settles     = time.Second // between the ends of things that end for one reason
-	awaits      = 5 * time.Second
+	awaits      = time.Second // between words on the hosts that are awaited: they take time where there are many
 )
 
 // arrival is an agent that dialed, or a stranger.
@@ -235,7 +235,6 @@ func (m *coordinator) await() error {
 		case a := <-came:
 			if m.arrive(a) {
 				quiet = time.After(m.Patience)
-				m.awaiting()
 			}
 		case err := <-launched:
 			launched = nil
@@ -272,7 +271,7 @@ func before(a, b *member) int {
 
 // accept meets those that dial, also while the mesh is at work: they learn that they are late.
 func (m *coordinator) accept(came chan<- arrival) {
-	strange := agent.Strangers{Most: mostStrange, Time: 2 * settles}
+	strange := agent.Strangers{Most: mostStrange, Time: 4 * settles} // a busy host needs more than one for all of them
 	for {
 		c, err := m.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -285,9 +284,12 @@ func (m *coordinator) accept(came chan<- arrival) {
 		strange.Admit(c)
 		m.meeting.Add(1)
 		m.watch.Go(func() {
-			a, err := agent.Accept(m.link, c, m.Token)
-			strange.Known(c)
 			defer m.meeting.Add(-1)
+			a, err := agent.Accept(m.link, c, m.Token)
+			if !strange.Known(c) { // an agent comes again
+				c.Close()
+				return
+			}
 			select {
 			case came <- arrival{a, c.RemoteAddr(), err}:
 			case <-m.begun:

@@ -183,6 +183,7 @@ func TestLoris(t *testing.T) {
 					}
 					stop()
 					conn.Close()
+					time.Sleep(time.Millisecond) // so that time goes on
 				}
 			})
 		}

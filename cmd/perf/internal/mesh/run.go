@@ -40,7 +40,7 @@ type Config struct {
 	Program   string // this one, with its version
 
 	// May be nil, and are never called twice at a time.
-	Awaited  func(said string)                   // now and then while hosts are awaited, and when one comes
+	Awaited  func(said string)                   // now and then while hosts are awaited
 	Begun    func(pass string, hosts, pairs int) // of hosts; the pass that measures all has no name
 	Start    func(from, to string)
 	Done     func([]PairResult) // of two hosts
