@@ -76,7 +76,8 @@ func TestEmuKube_Options(t *testing.T) {
 	s.do(t, "", "-n", ns, "apply", "-k", filepath.Join(dir, "hostnetwork"))
 	got := s.do(t, "", "-n", ns, "get", "cronjob", "perf-mesh", "-o", `jsonpath={.spec.jobTemplate.metadata.labels} `+
 		`{.spec.jobTemplate.spec.template.spec['imagePullSecrets','schedulerName','priorityClassName']}`)
-	for _, want := range []string{`"kueue.x-k8s.io/queue-name":"gpus"`, `"name":"pull"`, "gangs", "system-node-critical"} {
+	for _, want := range []string{`"kueue.x-k8s.io/queue-name":"gpus"`, `"name":"pull"`, "gangs",
+		"system-node-critical"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
 		}
