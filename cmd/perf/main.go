@@ -90,7 +90,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 	}
 	if len(o.rails) > 1 && o.asked.Device != "" {
 		for _, p := range o.rails {
-			if err := session.Try(ctx, p); err != nil {
+			if _, err := session.Try(ctx, p); err != nil {
 				say(stderr, fmt.Errorf("device (-d) %s: %w", p.Device, err))
 				return exitFailure
 			}

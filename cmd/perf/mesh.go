@@ -31,7 +31,7 @@ agent (perf serve). Agents dial in:
   perf mesh --expect 2 --launch 'for h in a b; do
     printf %s $PERF_TOKEN | ssh $h "$@" --token-file - & done; wait'
   srun --ntasks-per-node=1 perf mesh        rank 0 measures, all others join it
-  mpirun ... perf mesh --hostfile FILE      the same; rank 0 is on the first host
+  mpirun ... perf mesh --join HOST          the same; rank 0 is on HOST
 
 or they stand ready, and this end dials:
 
@@ -146,17 +146,18 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
-	if m.place, err = roster.FindPlace(getenv); err != nil {
-		return err
-	}
 	given := 0
 	for _, n := range []string{"launch", "hosts", "hostfile", "service"} {
 		if f.Changed(n) {
 			given++
 		}
 	}
-	if m.ranked = m.place.Rank >= 0 && !f.Changed("launch") && !f.Changed("service"); given > 1 ||
-		given == 0 && !m.ranked {
+	if m.place = roster.Nowhere; given == 0 { // an option wins over the environment
+		if m.place, err = roster.FindPlace(getenv); err != nil {
+			return err
+		}
+	}
+	if m.ranked = m.place.Rank >= 0; given > 1 || given == 0 && !m.ranked {
 		return errors.New("give one of --launch, --hosts, --hostfile and --service, or start perf mesh with srun or " +
 			"mpirun")
 	}
@@ -329,7 +330,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	var res *mesh.Result
 	switch {
 	case m.launch != "":
-		res, err = m.launched(ctx, c, stderr)
+		res, err = m.launched(ctx, c, show)
 	case m.ranked:
 		res, err = m.lead(ctx, c, stderr)
 	default:
@@ -370,6 +371,9 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	}
 	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0 || len(res.DarkNICs) > 0) {
 		err = fmt.Errorf("%d of %d pairs have no figures; %s", res.Failed(), len(res.Pairs), res.Absences())
+	}
+	if n := len(res.UnpairedNICs); err == nil && n > 0 {
+		err = fmt.Errorf("%d NICs were not measured with some hosts, because of their names", n)
 	}
 	if err != nil {
 		for _, e := range split(err) {

@@ -21,7 +21,7 @@ import (
 )
 
 // launched runs a mesh whose agents a command starts.
-func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Writer) (*mesh.Result, error) {
+func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshProgress) (*mesh.Result, error) {
 	secret := ""
 	c.Token, secret = agent.NewToken()
 	var err error
@@ -42,12 +42,18 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Wri
 	c.Launcher = roster.Allocation(os.Getenv)
 	where := strings.Join(addrs, ",")
 	words := slices.Concat([]string{self, "serve", "--join", where}, m.agentWords())
-	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret})
+	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret},
+		show.launcher)
 	if err != nil {
 		c.Listener.Close()
 		return nil, fmt.Errorf("--launch: %w", err)
 	}
 	c.Launched = l.Ended
+	begun := c.Begun
+	c.Begun = func(pass string, hosts, pairs int) {
+		l.TakeTerminal()
+		begun(pass, hosts, pairs)
+	}
 	res, err := mesh.Run(ctx, c)
 	outcome := l.Stop(ctx, launch.Grace)
 	if outcome != nil && err == nil && res.AllEnded() {
@@ -56,10 +62,10 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, stderr io.Wri
 	wrong := err != nil || len(res.LostHosts) > 0 || res.Failed() > 0
 	if wrong && ctx.Err() == nil {
 		for _, line := range l.Said() {
-			say(stderr, fmt.Errorf("launcher: %s", line))
+			show.say(fmt.Errorf("launcher: %s", line))
 		}
 		if outcome != nil {
-			say(stderr, fmt.Errorf("launcher: %w", outcome))
+			show.say(fmt.Errorf("launcher: %w", outcome))
 		}
 	}
 	return res, err
@@ -93,33 +99,14 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 	if !a.IP.IsUnspecified() {
 		return []string{a.String()}, nil
 	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, err
+	all, err := agent.Addresses()
+	if err == nil && len(all) == 0 {
+		err = errors.New("this host has no address at which agents could reach it")
 	}
-	var loopback []string
-	for _, o := range all {
-		n, ok := o.(*net.IPNet)
-		if !ok || n.IP.IsLinkLocalUnicast() || n.IP.IsMulticast() {
-			continue
-		}
-		text := net.JoinHostPort(n.IP.String(), strconv.Itoa(a.Port))
-		if n.IP.IsLoopback() {
-			loopback = append(loopback, text)
-		} else {
-			list = append(list, text)
-		}
+	for _, p := range all {
+		list = append(list, net.JoinHostPort(p.Addr().String(), strconv.Itoa(a.Port)))
 	}
-	slices.SortStableFunc(list, func(a, b string) int { // IPv4 first
-		return cmp.Compare(strings.Count(a, "["), strings.Count(b, "["))
-	})
-	if len(list) == 0 {
-		list = loopback // a host alone
-	}
-	if len(list) == 0 {
-		return nil, errors.New("this host has no address at which agents could reach it")
-	}
-	return list[:min(len(list), 32)], nil
+	return list, err
 }
 
 // lead runs a mesh of the processes of srun or mpirun as their rank 0, which is also an agent.
@@ -160,21 +147,14 @@ func (m *meshOptions) leaders() ([]string, error) {
 		return agent.ParseJoin(m.join, m.port)
 	}
 	var names []string
-	if len(m.hosts) > 0 || m.hostfile != "" {
-		hosts, err := m.find(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		names = []string{hosts[0].Addr}
-	} else if list, err := roster.ExpandNodes(m.place.Nodes); err == nil {
+	if list, err := roster.ExpandNodes(m.place.Nodes); err == nil {
 		names = []string{list[0]}
 		if ip := os.Getenv("SLURM_LAUNCH_NODE_IPADDR"); ip != "" {
 			names = append(names, ip) // of the batch script, which is on the first node
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0, or " +
-			"--hosts or --hostfile, whose first is its host")
+		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0")
 	}
 	var addrs []string
 	for _, n := range names {

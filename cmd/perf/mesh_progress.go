@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
@@ -13,6 +14,7 @@ import (
 
 // meshProgress shows the progress of a mesh: on a terminal all the time, otherwise now and then.
 type meshProgress struct {
+	mu          sync.Mutex
 	w           io.Writer
 	every       bool // each pair is shown
 	pass        string
@@ -20,7 +22,12 @@ type meshProgress struct {
 	began, told time.Time
 	done, of    int
 	failed      int
+	begun       bool // hosts are no longer awaited
+	lines       int  // of the launcher
 }
+
+// mostLauncher is how many lines of a launcher are shown while hosts are awaited.
+const mostLauncher = 100
 
 // mostFailures is how many pairs that fail are shown at once.
 const mostFailures = 50
@@ -31,7 +38,11 @@ const reachPass = "reach: "
 const seldom = 30 * time.Second
 
 func (p *meshProgress) hooks(c *mesh.Config) {
+	c.Awaited, p.told = p.wait, time.Now().Add(5*time.Second-seldom)
 	c.Begun = func(pass string, _, pairs int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.begun = true
 		if p.pass = pass; pass != "" {
 			p.pass += ": "
 		}
@@ -64,8 +75,34 @@ func (p *meshProgress) fail(r *mesh.PairResult) {
 	}
 }
 
+// wait shows the hosts that the mesh waits for.
+func (p *meshProgress) wait(said string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.every {
+		p.replace(said)
+	} else if time.Since(p.told) >= seldom {
+		p.told = time.Now()
+		fmt.Fprintf(p.w, "perf: %s\n", printable.Message(said))
+	}
+}
+
+// launcher shows a line of the launcher while hosts are awaited, and reports whether it did.
+func (p *meshProgress) launcher(line string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lines++; p.begun || p.lines > mostLauncher {
+		return false
+	}
+	p.leave()
+	say(p.w, fmt.Errorf("launcher: %s", line))
+	return true
+}
+
 // tell shows the pair that begins, and how long the rest takes.
 func (p *meshProgress) tell(from, to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !p.every && time.Since(p.told) < seldom {
 		return
 	}
@@ -78,17 +115,32 @@ func (p *meshProgress) tell(from, to string) {
 		fmt.Fprintf(p.w, "perf: %s\n", line)
 		return
 	}
-	fmt.Fprintf(p.w, "\r%s\x1b[K", line)
+	p.replace(line)
+}
+
+// replace shows a line that the next one replaces.
+func (p *meshProgress) replace(line string) {
+	fmt.Fprintf(p.w, "\r%s\x1b[K", printable.Message(line))
 	p.shown = true
 }
 
 func (p *meshProgress) say(err error) {
-	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave()
 	say(p.w, err)
 }
 
-// end leaves the line of the progress.
+// end is the end of the mesh.
 func (p *meshProgress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	p.leave()
+}
+
+// leave leaves the line of the progress.
+func (p *meshProgress) leave() {
 	if p.shown {
 		fmt.Fprintln(p.w)
 	}

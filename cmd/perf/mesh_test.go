@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
@@ -125,6 +127,31 @@ func TestMeshLaunch(t *testing.T) {
 	}
 }
 
+// TestMeshLaunchWaits: while the launcher waits, what it says is shown, and at an interrupt also who has come.
+func TestMeshLaunchWaits(t *testing.T) {
+	t.Setenv("PERF_TOKEN", "")
+	ctx, stop := context.WithCancel(timeLimit(t))
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		defer w.Close()
+		words := []string{"mesh", "--expect", "4", "--launch", "echo queued >&2; sleep 1000; :"}
+		ended <- run(ctx, words, io.Discard, w)
+	}()
+	lines := bufio.NewScanner(r)
+	if !lines.Scan() || lines.Text() != "perf: launcher: queued" {
+		t.Errorf("the launcher waits, and perf mesh says %q", lines.Text())
+	}
+	stop()
+	var rest []string
+	for lines.Scan() {
+		rest = append(rest, lines.Text())
+	}
+	if text := strings.Join(rest, "\n"); <-ended != exitFailure || !strings.Contains(text, "0 of 4 hosts have come") {
+		t.Errorf("at an interrupt: %s", text)
+	}
+}
+
 // TestMeshRanks: other ranks find rank 0 by a list, or say what is missing.
 func TestMeshRanks(t *testing.T) {
 	for _, tc := range []struct {
@@ -132,7 +159,7 @@ func TestMeshRanks(t *testing.T) {
 	}{
 		{"", "n[1-2]", "", "n1:18514"}, {"-p 7", "n[1-2]", "10.0.0.1", "n1:7 10.0.0.1:7"},
 		{"--join r0", "n[1-2]", "", "r0:18514"}, {"--join r0:9,[fe::1]:8", "", "", "r0:9 [fe::1]:8"},
-		{"--hosts b,a", "", "", "b:18514"}, {"", "", "", "also give --join"},
+		{"", "", "", "also give --join"},
 	} {
 		t.Setenv("SLURM_LAUNCH_NODE_IPADDR", tc.ip)
 		var m meshOptions
@@ -151,6 +178,23 @@ func TestMeshRanks(t *testing.T) {
 		}
 		if !strings.Contains(got, tc.want) {
 			t.Errorf("%s of %s: %s, want %s", tc.line, tc.nodes, got, tc.want)
+		}
+	}
+}
+
+// TestMeshOptionsWin: in a batch script, whose environment has a rank, an option says where the hosts are.
+func TestMeshOptionsWin(t *testing.T) {
+	for _, env := range []map[string]string{
+		{"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]"},
+		{"SLURM_PROCID": "7", "SLURM_NTASKS": "2"}, // nonsense, which nobody needs
+		{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_RANK": "1", "PMI_SIZE": "2"},
+		{"JOB_COMPLETION_INDEX": "1"},
+	} {
+		for _, line := range []string{"--hosts a,b", "--hostfile f", "--service s --expect 2", "--launch x"} {
+			if m, err := meshLine(strings.Fields(line), env); err != nil || m.ranked || m.place != roster.Nowhere ||
+				strings.HasPrefix(line, "--hosts") && m.expect != 0 {
+				t.Errorf("%s with %v: %v, ranked %v, expects %d", line, env, err, m.ranked, m.expect)
+			}
 		}
 	}
 }

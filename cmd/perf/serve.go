@@ -137,8 +137,12 @@ func (a *agentOptions) worker(ctx context.Context) (*agent.Worker, agent.Child, 
 	}
 	w := &agent.Worker{Runner: runner, Hello: agent.Hello{Name: roster.FindName(os.Getenv, os.Hostname),
 		Program: program(), Most: a.maxClients, Place: place}}
+	addrs, err := agent.Addresses()
+	for _, p := range addrs {
+		w.Addrs = append(w.Addrs, p.String())
+	}
 	w.Have(a.look(ctx))
-	return w, child, nil
+	return w, child, err
 }
 
 // join runs an agent that dials the mesh.
@@ -210,7 +214,7 @@ func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr i
 		}
 	case err == nil:
 		err = a.serveBoth(ctx, t, list, stderr)
-	case len(list) > 0 && a.tokenFile == "" && os.Getenv("PERF_TOKEN") == "":
+	case len(list) > 0 && a.tokenFile == "" && os.Getenv(agent.TokenEnv) == "":
 		err = serveStock(ctx, a.bind, list, agent.Notify, logTo(stderr))
 	}
 	if err != nil {
@@ -226,7 +230,7 @@ func (a *agentOptions) meshAddresses() ([]string, error) {
 	if text == "" {
 		return nil, errors.New("--join: no address, and " + agent.JoinEnv + " is not set; perf mesh --launch sets " +
 			"it, and the launcher has to pass it on (srun --export=ALL, mpirun -x " + agent.JoinEnv + " -x " +
-			agent.TokenEnv + ")")
+			agent.TokenEnv + ")" + agent.SudoHint())
 	}
 	return agent.ParseJoin(text, a.port)
 }

@@ -67,9 +67,7 @@ func (a *agentOptions) look(ctx context.Context) (list []agent.NIC) {
 		return list
 	}
 	if a.device == "" {
-		n := a.try(ctx, nics.NIC{Port: a.firstPort()})
-		n.Name = ""
-		return []agent.NIC{n}
+		return []agent.NIC{a.try(ctx, nics.NIC{Port: a.firstPort()})}
 	}
 	named, err := nics.Parse(a.device, a.firstPort())
 	if err != nil {
@@ -85,17 +83,25 @@ func (a *agentOptions) look(ctx context.Context) (list []agent.NIC) {
 	return list
 }
 
-// try opens a NIC for a moment.
+// try opens a NIC for a moment. One without a name is the first with an active port. It has its name from then on, so
+// that all tests use the same, and the result has the name.
 func (a *agentOptions) try(ctx context.Context, n nics.NIC) agent.NIC {
-	said := agent.NIC{Name: n.Name(), Link: n.Link, Options: a.options(n), Problem: n.Down}
+	said := agent.NIC{Link: n.Link, Options: a.options(n), Problem: n.Down}
 	if n.Down == "" || !a.word() {
 		tests, err := parse(append([]string{"write", "bw"}, said.Options...))
+		var opened string
 		if err == nil {
-			err = session.Try(ctx, tests.plan)
+			opened, err = session.Try(ctx, tests.plan)
+		}
+		if n.Device == "" && opened != "" {
+			n.Device, said.Options = opened, a.options(nics.NIC{Device: opened, Port: n.Port})
 		}
 		if said.Problem = ""; err != nil {
 			said.Problem = fmt.Sprintf("%.1000s", err)
 		}
+	}
+	if n.Device != "" {
+		said.Name = n.Name()
 	}
 	return said
 }

@@ -83,6 +83,19 @@ func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, max(left/time.Duration(n), shareLeast))
 }
 
+// Staggered tries addresses of any kind as RFC 8305 does: the next one begins when the one before has failed, or after
+// delay, and the first connection is returned. connect, drop and the error are as for Dial.
+func Staggered[A, C any](ctx context.Context, delay time.Duration, addrs []A,
+	connect func(context.Context, A) (C, error), drop func(C)) (C, error) {
+	first := func(ctx context.Context, _ error) (C, error) { return connect(ctx, addrs[0]) }
+	if len(addrs) == 1 {
+		return first(ctx, nil)
+	}
+	return Race(ctx, delay, first, func(ctx context.Context, _ error) (C, error) {
+		return Staggered(ctx, delay, addrs[1:], connect, drop)
+	}, drop)
+}
+
 // Race begins the first way, and the second when that has failed or takes longer than delay. A way gets the error of
 // the one before, or nil if that is still at work. The first connection is returned. Then the context of the other way
 // ends, and drop closes a connection that it makes nevertheless. If both fail, both have ended. A way that ends its

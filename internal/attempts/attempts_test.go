@@ -324,3 +324,53 @@ func TestFinish_Repeats(t *testing.T) {
 		}
 	})
 }
+
+// TestStaggered has addresses that hang, fail or connect: each begins when the one before failed, or after the delay.
+func TestStaggered(t *testing.T) {
+	const delay, hangs = 100 * ms, time.Hour
+	type outcome struct {
+		takes time.Duration
+		fails bool
+	}
+	for _, c := range []struct {
+		name   string
+		of     []outcome
+		winner int // -1: none
+		after  time.Duration
+		tried  int
+	}{
+		{"one", []outcome{{5 * ms, false}}, 0, 5 * ms, 1},
+		{"the first is fast", []outcome{{99 * ms, false}, {0, false}}, 0, 99 * ms, 1},
+		{"two hang", []outcome{{hangs, false}, {hangs, false}, {5 * ms, false}}, 2, 205 * ms, 3},
+		{"two fail", []outcome{{1 * ms, true}, {2 * ms, true}, {3 * ms, false}}, 2, 6 * ms, 3},
+		{"one fails, one hangs", []outcome{{1 * ms, true}, {hangs, false}, {3 * ms, false}}, 2, 104 * ms, 3},
+		{"a slow one wins", []outcome{{150 * ms, false}, {hangs, false}, {hangs, false}}, 0, 150 * ms, 2},
+		{"all fail", []outcome{{1 * ms, true}, {2 * ms, true}}, -1, 3 * ms, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			var tried atomic.Int32
+			connect := func(ctx context.Context, i int) (int, error) {
+				tried.Add(1)
+				select {
+				case <-time.After(c.of[i].takes):
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+				if c.of[i].fails {
+					return 0, fmt.Errorf("%d fails", i)
+				}
+				return i, nil
+			}
+			got, err := Staggered(t.Context(), delay, []int{0, 1, 2}[:len(c.of)], connect, func(int) {})
+			if err != nil {
+				got = -1
+			}
+			if after := time.Since(begin); after != c.after || int(tried.Load()) != c.tried || got != c.winner {
+				t.Errorf("%s: %d, %v after %v with %d tried, want %d after %v with %d", c.name, got, err, after,
+					tried.Load(), c.winner, c.after, c.tried)
+			}
+			synctest.Wait()
+		})
+	}
+}

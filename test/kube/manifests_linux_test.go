@@ -67,6 +67,23 @@ func TestEmuKube_Strict(t *testing.T) {
 	}
 }
 
+// TestEmuKube_Options: what a cluster may need has its place, and the API server takes it.
+func TestEmuKube_Options(t *testing.T) {
+	s := need(t)
+	ns := s.namespace(t, "privileged")
+	dir := site(t, "name: perf-registry", "name: pull", "schedulerName: default-scheduler", "schedulerName: gangs",
+		`priorityClassName: ""`, "priorityClassName: system-node-critical", "\nqueue: \"\"", "\nqueue: gpus")
+	s.do(t, "", "-n", ns, "apply", "-k", filepath.Join(dir, "hostnetwork"))
+	got := s.do(t, "", "-n", ns, "get", "cronjob", "perf-mesh", "-o", `jsonpath={.spec.jobTemplate.metadata.labels} `+
+		`{.spec.jobTemplate.spec.template.spec['imagePullSecrets','schedulerName','priorityClassName']}`)
+	for _, want := range []string{`"kueue.x-k8s.io/queue-name":"gpus"`, `"name":"pull"`, "gangs",
+		"system-node-critical"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+}
+
 // pod is what the tests read of one.
 type pod struct {
 	Metadata struct {

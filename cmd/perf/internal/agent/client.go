@@ -72,7 +72,7 @@ func (c *Client) ask(r request, limit time.Duration) (reply, error) {
 func (c *Client) reply(limit time.Duration) (r reply, err error) {
 	c.f.SetReadDeadline(time.Now().Add(limit))
 	err = c.f.receive(&r, maxReply)
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
 		err = errors.New("the agent closed the connection; it was stopped, or failed")
 	}
 	if err != nil {

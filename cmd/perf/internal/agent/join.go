@@ -9,13 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/attempts"
 )
 
 // JoinEnv is the environment variable that holds where the coordinator listens.
 const JoinEnv = "PERF_JOIN"
-
-// mostAddresses bounds the addresses of one coordinator.
-const mostAddresses = 64
 
 // ParseJoin reads addresses of a coordinator, such as 10.0.0.1:4711,[2001:db8::1]:4711. One without a port has the
 // default.
@@ -32,8 +31,8 @@ func ParseJoin(text string, port int) (list []string, err error) {
 		}
 		list = append(list, net.JoinHostPort(host, p))
 	}
-	if len(list) > mostAddresses {
-		return nil, fmt.Errorf("%d addresses of the coordinator; allowed: %d", len(list), mostAddresses)
+	if len(list) > MostAddresses {
+		return nil, fmt.Errorf("%d addresses of the coordinator; allowed: %d", len(list), MostAddresses)
 	}
 	return list, nil
 }
@@ -68,7 +67,7 @@ const closes = time.Second
 func Attend(ctx context.Context, c net.Conn, t Token, w *Worker) error {
 	w.prepare()
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(stepLimit))
+	c.SetDeadline(time.Now().Add(StepLimit))
 	f, err := introduce(c, t)
 	if err != nil {
 		return err
@@ -80,41 +79,19 @@ func Attend(ctx context.Context, c net.Conn, t Token, w *Worker) error {
 func reach(ctx context.Context, addrs []string, t Token, patience, closed time.Duration) (*frames, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
 	defer cancel()
-	type outcome struct {
-		f   *frames
-		at  string
-		err error
+	type met struct {
+		f  *frames
+		at string
 	}
-	results := make(chan outcome, len(addrs))
-	for i, a := range addrs {
-		go func() {
-			select { // addresses that lead nowhere are not to disturb others
-			case <-ctx.Done():
-			case <-time.After(time.Duration(i) * 100 * time.Millisecond):
-			}
-			f, err := try(ctx, a, t, closed)
-			results <- outcome{f, a, err}
-		}()
-	}
-	var errs []error
-	for n := range addrs {
-		o := <-results
-		if o.err != nil {
-			errs = append(errs, o.err)
-			continue
-		}
-		cancel()
-		go func() {
-			for range len(addrs) - n - 1 {
-				if late := <-results; late.f != nil {
-					late.f.Close()
-				}
-			}
-		}()
-		return o.f, o.at, nil
-	}
-	return nil, "", errors.Join(errs...)
+	m, err := attempts.Staggered(ctx, betweenAddresses, addrs, func(ctx context.Context, a string) (met, error) {
+		f, err := try(ctx, a, t, closed)
+		return met{f, a}, err
+	}, func(late met) { late.f.Close() })
+	return m.f, m.at, err
 }
+
+// betweenAddresses is the least delay that RFC 8305 allows: most of them lead nowhere.
+const betweenAddresses = 100 * time.Millisecond
 
 // try dials one address until the coordinator is there, or ctx ends, or nobody has listened there for closed.
 func try(ctx context.Context, addr string, t Token, closed time.Duration) (*frames, error) {
@@ -141,13 +118,13 @@ func try(ctx context.Context, addr string, t Token, closed time.Duration) (*fram
 }
 
 func once(ctx context.Context, addr string, t Token) (*frames, error) {
-	d := net.Dialer{Timeout: stepLimit}
+	d := net.Dialer{Timeout: StepLimit}
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	c.SetDeadline(time.Now().Add(stepLimit))
+	c.SetDeadline(time.Now().Add(StepLimit))
 	f, err := introduce(c, t)
 	if err == nil && !stop() {
 		err = context.Cause(ctx)

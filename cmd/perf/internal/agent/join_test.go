@@ -148,8 +148,8 @@ func TestAsk(t *testing.T) {
 	here, there := net.Pipe()
 	defer here.Close()
 	defer there.Close()
-	r.link = newLink(&frames{Conn: here, end: 'c'}, time.Hour)
-	agent := newLink(&frames{Conn: there, end: 'a'}, time.Hour)
+	r.link = newLink(&frames{Conn: here, raw: here}, time.Hour)
+	agent := newLink(&frames{Conn: there, raw: there}, time.Hour)
 	go func() {
 		var m message
 		if err := agent.f.receive(&m, maxRequest); err != nil {

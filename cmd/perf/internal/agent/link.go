@@ -31,7 +31,8 @@ type Hello struct {
 	Program string       `json:"program"`
 	Most    int          `json:"max_clients"`
 	Place   roster.Place `json:"place"`
-	NICs    []NIC        `json:"nics"`              // in the order of the rails
+	NICs    NICs         `json:"nics"`              // in the order of the rails
+	Addrs   Addrs        `json:"addrs,omitempty"`   // of the host, with their networks
 	Problem string       `json:"problem,omitempty"` // why it cannot run tests
 }
 

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +20,43 @@ type NIC struct {
 	Options []string `json:"-"`               // of perf, for its tests
 }
 
+// NICs are those of a host. Of a list that is too long, just as many are decoded as show that.
+type NICs []NIC
+
+// UnmarshalJSON reads a list of bounded length.
+func (l *NICs) UnmarshalJSON(b []byte) (err error) {
+	*l, err = bounded[NIC](b, nics.Most+1)
+	return err
+}
+
+// Addrs are addresses of a host. Those that are too many are ignored.
+type Addrs []string
+
+// UnmarshalJSON reads a list of bounded length.
+func (l *Addrs) UnmarshalJSON(b []byte) (err error) {
+	*l, err = bounded[string](b, MostAddresses)
+	return err
+}
+
+// bounded decodes the first elements of a list, at most most.
+func bounded[T any](b []byte, most int) (list []T, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	switch t, err := d.Token(); {
+	case err != nil || t == nil: // null
+		return nil, err
+	case t != json.Delim('['):
+		return nil, fmt.Errorf("%w: %.20q instead of a list", ErrFrame, b)
+	}
+	for d.More() && len(list) < most {
+		var v T
+		if err := d.Decode(&v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
 // Have takes over the list of NICs. If none of them can run tests, the agent itself has a problem.
 func (h *Hello) Have(list []NIC) {
 	h.NICs, h.Problem = list, ""
@@ -28,8 +67,11 @@ func (h *Hello) Have(list []NIC) {
 
 // CheckNICs returns what is wrong with the NICs of an agent.
 func (h *Hello) CheckNICs() error {
-	if n := len(h.NICs); n < 1 || n > nics.Most {
-		return fmt.Errorf("it has %d NICs; allowed: 1 to %d", n, nics.Most)
+	if len(h.NICs) > nics.Most {
+		return fmt.Errorf("it has more than %d NICs, which is the limit", nics.Most)
+	}
+	if len(h.NICs) == 0 {
+		return errors.New("it has no NIC")
 	}
 	names := map[string]bool{}
 	for _, n := range h.NICs {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/nics"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -87,6 +89,21 @@ func TestHave(t *testing.T) {
 			return a.Problem == b.Problem
 		}) {
 			t.Errorf("%q: %+v", tt.problems, h)
+		}
+	}
+}
+
+// TestHelloBounded: of lists that are longer than a host's, no more is decoded than shows that.
+func TestHelloBounded(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{"nics":null}`: true, `{"nics":[]}`: true, `{"nics":[{"name":"a"}],"addrs":["10.0.0.1/8"]}`: true,
+		`{"nics":[{}` + strings.Repeat(",{}", nics.Most) + `]}`: true,
+		`{"addrs":[""` + strings.Repeat(`,""`, 1<<18) + `]}`:    true, `{"nics":[0]}`: false, `{"nics":"x"}`: false,
+	} {
+		var h Hello
+		err := json.Unmarshal([]byte(text), &h)
+		if (err == nil) != ok || len(h.Addrs) > MostAddresses || len(h.NICs) > nics.Most+1 {
+			t.Errorf("%.60s: %v, %d addresses, %d NICs", text, err, len(h.Addrs), len(h.NICs))
 		}
 	}
 }

@@ -59,14 +59,14 @@ func (e *ReleaseError) Error() string {
 
 // Accept meets an agent that dialed. It is admitted or refused by what it says.
 func Accept(ctx context.Context, c net.Conn, t Token) (*Remote, error) {
-	c.SetDeadline(time.Now().Add(stepLimit))
+	c.SetDeadline(time.Now().Add(StepLimit))
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 	f, err := authenticate(c, t)
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
-	return meet(ctx, f, func() error { return nil }, stepLimit)
+	return meet(ctx, f, func() error { return nil }, StepLimit)
 }
 
 // meet has an agent introduce itself.
@@ -79,6 +79,8 @@ func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duratio
 		err = f.receive(&m, maxReply) // the list of a launcher's nodes may be long
 	}
 	switch {
+	case err != nil && !errors.Is(err, ErrFrame):
+		err = &StepError{"it connected, and proved its token", err}
 	case err != nil:
 	case m.Op == opJoin && m.Hello != nil:
 		f.SetDeadline(time.Time{})

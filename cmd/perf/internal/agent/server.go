@@ -13,8 +13,10 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
+// StepLimit is the time in which the ends of a connection have to meet, and what one sends has to be received.
+const StepLimit = 10 * time.Second
+
 const (
-	stepLimit    = 10 * time.Second // for a client to authenticate, and to receive a reply
 	mostStrange  = 64               // connections that have not proved themselves; the oldest has to go for another one
 	mostWaiting  = 1024             // connections of those that have
 	requestLimit = 10 * time.Minute // for a client to send its request
@@ -78,7 +80,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 
 // meet serves one connection.
 func (s *server) meet(ctx context.Context, c net.Conn) {
-	c.SetDeadline(time.Now().Add(stepLimit))
+	c.SetDeadline(time.Now().Add(StepLimit))
 	f, err := authenticate(c, s.token())
 	s.strange.Known(c)
 	if err != nil {
@@ -97,7 +99,7 @@ func (s *server) meet(ctx context.Context, c net.Conn) {
 	f.SetDeadline(time.Now().Add(requestLimit))
 	var r request
 	if err := f.receive(&r, maxRequest); err != nil {
-		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed) {
 			s.Log("%v: %v", c.RemoteAddr(), err)
 		}
 		return

@@ -125,8 +125,14 @@ func (t *Task) Words() []string {
 
 // checkServer refuses what is not where a server may be.
 func checkServer(host string, port int) error {
-	if err := checkHost(host); err != nil {
-		return err
+	hosts := strings.Split(host, wire.Or)
+	if len(hosts) > MostAddresses {
+		return fmt.Errorf("%d addresses of a server; allowed: %d", len(hosts), MostAddresses)
+	}
+	for _, h := range hosts {
+		if err := checkHost(h); err != nil {
+			return err
+		}
 	}
 	if port < 1 || port > 65535 {
 		return fmt.Errorf("port %d; allowed: 1 to 65535", port)

@@ -40,13 +40,21 @@ func ReadToken(file string) (Token, error) {
 	}
 	if text == "" {
 		return Token{}, errors.New("no token; give all ends the same --token-file, or the same " +
-			TokenEnv + " in the environment (openssl rand -hex 16 makes one)")
+			TokenEnv + " in the environment (openssl rand -hex 16 makes one)" + SudoHint())
 	}
 	text = strings.TrimSpace(text)
 	if len(text) < minToken || len(text) > maxToken {
 		return Token{}, fmt.Errorf("token of %d bytes in %s; allowed: %d to %d", len(text), from, minToken, maxToken)
 	}
 	return Token{[]byte(text)}, nil
+}
+
+// SudoHint is a hint for variables that are missing because sudo drops them, or empty.
+func SudoHint() string {
+	if os.Getenv("SUDO_USER") == "" {
+		return ""
+	}
+	return "; sudo drops variables: sudo --preserve-env=" + TokenEnv + "," + JoinEnv
 }
 
 func readToken(file string) ([]byte, error) {

@@ -16,7 +16,7 @@ type Task struct {
 	Test    wire.Params
 	NIC     string   // empty: the only one
 	Options []string // of perf, of this NIC
-	Host    string   // of the server; empty: be the server
+	Host    string   // of the server, or its addresses as for wire.DialTCP; empty: be the server
 	Port    int
 	Alone   bool // this host has no other test at the same time
 }
@@ -90,7 +90,7 @@ func (w *Worker) work(ctx context.Context, f *frames) error {
 	if w.Look != nil {
 		hello.Have(w.Look())
 	}
-	f.SetDeadline(time.Now().Add(stepLimit))
+	f.SetDeadline(time.Now().Add(StepLimit))
 	if err := f.send(message{Op: opJoin, Hello: &hello}); err != nil {
 		return &unmetError{err}
 	}
@@ -101,7 +101,7 @@ func (w *Worker) work(ctx context.Context, f *frames) error {
 	beat := time.Duration(m.Beat) * time.Millisecond
 	switch {
 	case err != nil:
-		return &unmetError{err}
+		return &unmetError{&StepError{"the token is proved, and this host is introduced", err}}
 	case m.Op == opEnd && m.Error == "":
 		return nil
 	case m.Op == opEnd:

@@ -16,6 +16,7 @@ import (
 type Launch struct {
 	Ended <-chan error // gets its outcome, once
 	cmd   *exec.Cmd
+	tty   terminal
 	gone  chan struct{} // closed after Ended has it
 	err   error
 	said  tail
@@ -23,8 +24,9 @@ type Launch struct {
 }
 
 // Start runs a command of the shell with words behind it; the command may place them itself as "$@". The environment is
-// added to that of this process.
-func Start(command string, words, env []string) (*Launch, error) {
+// added to that of this process. show gets each line that the launcher and its agents write, on a goroutine of its own,
+// and reports whether the user has seen it.
+func Start(command string, words, env []string, show func(line string) bool) (*Launch, error) {
 	if !strings.Contains(command, "$@") {
 		command += ` "$@"`
 	}
@@ -34,7 +36,7 @@ func Start(command string, words, env []string) (*Launch, error) {
 	}
 	defer w.Close()
 	ended := make(chan error, 1)
-	l := &Launch{Ended: ended, gone: make(chan struct{}), read: make(chan struct{})}
+	l := &Launch{Ended: ended, gone: make(chan struct{}), read: make(chan struct{}), said: tail{show: show}}
 	l.cmd = exec.Command("/bin/sh", append([]string{"-c", command, "sh"}, words...)...)
 	l.cmd.Env = append(os.Environ(), env...)
 	l.cmd.Stdout, l.cmd.Stderr = w, w // results are this program's alone
@@ -49,12 +51,20 @@ func Start(command string, words, env []string) (*Launch, error) {
 		close(l.read)
 	}()
 	go func() {
+		refused := l.tty.watch(l.cmd.Process.Pid)
 		l.err = l.cmd.Wait()
+		l.tty.over(l.cmd.ProcessState)
+		if refused != nil {
+			l.err = refused
+		}
 		ended <- l.err
 		close(l.gone)
 	}()
 	return l, nil
 }
+
+// TakeTerminal takes the terminal back from a launcher that asked something on it, once its agents are at work.
+func (l *Launch) TakeTerminal() { l.tty.takeBack() }
 
 // Grace is how long a launcher has to end by itself when its agents have, and again when it is told to.
 const Grace = 5 * time.Second
@@ -86,7 +96,7 @@ func (l *Launch) wait(limit time.Duration) {
 	}
 }
 
-// Said returns the last lines that the launcher and its agents wrote.
+// Said returns the last lines that the launcher and its agents wrote, without those that the user has seen.
 func (l *Launch) Said() []string {
 	select {
 	case <-l.gone:
@@ -96,32 +106,47 @@ func (l *Launch) Said() []string {
 	return l.said.lines()
 }
 
-// tail keeps the last lines of what is written.
+// tail shows lines as they are written, and keeps the last ones that were not shown.
 type tail struct {
+	show func(line string) bool
 	mu   sync.Mutex
-	text []byte
+	part []byte // of a line that has no end yet
+	kept []string
 }
 
 const (
 	mostLines = 20
-	mostText  = 8 << 10
+	mostLine  = 4 << 10 // longer ones are divided
 )
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text = append(t.text, b[max(0, len(b)-mostText):]...)
-	t.text = t.text[max(0, len(t.text)-mostText):]
+	for text := range bytes.Lines(b) {
+		for len(text) > 0 {
+			n := min(len(text), mostLine-len(t.part))
+			t.part, text = append(t.part, text[:n]...), text[n:]
+			if t.part[len(t.part)-1] == '\n' || len(t.part) == mostLine {
+				t.end()
+			}
+		}
+	}
 	return len(b), nil
 }
 
-func (t *tail) lines() (list []string) {
+// end ends a line.
+func (t *tail) end() {
+	line := strings.TrimSpace(string(t.part))
+	t.part = t.part[:0]
+	if line != "" && !t.show(line) {
+		t.kept = append(t.kept, line)
+		t.kept = t.kept[max(0, len(t.kept)-mostLines):]
+	}
+}
+
+func (t *tail) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for line := range bytes.Lines(t.text) {
-		if s := strings.TrimSpace(string(line)); s != "" {
-			list = append(list, s)
-		}
-	}
-	return list[max(0, len(list)-mostLines):]
+	t.end()
+	return append([]string(nil), t.kept...)
 }

@@ -18,7 +18,7 @@ import (
 
 func start(t *testing.T, command string, words ...string) *Launch {
 	t.Helper()
-	l, err := Start(command, words, []string{"PERF_JOIN=a:1"})
+	l, err := Start(command, words, []string{"PERF_JOIN=a:1"}, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}

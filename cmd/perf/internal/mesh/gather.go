@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -115,7 +116,8 @@ func (m *coordinator) call() error {
 		}
 	}()
 	if err := context.Cause(m.ctx); err != nil {
-		return err
+		there := len(agents) - len(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil }))
+		return fmt.Errorf("%w; %d of %d agents have answered", err, there, len(agents))
 	}
 	seen := map[string]string{}
 	var twice []error
@@ -204,6 +206,7 @@ func explain(err error) error {
 const (
 	mostStrange = 2048        // connections that have not proved themselves
 	settles     = time.Second // between the ends of things that end for one reason
+	awaits      = time.Second // between words on the hosts that are awaited: they take time where there are many
 )
 
 // arrival is an agent that dialed, or a stranger.
@@ -224,8 +227,12 @@ func (m *coordinator) await() error {
 	}
 	defer func() { slices.SortStableFunc(m.hosts, before) }()
 	defer m.noDoubt()
+	tick := time.NewTicker(awaits)
+	defer tick.Stop()
 	for !m.roster.Complete() {
 		select {
+		case <-tick.C:
+			m.awaiting()
 		case a := <-came:
 			if m.arrive(a) {
 				quiet = time.After(m.Patience)
@@ -236,13 +243,23 @@ func (m *coordinator) await() error {
 				quiet = time.After(settles)
 			}
 		case <-quiet:
+			if m.meeting.Load() > 0 && !m.patient { // some are connected: their meetings end, or say at which step
+				m.patient, quiet = true, time.After(agent.StepLimit+settles)
+				continue
+			}
 			m.missing()
 			return nil
 		case <-m.ctx.Done():
-			return context.Cause(m.ctx)
+			return fmt.Errorf("%w; %s", context.Cause(m.ctx), m.roster.Awaited())
 		}
 	}
 	return nil
+}
+
+func (m *coordinator) awaiting() {
+	if m.Awaited != nil {
+		m.Awaited(m.roster.Awaited())
+	}
 }
 
 // before orders hosts by rank, or else by name; 2 is before 10.
@@ -255,7 +272,7 @@ func before(a, b *member) int {
 
 // accept meets those that dial, also while the mesh is at work: they learn that they are late.
 func (m *coordinator) accept(came chan<- arrival) {
-	strange := wire.Strangers{Most: mostStrange, Time: 2 * settles}
+	strange := wire.Strangers{Most: mostStrange, Time: 4 * settles} // a busy host needs more than one for all of them
 	for {
 		c, err := m.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -266,9 +283,14 @@ func (m *coordinator) accept(came chan<- arrival) {
 			continue
 		}
 		strange.Admit(c)
+		m.meeting.Add(1)
 		m.watch.Go(func() {
+			defer m.meeting.Add(-1)
 			a, err := agent.Accept(m.link, c, m.Token)
-			strange.Known(c)
+			if !strange.Known(c) { // an agent comes again
+				c.Close()
+				return
+			}
 			select {
 			case came <- arrival{a, c.RemoteAddr(), err}:
 			case <-m.begun:
@@ -282,6 +304,9 @@ func (m *coordinator) accept(came chan<- arrival) {
 
 // arrive enters an agent, and reports whether one came.
 func (m *coordinator) arrive(a arrival) bool {
+	if step := (*agent.StepError)(nil); errors.As(a.err, &step) {
+		m.stopped(a.from, step)
+	}
 	if a.err != nil {
 		if m.Stranger != nil && (errors.Is(a.err, agent.ErrToken) || errors.Is(a.err, agent.ErrFrame)) {
 			m.Stranger(a.from, a.err)
@@ -318,15 +343,46 @@ func (m *coordinator) strays() {
 	}
 }
 
+// mostHalfway bounds the addresses whose agents did not get to the end of the meeting.
+const mostHalfway = 100
+
+// stopped notes how far an agent came, or a stranger.
+func (m *coordinator) stopped(from net.Addr, err error) {
+	host, _, bad := net.SplitHostPort(from.String())
+	if bad != nil {
+		host = from.String()
+	}
+	if len(m.reached) < mostHalfway || m.reached[host] != nil {
+		if m.reached == nil {
+			m.reached = map[string]error{}
+		}
+		m.reached[host] = err
+	}
+}
+
+// steps describes how far those came who did not get to the end of the meeting. Nobody knows their names.
+func (m *coordinator) steps() (text string) {
+	froms := slices.Sorted(maps.Keys(m.reached))
+	const most = 3
+	for _, from := range froms[:min(len(froms), most)] {
+		text += fmt.Sprintf("; from %s: %v", from, m.reached[from])
+	}
+	if n := len(froms) - most; n > 0 {
+		text += fmt.Sprintf("; likewise from %d other addresses", n)
+	}
+	return text
+}
+
 // missing names those that did not come.
 func (m *coordinator) missing() {
+	steps := m.steps()
 	for _, h := range m.roster.Missing() {
-		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come"}
+		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come" + steps}
 		m.leave(l)
 		m.member(Host{Name: l.Host}, nil).lose(errors.New(l.Error))
 	}
 	if err := m.roster.Unknown(); err != nil {
-		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error(),
+		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error() + steps,
 			more: m.roster.Short() - len(m.roster.Missing()) - 1})
 	}
 }

@@ -17,35 +17,35 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// untilWelcome is how many times an agent reads until it belongs to the mesh: the greeting, two parts of the proof, and
-// two of a frame.
-const untilWelcome = 5
-
-// mute is the connection of an agent that hears nothing once it belongs to the mesh, and goes on with its heartbeats.
+// muteConn is the connection of an agent that hears nothing some time after it belongs to the mesh, and goes on with
+// its heartbeats.
 type muteConn struct {
 	net.Conn
-	reads int
-	deaf  bool // what comes is not even read
+	since time.Time // when it hears no more
+	deaf  bool      // what comes is not even read
 }
 
+func (m *muteConn) muted() bool { return !time.Now().Before(m.since) }
+
 func (m *muteConn) Read(b []byte) (int, error) {
-	if m.reads++; m.reads <= untilWelcome {
-		return m.Conn.Read(b)
+	n, err := m.Conn.Read(b)
+	if !m.muted() {
+		return n, err
 	}
 	m.Conn.SetReadDeadline(time.Time{})
 	if m.deaf {
 		<-time.After(time.Hour)
 		return 0, io.EOF
 	}
-	_, err := io.Copy(io.Discard, m.Conn)
+	_, err = io.Copy(io.Discard, m.Conn)
 	return 0, fmt.Errorf("the other end: %w", err)
 }
 
 func (m *muteConn) SetReadDeadline(t time.Time) error {
-	if m.reads < untilWelcome {
-		return m.Conn.SetReadDeadline(t)
+	if m.muted() {
+		return nil
 	}
-	return nil
+	return m.Conn.SetReadDeadline(t)
 }
 
 // figures acts as tests with the figures of a liar.
@@ -64,6 +64,7 @@ func TestHostileAgents(t *testing.T) {
 	c := config(t)
 	const limit = 30 * time.Second
 	port := func(n int) agent.Runner { return ports(n) }
+	soon := func() time.Time { return time.Now().Add(time.Second / 2) } // all meet in no time
 	for _, tt := range []struct {
 		name   string
 		runner agent.Runner
@@ -72,9 +73,10 @@ func TestHostileAgents(t *testing.T) {
 		pair   string // in the error of its pairs, where it is the client, until it is given up
 		at     string // where it is the server
 	}{
-		{name: "never answers", conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c} },
+		{name: "never answers", conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c, since: soon()} },
 			lost: "it does not answer, but sends heartbeats"},
-		{name: "reads nothing", conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c, deaf: true} },
+		{name: "reads nothing",
+			conn: func(c net.Conn) net.Conn { return &muteConn{Conn: c, since: soon(), deaf: true} },
 			lost: "its agent was stopped, or failed"},
 		{name: "negative", runner: figures{Bits: -1, P50: -1}, pair: "a figure of -1"},
 		{name: "huge", runner: figures{Bits: 1e300, P50: 1e300}, pair: "a figure of 1e+300"},
@@ -181,6 +183,7 @@ func TestLoris(t *testing.T) {
 					}
 					stop()
 					conn.Close()
+					time.Sleep(time.Millisecond) // so that time goes on
 				}
 			})
 		}

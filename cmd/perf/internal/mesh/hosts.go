@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -69,17 +68,27 @@ func ParseHosts(names []string, port int) ([]Host, error) {
 	return hosts, nil
 }
 
+// mostHostfile bounds a hostfile.
+const mostHostfile = 1 << 20
+
 // ReadHostfile returns the first word of each line, as Open MPI, MPICH and Slurm write it. # begins a comment.
 func ReadHostfile(r io.Reader) (names []string, err error) {
-	s := bufio.NewScanner(io.LimitReader(r, 1<<20))
-	for s.Scan() {
-		text, _, _ := strings.Cut(s.Text(), "#")
+	all, err := io.ReadAll(io.LimitReader(r, mostHostfile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > mostHostfile {
+		return nil, fmt.Errorf("more than %d bytes, which is the limit; remove comments and options of the hosts",
+			mostHostfile)
+	}
+	for line := range strings.Lines(string(all)) {
+		text, _, _ := strings.Cut(line, "#")
 		if f := strings.Fields(text); len(f) > 0 {
 			names = append(names, f[0])
 		}
 	}
-	if s.Err() == nil && names == nil {
+	if names == nil {
 		return nil, errors.New("no hosts")
 	}
-	return names, s.Err()
+	return names, nil
 }

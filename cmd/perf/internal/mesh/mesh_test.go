@@ -143,9 +143,14 @@ func TestHosts(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"a", "b:7", "c"}) {
 		t.Errorf("%q, %v", names, err)
 	}
-	for _, text := range []string{"", "# none\n", strings.Repeat("x", 1<<17)} {
-		if names, err := ReadHostfile(strings.NewReader(text)); err == nil {
-			t.Errorf("%.20q: %q", text, names)
+	for text, want := range map[string]string{"": "no hosts", "# none\n": "no hosts",
+		strings.Repeat("a b\n", 1<<18) + "c": "more than 1048576 bytes"} {
+		if names, err := ReadHostfile(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: %d names, %v, want %q", text, len(names), err, want)
 		}
+	}
+	names, err = ReadHostfile(strings.NewReader(strings.Repeat("a b\n", 1<<18)))
+	if err != nil || len(names) != 1<<18 {
+		t.Errorf("a file of 1 MiB: %d names, %v", len(names), err)
 	}
 }

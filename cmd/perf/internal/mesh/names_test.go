@@ -64,14 +64,11 @@ func TestStray(t *testing.T) {
 }
 
 // leaver is the connection of an agent that ends when it has introduced itself.
-type leaver struct {
-	net.Conn
-	writes int
-}
+type leaver struct{ net.Conn }
 
 func (l *leaver) Write(b []byte) (int, error) {
 	n, err := l.Conn.Write(b)
-	if l.writes++; l.writes == 2 { // the proof that it has the token, and its name
+	if b[0] == 23 && len(b) > 60 { // a record of data, longer than the proof of the token
 		l.Conn.Close()
 	}
 	return n, err
@@ -90,7 +87,7 @@ func TestGone(t *testing.T) {
 				p.join(t.Context(), w, nil)
 				continue
 			}
-			p.wg.Go(func() { agent.Attend(context.Background(), &leaver{Conn: p.hall.dial()}, p.c.Token, w) })
+			p.wg.Go(func() { agent.Attend(context.Background(), &leaver{p.hall.dial()}, p.c.Token, w) })
 		}
 		res, err := Run(t.Context(), p.c)
 		if got := lostHosts(res); err != nil || !slices.Equal(got, []string{"lost n2"}) {
@@ -98,6 +95,39 @@ func TestGone(t *testing.T) {
 		}
 		if !strings.Contains(res.Absences(), "1 hosts were lost") || res.AllEnded() || res.came != 3 {
 			t.Errorf("%s, %d came", res.Absences(), res.came)
+		}
+		p.wg.Wait()
+	})
+}
+
+// hole is the connection of an agent whose long packets get lost.
+type hole struct{ net.Conn }
+
+func (h *hole) Write(b []byte) (int, error) {
+	if b[0] == 23 && len(b) > 60 { // a record of data, longer than the proof of the token
+		return len(b), nil
+	}
+	return h.Conn.Write(b)
+}
+
+// TestBlackHole: of an agent that proved its token, and whose introduction got lost, the step that it reached is known.
+func TestBlackHole(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := c
+		c.Expect = 3
+		p := newParty(t, c)
+		for i := range 2 {
+			p.join(t.Context(), worker(fmt.Sprint("n", i), roster.Nowhere, runner{takes: time.Second}), nil)
+		}
+		p.wg.Go(func() {
+			agent.Attend(t.Context(), &hole{p.hall.dial()}, p.c.Token, worker("n2", roster.Nowhere, runner{}))
+		})
+		res, err := Run(t.Context(), p.c)
+		if err != nil || len(res.LostHosts) != 1 ||
+			!strings.Contains(res.LostHosts[0].Error, "and proved its token, and then nothing more came") ||
+			!strings.Contains(res.LostHosts[0].Error, "MTU") {
+			t.Errorf("%v, %v", err, res.LostHosts)
 		}
 		p.wg.Wait()
 	})

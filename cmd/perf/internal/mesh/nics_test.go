@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -191,6 +192,65 @@ func TestRails(t *testing.T) {
 	}
 }
 
+// TestUnpaired: NICs that have equal names by accident leave others without a partner. They are named, also if other
+// hosts have such NICs. A host that just has fewer NICs is none of this kind.
+func TestUnpaired(t *testing.T) {
+	c := config(t)
+	for _, tt := range []struct {
+		name  string
+		rails Rails
+		hosts [][]agent.NIC
+		want  string
+	}{
+		{"the same", SameRail, same(3, cards("a", "b")), "[]"},
+		{"fewer", SameRail, [][]agent.NIC{cards("a", "b"), cards("a", "b"), cards("a")}, "[]"},
+		{"accident", SameRail, [][]agent.NIC{cards("a", "b"), cards("a", "b"), cards("b", "c"), cards("b", "c")},
+			"[{{n0 a} 2} {{n1 a} 2} {{n2 c} 2} {{n3 c} 2}]"},
+		{"each with each", AllRails, [][]agent.NIC{cards("a", "b"), cards("a", "b"), cards("b", "c")}, "[]"},
+		{"other names", SameRail, [][]agent.NIC{cards("a", "b"), cards("x", "y")}, "[]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := c
+			c.Rails = tt.rails
+			res, _ := newFabric().mesh(t, c, tt.hosts)
+			type unpaired struct {
+				HostNIC
+				Hosts int
+			}
+			var got []unpaired
+			for _, u := range res.UnpairedNICs {
+				got = append(got, unpaired(u))
+			}
+			if text := fmt.Sprintf("%v", got); text != tt.want {
+				t.Errorf("%s: %s, want %s", tt.name, text, tt.want)
+			}
+			var b bytes.Buffer
+			res.Text(&b, false)
+			if strings.Contains(b.String(), "n2 c was not measured with 2 hosts") != (tt.name == "accident") {
+				t.Errorf("%s:\n%s", tt.name, &b)
+			}
+		})
+	}
+}
+
+// TestMeasured: the text says which NIC was measured where each host has one.
+func TestMeasured(t *testing.T) {
+	c := config(t)
+	for want, hosts := range map[string][][]agent.NIC{
+		"NIC of each host: a\n":            same(3, cards("a")),
+		"NIC of n[0,2]: a\nNIC of n1: b\n": {cards("a"), cards("b"), cards("a")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			res, _ := newFabric().mesh(t, c, hosts)
+			var b bytes.Buffer
+			res.Text(&b, false)
+			if !strings.HasPrefix(b.String(), want) {
+				t.Errorf("want %q first:\n%s", want, &b)
+			}
+		})
+	}
+}
+
 // TestUnmet: a host that is in no pair, because its partner rests or the mesh was told to end, says nothing of the NICs
 // of others.
 func TestUnmet(t *testing.T) {
@@ -362,7 +422,7 @@ func TestNICs_Hostile(t *testing.T) {
 		list []agent.NIC
 		want string
 	}{
-		{many, "it has 10000 NICs; allowed: 1 to 64"},
+		{many, "it has more than 64 NICs, which is the limit"},
 		{cards("a", "a"), "it has two NICs named a"},
 		{cards("a", ""), "one has no name"},
 		{cards("a\x1b[2J"), `it has a NIC named "a\x1b[2J"`},

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,7 +156,7 @@ func (m *coordinator) test(ctx context.Context, from, to *member, r *PairResult,
 	}
 	late, cancel = context.WithTimeoutCause(ctx, 4*limit, fmt.Errorf("agent %s: no result after %v", from.Name,
 		4*limit))
-	f, err = from.agent.Test(late, r.FromNIC, p, reach(from, to), server.Port)
+	f, err = from.agent.Test(late, r.FromNIC, p, m.addresses(from, to), server.Port)
 	cancel()
 	patience := serverEnds
 	if ctx.Err() != nil {
@@ -173,8 +176,8 @@ const (
 	serverTells = 200 * time.Millisecond // why its client failed, if it knows
 )
 
-// reach returns where a host finds another one.
-func reach(from, to *member) string {
+// address returns where a host finds another one, as the coordinator sees it.
+func address(from, to *member) string {
 	if to.Addr != "" {
 		return to.Addr // as it was given
 	}
@@ -187,6 +190,54 @@ func reach(from, to *member) string {
 		return to.Name
 	}
 	return to.agent.Addr.String()
+}
+
+// mostWays bounds the addresses that a host tries of another one.
+const mostWays = 8
+
+// addresses returns where a host may find another one: as the coordinator does, and at the addresses that it has, those
+// of a common network first. An address that several hosts have, such as that of a bridge for containers, is left out.
+func (m *coordinator) addresses(from, to *member) string {
+	seen := address(from, to)
+	list := []string{seen}
+	if a, err := netip.ParseAddr(seen); err == nil && a.IsLoopback() {
+		return seen
+	}
+	for _, p := range prefixes(to.agent.Addrs) {
+		if a := p.Addr().String(); m.homes[a] == 1 && a != seen {
+			list = append(list, a)
+		}
+	}
+	networks := prefixes(from.agent.Addrs)
+	far := func(text string) int {
+		a, err := netip.ParseAddr(text)
+		if err != nil || slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return far(a) - far(b) })
+	return strings.Join(list[:min(len(list), mostWays)], wire.Or)
+}
+
+// prefixes returns the addresses that an agent says it has.
+func prefixes(addrs []string) (list []netip.Prefix) {
+	for _, a := range addrs[:min(len(addrs), agent.MostAddresses)] {
+		if p, err := netip.ParsePrefix(a); err == nil && p.Addr().Zone() == "" && !p.Addr().IsLoopback() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// settleHomes counts how many hosts have each address.
+func (m *coordinator) settleHomes() {
+	m.homes = map[string]int{}
+	for _, at := range m.present {
+		for _, p := range prefixes(m.hosts[at].agent.Addrs) {
+			m.homes[p.Addr().String()]++
+		}
+	}
 }
 
 func sameHost(a, b net.IP) bool { return a != nil && a.Equal(b) }

@@ -3,9 +3,13 @@ package mesh
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 // Rails selects which NICs of two hosts are measured with each other.
@@ -137,6 +141,76 @@ func endName(host, nic string) string {
 		return host
 	}
 	return host + " " + nic
+}
+
+// unpaired enters the NICs that were not measured with hosts that have others left: their names differ, or are equal
+// for NICs that do not belong together, as those of virtual functions may be.
+func (m *coordinator) unpaired() {
+	met := map[[2]int]map[end]bool{} // by two hosts
+	for i := range m.res.Pairs {
+		p := &m.res.Pairs[i]
+		hosts := [2]int{min(p.from, p.to), max(p.from, p.to)}
+		if met[hosts] == nil {
+			met[hosts] = map[end]bool{}
+		}
+		met[hosts][p.end(0)], met[hosts][p.end(1)] = true, true
+	}
+	with := map[end]int{}
+	for hosts, ends := range met {
+		var left [2][]end
+		for side, at := range hosts {
+			for i := range m.hosts[at].nics {
+				if e := (end{at, i}); !ends[e] {
+					left[side] = append(left[side], e)
+				}
+			}
+		}
+		if len(left[0]) > 0 && len(left[1]) > 0 {
+			for _, e := range slices.Concat(left[0], left[1]) {
+				with[e]++
+			}
+		}
+	}
+	for _, e := range slices.SortedFunc(maps.Keys(with), end.compare) {
+		h := m.hosts[e.host]
+		nic := HostNIC{Host: h.Name, NIC: h.nics[e.nic].Name}
+		m.res.UnpairedNICs = append(m.res.UnpairedNICs, UnpairedNIC{nic, with[e]})
+	}
+}
+
+// UnpairedNIC is a NIC that was not measured with some hosts.
+type UnpairedNIC struct {
+	HostNIC
+	Hosts int `json:"hosts"` // how many
+}
+
+// String describes it for people.
+func (u UnpairedNIC) String() string {
+	return fmt.Sprintf("%s was not measured with %d hosts, which have NICs left of other names: give --rails all, or "+
+		"name those that belong together (-d)", named(u.Host, u.NIC), u.Hosts)
+}
+
+// measured writes which NIC of each host was measured, where each has one.
+func (r *Result) measured(w io.Writer) {
+	hosts := map[string][]string{}
+	for i, list := range r.HostNICs {
+		if len(list) > 0 {
+			hosts[list[0]] = append(hosts[list[0]], r.Hosts[i])
+		}
+	}
+	if r.many || len(hosts) == 0 {
+		return
+	}
+	names := slices.SortedFunc(maps.Keys(hosts), roster.Compare)
+	if len(names) == 1 {
+		fmt.Fprintf(w, "NIC of each host: %s\n\n", printable.Name(names[0]))
+		return
+	}
+	for _, n := range names {
+		list := printable.Message(roster.Fold(hosts[n]))
+		fmt.Fprintf(w, "NIC of %s: %s\n", list, cmp.Or(printable.Name(n), "not known"))
+	}
+	fmt.Fprintln(w)
 }
 
 // unmet enters the NICs that no other host has, of those that a host met.

@@ -40,6 +40,8 @@ type Result struct {
 	LostHosts []LostHost   `json:"lost_hosts"`
 	DarkNICs  []DarkNIC    `json:"dark_nics,omitempty"`  // which reach nobody
 	UnmetNICs []HostNIC    `json:"unmet_nics,omitempty"` // which no host that they met has
+	// NICs that have no partner of their name on hosts that have others left.
+	UnpairedNICs []UnpairedNIC `json:"unpaired_nics,omitempty"`
 	Stalls
 	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error string       `json:"error,omitempty"`

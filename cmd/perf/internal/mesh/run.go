@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
@@ -39,6 +40,7 @@ type Config struct {
 	Program   string // this one, with its version
 
 	// May be nil, and are never called twice at a time.
+	Awaited  func(said string)                   // now and then while hosts are awaited
 	Begun    func(pass string, hosts, pairs int) // of hosts; the pass that measures all has no name
 	Start    func(from, to string)
 	Done     func([]PairResult) // of two hosts
@@ -50,17 +52,22 @@ type Config struct {
 // coordinator is a mesh at work.
 type coordinator struct {
 	Config
-	ctx    context.Context // ends when the mesh is told to end
-	link   context.Context // ends when the mesh is over
-	begun  chan struct{}
-	watch  sync.WaitGroup
-	roster *roster.Roster
-	hosts  []*member
-	doubts []doubted
-	left   error // why agents left, if it is not their fault
-	own    watch
-	res    *Result
+	ctx   context.Context // ends when the mesh is told to end
+	link  context.Context // ends when the mesh is over
+	begun chan struct{}
+	watch sync.WaitGroup
 
+	meeting atomic.Int32     // connections whose ends do not know each other yet
+	patient bool             // they were waited for
+	reached map[string]error // how far some came, by address
+	roster  *roster.Roster
+	hosts   []*member
+	doubts  []doubted
+	left    error // why agents left, if it is not their fault
+	own     watch
+	res     *Result
+
+	homes   map[string]int  // of addresses: how many hosts have each
 	present []int           // the hosts that came, by their place among all
 	only    map[[2]end]bool // what is measured in this pass; nil: all
 	dark    *darkness
@@ -127,6 +134,7 @@ func (m *coordinator) measure() {
 	}
 	m.res.came += len(m.present)
 	m.equip()
+	m.settleHomes()
 	if m.Reach > 0 {
 		m.reach()
 	}
@@ -136,6 +144,7 @@ func (m *coordinator) measure() {
 		m.absent()
 	}
 	m.unmet()
+	m.unpaired()
 }
 
 // begin runs a pass: a schedule of the hosts that came. alone is set if each has one test at a time.

@@ -40,6 +40,7 @@ var scale = map[string]struct {
 // Text writes what is slow or lost, and the figures: of a small mesh, or where whole is set, a matrix with a row for
 // each host that sends; else their distribution and the worst pairs.
 func (r *Result) Text(w io.Writer, whole bool) {
+	r.measured(w)
 	for _, f := range figuresOfPair {
 		s := scale[f.name]
 		if len(r.Hosts) <= mostMatrix || whole {
@@ -135,6 +136,14 @@ func (r *Result) dark(w io.Writer) {
 			break
 		}
 		fmt.Fprintf(w, "%s was not measured: no host that it met has such a NIC\n", named(n.Host, n.NIC))
+	}
+	for i, n := range r.UnpairedNICs {
+		if i == worstPairs && len(r.UnpairedNICs) > worstPairs+1 {
+			fmt.Fprintf(w, "%d more NICs have no partner on some hosts; all are in the JSON object\n",
+				len(r.UnpairedNICs)-i)
+			break
+		}
+		fmt.Fprintln(w, n)
 	}
 }
 

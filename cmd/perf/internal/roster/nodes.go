@@ -9,6 +9,9 @@ import (
 // Most bounds the hosts of a list, and of a mesh.
 const Most = 16384
 
+// longestName bounds a name, as DNS does. A list is bounded by what it expands to: a short one may have long names.
+const longestName = 253
+
 // ExpandNodes expands a node list of Slurm, such as rack1-[01-03,7],login.
 func ExpandNodes(list string) (names []string, err error) {
 	bad := func(why string) ([]string, error) { return nil, fmt.Errorf("node list %.200q: %s", list, why) }
@@ -51,6 +54,9 @@ func ExpandNodes(list string) (names []string, err error) {
 			var next []string
 			for _, s := range some {
 				for _, v := range values {
+					if n := len(s) + len(before) + len(v); n > longestName {
+						return bad(fmt.Sprintf("a name of %d bytes; allowed: %d", n, longestName))
+					}
 					next = append(next, s+before+v)
 				}
 			}
@@ -75,8 +81,9 @@ func expandRanges(text string) (values []string, err error) {
 		}
 		a, err1 := strconv.ParseUint(from, 10, 32)
 		b, err2 := strconv.ParseUint(to, 10, 32)
-		if err1 != nil || err2 != nil || b < a || b-a >= Most || len(values) > Most {
-			return nil, fmt.Errorf("range %q", r)
+		if err1 != nil || err2 != nil || b < a || b-a >= Most || len(values) > Most ||
+			len(from) > longestName {
+			return nil, fmt.Errorf("range %.60q", r)
 		}
 		for n := a; n <= b; n++ {
 			values = append(values, fmt.Sprintf("%0*d", len(from), n))

@@ -267,6 +267,34 @@ func (r *Roster) Unknown() error {
 	return nil
 }
 
+// Awaited describes how many hosts have come, and the hosts that the mesh waits for.
+func (r *Roster) Awaited() string {
+	if r.Expected() == 0 {
+		return fmt.Sprintf("%d hosts have come, nobody has said of how many: %s", len(r.hosts), cut(r.present()))
+	}
+	text := fmt.Sprintf("%d of %d hosts have come", r.came(), r.Expected())
+	var names []string
+	for _, m := range r.Missing() {
+		names = append(names, m.String())
+	}
+	if len(names) > 0 && len(names) == r.Short() {
+		return text + "; awaited: " + cut(Fold(names))
+	}
+	if len(r.hosts) > 0 {
+		text += ": " + cut(r.present())
+	}
+	return text
+}
+
+// cut shortens a list of names.
+func cut(list string) string {
+	const most = 300
+	if len(list) > most {
+		return list[:most] + "..."
+	}
+	return list
+}
+
 func (r *Roster) present() string {
 	var names []string
 	for _, h := range r.hosts {

@@ -3,6 +3,7 @@ package roster
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -230,5 +231,47 @@ func TestCompare(t *testing.T) {
 	slices.SortFunc(names, Compare)
 	if got := strings.Join(names, " "); got != "10.0.0.2 a b n1 n02 n2 n10.x" {
 		t.Error(got)
+	}
+}
+
+// TestAwaited says who has come, and who is awaited.
+func TestAwaited(t *testing.T) {
+	for _, tt := range []struct {
+		launcher Place
+		expect   int
+		came     string
+		want     string
+	}{
+		{Nowhere, 4, "", "0 of 4 hosts have come"},
+		{Nowhere, 4, "a b", "2 of 4 hosts have come: a,b"},
+		{Nowhere, 0, "a b", "2 hosts have come, nobody has said of how many: a,b"},
+		{Place{Rank: -1, Nodes: "n[1-4]"}, 0, "", "0 of 4 hosts have come; awaited: n[1-4]"},
+		{Place{Rank: -1, Nodes: "n[1-4]"}, 0, "n2", "1 of 4 hosts have come; awaited: n[1,3-4]"},
+	} {
+		r := New(tt.launcher, tt.expect)
+		for _, name := range strings.Fields(tt.came) {
+			if _, err := r.Come(name, Nowhere); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := r.Awaited(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestExpandNodes_Memory: a list of 200 KB does not expand to more than names can have.
+func TestExpandNodes_Memory(t *testing.T) {
+	zeros := strings.Repeat("0", 200<<10)
+	for _, list := range []string{"n[" + zeros + "-16383]", "n[1-3," + zeros + "]", zeros + "[0-16383]",
+		"a[0-99]" + zeros + "[0-99]", strings.Repeat("a", 250) + "[0-9][0-9][0-9][0-9]", zeros} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		names, err := ExpandNodes(list)
+		runtime.ReadMemStats(&after)
+		bytes := after.TotalAlloc - before.TotalAlloc
+		if err == nil && len(names[0]) > 253 || bytes > 16<<20 {
+			t.Errorf("%.20q...: %d names, %v, %d bytes", list, len(names), err, bytes)
+		}
 	}
 }

@@ -1,7 +1,5 @@
 package schedule
 
-import "slices"
-
 // Pair is a test from one host to another, both by their number.
 type Pair struct{ From, To int }
 
@@ -87,33 +85,31 @@ func (o Order) Together(n int) int {
 	return 1
 }
 
-// round is half of a round of the circle method: one host stays, the others move by one place each round. With an odd
-// number, the host that meets the missing one rests. Each round is played there (even) and back (odd).
-func round(n, step int) (list []Pair) {
-	m, r := n+n%2, step/2
+// round is half of a round of the circle method. With an odd number, the host that meets the missing one rests. Each
+// round is played there (even) and back (odd).
+func round(n, step int) []Pair { return played(n, step, circle(n+n%2, step/2)) }
+
+// circle is a round of the circle method for an even number: one host stays, the others move by one place each round.
+func circle(m, r int) (list []Pair) {
 	for i := range m / 2 {
 		a, b := (r+i)%(m-1), (r+m-1-i)%(m-1)
 		if i == 0 {
 			b = m - 1
 		}
-		if step%2 == 1 {
-			a, b = b, a
-		}
-		if a < n && b < n {
-			list = append(list, Pair{a, b})
-		}
+		list = append(list, Pair{a, b})
 	}
 	return list
 }
 
-// sample chooses some of the rounds of a tournament, spread over all.
-func sample(n, some int) []int {
-	all := n + n%2 - 1
-	some = min(some, all)
-	var steps []int
-	for i := range some {
-		r := i * all / some
-		steps = append(steps, 2*r, 2*r+1)
+// played is a list of pairs there or back, without the host that is missing where n is odd.
+func played(n, step int, list []Pair) (out []Pair) {
+	for _, p := range list {
+		if step%2 == 1 {
+			p.From, p.To = p.To, p.From
+		}
+		if p.From < n && p.To < n {
+			out = append(out, p)
+		}
 	}
-	return slices.Clip(steps)
+	return out
 }

@@ -31,14 +31,13 @@ func New(o Order, n, rounds int) *Schedule {
 	for i := range n {
 		s.again(n - 1 - i)
 	}
-	if s.free && rounds > 0 {
-		s.steps = sample(n, rounds)
-	} else {
-		for i := range count {
-			s.steps = append(s.steps, i)
-		}
+	if s.free && rounds > 0 && 2*rounds < count {
+		some := sample(n, rounds)
+		count, of = 2*rounds, func(step int) []Pair { return played(n, step, some[step/2]) }
+		s.of = of
 	}
-	for _, step := range s.steps {
+	for step := range count {
+		s.steps = append(s.steps, step)
 		s.total += len(of(step))
 	}
 	return s

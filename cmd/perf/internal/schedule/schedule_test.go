@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 )
 
@@ -155,5 +157,59 @@ func TestFree(t *testing.T) {
 	}
 	if done < 6 {
 		t.Errorf("while %v runs, %d others ran, want more than one round of 3", slow, done)
+	}
+}
+
+// TestSampleNear: from two rounds on all hosts are connected, and from three on no two are further apart than twice the
+// logarithm of their number and 2. Each host is in at most one pair of a round, and no pair occurs twice.
+func TestSampleNear(t *testing.T) {
+	var sizes []int
+	for n := 2; n <= 100; n++ {
+		sizes = append(sizes, n)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, n := range []int{64, 65, 200, 257, 500, 1000, 1001, 4096, 10000, 16384, 20000} {
+		sizes = append(sizes, n, n+r.IntN(n/10))
+	}
+	for _, n := range sizes {
+		limit := int(math.Floor(2*math.Log2(float64(n)) + 2))
+		if far(n) != limit {
+			t.Fatalf("far(%d) is %d, want %d", n, far(n), limit)
+		}
+		for _, rounds := range []int{2, 3, 4, 5, 6, 7, 8, 17} {
+			if rounds >= n+n%2-1 {
+				continue // all pairs
+			}
+			s := New(Rounds, n, rounds)
+			near, twice := make([][]int, n), map[Pair]bool{}
+			for _, step := range s.steps {
+				busy := make([]bool, n)
+				for _, p := range s.of(step) {
+					if busy[p.From] || busy[p.To] || twice[p] {
+						t.Fatalf("%d hosts, %d rounds: %v is there twice, or a host is", n, rounds, p)
+					}
+					busy[p.From], busy[p.To], twice[p] = true, true, true
+					near[p.From] = append(near[p.From], p.To)
+				}
+			}
+			most := 0
+			for from := range n { // of many hosts, some
+				if n <= 300 || from%(n/30) == 0 {
+					most = max(most, reach(near, from))
+				}
+			}
+			if most >= n || rounds > 2 && most > limit {
+				t.Errorf("%d hosts, %d rounds: two are %d apart, want at most %d", n, rounds, most, limit)
+			}
+		}
+	}
+}
+
+// TestSampleRepeats: the choice is the same each time.
+func TestSampleRepeats(t *testing.T) {
+	for _, n := range []int{9, 64, 100, 1001} {
+		if a, b := sample(n, 3), sample(n, 3); !reflect.DeepEqual(a, b) {
+			t.Errorf("%d hosts: %v, then %v", n, a, b)
+		}
 	}
 }

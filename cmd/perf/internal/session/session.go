@@ -70,9 +70,12 @@ func New(ctx context.Context, p plan.Plan) *Session {
 
 // Try opens the device of a plan and checks what it asks of it, and closes it again: impossible options are reported
 // before anything waits.
-func Try(ctx context.Context, p plan.Plan) error {
+func Try(ctx context.Context, p plan.Plan) (device string, err error) {
 	s := New(ctx, p)
-	return errors.Join(s.openDevice(p.Device, p.IBPort), s.Close())
+	if err = s.openDevice(p.Device, p.IBPort); err == nil {
+		device = s.dev.Name()
+	}
+	return device, errors.Join(err, s.Close())
 }
 
 // Open meets the peer and connects the queue pairs. waiting gets the port on which a server listens, strange what came

@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -25,19 +27,29 @@ func Dial(ctx context.Context, network, from, host string, port int, timeout, pa
 
 const betweenTries = 50 * time.Millisecond
 
-// DialTCP connects a socket, from an address of this machine if one is named. It tries again for patience while nobody
+// Or is between the addresses of one server, as 10.0.0.1+10.1.0.1.
+const Or = "+"
+
+// DialTCP connects a socket, from an address of this machine if one is named. The host may have several addresses with
+// Or between: they are tried as RFC 8305 does. It tries again for patience while nobody
 // listens, the name is not known yet, or nothing leads there yet; nobody is the hint for the case that no server
 // listens.
 func DialTCP(ctx context.Context, network, from, host string, port int, timeout, patience time.Duration,
 	nobody string) (net.Conn, error) {
-	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	var addrs []string
+	for h := range strings.SplitSeq(host, Or) {
+		addrs = append(addrs, net.JoinHostPort(h, strconv.Itoa(port)))
+	}
+	addr := strings.Join(addrs, ", ")
 	end := time.Now().Add(patience)
 	for {
 		d := net.Dialer{Timeout: timeout}
 		if from != "" {
 			d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 		}
-		c, err := d.DialContext(ctx, network, addr)
+		c, err := attempts.Staggered(ctx, attempts.Delay, addrs, func(ctx context.Context, a string) (net.Conn, error) {
+			return d.DialContext(ctx, network, a)
+		}, func(late net.Conn) { late.Close() })
 		if err == nil {
 			return c, nil
 		}

@@ -187,3 +187,29 @@ func greeting() []byte {
 	copy(b, "6.06")
 	return b
 }
+
+// TestDialSeveral: a server with several addresses is found at the one that leads to it, whatever the others do.
+func TestDialSeveral(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.77.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	for _, host := range []string{"127.77.0.2", "127.77.0.1+127.77.0.2", "127.77.0.2+127.77.0.1",
+		"127.77.0.1+127.77.0.3+127.77.0.2"} {
+		c, err := DialTCP(t.Context(), TCP, "", host, port, testutil.Patience, 0, "nobody")
+		if err != nil {
+			t.Errorf("%s: %v", host, err)
+			continue
+		}
+		if got := c.RemoteAddr().String(); got != ln.Addr().String() {
+			t.Errorf("%s: connected to %s", host, got)
+		}
+		c.Close()
+	}
+	_, err = DialTCP(t.Context(), TCP, "", "127.77.0.1+127.77.0.3", port, testutil.Patience, 0, "nobody")
+	if err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("two addresses without a server: %v", err)
+	}
+}

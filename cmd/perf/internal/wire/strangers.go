@@ -38,11 +38,13 @@ func (s *Strangers) admit(c net.Conn) bool {
 	return true
 }
 
-// Known takes one off the list.
-func (s *Strangers) Known(c net.Conn) {
+// Known takes one off the list, and reports whether it was there: otherwise it had to go, and is closed.
+func (s *Strangers) Known(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.list, c); i >= 0 {
+	i := slices.Index(s.list, c)
+	if i >= 0 {
 		s.list, s.came = slices.Delete(s.list, i, i+1), slices.Delete(s.came, i, i+1)
 	}
+	return i >= 0
 }

@@ -29,8 +29,15 @@ func TestStrangersLimit(t *testing.T) {
 		if _, err := first.Write([]byte{0}); err == nil {
 			t.Error("the first one is still there")
 		}
+		if s.Known(first) {
+			t.Error("the first one is still listed")
+		}
 		began = time.Now()
-		time.AfterFunc(time.Second, func() { s.Known(second) })
+		time.AfterFunc(time.Second, func() {
+			if !s.Known(second) {
+				t.Error("the second one is not listed")
+			}
+		})
 		conn()
 		if spent := time.Since(began); spent > s.Time/2+100*time.Millisecond {
 			t.Errorf("with one that proves itself, the fourth waits for %v", spent)

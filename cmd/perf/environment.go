@@ -1,0 +1,20 @@
+package main
+
+// environment lists the variables that this program reads, what it takes from them, and the options that win over
+// them. Variables that the libraries below it read are not listed.
+var environment = []struct{ names, means, options string }{
+	{"PERF_TOKEN", "token of the agents", "`--token-file`"},
+	{"PERF_JOIN", "where the mesh of `perf serve --join` listens", "`--join ADDRESS:PORT`"},
+	{"OMPI_COMM_WORLD_RANK PMI_RANK SLURM_PROCID JOB_COMPLETION_INDEX", "rank of this process: `perf mesh` measures " +
+		"as rank 0, or joins it. An agent reports it", "`--hosts`, `--hostfile`, `--service`, `--launch`"},
+	{"OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_NTASKS", "number of ranks", "the same, and `--expect`"},
+	{"SLURM_STEP_NODELIST SLURM_JOB_NODELIST", "names of the hosts that have to come; the first is that of rank 0",
+		"`--hosts`, `--hostfile`, `--service`; `--join` for rank 0"},
+	{"SLURM_LAUNCH_NODE_IPADDR", "another address of rank 0", "`--join`"},
+	{"SLURM_JOB_ID SLURM_STEP_ID", "which ranks belong together", ""},
+	{"SLURMD_NODENAME NODE_NAME", "name of an agent's host (else its host name)", ""},
+	{"NOTIFY_SOCKET", "where systemd waits for `perf serve`", ""},
+	{"SUDO_USER", "a hint in errors: sudo drops the variables above", ""},
+	{"MLX5_SCATTER_TO_CQE", "`perf` with device or GPU memory sets it to 0 and starts again", ""},
+	{"PUREVERBS_HW_FRAMES", "1: `perf selftest` sends raw frames", "`perf selftest --frames`"},
+}
