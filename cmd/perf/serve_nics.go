@@ -87,7 +87,7 @@ func (a *agentOptions) look(ctx context.Context) (list []agent.NIC) {
 
 // try opens a NIC for a moment.
 func (a *agentOptions) try(ctx context.Context, n nics.NIC) agent.NIC {
-	said := agent.NIC{Name: n.Name(), Link: n.Link, Options: a.options(n), Problem: n.Down}
+	said := agent.NIC{Name: n.Name(), Link: n.Link, Rate: float64(n.Rate), Options: a.options(n), Problem: n.Down}
 	if n.Down == "" || !a.word() {
 		tests, err := parse(append([]string{"write", "bw"}, said.Options...))
 		if err == nil {

@@ -21,7 +21,7 @@ func TestSort(t *testing.T) {
 	r := &Result{Hosts: []string{"n1", "n2", "n2#2", "n3", "n3#7", "n4", "n5", "n6", "rank 9"},
 		LostHosts: []LostHost{{Host: "n1#2", Kind: LeftOut, stray: true}, {Host: "x;y", Kind: LeftOut, stray: true},
 			{Host: "n2#2", Kind: Absent}, {Host: "rank 9", Kind: Absent}, {Host: unnamed, Kind: Absent}},
-		SlowHosts: []SlowHost{{Host: "n3"}, {Host: "n4", Again: Again{1, &no}}, {Host: "n2#2"}}}
+		SlowHosts: []SlowHost{{Host: "n3"}, {Host: "n4", Again: Again{Confirmed: &no}}, {Host: "n2#2"}}}
 	r.StalledHosts = []StalledHost{{Host: "n6"}}
 	if good, bad := r.Sort(); !slices.Equal(good, []string{"n1", "n4", "n5"}) ||
 		!slices.Equal(bad, []string{"n2", "n3", "n6"}) {
