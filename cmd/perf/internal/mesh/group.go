@@ -71,94 +71,116 @@ func (s *sheet) divide(o Outliers) {
 // split enters NICs of one kind as a group or, if their link's rate is not known, as the groups that their figures show.
 func (s *sheet) split(k kind, nics []int, shown bool, o Outliers) {
 	if k.rate == 0 {
-		if lower, upper := s.halves(nics, o); lower != nil {
-			s.split(k, upper, true, o)
-			s.split(k, lower, true, o)
+		if parts := s.levels(nics, o); len(parts) > 1 {
+			for _, part := range parts {
+				s.split(k, part, true, o)
+			}
 			return
 		}
 	}
 	s.groups = append(s.groups, group{kind: k, shown: shown, nics: nics})
 }
 
-// halves splits NICs in two groups if their figures do: there is a gap between the best figures of some and those of
-// the others, each group has enough members that are close together, and nearly all pairs with one of the lower group
-// are low, while those of the upper one are not. So neither a slow NIC is a group, nor those that have met slow paths.
-func (s *sheet) halves(nics []int, o Outliers) (lower, upper []int) {
-	in := make(map[int]int, len(nics)) // 1 or 2: of the lower, of the upper group
-	values := map[int][]float64{}
+// level is what a NIC does with good partners: the upper quartile of its figures.
+type level struct {
+	nic int
+	x   float64
+}
+
+// levels splits NICs in groups if their figures do, the best first: there are gaps between the levels, each group has
+// enough members that are close together, and of the pairs with an end below a gap most are below it, of the others
+// most above. So neither a few slow NICs are a group, nor those that have met slow paths.
+func (s *sheet) levels(nics []int, o Outliers) (groups [][]int) {
+	values := make(map[int][]float64, len(nics))
 	for _, n := range nics {
-		in[n] = 1
+		values[n] = nil
 	}
+	var pairs []*test
 	for i := range s.tests {
 		t := &s.tests[i]
-		if a, b := t.nics[0], t.nics[1]; in[a] > 0 && in[b] > 0 {
-			values[a], values[b] = append(values[a], t.good), append(values[b], t.good)
+		a, ok := values[t.nics[0]]
+		b, both := values[t.nics[1]]
+		if ok && both {
+			pairs = append(pairs, t)
+			values[t.nics[0]], values[t.nics[1]] = append(a, t.good), append(b, t.good)
 		}
 	}
-	type best struct {
-		nic int
-		x   float64
-	}
-	var order []best
+	var order []level
 	for _, n := range nics {
 		if v := values[n]; len(v) > 0 {
 			slices.Sort(v)
-			order = append(order, best{n, v[(3*len(v)-1)/4]})
+			order = append(order, level{n, v[(3*len(v)-1)/4]})
 		}
 	}
-	slices.SortFunc(order, func(a, b best) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.nic, b.nic)) })
-	n := len(order)
-	least, at, gap := max(fewest, (n+7)/8), 0, 0.0
-	for i := least; i <= n-least; i++ {
-		if d := order[i].x - order[i-1].x; d > gap {
-			at, gap = i, d
-		}
-	}
-	if at == 0 {
-		return nil, nil
-	}
-	spread := func(list []best) (middle, deviation float64) {
+	slices.SortFunc(order, func(a, b level) int { return cmp.Or(cmp.Compare(b.x, a.x), cmp.Compare(a.nic, b.nic)) })
+	cuts := gaps(order, max(fewest, (len(order)+7)/8), o.least(s.f))
+	var middles, spreads []float64
+	for i := range cuts[1:] {
 		var v []float64
-		for _, b := range list {
-			v = append(v, b.x)
+		for _, l := range order[cuts[i]:cuts[i+1]] {
+			v = append(v, l.x)
 		}
-		return Median(v), mad(v)
+		middles, spreads = append(middles, Median(v)), append(spreads, mad(v))
 	}
-	low, scatter := spread(order[:at])
-	high, other := spread(order[at:])
-	if d := high - low; d <= o.least(s.f) || d <= o.Deviations*max(scatter, other) {
-		return nil, nil
-	}
-	cut := (order[at].x + order[at-1].x) / 2
-	for i, b := range order {
-		if i >= at {
-			in[b.nic] = 2
-			upper = append(upper, b.nic)
-		} else {
-			lower = append(lower, b.nic)
+	for i, c := range cuts[1 : len(cuts)-1] {
+		if middles[i]-middles[i+1] <= o.Deviations*slices.Max(spreads) || !told(order, c, pairs) {
+			return nil
 		}
 	}
-	var pairs, right [2]int // of those of the upper group alone, and of the others
-	for i := range s.tests {
-		t := &s.tests[i]
-		a, b := in[t.nics[0]], in[t.nics[1]]
-		if a == 0 || b == 0 {
-			continue
-		}
-		if both := a == 2 && b == 2; both {
-			pairs[0]++
-			right[0] += btoi(t.good > cut)
-		} else {
-			pairs[1]++
-			right[1] += btoi(t.good < cut)
+	groups = make([][]int, len(middles))
+	for _, n := range nics {
+		if len(values[n]) == 0 { // it has met other kinds alone
+			groups[0] = append(groups[0], n)
 		}
 	}
-	for i := range pairs {
-		if 4*right[i] < 3*pairs[i] {
-			return nil, nil
+	for i := range middles {
+		for _, l := range order[cuts[i]:cuts[i+1]] {
+			g := i
+			if g > 0 && l.x-middles[i] > max(o.least(s.f), o.Deviations*spreads[i]) {
+				g-- // it is one of the better ones, and slow
+			}
+			groups[g] = append(groups[g], l.nic)
 		}
 	}
-	return lower, upper
+	return groups
+}
+
+// gaps returns where levels, the best first, can be split in groups with so many members at least: at the largest gap,
+// and at those of half its size. The list begins with 0, and ends with the number of levels.
+func gaps(order []level, members int, least float64) (cuts []int) {
+	n := len(order)
+	cuts = []int{0, n}
+	gap := func(i int) float64 { return order[i-1].x - order[i].x }
+	var at []int
+	for i := members; i <= n-members; i++ {
+		if gap(i) > least {
+			at = append(at, i)
+		}
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(gap(b), gap(a)) })
+	for _, i := range at {
+		if gap(i) >= gap(at[0])/2 && !slices.ContainsFunc(cuts, func(c int) bool { return max(c-i, i-c) < members }) {
+			cuts = append(cuts, i)
+		}
+	}
+	slices.Sort(cuts)
+	return cuts
+}
+
+// told reports whether the pairs tell the levels before a gap from those behind it.
+func told(order []level, gap int, pairs []*test) bool {
+	better := map[int]bool{}
+	for _, l := range order[:gap] {
+		better[l.nic] = true
+	}
+	cut := (order[gap-1].x + order[gap].x) / 2
+	var all, right [2]int
+	for _, t := range pairs {
+		i := btoi(better[t.nics[0]] && better[t.nics[1]])
+		all[i]++
+		right[i] += btoi((i == 1) == (t.good > cut))
+	}
+	return 4*right[0] >= 3*all[0] && 4*right[1] >= 3*all[1]
 }
 
 func btoi(b bool) int {

@@ -46,6 +46,7 @@ type part struct {
 	median float64   // of the figures themselves
 	effect float64
 	far    bool // the effect is far from those of the group
+	whole  bool // nearly all values are: they tell how slow the NIC is, and not how the figures of good ones scatter
 	slow   bool
 }
 
@@ -160,30 +161,29 @@ func (s *sheet) center() {
 
 // judge judges the NICs of a group.
 func (s *sheet) judge(g *group) {
-	suspect := make(map[int]bool)
+	in := map[int]bool{}
 	for k := range parts {
 		var effects []float64
 		for _, n := range g.nics {
-			if p := &s.nics[n].part[k]; len(p.values) > 0 {
-				effects = append(effects, p.effect)
+			if in[n] = true; len(s.nics[n].part[k].values) > 0 {
+				effects = append(effects, s.nics[n].part[k].effect)
 			}
 		}
 		middle := Median(effects)
 		g.spread[k] = mad(effects)
-		for _, n := range g.nics {
-			p := &s.nics[n].part[k]
-			p.effect -= middle
-			p.far = len(effects) >= fewest && -p.effect > max(s.o.least(s.f), s.o.Deviations*g.spread[k])
-			suspect[n] = suspect[n] || p.far
+		far := func(x float64) bool {
+			return len(effects) >= fewest && middle-x > max(s.o.least(s.f), s.o.Deviations*g.spread[k])
 		}
-	}
-	in := map[int]bool{}
-	for _, n := range g.nics {
-		in[n] = true
+		for _, n := range g.nics {
+			if p := &s.nics[n].part[k]; len(p.values) > 0 {
+				p.far, p.whole = far(p.effect), far(p.values[(len(p.values)+3)/4-1])
+				p.effect -= middle
+			}
+		}
 	}
 	for i := range s.tests {
 		t := &s.tests[i]
-		if a, b := t.nics[0], t.nics[1]; (in[a] || in[b]) && !suspect[a] && !suspect[b] {
+		if a, b := t.nics[0], t.nics[1]; (in[a] || in[b]) && !s.nics[a].part[0].whole && !s.nics[b].part[1].whole {
 			g.pool = append(g.pool, t.d)
 		}
 	}

@@ -341,7 +341,7 @@ func TestNICVerdicts(t *testing.T) {
 		var text strings.Builder
 		res.Text(&text, false)
 		for _, want := range []string{"slow NIC n3 b, where it sends: median 40 Gb/s, that of the NICs is 100; " +
-			"alone 40: confirmed\n", "slow host n5, where it sends: median 30 Gb/s",
+			"alone 40, good ones 100: confirmed\n", "slow host n5, where it sends: median 30 Gb/s",
 			"28 slow figures of pairs belong to slow hosts\n",
 			", of the worst pair of NICs:\n", "  b: median 100 Gb/s, worst 20, n5 b > n0 b\n"} {
 			if !strings.Contains(text.String(), want) {

@@ -41,11 +41,11 @@ func mad(v []float64) float64 {
 type pool []float64
 
 // alarm is the chance that one test of a NIC may have to name it though it is as good as the others.
-const alarm = 1e-5
+const alarm = 4e-6
 
 // Values that a pool lacks may still occur: up to rare of all, and as many as mostRare would be no surprise.
 const (
-	rare     = 0.02
+	rare     = 0.015
 	mostRare = 3
 )
 

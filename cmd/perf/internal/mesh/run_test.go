@@ -595,8 +595,10 @@ func TestConfirm(t *testing.T) {
 				t.Errorf("%s: suspected %v, confirmed %v, want %v", name, there, got, want)
 			}
 		}
-		if good, bad := res.Sort(); len(good) != 11 || !slices.Equal(bad, []string{"n3"}) {
-			t.Errorf("good %q, bad %q", good, bad)
+		good, bad := res.Sort()
+		if unknown := Names(res.Unknown); len(good) != 10 || !slices.Equal(bad, []string{"n3"}) ||
+			!slices.Equal(unknown, []string{"n5"}) {
+			t.Errorf("good %q, bad %q, unknown %q", good, bad, unknown)
 		}
 		if hosts, _ := res.Slow(); hosts != 1 {
 			t.Errorf("%d slow hosts, want 1", hosts)

@@ -6,24 +6,33 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 )
 
-// mostRounds bounds how many rounds --until adds.
-const mostRounds = 1000
+const (
+	mostRounds = 1000 // that --until reaches
+	blindUntil = 32   // rounds after which a mesh that shows nothing at all ends
+)
 
-// until measures more rounds until a loss of Until would show. It ends earlier if twice the rounds show no less: then
-// the NICs themselves differ by more.
+// until measures more rounds until a loss of Until would show. It ends earlier if three times the rounds have shown
+// hardly more: then the NICs themselves differ by that.
 func (m *coordinator) until() {
 	if m.Until == 0 {
 		return
 	}
-	done := m.planned()
-	before := math.Inf(1)
-	for m.ctx.Err() == nil {
+	type step struct {
+		rounds int
+		excess float64
+	}
+	var before []step
+	for done := m.planned(); m.ctx.Err() == nil && done < mostRounds; {
 		excess := m.res.excess(m.Until, m.Outliers)
-		if excess <= 1 || done >= mostRounds || excess > 0.97*before && !math.IsInf(excess, 0) ||
-			math.IsInf(excess, 0) && done > 32 {
+		if excess <= 1 || math.IsInf(excess, 0) && done >= blindUntil {
 			return
 		}
-		before = excess
+		for _, b := range before {
+			if done >= 3*b.rounds && excess > 0.9*b.excess {
+				return
+			}
+		}
+		before = append(before, step{done, excess})
 		// The spread of a median falls with the root of the number of values.
 		extra := int(math.Ceil(float64(done) * max(0.25, min(1, excess*excess-1))))
 		m.begin("more rounds", schedule.Further(len(m.present), m.Rounds, done, extra), true, m.pair, m.done)
