@@ -114,32 +114,23 @@ func (s *sheet) class(t *test) [2]int {
 
 // center finds the middle of each class, which is the median of the medians of NICs, and the effects of the NICs.
 func (s *sheet) center() {
-	type value struct {
-		class [2]int
-		nic   int
-		x     float64
-	}
-	var all []value
+	of := map[[2]int]map[int][]float64{} // each class, each NIC
 	for i := range s.tests {
 		t := &s.tests[i]
+		c := s.class(t)
+		if of[c] == nil {
+			of[c] = map[int][]float64{}
+		}
 		for _, n := range t.nics {
-			all = append(all, value{s.class(t), n, t.x})
+			of[c][n] = append(of[c][n], t.x)
 		}
 	}
-	slices.SortFunc(all, func(a, b value) int {
-		return cmp.Or(a.class[0]-b.class[0], a.class[1]-b.class[1], a.nic-b.nic, cmp.Compare(a.x, b.x))
-	})
-	var medians []float64
-	for i := 0; i < len(all); {
-		k := i
-		for k < len(all) && all[k].class == all[i].class && all[k].nic == all[i].nic {
-			k++
+	for c, list := range of {
+		var medians []float64
+		for _, v := range list {
+			medians = append(medians, Median(v))
 		}
-		medians = append(medians, (all[(i+k-1)/2].x+all[(i+k)/2].x)/2)
-		if k == len(all) || all[k].class != all[i].class {
-			s.middle[all[i].class], medians = Median(medians), nil
-		}
-		i = k
+		s.middle[c] = Median(medians)
 	}
 	raw := make([][2][]float64, len(s.nics))
 	for i := range s.tests {

@@ -35,7 +35,7 @@ func (m *coordinator) until() {
 		before = append(before, step{done, excess})
 		// The spread of a median falls with the root of the number of values.
 		extra := int(math.Ceil(float64(done) * max(0.25, min(1, excess*excess-1))))
-		m.begin("more rounds", schedule.Further(len(m.present), m.Rounds, done, extra), true, m.pair, m.done)
+		m.begin("more rounds", schedule.Further(len(m.present), done, extra), true, m.pair, m.done)
 		done += extra
 	}
 }

@@ -166,28 +166,17 @@ func remove(q *queue, p Pair) {
 	}
 }
 
-// Further returns a tournament of more rounds, after some were done: those that New has not chosen first, and when all
-// have been, all again.
-func Further(n, rounds, done, more int) *Schedule {
+// Further returns a tournament of more rounds of all, after so many were done: first those with other pairs, then all
+// again.
+func Further(n, done, more int) *Schedule {
 	count, of := Rounds.steps(n)
-	all := count / 2
-	order := sample(n, all)
-	if rounds > 0 && rounds < all {
-		order = sample(n, rounds)
-		for step := range count {
-			if !slices.Contains(order, step) {
-				order = append(order, step)
-			}
-		}
-	}
 	s := &Schedule{n: n, of: of, free: true, queues: make([]queue, n)}
 	for i := range n {
 		s.again(n - 1 - i)
 	}
 	for i := 2 * done; i < 2*(done+more); i++ {
-		step := order[i%len(order)]
-		s.steps = append(s.steps, step)
-		s.total += len(of(step))
+		s.steps = append(s.steps, i%count)
+		s.total += len(of(i % count))
 	}
 	return s
 }
