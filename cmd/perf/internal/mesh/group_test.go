@@ -15,6 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // cluster describes the NICs of a mesh: what each does alone, as a share of 400 Gb/s, and the rate of its link.
@@ -29,7 +30,7 @@ type cluster struct {
 func (c cluster) measure(seed uint64) *Result {
 	r := rand.New(rand.NewPCG(seed, 5))
 	if c.rounds == 0 {
-		c.rounds = c.hosts - 1
+		c.rounds = c.hosts + c.hosts%2 - 1
 	}
 	res := tournament(c.hosts, c.rounds, func(int, int) (float64, float64) { return 1, 1 })
 	pairs := res.Pairs
@@ -96,6 +97,9 @@ func TestGroups(t *testing.T) {
 		{"a slow one among the old", cluster{hosts: 16, nics: 1, does: with(of(12, 0.5), 13, 0, 0.3)}, []string{"n13"}, 2},
 		{"a slow one among the others", cluster{hosts: 16, nics: 1, does: with(of(12, 0.5), 3, 0, 0.7)}, []string{"n3"}, 2},
 		{"one slow", cluster{hosts: 16, nics: 1, does: with(of(16, 1), 3, 0, 0.5)}, []string{"n3"}, 1},
+		{"one slow of three", cluster{hosts: 3, nics: 1, does: with(of(3, 1), 1, 0, 0.5)}, []string{"n1"}, 1},
+		{"one slow of four", cluster{hosts: 4, nics: 1, does: with(of(4, 1), 1, 0, 0.5)}, []string{"n1"}, 1},
+		{"one slow of two", cluster{hosts: 2, nics: 1, does: with(of(2, 1), 1, 0, 0.5)}, nil, 1},
 		{"two slow", cluster{hosts: 16, nics: 1, does: of(14, 0.5)}, []string{"n14", "n15"}, 1},
 		{"four slow in many ways", cluster{hosts: 16, nics: 1, does: func(h, _ int) float64 {
 			return max(0, []float64{0.3, 0.45, 0.6, 0.75, 1}[min(h, 4)])
@@ -185,6 +189,7 @@ type noisy struct {
 	mu  *sync.Mutex
 	r   *rand.Rand
 	own float64 // what the NIC has less
+	nic string  // which one; empty: all
 }
 
 func (n noisy) Run(_ context.Context, t agent.Task, listening func(int) error) (f agent.Figures, err error) {
@@ -194,13 +199,55 @@ func (n noisy) Run(_ context.Context, t agent.Task, listening func(int) error) (
 	time.Sleep(10 * time.Millisecond)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if x := n.at(n.r) * (1 - n.own); t.Test.Metric == wire.Bandwidth {
+	x := n.at(n.r)
+	if n.nic == "" || n.nic == t.NIC {
+		x *= 1 - n.own
+	}
+	if t.Test.Metric == wire.Bandwidth {
 		f.Bits = 400e9 * x
 	} else {
 		f.P50 = 2000 / x
 		f.P99, f.Max = f.P50, f.P50
 	}
 	return f, nil
+}
+
+// TestAlarmsOfAgents: of 500 NICs of 125 hosts, by agents and with --confirm, the one with 12 % less is named and
+// confirmed, and no other one is.
+func TestAlarmsOfAgents(t *testing.T) {
+	c := config(t)
+	runs := 1
+	if testutil.Full() {
+		runs = 20
+	}
+	for run := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			c := c
+			const hosts = 125
+			c.Expect, c.Rounds, c.Confirm, c.Outliers = hosts, 3, true, Outliers{5, 0.1}
+			p := newParty(t, c)
+			mu, r := &sync.Mutex{}, rand.New(rand.NewPCG(uint64(run), 2))
+			for i := range hosts {
+				name := fmt.Sprint("n", i)
+				w := worker(name, roster.Place{Rank: i, Of: hosts}, noisy{fabricNoise{noise: 0.01}, mu, r,
+					0.12 * float64(btoi(i == 77)), "c"})
+				w.NICs = cards("a", "b", "c", "d")
+				p.join(t.Context(), w, nil)
+			}
+			res, err := Run(t.Context(), p.c)
+			p.hall.Close()
+			p.wg.Wait()
+			for _, s := range res.SlowHosts {
+				if s.Host != "n77" || s.NIC != "c" || s.Part != parts[0] && s.Figure == figuresOfPair[0].name || !s.Holds() {
+					t.Errorf("slow %+v", s)
+				}
+			}
+			good, bad := res.Sort()
+			if err != nil || len(good) != hosts-1 || !slices.Equal(bad, []string{"n77"}) {
+				t.Errorf("%v, %d good, bad %q, unknown %v", err, len(good), bad, res.Unknown)
+			}
+		})
+	}
 }
 
 // TestUntil: rounds follow until so small a loss would show, and no longer. If the NICs themselves differ by more, it
@@ -227,7 +274,7 @@ func TestUntil(t *testing.T) {
 			mu, r := &sync.Mutex{}, rand.New(rand.NewPCG(1, 2))
 			for i := range hosts {
 				p.join(t.Context(), worker(fmt.Sprint("n", i), roster.Place{Rank: i, Of: hosts},
-					noisy{fabricNoise{noise: 0.03}, mu, r, tt.differ * float64(i) / hosts}), nil)
+					noisy{fabricNoise{noise: 0.03}, mu, r, tt.differ * float64(i) / hosts, ""}), nil)
 			}
 			passes := 0
 			p.c.Begun = func(string, int, int) { passes++ }
