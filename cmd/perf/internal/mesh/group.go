@@ -24,9 +24,10 @@ type group struct {
 	nics  []int // of the sheet
 
 	spread [2]float64 // of the effects, where the NICs send and where they receive
-	pool   pool
-	noise  float64 // of the pool
-	shows  float64 // the least loss that would have shown in 95 % of runs, as a logarithm
+	tests  []*test    // of NICs that are not slow, the worst first
+	pool   pool       // the same
+	noise  float64    // of the pool
+	shows  float64    // the least loss that would have shown in 95 % of runs, as a logarithm
 }
 
 // divide sorts the NICs into groups: by rail and by the rate of the link and, where nobody knows that, by what the

@@ -175,10 +175,11 @@ func (s *sheet) judge(g *group) {
 	for i := range s.tests {
 		t := &s.tests[i]
 		if a, b := t.nics[0], t.nics[1]; (in[a] || in[b]) && !s.nics[a].part[0].whole && !s.nics[b].part[1].whole {
-			g.pool = append(g.pool, t.d)
+			g.tests = append(g.tests, t)
 		}
 	}
-	slices.Sort(g.pool)
+	slices.SortFunc(g.tests, func(a, b *test) int { return cmp.Compare(a.d, b.d) })
+	g.pool = g.without(-1)
 	g.noise = mad(g.pool)
 	var counts []int
 	for _, n := range g.nics {
@@ -187,17 +188,28 @@ func (s *sheet) judge(g *group) {
 			p := &e.part[k]
 			counts = append(counts, len(p.values))
 			p.far = p.far && -p.effect > s.o.Deviations*g.error(len(p.values))
-			p.slow = p.far && low(p.values, g.pool.bars(len(p.values), s.limits))
+			p.slow = p.far && low(p.values, g.without(n, k).bars(len(p.values), s.limits))
 		}
 		if a, b := &e.part[0], &e.part[1]; a.far && b.far {
 			both := slices.Concat(a.values, b.values)
 			slices.SortFunc(both, func(a, b float64) int { return cmp.Compare(b, a) })
-			together := low(both, g.pool.bars(len(both), s.limits))
+			together := low(both, g.without(n, 0, 1).bars(len(both), s.limits))
 			a.slow, b.slow = a.slow || together, b.slow || together
 		}
 	}
 	slices.Sort(counts)
 	g.shows = s.power(g, counts[len(counts)/10])
+}
+
+// without returns the pool without the values of a NIC in some parts: they are compared with those of others.
+func (g *group) without(nic int, in ...int) pool {
+	p := make(pool, 0, len(g.tests))
+	for _, t := range g.tests {
+		if !slices.ContainsFunc(in, func(k int) bool { return t.nics[k] == nic }) {
+			p = append(p, t.d)
+		}
+	}
+	return p
 }
 
 // error is how far the median of n values scatters if nothing but their noise matters.
