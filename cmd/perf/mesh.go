@@ -107,8 +107,8 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 			"bisection (one half to the other)")
 	f.IntVar(&m.rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
 	until := percent(0)
-	f.Var(&until, "until", "measure more rounds until a NIC with so much less bandwidth, or more latency, would be named "+
-		"in 95% of runs, as a `share`; --slow is then half of it, unless it is given")
+	f.Var(&until, "until", "measure more rounds until a NIC with less bandwidth, or more latency, by this `share` "+
+		"would be named in 95% of runs; --slow is then half of it, unless it is given")
 	f.StringVar(&m.rails, "rails", string(mesh.SameRail), "which `NICs` of two hosts: same (of the same name) or all "+
 		"(each with each)")
 	m.reach = 3 * time.Second
@@ -117,9 +117,10 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&m.confirm, "confirm", false, "measure slow hosts again, alone and with good ones, and slow pairs, and "+
 		"compare them with pairs of good ones alone")
 	f.BoolVar(&m.matrix, "matrix", false, "print matrices also of more than 32 hosts")
-	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts all of whose NICs were measured, and are in order")
+	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts all of whose NICs were measured, and "+
+		"are in order")
 	f.StringVar(&m.bad, "bad-hosts", "", "`file` for the names of those that are slow, stalled, dark or lost")
-	f.StringVar(&m.unknown, "unknown-hosts", "", "`file` for the names of those of which nobody knows")
+	f.StringVar(&m.unknown, "unknown-hosts", "", "`file` for the names of all others: nobody knows")
 	f.StringVar(&m.form, "hosts-form", "plain", "`form` of these files: plain (a name in each line) or slurm "+
 		"(as node[1-3,7])")
 	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
@@ -136,8 +137,8 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	m.stall = time.Second
 	f.Var((*seconds)(&m.stall), "stall",
 		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
-	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still, or else with 4 if "+
-		"a host is unknown")
+	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still, or else with 4 "+
+		"if a host is unknown")
 	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
 	f.StringVar(&m.jsonFile, "json-file", "", "`file` for the JSON object, written whole at the end")
 	m.timeout, m.patience, m.beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
@@ -209,7 +210,7 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 			f.Lookup("until").Value, m.order)
 	}
 	if m.until > 0 && m.limits.Share >= m.until {
-		return fmt.Errorf("--slow %s with --until %s; allowed: less, because what shows is above both --slow and the noise",
+		return fmt.Errorf("--slow %s with --until %s; allowed: less, because no loss shows below --slow and the noise",
 			f.Lookup("slow").Value, f.Lookup("until").Value)
 	}
 	if m.rails != string(mesh.SameRail) && m.rails != string(mesh.AllRails) {

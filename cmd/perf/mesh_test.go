@@ -120,7 +120,8 @@ func TestMeshLists(t *testing.T) {
 	}{
 		{"not measured", func(*mesh.Result) {}, "", "", "a\nb\nc\n", true, exitUnknown},
 		{"nobody asked", func(*mesh.Result) {}, "", "", "a\nb\nc\n", false, exitOK},
-		{"slow", func(r *mesh.Result) { r.SlowHosts = []mesh.SlowHost{{Host: "b"}} }, "", "b\n", "a\nc\n", true, exitLimit},
+		{"slow", func(r *mesh.Result) { r.SlowHosts = []mesh.SlowHost{{Host: "b"}} }, "", "b\n", "a\nc\n", true,
+			exitLimit},
 		{"not confirmed", func(r *mesh.Result) {
 			r.SlowHosts = []mesh.SlowHost{{Host: "b", Again: mesh.Again{Confirmed: &no}}}
 		}, "", "", "b\na\nc\n", true, exitUnknown},
@@ -141,7 +142,8 @@ func TestMeshLists(t *testing.T) {
 				t.Errorf("%s: %s has %q, want %q; %v", tt.name, filepath.Base(file), got, want, err)
 			}
 		}
-		for _, key := range []string{`"good_hosts": []`, `"bad_hosts"`, `"unknown_hosts"`, `"why": "it was not measured"`} {
+		for _, key := range []string{`"good_hosts": []`, `"bad_hosts"`, `"unknown_hosts"`,
+			`"why": "it was not measured"`} {
 			if !strings.Contains(out.String(), key) {
 				t.Errorf("%s: no %s in %s", tt.name, key, &out)
 			}

@@ -28,7 +28,7 @@ func factor(name string, value, median float64) float64 {
 	return value / median
 }
 
-// peers is what NICs have in common that are compared: their groups, one for each figure; -1: they have no figure.
+// peers has the groups that NICs share if they are compared, one for each figure; -1: they have no figure.
 type peers [2]int
 
 // repeat is a pair that is measured alone.
@@ -40,7 +40,7 @@ type repeat struct {
 
 // second measures suspects again.
 //
-// They run alone with good NICs of their groups, and between their pairs those of two good NICs run alone, the controls.
+// They run alone with good NICs of their groups. Between their pairs those of two good NICs run alone, the controls.
 // So both meet the same load of the fabric, and what changes with time.
 type second struct {
 	*coordinator
@@ -150,7 +150,7 @@ func (c *second) class(a, b end) [2]peers {
 	return [2]peers{x, y}
 }
 
-// suspect adds the pairs of a slow host, or of its slow NICs, of which a verdict is open.
+// suspect adds the pairs of a slow host, or of its slow NICs, as long as their verdict is open.
 func (c *second) suspect(host, look int) {
 	h := c.hosts[host]
 	for i := range max(1, len(h.nics)) {

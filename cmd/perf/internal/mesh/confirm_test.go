@@ -103,7 +103,8 @@ func TestConfirmLoad(t *testing.T) {
 		res, err := Run(t.Context(), p.c)
 		p.wg.Wait()
 		if err != nil || len(res.SlowHosts) != 1 || res.SlowHosts[0].Host != "n5" || !res.SlowHosts[0].Holds() ||
-			res.SlowHosts[0].Confirmed == nil || res.SlowHosts[0].Again.Value != 300e9 || res.SlowHosts[0].Control != 400e9 {
+			res.SlowHosts[0].Confirmed == nil || res.SlowHosts[0].Again.Value != 300e9 ||
+			res.SlowHosts[0].Control != 400e9 {
 			t.Errorf("%v, slow %+v", err, res.SlowHosts)
 		}
 		if len(res.Again) != len(res.Controls) || len(order) != 2*len(res.Again) {

@@ -11,7 +11,7 @@ import (
 // fewest is how many NICs make a group. One that is slow is none.
 const fewest = 3
 
-// kind is what NICs have to have in common to be compared with each other.
+// kind has the properties that NICs share if they are compared with each other.
 type kind struct {
 	rail string  // empty: of any name
 	rate float64 // of the link, in bits per second; 0: not known
@@ -69,7 +69,7 @@ func (s *sheet) divide(o Outliers) {
 	}
 }
 
-// split enters NICs of one kind as a group or, if their link's rate is not known, as the groups that their figures show.
+// split enters NICs of one kind as a group or, if their link's rate is not known, as those that their figures show.
 func (s *sheet) split(k kind, nics []int, shown bool, o Outliers) {
 	if k.rate == 0 {
 		if parts := s.levels(nics, o); len(parts) > 1 {
@@ -82,7 +82,7 @@ func (s *sheet) split(k kind, nics []int, shown bool, o Outliers) {
 	s.groups = append(s.groups, group{kind: k, shown: shown, nics: nics})
 }
 
-// level is what a NIC does with good partners: the upper quartile of its figures.
+// level is how good a NIC is with good partners: the upper quartile of its figures.
 type level struct {
 	nic int
 	x   float64

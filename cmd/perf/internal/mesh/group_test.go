@@ -88,14 +88,18 @@ func TestGroups(t *testing.T) {
 	}{
 		{"all equal", cluster{hosts: 16, nics: 1, does: of(16, 1)}, nil, 1},
 		{"four old", cluster{hosts: 16, nics: 1, does: of(12, 0.5)}, nil, 2},
-		{"four old, their rate is known", cluster{hosts: 16, nics: 1, does: of(12, 0.5), rate: gbits(of(12, 0.5))}, nil, 2},
+		{"four old, their rate is known", cluster{hosts: 16, nics: 1, does: of(12, 0.5), rate: gbits(of(12, 0.5))},
+			nil, 2},
 		{"four old, three rounds", cluster{hosts: 16, nics: 1, does: of(12, 0.5), rounds: 3}, nil, 2},
 		{"half is old", cluster{hosts: 16, nics: 1, does: of(8, 0.5)}, nil, 2},
 		{"most are old", cluster{hosts: 16, nics: 1, does: of(6, 0.5)}, nil, 2},
-		{"three ages", cluster{hosts: 24, nics: 1, does: func(h, _ int) float64 { return []float64{1, 0.5, 0.25}[h/8] }},
-			nil, 3},
-		{"a slow one among the old", cluster{hosts: 16, nics: 1, does: with(of(12, 0.5), 13, 0, 0.3)}, []string{"n13"}, 2},
-		{"a slow one among the others", cluster{hosts: 16, nics: 1, does: with(of(12, 0.5), 3, 0, 0.7)}, []string{"n3"}, 2},
+		{"three ages", cluster{hosts: 24, nics: 1, does: func(h, _ int) float64 {
+			return []float64{1, 0.5, 0.25}[h/8]
+		}}, nil, 3},
+		{"a slow one among the old", cluster{hosts: 16, nics: 1, does: with(of(12, 0.5), 13, 0, 0.3)},
+			[]string{"n13"}, 2},
+		{"a slow one among the others", cluster{hosts: 16, nics: 1, does: with(of(12, 0.5), 3, 0, 0.7)},
+			[]string{"n3"}, 2},
 		{"one slow", cluster{hosts: 16, nics: 1, does: with(of(16, 1), 3, 0, 0.5)}, []string{"n3"}, 1},
 		{"one slow of three", cluster{hosts: 3, nics: 1, does: with(of(3, 1), 1, 0, 0.5)}, []string{"n1"}, 1},
 		{"one slow of four", cluster{hosts: 4, nics: 1, does: with(of(4, 1), 1, 0, 0.5)}, []string{"n1"}, 1},
@@ -107,7 +111,8 @@ func TestGroups(t *testing.T) {
 		{"a link that came up with half its rate", cluster{hosts: 16, nics: 1, does: with(of(16, 1), 3, 0, 0.5),
 			rate: gbits(with(of(16, 1), 3, 0, 0.5))}, []string{"n3"}, 1},
 		{"storage NICs", cluster{hosts: 16, nics: 10, does: storage}, nil, 10},
-		{"storage NICs, one slow", cluster{hosts: 16, nics: 10, does: with(storage, 3, 8, 0.1)}, []string{"n3 mlx5_8"}, 10},
+		{"storage NICs, one slow", cluster{hosts: 16, nics: 10, does: with(storage, 3, 8, 0.1)},
+			[]string{"n3 mlx5_8"}, 10},
 		{"storage NICs, another one", cluster{hosts: 16, nics: 10, does: with(storage, 3, 1, 0.25)},
 			[]string{"n3 mlx5_1"}, 10},
 		{"storage NICs of two hosts", cluster{hosts: 2, nics: 10, does: storage}, nil, 2},
@@ -116,8 +121,8 @@ func TestGroups(t *testing.T) {
 		{"old hosts with storage NICs", cluster{hosts: 16, nics: 10, does: func(h, n int) float64 {
 			return storage(h, n) * of(12, 0.5)(h, n)
 		}}, nil, 20},
-		{"slow paths", cluster{hosts: 500, nics: 1, does: of(500, 1), noise: fabricNoise{noise: 0.01, half: 0.2}, rounds: 3},
-			nil, 1},
+		{"slow paths", cluster{hosts: 500, nics: 1, does: of(500, 1), noise: fabricNoise{noise: 0.01, half: 0.2},
+			rounds: 3}, nil, 1},
 	} {
 		if tt.c.noise.noise == 0 {
 			tt.c.noise = one
@@ -145,7 +150,8 @@ func TestGroups(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, tt.want) || groups != tt.groups {
-			t.Errorf("%s: slow %q, want %q; %d groups, want %d: %+v", tt.name, got, tt.want, groups, tt.groups, r.Groups)
+			t.Errorf("%s: slow %q, want %q; %d groups, want %d: %+v", tt.name, got, tt.want, groups, tt.groups,
+				r.Groups)
 		}
 	}
 }
@@ -238,7 +244,8 @@ func TestAlarmsOfAgents(t *testing.T) {
 			p.hall.Close()
 			p.wg.Wait()
 			for _, s := range res.SlowHosts {
-				if s.Host != "n77" || s.NIC != "c" || s.Part != parts[0] && s.Figure == figuresOfPair[0].name || !s.Holds() {
+				if s.Host != "n77" || s.NIC != "c" || s.Part != parts[0] && s.Figure == figuresOfPair[0].name ||
+					!s.Holds() {
 					t.Errorf("slow %+v", s)
 				}
 			}
@@ -291,8 +298,8 @@ func TestUntil(t *testing.T) {
 			}
 			if err != nil || tt.reach != (worst <= tt.until) || passes > 12 || len(res.SlowHosts) > 0 ||
 				(tt.name == "at once") != (len(res.Pairs) == first*hosts) || len(res.Pairs) > 100*first*hosts {
-				t.Errorf("%s: %v, %d pairs in %d passes, a loss of %v shows, slow %v", tt.name, err, len(res.Pairs), passes,
-					worst, res.SlowHosts)
+				t.Errorf("%s: %v, %d pairs in %d passes, a loss of %v shows, slow %v", tt.name, err, len(res.Pairs),
+					passes, worst, res.SlowHosts)
 			}
 			var text strings.Builder
 			res.Text(&text, false)

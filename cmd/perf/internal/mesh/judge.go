@@ -40,13 +40,13 @@ type entry struct {
 	part  [2]part // sends, receives
 }
 
-// part is what a NIC does in one part.
+// part has the figures of a NIC where it sends, or where it receives.
 type part struct {
 	values []float64 // from the middles of their classes, the best first
 	median float64   // of the figures themselves
 	effect float64
 	far    bool // the effect is far from those of the group
-	whole  bool // nearly all values are: they tell how slow the NIC is, and not how the figures of good ones scatter
+	whole  bool // so are nearly all values, which therefore show nothing of how the figures of good NICs scatter
 	slow   bool
 }
 
@@ -92,12 +92,15 @@ func (r *Result) sheet(f figure, o Outliers) *sheet {
 	s.divide(o)
 	s.center()
 	for g := range s.groups {
+		s.suspect(&s.groups[g])
+	}
+	for g := range s.groups {
 		s.judge(&s.groups[g])
 	}
 	return s
 }
 
-// kind returns what a NIC has to have in common with others.
+// kind returns the kind of a NIC.
 func (r *Result) kind(e end, name string) kind {
 	k := kind{rate: r.rates[e]}
 	if r.many {
@@ -106,7 +109,7 @@ func (r *Result) kind(e end, name string) kind {
 	return k
 }
 
-// class returns what a pair has to have in common with others.
+// class returns the groups of the two ends of a pair.
 func (s *sheet) class(t *test) [2]int {
 	a, b := s.nics[t.nics[0]].group, s.nics[t.nics[1]].group
 	return [2]int{min(a, b), max(a, b)}
@@ -150,13 +153,12 @@ func (s *sheet) center() {
 	}
 }
 
-// judge judges the NICs of a group.
-func (s *sheet) judge(g *group) {
-	in := map[int]bool{}
+// suspect finds the NICs whose effects are far from those of their group.
+func (s *sheet) suspect(g *group) {
 	for k := range parts {
 		var effects []float64
 		for _, n := range g.nics {
-			if in[n] = true; len(s.nics[n].part[k].values) > 0 {
+			if len(s.nics[n].part[k].values) > 0 {
 				effects = append(effects, s.nics[n].part[k].effect)
 			}
 		}
@@ -171,6 +173,14 @@ func (s *sheet) judge(g *group) {
 				p.effect -= middle
 			}
 		}
+	}
+}
+
+// judge names the suspects of a group whose values are too low for chance.
+func (s *sheet) judge(g *group) {
+	in := map[int]bool{}
+	for _, n := range g.nics {
+		in[n] = true
 	}
 	for i := range s.tests {
 		t := &s.tests[i]

@@ -15,8 +15,8 @@ type Listed struct {
 	Why  string `json:"why"`
 }
 
-// Lists has each node that has a name in one of three lists. A node is good if each of its NICs was measured, and all is
-// in order; it is bad if it is slow, stood still, has a dark NIC, is lost, or did not come. Of all others nobody knows.
+// Lists has each node that has a name in one of three lists. A node is good if each of its NICs was measured, and all
+// is in order. It is bad if it is slow, stood still, has a dark NIC, is lost, or did not come. All others are unknown.
 type Lists struct {
 	Good    []string `json:"good_hosts"`
 	Bad     []Listed `json:"bad_hosts"`

@@ -111,7 +111,7 @@ func atLeast(n, k int, p float64) (sum float64) {
 	return sum
 }
 
-// below returns the chance that the values of a sum up to as few ranks as they do, or fewer, if both lists have the same
+// below returns the chance that the ranks of a have a sum as low as they have, or lower, if both lists have the same
 // distribution: the exact rank-sum test of Wilcoxon, where equal values count half.
 func below(a, b []float64) float64 {
 	wins := 0 // of values of a over those of b, twice

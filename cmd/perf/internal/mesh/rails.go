@@ -90,7 +90,8 @@ func (m *coordinator) equip() {
 		}
 	}
 	named := false
-	m.res.HostNICs, m.res.nics, m.res.rates = make([][]string, len(m.hosts)), make([]int, len(m.hosts)), map[end]float64{}
+	m.res.HostNICs, m.res.nics = make([][]string, len(m.hosts)), make([]int, len(m.hosts))
+	m.res.rates = map[end]float64{}
 	for i, h := range m.hosts {
 		m.res.HostNICs[i] = []string{}
 		if h.agent == nil {

@@ -45,5 +45,5 @@ func (m *savedMesh) settled() (*savedMesh, string) {
 	if parts == nil {
 		return &rest, ""
 	}
-	return &rest, strings.Join(parts, " and ") + " looked slow, which was not confirmed when they were measured again, alone"
+	return &rest, strings.Join(parts, " and ") + " looked slow, which was not confirmed by another look, alone"
 }

@@ -285,7 +285,8 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 	small := len(names) <= plot.MostWithText
 	x := plot.Matrix{Title: f.title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
 		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor "+
-			"a pair is better or worse than the median of its rail. The worst pairs and all hosts are in tables.", len(names))}
+			"a pair is better or worse than the median of its rail. The worst pairs and all hosts are in tables.",
+			len(names))}
 	for i := range v.m.Pairs {
 		p := &v.m.Pairs[i]
 		from, ok1 := v.at[p.From]
@@ -305,7 +306,8 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 			pair.Level = plot.LevelOf(f.worse(pair.Value, rail[p.rail()]))
 		}
 		if small {
-			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to], f.says(p, pair, cmp.Or(rail[p.rail()], median)))
+			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to],
+				f.says(p, pair, cmp.Or(rail[p.rail()], median)))
 		}
 		x.Pairs = append(x.Pairs, pair)
 	}

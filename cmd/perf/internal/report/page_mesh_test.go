@@ -453,8 +453,7 @@ func TestPage_Confirm(t *testing.T) {
 	}
 	page := htmlOf(t, m)
 	for _, want := range []string{": 2 hosts slow</h2>",
-		"not confirmed</span> <bdi>2 hosts and 1 pair looked slow, which was not confirmed when they were measured again, " +
-			"alone<"} {
+		"not confirmed</span> <bdi>2 hosts and 1 pair looked slow, which was not confirmed by another look, alone<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
@@ -468,8 +467,8 @@ func TestPage_Confirm(t *testing.T) {
 	}
 }
 
-// TestPage_Unknown: hosts of which nobody knows are named with the reason, and pairs are as far from the median of their
-// rail as they are: those of storage NICs are not slow ones of others.
+// TestPage_Unknown: unknown hosts are named with the reason, and pairs are compared with the median of their rail, so
+// that those of storage NICs are not slow ones of others.
 func TestPage_Unknown(t *testing.T) {
 	m := meshWith(4)
 	for from := range 4 {

@@ -215,8 +215,8 @@ func byCount(m map[string]int) []string {
 	return keys
 }
 
-// worst takes the pairs that are worse than the median of their rail by the largest factor. A slow host has one of them only, so that
-// it does not hide all others.
+// worst takes the pairs that are worse than the median of their rail by the largest factor. A slow host has only one of
+// them, so that it does not hide all others.
 func (v *view) worst(slow slowFigures) {
 	type candidate struct {
 		p    *savedPair

@@ -52,7 +52,7 @@ type savedMesh struct {
 	Unknown []struct {
 		Host string `json:"host"`
 		Why  string `json:"why"`
-	} `json:"unknown_hosts"` // of which nobody knows whether they are good
+	} `json:"unknown_hosts"` // nobody knows whether they are good
 
 	StalledHosts []stalled `json:"stalled_hosts"`
 	StalledPairs []stalled `json:"stalled_pairs"`
