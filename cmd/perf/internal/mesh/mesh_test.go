@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,40 @@ func TestJudge(t *testing.T) {
 		"slow pair h1 > h2: 9 us, the median is 1\n", "7 slow figures of pairs belong to slow hosts\n", "failed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+}
+
+// TestNothingShows: where no loss would show, the result says so, whatever the figures and options are.
+func TestNothingShows(t *testing.T) {
+	noise := fabricNoise{noise: 0.3}
+	for _, tt := range []struct {
+		name          string
+		hosts, rounds int
+		o             Outliers
+		scale         float64
+	}{
+		{"no deviation is far enough", 16, 15, Outliers{1e6, 0.1}, 400e9},
+		{"two hosts", 2, 1, Outliers{5, 0.1}, 400e9},
+		{"one round", 16, 1, Outliers{5, 0.1}, 400e9},
+		{"all of it", 16, 15, Outliers{5, 0.9999}, 400e9},
+		{"tiny", 16, 15, Outliers{1e6, 0.1}, 1e-300},
+		{"huge", 16, 15, Outliers{1e6, 0.1}, 1e300},
+		{"nothing", 16, 15, Outliers{5, 0.1}, 0},
+	} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		r := tournament(tt.hosts, tt.rounds, func(int, int) (float64, float64) {
+			return tt.scale * noise.at(rnd), tt.scale / noise.at(rnd)
+		})
+		r.judge(tt.o)
+		var text, object strings.Builder
+		r.Text(&text, false)
+		if err := r.JSON(&object); err != nil || len(r.SlowHosts) > 0 {
+			t.Errorf("%s: %v, slow %v", tt.name, err, r.SlowHosts)
+		}
+		says := strings.Contains(text.String(), fmt.Sprintf("Bandwidth: of %d NICs no loss would have shown", tt.hosts))
+		if says != (tt.scale > 0) || strings.Contains(text.String(), "Bandwidth: a loss") {
+			t.Errorf("%s:\n%s", tt.name, &text)
 		}
 	}
 }

@@ -216,8 +216,8 @@ func (r *Result) groups(w io.Writer) {
 			fmt.Fprintf(w, "%s: %s %.0f%% would have shown in 95%% of runs\n", s.title, change, math.Ceil(100*least))
 		}
 		if none+few > 0 {
-			fmt.Fprintf(w, "%s: of %d NICs no loss would have shown for certain: they have too few pairs, or too few "+
-				"equals, or scatter too much\n", s.title, none+few)
+			fmt.Fprintf(w, "%s: of %d NICs no loss would have shown: they have too few pairs or too few equals, or "+
+				"their figures scatter too much\n", s.title, none+few)
 		}
 	}
 }

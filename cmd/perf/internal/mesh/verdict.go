@@ -105,13 +105,16 @@ func (s *sheet) median(g *group, k int) float64 {
 	return Median(all)
 }
 
+// mostShown bounds what shows: beyond, nothing would be left of a bandwidth.
+const mostShown = 4.6 // a factor of 100
+
 // describe returns what people have to know of a group.
 func (r *Result) describe(s *sheet, g *group) Group {
 	d := Group{Figure: s.f.name, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
 	if math.IsNaN(d.Median) {
 		d.Median = s.median(g, 1)
 	}
-	if !math.IsInf(g.shows, 0) {
+	if g.shows < mostShown {
 		d.Shows = s.f.share(g.shows)
 	}
 	if g.shown {
