@@ -87,8 +87,11 @@ func (m *coordinator) confirm(sheets []*sheet) {
 		if look == 0 {
 			c.pairs()
 		}
+		if len(c.list) == 0 {
+			return
+		}
 		if c.run(); m.ctx.Err() != nil {
-			break
+			return
 		}
 		c.compare(look)
 	}
@@ -114,10 +117,9 @@ func (m *coordinator) second(sheets []*sheet) *second {
 			good[e], c.good[p] = true, append(c.good[p], e)
 		}
 	}
-	r := rand.New(rand.NewPCG(1, 2))
 	for _, list := range c.good {
 		slices.SortFunc(list, end.compare)
-		r.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+		shuffle(list)
 	}
 	slow := map[[4]string]bool{}
 	for i := range m.res.SlowPairs {
@@ -131,9 +133,14 @@ func (m *coordinator) second(sheets []*sheet) *second {
 		}
 	}
 	for _, list := range c.ready {
-		r.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+		shuffle(list)
 	}
 	return c
+}
+
+// shuffle puts a list in an order that is the same each time.
+func shuffle[T any](list []T) {
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 }
 
 // suspected reports whether a NIC, or its host, is slow.
@@ -236,9 +243,7 @@ func (c *second) run() {
 		list = append(list, schedule.Pair{From: place[from], To: place[to]})
 		queue[[2]int{from, to}] = append(queue[[2]int{from, to}], r)
 	}
-	if c.list = nil; len(list) == 0 {
-		return
-	}
+	c.list = nil
 	next := func(from, to int) (r repeat) {
 		k := [2]int{from, to}
 		r, queue[k] = queue[k][0], queue[k][1:]

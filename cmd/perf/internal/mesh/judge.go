@@ -165,7 +165,7 @@ func (s *sheet) suspect(g *group) {
 		middle := Median(effects)
 		g.spread[k] = mad(effects)
 		far := func(x float64) bool {
-			return len(effects) >= fewest && middle-x > max(s.o.least(s.f), s.o.Deviations*g.spread[k])
+			return len(effects) >= fewest && middle-x > max(s.o.least(s.f), s.deviations(g)*g.spread[k])
 		}
 		for _, n := range g.nics {
 			if p := &s.nics[n].part[k]; len(p.values) > 0 {
@@ -197,7 +197,7 @@ func (s *sheet) judge(g *group) {
 		for k := range parts {
 			p := &e.part[k]
 			counts = append(counts, len(p.values))
-			p.far = p.far && -p.effect > s.o.Deviations*g.error(len(p.values))
+			p.far = p.far && -p.effect > s.deviations(g)*g.error(len(p.values))
 			p.slow = p.far && low(p.values, g.without(n, k).bars(len(p.values), s.limits))
 		}
 		if a, b := &e.part[0], &e.part[1]; a.far && b.far {
@@ -210,6 +210,9 @@ func (s *sheet) judge(g *group) {
 	slices.Sort(counts)
 	g.shows = s.power(g, counts[len(counts)/10])
 }
+
+// deviations is how far a slow NIC is from its group: further if that is small, because its deviation is then uncertain.
+func (s *sheet) deviations(g *group) float64 { return s.o.Deviations * (1 + 4/float64(len(g.nics))) }
 
 // without returns the pool without the values of a NIC in some parts: they are compared with those of others.
 func (g *group) without(nic int, in ...int) pool {
@@ -240,7 +243,7 @@ func (s *sheet) power(g *group, n int) float64 {
 	}
 	spread := max(g.spread[0], g.spread[1])
 	own := math.Sqrt(max(0, spread*spread-g.error(n)*g.error(n)))
-	least := max(s.o.least(s.f), s.o.Deviations*max(spread, g.error(n)))
+	least := max(s.o.least(s.f), s.deviations(g)*max(spread, g.error(n)))
 	r := rand.New(rand.NewPCG(uint64(n), uint64(len(g.pool))))
 	needs, values := make([]float64, drawn), make([]float64, n)
 	for i := range needs {

@@ -369,6 +369,8 @@ func TestNICs_Hostile(t *testing.T) {
 		{cards("a b"), `it has a NIC named "a b"`},
 		{cards(strings.Repeat("a", 1000)), "it has a NIC named "},
 		{[]agent.NIC{{Name: "a", Link: strings.Repeat("x", 1000)}}, "it says too much about its NIC a"},
+		{[]agent.NIC{{Name: "a", Rate: -1}}, "its NIC a has a link of -1 bit/s"},
+		{[]agent.NIC{{Name: "a", Rate: 1e300}}, "its NIC a has a link of 1e+300 bit/s"},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c, f := c, newFabric()

@@ -65,10 +65,13 @@ func (p pool) bars(n int, limits shares) (list []bar) {
 		if nth == 0 {
 			continue
 		}
-		i := int(math.Floor(limits.of(n, nth)*size - min(rare*size, mostRare)))
-		if i >= 0 && i < len(p) {
-			list = append(list, bar{nth, p[i]})
+		// As many values of the pool may be lower, and their number has a standard deviation of its root.
+		most := limits.of(n, nth)*size - min(rare*size, mostRare)
+		if most < 0 || size == 0 {
+			continue
 		}
+		root := (math.Sqrt(1+4*most) - 1) / 2
+		list = append(list, bar{nth, p[int(root*root)]})
 	}
 	return list
 }

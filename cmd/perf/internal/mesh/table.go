@@ -191,17 +191,14 @@ func (a Again) said(per float64) string {
 // groups writes which groups nothing but their figures shows, and what the mesh could have found.
 func (r *Result) groups(w io.Writer) {
 	for _, f := range figuresOfPair {
-		s, least, none, few := scale[f.name], 0.0, 0, 0
+		s, least, blind := scale[f.name], 0.0, 0
 		for i := range r.Groups {
 			g := &r.Groups[i]
 			if g.Figure != f.name {
 				continue
 			}
-			switch least = max(least, g.Shows); {
-			case g.NICs < fewest:
-				few += g.NICs
-			case g.Shows == 0:
-				none += g.NICs
+			if least = max(least, g.Shows); g.Shows == 0 {
+				blind += g.NICs
 			}
 			if g.Hosts != nil {
 				fmt.Fprintf(w, "%s: %d NICs are a group, compared among themselves: median %.4g %s, %s\n", s.title,
@@ -215,9 +212,9 @@ func (r *Result) groups(w io.Writer) {
 		if least > 0 {
 			fmt.Fprintf(w, "%s: %s %.0f%% would have shown in 95%% of runs\n", s.title, change, math.Ceil(100*least))
 		}
-		if none+few > 0 {
+		if blind > 0 {
 			fmt.Fprintf(w, "%s: of %d NICs no loss would have shown: they have too few pairs or too few equals, or "+
-				"their figures scatter too much\n", s.title, none+few)
+				"their figures scatter too much\n", s.title, blind)
 		}
 	}
 }
