@@ -211,7 +211,7 @@ func (s *sheet) judge(g *group) {
 	g.shows = s.power(g, counts[len(counts)/10])
 }
 
-// deviations is how far a slow NIC is from its group: further if that is small, because its deviation is then uncertain.
+// deviations is how far a slow NIC is from its group: further from a small one, whose deviation is uncertain.
 func (s *sheet) deviations(g *group) float64 { return s.o.Deviations * (1 + 4/float64(len(g.nics))) }
 
 // without returns the pool without the values of a NIC in some parts: they are compared with those of others.
