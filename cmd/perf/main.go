@@ -33,6 +33,7 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 	exitLimit   = 3 // a figure misses a limit that was given
+	exitUnknown = 4 // of a host of a mesh nobody knows whether it is good
 )
 
 func main() {

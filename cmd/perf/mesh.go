@@ -50,8 +50,8 @@ named, and the exit status is 1. The others are measured if at least two remain.
 still and went on is named as stalled. A NIC that reaches nobody is named, and its pairs are left
 out.
 
-Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage, 3 a host or pair is slow
-or stalled and --fail-slow was given.
+Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage. With --fail-slow also 3:
+a host or pair is slow or stalled, and 4: none is, but of a host nobody knows whether it is good.
 `
 
 type meshOptions struct {
@@ -68,12 +68,14 @@ type meshOptions struct {
 	stall    time.Duration
 	order    string
 	rounds   int
+	until    float64
 	rails    string
 	reach    time.Duration
 	confirm  bool
 	matrix   bool
 	good     string // files
 	bad      string
+	unknown  string
 	form     string // of them
 	verb     string
 	json     bool
@@ -104,15 +106,21 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 			"ring (each host to the next), incast (all others to one host, each in turn), outcast (the reverse) or "+
 			"bisection (one half to the other)")
 	f.IntVar(&m.rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
+	until := percent(0)
+	f.Var(&until, "until", "measure more rounds until a NIC with less bandwidth, or more latency, by this `share` "+
+		"would be named in 95% of runs; --slow is then half of it, unless it is given")
 	f.StringVar(&m.rails, "rails", string(mesh.SameRail), "which `NICs` of two hosts: same (of the same name) or all "+
 		"(each with each)")
 	m.reach = 3 * time.Second
 	f.Var((*seconds)(&m.reach), "reach", "time for a first small message between each two NICs, before anything is "+
 		"measured; one that reaches nobody is named and left out (0: no such message)")
-	f.BoolVar(&m.confirm, "confirm", false, "measure slow hosts again, alone and with good ones, and slow pairs")
+	f.BoolVar(&m.confirm, "confirm", false, "measure slow hosts again, alone and with good ones, and slow pairs, and "+
+		"compare them with pairs of good ones alone")
 	f.BoolVar(&m.matrix, "matrix", false, "print matrices also of more than 32 hosts")
-	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts that are neither slow nor lost")
-	f.StringVar(&m.bad, "bad-hosts", "", "`file` for the names of the others")
+	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts all of whose NICs were measured, and "+
+		"are in order")
+	f.StringVar(&m.bad, "bad-hosts", "", "`file` for the names of those that are slow, stalled, dark or lost")
+	f.StringVar(&m.unknown, "unknown-hosts", "", "`file` for the names of all others: nobody knows")
 	f.StringVar(&m.form, "hosts-form", "plain", "`form` of these files: plain (a name in each line) or slurm "+
 		"(as node[1-3,7])")
 	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
@@ -123,13 +131,14 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.VarP((*seconds)(&m.test.Duration), "duration", "D", "run time of each test, instead of a number of messages")
 	f.IntVarP(&m.test.QPs, "qp", "q", 1, "number of `queue pairs` of the bandwidth tests")
 	share := percent(0.1)
-	f.Var(&share, "slow", "smallest distance of a slow figure from the median, as a `share`")
+	f.Var(&share, "slow", "smallest distance of a slow figure from the median of its group, as a `share`")
 	f.Float64Var(&m.limits.Deviations, "deviations", 5,
 		"smallest distance of a slow figure from the median, in median absolute `deviations`")
 	m.stall = time.Second
 	f.Var((*seconds)(&m.stall), "stall",
 		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
-	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still")
+	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still, or else with 4 "+
+		"if a host is unknown")
 	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
 	f.StringVar(&m.jsonFile, "json-file", "", "`file` for the JSON object, written whole at the end")
 	m.timeout, m.patience, m.beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
@@ -138,7 +147,7 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 		"time for which agents are dialed, or without another one that dials in, until the rest is given up")
 	f.Var((*seconds)(&m.beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
 	m.agentOptions.flags(f)
-	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%"} {
+	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%", "until": "0"} {
 		f.Lookup(name).DefValue = v
 	}
 }
@@ -146,6 +155,9 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
+	if m.until = float64(*f.Lookup("until").Value.(*percent)); m.until > 0 && !f.Changed("slow") {
+		m.limits.Share = m.until / 2
+	}
 	given := 0
 	for _, n := range []string{"launch", "hosts", "hostfile", "service"} {
 		if f.Changed(n) {
@@ -193,6 +205,14 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	}
 	if f.Changed("rounds") && (m.rounds < 1 || m.order != string(schedule.Rounds)) {
 		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.rounds, m.order)
+	}
+	if f.Changed("until") && (m.until <= 0 || m.until >= 1 || m.order != string(schedule.Rounds)) {
+		return fmt.Errorf("--until %s with --order %s; allowed: above 0%% and below 100%%, with rounds",
+			f.Lookup("until").Value, m.order)
+	}
+	if m.until > 0 && m.limits.Share >= m.until {
+		return fmt.Errorf("--slow %s with --until %s; allowed: less, because no loss shows below --slow and the noise",
+			f.Lookup("slow").Value, f.Lookup("until").Value)
 	}
 	if m.rails != string(mesh.SameRail) && m.rails != string(mesh.AllRails) {
 		return fmt.Errorf("--rails %q; allowed: same and all", m.rails)
@@ -297,7 +317,7 @@ func (v *invocation) mesh() *cobra.Command {
 
 // runMesh is perf mesh.
 func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
-	for _, name := range []string{m.jsonFile, m.good, m.bad} {
+	for _, name := range []string{m.jsonFile, m.good, m.bad, m.unknown} {
 		if name == "" || m.ranked && m.place.Rank > 0 {
 			continue
 		}
@@ -325,7 +345,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
 		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
 		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Rails: mesh.Rails(m.rails),
-		Reach: m.reach, Confirm: m.confirm}
+		Reach: m.reach, Confirm: m.confirm, Until: m.until}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {
@@ -351,14 +371,15 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 		return exitFailure
 	}
 	res.Command = args
+	good, bad := res.Sort()
+	unknown := mesh.Names(res.Unknown)
 	if err != nil {
 		res.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	if m.jsonFile != "" {
 		err = errors.Join(err, save(m.jsonFile, res.JSON))
 	}
-	good, bad := res.Sort()
-	for name, list := range map[string][]string{m.good: good, m.bad: bad} {
+	for name, list := range map[string][]string{m.good: good, m.bad: bad, m.unknown: unknown} {
 		if name != "" && len(res.Hosts) > 0 {
 			err = errors.Join(err, save(name, func(w io.Writer) error { return m.list(w, list) }))
 		}
@@ -391,6 +412,10 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	}
 	if m.failSlow && hosts+figures+stalled+pairs > 0 {
 		return exitLimit
+	}
+	if m.failSlow && len(unknown) > 0 {
+		say(stderr, fmt.Errorf("nobody knows whether %d hosts are good", len(unknown)))
+		return exitUnknown
 	}
 	return exitOK
 }

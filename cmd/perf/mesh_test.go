@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -64,6 +65,10 @@ func TestMeshUsage(t *testing.T) {
 		"mesh --hosts a,b -s 1G -q 2":             "size 1073741824",
 		"mesh --hosts a,b --deviations NaN":       "--deviations NaN",
 		"mesh --hosts a,b --slow 200%":            "is not a share",
+		"mesh --hosts a,b --until 0":              "--until 0%",
+		"mesh --hosts a,b --until 100%":           "is not a share",
+		"mesh --hosts a,b --until 9% --order all": "--until 9% with --order all",
+		"mesh --hosts a,b --until 9% --slow 10%":  "--slow 10% with --until 9%",
 	} {
 		var diag bytes.Buffer
 		if rc := run(context.Background(), strings.Fields(line), io.Discard, &diag); rc != exitUsage ||
@@ -101,6 +106,49 @@ func TestMeshUsage(t *testing.T) {
 		if rc := run(timeLimit(t), strings.Fields(line), io.Discard, &diag); rc != exitFailure ||
 			!strings.Contains(diag.String(), want) {
 			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
+		}
+	}
+}
+
+// TestMeshLists: the exit status and the files tell good, bad and unknown hosts.
+func TestMeshLists(t *testing.T) {
+	no := false
+	for _, tt := range []struct {
+		name               string
+		change             func(*mesh.Result)
+		good, bad, unknown string
+		failSlow           bool
+		want               int
+	}{
+		{"not measured", func(*mesh.Result) {}, "", "", "a\nb\nc\n", true, exitUnknown},
+		{"nobody asked", func(*mesh.Result) {}, "", "", "a\nb\nc\n", false, exitOK},
+		{"slow", func(r *mesh.Result) { r.SlowHosts = []mesh.SlowHost{{Host: "b"}} }, "", "b\n", "a\nc\n", true,
+			exitLimit},
+		{"not confirmed", func(r *mesh.Result) {
+			r.SlowHosts = []mesh.SlowHost{{Host: "b", Again: mesh.Again{Confirmed: &no}}}
+		}, "", "", "b\na\nc\n", true, exitUnknown},
+		{"lost", func(r *mesh.Result) { r.LostHosts = []mesh.LostHost{{Host: "c", Kind: mesh.Lost}} }, "", "c\n",
+			"a\nb\n", true, exitFailure},
+	} {
+		dir := t.TempDir()
+		m := meshOptions{form: "plain", failSlow: tt.failSlow, json: true}
+		m.good, m.bad, m.unknown = filepath.Join(dir, "g"), filepath.Join(dir, "b"), filepath.Join(dir, "u")
+		res := &mesh.Result{Hosts: []string{"a", "b", "c"}}
+		tt.change(res)
+		var out bytes.Buffer
+		if code := m.report(res, nil, nil, &out, io.Discard); code != tt.want {
+			t.Errorf("%s: exit code %d, want %d", tt.name, code, tt.want)
+		}
+		for file, want := range map[string]string{m.good: tt.good, m.bad: tt.bad, m.unknown: tt.unknown} {
+			if got, err := os.ReadFile(file); err != nil || string(got) != want {
+				t.Errorf("%s: %s has %q, want %q; %v", tt.name, filepath.Base(file), got, want, err)
+			}
+		}
+		for _, key := range []string{`"good_hosts": []`, `"bad_hosts"`, `"unknown_hosts"`,
+			`"why": "it was not measured"`} {
+			if !strings.Contains(out.String(), key) {
+				t.Errorf("%s: no %s in %s", tt.name, key, &out)
+			}
 		}
 	}
 }

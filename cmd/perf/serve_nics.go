@@ -86,7 +86,7 @@ func (a *agentOptions) look(ctx context.Context) (list []agent.NIC) {
 // try opens a NIC for a moment. One without a name is the first with an active port. It has its name from then on, so
 // that all tests use the same, and the result has the name.
 func (a *agentOptions) try(ctx context.Context, n nics.NIC) agent.NIC {
-	said := agent.NIC{Link: n.Link, Options: a.options(n), Problem: n.Down}
+	said := agent.NIC{Link: n.Link, Rate: float64(n.Rate), Options: a.options(n), Problem: n.Down}
 	if n.Down == "" || !a.word() {
 		tests, err := parse(append([]string{"write", "bw"}, said.Options...))
 		var opened string

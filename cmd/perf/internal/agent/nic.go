@@ -15,6 +15,7 @@ import (
 type NIC struct {
 	Name    string   `json:"name,omitempty"` // as mlx5_0 or, of its second port, mlx5_0:2; empty: it is the only one
 	Link    string   `json:"link,omitempty"` // layer, if it is known
+	Rate    float64  `json:"rate,omitempty"` // of the link, in bits per second; 0: not known
 	Problem string   `json:"problem,omitempty"`
 	Spare   bool     `json:"spare,omitempty"` // nobody asked for it by its name
 	Options []string `json:"-"`               // of perf, for its tests
@@ -84,6 +85,9 @@ func (h *Hello) CheckNICs() error {
 		}
 		if names[n.Name] {
 			return fmt.Errorf("it has two NICs named %s", n.Name)
+		}
+		if !(n.Rate >= 0 && n.Rate <= 1e15) {
+			return fmt.Errorf("its NIC %s has a link of %g bit/s", n.Name, n.Rate)
 		}
 		if names[n.Name] = true; len(n.Link) > 100 || len(n.Problem) > 1000 {
 			return fmt.Errorf("it says too much about its NIC %s", n.Name)

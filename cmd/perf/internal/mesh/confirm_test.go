@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -67,6 +68,56 @@ func TestConfirmMany(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
 		p.wg.Wait()
+	})
+}
+
+// TestConfirmLoad: while all hosts measure, a fabric gives each two thirds. A NIC that has 0.75 of the others has more
+// alone than they had, and is confirmed: its controls ran alone, too, between its own pairs.
+func TestConfirmLoad(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := c
+		const hosts = 12
+		c.Expect, c.Confirm, c.Outliers = hosts, true, Outliers{Deviations: 5, Share: 0.1}
+		p := newParty(t, c)
+		var alone atomic.Bool
+		for i := range hosts {
+			p.join(t.Context(), worker(fmt.Sprint("n", i), roster.Nowhere, speed(func(agent.Task) (float64, func()) {
+				bits := 400e9
+				if !alone.Load() {
+					bits /= 1.5
+				}
+				if i == 5 {
+					bits *= 0.75
+				}
+				return bits, func() {}
+			})), nil)
+		}
+		var order []bool // whether each is one of a suspect
+		p.c.Begun = func(pass string, _, _ int) { alone.Store(pass == "confirm") }
+		p.c.Done = func(list []PairResult) {
+			if alone.Load() {
+				order = append(order, list[0].From == "n5" || list[0].To == "n5")
+			}
+		}
+		res, err := Run(t.Context(), p.c)
+		p.wg.Wait()
+		if err != nil || len(res.SlowHosts) != 1 || res.SlowHosts[0].Host != "n5" || !res.SlowHosts[0].Holds() ||
+			res.SlowHosts[0].Confirmed == nil || res.SlowHosts[0].Again.Value != 300e9 ||
+			res.SlowHosts[0].Control != 400e9 {
+			t.Errorf("%v, slow %+v", err, res.SlowHosts)
+		}
+		if len(res.Again) != len(res.Controls) || len(order) != 2*len(res.Again) {
+			t.Errorf("%d again, %d controls, %d tests", len(res.Again), len(res.Controls), len(order))
+		}
+		for i := range order {
+			if order[i] != (i%2 == 0) {
+				t.Fatalf("the controls are not between the suspects: %v", order)
+			}
+		}
+		if good, bad := res.Sort(); len(good) != hosts-1 || len(bad) != 1 {
+			t.Errorf("good %q, bad %q", good, bad)
+		}
 	})
 }
 

@@ -3,35 +3,50 @@ package mesh
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func TestOutliers(t *testing.T) {
-	o := Outliers{Deviations: 5, Share: 0.1}
-	for _, tc := range []struct {
-		v     []float64
-		sign  float64
-		x     float64
-		isOut bool
-	}{
-		{[]float64{10, 10, 10, 10, 5}, -1, 5, true},
-		{[]float64{10, 10, 10, 10, 5}, -1, 10, false},
-		{[]float64{10, 10, 10, 10, 9.5}, -1, 9.5, false},     // within the share, though the deviation is 0
-		{[]float64{10, 10, 10, 10, 15}, -1, 15, false},       // better
-		{[]float64{10, 10, 10, 10, 15}, 1, 15, true},         // more is worse
-		{[]float64{10, 8, 12, 9, 11, 6}, -1, 6, false},       // within five deviations
-		{[]float64{10, 8, 12, 9, 11, 10, 0.1}, -1, .1, true}, // beyond
-		{[]float64{10, 1}, -1, 1, false},                     // of two nobody knows which
-		{nil, -1, 1, false},
-	} {
-		if got := o.slow(tc.v, tc.sign)(tc.x); got != tc.isOut {
-			t.Errorf("%v of %v (%v): slow %v", tc.x, tc.v, tc.sign, got)
-		}
-	}
+// TestStatistics compares the median, the deviation and the two tests with figures from elsewhere: the binomial
+// distribution, and all orders of small lists.
+func TestStatistics(t *testing.T) {
 	if m := mad([]float64{1, 1, 2, 2, 4, 6, 9}); m != 1.4826 {
 		t.Errorf("deviation %v, want 1.4826", m)
+	}
+	for _, tt := range []struct {
+		n, k    int
+		p, want float64
+	}{{3, 2, 0.1, 0.028}, {8, 8, 0.5, 1. / 256}, {31, 16, 0.2, 8.815e-5}, {5, 0, 0.3, 1}, {5, 1, 0, 0}} {
+		if got := atLeast(tt.n, tt.k, tt.p); math.Abs(got-tt.want) > 0.02*tt.want {
+			t.Errorf("%d of %d at %v: %v, want %v", tt.k, tt.n, tt.p, got, tt.want)
+		}
+	}
+	for _, n := range []int{1, 3, 31, 1000} {
+		for _, nth := range []int{1, (n + 3) / 4, (n + 1) / 2} {
+			p := shares{}.of(n, nth)
+			if c := atLeast(n, n-nth+1, p); p <= 0 || p >= 1 || c > alarm || c < 0.99*alarm {
+				t.Errorf("of %d values the best %d: share %v, chance %v", n, nth, p, c)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		a, b []float64
+		want float64
+	}{
+		{[]float64{1, 2, 3}, []float64{4, 5, 6}, 1. / 20},
+		{[]float64{1, 2, 4}, []float64{3, 5, 6}, 2. / 20},
+		{[]float64{4, 5, 6}, []float64{1, 2, 3}, 1},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8}, []float64{11, 12, 13, 14, 15, 16, 17, 18}, 1. / 12870},
+	} {
+		if got := below(tt.a, tt.b); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%v below %v: %v, want %v", tt.a, tt.b, got, tt.want)
+		}
+	}
+	if got := below([]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}); got < 0.5 || got > 0.7 {
+		t.Errorf("of equal values: %v", got)
 	}
 }
 
@@ -75,6 +90,40 @@ func TestJudge(t *testing.T) {
 		"slow pair h1 > h2: 9 us, the median is 1\n", "7 slow figures of pairs belong to slow hosts\n", "failed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+}
+
+// TestNothingShows: where no loss would show, the result says so, whatever the figures and options are.
+func TestNothingShows(t *testing.T) {
+	noise := fabricNoise{noise: 0.3}
+	for _, tt := range []struct {
+		name          string
+		hosts, rounds int
+		o             Outliers
+		scale         float64
+	}{
+		{"no deviation is far enough", 16, 15, Outliers{1e6, 0.1}, 400e9},
+		{"two hosts", 2, 1, Outliers{5, 0.1}, 400e9},
+		{"one round", 16, 1, Outliers{5, 0.1}, 400e9},
+		{"all of it", 16, 15, Outliers{5, 0.9999}, 400e9},
+		{"tiny", 16, 15, Outliers{1e6, 0.1}, 1e-300},
+		{"huge", 16, 15, Outliers{1e6, 0.1}, 1e300},
+		{"nothing", 16, 15, Outliers{5, 0.1}, 0},
+	} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		r := tournament(tt.hosts, tt.rounds, func(int, int) (float64, float64) {
+			return tt.scale * noise.at(rnd), tt.scale / noise.at(rnd)
+		})
+		r.judge(tt.o)
+		var text, object strings.Builder
+		r.Text(&text, false)
+		if err := r.JSON(&object); err != nil || len(r.SlowHosts) > 0 {
+			t.Errorf("%s: %v, slow %v", tt.name, err, r.SlowHosts)
+		}
+		says := strings.Contains(text.String(), fmt.Sprintf("Bandwidth: of %d NICs no loss would have shown", tt.hosts))
+		if says != (tt.scale > 0) || strings.Contains(text.String(), "Bandwidth: a loss") {
+			t.Errorf("%s:\n%s", tt.name, &text)
 		}
 	}
 }

@@ -14,18 +14,68 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
-// TestSort: the files have names of nodes that schedulers know: of several agents on one node, one that is bad is
-// enough; an agent that claims the name of a good host is none.
+// TestSort: the lists have names of nodes that schedulers know: of several agents on one node, one that is bad is
+// enough; an agent that claims the name of a good host is none. A host is good only if all its NICs were measured.
 func TestSort(t *testing.T) {
 	no := false
-	r := &Result{Hosts: []string{"n1", "n2", "n2#2", "n3", "n3#7", "n4", "n5", "n6", "rank 9"},
+	names := []string{"n1", "n2", "n2#2", "n3", "n3#7", "n4", "n5", "n6", "rank 9", "m1", "m2", "m3", "m4", "m5", "m6",
+		"m7"}
+	r := &Result{Hosts: names,
 		LostHosts: []LostHost{{Host: "n1#2", Kind: LeftOut, stray: true}, {Host: "x;y", Kind: LeftOut, stray: true},
 			{Host: "n2#2", Kind: Absent}, {Host: "rank 9", Kind: Absent}, {Host: unnamed, Kind: Absent}},
-		SlowHosts: []SlowHost{{Host: "n3"}, {Host: "n4", Again: Again{1, &no}}, {Host: "n2#2"}}}
+		SlowHosts: []SlowHost{{Host: "n3"}, {Host: "n4", Again: Again{Confirmed: &no}}, {Host: "n2#2"}},
+		UnmetNICs: []HostNIC{{"m6", "c"}}}
 	r.StalledHosts = []StalledHost{{Host: "n6"}}
-	if good, bad := r.Sort(); !slices.Equal(good, []string{"n1", "n4", "n5"}) ||
-		!slices.Equal(bad, []string{"n2", "n3", "n6"}) {
+	for range names {
+		r.nics, r.HostNICs = append(r.nics, 2), append(r.HostNICs, []string{"a", "b"})
+	}
+	add := func(from, to string, p PairResult) {
+		p.From, p.To, p.from, p.to = from, to, slices.Index(names, from), slices.Index(names, to)
+		for p.fromNIC = range 2 {
+			if p.toNIC = p.fromNIC; from == "m5" || to == "m5" { // one NIC of it was in no test
+				p.fromNIC, p.toNIC = 1, 1
+			}
+			r.Pairs = append(r.Pairs, p)
+		}
+	}
+	for _, h := range names {
+		good := PairResult{Bits: 1, P50: 1}
+		switch {
+		case h == "m3" || h == "m7": // in no pair that ran
+		case h == "n1":
+		case h == "m4":
+			add(h, "n1", good) // and not back
+		default:
+			add(h, "n1", good)
+			add("n1", h, good)
+		}
+	}
+	add("m1", "m2", PairResult{Error: "no completion"})                // nobody knows which
+	add("n5", "n3", PairResult{Error: "no completion"})                // that one is bad
+	add("m3", "n1", PairResult{Error: "interrupted", Skipped: true})   // nothing is wrong with n1
+	add("n1", "m3", PairResult{Error: "a is InfiniBand", aside: true}) // nor here
+	good, bad := r.Sort()
+	if !slices.Equal(good, []string{"n1", "n5"}) || !slices.Equal(bad, []string{"n2", "n3", "n6"}) {
 		t.Errorf("good %q, bad %q", good, bad)
+	}
+	got := map[string]string{}
+	for _, u := range r.Unknown {
+		got[u.Host] = u.Why
+	}
+	for host, want := range map[string]string{"n4": "not confirmed", "m1": "its pair with m2 fails: no completion",
+		"m2": "its pair with m1 fails: no completion", "m3": "a was not measured", "m4": "a was not measured in both",
+		"m5": "a was not measured", "m6": "c was not measured: no host", "m7": "a was not measured"} {
+		if !strings.HasPrefix(got[host], want) && !strings.HasSuffix(got[host], want) {
+			t.Errorf("%s: %q, want %q", host, got[host], want)
+		}
+		delete(got, host)
+	}
+	if len(got) > 0 {
+		t.Errorf("also unknown: %v", got)
+	}
+	r.planned = 5 // rounds, and the mesh was interrupted in the first
+	if good, _ := r.Sort(); len(good) > 1 {
+		t.Errorf("after one of five rounds %q are good", good)
 	}
 }
 

@@ -401,7 +401,7 @@ func TestNICVerdicts(t *testing.T) {
 		var text strings.Builder
 		res.Text(&text, false)
 		for _, want := range []string{"slow NIC n3 b, where it sends: median 40 Gb/s, that of the NICs is 100; " +
-			"alone 40: confirmed\n", "slow host n5, where it sends: median 30 Gb/s",
+			"alone 40, good ones 100: confirmed\n", "slow host n5, where it sends: median 30 Gb/s",
 			"28 slow figures of pairs belong to slow hosts\n",
 			", of the worst pair of NICs:\n", "  b: median 100 Gb/s, worst 20, n5 b > n0 b\n"} {
 			if !strings.Contains(text.String(), want) {
@@ -429,6 +429,8 @@ func TestNICs_Hostile(t *testing.T) {
 		{cards("a b"), `it has a NIC named "a b"`},
 		{cards(strings.Repeat("a", 1000)), "it has a NIC named "},
 		{[]agent.NIC{{Name: "a", Link: strings.Repeat("x", 1000)}}, "it says too much about its NIC a"},
+		{[]agent.NIC{{Name: "a", Rate: -1}}, "its NIC a has a link of -1 bit/s"},
+		{[]agent.NIC{{Name: "a", Rate: 1e300}}, "its NIC a has a link of 1e+300 bit/s"},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c, f := c, newFabric()

@@ -94,7 +94,8 @@ func (m *coordinator) equip() {
 		}
 	}
 	named := false
-	m.res.HostNICs = make([][]string, len(m.hosts))
+	m.res.HostNICs, m.res.nics = make([][]string, len(m.hosts)), make([]int, len(m.hosts))
+	m.res.rates = map[end]float64{}
 	for i, h := range m.hosts {
 		m.res.HostNICs[i] = []string{}
 		if h.agent == nil {
@@ -104,10 +105,12 @@ func (m *coordinator) equip() {
 			if n.Problem != "" && n.Spare && !works[n.Name] {
 				continue
 			}
+			m.res.rates[end{i, len(h.nics)}] = n.Rate
 			h.nics = append(h.nics, nic(n))
 			m.res.HostNICs[i] = append(m.res.HostNICs[i], n.Name)
 			named = named || n.Name != ""
 		}
+		m.res.nics[i] = len(h.nics)
 		m.res.many = m.res.many || len(h.nics) > 1
 	}
 	if !named {

@@ -1,9 +1,7 @@
 package mesh
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -42,9 +40,13 @@ type Result struct {
 	UnmetNICs []HostNIC    `json:"unmet_nics,omitempty"` // which no host that they met has
 	// NICs that have no partner of their name on hosts that have others left.
 	UnpairedNICs []UnpairedNIC `json:"unpaired_nics,omitempty"`
+	Groups       []Group       `json:"groups"`
+	Until        float64       `json:"until,omitempty"` // the loss that had to show
 	Stalls
-	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
-	Error string       `json:"error,omitempty"`
+	Lists
+	Again    []PairResult `json:"pairs_again,omitempty"`   // those that were measured again, alone
+	Controls []PairResult `json:"pairs_control,omitempty"` // of good NICs, measured alone between those
+	Error    string       `json:"error,omitempty"`
 
 	Reach float64 `json:"reach_seconds,omitempty"` // the pass before the first figure
 
@@ -52,8 +54,12 @@ type Result struct {
 	HostsNotAgain int `json:"slow_hosts_not_again,omitempty"`
 	PairsNotAgain int `json:"slow_pairs_not_again,omitempty"`
 
-	came int  // hosts that were there when the first pair began, or went just before
-	many bool // hosts have several NICs
+	came  int             // hosts that were there when the first pair began, or went just before
+	many  bool            // hosts have several NICs
+	rates map[end]float64 // of links, in bits per second, as far as they are known
+	nics  []int           // of each host, how many
+	// planned is with how many others each NIC was to be measured; 0 if the mesh was not interrupted.
+	planned int
 }
 
 // Test is the test between two hosts.
@@ -109,7 +115,7 @@ type SlowPair struct {
 	ToNIC   string  `json:"to_nic,omitempty"`
 	Figure  string  `json:"figure"`
 	Value   float64 `json:"value"`
-	Median  float64 `json:"median_of_all"`
+	Median  float64 `json:"median_of_all"` // pairs that are equal
 	Again
 }
 
@@ -120,14 +126,15 @@ type SlowHost struct {
 	Part   string  `json:"part"`          // sends or receives
 	Figure string  `json:"figure"`
 	Value  float64 `json:"median_of_host"`
-	Median float64 `json:"median_of_hosts"`
+	Median float64 `json:"median_of_hosts"` // of its group
 	Again
 }
 
 // Again is the outcome of another look at a suspect, alone.
 type Again struct {
 	Value     float64 `json:"value_again,omitempty"` // 0: there is none
-	Confirmed *bool   `json:"confirmed,omitempty"`   // nil: nobody looked, or there is no figure
+	Control   float64 `json:"value_of_control,omitempty"`
+	Confirmed *bool   `json:"confirmed,omitempty"` // nil: nobody looked, or there is no figure
 }
 
 // Holds reports whether a suspicion holds: it was confirmed, or nobody looked again.
@@ -174,86 +181,7 @@ var figuresOfPair = []figure{
 	{"latency_p50_ns", 1, func(p *PairResult) float64 { return p.P50 }},
 }
 
-// verdict has the functions that tell what is slow, for each figure: of pairs, and of hosts in each part.
-type verdict map[string]struct {
-	pair  func(float64) bool
-	hosts [2]func(float64) bool
-}
-
 var parts = []string{"sends", "receives"}
-
-// judge sorts the pairs and names what is slow.
-func (r *Result) judge(o Outliers) verdict {
-	slices.SortFunc(r.Pairs, func(a, b PairResult) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.fromNIC, b.fromNIC),
-			cmp.Compare(a.toNIC, b.toNIC))
-	})
-	all := verdict{}
-	for _, f := range figuresOfPair {
-		var values []float64
-		ends := [2]map[end][]float64{{}, {}}
-		names := map[end]string{}
-		for i := range r.Pairs {
-			p := &r.Pairs[i]
-			if v := f.of(p); v > 0 {
-				values = append(values, v)
-				for i := range ends {
-					ends[i][p.end(i)] = append(ends[i][p.end(i)], v)
-				}
-				names[p.end(0)], names[p.end(1)] = p.FromNIC, p.ToNIC
-			}
-		}
-		v, middle := all[f.name], Median(values)
-		v.pair = o.slow(values, f.worse)
-		for i := range r.Pairs {
-			p := &r.Pairs[i]
-			if x := f.of(p); x > 0 && v.pair(x) {
-				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
-					Figure: f.name, Value: x, Median: middle})
-			}
-		}
-		for i, does := range parts {
-			v.hosts[i] = r.judgeHosts(f, does, ends[i], names, o)
-		}
-		all[f.name] = v
-	}
-	return all
-}
-
-// judgeHosts compares the medians of the NICs in one part. A NIC may be slow in one part only. If all of a host are
-// slow, it is the host.
-func (r *Result) judgeHosts(f figure, does string, values map[end][]float64, names map[end]string, o Outliers,
-) func(float64) bool {
-	order := slices.SortedFunc(maps.Keys(values), end.compare)
-	var medians []float64
-	for _, e := range order {
-		medians = append(medians, Median(values[e]))
-	}
-	isSlow := o.slow(medians, f.worse)
-	middle := Median(medians)
-	for len(order) > 0 {
-		host, n := order[0].host, 0
-		for n < len(order) && order[n].host == host {
-			n++
-		}
-		var slow []SlowHost
-		var together []float64
-		for i, e := range order[:n] {
-			together = append(together, values[e]...)
-			if isSlow(medians[i]) {
-				slow = append(slow, SlowHost{Host: r.Hosts[host], NIC: names[e], Part: does, Figure: f.name,
-					Value: medians[i], Median: middle})
-			}
-		}
-		if len(slow) == n {
-			slow = slow[:1]
-			slow[0].NIC, slow[0].Value = "", Median(together)
-		}
-		r.SlowHosts = append(r.SlowHosts, slow...)
-		order, medians = order[n:], medians[n:]
-	}
-	return isSlow
-}
 
 // Failed counts the pairs that have no figures.
 func (r *Result) Failed() (n int) {
@@ -263,34 +191,6 @@ func (r *Result) Failed() (n int) {
 		}
 	}
 	return n
-}
-
-// Slow counts the hosts and the figures of pairs whose suspicion holds.
-func (r *Result) Slow() (hosts, figures int) {
-	for i := range r.SlowHosts {
-		if r.SlowHosts[i].Holds() {
-			hosts++
-		}
-	}
-	for i := range r.SlowPairs {
-		if p := &r.SlowPairs[i]; p.Holds() && !r.cleared(p) {
-			figures++
-		}
-	}
-	return hosts, figures
-}
-
-// cleared reports whether a slow pair was not measured again because it belongs to a host that was, and is not slow.
-func (r *Result) cleared(p *SlowPair) (yes bool) {
-	for i := range r.SlowHosts {
-		if h := &r.SlowHosts[i]; h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
-			if h.Holds() {
-				return false
-			}
-			yes = p.Confirmed == nil
-		}
-	}
-	return yes
 }
 
 // Absences describes how many hosts are not in the figures, or not in all of them.

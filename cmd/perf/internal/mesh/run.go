@@ -24,7 +24,8 @@ type Config struct {
 	Launched <-chan error // gets the error of what launches them; may be nil
 
 	Order     Order
-	Rounds    int // above 0: pairs of each host
+	Rounds    int     // above 0: pairs of each host
+	Until     float64 // above 0: more rounds follow until so small a loss would show
 	Rails     Rails
 	Reach     time.Duration // for a message, before anything is measured; 0: nobody looks
 	Confirm   bool          // suspects are measured again
@@ -85,7 +86,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		dark: newDarkness(),
 		res: &Result{Schema: Schema, Version: Version, Order: c.Order, Rounds: c.Rounds, Program: c.Program,
 			Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},
-			Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{}}}
+			Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{},
+			Until: c.Until, Groups: []Group{}}}
 	link, end := context.WithCancel(context.WithoutCancel(ctx))
 	m.link = link
 	defer func() {
@@ -103,12 +105,14 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return m.res, err
 	}
 	m.measure()
-	verdict := m.res.judge(c.Outliers)
+	m.until()
+	sheets := m.res.judge(c.Outliers)
 	if c.Confirm {
-		m.confirm(verdict)
+		m.confirm(sheets)
 	}
 	m.settle()
 	m.stalls()
+	m.res.Sort()
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
 	return m.res, cmp.Or(context.Cause(ctx), m.left)
 }
@@ -143,8 +147,22 @@ func (m *coordinator) measure() {
 	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
 		m.absent()
 	}
-	m.unmet()
+	if m.unmet(); m.ctx.Err() != nil {
+		m.res.planned = m.planned()
+	}
 	m.unpaired()
+}
+
+// planned is with how many others a host is measured.
+func (m *coordinator) planned() int {
+	n := len(m.present) - 1
+	switch {
+	case !m.Order.Whole():
+		return 1
+	case m.Rounds > 0:
+		return min(m.Rounds, n)
+	}
+	return n
 }
 
 // begin runs a pass: a schedule of the hosts that came. alone is set if each has one test at a time.

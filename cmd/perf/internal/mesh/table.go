@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
@@ -95,6 +96,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 		fmt.Fprintf(w, "%d slow hosts and %d slow pairs were not measured again: only the worst %d of each were\n",
 			h, p, mostAgain)
 	}
+	r.groups(w)
 	r.dark(w)
 	r.stalled(w)
 	r.lost(w)
@@ -190,9 +192,40 @@ func (a Again) said(per float64) string {
 	case a.Confirmed == nil:
 		return ""
 	case *a.Confirmed:
-		return fmt.Sprintf("; alone %.4g: confirmed", a.Value/per)
+		return fmt.Sprintf("; alone %.4g, good ones %.4g: confirmed", a.Value/per, a.Control/per)
 	}
-	return fmt.Sprintf("; alone %.4g: not confirmed", a.Value/per)
+	return fmt.Sprintf("; alone %.4g, good ones %.4g: not confirmed", a.Value/per, a.Control/per)
+}
+
+// groups writes which groups nothing but their figures shows, and what the mesh could have found.
+func (r *Result) groups(w io.Writer) {
+	for _, f := range figuresOfPair {
+		s, least, blind := scale[f.name], 0.0, 0
+		for i := range r.Groups {
+			g := &r.Groups[i]
+			if g.Figure != f.name {
+				continue
+			}
+			if least = max(least, g.Shows); g.Shows == 0 {
+				blind += g.NICs
+			}
+			if g.Hosts != nil {
+				fmt.Fprintf(w, "%s: %d NICs are a group, compared among themselves: median %.4g %s, %s\n", s.title,
+					g.NICs, g.Median/s.per, s.unit, printable.Message(roster.Fold(g.Hosts)))
+			}
+		}
+		change := "a loss of"
+		if f.worse > 0 {
+			change = "a rise by"
+		}
+		if least > 0 {
+			fmt.Fprintf(w, "%s: %s %.0f%% would have shown in 95%% of runs\n", s.title, change, math.Ceil(100*least))
+		}
+		if blind > 0 {
+			fmt.Fprintf(w, "%s: of %d NICs no loss would have shown: they have too few pairs or too few equals, or "+
+				"their figures scatter too much\n", s.title, blind)
+		}
+	}
 }
 
 // lost writes the hosts that are not there, many of one reason in one line.

@@ -25,6 +25,7 @@ type NIC struct {
 	Device string
 	Port   uint8
 	Link   string // layer; empty if it is not known
+	Rate   int64  // of the link, in bits per second; 0 if it is not known
 	Down   string // why it carries nothing; empty: it does, or nobody knows
 }
 
@@ -152,7 +153,7 @@ func (n *NIC) look(devices []sysfs.Device) error {
 }
 
 func (n *NIC) state(p sysfs.Port) {
-	n.Link = p.LinkLayer
+	n.Link, n.Rate = p.LinkLayer, p.RateBits
 	if p.StateName != sysfs.StateActive {
 		n.Down = fmt.Sprintf("%s port %d is %s, not active", n.Device, n.Port,
 			cmp.Or(p.StateName, "in an unknown state"))

@@ -29,6 +29,7 @@ func nic(tr *sysfstest.Tree, name, path, node, link string, states ...string) {
 		port := fmt.Sprintf("%s/infiniband/%s/ports/%d/", at, name, i+1)
 		tr.Write(port+"state", s)
 		tr.Write(port+"link_layer", link)
+		tr.Write(port+"rate", "400 Gb/sec (4X NDR)")
 	}
 	tr.Symlink("../../../"+path[strings.LastIndexByte(path, '/')+1:], at+"/infiniband/"+name+"/device")
 	tr.Symlink("../../"+at+"/infiniband/"+name, "class/infiniband/"+name)
@@ -93,7 +94,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	list, err := Find(root, "all", 0)
-	if err != nil || list[0].Link != sysfs.LinkEthernet || list[0].Down != "" ||
+	if err != nil || list[0].Link != sysfs.LinkEthernet || list[0].Down != "" || list[0].Rate != 400e9 ||
 		list[1].Down != "mlx5_0 port 2 is DOWN, not active" || list[2].Link != sysfs.LinkInfiniBand {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dismissed reports whether a suspect was measured again, alone (perf mesh --confirm), and was not slow then.
+// dismissed reports whether a suspect was measured again, alone (perf mesh --confirm), and was not confirmed.
 func (p slowPart) dismissed() bool { return p.Confirmed != nil && !*p.Confirmed }
 
 // settled returns the mesh without the suspects that were dismissed, and a sentence about them, if there are any. Slow
@@ -45,5 +45,5 @@ func (m *savedMesh) settled() (*savedMesh, string) {
 	if parts == nil {
 		return &rest, ""
 	}
-	return &rest, strings.Join(parts, " and ") + " looked slow, and were not when they were measured again, alone"
+	return &rest, strings.Join(parts, " and ") + " looked slow, which was not confirmed by another look, alone"
 }

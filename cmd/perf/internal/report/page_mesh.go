@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -43,6 +44,7 @@ type view struct {
 	rails int      // the most NICs of a host
 	dark  nicSet   // reach nobody
 	slow  nicSet
+	rail  [2]map[[2]string]float64 // medians of the pairs between two names of NICs
 	m     *savedMesh
 }
 
@@ -199,14 +201,15 @@ func newView(r Named, c *charts) *view {
 		measured = max(measured, n)
 		if n > 0 {
 			medians[i] = mesh.Median(slices.Concat(good, bad))
+			v.rail[i] = f.byRail(m.Pairs)
 			facts = append(facts, fmt.Sprintf("%s %s", plot.Number(medians[i]), f.unit))
 		}
-		v.figure(f, medians[i], good, bad, slow, names, c)
+		v.figure(f, medians[i], v.rail[i], good, bad, slow, names, c)
 	}
 	v.Sparse = len(names) > mostListed && 4*measured < v.rails*len(names)*(len(names)-1)
 	v.verdicts(slow, measured)
 	if dismissed != "" {
-		v.add("cleared", "", dismissed)
+		v.add("not confirmed", "", dismissed)
 	}
 	v.Facts = fmt.Sprintf("%s hosts, %s of %s pairs measured", grouped(len(names)), grouped(measured),
 		grouped(len(names)*(len(names)-1)))
@@ -217,7 +220,7 @@ func newView(r Named, c *charts) *view {
 	if facts != nil {
 		v.Facts += ". The median is " + strings.Join(facts, ", ")
 	}
-	v.worst(slow, medians)
+	v.worst(slow)
 	v.hosts(medians)
 	if len(names) <= mostListed && len(m.Pairs) <= mostListed*mostListed {
 		v.Pairs = m.Pairs
@@ -230,9 +233,35 @@ func newView(r Named, c *charts) *view {
 	return v
 }
 
+// rail is the names of the two NICs.
+func (p *savedPair) rail() [2]string { return [2]string{p.FromNIC, p.ToNIC} }
+
+// byRail returns the median of each rail, because those of storage NICs are no slow ones of others. The few pairs of
+// rare names belong to all.
+func (f *pairFigure) byRail(pairs []savedPair) map[[2]string]float64 {
+	var all []float64
+	values := map[[2]string][]float64{}
+	for i := range pairs {
+		if x := f.of(&pairs[i]); x > 0 {
+			r := pairs[i].rail()
+			all, values[r] = append(all, x), append(values[r], x)
+		}
+	}
+	medians := map[[2]string]float64{}
+	for r, v := range values {
+		if len(v) < fewPairs {
+			v = all
+		}
+		medians[r] = mesh.Median(v)
+	}
+	return medians
+}
+
+const fewPairs = 6 // of a rail: those between three hosts
+
 // figure draws how the figures of all pairs are distributed, and the map of them.
-func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow slowFigures, names []string,
-	c *charts) {
+func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64, good, bad []float64,
+	slow slowFigures, names []string, c *charts) {
 	n := len(good) + len(bad)
 	if n == 0 && !f.more {
 		return
@@ -256,7 +285,8 @@ func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow s
 	small := len(names) <= plot.MostWithText
 	x := plot.Matrix{Title: f.title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
 		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor "+
-			"a pair is better or worse than the median. The worst pairs and all hosts are in tables.", len(names))}
+			"a pair is better or worse than the median of its rail. The worst pairs and all hosts are in tables.",
+			len(names))}
 	for i := range v.m.Pairs {
 		p := &v.m.Pairs[i]
 		from, ok1 := v.at[p.From]
@@ -273,10 +303,11 @@ func (v *view) figure(f *pairFigure, median float64, good, bad []float64, slow s
 		case slow.has(p, f):
 			pair.Level = plot.Slow
 		default:
-			pair.Level = plot.LevelOf(f.worse(pair.Value, median))
+			pair.Level = plot.LevelOf(f.worse(pair.Value, rail[p.rail()]))
 		}
 		if small {
-			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to], f.says(p, pair, median))
+			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to],
+				f.says(p, pair, cmp.Or(rail[p.rail()], median)))
 		}
 		x.Pairs = append(x.Pairs, pair)
 	}

@@ -453,17 +453,49 @@ func TestPage_Confirm(t *testing.T) {
 	}
 	page := htmlOf(t, m)
 	for _, want := range []string{": 2 hosts slow</h2>",
-		"cleared</span> <bdi>2 hosts and 1 pair looked slow, and were not when they were measured again, alone<"} {
+		"not confirmed</span> <bdi>2 hosts and 1 pair looked slow, which was not confirmed by another look, alone<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
 	}
-	if strings.Contains(page, `bad">cleared`) {
+	if strings.Contains(page, `bad">not confirmed`) {
 		t.Error("what was not slow is marked as bad")
 	}
 	m.SlowHosts = m.SlowHosts[2:4]
 	if page := htmlOf(t, m); !strings.Contains(page, ": no host and no pair is slow</h2>") {
 		t.Error("a mesh whose suspects were dismissed is slow")
+	}
+}
+
+// TestPage_Unknown: unknown hosts are named with the reason, and pairs are compared with the median of their rail, so
+// that those of storage NICs are not slow ones of others.
+func TestPage_Unknown(t *testing.T) {
+	m := meshWith(4)
+	for from := range 4 {
+		for to := range 4 {
+			for nic, gbits := range map[string]float64{"mlx5_0": 397, "mlx5_8": 97} {
+				if from != to {
+					m.pair(from, to, gbits, 1.7)
+					p := &m.Pairs[len(m.Pairs)-1]
+					p.FromNIC, p.ToNIC = nic, nic
+				}
+			}
+		}
+	}
+	for range mostVerdicts + 2 {
+		m.Unknown = append(m.Unknown, struct {
+			Host string `json:"host"`
+			Why  string `json:"why"`
+		}{m.Hosts[1], "mlx5_8 was not measured"})
+	}
+	page := htmlOf(t, m)
+	for _, want := range []string{": 22 hosts unknown</h2>", "mlx5_8 was not measured<", "2 more, in the JSON file"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if strings.Contains(page, "÷4") || strings.Contains(page, "−76 %") || strings.Contains(page, "−61 %") {
+		t.Error("storage NICs are compared with others")
 	}
 }
 

@@ -70,8 +70,16 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		v.add("failed", "", which+": "+text)
 	}
 	v.Bad = v.parts != nil
+	part(len(v.m.Unknown), "host unknown", "hosts unknown")
+	for i, u := range v.m.Unknown {
+		if i == mostVerdicts {
+			v.add("unknown", "", fmt.Sprintf("%d more, in the JSON file", len(v.m.Unknown)-i))
+			break
+		}
+		v.add("unknown", name(u.Host), cut(printable.Message(u.Why), longestError))
+	}
 	switch {
-	case v.Bad:
+	case v.parts != nil:
 		v.Headline = strings.Join(v.parts, ", ")
 		v.Headline = strings.Replace(v.Headline, "more pair", "pair", btoi(len(v.m.SlowHosts) == 0))
 	case measured == 0:
@@ -207,9 +215,9 @@ func byCount(m map[string]int) []string {
 	return keys
 }
 
-// worst takes the pairs that are worse than the median by the largest factor. A slow host has one of them only, so that
-// it does not hide all others.
-func (v *view) worst(slow slowFigures, medians [2]float64) {
+// worst takes the pairs that are worse than the median of their rail by the largest factor. A slow host has only one of
+// them, so that it does not hide all others.
+func (v *view) worst(slow slowFigures) {
 	type candidate struct {
 		p    *savedPair
 		rank float64
@@ -220,7 +228,7 @@ func (v *view) worst(slow slowFigures, medians [2]float64) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
-				r := pairFigures[k].worse(x, medians[k])
+				r := pairFigures[k].worse(x, v.rail[k][p.rail()])
 				if slow.has(p, &pairFigures[k]) {
 					r += 1e6 // what was judged comes before what is only far
 				}
@@ -251,7 +259,7 @@ func (v *view) worst(slow slowFigures, medians [2]float64) {
 		for k := range pairFigures {
 			f := &pairFigures[k]
 			if x := f.of(c.p); x > 0 {
-				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, medians[k]))
+				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][c.p.rail()]))
 				w.Bad[k] = slow.has(c.p, f)
 			}
 		}

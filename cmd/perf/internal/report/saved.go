@@ -49,6 +49,11 @@ type savedMesh struct {
 	Dark     []slowPart `json:"dark_nics"`
 	Unmet    []slowPart `json:"unmet_nics"`
 
+	Unknown []struct {
+		Host string `json:"host"`
+		Why  string `json:"why"`
+	} `json:"unknown_hosts"` // nobody knows whether they are good
+
 	StalledHosts []stalled `json:"stalled_hosts"`
 	StalledPairs []stalled `json:"stalled_pairs"`
 

@@ -164,3 +164,18 @@ func remove(q *queue, p Pair) {
 		}
 	}
 }
+
+// Further returns a tournament of more rounds of all, after so many were done: first those with other pairs, then all
+// again.
+func Further(n, done, more int) *Schedule {
+	count, of := Rounds.steps(n)
+	s := &Schedule{n: n, of: of, free: true, queues: make([]queue, n)}
+	for i := range n {
+		s.again(n - 1 - i)
+	}
+	for i := 2 * done; i < 2*(done+more); i++ {
+		s.steps = append(s.steps, i%count)
+		s.total += len(of(i % count))
+	}
+	return s
+}

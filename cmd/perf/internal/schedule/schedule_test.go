@@ -143,6 +143,26 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// TestFurther: each host is in so many more pairs, both ways, and in none again before it has been in all.
+func TestFurther(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, tt := range []struct{ n, done, more, most int }{{8, 2, 5, 1}, {8, 7, 7, 1}, {8, 6, 14, 2}, {9, 9, 9, 1},
+		{2, 1, 6, 6}} {
+		ran, _ := play(t, Further(tt.n, tt.done, tt.more), Rounds, tt.n, nil, r)
+		sends := make([]int, tt.n)
+		for p, times := range ran {
+			if sends[p.From] += times; times > tt.most || ran[Pair{p.To, p.From}] != times {
+				t.Errorf("%+v: %v %d times, back %d times", tt, p, times, ran[Pair{p.To, p.From}])
+			}
+		}
+		for h, times := range sends {
+			if times != tt.more && (tt.n%2 == 0 || times < tt.more-2) {
+				t.Errorf("%+v: host %d is in %d pairs", tt, h, times)
+			}
+		}
+	}
+}
+
 // TestFree: no host waits for the slowest pair of a round, but for its own next partner.
 func TestFree(t *testing.T) {
 	s := New(Rounds, 8, 0)

@@ -1,0 +1,171 @@
+package mesh
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Group is NICs whose figures are compared with each other.
+type Group struct {
+	Figure string   `json:"figure"`
+	Rail   string   `json:"rail,omitempty"`                 // the NIC's name; empty: any
+	Rate   float64  `json:"rate_bits_per_second,omitempty"` // of their links; 0: nobody knows it, or they differ
+	NICs   int      `json:"nics"`
+	Hosts  []string `json:"hosts,omitempty"` // if nothing but their figures tells the group from others
+	Median float64  `json:"median"`
+	// Shows is the least loss of a NIC, or more latency, that would have shown in 95 % of runs like this one, as a
+	// share. 0: none would have.
+	Shows float64 `json:"shows_share,omitempty"`
+}
+
+// judge sorts the pairs, and names what is slow.
+func (r *Result) judge(o Outliers) (sheets []*sheet) {
+	slices.SortStableFunc(r.Pairs, func(a, b PairResult) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.fromNIC, b.fromNIC),
+			cmp.Compare(a.toNIC, b.toNIC))
+	})
+	for _, f := range figuresOfPair {
+		s := r.sheet(f, o)
+		r.slowPairs(s)
+		for k := range parts {
+			r.slowHosts(s, k)
+		}
+		for i := range s.groups {
+			r.Groups = append(r.Groups, r.describe(s, &s.groups[i]))
+		}
+		sheets = append(sheets, s)
+	}
+	return sheets
+}
+
+// slowPairs enters the pairs that are far from the middle of their class.
+func (r *Result) slowPairs(s *sheet) {
+	of := map[[2]int][]float64{}
+	for i := range s.tests {
+		c := s.class(&s.tests[i])
+		of[c] = append(of[c], s.tests[i].d)
+	}
+	bar := map[[2]int]float64{}
+	for c, d := range of {
+		if bar[c] = math.Inf(-1); len(d) > 2 { // of two nobody knows which
+			bar[c] = -max(s.o.least(s.f), s.o.Deviations*mad(d))
+		}
+	}
+	for i := range s.tests {
+		if t, c := &s.tests[i], s.class(&s.tests[i]); t.d < bar[c] {
+			p := &r.Pairs[t.pair]
+			r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
+				Figure: s.f.name, Value: t.x, Median: s.middle[c]})
+		}
+	}
+}
+
+// slowHosts enters the NICs that are slow in a part. If all of a host are, it is the host.
+func (r *Result) slowHosts(s *sheet, k int) {
+	medians := make([]float64, len(s.groups))
+	for g := range s.groups {
+		medians[g] = s.median(&s.groups[g], k)
+	}
+	var order []int
+	for n := range s.nics {
+		if len(s.nics[n].part[k].values) > 0 {
+			order = append(order, n)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return s.nics[a].compare(s.nics[b].end) })
+	for i := 0; i < len(order); {
+		first := i
+		var slow []SlowHost
+		var values []float64
+		for ; i < len(order) && s.nics[order[i]].host == s.nics[order[first]].host; i++ {
+			n := &s.nics[order[i]]
+			if p := &n.part[k]; p.slow {
+				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.name,
+					Value: p.median, Median: medians[n.group]})
+				values = append(values, p.median)
+			}
+		}
+		if len(slow) == i-first && slow != nil {
+			slow = slow[:1]
+			slow[0].NIC, slow[0].Value = "", Median(values)
+		}
+		r.SlowHosts = append(r.SlowHosts, slow...)
+	}
+}
+
+// median returns the median of the medians of a group in a part.
+func (s *sheet) median(g *group, k int) float64 {
+	var all []float64
+	for _, n := range g.nics {
+		if p := &s.nics[n].part[k]; len(p.values) > 0 {
+			all = append(all, p.median)
+		}
+	}
+	return Median(all)
+}
+
+// mostShown bounds what shows: beyond, nothing would be left of a bandwidth.
+const mostShown = 4.6 // a factor of 100
+
+// describe returns what people have to know of a group.
+func (r *Result) describe(s *sheet, g *group) Group {
+	d := Group{Figure: s.f.name, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
+	if math.IsNaN(d.Median) {
+		d.Median = s.median(g, 1)
+	}
+	if g.shows < mostShown {
+		d.Shows = s.f.share(g.shows)
+	}
+	if g.shown {
+		for _, n := range g.nics {
+			if h := r.Hosts[s.nics[n].host]; !slices.Contains(d.Hosts, h) {
+				d.Hosts = append(d.Hosts, h)
+			}
+		}
+		slices.Sort(d.Hosts)
+	}
+	return d
+}
+
+// Slow counts the hosts and the figures of pairs whose suspicion holds.
+func (r *Result) Slow() (hosts, figures int) {
+	for i := range r.SlowHosts {
+		if r.SlowHosts[i].Holds() {
+			hosts++
+		}
+	}
+	for i := range r.SlowPairs {
+		if p := &r.SlowPairs[i]; p.Holds() && !r.passed(p) {
+			figures++
+		}
+	}
+	return hosts, figures
+}
+
+// passed reports whether a slow pair was not measured again because it belongs to a host that was, and is not slow.
+func (r *Result) passed(p *SlowPair) (yes bool) {
+	for i := range r.SlowHosts {
+		if h := &r.SlowHosts[i]; h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
+			if h.Holds() {
+				return false
+			}
+			yes = p.Confirmed == nil
+		}
+	}
+	return yes
+}
+
+// has reports whether a verdict is about a NIC of a host.
+func (s *SlowHost) has(host, nic string) bool { return s.Host == host && (s.NIC == "" || s.NIC == nic) }
+
+// key names the two NICs of a pair.
+func (s *SlowPair) key() [4]string   { return [4]string{s.From, s.FromNIC, s.To, s.ToNIC} }
+func (p *PairResult) key() [4]string { return [4]string{p.From, p.FromNIC, p.To, p.ToNIC} }
+
+// explains reports whether a slow pair is one of a slow host or NIC.
+func (r *Result) explains(p *SlowPair) bool {
+	return slices.ContainsFunc(r.SlowHosts, func(s SlowHost) bool {
+		return s.has(p.From, p.FromNIC) || s.has(p.To, p.ToNIC)
+	})
+}
