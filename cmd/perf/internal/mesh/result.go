@@ -40,6 +40,7 @@ type Result struct {
 	LostHosts []LostHost   `json:"lost_hosts"`
 	DarkNICs  []DarkNIC    `json:"dark_nics,omitempty"`  // which reach nobody
 	UnmetNICs []HostNIC    `json:"unmet_nics,omitempty"` // which no host that they met has
+	Unclear
 	Stalls
 	Again []PairResult `json:"pairs_again,omitempty"` // those that were measured again, alone
 	Error string       `json:"error,omitempty"`
@@ -311,5 +312,5 @@ func (r *Result) Absences() string {
 	if n[1] > 0 {
 		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)
 	}
-	return said
+	return r.unclear() + said
 }

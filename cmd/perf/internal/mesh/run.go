@@ -43,6 +43,7 @@ type Config struct {
 	Start    func(from, to string)
 	Done     func([]PairResult) // of two hosts
 	Dark     func(DarkNIC)
+	Split    func(Split)
 	Lost     func(LostHost) // of those that are missing before the first pair
 	Stranger func(from net.Addr, why error)
 }
@@ -64,6 +65,7 @@ type coordinator struct {
 	present []int           // the hosts that came, by their place among all
 	only    map[[2]end]bool // what is measured in this pass; nil: all
 	dark    *darkness
+	reaches int // passes that found out who reaches whom
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
@@ -131,26 +133,32 @@ func (m *coordinator) measure() {
 		m.reach()
 	}
 	n := len(m.present)
-	m.begin("", schedule.New(m.Order, n, m.Rounds), m.Order.Together(n) == 1, m.pair, m.done)
+	s := schedule.New(m.Order, n, m.Rounds)
+	m.begin("", s, m.Order.Together(n) == 1, m.pair, m.done)
+	for m.uncertain() {
+		m.reachAgain()
+		m.begin("", s, m.Order.Together(n) == 1, m.pair, m.done)
+	}
+	if m.Reach == 0 && m.dark.fails() {
+		m.reachAgain()
+	}
 	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
 		m.absent()
 	}
 	m.unmet()
 }
 
-// begin runs a pass: a schedule of the hosts that came. alone is set if each has one test at a time.
+// begin runs a pass: a schedule of the hosts that came, or what is left of it. alone is set if each has one test at a
+// time.
 func (m *coordinator) begin(pass string, s *schedule.Schedule, alone bool, pair func(from, to int) []PairResult,
 	enter func(PairResult)) {
 	for _, at := range m.present {
 		m.hosts[at].agent.Alone = alone
 	}
 	if m.Begun != nil {
-		m.Begun(pass, len(m.present), s.Total())
+		m.Begun(pass, len(m.present), s.Left())
 	}
-	m.play(s, pair, enter)
-	if m.ctx.Err() == nil {
-		m.named(m.dark.conclude())
-	}
+	m.play(s, func() bool { return pass == "" && m.uncertain() }, pair, enter)
 }
 
 // outcome has the results of a pair of hosts that ran.
@@ -159,8 +167,9 @@ type outcome struct {
 	list []PairResult
 }
 
-// play runs a schedule of the hosts that came, and enters each result.
-func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairResult, enter func(PairResult)) {
+// play runs a schedule of the hosts that came until it is over or to pause, and enters each result.
+func (m *coordinator) play(s *schedule.Schedule, pause func() bool, pair func(from, to int) []PairResult,
+	enter func(PairResult)) {
 	done, lost, over := make(chan outcome), make(chan int), make(chan struct{})
 	defer close(over)
 	for i, at := range m.present {
@@ -178,7 +187,7 @@ func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairR
 	}
 	for running := 0; ; {
 		var begin, skip []schedule.Pair
-		if m.ctx.Err() == nil {
+		if m.ctx.Err() == nil && !pause() {
 			begin, skip = s.Next()
 		}
 		for _, p := range skip {
@@ -214,7 +223,7 @@ func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairR
 func (m *coordinator) take(list []PairResult, enter func(PairResult)) {
 	for _, r := range list {
 		if !r.Skipped && !r.aside {
-			m.named(m.dark.note(r.end(0), r.end(1), r.Error))
+			m.dark.note(r.end(0), r.end(1), r.Error)
 		}
 		enter(r)
 	}

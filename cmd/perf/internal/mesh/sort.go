@@ -34,9 +34,9 @@ func (r *Result) Sort() (good, bad []string) {
 	for _, s := range r.StalledHosts {
 		mark(s.Host)
 	}
-	there := map[string]bool{}
+	there, unclear := map[string]bool{}, r.unclearHosts()
 	for _, h := range r.Hosts {
-		if node := roster.Node(h); !wrong[node] && !there[node] {
+		if node := roster.Node(h); !wrong[node] && !there[node] && unclear[h] == "" {
 			good = append(good, node)
 			there[node] = true
 		}

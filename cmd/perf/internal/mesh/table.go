@@ -95,6 +95,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 			h, p, mostAgain)
 	}
 	r.dark(w)
+	r.splits(w)
 	r.stalled(w)
 	r.lost(w)
 }

@@ -1,0 +1,91 @@
+package mesh
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// HostNIC is a NIC of a host.
+type HostNIC struct {
+	Host string `json:"host"`
+	NIC  string `json:"nic,omitempty"`
+}
+
+// Unclear has what is wrong without a host that is known to be the cause.
+type Unclear struct {
+	Splits []Split `json:"splits,omitempty"`
+}
+
+// Split is a fabric, or a rail of it, in parts: no NIC of one side reaches one of another side, and each side has
+// several that reach each other.
+type Split struct {
+	Sides [][]HostNIC `json:"sides"` // the largest first
+	Error string      `json:"error"` // of a test between two of them
+}
+
+// String describes it for people.
+func (s Split) String() string {
+	var sides []string
+	for _, list := range s.Sides {
+		hosts := map[string][]string{}
+		var nics []string
+		for _, n := range list {
+			if hosts[n.NIC] == nil {
+				nics = append(nics, n.NIC)
+			}
+			hosts[n.NIC] = append(hosts[n.NIC], n.Host)
+		}
+		slices.SortFunc(nics, roster.Compare)
+		var words []string
+		for _, nic := range nics {
+			what := printable.Message(roster.Fold(hosts[nic]))
+			if nic != "" {
+				what += " " + printable.Name(nic)
+			}
+			words = append(words, what)
+		}
+		sides = append(sides, fmt.Sprintf("%d NICs (%s)", len(list), strings.Join(words, ", ")))
+	}
+	return fmt.Sprintf("the fabric is split: no message passes between %s: %s", strings.Join(sides, " and "),
+		printable.Message(s.Error))
+}
+
+// splits writes the parts of a fabric.
+func (r *Result) splits(w io.Writer) {
+	for _, s := range r.Splits {
+		fmt.Fprintln(w, s)
+	}
+}
+
+// unclear describes for how many hosts nobody knows what is wrong.
+func (r *Result) unclear() string {
+	if len(r.Splits) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the fabric is split in %d sides, ", len(r.Splits[0].Sides))
+}
+
+// unclearHosts returns why nobody knows whether a host is well, for each of which that is so.
+func (r *Result) unclearHosts() map[string]string {
+	why := map[string]string{}
+	for _, s := range r.Splits {
+		for _, side := range s.Sides {
+			for _, n := range side {
+				why[n.Host] = fmt.Sprintf("the fabric is split, and it reaches %d of %d NICs", len(side)-1, s.size()-1)
+			}
+		}
+	}
+	return why
+}
+
+func (s *Split) size() (n int) {
+	for _, side := range s.Sides {
+		n += len(side)
+	}
+	return n
+}
