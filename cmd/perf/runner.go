@@ -48,10 +48,10 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 			cancel(err)
 		}
 	}}
-	res, err := engine.Run(shelf.With(ctx), o.plan, hooks)
+	res, err := engine.Run(shelf.With(t.Test.Secret.With(ctx)), o.plan, hooks)
 	if err != nil {
 		shelf.Close() // the next test begins anew
-		return f, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+		return f, &lineError{err}
 	}
 	if t.Server() {
 		return f, nil
@@ -68,3 +68,10 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 	}
 	return f, nil
 }
+
+// lineError is an error in one line.
+type lineError struct{ error }
+
+func (e *lineError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", " ") }
+
+func (e *lineError) Unwrap() error { return e.error }

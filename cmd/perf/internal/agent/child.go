@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // listens is the message of perf when it is ready as a server.
@@ -46,6 +49,9 @@ func (d *diagnosis) told(err error) string {
 	}
 	return said
 }
+
+// ExitUnmet is the exit code of a perf with a secret of its test, if its end did not meet the other one.
+const ExitUnmet = 4
 
 // output keeps what a test prints.
 type output struct{ bytes.Buffer }
@@ -101,9 +107,14 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 	cmd := exec.CommandContext(ctx, c.Program[0], args...)
 	cmd.Stdout, cmd.Stderr = &out, diag
 	cmd.WaitDelay = time.Second
+	cmd.Env = append(os.Environ(), wire.SecretEnv+"="+string(t.Test.Secret))
 	dieWithParent(cmd)
 	if err := cmd.Run(); err != nil {
-		return nil, errors.New(diag.told(err))
+		text := errors.New(diag.told(err))
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == ExitUnmet {
+			return nil, &wire.MeetError{Err: text}
+		}
+		return nil, text
 	}
 	return json.RawMessage(bytes.TrimSpace(out.Bytes())), nil
 }

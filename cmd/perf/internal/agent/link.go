@@ -73,6 +73,7 @@ type message struct {
 	Hello   *Hello       `json:"hello,omitempty"`
 	Figures *Figures     `json:"figures,omitempty"`
 	Error   string       `json:"error,omitempty"`
+	Unmet   bool         `json:"unmet,omitempty"` // the error says nothing of the NICs: the two ends did not meet
 }
 
 // Errors of a link.

@@ -196,10 +196,14 @@ func (c *call) drop() {
 func (c *call) reply(ctx context.Context) (message, error) {
 	select {
 	case m := <-c.replies:
+		var err error
 		if m.Error != "" {
-			return m, fmt.Errorf("%.1000s", m.Error)
+			err = fmt.Errorf("%.1000s", m.Error)
 		}
-		return m, nil
+		if m.Unmet && err != nil {
+			err = &wire.MeetError{Err: err}
+		}
+		return m, err
 	case <-c.r.ended:
 		return message{}, c.r.Why()
 	case <-ctx.Done():

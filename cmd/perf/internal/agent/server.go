@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 const (
@@ -40,13 +42,13 @@ func (c *Config) token() Token {
 type server struct {
 	Config
 	waiting chan struct{}
-	strange Strangers
+	strange wire.Strangers
 	wg      sync.WaitGroup
 }
 
 // Serve runs an agent until ctx ends. It closes the listener.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
-	s := &server{Config: c, strange: Strangers{Most: mostStrange}, waiting: make(chan struct{}, mostWaiting)}
+	s := &server{Config: c, strange: wire.Strangers{Most: mostStrange}, waiting: make(chan struct{}, mostWaiting)}
 	s.prepare()
 	s.Worker.Log = c.Log
 	ctx, stop := context.WithCancel(ctx)

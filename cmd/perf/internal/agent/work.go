@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -225,7 +226,15 @@ func (j *job) run(all, ctx context.Context, id uint64, t Task) {
 		err = f.check(t.Test.Metric) // JSON has no word for some
 	}
 	if err != nil {
-		m.Figures, m.Error = nil, fmt.Sprintf("%.1000s", err)
+		m.Figures, m.Error, m.Unmet = nil, fmt.Sprintf("%.1000s", err), unmet(err)
 	}
 	j.link.send(m)
+}
+
+// unmet reports whether a test failed before its NICs had a part in it: its ends did not meet, or the host has no
+// descriptors or no memory for it.
+func unmet(err error) bool {
+	meet := (*wire.MeetError)(nil)
+	return errors.As(err, &meet) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOMEM)
 }

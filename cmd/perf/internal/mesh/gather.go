@@ -13,6 +13,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // member is a host of the mesh; its context ends with its agent.
@@ -254,7 +255,7 @@ func before(a, b *member) int {
 
 // accept meets those that dial, also while the mesh is at work: they learn that they are late.
 func (m *coordinator) accept(came chan<- arrival) {
-	strange := agent.Strangers{Most: mostStrange, Time: 2 * settles}
+	strange := wire.Strangers{Most: mostStrange, Time: 2 * settles}
 	for {
 		c, err := m.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {

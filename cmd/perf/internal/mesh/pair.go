@@ -98,6 +98,8 @@ func (m *coordinator) one(from, to *member, r *PairResult,
 		return
 	}
 	r.Error = err.Error()
+	meet := (*wire.MeetError)(nil)
+	r.aside = errors.As(err, &meet)
 	m.ask(from, to)
 	for _, h := range []*member{from, to} {
 		if h.ctx.Err() != nil {
@@ -145,6 +147,7 @@ const mute = 10 * time.Second
 func (m *coordinator) test(ctx context.Context, from, to *member, r *PairResult, p wire.Params) (f agent.Figures,
 	err error) {
 	limit := m.Timeout + 2*p.Duration
+	p.Secret = wire.NewSecret() // of this test alone
 	late, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("agent %s: no server after %v", to.Name, limit))
 	server, err := to.agent.Serve(late, r.ToNIC, p)
 	cancel()

@@ -80,7 +80,7 @@ type PairResult struct {
 	from, to       int
 	fromNIC, toNIC int
 	many           bool      // hosts have several NICs
-	aside          bool      // the error tells nothing of the NICs: a host was lost, or the two never meet
+	aside          bool      // the error says nothing of the NICs: a host was lost, or the two did not or never meet
 	at             time.Time // when it was entered
 }
 

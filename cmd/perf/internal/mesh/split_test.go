@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // number returns that of the host of a NIC such as "n3 b", and the NIC's name.
@@ -208,6 +209,26 @@ func TestSplit_Large(t *testing.T) {
 		if len(res.DarkNICs)+len(res.Splits) > 0 || res.Failed() != 132 || passes > mostReaches {
 			t.Errorf("dark: %v, split: %v, %d pairs without figures, %d passes", res.DarkNICs, res.Splits, res.Failed(),
 				passes)
+		}
+	})
+}
+
+// TestNotMet: tests whose ends do not meet over TCP make no NIC dark. The pairs have no figures.
+func TestNotMet(t *testing.T) {
+	c := config(t)
+	synctest.Test(t, func(t *testing.T) {
+		c, f := c, newFabric()
+		c.Reach, c.Timeout = 3*time.Second, 30*time.Second
+		f.fails = func(_ agent.Task, me, peer string) error {
+			if strings.HasPrefix(me, "n3") || strings.HasPrefix(peer, "n3") {
+				return &wire.ExchangeError{Peer: "n3", Step: "version", Err: wire.ErrBusy}
+			}
+			return nil
+		}
+		res, _ := f.mesh(t, c, same(8, cards("a", "b")))
+		if _, bad := res.Sort(); len(res.DarkNICs)+len(res.Splits)+len(bad) > 0 || res.Failed() != 28 {
+			t.Errorf("dark: %v, split: %v, bad: %q, %d pairs without figures, want 28", res.DarkNICs, res.Splits, bad,
+				res.Failed())
 		}
 	})
 }

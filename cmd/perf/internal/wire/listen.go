@@ -36,7 +36,7 @@ func Listen(ctx context.Context, network, addr string, port int, timeout time.Du
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, network, net.JoinHostPort(addr, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))
+		return nil, &MeetError{fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))}
 	}
 	return newListener(ctx, ln, timeout), nil
 }
@@ -83,16 +83,22 @@ func newListener(ctx context.Context, ln net.Listener, timeout time.Duration) *L
 // Port returns the TCP port.
 func (l *Listener) Port() int { return l.ln.Addr().(*net.TCPAddr).Port }
 
-// Accept waits for the client. From then on, other clients get the reply that the server is busy.
+// Accept waits for the client. From then on, other clients get the reply that the server is busy. If the tests of ctx
+// have a secret, the client is the connection that knows it.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
-	c, err := l.client()
+	secret := SecretOf(ctx)
+	wait := l.client
+	if secret != "" {
+		wait = func() (net.Conn, error) { return l.friend(secret) }
+	}
+	c, err := wait()
 	if err != nil {
 		if cause := context.Cause(l.ctx); cause != nil {
 			err = cause
 		}
 		return nil, fmt.Errorf("wait for a client: %w", err)
 	}
-	if !l.queues {
+	if !l.queues && secret == "" {
 		l.wg.Add(1)
 		go l.refuse()
 	}

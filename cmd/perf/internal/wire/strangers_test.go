@@ -1,4 +1,4 @@
-package agent
+package wire
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 )
 
 // TestStrangers: one too many waits until the oldest has had its time, or another one proves itself.
-func TestStrangers(t *testing.T) {
+func TestStrangers_Room(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Strangers{Most: 2, Time: 2 * time.Second}
 		began := time.Now()
