@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -66,6 +67,7 @@ type meshOptions struct {
 	strict   bool
 	beat     time.Duration
 	stall    time.Duration
+	cpuWait  float64
 	order    string
 	rounds   int
 	rails    string
@@ -129,6 +131,9 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	m.stall = time.Second
 	f.Var((*seconds)(&m.stall), "stall",
 		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
+	wait := percent(starve.Limit)
+	f.Var(&wait, "cpu-wait", "largest `share` of a test's time that its threads may wait for CPUs (run delay, steal, "+
+		"throttling); one that waits longer is repeated, and then compared with nothing (0: any)")
 	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still")
 	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
 	f.StringVar(&m.jsonFile, "json-file", "", "`file` for the JSON object, written whole at the end")
@@ -138,7 +143,7 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 		"time for which agents are dialed, or without another one that dials in, until the rest is given up")
 	f.Var((*seconds)(&m.beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
 	m.agentOptions.flags(f)
-	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%"} {
+	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%", "cpu-wait": "10%"} {
 		f.Lookup(name).DefValue = v
 	}
 }
@@ -146,6 +151,7 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
+	m.cpuWait = float64(*f.Lookup("cpu-wait").Value.(*percent))
 	if m.place, err = roster.FindPlace(getenv); err != nil {
 		return err
 	}
@@ -324,7 +330,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
 		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
 		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Rails: mesh.Rails(m.rails),
-		Reach: m.reach, Confirm: m.confirm}
+		Reach: m.reach, Confirm: m.confirm, CPUWait: m.cpuWait}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {

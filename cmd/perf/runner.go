@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 )
 
 // inside runs the tests of an agent in its own process, with the devices and memory kept open, one at a time. Tests at
@@ -36,6 +37,11 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 		return r.child.Run(ctx, t, listening)
 	}
 	defer r.busy.Unlock()
+	meter := starve.New(starve.Self)
+	defer func() {
+		w := meter.Waits()
+		f.CPU = &w
+	}()
 	o, err := parse(t.Words())
 	if err != nil {
 		return f, err

@@ -136,7 +136,7 @@ func (r *Result) rejudge(v verdict) {
 				p := &r.Again[k]
 				takesPart := s.Part == parts[0] && s.has(p.From, p.FromNIC) ||
 					s.Part == parts[1] && s.has(p.To, p.ToNIC)
-				if x := f.of(p); x > 0 && takesPart {
+				if x := f.of(p); x > 0 && takesPart && !p.starved() {
 					values = append(values, x)
 				}
 			}
@@ -149,7 +149,7 @@ func (r *Result) rejudge(v verdict) {
 		for i := range r.SlowPairs {
 			s := &r.SlowPairs[i]
 			for k := range r.Again {
-				if x := f.of(&r.Again[k]); x > 0 && s.Figure == f.name && s.is(r.Again[k]) {
+				if x := f.of(&r.Again[k]); x > 0 && !r.Again[k].starved() && s.Figure == f.name && s.is(r.Again[k]) {
 					yes := v[f.name].pair(x)
 					s.Again = Again{x, &yes}
 				}

@@ -54,9 +54,7 @@ func (m *coordinator) look(s *schedule.Schedule, order schedule.Order, back bool
 	p.Duration, p.Iters, p.Silence = 0, reachMessages, limit
 	small := func(from, to int) []PairResult {
 		return m.each(from, to, func(ctx context.Context, from, to *member, r *PairResult) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no message arrives within %v", limit))
-			defer cancel()
-			_, err := m.test(ctx, from, to, r, p)
+			_, err := m.test(ctx, from, to, r, p, limit)
 			return err
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -74,6 +75,10 @@ type PairResult struct {
 	Max     float64 `json:"latency_max_ns,omitempty"`
 	Error   string  `json:"error,omitempty"`
 
+	// Of the test of its two whose CPUs were the busier.
+	FromCPU *starve.Waits `json:"from_cpu,omitempty"`
+	ToCPU   *starve.Waits `json:"to_cpu,omitempty"`
+
 	// Skipped is set if nothing is wrong with the pair: a host is lost, a NIC dark, or the mesh was interrupted.
 	Skipped bool `json:"-"`
 
@@ -82,6 +87,7 @@ type PairResult struct {
 	many           bool      // hosts have several NICs
 	aside          bool      // the error says nothing of the NICs: a host was lost, or the two did not or never meet
 	at             time.Time // when it was entered
+	busy           [2]bool   // CPUs of an end kept its test waiting, however often it was repeated
 }
 
 // end returns one of the two ends: 0 is the one that sends.
@@ -194,7 +200,7 @@ func (r *Result) judge(o Outliers) verdict {
 		names := map[end]string{}
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
-			if v := f.of(p); v > 0 {
+			if v := f.of(p); v > 0 && !p.starved() {
 				values = append(values, v)
 				for i := range ends {
 					ends[i][p.end(i)] = append(ends[i][p.end(i)], v)
@@ -206,7 +212,7 @@ func (r *Result) judge(o Outliers) verdict {
 		v.pair = o.slow(values, f.worse)
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
-			if x := f.of(p); x > 0 && v.pair(x) {
+			if x := f.of(p); x > 0 && !p.starved() && v.pair(x) {
 				r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
 					Figure: f.name, Value: x, Median: middle})
 			}

@@ -34,6 +34,7 @@ type Config struct {
 	Patience  time.Duration // for hosts that do not come
 	Beat      time.Duration // between heartbeats; a host is lost after three
 	Stall     time.Duration // after which a host or a message stood still; 0: nobody looks
+	CPUWait   float64       // share of the time of a test that it may wait for CPUs; 0: any
 	Strict    bool          // without one host, no mesh
 	Outliers  Outliers
 	Program   string // this one, with its version
@@ -66,6 +67,7 @@ type coordinator struct {
 	only    map[[2]end]bool // what is measured in this pass; nil: all
 	dark    *darkness
 	reaches int // passes that found out who reaches whom
+	repeats repeats
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
@@ -104,6 +106,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	m.settle()
 	m.stalls()
+	m.res.busy()
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
 	return m.res, cmp.Or(context.Cause(ctx), m.left)
 }

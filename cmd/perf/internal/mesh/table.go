@@ -96,6 +96,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	}
 	r.dark(w)
 	r.splits(w)
+	r.busyHosts(w)
 	r.stalled(w)
 	r.lost(w)
 }

@@ -18,7 +18,8 @@ type HostNIC struct {
 
 // Unclear has what is wrong without a host that is known to be the cause.
 type Unclear struct {
-	Splits []Split `json:"splits,omitempty"`
+	Splits    []Split    `json:"splits,omitempty"`
+	BusyHosts []BusyHost `json:"busy_hosts,omitempty"`
 }
 
 // Split is a fabric, or a rail of it, in parts: no NIC of one side reaches one of another side, and each side has
@@ -64,15 +65,22 @@ func (r *Result) splits(w io.Writer) {
 
 // unclear describes for how many hosts nobody knows what is wrong.
 func (r *Result) unclear() string {
-	if len(r.Splits) == 0 {
-		return ""
+	said := ""
+	if len(r.Splits) > 0 {
+		said = fmt.Sprintf("the fabric is split in %d sides, ", len(r.Splits[0].Sides))
 	}
-	return fmt.Sprintf("the fabric is split in %d sides, ", len(r.Splits[0].Sides))
+	if n := len(r.BusyHosts); n > 0 {
+		said += fmt.Sprintf("%d hosts had busy CPUs, ", n)
+	}
+	return said
 }
 
 // unclearHosts returns why nobody knows whether a host is well, for each of which that is so.
 func (r *Result) unclearHosts() map[string]string {
 	why := map[string]string{}
+	for i := range r.BusyHosts {
+		why[r.BusyHosts[i].Host] = r.BusyHosts[i].why()
+	}
 	for _, s := range r.Splits {
 		for _, side := range s.Sides {
 			for _, n := range side {
