@@ -143,6 +143,7 @@ const (
 	Absent  = "absent"   // it could not be reached, or did not come
 	LeftOut = "left out" // it came, and does not fit
 	Lost    = "lost"     // it was there, and went
+	Unasked = "unasked"  // perf mesh itself failed, which says nothing of the host
 )
 
 // LostHost is a host without all its figures.
@@ -302,6 +303,9 @@ func (r *Result) cleared(p *SlowPair) (yes bool) {
 func (r *Result) Absences() string {
 	var n [3]int
 	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			continue
+		}
 		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))] += 1 + l.more
 	}
 	said := fmt.Sprintf("%d hosts were lost", n[2])

@@ -3,6 +3,7 @@ package mesh
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -68,11 +69,18 @@ type coordinator struct {
 	dark    *darkness
 	reaches int // passes that found out who reaches whom
 	repeats repeats
+	fault   fault
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
 // that do not come as long as two do, are in the Result.
 func Run(ctx context.Context, c Config) (*Result, error) {
+	if err := c.CheckFiles(); err != nil {
+		if c.Listener != nil {
+			c.Listener.Close()
+		}
+		return nil, err
+	}
 	if c.Beat == 0 {
 		c.Beat = agent.DefaultBeat
 	}
@@ -268,8 +276,12 @@ func (m *coordinator) settle() {
 			h.lostAt = time.Now()
 		}
 	}
+	cut := m.cutOff()
+	if !cut.IsZero() {
+		m.left = errors.New("perf mesh itself lost all hosts at the same time; no host is blamed: check its network")
+	}
 	blameless := func(at time.Time) bool {
-		return m.ctx.Err() != nil && time.Since(at) < 2*settles || m.own.before(at, 2*m.Beat) > 0
+		return !cut.IsZero() && at.After(cut.Add(-6*m.Beat)) || m.ctx.Err() != nil && time.Since(at) < 2*settles || m.own.before(at, 2*m.Beat) > 0
 	}
 	for _, h := range m.hosts {
 		if gap := m.own.before(h.lostAt, 2*m.Beat); h.agent != nil && gap > 0 {

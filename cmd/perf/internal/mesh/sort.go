@@ -19,7 +19,7 @@ func (r *Result) Sort() (good, bad []string) {
 		wrong[node] = true
 	}
 	for _, l := range r.LostHosts {
-		if !l.stray {
+		if !l.stray && l.Kind != Unasked {
 			mark(l.Host)
 		}
 	}

@@ -72,12 +72,26 @@ func (r *Result) unclear() string {
 	if n := len(r.BusyHosts); n > 0 {
 		said += fmt.Sprintf("%d hosts had busy CPUs, ", n)
 	}
+	n := 0
+	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			n += 1 + l.more
+		}
+	}
+	if n > 0 {
+		said += fmt.Sprintf("%d hosts were not asked because perf mesh itself failed, ", n)
+	}
 	return said
 }
 
 // unclearHosts returns why nobody knows whether a host is well, for each of which that is so.
 func (r *Result) unclearHosts() map[string]string {
 	why := map[string]string{}
+	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			why[l.Host] = l.Error
+		}
+	}
 	for i := range r.BusyHosts {
 		why[r.BusyHosts[i].Host] = r.BusyHosts[i].why()
 	}
