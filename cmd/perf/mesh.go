@@ -49,7 +49,8 @@ All others need the same token on all hosts: --token-file, or PERF_TOKEN in the 
 A host that does not come, is lost, or has no working adapter, another token or another release is
 named, and the exit status is 1. The others are measured if at least two remain. A host that stood
 still and went on is named as stalled. A NIC that reaches nobody is named, and its pairs are left
-out.
+out; so are pairs between the sides of a split fabric. What a host's busy CPUs may have caused is
+held against nobody (--cpu-wait).
 
 Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage, 3 a host or pair is slow
 or stalled and --fail-slow was given.
