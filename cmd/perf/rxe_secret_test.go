@@ -70,7 +70,8 @@ func TestRXE_MeshStrangers(t *testing.T) {
 		var hosts []string
 		for i := range 3 {
 			port := freshPort()
-			args := []string{"serve", "-d", vm.Dev[i%2], "-p", port, "--bind", "127.0.0.1", "--test-ports", "21900-21907"}
+			args := []string{"serve", "-d", vm.Dev[i%2], "-p", port, "--bind", "127.0.0.1",
+				"--test-ports", "21900-21907"}
 			if isolate {
 				args = append(args, "--isolate")
 			}
@@ -96,7 +97,8 @@ func TestRXE_MeshStrangers(t *testing.T) {
 			}
 		}
 		if rc != exitOK || len(r.Pairs) != 6 || len(r.Dark) > 0 {
-			t.Errorf("isolate %v: exit code %d, %d pairs, dark %s\n%s", isolate, rc, len(r.Pairs), r.Dark, m.diag.String())
+			t.Errorf("isolate %v: exit code %d, %d pairs, dark %s\n%s", isolate, rc, len(r.Pairs), r.Dark,
+				m.diag.String())
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 	return json.RawMessage(bytes.TrimSpace(out.Bytes())), nil
 }
 
-// sampling is the time between looks at a process, of which nothing is known when it has ended.
+// sampling is the time between looks at a process. Once it has ended, there is nothing to look at.
 const sampling = 25 * time.Millisecond
 
 // watch measures how a process waits for CPUs until the function that it returns is called.

@@ -68,7 +68,7 @@ func (l *Listener) Accept(ctx context.Context, check func(device string, port ui
 		case ours && kind != exchange:
 			_ = r.Reject([]byte(busy)) // of a test that is over
 			continue
-		case !ours && !empty(r.PrivateData()), !l.opt.Secret.ProvedBy(r.PrivateData()[min(dataLen, len(r.PrivateData())):]):
+		case !ours && !empty(r.PrivateData()), !l.opt.Secret.ProvedBy(behind(r.PrivateData())):
 			_ = r.Reject([]byte(refusal))
 			continue
 		}

@@ -48,6 +48,9 @@ func parse(b []byte) (kind byte, t token, number int, ours bool) {
 	return b[8], t, int(binary.BigEndian.Uint32(b[17:])), true
 }
 
+// behind returns the private data after that of parse: the proof of a secret, if there is one.
+func behind(b []byte) []byte { return b[min(dataLen, len(b)):] }
+
 // empty reports whether there is no private data: it is filled up with zeros.
 func empty(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 

@@ -146,7 +146,8 @@ func TestBusy(t *testing.T) {
 					t.Errorf("%v, lost: %v", err, res.LostHosts)
 				}
 				if found := len(res.SlowHosts)+len(res.SlowPairs)+len(res.DarkNICs) > 0; found != tt.found {
-					t.Errorf("slow: %v, %v, dark: %v; want some: %v", res.SlowHosts, res.SlowPairs, res.DarkNICs, tt.found)
+					t.Errorf("slow: %v, %v, dark: %v; want some: %v", res.SlowHosts, res.SlowPairs, res.DarkNICs,
+						tt.found)
 				}
 				if unknown := len(res.BusyHosts) == 1 && res.BusyHosts[0].Host == "n3"; unknown != tt.unknown ||
 					len(res.BusyHosts) > 1 {
@@ -178,7 +179,8 @@ func TestBusy(t *testing.T) {
 				if err := res.JSON(&object); err != nil || !json.Valid(object.Bytes()) {
 					t.Error(err)
 				}
-				for out, want := range map[string]string{text.String(): "nothing is known of host n3: its CPUs were busy in ",
+				for out, want := range map[string]string{
+					text.String():   "nothing is known of host n3: its CPUs were busy in ",
 					object.String(): `"busy_hosts": [`} {
 					if strings.Contains(out, want) != tt.unknown {
 						t.Errorf("%q: want it: %v, in\n%s", want, tt.unknown, out)

@@ -30,7 +30,7 @@ type side struct {
 // failures are those of two sides with each other: no test of theirs went well.
 type failures struct {
 	pairs map[[2]end]bool
-	apart map[end]bool // NICs of some of these pairs, each of which is in one pair only
+	apart map[end]bool // NICs of some of these pairs, which have no NIC in common
 	why   string
 	final bool // all pairs that would have to be tried were
 }
@@ -284,7 +284,7 @@ func (d *darkness) conclude() (dark []end, parts []part) {
 				parts = append(parts, p)
 			}
 		} else if d.dark[e] == "" {
-			for _, t := range sides { // the largest says why
+			for _, t := range sides { // the reason is that of the largest
 				if f := s.fails[t]; f != nil && len(t.nics) > 1 {
 					d.dark[e], dark = f.why, append(dark, e)
 					break

@@ -14,8 +14,8 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
-// spareFiles is how many open files a coordinator needs without any host: for its output, its listener, its launcher and
-// the runtime.
+// spareFiles is how many open files a coordinator needs without any host: for its output, its listener, its launcher
+// and the runtime.
 const spareFiles = 24
 
 // FilesError is a limit of open files that is too low for the hosts of a mesh.
@@ -26,13 +26,14 @@ type FilesError struct {
 
 // Error returns one line.
 func (e *FilesError) Error() string {
-	return fmt.Sprintf("a mesh of %d hosts needs %d open files (descriptors), the hard limit is %d: raise it (ulimit -Hn "+
-		"%d as root, LimitNOFILE=%d in a unit of systemd, nofile in /etc/security/limits.conf), or measure fewer hosts",
+	return fmt.Sprintf("a mesh of %d hosts needs %d open files (descriptors), the hard limit is %d: raise it "+
+		"(ulimit -Hn %d as root, LimitNOFILE=%d in a unit of systemd, nofile in /etc/security/limits.conf), or measure "+
+		"fewer hosts",
 		e.Hosts, e.Need, e.Limit, e.Need, e.Need)
 }
 
-// CheckFiles returns a *FilesError if this process may not open a connection to each host. Where nobody knows the number
-// of hosts, it returns nil. Package os has raised the soft limit to the hard one.
+// CheckFiles returns a *FilesError if this process may not open a connection to each host. Where nobody knows the
+// number of hosts, it returns nil. Package os has raised the soft limit to the hard one.
 func (c *Config) CheckFiles() error {
 	hosts := max(len(c.Hosts), roster.New(c.Launcher, c.Expect).Expected())
 	if limit := mostFiles(); uint64(hosts+spareFiles) > limit && hosts > 0 {
@@ -50,8 +51,8 @@ func (m *coordinator) mostStrange() int {
 	return int(max(1, min(room, mostStrange)))
 }
 
-// ownErrors are those of a coordinator that has nothing left, or no network: they say nothing of the host that it wanted
-// to reach.
+// ownErrors are those of a coordinator that has nothing left, or no network: they say nothing of the host that it
+// wanted to reach.
 var ownErrors = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL,
 	syscall.EADDRINUSE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EACCES, syscall.EPERM, syscall.EAFNOSUPPORT,
 	syscall.EPROTONOSUPPORT}

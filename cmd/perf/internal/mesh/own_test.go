@@ -78,7 +78,8 @@ func TestOwn_Dial(t *testing.T) {
 		m.enter(Host{Name: "n1"}, nil, own(e))
 		_, bad := m.res.Sort()
 		l := m.res.LostHosts
-		if len(l) != 1 || l[0].Kind != Unasked || len(bad) > 0 || !strings.Contains(l[0].Error, "perf mesh itself failed: ") {
+		if len(l) != 1 || l[0].Kind != Unasked || len(bad) > 0 ||
+			!strings.Contains(l[0].Error, "perf mesh itself failed: ") {
 			t.Errorf("%v: %+v, bad: %q", e, l, bad)
 		}
 		if e == syscall.EMFILE && !strings.Contains(l[0].Error, fmt.Sprintf("open files is %d", mostFiles())) {
@@ -119,8 +120,8 @@ func (s *scarce) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-// TestOwn_Accept: hosts whose connections this process could not take are not bad, whether their number is known or not,
-// and the others are measured.
+// TestOwn_Accept: hosts whose connections this process could not take are not bad, whether their number is known or
+// not, and the others are measured.
 func TestOwn_Accept(t *testing.T) {
 	c := config(t)
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS} {

@@ -281,7 +281,8 @@ func (m *coordinator) settle() {
 		m.left = errors.New("perf mesh itself lost all hosts at the same time; no host is blamed: check its network")
 	}
 	blameless := func(at time.Time) bool {
-		return !cut.IsZero() && at.After(cut.Add(-6*m.Beat)) || m.ctx.Err() != nil && time.Since(at) < 2*settles || m.own.before(at, 2*m.Beat) > 0
+		return !cut.IsZero() && at.After(cut.Add(-6*m.Beat)) || m.own.before(at, 2*m.Beat) > 0 ||
+			m.ctx.Err() != nil && time.Since(at) < 2*settles
 	}
 	for _, h := range m.hosts {
 		if gap := m.own.before(h.lostAt, 2*m.Beat); h.agent != nil && gap > 0 {

@@ -55,7 +55,8 @@ func TestSplit(t *testing.T) {
 		{"half", 16, nil, 0, "rounds", between(first(8)), 0, "8+8", 2 * 8 * 8},
 		{"half of an odd number", 17, nil, 0, "rounds", between(first(8)), 0, "9+8", 2 * 8 * 9},
 		{"two and two", 4, nil, 0, "rounds", between(first(2)), 0, "2+2", 2 * 2 * 2},
-		{"three sides", 18, nil, 0, "rounds", between(func(h int, _ string) int { return h % 3 }), 0, "6+6+6", 3 * 2 * 36},
+		{"three sides", 18, nil, 0, "rounds", between(func(h int, _ string) int { return h % 3 }), 0, "6+6+6",
+			3 * 2 * 36},
 		{"one of two rails", 12, cards("a", "b"), 0, "rounds", between(func(h int, nic string) int {
 			if nic == "b" {
 				return h % 2
@@ -71,7 +72,8 @@ func TestSplit(t *testing.T) {
 		{"bisection", 16, nil, 0, "bisection", between(first(5)), 0, "11+5", -1},
 		{"one at a time", 9, nil, 0, "single", between(first(3)), 0, "6+3", 2 * 3 * 6},
 		// Who reaches one NIC of the others is not dark, nor cut off.
-		{"one pair", 16, nil, 0, "rounds", func(a, b string) bool { return a+b == "n3 n5 " || b+a == "n3 n5 " }, 0, "", 2},
+		{"one pair", 16, nil, 0, "rounds", func(a, b string) bool { return a+b == "n3 n5 " || b+a == "n3 n5 " }, 0,
+			"", 2},
 		{"all but one", 16, nil, 0, "rounds", func(a, b string) bool {
 			x, _ := number(a)
 			y, _ := number(b)

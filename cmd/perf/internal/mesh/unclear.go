@@ -84,7 +84,7 @@ func (r *Result) unclear() string {
 	return said
 }
 
-// unclearHosts returns why nobody knows whether a host is well, for each of which that is so.
+// unclearHosts returns the hosts that may be well or not, with the reason why nobody knows.
 func (r *Result) unclearHosts() map[string]string {
 	why := map[string]string{}
 	for _, l := range r.LostHosts {

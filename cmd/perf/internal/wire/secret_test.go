@@ -16,8 +16,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestSecret: connections that do not know the secret of a test are closed and change nothing, whatever they send, before
-// and after the client came; the client is served, and nothing listens after that.
+// TestSecret: connections that do not know the secret of a test are closed and change nothing, whatever they send; the
+// client is served, and nothing listens after that.
 func TestSecret(t *testing.T) {
 	secret, old := NewSecret(), NewSecret()
 	for _, tc := range []struct {
