@@ -79,7 +79,7 @@ func TestRXE_MeshStrangers(t *testing.T) {
 			listening(t, p, port)
 			hosts = append(hosts, "127.0.0.1:"+port)
 		}
-		m := start(t, "perf", "mesh", "--json", "-n", "20", "--size", "64", "--deviations", "1e6", "--reach", "60",
+		m := start(t, "perf", "mesh", "--json", "-n", "20", "--size", "64", "--cpu-wait", "0", "--reach", "60",
 			"--hosts", strings.Join(hosts, ","))
 		rc := m.wait(t)
 		var r struct {

@@ -3,6 +3,7 @@ package starve
 import (
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,17 +106,12 @@ func TestMeter(t *testing.T) {
 		t.Skip("is about the kernel: this one has no run delays")
 	}
 	m := New(Self)
-	over := make(chan struct{})
-	defer close(over)
+	var over atomic.Bool
+	defer over.Store(true)
 	for range 2*runtime.NumCPU() + 2 {
 		go func() {
 			runtime.LockOSThread()
-			for {
-				select {
-				case <-over:
-					return
-				default:
-				}
+			for !over.Load() {
 			}
 		}()
 	}
