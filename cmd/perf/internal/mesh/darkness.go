@@ -19,6 +19,7 @@ type darkness struct {
 	hasty  bool                 // pairs of sides that seem to be apart are left for open
 	asked  map[[2]end]bool      // by open, in this pass
 	dark   map[end]string       // why
+	closed map[end]bool         // of these: its tests cannot begin, so that nothing is known of the NIC
 }
 
 // side is a set of NICs.
@@ -32,12 +33,13 @@ type failures struct {
 	pairs map[[2]end]bool
 	apart map[end]bool // NICs of some of these pairs, which have no NIC in common
 	why   string
+	met   bool // a test began, and failed
 	final bool // all pairs that would have to be tried were
 }
 
 func newDarkness() *darkness {
 	return &darkness{sides: map[end]*side{}, failed: map[end]map[end]bool{}, told: map[end]bool{},
-		dark: map[end]string{}}
+		dark: map[end]string{}, closed: map[end]bool{}}
 }
 
 // ask begins to find out who reaches whom now. What is dark stays dark.
@@ -104,6 +106,9 @@ func (d *darkness) join(a, b *side) {
 			for p := range f.pairs {
 				have.add(p)
 			}
+			if have.met = have.met || f.met; f.met {
+				have.why = f.why
+			}
 			f = have
 		}
 		a.fails[other], other.fails[a] = f, f
@@ -117,8 +122,8 @@ func (d *darkness) of(e end) string {
 	return d.dark[e]
 }
 
-// note takes the outcome of a test.
-func (d *darkness) note(a, b end, problem string) {
+// note takes the outcome of a test; met is set if its ends met.
+func (d *darkness) note(a, b end, problem string, met bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x, y := d.side(a), d.side(b)
@@ -134,6 +139,9 @@ func (d *darkness) note(a, b end, problem string) {
 		if f == nil {
 			f = &failures{pairs: map[[2]end]bool{}, apart: map[end]bool{}, why: problem}
 			x.fails[y], y.fails[x] = f, f
+		}
+		if met && !f.met {
+			f.met, f.why = true, problem
 		}
 		f.add(ordered(a, b))
 		d.doubt = d.doubt || !f.final && f.enough(x, y)
@@ -219,7 +227,8 @@ func (d *darkness) open(room map[int]int, meets func(a, b end) bool) (list [][2]
 			continue
 		}
 		for _, t := range sides[:i] {
-			if d.dark[t.nics[0]] != "" || s.fails[t] == nil && !s.close(t, meets) {
+			if d.dark[t.nics[0]] != "" || s.fails[t] == nil && !s.close(t, meets) ||
+				len(t.nics) == 1 && len(s.fails) >= mostAsked { // it is not looked for among all that are alone
 				continue
 			}
 			if found := d.untried(s, t, room, meets); found != nil {
@@ -284,11 +293,13 @@ func (d *darkness) conclude() (dark []end, parts []part) {
 				parts = append(parts, p)
 			}
 		} else if d.dark[e] == "" {
-			for _, t := range sides { // the reason is that of the largest
-				if f := s.fails[t]; f != nil && len(t.nics) > 1 {
-					d.dark[e], dark = f.why, append(dark, e)
-					break
+			for _, t := range sides { // the reason is that of the largest, or of one that it met
+				if f := s.fails[t]; f != nil && len(t.nics) > 1 && (d.dark[e] == "" || f.met && d.closed[e]) {
+					d.dark[e], d.closed[e] = f.why, !f.met
 				}
+			}
+			if d.dark[e] != "" {
+				dark = append(dark, e)
 			}
 		}
 	}

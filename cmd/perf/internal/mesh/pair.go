@@ -99,7 +99,7 @@ func (m *coordinator) one(from, to *member, r *PairResult,
 	}
 	r.Error = err.Error()
 	busy := (*busyError)(nil)
-	r.aside = unmet(err) || errors.As(err, &busy)
+	r.unmet, r.aside = unmet(err), errors.As(err, &busy)
 	m.ask(from, to)
 	for _, h := range []*member{from, to} {
 		if h.ctx.Err() != nil {

@@ -101,11 +101,22 @@ func (m *coordinator) named(list []end) {
 		if len(h.nics) > 1 {
 			d.NIC = h.nics.name(e.nic)
 		}
+		if m.isClosed(e) {
+			m.res.Untested = append(m.res.Untested, d)
+			continue
+		}
 		m.res.DarkNICs = append(m.res.DarkNICs, d)
 		if m.Dark != nil {
 			m.Dark(d)
 		}
 	}
+}
+
+// isClosed reports whether all that is known of a NIC is that its tests cannot begin.
+func (m *coordinator) isClosed(e end) bool {
+	m.dark.mu.Lock()
+	defer m.dark.mu.Unlock()
+	return m.dark.closed[e]
 }
 
 // called is how people call a NIC, or the host if it has only one.
@@ -121,6 +132,8 @@ func (m *coordinator) called(e end) string {
 func (m *coordinator) unreached(from, to int, r rail) string {
 	a, b := end{from, r.from}, end{to, r.to}
 	switch alone, apart := m.dark.apart(a, b); {
+	case alone != nil && m.isClosed(*alone):
+		return m.called(*alone) + " cannot be tested: " + m.dark.of(*alone)
 	case alone != nil:
 		return m.called(*alone) + " reaches nobody"
 	case apart:

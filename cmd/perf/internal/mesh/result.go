@@ -85,8 +85,9 @@ type PairResult struct {
 	from, to       int
 	fromNIC, toNIC int
 	many           bool      // hosts have several NICs
-	aside          bool      // the error says nothing of the NICs: a host was lost, or the two did not or never meet
+	aside          bool      // the error says nothing of the NICs: a host was lost or busy, or the two never meet
 	at             time.Time // when it was entered
+	unmet          bool      // the ends did not meet over TCP, which says nothing of the NICs
 	busy           [2]bool   // CPUs of an end kept its test waiting, however often it was repeated
 }
 

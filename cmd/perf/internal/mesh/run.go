@@ -234,7 +234,7 @@ func (m *coordinator) play(s *schedule.Schedule, pause func() bool, pair func(fr
 func (m *coordinator) take(list []PairResult, enter func(PairResult)) {
 	for _, r := range list {
 		if !r.Skipped && !r.aside {
-			m.dark.note(r.end(0), r.end(1), r.Error)
+			m.dark.note(r.end(0), r.end(1), r.Error, !r.unmet)
 		}
 		enter(r)
 	}

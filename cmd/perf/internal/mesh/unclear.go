@@ -20,6 +20,7 @@ type HostNIC struct {
 type Unclear struct {
 	Splits    []Split    `json:"splits,omitempty"`
 	BusyHosts []BusyHost `json:"busy_hosts,omitempty"`
+	Untested  []DarkNIC  `json:"untested_nics,omitempty"` // whose tests cannot begin: the ends do not meet over TCP
 }
 
 // Split is a fabric, or a rail of it, in parts: no NIC of one side reaches one of another side, and each side has
@@ -56,8 +57,21 @@ func (s Split) String() string {
 		printable.Message(s.Error))
 }
 
-// splits writes the parts of a fabric.
+// untested is the reason why nothing is known of a NIC.
+func (d *DarkNIC) untested() string {
+	return "its tests cannot begin: " + printable.Message(d.Error)
+}
+
+// splits writes the parts of a fabric, and what could not be tested.
 func (r *Result) splits(w io.Writer) {
+	for i := range r.Untested {
+		d := &r.Untested[i]
+		if i == namedHosts && len(r.Untested) > namedHosts+1 {
+			fmt.Fprintf(w, "%d more NICs cannot be tested; all are in the JSON object\n", len(r.Untested)-i)
+			break
+		}
+		fmt.Fprintf(w, "nothing is known of %s: %s\n", named(d.Host, d.NIC), d.untested())
+	}
 	for _, s := range r.Splits {
 		fmt.Fprintln(w, s)
 	}
@@ -71,6 +85,9 @@ func (r *Result) unclear() string {
 	}
 	if n := len(r.BusyHosts); n > 0 {
 		said += fmt.Sprintf("%d hosts had busy CPUs, ", n)
+	}
+	if n := len(r.Untested); n > 0 {
+		said += fmt.Sprintf("%d NICs cannot be tested, ", n)
 	}
 	n := 0
 	for _, l := range r.LostHosts {
@@ -91,6 +108,9 @@ func (r *Result) unclearHosts() map[string]string {
 		if l.Kind == Unasked {
 			why[l.Host] = l.Error
 		}
+	}
+	for _, n := range r.Untested {
+		why[n.Host] = n.untested()
 	}
 	for i := range r.BusyHosts {
 		why[r.BusyHosts[i].Host] = r.BusyHosts[i].why()
