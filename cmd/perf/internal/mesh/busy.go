@@ -33,7 +33,7 @@ func (e *busyError) Unwrap() error { return e.err }
 
 const (
 	mostRepeats = 3               // of a test
-	quick       = 5 * time.Second // for two ends not to meet, after which they try once more: a port may have been taken
+	quick       = 5 * time.Second // for ends not to meet; then they try once more: a port may be taken
 )
 
 // repeats bounds how many tests are repeated: on hosts that are busy all the time, it would not help.

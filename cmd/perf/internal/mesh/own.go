@@ -27,8 +27,8 @@ type FilesError struct {
 // Error returns one line.
 func (e *FilesError) Error() string {
 	return fmt.Sprintf("a mesh of %d hosts needs %d open files (descriptors), the hard limit is %d: raise it "+
-		"(ulimit -Hn %d as root, LimitNOFILE=%d in a unit of systemd, nofile in /etc/security/limits.conf), or measure "+
-		"fewer hosts",
+		"(ulimit -Hn %d as root, LimitNOFILE=%d in a unit of systemd, nofile in /etc/security/limits.conf), or "+
+		"measure fewer hosts",
 		e.Hosts, e.Need, e.Limit, e.Need, e.Need)
 }
 

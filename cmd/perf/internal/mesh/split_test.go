@@ -238,13 +238,13 @@ func TestNotMet(t *testing.T) {
 		res, _ := f.mesh(t, c, same(8, cards("a", "b")))
 		if good, bad := res.Sort(); len(res.DarkNICs)+len(res.Splits)+len(bad) > 0 || res.Failed() != 28 ||
 			len(res.Untested) != 2 || len(good) != 7 || tests > 14 {
-			t.Errorf("dark: %v, split: %v, bad: %q, not tested: %v, good: %q, %d tests failed, %d pairs without figures, "+
-				"want 28", res.DarkNICs, res.Splits, bad, res.Untested, good, tests, res.Failed())
+			t.Errorf("dark: %v, split: %v, bad: %q, not tested: %v, good: %q, %d tests failed, %d pairs without "+
+				"figures, want 28", res.DarkNICs, res.Splits, bad, res.Untested, good, tests, res.Failed())
 		}
 		var text strings.Builder
 		res.Text(&text, false)
-		if want := "nothing is known of n3 b: its tests cannot begin: exchange with n3, version: the server is busy"; !strings.
-			Contains(text.String(), want) {
+		want := "nothing is known of n3 b: its tests cannot begin: exchange with n3, version: the server is busy"
+		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
 	})
