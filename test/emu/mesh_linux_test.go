@@ -171,7 +171,7 @@ func TestEmuMeshNICs(t *testing.T) {
 	begin := func(messages string) *exec.Cmd {
 		out.Reset()
 		diag.Reset()
-		m := exec.Command(perf, "mesh", "--json", "-n", messages, "-s", "64", "--reach", "60", "--deviations", "1e6",
+		m := exec.Command(perf, "mesh", "--json", "-n", messages, "-s", "64", "--reach", "60", "--cpu-wait", "0", "--deviations", "1e6",
 			"--hosts", strings.Join(hosts, ","))
 		m.Stdout, m.Stderr = &out, &diag
 		if err := m.Start(); err != nil {

@@ -69,6 +69,18 @@ func TestSecret(t *testing.T) {
 				}
 				strangers = append(strangers, s)
 			}
+			isClosed := func(i int) {
+				s := strangers[i]
+				s.SetReadDeadline(time.Now().Add(testutil.Patience))
+				if n, err := s.Read(make([]byte, 1)); n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("stranger %d reads %d bytes, %v", i, n, err)
+				}
+			}
+			for i := range strangers {
+				if tc.ends || len(tc.say) >= ProofLen { // the server knows before the client comes
+					isClosed(i)
+				}
+			}
 			client, err := Dial(ctx, TCP, "", "127.0.0.1", l.Port(), testutil.Patience, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -84,11 +96,8 @@ func TestSecret(t *testing.T) {
 			if got := c.c.RemoteAddr().String(); got != client.c.LocalAddr().String() {
 				t.Errorf("the client is %s, want %s", got, client.c.LocalAddr())
 			}
-			for i, s := range strangers {
-				s.SetReadDeadline(time.Now().Add(testutil.Patience))
-				if n, err := s.Read(make([]byte, 1)); n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("stranger %d reads %d bytes, %v", i, n, err)
-				}
+			for i := range strangers {
+				isClosed(i)
 			}
 			if late, err := net.Dial("tcp", at); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("one more: %v", err)
