@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -34,6 +35,7 @@ const (
 	exitUsage   = 2
 	exitLimit   = 3 // a figure misses a limit that was given
 	exitUnknown = 4 // of a host of a mesh nobody knows whether it is good
+	exitUnmet   = agent.ExitUnmet
 )
 
 func main() {
@@ -189,6 +191,8 @@ func (v *invocation) runTest(ctx context.Context) int {
 			locked(func() { bar.Update(p) })
 		}
 	}
+	secret := wire.Secret(os.Getenv(wire.SecretEnv))
+	ctx = secret.With(ctx)
 	start := func() (*engine.Result, error) { return engine.Run(ctx, o.plan, hooks) }
 	if len(o.rails) > 1 {
 		start = func() (*engine.Result, error) { return engine.RunRails(ctx, o.rails, hooks) }
@@ -215,6 +219,9 @@ func (v *invocation) runTest(ctx context.Context) int {
 		}
 		for _, e := range split(err) {
 			say(stderr, e)
+		}
+		if meet := (*wire.MeetError)(nil); secret != "" && errors.As(err, &meet) {
+			return exitUnmet
 		}
 		return exitFailure
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -48,7 +49,8 @@ All others need the same token on all hosts: --token-file, or PERF_TOKEN in the 
 A host that does not come, is lost, or has no working adapter, another token or another release is
 named, and the exit status is 1. The others are measured if at least two remain. A host that stood
 still and went on is named as stalled. A NIC that reaches nobody is named, and its pairs are left
-out.
+out; so are pairs between the sides of a split fabric. What a host's busy CPUs may have caused is
+held against nobody (--cpu-wait).
 
 Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage. With --fail-slow also 3:
 a host or pair is slow or stalled, and 4: none is, but of a host nobody knows whether it is good.
@@ -66,6 +68,7 @@ type meshOptions struct {
 	strict   bool
 	beat     time.Duration
 	stall    time.Duration
+	cpuWait  float64
 	order    string
 	rounds   int
 	until    float64
@@ -137,6 +140,9 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	m.stall = time.Second
 	f.Var((*seconds)(&m.stall), "stall",
 		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
+	wait := percent(starve.Limit)
+	f.Var(&wait, "cpu-wait", "largest `share` of a test's time that its threads may wait for CPUs (run delay, steal, "+
+		"throttling); one that waits longer is repeated, and then compared with nothing (0: any)")
 	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still, or else with 4 "+
 		"if a host is unknown")
 	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
@@ -147,7 +153,8 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 		"time for which agents are dialed, or without another one that dials in, until the rest is given up")
 	f.Var((*seconds)(&m.beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
 	m.agentOptions.flags(f)
-	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%", "until": "0"} {
+	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%", "until": "0",
+		"cpu-wait": "10%"} {
 		f.Lookup(name).DefValue = v
 	}
 }
@@ -155,6 +162,7 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
+	m.cpuWait = float64(*f.Lookup("cpu-wait").Value.(*percent))
 	if m.until = float64(*f.Lookup("until").Value.(*percent)); m.until > 0 && !f.Changed("slow") {
 		m.limits.Share = m.until / 2
 	}
@@ -345,7 +353,8 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
 		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
 		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Rails: mesh.Rails(m.rails),
-		Reach: m.reach, Confirm: m.confirm, Until: m.until}
+		Reach: m.reach, Confirm: m.confirm, CPUWait: m.cpuWait,
+		Until: m.until}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {

@@ -40,6 +40,10 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshPro
 	}
 	// A list of the allocation says who did not come. What the launcher uses of it, its agents say.
 	c.Launcher = roster.Allocation(os.Getenv)
+	if err := c.CheckFiles(); err != nil { // before anything is started
+		c.Listener.Close()
+		return nil, err
+	}
 	where := strings.Join(addrs, ",")
 	words := slices.Concat([]string{self, "serve", "--join", where}, m.agentWords())
 	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret},

@@ -58,6 +58,7 @@ func (p *meshProgress) hooks(c *mesh.Config) {
 		}
 	}
 	c.Dark = func(d mesh.DarkNIC) { p.say(errors.New(d.String())) }
+	c.Split = func(s mesh.Split) { p.say(errors.New(s.String())) }
 	c.Lost = func(h mesh.LostHost) { p.say(errors.New(h.String())) }
 	c.Stranger = func(from net.Addr, why error) { p.say(fmt.Errorf("%v is left out: %w", from, why)) }
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 )
 
 // inside runs the tests of an agent in its own process, with the devices and memory kept open, one at a time. Tests at
@@ -36,6 +37,11 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 		return r.child.Run(ctx, t, listening)
 	}
 	defer r.busy.Unlock()
+	meter := starve.New(starve.Self)
+	defer func() {
+		w := meter.Waits()
+		f.CPU = &w
+	}()
 	o, err := parse(t.Words())
 	if err != nil {
 		return f, err
@@ -48,10 +54,10 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 			cancel(err)
 		}
 	}}
-	res, err := engine.Run(shelf.With(ctx), o.plan, hooks)
+	res, err := engine.Run(shelf.With(t.Test.Secret.With(ctx)), o.plan, hooks)
 	if err != nil {
 		shelf.Close() // the next test begins anew
-		return f, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+		return f, &lineError{err}
 	}
 	if t.Server() {
 		return f, nil
@@ -68,3 +74,10 @@ func (r *inside) Run(ctx context.Context, t agent.Task, listening func(port int)
 	}
 	return f, nil
 }
+
+// lineError is an error in one line.
+type lineError struct{ error }
+
+func (e *lineError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", " ") }
+
+func (e *lineError) Unwrap() error { return e.error }

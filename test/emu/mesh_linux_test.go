@@ -66,7 +66,7 @@ func TestEmuMesh(t *testing.T) {
 	}
 	agents, hosts, log := startAgents(t, perf, 21900, devices)
 	// Processes without end compete for few processors here: the figures of hosts that are well scatter much.
-	m := exec.Command(perf, "mesh", "--json", "--slow", "60%", "--deviations", "1.5", "-n", "5",
+	m := exec.Command(perf, "mesh", "--json", "--slow", "60%", "--deviations", "1.5", "-n", "5", "--cpu-wait", "0",
 		"--hosts", strings.Join(hosts, ","))
 	var out, diag strings.Builder
 	m.Stdout, m.Stderr = &out, &diag
@@ -171,7 +171,7 @@ func TestEmuMeshNICs(t *testing.T) {
 	begin := func(messages string) *exec.Cmd {
 		out.Reset()
 		diag.Reset()
-		m := exec.Command(perf, "mesh", "--json", "-n", messages, "-s", "64", "--reach", "60", "--deviations", "1e6",
+		m := exec.Command(perf, "mesh", "--json", "-n", messages, "-s", "64", "--reach", "60", "--cpu-wait", "0", "--deviations", "1e6",
 			"--hosts", strings.Join(hosts, ","))
 		m.Stdout, m.Stderr = &out, &diag
 		if err := m.Start(); err != nil {

@@ -21,8 +21,8 @@ func TestEmuSlurm_Rack(t *testing.T) {
 	c.otherRelease(t, other)
 	j := c.submit(t, submission{sbatch: []string{"-N16"},
 		edit: map[string]string{"--export=ALL": "--export=ALL " + nics},
-		args: append([]string{"--rounds", "3", "--retry", "60", "--slow", "95%", "--deviations", "1", "--confirm"},
-			quick...)})
+		args: append([]string{"--rounds", "3", "--retry", "60", "--slow", "95%", "--deviations", "1", "--confirm",
+			"--cpu-wait", "0"}, quick...)})
 	j.measures(t, killed)
 	stands.signal(t, syscall.SIGSTOP)
 	killed.signal(t, syscall.SIGKILL)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 const asPerf = `case "$*" in
 *" -p 0") echo "perf: waiting for a client on TCP port 4711" >&2; exec sleep 600 ;;
 *bad.host) echo "perf: it is broken" >&2; exit 1 ;;
+*unmet.host) echo "perf: connect to it: connection refused, $PERF_TEST_SECRET" >&2; exit 4 ;;
 *) printf '{"args": "%s"}\n' "$*" ;;
 esac`
 
@@ -291,5 +293,39 @@ func TestNotify(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", name+"-gone")
 	if err := Notify(); err == nil {
 		t.Error("no error from a socket that is gone")
+	}
+}
+
+// TestUnmet: an agent says of a test whose ends did not meet that it says nothing of the NICs. The process of the test
+// has its secret in the environment, where other users of the host do not see it.
+func TestUnmet(t *testing.T) {
+	port := startAgent(t, Config{Worker: Worker{Hello: Hello{Most: 2}}})
+	r, err := Meet(t.Context(), "127.0.0.1", port, good, testutil.Patience, testutil.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Admit(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Refuse("")
+	p := test
+	p.Secret = wire.NewSecret()
+	for host, want := range map[string]bool{"unmet.host": true, "bad.host": false} {
+		_, err := r.Test(t.Context(), "", p, host, 99)
+		meet := (*wire.MeetError)(nil)
+		if errors.As(err, &meet) != want || err == nil || want && !strings.Contains(err.Error(), string(p.Secret)) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	for _, err := range []error{wire.ErrBusy, &net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ENFILE,
+		fmt.Errorf("create the queue pair: %w", syscall.ENOMEM)} {
+		if !unmet(err) {
+			t.Errorf("%v is a failure of a NIC", err)
+		}
+	}
+	for _, err := range []error{io.EOF, wire.ErrSilent, wire.ErrClosed, syscall.ETIMEDOUT, syscall.EHOSTUNREACH} {
+		if unmet(err) {
+			t.Errorf("%v is no failure of a NIC", err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -12,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // listens is the message of perf when it is ready as a server.
@@ -47,6 +51,9 @@ func (d *diagnosis) told(err error) string {
 	return said
 }
 
+// ExitUnmet is the exit code of a perf with a secret of its test, if its end did not meet the other one.
+const ExitUnmet = 4
+
 // output keeps what a test prints.
 type output struct{ bytes.Buffer }
 
@@ -62,8 +69,9 @@ type Child struct{ Program []string }
 
 // Run is a Runner.
 func (c Child) Run(ctx context.Context, t Task, listening func(port int) error) (f Figures, err error) {
-	out, err := c.output(ctx, t, listening)
-	if err != nil || t.Server() {
+	var cpu starve.Waits
+	out, err := c.output(ctx, t, listening, &cpu)
+	if f.CPU = &cpu; err != nil || t.Server() {
 		return f, err
 	}
 	var said struct {
@@ -80,11 +88,15 @@ func (c Child) Run(ctx context.Context, t Task, listening func(port int) error) 
 	if len(said.Results) != 1 {
 		return f, errors.New("no figure in its result")
 	}
-	return Figures(said.Results[0]), nil
+	r := &said.Results[0]
+	f.Bits, f.P50, f.P99, f.Max = r.Bits, r.P50, r.P99, r.Max
+	return f, nil
 }
 
-// output returns what a test prints. Its process ends with ctx and with this one.
-func (c Child) output(ctx context.Context, t Task, listening func(port int) error) (json.RawMessage, error) {
+// output returns what a test prints, and measures how its process waits for CPUs. The process ends with ctx and with
+// this one.
+func (c Child) output(ctx context.Context, t Task, listening func(port int) error, cpu *starve.Waits) (json.RawMessage,
+	error) {
 	runtime.LockOSThread() // the process gets a signal when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	if !t.Test.Infinite { // that one ends when its client leaves
@@ -101,9 +113,44 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 	cmd := exec.CommandContext(ctx, c.Program[0], args...)
 	cmd.Stdout, cmd.Stderr = &out, diag
 	cmd.WaitDelay = time.Second
+	cmd.Env = append(os.Environ(), wire.SecretEnv+"="+string(t.Test.Secret))
 	dieWithParent(cmd)
-	if err := cmd.Run(); err != nil {
-		return nil, errors.New(diag.told(err))
+	err := cmd.Start()
+	if err == nil {
+		stop := watch(cmd.Process.Pid, cpu)
+		err = cmd.Wait()
+		stop()
+	}
+	if err != nil {
+		text := errors.New(diag.told(err))
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == ExitUnmet {
+			return nil, &wire.MeetError{Err: text}
+		}
+		return nil, text
 	}
 	return json.RawMessage(bytes.TrimSpace(out.Bytes())), nil
+}
+
+// sampling is the time between looks at a process. Once it has ended, there is nothing to look at.
+const sampling = 25 * time.Millisecond
+
+// watch measures how a process waits for CPUs until the function that it returns is called.
+func watch(pid int, cpu *starve.Waits) (stop func()) {
+	over, ended, m := make(chan struct{}), make(chan struct{}), starve.New(pid)
+	go func() {
+		defer close(ended)
+		for tick := time.NewTicker(sampling); ; m.Sample() {
+			select {
+			case <-tick.C:
+			case <-over:
+				tick.Stop()
+				*cpu = m.Waits()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
 }

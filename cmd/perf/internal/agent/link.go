@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -42,6 +43,8 @@ type Figures struct {
 	P50  float64 `json:"p50,omitempty"`  // nanoseconds, as the others
 	P99  float64 `json:"p99,omitempty"`
 	Max  float64 `json:"max,omitempty"`
+
+	CPU *starve.Waits `json:"-"` // of its end, also if the test failed; nil: not known
 }
 
 // Operations of a link. The coordinator sends the former, the agent the latter.
@@ -74,6 +77,9 @@ type message struct {
 	Hello   *Hello       `json:"hello,omitempty"`
 	Figures *Figures     `json:"figures,omitempty"`
 	Error   string       `json:"error,omitempty"`
+	Unmet   bool         `json:"unmet,omitempty"` // the error says nothing of the NICs: the two ends did not meet
+
+	CPU *starve.Waits `json:"cpu,omitempty"` // of the end of a test
 }
 
 // Errors of a link.

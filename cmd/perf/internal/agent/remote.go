@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -198,10 +199,14 @@ func (c *call) drop() {
 func (c *call) reply(ctx context.Context) (message, error) {
 	select {
 	case m := <-c.replies:
+		var err error
 		if m.Error != "" {
-			return m, fmt.Errorf("%.1000s", m.Error)
+			err = fmt.Errorf("%.1000s", m.Error)
 		}
-		return m, nil
+		if m.Unmet && err != nil {
+			err = &wire.MeetError{Err: err}
+		}
+		return m, err
 	case <-c.r.ended:
 		return message{}, c.r.Why()
 	case <-ctx.Done():
@@ -212,23 +217,24 @@ func (c *call) reply(ctx context.Context) (message, error) {
 // Server is a server that an agent has for one test.
 type Server struct {
 	Port int
+	CPU  *starve.Waits // after Close, or where Serve failed; nil: not known
 	call *call
 }
 
-// Serve makes a NIC of the agent the server of a test, until Close.
+// Serve makes a NIC of the agent the server of a test, until Close, which is not needed if it fails.
 func (r *Remote) Serve(ctx context.Context, nic string, p wire.Params) (*Server, error) {
 	c, err := r.call(message{Op: opServe, Test: &p, NIC: nic, Alone: r.Alone})
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{call: c}
+	if err != nil {
+		return s, err
+	}
 	m, err := c.reply(ctx)
 	if err == nil && (m.Op != opPort || m.Port < 1 || m.Port > 65535) {
 		err = fmt.Errorf("%w: a server without a port", ErrFrame)
 	}
 	if err != nil {
-		c.cancel()
-		return nil, err
+		s.CPU = c.cancel(m)
+		return s, err
 	}
 	s.Port = m.Port
 	return s, nil
@@ -239,20 +245,34 @@ func (r *Remote) Serve(ctx context.Context, nic string, p wire.Params) (*Server,
 func (s *Server) Close(patience time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errLate)
 	defer cancel()
-	_, err := s.call.reply(ctx)
+	m, err := s.call.reply(ctx)
+	s.CPU = s.call.cancel(m)
 	if errors.Is(err, errLate) {
-		s.call.cancel()
 		return nil
 	}
-	s.call.drop()
 	return err
 }
 
 var errLate = errors.New("late")
 
-func (c *call) cancel() {
-	c.r.link.send(message{Op: opCancel, ID: c.id})
-	c.drop()
+// cancels is how long a test may take to end that is told to: only then it is known how busy its CPUs were.
+const cancels = 3 * time.Second
+
+// cancel ends a call, and its test if that has not ended with the last reply, and returns how busy the CPUs were.
+func (c *call) cancel(m message) *starve.Waits {
+	defer c.drop()
+	if m.Op != opDone {
+		c.r.link.send(message{Op: opCancel, ID: c.id})
+		ctx, cancel := context.WithTimeout(context.Background(), cancels)
+		defer cancel()
+		for m.Op != opDone && ctx.Err() == nil && c.r.Why() == nil {
+			m, _ = c.reply(ctx)
+		}
+	}
+	if m.CPU.Check() != nil {
+		return nil
+	}
+	return m.CPU
 }
 
 // Test makes a NIC of the agent the client of a test.
@@ -262,14 +282,14 @@ func (r *Remote) Test(ctx context.Context, nic string, p wire.Params, host strin
 		return Figures{}, err
 	}
 	m, err := c.reply(ctx)
+	f := Figures{CPU: c.cancel(m)}
 	if err != nil {
-		c.cancel()
-		return Figures{}, err
+		return f, err
 	}
-	c.drop()
 	if m.Figures == nil {
-		return Figures{}, errNoFigure
+		return f, errNoFigure
 	}
+	m.Figures.CPU = f.CPU
 	return *m.Figures, m.Figures.check(p.Metric)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -156,7 +157,8 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 	if r.Op == opClient {
 		t.Host, t.Port = r.Host, r.Port
 	}
-	result, err := s.Child.output(ctx, t, func(port int) error { return f.send(reply{Port: port}) })
+	var cpu starve.Waits
+	result, err := s.Child.output(ctx, t, func(port int) error { return f.send(reply{Port: port}) }, &cpu)
 	if err != nil {
 		return err
 	}

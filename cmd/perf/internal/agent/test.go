@@ -20,6 +20,7 @@ const (
 	mostDuration = 10 * time.Minute
 	mostSizes    = 256
 	mostSilence  = 24 * time.Hour
+	mostSecret   = 128
 )
 
 // CheckTest returns what an agent refuses in a test.
@@ -39,6 +40,8 @@ func CheckTest(p wire.Params) error {
 		"size %d; allowed: 1 to %d bytes in all queue pairs", p.Size, mostBytes)
 	add(p.Duration < 0 || p.Duration > mostDuration, "duration %v; allowed: up to %v", p.Duration, mostDuration)
 	add(p.Silence < 0 || p.Silence > mostSilence, "timeout %v; allowed: up to %v", p.Silence, mostSilence)
+	add(len(p.Secret) > mostSecret || strings.ContainsRune(string(p.Secret), 0),
+		"secret of %d bytes; allowed: up to %d, none of them 0", len(p.Secret), mostSecret)
 	list, err := sizes(p)
 	add(err != nil || len(list) > mostSizes || list != nil && slices.Max(list) != p.Size,
 		"list of sizes %.60q; allowed: up to %d, of which the largest is the size", p.Sizes, mostSizes)

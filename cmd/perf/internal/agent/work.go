@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -53,7 +54,8 @@ func (t *Task) outcome(ctx context.Context, f Figures, err error) string {
 
 // Runner runs tests, several at a time.
 type Runner interface {
-	// Run runs one end until it is over, or ctx ends. listening gets the port of a server.
+	// Run runs one end until it is over, or ctx ends. listening gets the port of a server. Figures.CPU is returned with
+	// an error as well.
 	Run(ctx context.Context, t Task, listening func(port int) error) (Figures, error)
 }
 
@@ -212,7 +214,11 @@ func (j *job) run(all, ctx context.Context, id uint64, t Task) {
 		defer func() { <-j.slots }()
 	case <-ctx.Done():
 	}
-	if all.Err() != nil || ctx.Err() != nil { // there may be room because all ends
+	if all.Err() != nil { // there may be room because all ends
+		return
+	}
+	if ctx.Err() != nil {
+		j.link.send(message{Op: opDone, ID: id, Error: ctx.Err().Error()})
 		return
 	}
 	began := time.Now()
@@ -220,12 +226,20 @@ func (j *job) run(all, ctx context.Context, id uint64, t Task) {
 	if j.Log != nil {
 		j.Log("%v: %v, %.2f s: %s", j.link.f.RemoteAddr(), &t, time.Since(began).Seconds(), t.outcome(ctx, f, err))
 	}
-	m := message{Op: opDone, ID: id, Figures: &f}
+	m := message{Op: opDone, ID: id, Figures: &f, CPU: f.CPU}
 	if err == nil && !t.Server() {
 		err = f.check(t.Test.Metric) // JSON has no word for some
 	}
 	if err != nil {
-		m.Figures, m.Error = nil, fmt.Sprintf("%.1000s", err)
+		m.Figures, m.Error, m.Unmet = nil, fmt.Sprintf("%.1000s", err), unmet(err)
 	}
 	j.link.send(m)
+}
+
+// unmet reports whether a test failed before its NICs had a part in it: its ends did not meet, or the host has no
+// descriptors or no memory for it.
+func unmet(err error) bool {
+	meet := (*wire.MeetError)(nil)
+	return errors.As(err, &meet) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOMEM)
 }

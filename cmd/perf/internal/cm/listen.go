@@ -113,7 +113,7 @@ func (l *Listener) hear(ctx context.Context, r *rdmacm.Request,
 	case ours && kind != exchange:
 		_ = r.Reject([]byte(busy)) // of a test that is over
 		return nil, nil
-	case !ours && !empty(r.PrivateData()):
+	case !ours && !empty(r.PrivateData()), !l.opt.Secret.ProvedBy(behind(r.PrivateData())):
 		_ = r.Reject([]byte(refusal))
 		return nil, nil
 	}

@@ -29,7 +29,7 @@ const (
 
 // ErrRefused means that the server does not take the connection at all: it wants
 // another device, for example.
-var ErrRefused = errors.New("the server refused the connection; its output says why")
+var ErrRefused error = &wire.MeetError{Err: errors.New("the server refused the connection; its output says why")}
 
 type token [8]byte
 
@@ -48,6 +48,9 @@ func parse(b []byte) (kind byte, t token, number int, ours bool) {
 	return b[8], t, int(binary.BigEndian.Uint32(b[17:])), true
 }
 
+// behind returns the private data after that of parse: the proof of a secret, if there is one.
+func behind(b []byte) []byte { return b[min(dataLen, len(b)):] }
+
 // empty reports whether there is no private data: it is filled up with zeros.
 func empty(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
@@ -56,9 +59,10 @@ type Options struct {
 	Timeout    time.Duration // of one connection
 	Patience   time.Duration // how long a client tries to reach a server
 	TOS        uint8
-	AckTimeout uint8 // 0: the path's
-	Datagrams  bool  // the queue pairs are of UD, the exchange is not
-	IPv6       bool  // of a name, addresses of IPv6 alone
+	AckTimeout uint8       // 0: the path's
+	Datagrams  bool        // the queue pairs are of UD, the exchange is not
+	IPv6       bool        // of a name, addresses of IPv6 alone
+	Secret     wire.Secret // what the client has behind its private data, and the server asks for
 	// Local is where a client comes from, for a server at an address; zero lets the
 	// kernel choose. It may be nil.
 	Local func(server netip.Addr) netip.Addr
@@ -115,7 +119,8 @@ func Dial(ctx context.Context, host string, port int, o Options) (*Peer, error) 
 		_, err := p.retry(ctx, o.Patience, func() (*rdmacm.Conn, error) {
 			ch = newChannel()
 			opt := ch.options(o.common())
-			opt.LocalAddr, opt.PrivateData = p.local, data(exchange, p.token, 0)
+			opt.LocalAddr = p.local
+			opt.PrivateData = append(data(exchange, p.token, 0), o.Secret.Proof()...)
 			return rdmacm.DialAddr(ctx, p.server, opt)
 		})
 		if err == nil {

@@ -273,7 +273,7 @@ func (c *second) compare(look int) {
 	for _, f := range figuresOfPair {
 		control := map[[2]peers][]float64{}
 		for k := range c.ran {
-			if r := &c.ran[k]; r.control && f.of(&r.PairResult) > 0 {
+			if r := &c.ran[k]; r.control && f.of(&r.PairResult) > 0 && !r.starved() {
 				control[r.class] = append(control[r.class], f.of(&r.PairResult))
 			}
 		}
@@ -297,7 +297,7 @@ func (c *second) host(s *SlowHost, f figure, control map[[2]peers][]float64) (ov
 	for k := range c.ran {
 		r := &c.ran[k]
 		takesPart := s.Part == parts[0] && s.has(r.From, r.FromNIC) || s.Part == parts[1] && s.has(r.To, r.ToNIC)
-		if x := f.of(&r.PairResult); x > 0 && takesPart && !r.control && len(control[r.class]) > 0 {
+		if x := f.of(&r.PairResult); x > 0 && takesPart && !r.control && !r.starved() && len(control[r.class]) > 0 {
 			if _, ok := classes[r.class]; !ok {
 				classes[r.class] = Median(control[r.class])
 				for _, y := range control[r.class] {
@@ -338,7 +338,7 @@ func (c *second) onePair(s *SlowPair, f figure, control map[[2]peers][]float64) 
 	for k := range c.ran {
 		r := &c.ran[k]
 		x := f.of(&r.PairResult)
-		if r.control || !(x > 0) || s.key() != r.key() || len(control[r.class]) < fewest {
+		if r.control || r.starved() || !(x > 0) || s.key() != r.key() || len(control[r.class]) < fewest {
 			continue
 		}
 		middle := Median(control[r.class])

@@ -166,7 +166,10 @@ func (m *coordinator) enter(h Host, a *agent.Remote, err error) {
 		l.Program, known = r.Program, true
 	}
 	if a == nil && !known {
-		kind = Absent
+		if kind = Absent; isOwn(err) {
+			err = &ownError{err}
+			kind, l.Error = Unasked, err.Error()
+		}
 	}
 	l.Kind = kind
 	m.leave(l)
@@ -219,7 +222,8 @@ type arrival struct {
 // await has agents come to the listener, until all are there or no more come.
 func (m *coordinator) await() error {
 	came := make(chan arrival)
-	m.watch.Go(func() { m.accept(came) })
+	strange := wire.Strangers{Most: m.mostStrange(), Time: 4 * settles} // a busy host needs more than one for all of them
+	m.watch.Go(func() { m.accept(&strange, came) })
 	launched := m.Launched
 	var quiet <-chan time.Time // until the first one comes, a launcher that is at work decides
 	if launched == nil {
@@ -271,14 +275,14 @@ func before(a, b *member) int {
 }
 
 // accept meets those that dial, also while the mesh is at work: they learn that they are late.
-func (m *coordinator) accept(came chan<- arrival) {
-	strange := wire.Strangers{Most: mostStrange, Time: 4 * settles} // a busy host needs more than one for all of them
+func (m *coordinator) accept(strange *wire.Strangers, came chan<- arrival) {
 	for {
 		c, err := m.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
+			m.fault.note(err)
 			time.Sleep(10 * time.Millisecond) // for example because no descriptor is free
 			continue
 		}
@@ -376,12 +380,18 @@ func (m *coordinator) steps() (text string) {
 // missing names those that did not come.
 func (m *coordinator) missing() {
 	steps := m.steps()
+	own := m.fault.first()
 	for _, h := range m.roster.Missing() {
 		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come" + steps}
+		if own != nil {
+			l.Kind, l.Error = Unasked, own.Error()
+		}
 		m.leave(l)
 		m.member(Host{Name: l.Host}, nil).lose(errors.New(l.Error))
 	}
-	if err := m.roster.Unknown(); err != nil {
+	if own != nil && len(m.roster.Missing()) == 0 { // nobody knows of how many
+		m.leave(LostHost{Host: unnamed, Kind: Unasked, Error: own.Error()})
+	} else if err := m.roster.Unknown(); err != nil {
 		m.leave(LostHost{Host: unnamed, Kind: Absent, Error: err.Error() + steps,
 			more: m.roster.Short() - len(m.roster.Missing()) - 1})
 	}

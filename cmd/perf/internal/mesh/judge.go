@@ -73,7 +73,7 @@ func (r *Result) sheet(f figure, o Outliers) *sheet {
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
 		x := f.of(p)
-		if !(x > 0) || math.IsInf(x, 0) {
+		if !(x > 0) || math.IsInf(x, 0) || p.starved() {
 			continue
 		}
 		t := test{pair: i, x: x, good: -f.worse * math.Log(x)}

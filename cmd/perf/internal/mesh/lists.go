@@ -53,7 +53,7 @@ func (r *Result) Sort() (good, bad []string) {
 		unsure[node] = true
 	}
 	for _, l := range r.LostHosts {
-		if !l.stray {
+		if !l.stray && l.Kind != Unasked {
 			mark(l.Host, l.Kind+": "+l.Error)
 		}
 	}
@@ -67,6 +67,10 @@ func (r *Result) Sort() (good, bad []string) {
 	}
 	for _, s := range r.StalledHosts {
 		mark(s.Host, fmt.Sprintf("it stood still for %.1f s", s.Seconds))
+	}
+	unclear := r.unclearHosts()
+	for _, h := range slices.Sorted(maps.Keys(unclear)) {
+		doubt(h, unclear[h])
 	}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]

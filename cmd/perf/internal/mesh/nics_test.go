@@ -20,9 +20,11 @@ import (
 // fabric acts as the tests of agents with several NICs.
 type fabric struct {
 	mu    sync.Mutex
-	dark  map[string]bool    // such as "n3 b": a message of it, or to it, is lost
-	slow  map[string]float64 // bandwidth of a NIC that sends
-	waits map[string]string  // the NIC that is the server, by its port
+	dark  map[string]bool                           // such as "n3 b": a message of it, or to it, is lost
+	fails func(t agent.Task, me, peer string) error // may be nil
+	cut   func(a, b string) bool                    // reports whether those between two NICs are; may be nil
+	slow  map[string]float64                        // bandwidth of a NIC that sends
+	waits map[string]string                         // the NIC that is the server, by its port
 	ports int
 	tests []string // of clients, in turn
 	small int      // tests of the first pass
@@ -44,7 +46,7 @@ func (c card) Run(ctx context.Context, t agent.Task, listening func(int) error) 
 		return f, listening(port)
 	}
 	peer := c.waits[fmt.Sprint(t.Port)]
-	bad := c.dark[me] || c.dark[peer]
+	bad := c.dark[me] || c.dark[peer] || c.cut != nil && c.cut(me, peer)
 	if t.Test.Iters == reachMessages {
 		c.small++
 	}
@@ -63,8 +65,14 @@ func (c card) Run(ctx context.Context, t agent.Task, listening func(int) error) 
 	case <-ctx.Done():
 		return f, ctx.Err()
 	}
+	if c.fails != nil {
+		err = c.fails(t, me, peer)
+	}
 	if bad {
-		return f, errors.New("no completion")
+		err = errors.New("no completion")
+	}
+	if err != nil {
+		return f, err
 	}
 	if t.Test.Metric == wire.Bandwidth {
 		return agent.Figures{Bits: bits}, nil
@@ -299,12 +307,12 @@ func TestDark(t *testing.T) {
 	}{
 		{"none", 8, cards("a", "b"), nil, 3 * time.Second, nil, 10 * time.Second, 0},
 		{"one", 8, cards("a", "b"), []string{"n3 b"}, 3 * time.Second, []DarkNIC{{Host: "n3", NIC: "b"}},
-			15 * time.Second, 14},
-		{"the only one", 8, nil, []string{"n3 "}, 3 * time.Second, []DarkNIC{{Host: "n3"}}, 15 * time.Second, 14},
+			20 * time.Second, 14},
+		{"the only one", 8, nil, []string{"n3 "}, 3 * time.Second, []DarkNIC{{Host: "n3"}}, 20 * time.Second, 14},
 		{"two of one rail", 8, cards("a", "b"), []string{"n3 b", "n5 b"}, 3 * time.Second,
 			[]DarkNIC{{Host: "n3", NIC: "b"}, {Host: "n5", NIC: "b"}}, 20 * time.Second, 26},
 		{"all of a host", 8, cards("a", "b"), []string{"n3 a", "n3 b"}, 3 * time.Second,
-			[]DarkNIC{{Host: "n3", NIC: "a"}, {Host: "n3", NIC: "b"}}, 25 * time.Second, 28},
+			[]DarkNIC{{Host: "n3", NIC: "a"}, {Host: "n3", NIC: "b"}}, 35 * time.Second, 28},
 		{"of three", 3, nil, []string{"n2 "}, 3 * time.Second, []DarkNIC{{Host: "n2"}}, 10 * time.Second, 4},
 		{"of two nobody knows which", 2, cards("a", "b"), []string{"n1 b"}, 3 * time.Second, nil, 3 * time.Minute, 2},
 		{"without the first pass", 8, cards("a", "b"), []string{"n3 b"}, 0, []DarkNIC{{Host: "n3", NIC: "b"}},

@@ -47,10 +47,10 @@ func (m *coordinator) wanted(from, to int, r rail) bool {
 // pair measures bandwidth and latency between the NICs of two hosts.
 func (m *coordinator) pair(from, to int) []PairResult {
 	return m.each(from, to, func(ctx context.Context, from, to *member, r *PairResult) error {
-		f, err := m.test(ctx, from, to, r, m.Bandwidth)
+		f, err := m.test(ctx, from, to, r, m.Bandwidth, 0)
 		if err == nil {
 			r.Bits = f.Bits
-			f, err = m.test(ctx, from, to, r, m.Latency)
+			f, err = m.test(ctx, from, to, r, m.Latency, 0)
 		}
 		if err == nil {
 			r.P50, r.P99, r.Max = f.P50, f.P99, f.Max
@@ -101,6 +101,8 @@ func (m *coordinator) one(from, to *member, r *PairResult,
 		return
 	}
 	r.Error = err.Error()
+	busy := (*busyError)(nil)
+	r.unmet, r.aside = unmet(err), errors.As(err, &busy)
 	m.ask(from, to)
 	for _, h := range []*member{from, to} {
 		if h.ctx.Err() != nil {
@@ -110,6 +112,12 @@ func (m *coordinator) one(from, to *member, r *PairResult,
 	if m.ctx.Err() != nil {
 		r.Error, r.Skipped = interrupted, true
 	}
+}
+
+// unmet reports whether the ends of a test did not meet.
+func unmet(err error) bool {
+	meet := (*wire.MeetError)(nil)
+	return errors.As(err, &meet)
 }
 
 var errGone = errors.New("a host is lost")
@@ -144,13 +152,15 @@ func (m *coordinator) answers() time.Duration { return max(3*m.Beat, mute) }
 
 const mute = 10 * time.Second
 
-// test runs one test between the NICs of two agents.
-func (m *coordinator) test(ctx context.Context, from, to *member, r *PairResult, p wire.Params) (f agent.Figures,
-	err error) {
+// once runs one test between the NICs of two agents, once. cpu gets how busy the CPUs of both were.
+func (m *coordinator) once(ctx context.Context, from, to *member, r *PairResult, p wire.Params, cpu *ends,
+) (f agent.Figures, err error) {
 	limit := m.Timeout + 2*p.Duration
+	p.Secret = wire.NewSecret() // of this test alone
 	late, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("agent %s: no server after %v", to.Name, limit))
 	server, err := to.agent.Serve(late, r.ToNIC, p)
 	cancel()
+	defer func() { cpu[0], cpu[1] = f.CPU, server.CPU }()
 	if err != nil {
 		return f, fmt.Errorf("server: %w", err)
 	}

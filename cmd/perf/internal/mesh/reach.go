@@ -1,11 +1,10 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
@@ -22,22 +21,61 @@ func (m *coordinator) reach() {
 		order, rounds = m.Order, 0
 	}
 	back := m.Order.Whole() || m.Order == schedule.Bisection // each pair has both directions
+	m.look(schedule.New(order, len(m.present), rounds), order, back)
+}
+
+// reachAgain is reach in the middle, because NICs that worked fail: of few pairs, as what matters is who reaches whom.
+func (m *coordinator) reachAgain() {
+	rounds := mostAfresh
+	if m.Rounds > 0 {
+		rounds = min(rounds, m.Rounds)
+	}
+	m.look(schedule.New(schedule.Rounds, len(m.present), rounds), schedule.Rounds, true)
+}
+
+const (
+	usualReach  = 3 * time.Second
+	mostAfresh  = 8  // other hosts that each host is tried with in the middle
+	mostReaches = 10 // passes of a mesh that find out who reaches whom
+)
+
+// uncertain reports whether NICs that worked fail, so that reachAgain is due.
+func (m *coordinator) uncertain() bool {
+	return m.ctx.Err() == nil && m.reaches < mostReaches && m.dark.doubts()
+}
+
+// look has the pairs of a schedule tried, and then those that tell a NIC that reaches nobody from a fabric in parts.
+func (m *coordinator) look(s *schedule.Schedule, order schedule.Order, back bool) {
+	m.reaches++
+	m.dark.ask()
+	defer m.dark.calm()
+	limit := cmp.Or(m.Reach, min(m.Timeout, usualReach))
 	p := m.Latency
-	p.Duration, p.Iters, p.Silence = 0, reachMessages, m.Reach
+	p.Duration, p.Iters, p.Silence = 0, reachMessages, limit
+	small := func(from, to int) []PairResult {
+		return m.each(from, to, func(ctx context.Context, from, to *member, r *PairResult) error {
+			_, err := m.test(ctx, from, to, r, p, limit)
+			return err
+		})
+	}
 	began := time.Now()
 	n := len(m.present)
-	m.begin("reach", schedule.New(order, n, rounds), order.Together(n) == 1, func(from, to int) []PairResult {
+	m.begin("reach", s, order.Together(n) == 1, func(from, to int) []PairResult {
 		if back && from > to {
 			return nil
 		}
-		return m.each(from, to, func(ctx context.Context, from, to *member, r *PairResult) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, m.Reach, fmt.Errorf("no message arrives within %v", m.Reach))
-			defer cancel()
-			_, err := m.test(ctx, from, to, r, p)
-			return err
-		})
+		return small(from, to)
 	}, func(PairResult) {})
-	m.res.Reach = time.Since(began).Seconds()
+	for m.ctx.Err() == nil {
+		list := m.untold()
+		if len(list) == 0 {
+			break
+		}
+		m.begin("reach", schedule.Together(n, list), false, small, func(PairResult) {})
+	}
+	m.only = nil
+	m.conclude()
+	m.res.Reach += time.Since(began).Seconds()
 }
 
 // DarkNIC is a NIC that reaches nobody, or no host any more.
@@ -45,96 +83,6 @@ type DarkNIC struct {
 	Host  string `json:"host"`
 	NIC   string `json:"nic,omitempty"` // empty: the host's only one
 	Error string `json:"error"`
-}
-
-// HostNIC is a NIC of a host.
-type HostNIC struct {
-	Host string `json:"host"`
-	NIC  string `json:"nic,omitempty"`
-}
-
-// darkness tells NICs that reach nobody from those that meet one.
-type darkness struct {
-	mu     sync.Mutex
-	works  map[end]bool           // a test of it went well
-	failed map[end]map[end]string // those with which it failed since then, and the error
-	dark   map[end]string         // why
-}
-
-func newDarkness() *darkness {
-	return &darkness{works: map[end]bool{}, failed: map[end]map[end]string{}, dark: map[end]string{}}
-}
-
-// enough is with how many NICs that are well another one has to fail to be dark.
-const enough = 3
-
-// of returns why a NIC is dark, "" if it is not.
-func (d *darkness) of(e end) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.dark[e]
-}
-
-// note takes the outcome of a test, and returns NICs that are dark by it.
-func (d *darkness) note(a, b end, problem string) (found []end) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	look := []end{a, b}
-	for i, e := range look {
-		other := look[1-i]
-		if problem == "" {
-			d.works[e] = true
-			delete(d.failed, e)
-		} else if d.failed[e] == nil {
-			d.failed[e] = map[end]string{other: problem}
-		} else {
-			d.failed[e][other] = problem
-		}
-	}
-	if problem == "" {
-		return nil
-	}
-	for _, e := range look {
-		if n, why := d.well(e); n >= enough && d.dark[e] == "" {
-			d.dark[e] = why
-			found = append(found, e)
-		}
-	}
-	return found
-}
-
-// well returns with how many NICs that are well one has failed since it worked, and with which error.
-func (d *darkness) well(e end) (n int, why string) {
-	for _, o := range slices.SortedFunc(maps.Keys(d.failed[e]), end.compare) {
-		if !d.works[o] || d.dark[o] != "" {
-			continue
-		}
-		if _, it := d.failed[o][e]; len(d.failed[o]) > 1 || len(d.failed[o]) == 1 && !it {
-			continue // it also fails with others
-		}
-		if n++; n == 1 {
-			why = d.failed[e][o]
-		}
-	}
-	return n, why
-}
-
-// conclude returns NICs that failed with all others that they met, if one of those works.
-func (d *darkness) conclude() (found []end) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for e := range d.failed {
-		if d.works[e] || d.dark[e] != "" {
-			continue
-		}
-		others := slices.SortedFunc(maps.Keys(d.failed[e]), end.compare)
-		if i := slices.IndexFunc(others, func(o end) bool { return d.works[o] }); i >= 0 {
-			d.dark[e] = d.failed[e][others[i]]
-			found = append(found, e)
-		}
-	}
-	slices.SortFunc(found, end.compare)
-	return found
 }
 
 // blame makes a NIC dark.
@@ -153,6 +101,10 @@ func (m *coordinator) named(list []end) {
 		if len(h.nics) > 1 {
 			d.NIC = h.nics.name(e.nic)
 		}
+		if m.isClosed(e) {
+			m.res.Untested = append(m.res.Untested, d)
+			continue
+		}
 		m.res.DarkNICs = append(m.res.DarkNICs, d)
 		if m.Dark != nil {
 			m.Dark(d)
@@ -160,16 +112,86 @@ func (m *coordinator) named(list []end) {
 	}
 }
 
-// unreached is the error of a pair with a dark NIC, "" if it has none.
+// isClosed reports whether all that is known of a NIC is that its tests cannot begin.
+func (m *coordinator) isClosed(e end) bool {
+	m.dark.mu.Lock()
+	defer m.dark.mu.Unlock()
+	return m.dark.closed[e]
+}
+
+// called is how people call a NIC, or the host if it has only one.
+func (m *coordinator) called(e end) string {
+	h := m.hosts[e.host]
+	if len(h.nics) > 1 {
+		return endName(h.Name, h.nics.name(e.nic))
+	}
+	return h.Name
+}
+
+// unreached is the error of a pair that is known not to reach each other, "" if nothing is known.
 func (m *coordinator) unreached(from, to int, r rail) string {
-	for _, e := range []end{{from, r.from}, {to, r.to}} {
-		if h := m.hosts[e.host]; m.dark.of(e) != "" {
-			name := h.Name
-			if len(h.nics) > 1 {
-				name = endName(name, h.nics.name(e.nic))
-			}
-			return name + " reaches nobody"
-		}
+	a, b := end{from, r.from}, end{to, r.to}
+	switch alone, apart := m.dark.apart(a, b); {
+	case alone != nil && m.isClosed(*alone):
+		return m.called(*alone) + " cannot be tested: " + m.dark.of(*alone)
+	case alone != nil:
+		return m.called(*alone) + " reaches nobody"
+	case apart:
+		return fmt.Sprintf("%s and %s are on different sides of a split fabric", m.called(a), m.called(b))
 	}
 	return ""
+}
+
+// conclude names the NICs that are dark, and the parts of the fabric.
+func (m *coordinator) conclude() {
+	if m.ctx.Err() != nil {
+		return
+	}
+	dark, parts := m.dark.conclude()
+	m.named(dark)
+	if len(parts) == 0 {
+		return
+	}
+	m.res.Splits = nil
+	for _, p := range parts {
+		s := Split{Error: p.why}
+		for _, side := range p.sides {
+			var list []HostNIC
+			for _, e := range side {
+				n := HostNIC{Host: m.hosts[e.host].Name}
+				if m.res.many {
+					n.NIC = m.hosts[e.host].nics.name(e.nic)
+				}
+				list = append(list, n)
+			}
+			s.Sides = append(s.Sides, list)
+		}
+		m.res.Splits = append(m.res.Splits, s)
+		if m.Split != nil {
+			m.Split(s)
+		}
+	}
+}
+
+// untold returns pairs that have to be tried before there is a verdict, many of a NIC at the same time.
+func (m *coordinator) untold() (list []schedule.Pair) {
+	number, room := map[int]int{}, map[int]int{}
+	for i, at := range m.present {
+		if h := m.hosts[at]; h.ctx.Err() == nil {
+			number[at], room[at] = i, min(atOnce, h.agent.Most)
+		}
+	}
+	m.only = map[[2]end]bool{}
+	seen := map[schedule.Pair]bool{}
+	for _, p := range m.dark.open(room, func(a, b end) bool {
+		r := rail{a.nic, b.nic}
+		return slices.Contains(m.rails(a.host, b.host), r) && m.apart(a.host, b.host, r) == ""
+	}) {
+		m.only[p] = true
+		pair := schedule.Pair{From: number[p[0].host], To: number[p[1].host]}
+		if !seen[pair] {
+			seen[pair], list = true, append(list, pair)
+		}
+	}
+	return list
 }

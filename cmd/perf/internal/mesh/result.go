@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -42,6 +43,7 @@ type Result struct {
 	UnpairedNICs []UnpairedNIC `json:"unpaired_nics,omitempty"`
 	Groups       []Group       `json:"groups"`
 	Until        float64       `json:"until,omitempty"` // the loss that had to show
+	Unclear
 	Stalls
 	Lists
 	Again    []PairResult `json:"pairs_again,omitempty"`   // those that were measured again, alone
@@ -81,14 +83,20 @@ type PairResult struct {
 	Max     float64 `json:"latency_max_ns,omitempty"`
 	Error   string  `json:"error,omitempty"`
 
+	// Of the test of its two whose CPUs were the busier.
+	FromCPU *starve.Waits `json:"from_cpu,omitempty"`
+	ToCPU   *starve.Waits `json:"to_cpu,omitempty"`
+
 	// Skipped is set if nothing is wrong with the pair: a host is lost, a NIC dark, or the mesh was interrupted.
 	Skipped bool `json:"-"`
 
 	from, to       int
 	fromNIC, toNIC int
 	many           bool      // hosts have several NICs
-	aside          bool      // the error tells nothing of the NICs: a host was lost, or the two never meet
+	aside          bool      // the error says nothing of the NICs: a host was lost or busy, or the two never meet
 	at             time.Time // when it was entered
+	unmet          bool      // the ends did not meet over TCP, which says nothing of the NICs
+	busy           [2]bool   // CPUs of an end kept its test waiting, however often it was repeated
 }
 
 // end returns one of the two ends: 0 is the one that sends.
@@ -145,6 +153,7 @@ const (
 	Absent  = "absent"   // it could not be reached, or did not come
 	LeftOut = "left out" // it came, and does not fit
 	Lost    = "lost"     // it was there, and went
+	Unasked = "unasked"  // perf mesh itself failed, which says nothing of the host
 )
 
 // LostHost is a host without all its figures.
@@ -197,6 +206,9 @@ func (r *Result) Failed() (n int) {
 func (r *Result) Absences() string {
 	var n [3]int
 	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			continue
+		}
 		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))] += 1 + l.more
 	}
 	said := fmt.Sprintf("%d hosts were lost", n[2])
@@ -213,5 +225,5 @@ func (r *Result) Absences() string {
 	if n[1] > 0 {
 		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)
 	}
-	return said
+	return r.unclear() + said
 }

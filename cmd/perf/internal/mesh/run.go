@@ -3,6 +3,7 @@ package mesh
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -36,6 +37,7 @@ type Config struct {
 	Patience  time.Duration // for hosts that do not come
 	Beat      time.Duration // between heartbeats; a host is lost after three
 	Stall     time.Duration // after which a host or a message stood still; 0: nobody looks
+	CPUWait   float64       // share of the time of a test that it may wait for CPUs; 0: any
 	Strict    bool          // without one host, no mesh
 	Outliers  Outliers
 	Program   string // this one, with its version
@@ -46,6 +48,7 @@ type Config struct {
 	Start    func(from, to string)
 	Done     func([]PairResult) // of two hosts
 	Dark     func(DarkNIC)
+	Split    func(Split)
 	Lost     func(LostHost) // of those that are missing before the first pair
 	Stranger func(from net.Addr, why error)
 }
@@ -72,11 +75,20 @@ type coordinator struct {
 	present []int           // the hosts that came, by their place among all
 	only    map[[2]end]bool // what is measured in this pass; nil: all
 	dark    *darkness
+	reaches int // passes that found out who reaches whom
+	repeats repeats
+	fault   fault
 }
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
 // that do not come as long as two do, are in the Result.
 func Run(ctx context.Context, c Config) (*Result, error) {
+	if err := c.CheckFiles(); err != nil {
+		if c.Listener != nil {
+			c.Listener.Close()
+		}
+		return nil, err
+	}
 	if c.Beat == 0 {
 		c.Beat = agent.DefaultBeat
 	}
@@ -112,6 +124,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	m.settle()
 	m.stalls()
+	m.res.busy()
 	m.res.Sort()
 	m.res.Elapsed = time.Since(m.res.Started).Seconds()
 	return m.res, cmp.Or(context.Cause(ctx), m.left)
@@ -143,7 +156,15 @@ func (m *coordinator) measure() {
 		m.reach()
 	}
 	n := len(m.present)
-	m.begin("", schedule.New(m.Order, n, m.Rounds), m.Order.Together(n) == 1, m.pair, m.done)
+	s := schedule.New(m.Order, n, m.Rounds)
+	m.begin("", s, m.Order.Together(n) == 1, m.pair, m.done)
+	for m.uncertain() {
+		m.reachAgain()
+		m.begin("", s, m.Order.Together(n) == 1, m.pair, m.done)
+	}
+	if m.Reach == 0 && m.dark.fails() {
+		m.reachAgain()
+	}
 	if m.Order.Whole() && m.Rounds == 0 && m.ctx.Err() == nil {
 		m.absent()
 	}
@@ -165,19 +186,17 @@ func (m *coordinator) planned() int {
 	return n
 }
 
-// begin runs a pass: a schedule of the hosts that came. alone is set if each has one test at a time.
+// begin runs a pass: a schedule of the hosts that came, or what is left of it. alone is set if each has one test at a
+// time.
 func (m *coordinator) begin(pass string, s *schedule.Schedule, alone bool, pair func(from, to int) []PairResult,
 	enter func(PairResult)) {
 	for _, at := range m.present {
 		m.hosts[at].agent.Alone = alone
 	}
 	if m.Begun != nil {
-		m.Begun(pass, len(m.present), s.Total())
+		m.Begun(pass, len(m.present), s.Left())
 	}
-	m.play(s, pair, enter)
-	if m.ctx.Err() == nil {
-		m.named(m.dark.conclude())
-	}
+	m.play(s, func() bool { return pass == "" && m.uncertain() }, pair, enter)
 }
 
 // outcome has the results of a pair of hosts that ran.
@@ -186,8 +205,9 @@ type outcome struct {
 	list []PairResult
 }
 
-// play runs a schedule of the hosts that came, and enters each result.
-func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairResult, enter func(PairResult)) {
+// play runs a schedule of the hosts that came until it is over or to pause, and enters each result.
+func (m *coordinator) play(s *schedule.Schedule, pause func() bool, pair func(from, to int) []PairResult,
+	enter func(PairResult)) {
 	done, lost, over := make(chan outcome), make(chan int), make(chan struct{})
 	defer close(over)
 	for i, at := range m.present {
@@ -205,7 +225,7 @@ func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairR
 	}
 	for running := 0; ; {
 		var begin, skip []schedule.Pair
-		if m.ctx.Err() == nil {
+		if m.ctx.Err() == nil && !pause() {
 			begin, skip = s.Next()
 		}
 		for _, p := range skip {
@@ -241,7 +261,7 @@ func (m *coordinator) play(s *schedule.Schedule, pair func(from, to int) []PairR
 func (m *coordinator) take(list []PairResult, enter func(PairResult)) {
 	for _, r := range list {
 		if !r.Skipped && !r.aside {
-			m.named(m.dark.note(r.end(0), r.end(1), r.Error))
+			m.dark.note(r.end(0), r.end(1), r.Error, !r.unmet)
 		}
 		enter(r)
 	}
@@ -283,8 +303,13 @@ func (m *coordinator) settle() {
 			h.lostAt = time.Now()
 		}
 	}
+	cut := m.cutOff()
+	if !cut.IsZero() {
+		m.left = errors.New("perf mesh itself lost all hosts at the same time; no host is blamed: check its network")
+	}
 	blameless := func(at time.Time) bool {
-		return m.ctx.Err() != nil && time.Since(at) < 2*settles || m.own.before(at, 2*m.Beat) > 0
+		return !cut.IsZero() && at.After(cut.Add(-6*m.Beat)) || m.own.before(at, 2*m.Beat) > 0 ||
+			m.ctx.Err() != nil && time.Since(at) < 2*settles
 	}
 	for _, h := range m.hosts {
 		if gap := m.own.before(h.lostAt, 2*m.Beat); h.agent != nil && gap > 0 {

@@ -230,7 +230,7 @@ func (r *Result) stalledPairs(bound time.Duration) {
 	worst := map[string]*PairResult{}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
-		if p.Max <= 0 {
+		if p.Max <= 0 || p.starved() {
 			continue
 		}
 		all[p.From]++

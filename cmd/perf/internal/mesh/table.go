@@ -98,6 +98,8 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	}
 	r.groups(w)
 	r.dark(w)
+	r.splits(w)
+	r.busyHosts(w)
 	r.stalled(w)
 	r.lost(w)
 }

@@ -15,7 +15,7 @@ type Schedule struct {
 	look    []int // hosts of a tournament that may have something to do
 	next    int   // of steps
 	running int
-	total   int
+	left    int // pairs that have not begun
 }
 
 // queue has the pairs that a host still has to be in, in turn.
@@ -38,7 +38,7 @@ func New(o Order, n, rounds int) *Schedule {
 	}
 	for step := range count {
 		s.steps = append(s.steps, step)
-		s.total += len(of(step))
+		s.left += len(of(step))
 	}
 	return s
 }
@@ -46,19 +46,26 @@ func New(o Order, n, rounds int) *Schedule {
 // List returns a schedule of given pairs, one at a time.
 func List(n int, pairs []Pair) *Schedule {
 	s := &Schedule{n: n, of: func(step int) []Pair { return pairs[step : step+1] }, queues: make([]queue, n),
-		total: len(pairs)}
+		left: len(pairs)}
 	for i := range pairs {
 		s.steps = append(s.steps, i)
 	}
 	return s
 }
 
-// Total returns how many pairs there are.
-func (s *Schedule) Total() int { return s.total }
+// Together returns a schedule of given pairs, all at the same time.
+func Together(n int, pairs []Pair) *Schedule {
+	return &Schedule{n: n, of: func(int) []Pair { return pairs }, steps: []int{0}, queues: make([]queue, n),
+		left: len(pairs)}
+}
+
+// Left returns how many pairs have not begun.
+func (s *Schedule) Left() int { return s.left }
 
 // Next returns the pairs that begin now, and those that are left out because a host is lost. With none of both, and
 // none running, all is over.
 func (s *Schedule) Next() (begin, skip []Pair) {
+	defer func() { s.left -= len(begin) + len(skip) }()
 	if s.free {
 		return s.advance()
 	}
@@ -175,7 +182,7 @@ func Further(n, done, more int) *Schedule {
 	}
 	for i := 2 * done; i < 2*(done+more); i++ {
 		s.steps = append(s.steps, i%count)
-		s.total += len(of(i % count))
+		s.left += len(of(i % count))
 	}
 	return s
 }

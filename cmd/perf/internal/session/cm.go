@@ -40,7 +40,7 @@ type rdmaCM struct {
 func (s *rdmaCM) meet(waiting func(port int)) error {
 	p := &s.plan
 	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass, Datagrams: p.Transport == wire.UD,
-		IPv6: p.IPv6}
+		IPv6: p.IPv6, Secret: wire.SecretOf(s.ctx)}
 	if p.QPTimeout != plan.DefaultQPTimeout {
 		opt.AckTimeout = p.QPTimeout
 	}

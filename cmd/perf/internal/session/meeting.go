@@ -69,7 +69,7 @@ type cmMeeting struct {
 
 func (m *cmMeeting) options() cm.Options {
 	p := &m.plan
-	o := cm.Options{Timeout: p.Timeout, Patience: p.Patience, IPv6: p.IPv6}
+	o := cm.Options{Timeout: p.Timeout, Patience: p.Patience, IPv6: p.IPv6, Secret: wire.SecretOf(m.ctx)}
 	if a, err := netip.ParseAddr(p.Bind); err == nil {
 		o.Local = func(netip.Addr) netip.Addr { return a }
 	}

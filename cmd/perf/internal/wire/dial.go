@@ -15,14 +15,19 @@ import (
 )
 
 // Dial connects to a server. While no server listens it tries again for patience, so that both ends can be started
-// together.
+// together. If the tests of ctx have a secret, the first message has it.
 func Dial(ctx context.Context, network, from, host string, port int, timeout, patience time.Duration) (*Conn, error) {
 	c, err := DialTCP(ctx, network, from, host, port, timeout, patience,
 		"no server is listening there, or a stock one is serving another client")
 	if err != nil {
 		return nil, err
 	}
-	return NewConn(ctx, c, Client, timeout), nil
+	w := NewConn(ctx, c, Client, timeout)
+	if err := w.Prove(SecretOf(ctx)); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 const betweenTries = 50 * time.Millisecond
@@ -72,7 +77,7 @@ func DialTCP(ctx context.Context, network, from, host string, port int, timeout,
 				port)
 		}
 		if !again || time.Now().After(end) {
-			return nil, fmt.Errorf("connect to %s: %w%s", addr, err, hint)
+			return nil, &MeetError{fmt.Errorf("connect to %s: %w%s", addr, err, hint)}
 		}
 		select {
 		case <-ctx.Done():

@@ -18,11 +18,21 @@ var (
 	// ErrStranger means that a queue pair was connected to one that is not the peer's.
 	ErrStranger = errors.New("a queue pair of another program")
 	// ErrBusy means that the server is serving another client.
-	ErrBusy = errors.New("the server is busy with another client")
+	ErrBusy error = &MeetError{errors.New("the server is busy with another client")}
 	// ErrAgent means that perf serve listens there, which has to be asked for a server.
-	ErrAgent = errors.New("a perf serve listens there, not a server: give its port to --agent instead of -p; stock " +
-		"programs need a server of their own")
+	ErrAgent error = &MeetError{errors.New("a perf serve listens there, not a server: give its port to --agent " +
+		"instead of -p; stock programs need a server of their own")}
 )
+
+// MeetError is the reason why two ends did not meet over TCP. It says nothing of the devices that they would have
+// tested.
+type MeetError struct{ Err error }
+
+// Error returns one line.
+func (e *MeetError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *MeetError) Unwrap() error { return e.Err }
 
 // ExchangeError names the step of the exchange that failed, and the peer. Err wraps one of the errors above, a
 // *MismatchError, or one of the network.

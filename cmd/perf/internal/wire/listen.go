@@ -37,7 +37,7 @@ func Listen(ctx context.Context, network, addr string, port int, timeout time.Du
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, network, net.JoinHostPort(addr, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))
+		return nil, &MeetError{fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))}
 	}
 	return newListener(ctx, ln, timeout), nil
 }
@@ -84,16 +84,21 @@ func newListener(ctx context.Context, ln net.Listener, timeout time.Duration) *L
 // Port returns the TCP port.
 func (l *Listener) Port() int { return l.ln.Addr().(*net.TCPAddr).Port }
 
-// Accept waits for the client: the first connection whose first message is a version. Whatever comes before, such as a
-// probe, a health check or another protocol, is closed, and strange gets its address and what is wrong with it. It may
-// be nil. From then on, other clients get the reply that the server is busy.
+// Accept waits for the client: the first connection whose first message is a version. If the tests of ctx have a
+// secret, its proof comes before that. Whatever else comes, such as a probe, a health check or another protocol, is
+// closed, and strange gets its address and what is wrong with it. It may be nil. From then on, other clients get the
+// reply that the server is busy; with a secret, nothing listens.
 func (l *Listener) Accept(ctx context.Context, strange func(addr string, why error)) (*Conn, error) {
 	if strange == nil {
 		strange = func(string, error) {}
 	}
+	secret := SecretOf(ctx)
 	ends := make(chan arrival, 1) // with the first client, or why none comes
-	l.wg.Go(func() { l.admit(ends, strange) })
+	l.wg.Go(func() { l.admit(secret, ends, strange) })
 	a := <-ends
+	if secret != "" {
+		l.ln.Close()
+	}
 	if a.err != nil {
 		if cause := context.Cause(l.ctx); cause != nil {
 			a.err = cause
@@ -115,13 +120,21 @@ type arrival struct {
 // GreetingTime is how long a connection may take for its first message. perftest may sleep for a second before.
 const GreetingTime = 10 * time.Second
 
-// mostStrange is how many connections are listened to at the same time.
-const mostStrange = 64
+// room is how many connections are listened to at the same time, and the time that each has if more come. With a
+// secret, whoever scans the ports of tests must not delay the client.
+func room(s Secret) *Strangers {
+	if s != "" {
+		return &Strangers{Most: 256, Time: 100 * time.Millisecond}
+	}
+	return &Strangers{Most: 64, Time: time.Second}
+}
 
 // admit listens to each connection. Where further clients wait for another server, it listens to one after the other,
 // up to the first client.
-func (l *Listener) admit(ends chan<- arrival, strange func(addr string, why error)) {
-	known := Strangers{Most: mostStrange, Time: time.Second}
+func (l *Listener) admit(secret Secret, ends chan<- arrival, strange func(addr string, why error)) {
+	known := room(secret)
+	ctx, stop := context.WithCancel(l.ctx)
+	defer stop()
 	var found atomic.Bool
 	for {
 		c, err := l.ln.Accept()
@@ -137,16 +150,19 @@ func (l *Listener) admit(ends chan<- arrival, strange func(addr string, why erro
 			continue
 		}
 		hear := func() {
-			said, err := l.greeting(c)
-			known.Known(c)
+			said, err := l.greeting(ctx, c, secret)
+			gone := !known.Known(c) && !l.queues // it had to make room
 			switch {
-			case err != nil:
-				if l.ctx.Err() == nil {
+			case err != nil || gone:
+				if ctx.Err() == nil && err != nil {
 					strange(c.RemoteAddr().String(), err)
 				}
 				c.Close()
 			case found.CompareAndSwap(false, true):
 				ends <- arrival{c: c, said: said}
+				if secret != "" {
+					stop()
+				}
 			default:
 				l.refuse(c)
 			}
@@ -162,11 +178,17 @@ func (l *Listener) admit(ends chan<- arrival, strange func(addr string, why erro
 	}
 }
 
-// greeting returns the first message of a client, which is a version.
-func (l *Listener) greeting(c net.Conn) ([]byte, error) {
+// greeting returns the first message of a client, which is a version, after its proof.
+func (l *Listener) greeting(ctx context.Context, c net.Conn, secret Secret) ([]byte, error) {
 	limit := min(l.timeout, GreetingTime)
 	c.SetReadDeadline(time.Now().Add(limit))
-	stop := context.AfterFunc(l.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
+	if secret != "" {
+		proof := make([]byte, ProofLen)
+		if _, err := io.ReadFull(c, proof); err != nil || !secret.ProvedBy(proof) {
+			return nil, errProof
+		}
+	}
 	b := make([]byte, versionLen)
 	for n := 0; n < len(b); {
 		m, err := c.Read(b[n:])

@@ -38,6 +38,8 @@ type Params struct {
 	// Takes is true if this end takes queue pairs, a larger size and an endless run from the peer, where its software
 	// just waits; older ones do not.
 	Takes bool
+	// Secret replaces SecretEnv for a test that an agent runs. It is no part of the exchange.
+	Secret Secret `json:",omitempty"`
 	// Silence is for how long this end waits for a sign of life. It sends heartbeats, and expects them; 0: neither, as
 	// older ones.
 	Silence time.Duration

@@ -39,9 +39,9 @@ func ListenAmong(ctx context.Context, network, addr string, ports Ports, timeout
 			return newListener(ctx, ln, timeout), nil
 		}
 		if !isInUse(err) {
-			return nil, fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))
+			return nil, &MeetError{fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))}
 		}
 	}
-	return nil, fmt.Errorf("listen on TCP ports %d to %d: all %d are in use; give a larger range (--test-ports)",
-		ports.From, ports.To, n)
+	return nil, &MeetError{fmt.Errorf("listen on TCP ports %d to %d: all %d are in use; give a larger range "+
+		"(--test-ports)", ports.From, ports.To, n)}
 }

@@ -1,0 +1,133 @@
+package mesh
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// HostNIC is a NIC of a host.
+type HostNIC struct {
+	Host string `json:"host"`
+	NIC  string `json:"nic,omitempty"`
+}
+
+// Unclear has what is wrong without a host that is known to be the cause.
+type Unclear struct {
+	Splits    []Split    `json:"splits,omitempty"`
+	BusyHosts []BusyHost `json:"busy_hosts,omitempty"`
+	Untested  []DarkNIC  `json:"untested_nics,omitempty"` // whose tests cannot begin: the ends do not meet over TCP
+}
+
+// Split is a fabric, or a rail of it, in parts: no NIC of one side reaches one of another side, and each side has
+// several that reach each other.
+type Split struct {
+	Sides [][]HostNIC `json:"sides"` // the largest first
+	Error string      `json:"error"` // of a test between two of them
+}
+
+// String describes it for people.
+func (s Split) String() string {
+	var sides []string
+	for _, list := range s.Sides {
+		hosts := map[string][]string{}
+		var nics []string
+		for _, n := range list {
+			if hosts[n.NIC] == nil {
+				nics = append(nics, n.NIC)
+			}
+			hosts[n.NIC] = append(hosts[n.NIC], n.Host)
+		}
+		slices.SortFunc(nics, roster.Compare)
+		var words []string
+		for _, nic := range nics {
+			what := printable.Message(roster.Fold(hosts[nic]))
+			if nic != "" {
+				what += " " + printable.Name(nic)
+			}
+			words = append(words, what)
+		}
+		sides = append(sides, fmt.Sprintf("%d NICs (%s)", len(list), strings.Join(words, ", ")))
+	}
+	return fmt.Sprintf("the fabric is split: no message passes between %s: %s", strings.Join(sides, " and "),
+		printable.Message(s.Error))
+}
+
+// untested is the reason why nothing is known of a NIC.
+func (d *DarkNIC) untested() string {
+	return "its tests cannot begin: " + printable.Message(d.Error)
+}
+
+// splits writes the parts of a fabric, and what could not be tested.
+func (r *Result) splits(w io.Writer) {
+	for i := range r.Untested {
+		d := &r.Untested[i]
+		if i == namedHosts && len(r.Untested) > namedHosts+1 {
+			fmt.Fprintf(w, "%d more NICs cannot be tested; all are in the JSON object\n", len(r.Untested)-i)
+			break
+		}
+		fmt.Fprintf(w, "nothing is known of %s: %s\n", named(d.Host, d.NIC), d.untested())
+	}
+	for _, s := range r.Splits {
+		fmt.Fprintln(w, s)
+	}
+}
+
+// unclear describes for how many hosts nobody knows what is wrong.
+func (r *Result) unclear() string {
+	said := ""
+	if len(r.Splits) > 0 {
+		said = fmt.Sprintf("the fabric is split in %d sides, ", len(r.Splits[0].Sides))
+	}
+	if n := len(r.BusyHosts); n > 0 {
+		said += fmt.Sprintf("%d hosts had busy CPUs, ", n)
+	}
+	if n := len(r.Untested); n > 0 {
+		said += fmt.Sprintf("%d NICs cannot be tested, ", n)
+	}
+	n := 0
+	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			n += 1 + l.more
+		}
+	}
+	if n > 0 {
+		said += fmt.Sprintf("%d hosts were not asked because perf mesh itself failed, ", n)
+	}
+	return said
+}
+
+// unclearHosts returns the hosts that may be well or not, with the reason why nobody knows.
+func (r *Result) unclearHosts() map[string]string {
+	why := map[string]string{}
+	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			why[l.Host] = l.Error
+		}
+	}
+	for _, n := range r.Untested {
+		why[n.Host] = n.untested()
+	}
+	for i := range r.BusyHosts {
+		why[r.BusyHosts[i].Host] = r.BusyHosts[i].why()
+	}
+	for _, s := range r.Splits {
+		for _, side := range s.Sides {
+			for _, n := range side {
+				why[n.Host] = fmt.Sprintf("the fabric is split, and it reaches %d of %d NICs", len(side)-1, s.size()-1)
+			}
+		}
+	}
+	return why
+}
+
+func (s *Split) size() (n int) {
+	for _, side := range s.Sides {
+		n += len(side)
+	}
+	return n
+}
