@@ -4,6 +4,7 @@ package main
 // them. Variables that the libraries below it read are not listed.
 var environment = []struct{ names, means, options string }{
 	{"PERF_TOKEN", "token of the agents", "`--token-file`"},
+	{"PERF_TEST_SECRET", "secret of one test, which both ends need; an agent gives it to the tests that it runs", ""},
 	{"PERF_JOIN", "where the mesh of `perf serve --join` listens", "`--join ADDRESS:PORT`"},
 	{"OMPI_COMM_WORLD_RANK PMI_RANK SLURM_PROCID JOB_COMPLETION_INDEX", "rank of this process: `perf mesh` measures " +
 		"as rank 0, or joins it. An agent reports it", "`--hosts`, `--hostfile`, `--service`, `--launch`"},

@@ -222,7 +222,8 @@ type arrival struct {
 // await has agents come to the listener, until all are there or no more come.
 func (m *coordinator) await() error {
 	came := make(chan arrival)
-	strange := wire.Strangers{Most: m.mostStrange(), Time: 4 * settles} // a busy host needs more than one for all of them
+	// A busy host needs more than one second for all of them.
+	strange := wire.Strangers{Most: m.mostStrange(), Time: 4 * settles}
 	m.watch.Go(func() { m.accept(&strange, came) })
 	launched := m.Launched
 	var quiet <-chan time.Time // until the first one comes, a launcher that is at work decides

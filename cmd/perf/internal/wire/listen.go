@@ -121,7 +121,7 @@ type arrival struct {
 const GreetingTime = 10 * time.Second
 
 // room is how many connections are listened to at the same time, and the time that each has if more come. With a
-// secret, whoever scans the ports of tests must not delay the client.
+// secret, a port scanner must not delay the client.
 func room(s Secret) *Strangers {
 	if s != "" {
 		return &Strangers{Most: 256, Time: 100 * time.Millisecond}
