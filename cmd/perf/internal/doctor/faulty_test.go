@@ -375,8 +375,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestEmulated: below the emulator nothing is found that it does not obey, and remedies are its options.
-func TestEmulated(t *testing.T) {
+// TestBelowEmulator: below the emulator nothing is found that it does not obey, and remedies are its options.
+func TestBelowEmulator(t *testing.T) {
 	emulated := func(w *world) {
 		w.tree.Write("class/infiniband/mlx5_0/node_desc", "emulated")
 		w.bed.proc("self/limits", limits("65536"))
