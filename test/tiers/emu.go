@@ -117,7 +117,8 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 		}
 		if d == "rdma" { // other devices grant less: 20 s of processor time
 			// What says nothing of limits, or mostly waits, runs on both data paths already.
-			skip := "^TestRXE_(CloseMany|Unread|Handshake.*|Credentials|Foreign|DialNames|Fallback.*|OptionsOfCalls|Examples)$"
+			skip := "^TestRXE_(CloseMany|Unread|Handshake.*|Credentials|Foreign|DialNames|Fallback.*|OptionsOfCalls|" +
+				"Examples)$"
 			paths := paths[1:]
 			if os.Getenv(fullEnv) != "" {
 				skip, paths = "", []string{"ops", "direct"}
