@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"runtime"
 	"syscall"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestRXE_Credentials(t *testing.T) {
 		id := uint64(0)
 		for i, change := range testutil.Changes {
 			ok(t, change.Do())
-			onThread(t, func() {
+			testutil.OnThread(func() {
 				ok(t, s.cq.Resize(100<<(i%2)))
 				for range 20 { // more than the queue holds
 					post(t, qp, SendWR{ID: id, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 8)},
@@ -35,20 +34,6 @@ func TestRXE_Credentials(t *testing.T) {
 			})
 		}
 	}
-}
-
-// onThread calls f on a thread of its own, which has not opened anything.
-func onThread(t *testing.T, f func()) {
-	t.Helper()
-	runtime.LockOSThread() // otherwise this thread may be the one
-	defer runtime.UnlockOSThread()
-	done := make(chan bool)
-	go func() {
-		runtime.LockOSThread() // and ends with the goroutine
-		defer close(done)
-		f()
-	}()
-	<-done
 }
 
 // TestRXE_CredentialsWrite resizes a CQ on a kernel without the ioctl, which refuses a write by other threads after a
@@ -67,7 +52,7 @@ func TestRXE_CredentialsWrite(t *testing.T) {
 	ok(t, s.cq.Resize(5000)) // written
 	r.Fault(t, none)
 	ok(t, syscall.Setgroups(nil))
-	onThread(t, func() {
+	testutil.OnThread(func() {
 		err := s.cq.Resize(9000)
 		if e := (*CredentialsError)(nil); !errors.As(err, &e) || e.File != "uverbs of "+r.Dev[0] ||
 			!errors.Is(err, syscall.EACCES) {

@@ -3,9 +3,9 @@ package rsocket
 import (
 	"errors"
 	"os"
-	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -19,8 +19,14 @@ func TestRXERsocketCredentials(t *testing.T) {
 	if !testutil.Alone(t) {
 		return
 	}
-	t.Run("first", func(t *testing.T) { pair(t) })
-	_, release, err := rdmacm.Devices() // which librdmacm keeps open from then on
+	t.Run("first", func(t *testing.T) {
+		a, _ := pair(t)
+		// A wait opens a descriptor that librdmacm keeps from then on, and so do its devices.
+		if n, err := Poll([]Item{{Socket: a, Events: PollIn}}, time.Millisecond); n != 0 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	_, release, err := rdmacm.Devices()
 	ok(t, err)
 	release()
 	files := descriptors(t)
@@ -36,7 +42,7 @@ func TestRXERsocketCredentials(t *testing.T) {
 			}
 		}
 		s := closing(t, must(New(DomainINET, Stream))(t))
-		onThread(func() {
+		testutil.OnThread(func() {
 			credentials("bind", s.Bind(at))
 			credentials("connect", s.Connect(must(a.RemoteAddr())(t)))
 			credentials("option", s.SetReuseAddr())
@@ -59,17 +65,4 @@ func TestRXERsocketCredentials(t *testing.T) {
 func descriptors(t *testing.T) int {
 	t.Helper()
 	return len(must(os.ReadDir("/proc/self/fd"))(t))
-}
-
-// onThread calls f on a thread of its own, which has not opened anything.
-func onThread(f func()) {
-	runtime.LockOSThread() // otherwise this thread may be the one
-	defer runtime.UnlockOSThread()
-	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // and ends with the goroutine
-		defer close(done)
-		f()
-	}()
-	<-done
 }
