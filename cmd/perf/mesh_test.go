@@ -175,7 +175,7 @@ func TestMeshLaunch(t *testing.T) {
 	}
 }
 
-// TestMeshLaunchWaits: while the launcher waits, what it says is shown, and at an interrupt also who has come.
+// TestMeshLaunchWaits: while the launcher waits, what it says is shown, and at an interrupt also the hosts that came.
 func TestMeshLaunchWaits(t *testing.T) {
 	t.Setenv("PERF_TOKEN", "")
 	ctx, stop := context.WithCancel(timeLimit(t))

@@ -152,7 +152,7 @@ func TestMeet_Reflected(t *testing.T) {
 	}
 }
 
-// TestMeet_Between: somebody who has a TLS connection with each end, and hands the proofs on, is not trusted by either.
+// TestMeet_Between: neither end trusts a man in the middle that has a TLS connection with each and hands the proofs on.
 func TestMeet_Between(t *testing.T) {
 	listens, left := net.Pipe()
 	right, dials := net.Pipe()

@@ -18,7 +18,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// crowd acts as the tests of hosts, one of which, n3, has busy CPUs.
+// crowd acts as the tests of hosts. Those of n3 wait for CPUs.
 type crowd struct {
 	mu      sync.Mutex
 	share   float64 // that n3 waits

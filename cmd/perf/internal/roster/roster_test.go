@@ -234,7 +234,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestAwaited says who has come, and who is awaited.
+// TestAwaited: the text lists the hosts that have come, and those that are awaited.
 func TestAwaited(t *testing.T) {
 	for _, tt := range []struct {
 		launcher Place
