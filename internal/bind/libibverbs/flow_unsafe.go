@@ -7,11 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// AppendSpec appends a struct of C, such as a spec of a steering rule, to b.
-func AppendSpec[T any](b []byte, s *T) []byte {
-	return append(b, unsafe.Slice((*byte)(unsafe.Pointer(s)), unsafe.Sizeof(*s))...)
-}
-
 // struct ibv_flow *(*ibv_create_flow)(struct ibv_qp *, struct ibv_flow_attr *);
 // An op of verbs_context, as are all here. attr holds a struct ibv_flow_attr and its specs.
 func (l Lib) CreateFlow(ctx, qp uintptr, attr []byte) (uintptr, error) {
@@ -44,37 +39,8 @@ func (l Lib) ReadCounters(ctx, counters uintptr, values []uint64, flags uint32) 
 		uintptr(len(values)), uintptr(flags))
 }
 
-// ESP has the parameters of an ESP action.
-type ESP struct {
-	Attr   abi.FlowActionESP
-	Keymat abi.ESPKeymatAESGCM
-	Replay abi.ESPReplayBMP
-	ESN    *uint32
-	HasKey bool // Keymat is given
-	// HasReplay means that Replay is given; without it nothing protects against replays.
-	HasReplay bool
-
-	c abi.FlowActionESPAttr
-}
-
-// C builds the struct that C gets. Its pointers lead to e, which must stay where it is, and alive.
-func (e *ESP) C() *abi.FlowActionESPAttr {
-	e.c = abi.FlowActionESPAttr{ESPAttr: uintptr(unsafe.Pointer(&e.Attr))}
-	if e.HasKey {
-		e.c.KeymatPtr, e.c.KeymatLen = uintptr(unsafe.Pointer(&e.Keymat)), uint16(unsafe.Sizeof(e.Keymat))
-	}
-	if e.HasReplay {
-		e.c.ReplayProto = abi.IBV_FLOW_ACTION_ESP_REPLAY_BMP
-		e.c.ReplayPtr, e.c.ReplayLen = uintptr(unsafe.Pointer(&e.Replay)), uint16(unsafe.Sizeof(e.Replay))
-	}
-	if e.ESN != nil {
-		e.c.CompMask, e.c.ESN = abi.IBV_FLOW_ACTION_ESP_MASK_ESN, *e.ESN
-	}
-	return &e.c
-}
-
 // struct ibv_flow_action *(*create_flow_action_esp)(struct ibv_context *, struct ibv_flow_action_esp_attr *); v18.
-func (l Lib) CreateFlowActionESP(ctx uintptr, e *ESP) (uintptr, error) {
+func (l Lib) CreateFlowActionESP(ctx uintptr, e *abi.ESP) (uintptr, error) {
 	var pin runtime.Pinner
 	pin.Pin(e)
 	defer pin.Unpin()
@@ -82,7 +48,7 @@ func (l Lib) CreateFlowActionESP(ctx uintptr, e *ESP) (uintptr, error) {
 }
 
 // int (*modify_flow_action_esp)(struct ibv_flow_action *, struct ibv_flow_action_esp_attr *);
-func (l Lib) ModifyFlowActionESP(ctx, action uintptr, e *ESP) error {
+func (l Lib) ModifyFlowActionESP(ctx, action uintptr, e *abi.ESP) error {
 	var pin runtime.Pinner
 	pin.Pin(e)
 	defer pin.Unpin()

@@ -41,16 +41,6 @@ func (l Lib) CreateRWQIndTable(ctx uintptr, log uint32, wqs []uintptr) (uintptr,
 	return h, err
 }
 
-// WithRSSKey sets the receive-side scaling of attr, and calls create with the key in place.
-func WithRSSKey(attr *abi.QPInitAttrEx, function uint8, fields uint64, key []byte,
-	create func() (uintptr, error)) (uintptr, error) {
-	attr.RxHashConf = abi.RxHashConf{RxHashFunction: function, RxHashKeyLen: uint8(len(key)), RxHashFieldsMask: fields,
-		RxHashKey: cmem.Heap(unsafe.Pointer(unsafe.SliceData(key)))}
-	h, err := create()
-	runtime.KeepAlive(key)
-	return h, err
-}
-
 // int (*destroy_rwq_ind_table)(struct ibv_rwq_ind_table *);
 func (l Lib) DestroyRWQIndTable(ctx, table uintptr) error {
 	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyRWQIndTable, table))
