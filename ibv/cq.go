@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -128,7 +127,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err := fitInt(d.Name(), numCQE.of(&d.attr, cqe)); err != nil {
 		return fail(err)
 	}
-	switch last := max(libibverbs.NumCompVectors(d.handle), 1) - 1; {
+	switch last := max(d.v.Context(d.handle).CompVectors, 1) - 1; {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
@@ -181,7 +180,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err != nil {
 		return undo(d.explainCQ(err, cqe))
 	}
-	cq.cqe = libibverbs.CQCapacity(cq.handle)
+	cq.cqe = cq.dev.v.CQCapacity(cq.handle)
 	if err := checkGranted(d.Name(), grant{numCQE.of(&d.attr, cqe), cq.cqe}); err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
 	}
@@ -502,7 +501,7 @@ func (cq *CQ) Resize(cqe int) error {
 		err = cq.resizeDirect(cqe)
 	case DataPathOps:
 		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
-			cq.cqe = libibverbs.CQCapacity(cq.handle)
+			cq.cqe = cq.dev.v.CQCapacity(cq.handle)
 		}
 	default:
 		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
