@@ -2,7 +2,6 @@ package usercm
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -24,14 +23,15 @@ const abiVersion = "4"
 
 // Open opens rdma_cm's device file. Errors are errnos: EPERM, as librdmacm has it, if the kernel has another version of
 // the commands, and ENXIO if the file is not the kernel's rdma_cm.
-func Open() (*File, error) {
-	root := sysfs.DefaultRoot()
+func Open() (*File, error) { return openIn(sysfs.DefaultRoot(), "/dev/infiniband/rdma_cm") }
+
+func openIn(root sysfs.Root, path string) (*File, error) {
 	if v, err := root.Attr("class", "misc", "rdma_cm", "abi_version"); err == nil && v != abiVersion {
 		return nil, syscall.EPERM
 	}
 	f := &File{fd: -1}
 	owner, err := Own(func() (err error) {
-		f.fd, err = open("/dev/infiniband/rdma_cm")
+		f.fd, err = open(path)
 		return err
 	})
 	if err != nil {
@@ -39,8 +39,8 @@ func Open() (*File, error) {
 	}
 	f.w, f.owner = Descriptor(f.fd), owner
 	major, minor, err := device(f.fd)
-	if text, known := root.Attr("class", "misc", "rdma_cm", "dev"); err == nil && known == nil &&
-		strings.TrimSpace(text) != fmt.Sprintf("%d:%d", major, minor) {
+	want, unknown := root.Attr("class", "misc", "rdma_cm", "dev")
+	if err == nil && unknown == nil && want != fmt.Sprintf("%d:%d", major, minor) {
 		err = syscall.ENXIO
 	}
 	if err != nil {
