@@ -1,3 +1,5 @@
+//go:generate go run ./gen
+
 package control
 
 import "github.com/pureverbs/pureverbs/internal/abi"

@@ -1,0 +1,165 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// ah is an address handle.
+type ah struct {
+	object
+	av     *[avSize]byte
+	kernel uint32
+	inUse  bool // the kernel has it too
+}
+
+// The address vector: struct mlx5_wqe_av.
+const (
+	avSize     = 48
+	avRateSL   = 12
+	avPathBits = 13
+	avLID      = 14 // or the UDP source port
+	avMAC      = 20
+	avClass    = 26
+	avHops     = 27
+	avFlow     = 28 // whether there is a GRH, the index of the source GID and the flow label
+	avGID      = 32
+
+	flowMask = 1<<20 - 1
+)
+
+// rates are the device's numbers of enum ibv_rate. C: ib_to_mlx5_rate_table.
+var rates = [...]byte{2: 7, 8, 9, 10, 11, 12, 13, 14, 15, 11, 13, 15, 15: 9, 15, 19: 9, 13}
+
+func rate(r uint8) byte {
+	if int(r) < len(rates) {
+		return rates[r]
+	}
+	return 0
+}
+
+// sourcePort returns the UDP source port of a flow.
+func sourcePort(flow uint32) uint16 {
+	const least = 0xc000
+	if flow &= flowMask; flow == 0 {
+		return least + uint16(rand.Uint32N(0x10000-least))
+	}
+	return least | uint16(flow&0x3fff^flow>>14)
+}
+
+// CreateAH makes an address handle. RoCE needs the kernel, which knows the peer's MAC address.
+func (v *Verbs) CreateAH(h control.Handle, a *abi.AHAttr) (control.Handle, error) {
+	p, err := get[pd](v, h)
+	if err != nil {
+		return 0, err
+	}
+	c := p.c
+	if a.PortNum < 1 || uint16(a.PortNum) > c.info.ports {
+		return 0, syscall.EINVAL
+	}
+	port, err := c.port(a.PortNum)
+	if err != nil {
+		return 0, err
+	}
+	const grhRequired = 1 << 0 // C: IBV_QPF_GRH_REQUIRED
+	roce := port.LinkLayer == abi.IBV_LINK_LAYER_ETHERNET
+	if a.IsGlobal == 0 && (roce || port.Flags&grhRequired != 0) {
+		return 0, syscall.EINVAL
+	}
+	n := &ah{object: object{c: c}, av: new([avSize]byte)}
+	grh := uint32(1)
+	if roce {
+		grh = 0 // it always has one
+		typ, err := c.gidType(a.PortNum, a.GRH.SGIDIndex)
+		if err != nil {
+			return 0, err
+		}
+		if typ == abi.IBV_GID_TYPE_ROCE_V2 {
+			binary.BigEndian.PutUint16(n.av[avLID:], sourcePort(a.GRH.FlowLabel))
+		}
+		n.av[avRateSL] = rate(a.StaticRate)<<4 | a.SL&7<<1
+	} else {
+		n.av[avRateSL], n.av[avPathBits] = rate(a.StaticRate)<<4|a.SL&0xf, a.SrcPathBits&0x7f
+		binary.BigEndian.PutUint16(n.av[avLID:], a.DLID)
+	}
+	if a.IsGlobal != 0 {
+		n.av[avClass], n.av[avHops] = a.GRH.TrafficClass, a.GRH.HopLimit
+		binary.BigEndian.PutUint32(n.av[avFlow:], grh<<30|uint32(a.GRH.SGIDIndex)<<20|a.GRH.FlowLabel&flowMask)
+		copy(n.av[avGID:], a.GRH.DGID[:])
+	}
+	n.handle = v.table.add(n)
+	if roce {
+		if err := n.resolve(p.number, a); err != nil {
+			v.table.remove(n.handle)
+			return 0, err
+		}
+	}
+	return n.handle, nil
+}
+
+// resolve asks the kernel for the peer's MAC address.
+func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
+	if n.c.info.supportsUHW&uhwCreateAH == 0 { // before Linux 4.10
+		return syscall.EOPNOTSUPP
+	}
+	k := &uverbs.AHAttr{DLID: a.DLID, SL: a.SL, SrcPathBits: a.SrcPathBits, StaticRate: a.StaticRate,
+		IsGlobal: a.IsGlobal, PortNum: a.PortNum, GRH: uverbs.GlobalRoute{DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel,
+			SGIDIndex: a.GRH.SGIDIndex, HopLimit: a.GRH.HopLimit, TrafficClass: a.GRH.TrafficClass}}
+	resp := new(createAHResp)
+	var err error
+	if n.kernel, err = n.c.file.CreateAH(uint64(n.handle), pd, k, uverbs.Driver{Out: uverbs.Bytes(resp)}); err != nil {
+		return err
+	}
+	n.inUse = true
+	copy(n.av[avMAC:], resp.mac[:])
+	return nil
+}
+
+// ResolveEthL2FromGID returns the MAC address of a peer, and the VLAN of the port's GID, 0xffff if it has none.
+func (v *Verbs) ResolveEthL2FromGID(ctx control.Handle, a *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return mac, 0, err
+	}
+	pd, err := c.file.AllocPD(uverbs.Driver{Out: make([]byte, 4)})
+	if err != nil {
+		return mac, 0, err
+	}
+	n := &ah{object: object{c: c}, av: new([avSize]byte)}
+	if err = n.resolve(pd, a); err == nil {
+		copy(mac[:], n.av[avMAC:])
+		err = c.file.DestroyAH(n.kernel)
+	}
+	return mac, c.vlan(a.PortNum, a.GRH.SGIDIndex), errors.Join(err, c.file.DeallocPD(pd))
+}
+
+// DestroyAH ends an address handle.
+func (v *Verbs) DestroyAH(h control.Handle) error {
+	n, err := get[ah](v, h)
+	if err != nil {
+		return err
+	}
+	if n.inUse {
+		if _, err := n.c.finish("destroy_ah", n.c.file.DestroyAH(n.kernel)); err != nil {
+			return err
+		}
+	}
+	v.table.remove(h)
+	return nil
+}
+
+// InitAH returns the address of the address vector, which lasts as long as the handle.
+func (r *Rings) InitAH(h control.Handle) (av uintptr, err error) {
+	n, err := get[ah](r.v, h)
+	if err != nil {
+		return 0, err
+	}
+	return cmem.SliceAddr(n.av[:]), nil
+}

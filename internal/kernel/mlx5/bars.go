@@ -1,0 +1,237 @@
+package mlx5
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// Doorbell registers are in pages of the device, UARs. A UAR has two that QPs use, and numbers for four. A page of the
+// kernel may hold several UARs.
+const (
+	uarSize     = 4096
+	regOffset   = 0x800 // of the first register in its UAR. C: MLX5_BF_OFFSET
+	regsPerUAR  = 2     // C: MLX5_NUM_NON_FP_BFREGS_PER_UAR
+	namesPerUAR = 4     // C: MLX5_NUM_BFREGS_PER_UAR
+	mostUARs    = 256
+)
+
+// What follows is of rdma/mlx5_user_ioctl_cmds.h.
+const (
+	objectUAR   = driverNamespace + 8 // C: MLX5_IB_OBJECT_UAR
+	methodAlloc = driverNamespace
+	methodFree  = driverNamespace + 1
+	uarBF       = 0 // C: MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF
+	uarNC       = 1 // C: MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC
+
+	// The commands in offsets of mmap. C: enum mlx5_ib_mmap_cmd.
+	mapRegular  = 0
+	mapNC       = 3
+	mapAllocWC  = 6
+	mapCmdShift = 8
+)
+
+// bar is a mapped page with registers.
+type bar struct {
+	mem     []byte
+	page    uint32 // the kernel's number of the page
+	handle  uint32 // the kernel's, if dynamic
+	dynamic bool   // allocated by name
+	taken   []bool // the registers of ThreadDomains
+}
+
+// bars are the registers of a context.
+type bars struct {
+	c *context
+
+	mu     sync.Mutex
+	common *bar         // rung by CQs, and by QPs that have no register of their own
+	static map[int]*bar // by index, of a kernel that makes them with the context
+	own    []*bar       // with registers of ThreadDomains
+	wc     int          // pages of mapAllocWC that were asked for
+}
+
+// register is where a QP rings.
+type register struct {
+	bar    *bar
+	slot   int    // in bar.taken; -1 if others use it too
+	offset int    // in bar.mem
+	number uint32 // the kernel's, if the bar is not dynamic
+}
+
+func (r *register) addr() uintptr { return cmem.SliceAddr(r.bar.mem[r.offset:]) }
+
+func (b *bars) start(c *context) (err error) {
+	b.c = c
+	if c.info.totalBFRegs == 0 {
+		b.common, err = b.alloc(uarNC)
+		return err
+	}
+	b.static = make(map[int]*bar)
+	b.common, err = b.page(0)
+	return err
+}
+
+// alloc allocates a page by name.
+func (b *bars) alloc(kind uint64) (*bar, error) {
+	var off uint64
+	n := &bar{dynamic: true}
+	length := new(uint32)
+	err := b.c.file.Method("uar_alloc", objectUAR, methodAlloc, uverbs.New(driverNamespace, &n.handle),
+		uverbs.Uint64(driverNamespace+1, kind), uverbs.Out(driverNamespace+2, uverbs.Bytes(&off)),
+		uverbs.Out(driverNamespace+3, uverbs.Bytes(length)), uverbs.Out(driverNamespace+4, uverbs.Bytes(&n.page)))
+	switch {
+	case uverbs.Absent(err):
+		return nil, syscall.EOPNOTSUPP
+	case err != nil:
+		return nil, err
+	}
+	page := uverbs.PageSize()
+	if *length < uarSize || int(*length) > 16*page || *length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
+		err = &uverbs.ReplyError{Command: "uar_alloc", Field: fmt.Sprintf("offset %#x and length", off),
+			Got: uint64(*length), Want: "a page"}
+	} else if n.mem, err = b.c.file.Map(int64(off), int(*length)); err == nil {
+		return n, nil
+	}
+	return nil, errors.Join(err, b.free(n))
+}
+
+// page maps page i of a kernel that makes registers with the context.
+// Preconditions: b.mu is held, or nobody else has the context.
+func (b *bars) page(i int) (*bar, error) {
+	if p := b.static[i]; p != nil {
+		return p, nil
+	}
+	cmd := mapRegular
+	if noBlueFlame() {
+		cmd = mapNC
+	}
+	m, err := b.mapPage(cmd, i)
+	if err != nil && cmd == mapNC {
+		m, err = b.mapPage(mapRegular, i)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &bar{mem: m, page: uint32(i)}
+	b.static[i] = p
+	return p, nil
+}
+
+func (b *bars) mapPage(cmd, i int) ([]byte, error) {
+	off := int64(cmd)<<mapCmdShift | int64(i&(1<<mapCmdShift-1)) | int64(i>>mapCmdShift)<<(2*mapCmdShift)
+	page := uverbs.PageSize()
+	return b.c.file.Map(off*int64(page), page)
+}
+
+// take returns a register that no other QP rings.
+func (b *bars) take() (*register, error) {
+	size := int(b.c.info.bfRegSize)
+	if size == 0 {
+		return nil, syscall.EOPNOTSUPP
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.own {
+		if slot := slices.Index(p.taken, false); slot >= 0 {
+			return b.slot(p, slot), nil
+		}
+	}
+	p, err := b.another()
+	if err != nil {
+		return nil, err
+	}
+	p.taken = make([]bool, b.regsPerPage(p))
+	b.own = append(b.own, p)
+	return b.slot(p, 0), nil
+}
+
+// another returns a page of registers that the context did not have.
+func (b *bars) another() (*bar, error) {
+	if b.static == nil {
+		return b.alloc(uarBF)
+	}
+	perPage := int(b.c.info.uarsPerPage) * regsPerUAR
+	if b.wc >= int(b.c.info.dynBFRegs)/perPage {
+		return nil, syscall.ENOSPC
+	}
+	m, err := b.mapPage(mapAllocWC, b.wc)
+	if err != nil {
+		return nil, err
+	}
+	p := &bar{mem: m, page: uint32(b.wc)}
+	b.wc++
+	return p, nil
+}
+
+func (b *bars) regsPerPage(p *bar) int { return len(p.mem) / uarSize * regsPerUAR }
+
+func (b *bars) slot(p *bar, slot int) *register {
+	p.taken[slot] = true
+	return &register{bar: p, slot: slot, number: p.page*uint32(b.regsPerPage(p)) + uint32(slot),
+		offset: slot/regsPerUAR*uarSize + regOffset + slot%regsPerUAR*int(b.c.info.bfRegSize)}
+}
+
+// give undoes take.
+func (b *bars) give(r *register) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.bar.taken[r.slot] = false
+}
+
+// shared returns the register of a QP that has none of its own. number is the kernel's choice, if it makes registers with
+// the context.
+func (b *bars) shared(number uint32) (*register, error) {
+	if b.static == nil {
+		return &register{bar: b.common, slot: -1, offset: regOffset}, nil
+	}
+	i := &b.c.info
+	perPage := int(i.uarsPerPage)
+	if uint64(number) >= uint64(i.totalBFRegs)/regsPerUAR*namesPerUAR {
+		return nil, &uverbs.ReplyError{Command: "create_qp", Field: "bfreg_index", Got: uint64(number),
+			Want: fmt.Sprintf("one of %d registers", i.totalBFRegs)}
+	}
+	uar, k := int(number)/namesPerUAR, int(number)%namesPerUAR
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, err := b.page(uar / perPage)
+	if err != nil {
+		return nil, err
+	}
+	return &register{bar: p, slot: -1, number: number, offset: uar%perPage*uarSize + regOffset + k*int(i.bfRegSize)}, nil
+}
+
+func (b *bars) free(p *bar) error {
+	var errs []error
+	if p.mem != nil {
+		errs = append(errs, uverbs.Unmap(p.mem))
+	}
+	if p.dynamic {
+		err := b.c.file.Method("uar_destroy", objectUAR, methodFree, uverbs.Handle(driverNamespace, p.handle))
+		_, err = b.c.finish("uar_destroy", err)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bars) end() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, p := range b.own {
+		errs = append(errs, b.free(p))
+	}
+	for _, p := range b.static {
+		errs = append(errs, b.free(p))
+	}
+	if b.static == nil && b.common != nil {
+		errs = append(errs, b.free(b.common))
+	}
+	b.own, b.static, b.common = nil, nil, nil
+	return errors.Join(errs...)
+}

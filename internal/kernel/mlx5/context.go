@@ -1,0 +1,227 @@
+package mlx5
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// context is an open device.
+type context struct {
+	v      *Verbs
+	handle control.Handle
+	dev    *device
+	devH   control.Handle
+
+	file   *uverbs.File
+	core   uverbs.Context
+	info   contextInfo
+	maxCQE func() (uint32, error)
+
+	memory   memory
+	bars     bars
+	events   events
+	lastUIdx atomic.Uint32
+}
+
+func (c *context) owner() control.Handle { return c.handle }
+
+// OpenDevice opens a device, with DevX if the kernel has it.
+func (v *Verbs) OpenDevice(dev control.Handle) (control.Handle, error) {
+	return v.open(dev, contextDevX, 0)
+}
+
+// OpensWithDevX returns true.
+func (r *Rings) OpensWithDevX() bool { return true }
+
+// OpenDevice opens a device with attributes.
+func (r *Rings) OpenDevice(dev control.Handle, attr *abi.MLX5DVContextAttr) (control.Handle, error) {
+	switch {
+	case attr.Flags&^contextDevX != 0 || attr.CompMask != 0:
+		return 0, syscall.EINVAL
+	case attr.Flags != 0:
+		return r.v.open(dev, contextDevX)
+	}
+	return r.v.OpenDevice(dev)
+}
+
+// open opens a device with the first of the flags that the kernel takes.
+func (v *Verbs) open(dev control.Handle, flags ...uint32) (control.Handle, error) {
+	d, err := get[device](v, dev)
+	if err != nil {
+		return 0, err
+	}
+	regs, err := registersWanted(uverbs.PageSize())
+	if err != nil {
+		return 0, err
+	}
+	if err := uverbs.CheckVersions(v.root, d.uverbs, abiVersion); err != nil {
+		return 0, err
+	}
+	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
+	if err != nil {
+		return 0, err
+	}
+	c := &context{v: v, dev: d, devH: dev, file: f}
+	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
+	c.events.init()
+	if err := c.start(regs, flags); err != nil {
+		return 0, errors.Join(err, c.end())
+	}
+	c.handle = v.table.add(c)
+	return c.handle, nil
+}
+
+// start makes the kernel's context and maps its registers.
+func (c *context) start(regs registerCount, flags []uint32) (err error) {
+	c.core.AsyncFD = -1
+	for _, flag := range flags {
+		q := &getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency, flags: flag, maxCQEVersion: cqeVersionV1,
+			libCaps: lib4KUAR | libDynUAR}
+		// A kernel refuses a request that is longer than its own, unless the rest is zero.
+		for _, n := range []int{len(uverbs.Bytes(q)), getContextV1, getContextV0} {
+			info := new(contextInfo)
+			c.core, err = c.file.GetContext(uverbs.Driver{In: uverbs.Bytes(q)[:n], Out: uverbs.Bytes(info)})
+			if err == nil {
+				c.info = *info
+				break
+			}
+			if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) {
+				break
+			}
+		}
+		if err == nil {
+			break
+		}
+	}
+	if err == nil {
+		err = c.info.check()
+	}
+	if err == nil {
+		err = c.bars.start(c)
+	}
+	return err
+}
+
+// check refuses what cannot be true, and what would make a later sum wrong.
+func (i *contextInfo) check() error {
+	const most = 1 << 24
+	for _, f := range []struct {
+		name      string
+		got       uint32
+		low, high uint32
+	}{
+		{"bf_reg_size", i.bfRegSize, 0, 2048},
+		{"tot_bfregs", i.totalBFRegs, 0, mostUARs * regsPerUAR},
+		{"max_sq_desc_sz", uint32(i.maxSQDesc), 64, 1 << 15},
+		{"max_rq_desc_sz", uint32(i.maxRQDesc), 16, 1 << 15},
+		{"max_send_wqebb", i.maxSendBlocks, 1, most},
+		{"max_recv_wr", i.maxRecvWR, 1, most},
+		{"max_srq_recv_wr", i.maxSRQWR, 0, most},
+		{"num_ports", uint32(i.ports), 1, 255},
+		{"cqe_version", uint32(i.cqeVersion), 0, cqeVersionV1},
+		{"num_uars_per_page", i.uarsPerPage, 0, 16},
+		{"num_dyn_bfregs", i.dynBFRegs, 0, most},
+	} {
+		if f.got < f.low || f.got > f.high {
+			return &uverbs.ReplyError{Command: "get_context", Field: f.name, Got: uint64(f.got),
+				Want: fmt.Sprintf("%d to %d", f.low, f.high)}
+		}
+	}
+	if n := i.bfRegSize; n&(n-1) != 0 {
+		return &uverbs.ReplyError{Command: "get_context", Field: "bf_reg_size", Got: uint64(n), Want: "a power of two"}
+	}
+	if i.logUARSize == 0 || i.uarsPerPage == 0 { // a kernel whose UARs are of its own page size
+		i.uarsPerPage = 1
+	}
+	return nil
+}
+
+// end frees what the context has.
+func (c *context) end() error {
+	var errs []error
+	errs = append(errs, c.bars.end())
+	if c.core.AsyncFD >= 0 {
+		errs = append(errs, uverbs.CloseFD(c.core.AsyncFD))
+	}
+	errs = append(errs, c.file.Close(), c.memory.end())
+	return errors.Join(errs...)
+}
+
+// CloseDevice closes a context. What is left of its objects ends.
+func (v *Verbs) CloseDevice(ctx control.Handle) error {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	v.table.remove(ctx)
+	return c.end()
+}
+
+// Context returns what is known of a context.
+func (v *Verbs) Context(ctx control.Handle) control.Context {
+	return field(v, ctx, func(c *context) control.Context {
+		return control.Context{Device: c.devH, CmdFD: c.file.FD(), AsyncFD: c.core.AsyncFD,
+			CompVectors: int(c.core.CompVectors)}
+	})
+}
+
+// Watch makes explain see each EIO and EACCES.
+func (v *Verbs) Watch(ctx control.Handle, explain func(error) error) {
+	if c, err := get[context](v, ctx); err == nil {
+		c.file.Explain(explain)
+	}
+}
+
+// Unwatch undoes Watch.
+func (v *Verbs) Unwatch(ctx control.Handle) { v.Watch(ctx, nil) }
+
+// Removed asks the kernel whether the device is gone: then every command fails.
+func (v *Verbs) Removed(ctx control.Handle) bool {
+	c, err := get[context](v, ctx)
+	return err == nil && c.removed()
+}
+
+func (c *context) removed() bool {
+	_, err := c.file.QueryDevice(false)
+	return err == syscall.EIO || err == syscall.ENODEV
+}
+
+// reported is how many of an object's events the kernel has reported.
+type reported struct {
+	of *count
+	n  uint32
+}
+
+// finish takes the error of a command that destroys an object. ended reports whether the object has ended: the kernel
+// ends those of a device that is removed, and then refuses every command. If it did, finish waits until the events were
+// acknowledged.
+func (c *context) finish(command string, err error, events ...reported) (ended bool, _ error) {
+	if err != nil {
+		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+			if errors.Is(err, errno) && c.removed() {
+				return true, nil
+			}
+		}
+		return false, err
+	}
+	var errs []error
+	for _, r := range events {
+		errs = append(errs, c.events.wait(command, r.of, r.n))
+	}
+	return true, errors.Join(errs...)
+}
+
+// userIndex returns an index for a new QP or SRQ. Completions name them by their numbers, so it need not be unique.
+func (c *context) userIndex() uint32 {
+	if c.info.cqeVersion == 0 {
+		return noUserIndex
+	}
+	return c.lastUIdx.Add(1) % noUserIndex
+}

@@ -1,0 +1,190 @@
+package mlx5
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+	rings "github.com/pureverbs/pureverbs/internal/mlx5"
+)
+
+// cq is a completion queue.
+type cq struct {
+	object
+	cookie             uintptr
+	queue              queue
+	number, kernel     uint32 // the device's and the kernel's
+	size               uint32 // bytes of an entry
+	entries            atomic.Uint32
+	completions, async count
+}
+
+func (q *cq) asyncCount() *count { return &q.async }
+
+const (
+	mostCQEs = 1 << 24 // C: the limit of mlx5_create_cq
+	manyCQEs = 1 << 16 // of which the device is asked whether it has so many, before memory is used
+
+	numberBits = 24 // of QPs, CQs and SRQs
+)
+
+// deviceNumber24 checks the number of a new object.
+func deviceNumber24(command, field string, n uint32) error {
+	if n>>numberBits == 0 {
+		return nil
+	}
+	return &uverbs.ReplyError{Command: command, Field: field, Got: uint64(n), Want: "at most 24 bits"}
+}
+
+// pow2 rounds up to a power of two.
+func pow2(n uint64) uint64 { return 1 << bits.Len64(max(n, 1)-1) }
+
+// cqEntries returns how many entries a CQ for cqe completions has.
+func (c *context) cqEntries(cqe int) (uint32, error) {
+	if cqe <= 0 || cqe >= mostCQEs {
+		return 0, syscall.EINVAL
+	}
+	n := uint32(pow2(uint64(cqe) + 1))
+	if n > manyCQEs {
+		most, err := c.maxCQE()
+		if err != nil {
+			return 0, err
+		}
+		if uint32(cqe) > most {
+			return 0, syscall.EINVAL
+		}
+	}
+	return n, nil
+}
+
+func (c *context) queryMaxCQE() (uint32, error) {
+	a, err := c.file.QueryDevice(true)
+	if err != nil {
+		return 0, err
+	}
+	return a.MaxCQE, nil
+}
+
+// CreateCQ makes a CQ.
+func (v *Verbs) CreateCQ(ctx control.Handle, cqe int, cookie uintptr, ch control.Handle, vector int) (control.Handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	entries, err := c.cqEntries(cqe)
+	if err != nil {
+		return 0, err
+	}
+	size, err := cqeSize()
+	if err != nil {
+		return 0, err
+	}
+	fd := -1
+	if ch != 0 {
+		o, err := get[channel](v, ch)
+		if err != nil {
+			return 0, err
+		}
+		fd = o.fd
+	}
+	if uint64(vector) >= uint64(c.core.CompVectors) {
+		return 0, syscall.EINVAL
+	}
+	q := &cq{object: object{c: c}, cookie: cookie, size: size}
+	if q.queue, err = c.memory.queue(int(entries) * int(size)); err != nil {
+		return 0, err
+	}
+	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, size)
+	q.entries.Store(entries)
+	q.handle = v.table.add(q)
+	if err := q.create(fd, vector); err != nil {
+		v.table.remove(q.handle)
+		return 0, errors.Join(err, c.memory.drop(q.queue))
+	}
+	return q.handle, nil
+}
+
+func (q *cq) create(fd, vector int) error {
+	c, entries := q.c, q.entries.Load()
+	d := &createCQ{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), cqeSize: q.size}
+	if p := c.bars.common; p.dynamic {
+		if p.page > 1<<16-1 { // this struct has 16 bits for it
+			return fmt.Errorf("doorbell page %#x has a number of more than 16 bits: %w", p.page, syscall.EOPNOTSUPP)
+		}
+		d.flags, d.uarPage = cqUARPage, uint16(p.page)
+	}
+	resp := new(numberResp)
+	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: uint32(vector),
+		Channel: int32(fd)}, 0, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	if err != nil {
+		return err
+	}
+	q.kernel, q.number = r.Handle, resp.number
+	if err := deviceNumber24("create_cq", "cqn", q.number); err != nil {
+		_, _, e := c.file.DestroyCQ(q.kernel)
+		return errors.Join(err, e)
+	}
+	return nil
+}
+
+// CreateCQEx makes a CQ with attributes, of which there are hints only.
+func (v *Verbs) CreateCQEx(ctx control.Handle, a *abi.CQInitAttrEx) (control.Handle, error) {
+	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
+	if a.CompMask&^masks != 0 {
+		return 0, syscall.EINVAL
+	}
+	if a.CompMask&abi.IBV_CQ_INIT_ATTR_MASK_FLAGS != 0 && a.Flags&^abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED != 0 {
+		return 0, control.ErrNoOp
+	}
+	return v.CreateCQ(ctx, int(a.CQE), a.CQContext, a.Channel, int(a.CompVector))
+}
+
+// DestroyCQ ends a CQ, when its events were acknowledged.
+func (v *Verbs) DestroyCQ(h control.Handle) error {
+	q, err := get[cq](v, h)
+	if err != nil {
+		return err
+	}
+	completions, async, err := q.c.file.DestroyCQ(q.kernel)
+	ended, err := q.c.finish("destroy_cq", err, reported{&q.completions, completions}, reported{&q.async, async})
+	if !ended {
+		return err
+	}
+	v.table.remove(h)
+	return errors.Join(err, q.c.memory.drop(q.queue))
+}
+
+// CQCapacity returns the entries of a CQ that completions may use.
+func (v *Verbs) CQCapacity(h control.Handle) int {
+	return field(v, h, func(q *cq) int { return int(q.entries.Load()) - 1 })
+}
+
+// InitCQ returns the ring of a CQ.
+func (r *Rings) InitCQ(h control.Handle) (*abi.MLX5DVCQ, error) {
+	q, err := get[cq](r.v, h)
+	if err != nil {
+		return nil, err
+	}
+	return &abi.MLX5DVCQ{Buf: uintptr(q.queue.ring.addr()), DBRec: q.queue.record.addr(), CQECnt: q.entries.Load(),
+		CQESize: q.size, CQUAR: cmem.SliceAddr(q.c.bars.common.mem), CQN: q.number}, nil
+}
+
+// SwapCQ makes the device use another ring for a CQ. It is the caller's.
+func (r *Rings) SwapCQ(h control.Handle, buf uintptr, entries, size uint32) error {
+	q, err := get[cq](r.v, h)
+	if err != nil {
+		return err
+	}
+	d := &resizeCQ{buf: uint64(buf), size: uint16(size)}
+	if err := q.c.file.ResizeCQ(q.kernel, entries-1, uverbs.Bytes(d)); err != nil {
+		return err
+	}
+	q.entries.Store(entries)
+	return nil
+}

@@ -1,0 +1,105 @@
+package mlx5
+
+import (
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// pd is a protection domain, or a parent domain of one.
+type pd struct {
+	object
+	number uint32 // the kernel's handle
+	parent bool
+	reg    *register // of a parent domain with a thread domain
+}
+
+// AllocPD makes a protection domain.
+func (v *Verbs) AllocPD(ctx control.Handle) (control.Handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	resp := new(numberResp)
+	n, err := c.file.AllocPD(uverbs.Driver{Out: uverbs.Bytes(resp)[:4]})
+	if err != nil {
+		return 0, err
+	}
+	p := &pd{object: object{c: c}, number: n}
+	p.handle = v.table.add(p)
+	return p.handle, nil
+}
+
+// DeallocPD ends a protection domain, or a parent domain.
+func (v *Verbs) DeallocPD(h control.Handle) error {
+	p, err := get[pd](v, h)
+	if err != nil {
+		return err
+	}
+	if !p.parent {
+		if _, err := p.c.finish("dealloc_pd", p.c.file.DeallocPD(p.number)); err != nil {
+			return err
+		}
+	}
+	v.table.remove(h)
+	return nil
+}
+
+// PDNumber returns the kernel's handle of a PD.
+func (v *Verbs) PDNumber(h control.Handle) uint32 {
+	return field(v, h, func(p *pd) uint32 { return p.number })
+}
+
+// td is a thread domain: a register.
+type td struct {
+	object
+	reg *register
+}
+
+// AllocTD makes a thread domain.
+func (v *Verbs) AllocTD(ctx control.Handle) (control.Handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.bars.take()
+	if err != nil {
+		return 0, err
+	}
+	t := &td{object{c: c}, r}
+	t.handle = v.table.add(t)
+	return t.handle, nil
+}
+
+// DeallocTD ends a thread domain.
+func (v *Verbs) DeallocTD(_, h control.Handle) error {
+	t, err := get[td](v, h)
+	if err != nil {
+		return err
+	}
+	v.table.remove(h)
+	t.c.bars.give(t.reg)
+	return nil
+}
+
+// AllocParentDomain makes a parent domain. t may be 0.
+func (v *Verbs) AllocParentDomain(ctx, h, t control.Handle) (control.Handle, error) {
+	p, err := get[pd](v, h)
+	if err != nil {
+		return 0, err
+	}
+	n := &pd{object: object{c: p.c}, number: p.number, parent: true}
+	if t != 0 {
+		d, err := get[td](v, t)
+		if err != nil {
+			return 0, err
+		}
+		if d.c != p.c {
+			return 0, syscall.EINVAL
+		}
+		n.reg = d.reg
+	}
+	n.handle = v.table.add(n)
+	return n.handle, nil
+}

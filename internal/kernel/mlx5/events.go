@@ -1,0 +1,223 @@
+package mlx5
+
+import (
+	"structs"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// events counts the events of a context's objects. An object ends when as many were acknowledged as the kernel has
+// reported.
+type events struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	readers int // that may have read an event and not counted it
+}
+
+// count is of one kind of an object's events. It is guarded by events.mu.
+type count struct{ read, acked uint32 }
+
+func (e *events) init() { e.changed.L = &e.mu }
+
+// begin says that the caller reads events, until it has counted them.
+func (e *events) begin() {
+	e.mu.Lock()
+	e.readers++
+	e.mu.Unlock()
+}
+
+// done undoes begin.
+func (e *events) done() {
+	e.mu.Lock()
+	e.readers--
+	e.mu.Unlock()
+	e.changed.Broadcast()
+}
+
+func (e *events) note(c *count) {
+	e.mu.Lock()
+	c.read++
+	e.mu.Unlock()
+}
+
+func (e *events) ack(c *count, n int) {
+	e.mu.Lock()
+	c.acked += uint32(n)
+	e.mu.Unlock()
+	e.changed.Broadcast()
+}
+
+// wait returns when as many events were acknowledged as were reported. The error is a *uverbs.ReplyError if fewer were
+// ever read.
+func (e *events) wait(command string, c *count, reported uint32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for int32(reported-c.acked) > 0 {
+		if int32(reported-c.read) > 0 && e.readers == 0 {
+			return &uverbs.ReplyError{Command: command, Field: "events", Got: uint64(reported), Want: "as many as were read"}
+		}
+		e.changed.Wait()
+	}
+	return nil
+}
+
+// asyncDesc is struct ib_uverbs_async_event_desc of rdma/ib_user_verbs.h.
+type asyncDesc struct {
+	_         structs.HostLayout
+	element   uint64
+	eventType uint32
+	_         uint32
+}
+
+// xrcEvent marks the event of a QP that was opened by its number. C: IBV_XRC_QP_EVENT_FLAG.
+const xrcEvent = 0x80000000
+
+// counted is an object that has async events.
+type counted interface {
+	context() *context
+	asyncCount() *count
+}
+
+// element reports whether an event is of an object, and not of the device or a port.
+func element(eventType uint32) bool {
+	switch eventType &^ xrcEvent {
+	case abi.IBV_EVENT_DEVICE_FATAL, abi.IBV_EVENT_PORT_ACTIVE, abi.IBV_EVENT_PORT_ERR, abi.IBV_EVENT_LID_CHANGE,
+		abi.IBV_EVENT_PKEY_CHANGE, abi.IBV_EVENT_SM_CHANGE, abi.IBV_EVENT_CLIENT_REREGISTER, abi.IBV_EVENT_GID_CHANGE,
+		abi.IBV_EVENT_DEVICE_SPEED_CHANGE:
+		return false
+	}
+	return eventType&^xrcEvent <= abi.IBV_EVENT_WQ_FATAL
+}
+
+// found looks up the object of an event. ok is false if it has ended: that of a removed device ends without its events.
+func (c *context) found(command string, h uint64) (o any, ok bool, err error) {
+	o, issued := c.v.table.load(control.Handle(h))
+	if b, is := o.(interface{ owner() control.Handle }); o != nil && (!is || b.owner() != c.handle) || !issued {
+		return nil, false, &uverbs.ReplyError{Command: command, Field: "the object", Got: h, Want: "one of this context"}
+	}
+	return o, o != nil, nil
+}
+
+// GetAsyncEvent reads an event.
+func (v *Verbs) GetAsyncEvent(ctx control.Handle, ev *abi.AsyncEvent) error {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	const command = "read of async events"
+	c.events.begin()
+	defer c.events.done()
+	for {
+		var d asyncDesc
+		if err := uverbs.Read(c.core.AsyncFD, uverbs.Bytes(&d)); err != nil {
+			return err
+		}
+		ev.Element, ev.EventType = uintptr(d.element), d.eventType
+		if !element(d.eventType) {
+			return nil
+		}
+		o, ok, err := c.found(command, d.element)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		n, is := o.(counted)
+		if !is {
+			return &uverbs.ReplyError{Command: command, Field: "the object", Got: d.element, Want: "one that has events"}
+		}
+		c.events.note(n.asyncCount())
+		return nil
+	}
+}
+
+// AckAsyncEvent lets the object of an event end.
+func (v *Verbs) AckAsyncEvent(ev *abi.AsyncEvent) {
+	if !element(ev.EventType) {
+		return
+	}
+	o, _ := v.table.load(ev.Element)
+	if n, ok := o.(counted); ok {
+		n.context().events.ack(n.asyncCount(), 1)
+	}
+}
+
+// channel is a completion channel.
+type channel struct {
+	object
+	fd int
+}
+
+// CreateCompChannel makes a completion channel.
+func (v *Verbs) CreateCompChannel(ctx control.Handle) (control.Handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	fd, err := c.file.CreateCompChannel()
+	if err != nil {
+		return 0, err
+	}
+	ch := &channel{object: object{c: c}, fd: fd}
+	ch.handle = v.table.add(ch)
+	return ch.handle, nil
+}
+
+// DestroyCompChannel closes a completion channel.
+func (v *Verbs) DestroyCompChannel(h control.Handle) error {
+	ch, err := get[channel](v, h)
+	if err != nil {
+		return err
+	}
+	v.table.remove(h)
+	return uverbs.CloseFD(ch.fd)
+}
+
+// ChannelFD returns the descriptor of a completion channel.
+func (v *Verbs) ChannelFD(h control.Handle) int {
+	if ch, err := get[channel](v, h); err == nil {
+		return ch.fd
+	}
+	return -1
+}
+
+// GetCQEvent reads an event of a completion channel.
+func (v *Verbs) GetCQEvent(h control.Handle, e *control.CQEvent) error {
+	ch, err := get[channel](v, h)
+	if err != nil {
+		return err
+	}
+	c := ch.c
+	c.events.begin()
+	defer c.events.done()
+	for {
+		if err := uverbs.Read(ch.fd, uverbs.Bytes(&e.Args[0])); err != nil {
+			return err
+		}
+		o, ok, err := c.found("read of completion events", uint64(e.Args[0]))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		q, is := o.(*cq)
+		if !is {
+			return &uverbs.ReplyError{Command: "read of completion events", Field: "the object", Got: uint64(e.Args[0]), Want: "a CQ"}
+		}
+		c.events.note(&q.completions)
+		e.CQ, e.Cookie = q.handle, q.cookie
+		return nil
+	}
+}
+
+// AckCQEvents lets a CQ end.
+func (v *Verbs) AckCQEvents(h control.Handle, n int, _ *control.CQEvent) {
+	if q, err := get[cq](v, h); err == nil {
+		q.c.events.ack(&q.completions, n)
+	}
+}

@@ -1,0 +1,222 @@
+package mlx5
+
+import (
+	"errors"
+	"math/bits"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// qp is a queue pair.
+type qp struct {
+	object
+	init           abi.QPInitAttrEx // as granted
+	sizes          sizes
+	queue          queue // the receive queue, then the send queue
+	reg            *register
+	number, kernel uint32
+	state          atomic.Uint32
+	async          count
+}
+
+func (q *qp) asyncCount() *count { return &q.async }
+
+// CreateQP makes a QP, and tells the caller how large it is.
+func (v *Verbs) CreateQP(h control.Handle, a *abi.QPInitAttrEx) (control.Handle, error) {
+	plain := *a
+	plain.CompMask = abi.IBV_QP_INIT_ATTR_PD
+	n, err := v.createQP(h, &plain, scatterFlag())
+	a.Cap = plain.Cap
+	return n, err
+}
+
+// CreateQPEx makes a QP with attributes.
+func (v *Verbs) CreateQPEx(_ control.Handle, a *abi.QPInitAttrEx) (control.Handle, error) {
+	return v.createQP(a.PD, a, scatterFlag())
+}
+
+// CreateQP makes a QP with attributes of mlx5.
+func (r *Rings) CreateQP(_ control.Handle, a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (control.Handle, error) {
+	const disable, allow = abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE
+	if dv.CompMask&^abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS != 0 || dv.CreateFlags&^(disable|allow) != 0 {
+		return 0, control.ErrNoOp
+	}
+	flags := scatterFlag()
+	if dv.CompMask != 0 {
+		switch dv.CreateFlags {
+		case disable | allow:
+			return 0, syscall.EINVAL
+		case disable:
+			flags = 0
+		case allow:
+			flags = qpScatterCQE | qpAllowScatter
+		}
+	}
+	return r.v.createQP(a.PD, a, flags)
+}
+
+func scatterFlag() uint32 {
+	if scatterToCQE() {
+		return qpScatterCQE
+	}
+	return 0
+}
+
+func (v *Verbs) createQP(h control.Handle, a *abi.QPInitAttrEx, flags uint32) (control.Handle, error) {
+	if a.CompMask&^(abi.IBV_QP_INIT_ATTR_PD|abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 {
+		return 0, control.ErrNoOp
+	}
+	p, err := get[pd](v, h)
+	if err != nil {
+		return 0, err
+	}
+	c := p.c
+	k, err := v.queuesOf(c, a)
+	if err != nil {
+		return 0, err
+	}
+	k.PD = p.number
+	q := &qp{object: object{c: c}, init: *a, reg: p.reg}
+	if q.sizes, err = c.info.qpSizes(a); err != nil {
+		return 0, err
+	}
+	if q.queue, err = c.memory.queue(q.sizes.bytes()); err != nil {
+		return 0, err
+	}
+	q.handle = v.table.add(q)
+	if err := q.create(k, flags); err != nil {
+		v.table.remove(q.handle)
+		return 0, errors.Join(err, c.memory.drop(q.queue))
+	}
+	a.Cap = q.init.Cap
+	return q.handle, nil
+}
+
+// queuesOf returns a request with what the QP uses.
+func (v *Verbs) queuesOf(c *context, a *abi.QPInitAttrEx) (*uverbs.CreateQP, error) {
+	k := &uverbs.CreateQP{Type: uint8(a.QPType)}
+	if a.SQSigAll != 0 {
+		k.SigAll = 1
+	}
+	send, err := get[cq](v, a.SendCQ)
+	if err != nil {
+		return nil, err
+	}
+	recv, err := get[cq](v, a.RecvCQ)
+	if err != nil {
+		return nil, err
+	}
+	k.SendCQ, k.RecvCQ = send.kernel, recv.kernel
+	if a.SRQ != 0 {
+		s, err := get[srq](v, a.SRQ)
+		if err != nil {
+			return nil, err
+		}
+		k.IsSRQ, k.SRQ = 1, s.kernel
+		if s.c != c {
+			return nil, syscall.EINVAL
+		}
+	}
+	if send.c != c || recv.c != c {
+		return nil, syscall.EINVAL
+	}
+	return k, nil
+}
+
+func (q *qp) create(k *uverbs.CreateQP, flags uint32) error {
+	c, s := q.c, &q.sizes
+	want := s.granted // the kernel repeats it
+	k.User = uint64(q.handle)
+	k.Cap = uverbs.QPCap{MaxSendWR: q.init.Cap.MaxSendWR, MaxRecvWR: q.init.Cap.MaxRecvWR, MaxSendSGE: want.MaxSendSGE,
+		MaxRecvSGE: q.init.Cap.MaxRecvSGE, MaxInlineData: want.MaxInlineData}
+	d := &createQP{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), sqBlocks: uint32(s.blocks),
+		rqCount: uint32(s.wqes), flags: flags, uidx: c.userIndex()}
+	if s.stride > 0 {
+		d.rqShift = uint32(bits.TrailingZeros64(s.stride))
+	}
+	if q.reg == nil && c.bars.static == nil {
+		var err error
+		if q.reg, err = c.bars.shared(0); err != nil {
+			return err
+		}
+	}
+	switch {
+	case q.reg == nil:
+	case q.reg.bar.dynamic:
+		d.flags, d.bfreg = d.flags|qpUARPage, q.reg.bar.page
+	default:
+		d.flags, d.bfreg = d.flags|qpBFRegIndex, q.reg.number
+	}
+	resp := new(createQPResp)
+	r, err := c.file.CreateQP(k, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	if err != nil {
+		return err
+	}
+	q.kernel, q.number = r.Handle, r.Num
+	err = deviceNumber24("create_qp", "qpn", r.Num)
+	if err == nil && q.reg == nil {
+		q.reg, err = c.bars.shared(resp.bfreg)
+	}
+	if err != nil {
+		_, e := c.file.DestroyQP(q.kernel)
+		return errors.Join(err, e)
+	}
+	// The kernel may grant less than there is room for, not more.
+	want.MaxSendSGE = min(want.MaxSendSGE, r.Cap.MaxSendSGE)
+	want.MaxInlineData = min(want.MaxInlineData, r.Cap.MaxInlineData)
+	q.init.Cap = want
+	return nil
+}
+
+// DestroyQP ends a QP, when its events were acknowledged. Its completions stay in its CQs.
+func (v *Verbs) DestroyQP(h control.Handle) error {
+	q, err := get[qp](v, h)
+	if err != nil {
+		return err
+	}
+	n, err := q.c.file.DestroyQP(q.kernel)
+	ended, err := q.c.finish("destroy_qp", err, reported{&q.async, n})
+	if !ended {
+		return err
+	}
+	v.table.remove(h)
+	return errors.Join(err, q.c.memory.drop(q.queue))
+}
+
+// CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.
+func (v *Verbs) CmdDestroyQP(h control.Handle) error { return v.DestroyQP(h) }
+
+// QPNumber returns the number of a QP.
+func (v *Verbs) QPNumber(h control.Handle) uint32 {
+	return field(v, h, func(q *qp) uint32 { return q.number })
+}
+
+// QPState returns the state of a QP.
+func (v *Verbs) QPState(h control.Handle) uint32 {
+	return field(v, h, func(q *qp) uint32 { return q.state.Load() })
+}
+
+// InitQP returns the rings of a QP.
+func (r *Rings) InitQP(h control.Handle, _ uint64) (*abi.MLX5DVQP, error) {
+	q, err := get[qp](r.v, h)
+	if err != nil {
+		return nil, err
+	}
+	s, buf := &q.sizes, uintptr(q.queue.ring.addr())
+	o := &abi.MLX5DVQP{DBRec: q.queue.record.addr()}
+	if s.wqes > 0 {
+		o.RQ.Buf, o.RQ.WQECnt, o.RQ.Stride = buf, uint32(s.wqes), uint32(s.stride)
+	}
+	if s.blocks > 0 {
+		o.SQ.Buf, o.SQ.WQECnt, o.SQ.Stride = buf+uintptr(s.wqes*s.stride), uint32(s.blocks), blockSize
+	}
+	o.BF.Reg = q.reg.addr()
+	if q.reg.bar != q.c.bars.common || q.reg.number != 0 {
+		o.BF.Size = q.c.info.bfRegSize / 2
+	}
+	return o, nil
+}

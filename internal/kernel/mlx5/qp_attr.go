@@ -1,0 +1,121 @@
+package mlx5
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+func toDest(a *abi.AHAttr) uverbs.QPDest {
+	return uverbs.QPDest{DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel, DLID: a.DLID, SGIDIndex: a.GRH.SGIDIndex,
+		HopLimit: a.GRH.HopLimit, TrafficClass: a.GRH.TrafficClass, SL: a.SL, SrcPathBits: a.SrcPathBits,
+		StaticRate: a.StaticRate, IsGlobal: a.IsGlobal, PortNum: a.PortNum}
+}
+
+func fromDest(d *uverbs.QPDest) abi.AHAttr {
+	return abi.AHAttr{DLID: d.DLID, SL: d.SL, SrcPathBits: d.SrcPathBits, StaticRate: d.StaticRate, IsGlobal: d.IsGlobal,
+		PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel, SGIDIndex: d.SGIDIndex,
+			HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
+}
+
+// choose copies *from to *to if mask has bit.
+func choose[T any](mask, bit uint32, to *T, from T) {
+	if mask&bit != 0 {
+		*to = from
+	}
+}
+
+// modification returns the request, with the attributes that mask names. The kernel wants the others to be zero.
+func modification(a *abi.QPAttr, mask uint32) *uverbs.ModifyQP {
+	m := &uverbs.ModifyQP{Mask: mask}
+	choose(mask, abi.IBV_QP_STATE, &m.State, uint8(a.QPState))
+	choose(mask, abi.IBV_QP_CUR_STATE, &m.CurState, uint8(a.CurQPState))
+	choose(mask, abi.IBV_QP_EN_SQD_ASYNC_NOTIFY, &m.EnSQDAsyncNotify, a.EnSqdAsyncNotify)
+	choose(mask, abi.IBV_QP_ACCESS_FLAGS, &m.Access, a.QPAccessFlags)
+	choose(mask, abi.IBV_QP_PKEY_INDEX, &m.PKeyIndex, a.PKeyIndex)
+	choose(mask, abi.IBV_QP_PORT, &m.PortNum, a.PortNum)
+	choose(mask, abi.IBV_QP_QKEY, &m.QKey, a.QKey)
+	choose(mask, abi.IBV_QP_AV, &m.Dest, toDest(&a.AHAttr))
+	choose(mask, abi.IBV_QP_PATH_MTU, &m.PathMTU, uint8(a.PathMTU))
+	choose(mask, abi.IBV_QP_TIMEOUT, &m.Timeout, a.Timeout)
+	choose(mask, abi.IBV_QP_RETRY_CNT, &m.RetryCnt, a.RetryCnt)
+	choose(mask, abi.IBV_QP_RNR_RETRY, &m.RNRRetry, a.RNRRetry)
+	choose(mask, abi.IBV_QP_RQ_PSN, &m.RQPSN, a.RQPSN)
+	choose(mask, abi.IBV_QP_MAX_QP_RD_ATOMIC, &m.MaxRdAtomic, a.MaxRdAtomic)
+	choose(mask, abi.IBV_QP_ALT_PATH, &m.AltDest, toDest(&a.AltAHAttr))
+	choose(mask, abi.IBV_QP_ALT_PATH, &m.AltPKeyIndex, a.AltPKeyIndex)
+	choose(mask, abi.IBV_QP_ALT_PATH, &m.AltPortNum, a.AltPortNum)
+	choose(mask, abi.IBV_QP_ALT_PATH, &m.AltTimeout, a.AltTimeout)
+	choose(mask, abi.IBV_QP_MIN_RNR_TIMER, &m.MinRNRTimer, a.MinRNRTimer)
+	choose(mask, abi.IBV_QP_SQ_PSN, &m.SQPSN, a.SQPSN)
+	choose(mask, abi.IBV_QP_MAX_DEST_RD_ATOMIC, &m.MaxDestRdAtomic, a.MaxDestRdAtomic)
+	choose(mask, abi.IBV_QP_PATH_MIG_STATE, &m.PathMigState, uint8(a.PathMigState))
+	choose(mask, abi.IBV_QP_DEST_QPN, &m.DestQPN, a.DestQPNum)
+	return m
+}
+
+// ModifyQP changes the attributes of a QP that mask names. In RESET its counters begin again.
+func (v *Verbs) ModifyQP(h control.Handle, a *abi.QPAttr, mask uint32) error {
+	q, err := get[qp](v, h)
+	if err != nil {
+		return err
+	}
+	if mask&abi.IBV_QP_RATE_LIMIT != 0 {
+		return control.ErrNoOp
+	}
+	m := modification(a, mask)
+	m.Handle = q.kernel
+	if err := q.c.file.ModifyQP(m); err != nil {
+		return err
+	}
+	if mask&abi.IBV_QP_STATE != 0 {
+		if a.QPState == abi.IBV_QPS_RESET {
+			q.queue.record.zero()
+		}
+		q.state.Store(a.QPState)
+	}
+	return nil
+}
+
+// QueryQP returns the attributes of a QP. init may be nil.
+func (v *Verbs) QueryQP(h control.Handle, a *abi.QPAttr, mask uint32, init *abi.QPInitAttrEx) error {
+	q, err := get[qp](v, h)
+	if err != nil {
+		return err
+	}
+	r, err := q.c.file.QueryQP(q.kernel, mask)
+	if err != nil {
+		return err
+	}
+	c := q.init.Cap
+	*a = abi.QPAttr{QPState: uint32(r.State), CurQPState: uint32(r.CurState), PathMTU: uint32(r.PathMTU),
+		PathMigState: uint32(r.PathMigState), QKey: r.QKey, RQPSN: r.RQPSN, SQPSN: r.SQPSN, DestQPNum: r.DestQPN,
+		QPAccessFlags: r.Access, Cap: c, AHAttr: fromDest(&r.Dest), AltAHAttr: fromDest(&r.AltDest),
+		PKeyIndex: r.PKeyIndex, AltPKeyIndex: r.AltPKeyIndex, SQDraining: r.SQDraining, MaxRdAtomic: r.MaxRdAtomic,
+		MaxDestRdAtomic: r.MaxDestRdAtomic, MinRNRTimer: r.MinRNRTimer, PortNum: r.PortNum, Timeout: r.Timeout,
+		RetryCnt: r.RetryCnt, RNRRetry: r.RNRRetry, AltPortNum: r.AltPortNum, AltTimeout: r.AltTimeout}
+	if init != nil {
+		*init = abi.QPInitAttrEx{QPContext: q.init.QPContext, SendCQ: q.init.SendCQ, RecvCQ: q.init.RecvCQ,
+			SRQ: q.init.SRQ, QPType: q.init.QPType, Cap: c, SQSigAll: int32(r.SigAll)}
+	}
+	q.state.Store(uint32(r.State))
+	return nil
+}
+
+// AttachMcast makes a QP receive what is sent to a group.
+func (v *Verbs) AttachMcast(h control.Handle, gid *abi.GID, lid uint16) error {
+	return v.mcast(true, h, gid, lid)
+}
+
+// DetachMcast undoes AttachMcast.
+func (v *Verbs) DetachMcast(h control.Handle, gid *abi.GID, lid uint16) error {
+	return v.mcast(false, h, gid, lid)
+}
+
+func (v *Verbs) mcast(attach bool, h control.Handle, gid *abi.GID, lid uint16) error {
+	q, err := get[qp](v, h)
+	if err != nil {
+		return err
+	}
+	return q.c.file.Mcast(attach, q.kernel, *gid, lid)
+}

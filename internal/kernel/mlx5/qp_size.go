@@ -1,0 +1,125 @@
+package mlx5
+
+import (
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// Bytes of the segments of a send WQE.
+const (
+	segControl  = 16
+	segRemote   = 16
+	segAtomic   = 16
+	segDatagram = 48
+	segUMR      = 48
+	segMkey     = 64
+	segKLM      = 64 // room for the list of an mkey
+	inlineHead  = 4
+
+	blockSize = 64
+)
+
+const (
+	opsRemote = abi.IBV_QP_EX_WITH_RDMA_WRITE | abi.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | abi.IBV_QP_EX_WITH_RDMA_READ
+	opsAtomic = abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
+	opsUMR    = abi.IBV_QP_EX_WITH_BIND_MW | abi.IBV_QP_EX_WITH_LOCAL_INV
+)
+
+// overhead returns the bytes of a send WQE that are no data. Without a choice of operations it has room for all.
+func overhead(a *abi.QPInitAttrEx) (uint64, error) {
+	ops := uint64(opsRemote | opsAtomic | opsUMR)
+	if a.QPType == abi.IBV_QPT_UD {
+		ops = 0
+	}
+	if a.CompMask&abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0 {
+		ops = a.SendOpsFlags
+	}
+	size := uint64(segControl)
+	if ops&opsRemote != 0 {
+		size = segControl + segRemote
+	}
+	if ops&opsAtomic != 0 {
+		size = segControl + segRemote + segAtomic
+	}
+	if ops&opsUMR != 0 {
+		size = segControl + segUMR + segMkey + segKLM
+	}
+	switch a.QPType {
+	case abi.IBV_QPT_RC, abi.IBV_QPT_UC:
+		return size, nil
+	case abi.IBV_QPT_UD:
+		return size + segDatagram, nil
+	}
+	return 0, syscall.EOPNOTSUPP
+}
+
+// sizes are of the rings of a QP.
+type sizes struct {
+	blocks     uint64 // of 64 bytes, of the send queue
+	wqes       uint64 // of the receive queue
+	stride     uint64
+	granted    abi.QPCap
+	wqe, fixed uint64 // bytes of a send WQE, and how many of them are no data
+}
+
+func (s *sizes) bytes() int { return int(s.blocks*blockSize + s.wqes*s.stride) }
+
+// qpSizes returns the sizes for what the caller wants, as libmlx5 computes them (rdma-core v50.0,
+// providers/mlx5/verbs.c, mlx5_calc_wq_size).
+func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx) (s sizes, err error) {
+	if s.fixed, err = overhead(a); err != nil {
+		return s, err
+	}
+	s.granted = a.Cap
+	if a.Cap.MaxSendWR > 0 {
+		err = s.send(i, &a.Cap)
+	}
+	if err == nil && a.Cap.MaxRecvWR > i.maxRecvWR {
+		err = syscall.EINVAL
+	}
+	s.granted.MaxRecvWR, s.granted.MaxRecvSGE = 0, 0
+	if err == nil && a.SRQ == 0 && a.Cap.MaxRecvWR > 0 {
+		err = s.receive(i, &a.Cap)
+	}
+	return s, err
+}
+
+func (s *sizes) send(i *contextInfo, c *abi.QPCap) error {
+	most := uint64(i.maxSQDesc)
+	if uint64(c.MaxInlineData) > most || s.fixed > most || uint64(c.MaxSendSGE) > (most-s.fixed)/sgeSize {
+		return syscall.EINVAL
+	}
+	s.wqe = s.fixed + uint64(c.MaxSendSGE)*sgeSize
+	if c.MaxInlineData > 0 {
+		s.wqe = max(s.wqe, s.fixed+roundUp(inlineHead+uint64(c.MaxInlineData), sgeSize))
+	}
+	if s.wqe > most {
+		return syscall.EINVAL
+	}
+	if s.wqe = roundUp(s.wqe, blockSize); s.wqe > most || uint64(c.MaxSendWR) > (1<<31-1)/most {
+		return syscall.EINVAL
+	}
+	bytes := pow2(uint64(c.MaxSendWR) * s.wqe)
+	if s.blocks = bytes / blockSize; s.blocks > uint64(i.maxSendBlocks) {
+		return syscall.EINVAL
+	}
+	s.granted.MaxSendWR = uint32(bytes / s.wqe)
+	s.granted.MaxInlineData = uint32(s.wqe - s.fixed - inlineHead)
+	return nil
+}
+
+func (s *sizes) receive(i *contextInfo, c *abi.QPCap) error {
+	if uint64(c.MaxRecvSGE) > uint64(i.maxRQDesc)/sgeSize {
+		return syscall.EINVAL
+	}
+	s.stride = pow2(uint64(max(c.MaxRecvSGE, 1)) * sgeSize)
+	if s.stride > uint64(i.maxRQDesc) {
+		return syscall.EINVAL
+	}
+	s.wqes = max(pow2(uint64(c.MaxRecvWR))*s.stride, blockSize) / s.stride
+	s.granted.MaxRecvWR, s.granted.MaxRecvSGE = uint32(s.wqes), uint32(s.stride/sgeSize)
+	return nil
+}
+
+func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }

@@ -1,0 +1,271 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// QueryDevice returns the attributes of a device.
+func (v *Verbs) QueryDevice(ctx control.Handle, a *abi.DeviceAttr) error {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	r, err := c.file.QueryDevice(true)
+	if err != nil {
+		return err
+	}
+	*a = deviceAttr(r)
+	return nil
+}
+
+func deviceAttr(r *uverbs.DeviceAttr) abi.DeviceAttr {
+	a := abi.DeviceAttr{NodeGUID: abi.Be64(r.NodeGUID), SysImageGUID: abi.Be64(r.SysImageGUID), MaxMRSize: r.MaxMRSize,
+		PageSizeCap: r.PageSizeCap, VendorID: r.VendorID, VendorPartID: r.VendorPartID, HWVer: r.HWVer,
+		MaxQP: int32(r.MaxQP), MaxQPWR: int32(r.MaxQPWR), DeviceCapFlags: r.DeviceCapFlags, MaxSGE: int32(r.MaxSGE),
+		MaxSGERd: int32(r.MaxSGERd), MaxCQ: int32(r.MaxCQ), MaxCQE: int32(r.MaxCQE), MaxMR: int32(r.MaxMR),
+		MaxPD: int32(r.MaxPD), MaxQPRdAtom: int32(r.MaxQPRdAtom), MaxEeRdAtom: int32(r.MaxEERdAtom),
+		MaxResRdAtom: int32(r.MaxResRdAtom), MaxQPInitRdAtom: int32(r.MaxQPInitRdAtom),
+		MaxEeInitRdAtom: int32(r.MaxEEInitRdAtom), AtomicCap: r.AtomicCap, MaxEe: int32(r.MaxEE),
+		MaxRdd: int32(r.MaxRDD), MaxMW: int32(r.MaxMW), MaxRawIpv6QP: int32(r.MaxRawIPv6QP),
+		MaxRawEthyQP: int32(r.MaxRawEthyQP), MaxMcastGrp: int32(r.MaxMcastGrp),
+		MaxMcastQPAttach: int32(r.MaxMcastQPAttach), MaxTotalMcastQPAttach: int32(r.MaxTotalMcastQPAttach),
+		MaxAH: int32(r.MaxAH), MaxFmr: int32(r.MaxFMR), MaxMapPerFmr: int32(r.MaxMapPerFMR), MaxSRQ: int32(r.MaxSRQ),
+		MaxSRQWR: int32(r.MaxSRQWR), MaxSRQSGE: int32(r.MaxSRQSGE), MaxPkeys: r.MaxPkeys,
+		LocalCaAckDelay: r.LocalCAAckDelay, PhysPortCnt: r.PhysPortCnt}
+	copy(a.FWVer[:len(a.FWVer)-1], fmt.Sprintf("%d.%d.%04d", r.FWVer>>32&0xffff, r.FWVer>>16&0xffff, r.FWVer&0xffff))
+	return a
+}
+
+// QueryPort returns the attributes of a port.
+func (v *Verbs) QueryPort(ctx control.Handle, port uint8, a *abi.PortAttr) error {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	p, err := c.port(port)
+	if err == nil {
+		*a = p
+	}
+	return err
+}
+
+func (c *context) port(port uint8) (abi.PortAttr, error) {
+	r, err := c.file.QueryPort(port)
+	if err != nil {
+		return abi.PortAttr{}, err
+	}
+	return abi.PortAttr{State: uint32(r.State), MaxMTU: uint32(r.MaxMTU), ActiveMTU: uint32(r.ActiveMTU),
+		GIDTblLen: int32(r.GIDTableLen), PortCapFlags: r.CapFlags, MaxMsgSz: r.MaxMsgSize, BadPKeyCntr: r.BadPKeyCntr,
+		QKeyViolCntr: r.QKeyViolCntr, PKeyTblLen: r.PKeyTableLen, LID: r.LID, SMLID: r.SMLID, LMC: r.LMC,
+		MaxVLNum: r.MaxVLNum, SMSL: r.SMSL, SubnetTimeout: r.SubnetTimeout, InitTypeReply: r.InitTypeReply,
+		ActiveWidth: r.ActiveWidth, ActiveSpeed: r.ActiveSpeed, PhysState: r.PhysState, LinkLayer: r.LinkLayer,
+		Flags: r.Flags, PortCapFlags2: r.CapFlags2, ActiveSpeedEx: r.ActiveSpeedEx}, nil
+}
+
+// QueryGID returns a GID, which is zero if there is none at the index.
+func (v *Verbs) QueryGID(ctx control.Handle, port uint8, index int, gid *abi.GID) error {
+	e := new(abi.GIDEntry)
+	err := v.QueryGIDEx(ctx, port, index, e)
+	if err == syscall.ENODATA {
+		err = nil
+	}
+	if err == nil {
+		*gid = e.GID
+	}
+	return err
+}
+
+// HasQueryGIDEx returns true.
+func (v *Verbs) HasQueryGIDEx() bool { return true }
+
+// QueryGIDEx returns an entry of the GID table. The error is ENODATA if it is empty.
+func (v *Verbs) QueryGIDEx(ctx control.Handle, port uint8, index int, e *abi.GIDEntry) error {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	if index < 0 || int64(index) > 1<<32-1 {
+		return syscall.EINVAL
+	}
+	r, err := c.file.QueryGIDEntry(uint32(port), uint32(index))
+	switch {
+	case uverbs.Absent(err) || err == syscall.EOPNOTSUPP:
+		var g sysfs.GIDEntry
+		if g, err = c.sysfsGID(port, index); err == nil {
+			*e = c.gidEntry(port, &g)
+		}
+	case err == nil:
+		*e = abi.GIDEntry{GID: r.GID, GIDIndex: r.Index, PortNum: r.Port, GIDType: r.Type, NdevIfindex: r.NetdevIfindex}
+	}
+	return err
+}
+
+// QueryGIDTable fills entries with those of all ports that are not empty, and returns how many there are.
+func (v *Verbs) QueryGIDTable(ctx control.Handle, entries []abi.GIDEntry) (int, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	list := make([]uverbs.GIDEntry, len(entries))
+	n, err := c.file.QueryGIDTable(list)
+	if uverbs.Absent(err) || err == syscall.EOPNOTSUPP {
+		return c.sysfsGIDTable(entries)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for i, r := range list[:n] {
+		entries[i] = abi.GIDEntry{GID: r.GID, GIDIndex: r.Index, PortNum: r.Port, GIDType: r.Type,
+			NdevIfindex: r.NetdevIfindex}
+	}
+	return n, nil
+}
+
+// gidEntry returns what sysfs says of a GID.
+func (c *context) gidEntry(port uint8, g *sysfs.GIDEntry) abi.GIDEntry {
+	return abi.GIDEntry{GID: abi.GID(g.GID), GIDIndex: uint32(g.Index), PortNum: uint32(port),
+		GIDType: uint32(max(g.Type, sysfs.GIDTypeIB)), NdevIfindex: netdevIndex(c.v.root, g.Netdev)}
+}
+
+// sysfsGID reads an entry of the GID table from sysfs.
+func (c *context) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
+	gid, ok := c.v.root.GID(c.dev.name, port, index)
+	if !ok {
+		return sysfs.GIDEntry{}, syscall.EINVAL
+	}
+	if gid.IsZero() {
+		return sysfs.GIDEntry{}, syscall.ENODATA
+	}
+	e := sysfs.GIDEntry{Index: index, GID: gid}
+	e.Type, _ = c.v.root.GIDType(c.dev.name, port, index)
+	e.Netdev, _ = c.v.root.GIDNetdev(c.dev.name, port, index)
+	return e, nil
+}
+
+func (c *context) sysfsGIDTable(entries []abi.GIDEntry) (n int, err error) {
+	for port := 1; port <= int(c.info.ports) && port <= 255; port++ {
+		list, err := c.v.root.GIDs(c.dev.name, port)
+		if err != nil {
+			return 0, errnoOf(err)
+		}
+		for i := range list {
+			if n == len(entries) {
+				return 0, syscall.EINVAL
+			}
+			entries[n] = c.gidEntry(uint8(port), &list[i])
+			n++
+		}
+	}
+	return n, nil
+}
+
+// gidType returns the type of a GID. An empty entry has that of RoCE v1.
+func (c *context) gidType(port, index uint8) (uint32, error) {
+	e := new(abi.GIDEntry)
+	err := c.v.QueryGIDEx(c.handle, port, int(index), e)
+	if err == syscall.ENODATA {
+		return abi.IBV_GID_TYPE_ROCE_V1, nil
+	}
+	return e.GIDType, err
+}
+
+// vlan returns the VLAN of a GID's netdev, 0xffff if it has none.
+func (c *context) vlan(port, index uint8) uint16 {
+	const none = 0xffff
+	dev, ok := c.v.root.GIDNetdev(c.dev.name, port, int(index))
+	if !ok {
+		return none
+	}
+	return vlanOf(dev, none)
+}
+
+// QueryPKey returns a partition key.
+func (v *Verbs) QueryPKey(ctx control.Handle, port uint8, index int) (uint16, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	s, err := c.v.root.Attr("class", "infiniband", c.dev.name, "ports", strconv.Itoa(int(port)), "pkeys",
+		strconv.Itoa(index))
+	if err != nil {
+		return 0, errnoOf(err)
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 0, 16)
+	if err != nil {
+		return 0, syscall.EINVAL
+	}
+	return uint16(n), nil
+}
+
+// QueryDeviceEx returns more attributes of a device.
+func (v *Verbs) QueryDeviceEx(ctx control.Handle, a *abi.DeviceAttrEx) error {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	d := new(deviceResp)
+	var out []byte
+	if c.info.supportsUHW&uhwDevice != 0 {
+		out = uverbs.Bytes(d)
+	}
+	r, err := c.file.QueryDeviceEx(uverbs.Driver{Out: out})
+	switch {
+	case err == syscall.EOPNOTSUPP || err == syscall.ENOSYS:
+		old, err := c.file.QueryDevice(true)
+		if err != nil {
+			return err
+		}
+		r = &uverbs.DeviceAttrEx{DeviceAttr: *old}
+	case err != nil:
+		return err
+	}
+	// What a kernel does not answer is zero.
+	*a = abi.DeviceAttrEx{OrigAttr: deviceAttr(&r.DeviceAttr), CompletionTimestampMask: r.TimestampMask,
+		HCACoreClock: r.HCACoreClock, DeviceCapFlagsEx: r.DeviceCapFlagsEx, MaxWQTypeRQ: r.MaxWQTypeRQ,
+		RawPacketCaps: r.RawPacketCaps, MaxDMSize: r.MaxDMSize, XRCODPCaps: r.XRCODPCaps}
+	a.ODPCaps.GeneralCaps = r.ODPCaps
+	t := &a.ODPCaps.PerTransportCaps
+	t.RCODPCaps, t.UCODPCaps, t.UDODPCaps = r.RCODPCaps, r.UCODPCaps, r.UDODPCaps
+	a.TSOCaps = abi.TSOCaps{MaxTSO: d.maxTSO, SupportedQpts: d.tsoQPTs}
+	a.RSSCaps = abi.RSSCaps{SupportedQpts: r.RSSQPTs, MaxRwqIndirectionTables: r.RSSTables,
+		MaxRwqIndirectionTableSize: r.RSSTableSize, RxHashFieldsMask: d.hashFields, RxHashFunction: d.hashFunction}
+	a.PacketPacingCaps = abi.PacketPacingCaps{QPRateLimitMin: d.minRate, QPRateLimitMax: d.maxRate,
+		SupportedQpts: d.rateQPTs}
+	a.TMCaps = abi.TMCaps{MaxRndvHdrSize: r.MaxRndvHdr, MaxNumTags: r.MaxTags, Flags: r.TMFlags, MaxOps: r.TMMaxOps,
+		MaxSGE: r.TMMaxSGE}
+	a.CQModCaps = abi.CQModerationCaps{MaxCQCount: r.MaxCQModerationCount, MaxCQPeriod: r.MaxCQModerationUsec}
+	a.PhysPortCntEx = uint32(r.DeviceAttr.PhysPortCnt)
+	c.pciAtomics(a)
+	return nil
+}
+
+// pciAtomics asks the firmware what atomics it has on the bus. Without DevX that stays unknown.
+func (c *context) pciAtomics(a *abi.DeviceAttrEx) {
+	const (
+		queryCaps  = 0x100 // C: MLX5_CMD_OP_QUERY_HCA_CAP
+		atomicCaps = 3<<1 | 1
+		fetchAdd   = 16 + 0x50 // in the answer
+		eightBytes = 1 << 1    // C: IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP
+	)
+	in, out := make([]byte, 16), make([]byte, 16+4096)
+	binary.BigEndian.PutUint16(in, queryCaps)
+	binary.BigEndian.PutUint16(in[6:], atomicCaps)
+	if c.general(in, out) != nil {
+		return
+	}
+	word := func(off int) uint16 { return binary.BigEndian.Uint16(out[fetchAdd+off:]) }
+	p := abi.PciAtomicCaps{FetchAdd: word(0), Swap: word(2), CompareSwap: word(4)}
+	a.PciAtomicCaps = p
+	if a.OrigAttr.AtomicCap == abi.IBV_ATOMIC_HCA && p.FetchAdd&p.CompareSwap&eightBytes != 0 {
+		a.OrigAttr.AtomicCap = abi.IBV_ATOMIC_GLOB
+	}
+}

@@ -1,0 +1,39 @@
+package mlx5
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// InitRWQ returns control.ErrNoOp: there are no WQs.
+func (r *Rings) InitRWQ(control.Handle) (*abi.MLX5DVRWQ, error) { return nil, control.ErrNoOp }
+
+// QPExFromIBVQPEx returns control.ErrNoOp: there is no such struct.
+func (r *Rings) QPExFromIBVQPEx(control.Handle) (uintptr, error) { return 0, control.ErrNoOp }
+
+// ClockInfo returns control.ErrNoOp: there is no such function.
+func (r *Rings) ClockInfo() (uintptr, error) { return 0, control.ErrNoOp }
+
+// DevXGeneralCmd sends a command to the firmware.
+func (r *Rings) DevXGeneralCmd(ctx control.Handle, in, out []byte) error {
+	c, err := get[context](r.v, ctx)
+	if err != nil {
+		return err
+	}
+	return c.general(in, out)
+}
+
+func (c *context) general(in, out []byte) error {
+	const object, method, attr = driverNamespace, driverNamespace, driverNamespace
+	return c.file.Method("devx_other", object, method, uverbs.In(attr, in), uverbs.Out(attr+1, out))
+}
+
+// NoInlineHeaders reports whether the device wants no header of a frame in the work request.
+func (r *Rings) NoInlineHeaders(ctx control.Handle) (bool, error) {
+	c, err := get[context](r.v, ctx)
+	if err != nil {
+		return false, err
+	}
+	return c.info.minInline == inlineNone, nil
+}

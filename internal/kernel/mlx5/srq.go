@@ -1,0 +1,140 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// srq is a shared receive queue.
+type srq struct {
+	object
+	queue          queue
+	stride         uint32
+	tail           uint32 // the last WQE of the free list
+	number, kernel uint32
+	async          count
+}
+
+func (s *srq) asyncCount() *count { return &s.async }
+
+// A WQE of an SRQ begins with the number of the next one.
+const (
+	nextSize = 16
+	sgeSize  = 16
+)
+
+// CreateSRQ makes a shared receive queue, and tells the caller how large it is.
+func (v *Verbs) CreateSRQ(h control.Handle, a *abi.SRQInitAttr) (control.Handle, error) {
+	p, err := get[pd](v, h)
+	if err != nil {
+		return 0, err
+	}
+	c, i := p.c, &p.c.info
+	if a.Attr.MaxWR > i.maxSRQWR || a.Attr.MaxSGE > uint32(i.maxRQDesc)/sgeSize {
+		return 0, syscall.EINVAL
+	}
+	stride := pow2(max(32, nextSize+uint64(a.Attr.MaxSGE)*sgeSize))
+	wqes := pow2(uint64(a.Attr.MaxWR) + 1)
+	if stride > uint64(i.maxRecvWR) || wqes > 1<<16 { // the number of the next one has 16 bits
+		return 0, syscall.EINVAL
+	}
+	s := &srq{object: object{c: c}, stride: uint32(stride), tail: uint32(wqes) - 1}
+	if s.queue, err = c.memory.queue(int(wqes * stride)); err != nil {
+		return 0, err
+	}
+	for w := range s.tail {
+		binary.BigEndian.PutUint16(s.queue.ring.bytes[uint64(w)*stride+2:], uint16(w+1))
+	}
+	s.handle = v.table.add(s)
+	sges := uint32(stride-nextSize) / sgeSize
+	if err := s.create(p, sges, a.Attr.SRQLimit); err != nil {
+		v.table.remove(s.handle)
+		return 0, errors.Join(err, c.memory.drop(s.queue))
+	}
+	a.Attr.MaxWR, a.Attr.MaxSGE = s.tail, sges
+	return s.handle, nil
+}
+
+func (s *srq) create(p *pd, sges, limit uint32) error {
+	d := &createSRQ{buf: s.queue.ring.addr(), db: uint64(s.queue.record.addr()), uidx: s.c.userIndex()}
+	resp := new(numberResp)
+	r, err := s.c.file.CreateSRQ(&uverbs.CreateSRQ{User: uint64(s.handle), PD: p.number, MaxWR: s.tail, MaxSGE: sges,
+		Limit: limit}, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	if err != nil {
+		return err
+	}
+	s.kernel, s.number = r.Handle, resp.number
+	err = deviceNumber24("create_srq", "srqn", s.number)
+	if err == nil && r.MaxWR < s.tail {
+		err = &uverbs.ReplyError{Command: "create_srq", Field: "max_wr", Got: uint64(r.MaxWR), Want: fmt.Sprint(s.tail)}
+	}
+	if err != nil {
+		_, e := s.c.file.DestroySRQ(s.kernel)
+		return errors.Join(err, e)
+	}
+	return nil
+}
+
+// ModifySRQ changes an SRQ.
+func (v *Verbs) ModifySRQ(h control.Handle, a *abi.SRQAttr, mask uint32) error {
+	s, err := get[srq](v, h)
+	if err != nil {
+		return err
+	}
+	return s.c.file.ModifySRQ(s.kernel, mask, a.MaxWR, a.SRQLimit)
+}
+
+// QuerySRQ returns the attributes of an SRQ.
+func (v *Verbs) QuerySRQ(h control.Handle, a *abi.SRQAttr) error {
+	s, err := get[srq](v, h)
+	if err != nil {
+		return err
+	}
+	maxWR, maxSGE, limit, err := s.c.file.QuerySRQ(s.kernel)
+	if err != nil {
+		return err
+	}
+	a.MaxWR, a.MaxSGE, a.SRQLimit = maxWR, maxSGE, limit
+	return nil
+}
+
+// GetSRQNum returns the number of an SRQ.
+func (v *Verbs) GetSRQNum(_, h control.Handle) (uint32, error) {
+	s, err := get[srq](v, h)
+	if err != nil {
+		return 0, err
+	}
+	return s.number, nil
+}
+
+// DestroySRQ ends an SRQ, when its events were acknowledged.
+func (v *Verbs) DestroySRQ(h control.Handle) error {
+	s, err := get[srq](v, h)
+	if err != nil {
+		return err
+	}
+	n, err := s.c.file.DestroySRQ(s.kernel)
+	ended, err := s.c.finish("destroy_srq", err, reported{&s.async, n})
+	if !ended {
+		return err
+	}
+	v.table.remove(h)
+	return errors.Join(err, s.c.memory.drop(s.queue))
+}
+
+// InitSRQ returns the ring of an SRQ.
+func (r *Rings) InitSRQ(h control.Handle, mask uint64) (*abi.MLX5DVSRQ, error) {
+	s, err := get[srq](r.v, h)
+	if err != nil {
+		return nil, err
+	}
+	const num = 1 << 0 // C: MLX5DV_SRQ_MASK_SRQN
+	return &abi.MLX5DVSRQ{Buf: uintptr(s.queue.ring.addr()), DBRec: s.queue.record.addr(), Stride: s.stride, Tail: s.tail,
+		CompMask: mask & num, SRQN: s.number}, nil
+}

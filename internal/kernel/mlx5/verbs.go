@@ -1,0 +1,58 @@
+package mlx5
+
+import (
+	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// Verbs is the control path of mlx5 devices through the kernel. It is safe for concurrent use.
+type Verbs struct {
+	control.NoVerbs
+	root  sysfs.Root
+	table table
+
+	mu      sync.Mutex
+	devices map[string]control.Handle // by what makes one differ from another
+}
+
+var (
+	_ control.Verbs = (*Verbs)(nil)
+	_ control.Rings = (*Rings)(nil)
+)
+
+// New returns the control path.
+func New() *Verbs { return &Verbs{root: sysfs.DefaultRoot(), devices: make(map[string]control.Handle)} }
+
+// Rings returns what the direct data path takes from it.
+func (v *Verbs) Rings() *Rings { return &Rings{v} }
+
+// Rings has the rings of the objects of Verbs.
+type Rings struct{ v *Verbs }
+
+// object is what all objects have.
+type object struct {
+	c      *context
+	handle control.Handle
+}
+
+func (o *object) context() *context { return o.c }
+
+// owner returns the handle of the object's context.
+func (o *object) owner() control.Handle { return o.c.handle }
+
+// Owner returns the context of an object.
+func (v *Verbs) Owner(h control.Handle) control.Handle {
+	o, _ := v.table.load(h)
+	if o, ok := o.(interface{ owner() control.Handle }); ok {
+		return o.owner()
+	}
+	return 0
+}
+
+// Path returns "": there is no library.
+func (v *Verbs) Path() string { return "" }
+
+// Version returns "".
+func (v *Verbs) Version() string { return "" }

@@ -1,0 +1,74 @@
+package uverbs
+
+import "structs"
+
+// Context is what the kernel says of a new context.
+type Context struct {
+	AsyncFD     int // of async events
+	CompVectors uint32
+	OptionalMR  bool // it ignores optional access flags that it does not know
+}
+
+// getContextReq is struct ib_uverbs_get_context of rdma/ib_user_verbs.h.
+type getContextReq struct {
+	_        structs.HostLayout
+	response uint64
+}
+
+// getContextResp is struct ib_uverbs_get_context_resp.
+type getContextResp struct {
+	_           structs.HostLayout
+	asyncFD     uint32
+	compVectors uint32
+}
+
+const coreOptionalMR = 1 << 0 // C: IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
+
+// GetContext makes the file's context.
+func (f *File) GetContext(d Driver) (Context, error) {
+	q, r, core := new(getContextReq), new(getContextResp), new(uint64)
+	r.asyncFD = noFD
+	err := f.do(&getContext, request{Bytes(q), Bytes(r), d}, Out(0, Bytes(&r.compVectors)), Out(1, Bytes(core)))
+	if err != nil {
+		return Context{AsyncFD: -1}, err
+	}
+	c := Context{AsyncFD: -1, CompVectors: r.compVectors, OptionalMR: *core&coreOptionalMR != 0}
+	if r.asyncFD == noFD { // it came by the method
+		if err := f.do(&allocAsyncEvent, request{}, New(0, &r.asyncFD)); err != nil {
+			return c, err
+		}
+	}
+	c.AsyncFD, err = f.newFD("get_context", r.asyncFD)
+	return c, err
+}
+
+// QueryContext gives a method's part of the driver, which is in its attribute id.
+func (f *File) QueryContext(id uint16, out []byte) error {
+	return f.do(&queryContext, request{}, May(id, out))
+}
+
+const noFD = 1<<32 - 1
+
+// newFD checks a descriptor that the kernel gave, and makes it close on exec.
+func (f *File) newFD(command string, fd uint32) (int, error) {
+	if err := check(fd <= 1<<31-1 && int(fd) != f.fd, command, "descriptor", uint64(fd), "a new one"); err != nil {
+		return -1, err
+	}
+	Protect(int(fd))
+	return int(fd), nil
+}
+
+// compChannelResp is struct ib_uverbs_create_comp_channel_resp.
+type compChannelResp struct {
+	_  structs.HostLayout
+	fd uint32
+}
+
+// CreateCompChannel makes a completion channel and returns its descriptor.
+func (f *File) CreateCompChannel() (int, error) {
+	q, r := new(getContextReq), &compChannelResp{fd: noFD}
+	if err := f.do(&createCompChannel, request{in: Bytes(q), out: Bytes(r)}); err != nil {
+		return -1, err
+	}
+	return f.newFD(createCompChannel.name, r.fd)
+}

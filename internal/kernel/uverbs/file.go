@@ -1,0 +1,121 @@
+package uverbs
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// Forms remembers which forms of commands a device's kernel lacks. The zero value has not asked yet. It is safe for
+// concurrent use.
+type Forms struct {
+	noIoctl  atomic.Bool
+	noInvoke atomic.Bool
+	noMethod sync.Map // *command
+}
+
+// File is an open device file. It is safe for concurrent use, but for Close.
+type File struct {
+	fd      int
+	driver  uint32 // C: enum rdma_driver_id
+	forms   *Forms
+	sys     system
+	explain atomic.Pointer[func(error) error]
+}
+
+// system has the system calls on the file, for tests.
+type system struct {
+	ioctl func(fd int, c *ioctlCommand) syscall.Errno
+	write func(fd int, b []byte) (int, error)
+}
+
+// FD returns the descriptor.
+func (f *File) FD() int { return f.fd }
+
+// Explain makes do see each EIO and EACCES of a command, on the thread that sent it. nil ends that.
+func (f *File) Explain(do func(error) error) {
+	if do == nil {
+		f.explain.Store(nil)
+		return
+	}
+	f.explain.Store(&do)
+}
+
+// Driver is the driver's part of a command: its struct, and where its answer goes. Both may be empty.
+type Driver struct{ In, Out []byte }
+
+// request is the struct of write() and its answer, and the driver's part.
+type request struct {
+	in, out []byte
+	Driver
+}
+
+// do sends a command in the first form that the kernel has. args are those of the method. The error is an errno or a
+// *ReplyError.
+func (f *File) do(c *command, q request, args ...Arg) error {
+	runtime.LockOSThread() // Linux looks at the thread's credentials
+	defer runtime.UnlockOSThread()
+	err := f.send(c, &q, args)
+	if err == syscall.EIO || err == syscall.EACCES {
+		if do := f.explain.Load(); do != nil {
+			return (*do)(err)
+		}
+	}
+	return err
+}
+
+// plain is do without an explanation.
+func (f *File) plain(c *command, q request, args ...Arg) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return f.send(c, &q, args)
+}
+
+func (f *File) send(c *command, q *request, args []Arg) error {
+	err := error(syscall.ENOTTY)
+	if _, lacks := f.forms.noMethod.Load(c); c.method != noMethod && !lacks && !f.forms.noIoctl.Load() {
+		err = f.method(c.name, c.object, c.method, append(args, f.driverArgs(q)...))
+		switch {
+		case err == syscall.ENOTTY:
+			f.forms.noIoctl.Store(true)
+		case err != syscall.EPROTONOSUPPORT:
+			return err
+		case c.number != noNumber:
+			f.forms.noMethod.Store(c, true)
+		}
+	}
+	if c.number == noNumber {
+		return err
+	}
+	if !f.forms.noIoctl.Load() && !f.forms.noInvoke.Load() {
+		switch err = f.invoke(c, q); err {
+		case syscall.ENOTTY:
+			f.forms.noIoctl.Store(true)
+		case syscall.EPROTONOSUPPORT:
+			f.forms.noInvoke.Store(true)
+		default:
+			return err
+		}
+	}
+	return f.write(c, q)
+}
+
+func (f *File) driverArgs(q *request) []Arg {
+	return []Arg{If(len(q.In) > 0, In(driverIn, q.In)), If(len(q.Out) > 0, May(driverOut, q.Out))}
+}
+
+// invoke sends a command by INVOKE_WRITE.
+func (f *File) invoke(c *command, q *request) error {
+	const coreIn, coreOut, number = 0, 1, 2
+	return f.method(c.name, invokeWrite.object, invokeWrite.method, append(f.driverArgs(q),
+		Uint64(number, uint64(c.number)), In(coreIn, q.in), If(len(q.out) > 0, Out(coreOut, q.out))))
+}
+
+// Method sends a method that only the driver has.
+func (f *File) Method(name string, object, method uint16, args ...Arg) error {
+	return f.do(&command{name, object, method, noNumber}, request{}, args...)
+}
+
+// Absent reports whether the error of a method means that the kernel lacks it.
+func Absent(err error) bool { return err == syscall.ENOTTY || err == syscall.EPROTONOSUPPORT }

@@ -1,0 +1,95 @@
+package uverbs
+
+import "structs"
+
+// handleOnly is the struct of the commands that destroy an object without events.
+type handleOnly struct {
+	_      structs.HostLayout
+	handle uint32
+}
+
+// destroy is struct ib_uverbs_destroy_cq, and those of QPs and SRQs.
+type destroy struct {
+	_        structs.HostLayout
+	response uint64
+	handle   uint32
+	_        uint32
+}
+
+func (f *File) drop(c *command, handle uint32) error {
+	q := &handleOnly{handle: handle}
+	return f.do(c, request{in: Bytes(q)}, Handle(0, handle))
+}
+
+// events destroys an object, and returns how many async events the kernel has reported for it.
+func (f *File) events(c *command, handle uint32) (uint32, error) {
+	q, r := &destroy{handle: handle}, new(uint32)
+	err := f.do(c, request{in: Bytes(q), out: Bytes(r)}, Handle(0, handle), Out(1, Bytes(r)))
+	return *r, err
+}
+
+// AllocPD makes a protection domain and returns its number.
+func (f *File) AllocPD(d Driver) (uint32, error) {
+	q, r := new(responseOnly), new(uint32)
+	err := f.do(&allocPD, request{Bytes(q), Bytes(r), d})
+	return *r, err
+}
+
+// DeallocPD ends a protection domain.
+func (f *File) DeallocPD(handle uint32) error { return f.drop(&deallocPD, handle) }
+
+// RegMR is what REG_MR wants. C: struct ib_uverbs_reg_mr.
+type RegMR struct {
+	_                              structs.HostLayout
+	response, Start, Length, HCAVA uint64
+	PD, Access                     uint32
+}
+
+// MR is what it answers. C: struct ib_uverbs_reg_mr_resp.
+type MR struct {
+	_                  structs.HostLayout
+	Handle, LKey, RKey uint32
+}
+
+// RegMR registers memory.
+func (f *File) RegMR(q *RegMR) (*MR, error) {
+	r := new(MR)
+	return r, f.do(&regMR, request{in: Bytes(q), out: Bytes(r)}, New(0, &r.Handle), Handle(1, q.PD), Uint64(3, q.HCAVA),
+		Uint64(4, q.Start), Uint64(5, q.Length), Uint32(6, q.Access), Out(9, Bytes(&r.LKey)), Out(10, Bytes(&r.RKey)))
+}
+
+// DeregMR ends a registration.
+func (f *File) DeregMR(handle uint32) error { return f.drop(&deregMR, handle) }
+
+// GlobalRoute is struct ib_uverbs_global_route.
+type GlobalRoute struct {
+	_                                    structs.HostLayout
+	DGID                                 [16]byte
+	FlowLabel                            uint32
+	SGIDIndex, HopLimit, TrafficClass, _ uint8
+}
+
+// AHAttr is struct ib_uverbs_ah_attr.
+type AHAttr struct {
+	_                                     structs.HostLayout
+	GRH                                   GlobalRoute
+	DLID                                  uint16
+	SL, SrcPathBits, StaticRate, IsGlobal uint8
+	PortNum, _                            uint8
+}
+
+// CreateAH makes an address handle in the kernel, which resolves the address.
+func (f *File) CreateAH(user uint64, pd uint32, a *AHAttr, d Driver) (uint32, error) {
+	q := &struct {
+		_              structs.HostLayout
+		response, user uint64
+		pd, _          uint32
+		attr           AHAttr
+	}{user: user, pd: pd, attr: *a}
+	r := new(uint32)
+	err := f.do(&createAH, request{Bytes(q), Bytes(r), d})
+	return *r, err
+}
+
+// DestroyAH ends an address handle.
+func (f *File) DestroyAH(handle uint32) error { return f.drop(&destroyAH, handle) }

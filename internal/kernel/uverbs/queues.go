@@ -1,0 +1,98 @@
+package uverbs
+
+import (
+	"fmt"
+	"structs"
+)
+
+// CreateCQ is struct ib_uverbs_create_cq. Channel is a descriptor, -1 for none.
+type CreateCQ struct {
+	_              structs.HostLayout
+	response, User uint64
+	CQE, Vector    uint32
+	Channel        int32
+	_              uint32
+}
+
+// CQ is struct ib_uverbs_create_cq_resp.
+type CQ struct {
+	_           structs.HostLayout
+	Handle, CQE uint32
+}
+
+// CreateCQ makes a CQ.
+func (f *File) CreateCQ(q *CreateCQ, flags uint32, d Driver) (*CQ, error) {
+	r := new(CQ)
+	err := f.do(&createCQ, request{Bytes(q), Bytes(r), d}, New(0, &r.Handle), Uint32(1, q.CQE), Uint64(2, q.User),
+		FD(3, int(q.Channel)), Uint32(4, q.Vector), If(flags != 0, Uint32(5, flags)), Out(6, Bytes(&r.CQE)))
+	if err != nil {
+		return nil, err
+	}
+	if r.CQE < q.CQE {
+		_, _, _ = f.DestroyCQ(r.Handle)
+		return nil, check(false, createCQ.name, "entries", uint64(r.CQE), fmt.Sprintf("at least %d", q.CQE))
+	}
+	return r, nil
+}
+
+// ResizeCQ makes a CQ continue in the ring that the driver's part names.
+func (f *File) ResizeCQ(handle, cqe uint32, driver []byte) error {
+	q := &struct {
+		_           structs.HostLayout
+		response    uint64
+		handle, cqe uint32
+	}{handle: handle, cqe: cqe}
+	r := new([2]uint32)
+	if err := f.do(&resizeCQ, request{Bytes(q), Bytes(r), Driver{In: driver}}); err != nil {
+		return err
+	}
+	return check(r[0] == cqe, resizeCQ.name, "entries", uint64(r[0]), fmt.Sprint(cqe))
+}
+
+// DestroyCQ ends a CQ. It returns how many events the kernel has reported for it.
+func (f *File) DestroyCQ(handle uint32) (completions, async uint32, err error) {
+	q, r := &destroy{handle: handle}, new([2]uint32)
+	err = f.do(&destroyCQ, request{in: Bytes(q), out: Bytes(r)}, Handle(0, handle), Out(1, Bytes(r)))
+	return r[0], r[1], err
+}
+
+// CreateSRQ is struct ib_uverbs_create_srq.
+type CreateSRQ struct {
+	_                        structs.HostLayout
+	response, User           uint64
+	PD, MaxWR, MaxSGE, Limit uint32
+}
+
+// SRQ is struct ib_uverbs_create_srq_resp.
+type SRQ struct {
+	_                          structs.HostLayout
+	Handle, MaxWR, MaxSGE, Num uint32
+}
+
+// CreateSRQ makes a shared receive queue.
+func (f *File) CreateSRQ(q *CreateSRQ, d Driver) (*SRQ, error) {
+	const basic = 0
+	r := new(SRQ)
+	err := f.do(&createSRQ, request{Bytes(q), Bytes(r), d}, New(0, &r.Handle), Handle(1, q.PD), Uint64(4, q.User),
+		Uint32(5, q.MaxWR), Uint32(6, q.MaxSGE), Uint32(7, q.Limit), Uint64(9, basic), Out(11, Bytes(&r.MaxWR)),
+		Out(12, Bytes(&r.MaxSGE)))
+	return r, err
+}
+
+// ModifySRQ changes the parts of an SRQ that mask names.
+func (f *File) ModifySRQ(handle, mask, maxWR, limit uint32) error {
+	q := &[4]uint32{handle, mask, maxWR, limit}
+	return f.do(&modifySRQ, request{in: Bytes(q)})
+}
+
+// QuerySRQ returns the attributes of an SRQ.
+func (f *File) QuerySRQ(handle uint32) (maxWR, maxSGE, limit uint32, err error) {
+	q, r := &destroy{handle: handle}, new([4]uint32)
+	err = f.do(&querySRQ, request{in: Bytes(q), out: Bytes(r)})
+	return r[0], r[1], r[2], err
+}
+
+// DestroySRQ ends an SRQ. It returns how many async events the kernel has reported for it.
+func (f *File) DestroySRQ(handle uint32) (events uint32, err error) {
+	return f.events(&destroySRQ, handle)
+}

@@ -1,0 +1,92 @@
+package uverbs
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const verbsIoctl = 0xc0181b01 // C: RDMA_VERBS_IOCTL
+
+// kernel has the system calls.
+var kernel = system{
+	ioctl: func(fd int, c *ioctlCommand) syscall.Errno {
+		for {
+			_, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), verbsIoctl, uintptr(unsafe.Pointer(c)))
+			if e != syscall.EINTR {
+				return e
+			}
+		}
+	},
+	write: func(fd int, b []byte) (n int, err error) {
+		for {
+			if n, err = syscall.Write(fd, b); err != syscall.EINTR {
+				return n, err
+			}
+		}
+	},
+}
+
+// openFile opens a file that must be the character device of these numbers.
+func openFile(path string, major, minor uint32) (int, error) {
+	var fd int
+	var err error
+	for {
+		if fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	got := "not a character device"
+	if st.Mode&unix.S_IFMT == unix.S_IFCHR {
+		got = deviceNumber(unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev)))
+	}
+	if want := deviceNumber(major, minor); got != want {
+		unix.Close(fd)
+		return -1, &FileError{Path: path, Got: got, Want: want + ", which sysfs names"}
+	}
+	return fd, nil
+}
+
+func deviceNumber(major, minor uint32) string { return fmt.Sprintf("device %d:%d", major, minor) }
+
+// CloseFD closes a descriptor that the kernel gave.
+func CloseFD(fd int) error { return unix.Close(fd) }
+
+// Protect makes a descriptor close on exec, as the kernel gives not all.
+func Protect(fd int) { unix.CloseOnExec(fd) }
+
+// Read reads one event of exactly len(b) bytes.
+func Read(fd int, b []byte) error {
+	for {
+		n, err := unix.Read(fd, b)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		}
+		return check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
+	}
+}
+
+// Map maps n bytes of the file for writing.
+func (f *File) Map(off int64, n int) ([]byte, error) {
+	return unix.Mmap(f.fd, off, n, unix.PROT_WRITE, unix.MAP_SHARED)
+}
+
+// Unmap undoes Map.
+func Unmap(b []byte) error { return unix.Munmap(b) }
+
+// PageSize returns the size of a page.
+func PageSize() int { return os.Getpagesize() }
