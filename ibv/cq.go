@@ -3,7 +3,6 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -113,7 +112,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	defer d.leave()
 	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
 
-	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directFor(opt))
+	path, why, err := d.choosePath(opt.DataPath, d.directFor(opt))
 	if err != nil {
 		return fail(err)
 	}
@@ -134,7 +133,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last),
 			Where: d.Name()})
 	}
-	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
+	if !d.v.native && (d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0) {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
 	}
 	if opt.Solicited && opt.NoEvents {

@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -179,7 +178,7 @@ func (friends) CreateCQ(d *Device, cqe int, opt *CQOptions,
 
 // ChoosePath returns the data path that a CQ with these options would have.
 func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
-	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directFor(opt))
+	path, _, err := d.choosePath(opt.DataPath, d.directFor(opt))
 	return path, err
 }
 

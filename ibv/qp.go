@@ -168,7 +168,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	if dev.table.PostSend == 0 || dev.table.PostRecv == 0 {
+	if !dev.v.native && (dev.table.PostSend == 0 || dev.table.PostRecv == 0) {
 		return fail(&UnsupportedError{Feature: "post_send", Need: "a provider that posts", Have: name})
 	}
 

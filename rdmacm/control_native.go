@@ -1,9 +1,8 @@
 package rdmacm
 
 import (
-	"errors"
-
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/ucma"
 )
 
-func native(control.Verbs) (control.CM, error) { return nil, errors.New("not linked yet") }
+func native(v control.Verbs) (control.CM, error) { return ucma.New(v), nil }
