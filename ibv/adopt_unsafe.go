@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -19,12 +18,15 @@ func AdoptDevice(context unsafe.Pointer) (*Device, error) {
 	if context == nil {
 		return nil, &OpError{Op: op, Err: &ArgError{Arg: "context", Got: "NULL", Want: "an open struct ibv_context"}}
 	}
-	v, err := library()
+	v, err := firstPath()
 	if err != nil {
 		return nil, err
 	}
+	if err := v.needLibrary("a device of another C library"); err != nil {
+		return nil, &OpError{Op: op, Err: err}
+	}
 	h := uintptr(context)
-	info, err := v.describe(libibverbs.ContextDevice(h))
+	info, err := v.describe(v.Context(h).Device)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,7 @@ func (d *Device) AdoptPD(pd unsafe.Pointer) (*PD, error) {
 	}
 	defer d.leave()
 	h := uintptr(pd)
-	if err := ofContext("pd", "struct ibv_pd", h, d.handle); err != nil {
+	if err := d.owns("pd", "struct ibv_pd", h); err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
 	return d.newPD(h, leaveIt), nil
@@ -63,14 +65,15 @@ func (pd *PD) AdoptMR(mr unsafe.Pointer, addr uint64) (*MR, error) {
 	}
 	defer pd.leave()
 	h := uintptr(mr)
-	err := ofContext("mr", "struct ibv_mr", h, pd.dev.handle)
-	if err == nil && libibverbs.MRPD(h) != pd.handle {
+	err := pd.dev.owns("mr", "struct ibv_mr", h)
+	if err == nil && pd.dev.v.MR(h).PD != pd.handle {
 		err = &ArgError{Arg: "mr", Got: "a struct ibv_mr of another PD", Want: "one of this PD"}
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
-	m := &MR{pd: pd, addr: libibverbs.MRAddr(h), iova: addr, length: libibverbs.MRLength(h), access: unknownAccess,
+	is := pd.dev.v.MR(h)
+	m := &MR{pd: pd, addr: is.Addr, iova: addr, length: is.Length, access: unknownAccess,
 		fixed: "adopted", release: leaveIt}
 	m.opened(h)
 	return m, nil
@@ -79,12 +82,12 @@ func (pd *PD) AdoptMR(mr unsafe.Pointer, addr uint64) (*MR, error) {
 // leaveIt is the release of what another library will destroy.
 func leaveIt(uintptr) error { return nil }
 
-// ofContext checks that the C object at h, whose first field is its context, is of the right one.
-func ofContext(arg, what string, h, context uintptr) error {
+// owns checks that the C object at h, whose first field is its context, is of the Device.
+func (d *Device) owns(arg, what string, h uintptr) error {
 	switch {
 	case h == 0:
 		return &ArgError{Arg: arg, Got: "NULL", Want: "a " + what}
-	case libibverbs.ObjectContext(h) != context:
+	case d.v.Owner(h) != d.handle:
 		return &ArgError{Arg: arg, Got: fmt.Sprintf("a %s of another struct ibv_context", what),
 			Want: "one of this Device's"}
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
@@ -36,7 +36,7 @@ type CompChannel struct {
 	direct map[uintptr]*CQ
 	byC    int     // CQs of the other engines, whose provider has to see each event
 	buf    [8]byte // of the reader, as is ev
-	ev     libibverbs.CQEvent
+	ev     control.CQEvent
 }
 
 // CreateCompChannel makes a completion channel. CQs created without one share a channel that
@@ -65,7 +65,7 @@ func (d *Device) makeCompChannel(parents ...*node) (*CompChannel, error) {
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: err}
 	}
-	p, err := pollfd.New(libibverbs.CompChannelFD(h), "ibv_comp_channel")
+	p, err := pollfd.New(d.v.ChannelFD(h), "ibv_comp_channel")
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(),
 			Err: errors.Join(err, d.v.DestroyCompChannel(h))}
@@ -136,7 +136,7 @@ func (ch *CompChannel) acknowledge(cq *CQ) {
 	cq.unacked, cq.ackEach = 0, true
 	ch.mu.Unlock()
 	if n > 0 {
-		ch.dev.v.AckCQEvents(cq.handle, n, new(libibverbs.CQEvent))
+		ch.dev.v.AckCQEvents(cq.handle, n, new(control.CQEvent))
 	}
 }
 

@@ -3,14 +3,12 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -114,7 +112,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	defer d.leave()
 	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
 
-	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directFor(opt))
+	path, why, err := d.choosePath(opt.DataPath, d.directFor(opt))
 	if err != nil {
 		return fail(err)
 	}
@@ -128,14 +126,14 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err := fitInt(d.Name(), numCQE.of(&d.attr, cqe)); err != nil {
 		return fail(err)
 	}
-	switch last := max(libibverbs.NumCompVectors(d.handle), 1) - 1; {
+	switch last := max(d.v.Context(d.handle).CompVectors, 1) - 1; {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
 		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last),
 			Where: d.Name()})
 	}
-	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
+	if !d.v.native && (d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0) {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
 	}
 	if opt.Solicited && opt.NoEvents {
@@ -181,7 +179,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err != nil {
 		return undo(d.explainCQ(err, cqe))
 	}
-	cq.cqe = libibverbs.CQCapacity(cq.handle)
+	cq.cqe = cq.dev.v.CQCapacity(cq.handle)
 	if err := checkGranted(d.Name(), grant{numCQE.of(&d.attr, cqe), cq.cqe}); err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
 	}
@@ -502,7 +500,7 @@ func (cq *CQ) Resize(cqe int) error {
 		err = cq.resizeDirect(cqe)
 	case DataPathOps:
 		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
-			cq.cqe = libibverbs.CQCapacity(cq.handle)
+			cq.cqe = cq.dev.v.CQCapacity(cq.handle)
 		}
 	default:
 		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",

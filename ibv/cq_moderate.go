@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Moderate makes an armed CQ raise one event for several completions: once count of them have
@@ -72,7 +72,7 @@ func (d *Device) moderation(count int, period time.Duration) (*abi.ModifyCQAttr,
 func (d *Device) explainModeration(err error) error {
 	const feature, without = "moderation of a CQ", "; without it each completion of an armed CQ raises an event"
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v16 or later",
 			Have: fmt.Sprintf("version %q", d.v.Version()) + without}
 	case err != nil && unsupported(err):

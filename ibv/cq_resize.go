@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"runtime"
 
-	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
 // errNotMoved means that the device has not ended the old ring. It does so before the command returns.
@@ -46,11 +42,7 @@ func (cq *CQ) resizeDirect(cqe int) error {
 	if !cq.mu.Off {
 		mlx5.Quiesce() // readers of the ring without the lock
 	}
-	runtime.LockOSThread() // for bind.Explain
-	err = uverbs.ResizeCQ(libibverbs.CmdFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
-		entries, r.Size())
-	err = bind.Explain(cq.dev.handle, err)
-	runtime.UnlockOSThread()
+	err = cq.dev.direct.dv.SwapCQ(cq.handle, mem.Addr(), entries, r.Size())
 	if err == nil {
 		if !r.Move(cmem.Pointer(mem.Addr()), entries) {
 			err = errNotMoved

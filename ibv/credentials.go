@@ -4,7 +4,6 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
@@ -43,7 +42,7 @@ func (d *Device) explain(err error) error {
 	case syscall.EIO:
 		return d.explainIO(err)
 	case syscall.EACCES:
-		if uverbs.Refused(libibverbs.CmdFD(d.handle)) {
+		if uverbs.Refused(d.v.Context(d.handle).CmdFD) {
 			return d.credentialsError()
 		}
 	}

@@ -1,6 +1,9 @@
 package ibv
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 // DataPath is the engine that posts and polls.
 type DataPath uint8
@@ -34,6 +37,15 @@ func (d DataPath) String() string {
 
 // DataPathEnv overrides DataPathAuto: "ops" or "direct".
 const DataPathEnv = "PUREVERBS_DATAPATH"
+
+// choosePath selects the engine of a queue of the device and returns the reason.
+func (d *Device) choosePath(want DataPath, direct func() error) (DataPath, string, error) {
+	path, why, err := chooseDataPath(want, os.Getenv(DataPathEnv), direct)
+	if err == nil && path == DataPathOps {
+		err = d.v.needLibrary("the ops data path (" + why + ")")
+	}
+	return path, why, err
+}
 
 // chooseDataPath selects the engine of a queue and returns the reason. direct returns why the
 // direct data path is unavailable, nil if it is available.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/work"
@@ -75,7 +73,7 @@ func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
 
 // mlx5Ex returns the struct mlx5dv_qp_ex of a struct ibv_qp_ex.
 func (qp *QP) mlx5Ex(ex uintptr) (uintptr, error) {
-	lib, err := libmlx5.Open()
+	lib, err := qp.dev.v.rings()
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +141,7 @@ func (qp *QP) openDCT(modify func() error) error {
 	if err := modify(); err != nil {
 		return err
 	}
-	qp.num.Store(libibverbs.QPNum(qp.handle))
+	qp.num.Store(qp.dev.v.QPNumber(qp.handle))
 	if qp.direct != nil {
 		qp.direct = qp.dctRings()
 		d.qps.Add(qp.direct)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -69,30 +67,32 @@ func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	spin.Prepare() // of all that posts and polls, nothing has begun yet
 	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: newFailure()}
-	size := libibverbs.ContextSize(h)
-	if size == 0 { // every release since 2013 has the extended ops
+	is := v.Context(h)
+	if is.Size == 0 && !v.native { // every release since 2013 has the extended ops
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: &UnsupportedError{
 			Feature: "a context with extended verbs", Need: "libibverbs of rdma-core v15 or later",
 			Have: "an older library"}}
 	}
-	level.Note(size)
+	level.Note(is.Size)
 	attr, err := c.queryDevice()
 	if err != nil {
 		return nil, err
 	}
 	c.attr = *attr
-	c.table = ops.Lookup(h)
-	c.legacy = libibverbs.Legacy(h)
+	if !v.native {
+		c.table = ops.Lookup(h)
+	}
+	c.legacy = is.Legacy
 	// One for a duplicate, and two that the runtime's poller may open: it ends the
 	// process if it cannot.
 	if err := spareDescriptors(3); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	if c.async, err = pollfd.NewReader(libibverbs.AsyncFD(h), "ibv_async"); err != nil {
+	if c.async, err = pollfd.NewReader(is.AsyncFD, "ibv_async"); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
 	c.sl = sync.OnceValue(c.readServiceLevels)
-	bind.WatchContext(h, c.explain)
+	v.Watch(h, c.explain)
 	c.cover()
 	return c, nil
 }
@@ -113,7 +113,7 @@ func (d *Device) NumCompVectors() int {
 		return 0
 	}
 	defer d.leave()
-	return libibverbs.NumCompVectors(d.handle)
+	return d.v.Context(d.handle).CompVectors
 }
 
 // Close closes the device. It fails with a *BusyError that counts the objects still open on it.
@@ -136,7 +136,7 @@ func (d *Device) Close() error {
 			return err
 		}
 		d.async.Close()
-		bind.UnwatchContext(d.handle)
+		d.v.Unwatch(d.handle)
 		if d.adopted {
 			return nil
 		}

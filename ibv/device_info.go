@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -35,17 +34,13 @@ func (d DeviceInfo) Open() (*Device, error) {
 //
 // C: ibv_get_device_list(3).
 func Devices() ([]DeviceInfo, error) {
-	v, err := library()
-	if err != nil {
-		return nil, err
-	}
 	var devices []DeviceInfo
-	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
+	err := eachDevice(func(_ *verbs, d DeviceInfo, _ uintptr) (bool, error) {
 		devices = append(devices, d)
 		return true, nil
 	})
 	if err == nil && len(devices) == 0 {
-		err = v.unlisted(nil)
+		err = unlisted(nil)
 	}
 	return devices, err
 }
@@ -73,15 +68,11 @@ func OpenGUID(guid GUID) (*Device, error) {
 // open opens the device that matches. name is the requested name, "" if the device was not
 // requested by name; missing is the message for no match.
 func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, error) {
-	v, err := library()
-	if err != nil {
-		return nil, err
-	}
 	var (
 		dev   *Device
 		names []string
 	)
-	err = v.eachDevice(func(d DeviceInfo, handle uintptr) (bool, error) {
+	err := eachDevice(func(v *verbs, d DeviceInfo, handle uintptr) (bool, error) {
 		i := len(names)
 		names = append(names, d.Name)
 		if !match(d, i) {
@@ -95,7 +86,7 @@ func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, erro
 		return nil, err
 	}
 	if dev == nil {
-		return nil, v.noDevice("open device", name, missing, names)
+		return nil, noDevice("open device", name, missing, names)
 	}
 	return dev, nil
 }
@@ -103,17 +94,13 @@ func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, erro
 // openActive opens the first device with an active port. A device that cannot be opened is
 // skipped; the error names it if no other device qualifies.
 func openActive() (*Device, error) {
-	v, err := library()
-	if err != nil {
-		return nil, err
-	}
 	var (
 		found *Device
 		names []string
 		tried []string
 		errs  []error
 	)
-	err = v.eachDevice(func(d DeviceInfo, handle uintptr) (bool, error) {
+	err := eachDevice(func(v *verbs, d DeviceInfo, handle uintptr) (bool, error) {
 		names = append(names, d.Name)
 		c, err := v.openContext(d, handle)
 		if err != nil {
@@ -132,13 +119,13 @@ func openActive() (*Device, error) {
 		return found, err
 	}
 	if len(names) == 0 {
-		return nil, v.noDevice("open device", "", "no device has an active port", nil)
+		return nil, noDevice("open device", "", "no device has an active port", nil)
 	}
 	detail := "no device has an active port; " + have(tried)
 	if len(tried) == 0 {
 		detail = "no device could be opened"
 	}
-	if err := v.unlisted(names); err != nil {
+	if err := unlisted(names); err != nil {
 		errs = append(errs, err)
 	}
 	return nil, &OpError{Op: "open device", Err: errors.Join(append([]error{ErrNoDevice}, errs...)...), Detail: detail}
@@ -187,7 +174,7 @@ func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) e
 	return nil
 }
 
-// describe reads a struct ibv_device.
+// describe returns what a device is.
 func (v *verbs) describe(h uintptr) (DeviceInfo, error) {
 	name, err := v.GetDeviceName(h)
 	if err != nil {
@@ -197,9 +184,9 @@ func (v *verbs) describe(h uintptr) (DeviceInfo, error) {
 	if err != nil {
 		return DeviceInfo{}, err
 	}
-	node, transport := libibverbs.DeviceTypes(h)
+	is := v.Device(h)
 	return DeviceInfo{
-		Name: name, GUID: GUID(guid), NodeType: NodeType(node), Transport: TransportType(transport),
+		Name: name, GUID: GUID(guid), NodeType: NodeType(is.NodeType), Transport: TransportType(is.Transport),
 		Index: v.GetDeviceIndex(h),
 	}, nil
 }

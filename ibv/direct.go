@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
@@ -15,12 +15,12 @@ import (
 type direct struct {
 	once sync.Once
 	err  error // why the Device has no direct data path; nil if it has
-	dv   libmlx5.Lib
+	dv   control.Rings
 	qps  mlx5.Table
 
 	provider struct {
 		once sync.Once
-		lib  libmlx5.Lib
+		lib  control.Rings
 		is   bool // the device is one of libmlx5
 	}
 
@@ -65,7 +65,7 @@ func (d *Device) initDirect() error {
 			return no("WQEs without signatures", "the environment variable "+name)
 		}
 	}
-	lib, err := libmlx5.Open()
+	lib, err := d.v.rings()
 	if err != nil {
 		return no("libmlx5", err.Error())
 	}

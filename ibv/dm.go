@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -107,7 +107,7 @@ func (d *Device) withoutDM() string {
 // explainDM returns what device memory needs.
 func (d *Device) explainDM(err error) error {
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: dmFeature, Need: "libibverbs of rdma-core v18 or later",
 			Have: fmt.Sprintf("version %q; PD.AllocMR gives memory of the host", d.v.Version())}
 	case errors.Is(err, syscall.ENOMEM):
@@ -174,7 +174,7 @@ func (dm *DM) ReadAt(p []byte, off int64) (n int, err error) {
 
 // explainCopy adds to a refusal that mlx5 copies whole words, and only memory for data, if that was the reason.
 func explainCopy(err error, off int64, n int) error {
-	if errors.Is(err, libibverbs.ErrNoOp) {
+	if errors.Is(err, control.ErrNoOp) {
 		return &UnsupportedError{Feature: "access to this DM", Need: "memory for data", Have: "memory for steering"}
 	}
 	if errors.Is(err, syscall.EINVAL) && (off&3 != 0 || n&3 != 0) {

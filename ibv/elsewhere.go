@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/level"
 )
 
@@ -71,7 +70,8 @@ func (mr *MR) takeKeys() {
 	if mr.lkey != 0 {
 		mr.pd.dev.forgetKey(mr.lkey)
 	}
-	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
+	is := mr.pd.dev.v.MR(mr.handle)
+	mr.lkey, mr.rkey = is.LKey, is.RKey
 	mr.noteKey()
 }
 
@@ -154,11 +154,11 @@ func (d *Device) takable(wrs []RecvWR, null bool) (int, error) {
 }
 
 // mlx5 returns libmlx5 if the device is one of it. Posting also asks, so only the first call looks for the library.
-func (d *Device) mlx5() (libmlx5.Lib, bool) {
+func (d *Device) mlx5() (control.Rings, bool) {
 	m := &d.direct.provider
 	m.once.Do(func() {
 		var err error
-		if m.lib, err = libmlx5.Open(); err == nil {
+		if m.lib, err = d.v.rings(); err == nil {
 			m.is, err = m.lib.IsSupported(d.handle)
 		}
 		m.is = m.is && err == nil

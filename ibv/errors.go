@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -50,7 +50,7 @@ func errnoError(n int) error {
 	if n == 0 {
 		return nil
 	}
-	return bind.Errno(n)
+	return abi.Errno(n)
 }
 
 // OpError reports a call that failed. errors.Is and errors.As find the cause: a syscall.Errno,

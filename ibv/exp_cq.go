@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -15,7 +14,7 @@ import (
 const haveExp = "MLNX_OFED 4, whose experimental verbs have none"
 
 // expOp returns the address of an experimental verb, 0 if the library has none.
-func (d *Device) expOp(dist uintptr) uintptr { return libibverbs.ExpOp(d.handle, dist) }
+func (d *Device) expOp(dist uintptr) uintptr { return d.v.ExpOp(d.handle, dist) }
 
 // expFields are those that an experimental CQ can have.
 const expFields = FieldsStandard | FieldTimestamp | FieldWallClock

@@ -4,8 +4,8 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -136,7 +136,7 @@ type expDCT struct {
 // create makes the struct ibv_qp.
 func (t *expDCT) create(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
 	if t.dev.expOp(abi.DistExpCreateDCT) == 0 {
-		return 0, t.dev.needDC(libibverbs.ErrNoOp)
+		return 0, t.dev.needDC(control.ErrNoOp)
 	}
 	mem, err := dma.Alloc(4096, nil)
 	if err != nil {
@@ -186,7 +186,7 @@ func (t *expDCT) modify(a *abi.QPAttr, mask QPAttrMask) error {
 		return t.dev.needDC(err)
 	}
 	t.dct = dct
-	t.qp.QPNum, t.qp.State = libibverbs.DCTNum(dct), a.QPState
+	t.qp.QPNum, t.qp.State = t.dev.v.DCTNumber(dct), a.QPState
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (friends) ExpAtomics(d *Device, op string) (ext abi.ExpExtAtomicsParams, ma
 		return ext, masked, err
 	}
 	if a.CompMask&ask == 0 {
-		return ext, masked, libibverbs.ErrNoOp
+		return ext, masked, control.ErrNoOp
 	}
 	return a.ExtAtom, a.MaskedAtomic, nil
 }

@@ -41,15 +41,11 @@ func explainCM(err error) error {
 
 // whyNoDevice returns why a device of this host cannot be opened, or nil if all can.
 func whyNoDevice() error {
-	v, err := library()
-	if err != nil {
-		return err
-	}
 	var (
 		names []string
 		errs  []error
 	)
-	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
+	err := eachDevice(func(_ *verbs, d DeviceInfo, _ uintptr) (bool, error) {
 		names = append(names, d.Name)
 		if err := explainOpen(d.Name, nil); err != nil {
 			errs = append(errs, err)
@@ -59,7 +55,7 @@ func whyNoDevice() error {
 	if err != nil {
 		return err
 	}
-	if err := v.unlisted(names); err != nil {
+	if err := unlisted(names); err != nil {
 		errs = append(errs, err)
 	}
 	if len(names) == 0 && len(errs) == 0 {

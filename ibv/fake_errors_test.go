@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -752,7 +752,7 @@ func TestFake_ChannelFails(t *testing.T) {
 	_, err := s.cq.Wait(timeout(t), make([]WC, 1))
 	wantErr(t, err, syscall.EIO)
 	unset(t, "fail.ibv_get_cq_event")
-	var ev libibverbs.CQEvent
+	var ev control.CQEvent
 	ok(t, s.dev.v.GetCQEvent(s.cq.channel.handle, &ev))
 	s.dev.v.AckCQEvents(ev.CQ, 1, &ev)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -108,7 +107,7 @@ func testOldLibrary(t *testing.T, size int, ex, port bool) {
 		t.Errorf("index %d from a library that cannot tell", devs[0].Index)
 	}
 	s := fakeSide(t, nil)
-	if n := libibverbs.ContextSize(s.dev.handle); n != size && n != size+8 {
+	if n := s.dev.v.Context(s.dev.handle).Size; n != size && n != size+8 {
 		t.Errorf("context of %d bytes, want %d", n, size)
 	}
 	a := must(s.dev.QueryDevice())(t)

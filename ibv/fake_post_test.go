@@ -445,7 +445,7 @@ func TestFake_PostClosed(t *testing.T) {
 	b := qp.Batch()
 	b.Send(1, Signaled, s.mr.SGE(0, 8))
 	ok(t, qp.Close())
-	qp.state = nil // reading it ends the test
+	qp.handle = 0 // reading the state ends the test
 	for name, post := range map[string]func() error{
 		"PostSend":         func() error { _, err := qp.PostSend([]SendWR{{Opcode: OpSend}}); return err },
 		"PostSend nothing": func() error { _, err := qp.PostSend(nil); return err },

@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -151,7 +151,7 @@ func (a *FlowAttr) encode(c *flowCoder) ([]byte, error) {
 	head := abi.FlowAttr{Type: uint32(a.Type), Priority: uint16(a.Priority), NumOfSpecs: uint8(len(a.Specs)),
 		Port:  a.Port,
 		Flags: uint32(a.Flags)}
-	c.b = libibverbs.AppendSpec(nil, &head)
+	c.b = abi.AppendSpec(nil, &head)
 	for i, s := range a.Specs {
 		c.at = i
 		if s == nil {
@@ -167,7 +167,7 @@ func (a *FlowAttr) encode(c *flowCoder) ([]byte, error) {
 		return nil, err
 	}
 	head.Size = uint16(len(c.b))
-	copy(c.b, libibverbs.AppendSpec(nil, &head))
+	copy(c.b, abi.AppendSpec(nil, &head))
 	return c.b, nil
 }
 
@@ -175,7 +175,7 @@ func (a *FlowAttr) encode(c *flowCoder) ([]byte, error) {
 func (d *Device) explainFlow(err error, a *FlowAttr) error {
 	const feature = "steering rules"
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case unsupported(err):

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -81,7 +82,7 @@ func (d *Device) CreateESPAction(a *ESPAction) (*FlowAction, error) {
 }
 
 func (d *Device) createESP(op string, a *ESPAction,
-	create func(dev uintptr, e *libibverbs.ESP) (uintptr, error)) (*FlowAction, error) {
+	create func(dev uintptr, e *abi.ESP) (uintptr, error)) (*FlowAction, error) {
 	e, err := a.toC()
 	if err == nil && a.AESGCM == nil {
 		err = &ArgError{Arg: "AESGCM", Got: "nil", Want: "a key"}
@@ -141,14 +142,14 @@ func (f *FlowAction) Close() error {
 	return f.node.close(func() error { return f.dev.v.DestroyFlowAction(f.dev.handle, f.handle) })
 }
 
-func (a *ESPAction) toC() (*libibverbs.ESP, error) {
+func (a *ESPAction) toC() (*abi.ESP, error) {
 	if a == nil {
 		return nil, &ArgError{Arg: "attr", Got: "nil", Want: "an ESPAction"}
 	}
 	if odd := a.Flags &^ (ESPFullOffload | ESPTransport | ESPEncrypt | ESPNewESNWindow); odd != 0 {
 		return nil, &ArgError{Arg: "Flags", Got: odd.String(), Want: "FullOffload, Transport, Encrypt and NewESNWindow"}
 	}
-	e := &libibverbs.ESP{ESN: a.ESN, HasReplay: a.ReplayWindow > 0}
+	e := &abi.ESP{ESN: a.ESN, HasReplay: a.ReplayWindow > 0}
 	e.Attr.SPI, e.Attr.Seq, e.Attr.TFCPad, e.Attr.Flags = a.SPI, a.Seq, a.TFCPad, uint32(a.Flags)
 	e.Attr.HardLimitPkts, e.Replay.Size = a.HardLimitPackets, a.ReplayWindow
 	k := a.AESGCM
@@ -172,7 +173,7 @@ func (a *ESPAction) toC() (*libibverbs.ESP, error) {
 func (d *Device) explainESP(err error) error {
 	const feature = "ESP by the device"
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v18 or later",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case unsupported(err):

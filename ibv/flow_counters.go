@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -102,7 +102,7 @@ func (d *Device) explainAttach(err error, flow *Flow) error {
 	switch {
 	case errors.Is(err, syscall.EBUSY):
 		return fmt.Errorf("a rule has these counters already; attach before CreateFlow: %w", err)
-	case flow != nil && unsupported(err) && !errors.Is(err, libibverbs.ErrNoOp):
+	case flow != nil && unsupported(err) && !errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: "counters of a rule that is there already",
 			Need: "AttachFlow with a nil Flow, and then CreateFlow with FlowCount", Have: d.Name()}
 	}
@@ -149,7 +149,7 @@ func (c *Counters) Close() error {
 func (d *Device) explainCounters(err error) error {
 	const feature = "counters of steering rules"
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v19 or later",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case unsupported(err):

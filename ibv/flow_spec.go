@@ -6,7 +6,6 @@ import (
 	"net"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
 // FlowSpec is a part of a steering rule: a match of one kind of header, such as FlowEth or FlowTCP,
@@ -257,7 +256,7 @@ func (s FlowEth) encode(c *flowCoder) {
 	if s.Mask.EtherType == 0xffff {
 		c.seen[b2u8(s.Inner)].etherType = s.Value.EtherType
 	}
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecEth{Type: innerOf(abi.IBV_FLOW_SPEC_ETH, s.Inner), Size: 40,
+	b := abi.AppendSpec(nil, &abi.FlowSpecEth{Type: innerOf(abi.IBV_FLOW_SPEC_ETH, s.Inner), Size: 40,
 		Val: s.Value.toC(), Mask: s.Mask.toC()})
 	c.match(layerEth, s.Inner, b, 6, 22, 16)
 }
@@ -272,13 +271,13 @@ func (s FlowIPv4) encode(c *flowCoder) {
 	addresses := func(f FlowIPv4Fields) FlowIPv4Fields { return FlowIPv4Fields{Src: f.Src, Dst: f.Dst} }
 	if s.Mask == addresses(s.Mask) && s.Value == addresses(s.Value) {
 		v, m := s.Value.toC(), s.Mask.toC()
-		b := libibverbs.AppendSpec(nil, &abi.FlowSpecIPv4{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4, s.Inner), Size: 24,
+		b := abi.AppendSpec(nil, &abi.FlowSpecIPv4{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4, s.Inner), Size: 24,
 			Val:  abi.FlowIPv4Filter{SrcIP: v.SrcIP, DstIP: v.DstIP},
 			Mask: abi.FlowIPv4Filter{SrcIP: m.SrcIP, DstIP: m.DstIP}})
 		c.match(layerIP, s.Inner, b, 8, 16, 8)
 		return
 	}
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecIPv4Ext{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4_EXT, s.Inner), Size: 32,
+	b := abi.AppendSpec(nil, &abi.FlowSpecIPv4Ext{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4_EXT, s.Inner), Size: 32,
 		Val: s.Value.toC(), Mask: s.Mask.toC()})
 	c.match(layerIP, s.Inner, b, 8, 20, 12)
 }
@@ -291,7 +290,7 @@ func (f *FlowIPv6Fields) toC() abi.FlowIPv6Filter {
 func (s FlowIPv6) encode(c *flowCoder) {
 	c.ip(s.Inner, 0x86dd, "IPv6")
 	c.bits("Mask.FlowLabel", s.Mask.FlowLabel, 20)
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecIPv6{Type: innerOf(abi.IBV_FLOW_SPEC_IPV6, s.Inner), Size: 88,
+	b := abi.AppendSpec(nil, &abi.FlowSpecIPv6{Type: innerOf(abi.IBV_FLOW_SPEC_IPV6, s.Inner), Size: 88,
 		Val: s.Value.toC(), Mask: s.Mask.toC()})
 	c.match(layerIP, s.Inner, b, 8, 48, 40)
 }
@@ -301,7 +300,7 @@ func (p *FlowPorts) toC() abi.FlowTCPUDPFilter {
 }
 
 func (c *flowCoder) ports(kind uint32, inner bool, value, mask *FlowPorts) {
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecTCPUDP{Type: innerOf(kind, inner), Size: 16, Val: value.toC(),
+	b := abi.AppendSpec(nil, &abi.FlowSpecTCPUDP{Type: innerOf(kind, inner), Size: 16, Val: value.toC(),
 		Mask: mask.toC()})
 	c.match(layerTransport, inner, b, 6, 10, 4)
 }
@@ -311,7 +310,7 @@ func (s FlowUDP) encode(c *flowCoder) { c.ports(abi.IBV_FLOW_SPEC_UDP, s.Inner, 
 
 func (s FlowVXLAN) encode(c *flowCoder) {
 	c.bits("Mask.VNI", s.Mask.VNI, 24)
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecTunnel{Type: abi.IBV_FLOW_SPEC_VXLAN_TUNNEL, Size: 16,
+	b := abi.AppendSpec(nil, &abi.FlowSpecTunnel{Type: abi.IBV_FLOW_SPEC_VXLAN_TUNNEL, Size: 16,
 		Val:  abi.FlowTunnelFilter{TunnelID: be32(s.Value.VNI)},
 		Mask: abi.FlowTunnelFilter{TunnelID: be32(s.Mask.VNI)}})
 	c.match(layerTunnel, false, b, 8, 12, 4)
@@ -322,7 +321,7 @@ func (f *FlowESPFields) toC() abi.FlowESPFilter {
 }
 
 func (s FlowESP) encode(c *flowCoder) {
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecESP{Type: innerOf(abi.IBV_FLOW_SPEC_ESP, s.Inner), Size: 24,
+	b := abi.AppendSpec(nil, &abi.FlowSpecESP{Type: innerOf(abi.IBV_FLOW_SPEC_ESP, s.Inner), Size: 24,
 		Val: s.Value.toC(), Mask: s.Mask.toC()})
 	c.match(layerTransport, s.Inner, b, 8, 16, 8)
 }
@@ -332,25 +331,25 @@ func (f *FlowGREFields) toC() abi.FlowGREFilter {
 }
 
 func (s FlowGRE) encode(c *flowCoder) {
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecGRE{Type: abi.IBV_FLOW_SPEC_GRE, Size: 24, Val: s.Value.toC(),
+	b := abi.AppendSpec(nil, &abi.FlowSpecGRE{Type: abi.IBV_FLOW_SPEC_GRE, Size: 24, Val: s.Value.toC(),
 		Mask: s.Mask.toC()})
 	c.match(layerTunnel, false, b, 8, 16, 8)
 }
 
 func (s FlowMPLS) encode(c *flowCoder) {
-	b := libibverbs.AppendSpec(nil, &abi.FlowSpecMPLS{Type: innerOf(abi.IBV_FLOW_SPEC_MPLS, s.Inner), Size: 16,
+	b := abi.AppendSpec(nil, &abi.FlowSpecMPLS{Type: innerOf(abi.IBV_FLOW_SPEC_MPLS, s.Inner), Size: 16,
 		Val: abi.FlowMPLSFilter{Label: be32(s.Value.Label)}, Mask: abi.FlowMPLSFilter{Label: be32(s.Mask.Label)}})
 	c.match(layerMPLS, s.Inner, b, 8, 12, 4)
 }
 
 func (s FlowTag) encode(c *flowCoder) {
 	c.bits("FlowTag", uint32(s), 24)
-	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionTag{Type: abi.IBV_FLOW_SPEC_ACTION_TAG, Size: 12,
+	c.b = abi.AppendSpec(c.b, &abi.FlowSpecActionTag{Type: abi.IBV_FLOW_SPEC_ACTION_TAG, Size: 12,
 		TagID: uint32(s)})
 }
 
 func (FlowDrop) encode(c *flowCoder) {
-	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionDrop{Type: abi.IBV_FLOW_SPEC_ACTION_DROP, Size: 8})
+	c.b = abi.AppendSpec(c.b, &abi.FlowSpecActionDrop{Type: abi.IBV_FLOW_SPEC_ACTION_DROP, Size: 8})
 }
 
 func (s FlowCount) encode(c *flowCoder) {
@@ -363,7 +362,7 @@ func (s FlowCount) encode(c *flowCoder) {
 		return
 	}
 	c.object(&s.Counters.node, func() uintptr { return s.Counters.handle })
-	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecCounterAction{Type: abi.IBV_FLOW_SPEC_ACTION_COUNT, Size: 16})
+	c.b = abi.AppendSpec(c.b, &abi.FlowSpecCounterAction{Type: abi.IBV_FLOW_SPEC_ACTION_COUNT, Size: 16})
 }
 
 func (s FlowHandle) encode(c *flowCoder) {
@@ -376,7 +375,7 @@ func (s FlowHandle) encode(c *flowCoder) {
 		return
 	}
 	c.object(&s.Action.node, func() uintptr { return s.Action.handle })
-	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionHandle{Type: abi.IBV_FLOW_SPEC_ACTION_HANDLE, Size: 16})
+	c.b = abi.AppendSpec(c.b, &abi.FlowSpecActionHandle{Type: abi.IBV_FLOW_SPEC_ACTION_HANDLE, Size: 16})
 }
 
 // object makes the rule a child of n, whose address is written to offset 8 of the next spec.

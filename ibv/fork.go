@@ -21,7 +21,7 @@ func (s ForkStatus) String() string { return enumString("ForkStatus", int64(s), 
 //
 // C: ibv_is_fork_initialized(3).
 func QueryForkStatus() (ForkStatus, error) {
-	v, err := library()
+	v, err := firstPath()
 	if err != nil {
 		return 0, err
 	}

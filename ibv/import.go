@@ -6,7 +6,6 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -32,7 +31,7 @@ func (d *Device) CommandFile() (*os.File, error) {
 		return nil, err
 	}
 	defer d.leave()
-	fd, err := dupDescriptor(libibverbs.CmdFD(d.handle))
+	fd, err := dupDescriptor(d.v.Context(d.handle).CmdFD)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: explainDescriptors(err)}
 	}
@@ -49,7 +48,7 @@ func ImportDevice(cmd *os.File) (*Device, error) {
 	if cmd == nil {
 		return fail(&ArgError{Arg: "cmd", Got: "nil", Want: "the file of Device.CommandFile"})
 	}
-	v, err := library()
+	v, err := firstPath()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +64,7 @@ func ImportDevice(cmd *os.File) (*Device, error) {
 		closeRefused(fd, int(cmd.Fd()))
 		return fail(explainImport("device", err))
 	}
-	info, err := v.describe(libibverbs.ContextDevice(h))
+	info, err := v.describe(v.Context(h).Device)
 	var d *Device
 	if err == nil {
 		d, err = v.newContext(info, h)
@@ -98,7 +97,7 @@ func (pd *PD) Handle() uint32 {
 		return 0
 	}
 	defer pd.leave()
-	return libibverbs.PDHandle(pd.handle)
+	return pd.dev.v.PDNumber(pd.handle)
 }
 
 // Handle returns the kernel's number of the MR, for ImportMR in another process.
@@ -107,7 +106,7 @@ func (mr *MR) Handle() uint32 {
 		return 0
 	}
 	defer mr.leave()
-	return libibverbs.MRHandle(mr.handle)
+	return mr.pd.dev.v.MR(mr.handle).Number
 }
 
 // Handle returns the kernel's number of the memory, for ImportDM in another process. Libraries before rdma-core v35 do
@@ -118,7 +117,7 @@ func (dm *DM) Handle() (uint32, error) {
 		return 0, err
 	}
 	defer dm.leave()
-	h, ok := libibverbs.DMHandle(dm.handle)
+	h, ok := dm.dev.v.DMNumber(dm.handle)
 	if !ok {
 		return 0, &OpError{Op: op, Object: dm.name, Err: &UnsupportedError{Feature: "the handle of a DM",
 			Need: "libibverbs of rdma-core v35 or later", Have: fmt.Sprintf("version %q", dm.dev.v.Version())}}
@@ -160,7 +159,7 @@ func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: explainImport("MR", err)}
 	}
-	mr := &MR{pd: pd, iova: addr, length: libibverbs.MRLength(h), access: unknownAccess, fixed: "imported",
+	mr := &MR{pd: pd, iova: addr, length: pd.dev.v.MR(h).Length, access: unknownAccess, fixed: "imported",
 		release: pd.dev.v.UnimportMR}
 	mr.opened(h)
 	return mr, nil

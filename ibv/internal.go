@@ -2,11 +2,9 @@ package ibv
 
 import (
 	"errors"
-	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -31,9 +29,23 @@ func (internal) Show(key *friend.Key) friends {
 // call.
 type friends struct{}
 
-// OpenLent makes a Device of a struct ibv_context that librdmacm opened. librdmacm remains the
-// one to close it.
-func (friends) OpenLent(handle uintptr) (*Device, error) { return lentContext(handle) }
+// CMControl returns the control path of rdma_cm, which has to be that of its devices: nil for librdmacm.
+func (friends) CMControl() (control.Verbs, error) {
+	v, err := cmPath()
+	if err != nil || !v.native {
+		return nil, err
+	}
+	return v, nil
+}
+
+// OpenLent makes a Device of a context that rdma_cm opened, which remains the one to close it.
+func (friends) OpenLent(handle uintptr) (*Device, error) {
+	v, err := cmPath()
+	if err != nil {
+		return nil, err
+	}
+	return v.lentContext(handle)
+}
 
 // CloseLent closes a Device from OpenLent, before librdmacm may close the device. It fails with
 // a *BusyError while something is open on it.
@@ -46,7 +58,7 @@ func (friends) CloseLent(d *Device) error {
 			return err
 		}
 		d.async.Close()
-		bind.UnwatchContext(d.handle)
+		d.v.Unwatch(d.handle)
 		return nil
 	})
 }
@@ -166,7 +178,7 @@ func (friends) CreateCQ(d *Device, cqe int, opt *CQOptions,
 
 // ChoosePath returns the data path that a CQ with these options would have.
 func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
-	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directFor(opt))
+	path, _, err := d.choosePath(opt.DataPath, d.directFor(opt))
 	return path, err
 }
 
@@ -187,26 +199,31 @@ func (friends) Enter(obj entered, op string) (handle uintptr, leave func(), err 
 	if err := obj.enter(op); err != nil {
 		return 0, nil, err
 	}
-	return obj.cObject(), obj.leave, nil
+	h, v := obj.cObject()
+	if err := v.needLibrary(op); err != nil {
+		obj.leave()
+		return 0, nil, &OpError{Op: op, Err: err}
+	}
+	return h, obj.leave, nil
 }
 
 // entered is an object of this package that has a C object.
 type entered interface {
 	enter(op string) error
 	leave()
-	cObject() uintptr
+	cObject() (uintptr, *verbs)
 }
 
-func (d *Device) cObject() uintptr { return d.handle }
-func (cq *CQ) cObject() uintptr    { return cq.handle }
-func (qp *QP) cObject() uintptr    { return qp.handle }
-func (s *SRQ) cObject() uintptr    { return s.handle }
-func (w *WQ) cObject() uintptr     { return w.handle }
+func (d *Device) cObject() (uintptr, *verbs) { return d.handle, d.v }
+func (cq *CQ) cObject() (uintptr, *verbs)    { return cq.handle, cq.dev.v }
+func (qp *QP) cObject() (uintptr, *verbs)    { return qp.handle, qp.dev.v }
+func (s *SRQ) cObject() (uintptr, *verbs)    { return s.handle, s.pd.dev.v }
+func (w *WQ) cObject() (uintptr, *verbs)     { return w.handle, w.pd.dev.v }
 
-func (t *RWQIndTable) cObject() uintptr { return t.handle }
-func (dm *DM) cObject() uintptr         { return dm.handle }
-func (mr *MR) cObject() uintptr         { return mr.handle }
-func (ah *AH) cObject() uintptr         { return ah.handle }
+func (t *RWQIndTable) cObject() (uintptr, *verbs) { return t.handle, t.dev.v }
+func (dm *DM) cObject() (uintptr, *verbs)         { return dm.handle, dm.dev.v }
+func (mr *MR) cObject() (uintptr, *verbs)         { return mr.handle, mr.pd.dev.v }
+func (ah *AH) cObject() (uintptr, *verbs)         { return ah.handle, ah.pd.dev.v }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.
@@ -259,7 +276,8 @@ func (friends) Ref(obj interface {
 	device() *Device
 }) (life.Ref, *Device) {
 	n := obj.self()
-	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: obj.cObject()}, obj.device()
+	h, _ := obj.cObject()
+	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: h}, obj.device()
 }
 
 func (n *node) self() *node { return n }
@@ -272,15 +290,15 @@ func (s *SRQ) device() *Device    { return s.pd.dev }
 func (ah *AH) device() *Device    { return ah.pd.dev }
 func (w *WQ) device() *Device     { return w.pd.dev }
 
-func (t *RWQIndTable) device() *Device { return t.dev }
-func (pd *PD) cObject() uintptr        { return pd.handle }
+func (t *RWQIndTable) device() *Device    { return t.dev }
+func (pd *PD) cObject() (uintptr, *verbs) { return pd.handle, pd.dev.v }
 
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }
 
 func (f *FlowAction) device() *Device { return f.dev }
 
-func (f *FlowAction) cObject() uintptr { return f.handle }
+func (f *FlowAction) cObject() (uintptr, *verbs) { return f.handle, f.dev.v }
 
 // NewFlowAction makes a FlowAction of a C object that create makes.
 func (friends) NewFlowAction(d *Device, op string, create func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
@@ -289,7 +307,7 @@ func (friends) NewFlowAction(d *Device, op string, create func(dev uintptr) (uin
 
 // NewESPAction is d.CreateESPAction with another function to make the C object.
 func (friends) NewESPAction(d *Device, op string, a *ESPAction,
-	create func(dev uintptr, e *libibverbs.ESP) (uintptr, error)) (*FlowAction, error) {
+	create func(dev uintptr, e *abi.ESP) (uintptr, error)) (*FlowAction, error) {
 	return d.createESP(op, a, create)
 }
 

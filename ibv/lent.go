@@ -1,14 +1,8 @@
 package ibv
 
-import "github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-
 // lentContext wraps a device that librdmacm opened and will close.
-func lentContext(h uintptr) (*Device, error) {
-	v, err := library()
-	if err != nil {
-		return nil, err
-	}
-	d, err := v.describe(libibverbs.ContextDevice(h))
+func (v *verbs) lentContext(h uintptr) (*Device, error) {
+	d, err := v.describe(v.Context(h).Device)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ type Location struct {
 // node, by looking through Devices.
 func (d DeviceInfo) Location() (Location, error) {
 	const op = "locate device"
-	if _, err := library(); err != nil {
+	if _, err := firstPath(); err != nil {
 		return Location{}, err
 	}
 	root := sysfs.DefaultRoot()

@@ -61,7 +61,7 @@ func (friends) ChangeMkey(m *Mkey, w *work.MkeyUpdate) *MkeyChange {
 	return &MkeyChange{m, w}
 }
 
-func (m *Mkey) cObject() uintptr { return m.handle }
+func (m *Mkey) cObject() (uintptr, *verbs) { return m.handle, m.pd.dev.v }
 
 // PD returns the PD that the key belongs to.
 func (m *Mkey) PD() *PD { return m.pd }

@@ -5,13 +5,12 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/level"
 )
 
 // hasFault reports whether libmlx5 drives the device and has a fault. docs/libmlx5.md describes them.
 func (d *Device) hasFault(f level.Fault) bool {
-	return d.mayBeMLX5() && f.In(d.v.Version(), libibverbs.ContextSize(d.handle), runtime.GOARCH)
+	return !d.v.native && d.mayBeMLX5() && f.In(d.v.Version(), d.v.Context(d.handle).Size, runtime.GOARCH)
 }
 
 // without returns the error for a feature that a fault of libmlx5 takes away. fixed is the first series without it.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -54,7 +54,7 @@ type MW struct {
 	typ    MWType
 	key    atomic.Uint32
 	mu     sync.Mutex // for QP.BindMW, which derives the next key from the last
-	empty  libibverbs.NoMR
+	empty  ops.NoMR
 	noMR   uintptr // of empty
 	opsErr error   // why the ops engine cannot bind it
 }
@@ -109,8 +109,10 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 		return fail(pd.dev.usedUp(explainMW(pd.dev, t, err), "memory windows", pd.dev.attr.MaxMW))
 	}
 	mw := &MW{pd: pd, handle: h, typ: t, opsErr: pd.dev.bindError()}
-	mw.key.Store(libibverbs.MWKey(h))
-	mw.noMR = mw.empty.Init(h)
+	mw.key.Store(mw.pd.dev.v.MWKey(h))
+	if !pd.dev.v.native {
+		mw.noMR = mw.empty.Init(h)
+	}
 	mw.node.initNumbered("mw", pd.dev.Name(), &pd.node)
 	life.Watch(mw, &mw.life)
 	return mw, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // ofNull is MR.fixed of a null MR.
@@ -23,7 +23,7 @@ func (pd *PD) AllocNullMR() (*MR, error) {
 	defer pd.leave()
 	h, err := pd.dev.v.AllocNullMR(pd.dev.handle, pd.handle)
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		err = &UnsupportedError{Feature: "a null MR", Need: "libibverbs of rdma-core v20 or later",
 			Have: fmt.Sprintf("version %q; use a buffer of its own for what is not needed", pd.dev.v.Version())}
 	case err != nil && unsupported(err):

@@ -40,13 +40,9 @@ func OpenNetdev(name string) (*Device, GIDEntry, error) {
 
 // openByGID opens the device with the best of the GIDs that match. missing is the message for no match.
 func openByGID(missing string, match func(c *gidChoice, device string, e *GIDEntry) bool) (*Device, GIDEntry, error) {
-	v, err := library()
-	if err != nil {
-		return nil, GIDEntry{}, err
-	}
 	var names []string
 	c := newGIDChoice()
-	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
+	err := eachDevice(func(_ *verbs, d DeviceInfo, _ uintptr) (bool, error) {
 		names = append(names, d.Name)
 		dev, err := c.root.Device(d.Name)
 		if err != nil {
@@ -80,7 +76,7 @@ func openByGID(missing string, match func(c *gidChoice, device string, e *GIDEnt
 		if len(c.entries) > 0 {
 			missing += ": " + c.why(len(c.entries))
 		}
-		return nil, GIDEntry{}, v.noDevice("open device", "", missing, names)
+		return nil, GIDEntry{}, noDevice("open device", "", missing, names)
 	}
 	dev, err := DeviceInfo{Name: c.devices[best]}.Open()
 	if err != nil {

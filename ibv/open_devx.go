@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // DevX lets a process send commands to mlx5's firmware. It belongs to the open device: libmlx5 requests it when it
@@ -27,11 +27,11 @@ func (v *verbs) openHandle(dev uintptr) (h uintptr, noDevX, err error) {
 
 // devXOnRequest returns libmlx5 if it requests DevX in mlx5dv_open_device alone. With libibverbs v30 or later it does
 // not open libmlx5.
-func (v *verbs) devXOnRequest() (libmlx5.Lib, bool) {
+func (v *verbs) devXOnRequest() (control.Rings, bool) {
 	if v.HasDeviceIndex() {
-		return libmlx5.Lib{}, false
+		return nil, false
 	}
-	lib, err := libmlx5.Open()
+	lib, err := v.rings()
 	return lib, err == nil && !lib.OpensWithDevX()
 }
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // ofAll is MR.fixed of an MR of RegImplicit.
@@ -97,7 +97,7 @@ func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		err = &UnsupportedError{Feature: "advice on memory", Need: "libibverbs of rdma-core v22 or later",
 			Have: fmt.Sprintf("version %q; the first access fetches the pages", pd.dev.v.Version())}
 	case advice > AdvicePrefetchNoFault:

@@ -5,14 +5,14 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
 // prepareOps completes a new qp.sq.
 func (qp *QP) prepareOps() {
 	qp.sq.Plain(qp.plainOps())
-	fd, handle := libibverbs.CmdFD(qp.dev.handle), libibverbs.QPKernelHandle(qp.handle)
+	fd, handle := qp.dev.v.Context(qp.dev.handle).CmdFD, ops.KernelHandle(qp.handle)
 	qp.sq.Doorbell(func() error { return uverbs.RingSend(fd, handle) })
 }
 

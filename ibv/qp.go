@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -38,7 +37,7 @@ type QP struct {
 	direct  *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	sending bool     // RTS or later was seen, and no reset followed; guarded by sqMu
 	sqMu    lock
-	state   *uint32 // in struct ibv_qp, which libibverbs writes on modify and query; else see ownState
+	state   *uint32 // see ownState
 
 	node
 	rss     *RWQIndTable // of an RSS QP
@@ -169,7 +168,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	if dev.table.PostSend == 0 || dev.table.PostRecv == 0 {
+	if !dev.v.native && (dev.table.PostSend == 0 || dev.table.PostRecv == 0) {
 		return fail(&UnsupportedError{Feature: "post_send", Need: "a provider that posts", Have: name})
 	}
 
@@ -226,7 +225,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
 		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
-		state: dev.ownState(libibverbs.QPState(h)), sgid: -1,
+		state: dev.ownState(h), sgid: -1,
 		cap: grantedCap(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
 	qp.ops = (qp.ops | maker.mlx5.Opcodes) &^ dev.lackedOps()
@@ -236,7 +235,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
-	qp.num.Store(libibverbs.QPNum(h))
+	qp.num.Store(dev.v.QPNumber(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.end(dev, h))) }
 	if err := errors.Join(checkGranted(name, o.grants(&dev.attr, &qp.cap)...), qp.checkResults()); err != nil {
@@ -400,10 +399,14 @@ func (qp *QP) State() QPState {
 	return qp.loadState()
 }
 
-// loadState reads the state that libibverbs keeps in struct ibv_qp. Other
-// threads write it, in modify and query.
+// loadState returns the state that the last modify or query has left, on any thread.
 // Preconditions: the QP is open and cannot be closed meanwhile.
-func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
+func (qp *QP) loadState() QPState {
+	if qp.state != nil {
+		return QPState(atomic.LoadUint32(qp.state))
+	}
+	return QPState(qp.dev.v.QPState(qp.handle))
+}
 
 // Close destroys the QP, whatever its state, and detaches it from the groups of AttachMcast. Later posts return
 // ErrClosed.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // RateLimit bounds the sending rate of a QP.
@@ -64,7 +64,7 @@ func (qp *QP) checkRateLimit(r RateLimit) error {
 
 func (qp *QP) explainRateLimit(err error) error {
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: "a rate limit", Need: "libibverbs of rdma-core v18 or later",
 			Have: fmt.Sprintf("version %q", qp.dev.v.Version())}
 	case err != nil && unsupported(err):

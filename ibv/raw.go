@@ -5,9 +5,7 @@ import (
 	"math"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
 // RawOptions are the options of a QP of type RawPacket, which sends and receives whole Ethernet
@@ -104,10 +102,11 @@ func (d *Device) frameHead(t QPType) int {
 	if t != RawPacket {
 		return 0
 	}
-	if _, is := d.mlx5(); !is {
+	lib, is := d.mlx5()
+	if !is {
 		return 0
 	}
-	if none, err := uverbs.NoInlineHeaders(libibverbs.CmdFD(d.handle)); err == nil && none {
+	if none, err := lib.NoInlineHeaders(d.handle); err == nil && none {
 		return 0
 	}
 	return mlx5.MaxFrameHead // what every device takes

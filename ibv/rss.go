@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -60,14 +60,14 @@ func (pd *PD) createRSS(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, err
 	defer leaveAll(nodes...)
 	init := &abi.QPInitAttrEx{QPType: opt.Type.toC(), RwqIndTbl: r.Table.handle,
 		CompMask: abi.IBV_QP_INIT_ATTR_IND_TABLE | abi.IBV_QP_INIT_ATTR_RX_HASH}
-	h, err := libibverbs.WithRSSKey(init, uint8(r.Function), uint64(r.Fields), r.Key,
+	h, err := init.WithRSSKey(uint8(r.Function), uint64(r.Fields), r.Key,
 		func() (uintptr, error) { return maker.create(pd.handle, init) })
 	if err != nil {
 		return fail(r.explain(d, err))
 	}
-	qp := &QP{dev: d, pd: pd, rss: r.Table, handle: h, make: maker, typ: opt.Type, state: libibverbs.QPState(h),
+	qp := &QP{dev: d, pd: pd, rss: r.Table, handle: h, make: maker, typ: opt.Type,
 		sgid: -1, pathWhy: "an RSS QP has no queues"}
-	qp.num.Store(libibverbs.QPNum(h))
+	qp.num.Store(d.v.QPNumber(h))
 	qp.node.initNumbered("rss qp", d.Name(), nodes...)
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
@@ -145,7 +145,7 @@ func (r *RSSOptions) explain(d *Device, err error) error {
 // explainRSS returns what RSS needs.
 func (d *Device) explainRSS(err error) error {
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: "RSS", Need: "libibverbs of rdma-core",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case unsupported(err):

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // RTValues are values of the device that change all the time.
@@ -36,7 +36,7 @@ func (d *Device) QueryRTValues() (RTValues, error) {
 		err = d.v.QueryRTValuesEx(d.handle, v)
 	}
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		err = &UnsupportedError{Feature: "reading the device's clock", Need: "libibverbs with query_rt_values",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case err != nil && unsupported(err), err == nil && v.CompMask&abi.IBV_VALUES_MASK_RAW_CLOCK == 0:

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/work"
@@ -158,12 +157,8 @@ func (qp *QP) extend() error {
 
 // isMLX5 reports whether libmlx5 drives the device.
 func (d *Device) isMLX5() bool {
-	lib, err := libmlx5.Open()
-	if err != nil {
-		return false
-	}
-	ok, err := lib.IsSupported(d.handle)
-	return err == nil && ok
+	_, is := d.mlx5()
+	return is
 }
 
 // opcodeNamesOf lists a set of opcodes.

@@ -3,7 +3,6 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -99,7 +98,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		return nil, err
 	}
 	defer leaveAll(parents...)
-	if pd.dev.table.PostSRQRecv == 0 {
+	if !pd.dev.v.native && pd.dev.table.PostSRQRecv == 0 {
 		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv",
 			Need: "a provider with SRQs", Have: name}}
 	}
@@ -225,7 +224,7 @@ func (s *SRQ) settle(path DataPath) error {
 // Preconditions: s.mu is held, nothing was posted.
 func (s *SRQ) choose(want DataPath) error {
 	dev := s.pd.dev
-	path, why, err := chooseDataPath(want, os.Getenv(DataPathEnv), dev.directError)
+	path, why, err := dev.choosePath(want, dev.directError)
 	if err != nil {
 		return err
 	}

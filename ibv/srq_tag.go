@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // TagOp is an operation on the tag list of an SRQ of type SRQTM.
@@ -150,7 +150,7 @@ func (d *Device) explainTM(err error) error {
 	u := &UnsupportedError{Feature: "tag matching",
 		Need: "a device whose DeviceAttrEx.TagMatching is not 0, such as ConnectX-5 on InfiniBand",
 		Have: d.Name() + " without it; match tags in software"}
-	if errors.Is(err, libibverbs.ErrNoOp) || unsupported(err) {
+	if errors.Is(err, control.ErrNoOp) || unsupported(err) {
 		return u
 	}
 	if p, e := d.QueryPort(1); errors.Is(err, syscall.EINVAL) && e == nil && p.LinkLayer == LinkEthernet {

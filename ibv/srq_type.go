@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // checkType reports what an SRQ of this type lacks, or cannot have.
@@ -93,7 +93,7 @@ func (s *SRQ) Num() (uint32, error) {
 	}
 	defer s.leave()
 	num, err := s.pd.dev.v.GetSRQNum(s.pd.dev.handle, s.handle)
-	if errors.Is(err, libibverbs.ErrNoOp) || err != nil && unsupported(err) {
+	if errors.Is(err, control.ErrNoOp) || err != nil && unsupported(err) {
 		err = &UnsupportedError{Feature: "the number of an SRQ", Need: "a device with XRC", Have: s.pd.dev.Name()}
 	}
 	if err != nil {

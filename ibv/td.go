@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -63,7 +63,7 @@ func (td *ThreadDomain) Close() error {
 // explainDomain returns what a thread or parent domain needs, and what to use instead.
 func (d *Device) explainDomain(what string, err error) error {
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later",
 			Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.Version())}
 	case errors.Is(err, ErrNotSupported):

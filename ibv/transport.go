@@ -39,14 +39,14 @@ func (t TransportType) ReadSink() AccessFlags {
 	return LocalWrite
 }
 
-// ownState returns the word with the state of a new queue pair. The one in struct ibv_qp has what ibv_modify_qp and
-// ibv_query_qp say, which is not the state of a queue pair that the connection manager moves.
-func (d *Device) ownState(inC *uint32) *uint32 {
+// ownState returns the word with the state of a new queue pair, nil if the control path keeps it. What that keeps is
+// what ibv_modify_qp and ibv_query_qp say, which is not the state of a queue pair that the connection manager moves.
+func (d *Device) ownState(qp uintptr) *uint32 {
 	if !d.info.Transport.CMOnly() {
-		return inC
+		return nil
 	}
 	state := new(uint32)
-	*state = atomic.LoadUint32(inC) // librdmacm has moved it to INIT
+	*state = d.v.QPState(qp) // librdmacm has moved it to INIT
 	return state
 }
 

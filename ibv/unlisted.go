@@ -6,13 +6,14 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/provider"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// UnlistedDevice is a device that the kernel has and libibverbs does not list.
+// UnlistedDevice is a device that the kernel has and the control path does not list.
 type UnlistedDevice struct {
 	Name   string
 	Driver string // the kernel's driver, "mlx5_core"; empty for a software device
@@ -22,13 +23,17 @@ type UnlistedDevice struct {
 // UnlistedError explains why libibverbs does not list devices that the kernel has: it silently
 // leaves out a device that none of its drivers accepts. It matches ErrNoDevice.
 type UnlistedError struct {
-	Library string // path of libibverbs
+	Library string // path of libibverbs, "" on the native control path
 	Devices []UnlistedDevice
 }
 
 func (e *UnlistedError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "libibverbs (%s) does not list what /sys/class/infiniband has", e.Library)
+	by := "libibverbs (" + e.Library + ")"
+	if e.Library == "" {
+		by = "the native control path"
+	}
+	b.WriteString(by + " does not list what /sys/class/infiniband has")
 	var said []string
 	for _, d := range e.Devices {
 		if slices.Contains(said, d.Reason) {
@@ -59,23 +64,23 @@ func (e *UnlistedError) Is(target error) bool { return target == ErrNoDevice }
 // because the library has no driver for them. It returns nil if all are listed, and another
 // error if that cannot be determined.
 func Unlisted() error {
-	v, err := library()
-	if err != nil {
-		return err
-	}
 	var names []string
-	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
+	err := eachDevice(func(_ *verbs, d DeviceInfo, _ uintptr) (bool, error) {
 		names = append(names, d.Name)
 		return true, nil
 	})
 	if err != nil {
 		return err
 	}
-	return v.unlisted(names)
+	return unlisted(names)
 }
 
-// unlisted is Unlisted for a known list of the library.
-func (v *verbs) unlisted(listed []string) error {
+// unlisted is Unlisted for a known list of devices.
+func unlisted(listed []string) error {
+	v, err := firstPath()
+	if err != nil {
+		return err
+	}
 	root := sysfs.DefaultRoot()
 	devices, err := root.Devices()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,16 +96,24 @@ func (v *verbs) unlisted(listed []string) error {
 	set := provider.Scan(v.Path())
 	e := &UnlistedError{Library: set.Library}
 	for _, d := range devices {
-		e.Devices = append(e.Devices, UnlistedDevice{Name: d.Name, Driver: d.Driver,
-			Reason: set.Why(root, deviceDir, d)})
+		u := UnlistedDevice{Name: d.Name, Driver: d.Driver}
+		switch {
+		case !v.native:
+			u.Reason = set.Why(root, deviceDir, d)
+		case d.Driver == driverMLX5:
+			u.Reason = "it has no device file"
+		default:
+			u.Reason = "the native control path drives mlx5 devices only; others need libibverbs"
+		}
+		e.Devices = append(e.Devices, u)
 	}
 	return e
 }
 
 // noDevice returns the error for opening a device that is not listed. name is the requested
 // name, "" if the device was not requested by name; missing is the message for no match.
-func (v *verbs) noDevice(op, name, missing string, listed []string) error {
-	err := v.unlisted(listed)
+func noDevice(op, name, missing string, listed []string) error {
+	err := unlisted(listed)
 	var u *UnlistedError
 	switch {
 	case errors.As(err, &u):
@@ -139,19 +152,22 @@ func (e *ProviderError) Unwrap() error { return e.Err }
 // Is reports whether target is ErrLibrary.
 func (e *ProviderError) Is(target error) bool { return target == ErrLibrary }
 
-// checkProviders checks the drivers before libibverbs loads them, which it does when it first
+// checkProviders returns what checks the drivers of a libibverbs before it loads them, which it does when it first
 // finds a device.
-func (v *verbs) checkProviders() error {
-	if v.providers.Load() {
+func checkProviders(library string) func() error {
+	var good atomic.Bool
+	return func() error {
+		if good.Load() {
+			return nil
+		}
+		names, err := sysfs.DefaultRoot().DeviceNames()
+		if err != nil || len(names) == 0 {
+			return nil // libibverbs will load no driver
+		}
+		if err := provider.Scan(library).Fatal(); err != nil {
+			return &ProviderError{Err: err}
+		}
+		good.Store(true)
 		return nil
 	}
-	names, err := sysfs.DefaultRoot().DeviceNames()
-	if err != nil || len(names) == 0 {
-		return nil // libibverbs will load no driver
-	}
-	if err := provider.Scan(v.Path()).Fatal(); err != nil {
-		return &ProviderError{Err: err}
-	}
-	v.providers.Store(true)
-	return nil
 }

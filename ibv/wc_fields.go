@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -90,7 +89,7 @@ func (cq *CQ) explainFields(err error) error {
 		return err
 	}
 	have := cq.dev.Name() + " without it or some of them"
-	if errors.Is(err, libibverbs.ErrNoOp) {
+	if errors.Is(err, control.ErrNoOp) {
 		have = fmt.Sprintf("libibverbs version %q", cq.dev.v.Version())
 	}
 	return &UnsupportedError{Feature: "completions with " + cq.fields.String(),
@@ -127,7 +126,7 @@ func (cq *CQ) initFields() (err error) {
 
 // newClock returns how ticks of the mlx5 device relate to time.
 func (d *Device) newClock() (*ops.Clock, error) {
-	lib, err := libmlx5.Open()
+	lib, err := d.v.rings()
 	if err != nil {
 		return nil, err
 	}

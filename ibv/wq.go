@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -101,7 +101,7 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	if err != nil {
 		return fail(explainLimits(d.blameSignatures("MLX5_RWQ_SIGNATURE", d.explainWQ(err, opt.Flags)), name, wr, sge))
 	}
-	w := &WQ{pd: pd, cq: cq, handle: h, num: libibverbs.WQNum(h), state: WQReset,
+	w := &WQ{pd: pd, cq: cq, handle: h, num: pd.dev.v.WQNumber(h), state: WQReset,
 		cap: WQCap{granted(init.MaxWR), granted(init.MaxSGE)}}
 	w.mu.Off = opt.SingleThreaded || pd.td != nil
 	undo := func(err error) (*WQ, error) { return fail(errors.Join(err, d.v.DestroyWQ(d.handle, h))) }
@@ -112,7 +112,7 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	case DataPathDirect:
 		err = w.takeWQ()
 	case DataPathOps:
-		w.chain, err = ops.NewWQChain(libibverbs.WQPostRecv(h), h, w.cap.MaxWR, w.cap.MaxSGE)
+		w.chain, err = ops.NewWQChain(ops.WQPostRecv(h), h, w.cap.MaxWR, w.cap.MaxSGE)
 	}
 	if err != nil {
 		return undo(err)
@@ -158,7 +158,7 @@ func (o *WQOptions) check(pd *PD, cq *CQ) error {
 // explainWQ returns what a WQ needs.
 func (d *Device) explainWQ(err error, f WQFlags) error {
 	switch {
-	case errors.Is(err, libibverbs.ErrNoOp):
+	case errors.Is(err, control.ErrNoOp):
 		return &UnsupportedError{Feature: "a WQ", Need: "libibverbs of rdma-core",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case unsupported(err) && f != 0 && d.attr.Ex != nil && d.attr.Ex.MaxWQTypeRQ > 0:

@@ -7,8 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -79,7 +78,7 @@ func (d *Device) explainXRCD(err error, flags int) error {
 
 // explainXRC returns what XRC needs.
 func (d *Device) explainXRC(what string, err error) error {
-	if !errors.Is(err, libibverbs.ErrNoOp) && !unsupported(err) {
+	if !errors.Is(err, control.ErrNoOp) && !unsupported(err) {
 		return err
 	}
 	have := d.Name() + ", whose driver or provider lacks XRC; use RC QPs with an SRQ for each process"
@@ -122,12 +121,10 @@ func (x *XRCD) OpenQP(num uint32) (*QP, error) {
 			Limit: max24, Where: "a 24-bit field"}}
 	}
 	destroy := x.dev.v.DestroyQP
-	if lib, err := libmlx5.Open(); err == nil {
-		if is, err := lib.IsSupported(x.dev.handle); is && err == nil {
-			// mlx5_destroy_qp frees a doorbell record that an opened QP does not have, and crashes (rdma-core v44.0,
-			// providers/mlx5/dbrec.c:162). This way the C object's memory is lost.
-			destroy = x.dev.v.CmdDestroyQP
-		}
+	if x.dev.isMLX5() {
+		// mlx5_destroy_qp frees a doorbell record that an opened QP does not have, and crashes (rdma-core v44.0,
+		// providers/mlx5/dbrec.c:162). This way the C object's memory is lost.
+		destroy = x.dev.v.CmdDestroyQP
 	}
 	return x.makeQP("open qp", destroy, func() (uintptr, error) {
 		const mask = abi.IBV_QP_OPEN_ATTR_NUM | abi.IBV_QP_OPEN_ATTR_XRCD | abi.IBV_QP_OPEN_ATTR_TYPE
@@ -152,9 +149,9 @@ func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (u
 	}
 	qp := &QP{
 		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, typ: XRCRecv,
-		state: libibverbs.QPState(h), sgid: -1, pathWhy: "an XRCRecv QP has no queues",
+		sgid: -1, pathWhy: "an XRCRecv QP has no queues",
 	}
-	qp.num.Store(libibverbs.QPNum(h))
+	qp.num.Store(d.v.QPNumber(h))
 	qp.finish(&x.node)
 	return qp, nil
 }

@@ -3,7 +3,6 @@ package mlx5dv
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
 // CreateESPAction is ibv's CreateESPAction for an adapter that takes keys by metadata before the
@@ -19,7 +18,7 @@ func CreateESPAction(dev *ibv.Device, a *ibv.ESPAction) (*ibv.FlowAction, error)
 		return nil, err
 	}
 	leave()
-	return verbs.NewESPAction(dev, op, a, func(handle uintptr, e *libibverbs.ESP) (uintptr, error) {
+	return verbs.NewESPAction(dev, op, a, func(handle uintptr, e *abi.ESP) (uintptr, error) {
 		attr := &abi.MLX5DVFlowActionESP{CompMask: abi.MLX5DV_FLOW_ACTION_ESP_MASK_FLAGS,
 			ActionFlags: abi.MLX5DV_FLOW_ACTION_FLAGS_REQUIRE_METADATA}
 		return lib.CreateFlowActionESP(handle, e, attr)

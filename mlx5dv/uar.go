@@ -5,7 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
 // UARType is a kind of doorbell page.
@@ -83,7 +82,7 @@ func QueryEQN(dev *ibv.Device, vector int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n := libibverbs.NumCompVectors(c.handle); vector < 0 || vector >= n {
+	if n := c.dev.NumCompVectors(); vector < 0 || vector >= n {
 		return 0, c.fail(&ibv.ArgError{Arg: "vector", Got: fmt.Sprint(vector), Want: fmt.Sprintf("0 to %d", n-1)})
 	}
 	n, err := c.lib.DevXQueryEQN(c.handle, uint32(vector))

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -55,7 +55,7 @@ func (h *Hints) check() error {
 }
 
 // Preconditions: h.check returned nil.
-func (h *Hints) toC() *librdmacm.AddrInfo {
+func (h *Hints) toC() *control.AddrInfo {
 	if h == nil {
 		return nil
 	}
@@ -66,13 +66,13 @@ func (h *Hints) toC() *librdmacm.AddrInfo {
 		a, _ := newSockaddr(ap)
 		return a[:a.Len()]
 	}
-	return &librdmacm.AddrInfo{
+	return &control.AddrInfo{
 		Flags: int32(h.Flags), Family: int32(h.Family), QPType: int32(h.QPType), PortSpace: int32(h.PortSpace),
 		Src: encode(h.Src), Dst: encode(h.Dst),
 	}
 }
 
-func addrInfosFromC(c []librdmacm.AddrInfo) (list []AddrInfo) {
+func addrInfosFromC(c []control.AddrInfo) (list []AddrInfo) {
 	for _, a := range c {
 		src, dst := sockaddr.Of(a.Src), sockaddr.Of(a.Dst)
 		list = append(list, AddrInfo{
@@ -132,7 +132,7 @@ func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]Add
 	done := make(chan result, 1)
 	go func() {
 		list, code, err := lib.GetAddrInfo(node, service, hints.toC())
-		done <- result{addrInfosFromC(list), addrInfoError(op, node, service, code, err)}
+		done <- result{addrInfosFromC(list), addrInfoError(lib, op, node, service, code, err)}
 	}()
 	select {
 	case r := <-done:
@@ -143,13 +143,13 @@ func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]Add
 }
 
 // addrInfoError returns the error for a code of getaddrinfo(3), or err if there is an errno.
-func addrInfoError(op, node, service string, code int, err error) error {
+func addrInfoError(lib control.CM, op, node, service string, code int, err error) error {
 	const eaiSystem = -11
 	if err == nil {
 		return nil
 	}
 	if code < -1 && code != eaiSystem {
-		err = &AddrInfoError{Node: node, Service: service, Code: code, Text: librdmacm.GAIText(code)}
+		err = &AddrInfoError{Node: node, Service: service, Code: code, Text: lib.GAIText(code)}
 	} else {
 		err = verbs.ExplainCM(err)
 	}
@@ -170,9 +170,9 @@ func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
 		code, err := id.lib.ResolveAddrInfo(id.handle, node, service, hints.toC())
 		switch {
 		case err != nil:
-			return addrInfoError(op, node, service, code, err)
+			return addrInfoError(id.lib, op, node, service, code, err)
 		case code > 0:
-			return bind.Errno(code)
+			return abi.Errno(code)
 		}
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
@@ -23,7 +23,7 @@ import (
 type EventChannel struct {
 	life life.Object
 	name string // "rdma_cm/3"
-	lib  librdmacm.Lib
+	lib  control.CM
 	seq  uint64 // orders the locks of two channels
 
 	// mu is held while C reads an event, and while an ID's channel or QP, which C reads then, is
@@ -44,12 +44,12 @@ type file struct {
 	former atomic.Bool // the channel has another one
 }
 
-func openFile(lib librdmacm.Lib) (*file, error) {
+func openFile(lib control.CM) (*file, error) {
 	h, err := lib.CreateEventChannel()
 	if err != nil {
 		return nil, verbs.ExplainCM(err)
 	}
-	events, err := pollfd.NewReader(librdmacm.ChannelFD(h), "rdma_cm")
+	events, err := pollfd.NewReader(lib.ChannelFD(h), "rdma_cm")
 	if err != nil {
 		lib.DestroyEventChannel(h)
 		return nil, err
@@ -57,7 +57,7 @@ func openFile(lib librdmacm.Lib) (*file, error) {
 	return &file{handle: h, events: events}, nil
 }
 
-func (f *file) close(lib librdmacm.Lib) {
+func (f *file) close(lib control.CM) {
 	f.events.Close()
 	lib.DestroyEventChannel(f.handle)
 }
@@ -123,12 +123,12 @@ func (ch *EventChannel) next(f *file) (*Event, error) {
 	for ch.file == f {
 		var ev *Event
 		var refused uintptr
-		err := ch.lib.GetEvent(f.handle, func(r *librdmacm.Event) {
+		err := ch.lib.GetEvent(f.handle, func(r *control.CMEvent) {
 			if ev = ch.event(r); ev == nil && EventType(r.Event) == EventConnectRequest {
 				refused = r.ID
 			}
 		})
-		if errors.Is(err, librdmacm.ErrCredentials) {
+		if errors.Is(err, control.ErrCredentials) {
 			if err = ch.renew(f); err == nil {
 				break
 			}
@@ -204,7 +204,7 @@ func (ch *EventChannel) take(h uintptr) error {
 	return ch.write(func(file uintptr) error {
 		err := ch.lib.MigrateID(h, file)
 		if err == syscall.EINVAL { // MoveRequests has moved the kernel's part
-			librdmacm.SetChannel(h, file)
+			ch.lib.SetChannel(h, file)
 			return nil
 		}
 		return err
@@ -235,7 +235,7 @@ func (ch *EventChannel) write(f func(file uintptr) error) error {
 	for {
 		at := ch.file
 		err := f(at.handle)
-		if !errors.Is(err, librdmacm.ErrCredentials) {
+		if !errors.Is(err, control.ErrCredentials) {
 			return err
 		}
 		if err := ch.renew(at); err != nil {
@@ -251,7 +251,7 @@ func (ch *EventChannel) discard(h uintptr) {
 	at := ch.file
 	at.ids++
 	defer ch.leave(at)
-	if !errors.Is(ch.lib.DestroyID(h), librdmacm.ErrCredentials) || ch.renew(at) != nil {
+	if !errors.Is(ch.lib.DestroyID(h), control.ErrCredentials) || ch.renew(at) != nil {
 		return
 	}
 	if ch.take(h) == nil {
@@ -260,7 +260,7 @@ func (ch *EventChannel) discard(h uintptr) {
 }
 
 // event returns the Event for r, or nil if it has no receiver.
-func (ch *EventChannel) event(r *librdmacm.Event) *Event {
+func (ch *EventChannel) event(r *control.CMEvent) *Event {
 	if EventType(r.Event) == EventConnectRequest {
 		// If the listener or its channel is gone, the listener is being closed.
 		listener := ids.find(r.ListenID)

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // device is a device that librdmacm has opened. librdmacm opens each device once. It may close one
@@ -51,7 +51,7 @@ func acquireLocked(h uintptr) (*device, error) {
 // release undoes acquire. keep reports that the caller must not free its user in C, since that
 // keeps the device open. While objects are open on the device, a list keeps it open instead, but
 // lists do not contain removed devices.
-func (d *device) release(lib librdmacm.Lib) (keep bool) {
+func (d *device) release(lib control.CM) (keep bool) {
 	if d == nil {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"runtime"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -64,7 +64,7 @@ func createXRC(ctx context.Context, info *AddrInfo) (*ID, error) {
 		return fail(err)
 	}
 	src, dst := info.rawSockaddrs()
-	c := librdmacm.AddrInfo{Flags: int32(info.Flags), Family: int32(info.Family), QPType: int32(info.QPType),
+	c := control.AddrInfo{Flags: int32(info.Flags), Family: int32(info.Family), QPType: int32(info.QPType),
 		PortSpace: int32(info.PortSpace), Route: bytes.Clone(info.Route)}
 	if src != nil {
 		c.Src = bytes.Clone(src[:])

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // Sentinels, for errors.Is; those of package ibv apply as well.
@@ -221,7 +221,7 @@ func rejectedByTCP(t EventType, status int32, errno syscall.Errno, data []byte) 
 func errOf(t EventType, status int32, ud bool, data []byte) error {
 	errno := syscall.Errno(0)
 	if status < 0 {
-		errno = bind.Errno(int(-status))
+		errno = abi.Errno(int(-status))
 	}
 	switch t {
 	case EventRejected:

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Event is a copy of an event of an ID. It has already been acknowledged.
@@ -48,7 +48,7 @@ func (e *Event) String() string {
 }
 
 // newEvent returns the Event for r.
-func newEvent(r *librdmacm.Event, id, listener *ID) *Event {
+func newEvent(r *control.CMEvent, id, listener *ID) *Event {
 	e := &Event{Type: EventType(r.Event), Status: r.Status, ID: id, Listener: listener, PrivateData: r.Data}
 	switch {
 	case r.UD:

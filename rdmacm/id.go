@@ -12,7 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -24,7 +24,7 @@ import (
 //
 // C: struct rdma_cm_id.
 type ID struct {
-	lib    librdmacm.Lib
+	lib    control.CM
 	handle uintptr
 	ps     PortSpace
 	typ    ibv.QPType // of XRC, as CreateEP made it; else 0
@@ -178,7 +178,7 @@ func (id *ID) write(f func() error) (at *file, err error) {
 		at = id.file
 		err = f()
 		id.inC.RUnlock()
-		if !errors.Is(err, librdmacm.ErrCredentials) {
+		if !errors.Is(err, control.ErrCredentials) {
 			return at, err
 		}
 		if err = id.renew(at); err != nil {
@@ -249,7 +249,7 @@ func (id *ID) explain(at stage, op string, err error) error {
 	if err == syscall.ECONNRESET && at == stageRequested { // on iWARP, where the request is a TCP connection
 		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
 	}
-	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && librdmacm.Verbs(id.handle) != 0 {
+	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && id.lib.Verbs(id.handle) != 0 {
 		_, gone := id.lib.InitQPAttr(id.handle, &abi.QPAttr{QPState: uint32(ibv.StateRTR)})
 		if gone == syscall.EINVAL {
 			return fmt.Errorf("%w: %w", ErrWithdrawn, err)
@@ -264,7 +264,7 @@ const needDevice = "the ID has no device: resolve an address, or bind to an addr
 // bound is do for calls that need a device. librdmacm crashes if the ID has none.
 func (id *ID) bound(op string, f func() error) error {
 	return id.do(op, func() error {
-		if librdmacm.Verbs(id.handle) == 0 {
+		if id.lib.Verbs(id.handle) == 0 {
 			return &StateError{Op: op, Need: needDevice}
 		}
 		return f()
@@ -283,7 +283,7 @@ func (id *ID) String() string {
 // Preconditions: the ID is entered.
 func (id *ID) describe() string {
 	s := id.ps.String() + " cm id"
-	src, dst := librdmacm.Src(id.handle), librdmacm.Dst(id.handle)
+	src, dst := id.lib.Src(id.handle), id.lib.Dst(id.handle)
 	if a := src.AddrPort(); a.IsValid() {
 		s += " of " + a.String()
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -60,7 +60,7 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && id.binds(a):
 		return inUse, fmt.Errorf("%w (one of the two addresses is a wildcard; the kernel's errno: %w)",
 			syscall.EADDRINUSE, err)
-	case errors.Is(err, syscall.ENODEV) && id.text(librdmacm.Src) != noAddress: // the kernel has bound it
+	case errors.Is(err, syscall.ENODEV) && id.text(control.CM.Src) != noAddress: // the kernel has bound it
 		if why := verbs.WhyNoDevice(); why != nil {
 			return "", fmt.Errorf("%w (librdmacm: %w)", why, err)
 		}
@@ -151,7 +151,7 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 //
 // Preconditions: the ID is entered.
 func (id *ID) checkSource(src netip.AddrPort) error {
-	a := librdmacm.Src(id.handle)
+	a := id.lib.Src(id.handle)
 	bound := a.AddrPort()
 	if id.order.load() != stageBound || !bound.IsValid() {
 		return nil
@@ -266,9 +266,9 @@ func (id *ID) Listen(backlog int) error {
 			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
 		}
 		if err := id.lib.Listen(id.handle, backlog); err != nil {
-			src := librdmacm.Src(id.handle)
+			src := id.lib.Src(id.handle)
 			hint, err := id.explainAddr(&src, err)
-			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(librdmacm.Src) + hint}
+			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(control.CM.Src) + hint}
 		}
 		id.order.advance(stageListening)
 		return nil
@@ -277,8 +277,8 @@ func (id *ID) Listen(backlog int) error {
 
 // text formats an address of the ID.
 // Preconditions: the ID is entered.
-func (id *ID) text(of func(uintptr) sockaddr.Addr) string {
-	a := of(id.handle)
+func (id *ID) text(of func(control.CM, uintptr) sockaddr.Addr) string {
+	a := of(id.lib, id.handle)
 	if ap := a.AddrPort(); ap.IsValid() {
 		return ap.String()
 	}
@@ -290,56 +290,56 @@ const noAddress = "no address"
 // LocalAddr returns the address that the ID is bound to; zero for none.
 //
 // C: rdma_get_local_addr(3).
-func (id *ID) LocalAddr() netip.AddrPort { return id.addr(librdmacm.Src) }
+func (id *ID) LocalAddr() netip.AddrPort { return id.addr(control.CM.Src) }
 
 // PeerAddr returns the peer's address; zero for none.
 //
 // C: rdma_get_peer_addr(3).
-func (id *ID) PeerAddr() netip.AddrPort { return id.addr(librdmacm.Dst) }
+func (id *ID) PeerAddr() netip.AddrPort { return id.addr(control.CM.Dst) }
 
-func (id *ID) addr(of func(uintptr) sockaddr.Addr) netip.AddrPort {
+func (id *ID) addr(of func(control.CM, uintptr) sockaddr.Addr) netip.AddrPort {
 	if id.enter("address") != nil {
 		return netip.AddrPort{}
 	}
 	defer id.leave()
-	a := of(id.handle)
+	a := of(id.lib, id.handle)
 	return a.AddrPort()
 }
 
 // LocalIB returns the address that the ID is bound to, and reports whether it is an InfiniBand address.
 //
 // Experimental: no device has run this. See docs/stability.md.
-func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Src) }
+func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(control.CM.Src) }
 
 // PeerIB returns the peer's address, and reports whether it is an InfiniBand address.
 //
 // Experimental: no device has run this. See docs/stability.md.
-func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Dst) }
+func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(control.CM.Dst) }
 
-func (id *ID) ibAddr(of func(uintptr) sockaddr.Addr) (IBAddr, bool) {
+func (id *ID) ibAddr(of func(control.CM, uintptr) sockaddr.Addr) (IBAddr, bool) {
 	if id.enter("address") != nil {
 		return IBAddr{}, false
 	}
 	defer id.leave()
-	a := of(id.handle)
+	a := of(id.lib, id.handle)
 	return ibAddr(&a)
 }
 
 // SrcPort returns the local port, 0 for none.
 //
 // C: rdma_get_src_port(3).
-func (id *ID) SrcPort() uint16 { return id.port(librdmacm.Src) }
+func (id *ID) SrcPort() uint16 { return id.port(control.CM.Src) }
 
 // DstPort returns the peer's port, 0 for none.
 //
 // C: rdma_get_dst_port(3).
-func (id *ID) DstPort() uint16 { return id.port(librdmacm.Dst) }
+func (id *ID) DstPort() uint16 { return id.port(control.CM.Dst) }
 
-func (id *ID) port(of func(uintptr) sockaddr.Addr) uint16 {
+func (id *ID) port(of func(control.CM, uintptr) sockaddr.Addr) uint16 {
 	if id.enter("port") != nil {
 		return 0
 	}
 	defer id.leave()
-	a := of(id.handle)
+	a := of(id.lib, id.handle)
 	return a.Port()
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Connect sends a connection request, after ResolveRoute. p may be nil with a QP of CreateQP, or in a datagram port
@@ -137,15 +137,15 @@ func (id *ID) Establish() error {
 // peer asks for are spent, a minute by default. Close alone refuses such a request, without data.
 //
 // C: rdma_reject(3).
-func (id *ID) Reject(data []byte) error { return id.reject(librdmacm.Lib.Reject, data) }
+func (id *ID) Reject(data []byte) error { return id.reject(control.CM.Reject, data) }
 
 // RejectECE is Reject with the reason RejectVendorOption: the peer's enhanced connection options
 // are refused. It needs rdma-core v31.
 //
 // C: rdma_reject_ece(3).
-func (id *ID) RejectECE(data []byte) error { return id.reject(librdmacm.Lib.RejectECE, data) }
+func (id *ID) RejectECE(data []byte) error { return id.reject(control.CM.RejectECE, data) }
 
-func (id *ID) reject(call func(l librdmacm.Lib, id uintptr, data []byte) error, data []byte) error {
+func (id *ID) reject(call func(l control.CM, id uintptr, data []byte) error, data []byte) error {
 	const op = "reject"
 	return id.bound(op, func() error {
 		if err := id.checkData(op, data, id.ps.RejectDataLimit()); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // Verbs returns the ID's device, opened by librdmacm, on which to create PDs, CQs and QPs. IDs of
@@ -26,7 +25,7 @@ func (id *ID) Verbs() (*ibv.Device, error) {
 
 // Preconditions: the ID is entered.
 func (id *ID) verbs(op string) (*ibv.Device, error) {
-	h := librdmacm.Verbs(id.handle)
+	h := id.lib.Verbs(id.handle)
 	if h == 0 {
 		return nil, &ibv.OpError{Op: op, Object: id.name,
 			Err: &StateError{Op: op, Need: needDevice}}
@@ -58,7 +57,7 @@ func (id *ID) Port() uint8 {
 		return 0
 	}
 	defer id.leave()
-	return librdmacm.Port(id.handle)
+	return id.lib.Port(id.handle)
 }
 
 // PKey returns the partition key of the ID.
@@ -67,7 +66,7 @@ func (id *ID) PKey() uint16 {
 		return 0
 	}
 	defer id.leave()
-	return librdmacm.PKey(id.handle)
+	return id.lib.PKey(id.handle)
 }
 
 // GIDs returns the local and the peer's GID, zero before they are known.
@@ -76,7 +75,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 		return
 	}
 	defer id.leave()
-	src, dst := librdmacm.GIDs(id.handle)
+	src, dst := id.lib.GIDs(id.handle)
 	return ibv.GID(src), ibv.GID(dst)
 }
 
@@ -188,7 +187,7 @@ func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 		return err
 	}
 	id.unattached()
-	librdmacm.ForgetQP(id.handle)
+	id.lib.ForgetQP(id.handle)
 	if id.qp != nil {
 		id.qp = nil
 		id.life.Forget("qp")
@@ -254,7 +253,7 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 
 // transport returns the protocol family of the ID's device, InfiniBand's before it has one.
 // Preconditions: the ID is entered.
-func (id *ID) transport() ibv.TransportType { return ibv.TransportType(librdmacm.Transport(id.handle)) }
+func (id *ID) transport() ibv.TransportType { return ibv.TransportType(id.lib.Transport(id.handle)) }
 
 // cmOnly reports whether the kernel moves the QP of the connection.
 func (id *ID) cmOnly() bool {

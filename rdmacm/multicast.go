@@ -6,7 +6,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // JoinMulticast joins a group. EventMulticastJoin, which has the address to send to, or
@@ -101,7 +100,7 @@ type membership struct {
 func (id *ID) joined(p *abi.RDMAUDParam) {
 	id.own.Lock()
 	defer id.own.Unlock()
-	if g := id.own.groups[p.PrivateData]; g != nil && !g.sendOnly && librdmacm.HasQP(id.handle) {
+	if g := id.own.groups[p.PrivateData]; g != nil && !g.sendOnly && id.lib.HasQP(id.handle) {
 		g.attached, g.gid, g.lid = true, p.AHAttr.GRH.DGID, p.AHAttr.DLID
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 func (id *ID) option(op string, level, name int, value []byte) error {
@@ -120,7 +119,7 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.Packetlifetime = uint8(p.PacketLifeTime) | exactly
 		r.Preference = p.Preference
 	}
-	return id.setPaths(librdmacm.PathBytes(data))
+	return id.setPaths(abi.PathBytes(data))
 }
 
 // check rejects values that the fields of a path record cannot hold.
@@ -160,7 +159,7 @@ func (id *ID) Paths() []Path {
 	}
 	defer id.leave()
 	var list []Path
-	for _, r := range librdmacm.Paths(id.handle) {
+	for _, r := range id.lib.Paths(id.handle) {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
 			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass,

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -288,7 +288,7 @@ func TestRXE_CM_CloseWhileEventIsRead(t *testing.T) {
 	ok(t, id.ResolveAddr(netip.AddrPort{}, addr, wait))
 	closed := make(chan error, 1)
 	read := func() error {
-		return ch.lib.GetEvent(ch.file.handle, func(r *librdmacm.Event) {
+		return ch.lib.GetEvent(ch.file.handle, func(r *control.CMEvent) {
 			if r.ID != handle {
 				t.Errorf("an event of %#x, want one of %#x", r.ID, handle)
 			}

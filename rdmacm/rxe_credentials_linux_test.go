@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -118,7 +117,7 @@ func TestRXE_CM_CredentialsPending(t *testing.T) {
 		id := resolved(t, peers, PortSpaceTCP, addr)
 		ok(t, id.Connect(newRig(t, id, false).param("")))
 	}
-	fds := []unix.PollFd{{Fd: int32(librdmacm.ChannelFD(ch.file.handle)), Events: unix.POLLIN}}
+	fds := []unix.PollFd{{Fd: int32(ch.lib.ChannelFD(ch.file.handle)), Events: unix.POLLIN}}
 	testutil.Eventually(t, "requests", func() bool { return must(unix.Poll(fds, 0))(t) == 1 })
 	ok(t, syscall.Setgroups(nil))
 	for range n {

@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/loader"
@@ -76,9 +75,6 @@ func Hide(since string, names ...string) (undo func()) {
 	hidden.Store(&symbols{since, names})
 	return func() { hidden.Store(nil) }
 }
-
-// Errno returns the errno of a number that C or the kernel reported in another way than by a function's result.
-func Errno(n int) syscall.Errno { return ccall.Errno(n) }
 
 // Ptr calls a function that returns a pointer, or NULL and sets errno.
 //

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // errnoLocation is int *__errno_location(void), 0 if libc has none.
@@ -39,7 +41,7 @@ func call(fn uintptr, args ...uintptr) (uintptr, syscall.Errno, error) {
 	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's errno, in C memory
 	*errno = 0
 	r, _, _ := purego.SyscallN(fn, args...)
-	e := Errno(int(*errno))
+	e := abi.Errno(int(*errno))
 	runtime.UnlockOSThread()
 	return r, e, nil
 }

@@ -3,18 +3,9 @@ package ccall
 import (
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
-
-// Errno returns the errno of a number. ENOTSUPP is the kernel's own, and no C library knows it: drivers and rdma_cm let
-// it through.
-func Errno(n int) syscall.Errno {
-	const notsupp = 524
-	if n == notsupp {
-		return syscall.EOPNOTSUPP
-	}
-	return syscall.Errno(n)
-}
 
 // Ptr calls a function that returns a pointer, or NULL and sets errno. NULL
 // with errno 0, which some providers return, is EINVAL.
@@ -47,9 +38,9 @@ func Err(fn uintptr, args ...uintptr) error {
 	case n == -1 && errno != 0:
 		return errno
 	case n < 0:
-		return Errno(int(-n))
+		return abi.Errno(int(-n))
 	default:
-		return Errno(int(n))
+		return abi.Errno(int(n))
 	}
 }
 
@@ -105,7 +96,7 @@ func NegErrno(fn uintptr, args ...uintptr) (int, error) {
 		return 0, err
 	}
 	if n := int64(r); n < 0 {
-		return 0, Errno(int(-n))
+		return 0, abi.Errno(int(-n))
 	}
 	return int(r), nil
 }

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"syscall"
 	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // Ssize calls a function of up to three arguments that returns a size, or -1 and sets errno. Ssize
@@ -18,7 +20,7 @@ func Ssize(fn, a1, a2, a3 uintptr) (int, syscall.Errno) {
 	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's errno, in C memory
 	*errno = 0
 	n := int(Slow(fn, a1, a2, a3))
-	e := Errno(int(*errno))
+	e := abi.Errno(int(*errno))
 	runtime.UnlockOSThread()
 	switch {
 	case n >= 0:

@@ -26,3 +26,9 @@ func Lookup(ctx uintptr) Table {
 		PostRecv:    c.Ops[abi.OpPostRecv],
 	}
 }
+
+// WQPostRecv returns the function behind ibv_post_wq_recv of a struct ibv_wq.
+func WQPostRecv(wq uintptr) uintptr { return cmem.At[abi.WQ](wq).PostRecv }
+
+// KernelHandle returns the kernel's number of a struct ibv_qp.
+func KernelHandle(qp uintptr) uint32 { return cmem.At[abi.QP](qp).Handle }

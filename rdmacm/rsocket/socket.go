@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -212,7 +212,7 @@ func (s *Socket) ConnectError() error {
 		return err
 	}
 	if n != 0 {
-		return s.explain(&Error{Op: "rconnect", Errno: bind.Errno(n)})
+		return s.explain(&Error{Op: "rconnect", Errno: abi.Errno(n)})
 	}
 	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {

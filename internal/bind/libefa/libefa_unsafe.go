@@ -47,7 +47,7 @@ func (l Lib) GetMaxRQDepth(ctx uintptr, a *abi.EFADVRQDepthAttr) (int, error) {
 
 func depth(n int32, err error) (int, error) {
 	if err == nil && n < 0 {
-		return 0, bind.Errno(int(-n))
+		return 0, abi.Errno(int(-n))
 	}
 	return int(n), err
 }

@@ -5,8 +5,10 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct ibv_context *ibv_open_device(struct ibv_device *device);
@@ -93,25 +95,18 @@ func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
 	_ = l.lib.Void("ibv_ack_async_event", uintptr(unsafe.Pointer(ev)))
 }
 
-// The functions below read the fields of struct ibv_context.
+// Context reads a struct ibv_context, and the struct verbs_context that contains it.
+func (l Lib) Context(ctx uintptr) control.Context {
+	c := cmem.At[abi.Context](ctx)
+	return control.Context{Device: c.Device, CmdFD: int(c.CmdFD), AsyncFD: int(c.AsyncFD),
+		CompVectors: int(c.NumCompVectors), Size: int(abi.ContextSize(ctx)), Legacy: abi.Legacy(ctx)}
+}
 
-// ContextDevice returns the struct ibv_device.
-func ContextDevice(ctx uintptr) uintptr { return cmem.At[abi.Context](ctx).Device }
+// Owner returns the struct ibv_context of a C object, which is its first field.
+func (l Lib) Owner(obj uintptr) uintptr { return *cmem.At[uintptr](obj) }
 
-// ObjectContext returns the struct ibv_context of a C object, which is its first field.
-func ObjectContext(obj uintptr) uintptr { return *cmem.At[uintptr](obj) }
+// Watch is bind.WatchContext.
+func (l Lib) Watch(ctx uintptr, explain func(error) error) { bind.WatchContext(ctx, explain) }
 
-// CmdFD returns the descriptor of commands.
-func CmdFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
-
-// AsyncFD returns the descriptor of async events.
-func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }
-
-// NumCompVectors returns the number of completion vectors.
-func NumCompVectors(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).NumCompVectors) }
-
-// ContextSize returns the size of the struct verbs_context that contains it, 0 if there is none.
-func ContextSize(ctx uintptr) int { return int(abi.ContextSize(ctx)) }
-
-// Legacy reports whether it comes from MLNX_OFED 4.x.
-func Legacy(ctx uintptr) bool { return abi.Legacy(ctx) }
+// Unwatch is bind.UnwatchContext.
+func (l Lib) Unwatch(ctx uintptr) { bind.UnwatchContext(ctx) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
@@ -15,8 +16,8 @@ func (l Lib) CreateCompChannel(ctx uintptr) (uintptr, error) {
 // int ibv_destroy_comp_channel(struct ibv_comp_channel *channel);
 func (l Lib) DestroyCompChannel(ch uintptr) error { return l.destroy("ibv_destroy_comp_channel", ch) }
 
-// CompChannelFD returns the descriptor of a struct ibv_comp_channel.
-func CompChannelFD(ch uintptr) int { return int(cmem.At[abi.CompChannel](ch).FD) }
+// ChannelFD returns the descriptor of a struct ibv_comp_channel.
+func (l Lib) ChannelFD(ch uintptr) int { return int(cmem.At[abi.CompChannel](ch).FD) }
 
 // struct ibv_cq *ibv_create_cq(struct ibv_context *, int cqe, void *cq_context, struct ibv_comp_channel *,
 // int comp_vector);
@@ -42,27 +43,18 @@ func (l Lib) ModifyCQ(ctx, cq uintptr, attr *abi.ModifyCQAttr) error {
 func (l Lib) DestroyCQ(cq uintptr) error { return l.destroy("ibv_destroy_cq", cq) }
 
 // CQCapacity returns the entries of a struct ibv_cq.
-func CQCapacity(cq uintptr) int { return int(cmem.At[abi.CQ](cq).CQE) }
-
-// CQKernelHandle returns the kernel's handle of a struct ibv_cq.
-func CQKernelHandle(cq uintptr) uint32 { return cmem.At[abi.CQ](cq).Handle }
-
-// CQEvent is room for the arguments of GetCQEvent and AckCQEvents, which a reader keeps: calls with
-// it do not allocate.
-type CQEvent struct {
-	CQ, Cookie uintptr
-	get        [3]uintptr
-	ack        [2]uintptr
-}
+func (l Lib) CQCapacity(cq uintptr) int { return int(cmem.At[abi.CQ](cq).CQE) }
 
 // int ibv_get_cq_event(struct ibv_comp_channel *, struct ibv_cq **cq, void **cq_context);
-func (l Lib) GetCQEvent(ch uintptr, e *CQEvent) error {
-	e.get = [3]uintptr{ch, uintptr(unsafe.Pointer(&e.CQ)), uintptr(unsafe.Pointer(&e.Cookie))}
-	return l.lib.Minus1("ibv_get_cq_event", e.get[:]...)
+func (l Lib) GetCQEvent(ch uintptr, e *control.CQEvent) error {
+	a := e.Args[:3]
+	a[0], a[1], a[2] = ch, uintptr(unsafe.Pointer(&e.CQ)), uintptr(unsafe.Pointer(&e.Cookie))
+	return l.lib.Minus1("ibv_get_cq_event", a...)
 }
 
 // void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
-func (l Lib) AckCQEvents(cq uintptr, n int, e *CQEvent) {
-	e.ack = [2]uintptr{cq, uintptr(n)}
-	_ = l.lib.Void("ibv_ack_cq_events", e.ack[:]...)
+func (l Lib) AckCQEvents(cq uintptr, n int, e *control.CQEvent) {
+	a := e.Args[3:]
+	a[0], a[1] = cq, uintptr(n)
+	_ = l.lib.Void("ibv_ack_cq_events", a...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct ibv_device **ibv_get_device_list(int *num_devices);
@@ -46,8 +47,8 @@ func (l Lib) GetDeviceIndex(dev uintptr) int {
 // HasDeviceIndex reports whether the library has GetDeviceIndex.
 func (l Lib) HasDeviceIndex() bool { return l.lib.Has("ibv_get_device_index") }
 
-// DeviceTypes returns enum ibv_node_type and enum ibv_transport_type of a struct ibv_device.
-func DeviceTypes(dev uintptr) (node, transport int32) {
+// Device reads a struct ibv_device.
+func (l Lib) Device(dev uintptr) control.Device {
 	d := cmem.At[abi.Device](dev)
-	return int32(d.NodeType), int32(d.TransportType)
+	return control.Device{NodeType: int32(d.NodeType), Transport: int32(d.TransportType)}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct ibv_dm *(*alloc_dm)(struct ibv_context *, struct ibv_alloc_dm_attr *);
@@ -26,7 +27,7 @@ func (l Lib) RegDMMR(ctx, pd, dm uintptr, off uint64, length int, access uint32)
 func (l Lib) MemcpyToDM(dm uintptr, off uint64, p []byte) error {
 	fn := cmem.At[abi.DM](dm).MemcpyToDM
 	if fn == 0 {
-		return ErrNoOp // memory for steering
+		return control.ErrNoOp // memory for steering
 	}
 	return ccall.Err(fn, dm, uintptr(off), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)))
@@ -36,7 +37,7 @@ func (l Lib) MemcpyToDM(dm uintptr, off uint64, p []byte) error {
 func (l Lib) MemcpyFromDM(p []byte, dm uintptr, off uint64) error {
 	fn := cmem.At[abi.DM](dm).MemcpyFromDM
 	if fn == 0 {
-		return ErrNoOp
+		return control.ErrNoOp
 	}
 	return ccall.Err(fn, uintptr(unsafe.Pointer(unsafe.SliceData(p))), dm, uintptr(off),
 		uintptr(len(p)))
@@ -51,8 +52,8 @@ func (l Lib) ImportDM(ctx uintptr, handle uint32) (uintptr, error) {
 // void ibv_unimport_dm(struct ibv_dm *dm);
 func (l Lib) UnimportDM(dm uintptr) error { return l.lib.Void("ibv_unimport_dm", dm) }
 
-// DMHandle returns the kernel's handle; ok is false if the library does not report it.
-func DMHandle(dm uintptr) (handle uint32, ok bool) {
+// DMNumber returns the kernel's handle; ok is false if the library does not report it.
+func (l Lib) DMNumber(dm uintptr) (number uint32, ok bool) {
 	d := cmem.At[abi.DM](dm)
 	if d.CompMask&abi.IBV_DM_MASK_HANDLE == 0 {
 		return 0, false

@@ -7,20 +7,21 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // The experimental verbs of MLNX_OFED 4.x: functions of struct verbs_context_exp, which the header's inline functions
 // call. Their additions are also made here.
 
 // ExpOp returns the address of an experimental verb, one of abi.DistExp*; 0 if the library has none.
-func ExpOp(ctx, dist uintptr) uintptr { return abi.ExpOp(ctx, dist) }
+func (l Lib) ExpOp(ctx, dist uintptr) uintptr { return abi.ExpOp(ctx, dist) }
 
 // expCall calls an experimental verb while the context's mutex is held, as the header does for verbs that make and
 // destroy objects. The thread that locks a mutex has to unlock it.
 func (l Lib) expCall(ctx, dist uintptr, call func(op uintptr) error) error {
 	op := abi.ExpOp(ctx, dist)
 	if op == 0 {
-		return ErrNoOp
+		return control.ErrNoOp
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -66,7 +67,7 @@ func (l Lib) ExpCreateQP(ctx uintptr, attr *abi.ExpQPInitAttr) (uintptr, error) 
 	}
 	op := abi.ExpOp(ctx, abi.DistExpCreateQP)
 	if op == 0 {
-		return 0, ErrNoOp
+		return 0, control.ErrNoOp
 	}
 	qp, err := ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr)))
 	return qp, explain(ctx, err)
@@ -76,7 +77,7 @@ func (l Lib) ExpCreateQP(ctx uintptr, attr *abi.ExpQPInitAttr) (uintptr, error) 
 func (l Lib) ExpModifyQP(ctx, qp uintptr, attr *abi.ExpQPAttr, mask uint64) error {
 	op := abi.ExpOp(ctx, abi.DistExpModifyQP)
 	if op == 0 {
-		return ErrNoOp
+		return control.ErrNoOp
 	}
 	return explain(ctx, ccall.Err(op, qp, uintptr(unsafe.Pointer(attr)), uintptr(mask)))
 }
@@ -104,14 +105,14 @@ func (l Lib) ExpQueryDCT(ctx, dct uintptr, attr *abi.ExpDCTAttr) error {
 	})
 }
 
-// DCTNum returns the number of a struct ibv_exp_dct.
-func DCTNum(dct uintptr) uint32 { return cmem.At[abi.ExpDCT](dct).DCTNum }
+// DCTNumber returns the number of a struct ibv_exp_dct.
+func (l Lib) DCTNumber(dct uintptr) uint32 { return cmem.At[abi.ExpDCT](dct).DCTNum }
 
 // int (*lib_exp_query_device)(struct ibv_context *, struct ibv_exp_device_attr *);
 func (l Lib) ExpQueryDevice(ctx uintptr, attr *abi.ExpDeviceAttr) error {
 	op := abi.ExpOp(ctx, abi.DistExpQueryDevice)
 	if op == 0 {
-		return ErrNoOp
+		return control.ErrNoOp
 	}
 	return explain(ctx, ccall.Err(op, ctx, uintptr(unsafe.Pointer(attr))))
 }
@@ -120,7 +121,7 @@ func (l Lib) ExpQueryDevice(ctx uintptr, attr *abi.ExpDeviceAttr) error {
 func (l Lib) ExpQueryValues(ctx uintptr, what uint32, v *abi.ExpValues) error {
 	op := abi.ExpOp(ctx, abi.DistExpQueryValues)
 	if op == 0 {
-		return ErrNoOp
+		return control.ErrNoOp
 	}
 	return explain(ctx, ccall.Err(op, ctx, uintptr(what), uintptr(unsafe.Pointer(v))))
 }

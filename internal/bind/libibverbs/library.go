@@ -4,17 +4,18 @@ package libibverbs
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
-// Lib is libibverbs.
+// Lib is libibverbs. A function that is an op of verbs_context, which an older libibverbs or another provider may not
+// have, then returns control.ErrNoOp.
 type Lib struct{ lib bind.Library }
 
 // Open opens the library, once.
@@ -29,9 +30,6 @@ func (l Lib) Path() string { return l.lib.Path() }
 // Version returns the library's version, as in "44.0"; it may be empty.
 func (l Lib) Version() string { return l.lib.Version() }
 
-// ErrNoOp is returned when libibverbs is too old to have an op of verbs_context.
-var ErrNoOp = fmt.Errorf("the library has no such op: %w", loader.ErrNotSupported)
-
 // explain names a device that is gone, as the functions of bind.Library do for calls by name.
 func explain(ctx uintptr, err error) error { return bind.Explain(ctx, err) }
 
@@ -41,7 +39,7 @@ func explain(ctx uintptr, err error) error { return bind.Explain(ctx, err) }
 func opPtr(ctx, dist uintptr, args ...uintptr) (uintptr, error) {
 	op := abi.ContextOp(ctx, dist)
 	if op == 0 {
-		return 0, ErrNoOp
+		return 0, control.ErrNoOp
 	}
 	p, err := ccall.Ptr(op, args...)
 	return p, explain(ctx, err)
@@ -53,7 +51,7 @@ func opPtr(ctx, dist uintptr, args ...uintptr) (uintptr, error) {
 func opErr(ctx, dist uintptr, args ...uintptr) error {
 	op := abi.ContextOp(ctx, dist)
 	if op == 0 {
-		return ErrNoOp
+		return control.ErrNoOp
 	}
 	return explain(ctx, ccall.Err(op, args...))
 }

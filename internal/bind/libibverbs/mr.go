@@ -3,6 +3,7 @@ package libibverbs
 import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct ibv_mr *ibv_reg_mr(struct ibv_pd *, void *addr, size_t length, int access);
@@ -34,10 +35,10 @@ func (l Lib) ReregMR(mr uintptr, flags uint32, pd, addr uintptr, length int, acc
 // int ibv_dereg_mr(struct ibv_mr *mr);
 func (l Lib) DeregMR(mr uintptr) error { return l.destroy("ibv_dereg_mr", mr) }
 
-// MRKeys returns the keys of a struct ibv_mr.
-func MRKeys(mr uintptr) (lkey, rkey uint32) {
+// MR reads a struct ibv_mr.
+func (l Lib) MR(mr uintptr) control.MR {
 	m := cmem.At[abi.MR](mr)
-	return m.LKey, m.RKey
+	return control.MR{Addr: m.Addr, Length: int(m.Length), PD: m.PD, LKey: m.LKey, RKey: m.RKey, Number: m.Handle}
 }
 
 // struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
@@ -56,15 +57,3 @@ func (l Lib) ImportMR(pd uintptr, handle uint32) (uintptr, error) {
 
 // void ibv_unimport_mr(struct ibv_mr *mr);
 func (l Lib) UnimportMR(mr uintptr) error { return l.lib.Void("ibv_unimport_mr", mr) }
-
-// MRHandle returns the kernel's handle of a struct ibv_mr.
-func MRHandle(mr uintptr) uint32 { return cmem.At[abi.MR](mr).Handle }
-
-// MRAddr is ibv_mr.addr.
-func MRAddr(mr uintptr) uintptr { return cmem.At[abi.MR](mr).Addr }
-
-// MRLength returns the length of a struct ibv_mr.
-func MRLength(mr uintptr) int { return int(cmem.At[abi.MR](mr).Length) }
-
-// MRPD returns the struct ibv_pd of a struct ibv_mr.
-func MRPD(mr uintptr) uintptr { return cmem.At[abi.MR](mr).PD }

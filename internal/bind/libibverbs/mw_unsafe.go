@@ -6,6 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // contextOp returns a slot of the ibv_context's own table, which old providers may leave empty.
@@ -13,7 +14,7 @@ func contextOp(ctx uintptr, slot int) (uintptr, error) {
 	if op := cmem.At[abi.Context](ctx).Ops[slot]; op != 0 {
 		return op, nil
 	}
-	return 0, ErrNoOp
+	return 0, control.ErrNoOp
 }
 
 // struct ibv_mw *(*alloc_mw)(struct ibv_pd *, enum ibv_mw_type); inline in the header, as are the next two.
@@ -46,18 +47,4 @@ func (l Lib) DeallocMW(ctx, mw uintptr) error {
 }
 
 // MWKey returns the key of a struct ibv_mw.
-func MWKey(mw uintptr) uint32 { return cmem.At[abi.MW](mw).RKey }
-
-// NoMR is given to C where a window is bound to nothing: librxe reads the key of the struct ibv_mr even then (rdma-core
-// v44.0, providers/rxe/rxe.c:1518). The zeros behind it are the values that providers keep there.
-type NoMR struct {
-	mr abi.MR
-	_  [208]byte
-}
-
-// Init makes n an MR of the PD of mw and returns its address. The caller keeps n, which is on the heap.
-func (n *NoMR) Init(mw uintptr) uintptr {
-	w := cmem.At[abi.MW](mw)
-	n.mr = abi.MR{Context: w.Context, PD: w.PD}
-	return cmem.Heap(unsafe.Pointer(n))
-}
+func (l Lib) MWKey(mw uintptr) uint32 { return cmem.At[abi.MW](mw).RKey }

@@ -22,8 +22,8 @@ func (l Lib) ImportPD(ctx uintptr, handle uint32) (uintptr, error) {
 // void ibv_unimport_pd(struct ibv_pd *pd);
 func (l Lib) UnimportPD(pd uintptr) error { return l.lib.Void("ibv_unimport_pd", pd) }
 
-// PDHandle returns the kernel's handle of a struct ibv_pd.
-func PDHandle(pd uintptr) uint32 { return cmem.At[abi.PD](pd).Handle }
+// PDNumber returns the kernel's handle of a struct ibv_pd.
+func (l Lib) PDNumber(pd uintptr) uint32 { return cmem.At[abi.PD](pd).Handle }
 
 // struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);
 // An op of verbs_context (v17), not an export, as are the next two.

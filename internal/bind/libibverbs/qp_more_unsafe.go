@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
@@ -40,7 +39,7 @@ func (l Lib) ResolveEthL2FromGID(ctx uintptr, attr *abi.AHAttr) (mac [6]byte, vi
 	n, err := l.lib.IntErrno("ibv_resolve_eth_l2_from_gid", ctx, uintptr(unsafe.Pointer(attr)),
 		uintptr(unsafe.Pointer(&out.mac)), uintptr(unsafe.Pointer(&out.vid)))
 	if n < -1 {
-		err = bind.Errno(-n)
+		err = abi.Errno(-n)
 	}
 	return out.mac, out.vid, err
 }

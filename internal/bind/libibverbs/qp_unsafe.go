@@ -1,6 +1,7 @@
 package libibverbs
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -52,12 +53,8 @@ func (l Lib) DetachMcast(qp uintptr, gid *abi.GID, lid uint16) error {
 	return l.lib.Err("ibv_detach_mcast", qp, uintptr(unsafe.Pointer(gid)), uintptr(lid))
 }
 
-// QPNum returns the number of a struct ibv_qp.
-func QPNum(qp uintptr) uint32 { return cmem.At[abi.QP](qp).QPNum }
+// QPNumber returns the number of a struct ibv_qp.
+func (l Lib) QPNumber(qp uintptr) uint32 { return cmem.At[abi.QP](qp).QPNum }
 
-// QPKernelHandle returns the kernel's handle of a struct ibv_qp.
-func QPKernelHandle(qp uintptr) uint32 { return cmem.At[abi.QP](qp).Handle }
-
-// QPState returns the address of the state in a struct ibv_qp. libibverbs writes it in modify and
-// query, on any thread.
-func QPState(qp uintptr) *uint32 { return &cmem.At[abi.QP](qp).State }
+// QPState returns the state in a struct ibv_qp. libibverbs writes it in modify and query, on any thread.
+func (l Lib) QPState(qp uintptr) uint32 { return atomic.LoadUint32(&cmem.At[abi.QP](qp).State) }

@@ -25,11 +25,8 @@ func (l Lib) DestroyWQ(ctx, wq uintptr) error {
 	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyWQ, wq))
 }
 
-// WQNum returns the number of a struct ibv_wq.
-func WQNum(wq uintptr) uint32 { return cmem.At[abi.WQ](wq).WQNum }
-
-// WQPostRecv returns the function behind ibv_post_wq_recv.
-func WQPostRecv(wq uintptr) uintptr { return cmem.At[abi.WQ](wq).PostRecv }
+// WQNumber returns the number of a struct ibv_wq.
+func (l Lib) WQNumber(wq uintptr) uint32 { return cmem.At[abi.WQ](wq).WQNum }
 
 // struct ibv_rwq_ind_table *(*create_rwq_ind_table)(struct ibv_context *, struct ibv_rwq_ind_table_init_attr *);
 // The table has 1<<log places for the WQs.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -22,7 +21,9 @@ func Open() (Lib, error) {
 
 // bool mlx5dv_is_supported(struct ibv_device *device);
 // Absent before v22; in those releases the other functions do not check the device. ctx is a struct ibv_context.
-func (l Lib) IsSupported(ctx uintptr) (bool, error) { return l.Drives(libibverbs.ContextDevice(ctx)) }
+func (l Lib) IsSupported(ctx uintptr) (bool, error) {
+	return l.Drives(cmem.At[abi.Context](ctx).Device)
+}
 
 // Drives is IsSupported for a struct ibv_device.
 func (l Lib) Drives(dev uintptr) (bool, error) {

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
@@ -95,7 +94,7 @@ func (l Lib) CreateFlowActionPacketReformat(ctx uintptr, data []byte, reformat, 
 // struct ibv_flow_action *mlx5dv_create_flow_action_esp(struct ibv_context *ctx, struct ibv_flow_action_esp_attr *esp,
 // struct mlx5dv_flow_action_esp *mlx5_attr);
 // Absent before v18.
-func (l Lib) CreateFlowActionESP(ctx uintptr, e *libibverbs.ESP, attr *abi.MLX5DVFlowActionESP) (uintptr, error) {
+func (l Lib) CreateFlowActionESP(ctx uintptr, e *abi.ESP, attr *abi.MLX5DVFlowActionESP) (uintptr, error) {
 	return l.lib.Ptr("mlx5dv_create_flow_action_esp", ctx, uintptr(unsafe.Pointer(e.C())),
 		uintptr(unsafe.Pointer(attr)))
 }

@@ -7,24 +7,16 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
-
-// AddrInfo is a copy of a struct rdma_addrinfo.
-type AddrInfo struct {
-	Flags, Family, QPType, PortSpace int32
-
-	Src, Dst         []byte // struct sockaddr
-	SrcName, DstName string // not of hints
-	Route, Connect   []byte // not of hints
-}
 
 // int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 // struct rdma_addrinfo **res);
 // The code is 0, -1 with an errno, or one of getaddrinfo(3).
-func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo, code int, err error) {
+func (l Lib) GetAddrInfo(node, service string, hints *control.AddrInfo) (list []control.AddrInfo, code int, err error) {
 	n, s, out := cmem.CString(node), cmem.CString(service), new(uintptr)
 	code, err = l.lib.IntErrno("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
-		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())),
+		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(toC(hints))),
 		uintptr(unsafe.Pointer(out)))
 	runtime.KeepAlive(hints)
 	if err != nil {
@@ -35,11 +27,11 @@ func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo
 
 // int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 // const struct rdma_addrinfo *hints); absent before v60.
-func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) (code int, err error) {
+func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *control.AddrInfo) (code int, err error) {
 	n, s := cmem.CString(node), cmem.CString(service)
 	err = on(channelOf(id), func() (err error) {
 		code, err = l.lib.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
-			uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())))
+			uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(toC(hints))))
 		return err
 	})
 	runtime.KeepAlive(hints)
@@ -47,7 +39,7 @@ func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) 
 }
 
 // int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info); absent before v60.
-func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
+func (l Lib) QueryAddrInfo(id uintptr) ([]control.AddrInfo, error) {
 	out := new(uintptr)
 	if err := l.write(channelOf(id), "rdma_query_addrinfo", id, uintptr(unsafe.Pointer(out))); err != nil {
 		return nil, err
@@ -59,8 +51,8 @@ func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
 // struct ibv_qp_init_attr *qp_init_attr);
 // It waits for up to four seconds, without a QP. The ID is synchronous until it is migrated: it has a channel of its
 // own, whose thread is the caller's.
-func (l Lib) CreateEP(a *AddrInfo) (uintptr, error) {
-	c, out := a.toC(), new(uintptr)
+func (l Lib) CreateEP(a *control.AddrInfo) (uintptr, error) {
+	c, out := toC(a), new(uintptr)
 	c.AIRouteLen, c.AIRoute = uint64(len(a.Route)), cmem.Heap(unsafe.Pointer(unsafe.SliceData(a.Route)))
 	err := l.lib.Minus1("rdma_create_ep", uintptr(unsafe.Pointer(out)), uintptr(unsafe.Pointer(c)), 0, 0)
 	runtime.KeepAlive(a)
@@ -68,7 +60,7 @@ func (l Lib) CreateEP(a *AddrInfo) (uintptr, error) {
 }
 
 // toC returns hints for C, which are valid as long as h is reachable.
-func (h *AddrInfo) toC() *abi.RDMAAddrinfo {
+func toC(h *control.AddrInfo) *abi.RDMAAddrinfo {
 	if h == nil {
 		return nil
 	}
@@ -81,10 +73,10 @@ func (h *AddrInfo) toC() *abi.RDMAAddrinfo {
 
 // void rdma_freeaddrinfo(struct rdma_addrinfo *res);
 // addrInfos copies the list before it frees it.
-func (l Lib) addrInfos(first uintptr) (list []AddrInfo) {
+func (l Lib) addrInfos(first uintptr) (list []control.AddrInfo) {
 	for p, n := first, 0; p != 0 && n < 1024; n++ {
 		c := cmem.At[abi.RDMAAddrinfo](p)
-		list = append(list, AddrInfo{
+		list = append(list, control.AddrInfo{
 			Flags: c.AIFlags, Family: c.AIFamily, QPType: c.AIQPType, PortSpace: c.AIPortSpace,
 			Src:     cmem.Clone[byte](c.AISrcAddr, int(c.AISrcLen)),
 			Dst:     cmem.Clone[byte](c.AIDstAddr, int(c.AIDstLen)),
@@ -99,7 +91,7 @@ func (l Lib) addrInfos(first uintptr) (list []AddrInfo) {
 }
 
 // const char *gai_strerror(int errcode); of the C library.
-func GAIText(code int) string {
+func (l Lib) GAIText(code int) string {
 	fn, err := ccall.Libc("gai_strerror")
 	if err != nil {
 		return ""

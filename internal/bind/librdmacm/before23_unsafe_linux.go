@@ -95,7 +95,7 @@ func establish(id uintptr) (known bool, err error) {
 }
 
 // fileOf returns the descriptor of an ID's channel.
-func fileOf(id uintptr) int { return ChannelFD(channelOf(id)) }
+func fileOf(id uintptr) int { return fdOf(channelOf(id)) }
 
 // pardon makes an ID forget that librdmacm before v21 could not bring up a QP that it did not create, after which it
 // drops the ID's other events, and reports whether that was the case.

@@ -6,6 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct rdma_event_channel *rdma_create_event_channel(void);
@@ -34,20 +35,15 @@ func (l Lib) DestroyEventChannel(ch uintptr) {
 }
 
 // ChannelFD returns the descriptor of a struct rdma_event_channel.
-func ChannelFD(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
+func (l Lib) ChannelFD(ch uintptr) int { return fdOf(ch) }
 
-// Event is a copy of a struct rdma_cm_event.
-type Event struct {
-	abi.RDMACMEvent
-	UD   bool   // Param is an RDMAUDParam
-	Data []byte // private data
-}
+func fdOf(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
 
 // int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 // int rdma_ack_cm_event(struct rdma_cm_event *event);
 // GetEvent, the only function that reads events, copies the event, calls do, and acknowledges it. Until then
 // rdma_destroy_id waits, so that no other ID has the address of the event's: do looks up whose it is.
-func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
+func (l Lib) GetEvent(ch uintptr, do func(*control.CMEvent)) error {
 	ack, err := l.lib.Symbol("rdma_ack_cm_event")
 	if err != nil {
 		return err
@@ -56,7 +52,7 @@ func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
 	if err := l.write(ch, "rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
 		return err
 	}
-	ev := &Event{RDMACMEvent: *cmem.At[abi.RDMACMEvent](*out)}
+	ev := &control.CMEvent{RDMACMEvent: *cmem.At[abi.RDMACMEvent](*out)}
 	switch ev.Event {
 	case abi.RDMA_CM_EVENT_MULTICAST_JOIN, abi.RDMA_CM_EVENT_MULTICAST_ERROR:
 		ev.UD = true // and its private data is the context of the join
@@ -74,9 +70,9 @@ func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
 // Response turns what a library that is Old makes of RDMA_CM_EVENT_CONNECT_RESPONSE, because the connecting ID has no
 // QP, back into that event. Before v21 the library reports an error. v21 and v22 have told the peer already that the QP
 // is ready; then Response returns true.
-func (l Lib) Response(ev *Event) (established bool) {
+func (l Lib) Response(ev *control.CMEvent) (established bool) {
 	switch {
-	case ev.UD || HasQP(ev.ID) || !l.Old() || Transport(ev.ID) == abi.IBV_TRANSPORT_IWARP: // which has no such event
+	case ev.UD || l.HasQP(ev.ID) || !l.Old() || l.Transport(ev.ID) == abi.IBV_TRANSPORT_IWARP: // which has no such event
 		return false
 	case ev.Event == abi.RDMA_CM_EVENT_CONNECT_ERROR && pardon(ev.ID):
 		ev.Status = 0

@@ -38,7 +38,7 @@ func (l Lib) MoveRequests(from, to uintptr) {
 	_ = on(to, func() error {
 		reported := new(uint32)
 		for n, free := uint32(0), 0; free < gap; n++ {
-			switch err := command(ChannelFD(to), migrateID, n, uint32(ChannelFD(from)), unsafe.Pointer(reported),
+			switch err := command(fdOf(to), migrateID, n, uint32(fdOf(from)), unsafe.Pointer(reported),
 				unsafe.Sizeof(*reported)); err {
 			case syscall.ENOENT:
 				free++

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/internal/uverbs"
@@ -27,7 +26,7 @@ func (l Lib) DestroyID(id uintptr) error { return l.write(channelOf(id), "rdma_d
 func (l Lib) MigrateID(id, ch uintptr) error { return l.write(ch, "rdma_migrate_id", id, ch) }
 
 // SetChannel does what rdma_migrate_id does in C, for an ID that the kernel has moved already.
-func SetChannel(id, ch uintptr) { cmem.At[abi.RDMACMID](id).Channel = ch }
+func (l Lib) SetChannel(id, ch uintptr) { cmem.At[abi.RDMACMID](id).Channel = ch }
 
 // int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 func (l Lib) BindAddr(id uintptr, a *sockaddr.Addr) error {
@@ -58,7 +57,7 @@ func (l Lib) Connect(id uintptr, p abi.RDMAConnParam, data []byte) error {
 // int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 // If the library is Old, no event of the ID may be read meanwhile.
 func (l Lib) Accept(id uintptr, p abi.RDMAConnParam, data []byte) error {
-	if !HasQP(id) && l.Old() {
+	if !l.HasQP(id) && l.Old() {
 		// Before v21 it brings up the QP of the ID or fails, unless that is one for datagrams.
 		typ := &cmem.At[abi.RDMACMID](id).QPType
 		defer func(is uint32) { *typ = is }(*typ)
@@ -130,10 +129,10 @@ func (l Lib) CreateQPEx(id uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 }
 
 // HasQP reports whether the ID has a QP of CreateQP or CreateQPEx.
-func HasQP(id uintptr) bool { return cmem.At[abi.RDMACMID](id).QP != 0 }
+func (l Lib) HasQP(id uintptr) bool { return cmem.At[abi.RDMACMID](id).QP != 0 }
 
 // ForgetQP does what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
-func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
+func (l Lib) ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
 
 // int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
 func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
@@ -156,11 +155,6 @@ func (l Lib) Old() bool { return !l.lib.Has("rdma_init_qp_attr") || !l.lib.Has("
 func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
 	return l.write(channelOf(id), "rdma_set_option",
 		id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
-}
-
-// PathBytes returns paths as the value of the option RDMA_OPTION_IB_PATH. It shares their memory.
-func PathBytes(paths []abi.PathData) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(paths))), len(paths)*int(unsafe.Sizeof(abi.PathData{})))
 }
 
 // int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
@@ -186,7 +180,7 @@ func (l Lib) JoinMulticastEx(id uintptr, a *sockaddr.Addr, flags uint32, cookie 
 func (l Lib) LeaveMulticast(id uintptr, a *sockaddr.Addr) error {
 	ch := channelOf(id)
 	return on(ch, func() error {
-		if uverbs.Refused(ChannelFD(ch)) {
+		if uverbs.Refused(fdOf(ch)) {
 			return syscall.EACCES
 		}
 		return l.lib.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
@@ -225,38 +219,37 @@ func (l Lib) FreeDevices(list uintptr) { _ = l.lib.Void("rdma_free_devices", lis
 // The functions below read the public fields of struct rdma_cm_id.
 
 // Verbs returns the struct ibv_context, 0 before the ID has a device.
-func Verbs(id uintptr) uintptr { return cmem.At[abi.RDMACMID](id).Verbs }
+func (l Lib) Verbs(id uintptr) uintptr { return cmem.At[abi.RDMACMID](id).Verbs }
 
 // Port returns the device's port.
-func Port(id uintptr) uint8 { return cmem.At[abi.RDMACMID](id).PortNum }
+func (l Lib) Port(id uintptr) uint8 { return cmem.At[abi.RDMACMID](id).PortNum }
 
 // PKey returns the partition key.
-func PKey(id uintptr) uint16 { return cmem.At[abi.RDMACMID](id).Route.Addr.Addr.PKey.Get() }
+func (l Lib) PKey(id uintptr) uint16 { return cmem.At[abi.RDMACMID](id).Route.Addr.Addr.PKey.Get() }
 
 // GIDs returns the local and the peer's GID.
-func GIDs(id uintptr) (local, peer abi.GID) {
+func (l Lib) GIDs(id uintptr) (local, peer abi.GID) {
 	a := &cmem.At[abi.RDMACMID](id).Route.Addr.Addr
 	return a.SGID, a.DGID
 }
 
 // Src returns the local address.
-func Src(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.SrcStorage }
+func (l Lib) Src(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.SrcStorage }
 
 // Dst returns the peer's address.
-func Dst(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.DstStorage }
+func (l Lib) Dst(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.DstStorage }
 
 // Paths returns a copy of the path records.
-func Paths(id uintptr) []abi.SAPathRec {
+func (l Lib) Paths(id uintptr) []abi.SAPathRec {
 	r := &cmem.At[abi.RDMACMID](id).Route
 	return cmem.Clone[abi.SAPathRec](r.PathRec, int(r.NumPaths))
 }
 
 // Transport returns the enum ibv_transport_type of the device, 0 before the ID has one.
-func Transport(id uintptr) int32 {
-	ctx := Verbs(id)
+func (l Lib) Transport(id uintptr) int32 {
+	ctx := l.Verbs(id)
 	if ctx == 0 {
 		return 0
 	}
-	_, t := libibverbs.DeviceTypes(libibverbs.ContextDevice(ctx))
-	return t
+	return int32(cmem.At[abi.Device](cmem.At[abi.Context](ctx).Device).TransportType)
 }

@@ -8,9 +8,10 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/internal/uverbs"
 	"github.com/pureverbs/pureverbs/loader"
@@ -159,7 +160,7 @@ func (l Lib) ring() {
 	defer l.FreeDevices(list)
 	for _, c := range contexts {
 		for handle := range uint32(1024) {
-			_ = uverbs.RingSend(libibverbs.CmdFD(c), handle)
+			_ = uverbs.RingSend(int(cmem.At[abi.Context](c).CmdFD), handle)
 		}
 	}
 }

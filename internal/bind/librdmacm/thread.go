@@ -1,7 +1,6 @@
 package librdmacm
 
 import (
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
@@ -16,14 +16,6 @@ import (
 // package uverbs), and librdmacm writes all its commands. So once a write was refused, CreateEventChannel opens the
 // file on an OS thread of the channel's own, on which all commands of the channel are then called. A process that
 // never changes its credentials has no such thread.
-
-// ErrCredentials is returned, with EACCES, for a call that wrote nothing because Linux refuses the calling thread.
-var ErrCredentials = errors.New("the thread's credentials are not those of the thread that opened rdma_cm")
-
-type refused struct{}
-
-func (refused) Error() string   { return ErrCredentials.Error() + ": " + syscall.EACCES.Error() }
-func (refused) Unwrap() []error { return []error{ErrCredentials, syscall.EACCES} }
 
 var (
 	changed atomic.Bool // a write was refused
@@ -57,9 +49,9 @@ func channelOf(id uintptr) uintptr { return cmem.At[abi.RDMACMID](id).Channel }
 // on calls f, which writes to the file of a channel, on the channel's thread.
 func on(ch uintptr, f func() error) (err error) {
 	try := func() {
-		if err = f(); err == syscall.EACCES && uverbs.Refused(ChannelFD(ch)) {
+		if err = f(); err == syscall.EACCES && uverbs.Refused(fdOf(ch)) {
 			changed.Store(true)
-			err = refused{}
+			err = control.Refused{}
 		}
 	}
 	if t, ok := threads.Load(ch); ok {

@@ -1,0 +1,21 @@
+//go:build !pureverbs_native
+
+package ibv
+
+import (
+	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
+)
+
+// library opens libibverbs once.
+var library = sync.OnceValues(func() (*verbs, error) {
+	lib, err := libibverbs.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &verbs{Verbs: lib, rings: func() (control.Rings, error) { return libmlx5.Open() },
+		checkProviders: checkProviders(lib.Path())}, nil
+})

@@ -1,0 +1,5 @@
+package libmlx5
+
+import "github.com/pureverbs/pureverbs/internal/control"
+
+var _ control.Rings = Lib{}

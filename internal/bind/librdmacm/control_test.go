@@ -1,0 +1,5 @@
+package librdmacm
+
+import "github.com/pureverbs/pureverbs/internal/control"
+
+var _ control.CM = Lib{}

@@ -1,0 +1,86 @@
+package usercm
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// File is an open file of rdma_cm. It is safe for concurrent use.
+type File struct {
+	fd    int
+	w     Writer
+	owner *Owner
+
+	mu     sync.RWMutex // held for reading while the descriptor is in use
+	closed bool
+}
+
+// abiVersion is the one version of rdma_cm's commands. C: RDMA_USER_CM_ABI_VERSION.
+const abiVersion = "4"
+
+// Open opens rdma_cm's device file. Errors are errnos: EPERM, as librdmacm has it, if the kernel has another version of
+// the commands, and ENXIO if the file is not the kernel's rdma_cm.
+func Open() (*File, error) { return openIn(sysfs.DefaultRoot(), "/dev/infiniband/rdma_cm") }
+
+func openIn(root sysfs.Root, path string) (*File, error) {
+	if v, err := root.Attr("class", "misc", "rdma_cm", "abi_version"); err == nil && v != abiVersion {
+		return nil, syscall.EPERM
+	}
+	f := &File{fd: -1}
+	owner, err := Own(func() (err error) {
+		f.fd, err = open(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.w, f.owner = Descriptor(f.fd), owner
+	major, minor, err := device(f.fd)
+	want, unknown := root.Attr("class", "misc", "rdma_cm", "dev")
+	if err == nil && unknown == nil && want != fmt.Sprintf("%d:%d", major, minor) {
+		err = syscall.ENXIO
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// NewFile returns a File for what takes commands in place of the kernel.
+func NewFile(fd int, w Writer) *File { return &File{fd: fd, w: w} }
+
+// FD returns the descriptor.
+func (f *File) FD() int { return f.fd }
+
+// Do calls do, whose commands all go to the file on one thread that may write them. The error is EBADF if the file is
+// closed, and control.Refused if the kernel refuses the thread.
+func (f *File) Do(do func(w Writer) error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
+		return syscall.EBADF
+	}
+	return f.owner.Do(f.fd, func() error { return do(f.w) })
+}
+
+// Close closes the file, after commands in progress.
+func (f *File) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.closed = true
+	closeFD(f.fd)
+	f.owner.End()
+}
+
+// Descriptor is the descriptor of a file as a Writer.
+type Descriptor int
+
+// Write writes a command.
+func (d Descriptor) Write(command, _ []byte) (int, error) { return writeFD(int(d), command) }

@@ -1,0 +1,69 @@
+package usercm
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
+)
+
+// changed reports that a write was refused because of the thread's credentials.
+var changed atomic.Bool
+
+// Owner is the OS thread that opened a file and writes to it. A nil Owner is any thread.
+type Owner struct{ calls chan func() }
+
+// Own calls open, which opens a file, and returns the file's owner.
+func Own(open func() error) (*Owner, error) {
+	if !changed.Load() {
+		return nil, open()
+	}
+	o := &Owner{make(chan func())}
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for f := range o.calls {
+			f()
+		}
+	}()
+	var err error
+	if o.run(func() { err = open() }); err != nil {
+		o.End()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *Owner) run(f func()) {
+	done := make(chan struct{})
+	o.calls <- func() { f(); close(done) }
+	<-done
+}
+
+// Do calls f, which writes to the file, all on one thread: the owner. It returns control.Refused for an EACCES that is
+// because of the thread.
+func (o *Owner) Do(fd int, f func() error) (err error) {
+	try := func() {
+		if err = f(); err == syscall.EACCES && uverbs.Refused(fd) {
+			changed.Store(true)
+			err = control.Refused{}
+		}
+	}
+	if o != nil {
+		o.run(try)
+		return err
+	}
+	runtime.LockOSThread() // for Refused
+	defer runtime.UnlockOSThread()
+	try()
+	return err
+}
+
+// End ends the thread, after the file is closed.
+func (o *Owner) End() {
+	if o != nil {
+		close(o.calls)
+	}
+}
