@@ -70,6 +70,9 @@ func (b *bars) start(c *context) (err error) {
 	b.c = c
 	if c.info.totalBFRegs == 0 {
 		b.common, err = b.alloc(uarNC)
+		if err == syscall.EOPNOTSUPP {
+			err = errNoUARs
+		}
 		return err
 	}
 	b.static = make(map[int]*bar)

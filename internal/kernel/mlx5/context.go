@@ -64,39 +64,35 @@ func (v *Verbs) open(dev control.Handle, flags ...uint32) (control.Handle, error
 	if err := uverbs.CheckVersions(v.root, d.uverbs, abiVersion); err != nil {
 		return 0, err
 	}
-	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
-	if err != nil {
-		return 0, err
+	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
+		var c *context
+		if c, err = v.start(dev, d, getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency,
+			maxCQEVersion: cqeVersionV1, libCaps: caps}, flags); err == nil {
+			c.handle = v.table.add(c)
+			return c.handle, nil
+		}
+		if err != errNoUARs { // a kernel that has them, without the ioctl, makes registers with the context
+			break
+		}
 	}
-	c := &context{v: v, dev: d, devH: dev, file: f}
-	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
-	c.events.init()
-	if err := c.start(regs, flags); err != nil {
-		return 0, errors.Join(err, c.end())
-	}
-	c.handle = v.table.add(c)
-	return c.handle, nil
+	return 0, err
 }
 
-// start makes the kernel's context and maps its registers.
-func (c *context) start(regs registerCount, flags []uint32) (err error) {
+// errNoUARs is returned for a context without registers, where none can be allocated.
+var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall.EOPNOTSUPP)
+
+// start makes a context and maps its registers.
+func (v *Verbs) start(h control.Handle, d *device, q getContext, flags []uint32) (*context, error) {
+	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
+	if err != nil {
+		return nil, err
+	}
+	c := &context{v: v, dev: d, devH: h, file: f}
 	c.core.AsyncFD = -1
-	for _, flag := range flags {
-		q := &getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency, flags: flag, maxCQEVersion: cqeVersionV1,
-			libCaps: lib4KUAR | libDynUAR}
-		// A kernel refuses a request that is longer than its own, unless the rest is zero.
-		for _, n := range []int{len(uverbs.Bytes(q)), getContextV1, getContextV0} {
-			info := new(contextInfo)
-			c.core, err = c.file.GetContext(uverbs.Driver{In: uverbs.Bytes(q)[:n], Out: uverbs.Bytes(info)})
-			if err == nil {
-				c.info = *info
-				break
-			}
-			if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) {
-				break
-			}
-		}
-		if err == nil {
+	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
+	c.events.init()
+	for _, q.flags = range flags {
+		if err = c.get(&q); err == nil {
 			break
 		}
 	}
@@ -105,6 +101,24 @@ func (c *context) start(regs registerCount, flags []uint32) (err error) {
 	}
 	if err == nil {
 		err = c.bars.start(c)
+	}
+	if err == nil {
+		return c, nil
+	}
+	if e := c.end(); e != nil {
+		err = errors.Join(err, e)
+	}
+	return nil, err
+}
+
+// get makes the kernel's context. A kernel refuses a request that is longer than its own, unless the rest is zero.
+func (c *context) get(q *getContext) (err error) {
+	for _, n := range []int{len(uverbs.Bytes(q)), getContextV1, getContextV0} {
+		c.info = contextInfo{}
+		c.core, err = c.file.GetContext(uverbs.Driver{In: uverbs.Bytes(q)[:n], Out: uverbs.Bytes(&c.info)})
+		if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) {
+			break
+		}
 	}
 	return err
 }

@@ -14,7 +14,7 @@ type Verbs struct {
 	table table
 
 	mu      sync.Mutex
-	devices map[string]control.Handle // by what makes one differ from another
+	devices map[facts]control.Handle
 }
 
 var (
@@ -23,7 +23,7 @@ var (
 )
 
 // New returns the control path.
-func New() *Verbs { return &Verbs{root: sysfs.DefaultRoot(), devices: make(map[string]control.Handle)} }
+func New() *Verbs { return &Verbs{root: sysfs.DefaultRoot(), devices: make(map[facts]control.Handle)} }
 
 // Rings returns what the direct data path takes from it.
 func (v *Verbs) Rings() *Rings { return &Rings{v} }
