@@ -69,7 +69,8 @@ func (f *File) QueryDeviceEx(d Driver) (*DeviceAttrEx, error) {
 	}
 	n := r.ResponseLength
 	least, most := sizeOf[DeviceAttr]()+8, sizeOf[DeviceAttrEx]()
-	return r, check(uintptr(n) >= least && uintptr(n) <= most, queryDeviceEx.name, "length", uint64(n), "that of the struct")
+	ok := uintptr(n) >= least && uintptr(n) <= most
+	return r, check(ok, queryDeviceEx.name, "length", uint64(n), "that of the struct")
 }
 
 // PortAttr is struct ib_uverbs_query_port_resp_ex of rdma/ib_user_ioctl_verbs.h. A write fills its first 40 bytes.
@@ -97,7 +98,8 @@ func (f *File) QueryPort(port uint8) (*PortAttr, error) {
 		_        [7]uint8
 	}{port: port}
 	r := new(PortAttr)
-	return r, f.do(&queryPort, request{in: Bytes(q), out: Bytes(r)[:portAttrOld]}, Uint64(0, uint64(port)), Out(1, Bytes(r)))
+	return r, f.do(&queryPort, request{in: Bytes(q), out: Bytes(r)[:portAttrOld]}, Uint64(0, uint64(port)),
+		Out(1, Bytes(r)))
 }
 
 // GIDEntry is struct ib_uverbs_gid_entry.
@@ -110,16 +112,18 @@ type GIDEntry struct {
 // QueryGIDEntry returns an entry of the GID table. The error matches Absent before Linux 5.10.
 func (f *File) QueryGIDEntry(port uint32, index uint32) (*GIDEntry, error) {
 	r := new(GIDEntry)
-	return r, f.do(&queryGIDEntry, request{}, Uint64(0, uint64(port)), Uint64(1, uint64(index)), Uint32(2, 0), Out(3, Bytes(r)))
+	return r, f.do(&queryGIDEntry, request{}, Uint64(0, uint64(port)), Uint64(1, uint64(index)), Uint32(2, 0),
+		Out(3, Bytes(r)))
 }
 
 // QueryGIDTable fills entries with those of all ports, and returns how many there are.
 func (f *File) QueryGIDTable(entries []GIDEntry) (int, error) {
 	n := new(uint64)
-	err := f.do(&queryGIDTable, request{}, Uint64(0, uint64(sizeOf[GIDEntry]())), Uint32(1, 0), Out(2, BytesOf(entries)),
-		Out(3, Bytes(n)))
+	err := f.do(&queryGIDTable, request{}, Uint64(0, uint64(sizeOf[GIDEntry]())), Uint32(1, 0),
+		Out(2, BytesOf(entries)), Out(3, Bytes(n)))
 	if err != nil {
 		return 0, err
 	}
-	return int(*n), check(*n <= uint64(len(entries)), queryGIDTable.name, "entries", *n, "at most those that there is room for")
+	ok := *n <= uint64(len(entries))
+	return int(*n), check(ok, queryGIDTable.name, "entries", *n, "at most those that there is room for")
 }
