@@ -29,7 +29,7 @@ func (q *cq) asyncCount() *count { return &q.async }
 
 const (
 	mostCQEs = 1 << 24 // C: the limit of mlx5_create_cq
-	manyCQEs = 1 << 16 // of which the device is asked whether it has so many, before memory is used
+	manyCQEs = 1 << 16 // for more the device is asked for its limit, before memory is used
 
 	numberBits = 24 // of QPs, CQs and SRQs
 )
@@ -133,7 +133,7 @@ func (q *cq) create(fd, vector int) error {
 	return nil
 }
 
-// CreateCQEx makes a CQ with attributes, of which there are hints only.
+// CreateCQEx makes a CQ with attributes. Those that it takes are hints.
 func (v *Verbs) CreateCQEx(ctx handle, a *abi.CQInitAttrEx) (handle, error) {
 	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
 	if a.CompMask&^masks != 0 {

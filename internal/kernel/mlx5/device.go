@@ -16,7 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// facts are what is known of a device of the list.
+// facts describe a device of the list.
 type facts struct {
 	name, uverbs string
 	guid         uint64

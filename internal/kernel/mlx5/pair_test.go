@@ -131,7 +131,8 @@ func (b *bench) connect(qp handle, typ uint32) {
 	}
 	b.modify(qp, first|abi.IBV_QP_PORT|abi.IBV_QP_PKEY_INDEX, abi.QPAttr{QPState: abi.IBV_QPS_INIT,
 		PortNum: b.r.Port, QKey: 17})
-	var rtr, rts uint32 = abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN, abi.IBV_QP_SQ_PSN
+	var rtr uint32 = abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN
+	var rts uint32 = abi.IBV_QP_SQ_PSN
 	switch typ {
 	case abi.IBV_QPT_RC:
 		rtr |= abi.IBV_QP_MAX_DEST_RD_ATOMIC | abi.IBV_QP_MIN_RNR_TIMER
@@ -317,8 +318,9 @@ func TestRXE_Handles(t *testing.T) {
 			"QueryQP":  v.QueryQP(h, new(abi.QPAttr), 0, nil),
 			"CreateAH": second(v.CreateAH(h, new(abi.AHAttr))), "DestroyAH": v.DestroyAH(h),
 			"AttachMcast": v.AttachMcast(h, new(abi.GID), 0), "QueryDevice": v.QueryDevice(h, new(abi.DeviceAttr)),
-			"QueryDeviceEx": v.QueryDeviceEx(h, new(abi.DeviceAttrEx)), "QueryPort": v.QueryPort(h, 1, new(abi.PortAttr)),
-			"QueryGID": v.QueryGID(h, 1, 0, new(abi.GID)), "GetAsyncEvent": v.GetAsyncEvent(h, new(abi.AsyncEvent)),
+			"QueryDeviceEx": v.QueryDeviceEx(h, new(abi.DeviceAttrEx)),
+			"QueryPort":     v.QueryPort(h, 1, new(abi.PortAttr)),
+			"QueryGID":      v.QueryGID(h, 1, 0, new(abi.GID)), "GetAsyncEvent": v.GetAsyncEvent(h, new(abi.AsyncEvent)),
 			"InitCQ": second(r.InitCQ(h)), "InitQP": second(r.InitQP(h, 0)), "InitSRQ": second(r.InitSRQ(h, 0)),
 			"InitAH": second(r.InitAH(h)), "SwapCQ": r.SwapCQ(h, 0, 0, 0),
 			"DevXGeneralCmd": r.DevXGeneralCmd(h, nil, nil),
@@ -331,8 +333,8 @@ func TestRXE_Handles(t *testing.T) {
 		v.AckCQEvents(h, 1, nil)
 		v.AckAsyncEvent(&abi.AsyncEvent{Element: h})
 		v.Watch(h, nil)
-		if v.QPNumber(h) != 0 || v.QPState(h) != 0 || v.CQCapacity(h) != 0 || v.PDNumber(h) != 0 || v.ChannelFD(h) != -1 ||
-			v.MR(h) != (control.MR{}) || v.Context(h) != (control.Context{}) || v.Removed(h) {
+		if v.QPNumber(h) != 0 || v.QPState(h) != 0 || v.CQCapacity(h) != 0 || v.PDNumber(h) != 0 ||
+			v.ChannelFD(h) != -1 || v.MR(h) != (control.MR{}) || v.Context(h) != (control.Context{}) || v.Removed(h) {
 			t.Errorf("something is known of %d", h)
 		}
 	}

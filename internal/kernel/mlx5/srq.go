@@ -134,6 +134,6 @@ func (r *Rings) InitSRQ(h handle, mask uint64) (*abi.MLX5DVSRQ, error) {
 		return nil, err
 	}
 	const num = 1 << 0 // C: MLX5DV_SRQ_MASK_SRQN
-	return &abi.MLX5DVSRQ{Buf: uintptr(s.queue.ring.addr()), DBRec: s.queue.record.addr(), Stride: s.stride, Tail: s.tail,
-		CompMask: mask & num, SRQN: s.number}, nil
+	return &abi.MLX5DVSRQ{Buf: uintptr(s.queue.ring.addr()), DBRec: s.queue.record.addr(), Stride: s.stride,
+		Tail: s.tail, CompMask: mask & num, SRQN: s.number}, nil
 }

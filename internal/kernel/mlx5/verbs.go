@@ -34,7 +34,7 @@ func (v *Verbs) Rings() *Rings { return &Rings{v} }
 // Rings has the rings of the objects of Verbs.
 type Rings struct{ v *Verbs }
 
-// object is what all objects have.
+// object is the part that all objects have.
 type object struct {
 	c      *context
 	handle handle

@@ -15,7 +15,7 @@ type Forms struct {
 	best          atomic.Uint32 // a Form
 }
 
-// form says whether the kernel has one. Once it has answered in a form, a refusal is of that command only.
+// form notes whether the kernel has one. Once it has answered in a form, a refusal is of that command only.
 type form struct{ has, lacks atomic.Bool }
 
 func (f *form) note(absent bool) {
