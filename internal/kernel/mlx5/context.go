@@ -15,9 +15,9 @@ import (
 // context is an open device.
 type context struct {
 	v      *Verbs
-	handle control.Handle
+	handle handle
 	dev    *device
-	devH   control.Handle
+	devH   handle
 
 	file   *uverbs.File
 	core   uverbs.Context
@@ -30,10 +30,10 @@ type context struct {
 	lastUIdx atomic.Uint32
 }
 
-func (c *context) owner() control.Handle { return c.handle }
+func (c *context) owner() handle { return c.handle }
 
 // OpenDevice opens a device, with DevX if the kernel has it.
-func (v *Verbs) OpenDevice(dev control.Handle) (control.Handle, error) {
+func (v *Verbs) OpenDevice(dev handle) (handle, error) {
 	return v.open(dev, contextDevX, 0)
 }
 
@@ -41,7 +41,7 @@ func (v *Verbs) OpenDevice(dev control.Handle) (control.Handle, error) {
 func (r *Rings) OpensWithDevX() bool { return true }
 
 // OpenDevice opens a device with attributes.
-func (r *Rings) OpenDevice(dev control.Handle, attr *abi.MLX5DVContextAttr) (control.Handle, error) {
+func (r *Rings) OpenDevice(dev handle, attr *abi.MLX5DVContextAttr) (handle, error) {
 	switch {
 	case attr.Flags&^contextDevX != 0 || attr.CompMask != 0:
 		return 0, syscall.EINVAL
@@ -52,7 +52,7 @@ func (r *Rings) OpenDevice(dev control.Handle, attr *abi.MLX5DVContextAttr) (con
 }
 
 // open opens a device with the first of the flags that the kernel takes.
-func (v *Verbs) open(dev control.Handle, flags ...uint32) (control.Handle, error) {
+func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	d, err := get[device](v, dev)
 	if err != nil {
 		return 0, err
@@ -82,7 +82,7 @@ func (v *Verbs) open(dev control.Handle, flags ...uint32) (control.Handle, error
 var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall.EOPNOTSUPP)
 
 // start makes a context and maps its registers.
-func (v *Verbs) start(h control.Handle, d *device, q getContext, flags []uint32) (*context, error) {
+func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
 	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (c *context) end() error {
 }
 
 // CloseDevice closes a context. What is left of its objects ends.
-func (v *Verbs) CloseDevice(ctx control.Handle) error {
+func (v *Verbs) CloseDevice(ctx handle) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (v *Verbs) CloseDevice(ctx control.Handle) error {
 }
 
 // Context returns what is known of a context.
-func (v *Verbs) Context(ctx control.Handle) control.Context {
+func (v *Verbs) Context(ctx handle) control.Context {
 	return field(v, ctx, func(c *context) control.Context {
 		return control.Context{Device: c.devH, CmdFD: c.file.FD(), AsyncFD: c.core.AsyncFD,
 			CompVectors: int(c.core.CompVectors)}
@@ -187,17 +187,17 @@ func (v *Verbs) Context(ctx control.Handle) control.Context {
 }
 
 // Watch makes explain see each EIO and EACCES.
-func (v *Verbs) Watch(ctx control.Handle, explain func(error) error) {
+func (v *Verbs) Watch(ctx handle, explain func(error) error) {
 	if c, err := get[context](v, ctx); err == nil {
 		c.file.Explain(explain)
 	}
 }
 
 // Unwatch undoes Watch.
-func (v *Verbs) Unwatch(ctx control.Handle) { v.Watch(ctx, nil) }
+func (v *Verbs) Unwatch(ctx handle) { v.Watch(ctx, nil) }
 
 // Removed asks the kernel whether the device is gone: then every command fails.
-func (v *Verbs) Removed(ctx control.Handle) bool {
+func (v *Verbs) Removed(ctx handle) bool {
 	c, err := get[context](v, ctx)
 	return err == nil && c.removed()
 }

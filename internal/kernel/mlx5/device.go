@@ -16,7 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// facts are what is known of a device of the list.
+// facts describe a device of the list.
 type facts struct {
 	name, uverbs string
 	guid         uint64
@@ -38,7 +38,7 @@ func drives(driver uint32, pci string) bool {
 }
 
 // GetDeviceList lists the mlx5 devices that have a device file, in numeric order. A device keeps its handle.
-func (v *Verbs) GetDeviceList() (list control.Handle, devices []control.Handle, err error) {
+func (v *Verbs) GetDeviceList() (list handle, devices []handle, err error) {
 	names, err := v.root.Names("class", "infiniband_verbs")
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, syscall.ENOSYS
@@ -107,7 +107,7 @@ func isNumber(s string) bool {
 }
 
 // handleOf returns the handle of a device.
-func (v *Verbs) handleOf(f facts) control.Handle {
+func (v *Verbs) handleOf(f facts) handle {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	h, ok := v.devices[f]
@@ -119,10 +119,10 @@ func (v *Verbs) handleOf(f facts) control.Handle {
 }
 
 // FreeDeviceList does nothing.
-func (v *Verbs) FreeDeviceList(control.Handle) {}
+func (v *Verbs) FreeDeviceList(handle) {}
 
 // GetDeviceName returns the name, as in "mlx5_0".
-func (v *Verbs) GetDeviceName(dev control.Handle) (string, error) {
+func (v *Verbs) GetDeviceName(dev handle) (string, error) {
 	d, err := get[device](v, dev)
 	if err != nil {
 		return "", err
@@ -131,7 +131,7 @@ func (v *Verbs) GetDeviceName(dev control.Handle) (string, error) {
 }
 
 // GetDeviceGUID returns the GUID of the node.
-func (v *Verbs) GetDeviceGUID(dev control.Handle) (uint64, error) {
+func (v *Verbs) GetDeviceGUID(dev handle) (uint64, error) {
 	d, err := get[device](v, dev)
 	if err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (v *Verbs) GetDeviceGUID(dev control.Handle) (uint64, error) {
 }
 
 // GetDeviceIndex returns the kernel's number of the device, -1 if it is not known.
-func (v *Verbs) GetDeviceIndex(dev control.Handle) int {
+func (v *Verbs) GetDeviceIndex(dev handle) int {
 	if d, err := get[device](v, dev); err == nil {
 		return d.index
 	}
@@ -161,7 +161,7 @@ func (v *Verbs) IsForkInitialized() (uint32, error) {
 }
 
 // Device returns what a device is.
-func (v *Verbs) Device(dev control.Handle) control.Device {
+func (v *Verbs) Device(dev handle) control.Device {
 	const transportIB, unknown = 0, -1
 	d, err := get[device](v, dev)
 	if err != nil {
@@ -171,13 +171,13 @@ func (v *Verbs) Device(dev control.Handle) control.Device {
 }
 
 // IsSupported reports whether the context is of this package, which drives mlx5 devices only.
-func (r *Rings) IsSupported(ctx control.Handle) (bool, error) {
+func (r *Rings) IsSupported(ctx handle) (bool, error) {
 	_, err := get[context](r.v, ctx)
 	return err == nil, err
 }
 
 // Drives is IsSupported for a device.
-func (r *Rings) Drives(dev control.Handle) (bool, error) {
+func (r *Rings) Drives(dev handle) (bool, error) {
 	_, err := get[device](r.v, dev)
 	return err == nil, err
 }

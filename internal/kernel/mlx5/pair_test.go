@@ -19,8 +19,8 @@ type bench struct {
 	*testing.T
 	v            *Verbs
 	r            testutil.RXE
-	dev, ctx, pd control.Handle
-	ch, cq       control.Handle
+	dev, ctx, pd handle
+	ch, cq       handle
 	gid          abi.GID
 	closers      []func() error
 }
@@ -75,7 +75,7 @@ func (b *bench) end() {
 	}
 }
 
-func (b *bench) ok(h control.Handle, err error) control.Handle {
+func (b *bench) ok(h handle, err error) handle {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -91,7 +91,7 @@ func (b *bench) check(err error) {
 }
 
 // find returns the device of that name.
-func (b *bench) find(name string) control.Handle {
+func (b *bench) find(name string) handle {
 	b.Helper()
 	list, devices, err := b.v.GetDeviceList()
 	b.check(err)
@@ -105,7 +105,7 @@ func (b *bench) find(name string) control.Handle {
 	return 0
 }
 
-func (b *bench) qp(typ uint32, srq control.Handle) (control.Handle, *abi.QPInitAttrEx) {
+func (b *bench) qp(typ uint32, srq handle) (handle, *abi.QPInitAttrEx) {
 	b.Helper()
 	init := &abi.QPInitAttrEx{SendCQ: b.cq, RecvCQ: b.cq, SRQ: srq, QPType: typ,
 		Cap: abi.QPCap{MaxSendWR: 10, MaxRecvWR: 10, MaxSendSGE: 1, MaxRecvSGE: 1}}
@@ -114,7 +114,7 @@ func (b *bench) qp(typ uint32, srq control.Handle) (control.Handle, *abi.QPInitA
 	return h, init
 }
 
-func (b *bench) modify(qp control.Handle, mask uint32, a abi.QPAttr) {
+func (b *bench) modify(qp handle, mask uint32, a abi.QPAttr) {
 	b.Helper()
 	b.check(b.v.ModifyQP(qp, &a, mask|abi.IBV_QP_STATE))
 	if got := b.v.QPState(qp); got != a.QPState {
@@ -123,14 +123,16 @@ func (b *bench) modify(qp control.Handle, mask uint32, a abi.QPAttr) {
 }
 
 // connect moves a QP to RTS, connected to itself.
-func (b *bench) connect(qp control.Handle, typ uint32) {
+func (b *bench) connect(qp handle, typ uint32) {
 	b.Helper()
 	first := uint32(abi.IBV_QP_ACCESS_FLAGS)
 	if typ == abi.IBV_QPT_UD {
 		first = abi.IBV_QP_QKEY
 	}
-	b.modify(qp, first|abi.IBV_QP_PORT|abi.IBV_QP_PKEY_INDEX, abi.QPAttr{QPState: abi.IBV_QPS_INIT, PortNum: b.r.Port, QKey: 17})
-	var rtr, rts uint32 = abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN, abi.IBV_QP_SQ_PSN
+	b.modify(qp, first|abi.IBV_QP_PORT|abi.IBV_QP_PKEY_INDEX, abi.QPAttr{QPState: abi.IBV_QPS_INIT,
+		PortNum: b.r.Port, QKey: 17})
+	var rtr uint32 = abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN
+	var rts uint32 = abi.IBV_QP_SQ_PSN
 	switch typ {
 	case abi.IBV_QPT_RC:
 		rtr |= abi.IBV_QP_MAX_DEST_RD_ATOMIC | abi.IBV_QP_MIN_RNR_TIMER
@@ -140,7 +142,8 @@ func (b *bench) connect(qp control.Handle, typ uint32) {
 	}
 	b.modify(qp, rtr, abi.QPAttr{QPState: abi.IBV_QPS_RTR, PathMTU: 3, DestQPNum: b.v.QPNumber(qp), RQPSN: 5,
 		MaxDestRdAtomic: 1, MinRNRTimer: 12, AHAttr: b.address()})
-	b.modify(qp, rts, abi.QPAttr{QPState: abi.IBV_QPS_RTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1, SQPSN: 5})
+	b.modify(qp, rts, abi.QPAttr{QPState: abi.IBV_QPS_RTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1,
+		SQPSN: 5})
 }
 
 func (b *bench) address() abi.AHAttr {
@@ -202,7 +205,7 @@ func (b *bench) objects() string {
 
 	attrs := fmt.Sprintf("%+v\n%+v\n%+v\n%x %+v\n%+v, list %d\n", dev, ex, port, pkey, entries[:n], limits, list)
 	for _, typ := range []uint32{abi.IBV_QPT_RC, abi.IBV_QPT_UC, abi.IBV_QPT_UD} {
-		for _, s := range []control.Handle{0, srq} {
+		for _, s := range []handle{0, srq} {
 			qp, init := b.qp(typ, s)
 			b.connect(qp, typ)
 			a, again := new(abi.QPAttr), new(abi.QPInitAttrEx)
@@ -248,7 +251,7 @@ func (b *bench) objects() string {
 }
 
 // links returns the free list of an SRQ.
-func (b *bench) links(srq control.Handle) (list []uint16) {
+func (b *bench) links(srq handle) (list []uint16) {
 	s, err := b.v.Rings().InitSRQ(srq, 0)
 	b.check(err)
 	for i := s.Head; i != s.Tail && len(list) < 1<<16; {
@@ -299,7 +302,7 @@ func TestRXE_Handles(t *testing.T) {
 	b := newBench(t, uverbs.ByMethod)
 	v, r := b.v, b.v.Rings()
 	a := &abi.QPInitAttrEx{QPType: abi.IBV_QPT_RC}
-	for _, h := range []control.Handle{0, b.dev, b.ctx + 1000, ^control.Handle(0)} {
+	for _, h := range []handle{0, b.dev, b.ctx + 1000, ^handle(0)} {
 		for name, err := range map[string]error{
 			"OpenDevice":  second(v.OpenDevice(h + 5000)),
 			"CloseDevice": v.CloseDevice(h), "AllocPD": second(v.AllocPD(h)), "DeallocPD": v.DeallocPD(h),
@@ -315,8 +318,9 @@ func TestRXE_Handles(t *testing.T) {
 			"QueryQP":  v.QueryQP(h, new(abi.QPAttr), 0, nil),
 			"CreateAH": second(v.CreateAH(h, new(abi.AHAttr))), "DestroyAH": v.DestroyAH(h),
 			"AttachMcast": v.AttachMcast(h, new(abi.GID), 0), "QueryDevice": v.QueryDevice(h, new(abi.DeviceAttr)),
-			"QueryDeviceEx": v.QueryDeviceEx(h, new(abi.DeviceAttrEx)), "QueryPort": v.QueryPort(h, 1, new(abi.PortAttr)),
-			"QueryGID": v.QueryGID(h, 1, 0, new(abi.GID)), "GetAsyncEvent": v.GetAsyncEvent(h, new(abi.AsyncEvent)),
+			"QueryDeviceEx": v.QueryDeviceEx(h, new(abi.DeviceAttrEx)),
+			"QueryPort":     v.QueryPort(h, 1, new(abi.PortAttr)),
+			"QueryGID":      v.QueryGID(h, 1, 0, new(abi.GID)), "GetAsyncEvent": v.GetAsyncEvent(h, new(abi.AsyncEvent)),
 			"InitCQ": second(r.InitCQ(h)), "InitQP": second(r.InitQP(h, 0)), "InitSRQ": second(r.InitSRQ(h, 0)),
 			"InitAH": second(r.InitAH(h)), "SwapCQ": r.SwapCQ(h, 0, 0, 0),
 			"DevXGeneralCmd": r.DevXGeneralCmd(h, nil, nil),
@@ -329,8 +333,8 @@ func TestRXE_Handles(t *testing.T) {
 		v.AckCQEvents(h, 1, nil)
 		v.AckAsyncEvent(&abi.AsyncEvent{Element: h})
 		v.Watch(h, nil)
-		if v.QPNumber(h) != 0 || v.QPState(h) != 0 || v.CQCapacity(h) != 0 || v.PDNumber(h) != 0 || v.ChannelFD(h) != -1 ||
-			v.MR(h) != (control.MR{}) || v.Context(h) != (control.Context{}) || v.Removed(h) {
+		if v.QPNumber(h) != 0 || v.QPState(h) != 0 || v.CQCapacity(h) != 0 || v.PDNumber(h) != 0 ||
+			v.ChannelFD(h) != -1 || v.MR(h) != (control.MR{}) || v.Context(h) != (control.Context{}) || v.Removed(h) {
 			t.Errorf("something is known of %d", h)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Device is what netlink says of a device.
+// Device has netlink's facts of a device.
 type Device struct {
 	Index  uint32
 	Driver uint32 // C: enum rdma_driver_id; 0 (RDMA_DRIVER_UNKNOWN) if the kernel does not say
@@ -67,7 +67,7 @@ func attr(typ uint16, value []byte) []byte {
 	return append(b, value...)[:cap(b)]
 }
 
-// message takes a message off b. Its attributes are what follows its header.
+// message takes a message off b. body has its attributes.
 func message(b []byte) (typ uint16, seq uint32, body, rest []byte, err error) {
 	if len(b) < headerSize {
 		return 0, 0, nil, nil, errShort

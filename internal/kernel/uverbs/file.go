@@ -10,10 +10,20 @@ import (
 // Forms remembers which forms of commands a device's kernel lacks. The zero value has not asked yet. It is safe for
 // concurrent use.
 type Forms struct {
-	noIoctl  atomic.Bool
-	noInvoke atomic.Bool
-	noMethod sync.Map      // *command
-	best     atomic.Uint32 // a Form
+	ioctl, invoke form
+	noMethod      sync.Map      // *command
+	best          atomic.Uint32 // a Form
+}
+
+// form notes whether the kernel has one. Once it has answered in a form, a refusal is of that command only.
+type form struct{ has, lacks atomic.Bool }
+
+func (f *form) note(absent bool) {
+	if !absent {
+		f.has.Store(true)
+	} else if !f.has.Load() {
+		f.lacks.Store(true)
+	}
 }
 
 // Form is how a command is given.
@@ -35,9 +45,10 @@ func (f *Forms) has(c *command, form Form) bool {
 	switch form {
 	case ByMethod:
 		_, lacks := f.noMethod.Load(c)
-		return c.method != noMethod && !lacks && !f.noIoctl.Load() && (best == ByMethod || best == ByInvoke && c.number == noNumber)
+		return c.method != noMethod && !lacks && !f.ioctl.lacks.Load() &&
+			(best == ByMethod || best == ByInvoke && c.number == noNumber)
 	case ByInvoke:
-		return c.number != noNumber && !f.noIoctl.Load() && !f.noInvoke.Load() && best <= ByInvoke
+		return c.number != noNumber && !f.ioctl.lacks.Load() && !f.invoke.lacks.Load() && best <= ByInvoke
 	}
 	return c.number != noNumber
 }
@@ -103,23 +114,20 @@ func (f *File) send(c *command, q *request, args []Arg) error {
 	err := error(syscall.ENOTTY)
 	if f.forms.has(c, ByMethod) {
 		err = f.method(c.name, c.object, c.method, append(args, f.driverArgs(q)...))
+		f.forms.ioctl.note(err == syscall.ENOTTY)
 		if !Absent(err) {
 			return err
 		}
-		if err == syscall.ENOTTY {
-			f.forms.noIoctl.Store(true)
-		} else if c.number != noNumber {
+		if err == syscall.EPROTONOSUPPORT && c.number != noNumber {
 			f.forms.noMethod.Store(c, true)
 		}
 	}
 	if f.forms.has(c, ByInvoke) {
 		err = f.invoke(c, q)
+		f.forms.ioctl.note(err == syscall.ENOTTY)
+		f.forms.invoke.note(Absent(err))
 		if !Absent(err) {
 			return err
-		}
-		f.forms.noInvoke.Store(true)
-		if err == syscall.ENOTTY {
-			f.forms.noIoctl.Store(true)
 		}
 	}
 	if f.forms.has(c, ByWrite) {

@@ -35,7 +35,7 @@ func CheckVersions(root sysfs.Root, uverbs string, driver int64) error {
 	return nil
 }
 
-// Exists reports whether there is a device file of that name, whoever may open it.
+// Exists reports whether there is a device file of that name. The process may lack the permission to open it.
 func Exists(uverbs string) bool {
 	_, err := os.Stat(DevDir + uverbs)
 	return !errors.Is(err, fs.ErrNotExist)
