@@ -12,12 +12,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// ControlPath is what creates, changes and destroys the objects of a Device. Posting and polling are the DataPath's.
+// ControlPath names the way in which the objects of a Device are created, changed and destroyed. DataPath is about
+// posting and polling.
 type ControlPath uint8
 
 const (
-	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices, or
-	// if there is no libibverbs.
+	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices.
 	ControlAuto ControlPath = 0
 	// ControlLibrary calls libibverbs, librdmacm and the device's driver library. It works on any device.
 	ControlLibrary ControlPath = 1
