@@ -1,10 +1,13 @@
-//go:build !linux
+//go:build !linux || pureverbs_native
 
 package loader
 
 func dlsym(uintptr, string) (uintptr, bool) { return 0, false }
 
-func load(name Name) (*Library, error) { return nil, &LibraryError{Name: name} }
+func load(name Name) (*Library, error) {
+	return nil, &LibraryError{Name: name,
+		Tried: []Try{{string(name), "this program is static"}}, Hint: "build it without the tag pureverbs_native"}
+}
 
 func soleInstance(Name) error { return nil }
 

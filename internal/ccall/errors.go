@@ -27,6 +27,6 @@ func (e *CallError) Is(target error) bool {
 
 const (
 	reasonNil    = "the function is missing (a nil pointer)"
-	reasonSystem = "C libraries for RDMA can be called only on Linux"
+	reasonSystem = "C libraries for RDMA can be called only on Linux, and not in a static program"
 	reasonArgs   = "the limit is 15 arguments"
 )

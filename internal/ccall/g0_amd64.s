@@ -1,4 +1,4 @@
-//go:build linux && go1.25 && !go1.28
+//go:build !pureverbs_native && linux && go1.25 && !go1.28
 
 #include "go_asm.h"
 #include "textflag.h"

@@ -1,4 +1,4 @@
-//go:build linux && !(amd64 || arm64)
+//go:build !pureverbs_native && linux && !(amd64 || arm64)
 
 package ccall
 

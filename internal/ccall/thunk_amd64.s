@@ -1,4 +1,4 @@
-//go:build linux
+//go:build !pureverbs_native && linux
 
 #include "textflag.h"
 

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || pureverbs_native
 
 package cuda
 
@@ -7,7 +7,11 @@ import "runtime"
 type library struct{}
 
 func open() (*library, error) {
-	return nil, &LibraryError{Tried: []Try{{"libcuda.so.1", "not on " + runtime.GOOS}}}
+	why := "not on " + runtime.GOOS
+	if runtime.GOOS == "linux" {
+		why = "this program is static: build it without the tag pureverbs_native"
+	}
+	return nil, &LibraryError{Tried: []Try{{"libcuda.so.1", why}}}
 }
 
 func (l *library) symbol(name, since string) (uintptr, error) {
