@@ -61,7 +61,7 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := uverbs.CheckVersions(v.root, d.uverbs, abiVersion); err != nil {
+	if err := v.checkFile(v.root, d.uverbs, abiVersion); err != nil {
 		return 0, err
 	}
 	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
@@ -83,7 +83,7 @@ var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall
 
 // start makes a context and maps its registers.
 func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
-	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
+	f, err := v.openFile(v.root, d.uverbs, driverID, &d.forms)
 	if err != nil {
 		return nil, err
 	}

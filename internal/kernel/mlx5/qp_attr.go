@@ -14,8 +14,8 @@ func toDest(a *abi.AHAttr) uverbs.QPDest {
 
 func fromDest(d *uverbs.QPDest) abi.AHAttr {
 	return abi.AHAttr{DLID: d.DLID, SL: d.SL, SrcPathBits: d.SrcPathBits, StaticRate: d.StaticRate,
-		IsGlobal: d.IsGlobal, PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel, SGIDIndex: d.SGIDIndex,
-			HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
+		IsGlobal: d.IsGlobal, PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel,
+			SGIDIndex: d.SGIDIndex, HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
 }
 
 // choose copies *from to *to if mask has bit.

@@ -51,10 +51,10 @@ const noFD = 1<<32 - 1
 
 // newFD checks a descriptor that the kernel gave, and makes it close on exec.
 func (f *File) newFD(command string, fd uint32) (int, error) {
-	if err := check(fd <= 1<<31-1 && int(fd) != f.fd, command, "descriptor", uint64(fd), "a new one"); err != nil {
+	ok := fd <= 1<<31-1 && int(fd) != f.fd && protect(int(fd)) == nil
+	if err := check(ok, command, "descriptor", uint64(fd), "a new one"); err != nil {
 		return -1, err
 	}
-	Protect(int(fd))
 	return int(fd), nil
 }
 

@@ -51,7 +51,7 @@ func Open(root sysfs.Root, uverbs string, driver uint32, forms *Forms) (*File, e
 	if err != nil {
 		return nil, err
 	}
-	return &File{fd: fd, driver: driver, forms: forms, sys: kernel}, nil
+	return NewFile(fd, driver, forms, kernel), nil
 }
 
 // Close closes the file. What was made with it ends.
