@@ -3,19 +3,21 @@ package ibv
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/secure"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// ControlPath is what creates, changes and destroys the objects of a Device. Posting and polling are the DataPath's.
+// ControlPath names the way in which the objects of a Device are created, changed and destroyed. DataPath is about
+// posting and polling.
 type ControlPath uint8
 
 const (
-	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices, or
-	// if there is no libibverbs.
+	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices.
 	ControlAuto ControlPath = 0
 	// ControlLibrary calls libibverbs, librdmacm and the device's driver library. It works on any device.
 	ControlLibrary ControlPath = 1
@@ -97,6 +99,27 @@ type verbs struct {
 
 // paths returns the control paths of this process in the order in which they are asked for a device, at least one.
 var paths = sync.OnceValues(func() ([]*verbs, error) {
+	p, err := choosePaths()
+	if err == nil {
+		level.NoteControl(describePaths(p))
+	}
+	return p, err
+})
+
+// describePaths returns the text of loader.Report.
+func describePaths(p []*verbs) string {
+	var text []string
+	for _, v := range p {
+		name := "library"
+		if v.native {
+			name = "native"
+		}
+		text = append(text, name+": "+v.why)
+	}
+	return strings.Join(text, "; ")
+}
+
+func choosePaths() ([]*verbs, error) {
 	controls.Lock()
 	controls.used = true
 	want := controls.want
@@ -121,18 +144,22 @@ var paths = sync.OnceValues(func() ([]*verbs, error) {
 		return []*verbs{lib}, nil
 	}
 	if err != nil {
-		v, bad := native("there is no usable libibverbs: " + err.Error())
+		why := "there is no usable libibverbs: " + err.Error()
+		if static {
+			why = "this program is static"
+		}
+		v, bad := native(why)
 		if bad != nil || !v.serves() {
 			return nil, err
 		}
 		return []*verbs{v}, nil
 	}
-	lib.why = "libibverbs drives the device"
+	lib.why = "libibverbs lists the device"
 	if v, bad := native("libibverbs does not list the device"); bad == nil {
 		return []*verbs{lib, v}, nil
 	}
 	return []*verbs{lib}, nil
-})
+}
 
 // firstPath returns the control path of what concerns no device.
 func firstPath() (*verbs, error) {

@@ -10,6 +10,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
+// static is whether the program can load no library.
+const static = false
+
 // library opens libibverbs once.
 var library = sync.OnceValues(func() (*verbs, error) {
 	lib, err := libibverbs.Open()

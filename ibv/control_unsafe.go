@@ -4,7 +4,8 @@ import "unsafe"
 
 // Control calls f with the struct ibv_context * of the device, for use by another C library.
 // The device stays open until f returns: f must not keep the handle, close the device or call
-// its methods. On ControlNative there is no C object, and the error is an *UnsupportedError. The same holds for Control of the other objects.
+// its methods. On ControlNative there is no C object, and the error is an *UnsupportedError. The same
+// holds for Control of the other objects.
 func (d *Device) Control(f func(handle unsafe.Pointer)) error {
 	return d.node.control("control device", d.v, &d.handle, f)
 }

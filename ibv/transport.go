@@ -39,8 +39,8 @@ func (t TransportType) ReadSink() AccessFlags {
 	return LocalWrite
 }
 
-// ownState returns the word with the state of a new queue pair, nil if the control path keeps it. What that keeps is
-// what ibv_modify_qp and ibv_query_qp say, which is not the state of a queue pair that the connection manager moves.
+// ownState returns the word with the state of a new queue pair, nil if the control path keeps it. The control path has
+// the state of ibv_modify_qp and ibv_query_qp, not that of a queue pair that the connection manager moves.
 func (d *Device) ownState(qp uintptr) *uint32 {
 	if !d.info.Transport.CMOnly() {
 		return nil

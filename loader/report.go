@@ -26,6 +26,9 @@ type Info struct {
 	// it is setuid, setgid or has file capabilities.
 	Ignored   []string      `json:"ignored_environment,omitempty"`
 	Libraries []LibraryInfo `json:"libraries"`
+	// Control is the control path that package ibv has chosen, and why: "native: PUREVERBS_CONTROL=native". It is empty
+	// before the first device was listed or opened.
+	Control string `json:"control,omitempty"`
 	// Providers are the drivers that libibverbs loads, and those that it does not.
 	Providers []Provider `json:"providers,omitempty"`
 	// ContextSize is the size of struct verbs_context in bytes, 0 before the first device was
@@ -112,6 +115,7 @@ func Report() *Info {
 		r.Libraries = append(r.Libraries, info)
 	}
 	r.ContextSize, r.Level = level.Noted()
+	r.Control = level.Control()
 	r.OFED = ofed("/", paths)
 	return r
 }
@@ -254,6 +258,9 @@ func (r *Info) String() string {
 	}
 	if len(r.Ignored) > 0 {
 		line("ignored", "%s: %s", strings.Join(r.Ignored, " "), secure.Why)
+	}
+	if r.Control != "" {
+		line("control", "%s", r.Control)
 	}
 	for _, l := range r.Libraries {
 		if l.Error != "" {

@@ -1,6 +1,6 @@
-// Package control is what packages ibv, rdmacm and mlx5dv want from whatever creates, changes and destroys the objects of
-// verbs: the libraries of C (internal/bind), or the kernel's own interface (internal/kernel). Posting and polling are not
-// here.
+// Package control has the interfaces by which packages ibv and rdmacm create, change and destroy the objects of verbs.
+// Two control paths implement them: the libraries of C (internal/bind) and the kernel's device files (internal/kernel).
+// Posting and polling are not here.
 //
 // Errors are errnos, with the meaning that they have from libibverbs, or wrap one.
 package control

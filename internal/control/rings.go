@@ -2,8 +2,8 @@ package control
 
 import "github.com/pureverbs/pureverbs/internal/abi"
 
-// Rings is what the direct data path takes from the driver of an mlx5 device: where the rings of an object are, and what
-// has to be known for posting to them. Its methods are named after the functions of libmlx5.
+// Rings gives the direct data path the rings of an mlx5 device's objects, and what posting to them has to know. Its
+// methods are named after the functions of libmlx5.
 type Rings interface {
 	// IsSupported reports whether the device is one of mlx5.
 	IsSupported(ctx Handle) (bool, error)

@@ -25,12 +25,12 @@ type Verbs interface {
 	Version() string
 }
 
-// Device is what is known of a device that is not open.
+// Device describes a device that is not open.
 type Device struct {
 	NodeType, Transport int32 // enum ibv_node_type, enum ibv_transport_type
 }
 
-// Context is what is known of an open device.
+// Context describes an open device.
 type Context struct {
 	Device      Handle
 	CmdFD       int // of commands
@@ -40,7 +40,7 @@ type Context struct {
 	Legacy      bool // it is one of MLNX_OFED 4
 }
 
-// MR is what is known of an MR.
+// MR describes an MR.
 type MR struct {
 	Addr       uintptr
 	Length     int
@@ -69,7 +69,7 @@ type Devices interface {
 	ImportDevice(cmdFD int) (Handle, error)
 	CloseDevice(ctx Handle) error
 	IsForkInitialized() (uint32, error)
-	// Device returns what a device of the list is.
+	// Device describes a device of the list.
 	Device(dev Handle) Device
 }
 
@@ -88,7 +88,7 @@ type Contexts interface {
 	ResolveEthL2FromGID(ctx Handle, attr *abi.AHAttr) (mac [6]byte, vid uint16, err error)
 	GetAsyncEvent(ctx Handle, ev *abi.AsyncEvent) error
 	AckAsyncEvent(ev *abi.AsyncEvent)
-	// Context returns what is known of an open device.
+	// Context describes an open device.
 	Context(ctx Handle) Context
 	// Watch makes explain see each EIO and EACCES of a call on the device, on the thread that made the call: the kernel
 	// returns EIO from every command on a device that is gone, and EACCES from every command that a thread with other
@@ -141,7 +141,7 @@ type Memory interface {
 	UnimportDM(dm Handle) error
 	AllocDMAH(ctx Handle, attr *abi.DMAHInitAttr) (Handle, error)
 	DeallocDMAH(dmah Handle) error
-	// MR returns what is known of an MR; rereg changes it.
+	// MR describes an MR; rereg changes it.
 	MR(mr Handle) MR
 	// MWKey returns the present key of a window.
 	MWKey(mw Handle) uint32
@@ -230,7 +230,8 @@ type Steering interface {
 
 // Experimental has the verbs of MLNX_OFED 4, which only its libibverbs has.
 type Experimental interface {
-	ExpCreateCQ(ctx Handle, cqe int, cookie uintptr, channel Handle, vector int, attr *abi.ExpCQInitAttr) (Handle, error)
+	ExpCreateCQ(ctx Handle, cqe int, cookie uintptr, channel Handle, vector int,
+		attr *abi.ExpCQInitAttr) (Handle, error)
 	ExpCreateQP(ctx Handle, attr *abi.ExpQPInitAttr) (Handle, error)
 	ExpModifyQP(ctx, qp Handle, attr *abi.ExpQPAttr, mask uint64) error
 	ExpCreateDCT(ctx Handle, attr *abi.ExpDCTInitAttr) (Handle, error)

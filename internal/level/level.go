@@ -1,4 +1,5 @@
-// Package level finds the release of rdma-core by the size of struct verbs_context.
+// Package level finds the release of rdma-core by the size of struct verbs_context. It also keeps, for reports, which
+// control path this process uses.
 package level
 
 import (
@@ -18,6 +19,20 @@ func Note(bytes int) { size.Store(int64(bytes)) }
 func Noted() (bytes int, releases string) {
 	bytes = int(size.Load())
 	return bytes, Of(bytes, runtime.GOARCH)
+}
+
+// path is the control path.
+var path atomic.Pointer[string]
+
+// NoteControl keeps which control path this process uses, and why.
+func NoteControl(s string) { path.Store(&s) }
+
+// Control returns what was noted last, "" for nothing.
+func Control() string {
+	if s := path.Load(); s != nil {
+		return *s
+	}
+	return ""
 }
 
 // levels are the sizes of struct verbs_context with a pthread_mutex_t of 40 bytes,

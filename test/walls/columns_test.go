@@ -3,9 +3,6 @@ package walls
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,53 +23,42 @@ var wideStill = []string{
 
 // wide returns the lines of a file that have more columns, except those within a raw string, whose lines cannot be
 // wrapped.
-func wide(path string) ([]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	fset := token.NewFileSet()
-	tree, err := parser.ParseFile(fset, path, text, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil || ast.IsGenerated(tree) {
-		return nil, err
+func wide(s source) (out []string) {
+	if ast.IsGenerated(s.tree) {
+		return nil
 	}
 	raw := make(map[int]bool)
-	ast.Inspect(tree, func(n ast.Node) bool {
+	ast.Inspect(s.tree, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Value[0] == '`' {
-			first, last := fset.Position(lit.Pos()).Line, fset.Position(lit.End()).Line
+			first, last := s.set.Position(lit.Pos()).Line, s.set.Position(lit.End()).Line
 			for l := first; l <= last && first < last; l++ {
 				raw[l] = true
 			}
 		}
 		return true
 	})
-	var out []string
 	n := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(s.text)) {
 		n++
 		line = strings.TrimSuffix(line, "\n")
 		columns := utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
 		if columns > maxColumns && !raw[n] {
-			out = append(out, fmt.Sprintf("%s:%d: %d columns, at most %d", filepath.ToSlash(path), n,
-				columns, maxColumns))
+			out = append(out, fmt.Sprintf("%s:%d: %d columns, at most %d", s.path(), n, columns, maxColumns))
 		}
 	}
-	return out, nil
+	return out
 }
 
 func TestColumns(t *testing.T) {
 	widest := make(map[string]bool)
-	for _, f := range files(t) {
-		lines, err := wide(filepath.Join(repository, f.dir, f.name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(wideStill, f.dir) {
-			widest[f.dir] = widest[f.dir] || len(lines) > 0
+	for _, s := range sources(t) {
+		lines := wide(s)
+		if slices.Contains(wideStill, s.dir) {
+			widest[s.dir] = widest[s.dir] || len(lines) > 0
 			continue
 		}
 		for _, l := range lines {
-			t.Error(strings.TrimPrefix(l, "../../"))
+			t.Error(l)
 		}
 	}
 	for _, dir := range wideStill {
@@ -83,13 +69,14 @@ func TestColumns(t *testing.T) {
 }
 
 func TestColumns_Wide(t *testing.T) {
-	got, err := wide(filepath.Join("testdata", "wide", "wide.go"))
+	list, err := read(filepath.Join("testdata", "wide"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := wide(list[0])
 	want := []string{
-		"testdata/wide/wide.go:4: 121 columns, at most 120",
-		"testdata/wide/wide.go:8: 121 columns, at most 120",
+		"./wide.go:4: 121 columns, at most 120",
+		"./wide.go:8: 121 columns, at most 120",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

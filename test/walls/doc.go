@@ -1,2 +1,2 @@
-// Package walls tests what the packages of this repository may import.
+// Package walls tests the sources of this repository: what they import, how large they are, how they are written.
 package walls

@@ -6,10 +6,8 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -211,23 +209,13 @@ func TestForeign(t *testing.T) {
 		for _, m := range field.FindAllStringSubmatch(string(api), -1) {
 			fields = append(fields, m[1])
 		}
-		names, err := filepath.Glob("../../" + dir + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := token.NewFileSet()
-		var files []*ast.File
-		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
+		var list []source
+		for _, s := range sources(t) {
+			if s.dir == dir && !s.test() {
+				list = append(list, s)
 			}
-			f, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, f)
 		}
-		wrong, found := calls(set, files, fields)
+		wrong, found := calls(list[0].set, syntax(list), fields)
 		for _, w := range wrong {
 			t.Errorf("%s: is a function of the program, which internal/foreign calls", w)
 		}

@@ -3,7 +3,6 @@ package walls
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -72,16 +71,14 @@ func (t text) findings(page bool) []string {
 }
 
 // comments returns the comments of a Go file, one text for each paragraph; nil if the file is generated.
-func comments(name string, src any) ([]text, error) {
-	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, name, src, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil || ast.IsGenerated(tree) {
-		return nil, err
+func comments(s source) []text {
+	if ast.IsGenerated(s.tree) {
+		return nil
 	}
 	var out []text
-	for _, g := range tree.Comments {
+	for _, g := range s.tree.Comments {
 		for i, c := range g.List {
-			at := set.Position(c.Pos()).Line
+			at := s.set.Position(c.Pos()).Line
 			body := strings.TrimPrefix(c.Text, "//")
 			blank := strings.TrimSpace(body) == ""
 			if i == 0 || blank {
@@ -95,7 +92,7 @@ func comments(name string, src any) ([]text, error) {
 			last.lines = append(last.lines, body)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // paragraphs returns the paragraphs of a page, without blocks of code and without code in a line.
@@ -124,7 +121,7 @@ func paragraphs(page string) []text {
 
 // TestVoice holds comments and pages to phrases that readers understand at once.
 func TestVoice(t *testing.T) {
-	root, read := filepath.Join("..", ".."), 0
+	code := 0
 	report := func(path string, list []text) {
 		for _, x := range list {
 			for _, f := range x.findings(strings.HasSuffix(path, ".md")) {
@@ -132,46 +129,29 @@ func TestVoice(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range spoken {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel(root, path)
-			if err != nil {
-				return err
-			}
-			rel = filepath.ToSlash(rel)
-			switch {
-			case d.IsDir() && d.Name() == "testdata":
-				return filepath.SkipDir
-			case d.IsDir() || !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go"):
-				return nil
-			}
-			list, err := comments(path, nil)
-			report(rel, list)
-			read++
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, s := range sources(t) {
+		if within(s.dir, spoken...) && !s.test() {
+			report(s.path(), comments(s))
+			code++
 		}
 	}
-	if read < 300 {
-		t.Errorf("%d files read, want 300 or more", read)
+	if code < 300 {
+		t.Errorf("%d files read, want 300 or more", code)
 	}
 	pages := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && path == repository:
+			return nil
+		case d.IsDir() && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case !strings.HasSuffix(path, ".md"):
 			return nil
 		}
 		b, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(root, path)
+		rel, _ := filepath.Rel(repository, path)
 		report(filepath.ToSlash(rel), paragraphs(string(b)))
 		pages++
 		return err
@@ -200,12 +180,12 @@ var a = "who waits" // the ring, of which C has one
 // It gives back memory.
 var b int
 `
-	list, err := comments("p.go", src)
+	s, err := parse(token.NewFileSet(), "p", "p.go", []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for _, x := range list {
+	for _, x := range comments(s) {
 		for _, f := range x.findings(false) {
 			line, rest, _ := strings.Cut(f, ": ")
 			phrase, _, _ := strings.Cut(rest, ": ")

@@ -72,7 +72,7 @@ func (l Lib) GetEvent(ch uintptr, do func(*control.CMEvent)) error {
 // is ready; then Response returns true.
 func (l Lib) Response(ev *control.CMEvent) (established bool) {
 	switch {
-	case ev.UD || l.HasQP(ev.ID) || !l.Old() || l.Transport(ev.ID) == abi.IBV_TRANSPORT_IWARP: // which has no such event
+	case ev.UD || l.HasQP(ev.ID) || !l.Old(), l.Transport(ev.ID) == abi.IBV_TRANSPORT_IWARP: // which has no such event
 		return false
 	case ev.Event == abi.RDMA_CM_EVENT_CONNECT_ERROR && pardon(ev.ID):
 		ev.Status = 0

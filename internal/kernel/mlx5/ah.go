@@ -8,7 +8,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
@@ -55,7 +54,7 @@ func sourcePort(flow uint32) uint16 {
 }
 
 // CreateAH makes an address handle. RoCE needs the kernel, which knows the peer's MAC address.
-func (v *Verbs) CreateAH(h control.Handle, a *abi.AHAttr) (control.Handle, error) {
+func (v *Verbs) CreateAH(h handle, a *abi.AHAttr) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return 0, err
@@ -123,7 +122,7 @@ func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
 }
 
 // ResolveEthL2FromGID returns the MAC address of a peer, and the VLAN of the port's GID, 0xffff if it has none.
-func (v *Verbs) ResolveEthL2FromGID(ctx control.Handle, a *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
+func (v *Verbs) ResolveEthL2FromGID(ctx handle, a *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return mac, 0, err
@@ -141,7 +140,7 @@ func (v *Verbs) ResolveEthL2FromGID(ctx control.Handle, a *abi.AHAttr) (mac [6]b
 }
 
 // DestroyAH ends an address handle.
-func (v *Verbs) DestroyAH(h control.Handle) error {
+func (v *Verbs) DestroyAH(h handle) error {
 	n, err := get[ah](v, h)
 	if err != nil {
 		return err
@@ -156,7 +155,7 @@ func (v *Verbs) DestroyAH(h control.Handle) error {
 }
 
 // InitAH returns the address of the address vector, which lasts as long as the handle.
-func (r *Rings) InitAH(h control.Handle) (av uintptr, err error) {
+func (r *Rings) InitAH(h handle) (av uintptr, err error) {
 	n, err := get[ah](r.v, h)
 	if err != nil {
 		return 0, err

@@ -70,6 +70,9 @@ func (b *bars) start(c *context) (err error) {
 	b.c = c
 	if c.info.totalBFRegs == 0 {
 		b.common, err = b.alloc(uarNC)
+		if err == syscall.EOPNOTSUPP {
+			err = errNoUARs
+		}
 		return err
 	}
 	b.static = make(map[int]*bar)
@@ -184,8 +187,8 @@ func (b *bars) give(r *register) {
 	r.bar.taken[r.slot] = false
 }
 
-// shared returns the register of a QP that has none of its own. number is the kernel's choice, if it makes registers with
-// the context.
+// shared returns the register of a QP that has none of its own. number is the kernel's choice, if it makes registers
+// with the context.
 func (b *bars) shared(number uint32) (*register, error) {
 	if b.static == nil {
 		return &register{bar: b.common, slot: -1, offset: regOffset}, nil
@@ -203,7 +206,8 @@ func (b *bars) shared(number uint32) (*register, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &register{bar: p, slot: -1, number: number, offset: uar%perPage*uarSize + regOffset + k*int(i.bfRegSize)}, nil
+	offset := uar%perPage*uarSize + regOffset + k*int(i.bfRegSize)
+	return &register{bar: p, slot: -1, number: number, offset: offset}, nil
 }
 
 func (b *bars) free(p *bar) error {
@@ -212,7 +216,8 @@ func (b *bars) free(p *bar) error {
 		errs = append(errs, uverbs.Unmap(p.mem))
 	}
 	if p.dynamic {
-		err := b.c.file.Method("uar_destroy", objectUAR, methodFree, uverbs.Handle(driverNamespace, p.handle))
+		h := uverbs.Handle(driverNamespace, p.handle)
+		err := b.c.file.Method("uar_destroy", objectUAR, methodFree, h)
 		_, err = b.c.finish("uar_destroy", err)
 		errs = append(errs, err)
 	}

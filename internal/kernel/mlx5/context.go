@@ -15,9 +15,9 @@ import (
 // context is an open device.
 type context struct {
 	v      *Verbs
-	handle control.Handle
+	handle handle
 	dev    *device
-	devH   control.Handle
+	devH   handle
 
 	file   *uverbs.File
 	core   uverbs.Context
@@ -30,10 +30,10 @@ type context struct {
 	lastUIdx atomic.Uint32
 }
 
-func (c *context) owner() control.Handle { return c.handle }
+func (c *context) owner() handle { return c.handle }
 
 // OpenDevice opens a device, with DevX if the kernel has it.
-func (v *Verbs) OpenDevice(dev control.Handle) (control.Handle, error) {
+func (v *Verbs) OpenDevice(dev handle) (handle, error) {
 	return v.open(dev, contextDevX, 0)
 }
 
@@ -41,7 +41,7 @@ func (v *Verbs) OpenDevice(dev control.Handle) (control.Handle, error) {
 func (r *Rings) OpensWithDevX() bool { return true }
 
 // OpenDevice opens a device with attributes.
-func (r *Rings) OpenDevice(dev control.Handle, attr *abi.MLX5DVContextAttr) (control.Handle, error) {
+func (r *Rings) OpenDevice(dev handle, attr *abi.MLX5DVContextAttr) (handle, error) {
 	switch {
 	case attr.Flags&^contextDevX != 0 || attr.CompMask != 0:
 		return 0, syscall.EINVAL
@@ -52,7 +52,7 @@ func (r *Rings) OpenDevice(dev control.Handle, attr *abi.MLX5DVContextAttr) (con
 }
 
 // open opens a device with the first of the flags that the kernel takes.
-func (v *Verbs) open(dev control.Handle, flags ...uint32) (control.Handle, error) {
+func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	d, err := get[device](v, dev)
 	if err != nil {
 		return 0, err
@@ -64,39 +64,35 @@ func (v *Verbs) open(dev control.Handle, flags ...uint32) (control.Handle, error
 	if err := uverbs.CheckVersions(v.root, d.uverbs, abiVersion); err != nil {
 		return 0, err
 	}
-	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
-	if err != nil {
-		return 0, err
+	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
+		var c *context
+		if c, err = v.start(dev, d, getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency,
+			maxCQEVersion: cqeVersionV1, libCaps: caps}, flags); err == nil {
+			c.handle = v.table.add(c)
+			return c.handle, nil
+		}
+		if err != errNoUARs { // a kernel that has them, without the ioctl, makes registers with the context
+			break
+		}
 	}
-	c := &context{v: v, dev: d, devH: dev, file: f}
-	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
-	c.events.init()
-	if err := c.start(regs, flags); err != nil {
-		return 0, errors.Join(err, c.end())
-	}
-	c.handle = v.table.add(c)
-	return c.handle, nil
+	return 0, err
 }
 
-// start makes the kernel's context and maps its registers.
-func (c *context) start(regs registerCount, flags []uint32) (err error) {
+// errNoUARs is returned for a context without registers, where none can be allocated.
+var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall.EOPNOTSUPP)
+
+// start makes a context and maps its registers.
+func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
+	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
+	if err != nil {
+		return nil, err
+	}
+	c := &context{v: v, dev: d, devH: h, file: f}
 	c.core.AsyncFD = -1
-	for _, flag := range flags {
-		q := &getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency, flags: flag, maxCQEVersion: cqeVersionV1,
-			libCaps: lib4KUAR | libDynUAR}
-		// A kernel refuses a request that is longer than its own, unless the rest is zero.
-		for _, n := range []int{len(uverbs.Bytes(q)), getContextV1, getContextV0} {
-			info := new(contextInfo)
-			c.core, err = c.file.GetContext(uverbs.Driver{In: uverbs.Bytes(q)[:n], Out: uverbs.Bytes(info)})
-			if err == nil {
-				c.info = *info
-				break
-			}
-			if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) {
-				break
-			}
-		}
-		if err == nil {
+	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
+	c.events.init()
+	for _, q.flags = range flags {
+		if err = c.get(&q); err == nil {
 			break
 		}
 	}
@@ -105,6 +101,24 @@ func (c *context) start(regs registerCount, flags []uint32) (err error) {
 	}
 	if err == nil {
 		err = c.bars.start(c)
+	}
+	if err == nil {
+		return c, nil
+	}
+	if e := c.end(); e != nil {
+		err = errors.Join(err, e)
+	}
+	return nil, err
+}
+
+// get makes the kernel's context. A kernel refuses a request that is longer than its own, unless the rest is zero.
+func (c *context) get(q *getContext) (err error) {
+	for _, n := range []int{len(uverbs.Bytes(q)), getContextV1, getContextV0} {
+		c.info = contextInfo{}
+		c.core, err = c.file.GetContext(uverbs.Driver{In: uverbs.Bytes(q)[:n], Out: uverbs.Bytes(&c.info)})
+		if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) {
+			break
+		}
 	}
 	return err
 }
@@ -155,7 +169,7 @@ func (c *context) end() error {
 }
 
 // CloseDevice closes a context. What is left of its objects ends.
-func (v *Verbs) CloseDevice(ctx control.Handle) error {
+func (v *Verbs) CloseDevice(ctx handle) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -165,7 +179,7 @@ func (v *Verbs) CloseDevice(ctx control.Handle) error {
 }
 
 // Context returns what is known of a context.
-func (v *Verbs) Context(ctx control.Handle) control.Context {
+func (v *Verbs) Context(ctx handle) control.Context {
 	return field(v, ctx, func(c *context) control.Context {
 		return control.Context{Device: c.devH, CmdFD: c.file.FD(), AsyncFD: c.core.AsyncFD,
 			CompVectors: int(c.core.CompVectors)}
@@ -173,17 +187,17 @@ func (v *Verbs) Context(ctx control.Handle) control.Context {
 }
 
 // Watch makes explain see each EIO and EACCES.
-func (v *Verbs) Watch(ctx control.Handle, explain func(error) error) {
+func (v *Verbs) Watch(ctx handle, explain func(error) error) {
 	if c, err := get[context](v, ctx); err == nil {
 		c.file.Explain(explain)
 	}
 }
 
 // Unwatch undoes Watch.
-func (v *Verbs) Unwatch(ctx control.Handle) { v.Watch(ctx, nil) }
+func (v *Verbs) Unwatch(ctx handle) { v.Watch(ctx, nil) }
 
 // Removed asks the kernel whether the device is gone: then every command fails.
-func (v *Verbs) Removed(ctx control.Handle) bool {
+func (v *Verbs) Removed(ctx handle) bool {
 	c, err := get[context](v, ctx)
 	return err == nil && c.removed()
 }

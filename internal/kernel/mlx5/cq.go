@@ -29,7 +29,7 @@ func (q *cq) asyncCount() *count { return &q.async }
 
 const (
 	mostCQEs = 1 << 24 // C: the limit of mlx5_create_cq
-	manyCQEs = 1 << 16 // of which the device is asked whether it has so many, before memory is used
+	manyCQEs = 1 << 16 // for more the device is asked for its limit, before memory is used
 
 	numberBits = 24 // of QPs, CQs and SRQs
 )
@@ -72,7 +72,7 @@ func (c *context) queryMaxCQE() (uint32, error) {
 }
 
 // CreateCQ makes a CQ.
-func (v *Verbs) CreateCQ(ctx control.Handle, cqe int, cookie uintptr, ch control.Handle, vector int) (control.Handle, error) {
+func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -133,8 +133,8 @@ func (q *cq) create(fd, vector int) error {
 	return nil
 }
 
-// CreateCQEx makes a CQ with attributes, of which there are hints only.
-func (v *Verbs) CreateCQEx(ctx control.Handle, a *abi.CQInitAttrEx) (control.Handle, error) {
+// CreateCQEx makes a CQ with attributes. Those that it takes are hints.
+func (v *Verbs) CreateCQEx(ctx handle, a *abi.CQInitAttrEx) (handle, error) {
 	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
 	if a.CompMask&^masks != 0 {
 		return 0, syscall.EINVAL
@@ -146,7 +146,7 @@ func (v *Verbs) CreateCQEx(ctx control.Handle, a *abi.CQInitAttrEx) (control.Han
 }
 
 // DestroyCQ ends a CQ, when its events were acknowledged.
-func (v *Verbs) DestroyCQ(h control.Handle) error {
+func (v *Verbs) DestroyCQ(h handle) error {
 	q, err := get[cq](v, h)
 	if err != nil {
 		return err
@@ -161,12 +161,12 @@ func (v *Verbs) DestroyCQ(h control.Handle) error {
 }
 
 // CQCapacity returns the entries of a CQ that completions may use.
-func (v *Verbs) CQCapacity(h control.Handle) int {
+func (v *Verbs) CQCapacity(h handle) int {
 	return field(v, h, func(q *cq) int { return int(q.entries.Load()) - 1 })
 }
 
 // InitCQ returns the ring of a CQ.
-func (r *Rings) InitCQ(h control.Handle) (*abi.MLX5DVCQ, error) {
+func (r *Rings) InitCQ(h handle) (*abi.MLX5DVCQ, error) {
 	q, err := get[cq](r.v, h)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (r *Rings) InitCQ(h control.Handle) (*abi.MLX5DVCQ, error) {
 }
 
 // SwapCQ makes the device use another ring for a CQ. It is the caller's.
-func (r *Rings) SwapCQ(h control.Handle, buf uintptr, entries, size uint32) error {
+func (r *Rings) SwapCQ(h handle, buf uintptr, entries, size uint32) error {
 	q, err := get[cq](r.v, h)
 	if err != nil {
 		return err

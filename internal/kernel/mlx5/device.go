@@ -3,72 +3,126 @@ package mlx5
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/nldev"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// device is a device of the list.
-type device struct {
+// facts describe a device of the list.
+type facts struct {
 	name, uverbs string
 	guid         uint64
 	node         int32
 	index        int // the kernel's, -1 if it is not known
-	forms        uverbs.Forms
 }
 
-const vendorMellanox = "15b3:"
+// device is a device of the list.
+type device struct {
+	facts
+	forms uverbs.Forms
+}
+
+// drives reports whether a device is one of mlx5: by the driver that netlink names, else by the vendor on PCI, which a
+// subfunction lacks.
+func drives(driver uint32, pci string) bool {
+	const unknown, vendor = 0, "15b3:" // C: RDMA_DRIVER_UNKNOWN
+	return driver == driverID || driver == unknown && strings.HasPrefix(pci, vendor)
+}
 
 // GetDeviceList lists the mlx5 devices that have a device file, in numeric order. A device keeps its handle.
-func (v *Verbs) GetDeviceList() (list control.Handle, devices []control.Handle, err error) {
-	all, err := v.root.Devices()
-	if err != nil && len(all) == 0 {
+func (v *Verbs) GetDeviceList() (list handle, devices []handle, err error) {
+	names, err := v.root.Names("class", "infiniband_verbs")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, syscall.ENOSYS
+	}
+	if err != nil {
 		return 0, nil, errnoOf(err)
 	}
-	numbers := deviceNumbers()
-	for i := range all {
-		d := &all[i]
-		n, known := numbers[d.Name]
-		if d.Uverbs == "" || known && n.driver != driverID ||
-			!known && !strings.HasPrefix(v.root.PCIID(d.Name), vendorMellanox) {
-			continue
+	known, _ := nldev.Devices() // an old kernel does not answer
+	var found []facts
+	for _, name := range names {
+		d, err := v.read(name, known)
+		switch {
+		case err == nil && d.name != "":
+			found = append(found, d)
+		case exhausted(err):
+			return 0, nil, errnoOf(err)
 		}
-		index := -1
-		if known {
-			index = n.index
-		}
-		devices = append(devices, v.device(d, index))
+	}
+	slices.SortFunc(found, func(a, b facts) int { return sysfs.NaturalCompare(a.name, b.name) })
+	for i := range found {
+		devices = append(devices, v.handleOf(found[i]))
 	}
 	return 1, devices, nil
 }
 
-// device returns the handle of a device.
-func (v *Verbs) device(d *sysfs.Device, index int) control.Handle {
+// exhausted reports whether err is a lack of descriptors or memory, which hides no device.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
+// read returns the device of a file, and none if it is not one of mlx5.
+func (v *Verbs) read(file string, known map[string]nldev.Device) (facts, error) {
+	if n, ok := strings.CutPrefix(file, "uverbs"); !ok || !isNumber(n) || !uverbs.Exists(file) {
+		return facts{}, nil
+	}
+	name, err := v.root.Attr("class", "infiniband_verbs", file, "ibdev")
+	if err != nil {
+		return facts{}, err
+	}
+	d := facts{name: strings.TrimSpace(name), uverbs: file, index: -1, node: -1}
+	n, ok := known[d.name]
+	if ok {
+		d.index = int(n.Index)
+	}
+	if !drives(n.Driver, v.root.PCIID(d.name)) {
+		return facts{}, nil
+	}
+	guid, err := v.root.Attr("class", "infiniband", d.name, "node_guid")
+	if b, e := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(guid), ":", "")); e == nil && len(b) == 8 {
+		d.guid = binary.BigEndian.Uint64(b)
+	}
+	if err != nil {
+		return facts{}, err
+	}
+	node, err := v.root.Attr("class", "infiniband", d.name, "node_type")
+	node, _, _ = strings.Cut(node, ":")
+	if n, e := strconv.ParseInt(node, 10, 32); e == nil {
+		d.node = int32(n)
+	}
+	return d, err
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 31)
+	return err == nil
+}
+
+// handleOf returns the handle of a device.
+func (v *Verbs) handleOf(f facts) handle {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	key := fmt.Sprint(d.Name, d.Uverbs, d.NodeGUID, d.NodeType, index)
-	h, ok := v.devices[key]
+	h, ok := v.devices[f]
 	if !ok {
-		b, _ := hex.DecodeString(strings.ReplaceAll(d.NodeGUID, ":", ""))
-		n := &device{name: d.Name, uverbs: d.Uverbs, node: int32(d.NodeType), index: index}
-		if len(b) == 8 {
-			n.guid = binary.BigEndian.Uint64(b)
-		}
-		h = v.table.add(n)
-		v.devices[key] = h
+		h = v.table.add(&device{facts: f})
+		v.devices[f] = h
 	}
 	return h
 }
 
 // FreeDeviceList does nothing.
-func (v *Verbs) FreeDeviceList(control.Handle) {}
+func (v *Verbs) FreeDeviceList(handle) {}
 
 // GetDeviceName returns the name, as in "mlx5_0".
-func (v *Verbs) GetDeviceName(dev control.Handle) (string, error) {
+func (v *Verbs) GetDeviceName(dev handle) (string, error) {
 	d, err := get[device](v, dev)
 	if err != nil {
 		return "", err
@@ -77,7 +131,7 @@ func (v *Verbs) GetDeviceName(dev control.Handle) (string, error) {
 }
 
 // GetDeviceGUID returns the GUID of the node.
-func (v *Verbs) GetDeviceGUID(dev control.Handle) (uint64, error) {
+func (v *Verbs) GetDeviceGUID(dev handle) (uint64, error) {
 	d, err := get[device](v, dev)
 	if err != nil {
 		return 0, err
@@ -86,7 +140,7 @@ func (v *Verbs) GetDeviceGUID(dev control.Handle) (uint64, error) {
 }
 
 // GetDeviceIndex returns the kernel's number of the device, -1 if it is not known.
-func (v *Verbs) GetDeviceIndex(dev control.Handle) int {
+func (v *Verbs) GetDeviceIndex(dev handle) int {
 	if d, err := get[device](v, dev); err == nil {
 		return d.index
 	}
@@ -96,14 +150,18 @@ func (v *Verbs) GetDeviceIndex(dev control.Handle) int {
 // HasDeviceIndex returns true.
 func (v *Verbs) HasDeviceIndex() bool { return true }
 
-// IsForkInitialized returns that fork needs no preparation: what a device accesses is not inherited.
+// IsForkInitialized reports whether the kernel copies what a device accesses when the process forks. Rings are not
+// inherited anyway.
 func (v *Verbs) IsForkInitialized() (uint32, error) {
-	const unneeded = 2 // C: IBV_FORK_UNNEEDED
-	return unneeded, nil
+	const disabled, unneeded = 0, 2 // C: enum ibv_fork_status
+	if nldev.CopyOnFork() {
+		return unneeded, nil
+	}
+	return disabled, nil
 }
 
 // Device returns what a device is.
-func (v *Verbs) Device(dev control.Handle) control.Device {
+func (v *Verbs) Device(dev handle) control.Device {
 	const transportIB, unknown = 0, -1
 	d, err := get[device](v, dev)
 	if err != nil {
@@ -113,13 +171,13 @@ func (v *Verbs) Device(dev control.Handle) control.Device {
 }
 
 // IsSupported reports whether the context is of this package, which drives mlx5 devices only.
-func (r *Rings) IsSupported(ctx control.Handle) (bool, error) {
+func (r *Rings) IsSupported(ctx handle) (bool, error) {
 	_, err := get[context](r.v, ctx)
 	return err == nil, err
 }
 
 // Drives is IsSupported for a device.
-func (r *Rings) Drives(dev control.Handle) (bool, error) {
+func (r *Rings) Drives(dev handle) (bool, error) {
 	_, err := get[device](r.v, dev)
 	return err == nil, err
 }
@@ -145,11 +203,3 @@ func asErrno(err error) (syscall.Errno, bool) {
 	}
 	return 0, false
 }
-
-// deviceNumber is what netlink says of a device.
-type deviceNumber struct {
-	index  int
-	driver uint32
-}
-
-func deviceNumbers() map[string]deviceNumber { return nil }

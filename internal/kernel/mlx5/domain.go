@@ -3,7 +3,6 @@ package mlx5
 import (
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
@@ -16,7 +15,7 @@ type pd struct {
 }
 
 // AllocPD makes a protection domain.
-func (v *Verbs) AllocPD(ctx control.Handle) (control.Handle, error) {
+func (v *Verbs) AllocPD(ctx handle) (handle, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -32,7 +31,7 @@ func (v *Verbs) AllocPD(ctx control.Handle) (control.Handle, error) {
 }
 
 // DeallocPD ends a protection domain, or a parent domain.
-func (v *Verbs) DeallocPD(h control.Handle) error {
+func (v *Verbs) DeallocPD(h handle) error {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return err
@@ -47,7 +46,7 @@ func (v *Verbs) DeallocPD(h control.Handle) error {
 }
 
 // PDNumber returns the kernel's handle of a PD.
-func (v *Verbs) PDNumber(h control.Handle) uint32 {
+func (v *Verbs) PDNumber(h handle) uint32 {
 	return field(v, h, func(p *pd) uint32 { return p.number })
 }
 
@@ -58,7 +57,7 @@ type td struct {
 }
 
 // AllocTD makes a thread domain.
-func (v *Verbs) AllocTD(ctx control.Handle) (control.Handle, error) {
+func (v *Verbs) AllocTD(ctx handle) (handle, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -73,7 +72,7 @@ func (v *Verbs) AllocTD(ctx control.Handle) (control.Handle, error) {
 }
 
 // DeallocTD ends a thread domain.
-func (v *Verbs) DeallocTD(_, h control.Handle) error {
+func (v *Verbs) DeallocTD(_, h handle) error {
 	t, err := get[td](v, h)
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func (v *Verbs) DeallocTD(_, h control.Handle) error {
 }
 
 // AllocParentDomain makes a parent domain. t may be 0.
-func (v *Verbs) AllocParentDomain(ctx, h, t control.Handle) (control.Handle, error) {
+func (v *Verbs) AllocParentDomain(ctx, h, t handle) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return 0, err

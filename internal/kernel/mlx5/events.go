@@ -57,7 +57,8 @@ func (e *events) wait(command string, c *count, reported uint32) error {
 	defer e.mu.Unlock()
 	for int32(reported-c.acked) > 0 {
 		if int32(reported-c.read) > 0 && e.readers == 0 {
-			return &uverbs.ReplyError{Command: command, Field: "events", Got: uint64(reported), Want: "as many as were read"}
+			return &uverbs.ReplyError{Command: command, Field: "events", Got: uint64(reported),
+				Want: "as many as were read"}
 		}
 		e.changed.Wait()
 	}
@@ -92,17 +93,21 @@ func element(eventType uint32) bool {
 	return eventType&^xrcEvent <= abi.IBV_EVENT_WQ_FATAL
 }
 
+func notAnObject(command string, h uint64, want string) error {
+	return &uverbs.ReplyError{Command: command, Field: "the object", Got: h, Want: want}
+}
+
 // found looks up the object of an event. ok is false if it has ended: that of a removed device ends without its events.
 func (c *context) found(command string, h uint64) (o any, ok bool, err error) {
-	o, issued := c.v.table.load(control.Handle(h))
-	if b, is := o.(interface{ owner() control.Handle }); o != nil && (!is || b.owner() != c.handle) || !issued {
-		return nil, false, &uverbs.ReplyError{Command: command, Field: "the object", Got: h, Want: "one of this context"}
+	o, issued := c.v.table.load(handle(h))
+	if b, is := o.(interface{ owner() handle }); o != nil && (!is || b.owner() != c.handle) || !issued {
+		return nil, false, notAnObject(command, h, "one of this context")
 	}
 	return o, o != nil, nil
 }
 
 // GetAsyncEvent reads an event.
-func (v *Verbs) GetAsyncEvent(ctx control.Handle, ev *abi.AsyncEvent) error {
+func (v *Verbs) GetAsyncEvent(ctx handle, ev *abi.AsyncEvent) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -128,7 +133,7 @@ func (v *Verbs) GetAsyncEvent(ctx control.Handle, ev *abi.AsyncEvent) error {
 		}
 		n, is := o.(counted)
 		if !is {
-			return &uverbs.ReplyError{Command: command, Field: "the object", Got: d.element, Want: "one that has events"}
+			return notAnObject(command, d.element, "one that has events")
 		}
 		c.events.note(n.asyncCount())
 		return nil
@@ -153,7 +158,7 @@ type channel struct {
 }
 
 // CreateCompChannel makes a completion channel.
-func (v *Verbs) CreateCompChannel(ctx control.Handle) (control.Handle, error) {
+func (v *Verbs) CreateCompChannel(ctx handle) (handle, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -168,7 +173,7 @@ func (v *Verbs) CreateCompChannel(ctx control.Handle) (control.Handle, error) {
 }
 
 // DestroyCompChannel closes a completion channel.
-func (v *Verbs) DestroyCompChannel(h control.Handle) error {
+func (v *Verbs) DestroyCompChannel(h handle) error {
 	ch, err := get[channel](v, h)
 	if err != nil {
 		return err
@@ -178,7 +183,7 @@ func (v *Verbs) DestroyCompChannel(h control.Handle) error {
 }
 
 // ChannelFD returns the descriptor of a completion channel.
-func (v *Verbs) ChannelFD(h control.Handle) int {
+func (v *Verbs) ChannelFD(h handle) int {
 	if ch, err := get[channel](v, h); err == nil {
 		return ch.fd
 	}
@@ -186,11 +191,12 @@ func (v *Verbs) ChannelFD(h control.Handle) int {
 }
 
 // GetCQEvent reads an event of a completion channel.
-func (v *Verbs) GetCQEvent(h control.Handle, e *control.CQEvent) error {
+func (v *Verbs) GetCQEvent(h handle, e *control.CQEvent) error {
 	ch, err := get[channel](v, h)
 	if err != nil {
 		return err
 	}
+	const command = "read of completion events"
 	c := ch.c
 	c.events.begin()
 	defer c.events.done()
@@ -198,7 +204,7 @@ func (v *Verbs) GetCQEvent(h control.Handle, e *control.CQEvent) error {
 		if err := uverbs.Read(ch.fd, uverbs.Bytes(&e.Args[0])); err != nil {
 			return err
 		}
-		o, ok, err := c.found("read of completion events", uint64(e.Args[0]))
+		o, ok, err := c.found(command, uint64(e.Args[0]))
 		if err != nil {
 			return err
 		}
@@ -207,7 +213,7 @@ func (v *Verbs) GetCQEvent(h control.Handle, e *control.CQEvent) error {
 		}
 		q, is := o.(*cq)
 		if !is {
-			return &uverbs.ReplyError{Command: "read of completion events", Field: "the object", Got: uint64(e.Args[0]), Want: "a CQ"}
+			return notAnObject(command, uint64(e.Args[0]), "a CQ")
 		}
 		c.events.note(&q.completions)
 		e.CQ, e.Cookie = q.handle, q.cookie
@@ -216,7 +222,7 @@ func (v *Verbs) GetCQEvent(h control.Handle, e *control.CQEvent) error {
 }
 
 // AckCQEvents lets a CQ end.
-func (v *Verbs) AckCQEvents(h control.Handle, n int, _ *control.CQEvent) {
+func (v *Verbs) AckCQEvents(h handle, n int, _ *control.CQEvent) {
 	if q, err := get[cq](v, h); err == nil {
 		q.c.events.ack(&q.completions, n)
 	}

@@ -11,24 +11,24 @@ import (
 // mr is a memory region.
 type mr struct {
 	object
-	pd     control.Handle
+	pd     handle
 	addr   uintptr
 	length int
 	keys   uverbs.MR
 }
 
 // RegMR registers memory.
-func (v *Verbs) RegMR(h control.Handle, addr uintptr, length int, access uint32) (control.Handle, error) {
+func (v *Verbs) RegMR(h handle, addr uintptr, length int, access uint32) (handle, error) {
 	return v.RegMRIOVA2(h, addr, length, uint64(addr), access)
 }
 
 // RegMRIOVA registers memory that has another address for the device.
-func (v *Verbs) RegMRIOVA(h control.Handle, addr uintptr, length int, iova uint64, access uint32) (control.Handle, error) {
+func (v *Verbs) RegMRIOVA(h handle, addr uintptr, length int, iova uint64, access uint32) (handle, error) {
 	return v.RegMRIOVA2(h, addr, length, iova, access)
 }
 
 // RegMRIOVA2 is RegMRIOVA. A kernel that does not know optional access flags is not given any.
-func (v *Verbs) RegMRIOVA2(h control.Handle, addr uintptr, length int, iova uint64, access uint32) (control.Handle, error) {
+func (v *Verbs) RegMRIOVA2(h handle, addr uintptr, length int, iova uint64, access uint32) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return 0, err
@@ -53,7 +53,7 @@ func (v *Verbs) RegMRIOVA2(h control.Handle, addr uintptr, length int, iova uint
 func (v *Verbs) HasRegMRIOVA2() bool { return true }
 
 // DeregMR ends a memory region.
-func (v *Verbs) DeregMR(h control.Handle) error {
+func (v *Verbs) DeregMR(h handle) error {
 	m, err := get[mr](v, h)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (v *Verbs) DeregMR(h control.Handle) error {
 }
 
 // MR returns what is known of a memory region.
-func (v *Verbs) MR(h control.Handle) control.MR {
+func (v *Verbs) MR(h handle) control.MR {
 	return field(v, h, func(m *mr) control.MR {
 		return control.MR{Addr: m.addr, Length: m.length, PD: m.pd, LKey: m.keys.LKey, RKey: m.keys.RKey,
 			Number: m.keys.Handle}

@@ -26,7 +26,7 @@ type qp struct {
 func (q *qp) asyncCount() *count { return &q.async }
 
 // CreateQP makes a QP, and tells the caller how large it is.
-func (v *Verbs) CreateQP(h control.Handle, a *abi.QPInitAttrEx) (control.Handle, error) {
+func (v *Verbs) CreateQP(h handle, a *abi.QPInitAttrEx) (handle, error) {
 	plain := *a
 	plain.CompMask = abi.IBV_QP_INIT_ATTR_PD
 	n, err := v.createQP(h, &plain, scatterFlag())
@@ -35,12 +35,12 @@ func (v *Verbs) CreateQP(h control.Handle, a *abi.QPInitAttrEx) (control.Handle,
 }
 
 // CreateQPEx makes a QP with attributes.
-func (v *Verbs) CreateQPEx(_ control.Handle, a *abi.QPInitAttrEx) (control.Handle, error) {
+func (v *Verbs) CreateQPEx(_ handle, a *abi.QPInitAttrEx) (handle, error) {
 	return v.createQP(a.PD, a, scatterFlag())
 }
 
 // CreateQP makes a QP with attributes of mlx5.
-func (r *Rings) CreateQP(_ control.Handle, a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (control.Handle, error) {
+func (r *Rings) CreateQP(_ handle, a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (handle, error) {
 	const disable, allow = abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE
 	if dv.CompMask&^abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS != 0 || dv.CreateFlags&^(disable|allow) != 0 {
 		return 0, control.ErrNoOp
@@ -66,7 +66,7 @@ func scatterFlag() uint32 {
 	return 0
 }
 
-func (v *Verbs) createQP(h control.Handle, a *abi.QPInitAttrEx, flags uint32) (control.Handle, error) {
+func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, flags uint32) (handle, error) {
 	if a.CompMask&^(abi.IBV_QP_INIT_ATTR_PD|abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 {
 		return 0, control.ErrNoOp
 	}
@@ -173,7 +173,7 @@ func (q *qp) create(k *uverbs.CreateQP, flags uint32) error {
 }
 
 // DestroyQP ends a QP, when its events were acknowledged. Its completions stay in its CQs.
-func (v *Verbs) DestroyQP(h control.Handle) error {
+func (v *Verbs) DestroyQP(h handle) error {
 	q, err := get[qp](v, h)
 	if err != nil {
 		return err
@@ -188,20 +188,20 @@ func (v *Verbs) DestroyQP(h control.Handle) error {
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.
-func (v *Verbs) CmdDestroyQP(h control.Handle) error { return v.DestroyQP(h) }
+func (v *Verbs) CmdDestroyQP(h handle) error { return v.DestroyQP(h) }
 
 // QPNumber returns the number of a QP.
-func (v *Verbs) QPNumber(h control.Handle) uint32 {
+func (v *Verbs) QPNumber(h handle) uint32 {
 	return field(v, h, func(q *qp) uint32 { return q.number })
 }
 
 // QPState returns the state of a QP.
-func (v *Verbs) QPState(h control.Handle) uint32 {
+func (v *Verbs) QPState(h handle) uint32 {
 	return field(v, h, func(q *qp) uint32 { return q.state.Load() })
 }
 
 // InitQP returns the rings of a QP.
-func (r *Rings) InitQP(h control.Handle, _ uint64) (*abi.MLX5DVQP, error) {
+func (r *Rings) InitQP(h handle, _ uint64) (*abi.MLX5DVQP, error) {
 	q, err := get[qp](r.v, h)
 	if err != nil {
 		return nil, err

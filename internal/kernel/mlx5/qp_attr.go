@@ -13,8 +13,8 @@ func toDest(a *abi.AHAttr) uverbs.QPDest {
 }
 
 func fromDest(d *uverbs.QPDest) abi.AHAttr {
-	return abi.AHAttr{DLID: d.DLID, SL: d.SL, SrcPathBits: d.SrcPathBits, StaticRate: d.StaticRate, IsGlobal: d.IsGlobal,
-		PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel, SGIDIndex: d.SGIDIndex,
+	return abi.AHAttr{DLID: d.DLID, SL: d.SL, SrcPathBits: d.SrcPathBits, StaticRate: d.StaticRate,
+		IsGlobal: d.IsGlobal, PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel, SGIDIndex: d.SGIDIndex,
 			HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
 }
 
@@ -55,7 +55,7 @@ func modification(a *abi.QPAttr, mask uint32) *uverbs.ModifyQP {
 }
 
 // ModifyQP changes the attributes of a QP that mask names. In RESET its counters begin again.
-func (v *Verbs) ModifyQP(h control.Handle, a *abi.QPAttr, mask uint32) error {
+func (v *Verbs) ModifyQP(h handle, a *abi.QPAttr, mask uint32) error {
 	q, err := get[qp](v, h)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (v *Verbs) ModifyQP(h control.Handle, a *abi.QPAttr, mask uint32) error {
 }
 
 // QueryQP returns the attributes of a QP. init may be nil.
-func (v *Verbs) QueryQP(h control.Handle, a *abi.QPAttr, mask uint32, init *abi.QPInitAttrEx) error {
+func (v *Verbs) QueryQP(h handle, a *abi.QPAttr, mask uint32, init *abi.QPInitAttrEx) error {
 	q, err := get[qp](v, h)
 	if err != nil {
 		return err
@@ -103,16 +103,16 @@ func (v *Verbs) QueryQP(h control.Handle, a *abi.QPAttr, mask uint32, init *abi.
 }
 
 // AttachMcast makes a QP receive what is sent to a group.
-func (v *Verbs) AttachMcast(h control.Handle, gid *abi.GID, lid uint16) error {
+func (v *Verbs) AttachMcast(h handle, gid *abi.GID, lid uint16) error {
 	return v.mcast(true, h, gid, lid)
 }
 
 // DetachMcast undoes AttachMcast.
-func (v *Verbs) DetachMcast(h control.Handle, gid *abi.GID, lid uint16) error {
+func (v *Verbs) DetachMcast(h handle, gid *abi.GID, lid uint16) error {
 	return v.mcast(false, h, gid, lid)
 }
 
-func (v *Verbs) mcast(attach bool, h control.Handle, gid *abi.GID, lid uint16) error {
+func (v *Verbs) mcast(attach bool, h handle, gid *abi.GID, lid uint16) error {
 	q, err := get[qp](v, h)
 	if err != nil {
 		return err

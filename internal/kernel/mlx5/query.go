@@ -8,13 +8,12 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // QueryDevice returns the attributes of a device.
-func (v *Verbs) QueryDevice(ctx control.Handle, a *abi.DeviceAttr) error {
+func (v *Verbs) QueryDevice(ctx handle, a *abi.DeviceAttr) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func deviceAttr(r *uverbs.DeviceAttr) abi.DeviceAttr {
 }
 
 // QueryPort returns the attributes of a port.
-func (v *Verbs) QueryPort(ctx control.Handle, port uint8, a *abi.PortAttr) error {
+func (v *Verbs) QueryPort(ctx handle, port uint8, a *abi.PortAttr) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -72,7 +71,7 @@ func (c *context) port(port uint8) (abi.PortAttr, error) {
 }
 
 // QueryGID returns a GID, which is zero if there is none at the index.
-func (v *Verbs) QueryGID(ctx control.Handle, port uint8, index int, gid *abi.GID) error {
+func (v *Verbs) QueryGID(ctx handle, port uint8, index int, gid *abi.GID) error {
 	e := new(abi.GIDEntry)
 	err := v.QueryGIDEx(ctx, port, index, e)
 	if err == syscall.ENODATA {
@@ -88,7 +87,7 @@ func (v *Verbs) QueryGID(ctx control.Handle, port uint8, index int, gid *abi.GID
 func (v *Verbs) HasQueryGIDEx() bool { return true }
 
 // QueryGIDEx returns an entry of the GID table. The error is ENODATA if it is empty.
-func (v *Verbs) QueryGIDEx(ctx control.Handle, port uint8, index int, e *abi.GIDEntry) error {
+func (v *Verbs) QueryGIDEx(ctx handle, port uint8, index int, e *abi.GIDEntry) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -110,7 +109,7 @@ func (v *Verbs) QueryGIDEx(ctx control.Handle, port uint8, index int, e *abi.GID
 }
 
 // QueryGIDTable fills entries with those of all ports that are not empty, and returns how many there are.
-func (v *Verbs) QueryGIDTable(ctx control.Handle, entries []abi.GIDEntry) (int, error) {
+func (v *Verbs) QueryGIDTable(ctx handle, entries []abi.GIDEntry) (int, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -189,7 +188,7 @@ func (c *context) vlan(port, index uint8) uint16 {
 }
 
 // QueryPKey returns a partition key.
-func (v *Verbs) QueryPKey(ctx control.Handle, port uint8, index int) (uint16, error) {
+func (v *Verbs) QueryPKey(ctx handle, port uint8, index int) (uint16, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -207,7 +206,7 @@ func (v *Verbs) QueryPKey(ctx control.Handle, port uint8, index int) (uint16, er
 }
 
 // QueryDeviceEx returns more attributes of a device.
-func (v *Verbs) QueryDeviceEx(ctx control.Handle, a *abi.DeviceAttrEx) error {
+func (v *Verbs) QueryDeviceEx(ctx handle, a *abi.DeviceAttrEx) error {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err

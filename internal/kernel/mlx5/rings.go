@@ -7,16 +7,16 @@ import (
 )
 
 // InitRWQ returns control.ErrNoOp: there are no WQs.
-func (r *Rings) InitRWQ(control.Handle) (*abi.MLX5DVRWQ, error) { return nil, control.ErrNoOp }
+func (r *Rings) InitRWQ(handle) (*abi.MLX5DVRWQ, error) { return nil, control.ErrNoOp }
 
 // QPExFromIBVQPEx returns control.ErrNoOp: there is no such struct.
-func (r *Rings) QPExFromIBVQPEx(control.Handle) (uintptr, error) { return 0, control.ErrNoOp }
+func (r *Rings) QPExFromIBVQPEx(handle) (uintptr, error) { return 0, control.ErrNoOp }
 
 // ClockInfo returns control.ErrNoOp: there is no such function.
 func (r *Rings) ClockInfo() (uintptr, error) { return 0, control.ErrNoOp }
 
 // DevXGeneralCmd sends a command to the firmware.
-func (r *Rings) DevXGeneralCmd(ctx control.Handle, in, out []byte) error {
+func (r *Rings) DevXGeneralCmd(ctx handle, in, out []byte) error {
 	c, err := get[context](r.v, ctx)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (c *context) general(in, out []byte) error {
 }
 
 // NoInlineHeaders reports whether the device wants no header of a frame in the work request.
-func (r *Rings) NoInlineHeaders(ctx control.Handle) (bool, error) {
+func (r *Rings) NoInlineHeaders(ctx handle) (bool, error) {
 	c, err := get[context](r.v, ctx)
 	if err != nil {
 		return false, err

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
@@ -30,7 +29,7 @@ const (
 )
 
 // CreateSRQ makes a shared receive queue, and tells the caller how large it is.
-func (v *Verbs) CreateSRQ(h control.Handle, a *abi.SRQInitAttr) (control.Handle, error) {
+func (v *Verbs) CreateSRQ(h handle, a *abi.SRQInitAttr) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return 0, err
@@ -82,7 +81,7 @@ func (s *srq) create(p *pd, sges, limit uint32) error {
 }
 
 // ModifySRQ changes an SRQ.
-func (v *Verbs) ModifySRQ(h control.Handle, a *abi.SRQAttr, mask uint32) error {
+func (v *Verbs) ModifySRQ(h handle, a *abi.SRQAttr, mask uint32) error {
 	s, err := get[srq](v, h)
 	if err != nil {
 		return err
@@ -91,7 +90,7 @@ func (v *Verbs) ModifySRQ(h control.Handle, a *abi.SRQAttr, mask uint32) error {
 }
 
 // QuerySRQ returns the attributes of an SRQ.
-func (v *Verbs) QuerySRQ(h control.Handle, a *abi.SRQAttr) error {
+func (v *Verbs) QuerySRQ(h handle, a *abi.SRQAttr) error {
 	s, err := get[srq](v, h)
 	if err != nil {
 		return err
@@ -105,7 +104,7 @@ func (v *Verbs) QuerySRQ(h control.Handle, a *abi.SRQAttr) error {
 }
 
 // GetSRQNum returns the number of an SRQ.
-func (v *Verbs) GetSRQNum(_, h control.Handle) (uint32, error) {
+func (v *Verbs) GetSRQNum(_, h handle) (uint32, error) {
 	s, err := get[srq](v, h)
 	if err != nil {
 		return 0, err
@@ -114,7 +113,7 @@ func (v *Verbs) GetSRQNum(_, h control.Handle) (uint32, error) {
 }
 
 // DestroySRQ ends an SRQ, when its events were acknowledged.
-func (v *Verbs) DestroySRQ(h control.Handle) error {
+func (v *Verbs) DestroySRQ(h handle) error {
 	s, err := get[srq](v, h)
 	if err != nil {
 		return err
@@ -129,12 +128,12 @@ func (v *Verbs) DestroySRQ(h control.Handle) error {
 }
 
 // InitSRQ returns the ring of an SRQ.
-func (r *Rings) InitSRQ(h control.Handle, mask uint64) (*abi.MLX5DVSRQ, error) {
+func (r *Rings) InitSRQ(h handle, mask uint64) (*abi.MLX5DVSRQ, error) {
 	s, err := get[srq](r.v, h)
 	if err != nil {
 		return nil, err
 	}
 	const num = 1 << 0 // C: MLX5DV_SRQ_MASK_SRQN
-	return &abi.MLX5DVSRQ{Buf: uintptr(s.queue.ring.addr()), DBRec: s.queue.record.addr(), Stride: s.stride, Tail: s.tail,
-		CompMask: mask & num, SRQN: s.number}, nil
+	return &abi.MLX5DVSRQ{Buf: uintptr(s.queue.ring.addr()), DBRec: s.queue.record.addr(), Stride: s.stride,
+		Tail: s.tail, CompMask: mask & num, SRQN: s.number}, nil
 }

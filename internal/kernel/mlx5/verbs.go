@@ -7,6 +7,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
+// handle names an object.
+type handle = control.Handle
+
 // Verbs is the control path of mlx5 devices through the kernel. It is safe for concurrent use.
 type Verbs struct {
 	control.NoVerbs
@@ -14,7 +17,7 @@ type Verbs struct {
 	table table
 
 	mu      sync.Mutex
-	devices map[string]control.Handle // by what makes one differ from another
+	devices map[facts]handle
 }
 
 var (
@@ -23,7 +26,7 @@ var (
 )
 
 // New returns the control path.
-func New() *Verbs { return &Verbs{root: sysfs.DefaultRoot(), devices: make(map[string]control.Handle)} }
+func New() *Verbs { return &Verbs{root: sysfs.DefaultRoot(), devices: make(map[facts]handle)} }
 
 // Rings returns what the direct data path takes from it.
 func (v *Verbs) Rings() *Rings { return &Rings{v} }
@@ -31,21 +34,21 @@ func (v *Verbs) Rings() *Rings { return &Rings{v} }
 // Rings has the rings of the objects of Verbs.
 type Rings struct{ v *Verbs }
 
-// object is what all objects have.
+// object is the part that all objects have.
 type object struct {
 	c      *context
-	handle control.Handle
+	handle handle
 }
 
 func (o *object) context() *context { return o.c }
 
 // owner returns the handle of the object's context.
-func (o *object) owner() control.Handle { return o.c.handle }
+func (o *object) owner() handle { return o.c.handle }
 
 // Owner returns the context of an object.
-func (v *Verbs) Owner(h control.Handle) control.Handle {
+func (v *Verbs) Owner(h handle) handle {
 	o, _ := v.table.load(h)
-	if o, ok := o.(interface{ owner() control.Handle }); ok {
+	if o, ok := o.(interface{ owner() handle }); ok {
 		return o.owner()
 	}
 	return 0

@@ -32,7 +32,7 @@ type header struct {
 // maxAttrs is more attributes than any method here has.
 const maxAttrs = 20
 
-// ioctlCommand is what the ioctl gets.
+// ioctlCommand is the argument of the ioctl.
 type ioctlCommand struct {
 	header
 	attrs [maxAttrs]attr

@@ -2,7 +2,7 @@ package uverbs
 
 import "structs"
 
-// Context is what the kernel says of a new context.
+// Context has the answer to GetContext.
 type Context struct {
 	AsyncFD     int // of async events
 	CompVectors uint32

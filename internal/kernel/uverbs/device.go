@@ -4,20 +4,40 @@ import "structs"
 
 // DeviceAttr is struct ib_uverbs_query_device_resp of rdma/ib_user_verbs.h.
 type DeviceAttr struct {
-	_                                                             structs.HostLayout
-	FWVer                                                         uint64
-	NodeGUID, SysImageGUID                                        uint64 // big endian
-	MaxMRSize, PageSizeCap                                        uint64
-	VendorID, VendorPartID, HWVer, MaxQP, MaxQPWR, DeviceCapFlags uint32
-	MaxSGE, MaxSGERd, MaxCQ, MaxCQE, MaxMR, MaxPD                 uint32
-	MaxQPRdAtom, MaxEERdAtom, MaxResRdAtom, MaxQPInitRdAtom       uint32
-	MaxEEInitRdAtom, AtomicCap, MaxEE, MaxRDD, MaxMW              uint32
-	MaxRawIPv6QP, MaxRawEthyQP, MaxMcastGrp, MaxMcastQPAttach     uint32
-	MaxTotalMcastQPAttach, MaxAH, MaxFMR, MaxMapPerFMR            uint32
-	MaxSRQ, MaxSRQWR, MaxSRQSGE                                   uint32
-	MaxPkeys                                                      uint16
-	LocalCAAckDelay, PhysPortCnt                                  uint8
-	_                                                             [4]byte
+	_ structs.HostLayout
+	DeviceID
+	DeviceQueues
+	DeviceOthers
+	_ [4]byte
+}
+
+// DeviceID is its first part.
+type DeviceID struct {
+	_                                    structs.HostLayout
+	FWVer                                uint64
+	NodeGUID, SysImageGUID               uint64 // big endian
+	MaxMRSize, PageSizeCap               uint64
+	VendorID, VendorPartID, HWVer, MaxQP uint32
+}
+
+// DeviceQueues is its second part.
+type DeviceQueues struct {
+	_                                                structs.HostLayout
+	MaxQPWR, DeviceCapFlags                          uint32
+	MaxSGE, MaxSGERd, MaxCQ, MaxCQE, MaxMR, MaxPD    uint32
+	MaxQPRdAtom, MaxEERdAtom, MaxResRdAtom           uint32
+	MaxQPInitRdAtom, MaxEEInitRdAtom, AtomicCap      uint32
+	MaxEE, MaxRDD, MaxMW, MaxRawIPv6QP, MaxRawEthyQP uint32
+}
+
+// DeviceOthers is its last part.
+type DeviceOthers struct {
+	_                                                    structs.HostLayout
+	MaxMcastGrp, MaxMcastQPAttach, MaxTotalMcastQPAttach uint32
+	MaxAH, MaxFMR, MaxMapPerFMR                          uint32
+	MaxSRQ, MaxSRQWR, MaxSRQSGE                          uint32
+	MaxPkeys                                             uint16
+	LocalCAAckDelay, PhysPortCnt                         uint8
 }
 
 // DeviceAttrEx is struct ib_uverbs_ex_query_device_resp.
@@ -69,7 +89,8 @@ func (f *File) QueryDeviceEx(d Driver) (*DeviceAttrEx, error) {
 	}
 	n := r.ResponseLength
 	least, most := sizeOf[DeviceAttr]()+8, sizeOf[DeviceAttrEx]()
-	return r, check(uintptr(n) >= least && uintptr(n) <= most, queryDeviceEx.name, "length", uint64(n), "that of the struct")
+	ok := uintptr(n) >= least && uintptr(n) <= most
+	return r, check(ok, queryDeviceEx.name, "length", uint64(n), "that of the struct")
 }
 
 // PortAttr is struct ib_uverbs_query_port_resp_ex of rdma/ib_user_ioctl_verbs.h. A write fills its first 40 bytes.
@@ -97,7 +118,8 @@ func (f *File) QueryPort(port uint8) (*PortAttr, error) {
 		_        [7]uint8
 	}{port: port}
 	r := new(PortAttr)
-	return r, f.do(&queryPort, request{in: Bytes(q), out: Bytes(r)[:portAttrOld]}, Uint64(0, uint64(port)), Out(1, Bytes(r)))
+	return r, f.do(&queryPort, request{in: Bytes(q), out: Bytes(r)[:portAttrOld]}, Uint64(0, uint64(port)),
+		Out(1, Bytes(r)))
 }
 
 // GIDEntry is struct ib_uverbs_gid_entry.
@@ -110,16 +132,18 @@ type GIDEntry struct {
 // QueryGIDEntry returns an entry of the GID table. The error matches Absent before Linux 5.10.
 func (f *File) QueryGIDEntry(port uint32, index uint32) (*GIDEntry, error) {
 	r := new(GIDEntry)
-	return r, f.do(&queryGIDEntry, request{}, Uint64(0, uint64(port)), Uint64(1, uint64(index)), Uint32(2, 0), Out(3, Bytes(r)))
+	return r, f.do(&queryGIDEntry, request{}, Uint64(0, uint64(port)), Uint64(1, uint64(index)), Uint32(2, 0),
+		Out(3, Bytes(r)))
 }
 
 // QueryGIDTable fills entries with those of all ports, and returns how many there are.
 func (f *File) QueryGIDTable(entries []GIDEntry) (int, error) {
 	n := new(uint64)
-	err := f.do(&queryGIDTable, request{}, Uint64(0, uint64(sizeOf[GIDEntry]())), Uint32(1, 0), Out(2, BytesOf(entries)),
-		Out(3, Bytes(n)))
+	err := f.do(&queryGIDTable, request{}, Uint64(0, uint64(sizeOf[GIDEntry]())), Uint32(1, 0),
+		Out(2, BytesOf(entries)), Out(3, Bytes(n)))
 	if err != nil {
 		return 0, err
 	}
-	return int(*n), check(*n <= uint64(len(entries)), queryGIDTable.name, "entries", *n, "at most those that there is room for")
+	ok := *n <= uint64(len(entries))
+	return int(*n), check(ok, queryGIDTable.name, "entries", *n, "at most those that there is room for")
 }

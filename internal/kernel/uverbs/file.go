@@ -10,9 +10,47 @@ import (
 // Forms remembers which forms of commands a device's kernel lacks. The zero value has not asked yet. It is safe for
 // concurrent use.
 type Forms struct {
-	noIoctl  atomic.Bool
-	noInvoke atomic.Bool
-	noMethod sync.Map // *command
+	ioctl, invoke form
+	noMethod      sync.Map      // *command
+	best          atomic.Uint32 // a Form
+}
+
+// form notes whether the kernel has one. Once it has answered in a form, a refusal is of that command only.
+type form struct{ has, lacks atomic.Bool }
+
+func (f *form) note(absent bool) {
+	if !absent {
+		f.has.Store(true)
+	} else if !f.has.Load() {
+		f.lacks.Store(true)
+	}
+}
+
+// Form is how a command is given.
+type Form uint8
+
+// The forms, best first.
+const (
+	ByMethod Form = iota
+	ByInvoke
+	ByWrite
+)
+
+// From makes f the best form that is used, where a command has it. It is for tests, of older kernels.
+func (f *Forms) From(form Form) { f.best.Store(uint32(form)) }
+
+// has reports whether a command may be given in a form.
+func (f *Forms) has(c *command, form Form) bool {
+	best := Form(f.best.Load())
+	switch form {
+	case ByMethod:
+		_, lacks := f.noMethod.Load(c)
+		return c.method != noMethod && !lacks && !f.ioctl.lacks.Load() &&
+			(best == ByMethod || best == ByInvoke && c.number == noNumber)
+	case ByInvoke:
+		return c.number != noNumber && !f.ioctl.lacks.Load() && !f.invoke.lacks.Load() && best <= ByInvoke
+	}
+	return c.number != noNumber
 }
 
 // File is an open device file. It is safe for concurrent use, but for Close.
@@ -74,31 +112,28 @@ func (f *File) plain(c *command, q request, args ...Arg) error {
 
 func (f *File) send(c *command, q *request, args []Arg) error {
 	err := error(syscall.ENOTTY)
-	if _, lacks := f.forms.noMethod.Load(c); c.method != noMethod && !lacks && !f.forms.noIoctl.Load() {
+	if f.forms.has(c, ByMethod) {
 		err = f.method(c.name, c.object, c.method, append(args, f.driverArgs(q)...))
-		switch {
-		case err == syscall.ENOTTY:
-			f.forms.noIoctl.Store(true)
-		case err != syscall.EPROTONOSUPPORT:
+		f.forms.ioctl.note(err == syscall.ENOTTY)
+		if !Absent(err) {
 			return err
-		case c.number != noNumber:
+		}
+		if err == syscall.EPROTONOSUPPORT && c.number != noNumber {
 			f.forms.noMethod.Store(c, true)
 		}
 	}
-	if c.number == noNumber {
-		return err
-	}
-	if !f.forms.noIoctl.Load() && !f.forms.noInvoke.Load() {
-		switch err = f.invoke(c, q); err {
-		case syscall.ENOTTY:
-			f.forms.noIoctl.Store(true)
-		case syscall.EPROTONOSUPPORT:
-			f.forms.noInvoke.Store(true)
-		default:
+	if f.forms.has(c, ByInvoke) {
+		err = f.invoke(c, q)
+		f.forms.ioctl.note(err == syscall.ENOTTY)
+		f.forms.invoke.note(Absent(err))
+		if !Absent(err) {
 			return err
 		}
 	}
-	return f.write(c, q)
+	if f.forms.has(c, ByWrite) {
+		err = f.write(c, q)
+	}
+	return err
 }
 
 func (f *File) driverArgs(q *request) []Arg {

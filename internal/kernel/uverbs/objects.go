@@ -38,14 +38,14 @@ func (f *File) AllocPD(d Driver) (uint32, error) {
 // DeallocPD ends a protection domain.
 func (f *File) DeallocPD(handle uint32) error { return f.drop(&deallocPD, handle) }
 
-// RegMR is what REG_MR wants. C: struct ib_uverbs_reg_mr.
+// RegMR is struct ib_uverbs_reg_mr.
 type RegMR struct {
 	_                              structs.HostLayout
 	response, Start, Length, HCAVA uint64
 	PD, Access                     uint32
 }
 
-// MR is what it answers. C: struct ib_uverbs_reg_mr_resp.
+// MR is struct ib_uverbs_reg_mr_resp.
 type MR struct {
 	_                  structs.HostLayout
 	Handle, LKey, RKey uint32

@@ -1,6 +1,9 @@
 package uverbs
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/sysfs"
@@ -30,6 +33,12 @@ func CheckVersions(root sysfs.Root, uverbs string, driver int64) error {
 		}
 	}
 	return nil
+}
+
+// Exists reports whether there is a device file of that name. The process may lack the permission to open it.
+func Exists(uverbs string) bool {
+	_, err := os.Stat(DevDir + uverbs)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Open opens the device file of that name, as in "uverbs0", for a driver. The error is an errno or a *FileError.

@@ -6,6 +6,4 @@
 // of its connections. Messages admits messages that are copied together as they come. A Budget bounds the memory that
 // all of them and buffers share. The package knows no device: its user registers memory, posts receives, and reports
 // which of them have completed.
-//
-// The order of the files, from top to bottom: messages, receiver, set, budget, list, block.
 package blocks

@@ -31,6 +31,11 @@ func (x *examination) libraries() {
 		if x.noVerbs && strings.Contains(l.Error, string(loader.IBVerbs)) {
 			continue // the same cause
 		}
+		if l.Error != "" && x.native() {
+			f.Text, f.Evidence = string(l.Name)+" is not used: "+x.Libraries.Control, l.Error
+			x.add(f)
+			continue
+		}
 		if l.Error != "" {
 			f.Severity, f.Evidence, f.Remedy = Warning, l.Error, l.Remedy
 			f.Text = string(l.Name) + " cannot be loaded; only -R needs it"
@@ -54,6 +59,9 @@ func (x *examination) libraries() {
 		x.providers(unlisted)
 	}
 }
+
+// native reports whether all devices are driven without libraries.
+func (x *examination) native() bool { return strings.HasPrefix(x.Libraries.Control, "native") }
 
 // providers reports the devices that libibverbs leaves out, except for reasons that other checks report.
 func (x *examination) providers(err error) {

@@ -99,6 +99,7 @@ type sideDoc struct {
 	LinkLayer string  `json:"link_layer"`
 	Rate      float64 `json:"rate_bits_per_second,omitempty"`
 	DataPath  string  `json:"data_path,omitempty"`
+	Native    bool    `json:"native_control_path,omitempty"`
 	MTU       int     `json:"path_mtu_bytes"`
 	LID       uint16  `json:"lid"`
 	GIDIndex  *int    `json:"gid_index,omitempty"`
@@ -288,7 +289,7 @@ func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
 	if l := s.Local; l.Device != "" {
 		local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
 			Rate:     l.RateGbps * 1e9,
-			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
+			DataPath: l.DataPath, Native: l.Native, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
 		pl := &s.Place
 		local.NUMANodes, local.CPUs, local.Pinned = pl.Nodes, place.FormatList(pl.CPUs), pl.Pinned
 		if pl.Node >= 0 && pl.Nodes > 0 {

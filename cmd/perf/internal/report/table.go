@@ -129,6 +129,9 @@ func device(l session.Side) string {
 	if l.DataPath != "" {
 		d += ", data path " + strings.ToLower(l.DataPath)
 	}
+	if l.Native {
+		d += ", native control path"
+	}
 	return d
 }
 

@@ -16,6 +16,7 @@ type Side struct {
 	LinkLayer string
 	RateGbps  float64 // 0: not known
 	DataPath  string
+	Native    bool // the control path uses no C library
 	LID       uint16
 	GIDIndex  int // -1: none
 	GID       string
@@ -48,11 +49,13 @@ func (s *Session) Setup() Setup { return s.setup }
 
 func (s *Session) describe() {
 	path, _ := s.cqs[0].send.DataPath()
+	control, _ := s.dev.ControlPath()
 	s.setup = Setup{
 		Local: Side{
 			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,
 			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
-			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), ActiveMTU: s.port.ActiveMTU.Bytes(),
+			Native: control == ibv.ControlNative,
+			LID:    s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), ActiveMTU: s.port.ActiveMTU.Bytes(),
 			Inline: s.setup.Local.Inline, IWARP: s.dev.Info().Transport == ibv.TransportIWARP,
 		},
 		Place:       s.place,

@@ -1,0 +1,84 @@
+package walls
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// libraries are the packages that a user's program imports.
+var libraries = []string{"ibv", "rdmacm", "rdma", "mlx5dv", "efadv", "loader"}
+
+// linked is a package that a program links, and what it imports.
+type linked struct {
+	path    string
+	imports []string
+}
+
+// listed reads what go list prints with format.
+func listed(text string) (out []linked) {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		out = append(out, linked{words[0], words[1:]})
+	}
+	return out
+}
+
+const format = `{{.ImportPath}} {{join .Imports " "}}`
+
+// burdens returns the imports that a user's program must not link: what starts programs or serves HTTP, by any package,
+// and C by one of this module. purego and net import C, if they are built with cgo.
+func burdens(list []linked) (out []string) {
+	for _, p := range list {
+		for _, i := range p.imports {
+			if i == "os/exec" || i == "net/http" || i == "C" && strings.HasPrefix(p.path, module) {
+				out = append(out, p.path+" imports "+i)
+			}
+		}
+	}
+	return out
+}
+
+// TestLinks: a program that imports the libraries links nothing of the kind, on any system.
+func TestLinks(t *testing.T) {
+	for _, system := range []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64", "freebsd/amd64"} {
+		goos, arch, _ := strings.Cut(system, "/")
+		args := []string{"list", "-deps", "-f", format}
+		for _, l := range libraries {
+			args = append(args, module+l)
+		}
+		c := exec.CommandContext(t.Context(), "go", args...)
+		c.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS="+goos, "GOARCH="+arch) // so that C is seen
+		c.Stderr = os.Stderr
+		text, err := c.Output()
+		if err != nil {
+			t.Fatal(system, err)
+		}
+		list := listed(string(text))
+		for _, l := range libraries {
+			if !slices.ContainsFunc(list, func(p linked) bool { return p.path == module+l }) {
+				t.Errorf("%s: go list did not print %s", system, l)
+			}
+		}
+		for _, b := range burdens(list) {
+			t.Errorf("%s: %s", system, b)
+		}
+	}
+}
+
+// TestLinksFails checks that TestLinks can fail.
+func TestLinksFails(t *testing.T) {
+	got := burdens(listed("net C errors\nos/exec os\n" +
+		module + "internal/gid net\n" +
+		module + "internal/cuda C unsafe\n" +
+		module + "loader net os/exec\n" +
+		"example.com/trace fmt net/http\n" +
+		module + "rdma example.com/trace net/http/httptrace\n"))
+	want := []string{module + "internal/cuda imports C", module + "loader imports os/exec",
+		"example.com/trace imports net/http"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

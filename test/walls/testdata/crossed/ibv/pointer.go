@@ -1,3 +1,0 @@
-package ibv
-
-import _ "unsafe"
