@@ -78,7 +78,6 @@ var native = []row{
 	{command: "static_perf:read:bw -R -n 100 -s 65536 -q 4 -e", host: loopback[3]},
 	{command: "static_perf:send:bw -n 100 -s 65536 --verify"},
 	{command: "perf:write:bw/static_perf:write:bw -n 100 -s 65536 --verify -q 4"},
-	{command: "static_perf:send:bw/perf:send:bw --carrier layer -n 100 -s 65536"},
 	{command: "static_rping/rping -C 5 -v -V -S 1000", host: loopback[2]},
 	{command: "rping/static_rping -C 5 -v -V -S 20000", host: loopback[2]},
 	{command: "static_rping/static_rping -C 5 -v -V -S 100", host: loopback[3]},
