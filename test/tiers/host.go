@@ -111,6 +111,8 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 		selection[0] += "|^TestModelNeeds$" // one goroutine looks through all states: tier unit has it
 		if os.Getenv(fullEnv) == "" {
 			selection[0] += "|^TestModel(Finds)?$"
+			// As with 60 clients, and 100 s of processor time.
+			selection[0] += "|^TestMemory$/^Stalled$/^(700|4000)_clients"
 		}
 	}
 	results, err := r.gotest(ctx, "race", nil, env, append(append(selection, "-race"), packages...)...)
