@@ -143,6 +143,17 @@ func needOnce(t *testing.T) testutil.RXE {
 	return vm
 }
 
+// needDirect is testutil.NeedRXE for what needs one place alone: the emulated device's direct data path, with this
+// machine's libraries and programs.
+func needDirect(t *testing.T) testutil.RXE {
+	t.Helper()
+	vm := testutil.NeedRXE(t)
+	if placeOf(vm) != 1 || testutil.Libraries() != "" {
+		t.Skip("runs on the emulated device only, on the direct data path and with this machine's libraries")
+	}
+	return vm
+}
+
 // runPair runs a server on the first device and a client on the second, and
 // wants both to exit with 0.
 func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *proc) {
@@ -1012,7 +1023,7 @@ func TestRXE_Endless(t *testing.T) {
 func TestRXE_EndlessStock(t *testing.T) {
 	vm := needOnce(t)
 	if !vm.Emulated || testutil.Libraries() != "" {
-		return // as everywhere
+		t.Skip("as everywhere: runs on the emulated device only, with this machine's libraries")
 	}
 	type row struct {
 		verb string

@@ -202,7 +202,7 @@ func (r *RXE) find(i int) error {
 	return fmt.Errorf("%s has no RoCE v2 GID of an IPv4 address", r.Dev[i])
 }
 
-// found has the GID that find has found, by the port's folder. It holds while the port's table has the GID in this place.
+// found has the GID that find has found, by the port's folder. It is true while the port's table has the GID there.
 var found sync.Map // of foundGID
 
 type foundGID struct {

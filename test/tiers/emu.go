@@ -136,7 +136,8 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 		}
 		for _, path := range paths {
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.emulated(ctx, emulation{variant: path, path: path, strict: strict, skip: r.skips(d, path)}, run, d)
+				return r.emulated(ctx, emulation{variant: path, path: path, strict: strict,
+					skip: r.skips(d, path)}, run, d)
 			})
 		}
 		if d == "rdma" { // other devices grant less: 20 s of processor time
@@ -146,7 +147,8 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 			for _, path := range paths {
 				at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
 					least := "least-" + path
-					return r.emulated(ctx, emulation{variant: least, path: path, strict: strict, skip: r.skips(d, least),
+					return r.emulated(ctx, emulation{variant: least, path: path, strict: strict,
+						skip:  r.skips(d, least),
 						flags: []string{"--limit", "max_srq=0", "--limit", "max_mw=0", "--limit", "max_atomic=0"},
 						env:   []string{"PUREVERBS_TEST_LEAST=1"}}, run, d)
 				})
