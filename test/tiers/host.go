@@ -53,12 +53,13 @@ func (r *runner) nested(dir string) bool {
 	return err == nil && filepath.Clean(dir) != "."
 }
 
-// pattern returns the packages to test.
-func (r *runner) pattern() string {
+// patterns returns the packages to test: all, and the one first that waits longest, so that nothing waits for it at the
+// end.
+func (r *runner) patterns() []string {
 	if r.pkg != "" {
-		return r.pkg
+		return []string{r.pkg}
 	}
-	return "./..."
+	return []string{"./rdma", "./..."}
 }
 
 // selection returns the flags that select the tests for this machine: all but the VM's tests and the figures.
@@ -91,20 +92,20 @@ func (r *runner) unit(ctx context.Context) ([]Result, error) {
 	if out, err := r.quietly(ctx, "go", "tool", "-n", "objdump"); err != nil { // two packages would both compile it
 		return nil, fmt.Errorf("go tool -n objdump: %w\n%s", err, out)
 	}
-	return r.gotest(ctx, "unit", nil, nil, append(args, "-shuffle=on", r.pattern())...)
+	return r.gotest(ctx, "unit", nil, nil, append(append(args, "-shuffle=on"), r.patterns()...)...)
 }
 
 // race has no process wait for a second when it ends: the tests start many. But in a full run it
 // leaves out packages in which one goroutine runs and no C.
 func (r *runner) race(ctx context.Context) ([]Result, error) {
 	env := []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")}
-	packages := []string{r.pattern()}
+	packages := r.patterns()
 	if r.pkg == "" && os.Getenv(fullEnv) == "" {
 		dirs, err := concurrent(r.root)
 		if err != nil {
 			return nil, err
 		}
-		packages = dirs
+		packages = append([]string{"./rdma"}, dirs...)
 	}
 	selection := r.selection()
 	if r.run == "" && !r.figures {
@@ -260,7 +261,7 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 	}
 	var results []Result
 	for _, v := range variants {
-		var env []string
+		env := r.shortStress()
 		if v.env != "" {
 			env = append(env, v.env)
 		}
@@ -301,6 +302,17 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 	return results, nil
 }
 
+// stressEnv names the environment variable that says how long internal/ccall stresses the trampoline.
+const stressEnv = "PUREVERBS_STRESS"
+
+// shortStress returns what shortens the stress of internal/ccall where tiers unit and race have it at length.
+func (r *runner) shortStress() []string {
+	if r.full() || os.Getenv(stressEnv) != "" || r.run != "" {
+		return nil
+	}
+	return []string{stressEnv + "=1s"}
+}
+
 // typesWith checks the types of all packages and their tests with the standard library of another Go release.
 func (r *runner) typesWith(ctx context.Context, release string, env []string) Result {
 	self, err := os.Executable()
@@ -327,11 +339,11 @@ func (r *runner) toolchains(ctx context.Context) {
 
 // arm64 runs the packages that differ by architecture under QEMU's user mode.
 func (r *runner) arm64(ctx context.Context) ([]Result, error) {
-	env := []string{
+	env := append(r.shortStress(),
 		"GOARCH=arm64", "CC=aarch64-linux-gnu-gcc",
 		// The guest's C library; the variable is QEMU's own.
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu", "PUREVERBS_TEST_EXEC=qemu-aarch64-static",
-	}
+	)
 	packages := []string{"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./internal/mmio",
 		"./internal/mlx5"}
 	if os.Getenv(fullEnv) != "" {
