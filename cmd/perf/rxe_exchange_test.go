@@ -18,7 +18,7 @@ import (
 // TestRXE_StockExchange runs perftest's programs against ours with -z, in both roles: the exchange goes by rdma_cm, the
 // queue pairs are regular ones. And with --ipv6-addr, by each way to meet.
 func TestRXE_StockExchange(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	const all = "send bw, send lat, write bw, write lat, read bw, read lat"
 	n := 0
 	for _, v := range []struct {

@@ -307,7 +307,7 @@ func transcript(t *testing.T, from, to string) (lens func() string) {
 // two of ours: the messages and their lengths must be the same, but for the
 // step that is between two of ours only, and for goodbyes.
 func TestRXE_StockTranscript(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	record := func(t *testing.T, program string, args ...string) string {
 		front, back := freshPort(), freshPort()
 		lens := transcript(t, front, back)
@@ -682,7 +682,7 @@ func TestRXE_Lost(t *testing.T) {
 // TestRXE_PeerDies kills one end in the middle of a run. The other one has to
 // say so within its time, and to leave.
 func TestRXE_PeerDies(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	for _, k := range kinds {
 		if k.verb == "read" || k.verb == "send" && k.metric == "lat" {

@@ -261,7 +261,7 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 	}
 	var results []Result
 	for _, v := range variants {
-		env := r.shortStress()
+		var env []string
 		if v.env != "" {
 			env = append(env, v.env)
 		}
@@ -302,17 +302,6 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 	return results, nil
 }
 
-// stressEnv names the environment variable that says how long internal/ccall stresses the trampoline.
-const stressEnv = "PUREVERBS_STRESS"
-
-// shortStress returns what shortens the stress of internal/ccall where tiers unit and race have it at length.
-func (r *runner) shortStress() []string {
-	if r.full() || os.Getenv(stressEnv) != "" || r.run != "" {
-		return nil
-	}
-	return []string{stressEnv + "=1s"}
-}
-
 // typesWith checks the types of all packages and their tests with the standard library of another Go release.
 func (r *runner) typesWith(ctx context.Context, release string, env []string) Result {
 	self, err := os.Executable()
@@ -339,11 +328,11 @@ func (r *runner) toolchains(ctx context.Context) {
 
 // arm64 runs the packages that differ by architecture under QEMU's user mode.
 func (r *runner) arm64(ctx context.Context) ([]Result, error) {
-	env := append(r.shortStress(),
+	env := []string{
 		"GOARCH=arm64", "CC=aarch64-linux-gnu-gcc",
 		// The guest's C library; the variable is QEMU's own.
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu", "PUREVERBS_TEST_EXEC=qemu-aarch64-static",
-	)
+	}
 	packages := []string{"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./internal/mmio",
 		"./internal/mlx5"}
 	if os.Getenv(fullEnv) != "" {
