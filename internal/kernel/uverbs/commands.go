@@ -22,6 +22,8 @@ const (
 	objectSRQ    = 5
 	objectAH     = 6
 	objectMR     = 7
+	objectMW     = 8
+	objectDM     = 14
 	objectAsync  = 16
 )
 
@@ -42,9 +44,19 @@ var (
 	destroyAH         = command{"destroy_ah", objectAH, 0, 8}
 	regMR             = command{"reg_mr", objectMR, 5, 9}
 	deregMR           = command{"dereg_mr", objectMR, 1, 13}
+	reregMR           = command{"rereg_mr", 0, noMethod, 11}
+	adviseMR          = command{"advise_mr", objectMR, 2, noNumber}
+	queryMR           = command{"query_mr", objectMR, 3, noNumber}
+	regDMMR           = command{"reg_dm_mr", objectMR, 0, noNumber}
+	regDmabufMR       = command{"reg_dmabuf_mr", objectMR, 4, noNumber}
+	allocMW           = command{"alloc_mw", 0, noMethod, 14}
+	deallocMW         = command{"dealloc_mw", objectMW, 0, 16}
+	allocDM           = command{"alloc_dm", objectDM, 0, noNumber}
+	freeDM            = command{"free_dm", objectDM, 1, noNumber}
 	createCompChannel = command{"create_comp_channel", 0, noMethod, 17}
 	createCQ          = command{"create_cq", objectCQ, 0, 18}
 	resizeCQ          = command{"resize_cq", 0, noMethod, 19}
+	modifyCQ          = command{"modify_cq", 0, noMethod, extended | 57}
 	destroyCQ         = command{"destroy_cq", objectCQ, 1, 20}
 	createQP          = command{"create_qp", objectQP, 0, 24}
 	queryQP           = command{"query_qp", 0, noMethod, 25}

@@ -49,6 +49,18 @@ func (f *File) ResizeCQ(handle, cqe uint32, driver []byte) error {
 	return check(r[0] == cqe, resizeCQ.name, "entries", uint64(r[0]), fmt.Sprint(cqe))
 }
 
+// ModerateCQ sets after how many completions, or how many microseconds, an armed CQ raises an event.
+func (f *File) ModerateCQ(handle uint32, completions, usec uint16) error {
+	const moderate = 1 << 0 // C: IB_CQ_MODERATE
+	q := &struct {
+		_                 structs.HostLayout
+		handle, mask      uint32
+		completions, usec uint16
+		_                 uint32
+	}{handle: handle, mask: moderate, completions: completions, usec: usec}
+	return f.do(&modifyCQ, request{in: Bytes(q)})
+}
+
 // DestroyCQ ends a CQ. It returns how many events the kernel has reported for it.
 func (f *File) DestroyCQ(handle uint32) (completions, async uint32, err error) {
 	q, r := &destroy{handle: handle}, new([2]uint32)
