@@ -23,6 +23,9 @@ const (
 	objectAH     = 6
 	objectMR     = 7
 	objectMW     = 8
+	objectXRCD   = 10
+	objectTable  = 11
+	objectWQ     = 12
 	objectDM     = 14
 	objectAsync  = 16
 )
@@ -59,13 +62,24 @@ var (
 	modifyCQ          = command{"modify_cq", 0, noMethod, extended | 57}
 	destroyCQ         = command{"destroy_cq", objectCQ, 1, 20}
 	createQP          = command{"create_qp", objectQP, 0, 24}
+	createQPEx        = command{"create_qp", objectQP, 0, extended | 24}
+	openQP            = command{"open_qp", 0, noMethod, 40}
 	queryQP           = command{"query_qp", 0, noMethod, 25}
 	modifyQP          = command{"modify_qp", 0, noMethod, 26}
+	modifyQPEx        = command{"modify_qp", 0, noMethod, extended | 26}
 	destroyQP         = command{"destroy_qp", objectQP, 1, 27}
 	attachMcast       = command{"attach_mcast", 0, noMethod, 30}
 	detachMcast       = command{"detach_mcast", 0, noMethod, 31}
 	createSRQ         = command{"create_srq", objectSRQ, 0, 32}
+	createXSRQ        = command{"create_srq", objectSRQ, 0, 39}
 	modifySRQ         = command{"modify_srq", 0, noMethod, 33}
 	querySRQ          = command{"query_srq", 0, noMethod, 34}
 	destroySRQ        = command{"destroy_srq", objectSRQ, 1, 35}
+	openXRCD          = command{"open_xrcd", 0, noMethod, 37}
+	closeXRCD         = command{"close_xrcd", objectXRCD, 0, 38}
+	createWQ          = command{"create_wq", objectWQ, 0, extended | 52}
+	modifyWQ          = command{"modify_wq", 0, noMethod, extended | 53}
+	destroyWQ         = command{"destroy_wq", objectWQ, 1, extended | 54}
+	createTable       = command{"create_rwq_ind_tbl", 0, noMethod, extended | 55}
+	destroyTable      = command{"destroy_rwq_ind_tbl", objectTable, 0, extended | 56}
 )

@@ -136,12 +136,15 @@ var all = []struct {
 	}},
 	{"resize_cq", func(f *File) error { return f.ResizeCQ(1, 2, make([]byte, 16)) }},
 	{"destroy_cq", func(f *File) error { _, _, err := f.DestroyCQ(9); return err }},
-	{"create_srq", func(f *File) error { return second(f.CreateSRQ(&CreateSRQ{User: 1, PD: 2, MaxWR: 3}, driverPart())) }},
+	{"create_srq", func(f *File) error {
+		return second(f.CreateSRQ(&CreateSRQ{User: 1, PD: 2, MaxWR: 3}, nil, driverPart()))
+	}},
 	{"modify_srq", func(f *File) error { return f.ModifySRQ(1, 2, 3, 4) }},
 	{"query_srq", func(f *File) error { _, _, _, err := f.QuerySRQ(9); return err }},
 	{"destroy_srq", func(f *File) error { return second(f.DestroySRQ(9)) }},
 	{"create_qp", func(f *File) error {
-		return second(f.CreateQP(&CreateQP{User: 1, PD: 2, SRQ: 3, IsSRQ: 1, SigAll: 1, Type: 2}, driverPart()))
+		q := &CreateQP{User: 1, PD: 2, SRQ: 3, IsSRQ: 1, SigAll: 1, Type: 2}
+		return second(f.CreateQP(q, QPOptions{}, driverPart()))
 	}},
 	{"modify_qp", func(f *File) error { return f.ModifyQP(&ModifyQP{Handle: 1, Mask: 2}) }},
 	{"query_qp", func(f *File) error { return second(f.QueryQP(1, 2)) }},
