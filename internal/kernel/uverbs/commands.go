@@ -23,6 +23,7 @@ const (
 	objectAH     = 6
 	objectMR     = 7
 	objectMW     = 8
+	objectFlow   = 9
 	objectXRCD   = 10
 	objectTable  = 11
 	objectWQ     = 12
@@ -77,6 +78,8 @@ var (
 	destroySRQ        = command{"destroy_srq", objectSRQ, 1, 35}
 	openXRCD          = command{"open_xrcd", 0, noMethod, 37}
 	closeXRCD         = command{"close_xrcd", objectXRCD, 0, 38}
+	createFlow        = command{"create_flow", 0, noMethod, extended | 50}
+	destroyFlow       = command{"destroy_flow", objectFlow, 0, extended | 51}
 	createWQ          = command{"create_wq", objectWQ, 0, extended | 52}
 	modifyWQ          = command{"modify_wq", 0, noMethod, extended | 53}
 	destroyWQ         = command{"destroy_wq", objectWQ, 1, extended | 54}
