@@ -58,6 +58,7 @@ type File struct {
 	fd      int
 	driver  uint32 // C: enum rdma_driver_id
 	forms   *Forms
+	lent    bool
 	sys     System
 	explain atomic.Pointer[func(error) error]
 }
@@ -66,7 +67,7 @@ type File struct {
 type System struct {
 	Ioctl func(fd int, c *Command) syscall.Errno
 	Write func(fd int, b []byte) (int, error)
-	Map   func(fd int, off int64, n int) ([]byte, error) // for writing
+	Map   func(fd int, off int64, n int, read bool) ([]byte, error) // for writing
 }
 
 // NewFile returns a file with system calls of the caller's, for tests. Open has those of the kernel.
@@ -74,8 +75,8 @@ func NewFile(fd int, driver uint32, forms *Forms, sys System) *File {
 	return &File{fd: fd, driver: driver, forms: forms, sys: sys}
 }
 
-// Map maps n bytes of the file for writing.
-func (f *File) Map(off int64, n int) ([]byte, error) { return f.sys.Map(f.fd, off, n) }
+// Map maps n bytes of the file for writing, or also for reading.
+func (f *File) Map(off int64, n int, read bool) ([]byte, error) { return f.sys.Map(f.fd, off, n, read) }
 
 // FD returns the descriptor.
 func (f *File) FD() int { return f.fd }

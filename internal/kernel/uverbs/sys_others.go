@@ -7,10 +7,12 @@ import "syscall"
 var kernel = System{
 	Ioctl: func(int, *Command) syscall.Errno { return syscall.ENOSYS },
 	Write: func(int, []byte) (int, error) { return 0, syscall.ENOSYS },
-	Map:   func(int, int64, int) ([]byte, error) { return nil, syscall.ENOSYS },
+	Map:   func(int, int64, int, bool) ([]byte, error) { return nil, syscall.ENOSYS },
 }
 
 func openFile(string, uint32, uint32) (int, error) { return -1, syscall.ENOSYS }
+
+func checkFile(int, string, uint32, uint32) error { return syscall.ENOSYS }
 
 // CloseFD exists on Linux only.
 func CloseFD(int) error { return syscall.ENOSYS }

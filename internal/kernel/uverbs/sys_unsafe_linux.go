@@ -28,8 +28,12 @@ var kernel = System{
 			}
 		}
 	},
-	Map: func(fd int, off int64, n int) ([]byte, error) {
-		return unix.Mmap(fd, off, n, unix.PROT_WRITE, unix.MAP_SHARED)
+	Map: func(fd int, off int64, n int, read bool) ([]byte, error) {
+		prot := unix.PROT_WRITE
+		if read {
+			prot |= unix.PROT_READ
+		}
+		return unix.Mmap(fd, off, n, prot, unix.MAP_SHARED)
 	},
 }
 
@@ -45,20 +49,27 @@ func openFile(path string, major, minor uint32) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := checkFile(fd, path, major, minor); err != nil {
 		unix.Close(fd)
 		return -1, err
+	}
+	return fd, nil
+}
+
+// checkFile returns an error unless fd is the character device of these numbers.
+func checkFile(fd int, path string, major, minor uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
 	}
 	got := "not a character device"
 	if st.Mode&unix.S_IFMT == unix.S_IFCHR {
 		got = deviceNumber(unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev)))
 	}
 	if want := deviceNumber(major, minor); got != want {
-		unix.Close(fd)
-		return -1, &FileError{Path: path, Got: got, Want: want + ", which sysfs names"}
+		return &FileError{Path: path, Got: got, Want: want + ", which sysfs names"}
 	}
-	return fd, nil
+	return nil
 }
 
 func deviceNumber(major, minor uint32) string { return fmt.Sprintf("device %d:%d", major, minor) }
