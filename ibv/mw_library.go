@@ -26,8 +26,6 @@ func (d *Device) CanBindMW(t MWType, path DataPath) error {
 		return errLegacyMW()
 	case d.attr.CapFlags&t.caps() == 0:
 		return errNeedsMW(d, t)
-	case d.v.native:
-		return d.v.needLibrary("a memory window")
 	case path == DataPathOps:
 		return d.bindError()
 	}

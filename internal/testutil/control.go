@@ -18,7 +18,11 @@ func NeedControl(t testing.TB) {
 		return
 	}
 	dir, test := caller()
-	for _, name := range []string{test, test + "/" + path.Base(t.Name())} {
+	names := []string{t.Name()}
+	if t.Name() != test && !strings.HasPrefix(t.Name(), test+"/") { // another test has called it
+		names = []string{test, test + "/" + path.Base(t.Name())}
+	}
+	for _, name := range names {
 		if r := native.Of(dir, name); r != nil {
 			t.Skip(native.Skipped + r.Text)
 		}
