@@ -1,3 +1,5 @@
+//go:build !pureverbs_native
+
 package cuda
 
 import (

@@ -18,11 +18,7 @@ func NeedControl(t testing.TB) {
 		return
 	}
 	dir, test := caller()
-	names := []string{t.Name()}
-	if t.Name() != test && !strings.HasPrefix(t.Name(), test+"/") { // another test has called it
-		names = []string{test, test + "/" + path.Base(t.Name())}
-	}
-	for _, name := range names {
+	for _, name := range []string{test, t.Name(), test + "/" + path.Base(t.Name())} {
 		if r := native.Of(dir, name); r != nil {
 			t.Skip(native.Skipped + r.Text)
 		}

@@ -140,3 +140,46 @@ func TestPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestStatic builds programs that load no library: they link nothing that could, and name no interpreter.
+func TestStatic(t *testing.T) {
+	const tag = "-tags=pureverbs_native"
+	dir := t.TempDir()
+	for _, program := range []string{"cmd/perf", "examples/kv", "examples/rping"} {
+		t.Run(program, func(t *testing.T) {
+			run := func(args ...string) string {
+				c := exec.Command("go", args...)
+				c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+				c.Stderr = os.Stderr
+				out, err := c.Output()
+				if err != nil {
+					t.Fatalf("go %v: %v\n%s", args, err, out)
+				}
+				return string(out)
+			}
+			for _, arch := range []string{"amd64", "arm64"} {
+				t.Setenv("GOARCH", arch)
+				for p := range strings.FieldsSeq(run("list", "-deps", tag, "./"+program)) {
+					if strings.HasPrefix(p, "github.com/ebitengine/purego") || p == "runtime/cgo" {
+						t.Errorf("%s: it links %s", arch, p)
+					}
+				}
+			}
+			t.Setenv("GOARCH", "amd64")
+			file := filepath.Join(dir, path.Base(program))
+			run("build", "-trimpath", tag, "-o", file, "./"+program)
+			f, err := elf.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			libs, err := f.ImportedLibraries()
+			if err != nil || len(libs) > 0 {
+				t.Errorf("it links %v: %v", libs, err)
+			}
+			if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+				t.Error("it names an interpreter")
+			}
+		})
+	}
+}

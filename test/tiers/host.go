@@ -401,6 +401,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{nil, []check{
 			{"gofmt", []string{"gofmt", "-l", "."}},
 			{"vet", []string{"go", "vet", "./..."}},
+			{"vet-native", []string{"go", "vet", nativeTag, "./..."}},
 			{"staticcheck", append(slices.Clone(staticcheck), "./...")},
 			{"ineffassign", []string{filepath.Join(tools, "ineffassign"), "./..."}},
 			{"misspell", misspell},
@@ -410,6 +411,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{arm64, []check{
 			{"types-arm64", typesTests},
 			{"vet-arm64", append([]string{"go", "vet"}, differ...)},
+			{"vet-native-arm64", append([]string{"go", "vet", nativeTag}, differ...)},
 		}},
 		{[]string{"GOOS=darwin"}, []check{{"types-darwin", typesTests}}},
 		{[]string{"GOOS=windows"}, []check{{"types-windows", types}}},

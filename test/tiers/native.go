@@ -18,6 +18,9 @@ const (
 	nativeRows    = "native-rows" // of the tests that do not run there
 )
 
+// nativeTag leaves out the code that loads a library.
+const nativeTag = "-tags=pureverbs_native"
+
 // onNative lists the packages whose tests run on the native control path, and what a short run has of them: those that
 // find most, at most 90 seconds on one processor. A full run has all.
 var onNative = map[string]string{

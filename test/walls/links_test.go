@@ -68,6 +68,38 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestKernelLinks: what speaks to the kernel itself links nothing that loads or calls C.
+func TestKernelLinks(t *testing.T) {
+	c := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"internal/kernel/...", module+"internal/usercm")
+	c.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=linux")
+	c.Stderr = os.Stderr
+	text, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Fields(string(text))
+	for _, p := range []string{"internal/kernel/mlx5", "internal/kernel/uverbs", "internal/kernel/ucma",
+		"internal/usercm"} {
+		if !slices.Contains(list, module+p) {
+			t.Errorf("go list did not print %s", p)
+		}
+	}
+	for _, p := range callsC(list) {
+		t.Error("it links", p)
+	}
+}
+
+// callsC returns the packages that load or call C.
+func callsC(list []string) (out []string) {
+	for _, p := range list {
+		if strings.HasPrefix(p, "github.com/ebitengine/purego") || p == "runtime/cgo" ||
+			within(strings.TrimPrefix(p, module), "internal/bind", "internal/ccall", "internal/ops", "loader") {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // TestLinksFails checks that TestLinks can fail.
 func TestLinksFails(t *testing.T) {
 	got := burdens(listed("net C errors\nos/exec os\n" +
@@ -79,6 +111,12 @@ func TestLinksFails(t *testing.T) {
 	want := []string{module + "internal/cuda imports C", module + "loader imports os/exec",
 		"example.com/trace imports net/http"}
 	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	want = []string{"runtime/cgo", "github.com/ebitengine/purego/internal/fakecgo", module + "internal/bind/libmlx5",
+		module + "loader"}
+	if got := callsC(append([]string{"runtime", module + "internal/abi", module + "internal/control"},
+		want...)); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
