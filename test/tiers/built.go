@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A package's tests are compiled once for all tiers that run them as they are. Tier unit keeps the test binaries that
@@ -190,4 +191,30 @@ func (r *runner) stream(ctx context.Context, tier string, c *exec.Cmd, usageFile
 		return results, fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, b.String())
 	}
 	return results, nil
+}
+
+// check is a command of tier lint.
+type check struct {
+	name string
+	args []string
+}
+
+// lintOne runs it.
+func (r *runner) lintOne(ctx context.Context, env []string, c check) Result {
+	start := time.Now()
+	out, err := r.withEnv(ctx, env, c.args...)
+	res := Result{"lint", "lint", c.name, Pass, out}
+	word := "ok  "
+	if err != nil || c.name == "gofmt" && out != "" {
+		res.Status = Fail
+		word = "FAIL"
+		if err != nil {
+			res.Output += err.Error() + "\n"
+		}
+	}
+	fmt.Fprintf(r.note, "%s lint     %s (%.1fs)\n", word, c.name, time.Since(start).Seconds())
+	if c.name == "api" && err == nil {
+		fmt.Fprint(r.note, out)
+	}
+	return res
 }

@@ -387,10 +387,6 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	compileTests := []string{"go", "list", "-export", "-test", "-f={{/**/}}", "./..."}
 	// These programs use all packages of the library.
 	link := []string{"go", "build", "-o", os.DevNull, "./cmd/...", "./emu/...", "./examples/rsocket"}
-	type check struct {
-		name string
-		args []string
-	}
 	// Two systems at a time: neither the linker nor staticcheck has work for all processors always. What is for one
 	// system builds on what was compiled before.
 	type system struct {
@@ -401,7 +397,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{nil, []check{
 			{"gofmt", []string{"gofmt", "-l", "."}},
 			{"vet", []string{"go", "vet", "./..."}},
-			{"vet-native", []string{"go", "vet", nativeTag, "./..."}},
+			{"vet-native", []string{"go", "vet", "-tags=pureverbs_native", "./..."}},
 			{"staticcheck", append(slices.Clone(staticcheck), "./...")},
 			{"ineffassign", []string{filepath.Join(tools, "ineffassign"), "./..."}},
 			{"misspell", misspell},
@@ -411,7 +407,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{arm64, []check{
 			{"types-arm64", typesTests},
 			{"vet-arm64", append([]string{"go", "vet"}, differ...)},
-			{"vet-native-arm64", append([]string{"go", "vet", nativeTag}, differ...)},
+			{"vet-native-arm64", append([]string{"go", "vet", "-tags=pureverbs_native"}, differ...)},
 		}},
 		{[]string{"GOOS=darwin"}, []check{{"types-darwin", typesTests}}},
 		{[]string{"GOOS=windows"}, []check{{"types-windows", types}}},
@@ -445,22 +441,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 			if ctx.Err() != nil {
 				return
 			}
-			start := time.Now()
-			out, err := r.withEnv(ctx, systems[i].env, c.args...)
-			res := Result{"lint", "lint", c.name, Pass, out}
-			word := "ok  "
-			if err != nil || c.name == "gofmt" && out != "" {
-				res.Status = Fail
-				word = "FAIL"
-				if err != nil {
-					res.Output += err.Error() + "\n"
-				}
-			}
-			fmt.Fprintf(r.note, "%s lint     %s (%.1fs)\n", word, c.name, time.Since(start).Seconds())
-			if c.name == "api" && err == nil {
-				fmt.Fprint(r.note, out)
-			}
-			results[i] = append(results[i], res)
+			results[i] = append(results[i], r.lintOne(ctx, systems[i].env, c))
 		}
 	})
 	return slices.Concat(results...), nil

@@ -14,9 +14,6 @@ import (
 
 // The packages' own tests, on the emulated device, with the libraries of other releases of rdma-core.
 
-// onlyLibraries selects these tests.
-const onlyLibraries = "libraries"
-
 // debians are the Debian releases whose libraries scripts/debian-root unpacks.
 var debians = []string{"bullseye", "trixie", "sid"}
 

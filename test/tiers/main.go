@@ -72,8 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&r.pkg, "pkg", "", "only this `package` (./ibv) or subtree (./internal/...)")
 	f.BoolVar(&r.figures, "figures", false, "run the figure tests and print their lines")
 	f.BoolVar(&r.ratios, "ratios", false, "rxe, emu: compare with the stock tools and print the ratios")
-	f.Func("only", "emu: all tests with other releases' `libraries`, or with the native control path (native), and no "+
-		"others", r.setOnly)
+	f.Func("only", onlyUsage, r.setOnly)
 	table := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
 	f.DurationVar(&r.quiet, "quiet", 5*time.Minute, "end a test binary that prints nothing for so long")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the tests of one package after so long, whatever they print")
@@ -151,6 +150,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	return 0
 }
+
+// Variants of tier emu that run alone on demand, and that of the tests in package native.
+const (
+	onlyLibraries = "libraries"
+	nativeVariant = "native"
+	nativeRows    = "native-rows"
+
+	onlyUsage = "emu: all tests with other releases' `libraries`, or on the native control path (native), and no others"
+)
 
 func (r *runner) setOnly(s string) error {
 	if s != onlyLibraries && s != nativeVariant {

@@ -1,86 +1,12 @@
 package main
 
 import (
-	"context"
-	"io"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/testutil/native"
 )
 
-// The packages' tests on the emulated device, without libibverbs and librdmacm.
-
-const (
-	nativeVariant = "native"
-	nativeRows    = "native-rows" // of the tests that do not run there
-)
-
-// nativeTag leaves out the code that loads a library.
-const nativeTag = "-tags=pureverbs_native"
-
-// onNative lists the packages whose tests run on the native control path, and what a short run has of them: those that
-// find most, at most 90 seconds on one processor. A full run has all.
-var onNative = map[string]string{
-	"ibv":      `^TestRXE`,
-	"rdmacm":   `^TestRXE`,
-	"rdma":     `^TestRXE`,
-	"cmd/perf": `^TestRXE`,
-	"examples": `^TestRXE`,
-
-	"mlx5dv":      "",
-	"test/random": "",
-}
-
-// nativeTests returns the regular expression of the tests of a folder that run on the native control path, "" for none.
-func (r *runner) nativeTests(dir, run string) string {
-	tests, ok := onNative[dir]
-	switch {
-	case !ok || r.only == onlyLibraries:
-		return ""
-	case r.run != "" || r.only == nativeVariant || os.Getenv(fullEnv) != "":
-		return run
-	case tests == "":
-		return ""
-	}
-	return "-run=" + tests
-}
-
-// native runs a package's tests on the native control path. Those that package native lists run afterwards, to see that
-// they still fail for the reason that it has.
-func (r *runner) native(ctx context.Context, dir, tests, strict string) ([]Result, error) {
-	e := emulation{variant: nativeVariant, path: "direct", strict: strict, env: []string{native.Env + "=native"}}
-	results, err := r.emulated(ctx, e, tests, dir)
-	if err != nil {
-		return results, err
-	}
-	wanted, err := regexp.Compile(strings.TrimPrefix(tests, "-run="))
-	if err != nil {
-		return results, err
-	}
-	rows := slices.DeleteFunc(slices.Clone(native.Rows), func(row native.Row) bool {
-		top, _, _ := strings.Cut(row.Test, "/")
-		return row.Dir != dir || !wanted.MatchString(top)
-	})
-	e = emulation{variant: nativeRows, path: "direct", env: append(e.env, native.RowsEnv+"=1")}
-	var ran []Result
-	quiet := *r
-	quiet.note, quiet.live = io.Discard, nil // they fail
-	for left := rows; len(left) > 0; {       // one may crash
-		res, err := quiet.emulated(ctx, e, "-run="+pattern(left), dir)
-		before := len(left)
-		left = slices.DeleteFunc(slices.Clone(left), func(row native.Row) bool {
-			return slices.ContainsFunc(res, func(t Result) bool { return row.Is(t.Test) })
-		})
-		ran = append(ran, res...)
-		if len(left) == before || err != nil {
-			break // checkRows says which did not run
-		}
-	}
-	return append(results, checkRows(rows, ran, os.Getenv(fullEnv) != "")...), nil
-}
+// Rows of package native: tests that fail on the native control path, for the reason in the row.
 
 // pattern returns the regular expression for go test of the tests of rows.
 func pattern(rows []native.Row) string {
