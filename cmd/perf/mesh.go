@@ -181,8 +181,8 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 		}
 	}
 	if m.ranked = m.place.Rank >= 0; given > 1 || given == 0 && !m.ranked {
-		return errors.New("give one of --launch, --job-from, --hosts, --hostfile and --service, or start perf mesh with " +
-			"srun or mpirun")
+		return errors.New("give one of --launch, --job-from, --hosts, --hostfile and --service, or start perf mesh " +
+			"with srun or mpirun")
 	}
 	if f.Changed("launch") && strings.TrimSpace(m.launch) == "" {
 		return errors.New("--launch has no command")

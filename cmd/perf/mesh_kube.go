@@ -125,9 +125,10 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 			show.say(fmt.Errorf("the Lease keeps other runs out for another %v: %w", kube.Duration, failed))
 		}
 	}()
-	args := append([]string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}, m.agentWords()...)
-	job, err := template.Start(held, kube.Run{ID: id, Owner: os.Getenv(kube.RunEnv), UID: os.Getenv(kube.UIDEnv),
-		Lease: lock.Label(), Hosts: m.expect, Args: args}, func(line string) { show.say(fmt.Errorf("agents: %s", line)) })
+	run := kube.Run{ID: id, Owner: os.Getenv(kube.RunEnv), UID: os.Getenv(kube.UIDEnv), Lease: lock.Label(),
+		Hosts: m.expect, Args: []string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}}
+	run.Args = append(run.Args, m.agentWords()...)
+	job, err := template.Start(held, run, func(line string) { show.say(fmt.Errorf("agents: %s", line)) })
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@ package kube
 
 import "time"
 
-// Record is what a Lease says.
+// Record has the content of a Lease.
 type Record struct {
 	Version  string        // of the object; "": there is none
 	Holder   string        // "": nobody
@@ -37,7 +37,7 @@ const (
 	Lost
 )
 
-// Action is what a claim does next.
+// Action is a step of a claim.
 type Action int
 
 // Actions. Each of Get and Put is followed by the method that has its outcome.
@@ -49,7 +49,7 @@ const (
 )
 
 const (
-	// Duration is how long a Lease is kept for a run that was killed.
+	// Duration is the time for which a Lease is kept for a run that was killed.
 	Duration = 30 * time.Second
 	// renews is the time between two renewals.
 	renews = Duration / 6
@@ -96,7 +96,7 @@ func (c *Claim) Free(now time.Time) bool {
 // Foreign reports whether the Lease belongs to something that is no run of perf mesh.
 func (c *Claim) Foreign() bool { return c.seen.Holder != "" && !c.seen.Ours }
 
-// Wants returns the record to write at a time. wall is what this host's clock says, for those that read it.
+// Wants returns the record to write at a time. wall is the time by this host's clock, for readers.
 func (c *Claim) Wants(wall string) Record {
 	r := Record{Version: c.seen.Version, Holder: c.ID, Duration: Duration, Acquired: c.seen.Acquired, Renewed: wall,
 		Transitions: c.seen.Transitions, Ours: true}

@@ -61,7 +61,8 @@ func TestClaim(t *testing.T) {
 			{30 * s, read(other("2")), Sleep, 2 * s}, {59 * s, read(other("2")), Sleep, s}}, Waiting},
 		"no duration": {[]step{{0, read(Record{Version: "1", Holder: "other", Ours: true}), Sleep, 2 * s},
 			{29 * s, nothing, Get, 0}, {30 * s, nothing, Put, 0}}, Waiting},
-		"an hour": {[]step{{0, read(Record{Version: "1", Holder: "other", Duration: time.Hour, Ours: true}), Sleep, 2 * s},
+		"an hour": {[]step{
+			{0, read(Record{Version: "1", Holder: "other", Duration: time.Hour, Ours: true}), Sleep, 2 * s},
 			{3599 * s, nothing, Get, 0}, {3600 * s, nothing, Put, 0}}, Waiting},
 		"at the same moment": {[]step{{0, read(Record{}), Put, 0}, {0, conflict, Get, 0},
 			{0, read(other("1")), Sleep, 2 * s}}, Waiting},
@@ -78,7 +79,8 @@ func TestClaim(t *testing.T) {
 			{10 * s, read(mine("3")), Put, 0}}, Held},
 		"deleted": {[]step{{0, wrote(0), Sleep, 5 * s}, {10 * s, conflict, Get, 0}, {10 * s, read(Record{}), Put, 0}},
 			Held},
-		"emptied": {[]step{{0, wrote(0), Sleep, 5 * s}, {10 * s, conflict, Get, 0}, {10 * s, read(free), Put, 0}}, Held},
+		"emptied": {[]step{{0, wrote(0), Sleep, 5 * s}, {10 * s, conflict, Get, 0},
+			{10 * s, read(free), Put, 0}}, Held},
 		"not renewed": {[]step{{0, wrote(0), Sleep, 5 * s}, {15 * s, fail(0), Sleep, 2 * s},
 			{19 * s, fail(0), Sleep, s}, {20 * s, nothing, Get, 0}, {20 * s, fail(0), Stop, 0}}, Lost},
 		"not renewed, and asked to pause": {[]step{{0, wrote(0), Sleep, 5 * s}, {19 * s, fail(time.Hour), Sleep, s},
@@ -115,11 +117,15 @@ func TestClaimWants(t *testing.T) {
 		seen, want Record
 	}{
 		"made": {Record{}, Record{Holder: "me", Duration: Duration, Acquired: "now", Renewed: "now", Ours: true}},
-		"taken": {Record{Version: "5", Holder: "other", Duration: time.Hour, Acquired: "then", Transitions: 2, Ours: true},
-			Record{Version: "5", Holder: "me", Duration: Duration, Acquired: "now", Renewed: "now", Transitions: 3, Ours: true}},
-		"renewed": {Record{Version: "5", Holder: "me", Duration: Duration, Acquired: "then", Renewed: "then", Transitions: 2,
-			Ours: true}, Record{Version: "5", Holder: "me", Duration: Duration, Acquired: "then", Renewed: "now",
-			Transitions: 2, Ours: true}},
+		"taken": {
+			Record{Version: "5", Holder: "other", Duration: time.Hour, Acquired: "then", Transitions: 2, Ours: true},
+			Record{Version: "5", Holder: "me", Duration: Duration, Acquired: "now", Renewed: "now", Transitions: 3,
+				Ours: true}},
+		"renewed": {
+			Record{Version: "5", Holder: "me", Duration: Duration, Acquired: "then", Renewed: "then", Transitions: 2,
+				Ours: true},
+			Record{Version: "5", Holder: "me", Duration: Duration, Acquired: "then", Renewed: "now", Transitions: 2,
+				Ours: true}},
 	} {
 		c := &Claim{ID: "me"}
 		c.Read(now, tt.seen)

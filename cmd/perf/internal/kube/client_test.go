@@ -89,10 +89,11 @@ func TestConnect(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no pod":                   {map[string]string{}, nil, "KUBERNETES_SERVICE_HOST is not set"},
-		"no account":               {env, nil, "automountServiceAccountToken"},
-		"no authority":             {env, map[string]string{"namespace": "perf"}, "ca.crt"},
-		"an authority that is not": {env, map[string]string{"namespace": "perf", "ca.crt": "x"}, "ca.crt has no certificate"},
+		"no pod":       {map[string]string{}, nil, "KUBERNETES_SERVICE_HOST is not set"},
+		"no account":   {env, nil, "automountServiceAccountToken"},
+		"no authority": {env, map[string]string{"namespace": "perf"}, "ca.crt"},
+		"an authority that is not": {env, map[string]string{"namespace": "perf", "ca.crt": "x"},
+			"ca.crt has no certificate"},
 	} {
 		_, err := Connect(func(name string) string { return tt.env[name] }, account(t, tt.files))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -156,8 +156,9 @@ func (f *fake) have(holder, renewed string, seconds int, ours bool) {
 	if ours {
 		labels[Label] = "perf-mesh"
 	}
-	f.objects[leases+"/perf-mesh"] = fields{"kind": "Lease", "metadata": fields{"name": "perf-mesh", "namespace": "perf",
-		"resourceVersion": fmt.Sprint(f.version), "labels": labels, "managedFields": []any{fields{}}},
+	f.objects[leases+"/perf-mesh"] = fields{"kind": "Lease",
+		"metadata": fields{"name": "perf-mesh", "namespace": "perf", "resourceVersion": fmt.Sprint(f.version),
+			"labels": labels, "managedFields": []any{fields{}}},
 		"spec": fields{"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed,
 			"acquireTime": renewed}}
 }

@@ -28,7 +28,7 @@ func at(o fields, names ...string) fields {
 	return o
 }
 
-// Template is what the Job of a run's agents is made from.
+// Template is the pattern of the agents' Job.
 type Template struct {
 	client   *Client
 	metadata fields
@@ -55,15 +55,15 @@ func (c *Client) Template(ctx context.Context, name string) (*Template, error) {
 		}
 	}
 	if t.program == nil || t.spec["completionMode"] != "Indexed" {
-		return nil, fmt.Errorf("CronJob %s is no template of agents: it needs a container %q, and completionMode Indexed",
-			name, container)
+		return nil, fmt.Errorf("CronJob %s is no template of agents: it needs a container %q, and completionMode "+
+			"Indexed", name, container)
 	}
 	return t, nil
 }
 
-// Run is what a run's agents have from it.
+// Run has the values that differ from run to run.
 type Run struct {
-	ID         string // the name of their Job, too
+	ID         string // also the name of the Job
 	Owner, UID string // the Job that the run is a pod of: its agents end with it; "" if there is none
 	Lease      string // a label: whose Lease they are under
 	Hosts      int
@@ -96,7 +96,8 @@ func (t *Template) Start(ctx context.Context, r Run, say func(line string)) (*Jo
 	t.metadata["name"] = r.ID
 	at(t.metadata, "labels")[Label] = r.Lease
 	if r.Owner != "" && r.UID != "" {
-		t.metadata["ownerReferences"] = []fields{{"apiVersion": "batch/v1", "kind": "Job", "name": r.Owner, "uid": r.UID}}
+		t.metadata["ownerReferences"] = []fields{{"apiVersion": "batch/v1", "kind": "Job",
+			"name": r.Owner, "uid": r.UID}}
 	}
 	// No other run has this name: one that is there is this run's, and its reply was lost.
 	if err := c.again(ctx, http.MethodPost, jobs, o, nil); err != nil && code(err) != http.StatusConflict {
@@ -140,7 +141,7 @@ const (
 	mostSaid = 100
 )
 
-// job is what is read of a Job.
+// job has the fields of a Job that are read.
 type job struct {
 	Status struct {
 		Conditions []struct{ Type, Status, Reason, Message string }
@@ -190,7 +191,7 @@ func (j *Job) look(ctx context.Context, path string, ended chan<- error, say fun
 	}
 }
 
-// pods is what is read of pods.
+// pods has the fields of pods that are read.
 type pods struct {
 	Items []struct {
 		Metadata struct{ Name string }

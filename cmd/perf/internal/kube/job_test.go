@@ -59,9 +59,10 @@ func TestJob(t *testing.T) {
 		}
 		text, _ := json.Marshal(f.objects[jobs+"/run1-ab"])
 		want := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"labels":{"app":"perf-agents",` +
-			`"pureverbs/perf-mesh":"perf-mesh"},"name":"run1-ab","ownerReferences":[{"apiVersion":"batch/v1","kind":"Job",` +
-			`"name":"run1","uid":"u-1"}],"resourceVersion":"1"},"spec":{"completionMode":"Indexed","completions":3,` +
-			`"custom":{"kept":true},"parallelism":3,"template":{"spec":{"containers":[{"args":["x"],"name":"sidecar"},` +
+			`"pureverbs/perf-mesh":"perf-mesh"},"name":"run1-ab","ownerReferences":[{"apiVersion":"batch/v1",` +
+			`"kind":"Job","name":"run1","uid":"u-1"}],"resourceVersion":"1"},"spec":{"completionMode":"Indexed",` +
+			`"completions":3,"custom":{"kept":true},"parallelism":3,"template":{"spec":{"containers":[` +
+			`{"args":["x"],"name":"sidecar"},` +
 			`{"args":["serve","--join","a:1"],"command":["rdmaperf"],"image":"i","name":"perf"}]}}}}`
 		if string(text) != want {
 			t.Errorf("%s\nwant %s", text, want)
@@ -87,11 +88,13 @@ func TestJobRefused(t *testing.T) {
 		code, times  int
 		want         string
 	}{
-		"none":                     {"", "", "", 0, 0, "404 Not Found"},
-		"empty":                    {`{}`, "", "", 0, 0, "no template of agents"},
-		"not indexed":              {strings.Replace(agents, "Indexed", "NonIndexed", 1), "", "", 0, 0, "completionMode Indexed"},
-		"no container":             {strings.Replace(agents, `"perf"`, `"p"`, 1), "", "", 0, 0, `a container "perf"`},
-		"other types":              {`{"spec":{"completionMode":"Indexed","template":{"spec":{"containers":[1,[],null]}}}}`, "", "", 0, 0, `a container "perf"`},
+		"none":  {"", "", "", 0, 0, "404 Not Found"},
+		"empty": {`{}`, "", "", 0, 0, "no template of agents"},
+		"not indexed": {strings.Replace(agents, "Indexed", "NonIndexed", 1), "", "", 0, 0,
+			"completionMode Indexed"},
+		"no container": {strings.Replace(agents, `"perf"`, `"p"`, 1), "", "", 0, 0, `a container "perf"`},
+		"other types": {`{"spec":{"completionMode":"Indexed","template":{"spec":{"containers":[1,[],null]}}}}`, "", "",
+			0, 0, `a container "perf"`},
 		"no right to read":         {agents, "GET", crons + "perf-agents", 403, 0, "the Role perf-mesh"},
 		"no right to make":         {agents, "POST", jobs, 403, 0, "the Role perf-mesh"},
 		"no right to remove":       {agents, "DELETE", jobs, 403, 0, "the Role perf-mesh"},
@@ -133,7 +136,14 @@ func TestJobTroubles(t *testing.T) {
 	pod := func(name, status string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":"n1"},"status":%s}`, name, status)
 	}
-	state := func(s string) string { return `{"containerStatuses":[{"state":` + s + `}]}` }
+	state := func(name, s string) string { return pod(name, `{"containerStatuses":[{"state":`+s+`}]}`) }
+	waits := func(name, reason, message string) string {
+		return state(name, fmt.Sprintf(`{"waiting":{"reason":%q,"message":%q}}`, reason, message))
+	}
+	placed := func(name, status, message string) string {
+		return pod(name, fmt.Sprintf(`{"conditions":[{"type":"PodScheduled","status":%q,"reason":"Unschedulable",
+			"message":%q}]}`, status, message))
+	}
 	for name, tt := range map[string]struct {
 		pods   []string
 		events string
@@ -142,20 +152,21 @@ func TestJobTroubles(t *testing.T) {
 		says   []string
 		ends   string
 	}{
-		"all well": {pods: []string{pod("a", state(`{"running":{}}`)), pod("b", state(`{"waiting":{"reason":"ContainerCreating"}}`)),
-			pod("c", `{"conditions":[{"type":"PodScheduled","status":"True"}]}`)}},
-		"no node": {pods: []string{pod("a", `{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes"}]}`),
-			pod("b", `{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes"}]}`)},
+		"all well": {pods: []string{state("a", `{"running":{}}`), waits("b", "ContainerCreating", ""),
+			placed("c", "True", "")}},
+		"no node": {pods: []string{placed("a", "False", "0/3 nodes"), placed("b", "False", "0/3 nodes")},
 			says: []string{"2 pods: Unschedulable: 0/3 nodes"}},
-		"no image": {pods: []string{pod("a", state(`{"waiting":{"reason":"ImagePullBackOff","message":"no such image"}}`))},
+		"no image": {pods: []string{waits("a", "ImagePullBackOff", "no such image")},
 			says: []string{"pod a on n1: ImagePullBackOff: no such image"}},
-		"fails": {pods: []string{pod("a", state(`{"terminated":{"exitCode":1,"reason":"Error"}}`)), pod("b", state(`{"terminated":{"exitCode":0}}`))},
-			says: []string{"pod a on n1: Error, exit code 1"}},
+		"fails": {pods: []string{state("a", `{"terminated":{"exitCode":1,"reason":"Error"}}`),
+			state("b", `{"terminated":{"exitCode":0}}`)}, says: []string{"pod a on n1: Error, exit code 1"}},
 		"forbidden": {events: `{"message":"violates PodSecurity"}`, says: []string{"violates PodSecurity"}},
-		"failed":    {status: `{"conditions":[{"type":"Failed","status":"True","reason":"FailedIndexes","message":"all"}]}`, ends: "FailedIndexes all"},
-		"not yet":   {status: `{"conditions":[{"type":"Failed","status":"False"},{"type":"SuccessCriteriaMet","status":"True"}]}`},
-		"deleted":   {gone: true, ends: "somebody deleted"},
-		"many":      {pods: slices.Repeat([]string{pod("a", state(`{"waiting":{"reason":"X"}}`))}, 3), says: []string{"pod a on n1: X: "}},
+		"failed": {status: `{"conditions":[{"type":"Failed","status":"True","reason":"FailedIndexes",
+			"message":"all"}]}`, ends: "FailedIndexes all"},
+		"not yet": {status: `{"conditions":[{"type":"Failed","status":"False"},
+			{"type":"SuccessCriteriaMet","status":"True"}]}`},
+		"deleted": {gone: true, ends: "somebody deleted"},
+		"many":    {pods: slices.Repeat([]string{waits("a", "X", "")}, 3), says: []string{"pod a on n1: X: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

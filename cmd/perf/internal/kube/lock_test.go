@@ -172,19 +172,20 @@ func TestLockRefused(t *testing.T) {
 		"overloaded":       {"", 429, `1 pause {"message":"too many"}`, 3, "", 10 * time.Second},
 		"overloaded, asks for long": {"", 429, `3600 pause {"message":"too many"}`, 2, "",
 			25 * time.Second},
-		"overloaded for ever":  {"", 429, `1 pause {}`, 0, "429 Too Many Requests", 40 * time.Second},
-		"failing":              {"", 500, `{"message":"etcd"}`, 4, "", 10 * time.Second},
-		"failing for ever":     {"", 503, `no`, 0, `503 Service Unavailable: "no"`, 40 * time.Second},
-		"the token is old":     {"", 401, `{"message":"Unauthorized"}`, 1, "", 5 * time.Second},
-		"the token is wrong":   {"", 401, `{"message":"Unauthorized"}`, 0, "Unauthorized", 40 * time.Second},
-		"hangs":                {"", hangs, "", 2, "", 20 * time.Second},
-		"hangs for ever":       {"", hangs, "", 0, "no reply within 5s", 45 * time.Second},
-		"garbage":              {"", 200, "<html>", 3, "", 10 * time.Second},
-		"garbage for ever":     {"", 200, "<html>", 0, "no object", 40 * time.Second},
-		"another object":       {"", 200, `{"kind":"Status"}`, 0, `is a "Status"`, 40 * time.Second},
-		"no version":           {"", 200, `{"kind":"Lease"}`, 0, `version ""`, 40 * time.Second},
-		"null":                 {"", 200, `null`, 0, `is a ""`, 40 * time.Second},
-		"wrong types":          {"", 200, `{"kind":"Lease","spec":{"leaseDurationSeconds":"x"}}`, 0, "no object", 40 * time.Second},
+		"overloaded for ever": {"", 429, `1 pause {}`, 0, "429 Too Many Requests", 40 * time.Second},
+		"failing":             {"", 500, `{"message":"etcd"}`, 4, "", 10 * time.Second},
+		"failing for ever":    {"", 503, `no`, 0, `503 Service Unavailable: "no"`, 40 * time.Second},
+		"the token is old":    {"", 401, `{"message":"Unauthorized"}`, 1, "", 5 * time.Second},
+		"the token is wrong":  {"", 401, `{"message":"Unauthorized"}`, 0, "Unauthorized", 40 * time.Second},
+		"hangs":               {"", hangs, "", 2, "", 20 * time.Second},
+		"hangs for ever":      {"", hangs, "", 0, "no reply within 5s", 45 * time.Second},
+		"garbage":             {"", 200, "<html>", 3, "", 10 * time.Second},
+		"garbage for ever":    {"", 200, "<html>", 0, "no object", 40 * time.Second},
+		"another object":      {"", 200, `{"kind":"Status"}`, 0, `is a "Status"`, 40 * time.Second},
+		"no version":          {"", 200, `{"kind":"Lease"}`, 0, `version ""`, 40 * time.Second},
+		"null":                {"", 200, `null`, 0, `is a ""`, 40 * time.Second},
+		"wrong types": {"", 200, `{"kind":"Lease","spec":{"leaseDurationSeconds":"x"}}`, 0, "no object",
+			40 * time.Second},
 		"endless":              {"", 200, strings.Repeat(" ", mostReply+10), 0, "more than", 40 * time.Second},
 		"a control character":  {"", 403, `{"message":"\u001b[2J"}`, 0, "the Role", 0},
 		"conflicts for a time": {"POST", 409, `{}`, 3, "", 5 * time.Second},
@@ -220,7 +221,8 @@ func TestLockForeign(t *testing.T) {
 		f := newFake()
 		f.have("kube-scheduler_1", "then", 15, false)
 		_, _, err := f.lock(t, "me", time.Hour, &lines{}).Take(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "belongs to kube-scheduler_1") || f.holder() != "kube-scheduler_1" {
+		if err == nil || !strings.Contains(err.Error(), "belongs to kube-scheduler_1") ||
+			f.holder() != "kube-scheduler_1" {
 			t.Errorf("%v; the Lease says %q", err, f.holder())
 		}
 	})
