@@ -147,6 +147,13 @@ func (f *fake) holder() string {
 	return name
 }
 
+// count returns the number of requests.
+func (f *fake) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.requests)
+}
+
 // have puts a Lease there.
 func (f *fake) have(holder, renewed string, seconds int, ours bool) {
 	f.mu.Lock()

@@ -203,10 +203,10 @@ func TestJobTroubles(t *testing.T) {
 				}
 				j.Calm()
 				j.Calm()
-				n := len(f.requests)
+				n := f.count()
 				time.Sleep(time.Minute)
-				if len(f.requests) != n {
-					t.Errorf("%d requests after Calm", len(f.requests)-n)
+				if f.count() != n {
+					t.Errorf("%d requests after Calm", f.count()-n)
 				}
 				if !slices.Equal(said, tt.says) || !strings.Contains(ended, tt.ends) || ended != "" && tt.ends == "" {
 					t.Errorf("%q, %q; want %q, %q", said, ended, tt.says, tt.ends)
