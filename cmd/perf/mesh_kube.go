@@ -21,6 +21,7 @@ import (
 
 // kubeOptions has the options of a mesh whose agents are a Job of Kubernetes.
 type kubeOptions struct {
+	account  string // folder of the service account
 	template string // a CronJob
 	lease    string
 	wait     time.Duration
@@ -31,7 +32,7 @@ func (k *kubeOptions) flags(f *pflag.FlagSet) {
 		"`CronJob` of this pod's namespace (Kubernetes): a Job of its template starts an agent on each host")
 	f.StringVar(&k.lease, "lease", "perf-mesh",
 		"`Lease` that a run with --job-from takes for its hosts: NAME, or NAMESPACE/NAME")
-	k.wait = time.Hour
+	k.account, k.wait = kube.Account, time.Hour
 	f.Var((*seconds)(&k.wait), "lease-wait", "time to wait for the Lease while another run has it (0: none)")
 }
 
@@ -98,7 +99,7 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 	if err != nil {
 		return nil, err
 	}
-	client, err := kube.Connect(os.Getenv, kube.Account)
+	client, err := kube.Connect(os.Getenv, m.kube.account)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 			show.say(fmt.Errorf("the Job %s of the agents stays: %w", id, failed))
 		}
 	}()
-	c.Listener, c.Launched = ln, job.Ended
+	c.Listener, c.Launched = ln, job.Begun
 	begun := c.Begun
 	c.Begun = func(pass string, hosts, pairs int) {
 		job.Calm()

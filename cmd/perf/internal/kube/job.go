@@ -72,7 +72,7 @@ type Run struct {
 
 // Job is the agents of a run.
 type Job struct {
-	Ended <-chan error // gets its end, once
+	Begun <-chan error // gets nil when its pods may begin, and an error when it has ended
 
 	client *Client
 	name   string
@@ -104,11 +104,11 @@ func (t *Template) Start(ctx context.Context, r Run, say func(line string)) (*Jo
 		_ = c.remove(r.ID) // it may be there nevertheless
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	j := &Job{Ended: ended, client: c, name: r.ID, said: map[string]bool{}}
+	begun := make(chan error, 2)
+	j := &Job{Begun: begun, client: c, name: r.ID, said: map[string]bool{}}
 	watch, stop := context.WithCancel(ctx)
 	j.stop = stop
-	j.watch.Go(func() { j.look(watch, jobs+"/"+r.ID, ended, say) })
+	j.watch.Go(func() { j.look(watch, jobs+"/"+r.ID, begun, say) })
 	return j, nil
 }
 
@@ -143,6 +143,7 @@ const (
 
 // job has the fields of a Job that are read.
 type job struct {
+	Spec   struct{ Suspend bool } // by Kueue, until there is room
 	Status struct {
 		Conditions []struct{ Type, Status, Reason, Message string }
 	}
@@ -159,8 +160,8 @@ func (j *job) end() error {
 }
 
 // look says what keeps pods from running, until ctx ends, or the Job.
-func (j *Job) look(ctx context.Context, path string, ended chan<- error, say func(string)) {
-	for {
+func (j *Job) look(ctx context.Context, path string, begun chan<- error, say func(string)) {
+	for waits := true; ; {
 		select {
 		case <-time.After(looks):
 		case <-ctx.Done():
@@ -178,14 +179,17 @@ func (j *Job) look(ctx context.Context, path string, ended chan<- error, say fun
 			}
 		}
 		if err == nil {
-			err = it.end()
+			if err = it.end(); err == nil && waits && !it.Spec.Suspend {
+				waits = false
+				begun <- nil
+			}
 		} else if code(err) != http.StatusNotFound {
 			continue
 		} else {
 			err = errors.New("somebody deleted the Job of the agents")
 		}
 		if err != nil {
-			ended <- err
+			begun <- err
 			return
 		}
 	}

@@ -150,7 +150,9 @@ func TestJobTroubles(t *testing.T) {
 		status string // of the Job
 		gone   bool
 		says   []string
-		ends   string
+
+		suspended bool
+		ends      string
 	}{
 		"all well": {pods: []string{state("a", `{"running":{}}`), waits("b", "ContainerCreating", ""),
 			placed("c", "True", "")}},
@@ -165,8 +167,9 @@ func TestJobTroubles(t *testing.T) {
 			"message":"all"}]}`, ends: "FailedIndexes all"},
 		"not yet": {status: `{"conditions":[{"type":"Failed","status":"False"},
 			{"type":"SuccessCriteriaMet","status":"True"}]}`},
-		"deleted": {gone: true, ends: "somebody deleted"},
-		"many":    {pods: slices.Repeat([]string{waits("a", "X", "")}, 3), says: []string{"pod a on n1: X: "}},
+		"in a queue": {suspended: true},
+		"deleted":    {gone: true, ends: "somebody deleted"},
+		"many":       {pods: slices.Repeat([]string{waits("a", "X", "")}, 3), says: []string{"pod a on n1: X: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,17 +192,23 @@ func TestJobTroubles(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.mu.Lock()
+				at(f.objects[jobs+"/run1"], "spec")["suspend"] = tt.suspended
 				if f.objects[jobs+"/run1"]["status"] = status; tt.gone {
 					delete(f.objects, jobs+"/run1")
 				}
 				f.mu.Unlock()
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				ended := ""
-				select {
-				case err := <-j.Ended:
-					ended = err.Error()
-				default:
+				ended, began := "", false
+				for range len(j.Begun) {
+					if err := <-j.Begun; err != nil {
+						ended = err.Error()
+					} else {
+						began = true
+					}
+				}
+				if want := !tt.suspended && tt.ends == ""; began != want {
+					t.Errorf("the pods may begin: %v, want %v", began, want)
 				}
 				j.Calm()
 				j.Calm()
