@@ -81,8 +81,8 @@ func (c *cluster) on(t *testing.T, words ...string) *meshOptions {
 			t.Fatal(err)
 		}
 	}
-	m, err := meshLine(append([]string{"--job-from", "agents", "--expect", "2", "--listen", "127.0.0.1:0", "--token-file",
-		filepath.Join(dir, "secret")}, words...), nil)
+	m, err := meshLine(append([]string{"--job-from", "agents", "--expect", "2", "--listen", "127.0.0.1:0",
+		"--token-file", filepath.Join(dir, "secret")}, words...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,8 @@ func TestMeshLease(t *testing.T) {
 		}
 	}
 	// The template, the Lease, earlier agents, the agents; these are removed, and then it is given back.
-	if want := []string{"GET", "POST", "DELETE", "POST", "DELETE", "PUT"}; !slices.Equal(order, want) || c.holder() != "" {
+	want := []string{"GET", "POST", "DELETE", "POST", "DELETE", "PUT"}
+	if !slices.Equal(order, want) || c.holder() != "" {
 		t.Errorf("%q, want %q; %q has the Lease: %q", order, want, c.holder(), c.asked)
 	}
 }

@@ -14,6 +14,7 @@ const (
 	quick  = `["-n", "20", ` + common + `]`
 	long   = `["-D", "600", ` + common + `]`
 	hasty  = `["--lease-wait=0", ` + common + `]`
+	few    = `["--retry=10", "-n", "20", ` + common + `]`
 )
 
 // cluster makes nodes, and a namespace with the manifests.
@@ -23,14 +24,14 @@ func (s *server) cluster(t *testing.T, options string) (ns string) {
 		s.node(t, fmt.Sprintf("rdma%d", i+1), true)
 	}
 	ns = s.namespace(t, "privileged")
-	s.apply(t, ns, options)
+	s.apply(t, ns, hosts, options)
 	return ns
 }
 
 // apply installs the manifests with options of perf mesh.
-func (s *server) apply(t *testing.T, ns, options string) {
+func (s *server) apply(t *testing.T, ns string, n int, options string) {
 	t.Helper()
-	s.do(t, "", "apply", "-k", site(t, ns, "hosts: 8", fmt.Sprintf("hosts: %d", hosts), `["--order=rounds"]`, options)+
+	s.do(t, "", "apply", "-k", site(t, ns, "hosts: 8", fmt.Sprintf("hosts: %d", n), `["--order=rounds"]`, options)+
 		"/hostnetwork")
 }
 
@@ -84,7 +85,7 @@ func TestEmuKube_LeaseWait(t *testing.T) {
 	k := s.kubelet(t, s.cluster(t, long))
 	k.begin("first")
 	k.working("first")
-	s.apply(t, k.ns, hasty)
+	s.apply(t, k.ns, hosts, hasty)
 	second := k.begin("second")[0]
 	k.ends("second", second, 1)
 	if text := k.text(second); !strings.Contains(text, "the run first-") || strings.Count(text, "\n") != 1 {
@@ -94,7 +95,7 @@ func TestEmuKube_LeaseWait(t *testing.T) {
 	start := time.Now()
 	k.freed()
 	t.Logf("the nodes were free after %.1f s", time.Since(start).Seconds())
-	s.apply(t, k.ns, quick)
+	s.apply(t, k.ns, hosts, quick)
 	third := k.begin("third")[0]
 	k.ends("third", third, 0)
 	k.measured(third)
@@ -107,7 +108,7 @@ func TestEmuKube_LeaseKilled(t *testing.T) {
 	k := s.kubelet(t, s.cluster(t, long))
 	first := k.begin("first")[0]
 	k.working("first")
-	s.apply(t, k.ns, quick)
+	s.apply(t, k.ns, hosts, quick)
 	second := k.begin("second")[0]
 	k.prints(second, "the run first-")
 	fmt.Fprintf(k.shell, "kill -9 $(cat %s/%s.pid)\n", k.dir, first)
@@ -141,4 +142,29 @@ func TestEmuKube_LeaseRefused(t *testing.T) {
 	if k.agents > 0 {
 		t.Errorf("%d agents", k.agents)
 	}
+}
+
+// TestEmuKube_Troubles: a run says why agents do not come, measures those that do, and has nothing at the end.
+func TestEmuKube_Troubles(t *testing.T) {
+	s := need(t)
+	k := s.kubelet(t, s.cluster(t, quick))
+	s.apply(t, k.ns, hosts+2, few)
+	pod := k.begin("more")[0]
+	k.ends("more", pod, 1)
+	k.measured(pod)
+	for _, want := range []string{"agents: 2 pods: Unschedulable: ", ", 2 hosts did not come"} {
+		if !strings.Contains(k.text(pod), want) {
+			t.Errorf("no %q in %s", want, k.text(pod))
+		}
+	}
+	k.freed()
+	s.do(t, "", "label", "--overwrite", "namespace", k.ns, "pod-security.kubernetes.io/enforce=restricted")
+	pod = k.begin("forbidden")[0]
+	k.ends("forbidden", pod, 1)
+	for _, want := range []string{`violates PodSecurity "restricted`, "5 of 5 hosts did not come"} {
+		if strings.Count(k.text(pod), want) != 1 {
+			t.Errorf("not one %q in %s", want, k.text(pod))
+		}
+	}
+	k.freed()
 }

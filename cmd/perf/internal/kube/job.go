@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -246,10 +247,11 @@ func (j *Job) troubles(ctx context.Context) (list []string) {
 	var events struct{ Items []struct{ Message string } }
 	query = url.Values{"fieldSelector": {"reason=FailedCreate,involvedObject.name=" + j.name}}
 	if len(all.Items) == 0 && j.client.do(ctx, http.MethodGet, base+"/events?"+query.Encode(), nil, &events) == nil {
+		each := regexp.MustCompile(`"` + regexp.QuoteMeta(j.name) + `-[^"]*"`) // of pods, which say the same
 		for _, e := range events.Items {
-			list = append(list, e.Message)
+			list = append(list, each.ReplaceAllString(e.Message, `"`+j.name+`-*"`))
 		}
 	}
 	slices.Sort(list)
-	return list
+	return slices.Compact(list)
 }
