@@ -31,12 +31,12 @@ type HeldError struct {
 
 // Error returns one line.
 func (e *HeldError) Error() string {
-	after := ""
+	has := "has the nodes"
 	if e.Wait > 0 {
-		after = fmt.Sprintf(" after %v", e.Wait)
+		has = fmt.Sprintf("still has the nodes after %v", e.Wait)
 	}
-	return fmt.Sprintf("the run %s has the nodes still%s (Lease %s, since %s); --lease-wait is how long to wait",
-		e.Holder, after, e.Lease, e.Since)
+	return fmt.Sprintf("the run %s %s (Lease %s, since %s); wait longer with --lease-wait", e.Holder, has, e.Lease,
+		e.Since)
 }
 
 // LostError means that the Lease is no longer this run's: another one may have the nodes.
