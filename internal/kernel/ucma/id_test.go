@@ -222,6 +222,11 @@ func TestReplies(t *testing.T) {
 		{"a long destination", put(usercm.CmdQuery, 14, 0xff), func(r *rig) error {
 			return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a)
 		}},
+		{"another state", put(usercm.CmdInitQPAttr, 4, 6), func(r *rig) error {
+			h := r.bound(abi.RDMA_PS_TCP)
+			_, err := r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{})
+			return err
+		}},
 		{"port 0", put(usercm.CmdQuery, 8, 0), func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }},
 		{"port 3 of 2", put(usercm.CmdQuery, 8, 3), func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }},
 	} {

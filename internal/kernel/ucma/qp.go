@@ -1,6 +1,7 @@
 package ucma
 
 import (
+	"fmt"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -107,6 +108,10 @@ func initQPAttr(w usercm.Writer, i *id, attr *abi.QPAttr) (mask uint32, err erro
 	q, r := usercm.Query{ID: i.number, Arg: attr.QPState}, usercm.QPAttr{}
 	if err := usercm.Ask(w, usercm.CmdInitQPAttr, &q, &q.Response, &r); err != nil {
 		return 0, err
+	}
+	if r.State != attr.QPState {
+		return 0, &usercm.ReplyError{Command: usercm.CmdInitQPAttr, What: "the state", Got: fmt.Sprint(r.State),
+			Want: fmt.Sprint(attr.QPState)}
 	}
 	*attr = r.ToC()
 	return r.Mask, nil
