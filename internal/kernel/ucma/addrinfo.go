@@ -163,8 +163,8 @@ func unresolved(err error) gaiError {
 	return eaiFail
 }
 
-// ResolveAddrInfo is rdma_resolve_addrinfo. It looks the name up before it returns, as librdmacm does. The kernel passes
-// the event on; the error of one that cannot is EINVAL.
+// ResolveAddrInfo is rdma_resolve_addrinfo. It looks the name up before it returns, as librdmacm does. The kernel
+// passes the event on; the error of one that cannot is EINVAL.
 func (c *CM) ResolveAddrInfo(h control.Handle, node, service string, hints *control.AddrInfo) (int, error) {
 	i, err := c.ids.get(h)
 	if err != nil {
