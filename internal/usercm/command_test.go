@@ -202,7 +202,7 @@ func TestQPAttr(t *testing.T) {
 		PortNum: 21, Timeout: 22, RetryCnt: 23, RNRRetry: 24, AltPortNum: 25, AltTimeout: 26}
 	want := abi.QPAttr{QPState: 2, CurQPState: 3, PathMTU: 4, PathMigState: 5, QKey: 6, RQPSN: 7, SQPSN: 8,
 		DestQPNum: 9, QPAccessFlags: 10, AHAttr: abi.AHAttr{DLID: 11}, AltAHAttr: abi.AHAttr{DLID: 12},
-		Cap: abi.QPCap{MaxSendWR: 13},
+		Cap:       abi.QPCap{MaxSendWR: 13},
 		PKeyIndex: 14, AltPKeyIndex: 15, EnSqdAsyncNotify: 16, SQDraining: 17, MaxRdAtomic: 18, MaxDestRdAtomic: 19,
 		MinRNRTimer: 20, PortNum: 21, Timeout: 22, RetryCnt: 23, RNRRetry: 24, AltPortNum: 25, AltTimeout: 26}
 	if got := a.ToC(); got != want {

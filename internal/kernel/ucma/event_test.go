@@ -175,7 +175,7 @@ func TestPaths(t *testing.T) {
 	want := abi.SAPathRec{DGID: abi.GID{1}, SGID: abi.GID{2}, HopLimit: 0x40, TrafficClass: 3, Reversible: 1,
 		NumbPath: 1, SL: 7, MTUSelector: 2, MTU: 4, RateSelector: 2, Rate: 5, PacketLifeTimeSelector: 2,
 		PacketLifeTime: 6,
-		Preference: 0x23}
+		Preference:     0x23}
 	want.FlowLabel.Set(0xabcde)
 	if all[5] != want {
 		t.Errorf("%+v, want %+v", all[5], want)
