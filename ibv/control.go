@@ -245,3 +245,12 @@ var cmPath = sync.OnceValues(func() (*verbs, error) {
 	}
 	return p[0], nil
 })
+
+// lacks returns the error for a verb that the control path does not have: on the library path what the feature needs,
+// and what to use instead.
+func (v *verbs) lacks(feature, need, instead string) error {
+	if err := v.needLibrary(feature); err != nil {
+		return err
+	}
+	return &UnsupportedError{Feature: feature, Need: need, Have: fmt.Sprintf("version %q", v.Version()) + instead}
+}

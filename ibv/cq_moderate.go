@@ -73,8 +73,7 @@ func (d *Device) explainModeration(err error) error {
 	const feature, without = "moderation of a CQ", "; without it each completion of an armed CQ raises an event"
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v16 or later",
-			Have: fmt.Sprintf("version %q", d.v.Version()) + without}
+		return d.v.lacks(feature, "libibverbs of rdma-core v16 or later", without)
 	case err != nil && unsupported(err):
 		return &UnsupportedError{Feature: feature, Need: "a driver and a provider with support for it, such as mlx5",
 			Have: d.Name() + " without it" + without}

@@ -108,8 +108,7 @@ func (d *Device) withoutDM() string {
 func (d *Device) explainDM(err error) error {
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: dmFeature, Need: "libibverbs of rdma-core v18 or later",
-			Have: fmt.Sprintf("version %q; PD.AllocMR gives memory of the host", d.v.Version())}
+		return d.v.lacks(dmFeature, "libibverbs of rdma-core v18 or later", "; PD.AllocMR gives memory of the host")
 	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("the device has no stretch of memory of this size and alignment left: close other DMs, or "+
 			"use PD.AllocMR: %w", err)

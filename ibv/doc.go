@@ -21,7 +21,8 @@
 //
 // # Control and data
 //
-// Control calls, which create, modify and query objects, call libibverbs. Posting and polling use one of two
+// Control calls, which create, modify and query objects, call libibverbs, or on mlx5 devices send the kernel's commands
+// without any library: [ControlPath], [UseControl] and [Device.ControlPath]. Posting and polling use one of two
 // engines, and neither allocates:
 //
 //   - direct: on mlx5 devices this package reads and writes the device's rings itself and calls no C.

@@ -176,8 +176,7 @@ func (d *Device) explainFlow(err error, a *FlowAttr) error {
 	const feature = "steering rules"
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks(feature, "libibverbs of rdma-core", "")
 	case unsupported(err):
 		return &UnsupportedError{Feature: feature + " of this kind",
 			Need: "a device with DeviceManagedFlowSteering that compares these fields, such as mlx5", Have: d.Name()}

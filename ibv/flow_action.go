@@ -174,8 +174,7 @@ func (d *Device) explainESP(err error) error {
 	const feature = "ESP by the device"
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v18 or later",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks(feature, "libibverbs of rdma-core v18 or later", "")
 	case unsupported(err):
 		return &UnsupportedError{Feature: feature, Need: "Linux before 5.18 and an adapter with an IPsec engine, " +
 			"or the kernel's own offload (ip xfrm)", Have: d.Name() + " without it"}

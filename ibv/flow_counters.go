@@ -150,8 +150,7 @@ func (d *Device) explainCounters(err error) error {
 	const feature = "counters of steering rules"
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v19 or later",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks(feature, "libibverbs of rdma-core v19 or later", "")
 	case unsupported(err):
 		return &UnsupportedError{Feature: feature, Need: "a driver and a provider with support for it, such as mlx5",
 			Have: d.Name() + " without it"}

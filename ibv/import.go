@@ -119,8 +119,8 @@ func (dm *DM) Handle() (uint32, error) {
 	defer dm.leave()
 	h, ok := dm.dev.v.DMNumber(dm.handle)
 	if !ok {
-		return 0, &OpError{Op: op, Object: dm.name, Err: &UnsupportedError{Feature: "the handle of a DM",
-			Need: "libibverbs of rdma-core v35 or later", Have: fmt.Sprintf("version %q", dm.dev.v.Version())}}
+		return 0, &OpError{Op: op, Object: dm.name, Err: dm.dev.v.lacks("the handle of a DM",
+			"libibverbs of rdma-core v35 or later", "")}
 	}
 	return h, nil
 }

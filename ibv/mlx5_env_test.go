@@ -52,7 +52,7 @@ func TestOpenEnv(t *testing.T) {
 // TestRXE_OpenEnv compares the rule with libmlx5, in a process for each row: what it refuses is named.
 func TestRXE_OpenEnv(t *testing.T) {
 	const child = "PUREVERBS_TEST_ENV_CHILD"
-	rxe := testutil.NeedRXE(t)
+	rxe := testutil.NeedLogic(t)
 	if os.Getenv(child) != "" {
 		dev, err := Open(rxe.Dev[0])
 		total, _ := envNumber(envTotalUUARs, 16)

@@ -139,6 +139,9 @@ func errNeedsMW(d *Device, t MWType) error {
 
 // explainMW adds to a refusal the device's capabilities for windows.
 func explainMW(d *Device, t MWType, err error) error {
+	if e := d.v.needLibrary("a memory window"); e != nil && unsupported(err) {
+		return e
+	}
 	if unsupported(err) || errors.Is(err, errInvalid) && d.attr.CapFlags&t.caps() == 0 {
 		return errNeedsMW(d, t)
 	}

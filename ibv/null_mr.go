@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -24,8 +23,8 @@ func (pd *PD) AllocNullMR() (*MR, error) {
 	h, err := pd.dev.v.AllocNullMR(pd.dev.handle, pd.handle)
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		err = &UnsupportedError{Feature: "a null MR", Need: "libibverbs of rdma-core v20 or later",
-			Have: fmt.Sprintf("version %q; use a buffer of its own for what is not needed", pd.dev.v.Version())}
+		err = pd.dev.v.lacks("a null MR", "libibverbs of rdma-core v20 or later",
+			"; use a buffer of its own for what is not needed")
 	case err != nil && unsupported(err):
 		err = &UnsupportedError{Feature: "a null MR", Need: "a provider with support for it, such as mlx5",
 			Have: pd.dev.Name() + " without it; use a buffer of its own for what is not needed"}

@@ -98,8 +98,8 @@ func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, control.ErrNoOp):
-		err = &UnsupportedError{Feature: "advice on memory", Need: "libibverbs of rdma-core v22 or later",
-			Have: fmt.Sprintf("version %q; the first access fetches the pages", pd.dev.v.Version())}
+		err = pd.dev.v.lacks("advice on memory", "libibverbs of rdma-core v22 or later",
+			"; the first access fetches the pages")
 	case advice > AdvicePrefetchNoFault:
 		err = &ArgError{Arg: "advice", Got: advice.String(),
 			Want: "AdvicePrefetch, AdvicePrefetchWrite or AdvicePrefetchNoFault"}

@@ -218,6 +218,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
 		err = explainRaw(err)
 	}
+	if e := dev.v.needLibrary("a QP of type " + o.Type.String()); e != nil && err != nil && unsupported(err) {
+		err = e
+	}
 	if err != nil {
 		err = maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, recv, init)
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: dev.usedUp(err, "QPs", dev.attr.MaxQP)}

@@ -65,8 +65,7 @@ func (qp *QP) checkRateLimit(r RateLimit) error {
 func (qp *QP) explainRateLimit(err error) error {
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: "a rate limit", Need: "libibverbs of rdma-core v18 or later",
-			Have: fmt.Sprintf("version %q", qp.dev.v.Version())}
+		return qp.dev.v.lacks("a rate limit", "libibverbs of rdma-core v18 or later", "")
 	case err != nil && unsupported(err):
 		return &UnsupportedError{Feature: "a rate limit", Need: "a device with DeviceAttrEx.PacketPacing",
 			Have: qp.dev.Name() + " without it; post less at a time"}

@@ -146,8 +146,7 @@ func (r *RSSOptions) explain(d *Device, err error) error {
 func (d *Device) explainRSS(err error) error {
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: "RSS", Need: "libibverbs of rdma-core",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks("RSS", "libibverbs of rdma-core", "")
 	case unsupported(err):
 		return &UnsupportedError{Feature: "RSS", Need: "a device with RawPacket among DeviceAttrEx.RSS.QPTypes",
 			Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"}

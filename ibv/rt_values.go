@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -37,8 +36,7 @@ func (d *Device) QueryRTValues() (RTValues, error) {
 	}
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		err = &UnsupportedError{Feature: "reading the device's clock", Need: "libibverbs with query_rt_values",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		err = d.v.lacks("reading the device's clock", "libibverbs with query_rt_values", "")
 	case err != nil && unsupported(err), err == nil && v.CompMask&abi.IBV_VALUES_MASK_RAW_CLOCK == 0:
 		err = &UnsupportedError{Feature: "reading the device's clock",
 			Need: "a driver and a provider that map it, such as mlx5", Have: d.Name() + " without it"}

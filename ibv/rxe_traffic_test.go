@@ -286,7 +286,7 @@ func TestRXE_UD(t *testing.T) {
 // TestRXE_Signatures runs tests of each kind of queue again in processes whose library signs its work requests: queues
 // are laid out otherwise then, and are the library's.
 func TestRXE_Signatures(t *testing.T) {
-	testutil.NeedRXE(t)
+	testutil.NeedLogic(t)
 	for _, name := range []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE", "MLX5_RWQ_SIGNATURE"} {
 		c := exec.Command(os.Args[0], "-test.run=^TestRXE_(UD|SRQ|Raw|WQ|SQD)$", "-test.v", "-test.count=1")
 		c.Env = append(os.Environ(), name+"=1", "PUREVERBS_DATAPATH=") // direct is not to be had

@@ -89,9 +89,8 @@ func (d *Device) askSendOps(o *QPOptions, path DataPath, init *abi.QPInitAttrEx)
 		return nil
 	}
 	if !d.v.HasQPToQPEx() {
-		return &UnsupportedError{Feature: "QPOptions.SendOps", Need: "libibverbs of rdma-core v24 or later, " +
-			"or a QP without SendOps, whose work requests are posted by ibv_post_send",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks("QPOptions.SendOps", "libibverbs of rdma-core v24 or later, "+
+			"or a QP without SendOps, whose work requests are posted by ibv_post_send", "")
 	}
 	init.CompMask |= abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
 	init.SendOpsFlags = uint64(o.SendOps)

@@ -1,8 +1,6 @@
 package ibv
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -33,8 +31,7 @@ func (o *QPOptions) wantSRDOps(d *Device) error {
 	case o.Type != SRD:
 		return nil
 	case !d.v.HasQPToQPEx():
-		return &UnsupportedError{Feature: "an SRD QP", Need: "libibverbs of rdma-core v24 or later",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks("an SRD QP", "libibverbs of rdma-core v24 or later", "")
 	case o.SendOps == 0:
 		o.SendOps = SendOpSend | SendOpSendImm
 	}

@@ -151,6 +151,9 @@ func (d *Device) explainTM(err error) error {
 		Need: "a device whose DeviceAttrEx.TagMatching is not 0, such as ConnectX-5 on InfiniBand",
 		Have: d.Name() + " without it; match tags in software"}
 	if errors.Is(err, control.ErrNoOp) || unsupported(err) {
+		if e := d.v.needLibrary("tag matching"); e != nil {
+			return e
+		}
 		return u
 	}
 	if p, e := d.QueryPort(1); errors.Is(err, syscall.EINVAL) && e == nil && p.LinkLayer == LinkEthernet {

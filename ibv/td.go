@@ -64,8 +64,7 @@ func (td *ThreadDomain) Close() error {
 func (d *Device) explainDomain(what string, err error) error {
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later",
-			Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.Version())}
+		return d.v.lacks(what, "libibverbs of rdma-core v17 or later", "; use the option SingleThreaded instead")
 	case errors.Is(err, ErrNotSupported):
 		return &UnsupportedError{Feature: what, Need: "a provider with support for it, such as mlx5",
 			Have: d.Name() + " without it; use the option SingleThreaded instead"}

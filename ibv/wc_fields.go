@@ -88,6 +88,9 @@ func (cq *CQ) explainFields(err error) error {
 	if err == nil || !unsupported(err) {
 		return err
 	}
+	if e := cq.dev.v.needLibrary("completions with " + cq.fields.String()); e != nil {
+		return e
+	}
 	have := cq.dev.Name() + " without it or some of them"
 	if errors.Is(err, control.ErrNoOp) {
 		have = fmt.Sprintf("libibverbs version %q", cq.dev.v.Version())
@@ -132,6 +135,9 @@ func (d *Device) newClock() (*ops.Clock, error) {
 	}
 	fn, err := lib.ClockInfo()
 	if err != nil {
+		if e := d.v.needLibrary("completions with WallClock"); e != nil {
+			return nil, e
+		}
 		return nil, noClock(fmt.Sprintf("libibverbs version %q", d.v.Version()))
 	}
 	c, err := ops.NewClock(fn, d.handle)

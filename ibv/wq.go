@@ -159,8 +159,7 @@ func (o *WQOptions) check(pd *PD, cq *CQ) error {
 func (d *Device) explainWQ(err error, f WQFlags) error {
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return &UnsupportedError{Feature: "a WQ", Need: "libibverbs of rdma-core",
-			Have: fmt.Sprintf("version %q", d.v.Version())}
+		return d.v.lacks("a WQ", "libibverbs of rdma-core", "")
 	case unsupported(err) && f != 0 && d.attr.Ex != nil && d.attr.Ex.MaxWQTypeRQ > 0:
 		return &UnsupportedError{Feature: "a WQ with " + f.String(), Need: "a device with it", Have: d.Name()}
 	case unsupported(err):

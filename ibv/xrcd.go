@@ -81,6 +81,9 @@ func (d *Device) explainXRC(what string, err error) error {
 	if !errors.Is(err, control.ErrNoOp) && !unsupported(err) {
 		return err
 	}
+	if e := d.v.needLibrary(what); e != nil {
+		return e
+	}
 	have := d.Name() + ", whose driver or provider lacks XRC; use RC QPs with an SRQ for each process"
 	if d.attr.CapFlags&DeviceXRC != 0 {
 		have = d.Name() + ", whose provider lacks XRC"

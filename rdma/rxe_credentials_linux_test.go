@@ -11,6 +11,7 @@ import (
 // TestRXE_Credentials changes the credentials of a process before the first Listen, and while connections, streams and
 // packet sockets are open. All go on, and new ones are made.
 func TestRXE_Credentials(t *testing.T) {
+	needLogic(t) // rdmacm has it in the VM
 	r := testutil.NeedRXE(t)
 	if !testutil.Alone(t) {
 		return

@@ -314,6 +314,7 @@ func stopAt(arg string) int {
 // TestRXE_HandshakeKilled kills a process at each step of a handshake, at either end. The other end is served, or
 // serves, as before.
 func TestRXE_HandshakeKilled(t *testing.T) {
+	needLogic(t) // rdmacm has it in the VM
 	r := testutil.NeedRXE(t)
 	start := func(arg string) (cmd *exec.Cmd, line func() string) {
 		cmd = exec.Command(os.Args[0])

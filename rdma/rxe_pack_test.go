@@ -165,8 +165,9 @@ func TestRXE_PackedHeld(t *testing.T) {
 		ok(t, err)
 		got = append(got, m)
 	}
-	if frames, held := server.Stats().Frames-before, server.Stats().BlocksHeld; frames > 2 || held > 2 {
-		t.Errorf("%d messages came in %d frames, %d blocks are held; want at most 2", n, frames, held)
+	// On a busy machine frames with new limits come in between.
+	if frames, held := server.Stats().Frames-before, server.Stats().BlocksHeld; frames > 2+2 || held > 2 {
+		t.Errorf("%d messages came in %d frames, %d blocks are held; want at most 4 and 2", n, frames, held)
 	}
 	for _, i := range rand.Perm(n) {
 		if i != kept {

@@ -10,36 +10,37 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// unread sends more than a peer that does not read takes, until the connection ends. Each row waits in another way.
-var unread = map[string]func(t *testing.T, s *Stream, c *Conn) error{
-	"Write": func(_ *testing.T, s *Stream, _ *Conn) error {
+// unread sends more than a peer that does not read takes, until the connection ends. Each row waits in another way, on
+// a *Stream or on a *Conn.
+var unread = map[string]any{
+	"Write": func(_ *testing.T, s *Stream) error {
 		_, err := s.Write(make([]byte, 1<<20))
 		return err
 	},
-	"ReadFrom": func(_ *testing.T, s *Stream, _ *Conn) error {
+	"ReadFrom": func(_ *testing.T, s *Stream) error {
 		_, err := s.ReadFrom(bytes.NewReader(make([]byte, 1<<20)))
 		return err
 	},
-	"WriteBuffers": func(_ *testing.T, s *Stream, _ *Conn) error {
+	"WriteBuffers": func(_ *testing.T, s *Stream) error {
 		_, err := s.WriteBuffers([][]byte{make([]byte, 1<<19), make([]byte, 1<<19)})
 		return err
 	},
-	"Send": func(t *testing.T, _ *Stream, c *Conn) error {
+	"Send": func(t *testing.T, c *Conn) error {
 		for {
 			if err := c.Send(t.Context(), make([]byte, 20_000)); err != nil {
 				return err
 			}
 		}
 	},
-	"LongMessage": func(t *testing.T, _ *Stream, c *Conn) error { return c.Send(t.Context(), make([]byte, 1<<20)) },
-	"SendBuffer": func(t *testing.T, _ *Stream, c *Conn) error {
+	"LongMessage": func(t *testing.T, c *Conn) error { return c.Send(t.Context(), make([]byte, 1<<20)) },
+	"SendBuffer": func(t *testing.T, c *Conn) error {
 		b, err := c.Engine().Pool().Register(make([]byte, 1<<20))
 		if err != nil {
 			return err
 		}
 		return c.SendBuffer(t.Context(), b)
 	},
-	"Batch": func(t *testing.T, _ *Stream, c *Conn) error {
+	"Batch": func(t *testing.T, c *Conn) error {
 		b := c.Batch()
 		for range 32 {
 			b.Send(make([]byte, 20_000))
@@ -62,7 +63,7 @@ func TestRXE_Unread(t *testing.T) {
 	}
 }
 
-func testUnread(t *testing.T, manual bool, send func(*testing.T, *Stream, *Conn) error) {
+func testUnread(t *testing.T, manual bool, send any) {
 	memory := int64(2 * slabSize)
 	if probe, _ := newEngines(t, nil); probe.shards[0].recvs.shared == nil { // with blocks for each connection
 		memory *= 2
@@ -76,14 +77,20 @@ func testUnread(t *testing.T, manual bool, send func(*testing.T, *Stream, *Conn)
 	const n = 40
 	ended, links := make(chan error, n), []*link(nil)
 	for range n {
-		s, peer := streams(t, server, client)
-		c, peerConn := conns(t, server, client)
-		links = append(links, s.l, c.l)
-		defer peer.CloseNow()
-		defer peerConn.CloseNow()
-		defer s.CloseNow()
-		defer c.CloseNow()
-		go func() { ended <- send(t, s, c) }()
+		switch send := send.(type) {
+		case func(*testing.T, *Stream) error:
+			s, peer := streams(t, server, client)
+			links = append(links, s.l)
+			defer peer.CloseNow()
+			defer s.CloseNow()
+			go func() { ended <- send(t, s) }()
+		case func(*testing.T, *Conn) error:
+			c, peer := conns(t, server, client)
+			links = append(links, c.l)
+			defer peer.CloseNow()
+			defer c.CloseNow()
+			go func() { ended <- send(t, c) }()
+		}
 	}
 	used := func() (n int) {
 		for _, l := range links {

@@ -100,7 +100,11 @@ func TestRXE_CM_PeerCloses(t *testing.T) {
 
 // TestRXE_CM_Many opens, uses and closes connections at once.
 func TestRXE_CM_Many(t *testing.T) {
-	const peers, rounds = 16, 6
+	const peers = 16
+	rounds := 6
+	if r := testutil.NeedRXE(t); !r.Emulated && !r.Hardware && !testutil.Full() {
+		rounds = 2
+	}
 	l := server(t, nil)
 	ctx, stop := context.WithCancel(timeout(t))
 	var serving sync.WaitGroup

@@ -240,14 +240,13 @@ func TestRXE_CM_Killed(t *testing.T) {
 			}
 		}
 	}
-	const children = 5
-	each := 100
+	children, kills, each := 5, 8, 100
 	switch {
 	case r.Emulated:
 	case r.Hardware || testutil.Full():
 		each = 30
-	default:
-		each = 6 // the VM's processor is emulated, and slow
+	default: // the VM's processor is emulated, and slow
+		children, kills, each = 3, 3, 6
 	}
 	batch := func() time.Duration {
 		start := time.Now()
@@ -255,8 +254,8 @@ func TestRXE_CM_Killed(t *testing.T) {
 			run(each, 0)
 		}
 		took := time.Since(start)
-		for i := range 8 {
-			run(each, 1+i*each/32)
+		for i := range kills {
+			run(each, 1+i*each/(4*kills))
 		}
 		idle()
 		return took

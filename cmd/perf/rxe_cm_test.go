@@ -73,7 +73,7 @@ var perftestVersion = regexp.MustCompile(`^(5\.96|6\.)`)
 // TestRXE_StockCM runs each of perftest's programs against ours with -R, in both
 // roles.
 func TestRXE_StockCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	all := "write bw, write lat, read bw, read lat, send bw, send lat"
 	n := 0
 	for _, v := range []struct {
@@ -148,7 +148,7 @@ func TestRXE_StockCM(t *testing.T) {
 // TestRXE_OursCM runs both ends of ours with -R, from the other device, and checks
 // every payload byte.
 func TestRXE_OursCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	for _, k := range kinds {
 		variants := [][]string{{"-s", "100", "-n", "300", "-u", "17", "--tclass", "32"}}
@@ -186,7 +186,7 @@ func TestRXE_OursCM(t *testing.T) {
 
 // TestRXE_PeerDiesCM kills one end in the middle of a run.
 func TestRXE_PeerDiesCM(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	for _, test := range []string{"write bw", "write lat", "send lat"} {
 		for _, dies := range []string{"client", "server"} {

@@ -18,7 +18,7 @@ import (
 // TestRXE_StockExchange runs perftest's programs against ours with -z, in both roles: the exchange goes by rdma_cm, the
 // queue pairs are regular ones. And with --ipv6-addr, by each way to meet.
 func TestRXE_StockExchange(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	const all = "send bw, send lat, write bw, write lat, read bw, read lat"
 	n := 0
 	for _, v := range []struct {
@@ -133,7 +133,7 @@ func addressOf(t *testing.T, device string) string {
 
 // TestRXE_Exchange runs both ends of ours with -z, where perftest fails against itself, and where both have to leave.
 func TestRXE_Exchange(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	by := func(line string) []string { return append([]string{"perf", "-z", "--json"}, strings.Fields(line)...) }
 	if vm.Emulated && here(vm, 1) {
 		for _, line := range []string{"send bw -c XRC -q 2 -s 300 -n 60", "send lat --reversed -n 40"} {
@@ -187,7 +187,7 @@ func TestRXE_Exchange(t *testing.T) {
 
 // TestRXE_PayloadFile sends what a file says, to perftest and from it, and looks at what arrived.
 func TestRXE_PayloadFile(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	const text = "0x03020100,0x07060504,0x0b0a0908,\n0xfffefdfc,0xdeadbeef"
 	// Files that perftest reads and maps have to be in the root of its release.
 	folder := func(t *testing.T, release string) (inside, outside string) {

@@ -33,7 +33,7 @@ func (p *proc) parts(t *testing.T) (o parts) {
 
 // TestRXE_LoopsStock has options that are ours alone, beside a stock peer that knows nothing of them.
 func TestRXE_LoopsStock(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	for _, tc := range []struct {
 		kind, size string
@@ -79,7 +79,7 @@ func TestRXE_LoopsStock(t *testing.T) {
 
 // TestRXE_Threads: what threads do adds up, and the payload is right.
 func TestRXE_Threads(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	for _, line := range []string{
 		"write bw -q 4 --threads 2 -s 300 -n 100 --verify",
@@ -196,7 +196,7 @@ func TestRXE_Rails(t *testing.T) {
 // TestRXE_BothEnds: --report-both tells both directions, in a run by time, too, if both ends are asked for it; and what
 // an end refuses.
 func TestRXE_BothEnds(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	args := []string{"send", "bw", "-b", "-D", "1", "-s", "1K", "--report-both", "--mr-per-qp", "-q", "2"}
 	if here(vm, 1) {

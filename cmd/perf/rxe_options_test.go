@@ -12,7 +12,7 @@ import (
 
 // TestRXE_Options has options of perftest's between two of ours: what they do shows in the figures.
 func TestRXE_Options(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for n, tc := range []struct {
 		line  string
 		check func(t *testing.T, srv, cli *proc)

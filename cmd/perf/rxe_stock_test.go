@@ -5,16 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_ServeStock: perf serve has servers for stock clients, which serve one after the other, whoever else comes.
 func TestRXE_ServeStock(t *testing.T) {
-	vm := testutil.NeedRXE(t)
-	if !testutil.Full() && placeOf(vm) != 1 {
-		return // how messages travel has no part in it
-	}
+	vm := needOnce(t)
 	t.Setenv("PERF_TOKEN", "")
 	reads, lats := freshPort(), freshPort()
 	srv := start(t, "perf", "serve", "-d", vm.Dev[0],

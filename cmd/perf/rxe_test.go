@@ -143,6 +143,17 @@ func needOnce(t *testing.T) testutil.RXE {
 	return vm
 }
 
+// needDirect is testutil.NeedRXE for what needs one place alone: the emulated device's direct data path, with this
+// machine's libraries and programs.
+func needDirect(t *testing.T) testutil.RXE {
+	t.Helper()
+	vm := testutil.NeedRXE(t)
+	if placeOf(vm) != 1 || testutil.Libraries() != "" {
+		t.Skip("runs on the emulated device only, on the direct data path and with this machine's libraries")
+	}
+	return vm
+}
+
 // runPair runs a server on the first device and a client on the second, and
 // wants both to exit with 0.
 func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *proc) {
@@ -296,7 +307,7 @@ func transcript(t *testing.T, from, to string) (lens func() string) {
 // two of ours: the messages and their lengths must be the same, but for the
 // step that is between two of ours only, and for goodbyes.
 func TestRXE_StockTranscript(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	record := func(t *testing.T, program string, args ...string) string {
 		front, back := freshPort(), freshPort()
 		lens := transcript(t, front, back)
@@ -671,7 +682,7 @@ func TestRXE_Lost(t *testing.T) {
 // TestRXE_PeerDies kills one end in the middle of a run. The other one has to
 // say so within its time, and to leave.
 func TestRXE_PeerDies(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	n := 0
 	for _, k := range kinds {
 		if k.verb == "read" || k.verb == "send" && k.metric == "lat" {
@@ -1012,7 +1023,7 @@ func TestRXE_Endless(t *testing.T) {
 func TestRXE_EndlessStock(t *testing.T) {
 	vm := needOnce(t)
 	if !vm.Emulated || testutil.Libraries() != "" {
-		return // as everywhere
+		t.Skip("as everywhere: runs on the emulated device only, with this machine's libraries")
 	}
 	type row struct {
 		verb string

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/loader"
@@ -171,6 +172,14 @@ func (r *RXE) NeedFrames(t testing.TB) {
 // find looks up the IPv4 GID of a device.
 func (r *RXE) find(i int) error {
 	port := fmt.Sprintf("/sys/class/infiniband/%s/ports/%d/", r.Dev[i], r.Port)
+	// Tests call NeedRXE for each connection, and the emulator opens each file in sysfs for them.
+	if f, ok := found.Load(port); ok {
+		f := f.(foundGID)
+		if gid, err := os.ReadFile(fmt.Sprintf("%sgids/%d", port, f.n)); err == nil && string(gid) == f.gid {
+			r.GID, r.GIDs[i], r.Net[i], r.IP[i] = f.n, f.n, f.netdev, f.ip
+			return nil
+		}
+	}
 	for n := range 256 {
 		gid, err := os.ReadFile(fmt.Sprintf("%sgids/%d", port, n))
 		if err != nil {
@@ -185,9 +194,20 @@ func (r *RXE) find(i int) error {
 		netdev, err := os.ReadFile(fmt.Sprintf("%sgid_attrs/ndevs/%d", port, n))
 		r.GID, r.GIDs[i], r.Net[i] = n, n, strings.TrimSpace(string(netdev))
 		r.IP[i] = fmt.Sprintf("%d.%d.%d.%d", a>>8, a&0xff, b>>8, b&0xff)
+		if err == nil {
+			found.Store(port, foundGID{n, string(gid), r.Net[i], r.IP[i]})
+		}
 		return err
 	}
 	return fmt.Errorf("%s has no RoCE v2 GID of an IPv4 address", r.Dev[i])
+}
+
+// found has the GID that find has found, by the port's folder. It is true while the port's table has the GID there.
+var found sync.Map // of foundGID
+
+type foundGID struct {
+	n               int
+	gid, netdev, ip string
 }
 
 // NeedIP skips a test that finds devices by an IP address of their port.

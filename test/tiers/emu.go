@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 )
 
 // emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
@@ -74,6 +75,34 @@ var long = []string{"cmd/perf", "test/emu", "rdma", "test/docs", "test/posts/wir
 // and those of rdma run on both.
 var onePath = []string{"cmd/perf", "cmd/show_gids", "examples", "test/grpc", "test/posts", "test/soak"}
 
+// apart lists patterns of tests, and of subtests, that a short run of tier emu leaves out in a variant of a package,
+// because another variant has them and they tell as much there.
+var apart = map[string][]string{
+	// How connections begin and end does not depend on how work requests are posted. Of the rows with 700 clients each
+	// data path has one.
+	"rdma ops":          slices.Concat(oneVariant, []string{"TestRXE_IdleMemory", "TestRXE_Stalled/700_.*messages"}),
+	"rdma direct":       {"TestRXE_Stalled/700_.*stream"},
+	"rdma least-direct": slices.Concat(oneVariant, []string{"TestRXE_Unread"}),
+	"rdmacm ops":        {"TestRXE_CM_Killed", "TestRXE_CM_Credentials.*", "TestRXE_CM_Handshake.*"},
+	"test/posts direct": {"TestRXE_Posts", "TestRXE_PostsRaw"}, // test/posts/wire has them, with a trace
+}
+
+// oneVariant has the tests of rdma that say nothing of limits either, or mostly wait.
+var oneVariant = []string{"TestRXE_CloseMany", "TestRXE_CloseBeside", "TestRXE_Handshake.*", "TestRXE_Credentials",
+	"TestRXE_Foreign", "TestRXE_DialNames", "TestRXE_Fallback.*", "TestRXE_OptionsOfCalls", "TestRXE_Examples"}
+
+// skips returns the tests of a package that this run leaves out in a variant, as -skip has them.
+func (r *runner) skips(dir, variant string) string {
+	if r.full() || r.run != "" {
+		return ""
+	}
+	var list []string
+	for _, p := range apart[dir+" "+variant] {
+		list = append(list, "^"+strings.ReplaceAll(p, "/", "$/^")+"$")
+	}
+	return strings.Join(list, "|")
+}
+
 // emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 	byDir := map[string]*job{}
@@ -112,20 +141,19 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 		}
 		for _, path := range paths {
 			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.emulated(ctx, emulation{variant: path, path: path, strict: strict}, run, d)
+				return r.emulated(ctx, emulation{variant: path, path: path, strict: strict,
+					skip: r.skips(d, path)}, run, d)
 			})
 		}
 		if d == "rdma" { // other devices grant less: 20 s of processor time
-			// What says nothing of limits, or mostly waits, runs on both data paths already.
-			skip := "^TestRXE_(CloseMany|Unread|Handshake.*|Credentials|Foreign|DialNames|Fallback.*|OptionsOfCalls|" +
-				"Examples)$"
-			paths := paths[1:]
-			if os.Getenv(fullEnv) != "" {
-				skip, paths = "", []string{"ops", "direct"}
+			if !r.full() {
+				paths = paths[1:]
 			}
 			for _, path := range paths {
 				at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-					return r.emulated(ctx, emulation{variant: "least-" + path, path: path, strict: strict, skip: skip,
+					least := "least-" + path
+					return r.emulated(ctx, emulation{variant: least, path: path, strict: strict,
+						skip:  r.skips(d, least),
 						flags: []string{"--limit", "max_srq=0", "--limit", "max_mw=0", "--limit", "max_atomic=0"},
 						env:   []string{"PUREVERBS_TEST_LEAST=1"}}, run, d)
 				})

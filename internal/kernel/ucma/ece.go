@@ -55,6 +55,9 @@ func (c *CM) queryECE(qp control.Handle) (e abi.ECE, err error) {
 }
 
 func (c *CM) setECE(qp control.Handle, vendor, options uint32) error {
+	if vendor == 0 {
+		return nil // the QP has none
+	}
 	err := c.v.SetECE(qp, &abi.ECE{VendorID: vendor, Options: options})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil

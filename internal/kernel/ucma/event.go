@@ -146,6 +146,12 @@ func (c *CM) event(w usercm.Writer, ch *channel, of subject, e *usercm.Event) *c
 	case abi.RDMA_CM_EVENT_USER:
 		ev.Param.PrivateData = uintptr(e.Arg()) // where the union has it
 		return ev
+	case abi.RDMA_CM_EVENT_INTERNAL: // of ResolveAddrInfo
+		if e.Arg() != abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED {
+			return nil
+		}
+		ev.Event = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+		return ev
 	default:
 		return ev
 	}

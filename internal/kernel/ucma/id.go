@@ -27,6 +27,10 @@ type id struct {
 	remote usercm.ECE
 	failed bool // the queue pair could not be brought up: what follows of the connection is no news
 	groups []*group
+	own    control.Handle // the channel that only this ID has, of CreateEP
+
+	resolving bool // ResolveAddrInfo was called, and QueryAddrInfo was not
+	resolved  []control.AddrInfo
 }
 
 // route has the results of the queries: struct rdma_route, and the device.
@@ -87,29 +91,33 @@ func (c *CM) with(h control.Handle, f func(w usercm.Writer, i *id) error) error 
 
 // CreateID is rdma_create_id.
 func (c *CM) CreateID(h control.Handle, ps uint32) (control.Handle, error) {
-	ch, err := c.channels.get(h)
-	if err != nil {
-		return 0, err
-	}
 	typ := uint32(abi.IBV_QPT_RC)
 	if ps == abi.RDMA_PS_UDP || ps == abi.RDMA_PS_IPOIB {
 		typ = abi.IBV_QPT_UD
 	}
-	return c.create(ch, ps, typ)
+	i, err := c.create(h, ps, typ)
+	if err != nil {
+		return 0, err
+	}
+	return i.handle, nil
 }
 
-func (c *CM) create(ch *channel, ps, typ uint32) (control.Handle, error) {
+func (c *CM) create(h control.Handle, ps, typ uint32) (*id, error) {
+	ch, err := c.channels.get(h)
+	if err != nil {
+		return nil, err
+	}
 	i := c.newID(ch, ps, typ)
-	err := ch.file.Do(func(w usercm.Writer) (err error) {
+	err = ch.file.Do(func(w usercm.Writer) (err error) {
 		q := usercm.CreateID{UID: uint64(i.handle), PS: uint16(ps), QPType: uint8(typ)}
 		i.number, err = number(w, usercm.CmdCreateID, &q, &q.Response)
 		return err
 	})
 	if err != nil {
 		c.ids.drop(i.handle)
-		return 0, err
+		return nil, err
 	}
-	return i.handle, nil
+	return i, nil
 }
 
 // number writes a command that makes an object, and returns the kernel's number of it.
@@ -152,9 +160,10 @@ func (c *CM) DestroyID(h control.Handle) error {
 func (c *CM) forget(i *id) {
 	c.ids.drop(i.handle)
 	i.mu.Lock()
-	dev, groups := i.dev, i.groups
-	i.dev, i.groups = nil, nil
+	dev, groups, own := i.dev, i.groups, i.own
+	i.dev, i.groups, i.own = nil, nil, 0
 	i.mu.Unlock()
+	c.DestroyEventChannel(own)
 	for _, g := range groups {
 		c.groups.drop(g.handle)
 	}
@@ -181,8 +190,11 @@ func (c *CM) MigrateID(h, to control.Handle) error {
 	}
 	i.mu.Lock()
 	i.ch = ch
+	own := i.own
+	i.own = 0
 	i.mu.Unlock()
 	c.settle(&i.events, reported, from)
+	c.DestroyEventChannel(own)
 	return nil
 }
 
