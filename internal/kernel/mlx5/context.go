@@ -27,6 +27,7 @@ type context struct {
 	memory   memory
 	bars     bars
 	events   events
+	clocks   clocks
 	lastUIdx atomic.Uint32
 }
 
@@ -201,7 +202,7 @@ func (i *contextInfo) check() error {
 // end frees what the context has.
 func (c *context) end() error {
 	var errs []error
-	errs = append(errs, c.bars.end())
+	errs = append(errs, c.clocks.end(), c.bars.end())
 	if c.core.AsyncFD >= 0 {
 		errs = append(errs, uverbs.CloseFD(c.core.AsyncFD))
 	}

@@ -47,7 +47,8 @@ func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
 func (d *dm) mapped(off uint64, page uint16) (err error) {
 	size := uint64(uverbs.PageSize())
 	begin := off % size
-	d.mem, err = d.c.file.Map(mapOffset(mapDM, int(page)), int(roundUp(begin+d.length, size)), true)
+	d.mem, err = d.c.file.Map(mapOffset(mapDM, int(page)), int(roundUp(begin+d.length, size)),
+		uverbs.Readable|uverbs.Writable)
 	if err == nil {
 		d.words = cmem.Slice[uint32](cmem.SliceAddr(d.mem[begin&^3:]), int(d.length/4))
 	}

@@ -138,7 +138,7 @@ func (k *fakeKernel) fd() uint32 {
 	return uint32(p[0])
 }
 
-func (k *fakeKernel) mapPages(_ int, _ int64, n int, _ bool) ([]byte, error) {
+func (k *fakeKernel) mapPages(_ int, _ int64, n int, _ uverbs.Access) ([]byte, error) {
 	if n > 1<<20 {
 		k.t.Errorf("%d bytes are mapped", n)
 		return nil, syscall.ENOMEM

@@ -184,6 +184,16 @@ func (b *bench) objects() string {
 	port.PortCapFlags2, port.ActiveSpeedEx = 0, 0 // only a method answers them
 	pkey, err := v.QueryPKey(b.ctx, b.r.Port, 0)
 	b.check(err)
+	var ticks [2]abi.ValuesEx
+	for i := range ticks {
+		ticks[i].CompMask = 1
+		b.check(v.QueryRTValuesEx(b.ctx, &ticks[i]))
+	}
+	clock := new(abi.MLX5DVClockInfo)
+	b.check(v.Rings().GetClockInfo(b.ctx, clock))
+	if ticks[1].RawClock.Nsec < ticks[0].RawClock.Nsec || clock.Nsec == 0 || clock.Mask == 0 {
+		b.Errorf("the clock is %d, then %d; %+v", ticks[0].RawClock.Nsec, ticks[1].RawClock.Nsec, clock)
+	}
 	entries := make([]abi.GIDEntry, 16)
 	n, err := v.QueryGIDTable(b.ctx, entries)
 	b.check(err)

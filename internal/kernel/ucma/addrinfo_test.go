@@ -2,6 +2,7 @@ package ucma
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -32,7 +33,8 @@ func TestGetAddrInfo(t *testing.T) {
 		want          control.AddrInfo
 		code          int
 	}{
-		{"10.1.2.3", "7471", nil, control.AddrInfo{Family: inet4, QPType: rc, PortSpace: tcp, Dst: raw("10.1.2.3:7471")}, 0},
+		{"10.1.2.3", "7471", nil,
+			control.AddrInfo{Family: inet4, QPType: rc, PortSpace: tcp, Dst: raw("10.1.2.3:7471")}, 0},
 		{"10.1.2.3", "", &control.AddrInfo{PortSpace: udp, Src: src},
 			control.AddrInfo{Family: inet4, QPType: ud, PortSpace: udp, Dst: raw("10.1.2.3:0"), Src: src}, 0},
 		{"fe80::1%7", "9", &control.AddrInfo{Flags: numeric, QPType: ud},
@@ -73,8 +75,7 @@ func TestGetAddrInfo(t *testing.T) {
 			continue
 		}
 		got := list[0]
-		if len(list) != 1 || got.Flags != tc.want.Flags || got.Family != tc.want.Family || got.QPType != tc.want.QPType ||
-			got.PortSpace != tc.want.PortSpace || !slices.Equal(got.Src, tc.want.Src) || !slices.Equal(got.Dst, tc.want.Dst) {
+		if len(list) != 1 || !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%q, %q, %+v: %+v, want %+v", tc.node, tc.service, tc.hints, list, tc.want)
 		}
 	}
@@ -103,7 +104,8 @@ func TestResolveAddrInfo(t *testing.T) {
 	if _, err := r.QueryAddrInfo(h); err != syscall.ENOENT {
 		t.Errorf("a second result: %v", err)
 	}
-	if code, err := r.ResolveAddrInfo(h, "name", "9", &control.AddrInfo{Flags: abi.RAI_NUMERICHOST}); code != int(eaiNoName) {
+	code, err := r.ResolveAddrInfo(h, "name", "9", &control.AddrInfo{Flags: abi.RAI_NUMERICHOST})
+	if code != int(eaiNoName) {
 		t.Errorf("%d, %v", code, err)
 	}
 	r.k.fail[usercm.CmdWriteCMEvent] = syscall.EINVAL // a kernel without it
@@ -142,8 +144,8 @@ func TestCreateEP(t *testing.T) {
 	}{
 		{"resolved", []uint32{abi.RDMA_CM_EVENT_ADDR_RESOLVED, abi.RDMA_CM_EVENT_ROUTE_RESOLVED}, 0, nil, nil,
 			[]string{"CREATE_ID", "RESOLVE_ADDR", "RESOLVE_ROUTE"}},
-		{"with a route", []uint32{abi.RDMA_CM_EVENT_ADDR_RESOLVED, abi.RDMA_CM_EVENT_ROUTE_RESOLVED}, 0, make([]byte, 72),
-			nil, []string{"CREATE_ID", "RESOLVE_ADDR", "SET_OPTION"}},
+		{"with a route", []uint32{abi.RDMA_CM_EVENT_ADDR_RESOLVED, abi.RDMA_CM_EVENT_ROUTE_RESOLVED}, 0,
+			make([]byte, 72), nil, []string{"CREATE_ID", "RESOLVE_ADDR", "SET_OPTION"}},
 		{"no address", []uint32{abi.RDMA_CM_EVENT_ADDR_ERROR}, -int32(syscall.ETIMEDOUT), nil, syscall.ETIMEDOUT,
 			[]string{"CREATE_ID", "RESOLVE_ADDR", "DESTROY_ID"}},
 	} {

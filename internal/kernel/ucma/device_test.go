@@ -11,7 +11,8 @@ import (
 // TestDevices_Shared: each device is opened once, whoever uses it, and stays open.
 func TestDevices_Shared(t *testing.T) {
 	r := newRig(t)
-	r.v.hosts = append(r.v.hosts, &host{name: "mlx5_1", guid: guid, index: 4}, &host{name: "broken", guid: 9, broken: true})
+	r.v.hosts = append(r.v.hosts, &host{name: "mlx5_1", guid: guid, index: 4},
+		&host{name: "broken", guid: 9, broken: true})
 	a, b := r.bound(abi.RDMA_PS_TCP), r.requested(abi.RDMA_PS_TCP)
 	list, all, err := r.GetDevices()
 	r.ok(err)
@@ -43,7 +44,10 @@ func TestDevices_Removed(t *testing.T) {
 			if index != unknown {
 				again.index++
 			}
-			replace := func() { r.v.hosts[0].gone, r.v.hosts[0], r.k.addr.DeviceIndex = true, again, uint32(again.index) }
+			replace := func() {
+				r.v.hosts[0].gone = true
+				r.v.hosts[0], r.k.addr.DeviceIndex = again, uint32(again.index)
+			}
 			switch notice {
 			case "event":
 				r.k.emit(h, abi.RDMA_CM_EVENT_DEVICE_REMOVAL)

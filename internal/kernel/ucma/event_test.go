@@ -60,7 +60,8 @@ func TestEvents(t *testing.T) {
 				if len(ev.Data) != 255 || ev.Data[254] != 9 {
 					t.Errorf("private data %v", ev.Data)
 				}
-				if p := ev.Param; datagrams && (p.QPNum != 77 || p.QKey != 8 || p.AHAttr.DLID != 6 || p.AHAttr.PortNum != 1) {
+				p := ev.Param
+				if datagrams && (p.QPNum != 77 || p.QKey != 8 || p.AHAttr.DLID != 6 || p.AHAttr.PortNum != 1) {
 					t.Errorf("%+v", p)
 				}
 				if p := ev.Conn(); !datagrams && *p != (abi.RDMAConnParam{PrivateDataLen: 255, ResponderResources: 2,
@@ -104,7 +105,8 @@ func TestResolved(t *testing.T) {
 			abi.RDMA_CM_EVENT_ADDR_ERROR, -1},
 		"an unknown device": {func(r *rig) { r.k.addr.NodeGUID = 7 }, false, abi.RDMA_CM_EVENT_ADDR_ERROR, -1},
 		"no device":         {func(r *rig) { r.k.addr.NodeGUID = 0 }, false, abi.RDMA_CM_EVENT_ADDR_ERROR, -1},
-		"no query":          {func(r *rig) { r.k.fail[usercm.CmdQuery] = syscall.EIO }, true, abi.RDMA_CM_EVENT_ROUTE_ERROR, -int32(syscall.EIO)},
+		"no query": {func(r *rig) { r.k.fail[usercm.CmdQuery] = syscall.EIO }, true,
+			abi.RDMA_CM_EVENT_ROUTE_ERROR, -int32(syscall.EIO)},
 	} {
 		r := newRig(t)
 		var ev *control.CMEvent
@@ -144,8 +146,8 @@ func TestAddresses(t *testing.T) {
 	r.k.said()
 	var unknown = a
 	unknown[0] = 99
-	for n, err := range []error{r.BindAddr(h, &unknown), r.ResolveAddr(h, &unknown, &b, 1), r.ResolveAddr(h, &a, &unknown, 1),
-		r.JoinMulticast(h, &unknown, 1), r.LeaveMulticast(h, &unknown)} {
+	for n, err := range []error{r.BindAddr(h, &unknown), r.ResolveAddr(h, &unknown, &b, 1),
+		r.ResolveAddr(h, &a, &unknown, 1), r.JoinMulticast(h, &unknown, 1), r.LeaveMulticast(h, &unknown)} {
 		if err != syscall.EINVAL {
 			t.Errorf("call %d: %v", n, err)
 		}
@@ -163,16 +165,17 @@ func TestPaths(t *testing.T) {
 	r.k.paths.NumPaths = 1 << 31
 	p := &r.k.paths.Paths[5]
 	p.Flags = 0x123
-	p.Path = abi.PathRecord{DGID: abi.GID{1}, SGID: abi.GID{2}, Tclass: 3, ReversibleNumpath: 0x81, MTU: 0xc4, Rate: 0xc5,
-		Packetlifetime: 0xc6}
+	p.Path = abi.PathRecord{DGID: abi.GID{1}, SGID: abi.GID{2}, Tclass: 3, ReversibleNumpath: 0x81, MTU: 0xc4,
+		Rate: 0xc5, Packetlifetime: 0xc6}
 	p.Path.FlowlabelHoplimit.Set(0xabcde40)
 	p.Path.QosclassSL.Set(0xfff7)
 	h := r.requested(abi.RDMA_PS_TCP)
 	all := r.Paths(h)
 	r.want("paths", len(all), 6)
-	want := abi.SAPathRec{DGID: abi.GID{1}, SGID: abi.GID{2}, HopLimit: 0x40, TrafficClass: 3, Reversible: 1, NumbPath: 1,
-		SL: 7, MTUSelector: 2, MTU: 4, RateSelector: 2, Rate: 5, PacketLifeTimeSelector: 2, PacketLifeTime: 6,
-		Preference: 0x23}
+	want := abi.SAPathRec{DGID: abi.GID{1}, SGID: abi.GID{2}, HopLimit: 0x40, TrafficClass: 3, Reversible: 1,
+		NumbPath: 1, SL: 7, MTUSelector: 2, MTU: 4, RateSelector: 2, Rate: 5, PacketLifeTimeSelector: 2,
+		PacketLifeTime: 6,
+		Preference:     0x23}
 	want.FlowLabel.Set(0xabcde)
 	if all[5] != want {
 		t.Errorf("%+v, want %+v", all[5], want)

@@ -67,7 +67,7 @@ type File struct {
 type System struct {
 	Ioctl func(fd int, c *Command) syscall.Errno
 	Write func(fd int, b []byte) (int, error)
-	Map   func(fd int, off int64, n int, read bool) ([]byte, error) // for writing
+	Map   func(fd int, off int64, n int, a Access) ([]byte, error)
 }
 
 // NewFile returns a file with system calls of the caller's, for tests. Open has those of the kernel.
@@ -75,8 +75,17 @@ func NewFile(fd int, driver uint32, forms *Forms, sys System) *File {
 	return &File{fd: fd, driver: driver, forms: forms, sys: sys}
 }
 
-// Map maps n bytes of the file for writing, or also for reading.
-func (f *File) Map(off int64, n int, read bool) ([]byte, error) { return f.sys.Map(f.fd, off, n, read) }
+// Access is what a mapping is for.
+type Access uint8
+
+// The ways to access a mapping.
+const (
+	Readable Access = 1 << iota
+	Writable
+)
+
+// Map maps n bytes of the file.
+func (f *File) Map(off int64, n int, a Access) ([]byte, error) { return f.sys.Map(f.fd, off, n, a) }
 
 // FD returns the descriptor.
 func (f *File) FD() int { return f.fd }

@@ -7,7 +7,7 @@ import "syscall"
 var kernel = System{
 	Ioctl: func(int, *Command) syscall.Errno { return syscall.ENOSYS },
 	Write: func(int, []byte) (int, error) { return 0, syscall.ENOSYS },
-	Map:   func(int, int64, int, bool) ([]byte, error) { return nil, syscall.ENOSYS },
+	Map:   func(int, int64, int, Access) ([]byte, error) { return nil, syscall.ENOSYS },
 }
 
 func openFile(string, uint32, uint32) (int, error) { return -1, syscall.ENOSYS }

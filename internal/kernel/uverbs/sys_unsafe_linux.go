@@ -28,10 +28,13 @@ var kernel = System{
 			}
 		}
 	},
-	Map: func(fd int, off int64, n int, read bool) ([]byte, error) {
-		prot := unix.PROT_WRITE
-		if read {
+	Map: func(fd int, off int64, n int, a Access) ([]byte, error) {
+		prot := 0
+		if a&Readable != 0 {
 			prot |= unix.PROT_READ
+		}
+		if a&Writable != 0 {
+			prot |= unix.PROT_WRITE
 		}
 		return unix.Mmap(fd, off, n, prot, unix.MAP_SHARED)
 	},
