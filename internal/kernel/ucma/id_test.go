@@ -52,6 +52,23 @@ func TestDestroyID_Waits(t *testing.T) {
 	}
 }
 
+// TestDestroyID_OtherEvents: it waits for no event of another ID.
+func TestDestroyID_OtherEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		h, other := r.id(abi.RDMA_PS_TCP), r.id(abi.RDMA_PS_TCP)
+		r.k.emit(h, abi.RDMA_CM_EVENT_ADDR_ERROR)
+		r.get()
+		r.k.emit(other, abi.RDMA_CM_EVENT_ADDR_ERROR)
+		processing := make(chan bool)
+		go func() { r.ok(r.GetEvent(r.ch, func(*control.CMEvent) { <-processing })) }()
+		synctest.Wait()
+		r.ok(r.DestroyID(h))
+		close(processing)
+		r.ok(r.DestroyID(other))
+	})
+}
+
 // TestDestroyID_Count: the ID ends whatever the kernel has counted.
 func TestDestroyID_Count(t *testing.T) {
 	for _, n := range []uint32{1, 17, none} {

@@ -198,12 +198,13 @@ func TestRXE_Errnos(t *testing.T) {
 	e.ok(e.BindAddr(a, &e.at))
 	e.ok(e.Listen(a, 1))
 	taken := e.Src(a)
-	var got []error
-	got = append(got, e.ResolveRoute(b, 1), e.Connect(b, everything, nil), e.BindAddr(b, &taken))
-	nowhere, _ := sockaddr.New(netip.MustParseAddrPort("192.0.2.1:0"))
-	got = append(got, e.BindAddr(b, &nowhere))
-	want := []error{syscall.EINVAL, syscall.EINVAL, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL}
+	got := []error{e.ResolveRoute(b, 1), e.Connect(b, everything, nil), e.BindAddr(b, &taken)}
+	want := []error{syscall.EINVAL, syscall.EINVAL, syscall.EADDRINUSE}
 	if !slices.Equal(got, want) {
 		t.Errorf("errors %v, want %v", got, want)
+	}
+	nowhere, _ := sockaddr.New(netip.MustParseAddrPort("192.0.2.1:0"))
+	if err := e.BindAddr(b, &nowhere); err != syscall.ENODEV && err != syscall.EADDRNOTAVAIL { // by the route to it
+		t.Errorf("an address of no device: %v", err)
 	}
 }
