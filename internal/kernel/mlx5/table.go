@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"fmt"
-	"sync"
 	"syscall"
 )
 
@@ -15,13 +14,6 @@ func (e *HandleError) Error() string {
 
 // Unwrap returns EINVAL.
 func (e *HandleError) Unwrap() error { return syscall.EINVAL }
-
-// table finds objects by their handles, which are used once.
-type table struct {
-	mu      sync.RWMutex
-	last    handle
-	objects map[handle]any
-}
 
 // add puts an object into the table.
 func (t *table) add(o any) handle {
