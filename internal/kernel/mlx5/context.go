@@ -191,7 +191,7 @@ func (v *Verbs) CloseDevice(ctx handle) error {
 	if err != nil {
 		return err
 	}
-	v.table.remove(ctx)
+	v.table.removeOf(ctx)
 	return c.end()
 }
 

@@ -257,6 +257,14 @@ func TestFake_Good(t *testing.T) {
 		if n := len(v.table.objects); n != 1 {
 			t.Errorf("static %t: %d objects are left", static, n-1)
 		}
+		ctx, err := v.OpenDevice(dev)
+		pd, err2 := v.AllocPD(ctx)
+		if err := errors.Join(err, err2, v.CloseDevice(ctx)); err != nil {
+			t.Error(err)
+		}
+		if err := v.DeallocPD(pd); !errors.Is(err, syscall.EINVAL) || len(v.table.objects) != 1 {
+			t.Errorf("static %t: a PD is left of a closed device: %v", static, err)
+		}
 		k.end()
 	}
 }

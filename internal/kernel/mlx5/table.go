@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"fmt"
+	"maps"
 	"syscall"
 )
 
@@ -31,6 +32,16 @@ func (t *table) remove(h handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.objects, h)
+}
+
+// removeOf removes the objects of a context, and the context.
+func (t *table) removeOf(ctx handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.objects, func(_ handle, o any) bool {
+		owned, ok := o.(interface{ owner() handle })
+		return ok && owned.owner() == ctx
+	})
 }
 
 // load returns the object of a handle, nil if there is none. issued reports whether there ever was one.

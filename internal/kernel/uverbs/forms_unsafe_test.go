@@ -190,16 +190,6 @@ func plausible(err error) bool {
 	return err == nil || errors.As(err, &e) && errors.Is(err, syscall.EPROTO)
 }
 
-// methods counts the calls that begin with prefix.
-func calls(k *fakeKernel, prefix string) (n int) {
-	for _, c := range k.calls {
-		if strings.HasPrefix(c, prefix) {
-			n++
-		}
-	}
-	return n
-}
-
 // TestForms gives each command to kernels that lack forms, twice: the second time the File does not ask again.
 func TestForms(t *testing.T) {
 	kernels := []struct {
