@@ -11,14 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// ah is an address handle.
-type ah struct {
-	object
-	av     *[avSize]byte
-	kernel uint32
-	inUse  bool // the kernel has it too
-}
-
 // The address vector: struct mlx5_wqe_av.
 const (
 	avSize     = 48
@@ -72,7 +64,7 @@ func (v *Verbs) CreateAH(h handle, a *abi.AHAttr) (handle, error) {
 	if a.IsGlobal == 0 && (roce || port.Flags&grhRequired != 0) {
 		return 0, syscall.EINVAL
 	}
-	n := &ah{object: object{c: c}, av: new([avSize]byte)}
+	n := &ah{object: object{c: c}, av: make([]byte, avSize)}
 	grh := uint32(1)
 	if roce {
 		grh = 0 // it always has one
@@ -131,7 +123,7 @@ func (v *Verbs) ResolveEthL2FromGID(ctx handle, a *abi.AHAttr) (mac [6]byte, vid
 	if err != nil {
 		return mac, 0, err
 	}
-	n := &ah{object: object{c: c}, av: new([avSize]byte)}
+	n := &ah{object: object{c: c}, av: make([]byte, avSize)}
 	if err = n.resolve(pd, a); err == nil {
 		copy(mac[:], n.av[avMAC:])
 		err = c.file.DestroyAH(n.kernel)
@@ -160,5 +152,5 @@ func (r *Rings) InitAH(h handle) (av uintptr, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return cmem.SliceAddr(n.av[:]), nil
+	return cmem.SliceAddr(n.av), nil
 }

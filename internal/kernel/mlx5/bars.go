@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/cmem"
@@ -39,35 +38,10 @@ const (
 	mapCmdShift = 8
 )
 
-// bar is a mapped page with registers.
-type bar struct {
-	mem     []byte
-	page    uint32 // the kernel's number of the page
-	handle  uint32 // the kernel's, if dynamic
-	dynamic bool   // allocated by name
-	taken   []bool // the registers of ThreadDomains
-}
-
-// bars are the registers of a context.
-type bars struct {
-	c *context
-
-	mu     sync.Mutex
-	common *bar         // rung by CQs, and by QPs that have no register of their own
-	static map[int]*bar // by index, of a kernel that makes them with the context
-	own    []*bar       // with registers of ThreadDomains
-	wc     int          // pages of mapAllocWC that were asked for
-}
-
-// register is where a QP rings.
-type register struct {
-	bar    *bar
-	slot   int    // in bar.taken; -1 if others use it too
-	offset int    // in bar.mem
-	number uint32 // the kernel's, if the bar is not dynamic
-}
-
 func (r *register) addr() uintptr { return cmem.SliceAddr(r.bar.mem[r.offset:]) }
+
+// errNoUARs is returned for a context without registers, where none can be allocated.
+var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall.EOPNOTSUPP)
 
 func (b *bars) start(c *context) (err error) {
 	b.c = c
@@ -247,4 +221,28 @@ func (b *bars) end() error {
 	}
 	b.own, b.static, b.common = nil, nil, nil
 	return errors.Join(errs...)
+}
+
+// registerCount is how many doorbell registers a context wants from a kernel that makes them with the context.
+type registerCount struct{ total, lowLatency uint32 }
+
+// registersWanted returns it, with the limits that libmlx5 has (rdma-core v44.0, providers/mlx5/mlx5.c:600, 691, 2311).
+func registersWanted(pageSize int) (registerCount, error) {
+	const most, medium = 512, 12
+	total := envNumber("MLX5_TOTAL_UUARS", 16)
+	low := envNumber("MLX5_NUM_LOW_LAT_UUARS", 4)
+	if total < 1 || total > most {
+		return registerCount{}, syscall.EINVAL
+	}
+	total = (max(total, pageSize/uarSize*regsPerUAR) + 1) &^ 1
+	if total > most {
+		return registerCount{}, syscall.ENOMEM
+	}
+	if low < 0 {
+		return registerCount{}, syscall.EINVAL
+	}
+	if low = max(low, total-medium); low > total-1 {
+		return registerCount{}, syscall.ENOMEM
+	}
+	return registerCount{uint32(total), uint32(low)}, nil
 }

@@ -3,7 +3,6 @@ package mlx5
 import (
 	"math/bits"
 	"structs"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -11,12 +10,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// clocks are pages that the device and the kernel write. They are mapped when they are first read.
-type clocks struct {
-	mu         sync.Mutex
-	core, info []byte
-}
 
 // clockInfo is struct mlx5_ib_clock_info of rdma/mlx5-abi.h.
 type clockInfo struct {

@@ -4,34 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// context is an open device.
-type context struct {
-	v      *Verbs
-	handle handle
-	dev    *device
-	devH   handle
-
-	file   *uverbs.File
-	core   uverbs.Context
-	info   contextInfo
-	maxCQE func() (uint32, error)
-
-	memory   memory
-	bars     bars
-	events   events
-	clocks   clocks
-	lastUIdx atomic.Uint32
-}
-
-func (c *context) owner() handle { return c.handle }
 
 // OpenDevice opens a device, with DevX if the kernel has it.
 func (v *Verbs) OpenDevice(dev handle) (handle, error) {
@@ -78,9 +56,6 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	}
 	return 0, err
 }
-
-// errNoUARs is returned for a context without registers, where none can be allocated.
-var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall.EOPNOTSUPP)
 
 // start makes a context and maps its registers.
 func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
@@ -216,7 +191,7 @@ func (v *Verbs) CloseDevice(ctx handle) error {
 	if err != nil {
 		return err
 	}
-	v.table.remove(ctx)
+	v.table.removeOf(ctx)
 	return c.end()
 }
 
@@ -242,36 +217,6 @@ func (v *Verbs) Unwatch(ctx handle) { v.Watch(ctx, nil) }
 func (v *Verbs) Removed(ctx handle) bool {
 	c, err := get[context](v, ctx)
 	return err == nil && c.removed()
-}
-
-func (c *context) removed() bool {
-	_, err := c.file.QueryDevice(false)
-	return err == syscall.EIO || err == syscall.ENODEV
-}
-
-// reported is how many of an object's events the kernel has reported.
-type reported struct {
-	of *count
-	n  uint32
-}
-
-// finish takes the error of a command that destroys an object. ended reports whether the object has ended: the kernel
-// ends those of a device that is removed, and then refuses every command. If it did, finish waits until the events were
-// acknowledged.
-func (c *context) finish(command string, err error, events ...reported) (ended bool, _ error) {
-	if err != nil {
-		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-			if errors.Is(err, errno) && c.removed() {
-				return true, nil
-			}
-		}
-		return false, err
-	}
-	var errs []error
-	for _, r := range events {
-		errs = append(errs, c.events.wait(command, r.of, r.n))
-	}
-	return true, errors.Join(errs...)
 }
 
 // userIndex returns an index for a new QP or SRQ. Completions name them by their numbers, so it need not be unique.

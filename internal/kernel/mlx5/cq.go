@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -13,19 +12,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	rings "github.com/pureverbs/pureverbs/internal/mlx5"
 )
-
-// cq is a completion queue.
-type cq struct {
-	object
-	cookie             uintptr
-	queue              queue
-	number, kernel     uint32 // the device's and the kernel's
-	size               uint32 // bytes of an entry
-	entries            atomic.Uint32
-	completions, async count
-}
-
-func (q *cq) asyncCount() *count { return &q.async }
 
 const (
 	mostCQEs = 1 << 24 // C: the limit of mlx5_create_cq

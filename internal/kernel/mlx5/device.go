@@ -16,20 +16,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// facts describe a device of the list.
-type facts struct {
-	name, uverbs string
-	guid         uint64
-	node         int32
-	index        int // the kernel's, -1 if it is not known
-}
-
-// device is a device of the list.
-type device struct {
-	facts
-	forms uverbs.Forms
-}
-
 // drives reports whether a device is one of mlx5: by the driver that netlink names, else by the vendor on PCI, which a
 // subfunction lacks.
 func drives(driver uint32, pci string) bool {

@@ -11,15 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// dm is device memory.
-type dm struct {
-	object
-	number uint32
-	mem    []byte // the mapped pages
-	words  []uint32
-	length uint64
-}
-
 // AllocDM allocates device memory and maps it.
 func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
 	c, err := get[context](v, ctx)

@@ -6,14 +6,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// pd is a protection domain, or a parent domain of one.
-type pd struct {
-	object
-	number uint32 // the kernel's handle
-	parent bool
-	reg    *register // of a parent domain with a thread domain
-}
-
 // AllocPD makes a protection domain.
 func (v *Verbs) AllocPD(ctx handle) (handle, error) {
 	c, err := get[context](v, ctx)
@@ -68,12 +60,6 @@ func (v *Verbs) UnimportPD(h handle) error { return forget[pd](v, h) }
 // PDNumber returns the kernel's handle of a PD.
 func (v *Verbs) PDNumber(h handle) uint32 {
 	return field(v, h, func(p *pd) uint32 { return p.number })
-}
-
-// td is a thread domain: a register.
-type td struct {
-	object
-	reg *register
 }
 
 // AllocTD makes a thread domain.

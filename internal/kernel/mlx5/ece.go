@@ -1,19 +1,11 @@
 package mlx5
 
 import (
-	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// ece are the options of enhanced connection establishment of a QP.
-type ece struct {
-	mu     sync.Mutex
-	wanted uint32 // for the next modification
-	have   uint32 // what the device granted
-}
 
 const (
 	vendorID = 0x15b3

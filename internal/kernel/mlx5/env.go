@@ -39,27 +39,3 @@ func cqeSize() (uint32, error) {
 	}
 	return 0, syscall.EINVAL
 }
-
-// registerCount is how many doorbell registers a context wants from a kernel that makes them with the context.
-type registerCount struct{ total, lowLatency uint32 }
-
-// registersWanted returns it, with the limits that libmlx5 has (rdma-core v44.0, providers/mlx5/mlx5.c:600, 691, 2311).
-func registersWanted(pageSize int) (registerCount, error) {
-	const most, medium = 512, 12
-	total := envNumber("MLX5_TOTAL_UUARS", 16)
-	low := envNumber("MLX5_NUM_LOW_LAT_UUARS", 4)
-	if total < 1 || total > most {
-		return registerCount{}, syscall.EINVAL
-	}
-	total = (max(total, pageSize/uarSize*regsPerUAR) + 1) &^ 1
-	if total > most {
-		return registerCount{}, syscall.ENOMEM
-	}
-	if low < 0 {
-		return registerCount{}, syscall.EINVAL
-	}
-	if low = max(low, total-medium); low > total-1 {
-		return registerCount{}, syscall.ENOMEM
-	}
-	return registerCount{uint32(total), uint32(low)}, nil
-}

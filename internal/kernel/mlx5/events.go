@@ -1,24 +1,14 @@
 package mlx5
 
 import (
+	"errors"
 	"structs"
-	"sync"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// events counts the events of a context's objects. An object ends when as many were acknowledged as the kernel has
-// reported.
-type events struct {
-	mu      sync.Mutex
-	changed sync.Cond
-	readers int // that may have read an event and not counted it
-}
-
-// count is of one kind of an object's events. It is guarded by events.mu.
-type count struct{ read, acked uint32 }
 
 func (e *events) init() { e.changed.L = &e.mu }
 
@@ -151,12 +141,6 @@ func (v *Verbs) AckAsyncEvent(ev *abi.AsyncEvent) {
 	}
 }
 
-// channel is a completion channel.
-type channel struct {
-	object
-	fd int
-}
-
 // CreateCompChannel makes a completion channel.
 func (v *Verbs) CreateCompChannel(ctx handle) (handle, error) {
 	c, err := get[context](v, ctx)
@@ -226,4 +210,34 @@ func (v *Verbs) AckCQEvents(h handle, n int, _ *control.CQEvent) {
 	if q, err := get[cq](v, h); err == nil {
 		q.c.events.ack(&q.completions, n)
 	}
+}
+
+// reported is how many of an object's events the kernel has reported.
+type reported struct {
+	of *count
+	n  uint32
+}
+
+// finish takes the error of a command that destroys an object. ended reports whether the object has ended: the kernel
+// ends those of a device that is removed, and then refuses every command. If it did, finish waits until the events were
+// acknowledged.
+func (c *context) finish(command string, err error, events ...reported) (ended bool, _ error) {
+	if err != nil {
+		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+			if errors.Is(err, errno) && c.removed() {
+				return true, nil
+			}
+		}
+		return false, err
+	}
+	var errs []error
+	for _, r := range events {
+		errs = append(errs, c.events.wait(command, r.of, r.n))
+	}
+	return true, errors.Join(errs...)
+}
+
+func (c *context) removed() bool {
+	_, err := c.file.QueryDevice(false)
+	return err == syscall.EIO || err == syscall.ENODEV
 }

@@ -17,7 +17,8 @@ func TestWait(t *testing.T) {
 		ended := make(chan error, 1)
 		e.begin() // a reader has an event and has not counted it
 		go func() { ended <- e.wait("destroy_cq", c, 2) }()
-		for _, step := range []func(){func() {}, func() { e.note(c) }, func() { e.note(c) }, e.done, func() { e.ack(c, 1) }} {
+		read, ack := func() { e.note(c) }, func() { e.ack(c, 1) }
+		for _, step := range []func(){func() {}, read, read, e.done, ack} {
 			step()
 			synctest.Wait()
 			select {

@@ -9,12 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// flow is a steering rule.
-type flow struct {
-	object
-	number uint32
-}
-
 // filters are the sizes of what specs match, and where it begins in the spec of libibverbs. The kernel has it, and the
 // mask, behind 8 bytes.
 var filters = map[uint32]struct{ size, at int }{

@@ -44,12 +44,14 @@ func goodContext(static bool) contextInfo {
 // outs are the attributes that the kernel answers, by object and method.
 var outs = map[[2]uint16][]uint16{
 	{0, 0}: {1}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 5}: {2, 3}, {0, 6}: {3}, {3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14},
-	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10}, {objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
-	{uhwIn, uhwIn}: {uhwIn + 1},
+	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10},
+	{objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
+	{uhwIn, uhwIn}:           {uhwIn + 1},
 }
 
 // creates has the attribute of a new object.
-var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {16, 0}: 0, {objectUAR, methodAlloc}: uhwIn}
+var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {16, 0}: 0,
+	{objectUAR, methodAlloc}: uhwIn}
 
 func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 	id := [2]uint16{c.Object, c.Method}
@@ -113,7 +115,7 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 		p := uverbs.PortAttr{GIDTableLen: 4, LinkLayer: abi.IBV_LINK_LAYER_ETHERNET, State: 4}
 		copy(b, uverbs.Bytes(&p))
 	case id == [2]uint16{} && number == 1 && attr == 1:
-		d := uverbs.DeviceAttr{DeviceID: uverbs.DeviceID{MaxQP: 1000}, DeviceQueues: uverbs.DeviceQueues{MaxCQE: 1 << 22}}
+		d := uverbs.DeviceAttr{MaxQP: 1000, MaxCQE: 1 << 22}
 		copy(b, uverbs.Bytes(&d))
 	case id[1] == 1: // no events
 	case len(b) >= 4:
@@ -233,8 +235,8 @@ func (k *fakeKernel) end() {
 	}
 }
 
-// expected reports whether an error may come of an answer that is wrong: it is typed, of an object that was not made, or
-// that there are no events to read.
+// expected reports whether an error may come of an answer that is wrong: it is typed, of an object that was not made,
+// or that there are no events to read.
 func expected(err error) bool {
 	var reply *uverbs.ReplyError
 	var unknown *HandleError
@@ -254,6 +256,14 @@ func TestFake_Good(t *testing.T) {
 		}
 		if n := len(v.table.objects); n != 1 {
 			t.Errorf("static %t: %d objects are left", static, n-1)
+		}
+		ctx, err := v.OpenDevice(dev)
+		pd, err2 := v.AllocPD(ctx)
+		if err := errors.Join(err, err2, v.CloseDevice(ctx)); err != nil {
+			t.Error(err)
+		}
+		if err := v.DeallocPD(pd); !errors.Is(err, syscall.EINVAL) || len(v.table.objects) != 1 {
+			t.Errorf("static %t: a PD is left of a closed device: %v", static, err)
 		}
 		k.end()
 	}

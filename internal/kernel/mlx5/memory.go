@@ -3,41 +3,14 @@ package mlx5
 import (
 	"errors"
 	"math/bits"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// memory is where a context's rings are. Small rings share mappings, because the kernel limits how many a process has.
-// No two rings share a page, because the kernel pins pages. Doorbell records do.
-type memory struct {
-	mu      sync.Mutex
-	chunks  []*chunk
-	records []record // free ones
-}
-
-// chunk is a mapping.
-type chunk struct {
-	mem   *dma.Mem
-	used  []bool // by page
-	free  int    // pages
-	dirty int    // the pages below were used once
-}
-
-// ring is memory of whole pages.
-type ring struct {
-	chunk *chunk
-	page  int
-	bytes []byte
-}
-
 // addr returns where the ring begins, 0 if it is none.
 func (r *ring) addr() uint64 { return uint64(cmem.SliceAddr(r.bytes)) }
-
-// record is a doorbell record: two counters, big endian.
-type record []byte
 
 func (r record) addr() uintptr { return cmem.SliceAddr(r) }
 
@@ -179,12 +152,6 @@ func (m *memory) end() error {
 	}
 	m.chunks, m.records = nil, nil
 	return errors.Join(errs...)
-}
-
-// queue is a ring with its doorbell record.
-type queue struct {
-	ring   ring
-	record record
 }
 
 // queue returns one with a ring of n bytes.

@@ -2,27 +2,12 @@ package mlx5
 
 import (
 	"math"
-	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// mr is a memory region.
-type mr struct {
-	object
-	number uint32 // the kernel's handle
-	null   bool   // the kernel has no such object
-
-	mu     sync.Mutex
-	pd     handle
-	addr   uintptr
-	length int
-	lkey   uint32
-	rkey   uint32
-}
 
 // addMR puts a memory region into the table.
 func (v *Verbs) addMR(p *pd, addr uintptr, length int, k *uverbs.MR) handle {

@@ -1,11 +1,5 @@
 package mlx5
 
-// mw is a memory window.
-type mw struct {
-	object
-	number, key uint32
-}
-
 // AllocMW makes a memory window.
 func (v *Verbs) AllocMW(_, h handle, windowType uint32) (handle, error) {
 	p, err := get[pd](v, h)

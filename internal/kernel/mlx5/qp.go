@@ -3,30 +3,12 @@ package mlx5
 import (
 	"errors"
 	"math/bits"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// qp is a queue pair.
-type qp struct {
-	object
-	init           abi.QPInitAttrEx // as granted
-	opened         bool             // another process has the rings, or there are none
-	sizes          sizes
-	queue          queue // the receive queue, then the send queue
-	sends          ring  // the send queue of a raw packet QP
-	reg            *register
-	number, kernel uint32
-	state          atomic.Uint32
-	async          count
-	ece            ece
-}
-
-func (q *qp) asyncCount() *count { return &q.async }
 
 // CreateQP makes a QP, and tells the caller how large it is.
 func (v *Verbs) CreateQP(h handle, a *abi.QPInitAttrEx) (handle, error) {
@@ -124,7 +106,7 @@ func (q *qp) free() error {
 	return errors.Join(q.c.memory.drop(q.queue), q.c.memory.release(q.sends))
 }
 
-// request is what a QP is made with.
+// request has the arguments of create_qp.
 type request struct {
 	c *context
 	uverbs.CreateQP

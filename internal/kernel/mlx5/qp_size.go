@@ -60,16 +60,6 @@ func overhead(a *abi.QPInitAttrEx) (uint64, error) {
 	return 0, syscall.EOPNOTSUPP
 }
 
-// sizes are of the rings of a QP.
-type sizes struct {
-	blocks     uint64 // of 64 bytes, of the send queue
-	wqes       uint64 // of the receive queue
-	stride     uint64
-	granted    abi.QPCap
-	wqe, fixed uint64 // bytes of a send WQE, and how many of them are no data
-	header     uint64 // of TSO, in addition
-}
-
 func (s *sizes) bytes() int { return int(s.blocks*blockSize + s.wqes*s.stride) }
 
 // qpSizes returns the sizes for what the caller wants, as libmlx5 computes them (rdma-core v50.0,

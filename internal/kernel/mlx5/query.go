@@ -12,6 +12,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
+// noData is ENODATA of Linux, which other systems do not name.
+const noData = syscall.Errno(61)
+
 // QueryDevice returns the attributes of a device.
 func (v *Verbs) QueryDevice(ctx handle, a *abi.DeviceAttr) error {
 	c, err := get[context](v, ctx)
@@ -74,7 +77,7 @@ func (c *context) port(port uint8) (abi.PortAttr, error) {
 func (v *Verbs) QueryGID(ctx handle, port uint8, index int, gid *abi.GID) error {
 	e := new(abi.GIDEntry)
 	err := v.QueryGIDEx(ctx, port, index, e)
-	if err == syscall.ENODATA {
+	if err == noData {
 		err = nil
 	}
 	if err == nil {
@@ -142,7 +145,7 @@ func (c *context) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
 		return sysfs.GIDEntry{}, syscall.EINVAL
 	}
 	if gid.IsZero() {
-		return sysfs.GIDEntry{}, syscall.ENODATA
+		return sysfs.GIDEntry{}, noData
 	}
 	e := sysfs.GIDEntry{Index: index, GID: gid}
 	e.Type, _ = c.v.root.GIDType(c.dev.name, port, index)
@@ -171,7 +174,7 @@ func (c *context) sysfsGIDTable(entries []abi.GIDEntry) (n int, err error) {
 func (c *context) gidType(port, index uint8) (uint32, error) {
 	e := new(abi.GIDEntry)
 	err := c.v.QueryGIDEx(c.handle, port, int(index), e)
-	if err == syscall.ENODATA {
+	if err == noData {
 		return abi.IBV_GID_TYPE_ROCE_V1, nil
 	}
 	return e.GIDType, err

@@ -11,18 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// srq is a shared receive queue.
-type srq struct {
-	object
-	queue          queue
-	stride         uint32
-	tail           uint32 // the last WQE of the free list
-	number, kernel uint32
-	async          count
-}
-
-func (s *srq) asyncCount() *count { return &s.async }
-
 // A WQE of an SRQ begins with the number of the next one.
 const (
 	nextSize = 16

@@ -2,7 +2,7 @@ package mlx5
 
 import (
 	"fmt"
-	"sync"
+	"maps"
 	"syscall"
 )
 
@@ -15,13 +15,6 @@ func (e *HandleError) Error() string {
 
 // Unwrap returns EINVAL.
 func (e *HandleError) Unwrap() error { return syscall.EINVAL }
-
-// table finds objects by their handles, which are used once.
-type table struct {
-	mu      sync.RWMutex
-	last    handle
-	objects map[handle]any
-}
 
 // add puts an object into the table.
 func (t *table) add(o any) handle {
@@ -39,6 +32,16 @@ func (t *table) remove(h handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.objects, h)
+}
+
+// removeOf removes the objects of a context, and the context.
+func (t *table) removeOf(ctx handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.objects, func(_ handle, o any) bool {
+		owned, ok := o.(interface{ owner() handle })
+		return ok && owned.owner() == ctx
+	})
 }
 
 // load returns the object of a handle, nil if there is none. issued reports whether there ever was one.

@@ -3,24 +3,11 @@ package mlx5
 import (
 	"errors"
 	"math/bits"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// wq is a receive queue without a QP.
-type wq struct {
-	object
-	queue          queue
-	wqes, stride   uint32
-	number, kernel uint32
-	state          atomic.Uint32
-	async          count
-}
-
-func (w *wq) asyncCount() *count { return &w.async }
 
 // CreateWQ makes a receive queue, and tells the caller how large it is.
 func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
@@ -123,12 +110,6 @@ func (r *Rings) InitRWQ(h handle) (*abi.MLX5DVRWQ, error) {
 	}
 	return &abi.MLX5DVRWQ{Buf: uintptr(w.queue.ring.addr()), DBRec: w.queue.record.addr(), WQECnt: w.wqes,
 		Stride: w.stride}, nil
-}
-
-// indTable is an indirection table.
-type indTable struct {
-	object
-	number uint32
 }
 
 // CreateRWQIndTable makes an indirection table.

@@ -7,12 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// xrcd is an XRC domain.
-type xrcd struct {
-	object
-	number uint32
-}
-
 // OpenXRCD opens an XRC domain.
 func (v *Verbs) OpenXRCD(ctx handle, a *abi.XRCDInitAttr) (handle, error) {
 	c, err := get[context](v, ctx)

@@ -2,42 +2,22 @@ package uverbs
 
 import "structs"
 
-// DeviceAttr is struct ib_uverbs_query_device_resp of rdma/ib_user_verbs.h.
+// DeviceAttr is struct ib_uverbs_query_device_resp of rdma/ib_user_verbs.h. GUIDs are big endian.
 type DeviceAttr struct {
-	_ structs.HostLayout
-	DeviceID
-	DeviceQueues
-	DeviceOthers
-	_ [4]byte
-}
-
-// DeviceID is its first part.
-type DeviceID struct {
-	_                                    structs.HostLayout
-	FWVer                                uint64
-	NodeGUID, SysImageGUID               uint64 // big endian
-	MaxMRSize, PageSizeCap               uint64
-	VendorID, VendorPartID, HWVer, MaxQP uint32
-}
-
-// DeviceQueues is its second part.
-type DeviceQueues struct {
-	_                                                structs.HostLayout
-	MaxQPWR, DeviceCapFlags                          uint32
-	MaxSGE, MaxSGERd, MaxCQ, MaxCQE, MaxMR, MaxPD    uint32
-	MaxQPRdAtom, MaxEERdAtom, MaxResRdAtom           uint32
-	MaxQPInitRdAtom, MaxEEInitRdAtom, AtomicCap      uint32
-	MaxEE, MaxRDD, MaxMW, MaxRawIPv6QP, MaxRawEthyQP uint32
-}
-
-// DeviceOthers is its last part.
-type DeviceOthers struct {
-	_                                                    structs.HostLayout
-	MaxMcastGrp, MaxMcastQPAttach, MaxTotalMcastQPAttach uint32
-	MaxAH, MaxFMR, MaxMapPerFMR                          uint32
-	MaxSRQ, MaxSRQWR, MaxSRQSGE                          uint32
-	MaxPkeys                                             uint16
-	LocalCAAckDelay, PhysPortCnt                         uint8
+	_                                                             structs.HostLayout
+	FWVer                                                         uint64
+	NodeGUID, SysImageGUID                                        uint64
+	MaxMRSize, PageSizeCap                                        uint64
+	VendorID, VendorPartID, HWVer, MaxQP, MaxQPWR, DeviceCapFlags uint32
+	MaxSGE, MaxSGERd, MaxCQ, MaxCQE, MaxMR, MaxPD                 uint32
+	MaxQPRdAtom, MaxEERdAtom, MaxResRdAtom, MaxQPInitRdAtom       uint32
+	MaxEEInitRdAtom, AtomicCap, MaxEE, MaxRDD, MaxMW              uint32
+	MaxRawIPv6QP, MaxRawEthyQP, MaxMcastGrp, MaxMcastQPAttach     uint32
+	MaxTotalMcastQPAttach, MaxAH, MaxFMR, MaxMapPerFMR            uint32
+	MaxSRQ, MaxSRQWR, MaxSRQSGE                                   uint32
+	MaxPkeys                                                      uint16
+	LocalCAAckDelay, PhysPortCnt                                  uint8
+	_                                                             [4]byte
 }
 
 // DeviceAttrEx is struct ib_uverbs_ex_query_device_resp.

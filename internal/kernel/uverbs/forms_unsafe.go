@@ -8,6 +8,81 @@ import (
 	"unsafe"
 )
 
+// Driver is the driver's part of a command: its struct, and where its answer goes. Both may be empty.
+type Driver struct{ In, Out []byte }
+
+// request is the struct of write() and its answer, and the driver's part.
+type request struct {
+	in, out []byte
+	Driver
+}
+
+// do sends a command in the first form that the kernel has. args are those of the method. The error is an errno or a
+// *ReplyError.
+func (f *File) do(c *command, q request, args ...Arg) error {
+	runtime.LockOSThread() // Linux looks at the thread's credentials
+	defer runtime.UnlockOSThread()
+	err := f.send(c, &q, args)
+	if err == syscall.EIO || err == syscall.EACCES {
+		if do := f.explain.Load(); do != nil {
+			return (*do)(err)
+		}
+	}
+	return err
+}
+
+// plain is do without an explanation.
+func (f *File) plain(c *command, q request, args ...Arg) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return f.send(c, &q, args)
+}
+
+func (f *File) send(c *command, q *request, args []Arg) error {
+	err := error(syscall.ENOTTY)
+	if f.forms.has(c, ByMethod) {
+		err = f.method(c.name, c.object, c.method, append(args, f.driverArgs(q)...))
+		f.forms.ioctl.note(err == syscall.ENOTTY)
+		if !Absent(err) {
+			return err
+		}
+		if err == syscall.EPROTONOSUPPORT && c.number != noNumber {
+			f.forms.noMethod.Store(c, true)
+		}
+	}
+	if f.forms.has(c, ByInvoke) {
+		err = f.invoke(c, q)
+		f.forms.ioctl.note(err == syscall.ENOTTY)
+		f.forms.invoke.note(Absent(err))
+		if !Absent(err) {
+			return err
+		}
+	}
+	if f.forms.has(c, ByWrite) {
+		err = f.write(c, q)
+	}
+	return err
+}
+
+func (f *File) driverArgs(q *request) []Arg {
+	return []Arg{If(len(q.In) > 0, In(driverIn, q.In)), If(len(q.Out) > 0, May(driverOut, q.Out))}
+}
+
+// invoke sends a command by INVOKE_WRITE.
+func (f *File) invoke(c *command, q *request) error {
+	const coreIn, coreOut, number = 0, 1, 2
+	return f.method(c.name, invokeWrite.object, invokeWrite.method, append(f.driverArgs(q),
+		Uint64(number, uint64(c.number)), In(coreIn, q.in), If(len(q.out) > 0, Out(coreOut, q.out))))
+}
+
+// Method sends a method that only the driver has.
+func (f *File) Method(name string, object, method uint16, args ...Arg) error {
+	return f.do(&command{name, object, method, noNumber}, request{}, args...)
+}
+
+// Absent reports whether the error of a method means that the kernel lacks it.
+func Absent(err error) bool { return err == syscall.ENOTTY || err == syscall.EPROTONOSUPPORT }
+
 // method sends a method by the ioctl.
 func (f *File) method(name string, object, method uint16, args []Arg) error {
 	c := &Command{header: header{Object: object, Method: method, driver: f.driver}}

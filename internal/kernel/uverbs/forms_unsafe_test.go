@@ -38,8 +38,9 @@ func data(a *Attr) []byte {
 
 // outs are the attributes of methods that the kernel answers, by object and method; -1 is that of a new object.
 var outs = map[[2]uint16][]uint16{
-	{0, 1}: {1, 2}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 4}: {0, 1, driverIn}, {0, 5}: {2, 3}, {0, 6}: {3}, {3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14},
-	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10}, {0, 0}: {1},
+	{0, 0}: {1}, {0, 1}: {1, 2}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 4}: {0, 1, driverIn}, {0, 5}: {2, 3}, {0, 6}: {3},
+	{3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14}, {4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 0}: {6, 7},
+	{7, 3}: {1, 2, 3}, {7, 4}: {7, 8}, {7, 5}: {9, 10}, {12, 0}: {9, 10, 11}, {12, 1}: {1},
 }
 
 func (k *fakeKernel) ioctl(_ int, c *Command) syscall.Errno {
@@ -131,6 +132,34 @@ var all = []struct {
 	{"dereg_mr", func(f *File) error { return f.DeregMR(9) }},
 	{"create_ah", func(f *File) error { return second(f.CreateAH(1, 2, &AHAttr{DLID: 3}, driverPart())) }},
 	{"destroy_ah", func(f *File) error { return f.DestroyAH(9) }},
+	{"rereg_mr", func(f *File) error { _, _, err := f.ReregMR(&ReregMR{Handle: 1, Flags: 2}); return err }},
+	{"advise_mr", func(f *File) error { return f.AdviseMR(1, 2, 3, make([]SGE, 2)) }},
+	{"query_mr", func(f *File) error { _, _, err := f.QueryMR(9); return err }},
+	{"reg_dm_mr", func(f *File) error { return second(f.RegDMMR(1, 2, 3, 4, 5)) }},
+	{"reg_dmabuf_mr", func(f *File) error { return second(f.RegDmabufMR(1, 2, 3, 4, 5, 6)) }},
+	{"alloc_mw", func(f *File) error { _, _, err := f.AllocMW(1, 2); return err }},
+	{"dealloc_mw", func(f *File) error { return f.DeallocMW(9) }},
+	{"alloc_dm", func(f *File) error { return second(f.AllocDM(1, 2)) }},
+	{"free_dm", func(f *File) error { return f.FreeDM(9) }},
+	{"modify_cq", func(f *File) error { return f.ModerateCQ(1, 2, 3) }},
+	{"create_xsrq", func(f *File) error {
+		return second(f.CreateSRQ(&CreateSRQ{User: 1, PD: 2, MaxWR: 3}, &XRC{XRCD: 4, CQ: 5}, driverPart()))
+	}},
+	{"create_qp_ex", func(f *File) error {
+		q := &CreateQP{User: 1, PD: 2, Type: 8}
+		return second(f.CreateQP(q, QPOptions{Flags: 1 << 8}, driverPart()))
+	}},
+	{"open_qp", func(f *File) error { return second(f.OpenQP(1, 2, 3, 4)) }},
+	{"modify_qp_ex", func(f *File) error { return f.ModifyQPEx(&ModifyQP{Handle: 1}, 2, driverPart()) }},
+	{"open_xrcd", func(f *File) error { return second(f.OpenXRCD(-1, 2)) }},
+	{"close_xrcd", func(f *File) error { return f.CloseXRCD(9) }},
+	{"create_flow", func(f *File) error { return second(f.CreateFlow(1, &FlowAttr{Type: 2}, make([]byte, 40))) }},
+	{"destroy_flow", func(f *File) error { return f.DestroyFlow(9) }},
+	{"create_wq", func(f *File) error { return second(f.CreateWQ(&CreateWQ{User: 1, PD: 2, Flags: 3}, driverPart())) }},
+	{"modify_wq", func(f *File) error { return f.ModifyWQ(&ModifyWQ{Mask: 1, Handle: 2}, make([]byte, 8)) }},
+	{"destroy_wq", func(f *File) error { return second(f.DestroyWQ(9)) }},
+	{"create_rwq_ind_tbl", func(f *File) error { return second(f.CreateTable(1, []uint32{1, 2}, driverPart())) }},
+	{"destroy_rwq_ind_tbl", func(f *File) error { return f.DestroyTable(9) }},
 	{"create_cq", func(f *File) error {
 		return second(f.CreateCQ(&CreateCQ{User: 1, CQE: 2, Vector: 3, Channel: 4}, 0, driverPart()))
 	}},
@@ -159,16 +188,6 @@ func second[T any](_ T, err error) error { return err }
 func plausible(err error) bool {
 	var e *ReplyError
 	return err == nil || errors.As(err, &e) && errors.Is(err, syscall.EPROTO)
-}
-
-// methods counts the calls that begin with prefix.
-func calls(k *fakeKernel, prefix string) (n int) {
-	for _, c := range k.calls {
-		if strings.HasPrefix(c, prefix) {
-			n++
-		}
-	}
-	return n
 }
 
 // TestForms gives each command to kernels that lack forms, twice: the second time the File does not ask again.
@@ -259,10 +278,12 @@ func TestForms(t *testing.T) {
 func commandsByName(t *testing.T) map[string]*command {
 	t.Helper()
 	m := make(map[string]*command)
-	for _, c := range []*command{&getContext, &queryContext, &queryGIDTable, &queryGIDEntry, &queryDevice, &queryDeviceEx,
-		&queryPort, &allocPD, &deallocPD, &createAH, &destroyAH, &regMR, &deregMR, &createCompChannel, &createCQ, &resizeCQ,
-		&destroyCQ, &createQP, &queryQP, &modifyQP, &destroyQP, &attachMcast, &detachMcast, &createSRQ, &modifySRQ,
-		&querySRQ, &destroySRQ} {
+	for _, c := range []*command{&getContext, &queryContext, &queryGIDTable, &queryGIDEntry, &queryDevice,
+		&queryDeviceEx, &queryPort, &allocPD, &deallocPD, &createAH, &destroyAH, &regMR, &deregMR, &reregMR, &adviseMR,
+		&queryMR, &regDMMR, &regDmabufMR, &allocMW, &deallocMW, &allocDM, &freeDM, &createCompChannel, &createCQ,
+		&resizeCQ, &modifyCQ, &destroyCQ, &createQP, &createQPEx, &openQP, &queryQP, &modifyQP, &modifyQPEx,
+		&destroyQP, &attachMcast, &detachMcast, &createSRQ, &createXSRQ, &modifySRQ, &querySRQ, &destroySRQ, &openXRCD,
+		&closeXRCD, &createFlow, &destroyFlow, &createWQ, &modifyWQ, &destroyWQ, &createTable, &destroyTable} {
 		m[c.name] = c
 	}
 	if len(m) != len(all) {

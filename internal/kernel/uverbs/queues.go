@@ -81,7 +81,7 @@ type SRQ struct {
 	Handle, MaxWR, MaxSGE, Num uint32
 }
 
-// XRC is what an SRQ of an XRC domain has in addition.
+// XRC names the domain and the CQ of an SRQ of an XRC domain.
 type XRC struct{ XRCD, CQ uint32 }
 
 // CreateSRQ makes a shared receive queue. x is nil for one that has no XRC domain.

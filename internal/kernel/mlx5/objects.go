@@ -1,0 +1,160 @@
+package mlx5
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// pd is a protection domain, or a parent domain of one.
+type pd struct {
+	object
+	number uint32 // the kernel's handle
+	parent bool
+	reg    *register // of a parent domain with a thread domain
+}
+
+// td is a thread domain: a register.
+type td struct {
+	object
+	reg *register
+}
+
+// mr is a memory region.
+type mr struct {
+	object
+	number uint32 // the kernel's handle
+	null   bool   // the kernel has no such object
+
+	mu     sync.Mutex
+	pd     handle
+	addr   uintptr
+	length int
+	lkey   uint32
+	rkey   uint32
+}
+
+// mw is a memory window.
+type mw struct {
+	object
+	number, key uint32
+}
+
+// dm is device memory.
+type dm struct {
+	object
+	number uint32
+	mem    []byte // the mapped pages
+	words  []uint32
+	length uint64
+}
+
+// channel is a completion channel.
+type channel struct {
+	object
+	fd int
+}
+
+// cq is a completion queue.
+type cq struct {
+	object
+	cookie             uintptr
+	queue              queue
+	number, kernel     uint32 // the device's and the kernel's
+	size               uint32 // bytes of an entry
+	entries            atomic.Uint32
+	completions, async count
+}
+
+func (q *cq) asyncCount() *count { return &q.async }
+
+// srq is a shared receive queue.
+type srq struct {
+	object
+	queue          queue
+	stride         uint32
+	tail           uint32 // the last WQE of the free list
+	number, kernel uint32
+	async          count
+}
+
+func (s *srq) asyncCount() *count { return &s.async }
+
+// sizes are of the rings of a QP.
+type sizes struct {
+	blocks     uint64 // of 64 bytes, of the send queue
+	wqes       uint64 // of the receive queue
+	stride     uint64
+	granted    abi.QPCap
+	wqe, fixed uint64 // bytes of a send WQE, and how many of them are no data
+	header     uint64 // of TSO, in addition
+}
+
+// queue is a ring with its doorbell record.
+type queue struct {
+	ring   ring
+	record record
+}
+
+// ece are the options of enhanced connection establishment of a QP.
+type ece struct {
+	mu     sync.Mutex
+	wanted uint32 // for the next modification
+	have   uint32 // what the device granted
+}
+
+// qp is a queue pair.
+type qp struct {
+	object
+	init           abi.QPInitAttrEx // as granted
+	opened         bool             // another process has the rings, or there are none
+	sizes          sizes
+	queue          queue // the receive queue, then the send queue
+	sends          ring  // the send queue of a raw packet QP
+	reg            *register
+	number, kernel uint32
+	state          atomic.Uint32
+	async          count
+	ece            ece
+}
+
+func (q *qp) asyncCount() *count { return &q.async }
+
+// wq is a receive queue without a QP.
+type wq struct {
+	object
+	queue          queue
+	wqes, stride   uint32
+	number, kernel uint32
+	state          atomic.Uint32
+	async          count
+}
+
+func (w *wq) asyncCount() *count { return &w.async }
+
+// indTable is an indirection table.
+type indTable struct {
+	object
+	number uint32
+}
+
+// xrcd is an XRC domain.
+type xrcd struct {
+	object
+	number uint32
+}
+
+// flow is a steering rule.
+type flow struct {
+	object
+	number uint32
+}
+
+// ah is an address handle.
+type ah struct {
+	object
+	av     []byte
+	kernel uint32
+	inUse  bool // the kernel has it too
+}

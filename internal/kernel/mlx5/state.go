@@ -1,0 +1,151 @@
+package mlx5
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// handle names an object.
+type handle = control.Handle
+
+// Verbs is the control path of mlx5 devices through the kernel. It is safe for concurrent use.
+type Verbs struct {
+	control.NoVerbs
+	root  sysfs.Root
+	table table
+
+	checkFile func(root sysfs.Root, file string, driver int64) error
+	openFile  func(root sysfs.Root, file string, driver uint32, forms *uverbs.Forms) (*uverbs.File, error)
+
+	mu      sync.Mutex
+	devices map[facts]handle
+}
+
+// table finds objects by their handles, which are used once.
+type table struct {
+	mu      sync.RWMutex
+	last    handle
+	objects map[handle]any
+}
+
+// object is the part that all objects have.
+type object struct {
+	c      *context
+	handle handle
+}
+
+func (o *object) context() *context { return o.c }
+
+// owner returns the handle of the object's context.
+func (o *object) owner() handle { return o.c.handle }
+
+// facts describe a device of the list.
+type facts struct {
+	name, uverbs string
+	guid         uint64
+	node         int32
+	index        int // the kernel's, -1 if it is not known
+}
+
+// device is a device of the list.
+type device struct {
+	facts
+	forms uverbs.Forms
+}
+
+// context is an open device.
+type context struct {
+	v      *Verbs
+	handle handle
+	dev    *device
+	devH   handle
+
+	file   *uverbs.File
+	core   uverbs.Context
+	info   contextInfo
+	maxCQE func() (uint32, error)
+
+	memory   memory
+	bars     bars
+	events   events
+	clocks   clocks
+	lastUIdx atomic.Uint32
+}
+
+func (c *context) owner() handle { return c.handle }
+
+// bar is a mapped page with registers.
+type bar struct {
+	mem     []byte
+	page    uint32 // the kernel's number of the page
+	handle  uint32 // the kernel's, if dynamic
+	dynamic bool   // allocated by name
+	taken   []bool // the registers of ThreadDomains
+}
+
+// bars are the registers of a context.
+type bars struct {
+	c *context
+
+	mu     sync.Mutex
+	common *bar         // rung by CQs, and by QPs that have no register of their own
+	static map[int]*bar // by index, of a kernel that makes them with the context
+	own    []*bar       // with registers of ThreadDomains
+	wc     int          // pages of mapAllocWC that were asked for
+}
+
+// register is where a QP rings.
+type register struct {
+	bar    *bar
+	slot   int    // in bar.taken; -1 if others use it too
+	offset int    // in bar.mem
+	number uint32 // the kernel's, if the bar is not dynamic
+}
+
+// events counts the events of a context's objects. An object ends when as many were acknowledged as the kernel has
+// reported.
+type events struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	readers int // that may have read an event and not counted it
+}
+
+// count is of one kind of an object's events. It is guarded by events.mu.
+type count struct{ read, acked uint32 }
+
+// clocks are pages that the device and the kernel write. They are mapped when they are first read.
+type clocks struct {
+	mu         sync.Mutex
+	core, info []byte
+}
+
+// memory is where a context's rings are. Small rings share mappings, because the kernel limits how many a process has.
+// No two rings share a page, because the kernel pins pages. Doorbell records do.
+type memory struct {
+	mu      sync.Mutex
+	chunks  []*chunk
+	records []record // free ones
+}
+
+// chunk is a mapping.
+type chunk struct {
+	mem   *dma.Mem
+	used  []bool // by page
+	free  int    // pages
+	dirty int    // the pages below were used once
+}
+
+// ring is memory of whole pages.
+type ring struct {
+	chunk *chunk
+	page  int
+	bytes []byte
+}
+
+// record is a doorbell record: two counters, big endian.
+type record []byte
