@@ -212,8 +212,9 @@ var onNative = map[string]string{
 	"rdmacm":      "^TestRXE",
 	"mlx5dv":      "",
 	"test/random": "",
-	"rdma": "^TestRXE_(Messages|Calls|Killed|LeadOthers|Lease|LeaseRequest|LeaseExpires|LeaseRevoked|LeaseInvalidated|" +
-		"Manual|NetConn|Packet|PacketDial|PacketGroup|RandomTransfers|SendBuffer|Stream|LargeStreams|Faults|ZZRemoval)$",
+	"rdma": "^TestRXE_(Messages|Calls|Killed|LeadOthers|Lease(|Request|Expires|Revoked|Invalidated|Faults|Keys|Stuck)|" +
+		"RandomLeases|Manual|NetConn|Packet(|Dial|Group|Restart)|RandomTransfers|SendBuffer|Batch|WriteBuffers|" +
+		"OwnQueues|Pollers|Stream|LargeStreams|Credentials|HandshakeKilled|VanishingClients|Faults|ZZRemoval)$",
 	"cmd/perf": "^TestRXE_(InteropStock|StockCM|OursCM|ZZRemoval)$",
 	"examples": "^TestRXE(CM_(RPing|UDAddy|Ucmatose|MCKey)|PingPong)$",
 }
