@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil/native"
 )
 
-// NeedControl skips a test that the control path in use cannot pass, as package native lists. NeedRXE calls it. A
-// subtest with a row of its own calls it, too.
+// NeedControl skips a test that the control path in use cannot pass, as package native lists. NeedRXE calls it, and
+// so does a subtest with a row of its own.
 func NeedControl(t testing.TB) {
 	t.Helper()
 	if os.Getenv(native.Env) != "native" || os.Getenv(native.RowsEnv) != "" {

@@ -212,8 +212,8 @@ var onNative = map[string]string{
 	"rdmacm":      "^TestRXE",
 	"mlx5dv":      "",
 	"test/random": "",
-	"rdma": "^TestRXE_(Messages|Calls|Killed|LeadOthers|Lease(|Request|Expires|Revoked|Invalidated|Faults|Keys|Stuck)|" +
-		"RandomLeases|Manual|NetConn|Packet(|Dial|Group|Restart)|RandomTransfers|SendBuffer|Batch|WriteBuffers|" +
+	"rdma": "^TestRXE_(Messages|Calls|Killed|LeadOthers|Lease(|Request|Expires|Revoked|Invalidated|Faults|Keys|Stuck)" +
+		"|RandomLeases|Manual|NetConn|Packet(|Dial|Group|Restart)|RandomTransfers|SendBuffer|Batch|WriteBuffers|" +
 		"OwnQueues|Pollers|Stream|LargeStreams|Credentials|HandshakeKilled|VanishingClients|Faults|ZZRemoval)$",
 	"cmd/perf": "^TestRXE_(InteropStock|StockCM|OursCM|ZZRemoval)$",
 	"examples": "^TestRXE(CM_(RPing|UDAddy|Ucmatose|MCKey)|PingPong)$",

@@ -19,7 +19,7 @@ type Reason struct {
 	Shows *regexp.Regexp
 }
 
-// Skipped is what a test that does not run says before the text of its reason.
+// Skipped begins the text of a skip. The text of the reason follows.
 const Skipped = "not on the native control path: "
 
 // Row is a test that does not run on the native control path.
