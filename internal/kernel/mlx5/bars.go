@@ -33,6 +33,9 @@ const (
 	mapRegular  = 0
 	mapNC       = 3
 	mapAllocWC  = 6
+	mapClock    = 5
+	mapInfo     = 7
+	mapDM       = 8
 	mapCmdShift = 8
 )
 
@@ -98,7 +101,7 @@ func (b *bars) alloc(kind uint64) (*bar, error) {
 	if *length < uarSize || int(*length) > 16*page || *length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
 		err = &uverbs.ReplyError{Command: "uar_alloc", Field: fmt.Sprintf("offset %#x and length", off),
 			Got: uint64(*length), Want: "a page"}
-	} else if n.mem, err = b.c.file.Map(int64(off), int(*length)); err == nil {
+	} else if n.mem, err = b.c.file.Map(int64(off), int(*length), uverbs.Writable); err == nil {
 		return n, nil
 	}
 	return nil, errors.Join(err, b.free(n))
@@ -127,9 +130,14 @@ func (b *bars) page(i int) (*bar, error) {
 }
 
 func (b *bars) mapPage(cmd, i int) ([]byte, error) {
-	off := int64(cmd)<<mapCmdShift | int64(i&(1<<mapCmdShift-1)) | int64(i>>mapCmdShift)<<(2*mapCmdShift)
 	page := uverbs.PageSize()
-	return b.c.file.Map(off*int64(page), page)
+	return b.c.file.Map(mapOffset(cmd, i), page, uverbs.Writable)
+}
+
+// mapOffset is where page i of a command of mmap is.
+func mapOffset(cmd, i int) int64 {
+	off := int64(cmd)<<mapCmdShift | int64(i&(1<<mapCmdShift-1)) | int64(i>>mapCmdShift)<<(2*mapCmdShift)
+	return off * int64(uverbs.PageSize())
 }
 
 // take returns a register that no other QP rings.

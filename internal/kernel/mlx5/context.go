@@ -27,6 +27,7 @@ type context struct {
 	memory   memory
 	bars     bars
 	events   events
+	clocks   clocks
 	lastUIdx atomic.Uint32
 }
 
@@ -61,7 +62,7 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := uverbs.CheckVersions(v.root, d.uverbs, abiVersion); err != nil {
+	if err := v.checkFile(v.root, d.uverbs, abiVersion); err != nil {
 		return 0, err
 	}
 	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
@@ -83,14 +84,11 @@ var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall
 
 // start makes a context and maps its registers.
 func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
-	f, err := uverbs.Open(v.root, d.uverbs, driverID, &d.forms)
+	f, err := v.openFile(v.root, d.uverbs, driverID, &d.forms)
 	if err != nil {
 		return nil, err
 	}
-	c := &context{v: v, dev: d, devH: h, file: f}
-	c.core.AsyncFD = -1
-	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
-	c.events.init()
+	c := v.newContext(h, d, f)
 	for _, q.flags = range flags {
 		if err = c.get(&q); err == nil {
 			break
@@ -109,6 +107,50 @@ func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*conte
 		err = errors.Join(err, e)
 	}
 	return nil, err
+}
+
+// ImportDevice makes a context of the descriptor of another process's, which it then owns.
+func (v *Verbs) ImportDevice(cmdFD int) (handle, error) {
+	_, devices, err := v.GetDeviceList()
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range devices {
+		d, err := get[device](v, h)
+		if err != nil {
+			return 0, err
+		}
+		f, err := uverbs.Adopt(v.root, d.uverbs, driverID, &d.forms, cmdFD)
+		if err != nil {
+			continue
+		}
+		c := v.newContext(h, d, f)
+		if c.core, err = f.QueryContext(attrQueryUCtx, uverbs.Bytes(&c.info)); err == nil {
+			err = c.info.check()
+		}
+		if err == nil && c.info.totalBFRegs != 0 {
+			err = syscall.EINVAL // as its registers are the other process's
+		}
+		if err == nil {
+			err = c.bars.start(c)
+		}
+		if err != nil {
+			f.Disown()
+			return 0, errors.Join(unsupported(err), c.end())
+		}
+		c.handle = v.table.add(c)
+		return c.handle, nil
+	}
+	return 0, syscall.ENODEV
+}
+
+// newContext returns one that has nothing yet.
+func (v *Verbs) newContext(h handle, d *device, f *uverbs.File) *context {
+	c := &context{v: v, dev: d, devH: h, file: f}
+	c.core.AsyncFD = -1
+	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
+	c.events.init()
+	return c
 }
 
 // get makes the kernel's context. A kernel refuses a request that is longer than its own, unless the rest is zero.
@@ -160,7 +202,7 @@ func (i *contextInfo) check() error {
 // end frees what the context has.
 func (c *context) end() error {
 	var errs []error
-	errs = append(errs, c.bars.end())
+	errs = append(errs, c.clocks.end(), c.bars.end())
 	if c.core.AsyncFD >= 0 {
 		errs = append(errs, uverbs.CloseFD(c.core.AsyncFD))
 	}

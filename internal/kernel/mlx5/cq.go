@@ -145,6 +145,19 @@ func (v *Verbs) CreateCQEx(ctx handle, a *abi.CQInitAttrEx) (handle, error) {
 	return v.CreateCQ(ctx, int(a.CQE), a.CQContext, a.Channel, int(a.CompVector))
 }
 
+// ModifyCQ sets the moderation of a CQ.
+func (v *Verbs) ModifyCQ(_, h handle, a *abi.ModifyCQAttr) error {
+	const moderate = 1 << 0 // C: IBV_CQ_ATTR_MODERATE
+	q, err := get[cq](v, h)
+	if err != nil {
+		return err
+	}
+	if a.AttrMask != moderate {
+		return syscall.EINVAL
+	}
+	return q.c.file.ModerateCQ(q.kernel, a.Moderate.CQCount, a.Moderate.CQPeriod)
+}
+
 // DestroyCQ ends a CQ, when its events were acknowledged.
 func (v *Verbs) DestroyCQ(h handle) error {
 	q, err := get[cq](v, h)

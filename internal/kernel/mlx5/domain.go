@@ -45,6 +45,26 @@ func (v *Verbs) DeallocPD(h handle) error {
 	return nil
 }
 
+// ImportPD returns a protection domain of another process with the same context.
+func (v *Verbs) ImportPD(ctx handle, number uint32) (handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	const kind, query, attr = 1, driverNamespace, driverNamespace // C: UVERBS_OBJECT_PD, MLX5_IB_METHOD_PD_QUERY
+	pdn := new(uint32)
+	err = c.file.Method("query_pd", kind, query, uverbs.Handle(attr, number), uverbs.Out(attr+1, uverbs.Bytes(pdn)))
+	if err != nil {
+		return 0, unsupported(err)
+	}
+	p := &pd{object: object{c: c}, number: number}
+	p.handle = v.table.add(p)
+	return p.handle, nil
+}
+
+// UnimportPD forgets it.
+func (v *Verbs) UnimportPD(h handle) error { return forget[pd](v, h) }
+
 // PDNumber returns the kernel's handle of a PD.
 func (v *Verbs) PDNumber(h handle) uint32 {
 	return field(v, h, func(p *pd) uint32 { return p.number })

@@ -134,3 +134,38 @@ type deviceResp struct {
 	dciStreams                 [2]uint8
 	_                          uint16
 }
+
+// createWQ is struct mlx5_ib_create_wq.
+type createWQ struct {
+	_                        structs.HostLayout
+	buf, db                  uint64
+	wqes, shift, uidx, flags uint32
+	mask                     uint32
+	striding                 [3]uint32
+}
+
+// createRSS is struct mlx5_ib_create_qp_rss.
+type createRSS struct {
+	_           structs.HostLayout
+	fields      uint64
+	function    uint8
+	keyLen      uint8
+	_           [6]uint8
+	key         [128]byte
+	mask, flags uint32
+}
+
+// modifyQP is struct mlx5_ib_modify_qp.
+type modifyQP struct {
+	_             structs.HostLayout
+	mask, burst   uint32
+	typicalPacket uint16
+	_             uint16
+	ece           uint32
+}
+
+// modifyQPResp is struct mlx5_ib_modify_qp_resp.
+type modifyQPResp struct {
+	_                    structs.HostLayout
+	length, dctn, ece, _ uint32
+}

@@ -184,6 +184,16 @@ func (b *bench) objects() string {
 	port.PortCapFlags2, port.ActiveSpeedEx = 0, 0 // only a method answers them
 	pkey, err := v.QueryPKey(b.ctx, b.r.Port, 0)
 	b.check(err)
+	var ticks [2]abi.ValuesEx
+	for i := range ticks {
+		ticks[i].CompMask = 1
+		b.check(v.QueryRTValuesEx(b.ctx, &ticks[i]))
+	}
+	clock := new(abi.MLX5DVClockInfo)
+	b.check(v.Rings().GetClockInfo(b.ctx, clock))
+	if ticks[1].RawClock.Nsec < ticks[0].RawClock.Nsec || clock.Nsec == 0 || clock.Mask == 0 {
+		b.Errorf("the clock is %d, then %d; %+v", ticks[0].RawClock.Nsec, ticks[1].RawClock.Nsec, clock)
+	}
 	entries := make([]abi.GIDEntry, 16)
 	n, err := v.QueryGIDTable(b.ctx, entries)
 	b.check(err)
@@ -317,11 +327,13 @@ func TestRXE_Handles(t *testing.T) {
 			"DestroyQP": v.DestroyQP(h), "ModifyQP": v.ModifyQP(h, new(abi.QPAttr), 0),
 			"QueryQP":  v.QueryQP(h, new(abi.QPAttr), 0, nil),
 			"CreateAH": second(v.CreateAH(h, new(abi.AHAttr))), "DestroyAH": v.DestroyAH(h),
-			"AttachMcast": v.AttachMcast(h, new(abi.GID), 0), "QueryDevice": v.QueryDevice(h, new(abi.DeviceAttr)),
+			"AttachMcast":   v.AttachMcast(h, new(abi.GID), 0),
+			"QueryDevice":   v.QueryDevice(h, new(abi.DeviceAttr)),
 			"QueryDeviceEx": v.QueryDeviceEx(h, new(abi.DeviceAttrEx)),
 			"QueryPort":     v.QueryPort(h, 1, new(abi.PortAttr)),
-			"QueryGID":      v.QueryGID(h, 1, 0, new(abi.GID)), "GetAsyncEvent": v.GetAsyncEvent(h, new(abi.AsyncEvent)),
-			"InitCQ": second(r.InitCQ(h)), "InitQP": second(r.InitQP(h, 0)), "InitSRQ": second(r.InitSRQ(h, 0)),
+			"QueryGID":      v.QueryGID(h, 1, 0, new(abi.GID)),
+			"GetAsyncEvent": v.GetAsyncEvent(h, new(abi.AsyncEvent)),
+			"InitCQ":        second(r.InitCQ(h)), "InitQP": second(r.InitQP(h, 0)), "InitSRQ": second(r.InitSRQ(h, 0)),
 			"InitAH": second(r.InitAH(h)), "SwapCQ": r.SwapCQ(h, 0, 0, 0),
 			"DevXGeneralCmd": r.DevXGeneralCmd(h, nil, nil),
 		} {

@@ -15,12 +15,15 @@ import (
 type qp struct {
 	object
 	init           abi.QPInitAttrEx // as granted
+	opened         bool             // another process has the rings, or there are none
 	sizes          sizes
 	queue          queue // the receive queue, then the send queue
+	sends          ring  // the send queue of a raw packet QP
 	reg            *register
 	number, kernel uint32
 	state          atomic.Uint32
 	async          count
+	ece            ece
 }
 
 func (q *qp) asyncCount() *count { return &q.async }
@@ -67,74 +70,130 @@ func scatterFlag() uint32 {
 }
 
 func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, flags uint32) (handle, error) {
-	if a.CompMask&^(abi.IBV_QP_INIT_ATTR_PD|abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 {
+	const known = abi.IBV_QP_INIT_ATTR_PD | abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | abi.IBV_QP_INIT_ATTR_XRCD |
+		abi.IBV_QP_INIT_ATTR_CREATE_FLAGS | abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER
+	switch {
+	case a.CompMask&abi.IBV_QP_INIT_ATTR_RX_HASH != 0:
+		return v.createRSS(h, a)
+	case a.CompMask&^known != 0:
 		return 0, control.ErrNoOp
+	case a.CompMask&abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER != 0 && a.QPType != abi.IBV_QPT_RAW_PACKET:
+		return 0, syscall.EINVAL
 	}
-	p, err := get[pd](v, h)
+	k, err := v.queuesOf(h, a)
 	if err != nil {
 		return 0, err
 	}
-	c := p.c
-	k, err := v.queuesOf(c, a)
-	if err != nil {
-		return 0, err
-	}
-	k.PD = p.number
-	q := &qp{object: object{c: c}, init: *a, reg: p.reg}
+	c := k.c
+	q := &qp{object: object{c: c}, init: *a, reg: k.reg}
 	if q.sizes, err = c.info.qpSizes(a); err != nil {
 		return 0, err
 	}
-	if q.queue, err = c.memory.queue(q.sizes.bytes()); err != nil {
+	if err := q.alloc(); err != nil {
 		return 0, err
 	}
 	q.handle = v.table.add(q)
 	if err := q.create(k, flags); err != nil {
 		v.table.remove(q.handle)
-		return 0, errors.Join(err, c.memory.drop(q.queue))
+		return 0, errors.Join(err, q.free())
 	}
 	a.Cap = q.init.Cap
 	return q.handle, nil
 }
 
+// alloc allocates the rings. Those of a raw packet QP are apart.
+func (q *qp) alloc() (err error) {
+	m, s := &q.c.memory, &q.sizes
+	if q.init.QPType != abi.IBV_QPT_RAW_PACKET {
+		q.queue, err = m.queue(s.bytes())
+		return err
+	}
+	if q.sends, err = m.ring(int(s.blocks * blockSize)); err == nil {
+		if q.queue, err = m.queue(int(s.wqes * s.stride)); err != nil {
+			err = errors.Join(err, m.release(q.sends))
+		}
+	}
+	return err
+}
+
+// free frees them, when no device uses them.
+func (q *qp) free() error {
+	if q.opened {
+		return nil
+	}
+	return errors.Join(q.c.memory.drop(q.queue), q.c.memory.release(q.sends))
+}
+
+// request is what a QP is made with.
+type request struct {
+	c *context
+	uverbs.CreateQP
+	options uverbs.QPOptions
+	reg     *register
+}
+
 // queuesOf returns a request with what the QP uses.
-func (v *Verbs) queuesOf(c *context, a *abi.QPInitAttrEx) (*uverbs.CreateQP, error) {
-	k := &uverbs.CreateQP{Type: uint8(a.QPType)}
+func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
+	k := &request{CreateQP: uverbs.CreateQP{Type: uint8(a.QPType)}}
 	if a.SQSigAll != 0 {
 		k.SigAll = 1
 	}
-	send, err := get[cq](v, a.SendCQ)
-	if err != nil {
-		return nil, err
+	if a.CompMask&abi.IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 {
+		k.options.Flags = a.CreateFlags
 	}
-	recv, err := get[cq](v, a.RecvCQ)
-	if err != nil {
-		return nil, err
+	k.options.NoSend = a.QPType == abi.IBV_QPT_XRC_RECV
+	k.options.NoRecv = k.options.NoSend || a.QPType == abi.IBV_QPT_XRC_SEND
+	if a.QPType == abi.IBV_QPT_XRC_RECV {
+		x, err := get[xrcd](v, a.XRCD)
+		if err != nil {
+			return nil, err
+		}
+		k.c, k.options.XRCD = x.c, &x.number
+	} else {
+		p, err := get[pd](v, h)
+		if err != nil {
+			return nil, err
+		}
+		k.c, k.PD, k.reg = p.c, p.number, p.reg
 	}
-	k.SendCQ, k.RecvCQ = send.kernel, recv.kernel
-	if a.SRQ != 0 {
+	if !k.options.NoSend {
+		q, err := get[cq](v, a.SendCQ)
+		if err != nil {
+			return nil, err
+		}
+		if k.SendCQ = q.kernel; q.c != k.c {
+			return nil, syscall.EINVAL
+		}
+	}
+	if !k.options.NoRecv {
+		q, err := get[cq](v, a.RecvCQ)
+		if err != nil {
+			return nil, err
+		}
+		if k.RecvCQ = q.kernel; q.c != k.c {
+			return nil, syscall.EINVAL
+		}
+	}
+	if a.SRQ != 0 && !k.options.NoRecv {
 		s, err := get[srq](v, a.SRQ)
 		if err != nil {
 			return nil, err
 		}
-		k.IsSRQ, k.SRQ = 1, s.kernel
-		if s.c != c {
+		if k.IsSRQ, k.SRQ = 1, s.kernel; s.c != k.c {
 			return nil, syscall.EINVAL
 		}
-	}
-	if send.c != c || recv.c != c {
-		return nil, syscall.EINVAL
 	}
 	return k, nil
 }
 
-func (q *qp) create(k *uverbs.CreateQP, flags uint32) error {
+func (q *qp) create(k *request, flags uint32) error {
 	c, s := q.c, &q.sizes
 	want := s.granted // the kernel repeats it
 	k.User = uint64(q.handle)
 	k.Cap = uverbs.QPCap{MaxSendWR: q.init.Cap.MaxSendWR, MaxRecvWR: q.init.Cap.MaxRecvWR, MaxSendSGE: want.MaxSendSGE,
 		MaxRecvSGE: q.init.Cap.MaxRecvSGE, MaxInlineData: want.MaxInlineData}
 	d := &createQP{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), sqBlocks: uint32(s.blocks),
-		rqCount: uint32(s.wqes), flags: flags, uidx: c.userIndex()}
+		rqCount: uint32(s.wqes), flags: flags, uidx: c.userIndex(), sqBuf: q.sends.addr(), ece: c.firstECE()}
 	if s.stride > 0 {
 		d.rqShift = uint32(bits.TrailingZeros64(s.stride))
 	}
@@ -152,11 +211,12 @@ func (q *qp) create(k *uverbs.CreateQP, flags uint32) error {
 		d.flags, d.bfreg = d.flags|qpBFRegIndex, q.reg.number
 	}
 	resp := new(createQPResp)
-	r, err := c.file.CreateQP(k, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	r, err := c.file.CreateQP(&k.CreateQP, k.options, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
 	}
 	q.kernel, q.number = r.Handle, r.Num
+	q.ece.granted(resp.ece)
 	err = deviceNumber24("create_qp", "qpn", r.Num)
 	if err == nil && q.reg == nil {
 		q.reg, err = c.bars.shared(resp.bfreg)
@@ -184,7 +244,7 @@ func (v *Verbs) DestroyQP(h handle) error {
 		return err
 	}
 	v.table.remove(h)
-	return errors.Join(err, q.c.memory.drop(q.queue))
+	return errors.Join(err, q.free())
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.
@@ -206,6 +266,9 @@ func (r *Rings) InitQP(h handle, _ uint64) (*abi.MLX5DVQP, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.opened {
+		return nil, syscall.EINVAL
+	}
 	s, buf := &q.sizes, uintptr(q.queue.ring.addr())
 	o := &abi.MLX5DVQP{DBRec: q.queue.record.addr()}
 	if s.wqes > 0 {
@@ -213,6 +276,9 @@ func (r *Rings) InitQP(h handle, _ uint64) (*abi.MLX5DVQP, error) {
 	}
 	if s.blocks > 0 {
 		o.SQ.Buf, o.SQ.WQECnt, o.SQ.Stride = buf+uintptr(s.wqes*s.stride), uint32(s.blocks), blockSize
+		if q.sends.chunk != nil {
+			o.SQ.Buf = uintptr(q.sends.addr())
+		}
 	}
 	o.BF.Reg = q.reg.addr()
 	if q.reg.bar != q.c.bars.common || q.reg.number != 0 {

@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
@@ -14,8 +13,8 @@ func toDest(a *abi.AHAttr) uverbs.QPDest {
 
 func fromDest(d *uverbs.QPDest) abi.AHAttr {
 	return abi.AHAttr{DLID: d.DLID, SL: d.SL, SrcPathBits: d.SrcPathBits, StaticRate: d.StaticRate,
-		IsGlobal: d.IsGlobal, PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel, SGIDIndex: d.SGIDIndex,
-			HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
+		IsGlobal: d.IsGlobal, PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel,
+			SGIDIndex: d.SGIDIndex, HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
 }
 
 // choose copies *from to *to if mask has bit.
@@ -60,16 +59,23 @@ func (v *Verbs) ModifyQP(h handle, a *abi.QPAttr, mask uint32) error {
 	if err != nil {
 		return err
 	}
-	if mask&abi.IBV_QP_RATE_LIMIT != 0 {
-		return control.ErrNoOp
-	}
 	m := modification(a, mask)
 	m.Handle = q.kernel
-	if err := q.c.file.ModifyQP(m); err != nil {
+	if want := q.ece.want(); want != 0 || mask&abi.IBV_QP_RATE_LIMIT != 0 {
+		resp := new(modifyQPResp)
+		err = q.c.file.ModifyQPEx(m, a.RateLimit, uverbs.Driver{In: uverbs.Bytes(&modifyQP{ece: want}),
+			Out: uverbs.Bytes(resp)})
+		if err == nil && want != 0 {
+			q.ece.granted(resp.ece)
+		}
+	} else {
+		err = q.c.file.ModifyQP(m)
+	}
+	if err != nil {
 		return err
 	}
 	if mask&abi.IBV_QP_STATE != 0 {
-		if a.QPState == abi.IBV_QPS_RESET {
+		if a.QPState == abi.IBV_QPS_RESET && !q.opened {
 			q.queue.record.zero()
 		}
 		q.state.Store(a.QPState)

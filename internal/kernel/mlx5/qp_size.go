@@ -15,6 +15,8 @@ const (
 	segUMR      = 48
 	segMkey     = 64
 	segKLM      = 64 // room for the list of an mkey
+	segXRC      = 16
+	segEthernet = 32
 	inlineHead  = 4
 
 	blockSize = 64
@@ -29,7 +31,7 @@ const (
 // overhead returns the bytes of a send WQE that are no data. Without a choice of operations it has room for all.
 func overhead(a *abi.QPInitAttrEx) (uint64, error) {
 	ops := uint64(opsRemote | opsAtomic | opsUMR)
-	if a.QPType == abi.IBV_QPT_UD {
+	if a.QPType == abi.IBV_QPT_UD || a.QPType == abi.IBV_QPT_RAW_PACKET {
 		ops = 0
 	}
 	if a.CompMask&abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0 {
@@ -50,6 +52,10 @@ func overhead(a *abi.QPInitAttrEx) (uint64, error) {
 		return size, nil
 	case abi.IBV_QPT_UD:
 		return size + segDatagram, nil
+	case abi.IBV_QPT_XRC_SEND, abi.IBV_QPT_XRC_RECV:
+		return size + segXRC, nil
+	case abi.IBV_QPT_RAW_PACKET:
+		return size + segEthernet, nil
 	}
 	return 0, syscall.EOPNOTSUPP
 }
@@ -61,6 +67,7 @@ type sizes struct {
 	stride     uint64
 	granted    abi.QPCap
 	wqe, fixed uint64 // bytes of a send WQE, and how many of them are no data
+	header     uint64 // of TSO, in addition
 }
 
 func (s *sizes) bytes() int { return int(s.blocks*blockSize + s.wqes*s.stride) }
@@ -73,6 +80,9 @@ func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx) (s sizes, err error) {
 	}
 	s.granted = a.Cap
 	if a.Cap.MaxSendWR > 0 {
+		if a.CompMask&abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER != 0 {
+			s.header = roundUp(uint64(a.MaxTSOHeader), sgeSize)
+		}
 		err = s.send(i, &a.Cap)
 	}
 	if err == nil && a.Cap.MaxRecvWR > i.maxRecvWR {
@@ -87,10 +97,11 @@ func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx) (s sizes, err error) {
 
 func (s *sizes) send(i *contextInfo, c *abi.QPCap) error {
 	most := uint64(i.maxSQDesc)
-	if uint64(c.MaxInlineData) > most || s.fixed > most || uint64(c.MaxSendSGE) > (most-s.fixed)/sgeSize {
+	head := s.fixed + s.header
+	if uint64(c.MaxInlineData) > most || head > most || uint64(c.MaxSendSGE) > (most-head)/sgeSize {
 		return syscall.EINVAL
 	}
-	s.wqe = s.fixed + uint64(c.MaxSendSGE)*sgeSize
+	s.wqe = head + uint64(c.MaxSendSGE)*sgeSize
 	if c.MaxInlineData > 0 {
 		s.wqe = max(s.wqe, s.fixed+roundUp(inlineHead+uint64(c.MaxInlineData), sgeSize))
 	}

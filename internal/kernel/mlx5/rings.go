@@ -1,13 +1,9 @@
 package mlx5
 
 import (
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// InitRWQ returns control.ErrNoOp: there are no WQs.
-func (r *Rings) InitRWQ(handle) (*abi.MLX5DVRWQ, error) { return nil, control.ErrNoOp }
 
 // QPExFromIBVQPEx returns control.ErrNoOp: there is no such struct.
 func (r *Rings) QPExFromIBVQPEx(handle) (uintptr, error) { return 0, control.ErrNoOp }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
@@ -30,16 +31,39 @@ const (
 
 // CreateSRQ makes a shared receive queue, and tells the caller how large it is.
 func (v *Verbs) CreateSRQ(h handle, a *abi.SRQInitAttr) (handle, error) {
+	return v.createSRQ(h, &a.Attr, nil)
+}
+
+// CreateSRQEx makes a shared receive queue of a type.
+func (v *Verbs) CreateSRQEx(_ handle, a *abi.SRQInitAttrEx) (handle, error) {
+	if a.CompMask&abi.IBV_SRQ_INIT_ATTR_TYPE == 0 || a.SRQType == abi.IBV_SRQT_BASIC {
+		return v.createSRQ(a.PD, &a.Attr, nil)
+	}
+	if a.SRQType != abi.IBV_SRQT_XRC {
+		return 0, control.ErrNoOp
+	}
+	x, err := get[xrcd](v, a.XRCD)
+	if err != nil {
+		return 0, err
+	}
+	q, err := get[cq](v, a.CQ)
+	if err != nil {
+		return 0, err
+	}
+	return v.createSRQ(a.PD, &a.Attr, &uverbs.XRC{XRCD: x.number, CQ: q.kernel})
+}
+
+func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return 0, err
 	}
 	c, i := p.c, &p.c.info
-	if a.Attr.MaxWR > i.maxSRQWR || a.Attr.MaxSGE > uint32(i.maxRQDesc)/sgeSize {
+	if a.MaxWR > i.maxSRQWR || a.MaxSGE > uint32(i.maxRQDesc)/sgeSize {
 		return 0, syscall.EINVAL
 	}
-	stride := pow2(max(32, nextSize+uint64(a.Attr.MaxSGE)*sgeSize))
-	wqes := pow2(uint64(a.Attr.MaxWR) + 1)
+	stride := pow2(max(32, nextSize+uint64(a.MaxSGE)*sgeSize))
+	wqes := pow2(uint64(a.MaxWR) + 1)
 	if stride > uint64(i.maxRecvWR) || wqes > 1<<16 { // the number of the next one has 16 bits
 		return 0, syscall.EINVAL
 	}
@@ -52,19 +76,19 @@ func (v *Verbs) CreateSRQ(h handle, a *abi.SRQInitAttr) (handle, error) {
 	}
 	s.handle = v.table.add(s)
 	sges := uint32(stride-nextSize) / sgeSize
-	if err := s.create(p, sges, a.Attr.SRQLimit); err != nil {
+	if err := s.create(p, sges, a.SRQLimit, x); err != nil {
 		v.table.remove(s.handle)
 		return 0, errors.Join(err, c.memory.drop(s.queue))
 	}
-	a.Attr.MaxWR, a.Attr.MaxSGE = s.tail, sges
+	a.MaxWR, a.MaxSGE = s.tail, sges
 	return s.handle, nil
 }
 
-func (s *srq) create(p *pd, sges, limit uint32) error {
+func (s *srq) create(p *pd, sges, limit uint32, x *uverbs.XRC) error {
 	d := &createSRQ{buf: s.queue.ring.addr(), db: uint64(s.queue.record.addr()), uidx: s.c.userIndex()}
 	resp := new(numberResp)
 	r, err := s.c.file.CreateSRQ(&uverbs.CreateSRQ{User: uint64(s.handle), PD: p.number, MaxWR: s.tail, MaxSGE: sges,
-		Limit: limit}, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+		Limit: limit}, x, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
 	}

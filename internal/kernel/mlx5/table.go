@@ -57,6 +57,15 @@ func get[T any](v *Verbs, h handle) (*T, error) {
 	return nil, &HandleError{h}
 }
 
+// forget removes an object that is another process's.
+func forget[T any](v *Verbs, h handle) error {
+	_, err := get[T](v, h)
+	if err == nil {
+		v.table.remove(h)
+	}
+	return err
+}
+
 // field returns what f says of the object of a handle, and the zero value if there is no such object.
 func field[T, R any](v *Verbs, h handle, f func(*T) R) (r R) {
 	if p, err := get[T](v, h); err == nil {

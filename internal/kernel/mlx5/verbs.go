@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -16,6 +17,9 @@ type Verbs struct {
 	root  sysfs.Root
 	table table
 
+	checkFile func(root sysfs.Root, file string, driver int64) error
+	openFile  func(root sysfs.Root, file string, driver uint32, forms *uverbs.Forms) (*uverbs.File, error)
+
 	mu      sync.Mutex
 	devices map[facts]handle
 }
@@ -26,7 +30,10 @@ var (
 )
 
 // New returns the control path.
-func New() *Verbs { return &Verbs{root: sysfs.DefaultRoot(), devices: make(map[facts]handle)} }
+func New() *Verbs {
+	return &Verbs{root: sysfs.DefaultRoot(), checkFile: uverbs.CheckVersions, openFile: uverbs.Open,
+		devices: make(map[facts]handle)}
+}
 
 // Rings returns what the direct data path takes from it.
 func (v *Verbs) Rings() *Rings { return &Rings{v} }

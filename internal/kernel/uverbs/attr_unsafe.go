@@ -7,23 +7,23 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// attr is struct ib_uverbs_attr of rdma/rdma_user_ioctl_cmds.h.
-type attr struct {
+// Attr is struct ib_uverbs_attr of rdma/rdma_user_ioctl_cmds.h.
+type Attr struct {
 	_     structs.HostLayout
-	id    uint16
-	len   uint16
-	flags uint16
+	ID    uint16
+	Len   uint16
+	Flags uint16
 	_     uint16
-	data  uint64
+	Data  uint64
 }
 
 // header is struct ib_uverbs_ioctl_hdr.
 type header struct {
 	_      structs.HostLayout
 	length uint16
-	object uint16
-	method uint16
-	num    uint16
+	Object uint16
+	Method uint16
+	Num    uint16 // of attributes
 	_      uint64
 	driver uint32
 	_      uint32
@@ -32,15 +32,18 @@ type header struct {
 // maxAttrs is more attributes than any method here has.
 const maxAttrs = 20
 
-// ioctlCommand is the argument of the ioctl.
-type ioctlCommand struct {
+// Command is the argument of the ioctl.
+type Command struct {
+	_ structs.HostLayout
 	header
-	attrs [maxAttrs]attr
+	Attrs [maxAttrs]Attr
 }
 
 const (
-	mandatory   = 1 << 0 // C: UVERBS_ATTR_F_MANDATORY
-	validOutput = 1 << 1 // C: UVERBS_ATTR_F_VALID_OUTPUT
+	mandatory = 1 << 0 // C: UVERBS_ATTR_F_MANDATORY
+
+	// ValidOutput marks an attribute that the kernel has answered. C: UVERBS_ATTR_F_VALID_OUTPUT
+	ValidOutput = 1 << 1
 
 	driverIn  = 1 << 12 // C: UVERBS_ATTR_UHW_IN
 	driverOut = driverIn + 1
@@ -48,13 +51,13 @@ const (
 
 var (
 	_ [24]byte = [unsafe.Sizeof(header{})]byte{}
-	_ [16]byte = [unsafe.Sizeof(attr{})]byte{}
-	_ [24]byte = [unsafe.Offsetof(ioctlCommand{}.attrs)]byte{}
+	_ [16]byte = [unsafe.Sizeof(Attr{})]byte{}
+	_ [24]byte = [unsafe.Offsetof(Command{}.Attrs)]byte{}
 )
 
 // Arg is an argument of a method.
 type Arg struct {
-	attr
+	attr     Attr
 	out      []byte  // where the answer goes
 	want     bool    // the kernel must answer
 	new      *uint32 // where the number of a new object goes
@@ -80,12 +83,12 @@ func address(b []byte) uint64 { return uint64(cmem.Heap(unsafe.Pointer(unsafe.Sl
 
 // In is an argument of bytes. Up to 8 of them are in the attribute itself.
 func In(id uint16, b []byte) Arg {
-	a := Arg{attr: attr{id: id, len: uint16(len(b)), flags: mandatory}, in: b}
+	a := Arg{attr: Attr{ID: id, Len: uint16(len(b)), Flags: mandatory}, in: b}
 	if len(b) <= 8 {
-		copy(Bytes(&a.data), b)
+		copy(Bytes(&a.attr.Data), b)
 		return a
 	}
-	a.data = address(b)
+	a.attr.Data = address(b)
 	return a
 }
 
@@ -94,21 +97,21 @@ func Uint32(id uint16, v uint32) Arg { return In(id, Bytes(&v)) }
 
 // Uint64 is an argument of 8 bytes, also of a constant or a set of flags.
 func Uint64(id uint16, v uint64) Arg {
-	return Arg{attr: attr{id: id, len: 8, flags: mandatory, data: v}}
+	return Arg{attr: Attr{ID: id, Len: 8, Flags: mandatory, Data: v}}
 }
 
 // Handle is an argument that names an object.
 func Handle(id uint16, h uint32) Arg {
-	return Arg{attr: attr{id: id, flags: mandatory, data: uint64(h)}}
+	return Arg{attr: Attr{ID: id, Flags: mandatory, Data: uint64(h)}}
 }
 
 // FD is an argument that names a descriptor; a negative one leaves the argument out.
 func FD(id uint16, fd int) Arg {
-	return Arg{attr: attr{id: id, flags: mandatory, data: uint64(fd)}, optional: fd < 0}
+	return Arg{attr: Attr{ID: id, Flags: mandatory, Data: uint64(fd)}, optional: fd < 0}
 }
 
 // New is an argument that the kernel answers with the number of a new object, or a descriptor.
-func New(id uint16, h *uint32) Arg { return Arg{attr: attr{id: id, flags: mandatory}, new: h} }
+func New(id uint16, h *uint32) Arg { return Arg{attr: Attr{ID: id, Flags: mandatory}, new: h} }
 
 // Out is an argument that the kernel answers with as many bytes as b has.
 func Out(id uint16, b []byte) Arg { return Arg{attr: outAttr(id, b), out: b, want: true} }
@@ -116,8 +119,8 @@ func Out(id uint16, b []byte) Arg { return Arg{attr: outAttr(id, b), out: b, wan
 // May is Out, but the kernel may answer nothing.
 func May(id uint16, b []byte) Arg { return Arg{attr: outAttr(id, b), out: b} }
 
-func outAttr(id uint16, b []byte) attr {
-	return attr{id: id, len: uint16(len(b)), flags: mandatory, data: address(b)}
+func outAttr(id uint16, b []byte) Attr {
+	return Attr{ID: id, Len: uint16(len(b)), Flags: mandatory, Data: address(b)}
 }
 
 // If leaves an argument out unless ok.

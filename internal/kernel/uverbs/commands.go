@@ -22,6 +22,12 @@ const (
 	objectSRQ    = 5
 	objectAH     = 6
 	objectMR     = 7
+	objectMW     = 8
+	objectFlow   = 9
+	objectXRCD   = 10
+	objectTable  = 11
+	objectWQ     = 12
+	objectDM     = 14
 	objectAsync  = 16
 )
 
@@ -42,18 +48,41 @@ var (
 	destroyAH         = command{"destroy_ah", objectAH, 0, 8}
 	regMR             = command{"reg_mr", objectMR, 5, 9}
 	deregMR           = command{"dereg_mr", objectMR, 1, 13}
+	reregMR           = command{"rereg_mr", 0, noMethod, 11}
+	adviseMR          = command{"advise_mr", objectMR, 2, noNumber}
+	queryMR           = command{"query_mr", objectMR, 3, noNumber}
+	regDMMR           = command{"reg_dm_mr", objectMR, 0, noNumber}
+	regDmabufMR       = command{"reg_dmabuf_mr", objectMR, 4, noNumber}
+	allocMW           = command{"alloc_mw", 0, noMethod, 14}
+	deallocMW         = command{"dealloc_mw", objectMW, 0, 16}
+	allocDM           = command{"alloc_dm", objectDM, 0, noNumber}
+	freeDM            = command{"free_dm", objectDM, 1, noNumber}
 	createCompChannel = command{"create_comp_channel", 0, noMethod, 17}
 	createCQ          = command{"create_cq", objectCQ, 0, 18}
 	resizeCQ          = command{"resize_cq", 0, noMethod, 19}
+	modifyCQ          = command{"modify_cq", 0, noMethod, extended | 57}
 	destroyCQ         = command{"destroy_cq", objectCQ, 1, 20}
 	createQP          = command{"create_qp", objectQP, 0, 24}
+	createQPEx        = command{"create_qp", objectQP, 0, extended | 24}
+	openQP            = command{"open_qp", 0, noMethod, 40}
 	queryQP           = command{"query_qp", 0, noMethod, 25}
 	modifyQP          = command{"modify_qp", 0, noMethod, 26}
+	modifyQPEx        = command{"modify_qp", 0, noMethod, extended | 26}
 	destroyQP         = command{"destroy_qp", objectQP, 1, 27}
 	attachMcast       = command{"attach_mcast", 0, noMethod, 30}
 	detachMcast       = command{"detach_mcast", 0, noMethod, 31}
 	createSRQ         = command{"create_srq", objectSRQ, 0, 32}
+	createXSRQ        = command{"create_srq", objectSRQ, 0, 39}
 	modifySRQ         = command{"modify_srq", 0, noMethod, 33}
 	querySRQ          = command{"query_srq", 0, noMethod, 34}
 	destroySRQ        = command{"destroy_srq", objectSRQ, 1, 35}
+	openXRCD          = command{"open_xrcd", 0, noMethod, 37}
+	closeXRCD         = command{"close_xrcd", objectXRCD, 0, 38}
+	createFlow        = command{"create_flow", 0, noMethod, extended | 50}
+	destroyFlow       = command{"destroy_flow", objectFlow, 0, extended | 51}
+	createWQ          = command{"create_wq", objectWQ, 0, extended | 52}
+	modifyWQ          = command{"modify_wq", 0, noMethod, extended | 53}
+	destroyWQ         = command{"destroy_wq", objectWQ, 1, extended | 54}
+	createTable       = command{"create_rwq_ind_tbl", 0, noMethod, extended | 55}
+	destroyTable      = command{"destroy_rwq_ind_tbl", objectTable, 0, extended | 56}
 )

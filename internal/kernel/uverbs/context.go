@@ -42,19 +42,30 @@ func (f *File) GetContext(d Driver) (Context, error) {
 	return c, err
 }
 
-// QueryContext gives a method's part of the driver, which is in its attribute id.
-func (f *File) QueryContext(id uint16, out []byte) error {
-	return f.do(&queryContext, request{}, May(id, out))
+// QueryContext returns what is known of a context that exists already, and fills in the driver's part, which is in the
+// attribute id.
+func (f *File) QueryContext(id uint16, driver []byte) (Context, error) {
+	vectors, core, fd := new(uint32), new(uint64), new(uint32)
+	err := f.do(&queryContext, request{}, Out(0, Bytes(vectors)), Out(1, Bytes(core)), May(id, driver))
+	if err != nil {
+		return Context{AsyncFD: -1}, err
+	}
+	c := Context{AsyncFD: -1, CompVectors: *vectors, OptionalMR: *core&coreOptionalMR != 0}
+	if err := f.do(&allocAsyncEvent, request{}, New(0, fd)); err != nil {
+		return c, err
+	}
+	c.AsyncFD, err = f.newFD("async_event_alloc", *fd)
+	return c, err
 }
 
 const noFD = 1<<32 - 1
 
 // newFD checks a descriptor that the kernel gave, and makes it close on exec.
 func (f *File) newFD(command string, fd uint32) (int, error) {
-	if err := check(fd <= 1<<31-1 && int(fd) != f.fd, command, "descriptor", uint64(fd), "a new one"); err != nil {
+	ok := fd <= 1<<31-1 && int(fd) != f.fd && protect(int(fd)) == nil
+	if err := check(ok, command, "descriptor", uint64(fd), "a new one"); err != nil {
 		return -1, err
 	}
-	Protect(int(fd))
 	return int(fd), nil
 }
 

@@ -58,15 +58,34 @@ type File struct {
 	fd      int
 	driver  uint32 // C: enum rdma_driver_id
 	forms   *Forms
-	sys     system
+	lent    bool
+	sys     System
 	explain atomic.Pointer[func(error) error]
 }
 
-// system has the system calls on the file, for tests.
-type system struct {
-	ioctl func(fd int, c *ioctlCommand) syscall.Errno
-	write func(fd int, b []byte) (int, error)
+// System has the system calls on a file.
+type System struct {
+	Ioctl func(fd int, c *Command) syscall.Errno
+	Write func(fd int, b []byte) (int, error)
+	Map   func(fd int, off int64, n int, a Access) ([]byte, error)
 }
+
+// NewFile returns a file with system calls of the caller's, for tests. Open has those of the kernel.
+func NewFile(fd int, driver uint32, forms *Forms, sys System) *File {
+	return &File{fd: fd, driver: driver, forms: forms, sys: sys}
+}
+
+// Access is what a mapping is for.
+type Access uint8
+
+// The ways to access a mapping.
+const (
+	Readable Access = 1 << iota
+	Writable
+)
+
+// Map maps n bytes of the file.
+func (f *File) Map(off int64, n int, a Access) ([]byte, error) { return f.sys.Map(f.fd, off, n, a) }
 
 // FD returns the descriptor.
 func (f *File) FD() int { return f.fd }

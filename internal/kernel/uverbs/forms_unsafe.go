@@ -10,19 +10,19 @@ import (
 
 // method sends a method by the ioctl.
 func (f *File) method(name string, object, method uint16, args []Arg) error {
-	c := &ioctlCommand{header: header{object: object, method: method, driver: f.driver}}
+	c := &Command{header: header{Object: object, Method: method, driver: f.driver}}
 	for i := range args {
 		switch a := &args[i]; {
 		case a.optional:
-		case int(c.num) == maxAttrs:
+		case int(c.Num) == maxAttrs:
 			return syscall.E2BIG
 		default:
-			c.attrs[c.num] = a.attr
-			c.num++
+			c.Attrs[c.Num] = a.attr
+			c.Num++
 		}
 	}
-	c.length = uint16(unsafe.Offsetof(c.attrs) + uintptr(c.num)*unsafe.Sizeof(attr{}))
-	e := f.sys.ioctl(f.fd, c)
+	c.length = uint16(unsafe.Offsetof(c.Attrs) + uintptr(c.Num)*unsafe.Sizeof(Attr{}))
+	e := f.sys.Ioctl(f.fd, c)
 	runtime.KeepAlive(args)
 	if e != 0 {
 		return e
@@ -33,16 +33,16 @@ func (f *File) method(name string, object, method uint16, args []Arg) error {
 		if a.optional {
 			continue
 		}
-		got := &c.attrs[n]
+		got := &c.Attrs[n]
 		n++
 		switch {
-		case a.want && got.flags&validOutput == 0:
-			return &ReplyError{Command: name, Field: "no answer in attribute", Got: uint64(a.id), Want: "one"}
+		case a.want && got.Flags&ValidOutput == 0:
+			return &ReplyError{Command: name, Field: "no answer in attribute", Got: uint64(a.attr.ID), Want: "one"}
 		case a.new == nil:
-		case got.data > math.MaxUint32:
-			return &ReplyError{Command: name, Field: "object", Got: got.data, Want: "a number of 32 bits"}
+		case got.Data > math.MaxUint32:
+			return &ReplyError{Command: name, Field: "object", Got: got.Data, Want: "a number of 32 bits"}
 		default:
-			*a.new = uint32(got.data)
+			*a.new = uint32(got.Data)
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (f *File) write(c *command, q *request) error {
 		}
 	}
 	b = append(b, q.In...)
-	n, err := f.sys.write(f.fd, b)
+	n, err := f.sys.Write(f.fd, b)
 	runtime.KeepAlive(resp)
 	switch {
 	case err != nil:

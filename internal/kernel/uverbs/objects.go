@@ -38,29 +38,6 @@ func (f *File) AllocPD(d Driver) (uint32, error) {
 // DeallocPD ends a protection domain.
 func (f *File) DeallocPD(handle uint32) error { return f.drop(&deallocPD, handle) }
 
-// RegMR is struct ib_uverbs_reg_mr.
-type RegMR struct {
-	_                              structs.HostLayout
-	response, Start, Length, HCAVA uint64
-	PD, Access                     uint32
-}
-
-// MR is struct ib_uverbs_reg_mr_resp.
-type MR struct {
-	_                  structs.HostLayout
-	Handle, LKey, RKey uint32
-}
-
-// RegMR registers memory.
-func (f *File) RegMR(q *RegMR) (*MR, error) {
-	r := new(MR)
-	return r, f.do(&regMR, request{in: Bytes(q), out: Bytes(r)}, New(0, &r.Handle), Handle(1, q.PD), Uint64(3, q.HCAVA),
-		Uint64(4, q.Start), Uint64(5, q.Length), Uint32(6, q.Access), Out(9, Bytes(&r.LKey)), Out(10, Bytes(&r.RKey)))
-}
-
-// DeregMR ends a registration.
-func (f *File) DeregMR(handle uint32) error { return f.drop(&deregMR, handle) }
-
 // GlobalRoute is struct ib_uverbs_global_route.
 type GlobalRoute struct {
 	_                                    structs.HostLayout

@@ -51,12 +51,30 @@ func Open(root sysfs.Root, uverbs string, driver uint32, forms *Forms) (*File, e
 	if err != nil {
 		return nil, err
 	}
-	return &File{fd: fd, driver: driver, forms: forms, sys: kernel}, nil
+	return NewFile(fd, driver, forms, kernel), nil
 }
+
+// Adopt returns a File of a descriptor that another process has opened, if it is of the device file of that name. The
+// File then owns it.
+func Adopt(root sysfs.Root, uverbs string, driver uint32, forms *Forms, fd int) (*File, error) {
+	major, minor, ok := root.VerbsDev(uverbs)
+	if !ok {
+		return nil, syscall.ENODEV
+	}
+	if err := checkFile(fd, DevDir+uverbs, major, minor); err != nil {
+		return nil, err
+	}
+	return NewFile(fd, driver, forms, kernel), nil
+}
+
+// Disown makes Close leave the descriptor open.
+func (f *File) Disown() { f.lent = true }
 
 // Close closes the file. What was made with it ends.
 func (f *File) Close() error {
 	fd := f.fd
-	f.fd = -1
+	if f.fd = -1; f.lent {
+		return nil
+	}
 	return CloseFD(fd)
 }

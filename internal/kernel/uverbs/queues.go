@@ -49,6 +49,18 @@ func (f *File) ResizeCQ(handle, cqe uint32, driver []byte) error {
 	return check(r[0] == cqe, resizeCQ.name, "entries", uint64(r[0]), fmt.Sprint(cqe))
 }
 
+// ModerateCQ sets after how many completions, or how many microseconds, an armed CQ raises an event.
+func (f *File) ModerateCQ(handle uint32, completions, usec uint16) error {
+	const moderate = 1 << 0 // C: IB_CQ_MODERATE
+	q := &struct {
+		_                 structs.HostLayout
+		handle, mask      uint32
+		completions, usec uint16
+		_                 uint32
+	}{handle: handle, mask: moderate, completions: completions, usec: usec}
+	return f.do(&modifyCQ, request{in: Bytes(q)})
+}
+
 // DestroyCQ ends a CQ. It returns how many events the kernel has reported for it.
 func (f *File) DestroyCQ(handle uint32) (completions, async uint32, err error) {
 	q, r := &destroy{handle: handle}, new([2]uint32)
@@ -69,14 +81,26 @@ type SRQ struct {
 	Handle, MaxWR, MaxSGE, Num uint32
 }
 
-// CreateSRQ makes a shared receive queue.
-func (f *File) CreateSRQ(q *CreateSRQ, d Driver) (*SRQ, error) {
-	const basic = 0
+// XRC is what an SRQ of an XRC domain has in addition.
+type XRC struct{ XRCD, CQ uint32 }
+
+// CreateSRQ makes a shared receive queue. x is nil for one that has no XRC domain.
+func (f *File) CreateSRQ(q *CreateSRQ, x *XRC, d Driver) (*SRQ, error) {
+	const basic, xrc = 0, 1 // C: enum ib_uverbs_srq_type
 	r := new(SRQ)
-	err := f.do(&createSRQ, request{Bytes(q), Bytes(r), d}, New(0, &r.Handle), Handle(1, q.PD), Uint64(4, q.User),
-		Uint32(5, q.MaxWR), Uint32(6, q.MaxSGE), Uint32(7, q.Limit), Uint64(9, basic), Out(11, Bytes(&r.MaxWR)),
-		Out(12, Bytes(&r.MaxSGE)))
-	return r, err
+	args := []Arg{New(0, &r.Handle), Handle(1, q.PD), Uint64(4, q.User), Uint32(5, q.MaxWR), Uint32(6, q.MaxSGE),
+		Uint32(7, q.Limit), Out(11, Bytes(&r.MaxWR)), Out(12, Bytes(&r.MaxSGE))}
+	if x == nil {
+		return r, f.do(&createSRQ, request{Bytes(q), Bytes(r), d}, append(args, Uint64(9, basic))...)
+	}
+	w := &struct {
+		_                                structs.HostLayout
+		response, user                   uint64
+		typ, pd, maxWR, maxSGE, limit, _ uint32
+		xrcd, cq                         uint32
+	}{user: q.User, typ: xrc, pd: q.PD, maxWR: q.MaxWR, maxSGE: q.MaxSGE, limit: q.Limit, xrcd: x.XRCD, cq: x.CQ}
+	return r, f.do(&createXSRQ, request{Bytes(w), Bytes(r), d}, append(args, Uint64(9, xrc), Handle(2, x.XRCD),
+		Handle(3, x.CQ), Out(13, Bytes(&r.Num)))...)
 }
 
 // ModifySRQ changes the parts of an SRQ that mask names.

@@ -12,8 +12,8 @@ import (
 const verbsIoctl = 0xc0181b01 // C: RDMA_VERBS_IOCTL
 
 // kernel has the system calls.
-var kernel = system{
-	ioctl: func(fd int, c *ioctlCommand) syscall.Errno {
+var kernel = System{
+	Ioctl: func(fd int, c *Command) syscall.Errno {
 		for {
 			_, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), verbsIoctl, uintptr(unsafe.Pointer(c)))
 			if e != syscall.EINTR {
@@ -21,12 +21,22 @@ var kernel = system{
 			}
 		}
 	},
-	write: func(fd int, b []byte) (n int, err error) {
+	Write: func(fd int, b []byte) (n int, err error) {
 		for {
 			if n, err = syscall.Write(fd, b); err != syscall.EINTR {
 				return n, err
 			}
 		}
+	},
+	Map: func(fd int, off int64, n int, a Access) ([]byte, error) {
+		prot := 0
+		if a&Readable != 0 {
+			prot |= unix.PROT_READ
+		}
+		if a&Writable != 0 {
+			prot |= unix.PROT_WRITE
+		}
+		return unix.Mmap(fd, off, n, prot, unix.MAP_SHARED)
 	},
 }
 
@@ -42,20 +52,27 @@ func openFile(path string, major, minor uint32) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := checkFile(fd, path, major, minor); err != nil {
 		unix.Close(fd)
 		return -1, err
+	}
+	return fd, nil
+}
+
+// checkFile returns an error unless fd is the character device of these numbers.
+func checkFile(fd int, path string, major, minor uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
 	}
 	got := "not a character device"
 	if st.Mode&unix.S_IFMT == unix.S_IFCHR {
 		got = deviceNumber(unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev)))
 	}
 	if want := deviceNumber(major, minor); got != want {
-		unix.Close(fd)
-		return -1, &FileError{Path: path, Got: got, Want: want + ", which sysfs names"}
+		return &FileError{Path: path, Got: got, Want: want + ", which sysfs names"}
 	}
-	return fd, nil
+	return nil
 }
 
 func deviceNumber(major, minor uint32) string { return fmt.Sprintf("device %d:%d", major, minor) }
@@ -63,8 +80,11 @@ func deviceNumber(major, minor uint32) string { return fmt.Sprintf("device %d:%d
 // CloseFD closes a descriptor that the kernel gave.
 func CloseFD(fd int) error { return unix.Close(fd) }
 
-// Protect makes a descriptor close on exec, as the kernel gives not all.
-func Protect(fd int) { unix.CloseOnExec(fd) }
+// protect makes a descriptor close on exec.
+func protect(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC)
+	return err
+}
 
 // Read reads one event of exactly len(b) bytes.
 func Read(fd int, b []byte) error {
@@ -78,11 +98,6 @@ func Read(fd int, b []byte) error {
 		}
 		return check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
 	}
-}
-
-// Map maps n bytes of the file for writing.
-func (f *File) Map(off int64, n int) ([]byte, error) {
-	return unix.Mmap(f.fd, off, n, unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
 // Unmap undoes Map.

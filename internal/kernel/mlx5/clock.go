@@ -1,0 +1,122 @@
+package mlx5
+
+import (
+	"math/bits"
+	"structs"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// clocks are pages that the device and the kernel write. They are mapped when they are first read.
+type clocks struct {
+	mu         sync.Mutex
+	core, info []byte
+}
+
+// clockInfo is struct mlx5_ib_clock_info of rdma/mlx5-abi.h.
+type clockInfo struct {
+	_                  structs.HostLayout
+	sign, _            uint32 // odd while the kernel writes the rest
+	nsec, cycles, frac atomic.Uint64
+	mult, shift        atomic.Uint32
+	mask               atomic.Uint64
+}
+
+// page maps a page once.
+func (c *context) clockPage(at *[]byte, cmd int) ([]byte, error) {
+	c.clocks.mu.Lock()
+	defer c.clocks.mu.Unlock()
+	if *at == nil {
+		m, err := c.file.Map(mapOffset(cmd, 0), uverbs.PageSize(), uverbs.Readable)
+		if err != nil {
+			return nil, err
+		}
+		*at = m
+	}
+	return *at, nil
+}
+
+// end unmaps the pages.
+func (c *clocks) end() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range [][]byte{c.core, c.info} {
+		if m != nil {
+			if e := uverbs.Unmap(m); e != nil {
+				err = e
+			}
+		}
+	}
+	c.core, c.info = nil, nil
+	return err
+}
+
+// QueryRTValuesEx reads the device's clock, in ticks.
+func (v *Verbs) QueryRTValuesEx(ctx handle, o *abi.ValuesEx) error {
+	const rawClock = 1 << 0 // C: IBV_VALUES_MASK_RAW_CLOCK
+	const hasClock = 1 << 0 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return err
+	}
+	if o.CompMask&^rawClock != 0 {
+		return syscall.EINVAL
+	}
+	if o.CompMask == 0 {
+		return nil
+	}
+	off := c.info.clockOffset % uint64(uverbs.PageSize())
+	if c.info.mask&hasClock == 0 || off%4 != 0 || off+8 > uint64(uverbs.PageSize()) {
+		return syscall.EOPNOTSUPP
+	}
+	page, err := c.clockPage(&c.clocks.core, mapClock)
+	if err != nil {
+		return syscall.EOPNOTSUPP
+	}
+	word := func(at uint64) uint64 {
+		return uint64(bits.ReverseBytes32(atomic.LoadUint32(cmem.At[uint32](cmem.SliceAddr(page[at:])))))
+	}
+	high := word(off)
+	low := word(off + 4)
+	if again := word(off); again != high { // it carried
+		high, low = again, word(off+4)
+	}
+	o.RawClock = abi.Timespec{Nsec: int64(high<<32 | low)}
+	return nil
+}
+
+// GetClockInfo returns what turns ticks into time.
+func (r *Rings) GetClockInfo(ctx handle, o *abi.MLX5DVClockInfo) error {
+	const updating = 1 << 0 // C: MLX5_IB_CLOCK_INFO_KERNEL_UPDATING
+	const version1 = 1 << 0 // C: 1 << MLX5_IB_CLOCK_INFO_V1
+	const tries = 1000
+	c, err := get[context](r.v, ctx)
+	if err != nil {
+		return err
+	}
+	if c.info.clockVersion&version1 == 0 {
+		return syscall.EINVAL
+	}
+	page, err := c.clockPage(&c.clocks.info, mapInfo)
+	if err != nil {
+		return err
+	}
+	i := cmem.At[clockInfo](cmem.SliceAddr(page))
+	for range tries {
+		before := atomic.LoadUint32(&i.sign)
+		if before&updating != 0 {
+			continue
+		}
+		*o = abi.MLX5DVClockInfo{Nsec: i.nsec.Load(), LastCycles: i.cycles.Load(), Frac: i.frac.Load(),
+			Mult: i.mult.Load(), Shift: i.shift.Load(), Mask: i.mask.Load()}
+		if atomic.LoadUint32(&i.sign) == before {
+			return nil
+		}
+	}
+	return syscall.EBUSY
+}

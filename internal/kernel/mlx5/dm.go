@@ -1,0 +1,171 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// dm is device memory.
+type dm struct {
+	object
+	number uint32
+	mem    []byte // the mapped pages
+	words  []uint32
+	length uint64
+}
+
+// AllocDM allocates device memory and maps it.
+func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	if a.CompMask != 0 || a.Length == 0 || uint64(a.Length) > math.MaxInt32 {
+		return 0, syscall.EINVAL
+	}
+	d := &dm{object: object{c: c}, length: uint64(a.Length)}
+	off, page := new(uint64), new(uint16)
+	d.number, err = c.file.AllocDM(d.length, a.LogAlignReq, uverbs.Out(driverNamespace, uverbs.Bytes(off)),
+		uverbs.Out(driverNamespace+1, uverbs.Bytes(page)))
+	if err != nil {
+		return 0, unsupported(err)
+	}
+	if err := d.mapped(*off, *page); err != nil {
+		return 0, errors.Join(err, c.file.FreeDM(d.number))
+	}
+	d.handle = v.table.add(d)
+	return d.handle, nil
+}
+
+// mapped maps the memory, which begins at off in its first page.
+func (d *dm) mapped(off uint64, page uint16) (err error) {
+	size := uint64(uverbs.PageSize())
+	begin := off % size
+	d.mem, err = d.c.file.Map(mapOffset(mapDM, int(page)), int(roundUp(begin+d.length, size)),
+		uverbs.Readable|uverbs.Writable)
+	if err == nil {
+		d.words = cmem.Slice[uint32](cmem.SliceAddr(d.mem[begin&^3:]), int(d.length/4))
+	}
+	return err
+}
+
+// ImportDM returns device memory of another process with the same context.
+func (v *Verbs) ImportDM(ctx handle, number uint32) (handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	const kind, query, attr = 14, driverNamespace + 1, driverNamespace // C: UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY
+	d := &dm{object: object{c: c}, number: number}
+	off, page := new(uint64), new(uint16)
+	err = c.file.Method("query_dm", kind, query, uverbs.Handle(attr, number), uverbs.Out(attr+1, uverbs.Bytes(off)),
+		uverbs.Out(attr+2, uverbs.Bytes(page)), uverbs.Out(attr+3, uverbs.Bytes(&d.length)))
+	if err != nil {
+		return 0, unsupported(err)
+	}
+	if d.length == 0 || d.length > math.MaxInt32 {
+		return 0, &uverbs.ReplyError{Command: "query_dm", Field: "length", Got: d.length, Want: "1 to 1<<31-1"}
+	}
+	if err := d.mapped(*off, *page); err != nil {
+		return 0, err
+	}
+	d.handle = v.table.add(d)
+	return d.handle, nil
+}
+
+// UnimportDM forgets it.
+func (v *Verbs) UnimportDM(h handle) error {
+	d, err := get[dm](v, h)
+	if err != nil {
+		return err
+	}
+	v.table.remove(h)
+	return uverbs.Unmap(d.mem)
+}
+
+// FreeDM frees device memory.
+func (v *Verbs) FreeDM(_, h handle) error {
+	d, err := get[dm](v, h)
+	if err != nil {
+		return err
+	}
+	if _, err := d.c.finish("free_dm", d.c.file.FreeDM(d.number)); err != nil {
+		return err
+	}
+	v.table.remove(h)
+	return uverbs.Unmap(d.mem)
+}
+
+// part returns the words of n bytes at off. The bus takes whole words.
+func (d *dm) part(off uint64, n int) ([]uint32, error) {
+	switch {
+	case off > d.length || uint64(n) > d.length-off:
+		return nil, syscall.EFAULT
+	case off%4 != 0 || n%4 != 0:
+		return nil, syscall.EINVAL
+	}
+	return d.words[off/4 : (off+uint64(n))/4], nil
+}
+
+// MemcpyToDM writes device memory.
+func (v *Verbs) MemcpyToDM(h handle, off uint64, p []byte) error {
+	d, err := get[dm](v, h)
+	if err != nil {
+		return err
+	}
+	words, err := d.part(off, len(p))
+	for i := range words {
+		words[i] = binary.NativeEndian.Uint32(p[4*i:])
+	}
+	return err
+}
+
+// MemcpyFromDM reads device memory.
+func (v *Verbs) MemcpyFromDM(p []byte, h handle, off uint64) error {
+	d, err := get[dm](v, h)
+	if err != nil {
+		return err
+	}
+	words, err := d.part(off, len(p))
+	for i, w := range words {
+		binary.NativeEndian.PutUint32(p[4*i:], w)
+	}
+	return err
+}
+
+// DMNumber returns the kernel's handle of device memory.
+func (v *Verbs) DMNumber(h handle) (number uint32, ok bool) {
+	d, err := get[dm](v, h)
+	if err != nil {
+		return 0, false
+	}
+	return d.number, true
+}
+
+// RegDMMR registers a part of device memory.
+func (v *Verbs) RegDMMR(_, h, mem handle, off uint64, length int, access uint32) (handle, error) {
+	const allowed = abi.IBV_ACCESS_LOCAL_WRITE | abi.IBV_ACCESS_REMOTE_WRITE | abi.IBV_ACCESS_REMOTE_READ |
+		abi.IBV_ACCESS_REMOTE_ATOMIC | abi.IBV_ACCESS_ZERO_BASED | abi.IBV_ACCESS_OPTIONAL_RANGE
+	p, err := get[pd](v, h)
+	if err != nil {
+		return 0, err
+	}
+	d, err := get[dm](v, mem)
+	if err != nil {
+		return 0, err
+	}
+	if access&^allowed != 0 || access&abi.IBV_ACCESS_ZERO_BASED == 0 || length < 0 {
+		return 0, syscall.EINVAL
+	}
+	k, err := p.c.file.RegDMMR(p.number, d.number, off, uint64(length), p.c.access(access))
+	if err != nil {
+		return 0, unsupported(err)
+	}
+	return v.addMR(p, 0, length, k), nil
+}

@@ -1,0 +1,91 @@
+package mlx5
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// ece are the options of enhanced connection establishment of a QP.
+type ece struct {
+	mu     sync.Mutex
+	wanted uint32 // for the next modification
+	have   uint32 // what the device granted
+}
+
+const (
+	vendorID = 0x15b3
+	hasECE   = 1 << 2 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE
+)
+
+// firstECE returns the options that a QP is made with: those of version 1, where there are any.
+func (c *context) firstECE() uint32 {
+	const version1 = 1 << 28
+	if c.info.mask&hasECE == 0 {
+		return 0
+	}
+	return version1
+}
+
+func (e *ece) granted(options uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wanted, e.have = 0, options
+}
+
+func (e *ece) want() uint32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wanted
+}
+
+// QueryECE returns the options that the device has granted.
+func (v *Verbs) QueryECE(h handle, o *abi.ECE) error {
+	q, err := get[qp](v, h)
+	if err != nil {
+		return err
+	}
+	q.ece.mu.Lock()
+	defer q.ece.mu.Unlock()
+	*o = abi.ECE{VendorID: vendorID, Options: q.ece.have}
+	return nil
+}
+
+// SetECE sets the options for the next modification.
+func (v *Verbs) SetECE(h handle, o *abi.ECE) error {
+	q, err := get[qp](v, h)
+	switch {
+	case err != nil:
+		return err
+	case o.CompMask != 0 || o.VendorID != vendorID:
+		return syscall.EINVAL
+	case q.c.info.mask&hasECE == 0:
+		return syscall.EOPNOTSUPP
+	}
+	q.ece.mu.Lock()
+	defer q.ece.mu.Unlock()
+	q.ece.wanted, q.ece.have = o.Options, 0
+	return nil
+}
+
+// ModifyQPRateLimit limits how fast a QP sends.
+func (v *Verbs) ModifyQPRateLimit(_, h handle, a *abi.QPRateLimitAttr) error {
+	q, err := get[qp](v, h)
+	if err != nil {
+		return err
+	}
+	if a.CompMask != 0 || a.RateLimit == 0 && (a.MaxBurstSz != 0 || a.TypicalPktSz != 0) {
+		return syscall.EINVAL
+	}
+	d := &modifyQP{burst: a.MaxBurstSz, typicalPacket: a.TypicalPktSz}
+	return q.c.file.ModifyQPEx(&uverbs.ModifyQP{Handle: q.kernel, Mask: abi.IBV_QP_RATE_LIMIT}, a.RateLimit,
+		uverbs.Driver{In: uverbs.Bytes(d)})
+}
+
+// QueryQPDataInOrder returns 0: nothing is promised.
+func (v *Verbs) QueryQPDataInOrder(h handle, _, _ uint32) (uint32, error) {
+	_, err := get[qp](v, h)
+	return 0, err
+}

@@ -1,0 +1,324 @@
+package mlx5
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// fakeKernel answers as a kernel with a good device, but for what spoil does to its answers.
+type fakeKernel struct {
+	t      testing.TB
+	next   uint32
+	calls  int
+	spoil  func(k *fakeKernel, what string, b []byte) // of the answer to a command
+	static bool                                       // registers come with the context
+	pipes  []int
+}
+
+const (
+	uhwIn  = 1 << 12
+	uhwOut = uhwIn + 1
+)
+
+func goodContext(static bool) contextInfo {
+	i := contextInfo{qpTableSize: 1 << 17, bfRegSize: 512, cacheLine: 64, maxSQDesc: 1024, maxRQDesc: 512,
+		maxSendBlocks: 32768, maxRecvWR: 32768, maxSRQWR: 32768, ports: 1, length: 72, cqeVersion: 1, supportsUHW: 3,
+		minInline: 1, logUARSize: 12, uarsPerPage: 1}
+	if static {
+		i.totalBFRegs, i.dynBFRegs = 16, 32
+	}
+	return i
+}
+
+// outs are the attributes that the kernel answers, by object and method.
+var outs = map[[2]uint16][]uint16{
+	{0, 0}: {1}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 5}: {2, 3}, {0, 6}: {3}, {3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14},
+	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10}, {objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
+	{uhwIn, uhwIn}: {uhwIn + 1},
+}
+
+// creates has the attribute of a new object.
+var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {16, 0}: 0, {objectUAR, methodAlloc}: uhwIn}
+
+func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
+	id := [2]uint16{c.Object, c.Method}
+	k.next++
+	var number uint64 // of INVOKE_WRITE
+	var entries uint32
+	for _, a := range c.Attrs[:c.Num] {
+		switch {
+		case id == [2]uint16{} && a.ID == 2:
+			number = a.Data
+		case id == [2]uint16{3, 0} && a.ID == 1, id == [2]uint16{5, 0} && a.ID == 5:
+			entries = uint32(a.Data)
+		}
+	}
+	for i := range c.Attrs[:c.Num] {
+		a := &c.Attrs[i]
+		at, isNew := creates[id]
+		switch {
+		case isNew && a.ID == at:
+			n := k.next
+			if id == [2]uint16{16, 0} {
+				n = k.fd()
+			}
+			b := uverbs.Bytes(&n)
+			k.answer("new object", b)
+			a.Data = uint64(n)
+		case a.ID == uhwOut && id[0] < uhwIn, slices.Contains(outs[id], a.ID):
+			b := cmem.Slice[byte](uintptr(a.Data), int(a.Len))
+			k.good(id, a.ID, number, entries, b)
+			k.answer("answer", b)
+			a.Flags |= uverbs.ValidOutput
+		}
+	}
+	return 0
+}
+
+// good fills in what a good kernel answers.
+func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint32, b []byte) {
+	word := func(v uint32) { copy(b, uverbs.Bytes(&v)) }
+	switch {
+	case id == [2]uint16{0, 3} && attr == uhwOut:
+		i := goodContext(k.static)
+		copy(b, uverbs.Bytes(&i))
+	case id == [2]uint16{0, 3} && attr == 0:
+		word(8)
+	case id[0] == objectUAR && attr == uhwIn+2:
+		off := uint64(k.next) << 12
+		copy(b, uverbs.Bytes(&off))
+	case id[0] == objectUAR && attr == uhwIn+3:
+		word(4096)
+	case id[1] == 0 && (attr == 6 || attr == 11):
+		word(entries)
+	case id == [2]uint16{} && number == 17 && attr == 1:
+		word(k.fd())
+	case id == [2]uint16{} && number == 1<<31|1 && attr == 1:
+		e := uverbs.DeviceAttrEx{ResponseLength: 304}
+		copy(b, uverbs.Bytes(&e))
+	case id == [2]uint16{0, 5} && attr == 3:
+		word(1)
+	case id == [2]uint16{0, 2}:
+		p := uverbs.PortAttr{GIDTableLen: 4, LinkLayer: abi.IBV_LINK_LAYER_ETHERNET, State: 4}
+		copy(b, uverbs.Bytes(&p))
+	case id == [2]uint16{} && number == 1 && attr == 1:
+		d := uverbs.DeviceAttr{DeviceID: uverbs.DeviceID{MaxQP: 1000}, DeviceQueues: uverbs.DeviceQueues{MaxCQE: 1 << 22}}
+		copy(b, uverbs.Bytes(&d))
+	case id[1] == 1: // no events
+	case len(b) >= 4:
+		word(k.next & 0xffff)
+	}
+}
+
+func (k *fakeKernel) answer(what string, b []byte) {
+	k.calls++
+	if k.spoil != nil {
+		k.spoil(k, what, b)
+	}
+}
+
+// fd returns a descriptor that the package closes, or end.
+func (k *fakeKernel) fd() uint32 {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		k.t.Fatal(err)
+	}
+	k.pipes = append(k.pipes, p[1])
+	return uint32(p[0])
+}
+
+func (k *fakeKernel) mapPages(_ int, _ int64, n int, _ uverbs.Access) ([]byte, error) {
+	if n > 1<<20 {
+		k.t.Errorf("%d bytes are mapped", n)
+		return nil, syscall.ENOMEM
+	}
+	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+}
+
+// device makes a device of the fake kernel.
+func (k *fakeKernel) device() (*Verbs, handle) {
+	v := New()
+	v.openFile = func(_ sysfs.Root, _ string, driver uint32, forms *uverbs.Forms) (*uverbs.File, error) {
+		fd := k.fd()
+		return uverbs.NewFile(int(fd), driver, forms, uverbs.System{Ioctl: k.ioctl, Map: k.mapPages,
+			Write: func(int, []byte) (int, error) { k.t.Error("written"); return 0, syscall.EIO }}), nil
+	}
+	v.checkFile = func(sysfs.Root, string, int64) error { return nil }
+	return v, v.handleOf(facts{name: "mlx5_9", uverbs: "uverbs9"})
+}
+
+// use makes one of each object, uses it, and ends all. It returns what went wrong.
+func use(v *Verbs, dev handle, cqe int) (errs []error) {
+	var closers []func() error
+	later := func(err error, f func() error) bool {
+		if err != nil {
+			errs = append(errs, err)
+			return false
+		}
+		closers = append(closers, f)
+		return true
+	}
+	defer func() {
+		for _, f := range slices.Backward(closers) {
+			if err := f(); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}()
+	ctx, err := v.OpenDevice(dev)
+	if !later(err, func() error { return v.CloseDevice(ctx) }) {
+		return errs
+	}
+	errs = append(errs, v.QueryDevice(ctx, new(abi.DeviceAttr)), v.QueryDeviceEx(ctx, new(abi.DeviceAttrEx)),
+		v.QueryPort(ctx, 1, new(abi.PortAttr)), v.QueryGID(ctx, 1, 0, new(abi.GID)),
+		second(v.QueryGIDTable(ctx, make([]abi.GIDEntry, 3))))
+	pd, err := v.AllocPD(ctx)
+	later(err, func() error { return v.DeallocPD(pd) })
+	ch, err := v.CreateCompChannel(ctx)
+	later(err, func() error { return v.DestroyCompChannel(ch) })
+	td, err := v.AllocTD(ctx)
+	later(err, func() error { return v.DeallocTD(ctx, td) })
+	parent, err := v.AllocParentDomain(ctx, pd, td)
+	later(err, func() error { return v.DeallocPD(parent) })
+	mr, err := v.RegMR(pd, 4096, 4096, 1)
+	later(err, func() error { return v.DeregMR(mr) })
+	cq, err := v.CreateCQ(ctx, cqe, 1, ch, 1)
+	if later(err, func() error { return v.DestroyCQ(cq) }) {
+		errs = append(errs, second(v.Rings().InitCQ(cq)))
+	}
+	srq, err := v.CreateSRQ(pd, &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: 5, MaxSGE: 1}})
+	if later(err, func() error { return v.DestroySRQ(srq) }) {
+		errs = append(errs, v.QuerySRQ(srq, new(abi.SRQAttr)), second(v.Rings().InitSRQ(srq, 0)))
+	}
+	for _, domain := range []handle{pd, parent} {
+		a := &abi.QPInitAttrEx{SendCQ: cq, RecvCQ: cq, SRQ: srq, QPType: abi.IBV_QPT_RC,
+			Cap: abi.QPCap{MaxSendWR: 4, MaxSendSGE: 1, MaxRecvWR: 4, MaxRecvSGE: 1}}
+		qp, err := v.CreateQP(domain, a)
+		if !later(err, func() error { return v.DestroyQP(qp) }) {
+			continue
+		}
+		o, err := v.Rings().InitQP(qp, 0)
+		if err == nil && a.Cap.MaxInlineData > 64 {
+			err = errors.New("more inline data than a WQE holds")
+		}
+		errs = append(errs, err, v.ModifyQP(qp, &abi.QPAttr{QPState: 1}, abi.IBV_QP_STATE),
+			v.QueryQP(qp, new(abi.QPAttr), 0, nil))
+		if err == nil {
+			cmem.Slice[byte](o.BF.Reg, int(max(o.BF.Size*2, 8)))[0] = 1 // it is mapped
+		}
+	}
+	ah, err := v.CreateAH(pd, &abi.AHAttr{IsGlobal: 1, PortNum: 1})
+	later(err, func() error { return v.DestroyAH(ah) })
+	errs = append(errs, v.GetAsyncEvent(ctx, new(abi.AsyncEvent)))
+	if ch != 0 {
+		errs = append(errs, v.GetCQEvent(ch, new(control.CQEvent)))
+	}
+	return errs
+}
+
+func (k *fakeKernel) end() {
+	for _, p := range k.pipes {
+		_ = unix.Close(p)
+	}
+}
+
+// expected reports whether an error may come of an answer that is wrong: it is typed, of an object that was not made, or
+// that there are no events to read.
+func expected(err error) bool {
+	var reply *uverbs.ReplyError
+	var unknown *HandleError
+	return err == nil || errors.As(err, &reply) || errors.As(err, &unknown) || errors.Is(err, syscall.EAGAIN) ||
+		errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
+}
+
+// TestFake_Good proves that the fake kernel is one that the package can use.
+func TestFake_Good(t *testing.T) {
+	for _, static := range []bool{false, true} {
+		k := &fakeKernel{t: t, static: static}
+		v, dev := k.device()
+		for _, err := range use(v, dev, 2*manyCQEs) {
+			if err != nil && !errors.Is(err, syscall.EAGAIN) {
+				t.Errorf("static %t: %v", static, err)
+			}
+		}
+		if n := len(v.table.objects); n != 1 {
+			t.Errorf("static %t: %d objects are left", static, n-1)
+		}
+		k.end()
+	}
+}
+
+// spoilers are ways in which an answer is wrong.
+var spoilers = []func(rnd *rand.Rand, b []byte){
+	func(_ *rand.Rand, b []byte) { clear(b) },
+	func(_ *rand.Rand, b []byte) {
+		for i := range b {
+			b[i] = 0xff
+		}
+	},
+	func(rnd *rand.Rand, b []byte) {
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+	},
+	func(rnd *rand.Rand, b []byte) { b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8) },
+	func(rnd *rand.Rand, b []byte) { clear(b[rnd.IntN(len(b)):]) }, // short
+}
+
+// TestHostile spoils each answer in turn, in each way: no call panics, hangs or uses an answer that it did not check.
+func TestHostile(t *testing.T) {
+	for _, static := range []bool{false, true} {
+		for n := 1; ; n++ {
+			reached := false
+			for i, spoil := range spoilers {
+				for seed := range uint64(3) {
+					rnd := rand.New(rand.NewPCG(seed, uint64(n)))
+					k := &fakeKernel{t: t, static: static}
+					k.spoil = func(k *fakeKernel, what string, b []byte) {
+						if k.calls != n || len(b) == 0 {
+							return
+						}
+						reached = true
+						if old := slices.Clone(b); k.isFD(old) { // a descriptor of this test must not be closed
+							for i := range b {
+								b[i] = 0x6f
+							}
+							return
+						}
+						spoil(rnd, b)
+					}
+					v, dev := k.device()
+					for _, err := range use(v, dev, 10) {
+						if !expected(err) {
+							t.Errorf("static %t, answer %d, spoiler %d: %v", static, n, i, err)
+						}
+					}
+					k.end()
+				}
+			}
+			if !reached {
+				break
+			}
+		}
+	}
+}
+
+// isFD reports whether an answer is the newest descriptor.
+func (k *fakeKernel) isFD(b []byte) bool {
+	if len(b) != 4 || len(k.pipes) == 0 {
+		return false
+	}
+	n := int(b[0]) | int(b[1])<<8
+	return n == k.pipes[len(k.pipes)-1]-1
+}

@@ -1,0 +1,170 @@
+package mlx5
+
+import (
+	"errors"
+	"math/bits"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// wq is a receive queue without a QP.
+type wq struct {
+	object
+	queue          queue
+	wqes, stride   uint32
+	number, kernel uint32
+	state          atomic.Uint32
+	async          count
+}
+
+func (w *wq) asyncCount() *count { return &w.async }
+
+// CreateWQ makes a receive queue, and tells the caller how large it is.
+func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
+	p, err := get[pd](v, a.PD)
+	if err != nil {
+		return 0, err
+	}
+	q, err := get[cq](v, a.CQ)
+	if err != nil {
+		return 0, err
+	}
+	c := p.c
+	if a.WQType != abi.IBV_WQT_RQ || a.MaxWR == 0 || a.MaxWR > c.info.maxRecvWR || q.c != c {
+		return 0, syscall.EINVAL
+	}
+	var s sizes
+	if err := s.receive(&c.info, &abi.QPCap{MaxRecvWR: a.MaxWR, MaxRecvSGE: a.MaxSGE}); err != nil {
+		return 0, err
+	}
+	w := &wq{object: object{c: c}, wqes: uint32(s.wqes), stride: uint32(s.stride)}
+	if w.queue, err = c.memory.queue(s.bytes()); err != nil {
+		return 0, err
+	}
+	w.handle = v.table.add(w)
+	k := &uverbs.CreateWQ{Type: a.WQType, User: uint64(w.handle), PD: p.number, CQ: q.kernel, MaxWR: a.MaxWR,
+		MaxSGE: a.MaxSGE}
+	if a.CompMask&abi.IBV_WQ_INIT_ATTR_FLAGS != 0 {
+		k.Flags = a.CreateFlags
+	}
+	if err := w.create(k); err != nil {
+		v.table.remove(w.handle)
+		return 0, errors.Join(err, c.memory.drop(w.queue))
+	}
+	a.MaxWR, a.MaxSGE = s.granted.MaxRecvWR, s.granted.MaxRecvSGE
+	return w.handle, nil
+}
+
+func (w *wq) create(k *uverbs.CreateWQ) error {
+	d := &createWQ{buf: w.queue.ring.addr(), db: uint64(w.queue.record.addr()), wqes: w.wqes,
+		shift: uint32(bits.TrailingZeros32(w.stride)), uidx: w.c.userIndex()}
+	r, err := w.c.file.CreateWQ(k, uverbs.Driver{In: uverbs.Bytes(d), Out: make([]byte, 8)})
+	if err != nil {
+		return err
+	}
+	w.kernel, w.number = r.Handle, r.Num
+	if err = deviceNumber24("create_wq", "wqn", r.Num); err != nil {
+		_, e := w.c.file.DestroyWQ(w.kernel)
+		return errors.Join(err, e)
+	}
+	return nil
+}
+
+// ModifyWQ changes a WQ. When it leaves RESET its counters begin again.
+func (v *Verbs) ModifyWQ(_, h handle, a *abi.WQAttr) error {
+	w, err := get[wq](v, h)
+	if err != nil {
+		return err
+	}
+	ready := a.AttrMask&abi.IBV_WQ_ATTR_STATE != 0 && a.WQState == abi.IBV_WQS_RDY
+	if ready && w.state.Load() == abi.IBV_WQS_RESET {
+		w.queue.record.zero()
+	}
+	k := &uverbs.ModifyWQ{Mask: a.AttrMask, Handle: w.kernel}
+	choose(a.AttrMask, abi.IBV_WQ_ATTR_STATE, &k.State, a.WQState)
+	choose(a.AttrMask, abi.IBV_WQ_ATTR_CURR_STATE, &k.CurState, a.CurrWQState)
+	choose(a.AttrMask, abi.IBV_WQ_ATTR_FLAGS, &k.Flags, a.Flags)
+	choose(a.AttrMask, abi.IBV_WQ_ATTR_FLAGS, &k.FlagsMask, a.FlagsMask)
+	if err := w.c.file.ModifyWQ(k, make([]byte, 8)); err != nil {
+		return err
+	}
+	if a.AttrMask&abi.IBV_WQ_ATTR_STATE != 0 {
+		w.state.Store(a.WQState)
+	}
+	return nil
+}
+
+// DestroyWQ ends a WQ, when its events were acknowledged.
+func (v *Verbs) DestroyWQ(_, h handle) error {
+	w, err := get[wq](v, h)
+	if err != nil {
+		return err
+	}
+	n, err := w.c.file.DestroyWQ(w.kernel)
+	ended, err := w.c.finish("destroy_wq", err, reported{&w.async, n})
+	if !ended {
+		return err
+	}
+	v.table.remove(h)
+	return errors.Join(err, w.c.memory.drop(w.queue))
+}
+
+// WQNumber returns the number of a WQ.
+func (v *Verbs) WQNumber(h handle) uint32 { return field(v, h, func(w *wq) uint32 { return w.number }) }
+
+// InitRWQ returns the ring of a WQ.
+func (r *Rings) InitRWQ(h handle) (*abi.MLX5DVRWQ, error) {
+	w, err := get[wq](r.v, h)
+	if err != nil {
+		return nil, err
+	}
+	return &abi.MLX5DVRWQ{Buf: uintptr(w.queue.ring.addr()), DBRec: w.queue.record.addr(), WQECnt: w.wqes,
+		Stride: w.stride}, nil
+}
+
+// indTable is an indirection table.
+type indTable struct {
+	object
+	number uint32
+}
+
+// CreateRWQIndTable makes an indirection table.
+func (v *Verbs) CreateRWQIndTable(ctx handle, log uint32, wqs []handle) (handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	if log > 16 || len(wqs) != 1<<log {
+		return 0, syscall.EINVAL
+	}
+	list := make([]uint32, len(wqs))
+	for i, h := range wqs {
+		w, err := get[wq](v, h)
+		if err != nil {
+			return 0, err
+		}
+		list[i] = w.kernel
+	}
+	t := &indTable{object: object{c: c}}
+	if t.number, err = c.file.CreateTable(log, list, uverbs.Driver{Out: make([]byte, 8)}); err != nil {
+		return 0, err
+	}
+	t.handle = v.table.add(t)
+	return t.handle, nil
+}
+
+// DestroyRWQIndTable ends an indirection table.
+func (v *Verbs) DestroyRWQIndTable(_, h handle) error {
+	t, err := get[indTable](v, h)
+	if err != nil {
+		return err
+	}
+	if _, err := t.c.finish("destroy_rwq_ind_tbl", t.c.file.DestroyTable(t.number)); err != nil {
+		return err
+	}
+	v.table.remove(h)
+	return nil
+}

@@ -1,0 +1,71 @@
+package mlx5
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// xrcd is an XRC domain.
+type xrcd struct {
+	object
+	number uint32
+}
+
+// OpenXRCD opens an XRC domain.
+func (v *Verbs) OpenXRCD(ctx handle, a *abi.XRCDInitAttr) (handle, error) {
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	if a.CompMask != abi.IBV_XRCD_INIT_ATTR_FD|abi.IBV_XRCD_INIT_ATTR_OFLAGS {
+		return 0, syscall.EINVAL
+	}
+	x := &xrcd{object: object{c: c}}
+	if x.number, err = c.file.OpenXRCD(a.FD, uint32(a.OFlags)); err != nil {
+		return 0, err
+	}
+	x.handle = v.table.add(x)
+	return x.handle, nil
+}
+
+// CloseXRCD closes an XRC domain.
+func (v *Verbs) CloseXRCD(_, h handle) error {
+	x, err := get[xrcd](v, h)
+	if err != nil {
+		return err
+	}
+	if _, err := x.c.finish("close_xrcd", x.c.file.CloseXRCD(x.number)); err != nil {
+		return err
+	}
+	v.table.remove(h)
+	return nil
+}
+
+// OpenQP opens a QP of an XRC domain that another process has made.
+func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
+	const need = abi.IBV_QP_OPEN_ATTR_NUM | abi.IBV_QP_OPEN_ATTR_XRCD | abi.IBV_QP_OPEN_ATTR_TYPE
+	if a.CompMask&need != need {
+		return 0, syscall.EINVAL
+	}
+	x, err := get[xrcd](v, a.XRCD)
+	if err != nil {
+		return 0, err
+	}
+	q := &qp{object: object{c: x.c}, opened: true, init: abi.QPInitAttrEx{QPType: a.QPType, QPContext: a.QPContext}}
+	q.handle = v.table.add(q)
+	r, err := x.c.file.OpenQP(uint64(q.handle), x.number, a.QPNum, uint8(a.QPType))
+	if err == nil {
+		q.kernel, q.number = r.Handle, r.Num
+		if err = deviceNumber24("open_qp", "qpn", r.Num); err != nil {
+			_, e := x.c.file.DestroyQP(q.kernel)
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		v.table.remove(q.handle)
+		return 0, err
+	}
+	return q.handle, nil
+}

@@ -1,0 +1,360 @@
+package uverbs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// fakeKernel answers commands with the bytes of fill, and notes what it was asked.
+type fakeKernel struct {
+	lacks    func(object, method uint16) syscall.Errno // of the ioctl; nil: nothing
+	fill     byte
+	silent   bool // it answers nothing, and says so
+	short    int  // bytes of a write that it does not take
+	errno    syscall.Errno
+	calls    []string
+	in, drv  []byte // of the last command
+	outBytes int
+}
+
+func (k *fakeKernel) file(forms *Forms) *File {
+	return NewFile(3, 1, forms, System{Ioctl: k.ioctl, Write: k.write})
+}
+
+func data(a *Attr) []byte {
+	if a.Len <= 8 {
+		return Bytes(&a.Data)[:a.Len]
+	}
+	return cmem.Slice[byte](uintptr(a.Data), int(a.Len))
+}
+
+// outs are the attributes of methods that the kernel answers, by object and method; -1 is that of a new object.
+var outs = map[[2]uint16][]uint16{
+	{0, 1}: {1, 2}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 4}: {0, 1, driverIn}, {0, 5}: {2, 3}, {0, 6}: {3}, {3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14},
+	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10}, {0, 0}: {1},
+}
+
+func (k *fakeKernel) ioctl(_ int, c *Command) syscall.Errno {
+	k.calls = append(k.calls, fmt.Sprintf("%d.%d", c.Object, c.Method))
+	if int(c.length) != 24+16*int(c.Num) || c.driver != 1 {
+		return syscall.EINVAL
+	}
+	if k.lacks != nil {
+		if e := k.lacks(c.Object, c.Method); e != 0 {
+			return e
+		}
+	}
+	if k.errno != 0 {
+		return k.errno
+	}
+	for i := range c.Attrs[:c.Num] {
+		a := &c.Attrs[i]
+		switch {
+		case a.ID == driverOut || slices.Contains(outs[[2]uint16{c.Object, c.Method}], a.ID):
+			if !k.silent {
+				k.answer(cmem.Slice[byte](uintptr(a.Data), int(a.Len)))
+				a.Flags |= ValidOutput
+			}
+		case a.ID == driverIn:
+			k.drv = bytes.Clone(data(a))
+		case c.Object == 0 && c.Method == 0 && a.ID == 0:
+			k.in = bytes.Clone(data(a))
+		case a.Len == 0 && a.ID == 0 && c.Method == 0: // a new object
+			a.Data = uint64(k.fill)
+		}
+	}
+	return 0
+}
+
+func (k *fakeKernel) answer(b []byte) {
+	k.outBytes += len(b)
+	for i := range b {
+		b[i] = k.fill
+	}
+}
+
+func (k *fakeKernel) write(_ int, b []byte) (int, error) {
+	h := (*writeHeader)(unsafe.Pointer(&b[0]))
+	k.calls = append(k.calls, fmt.Sprintf("write %#x", h.command))
+	if k.errno != 0 {
+		return -1, k.errno
+	}
+	body, n, resp := b[8:], int(h.outWords)*4, uint64(0)
+	if h.command&extended != 0 {
+		x := (*extendedHeader)(unsafe.Pointer(&b[8]))
+		n, resp, body = (int(h.outWords)+int(x.driverOutWords))*8, x.response, b[24:]
+		if len(body) != (int(h.inWords)+int(x.driverInWords))*8 {
+			return -1, syscall.EINVAL
+		}
+	} else {
+		if len(b) != int(h.inWords)*4 {
+			return -1, syscall.EINVAL
+		}
+		if n > 0 {
+			resp = *(*uint64)(unsafe.Pointer(&body[0]))
+		}
+	}
+	k.in = bytes.Clone(body)
+	if n > 0 && !k.silent {
+		k.answer(cmem.Slice[byte](uintptr(resp), n))
+	}
+	return len(b) - k.short, nil
+}
+
+// driverPart is what each command gets as the driver's, where it has one.
+func driverPart() Driver { return Driver{In: bytes.Repeat([]byte{7}, 24), Out: make([]byte, 16)} }
+
+// all calls each command once.
+var all = []struct {
+	name string
+	do   func(f *File) error
+}{
+	{"get_context", func(f *File) error { return second(f.GetContext(driverPart())) }},
+	{"query_context", func(f *File) error { return second(f.QueryContext(driverIn, make([]byte, 8))) }},
+	{"create_comp_channel", func(f *File) error { return second(f.CreateCompChannel()) }},
+	{"query_device", func(f *File) error { return second(f.QueryDevice(true)) }},
+	{"query_device_ex", func(f *File) error { return second(f.QueryDeviceEx(driverPart())) }},
+	{"query_port", func(f *File) error { return second(f.QueryPort(1)) }},
+	{"query_gid_entry", func(f *File) error { return second(f.QueryGIDEntry(1, 2)) }},
+	{"query_gid_table", func(f *File) error { return second(f.QueryGIDTable(make([]GIDEntry, 4))) }},
+	{"alloc_pd", func(f *File) error { return second(f.AllocPD(Driver{Out: make([]byte, 4)})) }},
+	{"dealloc_pd", func(f *File) error { return f.DeallocPD(9) }},
+	{"reg_mr", func(f *File) error { return second(f.RegMR(&RegMR{Start: 1, Length: 2, HCAVA: 3, PD: 4, Access: 5})) }},
+	{"dereg_mr", func(f *File) error { return f.DeregMR(9) }},
+	{"create_ah", func(f *File) error { return second(f.CreateAH(1, 2, &AHAttr{DLID: 3}, driverPart())) }},
+	{"destroy_ah", func(f *File) error { return f.DestroyAH(9) }},
+	{"create_cq", func(f *File) error {
+		return second(f.CreateCQ(&CreateCQ{User: 1, CQE: 2, Vector: 3, Channel: 4}, 0, driverPart()))
+	}},
+	{"resize_cq", func(f *File) error { return f.ResizeCQ(1, 2, make([]byte, 16)) }},
+	{"destroy_cq", func(f *File) error { _, _, err := f.DestroyCQ(9); return err }},
+	{"create_srq", func(f *File) error {
+		return second(f.CreateSRQ(&CreateSRQ{User: 1, PD: 2, MaxWR: 3}, nil, driverPart()))
+	}},
+	{"modify_srq", func(f *File) error { return f.ModifySRQ(1, 2, 3, 4) }},
+	{"query_srq", func(f *File) error { _, _, _, err := f.QuerySRQ(9); return err }},
+	{"destroy_srq", func(f *File) error { return second(f.DestroySRQ(9)) }},
+	{"create_qp", func(f *File) error {
+		q := &CreateQP{User: 1, PD: 2, SRQ: 3, IsSRQ: 1, SigAll: 1, Type: 2}
+		return second(f.CreateQP(q, QPOptions{}, driverPart()))
+	}},
+	{"modify_qp", func(f *File) error { return f.ModifyQP(&ModifyQP{Handle: 1, Mask: 2}) }},
+	{"query_qp", func(f *File) error { return second(f.QueryQP(1, 2)) }},
+	{"destroy_qp", func(f *File) error { return second(f.DestroyQP(9)) }},
+	{"attach_mcast", func(f *File) error { return f.Mcast(true, 1, [16]byte{}, 2) }},
+	{"detach_mcast", func(f *File) error { return f.Mcast(false, 1, [16]byte{}, 2) }},
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// plausible reports whether an error is one that a good kernel's fill may cause: it knows no descriptors and sizes.
+func plausible(err error) bool {
+	var e *ReplyError
+	return err == nil || errors.As(err, &e) && errors.Is(err, syscall.EPROTO)
+}
+
+// methods counts the calls that begin with prefix.
+func calls(k *fakeKernel, prefix string) (n int) {
+	for _, c := range k.calls {
+		if strings.HasPrefix(c, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestForms gives each command to kernels that lack forms, twice: the second time the File does not ask again.
+func TestForms(t *testing.T) {
+	kernels := []struct {
+		name  string
+		lacks func(object, method uint16) syscall.Errno
+		// want returns the calls for a command with these forms.
+		want func(method, number bool) (first, again []string)
+	}{
+		{"all", nil, func(m, n bool) (a, b []string) {
+			if m {
+				return []string{"method"}, []string{"method"}
+			}
+			return []string{"0.0"}, []string{"0.0"}
+		}},
+		{"no methods", func(o, m uint16) syscall.Errno {
+			if o == 0 && m == 0 {
+				return 0
+			}
+			return syscall.EPROTONOSUPPORT
+		}, func(m, n bool) (a, b []string) {
+			switch {
+			case !n:
+				return []string{"method"}, []string{"method"}
+			case m:
+				return []string{"method", "0.0"}, []string{"0.0"}
+			}
+			return []string{"0.0"}, []string{"0.0"}
+		}},
+		{"no INVOKE_WRITE", func(o, m uint16) syscall.Errno { return syscall.EPROTONOSUPPORT },
+			func(m, n bool) (a, b []string) {
+				switch {
+				case !n:
+					return []string{"method"}, []string{"method"}
+				case m:
+					return []string{"method", "0.0", "write"}, []string{"write"}
+				}
+				return []string{"0.0", "write"}, []string{"write"}
+			}},
+		{"no ioctl", func(o, m uint16) syscall.Errno { return syscall.ENOTTY }, func(m, n bool) (a, b []string) {
+			switch {
+			case !n:
+				return []string{"method"}, nil
+			case m:
+				return []string{"method", "write"}, []string{"write"}
+			}
+			return []string{"0.0", "write"}, []string{"write"}
+		}},
+	}
+	for _, kernel := range kernels {
+		for _, c := range all {
+			k := &fakeKernel{lacks: kernel.lacks, fill: 1}
+			f := k.file(new(Forms))
+			forms := commandsByName(t)[c.name]
+			first, again := kernel.want(forms.method != noMethod, forms.number != noNumber)
+			for i, want := range [][]string{first, again} {
+				k.calls = nil
+				err := c.do(f)
+				if forms.number == noNumber && kernel.lacks != nil {
+					if !Absent(err) {
+						t.Errorf("%s, %s: %v, want that it is absent", kernel.name, c.name, err)
+					}
+				} else if !plausible(err) {
+					t.Errorf("%s, %s: %v", kernel.name, c.name, err)
+				}
+				for j, w := range want {
+					switch w {
+					case "method":
+						want[j] = fmt.Sprintf("%d.%d", forms.object, forms.method)
+					case "write":
+						want[j] = fmt.Sprintf("write %#x", forms.number)
+					}
+				}
+				got := k.calls
+				if strings.HasSuffix(c.name, "_context") && len(got) > len(want) { // the file of events comes by itself
+					got = got[:len(want)]
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, %s, time %d: called %v, want %v", kernel.name, c.name, i+1, got, want)
+				}
+			}
+		}
+	}
+}
+
+// commandsByName returns the table.
+func commandsByName(t *testing.T) map[string]*command {
+	t.Helper()
+	m := make(map[string]*command)
+	for _, c := range []*command{&getContext, &queryContext, &queryGIDTable, &queryGIDEntry, &queryDevice, &queryDeviceEx,
+		&queryPort, &allocPD, &deallocPD, &createAH, &destroyAH, &regMR, &deregMR, &createCompChannel, &createCQ, &resizeCQ,
+		&destroyCQ, &createQP, &queryQP, &modifyQP, &destroyQP, &attachMcast, &detachMcast, &createSRQ, &modifySRQ,
+		&querySRQ, &destroySRQ} {
+		m[c.name] = c
+	}
+	if len(m) != len(all) {
+		t.Fatalf("%d commands, of which %d are called", len(m), len(all))
+	}
+	return m
+}
+
+// TestSameStruct compares what INVOKE_WRITE and write() carry.
+func TestSameStruct(t *testing.T) {
+	for _, c := range all {
+		if commandsByName(t)[c.name].number == noNumber {
+			continue
+		}
+		var got [2][]byte
+		for i, form := range []Form{ByInvoke, ByWrite} {
+			k := &fakeKernel{fill: 1}
+			forms := new(Forms)
+			forms.From(form)
+			if err := c.do(k.file(forms)); !plausible(err) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			got[i] = append(k.in, k.drv...)
+		}
+		if len(got[0]) == len(got[1]) && len(got[0]) >= 8 && !bytes.Equal(got[0], got[1]) {
+			clear(got[1][:8]) // the address of the answer
+			clear(got[0][:8])
+		}
+		if !bytes.Equal(got[0], got[1]) {
+			t.Errorf("%s: INVOKE_WRITE has\n% x\nwrite() has\n% x", c.name, got[0], got[1])
+		}
+	}
+}
+
+// TestBadReplies has kernels that answer nothing, or anything: each command returns, with a typed error or none.
+func TestBadReplies(t *testing.T) {
+	for _, form := range []Form{ByMethod, ByInvoke, ByWrite} {
+		for _, k := range []*fakeKernel{{silent: true}, {fill: 0xff}, {fill: 0x80}, {}, {fill: 1, short: 1}} {
+			for _, c := range all {
+				forms := new(Forms)
+				forms.From(form)
+				err := c.do(k.file(forms))
+				if !plausible(err) && !Absent(err) {
+					t.Errorf("form %d, %+v, %s: %v", form, k, c.name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestErrors passes errnos through, and has EIO and EACCES explained.
+func TestErrors(t *testing.T) {
+	why := errors.New("explained")
+	for _, e := range []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EIO, syscall.EACCES, syscall.EBUSY} {
+		for _, form := range []Form{ByMethod, ByInvoke, ByWrite} {
+			for _, c := range all {
+				k, forms := &fakeKernel{errno: e}, new(Forms)
+				forms.From(form)
+				f := k.file(forms)
+				f.Explain(func(err error) error { return fmt.Errorf("%w: %w", err, why) })
+				err := c.do(f)
+				if Absent(err) {
+					continue
+				}
+				if want := e == syscall.EIO || e == syscall.EACCES; !errors.Is(err, e) || errors.Is(err, why) != want {
+					t.Errorf("%s: %v, want %v, explained %t", c.name, err, e, want)
+				}
+				f.Explain(nil)
+				if err := c.do(f); err != error(e) {
+					t.Errorf("%s: %v, want %v alone", c.name, err, e)
+				}
+			}
+		}
+	}
+}
+
+// TestTooMany refuses more attributes than there is room for.
+func TestTooMany(t *testing.T) {
+	k := new(fakeKernel)
+	if err := k.file(new(Forms)).Method("x", 1, 1, make([]Arg, maxAttrs+1)...); err != syscall.E2BIG || k.calls != nil {
+		t.Errorf("%v, %v", err, k.calls)
+	}
+}
+
+func FuzzReplies(f *testing.F) {
+	f.Add(byte(1), byte(0), byte(0), false)
+	f.Fuzz(func(t *testing.T, fill, form, which byte, silent bool) {
+		k, forms := &fakeKernel{fill: fill, silent: silent}, new(Forms)
+		forms.From(Form(form % 3))
+		c := all[int(which)%len(all)]
+		if err := c.do(k.file(forms)); !plausible(err) && !Absent(err) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	})
+}
