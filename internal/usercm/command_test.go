@@ -60,6 +60,10 @@ func TestCommands(t *testing.T) {
 		}},
 		{CmdNotify, 15, 8, 0, 0, func(w Writer) error { return Tell(w, CmdNotify, &IDArg{ID: id}) }},
 		{CmdMigrateID, 18, 16, 4, 8, func(w Writer) error { _, err := Migrate(w, id, 3); return err }},
+		{CmdQueryRoute, 5, 16, 208, 8, func(w Writer) error {
+			q, r := Query{ID: id}, RouteResp{}
+			return Ask(w, CmdQueryRoute, &q, &q.Response, &r)
+		}},
 		{CmdQuery, 19, 16, 280, 8, func(w Writer) error {
 			q, r := Query{ID: id, Arg: QueryAddr}, AddrResp{}
 			return Ask(w, CmdQuery, &q, &q.Response, &r)

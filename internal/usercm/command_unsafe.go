@@ -69,6 +69,9 @@ var (
 	_ [16]byte  = [unsafe.Sizeof(Query{})]byte{}
 	_ [280]byte = [unsafe.Sizeof(AddrResp{})]byte{}
 	_ [440]byte = [unsafe.Sizeof(PathResp{})]byte{}
+	_ [64]byte  = [unsafe.Sizeof(PathRec{})]byte{}
+	_ [208]byte = [unsafe.Sizeof(RouteResp{})]byte{}
+	_ [196]byte = [unsafe.Offsetof(RouteResp{}.Port)]byte{}
 	_ [136]byte = [unsafe.Sizeof(Bind{})]byte{}
 	_ [272]byte = [unsafe.Sizeof(ResolveAddr{})]byte{}
 	_ [272]byte = [unsafe.Sizeof(ConnParam{})]byte{}

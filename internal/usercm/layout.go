@@ -46,6 +46,43 @@ type AddrResp struct {
 	_                uint32
 }
 
+// RouteResp is struct rdma_ucm_query_route_resp, the response to QUERY_ROUTE. Its addresses are of IPv4 and IPv6.
+type RouteResp struct {
+	_           structs.HostLayout
+	NodeGUID    abi.Be64
+	Paths       [2]PathRec
+	Src, Dst    [28]byte // struct sockaddr_in6
+	NumPaths    uint32
+	Port        uint8
+	_           [3]uint8
+	DeviceIndex uint32 // since 5.10
+	_           uint32
+}
+
+// PathRec is struct ib_user_path_rec of rdma/ib_user_sa.h.
+type PathRec struct {
+	_                                      structs.HostLayout
+	DGID, SGID                             abi.GID
+	DLID, SLID                             abi.Be16
+	RawTraffic                             uint32
+	FlowLabel                              abi.Be32
+	Reversible, MTU                        uint32
+	PKey                                   abi.Be16
+	HopLimit, TrafficClass, NumbPath, SL   uint8
+	MTUSelector, RateSelector, Rate        uint8
+	PacketLifeTimeSelector, PacketLifeTime uint8
+	Preference                             uint8
+}
+
+// ToC returns the path as a struct ibv_sa_path_rec.
+func (p *PathRec) ToC() abi.SAPathRec {
+	return abi.SAPathRec{DGID: p.DGID, SGID: p.SGID, DLID: p.DLID, SLID: p.SLID, RawTraffic: int32(p.RawTraffic),
+		FlowLabel: p.FlowLabel, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass, Reversible: int32(p.Reversible),
+		NumbPath: p.NumbPath, PKey: p.PKey, SL: p.SL, MTUSelector: p.MTUSelector, MTU: uint8(p.MTU),
+		RateSelector: p.RateSelector, Rate: p.Rate, PacketLifeTimeSelector: p.PacketLifeTimeSelector,
+		PacketLifeTime: p.PacketLifeTime, Preference: p.Preference}
+}
+
 // PathResp is struct rdma_ucm_query_path_resp with as many paths as librdmacm asks for.
 type PathResp struct {
 	_        structs.HostLayout

@@ -33,11 +33,7 @@ func kernelID(id uintptr) (number uint32, ok bool, err error) {
 		mutex = 48
 	}
 	number = *cmem.At[uint32](id + unsafe.Offsetof(privateID{}.Mutex) + mutex)
-	var route struct { // struct rdma_ucm_query_route_resp
-		_        [136]byte
-		Src, Dst [28]byte // struct sockaddr_in6
-		_        [64]byte
-	}
+	var route usercm.RouteResp
 	q := usercm.Query{ID: number}
 	switch usercm.Ask(fileOf(id), usercm.CmdQueryRoute, &q, &q.Response, &route) {
 	case nil:

@@ -27,10 +27,7 @@ func (c *CM) BindAddr(h control.Handle, a *sockaddr.Addr) error {
 		if err := usercm.Tell(w, usercm.CmdBind, &usercm.Bind{ID: i.number, Size: size, Addr: addr}); err != nil {
 			return err
 		}
-		if err := i.queryAddr(w, &c.devices); err != nil {
-			return err
-		}
-		return i.queryGIDs(w)
+		return i.query(w, &c.devices)
 	})
 }
 
@@ -78,7 +75,7 @@ func (c *CM) Listen(h control.Handle, backlog int) error {
 		if err := usercm.Tell(w, usercm.CmdListen, &usercm.IDArg{ID: i.number, Arg: uint32(backlog)}); err != nil {
 			return err
 		}
-		return i.queryAddr(w, &c.devices) // has the port, if the kernel has chosen it
+		return i.query(w, &c.devices) // has the port, if the kernel has chosen it
 	})
 }
 

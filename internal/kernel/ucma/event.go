@@ -160,17 +160,13 @@ func statusOf(err error) int32 {
 // resolved fetches what the kernel knows of an ID once its destination is resolved.
 func (a *arrival) resolved() error {
 	i := a.of.id
-	if err := i.queryAddr(a.w, &a.c.devices); err != nil {
+	if err := i.query(a.w, &a.c.devices); err != nil {
 		return err
 	}
-	d := i.device()
-	switch {
-	case d == nil:
+	if i.device() == nil {
 		return syscall.ENODEV
-	case d.transport != abi.IBV_TRANSPORT_IB:
-		return nil
 	}
-	return i.queryGIDs(a.w)
+	return nil
 }
 
 // routed fetches the paths of an ID.
@@ -182,7 +178,7 @@ func (a *arrival) routed() error {
 	case d.transport != abi.IBV_TRANSPORT_IB:
 		return nil
 	}
-	return a.of.id.queryPaths(a.w)
+	return a.of.id.query(a.w, &a.c.devices)
 }
 
 // request makes the ID of a connection request; ok is false if the request cannot be served.
@@ -191,14 +187,7 @@ func (a *arrival) request() (ok bool) {
 	n, p := a.c.newID(a.ch, listener.ps, listener.typ), a.e.Conn()
 	n.number, n.remote = a.e.ID, a.e.ECE
 	n.limits = limits{responder: p.ResponderResources, initiator: p.InitiatorDepth}
-	err := n.queryAddr(a.w, &a.c.devices)
-	if err == nil {
-		err = n.queryGIDs(a.w)
-	}
-	if err == nil {
-		err = n.queryPaths(a.w)
-	}
-	if err != nil {
+	if err := n.query(a.w, &a.c.devices); err != nil {
 		_, _ = destroy(a.w, usercm.CmdDestroyID, n.number)
 		a.c.forget(n)
 		return false

@@ -82,15 +82,14 @@ func TestResolved(t *testing.T) {
 		return h, r.get()
 	}
 	r := newRig(t)
-	copy(r.k.addr.Src[16:], "source") // behind the address
+	r.k.gid = "source"
 	h, ev := resolve(r)
 	if ev.Event != abi.RDMA_CM_EVENT_ADDR_RESOLVED || r.Verbs(h) != 100 || r.Src(h) != inet(1, 100) || r.Port(h) != 1 {
 		t.Errorf("%+v of the context %d", ev, r.Verbs(h))
 	}
-	if gid, peer := r.GIDs(h); string(gid[8:14]) != "source" || peer != (abi.GID{}) {
+	if gid, peer := r.GIDs(h); string(gid[:6]) != "source" || peer != (abi.GID{}) {
 		t.Errorf("GIDs %v, %v", gid, peer)
 	}
-	r.want("paths before", len(r.Paths(h)), 0)
 	r.k.emit(h, abi.RDMA_CM_EVENT_ROUTE_RESOLVED)
 	r.want("event", r.get().Event, abi.RDMA_CM_EVENT_ROUTE_RESOLVED)
 	r.want("paths", len(r.Paths(h)), 1)
@@ -105,7 +104,7 @@ func TestResolved(t *testing.T) {
 			abi.RDMA_CM_EVENT_ADDR_ERROR, -1},
 		"an unknown device": {func(r *rig) { r.k.addr.NodeGUID = 7 }, false, abi.RDMA_CM_EVENT_ADDR_ERROR, -1},
 		"no device":         {func(r *rig) { r.k.addr.NodeGUID = 0 }, false, abi.RDMA_CM_EVENT_ADDR_ERROR, -1},
-		"no query": {func(r *rig) { r.k.fail[usercm.CmdQuery] = syscall.EIO }, true,
+		"no query": {func(r *rig) { r.k.fail[usercm.CmdQueryRoute] = syscall.EIO }, true,
 			abi.RDMA_CM_EVENT_ROUTE_ERROR, -int32(syscall.EIO)},
 	} {
 		r := newRig(t)
@@ -163,6 +162,8 @@ func TestAddresses(t *testing.T) {
 func TestPaths(t *testing.T) {
 	r := newRig(t)
 	r.k.paths.NumPaths = 1 << 31
+	r.want("paths", len(r.Paths(r.requested(abi.RDMA_PS_TCP))), 2)
+	r.k.ib()
 	p := &r.k.paths.Paths[5]
 	p.Flags = 0x123
 	p.Path = abi.PathRecord{DGID: abi.GID{1}, SGID: abi.GID{2}, Tclass: 3, ReversibleNumpath: 0x81, MTU: 0xc4,
@@ -179,6 +180,9 @@ func TestPaths(t *testing.T) {
 	want.FlowLabel.Set(0xabcde)
 	if all[5] != want {
 		t.Errorf("%+v, want %+v", all[5], want)
+	}
+	if gid, _ := r.GIDs(h); gid[0] != 0xfe || r.Verbs(h) == 0 || r.Port(h) != 1 || r.PKey(h) != 0xffff {
+		t.Errorf("GID %v, context %d, port %d, P_Key %#x", gid, r.Verbs(h), r.Port(h), r.PKey(h))
 	}
 	all[0].MTU = 99
 	if r.Paths(h)[0].MTU == 99 {

@@ -29,6 +29,7 @@ type kernel struct {
 	addr     usercm.AddrResp                     // of all IDs
 	paths    usercm.PathResp
 	attr     usercm.QPAttr
+	gid      string // the local one, in the addresses of IP
 }
 
 const guid = 0x0a1b2c3d4e5f6071
@@ -43,6 +44,16 @@ func newKernel() *kernel {
 	k.paths.NumPaths = 1
 	k.paths.Paths[0].Path.DLID.Set(9)
 	return k
+}
+
+// ib makes the addresses of all IDs those of InfiniBand.
+func (k *kernel) ib() {
+	for _, a := range []*sockaddr.Addr{&k.addr.Src, &k.addr.Dst} {
+		*a = sockaddr.Addr{}
+		binary.NativeEndian.PutUint16(a[:], sockaddr.IB)
+		a[8] = 0xfe
+	}
+	k.addr.SrcSize, k.addr.DstSize = 48, 48
 }
 
 // inet is an address of IPv4.
@@ -68,7 +79,7 @@ func encode(b []byte, v any) {
 func (k *kernel) Write(command, resp []byte) (int, error) {
 	c, body := usercm.Command(binary.NativeEndian.Uint32(command)), command[8:]
 	k.mu.Lock()
-	if c != usercm.CmdGetEvent && c != usercm.CmdQuery && c != usercm.CmdInitQPAttr {
+	if c != usercm.CmdGetEvent && c != usercm.CmdQuery && c != usercm.CmdQueryRoute && c != usercm.CmdInitQPAttr {
 		k.journal = append(k.journal, c.String())
 	}
 	k.commands[c] = slices.Clone(body)
@@ -117,6 +128,14 @@ func (k *kernel) run(c usercm.Command, body, resp []byte) error {
 		} else {
 			encode(resp, &k.addr)
 		}
+	case usercm.CmdQueryRoute:
+		r := usercm.RouteResp{NodeGUID: k.addr.NodeGUID, NumPaths: k.paths.NumPaths, Port: k.addr.Port,
+			DeviceIndex: k.addr.DeviceIndex}
+		copy(r.Src[:], k.addr.Src[:])
+		copy(r.Dst[:], k.addr.Dst[:])
+		copy(r.Paths[0].SGID[:], k.gid)
+		r.Paths[0].PKey, r.Paths[0].DLID = k.addr.PKey, k.paths.Paths[0].Path.DLID
+		encode(resp, &r)
 	case usercm.CmdInitQPAttr:
 		a := k.attr
 		a.State = decode[usercm.Query](body).Arg

@@ -200,11 +200,12 @@ func TestRequest_Fails(t *testing.T) {
 		change func(r *rig)
 		want   control.Handle
 	}{
-		{"the query", func(r *rig) { r.k.fail[usercm.CmdQuery] = syscall.EIO }, 0},
+		{"the query", func(r *rig) { r.k.fail[usercm.CmdQueryRoute] = syscall.EIO }, 0},
 		{"a device that cannot be opened", func(r *rig) { r.v.hosts[0].broken = true }, 0},
 		{"an unknown device", func(r *rig) { r.k.addr.NodeGUID.Set(5) }, 0},
+		{"a port that is none, of InfiniBand", func(r *rig) { r.k.ib(); r.k.addr.Port = 3 }, 0},
 		{"a port that is none", func(r *rig) { r.k.addr.Port = 3 }, 0},
-		{"an address of 129 bytes", func(r *rig) { r.k.addr.DstSize = 129 }, 0},
+		{"an address of 129 bytes", func(r *rig) { r.k.ib(); r.k.addr.DstSize = 129 }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)
@@ -228,6 +229,7 @@ func TestRequest_Fails(t *testing.T) {
 func TestReplies(t *testing.T) {
 	a := inet(1, 0)
 	bind := func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }
+	bindIB := func(r *rig) error { r.k.ib(); return bind(r) }
 	mcast := inet(9, 0)
 	for _, tc := range []struct {
 		name  string
@@ -241,15 +243,15 @@ func TestReplies(t *testing.T) {
 		{"no group", skip(usercm.CmdJoinMcast), func(r *rig) error {
 			return r.JoinMulticast(r.bound(abi.RDMA_PS_UDP), &mcast, 1)
 		}},
-		{"a long source", put(usercm.CmdQuery, 12, 0xff), bind},
-		{"a long destination", put(usercm.CmdQuery, 14, 0xff), bind},
+		{"a long source", put(usercm.CmdQuery, 12, 0xff), bindIB},
+		{"a long destination", put(usercm.CmdQuery, 14, 0xff), bindIB},
 		{"another state", put(usercm.CmdInitQPAttr, 4, 6), func(r *rig) error {
 			h := r.bound(abi.RDMA_PS_TCP)
 			_, err := r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{})
 			return err
 		}},
-		{"port 0", put(usercm.CmdQuery, 8, 0), bind},
-		{"port 3 of 2", put(usercm.CmdQuery, 8, 3), bind},
+		{"port 0", put(usercm.CmdQueryRoute, 196, 0), bind},
+		{"port 3 of 2", put(usercm.CmdQueryRoute, 196, 3), bind},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)

@@ -9,6 +9,72 @@ import (
 	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
+// query fetches what the kernel knows of an ID: the addresses, the GIDs, the paths, and the device if the ID has got
+// one. The error is ENODEV if the device cannot be opened. One command has it all, unless the addresses are those of
+// InfiniBand.
+func (i *id) query(w usercm.Writer, d *devices) error {
+	q, r := usercm.Query{ID: i.number}, usercm.RouteResp{DeviceIndex: none}
+	if err := usercm.Ask(w, usercm.CmdQueryRoute, &q, &q.Response, &r); err != nil {
+		return err
+	}
+	src, dst := sockaddr.Of(r.Src[:]), sockaddr.Of(r.Dst[:])
+	if src.Family() == sockaddr.IB || dst.Family() == sockaddr.IB {
+		return i.queryIB(w, d)
+	}
+	paths := make([]abi.SAPathRec, min(int(r.NumPaths), len(r.Paths)))
+	for k := range paths {
+		paths[k] = r.Paths[k].ToC()
+	}
+	i.mu.Lock()
+	i.src, i.dst, i.sgid, i.dgid = src, dst, r.Paths[0].SGID, r.Paths[0].DGID
+	i.mu.Unlock()
+	i.setPaths(paths)
+	return i.setDevice(d, r.NodeGUID.Get(), r.DeviceIndex, usercm.CmdQueryRoute, r.Port, r.Paths[0].PKey.Get())
+}
+
+func (i *id) setPaths(paths []abi.SAPathRec) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(paths) > 0 {
+		i.paths = paths
+	}
+}
+
+// setDevice gives an ID the device that the reply to a command names, if it has none.
+func (i *id) setDevice(d *devices, guid uint64, index uint32, cmd usercm.Command, port uint8, pkey uint16) error {
+	if i.device() != nil || guid == 0 {
+		return nil
+	}
+	dev, err := d.get(guid, index)
+	if err != nil {
+		return syscall.ENODEV
+	}
+	if port == 0 || port > dev.ports {
+		d.put(dev)
+		return &usercm.ReplyError{Command: cmd, What: "the port", Got: fmt.Sprint(port),
+			Want: fmt.Sprintf("1 to %d", dev.ports)}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.dev != nil { // another call was faster
+		d.put(dev)
+		return nil
+	}
+	i.dev, i.port, i.pkey = dev, port, pkey
+	return nil
+}
+
+// queryIB is query for addresses of InfiniBand.
+func (i *id) queryIB(w usercm.Writer, d *devices) error {
+	if err := i.queryAddr(w, d); err != nil {
+		return err
+	}
+	if err := i.queryGIDs(w); err != nil {
+		return err
+	}
+	return i.queryPaths(w)
+}
+
 func ask(w usercm.Writer, i *id, what uint32) (r usercm.AddrResp, err error) {
 	q := usercm.Query{ID: i.number, Arg: what}
 	r.DeviceIndex = none
@@ -20,8 +86,7 @@ func ask(w usercm.Writer, i *id, what uint32) (r usercm.AddrResp, err error) {
 	return r, err
 }
 
-// queryAddr fetches the addresses, and the device if the ID has got one. The error is ENODEV if the device cannot be
-// opened.
+// queryAddr fetches the addresses and the device.
 func (i *id) queryAddr(w usercm.Writer, d *devices) error {
 	r, err := ask(w, i, usercm.QueryAddr)
 	if err != nil {
@@ -30,28 +95,8 @@ func (i *id) queryAddr(w usercm.Writer, d *devices) error {
 	i.mu.Lock()
 	copy(i.src[:], r.Src[:r.SrcSize])
 	copy(i.dst[:], r.Dst[:r.DstSize])
-	known := i.dev != nil || r.NodeGUID == 0
 	i.mu.Unlock()
-	if known {
-		return nil
-	}
-	dev, err := d.get(r.NodeGUID.Get(), r.DeviceIndex)
-	if err != nil {
-		return syscall.ENODEV
-	}
-	if r.Port == 0 || r.Port > dev.ports {
-		d.put(dev)
-		return &usercm.ReplyError{Command: usercm.CmdQuery, What: "the port", Got: fmt.Sprint(r.Port),
-			Want: fmt.Sprintf("1 to %d", dev.ports)}
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.dev != nil { // another call was faster
-		d.put(dev)
-		return nil
-	}
-	i.dev, i.port, i.pkey = dev, r.Port, r.PKey.Get()
-	return nil
+	return i.setDevice(d, r.NodeGUID.Get(), r.DeviceIndex, usercm.CmdQuery, r.Port, r.PKey.Get())
 }
 
 // queryGIDs fetches the GIDs. The kernel has them as the addresses of two struct sockaddr_ib.
@@ -78,11 +123,7 @@ func (i *id) queryPaths(w usercm.Writer) error {
 	for k := range paths {
 		paths[k] = record(&r.Paths[k])
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(paths) > 0 {
-		i.paths = paths
-	}
+	i.setPaths(paths)
 	return nil
 }
 
