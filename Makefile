@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries test-native soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -52,7 +52,11 @@ test-full: setup .build/bin/tiers
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
-	$(TIERS) -libraries -table emu
+	$(TIERS) -only libraries -table emu
+
+# The packages' tests on the native control path, all of them.
+test-native: setup .build/bin/tiers
+	$(TIERS) -only native emu
 
 # rdma-core's own tests, of three Debian releases, on an emulated adapter.
 test-suite: setup .build/bin/tiers

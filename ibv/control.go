@@ -128,6 +128,9 @@ func choosePaths() ([]*verbs, error) {
 	if err != nil {
 		return nil, &OpError{Op: "list devices", Err: err}
 	}
+	if want == ControlAuto && static {
+		want, why = ControlNative, "this program is static"
+	}
 	if want == ControlNative {
 		v, err := native(why)
 		if err != nil {
@@ -144,11 +147,7 @@ func choosePaths() ([]*verbs, error) {
 		return []*verbs{lib}, nil
 	}
 	if err != nil {
-		why := "there is no usable libibverbs: " + err.Error()
-		if static {
-			why = "this program is static"
-		}
-		v, bad := native(why)
+		v, bad := native("there is no usable libibverbs: " + err.Error())
 		if bad != nil || !v.serves() {
 			return nil, err
 		}

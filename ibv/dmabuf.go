@@ -6,7 +6,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/loader"
+	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // RegDmabuf registers length bytes at offset off of a dma-buf: memory that another driver, such as
@@ -74,11 +74,8 @@ func (d *Device) explainDmabuf(err error, fd int) error {
 // explainUnsupported returns an error with the requirements of a feature: a release of the library, if that lacks the
 // function, or else need.
 func explainUnsupported(err error, feature, need, have string) error {
-	var lacks *loader.SymbolError
-	if errors.As(err, &lacks) {
-		return &UnsupportedError{Feature: feature,
-			Need: fmt.Sprintf("%s of rdma-core %s or later", lacks.Library, lacks.Since),
-			Have: fmt.Sprintf("version %q, without %s", lacks.Version, lacks.Symbol)}
+	if since, lacks, ok := bind.Missing(err); ok {
+		return &UnsupportedError{Feature: feature, Need: since, Have: lacks}
 	}
 	if unsupported(err) {
 		return &UnsupportedError{Feature: feature, Need: need, Have: have}

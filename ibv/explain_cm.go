@@ -32,7 +32,7 @@ func explainCM(err error) error {
 	}
 	switch {
 	case why != nil:
-		return fmt.Errorf("%w (librdmacm: %w)", why, err)
+		return fmt.Errorf("%w (rdma_cm: %w)", why, err)
 	case errno == syscall.EPERM:
 		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
 	}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -513,8 +512,8 @@ func TestRXE_RawTSORing(t *testing.T) {
 	if a == nil {
 		return
 	}
-	lib := must(libmlx5.Open())(t)
-	places := int(must(lib.InitQP(a.qp.handle, 0))(t).SQ.WQECnt)
+	rings := must(a.dev.v.rings())(t)
+	places := int(must(rings.InitQP(a.qp.handle, 0))(t).SQ.WQECnt)
 	if places > 64 || places&(places-1) != 0 {
 		t.Fatalf("a ring of %d places", places)
 	}

@@ -93,15 +93,19 @@ func unlisted(listed []string) error {
 	if len(devices) == 0 {
 		return nil
 	}
-	set := provider.Scan(v.Path())
-	e := &UnlistedError{Library: set.Library}
+	var set *provider.Set
+	e := new(UnlistedError)
+	if !v.native {
+		set = provider.Scan(v.Path())
+		e.Library = set.Library
+	}
 	for _, d := range devices {
 		u := UnlistedDevice{Name: d.Name, Driver: d.Driver}
 		switch {
 		case !v.native:
 			u.Reason = set.Why(root, deviceDir, d)
 		case d.Driver == driverMLX5:
-			u.Reason = "it has no device file"
+			u.Reason = provider.NoFile(root, deviceDir, d)
 		default:
 			u.Reason = "the native control path drives mlx5 devices only; others need libibverbs"
 		}

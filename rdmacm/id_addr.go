@@ -62,7 +62,7 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 			syscall.EADDRINUSE, err)
 	case errors.Is(err, syscall.ENODEV) && id.text(control.CM.Src) != noAddress: // the kernel has bound it
 		if why := verbs.WhyNoDevice(); why != nil {
-			return "", fmt.Errorf("%w (librdmacm: %w)", why, err)
+			return "", fmt.Errorf("%w (rdma_cm: %w)", why, err)
 		}
 		return "", err
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -197,7 +197,7 @@ func noLoopback(a *sockaddr.Addr, err error) error {
 	if err != syscall.EINVAL || !a.AddrPort().Addr().Unmap().IsLoopback() {
 		return err
 	}
-	return fmt.Errorf("%w that connects by a loopback address, give that of its interface (librdmacm: %w)",
+	return fmt.Errorf("%w that connects by a loopback address, give that of its interface (rdma_cm: %w)",
 		ibv.ErrNoDevice, err)
 }
 

@@ -38,6 +38,7 @@ func TestRXE_CM_Missing(t *testing.T) {
 		"drivers": {hide: noDrivers},
 	} {
 		t.Run(name, func(t *testing.T) {
+			testutil.NeedControl(t)
 			if os.Getenv(env) == "" {
 				c := exec.Command(must(os.Executable())(t), "-test.run=^TestRXE_CM_Missing$/^"+name+"$", "-test.v",
 					"-test.count=1")

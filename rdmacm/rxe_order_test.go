@@ -214,6 +214,7 @@ func TestRXE_CM_CloseInGroup(t *testing.T) {
 		idFirst, own bool
 	}{{"QP first", false, false}, {"ID first", true, false}, {"attached by the program", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
+			testutil.NeedControl(t)
 			ch := newChannel(t)
 			id := must(ch.CreateID(PortSpaceUDP))(t)
 			ok(t, id.Bind(local(t)))

@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,62 +31,58 @@ func meshLine(words []string, env map[string]string) (*meshOptions, error) {
 	return &m, errors.Join(f.Parse(words), m.check(f, func(name string) string { return env[name] }))
 }
 
-// TestDeployKubernetes reads the command line and the ports of the manifests.
-func TestDeployKubernetes(t *testing.T) {
-	needDeploy(t)
-	file, err := os.Open(deployed + "kubernetes/base/mesh.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	type port struct {
-		Port, ContainerPort int
-	}
-	type object struct {
-		Kind string
-		Spec struct {
-			Ports       []port
-			JobTemplate struct {
-				Spec struct {
-					Template struct {
-						Spec struct {
-							Subdomain  string
-							Containers []struct {
-								Command []string
-								Ports   []struct {
-									ContainerPort int `yaml:"containerPort"`
-								}
+// cron is what the test reads of a CronJob of the manifests.
+type cron struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		JobTemplate struct {
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Containers []struct {
+							Name    string
+							Command []string
+							Ports   []struct {
+								ContainerPort int `yaml:"containerPort"`
 							}
+							VolumeMounts []struct {
+								MountPath string `yaml:"mountPath"`
+							} `yaml:"volumeMounts"`
 						}
 					}
 				}
-			} `yaml:"jobTemplate"`
-		}
+			}
+		} `yaml:"jobTemplate"`
 	}
-	objects := map[string]*object{}
-	for d := yaml.NewDecoder(file); ; {
-		o := new(object)
-		if err := d.Decode(o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
+}
+
+// TestDeployKubernetes reads the command line of a run, and what its agents have of it.
+func TestDeployKubernetes(t *testing.T) {
+	needDeploy(t)
+	read := func(name string) (c cron) {
+		text, err := os.ReadFile(deployed + "kubernetes/base/" + name)
+		if err == nil {
+			err = yaml.Unmarshal(text, &c)
 		}
-		objects[o.Kind] = o
+		if err != nil || c.Kind != "CronJob" || len(c.Spec.JobTemplate.Spec.Template.Spec.Containers) != 1 {
+			t.Fatalf("%s: %v: %+v", name, err, c)
+		}
+		return c
 	}
-	if objects["Service"] == nil || objects["CronJob"] == nil {
-		t.Fatalf("mesh.yaml has %v", objects)
+	run, agents := read("mesh.yaml"), read("agents.yaml")
+	c := run.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+	m, err := meshLine(c.Command[2:], nil)
+	if err != nil || m.ranked || m.expect != 2 || m.testPorts != "18600-18999" ||
+		m.listen != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
+		t.Errorf("%q: %v", c.Command, err)
 	}
-	pod := objects["CronJob"].Spec.JobTemplate.Spec.Template.Spec
-	c := pod.Containers[0]
-	for _, rank := range []string{"0", "1"} {
-		m, err := meshLine(c.Command[2:], map[string]string{"JOB_COMPLETION_INDEX": rank})
-		if err != nil || !m.ranked || m.expect != 2 || m.join != "$(RUN)-0."+pod.Subdomain ||
-			m.testPorts != "18600-18999" {
-			t.Errorf("index %s: %q: %v", rank, c.Command, err)
-		}
-		if service := objects["Service"].Spec.Ports[0].Port; m.port != service || c.Ports[0].ContainerPort != service {
-			t.Errorf("ports: perf %d, service %d, container %+v", m.port, service, c.Ports)
-		}
+	a := agents.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+	if m.kube.template != agents.Metadata.Name || len(a.Command) != 1 || a.Command[0] != c.Command[0] {
+		t.Errorf("the run takes %s, whose command is %q", m.kube.template, a.Command)
+	}
+	if filepath.Dir(m.tokenFile) != a.VolumeMounts[0].MountPath {
+		t.Errorf("the agents' token is in %s, that of the run is %s", a.VolumeMounts[0].MountPath, m.tokenFile)
 	}
 }
 

@@ -33,6 +33,7 @@ agent (perf serve). Agents dial in:
     printf %s $PERF_TOKEN | ssh $h "$@" --token-file - & done; wait'
   srun --ntasks-per-node=1 perf mesh        rank 0 measures, all others join it
   mpirun ... perf mesh --join HOST          the same; rank 0 is on HOST
+  perf mesh --expect N --job-from CRONJOB   in a pod of Kubernetes: a Job starts the agents
 
 or they stand ready, and this end dials:
 
@@ -63,6 +64,7 @@ type meshOptions struct {
 	service  string
 	expect   int
 	launch   string
+	kube     kubeOptions
 	listen   string
 	join     string
 	strict   bool
@@ -100,6 +102,7 @@ func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&m.hostfile, "hostfile", "", "`file` with one host per line")
 	f.StringVar(&m.service, "service", "", "DNS `name` that has the addresses of all hosts")
 	f.StringVar(&m.launch, "launch", "", "`command` that starts an agent on each host")
+	m.kube.flags(f)
 	f.StringVar(&m.listen, "listen", "", "`address:port` where agents dial in (default: any port of all addresses)")
 	f.StringVar(&m.join, "join", "", "`address` of rank 0, for the others: HOST or HOST:PORT (default: of Slurm)")
 	f.IntVar(&m.expect, "expect", 0, "number of `hosts` to wait for (default: as the launcher says)")
@@ -167,7 +170,7 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 		m.limits.Share = m.until / 2
 	}
 	given := 0
-	for _, n := range []string{"launch", "hosts", "hostfile", "service"} {
+	for _, n := range []string{"launch", "job-from", "hosts", "hostfile", "service"} {
 		if f.Changed(n) {
 			given++
 		}
@@ -178,14 +181,17 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 		}
 	}
 	if m.ranked = m.place.Rank >= 0; given > 1 || given == 0 && !m.ranked {
-		return errors.New("give one of --launch, --hosts, --hostfile and --service, or start perf mesh with srun or " +
-			"mpirun")
+		return errors.New("give one of --launch, --job-from, --hosts, --hostfile and --service, or start perf mesh " +
+			"with srun or mpirun")
 	}
 	if f.Changed("launch") && strings.TrimSpace(m.launch) == "" {
 		return errors.New("--launch has no command")
 	}
 	if m.expect != 0 && (m.expect < 2 || m.expect > mesh.MostHosts) {
 		return fmt.Errorf("--expect %d hosts; allowed: 2 to %d", m.expect, mesh.MostHosts)
+	}
+	if err := m.checkKube(f); err != nil {
+		return err
 	}
 	if m.beat < 50*time.Millisecond || m.beat > time.Hour {
 		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.beat)
@@ -360,6 +366,8 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	switch {
 	case m.launch != "":
 		res, err = m.launched(ctx, c, show)
+	case m.kube.template != "":
+		res, err = m.placed(ctx, c, show)
 	case m.ranked:
 		res, err = m.lead(ctx, c, stderr)
 	default:

@@ -77,12 +77,15 @@ func (p *meshProgress) fail(r *mesh.PairResult) {
 }
 
 // wait shows the hosts that the mesh waits for.
-func (p *meshProgress) wait(said string) {
+func (p *meshProgress) wait(said string) { p.await(said, false) }
+
+// await shows what the mesh waits for. News are shown at once.
+func (p *meshProgress) await(said string, news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.every {
 		p.replace(said)
-	} else if time.Since(p.told) >= seldom {
+	} else if news || time.Since(p.told) >= seldom {
 		p.told = time.Now()
 		fmt.Fprintf(p.w, "perf: %s\n", printable.Message(said))
 	}

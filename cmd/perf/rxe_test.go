@@ -529,6 +529,7 @@ func TestRXE_InteropStock(t *testing.T) {
 				theirs := append(stockOf(t, release, k.verb, k.metric), v.args...)
 				if serve {
 					t.Run(stock+"/"+v.name+"/we serve", func(t *testing.T) {
+						testutil.NeedControl(t)
 						tab.note(t, stock, v.args, "we serve")
 						srv, cli := runPair(t, vm, ours, theirs)
 						row := stockRow(t, cli, size)
@@ -539,6 +540,7 @@ func TestRXE_InteropStock(t *testing.T) {
 				}
 				if connect {
 					t.Run(stock+"/"+v.name+"/stock serves", func(t *testing.T) {
+						testutil.NeedControl(t)
 						tab.note(t, stock, v.args, "stock serves")
 						srv, cli := runPair(t, vm, theirs, ours)
 						if last := check(t, cli); oneWay {
@@ -1150,6 +1152,7 @@ func TestRXE_Mismatch(t *testing.T) {
 		}
 	})
 	t.Run("device limits", func(t *testing.T) {
+		testutil.NeedControl(t)
 		for _, tc := range []struct {
 			args []string
 			want string

@@ -53,9 +53,8 @@ func Of(d sysfs.Device) string {
 	return ""
 }
 
-// Why returns why libibverbs does not list a device that the kernel has, if files show the reason. devDir is
-// [DeviceDir].
-func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
+// NoFile returns why a device of the kernel has no device file, "" if it has one. devDir is [DeviceDir].
+func NoFile(root sysfs.Root, devDir string, d sysfs.Device) string {
 	if d.Uverbs == "" {
 		if _, err := os.Stat(root.VerbsDir()); errors.Is(err, fs.ErrNotExist) {
 			return root.VerbsDir() + " is missing: the kernel module ib_uverbs is not loaded (modprobe ib_uverbs)"
@@ -64,6 +63,15 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	}
 	if file := filepath.Join(devDir, d.Uverbs); !exists(file) {
 		return file + " " + MissingFile(file)
+	}
+	return ""
+}
+
+// Why returns why libibverbs does not list a device that the kernel has, if files show the reason. devDir is
+// [DeviceDir].
+func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
+	if why := NoFile(root, devDir, d); why != "" {
+		return why
 	}
 	if s.ABI == "" {
 		return "no provider accepts it; the file " + s.Library + " does not show which ones it loads"

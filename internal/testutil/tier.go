@@ -107,6 +107,7 @@ func NeedSIW(t testing.TB) RXE {
 // NeedRXE returns two connected devices, or skips the test if there are none.
 func NeedRXE(t testing.TB) RXE {
 	t.Helper()
+	NeedControl(t)
 	r := RXE{
 		Dev:  [2]string{"rxe0", "rxe1"},
 		Net:  [2]string{"v0", "v1"},

@@ -88,8 +88,8 @@ func TestCommands(t *testing.T) {
 		}
 		c, in, out := header(got)
 		if uint32(c) != tc.number || c != tc.command || in != tc.in || out != tc.out || len(got) != 8+in {
-			t.Errorf("%v: number %d, %d bytes of which %d follow the header, response %d; want %d, %d, %d", tc.command, c,
-				len(got), in, out, tc.number, tc.in, tc.out)
+			t.Errorf("%v: number %d, %d bytes, %d by the header, response %d; want %d, %d, %d", tc.command, c, len(got),
+				in, out, tc.number, tc.in, tc.out)
 		}
 		if tc.at >= 0 && binary.NativeEndian.Uint32(got[8+tc.at:]) != id {
 			t.Errorf("%v: the ID is not at %d", tc.command, tc.at)
@@ -200,8 +200,9 @@ func TestQPAttr(t *testing.T) {
 		Access: 10, AH: abi.AHAttr{DLID: 11}, AltAH: abi.AHAttr{DLID: 12}, Cap: abi.QPCap{MaxSendWR: 13}, PKeyIndex: 14,
 		AltPKeyIndex: 15, EnSqdAsyncNotify: 16, SQDraining: 17, MaxRdAtomic: 18, MaxDestRdAtomic: 19, MinRNRTimer: 20,
 		PortNum: 21, Timeout: 22, RetryCnt: 23, RNRRetry: 24, AltPortNum: 25, AltTimeout: 26}
-	want := abi.QPAttr{QPState: 2, CurQPState: 3, PathMTU: 4, PathMigState: 5, QKey: 6, RQPSN: 7, SQPSN: 8, DestQPNum: 9,
-		QPAccessFlags: 10, AHAttr: abi.AHAttr{DLID: 11}, AltAHAttr: abi.AHAttr{DLID: 12}, Cap: abi.QPCap{MaxSendWR: 13},
+	want := abi.QPAttr{QPState: 2, CurQPState: 3, PathMTU: 4, PathMigState: 5, QKey: 6, RQPSN: 7, SQPSN: 8,
+		DestQPNum: 9, QPAccessFlags: 10, AHAttr: abi.AHAttr{DLID: 11}, AltAHAttr: abi.AHAttr{DLID: 12},
+		Cap:       abi.QPCap{MaxSendWR: 13},
 		PKeyIndex: 14, AltPKeyIndex: 15, EnSqdAsyncNotify: 16, SQDraining: 17, MaxRdAtomic: 18, MaxDestRdAtomic: 19,
 		MinRNRTimer: 20, PortNum: 21, Timeout: 22, RetryCnt: 23, RNRRetry: 24, AltPortNum: 25, AltTimeout: 26}
 	if got := a.ToC(); got != want {

@@ -61,6 +61,7 @@ type way struct {
 	name    string
 	release string // "" for this system's programs and libraries
 	nobody  bool   // as user nobody, the emulator too
+	empty   bool   // static programs in a root folder of their own
 	env     string // variables of a row
 }
 
@@ -77,6 +78,9 @@ var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "pingpong", "r
 func (w way) command(program string, args ...string) []string {
 	if kind, ok := strings.CutSuffix(program, "_pingpong"); ok && !strings.HasPrefix(kind, "ibv_") && kind != "raw" {
 		program, args = "pingpong", append([]string{kind}, args...)
+	}
+	if program, ok := strings.CutPrefix(program, staticPrefix); ok {
+		return w.static(program, args...)
 	}
 	if slices.Contains(ours, program) {
 		program = filepath.Join(root, ".build/bin", program)
@@ -174,7 +178,7 @@ func (r row) ends(w way, port string) (server, client []string) {
 		if strings.HasPrefix(program[0], "ib_") || strings.HasPrefix(program[0], "raw_ethernet_") {
 			args = append(args, "-F") // on a busy machine its clock is hard to measure
 		}
-		if r, ok := roles[program[0]]; ok {
+		if r, ok := roles[strings.TrimPrefix(program[0], staticPrefix)]; ok {
 			args = append(args, strings.Fields(strings.NewReplacer("HOST", host, "PORT", port).Replace(r[i]))...)
 		} else {
 			args = append(args, "-p", port)
@@ -209,12 +213,14 @@ func awaited(server []string, port string) []string {
 
 // own reports whether a command line runs a program of ours.
 func own(line []string) bool {
-	return slices.ContainsFunc(line, func(s string) bool { return slices.Contains(ours, filepath.Base(s)) })
+	return slices.ContainsFunc(line, func(s string) bool {
+		return slices.Contains(ours, filepath.Base(s)) || staticBin != "" && strings.HasPrefix(s, staticBin)
+	})
 }
 
 // cm reports whether the server listens in rdma_cm, where its port is not visible.
 func cm(server []string) bool {
-	return slices.ContainsFunc(server, func(s string) bool { return roles[s] != [2]string{} }) ||
+	return slices.ContainsFunc(server, func(s string) bool { return roles[filepath.Base(s)] != [2]string{} }) ||
 		slices.Contains(server, "-R") || slices.Contains(server, "-z")
 }
 

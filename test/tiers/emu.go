@@ -136,7 +136,12 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 				return r.onLibrary(ctx, c, run, strict)
 			})
 		}
-		if r.libraries {
+		if tests := r.nativeTests(d, run); tests != "" {
+			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
+				return r.native(ctx, d, tests, strict)
+			})
+		}
+		if r.only != "" {
 			continue
 		}
 		for _, path := range paths {
@@ -163,7 +168,7 @@ func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
 	if dirs, err = packagesWith(r.root, "TestEmu", r.pkg); err != nil {
 		return nil, err
 	}
-	if r.libraries {
+	if r.only != "" {
 		dirs = nil
 	}
 	for _, d := range slices.DeleteFunc(dirs, r.leavesOut) {
@@ -206,7 +211,7 @@ const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
 type emulation struct {
 	variant string   // of the results
 	path    string   // data path
-	strict  string   // flag of the emulator
+	strict  string   // flag of the emulator, "" if it is not strict
 	flags   []string // more of them
 	skip    string   // regexp of tests that are left out
 	below   []string // command that starts the tests, below the emulator
@@ -217,8 +222,10 @@ type emulation struct {
 func (r *runner) emulated(ctx context.Context, e emulation, run, dir string) ([]Result, error) {
 	env := append([]string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + e.path, "PATH=" + filepath.Join(r.root,
 		".build/bin") + ":" + os.Getenv("PATH")}, e.env...)
-	under := []string{filepath.Join(r.root, emulator), e.strict, "--device", "mlx5_0,dmabuf=memfd",
-		"--device", "mlx5_1"}
+	under := []string{filepath.Join(r.root, emulator), "--device", "mlx5_0,dmabuf=memfd", "--device", "mlx5_1"}
+	if e.strict != "" {
+		under = append(under, e.strict)
+	}
 	under = append(append(append(under, e.flags...), "--"), e.below...)
 	skip := skipFigures
 	if e.skip != "" {

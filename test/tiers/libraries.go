@@ -14,6 +14,9 @@ import (
 
 // The packages' own tests, on the emulated device, with the libraries of other releases of rdma-core.
 
+// onlyLibraries selects these tests.
+const onlyLibraries = "libraries"
+
 // debians are the Debian releases whose libraries scripts/debian-root unpacks.
 var debians = []string{"bullseye", "trixie", "sid"}
 
@@ -80,7 +83,10 @@ func (r *runner) turn(ctx context.Context) uint64 {
 // libraryCells returns the cells of this run, by package.
 func (r *runner) libraryCells(ctx context.Context) map[string][]cell {
 	list := cells()
-	if !r.libraries && os.Getenv(fullEnv) == "" {
+	switch {
+	case r.only == nativeVariant:
+		list = nil
+	case r.only == "" && os.Getenv(fullEnv) == "":
 		list = someCells(r.turn(ctx), shortCost)
 		fmt.Fprintf(r.note, "emu: this commit's cells of docs/testing.md's table: %v\n", list)
 	}

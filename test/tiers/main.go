@@ -50,18 +50,18 @@ type runner struct {
 	figures bool   // run the figure tests and nothing else
 	ratios  bool   // run the comparisons with the stock tools
 
-	libraries bool          // run the tests with other releases' libraries, and no others
-	quiet     time.Duration // how long a test binary may print nothing
-	timeout   time.Duration // for one package, whatever it prints
-	env       []string      // NAME=VALUE for the guest
-	out       io.Writer     // figures
-	note      io.Writer     // progress
-	live      io.Writer     // output of the tests as it comes; nil for none
-	module    string        // the module's path
-	work      string        // folder for this run's files
-	arch      string        // the architecture to build for, "" for this machine's
-	siw       bool          // the VM has devices of siw
-	write     *sync.Mutex   // held by a tier that writes to work or .build/bin
+	only    string        // libraries, native: run the variants of tier emu with these, and no others
+	quiet   time.Duration // how long a test binary may print nothing
+	timeout time.Duration // for one package, whatever it prints
+	env     []string      // NAME=VALUE for the guest
+	out     io.Writer     // figures
+	note    io.Writer     // progress
+	live    io.Writer     // output of the tests as it comes; nil for none
+	module  string        // the module's path
+	work    string        // folder for this run's files
+	arch    string        // the architecture to build for, "" for this machine's
+	siw     bool          // the VM has devices of siw
+	write   *sync.Mutex   // held by a tier that writes to work or .build/bin
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -72,7 +72,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&r.pkg, "pkg", "", "only this `package` (./ibv) or subtree (./internal/...)")
 	f.BoolVar(&r.figures, "figures", false, "run the figure tests and print their lines")
 	f.BoolVar(&r.ratios, "ratios", false, "rxe, emu: compare with the stock tools and print the ratios")
-	f.BoolVar(&r.libraries, "libraries", false, "emu: all tests with other releases' libraries, and no others")
+	f.Func("only", "emu: all tests with other releases' `libraries`, or with the native control path (native), and no "+
+		"others", r.setOnly)
 	table := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
 	f.DurationVar(&r.quiet, "quiet", 5*time.Minute, "end a test binary that prints nothing for so long")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the tests of one package after so long, whatever they print")
@@ -149,6 +150,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+func (r *runner) setOnly(s string) error {
+	if s != onlyLibraries && s != nativeVariant {
+		return fmt.Errorf("want %s or %s", onlyLibraries, nativeVariant)
+	}
+	r.only = s
+	return nil
 }
 
 // runTiers runs one tier after another until ctx ends, even if some fail, and returns where the time of each went. An

@@ -122,6 +122,9 @@ func (p proof) about(r Result) bool {
 	if strings.Contains(r.Test, "/") && !strings.Contains(p.test.String(), "/") {
 		return false
 	}
+	if variant == nativeVariant || variant == nativeRows { // the pages say what it has
+		return false
+	}
 	return r.Tier == p.tier && pkg == p.pkg && p.test.MatchString(r.Test) &&
 		(p.variant == "" || p.variant == variant || strings.HasPrefix(variant, p.variant+"."))
 }
@@ -174,7 +177,7 @@ func unshown(claims []claim, tiers []string, full bool, results []Result) (wrong
 
 // support holds docs/support.md to the results of whole tiers, and reports whether they show what it says.
 func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
-	if r.run != "" || r.pkg != "" || r.figures || r.ratios || r.libraries {
+	if r.run != "" || r.pkg != "" || r.figures || r.ratios || r.only != "" {
 		return true // parts of tiers
 	}
 	page, err := os.ReadFile(filepath.Join(r.root, supportFile))

@@ -7,30 +7,28 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
 // struct rdma_event_channel *rdma_create_event_channel(void);
 // The channel has an OS thread of its own if the process has changed its credentials.
 func (l Lib) CreateEventChannel() (ch uintptr, err error) {
-	const name = "rdma_create_event_channel"
-	if !changed.Load() {
-		return l.lib.Ptr(name)
+	owner, err := usercm.Own(func() (err error) {
+		ch, err = l.lib.Ptr("rdma_create_event_channel")
+		return err
+	})
+	if owner != nil {
+		owners.Store(ch, owner)
 	}
-	t := newThread()
-	if t.do(func() { ch, err = l.lib.Ptr(name) }); err != nil {
-		close(t.calls)
-		return 0, err
-	}
-	threads.Store(ch, t)
-	return ch, nil
+	return ch, err
 }
 
 // void rdma_destroy_event_channel(struct rdma_event_channel *channel);
 func (l Lib) DestroyEventChannel(ch uintptr) {
-	t, own := threads.LoadAndDelete(ch) // before another channel may have the address
+	o, _ := owners.LoadAndDelete(ch) // before another channel may have the address
 	_ = l.lib.Void("rdma_destroy_event_channel", ch)
-	if own {
-		close(t.(*thread).calls)
+	if owner, ok := o.(*usercm.Owner); ok {
+		owner.End()
 	}
 }
 

@@ -163,8 +163,8 @@ func unresolved(err error) gaiError {
 	return eaiFail
 }
 
-// ResolveAddrInfo is rdma_resolve_addrinfo. It looks the name up before it returns, as librdmacm does. The kernel passes
-// the event on; the error of one that cannot is EINVAL.
+// ResolveAddrInfo is rdma_resolve_addrinfo. It looks the name up before it returns, as librdmacm does. The kernel
+// passes the event on; the error of one that cannot is EINVAL.
 func (c *CM) ResolveAddrInfo(h control.Handle, node, service string, hints *control.AddrInfo) (int, error) {
 	i, err := c.ids.get(h)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *CM) CreateEP(a *control.AddrInfo) (control.Handle, error) {
 	i.mu.Lock()
 	i.own = own
 	i.mu.Unlock()
-	if err := c.lead(i.handle, own, a); err != nil {
+	if err := lead(c, i.handle, own, a); err != nil {
 		_ = c.DestroyID(i.handle)
 		return 0, err
 	}
@@ -244,7 +244,7 @@ func (c *CM) CreateEP(a *control.AddrInfo) (control.Handle, error) {
 }
 
 // lead binds an ID, or resolves its way.
-func (c *CM) lead(h, ch control.Handle, a *control.AddrInfo) error {
+func lead(c *CM, h, ch control.Handle, a *control.AddrInfo) error {
 	src, dst := sockaddr.Of(a.Src), sockaddr.Of(a.Dst)
 	if a.Flags&abi.RAI_PASSIVE != 0 {
 		return c.BindAddr(h, &src)
@@ -256,7 +256,7 @@ func (c *CM) lead(h, ch control.Handle, a *control.AddrInfo) error {
 	if err := c.ResolveAddr(h, from, &dst, resolveTime); err != nil {
 		return err
 	}
-	if err := c.outcome(ch); err != nil {
+	if err := outcome(c, ch); err != nil {
 		return err
 	}
 	var err error
@@ -268,13 +268,13 @@ func (c *CM) lead(h, ch control.Handle, a *control.AddrInfo) error {
 	if err != nil {
 		return err
 	}
-	return c.outcome(ch)
+	return outcome(c, ch)
 }
 
 const resolveTime = 2000 // ms, as librdmacm
 
 // outcome waits for the event of a call, and returns the error that it reports.
-func (c *CM) outcome(ch control.Handle) error {
+func outcome(c *CM, ch control.Handle) error {
 	status := int32(0)
 	if err := c.GetEvent(ch, func(ev *control.CMEvent) { status = ev.Status }); err != nil {
 		return err

@@ -5,12 +5,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
-// channel is an event channel: an open file of rdma_cm.
-type channel struct {
-	file    *usercm.File
-	reading int // goroutines that read or process an event; CM.acks guards it
-}
-
 // CreateEventChannel is rdma_create_event_channel.
 func (c *CM) CreateEventChannel() (control.Handle, error) {
 	if err := c.devices.some(); err != nil {
@@ -51,18 +45,4 @@ func (c *CM) MoveRequests(from, to control.Handle) {
 	if t, err := c.channels.get(to); err == nil {
 		_ = t.file.Do(func(w usercm.Writer) error { return usercm.MoveRequests(w, f.file.FD()) })
 	}
-}
-
-// read brackets the reading of an event.
-func (c *CM) read(ch *channel, f func() error) error {
-	c.acks.Lock()
-	ch.reading++
-	c.acks.Unlock()
-	defer func() {
-		c.acks.Lock()
-		defer c.acks.Unlock()
-		ch.reading--
-		c.acks.more.Broadcast()
-	}()
-	return f()
 }

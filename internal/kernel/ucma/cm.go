@@ -8,7 +8,6 @@
 package ucma
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 // CM implements control.CM. Its methods are safe for concurrent use.
 type CM struct {
 	v       control.Verbs
+	qps     pairs
 	devices devices
 	open    func() (*usercm.File, error)
 
@@ -28,19 +28,15 @@ type CM struct {
 	ids      table[*id]
 	groups   table[*group]
 	lists    table[[]*device]
-
-	acks struct { // guards what objects have of events
-		sync.Mutex
-		more sync.Cond
-	}
+	acks     acks
 }
 
 var _ control.CM = (*CM)(nil)
 
 // New returns a connection manager that uses the verbs of v.
 func New(v control.Verbs) *CM {
-	c := &CM{v: v, devices: devices{v: v}, open: usercm.Open}
-	c.acks.more.L = &c.acks
+	c := &CM{v: v, qps: pairs{v}, devices: devices{v: v}, open: usercm.Open}
+	c.acks.more.L = &c.acks.mu
 	return c
 }
 
@@ -66,34 +62,11 @@ func (c *CM) Old() bool { return false }
 // Response exists for a library that is Old.
 func (c *CM) Response(*control.CMEvent) bool { return false }
 
-// events counts the events of an object that were acknowledged; CM.acks guards it.
-type events uint32
-
-// ack counts an event, and wakes those who wait for it.
-func (c *CM) ack(counters ...*events) {
-	c.acks.Lock()
-	defer c.acks.Unlock()
-	for _, n := range counters {
-		*n++
+// with calls f with the ID, to write its commands.
+func (c *CM) with(h control.Handle, f func(w usercm.Writer, i *id) error) error {
+	i, err := c.ids.get(h)
+	if err != nil {
+		return err
 	}
-	c.acks.more.Broadcast()
-}
-
-// settle waits until the events of an object that the kernel has reported on a channel are acknowledged. It does not
-// wait for more than those that goroutines are reading now, whatever the kernel has counted.
-func (c *CM) settle(done *events, reported uint32, ch *channel) {
-	c.acks.Lock()
-	defer c.acks.Unlock()
-	for uint32(*done) < reported && ch.reading > 0 {
-		c.acks.more.Wait()
-	}
-}
-
-// statusOf returns the negated errno of an error, as the status of an event.
-func statusOf(err error) int32 {
-	var e syscall.Errno
-	if !errors.As(err, &e) {
-		e = syscall.EIO
-	}
-	return -int32(e)
+	return i.channel().file.Do(func(w usercm.Writer) error { return f(w, i) })
 }

@@ -73,7 +73,7 @@ func (c *CM) Accept(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 			return err
 		}
 		if i.typ != abi.IBV_QPT_UD {
-			if err := c.bringUp(w, i, &l); err != nil {
+			if err := c.qps.bringUp(w, i, &l); err != nil {
 				return err
 			}
 		}
@@ -81,7 +81,7 @@ func (c *CM) Accept(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 		err = usercm.Tell(w, usercm.CmdAccept, &usercm.Accept{UID: uint64(i.handle), Param: i.param(&p, data),
 			ID: i.number, ECE: usercm.ECE{VendorID: remote.VendorID, Options: local.Options}})
 		if err != nil {
-			_ = c.stop(i)
+			_ = c.qps.stop(i)
 		}
 		return err
 	})
@@ -125,9 +125,39 @@ func (c *CM) Disconnect(h control.Handle) error {
 		if i.device() == nil {
 			return syscall.EINVAL
 		}
-		if err := c.stop(i); err != nil {
+		if err := c.qps.stop(i); err != nil {
 			return err
 		}
 		return usercm.Tell(w, usercm.CmdDisconnect, &i.number)
 	})
+}
+
+// SetLocalECE is rdma_set_local_ece.
+func (c *CM) SetLocalECE(h control.Handle, e *abi.ECE) error {
+	i, err := c.ids.get(h)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.qp.handle != 0 || e.VendorID == 0 || e.CompMask != 0 {
+		return syscall.EINVAL
+	}
+	i.local = usercm.ECE{VendorID: e.VendorID, Options: e.Options}
+	return nil
+}
+
+// GetRemoteECE is rdma_get_remote_ece.
+func (c *CM) GetRemoteECE(h control.Handle, e *abi.ECE) error {
+	i, err := c.ids.get(h)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.qp.handle != 0 {
+		return syscall.EINVAL
+	}
+	*e = abi.ECE{VendorID: i.remote.VendorID, Options: i.remote.Options}
+	return nil
 }

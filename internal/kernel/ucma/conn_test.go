@@ -118,7 +118,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStates_Fail: each step that can fail leaves no QP half made, and none that works although its connection does not.
+// TestStates_Fail: each step that can fail leaves no QP half made, and none that works although its connection does
+// not.
 func TestStates_Fail(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -208,8 +209,10 @@ func TestCreateQP_Refused(t *testing.T) {
 	noDevice, h := r.id(abi.RDMA_PS_TCP), r.paired(abi.RDMA_PS_TCP)
 	other := r.bound(abi.RDMA_PS_TCP)
 	for name, call := range map[string]func() (control.Handle, error){
-		"an ID without a device": func() (control.Handle, error) { return r.CreateQP(noDevice, 3100, &abi.QPInitAttrEx{}) },
-		"a second QP":            func() (control.Handle, error) { return r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{}) },
+		"an ID without a device": func() (control.Handle, error) {
+			return r.CreateQP(noDevice, 3100, &abi.QPInitAttrEx{})
+		},
+		"a second QP": func() (control.Handle, error) { return r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{}) },
 		"a PD of another context": func() (control.Handle, error) {
 			return r.CreateQP(other, r.pd(other)+1, &abi.QPInitAttrEx{})
 		},
@@ -301,7 +304,8 @@ func TestParam(t *testing.T) {
 	}
 	for reason, reject := range map[uint8]func(control.Handle, []byte) error{0: r.Reject, 35: r.RejectECE} {
 		r.ok(reject(h, []byte("no")))
-		if q := last[usercm.Reject](r.k, usercm.CmdReject); q.Reason != reason || q.PrivateLen != 2 || q.Private[1] != 'o' {
+		q := last[usercm.Reject](r.k, usercm.CmdReject)
+		if q.Reason != reason || q.PrivateLen != 2 || q.Private[1] != 'o' {
 			t.Errorf("%+v, want reason %d", q, reason)
 		}
 	}
@@ -388,12 +392,14 @@ func TestOptions(t *testing.T) {
 	r := newRig(t)
 	h := r.id(abi.RDMA_PS_TCP)
 	r.ok(r.SetOption(h, abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_TOS, []byte{3}))
-	if q := last[usercm.SetOption](r.k, usercm.CmdSetOption); q.Level != 0 || q.Name != 0 || q.Len != 1 || q.Value == 0 {
-		t.Errorf("%+v", q)
+	o := last[usercm.SetOption](r.k, usercm.CmdSetOption)
+	if o.Level != 0 || o.Name != 0 || o.Len != 1 || o.Value == 0 {
+		t.Errorf("%+v", o)
 	}
 	r.ok(r.SetOption(h, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, nil))
-	if q := last[usercm.SetOption](r.k, usercm.CmdSetOption); q.Level != 1 || q.Name != 1 || q.Len != 0 || q.Value != 0 {
-		t.Errorf("%+v", q)
+	o = last[usercm.SetOption](r.k, usercm.CmdSetOption)
+	if o.Level != 1 || o.Name != 1 || o.Len != 0 || o.Value != 0 {
+		t.Errorf("%+v", o)
 	}
 	r.ok(r.WriteCMEvent(h, abi.RDMA_CM_EVENT_USER, -5, 1<<40|7))
 	q := last[usercm.WriteCMEvent](r.k, usercm.CmdWriteCMEvent)

@@ -21,6 +21,9 @@ type device struct {
 	dead      bool // it was removed, and is closed after its last user; devices.mu guards it
 }
 
+// limits are the reads and atomics of a connection.
+type limits struct{ responder, initiator uint8 }
+
 // devices opens each device once, and keeps it open until it is removed, as librdmacm does.
 type devices struct {
 	v    control.Verbs
@@ -208,30 +211,4 @@ func (d *devices) all() (all []*device, err error) {
 		o.refs++
 	}
 	return all, nil
-}
-
-// GetDevices is rdma_get_devices.
-func (c *CM) GetDevices() (list control.Handle, handles []control.Handle, err error) {
-	all, err := c.devices.all()
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, o := range all {
-		handles = append(handles, o.context)
-	}
-	h := c.handle()
-	c.lists.put(h, all)
-	return h, handles, nil
-}
-
-// FreeDevices is rdma_free_devices.
-func (c *CM) FreeDevices(list control.Handle) {
-	all, err := c.lists.get(list)
-	if err != nil {
-		return
-	}
-	c.lists.drop(list)
-	for _, o := range all {
-		c.devices.put(o)
-	}
 }

@@ -9,56 +9,19 @@ import (
 	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
-// SetLocalECE is rdma_set_local_ece.
-func (c *CM) SetLocalECE(h control.Handle, e *abi.ECE) error {
-	i, err := c.ids.get(h)
-	if err != nil {
-		return err
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.qp.handle != 0 || e.VendorID == 0 || e.CompMask != 0 {
-		return syscall.EINVAL
-	}
-	i.local = usercm.ECE{VendorID: e.VendorID, Options: e.Options}
-	return nil
-}
-
-// GetRemoteECE is rdma_get_remote_ece.
-func (c *CM) GetRemoteECE(h control.Handle, e *abi.ECE) error {
-	i, err := c.ids.get(h)
-	if err != nil {
-		return err
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.qp.handle != 0 {
-		return syscall.EINVAL
-	}
-	*e = abi.ECE{VendorID: i.remote.VendorID, Options: i.remote.Options}
-	return nil
-}
-
-// eces returns the options of both ends.
-func (i *id) eces() (local, remote usercm.ECE) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.local, i.remote
-}
-
 // queryECE returns the options of a QP; none if the device has none.
-func (c *CM) queryECE(qp control.Handle) (e abi.ECE, err error) {
-	if err := c.v.QueryECE(qp, &e); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+func queryECE(v control.Verbs, qp control.Handle) (e abi.ECE, err error) {
+	if err := v.QueryECE(qp, &e); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return e, err
 	}
 	return e, nil
 }
 
-func (c *CM) setECE(qp control.Handle, vendor, options uint32) error {
+func setECE(v control.Verbs, qp control.Handle, vendor, options uint32) error {
 	if vendor == 0 {
 		return nil // the QP has none
 	}
-	err := c.v.SetECE(qp, &abi.ECE{VendorID: vendor, Options: options})
+	err := v.SetECE(qp, &abi.ECE{VendorID: vendor, Options: options})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
@@ -67,8 +30,8 @@ func (c *CM) setECE(qp control.Handle, vendor, options uint32) error {
 
 // initECE gives a new QP the options that a request has. They are the vendor's own: those of another vendor do not
 // count.
-func (c *CM) initECE(i *id, qp control.Handle) error {
-	e, err := c.queryECE(qp)
+func initECE(v control.Verbs, i *id, qp control.Handle) error {
+	e, err := queryECE(v, qp)
 	if err != nil {
 		return err
 	}
@@ -80,17 +43,17 @@ func (c *CM) initECE(i *id, qp control.Handle) error {
 	case 0:
 		return nil
 	case e.VendorID:
-		return c.setECE(qp, remote.VendorID, remote.Options)
+		return setECE(v, qp, remote.VendorID, remote.Options)
 	}
-	return c.setECE(qp, e.VendorID, 0)
+	return setECE(v, qp, e.VendorID, 0)
 }
 
 // agreeECE notes which of the options of a request the QP has taken.
-func (c *CM) agreeECE(i *id, qp control.Handle) error {
+func agreeECE(v control.Verbs, i *id, qp control.Handle) error {
 	if _, remote := i.eces(); remote.VendorID == 0 {
 		return nil
 	}
-	e, err := c.queryECE(qp)
+	e, err := queryECE(v, qp)
 	if err != nil {
 		return err
 	}
@@ -101,7 +64,7 @@ func (c *CM) agreeECE(i *id, qp control.Handle) error {
 }
 
 // takeECE gives the QP of an ID the options that the peer has accepted.
-func (c *CM) takeECE(i *id, qp control.Handle, e usercm.ECE) error {
+func takeECE(v control.Verbs, i *id, qp control.Handle, e usercm.ECE) error {
 	local, _ := i.eces()
 	if e.VendorID == 0 { // the peer, or a kernel on the way, does not know of them
 		e = usercm.ECE{VendorID: local.VendorID}
@@ -111,5 +74,5 @@ func (c *CM) takeECE(i *id, qp control.Handle, e usercm.ECE) error {
 	i.mu.Lock()
 	i.remote.VendorID = e.VendorID
 	i.mu.Unlock()
-	return c.setECE(qp, e.VendorID, e.Options)
+	return setECE(v, qp, e.VendorID, e.Options)
 }

@@ -1,6 +1,7 @@
 package ucma
 
 import (
+	"errors"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -15,7 +16,7 @@ func (c *CM) GetEvent(h control.Handle, do func(*control.CMEvent)) error {
 		return err
 	}
 	for news := false; !news; {
-		if err := c.read(ch, func() (err error) { news, err = c.next(ch, do); return err }); err != nil {
+		if err := c.acks.read(&ch.reading, func() (err error) { news, err = c.next(ch, do); return err }); err != nil {
 			return err
 		}
 	}
@@ -34,15 +35,15 @@ func (c *CM) next(ch *channel, do func(*control.CMEvent)) (news bool, err error)
 		if err := usercm.Ask(w, usercm.CmdGetEvent, &q, &q.Response, &e); err != nil {
 			return err
 		}
-		of = c.subject(&e)
-		ev = c.event(w, ch, of, &e)
+		of = subjectOf(c, &e)
+		ev = (&arrival{c, w, ch, &e, of, new(control.CMEvent)}).event()
 		return nil
 	})
 	if err != nil {
 		return false, err
 	}
 	if of.id != nil {
-		defer c.ack(of.counters()...)
+		defer c.acks.add(of.counters()...)
 	}
 	if ev == nil {
 		return false, nil
@@ -58,7 +59,7 @@ type subject struct {
 	group *group
 }
 
-func (c *CM) subject(e *usercm.Event) (s subject) {
+func subjectOf(c *CM, e *usercm.Event) (s subject) {
 	if g, err := c.groups.get(control.Handle(e.UID)); err == nil {
 		return subject{g.id, g}
 	}
@@ -73,102 +74,93 @@ func (s subject) counters() []*events {
 	return []*events{&s.id.events}
 }
 
+// arrival is an event of the kernel on its way to the program.
+type arrival struct {
+	c  *CM
+	w  usercm.Writer
+	ch *channel
+	e  *usercm.Event
+	of subject
+	ev *control.CMEvent
+}
+
 // event makes the program's event of the kernel's, after it has done what librdmacm does then. It returns nil if the
 // event is none for the program.
-func (c *CM) event(w usercm.Writer, ch *channel, of subject, e *usercm.Event) *control.CMEvent {
-	request := e.Event == abi.RDMA_CM_EVENT_CONNECT_REQUEST
-	multicast := e.Event == abi.RDMA_CM_EVENT_MULTICAST_JOIN || e.Event == abi.RDMA_CM_EVENT_MULTICAST_ERROR
-	if of.id == nil || multicast != (of.group != nil) {
-		if request {
-			_, _ = destroy(w, usercm.CmdDestroyID, e.ID) // nobody will
+func (a *arrival) event() *control.CMEvent {
+	multicast := a.e.Event == abi.RDMA_CM_EVENT_MULTICAST_JOIN || a.e.Event == abi.RDMA_CM_EVENT_MULTICAST_ERROR
+	if a.of.id == nil || multicast != (a.of.group != nil) {
+		if a.e.Event == abi.RDMA_CM_EVENT_CONNECT_REQUEST {
+			_, _ = destroy(a.w, usercm.CmdDestroyID, a.e.ID) // nobody will
 		}
 		return nil
 	}
-	i, ev := of.id, &control.CMEvent{}
-	ev.ID, ev.Event, ev.Status = i.handle, e.Event, e.Status
-	fail := func(as uint32, status int32) { ev.Event, ev.Status = as, status }
-	switch e.Event {
-	case abi.RDMA_CM_EVENT_ADDR_RESOLVED:
-		if err := c.resolved(w, i); err != nil {
-			fail(abi.RDMA_CM_EVENT_ADDR_ERROR, unopened)
-		}
-		return ev
-	case abi.RDMA_CM_EVENT_ROUTE_RESOLVED:
-		if d := i.device(); d == nil {
-			fail(abi.RDMA_CM_EVENT_ROUTE_ERROR, -int32(syscall.ENODEV))
-		} else if d.transport == abi.IBV_TRANSPORT_IB {
-			if err := c.queryPaths(w, i); err != nil {
-				fail(abi.RDMA_CM_EVENT_ROUTE_ERROR, statusOf(err))
-			}
-		}
-		return ev
-	case abi.RDMA_CM_EVENT_CONNECT_REQUEST:
-		n := c.request(w, ch, i, e)
-		if n == nil {
-			return nil
-		}
-		ev.ListenID, ev.ID = i.handle, n.handle
-	case abi.RDMA_CM_EVENT_CONNECT_RESPONSE:
-		if i.pair().handle == 0 {
-			i.mu.Lock()
-			i.remote = e.ECE
-			i.mu.Unlock()
-		} else if err := c.response(w, i, e); err != nil {
-			fail(abi.RDMA_CM_EVENT_CONNECT_ERROR, statusOf(err))
-		} else {
-			ev.Event = abi.RDMA_CM_EVENT_ESTABLISHED
-		}
-		takeConn(ev, e)
-		return ev
-	case abi.RDMA_CM_EVENT_REJECTED, abi.RDMA_CM_EVENT_DISCONNECTED:
-		i.mu.Lock()
-		failed := i.failed
-		i.mu.Unlock()
-		if failed {
-			return nil
-		}
-		if e.Event == abi.RDMA_CM_EVENT_REJECTED {
-			_ = c.stop(i)
-		}
-	case abi.RDMA_CM_EVENT_CONNECT_ERROR, abi.RDMA_CM_EVENT_UNREACHABLE, abi.RDMA_CM_EVENT_ESTABLISHED:
-	case abi.RDMA_CM_EVENT_DEVICE_REMOVAL:
-		c.devices.removed(i.device())
-		return ev
-	case abi.RDMA_CM_EVENT_MULTICAST_JOIN, abi.RDMA_CM_EVENT_MULTICAST_ERROR:
-		p := takeUD(ev, e)
-		ev.Data, ev.Param.PrivateData, ev.Param.PrivateDataLen = nil, of.group.cookie, 0
-		if e.Event == abi.RDMA_CM_EVENT_MULTICAST_JOIN && e.Status == 0 {
-			if err := c.join(of.group, &p); err != nil {
-				fail(abi.RDMA_CM_EVENT_MULTICAST_ERROR, statusOf(err))
-			}
-		}
-		return ev
-	case abi.RDMA_CM_EVENT_USER:
-		ev.Param.PrivateData = uintptr(e.Arg()) // where the union has it
-		return ev
-	case abi.RDMA_CM_EVENT_INTERNAL: // of ResolveAddrInfo
-		if e.Arg() != abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED {
-			return nil
-		}
-		ev.Event = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
-		return ev
-	default:
-		return ev
+	a.ev.ID, a.ev.Event, a.ev.Status = a.of.id.handle, a.e.Event, a.e.Status
+	if !a.take() {
+		return nil
 	}
-	if i.typ == abi.IBV_QPT_UD {
-		takeUD(ev, e)
-	} else {
-		takeConn(ev, e)
-	}
-	return ev
+	return a.ev
 }
+
+// take does what an event asks for, and reports whether it is one for the program.
+func (a *arrival) take() bool {
+	i := a.of.id
+	switch a.e.Event {
+	case abi.RDMA_CM_EVENT_ADDR_RESOLVED:
+		if err := a.resolved(); err != nil {
+			a.fail(abi.RDMA_CM_EVENT_ADDR_ERROR, unopened)
+		}
+	case abi.RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if err := a.routed(); err != nil {
+			a.fail(abi.RDMA_CM_EVENT_ROUTE_ERROR, statusOf(err))
+		}
+	case abi.RDMA_CM_EVENT_CONNECT_REQUEST:
+		a.param()
+		return a.request()
+	case abi.RDMA_CM_EVENT_CONNECT_RESPONSE:
+		a.conn()
+		a.response()
+	case abi.RDMA_CM_EVENT_REJECTED, abi.RDMA_CM_EVENT_DISCONNECTED:
+		if i.hasFailed() {
+			return false
+		}
+		if a.e.Event == abi.RDMA_CM_EVENT_REJECTED {
+			_ = a.c.qps.stop(i)
+		}
+		a.param()
+	case abi.RDMA_CM_EVENT_CONNECT_ERROR, abi.RDMA_CM_EVENT_UNREACHABLE, abi.RDMA_CM_EVENT_ESTABLISHED:
+		a.param()
+	case abi.RDMA_CM_EVENT_DEVICE_REMOVAL:
+		a.c.devices.removed(i.device())
+	case abi.RDMA_CM_EVENT_MULTICAST_JOIN, abi.RDMA_CM_EVENT_MULTICAST_ERROR:
+		a.multicast()
+	case abi.RDMA_CM_EVENT_USER:
+		a.ev.Param.PrivateData = uintptr(a.e.Arg()) // where the union has it
+	case abi.RDMA_CM_EVENT_INTERNAL: // of ResolveAddrInfo
+		a.ev.Event = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+		return a.e.Arg() == abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+	}
+	return true
+}
+
+// fail makes the event one of failure.
+func (a *arrival) fail(event uint32, status int32) { a.ev.Event, a.ev.Status = event, status }
 
 // unopened is the status, as librdmacm has it, of an event for a device that cannot be used.
 const unopened = -1
 
+// statusOf returns the negated errno of an error, as the status of an event.
+func statusOf(err error) int32 {
+	var e syscall.Errno
+	if !errors.As(err, &e) {
+		e = syscall.EIO
+	}
+	return -int32(e)
+}
+
 // resolved fetches what the kernel knows of an ID once its destination is resolved.
-func (c *CM) resolved(w usercm.Writer, i *id) error {
-	if err := c.queryAddr(w, i); err != nil {
+func (a *arrival) resolved() error {
+	i := a.of.id
+	if err := i.queryAddr(a.w, &a.c.devices); err != nil {
 		return err
 	}
 	d := i.device()
@@ -178,59 +170,106 @@ func (c *CM) resolved(w usercm.Writer, i *id) error {
 	case d.transport != abi.IBV_TRANSPORT_IB:
 		return nil
 	}
-	return c.queryGIDs(w, i)
+	return i.queryGIDs(a.w)
 }
 
-// request returns the ID of a connection request, or nil if the request cannot be served.
-func (c *CM) request(w usercm.Writer, ch *channel, listener *id, e *usercm.Event) *id {
-	n := c.newID(ch, listener.ps, listener.typ)
-	p := e.Conn()
-	n.number, n.remote = e.ID, e.ECE
+// routed fetches the paths of an ID.
+func (a *arrival) routed() error {
+	d := a.of.id.device()
+	switch {
+	case d == nil:
+		return syscall.ENODEV
+	case d.transport != abi.IBV_TRANSPORT_IB:
+		return nil
+	}
+	return a.of.id.queryPaths(a.w)
+}
+
+// request makes the ID of a connection request; ok is false if the request cannot be served.
+func (a *arrival) request() (ok bool) {
+	listener := a.of.id
+	n, p := a.c.newID(a.ch, listener.ps, listener.typ), a.e.Conn()
+	n.number, n.remote = a.e.ID, a.e.ECE
 	n.limits = limits{responder: p.ResponderResources, initiator: p.InitiatorDepth}
-	for _, query := range []func(usercm.Writer, *id) error{c.queryAddr, c.queryGIDs, c.queryPaths} {
-		if query(w, n) != nil {
-			_, _ = destroy(w, usercm.CmdDestroyID, n.number)
-			c.forget(n)
-			return nil
-		}
-	}
-	return n
-}
-
-// response brings up the QP of an ID whose peer has accepted, and tells the peer.
-func (c *CM) response(w usercm.Writer, i *id, e *usercm.Event) error {
-	qp := i.pair().handle
-	err := c.takeECE(i, qp, e.ECE)
+	err := n.queryAddr(a.w, &a.c.devices)
 	if err == nil {
-		err = c.bringUp(w, i, nil)
+		err = n.queryGIDs(a.w)
 	}
 	if err == nil {
-		err = establish(w, i)
-	}
-	if err == nil {
-		err = c.agreeECE(i, qp)
+		err = n.queryPaths(a.w)
 	}
 	if err != nil {
-		_ = c.stop(i)
-		i.mu.Lock()
-		i.failed = true
-		i.mu.Unlock()
+		_, _ = destroy(a.w, usercm.CmdDestroyID, n.number)
+		a.c.forget(n)
+		return false
 	}
-	return err
+	a.ev.ListenID, a.ev.ID = listener.handle, n.handle
+	return true
 }
 
-func takeConn(ev *control.CMEvent, e *usercm.Event) {
-	p := e.Conn()
-	*ev.Conn() = abi.RDMAConnParam{PrivateDataLen: p.PrivateLen, ResponderResources: p.ResponderResources,
+// response brings up the QP of an ID whose peer has accepted, and tells the peer. If the ID has no QP, both is left to
+// the program.
+func (a *arrival) response() {
+	i := a.of.id
+	qp := i.pair().handle
+	if qp == 0 {
+		i.mu.Lock()
+		i.remote = a.e.ECE
+		i.mu.Unlock()
+		return
+	}
+	err := takeECE(a.c.v, i, qp, a.e.ECE)
+	if err == nil {
+		err = a.c.qps.bringUp(a.w, i, nil)
+	}
+	if err == nil {
+		err = establish(a.w, i)
+	}
+	if err == nil {
+		err = agreeECE(a.c.v, i, qp)
+	}
+	if err == nil {
+		a.ev.Event = abi.RDMA_CM_EVENT_ESTABLISHED
+		return
+	}
+	_ = a.c.qps.stop(i)
+	i.mu.Lock()
+	i.failed = true
+	i.mu.Unlock()
+	a.fail(abi.RDMA_CM_EVENT_CONNECT_ERROR, statusOf(err))
+}
+
+// multicast gives the program the address of a group, and its own name for it.
+func (a *arrival) multicast() {
+	a.ud()
+	a.ev.Data, a.ev.Param.PrivateData, a.ev.Param.PrivateDataLen = nil, a.of.group.cookie, 0
+	if a.e.Event == abi.RDMA_CM_EVENT_MULTICAST_JOIN && a.e.Status == 0 {
+		if err := a.c.qps.join(a.of.group, &a.ev.Param.AHAttr); err != nil {
+			a.fail(abi.RDMA_CM_EVENT_MULTICAST_ERROR, statusOf(err))
+		}
+	}
+}
+
+// param gives the program what the peer has sent.
+func (a *arrival) param() {
+	if a.of.id.typ == abi.IBV_QPT_UD {
+		a.ud()
+	} else {
+		a.conn()
+	}
+}
+
+func (a *arrival) conn() {
+	p := a.e.Conn()
+	*a.ev.Conn() = abi.RDMAConnParam{PrivateDataLen: p.PrivateLen, ResponderResources: p.ResponderResources,
 		InitiatorDepth: p.InitiatorDepth, FlowControl: p.FlowControl, RetryCount: p.RetryCount,
 		RNRRetryCount: p.RNRRetryCount, SRQ: p.SRQ, QPNum: p.QPNum}
-	ev.Data = append([]byte(nil), p.Private[:p.PrivateLen]...)
+	a.ev.Data = append([]byte(nil), p.Private[:p.PrivateLen]...)
 }
 
-func takeUD(ev *control.CMEvent, e *usercm.Event) usercm.UDParam {
-	p := e.UD()
-	ev.UD = true
-	ev.Param = abi.RDMAUDParam{PrivateDataLen: p.PrivateLen, AHAttr: p.AHAttr, QPNum: p.QPNum, QKey: p.QKey}
-	ev.Data = append([]byte(nil), p.Private[:p.PrivateLen]...)
-	return p
+func (a *arrival) ud() {
+	p := a.e.UD()
+	a.ev.UD = true
+	a.ev.Param = abi.RDMAUDParam{PrivateDataLen: p.PrivateLen, AHAttr: p.AHAttr, QPNum: p.QPNum, QKey: p.QKey}
+	a.ev.Data = append([]byte(nil), p.Private[:p.PrivateLen]...)
 }

@@ -358,7 +358,8 @@ func (r *rig) get() (got *control.CMEvent) {
 // none checks that no event is left for the program.
 func (r *rig) none() {
 	r.t.Helper()
-	if err := r.GetEvent(r.ch, func(ev *control.CMEvent) { r.t.Errorf("event %d of %d", ev.Event, ev.ID) }); err != syscall.EAGAIN {
+	err := r.GetEvent(r.ch, func(ev *control.CMEvent) { r.t.Errorf("event %d of %d", ev.Event, ev.ID) })
+	if err != syscall.EAGAIN {
 		r.t.Errorf("error %v, want EAGAIN", err)
 	}
 }

@@ -154,7 +154,8 @@ func TestRequest(t *testing.T) {
 		r := newRig(t)
 		l := r.bound(ps)
 		r.ok(r.Listen(l, 4))
-		n := r.k.request(l, conn(usercm.ConnParam{QPNum: 77, PrivateLen: 3, Private: [256]byte{1, 2, 3}, InitiatorDepth: 5}))
+		n := r.k.request(l, conn(usercm.ConnParam{QPNum: 77, PrivateLen: 3, Private: [256]byte{1, 2, 3},
+			InitiatorDepth: 5}))
 		ev := r.get()
 		if ev.ListenID != l || ev.ID == l || ev.ID == 0 || ev.UD != (typ == abi.IBV_QPT_UD) {
 			t.Fatalf("%+v", ev)
@@ -164,8 +165,9 @@ func TestRequest(t *testing.T) {
 		}
 		i, err := r.ids.get(ev.ID)
 		r.ok(err)
-		if i.number != n || i.ps != ps || i.typ != typ || r.Verbs(ev.ID) != r.Verbs(l) || r.Src(ev.ID) != inet(1, 100) ||
-			r.Dst(ev.ID) != inet(2, 200) || r.Port(ev.ID) != 1 || r.PKey(ev.ID) != 0xffff ||
+		if i.number != n || i.ps != ps || i.typ != typ || r.Verbs(ev.ID) != r.Verbs(l) ||
+			r.Src(ev.ID) != inet(1, 100) || r.Dst(ev.ID) != inet(2, 200) || r.Port(ev.ID) != 1 ||
+			r.PKey(ev.ID) != 0xffff ||
 			len(r.Paths(ev.ID)) != 1 || r.Paths(ev.ID)[0].DLID.Get() != 9 {
 			t.Errorf("%+v", i)
 		}
@@ -208,22 +210,29 @@ func TestRequest_Fails(t *testing.T) {
 // TestReplies: a reply that no kernel sends is an error, and leaves nothing behind.
 func TestReplies(t *testing.T) {
 	a := inet(1, 0)
+	bind := func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }
 	mcast := inet(9, 0)
 	for _, tc := range []struct {
 		name  string
 		reply func(c usercm.Command, resp []byte)
 		call  func(r *rig) error
 	}{
-		{"no ID", skip(usercm.CmdCreateID), func(r *rig) error { _, err := r.CreateID(r.ch, abi.RDMA_PS_TCP); return err }},
+		{"no ID", skip(usercm.CmdCreateID), func(r *rig) error {
+			_, err := r.CreateID(r.ch, abi.RDMA_PS_TCP)
+			return err
+		}},
 		{"no group", skip(usercm.CmdJoinMcast), func(r *rig) error {
 			return r.JoinMulticast(r.bound(abi.RDMA_PS_UDP), &mcast, 1)
 		}},
-		{"a long source", put(usercm.CmdQuery, 12, 0xff), func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }},
-		{"a long destination", put(usercm.CmdQuery, 14, 0xff), func(r *rig) error {
-			return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a)
+		{"a long source", put(usercm.CmdQuery, 12, 0xff), bind},
+		{"a long destination", put(usercm.CmdQuery, 14, 0xff), bind},
+		{"another state", put(usercm.CmdInitQPAttr, 4, 6), func(r *rig) error {
+			h := r.bound(abi.RDMA_PS_TCP)
+			_, err := r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{})
+			return err
 		}},
-		{"port 0", put(usercm.CmdQuery, 8, 0), func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }},
-		{"port 3 of 2", put(usercm.CmdQuery, 8, 3), func(r *rig) error { return r.BindAddr(r.id(abi.RDMA_PS_TCP), &a) }},
+		{"port 0", put(usercm.CmdQuery, 8, 0), bind},
+		{"port 3 of 2", put(usercm.CmdQuery, 8, 3), bind},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)
@@ -273,9 +282,10 @@ func TestNoSuchHandle(t *testing.T) {
 		a, attr, e := inet(1, 1), abi.QPAttr{}, abi.ECE{}
 		id, _ := r.CreateID(h+1000, abi.RDMA_PS_TCP)
 		_, _, err := r.Pair(h, &attr)
-		for n, err := range []error{r.DestroyID(h), r.MigrateID(h, r.ch), r.BindAddr(h, &a), r.ResolveAddr(h, nil, &a, 1),
-			r.ResolveRoute(h, 1), r.Listen(h, 1), r.Connect(h, abi.RDMAConnParam{}, nil), r.Accept(h, abi.RDMAConnParam{}, nil),
-			r.Reject(h, nil), r.RejectECE(h, nil), r.Establish(h), r.Disconnect(h), r.Notify(h, 1), err,
+		for n, err := range []error{r.DestroyID(h), r.MigrateID(h, r.ch), r.BindAddr(h, &a),
+			r.ResolveAddr(h, nil, &a, 1), r.ResolveRoute(h, 1), r.Listen(h, 1),
+			r.Connect(h, abi.RDMAConnParam{}, nil), r.Accept(h, abi.RDMAConnParam{}, nil), r.Reject(h, nil),
+			r.RejectECE(h, nil), r.Establish(h), r.Disconnect(h), r.Notify(h, 1), err,
 			r.SetOption(h, 0, 0, nil), r.JoinMulticast(h, &a, 1), r.LeaveMulticast(h, &a), r.SetLocalECE(h, &e),
 			r.GetRemoteECE(h, &e), r.WriteCMEvent(h, abi.RDMA_CM_EVENT_USER, 0, 0)} {
 			if err != syscall.EINVAL {

@@ -10,22 +10,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
-// group is a multicast group that an ID has joined.
-type group struct {
-	handle   control.Handle
-	id       *id
-	number   uint32 // the kernel's
-	cookie   uintptr
-	addr     sockaddr.Addr
-	sendOnly bool
-	events   events
-
-	// What the event of the join has; id.mu guards it.
-	joined bool
-	mgid   abi.GID
-	mlid   uint16
-}
-
 // JoinMulticast is rdma_join_multicast.
 func (c *CM) JoinMulticast(h control.Handle, a *sockaddr.Addr, cookie uintptr) error {
 	return c.JoinMulticastEx(h, a, abi.RDMA_MC_JOIN_FLAG_FULLMEMBER, cookie)
@@ -76,7 +60,7 @@ func (c *CM) LeaveMulticast(h control.Handle, a *sockaddr.Addr) error {
 		return err
 	}
 	i := left.id
-	c.settle(&left.events, reported, i.channel()) // an event that was read may attach the QP
+	c.acks.settle(&left.events, reported, &i.channel().reading) // an event that was read may attach the QP
 	c.groups.drop(left.handle)
 	i.mu.Lock()
 	i.groups = slices.DeleteFunc(i.groups, func(g *group) bool { return g == left })
@@ -87,28 +71,4 @@ func (c *CM) LeaveMulticast(h control.Handle, a *sockaddr.Addr) error {
 		_ = c.v.DetachMcast(qp, &gid, lid)
 	}
 	return nil
-}
-
-// group returns the group with an address that the ID has joined last, nil if there is none.
-func (i *id) group(addr []byte) (last *group) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, g := range i.groups {
-		if string(g.addr[:len(addr)]) == string(addr) {
-			last = g
-		}
-	}
-	return last
-}
-
-// join notes what the event of a join has, and attaches the QP of the ID, if it has one and is to receive.
-func (c *CM) join(g *group, p *usercm.UDParam) error {
-	g.id.mu.Lock()
-	g.joined, g.mgid, g.mlid = true, p.AHAttr.GRH.DGID, p.AHAttr.DLID
-	qp, gid, lid := g.id.qp.handle, g.mgid, g.mlid
-	g.id.mu.Unlock()
-	if qp == 0 || g.sendOnly {
-		return nil
-	}
-	return c.v.AttachMcast(qp, &gid, lid)
 }

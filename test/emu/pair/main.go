@@ -131,7 +131,7 @@ func receiving() bool {
 }
 
 // wrappers start the program by exec.
-var wrappers = []string{"bash", "dash", "env", "perl", "setpriv", "stdbuf", "unshare"}
+var wrappers = []string{"bash", "chroot", "dash", "env", "perl", "setpriv", "stdbuf", "unshare"}
 
 // times returns the CPU time of a process that sleeps, "" while it runs.
 func times(pid int) string {

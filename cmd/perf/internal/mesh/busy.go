@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,14 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("unknown: the CPUs of %s were busy (%v): %v", e.host, e.cpu, e.err)
+	return fmt.Sprintf(nobodys+"the CPUs of %s were busy (%v): %v", e.host, e.cpu, e.err)
 }
+
+// nobodys begins the error of a pair that is held against nobody.
+const nobodys = "unknown: "
+
+// BlamesNobody reports whether the error of a pair says nothing about the pair.
+func BlamesNobody(text string) bool { return strings.HasPrefix(text, nobodys) }
 
 func (e *busyError) Unwrap() error { return e.err }
 

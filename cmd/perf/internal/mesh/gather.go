@@ -243,9 +243,8 @@ func (m *coordinator) await() error {
 				quiet = time.After(m.Patience)
 			}
 		case err := <-launched:
-			launched = nil
 			if quiet = time.After(m.Patience); err != nil {
-				quiet = time.After(settles)
+				launched, quiet = nil, time.After(settles)
 			}
 		case <-quiet:
 			if m.meeting.Load() > 0 && !m.patient { // some are connected: their meetings end, or say at which step

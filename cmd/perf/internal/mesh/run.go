@@ -22,7 +22,7 @@ type Config struct {
 	Listener net.Listener // instead: where agents dial. It is closed
 	Launcher roster.Place // what is known of those that dial, such as Slurm's list
 	Expect   int          // how many there are; 0: nobody says
-	Launched <-chan error // gets the error of what launches them; may be nil
+	Launched <-chan error // gets nil when they are launched, and the error of what launches them; may be nil
 
 	Order     Order
 	Rounds    int     // above 0: pairs of each host

@@ -621,21 +621,27 @@ func (s speed) Run(ctx context.Context, t agent.Task, listening func(int) error)
 }
 
 // TestLauncherFails: when the launcher has failed, nobody waits for agents any more; when it did well, they may still
-// come. While it works and nobody has come, there is no limit.
+// come, unless it fails later. While it works and nobody has come, there is no limit.
 func TestLauncherFails(t *testing.T) {
 	c := config(t)
 	synctest.Test(t, func(t *testing.T) {
-		for _, outcome := range []error{nil, errors.New("exit status 1")} {
+		fails := errors.New("exit status 1")
+		for _, outcome := range [][]error{{nil}, {fails}, {nil, fails}} {
 			c := c
 			c.Expect = 2
 			p := newParty(t, c)
 			launched := make(chan error, 1)
 			p.c.Launched = launched
-			go func() { time.Sleep(time.Hour); launched <- outcome }()
+			go func() {
+				for i, err := range outcome {
+					time.Sleep(time.Hour / time.Duration(1+3599*i)) // the second one after 1 s
+					launched <- err
+				}
+			}()
 			began := time.Now()
 			res, err := Run(t.Context(), p.c)
-			want := time.Hour + settles
-			if outcome == nil {
+			want := time.Hour + time.Duration(len(outcome)-1)*time.Second + settles
+			if outcome[len(outcome)-1] == nil {
 				want = time.Hour + c.Patience
 			}
 			if spent := time.Since(began); err == nil || spent != want || len(res.LostHosts) != 1 ||

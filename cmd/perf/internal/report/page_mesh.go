@@ -40,9 +40,11 @@ type view struct {
 
 	at    map[string]int
 	marks []string
-	parts []string // of the headline
-	rails int      // the most NICs of a host
-	dark  nicSet   // reach nobody
+	parts []string            // of the headline
+	rails int                 // the most NICs of a host
+	dark  nicSet              // reach nobody
+	mute  nicSet              // could not be tested
+	apart []map[[2]string]int // for each split, the side of each NIC
 	slow  nicSet
 	rail  [2]map[[2]string]float64 // medians of the pairs between two names of NICs
 	m     *savedMesh
@@ -146,7 +148,8 @@ func (f *pairFigure) worse(v, median float64) float64 {
 
 // unmeasured reports whether a pair has an error that says nothing about the pair.
 func (v *view) unmeasured(p *savedPair) bool {
-	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To) || v.dark.has(p))
+	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To) || v.dark.has(p) ||
+		v.mute.has(p) || v.parted(p) || mesh.BlamesNobody(p.Error))
 }
 
 // lost reports whether a host is gone, or did not come.
@@ -219,6 +222,10 @@ func newView(r Named, c *charts) *view {
 	}
 	if facts != nil {
 		v.Facts += ". The median is " + strings.Join(facts, ", ")
+	}
+	if n := [3]int{len(m.Good), len(m.Bad), len(m.Unknown)}; n != [3]int{} {
+		v.Facts += fmt.Sprintf(". %s good, %s bad, %s unknown", plural(n[0], "host is", "hosts are"), grouped(n[1]),
+			grouped(n[2]))
 	}
 	v.worst(slow)
 	v.hosts(medians)

@@ -298,6 +298,9 @@ func TestPage_HostileHosts(t *testing.T) {
 			m.SlowHosts, m.LostHosts, m.SlowPairs = append(m.SlowHosts, part), append(m.LostHosts, part),
 				append(m.SlowPairs, part)
 			m.Dark, m.Unmet = append(m.Dark, part), append(m.Unmet, part)
+			m.Untested, m.Good = append(m.Untested, part), append(m.Good, h)
+			m.Unknown = append(m.Unknown, mesh.Listed{Host: h, Why: h})
+			m.Splits = append(m.Splits, mesh.Split{Sides: [][]mesh.HostNIC{{{Host: h, NIC: h}}, nil}, Error: h})
 			m.HostNICs = append(m.HostNICs, []string{h, h})
 			m.Pairs = append(m.Pairs, savedPair{From: h, To: m.Hosts[1], FromNIC: h, ToNIC: h, Error: h})
 		}
@@ -482,20 +485,75 @@ func TestPage_Unknown(t *testing.T) {
 			}
 		}
 	}
-	for range mostVerdicts + 2 {
-		m.Unknown = append(m.Unknown, struct {
-			Host string `json:"host"`
-			Why  string `json:"why"`
-		}{m.Hosts[1], "mlx5_8 was not measured"})
+	for i := range mostVerdicts + 2 {
+		m.Unknown = append(m.Unknown, mesh.Listed{Host: m.Hosts[1], Why: fmt.Sprintf("mlx5_8 was not measured %d", i)})
 	}
 	page := htmlOf(t, m)
-	for _, want := range []string{": 22 hosts unknown</h2>", "mlx5_8 was not measured<", "2 more, in the JSON file"} {
+	for _, want := range []string{": 22 hosts unknown</h2>", "mlx5_8 was not measured 1<",
+		"2 more reasons, in the JSON file"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
 	}
 	if strings.Contains(page, "÷4") || strings.Contains(page, "−76 %") || strings.Contains(page, "−61 %") {
 		t.Error("storage NICs are compared with others")
+	}
+}
+
+// TestPage_Unclear: a split is on top, with its sides, and the hosts that may be good or bad are there with the
+// reason. Their pairs are no failures. Each host has its list.
+func TestPage_Unclear(t *testing.T) {
+	m := meshWith(8) // 0 to 2 and 3 to 4 are sides, 5 could not be tested, 6 had busy CPUs, 7 is good
+	var sides [2][]mesh.HostNIC
+	side := func(i int) int { return btoi(i < 3) + 2*btoi(i == 3 || i == 4) }
+	for i, h := range m.Hosts {
+		if s := side(i); s > 0 {
+			sides[s-1] = append(sides[s-1], mesh.HostNIC{Host: h})
+			m.Unknown = append(m.Unknown, mesh.Listed{Host: h, Why: fmt.Sprintf("the fabric is split, side %d", s)})
+		}
+		for k := range m.Hosts {
+			err := ""
+			switch {
+			case i == k:
+				continue
+			case side(i)+side(k) == 3 && side(i)*side(k) > 0:
+				err = m.Hosts[i] + " and " + m.Hosts[k] + " are on different sides of a split fabric"
+			case i == 5 || k == 5:
+				err = "no connection within 3s"
+			case i == 6 && k < 4:
+				err = "unknown: the CPUs of node0006 were busy (run delay 30 %): RetryExcErr"
+			}
+			if m.pair(i, k, 97, 1.7); err != "" {
+				p := &m.Pairs[len(m.Pairs)-1]
+				p.Bits, p.P50, p.Error = nil, nil, err
+			}
+		}
+	}
+	m.Splits = []mesh.Split{{Sides: sides[:], Error: "no message within 3s"}}
+	m.Untested = []slowPart{{Host: m.Hosts[5], Error: "no connection within 3s"}}
+	m.Unknown = append(m.Unknown, mesh.Listed{Host: m.Hosts[5], Why: "its tests cannot begin: no connection within 3s"},
+		mesh.Listed{Host: m.Hosts[6], Why: "its CPUs were busy in 4 of 12 pairs"})
+	m.Good = m.Hosts[7:]
+	page := htmlOf(t, m)
+	for want, n := range map[string]int{
+		"m.json: the fabric split in 2 sides, 7 hosts unknown</h2>":                             1,
+		"<p class=\"dim\">8 hosts, 26 of 56 pairs measured":                                     1,
+		". 1 host is good, 0 bad, 7 unknown.</p>":                                               1,
+		"tag bad\">split</span> <bdi>the fabric is split: no message passes":                    1,
+		"3 NICs (node[0000-0002]) and 2 NICs (node[0003-0004]): no message":                     1,
+		"<strong>node[0000-0002]</strong></bdi>: <bdi>the fabric is split, side 1<":             1,
+		"<strong>node[0003-0004]</strong></bdi>: <bdi>the fabric is split, side 2<":             1,
+		"<strong>node0005</strong></bdi>: <bdi>its tests cannot begin: no connection within 3s": 1,
+		"<strong>node0006</strong></bdi>: <bdi>its CPUs were busy in 4 of 12 pairs<":            1,
+		"tag bad\">unknown": 0, "tag bad\">failed": 0, "failed</h2>": 0, `class="cell l9"`: 0,
+		`<td class="text dim">unknown</td>`: 7, `<td class="text dim">good</td>`: 1,
+	} {
+		if got := strings.Count(page, want); got != n {
+			t.Errorf("%q is there %d times, want %d", want, got, n)
+		}
+	}
+	if t.Failed() {
+		t.Log(page)
 	}
 }
 

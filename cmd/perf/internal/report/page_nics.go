@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -27,16 +28,72 @@ func (s nicSet) has(p *savedPair) bool {
 
 // cards reads what the mesh says about NICs.
 func (v *view) cards() {
-	v.rails, v.dark, v.slow = 1, nicSet{}, nicSet{}
+	v.rails, v.dark, v.slow, v.mute = 1, nicSet{}, nicSet{}, nicSet{}
 	for _, list := range v.m.HostNICs {
 		v.rails = max(v.rails, len(list))
 	}
 	v.dark.add(v.m.Dark)
 	v.slow.add(v.m.SlowHosts)
+	v.mute.add(v.m.Untested)
+	for _, s := range v.m.Splits {
+		side := map[[2]string]int{}
+		for i, list := range s.Sides {
+			for _, n := range list {
+				side[[2]string{n.Host, n.NIC}] = i + 1
+			}
+		}
+		v.apart = append(v.apart, side)
+	}
 	for _, d := range v.m.Dark {
 		if i, ok := v.at[d.Host]; ok {
 			v.marks[i] = "dark"
 		}
+	}
+}
+
+// parted reports whether the ends of a pair are on different sides of a split fabric.
+func (v *view) parted(p *savedPair) bool {
+	for _, side := range v.apart {
+		at := func(host, nic string) int { return max(side[[2]string{host, nic}], side[[2]string{host, ""}]) }
+		if a, b := at(p.From, p.FromNIC), at(p.To, p.ToNIC); a != b && a > 0 && b > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// splits has a verdict for each split of the fabric.
+func (v *view) splits() {
+	for i, s := range v.m.Splits {
+		if i == mostVerdicts/4 {
+			v.add("split", "", fmt.Sprintf("%d more, in the JSON file", len(v.m.Splits)-i))
+			break
+		}
+		v.parts = append(v.parts, "the fabric split in "+plural(len(s.Sides), "side", "sides"))
+		v.add("split", "", cut(s.String(), longestError))
+	}
+}
+
+// unknownHost is the verdict on a host that may be good or bad.
+const unknownHost = "unknown"
+
+// unknown has a verdict for each reason why nobody knows whether hosts are good, and the hosts that have it.
+func (v *view) unknown() {
+	hosts := map[string][]string{}
+	var reasons []string
+	for _, u := range v.m.Unknown {
+		if hosts[u.Why] == nil {
+			reasons = append(reasons, u.Why)
+		}
+		hosts[u.Why] = append(hosts[u.Why], u.Host)
+	}
+	for i, why := range reasons {
+		if i == mostVerdicts {
+			v.add(unknownHost, "", fmt.Sprintf("%d more reasons, in the JSON file", len(reasons)-i))
+			break
+		}
+		v.add(unknownHost, cut(printable.Message(roster.Fold(hosts[why])), longestError),
+			cut(printable.Message(why), longestError))
 	}
 }
 

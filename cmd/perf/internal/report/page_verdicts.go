@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -46,6 +47,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		}
 	}
 	v.lostHosts(part, without)
+	v.splits()
 	v.darkNICs(part)
 	v.slowHosts(part)
 	v.stalls(part)
@@ -71,13 +73,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	}
 	v.Bad = v.parts != nil
 	part(len(v.m.Unknown), "host unknown", "hosts unknown")
-	for i, u := range v.m.Unknown {
-		if i == mostVerdicts {
-			v.add("unknown", "", fmt.Sprintf("%d more, in the JSON file", len(v.m.Unknown)-i))
-			break
-		}
-		v.add("unknown", name(u.Host), cut(printable.Message(u.Why), longestError))
-	}
+	v.unknown()
 	switch {
 	case v.parts != nil:
 		v.Headline = strings.Join(v.parts, ", ")
@@ -301,9 +297,16 @@ func (v *view) hosts(medians [2]float64) {
 			}
 		}
 	}
+	says := map[string]string{}
+	for _, h := range v.m.Good {
+		says[h] = "good"
+	}
+	for _, u := range v.m.Unknown {
+		says[u.Host] = unknownHost
+	}
 	for i, host := range v.m.Hosts {
 		h := &v.Hosts[i]
-		h.Name, h.Says, h.Bad = name(host), v.marks[i], v.marks[i] != ""
+		h.Name, h.Says, h.Bad = name(host), cmp.Or(v.marks[i], says[roster.Node(host)]), v.marks[i] != ""
 		for k := range values[i] {
 			if m := mesh.Median(values[i][k]); m > 0 {
 				h.Medians[k] = fmt.Sprintf("%s (%s)", plot.Number(m), distance(m, medians[k/2]))
@@ -316,7 +319,8 @@ func (v *view) hosts(medians [2]float64) {
 			v.Hosts[i].Slow[k+btoi(s.Part == "receives")] = true
 		}
 	}
-	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return btoi(b.Bad) - btoi(a.Bad) })
+	rank := func(h hostRow) int { return 2*btoi(h.Bad) + btoi(h.Says == unknownHost) }
+	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return rank(b) - rank(a) })
 }
 
 // distance returns the distance of v from the median in words.

@@ -49,10 +49,13 @@ type savedMesh struct {
 	Dark     []slowPart `json:"dark_nics"`
 	Unmet    []slowPart `json:"unmet_nics"`
 
-	Unknown []struct {
-		Host string `json:"host"`
-		Why  string `json:"why"`
-	} `json:"unknown_hosts"` // nobody knows whether they are good
+	// Each host that has a name is in one of three lists.
+	Good    []string      `json:"good_hosts"`
+	Bad     []mesh.Listed `json:"bad_hosts"`
+	Unknown []mesh.Listed `json:"unknown_hosts"`
+
+	Splits   []mesh.Split `json:"splits"`
+	Untested []slowPart   `json:"untested_nics"`
 
 	StalledHosts []stalled `json:"stalled_hosts"`
 	StalledPairs []stalled `json:"stalled_pairs"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
 // librdmacm before v23 connects only QPs that it created: it has neither rdma_init_qp_attr nor rdma_establish. They are
@@ -32,12 +33,13 @@ func kernelID(id uintptr) (number uint32, ok bool, err error) {
 		mutex = 48
 	}
 	number = *cmem.At[uint32](id + unsafe.Offsetof(privateID{}.Mutex) + mutex)
-	var route struct {
+	var route struct { // struct rdma_ucm_query_route_resp
 		_        [136]byte
 		Src, Dst [28]byte // struct sockaddr_in6
 		_        [64]byte
 	}
-	switch command(fileOf(id), 5, number, 0, unsafe.Pointer(&route), unsafe.Sizeof(route)) { // QUERY_ROUTE
+	q := usercm.Query{ID: number}
+	switch usercm.Ask(fileOf(id), usercm.CmdQueryRoute, &q, &q.Response, &route) {
 	case nil:
 	case syscall.EACCES:
 		return 0, false, syscall.EACCES
@@ -56,25 +58,11 @@ func initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, known bool, err erro
 	if !ok {
 		return 0, false, err
 	}
-	var a struct { // struct ib_uverbs_qp_attr
-		Mask, State, CurState, PathMTU, PathMigState, QKey, RQPSN, SQPSN, DestQPNum, Access uint32
-		AH, AltAH                                                                           abi.AHAttr
-		Cap                                                                                 abi.QPCap
-		PKeyIndex, AltPKeyIndex                                                             uint16
-		EnSqdAsyncNotify, SQDraining, MaxRdAtomic, MaxDestRdAtomic, MinRNRTimer, PortNum    uint8
-		Timeout, RetryCnt, RNRRetry, AltPortNum, AltTimeout                                 uint8
-		_                                                                                   [5]byte
-	}
-	err = command(fileOf(id), 11, number, attr.QPState, unsafe.Pointer(&a), unsafe.Sizeof(a)) // INIT_QP_ATTR
-	if err != nil {
+	q, a := usercm.Query{ID: number, Arg: attr.QPState}, usercm.QPAttr{}
+	if err := usercm.Ask(fileOf(id), usercm.CmdInitQPAttr, &q, &q.Response, &a); err != nil {
 		return 0, true, err
 	}
-	*attr = abi.QPAttr{QPState: a.State, CurQPState: a.CurState, PathMTU: a.PathMTU, PathMigState: a.PathMigState,
-		QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPNum, QPAccessFlags: a.Access, Cap: a.Cap,
-		AHAttr: a.AH, AltAHAttr: a.AltAH, PKeyIndex: a.PKeyIndex, AltPKeyIndex: a.AltPKeyIndex,
-		EnSqdAsyncNotify: a.EnSqdAsyncNotify, SQDraining: a.SQDraining, MaxRdAtomic: a.MaxRdAtomic,
-		MaxDestRdAtomic: a.MaxDestRdAtomic, MinRNRTimer: a.MinRNRTimer, PortNum: a.PortNum, Timeout: a.Timeout,
-		RetryCnt: a.RetryCnt, RNRRetry: a.RNRRetry, AltPortNum: a.AltPortNum, AltTimeout: a.AltTimeout}
+	*attr = a.ToC()
 	return a.Mask, true, nil
 }
 
@@ -84,18 +72,11 @@ func establish(id uintptr) (known bool, err error) {
 	if !ok {
 		return false, err
 	}
-	cmd := &struct { // struct rdma_ucm_accept, with a struct rdma_ucm_conn_param that is not valid
-		Code    uint32
-		In, Out uint16
-		_       uint64
-		_       [272]byte
-		ID, _   uint32
-	}{Code: 8, In: 288, ID: number}
-	return true, write(fileOf(id), unsafe.Slice((*byte)(unsafe.Pointer(cmd)), unsafe.Sizeof(*cmd)))
+	return true, usercm.Tell(fileOf(id), usercm.CmdAccept, &usercm.Accept{ID: number})
 }
 
-// fileOf returns the descriptor of an ID's channel.
-func fileOf(id uintptr) int { return fdOf(channelOf(id)) }
+// fileOf returns the file of an ID's channel.
+func fileOf(id uintptr) usercm.Descriptor { return usercm.Descriptor(fdOf(channelOf(id))) }
 
 // pardon makes an ID forget that librdmacm before v21 could not bring up a QP that it did not create, after which it
 // drops the ID's other events, and reports whether that was the case.

@@ -1,0 +1,31 @@
+package native
+
+// groups are the rows by package and reason.
+var groups = []group{
+	{"ibv", needsOps, `TestRXE_NumbersOfTheTable TestRXE_TrueSizes TestRXE_RegistersOfTheirOwn TestRXE_Faults
+		TestRXE_ServiceLevel TestRXE_ResizeSRQ TestRXE_MWOldLibrary TestRXE_TagMatchingRefused TestRXE_Signatures
+		TestRXE_SameWords TestRXE_RawNobody`},
+	{"ibv", needsC, `TestRXE_Adopt`},
+	{"ibv", needsLibrary, `TestRXE_Unlisted TestRXE_MWUnknownProvider`},
+	{"ibv", lacks("FieldWallClock", `the ops data path|completions with WallClock`), `TestRXE_WallClockUpdate
+		TestRXE_Fields`},
+	{"ibv", lacks("counters", `counters of steering rules is not supported`), `TestRXE_FlowOrder`},
+
+	{"rdmacm", needsC, `TestRXE_CM_CloseInGroup/attached_by_the_program`},
+	{"rdmacm", needsLibrary, `TestRXE_CM_Missing/drivers`},
+
+	{"mlx5dv", needsOps, `TestRXEFaults TestRXEMkeyRoom TestRXEViewRefused TestRXEWQRaw TestRXEZZDeviceRemoved`},
+	{"mlx5dv", lacks("mlx5dv", mlx5dv), `TestRXECompression TestRXEDC TestRXEDC_Failures TestRXEDC_Streams
+		TestRXEDC_BadInput TestRXEDC_Allocs TestRXEDevX_Rings TestRXEDevX TestRXEDevX_Path TestRXEDevX_Async
+		TestRXEDirectRules TestRXERawBytes TestRXEFlowMatcher TestRXEFlowActions TestRXEMkeyConfigure TestRXEMemcpy
+		TestRXEMemcpy_DCI TestRXEMasked_ScatterToCQE TestRXERawWQE TestRXEMkeyErrors TestRXECrypto
+		TestRXENumbersThatCCuts TestRXEDM TestRXEDmabuf TestRXEMkeyBytes TestRXEMkey TestRXEMkeyAllocs
+		TestRXE_PayloadInCQE TestRXE_MisplacedResults TestRXEScheduler TestRXESignature TestRXEQueryDevice
+		TestRXEClock TestRXECreateCQ TestRXERaw TestRXERawAllocs TestRXEWQRefused`},
+
+	{"test/random", lacks("DC", `has no DC: false, mlx5dv is supported`), `TestRXE_Random TestRXE_RandomInTurn
+		TestRXE_RandomTwoProcesses`},
+
+	{"cmd/perf", needsEFA, `TestRXE_Mismatch/device_limits`},
+	{"cmd/perf", lacks("DC", mlx5dv), `TestRXE_InteropStock/.*/(immediate,_)?DC[^/]*/.*`},
+}

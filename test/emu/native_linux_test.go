@@ -1,0 +1,159 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// Programs that are built with the tag pureverbs_native are one static file each.
+
+// staticPrefix begins the name of such a program in a row.
+const staticPrefix = "static_"
+
+// staticBin is the folder with these programs, each in a folder of its own.
+var staticBin string
+
+// buildStatic builds them once.
+func buildStatic(t *testing.T) {
+	t.Helper()
+	staticBin = filepath.Join(root, ".build/native")
+	for _, p := range []string{"cmd/perf", "examples/kv", "examples/rping"} {
+		dir := filepath.Join(staticBin, filepath.Base(p))
+		build := exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", dir+"/", "./"+p)
+		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%s has %v, want one program: %v", dir, files, err)
+		}
+	}
+}
+
+// staticWays are the ways to run them: as nobody, and in a root folder that holds nothing but the file.
+var staticWays = []way{{name: "nobody", nobody: true}, {name: "empty-root", empty: true}}
+
+// static returns the command that starts a static program.
+func (w way) static(program string, args ...string) []string {
+	dir := filepath.Join(staticBin, program)
+	if w.empty {
+		return append([]string{"chroot", dir, "/" + program}, args...)
+	}
+	return append([]string{filepath.Join(dir, program)}, args...)
+}
+
+// skip skips the way in which this user cannot run programs.
+func (w way) skip(t *testing.T) {
+	t.Helper()
+	if w.empty && os.Getuid() != 0 {
+		t.Skip("only root enters a root folder")
+	}
+}
+
+// native lists rows of static programs, with themselves and with stock ones at the other end.
+var native = []row{
+	{command: "static_perf:write:bw/ib_write_bw -n 100 -s 65536"},
+	{command: "ib_write_bw/static_perf:write:bw -n 100 -s 4096 -q 4"},
+	{command: "static_perf:write:lat/ib_write_lat -c UC -n 200 -s 64"},
+	{command: "ib_read_bw/static_perf:read:bw -n 100 -s 4096 -q 4 -e"},
+	{command: "static_perf:read:lat/ib_read_lat -n 200 -s 64"},
+	{command: "ib_send_bw/static_perf:send:bw -n 100 -s 4096 -e"},
+	{command: "static_perf:send:bw/ib_send_bw -c UC -n 100 -s 4096 -q 4 -b"},
+	{command: "ib_send_lat/static_perf:send:lat -c UD -n 200 -s 512"},
+	{command: "static_perf:send:lat/ib_send_lat -c UD -n 200 -s 512 -e"},
+	{command: "ib_atomic_bw/static_perf:atomic:bw -n 200 -q 4"},
+	{command: "static_perf:atomic:lat/ib_atomic_lat -n 100 -A CMP_AND_SWAP -e"},
+	{command: "static_perf:write:bw/ib_write_bw -R -n 100 -s 65536 -b", host: loopback[2]},
+	{command: "ib_send_lat/static_perf:send:lat -R -n 200 -s 64", host: loopback[2]},
+	{command: "ib_send_bw/static_perf:send:bw -R -c UD -n 100 -s 1000", host: loopback[2]},
+	{command: "static_perf:read:bw -R -n 100 -s 65536 -q 4 -e", host: loopback[3]},
+	{command: "static_perf:send:bw -n 100 -s 65536 --verify"},
+	{command: "perf:write:bw/static_perf:write:bw -n 100 -s 65536 --verify -q 4"},
+	{command: "static_rping/rping -C 5 -v -V -S 1000", host: loopback[2]},
+	{command: "rping/static_rping -C 5 -v -V -S 20000", host: loopback[2]},
+	{command: "static_rping/static_rping -C 5 -v -V -S 100", host: loopback[3]},
+}
+
+// TestEmuNative_Programs runs each row in one way, and in a full run in both.
+func TestEmuNative_Programs(t *testing.T) {
+	testutil.NeedEmu(t)
+	buildStatic(t)
+	for i, r := range native {
+		for k, w := range staticWays {
+			if k != i%len(staticWays) && !full {
+				continue
+			}
+			t.Run(w.name+"/"+r.command+" "+r.host, func(t *testing.T) {
+				w.skip(t)
+				r.run(t, w)
+			})
+		}
+	}
+}
+
+// kv serves, with a client for one key, another for many keys, and the program of the library in the other role.
+const kvScript = await + `SERVER -b 10.88.0.1 -p PORT & s=$!
+await 'CLIENT -s 10.88.0.1 -p PORT -k colour -v green 2>/dev/null'
+echo "colour: $(CLIENT -s 10.88.0.1 -p PORT -k colour)"
+CLIENT -s 10.88.0.1 -p PORT -c 4 -C 50 || exit 1
+kill -INT $s
+wait $s`
+
+// TestEmuNative_KV runs the key-value store, with the program that loads the library in the other role.
+func TestEmuNative_KV(t *testing.T) {
+	testutil.NeedEmu(t)
+	buildStatic(t)
+	library := filepath.Join(root, ".build/bin/kv")
+	for _, w := range staticWays {
+		static := strings.Join(w.static("kv"), " ")
+		for name, ends := range map[string][2]string{"itself": {static, static}, "server": {static, library},
+			"client": {library, static}} {
+			t.Run(w.name+"/"+name, func(t *testing.T) {
+				w.skip(t)
+				script := strings.NewReplacer("SERVER", ends[0], "CLIENT", ends[1],
+					"PORT", strconv.Itoa(21000+int(port.Add(1)))).Replace(kvScript)
+				out, err := w.emulate(t, nil, "bash", "-c", script)
+				if err != nil || !strings.Contains(out, "colour: green\n") {
+					t.Errorf("%v\n%s", err, tail(out))
+				}
+			})
+		}
+	}
+}
+
+// TestEmuNative_Missing runs static programs on a host without a file that they need: they exit with 1 and name it.
+func TestEmuNative_Missing(t *testing.T) {
+	testutil.NeedEmu(t)
+	buildStatic(t)
+	for _, tt := range []struct{ file, program, args string }{
+		{"uverbs0", "perf", "write bw -d mlx5_0"},
+		{"uverbs0", "kv", "-b 10.88.0.1"},
+		{"uverbs0", "rping", "-s -a 10.88.0.1"},
+		{"rdma_cm", "perf", "write bw -R"},
+		{"rdma_cm", "kv", "-b 10.88.0.1"},
+		{"rdma_cm", "rping", "-s"},
+	} {
+		for _, w := range staticWays {
+			t.Run(w.name+"/"+tt.program+" without "+tt.file, func(t *testing.T) {
+				w.skip(t)
+				// The folder that the emulator opens is its own.
+				script := "exec 3</dev/infiniband; mv /proc/self/fd/3/" + tt.file + " /proc/self/fd/3/hidden || exit 2; " +
+					strings.Join(w.static(tt.program, strings.Fields(tt.args)...), " ") + "; echo exit $?"
+				out, err := w.emulate(t, nil, "bash", "-c", script)
+				if err != nil || !strings.HasSuffix(out, "exit 1\n") || !strings.Contains(out, tt.file) ||
+					strings.Contains(out, "libibverbs") || strings.Contains(out, "librdmacm") {
+					t.Errorf("%v; want exit status 1 and the name of the file, and of no library\n%s", err, tail(out))
+				}
+			})
+		}
+	}
+}
