@@ -78,7 +78,7 @@ func (b *bars) alloc(kind uint64) (*bar, error) {
 	} else if n.mem, err = b.c.file.Map(int64(off), int(*length), uverbs.Writable); err == nil {
 		return n, nil
 	}
-	return nil, errors.Join(err, b.free(n))
+	return nil, also(err, b.free(n))
 }
 
 // page maps page i of a kernel that makes registers with the context.

@@ -79,7 +79,7 @@ func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*conte
 		return c, nil
 	}
 	if e := c.end(); e != nil {
-		err = errors.Join(err, e)
+		err = also(err, e)
 	}
 	return nil, err
 }
@@ -111,7 +111,7 @@ func (v *Verbs) ImportDevice(cmdFD int) (handle, error) {
 		}
 		if err != nil {
 			f.Disown()
-			return 0, errors.Join(unsupported(err), c.end())
+			return 0, also(unsupported(err), c.end())
 		}
 		c.handle = v.table.add(c)
 		return c.handle, nil

@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"syscall"
@@ -91,7 +90,7 @@ func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector 
 	q.handle = v.table.add(q)
 	if err := q.create(fd, vector); err != nil {
 		v.table.remove(q.handle)
-		return 0, errors.Join(err, c.memory.drop(q.queue))
+		return 0, also(err, c.memory.drop(q.queue))
 	}
 	return q.handle, nil
 }
@@ -114,7 +113,7 @@ func (q *cq) create(fd, vector int) error {
 	q.kernel, q.number = r.Handle, resp.number
 	if err := deviceNumber24("create_cq", "cqn", q.number); err != nil {
 		_, _, e := c.file.DestroyCQ(q.kernel)
-		return errors.Join(err, e)
+		return also(err, e)
 	}
 	return nil
 }
@@ -156,7 +155,7 @@ func (v *Verbs) DestroyCQ(h handle) error {
 		return err
 	}
 	v.table.remove(h)
-	return errors.Join(err, q.c.memory.drop(q.queue))
+	return also(err, q.c.memory.drop(q.queue))
 }
 
 // CQCapacity returns the entries of a CQ that completions may use.

@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"syscall"
 
@@ -28,7 +27,7 @@ func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
 		return 0, unsupported(err)
 	}
 	if err := d.mapped(*off, *page); err != nil {
-		return 0, errors.Join(err, c.file.FreeDM(d.number))
+		return 0, also(err, c.file.FreeDM(d.number))
 	}
 	d.handle = v.table.add(d)
 	return d.handle, nil

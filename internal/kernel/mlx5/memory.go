@@ -158,7 +158,7 @@ func (m *memory) end() error {
 func (m *memory) queue(n int) (q queue, err error) {
 	if q.ring, err = m.ring(n); err == nil {
 		if q.record, err = m.record(); err != nil {
-			err = errors.Join(err, m.release(q.ring))
+			err = also(err, m.release(q.ring))
 		}
 	}
 	return q, err

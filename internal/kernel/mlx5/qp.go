@@ -77,7 +77,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, flags uint32) (handle, e
 	q.handle = v.table.add(q)
 	if err := q.create(k, flags); err != nil {
 		v.table.remove(q.handle)
-		return 0, errors.Join(err, q.free())
+		return 0, also(err, q.free())
 	}
 	a.Cap = q.init.Cap
 	return q.handle, nil
@@ -92,7 +92,7 @@ func (q *qp) alloc() (err error) {
 	}
 	if q.sends, err = m.ring(int(s.blocks * blockSize)); err == nil {
 		if q.queue, err = m.queue(int(s.wqes * s.stride)); err != nil {
-			err = errors.Join(err, m.release(q.sends))
+			err = also(err, m.release(q.sends))
 		}
 	}
 	return err
@@ -205,7 +205,7 @@ func (q *qp) create(k *request, flags uint32) error {
 	}
 	if err != nil {
 		_, e := c.file.DestroyQP(q.kernel)
-		return errors.Join(err, e)
+		return also(err, e)
 	}
 	// The kernel may grant less than there is room for, not more.
 	want.MaxSendSGE = min(want.MaxSendSGE, r.Cap.MaxSendSGE)
@@ -226,7 +226,7 @@ func (v *Verbs) DestroyQP(h handle) error {
 		return err
 	}
 	v.table.remove(h)
-	return errors.Join(err, q.free())
+	return also(err, q.free())
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.

@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -66,7 +65,7 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 	sges := uint32(stride-nextSize) / sgeSize
 	if err := s.create(p, sges, a.SRQLimit, x); err != nil {
 		v.table.remove(s.handle)
-		return 0, errors.Join(err, c.memory.drop(s.queue))
+		return 0, also(err, c.memory.drop(s.queue))
 	}
 	a.MaxWR, a.MaxSGE = s.tail, sges
 	return s.handle, nil
@@ -87,7 +86,7 @@ func (s *srq) create(p *pd, sges, limit uint32, x *uverbs.XRC) error {
 	}
 	if err != nil {
 		_, e := s.c.file.DestroySRQ(s.kernel)
-		return errors.Join(err, e)
+		return also(err, e)
 	}
 	return nil
 }
@@ -136,7 +135,7 @@ func (v *Verbs) DestroySRQ(h handle) error {
 		return err
 	}
 	v.table.remove(h)
-	return errors.Join(err, s.c.memory.drop(s.queue))
+	return also(err, s.c.memory.drop(s.queue))
 }
 
 // InitSRQ returns the ring of an SRQ.

@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"syscall"
@@ -75,4 +76,15 @@ func field[T, R any](v *Verbs, h handle, f func(*T) R) (r R) {
 		r = f(p)
 	}
 	return r
+}
+
+// also adds to err an error of cleaning up, if there is one. An errno alone stays one.
+func also(err, e error) error {
+	switch {
+	case e == nil:
+		return err
+	case err == nil:
+		return e
+	}
+	return errors.Join(err, e)
 }

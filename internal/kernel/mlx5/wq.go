@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"errors"
 	"math/bits"
 	"syscall"
 
@@ -39,7 +38,7 @@ func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
 	}
 	if err := w.create(k); err != nil {
 		v.table.remove(w.handle)
-		return 0, errors.Join(err, c.memory.drop(w.queue))
+		return 0, also(err, c.memory.drop(w.queue))
 	}
 	a.MaxWR, a.MaxSGE = s.granted.MaxRecvWR, s.granted.MaxRecvSGE
 	return w.handle, nil
@@ -55,7 +54,7 @@ func (w *wq) create(k *uverbs.CreateWQ) error {
 	w.kernel, w.number = r.Handle, r.Num
 	if err = deviceNumber24("create_wq", "wqn", r.Num); err != nil {
 		_, e := w.c.file.DestroyWQ(w.kernel)
-		return errors.Join(err, e)
+		return also(err, e)
 	}
 	return nil
 }
@@ -96,7 +95,7 @@ func (v *Verbs) DestroyWQ(_, h handle) error {
 		return err
 	}
 	v.table.remove(h)
-	return errors.Join(err, w.c.memory.drop(w.queue))
+	return also(err, w.c.memory.drop(w.queue))
 }
 
 // WQNumber returns the number of a WQ.

@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"errors"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -54,7 +53,7 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 		q.kernel, q.number = r.Handle, r.Num
 		if err = deviceNumber24("open_qp", "qpn", r.Num); err != nil {
 			_, e := x.c.file.DestroyQP(q.kernel)
-			err = errors.Join(err, e)
+			err = also(err, e)
 		}
 	}
 	if err != nil {
