@@ -1,10 +1,12 @@
 package ibv
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/level"
@@ -244,6 +246,17 @@ var cmPath = sync.OnceValues(func() (*verbs, error) {
 	}
 	return p[0], nil
 })
+
+// explainType returns why a QP of a type cannot be created.
+func (d *Device) explainType(err error, t QPType) error {
+	if t == RawPacket && errors.Is(err, syscall.EPERM) {
+		return explainRaw(err)
+	}
+	if e := d.v.needLibrary("a QP of type " + t.String()); e != nil && unsupported(err) {
+		return e
+	}
+	return err
+}
 
 // lacks returns the error for a verb that the control path does not have: on the library path what the feature needs,
 // and what to use instead.

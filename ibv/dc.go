@@ -46,8 +46,8 @@ func (o *QPOptions) wantSendOps(d *Device, path DataPath, mlx5 bool) error {
 	case o.Type != DCI && !mlx5 || path != DataPathOps:
 		return nil
 	case !d.v.HasQPToQPEx():
-		return d.v.lacks("posting by ibv_wr_* on a "+o.Type.String()+
-			" QP of CQs made with DataPathOps", "libibverbs of rdma-core v24 or later, or CQs of the direct data path", "")
+		return d.v.lacks("posting by ibv_wr_* on a "+o.Type.String()+" QP of CQs made with DataPathOps",
+			"libibverbs of rdma-core v24 or later, or CQs of the direct data path", "")
 	case o.SendOps != 0:
 		return nil
 	}

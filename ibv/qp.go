@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -215,14 +214,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		return fail(err)
 	}
 	h, out, err := maker.make(pd, &o, send, recv, init)
-	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
-		err = explainRaw(err)
-	}
-	if e := dev.v.needLibrary("a QP of type " + o.Type.String()); e != nil && err != nil && unsupported(err) {
-		err = e
-	}
 	if err != nil {
-		err = maker.explainSizes(dev.explainSendOps(err, o.SendOps), pd, &o, send, recv, init)
+		err = maker.explainSizes(dev.explainSendOps(dev.explainType(err, o.Type), o.SendOps), pd, &o, send, recv, init)
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: dev.usedUp(err, "QPs", dev.attr.MaxQP)}
 	}
 	qp := &QP{

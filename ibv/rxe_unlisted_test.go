@@ -43,7 +43,7 @@ func TestRXE_Unlisted(t *testing.T) {
 				file = t.TempDir() + "/libibverbs.so.1"
 				ok(t, os.WriteFile(file, bytes.ReplaceAll(b, []byte(old), []byte(new)), 0o755))
 			}
-			inChild(t, file, []string{libraryEnv + "=" + file}, func(t *testing.T) {
+			inChild(t, file, []string{libraryEnv + "=" + file, ControlEnv + "=library"}, func(t *testing.T) {
 				devs, listing := Devices()
 				_, opening := Open(rxe.Dev[0])
 				for _, err := range []error{listing, opening, Unlisted()} {
