@@ -162,44 +162,55 @@ func stockWords(p *plan.Plan) []string {
 	return append(words, "Test")
 }
 
+// figure is a number of perftest's object, or null.
+type figure string
+
+// MarshalJSON returns it. json.Number cannot be null.
+func (f figure) MarshalJSON() ([]byte, error) {
+	if f == "" {
+		return []byte("0"), nil
+	}
+	return []byte(f), nil
+}
+
 // stockResults has the figures of a size, as perftest rounds them. One that is not known is null.
 func (o *Outcome) stockResults(s *measure.Size) any {
-	num := func(v float64, digits int) json.Number {
-		if math.IsNaN(v) {
+	num := func(v float64, digits int) figure {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return "null"
 		}
-		return json.Number(strconv.FormatFloat(v, 'f', digits, 64))
+		return figure(strconv.FormatFloat(v, 'f', digits, 64))
 	}
-	us := func(ns float64) json.Number { return num(ns/1000, 2) }
-	var cpu json.Number
+	us := func(ns float64) figure { return num(ns/1000, 2) }
+	var cpu figure
 	if o.Plan.CPUUtil && !o.Plan.ByCount() {
 		cpu = num(s.Used.CPUPercent(), 2)
 	}
 	if l := s.Lat; l != nil {
 		switch {
 		case o.Only != "" && o.Plan.ByCount():
-			return map[string]json.Number{"avg_lat": num(l.Mean/1000, 6)}
+			return map[string]figure{"avg_lat": num(l.Mean/1000, 6)}
 		case o.Only != "":
-			return map[string]json.Number{"t_avg": num(l.Mean/1000, 6)}
+			return map[string]figure{"t_avg": num(l.Mean/1000, 6)}
 		case !o.Plan.ByCount():
 			return struct {
-				Bytes    uint64      `json:"MsgSize"`
-				Messages uint64      `json:"n_iterations"`
-				Mean     json.Number `json:"t_avg"`
-				Trips    json.Number `json:"tps_average"`
-				CPU      json.Number `json:"CPU_util,omitempty"`
+				Bytes    uint64 `json:"MsgSize"`
+				Messages uint64 `json:"n_iterations"`
+				Mean     figure `json:"t_avg"`
+				Trips    figure `json:"tps_average"`
+				CPU      figure `json:"CPU_util,omitempty"`
 			}{s.Bytes, s.Messages, us(l.Mean), num(trips(o.Plan, l), 2), cpu}
 		}
 		return struct {
-			Bytes    uint64      `json:"MsgSize"`
-			Messages uint64      `json:"n_iterations"`
-			Min      json.Number `json:"t_min"`
-			Max      json.Number `json:"t_max"`
-			Typical  json.Number `json:"t_typical"`
-			Mean     json.Number `json:"t_avg"`
-			Stdev    json.Number `json:"t_stdev"`
-			P99      json.Number `json:"percentile_99"`
-			P999     json.Number `json:"percentile_99.9"`
+			Bytes    uint64 `json:"MsgSize"`
+			Messages uint64 `json:"n_iterations"`
+			Min      figure `json:"t_min"`
+			Max      figure `json:"t_max"`
+			Typical  figure `json:"t_typical"`
+			Mean     figure `json:"t_avg"`
+			Stdev    figure `json:"t_stdev"`
+			P99      figure `json:"percentile_99"`
+			P999     figure `json:"percentile_99.9"`
 		}{s.Bytes, s.Messages, us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev),
 			us(atMost(l.P99, l)), us(atMost(l.P999, l))}
 	}
@@ -210,16 +221,16 @@ func (o *Outcome) stockResults(s *measure.Size) any {
 	}
 	switch o.Only {
 	case OnlyBandwidth:
-		return map[string]json.Number{"bw_avg": num(average, 6)}
+		return map[string]figure{"bw_avg": num(average, 6)}
 	case OnlyRate:
-		return map[string]json.Number{"msgRate_avg": num(rate, 6)}
+		return map[string]figure{"msgRate_avg": num(rate, 6)}
 	}
 	return struct {
-		Bytes    uint64      `json:"MsgSize"`
-		Messages uint64      `json:"n_iterations"`
-		Peak     json.Number `json:"BW_peak"`
-		Average  json.Number `json:"BW_average"`
-		Rate     json.Number `json:"MsgRate"`
-		CPU      json.Number `json:"CPU_util,omitempty"`
+		Bytes    uint64 `json:"MsgSize"`
+		Messages uint64 `json:"n_iterations"`
+		Peak     figure `json:"BW_peak"`
+		Average  figure `json:"BW_average"`
+		Rate     figure `json:"MsgRate"`
+		CPU      figure `json:"CPU_util,omitempty"`
 	}{s.Bytes, s.Messages, num(s.BW.PeakBitsPerSecond/unit, digits), num(average, digits), num(rate, 6), cpu}
 }

@@ -276,6 +276,9 @@ func c(v float64, digits int) string {
 	if math.IsNaN(v) {
 		return "nan"
 	}
+	if math.IsInf(v, 0) { // nothing was measured
+		return "inf"
+	}
 	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 

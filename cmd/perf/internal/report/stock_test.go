@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -109,6 +110,8 @@ func TestStockFigures(t *testing.T) {
 				"\t\t3.00   \n"},
 		{"by time", plan.Options{Metric: wire.Latency, Duration: 1, Verb: wire.Read}, Stock{}, lat,
 			" 2             3            2.00           500000.00\n"},
+		{"by time, nothing measured", plan.Options{Metric: wire.Latency, Duration: 1}, Stock{},
+			measure.Size{Bytes: 2, Lat: &measure.Summary{}}, " 2             0            0.00           inf    \n"},
 	} {
 		tc.opt.Iters = 50
 		if tc.opt.Metric == 0 {
@@ -119,6 +122,22 @@ func TestStockFigures(t *testing.T) {
 		tc.t.Size(tc.size)
 		if out.String() != tc.want {
 			t.Errorf("%s:\n%q, want\n%q", tc.name, out.String(), tc.want)
+		}
+	}
+}
+
+// TestStockNothing: perftest's object of a run that measured nothing is JSON.
+func TestStockNothing(t *testing.T) {
+	for _, metric := range []wire.Metric{wire.Latency, wire.Bandwidth} {
+		for _, duration := range []time.Duration{0, time.Second} {
+			o := &Outcome{Plan: &plan.Plan{Options: plan.Options{Metric: metric, Duration: duration, Iters: 5}}}
+			s := measure.Size{Bytes: 2, Lat: &measure.Summary{}}
+			if metric == wire.Bandwidth {
+				s = measure.Size{Bytes: 2, BW: &measure.Bandwidth{}}
+			}
+			if _, err := json.Marshal(o.stockResults(&s)); err != nil {
+				t.Errorf("%v, %v: %v", metric, duration, err)
+			}
 		}
 	}
 }
