@@ -529,8 +529,8 @@ func TestRXE_InteropStock(t *testing.T) {
 				theirs := append(stockOf(t, release, k.verb, k.metric), v.args...)
 				if serve {
 					t.Run(stock+"/"+v.name+"/we serve", func(t *testing.T) {
-						testutil.NeedControl(t)
 						tab.note(t, stock, v.args, "we serve")
+						testutil.NeedControl(t)
 						srv, cli := runPair(t, vm, ours, theirs)
 						row := stockRow(t, cli, size)
 						if last := check(t, srv); oneWay {
@@ -540,8 +540,8 @@ func TestRXE_InteropStock(t *testing.T) {
 				}
 				if connect {
 					t.Run(stock+"/"+v.name+"/stock serves", func(t *testing.T) {
-						testutil.NeedControl(t)
 						tab.note(t, stock, v.args, "stock serves")
+						testutil.NeedControl(t)
 						srv, cli := runPair(t, vm, theirs, ours)
 						if last := check(t, cli); oneWay {
 							same(t, stockRow(t, srv, size), last.Bits)
