@@ -238,6 +238,9 @@ func (friends) NextHalf(qp *QP) *uintptr {
 // f ends that. The caller creates no QP meanwhile.
 func (friends) GrantLess(f func(c *QPCap)) { lessGranted = f }
 
+// CompVectors is d.NumCompVectors while Enter keeps d open.
+func (friends) CompVectors(d *Device) int { return d.v.Context(d.handle).CompVectors }
+
 // HasAtomics reports whether QPs of the device execute atomics.
 func (friends) HasAtomics(d *Device) bool { return d.attr.AtomicCap != AtomicNone }
 

@@ -82,7 +82,7 @@ func QueryEQN(dev *ibv.Device, vector int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n := c.dev.NumCompVectors(); vector < 0 || vector >= n {
+	if n := verbs.CompVectors(c.dev); vector < 0 || vector >= n {
 		return 0, c.fail(&ibv.ArgError{Arg: "vector", Got: fmt.Sprint(vector), Want: fmt.Sprintf("0 to %d", n-1)})
 	}
 	n, err := c.lib.DevXQueryEQN(c.handle, uint32(vector))
