@@ -65,8 +65,10 @@ func TestEmuDoctor(t *testing.T) {
 			severity: "error", check: "permission", subject: "mlx5_0", text: "may not open the device file"},
 		"small MTU": {emu: []string{"--device", "mlx5_0,mtu=2048"}, code: 0, severity: "note", check: "mtu",
 			subject: "mlx5_0/1", text: "active MTU 2048, because the MTU of emu0 is 2144"},
-		"library missing": {env: "PUREVERBS_LIBRARY_PATH=/nonexistent", code: 4, severity: "error", check: "library",
-			subject: "host", text: "libibverbs"},
+		"library missing": {env: "PUREVERBS_LIBRARY_PATH=/nonexistent PUREVERBS_CONTROL=library", code: 4,
+			severity: "error", check: "library", subject: "host", text: "libibverbs"},
+		"library not needed": {env: "PUREVERBS_LIBRARY_PATH=/nonexistent", code: 0,
+			severity: "ok", check: "library", subject: "host", text: "libibverbs.so.1 is not used: native"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +78,7 @@ func TestEmuDoctor(t *testing.T) {
 			}
 			c := exec.Command(bin+"emu", append(args, bin+"perf", "doctor", "--json")...)
 			if c.Env = os.Environ(); tc.env != "" {
-				c.Env = append(c.Env, tc.env)
+				c.Env = append(c.Env, strings.Fields(tc.env)...)
 			}
 			var out, diag bytes.Buffer
 			c.Stdout, c.Stderr = &out, &diag

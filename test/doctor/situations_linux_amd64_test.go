@@ -253,7 +253,7 @@ func (s *situation) run(t *testing.T) map[string]said {
 	}
 	c := exec.Command(filepath.Join(programs, "emu"), append(args, shell...)...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "BIN="+programs, "SELF="+self, "AT="+at, waitEnv+"="+wait,
+	c.Env = append(os.Environ(), "PUREVERBS_CONTROL=library", "BIN="+programs, "SELF="+self, "AT="+at, waitEnv+"="+wait,
 		"PERF="+s.perf)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out

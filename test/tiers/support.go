@@ -122,7 +122,7 @@ func (p proof) about(r Result) bool {
 	if strings.Contains(r.Test, "/") && !strings.Contains(p.test.String(), "/") {
 		return false
 	}
-	if variant == nativeVariant || variant == nativeRows { // the pages say what it has
+	if p.variant != variant && (variant == nativeVariant || variant == nativeRows) { // it has fewer verbs
 		return false
 	}
 	return r.Tier == p.tier && pkg == p.pkg && p.test.MatchString(r.Test) &&
