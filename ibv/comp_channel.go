@@ -140,12 +140,16 @@ func (ch *CompChannel) acknowledge(cq *CQ) {
 	}
 }
 
+// reads reports whether this package reads the events of a CQ itself. The native control path has to know of each event
+// before it destroys the CQ, and reads without C.
+func (ch *CompChannel) reads(cq *CQ) bool { return cq.path == DataPathDirect && !ch.dev.v.native }
+
 func (ch *CompChannel) add(cq *CQ) (cookie uintptr) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.next++
 	ch.cqs[ch.next] = cq
-	if cq.path != DataPathDirect {
+	if !ch.reads(cq) {
 		ch.byC++
 	}
 	return ch.next
@@ -155,7 +159,7 @@ func (ch *CompChannel) add(cq *CQ) (cookie uintptr) {
 func (ch *CompChannel) know(cq *CQ) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if cq.path == DataPathDirect {
+	if ch.reads(cq) {
 		ch.direct[cq.handle] = cq
 	}
 }
@@ -164,7 +168,7 @@ func (ch *CompChannel) remove(cq *CQ) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	delete(ch.cqs, cq.cookie)
-	if cq.path != DataPathDirect {
+	if !ch.reads(cq) {
 		ch.byC--
 	}
 	if ch.direct[cq.handle] == cq { // else another CQ has the address
