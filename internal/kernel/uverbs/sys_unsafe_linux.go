@@ -86,7 +86,7 @@ func protect(fd int) error {
 	return err
 }
 
-// Read reads one event of exactly len(b) bytes.
+// Read reads one event of exactly len(b) bytes. The file of a removed device ends: that is EIO.
 func Read(fd int, b []byte) error {
 	for {
 		n, err := unix.Read(fd, b)
@@ -95,6 +95,8 @@ func Read(fd int, b []byte) error {
 			continue
 		case err != nil:
 			return err
+		case n == 0:
+			return syscall.EIO
 		}
 		return check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
 	}
