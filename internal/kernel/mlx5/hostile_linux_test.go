@@ -241,6 +241,7 @@ func expected(err error) bool {
 	var reply *uverbs.ReplyError
 	var unknown *HandleError
 	return err == nil || errors.As(err, &reply) || errors.As(err, &unknown) || errors.Is(err, syscall.EAGAIN) ||
+		errors.Is(err, syscall.EIO) || // a wrong descriptor, of a file that has ended
 		errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 
