@@ -43,7 +43,7 @@ func (c ControlPath) String() string {
 
 // ControlEnv overrides ControlAuto: "library", "native" or "auto". Programs that are setuid, setgid or have file
 // capabilities ignore it.
-const ControlEnv = "PUREVERBS_CONTROL"
+const ControlEnv = level.ControlEnv
 
 // controls is the choice of this process.
 var controls struct {

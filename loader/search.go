@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/secure"
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
@@ -55,7 +56,7 @@ func ignored() []string {
 		return nil
 	}
 	var vars []string
-	for _, key := range append([]string{PathEnv}, hazards...) {
+	for _, key := range append([]string{PathEnv, level.ControlEnv}, hazards...) {
 		if v := os.Getenv(key); v != "" {
 			vars = append(vars, key+"="+v)
 		}

@@ -55,7 +55,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// holder returns who has the Lease.
+// holder returns the name of the run that has the Lease.
 func (c *cluster) holder() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,6 +21,9 @@ func Noted() (bytes int, releases string) {
 	return bytes, Of(bytes, runtime.GOARCH)
 }
 
+// ControlEnv is the environment variable that selects the control path.
+const ControlEnv = "PUREVERBS_CONTROL"
+
 // path is the control path.
 var path atomic.Pointer[string]
 

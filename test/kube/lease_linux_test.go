@@ -58,7 +58,7 @@ func TestEmuKube_Mesh(t *testing.T) {
 	}
 }
 
-// TestEmuKube_Lease: of three runs at once one measures, and the others wait without any node and say who has them.
+// TestEmuKube_Lease: of three runs at once one measures, and the others wait without any node and name the holder.
 // Each measures in its turn.
 func TestEmuKube_Lease(t *testing.T) {
 	s := need(t)
@@ -78,7 +78,7 @@ func TestEmuKube_Lease(t *testing.T) {
 	}
 }
 
-// TestEmuKube_LeaseWait: a run that may not wait ends with 1, and says who has the nodes. A run that is deleted gives
+// TestEmuKube_LeaseWait: a run that may not wait ends with 1, and names the holder. A run that is deleted gives
 // them back.
 func TestEmuKube_LeaseWait(t *testing.T) {
 	s := need(t)

@@ -16,7 +16,7 @@ func answer(typ uint16, seq uint32, attributes ...[]byte) []byte {
 	return request(typ, 0, seq, attributes...)
 }
 
-// fake answers as a kernel with two devices, of which the second's driver is not known.
+// fake answers as a kernel with two devices. The driver of the second is not known.
 func fake(t *testing.T) exchange {
 	seq := uint32(0)
 	return func(typ, flags uint16, q []byte, do func(map[uint16][]byte)) error {

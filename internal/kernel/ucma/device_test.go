@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
-// TestDevices_Shared: each device is opened once, whoever uses it, and stays open.
+// TestDevices_Shared: each device is opened once for all its users, and stays open.
 func TestDevices_Shared(t *testing.T) {
 	r := newRig(t)
 	r.v.hosts = append(r.v.hosts, &host{name: "mlx5_1", guid: guid, index: 4},

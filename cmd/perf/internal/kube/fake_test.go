@@ -139,7 +139,7 @@ func (f *fake) serve(r *http.Request, body fields) (int, string) {
 
 const leases = "/apis/coordination.k8s.io/v1/namespaces/perf/leases"
 
-// holder returns who has the Lease.
+// holder returns the name of the run that has the Lease.
 func (f *fake) holder() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
