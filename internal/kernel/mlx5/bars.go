@@ -71,11 +71,11 @@ func (b *bars) alloc(kind uint64) (*bar, error) {
 	case err != nil:
 		return nil, err
 	}
-	page := uverbs.PageSize()
-	if *length < uarSize || int(*length) > 16*page || *length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
-		err = &uverbs.ReplyError{Command: "uar_alloc", Field: fmt.Sprintf("offset %#x and length", off),
-			Got: uint64(*length), Want: "a page"}
-	} else if n.mem, err = b.c.file.Map(int64(off), int(*length), uverbs.Writable); err == nil {
+	n.off = int64(off)
+	if err = checkPage("uar_alloc", off, *length); err == nil {
+		n.mem, err = b.c.file.Map(n.off, int(*length), uverbs.Writable)
+	}
+	if err == nil {
 		return n, nil
 	}
 	return nil, also(err, b.free(n))
@@ -149,7 +149,7 @@ func (b *bars) another() (*bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &bar{mem: m, page: uint32(b.wc)}
+	p := &bar{mem: m, page: uint32(b.wc), off: mapOffset(mapAllocWC, b.wc)}
 	b.wc++
 	return p, nil
 }

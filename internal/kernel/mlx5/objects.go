@@ -158,3 +158,43 @@ type ah struct {
 	kernel uint32
 	inUse  bool // the kernel has it too
 }
+
+// kernelObject is an object of the driver's kinds, which the kernel has a number for.
+type kernelObject struct {
+	object
+	number uint32
+}
+
+// The objects of DevX and of steering.
+type (
+	obj        struct{ kernelObject } // that a command made
+	umem       struct{ kernelObject }
+	varPage    struct{ kernelObject }
+	pace       struct{ kernelObject }
+	matcher    struct{ kernelObject }
+	flowAction struct{ kernelObject }
+	anchor     struct{ kernelObject }
+)
+
+// uar is a page of doorbell registers of the program's.
+type uar struct {
+	object
+	reg   *register // the first one
+	taken *register // of a shared page; nil if there is none
+	own   *bar      // a page of its own; nil if it has none
+}
+
+// eventFile is a file of the device's events.
+type eventFile struct {
+	object
+	fd int
+}
+
+// answerFile is a file of answers to commands.
+type answerFile struct {
+	object
+	fd int
+
+	mu    sync.Mutex
+	sizes map[uint64]int // of the answers to come, by the number of the query
+}

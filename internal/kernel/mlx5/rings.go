@@ -1,9 +1,6 @@
 package mlx5
 
-import (
-	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
-)
+import "github.com/pureverbs/pureverbs/internal/control"
 
 // QPExFromIBVQPEx returns control.ErrNoOp: there is no such struct.
 func (r *Rings) QPExFromIBVQPEx(handle) (uintptr, error) { return 0, control.ErrNoOp }
@@ -18,11 +15,6 @@ func (r *Rings) DevXGeneralCmd(ctx handle, in, out []byte) error {
 		return err
 	}
 	return c.general(in, out)
-}
-
-func (c *context) general(in, out []byte) error {
-	const object, method, attr = driverNamespace, driverNamespace, driverNamespace
-	return c.file.Method("devx_other", object, method, uverbs.In(attr, in), uverbs.Out(attr+1, out))
 }
 
 // NoInlineHeaders reports whether the device wants no header of a frame in the work request.

@@ -74,6 +74,7 @@ type context struct {
 	bars     bars
 	events   events
 	clocks   clocks
+	caps     capabilities
 	lastUIdx atomic.Uint32
 }
 
@@ -82,6 +83,7 @@ func (c *context) owner() handle { return c.handle }
 // bar is a mapped page with registers.
 type bar struct {
 	mem     []byte
+	off     int64  // where it is in the device's file
 	page    uint32 // the kernel's number of the page
 	handle  uint32 // the kernel's, if dynamic
 	dynamic bool   // allocated by name
@@ -149,3 +151,9 @@ type ring struct {
 
 // record is a doorbell record: two counters, big endian.
 type record []byte
+
+// capabilities are what the firmware has answered about the device, by group.
+type capabilities struct {
+	mu     sync.Mutex
+	groups map[uint16][]byte
+}

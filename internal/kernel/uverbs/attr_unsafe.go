@@ -123,6 +123,12 @@ func outAttr(id uint16, b []byte) Attr {
 	return Attr{ID: id, Len: uint16(len(b)), Flags: mandatory, Data: address(b)}
 }
 
+// Ignorable is an argument that an older kernel may pass over.
+func Ignorable(a Arg) Arg {
+	a.attr.Flags &^= mandatory
+	return a
+}
+
 // If leaves an argument out unless ok.
 func If(ok bool, a Arg) Arg {
 	a.optional = a.optional || !ok

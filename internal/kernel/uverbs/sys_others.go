@@ -22,6 +22,9 @@ func protect(int) error { return syscall.ENOSYS }
 // Read exists on Linux only.
 func Read(int, []byte) error { return syscall.ENOSYS }
 
+// ReadSome exists on Linux only.
+func ReadSome(int, []byte, int) (int, error) { return 0, syscall.ENOSYS }
+
 // Unmap exists on Linux only.
 func Unmap([]byte) error { return syscall.ENOSYS }
 

@@ -88,17 +88,26 @@ func protect(fd int) error {
 
 // Read reads one event of exactly len(b) bytes. The file of a removed device ends: that is EIO.
 func Read(fd int, b []byte) error {
+	n, err := ReadSome(fd, b, 0)
+	if err != nil {
+		return err
+	}
+	return check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
+}
+
+// ReadSome reads one event of least to len(b) bytes, and returns how many it has.
+func ReadSome(fd int, b []byte, least int) (int, error) {
 	for {
 		n, err := unix.Read(fd, b)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return err
+			return 0, err
 		case n == 0:
-			return syscall.EIO
+			return 0, syscall.EIO
 		}
-		return check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
+		return n, check(n >= least, "read", "bytes of an event", uint64(n), fmt.Sprintf("%d or more", least))
 	}
 }
 
