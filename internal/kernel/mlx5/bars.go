@@ -76,6 +76,7 @@ func (b *bars) alloc(kind uint64) (*bar, error) {
 		err = &uverbs.ReplyError{Command: "uar_alloc", Field: fmt.Sprintf("offset %#x and length", off),
 			Got: uint64(*length), Want: "a page"}
 	} else if n.mem, err = b.c.file.Map(int64(off), int(*length), uverbs.Writable); err == nil {
+		n.at = int64(off)
 		return n, nil
 	}
 	return nil, also(err, b.free(n))
@@ -93,12 +94,13 @@ func (b *bars) page(i int) (*bar, error) {
 	}
 	m, err := b.mapPage(cmd, i)
 	if err != nil && cmd == mapNC {
-		m, err = b.mapPage(mapRegular, i)
+		cmd = mapRegular
+		m, err = b.mapPage(cmd, i)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &bar{mem: m, page: uint32(i)}
+	p := &bar{mem: m, at: mapOffset(cmd, i), page: uint32(i)}
 	b.static[i] = p
 	return p, nil
 }
@@ -149,7 +151,7 @@ func (b *bars) another() (*bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &bar{mem: m, page: uint32(b.wc)}
+	p := &bar{mem: m, at: mapOffset(mapAllocWC, b.wc), page: uint32(b.wc)}
 	b.wc++
 	return p, nil
 }

@@ -69,6 +69,7 @@ type context struct {
 	core   uverbs.Context
 	info   contextInfo
 	maxCQE func() (uint32, error)
+	driver func() (*deviceResp, error)
 
 	memory   memory
 	bars     bars
@@ -82,6 +83,7 @@ func (c *context) owner() handle { return c.handle }
 // bar is a mapped page with registers.
 type bar struct {
 	mem     []byte
+	at      int64  // in the device file
 	page    uint32 // the kernel's number of the page
 	handle  uint32 // the kernel's, if dynamic
 	dynamic bool   // allocated by name
