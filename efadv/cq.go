@@ -88,7 +88,7 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 }
 
 func readers(lib libefa.Lib, cq *ibv.CQ, op string) (uintptr, *abi.EFADVCQ, error) {
-	h, leave, err := verbs.Enter(cq, op)
+	h, leave, err := verbs.EnterC(cq, op)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -118,7 +118,7 @@ func QueryCQ(cq *ibv.CQ) (m CQMemory, err error) {
 	if err != nil {
 		return m, err
 	}
-	h, leave, err := verbs.Enter(cq, op)
+	h, leave, err := verbs.EnterC(cq, op)
 	if err != nil {
 		return m, err
 	}

@@ -79,7 +79,7 @@ func MaxSendDepth(dev *ibv.Device, d SendDepth) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	h, leave, err := verbs.Enter(dev, op)
+	h, leave, err := verbs.EnterC(dev, op)
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +106,7 @@ func MaxRecvDepth(dev *ibv.Device, sges int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	h, leave, err := verbs.Enter(dev, op)
+	h, leave, err := verbs.EnterC(dev, op)
 	if err != nil {
 		return 0, err
 	}

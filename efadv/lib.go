@@ -42,7 +42,7 @@ func query(dev *ibv.Device, op string) (lib libefa.Lib, a *abi.EFADVDeviceAttr, 
 	if dev == nil {
 		return lib, nil, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := verbs.Enter(dev, op)
+	h, leave, err := verbs.EnterC(dev, op)
 	if err != nil {
 		return lib, nil, err
 	}

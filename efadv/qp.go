@@ -41,7 +41,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, leave, err := verbs.Enter(dev, op)
+	h, leave, err := verbs.EnterC(dev, op)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func QueryWQs(qp *ibv.QP) (send, recv WQ, err error) {
 	if err != nil {
 		return send, recv, err
 	}
-	h, leave, err := verbs.Enter(qp, op)
+	h, leave, err := verbs.EnterC(qp, op)
 	if err != nil {
 		return send, recv, err
 	}

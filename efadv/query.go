@@ -18,7 +18,7 @@ func AHNumber(ah *ibv.AH) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	h, leave, err := verbs.Enter(ah, op)
+	h, leave, err := verbs.EnterC(ah, op)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +59,7 @@ func QueryMR(mr *ibv.MR) (*MRAttr, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, leave, err := verbs.Enter(mr, op)
+	h, leave, err := verbs.EnterC(mr, op)
 	if err != nil {
 		return nil, err
 	}

@@ -92,9 +92,9 @@ func chooseControl(want ControlPath, env string) (ControlPath, string, error) {
 // verbs is a control path.
 type verbs struct {
 	control.Verbs
-	native bool                          // no C library is used
-	why    string                        // it was chosen
-	rings  func() (control.Rings, error) // of its mlx5 devices
+	native bool                         // no C library is used
+	why    string                       // it was chosen
+	mlx5   func() (control.MLX5, error) // of its mlx5 devices
 
 	checkProviders func() error // before it lists devices
 }
@@ -231,6 +231,20 @@ func (v *verbs) needLibrary(feature string) error {
 	}
 	return &UnsupportedError{Feature: feature, Need: "libibverbs: " + ControlEnv + "=library",
 		Have: "the native control path (" + v.why + ")"}
+}
+
+// explainNative returns why the native control path lacks a feature, if err says that it does.
+func explainNative(err error, feature string) error {
+	if !errors.Is(err, control.ErrNotNative) {
+		return err
+	}
+	list, _ := paths()
+	for _, v := range list {
+		if v.native {
+			return v.needLibrary(feature)
+		}
+	}
+	return err
 }
 
 // cmPath returns the control path of rdma_cm: the first one that has a device. The devices of its IDs have the same.

@@ -19,6 +19,6 @@ var library = sync.OnceValues(func() (*verbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &verbs{Verbs: lib, rings: func() (control.Rings, error) { return libmlx5.Open() },
+	return &verbs{Verbs: lib, mlx5: func() (control.MLX5, error) { return libmlx5.Open() },
 		checkProviders: checkProviders(lib.Path())}, nil
 })

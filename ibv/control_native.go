@@ -15,6 +15,6 @@ func native(why string) (*verbs, error) {
 			Have: runtime.GOOS + " on " + runtime.GOARCH}
 	}
 	v := mlx5.New()
-	return &verbs{Verbs: v, native: true, why: why, rings: func() (control.Rings, error) { return v.Rings(), nil },
+	return &verbs{Verbs: v, native: true, why: why, mlx5: func() (control.MLX5, error) { return v.Rings(), nil },
 		checkProviders: func() error { return nil }}, nil
 }

@@ -70,7 +70,7 @@ func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
 
 // mlx5Ex returns the struct mlx5dv_qp_ex of a struct ibv_qp_ex.
 func (qp *QP) mlx5Ex(ex uintptr) (uintptr, error) {
-	lib, err := qp.dev.v.rings()
+	lib, err := qp.dev.v.mlx5()
 	if err != nil {
 		return 0, err
 	}

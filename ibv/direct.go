@@ -65,7 +65,7 @@ func (d *Device) initDirect() error {
 			return no("WQEs without signatures", "the environment variable "+name)
 		}
 	}
-	lib, err := d.v.rings()
+	lib, err := d.v.mlx5()
 	if err != nil {
 		return no("libmlx5", err.Error())
 	}

@@ -158,7 +158,7 @@ func (d *Device) mlx5() (control.Rings, bool) {
 	m := &d.direct.provider
 	m.once.Do(func() {
 		var err error
-		if m.lib, err = d.v.rings(); err == nil {
+		if m.lib, err = d.v.mlx5(); err == nil {
 			m.is, err = m.lib.IsSupported(d.handle)
 		}
 		m.is = m.is && err == nil

@@ -154,8 +154,17 @@ func (friends) WhyNoDevX(d *Device) error { return d.whyNoDevX() }
 
 // ExplainUnsupported adds the requirements of a feature to err, if err means that it is not supported.
 func (friends) ExplainUnsupported(err error, feature, need, have string) error {
+	if errors.Is(err, control.ErrNotNative) {
+		return explainNative(err, feature)
+	}
 	return explainUnsupported(err, feature, need, have)
 }
+
+// ExplainNative adds to err what a feature needs, if the native control path lacks it.
+func (friends) ExplainNative(err error, feature string) error { return explainNative(err, feature) }
+
+// MLX5 returns what the control path of a device has for mlx5 alone.
+func (friends) MLX5(d *Device) (control.MLX5, error) { return d.v.mlx5() }
 
 // DestroyQP destroys the C object of a QP of pd as QP.Close does.
 func (friends) DestroyQP(pd *PD, qp uintptr) error { return pd.dev.v.DestroyQP(qp) }
@@ -194,8 +203,17 @@ func (friends) SetEntries(cq *CQ, size int, format uint32, try bool) {
 	}
 }
 
-// Enter keeps an object open until leave, and returns the address of its C object.
+// Enter keeps an object open until leave, and returns its handle.
 func (friends) Enter(obj entered, op string) (handle uintptr, leave func(), err error) {
+	if err := obj.enter(op); err != nil {
+		return 0, nil, err
+	}
+	h, _ := obj.cObject()
+	return h, obj.leave, nil
+}
+
+// EnterC is Enter for what calls C: it fails on the native control path.
+func (friends) EnterC(obj entered, op string) (handle uintptr, leave func(), err error) {
 	if err := obj.enter(op); err != nil {
 		return 0, nil, err
 	}

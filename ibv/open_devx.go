@@ -31,7 +31,7 @@ func (v *verbs) devXOnRequest() (control.Rings, bool) {
 	if v.HasDeviceIndex() {
 		return nil, false
 	}
-	lib, err := v.rings()
+	lib, err := v.mlx5()
 	return lib, err == nil && !lib.OpensWithDevX()
 }
 

@@ -512,7 +512,7 @@ func TestRXE_RawTSORing(t *testing.T) {
 	if a == nil {
 		return
 	}
-	rings := must(a.dev.v.rings())(t)
+	rings := must(a.dev.v.mlx5())(t)
 	places := int(must(rings.InitQP(a.qp.handle, 0))(t).SQ.WQECnt)
 	if places > 64 || places&(places-1) != 0 {
 		t.Fatalf("a ring of %d places", places)

@@ -129,7 +129,7 @@ func (cq *CQ) initFields() (err error) {
 
 // newClock returns how ticks of the mlx5 device relate to time.
 func (d *Device) newClock() (*ops.Clock, error) {
-	lib, err := d.v.rings()
+	lib, err := d.v.mlx5()
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // CryptoLogin has the credentials of an application that logs in to a device, before it makes wrapped keys.
@@ -57,7 +57,7 @@ func (c *call) encrypts() (*Crypto, error) {
 }
 
 // crypto calls f if the device encrypts.
-func crypto(dev *ibv.Device, op string, f func(lib libmlx5.Lib, handle uintptr) error) error {
+func crypto(dev *ibv.Device, op string, f func(lib control.MLX5, handle uintptr) error) error {
 	c, err := begin(dev, op)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func noCrypto(device string) error {
 //
 // C: mlx5dv_crypto_login(3), of libmlx5 v37.
 func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
-	return crypto(dev, "mlx5dv crypto login", func(lib libmlx5.Lib, handle uintptr) error {
+	return crypto(dev, "mlx5dv crypto login", func(lib control.MLX5, handle uintptr) error {
 		return lib.CryptoLogin(handle, &abi.MLX5DVCryptoLoginAttr{CredentialID: login.CredentialID,
 			ImportKEKID: login.ImportKEK, Credential: login.Credential})
 	})
@@ -96,7 +96,7 @@ func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
 // C: mlx5dv_crypto_login_query_state(3), of libmlx5 v37.
 func QueryCrypto(dev *ibv.Device) (s CryptoState, err error) {
 	state := new(uint32)
-	err = crypto(dev, "mlx5dv query crypto login", func(lib libmlx5.Lib, handle uintptr) error {
+	err = crypto(dev, "mlx5dv query crypto login", func(lib control.MLX5, handle uintptr) error {
 		return lib.CryptoLoginQueryState(handle, state)
 	})
 	return CryptoState(*state), err
@@ -108,7 +108,7 @@ func QueryCrypto(dev *ibv.Device) (s CryptoState, err error) {
 //
 // C: mlx5dv_crypto_logout(3), of libmlx5 v37.
 func LogoutCrypto(dev *ibv.Device) error {
-	return crypto(dev, "mlx5dv crypto logout", libmlx5.Lib.CryptoLogout)
+	return crypto(dev, "mlx5dv crypto logout", control.MLX5.CryptoLogout)
 }
 
 // DEKOptions are the options of CreateDEK.

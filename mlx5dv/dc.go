@@ -7,7 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // DCOptions are the options of a QP of the dynamically connected transport.
@@ -56,7 +56,7 @@ func (o *QPOptions) checkDC() error {
 }
 
 // createDC creates a DCI or a DCT.
-func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions, dv *abi.MLX5DVQPInitAttr,
+func createDC(lib control.MLX5, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions, dv *abi.MLX5DVQPInitAttr,
 	ops ibv.MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*ibv.QP, error) {
 	const op = "mlx5dv create qp"
 	dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DC
@@ -84,7 +84,7 @@ func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt 
 }
 
 // checkStreams compares streams with what the library and the device have.
-func checkStreams(lib libmlx5.Lib, dev uintptr, name string, d *DCOptions) error {
+func checkStreams(lib control.MLX5, dev uintptr, name string, d *DCOptions) error {
 	c := &abi.MLX5DVContext{CompMask: abi.MLX5DV_CONTEXT_MASK_DCI_STREAMS}
 	if err := lib.QueryDevice(dev, c); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // IsSupported reports whether this package works with a device: whether the libmlx5 of this process
@@ -23,7 +23,7 @@ func IsSupported(dev *ibv.Device) (bool, error) {
 		return false, err
 	}
 	defer leave()
-	_, ok, err := supported(h)
+	_, ok, err := supported(dev, h)
 	if err != nil {
 		return false, opError(op, dev.Name(), err)
 	}
@@ -131,7 +131,7 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 }
 
 // queryDevice is QueryDevice for a device that is entered.
-func queryDevice(lib libmlx5.Lib, handle uintptr) (*DeviceAttr, error) {
+func queryDevice(lib control.MLX5, handle uintptr) (*DeviceAttr, error) {
 	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
 	if err := lib.QueryDevice(handle, c); err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package mlx5dv
 
 import (
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -78,8 +78,8 @@ type Commandable interface {
 //
 // C: mlx5dv_devx_qp_query(3) and its like.
 func DevXQuery[T Commandable](obj T, in, out []byte) error {
-	return onVerbs("mlx5dv devx query", any(obj), in, out, libmlx5.Lib.DevXQPQuery, libmlx5.Lib.DevXCQQuery,
-		libmlx5.Lib.DevXSRQQuery, libmlx5.Lib.DevXWQQuery, libmlx5.Lib.DevXIndTblQuery)
+	return onVerbs("mlx5dv devx query", any(obj), in, out, control.MLX5.DevXQPQuery, control.MLX5.DevXCQQuery,
+		control.MLX5.DevXSRQQuery, control.MLX5.DevXWQQuery, control.MLX5.DevXIndTblQuery)
 }
 
 // DevXModify changes an object by a command, such as RTS2RTS_QP. The command names the object
@@ -95,11 +95,11 @@ func DevXModify[T Commandable](obj T, in, out []byte) error {
 				"a libmlx5 that posts afterwards", "v41"))
 		}
 	}
-	return onVerbs(op, any(obj), in, out, libmlx5.Lib.DevXQPModify, libmlx5.Lib.DevXCQModify,
-		libmlx5.Lib.DevXSRQModify, libmlx5.Lib.DevXWQModify, libmlx5.Lib.DevXIndTblModify)
+	return onVerbs(op, any(obj), in, out, control.MLX5.DevXQPModify, control.MLX5.DevXCQModify,
+		control.MLX5.DevXSRQModify, control.MLX5.DevXWQModify, control.MLX5.DevXIndTblModify)
 }
 
-type verbsCommand func(lib libmlx5.Lib, obj uintptr, in, out []byte) error
+type verbsCommand func(lib control.MLX5, obj uintptr, in, out []byte) error
 
 func onVerbs(op string, obj any, in, out []byte, qp, cq, srq, wq, table verbsCommand) error {
 	var ref life.Ref

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // DRAction is something that direct rules do with frames. Many rules may share one.
@@ -227,7 +227,7 @@ func (d *DRDomain) ToArray(dests ...DRDest) (*DRAction, error) {
 			errs = append(errs, &ibv.ArgError{Arg: "dests", Got: fmt.Sprintf("%d destinations", len(dests)),
 				Want: "two or more"})
 		}
-		list := make([]libmlx5.DRDest, len(dests))
+		list := make([]control.DRDest, len(dests))
 		for i, to := range dests {
 			h, err := c.action(fmt.Sprintf("dests[%d].Action", i), to.Action, d)
 			list[i].Dest, errs = h, append(errs, err)

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/friend"
 )
 
@@ -17,11 +17,11 @@ func opError(op, object string, err error) error {
 	if errors.As(err, &e) && e.Op == op {
 		return err
 	}
-	return &ibv.OpError{Op: op, Object: object, Err: err}
+	return &ibv.OpError{Op: op, Object: object, Err: verbs.ExplainNative(err, op)}
 }
 
-// enter keeps dev open until leave. It fails if libmlx5 does not drive dev.
-func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave func(), err error) {
+// enter keeps dev open until leave. It fails if dev is not one of mlx5.
+func enter(dev *ibv.Device, op string) (lib control.MLX5, handle uintptr, leave func(), err error) {
 	if dev == nil {
 		return lib, 0, nil, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
 	}
@@ -29,7 +29,7 @@ func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave f
 	if err != nil {
 		return lib, 0, nil, err
 	}
-	lib, ok, err := supported(h)
+	lib, ok, err := supported(dev, h)
 	if err == nil && !ok {
 		have := dev.Name() + ", which another provider drives"
 		err = &ibv.UnsupportedError{Feature: op, Need: "a device that libmlx5 drives", Have: have}
@@ -41,9 +41,9 @@ func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave f
 	return lib, h, leave, nil
 }
 
-// supported opens libmlx5 and reports whether it drives the device.
-func supported(handle uintptr) (lib libmlx5.Lib, ok bool, err error) {
-	if lib, err = libmlx5.Open(); err == nil {
+// supported returns what the control path of the device has for mlx5, and reports whether the device is one of mlx5.
+func supported(dev *ibv.Device, handle uintptr) (lib control.MLX5, ok bool, err error) {
+	if lib, err = verbs.MLX5(dev); err == nil {
 		ok, err = lib.IsSupported(handle)
 	}
 	return lib, ok, err

@@ -6,8 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
-	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/work"
@@ -56,7 +55,7 @@ type MkeyOptions struct {
 // Its methods are safe for concurrent use.
 type Mkey struct {
 	*ibv.Mkey
-	lib     libmlx5.Lib
+	lib     control.MLX5
 	entries int
 	flags   MkeyFlags
 	caps    Signature
@@ -86,7 +85,7 @@ func CreateMkey(pd *ibv.PD, opt *MkeyOptions) (*Mkey, error) {
 	create := func(h uintptr) (i ibv.MkeyInfo, err error) {
 		attr := &abi.MLX5DVMkeyInitAttr{PD: h, CreateFlags: abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |
 			uint32(opt.Flags), MaxEntries: uint16(max(opt.MaxEntries, 4))}
-		p, err := lib.CreateMkey(attr)
+		p, key, err := lib.CreateMkey(attr)
 		if err != nil {
 			if why := withoutDevX(pd.Device(), err, "an mkey"); why != nil {
 				return i, why
@@ -96,8 +95,7 @@ func CreateMkey(pd *ibv.PD, opt *MkeyOptions) (*Mkey, error) {
 				name+", or a libmlx5 that refused it")
 		}
 		m.entries = int(attr.MaxEntries)
-		c := cmem.At[abi.MLX5DVMkey](p)
-		return ibv.MkeyInfo{Handle: p, LKey: c.LKey, RKey: c.RKey,
+		return ibv.MkeyInfo{Handle: p, LKey: key.LKey, RKey: key.RKey,
 			Signature: opt.Flags&(MkeyBlockSignature|MkeyCrypto) != 0}, nil
 	}
 	if m.Mkey, err = verbs.CreateMkey(pd, op, create, lib.DestroyMkey); err != nil {

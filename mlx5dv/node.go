@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -14,7 +14,7 @@ type node struct {
 	kind   string
 	name   string // "mlx5_0/3"
 	dev    *ibv.Device
-	lib    libmlx5.Lib
+	lib    control.MLX5
 	handle uintptr
 }
 
@@ -50,7 +50,7 @@ type call struct {
 	op      string
 	object  string // for errors
 	dev     *ibv.Device
-	lib     libmlx5.Lib
+	lib     control.MLX5
 	handle  uintptr // struct ibv_context of dev
 	leaves  []func()
 	parents []*life.Object

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -22,7 +21,9 @@ func TestRXERawBytes(t *testing.T) {
 	}
 	rxe := testutil.NeedRXE(t)
 	rxe.NeedFrames(t)
-	lib := must(libmlx5.Open())(t)
+	lib, _, leave, err := enter(dev, "test")
+	ok(t, err)
+	leave()
 	pd := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(pd.AllocMR(8192, ibv.LocalWrite, nil))(t))
 	r := rand.New(rand.NewPCG(7, 8))

@@ -16,3 +16,6 @@ type Handle = uintptr
 
 // ErrNoOp is returned for a verb that the control path does not have. It matches errors.ErrUnsupported.
 var ErrNoOp = fmt.Errorf("there is no such verb: %w", errors.ErrUnsupported)
+
+// ErrNotNative is ErrNoOp for a call of MLX5 that needs libmlx5.
+var ErrNotNative = fmt.Errorf("the native control path has no such call: %w", ErrNoOp)

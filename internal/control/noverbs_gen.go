@@ -4,8 +4,8 @@ package control
 
 import "github.com/pureverbs/pureverbs/internal/abi"
 
-// NoVerbs has no verb: each returns ErrNoOp, or the zero value if it returns no error. A control path
-// embeds it for the verbs that it lacks.
+// NoVerbs has no method of Verbs: each returns ErrNoOp, or the zero value if it returns no
+// error. A control path embeds it for the methods that it lacks.
 type NoVerbs struct{}
 
 var _ Verbs = NoVerbs{}

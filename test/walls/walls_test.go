@@ -141,7 +141,7 @@ var few = []struct {
 		"internal/ccall calls C, loader opens it, internal/cuda opens NVIDIA's"},
 	{module + "internal/ccall", []string{"internal/bind", "internal/cuda", "internal/ops", "loader"},
 		"C is called by name in internal/bind, by pointer in internal/ops"},
-	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "efadv", "rdmacm"},
+	{module + "internal/bind", []string{"internal/bind", "ibv", "efadv", "rdmacm"},
 		"programs use the packages above it"},
 	{module + "internal/friend", []string{"ibv", "mlx5dv", "efadv", "rdmacm"}, "it is the key to ibv.Internal"},
 	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go",

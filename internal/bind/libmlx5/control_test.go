@@ -2,4 +2,4 @@ package libmlx5
 
 import "github.com/pureverbs/pureverbs/internal/control"
 
-var _ control.Rings = Lib{}
+var _ control.MLX5 = Lib{}

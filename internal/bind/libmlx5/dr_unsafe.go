@@ -7,6 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct mlx5dv_dr_domain *mlx5dv_dr_domain_create(struct ibv_context *ctx, enum mlx5dv_dr_domain_type type);
@@ -134,13 +135,10 @@ func (l Lib) DRActionDestTIR(obj uintptr) (uintptr, error) {
 	return l.lib.Ptr("mlx5dv_dr_action_create_dest_devx_tir", obj)
 }
 
-// DRDest is a member of an array of destinations. Reformat is 0 if the frame goes there as it is.
-type DRDest struct{ Dest, Reformat uintptr }
-
 // struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_array(struct mlx5dv_dr_domain *domain, size_t num_dest,
 // struct mlx5dv_dr_action_dest_attr *dests[]);
 // Absent before v32.
-func (l Lib) DRActionDestArray(domain uintptr, dests []DRDest) (uintptr, error) {
+func (l Lib) DRActionDestArray(domain uintptr, dests []control.DRDest) (uintptr, error) {
 	attrs := make([]abi.MLX5DVDRActionDestAttr, len(dests))
 	both := make([]abi.MLX5DVDRActionDestReformat, len(dests))
 	list := make([]uintptr, len(dests))

@@ -4,12 +4,19 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *mkey_init_attr);
 // Absent before v24. It writes the granted number of entries to attr.
-func (l Lib) CreateMkey(attr *abi.MLX5DVMkeyInitAttr) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_create_mkey", uintptr(unsafe.Pointer(attr)))
+func (l Lib) CreateMkey(attr *abi.MLX5DVMkeyInitAttr) (uintptr, control.Mkey, error) {
+	h, err := l.lib.Ptr("mlx5dv_create_mkey", uintptr(unsafe.Pointer(attr)))
+	if err != nil {
+		return 0, control.Mkey{}, err
+	}
+	k := cmem.At[abi.MLX5DVMkey](h)
+	return h, control.Mkey{LKey: k.LKey, RKey: k.RKey}, nil
 }
 
 // int mlx5dv_destroy_mkey(struct mlx5dv_mkey *mkey);

@@ -71,9 +71,9 @@ func (b *bars) alloc(kind uint64) (*bar, error) {
 	case err != nil:
 		return nil, err
 	}
-	n.off = int64(off)
+	n.at = int64(off)
 	if err = checkPage("uar_alloc", off, *length); err == nil {
-		n.mem, err = b.c.file.Map(n.off, int(*length), uverbs.Writable)
+		n.mem, err = b.c.file.Map(n.at, int(*length), uverbs.Writable)
 	}
 	if err == nil {
 		return n, nil
@@ -93,12 +93,13 @@ func (b *bars) page(i int) (*bar, error) {
 	}
 	m, err := b.mapPage(cmd, i)
 	if err != nil && cmd == mapNC {
-		m, err = b.mapPage(mapRegular, i)
+		cmd = mapRegular
+		m, err = b.mapPage(cmd, i)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &bar{mem: m, page: uint32(i)}
+	p := &bar{mem: m, at: mapOffset(cmd, i), page: uint32(i)}
 	b.static[i] = p
 	return p, nil
 }
@@ -149,7 +150,7 @@ func (b *bars) another() (*bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &bar{mem: m, page: uint32(b.wc), off: mapOffset(mapAllocWC, b.wc)}
+	p := &bar{mem: m, at: mapOffset(mapAllocWC, b.wc), page: uint32(b.wc)}
 	b.wc++
 	return p, nil
 }

@@ -17,8 +17,10 @@ type clockInfo struct {
 	sign, _            uint32 // odd while the kernel writes the rest
 	nsec, cycles, frac atomic.Uint64
 	mult, shift        atomic.Uint32
-	mask               atomic.Uint64
+	mask, period       atomic.Uint64
 }
+
+const clockVersion1 = 1 << 0 // C: 1 << MLX5_IB_CLOCK_INFO_V1
 
 // page maps a page once.
 func (c *context) clockPage(at *[]byte, cmd int) ([]byte, error) {
@@ -52,7 +54,6 @@ func (c *clocks) end() (err error) {
 // QueryRTValuesEx reads the device's clock, in ticks.
 func (v *Verbs) QueryRTValuesEx(ctx handle, o *abi.ValuesEx) error {
 	const rawClock = 1 << 0 // C: IBV_VALUES_MASK_RAW_CLOCK
-	const hasClock = 1 << 0 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return err
@@ -63,36 +64,45 @@ func (v *Verbs) QueryRTValuesEx(ctx handle, o *abi.ValuesEx) error {
 	if o.CompMask == 0 {
 		return nil
 	}
-	off := c.info.clockOffset % uint64(uverbs.PageSize())
-	if c.info.mask&hasClock == 0 || off%4 != 0 || off+8 > uint64(uverbs.PageSize()) {
-		return syscall.EOPNOTSUPP
-	}
-	page, err := c.clockPage(&c.clocks.core, mapClock)
+	ticks, err := c.coreClock()
 	if err != nil {
 		return syscall.EOPNOTSUPP
 	}
-	word := func(at uint64) uint64 {
-		return uint64(bits.ReverseBytes32(atomic.LoadUint32(cmem.At[uint32](cmem.SliceAddr(page[at:])))))
+	word := func(at int) uint64 {
+		return uint64(bits.ReverseBytes32(atomic.LoadUint32(cmem.At[uint32](cmem.SliceAddr(ticks[at:])))))
 	}
-	high := word(off)
-	low := word(off + 4)
-	if again := word(off); again != high { // it carried
-		high, low = again, word(off+4)
+	high := word(0)
+	low := word(4)
+	if again := word(0); again != high { // it carried
+		high, low = again, word(4)
 	}
 	o.RawClock = abi.Timespec{Nsec: int64(high<<32 | low)}
 	return nil
 }
 
+// coreClock returns the device's clock: 8 bytes, big endian.
+func (c *context) coreClock() ([]byte, error) {
+	const hasClock = 1 << 0 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET
+	off := c.info.clockOffset % uint64(uverbs.PageSize())
+	if c.info.mask&hasClock == 0 || off%4 != 0 || off+8 > uint64(uverbs.PageSize()) {
+		return nil, syscall.EOPNOTSUPP
+	}
+	page, err := c.clockPage(&c.clocks.core, mapClock)
+	if err != nil {
+		return nil, err
+	}
+	return page[off : off+8], nil
+}
+
 // GetClockInfo returns what turns ticks into time.
 func (r *Rings) GetClockInfo(ctx handle, o *abi.MLX5DVClockInfo) error {
 	const updating = 1 << 0 // C: MLX5_IB_CLOCK_INFO_KERNEL_UPDATING
-	const version1 = 1 << 0 // C: 1 << MLX5_IB_CLOCK_INFO_V1
 	const tries = 1000
 	c, err := get[context](r.v, ctx)
 	if err != nil {
 		return err
 	}
-	if c.info.clockVersion&version1 == 0 {
+	if c.info.clockVersion&clockVersion1 == 0 {
 		return syscall.EINVAL
 	}
 	page, err := c.clockPage(&c.clocks.info, mapInfo)

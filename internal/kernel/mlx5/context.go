@@ -124,6 +124,7 @@ func (v *Verbs) newContext(h handle, d *device, f *uverbs.File) *context {
 	c := &context{v: v, dev: d, devH: h, file: f}
 	c.core.AsyncFD = -1
 	c.maxCQE = sync.OnceValues(c.queryMaxCQE)
+	c.driver = sync.OnceValues(c.queryDriver)
 	c.events.init()
 	return c
 }

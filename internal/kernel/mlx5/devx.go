@@ -28,7 +28,7 @@ const (
 	attr0 = driverNamespace // the first attribute of a method
 )
 
-// devX implements control.DevX.
+// devX sends commands to the firmware, and makes what they refer to.
 type devX struct{ v *Verbs }
 
 // drop ends an object of the driver's kinds.
@@ -58,17 +58,16 @@ func (c *context) obj(in, out []byte) (o obj, err error) {
 	return o, err
 }
 
-// command sends a command about an object of the kernel, which may be one of verbs.
-func (c *context) command(method uint16, number uint32, in, out []byte) error {
+// about sends a command about an object of the kernel, which may be one of verbs.
+func (c *context) about(method uint16, number uint32, in, out []byte) error {
 	name := "devx_obj_query"
 	if method == methodModify {
 		name = "devx_obj_modify"
 	}
-	return unsupported(c.file.Method(name, objectObj, method, uverbs.Handle(attr0, number), uverbs.In(attr0+1, in),
-		uverbs.Out(attr0+2, out)))
+	return unsupported(c.command(name, method, number, in, out))
 }
 
-func (o *obj) modify(in, out []byte) error { return o.c.command(methodModify, o.number, in, out) }
+func (o *obj) modify(in, out []byte) error { return o.c.about(methodModify, o.number, in, out) }
 
 func (o *obj) end() error { return o.c.drop("devx_obj_destroy", objectObj, o.number) }
 
@@ -92,7 +91,7 @@ func (d *devX) DevXObjQuery(h handle, in, out []byte) error {
 	if err != nil {
 		return err
 	}
-	return o.c.command(methodQuery, o.number, in, out)
+	return o.c.about(methodQuery, o.number, in, out)
 }
 
 // DevXObjModify changes an object by a command.
@@ -134,8 +133,8 @@ func (s *srq) kernelNumber() uint32      { return s.kernel }
 func (w *wq) kernelNumber() uint32       { return w.kernel }
 func (t *indTable) kernelNumber() uint32 { return t.number }
 
-// about sends a command about an object of verbs of type T.
-func about[T any, P interface {
+// onVerbs sends a command about an object of verbs of type T.
+func onVerbs[T any, P interface {
 	*T
 	numbered
 }](d *devX, method uint16, h handle, in, out []byte) error {
@@ -143,57 +142,57 @@ func about[T any, P interface {
 	if err != nil {
 		return err
 	}
-	return P(o).context().command(method, P(o).kernelNumber(), in, out)
+	return P(o).context().about(method, P(o).kernelNumber(), in, out)
 }
 
 // DevXQPQuery asks about a QP by a command.
 func (d *devX) DevXQPQuery(h handle, in, out []byte) error {
-	return about[qp](d, methodQuery, h, in, out)
+	return onVerbs[qp](d, methodQuery, h, in, out)
 }
 
 // DevXQPModify changes a QP by a command.
 func (d *devX) DevXQPModify(h handle, in, out []byte) error {
-	return about[qp](d, methodModify, h, in, out)
+	return onVerbs[qp](d, methodModify, h, in, out)
 }
 
 // DevXCQQuery asks about a CQ by a command.
 func (d *devX) DevXCQQuery(h handle, in, out []byte) error {
-	return about[cq](d, methodQuery, h, in, out)
+	return onVerbs[cq](d, methodQuery, h, in, out)
 }
 
 // DevXCQModify changes a CQ by a command.
 func (d *devX) DevXCQModify(h handle, in, out []byte) error {
-	return about[cq](d, methodModify, h, in, out)
+	return onVerbs[cq](d, methodModify, h, in, out)
 }
 
 // DevXSRQQuery asks about an SRQ by a command.
 func (d *devX) DevXSRQQuery(h handle, in, out []byte) error {
-	return about[srq](d, methodQuery, h, in, out)
+	return onVerbs[srq](d, methodQuery, h, in, out)
 }
 
 // DevXSRQModify changes an SRQ by a command.
 func (d *devX) DevXSRQModify(h handle, in, out []byte) error {
-	return about[srq](d, methodModify, h, in, out)
+	return onVerbs[srq](d, methodModify, h, in, out)
 }
 
 // DevXWQQuery asks about a WQ by a command.
 func (d *devX) DevXWQQuery(h handle, in, out []byte) error {
-	return about[wq](d, methodQuery, h, in, out)
+	return onVerbs[wq](d, methodQuery, h, in, out)
 }
 
 // DevXWQModify changes a WQ by a command.
 func (d *devX) DevXWQModify(h handle, in, out []byte) error {
-	return about[wq](d, methodModify, h, in, out)
+	return onVerbs[wq](d, methodModify, h, in, out)
 }
 
 // DevXIndTblQuery asks about an indirection table by a command.
 func (d *devX) DevXIndTblQuery(h handle, in, out []byte) error {
-	return about[indTable](d, methodQuery, h, in, out)
+	return onVerbs[indTable](d, methodQuery, h, in, out)
 }
 
 // DevXIndTblModify changes an indirection table by a command.
 func (d *devX) DevXIndTblModify(h handle, in, out []byte) error {
-	return about[indTable](d, methodModify, h, in, out)
+	return onVerbs[indTable](d, methodModify, h, in, out)
 }
 
 // DevXQueryEQN returns the number of the event queue behind a completion vector.
@@ -230,3 +229,9 @@ func (d *devX) PPFree(h handle) error {
 }
 
 func newKernelObject(c *context) kernelObject { return kernelObject{object: object{c: c}} }
+
+// general sends a command that is about no object.
+func (c *context) general(in, out []byte) error {
+	const object, method, attr = driverNamespace, driverNamespace, driverNamespace
+	return c.file.Method("devx_other", object, method, uverbs.In(attr, in), uverbs.Out(attr+1, out))
+}

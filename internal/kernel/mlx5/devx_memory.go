@@ -87,7 +87,7 @@ func (d *devX) DevXAllocUAR(ctx handle, flags uint32) (*abi.MLX5DVDevXUAR, handl
 	}
 	u.handle = d.v.table.add(u)
 	b := u.reg.bar
-	return &abi.MLX5DVDevXUAR{RegAddr: u.reg.addr(), BaseAddr: cmem.SliceAddr(b.mem), PageID: page, MmapOff: b.off},
+	return &abi.MLX5DVDevXUAR{RegAddr: u.reg.addr(), BaseAddr: cmem.SliceAddr(b.mem), PageID: page, MmapOff: b.at},
 		u.handle, nil
 }
 

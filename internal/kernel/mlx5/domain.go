@@ -17,7 +17,7 @@ func (v *Verbs) AllocPD(ctx handle) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	p := &pd{object: object{c: c}, number: n}
+	p := &pd{object: object{c: c}, number: n, device: resp.number}
 	p.handle = v.table.add(p)
 	return p.handle, nil
 }
@@ -49,7 +49,7 @@ func (v *Verbs) ImportPD(ctx handle, number uint32) (handle, error) {
 	if err != nil {
 		return 0, unsupported(err)
 	}
-	p := &pd{object: object{c: c}, number: number}
+	p := &pd{object: object{c: c}, number: number, device: *pdn}
 	p.handle = v.table.add(p)
 	return p.handle, nil
 }
@@ -94,7 +94,7 @@ func (v *Verbs) AllocParentDomain(ctx, h, t handle) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := &pd{object: object{c: p.c}, number: p.number, parent: true}
+	n := &pd{object: object{c: p.c}, number: p.number, device: p.device, parent: true}
 	if t != 0 {
 		d, err := get[td](v, t)
 		if err != nil {

@@ -22,6 +22,16 @@ const (
 	qpBFRegIndex    = 1 << 3  // C: MLX5_QP_FLAG_BFREG_INDEX
 	qpAllowScatter  = 1 << 8  // C: MLX5_QP_FLAG_ALLOW_SCATTER_CQE
 	qpUARPage       = 1 << 10 // C: MLX5_QP_FLAG_UAR_PAGE_INDEX
+	qpTunnels       = 1 << 2  // C: MLX5_QP_FLAG_TUNNEL_OFFLOADS
+	qpDCT           = 1 << 4  // C: MLX5_QP_FLAG_TYPE_DCT
+	qpDCI           = 1 << 5  // C: MLX5_QP_FLAG_TYPE_DCI
+	qpSelfUC        = 1 << 6  // C: MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC
+	qpSelfMC        = 1 << 7  // C: MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC
+	qpCredits       = 1 << 9  // C: MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE
+	qpStreams       = 1 << 11 // C: MLX5_QP_FLAG_DCI_STREAM
+	modifyOOO       = 1 << 0  // C: MLX5_IB_MODIFY_QP_OOO_DP
+	cqPad128        = 1 << 0  // C: MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD
+	wqStriding      = 1 << 0  // C: MLX5_IB_CREATE_WQ_STRIDING_RQ
 	attrQueryUCtx   = 1 << 12 // C: MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX
 	driverNamespace = 1 << 12 // C: UVERBS_ID_DRIVER_NS
 )
@@ -94,9 +104,10 @@ type createQP struct {
 	_                                              structs.HostLayout
 	buf, db                                        uint64
 	sqBlocks, rqCount, rqShift, flags, uidx, bfreg uint32
-	sqBuf                                          uint64
+	sqBuf                                          uint64 // of a DCT the key
 	ece                                            uint32
-	_                                              uint32
+	streams                                        [2]uint8 // of a DCI: log2 of how many, and of how many in error
+	_                                              uint16
 }
 
 // createQPResp is struct mlx5_ib_create_qp_resp.
@@ -133,7 +144,17 @@ type deviceResp struct {
 	tunnels                    uint32
 	dciStreams                 [2]uint8
 	_                          uint16
+	regC0                      [2]uint32
 }
+
+// Flags of deviceResp. C: enum mlx5_ib_query_dev_resp_flags.
+const (
+	deviceCompress128 = 1 << 0
+	devicePad128      = 1 << 1
+	deviceCredits     = 1 << 2
+	deviceScatterDCT  = 1 << 3
+	deviceOOO         = 1 << 4
+)
 
 // createWQ is struct mlx5_ib_create_wq.
 type createWQ struct {

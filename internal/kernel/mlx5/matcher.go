@@ -4,11 +4,10 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// matchers implements control.Matchers.
+// matchers makes steering rules in the device's format.
 type matchers struct{ v *Verbs }
 
 const (
@@ -180,9 +179,19 @@ func (m *matchers) CreateFlowActionPacketReformat(ctx handle, data []byte, refor
 		uverbs.Uint64(attr0+2, uint64(table)), uverbs.If(len(data) > 0, uverbs.In(attr0+3, data)))
 }
 
-// CreateFlowActionESP returns control.ErrNoOp: no kernel since Linux 5.19 makes such actions.
+// CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.19 do.
 func (m *matchers) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionESP) (handle, error) {
-	return 0, control.ErrNoOp
+	return 0, syscall.EOPNOTSUPP
+}
+
+// DestroyFlowAction ends an action.
+func (v *Verbs) DestroyFlowAction(_, h handle) error {
+	const method, attr = 1, 0 // C: UVERBS_METHOD_FLOW_ACTION_DESTROY
+	return ends(v, h, func(a *flowAction) error {
+		_, err := a.c.finish("destroy_flow_action", a.c.file.Method("destroy_flow_action", objectFlowAction, method,
+			uverbs.Handle(attr, a.number)))
+		return err
+	})
 }
 
 // CreateSteeringAnchor returns the number of a priority of a table.

@@ -11,6 +11,7 @@ import (
 type pd struct {
 	object
 	number uint32 // the kernel's handle
+	device uint32 // the device's number
 	parent bool
 	reg    *register // of a parent domain with a thread domain
 }
@@ -109,6 +110,7 @@ type qp struct {
 	object
 	init           abi.QPInitAttrEx // as granted
 	opened         bool             // another process has the rings, or there are none
+	own            own
 	sizes          sizes
 	queue          queue // the receive queue, then the send queue
 	sends          ring  // the send queue of a raw packet QP

@@ -14,34 +14,14 @@ import (
 func (v *Verbs) CreateQP(h handle, a *abi.QPInitAttrEx) (handle, error) {
 	plain := *a
 	plain.CompMask = abi.IBV_QP_INIT_ATTR_PD
-	n, err := v.createQP(h, &plain, scatterFlag())
+	n, err := v.createQP(h, &plain, own{flags: scatterFlag()})
 	a.Cap = plain.Cap
 	return n, err
 }
 
 // CreateQPEx makes a QP with attributes.
 func (v *Verbs) CreateQPEx(_ handle, a *abi.QPInitAttrEx) (handle, error) {
-	return v.createQP(a.PD, a, scatterFlag())
-}
-
-// CreateQP makes a QP with attributes of mlx5.
-func (r *Rings) CreateQP(_ handle, a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (handle, error) {
-	const disable, allow = abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE
-	if dv.CompMask&^abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS != 0 || dv.CreateFlags&^(disable|allow) != 0 {
-		return 0, control.ErrNoOp
-	}
-	flags := scatterFlag()
-	if dv.CompMask != 0 {
-		switch dv.CreateFlags {
-		case disable | allow:
-			return 0, syscall.EINVAL
-		case disable:
-			flags = 0
-		case allow:
-			flags = qpScatterCQE | qpAllowScatter
-		}
-	}
-	return r.v.createQP(a.PD, a, flags)
+	return v.createQP(a.PD, a, own{flags: scatterFlag()})
 }
 
 func scatterFlag() uint32 {
@@ -51,7 +31,7 @@ func scatterFlag() uint32 {
 	return 0
 }
 
-func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, flags uint32) (handle, error) {
+func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 	const known = abi.IBV_QP_INIT_ATTR_PD | abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | abi.IBV_QP_INIT_ATTR_XRCD |
 		abi.IBV_QP_INIT_ATTR_CREATE_FLAGS | abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER
 	switch {
@@ -67,15 +47,17 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, flags uint32) (handle, e
 		return 0, err
 	}
 	c := k.c
-	q := &qp{object: object{c: c}, init: *a, reg: k.reg}
-	if q.sizes, err = c.info.qpSizes(a); err != nil {
-		return 0, err
-	}
-	if err := q.alloc(); err != nil {
-		return 0, err
+	q := &qp{object: object{c: c}, init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
+	if !q.opened {
+		if q.sizes, err = c.info.qpSizes(a, &o); err != nil {
+			return 0, err
+		}
+		if err := q.alloc(); err != nil {
+			return 0, err
+		}
 	}
 	q.handle = v.table.add(q)
-	if err := q.create(k, flags); err != nil {
+	if err := q.create(k); err != nil {
 		v.table.remove(q.handle)
 		return 0, also(err, q.free())
 	}
@@ -168,18 +150,21 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 	return k, nil
 }
 
-func (q *qp) create(k *request, flags uint32) error {
+func (q *qp) create(k *request) error {
 	c, s := q.c, &q.sizes
 	want := s.granted // the kernel repeats it
 	k.User = uint64(q.handle)
 	k.Cap = uverbs.QPCap{MaxSendWR: q.init.Cap.MaxSendWR, MaxRecvWR: q.init.Cap.MaxRecvWR, MaxSendSGE: want.MaxSendSGE,
 		MaxRecvSGE: q.init.Cap.MaxRecvSGE, MaxInlineData: want.MaxInlineData}
 	d := &createQP{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), sqBlocks: uint32(s.blocks),
-		rqCount: uint32(s.wqes), flags: flags, uidx: c.userIndex(), sqBuf: q.sends.addr(), ece: c.firstECE()}
+		rqCount: uint32(s.wqes), flags: q.own.flags, uidx: c.userIndex(), sqBuf: q.sends.addr(), ece: c.firstECE(),
+		streams: q.own.streams}
 	if s.stride > 0 {
 		d.rqShift = uint32(bits.TrailingZeros64(s.stride))
 	}
-	if q.reg == nil && c.bars.static == nil {
+	if q.own.flags&qpDCT != 0 {
+		d.buf, d.db, d.sqBuf, q.reg = 0, 0, q.own.key, nil
+	} else if q.reg == nil && c.bars.static == nil {
 		var err error
 		if q.reg, err = c.bars.shared(0); err != nil {
 			return err
@@ -200,9 +185,10 @@ func (q *qp) create(k *request, flags uint32) error {
 	q.kernel, q.number = r.Handle, r.Num
 	q.ece.granted(resp.ece)
 	err = deviceNumber24("create_qp", "qpn", r.Num)
-	if err == nil && q.reg == nil {
+	if err == nil && q.reg == nil && !q.opened {
 		q.reg, err = c.bars.shared(resp.bfreg)
 	}
+	q.own.numbers = *resp
 	if err != nil {
 		_, e := c.file.DestroyQP(q.kernel)
 		return also(err, e)
@@ -243,7 +229,7 @@ func (v *Verbs) QPState(h handle) uint32 {
 }
 
 // InitQP returns the rings of a QP.
-func (r *Rings) InitQP(h handle, _ uint64) (*abi.MLX5DVQP, error) {
+func (r *Rings) InitQP(h handle, mask uint64) (*abi.MLX5DVQP, error) {
 	q, err := get[qp](r.v, h)
 	if err != nil {
 		return nil, err
@@ -266,5 +252,6 @@ func (r *Rings) InitQP(h handle, _ uint64) (*abi.MLX5DVQP, error) {
 	if q.reg.bar != q.c.bars.common || q.reg.number != 0 {
 		o.BF.Size = q.c.info.bfRegSize / 2
 	}
+	q.optional(o, mask)
 	return o, nil
 }

@@ -61,10 +61,13 @@ func (v *Verbs) ModifyQP(h handle, a *abi.QPAttr, mask uint32) error {
 	}
 	m := modification(a, mask)
 	m.Handle = q.kernel
-	if want := q.ece.want(); want != 0 || mask&abi.IBV_QP_RATE_LIMIT != 0 {
+	if want := q.ece.want(); want != 0 || mask&abi.IBV_QP_RATE_LIMIT != 0 || q.own.extended() {
 		resp := new(modifyQPResp)
-		err = q.c.file.ModifyQPEx(m, a.RateLimit, uverbs.Driver{In: uverbs.Bytes(&modifyQP{ece: want}),
+		err = q.c.file.ModifyQPEx(m, a.RateLimit, uverbs.Driver{In: uverbs.Bytes(q.own.modification(m, want)),
 			Out: uverbs.Bytes(resp)})
+		if err == nil {
+			err = q.opensDCT(m, resp)
+		}
 		if err == nil && want != 0 {
 			q.ece.granted(resp.ece)
 		}
@@ -79,6 +82,9 @@ func (v *Verbs) ModifyQP(h handle, a *abi.QPAttr, mask uint32) error {
 			q.queue.record.zero()
 		}
 		q.state.Store(a.QPState)
+		if a.QPState == abi.IBV_QPS_INIT && q.own.copies {
+			return q.permitCopies()
+		}
 	}
 	return nil
 }

@@ -26,10 +26,12 @@ const (
 	opsRemote = abi.IBV_QP_EX_WITH_RDMA_WRITE | abi.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | abi.IBV_QP_EX_WITH_RDMA_READ
 	opsAtomic = abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
 	opsUMR    = abi.IBV_QP_EX_WITH_BIND_MW | abi.IBV_QP_EX_WITH_LOCAL_INV
+	opsMkey   = abi.MLX5DV_QP_EX_WITH_MR_INTERLEAVED | abi.MLX5DV_QP_EX_WITH_MR_LIST |
+		abi.MLX5DV_QP_EX_WITH_MKEY_CONFIGURE
 )
 
 // overhead returns the bytes of a send WQE that are no data. Without a choice of operations it has room for all.
-func overhead(a *abi.QPInitAttrEx) (uint64, error) {
+func overhead(a *abi.QPInitAttrEx, o *own) (uint64, error) {
 	ops := uint64(opsRemote | opsAtomic | opsUMR)
 	if a.QPType == abi.IBV_QPT_UD || a.QPType == abi.IBV_QPT_RAW_PACKET {
 		ops = 0
@@ -44,13 +46,13 @@ func overhead(a *abi.QPInitAttrEx) (uint64, error) {
 	if ops&opsAtomic != 0 {
 		size = segControl + segRemote + segAtomic
 	}
-	if ops&opsUMR != 0 {
+	if ops&opsUMR != 0 || o.ops&opsMkey != 0 {
 		size = segControl + segUMR + segMkey + segKLM
 	}
 	switch a.QPType {
 	case abi.IBV_QPT_RC, abi.IBV_QPT_UC:
 		return size, nil
-	case abi.IBV_QPT_UD:
+	case abi.IBV_QPT_UD, abi.IBV_QPT_DRIVER:
 		return size + segDatagram, nil
 	case abi.IBV_QPT_XRC_SEND, abi.IBV_QPT_XRC_RECV:
 		return size + segXRC, nil
@@ -64,8 +66,8 @@ func (s *sizes) bytes() int { return int(s.blocks*blockSize + s.wqes*s.stride) }
 
 // qpSizes returns the sizes for what the caller wants, as libmlx5 computes them (rdma-core v50.0,
 // providers/mlx5/verbs.c, mlx5_calc_wq_size).
-func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx) (s sizes, err error) {
-	if s.fixed, err = overhead(a); err != nil {
+func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx, o *own) (s sizes, err error) {
+	if s.fixed, err = overhead(a, o); err != nil {
 		return s, err
 	}
 	s.granted = a.Cap

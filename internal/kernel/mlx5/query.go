@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -252,20 +251,11 @@ func (v *Verbs) QueryDeviceEx(ctx handle, a *abi.DeviceAttrEx) error {
 
 // pciAtomics asks the firmware what atomics it has on the bus. Without DevX that stays unknown.
 func (c *context) pciAtomics(a *abi.DeviceAttrEx) {
-	const (
-		queryCaps  = 0x100 // C: MLX5_CMD_OP_QUERY_HCA_CAP
-		atomicCaps = 3<<1 | 1
-		fetchAdd   = 16 + 0x50 // in the answer
-		eightBytes = 1 << 1    // C: IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP
-	)
-	in, out := make([]byte, 16), make([]byte, 16+4096)
-	binary.BigEndian.PutUint16(in, queryCaps)
-	binary.BigEndian.PutUint16(in[6:], atomicCaps)
-	if c.general(in, out) != nil {
-		return
-	}
-	word := func(off int) uint16 { return binary.BigEndian.Uint16(out[fetchAdd+off:]) }
-	p := abi.PciAtomicCaps{FetchAdd: word(0), Swap: word(2), CompareSwap: word(4)}
+	const fetchAdd, swap, compareSwap = 0x280, 0x290, 0x2a0 // C: fetch_add_pci_atomic
+	const eightBytes = 1 << 1                               // C: IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP
+	g := c.queryCaps(capsAtomic)
+	word := func(at int) uint16 { return uint16(g.get(at, 16)) }
+	p := abi.PciAtomicCaps{FetchAdd: word(fetchAdd), Swap: word(swap), CompareSwap: word(compareSwap)}
 	a.PciAtomicCaps = p
 	if a.OrigAttr.AtomicCap == abi.IBV_ATOMIC_HCA && p.FetchAdd&p.CompareSwap&eightBytes != 0 {
 		a.OrigAttr.AtomicCap = abi.IBV_ATOMIC_GLOB

@@ -69,12 +69,12 @@ type context struct {
 	core   uverbs.Context
 	info   contextInfo
 	maxCQE func() (uint32, error)
+	driver func() (*deviceResp, error)
 
 	memory   memory
 	bars     bars
 	events   events
 	clocks   clocks
-	caps     capabilities
 	lastUIdx atomic.Uint32
 }
 
@@ -83,7 +83,7 @@ func (c *context) owner() handle { return c.handle }
 // bar is a mapped page with registers.
 type bar struct {
 	mem     []byte
-	off     int64  // where it is in the device's file
+	at      int64  // in the device file
 	page    uint32 // the kernel's number of the page
 	handle  uint32 // the kernel's, if dynamic
 	dynamic bool   // allocated by name
@@ -151,9 +151,3 @@ type ring struct {
 
 // record is a doorbell record: two counters, big endian.
 type record []byte
-
-// capabilities are what the firmware has answered about the device, by group.
-type capabilities struct {
-	mu     sync.Mutex
-	groups map[uint16][]byte
-}

@@ -8,7 +8,7 @@ import (
 
 var (
 	_ control.Verbs = (*Verbs)(nil)
-	_ control.Rings = (*Rings)(nil)
+	_ control.MLX5  = (*Rings)(nil)
 )
 
 // New returns the control path.
@@ -18,10 +18,26 @@ func New() *Verbs {
 }
 
 // Rings returns what the direct data path takes from it.
-func (v *Verbs) Rings() *Rings { return &Rings{v} }
+func (v *Verbs) Rings() *Rings {
+	return &Rings{v: v, devX: devX{v}, matchers: matchers{v}, scheduler: scheduler{v: v}}
+}
 
-// Rings has the rings of the objects of Verbs.
-type Rings struct{ v *Verbs }
+// Rings has what is mlx5's own: the rings of the objects of Verbs, and more objects.
+type Rings struct {
+	v *Verbs
+	control.NoExtensions
+	control.NoMkeys
+	devX
+	matchers
+	scheduler
+	control.NoDirectRules
+}
+
+// scheduler shares bandwidth, and chooses paths.
+type scheduler struct {
+	v *Verbs
+	control.NoScheduler
+}
 
 // Owner returns the context of an object.
 func (v *Verbs) Owner(h handle) handle {

@@ -1,0 +1,228 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// own are the attributes of a QP that only mlx5 has.
+type own struct {
+	flags   uint32   // of createQP
+	ops     uint64   // work requests. C: enum mlx5dv_qp_create_send_ops_flags
+	key     uint64   // of a DCT
+	streams [2]uint8 // of a DCI
+	ordered bool     // data may come out of order
+	copies  bool     // it has to be told that it copies
+	numbers createQPResp
+}
+
+// createFlags are the flags of mlx5dv and of createQP.
+var createFlags = [...]struct{ dv, own uint32 }{
+	{abi.MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, qpTunnels},
+	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, qpSelfUC},
+	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC, qpSelfMC},
+	{abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, qpScatterCQE | qpAllowScatter},
+	{abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, qpCredits},
+	{abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, 0},
+	{abi.MLX5DV_QP_CREATE_OOO_DP, 0},
+}
+
+// CreateQP makes a QP with attributes of mlx5.
+func (r *Rings) CreateQP(ctx handle, a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (handle, error) {
+	c, err := get[context](r.v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	o, err := c.ownOf(a, dv)
+	if err != nil {
+		return 0, err
+	}
+	return r.v.createQP(a.PD, a, o)
+}
+
+func (c *context) ownOf(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (o own, err error) {
+	const masks = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | abi.MLX5DV_QP_INIT_ATTR_MASK_DC |
+		abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS | abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS
+	dc := dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_DC != 0
+	switch {
+	case dv.CompMask&^masks != 0:
+		return o, control.ErrNotNative
+	case dc != (a.QPType == abi.IBV_QPT_DRIVER):
+		return o, syscall.EINVAL
+	}
+	o.flags = scatterFlag()
+	if dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS != 0 {
+		if err := o.create(dv.CreateFlags); err != nil {
+			return o, err
+		}
+		if o.ordered {
+			if d, err := c.driver(); err != nil || d.flags&deviceOOO == 0 {
+				return o, also(syscall.EOPNOTSUPP, err)
+			}
+		}
+	}
+	if dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS != 0 {
+		o.ops = dv.SendOpsFlags
+	}
+	if o.ops&abi.MLX5DV_QP_EX_WITH_MEMCPY != 0 {
+		g := c.queryCaps(capsGeneral)
+		if g.memcpy() == 0 {
+			return o, syscall.EOPNOTSUPP
+		}
+		o.copies = g.has(capMemcpyQP)
+	}
+	if !dc {
+		return o, nil
+	}
+	return o, c.dynamic(&o, dv)
+}
+
+// create takes the flags of mlx5dv.
+func (o *own) create(flags uint32) error {
+	const disable, allow = abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE
+	if flags&(disable|allow) == disable|allow {
+		return syscall.EINVAL
+	}
+	if flags&disable != 0 {
+		o.flags = 0
+	}
+	o.ordered = flags&abi.MLX5DV_QP_CREATE_OOO_DP != 0
+	for _, f := range createFlags {
+		if flags&f.dv != 0 {
+			o.flags |= f.own
+			flags &^= f.dv
+		}
+	}
+	if flags != 0 {
+		return control.ErrNotNative
+	}
+	return nil
+}
+
+// dynamic takes the attributes of a DCI or a DCT.
+func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
+	d, err := c.driver()
+	if err != nil {
+		return err
+	}
+	streams := dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS != 0
+	switch {
+	case dv.DCInitAttr.DCType == abi.MLX5DV_DCTYPE_DCT && o.ops == 0 && !streams:
+		if o.flags&^qpScatterCQE != 0 || o.ordered {
+			return syscall.EINVAL
+		}
+		if d.flags&deviceScatterDCT == 0 {
+			o.flags = 0
+		}
+		o.flags |= qpDCT
+		o.key = dv.DCInitAttr.DCTAccessKey
+	case dv.DCInitAttr.DCType == abi.MLX5DV_DCTYPE_DCI:
+		o.flags |= qpDCI
+		if o.ops != 0 {
+			o.flags &^= qpScatterCQE
+		}
+		if streams {
+			o.flags |= qpStreams
+			o.streams = [2]uint8{uint8(dv.DCInitAttr.DCTAccessKey), uint8(dv.DCInitAttr.DCTAccessKey >> 8)}
+			if o.streams[0] > d.dciStreams[0] || o.streams[1] > d.dciStreams[1] {
+				return syscall.EINVAL
+			}
+		}
+	default:
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// extended reports whether the QP is modified by the longer command alone.
+func (o *own) extended() bool { return o.flags&qpDCT != 0 || o.ordered }
+
+// modification returns the driver's part of a modification.
+func (o *own) modification(m *uverbs.ModifyQP, ece uint32) *modifyQP {
+	d := &modifyQP{ece: ece}
+	if o.ordered && m.Mask&abi.IBV_QP_STATE != 0 && m.State == abi.IBV_QPS_INIT {
+		d.mask = modifyOOO
+	}
+	return d
+}
+
+// opensDCT takes the number of a DCT, which it gets in RTR.
+func (q *qp) opensDCT(m *uverbs.ModifyQP, r *modifyQPResp) error {
+	if q.own.flags&qpDCT == 0 || m.Mask&abi.IBV_QP_STATE == 0 || m.State != abi.IBV_QPS_RTR {
+		return nil
+	}
+	if r.length < 8 || r.dctn == 0 {
+		return &uverbs.ReplyError{Command: "modify_qp_ex", Field: "dctn", Got: uint64(r.dctn), Want: "the number of a DCT"}
+	}
+	q.number = r.dctn
+	return deviceNumber24("modify_qp_ex", "dctn", r.dctn)
+}
+
+// optional fills in the numbers that mask wants.
+func (q *qp) optional(o *abi.MLX5DVQP, mask uint64) {
+	if mask&abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET != 0 && q.reg.bar.mem != nil {
+		o.UARMmapOffset = q.reg.bar.at
+		o.CompMask |= abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET
+	}
+	if mask&abi.MLX5DV_QP_MASK_RAW_QP_HANDLES != 0 {
+		n := &q.own.numbers
+		o.TIRN, o.TISN, o.RQN, o.SQN = n.tirn, n.tisn, n.rqn, n.sqn
+		o.CompMask |= abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
+	}
+}
+
+// What follows are the device's commands on a QP.
+const (
+	rts2rts   = 0x505 // C: MLX5_CMD_OP_RTS2RTS_QP
+	init2init = 0x50e // C: MLX5_CMD_OP_INIT2INIT_QP
+)
+
+// answered returns an error if the firmware refused a command.
+func answered(out []byte, err error) error {
+	if err == nil && out[0] != 0 {
+		err = syscall.EREMOTEIO
+	}
+	return err
+}
+
+// command sends a command that modifies or queries an object of the kernel.
+func (c *context) command(name string, method uint16, object uint32, in, out []byte) error {
+	return answered(out, c.file.Method(name, objectObj, method, uverbs.Handle(driverNamespace, object),
+		uverbs.In(driverNamespace+1, in), uverbs.Out(driverNamespace+2, out)))
+}
+
+// extend modifies the part of a QP that the kernel's commands have no attributes for.
+func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
+	const ext, size, hasExt = 0x110, 0x1d0, 1 << 31
+	in := make([]byte, size)
+	binary.BigEndian.PutUint16(in, opcode)
+	binary.BigEndian.PutUint32(in[8:], hasExt|q.number)
+	binary.BigEndian.PutUint64(in[0x108:], mask)
+	set(in[ext:])
+	return q.c.command("devx_qp_modify", methodModify, q.kernel, in, make([]byte, 16))
+}
+
+// permitCopies lets a QP copy memory.
+func (q *qp) permitCopies() error {
+	const mask, permitted = 1 << 3, 1 << 5 // C: MLX5_QPC_OPT_MASK_32_INIT2INIT_MMO
+	return q.extend(init2init, mask, func(ext []byte) { ext[0] = permitted })
+}
+
+// DCIStreamIDReset ends the error of a stream.
+func (r *Rings) DCIStreamIDReset(h handle, stream uint16) error {
+	const mask = 1 << 0 // C: MLX5_QPC_OPT_MASK_32_DCI_STREAM_CHANNEL_ID
+	q, err := get[qp](r.v, h)
+	switch {
+	case err != nil:
+		return err
+	case q.own.flags&qpDCI == 0:
+		return syscall.EINVAL
+	case q.state.Load() != abi.IBV_QPS_RTS:
+		return syscall.EOPNOTSUPP
+	}
+	return q.extend(rts2rts, mask, func(ext []byte) { binary.BigEndian.PutUint16(ext[2:], stream) })
+}
