@@ -189,11 +189,16 @@ const (
 
 // answered returns an error if the firmware refused a command.
 func answered(out []byte, err error) error {
-	if err == nil && out[0] != 0 {
-		err = syscall.EREMOTEIO
+	switch {
+	case out[0] == 0 || err != nil && err != syscall.EREMOTEIO:
+		return err
+	case out[0] == badParameter:
+		return syscall.EINVAL
 	}
-	return err
+	return syscall.EREMOTEIO
 }
+
+const badParameter = 0x3 // C: MLX5_CMD_STAT_BAD_PARAM_ERR
 
 // command sends a command that modifies or queries an object of the kernel.
 func (c *context) command(name string, method uint16, object uint32, in, out []byte) error {
