@@ -24,6 +24,7 @@ type dcSide struct {
 }
 
 func newDCSide(t testing.TB, dev *ibv.Device, path ibv.DataPath) *dcSide {
+	testutil.NeedControl(t)
 	s := &dcSide{t: t, dev: dev, pd: closing(t, must(dev.AllocPD())(t))}
 	s.cq = closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: path}))(t))
 	s.mr = closing(t, must(s.pd.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil))(t))

@@ -247,3 +247,13 @@ func registersWanted(pageSize int) (registerCount, error) {
 	}
 	return registerCount{uint32(total), uint32(low)}, nil
 }
+
+// checkPage refuses pages that cannot be mapped.
+func checkPage(command string, off uint64, length uint32) error {
+	page := uverbs.PageSize()
+	if length < uarSize || int(length) > 16*page || length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
+		return &uverbs.ReplyError{Command: command, Field: fmt.Sprintf("offset %#x and length", off),
+			Got: uint64(length), Want: "a page"}
+	}
+	return nil
+}

@@ -150,7 +150,8 @@ func (c caps) signatures() abi.MLX5DVSigCaps {
 		BlockSize: abi.MLX5DV_BLOCK_SIZE_CAP_512 | abi.MLX5DV_BLOCK_SIZE_CAP_520 | abi.MLX5DV_BLOCK_SIZE_CAP_4096 |
 			abi.MLX5DV_BLOCK_SIZE_CAP_4160 | sum(choice[uint64]{c.has(0x1f0), abi.MLX5DV_BLOCK_SIZE_CAP_4048}),
 		T10DIFBG: abi.MLX5DV_SIG_T10DIF_BG_CAP_CRC | abi.MLX5DV_SIG_T10DIF_BG_CAP_CSUM,
-		CRCType: abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32 | sum(choice[uint16]{c.has(0x148), abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32C},
+		CRCType: abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32 | sum(
+			choice[uint16]{c.has(0x148), abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32C},
 			choice[uint16]{c.has(0x147), abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10}),
 	}
 }
@@ -196,8 +197,10 @@ func (c caps) crypto(ctx *context) (a abi.MLX5DVCryptoCaps) {
 func (c *context) dcODP() uint32 {
 	const at = 0x100 // C: dc_odp_caps
 	o := c.queryCaps(capsODP)
-	return sum(choice[uint32]{o.has(at), abi.IBV_ODP_SUPPORT_SEND}, choice[uint32]{o.has(at + 1), abi.IBV_ODP_SUPPORT_RECV},
-		choice[uint32]{o.has(at + 2), abi.IBV_ODP_SUPPORT_WRITE}, choice[uint32]{o.has(at + 3), abi.IBV_ODP_SUPPORT_READ},
+	return sum(choice[uint32]{o.has(at), abi.IBV_ODP_SUPPORT_SEND},
+		choice[uint32]{o.has(at + 1), abi.IBV_ODP_SUPPORT_RECV},
+		choice[uint32]{o.has(at + 2), abi.IBV_ODP_SUPPORT_WRITE},
+		choice[uint32]{o.has(at + 3), abi.IBV_ODP_SUPPORT_READ},
 		choice[uint32]{o.has(at + 4), abi.IBV_ODP_SUPPORT_ATOMIC},
 		choice[uint32]{o.has(at + 5), abi.IBV_ODP_SUPPORT_SRQ_RECV})
 }

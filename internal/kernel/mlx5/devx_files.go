@@ -17,7 +17,8 @@ func (d *devX) DevXCreateEventChannel(ctx handle, flags uint32) (handle, int, er
 	if err != nil {
 		return 0, -1, err
 	}
-	fd, err := c.file.MethodFD("devx_event_fd_alloc", objectEvents, methodCreate, attr0, uverbs.Uint32(attr0+1, flags))
+	fd, err := uverbs.MethodFD(c.file, "devx_event_fd_alloc", objectEvents, methodCreate, attr0,
+		uverbs.Uint32(attr0+1, flags))
 	if err != nil {
 		return 0, -1, unsupported(err)
 	}
@@ -74,7 +75,7 @@ func (d *devX) DevXCreateCmdComp(ctx handle) (handle, int, error) {
 	if err != nil {
 		return 0, -1, err
 	}
-	fd, err := c.file.MethodFD("devx_cmd_fd_alloc", objectAnswers, methodCreate, attr0)
+	fd, err := uverbs.MethodFD(c.file, "devx_cmd_fd_alloc", objectAnswers, methodCreate, attr0)
 	if err != nil {
 		return 0, -1, unsupported(err)
 	}

@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"fmt"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -136,14 +135,4 @@ func (d *devX) AllocVAR(ctx handle) (*abi.MLX5DVVAR, handle, error) {
 // FreeVAR gives a page back.
 func (d *devX) FreeVAR(h handle) error {
 	return ends(d.v, h, func(n *varPage) error { return n.c.drop("var_destroy", objectVAR, n.number) })
-}
-
-// checkPage refuses pages that cannot be mapped.
-func checkPage(command string, off uint64, length uint32) error {
-	page := uverbs.PageSize()
-	if length < uarSize || int(length) > 16*page || length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
-		return &uverbs.ReplyError{Command: command, Field: fmt.Sprintf("offset %#x and length", off),
-			Got: uint64(length), Want: "a page"}
-	}
-	return nil
 }

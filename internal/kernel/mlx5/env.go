@@ -39,3 +39,11 @@ func cqeSize() (uint32, error) {
 	}
 	return 0, syscall.EINVAL
 }
+
+// scatterFlag is scatterToCQE as a flag of createQP.
+func scatterFlag() uint32 {
+	if scatterToCQE() {
+		return qpScatterCQE
+	}
+	return 0
+}

@@ -59,8 +59,8 @@ func flowSpecs(b []byte, n uint8) (specs []byte, err error) {
 }
 
 // CreateFlow makes a steering rule. attr is a struct ibv_flow_attr and its specs.
-func (v *Verbs) CreateFlow(_, h handle, attr []byte) (handle, error) {
-	q, err := get[qp](v, h)
+func (s *steering) CreateFlow(_, h handle, attr []byte) (handle, error) {
+	q, err := get[qp](s.v, h)
 	if err != nil {
 		return 0, err
 	}
@@ -79,19 +79,19 @@ func (v *Verbs) CreateFlow(_, h handle, attr []byte) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	f.handle = v.table.add(f)
+	f.handle = s.v.table.add(f)
 	return f.handle, nil
 }
 
 // DestroyFlow ends a steering rule.
-func (v *Verbs) DestroyFlow(_, h handle) error {
-	f, err := get[flow](v, h)
+func (s *steering) DestroyFlow(_, h handle) error {
+	f, err := get[flow](s.v, h)
 	if err != nil {
 		return err
 	}
 	if _, err := f.c.finish("destroy_flow", f.c.file.DestroyFlow(f.number)); err != nil {
 		return err
 	}
-	v.table.remove(h)
+	s.v.table.remove(h)
 	return nil
 }

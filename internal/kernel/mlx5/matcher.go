@@ -185,9 +185,9 @@ func (m *matchers) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionES
 }
 
 // DestroyFlowAction ends an action.
-func (v *Verbs) DestroyFlowAction(_, h handle) error {
+func (s *steering) DestroyFlowAction(_, h handle) error {
 	const method, attr = 1, 0 // C: UVERBS_METHOD_FLOW_ACTION_DESTROY
-	return ends(v, h, func(a *flowAction) error {
+	return ends(s.v, h, func(a *flowAction) error {
 		_, err := a.c.finish("destroy_flow_action", a.c.file.Method("destroy_flow_action", objectFlowAction, method,
 			uverbs.Handle(attr, a.number)))
 		return err

@@ -105,6 +105,17 @@ type ece struct {
 	have   uint32 // what the device granted
 }
 
+// own are the attributes of a QP that only mlx5 has.
+type own struct {
+	flags   uint32   // of createQP
+	ops     uint64   // work requests. C: enum mlx5dv_qp_create_send_ops_flags
+	key     uint64   // of a DCT
+	streams [2]uint8 // of a DCI
+	ordered bool     // data may come out of order
+	copies  bool     // it has to be told that it copies
+	numbers createQPResp
+}
+
 // qp is a queue pair.
 type qp struct {
 	object

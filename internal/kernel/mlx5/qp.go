@@ -24,13 +24,6 @@ func (v *Verbs) CreateQPEx(_ handle, a *abi.QPInitAttrEx) (handle, error) {
 	return v.createQP(a.PD, a, own{flags: scatterFlag()})
 }
 
-func scatterFlag() uint32 {
-	if scatterToCQE() {
-		return qpScatterCQE
-	}
-	return 0
-}
-
 func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 	const known = abi.IBV_QP_INIT_ATTR_PD | abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | abi.IBV_QP_INIT_ATTR_XRCD |
 		abi.IBV_QP_INIT_ATTR_CREATE_FLAGS | abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER
@@ -254,4 +247,17 @@ func (r *Rings) InitQP(h handle, mask uint64) (*abi.MLX5DVQP, error) {
 	}
 	q.optional(o, mask)
 	return o, nil
+}
+
+// optional fills in the numbers that mask wants.
+func (q *qp) optional(o *abi.MLX5DVQP, mask uint64) {
+	if mask&abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET != 0 && q.reg.bar.mem != nil {
+		o.UARMmapOffset = q.reg.bar.at
+		o.CompMask |= abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET
+	}
+	if mask&abi.MLX5DV_QP_MASK_RAW_QP_HANDLES != 0 {
+		n := &q.own.numbers
+		o.TIRN, o.TISN, o.RQN, o.SQN = n.tirn, n.tisn, n.rqn, n.sqn
+		o.CompMask |= abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
+	}
 }

@@ -131,3 +131,28 @@ func (v *Verbs) mcast(attach bool, h handle, gid *abi.GID, lid uint16) error {
 	}
 	return q.c.file.Mcast(attach, q.kernel, *gid, lid)
 }
+
+// extended reports whether the QP is modified by the longer command alone.
+func (o *own) extended() bool { return o.flags&qpDCT != 0 || o.ordered }
+
+// modification returns the driver's part of a modification.
+func (o *own) modification(m *uverbs.ModifyQP, ece uint32) *modifyQP {
+	d := &modifyQP{ece: ece}
+	if o.ordered && m.Mask&abi.IBV_QP_STATE != 0 && m.State == abi.IBV_QPS_INIT {
+		d.mask = modifyOOO
+	}
+	return d
+}
+
+// opensDCT takes the number of a DCT, which it gets in RTR.
+func (q *qp) opensDCT(m *uverbs.ModifyQP, r *modifyQPResp) error {
+	if q.own.flags&qpDCT == 0 || m.Mask&abi.IBV_QP_STATE == 0 || m.State != abi.IBV_QPS_RTR {
+		return nil
+	}
+	if r.length < 8 || r.dctn == 0 {
+		return &uverbs.ReplyError{Command: "modify_qp_ex", Field: "dctn", Got: uint64(r.dctn),
+			Want: "the number of a DCT"}
+	}
+	q.number = r.dctn
+	return deviceNumber24("modify_qp_ex", "dctn", r.dctn)
+}

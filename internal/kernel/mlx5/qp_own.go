@@ -6,19 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// own are the attributes of a QP that only mlx5 has.
-type own struct {
-	flags   uint32   // of createQP
-	ops     uint64   // work requests. C: enum mlx5dv_qp_create_send_ops_flags
-	key     uint64   // of a DCT
-	streams [2]uint8 // of a DCI
-	ordered bool     // data may come out of order
-	copies  bool     // it has to be told that it copies
-	numbers createQPResp
-}
 
 // createFlags are the flags of mlx5dv and of createQP.
 var createFlags = [...]struct{ dv, own uint32 }{
@@ -138,62 +126,11 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 	return nil
 }
 
-// extended reports whether the QP is modified by the longer command alone.
-func (o *own) extended() bool { return o.flags&qpDCT != 0 || o.ordered }
-
-// modification returns the driver's part of a modification.
-func (o *own) modification(m *uverbs.ModifyQP, ece uint32) *modifyQP {
-	d := &modifyQP{ece: ece}
-	if o.ordered && m.Mask&abi.IBV_QP_STATE != 0 && m.State == abi.IBV_QPS_INIT {
-		d.mask = modifyOOO
-	}
-	return d
-}
-
-// opensDCT takes the number of a DCT, which it gets in RTR.
-func (q *qp) opensDCT(m *uverbs.ModifyQP, r *modifyQPResp) error {
-	if q.own.flags&qpDCT == 0 || m.Mask&abi.IBV_QP_STATE == 0 || m.State != abi.IBV_QPS_RTR {
-		return nil
-	}
-	if r.length < 8 || r.dctn == 0 {
-		return &uverbs.ReplyError{Command: "modify_qp_ex", Field: "dctn", Got: uint64(r.dctn), Want: "the number of a DCT"}
-	}
-	q.number = r.dctn
-	return deviceNumber24("modify_qp_ex", "dctn", r.dctn)
-}
-
-// optional fills in the numbers that mask wants.
-func (q *qp) optional(o *abi.MLX5DVQP, mask uint64) {
-	if mask&abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET != 0 && q.reg.bar.mem != nil {
-		o.UARMmapOffset = q.reg.bar.at
-		o.CompMask |= abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET
-	}
-	if mask&abi.MLX5DV_QP_MASK_RAW_QP_HANDLES != 0 {
-		n := &q.own.numbers
-		o.TIRN, o.TISN, o.RQN, o.SQN = n.tirn, n.tisn, n.rqn, n.sqn
-		o.CompMask |= abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
-	}
-}
-
 // What follows are the device's commands on a QP.
 const (
 	rts2rts   = 0x505 // C: MLX5_CMD_OP_RTS2RTS_QP
 	init2init = 0x50e // C: MLX5_CMD_OP_INIT2INIT_QP
 )
-
-// answered returns an error if the firmware refused a command.
-func answered(out []byte, err error) error {
-	if err == nil && out[0] != 0 {
-		err = syscall.EREMOTEIO
-	}
-	return err
-}
-
-// command sends a command that modifies or queries an object of the kernel.
-func (c *context) command(name string, method uint16, object uint32, in, out []byte) error {
-	return answered(out, c.file.Method(name, objectObj, method, uverbs.Handle(driverNamespace, object),
-		uverbs.In(driverNamespace+1, in), uverbs.Out(driverNamespace+2, out)))
-}
 
 // extend modifies the part of a QP that the kernel's commands have no attributes for.
 func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {

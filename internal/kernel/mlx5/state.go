@@ -15,7 +15,7 @@ type handle = control.Handle
 
 // Verbs is the control path of mlx5 devices through the kernel. It is safe for concurrent use.
 type Verbs struct {
-	control.NoVerbs
+	steering
 	root  sysfs.Root
 	table table
 
@@ -24,6 +24,12 @@ type Verbs struct {
 
 	mu      sync.Mutex
 	devices map[facts]handle
+}
+
+// steering has the verbs of steering rules.
+type steering struct {
+	control.NoVerbs
+	v *Verbs
 }
 
 // table finds objects by their handles, which are used once.

@@ -88,3 +88,16 @@ func also(err, e error) error {
 	}
 	return errors.Join(err, e)
 }
+
+// ends ends an object and removes it from the table.
+func ends[T any](v *Verbs, h handle, end func(*T) error) error {
+	o, err := get[T](v, h)
+	if err != nil {
+		return err
+	}
+	if err := end(o); err != nil {
+		return err
+	}
+	v.table.remove(h)
+	return nil
+}

@@ -13,8 +13,10 @@ var (
 
 // New returns the control path.
 func New() *Verbs {
-	return &Verbs{root: sysfs.DefaultRoot(), checkFile: uverbs.CheckVersions, openFile: uverbs.Open,
+	v := &Verbs{root: sysfs.DefaultRoot(), checkFile: uverbs.CheckVersions, openFile: uverbs.Open,
 		devices: make(map[facts]handle)}
+	v.steering.v = v
+	return v
 }
 
 // Rings returns what the direct data path takes from it.

@@ -83,3 +83,12 @@ func (f *File) CreateCompChannel() (int, error) {
 	}
 	return f.newFD(createCompChannel.name, r.fd)
 }
+
+// MethodFD sends a method that only the driver has and that makes a descriptor, which attribute id answers.
+func MethodFD(f *File, name string, object, method, id uint16, args ...Arg) (int, error) {
+	fd := new(uint32)
+	if err := f.Method(name, object, method, append([]Arg{New(id, fd)}, args...)...); err != nil {
+		return -1, err
+	}
+	return f.newFD(name, *fd)
+}

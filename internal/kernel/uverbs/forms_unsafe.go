@@ -80,15 +80,6 @@ func (f *File) Method(name string, object, method uint16, args ...Arg) error {
 	return f.do(&command{name, object, method, noNumber}, request{}, args...)
 }
 
-// MethodFD is Method for one that makes a descriptor, which attribute id answers.
-func (f *File) MethodFD(name string, object, method, id uint16, args ...Arg) (int, error) {
-	fd := new(uint32)
-	if err := f.Method(name, object, method, append([]Arg{New(id, fd)}, args...)...); err != nil {
-		return -1, err
-	}
-	return f.newFD(name, *fd)
-}
-
 // Absent reports whether the error of a method means that the kernel lacks it.
 func Absent(err error) bool { return err == syscall.ENOTTY || err == syscall.EPROTONOSUPPORT }
 

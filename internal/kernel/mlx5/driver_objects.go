@@ -1,0 +1,104 @@
+package mlx5
+
+import (
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// Objects and methods of the driver. C: enum mlx5_ib_objects and its like, of rdma/mlx5_user_ioctl_cmds.h.
+const (
+	objectDevX    = driverNamespace
+	objectObj     = driverNamespace + 1
+	objectUmem    = driverNamespace + 2
+	objectMatcher = driverNamespace + 3
+	objectAnswers = driverNamespace + 4
+	objectEvents  = driverNamespace + 5
+	objectVAR     = driverNamespace + 6
+	objectPP      = driverNamespace + 7
+	objectAnchor  = driverNamespace + 9
+
+	devxQueryUAR  = driverNamespace + 1
+	devxQueryEQN  = driverNamespace + 2
+	devxSubscribe = driverNamespace + 3
+
+	// Objects have these methods in this order.
+	methodCreate     = driverNamespace
+	methodDestroy    = driverNamespace + 1
+	methodModify     = driverNamespace + 2
+	methodQuery      = driverNamespace + 3
+	methodQueryAsync = driverNamespace + 4
+
+	attr0 = driverNamespace // the first attribute of a method
+
+	remoteIO = 121 // the errno of a command that the firmware refused: EREMOTEIO of Linux
+)
+
+func newKernelObject(c *context) kernelObject { return kernelObject{object: object{c: c}} }
+
+// answered returns an error if the firmware refused a command.
+func answered(out []byte, err error) error {
+	switch {
+	case out[0] == 0 || err != nil && err != syscall.Errno(remoteIO):
+		return err
+	case out[0] == badParameter:
+		return syscall.EINVAL
+	}
+	return syscall.Errno(remoteIO)
+}
+
+const badParameter = 0x3 // C: MLX5_CMD_STAT_BAD_PARAM_ERR
+
+// command sends a command that modifies or queries an object of the kernel.
+func (c *context) command(name string, method uint16, object uint32, in, out []byte) error {
+	return answered(out, c.file.Method(name, objectObj, method, uverbs.Handle(driverNamespace, object),
+		uverbs.In(driverNamespace+1, in), uverbs.Out(driverNamespace+2, out)))
+}
+
+// drop ends an object of the driver's kinds.
+func (c *context) drop(command string, kind uint16, number uint32) error {
+	_, err := c.finish(command, c.file.Method(command, kind, methodDestroy, uverbs.Handle(attr0, number)))
+	return err
+}
+
+// creates makes an object of the driver's kinds. check looks at the answer; if it returns an error, the object ends.
+func (c *context) creates(command string, kind uint16, number *uint32, check func() error, args ...uverbs.Arg) error {
+	err := c.file.Method(command, kind, methodCreate, append([]uverbs.Arg{uverbs.New(attr0, number)}, args...)...)
+	if err != nil {
+		return unsupported(err)
+	}
+	if err := check(); err != nil {
+		return also(err, c.drop(command, kind, *number))
+	}
+	return nil
+}
+
+func unchecked() error { return nil }
+
+// obj makes an object by a command.
+func (c *context) obj(in, out []byte) (o obj, err error) {
+	o.kernelObject = newKernelObject(c)
+	err = c.creates("devx_obj_create", objectObj, &o.number, unchecked, uverbs.In(attr0+1, in),
+		uverbs.Out(attr0+2, out))
+	return o, err
+}
+
+// about sends a command about an object of the kernel, which may be one of verbs.
+func (c *context) about(method uint16, number uint32, in, out []byte) error {
+	name := "devx_obj_query"
+	if method == methodModify {
+		name = "devx_obj_modify"
+	}
+	return unsupported(c.file.Method(name, objectObj, method, uverbs.Handle(attr0, number), uverbs.In(attr0+1, in),
+		uverbs.Out(attr0+2, out)))
+}
+
+func (o *obj) modify(in, out []byte) error { return o.c.about(methodModify, o.number, in, out) }
+
+func (o *obj) end() error { return o.c.drop("devx_obj_destroy", objectObj, o.number) }
+
+// general sends a command that is about no object.
+func (c *context) general(in, out []byte) error {
+	const object, method, attr = driverNamespace, driverNamespace, driverNamespace
+	return c.file.Method("devx_other", object, method, uverbs.In(attr, in), uverbs.Out(attr+1, out))
+}
