@@ -58,18 +58,18 @@ func (c *context) queryMaxCQE() (uint32, error) {
 
 // CreateCQ makes a CQ.
 func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
+	return v.CreateCQEx(ctx, &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cookie, Channel: ch,
+		CompVector: uint32(vector)})
+}
+
+// createCQ makes a CQ with flags of the kernel's. The caller has set what d has of mlx5.
+func (c *context) createCQ(cqe int, cookie uintptr, ch handle, vector int, flags uint32, d *createCQ) (handle, error) {
+	v := c.v
 	entries, err := c.cqEntries(cqe)
 	if err != nil {
 		return 0, err
 	}
-	size, err := cqeSize()
-	if err != nil {
-		return 0, err
-	}
+	size := d.cqeSize
 	fd := -1
 	if ch != 0 {
 		o, err := get[channel](v, ch)
@@ -88,25 +88,25 @@ func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector 
 	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, size)
 	q.entries.Store(entries)
 	q.handle = v.table.add(q)
-	if err := q.create(fd, vector); err != nil {
+	if err := q.create(fd, vector, flags, d); err != nil {
 		v.table.remove(q.handle)
 		return 0, also(err, c.memory.drop(q.queue))
 	}
 	return q.handle, nil
 }
 
-func (q *cq) create(fd, vector int) error {
+func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
 	c, entries := q.c, q.entries.Load()
-	d := &createCQ{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), cqeSize: q.size}
+	d.buf, d.db = q.queue.ring.addr(), uint64(q.queue.record.addr())
 	if p := c.bars.common; p.dynamic {
 		if p.page > 1<<16-1 { // this struct has 16 bits for it
 			return fmt.Errorf("doorbell page %#x has a number of more than 16 bits: %w", p.page, syscall.EOPNOTSUPP)
 		}
-		d.flags, d.uarPage = cqUARPage, uint16(p.page)
+		d.flags, d.uarPage = d.flags|cqUARPage, uint16(p.page)
 	}
 	resp := new(numberResp)
 	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: uint32(vector),
-		Channel: int32(fd)}, 0, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+		Channel: int32(fd)}, flags, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
 	}
@@ -118,16 +118,70 @@ func (q *cq) create(fd, vector int) error {
 	return nil
 }
 
-// CreateCQEx makes a CQ with attributes. Those that it takes are hints.
+// CreateCQEx makes a CQ with attributes.
 func (v *Verbs) CreateCQEx(ctx handle, a *abi.CQInitAttrEx) (handle, error) {
+	size, err := cqeSize()
+	if err != nil {
+		return 0, err
+	}
+	c, err := get[context](v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.createCQEx(a, &createCQ{cqeSize: size})
+}
+
+func (c *context) createCQEx(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
 	if a.CompMask&^masks != 0 {
 		return 0, syscall.EINVAL
 	}
-	if a.CompMask&abi.IBV_CQ_INIT_ATTR_MASK_FLAGS != 0 && a.Flags&^abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED != 0 {
-		return 0, control.ErrNoOp
+	const flags = abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED | abi.IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN
+	var kernel uint32
+	if a.CompMask&abi.IBV_CQ_INIT_ATTR_MASK_FLAGS != 0 {
+		if a.Flags&^flags != 0 {
+			return 0, control.ErrNoOp
+		}
+		if a.Flags&abi.IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN != 0 {
+			kernel = uverbs.CQIgnoreOverrun
+		}
 	}
-	return v.CreateCQ(ctx, int(a.CQE), a.CQContext, a.Channel, int(a.CompVector))
+	return c.createCQ(int(a.CQE), a.CQContext, a.Channel, int(a.CompVector), kernel, d)
+}
+
+// CreateCQ makes a CQ with attributes of mlx5.
+func (r *Rings) CreateCQ(ctx handle, a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (handle, error) {
+	const masks = abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
+		abi.MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE
+	c, err := get[context](r.v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	own, err := c.driver()
+	if err != nil {
+		return 0, err
+	}
+	size, err := cqeSize()
+	if dv.CompMask&abi.MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE != 0 {
+		size, err = uint32(dv.CQESize), nil
+	}
+	if err != nil || dv.CompMask&^masks != 0 || size != 64 && size != 128 {
+		return 0, syscall.EINVAL
+	}
+	d := &createCQ{cqeSize: size}
+	if dv.CompMask&abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE != 0 {
+		if own.compressMax == 0 || own.compressForms&uint32(dv.CQECompResFormat) == 0 {
+			return 0, syscall.EINVAL
+		}
+		d.compressed, d.compFormat = 1, dv.CQECompResFormat
+	}
+	if dv.CompMask&abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS != 0 {
+		if dv.Flags&^abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD != 0 || own.flags&devicePad128 == 0 || size != 128 {
+			return 0, syscall.EINVAL
+		}
+		d.flags = cqPad128
+	}
+	return c.createCQEx(a, d)
 }
 
 // ModifyCQ sets the moderation of a CQ.

@@ -59,6 +59,7 @@ var (
 	freeDM            = command{"free_dm", objectDM, 1, noNumber}
 	createCompChannel = command{"create_comp_channel", 0, noMethod, 17}
 	createCQ          = command{"create_cq", objectCQ, 0, 18}
+	createCQEx        = command{"create_cq_ex", objectCQ, 0, extended | 18}
 	resizeCQ          = command{"resize_cq", 0, noMethod, 19}
 	modifyCQ          = command{"modify_cq", 0, noMethod, extended | 57}
 	destroyCQ         = command{"destroy_cq", objectCQ, 1, 20}

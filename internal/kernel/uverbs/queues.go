@@ -20,10 +20,28 @@ type CQ struct {
 	Handle, CQE uint32
 }
 
-// CreateCQ makes a CQ.
+// CQIgnoreOverrun is a flag of CreateCQ. C: IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN
+const CQIgnoreOverrun = 1 << 1
+
+// CreateCQ makes a CQ. flags are those of enum ib_uverbs_ex_create_cq_flags.
 func (f *File) CreateCQ(q *CreateCQ, flags uint32, d Driver) (*CQ, error) {
-	r := new(CQ)
-	err := f.do(&createCQ, request{Bytes(q), Bytes(r), d}, New(0, &r.Handle), Uint32(1, q.CQE), Uint64(2, q.User),
+	r := &struct {
+		CQ
+		mask, length uint32
+	}{}
+	c, req := &createCQ, request{Bytes(q), Bytes(&r.CQ), d}
+	if flags != 0 {
+		x := &struct {
+			_           structs.HostLayout
+			user        uint64
+			cqe, vector uint32
+			channel     int32
+			mask        uint32
+			flags, _    uint32
+		}{user: q.User, cqe: q.CQE, vector: q.Vector, channel: q.Channel, flags: flags}
+		c, req = &createCQEx, request{Bytes(x), Bytes(r), d}
+	}
+	err := f.do(c, req, New(0, &r.Handle), Uint32(1, q.CQE), Uint64(2, q.User),
 		FD(3, int(q.Channel)), Uint32(4, q.Vector), If(flags != 0, Uint32(5, flags)), Out(6, Bytes(&r.CQE)))
 	if err != nil {
 		return nil, err
@@ -32,7 +50,7 @@ func (f *File) CreateCQ(q *CreateCQ, flags uint32, d Driver) (*CQ, error) {
 		_, _, _ = f.DestroyCQ(r.Handle)
 		return nil, check(false, createCQ.name, "entries", uint64(r.CQE), fmt.Sprintf("at least %d", q.CQE))
 	}
-	return r, nil
+	return &r.CQ, nil
 }
 
 // ResizeCQ makes a CQ continue in the ring that the driver's part names.

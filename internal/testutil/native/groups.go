@@ -14,16 +14,11 @@ var groups = []group{
 	{"rdmacm", needsC, `TestRXE_CM_CloseInGroup/attached_by_the_program`},
 
 	{"mlx5dv", needsOps, `TestRXEDC/.*Ops.* TestRXEDC_Failures TestRXEDC_Streams/Ops TestRXEDC_BadInput/Ops
-		TestRXEDC_Allocs TestRXEFaults TestRXEMkeyRoom TestRXEViewRefused TestRXEWQRaw TestRXEZZDeviceRemoved
-		TestRXERawBytes`},
-	{"mlx5dv", lacks("mlx5dv", library), `TestRXECompression TestRXEDevX_Path TestRXEDirectRules TestRXEMkeyConfigure
-		TestRXEMemcpy TestRXEMemcpy_DCI TestRXEMkeyErrors TestRXEDM TestRXEDmabuf TestRXEMkeyBytes TestRXEMkey
-		TestRXEMkeyAllocs TestRXE_PayloadInCQE TestRXE_MisplacedResults TestRXEScheduler TestRXESignature
-		TestRXECreateCQ TestRXERaw TestRXEWQRefused`},
-
-	{"test/random", lacks("DC", `has no DC: false, mlx5dv is supported`), `TestRXE_Random TestRXE_RandomInTurn
-		TestRXE_RandomTwoProcesses`},
+		TestRXEDC_Allocs TestRXECreateCQ TestRXEFaults TestRXEMkeyRoom TestRXEViewRefused TestRXEWQRaw
+		TestRXEZZDeviceRemoved TestRXERawBytes`},
+	{"mlx5dv", lacks("mlx5dv", library), `TestRXEDevX_Path TestRXEDirectRules TestRXEMkeyConfigure TestRXEMemcpy
+		TestRXEMemcpy_DCI TestRXEMkeyErrors TestRXEDM TestRXEDmabuf TestRXEMkeyBytes TestRXEMkey TestRXEMkeyAllocs
+		TestRXE_PayloadInCQE TestRXE_MisplacedResults TestRXEScheduler TestRXESignature TestRXEWQRefused`},
 
 	{"cmd/perf", needsEFA, `TestRXE_Mismatch/device_limits`},
-	{"cmd/perf", lacks("DC", mlx5dv), `TestRXE_InteropStock/.*/(immediate,_)?DC[^/]*/.*`},
 }
