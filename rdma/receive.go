@@ -147,7 +147,7 @@ func (e *shard) trim(wait bool) bool {
 		mu = &e.base.cqMu // under which a place is reserved
 	}
 	if tryLock(mu, wait) {
-		defer mu.Unlock() // who waits for it finds the memory freed
+		defer mu.Unlock() // a caller that waits for it finds the memory freed
 		if e.members.places() == 0 && !e.members.isClosed() {
 			e.park()
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -182,33 +180,8 @@ func place(b []byte, opt *Options) error {
 	return nil
 }
 
-func onlineNodes() string {
-	online, _ := os.ReadFile("/sys/devices/system/node/online")
-	return strings.TrimSpace(string(online))
-}
-
 func newMem(r region, b []byte, size int, huge bool) *Mem {
 	return &Mem{huge: huge, data: b[:size:size], addr: uintptr(unsafe.Pointer(&b[0])), region: r}
-}
-
-// freeHugePages returns the number of huge pages that are neither used nor promised, -1 if unknown.
-func freeHugePages() int {
-	read := func(name string) (int, error) {
-		s, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/" + name)
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(strings.TrimSpace(string(s)))
-	}
-	free, err := read("free_hugepages")
-	if err != nil {
-		return -1
-	}
-	promised, err := read("resv_hugepages")
-	if err != nil {
-		return -1
-	}
-	return max(free-promised, 0)
 }
 
 func roundUp(n, to uintptr) uintptr { return (n + to - 1) &^ (to - 1) }
