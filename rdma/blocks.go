@@ -33,7 +33,7 @@ func (e *shard) newBlocks() *blocks.Set {
 	}
 	return blocks.NewSet(blocks.Config{Piece: piece, Block: e.stride, Slab: e.slabBytes,
 		Most:   e.opt.Memory / int64(e.opt.Pollers),
-		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.trim,
+		Budget: e.budget, Sets: e.opt.Pollers, Register: e.allocSlab, Trim: e.eng.trimNow,
 		Short: func() { wake(e.eng.short) }})
 }
 

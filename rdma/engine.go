@@ -195,7 +195,7 @@ func (e *Engine) begin(o EngineOptions) error {
 	e.opt, e.budget = o, blocks.NewBudget(o.Memory, slabSize)
 	e.short, e.gone = make(chan struct{}, 1), make(chan struct{})
 	e.pool = newPool(e)
-	e.messages = blocks.NewMessages(e.budget, e.trim)
+	e.messages = blocks.NewMessages(e.budget, e.trimNow)
 	if err := e.openShards(large); err != nil {
 		return errors.Join(err, e.release())
 	}
@@ -341,11 +341,15 @@ func (e *Engine) broken() bool {
 
 func (e *Engine) closed() bool { return e.shards[0].members.isClosed() }
 
-// trim frees memory that nobody uses, of buffers and of blocks, and reports whether there was some.
-func (e *Engine) trim() bool {
-	freed := e.pool.trim()
+// trimNow is trim for a caller that may have locks: what is locked at the moment is left.
+func (e *Engine) trimNow() bool { return e.trim(false) }
+
+// trim frees memory that nobody uses, of buffers and of blocks, and reports whether there was some. With wait it also
+// frees what is locked at the moment, and returns after others that trim.
+func (e *Engine) trim(wait bool) bool {
+	freed := e.pool.trim(wait)
 	for _, s := range e.shards {
-		freed = s.trim() || freed
+		freed = s.trim(wait) || freed
 	}
 	return freed
 }

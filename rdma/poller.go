@@ -112,7 +112,7 @@ func (e *Engine) tick(ctx context.Context) {
 		case <-t.C:
 			e.messages.Tick()
 			if e.pool.waiting.Load() > 0 {
-				e.trim()
+				e.trim(false)
 			}
 		}
 		e.each(what)
@@ -144,7 +144,7 @@ func (e *shard) beatLocked() {
 	e.blocks.Poke()
 	e.listen()
 	if e.members.places() == 0 {
-		e.trim()
+		e.trim(false)
 	}
 	e.scratch.beat = e.members.append(e.scratch.beat[:0])
 	e.fit(now, e.scratch.beat)

@@ -29,6 +29,8 @@ type Pool struct {
 	stuck   []memory // that could not be closed
 	unused  int      // slabs without a buffer in use
 
+	trimming sync.Mutex // before mu
+
 	closing sync.WaitGroup // buffers with an MR of their own that are being closed
 }
 
@@ -297,11 +299,14 @@ func (p *Pool) alone(n int) (*bufMem, error) {
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
 func (p *Pool) alloc(n int) (memory, error) {
 	e := p.e
-	if !e.budget.AddBuffers(int64(n)) && (!e.trim() || !e.budget.AddBuffers(int64(n))) {
-		return nil, p.spent(int64(n))
+	if !e.budget.AddBuffers(int64(n)) {
+		e.trim(true)
+		if !e.budget.AddBuffers(int64(n)) {
+			return nil, p.spent(int64(n))
+		}
 	}
 	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
-	if err != nil && e.trim() { // the process may not lock more
+	if err != nil && e.trim(true) { // the process may not lock more
 		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
 	}
 	if err != nil {
@@ -324,8 +329,13 @@ func (p *Pool) spent(n int64) error {
 	return errSpent
 }
 
-// trim frees the slabs without a buffer in use, and reports whether there were some.
-func (p *Pool) trim() bool {
+// trim frees the slabs without a buffer in use, and reports whether there were some. With wait it returns after others
+// that trim.
+func (p *Pool) trim(wait bool) bool {
+	if !tryLock(&p.trimming, wait) {
+		return false
+	}
+	defer p.trimming.Unlock()
 	p.mu.Lock()
 	if p.unused == 0 {
 		p.mu.Unlock()

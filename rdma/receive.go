@@ -3,6 +3,7 @@ package rdma
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -138,23 +139,32 @@ func (e *shard) park() {
 	e.recvs.srq, e.recvs.posting = nil, false
 }
 
-// trim frees memory that the shard does not need, and reports whether there was some.
-func (e *shard) trim() bool {
+// trim frees memory that the shard does not need, and reports whether there was some. Without wait the caller may have
+// locks.
+func (e *shard) trim(wait bool) bool {
 	mu := &e.cqMu
 	if e.base != nil {
 		mu = &e.base.cqMu // under which a place is reserved
 	}
-	if mu.TryLock() { // the caller may have it
+	if tryLock(mu, wait) {
+		defer mu.Unlock() // a caller that waits for it finds the memory freed
 		if e.members.places() == 0 && !e.members.isClosed() {
 			e.park()
 		}
-		mu.Unlock()
 	}
-	if !e.blocks.Trim(e.keep()) {
+	if !e.blocks.Trim(e.keep(), wait) {
 		return false
 	}
 	e.eng.pool.wake()
 	return true
+}
+
+// tryLock locks mu, and reports whether it has. It waits only if it may.
+func tryLock(mu *sync.Mutex, wait bool) bool {
+	if wait {
+		mu.Lock()
+	}
+	return wait || mu.TryLock()
 }
 
 // options has a QP receive from where the shard's connections do.

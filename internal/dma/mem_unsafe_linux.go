@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +30,7 @@ func alloc(size int, opt *Options) (*Mem, error) {
 	if opt.Huge != HugeNone {
 		m, err := allocHuge(size, opt)
 		var short *HugePageError
-		if err == nil || opt.Huge == HugeRequire || !errors.As(err, &short) {
+		if err == nil || opt.Huge == HugeRequire || !errors.As(err, &short) && !errors.Is(err, unix.EEXIST) {
 			return m, err
 		}
 	}
@@ -71,6 +70,8 @@ func allocPages(size int, opt *Options) (*Mem, error) {
 // before and after them.
 func reserve(length, guard, align uintptr) (region, unsafe.Pointer, error) {
 	total := length + 2*guard + align - guard
+	space.RLock()
+	defer space.RUnlock()
 	base, err := unix.MmapPtr(-1, 0, nil, total, unix.PROT_NONE, anon)
 	if err != nil {
 		return region{}, nil, err
@@ -80,55 +81,69 @@ func reserve(length, guard, align uintptr) (region, unsafe.Pointer, error) {
 	return region{base, total}, data, nil
 }
 
+// space is locked while huge pages are mapped, because nothing else is to be mapped where they go.
+var space sync.RWMutex
+
 // allocHuge maps huge pages, then their guards. Mapping them over a reservation would leave a hole
-// if it failed, and another thread might map something there.
+// if it failed, and another thread might map something there. The runtime and C libraries do not know space.
 func allocHuge(size int, opt *Options) (*Mem, error) {
-	const tries = 8
+	const tries = 64
 	length := roundUp(uintptr(size), hugePageSize)
 	var err error
 	for range tries {
-		var m *Mem
-		if m, err = tryHuge(size, length, opt); !errors.Is(err, unix.EEXIST) {
-			return m, err
+		var r region
+		if r, err = mapHuge(size, length); err == nil {
+			return fillHuge(r, size, length, opt)
+		}
+		if !errors.Is(err, unix.EEXIST) {
+			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("dma: alloc %d bytes: other threads took the address %d times: %w", size, tries, err)
 }
 
-func tryHuge(size int, length uintptr, opt *Options) (*Mem, error) {
+// mapHuge maps length bytes of huge pages between two guards.
+func mapHuge(size int, length uintptr) (region, error) {
 	page := uintptr(os.Getpagesize())
 	r, data, err := reserve(length, page, hugePageSize)
 	if err != nil {
-		return nil, fmt.Errorf("dma: alloc %d bytes: mmap: %w", size, err)
+		return region{}, fmt.Errorf("dma: alloc %d bytes: mmap: %w", size, err)
 	}
+	space.Lock()
+	defer space.Unlock()
 	if err := r.unmap(); err != nil {
-		return nil, fmt.Errorf("dma: alloc %d bytes: munmap: %w", size, err)
+		return region{}, fmt.Errorf("dma: alloc %d bytes: munmap: %w", size, err)
 	}
 	if err := mapAt(data, length, readWrite, unix.MAP_HUGETLB|unix.MAP_HUGE_2MB); err != nil {
 		if errors.Is(err, unix.EEXIST) {
-			return nil, err
+			return region{}, err
 		}
-		return nil, &HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err}
+		return region{}, &HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err}
 	}
 	r = region{data, length}
-	b := unsafe.Slice((*byte)(data), length)
-	fail := func(err error) (*Mem, error) { return nil, errors.Join(err, r.unmap()) }
 	if err := mapAt(unsafe.Add(data, -int(page)), page, unix.PROT_NONE, 0); err != nil {
-		return fail(err)
+		return region{}, errors.Join(err, r.unmap())
 	}
 	r = region{unsafe.Add(data, -int(page)), length + page}
 	if err := mapAt(unsafe.Add(data, length), page, unix.PROT_NONE, 0); err != nil {
-		return fail(err)
+		return region{}, errors.Join(err, r.unmap())
 	}
 	r.size += page
+	return r, nil
+}
+
+// fillHuge has the pages of mapHuge come from where they should.
+func fillHuge(r region, size int, length uintptr, opt *Options) (*Mem, error) {
+	b := unsafe.Slice((*byte)(unsafe.Add(r.base, os.Getpagesize())), length)
 	if err := place(b, opt); err != nil {
-		return fail(err)
+		return nil, errors.Join(err, r.unmap())
 	}
 	// Pages that mmap promised can still be refused, for example by a cgroup. Here that is an
 	// error; at the first access it would be SIGBUS. Kernels
 	// before 5.14 return EINVAL.
 	if err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fail(&HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err})
+		err = &HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err}
+		return nil, errors.Join(err, r.unmap())
 	}
 	return newMem(r, b, size, true), nil
 }
@@ -165,33 +180,8 @@ func place(b []byte, opt *Options) error {
 	return nil
 }
 
-func onlineNodes() string {
-	online, _ := os.ReadFile("/sys/devices/system/node/online")
-	return strings.TrimSpace(string(online))
-}
-
 func newMem(r region, b []byte, size int, huge bool) *Mem {
 	return &Mem{huge: huge, data: b[:size:size], addr: uintptr(unsafe.Pointer(&b[0])), region: r}
-}
-
-// freeHugePages returns the number of huge pages that are neither used nor promised, -1 if unknown.
-func freeHugePages() int {
-	read := func(name string) (int, error) {
-		s, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/" + name)
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(strings.TrimSpace(string(s)))
-	}
-	free, err := read("free_hugepages")
-	if err != nil {
-		return -1
-	}
-	promised, err := read("resv_hugepages")
-	if err != nil {
-		return -1
-	}
-	return max(free-promised, 0)
 }
 
 func roundUp(n, to uintptr) uintptr { return (n + to - 1) &^ (to - 1) }

@@ -24,14 +24,15 @@ wait $!
 exit $code
 `
 
-// TestEmuUDPong sends datagrams of rsockets, with stock programs in both roles.
+// TestEmuUDPong sends datagrams of rsockets, with stock programs in both roles. Of those that nobody asks for again some
+// may be lost.
 func TestEmuUDPong(t *testing.T) {
 	testutil.NeedEmu(t)
 	own, stock := filepath.Join(root, ".build/bin/rsocket")+" udpong", "/usr/bin/udpong"
 	for _, tt := range []struct{ name, server, client, want string }{
-		{"ours", own, own, `(?s)client 0 is 10\.99\.0\.1:.*; 100 have arrived\n.*200 transfers .* every byte as it should be`},
-		{"stock client", own, stock, `(?s)custom +500 +100 .*custom +500 +200 `},
-		{"stock server", stock, own, `(?s); 100 have arrived\n.*200 transfers .* every byte as it should be`},
+		{"ours", own, own, `(?s)client 0 is 10\.99\.0\.1:.*; [1-9][0-9]* have arrived\n.*200 transfers .* every byte as it should be`},
+		{"stock client", own, stock, `(?s)custom +500 +[1-9][0-9]* .*custom +500 +200 `},
+		{"stock server", stock, own, `(?s); [1-9][0-9]* have arrived\n.*200 transfers .* every byte as it should be`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, err := here.emulate(t, []string{"--strict-ignore=leak", "--device", "mlx5_0,link=ib", "--device", "mlx5_1"},

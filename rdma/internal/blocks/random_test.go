@@ -228,7 +228,7 @@ func (m *model) consumed(c *conn, b *Block) {
 // trim gives slabs back. Without connections the device's queue goes first.
 func (m *model) trim() {
 	if m.own || len(m.conns)+len(m.ahead)+len(m.waiting) > 0 || m.rnd.IntN(2) == 0 {
-		m.Trim(m.rnd.IntN(3))
+		m.Trim(m.rnd.IntN(3), true)
 		return
 	}
 	if !m.Withdraw(1, func() error { return nil }) {
@@ -236,7 +236,7 @@ func (m *model) trim() {
 	}
 	m.stale = append(m.stale, m.srq.ids...)
 	m.srq.ids, m.purged = nil, 0
-	m.Trim(1)
+	m.Trim(1, false)
 	m.Resume(m.srq.post)
 }
 

@@ -475,7 +475,7 @@ func TestSet_Withdraw(t *testing.T) {
 	held := arrive(t, w, q.take())
 	a.Gone(true)
 	a.End(1)
-	if w.Trim(1) {
+	if w.Trim(1, false) {
 		t.Error("slabs were freed that have receives")
 	}
 	if w.Withdraw(3, func() error { t.Error("closed"); return nil }) || w.Withdraw(1, func() error { return errTest }) {
@@ -484,7 +484,7 @@ func TestSet_Withdraw(t *testing.T) {
 	if w.Refill(); r.ended {
 		t.Error("nothing is posted any more")
 	}
-	if !w.Withdraw(1, func() error { q.gone = true; return nil }) || !w.Trim(1) {
+	if !w.Withdraw(1, func() error { q.gone = true; return nil }) || !w.Trim(1, false) {
 		t.Error("nothing was freed")
 	}
 	if c := w.Counts(); c.Blocks != 16*2 && c.Blocks != 16 || c.Held != 1 || c.Posted != 0 || w.promised != 5 {
@@ -519,7 +519,7 @@ func TestSet_TrimFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stuck = 1
-	if !w.Trim(0) || w.budget.Used() != testSlab || w.Counts().Blocks != 0 || w.closed != 3 {
+	if !w.Trim(0, false) || w.budget.Used() != testSlab || w.Counts().Blocks != 0 || w.closed != 3 {
 		t.Errorf("%d bytes are used, %d closed, %+v; want one slab to count", w.budget.Used(), w.closed, w.Counts())
 	}
 	if errs := w.Close(); errs != nil || w.closed != 4 {
@@ -559,7 +559,7 @@ func TestSet_Small(t *testing.T) {
 	if err := w.Equip(&c.Sender); err != nil || mustTake(t, w.Set, c) != y {
 		t.Errorf("%v; want the block of one that has gone", err)
 	}
-	if w.Trim(0) {
+	if w.Trim(0, false) {
 		t.Error("memory was freed that is in use")
 	}
 	w.Give(y)
@@ -568,7 +568,7 @@ func TestSet_Small(t *testing.T) {
 	for _, x := range append(list, c) {
 		w.Retire(&x.Sender)
 	}
-	if w.Trim(1); w.budget.Used() != testSlab || w.closed != 1 {
+	if w.Trim(1, false); w.budget.Used() != testSlab || w.closed != 1 {
 		t.Errorf("%d bytes are used; want one slab of blocks", w.budget.Used())
 	}
 }

@@ -1,9 +1,12 @@
 package blocks
 
 // Trim deregisters slabs without a block in use, and small blocks if none is in use. It leaves keep slabs, and what is
-// promised. It reports whether it has freed memory; if the set is busy at the moment, it has not.
-func (s *Set) Trim(keep int) bool {
-	if !s.mu.TryLock() { // the caller may have the lock of another set
+// promised. It reports whether it has freed memory. A caller that has no lock of a set may wait; others do nothing if
+// the set is busy at the moment.
+func (s *Set) Trim(keep int, wait bool) bool {
+	if wait {
+		s.mu.Lock()
+	} else if !s.mu.TryLock() {
 		return false
 	}
 	slabs, small := s.trimSlabs(keep), s.small.trim()

@@ -1,0 +1,42 @@
+package rdma
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+)
+
+// slowMemory is closed only when it may be.
+type slowMemory struct {
+	memory
+	begun, may chan struct{}
+}
+
+func (m *slowMemory) Close() error {
+	close(m.begun)
+	<-m.may
+	return m.memory.Close()
+}
+
+// TestPool_GetWhileTrimming asks for memory that another goroutine is about to free. Get waits for it.
+func TestPool_GetWhileTrimming(t *testing.T) {
+	e, err := newMemoryEngine(&EngineOptions{}, inmem.New())
+	ok(t, err)
+	defer func() { ok(t, e.Close()) }()
+	small, err := e.Pool().Get(1)
+	ok(t, err)
+	m := &slowMemory{small.b.slab.mr, make(chan struct{}), make(chan struct{})}
+	small.b.slab.mr = m
+	small.Release()
+	trimmed := make(chan bool)
+	go func() { trimmed <- e.trim(false) }()
+	<-m.begun
+	time.AfterFunc(10*time.Millisecond, func() { close(m.may) })
+	big, err := e.Pool().Get(int(e.opt.Memory - e.budget.Used() + 1))
+	ok(t, err)
+	big.Release()
+	if !<-trimmed {
+		t.Error("nothing was trimmed")
+	}
+}
