@@ -107,7 +107,10 @@ func ReadSome(fd int, b []byte, least int) (int, error) {
 		case n == 0:
 			return 0, syscall.EIO
 		}
-		return n, check(n >= least, "read", "bytes of an event", uint64(n), fmt.Sprintf("%d or more", least))
+		if n < least {
+			return n, check(false, "read", "bytes of an event", uint64(n), fmt.Sprintf("%d or more", least))
+		}
+		return n, nil
 	}
 }
 
