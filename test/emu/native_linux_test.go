@@ -26,7 +26,8 @@ var staticBin string
 func buildStatic(t *testing.T) {
 	t.Helper()
 	staticBin = filepath.Join(root, ".build/native")
-	for _, p := range []string{"cmd/perf", "examples/kv", "examples/rping"} {
+	for _, p := range []string{"cmd/perf", "examples/kv", "examples/mckey", "examples/pingpong", "examples/rping",
+		"examples/ucmatose", "examples/udaddy"} {
 		dir := filepath.Join(staticBin, filepath.Base(p))
 		build := exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", dir+"/", "./"+p)
 		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
@@ -82,6 +83,20 @@ var native = []row{
 	{command: "static_rping/rping -C 5 -v -V -S 1000", host: loopback[2]},
 	{command: "rping/static_rping -C 5 -v -V -S 20000", host: loopback[2]},
 	{command: "static_rping/static_rping -C 5 -v -V -S 100", host: loopback[3]},
+	{command: "static_ucmatose/ucmatose -c 3 -C 5 -S 1000", host: loopback[2]},
+	{command: "ucmatose/static_ucmatose -c 3 -C 5 -S 1000", host: loopback[2]},
+	{command: "static_udaddy/udaddy -c 2 -C 5 -S 500", host: loopback[2]},
+	{command: "udaddy/static_udaddy -c 2 -C 5 -S 500", host: loopback[2]},
+	{command: "static_mckey/mckey -m 239.1.2.5 -C 5 -S 500", host: loopback[2]},
+	{command: "mckey/static_mckey -m 239.1.2.5 -C 5 -S 500", host: loopback[2]},
+	{command: "ibv_rc_pingpong/static_rc_pingpong -n 100 -s 4096 -g 3"},
+	{command: "static_rc_pingpong/ibv_rc_pingpong -n 100 -s 4096 -g 3 -e"},
+	{command: "ibv_uc_pingpong/static_uc_pingpong -n 100 -s 1000 -g 3 -e"},
+	{command: "static_uc_pingpong/ibv_uc_pingpong -n 100 -s 1000 -g 3"},
+	{command: "ibv_ud_pingpong/static_ud_pingpong -n 100 -s 1000 -g 3"},
+	{command: "static_ud_pingpong/ibv_ud_pingpong -n 100 -s 1000 -g 3 -e"},
+	{command: "ibv_srq_pingpong/static_srq_pingpong -n 100 -s 4096 -g 3 -q 4"},
+	{command: "static_srq_pingpong/ibv_srq_pingpong -n 100 -s 4096 -g 3 -q 4 -e"},
 }
 
 // TestEmuNative_Programs runs each row in one way, and in a full run in both.
