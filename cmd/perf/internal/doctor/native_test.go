@@ -79,3 +79,23 @@ func TestFlat(t *testing.T) {
 		t.Errorf("%v: %v", got, err)
 	}
 }
+
+// TestNotDriven: a device that the native control path does not drive needs no package of libibverbs.
+func TestNotDriven(t *testing.T) {
+	b := newBed(t)
+	b.info.Control = "native: " + ibv.ControlEnv + "=native"
+	b.Unlisted = func() error {
+		return &ibv.UnlistedError{Devices: []ibv.UnlistedDevice{{Name: "mlx5_0", Reason: "it is no mlx5 device"}}}
+	}
+	b.Native = &Native{Attributes: func(string) (Attributes, error) { t.Error("asked"); return nil, nil }}
+	for _, f := range Examine(b.Host, "perf").Findings {
+		if f.Check == "provider" {
+			if f.Text != "the native control path does not drive the device" || f.Severity != Error ||
+				!strings.Contains(f.Remedy, ibv.ControlEnv) {
+				t.Errorf("%+v", f)
+			}
+			return
+		}
+	}
+	t.Error("nothing is said of the device")
+}
