@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // exitError is perf doctor's exit code if something does not work; exitLimit is that of warnings.
@@ -24,6 +28,7 @@ For each problem it prints what it found, where, and the command that fixes it. 
   perf doctor                     check this host
   perf doctor --serve             send this host's report to clients that ask for it
   perf doctor HOST                check this host, and compare it with HOST, where --serve runs
+  perf doctor --native            check it without libraries, and compare with them
 
 {flags}
 Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors. With --fail-on=error
@@ -32,6 +37,7 @@ warnings give 0.
 
 type doctorOptions struct {
 	json, all, serve, reason bool
+	native, attributes       bool
 	port                     uint16
 	bind, host, failOn       string
 }
@@ -48,6 +54,10 @@ func (v *invocation) doctor() *cobra.Command {
 		"only the worst warning or error, in one line of at most 100 characters; nothing if there is none")
 	f.StringVar(&o.failOn, "fail-on", "warning", "least `severity` with an exit status of its own: warning or error")
 	f.BoolVar(&o.serve, "serve", false, "send the report to every client that asks, until interrupted")
+	f.BoolVar(&o.native, "native", false,
+		"use no library; send a message of each port to itself, and compare attributes with the library's")
+	f.BoolVar(&o.attributes, "attributes", false, "print the library's attributes")
+	f.Lookup("attributes").Hidden = true
 	f.VarP(whole[uint16]{&o.port}, "port", "p", "TCP `port` of --serve")
 	f.StringVar(&o.bind, "bind", "", "`address` that --serve listens on (default: all)")
 	c.Args = func(_ *cobra.Command, hosts []string) (err error) {
@@ -71,13 +81,27 @@ func (v *invocation) doctor() *cobra.Command {
 		}
 		return err
 	}
-	c.Run = func(c *cobra.Command, _ []string) { v.code = runDoctor(c.Context(), o, v.stdout, v.stderr) }
+	c.Run = func(c *cobra.Command, _ []string) {
+		if o.attributes {
+			v.code = printAttributes(v.stdout, v.stderr)
+		} else {
+			v.code = runDoctor(c.Context(), o, v.stdout, v.stderr)
+		}
+	}
 	return c
 }
 
 // runDoctor is perf doctor.
 func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) int {
-	examine := func() *doctor.Report { return doctor.Examine(doctor.This(), program()) }
+	host := doctor.This()
+	if o.native {
+		if err := ibv.UseControl(ibv.ControlNative); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+		host.Native = doctor.ThisNative(func() ([]byte, error) { return libraryAttributes(ctx) })
+	}
+	examine := func() *doctor.Report { return doctor.Examine(host, program()) }
 	if o.serve {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(o.bind, strconv.Itoa(int(o.port))))
 		if err != nil {
@@ -120,4 +144,32 @@ func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) i
 		return exitLimit
 	}
 	return exitOK
+}
+
+// printAttributes is the process that libraryAttributes starts.
+func printAttributes(stdout, stderr io.Writer) int {
+	err := ibv.UseControl(ibv.ControlLibrary)
+	if err == nil {
+		err = doctor.PrintAttributes(stdout)
+	}
+	if err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	return exitOK
+}
+
+// libraryAttributes returns the attributes that the library reports, by a process of its own: a process has one control
+// path by choice.
+func libraryAttributes(ctx context.Context) ([]byte, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.CommandContext(ctx, self, "doctor", "--attributes").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return nil, errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	return out, err
 }

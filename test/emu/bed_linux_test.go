@@ -76,10 +76,11 @@ var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "pingpong", "r
 
 // command returns the command that starts a program. A row names the programs of pingpong by their stock peers.
 func (w way) command(program string, args ...string) []string {
+	program, static := strings.CutPrefix(program, staticPrefix)
 	if kind, ok := strings.CutSuffix(program, "_pingpong"); ok && !strings.HasPrefix(kind, "ibv_") && kind != "raw" {
 		program, args = "pingpong", append([]string{kind}, args...)
 	}
-	if program, ok := strings.CutPrefix(program, staticPrefix); ok {
+	if static {
 		return w.static(program, args...)
 	}
 	if slices.Contains(ours, program) {
@@ -198,14 +199,17 @@ func (r row) ends(w way, port string) (server, client []string) {
 
 // awaited returns the flags that tell pair how to see that the server is ready.
 func awaited(server []string, port string) []string {
-	switch program := filepath.Base(server[0]); {
+	names := func(program string) bool {
+		return slices.ContainsFunc(server, func(s string) bool { return filepath.Base(s) == program })
+	}
+	switch {
 	case slices.Contains(server, "--server"): // of frames
 		return []string{"-raw"}
 	case !cm(server):
 		return []string{"-p", port}
-	case slices.Contains(server, "udaddy"), program == "udaddy":
+	case names("udaddy"):
 		return []string{"-cm", "7174"} // it has no flag for it
-	case slices.Contains(server, "mckey"), program == "mckey":
+	case names("mckey"):
 		return nil // it listens nowhere
 	}
 	return []string{"-cm", port}

@@ -62,6 +62,14 @@ func check(command []string, out string, client bool) error {
 	case strings.HasPrefix(program, "ib_") || program == "perf":
 		return perftest(program, args, out, client, number)
 	}
+	messages := number("-c", 1) * number("-C", 0)
+	if s, ok := map[string]string{
+		"ucmatose": fmt.Sprintf("%d messages sent and as many received", messages),
+		"udaddy":   fmt.Sprintf("%d datagrams sent and as many received", messages),
+		"mckey":    fmt.Sprintf("%d datagrams %s", messages, map[bool]string{true: "sent", false: "received"}[client]),
+	}[program]; ok && own(command) {
+		return want(s)
+	}
 	if s, ok := map[string]string{
 		"rping": "", "ucmatose": "return status 0", "udaddy": "return status 0", "mckey": "return status 0",
 		"rdma_server": "rdma_server: end 0", "rdma_client": "rdma_client: end 0",

@@ -3,6 +3,7 @@
 package emu
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,8 @@ var staticBin string
 func buildStatic(t *testing.T) {
 	t.Helper()
 	staticBin = filepath.Join(root, ".build/native")
-	for _, p := range []string{"cmd/perf", "examples/kv", "examples/rping"} {
+	for _, p := range []string{"cmd/perf", "examples/kv", "examples/mckey", "examples/pingpong", "examples/rping",
+		"examples/ucmatose", "examples/udaddy"} {
 		dir := filepath.Join(staticBin, filepath.Base(p))
 		build := exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", dir+"/", "./"+p)
 		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
@@ -81,6 +83,20 @@ var native = []row{
 	{command: "static_rping/rping -C 5 -v -V -S 1000", host: loopback[2]},
 	{command: "rping/static_rping -C 5 -v -V -S 20000", host: loopback[2]},
 	{command: "static_rping/static_rping -C 5 -v -V -S 100", host: loopback[3]},
+	{command: "static_ucmatose/ucmatose -c 3 -C 5 -S 1000", host: loopback[2]},
+	{command: "ucmatose/static_ucmatose -c 3 -C 5 -S 1000", host: loopback[2]},
+	{command: "static_udaddy/udaddy -c 2 -C 5 -S 500", host: loopback[2]},
+	{command: "udaddy/static_udaddy -c 2 -C 5 -S 500", host: loopback[2]},
+	{command: "static_mckey/mckey -m 239.1.2.5 -C 5 -S 500", host: loopback[2]},
+	{command: "mckey/static_mckey -m 239.1.2.5 -C 5 -S 500", host: loopback[2]},
+	{command: "ibv_rc_pingpong/static_rc_pingpong -n 100 -s 4096 -g 3"},
+	{command: "static_rc_pingpong/ibv_rc_pingpong -n 100 -s 4096 -g 3 -e"},
+	{command: "ibv_uc_pingpong/static_uc_pingpong -n 100 -s 1000 -g 3 -e"},
+	{command: "static_uc_pingpong/ibv_uc_pingpong -n 100 -s 1000 -g 3"},
+	{command: "ibv_ud_pingpong/static_ud_pingpong -n 100 -s 1000 -g 3"},
+	{command: "static_ud_pingpong/ibv_ud_pingpong -n 100 -s 1000 -g 3 -e"},
+	{command: "ibv_srq_pingpong/static_srq_pingpong -n 100 -s 4096 -g 3 -q 4"},
+	{command: "static_srq_pingpong/ibv_srq_pingpong -n 100 -s 4096 -g 3 -q 4 -e"},
 }
 
 // TestEmuNative_Programs runs each row in one way, and in a full run in both.
@@ -127,6 +143,58 @@ func TestEmuNative_KV(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestEmuNative_Doctor runs perf doctor --native: a message of a port to itself, and a comparison with the library where
+// the program can load one.
+func TestEmuNative_Doctor(t *testing.T) {
+	testutil.NeedEmu(t)
+	buildStatic(t)
+	library := []string{filepath.Join(root, ".build/bin/perf")}
+	static := way{}.static("perf")
+	const (
+		arrived  = "a message of the port to itself arrived"
+		compared = "attributes are the library's"
+		alone    = "there is no library to compare the attributes with"
+	)
+	for name, tt := range map[string]struct {
+		w     way
+		perf  []string
+		flags []string
+		want  []string
+		code  int
+	}{
+		"library": {perf: library, want: []string{arrived, compared}},
+		"two ports": {perf: library, flags: []string{"--device", "mlx5_0,ports=2"},
+			want: []string{"mlx5_0/1   native     " + arrived, "mlx5_0/2   native     " + arrived, compared}},
+		"InfiniBand": {perf: library, flags: []string{"--device", "mlx5_0,link=ib"}, want: []string{arrived, compared}},
+		"no library": {w: way{env: "PUREVERBS_LIBRARY_PATH=/nonexistent"}, perf: library,
+			want: []string{arrived, alone, "libibverbs.so.1"}},
+		"static, nobody": {w: staticWays[0], perf: static, want: []string{arrived, alone, "pureverbs_native"}},
+		"static, empty root": {w: staticWays[1], perf: staticWays[1].static("perf"),
+			want: []string{arrived, alone, "pureverbs_native"}},
+		"lost": {perf: library, flags: []string{"--fault", "retry-exceeded:every=1,count=0"}, code: 4,
+			want: []string{"a message of the port to itself failed without libraries", compared}},
+		"shut": {perf: library, flags: []string{"--fault", "errno=EACCES:cmd=get_context,every=1,count=0"}, code: 4,
+			want: []string{"this user may not open the device file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.w.skip(t)
+			out, err := tt.w.emulate(t, tt.flags, append(tt.perf, "doctor", "--native", "-v")...)
+			var exit *exec.ExitError
+			if errors.As(err, &exit) != (tt.code != 0) || exit != nil && exit.ExitCode() != tt.code {
+				t.Errorf("%v, want exit status %d", err, tt.code)
+			}
+			for _, text := range tt.want {
+				if !strings.Contains(out, text) {
+					t.Errorf("want %q", text)
+				}
+			}
+			if t.Failed() || tt.code == 0 && strings.Contains(out, "error ") {
+				t.Errorf("\n%s", out)
+			}
+		})
 	}
 }
 

@@ -79,6 +79,9 @@ func (x *examination) device(d *Device) {
 		x.port(d, p, &l)
 		d.Links = append(d.Links, l)
 	}
+	if mtus != nil { // it can be opened
+		x.checkNative(d)
+	}
 }
 
 // open opens the device if there is a library, and returns the active MTU by port.

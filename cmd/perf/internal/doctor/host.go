@@ -25,7 +25,18 @@ type Host struct {
 	Rules     func() (rules, from string, _ error)     // the packet filter's
 	DCB       func(netdev string) (*dcb.Port, error)   // what it does with priorities
 	Second    func()                                   // waits for one
+	Native    *Native                                  // nil without perf doctor --native
 	Container string                                   // the sign of a container, empty outside
+}
+
+// Attributes are the attributes of a device that a control path reports, by name, as in "device.MaxQP".
+type Attributes map[string]string
+
+// Native has the functions that the check of the native control path calls.
+type Native struct {
+	Loop       func(device string, port int) error             // a message through a QP that is connected to itself
+	Attributes func(device string) (Attributes, error)         // natively
+	Library    func() (devices map[string]Attributes, _ error) // by the library
 }
 
 // text reads a file of procfs that has one line; empty if it cannot be read.

@@ -79,6 +79,12 @@ func (x *examination) providers(err error) {
 			continue
 		}
 		x.unlisted[d.Name] = true
+		if x.native() {
+			x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",
+				Text: "the native control path does not drive the device", Evidence: d.Reason,
+				Remedy: "unset " + ibv.ControlEnv + "    # and a perf with libraries, without --native"})
+			continue
+		}
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",
 			Text: "the device has no driver in libibverbs", Evidence: d.Reason, Remedy: x.providerRemedy(d)})
 	}
