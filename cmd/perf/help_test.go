@@ -142,7 +142,7 @@ func TestCompletion(t *testing.T) {
 		"write|":                  "bw lat",
 		"write bw -c|":            "RC UC UD XRC DC SRD RawEth",
 		"read lat --max-":         "--max-lat --max-p99",
-		"doctor --":               "--json --verbose --reason --fail-on --serve --native --port --bind --version --help",
+		"doctor --": "--json --verbose --reason --fail-on --serve --native --port --bind --version --help",
 		"-d mlx5_0 atomic bw -A|": "FETCH_AND_ADD CMP_AND_SWAP",
 	} {
 		words, space := strings.CutSuffix(line, "|")

@@ -71,14 +71,6 @@ func (v *Verbs) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd in
 	return v.addMR(p, uintptr(off), length, k), nil
 }
 
-// RegDmabufMR is the same with mlx5's own access, of which it has none: data direct needs a function of its own.
-func (r *Rings) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd int, access, own uint32) (handle, error) {
-	if own != 0 {
-		return 0, syscall.EOPNOTSUPP
-	}
-	return r.v.RegDmabufMR(h, off, length, iova, fd, access)
-}
-
 // unsupported returns EOPNOTSUPP for a method that the kernel lacks.
 func unsupported(err error) error {
 	if uverbs.Absent(err) {
