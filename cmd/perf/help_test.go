@@ -138,11 +138,12 @@ func TestOptionsFirst(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
-		"wr":                      "write",
-		"write|":                  "bw lat",
-		"write bw -c|":            "RC UC UD XRC DC SRD RawEth",
-		"read lat --max-":         "--max-lat --max-p99",
-		"doctor --": "--json --verbose --reason --fail-on --serve --native --port --bind --version --help",
+		"wr":              "write",
+		"write|":          "bw lat",
+		"write bw -c|":    "RC UC UD XRC DC SRD RawEth",
+		"read lat --max-": "--max-lat --max-p99",
+		"doctor --": "--json --verbose --reason --fail-on --serve --native --port --bind --version " +
+			"--help",
 		"-d mlx5_0 atomic bw -A|": "FETCH_AND_ADD CMP_AND_SWAP",
 	} {
 		words, space := strings.CutSuffix(line, "|")
