@@ -28,6 +28,7 @@ type Device struct {
 	MinInline       int    // bytes of a frame that a WQE must carry itself: 0 or 18, as a ConnectX-4 wants
 	NoDevX          bool   // opening with DevX fails, as on an adapter whose firmware has it disabled
 	LAGPorts        int    // ports of the bond that the device is; 0: it is none
+	ABI             ABI    // what of the commands' forms the kernel has
 	CQEVersion      int    // 1, or 0 as Connect-IB has it: CQEs do not carry the program's index of a queue
 }
 

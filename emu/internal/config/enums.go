@@ -106,6 +106,17 @@ const (
 	GIDTypeRoCEv2 GIDType = 2
 )
 
+// ABI says in which forms a kernel takes the commands of verbs: write() or the ioctl.
+type ABI uint8
+
+// The ABIs.
+const (
+	ABIBoth    ABI = iota
+	ABIWrite       // no ioctl, as before Linux 4.14, and nothing that came with it: DevX, registers by name
+	ABIIoctl       // a write is refused
+	ABISandbox     // the same, and of the ioctl only what gVisor passes to the kernel
+)
+
 // Names as the kernel prints them where it does, which is also how flags spell them.
 var (
 	linkNames  = map[LinkLayer]string{InfiniBand: "InfiniBand", Ethernet: "Ethernet"}
@@ -116,6 +127,7 @@ var (
 	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10",
 		SpeedFDR: "FDR",
 		SpeedEDR: "EDR", SpeedHDR: "HDR", SpeedNDR: "NDR", SpeedXDR: "XDR"}
+	abiNames  = map[ABI]string{ABIBoth: "both", ABIWrite: "write", ABIIoctl: "ioctl", ABISandbox: "sandbox"}
 	typeNames = map[GIDType]string{GIDTypeIB: "IB", GIDTypeRoCEv1: "RoCEv1", GIDTypeRoCEv2: "RoCEv2"}
 )
 
@@ -136,6 +148,9 @@ func (w Width) String() string { return name("Width", widthNames, w) }
 
 // String returns the short name: NDR.
 func (s Speed) String() string { return name("Speed", speedNames, s) }
+
+// String returns both, write, ioctl or sandbox.
+func (a ABI) String() string { return name("ABI", abiNames, a) }
 
 // String returns IB, RoCEv1 or RoCEv2.
 func (t GIDType) String() string { return name("GIDType", typeNames, t) }

@@ -79,6 +79,8 @@ var Rules = []Rule{
 		"Unexpected counts what completed as a TM receive without a match, not messages without a tag"},
 	{"tag-list", "fails the operation, or loses a tag",
 		"a tag is deleted once, and only before the completion of its match was polled"},
+	{"uverbs-write", "nothing: the kernel refuses it with abi=ioctl and abi=sandbox",
+		"a command for which the program does not try the ioctl first, or gives up on it too early"},
 	{"leak", "nothing: the kernel cleans up at exit; a program that runs on loses memory and handles",
 		"destroy what was created, children first"},
 	{"event-unacked", "nothing; destroying the object waits for ever in the library",

@@ -23,10 +23,11 @@ const (
 func getContext(c *call) unix.Errno {
 	c.early = true
 	q, e := driver[uapi.AllocUcontextReq](c, 8)
+	old := c.ctx.Device.Config.ABI == config.ABIWrite
 	switch {
 	case e != 0:
 		return e
-	case q.Flags != 0 && c.ctx.Device.Config.NoDevX:
+	case q.Flags != 0 && (c.ctx.Device.Config.NoDevX || old):
 		return unix.EINVAL
 	case q.Flags&^uapi.UctxDEVX != 0, q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
 		return unix.EOPNOTSUPP
@@ -40,7 +41,7 @@ func getContext(c *call) unix.Errno {
 		if c.ctx.Ready {
 			return uapi.AllocUcontextResp{}, unix.EINVAL
 		}
-		if q.LibCaps&libDynUAR == 0 { // before rdma-core 29
+		if q.LibCaps&libDynUAR == 0 || old { // before rdma-core 29, or Linux 5.7
 			if e := c.ctx.AddRegisters(q.TotalNumBfregs, q.NumLowLatencyBfregs, c.driverLen() == 8); e != 0 {
 				return uapi.AllocUcontextResp{}, e
 			}

@@ -61,14 +61,18 @@ func (s *Server) ioctl(who caller, x *hca.Context, request, addr uint64) unix.Er
 	if request != uapi.VerbsIoctl {
 		return unix.ENOTTY
 	}
-	b, e := uapi.ReadIoctl(who, addr, findMethod)
+	forms := &abis[x.Device.Config.ABI]
+	if forms.noIoctl {
+		return unix.ENOTTY
+	}
+	b, e := uapi.ReadIoctl(who, addr, forms.method)
 	if e != 0 {
-		return e
+		return forms.refusal(e)
 	}
 	c := &call{s: s, who: who, ctx: x, name: b.Method.Name, b: b}
 	if c.name == "invoke_write" {
-		if c.r, e = uapi.Invoke(b, findCmd); e != 0 {
-			return e
+		if c.r, e = uapi.Invoke(b, forms.cmd); e != 0 {
+			return forms.refusal(e)
 		}
 		c.name, c.b = c.r.Cmd.Name, nil
 	}
@@ -81,6 +85,14 @@ func (s *Server) ioctl(who caller, x *hca.Context, request, addr uint64) unix.Er
 
 // write carries out a write() of n bytes at addr.
 func (s *Server) write(who caller, x *hca.Context, addr, n uint64) unix.Errno {
+	if abis[x.Device.Config.ABI].noWrite {
+		s.f.Lock()
+		defer s.f.Unlock()
+		if w := s.f.Watch; w != nil {
+			w.Violation(who.mem().PID, RuleWrite, x.Device.Config.Name+": a command was written")
+		}
+		return unix.EINVAL
+	}
 	r, e := uapi.ReadWrite(who, addr, n, findCmd)
 	if e != 0 {
 		return e

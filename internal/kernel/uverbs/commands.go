@@ -22,7 +22,6 @@ const (
 	objectSRQ    = 5
 	objectAH     = 6
 	objectMR     = 7
-	objectMW     = 8
 	objectFlow   = 9
 	objectXRCD   = 10
 	objectTable  = 11
@@ -54,7 +53,7 @@ var (
 	regDMMR           = command{"reg_dm_mr", objectMR, 0, noNumber}
 	regDmabufMR       = command{"reg_dmabuf_mr", objectMR, 4, noNumber}
 	allocMW           = command{"alloc_mw", 0, noMethod, 14}
-	deallocMW         = command{"dealloc_mw", objectMW, 0, 16}
+	deallocMW         = command{"dealloc_mw", 0, noMethod, 16} // gVisor refuses the method
 	allocDM           = command{"alloc_dm", objectDM, 0, noNumber}
 	freeDM            = command{"free_dm", objectDM, 1, noNumber}
 	createCompChannel = command{"create_comp_channel", 0, noMethod, 17}
