@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"math"
 	"fmt"
 	"math/bits"
 	"syscall"
@@ -58,6 +59,9 @@ func (c *context) queryMaxCQE() (uint32, error) {
 
 // CreateCQ makes a CQ.
 func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
+	if uint64(cqe) > math.MaxUint32 || uint64(vector) > math.MaxUint32 {
+		return 0, syscall.EINVAL
+	}
 	return v.CreateCQEx(ctx, &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cookie, Channel: ch,
 		CompVector: uint32(vector)})
 }
