@@ -1,8 +1,8 @@
 package mlx5
 
 import (
-	"math"
 	"fmt"
+	"math"
 	"math/bits"
 	"syscall"
 
