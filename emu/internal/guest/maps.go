@@ -5,26 +5,41 @@ package guest
 import (
 	"bufio"
 	"bytes"
-	"os"
+	"io"
 	"strconv"
-)
 
-// Map is a mapping of a process.
-type Map struct {
-	Start, End, Offset, Inode uint64
-	Read, Write, Shared       bool
-	Dev                       string
-}
+	"golang.org/x/sys/unix"
+)
 
 // Maps returns the mappings that cover part of [addr, addr+n), in order.
 func (m Mem) Maps(addr, n uint64) ([]Map, error) {
-	f, err := os.Open(procPath(m.PID, "maps"))
+	fd, err := unix.Open(procPath(m.PID, "maps"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, ErrGone
 	}
-	defer f.Close()
+	defer unix.Close(fd)
 	var out []Map
-	s := bufio.NewScanner(f)
+	for at := addr; at < addr+n; {
+		e, err := nextMap(fd, at)
+		switch {
+		case err == unix.ENOTTY && at == addr: // before Linux 6.11
+			return textMaps(fd, addr, n)
+		case err == unix.ENOENT:
+			return out, nil
+		case err != nil:
+			return nil, ErrGone
+		case e.Start >= addr+n:
+			return out, nil
+		}
+		out, at = append(out, e), e.End
+	}
+	return out, nil
+}
+
+// textMaps is Maps from the text of the file, which lists all mappings of the process.
+func textMaps(fd int, addr, n uint64) ([]Map, error) {
+	var out []Map
+	s := bufio.NewScanner(reader(fd))
 	s.Buffer(make([]byte, 0, 16<<10), 1<<20)
 	for s.Scan() {
 		e, ok := parseMap(s.Bytes())
@@ -37,6 +52,17 @@ func (m Mem) Maps(addr, n uint64) ([]Map, error) {
 		out = append(out, e)
 	}
 	return out, s.Err()
+}
+
+// reader reads a descriptor. Unlike an os.File it is unknown to the runtime's poller.
+type reader int
+
+func (r reader) Read(b []byte) (int, error) {
+	n, err := unix.Read(int(r), b)
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return max(n, 0), err
 }
 
 // parseMap reads "start-end rwxp offset dev inode path".
