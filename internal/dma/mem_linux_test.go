@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -320,6 +321,29 @@ func TestRXEHugePages(t *testing.T) {
 		{"require 1 -1", true},
 		{fmt.Sprintf("require 1 %d", hugePageSize), true},
 	})
+}
+
+// TestSpace maps nothing while the address space is kept for huge pages.
+func TestSpace(t *testing.T) {
+	for _, huge := range []Huge{HugeNone, HugeTry} {
+		space.Lock()
+		mapped := make(chan error, 1)
+		go func() {
+			m, err := Alloc(1, &Options{Huge: huge})
+			if err == nil {
+				err = m.Free()
+			}
+			mapped <- err
+		}()
+		time.Sleep(10 * time.Millisecond) // a mapping takes less
+		if len(mapped) > 0 {
+			t.Errorf("huge %v: mapped where huge pages are to go", huge)
+		}
+		space.Unlock()
+		if err := <-mapped; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestMemlockLimit(t *testing.T) {
