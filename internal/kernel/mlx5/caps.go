@@ -171,9 +171,8 @@ func (c caps) memcpy() uint64 {
 
 // Bits of capsGeneral.
 const (
-	capMemcpySQ    = 0x153 // C: dma_mmo_sq
-	capMemcpyQP    = 0x748 // C: dma_mmo_qp
-	capDataInOrder = 0x62  // C: qp_data_in_order
+	capMemcpySQ = 0x153 // C: dma_mmo_sq
+	capMemcpyQP = 0x748 // C: dma_mmo_qp
 )
 
 // crypto returns how the device encrypts.

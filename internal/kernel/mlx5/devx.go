@@ -135,7 +135,7 @@ func (d *devX) PPAlloc(ctx handle, rate []byte, flags uint32) (handle, uint16, e
 		return 0, 0, err
 	}
 	p, index := &pace{newKernelObject(c)}, new(uint16)
-	err = c.creates("pp_alloc", objectPP, &p.number, unchecked, uverbs.In(attr0+1, rate),
+	err = c.creates("pp_alloc", objectPP, &p.number, uverbs.In(attr0+1, rate),
 		uverbs.Uint64(attr0+2, uint64(flags)), uverbs.Out(attr0+3, uverbs.Bytes(index)))
 	if err != nil {
 		return 0, 0, err

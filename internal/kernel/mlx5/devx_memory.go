@@ -37,7 +37,7 @@ func (d *devX) umem(ctx handle, in *abi.MLX5DVDevXUmemIn, more ...uverbs.Arg) (h
 		return 0, 0, err
 	}
 	u, id := &umem{newKernelObject(c)}, new(uint32)
-	err = c.creates("devx_umem_reg", objectUmem, &u.number, unchecked, append(more,
+	err = c.creates("devx_umem_reg", objectUmem, &u.number, append(more,
 		uverbs.Uint64(attr0+1, uint64(in.Addr)), uverbs.Uint64(attr0+2, uint64(in.Size)),
 		uverbs.Uint32(attr0+3, in.Access), uverbs.Out(attr0+4, uverbs.Bytes(id)))...)
 	if err != nil {
@@ -121,11 +121,13 @@ func (d *devX) AllocVAR(ctx handle) (*abi.MLX5DVVAR, handle, error) {
 		return nil, 0, err
 	}
 	n, off, a := &varPage{newKernelObject(c)}, new(uint64), new(abi.MLX5DVVAR)
-	err = c.creates("var_alloc", objectVAR, &n.number, func() error { return checkPage("var_alloc", *off, a.Length) },
-		uverbs.Out(attr0+1, uverbs.Bytes(off)), uverbs.Out(attr0+2, uverbs.Bytes(&a.Length)),
-		uverbs.Out(attr0+3, uverbs.Bytes(&a.PageID)))
+	err = c.creates("var_alloc", objectVAR, &n.number, uverbs.Out(attr0+1, uverbs.Bytes(off)),
+		uverbs.Out(attr0+2, uverbs.Bytes(&a.Length)), uverbs.Out(attr0+3, uverbs.Bytes(&a.PageID)))
 	if err != nil {
 		return nil, 0, err
+	}
+	if err := checkPage("var_alloc", *off, a.Length); err != nil {
+		return nil, 0, also(err, c.drop("var_destroy", objectVAR, n.number))
 	}
 	a.MmapOff = int64(*off)
 	n.handle = d.v.table.add(n)

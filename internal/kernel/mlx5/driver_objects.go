@@ -18,6 +18,7 @@ const (
 	objectPP      = driverNamespace + 7
 	objectAnchor  = driverNamespace + 9
 
+	devxOther     = driverNamespace
 	devxQueryUAR  = driverNamespace + 1
 	devxQueryEQN  = driverNamespace + 2
 	devxSubscribe = driverNamespace + 3
@@ -49,36 +50,22 @@ func answered(out []byte, err error) error {
 
 const badParameter = 0x3 // C: MLX5_CMD_STAT_BAD_PARAM_ERR
 
-// command sends a command that modifies or queries an object of the kernel.
-func (c *context) command(name string, method uint16, object uint32, in, out []byte) error {
-	return answered(out, c.file.Method(name, objectObj, method, uverbs.Handle(driverNamespace, object),
-		uverbs.In(driverNamespace+1, in), uverbs.Out(driverNamespace+2, out)))
-}
-
 // drop ends an object of the driver's kinds.
 func (c *context) drop(command string, kind uint16, number uint32) error {
 	_, err := c.finish(command, c.file.Method(command, kind, methodDestroy, uverbs.Handle(attr0, number)))
 	return err
 }
 
-// creates makes an object of the driver's kinds. check looks at the answer; if it returns an error, the object ends.
-func (c *context) creates(command string, kind uint16, number *uint32, check func() error, args ...uverbs.Arg) error {
-	err := c.file.Method(command, kind, methodCreate, append([]uverbs.Arg{uverbs.New(attr0, number)}, args...)...)
-	if err != nil {
-		return unsupported(err)
-	}
-	if err := check(); err != nil {
-		return also(err, c.drop(command, kind, *number))
-	}
-	return nil
+// creates makes an object of the driver's kinds.
+func (c *context) creates(command string, kind uint16, number *uint32, args ...uverbs.Arg) error {
+	return unsupported(c.file.Method(command, kind, methodCreate,
+		append([]uverbs.Arg{uverbs.New(attr0, number)}, args...)...))
 }
-
-func unchecked() error { return nil }
 
 // obj makes an object by a command.
 func (c *context) obj(in, out []byte) (o obj, err error) {
 	o.kernelObject = newKernelObject(c)
-	err = c.creates("devx_obj_create", objectObj, &o.number, unchecked, uverbs.In(attr0+1, in),
+	err = c.creates("devx_obj_create", objectObj, &o.number, uverbs.In(attr0+1, in),
 		uverbs.Out(attr0+2, out))
 	return o, err
 }
@@ -99,6 +86,5 @@ func (o *obj) end() error { return o.c.drop("devx_obj_destroy", objectObj, o.num
 
 // general sends a command that is about no object.
 func (c *context) general(in, out []byte) error {
-	const object, method, attr = driverNamespace, driverNamespace, driverNamespace
-	return c.file.Method("devx_other", object, method, uverbs.In(attr, in), uverbs.Out(attr+1, out))
+	return c.file.Method("devx_other", objectDevX, devxOther, uverbs.In(attr0, in), uverbs.Out(attr0+1, out))
 }

@@ -47,11 +47,26 @@ var outs = map[[2]uint16][]uint16{
 	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10},
 	{objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
 	{uhwIn, uhwIn}:           {uhwIn + 1},
+
+	{objectDevX, devxQueryUAR}: {attr0 + 1}, {objectDevX, devxQueryEQN}: {attr0 + 1},
+	{objectObj, methodCreate}: {attr0 + 2}, {objectObj, methodQuery}: {attr0 + 2},
+	{objectObj, methodModify}:  {attr0 + 2},
+	{objectUmem, methodCreate}: {attr0 + 4}, {objectVAR, methodCreate}: {attr0 + 1, attr0 + 2, attr0 + 3},
+	{objectPP, methodCreate}: {attr0 + 3}, {objectAnchor, methodCreate}: {attr0 + 3},
 }
 
 // creates has the attribute of a new object.
 var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {16, 0}: 0,
-	{objectUAR, methodAlloc}: uhwIn}
+	{objectUAR, methodAlloc}: uhwIn,
+
+	{objectObj, methodCreate}: attr0, {objectUmem, methodCreate}: attr0, {objectVAR, methodCreate}: attr0,
+	{objectPP, methodCreate}: attr0, {objectMatcher, methodCreate}: attr0, {objectAnchor, methodCreate}: attr0,
+	{objectFlow, methodCreate}: attr0, {objectFlowAction, methodHeader}: attr0,
+	{objectFlowAction, methodReformat}: attr0,
+	{objectEvents, methodCreate}:       attr0, {objectAnswers, methodCreate}: attr0}
+
+// files are the objects that are descriptors.
+var files = map[[2]uint16]bool{{16, 0}: true, {objectEvents, methodCreate}: true, {objectAnswers, methodCreate}: true}
 
 func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 	id := [2]uint16{c.Object, c.Method}
@@ -72,13 +87,13 @@ func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 		switch {
 		case isNew && a.ID == at:
 			n := k.next
-			if id == [2]uint16{16, 0} {
+			if files[id] {
 				n = k.fd()
 			}
 			b := uverbs.Bytes(&n)
 			k.answer("new object", b)
 			a.Data = uint64(n)
-		case a.ID == uhwOut && id[0] < uhwIn, slices.Contains(outs[id], a.ID):
+		case a.ID == uhwOut && max(id[0], id[1]) < uhwIn, slices.Contains(outs[id], a.ID):
 			b := cmem.Slice[byte](uintptr(a.Data), int(a.Len))
 			k.good(id, a.ID, number, entries, b)
 			k.answer("answer", b)
@@ -97,6 +112,14 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 		copy(b, uverbs.Bytes(&i))
 	case id == [2]uint16{0, 3} && attr == 0:
 		word(8)
+	case id == [2]uint16{} && number == 1<<31|26 && attr == uhwOut:
+		r := modifyQPResp{length: 16, dctn: k.next & 0xffff}
+		copy(b, uverbs.Bytes(&r))
+	case id == [2]uint16{objectVAR, methodCreate} && attr == attr0+1:
+		off := uint64(k.next) << 12
+		copy(b, uverbs.Bytes(&off))
+	case id == [2]uint16{objectVAR, methodCreate} && attr == attr0+2:
+		word(4096)
 	case id[0] == objectUAR && attr == uhwIn+2:
 		off := uint64(k.next) << 12
 		copy(b, uverbs.Bytes(&off))
@@ -220,6 +243,7 @@ func use(v *Verbs, dev handle, cqe int) (errs []error) {
 			cmem.Slice[byte](o.BF.Reg, int(max(o.BF.Size*2, 8)))[0] = 1 // it is mapped
 		}
 	}
+	errs = append(errs, useOwn(v, ctx, pd, cq, srq, later)...)
 	ah, err := v.CreateAH(pd, &abi.AHAttr{IsGlobal: 1, PortNum: 1})
 	later(err, func() error { return v.DestroyAH(ah) })
 	errs = append(errs, v.GetAsyncEvent(ctx, new(abi.AsyncEvent)))

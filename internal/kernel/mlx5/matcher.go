@@ -41,7 +41,7 @@ func (m *matchers) CreateFlowMatcher(ctx handle, a *abi.MLX5DVFlowMatcherAttr, m
 		return 0, syscall.EOPNOTSUPP
 	}
 	n := &matcher{newKernelObject(c)}
-	err = c.creates("flow_matcher_create", objectMatcher, &n.number, unchecked, uverbs.In(attr0+1, mask),
+	err = c.creates("flow_matcher_create", objectMatcher, &n.number, uverbs.In(attr0+1, mask),
 		uverbs.In(attr0+2, uverbs.Bytes(&a.Priority)), // with the type, which is 0
 		uverbs.In(attr0+3, uverbs.Bytes(&a.MatchCriteriaEnable)),
 		uverbs.If(a.Flags != 0, uverbs.Uint64(attr0+4, uint64(a.Flags))),
@@ -146,7 +146,7 @@ func (m *matchers) CreateFlow(h handle, value []byte, actions []abi.MLX5DVFlowAc
 	}
 	r.list = append(r.list, uverbs.If(len(r.changes) > 0, uverbs.In(attr0+5, uverbs.BytesOf(r.changes))))
 	f := &flow{object: object{c: n.c}}
-	if err := n.c.creates("create_flow", objectFlow, &f.number, unchecked, r.list...); err != nil {
+	if err := n.c.creates("create_flow", objectFlow, &f.number, r.list...); err != nil {
 		return 0, err
 	}
 	f.handle = m.v.table.add(f)
@@ -204,7 +204,7 @@ func (m *matchers) CreateSteeringAnchor(ctx handle, a *abi.MLX5DVSteeringAnchorA
 		return 0, 0, syscall.EOPNOTSUPP
 	}
 	n, id := &anchor{newKernelObject(c)}, new(uint32)
-	err = c.creates("steering_anchor_create", objectAnchor, &n.number, unchecked,
+	err = c.creates("steering_anchor_create", objectAnchor, &n.number,
 		uverbs.Uint64(attr0+1, uint64(a.FTType)), uverbs.In(attr0+2, uverbs.Bytes(&a.Priority)),
 		uverbs.Out(attr0+3, uverbs.Bytes(id)))
 	if err != nil {

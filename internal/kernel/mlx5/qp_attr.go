@@ -153,6 +153,9 @@ func (q *qp) opensDCT(m *uverbs.ModifyQP, r *modifyQPResp) error {
 		return &uverbs.ReplyError{Command: "modify_qp_ex", Field: "dctn", Got: uint64(r.dctn),
 			Want: "the number of a DCT"}
 	}
+	if err := deviceNumber24("modify_qp_ex", "dctn", r.dctn); err != nil {
+		return err
+	}
 	q.number = r.dctn
-	return deviceNumber24("modify_qp_ex", "dctn", r.dctn)
+	return nil
 }

@@ -140,7 +140,8 @@ func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
 	binary.BigEndian.PutUint32(in[8:], hasExt|q.number)
 	binary.BigEndian.PutUint64(in[0x108:], mask)
 	set(in[ext:])
-	return q.c.command("devx_qp_modify", methodModify, q.kernel, in, make([]byte, 16))
+	out := make([]byte, 16)
+	return answered(out, q.c.about(methodModify, q.kernel, in, out))
 }
 
 // permitCopies lets a QP copy memory.

@@ -368,6 +368,17 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
+// TestTooLong refuses attributes whose length does not fit in its 16 bits.
+func TestTooLong(t *testing.T) {
+	long := make([]byte, 1<<16)
+	for name, a := range map[string]Arg{"in": In(1, long), "out": Out(1, long)} {
+		k := new(fakeKernel)
+		if err := k.file(new(Forms)).Method("x", 1, 1, a); err != syscall.EINVAL || k.calls != nil {
+			t.Errorf("%s: %v, %v", name, err, k.calls)
+		}
+	}
+}
+
 func FuzzReplies(f *testing.F) {
 	f.Add(byte(1), byte(0), byte(0), false)
 	f.Fuzz(func(t *testing.T, fill, form, which byte, silent bool) {

@@ -1,0 +1,126 @@
+package mlx5
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// useOwn makes one of each object that mlx5 alone has.
+func useOwn(v *Verbs, ctx, pd, cq, srq handle, later func(error, func() error) bool) (errs []error) {
+	r := v.Rings()
+	in, out := make([]byte, 16), make([]byte, 16)
+	dct, err := r.CreateQP(ctx, &abi.QPInitAttrEx{QPType: abi.IBV_QPT_DRIVER, SendCQ: cq, RecvCQ: cq, SRQ: srq, PD: pd,
+		CompMask: abi.IBV_QP_INIT_ATTR_PD}, &abi.MLX5DVQPInitAttr{CompMask: abi.MLX5DV_QP_INIT_ATTR_MASK_DC,
+		DCInitAttr: abi.MLX5DVDCInitAttr{DCType: abi.MLX5DV_DCTYPE_DCT, DCTAccessKey: 7}})
+	if later(err, func() error { return v.DestroyQP(dct) }) {
+		err := v.ModifyQP(dct, &abi.QPAttr{QPState: abi.IBV_QPS_RTR}, abi.IBV_QP_STATE)
+		if n := v.QPNumber(dct); n >= 1<<24 || err == nil && n == 0 {
+			err = errors.New("a number that no DCT has")
+		}
+		errs = append(errs, err)
+	}
+	obj, err := r.DevXObjCreate(ctx, in, out)
+	if later(err, func() error { return r.DevXObjDestroy(obj) }) {
+		errs = append(errs, r.DevXObjQuery(obj, in, out), r.DevXObjModify(obj, in, out))
+	}
+	umem, _, err := r.DevXUmemReg(ctx, 4096, 4096, 1)
+	later(err, func() error { return r.DevXUmemDereg(umem) })
+	for _, kind := range []uint32{abi.MLX5DV_UAR_ALLOC_TYPE_BF, abi.MLX5DV_UAR_ALLOC_TYPE_NC,
+		abi.MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED} {
+		u, uar, err := r.DevXAllocUAR(ctx, kind)
+		if errors.Is(err, syscall.EOPNOTSUPP) {
+			continue // registers that come with the context
+		}
+		if later(err, func() error { return r.DevXFreeUAR(uar) }) {
+			cmem.Slice[byte](u.RegAddr, 8)[0] = 1 // it is mapped
+		}
+	}
+	page, vr, err := r.AllocVAR(ctx)
+	if later(err, func() error { return r.FreeVAR(vr) }) && checkPage("", uint64(page.MmapOff), page.Length) != nil {
+		errs = append(errs, errors.New("a page that nobody can map"))
+	}
+	pp, _, err := r.PPAlloc(ctx, in, 0)
+	later(err, func() error { return r.PPFree(pp) })
+	events, _, err := r.DevXCreateEventChannel(ctx, 0)
+	if later(err, func() error { return r.DevXDestroyEventChannel(events) }) {
+		errs = append(errs, second(r.DevXGetEvent(events, make([]byte, 64))))
+	}
+	answers, _, err := r.DevXCreateCmdComp(ctx)
+	if later(err, func() error { return r.DevXDestroyCmdComp(answers) }) {
+		errs = append(errs, r.DevXGetAsyncCmdComp(answers, make([]byte, 64)))
+	}
+	mask := make([]byte, 64)
+	matcher, err := r.CreateFlowMatcher(ctx, &abi.MLX5DVFlowMatcherAttr{}, mask)
+	if later(err, func() error { return r.DestroyFlowMatcher(matcher) }) {
+		rule, err := r.CreateFlow(matcher, mask, []abi.MLX5DVFlowActionAttr{{Type: abi.MLX5DV_FLOW_ACTION_DROP}})
+		later(err, func() error { return v.DestroyFlow(ctx, rule) })
+	}
+	header, err := r.CreateFlowActionModifyHeader(ctx, []uint64{1}, 0)
+	later(err, func() error { return v.DestroyFlowAction(ctx, header) })
+	reformat, err := r.CreateFlowActionPacketReformat(ctx, mask, 0, 0)
+	later(err, func() error { return v.DestroyFlowAction(ctx, reformat) })
+	anchor, _, err := r.CreateSteeringAnchor(ctx, &abi.MLX5DVSteeringAnchorAttr{})
+	later(err, func() error { return r.DestroySteeringAnchor(anchor) })
+	return append(errs, second(r.DevXQueryEQN(ctx, 0)))
+}
+
+// TestAnswers reads answers that no query asked for, and those of another length.
+func TestAnswers(t *testing.T) {
+	k := &fakeKernel{t: t}
+	defer k.end()
+	v, dev := k.device()
+	ctx, err := v.OpenDevice(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.CloseDevice(ctx)
+	r := v.Rings()
+	in := make([]byte, 16)
+	obj, err := r.DevXObjCreate(ctx, in, make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	comp, _, err := r.DevXCreateCmdComp(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := k.pipes[len(k.pipes)-1]
+	for _, tt := range []struct {
+		name  string
+		n     int    // bytes
+		first byte   // of the number
+		want  string // the field of the error
+	}{
+		{"right", 8 + 16, 5, ""},
+		{"no number", 4, 5, "bytes of an event"},
+		{"cut", 8 + 12, 5, "bytes of an answer"},
+		{"longer", 8 + 20, 5, "bytes of an answer"},
+		{"unknown", 8 + 16, 6, "number"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := r.DevXObjQueryAsync(obj, in, 16, 5, comp); err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, tt.n)
+			b[0] = tt.first
+			if _, err := unix.Write(file, b); err != nil {
+				t.Fatal(err)
+			}
+			err := r.DevXGetAsyncCmdComp(comp, make([]byte, 64))
+			var reply *uverbs.ReplyError
+			if tt.want == "" && err != nil || tt.want != "" && (!errors.As(err, &reply) || reply.Field != tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+	if err := errors.Join(r.DevXDestroyCmdComp(comp), r.DevXObjDestroy(obj)); err != nil {
+		t.Error(err)
+	}
+}
