@@ -173,6 +173,14 @@ func fakeActions(t *testing.T, dev *ibv.Device) {
 	wantArg(t, "an ESP action without a key", "AESGCM", err)
 	_, err = CreateHeaderAction(dev, TableNICRx)
 	wantArg(t, "no changes", "actions", err)
+	_, err = CreateHeaderAction(dev, TableNICRx, make([]HeaderAction, 1<<13)...)
+	_, err2 := CreateReformatAction(dev, TableNICTx, ReformatL2ToTunnel, make([]byte, 1<<16))
+	for _, err := range []error{err, err2} { // the kernel takes 16 bits of a length
+		var l *ibv.LimitError
+		if !errors.As(err, &l) || l.Limit >= l.Asked || l.Asked != 1<<13 && l.Asked != 1<<16 {
+			t.Errorf("%v, want a LimitError", err)
+		}
+	}
 	_, err = CreateReformatAction(dev, TableNICRx, ReformatL2FromTunnel, head)
 	wantArg(t, "data of no use", "data", err)
 	for _, f := range []func() error{

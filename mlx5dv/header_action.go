@@ -132,6 +132,10 @@ func (a HeaderAction) prm(arg string) (uint64, error) {
 
 // headerActions returns the array that C gets.
 func headerActions(list []HeaderAction) ([]uint64, error) {
+	const most = mostCommand / 8
+	if len(list) > most {
+		return nil, &ibv.LimitError{What: "actions", Asked: uint64(len(list)), Limit: most, Where: "uverbs"}
+	}
 	var errs []error
 	if len(list) == 0 {
 		errs = append(errs, &ibv.ArgError{Arg: "actions", Got: "empty", Want: "one HeaderAction or more"})

@@ -45,6 +45,8 @@ func (r Reformat) check(data []byte) error {
 		return bad("an Ethernet header of 14 or 18 bytes")
 	case (r == ReformatL2ToTunnel || r == ReformatL3ToTunnel) && n < 14:
 		return bad("headers, of 14 bytes or more")
+	case n > mostCommand:
+		return &ibv.LimitError{What: "data", Asked: uint64(n), Limit: mostCommand, Where: "uverbs"}
 	}
 	return nil
 }
