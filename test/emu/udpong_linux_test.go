@@ -24,8 +24,8 @@ wait $!
 exit $code
 `
 
-// TestEmuUDPong sends datagrams of rsockets, with stock programs in both roles. Of those that nobody asks for again some
-// may be lost.
+// TestEmuUDPong sends datagrams of rsockets, with stock programs in both roles. Datagrams may be lost or late, so
+// that fewer than 100 may have arrived when the client asks.
 func TestEmuUDPong(t *testing.T) {
 	testutil.NeedEmu(t)
 	own, stock := filepath.Join(root, ".build/bin/rsocket")+" udpong", "/usr/bin/udpong"

@@ -173,7 +173,7 @@ func exchange(qp *ibv.QP, mr *ibv.MR) error {
 	for range 2 {
 		var wc [1]ibv.WC
 		if _, err := qp.SendCQ().Wait(ctx, wc[:]); err != nil {
-			return fmt.Errorf("no completion in %v: %w", loopPatience, err)
+			return fmt.Errorf("wait for a completion, for at most %v: %w", loopPatience, err)
 		}
 		if err := wc[0].Err(); err != nil {
 			return err
