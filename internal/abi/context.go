@@ -2,26 +2,6 @@ package abi
 
 import "structs"
 
-// Context is the start of struct ibv_context (infiniband/verbs.h, rdma-core v65), up to its mutex.
-// TailShift locates the rest.
-type Context struct {
-	_              structs.HostLayout
-	Device         uintptr
-	Ops            [32]uintptr // struct ibv_context_ops, see the Op constants
-	CmdFD          int32
-	AsyncFD        int32
-	NumCompVectors int32
-	_              [4]byte
-}
-
-// ValuesEx is struct ibv_values_ex (infiniband/verbs.h, rdma-core v65).
-type ValuesEx struct {
-	_        structs.HostLayout
-	CompMask uint32
-	_        [4]byte
-	RawClock Timespec
-}
-
 // Slots of Context.Ops that may be called. The others exist only for old binaries.
 const (
 	OpAllocMW     = 7  // struct ibv_mw *(struct ibv_pd *, enum ibv_mw_type)

@@ -12,3 +12,5 @@
 // arm64 with glibc (and 40 again with musl), which moves the fields after it. TailShift returns the
 // difference at run time.
 package abi
+
+//go:generate go run ./gen

@@ -2,50 +2,6 @@ package abi
 
 import "structs"
 
-// SGE is struct ibv_sge (infiniband/verbs.h, rdma-core v65).
-type SGE struct {
-	_      structs.HostLayout
-	Addr   uint64
-	Length uint32
-	LKey   uint32
-}
-
-// DataBuf is struct ibv_data_buf (infiniband/verbs.h, rdma-core v65).
-type DataBuf struct {
-	_      structs.HostLayout
-	Addr   uintptr
-	Length uintptr
-}
-
-// RecvWR is struct ibv_recv_wr (infiniband/verbs.h, rdma-core v65).
-type RecvWR struct {
-	_      structs.HostLayout
-	WRID   uint64
-	Next   uintptr
-	SGList uintptr
-	NumSGE int32
-	_      [4]byte
-}
-
-// SendWR is struct ibv_send_wr (infiniband/verbs.h, rdma-core v65). Its unions
-// are plain words, which the Set methods fill for one kind of request each. They
-// leave the other words as they were: a provider reads only what the opcode
-// needs.
-type SendWR struct {
-	_             structs.HostLayout
-	WRID          uint64
-	Next          uintptr
-	SGList        uintptr
-	NumSGE        int32
-	Opcode        uint32
-	SendFlags     uint32
-	ImmData       Be32      // union: invalidate_rkey, in host order
-	Wr            [4]uint64 // union wr: rdma, atomic, ud
-	XRCRemoteSRQN uint32    // union qp_type: xrc
-	_             [4]byte
-	Bind          BindMW // union: tso
-}
-
 // BindMW is the bind_mw of struct ibv_send_wr.
 type BindMW struct {
 	_        structs.HostLayout
@@ -87,3 +43,10 @@ func (w *SendWR) SetTSO(hdr uintptr, hdrSize, mss uint16) {
 	w.Bind.MW = hdr
 	w.Bind.RKey = uint32(hdrSize) | uint32(mss)<<16
 }
+
+// PortNum returns the port of a port event.
+func (e *AsyncEvent) PortNum() int32 { return int32(e.Element) }
+
+// InvalidatedRKey is the key that a send with invalidate invalidated. It takes
+// the place of the immediate data, but in host order.
+func (w *WC) InvalidatedRKey() uint32 { return uint32(w.ImmData) }

@@ -218,3 +218,45 @@ func (r *runner) lintOne(ctx context.Context, env []string, c check) Result {
 	}
 	return res
 }
+
+// tagged is GOFLAGS for the native tag.
+func tagged() string {
+	return "GOFLAGS=" + os.Getenv("GOFLAGS") + buildFlags + " -tags=pureverbs_native"
+}
+
+// vetNative vets the packages whose code the native tag changes. ibv and rdmacm have a file of a few lines each: to vet
+// all packages takes 75 s of processor time, to check their types 7.
+var vetNative = []string{"go", "vet", "./internal/ccall", "./internal/cuda", "./loader"}
+
+// differing lists the packages that have files with env that they lack without it. Of the others vet and staticcheck
+// have nothing new to say.
+func (r *runner) differing(ctx context.Context, env []string) ([]string, error) {
+	var files [2]map[string][]string
+	for i, env := range [][]string{nil, env} {
+		c := r.command(ctx, "go", "list", "-f", "{{.ImportPath}} {{join .GoFiles \" \"}} {{join .CgoFiles \" \"}} "+
+			"{{join .SFiles \" \"}} {{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}", "./...")
+		c.Env = append(c.Env, env...)
+		c.Stdout = nil
+		out, err := c.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		files[i] = map[string][]string{}
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(line); len(f) > 0 {
+				files[i][f[0]] = f[1:]
+			}
+		}
+	}
+	var names []string
+	for name, list := range files[1] {
+		if slices.ContainsFunc(list, func(file string) bool { return !slices.Contains(files[0][name], file) }) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return []string{"./..."}, nil // this machine is such a one
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -373,10 +373,6 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "cmd", "docs", "efadv", "examples", "ibv", "internal",
 		"loader", "mlx5dv", "rdma", "rdmacm", "test"}
 	arm64 := []string{"GOARCH=arm64"}
-	// The tag changes the code of these packages. ibv and rdmacm have a file of a few lines each: to vet all packages
-	// takes 75 s of processor time, to check their types 7.
-	native := []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + buildFlags + " -tags=pureverbs_native"}
-	vetNative := []string{"go", "vet", "./internal/ccall", "./internal/cuda", "./loader"}
 	differ, err := r.differing(ctx, arm64)
 	if err != nil {
 		return nil, err
@@ -411,8 +407,8 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 			{"types-arm64", typesTests},
 			{"vet-arm64", append([]string{"go", "vet"}, differ...)},
 		}},
-		{native, []check{{"types-native", typesTests}, {"vet-native", vetNative}}},
-		{slices.Concat(native, arm64), []check{{"types-native-arm64", typesTests}, {"vet-native-arm64", vetNative}}},
+		{[]string{tagged()}, []check{{"types-native", typesTests}, {"vet-native", vetNative}}},
+		{append(arm64, tagged()), []check{{"types-native-arm64", typesTests}, {"vet-native-arm64", vetNative}}},
 		{[]string{"GOOS=darwin"}, []check{{"types-darwin", typesTests}}},
 		{[]string{"GOOS=windows"}, []check{{"types-windows", types}}},
 		{[]string{"GOOS=freebsd"}, []check{{"types-freebsd", types}}},
@@ -449,39 +445,6 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		}
 	})
 	return slices.Concat(results...), nil
-}
-
-// differing lists the packages that have files with env that they lack without it. Of the others vet and staticcheck
-// have nothing new to say.
-func (r *runner) differing(ctx context.Context, env []string) ([]string, error) {
-	var files [2]map[string][]string
-	for i, env := range [][]string{nil, env} {
-		c := r.command(ctx, "go", "list", "-f", "{{.ImportPath}} {{join .GoFiles \" \"}} {{join .CgoFiles \" \"}} "+
-			"{{join .SFiles \" \"}} {{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}", "./...")
-		c.Env = append(c.Env, env...)
-		c.Stdout = nil
-		out, err := c.Output()
-		if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
-		}
-		files[i] = map[string][]string{}
-		for line := range strings.Lines(string(out)) {
-			if f := strings.Fields(line); len(f) > 0 {
-				files[i][f[0]] = f[1:]
-			}
-		}
-	}
-	var names []string
-	for name, list := range files[1] {
-		if slices.ContainsFunc(list, func(file string) bool { return !slices.Contains(files[0][name], file) }) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		return []string{"./..."}, nil // this machine is such a one
-	}
-	slices.Sort(names)
-	return names, nil
 }
 
 // withEnv runs a command with more environment and returns what it prints.
