@@ -1,6 +1,7 @@
 package usercm
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"sync"
@@ -83,18 +84,24 @@ func (f *File) Close() {
 	f.owner.End()
 }
 
-// explained is a Descriptor whose EACCES are explained. What is refused is written again, on a thread that stays the
-// same. A goroutine that is always locked to its thread makes each long system call wait for that thread.
+// explained is the descriptor of a non-blocking file, whose EACCES are explained. What is refused is written again, on
+// a thread that stays the same. A goroutine that is always locked to its thread makes each long system call wait for
+// that thread.
 type explained int
 
-func (d explained) Write(command, resp []byte) (int, error) {
-	n, err := Descriptor(d).Write(command, resp)
+func (d explained) Write(command, _ []byte) (int, error) {
+	write := writeFD
+	switch Command(binary.NativeEndian.Uint32(command)) {
+	case CmdGetEvent, CmdInitQPAttr, CmdQueryRoute, CmdQuery: // these only tell what the kernel has
+		write = writeQuick
+	}
+	n, err := write(int(d), command)
 	if err != syscall.EACCES {
 		return n, err
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	n, err = Descriptor(d).Write(command, resp)
+	n, err = write(int(d), command)
 	return n, explain(int(d), err)
 }
 

@@ -134,7 +134,8 @@ func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (engine.Fault, uint32) {
 // unaddressed are the commands that need not know how the network is today.
 var unaddressed = map[string]bool{"alloc_pd": true, "dealloc_pd": true, "reg_mr": true, "dereg_mr": true,
 	"create_comp_channel": true, "create_cq": true, "destroy_cq": true, "create_qp": true, "destroy_qp": true,
-	"uar_alloc": true, "uar_destroy": true, "async_event_alloc": true}
+	"uar_alloc": true, "uar_destroy": true, "async_event_alloc": true, "CM_CREATE_ID": true, "CM_DESTROY_ID": true,
+	"CM_GET_EVENT": true, "CM_INIT_QP_ATTR": true, "CM_ACCEPT": true, "CM_REJECT": true, "CM_DISCONNECT": true}
 
 // Command is the hca.Watcher's.
 func (m *machine) Command(c *hca.Context, name string) unix.Errno {
