@@ -80,6 +80,9 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		defer w.Close()
 		o.Trace = trace.New(w, trace.Options{JSON: o.json, Raw: o.raw})
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // programs wait for the emulator, which has little memory
+	}
 	s, err := machine.Start(&o.Options, stderr)
 	if err != nil {
 		return exitCannot, err

@@ -95,6 +95,7 @@ type verbs struct {
 	native bool                         // no C library is used
 	why    string                       // it was chosen
 	mlx5   func() (control.MLX5, error) // of its mlx5 devices
+	known  sync.Map                     // *lasting by the handle of a device
 
 	checkProviders func() error // before it lists devices
 }

@@ -74,7 +74,8 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 			Have: "an older library"}}
 	}
 	level.Note(is.Size)
-	attr, err := c.queryDevice()
+	known := v.lasting(is.Device)
+	attr, err := known.attr.get(c.queryDevice)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,13 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	if c.async, err = pollfd.NewReader(is.AsyncFD, "ibv_async"); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
-	c.sl = sync.OnceValue(c.readServiceLevels)
+	c.sl = sync.OnceValue(func() uint8 {
+		mask, err := known.sl.get(c.readServiceLevels)
+		if err != nil {
+			return anyServiceLevel
+		}
+		return *mask
+	})
 	v.Watch(h, c.explain)
 	c.cover()
 	return c, nil

@@ -195,13 +195,17 @@ const anyServiceLevel = 0xf
 // readServiceLevels returns the mask of the service levels of completions. Where mlx5 has the service level on
 // InfiniBand, it has the type of the packet on Ethernet. libmlx5 takes no notice. The kernel's driver does, and checks
 // port 1 alone, as is done here (Linux, drivers/infiniband/hw/mlx5/cq.c, handle_responder).
-func (d *Device) readServiceLevels() uint8 {
+func (d *Device) readServiceLevels() (*uint8, error) {
+	mask := uint8(anyServiceLevel)
 	if !d.isMLX5() {
-		return anyServiceLevel
+		return &mask, nil
 	}
 	a := new(abi.PortAttr)
-	if err := d.v.QueryPort(d.handle, 1, a); err != nil || LinkLayer(a.LinkLayer) != LinkEthernet {
-		return anyServiceLevel
+	if err := d.v.QueryPort(d.handle, 1, a); err != nil {
+		return nil, err
 	}
-	return 0
+	if LinkLayer(a.LinkLayer) == LinkEthernet {
+		mask = 0
+	}
+	return &mask, nil
 }

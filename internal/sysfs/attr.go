@@ -38,7 +38,10 @@ func (r Root) Link(elem ...string) (string, error) {
 }
 
 // Names lists the directory with this path in numeric order.
-func (r Root) Names(elem ...string) ([]string, error) {
+func (r Root) Names(elem ...string) ([]string, error) { return namesOf(r.Entries(elem...)) }
+
+// Entries lists the directory with this path in numeric order.
+func (r Root) Entries(elem ...string) ([]Entry, error) {
 	if err := validPath(elem); err != nil {
 		return nil, err
 	}
@@ -47,9 +50,9 @@ func (r Root) Names(elem ...string) ([]string, error) {
 		return nil, err
 	}
 	defer d.close()
-	names, err := d.names()
-	slices.SortFunc(names, NaturalCompare)
-	return names, err
+	list, err := d.entries()
+	slices.SortFunc(list, func(a, b Entry) int { return NaturalCompare(a.Name, b.Name) })
+	return list, err
 }
 
 // parent opens the directory in which the last element is.

@@ -1,6 +1,8 @@
 package sysfs
 
 import (
+	"bytes"
+	"encoding/binary"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -33,11 +35,11 @@ func (d *dir) sub(name string) (*dir, error) { return openDirAt(d.fd, name, d.pa
 
 func (d *dir) close() { unix.Close(d.fd) }
 
-// names lists the directory; it may be called once.
-func (d *dir) names() ([]string, error) {
+// entries lists the directory; it may be called once.
+func (d *dir) entries() ([]Entry, error) {
 	var (
 		buf [8192]byte
-		out []string
+		out []Entry
 	)
 	for len(out) < maxNames {
 		n, err := unix.ReadDirent(d.fd, buf[:])
@@ -50,9 +52,29 @@ func (d *dir) names() ([]string, error) {
 		if n == 0 {
 			break
 		}
-		_, _, out = unix.ParseDirent(buf[:n], -1, out)
+		out = appendEntries(out, buf[:n])
 	}
 	return out, nil
+}
+
+// names lists the directory; it may be called once.
+func (d *dir) names() ([]string, error) { return namesOf(d.entries()) }
+
+// appendEntries adds the entries in b, which has structs linux_dirent64.
+func appendEntries(out []Entry, b []byte) []Entry {
+	const length, name = 16, 19 // C: offsetof(struct linux_dirent64, d_reclen), d_name
+	for len(b) > name {
+		n := int(binary.NativeEndian.Uint16(b[length:]))
+		if n <= name || n > len(b) {
+			break
+		}
+		s, _, _ := bytes.Cut(b[name:n], []byte{0})
+		if s := string(s); s != "." && s != ".." {
+			out = append(out, Entry{Name: s, Inode: binary.NativeEndian.Uint64(b)})
+		}
+		b = b[n:]
+	}
+	return out
 }
 
 // read reads the regular file name into buf. A file that fills buf is too large.

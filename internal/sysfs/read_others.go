@@ -29,6 +29,14 @@ func (d *dir) sub(name string) (*dir, error) { return openDir(d.path + "/" + nam
 
 func (d *dir) close() {}
 
+func (d *dir) entries() (list []Entry, err error) {
+	names, err := d.names()
+	for _, n := range names {
+		list = append(list, Entry{Name: n})
+	}
+	return list, err
+}
+
 func (d *dir) names() ([]string, error) {
 	f, err := os.Open(d.path)
 	if err != nil {

@@ -1,7 +1,9 @@
 package usercm
 
 import (
+	"encoding/binary"
 	"fmt"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -37,7 +39,7 @@ func openIn(root sysfs.Root, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.w, f.owner = Descriptor(f.fd), owner
+	f.w, f.owner = explained(f.fd), owner
 	major, minor, err := device(f.fd)
 	want, unknown := root.Attr("class", "misc", "rdma_cm", "dev")
 	if err == nil && unknown == nil && want != fmt.Sprintf("%d:%d", major, minor) {
@@ -56,13 +58,16 @@ func NewFile(fd int, w Writer) *File { return &File{fd: fd, w: w} }
 // FD returns the descriptor.
 func (f *File) FD() int { return f.fd }
 
-// Do calls do, whose commands all go to the file on one thread that may write them. The error is EBADF if the file is
-// closed, and control.Refused if the kernel refuses the thread.
+// Do calls do, whose commands all go to the file: on the thread that may write them, if not every one may. The error is
+// EBADF if the file is closed, and control.Refused if the kernel refuses the thread.
 func (f *File) Do(do func(w Writer) error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.closed {
 		return syscall.EBADF
+	}
+	if f.owner == nil {
+		return do(f.w)
 	}
 	return f.owner.Do(f.fd, func() error { return do(f.w) })
 }
@@ -77,6 +82,27 @@ func (f *File) Close() {
 	f.closed = true
 	closeFD(f.fd)
 	f.owner.End()
+}
+
+// explained is the descriptor of a non-blocking file, whose EACCES are explained. What is refused is written again, on
+// a thread that stays the same. A goroutine that is always locked to its thread makes each long system call wait for
+// that thread.
+type explained int
+
+func (d explained) Write(command, _ []byte) (int, error) {
+	write := writeFD
+	switch Command(binary.NativeEndian.Uint32(command)) {
+	case CmdGetEvent, CmdInitQPAttr, CmdQueryRoute, CmdQuery: // these only tell what the kernel has
+		write = writeQuick
+	}
+	n, err := write(int(d), command)
+	if err != syscall.EACCES {
+		return n, err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	n, err = write(int(d), command)
+	return n, explain(int(d), err)
 }
 
 // Descriptor is the descriptor of a file as a Writer.

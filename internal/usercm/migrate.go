@@ -1,6 +1,9 @@
 package usercm
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
 // Migrate moves the kernel's ID to the file w, from the one with descriptor from. It returns how many events of the ID
 // the program has got through that file.
@@ -20,10 +23,10 @@ func Migrate(w Writer, id uint32, from int) (reported uint32, err error) {
 func MoveRequests(w Writer, from int) error {
 	const gap = 1024
 	for n, free := uint32(0), 0; free < gap; n++ {
-		switch _, err := Migrate(w, n, from); err {
-		case syscall.ENOENT:
+		switch _, err := Migrate(w, n, from); {
+		case err == syscall.ENOENT:
 			free++
-		case syscall.EACCES:
+		case errors.Is(err, syscall.EACCES):
 			return err
 		default:
 			free = 0

@@ -45,20 +45,22 @@ func (o *Owner) run(f func()) {
 // Do calls f, which writes to the file, all on one thread: the owner. It returns control.Refused for an EACCES that is
 // because of the thread.
 func (o *Owner) Do(fd int, f func() error) (err error) {
-	try := func() {
-		if err = f(); err == syscall.EACCES && uverbs.Refused(fd) {
-			changed.Store(true)
-			err = control.Refused{}
-		}
-	}
 	if o != nil {
-		o.run(try)
+		o.run(func() { err = explain(fd, f()) })
 		return err
 	}
-	runtime.LockOSThread() // for Refused
+	runtime.LockOSThread() // for explain
 	defer runtime.UnlockOSThread()
-	try()
-	return err
+	return explain(fd, f())
+}
+
+// explain returns control.Refused for an EACCES that is because of the thread, which has to be that of the write.
+func explain(fd int, err error) error {
+	if err != syscall.EACCES || !uverbs.Refused(fd) {
+		return err
+	}
+	changed.Store(true)
+	return control.Refused{}
 }
 
 // End ends the thread, after the file is closed.

@@ -7,27 +7,59 @@ import (
 	"bytes"
 	"io"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
+// tables is the file /proc/PID/maps that was used last. It leads to the memory that the process had then, and fails
+// once that is gone.
+var tables struct {
+	sync.Mutex
+	pid int
+	fd  int // -1: none is open
+}
+
+func init() { tables.fd = -1 }
+
 // Maps returns the mappings that cover part of [addr, addr+n), in order.
 func (m Mem) Maps(addr, n uint64) ([]Map, error) {
-	fd, err := unix.Open(procPath(m.PID, "maps"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	t := &tables
+	t.Lock()
+	defer t.Unlock()
+	if t.fd >= 0 && t.pid == m.PID {
+		if out, err := queryMaps(t.fd, addr, n); err == nil {
+			return out, nil
+		}
+	}
+	if t.fd >= 0 {
+		unix.Close(t.fd)
+	}
+	var err error
+	if t.fd, err = unix.Open(procPath(m.PID, "maps"), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		t.fd = -1
 		return nil, ErrGone
 	}
-	defer unix.Close(fd)
-	var out []Map
+	t.pid = m.PID
+	out, err := queryMaps(t.fd, addr, n)
+	switch err {
+	case nil:
+		return out, nil
+	case unix.ENOTTY: // before Linux 6.11
+		return textMaps(t.fd, addr, n)
+	}
+	return nil, ErrGone
+}
+
+// queryMaps asks the kernel for one mapping after the other.
+func queryMaps(fd int, addr, n uint64) (out []Map, err error) {
 	for at := addr; at < addr+n; {
 		e, err := nextMap(fd, at)
 		switch {
-		case err == unix.ENOTTY && at == addr: // before Linux 6.11
-			return textMaps(fd, addr, n)
 		case err == unix.ENOENT:
 			return out, nil
 		case err != nil:
-			return nil, ErrGone
+			return nil, err
 		case e.Start >= addr+n:
 			return out, nil
 		}

@@ -47,6 +47,17 @@ func TGID(tid int) (int, error) {
 	return pid, nil
 }
 
+// Belongs reports whether a thread is one of a process.
+func Belongs(tid, pid int) bool {
+	switch unix.Tgkill(pid, tid, 0) {
+	case nil:
+		return true
+	case unix.EPERM: // of another user
+		return unix.Access(procPath(pid, "task/"+strconv.Itoa(tid)), unix.F_OK) == nil
+	}
+	return false
+}
+
 // FDFlags returns the open flags of descriptor fd: O_NONBLOCK and the like.
 func FDFlags(tid, fd int) (int, error) {
 	var buf [1024]byte

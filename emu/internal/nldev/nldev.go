@@ -3,13 +3,16 @@
 package nldev
 
 import (
+	"bytes"
 	"encoding/binary"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/cm"
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/sysfs"
 )
 
 // client is RDMA_NL_NLDEV, which leads a message's type.
@@ -21,6 +24,7 @@ const (
 	cmdPortGet = 5
 	cmdSysGet  = 6
 	cmdResGet  = 9
+	cmdChardev = 15
 	cmdStatGet = 17
 	cmdStatus  = 24
 )
@@ -45,6 +49,11 @@ const (
 	attrNdevName     = 51
 	attrNetnsMode    = 66
 	attrProtocol     = 67
+	attrChardevType  = 69
+	attrChardevName  = 70
+	attrChardevABI   = 71
+	attrChardev      = 72
+	attrDriver       = 73
 )
 
 // MaxRequest is the length of a request that is looked at.
@@ -86,6 +95,7 @@ type request struct {
 	port, seq  uint32
 	typ, flags uint16
 	num        map[uint16]int // attributes that are a number
+	kind       string         // attrChardevType
 	buf        []byte         // the datagram that is being filled
 	out        [][]byte       // those that are full
 }
@@ -97,8 +107,11 @@ func (r *request) attrs(b []byte) {
 		if n < unix.SizeofNlAttr || n > len(b) {
 			return
 		}
-		if n == unix.SizeofNlAttr+4 {
-			typ := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+		typ := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+		switch {
+		case typ == attrChardevType:
+			r.kind = string(bytes.TrimRight(b[unix.SizeofNlAttr:n], "\x00"))
+		case n == unix.SizeofNlAttr+4:
 			r.num[typ] = int(binary.NativeEndian.Uint32(b[4:]))
 		}
 		b = b[min((n+3)&^3, len(b)):]
@@ -160,7 +173,8 @@ func (r *request) run(cmd int) unix.Errno {
 	}
 	t, isTable := tables[cmd]
 	switch {
-	case isTable, cmd == cmdGet, cmd == cmdPortGet, cmd == cmdResGet, cmd == cmdStatGet, cmd == cmdStatus && !dump:
+	case isTable, cmd == cmdGet, cmd == cmdPortGet, cmd == cmdResGet, cmd == cmdStatGet,
+		(cmd == cmdStatus || cmd == cmdChardev) && !dump:
 	default:
 		return unix.EOPNOTSUPP
 	}
@@ -184,6 +198,8 @@ func (r *request) run(cmd int) unix.Errno {
 		return r.statistic(d, port)
 	case cmd == cmdStatus:
 		return r.optional(d, port)
+	case cmd == cmdChardev:
+		return r.chardev(d)
 	case dump:
 		for _, p := range d.Ports {
 			r.link(p)
@@ -261,6 +277,26 @@ func (r *request) device(d *hca.Device) {
 		}
 		r.text(attrProtocol, protocol)
 	})
+}
+
+// chardev names the device file of verbs, as Linux does from 5.1 on.
+func (r *request) chardev(d *hca.Device) unix.Errno {
+	switch {
+	case d.Config.ABI == config.ABIWrite: // an older kernel
+		return unix.EOPNOTSUPP
+	case r.kind == "":
+		return unix.EINVAL
+	case r.kind != "uverbs":
+		return unix.ENOENT
+	}
+	r.message(r.typ, func() {
+		minor := uint32(sysfs.UverbsMinor + d.Index)
+		r.u64(attrChardev, unix.Mkdev(sysfs.UverbsMajor, minor))
+		r.u64(attrChardevABI, 1)
+		r.text(attrChardevName, "uverbs"+strconv.Itoa(d.Index))
+		r.u32(attrDriver, 1) // RDMA_DRIVER_MLX5
+	})
+	return 0
 }
 
 func (r *request) link(p *hca.Port) {

@@ -71,7 +71,7 @@ type Method struct {
 	Attrs      []Spec
 }
 
-// Bundle is a request whose attributes were checked.
+// Bundle is a request whose attributes were checked. What is answered reaches the program with Flush.
 type Bundle struct {
 	Method *Method
 	mem    Memory
@@ -79,16 +79,28 @@ type Bundle struct {
 	in     [][]byte // by index in Method.Attrs; nil: absent
 	idx    []int    // index in attrs, by index in Method.Attrs; -1: absent
 	addr   uint64   // of the attributes
+	out    []Span
+	marked bool // attrs were changed
+}
+
+// Span is what to write where.
+type Span struct {
+	Addr  uint64
+	Bytes []byte
 }
 
 // ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id),
 // or nil.
 func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*Bundle, unix.Errno) {
-	var hb [HeaderSize]byte
-	if mem.Read(addr, hb[:]) != nil {
-		return nil, unix.EFAULT
+	// The attributes follow the header: those in its page are read with it.
+	const usual, page = HeaderSize + 20*AttrSize, 4096
+	hb := make([]byte, max(HeaderSize, min(usual, page-addr%page)))
+	if mem.Read(addr, hb) != nil {
+		if hb = hb[:HeaderSize]; mem.Read(addr, hb) != nil {
+			return nil, unix.EFAULT
+		}
 	}
-	h := Decode[Header](hb[:])
+	h := Decode[Header](hb)
 	switch {
 	case h.Length > maxIoctlLen, int(h.Length) != HeaderSize+int(h.NumAttrs)*AttrSize:
 		return nil, unix.EINVAL
@@ -106,7 +118,8 @@ func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*
 	for i := range b.idx {
 		b.idx[i] = -1
 	}
-	if h.NumAttrs > 0 && mem.Read(b.addr, sliceBytes(b.attrs)) != nil {
+	to := sliceBytes(b.attrs)
+	if n := copy(to, hb[HeaderSize:]); n < len(to) && mem.Read(b.addr+uint64(n), to[n:]) != nil {
 		return nil, unix.EFAULT
 	}
 	for i := range b.attrs {
@@ -237,8 +250,7 @@ func (b *Bundle) Room(id uint16) Room {
 	if a == nil {
 		return Room{}
 	}
-	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), flags: b.addr + uint64(b.idx[b.spec(id)])*AttrSize + 4,
-		old: a.Flags}
+	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), bundle: b, attr: a}
 }
 
 // SetID writes the handle or descriptor of what was made into its NewID attribute.
@@ -247,19 +259,38 @@ func (b *Bundle) SetID(id uint16, v uint64) unix.Errno {
 	if n < 0 || b.idx[n] < 0 {
 		return unix.EINVAL
 	}
-	if b.mem.Write(b.addr+uint64(b.idx[n])*AttrSize+8, Bytes(&v)) != nil {
-		return unix.EFAULT
+	b.attrs[b.idx[n]].Data, b.marked = v, true
+	return 0
+}
+
+// Flush writes the answers, and after them the attributes.
+func (b *Bundle) Flush() unix.Errno {
+	all := b.out
+	if b.marked {
+		all = append(all, Span{b.addr, sliceBytes(b.attrs)})
+	}
+	b.out, b.marked = nil, false
+	if v, ok := b.mem.(interface{ WriteSpans([]Span) error }); ok {
+		if v.WriteSpans(all) != nil {
+			return unix.EFAULT
+		}
+		return 0
+	}
+	for _, s := range all {
+		if b.mem.Write(s.Addr, s.Bytes) != nil {
+			return unix.EFAULT
+		}
 	}
 	return 0
 }
 
 // Room is where an answer goes.
 type Room struct {
-	mem   Memory
-	Addr  uint64
-	Len   int
-	flags uint64 // address of the attribute's flags; 0: none to set
-	old   uint16
+	mem    Memory
+	Addr   uint64
+	Len    int
+	bundle *Bundle // nil for a write(): the answer is written at once
+	attr   *Attr   // of the bundle
 }
 
 // Put writes p, cut to the room there is; what p does not fill is cleared if clear is set. No room at all is no error.
@@ -272,7 +303,11 @@ func (r Room) Put(p []byte, clear bool) unix.Errno {
 	} else if clear && len(p) < r.Len {
 		p = append(make([]byte, 0, r.Len), p...)[:r.Len]
 	}
-	if len(p) > 0 && r.mem.Write(r.Addr, p) != nil {
+	switch {
+	case len(p) == 0:
+	case r.bundle != nil:
+		r.bundle.out = append(r.bundle.out, Span{r.Addr, p})
+	case r.mem.Write(r.Addr, p) != nil:
 		return unix.EFAULT
 	}
 	return r.Valid()
@@ -280,9 +315,9 @@ func (r Room) Put(p []byte, clear bool) unix.Errno {
 
 // Valid marks the attribute as answered.
 func (r Room) Valid() unix.Errno {
-	f := r.old | attrValidOutput
-	if r.flags != 0 && r.mem.Write(r.flags, Bytes(&f)) != nil {
-		return unix.EFAULT
+	if r.attr != nil {
+		r.attr.Flags |= attrValidOutput
+		r.bundle.marked = true
 	}
 	return 0
 }

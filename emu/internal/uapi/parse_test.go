@@ -104,6 +104,9 @@ func TestReadIoctl(t *testing.T) {
 	if e := b.Room(1).Put(Bytes(&v), true); e != 0 {
 		t.Fatal(e)
 	}
+	if e := b.Flush(); e != 0 {
+		t.Fatal(e)
+	}
 	if want := []byte{3, 0, 0, 0, 4, 0, 0, 0}; !bytes.Equal(m.b[100:108], want) {
 		t.Errorf("answer % x, want % x", m.b[100:108], want)
 	}
@@ -320,6 +323,7 @@ func use(b *Bundle) {
 		b.SetID(s.ID, 1)
 	}
 	b.Handles()
+	b.Flush()
 	if b.Method.Name == "invoke_write" {
 		if r, e := Invoke(b, cmd); e == 0 {
 			useRequest(r)

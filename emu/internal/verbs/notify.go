@@ -11,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/notify"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
 // thread is the caller behind a notification.
@@ -23,8 +24,7 @@ type thread struct {
 // mem is the context's for each thread of the process that opened it, and the thread's own for others that got the file
 // by fork or otherwise.
 func (t thread) mem() guest.Mem {
-	task := "/proc/" + strconv.Itoa(t.x.PID) + "/task/" + strconv.Itoa(t.n.TID)
-	if unix.Access(task, unix.F_OK) == nil {
+	if guest.Belongs(t.n.TID, t.x.PID) {
 		return guest.Mem{PID: t.x.PID}
 	}
 	pid, err := guest.TGID(t.n.TID)
@@ -32,6 +32,16 @@ func (t thread) mem() guest.Mem {
 		pid = t.n.TID
 	}
 	return guest.Mem{PID: pid}
+}
+
+// WriteSpans writes all spans with one system call.
+func (t thread) WriteSpans(all []uapi.Span) error {
+	var at []guest.IOV
+	var b []byte
+	for _, s := range all {
+		at, b = append(at, guest.IOV{Base: s.Addr, Len: uint64(len(s.Bytes))}), append(b, s.Bytes...)
+	}
+	return t.WriteV(b, at)
 }
 
 func (t thread) link(fd int32) string { return guest.FDName(t.n.TID, int(fd)) }

@@ -76,11 +76,7 @@ func (s *Server) ioctl(who caller, x *hca.Context, request, addr uint64) unix.Er
 		}
 		c.name, c.b = c.r.Cmd.Name, nil
 	}
-	e = c.run()
-	if e == 0 && c.b != nil {
-		e = c.b.Room(uapi.UHWOut).Valid()
-	}
-	return e
+	return c.run(b)
 }
 
 // write carries out a write() of n bytes at addr.
@@ -97,11 +93,20 @@ func (s *Server) write(who caller, x *hca.Context, addr, n uint64) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	return (&call{s: s, who: who, ctx: x, name: r.Cmd.Name, r: r}).run()
+	return (&call{s: s, who: who, ctx: x, name: r.Cmd.Name, r: r}).run(nil)
 }
 
-func (c *call) run() unix.Errno {
+// run carries out a command. Its answers are in b, unless it is of a write(); an error may have some too.
+func (c *call) run(b *uapi.Bundle) unix.Errno {
 	e := verbs[c.name](c)
+	if e == 0 && c.b != nil {
+		e = c.b.Room(uapi.UHWOut).Valid()
+	}
+	if b != nil {
+		if full := b.Flush(); e == 0 {
+			e = full
+		}
+	}
 	if e != 0 && c.undo != nil {
 		c.s.f.Lock()
 		c.undo()

@@ -193,32 +193,41 @@ func (b *bars) shared(number uint32) (*register, error) {
 	return &register{bar: p, slot: -1, number: number, offset: offset}, nil
 }
 
+// free ends a page that the context goes on without.
 func (b *bars) free(p *bar) error {
-	var errs []error
-	if p.mem != nil {
-		errs = append(errs, uverbs.Unmap(p.mem))
-	}
+	err := p.unmap()
 	if p.dynamic {
 		h := uverbs.Handle(driverNamespace, p.handle)
-		err := b.c.file.Method("uar_destroy", objectUAR, methodFree, h)
-		_, err = b.c.finish("uar_destroy", err)
-		errs = append(errs, err)
+		_, e := b.c.finish("uar_destroy", b.c.file.Method("uar_destroy", objectUAR, methodFree, h))
+		err = errors.Join(err, e)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
+func (p *bar) unmap() error {
+	if p.mem == nil {
+		return nil
+	}
+	return uverbs.Unmap(p.mem)
+}
+
+// end frees all. What the kernel has of them ends with the file, unless another process has it.
 func (b *bars) end() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	free := (*bar).unmap
+	if b.c != nil && b.c.file.Lent() {
+		free = b.free
+	}
 	var errs []error
 	for _, p := range b.own {
-		errs = append(errs, b.free(p))
+		errs = append(errs, free(p))
 	}
 	for _, p := range b.static {
-		errs = append(errs, b.free(p))
+		errs = append(errs, free(p))
 	}
 	if b.static == nil && b.common != nil {
-		errs = append(errs, b.free(b.common))
+		errs = append(errs, free(b.common))
 	}
 	b.own, b.static, b.common = nil, nil, nil
 	return errors.Join(errs...)

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // OpenDevice opens a device, with DevX if the kernel has it.
@@ -40,9 +41,6 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := v.checkFile(v.root, d.uverbs, abiVersion); err != nil {
-		return 0, err
-	}
 	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
 		var c *context
 		if c, err = v.start(dev, d, getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency,
@@ -57,9 +55,20 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	return 0, err
 }
 
+// openFile opens the file of a device, if its versions are known.
+func openFile(root sysfs.Root, d *device) (*uverbs.File, error) {
+	if !d.checked.Load() {
+		if err := d.node.Check(root, abiVersion); err != nil {
+			return nil, err
+		}
+		d.checked.Store(true)
+	}
+	return d.node.Open(driverID, &d.forms)
+}
+
 // start makes a context and maps its registers.
 func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
-	f, err := v.openFile(v.root, d.uverbs, driverID, &d.forms)
+	f, err := v.openFile(v.root, d)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +104,7 @@ func (v *Verbs) ImportDevice(cmdFD int) (handle, error) {
 		if err != nil {
 			return 0, err
 		}
-		f, err := uverbs.Adopt(v.root, d.uverbs, driverID, &d.forms, cmdFD)
+		f, err := d.node.Adopt(driverID, &d.forms, cmdFD)
 		if err != nil {
 			continue
 		}

@@ -16,38 +16,72 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// drives reports whether a device is one of mlx5: by the driver that netlink names, else by the vendor on PCI, which a
-// subfunction lacks.
-func drives(driver uint32, pci string) bool {
-	const unknown, vendor = 0, "15b3:" // C: RDMA_DRIVER_UNKNOWN
-	return driver == driverID || driver == unknown && strings.HasPrefix(pci, vendor)
-}
-
 // GetDeviceList lists the mlx5 devices that have a device file, in numeric order. A device keeps its handle.
 func (v *Verbs) GetDeviceList() (list handle, devices []handle, err error) {
-	names, err := v.root.Names("class", "infiniband_verbs")
+	l, err := v.list()
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, syscall.ENOSYS
 	}
 	if err != nil {
 		return 0, nil, errnoOf(err)
 	}
-	known, _ := nldev.Devices() // an old kernel does not answer
-	var found []facts
-	for _, name := range names {
-		d, err := v.read(name, known)
-		switch {
-		case err == nil && d.name != "":
-			found = append(found, d)
-		case exhausted(err):
-			return 0, nil, errnoOf(err)
+	for i := range l.devices {
+		if f := &l.devices[i]; uverbs.Exists(f.node.Name) {
+			devices = append(devices, v.handleOf(*f))
 		}
 	}
-	slices.SortFunc(found, func(a, b facts) int { return sysfs.NaturalCompare(a.name, b.name) })
-	for i := range found {
-		devices = append(devices, v.handleOf(found[i]))
-	}
 	return 1, devices, nil
+}
+
+// list returns the last listing, if it is what sysfs has today.
+func (v *Verbs) list() (l listing, err error) {
+	if l.files, err = v.root.Entries("class", "infiniband_verbs"); err != nil {
+		return l, err
+	}
+	if l.names, err = v.root.Entries("class", "infiniband"); err != nil {
+		return l, err
+	}
+	v.mu.Lock()
+	last := v.last
+	v.mu.Unlock()
+	if slices.Equal(l.files, last.files) && slices.Equal(l.names, last.names) {
+		return last, nil
+	}
+	whole, err := l.read(v.root)
+	if err == nil && whole && v.live {
+		v.mu.Lock()
+		v.last = l
+		v.mu.Unlock()
+	}
+	return l, err
+}
+
+// read reads what the kernel has of the devices. whole reports whether nothing was missing.
+func (l *listing) read(root sysfs.Root) (whole bool, err error) {
+	known, err := nldev.Devices()
+	if exhausted(err) {
+		return false, err
+	}
+	r := reader{root: root, known: known} // an old kernel does not answer
+	whole = true
+	for _, file := range l.files {
+		if n, ok := strings.CutPrefix(file.Name, "uverbs"); !ok || !isNumber(n) {
+			continue
+		}
+		d, ok, err := r.device(file)
+		i := slices.IndexFunc(l.names, func(e sysfs.Entry) bool { return e.Name == d.name })
+		switch {
+		case exhausted(err):
+			return false, err
+		case err != nil || i < 0:
+			whole = false
+		case ok:
+			d.inodes[1] = l.names[i].Inode
+			l.devices = append(l.devices, d)
+		}
+	}
+	slices.SortFunc(l.devices, func(a, b facts) int { return sysfs.NaturalCompare(a.name, b.name) })
+	return whole, nil
 }
 
 // exhausted reports whether err is a lack of descriptors or memory, which hides no device.
@@ -55,36 +89,74 @@ func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
-// read returns the device of a file, and none if it is not one of mlx5.
-func (v *Verbs) read(file string, known map[string]nldev.Device) (facts, error) {
-	if n, ok := strings.CutPrefix(file, "uverbs"); !ok || !isNumber(n) || !uverbs.Exists(file) {
-		return facts{}, nil
+// reader reads devices from netlink's answer, and what that lacks from sysfs.
+type reader struct {
+	root  sysfs.Root
+	known map[string]nldev.Device
+}
+
+// device returns the device of a file. ok is false if it is not one of mlx5.
+func (r *reader) device(file sysfs.Entry) (d facts, ok bool, err error) {
+	d = facts{index: -1, node: uverbs.Node{Name: file.Name}, inodes: [2]uint64{file.Inode}}
+	var n nldev.Device
+	for name, k := range r.known {
+		if k.File.Name == file.Name {
+			d.name, n = name, k
+			d.node.Number, d.node.ABI = k.File.Number, int64(k.File.ABI)
+		}
 	}
-	name, err := v.root.Attr("class", "infiniband_verbs", file, "ibdev")
-	if err != nil {
-		return facts{}, err
+	if d.name == "" {
+		name, err := r.root.Attr("class", "infiniband_verbs", file.Name, "ibdev")
+		if err != nil {
+			return d, false, err
+		}
+		d.name = strings.TrimSpace(name)
+		n, d.node = r.known[d.name], uverbs.ReadNode(r.root, file.Name)
 	}
-	d := facts{name: strings.TrimSpace(name), uverbs: file, index: -1, node: -1}
-	n, ok := known[d.name]
-	if ok {
+	if _, is := r.known[d.name]; is {
 		d.index = int(n.Index)
 	}
-	if !drives(n.Driver, v.root.PCIID(d.name)) {
-		return facts{}, nil
+	if is, err := r.drives(d.name, n.Driver); !is || err != nil {
+		return d, false, err
 	}
-	guid, err := v.root.Attr("class", "infiniband", d.name, "node_guid")
+	if n.Type != 0 {
+		d.guid, d.typ = n.GUID, int32(n.Type)
+		return d, true, nil
+	}
+	err = r.identify(&d)
+	return d, err == nil, err
+}
+
+// drives reports whether a device is one of mlx5: by the driver that netlink names, else by the vendor on PCI, which a
+// subfunction lacks.
+func (r *reader) drives(name string, driver uint32) (bool, error) {
+	const unknown, mellanox = 0, "0x15b3" // C: RDMA_DRIVER_UNKNOWN
+	if driver != unknown {
+		return driver == driverID, nil
+	}
+	vendor, err := r.root.Attr("class", "infiniband", name, "device", "vendor")
+	if !exhausted(err) { // a device that is not on PCI has none
+		err = nil
+	}
+	return strings.TrimSpace(vendor) == mellanox, err
+}
+
+// identify reads GUID and type of the node from sysfs.
+func (r *reader) identify(d *facts) error {
+	guid, err := r.root.Attr("class", "infiniband", d.name, "node_guid")
+	if err != nil {
+		return err
+	}
 	if b, e := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(guid), ":", "")); e == nil && len(b) == 8 {
 		d.guid = binary.BigEndian.Uint64(b)
 	}
-	if err != nil {
-		return facts{}, err
+	typ, err := r.root.Attr("class", "infiniband", d.name, "node_type")
+	typ, _, _ = strings.Cut(typ, ":")
+	d.typ = -1
+	if n, e := strconv.ParseInt(typ, 10, 32); e == nil {
+		d.typ = int32(n)
 	}
-	node, err := v.root.Attr("class", "infiniband", d.name, "node_type")
-	node, _, _ = strings.Cut(node, ":")
-	if n, e := strconv.ParseInt(node, 10, 32); e == nil {
-		d.node = int32(n)
-	}
-	return d, err
+	return err
 }
 
 func isNumber(s string) bool {
@@ -153,7 +225,7 @@ func (v *Verbs) Device(dev handle) control.Device {
 	if err != nil {
 		return control.Device{NodeType: unknown, Transport: unknown}
 	}
-	return control.Device{NodeType: d.node, Transport: transportIB}
+	return control.Device{NodeType: d.typ, Transport: transportIB}
 }
 
 // IsSupported reports whether the context is of this package, which drives mlx5 devices only.

@@ -174,13 +174,12 @@ func (k *fakeKernel) mapPages(_ int, _ int64, n int, _ uverbs.Access) ([]byte, e
 // device makes a device of the fake kernel.
 func (k *fakeKernel) device() (*Verbs, handle) {
 	v := New()
-	v.openFile = func(_ sysfs.Root, _ string, driver uint32, forms *uverbs.Forms) (*uverbs.File, error) {
+	v.openFile = func(_ sysfs.Root, d *device) (*uverbs.File, error) {
 		fd := k.fd()
-		return uverbs.NewFile(int(fd), driver, forms, uverbs.System{Ioctl: k.ioctl, Map: k.mapPages,
+		return uverbs.NewFile(int(fd), driverID, &d.forms, uverbs.System{Ioctl: k.ioctl, Map: k.mapPages,
 			Write: func(int, []byte) (int, error) { k.t.Error("written"); return 0, syscall.EIO }}), nil
 	}
-	v.checkFile = func(sysfs.Root, string, int64) error { return nil }
-	return v, v.handleOf(facts{name: "mlx5_9", uverbs: "uverbs9"})
+	return v, v.handleOf(facts{name: "mlx5_9", node: uverbs.Node{Name: "uverbs9"}})
 }
 
 // use makes one of each object, uses it, and ends all. It returns what went wrong.

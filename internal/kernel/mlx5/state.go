@@ -19,11 +19,19 @@ type Verbs struct {
 	root  sysfs.Root
 	table table
 
-	checkFile func(root sysfs.Root, file string, driver int64) error
-	openFile  func(root sysfs.Root, file string, driver uint32, forms *uverbs.Forms) (*uverbs.File, error)
+	openFile func(root sysfs.Root, d *device) (*uverbs.File, error)
 
+	live    bool // root is the kernel's
 	mu      sync.Mutex
 	devices map[facts]handle
+	last    listing
+}
+
+// listing has the devices that sysfs had, and by what that may be recognized: no entry of sysfs has the inode of an
+// earlier one.
+type listing struct {
+	files, names []sysfs.Entry // of device files, of devices
+	devices      []facts
 }
 
 // steering has the verbs of steering rules.
@@ -52,16 +60,19 @@ func (o *object) owner() handle { return o.c.handle }
 
 // facts describe a device of the list.
 type facts struct {
-	name, uverbs string
-	guid         uint64
-	node         int32
-	index        int // the kernel's, -1 if it is not known
+	name   string
+	node   uverbs.Node
+	guid   uint64
+	typ    int32     // C: enum ibv_node_type; -1 if it is not known
+	index  int       // the kernel's, -1 if it is not known
+	inodes [2]uint64 // of its entries in sysfs: a device that comes again is another one
 }
 
 // device is a device of the list.
 type device struct {
 	facts
-	forms uverbs.Forms
+	forms   uverbs.Forms
+	checked atomic.Bool // its versions
 }
 
 // context is an open device.

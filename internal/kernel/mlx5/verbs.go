@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -13,8 +12,8 @@ var (
 
 // New returns the control path.
 func New() *Verbs {
-	v := &Verbs{root: sysfs.DefaultRoot(), checkFile: uverbs.CheckVersions, openFile: uverbs.Open,
-		devices: make(map[facts]handle)}
+	root := sysfs.DefaultRoot()
+	v := &Verbs{root: root, live: root.Live(), openFile: openFile, devices: make(map[facts]handle)}
 	v.steering.v = v
 	return v
 }

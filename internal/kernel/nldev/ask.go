@@ -27,7 +27,9 @@ func devices(ask exchange) (map[string]Device, error) {
 	list := make(map[string]Device)
 	err := ask(cmdGet, flagDump, nil, func(a map[uint16][]byte) {
 		if n, ok := number(a[attrIndex]); ok && a[attrName] != nil {
-			list[text(a[attrName])] = Device{Index: uint32(n)}
+			guid, _ := number(a[attrNodeGUID])
+			typ, _ := number(a[attrNodeType])
+			list[text(a[attrName])] = Device{Index: uint32(n), GUID: guid, Type: uint8(typ)}
 		}
 	})
 	if err != nil {
@@ -40,6 +42,9 @@ func devices(ask exchange) (map[string]Device, error) {
 		_ = ask(cmdGetChardev, 0, q, func(a map[uint16][]byte) { // an older kernel does not answer
 			n, _ := number(a[attrDriver])
 			d.Driver = uint32(n)
+			d.File.Name = text(a[attrChardevName])
+			d.File.Number, _ = number(a[attrChardev])
+			d.File.ABI, _ = number(a[attrChardevABI])
 		})
 		list[name] = d
 	}

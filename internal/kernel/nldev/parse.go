@@ -9,6 +9,16 @@ import (
 type Device struct {
 	Index  uint32
 	Driver uint32 // C: enum rdma_driver_id; 0 (RDMA_DRIVER_UNKNOWN) if the kernel does not say
+	GUID   uint64 // of the node
+	Type   uint8  // C: enum rdma_node_type; 0 if the kernel does not say
+	File   File
+}
+
+// File is a device file of verbs. All is zero before Linux 5.1, which does not say.
+type File struct {
+	Name   string // as in "uverbs0"
+	Number uint64 // C: dev_t
+	ABI    uint64 // of the driver
 }
 
 // client is RDMA_NL_NLDEV, which leads a message's type.
@@ -25,7 +35,12 @@ const (
 const (
 	attrIndex       = 1
 	attrName        = 2
+	attrNodeGUID    = 6
+	attrNodeType    = 14
 	attrChardevType = 69
+	attrChardevName = 70
+	attrChardevABI  = 71
+	attrChardev     = 72
 	attrDriver      = 73
 	attrCopyOnFork  = 93
 )

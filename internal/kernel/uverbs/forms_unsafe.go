@@ -20,9 +20,12 @@ type request struct {
 // do sends a command in the first form that the kernel has. args are those of the method. The error is an errno or a
 // *ReplyError.
 func (f *File) do(c *command, q request, args ...Arg) error {
-	runtime.LockOSThread() // Linux looks at the thread's credentials
-	defer runtime.UnlockOSThread()
 	err := f.send(c, &q, args)
+	if err == syscall.EACCES { // Linux looks at the thread's credentials, which the explanation is about
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err = f.send(c, &q, args)
+	}
 	if err == syscall.EIO || err == syscall.EACCES {
 		if do := f.explain.Load(); do != nil {
 			return (*do)(err)
@@ -33,8 +36,6 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 
 // plain is do without an explanation.
 func (f *File) plain(c *command, q request, args ...Arg) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	return f.send(c, &q, args)
 }
 

@@ -10,9 +10,11 @@ var kernel = System{
 	Map:   func(int, int64, int, Access) ([]byte, error) { return nil, syscall.ENOSYS },
 }
 
-func openFile(string, uint32, uint32) (int, error) { return -1, syscall.ENOSYS }
+func openFile(string, uint64) (int, error) { return -1, syscall.ENOSYS }
 
-func checkFile(int, string, uint32, uint32) error { return syscall.ENOSYS }
+func checkFile(int, string, uint64) error { return syscall.ENOSYS }
+
+func deviceNumber(major, minor uint32) uint64 { return uint64(major)<<32 | uint64(minor) }
 
 // CloseFD exists on Linux only.
 func CloseFD(int) error { return syscall.ENOSYS }

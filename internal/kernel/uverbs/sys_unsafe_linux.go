@@ -40,8 +40,8 @@ var kernel = System{
 	},
 }
 
-// openFile opens a file that must be the character device of these numbers.
-func openFile(path string, major, minor uint32) (int, error) {
+// openFile opens a file that must be the character device of this number.
+func openFile(path string, number uint64) (int, error) {
 	var fd int
 	var err error
 	for {
@@ -52,30 +52,32 @@ func openFile(path string, major, minor uint32) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if err := checkFile(fd, path, major, minor); err != nil {
+	if err := checkFile(fd, path, number); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// checkFile returns an error unless fd is the character device of these numbers.
-func checkFile(fd int, path string, major, minor uint32) error {
+// checkFile returns an error unless fd is the character device of this number.
+func checkFile(fd int, path string, number uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
 	got := "not a character device"
 	if st.Mode&unix.S_IFMT == unix.S_IFCHR {
-		got = deviceNumber(unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev)))
+		if st.Rdev == number {
+			return nil
+		}
+		got = deviceText(st.Rdev)
 	}
-	if want := deviceNumber(major, minor); got != want {
-		return &FileError{Path: path, Got: got, Want: want + ", which sysfs names"}
-	}
-	return nil
+	return &FileError{Path: path, Got: got, Want: deviceText(number) + ", which the kernel names"}
 }
 
-func deviceNumber(major, minor uint32) string { return fmt.Sprintf("device %d:%d", major, minor) }
+func deviceNumber(major, minor uint32) uint64 { return unix.Mkdev(major, minor) }
+
+func deviceText(n uint64) string { return fmt.Sprintf("device %d:%d", unix.Major(n), unix.Minor(n)) }
 
 // CloseFD closes a descriptor that the kernel gave.
 func CloseFD(fd int) error { return unix.Close(fd) }
