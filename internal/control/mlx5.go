@@ -32,7 +32,14 @@ type Extensions interface {
 }
 
 // Mkey describes an indirect memory key.
-type Mkey struct{ LKey, RKey uint32 }
+type Mkey struct {
+	LKey, RKey uint32
+	// Signed is set if whoever posts changes of the key has to follow its signature: those changes name PSV, where the
+	// device keeps the state of the signature in memory and on the wire, and MkeyCheck is not called. A library follows
+	// the signatures of its keys itself.
+	Signed bool
+	PSV    [2]uint32
+}
 
 // Mkeys makes indirect memory keys, and keys that encrypt.
 type Mkeys interface {
@@ -43,7 +50,8 @@ type Mkeys interface {
 	CryptoLogin(ctx Handle, attr *abi.MLX5DVCryptoLoginAttr) error
 	CryptoLoginQueryState(ctx Handle, state *uint32) error
 	CryptoLogout(ctx Handle) error
-	DEKCreate(ctx Handle, attr *abi.MLX5DVDEKInitAttr) (Handle, error)
+	// DEKCreate returns the device's number of the key as well, or 0 if a library keeps it.
+	DEKCreate(ctx Handle, attr *abi.MLX5DVDEKInitAttr) (dek Handle, number uint32, err error)
 	DEKQuery(dek Handle, attr *abi.MLX5DVDEKAttr) error
 	DEKDestroy(dek Handle) error
 	// AsksForClearKeys reports whether a key in the clear has MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN in its attributes.

@@ -81,6 +81,7 @@ type context struct {
 	bars     bars
 	events   events
 	clocks   clocks
+	login    login
 	lastUIdx atomic.Uint32
 }
 
@@ -125,6 +126,13 @@ type events struct {
 
 // count is of one kind of an object's events. It is guarded by events.mu.
 type count struct{ read, acked uint32 }
+
+// login is an application's at the device, for wrapped keys.
+type login struct {
+	mu sync.Mutex
+	is *obj // nil without one
+	id uint32
+}
 
 // clocks are pages that the device and the kernel write. They are mapped when they are first read.
 type clocks struct {
