@@ -48,6 +48,10 @@ func (c caps) hasGeneral(kind uint16) bool {
 	return c.has(last - int(kind))
 }
 
+// loginObject returns the object of the login.
+// Preconditions: c.login.mu is held, and there is a login.
+func (c *context) loginObject() obj { return obj{kernelObject{object{c: c}, c.login.number}} }
+
 // CryptoLogin logs in to the device.
 func (k *mkeys) CryptoLogin(ctx handle, a *abi.MLX5DVCryptoLoginAttr) error {
 	const most = 1<<24 - 1
@@ -62,7 +66,7 @@ func (k *mkeys) CryptoLogin(ctx handle, a *abi.MLX5DVCryptoLoginAttr) error {
 	switch {
 	case a.CompMask != 0:
 		return syscall.EINVAL
-	case c.login.is != nil:
+	case c.login.is:
 		return syscall.EEXIST
 	case g.crypto(c).Flags&need != need || !g.hasGeneral(generalLogin):
 		return syscall.EOPNOTSUPP
@@ -78,7 +82,7 @@ func (k *mkeys) CryptoLogin(ctx handle, a *abi.MLX5DVCryptoLoginAttr) error {
 	if err != nil {
 		return err
 	}
-	c.login.is, c.login.id = &made, id
+	c.login.is, c.login.number, c.login.id = true, made.number, id
 	return nil
 }
 
@@ -90,11 +94,12 @@ func (k *mkeys) CryptoLoginQueryState(ctx handle, state *uint32) error {
 	}
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
-	if c.login.is == nil {
+	if !c.login.is {
 		*state = abi.MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN
 		return nil
 	}
-	o, err := c.login.is.queryGeneral(generalLogin, c.login.id)
+	made := c.loginObject()
+	o, err := made.queryGeneral(generalLogin, c.login.id)
 	if err != nil {
 		return err
 	}
@@ -118,12 +123,12 @@ func (k *mkeys) CryptoLogout(ctx handle) error {
 	}
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
-	if c.login.is == nil {
+	if !c.login.is {
 		return syscall.ENOENT
 	}
-	if err = c.login.is.end(); err == nil {
-		c.login.is = nil
-	}
+	made := c.loginObject()
+	err = made.end()
+	c.login.is = err != nil
 	return err
 }
 
@@ -136,7 +141,7 @@ func (c *context) importable(a *abi.MLX5DVDEKInitAttr, caps abi.MLX5DVCryptoCaps
 	}
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
-	return c.login.is != nil && caps.WrappedImportMethod&wrapped != 0
+	return c.login.is && caps.WrappedImportMethod&wrapped != 0
 }
 
 // AsksForClearKeys returns true.

@@ -40,7 +40,8 @@ func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 		return 0, control.Mkey{}, err
 	}
 	has := func(flag uint32) bool { return a.CreateFlags&flag != 0 }
-	signed, encrypts := has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE), has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
+	signed := has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE)
+	encrypts := has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
 	switch {
 	case a.MaxEntries > math.MaxUint16-3:
 		return 0, control.Mkey{}, syscall.EINVAL
@@ -69,8 +70,8 @@ func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 	return m.handle, key, nil
 }
 
-// make makes an object of the firmware that the key consists of.
-func (m *mkey) make(in, out []byte) error {
+// part makes an object of the firmware that the key consists of.
+func (m *mkey) part(in, out []byte) error {
 	o, err := m.c.obj(in, out)
 	if err = answered(out, err); err == nil {
 		m.parts = append(m.parts, o)
@@ -85,7 +86,7 @@ func (m *mkey) addPSV(p *pd) (index uint32, err error) {
 	be := binary.BigEndian
 	be.PutUint16(in, createPSV)
 	be.PutUint32(in[8:], one|p.device)
-	err = m.make(in, out)
+	err = m.part(in, out)
 	return be.Uint32(out[16:]) & (1<<24 - 1), err
 }
 
@@ -109,7 +110,7 @@ func (m *mkey) add(p *pd, a *abi.MLX5DVMkeyInitAttr, signed, encrypts bool) (key
 	be.PutUint32(c[32:], octowords)
 	be.PutUint32(c[52:], uint32(a.MaxEntries))
 	be.PutUint32(c[60:], sum(choice[uint32]{encrypts, encryptsOnce}))
-	err = m.make(in, out)
+	err = m.part(in, out)
 	return be.Uint32(out[8:]) << 8, err
 }
 
