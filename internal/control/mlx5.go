@@ -34,10 +34,9 @@ type Extensions interface {
 // Mkey describes an indirect memory key.
 type Mkey struct {
 	LKey, RKey uint32
-	// Signed is set if the data path has to follow the signature of the key. MkeyCheck then has no use. A library follows
-	// the signatures of its keys itself. PSV are the device's numbers of the places where it keeps the state of the
-	// signature: in memory, on the wire.
-	Signed bool
+	// Follow is set if the data path has to follow the signature and the encryption of the key. MkeyCheck then has no
+	// use. PSV are the device's numbers of the places where it keeps the state of a signature: in memory, on the wire.
+	Follow bool
 	PSV    [2]uint32
 }
 

@@ -13,20 +13,37 @@ const mkeyLocalWrite = 1 << 3
 const repeatBlock = 0x400
 
 // Mkey builds the change of an indirect memory key, and reports whether there was room for it. The caller has checked
-// m, which has no signature.
+// m. k is nil for a key with neither a signature nor an encryption. With a signature the change may take three WQEs, of
+// which the last one completes.
 //
 // C: mlx5_send_wr_mkey_configure and the setters (rdma-core v44.0, providers/mlx5/qp.c:2821).
-func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
+func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) bool {
 	n, layout := m.Entries()
 	if m.Blocks != nil {
 		n++
 	}
 	n = (n + 3) &^ 3
-	if !q.Begin(work.Mkey, flags, m.Key, umrCtrlSegs+mkeySegs+n) {
+	segs, first := umrCtrlSegs+mkeySegs+n, flags
+	var c change
+	if k != nil {
+		c = k.plan(q, m)
+		segs += c.segs()
+		psvs := c.states()
+		if psvs > 0 {
+			first &^= sendSignaled
+		}
+		if !q.roomFor(uint32(segs+4)/4+psvs, 1+psvs) {
+			return false
+		}
+	}
+	if !q.Begin(work.Mkey, first, m.Key, segs) {
 		return false
 	}
+	if k != nil {
+		k.took(&c)
+	}
 	q.wqe.inline = true
-	mask, access := uint64(umrMaskFree|umrMaskKey), uint64(0)
+	mask, access := umrMaskFree|umrMaskKey|c.mask, uint64(0)
 	if m.SetAccess {
 		mask |= umrMaskAccess
 		access = umrAccess(m.Access)
@@ -34,8 +51,8 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
 	if layout {
 		mask |= umrMaskLen
 	}
-	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16, mask)
-	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), 0)
+	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16|uint64(c.segs()), mask)
+	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), c.flags)
 	q.zeros(mkeySegs-1, 0, m.Length())
 	left := n
 	for i := range m.List {
@@ -58,7 +75,11 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
 	for ; left > 0; left-- {
 		q.zeros(1, 0, 0)
 	}
+	q.bsfs(&c)
 	q.endUMR(id, wcDriver1)
+	if c.psv {
+		q.setPSVs(id, flags, &c)
+	}
 	return true
 }
 

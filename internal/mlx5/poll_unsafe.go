@@ -226,6 +226,9 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
 		return stays
 	}
 	if op == cqeSigErr { // it names a key, and no QP
+		if cq.qps.wrongSignature((*[64]byte)(p)) {
+			return reposted
+		}
 		cq.corrupt(nil, ci, tail, noSigErr)
 		return isCorrupt
 	}

@@ -19,6 +19,8 @@ const (
 	umrMaskQPN    = 1 << 14
 	umrMaskAccess = 15 << 18 // local write, remote read, remote write, atomic
 	umrMaskFree   = 1 << 29
+	umrMaskSigErr = 1 << 9
+	umrMaskBSF    = 1 << 12
 )
 
 // The mkey context of a UMR WQE. C: struct mlx5_wqe_mkey_context_seg, MLX5_WQE_MKEY_CONTEXT_*.
@@ -28,6 +30,9 @@ const (
 	mkeyRemoteWrite = 1 << 5
 	mkeyAtomic      = 1 << 6
 	mkeyNoQPN       = 0xffffff
+
+	mkeyBSF     = 1 << 30 // in flags_pd
+	sigErrShift = 26      // in flags_pd: the lowest bit of how many wrong signatures the program knows
 )
 
 const (

@@ -53,9 +53,8 @@ func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 	}
 	a.MaxEntries = (a.MaxEntries + 3) &^ 3
 	m := &mkey{object: object{c: p.c}}
-	key := control.Mkey{}
+	key := control.Mkey{Follow: true}
 	if signed {
-		key.Signed = true
 		for i := range key.PSV {
 			if key.PSV[i], err = m.addPSV(p); err != nil {
 				return 0, control.Mkey{}, also(err, m.end())
