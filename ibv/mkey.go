@@ -165,8 +165,8 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 			Need: "a QP with mlx5dv.MkeyConfigure among its SendOps", Have: "one without"}
 	case n > most:
 		return &LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(max(most, 0)),
-			Where: "qp " + qp.name + " (QPOptions.MaxInline: 16 bytes for each, 16 more with Blocks, and 64 more for a " +
-				"signature and for an encryption)"}
+			Where: "qp " + qp.name + " (QPOptions.MaxInline: 16 bytes for each, 16 more with Blocks, and 64 more for " +
+				"a signature and for an encryption)"}
 	case c.mkey.signature && c.w.Length() > math.MaxUint32:
 		return &LimitError{What: "bytes under a key with a signature or an encryption", Asked: c.w.Length(),
 			Limit: math.MaxUint32, Where: "an mkey"}
@@ -178,7 +178,8 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 			Limit: uint64(qp.cap.MaxSendWR), Where: "qp " + qp.name + " (QPOptions.MaxSendWR)"}
 	}
 	if why := c.mkey.signed.Refuses(c.w); why != "" {
-		return &UnsupportedError{Feature: why, Need: "one of them, or another order", Have: "an mkey of " + qp.dev.Name()}
+		return &UnsupportedError{Feature: why, Need: "another order, or less",
+			Have: "the encryption of " + qp.dev.Name()}
 	}
 	return nil
 }
@@ -194,11 +195,11 @@ func (c *MkeyChange) extra() (n int) {
 	return n
 }
 
-// undo forgets the changes of keys of work requests that were discarded.
-func (qp *QP) undo(wrs []SendWR) {
+// undoChanges forgets the changes of keys of work requests that were discarded.
+func undoChanges(q *mlx5.SQ, wrs []SendWR) {
 	for i := range wrs {
 		if c := wrs[i].mkeyOf(); c != nil && c.mkey.signed != nil {
-			c.mkey.signed.Undo(&qp.direct.SQ)
+			c.mkey.signed.Undo(q, q.Rung())
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		if whole {
 			if bad := qp.checkAll(wrs, n); bad != nil {
 				q.Rollback(before)
-				qp.undo(wrs[:n])
+				undoChanges(q, wrs[:n])
 				return 0, bad
 			}
 		}
@@ -34,7 +34,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		err = qp.badSend(n, err)
 		if whole {
 			q.Rollback(before)
-			qp.undo(wrs[:n])
+			undoChanges(q, wrs[:n])
 			return 0, err
 		}
 	}

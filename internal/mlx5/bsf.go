@@ -22,26 +22,33 @@ const (
 var blockSelector = [...]uint64{abi.MLX5DV_BLOCK_SIZE_512: 1, abi.MLX5DV_BLOCK_SIZE_520: 2,
 	abi.MLX5DV_BLOCK_SIZE_4048: 6, abi.MLX5DV_BLOCK_SIZE_4096: 3, abi.MLX5DV_BLOCK_SIZE_4160: 4}
 
-// blockBytes has the sizes.
-var blockBytes = [...]uint64{abi.MLX5DV_BLOCK_SIZE_512: 512, abi.MLX5DV_BLOCK_SIZE_520: 520,
-	abi.MLX5DV_BLOCK_SIZE_4048: 4048, abi.MLX5DV_BLOCK_SIZE_4096: 4096, abi.MLX5DV_BLOCK_SIZE_4160: 4160}
+// segs returns how many segments the entries take.
+func (c *change) segs() (n int) {
+	if c.sig {
+		n = bsfSegs
+	}
+	if c.enc {
+		n += bsfSegs
+	}
+	return n
+}
 
-// bsfs adds the entries of a change.
-func (q *SQ) bsfs(c *change) {
+// putBSFs adds the entries of a change.
+func putBSFs(q *SQ, c *change) {
 	kind := uint64(bsfAlone)
 	if c.sig && c.enc {
 		kind = bsfOfTwo
 	}
 	if c.sig {
-		q.sigBSF(c, kind)
+		putSigBSF(q, c, kind)
 	}
 	if c.enc {
-		q.cryptoBSF(c, kind)
+		putCryptoBSF(q, c, kind)
 	}
 }
 
-// sigBSF adds the entry of a signature.
-func (q *SQ) sigBSF(c *change, kind uint64) {
+// putSigBSF adds the entry of a signature.
+func putSigBSF(q *SQ, c *change, kind uint64) {
 	s := &c.setup
 	mem, wire := &s.domain[work.SigMemory], &s.domain[work.SigWire]
 	head := uint64(0)
@@ -65,31 +72,6 @@ func (q *SQ) sigBSF(c *change, kind uint64) {
 	q.zeros(1, 0, 0)
 	q.zeros(1, inlineDIF(wire), inlineDIFFlags(wire))
 	q.zeros(1, inlineDIF(mem), inlineDIFFlags(mem))
-}
-
-// alike reports whether the blocks of both domains have one structure, and which bytes of the signatures are then the
-// same.
-func (s *keySetup) alike() (is bool, same uint8) {
-	m, w := &s.domain[work.SigMemory], &s.domain[work.SigWire]
-	if !w.Is() || m.IsDIF != w.IsDIF || m.IsCRC != w.IsCRC || m.Size != w.Size || m.CRC.Type != w.CRC.Type {
-		return false, 0
-	}
-	switch {
-	case w.IsCRC && w.CRC.Type == abi.MLX5DV_SIG_CRC_TYPE_CRC64_XP10:
-		return true, abi.MLX5DV_SIG_MASK_CRC64_XP10
-	case w.IsCRC:
-		return true, abi.MLX5DV_SIG_MASK_CRC32
-	}
-	if m.T10DIF.BGType == w.T10DIF.BGType && m.T10DIF.BG == w.T10DIF.BG {
-		same |= abi.MLX5DV_SIG_MASK_T10DIF_GUARD
-	}
-	if m.T10DIF.AppTag == w.T10DIF.AppTag {
-		same |= abi.MLX5DV_SIG_MASK_T10DIF_APPTAG
-	}
-	if m.T10DIF.RefTag == w.T10DIF.RefTag {
-		same |= abi.MLX5DV_SIG_MASK_T10DIF_REFTAG
-	}
-	return true, same
 }
 
 // domainPSV returns what a domain's CRC is, and where its state is.
@@ -149,29 +131,8 @@ func inlineDIFFlags(d *work.SigDomain) uint64 {
 	return v
 }
 
-// Where the device encrypts. C: MLX5_ENCRYPTION_ORDER_*.
-const (
-	wireSignature = iota
-	memorySignature
-	rawWire
-	rawMemory
-)
-
-func (s *keySetup) order() uint64 {
-	after := s.crypto.SignatureCryptoOrder == abi.MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX
-	switch {
-	case s.crypto.EncryptOnTx != 0 && after:
-		return rawWire
-	case s.crypto.EncryptOnTx != 0:
-		return wireSignature
-	case after:
-		return memorySignature
-	}
-	return rawMemory
-}
-
-// cryptoBSF adds the entry of an encryption.
-func (q *SQ) cryptoBSF(c *change, kind uint64) {
+// putCryptoBSF adds the entry of an encryption.
+func putCryptoBSF(q *SQ, c *change, kind uint64) {
 	s, be := &c.setup, binary.BigEndian
 	tweak := s.crypto.InitialTweak
 	if c.bigEndian {

@@ -1,20 +1,14 @@
 package mlx5
 
-import (
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/work"
-)
-
-// C: MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE (rdma-core v44.0, providers/mlx5/mlx5dv.h:1394).
-const mkeyLocalWrite = 1 << 3
+import "github.com/pureverbs/pureverbs/internal/work"
 
 // repeatBlock marks the head of a layout of interleaved blocks. C: umr_strided_seg_create (rdma-core v44.0,
 // providers/mlx5/qp.c:2145).
 const repeatBlock = 0x400
 
 // Mkey builds the change of an indirect memory key, and reports whether there was room for it. The caller has checked
-// m. k is nil for a key with neither a signature nor an encryption. With a signature the change may take three WQEs, of
-// which the last one completes.
+// m. k is nil for a key with neither a signature nor an encryption. With a signature the change may take three WQEs.
+// The last one completes.
 //
 // C: mlx5_send_wr_mkey_configure and the setters (rdma-core v44.0, providers/mlx5/qp.c:2821).
 func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) bool {
@@ -26,7 +20,7 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) boo
 	segs, first := umrCtrlSegs+mkeySegs+n, flags
 	var c change
 	if k != nil {
-		c = k.plan(q, m)
+		c = k.plan(q, q.Rung(), m)
 		segs += c.segs()
 		psvs := c.states()
 		if psvs > 0 {
@@ -54,6 +48,17 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) boo
 	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16|uint64(c.segs()), mask)
 	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), c.flags)
 	q.zeros(mkeySegs-1, 0, m.Length())
+	q.layout(m, n)
+	putBSFs(q, &c)
+	q.endUMR(id, wcDriver1)
+	if c.psv {
+		q.setPSVs(id, flags, &c)
+	}
+	return true
+}
+
+// layout adds the n segments of a layout.
+func (q *SQ) layout(m *work.MkeyUpdate, n int) {
 	left := n
 	for i := range m.List {
 		putData(q.next(), &m.List[i], m.List[i].Length)
@@ -75,39 +80,4 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) boo
 	for ; left > 0; left-- {
 		q.zeros(1, 0, 0)
 	}
-	q.bsfs(&c)
-	q.endUMR(id, wcDriver1)
-	if c.psv {
-		q.setPSVs(id, flags, &c)
-	}
-	return true
-}
-
-// rights are those of a key as verbs and as a key context have them.
-var rights = [...]struct {
-	verbs uint32
-	bit   uint64
-}{
-	{abi.IBV_ACCESS_LOCAL_WRITE, mkeyLocalWrite}, {abi.IBV_ACCESS_REMOTE_READ, mkeyRemoteRead},
-	{abi.IBV_ACCESS_REMOTE_WRITE, mkeyRemoteWrite}, {abi.IBV_ACCESS_REMOTE_ATOMIC, mkeyAtomic},
-}
-
-// umrAccess returns the rights of a key as a key context has them.
-func umrAccess(access uint32) (bits uint64) {
-	for _, r := range rights {
-		if access&r.verbs != 0 {
-			bits |= r.bit
-		}
-	}
-	return bits
-}
-
-// verbsAccess is the inverse of umrAccess.
-func verbsAccess(bits uint8) (access uint32) {
-	for _, r := range rights {
-		if uint64(bits)&r.bit != 0 {
-			access |= r.verbs
-		}
-	}
-	return access
 }

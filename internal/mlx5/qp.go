@@ -102,7 +102,7 @@ type Table struct {
 
 	bigEndian atomic.Uint32 // see BigEndian
 
-	signed signedKeys
+	signed sync.Map // of *SignedKey, by the number of the key
 }
 
 // Watch ends what relies on payloads going to memory of this process only. Afterwards, Sends and Receives of QPs whose

@@ -28,35 +28,11 @@ type SignedKey struct {
 	wrong *sigError
 
 	before keySetup // what was set when the queue by was rung last, at work request at
-	by     *SQ
+	by     any
 	at     uint32
 }
 
-// keySetup is what the changes of a key have set.
-type keySetup struct {
-	sig    setupStep
-	domain [2]work.SigDomain
-	check  uint8
-	copies bool // copy has a meaning
-	copy   uint8
-
-	length uint64 // of the layout
-	enc    setupStep
-	crypto abi.MLX5DVCryptoAttr
-	dek    uint32
-}
-
-// setupStep is when something was set. C: enum mlx5_mkey_bsf_state.
-type setupStep uint8
-
-const (
-	setNever setupStep = iota
-	setNow             // by the change that is posted
-	setBefore
-	setNoMore // removed by the change that is posted
-)
-
-// sigError is what a completion says of a wrong signature.
+// sigError describes a wrong signature.
 type sigError struct {
 	syndrome         uint16
 	kind, domain     uint8
@@ -71,7 +47,7 @@ const (
 	wrongGuard  = 1 << 13
 )
 
-// change is what a change of a key does besides its layout and its rights.
+// change has the parts of a change of a key besides its layout and its rights.
 type change struct {
 	mask      uint64 // of the key's context
 	flags     uint64 // in the key's context
@@ -84,17 +60,6 @@ type change struct {
 	bigEndian bool // the tweak
 }
 
-// segs returns how many segments the entries take.
-func (c *change) segs() (n int) {
-	if c.sig {
-		n = bsfSegs
-	}
-	if c.enc {
-		n += bsfSegs
-	}
-	return n
-}
-
 // states returns how many domains get their state.
 func (c *change) states() (n uint32) {
 	for i := range c.setup.domain {
@@ -105,11 +70,11 @@ func (c *change) states() (n uint32) {
 	return n
 }
 
-// plan returns what q has to post for a change of the key.
-func (k *SignedKey) plan(q *SQ, m *work.MkeyUpdate) (c change) {
+// plan returns the parts of a change of the key that queue q posts, which was rung last at work request rung.
+func (k *SignedKey) plan(q any, rung uint32, m *work.MkeyUpdate) (c change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if rung := q.head - q.pending; k.by != q || k.at != rung {
+	if k.by != q || k.at != rung {
 		k.before, k.by, k.at = k.now, q, rung
 	}
 	c = change{setup: k.now, psvs: k.PSV, bigEndian: k.Several, arms: k.Signs && !k.armed, count: k.count}
@@ -140,40 +105,13 @@ func (k *SignedKey) took(c *change) {
 	k.armed = k.armed || c.arms && c.count == k.count
 }
 
-// next applies a change.
-func (s *keySetup) next(m *work.MkeyUpdate) {
-	switch {
-	case m.Conf.ConfFlags&abi.MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR != 0:
-		s.sig, s.domain = setNoMore, [2]work.SigDomain{}
-	case s.sig == setNow:
-		s.sig = setBefore
-	case s.sig == setNoMore:
-		s.sig = setNever
-	}
-	if s.enc == setNow {
-		s.enc = setBefore
-	}
-	if _, ok := m.Entries(); ok {
-		s.length = m.Length()
-	}
-	if a := m.Signature; a != nil {
-		s.sig = setNow
-		s.domain = [2]work.SigDomain{a.Domain(work.SigMemory), a.Domain(work.SigWire)}
-		s.check, s.copy = a.Attr.CheckMask, a.Attr.CopyMask
-		s.copies = a.Attr.Flags&abi.MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK != 0
-	}
-	if m.Crypto != nil {
-		s.enc, s.crypto, s.dek = setNow, *m.Crypto, m.DEK
-	}
-}
-
-// Undo forgets the changes that q has not been rung for, which were discarded. The next change arms the key again,
-// because one of them may have done it.
-func (k *SignedKey) Undo(q *SQ) {
+// Undo forgets the changes that queue q has posted since it was rung last, at work request rung: they were discarded.
+// The next change arms the key again, because one of them may have done it.
+func (k *SignedKey) Undo(q any, rung uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.armed = false
-	if k.by == q && k.at == q.head-q.pending {
+	if k.by == q && k.at == rung {
 		k.now, k.by = k.before, nil
 	}
 }
@@ -192,7 +130,8 @@ func (k *SignedKey) Refuses(m *work.MkeyUpdate) string {
 	if s.enc == setNever {
 		return ""
 	}
-	if o := s.order(); (o == rawWire || o == rawMemory) && s.domain[work.SigMemory].Is() && s.domain[work.SigWire].Is() {
+	both := s.domain[work.SigMemory].Is() && s.domain[work.SigWire].Is()
+	if o := s.order(); both && (o == rawWire || o == rawMemory) {
 		return "a signature in memory and on the wire, with an encryption of both"
 	}
 	if !k.Several && s.length > blockBytes[s.crypto.DataUnitSize] {
@@ -201,7 +140,7 @@ func (k *SignedKey) Refuses(m *work.MkeyUpdate) string {
 	return ""
 }
 
-// noteWrong records a wrong signature, of which entry e tells.
+// noteWrong records the wrong signature that entry e reports.
 func (k *SignedKey) noteWrong(e *[64]byte) {
 	be := binary.BigEndian
 	pair := func(high, low int) uint64 { return uint64(be.Uint32(e[high:]))<<32 | uint64(be.Uint32(e[low:])) }
@@ -228,8 +167,8 @@ func (k *SignedKey) Check() (info abi.MLX5DVMkeyErr, err error) {
 	}
 	d := &k.now.domain[of]
 	if w.syndrome&(wrongRefTag|wrongAppTag|wrongGuard) == 0 || w.kind != 0 || w.domain > 1 || !d.Is() {
-		return info, fmt.Errorf("the device reports a wrong signature of syndrome %#x, type %d and domain %d, which the "+
-			"key does not have: %w", w.syndrome, w.kind, w.domain, syscall.EINVAL)
+		return info, fmt.Errorf("the device reports a wrong signature that the key does not have, of syndrome %#x, "+
+			"type %d and domain %d: %w", w.syndrome, w.kind, w.domain, syscall.EINVAL)
 	}
 	shift, mask := 0, uint64(0xffffffff)
 	switch {
@@ -248,39 +187,4 @@ func (k *SignedKey) Check() (info abi.MLX5DVMkeyErr, err error) {
 	info.Err = abi.MLX5DVSigErr{ActualValue: w.actual >> shift & mask, ExpectedValue: w.expected >> shift & mask,
 		Offset: w.offset}
 	return info, nil
-}
-
-// signedKeys finds keys by the number that completions have.
-type signedKeys struct {
-	mu   sync.Mutex
-	keys map[uint32]*SignedKey
-}
-
-// AddKey makes completions of wrong signatures find k by the key that it is of.
-func (t *Table) AddKey(key uint32, k *SignedKey) {
-	t.signed.mu.Lock()
-	defer t.signed.mu.Unlock()
-	if t.signed.keys == nil {
-		t.signed.keys = make(map[uint32]*SignedKey)
-	}
-	t.signed.keys[key>>8] = k
-}
-
-// RemoveKey undoes AddKey.
-func (t *Table) RemoveKey(key uint32) {
-	t.signed.mu.Lock()
-	defer t.signed.mu.Unlock()
-	delete(t.signed.keys, key>>8)
-}
-
-// wrongSignature records entry e, and reports whether it is of a key that is there.
-func (t *Table) wrongSignature(e *[64]byte) bool {
-	t.signed.mu.Lock()
-	defer t.signed.mu.Unlock()
-	k := t.signed.keys[binary.BigEndian.Uint32(e[36:])>>8]
-	if k == nil {
-		return false
-	}
-	k.noteWrong(e)
-	return true
 }
