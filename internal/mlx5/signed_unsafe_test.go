@@ -45,7 +45,8 @@ func (d *device) wrongCQE(key uint32, syndrome uint16, kind, domain byte) {
 }
 
 // posted returns the WQEs of a change.
-func posted(t testing.TB, d *device, q *mlx5.QP, m *work.MkeyUpdate, k *mlx5.SignedKey, at int) (list [][]byte, next int) {
+func posted(t testing.TB, d *device, q *mlx5.QP, m *work.MkeyUpdate, k *mlx5.SignedKey, at int) (list [][]byte,
+	next int) {
 	t.Helper()
 	before := q.SQ.Mark()
 	if !q.SQ.Mkey(1, signaled, m, k) {
@@ -131,18 +132,18 @@ func TestSignedKey_Crypto(t *testing.T) {
 		changes int
 	}{
 		{"alone", &mlx5.SignedKey{Encrypts: true}, crypto(1, after), nil,
-			"81020000 ffffffff 03000000 00000000 00010203 04050607 08090a0b 0c0d0e0f 00345678 00000000 0a0b0000 00000000" +
-				"00000000 00000000 00000000 00000000", 4, 1},
+			"81020000 ffffffff 03000000 00000000 00010203 04050607 08090a0b 0c0d0e0f 00345678 00000000 " +
+				"0a0b0000 00000000 00000000 00000000 00000000 00000000", 4, 1},
 		{"several units", &mlx5.SignedKey{Encrypts: true, Several: true}, crypto(0, after), nil,
-			"81010000 ffffffff 03000000 00000000 0f0e0d0c 0b0a0908 07060504 03020100 00345678 00000000 0a0b0000 00000000" +
-				"00000000 00000000 00000000 00000000", 4, 1},
+			"81010000 ffffffff 03000000 00000000 0f0e0d0c 0b0a0908 07060504 03020100 00345678 00000000 " +
+				"0a0b0000 00000000 00000000 00000000 00000000 00000000", 4, 1},
 		{"with a signature", &mlx5.SignedKey{Encrypts: true, Signs: true, PSV: [2]uint32{8, 9}}, crypto(1, before),
 			signature(),
-			"c1000000 ffffffff 03000000 00000000 00010203 04050607 08090a0b 0c0d0e0f 00345678 00000000 0a0b0000 00000000" +
-				"00000000 00000000 00000000 00000000", 8, 3},
+			"c1000000 ffffffff 03000000 00000000 00010203 04050607 08090a0b 0c0d0e0f 00345678 00000000 " +
+				"0a0b0000 00000000 00000000 00000000 00000000 00000000", 8, 3},
 		{"before it was signed", &mlx5.SignedKey{Encrypts: true, Signs: true}, crypto(0, before), nil,
-			"c1030000 ffffffff 03000000 00000000 00010203 04050607 08090a0b 0c0d0e0f 00345678 00000000 0a0b0000 00000000" +
-				"00000000 00000000 00000000 00000000", 8, 1},
+			"c1030000 ffffffff 03000000 00000000 00010203 04050607 08090a0b 0c0d0e0f 00345678 00000000 " +
+				"0a0b0000 00000000 00000000 00000000 00000000 00000000", 8, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, q := newSQ(t, 64, nil)
