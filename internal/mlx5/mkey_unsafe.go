@@ -12,49 +12,57 @@ const repeatBlock = 0x400
 //
 // C: mlx5_send_wr_mkey_configure and the setters (rdma-core v44.0, providers/mlx5/qp.c:2821).
 func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) bool {
-	n, layout := m.Entries()
+	n, _ := m.Entries()
 	if m.Blocks != nil {
 		n++
 	}
 	n = (n + 3) &^ 3
-	segs, first := umrCtrlSegs+mkeySegs+n, flags
-	var c change
-	if k != nil {
-		c = k.plan(q, q.Rung(), m)
-		segs += c.segs()
-		psvs := c.states()
-		if psvs > 0 {
-			first &^= sendSignaled
-		}
-		if !q.roomFor(uint32(segs+4)/4+psvs, 1+psvs) {
+	if k == nil {
+		if !q.Begin(work.Mkey, flags, m.Key, umrCtrlSegs+mkeySegs+n) {
 			return false
 		}
+		q.umr(id, m, n, &noChange)
+		return true
 	}
-	if !q.Begin(work.Mkey, first, m.Key, segs) {
+	c := k.plan(q, q.Rung(), m)
+	segs, psvs, first := umrCtrlSegs+mkeySegs+n+c.segs(), c.states(), flags
+	if psvs > 0 {
+		first &^= sendSignaled
+	}
+	if !q.roomFor(uint32(segs+4)/4+psvs, 1+psvs) || !q.Begin(work.Mkey, first, m.Key, segs) {
 		return false
 	}
-	if k != nil {
-		k.took(&c)
+	k.took(&c)
+	q.umr(id, m, n, &c)
+	if c.psv {
+		q.setPSVs(id, flags, &c)
 	}
+	return true
+}
+
+// noChange is of a key with neither a signature nor an encryption.
+var noChange change
+
+// umr ends the WQE of a change, whose layout takes n segments.
+func (q *SQ) umr(id uint64, m *work.MkeyUpdate, n int, c *change) {
 	q.wqe.inline = true
 	mask, access := umrMaskFree|umrMaskKey|c.mask, uint64(0)
 	if m.SetAccess {
 		mask |= umrMaskAccess
 		access = umrAccess(m.Access)
 	}
-	if layout {
+	if _, is := m.Entries(); is {
 		mask |= umrMaskLen
 	}
-	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16|uint64(c.segs()), mask)
+	entries := c.segs()
+	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16|uint64(entries), mask)
 	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), c.flags)
 	q.zeros(mkeySegs-1, 0, m.Length())
 	q.layout(m, n)
-	putBSFs(q, &c)
-	q.endUMR(id, wcDriver1)
-	if c.psv {
-		q.setPSVs(id, flags, &c)
+	if entries > 0 {
+		putBSFs(q, c)
 	}
-	return true
+	q.endUMR(id, wcDriver1)
 }
 
 // layout adds the n segments of a layout.
