@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -19,7 +21,8 @@ type Mkey struct {
 	handle    uintptr
 	lkey      uint32
 	rkey      uint32
-	signature bool
+	signature bool            // or an encryption
+	signed    *mlx5.SignedKey // nil if libmlx5 follows it, or there is nothing to follow
 	destroy   func(mkey uintptr) error
 }
 
@@ -34,7 +37,11 @@ type MkeyChange struct {
 type MkeyInfo struct {
 	Handle     uintptr
 	LKey, RKey uint32
-	Signature  bool
+	Signs      bool
+	Encrypts   bool
+	Several    bool // units that the device encrypts at a time
+	Follow     bool // as the control path does not
+	PSV        [2]uint32
 }
 
 // CreateMkey makes an Mkey by the functions of another package.
@@ -48,7 +55,12 @@ func (friends) CreateMkey(pd *PD, op string, create func(pd uintptr) (MkeyInfo, 
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
-	m := &Mkey{pd: pd, handle: i.Handle, lkey: i.LKey, rkey: i.RKey, signature: i.Signature, destroy: destroy}
+	m := &Mkey{pd: pd, handle: i.Handle, lkey: i.LKey, rkey: i.RKey, signature: i.Signs || i.Encrypts,
+		destroy: destroy}
+	if m.signature && i.Follow {
+		m.signed = &mlx5.SignedKey{Signs: i.Signs, PSV: i.PSV, Encrypts: i.Encrypts, Several: i.Several}
+		pd.dev.direct.qps.AddKey(m.lkey, m.signed)
+	}
 	pd.dev.noteKey(m.lkey, "an Mkey", true)
 	m.node.initNumbered("mkey", pd.dev.Name(), &pd.node)
 	life.Watch(m, &m.life)
@@ -59,6 +71,16 @@ func (friends) CreateMkey(pd *PD, op string, create func(pd uintptr) (MkeyInfo, 
 func (friends) ChangeMkey(m *Mkey, w *work.MkeyUpdate) *MkeyChange {
 	w.Handle, w.Key = m.handle, m.lkey
 	return &MkeyChange{m, w}
+}
+
+// CheckMkey returns the last wrong signature of a key since the last CheckMkey. It reports whether this package follows
+// the key.
+func (friends) CheckMkey(m *Mkey) (info abi.MLX5DVMkeyErr, follows bool, err error) {
+	if m.signed == nil {
+		return info, false, nil
+	}
+	info, err = m.signed.Check()
+	return info, true, err
 }
 
 func (m *Mkey) cObject() (uintptr, *verbs) { return m.handle, m.pd.dev.v }
@@ -80,6 +102,9 @@ func (m *Mkey) Close() error {
 		err := m.destroy(m.handle)
 		if err == nil {
 			m.pd.dev.forgetKey(m.lkey)
+			if m.signed != nil {
+				m.pd.dev.direct.qps.RemoveKey(m.lkey)
+			}
 		}
 		return err
 	})
@@ -117,26 +142,34 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 		return &ArgError{Arg: "Mkey", Got: "nil", Want: "what mlx5dv.Mkey.Change returned"}
 	}
 	n, layout := c.w.Entries()
-	most := (qp.cap.MaxInline + 4) / 16 // libmlx5 counts so
+	room := qp.cap.MaxInline + 4 // libmlx5 counts so
+	if more := c.extra(); more > 0 {
+		room = (room - more) &^ 63
+	}
+	most := room / 16
 	if c.w.Blocks != nil {
 		most--
 	}
 	switch {
 	case c.mkey.pd.root != qp.pd.root:
 		return &ArgError{Arg: "Mkey", Got: "one of another PD", Want: "one of the QP's PD"}
-	case c.mkey.signature && qp.direct != nil:
+	case c.mkey.signature && qp.direct != nil && c.mkey.signed == nil:
 		return &UnsupportedError{Feature: "changing a key with a signature on the direct data path",
 			Need: "CQs made with DataPathOps",
 			Have: "a CQ of the direct data path, on which libmlx5 does not see the errors of signatures"}
 	case c.mkey.signature && qp.signalAll:
 		return &UnsupportedError{Feature: "changing a key with a signature on a QP with SignalAll",
-			Need: "the flag Signaled instead", Have: "a QP on which libmlx5 posts more than one signaled WQE for it"}
+			Need: "the flag Signaled instead", Have: "a QP on which each of the WQEs that it takes would complete"}
 	case !qp.make.mlx5.MkeySetup && (c.w.Setup || !layout || !c.w.SetAccess):
 		return &UnsupportedError{Feature: "changing a key other than by a layout and rights",
 			Need: "a QP with mlx5dv.MkeyConfigure among its SendOps", Have: "one without"}
 	case n > most:
 		return &LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(max(most, 0)),
-			Where: "qp " + qp.name + " (QPOptions.MaxInline: 16 bytes for each, and 16 more with Blocks)"}
+			Where: "qp " + qp.name + " (QPOptions.MaxInline: 16 bytes for each, 16 more with Blocks, and 64 more for " +
+				"a signature and for an encryption)"}
+	case c.mkey.signature && c.w.Length() > math.MaxUint32:
+		return &LimitError{What: "bytes under a key with a signature or an encryption", Asked: c.w.Length(),
+			Limit: math.MaxUint32, Where: "an mkey"}
 	case qp.direct == nil && c.w.Length() > math.MaxUint32 && qp.dev.hasFault(level.LongBlocks):
 		return &LimitError{What: "bytes under the key", Asked: c.w.Length(), Limit: math.MaxUint32,
 			Where: "libmlx5 before v31; use CQs of the direct data path"}
@@ -144,7 +177,31 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 		return &LimitError{What: "places of the send queue for a signature", Asked: uint64(c.w.Places),
 			Limit: uint64(qp.cap.MaxSendWR), Where: "qp " + qp.name + " (QPOptions.MaxSendWR)"}
 	}
+	if why := c.mkey.signed.Refuses(c.w); why != "" {
+		return &UnsupportedError{Feature: why, Need: "another order, or less",
+			Have: "the encryption of " + qp.dev.Name()}
+	}
 	return nil
+}
+
+// extra returns the bytes that a change takes in a WQE besides the layout.
+func (c *MkeyChange) extra() (n int) {
+	if c.w.Signature != nil {
+		n = 64
+	}
+	if c.w.Crypto != nil {
+		n += 64
+	}
+	return n
+}
+
+// undoChanges forgets the changes of keys of work requests that were discarded.
+func undoChanges(q *mlx5.SQ, wrs []SendWR) {
+	for i := range wrs {
+		if c := wrs[i].mkeyOf(); c != nil && c.mkey.signed != nil {
+			c.mkey.signed.Undo(q, q.Rung())
+		}
+	}
 }
 
 // checkMLX5 reports what is wrong with a work request that has a form of its own.

@@ -26,6 +26,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		if whole {
 			if bad := qp.checkAll(wrs, n); bad != nil {
 				q.Rollback(before)
+				undoChanges(q, wrs[:n])
 				return 0, bad
 			}
 		}
@@ -33,6 +34,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		err = qp.badSend(n, err)
 		if whole {
 			q.Rollback(before)
+			undoChanges(q, wrs[:n])
 			return 0, err
 		}
 	}
@@ -83,7 +85,7 @@ func (qp *QP) addDirect(wr *SendWR) error {
 		if err := c.acquire(); err != nil {
 			return err
 		}
-		ok := qp.direct.SQ.Mkey(wr.ID, uint32(wr.Flags), c.w)
+		ok := qp.direct.SQ.Mkey(wr.ID, uint32(wr.Flags), c.w, c.mkey.signed)
 		c.release()
 		if !ok {
 			return ErrQueueFull

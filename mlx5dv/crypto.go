@@ -128,7 +128,10 @@ type DEKOptions struct {
 // Experimental: no device has run this. See docs/stability.md.
 //
 // C: struct mlx5dv_dek.
-type DEK struct{ node }
+type DEK struct {
+	node
+	number uint32 // the device's, if libmlx5 does not keep it
+}
 
 // CreateDEK gives the device a key.
 //
@@ -170,11 +173,12 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 	}
 	attr.Opaque = opt.Opaque
 	copy(attr.Key[:], opt.Key)
-	h, err := c.lib.DEKCreate(c.handle, attr)
+	d := new(DEK)
+	h, number, err := c.lib.DEKCreate(c.handle, attr)
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	d := new(DEK)
+	d.number = number
 	return made(c, d, &d.node, "dek", h), nil
 }
 

@@ -59,6 +59,7 @@ type Mkey struct {
 	entries int
 	flags   MkeyFlags
 	caps    Signature
+	several bool // units are encrypted at a time
 }
 
 // CreateMkey creates an indirect memory key; opt may be nil.
@@ -95,8 +96,8 @@ func CreateMkey(pd *ibv.PD, opt *MkeyOptions) (*Mkey, error) {
 				name+", or a libmlx5 that refused it")
 		}
 		m.entries = int(attr.MaxEntries)
-		return ibv.MkeyInfo{Handle: p, LKey: key.LKey, RKey: key.RKey,
-			Signature: opt.Flags&(MkeyBlockSignature|MkeyCrypto) != 0}, nil
+		return ibv.MkeyInfo{Handle: p, LKey: key.LKey, RKey: key.RKey, Signs: opt.Flags&MkeyBlockSignature != 0,
+			Encrypts: opt.Flags&MkeyCrypto != 0, Several: m.several, Follow: key.Follow, PSV: key.PSV}, nil
 	}
 	if m.Mkey, err = verbs.CreateMkey(pd, op, create, lib.DestroyMkey); err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func (m *Mkey) check(dev *ibv.Device, opt *MkeyOptions) error {
 	if err != nil {
 		return err
 	}
-	m.caps = attr.Signature
+	m.caps, m.several = attr.Signature, attr.Crypto.Engines&CryptoAESXTSMultiBlock != 0
 	switch {
 	case opt.Flags&MkeyBlockSignature != 0 && attr.Signature.Protections == 0:
 		return &ibv.UnsupportedError{Feature: "a block signature", Need: "a device with DeviceAttr.Signature",
@@ -197,7 +198,7 @@ func (m *Mkey) Change(c *MkeyConfig) (*ibv.MkeyChange, error) {
 		u.Places += 2
 	}
 	if c.Crypto != nil {
-		u.Crypto = c.Crypto.toC()
+		u.Crypto, u.DEK = c.Crypto.toC(), c.Crypto.DEK.number
 	}
 	return verbs.ChangeMkey(m.Mkey, u), nil
 }

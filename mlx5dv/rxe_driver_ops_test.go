@@ -96,7 +96,7 @@ func TestRXEMemcpy_DCI(t *testing.T) {
 	if dev == nil {
 		return
 	}
-	for _, path := range dcPaths {
+	for _, path := range engines(dev) {
 		t.Run(path.String(), func(t *testing.T) {
 			s := newDCSide(t, dev, path)
 			o := &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCI, MaxInline: 64}, DriverOps: WithMemcpy}

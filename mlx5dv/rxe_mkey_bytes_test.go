@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 )
 
 // Both data paths write the same WQEs, byte for byte: libmlx5 those of the one, Go those of the other.
@@ -16,7 +15,9 @@ func TestRXEMkeyBytes(t *testing.T) {
 	if dev == nil {
 		return
 	}
-	lib := must(libmlx5.Open())(t)
+	lib, _, leave, err := enter(dev, "test")
+	ok(t, err)
+	defer leave()
 	const ops = withMkey | WithMemcpy
 	paths := []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps}
 	var sides [2]*mkeySide

@@ -27,12 +27,16 @@ const mkeyMemory = 1 << 16
 // and returns nil too.
 func newMkeySide(t testing.TB, ops DriverOps, opt *MkeyOptions) *mkeySide {
 	t.Helper()
-	dev := open(t, 0)
-	if dev == nil {
-		return nil
+	if dev := open(t, 0); dev != nil {
+		return newMkeySideOn(t, dev, ibv.DataPathAuto, ops, opt)
 	}
+	return nil
+}
+
+func newMkeySideOn(t testing.TB, dev *ibv.Device, path ibv.DataPath, ops DriverOps, opt *MkeyOptions) *mkeySide {
+	t.Helper()
 	s := &mkeySide{t: t, pd: closing(t, must(dev.AllocPD())(t))}
-	s.cq = closing(t, must(dev.CreateCQ(64, nil))(t))
+	s.cq = closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: path}))(t))
 	s.mr = closing(t, must(s.pd.AllocMR(mkeyMemory, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic,
 		nil))(t))
 	qp, err := CreateQP(s.pd, s.cq, s.cq, &QPOptions{QPOptions: ibv.QPOptions{MaxSendWR: 16, MaxInline: 160},

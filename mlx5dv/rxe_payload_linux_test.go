@@ -191,10 +191,11 @@ func (p *payloads) wait(cq *ibv.CQ, id uint64) ibv.WC {
 }
 
 func TestRXE_PayloadInCQE(t *testing.T) {
-	if open(t, 0) == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	for _, engine := range []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps} {
+	for _, engine := range engines(dev) {
 		for _, size := range []int{64, 128} {
 			for _, queue := range []string{"RQ", "SRQ", "read", "atomic", "masked"} {
 				if queue == "masked" && (engine == ibv.DataPathOps || size == 128) { // its result is in no completion
@@ -326,7 +327,7 @@ func TestRXE_MisplacedResults(t *testing.T) {
 	const access = ibv.LocalWrite | ibv.RemoteRead | ibv.RemoteAtomic
 	p.mr = closing(t, must(p.pd.AllocMR(payloadMR, access, nil))(t))
 	mem := p.mr.Bytes()
-	for _, path := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect} {
+	for _, path := range engines(dev) {
 		for _, size := range []int{0, 64, 128} {
 			for _, all := range []bool{false, true} {
 				cq, err := CreateCQ(dev, 16, &CQOptions{EntrySize: size, CQOptions: ibv.CQOptions{DataPath: path}})

@@ -235,8 +235,11 @@ func (m *Mkey) Check() error {
 		return err
 	}
 	defer leave()
-	var e abi.MLX5DVMkeyErr
-	if err := m.lib.MkeyCheck(h, &e); err != nil {
+	e, follows, err := verbs.CheckMkey(m.Mkey)
+	if !follows {
+		err = m.lib.MkeyCheck(h, &e)
+	}
+	if err != nil {
 		return opError(op, name, err)
 	}
 	if e.ErrType == abi.MLX5DV_MKEY_NO_ERR {

@@ -179,7 +179,7 @@ func TestRing(t *testing.T) {
 
 // What CreateMkey, Change and Check say that only devices that encrypt would reach.
 func TestBlockCrypto(t *testing.T) {
-	d := &DEK{node{handle: 0x1234}}
+	d := &DEK{node: node{handle: 0x1234}}
 	for want, c := range map[string]BlockCrypto{
 		"Crypto.DEK":      {DataUnit: Block512},
 		"Crypto.DataUnit": {DEK: d, DataUnit: Block512 | Block520},

@@ -32,7 +32,13 @@ type Extensions interface {
 }
 
 // Mkey describes an indirect memory key.
-type Mkey struct{ LKey, RKey uint32 }
+type Mkey struct {
+	LKey, RKey uint32
+	// Follow is set if the data path has to follow the signature and the encryption of the key. MkeyCheck then has no
+	// use. PSV are the device's numbers of the places where it keeps the state of a signature: in memory, on the wire.
+	Follow bool
+	PSV    [2]uint32
+}
 
 // Mkeys makes indirect memory keys, and keys that encrypt.
 type Mkeys interface {
@@ -43,7 +49,8 @@ type Mkeys interface {
 	CryptoLogin(ctx Handle, attr *abi.MLX5DVCryptoLoginAttr) error
 	CryptoLoginQueryState(ctx Handle, state *uint32) error
 	CryptoLogout(ctx Handle) error
-	DEKCreate(ctx Handle, attr *abi.MLX5DVDEKInitAttr) (Handle, error)
+	// DEKCreate returns the device's number of the key as well, or 0 if a library keeps it.
+	DEKCreate(ctx Handle, attr *abi.MLX5DVDEKInitAttr) (dek Handle, number uint32, err error)
 	DEKQuery(dek Handle, attr *abi.MLX5DVDEKAttr) error
 	DEKDestroy(dek Handle) error
 	// AsksForClearKeys reports whether a key in the clear has MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN in its attributes.

@@ -62,8 +62,8 @@ func (NoMkeys) CryptoLoginQueryState(Handle, *uint32) error { return ErrNotNativ
 
 func (NoMkeys) CryptoLogout(Handle) error { return ErrNotNative }
 
-func (NoMkeys) DEKCreate(Handle, *abi.MLX5DVDEKInitAttr) (r0 Handle, _ error) {
-	return r0, ErrNotNative
+func (NoMkeys) DEKCreate(Handle, *abi.MLX5DVDEKInitAttr) (r0 Handle, r1 uint32, _ error) {
+	return r0, r1, ErrNotNative
 }
 
 func (NoMkeys) DEKQuery(Handle, *abi.MLX5DVDEKAttr) error { return ErrNotNative }

@@ -115,3 +115,15 @@ func (cq *CQ) Arm(solicited bool) {
 // Event counts an event that was read from the channel. The device ignores an Arm that carries the wrong count. Event
 // is safe for concurrent use.
 func (cq *CQ) Event() { cq.armSN.Add(1) }
+
+// lock takes the lock of an SRQ, or of none, for the rest of Poll, and gives up the one that it has.
+//
+//go:noinline
+func (cq *CQ) lock(s *SRQ) {
+	if cq.locked != nil {
+		cq.locked.mu.Unlock()
+	}
+	if cq.locked = s; s != nil {
+		s.mu.Lock()
+	}
+}

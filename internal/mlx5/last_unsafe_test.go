@@ -78,8 +78,9 @@ func formats(mem, ah []byte) []format {
 		}},
 		bind(1, remoteRead|remoteWrite, 0x3456), bind(2, remoteWrite|atomics, 8), bind(2, remoteRead|zeroBased, 1<<31),
 		bind(1, 0, 0), bind(2, 0, 0),
-		{wr: mlx5.SendWR{Opcode: work.Mkey}, build: func(q *mlx5.SQ, id uint64) bool { return q.Mkey(id, 0, key) },
-			change: &work.Bind{Type: 1, Key: 0x5500, NewKey: 0x5500, Access: remoteRead | 1, Length: 228}},
+		{wr: mlx5.SendWR{Opcode: work.Mkey}, build: func(q *mlx5.SQ, id uint64) bool {
+			return q.Mkey(id, 0, key, nil)
+		}, change: &work.Bind{Type: 1, Key: 0x5500, NewKey: 0x5500, Access: remoteRead | 1, Length: 228}},
 	}...)
 }
 

@@ -1,42 +1,72 @@
 package mlx5
 
-import (
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/work"
-)
-
-// C: MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE (rdma-core v44.0, providers/mlx5/mlx5dv.h:1394).
-const mkeyLocalWrite = 1 << 3
+import "github.com/pureverbs/pureverbs/internal/work"
 
 // repeatBlock marks the head of a layout of interleaved blocks. C: umr_strided_seg_create (rdma-core v44.0,
 // providers/mlx5/qp.c:2145).
 const repeatBlock = 0x400
 
 // Mkey builds the change of an indirect memory key, and reports whether there was room for it. The caller has checked
-// m, which has no signature.
+// m. k is nil for a key with neither a signature nor an encryption. With a signature the change may take three WQEs.
+// The last one completes.
 //
 // C: mlx5_send_wr_mkey_configure and the setters (rdma-core v44.0, providers/mlx5/qp.c:2821).
-func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
-	n, layout := m.Entries()
+func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) bool {
+	n, _ := m.Entries()
 	if m.Blocks != nil {
 		n++
 	}
 	n = (n + 3) &^ 3
-	if !q.Begin(work.Mkey, flags, m.Key, umrCtrlSegs+mkeySegs+n) {
+	if k == nil {
+		if !q.Begin(work.Mkey, flags, m.Key, umrCtrlSegs+mkeySegs+n) {
+			return false
+		}
+		q.umr(id, m, n, &noChange)
+		return true
+	}
+	c := k.plan(q, q.Rung(), m)
+	segs, psvs, first := umrCtrlSegs+mkeySegs+n+c.segs(), c.states(), flags
+	if psvs > 0 {
+		first &^= sendSignaled
+	}
+	if !q.roomFor(uint32(segs+4)/4+psvs, 1+psvs) || !q.Begin(work.Mkey, first, m.Key, segs) {
 		return false
 	}
+	k.took(&c)
+	q.umr(id, m, n, &c)
+	if c.psv {
+		q.setPSVs(id, flags, &c)
+	}
+	return true
+}
+
+// noChange is of a key with neither a signature nor an encryption.
+var noChange change
+
+// umr ends the WQE of a change, whose layout takes n segments.
+func (q *SQ) umr(id uint64, m *work.MkeyUpdate, n int, c *change) {
 	q.wqe.inline = true
-	mask, access := uint64(umrMaskFree|umrMaskKey), uint64(0)
+	mask, access := umrMaskFree|umrMaskKey|c.mask, uint64(0)
 	if m.SetAccess {
 		mask |= umrMaskAccess
 		access = umrAccess(m.Access)
 	}
-	if layout {
+	if _, is := m.Entries(); is {
 		mask |= umrMaskLen
 	}
-	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16, mask)
-	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), 0)
+	entries := c.segs()
+	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16|uint64(entries), mask)
+	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), c.flags)
 	q.zeros(mkeySegs-1, 0, m.Length())
+	q.layout(m, n)
+	if entries > 0 {
+		putBSFs(q, c)
+	}
+	q.endUMR(id, wcDriver1)
+}
+
+// layout adds the n segments of a layout.
+func (q *SQ) layout(m *work.MkeyUpdate, n int) {
 	left := n
 	for i := range m.List {
 		putData(q.next(), &m.List[i], m.List[i].Length)
@@ -58,35 +88,4 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
 	for ; left > 0; left-- {
 		q.zeros(1, 0, 0)
 	}
-	q.endUMR(id, wcDriver1)
-	return true
-}
-
-// rights are those of a key as verbs and as a key context have them.
-var rights = [...]struct {
-	verbs uint32
-	bit   uint64
-}{
-	{abi.IBV_ACCESS_LOCAL_WRITE, mkeyLocalWrite}, {abi.IBV_ACCESS_REMOTE_READ, mkeyRemoteRead},
-	{abi.IBV_ACCESS_REMOTE_WRITE, mkeyRemoteWrite}, {abi.IBV_ACCESS_REMOTE_ATOMIC, mkeyAtomic},
-}
-
-// umrAccess returns the rights of a key as a key context has them.
-func umrAccess(access uint32) (bits uint64) {
-	for _, r := range rights {
-		if access&r.verbs != 0 {
-			bits |= r.bit
-		}
-	}
-	return bits
-}
-
-// verbsAccess is the inverse of umrAccess.
-func verbsAccess(bits uint8) (access uint32) {
-	for _, r := range rights {
-		if uint64(bits)&r.bit != 0 {
-			access |= r.verbs
-		}
-	}
-	return access
 }

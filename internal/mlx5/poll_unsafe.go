@@ -225,9 +225,8 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
 		}
 		return stays
 	}
-	if op == cqeSigErr { // it names a key, and no QP
-		cq.corrupt(nil, ci, tail, noSigErr)
-		return isCorrupt
+	if op == cqeSigErr {
+		return cq.sigErr(p, ci, tail)
 	}
 	if cq.sender != nil {
 		if to := cq.side(op, num); to != nil && (to != qp || to.Num != num) {
@@ -282,16 +281,13 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
 	return isCorrupt
 }
 
-// lock takes the lock of an SRQ, or of none, for the rest of Poll, and gives up the one that it has.
-//
-//go:noinline
-func (cq *CQ) lock(s *SRQ) {
-	if cq.locked != nil {
-		cq.locked.mu.Unlock()
+// sigErr takes entry ci, which reports a wrong signature.
+func (cq *CQ) sigErr(p unsafe.Pointer, ci uint32, tail uint64) outcome {
+	if cq.qps.wrongSignature((*[64]byte)(p)) {
+		return reposted
 	}
-	if cq.locked = s; s != nil {
-		s.mu.Lock()
-	}
+	cq.corrupt(nil, ci, tail, noSigErr)
+	return isCorrupt
 }
 
 // stopped returns what Poll returns after n completions, when pending is set or the lock of an SRQ is held.

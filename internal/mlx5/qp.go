@@ -101,6 +101,8 @@ type Table struct {
 	null    atomic.Uint64 // 1<<32 and the key of null MRs; 0 if there is none
 
 	bigEndian atomic.Uint32 // see BigEndian
+
+	signed sync.Map // of *SignedKey, by the number of the key
 }
 
 // Watch ends what relies on payloads going to memory of this process only. Afterwards, Sends and Receives of QPs whose

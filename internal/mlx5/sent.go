@@ -32,5 +32,6 @@ func sentOf() (sent [256]uint16) {
 		}
 		sent[o.device] = kind
 	}
+	sent[opSetPSV] = wcDriver1 | noResult // the last part of the change of a key
 	return sent
 }

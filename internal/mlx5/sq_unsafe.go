@@ -112,6 +112,15 @@ func (q *SQ) room(blocks uint32) bool {
 	return q.head-uint32(d) < q.maxWR && q.cur-uint32(d>>32)+blocks <= q.mask+1
 }
 
+// Rung returns how many work requests had been built when the device was told of them last.
+func (q *SQ) Rung() uint32 { return q.head - q.pending }
+
+// roomFor reports whether there is room for n more work requests, of this many blocks together.
+func (q *SQ) roomFor(blocks, n uint32) bool {
+	d := q.done.Load()
+	return q.head-uint32(d)+n <= q.maxWR && q.cur-uint32(d>>32)+blocks <= q.mask+1
+}
+
 // commit adds the WQE at block q.cur to the queue.
 //
 //go:norace

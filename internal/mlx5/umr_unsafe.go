@@ -19,15 +19,21 @@ const (
 	umrMaskQPN    = 1 << 14
 	umrMaskAccess = 15 << 18 // local write, remote read, remote write, atomic
 	umrMaskFree   = 1 << 29
+	umrMaskSigErr = 1 << 9
+	umrMaskBSF    = 1 << 12
 )
 
 // The mkey context of a UMR WQE. C: struct mlx5_wqe_mkey_context_seg, MLX5_WQE_MKEY_CONTEXT_*.
 const (
 	mkeyFree        = 1 << 6
+	mkeyLocalWrite  = 1 << 3
 	mkeyRemoteRead  = 1 << 4
 	mkeyRemoteWrite = 1 << 5
 	mkeyAtomic      = 1 << 6
 	mkeyNoQPN       = 0xffffff
+
+	mkeyBSF     = 1 << 30 // in flags_pd
+	sigErrShift = 26      // in flags_pd: the lowest bit of how many wrong signatures the program knows
 )
 
 const (
@@ -123,4 +129,33 @@ func (q *SQ) umrOpcode(counter uint32) uint32 {
 		return uint32(op)
 	}
 	return wcLocalInv
+}
+
+// rights are those of a key as verbs and as a key context have them.
+var rights = [...]struct {
+	verbs uint32
+	bit   uint64
+}{
+	{abi.IBV_ACCESS_LOCAL_WRITE, mkeyLocalWrite}, {abi.IBV_ACCESS_REMOTE_READ, mkeyRemoteRead},
+	{abi.IBV_ACCESS_REMOTE_WRITE, mkeyRemoteWrite}, {abi.IBV_ACCESS_REMOTE_ATOMIC, mkeyAtomic},
+}
+
+// umrAccess returns the rights of a key as a key context has them.
+func umrAccess(access uint32) (bits uint64) {
+	for _, r := range rights {
+		if access&r.verbs != 0 {
+			bits |= r.bit
+		}
+	}
+	return bits
+}
+
+// verbsAccess is the inverse of umrAccess.
+func verbsAccess(bits uint8) (access uint32) {
+	for _, r := range rights {
+		if uint64(bits)&r.bit != 0 {
+			access |= r.verbs
+		}
+	}
+	return access
 }

@@ -18,6 +18,7 @@ const (
 	opAtomicFA = 0x12
 	opMaskedCS = 0x14
 	opMaskedFA = 0x15
+	opSetPSV   = 0x20
 	opUMR      = 0x25
 	opMMO      = 0x2f
 

@@ -20,6 +20,7 @@ type MkeyUpdate struct {
 	Conf      abi.MLX5DVMkeyConfAttr
 	Signature *Signature
 	Crypto    *abi.MLX5DVCryptoAttr
+	DEK       uint32 // the device's number of the key of Crypto, if libmlx5 does not keep it
 }
 
 // Entries returns the number of entries of the layout, and whether there is one.

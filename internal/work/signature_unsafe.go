@@ -51,3 +51,28 @@ func (s *Signature) Domains() (n uint32) {
 	}
 	return n
 }
+
+// SigDomain is the signature of a domain. At most one of T10DIF and CRC is set.
+type SigDomain struct {
+	Size   uint32 // of the blocks. C: enum mlx5dv_block_size
+	IsDIF  bool
+	IsCRC  bool
+	T10DIF abi.MLX5DVSigT10DIF
+	CRC    abi.MLX5DVSigCRC
+}
+
+// Domain returns the signature of a domain.
+func (s *Signature) Domain(domain int) (d SigDomain) {
+	c := &s.domain[domain]
+	switch {
+	case c.Sig == 0:
+	case c.SigType == abi.MLX5DV_SIG_TYPE_CRC:
+		d = SigDomain{Size: c.BlockSize, IsCRC: true, CRC: s.crc[domain]}
+	default:
+		d = SigDomain{Size: c.BlockSize, IsDIF: true, T10DIF: s.t10dif[domain]}
+	}
+	return d
+}
+
+// Is reports whether there is one.
+func (d *SigDomain) Is() bool { return d.IsDIF || d.IsCRC }

@@ -47,8 +47,9 @@ func (l Lib) CryptoLogout(ctx uintptr) error { return l.lib.Err("mlx5dv_crypto_l
 
 // struct mlx5dv_dek *mlx5dv_dek_create(struct ibv_context *context, struct mlx5dv_dek_init_attr *init_attr);
 // Absent before v37.
-func (l Lib) DEKCreate(ctx uintptr, attr *abi.MLX5DVDEKInitAttr) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dek_create", ctx, uintptr(unsafe.Pointer(attr)))
+func (l Lib) DEKCreate(ctx uintptr, attr *abi.MLX5DVDEKInitAttr) (uintptr, uint32, error) {
+	h, err := l.lib.Ptr("mlx5dv_dek_create", ctx, uintptr(unsafe.Pointer(attr)))
+	return h, 0, err
 }
 
 // AsksForClearKeys reports whether a key in the clear has MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN in its attributes, without

@@ -189,6 +189,18 @@ type (
 	anchor     struct{ kernelObject }
 )
 
+// mkey is an indirect memory key: the places of its signature, then the key.
+type mkey struct {
+	object
+	parts []obj
+}
+
+// dek is a key that encrypts.
+type dek struct {
+	obj
+	id uint32
+}
+
 // uar is a page of doorbell registers of the program's.
 type uar struct {
 	object

@@ -92,6 +92,7 @@ type context struct {
 	bars     bars
 	events   events
 	clocks   clocks
+	login    login
 	lastUIdx atomic.Uint32
 }
 
@@ -136,6 +137,14 @@ type events struct {
 
 // count is of one kind of an object's events. It is guarded by events.mu.
 type count struct{ read, acked uint32 }
+
+// login is an application's at the device, for wrapped keys.
+type login struct {
+	mu     sync.Mutex
+	is     bool
+	number uint32 // the kernel's
+	id     uint32 // the device's
+}
 
 // clocks are pages that the device and the kernel write. They are mapped when they are first read.
 type clocks struct {

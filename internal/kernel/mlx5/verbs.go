@@ -20,14 +20,14 @@ func New() *Verbs {
 
 // Rings returns what the direct data path takes from it.
 func (v *Verbs) Rings() *Rings {
-	return &Rings{v: v, devX: devX{v}, matchers: matchers{v}, scheduler: scheduler{v: v}}
+	return &Rings{v: v, devX: devX{v}, mkeys: mkeys{v: v}, matchers: matchers{v}, scheduler: scheduler{v: v}}
 }
 
 // Rings has what is mlx5's own: the rings of the objects of Verbs, and more objects.
 type Rings struct {
 	v *Verbs
 	control.NoExtensions
-	control.NoMkeys
+	mkeys
 	devX
 	matchers
 	scheduler

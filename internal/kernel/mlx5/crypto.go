@@ -1,0 +1,205 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// General objects of the firmware, and the commands for them. C: MLX5_CMD_OP_*_GENERAL_OBJECT, MLX5_OBJ_TYPE_*.
+const (
+	createGeneral = 0xa00
+	queryGeneral  = 0xa02
+
+	generalDEK   = 0x0c
+	generalLogin = 0x1f
+
+	generalHead   = 16  // bytes before the object, in a command and in its answer
+	generalObject = 256 // bytes of either object
+)
+
+// generalCommand returns a command for an object of a kind. The object begins at generalHead.
+func generalCommand(opcode, kind uint16, id uint32, size int) []byte {
+	in := make([]byte, generalHead+size)
+	binary.BigEndian.PutUint16(in, opcode)
+	binary.BigEndian.PutUint16(in[6:], kind)
+	binary.BigEndian.PutUint32(in[8:], id)
+	return in
+}
+
+// makeGeneral makes a general object by a command, and returns the device's number of it.
+func (c *context) makeGeneral(in []byte) (o obj, id uint32, err error) {
+	out := make([]byte, generalHead)
+	o, err = c.obj(in, out)
+	return o, binary.BigEndian.Uint32(out[8:]), answered(out, err)
+}
+
+// queryGeneral asks for a general object, and returns it.
+func (o *obj) queryGeneral(kind uint16, id uint32) ([]byte, error) {
+	out := make([]byte, generalHead+generalObject)
+	err := answered(out, o.c.about(methodQuery, o.number, generalCommand(queryGeneral, kind, id, 0), out))
+	return out[generalHead:], err
+}
+
+// hasGeneral reports whether the device has general objects of a kind.
+func (c caps) hasGeneral(kind uint16) bool {
+	const last = 0x43f // C: general_obj_types
+	return c.has(last - int(kind))
+}
+
+// loginObject returns the object of the login.
+// Preconditions: c.login.mu is held, and there is a login.
+func (c *context) loginObject() obj { return obj{kernelObject{object{c: c}, c.login.number}} }
+
+// CryptoLogin logs in to the device.
+func (k *mkeys) CryptoLogin(ctx handle, a *abi.MLX5DVCryptoLoginAttr) error {
+	const most = 1<<24 - 1
+	const need = abi.MLX5DV_CRYPTO_CAPS_CRYPTO | abi.MLX5DV_CRYPTO_CAPS_WRAPPED_CRYPTO_OPERATIONAL
+	c, err := get[context](k.v, ctx)
+	if err != nil {
+		return err
+	}
+	c.login.mu.Lock()
+	defer c.login.mu.Unlock()
+	g := c.queryCaps(capsGeneral)
+	switch {
+	case a.CompMask != 0:
+		return syscall.EINVAL
+	case c.login.is:
+		return syscall.EEXIST
+	case g.crypto(c).Flags&need != need || !g.hasGeneral(generalLogin):
+		return syscall.EOPNOTSUPP
+	case a.CredentialID > most || a.ImportKEKID > most:
+		return syscall.EINVAL
+	}
+	in := generalCommand(createGeneral, generalLogin, 0, generalObject)
+	o := in[generalHead:] // C: struct mlx5_ifc_crypto_login_obj_bits
+	binary.BigEndian.PutUint32(o[16:], a.CredentialID)
+	binary.BigEndian.PutUint32(o[20:], a.ImportKEKID)
+	copy(o[64:], a.Credential[:])
+	made, id, err := c.makeGeneral(in)
+	if err != nil {
+		return err
+	}
+	c.login.is, c.login.number, c.login.id = true, made.number, id
+	return nil
+}
+
+// CryptoLoginQueryState returns whether the login is valid.
+func (k *mkeys) CryptoLoginQueryState(ctx handle, state *uint32) error {
+	c, err := get[context](k.v, ctx)
+	if err != nil {
+		return err
+	}
+	c.login.mu.Lock()
+	defer c.login.mu.Unlock()
+	if !c.login.is {
+		*state = abi.MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN
+		return nil
+	}
+	made := c.loginObject()
+	o, err := made.queryGeneral(generalLogin, c.login.id)
+	if err != nil {
+		return err
+	}
+	const valid, invalid = 0, 1 // C: MLX5_CRYPTO_LOGIN_OBJ_STATE_*
+	switch o[16] & 0xf {
+	case valid:
+		*state = abi.MLX5DV_CRYPTO_LOGIN_STATE_VALID
+	case invalid:
+		*state = abi.MLX5DV_CRYPTO_LOGIN_STATE_INVALID
+	default:
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// CryptoLogout ends the login.
+func (k *mkeys) CryptoLogout(ctx handle) error {
+	c, err := get[context](k.v, ctx)
+	if err != nil {
+		return err
+	}
+	c.login.mu.Lock()
+	defer c.login.mu.Unlock()
+	if !c.login.is {
+		return syscall.ENOENT
+	}
+	made := c.loginObject()
+	err = made.end()
+	c.login.is = err != nil
+	return err
+}
+
+// importable reports whether the device takes a key as the attributes have it: wrapped after a login, else in the
+// clear.
+func (c *context) importable(a *abi.MLX5DVDEKInitAttr, caps abi.MLX5DVCryptoCaps) bool {
+	const wrapped = abi.MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS
+	if a.CompMask&abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN != 0 { // of no login
+		return caps.WrappedImportMethod&wrapped == 0
+	}
+	c.login.mu.Lock()
+	defer c.login.mu.Unlock()
+	return c.login.is && caps.WrappedImportMethod&wrapped != 0
+}
+
+// AsksForClearKeys returns true.
+func (k *mkeys) AsksForClearKeys() bool { return true }
+
+// DEKCreate gives the device a key.
+func (k *mkeys) DEKCreate(ctx handle, a *abi.MLX5DVDEKInitAttr) (handle, uint32, error) {
+	c, err := get[context](k.v, ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := get[pd](k.v, a.PD)
+	if err != nil {
+		return 0, 0, err
+	}
+	g := c.queryCaps(capsGeneral)
+	caps := g.crypto(c)
+	const aesXTS, keytag = 0x3, 0x80
+	switch {
+	case caps.CryptoEngines == 0 || !g.hasGeneral(generalDEK):
+		return 0, 0, syscall.EOPNOTSUPP
+	case p.c != c, a.KeyPurpose != abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS, a.KeySize > abi.MLX5DV_CRYPTO_KEY_SIZE_256,
+		a.CompMask&^abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN != 0, a.CryptoLogin != 0, !c.importable(a, caps):
+		return 0, 0, syscall.EINVAL
+	}
+	in := generalCommand(createGeneral, generalDEK, 0, generalObject)
+	o := in[generalHead:] // C: struct mlx5_ifc_encryption_key_obj_bits
+	o[10] = uint8(a.KeySize)
+	o[11] = aesXTS | sum(choice[uint8]{a.HasKeytag != 0, keytag})
+	binary.BigEndian.PutUint32(o[12:], p.device)
+	copy(o[48:], a.Opaque[:])
+	copy(o[64:], a.Key[:])
+	d := new(dek)
+	if d.obj, d.id, err = c.makeGeneral(in); err != nil {
+		return 0, 0, err
+	}
+	d.handle = k.v.table.add(d)
+	return d.handle, d.id, nil
+}
+
+// DEKQuery asks for the state of a key.
+func (k *mkeys) DEKQuery(h handle, a *abi.MLX5DVDEKAttr) error {
+	d, err := get[dek](k.v, h)
+	if err != nil {
+		return err
+	}
+	o, err := d.queryGeneral(generalDEK, d.id)
+	if err != nil {
+		return err
+	}
+	if a.State = uint32(o[8]); a.State > abi.MLX5DV_DEK_STATE_ERROR {
+		return syscall.EINVAL
+	}
+	copy(a.Opaque[:], o[48:])
+	return nil
+}
+
+// DEKDestroy takes a key from the device.
+func (k *mkeys) DEKDestroy(h handle) error {
+	return ends(k.v, h, func(d *dek) error { return d.end() })
+}
