@@ -22,7 +22,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # of about 20, for the VM's programs then wait for processors.
 PLAN := $(ALL)
 
-.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries test-native soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries test-native test-kernels soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -49,6 +49,7 @@ test-full: setup .build/bin/tiers
 	scripts/setup kube
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64 siw
 	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
+	$(MAKE) test-kernels
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
@@ -57,6 +58,12 @@ test-libraries: setup .build/bin/tiers
 # The packages' tests on the native control path, all of them.
 test-native: setup .build/bin/tiers
 	$(TIERS) -only native emu
+
+# The native control path on the kernels of other releases of Debian.
+test-kernels: setup .build/bin/tiers
+	for r in bullseye trixie sid; do \
+		VM_RELEASE=$$r .build/bin/tiers -pkg $(or $(PKG),./internal/kernel/...) $(if $(RUN),-run '$(RUN)' -v) rxe || exit; \
+	done
 
 # rdma-core's own tests, of three Debian releases, on an emulated adapter.
 test-suite: setup .build/bin/tiers
