@@ -111,6 +111,7 @@ var (
 	_ [16]byte  = [unsafe.Sizeof(MLX5DVDCInitAttr{})]byte{}
 	_ [40]byte  = [unsafe.Sizeof(MLX5DVQPInitAttr{})]byte{}
 	_ [40]byte  = [unsafe.Sizeof(MLX5DVClockInfo{})]byte{}
+	_ [56]byte  = [unsafe.Sizeof(ClockPage{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(MLX5DVInOut{})]byte{}
 )
 

@@ -9,9 +9,6 @@ import (
 // QPExFromIBVQPEx returns control.ErrNoOp: there is no such struct.
 func (r *Rings) QPExFromIBVQPEx(handle) (uintptr, error) { return 0, control.ErrNoOp }
 
-// ClockInfo returns control.ErrNoOp: there is no such function.
-func (r *Rings) ClockInfo() (uintptr, error) { return 0, control.ErrNoOp }
-
 // DevXGeneralCmd sends a command to the firmware.
 func (r *Rings) DevXGeneralCmd(ctx handle, in, out []byte) error {
 	c, err := get[context](r.v, ctx)

@@ -4,11 +4,9 @@ package native
 var groups = []group{
 	{"ibv", needsOps, `TestRXE_NumbersOfTheTable TestRXE_TrueSizes TestRXE_RegistersOfTheirOwn TestRXE_Faults
 		TestRXE_ServiceLevel TestRXE_ResizeSRQ TestRXE_MWOldLibrary TestRXE_TagMatchingRefused TestRXE_Signatures
-		TestRXE_SameWords TestRXE_RawNobody`},
+		TestRXE_SameWords TestRXE_RawNobody TestRXE_WallClockUpdate/Ops`},
 	{"ibv", needsC, `TestRXE_Adopt`},
 	{"ibv", needsLibrary, `TestRXE_MWUnknownProvider`},
-	{"ibv", lacks("FieldWallClock", `the ops data path|completions with WallClock`), `TestRXE_WallClockUpdate
-		TestRXE_Fields`},
 	{"ibv", lacks("counters", `counters of steering rules is not supported`), `TestRXE_FlowOrder`},
 
 	{"mlx5dv", needsOps, `TestRXEDC/.*Ops.* TestRXEDC_Failures TestRXEDC_Streams/Ops TestRXEDC_BadInput/Ops
