@@ -162,6 +162,7 @@ type xrcd struct {
 type flow struct {
 	object
 	number uint32
+	counts *counters // nil if it has none
 }
 
 // ah is an address handle.

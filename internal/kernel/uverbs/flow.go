@@ -22,7 +22,7 @@ type FlowSpec struct {
 }
 
 // CreateFlow makes a steering rule. specs are those of the kernel, one behind the other.
-func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte) (uint32, error) {
+func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte, d Driver) (uint32, error) {
 	q := &struct {
 		_        structs.HostLayout
 		mask, qp uint32
@@ -30,7 +30,7 @@ func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte) (uint32, error) 
 	}{qp: qp, attr: *a}
 	q.attr.Size = uint16(len(specs))
 	r := new([2]uint32)
-	err := f.do(&createFlow, request{in: append(append([]byte(nil), Bytes(q)...), specs...), out: Bytes(r)})
+	err := f.do(&createFlow, request{append(append([]byte(nil), Bytes(q)...), specs...), Bytes(r), d})
 	return r[1], err
 }
 
@@ -38,4 +38,21 @@ func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte) (uint32, error) 
 func (f *File) DestroyFlow(handle uint32) error {
 	q := &[2]uint32{1: handle}
 	return f.do(&destroyFlow, request{in: Bytes(q)}, Handle(0, handle))
+}
+
+// CreateCounters makes counters of steering rules.
+func (f *File) CreateCounters() (handle uint32, err error) {
+	h := new(uint32)
+	err = f.do(&createCounters, request{}, New(0, h))
+	return *h, err
+}
+
+// ReadCounters fills in values.
+func (f *File) ReadCounters(handle uint32, values []uint64, flags uint32) error {
+	return f.do(&readCounters, request{}, Handle(0, handle), Out(1, BytesOf(values)), Uint32(2, flags))
+}
+
+// DestroyCounters ends counters.
+func (f *File) DestroyCounters(handle uint32) error {
+	return f.do(&destroyCounters, request{}, Handle(0, handle))
 }

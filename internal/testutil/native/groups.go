@@ -7,7 +7,6 @@ var groups = []group{
 		TestRXE_SameWords TestRXE_RawNobody TestRXE_WallClockUpdate/Ops`},
 	{"ibv", needsC, `TestRXE_Adopt`},
 	{"ibv", needsLibrary, `TestRXE_MWUnknownProvider`},
-	{"ibv", lacks("counters", `counters of steering rules is not supported`), `TestRXE_FlowOrder`},
 
 	{"mlx5dv", needsOps, `TestRXEDC/.*Ops.* TestRXEDC_Failures TestRXEDC_Streams/Ops TestRXEDC_BadInput/Ops
 		TestRXEDC_Allocs TestRXECreateCQ TestRXEFaults TestRXEMkeyRoom TestRXEViewRefused TestRXEWQRaw
