@@ -171,6 +171,10 @@ type ah struct {
 	av     []byte
 	kernel uint32
 	inUse  bool // the kernel has it too
+	global bool // it has a GID
+
+	mu      sync.Mutex
+	mapping *obj // to a QP; nil if there is none
 }
 
 // kernelObject is an object of the driver's kinds, which the kernel has a number for.

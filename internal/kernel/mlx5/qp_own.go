@@ -134,14 +134,12 @@ const (
 
 // extend modifies the part of a QP that the kernel's commands have no attributes for.
 func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
-	const ext, size, hasExt = 0x110, 0x1d0, 1 << 31
-	in := make([]byte, size)
-	binary.BigEndian.PutUint16(in, opcode)
-	binary.BigEndian.PutUint32(in[8:], hasExt|q.number)
-	binary.BigEndian.PutUint64(in[0x108:], mask)
-	set(in[ext:])
-	out := make([]byte, 16)
-	return answered(out, q.c.about(methodModify, q.kernel, in, out))
+	const ext, hasExt = 0x110, 0x40
+	return q.modify(opcode, q.number, modifyQPSize, func(in []byte) {
+		setBits(in, hasExt, 1, 1)
+		binary.BigEndian.PutUint64(in[moreOptionsAt/8:], mask)
+		set(in[ext:])
+	})
 }
 
 // permitCopies lets a QP copy memory.

@@ -82,6 +82,7 @@ type context struct {
 	events   events
 	clocks   clocks
 	lastUIdx atomic.Uint32
+	reserved reservedQPNs
 }
 
 func (c *context) owner() handle { return c.handle }
