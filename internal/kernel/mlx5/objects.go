@@ -90,6 +90,7 @@ type sizes struct {
 	granted    abi.QPCap
 	wqe, fixed uint64 // bytes of a send WQE, and how many of them are no data
 	header     uint64 // of TSO, in addition
+	head       uint64 // bytes of a receive WQE that are no data
 }
 
 // queue is a ring with its doorbell record.
