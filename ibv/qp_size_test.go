@@ -71,8 +71,9 @@ func TestRXE_TrueSizes(t *testing.T) {
 			}
 			named := 0
 			for _, o := range []QPOptions{
-				{MaxSendWR: wr, MaxSendSGE: sge}, {MaxSendWR: wr, MaxInline: 200}, {MaxSendWR: wr + 1}, {MaxRecvWR: wr + 1},
-				{MaxSendSGE: 200}, {MaxRecvSGE: 200}, {MaxInline: 1 << 14}, {MaxInline: 1 << 14, Type: UD},
+				{MaxSendWR: wr, MaxSendSGE: sge}, {MaxSendWR: wr, MaxInline: 200}, {MaxSendWR: wr + 1},
+				{MaxRecvWR: wr + 1}, {MaxSendSGE: 200}, {MaxRecvSGE: 200}, {MaxInline: 1 << 14},
+				{MaxInline: 1 << 14, Type: UD},
 				{MaxSendSGE: 200, MaxRecvSGE: 300}, {MaxSendWR: math.MaxInt32}, {MaxSendWR: math.MaxInt},
 				{MaxRecvSGE: 1<<28 + 1}, {MaxInline: math.MaxInt32},
 			} {

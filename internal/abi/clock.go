@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// ClockPage is the page in which the kernel says how ticks relate to time.
+// ClockPage is the page by which the kernel relates ticks to time.
 //
 // C: struct mlx5_ib_clock_info, of rdma/mlx5-abi.h.
 type ClockPage struct {

@@ -3,27 +3,13 @@ package mlx5
 import (
 	"runtime"
 	"structs"
-	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// counters count the frames of steering rules.
-type counters struct {
-	kernelObject
-
-	mu     sync.Mutex
-	points []counterPoint
-	rules  int // that use them
-}
-
-// counterPoint is what an index counts: struct mlx5_ib_flow_counters_desc.
-type counterPoint struct {
-	_           structs.HostLayout
-	kind, index uint32
-}
+const objectCounters = 15 // C: UVERBS_OBJECT_COUNTERS
 
 // flowCounters is struct mlx5_ib_create_flow with one element.
 type flowCounters struct {
@@ -40,7 +26,8 @@ func (s *steering) CreateCounters(ctx handle) (handle, error) {
 		return 0, err
 	}
 	n := &counters{kernelObject: newKernelObject(c)}
-	if n.number, err = c.file.CreateCounters(); err != nil {
+	err = c.file.Method("create_counters", objectCounters, 0, uverbs.New(0, &n.number))
+	if err != nil {
 		return 0, unsupported(err)
 	}
 	n.handle = s.v.table.add(n)
@@ -50,7 +37,8 @@ func (s *steering) CreateCounters(ctx handle) (handle, error) {
 // DestroyCounters ends counters.
 func (s *steering) DestroyCounters(_, h handle) error {
 	return ends(s.v, h, func(n *counters) error {
-		_, err := n.c.finish("destroy_counters", n.c.file.DestroyCounters(n.number))
+		_, err := n.c.finish("destroy_counters", n.c.file.Method("destroy_counters", objectCounters, 1,
+			uverbs.Handle(0, n.number)))
 		return err
 	})
 }
@@ -79,7 +67,8 @@ func (s *steering) ReadCounters(_, h handle, values []uint64, flags uint32) erro
 	if err != nil {
 		return err
 	}
-	return n.c.file.ReadCounters(n.number, values, flags)
+	return n.c.file.Method("read_counters", objectCounters, 2, uverbs.Handle(0, n.number),
+		uverbs.Out(1, uverbs.BytesOf(values)), uverbs.Uint32(2, flags))
 }
 
 // count makes a rule that the counters count. The first rule names what each index counts.

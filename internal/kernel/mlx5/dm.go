@@ -14,7 +14,7 @@ const objectDM = 14 // C: UVERBS_OBJECT_DM
 
 // AllocDM allocates device memory and maps it.
 func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
-	return v.allocDM(ctx, a, abi.MLX5DV_DM_TYPE_MEMIC)
+	return allocDM(v, ctx, a, abi.MLX5DV_DM_TYPE_MEMIC)
 }
 
 // AllocDM allocates device memory of a type of mlx5.
@@ -25,11 +25,11 @@ func (r *Rings) AllocDM(ctx handle, a *abi.AllocDMAttr, dv *abi.MLX5DVAllocDMAtt
 	case dv.Type > abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM:
 		return 0, syscall.EOPNOTSUPP
 	}
-	return r.v.allocDM(ctx, a, dv.Type)
+	return allocDM(r.v, ctx, a, dv.Type)
 }
 
 // allocDM allocates device memory. Only that for data is mapped: the device reads the other types when it steers.
-func (v *Verbs) allocDM(ctx handle, a *abi.AllocDMAttr, typ uint32) (handle, error) {
+func allocDM(v *Verbs, ctx handle, a *abi.AllocDMAttr, typ uint32) (handle, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -104,8 +104,9 @@ func (v *Verbs) ImportDM(ctx handle, number uint32) (handle, error) {
 	const query = driverNamespace + 1 // C: MLX5_IB_METHOD_DM_QUERY
 	d := &dm{object: object{c: c}, number: number}
 	off, page := new(uint64), new(uint16)
-	err = c.file.Method("query_dm", objectDM, query, uverbs.Handle(attr0, number), uverbs.Out(attr0+1, uverbs.Bytes(off)),
-		uverbs.Out(attr0+2, uverbs.Bytes(page)), uverbs.Out(attr0+3, uverbs.Bytes(&d.length)))
+	err = c.file.Method("query_dm", objectDM, query, uverbs.Handle(attr0, number),
+		uverbs.Out(attr0+1, uverbs.Bytes(off)), uverbs.Out(attr0+2, uverbs.Bytes(page)),
+		uverbs.Out(attr0+3, uverbs.Bytes(&d.length)))
 	if err != nil {
 		return 0, unsupported(err)
 	}

@@ -27,8 +27,6 @@ type fakeKernel struct {
 }
 
 const (
-	objectCounters = 15
-
 	uhwIn  = 1 << 12
 	uhwOut = uhwIn + 1
 )

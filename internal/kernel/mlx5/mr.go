@@ -57,10 +57,10 @@ func (v *Verbs) HasRegMRIOVA2() bool { return true }
 
 // RegDmabufMR registers a part of a dma-buf.
 func (v *Verbs) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd int, access uint32) (handle, error) {
-	return v.regDmabufMR(h, off, length, iova, fd, access)
+	return regDmabufMR(v, h, off, length, iova, fd, access)
 }
 
-func (v *Verbs) regDmabufMR(h handle, off uint64, length int, iova uint64, fd int, access uint32,
+func regDmabufMR(v *Verbs, h handle, off uint64, length int, iova uint64, fd int, access uint32,
 	args ...uverbs.Arg) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {

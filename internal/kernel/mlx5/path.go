@@ -8,54 +8,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// setBits sets a field of width bits that begins at bit at, within one word of 32 bits, of a command.
-func setBits(b []byte, at, width int, v uint32) {
-	word := b[at/32*4:]
-	shift := 32 - at%32 - width
-	mask := uint32(1<<width-1) << shift
-	binary.BigEndian.PutUint32(word, binary.BigEndian.Uint32(word)&^mask|v<<shift&mask)
-}
-
-// Commands on paths. C: MLX5_CMD_OP_*.
-const (
-	queryQP   = 0x50b
-	queryDCT  = 0x713
-	queryLAG  = 0x842
-	modifyTIS = 0x913
-	queryTIS  = 0x915
-)
-
-// numberAt is where a command has the number of its object: 24 bits.
-const numberAt = 0x48
-
-// query asks the device about a QP, or a part of it. size is of the answer.
-func (q *qp) query(opcode uint16, number uint32, size int) (caps, error) {
-	in, out := make([]byte, 16), make(caps, size)
-	binary.BigEndian.PutUint16(in, opcode)
-	setBits(in, numberAt, 24, number)
-	return out, answered(out, q.c.about(methodQuery, q.kernel, in, out))
-}
-
-// modify has the device change a QP, or a part of it. size is of the command.
-func (q *qp) modify(opcode uint16, number uint32, size int, set func(in []byte)) error {
-	in, out := make([]byte, size), make([]byte, 16)
-	binary.BigEndian.PutUint16(in, opcode)
-	setBits(in, numberAt, 24, number)
-	set(in)
-	return answered(out, q.c.about(methodModify, q.kernel, in, out))
-}
-
-func (q *qp) isRTS() bool { return q.state.Load() == abi.IBV_QPS_RTS }
-
-// Fields of RTS2RTS_QP and INIT2INIT_QP, and their size. C: struct mlx5_ifc_rts2rts_qp_in_bits.
-const (
-	modifyQPSize  = 0x1d0
-	optionsAt     = 0x80 // of 32 bits
-	moreOptionsAt = 0x840
-	affinityAt    = 0xc4 // qpc.lag_tx_port_affinity
-	udpPortAt     = 0x290
-)
-
 // bonded returns a QP that sends from a port of a bond.
 func (s *scheduler) bonded(h handle) (*qp, caps, error) {
 	q, err := get[qp](s.v, h)
@@ -108,8 +60,6 @@ func (s *scheduler) QueryQPLAGPort(h handle) (port, active uint8, err error) {
 	}
 	return 0, 0, syscall.EOPNOTSUPP
 }
-
-const queryQPSize = 272 // of the answer
 
 // ModifyQPLAGPort has a QP send from a port of a bond.
 func (s *scheduler) ModifyQPLAGPort(h handle, port uint8) error {
@@ -174,7 +124,8 @@ const processorInOrder = runtime.GOARCH == "amd64" || runtime.GOARCH == "386"
 
 // inOrder asks the device. It promises nothing if it does not answer.
 func (q *qp) inOrder() bool {
-	const known, at, dctSize, dctAt = 0x62, 0x11a, 128, 0x9d // C: qp_data_in_order, qpc.data_in_order, dctc.data_in_order
+	// C: qp_data_in_order of the capabilities, qpc.data_in_order, dctc.data_in_order.
+	const known, at, dctSize, dctAt = 0x62, 0x11a, 128, 0x9d
 	dct := q.own.flags&qpDCT != 0
 	if !dct && !q.isRTS() || !q.c.queryCaps(capsGeneral).has(known) {
 		return false

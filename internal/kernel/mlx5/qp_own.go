@@ -126,22 +126,6 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 	return nil
 }
 
-// What follows are the device's commands on a QP.
-const (
-	rts2rts   = 0x505 // C: MLX5_CMD_OP_RTS2RTS_QP
-	init2init = 0x50e // C: MLX5_CMD_OP_INIT2INIT_QP
-)
-
-// extend modifies the part of a QP that the kernel's commands have no attributes for.
-func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
-	const ext, hasExt = 0x110, 0x40
-	return q.modify(opcode, q.number, modifyQPSize, func(in []byte) {
-		setBits(in, hasExt, 1, 1)
-		binary.BigEndian.PutUint64(in[moreOptionsAt/8:], mask)
-		set(in[ext:])
-	})
-}
-
 // permitCopies lets a QP copy memory.
 func (q *qp) permitCopies() error {
 	const mask, permitted = 1 << 3, 1 << 5 // C: MLX5_QPC_OPT_MASK_32_INIT2INIT_MMO

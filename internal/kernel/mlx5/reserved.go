@@ -4,24 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
-
-// reservedQPNs are numbers that no QP gets. The device reserves them by the block.
-type reservedQPNs struct {
-	mu     sync.Mutex
-	blocks []*reservedBlock
-}
-
-type reservedBlock struct {
-	obj
-	first uint32
-	taken []bool
-	next  int // which one is taken next; none is taken twice, because a peer may still use it
-}
 
 // ReservedQPNAlloc takes a number.
 func (s *scheduler) ReservedQPNAlloc(ctx handle) (uint32, error) {
@@ -39,8 +25,8 @@ func (s *scheduler) ReservedQPNAlloc(ctx handle) (uint32, error) {
 	if n := len(r.blocks); n == 0 || r.blocks[n-1].next == len(r.blocks[n-1].taken) {
 		log := c.queryCaps(capsGeneral2).get(perBlock, 5)
 		if log > 24 {
-			return 0, &uverbs.ReplyError{Command: "query_hca_cap", Field: "log_reserved_qpn_granularity", Got: uint64(log),
-				Want: "0 to 24"}
+			return 0, &uverbs.ReplyError{Command: "query_hca_cap", Field: "log_reserved_qpn_granularity",
+				Got: uint64(log), Want: "0 to 24"}
 		}
 		b := &reservedBlock{taken: make([]bool, 1<<log)}
 		b.obj, b.first, err = c.generalObject(kind, size, func(in []byte) { setBits(in, generalRange, 5, log) })

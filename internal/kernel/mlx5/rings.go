@@ -29,7 +29,7 @@ func (r *Rings) NoInlineHeaders(ctx handle) (bool, error) {
 // RegDmabufMR registers a part of a dma-buf, with access of mlx5's own.
 func (r *Rings) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd int, access, own uint32) (handle, error) {
 	const directAttr = driverNamespace // C: MLX5_IB_ATTR_REG_DMABUF_MR_ACCESS_FLAGS
-	return r.v.regDmabufMR(h, off, length, iova, fd, access,
+	return regDmabufMR(r.v, h, off, length, iova, fd, access,
 		uverbs.If(own != 0, uverbs.Uint32(directAttr, own)))
 }
 

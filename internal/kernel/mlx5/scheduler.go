@@ -7,49 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// General objects. C: MLX5_CMD_OP_CREATE_GENERAL_OBJECT and its like, struct mlx5_ifc_general_obj_in_cmd_hdr_bits.
-const (
-	createGeneral = 0xa00
-	modifyGeneral = 0xa01
-	generalKind   = 6 // bytes
-	generalID     = 8
-	generalRange  = 0x63 // a bit: the logarithm of how many
-)
-
-// makes reports whether the device has general objects of a kind.
-func (c caps) makes(kind int) bool {
-	const kinds = 0x400 // C: general_obj_types, of 64 bits
-	return c.has(kinds + 63 - kind)
-}
-
-// generalObject makes an object of the device and returns its number. size is of the command.
-func (c *context) generalObject(kind uint16, size int, set func(in []byte)) (o obj, number uint32, err error) {
-	in, out := make([]byte, size), make([]byte, 16)
-	binary.BigEndian.PutUint16(in, createGeneral)
-	binary.BigEndian.PutUint16(in[generalKind:], kind)
-	set(in)
-	if o, err = c.obj(in, out); err != nil {
-		return o, 0, answered(out, err)
-	}
-	return o, binary.BigEndian.Uint32(out[generalID:]), nil
-}
-
-// scheduler shares bandwidth, and chooses paths.
-type scheduler struct{ v *Verbs }
-
-// share is an element of the tree that divides the bandwidth.
-type share struct {
-	obj
-	id   uint32 // the device's number
-	kind uint32
-}
-
-// Kinds of elements. C: MLX5_SCHED_ELEM_TYPE_*.
-const (
-	schedNode = 0
-	schedLeaf = 4
-)
-
 // schedule fills in a command about an element.
 func (s *scheduler) schedule(in []byte, kind uint32, a *abi.MLX5DVSchedAttr, parent uint32) {
 	// C: struct mlx5_ifc_create_sched_elem_in_bits.
@@ -226,7 +183,8 @@ func (s *scheduler) ModifyQPSchedElem(h, requests, responses handle) error {
 // scheduleSends has the send queue of a raw packet QP send by an element.
 func (q *qp) scheduleSends(leaf uint32) error {
 	// C: struct mlx5_ifc_modify_sq_in_bits, MLX5_MODIFY_SQ_BITMASK_QOS_QUEUE_GROUP_ID.
-	const opcode, size, ready, stateAt, fields, option, newState, group = 0x905, 272, 1, 0x40, 0x10, 1 << 2, 0x108, 0x210
+	const opcode, size, ready, option = 0x905, 272, 1, 1 << 2
+	const stateAt, fields, newState, group = 0x40, 0x10, 0x108, 0x210
 	return q.modify(opcode, q.own.numbers.sqn, size, func(in []byte) {
 		setBits(in, stateAt, 4, ready)
 		binary.BigEndian.PutUint64(in[fields:], option)

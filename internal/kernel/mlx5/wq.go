@@ -10,16 +10,16 @@ import (
 
 // CreateWQ makes a receive queue, and tells the caller how large it is.
 func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
-	return v.createWQ(a, nil)
+	return newWQ(v, a, nil)
 }
 
 // CreateWQ makes a receive queue with attributes of mlx5.
 func (r *Rings) CreateWQ(_ handle, a *abi.WQInitAttr, dv *abi.MLX5DVWQInitAttr) (handle, error) {
 	switch dv.CompMask {
 	case 0:
-		return r.v.createWQ(a, nil)
+		return newWQ(r.v, a, nil)
 	case abi.MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ:
-		return r.v.createWQ(a, &dv.StridingRQAttrs)
+		return newWQ(r.v, a, &dv.StridingRQAttrs)
 	}
 	return 0, syscall.EINVAL
 }
@@ -38,8 +38,8 @@ func (c *context) checkStrides(s *abi.MLX5DVStridingRQInitAttr) error {
 	return nil
 }
 
-// createWQ makes a receive queue. strides may be nil.
-func (v *Verbs) createWQ(a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (handle, error) {
+// newWQ makes a receive queue. strides may be nil.
+func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (handle, error) {
 	p, err := get[pd](v, a.PD)
 	if err != nil {
 		return 0, err

@@ -27,7 +27,6 @@ const (
 	objectTable  = 11
 	objectWQ     = 12
 	objectDM     = 14
-	objectCount  = 15
 	objectAsync  = 16
 )
 
@@ -81,9 +80,6 @@ var (
 	closeXRCD         = command{"close_xrcd", objectXRCD, 0, 38}
 	createFlow        = command{"create_flow", 0, noMethod, extended | 50}
 	destroyFlow       = command{"destroy_flow", objectFlow, 0, extended | 51}
-	createCounters    = command{"create_counters", objectCount, 0, noNumber}
-	destroyCounters   = command{"destroy_counters", objectCount, 1, noNumber}
-	readCounters      = command{"read_counters", objectCount, 2, noNumber}
 	createWQ          = command{"create_wq", objectWQ, 0, extended | 52}
 	modifyWQ          = command{"modify_wq", 0, noMethod, extended | 53}
 	destroyWQ         = command{"destroy_wq", objectWQ, 1, extended | 54}

@@ -39,20 +39,3 @@ func (f *File) DestroyFlow(handle uint32) error {
 	q := &[2]uint32{1: handle}
 	return f.do(&destroyFlow, request{in: Bytes(q)}, Handle(0, handle))
 }
-
-// CreateCounters makes counters of steering rules.
-func (f *File) CreateCounters() (handle uint32, err error) {
-	h := new(uint32)
-	err = f.do(&createCounters, request{}, New(0, h))
-	return *h, err
-}
-
-// ReadCounters fills in values.
-func (f *File) ReadCounters(handle uint32, values []uint64, flags uint32) error {
-	return f.do(&readCounters, request{}, Handle(0, handle), Out(1, BytesOf(values)), Uint32(2, flags))
-}
-
-// DestroyCounters ends counters.
-func (f *File) DestroyCounters(handle uint32) error {
-	return f.do(&destroyCounters, request{}, Handle(0, handle))
-}

@@ -156,9 +156,6 @@ var all = []struct {
 	{"create_flow", func(f *File) error {
 		return second(f.CreateFlow(1, &FlowAttr{Type: 2}, make([]byte, 40), driverPart()))
 	}},
-	{"create_counters", func(f *File) error { return second(f.CreateCounters()) }},
-	{"read_counters", func(f *File) error { return f.ReadCounters(9, make([]uint64, 3), 1) }},
-	{"destroy_counters", func(f *File) error { return f.DestroyCounters(9) }},
 	{"destroy_flow", func(f *File) error { return f.DestroyFlow(9) }},
 	{"create_wq", func(f *File) error { return second(f.CreateWQ(&CreateWQ{User: 1, PD: 2, Flags: 3}, driverPart())) }},
 	{"modify_wq", func(f *File) error { return f.ModifyWQ(&ModifyWQ{Mask: 1, Handle: 2}, make([]byte, 8)) }},
@@ -288,8 +285,7 @@ func commandsByName(t *testing.T) map[string]*command {
 		&queryMR, &regDMMR, &regDmabufMR, &allocMW, &deallocMW, &allocDM, &freeDM, &createCompChannel, &createCQ,
 		&resizeCQ, &modifyCQ, &destroyCQ, &createQP, &createQPEx, &openQP, &queryQP, &modifyQP, &modifyQPEx,
 		&destroyQP, &attachMcast, &detachMcast, &createSRQ, &createXSRQ, &modifySRQ, &querySRQ, &destroySRQ, &openXRCD,
-		&closeXRCD, &createFlow, &destroyFlow, &createCounters, &readCounters, &destroyCounters, &createWQ, &modifyWQ,
-		&destroyWQ, &createTable, &destroyTable} {
+		&closeXRCD, &createFlow, &destroyFlow, &createWQ, &modifyWQ, &destroyWQ, &createTable, &destroyTable} {
 		m[c.name] = c
 	}
 	if len(m) != len(all) {
