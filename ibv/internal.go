@@ -63,6 +63,9 @@ func (friends) CloseLent(d *Device) error {
 	})
 }
 
+// OnEmpty calls f, in a goroutine of its own, each time that the last object on a device is closed.
+func (friends) OnEmpty(d *Device, f func()) { d.node.life.OnEmpty(f) }
+
 // KeepsOut reports whether a new QP must get no payloads in completions, unless the caller asks for them.
 func (friends) KeepsOut(d *Device, o *QPOptions, send, recv *CQ) bool {
 	return d.keepsOut(o, send, recv)

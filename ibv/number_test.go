@@ -75,6 +75,8 @@ func TestFake_NumbersOfTheTable(t *testing.T) {
 func TestRXE_NumbersOfTheTable(t *testing.T) {
 	testutil.NeedRXE(t)
 	for _, path := range []DataPath{DataPathOps, DataPathAuto} {
-		newSide(t, 0, &CQOptions{DataPath: path}).atLimits(t)
+		t.Run(path.String(), func(t *testing.T) {
+			newSide(t, 0, &CQOptions{DataPath: path}).atLimits(t)
+		})
 	}
 }

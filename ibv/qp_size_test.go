@@ -62,59 +62,62 @@ func TestRXE_TrueSizes(t *testing.T) {
 		if path == DataPathDirect && soft(rxe) {
 			continue
 		}
-		s := newSide(t, 0, &CQOptions{DataPath: path})
-		wr, sge := s.dev.attr.MaxQPWR, s.dev.attr.MaxSGE
-		get := func(o *QPOptions, what string) *int {
-			return map[string]*int{"max_send_wr": &o.MaxSendWR, "max_recv_wr": &o.MaxRecvWR,
-				"max_send_sge": &o.MaxSendSGE, "max_recv_sge": &o.MaxRecvSGE, "max_inline_data": &o.MaxInline}[what]
-		}
-		named := 0
-		for _, o := range []QPOptions{
-			{MaxSendWR: wr, MaxSendSGE: sge}, {MaxSendWR: wr, MaxInline: 200}, {MaxSendWR: wr + 1}, {MaxRecvWR: wr + 1},
-			{MaxSendSGE: 200}, {MaxRecvSGE: 200}, {MaxInline: 1 << 14}, {MaxInline: 1 << 14, Type: UD},
-			{MaxSendSGE: 200, MaxRecvSGE: 300}, {MaxSendWR: math.MaxInt32}, {MaxSendWR: math.MaxInt},
-			{MaxRecvSGE: 1<<28 + 1}, {MaxInline: math.MaxInt32},
-		} {
-			if soft(rxe) && max(o.MaxSendWR, o.MaxRecvWR) > 0 {
-				continue // SoftRoCE takes a million, and the memory for them
+		t.Run(path.String(), func(t *testing.T) {
+			s := newSide(t, 0, &CQOptions{DataPath: path})
+			wr, sge := s.dev.attr.MaxQPWR, s.dev.attr.MaxSGE
+			get := func(o *QPOptions, what string) *int {
+				return map[string]*int{"max_send_wr": &o.MaxSendWR, "max_recv_wr": &o.MaxRecvWR,
+					"max_send_sge": &o.MaxSendSGE, "max_recv_sge": &o.MaxRecvSGE, "max_inline_data": &o.MaxInline}[what]
 			}
-			name := fmt.Sprintf("%v %+v", path, o)
-			qp, err := s.pd.CreateQP(s.cq, s.cq, &o)
-			if err == nil {
-				ok(t, qp.Close())
-				continue
-			}
-			wantErr(t, err, syscall.EINVAL)
-			one := len(allLimits(err)) == 1
-			for _, le := range allLimits(err) {
-				named++
-				p := get(&o, le.What)
-				if p == nil || le.Asked != uint64(*p) || le.Limit >= le.Asked {
-					t.Fatalf("%s: %v", name, err)
+			named := 0
+			for _, o := range []QPOptions{
+				{MaxSendWR: wr, MaxSendSGE: sge}, {MaxSendWR: wr, MaxInline: 200}, {MaxSendWR: wr + 1},
+				{MaxRecvWR: wr + 1}, {MaxSendSGE: 200}, {MaxRecvSGE: 200}, {MaxInline: 1 << 14},
+				{MaxInline: 1 << 14, Type: UD},
+				{MaxSendSGE: 200, MaxRecvSGE: 300}, {MaxSendWR: math.MaxInt32}, {MaxSendWR: math.MaxInt},
+				{MaxRecvSGE: 1<<28 + 1}, {MaxInline: math.MaxInt32},
+			} {
+				if soft(rxe) && max(o.MaxSendWR, o.MaxRecvWR) > 0 {
+					continue // SoftRoCE takes a million, and the memory for them
 				}
-				less := o
-				if !one { // each is too large: the limits are those next to the least sizes
-					less = QPOptions{Type: o.Type, MaxSendWR: 1, MaxRecvWR: 1}
-					if product := o.MaxSendWR == wr; product {
-						less = o
+				name := fmt.Sprintf("%v %+v", path, o)
+				qp, err := s.pd.CreateQP(s.cq, s.cq, &o)
+				if err == nil {
+					ok(t, qp.Close())
+					continue
+				}
+				wantErr(t, err, syscall.EINVAL)
+				one := len(allLimits(err)) == 1
+				for _, le := range allLimits(err) {
+					named++
+					p := get(&o, le.What)
+					if p == nil || le.Asked != uint64(*p) || le.Limit >= le.Asked {
+						t.Fatalf("%s: %v", name, err)
+					}
+					less := o
+					if !one { // each is too large: the limits are those next to the least sizes
+						less = QPOptions{Type: o.Type, MaxSendWR: 1, MaxRecvWR: 1}
+						if product := o.MaxSendWR == wr; product {
+							less = o
+						}
+					}
+					*get(&less, le.What) = int(le.Limit)
+					if err := closed(s.pd.CreateQP(s.cq, s.cq, &less)); err != nil {
+						t.Errorf("%s: with the limit %d of %s: %v", name, le.Limit, le.What, err)
+					}
+					*get(&less, le.What)++
+					if closed(s.pd.CreateQP(s.cq, s.cq, &less)) == nil {
+						t.Errorf("%s: one more than the limit %d of %s is taken", name, le.Limit, le.What)
 					}
 				}
-				*get(&less, le.What) = int(le.Limit)
-				if err := closed(s.pd.CreateQP(s.cq, s.cq, &less)); err != nil {
-					t.Errorf("%s: with the limit %d of %s: %v", name, le.Limit, le.What, err)
-				}
-				*get(&less, le.What)++
-				if closed(s.pd.CreateQP(s.cq, s.cq, &less)) == nil {
-					t.Errorf("%s: one more than the limit %d of %s is taken", name, le.Limit, le.What)
+				if named == 0 {
+					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if named == 0 {
-				t.Errorf("%s: %v", name, err)
+			if named < 6 {
+				t.Errorf("%v: %d sizes were refused", path, named)
 			}
-		}
-		if named < 6 {
-			t.Errorf("%v: %d sizes were refused", path, named)
-		}
+		})
 	}
 }
 

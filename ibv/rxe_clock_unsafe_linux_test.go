@@ -65,45 +65,49 @@ func TestRXE_WallClockUpdate(t *testing.T) {
 		t.Skip("SoftRoCE has no wall clock")
 	}
 	for _, path := range []DataPath{DataPathOps, DataPathAuto} {
-		before := clockPages(t)
-		s := newSide(t, 0, &CQOptions{DataPath: path, Fields: FieldsStandard | FieldWallClock})
-		qp := s.newQP(t, nil)
-		ok(t, qp.Connect(must(qp.Endpoint(rxe.Port, rxe.GID))(t), nil))
-		var update []func(bool)
-		for page := range clockPages(t) {
-			if !before[page] {
-				update = append(update, updating(t, page))
-			}
-		}
-		if len(update) == 0 {
-			t.Fatal("libmlx5 has mapped no clock")
-		}
-		id := uint64(0)
-		for round := range 4 {
-			for _, f := range update {
-				f(round%2 == 1)
-			}
-			var wrs []SendWR
-			for range 5 {
-				wrs = append(wrs, write(s, id, Signaled))
-				id++
-			}
-			post(t, qp, wrs...)
-			for next := id - 5; next < id; {
-				var wcs [2]WCEx
-				n := must(s.cq.WaitEx(timeout(t), wcs[:]))(t)
-				for _, wc := range wcs[:n] {
-					d := time.Since(time.Unix(0, int64(wc.WallClock)))
-					if wc.ID != next || wc.Status != WCSuccess || d < -time.Hour || d > time.Hour {
-						t.Fatalf("%v, round %d: %+v, %v ago, want the completion of %d", path, round, wc, d, next)
-					}
-					next++
-				}
-			}
-			if n := must(s.cq.PollEx(make([]WCEx, 4)))(t); n != 0 {
-				t.Fatalf("%v, round %d: %d more completions", path, round, n)
-			}
-		}
-		ok(t, qp.Close())
+		t.Run(path.String(), func(t *testing.T) { wallClockUpdate(t, rxe, path) })
 	}
+}
+
+func wallClockUpdate(t *testing.T, rxe testutil.RXE, path DataPath) {
+	before := clockPages(t)
+	s := newSide(t, 0, &CQOptions{DataPath: path, Fields: FieldsStandard | FieldWallClock})
+	qp := s.newQP(t, nil)
+	ok(t, qp.Connect(must(qp.Endpoint(rxe.Port, rxe.GID))(t), nil))
+	var update []func(bool)
+	for page := range clockPages(t) {
+		if !before[page] {
+			update = append(update, updating(t, page))
+		}
+	}
+	if len(update) == 0 {
+		t.Fatal("no clock is mapped")
+	}
+	id := uint64(0)
+	for round := range 4 {
+		for _, f := range update {
+			f(round%2 == 1)
+		}
+		var wrs []SendWR
+		for range 5 {
+			wrs = append(wrs, write(s, id, Signaled))
+			id++
+		}
+		post(t, qp, wrs...)
+		for next := id - 5; next < id; {
+			var wcs [2]WCEx
+			n := must(s.cq.WaitEx(timeout(t), wcs[:]))(t)
+			for _, wc := range wcs[:n] {
+				d := time.Since(time.Unix(0, int64(wc.WallClock)))
+				if wc.ID != next || wc.Status != WCSuccess || d < -time.Hour || d > time.Hour {
+					t.Fatalf("round %d: %+v, %v ago, want the completion of %d", round, wc, d, next)
+				}
+				next++
+			}
+		}
+		if n := must(s.cq.PollEx(make([]WCEx, 4)))(t); n != 0 {
+			t.Fatalf("round %d: %d more completions", round, n)
+		}
+	}
+	ok(t, qp.Close())
 }

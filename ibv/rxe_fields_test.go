@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -139,44 +140,52 @@ func TestRXE_Fields(t *testing.T) {
 // in the place of the service level (Linux, drivers/infiniband/hw/mlx5/cq.c, handle_responder).
 func TestRXE_ServiceLevel(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	usual, _ := newSide(t, 1, nil).cq.DataPath()
 	for i, fields := range []WCFields{0, FieldSL | FieldSLID, 0, FieldSL, FieldSL | FieldCVLAN} {
-		a, b := newSide(t, 0, nil), newSide(t, 1, nil)
-		gidA, gidB, want, opt := rxe.GID, rxe.GID, uint8(0), &ConnectOptions{}
-		if rxe.Emulated {
-			opt.SL = 5
-		}
-		if i >= 2 { // by the netdev of a VLAN
-			if !rxe.Emulated {
-				break
-			}
-			gidA, gidB = vlanGID(t, a.dev), vlanGID(t, b.dev)
-		}
-		path, _ := b.cq.DataPath()
+		path, vlan := usual, i >= 2 // by the netdev of a VLAN
 		if fields != 0 && path == DataPathDirect {
 			path = DataPathOps
 		}
-		sends := closing(t, must(a.dev.CreateCQ(16, nil))(t))
-		if i >= 2 && (path == DataPathDirect || fields&FieldCVLAN != 0) {
-			want = 5
+		if vlan && !rxe.Emulated {
+			break
 		}
-		cq := closing(t, must(b.dev.CreateCQ(16, &CQOptions{Fields: fields, DataPath: path}))(t))
-		qa := closing(t, must(a.pd.CreateQP(sends, sends, &QPOptions{Type: UD}))(t))
-		qb := closing(t, must(b.pd.CreateQP(cq, cq, &QPOptions{Type: UD}))(t))
-		must(qa.Endpoint(rxe.Port, gidA))(t)
-		to := must(qb.Endpoint(rxe.Port, gidB))(t)
-		ok(t, qa.Connect(Endpoint{}, nil))
-		ok(t, qb.Connect(Endpoint{}, nil))
-		ah := closing(t, must(a.pd.CreateAH(must(qa.Address(to, opt))(t)))(t))
-		recv(t, qb, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 200)}})
-		post(t, qa, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: ah,
-			RemoteQPN: qb.Num(), RemoteQKey: DefaultQKey})
-		var wc [1]WC
-		must(sends.Wait(timeout(t), wc[:]))(t)
-		must(cq.Wait(timeout(t), wc[:]))(t)
-		back := closing(t, must(b.pd.CreateAHFromWC(rxe.Port, &wc[0], b.mr.Bytes()[:40]))(t))
-		if wc[0].Err() != nil || wc[0].SL != want || back.Attr().SL != want {
-			t.Errorf("%d, fields %v, %v: %+v, the reply's service level is %d", i, fields, path, wc[0], back.Attr().SL)
-		}
+		t.Run(fmt.Sprintf("%v %d", path, i), func(t *testing.T) {
+			serviceLevel(t, rxe, path, fields, vlan)
+		})
+	}
+}
+
+func serviceLevel(t *testing.T, rxe testutil.RXE, path DataPath, fields WCFields, vlan bool) {
+	testutil.NeedControl(t)
+	a, b := newSide(t, 0, nil), newSide(t, 1, nil)
+	gidA, gidB, want, opt := rxe.GID, rxe.GID, uint8(0), &ConnectOptions{}
+	if rxe.Emulated {
+		opt.SL = 5
+	}
+	if vlan {
+		gidA, gidB = vlanGID(t, a.dev), vlanGID(t, b.dev)
+	}
+	sends := closing(t, must(a.dev.CreateCQ(16, nil))(t))
+	if vlan && (path == DataPathDirect || fields&FieldCVLAN != 0) {
+		want = 5
+	}
+	cq := closing(t, must(b.dev.CreateCQ(16, &CQOptions{Fields: fields, DataPath: path}))(t))
+	qa := closing(t, must(a.pd.CreateQP(sends, sends, &QPOptions{Type: UD}))(t))
+	qb := closing(t, must(b.pd.CreateQP(cq, cq, &QPOptions{Type: UD}))(t))
+	must(qa.Endpoint(rxe.Port, gidA))(t)
+	to := must(qb.Endpoint(rxe.Port, gidB))(t)
+	ok(t, qa.Connect(Endpoint{}, nil))
+	ok(t, qb.Connect(Endpoint{}, nil))
+	ah := closing(t, must(a.pd.CreateAH(must(qa.Address(to, opt))(t)))(t))
+	recv(t, qb, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 200)}})
+	post(t, qa, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: ah,
+		RemoteQPN: qb.Num(), RemoteQKey: DefaultQKey})
+	var wc [1]WC
+	must(sends.Wait(timeout(t), wc[:]))(t)
+	must(cq.Wait(timeout(t), wc[:]))(t)
+	back := closing(t, must(b.pd.CreateAHFromWC(rxe.Port, &wc[0], b.mr.Bytes()[:40]))(t))
+	if wc[0].Err() != nil || wc[0].SL != want || back.Attr().SL != want {
+		t.Errorf("%v, VLAN %v: %+v, the reply's service level is %d", fields, vlan, wc[0], back.Attr().SL)
 	}
 }
 

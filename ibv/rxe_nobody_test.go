@@ -126,7 +126,8 @@ func TestRXE_RawNobody(t *testing.T) {
 	s := &side{}
 	s.dev = closing(t, must(Open(rxe.Dev[0]))(t))
 	s.pd = closing(t, must(s.dev.AllocPD())(t))
-	s.cq = closing(t, must(s.dev.CreateCQ(8, &CQOptions{DataPath: DataPathOps}))(t))
-	_, err := s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: RawPacket})
+	s.cq = closing(t, must(s.dev.CreateCQ(8, nil))(t))
+	recv := closing(t, must(s.dev.CreateCQ(8, nil))(t)) // it shares no CQ on the direct data path
+	_, err := s.pd.CreateQP(s.cq, recv, &QPOptions{Type: RawPacket})
 	wantErr(t, err, syscall.EPERM, "CAP_NET_RAW")
 }

@@ -133,14 +133,16 @@ func (d *Device) newClock() (*ops.Clock, error) {
 	if err != nil {
 		return nil, err
 	}
-	fn, err := lib.ClockInfo()
-	if err != nil {
-		if e := d.v.needLibrary("completions with WallClock"); e != nil {
-			return nil, e
-		}
+	info, err := lib.ClockInfo(d.handle)
+	var c *ops.Clock
+	switch {
+	case info.Page != nil:
+		c, err = ops.NewPageClock(info.Page)
+	case info.Func != 0:
+		c, err = ops.NewClock(info.Func, d.handle)
+	case !d.v.native:
 		return nil, noClock(fmt.Sprintf("libibverbs version %q", d.v.Version()))
 	}
-	c, err := ops.NewClock(fn, d.handle)
 	if unsupported(err) || err == errInvalid { // the kernel shares no such page
 		err = noClock(d.Name())
 	}

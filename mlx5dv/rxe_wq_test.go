@@ -32,7 +32,7 @@ func newFrames(t *testing.T, dev, to *ibv.Device) *frames {
 	rxe.NeedFrames(t)
 	pd := closing(t, must(dev.AllocPD())(t))
 	f := &frames{from: macOf(t, dev), to: macOf(t, to)}
-	f.cq = closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathOps}))(t))
+	f.cq = closing(t, must(dev.CreateCQ(16, nil))(t))
 	f.qp = closing(t, must(pd.CreateQP(f.cq, f.cq, &ibv.QPOptions{Type: ibv.RawPacket}))(t))
 	f.mr = closing(t, must(pd.AllocMR(4096, ibv.LocalWrite, nil))(t))
 	ok(t, f.qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: 1}, ibv.MaskState|ibv.MaskPort))

@@ -34,20 +34,23 @@ func TestRXEZZDeviceRemoved(t *testing.T) {
 	ch := must(dev.CreateCompChannel())(t)
 	add("CompChannel", ch.Close)
 	for _, path := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect, ibv.DataPathRaw} {
-		opt := ibv.CQOptions{DataPath: path, Channel: ch}
-		cq := must(dev.CreateCQ(16, &opt))(t)
-		add(fmt.Sprintf("CQ, %v", path), cq.Close)
-		dcq := must(CreateCQ(dev, 16, &CQOptions{CQOptions: opt}))(t)
-		add(fmt.Sprintf("mlx5dv CQ, %v", path), dcq.Close)
-		srq := must(pd.CreateSRQ(&ibv.SRQOptions{DataPath: path}))(t)
-		add(fmt.Sprintf("SRQ, %v", path), srq.Close)
-		for _, p := range []*ibv.PD{pd, parent} {
-			qp := must(p.CreateQP(cq, dcq, &ibv.QPOptions{SRQ: srq}))(t)
-			add(fmt.Sprintf("QP, %v", path), qp.Close)
-			dqp := must(CreateQP(p, dcq, cq, nil))(t)
-			ok(t, dqp.Connect(must(dqp.Endpoint(1, ibv.BestGID))(t), nil))
-			add(fmt.Sprintf("mlx5dv QP, %v", path), dqp.Close)
-		}
+		t.Run(path.String(), func(t *testing.T) {
+			testutil.NeedControl(t)
+			opt := ibv.CQOptions{DataPath: path, Channel: ch}
+			cq := must(dev.CreateCQ(16, &opt))(t)
+			add(fmt.Sprintf("CQ, %v", path), cq.Close)
+			dcq := must(CreateCQ(dev, 16, &CQOptions{CQOptions: opt}))(t)
+			add(fmt.Sprintf("mlx5dv CQ, %v", path), dcq.Close)
+			srq := must(pd.CreateSRQ(&ibv.SRQOptions{DataPath: path}))(t)
+			add(fmt.Sprintf("SRQ, %v", path), srq.Close)
+			for _, p := range []*ibv.PD{pd, parent} {
+				qp := must(p.CreateQP(cq, dcq, &ibv.QPOptions{SRQ: srq}))(t)
+				add(fmt.Sprintf("QP, %v", path), qp.Close)
+				dqp := must(CreateQP(p, dcq, cq, nil))(t)
+				ok(t, dqp.Connect(must(dqp.Endpoint(1, ibv.BestGID))(t), nil))
+				add(fmt.Sprintf("mlx5dv QP, %v", path), dqp.Close)
+			}
+		})
 	}
 	mr := must(pd.AllocMR(4096, ibv.LocalWrite, nil))(t)
 	add("MR", mr.Close)

@@ -50,7 +50,7 @@ func acquireLocked(h uintptr) (*device, error) {
 
 // release undoes acquire. keep reports that the caller must not free its user in C, since that
 // keeps the device open. While objects are open on the device, a list keeps it open instead, but
-// lists do not contain removed devices.
+// lists do not contain removed devices. The device is closed with the last of these objects.
 func (d *device) release(lib control.CM) (keep bool) {
 	if d == nil {
 		return false
@@ -60,11 +60,12 @@ func (d *device) release(lib control.CM) (keep bool) {
 	if d.refs--; d.refs > 0 {
 		return false
 	}
-	if verbs.CloseLent(d.dev) == nil {
-		delete(devices.m, d.handle)
-		if d.pin != 0 {
-			lib.FreeDevices(d.pin)
-		}
+	verbs.OnEmpty(d.dev, func() {
+		devices.Lock()
+		defer devices.Unlock()
+		d.close(lib)
+	})
+	if d.close(lib) {
 		return false
 	}
 	if d.pin == 0 {
@@ -79,6 +80,20 @@ func (d *device) release(lib control.CM) (keep bool) {
 		d.pin = list
 	}
 	return false
+}
+
+// close closes the device unless it is in use, and reports whether it is closed.
+// Preconditions: devices is locked.
+func (d *device) close(lib control.CM) bool {
+	if d.refs > 0 || devices.m[d.handle] != d || verbs.CloseLent(d.dev) != nil {
+		return false
+	}
+	delete(devices.m, d.handle)
+	if d.pin != 0 {
+		lib.FreeDevices(d.pin)
+		d.pin = 0
+	}
+	return true
 }
 
 // Devices opens all RDMA devices through librdmacm; ID.Verbs returns one of these. A device stays

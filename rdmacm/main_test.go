@@ -5,8 +5,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
 )
 
@@ -27,6 +29,9 @@ func runTests(m *testing.M) int {
 		leak.Enable()
 	}
 	code := m.Run()
+	for end := time.Now().Add(testutil.Patience); idle() && time.Now().Before(end); { // they are being closed
+		time.Sleep(time.Millisecond)
+	}
 	devices.Lock()
 	defer devices.Unlock()
 	for _, d := range devices.m {
@@ -38,4 +43,16 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// idle reports whether there are devices without users.
+func idle() bool {
+	devices.Lock()
+	defer devices.Unlock()
+	for _, d := range devices.m {
+		if d.refs == 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -209,6 +209,7 @@ func TestRXE_CM_InUse(t *testing.T) {
 // TestRXE_CM_CloseInGroup closes a QP of CreateQP and its ID while they are in groups. ibv_destroy_qp(3) refuses a QP
 // that is attached.
 func TestRXE_CM_CloseInGroup(t *testing.T) {
+	lastUser(t)
 	for _, c := range []struct {
 		name         string
 		idFirst, own bool
@@ -257,6 +258,37 @@ func TestRXE_CM_CloseInGroup(t *testing.T) {
 			ok(t, id.Close())
 		})
 	}
+}
+
+// lastUser makes an ID that closes last. librdmacm frees its own PD of a device only if an ID is the last user of the
+// device (rdma-core, librdmacm/cma.c, rdma_free_devices): a list is if the objects on it outlive the IDs.
+func lastUser(t *testing.T) {
+	t.Helper()
+	ok(t, newIDOn(t, newChannel(t), PortSpaceUDP).Bind(local(t)))
+}
+
+// TestRXE_CM_DeviceEnds: a device that has no users closes with the last object on it.
+func TestRXE_CM_DeviceEnds(t *testing.T) {
+	open := func() (n int) {
+		devices.Lock()
+		defer devices.Unlock()
+		return len(devices.m)
+	}
+	ch := newChannel(t)
+	for range 2 {
+		id := must(ch.CreateID(PortSpaceTCP))(t)
+		ok(t, id.Bind(local(t)))
+		dev := must(id.Verbs())(t)
+		pd, cq := must(dev.AllocPD())(t), must(dev.CreateCQ(4, nil))(t)
+		ok(t, id.Close())
+		ok(t, pd.Close())
+		if open() == 0 {
+			t.Error("closed while it has a CQ")
+		}
+		ok(t, cq.Close())
+		testutil.Eventually(t, "no device is open", func() bool { return open() == 0 })
+	}
+	lastUser(t)
 }
 
 // TestRXE_CM_Loopback listens on loopback addresses, which rdma_cm takes for wildcards (Linux, cma_any_addr).

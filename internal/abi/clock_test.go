@@ -23,3 +23,42 @@ func TestNanoseconds(t *testing.T) {
 		}
 	}
 }
+
+// TestClockPage: a page that is being written is not read, and one that is written at the same time is read whole.
+func TestClockPage(t *testing.T) {
+	p, got := new(ClockPage), MLX5DVClockInfo{Nsec: 5}
+	p.Sign.Store(1)
+	if p.Read(&got) || got != (MLX5DVClockInfo{Nsec: 5}) {
+		t.Errorf("a page that is never whole: %+v", got)
+	}
+	const rounds = 10_000
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := range uint64(rounds) {
+			p.Sign.Store(uint32(2*i + 1))
+			p.Nsec.Store(i)
+			p.Cycles.Store(i)
+			p.Frac.Store(i)
+			p.Mult.Store(uint32(i))
+			p.Shift.Store(uint32(i))
+			p.Mask.Store(i)
+			p.Sign.Store(uint32(2*i + 2))
+		}
+	}()
+	for ended := false; !ended; {
+		select {
+		case <-written:
+			ended = true
+		default:
+		}
+		if !p.Read(&got) {
+			continue
+		}
+		i := got.Nsec
+		want := MLX5DVClockInfo{Nsec: i, LastCycles: i, Frac: i, Mult: uint32(i), Shift: uint32(i), Mask: i}
+		if ended && i != rounds-1 || got != want {
+			t.Fatalf("%+v, want one state", got)
+		}
+	}
+}

@@ -16,6 +16,7 @@ const (
 	IBV_ATOMIC_HCA                                              = 1
 	IBV_COMP_CNTR_TYPE_BYTES                                    = 1
 	IBV_COMP_CNTR_TYPE_WRS                                      = 0
+	IBV_COUNTER_BYTES                                           = 1
 	IBV_CQ_ATTR_MODERATE                                        = 1
 	IBV_CQ_INIT_ATTR_MASK_FLAGS                                 = 1
 	IBV_CQ_INIT_ATTR_MASK_PD                                    = 2
@@ -156,6 +157,7 @@ const (
 	IBV_QP_STATE                                                = 1
 	IBV_QP_TIMEOUT                                              = 0x200
 	IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES                = 2
+	IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY                      = 2
 	IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS                      = 1
 	IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG                        = 1
 	IBV_RAW_PACKET_CAP_CVLAN_STRIPPING                          = 1
@@ -225,7 +227,11 @@ const (
 	IBV_WR_TSO                                                  = 10
 	IBV_XRCD_INIT_ATTR_FD                                       = 1
 	IBV_XRCD_INIT_ATTR_OFLAGS                                   = 2
+	MLX5DV_BLOCK_SIZE_4048                                      = 2
 	MLX5DV_BLOCK_SIZE_4096                                      = 3
+	MLX5DV_BLOCK_SIZE_4160                                      = 4
+	MLX5DV_BLOCK_SIZE_512                                       = 0
+	MLX5DV_BLOCK_SIZE_520                                       = 1
 	MLX5DV_BLOCK_SIZE_CAP_4048                                  = 4
 	MLX5DV_BLOCK_SIZE_CAP_4096                                  = 8
 	MLX5DV_BLOCK_SIZE_CAP_4160                                  = 16
@@ -281,6 +287,7 @@ const (
 	MLX5DV_DCTYPE_DCI                                           = 2
 	MLX5DV_DCTYPE_DCT                                           = 1
 	MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN                           = 1
+	MLX5DV_DEK_STATE_ERROR                                      = 1
 	MLX5DV_DEK_STATE_READY                                      = 0
 	MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA         = 1
 	MLX5DV_DM_TYPE_ENCAP_SW_ICM                                 = 4
@@ -383,6 +390,9 @@ const (
 	MLX5DV_SIG_CRC_TYPE_CAP_CRC32                               = 1
 	MLX5DV_SIG_CRC_TYPE_CAP_CRC32C                              = 2
 	MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10                          = 4
+	MLX5DV_SIG_CRC_TYPE_CRC32                                   = 0
+	MLX5DV_SIG_CRC_TYPE_CRC32C                                  = 1
+	MLX5DV_SIG_CRC_TYPE_CRC64_XP10                              = 2
 	MLX5DV_SIG_MASK_CRC32                                       = 240
 	MLX5DV_SIG_MASK_CRC64_XP10                                  = 255
 	MLX5DV_SIG_MASK_T10DIF_APPTAG                               = 48
@@ -392,6 +402,7 @@ const (
 	MLX5DV_SIG_PROT_CAP_T10DIF                                  = 1
 	MLX5DV_SIG_T10DIF_BG_CAP_CRC                                = 1
 	MLX5DV_SIG_T10DIF_BG_CAP_CSUM                               = 2
+	MLX5DV_SIG_T10DIF_CRC                                       = 0
 	MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE                           = 2
 	MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE                       = 4
 	MLX5DV_SIG_T10DIF_FLAG_REF_REMAP                            = 1
@@ -405,6 +416,7 @@ const (
 	MLX5DV_UAR_ALLOC_TYPE_NC                                    = 1
 	MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED                          = 0x80000000
 	MLX5DV_UMEM_MASK_DMABUF                                     = 1
+	MLX5DV_WC_UMR                                               = 135
 	MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ                        = 1
 	RAI_DNS                                                     = 32
 	RAI_FAMILY                                                  = 8

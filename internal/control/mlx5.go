@@ -24,7 +24,7 @@ type Extensions interface {
 	MapAHToQP(ah Handle, qpn uint32) error
 	QPCancelPostedSendWRs(mqp uintptr, id uint64) (int, error)
 	AllocDM(ctx Handle, attr *abi.AllocDMAttr, dv *abi.MLX5DVAllocDMAttr) (Handle, error)
-	// DMMapOpAddr returns an address, which stays mapped until the memory is freed.
+	// DMMapOpAddr returns an address, which stays mapped until the process ends.
 	DMMapOpAddr(dm Handle, op uint8) (uintptr, error)
 	RegDmabufMR(pd Handle, off uint64, length int, iova uint64, fd int, access, own uint32) (Handle, error)
 	SetContextAllocators(ctx Handle, a *abi.MLX5DVCtxAllocators) error

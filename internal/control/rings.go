@@ -34,6 +34,12 @@ type Rings interface {
 
 	// QPExFromIBVQPEx returns the struct mlx5dv_qp_ex of C.
 	QPExFromIBVQPEx(qp Handle) (uintptr, error)
-	// ClockInfo returns the address of mlx5dv_get_clock_info.
-	ClockInfo() (uintptr, error)
+	// ClockInfo returns how the direct data path reads a device's clock.
+	ClockInfo(ctx Handle) (ClockInfo, error)
+}
+
+// ClockInfo is where to read how ticks of a device relate to time.
+type ClockInfo struct {
+	Func uintptr        // the address of mlx5dv_get_clock_info; 0 if there is none
+	Page *abi.ClockPage // the kernel's page otherwise, until the device is closed
 }

@@ -51,6 +51,7 @@ type Object struct {
 
 	childMu  sync.Mutex
 	children map[string]int // by kind
+	empty    func()         // nil, or called when the last child is closed
 }
 
 // Bits of state. closing may be cleared again; shut and closed are permanent.
@@ -186,8 +187,14 @@ func (o *Object) Close(destroy func() error) (bool, error) {
 		return false, err
 	}
 	o.state.Or(closed)
+	var empty []func()
 	for _, p := range o.parents {
-		p.Forget(o.kind)
+		if f := p.forget(o.kind); f != nil {
+			empty = append(empty, f)
+		}
+	}
+	for _, f := range empty {
+		go f()
 	}
 	o.track.Done()
 	return true, nil
@@ -214,11 +221,30 @@ func (o *Object) Adopt(kind string) {
 
 // Forget undoes Adopt.
 func (o *Object) Forget(kind string) {
+	if f := o.forget(kind); f != nil {
+		go f()
+	}
+}
+
+// forget returns what to call if this was the last child.
+func (o *Object) forget(kind string) func() {
 	o.childMu.Lock()
 	defer o.childMu.Unlock()
 	if o.children[kind]--; o.children[kind] == 0 {
 		delete(o.children, kind)
 	}
+	if len(o.children) > 0 {
+		return nil
+	}
+	return o.empty
+}
+
+// OnEmpty calls f, in a goroutine of its own, each time that the last child is closed from now on. No other parent of
+// the child has it any more.
+func (o *Object) OnEmpty(f func()) {
+	o.childMu.Lock()
+	defer o.childMu.Unlock()
+	o.empty = f
 }
 
 // Children returns the open children, as in "2 mr", ordered by kind.

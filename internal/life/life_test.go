@@ -105,6 +105,32 @@ func TestClose_Children(t *testing.T) {
 	}
 }
 
+// TestOnEmpty: the call comes with the last child, each time.
+func TestOnEmpty(t *testing.T) {
+	var dev, channel Object
+	dev.Init("device", "mlx5_0")
+	channel.Init("channel", "mlx5_0")
+	calls := make(chan []string)
+	dev.OnEmpty(func() { calls <- append(dev.Children(), channel.Children()...) })
+	for range 2 {
+		var pd, cq Object
+		pd.Init("pd", "mlx5_0/1", &dev)
+		cq.Init("cq", "mlx5_0/1", &dev, &channel)
+		closeIt(t, &pd)
+		select {
+		case <-calls:
+			t.Error("called while there is a child")
+		case <-time.After(10 * time.Millisecond):
+		}
+		closeIt(t, &cq)
+		if c := <-calls; len(c) > 0 { // what the channel has too
+			t.Errorf("called with %v", c)
+		}
+	}
+	closeIt(t, &dev)
+	closeIt(t, &channel)
+}
+
 // TestClose_Fails has a destroy that fails: the object is as it was.
 func TestClose_Fails(t *testing.T) {
 	var parent, o Object

@@ -15,6 +15,7 @@ type Clock struct {
 	fn, ctx uintptr
 	now     *abi.MLX5DVClockInfo // written by C
 	exp     *abi.ExpValues       // or this, by an experimental verb
+	page    *abi.ClockPage       // or this, by the kernel
 	last    abi.MLX5DVClockInfo
 	mem     *dma.Mem
 }
@@ -27,6 +28,9 @@ func NewClock(fn, ctx uintptr) (*Clock, error) {
 	}
 	return (&Clock{fn: fn, ctx: ctx, now: cmem.At[abi.MLX5DVClockInfo](mem.Addr()), mem: mem}).start()
 }
+
+// NewPageClock returns the clock of a device with such a page.
+func NewPageClock(page *abi.ClockPage) (*Clock, error) { return (&Clock{page: page}).start() }
 
 // NewExpClock returns the clock of the ibv_context at ctx, of MLNX_OFED 4.x. fn is ibv_exp_query_values.
 func NewExpClock(fn, ctx uintptr) (*Clock, error) {
@@ -45,7 +49,7 @@ func (c *Clock) start() (*Clock, error) {
 		e = syscall.Errno(c.update())
 	}
 	if e != 0 {
-		_ = c.mem.Free()
+		_ = c.Free()
 		return nil, e
 	}
 	return c, nil
@@ -55,8 +59,14 @@ func (c *Clock) start() (*Clock, error) {
 func (c *Clock) Update() { c.update() }
 
 func (c *Clock) update() int {
-	if c.exp != nil {
+	switch {
+	case c.exp != nil:
 		return c.updateExp()
+	case c.page == nil:
+	case c.page.Read(&c.last):
+		return 0
+	default:
+		return int(syscall.EBUSY)
 	}
 	e := errno(int32(ccall.Hot(c.fn, c.ctx, uintptr(unsafe.Pointer(c.now)), 0)))
 	if e == 0 {
@@ -83,4 +93,9 @@ func (c *Clock) updateExp() int {
 func (c *Clock) Nanoseconds(ticks uint64) uint64 { return c.last.Nanoseconds(ticks) }
 
 // Free frees the memory. The clock must not be used afterwards.
-func (c *Clock) Free() error { return c.mem.Free() }
+func (c *Clock) Free() error {
+	if c.mem == nil {
+		return nil
+	}
+	return c.mem.Free()
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/testutil/native"
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
@@ -37,15 +38,17 @@ func closing[T interface{ Close() error }](t *testing.T, v T) T {
 	return v
 }
 
-// TestEmuLAG runs on an adapter that is a bond of two ports.
+// TestEmuLAG runs on an adapter that is a bond of two ports, on each control path.
 func TestEmuLAG(t *testing.T) {
 	testutil.NeedEmu(t)
 	if os.Getenv(childEnv) == "" {
-		c := exec.Command("../../.build/bin/emu", "--strict", "--device", "mlx5_0,lag=2", "--", os.Args[0],
-			"-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.timeout=200s")
-		c.Env = append(os.Environ(), childEnv+"=1")
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-			t.Fatalf("%v\n%s", err, out)
+		for _, path := range []string{"library", "native"} {
+			c := exec.Command("../../.build/bin/emu", "--strict", "--device", "mlx5_0,lag=2", "--", os.Args[0],
+				"-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.timeout=200s")
+			c.Env = append(os.Environ(), childEnv+"=1", native.Env+"="+path)
+			if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+				t.Errorf("%s: %v\n%s", path, err, out)
+			}
 		}
 		return
 	}

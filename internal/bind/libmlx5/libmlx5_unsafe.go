@@ -7,6 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -53,7 +54,10 @@ func (l Lib) GetClockInfo(ctx uintptr, info *abi.MLX5DVClockInfo) error {
 }
 
 // ClockInfo returns the address of mlx5dv_get_clock_info.
-func (l Lib) ClockInfo() (uintptr, error) { return l.lib.Symbol("mlx5dv_get_clock_info") }
+func (l Lib) ClockInfo(uintptr) (control.ClockInfo, error) {
+	f, err := l.lib.Symbol("mlx5dv_get_clock_info")
+	return control.ClockInfo{Func: f}, err
+}
 
 // struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *, struct ibv_cq_init_attr_ex *, struct mlx5dv_cq_init_attr *);
 func (l Lib) CreateCQ(ctx uintptr, attr *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (uintptr, error) {

@@ -63,7 +63,7 @@ func (v *Verbs) CreateAH(h handle, a *abi.AHAttr) (handle, error) {
 	if a.IsGlobal == 0 && (roce || port.Flags&grhRequired != 0) {
 		return 0, syscall.EINVAL
 	}
-	n := &ah{object: object{c: c}, av: make([]byte, avSize)}
+	n := &ah{object: object{c: c}, av: make([]byte, avSize), global: a.IsGlobal != 0}
 	grh := uint32(1)
 	if roce {
 		grh = 0 // it always has one
@@ -142,6 +142,9 @@ func (v *Verbs) DestroyAH(h handle) error {
 		}
 	}
 	v.table.remove(h)
+	if n.mapping != nil {
+		return n.mapping.end()
+	}
 	return nil
 }
 

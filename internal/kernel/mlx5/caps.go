@@ -9,10 +9,11 @@ import (
 
 // Groups of QUERY_HCA_CAP. C: MLX5_SET_HCA_CAP_OP_MOD_*.
 const (
-	capsGeneral = 0x00
-	capsODP     = 0x02
-	capsAtomic  = 0x03
-	capsCrypto  = 0x1a
+	capsGeneral  = 0x00
+	capsODP      = 0x02
+	capsAtomic   = 0x03
+	capsCrypto   = 0x1a
+	capsGeneral2 = 0x20
 )
 
 // caps are bits that the firmware answered.

@@ -2,27 +2,18 @@ package mlx5
 
 import (
 	"math/bits"
-	"structs"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// clockInfo is struct mlx5_ib_clock_info of rdma/mlx5-abi.h.
-type clockInfo struct {
-	_                  structs.HostLayout
-	sign, _            uint32 // odd while the kernel writes the rest
-	nsec, cycles, frac atomic.Uint64
-	mult, shift        atomic.Uint32
-	mask, period       atomic.Uint64
-}
-
 const clockVersion1 = 1 << 0 // C: 1 << MLX5_IB_CLOCK_INFO_V1
 
-// page maps a page once.
+// clockPage maps a page once.
 func (c *context) clockPage(at *[]byte, cmd int) ([]byte, error) {
 	c.clocks.mu.Lock()
 	defer c.clocks.mu.Unlock()
@@ -94,32 +85,32 @@ func (c *context) coreClock() ([]byte, error) {
 	return page[off : off+8], nil
 }
 
-// GetClockInfo returns what turns ticks into time.
-func (r *Rings) GetClockInfo(ctx handle, o *abi.MLX5DVClockInfo) error {
-	const updating = 1 << 0 // C: MLX5_IB_CLOCK_INFO_KERNEL_UPDATING
-	const tries = 1000
-	c, err := get[context](r.v, ctx)
-	if err != nil {
-		return err
-	}
+// clockInfo returns the page that relates ticks to time.
+func (c *context) clockInfo() (*abi.ClockPage, error) {
 	if c.info.clockVersion&clockVersion1 == 0 {
-		return syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
 	page, err := c.clockPage(&c.clocks.info, mapInfo)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	i := cmem.At[clockInfo](cmem.SliceAddr(page))
-	for range tries {
-		before := atomic.LoadUint32(&i.sign)
-		if before&updating != 0 {
-			continue
-		}
-		*o = abi.MLX5DVClockInfo{Nsec: i.nsec.Load(), LastCycles: i.cycles.Load(), Frac: i.frac.Load(),
-			Mult: i.mult.Load(), Shift: i.shift.Load(), Mask: i.mask.Load()}
-		if atomic.LoadUint32(&i.sign) == before {
-			return nil
-		}
+	return cmem.At[abi.ClockPage](cmem.SliceAddr(page)), nil
+}
+
+// ClockInfo returns the page that relates ticks to time.
+func (r *Rings) ClockInfo(ctx handle) (i control.ClockInfo, err error) {
+	c, err := get[context](r.v, ctx)
+	if err == nil {
+		i.Page, err = c.clockInfo()
 	}
-	return syscall.EBUSY
+	return i, err
+}
+
+// GetClockInfo returns what turns ticks into time.
+func (r *Rings) GetClockInfo(ctx handle, o *abi.MLX5DVClockInfo) error {
+	i, err := r.ClockInfo(ctx)
+	if err == nil && !i.Page.Read(o) {
+		err = syscall.EBUSY
+	}
+	return err
 }

@@ -187,7 +187,7 @@ func (i *contextInfo) check() error {
 // end frees what the context has.
 func (c *context) end() error {
 	var errs []error
-	errs = append(errs, c.clocks.end(), c.bars.end())
+	errs = append(errs, c.reserved.end(), c.clocks.end(), c.bars.end())
 	if c.core.AsyncFD >= 0 {
 		errs = append(errs, uverbs.CloseFD(c.core.AsyncFD))
 	}

@@ -10,8 +10,26 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
+const objectDM = 14 // C: UVERBS_OBJECT_DM
+
 // AllocDM allocates device memory and maps it.
 func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
+	return allocDM(v, ctx, a, abi.MLX5DV_DM_TYPE_MEMIC)
+}
+
+// AllocDM allocates device memory of a type of mlx5.
+func (r *Rings) AllocDM(ctx handle, a *abi.AllocDMAttr, dv *abi.MLX5DVAllocDMAttr) (handle, error) {
+	switch {
+	case dv.CompMask != 0:
+		return 0, syscall.EINVAL
+	case dv.Type > abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM:
+		return 0, syscall.EOPNOTSUPP
+	}
+	return allocDM(r.v, ctx, a, dv.Type)
+}
+
+// allocDM allocates device memory. Only that for data is mapped: the device reads the other types when it steers.
+func allocDM(v *Verbs, ctx handle, a *abi.AllocDMAttr, typ uint32) (handle, error) {
 	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
@@ -19,30 +37,62 @@ func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
 	if a.CompMask != 0 || a.Length == 0 || uint64(a.Length) > math.MaxInt32 {
 		return 0, syscall.EINVAL
 	}
-	d := &dm{object: object{c: c}, length: uint64(a.Length)}
+	d, data := &dm{object: object{c: c}, length: uint64(a.Length)}, typ == abi.MLX5DV_DM_TYPE_MEMIC
 	off, page := new(uint64), new(uint16)
-	d.number, err = c.file.AllocDM(d.length, a.LogAlignReq, uverbs.Out(driverNamespace, uverbs.Bytes(off)),
-		uverbs.Out(driverNamespace+1, uverbs.Bytes(page)))
+	d.number, err = c.file.AllocDM(d.length, a.LogAlignReq, uverbs.Out(attr0, uverbs.Bytes(off)),
+		uverbs.If(data, uverbs.Out(attr0+1, uverbs.Bytes(page))), uverbs.If(!data, uverbs.Uint64(attr0+2, uint64(typ))))
 	if err != nil {
 		return 0, unsupported(err)
 	}
-	if err := d.mapped(*off, *page); err != nil {
+	if data {
+		err = d.mapped(*off, *page)
+	}
+	if err != nil {
 		return 0, also(err, c.file.FreeDM(d.number))
 	}
 	d.handle = v.table.add(d)
 	return d.handle, nil
 }
 
-// mapped maps the memory, which begins at off in its first page.
-func (d *dm) mapped(off uint64, page uint16) (err error) {
+// pages maps the pages of device memory, which begins at off in the first one.
+func (d *dm) pages(off uint64, page uint16) (mem []byte, begin uint64, err error) {
 	size := uint64(uverbs.PageSize())
-	begin := off % size
-	d.mem, err = d.c.file.Map(mapOffset(mapDM, int(page)), int(roundUp(begin+d.length, size)),
+	begin = off % size
+	mem, err = d.c.file.Map(mapOffset(mapDM, int(page)), int(roundUp(begin+d.length, size)),
 		uverbs.Readable|uverbs.Writable)
-	if err == nil {
+	return mem, begin, err
+}
+
+// mapped maps the memory.
+func (d *dm) mapped(off uint64, page uint16) (err error) {
+	var begin uint64
+	if d.mem, begin, err = d.pages(off, page); err == nil {
 		d.words = cmem.Slice[uint32](cmem.SliceAddr(d.mem[begin&^3:]), int(d.length/4))
 	}
 	return err
+}
+
+// DMMapOpAddr maps where a store has the effect of an operation. The mapping is the program's.
+func (r *Rings) DMMapOpAddr(h handle, op uint8) (uintptr, error) {
+	const mapOp = driverNamespace // C: MLX5_IB_METHOD_DM_MAP_OP_ADDR
+	d, err := get[dm](r.v, h)
+	if err != nil {
+		return 0, err
+	}
+	if d.mem == nil {
+		return 0, syscall.EOPNOTSUPP
+	}
+	off, page := new(uint64), new(uint16)
+	err = d.c.file.Method("map_dm_op", objectDM, mapOp, uverbs.Handle(attr0, d.number),
+		uverbs.In(attr0+1, []byte{op}), uverbs.Out(attr0+2, uverbs.Bytes(off)), uverbs.Out(attr0+3, uverbs.Bytes(page)))
+	if err != nil {
+		return 0, unsupported(err)
+	}
+	mem, begin, err := d.pages(*off, *page)
+	if err != nil {
+		return 0, err
+	}
+	return cmem.SliceAddr(mem[begin:]), nil
 }
 
 // ImportDM returns device memory of another process with the same context.
@@ -51,11 +101,12 @@ func (v *Verbs) ImportDM(ctx handle, number uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	const kind, query, attr = 14, driverNamespace + 1, driverNamespace // C: UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY
+	const query = driverNamespace + 1 // C: MLX5_IB_METHOD_DM_QUERY
 	d := &dm{object: object{c: c}, number: number}
 	off, page := new(uint64), new(uint16)
-	err = c.file.Method("query_dm", kind, query, uverbs.Handle(attr, number), uverbs.Out(attr+1, uverbs.Bytes(off)),
-		uverbs.Out(attr+2, uverbs.Bytes(page)), uverbs.Out(attr+3, uverbs.Bytes(&d.length)))
+	err = c.file.Method("query_dm", objectDM, query, uverbs.Handle(attr0, number),
+		uverbs.Out(attr0+1, uverbs.Bytes(off)), uverbs.Out(attr0+2, uverbs.Bytes(page)),
+		uverbs.Out(attr0+3, uverbs.Bytes(&d.length)))
 	if err != nil {
 		return 0, unsupported(err)
 	}
@@ -76,6 +127,13 @@ func (v *Verbs) UnimportDM(h handle) error {
 		return err
 	}
 	v.table.remove(h)
+	return d.unmap()
+}
+
+func (d *dm) unmap() error {
+	if d.mem == nil {
+		return nil
+	}
 	return uverbs.Unmap(d.mem)
 }
 
@@ -89,13 +147,13 @@ func (v *Verbs) FreeDM(_, h handle) error {
 		return err
 	}
 	v.table.remove(h)
-	return uverbs.Unmap(d.mem)
+	return d.unmap()
 }
 
 // part returns the words of n bytes at off. The bus takes whole words.
 func (d *dm) part(off uint64, n int) ([]uint32, error) {
 	switch {
-	case off > d.length || uint64(n) > d.length-off:
+	case d.words == nil || off > d.length || uint64(n) > d.length-off:
 		return nil, syscall.EFAULT
 	case off%4 != 0 || n%4 != 0:
 		return nil, syscall.EINVAL

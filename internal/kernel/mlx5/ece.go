@@ -75,9 +75,3 @@ func (v *Verbs) ModifyQPRateLimit(_, h handle, a *abi.QPRateLimitAttr) error {
 	return q.c.file.ModifyQPEx(&uverbs.ModifyQP{Handle: q.kernel, Mask: abi.IBV_QP_RATE_LIMIT}, a.RateLimit,
 		uverbs.Driver{In: uverbs.Bytes(d)})
 }
-
-// QueryQPDataInOrder returns 0: nothing is promised.
-func (v *Verbs) QueryQPDataInOrder(h handle, _, _ uint32) (uint32, error) {
-	_, err := get[qp](v, h)
-	return 0, err
-}

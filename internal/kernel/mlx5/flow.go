@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
@@ -24,15 +23,16 @@ var filters = map[uint32]struct{ size, at int }{
 	abi.IBV_FLOW_SPEC_MPLS:         {4, 8},
 }
 
-// flowSpecs translates the specs of a struct ibv_flow_attr.
-func flowSpecs(b []byte, n uint8) (specs []byte, err error) {
+// specs translates the specs of a struct ibv_flow_attr, and returns the counters of the rule, nil if it has none.
+func (s *steering) specs(c *context, b []byte, n uint8) (specs []byte, counts *counters, err error) {
+	bad := func(err error) ([]byte, *counters, error) { return nil, nil, err }
 	for range n {
 		if len(b) < 6 {
-			return nil, syscall.EINVAL
+			return bad(syscall.EINVAL)
 		}
 		typ, size := binary.NativeEndian.Uint32(b), int(binary.NativeEndian.Uint16(b[4:]))
 		if size < 6 || size > len(b) {
-			return nil, syscall.EINVAL
+			return bad(syscall.EINVAL)
 		}
 		spec := uverbs.FlowSpec{Type: typ}
 		var rest []byte
@@ -46,16 +46,26 @@ func flowSpecs(b []byte, n uint8) (specs []byte, err error) {
 		case typ == abi.IBV_FLOW_SPEC_ACTION_TAG && size >= 12:
 			rest = append(b[8:12:12], 0, 0, 0, 0)
 		case typ == abi.IBV_FLOW_SPEC_ACTION_DROP:
-		case typ == abi.IBV_FLOW_SPEC_ACTION_HANDLE, typ == abi.IBV_FLOW_SPEC_ACTION_COUNT:
-			return nil, control.ErrNoOp
+		case typ == abi.IBV_FLOW_SPEC_ACTION_COUNT && size >= 16:
+			n, err := get[counters](s.v, handle(binary.NativeEndian.Uint64(b[8:])))
+			if err != nil {
+				return bad(err)
+			}
+			if counts != nil || n.c != c {
+				return bad(syscall.EINVAL)
+			}
+			counts = n
+			rest = append(uverbs.Bytes(&n.number)[:4:4], 0, 0, 0, 0)
+		case typ == abi.IBV_FLOW_SPEC_ACTION_HANDLE: // of ESP
+			return bad(syscall.EOPNOTSUPP)
 		default:
-			return nil, syscall.EINVAL
+			return bad(syscall.EINVAL)
 		}
 		spec.Size = uint16(len(uverbs.Bytes(&spec)) + len(rest))
 		specs = append(append(specs, uverbs.Bytes(&spec)...), rest...)
 		b = b[size:]
 	}
-	return specs, nil
+	return specs, counts, nil
 }
 
 // CreateFlow makes a steering rule. attr is a struct ibv_flow_attr and its specs.
@@ -69,13 +79,21 @@ func (s *steering) CreateFlow(_, h handle, attr []byte) (handle, error) {
 	if n < len(uverbs.Bytes(&a)) || a.CompMask != 0 {
 		return 0, syscall.EINVAL
 	}
-	specs, err := flowSpecs(attr[n:], a.NumOfSpecs)
+	specs, counts, err := s.specs(q.c, attr[n:], a.NumOfSpecs)
 	if err != nil {
 		return 0, err
 	}
-	f := &flow{object: object{c: q.c}}
-	f.number, err = q.c.file.CreateFlow(q.kernel, &uverbs.FlowAttr{Type: a.Type, Priority: a.Priority,
-		NumOfSpecs: a.NumOfSpecs, Port: a.Port, Flags: a.Flags}, specs)
+	f := &flow{object: object{c: q.c}, counts: counts}
+	create := func(d uverbs.Driver) (err error) {
+		f.number, err = q.c.file.CreateFlow(q.kernel, &uverbs.FlowAttr{Type: a.Type, Priority: a.Priority,
+			NumOfSpecs: a.NumOfSpecs, Port: a.Port, Flags: a.Flags}, specs, d)
+		return err
+	}
+	if counts != nil {
+		err = counts.count(create)
+	} else {
+		err = create(uverbs.Driver{})
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -92,6 +110,14 @@ func (s *steering) DestroyFlow(_, h handle) error {
 	if _, err := f.c.finish("destroy_flow", f.c.file.DestroyFlow(f.number)); err != nil {
 		return err
 	}
+	if f.counts != nil {
+		f.counts.ended()
+	}
 	s.v.table.remove(h)
 	return nil
+}
+
+// CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.18 do.
+func (s *steering) CreateFlowActionESP(handle, *abi.ESP) (handle, error) {
+	return 0, syscall.EOPNOTSUPP
 }

@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 // useOwn makes one of each object that mlx5 alone has.
 func useOwn(v *Verbs, ctx, pd, cq, srq handle, later func(error, func() error) bool) (errs []error) {
 	r := v.Rings()
+	errs = append(errs, useCounters(v, ctx, pd, cq, later)...)
 	in, out := make([]byte, 16), make([]byte, 16)
 	dct, err := r.CreateQP(ctx, &abi.QPInitAttrEx{QPType: abi.IBV_QPT_DRIVER, SendCQ: cq, RecvCQ: cq, SRQ: srq, PD: pd,
 		CompMask: abi.IBV_QP_INIT_ATTR_PD}, &abi.MLX5DVQPInitAttr{CompMask: abi.MLX5DV_QP_INIT_ATTR_MASK_DC,
@@ -69,6 +71,31 @@ func useOwn(v *Verbs, ctx, pd, cq, srq handle, later func(error, func() error) b
 	anchor, _, err := r.CreateSteeringAnchor(ctx, &abi.MLX5DVSteeringAnchorAttr{})
 	later(err, func() error { return r.DestroySteeringAnchor(anchor) })
 	return append(errs, second(r.DevXQueryEQN(ctx, 0)))
+}
+
+// useCounters makes counters and two rules that use them.
+func useCounters(v *Verbs, ctx, pd, cq handle, later func(error, func() error) bool) (errs []error) {
+	raw, err := v.CreateQP(pd, &abi.QPInitAttrEx{SendCQ: cq, RecvCQ: cq, QPType: abi.IBV_QPT_RAW_PACKET,
+		Cap: abi.QPCap{MaxRecvWR: 4, MaxRecvSGE: 1}})
+	if !later(err, func() error { return v.DestroyQP(raw) }) {
+		return nil
+	}
+	n, err := v.CreateCounters(ctx)
+	if !later(err, func() error { return v.DestroyCounters(ctx, n) }) {
+		return nil
+	}
+	spec := &abi.FlowSpecCounterAction{Type: abi.IBV_FLOW_SPEC_ACTION_COUNT, Size: 16, Counters: n}
+	attr := &abi.FlowAttr{NumOfSpecs: 1, Port: 1}
+	b := append(uverbs.Bytes(attr), uverbs.Bytes(spec)...)
+	if _, err := v.CreateFlow(ctx, raw, b); err != syscall.EINVAL {
+		errs = append(errs, fmt.Errorf("a rule with counters that count nothing: %v", err))
+	}
+	errs = append(errs, v.AttachCountersPointFlow(ctx, n, &abi.CounterAttachAttr{Index: 3}, 0))
+	for range 2 {
+		rule, err := v.CreateFlow(ctx, raw, b)
+		later(err, func() error { return v.DestroyFlow(ctx, rule) })
+	}
+	return append(errs, v.ReadCounters(ctx, n, make([]uint64, 4), 0))
 }
 
 // TestAnswers reads answers that no query asked for, and those of another length.

@@ -45,6 +45,7 @@ func goodContext(static bool) contextInfo {
 var outs = map[[2]uint16][]uint16{
 	{0, 0}: {1}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 5}: {2, 3}, {0, 6}: {3}, {3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14},
 	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10},
+	{objectCounters, 2}:      {1},
 	{objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
 	{uhwIn, uhwIn}:           {uhwIn + 1},
 
@@ -57,7 +58,7 @@ var outs = map[[2]uint16][]uint16{
 
 // creates has the attribute of a new object.
 var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {16, 0}: 0,
-	{objectUAR, methodAlloc}: uhwIn,
+	{objectCounters, 0}: 0, {objectUAR, methodAlloc}: uhwIn,
 
 	{objectObj, methodCreate}: attr0, {objectUmem, methodCreate}: attr0, {objectVAR, methodCreate}: attr0,
 	{objectPP, methodCreate}: attr0, {objectMatcher, methodCreate}: attr0, {objectAnchor, methodCreate}: attr0,

@@ -179,7 +179,7 @@ func (m *matchers) CreateFlowActionPacketReformat(ctx handle, data []byte, refor
 		uverbs.Uint64(attr0+2, uint64(table)), uverbs.If(len(data) > 0, uverbs.In(attr0+3, data)))
 }
 
-// CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.19 do.
+// CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.18 do.
 func (m *matchers) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionESP) (handle, error) {
 	return 0, syscall.EOPNOTSUPP
 }

@@ -57,6 +57,11 @@ func (v *Verbs) HasRegMRIOVA2() bool { return true }
 
 // RegDmabufMR registers a part of a dma-buf.
 func (v *Verbs) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd int, access uint32) (handle, error) {
+	return regDmabufMR(v, h, off, length, iova, fd, access)
+}
+
+func regDmabufMR(v *Verbs, h handle, off uint64, length int, iova uint64, fd int, access uint32,
+	args ...uverbs.Arg) (handle, error) {
 	p, err := get[pd](v, h)
 	if err != nil {
 		return 0, err
@@ -64,7 +69,7 @@ func (v *Verbs) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd in
 	if length < 0 || fd < 0 || int64(fd) > math.MaxInt32 {
 		return 0, syscall.EINVAL
 	}
-	k, err := p.c.file.RegDmabufMR(p.number, off, uint64(length), iova, fd, p.c.access(access))
+	k, err := p.c.file.RegDmabufMR(p.number, off, uint64(length), iova, fd, p.c.access(access), args...)
 	if err != nil {
 		return 0, unsupported(err)
 	}

@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"structs"
 	"sync"
 	"sync/atomic"
 
@@ -90,6 +91,7 @@ type sizes struct {
 	granted    abi.QPCap
 	wqe, fixed uint64 // bytes of a send WQE, and how many of them are no data
 	header     uint64 // of TSO, in addition
+	head       uint64 // bytes of a receive WQE that are no data
 }
 
 // queue is a ring with its doorbell record.
@@ -162,6 +164,7 @@ type xrcd struct {
 type flow struct {
 	object
 	number uint32
+	counts *counters // nil if it has none
 }
 
 // ah is an address handle.
@@ -170,17 +173,14 @@ type ah struct {
 	av     []byte
 	kernel uint32
 	inUse  bool // the kernel has it too
+	global bool // it has a GID
+
+	mu      sync.Mutex
+	mapping *obj // to a QP; nil if there is none
 }
 
-// kernelObject is an object of the driver's kinds, which the kernel has a number for.
-type kernelObject struct {
-	object
-	number uint32
-}
-
-// The objects of DevX and of steering.
+// More objects of DevX, and those of steering.
 type (
-	obj        struct{ kernelObject } // that a command made
 	umem       struct{ kernelObject }
 	varPage    struct{ kernelObject }
 	pace       struct{ kernelObject }
@@ -223,3 +223,31 @@ type answerFile struct {
 	mu    sync.Mutex
 	sizes map[uint64]int // of the answers to come, by the number of the query
 }
+
+// counters count the frames of steering rules.
+type counters struct {
+	kernelObject
+
+	mu     sync.Mutex
+	points []counterPoint
+	rules  int // that use them
+}
+
+// counterPoint names the quantity that an index counts: struct mlx5_ib_flow_counters_desc.
+type counterPoint struct {
+	_           structs.HostLayout
+	kind, index uint32
+}
+
+// share is an element of the tree that divides the bandwidth.
+type share struct {
+	obj
+	id   uint32 // the device's number
+	kind uint32
+}
+
+// Kinds of elements. C: MLX5_SCHED_ELEM_TYPE_*.
+const (
+	schedNode = 0
+	schedLeaf = 4
+)

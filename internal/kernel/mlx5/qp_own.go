@@ -126,24 +126,6 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 	return nil
 }
 
-// What follows are the device's commands on a QP.
-const (
-	rts2rts   = 0x505 // C: MLX5_CMD_OP_RTS2RTS_QP
-	init2init = 0x50e // C: MLX5_CMD_OP_INIT2INIT_QP
-)
-
-// extend modifies the part of a QP that the kernel's commands have no attributes for.
-func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
-	const ext, size, hasExt = 0x110, 0x1d0, 1 << 31
-	in := make([]byte, size)
-	binary.BigEndian.PutUint16(in, opcode)
-	binary.BigEndian.PutUint32(in[8:], hasExt|q.number)
-	binary.BigEndian.PutUint64(in[0x108:], mask)
-	set(in[ext:])
-	out := make([]byte, 16)
-	return answered(out, q.c.about(methodModify, q.kernel, in, out))
-}
-
 // permitCopies lets a QP copy memory.
 func (q *qp) permitCopies() error {
 	const mask, permitted = 1 << 3, 1 << 5 // C: MLX5_QPC_OPT_MASK_32_INIT2INIT_MMO

@@ -116,12 +116,12 @@ func (s *sizes) receive(i *contextInfo, c *abi.QPCap) error {
 	if uint64(c.MaxRecvSGE) > uint64(i.maxRQDesc)/sgeSize {
 		return syscall.EINVAL
 	}
-	s.stride = pow2(uint64(max(c.MaxRecvSGE, 1)) * sgeSize)
+	s.stride = pow2(s.head + uint64(max(c.MaxRecvSGE, 1))*sgeSize)
 	if s.stride > uint64(i.maxRQDesc) {
 		return syscall.EINVAL
 	}
 	s.wqes = max(pow2(uint64(c.MaxRecvWR))*s.stride, blockSize) / s.stride
-	s.granted.MaxRecvWR, s.granted.MaxRecvSGE = uint32(s.wqes), uint32(s.stride/sgeSize)
+	s.granted.MaxRecvWR, s.granted.MaxRecvSGE = uint32(s.wqes), uint32((s.stride-s.head)/sgeSize)
 	return nil
 }
 

@@ -53,8 +53,8 @@ func (r *Rings) QueryDevice(ctx handle, a *abi.MLX5DVContext) error {
 // optional fills in the attributes that not every device has.
 func (c *context) optional(a *abi.MLX5DVContext, want uint64, d *deviceResp, g caps) {
 	add := func(mask uint64, is bool) { a.CompMask |= sum(choice[uint64]{is, want & mask}) }
-	if page, err := c.clockPage(&c.clocks.info, mapInfo); err == nil && c.info.clockVersion&clockVersion1 != 0 {
-		a.MaxClockInfoUpdateNsec = cmem.At[clockInfo](cmem.SliceAddr(page)).period.Load()
+	if page, err := c.clockInfo(); err == nil {
+		a.MaxClockInfoUpdateNsec = page.Period.Load()
 		add(abi.MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE, true)
 	}
 	if core, err := c.coreClock(); err == nil {

@@ -40,6 +40,9 @@ type steering struct {
 	v *Verbs
 }
 
+// scheduler shares bandwidth, and chooses paths.
+type scheduler struct{ v *Verbs }
+
 // table finds objects by their handles, which are used once.
 type table struct {
 	mu      sync.RWMutex
@@ -94,6 +97,7 @@ type context struct {
 	clocks   clocks
 	login    login
 	lastUIdx atomic.Uint32
+	reserved reservedQPNs
 }
 
 func (c *context) owner() handle { return c.handle }
@@ -177,3 +181,25 @@ type ring struct {
 
 // record is a doorbell record: two counters, big endian.
 type record []byte
+
+// kernelObject is an object of the driver's kinds, which the kernel has a number for.
+type kernelObject struct {
+	object
+	number uint32
+}
+
+// obj is an object of DevX that a command made.
+type obj struct{ kernelObject }
+
+// reservedQPNs are numbers that no QP gets. The device reserves them by the block.
+type reservedQPNs struct {
+	mu     sync.Mutex
+	blocks []*reservedBlock
+}
+
+type reservedBlock struct {
+	obj
+	first uint32
+	taken []bool
+	next  int // which one is taken next; none is taken twice, because a peer may still use it
+}

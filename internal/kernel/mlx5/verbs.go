@@ -20,7 +20,7 @@ func New() *Verbs {
 
 // Rings returns what the direct data path takes from it.
 func (v *Verbs) Rings() *Rings {
-	return &Rings{v: v, devX: devX{v}, mkeys: mkeys{v: v}, matchers: matchers{v}, scheduler: scheduler{v: v}}
+	return &Rings{v: v, devX: devX{v}, mkeys: mkeys{v: v}, matchers: matchers{v}, scheduler: scheduler{v}}
 }
 
 // Rings has what is mlx5's own: the rings of the objects of Verbs, and more objects.
@@ -32,12 +32,6 @@ type Rings struct {
 	matchers
 	scheduler
 	control.NoDirectRules
-}
-
-// scheduler shares bandwidth, and chooses paths.
-type scheduler struct {
-	v *Verbs
-	control.NoScheduler
 }
 
 // Owner returns the context of an object.

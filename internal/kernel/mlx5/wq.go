@@ -10,6 +10,36 @@ import (
 
 // CreateWQ makes a receive queue, and tells the caller how large it is.
 func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
+	return newWQ(v, a, nil)
+}
+
+// CreateWQ makes a receive queue with attributes of mlx5.
+func (r *Rings) CreateWQ(_ handle, a *abi.WQInitAttr, dv *abi.MLX5DVWQInitAttr) (handle, error) {
+	switch dv.CompMask {
+	case 0:
+		return newWQ(r.v, a, nil)
+	case abi.MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ:
+		return newWQ(r.v, a, &dv.StridingRQAttrs)
+	}
+	return 0, syscall.EINVAL
+}
+
+// checkStrides compares the sizes of strides with the device's limits.
+func (c *context) checkStrides(s *abi.MLX5DVStridingRQInitAttr) error {
+	d, err := c.driver()
+	if err != nil {
+		return err
+	}
+	l := d.striding // the least and the greatest of each
+	if bytes, n := s.SingleStrideLogNumOfBytes, s.SingleWQELogNumOfStrides; bytes < l[0] || bytes > l[1] || n < l[2] ||
+		n > l[3] {
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// newWQ makes a receive queue. strides may be nil.
+func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (handle, error) {
 	p, err := get[pd](v, a.PD)
 	if err != nil {
 		return 0, err
@@ -23,6 +53,12 @@ func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
 		return 0, syscall.EINVAL
 	}
 	var s sizes
+	if strides != nil {
+		if err := c.checkStrides(strides); err != nil {
+			return 0, err
+		}
+		s.head = nextSize
+	}
 	if err := s.receive(&c.info, &abi.QPCap{MaxRecvWR: a.MaxWR, MaxRecvSGE: a.MaxSGE}); err != nil {
 		return 0, err
 	}
@@ -36,7 +72,7 @@ func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
 	if a.CompMask&abi.IBV_WQ_INIT_ATTR_FLAGS != 0 {
 		k.Flags = a.CreateFlags
 	}
-	if err := w.create(k); err != nil {
+	if err := w.create(k, strides); err != nil {
 		v.table.remove(w.handle)
 		return 0, also(err, c.memory.drop(w.queue))
 	}
@@ -44,9 +80,14 @@ func (v *Verbs) CreateWQ(_ handle, a *abi.WQInitAttr) (handle, error) {
 	return w.handle, nil
 }
 
-func (w *wq) create(k *uverbs.CreateWQ) error {
+func (w *wq) create(k *uverbs.CreateWQ, strides *abi.MLX5DVStridingRQInitAttr) error {
 	d := &createWQ{buf: w.queue.ring.addr(), db: uint64(w.queue.record.addr()), wqes: w.wqes,
 		shift: uint32(bits.TrailingZeros32(w.stride)), uidx: w.c.userIndex()}
+	if strides != nil {
+		d.mask = wqStriding
+		d.striding = [3]uint32{strides.SingleStrideLogNumOfBytes, strides.SingleWQELogNumOfStrides,
+			uint32(strides.TwoByteShiftEn)}
+	}
 	r, err := w.c.file.CreateWQ(k, uverbs.Driver{In: uverbs.Bytes(d), Out: make([]byte, 8)})
 	if err != nil {
 		return err

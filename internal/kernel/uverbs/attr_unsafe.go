@@ -78,8 +78,8 @@ func sizeOf[T any]() uintptr {
 	return unsafe.Sizeof(v)
 }
 
-// address moves b to the heap and returns its address.
-func address(b []byte) uint64 { return uint64(cmem.Heap(unsafe.Pointer(unsafe.SliceData(b)))) }
+// Address moves b to the heap and returns its address. The caller keeps b alive.
+func Address(b []byte) uint64 { return uint64(cmem.Heap(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // In is an argument of bytes. Up to 8 of them are in the attribute itself.
 func In(id uint16, b []byte) Arg {
@@ -88,7 +88,7 @@ func In(id uint16, b []byte) Arg {
 		copy(Bytes(&a.attr.Data), b)
 		return a
 	}
-	a.attr.Data = address(b)
+	a.attr.Data = Address(b)
 	return a
 }
 
@@ -120,7 +120,7 @@ func Out(id uint16, b []byte) Arg { return Arg{attr: outAttr(id, b), out: b, wan
 func May(id uint16, b []byte) Arg { return Arg{attr: outAttr(id, b), out: b} }
 
 func outAttr(id uint16, b []byte) Attr {
-	return Attr{ID: id, Len: uint16(len(b)), Flags: mandatory, Data: address(b)}
+	return Attr{ID: id, Len: uint16(len(b)), Flags: mandatory, Data: Address(b)}
 }
 
 // Ignorable is an argument that an older kernel may pass over.

@@ -22,7 +22,7 @@ type FlowSpec struct {
 }
 
 // CreateFlow makes a steering rule. specs are those of the kernel, one behind the other.
-func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte) (uint32, error) {
+func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte, d Driver) (uint32, error) {
 	q := &struct {
 		_        structs.HostLayout
 		mask, qp uint32
@@ -30,7 +30,7 @@ func (f *File) CreateFlow(qp uint32, a *FlowAttr, specs []byte) (uint32, error) 
 	}{qp: qp, attr: *a}
 	q.attr.Size = uint16(len(specs))
 	r := new([2]uint32)
-	err := f.do(&createFlow, request{in: append(append([]byte(nil), Bytes(q)...), specs...), out: Bytes(r)})
+	err := f.do(&createFlow, request{append(append([]byte(nil), Bytes(q)...), specs...), Bytes(r), d})
 	return r[1], err
 }
 

@@ -152,7 +152,7 @@ func (f *File) write(c *command, q *request) error {
 		x := extendedHeader{driverInWords: words(len(q.In), 8), driverOutWords: words(len(q.Out), 8)}
 		h.inWords, h.outWords = words(len(q.in), 8), words(len(q.out), 8)
 		if len(resp) > 0 {
-			x.response = address(resp)
+			x.response = Address(resp)
 		}
 		b = append(append(append(b, Bytes(&h)...), Bytes(&x)...), q.in...)
 	} else {
@@ -160,7 +160,7 @@ func (f *File) write(c *command, q *request) error {
 		h.outWords = words(len(resp), 4)
 		b = append(append(b, Bytes(&h)...), q.in...)
 		if len(resp) > 0 {
-			response := address(resp)
+			response := Address(resp)
 			copy(b[unsafe.Sizeof(h):], Bytes(&response))
 		}
 	}

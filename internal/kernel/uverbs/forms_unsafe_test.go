@@ -153,7 +153,9 @@ var all = []struct {
 	{"modify_qp_ex", func(f *File) error { return f.ModifyQPEx(&ModifyQP{Handle: 1}, 2, driverPart()) }},
 	{"open_xrcd", func(f *File) error { return second(f.OpenXRCD(-1, 2)) }},
 	{"close_xrcd", func(f *File) error { return f.CloseXRCD(9) }},
-	{"create_flow", func(f *File) error { return second(f.CreateFlow(1, &FlowAttr{Type: 2}, make([]byte, 40))) }},
+	{"create_flow", func(f *File) error {
+		return second(f.CreateFlow(1, &FlowAttr{Type: 2}, make([]byte, 40), driverPart()))
+	}},
 	{"destroy_flow", func(f *File) error { return f.DestroyFlow(9) }},
 	{"create_wq", func(f *File) error { return second(f.CreateWQ(&CreateWQ{User: 1, PD: 2, Flags: 3}, driverPart())) }},
 	{"modify_wq", func(f *File) error { return f.ModifyWQ(&ModifyWQ{Mask: 1, Handle: 2}, make([]byte, 8)) }},

@@ -62,11 +62,12 @@ func (f *File) AdviseMR(pd, advice, flags uint32, list []SGE) error {
 	return f.do(&adviseMR, request{}, Handle(0, pd), Uint64(1, uint64(advice)), Uint32(2, flags), In(3, BytesOf(list)))
 }
 
-// RegDmabufMR registers a part of a dma-buf.
-func (f *File) RegDmabufMR(pd uint32, off, length, iova uint64, fd int, access uint32) (*MR, error) {
+// RegDmabufMR registers a part of a dma-buf. args are the driver's.
+func (f *File) RegDmabufMR(pd uint32, off, length, iova uint64, fd int, access uint32, args ...Arg) (*MR, error) {
 	r := new(MR)
-	return r, f.do(&regDmabufMR, request{}, New(0, &r.Handle), Handle(1, pd), Uint64(2, off), Uint64(3, length),
-		Uint64(4, iova), Uint32(5, uint32(fd)), Uint32(6, access), Out(7, Bytes(&r.LKey)), Out(8, Bytes(&r.RKey)))
+	return r, f.do(&regDmabufMR, request{}, append([]Arg{New(0, &r.Handle), Handle(1, pd), Uint64(2, off),
+		Uint64(3, length), Uint64(4, iova), Uint32(5, uint32(fd)), Uint32(6, access), Out(7, Bytes(&r.LKey)),
+		Out(8, Bytes(&r.RKey))}, args...)...)
 }
 
 // RegDMMR registers a part of device memory.

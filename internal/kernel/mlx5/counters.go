@@ -1,0 +1,99 @@
+package mlx5
+
+import (
+	"runtime"
+	"structs"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+const objectCounters = 15 // C: UVERBS_OBJECT_COUNTERS
+
+// flowCounters is struct mlx5_ib_create_flow with one element.
+type flowCounters struct {
+	_           structs.HostLayout
+	elements, _ uint32
+	points      uint64
+	n, _        uint32
+}
+
+// CreateCounters makes counters, which count nothing yet.
+func (s *steering) CreateCounters(ctx handle) (handle, error) {
+	c, err := get[context](s.v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := &counters{kernelObject: newKernelObject(c)}
+	err = c.file.Method("create_counters", objectCounters, 0, uverbs.New(0, &n.number))
+	if err != nil {
+		return 0, unsupported(err)
+	}
+	n.handle = s.v.table.add(n)
+	return n.handle, nil
+}
+
+// DestroyCounters ends counters.
+func (s *steering) DestroyCounters(_, h handle) error {
+	return ends(s.v, h, func(n *counters) error {
+		_, err := n.c.finish("destroy_counters", n.c.file.Method("destroy_counters", objectCounters, 1,
+			uverbs.Handle(0, n.number)))
+		return err
+	})
+}
+
+// AttachCountersPointFlow makes an index count something, in the rules that are made later.
+func (s *steering) AttachCountersPointFlow(_, h handle, a *abi.CounterAttachAttr, rule handle) error {
+	n, err := get[counters](s.v, h)
+	if err != nil {
+		return err
+	}
+	if rule != 0 || a.CompMask != 0 || a.CounterDesc > abi.IBV_COUNTER_BYTES {
+		return syscall.EOPNOTSUPP
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rules > 0 {
+		return syscall.EBUSY
+	}
+	n.points = append(n.points, counterPoint{kind: a.CounterDesc, index: a.Index})
+	return nil
+}
+
+// ReadCounters fills in values.
+func (s *steering) ReadCounters(_, h handle, values []uint64, flags uint32) error {
+	n, err := get[counters](s.v, h)
+	if err != nil {
+		return err
+	}
+	return n.c.file.Method("read_counters", objectCounters, 2, uverbs.Handle(0, n.number),
+		uverbs.Out(1, uverbs.BytesOf(values)), uverbs.Uint32(2, flags))
+}
+
+// count makes a rule that the counters count. The first rule names what each index counts.
+func (n *counters) count(create func(uverbs.Driver) error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var d uverbs.Driver
+	if n.rules == 0 {
+		if len(n.points) == 0 {
+			return syscall.EINVAL
+		}
+		points := uverbs.BytesOf(n.points)
+		defer runtime.KeepAlive(points)
+		d.In = uverbs.Bytes(&flowCounters{elements: 1, points: uverbs.Address(points), n: uint32(len(n.points))})
+	}
+	if err := create(d); err != nil {
+		return err
+	}
+	n.rules++
+	return nil
+}
+
+// ended counts a rule that has ended.
+func (n *counters) ended() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rules--
+}

@@ -1,0 +1,194 @@
+package mlx5
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// schedule fills in a command about an element.
+func (s *scheduler) schedule(in []byte, kind uint32, a *abi.MLX5DVSchedAttr, parent uint32) {
+	// C: struct mlx5_ifc_create_sched_elem_in_bits.
+	const fields, hierarchy, nic, element, parentAt, shareAt, rateAt = 0x10, 0xc0, 3, 0x180, 0x1c0, 0x220, 0x240
+	binary.BigEndian.PutUint64(in[fields:], uint64(a.Flags))
+	setBits(in, hierarchy, 8, nic)
+	setBits(in, element, 8, kind)
+	setBits(in, parentAt, 32, parent)
+	if a.Flags&abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE != 0 {
+		setBits(in, shareAt, 32, a.BWShare)
+	}
+	if a.Flags&abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW != 0 {
+		setBits(in, rateAt, 32, a.MaxAvgBW)
+	}
+}
+
+const schedSize = 144 // of a command
+
+// checkSched reports what is wrong with the attributes of an element.
+func (c *context) checkSched(kind uint32, a *abi.MLX5DVSchedAttr) error {
+	const shareFlag, rateFlag = abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW
+	if a.CompMask != 0 || a.Flags&^(shareFlag|rateFlag) != 0 || a.Parent == 0 && (a.Flags != 0 || kind == schedLeaf) {
+		return syscall.EINVAL
+	}
+	// C: struct mlx5_ifc_qos_cap_bits.
+	const shares, rates, elements, nodes, dwrr = 0x9, 0xa, 0x100, 0x110, 1
+	if !c.queryCaps(capsGeneral).has(capQoS) {
+		return syscall.EOPNOTSUPP
+	}
+	q := c.queryCaps(capsQoS)
+	const all = 1<<schedNode | 1<<schedLeaf
+	if a.Flags&shareFlag != 0 && !q.has(shares) || a.Flags&rateFlag != 0 && !q.has(rates) ||
+		q.get(elements, 16)&all != all || q.get(nodes, 16)&dwrr == 0 {
+		return syscall.EOPNOTSUPP
+	}
+	return nil
+}
+
+const (
+	capQoS          = 0x21b // of capsGeneral
+	capQPExtensions = 0x122 // C: qpc_extension
+	capsQoS         = 0x0c
+)
+
+func (s *scheduler) create(ctx handle, kind uint32, a *abi.MLX5DVSchedAttr) (handle, error) {
+	const general = 0x26 // C: MLX5_OBJ_TYPE_SCHEDULING_ELEMENT
+	c, err := get[context](s.v, ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.checkSched(kind, a); err != nil {
+		return 0, err
+	}
+	var parent uint32
+	if a.Parent != 0 {
+		p, err := get[share](s.v, a.Parent)
+		if err != nil {
+			return 0, err
+		}
+		if p.c != c || p.kind != schedNode {
+			return 0, syscall.EINVAL
+		}
+		parent = p.id
+	}
+	e := &share{kind: kind}
+	e.obj, e.id, err = c.generalObject(general, schedSize, func(in []byte) { s.schedule(in, kind, a, parent) })
+	if err != nil {
+		return 0, err
+	}
+	e.handle = s.v.table.add(e)
+	return e.handle, nil
+}
+
+func (s *scheduler) modify(h handle, kind uint32, a *abi.MLX5DVSchedAttr) error {
+	const general = 0x26
+	e, err := get[share](s.v, h)
+	if err != nil {
+		return err
+	}
+	if err := e.c.checkSched(kind, a); err != nil {
+		return err
+	}
+	in, out := make([]byte, schedSize), make([]byte, 16)
+	binary.BigEndian.PutUint16(in, modifyGeneral)
+	binary.BigEndian.PutUint16(in[generalKind:], general)
+	binary.BigEndian.PutUint32(in[generalID:], e.id)
+	s.schedule(in, kind, a, 0)
+	return answered(out, e.obj.modify(in, out))
+}
+
+// SchedNodeCreate makes an inner element.
+func (s *scheduler) SchedNodeCreate(ctx handle, a *abi.MLX5DVSchedAttr) (handle, error) {
+	return s.create(ctx, schedNode, a)
+}
+
+// SchedLeafCreate makes an element that QPs send by.
+func (s *scheduler) SchedLeafCreate(ctx handle, a *abi.MLX5DVSchedAttr) (handle, error) {
+	return s.create(ctx, schedLeaf, a)
+}
+
+// SchedNodeModify changes an inner element.
+func (s *scheduler) SchedNodeModify(h handle, a *abi.MLX5DVSchedAttr) error {
+	return s.modify(h, schedNode, a)
+}
+
+// SchedLeafModify changes an element that QPs send by.
+func (s *scheduler) SchedLeafModify(h handle, a *abi.MLX5DVSchedAttr) error {
+	return s.modify(h, schedLeaf, a)
+}
+
+// SchedNodeDestroy ends an element without children.
+func (s *scheduler) SchedNodeDestroy(h handle) error {
+	return ends(s.v, h, func(e *share) error { return e.end() })
+}
+
+// SchedLeafDestroy ends an element that no QP sends by.
+func (s *scheduler) SchedLeafDestroy(h handle) error { return s.SchedNodeDestroy(h) }
+
+// leaf returns the number of an element, 0 without one.
+func (s *scheduler) leaf(h handle, c *context) (uint32, error) {
+	if h == 0 {
+		return 0, nil
+	}
+	e, err := get[share](s.v, h)
+	if err == nil && (e.c != c || e.kind != schedLeaf) {
+		err = syscall.EINVAL
+	}
+	if err != nil {
+		return 0, err
+	}
+	return e.id, nil
+}
+
+// ModifyQPSchedElem has a QP send its requests, and RC its responses, by elements.
+func (s *scheduler) ModifyQPSchedElem(h, requests, responses handle) error {
+	const queues, pairs = 0x8, 0x21 // C: nic_sq_scheduling, nic_qp_scheduling
+	q, err := get[qp](s.v, h)
+	if err != nil {
+		return err
+	}
+	request, err := s.leaf(requests, q.c)
+	if err != nil {
+		return err
+	}
+	response, err := s.leaf(responses, q.c)
+	if err != nil {
+		return err
+	}
+	t, state := q.init.QPType, q.state.Load()
+	if responses != 0 && t != abi.IBV_QPT_RC {
+		return syscall.EINVAL
+	}
+	g, has := q.c.queryCaps(capsGeneral), q.c.queryCaps(capsQoS)
+	opcode := uint16(rts2rts)
+	switch {
+	case !g.has(capQoS):
+		return syscall.EOPNOTSUPP
+	case t == abi.IBV_QPT_RAW_PACKET && has.has(queues) && state == abi.IBV_QPS_RTS:
+		return q.scheduleSends(request)
+	case t != abi.IBV_QPT_RC && t != abi.IBV_QPT_UC && t != abi.IBV_QPT_UD, !g.has(capQPExtensions), !has.has(pairs):
+		return syscall.EOPNOTSUPP
+	case state == abi.IBV_QPS_INIT:
+		opcode = init2init
+	case state != abi.IBV_QPS_RTS:
+		return syscall.EOPNOTSUPP
+	}
+	const option = 1 << 1 // C: MLX5_QPC_OPT_MASK_32_QOS_QUEUE_GROUP_ID
+	return q.extend(opcode, option, func(ext []byte) {
+		binary.BigEndian.PutUint32(ext[4:], request)
+		binary.BigEndian.PutUint32(ext[8:], response)
+	})
+}
+
+// scheduleSends has the send queue of a raw packet QP send by an element.
+func (q *qp) scheduleSends(leaf uint32) error {
+	// C: struct mlx5_ifc_modify_sq_in_bits, MLX5_MODIFY_SQ_BITMASK_QOS_QUEUE_GROUP_ID.
+	const opcode, size, ready, option = 0x905, 272, 1, 1 << 2
+	const stateAt, fields, newState, group = 0x40, 0x10, 0x108, 0x210
+	return q.modify(opcode, q.own.numbers.sqn, size, func(in []byte) {
+		setBits(in, stateAt, 4, ready)
+		binary.BigEndian.PutUint64(in[fields:], option)
+		setBits(in, newState, 4, ready)
+		setBits(in, group, 16, leaf)
+	})
+}
