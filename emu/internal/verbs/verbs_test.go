@@ -1125,7 +1125,8 @@ func TestForkedChild(t *testing.T) {
 	_, start := p.room(4096, 4096)
 	resp := p.put(make([]byte, 16))
 	b := p.put(le(9, uint16(12), uint16(3), resp, start, uint64(4096), start, pd, 1))
-	if e := p.s.write(&answered{caller: child{self{Memory: guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}}, p.x, b, 48); e != unix.EFAULT {
+	forked := child{self{Memory: guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}
+	if e := p.s.write(&answered{caller: forked}, p.x, b, 48); e != unix.EFAULT {
 		t.Errorf("reg_mr of what only the parent has mapped: %v, want EFAULT", e)
 	}
 	if e := p.s.write(p.who(), p.x, b, 48); e != 0 {

@@ -23,6 +23,9 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 	runtime.LockOSThread() // Linux looks at the thread's credentials
 	defer runtime.UnlockOSThread()
 	err := f.send(c, &q, args)
+	if _, bad := err.(*ReplyError); bad {
+		f.Doubt.Store(true)
+	}
 	if err == syscall.EIO || err == syscall.EACCES {
 		if do := f.explain.Load(); do != nil {
 			return (*do)(err)
