@@ -4,7 +4,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/uverbs"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
 // CredentialsError reports that Linux refused a command because the calling thread has other credentials than the

@@ -5,8 +5,8 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/ops"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
 )
 
 // prepareOps completes a new qp.sq.

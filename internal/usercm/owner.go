@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
 // changed reports that a write was refused because of the thread's credentials.

@@ -147,6 +147,14 @@ func TestEmuNative_ABI(t *testing.T) {
 			})
 		}
 	}
+	t.Run("ioctl/written", func(t *testing.T) { // query_device, as a library writes it
+		const command = `exec 3<>/dev/infiniband/uverbs0; printf '\1\0\0\0\4\0\054\0\0\0\0\0\0\0\0\0' >&3`
+		out, err := here.emulate(t, []string{"--device", "mlx5_0,abi=ioctl"}, "bash", "-c", command+" 2>/dev/null; exit 0")
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 99 || !strings.Contains(out, "uverbs-write") {
+			t.Errorf("%v; want exit status 99 and the rule\n%s", err, out)
+		}
+	})
 	t.Run("sandbox/events", func(t *testing.T) {
 		w := staticWays[0]
 		out, err := w.emulate(t, []string{"--device", "mlx5_0,abi=sandbox"}, w.static("perf", "write", "bw", "-e")...)

@@ -24,11 +24,11 @@ func (c answered) Errno(e unix.Errno) { c <- -int64(e) }
 
 type leaks struct{ n int }
 
-func (l *leaks) Command(_ *hca.Context, name string) unix.Errno {
+func (l *leaks) Command(_ *hca.Context, name string) (unix.Errno, hca.Reply) {
 	if name == "CM_LISTEN" {
-		return unix.ENOMEM // as if injected
+		return unix.ENOMEM, hca.Reply{} // as if injected
 	}
-	return 0
+	return 0, hca.Reply{}
 }
 func (l *leaks) Violation(int, string, string)             { l.n++ }
 func (l *leaks) Event(*hca.Context, hca.EventType, uint64) {}

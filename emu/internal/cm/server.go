@@ -111,6 +111,16 @@ type caller interface {
 	answer(n int, e unix.Errno)
 }
 
+// spoiled is a caller whose answer may be spoiled.
+type spoiled struct {
+	caller
+	hca.Reply
+}
+
+func (a *spoiled) Write(addr uint64, b []byte) error { return a.caller.Write(addr, a.Bytes(b)) }
+
+func (a *spoiled) answer(n int, e unix.Errno) { a.caller.answer(int(a.Taken(int64(n))), e) }
+
 // request is one command on its way.
 type request struct {
 	c       caller
@@ -200,7 +210,8 @@ var commands = [...]command{
 }
 
 // execute runs one write() of n bytes at addr, lock held. It answers the caller, at once or later.
-func (s *Server) execute(c caller, fl *file, addr, n uint64) {
+func (s *Server) execute(from caller, fl *file, addr, n uint64) {
+	c := &spoiled{caller: from}
 	if e := s.run(c, fl, addr, n); e == 0 {
 		c.answer(int(n), 0)
 	} else if e != pending {
@@ -208,7 +219,7 @@ func (s *Server) execute(c caller, fl *file, addr, n uint64) {
 	}
 }
 
-func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
+func (s *Server) run(c *spoiled, fl *file, addr, n uint64) unix.Errno {
 	if n < headerSize {
 		return unix.EINVAL
 	}
@@ -225,7 +236,8 @@ func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
 	}
 	fl.settle(c)
 	if s.f.Watch != nil {
-		if e := s.f.Watch.Command(nil, cmd.name); e != 0 {
+		e, reply := s.f.Watch.Command(nil, cmd.name)
+		if c.Reply = reply; e != 0 {
 			return e
 		}
 	}

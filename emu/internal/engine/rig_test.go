@@ -57,7 +57,7 @@ type rig struct {
 }
 
 // Command, Violation and Event make the rig a watcher.
-func (r *rig) Command(*hca.Context, string) unix.Errno { return 0 }
+func (r *rig) Command(*hca.Context, string) (e unix.Errno, reply hca.Reply) { return 0, reply }
 func (r *rig) Violation(pid int, rule, detail string) {
 	r.broken = append(r.broken, violation{rule, detail})
 }

@@ -24,6 +24,9 @@ const (
 	CQError
 	DoorbellLost
 	Errno
+	ReplyShort
+	ReplyLong
+	ReplyRandom
 	PortDown
 	PortUp
 	GIDChange
@@ -83,8 +86,12 @@ var Kinds = [kinds]Info{
 	DoorbellLost: {"doorbell-lost", AtDoorbell, "", "the write to the doorbell register does not arrive"},
 	Errno: {"errno=NAME", AtCommand, "",
 		"the command fails with that errno; also short: enomem, eagain, eio, …"},
-	PortDown: {"port-down", AtWQE, "port=", "the port goes down: PORT_ERR event, packets are lost"},
-	PortUp:   {"port-up", AtWQE, "port=", "the port comes up: PORT_ACTIVE event"},
+	ReplyShort: {"reply=short", AtCommand, "", "the second half of each part of the command's answer is not written"},
+	ReplyLong: {"reply=long", AtCommand, "", "the command's answer fills all of its room, with ones, and write() " +
+		"returns more than it was given"},
+	ReplyRandom: {"reply=random", AtCommand, "", "all bytes of the command's answer are random, the same in each run"},
+	PortDown:    {"port-down", AtWQE, "port=", "the port goes down: PORT_ERR event, packets are lost"},
+	PortUp:      {"port-up", AtWQE, "port=", "the port comes up: PORT_ACTIVE event"},
 	GIDChange: {"gid-change", AtWQE, "port=, index=, gid=",
 		"an entry of the GID table becomes gid=, or empty: GID_CHANGE event"},
 	DeviceRemoval: {"device-removal", AtWQE, "", "the device goes away: DEVICE_FATAL event, commands fail with EIO"},

@@ -122,7 +122,7 @@ func (s *Spec) set(key, val string) (err error) {
 		s.Device = val
 		return nil
 	case "cmd":
-		if s.Kind != Errno && !s.Kind.Machine() {
+		if Kinds[s.Kind].At != AtCommand && !s.Kind.Machine() {
 			return fmt.Errorf("no key of %s: it counts %ss", s.Kind, s.At)
 		}
 		s.At = AtCommand

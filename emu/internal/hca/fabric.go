@@ -55,8 +55,8 @@ type Engine interface {
 // Watcher gets, lock held, what strict mode, the trace and fault injection want to know. All methods may be called with
 // nil-valued fields.
 type Watcher interface {
-	// Command comes before a verb is executed; an errno other than 0 is the injected answer.
-	Command(c *Context, name string) unix.Errno
+	// Command comes before a verb is executed; an errno other than 0 is the injected answer, a Reply how it is spoiled.
+	Command(c *Context, name string) (unix.Errno, Reply)
 	// Violation reports what hardware would punish, or a latent bug of the program.
 	Violation(pid int, rule, detail string)
 	// Event is one asynchronous event that was put on a context's event file.

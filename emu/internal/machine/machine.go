@@ -83,6 +83,11 @@ var carriedOut = map[fault.Kind]engine.Fault{
 	fault.DoorbellLost:  engine.FaultLost,
 }
 
+// spoiled is how a fault spoils an answer.
+var spoiled = map[fault.Kind]hca.ReplyFault{
+	fault.ReplyShort: hca.ReplyShort, fault.ReplyLong: hca.ReplyLong, fault.ReplyRandom: hca.ReplyRandom,
+}
+
 // at returns the fault that befalls an operation on device d.
 func (m *machine) at(p fault.Point, d *hca.Device, op fault.Op) *fault.Spec {
 	if d != nil {
@@ -138,12 +143,12 @@ var unaddressed = map[string]bool{"alloc_pd": true, "dealloc_pd": true, "reg_mr"
 	"CM_GET_EVENT": true, "CM_INIT_QP_ATTR": true, "CM_ACCEPT": true, "CM_REJECT": true, "CM_DISCONNECT": true}
 
 // Command is the hca.Watcher's.
-func (m *machine) Command(c *hca.Context, name string) unix.Errno {
+func (m *machine) Command(c *hca.Context, name string) (unix.Errno, hca.Reply) {
 	if !unaddressed[name] {
 		m.fresh()
 	}
 	if !m.faults.Active(fault.AtCommand) {
-		return 0
+		return 0, hca.Reply{}
 	}
 	op := fault.Op{Cmd: strings.ToLower(name), Opcode: -1}
 	var d *hca.Device
@@ -151,12 +156,12 @@ func (m *machine) Command(c *hca.Context, name string) unix.Errno {
 		d, op.PID = c.Device, c.PID
 	}
 	if f := m.at(fault.AtCommand, d, op); f != nil {
-		return f.Errno
+		return f.Errno, hca.Reply{How: spoiled[f.Kind], Seed: f.Fired << 32}
 	}
 	if d != nil && d.Gone {
-		return unix.EIO
+		return unix.EIO, hca.Reply{}
 	}
-	return 0
+	return 0, hca.Reply{}
 }
 
 // Violation is the hca.Watcher's.

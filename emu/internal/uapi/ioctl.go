@@ -284,6 +284,12 @@ func (b *Bundle) Flush() unix.Errno {
 	return 0
 }
 
+// Filler is a Memory that makes answers longer.
+type Filler interface {
+	// Fill returns p, an answer for a room of n bytes, as it is written.
+	Fill(p []byte, n int) []byte
+}
+
 // Room is where an answer goes.
 type Room struct {
 	mem    Memory
@@ -298,9 +304,11 @@ func (r Room) Put(p []byte, clear bool) unix.Errno {
 	if r.mem == nil {
 		return 0
 	}
-	if len(p) > r.Len {
-		p = p[:r.Len]
-	} else if clear && len(p) < r.Len {
+	p = p[:min(len(p), r.Len)]
+	if f, ok := r.mem.(Filler); ok {
+		p = f.Fill(p, r.Len)
+	}
+	if clear && len(p) < r.Len {
 		p = append(make([]byte, 0, r.Len), p...)[:r.Len]
 	}
 	switch {

@@ -20,7 +20,7 @@ type noted struct {
 
 func (n *noted) Violation(_ int, rule, _ string) { n.rules = append(n.rules, rule) }
 
-func (*noted) Command(*hca.Context, string) unix.Errno { return 0 }
+func (*noted) Command(*hca.Context, string) (e unix.Errno, reply hca.Reply) { return 0, reply }
 
 func TestABI_Forms(t *testing.T) {
 	const object, absent = unix.EINVAL, unix.EPROTONOSUPPORT

@@ -29,10 +29,18 @@ type caller interface {
 	id() int
 }
 
+// answered is a caller whose answer may be spoiled.
+type answered struct {
+	caller
+	hca.Reply
+}
+
+func (a *answered) Write(addr uint64, b []byte) error { return a.caller.Write(addr, a.Bytes(b)) }
+
 // call is one command on its way: of a write() or INVOKE_WRITE (r), or a method of the ioctl (b).
 type call struct {
 	s         *Server
-	who       caller
+	who       *answered
 	ctx       *hca.Context
 	name      string
 	r         *uapi.Request
@@ -62,7 +70,8 @@ func (c *call) do(f func() unix.Errno) unix.Errno {
 		}
 	}
 	if w := c.s.f.Watch; w != nil {
-		if e := w.Command(c.ctx, c.name); e != 0 {
+		e, reply := w.Command(c.ctx, c.name)
+		if c.who.Reply = reply; e != 0 {
 			return e
 		}
 	}

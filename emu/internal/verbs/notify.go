@@ -90,7 +90,7 @@ func (s *Server) Open(n *notify.Call, device int) {
 
 // Ioctl answers an ioctl on a descriptor that leads to name.
 func (s *Server) Ioctl(n *notify.Call, name string) {
-	s.answer(n, name, 0, func(who caller, x *hca.Context) unix.Errno {
+	s.answer(n, name, 0, func(who *answered, x *hca.Context) unix.Errno {
 		return s.ioctl(who, x, uint64(uint32(n.Args[1])), n.Args[2])
 	})
 }
@@ -101,22 +101,23 @@ func (s *Server) Write(n *notify.Call, name string) {
 		n.Errno(unix.EACCES)
 		return
 	}
-	s.answer(n, name, int64(n.Args[2]), func(who caller, x *hca.Context) unix.Errno {
+	s.answer(n, name, int64(n.Args[2]), func(who *answered, x *hca.Context) unix.Errno {
 		return s.write(who, x, n.Args[1], n.Args[2])
 	})
 }
 
-func (s *Server) answer(n *notify.Call, name string, result int64, f func(caller, *hca.Context) unix.Errno) {
+func (s *Server) answer(n *notify.Call, name string, result int64, f func(*answered, *hca.Context) unix.Errno) {
 	fl := s.lookup(name)
 	if fl == nil {
 		n.Errno(unix.EBADF)
 		return
 	}
-	if e := f(thread{n.Mem(), n, fl.ctx}, fl.ctx); e != 0 {
+	who := &answered{caller: thread{n.Mem(), n, fl.ctx}}
+	if e := f(who, fl.ctx); e != 0 {
 		n.Errno(e)
 		return
 	}
-	n.Return(result)
+	n.Return(who.Taken(result))
 }
 
 // Mmap answers a mapping of a descriptor that leads to name: the kernel does it if it is one that the device has.

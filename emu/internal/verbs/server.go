@@ -57,7 +57,7 @@ func (s *Server) lookup(name string) *file {
 }
 
 // ioctl carries out an ioctl whose argument is at addr.
-func (s *Server) ioctl(who caller, x *hca.Context, request, addr uint64) unix.Errno {
+func (s *Server) ioctl(who *answered, x *hca.Context, request, addr uint64) unix.Errno {
 	if request != uapi.VerbsIoctl {
 		return unix.ENOTTY
 	}
@@ -80,7 +80,7 @@ func (s *Server) ioctl(who caller, x *hca.Context, request, addr uint64) unix.Er
 }
 
 // write carries out a write() of n bytes at addr.
-func (s *Server) write(who caller, x *hca.Context, addr, n uint64) unix.Errno {
+func (s *Server) write(who *answered, x *hca.Context, addr, n uint64) unix.Errno {
 	if abis[x.Device.Config.ABI].noWrite {
 		s.f.Lock()
 		defer s.f.Unlock()

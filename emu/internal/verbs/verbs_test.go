@@ -101,7 +101,9 @@ func open(t *testing.T, flags ...string) *program {
 	return p
 }
 
-func (p *program) who() caller { return self{Memory: guest.Mem{PID: os.Getpid()}, plain: p.plain} }
+func (p *program) who() *answered {
+	return &answered{caller: self{Memory: guest.Mem{PID: os.Getpid()}, plain: p.plain}}
+}
 
 func (p *program) room(n, align int) ([]byte, uint64) {
 	p.used = (p.used + align - 1) &^ (align - 1)
@@ -922,18 +924,65 @@ func TestFaultInjectionAndRemoval(t *testing.T) {
 	p.x.Device.Gone = false
 }
 
+// TestReplySpoiled spoils the answer to a query in each way, and the descriptor of a completion channel.
+func TestReplySpoiled(t *testing.T) {
+	for _, abi := range []string{"invoke", "write"} {
+		p := open(t)
+		p.abi = abi
+		p.getContext()
+		core := le(uint64(0), uint8(1), make([]byte, 7))
+		good, _, e := p.cmd(2, core, 40, nil, 8)
+		p.must(e)
+		w := &watch{deny: "query_port"}
+		p.s.f.Watch = w
+		spoil := func(how hca.ReplyFault) (core, driver []byte) {
+			t.Helper()
+			w.reply = hca.Reply{How: how, Seed: 7}
+			resp, drv, e := p.cmd(2, le(uint64(0), uint8(1), make([]byte, 7)), 40, nil, 8)
+			p.must(e)
+			return resp, drv
+		}
+		untouched := bytes.Repeat([]byte{0xee}, 20)
+		if got, _ := spoil(hca.ReplyShort); !bytes.Equal(got[:20], good[:20]) || !bytes.Equal(got[20:], untouched) {
+			t.Errorf("%s, short: % x", abi, got)
+		}
+		a, _ := spoil(hca.ReplyRandom)
+		if b, _ := spoil(hca.ReplyRandom); bytes.Equal(a, good) || !bytes.Equal(a, b) {
+			t.Errorf("%s, random: % x and % x", abi, a, b)
+		}
+		if w.reply.How = hca.ReplyLong; abi == "invoke" {
+			got, _, e := p.cmd(2, core, 48, nil, 0) // room for 8 bytes more
+			p.must(e)
+			if !bytes.Equal(got, append(bytes.Clone(good), bytes.Repeat([]byte{0xff}, 8)...)) {
+				t.Errorf("%s, long: % x", abi, got)
+			}
+		}
+	}
+	r := hca.Reply{How: hca.ReplyLong}
+	if n := r.Taken(16); n <= 16 {
+		t.Errorf("a write() of 16 bytes takes %d", n)
+	}
+	r = hca.Reply{How: hca.ReplyRandom}
+	for range 1000 {
+		if fd := u32(r.Bytes(make([]byte, 4)), 0); fd < 0x10101010 {
+			t.Fatalf("%#x may be a descriptor of the program", fd)
+		}
+	}
+}
+
 type watch struct {
 	deny  string
 	errno unix.Errno
+	reply hca.Reply
 	seen  []string
 }
 
-func (w *watch) Command(_ *hca.Context, name string) unix.Errno {
+func (w *watch) Command(_ *hca.Context, name string) (unix.Errno, hca.Reply) {
 	w.seen = append(w.seen, name)
 	if name == w.deny {
-		return w.errno
+		return w.errno, w.reply
 	}
-	return 0
+	return 0, hca.Reply{}
 }
 func (w *watch) Violation(int, string, string)             {}
 func (w *watch) Event(*hca.Context, hca.EventType, uint64) {}
@@ -1009,9 +1058,9 @@ func FuzzServer(f *testing.F) {
 		// A page for everything that the request points to by small numbers.
 		mem := window{base: 1, b: append(append(make([]byte, 0, 16384), b...), make([]byte, 4096)...)}
 		if ioctl {
-			p.s.ioctl(mem, p.x, uapi.VerbsIoctl, 1)
+			p.s.ioctl(&answered{caller: mem}, p.x, uapi.VerbsIoctl, 1)
 		} else {
-			p.s.write(mem, p.x, 1, uint64(len(b)))
+			p.s.write(&answered{caller: mem}, p.x, 1, uint64(len(b)))
 		}
 		if !p.s.f.TryLock() {
 			t.Fatal("the lock is held")
@@ -1076,7 +1125,8 @@ func TestForkedChild(t *testing.T) {
 	_, start := p.room(4096, 4096)
 	resp := p.put(make([]byte, 16))
 	b := p.put(le(9, uint16(12), uint16(3), resp, start, uint64(4096), start, pd, 1))
-	if e := p.s.write(child{self{Memory: guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}, p.x, b, 48); e != unix.EFAULT {
+	forked := child{self{Memory: guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}
+	if e := p.s.write(&answered{caller: forked}, p.x, b, 48); e != unix.EFAULT {
 		t.Errorf("reg_mr of what only the parent has mapped: %v, want EFAULT", e)
 	}
 	if e := p.s.write(p.who(), p.x, b, 48); e != 0 {

@@ -6,21 +6,39 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/cmem"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
 // libmlx5 has no functions for what is in this file. The kernel's commands are sent to its context.
 
-// SwapCQ makes the device use another ring for a struct ibv_cq.
+func file(ctx uintptr) *uverbs.File {
+	const driver = 1 // C: RDMA_DRIVER_MLX5
+	return uverbs.Lent(int(cmem.At[abi.Context](ctx).CmdFD), driver)
+}
+
+// SwapCQ makes the device use another ring for a struct ibv_cq: entries is a power of two, and not as many as the CQ
+// has.
+//
+// C: mlx5_resize_cq (rdma-core v44.0, providers/mlx5/verbs.c:1212).
 func (l Lib) SwapCQ(cq, buf uintptr, entries, size uint32) error {
 	c := cmem.At[abi.CQ](cq)
 	runtime.LockOSThread() // for bind.Explain
 	defer runtime.UnlockOSThread()
-	err := uverbs.ResizeCQ(int(cmem.At[abi.Context](c.Context).CmdFD), c.Handle, buf, entries, size)
-	return bind.Explain(c.Context, err)
+	own := &uverbs.MLX5Ring{Buf: uint64(buf), EntrySize: uint16(size)}
+	return bind.Explain(c.Context, file(c.Context).ResizeCQ(c.Handle, entries-1, uverbs.Bytes(own)))
 }
 
 // NoInlineHeaders asks the kernel whether the device wants no header of a frame in the work request.
+//
+// C: mlx5_query_context (rdma-core v44.0, providers/mlx5/mlx5.c).
 func (l Lib) NoInlineHeaders(ctx uintptr) (bool, error) {
-	return uverbs.NoInlineHeaders(int(cmem.At[abi.Context](ctx).CmdFD))
+	const (
+		attr           = 1 << 12 // C: MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX
+		size           = 72      // C: struct mlx5_ib_alloc_ucontext_resp, up to dump_fill_mkey
+		ethMinInline   = 46      // its offset there
+		inlineModeNone = 1       // C: MLX5_USER_INLINE_MODE_NONE
+	)
+	resp := new([size]byte)
+	err := uverbs.DriverContext(file(ctx), attr, resp[:])
+	return err == nil && resp[ethMinInline] == inlineModeNone, err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
-	"github.com/pureverbs/pureverbs/internal/uverbs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 

@@ -94,7 +94,7 @@ func (c *context) createCQ(cqe int, cookie uintptr, ch handle, vector int, flags
 	q.handle = v.table.add(q)
 	if err := q.create(fd, vector, flags, d); err != nil {
 		v.table.remove(q.handle)
-		return 0, also(err, c.memory.drop(q.queue))
+		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
 	}
 	return q.handle, nil
 }
@@ -208,12 +208,12 @@ func (v *Verbs) DestroyCQ(h handle) error {
 		return err
 	}
 	completions, async, err := q.c.file.DestroyCQ(q.kernel)
-	ended, err := q.c.finish("destroy_cq", err, reported{&q.completions, completions}, reported{&q.async, async})
-	if !ended {
+	f, err := q.c.finish("destroy_cq", err, reported{&q.completions, completions}, reported{&q.async, async})
+	if f == stays {
 		return err
 	}
 	v.table.remove(h)
-	return also(err, q.c.memory.drop(q.queue))
+	return q.c.recycle(f, q.queue, ring{})
 }
 
 // CQCapacity returns the entries of a CQ that completions may use.
@@ -237,7 +237,7 @@ func (r *Rings) SwapCQ(h handle, buf uintptr, entries, size uint32) error {
 	if err != nil {
 		return err
 	}
-	d := &resizeCQ{buf: uint64(buf), size: uint16(size)}
+	d := &uverbs.MLX5Ring{Buf: uint64(buf), EntrySize: uint16(size)}
 	if err := q.c.file.ResizeCQ(q.kernel, entries-1, uverbs.Bytes(d)); err != nil {
 		return err
 	}

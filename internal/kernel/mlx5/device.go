@@ -239,25 +239,3 @@ func (r *Rings) Drives(dev handle) (bool, error) {
 	_, err := get[device](r.v, dev)
 	return err == nil, err
 }
-
-// errnoOf returns the errno in err, and err if there is none.
-func errnoOf(err error) error {
-	if e, ok := asErrno(err); ok {
-		return e
-	}
-	return err
-}
-
-func asErrno(err error) (syscall.Errno, bool) {
-	for err != nil {
-		if e, ok := err.(syscall.Errno); ok {
-			return e, true
-		}
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			break
-		}
-		err = u.Unwrap()
-	}
-	return 0, false
-}

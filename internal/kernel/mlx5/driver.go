@@ -83,15 +83,6 @@ type numberResp struct {
 	_      uint32
 }
 
-// resizeCQ is struct mlx5_ib_resize_cq.
-type resizeCQ struct {
-	_    structs.HostLayout
-	buf  uint64
-	size uint16
-	_    uint16
-	_    uint32
-}
-
 // createSRQ is struct mlx5_ib_create_srq.
 type createSRQ struct {
 	_                 structs.HostLayout

@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"errors"
 	"structs"
 	"syscall"
 
@@ -216,25 +215,6 @@ func (v *Verbs) AckCQEvents(h handle, n int, _ *control.CQEvent) {
 type reported struct {
 	of *count
 	n  uint32
-}
-
-// finish takes the error of a command that destroys an object. ended reports whether the object has ended: the kernel
-// ends those of a device that is removed, and then refuses every command. If it did, finish waits until the events were
-// acknowledged.
-func (c *context) finish(command string, err error, events ...reported) (ended bool, _ error) {
-	if err != nil {
-		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-			if errors.Is(err, errno) && c.removed() {
-				return true, nil
-			}
-		}
-		return false, err
-	}
-	var errs []error
-	for _, r := range events {
-		errs = append(errs, c.events.wait(command, r.of, r.n))
-	}
-	return true, errors.Join(errs...)
 }
 
 func (c *context) removed() bool {

@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"errors"
 	"math/bits"
 	"syscall"
 
@@ -52,7 +51,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 	q.handle = v.table.add(q)
 	if err := q.create(k); err != nil {
 		v.table.remove(q.handle)
-		return 0, also(err, q.free())
+		return 0, also(err, q.free(fateOf(err)))
 	}
 	a.Cap = q.init.Cap
 	return q.handle, nil
@@ -74,11 +73,11 @@ func (q *qp) alloc() (err error) {
 }
 
 // free frees them, when no device uses them.
-func (q *qp) free() error {
+func (q *qp) free(f fate) error {
 	if q.opened {
 		return nil
 	}
-	return errors.Join(q.c.memory.drop(q.queue), q.c.memory.release(q.sends))
+	return q.c.recycle(f, q.queue, q.sends)
 }
 
 // request has the arguments of create_qp.
@@ -200,12 +199,12 @@ func (v *Verbs) DestroyQP(h handle) error {
 		return err
 	}
 	n, err := q.c.file.DestroyQP(q.kernel)
-	ended, err := q.c.finish("destroy_qp", err, reported{&q.async, n})
-	if !ended {
+	f, err := q.c.finish("destroy_qp", err, reported{&q.async, n})
+	if f == stays {
 		return err
 	}
 	v.table.remove(h)
-	return also(err, q.free())
+	return q.free(f)
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.

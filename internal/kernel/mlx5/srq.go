@@ -65,7 +65,7 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 	sges := uint32(stride-nextSize) / sgeSize
 	if err := s.create(p, sges, a.SRQLimit, x); err != nil {
 		v.table.remove(s.handle)
-		return 0, also(err, c.memory.drop(s.queue))
+		return 0, also(err, c.recycle(fateOf(err), s.queue, ring{}))
 	}
 	a.MaxWR, a.MaxSGE = s.tail, sges
 	return s.handle, nil
@@ -130,12 +130,12 @@ func (v *Verbs) DestroySRQ(h handle) error {
 		return err
 	}
 	n, err := s.c.file.DestroySRQ(s.kernel)
-	ended, err := s.c.finish("destroy_srq", err, reported{&s.async, n})
-	if !ended {
+	f, err := s.c.finish("destroy_srq", err, reported{&s.async, n})
+	if f == stays {
 		return err
 	}
 	v.table.remove(h)
-	return also(err, s.c.memory.drop(s.queue))
+	return s.c.recycle(f, s.queue, ring{})
 }
 
 // InitSRQ returns the ring of an SRQ.

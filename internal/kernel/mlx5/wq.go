@@ -74,7 +74,7 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 	}
 	if err := w.create(k, strides); err != nil {
 		v.table.remove(w.handle)
-		return 0, also(err, c.memory.drop(w.queue))
+		return 0, also(err, c.recycle(fateOf(err), w.queue, ring{}))
 	}
 	a.MaxWR, a.MaxSGE = s.granted.MaxRecvWR, s.granted.MaxRecvSGE
 	return w.handle, nil
@@ -131,12 +131,12 @@ func (v *Verbs) DestroyWQ(_, h handle) error {
 		return err
 	}
 	n, err := w.c.file.DestroyWQ(w.kernel)
-	ended, err := w.c.finish("destroy_wq", err, reported{&w.async, n})
-	if !ended {
+	f, err := w.c.finish("destroy_wq", err, reported{&w.async, n})
+	if f == stays {
 		return err
 	}
 	v.table.remove(h)
-	return also(err, w.c.memory.drop(w.queue))
+	return w.c.recycle(f, w.queue, ring{})
 }
 
 // WQNumber returns the number of a WQ.

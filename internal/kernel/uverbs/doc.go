@@ -1,5 +1,6 @@
 // Package uverbs speaks to the device file of an RDMA device: it opens /dev/infiniband/uverbsN, sends the kernel's
-// commands, and checks the answers. It knows no driver: a driver's part of a command is bytes.
+// commands, and checks the answers. A driver's part of a command is bytes, but for commands to devices
+// that a library has opened.
 //
 // A command has up to three forms: a method of an object, given by the ioctl; INVOKE_WRITE, which is the ioctl too, and
 // carries the struct of a write; and the write. A File sends the first one that the kernel has. Linux refuses a write

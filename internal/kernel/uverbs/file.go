@@ -60,6 +60,10 @@ type File struct {
 	lent    bool
 	sys     System
 	explain atomic.Pointer[func(error) error]
+
+	// Doubt notes that the kernel may have an object whose number is not known, and which ends with the file. A
+	// *ReplyError of a command sets it.
+	Doubt atomic.Bool
 }
 
 // System has the system calls on a file.

@@ -26,6 +26,9 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 		defer runtime.UnlockOSThread()
 		err = f.send(c, &q, args)
 	}
+	if _, bad := err.(*ReplyError); bad {
+		f.Doubt.Store(true)
+	}
 	if err == syscall.EIO || err == syscall.EACCES {
 		if do := f.explain.Load(); do != nil {
 			return (*do)(err)

@@ -53,6 +53,15 @@ func (f *File) CreateCQ(q *CreateCQ, flags uint32, d Driver) (*CQ, error) {
 	return &r.CQ, nil
 }
 
+// MLX5Ring is the driver's part of ResizeCQ on mlx5. C: struct mlx5_ib_resize_cq of rdma/mlx5-abi.h.
+type MLX5Ring struct {
+	_         structs.HostLayout
+	Buf       uint64
+	EntrySize uint16
+	_         uint16
+	_         uint32
+}
+
 // ResizeCQ makes a CQ continue in the ring that the driver's part names.
 func (f *File) ResizeCQ(handle, cqe uint32, driver []byte) error {
 	q := &struct {

@@ -58,9 +58,9 @@ const none = ^uintptr(0) // an ID that stays
 
 // groups and caps are in memory that does not move.
 var (
-	groups = [1]uint32{1}
-	header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data   [2]unix.CapUserData // no capabilities
+	groups    = [1]uint32{1}
+	capHeader = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	capData   [2]unix.CapUserData // no capabilities
 )
 
 // ofThread are the calls that change the credentials of the calling thread, and some that do not.
@@ -79,7 +79,8 @@ var ofThread = []struct {
 	{"setfsuid", unix.SYS_SETFSUID, [3]uintptr{1}, true},
 	{"setfsgid", unix.SYS_SETFSGID, [3]uintptr{1}, true},
 	{"setgroups", unix.SYS_SETGROUPS, [3]uintptr{1, uintptr(unsafe.Pointer(&groups))}, true},
-	{"capset", unix.SYS_CAPSET, [3]uintptr{uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data))}, true},
+	{"capset", unix.SYS_CAPSET, [3]uintptr{uintptr(unsafe.Pointer(&capHeader)), uintptr(unsafe.Pointer(&capData))},
+		true},
 	{"getuid", unix.SYS_GETUID, [3]uintptr{}, false},
 	{"setpriority", unix.SYS_SETPRIORITY, [3]uintptr{unix.PRIO_PROCESS, 0, 10}, false},
 	{"prctl no_new_privs", unix.SYS_PRCTL, [3]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1}, false},

@@ -1,0 +1,60 @@
+package mlx5
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+)
+
+// fate says what has become of an object.
+type fate uint8
+
+const (
+	stays fate = iota
+	ended
+	lost // the kernel finds none of its number, or says that one uses it whose number nobody knows
+)
+
+// finish takes the error of a command that destroys an object. The kernel ends those of a device that is removed, and
+// then refuses every command. If it destroyed the object, finish waits until the events were acknowledged. The error is
+// not nil if the object stays.
+func (c *context) finish(command string, err error, events ...reported) (fate, error) {
+	switch {
+	case err == error(syscall.ENOENT):
+		c.file.Doubt.Store(true)
+		return lost, nil
+	case err == error(syscall.EBUSY) && c.file.Doubt.Load():
+		return lost, nil
+	case err != nil:
+		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+			if errors.Is(err, errno) && c.removed() {
+				return ended, nil
+			}
+		}
+		return stays, err
+	}
+	for _, r := range events {
+		if err := c.events.wait(command, r.of, r.n); err != nil {
+			return stays, err
+		}
+	}
+	return ended, nil
+}
+
+// fateOf returns what has become of an object that could not be made.
+func fateOf(err error) fate {
+	if reply := (*uverbs.ReplyError)(nil); errors.As(err, &reply) {
+		return lost
+	}
+	return ended
+}
+
+// recycle frees the queue of an object, and its ring of sends. The device may use those of a lost one until the file is
+// closed.
+func (c *context) recycle(f fate, q queue, sends ring) error {
+	if f == lost {
+		return nil
+	}
+	return errors.Join(c.memory.drop(q), c.memory.release(sends))
+}
