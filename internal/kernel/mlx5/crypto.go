@@ -7,46 +7,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// General objects of the firmware, and the commands for them. C: MLX5_CMD_OP_*_GENERAL_OBJECT, MLX5_OBJ_TYPE_*.
 const (
-	createGeneral = 0xa00
-	queryGeneral  = 0xa02
-
 	generalDEK   = 0x0c
 	generalLogin = 0x1f
-
-	generalHead   = 16  // bytes before the object, in a command and in its answer
-	generalObject = 256 // bytes of either object
 )
-
-// generalCommand returns a command for an object of a kind. The object begins at generalHead.
-func generalCommand(opcode, kind uint16, id uint32, size int) []byte {
-	in := make([]byte, generalHead+size)
-	binary.BigEndian.PutUint16(in, opcode)
-	binary.BigEndian.PutUint16(in[6:], kind)
-	binary.BigEndian.PutUint32(in[8:], id)
-	return in
-}
-
-// makeGeneral makes a general object by a command, and returns the device's number of it.
-func (c *context) makeGeneral(in []byte) (o obj, id uint32, err error) {
-	out := make([]byte, generalHead)
-	o, err = c.obj(in, out)
-	return o, binary.BigEndian.Uint32(out[8:]), answered(out, err)
-}
-
-// queryGeneral asks for a general object, and returns it.
-func (o *obj) queryGeneral(kind uint16, id uint32) ([]byte, error) {
-	out := make([]byte, generalHead+generalObject)
-	err := answered(out, o.c.about(methodQuery, o.number, generalCommand(queryGeneral, kind, id, 0), out))
-	return out[generalHead:], err
-}
-
-// hasGeneral reports whether the device has general objects of a kind.
-func (c caps) hasGeneral(kind uint16) bool {
-	const last = 0x43f // C: general_obj_types
-	return c.has(last - int(kind))
-}
 
 // loginObject returns the object of the login.
 // Preconditions: c.login.mu is held, and there is a login.

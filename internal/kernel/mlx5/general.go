@@ -2,29 +2,42 @@ package mlx5
 
 import "encoding/binary"
 
-// General objects. C: MLX5_CMD_OP_CREATE_GENERAL_OBJECT and its like, struct mlx5_ifc_general_obj_in_cmd_hdr_bits.
+// General objects of the firmware, and the commands for them. C: MLX5_CMD_OP_*_GENERAL_OBJECT, MLX5_OBJ_TYPE_*.
 const (
 	createGeneral = 0xa00
 	modifyGeneral = 0xa01
-	generalKind   = 6 // bytes
-	generalID     = 8
-	generalRange  = 0x63 // a bit: the logarithm of how many
+	queryGeneral  = 0xa02
+
+	generalHead   = 16   // bytes before the object, in a command and in its answer
+	generalObject = 256  // bytes of a DEK or a login
+	generalRange  = 0x63 // a bit of a command: the logarithm of how many objects
 )
 
-// makes reports whether the device has general objects of a kind.
-func (c caps) makes(kind int) bool {
-	const kinds = 0x400 // C: general_obj_types, of 64 bits
-	return c.has(kinds + 63 - kind)
+// generalCommand returns a command for an object of a kind. The object begins at generalHead.
+func generalCommand(opcode, kind uint16, id uint32, size int) []byte {
+	in := make([]byte, generalHead+size)
+	binary.BigEndian.PutUint16(in, opcode)
+	binary.BigEndian.PutUint16(in[6:], kind)
+	binary.BigEndian.PutUint32(in[8:], id)
+	return in
 }
 
-// generalObject makes an object of the device and returns its number. size is of the command.
-func (c *context) generalObject(kind uint16, size int, set func(in []byte)) (o obj, number uint32, err error) {
-	in, out := make([]byte, size), make([]byte, 16)
-	binary.BigEndian.PutUint16(in, createGeneral)
-	binary.BigEndian.PutUint16(in[generalKind:], kind)
-	set(in)
-	if o, err = c.obj(in, out); err != nil {
-		return o, 0, answered(out, err)
-	}
-	return o, binary.BigEndian.Uint32(out[generalID:]), nil
+// makeGeneral makes a general object by a command, and returns the device's number of it.
+func (c *context) makeGeneral(in []byte) (o obj, id uint32, err error) {
+	out := make([]byte, generalHead)
+	o, err = c.obj(in, out)
+	return o, binary.BigEndian.Uint32(out[8:]), answered(out, err)
+}
+
+// queryGeneral asks for a general object, and returns it.
+func (o *obj) queryGeneral(kind uint16, id uint32) ([]byte, error) {
+	out := make([]byte, generalHead+generalObject)
+	err := answered(out, o.c.about(methodQuery, o.number, generalCommand(queryGeneral, kind, id, 0), out))
+	return out[generalHead:], err
+}
+
+// hasGeneral reports whether the device has general objects of a kind.
+func (c caps) hasGeneral(kind uint16) bool {
+	const last = 0x43f // C: general_obj_types
+	return c.has(last - int(kind))
 }

@@ -140,12 +140,12 @@ func (q *qp) inOrder() bool {
 
 // MapAHToQP has the path of an address take part in the congestion control of a QP, until the address handle ends.
 func (r *Rings) MapAHToQP(h handle, qpn uint32) error {
-	const kind, size, number, sl, gidIndex, gid = 0x3a, 80, 0xe0, 0x164, 0x1e4, 0x40 // C: MLX5_OBJ_TYPE_AV_QP_MAPPING
+	const kind, size, number, sl, gidIndex, gid = 0x3a, 64, 0xe0, 0x164, 0x1e4, 0x40 // C: MLX5_OBJ_TYPE_AV_QP_MAPPING
 	n, err := get[ah](r.v, h)
 	if err != nil {
 		return err
 	}
-	if !n.global || !n.c.queryCaps(capsGeneral).makes(kind) {
+	if !n.global || !n.c.queryCaps(capsGeneral).hasGeneral(kind) {
 		return syscall.EOPNOTSUPP
 	}
 	n.mu.Lock()
@@ -153,12 +153,12 @@ func (r *Rings) MapAHToQP(h handle, qpn uint32) error {
 	if n.mapping != nil {
 		return nil
 	}
-	o, _, err := n.c.generalObject(kind, size, func(in []byte) {
-		setBits(in, number, 32, qpn)
-		setBits(in, sl, 4, uint32(n.av[avRateSL]))
-		setBits(in, gidIndex, 8, binary.BigEndian.Uint32(n.av[avFlow:])>>20)
-		copy(in[gid:], n.av[avGID:])
-	})
+	in := generalCommand(createGeneral, kind, 0, size)
+	setBits(in, number, 32, qpn)
+	setBits(in, sl, 4, uint32(n.av[avRateSL]))
+	setBits(in, gidIndex, 8, binary.BigEndian.Uint32(n.av[avFlow:])>>20)
+	copy(in[gid:], n.av[avGID:])
+	o, _, err := n.c.makeGeneral(in)
 	if err == nil {
 		n.mapping = &o
 	}

@@ -11,12 +11,12 @@ import (
 
 // ReservedQPNAlloc takes a number.
 func (s *scheduler) ReservedQPNAlloc(ctx handle) (uint32, error) {
-	const kind, size, perBlock = 0x2c, 32, 0x93 // C: MLX5_OBJ_TYPE_RESERVED_QPN, log_reserved_qpn_granularity
+	const kind, size, perBlock = 0x2c, 16, 0x93 // C: MLX5_OBJ_TYPE_RESERVED_QPN, log_reserved_qpn_granularity
 	c, err := get[context](s.v, ctx)
 	if err != nil {
 		return 0, err
 	}
-	if !c.queryCaps(capsGeneral).makes(kind) {
+	if !c.queryCaps(capsGeneral).hasGeneral(kind) {
 		return 0, syscall.EOPNOTSUPP
 	}
 	r := &c.reserved
@@ -29,8 +29,9 @@ func (s *scheduler) ReservedQPNAlloc(ctx handle) (uint32, error) {
 				Got: uint64(log), Want: "0 to 24"}
 		}
 		b := &reservedBlock{taken: make([]bool, 1<<log)}
-		b.obj, b.first, err = c.generalObject(kind, size, func(in []byte) { setBits(in, generalRange, 5, log) })
-		if err != nil {
+		in := generalCommand(createGeneral, kind, 0, size)
+		setBits(in, generalRange, 5, log)
+		if b.obj, b.first, err = c.makeGeneral(in); err != nil {
 			return 0, err
 		}
 		if uint64(b.first)+uint64(len(b.taken)) > 1<<24 {

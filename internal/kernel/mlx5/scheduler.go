@@ -23,7 +23,7 @@ func (s *scheduler) schedule(in []byte, kind uint32, a *abi.MLX5DVSchedAttr, par
 	}
 }
 
-const schedSize = 144 // of a command
+const schedSize = 128
 
 // checkSched reports what is wrong with the attributes of an element.
 func (c *context) checkSched(kind uint32, a *abi.MLX5DVSchedAttr) error {
@@ -72,8 +72,9 @@ func (s *scheduler) create(ctx handle, kind uint32, a *abi.MLX5DVSchedAttr) (han
 		parent = p.id
 	}
 	e := &share{kind: kind}
-	e.obj, e.id, err = c.generalObject(general, schedSize, func(in []byte) { s.schedule(in, kind, a, parent) })
-	if err != nil {
+	in := generalCommand(createGeneral, general, 0, schedSize)
+	s.schedule(in, kind, a, parent)
+	if e.obj, e.id, err = c.makeGeneral(in); err != nil {
 		return 0, err
 	}
 	e.handle = s.v.table.add(e)
@@ -89,10 +90,7 @@ func (s *scheduler) modify(h handle, kind uint32, a *abi.MLX5DVSchedAttr) error 
 	if err := e.c.checkSched(kind, a); err != nil {
 		return err
 	}
-	in, out := make([]byte, schedSize), make([]byte, 16)
-	binary.BigEndian.PutUint16(in, modifyGeneral)
-	binary.BigEndian.PutUint16(in[generalKind:], general)
-	binary.BigEndian.PutUint32(in[generalID:], e.id)
+	in, out := generalCommand(modifyGeneral, general, e.id, schedSize), make([]byte, generalHead)
 	s.schedule(in, kind, a, 0)
 	return answered(out, e.obj.modify(in, out))
 }
