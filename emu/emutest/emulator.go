@@ -134,6 +134,7 @@ func (e *Emulator) Violations() ([]Violation, error) { return ask[[]Violation](e
 
 // Stats are the objects and resources of the emulator. They show what a program has not released.
 type Stats struct {
+	Calls       uint64 `json:"calls"`    // system calls of programs that the emulator has carried out or looked at
 	Contexts    int    `json:"contexts"` // open devices
 	Objects     int    `json:"objects"`  // of all contexts: QPs, CQs, MRs and so on
 	Goroutines  int    `json:"goroutines"`

@@ -46,7 +46,7 @@ func testMain(m *testing.M) int {
 		return m.Run() // all tests skip
 	}
 	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./emu", "./examples/...",
-		"./test/emu/pair")
+		"./test/emu/opening", "./test/emu/pair")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -278,6 +278,7 @@ func (m *machine) controlStrict([]string) (any, error) {
 
 // stats is what must not grow, however many programs come and go.
 type stats struct {
+	Calls       uint64 `json:"calls"` // of programs, that the emulator was asked about
 	Contexts    int    `json:"contexts"`
 	Objects     int    `json:"objects"` // of all contexts
 	Goroutines  int    `json:"goroutines"`
@@ -288,7 +289,7 @@ type stats struct {
 }
 
 func (m *machine) controlStats([]string) (any, error) {
-	var s stats
+	s := stats{Calls: m.calls.Load()}
 	for _, d := range m.fabric.Devices {
 		s.Contexts += len(d.Contexts)
 		for _, c := range d.Contexts {

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -25,10 +26,12 @@ type files struct {
 	umad    *umad.Server
 	creds   *guest.Credentials
 	opens   func(tid int) // called when a program opens a device
+	calls   *atomic.Uint64
 	netlink *rdmaNetlink
 }
 
 func (f *files) handle(c *notify.Call) {
+	f.calls.Add(1)
 	switch c.Op {
 	case notify.OpOpen, notify.OpStat, notify.OpAccess, notify.OpReadlink, notify.OpXattr, notify.OpChdir:
 		p, err := c.Path()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,7 @@ type machine struct {
 	faults *fault.Set
 	report *strict.Report // nil without strict mode
 	trace  *trace.Trace   // nil without a trace
+	calls  atomic.Uint64  // that were trapped
 }
 
 // watch connects them all. The engine asks only at the points where a fault is active.

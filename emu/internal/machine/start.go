@@ -106,6 +106,7 @@ func (s *Session) start(o *Options, stderr io.Writer) error {
 	}
 	fabric.Engine = m.eng
 	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens,
+		calls: &m.calls,
 		creds: new(guest.Credentials)}
 	f.verbs.Creds, f.cm.Creds = f.creds, f.creds
 	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}, fresh: m.fresh}

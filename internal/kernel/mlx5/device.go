@@ -47,8 +47,12 @@ func (v *Verbs) list() (l listing, err error) {
 	if slices.Equal(l.files, last.files) && slices.Equal(l.names, last.names) {
 		return last, nil
 	}
-	whole, err := l.read(v.root)
-	if err == nil && whole && v.live {
+	known, err := v.netlink() // an old kernel does not answer
+	if exhausted(err) {
+		return l, err
+	}
+	whole := v.live && err == nil
+	if err = l.read(&reader{v.root, known}, &whole); err == nil && whole {
 		v.mu.Lock()
 		v.last = l
 		v.mu.Unlock()
@@ -56,14 +60,8 @@ func (v *Verbs) list() (l listing, err error) {
 	return l, err
 }
 
-// read reads what the kernel has of the devices. whole reports whether nothing was missing.
-func (l *listing) read(root sysfs.Root) (whole bool, err error) {
-	known, err := nldev.Devices()
-	if exhausted(err) {
-		return false, err
-	}
-	r := reader{root: root, known: known} // an old kernel does not answer
-	whole = true
+// read reads what the kernel has of the devices. whole becomes false if something was missing.
+func (l *listing) read(r *reader, whole *bool) error {
 	for _, file := range l.files {
 		if n, ok := strings.CutPrefix(file.Name, "uverbs"); !ok || !isNumber(n) {
 			continue
@@ -72,16 +70,16 @@ func (l *listing) read(root sysfs.Root) (whole bool, err error) {
 		i := slices.IndexFunc(l.names, func(e sysfs.Entry) bool { return e.Name == d.name })
 		switch {
 		case exhausted(err):
-			return false, err
+			return err
 		case err != nil || i < 0:
-			whole = false
+			*whole = false
 		case ok:
 			d.inodes[1] = l.names[i].Inode
 			l.devices = append(l.devices, d)
 		}
 	}
 	slices.SortFunc(l.devices, func(a, b facts) int { return sysfs.NaturalCompare(a.name, b.name) })
-	return whole, nil
+	return nil
 }
 
 // exhausted reports whether err is a lack of descriptors or memory, which hides no device.

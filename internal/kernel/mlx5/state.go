@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/kernel/nldev"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -20,6 +21,7 @@ type Verbs struct {
 	table table
 
 	openFile func(root sysfs.Root, d *device) (*uverbs.File, error)
+	netlink  func() (map[string]nldev.Device, error)
 
 	live    bool // root is the kernel's
 	mu      sync.Mutex

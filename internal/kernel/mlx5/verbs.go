@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/kernel/nldev"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -13,7 +14,8 @@ var (
 // New returns the control path.
 func New() *Verbs {
 	root := sysfs.DefaultRoot()
-	v := &Verbs{root: root, live: root.Live(), openFile: openFile, devices: make(map[facts]handle)}
+	v := &Verbs{root: root, live: root.Live(), openFile: openFile, netlink: nldev.Devices,
+		devices: make(map[facts]handle)}
 	v.steering.v = v
 	return v
 }

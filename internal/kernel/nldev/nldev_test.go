@@ -11,6 +11,8 @@ import (
 
 func u32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 
+func u64(v uint64) []byte { return binary.NativeEndian.AppendUint64(nil, v) }
+
 // answer makes a message of the kernel.
 func answer(typ uint16, seq uint32, attributes ...[]byte) []byte {
 	return request(typ, 0, seq, attributes...)
@@ -27,7 +29,8 @@ func fake(t *testing.T) exchange {
 			t.Fatal(err)
 		case typ == cmdGet && flags&flagDump != 0:
 			list = [][]byte{
-				append(answer(cmdGet, seq, attr(attrIndex, u32(0)), attr(attrName, []byte("mlx5_0\x00"))),
+				append(answer(cmdGet, seq, attr(attrIndex, u32(0)), attr(attrName, []byte("mlx5_0\x00")),
+					attr(attrNodeGUID, u64(0xe41d2d0300e00000)), attr(attrNodeType, []byte{1})),
 					answer(cmdGet, seq, attr(attrIndex, u32(7)), attr(attrName, []byte("rxe0\x00")))...),
 				answer(typeDone, seq, u32(0)),
 			}
@@ -36,7 +39,8 @@ func fake(t *testing.T) exchange {
 				return syscall.EOPNOTSUPP
 			}
 			list = [][]byte{answer(cmdGetChardev, seq-1, attr(attrDriver, u32(9))), // of another request
-				answer(cmdGetChardev, seq, attr(attrDriver, u32(1))), answer(typeError, seq, u32(0))}
+				answer(cmdGetChardev, seq, attr(attrDriver, u32(1)), attr(attrChardevName, []byte("uverbs3\x00")),
+					attr(attrChardev, u64(231<<8|195)), attr(attrChardevABI, u64(1))), answer(typeError, seq, u32(0))}
 		default:
 			t.Fatalf("message %d with %v", typ, a)
 		}
@@ -53,7 +57,8 @@ func fake(t *testing.T) exchange {
 
 func TestDevices(t *testing.T) {
 	got, err := devices(fake(t))
-	want := map[string]Device{"mlx5_0": {Index: 0, Driver: 1}, "rxe0": {Index: 7}}
+	want := map[string]Device{"mlx5_0": {Index: 0, Driver: 1, GUID: 0xe41d2d0300e00000, Type: 1,
+		File: File{Name: "uverbs3", Number: 231<<8 | 195, ABI: 1}}, "rxe0": {Index: 7}}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("devices are %v, %v; want %v", got, err, want)
 	}
