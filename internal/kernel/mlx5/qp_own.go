@@ -17,6 +17,7 @@ var createFlags = [...]struct{ dv, own uint32 }{
 	{abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, qpCredits},
 	{abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, 0},
 	{abi.MLX5DV_QP_CREATE_OOO_DP, 0},
+	{abi.MLX5DV_QP_CREATE_SIG_PIPELINING, 0},
 }
 
 // CreateQP makes a QP with attributes of mlx5.
@@ -52,6 +53,9 @@ func (c *context) ownOf(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (o own, e
 				return o, also(syscall.EOPNOTSUPP, err)
 			}
 		}
+		if o.drains && c.info.mask&contextSQD2RTS == 0 {
+			return o, syscall.EOPNOTSUPP
+		}
 	}
 	if dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS != 0 {
 		o.ops = dv.SendOpsFlags
@@ -79,6 +83,7 @@ func (o *own) create(flags uint32) error {
 		o.flags = 0
 	}
 	o.ordered = flags&abi.MLX5DV_QP_CREATE_OOO_DP != 0
+	o.drains = flags&abi.MLX5DV_QP_CREATE_SIG_PIPELINING != 0
 	for _, f := range createFlags {
 		if flags&f.dv != 0 {
 			o.flags |= f.own
@@ -132,16 +137,32 @@ const (
 	init2init = 0x50e // C: MLX5_CMD_OP_INIT2INIT_QP
 )
 
-// extend modifies the part of a QP that the kernel's commands have no attributes for.
-func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
-	const ext, size, hasExt = 0x110, 0x1d0, 1 << 31
-	in := make([]byte, size)
+// command modifies a QP in ways for which the kernel's commands have no attributes.
+func (q *qp) command(opcode uint16, set func(in []byte)) error {
+	in, out := make([]byte, 0x1d0), make([]byte, 16)
 	binary.BigEndian.PutUint16(in, opcode)
-	binary.BigEndian.PutUint32(in[8:], hasExt|q.number)
-	binary.BigEndian.PutUint64(in[0x108:], mask)
-	set(in[ext:])
-	out := make([]byte, 16)
+	binary.BigEndian.PutUint32(in[8:], q.number)
+	set(in)
 	return answered(out, q.c.about(methodModify, q.kernel, in, out))
+}
+
+// extend modifies the part behind the QP's context.
+func (q *qp) extend(opcode uint16, mask uint64, set func(ext []byte)) error {
+	const hasExt = 1 << 7
+	return q.command(opcode, func(in []byte) {
+		in[8] |= hasExt
+		binary.BigEndian.PutUint64(in[0x108:], mask)
+		set(in[0x110:])
+	})
+}
+
+// drainAtErrors stops the send queue at a wrong signature.
+func (q *qp) drainAtErrors() error {
+	const mask, drains = 1 << 11, 1 << 26 // C: MLX5_QPC_OPT_MASK_INIT2INIT_DRAIN_SIGERR, qpc.drain_sigerr
+	return q.command(init2init, func(in []byte) {
+		binary.BigEndian.PutUint32(in[16:], mask)
+		binary.BigEndian.PutUint32(in[28:], drains)
+	})
 }
 
 // permitCopies lets a QP copy memory.
