@@ -60,8 +60,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	} else if recv == nil && opt.Type == ibv.DCI {
 		recv = send
 	}
-	control, _ := dev.ControlPath()
-	if err := opt.check(control, send); err != nil {
+	if err := opt.check(native(dev), send); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
 	if verbs.Experimental(dev) {
@@ -123,10 +122,10 @@ func pathOf(cq *ibv.CQ) ibv.DataPath {
 	return path
 }
 
-func (o *QPOptions) check(control ibv.ControlPath, send *ibv.CQ) error {
+func (o *QPOptions) check(native bool, send *ibv.CQ) error {
 	path, f := pathOf(send), o.Flags
 	notDirect := OutOfOrderData
-	if control == ibv.ControlLibrary { // keys with signatures are libmlx5's
+	if !native { // keys with signatures are libmlx5's
 		notDirect |= SignaturePipelining
 	}
 	switch {
@@ -151,8 +150,8 @@ func (o *QPOptions) check(control ibv.ControlPath, send *ibv.CQ) error {
 	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these flags only on a RawPacket QP"}
 	case path == ibv.DataPathDirect && f&notDirect != 0:
-		return &ibv.UnsupportedError{Feature: (f & notDirect).String() + " on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
-			Have: "a CQ of the direct data path"}
+		return &ibv.UnsupportedError{Feature: (f & notDirect).String() + " on the direct data path",
+			Need: "CQs made with DataPathOps or DataPathRaw", Have: "a CQ of the direct data path"}
 	}
 	return nil
 }

@@ -111,8 +111,8 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 // CancelSends turns each send work request of a QP that has this ID, and that the device has not
 // begun, into one that does nothing. It returns how many there were. The QP must be in SQD, with all
 // that was begun completed, and made with SendOps and SignaturePipelining; it completes the work
-// requests as usual. A change of a key with a signature counts once for each WQE that it takes. With libmlx5 the QP must
-// be on the ops data path, on which libmlx5 knows where each work request is.
+// requests as usual. A change of a key with a signature counts once for each WQE that it takes.
+// With libmlx5 the QP must be on the ops data path, on which libmlx5 knows where each work request is.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
@@ -120,7 +120,7 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 func CancelSends(qp *ibv.QP, id uint64) (n int, err error) {
 	err = onQP("mlx5dv cancel sends", qp, func(c *call, h uintptr, s ibv.QPState) error {
 		path, _ := qp.DataPath()
-		if control, _ := qp.PD().Device().ControlPath(); control == ibv.ControlNative && path == ibv.DataPathDirect {
+		if native(c.dev) && path == ibv.DataPathDirect {
 			n, err = cancelDirect(c, qp, h, id)
 			return err
 		}

@@ -18,15 +18,13 @@ func TestRXESignaturePipelining(t *testing.T) {
 	if dev == nil {
 		return
 	}
-	control, _ := dev.ControlPath()
-	path := map[ibv.ControlPath]ibv.DataPath{ibv.ControlLibrary: ibv.DataPathOps,
-		ibv.ControlNative: ibv.DataPathDirect}[control]
-	s := newMkeySideOn(t, dev, path, WithMkeyConfigure, &MkeyOptions{Flags: MkeyBlockSignature})
+	s := newMkeySideOn(t, dev, keyWriter(dev), WithMkeyConfigure, &MkeyOptions{Flags: MkeyBlockSignature})
 	if s == nil {
 		return
 	}
-	qp := closing(t, must(CreateQP(s.pd, s.cq, s.cq, &QPOptions{Flags: SignaturePipelining, DriverOps: WithMkeyConfigure,
-		QPOptions: ibv.QPOptions{MaxSendWR: 32, MaxInline: 160, SendOps: ibv.SendOpWrite | ibv.SendOpRead}}))(t))
+	qp := closing(t, must(CreateQP(s.pd, s.cq, s.cq, &QPOptions{Flags: SignaturePipelining,
+		DriverOps: WithMkeyConfigure, QPOptions: ibv.QPOptions{MaxSendWR: 32, MaxInline: 160,
+			SendOps: ibv.SendOpWrite | ibv.SendOpRead}}))(t))
 	loop(t, qp)
 	if n, err := CancelSends(qp, 7); n != 0 || !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("canceling in RTS: %d, %v", n, err)
@@ -45,12 +43,14 @@ func TestRXESignaturePipelining(t *testing.T) {
 		clear(m)
 		copy(m, signed)
 		m[5] ^= 1
-		change := must(s.key.Change(&MkeyConfig{Access: ibv.LocalWrite, List: []ibv.SGE{s.mr.SGE(0, 520)}, Signature: dif}))(t)
+		change := must(s.key.Change(&MkeyConfig{Access: ibv.LocalWrite, List: []ibv.SGE{s.mr.SGE(0, 520)},
+			Signature: dif}))(t)
 		read := write(7, s.mr.SGE(other, 8), 0)
 		read.Opcode = ibv.OpRead
 		unsignaled := write(7, s.mr.SGE(0, 8), flat+3000)
 		unsignaled.Flags = 0
-		post(t, qp, ibv.SendWR{Opcode: ibv.OpDriver1, Mkey: change}, write(1, ibv.SGE{Length: 512, LKey: s.key.LKey()}, flat),
+		post(t, qp, ibv.SendWR{Opcode: ibv.OpDriver1, Mkey: change},
+			write(1, ibv.SGE{Length: 512, LKey: s.key.LKey()}, flat),
 			write(7, s.mr.SGE(0, 8), flat+1000), read, write(8, s.mr.SGE(8, 8), flat+2000), unsignaled,
 			ibv.SendWR{ID: 7, Opcode: ibv.OpDriver1, Flags: ibv.Signaled, Mkey: change})
 		s.done(1)

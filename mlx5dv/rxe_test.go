@@ -251,7 +251,7 @@ func TestRXECreateQPErrors(t *testing.T) {
 	pd := closing(t, must(dev.AllocPD())(t))
 	cq := closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathDirect}))(t))
 	flags := []QPCreateFlags{OutOfOrderData}
-	if control, _ := dev.ControlPath(); control == ibv.ControlLibrary {
+	if !native(dev) {
 		flags = append(flags, SignaturePipelining)
 	}
 	for _, f := range flags {

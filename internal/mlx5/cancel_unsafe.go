@@ -2,8 +2,6 @@ package mlx5
 
 import "unsafe"
 
-const opNop = 0x00
-
 // Cancel turns each WQE of a work request with this ID that the device has not begun into one that does nothing, and
 // returns how many there were. next has the low 16 bits of the index of the block that the device executes next. It
 // reports whether a WQE that is posted begins there. The device reads nothing of the queue meanwhile.
@@ -22,7 +20,7 @@ func (q *SQ) Cancel(next uint16, id uint64) (n int, ok bool) {
 		if end-i-1 >= q.cur-i {
 			return n, false
 		}
-		if s.id == id && q.nop(q.block(i)) {
+		if s.id == id && nop(q.block(i)) {
 			n++
 		}
 		i = end
@@ -32,7 +30,7 @@ func (q *SQ) Cancel(next uint16, id uint64) (n int, ok bool) {
 
 // nop turns the WQE at p into one that does nothing, and keeps its opcode in place of the immediate. It reports whether
 // the WQE did something.
-func (q *SQ) nop(p unsafe.Pointer) bool {
+func nop(p unsafe.Pointer) bool {
 	const opcode, mod = 0xff << 32, 0xff << 56
 	head, tail := get64(p, 0), get64(p, 8)
 	op := head & opcode >> 32
@@ -42,14 +40,4 @@ func (q *SQ) nop(p unsafe.Pointer) bool {
 	put64(p, 0, head&^(opcode|mod))
 	put64(p, 8, tail&^(1<<32-1)|op)
 	return true
-}
-
-// opcode returns the opcode of the WQE that begins at block counter, as it was posted. done is the one that the device
-// has executed.
-func (q *SQ) opcode(done uint8, counter uint32) uint8 {
-	p := q.block(counter)
-	if done != opNop || uint8(get32(p, 0)) != opNop {
-		return done
-	}
-	return uint8(get32(p, 12))
 }

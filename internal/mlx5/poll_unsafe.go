@@ -353,7 +353,7 @@ func (q *SQ) posted(mark uint64) bool { return uint32(mark)-uint32(q.polled)-1 <
 func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 	wrong := noSend
 	p, counter, done, op := cq.entry(ci), uint32(tail>>16)&0xffff, uint8(tail>>56), uint8(tail)
-	sendOp := qp.SQ.opcode(done, counter)
+	sendOp := posted(&qp.SQ, done, counter)
 	kind := sent[sendOp]
 	s := qp.SQ.slot(counter)
 	switch {
