@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -319,6 +320,18 @@ func (pd *PD) cObject() (uintptr, *verbs) { return pd.handle, pd.dev.v }
 
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }
+
+// CancelSends makes work requests of a QP of the direct data path with this ID do nothing, unless the device has begun
+// them: it executes block next of the queue next. It returns the number of their WQEs.
+func (friends) CancelSends(qp *QP, next uint16, id uint64) (int, error) {
+	qp.sqMu.Lock()
+	defer qp.sqMu.Unlock()
+	n, ok := qp.direct.SQ.Cancel(next, id)
+	if !ok {
+		return n, fmt.Errorf("the device executes block %d of the send queue next, where no work request begins", next)
+	}
+	return n, nil
+}
 
 func (f *FlowAction) device() *Device { return f.dev }
 

@@ -41,6 +41,12 @@ func enter(dev *ibv.Device, op string) (lib control.MLX5, handle uintptr, leave 
 	return lib, h, leave, nil
 }
 
+// native reports whether the device is on the native control path.
+func native(dev *ibv.Device) bool {
+	path, _ := dev.ControlPath()
+	return path == ibv.ControlNative
+}
+
 // supported returns what the control path of the device has for mlx5, and reports whether the device is one of mlx5.
 func supported(dev *ibv.Device, handle uintptr) (lib control.MLX5, ok bool, err error) {
 	if lib, err = verbs.MLX5(dev); err == nil {

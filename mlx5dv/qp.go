@@ -60,7 +60,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	} else if recv == nil && opt.Type == ibv.DCI {
 		recv = send
 	}
-	if err := opt.check(send); err != nil {
+	if err := opt.check(native(dev), send); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
 	if verbs.Experimental(dev) {
@@ -122,8 +122,12 @@ func pathOf(cq *ibv.CQ) ibv.DataPath {
 	return path
 }
 
-func (o *QPOptions) check(send *ibv.CQ) error {
+func (o *QPOptions) check(native bool, send *ibv.CQ) error {
 	path, f := pathOf(send), o.Flags
+	notDirect := OutOfOrderData
+	if !native { // keys with signatures are libmlx5's
+		notDirect |= SignaturePipelining
+	}
 	switch {
 	case o.Type == ibv.Driver:
 		return &ibv.ArgError{Arg: "Type", Got: o.Type.String(), Want: "ibv.DCI or ibv.DCT"}
@@ -145,10 +149,9 @@ func (o *QPOptions) check(send *ibv.CQ) error {
 			Have: fmt.Sprintf("the data path %v, which takes no result from a completion", path)}
 	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these flags only on a RawPacket QP"}
-	case path == ibv.DataPathDirect && f&(OutOfOrderData|SignaturePipelining) != 0:
-		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() +
-			" on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
-			Have: "a CQ of the direct data path"}
+	case path == ibv.DataPathDirect && f&notDirect != 0:
+		return &ibv.UnsupportedError{Feature: (f & notDirect).String() + " on the direct data path",
+			Need: "CQs made with DataPathOps or DataPathRaw", Have: "a CQ of the direct data path"}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package mlx5dv
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"syscall"
@@ -110,14 +111,20 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 // CancelSends turns each send work request of a QP that has this ID, and that the device has not
 // begun, into one that does nothing. It returns how many there were. The QP must be in SQD, with all
 // that was begun completed, and made with SendOps and SignaturePipelining; it completes the work
-// requests as usual. It works on the data path of libmlx5, which knows where each work request is.
+// requests as usual. A change of a key with a signature counts once for each WQE that it takes.
+// With libmlx5 the QP must be on the ops data path, on which libmlx5 knows where each work request is.
 //
 // Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_qp_cancel_posted_send_wrs(3), of libmlx5 v36.
 func CancelSends(qp *ibv.QP, id uint64) (n int, err error) {
-	err = onQP("mlx5dv cancel sends", qp, func(c *call, _ uintptr, s ibv.QPState) error {
-		if path, _ := qp.DataPath(); path != ibv.DataPathOps {
+	err = onQP("mlx5dv cancel sends", qp, func(c *call, h uintptr, s ibv.QPState) error {
+		path, _ := qp.DataPath()
+		if native(c.dev) && path == ibv.DataPathDirect {
+			n, err = cancelDirect(c, qp, h, id)
+			return err
+		}
+		if path != ibv.DataPathOps {
 			return &ibv.UnsupportedError{Feature: "canceling sends", Need: "CQs made with DataPathOps",
 				Have: fmt.Sprintf("the data path %v, whose rings libmlx5 does not follow", path)}
 		}
@@ -132,4 +139,28 @@ func CancelSends(qp *ibv.QP, id uint64) (n int, err error) {
 		return err
 	})
 	return n, err
+}
+
+// cancelDirect cancels sends on a ring of this module, from where the device stopped.
+//
+// C: mlx5_qp_query_sqd (rdma-core v44.0, providers/mlx5/qp.c).
+func cancelDirect(c *call, qp *ibv.QP, h uintptr, id uint64) (int, error) {
+	const (
+		queryQP = 0x50b // C: MLX5_CMD_OP_QUERY_QP
+		context = 24    // in the answer. C: struct mlx5_ifc_query_qp_out_bits, mlx5_ifc_qpc_bits
+		next    = context + 0x5a0/8
+		drained = 5 // C: MLX5_QPC_STATE_SQDRAINED
+	)
+	be := binary.BigEndian
+	in, out := make([]byte, 16), make([]byte, 272)
+	be.PutUint16(in, queryQP)
+	be.PutUint32(in[8:], qp.Num())
+	if err := c.lib.DevXQPQuery(h, in, out); err != nil {
+		return 0, err
+	}
+	if state := out[context] >> 4; state != drained {
+		return 0, &ibv.ArgError{Arg: "qp", Got: fmt.Sprintf("a QP that the device has in state %d", state),
+			Want: "one in SQD, with nothing under way"}
+	}
+	return verbs.CancelSends(qp, be.Uint16(out[next:]), id)
 }

@@ -97,7 +97,7 @@ func post(t testing.TB, q *ibv.QP, wrs ...ibv.SendWR) {
 
 // engines returns the data paths that post on the device's control path.
 func engines(dev *ibv.Device) []ibv.DataPath {
-	if path, _ := dev.ControlPath(); path == ibv.ControlNative {
+	if native(dev) {
 		return []ibv.DataPath{ibv.DataPathDirect}
 	}
 	return []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps}

@@ -33,6 +33,14 @@ func newMkeySide(t testing.TB, ops DriverOps, opt *MkeyOptions) *mkeySide {
 	return nil
 }
 
+// keyWriter returns the data path that posts signatures of keys: with libmlx5 only its own.
+func keyWriter(dev *ibv.Device) ibv.DataPath {
+	if native(dev) {
+		return ibv.DataPathDirect
+	}
+	return ibv.DataPathOps
+}
+
 func newMkeySideOn(t testing.TB, dev *ibv.Device, path ibv.DataPath, ops DriverOps, opt *MkeyOptions) *mkeySide {
 	t.Helper()
 	s := &mkeySide{t: t, pd: closing(t, must(dev.AllocPD())(t))}

@@ -75,10 +75,7 @@ func TestRXESignatureBytes(t *testing.T) {
 	if dev == nil {
 		return
 	}
-	control, _ := dev.ControlPath()
-	writer := map[ibv.ControlPath]ibv.DataPath{ibv.ControlLibrary: ibv.DataPathOps,
-		ibv.ControlNative: ibv.DataPathDirect}[control]
-	s := newMkeySideOn(t, dev, writer, WithMkeyConfigure, &MkeyOptions{Flags: MkeyBlockSignature})
+	s := newMkeySideOn(t, dev, keyWriter(dev), WithMkeyConfigure, &MkeyOptions{Flags: MkeyBlockSignature})
 	if s == nil {
 		return
 	}
@@ -150,7 +147,7 @@ func TestRXESignatureBytes(t *testing.T) {
 
 	file := filepath.Join("testdata", "signature.wqes")
 	text := strings.Join(got, "\n") + "\n"
-	if *updateWQEs && control == ibv.ControlLibrary {
+	if *updateWQEs && !native(dev) {
 		ok(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	want := strings.Split(strings.TrimSpace(string(must(os.ReadFile(file))(t))), "\n")

@@ -138,12 +138,12 @@ func TestQPOptions(t *testing.T) {
 		{QPOptions{Flags: DisableScatterToCQE | AllowScatterToCQE}, false},
 		{QPOptions{Flags: 1 << 20}, false},
 	} {
-		if err := c.o.check(nil); (err == nil) != c.ok {
+		if err := c.o.check(false, nil); (err == nil) != c.ok {
 			t.Errorf("%v, type %v: %v", c.o.Flags, c.o.Type, err)
 		}
 	}
 	var arg *ibv.ArgError
-	if err := (&QPOptions{QPOptions: ibv.QPOptions{Type: ibv.Driver}}).check(nil); !errors.As(err, &arg) {
+	if err := (&QPOptions{QPOptions: ibv.QPOptions{Type: ibv.Driver}}).check(false, nil); !errors.As(err, &arg) {
 		t.Errorf("a driver's own type: %v", err)
 	}
 }

@@ -146,8 +146,8 @@ func putCryptoBSF(q *SQ, c *change, kind uint64) {
 	q.zeros(1, 0, 0)
 }
 
-// setPSVs adds the work requests that set the state of a key's domains. There is room for them.
-func (q *SQ) setPSVs(id uint64, flags uint32, c *change) {
+// putPSVs adds the work requests that set the state of a key's domains. There is room for them.
+func putPSVs(q *SQ, id uint64, flags uint32, c *change) {
 	for i, d := range c.setup.domain {
 		if !d.Is() {
 			continue

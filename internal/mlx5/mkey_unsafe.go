@@ -35,7 +35,7 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate, k *SignedKey) boo
 	k.took(&c)
 	q.umr(id, m, n, &c)
 	if c.psv {
-		q.setPSVs(id, flags, &c)
+		putPSVs(q, id, flags, &c)
 	}
 	return true
 }
@@ -58,15 +58,15 @@ func (q *SQ) umr(id uint64, m *work.MkeyUpdate, n int, c *change) {
 	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16|uint64(entries), mask)
 	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), c.flags)
 	q.zeros(mkeySegs-1, 0, m.Length())
-	q.layout(m, n)
+	putLayout(q, m, n)
 	if entries > 0 {
 		putBSFs(q, c)
 	}
 	q.endUMR(id, wcDriver1)
 }
 
-// layout adds the n segments of a layout.
-func (q *SQ) layout(m *work.MkeyUpdate, n int) {
+// putLayout adds the n segments of a layout.
+func putLayout(q *SQ, m *work.MkeyUpdate, n int) {
 	left := n
 	for i := range m.List {
 		putData(q.next(), &m.List[i], m.List[i].Length)

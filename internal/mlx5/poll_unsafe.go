@@ -352,7 +352,9 @@ func (q *SQ) posted(mark uint64) bool { return uint32(mark)-uint32(q.polled)-1 <
 //go:norace
 func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 	wrong := noSend
-	p, counter, kind, op := cq.entry(ci), uint32(tail>>16)&0xffff, sent[tail>>56], uint8(tail)
+	p, counter, done, op := cq.entry(ci), uint32(tail>>16)&0xffff, uint8(tail>>56), uint8(tail)
+	sendOp := posted(&qp.SQ, done, counter)
+	kind := sent[sendOp]
 	s := qp.SQ.slot(counter)
 	switch {
 	case kind == 0:
@@ -362,15 +364,15 @@ func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 		*wc = WC{ID: s.id, Opcode: uint32(kind & 0xff), QPN: qp.Num, Flags: uint32(kind >> 8 & wcWithImm),
 			Timestamp: get64(p, offTimestamp)}
 		switch {
-		case tail>>56 == opUMR:
+		case sendOp == opUMR:
 			wc.Opcode = qp.SQ.umrOpcode(counter)
-		case kind&sent8 != 0:
+		case kind&sent8 != 0 && done != opNop:
 			wc.ByteLen = 8
-		case kind&sentLen != 0:
+		case kind&sentLen != 0 && done != opNop:
 			wc.ByteLen = get32(p, offByteCnt)
 		}
 		ok := op&formatBits == 0
-		if sendOp := tail >> 56; ok && (sendOp == opMaskedCS || sendOp == opMaskedFA) {
+		if ok && (done == opMaskedCS || done == opMaskedFA) {
 			wc.Status = cq.swapReply(&qp.SQ, counter)
 		}
 		if !ok && cq.carries(op) {

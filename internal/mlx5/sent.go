@@ -35,3 +35,13 @@ func sentOf() (sent [256]uint16) {
 	sent[opSetPSV] = wcDriver1 | noResult // the last part of the change of a key
 	return sent
 }
+
+// posted returns the opcode of the WQE of q that begins at block counter, as it was posted. done is the one that the
+// device has executed.
+func posted(q *SQ, done uint8, counter uint32) uint8 {
+	p := q.block(counter)
+	if done != opNop || uint8(get32(p, 0)) != opNop {
+		return done
+	}
+	return uint8(get32(p, 12))
+}

@@ -7,6 +7,7 @@ import (
 
 // Opcodes of send WQEs. C: MLX5_OPCODE_* (rdma-core v44.0, providers/mlx5/mlx5dv.h:1022).
 const (
+	opNop      = 0x00
 	opSendInv  = 0x01
 	opWrite    = 0x08
 	opWriteImm = 0x09

@@ -115,6 +115,7 @@ type own struct {
 	streams [2]uint8 // of a DCI
 	ordered bool     // data may come out of order
 	copies  bool     // it has to be told that it copies
+	drains  bool     // a wrong signature stops the send queue
 	numbers createQPResp
 }
 

@@ -82,11 +82,22 @@ func (v *Verbs) ModifyQP(h handle, a *abi.QPAttr, mask uint32) error {
 			q.queue.record.zero()
 		}
 		q.state.Store(a.QPState)
-		if a.QPState == abi.IBV_QPS_INIT && q.own.copies {
-			return q.permitCopies()
+		if a.QPState == abi.IBV_QPS_INIT {
+			return q.inInit()
 		}
 	}
 	return nil
+}
+
+// inInit sets in INIT for what the kernel has no attributes.
+func (q *qp) inInit() (err error) {
+	if q.own.drains {
+		err = q.drainAtErrors()
+	}
+	if err == nil && q.own.copies {
+		err = q.permitCopies()
+	}
+	return err
 }
 
 // QueryQP returns the attributes of a QP. init may be nil.

@@ -17,6 +17,7 @@ var createFlags = [...]struct{ dv, own uint32 }{
 	{abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, qpCredits},
 	{abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, 0},
 	{abi.MLX5DV_QP_CREATE_OOO_DP, 0},
+	{abi.MLX5DV_QP_CREATE_SIG_PIPELINING, 0},
 }
 
 // CreateQP makes a QP with attributes of mlx5.
@@ -52,6 +53,9 @@ func (c *context) ownOf(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (o own, e
 				return o, also(syscall.EOPNOTSUPP, err)
 			}
 		}
+		if o.drains && c.info.mask&contextSQD2RTS == 0 {
+			return o, syscall.EOPNOTSUPP
+		}
 	}
 	if dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS != 0 {
 		o.ops = dv.SendOpsFlags
@@ -79,6 +83,7 @@ func (o *own) create(flags uint32) error {
 		o.flags = 0
 	}
 	o.ordered = flags&abi.MLX5DV_QP_CREATE_OOO_DP != 0
+	o.drains = flags&abi.MLX5DV_QP_CREATE_SIG_PIPELINING != 0
 	for _, f := range createFlags {
 		if flags&f.dv != 0 {
 			o.flags |= f.own
@@ -124,6 +129,15 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 		return syscall.EINVAL
 	}
 	return nil
+}
+
+// drainAtErrors stops the send queue at a wrong signature.
+func (q *qp) drainAtErrors() error {
+	const option, drains, at = 1 << 11, 1 << 26, 28 * 8 // C: MLX5_QPC_OPT_MASK_INIT2INIT_DRAIN_SIGERR, qpc.drain_sigerr
+	return q.modify(init2init, q.number, modifyQPSize, func(in []byte) {
+		setBits(in, optionsAt, 32, option)
+		setBits(in, at, 32, drains)
+	})
 }
 
 // permitCopies lets a QP copy memory.
