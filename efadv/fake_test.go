@@ -40,7 +40,7 @@ func runTests(m *testing.M) int {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		if _, fakeErr = fakeverbs.Build(dir, "../ibv/testdata/fakeverbs"); fakeErr == nil {
-			fakeErr = errors.Join(fakeverbs.BuildEFA(dir, "testdata/fakeefa"), os.Setenv(loader.PathEnv, dir))
+			fakeErr = errors.Join(fakeverbs.BuildEFA(dir, "testdata/fakeefa"), fakeverbs.Use(dir))
 		}
 		if fakeErr != nil && !errors.Is(fakeErr, fakeverbs.ErrNoCompiler) {
 			fmt.Fprintln(os.Stderr, fakeErr)

@@ -50,7 +50,7 @@ func runTests(m *testing.M) int {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		if _, fakeErr = fakeverbs.Build(dir, "testdata/fakeverbs"); fakeErr == nil {
-			fakeErr = os.Setenv(loader.PathEnv, dir)
+			fakeErr = fakeverbs.Use(dir)
 		}
 		if fakeErr != nil && !errors.Is(fakeErr, fakeverbs.ErrNoCompiler) {
 			fmt.Fprintln(os.Stderr, fakeErr)

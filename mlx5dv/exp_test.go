@@ -9,7 +9,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // expChild marks the process that has the library of MLNX_OFED 4.
@@ -28,7 +27,7 @@ func TestExp(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command(os.Args[0], "-test.run=^TestExp$", "-test.v", "-test.count=1")
-	c.Env = append(os.Environ(), expChild+"=1", loader.PathEnv+"="+dir,
+	c.Env = append(append(os.Environ(), fakeverbs.Env(dir)...), expChild+"=1",
 		"FAKEVERBS=sz=432,comp_mask=0x4000000000000000,exp=1,exp.atomics=24,exp.big=16")
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestExp") {

@@ -39,7 +39,7 @@ func onFake(t *testing.T, body func(t *testing.T)) {
 		t.Fatal(err)
 	}
 	c := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.timeout=60s")
-	c.Env = append(os.Environ(), childEnv+"="+t.Name(), loader.PathEnv+"="+dir)
+	c.Env = append(append(os.Environ(), fakeverbs.Env(dir)...), childEnv+"="+t.Name())
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Fatalf("%v\n%s", err, out)

@@ -17,6 +17,7 @@ import (
 func useOwn(v *Verbs, ctx, pd, cq, srq handle, later func(error, func() error) bool) (errs []error) {
 	r := v.Rings()
 	errs = append(errs, useCounters(v, ctx, pd, cq, later)...)
+	errs = append(errs, usePaths(v, ctx, pd, cq, later)...)
 	in, out := make([]byte, 16), make([]byte, 16)
 	dct, err := r.CreateQP(ctx, &abi.QPInitAttrEx{QPType: abi.IBV_QPT_DRIVER, SendCQ: cq, RecvCQ: cq, SRQ: srq, PD: pd,
 		CompMask: abi.IBV_QP_INIT_ATTR_PD}, &abi.MLX5DVQPInitAttr{CompMask: abi.MLX5DV_QP_INIT_ATTR_MASK_DC,

@@ -44,21 +44,23 @@ func goodContext(static bool) contextInfo {
 // outs are the attributes that the kernel answers, by object and method.
 var outs = map[[2]uint16][]uint16{
 	{0, 0}: {1}, {0, 2}: {1}, {0, 3}: {0, 1}, {0, 5}: {2, 3}, {0, 6}: {3}, {3, 0}: {6}, {3, 1}: {1}, {4, 0}: {13, 14},
-	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10},
-	{objectCounters, 2}:      {1},
+	{4, 1}: {1}, {5, 0}: {11, 12, 13}, {5, 1}: {1}, {7, 5}: {9, 10}, {12, 0}: {9, 10, 11}, {12, 1}: {1},
+	{objectCounters, 2}: {1},
+	{objectDM, 0}:       {attr0, attr0 + 1}, {objectDM, driverNamespace}: {attr0 + 2, attr0 + 3},
 	{objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
 	{uhwIn, uhwIn}:           {uhwIn + 1},
 
-	{objectDevX, devxQueryUAR}: {attr0 + 1}, {objectDevX, devxQueryEQN}: {attr0 + 1},
-	{objectObj, methodCreate}: {attr0 + 2}, {objectObj, methodQuery}: {attr0 + 2},
+	{objectDevX, devxOther}: {attr0 + 1}, {objectDevX, devxQueryUAR}: {attr0 + 1},
+	{objectDevX, devxQueryEQN}: {attr0 + 1},
+	{objectObj, methodCreate}:  {attr0 + 2}, {objectObj, methodQuery}: {attr0 + 2},
 	{objectObj, methodModify}:  {attr0 + 2},
 	{objectUmem, methodCreate}: {attr0 + 4}, {objectVAR, methodCreate}: {attr0 + 1, attr0 + 2, attr0 + 3},
 	{objectPP, methodCreate}: {attr0 + 3}, {objectAnchor, methodCreate}: {attr0 + 3},
 }
 
 // creates has the attribute of a new object.
-var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {16, 0}: 0,
-	{objectCounters, 0}: 0, {objectUAR, methodAlloc}: uhwIn,
+var creates = map[[2]uint16]uint16{{3, 0}: 0, {4, 0}: 0, {5, 0}: 0, {7, 5}: 0, {12, 0}: 0, {16, 0}: 0,
+	{objectCounters, 0}: 0, {objectDM, 0}: 0, {objectUAR, methodAlloc}: uhwIn,
 
 	{objectObj, methodCreate}: attr0, {objectUmem, methodCreate}: attr0, {objectVAR, methodCreate}: attr0,
 	{objectPP, methodCreate}: attr0, {objectMatcher, methodCreate}: attr0, {objectAnchor, methodCreate}: attr0,
@@ -111,6 +113,9 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 	case id == [2]uint16{0, 3} && attr == uhwOut:
 		i := goodContext(k.static)
 		copy(b, uverbs.Bytes(&i))
+	case id == [2]uint16{4, 0} && attr == uhwOut:
+		r := createQPResp{bfreg: k.next % 16}
+		copy(b, uverbs.Bytes(&r))
 	case id == [2]uint16{0, 3} && attr == 0:
 		word(8)
 	case id == [2]uint16{} && number == 1<<31|26 && attr == uhwOut:
@@ -130,6 +135,11 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 		word(entries)
 	case id == [2]uint16{} && number == 17 && attr == 1:
 		word(k.fd())
+	case id == [2]uint16{objectDevX, devxOther}, id[0] == objectObj:
+		goodDevX(id[1], k.next&0xffff, b)
+	case id == [2]uint16{} && number == 1<<31|1 && attr == uhwOut:
+		d := deviceResp{striding: [6]uint32{6, 13, 9, 16, 1 << abi.IBV_QPT_RAW_PACKET}}
+		copy(b, uverbs.Bytes(&d))
 	case id == [2]uint16{} && number == 1<<31|1 && attr == 1:
 		e := uverbs.DeviceAttrEx{ResponseLength: 304}
 		copy(b, uverbs.Bytes(&e))

@@ -46,6 +46,9 @@ func (d *devices) some() error {
 // Preconditions: d.mu is held.
 func (d *devices) list(f func(found device, h control.Handle) error) error {
 	list, handles, err := d.v.GetDeviceList()
+	if err == syscall.ENOSYS { // the kernel has no uverbs
+		err = syscall.ENODEV
+	}
 	if err != nil {
 		return err
 	}

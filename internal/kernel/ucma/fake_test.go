@@ -224,6 +224,7 @@ type fakeVerbs struct {
 	fail    map[string]error // by the beginning of what is in the journal
 	ece     abi.ECE
 	noECE   bool
+	noVerbs error // of the list of devices
 }
 
 func newVerbs() *fakeVerbs {
@@ -244,6 +245,9 @@ func (v *fakeVerbs) said() []string {
 }
 
 func (v *fakeVerbs) GetDeviceList() (control.Handle, []control.Handle, error) {
+	if v.noVerbs != nil {
+		return 0, nil, v.noVerbs
+	}
 	var all []control.Handle
 	for n := range v.hosts {
 		all = append(all, control.Handle(n+1))

@@ -12,7 +12,25 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/testutil/native"
+	"github.com/pureverbs/pureverbs/loader"
 )
+
+// Env returns the environment variables of a program that uses the libraries in dir, whatever control path the
+// environment selects.
+func Env(dir string) []string {
+	return []string{loader.PathEnv + "=" + dir, native.Env + "=library"}
+}
+
+// Use sets these variables for this process.
+func Use(dir string) (err error) {
+	for _, v := range Env(dir) {
+		name, value, _ := strings.Cut(v, "=")
+		err = errors.Join(err, os.Setenv(name, value))
+	}
+	return err
+}
 
 // ErrNoCompiler is returned when the host has no C compiler. Tests then skip.
 var ErrNoCompiler = errors.New("no C compiler: make setup installs gcc; or set CC")
