@@ -193,18 +193,15 @@ func (b *bars) shared(number uint32) (*register, error) {
 	return &register{bar: p, slot: -1, number: number, offset: offset}, nil
 }
 
-func (b *bars) free(p *bar) error {
-	var errs []error
+// free unmaps a page and destroys it. One that cannot be destroyed ends with the file.
+func (b *bars) free(p *bar) (err error) {
 	if p.mem != nil {
-		errs = append(errs, uverbs.Unmap(p.mem))
+		err = uverbs.Unmap(p.mem)
 	}
 	if p.dynamic {
-		h := uverbs.Handle(driverNamespace, p.handle)
-		err := b.c.file.Method("uar_destroy", objectUAR, methodFree, h)
-		_, err = b.c.finish("uar_destroy", err)
-		errs = append(errs, err)
+		_ = b.c.file.Method("uar_destroy", objectUAR, methodFree, uverbs.Handle(driverNamespace, p.handle))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 func (b *bars) end() error {

@@ -27,7 +27,7 @@ func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
 		return 0, unsupported(err)
 	}
 	if err := d.mapped(*off, *page); err != nil {
-		return 0, also(err, c.file.FreeDM(d.number))
+		return 0, c.undo("free_dm", err, c.file.FreeDM(d.number))
 	}
 	d.handle = v.table.add(d)
 	return d.handle, nil
