@@ -21,6 +21,9 @@ import (
 // roleEnv names what this binary does below the emulator, in place of tests.
 const roleEnv = "PUREVERBS_TEST_NATIVE_ROLE"
 
+// seenEnv makes the role once print the completions of its work requests.
+const seenEnv = "PUREVERBS_TEST_NATIVE_SEEN"
+
 // roles are what it may do. Each prints what is wrong.
 var roles = map[string]func(){
 	"once":   once,
@@ -93,5 +96,11 @@ func once() {
 	w.all()
 	for _, err := range w.errs {
 		wrong("%v", err)
+	}
+	if os.Getenv(seenEnv) != "" {
+		for _, wc := range w.seen {
+			wc.Timestamp = 0
+			fmt.Printf("seen: %+v\n", wc)
+		}
 	}
 }

@@ -268,11 +268,14 @@ func (w *work) refusal(ch, other *rdmacm.EventChannel) {
 	if !ok {
 		return
 	}
-	if !w.try("migrate", func() error { return id.Migrate(other) }) ||
-		!w.try("raise", func() error { return id.WriteEvent(1, 2) }) {
+	if !w.try("migrate", func() error { return id.Migrate(other) }) {
 		return
 	}
-	w.event(other, rdmacm.EventUser)
+	if err := id.WriteEvent(1, 2); !errors.Is(err, ibv.ErrNotSupported) { // as of librdmacm before v60
+		if w.try("raise", func() error { return err }) {
+			w.event(other, rdmacm.EventUser)
+		}
+	}
 	p, _, ok := w.pair(id)
 	if !ok || !w.try("cm connect", func() error { return id.Connect(p) }) {
 		return

@@ -80,7 +80,7 @@ func sent(t *testing.T, warm bool) map[string]int {
 		t.Fatal(out)
 	}
 	n := make(map[string]int)
-	for _, c := range readTrace(t, file) {
+	for _, c := range readTrace(t, file, "cmd", "cm") {
 		n[strings.ToLower(c.Name)]++
 	}
 	return n

@@ -9,27 +9,40 @@ import (
 	"testing"
 )
 
-// line is a command in the emulator's trace.
+// line is a line of the emulator's trace.
 type line struct {
-	Kind, Name, Errno string
-	Req, Resp         map[string]any
+	Kind, Name string
+	Req        map[string]any
+
+	all map[string]any
 }
 
-// readTrace returns the commands of a trace.
-func readTrace(t *testing.T, file string) (list []line) {
+// readTrace returns the lines of a trace that are of the kinds.
+func readTrace(t *testing.T, file string, kinds ...string) (list []line) {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	wanted := make(map[string]bool)
+	for _, k := range kinds {
+		wanted[k] = true
+	}
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		var l line
-		if err := json.Unmarshal(s.Bytes(), &l); err == nil && (l.Kind == "cmd" || l.Kind == "cm") {
-			list = append(list, l)
+		if json.Unmarshal(s.Bytes(), &l) != nil || !wanted[l.Kind] {
+			continue
 		}
+		if err := json.Unmarshal(s.Bytes(), &l.all); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, l)
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return list
 }

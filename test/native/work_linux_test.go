@@ -22,6 +22,7 @@ type work struct {
 	step func(name string) // is called before each call, if not nil
 	wait time.Duration     // for what need not come if a command has failed
 	errs []error
+	seen []ibv.WC
 	left []left
 	dev  *ibv.Device
 	pd   *ibv.PD
@@ -204,6 +205,7 @@ func (w *work) completions(cq *ibv.CQ, n int) error {
 	for n > 0 {
 		var wcs [4]ibv.WC
 		k, e := cq.Wait(ctx, wcs[:n])
+		w.seen = append(w.seen, wcs[:k]...)
 		for _, wc := range wcs[:k] {
 			err = errors.Join(err, wc.Err())
 		}
