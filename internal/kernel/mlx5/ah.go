@@ -127,7 +127,7 @@ func (v *Verbs) ResolveEthL2FromGID(ctx handle, a *abi.AHAttr) (mac [6]byte, vid
 		copy(mac[:], n.av[avMAC:])
 		err = c.file.DestroyAH(n.kernel)
 	}
-	return mac, c.vlan(a.PortNum, a.GRH.SGIDIndex), also(err, c.file.DeallocPD(pd))
+	return mac, c.vlan(a.PortNum, a.GRH.SGIDIndex), c.undo("dealloc_pd", err, c.file.DeallocPD(pd))
 }
 
 // DestroyAH ends an address handle.

@@ -193,13 +193,11 @@ func (b *bars) shared(number uint32) (*register, error) {
 	return &register{bar: p, slot: -1, number: number, offset: offset}, nil
 }
 
-// free ends a page that the context goes on without.
+// free unmaps a page and destroys it. One that cannot be destroyed ends with the file.
 func (b *bars) free(p *bar) error {
 	err := p.unmap()
 	if p.dynamic {
-		h := uverbs.Handle(driverNamespace, p.handle)
-		_, e := b.c.finish("uar_destroy", b.c.file.Method("uar_destroy", objectUAR, methodFree, h))
-		err = errors.Join(err, e)
+		_ = b.c.file.Method("uar_destroy", objectUAR, methodFree, uverbs.Handle(driverNamespace, p.handle))
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func allocDM(v *Verbs, ctx handle, a *abi.AllocDMAttr, typ uint32) (handle, erro
 		err = d.mapped(*off, *page)
 	}
 	if err != nil {
-		return 0, also(err, c.file.FreeDM(d.number))
+		return 0, c.undo("free_dm", err, c.file.FreeDM(d.number))
 	}
 	d.handle = v.table.add(d)
 	return d.handle, nil

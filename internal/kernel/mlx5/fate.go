@@ -42,6 +42,13 @@ func (c *context) finish(command string, err error, events ...reported) (fate, e
 	return ended, nil
 }
 
+// undo returns err, the reason why an object of the kernel cannot be used, with e, the error of the command that
+// destroys it.
+func (c *context) undo(command string, err, e error) error {
+	_, e = c.finish(command, e)
+	return also(err, e)
+}
+
 // fateOf returns what has become of an object that could not be made.
 func fateOf(err error) fate {
 	if reply := (*uverbs.ReplyError)(nil); errors.As(err, &reply) {

@@ -183,7 +183,7 @@ func (q *qp) create(k *request) error {
 	q.own.numbers = *resp
 	if err != nil {
 		_, e := c.file.DestroyQP(q.kernel)
-		return also(err, e)
+		return c.undo("destroy_qp", err, e)
 	}
 	// The kernel may grant less than there is room for, not more.
 	want.MaxSendSGE = min(want.MaxSendSGE, r.Cap.MaxSendSGE)

@@ -95,7 +95,7 @@ func (w *wq) create(k *uverbs.CreateWQ, strides *abi.MLX5DVStridingRQInitAttr) e
 	w.kernel, w.number = r.Handle, r.Num
 	if err = deviceNumber24("create_wq", "wqn", r.Num); err != nil {
 		_, e := w.c.file.DestroyWQ(w.kernel)
-		return also(err, e)
+		return w.c.undo("destroy_wq", err, e)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 		q.kernel, q.number = r.Handle, r.Num
 		if err = deviceNumber24("open_qp", "qpn", r.Num); err != nil {
 			_, e := x.c.file.DestroyQP(q.kernel)
-			err = also(err, e)
+			err = x.c.undo("destroy_qp", err, e)
 		}
 	}
 	if err != nil {

@@ -47,7 +47,9 @@ func (f *File) CreateCQ(q *CreateCQ, flags uint32, d Driver) (*CQ, error) {
 		return nil, err
 	}
 	if r.CQE < q.CQE {
-		_, _, _ = f.DestroyCQ(r.Handle)
+		if _, _, err := f.DestroyCQ(r.Handle); err != nil {
+			f.Doubt.Store(true)
+		}
 		return nil, check(false, createCQ.name, "entries", uint64(r.CQE), fmt.Sprintf("at least %d", q.CQE))
 	}
 	return &r.CQ, nil
