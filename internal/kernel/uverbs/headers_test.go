@@ -63,8 +63,9 @@ func TestHeaders(t *testing.T) {
 // struct ib_uverbs_NAME_resp, but for these names.
 func TestLengths(t *testing.T) {
 	odd := map[string][2]string{
-		"query_device_ex": {"ex_query_device", "ex_query_device_resp"}, "create_xsrq": {"create_xsrq", "create_srq_resp"},
-		"create_qp_ex": {"ex_create_qp", "ex_create_qp_resp"}, "open_qp": {"open_qp", "create_qp_resp"},
+		"query_device_ex": {"ex_query_device", "ex_query_device_resp"},
+		"create_xsrq":     {"create_xsrq", "create_srq_resp"},
+		"create_qp_ex":    {"ex_create_qp", "ex_create_qp_resp"}, "open_qp": {"open_qp", "create_qp_resp"},
 		"modify_qp_ex": {"ex_modify_qp", "ex_modify_qp_resp"}, "modify_cq": {"ex_modify_cq", ""},
 		"create_ah": {"create_ah", "create_ah_resp"}, "create_wq": {"ex_create_wq", "ex_create_wq_resp"},
 		"modify_wq": {"ex_modify_wq", ""}, "destroy_wq": {"ex_destroy_wq", "ex_destroy_wq_resp"},

@@ -107,7 +107,8 @@ func TestRXE_Device(t *testing.T) {
 			t.Errorf("netlink's device is %+v, want driver %d", d, rxeDriver)
 		}
 		n.ok(CheckVersions(root, n.uverbs, rxeVersion))
-		if e := (*VersionError)(nil); !errors.As(CheckVersions(root, n.uverbs, rxeVersion-1), &e) || e.Got != rxeVersion {
+		err := CheckVersions(root, n.uverbs, rxeVersion-1)
+		if e := (*VersionError)(nil); !errors.As(err, &e) || e.Got != rxeVersion {
 			t.Errorf("the version of another driver: %v", e)
 		}
 		if n.context.CompVectors == 0 || n.context.AsyncFD < 0 {
@@ -182,10 +183,11 @@ func TestRXE_Objects(t *testing.T) {
 			t.Errorf("a CQ of %d entries", cq.CQE)
 		}
 		n.ok(Unmap(n.mapRing(mi, cq.CQE)))
-		if _, err := n.CreateCQ(&CreateCQ{CQE: 1 << 30, Channel: -1}, 0, Driver{Out: Bytes(&mi)}); err != syscall.EINVAL {
+		reply := Driver{Out: Bytes(&mi)}
+		if _, err := n.CreateCQ(&CreateCQ{CQE: 1 << 30, Channel: -1}, 0, reply); err != syscall.EINVAL {
 			t.Errorf("a CQ that is too large: %v", err)
 		}
-		if _, err := n.CreateCQ(&CreateCQ{CQE: 8, Channel: int32(n.FD())}, 0, Driver{Out: Bytes(&mi)}); err == nil {
+		if _, err := n.CreateCQ(&CreateCQ{CQE: 8, Channel: int32(n.FD())}, 0, reply); err == nil {
 			t.Error("a CQ whose channel is another file")
 		}
 		srq := n.srq(pd)
@@ -412,8 +414,8 @@ func TestRXE_Events(t *testing.T) {
 		sr, rings := new(srqReply), new([2]ring)
 		srq := must(n.CreateSRQ(&CreateSRQ{User: srqUser, PD: pd, MaxWR: 8, MaxSGE: 1, Limit: 2}, nil,
 			Driver{Out: Bytes(sr)}))(n)
-		qp := must(n.CreateQP(&CreateQP{PD: pd, SendCQ: cq.Handle, RecvCQ: cq.Handle, SRQ: srq.Handle, IsSRQ: 1, Type: rc,
-			Cap: QPCap{MaxSendWR: 4, MaxSendSGE: 1}}, QPOptions{}, Driver{Out: Bytes(rings)}))(n)
+		qp := must(n.CreateQP(&CreateQP{PD: pd, SendCQ: cq.Handle, RecvCQ: cq.Handle, SRQ: srq.Handle, IsSRQ: 1,
+			Type: rc, Cap: QPCap{MaxSendWR: 4, MaxSendSGE: 1}}, QPOptions{}, Driver{Out: Bytes(rings)}))(n)
 		m, steps := n.steps(qp, rc)
 		for i, mask := range steps {
 			m.State, m.Mask = uint8(i+1), mask

@@ -38,24 +38,7 @@ func (h Headers) Structs(t *testing.T, cc string, names []string) map[string]*dw
 	for i, n := range names {
 		fmt.Fprintf(&src, "struct %s v%d;\n", n, i)
 	}
-	dir := t.TempDir()
-	c, o := filepath.Join(dir, "s.c"), filepath.Join(dir, "s.o")
-	if err := os.WriteFile(c, []byte(src.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(cc, "-g", "-fno-eliminate-unused-debug-types", "-c", "-idirafter", "/usr/include", "-o", o, c).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cc, err, out)
-	}
-	f, err := elf.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	d, err := f.DWARF()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := debugInfo(t, cc, src.String())
 	structs := make(map[string]*dwarf.StructType)
 	for r := d.Reader(); ; {
 		e, err := r.Next()
@@ -84,6 +67,31 @@ func (h Headers) Structs(t *testing.T, cc string, names []string) map[string]*dw
 	return structs
 }
 
+// debugInfo compiles C and returns what a debugger would read.
+func debugInfo(t *testing.T, cc, src string) *dwarf.Data {
+	t.Helper()
+	dir := t.TempDir()
+	c, o := filepath.Join(dir, "s.c"), filepath.Join(dir, "s.o")
+	if err := os.WriteFile(c, []byte(src), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(cc, "-g", "-fno-eliminate-unused-debug-types", "-c", "-idirafter", "/usr/include", "-o", o,
+		c).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cc, err, out)
+	}
+	f, err := elf.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d, err := f.DWARF()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // A Mirror is a struct of Go and the name of the one of C.
 type Mirror struct {
 	C       string
@@ -92,8 +100,8 @@ type Mirror struct {
 	Part    bool              // it has another length than C's
 }
 
-// Check compares mirrors on both architectures. A field that has another offset, size or name than C's is an error. Blank
-// fields may be anything. A name is C's, or C's without some of its letters.
+// Check compares mirrors on both architectures. A field that has another offset, size or name than C's is an error.
+// Blank fields may be anything. A name is C's, or C's without some of its letters.
 func (h Headers) Check(t *testing.T, mirrors []Mirror) {
 	t.Helper()
 	var names []string
@@ -151,12 +159,14 @@ func (m *Mirror) fields(c []member, typ reflect.Type, base int64) (list []string
 				for n := range int64(f.Type.Len()) {
 					e := int64(f.Type.Elem().Size())
 					if !slices.ContainsFunc(c, func(x member) bool { return x.offset == offset+n*e && x.size == e }) {
-						list = append(list, fmt.Sprintf("struct %s has no %d bytes at %d, %v %s", m.C, e, offset+n*e, typ, f.Name))
+						list = append(list, fmt.Sprintf("struct %s has no %d bytes at %d, %v %s", m.C, e,
+							offset+n*e, typ, f.Name))
 					}
 				}
 				continue
 			}
-			list = append(list, fmt.Sprintf("struct %s has %v of %d bytes at %d, %v %s", m.C, at, size, offset, typ, f.Name))
+			list = append(list, fmt.Sprintf("struct %s has %v of %d bytes at %d, %v %s", m.C, at, size, offset,
+				typ, f.Name))
 		}
 	}
 	return list
