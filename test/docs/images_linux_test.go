@@ -37,11 +37,25 @@ func TestImages(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	const program, static = "/perf", "/show_gids"
-
-	if out, err := inside(static, "--version"); err != nil {
-		t.Errorf("%s in an empty root: %v\n%s", static, err, out)
+	build = exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", root+"/native", "./cmd/perf")
+	build.Dir = repository
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	const program, static, native = "/perf", "/show_gids", "/native"
+	statics := func(where string) {
+		t.Helper()
+		for _, p := range []string{static, native} {
+			if out, err := inside(p, "--version"); err != nil {
+				t.Errorf("%s in %s: %v\n%s", p, where, err, out)
+			}
+		}
+		if out, err := inside(native, "write", "bw"); err == nil || strings.Contains(out, "librar") {
+			t.Errorf("%s in %s without devices: %v\n%s", native, where, err, out)
+		}
+	}
+	statics("an empty root")
 	if out, err := inside(program, "--version"); err == nil {
 		t.Errorf("%s runs in an empty root: say so in docs/guide/containers.md\n%s", program, out)
 	}
@@ -65,6 +79,7 @@ func TestImages(t *testing.T) {
 	if out, err := inside(program, "--version"); err != nil {
 		t.Errorf("%s with musl and the link: %v\n%s", program, err, out)
 	}
+	statics("a root with musl")
 	// It runs until it looks for the library with musl's dlopen.
 	out, err := inside(program, "write", "bw")
 	if err == nil || !strings.Contains(out, "Error loading shared library") {

@@ -23,6 +23,7 @@ type fakeKernel struct {
 	calls    []string
 	in, drv  []byte // of the last command
 	outBytes int
+	out      int // bytes of the answer to INVOKE_WRITE, without the driver's part
 }
 
 func (k *fakeKernel) file(forms *Forms) *File {
@@ -63,6 +64,9 @@ func (k *fakeKernel) ioctl(_ int, c *Command) syscall.Errno {
 			if !k.silent {
 				k.answer(cmem.Slice[byte](uintptr(a.Data), int(a.Len)))
 				a.Flags |= ValidOutput
+			}
+			if a.ID != driverOut {
+				k.out = int(a.Len)
 			}
 		case a.ID == driverIn:
 			k.drv = bytes.Clone(data(a))
