@@ -34,11 +34,6 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 	return err
 }
 
-// plain is do without an explanation.
-func (f *File) plain(c *command, q request, args ...Arg) error {
-	return f.send(c, &q, args)
-}
-
 func (f *File) send(c *command, q *request, args []Arg) error {
 	err := error(syscall.ENOTTY)
 	if f.forms.has(c, ByMethod) {
