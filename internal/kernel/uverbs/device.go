@@ -51,7 +51,8 @@ func (f *File) QueryDevice(explain bool) (*DeviceAttr, error) {
 	q, r := new(responseOnly), new(DeviceAttr)
 	m := request{in: Bytes(q), out: Bytes(r)}
 	if !explain {
-		return r, f.send(&queryDevice, &m, nil)
+		_, err := f.send(&queryDevice, &m, nil)
+		return r, err
 	}
 	return r, f.do(&queryDevice, m)
 }
