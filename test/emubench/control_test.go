@@ -24,7 +24,8 @@ var controls = [2]string{"native", "library"}
 // paths take turns. Without PUREVERBS_FIGURES it runs one short round. It asserts no speeds.
 func TestEmuRatios_Control(t *testing.T) {
 	testutil.NeedEmu(t)
-	b := &controlBench{t: t, dir: t.TempDir(), ratios: make(map[string][]float64), values: make(map[string][2][]float64)}
+	b := &controlBench{t: t, dir: t.TempDir(), ratios: make(map[string][]float64),
+		values: make(map[string][2][]float64)}
 	b.build("", "../../emu", "../emu/opening", "../../examples/cmtime")
 	b.build("static", "../emu/opening")
 	rounds, divide := 1, 20

@@ -4,7 +4,9 @@ package guest
 
 import (
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -52,5 +54,43 @@ func TestMaps(t *testing.T) {
 	}
 	if _, err := (Mem{PID: 1 << 30}).Maps(at, 1); !errors.Is(err, ErrGone) {
 		t.Errorf("Maps of no process: %v", err)
+	}
+}
+
+// TestMaps_Exec: a process that has become another program has that one's mappings, although the file of its mappings
+// was open.
+func TestMaps_Exec(t *testing.T) {
+	c := exec.Command("sh", "-c", "echo; read line; exec cat")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer in.Close()
+	line := func() {
+		t.Helper()
+		if _, err := out.Read(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := func() uint64 {
+		t.Helper()
+		all, err := Mem{PID: c.Process.Pid}.Maps(0, 1<<47)
+		if err != nil || len(all) == 0 {
+			t.Fatalf("Maps = %v, %v", all, err)
+		}
+		return all[0].Inode
+	}
+	line()
+	shell := program()
+	for _, text := range []string{"\n", "text\n"} { // for the shell, and for cat
+		if _, err := io.WriteString(in, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line()
+	if cat := program(); cat == shell {
+		t.Errorf("the program's inode is still %d", cat)
 	}
 }

@@ -148,11 +148,12 @@ func (r *request) flush() {
 }
 
 func (r *request) run(cmd int) unix.Errno {
-	if r.typ>>10 != client {
-		return unix.EINVAL
-	}
 	dump := r.dumps()
 	switch {
+	case r.typ>>10 != client:
+		return unix.EINVAL
+	case cmd == cmdChardev && !dump:
+		return r.chardev()
 	case cmd == cmdSysGet && !dump:
 		r.message(r.typ, func() { r.attr(attrNetnsMode, []byte{1}) }) // shared
 		return 0
@@ -173,16 +174,14 @@ func (r *request) run(cmd int) unix.Errno {
 	}
 	t, isTable := tables[cmd]
 	switch {
-	case isTable, cmd == cmdGet, cmd == cmdPortGet, cmd == cmdResGet, cmd == cmdStatGet,
-		(cmd == cmdStatus || cmd == cmdChardev) && !dump:
+	case isTable, cmd == cmdGet, cmd == cmdPortGet, cmd == cmdResGet, cmd == cmdStatGet, cmd == cmdStatus && !dump:
 	default:
 		return unix.EOPNOTSUPP
 	}
-	i, ok := r.num[attrDevIndex]
-	if !ok || i < 0 || i >= len(r.f.Devices) || r.f.Devices[i].Gone {
+	d := r.named()
+	if d == nil {
 		return unix.EINVAL
 	}
-	d := r.f.Devices[i]
 	port, told := r.num[attrPortIndex]
 	if told && (port < 1 || port > len(d.Ports)) || cmd == cmdPortGet && !dump && !told {
 		return unix.EINVAL
@@ -198,8 +197,6 @@ func (r *request) run(cmd int) unix.Errno {
 		return r.statistic(d, port)
 	case cmd == cmdStatus:
 		return r.optional(d, port)
-	case cmd == cmdChardev:
-		return r.chardev(d)
 	case dump:
 		for _, p := range d.Ports {
 			r.link(p)
@@ -208,6 +205,15 @@ func (r *request) run(cmd int) unix.Errno {
 		r.link(d.Ports[port-1])
 	}
 	return 0
+}
+
+// named returns the device that the request names, nil if there is none.
+func (r *request) named() *hca.Device {
+	i, ok := r.num[attrDevIndex]
+	if !ok || i < 0 || i >= len(r.f.Devices) || r.f.Devices[i].Gone {
+		return nil
+	}
+	return r.f.Devices[i]
 }
 
 // message appends one, to a datagram of its own if this one has no room for it.
@@ -280,8 +286,11 @@ func (r *request) device(d *hca.Device) {
 }
 
 // chardev names the device file of verbs, as Linux does from 5.1 on.
-func (r *request) chardev(d *hca.Device) unix.Errno {
+func (r *request) chardev() unix.Errno {
+	d := r.named()
 	switch {
+	case d == nil:
+		return unix.EINVAL
 	case d.Config.ABI == config.ABIWrite: // an older kernel
 		return unix.EOPNOTSUPP
 	case r.kind == "":

@@ -130,6 +130,34 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswer_DeviceFile asks for the device file of verbs, as no request of numbers alone can.
+func TestAnswer_DeviceFile(t *testing.T) {
+	c, err := config.Parse([]string{"mlx5_0", "mlx5_1,abi=write"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := hca.New(c)
+	for _, tt := range []struct {
+		what, kind string
+		device     int
+		want       unix.Errno
+	}{
+		{"the file", "uverbs", 0, 0},
+		{"a file of another kind", "umad", 0, unix.ENOENT},
+		{"no kind", "", 0, unix.EINVAL},
+		{"no device", "uverbs", 2, unix.EINVAL},
+		{"an older kernel", "uverbs", 1, unix.EOPNOTSUPP},
+	} {
+		r := &request{s: &Server{Fabric: f}, f: f, typ: client<<10 | cmdChardev, kind: tt.kind,
+			num: map[uint16]int{attrDevIndex: tt.device}}
+		if e := r.run(cmdChardev); e != tt.want {
+			t.Errorf("%s: %v, want %v", tt.what, e, tt.want)
+		} else if e == 0 && !strings.Contains(string(r.buf), "uverbs0\x00") {
+			t.Errorf("%s: %q has no name", tt.what, r.buf)
+		}
+	}
+}
+
 // TestAnswer_Long reads all of a list that fits into no datagram.
 func TestAnswer_Long(t *testing.T) {
 	f := newFabric(t)

@@ -9,7 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // OpenDevice opens a device, with DevX if the kernel has it.
@@ -53,17 +52,6 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 		}
 	}
 	return 0, err
-}
-
-// openFile opens the file of a device, if its versions are known.
-func openFile(root sysfs.Root, d *device) (*uverbs.File, error) {
-	if !d.checked.Load() {
-		if err := d.node.Check(root, abiVersion); err != nil {
-			return nil, err
-		}
-		d.checked.Store(true)
-	}
-	return d.node.Open(driverID, &d.forms)
 }
 
 // start makes a context and maps its registers.

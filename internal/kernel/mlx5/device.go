@@ -33,7 +33,7 @@ func (v *Verbs) GetDeviceList() (list handle, devices []handle, err error) {
 	return 1, devices, nil
 }
 
-// list returns the last listing, if it is what sysfs has today.
+// list returns the last listing if sysfs has the same entries still, else a new one.
 func (v *Verbs) list() (l listing, err error) {
 	if l.files, err = v.root.Entries("class", "infiniband_verbs"); err != nil {
 		return l, err

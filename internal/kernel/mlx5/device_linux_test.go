@@ -113,8 +113,10 @@ func TestList_NotKept(t *testing.T) {
 		{"a copy of sysfs", func(h *host) { h.v.live = false }, []string{"mlx5_0"}},
 		{"a device file without a device", func(h *host) { h.tree.Mkdir("class/infiniband_verbs/uverbs3") },
 			[]string{"mlx5_0"}},
-		{"a name without a device", func(h *host) { h.plug("mlx5_2", "uverbs2", 3, true); h.move("class/infiniband/mlx5_2", "gone") },
-			[]string{"mlx5_0"}},
+		{"a name without a device", func(h *host) {
+			h.plug("mlx5_2", "uverbs2", 3, true)
+			h.move("class/infiniband/mlx5_2", "gone")
+		}, []string{"mlx5_0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHost(t)

@@ -49,11 +49,12 @@ type responseOnly struct {
 // QueryDevice returns the attributes of the device. explain is false for the question whether it is still there.
 func (f *File) QueryDevice(explain bool) (*DeviceAttr, error) {
 	q, r := new(responseOnly), new(DeviceAttr)
-	do := f.do
+	m := request{in: Bytes(q), out: Bytes(r)}
 	if !explain {
-		do = f.plain
+		_, err := f.send(&queryDevice, &m, nil)
+		return r, err
 	}
-	return r, do(&queryDevice, request{in: Bytes(q), out: Bytes(r)})
+	return r, f.do(&queryDevice, m)
 }
 
 // QueryDeviceEx returns more of them, as many as ResponseLength says. EOPNOTSUPP and ENOSYS mean that the kernel lacks

@@ -20,11 +20,13 @@ type request struct {
 // do sends a command in the first form that the kernel has. args are those of the method. The error is an errno or a
 // *ReplyError.
 func (f *File) do(c *command, q request, args ...Arg) error {
-	err := f.send(c, &q, args)
-	if err == syscall.EACCES { // Linux looks at the thread's credentials, which the explanation is about
-		runtime.LockOSThread()
+	form, err := f.send(c, &q, args)
+	if err == syscall.EACCES {
+		runtime.LockOSThread() // the explanation is about the thread
 		defer runtime.UnlockOSThread()
-		err = f.send(c, &q, args)
+		if form == ByWrite { // Linux looks at the credentials of the thread that writes
+			err = f.write(c, &q)
+		}
 	}
 	if _, bad := err.(*ReplyError); bad {
 		f.Doubt.Store(true)
@@ -37,18 +39,14 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 	return err
 }
 
-// plain is do without an explanation.
-func (f *File) plain(c *command, q request, args ...Arg) error {
-	return f.send(c, &q, args)
-}
-
-func (f *File) send(c *command, q *request, args []Arg) error {
-	err := error(syscall.ENOTTY)
+// send returns the form that was tried last.
+func (f *File) send(c *command, q *request, args []Arg) (last Form, err error) {
+	err = syscall.ENOTTY
 	if f.forms.has(c, ByMethod) {
 		err = f.method(c.name, c.object, c.method, append(args, f.driverArgs(q)...))
 		f.forms.ioctl.note(err == syscall.ENOTTY)
 		if !Absent(err) {
-			return err
+			return ByMethod, err
 		}
 		if err == syscall.EPROTONOSUPPORT && c.number != noNumber {
 			f.forms.noMethod.Store(c, true)
@@ -59,13 +57,13 @@ func (f *File) send(c *command, q *request, args []Arg) error {
 		f.forms.ioctl.note(err == syscall.ENOTTY)
 		f.forms.invoke.note(Absent(err))
 		if !Absent(err) {
-			return err
+			return ByInvoke, err
 		}
 	}
 	if f.forms.has(c, ByWrite) {
 		err = f.write(c, q)
 	}
-	return err
+	return ByWrite, err
 }
 
 func (f *File) driverArgs(q *request) []Arg {

@@ -1,0 +1,17 @@
+package mlx5
+
+import (
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// openFile opens the file of a device, if its versions are known.
+func openFile(root sysfs.Root, d *device) (*uverbs.File, error) {
+	if !d.checked.Load() {
+		if err := d.node.Check(root, abiVersion); err != nil {
+			return nil, err
+		}
+		d.checked.Store(true)
+	}
+	return d.node.Open(driverID, &d.forms)
+}
