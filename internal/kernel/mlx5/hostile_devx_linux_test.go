@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -25,6 +26,14 @@ func useOwn(v *Verbs, ctx, pd, cq, srq handle, later func(error, func() error) b
 			err = errors.New("a number that no DCT has")
 		}
 		errs = append(errs, err)
+	}
+	errs = append(errs, useMkeys(v, ctx, pd, later)...)
+	copies, err := r.CreateQP(ctx, &abi.QPInitAttrEx{QPType: abi.IBV_QPT_RC, SendCQ: cq, RecvCQ: cq, SRQ: srq, PD: pd,
+		CompMask: abi.IBV_QP_INIT_ATTR_PD, Cap: abi.QPCap{MaxSendWR: 4, MaxSendSGE: 1}}, &abi.MLX5DVQPInitAttr{
+		CompMask:    abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
+		CreateFlags: abi.MLX5DV_QP_CREATE_SIG_PIPELINING, SendOpsFlags: abi.MLX5DV_QP_EX_WITH_MEMCPY})
+	if later(err, func() error { return v.DestroyQP(copies) }) {
+		errs = append(errs, v.ModifyQP(copies, &abi.QPAttr{QPState: abi.IBV_QPS_INIT}, abi.IBV_QP_STATE))
 	}
 	obj, err := r.DevXObjCreate(ctx, in, out)
 	if later(err, func() error { return r.DevXObjDestroy(obj) }) {
@@ -69,6 +78,37 @@ func useOwn(v *Verbs, ctx, pd, cq, srq handle, later func(error, func() error) b
 	anchor, _, err := r.CreateSteeringAnchor(ctx, &abi.MLX5DVSteeringAnchorAttr{})
 	later(err, func() error { return r.DestroySteeringAnchor(anchor) })
 	return append(errs, second(r.DevXQueryEQN(ctx, 0)))
+}
+
+// useMkeys makes an indirect key, logs in, and makes a key that encrypts.
+func useMkeys(v *Verbs, ctx, pd handle, later func(error, func() error) bool) (errs []error) {
+	r := v.Rings()
+	attr := &abi.MLX5DVMkeyInitAttr{PD: pd, MaxEntries: 5, CreateFlags: knownMkeyFlags}
+	mkey, key, err := r.CreateMkey(attr)
+	if later(err, func() error { return r.DestroyMkey(mkey) }) && (key.LKey&0xff != 0 || key.RKey != key.LKey ||
+		max(key.PSV[0], key.PSV[1]) >= 1<<24 || attr.MaxEntries != 8) {
+		errs = append(errs, fmt.Errorf("a key %+v of %d entries", key, attr.MaxEntries))
+	}
+	state := uint32(0)
+	if later(r.CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{}), func() error { return r.CryptoLogout(ctx) }) {
+		errs = append(errs, r.CryptoLoginQueryState(ctx, &state))
+		if err := r.CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{}); !errors.Is(err, syscall.EEXIST) {
+			errs = append(errs, fmt.Errorf("a second login: %v", err))
+		}
+	}
+	init := &abi.MLX5DVDEKInitAttr{PD: pd, HasKeytag: 1}
+	dek, _, err := r.DEKCreate(ctx, init)
+	if later(err, func() error { return r.DEKDestroy(dek) }) {
+		var a abi.MLX5DVDEKAttr
+		errs = append(errs, r.DEKQuery(dek, &a))
+		if err == nil && a.State > abi.MLX5DV_DEK_STATE_ERROR && errs[len(errs)-1] == nil {
+			errs = append(errs, fmt.Errorf("a key in state %d", a.State))
+		}
+	}
+	if state > abi.MLX5DV_CRYPTO_LOGIN_STATE_INVALID {
+		errs = append(errs, fmt.Errorf("a login in state %d", state))
+	}
+	return errs
 }
 
 // TestAnswers reads answers that no query asked for, and those of another length.

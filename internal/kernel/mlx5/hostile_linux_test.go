@@ -34,7 +34,7 @@ const (
 func goodContext(static bool) contextInfo {
 	i := contextInfo{qpTableSize: 1 << 17, bfRegSize: 512, cacheLine: 64, maxSQDesc: 1024, maxRQDesc: 512,
 		maxSendBlocks: 32768, maxRecvWR: 32768, maxSRQWR: 32768, ports: 1, length: 72, cqeVersion: 1, supportsUHW: 3,
-		minInline: 1, logUARSize: 12, uarsPerPage: 1}
+		minInline: 1, logUARSize: 12, uarsPerPage: 1, mask: contextSQD2RTS | contextUpdateTag}
 	if static {
 		i.totalBFRegs, i.dynBFRegs = 16, 32
 	}
@@ -48,7 +48,7 @@ var outs = map[[2]uint16][]uint16{
 	{objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
 	{uhwIn, uhwIn}:           {uhwIn + 1},
 
-	{objectDevX, devxQueryUAR}: {attr0 + 1}, {objectDevX, devxQueryEQN}: {attr0 + 1},
+	{objectDevX, devxOther}: {attr0 + 1}, {objectDevX, devxQueryUAR}: {attr0 + 1}, {objectDevX, devxQueryEQN}: {attr0 + 1},
 	{objectObj, methodCreate}: {attr0 + 2}, {objectObj, methodQuery}: {attr0 + 2},
 	{objectObj, methodModify}:  {attr0 + 2},
 	{objectUmem, methodCreate}: {attr0 + 4}, {objectVAR, methodCreate}: {attr0 + 1, attr0 + 2, attr0 + 3},
@@ -125,6 +125,8 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 		copy(b, uverbs.Bytes(&off))
 	case id[0] == objectUAR && attr == uhwIn+3:
 		word(4096)
+	case id == [2]uint16{4, 0} && attr == uhwOut:
+		word(k.next % 16) // a register
 	case id[1] == 0 && (attr == 6 || attr == 11):
 		word(entries)
 	case id == [2]uint16{} && number == 17 && attr == 1:
@@ -140,6 +142,14 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 	case id == [2]uint16{} && number == 1 && attr == 1:
 		d := uverbs.DeviceAttr{MaxQP: 1000, MaxCQE: 1 << 22}
 		copy(b, uverbs.Bytes(&d))
+	case id == [2]uint16{objectDevX, devxOther}: // the device has all capabilities
+		for i := range b[min(generalHead, len(b)):] {
+			b[generalHead+i] = 0xff
+		}
+	case id[0] == objectObj: // no error
+		if len(b) > 8 {
+			copy(b[8:], []byte{0, 0, 1, 2})
+		}
 	case id[1] == 1: // no events
 	case len(b) >= 4:
 		word(k.next & 0xffff)
@@ -266,6 +276,7 @@ func expected(err error) bool {
 	var unknown *HandleError
 	return err == nil || errors.As(err, &reply) || errors.As(err, &unknown) || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.EIO) || // a wrong descriptor, of a file that has ended
+		errors.Is(err, syscall.Errno(remoteIO)) || // the firmware refuses
 		errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 
