@@ -164,3 +164,83 @@ func TestAnswers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStates reads states of a login and of a key that do not exist, and a refusal of a command that made an object.
+func TestStates(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		at        int // the byte that is spoiled in long answers
+		value     byte
+		login, is error
+	}{
+		{"good", 0, 0, nil, nil},
+		{"login", 16 + 16, 2, syscall.EINVAL, nil},
+		{"key", 16 + 8, 2, nil, syscall.EINVAL},
+		{"refused", 0, badParameter, syscall.EINVAL, syscall.EINVAL},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := &fakeKernel{t: t, spoil: func(_ *fakeKernel, _ string, b []byte) {
+				if len(b) == generalHead+generalObject {
+					b[tt.at] = tt.value
+				}
+			}}
+			defer k.end()
+			v, dev := k.device()
+			ctx, err := v.OpenDevice(dev)
+			pd, err2 := v.AllocPD(ctx)
+			if err := errors.Join(err, err2); err != nil {
+				t.Fatal(err)
+			}
+			defer v.CloseDevice(ctx)
+			r, state := v.Rings(), uint32(9)
+			err = r.CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{})
+			dek, number, err2 := r.DEKCreate(ctx, &abi.MLX5DVDEKInitAttr{PD: pd})
+			if err := errors.Join(err, err2); err != nil || number != 0x102 {
+				t.Fatal(number, err)
+			}
+			if err := r.CryptoLoginQueryState(ctx, &state); err != tt.login || (state == 9) != (err != nil) {
+				t.Errorf("a login in state %d, %v, want %v", state, err, tt.login)
+			}
+			if err := r.DEKQuery(dek, new(abi.MLX5DVDEKAttr)); err != tt.is {
+				t.Errorf("a key: %v, want %v", err, tt.is)
+			}
+			if err := errors.Join(r.DEKDestroy(dek), r.CryptoLogout(ctx)); err != nil {
+				t.Error(err)
+			}
+			if err := r.CryptoLogout(ctx); err != syscall.ENOENT {
+				t.Errorf("a second logout: %v", err)
+			}
+			if err := r.CryptoLoginQueryState(ctx, &state); err != nil ||
+				state != abi.MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN {
+				t.Errorf("after it: state %d, %v", state, err)
+			}
+		})
+	}
+	// The firmware refuses, and the kernel made an object nevertheless: it ends again.
+	made, ended := 0, 0
+	k := &fakeKernel{t: t}
+	k.spoil = func(_ *fakeKernel, what string, b []byte) {
+		if what == "new object" {
+			made++
+		} else if len(b) == 16 || len(b) == 32 {
+			b[0] = badParameter
+		}
+	}
+	defer k.end()
+	v, dev := k.device()
+	ctx, err := v.OpenDevice(dev)
+	pd, err2 := v.AllocPD(ctx)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	defer v.CloseDevice(ctx)
+	made = 0
+	k.destroyed = func() { ended++ }
+	_, _, err = v.Rings().CreateMkey(&abi.MLX5DVMkeyInitAttr{PD: pd, CreateFlags: knownMkeyFlags})
+	if !errors.Is(err, syscall.EINVAL) || made != 1 || ended != made {
+		t.Errorf("a key: %v, %d made, %d ended", err, made, ended)
+	}
+	if err := v.Rings().CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{}); !errors.Is(err, syscall.EINVAL) || ended != 2 {
+		t.Errorf("a login: %v, %d ended", err, ended)
+	}
+}

@@ -24,6 +24,8 @@ type fakeKernel struct {
 	spoil  func(k *fakeKernel, what string, b []byte) // of the answer to a command
 	static bool                                       // registers come with the context
 	pipes  []int
+
+	destroyed func() // is called for each object of DevX that ends; nil for nothing
 }
 
 const (
@@ -70,6 +72,9 @@ var files = map[[2]uint16]bool{{16, 0}: true, {objectEvents, methodCreate}: true
 
 func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 	id := [2]uint16{c.Object, c.Method}
+	if k.destroyed != nil && id == [2]uint16{objectObj, methodDestroy} {
+		k.destroyed()
+	}
 	k.next++
 	var number uint64 // of INVOKE_WRITE
 	var entries uint32
