@@ -50,7 +50,8 @@ var outs = map[[2]uint16][]uint16{
 	{objectUAR, methodAlloc}: {uhwIn + 2, uhwIn + 3, uhwIn + 4},
 	{uhwIn, uhwIn}:           {uhwIn + 1},
 
-	{objectDevX, devxOther}: {attr0 + 1}, {objectDevX, devxQueryUAR}: {attr0 + 1}, {objectDevX, devxQueryEQN}: {attr0 + 1},
+	{objectDevX, devxOther}:    {attr0 + 1},
+	{objectDevX, devxQueryUAR}: {attr0 + 1}, {objectDevX, devxQueryEQN}: {attr0 + 1},
 	{objectObj, methodCreate}: {attr0 + 2}, {objectObj, methodQuery}: {attr0 + 2},
 	{objectObj, methodModify}:  {attr0 + 2},
 	{objectUmem, methodCreate}: {attr0 + 4}, {objectVAR, methodCreate}: {attr0 + 1, attr0 + 2, attr0 + 3},
