@@ -114,8 +114,6 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 // requests as usual. A change of a key with a signature counts once for each WQE that it takes.
 // With libmlx5 the QP must be on the ops data path, on which libmlx5 knows where each work request is.
 //
-// Experimental: no device has run this. See docs/stability.md.
-//
 // C: mlx5dv_qp_cancel_posted_send_wrs(3), of libmlx5 v36.
 func CancelSends(qp *ibv.QP, id uint64) (n int, err error) {
 	err = onQP("mlx5dv cancel sends", qp, func(c *call, h uintptr, s ibv.QPState) error {

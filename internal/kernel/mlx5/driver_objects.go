@@ -48,8 +48,10 @@ func answered(out []byte, err error) error {
 	return syscall.EIO
 }
 
+const badParameter = 0x3 // C: MLX5_CMD_STAT_BAD_PARAM_ERR
+
 // statusErrnos are the errnos of libmlx5 for what the firmware answers. C: mlx5_cmd_status_to_err.
-var statusErrnos = [256]syscall.Errno{0x2: syscall.EINVAL, 0x3: syscall.EINVAL, 0x5: syscall.EINVAL,
+var statusErrnos = [256]syscall.Errno{0x2: syscall.EINVAL, badParameter: syscall.EINVAL, 0x5: syscall.EINVAL,
 	0x6: syscall.EBUSY, 0x8: syscall.ENOMEM, 0x9: syscall.EINVAL, 0xa: syscall.EINVAL, 0xf: syscall.EAGAIN,
 	0x10: syscall.EINVAL, 0x30: syscall.EINVAL, 0x40: syscall.EINVAL}
 

@@ -25,8 +25,13 @@ func generalCommand(opcode, kind uint16, id uint32, size int) []byte {
 // makeGeneral makes a general object by a command, and returns the device's number of it.
 func (c *context) makeGeneral(in []byte) (o obj, id uint32, err error) {
 	out := make([]byte, generalHead)
-	o, err = c.obj(in, out)
-	return o, binary.BigEndian.Uint32(out[8:]), answered(out, err)
+	if o, err = c.obj(in, out); err != nil {
+		return o, 0, answered(out, err)
+	}
+	if err = answered(out, nil); err != nil {
+		err = also(err, o.end())
+	}
+	return o, binary.BigEndian.Uint32(out[8:]), err
 }
 
 // queryGeneral asks for a general object, and returns it.

@@ -3,6 +3,8 @@ package mlx5
 import (
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/testutil/cstruct"
 )
 
@@ -17,7 +19,7 @@ func TestHeaders(t *testing.T) {
 		{C: "mlx5_ib_create_cq_resp", Go: numberResp{}, Renamed: map[string]string{"number": "cqn"}},
 		{C: "mlx5_ib_create_srq_resp", Go: numberResp{}, Renamed: map[string]string{"number": "srqn"}},
 		{C: "mlx5_ib_alloc_pd_resp", Go: numberResp{}, Renamed: map[string]string{"number": "pdn"}, Part: true},
-		{C: "mlx5_ib_resize_cq", Go: resizeCQ{}},
+		{C: "mlx5_ib_resize_cq", Go: uverbs.MLX5Ring{}},
 		{C: "mlx5_ib_create_srq", Go: createSRQ{}},
 		{C: "mlx5_ib_create_qp", Go: createQP{}, Renamed: map[string]string{"sqBlocks": "sq_wqe_count"}},
 		{C: "mlx5_ib_create_qp_resp", Go: createQPResp{}},
@@ -32,7 +34,7 @@ func TestHeaders(t *testing.T) {
 		{C: "mlx5_ib_create_qp_rss", Go: createRSS{}},
 		{C: "mlx5_ib_modify_qp", Go: modifyQP{}, Renamed: map[string]string{"typicalPacket": "typical_pkt_sz"}},
 		{C: "mlx5_ib_modify_qp_resp", Go: modifyQPResp{}},
-		{C: "mlx5_ib_clock_info", Go: clockInfo{}},
+		{C: "mlx5_ib_clock_info", Go: &abi.ClockPage{}},
 		{C: "ib_uverbs_async_event_desc", Go: asyncDesc{}},
 	})
 }

@@ -24,6 +24,8 @@ type fakeKernel struct {
 	spoil  func(k *fakeKernel, what string, b []byte) // of the answer to a command
 	static bool                                       // registers come with the context
 	pipes  []int
+
+	destroyed func() // is called for each object of DevX that ends; nil for nothing
 }
 
 const (
@@ -34,7 +36,7 @@ const (
 func goodContext(static bool) contextInfo {
 	i := contextInfo{qpTableSize: 1 << 17, bfRegSize: 512, cacheLine: 64, maxSQDesc: 1024, maxRQDesc: 512,
 		maxSendBlocks: 32768, maxRecvWR: 32768, maxSRQWR: 32768, ports: 1, length: 72, cqeVersion: 1, supportsUHW: 3,
-		minInline: 1, logUARSize: 12, uarsPerPage: 1}
+		minInline: 1, logUARSize: 12, uarsPerPage: 1, mask: contextSQD2RTS | contextUpdateTag}
 	if static {
 		i.totalBFRegs, i.dynBFRegs = 16, 32
 	}
@@ -73,6 +75,9 @@ var files = map[[2]uint16]bool{{16, 0}: true, {objectEvents, methodCreate}: true
 
 func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 	id := [2]uint16{c.Object, c.Method}
+	if k.destroyed != nil && id == [2]uint16{objectObj, methodDestroy} {
+		k.destroyed()
+	}
 	k.next++
 	var number uint64 // of INVOKE_WRITE
 	var entries uint32
@@ -131,6 +136,8 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 		copy(b, uverbs.Bytes(&off))
 	case id[0] == objectUAR && attr == uhwIn+3:
 		word(4096)
+	case id == [2]uint16{4, 0} && attr == uhwOut:
+		word(k.next % 16) // a register
 	case id[1] == 0 && (attr == 6 || attr == 11):
 		word(entries)
 	case id == [2]uint16{} && number == 17 && attr == 1:
@@ -151,6 +158,14 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 	case id == [2]uint16{} && number == 1 && attr == 1:
 		d := uverbs.DeviceAttr{MaxQP: 1000, MaxCQE: 1 << 22}
 		copy(b, uverbs.Bytes(&d))
+	case id == [2]uint16{objectDevX, devxOther}: // the device has all capabilities
+		for i := range b[min(generalHead, len(b)):] {
+			b[generalHead+i] = 0xff
+		}
+	case id[0] == objectObj: // no error
+		if len(b) > 8 {
+			copy(b[8:], []byte{0, 0, 1, 2})
+		}
 	case id[1] == 1: // no events
 	case len(b) >= 4:
 		word(k.next & 0xffff)
@@ -276,6 +291,7 @@ func expected(err error) bool {
 	var unknown *HandleError
 	return err == nil || errors.As(err, &reply) || errors.As(err, &unknown) || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.EIO) || // a wrong descriptor, of a file that has ended
+		errors.Is(err, syscall.Errno(remoteIO)) || // the firmware refuses
 		errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 

@@ -72,10 +72,10 @@ func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 // part makes an object of the firmware that the key consists of.
 func (m *mkey) part(in, out []byte) error {
 	o, err := m.c.obj(in, out)
-	if err = answered(out, err); err == nil {
+	if err == nil {
 		m.parts = append(m.parts, o)
 	}
-	return err
+	return answered(out, err)
 }
 
 // addPSV makes a place for the state of a signature. C: struct mlx5_ifc_create_psv_in_bits.

@@ -121,7 +121,7 @@ func (h Headers) Check(t *testing.T, mirrors []Mirror) {
 }
 
 func (m *Mirror) problems(c *dwarf.StructType) (list []string) {
-	typ := reflect.TypeOf(m.Go)
+	typ := goType(m.Go)
 	if size := int64(typ.Size()); size != c.ByteSize && !m.Part {
 		list = append(list, fmt.Sprintf("struct %s has %d bytes, %v %d", m.C, c.ByteSize, typ, size))
 	}
@@ -210,4 +210,12 @@ func within(name, full string) bool {
 		full = rest
 	}
 	return true
+}
+
+// goType is the type of a mirror, or of what it points to: one of atomics must not be copied.
+func goType(v any) reflect.Type {
+	if t := reflect.TypeOf(v); t.Kind() != reflect.Pointer {
+		return t
+	}
+	return reflect.TypeOf(v).Elem()
 }
