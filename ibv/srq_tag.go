@@ -123,6 +123,9 @@ func (o *TagOp) toC() abi.OpsWR {
 
 // checkTags reports what is wrong with an SRQ of type SRQTM.
 func (o *SRQOptions) checkTags(d *Device) error {
+	if err := d.v.needLibrary("tag matching"); err != nil {
+		return err
+	}
 	if o.CQ.path != DataPathOps {
 		return &UnsupportedError{Feature: "an SRQ with tag matching and " + o.CQ.path.String(),
 			Need: "a CQ made with DataPathOps", Have: "completions that only the library decodes"}

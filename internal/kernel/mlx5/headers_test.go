@@ -19,7 +19,7 @@ func TestHeaders(t *testing.T) {
 		{C: "mlx5_ib_create_cq_resp", Go: numberResp{}, Renamed: map[string]string{"number": "cqn"}},
 		{C: "mlx5_ib_create_srq_resp", Go: numberResp{}, Renamed: map[string]string{"number": "srqn"}},
 		{C: "mlx5_ib_alloc_pd_resp", Go: numberResp{}, Renamed: map[string]string{"number": "pdn"}, Part: true},
-		{C: "mlx5_ib_resize_cq", Go: uverbs.MLX5Ring{}},
+		{C: "mlx5_ib_resize_cq", Go: uverbs.MLX5Ring{}, Renamed: map[string]string{"EntrySize": "cqe_size"}},
 		{C: "mlx5_ib_create_srq", Go: createSRQ{}},
 		{C: "mlx5_ib_create_qp", Go: createQP{}, Renamed: map[string]string{"sqBlocks": "sq_wqe_count"}},
 		{C: "mlx5_ib_create_qp_resp", Go: createQPResp{}},

@@ -222,7 +222,7 @@ func TestStates(t *testing.T) {
 			r, state := v.Rings(), uint32(9)
 			err = r.CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{})
 			dek, number, err2 := r.DEKCreate(ctx, &abi.MLX5DVDEKInitAttr{PD: pd})
-			if err := errors.Join(err, err2); err != nil || number != 0x102 {
+			if err := errors.Join(err, err2); err != nil || number == 0 {
 				t.Fatal(number, err)
 			}
 			if err := r.CryptoLoginQueryState(ctx, &state); err != tt.login || (state == 9) != (err != nil) {

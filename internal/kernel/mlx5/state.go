@@ -45,6 +45,12 @@ type steering struct {
 // scheduler shares bandwidth, and chooses paths.
 type scheduler struct{ v *Verbs }
 
+// directRules has the tables of level 0, whose matchers and rules are the kernel's. Only libmlx5 has other tables.
+type directRules struct {
+	v *Verbs
+	control.NoDirectRules
+}
+
 // table finds objects by their handles, which are used once.
 type table struct {
 	mu      sync.RWMutex

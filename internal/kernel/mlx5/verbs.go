@@ -22,7 +22,8 @@ func New() *Verbs {
 
 // Rings returns what the direct data path takes from it.
 func (v *Verbs) Rings() *Rings {
-	return &Rings{v: v, devX: devX{v}, mkeys: mkeys{v: v}, matchers: matchers{v}, scheduler: scheduler{v}}
+	return &Rings{v: v, devX: devX{v}, mkeys: mkeys{v: v}, matchers: matchers{v}, scheduler: scheduler{v},
+		directRules: directRules{v: v}}
 }
 
 // Rings has what is mlx5's own: the rings of the objects of Verbs, and more objects.
@@ -33,7 +34,7 @@ type Rings struct {
 	devX
 	matchers
 	scheduler
-	control.NoDirectRules
+	directRules
 }
 
 // Owner returns the context of an object.

@@ -59,6 +59,7 @@ const library = ` is not supported: it needs libibverbs: PUREVERBS_CONTROL=libra
 var (
 	needsOps     = because("needs DataPathOps", `the ops data path \(.*\)`+library)
 	needsC       = because("needs a C object", library)
+	needsMLX5    = because("is about the format of libmlx5", library)
 	needsEFA     = because("needs libefa", `efadv [a-z]+ .*`+library)
 	needsLibrary = because("is about the files of libibverbs and its drivers", `no error, want|: <nil>`)
 )
