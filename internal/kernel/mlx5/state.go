@@ -29,8 +29,8 @@ type Verbs struct {
 	last    listing
 }
 
-// listing has the devices that sysfs had, and by what that may be recognized: no entry of sysfs has the inode of an
-// earlier one.
+// listing has devices, and the entries of sysfs when they were read. A change shows there, because no entry of sysfs
+// has the inode of an earlier one.
 type listing struct {
 	files, names []sysfs.Entry // of device files, of devices
 	devices      []facts
