@@ -103,7 +103,7 @@ func faults() {
 			wrong("%v", err)
 			return
 		}
-		w := &work{wait: 200 * time.Millisecond}
+		w := &work{wait: brief, well: s.well}
 		w.all()
 		list, err := s.Faults()
 		if err == nil && list[0].Fired == 0 {
@@ -116,6 +116,20 @@ func faults() {
 		w.check(spec)
 		s.settle(spec)
 	}
+}
+
+// brief is how long the program waits for what need not come.
+const brief = 200 * time.Millisecond
+
+// well reports whether the faults have not happened yet.
+func (s *site) well() bool {
+	list, err := s.Faults()
+	for _, f := range list {
+		if f.Fired > 0 {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // check prints the errors that have no type, and the objects that could not be closed.

@@ -112,9 +112,9 @@ func (w *work) commands() {
 	})
 	q, ok := create(w, "devx queries", func() (*mlx5dv.DevXQueries, error) { return mlx5dv.CreateDevXQueries(d) })
 	if ok && w.try("devx start", func() error { return q.Start(o, 1, in, 32) }) {
-		ctx, cancel := context.WithTimeout(context.Background(), w.wait)
-		defer cancel()
-		get(w, "devx read", func() (mlx5dv.DevXAnswer, error) { return q.Read(ctx) })
+		w.try("devx read", func() error {
+			return w.await(func(ctx context.Context) error { _, err := q.Read(ctx); return err })
+		})
 	}
 }
 
@@ -143,23 +143,23 @@ var (
 )
 
 // event waits for an event of a type.
-func (w *work) event(ch *rdmacm.EventChannel, want rdmacm.EventType) (*rdmacm.Event, bool) {
-	return get(w, "event "+want.String(), func() (*rdmacm.Event, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), w.wait)
-		defer cancel()
-		for {
-			ev, err := ch.Event(ctx)
-			if err != nil || ev.Type == want {
-				return ev, err
+func (w *work) event(ch *rdmacm.EventChannel, want rdmacm.EventType) (ev *rdmacm.Event, ok bool) {
+	ok = w.try("event "+want.String(), func() error {
+		return w.await(func(ctx context.Context) (err error) {
+			for {
+				if ev, err = ch.Event(ctx); err != nil || ev.Type == want {
+					return err
+				}
+				if ev.Type == rdmacm.EventConnectRequest {
+					w.left = append(w.left, left{"request", ev.ID.Close})
+				}
+				if ev.Type != rdmacm.EventTimewaitExit {
+					return fmt.Errorf("%w: event %v, want %v", errWrong, ev, want)
+				}
 			}
-			if ev.Type == rdmacm.EventConnectRequest {
-				w.left = append(w.left, left{"request", ev.ID.Close})
-			}
-			if ev.Type != rdmacm.EventTimewaitExit {
-				return nil, fmt.Errorf("%w: event %v, want %v", errWrong, ev, want)
-			}
-		}
+		})
 	})
+	return ev, ok
 }
 
 // connections connects two IDs, joins a group and does the rest of rdma_cm.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +25,7 @@ import (
 const (
 	killEnv  = "PUREVERBS_TEST_NATIVE_KILL"  // kill itself at that step
 	filesEnv = "PUREVERBS_TEST_NATIVE_FILES" // open no more than so many files
+	goodEnv  = "PUREVERBS_TEST_NATIVE_GOOD"  // they are enough
 )
 
 // alone runs a process of role fresh for each line of the standard input, which has its environment. When it has ended,
@@ -39,7 +39,7 @@ func alone() {
 	self, _ := os.Executable()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		c := exec.Command(self)
-		c.Env = append(os.Environ(), roleEnv+"=fresh", in.Text())
+		c.Env = append(append(os.Environ(), roleEnv+"=fresh"), strings.Fields(in.Text())...)
 		out, err := c.CombinedOutput()
 		var exit *exec.ExitError
 		killed := errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
@@ -64,7 +64,14 @@ func fresh() {
 	}
 	kill, _ := strconv.Atoi(os.Getenv(killEnv))
 	n := 0
-	w := &work{wait: 200 * time.Millisecond, step: func(string) {
+	emu, err := emutest.Connect()
+	if err != nil {
+		wrong("%v", err)
+		return
+	}
+	s := &site{Emulator: emu}
+	few := os.Getenv(filesEnv) != "" && os.Getenv(goodEnv) == ""
+	w := &work{wait: brief, well: func() bool { return !few && s.well() }, step: func(string) {
 		if n++; n == kill {
 			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 			select {}
@@ -118,7 +125,7 @@ func every(n int) int {
 // TestEmuNative_Killed kills the process at each step.
 func TestEmuNative_Killed(t *testing.T) {
 	var list []string
-	for n := 1; n <= steps(t); n += every(7) {
+	for n, last := 1, steps(t); n <= last; n += every(7) {
 		list = append(list, fmt.Sprintf("%s=%d", killEnv, n))
 	}
 	report(t, emulator{role: "alone", control: ibv.ControlNative, input: strings.Join(list, "\n")}.run(t), len(list))
@@ -142,11 +149,12 @@ func TestEmuNative_Removed(t *testing.T) {
 func TestEmuNative_Descriptors(t *testing.T) {
 	const most = 64
 	var list []string
-	for n := range most {
+	for n := 0; n < most; n += every(3) {
 		list = append(list, fmt.Sprintf("%s=%d", filesEnv, n))
 	}
+	list[len(list)-1] += " " + goodEnv + "=1"
 	out := emulator{role: "alone", control: ibv.ControlNative, input: strings.Join(list, "\n")}.run(t)
-	report(t, out, most)
+	report(t, out, len(list))
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if first, last := lines[0], lines[len(lines)-1]; strings.HasSuffix(first, "errors: 0") ||
 		!strings.HasSuffix(last, "errors: 0") {

@@ -20,7 +20,8 @@ const device = "mlx5_0"
 // work is one run of the program.
 type work struct {
 	step func(name string) // is called before each call, if not nil
-	wait time.Duration     // for what need not come if a command has failed
+	wait time.Duration     // for what need not come if something has failed
+	well func() bool       // reports whether nothing has failed yet; nil: something has
 	errs []error
 	seen []ibv.WC
 	left []left
@@ -199,21 +200,33 @@ func (w *work) connect(a, b *ibv.QP) bool {
 
 // completions waits for n completions without an error.
 func (w *work) completions(cq *ibv.CQ, n int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), w.wait)
-	defer cancel()
-	var err error
-	for n > 0 {
-		var wcs [4]ibv.WC
-		k, e := cq.Wait(ctx, wcs[:n])
-		w.seen = append(w.seen, wcs[:k]...)
-		for _, wc := range wcs[:k] {
-			err = errors.Join(err, wc.Err())
+	var failed error
+	return errors.Join(w.await(func(ctx context.Context) error {
+		for n > 0 {
+			var wcs [4]ibv.WC
+			k, err := cq.Wait(ctx, wcs[:n])
+			w.seen = append(w.seen, wcs[:k]...)
+			for _, wc := range wcs[:k] {
+				failed = errors.Join(failed, wc.Err())
+			}
+			if n -= k; err != nil {
+				return err
+			}
 		}
-		if n -= k; e != nil {
-			return errors.Join(err, e)
+		return nil
+	}), failed)
+}
+
+// await calls take, which waits, until it has what must come or need not come any more.
+func (w *work) await(take func(context.Context) error) error {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), w.wait)
+		err := take(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || w.well == nil || !w.well() {
+			return err
 		}
 	}
-	return err
 }
 
 // one posts a work request and waits for n completions.

@@ -22,6 +22,7 @@ type fakeKernel struct {
 	next   uint32
 	calls  int
 	spoil  func(k *fakeKernel, what string, b []byte) // of the answer to a command
+	fail   func(object, method uint16) syscall.Errno  // of a command; nil: it succeeds
 	static bool                                       // registers come with the context
 	pipes  []int
 
@@ -77,6 +78,11 @@ func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 	id := [2]uint16{c.Object, c.Method}
 	if k.destroyed != nil && id == [2]uint16{objectObj, methodDestroy} {
 		k.destroyed()
+	}
+	if k.fail != nil {
+		if e := k.fail(c.Object, c.Method); e != 0 {
+			return e
+		}
 	}
 	k.next++
 	var number uint64 // of INVOKE_WRITE
@@ -180,7 +186,7 @@ func (k *fakeKernel) fd() uint32 {
 }
 
 func (k *fakeKernel) mapPages(_ int, _ int64, n int, _ uverbs.Access) ([]byte, error) {
-	if n > 1<<20 {
+	if n > 16*uverbs.PageSize() {
 		k.t.Errorf("%d bytes are mapped", n)
 		return nil, syscall.ENOMEM
 	}
@@ -324,7 +330,8 @@ var spoilers = []func(rnd *rand.Rand, b []byte){
 		}
 	},
 	func(rnd *rand.Rand, b []byte) { b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8) },
-	func(rnd *rand.Rand, b []byte) { clear(b[rnd.IntN(len(b)):]) }, // short
+	func(rnd *rand.Rand, b []byte) { clear(b[rnd.IntN(len(b)):]) },              // short
+	func(rnd *rand.Rand, b []byte) { clear(b); b[0] = byte(1 + rnd.IntN(255)) }, // small
 }
 
 // TestHostile spoils each answer in turn, in each way: no call panics, hangs or uses an answer that it did not check.

@@ -204,7 +204,7 @@ func FuzzEvents(f *testing.F) {
 		r.ok(r.JoinMulticast(udp, &a, 1))
 		at := 0
 		r.k.reply = func(c usercm.Command, resp []byte) { // bytes of data, as long as there are any
-			if c == usercm.CmdGetEvent || len(resp) <= 4 {
+			if c == usercm.CmdGetEvent {
 				return
 			}
 			at += copy(resp, data[min(at, len(data)):])
@@ -233,9 +233,7 @@ func FuzzEvents(f *testing.F) {
 		for _, h := range []control.Handle{tcp, udp} {
 			_ = r.Disconnect(h)
 			_ = r.LeaveMulticast(h, &a)
-			if err := r.DestroyID(h); err != nil && err != syscall.ENOENT { // a request of its number was refused
-				t.Error(err)
-			}
+			r.ok(r.DestroyID(h)) // also if a request of its number was refused
 		}
 		r.DestroyEventChannel(r.ch)
 	})

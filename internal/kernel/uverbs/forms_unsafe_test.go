@@ -17,8 +17,9 @@ import (
 type fakeKernel struct {
 	lacks    func(object, method uint16) syscall.Errno // of the ioctl; nil: nothing
 	fill     byte
-	silent   bool // it answers nothing, and says so
-	short    int  // bytes of a write that it does not take
+	data     []byte // comes before fill
+	silent   bool   // it answers nothing, and says so
+	short    int    // bytes of a write that it does not take
 	errno    syscall.Errno
 	calls    []string
 	in, drv  []byte // of the last command
@@ -74,6 +75,7 @@ func (k *fakeKernel) ioctl(_ int, c *Command) syscall.Errno {
 			k.in = bytes.Clone(data(a))
 		case a.Len == 0 && a.ID == 0 && c.Method == 0: // a new object
 			a.Data = uint64(k.fill)
+			k.data = k.data[copy(Bytes(&a.Data), k.data):]
 		}
 	}
 	return 0
@@ -81,8 +83,10 @@ func (k *fakeKernel) ioctl(_ int, c *Command) syscall.Errno {
 
 func (k *fakeKernel) answer(b []byte) {
 	k.outBytes += len(b)
-	for i := range b {
-		b[i] = k.fill
+	n := copy(b, k.data)
+	k.data = k.data[n:]
+	for i := range b[n:] {
+		b[n+i] = k.fill
 	}
 }
 
@@ -385,10 +389,14 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
+// FuzzReplies: the replies to a command begin with data.
 func FuzzReplies(f *testing.F) {
-	f.Add(byte(1), byte(0), byte(0), false)
-	f.Fuzz(func(t *testing.T, fill, form, which byte, silent bool) {
-		k, forms := &fakeKernel{fill: fill, silent: silent}, new(Forms)
+	for i := range all {
+		f.Add([]byte{1}, byte(0), byte(i%3), byte(i), false)
+		f.Add([]byte{0xff, 0xff, 0xff, 0x7f, 0x10}, byte(0xff), byte(i%3), byte(i), i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, fill, form, which byte, silent bool) {
+		k, forms := &fakeKernel{fill: fill, data: data, silent: silent}, new(Forms)
 		forms.From(Form(form % 3))
 		c := all[int(which)%len(all)]
 		if err := c.do(k.file(forms)); !plausible(err) && !Absent(err) {

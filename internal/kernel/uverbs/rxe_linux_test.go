@@ -72,7 +72,7 @@ func eachForm(t *testing.T, dev int, f func(n *node)) {
 			n.uverbs = must(sysfs.DefaultRoot().Device(n.dev))(n).Uverbs
 			forms := new(Forms)
 			forms.From(n.form)
-			n.File = must(Open(sysfs.DefaultRoot(), n.uverbs, rxeDriver, forms))(n)
+			n.File = must(ReadNode(sysfs.DefaultRoot(), n.uverbs).Open(rxeDriver, forms))(n)
 			c, err := n.GetContext(Driver{})
 			if err == syscall.EBADF && n.form == ByInvoke { // by Linux 7.2, where nothing asks for it in this form
 				forms.From(ByMethod)
@@ -106,8 +106,9 @@ func TestRXE_Device(t *testing.T) {
 		if d, ok := known[n.dev]; !ok || d.Driver != rxeDriver {
 			t.Errorf("netlink's device is %+v, want driver %d", d, rxeDriver)
 		}
-		n.ok(CheckVersions(root, n.uverbs, rxeVersion))
-		err := CheckVersions(root, n.uverbs, rxeVersion-1)
+		at := ReadNode(root, n.uverbs)
+		n.ok(at.Check(root, rxeVersion))
+		err := at.Check(root, rxeVersion-1)
 		if e := (*VersionError)(nil); !errors.As(err, &e) || e.Got != rxeVersion {
 			t.Errorf("the version of another driver: %v", e)
 		}
@@ -218,7 +219,7 @@ func (n *node) memory(pd uint32) {
 	const localWrite, remoteWrite, optional, access = 1, 2, 1 << 20, 1 << 2
 	b := must(unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(n)
 	defer unix.Munmap(b)
-	q := RegMR{Start: address(b), Length: 8192, HCAVA: address(b), PD: pd, Access: localWrite | remoteWrite}
+	q := RegMR{Start: Address(b), Length: 8192, HCAVA: Address(b), PD: pd, Access: localWrite | remoteWrite}
 	mr := must(n.RegMR(&q))(n)
 	if mr.LKey == 0 || mr.RKey == 0 {
 		n.t.Errorf("%+v", mr)
@@ -347,7 +348,7 @@ func (n *node) address(pd uint32) {
 
 // Commands that SoftRoCE takes in place of a doorbell.
 var (
-	postSend    = command{"post_send", 0, noMethod, 28}
+	rxePostSend = command{"post_send", 0, noMethod, 28}
 	reqNotifyCQ = command{"req_notify_cq", 0, noMethod, 23}
 )
 
@@ -407,7 +408,7 @@ func TestRXE_Events(t *testing.T) {
 		pd := must(n.AllocPD(Driver{}))(n)
 		b := must(unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(n)
 		defer unix.Munmap(b)
-		mr := must(n.RegMR(&RegMR{Start: address(b), Length: 4096, HCAVA: address(b), PD: pd, Access: 1}))(n)
+		mr := must(n.RegMR(&RegMR{Start: Address(b), Length: 4096, HCAVA: Address(b), PD: pd, Access: 1}))(n)
 		ch := must(n.CreateCompChannel())(n)
 		var mi ring
 		cq := must(n.CreateCQ(&CreateCQ{User: cqUser, CQE: 8, Channel: int32(ch)}, 0, Driver{Out: Bytes(&mi)}))(n)
@@ -428,7 +429,7 @@ func TestRXE_Events(t *testing.T) {
 			e.PutUint32(info[0:], 64)
 			e.PutUint32(info[4:], 64)
 			e.PutUint32(info[12:], 1)
-			e.PutUint64(info[24:], address(b)+uint64(off))
+			e.PutUint64(info[24:], Address(b)+uint64(off))
 			e.PutUint32(info[32:], 64)
 			e.PutUint32(info[36:], mr.LKey)
 		}
@@ -445,7 +446,7 @@ func TestRXE_Events(t *testing.T) {
 			e.PutUint32(w[12:], 2) // C: IB_WR_SEND
 			memory(w[184:], 0)
 		})
-		n.ok(n.do(&postSend, request{in: Bytes(&struct {
+		n.ok(n.do(&rxePostSend, request{in: Bytes(&struct {
 			_                        structs.HostLayout
 			response                 uint64
 			qp, wrs, sges, wqeLength uint32
@@ -503,10 +504,10 @@ func mend(t *testing.T) {
 // until they are closed, and they go on until then.
 func TestRXE_ZZRemoved(t *testing.T) {
 	eachForm(t, 1, func(n *node) {
-		deleted := make(chan error, 1)
+		deleted, at := make(chan error, 1), ReadNode(sysfs.DefaultRoot(), n.uverbs)
 		go func() { deleted <- exec.Command("rdma", "link", "delete", n.dev).Run() }()
 		testutil.Eventually(t, "no device file", func() bool { return !Exists(n.uverbs) })
-		if _, err := Open(sysfs.DefaultRoot(), n.uverbs, rxeDriver, new(Forms)); !errors.Is(err, syscall.ENODEV) &&
+		if _, err := at.Open(rxeDriver, new(Forms)); !errors.Is(err, syscall.ENODEV) &&
 			!errors.Is(err, syscall.ENOENT) {
 			t.Errorf("another file: %v", err)
 		}
