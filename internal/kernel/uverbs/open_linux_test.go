@@ -131,7 +131,8 @@ func TestCheckVersions(t *testing.T) {
 			if err != nil {
 				t.Errorf("%q and %q: %v", tt.core, tt.driver, err)
 			}
-		} else if !errors.As(err, &e) || *e != (VersionError{tt.what, tt.got, tt.want}) || !errors.Is(err, syscall.ENOSYS) {
+		} else if !errors.As(err, &e) || *e != (VersionError{tt.what, tt.got, tt.want}) ||
+			!errors.Is(err, syscall.ENOSYS) {
 			t.Errorf("%q and %q: %v, want that %s is %d", tt.core, tt.driver, err, tt.what, tt.got)
 		}
 	}
