@@ -59,8 +59,11 @@ test-libraries: setup .build/bin/tiers
 test-native: setup .build/bin/tiers
 	$(TIERS) -only native emu
 
-# The native control path on the kernels of other releases of Debian.
+# The native control path on SoftRoCE: rdma_cm with the tests of rdmacm and with stock programs, then the commands on
+# the kernels of other releases of Debian.
 test-kernels: setup .build/bin/tiers
+	GOFLAGS='$(GOFLAGS) -tags=pureverbs_ucma' .build/bin/tiers -pkg ./rdmacm rxe
+	GOFLAGS='$(GOFLAGS) -tags=pureverbs_ucma' .build/bin/tiers -pkg ./examples -run '^TestRXECM_' -v rxe
 	for r in bullseye trixie sid; do \
 		VM_RELEASE=$$r .build/bin/tiers -pkg $(or $(PKG),./internal/kernel/...) $(if $(RUN),-run '$(RUN)' -v) rxe || exit; \
 	done

@@ -15,7 +15,8 @@ import (
 const libraryEnv = "PUREVERBS_TEST_LIBRARY"
 
 // TestRXE_Unlisted has a libibverbs that finds no driver, since it looks elsewhere or
-// for another release's, on a host with devices: it lists none, and every call says why.
+// for another release's, on a host with devices: it lists none, and every call says why. With ControlAuto the device is
+// driven natively then.
 func TestRXE_Unlisted(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	for _, tt := range []struct {
@@ -43,16 +44,30 @@ func TestRXE_Unlisted(t *testing.T) {
 				file = t.TempDir() + "/libibverbs.so.1"
 				ok(t, os.WriteFile(file, bytes.ReplaceAll(b, []byte(old), []byte(new)), 0o755))
 			}
-			inChild(t, file, []string{libraryEnv + "=" + file, ControlEnv + "=library"}, func(t *testing.T) {
-				devs, listing := Devices()
-				_, opening := Open(rxe.Dev[0])
-				for _, err := range []error{listing, opening, Unlisted()} {
-					wantErr(t, err, ErrNoDevice, append(tt.want, rxe.Dev[0])...)
-					var u *UnlistedError
-					if !errors.As(err, &u) || len(u.Devices) < 1 || devs != nil {
-						t.Errorf("%v, unlisted: %v", devs, err)
+			t.Run("library", func(t *testing.T) {
+				inChild(t, file, []string{libraryEnv + "=" + file, ControlEnv + "=library"}, func(t *testing.T) {
+					devs, listing := Devices()
+					_, opening := Open(rxe.Dev[0])
+					for _, err := range []error{listing, opening, Unlisted()} {
+						wantErr(t, err, ErrNoDevice, append(tt.want, rxe.Dev[0])...)
+						var u *UnlistedError
+						if !errors.As(err, &u) || len(u.Devices) < 1 || devs != nil {
+							t.Errorf("%v, unlisted: %v", devs, err)
+						}
 					}
+				})
+			})
+			t.Run("auto", func(t *testing.T) {
+				if !rxe.Emulated {
+					t.Skip("the native control path does not drive SoftRoCE: runs on the emulated device only")
 				}
+				inChild(t, file, []string{libraryEnv + "=" + file, ControlEnv + "=auto"}, func(t *testing.T) {
+					dev := closing(t, must(Open(rxe.Dev[0]))(t))
+					path, why := dev.ControlPath()
+					if path != ControlNative || why != "libibverbs does not list the device" {
+						t.Errorf("control path %v because %q", path, why)
+					}
+				})
 			})
 		})
 	}

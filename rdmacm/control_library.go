@@ -1,4 +1,4 @@
-//go:build !pureverbs_native
+//go:build !pureverbs_native && !pureverbs_ucma
 
 package rdmacm
 

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/kernel/nldev"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -520,6 +522,46 @@ func TestRXE_ZZRemoved(t *testing.T) {
 				t.Errorf("netlink has %+v: %v", d, err)
 			}
 			mend(t)
+		}
+	})
+}
+
+// BenchmarkRXE_Open opens and closes a device and asks for its attributes, with these commands and with libibverbs.
+func BenchmarkRXE_Open(b *testing.B) {
+	r := testutil.NeedRXE(b)
+	r.NeedKernel(b)
+	check := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("native", func(b *testing.B) {
+		root, forms := sysfs.DefaultRoot(), new(Forms)
+		d, err := root.Device(r.Dev[0])
+		check(err)
+		for b.Loop() {
+			check(CheckVersions(root, d.Uverbs, rxeVersion))
+			f, err := Open(root, d.Uverbs, rxeDriver, forms)
+			check(err)
+			c, err := f.GetContext(Driver{})
+			check(err)
+			_, err = f.QueryDevice(true)
+			check(err)
+			check(CloseFD(c.AsyncFD))
+			check(f.Close())
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		v, err := libibverbs.Open()
+		check(err)
+		list, devices, err := v.GetDeviceList()
+		check(err)
+		defer v.FreeDeviceList(list)
+		for b.Loop() {
+			c, err := v.OpenDevice(devices[0])
+			check(err)
+			check(v.QueryDevice(c, new(abi.DeviceAttr)))
+			check(v.CloseDevice(c))
 		}
 	})
 }
