@@ -262,7 +262,7 @@ func (n *node) memory(pd uint32) {
 // srqReply is struct rxe_create_srq_resp.
 type srqReply struct {
 	ring
-	num, _ uint32
+	_, _ uint32
 }
 
 func (n *node) srq(pd uint32) uint32 {
