@@ -103,7 +103,7 @@ func (m *Mkey) Close() error {
 		if err == nil {
 			m.pd.dev.forgetKey(m.lkey)
 			if m.signed != nil {
-				m.pd.dev.direct.qps.RemoveKey(m.lkey)
+				m.pd.dev.direct.qps.RemoveKey(m.lkey, m.signed)
 			}
 		}
 		return err

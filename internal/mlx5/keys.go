@@ -5,8 +5,8 @@ import "encoding/binary"
 // AddKey makes completions of wrong signatures find k by the key that it is of.
 func (t *Table) AddKey(key uint32, k *SignedKey) { t.signed.Store(key>>8, k) }
 
-// RemoveKey undoes AddKey.
-func (t *Table) RemoveKey(key uint32) { t.signed.Delete(key >> 8) }
+// RemoveKey undoes AddKey. The device may have given the number to another key meanwhile.
+func (t *Table) RemoveKey(key uint32, k *SignedKey) { t.signed.CompareAndDelete(key>>8, k) }
 
 // wrongSignature records entry e, which names a key and no QP, and reports whether the key is there.
 func (t *Table) wrongSignature(e *[64]byte) bool {

@@ -25,7 +25,8 @@ type SignedKey struct {
 	now   keySetup
 	armed bool   // the device knows count
 	count uint32 // wrong signatures, but for the first
-	wrong *sigError
+	isNew bool   // wrong is, since the last Check
+	wrong sigError
 
 	before keySetup // what was set when the queue by was rung last, at work request at
 	by     any
@@ -148,7 +149,8 @@ func (k *SignedKey) noteWrong(e *[64]byte) {
 	defer k.mu.Unlock()
 	k.count++
 	k.armed = false
-	k.wrong = &sigError{syndrome: be.Uint16(e[32:]), kind: e[34] & 7, domain: e[35] & 7, expected: pair(16, 24),
+	k.isNew = true
+	k.wrong = sigError{syndrome: be.Uint16(e[32:]), kind: e[34] & 7, domain: e[35] & 7, expected: pair(16, 24),
 		actual: pair(20, 28), offset: be.Uint64(e[40:])}
 }
 
@@ -156,11 +158,11 @@ func (k *SignedKey) noteWrong(e *[64]byte) {
 func (k *SignedKey) Check() (info abi.MLX5DVMkeyErr, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w := k.wrong
-	if w == nil {
+	w := &k.wrong
+	if !k.isNew {
 		return info, nil
 	}
-	k.wrong = nil
+	k.isNew = false
 	of := work.SigWire
 	if w.domain == 1 {
 		of = work.SigMemory

@@ -241,7 +241,13 @@ func TestSignedKey_Check(t *testing.T) {
 			t.Errorf("told twice: %+v, %v", got, err)
 		}
 	}
-	table.RemoveKey(signedKey)
+	table.RemoveKey(signedKey, new(mlx5.SignedKey)) // which it is not
+	d.wrongCQE(signedKey, guard, 0, 0)
+	poll(t, cq, 0)
+	if _, err := k.Check(); err != nil {
+		t.Errorf("the key is gone: %v", err)
+	}
+	table.RemoveKey(signedKey, k)
 	d.wrongCQE(signedKey, guard, 0, 0)
 	var e *mlx5.CQEError
 	if n, err := cq.Poll(make([]mlx5.WC, 1)); n != 0 || !errors.As(err, &e) {

@@ -210,7 +210,7 @@ func (r *runner) concurrently(ctx context.Context, jobs []job) []Result {
 var onNative = map[string]string{
 	"ibv":         "^TestRXE",
 	"rdmacm":      "^TestRXE",
-	"mlx5dv":      "",
+	"mlx5dv":      "^TestRXE(Signature|Mkey|Memcpy)",
 	"test/random": "",
 	"rdma": "^TestRXE_(Messages|Calls|Killed|LeadOthers|Lease(|Request|Expires|Revoked|Invalidated|Faults|Keys|Stuck)" +
 		"|RandomLeases|Manual|NetConn|Packet(|Dial|Group|Restart)|RandomTransfers|SendBuffer|Batch|WriteBuffers|" +
