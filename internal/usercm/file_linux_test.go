@@ -63,6 +63,9 @@ func TestOpen(t *testing.T) {
 			if flags, err := unix.FcntlInt(uintptr(f.FD()), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 				t.Errorf("flags %#x, %v: a child would inherit it", flags, err)
 			}
+			if flags, err := unix.FcntlInt(uintptr(f.FD()), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
+				t.Errorf("flags %#x, %v: GET_EVENT would hold a processor while it waits", flags, err)
+			}
 		})
 	}
 }
