@@ -5,23 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // bench takes all connections of the client through each step together.
 type bench struct {
-	o        *options
-	src, dst netip.AddrPort
-	ch       *rdmacm.EventChannel
-	nodes    []*node
-	pd       *ibv.PD // of all connections
-	cq       *ibv.CQ
-	steps    []timing
+	o      *options
+	ch     *rdmacm.EventChannel
+	nodes  []*node
+	pd     *ibv.PD // of all connections
+	cq     *ibv.CQ
+	shared program.Closers // these two
 }
 
 // node is a connection.
@@ -33,64 +32,80 @@ type node struct {
 	retries int
 }
 
-// timing is a step in figures.
-type timing struct {
-	name             string
-	total, most, min time.Duration
+// step is what all connections do together.
+type step struct {
+	name  string
+	begin func(*node) error
+	end   rdmacm.EventType // that ends it, or never
 }
 
-func (b *bench) run(ctx context.Context) error {
-	for range b.o.connections {
-		b.nodes = append(b.nodes, &node{})
+const never = ^rdmacm.EventType(0) // a step that is done when it returns
+
+// client prints the table of the stock cmtime.
+func client(ctx context.Context, o *options, out io.Writer) (err error) {
+	src, dst, err := o.Resolve(ctx)
+	if err != nil {
+		return err
 	}
-	const never = ^rdmacm.EventType(0) // a step that is done when it returns
-	for _, s := range []struct {
-		name  string
-		end   rdmacm.EventType
-		begin func(*node) error
-	}{
-		{"create id", never, b.createID},
-		{"bind addr", never, b.bind},
-		{"resolve addr", rdmacm.EventAddrResolved, func(n *node) error {
-			return n.id.ResolveAddr(b.src, b.dst, b.o.timeout)
-		}},
-		{"resolve route", rdmacm.EventRouteResolved, func(n *node) error { return n.id.ResolveRoute(b.o.timeout) }},
-		{"create qp", never, b.createQP},
-		{"connect", rdmacm.EventConnectResponse, func(n *node) error {
+	b := &bench{o: o, nodes: make([]*node, o.connections)}
+	for i := range b.nodes {
+		b.nodes[i] = &node{}
+	}
+	if b.ch, err = rdmacm.NewEventChannel(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	steps := []step{
+		{"create id", b.createID, never},
+		{"bind addr", func(n *node) error { return n.id.Bind(src) }, never},
+		{"resolve addr", func(n *node) error { return n.id.ResolveAddr(src, dst, o.timeout) }, rdmacm.EventAddrResolved},
+		{"resolve route", func(n *node) error { return n.id.ResolveRoute(o.timeout) }, rdmacm.EventRouteResolved},
+		{"create qp", b.createQP, never},
+		{"connect", func(n *node) error {
 			return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()})
-		}},
-		{"disconnect", rdmacm.EventDisconnected, func(n *node) error {
+		}, rdmacm.EventConnectResponse},
+		{"disconnect", func(n *node) error {
 			return errors.Join(n.id.Disconnect(), n.qp.Close())
-		}},
-		{"destroy", never, b.destroy},
-	} {
-		if s.name == "bind addr" && !b.src.IsValid() {
+		}, rdmacm.EventDisconnected},
+		{"destroy", func(n *node) error { return errors.Join(b.shared.Close(), n.id.Close()) }, never},
+	}
+	table := "step              total ms     max ms     min us  us / conn\n"
+	for _, s := range steps {
+		if s.name == "bind addr" && !src.IsValid() {
 			continue
 		}
 		start := time.Now()
-		var err error
 		if s.end == never {
-			err = b.each(s.begin)
+			err = b.each(s)
 		} else {
-			err = b.together(ctx, s.begin, s.end)
+			err = b.together(ctx, s)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		t := timing{name: s.name, total: time.Since(start), min: b.nodes[0].took}
-		for _, n := range b.nodes {
-			t.most, t.min = max(t.most, n.took), min(t.min, n.took)
-		}
-		b.steps = append(b.steps, t)
+		table += b.line(s.name, time.Since(start))
 	}
-	return nil
+	_, err = io.WriteString(out, table)
+	return err
+}
+
+// line is the line of a step in the table.
+func (b *bench) line(name string, total time.Duration) string {
+	most, least := b.nodes[0].took, b.nodes[0].took
+	for _, n := range b.nodes {
+		most, least = max(most, n.took), min(least, n.took)
+	}
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
+	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
+	return fmt.Sprintf("%-13s: %11.2f%11.2f%11.2f%11.2f\n", name, ms(total), ms(most), us(least),
+		us(total)/float64(len(b.nodes)))
 }
 
 // each takes one connection after the other through a step.
-func (b *bench) each(begin func(*node) error) error {
+func (b *bench) each(s step) error {
 	for _, n := range b.nodes {
 		n.began = time.Now()
-		if err := begin(n); err != nil {
+		if err := s.begin(n); err != nil {
 			return err
 		}
 		n.took = time.Since(n.began)
@@ -100,7 +115,7 @@ func (b *bench) each(begin func(*node) error) error {
 
 // together begins a step for all connections, while it reads the events that end
 // it for each.
-func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmacm.EventType) error {
+func (b *bench) together(ctx context.Context, s step) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var beginner sync.WaitGroup
@@ -108,7 +123,7 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 	beginner.Go(func() {
 		for _, n := range b.nodes {
 			n.began, n.retries = time.Now(), b.o.retries
-			if err := begin(n); err != nil {
+			if err := s.begin(n); err != nil {
 				cancel(err)
 				return
 			}
@@ -124,9 +139,12 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 		}
 		n := ev.ID.Value().(*node)
 		switch {
-		case ev.Type == end:
-			if end == rdmacm.EventConnectResponse {
-				if err := establish(n); err != nil {
+		case ev.Type == s.end:
+			if s.end == rdmacm.EventConnectResponse { // the server has replied
+				if err := n.id.BringUp(n.qp, nil); err != nil {
+					return err
+				}
+				if err := n.id.Establish(); err != nil {
 					return err
 				}
 			}
@@ -134,28 +152,25 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 			left--
 		case (ev.Type == rdmacm.EventAddrError || ev.Type == rdmacm.EventRouteError) && n.retries > 0:
 			n.retries--
-			if err := begin(n); err != nil {
+			if err := s.begin(n); err != nil {
 				return err
 			}
 		case ev.Type == rdmacm.EventTimewaitExit || ev.Type == rdmacm.EventAddrChange:
 		case ev.Err() != nil:
 			return ev.Err()
 		default:
-			return fmt.Errorf("event %v, want %v", ev, end)
+			return fmt.Errorf("event %v, want %v", ev, s.end)
 		}
 	}
 	return nil
 }
 
 func (b *bench) createID(n *node) (err error) {
-	if n.id, err = b.ch.CreateID(rdmacm.PortSpaceTCP); err != nil {
-		return err
+	if n.id, err = b.ch.CreateID(rdmacm.PortSpaceTCP); err == nil {
+		n.id.SetValue(n)
 	}
-	n.id.SetValue(n)
-	return nil
+	return err
 }
-
-func (b *bench) bind(n *node) error { return n.id.Bind(b.src) }
 
 // createQP makes a queue pair for a connection. The first one's device, which is
 // known by now, is that of all: they go to one address.
@@ -168,61 +183,29 @@ func (b *bench) createQP(n *node) (err error) {
 		if b.pd, err = dev.AllocPD(); err != nil {
 			return err
 		}
+		b.shared.Add(b.pd)
 		if b.cq, err = dev.CreateCQ(2, nil); err != nil { // nothing is posted
 			return err
 		}
+		b.shared.Add(b.cq)
 	}
 	n.qp, err = b.pd.CreateQP(b.cq, b.cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1})
 	return err
 }
 
-// establish ends the handshake: the server has replied.
-func establish(n *node) error {
-	if err := n.id.BringUp(n.qp, nil); err != nil {
-		return err
-	}
-	return n.id.Establish()
-}
-
-// destroy closes a connection, and before the first one the objects that all share.
-func (b *bench) destroy(n *node) error { return errors.Join(b.closeShared(), n.id.Close()) }
-
-func (b *bench) closeShared() error {
-	var errs []error
-	if b.cq != nil {
-		errs = append(errs, b.cq.Close())
-	}
-	if b.pd != nil {
-		errs = append(errs, b.pd.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // close closes what is still open after a failure, children before parents. Closing an object twice
 // is harmless.
-func (b *bench) close() error {
-	var errs []error
+func (b *bench) close() (err error) {
 	for _, n := range b.nodes {
 		if n.qp != nil {
-			errs = append(errs, n.qp.Close())
+			err = errors.Join(err, n.qp.Close())
 		}
 	}
-	errs = append(errs, b.closeShared())
+	err = errors.Join(err, b.shared.Close())
 	for _, n := range b.nodes {
 		if n.id != nil {
-			errs = append(errs, n.id.Close())
+			err = errors.Join(err, n.id.Close())
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// report prints the table of the stock cmtime.
-func (b *bench) report(out io.Writer) {
-	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
-	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
-	fmt.Fprintln(out, "step              total ms     max ms     min us  us / conn")
-	for _, t := range b.steps {
-		fmt.Fprintf(out, "%-13s: %11.2f%11.2f%11.2f%11.2f\n", t.name, ms(t.total), ms(t.most), us(t.min),
-			us(t.total)/float64(len(b.nodes)))
-	}
+	return errors.Join(err, b.ch.Close())
 }

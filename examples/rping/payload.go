@@ -8,8 +8,8 @@ const (
 	maxSize = 64<<10 - 1
 )
 
-// fill makes b ping n: its number, then the letters from 'A' to 'z' round and
-// round, each ping one letter further on, and a zero byte.
+// fill makes b ping n: its number, then the letters from 'A' to 'z' round and round, each ping one letter further on,
+// and a zero byte.
 func fill(b []byte, n int) {
 	const first, letters = 'A', 'z' - 'A' + 1
 	text := copy(b, fmt.Sprintf("rdma-ping-%d: ", n))

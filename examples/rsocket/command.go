@@ -23,12 +23,18 @@ const (
 	longestName = 4096
 )
 
-// command is a command or a reply. On the wire it is a version (0), the kind, the length of all in two bytes, the
-// data in four, eight bytes that the reply brings back, and the rest. Numbers are in the byte order of the hosts.
+// header begins a command or a reply, in the byte order of the hosts.
+type header struct {
+	Version byte // 0
+	Kind    byte
+	Length  uint16 // of the header and the rest
+	Data    uint32
+	ID      uint64 // which the reply brings back
+}
+
+// command is a command or a reply.
 type command struct {
-	kind byte
-	data uint32
-	id   uint64
+	header
 	rest []byte
 }
 
@@ -47,27 +53,24 @@ func (e *MessageError) Error() string {
 
 // read reads a command, or a reply.
 func read(r io.Reader) (*command, error) {
-	b := make([]byte, headerSize)
-	if _, err := io.ReadFull(r, b); err != nil {
+	c := &command{}
+	if err := binary.Read(r, binary.NativeEndian, &c.header); err != nil {
 		return nil, err
 	}
-	n := binary.NativeEndian.Uint16(b[2:])
-	if b[0] != 0 || n < headerSize || n > headerSize+longestName+8 {
-		return nil, &MessageError{Version: b[0], Length: n}
+	if c.Version != 0 || c.Length < headerSize || c.Length > headerSize+longestName+8 {
+		return nil, &MessageError{c.Version, c.Length}
 	}
-	c := &command{kind: b[1], data: binary.NativeEndian.Uint32(b[4:]), id: binary.NativeEndian.Uint64(b[8:]),
-		rest: make([]byte, n-headerSize)}
+	c.rest = make([]byte, c.Length-headerSize)
 	_, err := io.ReadFull(r, c.rest)
 	return c, err
 }
 
 func (c *command) write(w io.Writer) error {
-	b := make([]byte, headerSize, headerSize+len(c.rest))
-	b[1] = c.kind
-	binary.NativeEndian.PutUint16(b[2:], uint16(headerSize+len(c.rest)))
-	binary.NativeEndian.PutUint32(b[4:], c.data)
-	binary.NativeEndian.PutUint64(b[8:], c.id)
-	_, err := w.Write(append(b, c.rest...))
+	c.Length = uint16(headerSize + len(c.rest))
+	b, err := binary.Append(nil, binary.NativeEndian, c.header)
+	if err == nil {
+		_, err = w.Write(append(b, c.rest...))
+	}
 	return err
 }
 
@@ -88,7 +91,7 @@ func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(
 
 // tell sends a command.
 func tell(w io.Writer, kind byte, data uint32, rest []byte) error {
-	return (&command{kind: kind, data: data, rest: rest}).write(w)
+	return (&command{header{Kind: kind, Data: data}, rest}).write(w)
 }
 
 // result waits for the reply to a command.
@@ -97,10 +100,10 @@ func result(r io.Reader, kind byte) error {
 	switch {
 	case err != nil:
 		return err
-	case c.kind != kind|answered:
-		return fmt.Errorf("a reply to command %#x, want one to %#x", c.kind&^answered, kind)
-	case c.data != 0:
-		return fmt.Errorf("the server says: %w", syscall.Errno(c.data))
+	case c.Kind != kind|answered:
+		return fmt.Errorf("a reply to command %#x, want one to %#x", c.Kind&^answered, kind)
+	case c.Data != 0:
+		return fmt.Errorf("the server says: %w", syscall.Errno(c.Data))
 	}
 	return nil
 }
@@ -120,5 +123,5 @@ func reply(w io.Writer, c *command, failed error) error {
 		errno = 0
 	}
 	_ = errors.As(failed, &errno)
-	return (&command{kind: c.kind | answered, data: uint32(errno), id: c.id}).write(w)
+	return (&command{header{Kind: c.Kind | answered, Data: uint32(errno), ID: c.ID}, nil}).write(w)
 }

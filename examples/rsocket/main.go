@@ -13,14 +13,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/pureverbs/pureverbs/examples/program"
 )
 
-// task runs a command line.
-type task func(ctx context.Context, out io.Writer) error
-
-var programs = map[string]func(args []string) (task, error){
+var programs = map[string]func(context.Context, *options, io.Writer) error{
 	"rstream": rstream, "riostream": riostream, "rcopy": rcopy, "udpong": udpong,
 }
 
@@ -41,20 +38,11 @@ func main() {
 		fmt.Fprint(os.Stderr, synopsis)
 		return
 	}
-	program, ok := programs[name]
+	run, ok := programs[name]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "rsocket: program %q: want one of these\n%s", name, synopsis)
 		os.Exit(2)
 	}
-	run, err := program(os.Args[2:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\nrsocket %[1]s -h lists the options\n", name, err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
-	}
+	parse := func(args []string) (*options, error) { return parse(name, args) }
+	program.Main("rsocket "+name, os.Args[2:], parse, run)
 }

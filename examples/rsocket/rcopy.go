@@ -7,48 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
-
-type copyOptions struct {
-	options
-	directory    string
-	source, dest string // of a client
-}
-
-func parseCopy(args []string) (*copyOptions, error) {
-	o := &copyOptions{}
-	f := o.newFlags("rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n", "7427")
-	f.StringVarP(&o.directory, "directory", "d", ".", "where a server writes")
-	if err := o.parse(f, args, 2); err != nil || f.NArg() == 0 {
-		return o, err
-	}
-	o.source = f.Arg(0)
-	o.server, o.dest = split(f.Arg(1))
-	switch {
-	case f.NArg() == 1:
-		return nil, errors.New("1 argument: want FILE and HOST:NAME, or none")
-	case o.server == "":
-		return nil, fmt.Errorf("%q has no host", f.Arg(1))
-	case o.dest == "":
-		o.dest = filepath.Base(o.source)
-	case len(o.dest) > longestName:
-		return nil, fmt.Errorf("a name of %d bytes: want at most %d", len(o.dest), longestName)
-	}
-	return o, nil
-}
-
-// split divides HOST:NAME. An IPv6 address is in brackets.
-func split(s string) (host, name string) {
-	if rest, ok := strings.CutPrefix(s, "["); ok {
-		host, name, _ = strings.Cut(rest, "]")
-		return host, strings.TrimPrefix(name, ":")
-	}
-	host, name, _ = strings.Cut(s, ":")
-	return host, name
-}
 
 // rcopy copies a file to another host over an rsocket, with itself or with the stock rcopy, as server or as client.
 //
@@ -57,19 +19,15 @@ func split(s string) (host, name string) {
 //
 // A server writes files in its directory and below it, nowhere else, for any client: use it on a network that you
 // trust.
-func rcopy(args []string) (task, error) {
-	o, err := parseCopy(args)
-	if err != nil {
-		return nil, err
+func rcopy(ctx context.Context, o *options, out io.Writer) error {
+	if o.Server != "" {
+		return sendFile(ctx, o, out)
 	}
-	if o.server != "" {
-		return func(ctx context.Context, out io.Writer) error { return sendFile(ctx, o, out) }, nil
-	}
-	return func(ctx context.Context, out io.Writer) error { return serveFiles(ctx, o, out) }, nil
+	return serveFiles(ctx, o, out)
 }
 
 // sendFile is the whole of a client.
-func sendFile(ctx context.Context, o *copyOptions, out io.Writer) (err error) {
+func sendFile(ctx context.Context, o *options, out io.Writer) (err error) {
 	f, err := os.Open(o.source)
 	if err != nil {
 		return err
@@ -82,7 +40,7 @@ func sendFile(ctx context.Context, o *copyOptions, out io.Writer) (err error) {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", o.source)
 	}
-	s, err := dial(ctx, &o.options)
+	s, err := dial(ctx, o, out)
 	if err != nil {
 		return err
 	}
@@ -94,8 +52,8 @@ func sendFile(ctx context.Context, o *copyOptions, out io.Writer) (err error) {
 	if err := tell(s, writeFile, 0, size(info.Size())); err != nil {
 		return err
 	}
-	n, err := io.Copy(s, io.LimitReader(f, info.Size()))
-	if err == nil && n < info.Size() {
+	n, err := io.CopyN(s, f, info.Size())
+	if err == io.EOF {
 		err = errors.New("the file became shorter")
 	}
 	if err != nil {
@@ -113,13 +71,13 @@ func sendFile(ctx context.Context, o *copyOptions, out io.Writer) (err error) {
 }
 
 // serveFiles serves one client after the other until interrupted.
-func serveFiles(ctx context.Context, o *copyOptions, out io.Writer) (err error) {
+func serveFiles(ctx context.Context, o *options, out io.Writer) (err error) {
 	root, err := os.OpenRoot(o.directory)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	l, err := listen(ctx, &o.options, out)
+	l, err := open(ctx, o, rsocket.Stream, out)
 	if err != nil {
 		return err
 	}
@@ -157,13 +115,13 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 		}
 		var failed error // which the client is told
 		switch {
-		case c.kind == openFile && f == nil:
-			f, failed = root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.data).Perm())
-		case c.kind == writeFile && f != nil && len(c.rest) == 8 && c.number() >= 0:
+		case c.Kind == openFile && f == nil:
+			f, failed = root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
+		case c.Kind == writeFile && f != nil && len(c.rest) == 8 && c.number() >= 0:
 			var n int64
 			n, failed = store(f, s, c.number())
 			fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, c.number())
-		case c.kind == closeFile && f != nil:
+		case c.Kind == closeFile && f != nil:
 			failed = f.Close()
 			f = nil
 		default:

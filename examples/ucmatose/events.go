@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -18,28 +18,15 @@ const resolving = 2 * time.Second
 
 // matose is one side: all its connections, and the channel of their events. It is not safe for concurrent use.
 type matose struct {
-	o            *options
-	ch           *rdmacm.EventChannel
-	listener     *rdmacm.ID // of a server
-	ids          []*rdmacm.ID
-	established  int
-	disconnected int
+	o                         *options
+	ch                        *rdmacm.EventChannel
+	listener                  *rdmacm.ID // of a server
+	conns                     []*conn
+	established, disconnected int
 }
 
-func (m *matose) client(ctx context.Context) error {
-	to, err := resolve(ctx, m.o.server, m.o.port)
-	if err != nil {
-		return err
-	}
-	var from netip.AddrPort
-	if m.o.bind != "" {
-		if from, err = resolve(ctx, m.o.bind, "0"); err != nil {
-			return err
-		}
-	}
-	if m.ch, err = rdmacm.NewEventChannel(); err != nil {
-		return err
-	}
+// connect begins all connections of a client.
+func (m *matose) connect(from, to netip.AddrPort) error {
 	for range m.o.connections {
 		id, err := m.ch.CreateID(rdmacm.PortSpaceTCP)
 		if err != nil {
@@ -55,35 +42,11 @@ func (m *matose) client(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := m.follow(ctx, &m.established); err != nil {
-		return err
-	}
-	for _, id := range m.ids {
-		c := of(id)
-		if err := c.complete(ctx, 0, m.o.count); err != nil {
-			return err
-		}
-		if err := c.send(); err != nil {
-			return err
-		}
-		if err := c.complete(ctx, m.o.count, m.o.count); err != nil {
-			return err
-		}
-	}
-	if err := m.moveIf(); err != nil {
-		return err
-	}
-	return m.follow(ctx, &m.disconnected) // by the server
+	return nil
 }
 
-func (m *matose) server(ctx context.Context, out io.Writer) (err error) {
-	at, err := resolve(ctx, m.o.bind, m.o.port)
-	if err != nil {
-		return err
-	}
-	if m.ch, err = rdmacm.NewEventChannel(); err != nil {
-		return err
-	}
+// listen lets clients connect.
+func (m *matose) listen(at netip.AddrPort, out io.Writer) (err error) {
 	if m.listener, err = m.ch.CreateID(rdmacm.PortSpaceTCP); err != nil {
 		return err
 	}
@@ -94,34 +57,14 @@ func (m *matose) server(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "listening on %v\n", m.listener.LocalAddr())
-	if err := m.follow(ctx, &m.established); err != nil {
-		return err
-	}
-	for _, id := range m.ids { // all at once
-		if err := of(id).send(); err != nil {
-			return err
-		}
-	}
-	for _, id := range m.ids {
-		if err := of(id).complete(ctx, m.o.count, m.o.count); err != nil {
-			return err
-		}
-	}
-	if err := m.moveIf(); err != nil {
-		return err
-	}
-	for _, id := range m.ids {
-		if err := id.Disconnect(); err != nil {
-			return err
-		}
-	}
-	return m.follow(ctx, &m.disconnected)
+	return nil
 }
 
 // add makes id a connection.
 func (m *matose) add(id *rdmacm.ID) {
-	id.SetValue(&conn{o: m.o, opened: []io.Closer{id}})
-	m.ids = append(m.ids, id)
+	c := &conn{o: m.o, id: id}
+	id.SetValue(c)
+	m.conns = append(m.conns, c)
 }
 
 // of returns the connection of an ID.
@@ -148,24 +91,24 @@ func (m *matose) handle(ev *rdmacm.Event) error {
 	case rdmacm.EventAddrResolved:
 		return id.ResolveRoute(resolving)
 	case rdmacm.EventRouteResolved:
-		if err := m.prepare(id); err != nil {
+		if err := of(id).prepare(); err != nil {
 			return err
 		}
-		return id.Connect(&rdmacm.ConnParam{QPN: of(id).qp.Num()})
+		return id.Connect(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
 	case rdmacm.EventConnectRequest: // to the server
-		if len(m.ids) == m.o.connections {
+		if len(m.conns) == m.o.connections {
 			return errors.Join(id.Reject(nil), id.Close())
 		}
 		m.add(id)
-		if err := m.prepare(id); err != nil {
+		if err := of(id).prepare(); err != nil {
 			return err
 		}
-		if err := id.BringUp(of(id).qp, nil); err != nil {
+		if err := id.BringUp(of(id).QP, nil); err != nil {
 			return err
 		}
-		return id.Accept(&rdmacm.ConnParam{QPN: of(id).qp.Num()})
+		return id.Accept(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
 	case rdmacm.EventConnectResponse: // to the client
-		if err := id.BringUp(of(id).qp, nil); err != nil {
+		if err := id.BringUp(of(id).QP, nil); err != nil {
 			return err
 		}
 		m.established++
@@ -184,39 +127,38 @@ func (m *matose) handle(ev *rdmacm.Event) error {
 	return nil
 }
 
-// prepare makes the queue pair of a connection, whose device is known by now.
-func (m *matose) prepare(id *rdmacm.ID) error {
-	if m.o.ackTimeout >= 0 {
-		if err := id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)); err != nil {
+// prepare makes the queue pair, whose device is known by now, and posts a receive for every message before the peer can
+// send.
+func (c *conn) prepare() error {
+	if c.o.ackTimeout >= 0 {
+		if err := c.id.SetAckTimeout(ibv.TimeCode(c.o.ackTimeout)); err != nil {
 			return err
 		}
 	}
-	dev, err := id.Verbs()
+	dev, err := c.id.Verbs()
 	if err != nil {
 		return err
 	}
-	if err := of(id).prepare(dev); err != nil {
+	c.Endpoint, err = program.NewEndpoint(dev, ibv.RC, max(1, c.o.Count), max(1, 2*c.o.Count*c.o.Size))
+	if err != nil {
 		return err
 	}
-	if err := id.InitQP(of(id).qp); err != nil {
+	if err := c.id.InitQP(c.QP); err != nil {
 		return err
 	}
-	return of(id).expect()
+	return program.PostRecvs(c.QP, c.MR, c.o.Count, c.o.Size)
 }
 
-// moveIf moves all IDs to a second channel, if that was asked for. Their unread events go with them.
-func (m *matose) moveIf() error {
-	if !m.o.migrate {
-		return nil
-	}
+// migrate moves all IDs to a second channel. Their unread events go with them.
+func (m *matose) migrate() error {
 	to, err := rdmacm.NewEventChannel()
 	if err != nil {
 		return err
 	}
 	from := m.ch
 	m.ch = to
-	for _, id := range m.ids {
-		if err := id.Migrate(to); err != nil {
+	for _, c := range m.conns {
+		if err := c.id.Migrate(to); err != nil {
 			return err
 		}
 	}
@@ -230,28 +172,14 @@ func (m *matose) moveIf() error {
 
 // close closes what was opened, children before parents.
 func (m *matose) close() (err error) {
-	for _, id := range m.ids {
-		err = errors.Join(err, of(id).close())
+	for _, c := range m.conns {
+		if c.Endpoint != nil {
+			err = errors.Join(err, c.Endpoint.Close())
+		}
+		err = errors.Join(err, c.id.Close())
 	}
 	if m.listener != nil {
 		err = errors.Join(err, m.listener.Close())
 	}
-	if m.ch != nil {
-		err = errors.Join(err, m.ch.Close())
-	}
-	return err
-}
-
-// resolve looks up a name, or reads an address, and a port. An empty host is any address of this machine.
-func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
-	ip := netip.IPv4Unspecified()
-	if host != "" {
-		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil {
-			return netip.AddrPort{}, err
-		}
-		ip = ips[0].Unmap()
-	}
-	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
-	return netip.AddrPortFrom(ip, uint16(n)), err
+	return errors.Join(err, m.ch.Close())
 }
