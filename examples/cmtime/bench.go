@@ -15,12 +15,12 @@ import (
 
 // bench takes all connections of the client through each step together.
 type bench struct {
-	o      *options
-	ch     *rdmacm.EventChannel
-	nodes  []*node
-	pd     *ibv.PD // of all connections
-	cq     *ibv.CQ
-	shared program.Closers // these two
+	o     *options
+	open  program.Closers
+	ch    *rdmacm.EventChannel
+	nodes []*node
+	pd    *ibv.PD // of all connections
+	cq    *ibv.CQ
 }
 
 // node is a connection.
@@ -32,7 +32,7 @@ type node struct {
 	retries int
 }
 
-// step is what all connections do together.
+// step is a step that all connections take together.
 type step struct {
 	name  string
 	begin func(*node) error
@@ -43,31 +43,26 @@ const never = ^rdmacm.EventType(0) // a step that is done when it returns
 
 // client prints the table of the stock cmtime.
 func client(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	src, dst, err := o.Resolve(ctx)
-	if err != nil {
-		return err
-	}
+	program.Check(err)
 	b := &bench{o: o, nodes: make([]*node, o.connections)}
 	for i := range b.nodes {
 		b.nodes[i] = &node{}
 	}
-	if b.ch, err = rdmacm.NewEventChannel(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer program.Close(&b.open, &err) // closing an object twice is harmless
+	b.ch = program.Keep(&b.open, program.Must(rdmacm.NewEventChannel()))
 	steps := []step{
 		{"create id", b.createID, never},
 		{"bind addr", func(n *node) error { return n.id.Bind(src) }, never},
-		{"resolve addr", func(n *node) error { return n.id.ResolveAddr(src, dst, o.timeout) }, rdmacm.EventAddrResolved},
+		{"resolve addr", func(n *node) error {
+			return n.id.ResolveAddr(src, dst, o.timeout)
+		}, rdmacm.EventAddrResolved},
 		{"resolve route", func(n *node) error { return n.id.ResolveRoute(o.timeout) }, rdmacm.EventRouteResolved},
 		{"create qp", b.createQP, never},
-		{"connect", func(n *node) error {
-			return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()})
-		}, rdmacm.EventConnectResponse},
-		{"disconnect", func(n *node) error {
-			return errors.Join(n.id.Disconnect(), n.qp.Close())
-		}, rdmacm.EventDisconnected},
-		{"destroy", func(n *node) error { return errors.Join(b.shared.Close(), n.id.Close()) }, never},
+		{"connect", connect, rdmacm.EventConnectResponse},
+		{"disconnect", disconnect, rdmacm.EventDisconnected},
+		{"destroy", func(n *node) error { return errors.Join(b.cq.Close(), b.pd.Close(), n.id.Close()) }, never},
 	}
 	table := "step              total ms     max ms     min us  us / conn\n"
 	for _, s := range steps {
@@ -75,12 +70,7 @@ func client(ctx context.Context, o *options, out io.Writer) (err error) {
 			continue
 		}
 		start := time.Now()
-		if s.end == never {
-			err = b.each(s)
-		} else {
-			err = b.together(ctx, s)
-		}
-		if err != nil {
+		if err := b.take(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		table += b.line(s.name, time.Since(start))
@@ -101,111 +91,94 @@ func (b *bench) line(name string, total time.Duration) string {
 		us(total)/float64(len(b.nodes)))
 }
 
-// each takes one connection after the other through a step.
-func (b *bench) each(s step) error {
-	for _, n := range b.nodes {
-		n.began = time.Now()
-		if err := s.begin(n); err != nil {
-			return err
-		}
-		n.took = time.Since(n.began)
-	}
-	return nil
-}
-
-// together begins a step for all connections, while it reads the events that end
-// it for each.
-func (b *bench) together(ctx context.Context, s step) error {
+// take takes all connections through a step: one after the other, or those that an event ends together. Then it reads
+// the events while it still begins.
+func (b *bench) take(ctx context.Context, s step) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var beginner sync.WaitGroup
-	defer beginner.Wait()
-	beginner.Go(func() {
+	begin := func() error {
 		for _, n := range b.nodes {
 			n.began, n.retries = time.Now(), b.o.retries
 			if err := s.begin(n); err != nil {
-				cancel(err)
-				return
+				return err
 			}
+			if s.end == never {
+				n.took = time.Since(n.began)
+			}
+		}
+		return nil
+	}
+	if s.end == never {
+		return begin()
+	}
+	var beginner sync.WaitGroup
+	defer beginner.Wait()
+	beginner.Go(func() {
+		if err := begin(); err != nil {
+			cancel(err)
 		}
 	})
 	for left := len(b.nodes); left > 0; {
 		ev, err := b.ch.Event(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // of the beginner, or an interrupt
+		}
 		if err != nil {
-			if ctx.Err() != nil {
-				err = context.Cause(ctx) // of the beginner, or an interrupt
-			}
 			return err
 		}
 		n := ev.ID.Value().(*node)
 		switch {
 		case ev.Type == s.end:
-			if s.end == rdmacm.EventConnectResponse { // the server has replied
-				if err := n.id.BringUp(n.qp, nil); err != nil {
-					return err
-				}
-				if err := n.id.Establish(); err != nil {
-					return err
-				}
+			if s.end == rdmacm.EventConnectResponse {
+				err = n.establish()
 			}
 			n.took = time.Since(n.began)
 			left--
 		case (ev.Type == rdmacm.EventAddrError || ev.Type == rdmacm.EventRouteError) && n.retries > 0:
 			n.retries--
-			if err := s.begin(n); err != nil {
-				return err
-			}
+			err = s.begin(n)
 		case ev.Type == rdmacm.EventTimewaitExit || ev.Type == rdmacm.EventAddrChange:
 		case ev.Err() != nil:
-			return ev.Err()
+			err = ev.Err()
 		default:
-			return fmt.Errorf("event %v, want %v", ev, s.end)
+			err = fmt.Errorf("event %v, want %v", ev, s.end)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func (b *bench) createID(n *node) (err error) {
-	if n.id, err = b.ch.CreateID(rdmacm.PortSpaceTCP); err == nil {
-		n.id.SetValue(n)
-	}
-	return err
+	defer program.Catch(&err)
+	n.id = program.Keep(&b.open, program.Must(b.ch.CreateID(rdmacm.PortSpaceTCP)))
+	n.id.SetValue(n)
+	return nil
 }
 
-// createQP makes a queue pair for a connection. The first one's device, which is
-// known by now, is that of all: they go to one address.
+// createQP makes a queue pair for a connection. The first one's device, which is known by now, is that of all: they go
+// to one address.
 func (b *bench) createQP(n *node) (err error) {
+	defer program.Catch(&err)
 	if b.pd == nil {
-		dev, err := n.id.Verbs()
-		if err != nil {
-			return err
-		}
-		if b.pd, err = dev.AllocPD(); err != nil {
-			return err
-		}
-		b.shared.Add(b.pd)
-		if b.cq, err = dev.CreateCQ(2, nil); err != nil { // nothing is posted
-			return err
-		}
-		b.shared.Add(b.cq)
+		dev := program.Must(n.id.Verbs())
+		b.pd = program.Keep(&b.open, program.Must(dev.AllocPD()))
+		b.cq = program.Keep(&b.open, program.Must(dev.CreateCQ(2, nil))) // nothing is posted
 	}
-	n.qp, err = b.pd.CreateQP(b.cq, b.cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1})
-	return err
+	opt := &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}
+	n.qp = program.Keep(&b.open, program.Must(b.pd.CreateQP(b.cq, b.cq, opt)))
+	return nil
 }
 
-// close closes what is still open after a failure, children before parents. Closing an object twice
-// is harmless.
-func (b *bench) close() (err error) {
-	for _, n := range b.nodes {
-		if n.qp != nil {
-			err = errors.Join(err, n.qp.Close())
-		}
+func connect(n *node) error { return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}) }
+
+// establish ends the handshake: the server has replied.
+func (n *node) establish() error {
+	if err := n.id.BringUp(n.qp, nil); err != nil {
+		return err
 	}
-	err = errors.Join(err, b.shared.Close())
-	for _, n := range b.nodes {
-		if n.id != nil {
-			err = errors.Join(err, n.id.Close())
-		}
-	}
-	return errors.Join(err, b.ch.Close())
+	return n.id.Establish()
 }
+
+func disconnect(n *node) error { return errors.Join(n.id.Disconnect(), n.qp.Close()) }

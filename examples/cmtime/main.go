@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,13 +52,10 @@ func run(ctx context.Context, o *options, out io.Writer) error {
 
 // server accepts all connections, and closes each when its client has.
 func server(ctx context.Context, o *options, out io.Writer) (err error) {
-	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), &rdmacm.Options{
-		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1},
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	defer program.Catch(&err)
+	opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
+	l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), opt))
+	defer program.Close(l, &err)
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	var (
 		clients   sync.WaitGroup
@@ -73,9 +69,7 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 		if ctx.Err() != nil { // interrupted, as intended
 			return nil
 		}
-		if err != nil {
-			return err
-		}
+		program.Check(err)
 		all.Add(1)
 		open.Add(1)
 		clients.Go(func() {

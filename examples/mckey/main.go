@@ -58,45 +58,22 @@ func parse(args []string) (*options, error) {
 func (o *options) slot() int { return program.GRH + o.Size }
 
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
-	// Each object is closed at the end, children before parents.
-	closing := func(c io.Closer) { err = errors.Join(err, c.Close()) }
-	ch, err := rdmacm.NewEventChannel()
-	if err != nil {
-		return err
-	}
-	defer closing(ch)
-	id, err := ch.CreateID(rdmacm.PortSpaceUDP)
-	if err != nil {
-		return err
-	}
-	defer closing(id)
+	defer program.Catch(&err)
+	ch := program.Must(rdmacm.NewEventChannel())
+	defer program.Close(ch, &err)
+	id := program.Must(ch.CreateID(rdmacm.PortSpaceUDP))
+	defer program.Close(id, &err)
 
 	// The address determines the device.
-	if err := id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), 2*time.Second); err != nil {
-		return err
-	}
-	if _, err := event(ctx, ch, rdmacm.EventAddrResolved); err != nil {
-		return err
-	}
-	dev, err := id.Verbs()
-	if err != nil {
-		return err
-	}
-	if err := program.FitsMTU(dev, id.Port(), o.Size); err != nil {
-		return err
-	}
-	e, err := program.NewEndpoint(dev, ibv.UD, o.Count, o.Count*o.slot())
-	if err != nil {
-		return err
-	}
-	defer closing(e)
-	if err := id.BringUp(e.QP, nil); err != nil {
-		return err
-	}
+	program.Check(id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), 2*time.Second))
+	program.Must(event(ctx, ch, rdmacm.EventAddrResolved))
+	dev := program.Must(id.Verbs())
+	program.Check(program.FitsMTU(dev, id.Port(), o.Size))
+	e := program.Must(program.NewEndpoint(dev, ibv.UD, o.Count, o.Count*o.slot()))
+	defer program.Close(e, &err)
+	program.Check(id.BringUp(e.QP, nil))
 	if !o.send { // before any peer can send
-		if err := program.PostRecvs(e.QP, e.MR, o.Count, o.slot()); err != nil {
-			return err
-		}
+		program.Check(program.PostRecvs(e.QP, e.MR, o.Count, o.slot()))
 	}
 
 	// The join event has the address to send to.
@@ -104,32 +81,22 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	if o.sendOnly {
 		flags = rdmacm.JoinSendOnly
 	}
-	if err := id.JoinMulticast(o.group, flags); err != nil {
-		return err
-	}
-	joined, err := event(ctx, ch, rdmacm.EventMulticastJoin)
-	if err != nil {
-		return err
-	}
+	program.Check(id.JoinMulticast(o.group, flags))
+	group := program.Must(event(ctx, ch, rdmacm.EventMulticastJoin)).UD
 	defer func() { err = errors.Join(err, id.LeaveMulticast(o.group)) }()
-	group := joined.UD
 	fmt.Fprintf(out, "joined %v: GID %v, LID %#x\n", o.group, group.AH.DGID, group.AH.DLID)
 	if o.send {
 		return send(ctx, o, e, group, out)
 	}
-	if err := e.QP.AttachMcast(group.AH.DGID, group.AH.DLID); err != nil {
-		return err
-	}
+	program.Check(e.QP.AttachMcast(group.AH.DGID, group.AH.DLID))
 	defer func() { err = errors.Join(err, e.QP.DetachMcast(group.AH.DGID, group.AH.DLID)) }()
 	return receive(ctx, o, e, out)
 }
 
 func send(ctx context.Context, o *options, e *program.Endpoint, group *rdmacm.UDParam, out io.Writer) (err error) {
-	ah, err := e.PD.CreateAH(&group.AH)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ah.Close()) }()
+	defer program.Catch(&err)
+	ah := program.Must(e.PD.CreateAH(&group.AH))
+	defer program.Close(ah, &err)
 	select {
 	case <-time.After(o.settle):
 	case <-ctx.Done():
@@ -140,9 +107,7 @@ func send(ctx context.Context, o *options, e *program.Endpoint, group *rdmacm.UD
 		o.Fill(e.MR.Bytes()[n*o.slot():], n)
 		batch.SendImmTo(0, ibv.Signaled, e.MR.SGE(n*o.slot(), o.Size), e.QP.Num(), ah, group.QPN, group.QKey)
 	}
-	if err := batch.Post(); err != nil {
-		return err
-	}
+	program.Check(batch.Post())
 	for n := range o.Count {
 		if _, err := o.Next(ctx, e.CQ); err != nil {
 			return fmt.Errorf("datagram %d: %w", n, err)
@@ -170,14 +135,11 @@ func receive(ctx context.Context, o *options, e *program.Endpoint, out io.Writer
 // event waits for the next event, which must be want.
 func event(ctx context.Context, ch *rdmacm.EventChannel, want rdmacm.EventType) (*rdmacm.Event, error) {
 	ev, err := ch.Event(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = ev.Err()
 	}
-	if err := ev.Err(); err != nil {
-		return nil, err
+	if err == nil && ev.Type != want {
+		err = fmt.Errorf("event %v, want %v", ev, want)
 	}
-	if ev.Type != want {
-		return nil, fmt.Errorf("event %v, want %v", ev, want)
-	}
-	return ev, nil
+	return ev, err
 }

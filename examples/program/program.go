@@ -1,6 +1,6 @@
-// Package program has what the ports of rdma-core's programs share, so that each of them shows the calls of its kind and
-// little else: the frame of a command line, the wait for the peer, objects that go together, the contents of messages.
-// Its API is not stable.
+// Package program has the parts that the ports of rdma-core's programs share, so that each of them shows the calls of
+// its kind and little else: the frame of a command line, the wait for the peer, objects that go together, the contents
+// of messages. Its API is not stable.
 package program
 
 import (

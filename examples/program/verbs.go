@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -44,20 +42,6 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], wc[0].Err()
 }
 
-// Closers are objects in the order in which they were made.
-type Closers []io.Closer
-
-// Add adds an object.
-func (c *Closers) Add(x io.Closer) { *c = append(*c, x) }
-
-// Close closes the objects, children before parents.
-func (c Closers) Close() (err error) {
-	for _, x := range slices.Backward(c) {
-		err = errors.Join(err, x.Close())
-	}
-	return err
-}
-
 // Endpoint is a queue pair and the objects that it needs.
 type Endpoint struct {
 	PD *ibv.PD
@@ -75,22 +59,12 @@ func NewEndpoint(dev *ibv.Device, t ibv.QPType, depth, bytes int) (_ *Endpoint, 
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	if e.PD, err = dev.AllocPD(); err != nil {
-		return nil, err
-	}
-	e.Add(e.PD)
-	if e.MR, err = e.PD.AllocMR(bytes, ibv.LocalWrite, nil); err != nil {
-		return nil, err
-	}
-	e.Add(e.MR)
-	if e.CQ, err = dev.CreateCQ(2*depth, nil); err != nil {
-		return nil, err
-	}
-	e.Add(e.CQ)
-	if e.QP, err = e.PD.CreateQP(e.CQ, e.CQ, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth}); err != nil {
-		return nil, err
-	}
-	e.Add(e.QP)
+	defer Catch(&err)
+	e.PD = Keep(&e.Closers, Must(dev.AllocPD()))
+	e.CQ = Keep(&e.Closers, Must(dev.CreateCQ(2*depth, nil)))
+	e.MR = Keep(&e.Closers, Must(e.PD.AllocMR(bytes, ibv.LocalWrite, nil)))
+	opt := &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth}
+	e.QP = Keep(&e.Closers, Must(e.PD.CreateQP(e.CQ, e.CQ, opt)))
 	return e, nil
 }
 
@@ -135,13 +109,10 @@ func (m *Messages) Flags(f *Flags, most int) {
 	f.Timeout(&m.Timeout, "longest `time` without a "+m.Kind)
 }
 
-// at is byte i of message n. It differs from byte to byte and from message to message.
-func at(n, i int) byte { return byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1 }
-
-// Fill makes the first bytes of b message n.
+// Fill makes the first bytes of b message n. It differs from byte to byte and from message to message.
 func (m *Messages) Fill(b []byte, n int) {
 	for i := range b[:m.Size] {
-		b[i] = at(n, i)
+		b[i] = byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1
 	}
 }
 
@@ -150,10 +121,32 @@ func (m *Messages) Check(b []byte, n int) error {
 	if len(b) != m.Size {
 		return fmt.Errorf("%s %d has %d bytes, want %d: give both sides the same -S", m.Kind, n, len(b), m.Size)
 	}
-	for i, got := range b {
-		if want := at(n, i); m.Verify && got != want {
-			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples?)", n, i, got,
-				want)
+	if !m.Verify {
+		return nil
+	}
+	want := make([]byte, m.Size)
+	m.Fill(want, n)
+	if err := Compare(b, want); err != nil {
+		return fmt.Errorf("message %d: %w (is the peer one of these examples?)", n, err)
+	}
+	return nil
+}
+
+// PayloadError reports a message with wrong bytes.
+type PayloadError struct {
+	Offset    int // of the first wrong byte
+	Got, Want byte
+}
+
+func (e *PayloadError) Error() string {
+	return fmt.Sprintf("byte %d is %#02x, want %#02x", e.Offset, e.Got, e.Want)
+}
+
+// Compare compares messages of the same size, byte by byte. Its error is a *PayloadError.
+func Compare(got, want []byte) error {
+	for i := range got {
+		if got[i] != want[i] {
+			return &PayloadError{i, got[i], want[i]}
 		}
 	}
 	return nil

@@ -80,14 +80,12 @@ func run(ctx context.Context, o *options, out io.Writer) error {
 }
 
 func ping(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	s := &session{o: o, out: out}
 	opt := s.options()
 	opt.LocalAddr = o.source
-	c, err := rdmacm.Dial(ctx, net.JoinHostPort(o.addr, o.port), opt)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(o.addr, o.port), opt))
+	defer program.Close(c, &err)
 	n := 0
 	for ; o.count == 0 || n < o.count; n++ {
 		if err := s.ping(ctx, n); err != nil {
@@ -104,25 +102,21 @@ func ping(ctx context.Context, o *options, out io.Writer) (err error) {
 }
 
 func serve(ctx context.Context, o *options, out io.Writer) (err error) {
-	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.addr, o.port), nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	defer program.Catch(&err)
+	l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.addr, o.port), nil))
+	defer program.Close(l, &err)
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
+	if !o.persistent {
+		return reply(ctx, program.Must(l.Next(ctx)), o, out)
+	}
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	for {
 		request, err := l.Next(ctx)
-		if o.persistent && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil // interrupted, as intended
 		}
-		if err != nil {
-			return err
-		}
-		if !o.persistent {
-			return reply(ctx, request, o, out)
-		}
+		program.Check(err)
 		clients.Go(func() {
 			if err := reply(ctx, request, o, out); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(out, "%v: %v\n", request.RemoteAddr(), err)
@@ -133,12 +127,10 @@ func serve(ctx context.Context, o *options, out io.Writer) (err error) {
 
 // reply serves one client until it disconnects.
 func reply(ctx context.Context, request *rdmacm.Request, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	s := &session{o: o, out: out}
-	c, err := request.Accept(ctx, s.options())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	c := program.Must(request.Accept(ctx, s.options()))
+	defer program.Close(c, &err)
 	for n := 0; ; n++ {
 		source, err := s.message(ctx)
 		if errors.Is(err, rdmacm.ErrDisconnected) {

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/examples/program"
+)
 
 // Sizes of a ping that the stock rping accepts.
 const (
@@ -19,24 +23,9 @@ func fill(b []byte, n int) {
 	b[len(b)-1] = 0
 }
 
-// PayloadError reports a ping with wrong bytes.
-type PayloadError struct {
-	Offset    int // of the first wrong byte
-	Got, Want byte
-}
-
-func (e *PayloadError) Error() string {
-	return fmt.Sprintf("byte %d is %#02x, want %#02x", e.Offset, e.Got, e.Want)
-}
-
 // verify checks every byte of ping n.
 func verify(b []byte, n int) error {
 	want := make([]byte, len(b))
 	fill(want, n)
-	for i := range b {
-		if b[i] != want[i] {
-			return &PayloadError{Offset: i, Got: b[i], Want: want[i]}
-		}
-	}
-	return nil
+	return program.Compare(b, want)
 }

@@ -36,18 +36,15 @@ func (s *session) options() *rdmacm.Options {
 
 // prepare runs before the peer can send.
 func (s *session) prepare(c *rdmacm.Conn) (err error) {
+	defer program.Catch(&err)
 	s.c = c
-	if s.note, err = c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil); err != nil {
-		return err
-	}
+	s.note = program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil))
 	c.OnClose(s.note.Close)
 	size, access := maxSize, ibv.LocalWrite
 	if s.o.client {
 		size, access = 2*s.o.size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
-	if s.data, err = c.PD().AllocMR(size, access, nil); err != nil {
-		return err
-	}
+	s.data = program.Must(c.PD().AllocMR(size, access, nil))
 	c.OnClose(s.data.Close)
 	return s.expect()
 }
@@ -59,50 +56,35 @@ func (s *session) expect() error {
 }
 
 // ping is one round of the client.
-func (s *session) ping(ctx context.Context, n int) error {
+func (s *session) ping(ctx context.Context, n int) (err error) {
+	defer program.Catch(&err)
 	size := s.o.size
 	source, sink := s.data.Bytes()[:size], s.data.Bytes()[size:]
 	fill(source, n)
 	clear(sink)
 	for _, at := range []uint64{0, uint64(size)} { // it reads from the first and writes to the second
-		if err := s.tell(region{s.data.Addr() + at, s.data.RKey(), uint32(size)}); err != nil {
-			return err
-		}
-		if _, err := s.message(ctx); err != nil {
-			return err
-		}
+		program.Check(s.tell(region{s.data.Addr() + at, s.data.RKey(), uint32(size)}))
+		program.Must(s.message(ctx))
 	}
 	return s.check("", sink, n)
 }
 
 // reply is one round of the server, after the client's first message.
-func (s *session) reply(ctx context.Context, n int, source region) error {
-	if err := s.rdma(ctx, ibv.OpRead, source); err != nil {
-		return err
-	}
+func (s *session) reply(ctx context.Context, n int, source region) (err error) {
+	defer program.Catch(&err)
+	program.Check(s.rdma(ctx, ibv.OpRead, source))
 	got := s.data.Bytes()[:source.Size]
-	if err := s.check("server ", got, n); err != nil {
-		return err
-	}
-	if err := s.tell(region{}); err != nil { // go ahead; the content is ignored
-		return err
-	}
-	sink, err := s.message(ctx)
-	if err != nil {
-		return err
-	}
+	program.Check(s.check("server ", got, n))
+	program.Check(s.tell(region{})) // go ahead; the content is ignored
+	sink := program.Must(s.message(ctx))
 	sink.Size = min(sink.Size, uint32(len(text(got)))+1) // with its zero byte
-	if err := s.rdma(ctx, ibv.OpWrite, sink); err != nil {
-		return err
-	}
+	program.Check(s.rdma(ctx, ibv.OpWrite, sink))
 	return s.tell(region{})
 }
 
 // tell sends a message. It does not wait: the peer's next one can only come after this one has arrived.
 func (s *session) tell(r region) error {
-	if _, err := binary.Encode(s.note.Bytes(), binary.BigEndian, r); err != nil {
-		return err
-	}
+	_, _ = binary.Encode(s.note.Bytes(), binary.BigEndian, r) // it fits
 	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
 		SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}})
 	return err
@@ -116,9 +98,7 @@ func (s *session) message(ctx context.Context) (r region, err error) {
 		}
 	}
 	s.arrived = false
-	if _, err := binary.Decode(s.note.Bytes()[noteSize:], binary.BigEndian, &r); err != nil {
-		return r, err
-	}
+	_, _ = binary.Decode(s.note.Bytes()[noteSize:], binary.BigEndian, &r) // it is whole
 	return r, s.expect()
 }
 

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"github.com/pureverbs/pureverbs/examples/program"
@@ -45,4 +46,40 @@ func main() {
 	}
 	parse := func(args []string) (*options, error) { return parse(name, args) }
 	program.Main("rsocket "+name, os.Args[2:], parse, run)
+}
+
+// parse reads the command line of a program.
+func parse(name string, args []string) (*options, error) {
+	o := &options{timeout: program.Timeout{Lossy: true}}
+	forms, mostArgs := fmt.Sprintf("rsocket %s [options]\nrsocket %[1]s -s HOST [options]\n", name), 0
+	if name == "rcopy" {
+		forms, mostArgs = "rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n", 2
+	}
+	f := program.NewFlags(forms)
+	f.Int(&o.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
+	f.Timeout(&o.timeout, "longest `time` without a reply")
+	switch name {
+	case "rcopy":
+		o.LocalFlags(f, "7427")
+		f.StringVarP(&o.directory, "directory", "d", ".", "where a server writes")
+	case "udpong":
+		o.Ends.Flags(f, "7174")
+		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of datagrams of a client")
+		f.Int(&o.size, "size", "S", 1000, control, largest, "`bytes` in a datagram of a client")
+		o.words(f, "async", "echo", "nonblocking")
+	case "riostream":
+		o.ioMaps = 1
+		fallthrough
+	default:
+		o.Ends.Flags(f, "7471")
+		f.Int(&o.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
+		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of transfers each time, the same on both sides")
+		f.Int(&o.size, "size", "S", 1000, 1, 1<<30, "`bytes` in a transfer, the same on both sides")
+		o.words(f, "async", "blocking", "nonblocking", "verify")
+	}
+	err := f.Parse(args, mostArgs)
+	if err == nil && f.NArg() > 0 {
+		err = o.files(f.Args())
+	}
+	return o, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
@@ -25,29 +26,20 @@ import (
 //
 // With -T verify the other bytes of the last write count up, in either direction.
 func riostream(ctx context.Context, o *options, out io.Writer) (err error) {
-	s, err := dial(ctx, o, out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer program.Catch(&err)
+	s := program.Must(dial(ctx, o, out))
+	defer program.Close(s, &err)
 	m := &memory{o: o, s: s, bytes: make([]byte, o.size)}
 	m.bytes[o.size-1] = 0xff // not the first number
-	if m.mapped, err = s.Map(m.bytes, rsocket.ProtWrite, 0); err != nil {
-		return err
-	}
+	m.mapped = program.Must(s.Map(m.bytes, rsocket.ProtWrite, 0))
 	// The library sends where the mapped memory is in front of the first bytes.
-	if err := (&stream{rw: s}).greet(o.Server != ""); err != nil {
-		return err
-	}
-	err = o.play(out, func(write bool, number byte) error {
+	program.Check((&stream{rw: s}).greet(o.Server != ""))
+	program.Check(o.play(out, func(write bool, number byte) error {
 		if write {
 			return m.write(number)
 		}
 		return m.wait(ctx, number)
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	return m.mapped.Unmap()
 }
 

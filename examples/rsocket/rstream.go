@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -25,15 +24,11 @@ import (
 //
 // With -T verify the bytes count up, in either direction, from the first one on.
 func rstream(ctx context.Context, o *options, out io.Writer) (err error) {
-	c, err := dial(ctx, o, out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer program.Catch(&err)
+	c := program.Must(dial(ctx, o, out))
+	defer program.Close(c, &err)
 	s := &stream{rw: c, verify: o.verify}
-	if err := s.greet(o.Server != ""); err != nil {
-		return err
-	}
+	program.Check(s.greet(o.Server != ""))
 	b := make([]byte, o.size)
 	return o.play(out, func(send bool, _ byte) error {
 		for n := range o.count {
@@ -85,17 +80,17 @@ func (s *stream) greet(client bool) error {
 }
 
 // transfer sends b, or receives it.
-func (s *stream) transfer(send bool, b []byte) (err error) {
-	switch {
-	case send && s.verify:
-		s.sent.fill(b)
-		fallthrough
-	case send:
-		_, err = s.rw.Write(b)
-	default:
-		if _, err = io.ReadFull(s.rw, b); err == nil && s.verify {
-			err = s.received.check(b)
+func (s *stream) transfer(send bool, b []byte) error {
+	if send {
+		if s.verify {
+			s.sent.fill(b)
 		}
+		_, err := s.rw.Write(b)
+		return err
+	}
+	_, err := io.ReadFull(s.rw, b)
+	if err == nil && s.verify {
+		err = s.received.check(b)
 	}
 	return err
 }
@@ -113,11 +108,10 @@ func (c *counter) fill(b []byte) {
 
 // check checks every byte of b.
 func (c *counter) check(b []byte) error {
-	for i, got := range b {
-		if got != byte(*c) {
-			return fmt.Errorf("byte %d is %#02x, want %#02x (has the peer -T verify?)", i, got, byte(*c))
-		}
-		*c++
+	want := make([]byte, len(b))
+	c.fill(want)
+	if err := program.Compare(b, want); err != nil {
+		return fmt.Errorf("%w (has the peer -T verify?)", err)
 	}
 	return nil
 }

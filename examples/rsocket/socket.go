@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
@@ -31,80 +32,47 @@ func wrap(ctx context.Context, o *options, s *rsocket.Socket) (*socket, error) {
 
 // open returns the socket of a client, which is connected, or of a server, which clients can reach.
 func open(ctx context.Context, o *options, t rsocket.Type, out io.Writer) (_ *socket, err error) {
+	defer program.Catch(&err)
 	from, to, err := o.Resolve(ctx)
-	if err != nil {
-		return nil, err
-	}
+	program.Check(err)
 	domain := rsocket.DomainINET
 	if from.Addr().Is6() || to.Addr().Is6() {
 		domain = rsocket.DomainINET6
 	}
-	c, err := rsocket.New(domain, t)
-	if err != nil {
-		return nil, err
+	s := program.Must(wrap(ctx, o, program.Must(rsocket.New(domain, t))))
+	if err := s.begin(t, from, to); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	s, err := wrap(ctx, o, c)
-	if err != nil {
-		return nil, err
+	if o.Server == "" {
+		fmt.Fprintf(out, "listening on %v\n", program.Must(s.LocalAddr()))
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
-	if err := s.setOptions(t); err != nil {
-		return nil, err
+	return s, nil
+}
+
+// begin connects, or listens. Options are set first, because connecting makes what they are about.
+func (s *socket) begin(t rsocket.Type, from, to netip.AddrPort) (err error) {
+	defer program.Catch(&err)
+	if s.o.buffer > 0 {
+		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptSendBuf, s.o.buffer))
+		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptRecvBuf, s.o.buffer))
+	}
+	if t == rsocket.Stream {
+		program.Check(s.SetReuseAddr())
+		program.Check(s.SetIntOption(rsocket.LevelTCP, rsocket.OptNoDelay, 1))
+	}
+	if s.o.ioMaps > 0 {
+		program.Check(s.SetIntOption(rsocket.LevelRDMA, rsocket.OptIOMaps, s.o.ioMaps))
 	}
 	if from.IsValid() {
-		if err := s.Bind(from); err != nil {
-			return nil, err
-		}
+		program.Check(s.Bind(from))
 	}
-	if to.IsValid() {
-		return s, s.connect(to, t)
+	switch {
+	case !to.IsValid() && t == rsocket.Stream:
+		return s.Listen(8)
+	case !to.IsValid():
+		return nil
 	}
-	if t == rsocket.Stream {
-		if err := s.Listen(8); err != nil {
-			return nil, err
-		}
-	}
-	if from, err = s.LocalAddr(); err == nil {
-		fmt.Fprintf(out, "listening on %v\n", from)
-	}
-	return s, err
-}
-
-// setOptions sets options before the socket is connected, when the library makes what they are about.
-func (s *socket) setOptions(t rsocket.Type) error {
-	stream := 0
-	if t == rsocket.Stream {
-		stream = 1
-	}
-	for _, o := range []struct {
-		level rsocket.Level
-		name  rsocket.Option
-		value int
-	}{
-		{rsocket.LevelSocket, rsocket.OptSendBuf, s.o.buffer},
-		{rsocket.LevelSocket, rsocket.OptRecvBuf, s.o.buffer},
-		{rsocket.LevelSocket, rsocket.OptReuseAddr, stream},
-		{rsocket.LevelTCP, rsocket.OptNoDelay, stream},
-		{rsocket.LevelRDMA, rsocket.OptIOMaps, s.o.ioMaps},
-	} {
-		if o.value == 0 { // the default
-			continue
-		}
-		if err := s.SetIntOption(o.level, o.name, o.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// connect connects to the server.
-func (s *socket) connect(to netip.AddrPort, t rsocket.Type) error {
-	err := s.Connect(to)
-	if errors.Is(err, syscall.EINPROGRESS) {
+	if err = s.Connect(to); errors.Is(err, syscall.EINPROGRESS) {
 		err = s.until(rsocket.PollOut, func() error {
 			err := s.ConnectError()
 			if errors.Is(err, syscall.EINPROGRESS) {
@@ -113,9 +81,7 @@ func (s *socket) connect(to netip.AddrPort, t rsocket.Type) error {
 			return err
 		})
 	}
-	if err != nil || t == rsocket.Datagram {
-		return err
-	}
+	program.Check(err)
 	return s.connected()
 }
 
@@ -134,7 +100,7 @@ func dial(ctx context.Context, o *options, out io.Writer) (_ *socket, err error)
 	if err != nil || o.Server != "" {
 		return s, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer program.Close(s, &err)
 	return s.Accept()
 }
 

@@ -23,11 +23,9 @@ import (
 // Datagrams may be lost. A question without a reply is asked again. Of datagrams that are only counted, the server
 // reports how many have come.
 func udpong(ctx context.Context, o *options, out io.Writer) (err error) {
-	s, err := open(ctx, o, rsocket.Datagram, out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer program.Catch(&err)
+	s := program.Must(open(ctx, o, rsocket.Datagram, out))
+	defer program.Close(s, &err)
 	if o.Server != "" {
 		return (&client{o: o, s: s}).run(ctx, out)
 	}
@@ -35,7 +33,8 @@ func udpong(ctx context.Context, o *options, out io.Writer) (err error) {
 }
 
 // serve replies until interrupted.
-func (s *socket) serve(ctx context.Context, out io.Writer) error {
+func (s *socket) serve(ctx context.Context, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	var (
 		clients [256]uint32 // datagrams of each
 		next    byte        // client
@@ -46,9 +45,7 @@ func (s *socket) serve(ctx context.Context, out io.Writer) error {
 		if ctx.Err() != nil {
 			return nil // interrupted, as intended
 		}
-		if err != nil {
-			return err
-		}
+		program.Check(err)
 		m := message(b[:n])
 		if n < control {
 			fmt.Fprintf(out, "%v: a datagram of %d bytes, want at least %d\n", from, n, control)
@@ -70,12 +67,10 @@ func (s *socket) serve(ctx context.Context, out io.Writer) error {
 			clients[m.client()]++
 			continue
 		}
-		if err := s.until(rsocket.PollOut, func() error {
+		program.Check(s.until(rsocket.PollOut, func() error {
 			_, err := s.SendTo(m, 0, from)
 			return err
-		}); err != nil {
-			return err
-		}
+		}))
 	}
 }
 
@@ -127,15 +122,10 @@ type client struct {
 }
 
 // run is the whole of a client.
-func (c *client) run(ctx context.Context, out io.Writer) error {
-	reply, err := c.ask(ctx, login, control)
-	if err != nil {
-		return err
-	}
-	c.id = reply.client()
-	if _, err := c.ask(ctx, begin, control); err != nil {
-		return err
-	}
+func (c *client) run(ctx context.Context, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	c.id = program.Must(c.ask(ctx, login, control)).client()
+	program.Must(c.ask(ctx, begin, control))
 	start := time.Now()
 	for n := range c.o.count {
 		if c.o.echo {
@@ -147,15 +137,13 @@ func (c *client) run(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("datagram %d: %w", n, err)
 		}
 	}
-	if reply, err = c.ask(ctx, end, control); err != nil {
-		return err
-	}
+	arrived := program.Must(c.ask(ctx, end, control)).count()
 	took := time.Since(start)
 	if c.o.echo {
 		report(out, 2*c.o.count, c.o.size, took, fmt.Sprintf("%s; %d questions were asked again", program.Checked(true),
 			c.again))
 	} else {
-		report(out, c.o.count, c.o.size, took, fmt.Sprintf("; %d have arrived", reply.count()))
+		report(out, c.o.count, c.o.size, took, fmt.Sprintf("; %d have arrived", arrived))
 	}
 	return nil
 }
@@ -174,14 +162,13 @@ func (c *client) question(op byte, size int) message {
 var errLost = errors.New("a datagram was lost")
 
 // ask sends a question until its reply comes.
-func (c *client) ask(ctx context.Context, op byte, size int) (message, error) {
+func (c *client) ask(ctx context.Context, op byte, size int) (_ message, err error) {
+	defer program.Catch(&err)
 	ctx, cancel := c.o.timeout.Context(ctx)
 	defer cancel()
 	q := c.question(op, size)
 	for {
-		if _, err := c.s.Write(q); err != nil {
-			return nil, err
-		}
+		program.Must(c.s.Write(q))
 		reply, err := c.reply(ctx, q)
 		if err != errLost {
 			return reply, err

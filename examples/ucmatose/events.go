@@ -22,47 +22,37 @@ type matose struct {
 	ch                        *rdmacm.EventChannel
 	listener                  *rdmacm.ID // of a server
 	conns                     []*conn
+	open                      program.Closers
 	established, disconnected int
 }
 
 // connect begins all connections of a client.
-func (m *matose) connect(from, to netip.AddrPort) error {
+func (m *matose) connect(from, to netip.AddrPort) (err error) {
+	defer program.Catch(&err)
 	for range m.o.connections {
-		id, err := m.ch.CreateID(rdmacm.PortSpaceTCP)
-		if err != nil {
-			return err
-		}
+		id := program.Must(m.ch.CreateID(rdmacm.PortSpaceTCP))
 		m.add(id)
 		if m.o.tos >= 0 {
-			if err := id.SetTOS(uint8(m.o.tos)); err != nil {
-				return err
-			}
+			program.Check(id.SetTOS(uint8(m.o.tos)))
 		}
-		if err := id.ResolveAddr(from, to, resolving); err != nil {
-			return err
-		}
+		program.Check(id.ResolveAddr(from, to, resolving))
 	}
 	return nil
 }
 
 // listen lets clients connect.
 func (m *matose) listen(at netip.AddrPort, out io.Writer) (err error) {
-	if m.listener, err = m.ch.CreateID(rdmacm.PortSpaceTCP); err != nil {
-		return err
-	}
-	if err := m.listener.Bind(at); err != nil {
-		return err
-	}
-	if err := m.listener.Listen(0); err != nil {
-		return err
-	}
+	defer program.Catch(&err)
+	m.listener = program.Keep(&m.open, program.Must(m.ch.CreateID(rdmacm.PortSpaceTCP)))
+	program.Check(m.listener.Bind(at))
+	program.Check(m.listener.Listen(0))
 	fmt.Fprintf(out, "listening on %v\n", m.listener.LocalAddr())
 	return nil
 }
 
 // add makes id a connection.
 func (m *matose) add(id *rdmacm.ID) {
-	c := &conn{o: m.o, id: id}
+	c := &conn{o: m.o, id: program.Keep(&m.open, id)}
 	id.SetValue(c)
 	m.conns = append(m.conns, c)
 }
@@ -85,32 +75,25 @@ func (m *matose) follow(ctx context.Context, n *int) error {
 }
 
 // handle takes a connection to its next step.
-func (m *matose) handle(ev *rdmacm.Event) error {
+func (m *matose) handle(ev *rdmacm.Event) (err error) {
+	defer program.Catch(&err)
 	id := ev.ID
 	switch ev.Type {
 	case rdmacm.EventAddrResolved:
 		return id.ResolveRoute(resolving)
 	case rdmacm.EventRouteResolved:
-		if err := of(id).prepare(); err != nil {
-			return err
-		}
+		program.Check(m.prepare(of(id)))
 		return id.Connect(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
 	case rdmacm.EventConnectRequest: // to the server
 		if len(m.conns) == m.o.connections {
 			return errors.Join(id.Reject(nil), id.Close())
 		}
 		m.add(id)
-		if err := of(id).prepare(); err != nil {
-			return err
-		}
-		if err := id.BringUp(of(id).QP, nil); err != nil {
-			return err
-		}
+		program.Check(m.prepare(of(id)))
+		program.Check(id.BringUp(of(id).QP, nil))
 		return id.Accept(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
 	case rdmacm.EventConnectResponse: // to the client
-		if err := id.BringUp(of(id).QP, nil); err != nil {
-			return err
-		}
+		program.Check(id.BringUp(of(id).QP, nil))
 		m.established++
 		return id.Establish()
 	case rdmacm.EventEstablished: // to the server
@@ -129,57 +112,28 @@ func (m *matose) handle(ev *rdmacm.Event) error {
 
 // prepare makes the queue pair, whose device is known by now, and posts a receive for every message before the peer can
 // send.
-func (c *conn) prepare() error {
-	if c.o.ackTimeout >= 0 {
-		if err := c.id.SetAckTimeout(ibv.TimeCode(c.o.ackTimeout)); err != nil {
-			return err
-		}
+func (m *matose) prepare(c *conn) (err error) {
+	defer program.Catch(&err)
+	if m.o.ackTimeout >= 0 {
+		program.Check(c.id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)))
 	}
-	dev, err := c.id.Verbs()
-	if err != nil {
-		return err
-	}
-	c.Endpoint, err = program.NewEndpoint(dev, ibv.RC, max(1, c.o.Count), max(1, 2*c.o.Count*c.o.Size))
-	if err != nil {
-		return err
-	}
-	if err := c.id.InitQP(c.QP); err != nil {
-		return err
-	}
-	return program.PostRecvs(c.QP, c.MR, c.o.Count, c.o.Size)
+	dev := program.Must(c.id.Verbs())
+	n, size := m.o.Count, m.o.Size
+	c.Endpoint = program.Keep(&m.open, program.Must(program.NewEndpoint(dev, ibv.RC, max(1, n), max(1, 2*n*size))))
+	program.Check(c.id.InitQP(c.QP))
+	return program.PostRecvs(c.QP, c.MR, n, size)
 }
 
 // migrate moves all IDs to a second channel. Their unread events go with them.
-func (m *matose) migrate() error {
-	to, err := rdmacm.NewEventChannel()
-	if err != nil {
-		return err
-	}
+func (m *matose) migrate() (err error) {
+	defer program.Catch(&err)
 	from := m.ch
-	m.ch = to
+	m.ch = program.Must(rdmacm.NewEventChannel())
 	for _, c := range m.conns {
-		if err := c.id.Migrate(to); err != nil {
-			return err
-		}
+		program.Check(c.id.Migrate(m.ch))
 	}
 	if m.listener != nil {
-		if err := m.listener.Migrate(to); err != nil {
-			return err
-		}
+		program.Check(m.listener.Migrate(m.ch))
 	}
 	return from.Close()
-}
-
-// close closes what was opened, children before parents.
-func (m *matose) close() (err error) {
-	for _, c := range m.conns {
-		if c.Endpoint != nil {
-			err = errors.Join(err, c.Endpoint.Close())
-		}
-		err = errors.Join(err, c.id.Close())
-	}
-	if m.listener != nil {
-		err = errors.Join(err, m.listener.Close())
-	}
-	return errors.Join(err, m.ch.Close())
 }

@@ -46,67 +46,39 @@ func parse(args []string) (*options, error) {
 	return o, errors.Join(err, program.Within("-C times -S", o.Count*o.Size, 0, 1<<30))
 }
 
-// run is one side: the server sends first.
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	from, to, err := o.Resolve(ctx)
-	if err != nil {
-		return err
-	}
-	m := &matose{o: o}
-	if m.ch, err = rdmacm.NewEventChannel(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	if to.IsValid() {
-		err = m.connect(from, to)
+	program.Check(err)
+	m := &matose{o: o, ch: program.Must(rdmacm.NewEventChannel())}
+	defer func() { err = errors.Join(err, m.ch.Close()) }() // which may be another by then
+	defer program.Close(&m.open, &err)
+	server := !to.IsValid()
+	if server {
+		program.Check(m.listen(from, out))
 	} else {
-		err = m.listen(from, out)
+		program.Check(m.connect(from, to))
 	}
-	if err != nil {
-		return err
+	program.Check(m.follow(ctx, &m.established))
+	for _, c := range m.conns {
+		if !server { // the server sends first
+			program.Check(c.complete(ctx, 0))
+		}
+		program.Check(c.send())
 	}
-	if err := m.follow(ctx, &m.established); err != nil {
-		return err
-	}
-	if err := m.exchange(ctx); err != nil {
-		return err
+	for _, c := range m.conns {
+		program.Check(c.complete(ctx, o.Count))
 	}
 	if o.migrate {
-		if err := m.migrate(); err != nil {
-			return err
-		}
+		program.Check(m.migrate())
 	}
-	if m.listener != nil {
+	if server {
 		for _, c := range m.conns {
-			if err := c.id.Disconnect(); err != nil {
-				return err
-			}
+			program.Check(c.id.Disconnect())
 		}
 	}
-	if err := m.follow(ctx, &m.disconnected); err != nil {
-		return err
-	}
+	program.Check(m.follow(ctx, &m.disconnected))
 	fmt.Fprintf(out, "%d messages sent and as many received%s\n", o.connections*o.Count, program.Checked(o.Verify))
-	return nil
-}
-
-// exchange sends all messages, and waits until they and those of the peer are there.
-func (m *matose) exchange(ctx context.Context) error {
-	for _, c := range m.conns {
-		if m.listener == nil { // the server sends first
-			if err := c.complete(ctx, 0); err != nil {
-				return err
-			}
-		}
-		if err := c.send(); err != nil {
-			return err
-		}
-	}
-	for _, c := range m.conns {
-		if err := c.complete(ctx, m.o.Count); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

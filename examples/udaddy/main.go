@@ -47,13 +47,12 @@ func parse(args []string) (*options, error) {
 
 // run runs all connections concurrently.
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	talk := client
 	if o.Server == "" {
-		l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, l.Close()) }()
+		opt := &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP}
+		l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), opt))
+		defer program.Close(l, &err)
 		fmt.Fprintf(out, "listening on %v\n", l.Addr())
 		talk = func(ctx context.Context, p *peer) error { return serve(ctx, l, p) }
 	}
@@ -71,40 +70,25 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 }
 
 func client(ctx context.Context, p *peer) (err error) {
+	defer program.Catch(&err)
 	opt := p.conn()
 	opt.LocalAddr = p.from
-	c, err := rdmacm.Dial(ctx, net.JoinHostPort(p.Server, p.Port), opt)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(p.Server, p.Port), opt))
+	defer program.Close(c, &err)
 	p.ah, p.qpn, p.qkey = c.Peer()
-	if err := p.send(); err != nil {
-		return err
-	}
+	program.Check(p.send())
 	return p.receive(ctx)
 }
 
 func serve(ctx context.Context, l *rdmacm.Listener, p *peer) (err error) {
-	request, err := l.Next(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := request.Accept(ctx, p.conn())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := p.receive(ctx); err != nil {
-		return err
-	}
-	if err := p.send(); err != nil {
-		return err
-	}
+	defer program.Catch(&err)
+	request := program.Must(l.Next(ctx))
+	c := program.Must(request.Accept(ctx, p.conn()))
+	defer program.Close(c, &err)
+	program.Check(p.receive(ctx))
+	program.Check(p.send())
 	for ; p.sent < p.Count; p.sent++ {
-		if _, err := p.next(ctx); err != nil {
-			return err
-		}
+		program.Must(p.next(ctx))
 	}
 	return nil
 }
@@ -134,13 +118,10 @@ func (p *peer) slot() int { return program.GRH + p.Size }
 
 // prepare posts a receive for every datagram before the other side can send.
 func (p *peer) prepare(c *rdmacm.Conn) (err error) {
+	defer program.Catch(&err)
 	p.c = c
-	if err := program.FitsMTU(c.PD().Device(), c.ID().Port(), p.Size); err != nil {
-		return err
-	}
-	if p.mr, err = c.PD().AllocMR(p.Count*(p.slot()+p.Size), ibv.LocalWrite, nil); err != nil {
-		return err
-	}
+	program.Check(program.FitsMTU(c.PD().Device(), c.ID().Port(), p.Size))
+	p.mr = program.Must(c.PD().AllocMR(p.Count*(p.slot()+p.Size), ibv.LocalWrite, nil))
 	c.OnClose(p.mr.Close)
 	return program.PostRecvs(c.QP(), p.mr, p.Count, p.slot())
 }
@@ -157,7 +138,8 @@ func (p *peer) send() error {
 }
 
 // receive waits for all datagrams. A server learns from the first where to reply.
-func (p *peer) receive(ctx context.Context) error {
+func (p *peer) receive(ctx context.Context) (err error) {
+	defer program.Catch(&err)
 	for n := 0; n < p.Count; {
 		wc, err := p.next(ctx)
 		if err != nil {
@@ -168,17 +150,13 @@ func (p *peer) receive(ctx context.Context) error {
 			continue
 		}
 		if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
-			return fmt.Errorf("datagram %d has the immediate data %#x (%v), want %#x, its sender's queue pair", n, wc.Imm,
-				wc.Flags, wc.SrcQPN)
+			return fmt.Errorf("datagram %d has the immediate data %#x (%v), want %#x, its sender's queue pair", n,
+				wc.Imm, wc.Flags, wc.SrcQPN)
 		}
 		datagram := p.mr.Bytes()[int(wc.ID)*p.slot():][:wc.ByteLen]
-		if err := p.Check(datagram[program.GRH:], n); err != nil {
-			return err
-		}
+		program.Check(p.Check(datagram[program.GRH:], n))
 		if p.ah == nil {
-			if p.ah, err = p.c.PD().CreateAHFromWC(p.c.ID().Port(), &wc, datagram); err != nil {
-				return err
-			}
+			p.ah = program.Must(p.c.PD().CreateAHFromWC(p.c.ID().Port(), &wc, datagram))
 			p.c.OnClose(p.ah.Close)
 			p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
 		}
