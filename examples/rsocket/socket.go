@@ -40,17 +40,14 @@ func open(ctx context.Context, o *options, t rsocket.Type, out io.Writer) (_ *so
 		domain = rsocket.DomainINET6
 	}
 	s := program.Must(wrap(ctx, o, program.Must(rsocket.New(domain, t))))
-	if err := s.begin(t, from, to); err != nil {
+	if err := s.begin(t, from, to, out); err != nil {
 		return nil, errors.Join(err, s.Close())
-	}
-	if o.Server == "" {
-		fmt.Fprintf(out, "listening on %v\n", program.Must(s.LocalAddr()))
 	}
 	return s, nil
 }
 
 // begin connects, or listens. Options are set first, because connecting makes what they are about.
-func (s *socket) begin(t rsocket.Type, from, to netip.AddrPort) (err error) {
+func (s *socket) begin(t rsocket.Type, from, to netip.AddrPort, out io.Writer) (err error) {
 	defer program.Catch(&err)
 	if s.o.buffer > 0 {
 		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptSendBuf, s.o.buffer))
@@ -66,10 +63,11 @@ func (s *socket) begin(t rsocket.Type, from, to netip.AddrPort) (err error) {
 	if from.IsValid() {
 		program.Check(s.Bind(from))
 	}
-	switch {
-	case !to.IsValid() && t == rsocket.Stream:
-		return s.Listen(8)
-	case !to.IsValid():
+	if !to.IsValid() {
+		if t == rsocket.Stream {
+			program.Check(s.Listen(8))
+		}
+		fmt.Fprintf(out, "listening on %v\n", program.Must(s.LocalAddr()))
 		return nil
 	}
 	if err = s.Connect(to); errors.Is(err, syscall.EINPROGRESS) {
