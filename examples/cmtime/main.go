@@ -13,109 +13,50 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
-
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() {
-	o, err := parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "cmtime: %v\ncmtime -h lists the options\n", err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "cmtime:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("cmtime", os.Args[1:], parse, run) }
 
 type options struct {
-	server, bind, port   string
+	program.Ends
 	connections, retries int
 	timeout              time.Duration
 }
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := pflag.NewFlagSet("cmtime", pflag.ExitOnError)
-	f.SortFlags = false
-	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
-	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
-	f.IntVarP(&o.connections, "connections", "c", 100, "`number` of connections of a client")
-	f.StringVarP(&o.port, "port", "p", "7471", "`port` of the server")
-	f.IntVarP(&o.retries, "retries", "r", 2, "`times` to resolve again what could not be resolved")
-	ms := f.IntP("timeout", "t", 2000, "longest time to resolve an address or a route, in `ms`")
-	f.Usage = func() { fmt.Fprint(f.Output(), "cmtime [options]\ncmtime -s HOST [options]\n\n", f.FlagUsages()) }
-	_ = f.Parse(args) // it exits when it fails
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
-	}
-	o.timeout = time.Duration(*ms) * time.Millisecond
-	return o, errors.Join(
-		within("-c", o.connections, 1, 1<<20),
-		within("-r", o.retries, 0, 100),
-		within("-t", *ms, 1, 1<<30))
-}
-
-func within(flag string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
-	}
-	return nil
+	var ms int
+	f := program.NewFlags("cmtime [options]\ncmtime -s HOST [options]\n")
+	o.Ends.Flags(f, "7471")
+	f.Int(&o.connections, "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
+	f.Int(&o.retries, "retries", "r", 2, 0, 100, "`times` to resolve again what could not be resolved")
+	f.Int(&ms, "timeout", "t", 2000, 1, 1<<30, "longest time to resolve an address or a route, in `ms`")
+	err := f.Parse(args, 0)
+	o.timeout = time.Duration(ms) * time.Millisecond
+	return o, err
 }
 
 func run(ctx context.Context, o *options, out io.Writer) error {
-	switch {
-	case o.server != "":
+	if o.Server != "" {
 		return client(ctx, o, out)
-	default:
-		return server(ctx, o, out)
 	}
-}
-
-func client(ctx context.Context, o *options, out io.Writer) (err error) {
-	b := &bench{o: o}
-	if b.dst, err = resolve(ctx, o.server, o.port); err != nil {
-		return err
-	}
-	if o.bind != "" {
-		if b.src, err = resolve(ctx, o.bind, "0"); err != nil {
-			return err
-		}
-	}
-	if b.ch, err = rdmacm.NewEventChannel(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.ch.Close()) }()
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.run(ctx); err != nil {
-		return err
-	}
-	b.report(out)
-	return nil
+	return server(ctx, o, out)
 }
 
 // server accepts all connections, and closes each when its client has.
 func server(ctx context.Context, o *options, out io.Writer) (err error) {
-	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.bind, o.port), &rdmacm.Options{
-		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1},
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	defer program.Catch(&err)
+	opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
+	l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), opt))
+	defer program.Close(l, &err)
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	var (
 		clients   sync.WaitGroup
@@ -129,9 +70,7 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 		if ctx.Err() != nil { // interrupted, as intended
 			return nil
 		}
-		if err != nil {
-			return err
-		}
+		program.Check(err)
 		all.Add(1)
 		open.Add(1)
 		clients.Go(func() {
@@ -149,16 +88,172 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	}
 }
 
-// resolve looks up a name, or reads an address, and a port. An empty host is any address of this machine.
-func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
-	ip := netip.IPv4Unspecified()
-	if host != "" {
-		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil {
-			return netip.AddrPort{}, err
-		}
-		ip = ips[0].Unmap()
-	}
-	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
-	return netip.AddrPortFrom(ip, uint16(n)), err
+// bench takes all connections of the client through each step together.
+type bench struct {
+	o     *options
+	open  program.Closers
+	ch    *rdmacm.EventChannel
+	nodes []*node
+	pd    *ibv.PD // of all connections
+	cq    *ibv.CQ
 }
+
+// node is a connection.
+type node struct {
+	id      *rdmacm.ID
+	qp      *ibv.QP
+	began   time.Time // the step
+	took    time.Duration
+	retries int
+}
+
+// step is a step that all connections take together.
+type step struct {
+	name  string
+	begin func(*node) error
+	end   rdmacm.EventType // that ends it, or never
+}
+
+const never = ^rdmacm.EventType(0) // a step that is done when it returns
+
+// client prints the table of the stock cmtime.
+func client(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	src, dst, err := o.Resolve(ctx)
+	program.Check(err)
+	b := &bench{o: o, nodes: make([]*node, o.connections)}
+	for i := range b.nodes {
+		b.nodes[i] = &node{}
+	}
+	defer program.Close(&b.open, &err) // closing an object twice is harmless
+	b.ch = program.Keep(&b.open, program.Must(rdmacm.NewEventChannel()))
+	steps := []step{
+		{"create id", b.createID, never},
+		{"bind addr", func(n *node) error { return n.id.Bind(src) }, never},
+		{"resolve addr", func(n *node) error {
+			return n.id.ResolveAddr(src, dst, o.timeout)
+		}, rdmacm.EventAddrResolved},
+		{"resolve route", func(n *node) error { return n.id.ResolveRoute(o.timeout) }, rdmacm.EventRouteResolved},
+		{"create qp", b.createQP, never},
+		{"connect", connect, rdmacm.EventConnectResponse},
+		{"disconnect", disconnect, rdmacm.EventDisconnected},
+		{"destroy", func(n *node) error { return errors.Join(b.cq.Close(), b.pd.Close(), n.id.Close()) }, never},
+	}
+	table := "step              total ms     max ms     min us  us / conn\n"
+	for _, s := range steps {
+		if s.name == "bind addr" && !src.IsValid() {
+			continue
+		}
+		start := time.Now()
+		if err := b.take(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		table += b.line(s.name, time.Since(start))
+	}
+	_, err = io.WriteString(out, table)
+	return err
+}
+
+// line is the line of a step in the table.
+func (b *bench) line(name string, total time.Duration) string {
+	most, least := b.nodes[0].took, b.nodes[0].took
+	for _, n := range b.nodes {
+		most, least = max(most, n.took), min(least, n.took)
+	}
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
+	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
+	return fmt.Sprintf("%-13s: %11.2f%11.2f%11.2f%11.2f\n", name, ms(total), ms(most), us(least),
+		us(total)/float64(len(b.nodes)))
+}
+
+// take takes all connections through a step: one after the other, or those that an event ends together. Then it reads
+// the events while it still begins.
+func (b *bench) take(ctx context.Context, s step) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	begin := func() error {
+		for _, n := range b.nodes {
+			n.began, n.retries = time.Now(), b.o.retries
+			if err := s.begin(n); err != nil {
+				return err
+			}
+			if s.end == never {
+				n.took = time.Since(n.began)
+			}
+		}
+		return nil
+	}
+	if s.end == never {
+		return begin()
+	}
+	var beginner sync.WaitGroup
+	defer beginner.Wait()
+	beginner.Go(func() {
+		if err := begin(); err != nil {
+			cancel(err)
+		}
+	})
+	for left := len(b.nodes); left > 0; {
+		ev, err := b.ch.Event(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // of the beginner, or an interrupt
+		}
+		if err != nil {
+			return err
+		}
+		n := ev.ID.Value().(*node)
+		switch {
+		case ev.Type == s.end:
+			if s.end == rdmacm.EventConnectResponse {
+				err = n.establish()
+			}
+			n.took = time.Since(n.began)
+			left--
+		case (ev.Type == rdmacm.EventAddrError || ev.Type == rdmacm.EventRouteError) && n.retries > 0:
+			n.retries--
+			err = s.begin(n)
+		case ev.Type == rdmacm.EventTimewaitExit || ev.Type == rdmacm.EventAddrChange:
+		case ev.Err() != nil:
+			err = ev.Err()
+		default:
+			err = fmt.Errorf("event %v, want %v", ev, s.end)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) createID(n *node) (err error) {
+	defer program.Catch(&err)
+	n.id = program.Keep(&b.open, program.Must(b.ch.CreateID(rdmacm.PortSpaceTCP)))
+	n.id.SetValue(n)
+	return nil
+}
+
+// createQP makes a queue pair for a connection. The first one's device, which is known by now, is that of all: they go
+// to one address.
+func (b *bench) createQP(n *node) (err error) {
+	defer program.Catch(&err)
+	if b.pd == nil {
+		dev := program.Must(n.id.Verbs())
+		b.pd = program.Keep(&b.open, program.Must(dev.AllocPD()))
+		b.cq = program.Keep(&b.open, program.Must(dev.CreateCQ(2, nil))) // nothing is posted
+	}
+	opt := &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}
+	n.qp = program.Keep(&b.open, program.Must(b.pd.CreateQP(b.cq, b.cq, opt)))
+	return nil
+}
+
+func connect(n *node) error { return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}) }
+
+// establish ends the handshake: the server has replied.
+func (n *node) establish() error {
+	if err := n.id.BringUp(n.qp, nil); err != nil {
+		return err
+	}
+	return n.id.Establish()
+}
+
+func disconnect(n *node) error { return errors.Join(n.id.Disconnect(), n.qp.Close()) }

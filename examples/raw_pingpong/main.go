@@ -17,72 +17,41 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/pflag"
-
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-type options struct {
-	device          string
-	port            uint8
-	ownArg, peerArg string
-	own, peer       ibv.MAC
-	server, client  bool
-	n, size         int
-	rxFrames        int
-}
+func main() { program.Main("raw_pingpong", os.Args[1:], parse, play) }
 
-func main() {
-	o, err := parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "raw_pingpong: %v\nraw_pingpong -h lists the options\n", err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "raw_pingpong:", err)
-		os.Exit(1)
-	}
+type options struct {
+	device         string
+	port           uint8
+	own, peer      ibv.MAC
+	server, client bool
+	n, size        int
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{rxFrames: 16}
-	f := pflag.NewFlagSet("raw_pingpong", pflag.ExitOnError)
-	f.SortFlags = false
+	o := &options{}
+	f := program.NewFlags("raw_pingpong -B MAC -E MAC --server [options]\n" +
+		"raw_pingpong -B MAC -E MAC --client [options]\n")
 	f.StringVarP(&o.device, "ib-dev", "d", "", "`device` (default the first)")
 	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
-	f.StringVarP(&o.ownArg, "source_mac", "B", "", "own Ethernet `address`")
-	f.StringVarP(&o.peerArg, "dest_mac", "E", "", "the peer's Ethernet `address`")
+	own := f.StringP("source_mac", "B", "", "own Ethernet `address`")
+	peer := f.StringP("dest_mac", "E", "", "the peer's Ethernet `address`")
 	f.BoolVar(&o.server, "server", false, "reply to frames")
 	f.BoolVar(&o.client, "client", false, "send the first frame")
-	f.IntVarP(&o.n, "iters", "n", 1000, "`number` of frames each way")
-	f.IntVarP(&o.size, "size", "s", 64, "`bytes` of a frame, with its header")
-	forms := "raw_pingpong -B MAC -E MAC --server [options]\nraw_pingpong -B MAC -E MAC --client [options]\n"
-	f.Usage = func() { fmt.Fprint(f.Output(), forms, f.FlagUsages()) }
-	_ = f.Parse(args) // it exits when it fails
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
+	f.Int(&o.n, "iters", "n", 1000, 1, math.MaxInt32, "`number` of frames each way")
+	f.Int(&o.size, "size", "s", 64, header, slot, "`bytes` of a frame, with its header")
+	err := f.Parse(args, 0)
+	if err == nil && o.server == o.client {
+		err = errors.New("want one of --server and --client")
 	}
-	if o.server == o.client {
-		return nil, errors.New("want one of --server and --client")
+	if err != nil {
+		return nil, err
 	}
-	return o, errors.Join(address("-B", o.ownArg, &o.own), address("-E", o.peerArg, &o.peer),
-		within("-n", o.n, 1, math.MaxInt32), within("-s", o.size, header, slot))
-}
-
-func within(flag string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
-	}
-	return nil
-}
-
-func run(ctx context.Context, o *options, out io.Writer) error {
-	return play(ctx, o, out)
+	return o, errors.Join(address("-B", *own, &o.own), address("-E", *peer, &o.peer))
 }
 
 func address(flag, s string, to *ibv.MAC) error {
@@ -100,113 +69,57 @@ const (
 	recvID    = 1
 	sendID    = 2
 	slot      = 16 << 10 // the longest frame of any port
+	rxFrames  = 16
 )
 
 func play(ctx context.Context, o *options, out io.Writer) (err error) {
-	closing := func(c io.Closer) { err = errors.Join(err, c.Close()) }
-	dev, err := ibv.Open(o.device)
-	if err != nil {
-		return err
+	defer program.Catch(&err)
+	dev := program.Must(ibv.Open(o.device))
+	defer program.Close(dev, &err)
+	e := program.Must(program.NewEndpoint(dev, ibv.RawPacket, rxFrames, 2*slot))
+	defer program.Close(e, &err)
+	program.Check(e.QP.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: o.port}, ibv.MaskState|ibv.MaskPort))
+	program.Check(e.QP.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
+	program.Check(e.QP.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))
+	receive := func() {
+		program.Must(e.QP.PostRecv([]ibv.RecvWR{{ID: recvID, SGEs: []ibv.SGE{e.MR.SGE(slot, slot)}}}))
 	}
-	defer closing(dev)
-	pd, err := dev.AllocPD()
-	if err != nil {
-		return err
-	}
-	defer closing(pd)
-	mr, err := pd.AllocMR(2*slot, ibv.LocalWrite, nil)
-	if err != nil {
-		return err
-	}
-	defer closing(mr)
-	cq, err := dev.CreateCQ(o.rxFrames+1, nil)
-	if err != nil {
-		return err
-	}
-	defer closing(cq)
-	qp, err := pd.CreateQP(cq, cq, &ibv.QPOptions{Type: ibv.RawPacket, MaxSendWR: 1, MaxRecvWR: o.rxFrames})
-	if err != nil {
-		return err
-	}
-	defer closing(qp)
-
-	for _, m := range []struct {
-		attr ibv.QPAttr
-		mask ibv.QPAttrMask
-	}{
-		{ibv.QPAttr{State: ibv.StateInit, Port: uint8(o.port)}, ibv.MaskState | ibv.MaskPort},
-		{ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState},
-		{ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState},
-	} {
-		if err := qp.Modify(&m.attr, m.mask); err != nil {
-			return err
-		}
-	}
-	receive := func() error {
-		_, err := qp.PostRecv([]ibv.RecvWR{{ID: recvID, SGEs: []ibv.SGE{mr.SGE(slot, slot)}}})
-		return err
-	}
-	for range o.rxFrames {
-		if err := receive(); err != nil {
-			return err
-		}
+	for range rxFrames {
+		receive()
 	}
 	// What comes from the peer, and is for us.
 	all := ibv.MAC{255, 255, 255, 255, 255, 255}
-	flow, err := qp.CreateFlow(&ibv.FlowAttr{Port: uint8(o.port), Specs: []ibv.FlowSpec{ibv.FlowEth{
+	flow := program.Must(e.QP.CreateFlow(&ibv.FlowAttr{Port: o.port, Specs: []ibv.FlowSpec{ibv.FlowEth{
 		Value: ibv.FlowEthFields{DstMAC: o.own, SrcMAC: o.peer}, Mask: ibv.FlowEthFields{DstMAC: all, SrcMAC: all},
-	}}})
-	if err != nil {
-		return err
-	}
-	defer closing(flow)
+	}}}))
+	defer program.Close(flow, &err)
 
-	frame := mr.Bytes()[:o.size]
+	frame := e.MR.Bytes()[:o.size]
 	copy(frame, o.peer[:])
 	copy(frame[6:], o.own[:])
 	frame[12], frame[13] = etherType>>8, etherType&0xff
-	send := func() error {
-		_, err := qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
-			SGEs: []ibv.SGE{mr.SGE(0, o.size)}}})
-		return err
+	send := func() {
+		program.Must(e.QP.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{e.MR.SGE(0, o.size)}}}))
 	}
-	if !o.server {
-		if err := send(); err != nil {
-			return err
-		}
+	ahead := 0
+	if o.client { // each end sends when it has received the other's frame
+		ahead = 1
+		send()
 	}
-	sent, received := 0, 0
-	for wc, err := range cq.Completions(ctx) {
-		if err != nil {
-			return err
-		}
-		if err := wc.Err(); err != nil {
-			return err
-		}
-		if wc.ID == sendID {
+	for sent, received := 0, 0; sent < o.n || received < o.n; {
+		var wc [1]ibv.WC
+		program.Must(e.CQ.Wait(ctx, wc[:]))
+		program.Check(wc[0].Err())
+		if wc[0].ID == sendID {
 			sent++
-		} else {
-			received++
-			if err := receive(); err != nil {
-				return err
-			}
+			continue
 		}
-		// Each end sends when it has received the other's frame.
-		due := received // how many frames this end is to have sent
-		if !o.server {
-			due++ // it sent the first
+		received++
+		receive()
+		if ahead+received <= o.n {
+			send()
 		}
-		if wc.ID == recvID && due <= o.n {
-			if err := send(); err != nil {
-				return err
-			}
-		}
-		if sent == o.n && received == o.n {
-			break
-		}
-	}
-	if err := context.Cause(ctx); err != nil {
-		return err
 	}
 	fmt.Fprintf(out, "%d frames of %d bytes each way\n", o.n, o.size)
 	return nil

@@ -4,40 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // session is one connection, on either side. It is not safe for concurrent use.
 type session struct {
-	o     *options
-	out   io.Writer
-	c     *rdmacm.Conn
-	note  *ibv.MR  // two messages: one to send, one received
-	data  *ibv.MR  // a ping, and behind it a client's place for the pong
-	inbox []region // messages that came while something else was waited for
+	o       *options
+	out     io.Writer
+	c       *rdmacm.Conn
+	note    *ibv.MR // two messages: one to send, one received
+	data    *ibv.MR // a ping, and behind it a client's place for the pong
+	arrived bool    // a message, which is in note
 }
 
-// region is memory of the peer, as described by a message.
+// region is memory of the sender of a message, and the message, big-endian.
 type region struct {
-	at   ibv.RemoteAddr
-	size int
+	Addr       uint64
+	RKey, Size uint32
 }
 
-// noteSize is the length of a message: address, key and length, big-endian.
 const noteSize = 16
-
-// errEnd is returned when the client has disconnected between two pings.
-var errEnd = errors.New("the client has disconnected")
-
-// MessageError reports a message that violates the protocol.
-type MessageError struct{ Got, Want string }
-
-func (e *MessageError) Error() string { return fmt.Sprintf("a message of %s, want %s", e.Got, e.Want) }
 
 func (s *session) options() *rdmacm.Options {
 	return &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 16, MaxRecvWR: 1}, Prepare: s.prepare}
@@ -45,18 +36,15 @@ func (s *session) options() *rdmacm.Options {
 
 // prepare runs before the peer can send.
 func (s *session) prepare(c *rdmacm.Conn) (err error) {
+	defer program.Catch(&err)
 	s.c = c
-	if s.note, err = c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil); err != nil {
-		return err
-	}
+	s.note = program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil))
 	c.OnClose(s.note.Close)
 	size, access := maxSize, ibv.LocalWrite
 	if s.o.client {
 		size, access = 2*s.o.size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
-	if s.data, err = c.PD().AllocMR(size, access, nil); err != nil {
-		return err
-	}
+	s.data = program.Must(c.PD().AllocMR(size, access, nil))
 	c.OnClose(s.data.Close)
 	return s.expect()
 }
@@ -68,150 +56,93 @@ func (s *session) expect() error {
 }
 
 // ping is one round of the client.
-func (s *session) ping(ctx context.Context, n int) error {
+func (s *session) ping(ctx context.Context, n int) (err error) {
+	defer program.Catch(&err)
 	size := s.o.size
 	source, sink := s.data.Bytes()[:size], s.data.Bytes()[size:]
 	fill(source, n)
 	clear(sink)
 	for _, at := range []uint64{0, uint64(size)} { // it reads from the first and writes to the second
-		if err := s.tell(region{s.data.Remote().At(at), size}); err != nil {
-			return err
-		}
-		if _, err := s.message(ctx); err != nil {
-			return err
-		}
+		program.Check(s.tell(region{s.data.Addr() + at, s.data.RKey(), uint32(size)}))
+		program.Must(s.message(ctx))
 	}
-	if s.o.verify {
-		if err := verify(sink, n); err != nil {
-			return err
-		}
-	}
-	s.show("", sink)
-	return nil
+	return s.check("", sink, n)
 }
 
-// reply is one round of the server.
-func (s *session) reply(ctx context.Context, n int) error {
-	source, err := s.message(ctx)
-	if errors.Is(err, rdmacm.ErrDisconnected) {
-		return errEnd
-	}
-	if err != nil {
-		return err
-	}
-	if err := s.rdma(ctx, ibv.OpRead, source); err != nil {
-		return err
-	}
-	got := s.data.Bytes()[:source.size]
-	if s.o.verify {
-		if err := verify(got, n); err != nil {
-			return err
-		}
-	}
-	s.show("server ", got)
-	if err := s.tell(region{}); err != nil { // go ahead; the content is ignored
-		return err
-	}
-	sink, err := s.message(ctx)
-	if err != nil {
-		return err
-	}
-	sink.size = min(sink.size, len(text(got))+1) // with its zero byte
-	if err := s.rdma(ctx, ibv.OpWrite, sink); err != nil {
-		return err
-	}
+// reply is one round of the server, after the client's first message.
+func (s *session) reply(ctx context.Context, n int, source region) (err error) {
+	defer program.Catch(&err)
+	program.Check(s.rdma(ctx, ibv.OpRead, source))
+	got := s.data.Bytes()[:source.Size]
+	program.Check(s.check("server ", got, n))
+	program.Check(s.tell(region{})) // go ahead; the content is ignored
+	sink := program.Must(s.message(ctx))
+	sink.Size = min(sink.Size, uint32(len(text(got)))+1) // with its zero byte
+	program.Check(s.rdma(ctx, ibv.OpWrite, sink))
 	return s.tell(region{})
 }
 
-// tell sends a message. It does not wait: the peer's next one can only come
-// after this one has arrived.
+// tell sends a message. It does not wait: the peer's next one can only come after this one has arrived.
 func (s *session) tell(r region) error {
-	b := s.note.Bytes()[:noteSize]
-	binary.BigEndian.PutUint64(b, r.at.Addr)
-	binary.BigEndian.PutUint32(b[8:], r.at.RKey)
-	binary.BigEndian.PutUint32(b[12:], uint32(r.size))
+	_, _ = binary.Encode(s.note.Bytes(), binary.BigEndian, r) // it fits
 	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
 		SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}})
 	return err
 }
 
 // message waits for the peer's next one.
-func (s *session) message(ctx context.Context) (region, error) {
-	for len(s.inbox) == 0 {
-		if _, err := s.completion(ctx); err != nil {
-			return region{}, err
+func (s *session) message(ctx context.Context) (r region, err error) {
+	for !s.arrived {
+		if _, err := s.next(ctx); err != nil {
+			return r, err
 		}
 	}
-	r := s.inbox[0]
-	s.inbox = s.inbox[1:]
-	return r, nil
+	s.arrived = false
+	_, _ = binary.Decode(s.note.Bytes()[noteSize:], binary.BigEndian, &r) // it is whole
+	return r, s.expect()
 }
 
 // rdma reads from the peer's memory, or writes to it, and waits until that is done.
 func (s *session) rdma(ctx context.Context, op ibv.Opcode, r region) error {
-	if r.size < 1 || r.size > s.data.Len() {
-		return &MessageError{Got: fmt.Sprintf("a ping of %d bytes", r.size),
-			Want: fmt.Sprintf("1 to %d: make -S of the client smaller", s.data.Len())}
+	size := int(r.Size)
+	if size < 1 || size > s.data.Len() {
+		return fmt.Errorf("a message of a ping of %d bytes, want 1 to %d: make -S of the client smaller", size,
+			s.data.Len())
 	}
-	if _,
-		err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.data.SGE(0, r.size)},
-		Remote: r.at}}); err != nil {
+	if _, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{s.data.SGE(0, size)}, Remote: ibv.RemoteAddr{Addr: r.Addr, RKey: r.RKey}}}); err != nil {
 		return err
 	}
 	for {
-		wc, err := s.completion(ctx)
-		if err != nil {
+		wc, err := s.next(ctx)
+		if err != nil || wc.Opcode == ibv.WCRead || wc.Opcode == ibv.WCWrite {
 			return err
 		}
-		if wc.Opcode == ibv.WCRead || wc.Opcode == ibv.WCWrite {
-			return nil
-		}
 	}
 }
 
-// completion waits for a completion, and copies a received message out of its buffer.
-func (s *session) completion(ctx context.Context) (ibv.WC, error) {
-	wc, err := s.next(ctx)
-	if err != nil || wc.Opcode != ibv.WCRecv {
-		return wc, err
-	}
-	if wc.ByteLen != noteSize {
-		return wc, &MessageError{Got: fmt.Sprintf("%d bytes", wc.ByteLen), Want: fmt.Sprint(noteSize)}
-	}
-	b := s.note.Bytes()[noteSize:]
-	s.inbox = append(s.inbox, region{
-		at:   ibv.RemoteAddr{Addr: binary.BigEndian.Uint64(b), RKey: binary.BigEndian.Uint32(b[8:])},
-		size: int(binary.BigEndian.Uint32(b[12:])),
-	})
-	return wc, s.expect()
-}
-
-// next waits for a completion of the connection, which must be a success, for as long as --timeout says.
+// next waits for a completion, which must be a success, and notes that a message has arrived.
 func (s *session) next(ctx context.Context) (ibv.WC, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck ("+
-		"--timeout waits longer)", s.o.timeout))
+	ctx, cancel := s.o.timeout.Context(ctx)
 	defer cancel()
-	var wc [1]ibv.WC
-	_, err := s.c.CQ().Wait(ctx, wc[:])
-	switch {
-	case ctx.Err() != nil:
-		return wc[0], context.Cause(ctx)
-	case err == nil:
-		err = wc[0].Err()
-	}
+	wc, err := s.o.timeout.Next(ctx, s.c.CQ())
 	// The connection has ended; on iWARP its event may come later. There a message that has arrived may fail at its
 	// sender if the peer has ended the connection at once.
 	acked := s.c.PD().Device().Info().Transport.SendsAcked()
-	if status := wc[0].Status; status == ibv.WCWRFlushErr || status == ibv.WCLocQPOpErr && !acked {
+	if wc.Status == ibv.WCWRFlushErr || wc.Status == ibv.WCLocQPOpErr && !acked {
 		select {
 		case <-s.c.Done():
 		case <-ctx.Done():
 		}
 	}
-	if err != nil && s.c.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && s.c.Err() != nil:
 		err = s.c.Err()
+	case err == nil && wc.Opcode == ibv.WCRecv && wc.ByteLen != noteSize:
+		err = fmt.Errorf("a message of %d bytes, want %d", wc.ByteLen, noteSize)
 	}
-	return wc[0], err
+	s.arrived = s.arrived || wc.Opcode == ibv.WCRecv
+	return wc, err
 }
 
 // text returns the bytes before the first zero byte.
@@ -220,16 +151,41 @@ func text(b []byte) []byte {
 	return t
 }
 
-func (s *session) show(who string, b []byte) {
-	if s.o.verbose {
-		fmt.Fprintf(s.out, "%sping data: %s\n", who, text(b))
+// check checks a ping with -V, and shows it with -v.
+func (s *session) check(whose string, b []byte, n int) error {
+	if s.o.verify {
+		if err := verify(b, n); err != nil {
+			return err
+		}
 	}
+	if s.o.verbose {
+		fmt.Fprintf(s.out, "%sping data: %s\n", whose, text(b))
+	}
+	return nil
 }
 
-func (s *session) report(n int) {
-	checked := ""
-	if s.o.verify {
-		checked = ", every byte as it should be"
+func (s *session) report(n int) { fmt.Fprintf(s.out, "%d pings%s\n", n, program.Checked(s.o.verify)) }
+
+// Sizes of a ping that the stock rping accepts.
+const (
+	minSize = 23
+	maxSize = 64<<10 - 1
+)
+
+// fill makes b ping n: its number, then the letters from 'A' to 'z' round and round, each ping one letter further on,
+// and a zero byte.
+func fill(b []byte, n int) {
+	const first, letters = 'A', 'z' - 'A' + 1
+	text := copy(b, fmt.Sprintf("rdma-ping-%d: ", n))
+	for i := range b[text:] {
+		b[text+i] = byte(first + (n+i)%letters)
 	}
-	fmt.Fprintf(s.out, "%d pings%s\n", n, checked)
+	b[len(b)-1] = 0
+}
+
+// verify checks every byte of ping n.
+func verify(b []byte, n int) error {
+	want := make([]byte, len(b))
+	fill(want, n)
+	return program.Compare(b, want)
 }

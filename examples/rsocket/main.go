@@ -12,15 +12,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/pureverbs/pureverbs/examples/program"
 )
 
-// task runs a command line.
-type task func(ctx context.Context, out io.Writer) error
-
-var programs = map[string]func(args []string) (task, error){
+var programs = map[string]func(context.Context, *options, io.Writer) error{
 	"rstream": rstream, "riostream": riostream, "rcopy": rcopy, "udpong": udpong,
 }
 
@@ -41,20 +39,47 @@ func main() {
 		fmt.Fprint(os.Stderr, synopsis)
 		return
 	}
-	program, ok := programs[name]
+	run, ok := programs[name]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "rsocket: program %q: want one of these\n%s", name, synopsis)
 		os.Exit(2)
 	}
-	run, err := program(os.Args[2:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\nrsocket %[1]s -h lists the options\n", name, err)
-		os.Exit(2)
+	parse := func(args []string) (*options, error) { return parse(name, args) }
+	program.Main("rsocket "+name, os.Args[2:], parse, run)
+}
+
+// parse reads the command line of a program.
+func parse(name string, args []string) (*options, error) {
+	o := &options{timeout: program.Timeout{Lossy: true}}
+	forms, mostArgs := fmt.Sprintf("rsocket %s [options]\nrsocket %[1]s -s HOST [options]\n", name), 0
+	if name == "rcopy" {
+		forms, mostArgs = "rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n", 2
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
+	f := program.NewFlags(forms)
+	f.Int(&o.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
+	f.Timeout(&o.timeout, "longest `time` without a reply")
+	switch name {
+	case "rcopy":
+		o.LocalFlags(f, "7427")
+		f.StringVarP(&o.directory, "directory", "d", ".", "where a server writes")
+	case "udpong":
+		o.Ends.Flags(f, "7174")
+		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of datagrams of a client")
+		f.Int(&o.size, "size", "S", 1000, control, largest, "`bytes` in a datagram of a client")
+		o.words(f, "async", "echo", "nonblocking")
+	case "riostream":
+		o.ioMaps = 1
+		fallthrough
+	default:
+		o.Ends.Flags(f, "7471")
+		f.Int(&o.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
+		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of transfers each time, the same on both sides")
+		f.Int(&o.size, "size", "S", 1000, 1, 1<<30, "`bytes` in a transfer, the same on both sides")
+		o.words(f, "async", "blocking", "nonblocking", "verify")
 	}
+	err := f.Parse(args, mostArgs)
+	if err == nil && f.NArg() > 0 {
+		err = o.files(f.Args())
+	}
+	return o, err
 }

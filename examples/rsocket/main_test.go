@@ -12,14 +12,14 @@ func TestParseStream(t *testing.T) {
 		"-S 0":         "-S 0: want 1 to",
 		"-B -1":        "-B -1: want 0 to",
 		"--timeout 0s": "--timeout 0s: want more than 0",
-		"-s h there":   `"there": 1 arguments`,
+		"-s h there":   `"there": no arguments`,
 	} {
-		if _, err := parseStream("rstream", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse("rstream", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rstream %s: %v, want %q", args, err, want)
 		}
 	}
-	o, err := parseStream("rstream", strings.Fields("-T b -T verify -S 5 -s host"))
-	if err != nil || o.wait != blocking || !o.verify || o.size != 5 || o.server != "host" {
+	o, err := parse("rstream", strings.Fields("-T b -T verify -S 5 -s host"))
+	if err != nil || o.wait != blocking || !o.verify || o.size != 5 || o.Server != "host" {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
@@ -31,7 +31,7 @@ func TestParsePong(t *testing.T) {
 		"-S 2025":       "-S 2025: want 16 to 2024",
 		"--timeout -1s": "--timeout -1s: want more than 0",
 	} {
-		if _, err := parsePong(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse("udpong", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("udpong %s: %v, want %q", args, err, want)
 		}
 	}

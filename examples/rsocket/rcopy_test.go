@@ -22,7 +22,7 @@ func TestParseCopy(t *testing.T) {
 		"file host --timeout 0s":              "--timeout 0s: want more than 0",
 		"file host -B 2000000000":             "-B 2000000000: want 0 to",
 	} {
-		if _, err := parseCopy(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse("rcopy", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rcopy %s: %v, want %q", args, err, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	header := func(version, kind byte, length int) []byte {
+	raw := func(version, kind byte, length int) []byte {
 		b := make([]byte, headerSize)
 		b[0], b[1] = version, kind
 		binary.NativeEndian.PutUint16(b[2:], uint16(length))
@@ -65,9 +65,9 @@ func TestReceive(t *testing.T) {
 		}
 		return b.Bytes()
 	}
-	open := &command{kind: openFile, data: 0o600, rest: name("a")}
-	escape := &command{kind: openFile, data: 0o600, rest: name("\x1b[2J")}
-	write := &command{kind: writeFile, rest: size(3)}
+	open := &command{header{Kind: openFile, Data: 0o600}, name("a")}
+	escape := &command{header{Kind: openFile, Data: 0o600}, name("\x1b[2J")}
+	write := &command{header{Kind: writeFile}, size(3)}
 	for _, tt := range []struct {
 		name  string
 		says  []byte
@@ -76,19 +76,19 @@ func TestReceive(t *testing.T) {
 	}{
 		{"nothing", nil, nil, 0},
 		{"a file", append(say(open, write), "abc"...), nil, 0},
-		{"another version", header(1, openFile, headerSize), &MessageError{1, headerSize}, 0},
-		{"too short", header(0, openFile, 3), &MessageError{0, 3}, 0},
-		{"too long", header(0, openFile, 9999), &MessageError{0, 9999}, 0},
-		{"unknown", say(&command{kind: 9}), errOrder, syscall.EINVAL},
+		{"another version", raw(1, openFile, headerSize), &MessageError{1, headerSize}, 0},
+		{"too short", raw(0, openFile, 3), &MessageError{0, 3}, 0},
+		{"too long", raw(0, openFile, 9999), &MessageError{0, 9999}, 0},
+		{"unknown", say(&command{header{Kind: 9}, nil}), errOrder, syscall.EINVAL},
 		{"no file", say(write), errOrder, syscall.EINVAL},
 		{"two files", say(open, open), errOrder, syscall.EINVAL},
-		{"negative size", say(open, &command{kind: writeFile, rest: size(-1)}), errOrder, syscall.EINVAL},
-		{"no size", say(open, &command{kind: writeFile}), errOrder, syscall.EINVAL},
+		{"negative size", say(open, &command{header{Kind: writeFile}, size(-1)}), errOrder, syscall.EINVAL},
+		{"no size", say(open, &command{header{Kind: writeFile}, nil}), errOrder, syscall.EINVAL},
 		{"too few bytes", append(say(open, write), "ab"...), io.ErrUnexpectedEOF, syscall.EINVAL},
-		{"elsewhere", say(&command{kind: openFile, rest: name("../a")}), nil, syscall.EINVAL},
+		{"elsewhere", say(&command{header{Kind: openFile}, name("../a")}), nil, syscall.EINVAL},
 		{"an escape", append(say(escape, write), "abc"...), nil, 0},
-		{"an escape nowhere", say(&command{kind: openFile, rest: name("b/\x1b[2J")}), syscall.ENOENT, syscall.ENOENT},
-		{"nowhere", say(&command{kind: openFile, rest: name("b/a")}), syscall.ENOENT, syscall.ENOENT},
+		{"an escape nowhere", say(&command{header{Kind: openFile}, name("b/\x1b[2J")}), syscall.ENOENT, syscall.ENOENT},
+		{"nowhere", say(&command{header{Kind: openFile}, name("b/a")}), syscall.ENOENT, syscall.ENOENT},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conn{Reader: bytes.NewReader(tt.says)}

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"time"
+	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
@@ -25,63 +25,27 @@ import (
 //	waits until the last byte is the next number
 //
 // With -T verify the other bytes of the last write count up, in either direction.
-func riostream(args []string) (task, error) {
-	o, err := parseStream("riostream", args)
-	o.ioMaps = 1
-	return func(ctx context.Context, out io.Writer) error { return writeMemory(ctx, o, out) }, err
-}
-
-func writeMemory(ctx context.Context, o *streamOptions, out io.Writer) (err error) {
-	s, err := connect(ctx, &o.options, out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+func riostream(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	s := program.Must(dial(ctx, o, out))
+	defer program.Close(s, &err)
 	m := &memory{o: o, s: s, bytes: make([]byte, o.size)}
 	m.bytes[o.size-1] = 0xff // not the first number
-	if m.mapped, err = s.Map(m.bytes, rsocket.ProtWrite, 0); err != nil {
-		return err
-	}
-	client := o.server != ""
-	if err := greet(s, client); err != nil {
-		return fmt.Errorf("the first 16 bytes: %w", err)
-	}
-	start := time.Now()
-	for i := range o.iterations {
-		for turn, write := range []bool{client, !client} {
-			number := byte(2*i + turn)
-			if write {
-				err = m.write(number)
-			} else {
-				err = m.wait(ctx, number)
-			}
-			if err != nil {
-				return fmt.Errorf("iteration %d: %w", i, err)
-			}
+	m.mapped = program.Must(s.Map(m.bytes, rsocket.ProtWrite, 0))
+	// The library sends where the mapped memory is in front of the first bytes.
+	program.Check((&stream{rw: s}).greet(o.Server != ""))
+	program.Check(o.play(out, func(write bool, number byte) error {
+		if write {
+			return m.write(number)
 		}
-	}
-	o.report(out, time.Since(start))
+		return m.wait(ctx, number)
+	}))
 	return m.mapped.Unmap()
-}
-
-// greet sends 16 bytes each way. The library sends where the mapped memory is in front of them.
-func greet(s io.ReadWriter, client bool) error {
-	b := make([]byte, 16)
-	if client {
-		if _, err := s.Write(b); err != nil {
-			return err
-		}
-	}
-	_, err := io.ReadFull(s, b)
-	if !client && err == nil {
-		_, err = s.Write(b)
-	}
-	return err
 }
 
 // memory is where the peer writes to, and what is written to the peer's memory.
 type memory struct {
-	o               *streamOptions
+	o               *options
 	s               *socket
 	bytes           []byte
 	mapped          *rsocket.IOMap
@@ -106,19 +70,18 @@ func (m *memory) write(number byte) error {
 
 // wait waits until the last byte is a number. Now and then it checks that the peer is still connected.
 func (m *memory) wait(ctx context.Context, number byte) error {
-	deadline := time.Now().Add(m.o.timeout)
+	ctx, cancel := m.o.timeout.Context(ctx)
+	defer cancel()
 	for n := 1; m.mapped.Load(m.o.size-1) != number; n++ {
 		if n%1024 != 0 {
 			continue
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := m.s.isConnected(); err != nil && m.mapped.Load(m.o.size-1) != number {
+		_, err := m.s.RecvFlags(make([]byte, 1), rsocket.MsgPeek|rsocket.MsgDontWait)
+		if err != nil && !errors.Is(err, syscall.EAGAIN) && m.mapped.Load(m.o.size-1) != number {
 			return err
 		}
-		if time.Now().After(deadline) {
-			return silence(m.o.timeout)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	if m.o.verify {

@@ -7,34 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"net/netip"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
-
-type pongOptions struct {
-	options
-	count, size int
-	echo        bool
-}
-
-func parsePong(args []string) (*pongOptions, error) {
-	o := &pongOptions{}
-	f := o.newFlags("rsocket udpong [options]\nrsocket udpong -s ADDRESS [options]\n", "7174")
-	o.serverFlag(f)
-	f.IntVarP(&o.count, "count", "C", 1000, "`number` of datagrams of a client")
-	f.IntVarP(&o.size, "size", "S", 1000, "`bytes` in a datagram of a client")
-	words{
-		"async":       func() { o.wait = async },
-		"nonblocking": func() { o.wait = nonblocking },
-		"echo":        func() { o.echo = true },
-	}.add(f)
-	err := o.parse(f, args, 0)
-	return o, errors.Join(err,
-		within("-C", o.count, 1, math.MaxInt32),
-		within("-S", o.size, control, largest))
-}
 
 // udpong sends datagrams over an rsocket to a server, which counts them or sends them back, with itself or with the
 // stock udpong, as server or as client. Datagrams of rsockets need InfiniBand.
@@ -44,45 +22,30 @@ func parsePong(args []string) (*pongOptions, error) {
 //
 // Datagrams may be lost. A question without a reply is asked again. Of datagrams that are only counted, the server
 // reports how many have come.
-func udpong(args []string) (task, error) {
-	o, err := parsePong(args)
-	if err != nil {
-		return nil, err
+func udpong(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	s := program.Must(open(ctx, o, rsocket.Datagram, out))
+	defer program.Close(s, &err)
+	if o.Server != "" {
+		return (&client{o: o, s: s}).run(ctx, out)
 	}
-	if o.server != "" {
-		return func(ctx context.Context, out io.Writer) error { return pong(ctx, o, out) }, nil
-	}
-	return func(ctx context.Context, out io.Writer) error { return serveDatagrams(ctx, o, out) }, nil
+	return s.serve(ctx, out)
 }
 
-// serveDatagrams replies until interrupted.
-func serveDatagrams(ctx context.Context, o *pongOptions, out io.Writer) (err error) {
-	at, err := resolve(ctx, o.bind, o.port)
-	if err != nil {
-		return err
-	}
-	s, err := newSocket(ctx, rsocket.Datagram, at, &o.options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Bind(at); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "listening on %v\n", at)
+// serve replies until interrupted.
+func (s *socket) serve(ctx context.Context, out io.Writer) (err error) {
+	defer program.Catch(&err)
 	var (
 		clients [256]uint32 // datagrams of each
 		next    byte        // client
 		b       = make([]byte, 2*largest)
 	)
 	for {
-		n, from, err := s.RecvFrom(ctx, b)
+		n, from, err := s.recvFrom(ctx, b)
 		if ctx.Err() != nil {
 			return nil // interrupted, as intended
 		}
-		if err != nil {
-			return err
-		}
+		program.Check(err)
 		m := message(b[:n])
 		if n < control {
 			fmt.Fprintf(out, "%v: a datagram of %d bytes, want at least %d\n", from, n, control)
@@ -104,10 +67,20 @@ func serveDatagrams(ctx context.Context, o *pongOptions, out io.Writer) (err err
 			clients[m.client()]++
 			continue
 		}
-		if err := s.SendTo(m, from); err != nil {
+		program.Check(s.until(rsocket.PollOut, func() error {
+			_, err := s.SendTo(m, 0, from)
 			return err
-		}
+		}))
 	}
+}
+
+// recvFrom receives a datagram.
+func (s *socket) recvFrom(ctx context.Context, b []byte) (n int, from netip.AddrPort, err error) {
+	err = s.try(ctx, rsocket.PollIn, func() (err error) {
+		n, from, err = s.RecvFrom(b, 0)
+		return err
+	})
+	return n, from, err
 }
 
 // Sizes of datagrams.
@@ -141,66 +114,37 @@ const retry = 200 * time.Millisecond
 
 // client is not safe for concurrent use.
 type client struct {
-	o      *pongOptions
+	o      *options
 	s      *socket
 	id     byte // as the server says
 	number byte // of the next question
 	again  int  // questions asked again
 }
 
-// pong is the whole of a client.
-func pong(ctx context.Context, o *pongOptions, out io.Writer) (err error) {
-	to, err := resolve(ctx, o.server, o.port)
-	if err != nil {
-		return err
-	}
-	s, err := newSocket(ctx, rsocket.Datagram, to, &o.options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if o.bind != "" {
-		from, err := resolve(ctx, o.bind, "0")
-		if err != nil {
-			return err
-		}
-		if err := s.Bind(from); err != nil {
-			return err
-		}
-	}
-	if err := s.Connect(to); err != nil {
-		return err
-	}
-	c := &client{o: o, s: s}
-	reply, err := c.ask(ctx, login, control)
-	if err != nil {
-		return err
-	}
-	c.id = reply.client()
-	if _, err := c.ask(ctx, begin, control); err != nil {
-		return err
-	}
+// run is the whole of a client.
+func (c *client) run(ctx context.Context, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	c.id = program.Must(c.ask(ctx, login, control)).client()
+	program.Must(c.ask(ctx, begin, control))
 	start := time.Now()
-	for n := range o.count {
-		if o.echo {
-			_, err = c.ask(ctx, echo, o.size)
+	for n := range c.o.count {
+		if c.o.echo {
+			_, err = c.ask(ctx, echo, c.o.size)
 		} else {
-			_, err = s.Write(c.question(data, o.size))
+			_, err = c.s.Write(c.question(data, c.o.size))
 		}
 		if err != nil {
 			return fmt.Errorf("datagram %d: %w", n, err)
 		}
 	}
-	if reply, err = c.ask(ctx, end, control); err != nil {
-		return err
-	}
+	arrived := program.Must(c.ask(ctx, end, control)).count()
 	took := time.Since(start)
-	if o.echo {
-		report(out, 2*o.count, o.size, took, fmt.Sprintf(
-			", every byte as it should be; %d questions were asked again", c.again))
-		return nil
+	if c.o.echo {
+		report(out, 2*c.o.count, c.o.size, took, fmt.Sprintf("%s; %d questions were asked again", program.Checked(true),
+			c.again))
+	} else {
+		report(out, c.o.count, c.o.size, took, fmt.Sprintf("; %d have arrived", arrived))
 	}
-	report(out, o.count, o.size, took, fmt.Sprintf("; %d have arrived", reply.count()))
 	return nil
 }
 
@@ -215,15 +159,16 @@ func (c *client) question(op byte, size int) message {
 	return m
 }
 
+var errLost = errors.New("a datagram was lost")
+
 // ask sends a question until its reply comes.
-func (c *client) ask(ctx context.Context, op byte, size int) (message, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.o.timeout, silence(c.o.timeout))
+func (c *client) ask(ctx context.Context, op byte, size int) (_ message, err error) {
+	defer program.Catch(&err)
+	ctx, cancel := c.o.timeout.Context(ctx)
 	defer cancel()
 	q := c.question(op, size)
 	for {
-		if _, err := c.s.Write(q); err != nil {
-			return nil, err
-		}
+		program.Must(c.s.Write(q))
 		reply, err := c.reply(ctx, q)
 		if err != errLost {
 			return reply, err
@@ -232,15 +177,13 @@ func (c *client) ask(ctx context.Context, op byte, size int) (message, error) {
 	}
 }
 
-var errLost = errors.New("a datagram was lost")
-
 // reply waits for the reply to a question, and drops those to earlier ones.
 func (c *client) reply(ctx context.Context, q message) (message, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, retry, errLost)
 	defer cancel()
 	b := make(message, 2*largest)
 	for {
-		n, _, err := c.s.RecvFrom(ctx, b)
+		n, _, err := c.s.recvFrom(ctx, b)
 		if err != nil {
 			return nil, err
 		}

@@ -13,214 +13,236 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
-
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() {
-	o, err := parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "ucmatose: %v\nucmatose -h lists the options\n", err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "ucmatose:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("ucmatose", os.Args[1:], parse, run) }
 
 type options struct {
-	server, bind, port       string
-	connections, count, size int
-	tos, ackTimeout          int
-	migrate, verify          bool
-	timeout                  time.Duration
+	program.Ends
+	program.Messages
+	connections     int
+	tos, ackTimeout int
+	migrate         bool
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{}
-	f := pflag.NewFlagSet("ucmatose", pflag.ExitOnError)
-	f.SortFlags = false
-	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
-	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
-	f.StringVarP(&o.port, "port", "p", "7471", "`port` of the server")
-	f.IntVarP(&o.connections, "connections", "c", 1, "`number` of connections, the same on both sides")
-	f.IntVarP(&o.count, "count", "C", 10, "`number` of messages each way, the same on both sides")
-	f.IntVarP(&o.size, "size", "S", 100, "`bytes` in a message, the same on both sides")
-	f.IntVarP(&o.tos, "tos", "t", -1, "type of service of a client's packets, a `byte` (default the system's)")
-	f.IntVarP(&o.ackTimeout, "ack-timeout", "a", -1,
+	o := &options{Messages: program.Messages{Kind: "message"}}
+	f := program.NewFlags("ucmatose [options]\nucmatose -s HOST [options]\n")
+	o.Ends.Flags(f, "7471")
+	f.Int(&o.connections, "connections", "c", 1, 1, 1<<16, "`number` of connections, the same on both sides")
+	f.Int(&o.Count, "count", "C", 10, 0, 1<<14, "`number` of messages each way, the same on both sides")
+	o.Messages.Flags(f, 1<<20)
+	f.Int(&o.tos, "tos", "t", -1, -1, math.MaxUint8,
+		"type of service of a client's packets, a `byte` (default the system's)")
+	f.Int(&o.ackTimeout, "ack-timeout", "a", -1, -1, 31,
 		"4.096 µs times two to the power of `n` is the time to wait for an acknowledgement (default the path's)")
 	f.BoolVarP(&o.migrate, "migrate", "m", false, "move the connections to a second event channel")
-	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte; the peer has to be one of these examples")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a message")
-	f.Usage = func() { fmt.Fprint(f.Output(), "ucmatose [options]\nucmatose -s HOST [options]\n\n", f.FlagUsages()) }
-	_ = f.Parse(args) // it exits when it fails
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
-	}
-	return o, errors.Join(
-		within("-c", o.connections, 1, 1<<16),
-		within("-C", o.count, 0, 1<<14),
-		within("-S", o.size, 1, 1<<20),
-		within("-C times -S", o.count*o.size, 0, 1<<30),
-		within("-t", o.tos, -1, math.MaxUint8),
-		within("-a", o.ackTimeout, -1, 31))
-}
-
-func within(flag string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
-	}
-	return nil
+	err := f.Parse(args, 0)
+	return o, errors.Join(err, program.Within("-C times -S", o.Count*o.Size, 0, 1<<30))
 }
 
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
-	m := &matose{o: o}
-	defer func() { err = errors.Join(err, m.close()) }()
-	if o.server != "" {
-		err = m.client(ctx)
+	defer program.Catch(&err)
+	from, to, err := o.Resolve(ctx)
+	program.Check(err)
+	m := &matose{o: o, ch: program.Must(rdmacm.NewEventChannel())}
+	defer func() { err = errors.Join(err, m.ch.Close()) }() // which may be another by then
+	defer program.Close(&m.open, &err)
+	server := !to.IsValid()
+	if server {
+		program.Check(m.listen(from, out))
 	} else {
-		err = m.server(ctx, out)
+		program.Check(m.connect(from, to))
 	}
-	if err != nil {
-		return err
+	program.Check(m.follow(ctx, &m.established))
+	for _, c := range m.conns {
+		if !server { // the server sends first
+			program.Check(c.complete(ctx, 0))
+		}
+		program.Check(c.send())
 	}
-	checked := ""
-	if o.verify {
-		checked = ", every byte as it should be"
+	for _, c := range m.conns {
+		program.Check(c.complete(ctx, o.Count))
 	}
-	fmt.Fprintf(out, "%d messages sent and as many received%s\n", o.connections*o.count, checked)
-	return nil
-}
-
-// conn is a connection.
-type conn struct {
-	o              *options
-	cq             *ibv.CQ
-	qp             *ibv.QP
-	mr             *ibv.MR // a place for each message that comes, and behind them one for each that goes
-	sent, received int
-	opened         []io.Closer // by this side, in order
-}
-
-// prepare makes what a connection needs on its device, and posts a receive for every message before the peer can
-// send.
-func (c *conn) prepare(dev *ibv.Device) error {
-	pd, err := dev.AllocPD()
-	if err != nil {
-		return err
+	if o.migrate {
+		program.Check(m.migrate())
 	}
-	c.opened = append(c.opened, pd)
-	if c.cq, err = dev.CreateCQ(max(1, 2*c.o.count), nil); err != nil {
-		return err
-	}
-	c.opened = append(c.opened, c.cq)
-	if c.mr, err = pd.AllocMR(max(1, 2*c.o.count*c.o.size), ibv.LocalWrite, nil); err != nil {
-		return err
-	}
-	c.opened = append(c.opened, c.mr)
-	c.qp, err = pd.CreateQP(c.cq, c.cq, &ibv.QPOptions{MaxSendWR: max(1, c.o.count), MaxRecvWR: max(1, c.o.count)})
-	if err != nil {
-		return err
-	}
-	c.opened = append(c.opened, c.qp)
-	return nil
-}
-
-func (c *conn) expect() error {
-	for n := range c.o.count {
-		if _, err := c.qp.PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{c.mr.SGE(n*c.o.size, c.o.size)}}}); err != nil {
-			return err
+	if server {
+		for _, c := range m.conns {
+			program.Check(c.id.Disconnect())
 		}
 	}
+	program.Check(m.follow(ctx, &m.disconnected))
+	fmt.Fprintf(out, "%d messages sent and as many received%s\n", o.connections*o.Count, program.Checked(o.Verify))
 	return nil
+}
+
+// conn is a connection. Its memory has a place for each message that comes, and behind them one for each that goes.
+type conn struct {
+	*program.Endpoint // made when the device is known
+	o                 *options
+	id                *rdmacm.ID
+	sent, received    int
 }
 
 // send posts all messages.
 func (c *conn) send() error {
-	for n := range c.o.count {
-		at := (c.o.count + n) * c.o.size
-		copy(c.mr.Bytes()[at:], pattern(c.o.size, n))
-		if _, err := c.qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
-			SGEs: []ibv.SGE{c.mr.SGE(at, c.o.size)}}}); err != nil {
-			return err
-		}
+	batch := c.QP.Batch()
+	for n := range c.o.Count {
+		at := (c.o.Count + n) * c.o.Size
+		c.o.Fill(c.MR.Bytes()[at:], n)
+		batch.Send(0, ibv.Signaled, c.MR.SGE(at, c.o.Size))
 	}
-	return nil
+	return batch.Post()
 }
 
-// complete waits until that many messages have been sent and received.
-func (c *conn) complete(ctx context.Context, sent, received int) error {
-	for c.sent < sent || c.received < received {
-		wc, err := c.o.next(ctx, c.cq)
+// complete waits until all messages have been received, and as many as that have been sent.
+func (c *conn) complete(ctx context.Context, sent int) error {
+	for c.sent < sent || c.received < c.o.Count {
+		wc, err := c.o.Next(ctx, c.CQ)
 		if err != nil {
-			return fmt.Errorf("%d messages received and %d sent of %d: %w", c.received, c.sent, c.o.count, err)
+			return fmt.Errorf("%d messages received and %d sent of %d: %w", c.received, c.sent, c.o.Count, err)
 		}
 		if wc.Opcode == ibv.WCSend {
 			c.sent++
 			continue
 		}
-		message := c.mr.Bytes()[c.received*c.o.size:][:wc.ByteLen]
-		if len(message) != c.o.size {
-			return fmt.Errorf("message %d has %d bytes, want %d: give both sides the same -S", c.received, len(message),
-				c.o.size)
-		}
-		if c.o.verify {
-			if err := verify(message, c.received); err != nil {
-				return err
-			}
+		if err := c.o.Check(c.MR.Bytes()[c.received*c.o.Size:][:wc.ByteLen], c.received); err != nil {
+			return err
 		}
 		c.received++
 	}
 	return nil
 }
 
-// close closes children before parents.
-func (c *conn) close() (err error) {
-	for i := len(c.opened) - 1; i >= 0; i-- {
-		err = errors.Join(err, c.opened[i].Close())
-	}
-	return err
+// resolving is how long an address or a route may take.
+const resolving = 2 * time.Second
+
+// matose is one side: all its connections, and the channel of their events. It is not safe for concurrent use.
+type matose struct {
+	o                         *options
+	ch                        *rdmacm.EventChannel
+	listener                  *rdmacm.ID // of a server
+	conns                     []*conn
+	open                      program.Closers
+	established, disconnected int
 }
 
-// next waits for the next completion, which must be a success, for as long as --timeout says.
-func (o *options) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck ("+
-		"--timeout waits longer)", o.timeout))
-	defer cancel()
-	var wc [1]ibv.WC
-	if _, err := cq.Wait(ctx, wc[:]); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+// connect begins all connections of a client.
+func (m *matose) connect(from, to netip.AddrPort) (err error) {
+	defer program.Catch(&err)
+	for range m.o.connections {
+		id := program.Must(m.ch.CreateID(rdmacm.PortSpaceTCP))
+		m.add(id)
+		if m.o.tos >= 0 {
+			program.Check(id.SetTOS(uint8(m.o.tos)))
 		}
-		return wc[0], err
+		program.Check(id.ResolveAddr(from, to, resolving))
 	}
-	return wc[0], wc[0].Err()
+	return nil
 }
 
-// pattern returns the contents of message n: different from byte to byte and from message to message.
-func pattern(size, n int) []byte {
-	b := make([]byte, size)
-	for i := range b {
-		b[i] = byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1
-	}
-	return b
+// listen lets clients connect.
+func (m *matose) listen(at netip.AddrPort, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	m.listener = program.Keep(&m.open, program.Must(m.ch.CreateID(rdmacm.PortSpaceTCP)))
+	program.Check(m.listener.Bind(at))
+	program.Check(m.listener.Listen(0))
+	fmt.Fprintf(out, "listening on %v\n", m.listener.LocalAddr())
+	return nil
 }
 
-func verify(b []byte, n int) error {
-	for i, want := range pattern(len(b), n) {
-		if b[i] != want {
-			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples?)", n, i,
-				b[i], want)
+// add makes id a connection.
+func (m *matose) add(id *rdmacm.ID) {
+	c := &conn{o: m.o, id: program.Keep(&m.open, id)}
+	id.SetValue(c)
+	m.conns = append(m.conns, c)
+}
+
+// of returns the connection of an ID.
+func of(id *rdmacm.ID) *conn { return id.Value().(*conn) }
+
+// follow handles events until as many connections as there are to be were counted in n.
+func (m *matose) follow(ctx context.Context, n *int) error {
+	for *n < m.o.connections {
+		ev, err := m.ch.Event(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.handle(ev); err != nil {
+			return fmt.Errorf("%v: %w", ev.Type, err)
 		}
 	}
 	return nil
+}
+
+// handle takes a connection to its next step.
+func (m *matose) handle(ev *rdmacm.Event) (err error) {
+	defer program.Catch(&err)
+	id := ev.ID
+	switch ev.Type {
+	case rdmacm.EventAddrResolved:
+		return id.ResolveRoute(resolving)
+	case rdmacm.EventRouteResolved:
+		program.Check(m.prepare(of(id)))
+		return id.Connect(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
+	case rdmacm.EventConnectRequest: // to the server
+		if len(m.conns) == m.o.connections {
+			return errors.Join(id.Reject(nil), id.Close())
+		}
+		m.add(id)
+		program.Check(m.prepare(of(id)))
+		program.Check(id.BringUp(of(id).QP, nil))
+		return id.Accept(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
+	case rdmacm.EventConnectResponse: // to the client
+		program.Check(id.BringUp(of(id).QP, nil))
+		m.established++
+		return id.Establish()
+	case rdmacm.EventEstablished: // to the server
+		m.established++
+	case rdmacm.EventDisconnected:
+		m.disconnected++
+		if m.listener == nil {
+			return id.Disconnect() // the reply
+		}
+	case rdmacm.EventTimewaitExit, rdmacm.EventAddrChange:
+	default:
+		return ev.Err()
+	}
+	return nil
+}
+
+// prepare makes the queue pair, whose device is known by now, and posts a receive for every message before the peer can
+// send.
+func (m *matose) prepare(c *conn) (err error) {
+	defer program.Catch(&err)
+	if m.o.ackTimeout >= 0 {
+		program.Check(c.id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)))
+	}
+	dev := program.Must(c.id.Verbs())
+	n, size := m.o.Count, m.o.Size
+	c.Endpoint = program.Keep(&m.open, program.Must(program.NewEndpoint(dev, ibv.RC, max(1, n), max(1, 2*n*size))))
+	program.Check(c.id.InitQP(c.QP))
+	return program.PostRecvs(c.QP, c.MR, n, size)
+}
+
+// migrate moves all IDs to a second channel. Their unread events go with them.
+func (m *matose) migrate() (err error) {
+	defer program.Catch(&err)
+	from := m.ch
+	m.ch = program.Must(rdmacm.NewEventChannel())
+	for _, c := range m.conns {
+		program.Check(c.id.Migrate(m.ch))
+	}
+	if m.listener != nil {
+		program.Check(m.listener.Migrate(m.ch))
+	}
+	return from.Close()
 }

@@ -16,149 +16,160 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
-	"github.com/spf13/pflag"
-
+	"github.com/pureverbs/pureverbs/examples/program"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() {
-	o, err := parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "udaddy: %v\nudaddy -h lists the options\n", err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "udaddy:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("udaddy", os.Args[1:], parse, run) }
 
 type options struct {
-	server, bind, port       string
-	from                     netip.AddrPort // of a client
-	connections, count, size int
-	verify                   bool
-	timeout                  time.Duration
+	program.Ends
+	program.Messages
+	from        netip.AddrPort // of a client
+	connections int
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{}
-	f := pflag.NewFlagSet("udaddy", pflag.ExitOnError)
-	f.SortFlags = false
-	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
-	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
-	f.StringVarP(&o.port, "port", "p", "7174", "`port` of the server")
-	f.IntVarP(&o.connections, "connections", "c", 1, "`number` of pairs of queue pairs, the same on both sides")
-	f.IntVarP(&o.count, "count", "C", 10, "`number` of datagrams each way, the same on both sides")
-	f.IntVarP(&o.size, "size", "S", 100, "`bytes` in a datagram, the same on both sides")
-	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte; the peer has to be one of these examples")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a datagram")
-	f.Usage = func() { fmt.Fprint(f.Output(), "udaddy [options]\nudaddy -s HOST [options]\n\n", f.FlagUsages()) }
-	_ = f.Parse(args) // it exits when it fails
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments expected", f.Arg(0))
+	o := &options{Messages: program.Messages{Kind: "datagram", Timeout: program.Timeout{Lossy: true}}}
+	f := program.NewFlags("udaddy [options]\nudaddy -s HOST [options]\n")
+	o.Ends.Flags(f, "7174")
+	f.Int(&o.connections, "connections", "c", 1, 1, 1<<16, "`number` of pairs of queue pairs, the same on both sides")
+	f.Int(&o.Count, "count", "C", 10, 1, 1<<14, "`number` of datagrams each way, the same on both sides")
+	o.Messages.Flags(f, 1<<16)
+	err := f.Parse(args, 0)
+	if err == nil && o.Server != "" {
+		o.from, err = program.Local("-b", o.Bind)
 	}
-	if o.server != "" && o.bind != "" {
-		ip, err := netip.ParseAddr(o.bind)
-		if err != nil {
-			return nil, fmt.Errorf("-b: %w", err)
-		}
-		o.from = netip.AddrPortFrom(ip, 0)
-	}
-	return o, errors.Join(
-		within("-c", o.connections, 1, 1<<16),
-		within("-C", o.count, 1, 1<<14),
-		within("-S", o.size, 1, 1<<16))
+	return o, err
 }
 
-func within(flag string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
+// run runs all connections concurrently.
+func run(ctx context.Context, o *options, out io.Writer) (err error) {
+	defer program.Catch(&err)
+	talk := client
+	if o.Server == "" {
+		opt := &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP}
+		l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), opt))
+		defer program.Close(l, &err)
+		fmt.Fprintf(out, "listening on %v\n", l.Addr())
+		talk = func(ctx context.Context, p *peer) error { return serve(ctx, l, p) }
 	}
-	return nil
-}
-
-func run(ctx context.Context, o *options, out io.Writer) error {
-	switch {
-	case o.server != "":
-		return client(ctx, o, out)
-	default:
-		return server(ctx, o, out)
-	}
-}
-
-func client(ctx context.Context, o *options, out io.Writer) error {
-	return o.all(out, func(p *peer) (err error) {
-		opt := p.options()
-		opt.LocalAddr = o.from
-		c, err := rdmacm.Dial(ctx, net.JoinHostPort(o.server, o.port), opt)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, c.Close()) }()
-		p.ah, p.qpn, p.qkey = c.Peer()
-		if err := p.send(); err != nil {
-			return err
-		}
-		return p.receive(ctx)
-	})
-}
-
-func server(ctx context.Context, o *options, out io.Writer) (err error) {
-	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.bind, o.port), &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	fmt.Fprintf(out, "listening on %v\n", l.Addr())
-	return o.all(out, func(p *peer) (err error) {
-		request, err := l.Next(ctx)
-		if err != nil {
-			return err
-		}
-		c, err := request.Accept(ctx, p.options())
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, c.Close()) }()
-		defer func() {
-			if p.ah != nil {
-				err = errors.Join(err, p.ah.Close())
-			}
-		}()
-		if err := p.receive(ctx); err != nil {
-			return err
-		}
-		if err := p.send(); err != nil {
-			return err
-		}
-		return p.sent(ctx)
-	})
-}
-
-// all runs all connections concurrently.
-func (o *options) all(out io.Writer, talk func(*peer) error) error {
 	errs := make(chan error)
 	for range o.connections {
-		go func() { errs <- talk(&peer{o: o}) }()
+		go func() { errs <- talk(ctx, &peer{options: o}) }()
 	}
-	var err error
 	for range o.connections {
 		err = errors.Join(err, <-errs)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		fmt.Fprintf(out, "%d datagrams sent and as many received%s\n", o.connections*o.Count, program.Checked(o.Verify))
 	}
-	checked := ""
-	if o.verify {
-		checked = ", every byte as it should be"
+	return err
+}
+
+func client(ctx context.Context, p *peer) (err error) {
+	defer program.Catch(&err)
+	opt := p.conn()
+	opt.LocalAddr = p.from
+	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(p.Server, p.Port), opt))
+	defer program.Close(c, &err)
+	p.ah, p.qpn, p.qkey = c.Peer()
+	program.Check(p.send())
+	return p.receive(ctx)
+}
+
+func serve(ctx context.Context, l *rdmacm.Listener, p *peer) (err error) {
+	defer program.Catch(&err)
+	request := program.Must(l.Next(ctx))
+	c := program.Must(request.Accept(ctx, p.conn()))
+	defer program.Close(c, &err)
+	program.Check(p.receive(ctx))
+	program.Check(p.send())
+	for ; p.sent < p.Count; p.sent++ {
+		program.Must(p.next(ctx))
 	}
-	fmt.Fprintf(out, "%d datagrams sent and as many received%s\n", o.connections*o.count, checked)
 	return nil
+}
+
+// peer is the queue pair for one peer. It is not safe for concurrent use.
+type peer struct {
+	*options
+	c  *rdmacm.Conn
+	mr *ibv.MR // a place for each datagram that comes, with its header, and behind them one for each that goes
+
+	ah        *ibv.AH // where the other side is
+	qpn, qkey uint32
+
+	sent int // sends that have completed
+}
+
+func (p *peer) conn() *rdmacm.Options {
+	return &rdmacm.Options{
+		PortSpace: rdmacm.PortSpaceUDP,
+		QP:        ibv.QPOptions{MaxSendWR: p.Count, MaxRecvWR: p.Count},
+		Prepare:   p.prepare,
+	}
+}
+
+// slot is the size of the buffer for a received datagram.
+func (p *peer) slot() int { return program.GRH + p.Size }
+
+// prepare posts a receive for every datagram before the other side can send.
+func (p *peer) prepare(c *rdmacm.Conn) (err error) {
+	defer program.Catch(&err)
+	p.c = c
+	program.Check(program.FitsMTU(c.PD().Device(), c.ID().Port(), p.Size))
+	p.mr = program.Must(c.PD().AllocMR(p.Count*(p.slot()+p.Size), ibv.LocalWrite, nil))
+	c.OnClose(p.mr.Close)
+	return program.PostRecvs(c.QP(), p.mr, p.Count, p.slot())
+}
+
+// send posts all datagrams.
+func (p *peer) send() error {
+	batch := p.c.QP().Batch()
+	for n := range p.Count {
+		at := p.Count*p.slot() + n*p.Size
+		p.Fill(p.mr.Bytes()[at:], n)
+		batch.SendImmTo(0, ibv.Signaled, p.mr.SGE(at, p.Size), p.c.QP().Num(), p.ah, p.qpn, p.qkey)
+	}
+	return batch.Post()
+}
+
+// receive waits for all datagrams. A server learns from the first where to reply.
+func (p *peer) receive(ctx context.Context) (err error) {
+	defer program.Catch(&err)
+	for n := 0; n < p.Count; {
+		wc, err := p.next(ctx)
+		if err != nil {
+			return fmt.Errorf("%d datagrams received of %d: %w", n, p.Count, err)
+		}
+		if wc.Opcode == ibv.WCSend {
+			p.sent++
+			continue
+		}
+		if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
+			return fmt.Errorf("datagram %d has the immediate data %#x (%v), want %#x, its sender's queue pair", n,
+				wc.Imm, wc.Flags, wc.SrcQPN)
+		}
+		datagram := p.mr.Bytes()[int(wc.ID)*p.slot():][:wc.ByteLen]
+		program.Check(p.Check(datagram[program.GRH:], n))
+		if p.ah == nil {
+			p.ah = program.Must(p.c.PD().CreateAHFromWC(p.c.ID().Port(), &wc, datagram))
+			p.c.OnClose(p.ah.Close)
+			p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
+		}
+		n++
+	}
+	return nil
+}
+
+// next waits for a completion of the connection.
+func (p *peer) next(ctx context.Context) (ibv.WC, error) {
+	wc, err := p.Next(ctx, p.c.CQ())
+	if err != nil && ctx.Err() == nil && p.c.Err() != nil {
+		err = p.c.Err() // the connection has ended, which flushes work requests
+	}
+	return wc, err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/examples/program"
 )
 
 // What the stock rping has in its pings.
@@ -28,7 +30,7 @@ func TestVerify(t *testing.T) {
 	if err := verify(b, 5); err != nil {
 		t.Error(err)
 	}
-	var wrong *PayloadError
+	var wrong *program.PayloadError
 	for i := range b {
 		b[i] ^= 1
 		if err := verify(b, 5); !errors.As(err, &wrong) || wrong.Offset != i {

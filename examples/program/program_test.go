@@ -1,0 +1,147 @@
+package program
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// object is closed with an error.
+type object string
+
+func (o object) Close() error { return errors.New("closing " + string(o)) }
+
+// TestCheck: a failed check runs what is deferred, and its error is the first of the function's.
+func TestCheck(t *testing.T) {
+	failed := errors.New("failed")
+	for name, tt := range map[string]struct {
+		f    func() error
+		want string
+	}{
+		"nothing": {func() (err error) {
+			defer Catch(&err)
+			Check(nil)
+			return nil
+		}, ""},
+		"returned": {func() (err error) {
+			defer Catch(&err)
+			defer Close(object("a"), &err)
+			return failed
+		}, "failed\nclosing a"},
+		"checked": {func() (err error) {
+			defer Catch(&err)
+			defer Close(object("a"), &err)
+			defer Close(object("b"), &err)
+			Must(0, failed)
+			return errors.New("it goes on")
+		}, "failed\nclosing b\nclosing a"},
+		"its own error": {func() (err error) {
+			defer Catch(&err)
+			defer Close(object("a"), &err)
+			err = failed
+			Check(err)
+			return nil
+		}, "failed\nclosing a"},
+		"closers": {func() error {
+			var c Closers
+			for _, name := range []string{"a", "b"} {
+				if o := Keep(&c, object(name)); string(o) != name {
+					t.Errorf("Keep returns %v", o)
+				}
+			}
+			return c.Close()
+		}, "closing b\nclosing a"},
+	} {
+		got := ""
+		if err := tt.f(); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	defer func() {
+		if r := recover(); r != "another panic" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	_ = func() (err error) {
+		defer Catch(&err)
+		panic("another panic")
+	}()
+}
+
+func TestFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-n 7 --timeout 2s": "",
+		"-n 0":              "-n 0: want 1 to 9",
+		"-n 10":             "-n 10: want 1 to 9",
+		"--timeout -1s":     "--timeout -1s: want more than 0",
+		"-n 0 --timeout 0s": "-n 0: want 1 to 9\n--timeout 0s: want more than 0",
+		"a b":               `"a": 2 arguments, want at most 1`,
+	} {
+		var n int
+		var timeout Timeout
+		f := NewFlags("")
+		f.Int(&n, "number", "n", 1, 1, 9, "")
+		f.Timeout(&timeout, "")
+		if err := f.Parse(strings.Fields(args), 1); err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+		if want == "" && (n != 7 || timeout.After != 2*time.Second) {
+			t.Errorf("%s: %d, %v", args, n, timeout.After)
+		}
+	}
+	if err := NewFlags("").Parse([]string{"a"}, 0); err == nil || err.Error() != `"a": no arguments expected` {
+		t.Errorf("no arguments: %v", err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	for _, tt := range []struct {
+		ends     Ends
+		from, to string
+	}{
+		{Ends{Port: "7"}, "0.0.0.0:7", "invalid AddrPort"},
+		{Ends{Bind: "::1", Port: "7"}, "[::1]:7", "invalid AddrPort"},
+		{Ends{Server: "::ffff:192.0.2.1", Port: "7"}, "invalid AddrPort", "192.0.2.1:7"},
+		{Ends{Server: "192.0.2.1", Bind: "192.0.2.2", Port: "7"}, "192.0.2.2:0", "192.0.2.1:7"},
+	} {
+		from, to, err := tt.ends.Resolve(t.Context())
+		if err != nil || from.String() != tt.from || to.String() != tt.to {
+			t.Errorf("%+v: %v, %v, %v", tt.ends, from, to, err)
+		}
+	}
+	if _, _, err := (&Ends{Port: "no such port"}).Resolve(t.Context()); err == nil {
+		t.Error("a port that is none was resolved")
+	}
+}
+
+// TestMessages checks that each byte is checked.
+func TestMessages(t *testing.T) {
+	m := Messages{Kind: "datagram", Size: 300, Verify: true}
+	b := make([]byte, 300)
+	m.Fill(b, 5)
+	if err := m.Check(b, 5); err != nil {
+		t.Error(err)
+	}
+	var wrong *PayloadError
+	for i := range b {
+		b[i] ^= 1
+		if err := m.Check(b, 5); !errors.As(err, &wrong) || wrong.Offset != i {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		b[i] ^= 1
+	}
+	if err := m.Check(b, 6); !errors.As(err, &wrong) || wrong.Offset != 0 {
+		t.Errorf("another message: %v", err)
+	}
+	if err := m.Check(b[1:], 5); err == nil || !strings.HasPrefix(err.Error(), "datagram 5 has 299 bytes, want 300") {
+		t.Errorf("a shorter one: %v", err)
+	}
+	m.Verify = false
+	if err := m.Check(b, 6); err != nil {
+		t.Errorf("without -V: %v", err)
+	}
+}
