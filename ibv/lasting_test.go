@@ -29,7 +29,7 @@ func TestLasting(t *testing.T) {
 		t.Errorf("another device has %v, %v", got, err)
 	}
 	library := new(verbs)
-	if library.lasting(7) == library.lasting(7) {
+	if first := library.lasting(7); first == library.lasting(7) {
 		t.Error("libibverbs uses a handle again, and something is kept for it")
 	}
 }

@@ -287,7 +287,8 @@ func expected(err error) bool {
 	var unknown *HandleError
 	return err == nil || errors.As(err, &reply) || errors.As(err, &unknown) || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.EIO) || // a wrong descriptor, of a file that has ended
-		errors.Is(err, syscall.Errno(remoteIO)) || errors.Is(err, syscall.ENOMEM) || // the firmware refuses
+		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EBUSY) || // the firmware refuses
+		errors.Is(err, syscall.Errno(remoteIO)) ||
 		errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 

@@ -67,8 +67,9 @@ func TestFile(t *testing.T) {
 			}
 			root := host(t, tt.dev, "6", "1")
 			// As Open does, but for the folder of the file.
-			if major, minor, ok := root.VerbsDev("uverbs0"); ok && tt.name != "a folder" {
-				fd, err := openFile(tt.path, major, minor)
+			node := ReadNode(root, "uverbs0")
+			if node.Number != 0 && tt.name != "a folder" {
+				fd, err := openFile(tt.path, node.Number)
 				if check("opened", err); err == nil {
 					flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 					if err != nil || flags&unix.FD_CLOEXEC == 0 {
@@ -83,7 +84,7 @@ func TestFile(t *testing.T) {
 			}
 			defer f.Close()
 			before := descriptors(t)
-			got, err := Adopt(root, "uverbs0", 1, new(Forms), int(f.Fd()))
+			got, err := node.Adopt(1, new(Forms), int(f.Fd()))
 			if check("adopted", err); err == nil {
 				got.Disown()
 				if err := got.Close(); err != nil {
@@ -95,7 +96,7 @@ func TestFile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := openFile(regular+"2", 1, 3); !errors.Is(err, syscall.ENOENT) {
+	if _, err := openFile(regular+"2", deviceNumber(1, 3)); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -125,7 +126,8 @@ func TestCheckVersions(t *testing.T) {
 		{"6", "2", "uverbs0/abi_version", 2, 1},
 		{"6", "", "uverbs0/abi_version", -1, 1},
 	} {
-		err := CheckVersions(host(t, "1:3", tt.core, tt.driver), "uverbs0", 1)
+		root := host(t, "1:3", tt.core, tt.driver)
+		err := ReadNode(root, "uverbs0").Check(root, 1)
 		var e *VersionError
 		if tt.what == "" {
 			if err != nil {

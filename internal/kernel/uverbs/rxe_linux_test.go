@@ -540,8 +540,9 @@ func BenchmarkRXE_Open(b *testing.B) {
 		d, err := root.Device(r.Dev[0])
 		check(err)
 		for b.Loop() {
-			check(CheckVersions(root, d.Uverbs, rxeVersion))
-			f, err := Open(root, d.Uverbs, rxeDriver, forms)
+			node := ReadNode(root, d.Uverbs)
+			check(node.Check(root, rxeVersion))
+			f, err := node.Open(rxeDriver, forms)
 			check(err)
 			c, err := f.GetContext(Driver{})
 			check(err)

@@ -48,11 +48,6 @@ type group struct {
 
 func because(text, shows string) Reason { return Reason{text, regexp.MustCompile(shows)} }
 
-// lacks is the reason for a verb that the native control path does not have yet.
-func lacks(verb, shows string) Reason {
-	return because("until the native control path has "+verb, shows)
-}
-
 // library is in the errors of what is missing.
 const library = ` is not supported: it needs libibverbs: PUREVERBS_CONTROL=library`
 
