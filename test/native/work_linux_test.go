@@ -379,7 +379,20 @@ func (w *work) frames() {
 		create(w, "flow", func() (*ibv.Flow, error) {
 			return raw.CreateFlow(&ibv.FlowAttr{Port: 1, Specs: []ibv.FlowSpec{ibv.FlowTag(7)}})
 		})
+		w.counted(raw)
 	}
+}
+
+// counted counts what a rule matches.
+func (w *work) counted(raw *ibv.QP) {
+	c, ok := create(w, "counters", w.dev.CreateCounters)
+	if !ok || !w.try("attach", func() error { return c.AttachFlow(ibv.CountPackets, 0, nil) }) {
+		return
+	}
+	create(w, "counted", func() (*ibv.Flow, error) {
+		return raw.CreateFlow(&ibv.FlowAttr{Port: 1, Priority: 1, Specs: []ibv.FlowSpec{&ibv.FlowCount{Counters: c}}})
+	})
+	w.try("read counters", func() error { return c.Read(make([]uint64, 1), false) })
 }
 
 // imported uses the objects as another process does that got the file.

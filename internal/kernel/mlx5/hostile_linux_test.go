@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // fakeKernel answers as a kernel with a good device, but for what spoil does to its answers.
@@ -336,12 +337,17 @@ var spoilers = []func(rnd *rand.Rand, b []byte){
 }
 
 // TestHostile spoils each answer in turn, in each way: no call panics, hangs or uses an answer that it did not check.
+// A short run has one seed of three.
 func TestHostile(t *testing.T) {
+	seeds := uint64(1)
+	if testutil.Full() {
+		seeds = 3
+	}
 	for _, static := range []bool{false, true} {
 		for n := 1; ; n++ {
 			reached := false
 			for i, spoil := range spoilers {
-				for seed := range uint64(3) {
+				for seed := range seeds {
 					rnd := rand.New(rand.NewPCG(seed, uint64(n)))
 					k := &fakeKernel{t: t, static: static}
 					k.spoil = func(k *fakeKernel, what string, b []byte) {

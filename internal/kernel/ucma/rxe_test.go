@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -58,10 +60,22 @@ func (e *end) ok(err error) {
 	}
 }
 
-// await waits for an event. The descriptor is one that blocks.
+// await waits for an event.
 func (e *end) await(want uint32) (got *control.CMEvent) {
 	e.t.Helper()
-	e.ok(e.GetEvent(e.ch, func(ev *control.CMEvent) { got = ev }))
+	for {
+		err := e.GetEvent(e.ch, func(ev *control.CMEvent) { got = ev })
+		if err == nil {
+			break
+		}
+		if err != syscall.EAGAIN {
+			e.t.Fatal(err)
+		}
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(e.ChannelFD(e.ch)), Events: unix.POLLIN}}, -1)
+		if err != nil && err != unix.EINTR {
+			e.t.Fatal(err)
+		}
+	}
 	if got.Event != want || got.Status != 0 {
 		e.t.Fatalf("event %d with status %d, want %d", got.Event, got.Status, want)
 	}
