@@ -218,7 +218,9 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 				if err := l.stage(inBlock(buf, c)); err != nil {
 					return n, starved, err
 				}
-				n += c
+				if n += c; n == len(p) { // now the peer may read and close, which is no failure of this write
+					return n, starved, nil
+				}
 				continue
 			}
 			starved = true

@@ -44,7 +44,8 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 func copyFrom(l copied, r io.Reader, b bound) (total int64, err error) {
 	buf := make([]byte, copyRoom(r, min(copyBuffer, l.frameMost())))
 	for {
-		if err := l.mayWrite(b); err != nil {
+		// After a peer that has closed, r may have no more.
+		if err := l.mayWrite(b); err != nil && (err != ErrPeerClosed || total == 0) {
 			return total, err
 		}
 		var n int

@@ -20,6 +20,9 @@ func (s *Stream) WriteBuffers(v net.Buffers) (total int64, err error) {
 	s.l.hold()
 	defer s.l.letGo()
 	for _, p := range v {
+		if len(p) == 0 && total > 0 {
+			continue // a peer may have closed after all bytes
+		}
 		n, err := s.l.writeBytes(b, p)
 		total += int64(n)
 		if err != nil {

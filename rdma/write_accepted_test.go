@@ -1,0 +1,52 @@
+package rdma
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
+)
+
+// TestWriteAccepted: a peer may read all and close before a call returns that has handed over its last byte. The call
+// has not failed.
+func TestWriteAccepted(t *testing.T) {
+	const rounds, size = 3000, 150 // three frames
+	for name, write := range map[string]func(s *Stream) (int64, error){
+		"Write": func(s *Stream) (int64, error) {
+			n, err := s.Write(make([]byte, size))
+			return int64(n), err
+		},
+		"WriteBuffers": func(s *Stream) (int64, error) {
+			return s.WriteBuffers(net.Buffers{make([]byte, size/2), make([]byte, size/2), nil})
+		},
+		"ReadFrom": func(s *Stream) (int64, error) { return s.ReadFrom(bytes.NewReader(make([]byte, size))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := range rounds {
+				e := &shard{most: mostSmall, progress: noProgress(), opt: EngineOptions{Block: 64}}
+				e.blocks = fakeBlocks(headroom+64, 8*stageMost)
+				l := newLink(e, wire.Stream, &Options{}, nil)
+				l.peer = wire.Hello{Block: 64}
+				var peers sync.WaitGroup
+				for range 4 { // so that one is likely to have the lock as soon as it is free
+					peers.Go(func() {
+						for all := false; !all; {
+							l.mu.Lock()
+							if all = l.q.Staged() == (size+63)/64; all {
+								l.end.PeerPinged(wire.FINClosed)
+							}
+							l.mu.Unlock()
+						}
+					})
+				}
+				wrote, err := write(&Stream{l: l})
+				if wrote != size || err != nil {
+					t.Fatalf("round %d: %d bytes of %d, %v", n, wrote, size, err)
+				}
+				peers.Wait()
+			}
+		})
+	}
+}
