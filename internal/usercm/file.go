@@ -58,18 +58,27 @@ func NewFile(fd int, w Writer) *File { return &File{fd: fd, w: w} }
 // FD returns the descriptor.
 func (f *File) FD() int { return f.fd }
 
-// Do calls do, whose commands all go to the file: on the thread that may write them, if not every one may. The error is
-// EBADF if the file is closed, and control.Refused if the kernel refuses the thread.
+// Do calls do, whose commands all go to the file on one thread that may write them. So all are refused, or none, and a
+// caller may repeat do after control.Refused. The error is EBADF if the file is closed.
 func (f *File) Do(do func(w Writer) error) error {
+	return f.with(func() error { return f.owner.Do(f.fd, func() error { return do(f.w) }) })
+}
+
+// Once is Do for one command, which any thread may write if the file has no owner.
+func (f *File) Once(do func(w Writer) error) error {
+	if f.owner != nil {
+		return f.Do(do)
+	}
+	return f.with(func() error { return do(f.w) })
+}
+
+func (f *File) with(do func() error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.closed {
 		return syscall.EBADF
 	}
-	if f.owner == nil {
-		return do(f.w)
-	}
-	return f.owner.Do(f.fd, func() error { return do(f.w) })
+	return do()
 }
 
 // Close closes the file, after commands in progress.

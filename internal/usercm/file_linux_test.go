@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -134,4 +136,49 @@ func TestOwner_OtherRefusals(t *testing.T) {
 	if err != syscall.EACCES || errors.Is(err, control.ErrCredentials) || changed.Load() {
 		t.Errorf("%v, threads changed: %t", err, changed.Load())
 	}
+}
+
+// threads notes the threads that write.
+type threads struct{ ids []int }
+
+func (w *threads) Write(command, _ []byte) (int, error) {
+	w.ids = append(w.ids, unix.Gettid())
+	return len(command), nil
+}
+
+// TestDo_OneThread: the commands of one Do go to the kernel from one thread, also if the goroutine waits in between. A
+// thread that the kernel refuses would leave half of them done.
+func TestDo_OneThread(t *testing.T) {
+	var others sync.WaitGroup
+	end := make(chan struct{})
+	for range 4 * runtime.GOMAXPROCS(0) { // to take threads while Do waits
+		others.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				case <-time.After(10 * time.Microsecond):
+				}
+			}
+		})
+	}
+	for range 300 {
+		w := new(threads)
+		if err := NewFile(-1, w).Do(func(w Writer) error {
+			for range 3 {
+				if _, err := w.Write([]byte("command"), nil); err != nil {
+					return err
+				}
+				time.Sleep(20 * time.Microsecond)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(slices.Compact(w.ids)) != 1 {
+			t.Fatalf("the threads are %v", w.ids)
+		}
+	}
+	close(end)
+	others.Wait()
 }

@@ -43,7 +43,7 @@ func (c *CM) ResolveAddr(h control.Handle, src, dst *sockaddr.Addr, ms int) erro
 			return err
 		}
 	}
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		q.ID = i.number
 		was := i.setDst(q.Dst) // before the event can come
 		err := usercm.Tell(w, usercm.CmdResolveAddr, &q)
@@ -64,7 +64,7 @@ func (c *CM) Notify(h control.Handle, event uint32) error { return c.tell(h, use
 
 // tell writes a command about an ID and a number.
 func (c *CM) tell(h control.Handle, cmd usercm.Command, arg uint32) error {
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		return usercm.Tell(w, cmd, &usercm.IDArg{ID: i.number, Arg: arg})
 	})
 }

@@ -70,3 +70,12 @@ func (c *CM) with(h control.Handle, f func(w usercm.Writer, i *id) error) error 
 	}
 	return i.channel().file.Do(func(w usercm.Writer) error { return f(w, i) })
 }
+
+// once is with for one command.
+func (c *CM) once(h control.Handle, f func(w usercm.Writer, i *id) error) error {
+	i, err := c.ids.get(h)
+	if err != nil {
+		return err
+	}
+	return i.channel().file.Once(func(w usercm.Writer) error { return f(w, i) })
+}

@@ -56,7 +56,7 @@ func (i *id) limit(p *abi.RDMAConnParam, asked bool) (limits, error) {
 
 // Connect is rdma_connect.
 func (c *CM) Connect(h control.Handle, p abi.RDMAConnParam, data []byte) error {
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		if _, err := i.limit(&p, false); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (c *CM) Accept(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 
 // Establish is rdma_establish.
 func (c *CM) Establish(h control.Handle) error {
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		if i.pair().handle != 0 {
 			return syscall.EINVAL
 		}
@@ -112,7 +112,7 @@ func (c *CM) RejectECE(h control.Handle, data []byte) error {
 }
 
 func (c *CM) reject(h control.Handle, data []byte, reason uint8) error {
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		q := usercm.Reject{ID: i.number, Reason: reason}
 		q.PrivateLen = uint8(copy(q.Private[:maxPrivate], data))
 		return usercm.Tell(w, usercm.CmdReject, &q)
@@ -121,7 +121,7 @@ func (c *CM) reject(h control.Handle, data []byte, reason uint8) error {
 
 // Disconnect is rdma_disconnect.
 func (c *CM) Disconnect(h control.Handle) error {
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		if i.device() == nil {
 			return syscall.EINVAL
 		}

@@ -33,7 +33,7 @@ func (c *CM) create(h control.Handle, ps, typ uint32) (*id, error) {
 		return nil, err
 	}
 	i := c.newID(ch, ps, typ)
-	err = ch.file.Do(func(w usercm.Writer) (err error) {
+	err = ch.file.Once(func(w usercm.Writer) (err error) {
 		q := usercm.CreateID{UID: uint64(i.handle), PS: uint16(ps), QPType: uint8(typ)}
 		i.number, err = number(w, usercm.CmdCreateID, &q, &q.Response)
 		return err
@@ -48,7 +48,7 @@ func (c *CM) create(h control.Handle, ps, typ uint32) (*id, error) {
 // DestroyID is rdma_destroy_id: it waits until the events of the ID that were read are acknowledged.
 func (c *CM) DestroyID(h control.Handle) error {
 	reported := uint32(0)
-	err := c.with(h, func(w usercm.Writer, i *id) (err error) {
+	err := c.once(h, func(w usercm.Writer, i *id) (err error) {
 		reported, err = destroy(w, usercm.CmdDestroyID, i.number)
 		return err
 	})
@@ -90,7 +90,7 @@ func (c *CM) MigrateID(h, to control.Handle) error {
 		return err
 	}
 	from, reported := i.channel(), uint32(0)
-	err = ch.file.Do(func(w usercm.Writer) (err error) {
+	err = ch.file.Once(func(w usercm.Writer) (err error) {
 		reported, err = usercm.Migrate(w, i.number, from.file.FD())
 		return err
 	})
@@ -122,7 +122,7 @@ func (c *CM) SetChannel(h, to control.Handle) {
 
 // SetOption is rdma_set_option.
 func (c *CM) SetOption(h control.Handle, level, name int, value []byte) error {
-	return c.with(h, func(w usercm.Writer, i *id) error {
+	return c.once(h, func(w usercm.Writer, i *id) error {
 		q := usercm.SetOption{ID: i.number, Level: uint32(level), Name: uint32(name), Len: uint32(len(value))}
 		return usercm.Give(w, usercm.CmdSetOption, &q, &q.Value, value)
 	})
