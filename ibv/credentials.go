@@ -36,7 +36,7 @@ func (d *Device) credentialsError() error {
 	return &CredentialsError{File: "uverbs of " + d.info.Name, Err: errWritten}
 }
 
-// explain returns what an EIO or EACCES of a call on the device means. Every call comes here: see bind.WatchContext.
+// explain returns what an errno of a call on the device means. Every call comes here: see control.Explained.
 func (d *Device) explain(err error) error {
 	switch err {
 	case syscall.EIO:
@@ -45,6 +45,8 @@ func (d *Device) explain(err error) error {
 		if uverbs.Refused(d.v.Context(d.handle).CmdFD) {
 			return d.credentialsError()
 		}
+	case syscall.EAGAIN:
+		return explainCgroup("/", d.info.Name, hcaObject, err)
 	}
 	return err
 }

@@ -42,6 +42,9 @@ func explainOpen(device string, err error) error {
 	if d := explainDescriptors(err); d != err {
 		return d
 	}
+	if errors.Is(err, unix.EAGAIN) {
+		return explainCgroup("/", device, hcaHandle, err)
+	}
 	root := sysfs.DefaultRoot()
 	d, sysErr := root.Device(device)
 	if sysErr != nil {

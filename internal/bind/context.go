@@ -6,15 +6,14 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // contexts has, by the address of a struct ibv_context, the func(error) error that explains errors of calls on it.
 var contexts sync.Map
 
-// WatchContext makes explain see each EIO and EACCES of a call of libibverbs or a provider whose first argument is the
-// context, or an object of it, on the thread that made the call. The kernel returns EIO from every command on a device
-// that is gone, and EACCES from every command that a thread with other credentials writes; both seldom for another
-// reason.
+// WatchContext makes explain see each errno of control.Explained of a call of libibverbs or a provider whose first
+// argument is the context, or an object of it, on the thread that made the call.
 func WatchContext(ctx uintptr, explain func(error) error) { contexts.Store(ctx, explain) }
 
 // UnwatchContext undoes WatchContext. Call it before the context is freed.
@@ -22,7 +21,7 @@ func UnwatchContext(ctx uintptr) { contexts.Delete(ctx) }
 
 // Explain returns the error of a call on a context. For EACCES the goroutine is still locked to the call's thread.
 func Explain(ctx uintptr, err error) error {
-	if err != syscall.EIO && err != syscall.EACCES {
+	if !control.Explained(err) {
 		return err
 	}
 	return explain(ctx, err)
@@ -40,7 +39,7 @@ func explained(name string, args []uintptr, err error) error {
 	if len(args) == 0 || numbered[name] || !strings.Contains(name, "_") {
 		return err
 	}
-	if err != syscall.EIO && (err != syscall.EACCES || strings.HasPrefix(name, "rdma_")) { // which have another file
+	if !control.Explained(err) || err == syscall.EACCES && strings.HasPrefix(name, "rdma_") { // which have another file
 		return err
 	}
 	first := args[0]

@@ -8,6 +8,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Handle names an object. Only the control path that returned it knows what it is: for a library it is the address of a
@@ -19,3 +20,10 @@ var ErrNoOp = fmt.Errorf("there is no such verb: %w", errors.ErrUnsupported)
 
 // ErrNotNative is ErrNoOp for a call of MLX5 that needs libmlx5.
 var ErrNotNative = fmt.Errorf("the native control path has no such call: %w", ErrNoOp)
+
+// Explained reports whether an errno of a command goes to the explanation that Verbs.Watch was given: EIO, which every
+// command on a device that is gone returns, EACCES, which every command returns that a thread with other credentials
+// writes, and EAGAIN, which the rdma cgroup returns. Each has other reasons too.
+func Explained(err error) bool {
+	return err == syscall.EIO || err == syscall.EACCES || err == syscall.EAGAIN
+}

@@ -6,6 +6,8 @@ import (
 	"structs"
 	"syscall"
 	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Driver is the driver's part of a command: its struct, and where its answer goes. Both may be empty.
@@ -31,7 +33,7 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 	if _, bad := err.(*ReplyError); bad {
 		f.Doubt.Store(true)
 	}
-	if err == syscall.EIO || err == syscall.EACCES {
+	if control.Explained(err) {
 		if do := f.explain.Load(); do != nil {
 			return (*do)(err)
 		}

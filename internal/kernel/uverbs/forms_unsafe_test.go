@@ -344,10 +344,11 @@ func TestBadReplies(t *testing.T) {
 	}
 }
 
-// TestErrors passes errnos through, and has EIO and EACCES explained.
+// TestErrors passes errnos through, and has EIO, EACCES and EAGAIN explained.
 func TestErrors(t *testing.T) {
 	why := errors.New("explained")
-	for _, e := range []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EIO, syscall.EACCES, syscall.EBUSY} {
+	for _, e := range []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EIO, syscall.EACCES, syscall.EAGAIN,
+		syscall.EBUSY} {
 		for _, form := range []Form{ByMethod, ByInvoke, ByWrite} {
 			for _, c := range all {
 				k, forms := &fakeKernel{errno: e}, new(Forms)
@@ -358,7 +359,7 @@ func TestErrors(t *testing.T) {
 				if Absent(err) {
 					continue
 				}
-				if want := e == syscall.EIO || e == syscall.EACCES; !errors.Is(err, e) || errors.Is(err, why) != want {
+				if want := e == syscall.EIO || e == syscall.EACCES || e == syscall.EAGAIN; !errors.Is(err, e) || errors.Is(err, why) != want {
 					t.Errorf("%s: %v, want %v, explained %t", c.name, err, e, want)
 				}
 				f.Explain(nil)
