@@ -21,7 +21,8 @@ type CgroupError struct {
 
 func (e *CgroupError) Error() string {
 	return fmt.Sprintf("the rdma cgroup %s may have %d %s of %s, and has as many: close some, or raise the limit in "+
-		"%s/rdma.max (linux.resources.rdma of an OCI container): %v", e.Path, e.Max, e.Resource, e.Device, e.Path, e.Err)
+		"%s/rdma.max (linux.resources.rdma of an OCI container): %v", e.Path, e.Max, e.Resource, e.Device, e.Path,
+		e.Err)
 }
 
 // Unwrap returns Err.
@@ -33,7 +34,7 @@ const (
 	hcaObject = "hca_object"
 )
 
-// explainCgroup returns a *CgroupError if a cgroup of this process has reached its limit of a resource of a device, and
+// explainCgroup returns a *CgroupError if a cgroup of this process has reached its limit of a device's resource, and
 // err otherwise. Linux charges each object to the cgroup and to all above it, and fails with EAGAIN at the first limit:
 // drivers/infiniband/core/cgroup.c, ib_rdmacg_try_charge. root is "/", except in tests.
 func explainCgroup(root, device, resource string, err error) error {

@@ -449,12 +449,14 @@ func listeningCM(t *testing.T, p *proc, port string) {
 // the shape of any other's.
 func TestOutputShape(t *testing.T) {
 	c := outputCase{row: outputRow{verb: "read", metric: "lat", args: "-n 20 -F -U"}}
-	const head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   " +
-		"99% percentile[usec]   99.9% percentile[usec] \n"
+	const head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    " +
+		"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
 	usual := c.shape("#, usec\n1, 342.654\n2, 1e+06\n" + head +
-		" 2       20          12.04          342.65       14.05    	       42.65       	76.09  		342.65  		342.65 \n")
+		" 2       20          12.04          342.65       14.05    	       " +
+		"42.65       	76.09  		342.65  		342.65 \n")
 	none := c.shape("#, usec\n1, inf\n2, -nan\n" + head +
-		" 2       20          inf            inf          inf      	       inf         	-nan   		inf     		inf    \n")
+		" 2       20          inf            inf          inf      	       " +
+		"inf         	-nan   		inf     		inf    \n")
 	if usual != none || !strings.Contains(usual, "1, F\n2, F\n") {
 		t.Errorf("with a clock:\n%s\nwithout:\n%s", usual, none)
 	}

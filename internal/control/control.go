@@ -21,9 +21,9 @@ var ErrNoOp = fmt.Errorf("there is no such verb: %w", errors.ErrUnsupported)
 // ErrNotNative is ErrNoOp for a call of MLX5 that needs libmlx5.
 var ErrNotNative = fmt.Errorf("the native control path has no such call: %w", ErrNoOp)
 
-// Explained reports whether an errno of a command goes to the explanation that Verbs.Watch was given: EIO, which every
-// command on a device that is gone returns, EACCES, which every command returns that a thread with other credentials
-// writes, and EAGAIN, which the rdma cgroup returns. Each has other reasons too.
+// Explained reports whether the explanation that Verbs.Watch was given may have something to say of an errno: EIO,
+// which every command on a device that is gone returns, EACCES, which every command returns that a thread with other
+// credentials writes, and EAGAIN, which the rdma cgroup returns. Each has other reasons too.
 func Explained(err error) bool {
 	return err == syscall.EIO || err == syscall.EACCES || err == syscall.EAGAIN
 }

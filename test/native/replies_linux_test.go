@@ -64,16 +64,12 @@ func list() {
 	fmt.Printf("%v\n%v\n", commands, kinds)
 }
 
-// sent returns how often the program sends each command, in a process that has run it before if warm is true.
-func sent(t *testing.T, warm bool) map[string]int {
+// sent returns how often the program sends each command, in a process that has run it before if the role is again.
+func sent(t *testing.T, e emulator) map[string]int {
 	t.Helper()
 	file := t.TempDir() + "/trace"
-	role := "once"
-	if warm {
-		role = "again"
-	}
-	out := emulator{role: role, control: ibv.ControlNative,
-		flags: []string{"--strict", "--trace=" + file, "--trace-json"}}.run(t)
+	e.control, e.flags = ibv.ControlNative, []string{"--strict", "--trace=" + file, "--trace-json"}
+	out := e.run(t)
 	if strings.Contains(out, "wrong: ") {
 		t.Fatal(out)
 	}
@@ -102,7 +98,7 @@ func specs(sent map[string]int, commands []string, ways ...string) (list []strin
 // TestEmuNative_Replies spoils the reply to each command of the program in each way, and refuses each command.
 func TestEmuNative_Replies(t *testing.T) {
 	commands, kinds := known(t)
-	first, later := sent(t, false), sent(t, true)
+	first, later := sent(t, emulator{role: "once"}), sent(t, emulator{role: "again"})
 	for _, name := range commands {
 		n, reason := first[name], unused[name]
 		if first[name] -= later[name]; (n == 0) != (reason != "") && root() {
@@ -118,7 +114,7 @@ func TestEmuNative_Replies(t *testing.T) {
 	if len(ways) != 6 {
 		t.Errorf("the ways are %v", ways)
 	}
-	faulty(t, specs(later, commands, ways...))
+	faulty(t, emulator{}, specs(later, commands, ways...))
 	for _, spec := range specs(first, commands, ways...) { // what a process sends once
 		t.Run(spec, func(t *testing.T) { alike(t, "--fault", spec) })
 	}
@@ -152,13 +148,14 @@ func TestEmuNative_Faults(t *testing.T) {
 			list = append(list, k+keys)
 		}
 	}
-	faulty(t, list)
+	faulty(t, emulator{}, list)
 }
 
 // faulty runs the program with each of the faults.
-func faulty(t *testing.T, specs []string) {
+func faulty(t *testing.T, e emulator, specs []string) {
 	t.Helper()
-	report(t, emulator{role: "faults", control: ibv.ControlNative, input: strings.Join(specs, "\n")}.run(t), len(specs))
+	e.role, e.control, e.input = "faults", ibv.ControlNative, strings.Join(specs, "\n")
+	report(t, e.run(t), len(specs))
 }
 
 // report fails the test for what a role has found wrong, or if it has not run so often.

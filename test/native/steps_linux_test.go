@@ -134,7 +134,7 @@ func TestEmuNative_Killed(t *testing.T) {
 // TestEmuNative_Removed removes the device at each command of a new process.
 func TestEmuNative_Removed(t *testing.T) {
 	commands, _ := known(t)
-	n := sent(t, false)
+	n := sent(t, emulator{role: "once"})
 	for c, name := range commands {
 		for i := range n[name] {
 			if i%every(5) == c%every(5) {

@@ -114,7 +114,8 @@ const (
 	ABIBoth    ABI = iota
 	ABIWrite       // no ioctl, as before Linux 4.14, and nothing that came with it: DevX, registers by name
 	ABIIoctl       // a write is refused
-	ABISandbox     // the same, and of the ioctl only what gVisor passes to the kernel
+	ABIInvoke      // the same, and of the methods those whose command has no other form
+	ABISandbox     // a write is refused, and of the ioctl what gVisor does not pass to the kernel
 )
 
 // Names as the kernel prints them where it does, which is also how flags spell them.
@@ -127,7 +128,8 @@ var (
 	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10",
 		SpeedFDR: "FDR",
 		SpeedEDR: "EDR", SpeedHDR: "HDR", SpeedNDR: "NDR", SpeedXDR: "XDR"}
-	abiNames  = map[ABI]string{ABIBoth: "both", ABIWrite: "write", ABIIoctl: "ioctl", ABISandbox: "sandbox"}
+	abiNames = map[ABI]string{ABIBoth: "both", ABIWrite: "write", ABIIoctl: "ioctl", ABIInvoke: "invoke",
+		ABISandbox: "sandbox"}
 	typeNames = map[GIDType]string{GIDTypeIB: "IB", GIDTypeRoCEv1: "RoCEv1", GIDTypeRoCEv2: "RoCEv2"}
 )
 
@@ -149,7 +151,7 @@ func (w Width) String() string { return name("Width", widthNames, w) }
 // String returns the short name: NDR.
 func (s Speed) String() string { return name("Speed", speedNames, s) }
 
-// String returns both, write, ioctl or sandbox.
+// String returns both, write, ioctl, invoke or sandbox.
 func (a ABI) String() string { return name("ABI", abiNames, a) }
 
 // String returns IB, RoCEv1 or RoCEv2.

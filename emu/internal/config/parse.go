@@ -13,7 +13,7 @@ import (
 const Syntax = `NAME[,KEY=VALUE]...
   of the device: model=cx5|cx5ex|cx6|cx6dx|cx6lx|cx7|bf2|bf3 ports=N guid=GUID fw=VERSION board=PSID
                  pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd min_inline=0|18 devx=on|off lag=2
-                 abi=write|ioctl|sandbox
+                 abi=write|ioctl|invoke|sandbox
                  and every limit: max_qp=64
   of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC
                  lid=N sm_lid=N lmc=N grh=required gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N

@@ -28,6 +28,7 @@ var abis = [...]forms{
 	config.ABIBoth:    {method: findMethod, cmd: findCmd},
 	config.ABIWrite:   {noIoctl: true},
 	config.ABIIoctl:   {noWrite: true, method: findMethod, cmd: findCmd},
+	config.ABIInvoke:  {noWrite: true, method: onlyMethod, cmd: findCmd},
 	config.ABISandbox: {noWrite: true, method: sandboxMethod, cmd: sandboxCmd, absent: unix.EINVAL},
 }
 
@@ -50,6 +51,15 @@ var (
 )
 
 const ex = uapi.CmdExtended
+
+// onlyMethod finds a method without a command of write(), as of kernels whose other commands are no methods yet.
+func onlyMethod(object, id uint16) *uapi.Method {
+	m := findMethod(object, id)
+	if m != nil && slices.ContainsFunc(uapi.Cmds, func(c uapi.Cmd) bool { return c.Name == m.Name }) {
+		return nil
+	}
+	return m
+}
 
 func sandboxMethod(object, id uint16) *uapi.Method {
 	m := findMethod(object, id)

@@ -33,6 +33,7 @@ func TestABI_Forms(t *testing.T) {
 		{abi: "write", none: unix.ENOTTY, method: unix.ENOTTY, invoke: unix.ENOTTY, channel: unix.ENOTTY,
 			srq: unix.ENOTTY, dropMW: unix.ENOTTY},
 		{abi: "ioctl", none: absent, write: unix.EINVAL, srq: object, dropMW: unix.ENOENT},
+		{abi: "invoke", none: absent, method: absent, write: unix.EINVAL, srq: absent, dropMW: unix.ENOENT},
 		{abi: "sandbox", none: unix.EINVAL, write: unix.EINVAL, channel: unix.EINVAL, srq: unix.EINVAL,
 			dropMW: unix.ENOENT},
 	} {
@@ -41,8 +42,8 @@ func TestABI_Forms(t *testing.T) {
 			w := new(noted)
 			p.s.f.Watch = w
 			p.abi = "ioctl"
-			if tt.abi == "write" {
-				p.abi = "write"
+			if tt.abi == "write" || tt.abi == "invoke" {
+				p.abi = tt.abi
 			}
 			_, e := p.get(ucontextReq())
 			p.must(e)

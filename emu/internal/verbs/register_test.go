@@ -18,7 +18,7 @@ func oldContext(total, low int) []byte {
 // get sends get_context with a driver's part and returns the driver's answer.
 func (p *program) get(req []byte) ([]byte, unix.Errno) {
 	p.t.Helper()
-	if p.abi == "write" {
+	if p.abi != "ioctl" {
 		resp, drv, e := p.cmd(0, make([]byte, 8), 8, req, 72)
 		if e == 0 {
 			unix.Close(int(u32(resp, 0)))

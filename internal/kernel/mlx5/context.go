@@ -201,7 +201,7 @@ func (v *Verbs) Context(ctx handle) control.Context {
 	})
 }
 
-// Watch makes explain see each errno of control.Explained.
+// Watch makes explain see each errno.
 func (v *Verbs) Watch(ctx handle, explain func(error) error) {
 	if c, err := get[context](v, ctx); err == nil {
 		c.file.Explain(explain)

@@ -93,7 +93,7 @@ func (f *File) Map(off int64, n int, a Access) ([]byte, error) { return f.sys.Ma
 // FD returns the descriptor.
 func (f *File) FD() int { return f.fd }
 
-// Explain makes do see each errno of control.Explained of a command, on the thread that sent it. nil ends that.
+// Explain makes do see each errno of a command, on the thread that sent it. nil ends that.
 func (f *File) Explain(do func(error) error) {
 	if do == nil {
 		f.explain.Store(nil)

@@ -6,8 +6,6 @@ import (
 	"structs"
 	"syscall"
 	"unsafe"
-
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Driver is the driver's part of a command: its struct, and where its answer goes. Both may be empty.
@@ -33,7 +31,7 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 	if _, bad := err.(*ReplyError); bad {
 		f.Doubt.Store(true)
 	}
-	if control.Explained(err) {
+	if errno, ok := err.(syscall.Errno); ok && errno != 0 {
 		if do := f.explain.Load(); do != nil {
 			return (*do)(err)
 		}
