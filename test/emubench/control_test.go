@@ -41,6 +41,7 @@ func TestEmuRatios_Control(t *testing.T) {
 		b.turns(round, "cm", "sh", "-c", cm)
 		if path, err := exec.LookPath("strace"); err == nil {
 			b.turns(round, "calls", path, "-f", "-c", filepath.Join(b.dir, "opening"))
+			b.turns(round, "idle_calls", path, "-f", "-c", filepath.Join(b.dir, "opening"), "-idle")
 		}
 	}
 	b.print(os.Stdout)
@@ -77,8 +78,8 @@ func (b *controlBench) turns(round int, group, program string, args ...string) {
 		if !filepath.IsAbs(file) && file != "sh" {
 			file = filepath.Join(b.dir, file)
 		}
-		if group == "calls" && controls[which] == "native" {
-			args[len(args)-1] = filepath.Join(b.dir, "static/opening")
+		if at := slices.Index(args, filepath.Join(b.dir, "opening")); at >= 0 && controls[which] == "native" {
+			args[at] = filepath.Join(b.dir, "static/opening")
 		}
 		c := exec.CommandContext(b.t.Context(), filepath.Join(b.dir, "emu"), append([]string{"--device", device, "--",
 			file}, args...)...)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/emu/emutest"
@@ -25,7 +26,11 @@ func main() {
 	opens := flag.Int("opens", 0, "`times` to open the device after the first")
 	qps := flag.Int("qps", 0, "`number` of QPs at the same time")
 	touch := flag.Bool("touch", false, "use every place of their rings")
+	idle := flag.Bool("idle", false, "end at once")
 	flag.Parse()
+	if *idle {
+		return
+	}
 	if err := run(*opens, *qps, *touch); err != nil {
 		fmt.Fprintln(os.Stderr, "opening:", err)
 		os.Exit(1)
@@ -56,12 +61,14 @@ func run(opens, qps int, touch bool) error {
 	if opens > 0 {
 		before := calls()
 		t = time.Now()
+		own := cpu()
 		for range opens {
 			if err := once(); err != nil {
 				return err
 			}
 		}
 		fmt.Println("open_us", time.Since(t).Microseconds()/int64(opens))
+		fmt.Println("open_cpu_us", (cpu()-own).Microseconds()/int64(opens))
 		fmt.Println("open_calls", float64(calls()-before-asking)/float64(opens))
 	}
 	if qps > 0 {
@@ -117,7 +124,7 @@ func many(n int, touch bool, calls func() uint64) error {
 	if err != nil {
 		return err
 	}
-	maps, before, t := mappings(), calls(), time.Now()
+	maps, before, own, t := mappings(), calls(), cpu(), time.Now()
 	all := make([]*ibv.QP, n)
 	for i := range all {
 		if all[i], err = pd.CreateQP(cq, cq, nil); err != nil {
@@ -125,7 +132,9 @@ func many(n int, touch bool, calls func() uint64) error {
 		}
 	}
 	took := time.Since(t)
+	own = cpu() - own
 	fmt.Println("qp_us", float64(took.Nanoseconds())/1e3/float64(n))
+	fmt.Println("qp_cpu_us", float64(own.Nanoseconds())/1e3/float64(n))
 	fmt.Println("qp_calls", float64(calls()-before)/float64(n))
 	fmt.Println("mappings", mappings()-maps)
 	if touch {
@@ -174,6 +183,13 @@ func fill(qp *ibv.QP, mr *ibv.MR, cq *ibv.CQ) error {
 			return wcs[0].Err()
 		}
 	}
+}
+
+// cpu returns the processor time of this process, without the emulator's.
+func cpu() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func mappings() int {
