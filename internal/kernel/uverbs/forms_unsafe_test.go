@@ -20,6 +20,8 @@ type fakeKernel struct {
 	data     []byte // comes before fill
 	silent   bool   // it answers nothing, and says so
 	short    int    // bytes of a write that it does not take
+	wide     bool   // numbers of new objects have more than 32 bits
+	numbers  int    // of new objects
 	errno    syscall.Errno
 	calls    []string
 	in, drv  []byte // of the last command
@@ -74,8 +76,15 @@ func (k *fakeKernel) ioctl(_ int, c *Command) syscall.Errno {
 		case c.Object == 0 && c.Method == 0 && a.ID == 0:
 			k.in = bytes.Clone(data(a))
 		case a.Len == 0 && a.ID == 0 && c.Method == 0: // a new object
+			old := a.Data // of an object that ends: these methods also have number 0
 			a.Data = uint64(k.fill)
 			k.data = k.data[copy(Bytes(&a.Data), k.data):]
+			if old == 0 {
+				k.numbers++
+			}
+			if k.wide {
+				a.Data |= 1 << 32
+			}
 		}
 	}
 	return 0
@@ -340,6 +349,42 @@ func TestBadReplies(t *testing.T) {
 					t.Errorf("form %d, %+v, %s: %v", form, k, c.name, err)
 				}
 			}
+		}
+	}
+}
+
+// TestImpossibleReplies has kernels whose answer is no answer, whatever it says: each command refuses it with a type.
+func TestImpossibleReplies(t *testing.T) {
+	for _, row := range []struct {
+		form    Form
+		bad     fakeKernel
+		applies func(good *fakeKernel) bool
+		least   int // commands
+	}{
+		{ByWrite, fakeKernel{fill: 1, short: 1}, func(*fakeKernel) bool { return true }, 20},
+		{ByMethod, fakeKernel{silent: true}, func(g *fakeKernel) bool { return g.out > 0 }, 10},
+		{ByInvoke, fakeKernel{silent: true}, func(g *fakeKernel) bool { return g.out > 0 }, 10},
+		{ByMethod, fakeKernel{fill: 1, wide: true}, func(g *fakeKernel) bool { return g.numbers > 0 }, 5},
+	} {
+		n := 0
+		for _, c := range all {
+			try := func(k *fakeKernel) error {
+				forms := new(Forms)
+				forms.From(row.form)
+				return c.do(k.file(forms))
+			}
+			good, bad := fakeKernel{fill: 1}, row.bad
+			if err := try(&good); Absent(err) || !row.applies(&good) {
+				continue
+			}
+			n++
+			var e *ReplyError
+			if err := try(&bad); !errors.As(err, &e) {
+				t.Errorf("form %d, %+v, %s: %v, want a ReplyError", row.form, row.bad, c.name, err)
+			}
+		}
+		if n < row.least {
+			t.Errorf("form %d, %+v: %d commands", row.form, row.bad, n)
 		}
 	}
 }
