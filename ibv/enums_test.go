@@ -17,11 +17,11 @@ import (
 
 // sources are embedded, so that the test binary also runs elsewhere.
 //
-//go:embed enums.go enums_work.go enums_device.go rate.go testdata/enums-v65.json
+//go:embed enums_gen.go enums_work.go rate.go testdata/enums-v65.json
 var sources embed.FS
 
 // enumFiles have the constants whose names are printed.
-var enumFiles = []string{"enums.go", "enums_work.go", "enums_device.go"}
+var enumFiles = []string{"enums_gen.go", "enums_work.go"}
 
 // enumConst is an exported constant of this package that mirrors one of C.
 type enumConst struct {

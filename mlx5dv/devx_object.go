@@ -145,3 +145,11 @@ func onVerbs(op string, obj any, in, out []byte, qp, cq, srq, wq, table verbsCom
 	c.done()
 	return nil
 }
+
+// devx enters an object of DevX.
+func (c *call) devx(o *DevXObject) (uintptr, error) {
+	if o == nil {
+		return 0, &ibv.ArgError{Arg: "object", Got: "nil", Want: "an open DevXObject"}
+	}
+	return o.handle, c.use(&o.node, "object")
+}

@@ -172,14 +172,6 @@ func (d *DRDomain) ToIBPort(port int) (*DRAction, error) {
 	})
 }
 
-// devx enters an object of DevX.
-func (c *call) devx(o *DevXObject) (uintptr, error) {
-	if o == nil {
-		return 0, &ibv.ArgError{Arg: "object", Got: "nil", Want: "an open DevXObject"}
-	}
-	return o.handle, c.use(&o.node, "object")
-}
-
 // ToTIR leads frames to a TIR that was made by DevX; in a domain of DRDomainNICRx.
 //
 // Experimental: no device has run this. See docs/stability.md.

@@ -47,7 +47,7 @@ func (e *RejectError) Error() string {
 			"before that was confirmed, because it took too long or the peer's program closed it or ended", e.Reason)
 	}
 	s := "connection rejected: " + e.Reason.String()
-	if _, known := rejectTexts[e.Reason]; known {
+	if e.Reason.known() {
 		s += fmt.Sprintf(" (reason %d)", uint32(e.Reason))
 	}
 	s += ": " + e.Reason.Explain()

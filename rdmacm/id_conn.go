@@ -22,7 +22,7 @@ func (id *ID) Connect(p *ConnParam) error {
 			p = &ConnParam{}
 		}
 		if err := errors.Join(needQP, p.check(),
-			id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit())); err != nil {
+			checkData(op, id.ps, id.transport(), p.PrivateData, id.ps.ConnectDataLimit())); err != nil {
 			return err
 		}
 		if err := id.lib.Connect(id.handle, p.toC(), p.PrivateData); err != nil {
@@ -78,7 +78,7 @@ func (id *ID) Accept(p *ConnParam) error {
 			p = &ConnParam{}
 		}
 		if err := errors.Join(needQP, p.check(), id.checkDepth(p),
-			id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
+			checkData(op, id.ps, id.transport(), p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
 			return err
 		}
 		if id.lib.Old() { // it must read no event of the ID meanwhile
@@ -148,7 +148,7 @@ func (id *ID) RejectECE(data []byte) error { return id.reject(control.CM.RejectE
 func (id *ID) reject(call func(l control.CM, id uintptr, data []byte) error, data []byte) error {
 	const op = "reject"
 	return id.bound(op, func() error {
-		if err := id.checkData(op, data, id.ps.RejectDataLimit()); err != nil {
+		if err := checkData(op, id.ps, id.transport(), data, id.ps.RejectDataLimit()); err != nil {
 			return err
 		}
 		return call(id.lib, id.handle, data)

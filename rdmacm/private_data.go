@@ -43,12 +43,12 @@ func (p PortSpace) RejectDataLimit() int {
 }
 
 // checkData returns a *PrivateDataError if data is too long for an operation.
-func (id *ID) checkData(op string, data []byte, limit int) error {
-	if id.transport() == ibv.TransportIWARP {
+func checkData(op string, p PortSpace, t ibv.TransportType, data []byte, limit int) error {
+	if t == ibv.TransportIWARP {
 		limit = iWARPData
 	}
 	if len(data) > limit {
-		return &PrivateDataError{Op: op, Len: len(data), Limit: limit, PortSpace: id.ps}
+		return &PrivateDataError{Op: op, Len: len(data), Limit: limit, PortSpace: p}
 	}
 	return nil
 }

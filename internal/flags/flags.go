@@ -1,4 +1,4 @@
-// Package flags names the bits of a mask.
+// Package flags names the bits of a mask, and the values of an enum.
 package flags
 
 import (
@@ -23,4 +23,12 @@ func String[T ~uint8 | ~uint16 | ~uint32 | ~uint64](v T, names []string) string 
 		parts = append(parts, "0x"+strconv.FormatUint(uint64(v), 16))
 	}
 	return strings.Join(parts, "|")
+}
+
+// Name returns names[v]. A value without a name is a number, as in QPState(17).
+func Name(typ string, v int64, names []string) string {
+	if v >= 0 && v < int64(len(names)) && names[v] != "" {
+		return names[v]
+	}
+	return typ + "(" + strconv.FormatInt(v, 10) + ")"
 }

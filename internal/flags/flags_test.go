@@ -14,3 +14,12 @@ func TestString(t *testing.T) {
 		t.Errorf("the highest bit is %q", got)
 	}
 }
+
+func TestName(t *testing.T) {
+	names := []string{1: "A", 3: "C"}
+	for v, want := range map[int64]string{1: "A", 3: "C", 0: "T(0)", 2: "T(2)", 4: "T(4)", -1: "T(-1)"} {
+		if got := Name("T", v, names); got != want {
+			t.Errorf("%d is %q, want %q", v, got, want)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,32 +43,98 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// concurrency is in a source that starts goroutines or calls C, and hostTest a test function for this machine.
+var (
+	concurrency = regexp.MustCompile(`(?m)^\s*go [\w.]+\(|\bgo func\(|\.Go\(func|RunParallel\(|` +
+		`pureverbs/internal/(ccall|mmio|ops)"`)
+	elsewhere = regexp.MustCompile(`^(TestRXE|TestSIW|TestEmu|TestFigures|TestMain$|Benchmark)`)
+)
+
+// seldom lists packages that the race detector sees in a full run only. Each is another program to compile and to link.
+// The first six test the tests, the pages and the batch file, and are in no program that uses the library. What the
+// others start is a goroutine or two, or in their tests alone. The last three have few tests for a machine without a
+// device.
+var seldom = []string{
+	"test/bed", "test/docs", "test/examples", "test/preempt", "test/slurm", "test/tiers",
+	"cmd/perf", "cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/perf/internal/mesh",
+	"cmd/perf/internal/selftest", "cmd/perf/internal/wire", "cmd/show_gids", "efadv", "emu/emutest",
+	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace",
+	"emu/internal/verbs",
+	"examples/asyncwatch", "examples/pingpong", "examples/rping", "examples/tour", "internal/bind", "internal/cuda",
+	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs", "loader", "mlx5dv", "rdmacm",
+	"rdmacm/rsocket",
+}
+
+// TestConcurrent finds the packages with tests for this machine that start goroutines or call C: a short run of tier
+// race has them, but for seldom.
 func TestConcurrent(t *testing.T) {
-	root := t.TempDir()
-	for name, text := range map[string]string{
-		"plain/a_test.go":  "package plain\n\nfunc TestA(t *testing.T) {}\n",
-		"go/a_test.go":     "package a\n\nfunc TestA(t *testing.T) { go func() {}() }\n",
-		"lock/a_test.go":   "package lock\n\nfunc TestA(t *testing.T) {}\n",
-		"lock/a.go":        "package lock\n\nimport \"sync\"\n\nfunc f(w *sync.WaitGroup) { w.Go(func() {}) }\n",
-		"c/a.go":           "package c\n\nimport \"github.com/pureverbs/pureverbs/internal/ccall\"\n",
-		"c/a_test.go":      "package c\n\nfunc TestA(t *testing.T) {}\n",
-		"vm/a_test.go":     "package vm\n\nfunc TestRXE_A(t *testing.T) { go func() {}() }\n",
-		"untested/a.go":    "package untested\n\nfunc f() {\n\tgo g()\n}\n",
-		"named/a.go":       "package named\n\nfunc f() {\n\tgo g()\n}\n",
-		"named/a_test.go":  "package named\n\nfunc TestA(t *testing.T) {}\n",
-		"nested/go.mod":    "module nested\n",
-		"nested/a_test.go": "package nested\n\nfunc TestA(t *testing.T) { go func() {}() }\n",
-	} {
-		name = filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	r := &runner{root: "../.."}
+	if err := r.findTests(); err != nil {
+		t.Fatal(err)
+	}
+	raced := table.Tiers["race"][0].Packages
+	for dir, names := range r.tests {
+		host := slices.ContainsFunc(names, func(n string) bool { return !elsewhere.MatchString(n) })
+		if !host || r.nested(dir) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(r.root, dir, "*.go"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		found := slices.ContainsFunc(files, func(f string) bool {
+			src, err := os.ReadFile(f)
+			return err == nil && concurrency.Match(src)
+		})
+		if listed := slices.Contains(raced, "./"+dir); listed != (found && !slices.Contains(seldom, dir)) {
+			t.Errorf("%s: concurrent %v, in tier race of tiers.yaml %v", dir, found, listed)
 		}
 	}
-	list, err := concurrent(root)
-	if have := strings.Join(list, " "); err != nil || have != "./c ./go ./lock ./named" {
-		t.Errorf("%s, %v", have, err)
+	if len(r.tests) < 100 {
+		t.Errorf("%d packages have tests", len(r.tests))
+	}
+}
+
+// TestLintArch holds the packages that tier lint vets for arm64 to those that have files for it alone.
+func TestLintArch(t *testing.T) {
+	const format = "{{.ImportPath}} {{join .GoFiles \" \"}} {{join .SFiles \" \"}} {{join .TestGoFiles \" \"}} " +
+		"{{join .XTestGoFiles \" \"}}"
+	files := func(arch string) map[string][]string {
+		c := exec.Command("go", "list", "-f", format, "./...")
+		c.Dir, c.Env = "../..", append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOARCH="+arch)
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := map[string][]string{}
+		for line := range strings.Lines(string(out)) {
+			f := strings.Fields(line)
+			list[strings.TrimPrefix(f[0], module+"/")] = f[1:]
+		}
+		return list
+	}
+	amd64 := files("amd64")
+	var want []string
+	for dir, list := range files("arm64") {
+		if slices.ContainsFunc(list, func(f string) bool { return !slices.Contains(amd64[dir], f) }) {
+			want = append(want, "./"+dir)
+		}
+	}
+	slices.Sort(want)
+	checked := 0
+	for _, s := range table.Tiers["lint"] {
+		for _, c := range s.Checks {
+			f := strings.Fields(c)
+			if f[0] == "vet-arm64" || f[0] == "staticcheck-arm64" {
+				checked++
+				have := slices.DeleteFunc(f, func(a string) bool { return !strings.HasPrefix(a, "./") })
+				if !slices.Equal(have, want) {
+					t.Errorf("%s checks %v, want %v", f[0], have, want)
+				}
+			}
+		}
+	}
+	if checked != 2 {
+		t.Errorf("%d checks for arm64", checked)
 	}
 }

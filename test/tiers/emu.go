@@ -1,9 +1,11 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"os"
@@ -12,301 +14,319 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil/native"
 )
 
-// emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
-const emulator = ".build/bin/emu"
-
-// emuEnv tells tests that the emulator is built; package testutil reads it.
-const emuEnv = "PUREVERBS_TEST_EMU"
-
-// binariesEnv names the folder of the packages' test binaries, for tests that run others in their own way; package
-// testutil reads it, and compiles what is not there.
-const binariesEnv = "PUREVERBS_TEST_BINARIES"
+// job is tests that run one after another: tests of a package with fixed ports must not run twice at a time.
+type job []func(context.Context) []Result
 
 // emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and
-// the stock programs.
-func (r *runner) emu(ctx context.Context) ([]Result, error) {
-	if out, err := r.build(ctx, "./emu"); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	var results []Result
-	if out, err := r.build(ctx, "./cmd/...", "./examples/..."); err != nil {
-		results = append(results, Result{"emu", "tiers", "(build)", Fail, out + err.Error() + "\n"})
-	}
+// the stock programs. It runs one package more at a time than there are processors, for they wait much: 295 s on two.
+// With three more they poll in vain for each other, and take 347.
+func (r *runner) emu(ctx context.Context) []Result {
 	if r.ratios {
-		dirs, err := packagesWith(r.root, "TestEmuRatios", r.pkg)
-		if err != nil || len(dirs) == 0 {
-			return nil, errors.Join(err, errIf(len(dirs) == 0, "no package has a TestEmuRatios function"))
-		}
-		for i := range dirs {
-			dirs[i] = "./" + dirs[i]
-		}
-		return r.gotest(ctx, "emu", nil, []string{"PUREVERBS_FIGURES=1", emuEnv + "=1"},
-			append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
+		return r.plain(ctx)
 	}
-	run := "-run=^TestRXE|^TestEmu"
-	if r.run != "" {
-		run = "-run=" + r.run
-	}
-	jobs, err := r.emuJobs(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
-	for _, j := range jobs {
-		dirs = append(dirs, j.name)
-	}
-	dirs, failed := r.binaries(ctx, "emu", dirs)
-	jobs = slices.DeleteFunc(jobs, func(j job) bool { return !slices.Contains(dirs, j.name) })
-	return append(append(results, failed...), r.concurrently(ctx, jobs)...), nil
-}
-
-// job is a list of packages' tests that run one after another, because tests with fixed ports must not run twice at a
-// time.
-type job struct {
-	name string
-	runs []func(context.Context) ([]Result, error)
-}
-
-// long lists the packages that take longest, the longest first. They begin first, so that no lane waits for one of them
-// at the end.
-var long = []string{"cmd/perf", "test/emu", "rdma", "test/docs", "test/posts/wire", "test/posts", "examples", "rdmacm"}
-
-// onePath lists packages that a short run tests on the direct data path alone. The VM tests some of them on the other,
-// and those of rdma run on both.
-var onePath = []string{"cmd/perf", "cmd/show_gids", "examples", "test/grpc", "test/posts", "test/soak"}
-
-// apart lists patterns of tests, and of subtests, that a short run of tier emu leaves out in a variant of a package,
-// because another variant has them and they tell as much there.
-var apart = map[string][]string{
-	// How connections begin and end does not depend on how work requests are posted. Of the rows with 700 clients each
-	// data path has one.
-	"rdma ops":          slices.Concat(oneVariant, []string{"TestRXE_IdleMemory", "TestRXE_Stalled/700_.*messages"}),
-	"rdma direct":       {"TestRXE_Stalled/700_.*stream"},
-	"rdma least-direct": slices.Concat(oneVariant, []string{"TestRXE_Unread"}),
-	"rdmacm ops":        {"TestRXE_CM_Killed", "TestRXE_CM_Credentials.*", "TestRXE_CM_Handshake.*"},
-	"test/posts direct": {"TestRXE_Posts", "TestRXE_PostsRaw"}, // test/posts/wire has them, with a trace
-}
-
-// oneVariant has the tests of rdma that say nothing of limits either, or mostly wait.
-var oneVariant = []string{"TestRXE_CloseMany", "TestRXE_CloseBeside", "TestRXE_Handshake.*", "TestRXE_Credentials",
-	"TestRXE_Foreign", "TestRXE_DialNames", "TestRXE_Fallback.*", "TestRXE_OptionsOfCalls", "TestRXE_Examples"}
-
-// skips returns the tests of a package that this run leaves out in a variant, as -skip has them.
-func (r *runner) skips(dir, variant string) string {
-	if r.full() || r.run != "" {
-		return ""
-	}
-	var list []string
-	for _, p := range apart[dir+" "+variant] {
-		list = append(list, "^"+strings.ReplaceAll(p, "/", "$/^")+"$")
-	}
-	return strings.Join(list, "|")
-}
-
-// emuJobs returns the jobs of tier emu.
-func (r *runner) emuJobs(ctx context.Context, run string) ([]job, error) {
-	byDir := map[string]*job{}
-	at := func(d string) *job {
-		if byDir[d] == nil {
-			byDir[d] = &job{name: d}
+	jobs, results := r.emuJobs(ctx)
+	dirs := slices.DeleteFunc(slices.Clone(table.Long), func(d string) bool { return jobs[d] == nil })
+	for _, d := range slices.Sorted(maps.Keys(jobs)) {
+		if !slices.Contains(dirs, d) {
+			dirs = append(dirs, d)
 		}
-		return byDir[d]
 	}
-	dirs, err := packagesWith(r.root, "TestRXE", r.pkg)
-	if err != nil {
-		return nil, err
-	}
-	others := r.libraryCells(ctx)
-	for _, d := range dirs {
-		strict := "--strict"
-		switch d {
-		case "test/rxebench", "test/bed":
-			continue // they compare with the stock tools in the VM, or look at the VM itself
-		case "cmd/perf", "rdmacm/rsocket", "examples":
-			strict = "--strict-ignore=leak" // stock programs do not destroy all that they made
-		case "test/soak":
-			strict = "--strict-ignore=leak" // its clients are killed
-		}
-		paths := []string{"ops", "direct"}
-		if slices.Contains(onePath, d) && os.Getenv(fullEnv) == "" {
-			paths = paths[1:]
-		}
-		for _, c := range others[d] {
-			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.onLibrary(ctx, c, run, strict)
-			})
-		}
-		at(d).runs = append(at(d).runs, r.nativeRuns(d, run, strict)...)
-		if r.only != "" {
-			continue
-		}
-		for _, path := range paths {
-			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-				return r.emulated(ctx, emulation{variant: path, path: path, strict: strict,
-					skip: r.skips(d, path)}, run, d)
-			})
-		}
-		if d == "rdma" { // other devices grant less: 20 s of processor time
-			if !r.full() {
-				paths = paths[1:]
+	dirs, failed := r.compile(ctx, dirs)
+	ran := make([][]Result, len(dirs))
+	lanes(runtime.NumCPU()+1, len(dirs), func(i int) {
+		for _, run := range jobs[dirs[i]] {
+			if ctx.Err() == nil {
+				ran[i] = append(ran[i], run(ctx)...)
 			}
-			for _, path := range paths {
-				at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-					least := "least-" + path
-					return r.emulated(ctx, emulation{variant: least, path: path, strict: strict,
-						skip:  r.skips(d, least),
-						flags: []string{"--limit", "max_srq=0", "--limit", "max_mw=0", "--limit", "max_atomic=0"},
-						env:   []string{"PUREVERBS_TEST_LEAST=1"}}, run, d)
-				})
-			}
-		}
-	}
-	if dirs, err = packagesWith(r.root, "TestEmu", r.pkg); err != nil {
-		return nil, err
-	}
-	if r.only != "" {
-		dirs = nil
-	}
-	for _, d := range slices.DeleteFunc(dirs, r.leavesOut) {
-		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
-			return r.test(ctx, "emu", nil, []string{emuEnv + "=1", binariesEnv + "=" + r.work}, d, run)
-		})
-	}
-	var jobs []job
-	for _, d := range append(slices.Clone(long), slices.Sorted(maps.Keys(byDir))...) {
-		if byDir[d] != nil {
-			jobs = append(jobs, *byDir[d])
-			delete(byDir, d)
-		}
-	}
-	return jobs, nil
-}
-
-// concurrently runs jobs, one more at a time than there are processors, for they wait much: 295 s on two. With three
-// more they poll in vain for each other, and take 347. The results are in the order of the jobs.
-func (r *runner) concurrently(ctx context.Context, jobs []job) []Result {
-	results := make([][]Result, len(jobs))
-	inLanes(runtime.NumCPU()+1, len(jobs), func(i int) {
-		for _, run := range jobs[i].runs {
-			if ctx.Err() != nil {
-				return
-			}
-			res, err := run(ctx)
-			if err != nil {
-				res = append(res, Result{"emu", jobs[i].name, "(run)", Fail, err.Error() + "\n"})
-			}
-			results[i] = append(results[i], res...)
 		}
 	})
-	return slices.Concat(results...)
+	return slices.Concat(results, failed, slices.Concat(ran...))
 }
 
-// onNative lists the packages whose tests run on the native control path, and what a short run has of them: those that
-// find most, for at most 90 seconds of one processor. A full run has all.
-var onNative = map[string]string{
-	"ibv":         "^TestRXE",
-	"rdmacm":      "^TestRXE",
-	"mlx5dv":      "^TestRXE(Signature|Mkey|Memcpy)",
-	"test/random": "",
-	"rdma": "^TestRXE_(Messages|Calls|Killed|LeadOthers|Lease(|Request|Expires|Revoked|Invalidated|Faults|Keys|Stuck)" +
-		"|RandomLeases|Manual|NetConn|Packet(|Dial|Group|Restart)|RandomTransfers|SendBuffer|Batch|WriteBuffers|" +
-		"OwnQueues|Pollers|Stream|LargeStreams|Credentials|HandshakeKilled|VanishingClients|Faults|ZZRemoval)$",
-	"cmd/perf": "^TestRXE_(InteropStock|StockCM|OursCM|ZZRemoval)$",
-	"examples": "^TestRXE(CM_(RPing|UDAddy|Ucmatose|MCKey)|PingPong)$",
-}
-
-// nativeRuns returns the runs of a package on the native control path, one or none.
-func (r *runner) nativeRuns(dir, run, strict string) []func(context.Context) ([]Result, error) {
-	tests := r.nativeTests(dir, run)
-	if tests == "" {
-		return nil
+// emuJobs returns the jobs of tier emu, by folder, and failures of what comes before.
+func (r *runner) emuJobs(ctx context.Context) (jobs map[string]job, failed []Result) {
+	jobs = map[string]job{}
+	add := func(s suite, d string) {
+		jobs[d] = append(jobs[d], func(ctx context.Context) []Result { return r.test(ctx, r.at(s, d)) })
 	}
-	return []func(context.Context) ([]Result, error){func(ctx context.Context) ([]Result, error) {
-		return r.native(ctx, dir, tests, strict)
-	}}
+	cells := r.libraryCells(ctx)
+	for _, d := range r.folders(table.Emulated) {
+		for _, c := range cells {
+			if c.Dir == d {
+				add(r.onLibrary(c), d)
+			}
+		}
+		if tests := r.nativeTests(d); tests != "" {
+			jobs[d] = append(jobs[d], func(ctx context.Context) []Result { return r.native(ctx, d, tests) })
+		}
+	}
+	for _, s := range r.suites() {
+		failed = append(failed, r.before(ctx, s)...)
+		for _, d := range r.folders(s) {
+			if r.only == "" {
+				add(s, d)
+			}
+		}
+	}
+	return jobs, failed
 }
+
+// Variants of tier emu that run alone on demand, and that of the tests in package native.
+const (
+	onlyLibraries = "libraries"
+	nativeVariant = "native"
+	nativeRows    = "native-rows"
+)
 
 // nativeTests returns the regular expression of the tests of a folder that run on the native control path, "" for none.
-func (r *runner) nativeTests(dir, run string) string {
-	tests, ok := onNative[dir]
-	switch {
-	case !ok || r.only == onlyLibraries:
-		return ""
-	case r.run != "" || r.only == nativeVariant || os.Getenv(fullEnv) != "":
-		return run
-	case tests == "":
+func (r *runner) nativeTests(dir string) string {
+	tests, ok := table.Native[dir]
+	if ok && (r.run != "" || r.only == nativeVariant || r.full()) {
+		tests = r.fill(table.Emulated).Run
+	}
+	if r.only == onlyLibraries {
 		return ""
 	}
-	return "-run=" + tests
+	return tests
 }
 
 // native runs a package's tests on the native control path. Those that package native lists run afterwards, to see that
 // they still fail for the reason that it has.
-func (r *runner) native(ctx context.Context, dir, tests, strict string) ([]Result, error) {
-	e := emulation{variant: nativeVariant, path: "direct", strict: strict, env: []string{native.Env + "=native"}}
-	results, err := r.emulated(ctx, e, tests, dir)
+func (r *runner) native(ctx context.Context, dir, tests string) []Result {
+	s := table.Emulated
+	s.Path, s.Variant, s.Env = "direct", nativeVariant, []string{native.Env + "=native"}
+	s = r.at(r.fill(s), dir)
+	s.Run = tests
+	results := r.test(ctx, s)
+	wanted, err := regexp.Compile(tests)
 	if err != nil {
-		return results, err
-	}
-	wanted, err := regexp.Compile(strings.TrimPrefix(tests, "-run="))
-	if err != nil {
-		return results, err
+		return append(results, r.failed(dir, "(run)", err))
 	}
 	rows := slices.DeleteFunc(slices.Clone(native.Rows), func(row native.Row) bool {
 		top, _, _ := strings.Cut(row.Test, "/")
 		return row.Dir != dir || !wanted.MatchString(top)
 	})
-	e = emulation{variant: nativeRows, path: "direct", env: append(e.env, native.RowsEnv+"=1")}
 	var ran []Result
 	quiet := *r
 	quiet.note, quiet.live = io.Discard, nil // they fail
-	for left := rows; len(left) > 0; {       // one may crash
-		res, err := quiet.emulated(ctx, e, "-run="+pattern(left), dir)
+	s.Variant, s.Env = nativeRows, append(s.Env, native.RowsEnv+"=1")
+	for left := rows; len(left) > 0; { // one may crash
+		s.Run = pattern(left)
+		res := quiet.test(ctx, s)
+		ran = append(ran, res...)
 		before := len(left)
 		left = slices.DeleteFunc(slices.Clone(left), func(row native.Row) bool {
 			return slices.ContainsFunc(res, func(t Result) bool { return row.Is(t.Test) })
 		})
-		ran = append(ran, res...)
-		if len(left) == before || err != nil {
+		if len(left) == before {
 			break // checkRows says which did not run
 		}
 	}
-	return append(results, checkRows(rows, ran, os.Getenv(fullEnv) != "")...), nil
+	return append(results, checkRows(rows, ran, r.full())...)
 }
 
-const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
-
-// emulation is how a package's tests run on the emulated device.
-type emulation struct {
-	variant string   // of the results
-	path    string   // data path
-	strict  string   // flag of the emulator, "" if it is not strict
-	flags   []string // more of them
-	skip    string   // regexp of tests that are left out
-	below   []string // command that starts the tests, below the emulator
-	env     []string
+// pattern returns the regular expression for go test of the tests of rows.
+func pattern(rows []native.Row) string {
+	var list []string
+	for _, row := range rows {
+		list = append(list, "^"+strings.ReplaceAll(row.Test, "/", "$/^")+"$")
+	}
+	return strings.Join(list, "|")
 }
 
-// emulated runs a package on two devices. Results have the name of the variant.
-func (r *runner) emulated(ctx context.Context, e emulation, run, dir string) ([]Result, error) {
-	env := append([]string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + e.path, "PATH=" + filepath.Join(r.root,
-		".build/bin") + ":" + os.Getenv("PATH")}, e.env...)
-	under := []string{filepath.Join(r.root, emulator), "--device", "mlx5_0,dmabuf=memfd", "--device", "mlx5_1"}
-	if e.strict != "" {
-		under = append(under, e.strict)
+// checkRows returns a result for each test of a row. It has to fail, for the reason in the row. Of a row that has no
+// such test in a short run, a full one has some.
+func checkRows(rows []native.Row, ran []Result, full bool) (results []Result) {
+	for _, row := range rows {
+		none := true
+		for _, t := range ran {
+			if row.Is(t.Test) {
+				none = false
+				results = append(results, checkRow(row, t, ran))
+			}
+		}
+		if none && (full || !strings.Contains(row.Test, "*")) {
+			results = append(results, Result{"emu", nativeRows + " " + row.Dir, row.Test, Fail, "it did not run\n"})
+		}
 	}
-	under = append(append(append(under, e.flags...), "--"), e.below...)
-	skip := skipFigures
-	if e.skip != "" {
-		skip += "|" + e.skip
+	return results
+}
+
+func checkRow(row native.Row, t Result, ran []Result) Result {
+	res := Result{"emu", nativeRows + " " + row.Dir, t.Test, Fail, ""}
+	output := t.Output
+	for _, sub := range ran {
+		if strings.HasPrefix(sub.Test, t.Test+"/") {
+			output += sub.Output
+		}
 	}
-	res, err := r.test(ctx, "emu", under, env, dir, run, skip)
-	for i := range res {
-		res[i].Package = e.variant + " " + res[i].Package
+	switch {
+	case t.Status == Skip:
+		res.Status, res.Output = Skip, output
+	case t.Status == Pass:
+		res.Output = "it passes on the native control path: remove its row from package native\n"
+	case !row.Shows.MatchString(output):
+		res.Output = "it fails for another reason than its row has (" + row.Text + "):\n" + output
+	default:
+		res.Status = Pass
 	}
-	return res, err
+	return res
+}
+
+// The packages' own tests, on the emulated device, with the libraries of other releases of rdma-core.
+
+// library is a package whose tests run with these libraries, and their processor seconds with one of them.
+type library struct {
+	Dir  string
+	Cost int
+}
+
+// shortCost bounds the processor seconds of a short run's cells. Those that cost more are for a full run.
+const shortCost = 25
+
+// cell is a package's tests with a release's libraries on a data path.
+type cell struct {
+	library
+	release, path string
+}
+
+func (c cell) variant() string { return c.release + "-" + c.path }
+
+func (c cell) String() string { return c.variant() + " " + c.Dir }
+
+// cells returns all cells. Neighbours differ in the package, and also in the release or in the path.
+func cells() (all []cell) {
+	paths, releases := []string{"ops", "direct"}, table.Debians
+	variants := len(releases) * len(paths)
+	for round := range variants {
+		for i, p := range table.Libraries {
+			v := (round + i) % variants
+			all = append(all, cell{p, releases[v/len(paths)], paths[v%len(paths)]})
+		}
+	}
+	return all
+}
+
+// someCells returns the cells of a short run: those from number turn on that cost no more than most.
+func someCells(turn uint64, most int) (some []cell) {
+	all := slices.DeleteFunc(cells(), func(c cell) bool { return c.Cost > most })
+	for i := range all {
+		c := all[(turn+uint64(i))%uint64(len(all))]
+		if most -= c.Cost; most < 0 {
+			break
+		}
+		some = append(some, c)
+	}
+	return some
+}
+
+// commit returns the name of the commit.
+func (r *runner) commit(ctx context.Context) (string, error) {
+	out, err := r.output(ctx, nil, "git", "rev-parse", "HEAD")
+	return strings.TrimSpace(out), err
+}
+
+// libraryCells returns the cells of this run, which in a short one differ from commit to commit.
+func (r *runner) libraryCells(ctx context.Context) []cell {
+	switch {
+	case r.only == nativeVariant:
+		return nil
+	case r.only == onlyLibraries || r.full():
+		return cells()
+	}
+	turn := fnv.New64a()
+	head, _ := r.commit(ctx) // without git always the same cells
+	_, _ = turn.Write([]byte(head))
+	list := someCells(turn.Sum64(), shortCost)
+	fmt.Fprintf(r.note, "emu: this commit's cells of docs/testing.md's table: %v\n", list)
+	return list
+}
+
+// onLibrary is the tests of a cell. A full run has no more of it than a short one: the rows of a full run are for this
+// machine's libraries.
+func (r *runner) onLibrary(c cell) suite {
+	s := table.Emulated
+	s.Path, s.Variant, s.Env = c.path, c.variant(), []string{fullEnv + "=", "PUREVERBS_LIBRARIES=" + c.release}
+	if s.Variant == "bullseye-ops" {
+		s.Env = append(s.Env, "PUREVERBS_UNBOUND=1") // its libmlx5 writes behind the queue: ibv refuses to bind windows
+	}
+	s.Below = append(slices.Clone(s.Below), filepath.Join(r.root, "scripts/in-debian"), "-t", c.release)
+	return r.fill(s)
+}
+
+const tableFile = "docs/testing.md"
+
+// tableLine is a row of the table in it: a package, a version of a Debian release, what each data path's tests did, and
+// which commit's.
+var tableLine = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\S+ \\((\\w+)\\)) \\| ([^|]+) \\| ([^|]+) " +
+	"\\| ([^|]+) \\|$")
+
+// updateTable returns page with the results of the cells that ran. Other cells stay as they are.
+func updateTable(page string, results []Result, version func(release string) string, commit string) string {
+	ran := map[string][]Result{}
+	for _, t := range results {
+		variant, pkg, ok := strings.Cut(t.Package, " ")
+		if t.Tier == "emu" && ok && !strings.HasSuffix(t.Test, ")") { // "(run)" and its like are no test
+			if variant == "ops" || variant == "direct" {
+				variant = "bookworm-" + variant
+			}
+			key := variant + " " + strings.TrimPrefix(pkg, module+"/")
+			ran[key] = append(ran[key], t)
+		}
+	}
+	return tableLine.ReplaceAllStringFunc(page, func(line string) string {
+		m := tableLine.FindStringSubmatch(line)
+		release, row := m[3], []string{m[1], m[2], m[4], m[5], m[6]}
+		if v := version(release) + " (" + release + ")"; v != row[1] {
+			row = []string{m[1], v, "not run", "not run", "-"}
+		}
+		for i, path := range []string{"ops", "direct"} {
+			if list := ran[release+"-"+path+" "+row[0]]; list != nil {
+				n := counts(list)
+				row[2+i], row[4] = fmt.Sprintf("%d, %d, %d", n[Pass], n[Fail], n[Skip]), commit
+			}
+		}
+		return fmt.Sprintf("| `%s` | %s |", row[0], strings.Join(row[1:], " | "))
+	})
+}
+
+var libraryVersion = regexp.MustCompile(`libibverbs\.so\.1\.\d+\.(\d+)\.`)
+
+// version returns the version of rdma-core of a Debian release, of which this machine has bookworm.
+func (r *runner) version(release string) string {
+	root := filepath.Join(r.root, ".build/debian", release)
+	if release == "bookworm" {
+		root = "/"
+	}
+	files, _ := filepath.Glob(filepath.Join(root, "usr/lib/*/libibverbs.so.1.*"))
+	for _, f := range files {
+		if m := libraryVersion.FindStringSubmatch(f); m != nil {
+			return "v" + m[1]
+		}
+	}
+	return "?"
+}
+
+// writeTable updates the table of releases and packages. After an interrupt the table stays as it was: some numbers
+// would be of what ran until then.
+func (r *runner) writeTable(ctx context.Context, results []Result) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	file := filepath.Join(r.root, tableFile)
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	commit, err := r.commit(ctx)
+	if err != nil {
+		return err
+	}
+	text := updateTable(string(page), results, r.version, commit[:8]+", "+time.Now().UTC().Format(time.DateOnly))
+	return os.WriteFile(file, []byte(text), 0o644)
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -9,73 +11,119 @@ import (
 	"testing"
 )
 
-// TestApart checks the list of tests that a short run leaves out in a variant: each pattern is one of a test, and each
+// TestApart checks the lists of tests that a short run leaves out in a variant: each pattern is one of a test, and each
 // test runs in another variant.
 func TestApart(t *testing.T) {
-	const root = "../.."
-	r := &runner{root: root}
-	elsewhere := map[string]string{"TestRXE_Posts": "test/posts/wire", "TestRXE_PostsRaw": "test/posts/wire"}
-	src, err := os.ReadFile(filepath.Join(root, "test/posts/wire/wire_linux_test.go"))
+	r := &runner{root: "../..", tier: "emu"}
+	if err := r.findTests(); err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile(filepath.Join(r.root, "test/posts/wire/wire_linux_test.go"))
 	if err != nil || !strings.Contains(string(src), `"-test.run=^TestRXE_Posts(Raw)?$"`) {
 		t.Errorf("test/posts/wire does not run what test/posts leaves out: %v", err)
 	}
-	for where, patterns := range apart {
-		dir, variant, _ := strings.Cut(where, " ")
-		names := testsOf(t, filepath.Join(root, dir))
-		for _, p := range patterns {
-			top, sub, _ := strings.Cut(p, "/")
-			found := 0
-			for _, name := range names {
-				if !regexp.MustCompile("^" + top + "$").MatchString(name) {
-					continue
-				}
-				found++
-				other := map[string]string{"ops": "direct", "direct": "ops", "least-direct": "direct"}[variant]
-				for _, o := range apart[dir+" "+other] {
-					o, osub, _ := strings.Cut(o, "/")
-					if regexp.MustCompile("^"+o+"$").MatchString(name) && osub == sub {
-						t.Errorf("%s: %s and %s both leave out %s", dir, variant, other, p)
+	// out reports whether a variant leaves out a test, or subtests.
+	out := func(s suite, dir, name, sub string) bool {
+		return slices.ContainsFunc(s.Apart[dir], func(p string) bool {
+			top, of, _ := strings.Cut(p, "/")
+			return regexp.MustCompile("^("+top+")$").MatchString(name) && of == sub
+		})
+	}
+	suites, seen := r.suites(), 0
+	for _, s := range suites {
+		for dir, patterns := range s.Apart {
+			for _, p := range patterns {
+				seen++
+				top, sub, _ := strings.Cut(p, "/")
+				found := 0
+				for _, name := range r.tests[dir] {
+					if !regexp.MustCompile("^(" + top + ")$").MatchString(name) {
+						continue
+					}
+					found++
+					other := slices.ContainsFunc(suites, func(o suite) bool {
+						return o.With == s.With && slices.Contains(r.folders(o), dir) && !out(o, dir, name, sub)
+					})
+					if !other && !strings.HasPrefix(name, "TestRXE_Posts") {
+						t.Errorf("%s: %s is left out of all variants", dir, name)
 					}
 				}
-				if o := elsewhere[name]; o == "" && slices.Contains(onePath, dir) {
-					t.Errorf("%s runs on one data path, which leaves out %s", dir, name)
+				if found == 0 {
+					t.Errorf("%s %s: there is no test %s", dir, s.Variant, p)
 				}
 			}
-			if found == 0 {
-				t.Errorf("%s: there is no test %s", where, p)
+			got := r.at(s, dir).Skip
+			if strings.Count(got, "$|^")+1 < len(patterns) ||
+				!strings.HasPrefix(got, "^TestRXEFigures|^TestRXERatios|^") {
+				t.Errorf("%s %s: -skip is %q", dir, s.Variant, got)
+			}
+			named := &runner{run: "X"}
+			if got := named.at(named.fill(s), dir); got.Skip != "^TestRXEFigures|^TestRXERatios" || got.Run != "X" {
+				t.Errorf("%s %s: with -run %q is left out", dir, s.Variant, got.Skip)
+			}
+			if slices.Contains(patterns, "TestRXE_Stalled/700_.*stream") {
+				if want := "^TestRXEFigures|^TestRXERatios|^TestRXE_Stalled$/^700_.*stream$"; got != want {
+					t.Errorf("-skip is %q, want %q", got, want)
+				}
 			}
 		}
-		if got := r.skips(dir, variant); strings.Count(got, "$|")+1 != len(patterns) || !strings.HasSuffix(got, "$") {
-			t.Errorf("%s: -skip is %q", where, got)
-		}
-		if s := (&runner{root: root, run: "X"}).skips(dir, variant); s != "" {
-			t.Errorf("%s: with -run %q is left out", where, s)
-		}
 	}
-	if got, want := r.skips("rdma", "direct"), "^TestRXE_Stalled$/^700_.*stream$"; got != want {
-		t.Errorf("-skip is %q, want %q", got, want)
+	if seen < 9 {
+		t.Errorf("%d patterns", seen)
 	}
 	t.Setenv(fullEnv, "1")
-	if s := r.skips("rdma", "ops"); s != "" {
-		t.Errorf("in a full run %q is left out", s)
+	for _, s := range r.suites() {
+		if got := r.at(s, "rdma").Skip; strings.Contains(got, "Stalled") {
+			t.Errorf("in a full run %q is left out", got)
+		}
 	}
 }
 
-// testsOf returns the names of the tests in a folder.
-func testsOf(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
+// TestTable_Rows checks that each row names what there is, and each kind of run has its own of a tier.
+func TestTable_Rows(t *testing.T) {
+	r := &runner{root: "../..", note: t.Output()}
+	if err := r.findTests(); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		src, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
+	dirs := slices.Concat(table.Long, table.Leaking, table.Second)
+	for dir := range table.Native {
+		dirs = append(dirs, dir)
+	}
+	for tier, suites := range table.Tiers {
+		if !slices.Contains(tierNames(), tier) {
+			t.Errorf("no tier is named %s", tier)
 		}
-		for _, m := range hostTest.FindAllSubmatch(src, -1) {
-			names = append(names, string(m[1]))
+		for _, s := range suites {
+			dirs = slices.Concat(dirs, s.Dirs, s.Not, s.Asked)
+			for _, p := range s.Packages {
+				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(p, "./"), "/..."))
+			}
+			if !slices.Contains([]string{"", "full", "short", "figures", "ratios"}, s.When) {
+				t.Errorf("tier %s: when is %q", tier, s.When)
+			}
 		}
 	}
-	return names
+	for _, d := range dirs {
+		if d != "..." && missing(filepath.Join(r.root, d)) {
+			t.Errorf("there is no folder %s", d)
+		}
+	}
+	rows := func(own *runner) int { return len(own.suites()) }
+	for _, tt := range []struct {
+		own         runner
+		short, full int
+	}{
+		{runner{tier: "unit"}, 1, 1}, {runner{tier: "unit", figures: true}, 1, 1}, {runner{tier: "race"}, 2, 3},
+		{runner{tier: "releases"}, 4, 4}, {runner{tier: "emu"}, 4, 5}, {runner{tier: "emu", ratios: true}, 1, 1},
+		{runner{tier: "rxe"}, 1, 1}, {runner{tier: "rxe-arm64", arch: "arm64"}, 2, 2}, {runner{tier: "lint"}, 7, 12},
+	} {
+		t.Setenv(fullEnv, "")
+		if n := rows(&tt.own); n != tt.short {
+			t.Errorf("%s: %d suites in a short run, want %d", tt.own.tier, n, tt.short)
+		}
+		t.Setenv(fullEnv, "1")
+		if n := rows(&tt.own); n != tt.full {
+			t.Errorf("%s: %d suites in a full run, want %d", tt.own.tier, n, tt.full)
+		}
+	}
 }

@@ -1,8 +1,8 @@
+//go:build linux
+
 // Tiers runs the project's tests, tier by tier, and counts them.
 //
 //	go run ./test/tiers [flags] TIER...
-//
-// TIER,TIER+TIER runs the last one while the others run.
 //
 // The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the emulated ConnectX, hw on mlx5 devices
 // of this machine, rxe in the SoftRoCE VM, rxe-arm64 in that of the other architecture, and siw in a VM with iWARP. It
@@ -11,7 +11,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -22,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,236 +32,234 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "watch" {
 		os.Exit(watch(os.Args[2:], os.Stdout))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "types" {
-		os.Exit(checkTypes(os.Args[2:], os.Stdout))
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// tier runs the tests of a tier.
-type tier = func(context.Context) ([]Result, error)
-
 type runner struct {
-	root    string
-	run     string // regexp of test names, "" for all
-	pkg     string // one package or subtree, "" for all
-	figures bool   // run the figure tests and nothing else
-	ratios  bool   // run the comparisons with the stock tools
+	root  string
+	work  string              // folder for this run's files
+	self  string              // this program
+	tests map[string][]string // the names of the tests and benchmarks in each folder
+	note  io.Writer           // progress, and figures
+	live  io.Writer           // output of the tests as it comes; nil for none
 
+	run     string        // regexp of test names, "" for all
+	pkg     string        // one package or subtree, "" for all
 	only    string        // libraries, native: run the variants of tier emu with these, and no others
+	figures bool          // run the figure tests and nothing else
+	ratios  bool          // run the comparisons with the stock tools
 	quiet   time.Duration // how long a test binary may print nothing
 	timeout time.Duration // for one package, whatever it prints
 	env     []string      // NAME=VALUE for the guest
-	out     io.Writer     // figures
-	note    io.Writer     // progress
-	live    io.Writer     // output of the tests as it comes; nil for none
-	module  string        // the module's path
-	work    string        // folder for this run's files
-	arch    string        // the architecture to build for, "" for this machine's
-	siw     bool          // the VM has devices of siw
-	write   *sync.Mutex   // held by a tier that writes to work or .build/bin
+
+	tier    string // that runs
+	use     *usage
+	arch    string // the architecture to build for, "" for this machine's
+	devices string // of tier hw
 }
 
+// module is the path of the module.
+const module = "github.com/pureverbs/pureverbs"
+
+// fullEnv is the environment variable that makes tests run every row in each place, as make test-full does. Package
+// testutil reads it.
+const fullEnv = "PUREVERBS_FULL"
+
+// full reports whether tests run in each row. On the other architecture they do not: what differs there is the code of
+// calls, barriers and layouts, and the kernel's, which the rows share.
+func (r *runner) full() bool { return os.Getenv(fullEnv) != "" && r.arch == "" }
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	r := &runner{out: stdout, note: stdout, write: new(sync.Mutex)}
+	fail := func(err error) int {
+		fmt.Fprintln(stderr, "tiers:", err)
+		return 2
+	}
+	r := &runner{note: stdout, use: new(usage)}
 	f := flag.NewFlagSet("tiers", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&r.run, "run", "", "run only tests whose name matches this `regexp`")
 	f.StringVar(&r.pkg, "pkg", "", "only this `package` (./ibv) or subtree (./internal/...)")
 	f.BoolVar(&r.figures, "figures", false, "run the figure tests and print their lines")
 	f.BoolVar(&r.ratios, "ratios", false, "rxe, emu: compare with the stock tools and print the ratios")
-	f.Func("only", onlyUsage, r.setOnly)
-	table := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
+	f.Func("only", "emu: all tests with other releases' `libraries`, or on the native control path (native), "+
+		"and no others", func(s string) error {
+		if r.only = s; s != onlyLibraries && s != nativeVariant {
+			return errors.New("want " + onlyLibraries + " or " + nativeVariant)
+		}
+		return nil
+	})
+	write := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
 	f.DurationVar(&r.quiet, "quiet", 5*time.Minute, "end a test binary that prints nothing for so long")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the tests of one package after so long, whatever they print")
 	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
 	verbose := f.Bool("v", false, "print the tests' output as it comes")
-	list := f.String("allow", "test/allowed-skips", "`file` that lists the skips allowed")
 	setup := f.Bool("setup", false, "install what is missing, with scripts/setup, while tier lint compiles")
-	if err := f.Parse(args); err != nil {
+	if f.Parse(args) != nil {
 		return 2
 	}
 	if *verbose {
 		r.live = stdout
 	}
-	known := map[string]tier{
-		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
-		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe, "rxe-arm64": r.rxeARM64,
-		"siw": r.iwarp,
-	}
-	plan := f.Args()
-	tiers := tiersOf(plan)
-	for _, t := range tiers {
-		if known[t] == nil {
-			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, "+
-				"emu, hw, rxe, rxe-arm64, siw\n", t)
-			return 2
+	names := f.Args()
+	for _, t := range names {
+		if !slices.Contains(tierNames(), t) {
+			return fail(fmt.Errorf("unknown tier %q: the tiers are %s", t, strings.Join(tierNames(), ", ")))
 		}
 	}
-	if len(tiers) == 0 {
+	if len(names) == 0 {
 		f.Usage()
 		return 2
 	}
-	root, module, err := moduleRoot()
-	if err == nil {
-		r.root, r.module = root, module
-		r.work, err = workFolder(root)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "tiers:", err)
-		return 2
-	}
+	err := r.open()
 	defer os.RemoveAll(r.work)
-	skips, err := readAllowed(filepath.Join(root, *list))
 	if err != nil {
-		fmt.Fprintln(stderr, "tiers:", err)
-		return 2
+		return fail(err)
 	}
-
-	start := time.Now()
+	skips, err := readAllowed(filepath.Join(r.root, "test/allowed-skips"))
+	if err != nil {
+		return fail(err)
+	}
+	start, ready := time.Now(), func(string) error { return nil }
 	if *setup {
-		known = r.withSetup(ctx, known)
+		ready = r.setup(ctx)
 	}
-	results, took := runTiers(ctx, r.note, plan, known)
-	ok := report(stdout, tiers, results, skips, took)
+	results, took := r.runTiers(ctx, names, ready)
+	ok := report(stdout, names, results, skips, took)
 	var phases []phase
 	if *setup {
-		phases = readPhases(root)
+		phases = readPhases(r.root)
 	}
-	printUsage(stdout, tiers, took, phases, time.Since(start))
+	printUsage(stdout, names, took, phases, time.Since(start))
 	if ctx.Err() == nil {
-		ok = r.support(stdout, tiers, results) && ok
+		ok = r.support(stdout, names, results) && ok
 	}
-	if *table {
+	if *write {
 		if err := r.writeTable(ctx, results); err != nil {
-			fmt.Fprintln(stderr, "tiers:", err)
-			ok = false
+			ok = fail(err) == 0
 		}
 	}
-	fmt.Fprintf(stdout, "\n%s", sums(results))
-	if ctx.Err() != nil {
+	fmt.Fprintf(stdout, "\n%s\n", sums(counts(results)))
+	switch {
+	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "tiers: interrupted: the sums are those of what ran until then")
 		return 130
-	}
-	if !ok {
+	case !ok:
 		return 1
 	}
 	return 0
 }
 
-// Variants of tier emu that run alone on demand, and that of the tests in package native.
-const (
-	onlyLibraries = "libraries"
-	nativeVariant = "native"
-	nativeRows    = "native-rows"
+var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w*)\(`)
 
-	onlyUsage = "emu: all tests with other releases' `libraries`, or on the native control path (native), and no others"
-)
-
-func (r *runner) setOnly(s string) error {
-	if s != onlyLibraries && s != nativeVariant {
-		return fmt.Errorf("want %s or %s", onlyLibraries, nativeVariant)
+// open finds the module and its tests, and makes a folder below .build, on whose file system test binaries can be
+// linked to.
+func (r *runner) open() error {
+	file, err := exec.Command("go", "env", "GOMOD").Output()
+	r.root = filepath.Dir(strings.TrimSpace(string(file)))
+	if err != nil || missing(filepath.Join(r.root, "go.mod")) {
+		return errors.Join(err, errors.New("not inside the module: run it in the repository"))
 	}
-	r.only = s
-	return nil
+	build := filepath.Join(r.root, ".build")
+	if err := os.MkdirAll(build, 0o755); err != nil {
+		return err
+	}
+	var workErr error
+	r.self, err = os.Executable()
+	r.work, workErr = os.MkdirTemp(build, "tiers-")
+	return errors.Join(err, workErr, r.findTests())
 }
 
-// runTiers runs one tier after another until ctx ends, even if some fail, and returns where the time of each went. An
-// element A,B+C runs C while A and then B run.
-func runTiers(ctx context.Context, note io.Writer, plan []string, known map[string]tier) ([]Result, map[string]*usage) {
-	var mu sync.Mutex
+// findTests reads the names of all tests.
+func (r *runner) findTests() error {
+	r.tests = map[string][]string{}
+	return filepath.WalkDir(r.root, func(file string, d os.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && file != r.root && (name[0] == '.' || name == "testdata" || name == "tools"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		src, err := os.ReadFile(file)
+		dir, relErr := filepath.Rel(r.root, filepath.Dir(file))
+		for _, m := range testFunc.FindAllSubmatch(src, -1) {
+			r.tests[dir] = append(r.tests[dir], string(m[1]))
+		}
+		return errors.Join(err, relErr)
+	})
+}
+
+// with lists the folders that have a test with this prefix, of those that -pkg names.
+func (r *runner) with(prefix string) (dirs []string) {
+	only := strings.TrimPrefix(filepath.ToSlash(r.pkg), "./")
+	tree, isTree := strings.CutSuffix(only, "...")
+	for dir, names := range r.tests {
+		if (only == "" || dir == only || isTree && strings.HasPrefix(dir+"/", tree)) &&
+			slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// runTiers runs one tier after another until ctx ends, even if some fail, each when it is ready. It returns where the
+// time of each went.
+func (r *runner) runTiers(ctx context.Context, names []string, ready func(string) error) ([]Result, map[string]*usage) {
 	var results []Result
 	took := map[string]*usage{}
-	one := func(t string) {
-		fmt.Fprintf(note, "== tier %s\n", t)
-		start, u := time.Now(), new(usage)
-		res, err := known[t](withUsage(ctx, u))
-		u.wall = time.Since(start)
-		if err != nil {
-			res = append(res, Result{t, "tiers", t, Fail, err.Error() + "\n"})
+	for _, name := range names {
+		if ctx.Err() != nil {
+			break
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		results = append(results, res...)
-		took[t] = u
-	}
-	for _, group := range plan {
-		var wg sync.WaitGroup
-		for lane := range strings.SplitSeq(group, "+") {
-			wg.Go(func() {
-				for t := range strings.SplitSeq(lane, ",") {
-					if ctx.Err() != nil {
-						return
-					}
-					one(t)
-				}
-			})
+		fmt.Fprintf(r.note, "== tier %s\n", name)
+		start, own := time.Now(), *r
+		own.tier, own.use = name, new(usage)
+		took[name] = own.use
+		if _, arch, _ := strings.Cut(name, "-"); arch != "" {
+			own.arch, own.work = arch, filepath.Join(r.work, arch)
 		}
-		wg.Wait()
+		if err := errors.Join(os.MkdirAll(own.work, 0o755), ready(name)); err != nil {
+			results = append(results, own.failed("tiers", name, err))
+		} else {
+			at := slices.Index(tierNames(), name)
+			results = append(results, tiers[at].run(&own, ctx)...)
+		}
+		own.use.wall, own.use.run = time.Since(start), ranFor(own.usageFile())
 	}
 	return results, took
 }
 
-// tiersOf returns the tiers of a plan.
-func tiersOf(plan []string) []string {
-	return strings.FieldsFunc(strings.Join(plan, ","), func(r rune) bool { return r == ',' || r == '+' })
-}
-
-// moduleRoot returns the folder and the path of the module.
-func moduleRoot() (string, string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f={{.Dir}} {{.Path}}").Output()
-	if err != nil {
-		return "", "", fmt.Errorf("go list -m: %w", err)
-	}
-	line := strings.TrimSpace(string(out))
-	at := strings.LastIndexByte(line, ' ')
-	if at <= 0 {
-		return "", "", errors.New("not inside the module: run it in the repository")
-	}
-	return line[:at], line[at+1:], nil
-}
-
-// workFolder makes a folder below .build, on whose file system test binaries can be linked to.
-func workFolder(root string) (string, error) {
-	if err := os.MkdirAll(filepath.Join(root, ".build"), 0o755); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(filepath.Join(root, ".build"), "tiers-")
-}
-
-// withSetup starts scripts/setup and returns the tiers, such that each begins when what it needs is there: lint needs
-// the Go modules and the tools, the others Debian's packages, too.
-func (r *runner) withSetup(ctx context.Context, known map[string]tier) map[string]tier {
+// setup starts scripts/setup and returns a function that waits until what a tier needs is there: lint needs the Go
+// modules and the tools, the others Debian's packages, too.
+func (r *runner) setup(ctx context.Context) (ready func(tier string) error) {
 	_ = os.Remove(filepath.Join(r.root, setupTimes))
-	start := func(what string) (wait func() error) {
+	start := func(args ...string) (wait func() error) {
 		done := make(chan error, 1)
-		go func() { done <- r.command(ctx, "scripts/setup", what).Run() }()
-		return sync.OnceValue(func() error { return <-done })
+		go func() { done <- r.command(ctx, nil, append([]string{"scripts/setup"}, args...)...).Run() }()
+		return sync.OnceValue(func() error {
+			if err := <-done; err != nil {
+				return fmt.Errorf("scripts/setup: %w", err)
+			}
+			return nil
+		})
 	}
 	system, tools := start("system"), start("go")
-	go r.toolchains(ctx)
-	ready := map[string]tier{}
-	for name, run := range known {
-		ready[name] = func(ctx context.Context) ([]Result, error) {
-			err := tools()
-			if name != "lint" {
-				err = errors.Join(err, system())
-			}
-			if err != nil {
-				return nil, fmt.Errorf("scripts/setup: %w", err)
-			}
-			return run(ctx)
+	releases := []string{"releases"}
+	for _, s := range table.Tiers["releases"] {
+		if s.When == "short" && s.Go != "" {
+			releases = append(releases, s.Go)
 		}
 	}
-	return ready
-}
-
-var figureLine = regexp.MustCompile(`(?m)(?:^|: )(figure \S+ \S+.*?)\r?$`)
-
-func printFigures(w io.Writer, output []byte) {
-	for _, m := range figureLine.FindAllSubmatch(bytes.ReplaceAll(output, []byte{0x16}, nil), -1) {
-		fmt.Fprintf(w, "%s\n", m[1])
+	start(releases...) // tier releases says what fails
+	return func(tier string) error {
+		if tier == "lint" {
+			return tools()
+		}
+		return errors.Join(tools(), system())
 	}
 }

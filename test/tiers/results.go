@@ -1,8 +1,11 @@
+//go:build linux
+
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +14,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // Status is the outcome of a test.
@@ -35,6 +40,21 @@ type Result struct {
 // Name returns the package and the test, as a list of failures prints them.
 func (r Result) Name() string { return r.Package + "." + r.Test }
 
+// counts returns how many results have each status.
+func counts(results []Result) (n [4]int) {
+	for _, r := range results {
+		n[r.Status]++
+	}
+	return n
+}
+
+// usage is where the time of a tier goes. cpu is processor time of the tier's commands and everything below them, in
+// nanoseconds, run the part of test binaries. All else that the go command does counts as compiling.
+type usage struct {
+	cpu                 atomic.Int64
+	wall, download, run time.Duration
+}
+
 // event is one line of `go test -json`; see `go doc test2json`.
 type event struct {
 	Action      string
@@ -46,167 +66,152 @@ type event struct {
 	FailedBuild string
 }
 
-// parser converts the events of any number of packages to results.
+// parser converts the events of any number of packages, which are written to it, to results.
 type parser struct {
 	tier    string
 	live    io.Writer // gets every line of output, nil for none
 	note    io.Writer // gets a line for each package that ends
+	rest    []byte    // of a line that has not ended
 	results []Result
 	open    map[string]*openPackage
-	builds  map[string]*strings.Builder // output of failing builds, by import path
+	builds  map[string]string // output of failing builds, by import path
 }
 
 type openPackage struct {
-	tests               map[string]*strings.Builder
-	running             map[string]bool
-	output              strings.Builder
-	passed, failed, all int
+	running map[string]*strings.Builder // what each test that has not ended has printed
+	output  strings.Builder             // of the package, and of tests that have ended
+	count   [4]int
 }
 
 func newParser(tier string, live, note io.Writer) *parser {
-	return &parser{
-		tier: tier, live: live, note: note,
-		open: map[string]*openPackage{}, builds: map[string]*strings.Builder{},
-	}
+	return &parser{tier: tier, live: live, note: note, open: map[string]*openPackage{}, builds: map[string]string{}}
 }
 
-// read consumes a stream of events. Lines that are not events come from the go command itself.
-func (p *parser) read(r io.Reader) error {
-	br := bufio.NewReader(r)
+// Write reads a stream of events. Lines that are not events come from the go command itself.
+func (p *parser) Write(b []byte) (int, error) {
+	p.rest = append(p.rest, b...)
 	for {
-		line, err := br.ReadBytes('\n')
-		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) != nil || e.Action == "" {
-				fmt.Fprintf(p.note, "%s", line)
-			} else {
-				p.event(e)
-			}
+		line, rest, whole := bytes.Cut(p.rest, []byte("\n"))
+		if !whole {
+			return len(b), nil
 		}
-		if err == io.EOF {
-			return nil
+		var e event
+		if json.Unmarshal(line, &e) != nil || e.Action == "" {
+			fmt.Fprintf(p.note, "%s\n", line)
+		} else {
+			p.event(e)
 		}
-		if err != nil {
-			return err
-		}
+		p.rest = rest
 	}
 }
 
-var benchLine = regexp.MustCompile(`^Benchmark\S*\s+\d+\s|^\s*\d+\t\s*[\d.]+ ns/op`)
+var (
+	benchLine  = regexp.MustCompile(`^Benchmark\S*\s+\d+\s|^\s*\d+\t\s*[\d.]+ ns/op`)
+	figureLine = regexp.MustCompile(`(?m)(?:^|: )(figure \S+ \S+.*?)\r?$`)
+	statuses   = map[string]Status{"pass": Pass, "fail": Fail, "skip": Skip}
+)
+
+func printFigures(w io.Writer, output string) {
+	for _, m := range figureLine.FindAllStringSubmatch(output, -1) {
+		fmt.Fprintln(w, m[1])
+	}
+}
 
 func (p *parser) event(e event) {
 	if e.Action == "build-output" {
-		b := p.builds[e.ImportPath]
-		if b == nil {
-			b = new(strings.Builder)
-			p.builds[e.ImportPath] = b
-		}
-		b.WriteString(e.Output)
-		return
+		p.builds[e.ImportPath] += e.Output
 	}
 	if e.Package == "" {
 		return
 	}
-	pkg := p.open[e.Package]
-	if pkg == nil {
-		pkg = &openPackage{tests: map[string]*strings.Builder{}, running: map[string]bool{}}
-		p.open[e.Package] = pkg
+	k := p.open[e.Package]
+	if e.Action == "start" { // once more in a VM that was booted again
+		p.results = slices.DeleteFunc(p.results, func(r Result) bool { return r.Package == e.Package })
+		k = nil
 	}
+	if k == nil {
+		k = &openPackage{running: map[string]*strings.Builder{}}
+		p.open[e.Package] = k
+	}
+	s := statuses[e.Action]
 	switch {
+	case e.Action == "run":
+		k.running[e.Test] = new(strings.Builder)
 	case e.Action == "output":
 		if p.live != nil {
 			fmt.Fprint(p.live, e.Output)
 		}
-		b := &pkg.output
-		if e.Test != "" {
-			if b = pkg.tests[e.Test]; b == nil {
-				b = new(strings.Builder)
-				pkg.tests[e.Test] = b
-			}
+		b := k.running[e.Test]
+		if b == nil {
+			b = &k.output
 		}
 		b.WriteString(e.Output)
 		if benchLine.MatchString(e.Output) {
-			p.add(pkg, e.Package, benchName(e), Pass, "")
+			if e.Test == "" {
+				e.Test = strings.Fields(e.Output)[0]
+			}
+			p.add(k, e, Pass, "")
 		}
-	case e.Action == "run":
-		pkg.tests[e.Test], pkg.running[e.Test] = new(strings.Builder), true
-	case e.Test != "" && e.Action == "pass":
+	case s != 0 && e.Test == "":
+		p.end(k, e, s)
+	case s == Pass:
 		if p.live == nil {
-			printFigures(p.note, []byte(pkg.text(e.Test))) // of the hosts that the doctor was tried on, for example
+			printFigures(p.note, k.text(e.Test)) // also of the hosts that the doctor was tried on, for example
 		}
-		p.add(pkg, e.Package, e.Test, Pass, "")
-	case e.Test != "" && e.Action == "fail":
-		p.add(pkg, e.Package, e.Test, Fail, pkg.text(e.Test))
-	case e.Test != "" && e.Action == "skip":
-		p.add(pkg, e.Package, e.Test, Skip, pkg.text(e.Test))
-	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
-		p.end(e, pkg)
+		p.add(k, e, s, "")
+	case s != 0:
+		p.add(k, e, s, k.text(e.Test))
 	}
-}
-
-func benchName(e event) string {
-	if e.Test != "" {
-		return e.Test
-	}
-	return strings.Fields(e.Output)[0]
 }
 
 func (k *openPackage) text(test string) string {
-	if b := k.tests[test]; b != nil {
+	if b := k.running[test]; b != nil {
 		return b.String()
 	}
 	return ""
 }
 
-func (p *parser) add(k *openPackage, pkg, test string, s Status, out string) {
-	p.results = append(p.results, Result{p.tier, pkg, test, s, out})
-	delete(k.tests, test)
-	delete(k.running, test)
-	k.all++
-	switch s {
-	case Pass:
-		k.passed++
-	case Fail:
-		k.failed++
-	}
+func (p *parser) add(k *openPackage, e event, s Status, out string) {
+	p.results = append(p.results, Result{p.tier, e.Package, e.Test, s, out})
+	delete(k.running, e.Test)
+	k.count[s]++
 }
 
 // end closes a package. If it failed by a crash, an exit or a limit, the tests that were running have failed. If it
 // failed while none was running, for instance in its build, that is a failure of its own.
-func (p *parser) end(e event, k *openPackage) {
-	if e.Action == "fail" {
-		out := k.output.String()
-		if b := p.builds[e.FailedBuild]; b != nil {
-			out = b.String() + out
-		}
-		for _, t := range slices.Sorted(maps.Keys(k.tests)) {
-			if k.running[t] && !strings.HasPrefix(t, "Benchmark") {
-				p.add(k, e.Package, t, Fail, out+k.text(t))
+func (p *parser) end(k *openPackage, e event, s Status) {
+	delete(p.open, e.Package)
+	if s == Fail {
+		out := p.builds[e.FailedBuild] + k.output.String() + e.Output
+		for _, e.Test = range slices.Sorted(maps.Keys(k.running)) {
+			if text := k.text(e.Test); strings.HasPrefix(e.Test, "Benchmark") {
+				out += text
+			} else {
+				p.add(k, e, Fail, out+text)
 				out = "" // once is enough
 			}
 		}
-		if k.failed == 0 {
-			for _, t := range slices.Sorted(maps.Keys(k.tests)) {
-				out += k.text(t)
-			}
-			p.add(k, e.Package, "(package)", Fail, out)
+		if k.count[Fail] == 0 {
+			e.Test = "(package)"
+			p.add(k, e, Fail, out)
 		}
 	}
-	delete(p.open, e.Package)
-	if k.all > 0 {
+	if k.count != [4]int{} {
 		word := "ok  "
-		if k.failed > 0 {
+		if k.count[Fail] > 0 {
 			word = "FAIL"
 		}
-		fmt.Fprintf(p.note, "%s %-8s %s: %d passed, %d failed, %d skipped (%.1fs)\n",
-			word, p.tier, e.Package, k.passed, k.failed, k.all-k.passed-k.failed, e.Elapsed)
+		fmt.Fprintf(p.note, "%s %-8s %s: %s (%.1fs)\n", word, p.tier, e.Package, sums(k.count), e.Elapsed)
 	}
 }
 
 // finish fails the packages that never ended, and returns all results.
 func (p *parser) finish() []Result {
+	if len(p.rest) > 0 {
+		_, _ = p.Write([]byte("\n"))
+	}
 	for _, pkg := range slices.Sorted(maps.Keys(p.open)) {
-		p.end(event{Action: "fail", Package: pkg}, p.open[pkg])
+		p.end(p.open[pkg], event{Package: pkg}, Fail)
 	}
 	return p.results
 }
@@ -234,15 +239,10 @@ func readAllowed(name string) ([]allowance, error) {
 			return nil, fmt.Errorf("%s:%d: want TIER TEST REASON, have %q", name, i+1, line)
 		}
 		test, err := regexp.Compile("^(" + f[1] + ")$")
-		if err != nil {
+		reason, err2 := regexp.Compile(strings.TrimSpace(f[2]))
+		_, err3 := path.Match(f[0], "")
+		if err := errors.Join(err, err2, err3); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
-		}
-		reason, err := regexp.Compile(strings.TrimSpace(f[2]))
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
-		}
-		if _, err := path.Match(f[0], ""); err != nil {
-			return nil, fmt.Errorf("%s:%d: %q: %w", name, i+1, f[0], err)
 		}
 		out = append(out, allowance{f[0], test, reason})
 	}
@@ -256,61 +256,42 @@ func allowed(list []allowance, r Result) bool {
 	})
 }
 
-// report prints failures, skips that no list allows, a line for each tier and the sum, and reports whether everything
-// passed.
+// report prints failures, skips that no list allows, a line for each tier, and reports whether everything passed.
 func report(w io.Writer, tiers []string, results []Result, list []allowance, took map[string]*usage) bool {
-	failed := 0
-	count := map[string]*[4]int{}
-	var odd []Result
+	byTier := map[string][]Result{}
+	var odd []string
 	for _, r := range results {
-		if count[r.Tier] == nil {
-			count[r.Tier] = new([4]int)
-		}
-		count[r.Tier][r.Status]++
-		if r.Status == Fail {
-			failed++
-		}
+		byTier[r.Tier] = append(byTier[r.Tier], r)
 		if r.Status == Fail && !(reason(r.Output) == "" && hasFailedChild(results, r)) {
 			fmt.Fprintf(w, "\n--- FAIL: tier %s: %s\n%s", r.Tier, r.Name(), indent(r.Output))
 		}
 		if r.Status == Skip && !allowed(list, r) {
-			odd = append(odd, r)
+			odd = append(odd, fmt.Sprintf("  tier %s: %s: %s\n", r.Tier, r.Name(), reason(r.Output)))
 		}
 	}
 	if len(odd) > 0 {
-		fmt.Fprintf(w, "\nskips that test/allowed-skips does not list:\n")
-		for _, r := range odd {
-			fmt.Fprintf(w, "  tier %s: %s: %s\n", r.Tier, r.Name(), reason(r.Output))
-		}
+		fmt.Fprintf(w, "\nskips that test/allowed-skips does not list:\n%s", strings.Join(odd, ""))
 	}
 	fmt.Fprintln(w)
 	empty := false
 	for _, t := range tiers {
-		if _, ran := took[t]; !ran {
+		if took[t] == nil {
 			fmt.Fprintf(w, "tier %s: not run\n", t)
 			continue
 		}
-		c := count[t]
-		if c == nil {
-			c = new([4]int)
-		}
-		fmt.Fprintf(w, "tier %s: %d passed, %d failed, %d skipped (%.0f s)\n", t, c[Pass], c[Fail], c[Skip],
-			took[t].wall.Seconds())
-		empty = empty || c[Pass]+c[Fail] == 0
+		n := counts(byTier[t])
+		fmt.Fprintf(w, "tier %s: %s (%.0f s)\n", t, sums(n), took[t].wall.Seconds())
+		empty = empty || n[Pass]+n[Fail] == 0
 	}
 	if empty {
 		fmt.Fprintln(w, "a tier ran no test: that is a failure")
 	}
-	return failed == 0 && len(odd) == 0 && !empty
+	return counts(results)[Fail] == 0 && len(odd) == 0 && !empty
 }
 
-// sums returns the line with which a run ends, which tools that start it look for.
-func sums(results []Result) string {
-	var n [4]int
-	for _, r := range results {
-		n[r.Status]++
-	}
-	return fmt.Sprintf("%d passed, %d failed, %d skipped\n", n[Pass], n[Fail], n[Skip])
+// sums is the text of a line of counts. A run ends with that of all tiers, which tools that start it look for.
+func sums(n [4]int) string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", n[Pass], n[Fail], n[Skip])
 }
 
 // hasFailedChild reports whether a subtest of r also failed, which then says why.

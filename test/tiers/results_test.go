@@ -1,9 +1,10 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,6 +93,16 @@ func TestParser(t *testing.T) {
 			{Action: "fail", Package: "p", FailedBuild: "p [p.test]"},
 		}, []Result{{"unit", "p", "(package)", Fail, "p.go:1: syntax error\n"}}},
 		{"no test files", []event{{Action: "skip", Package: "p"}}, nil},
+		{"booted twice", slices.Concat(
+			[]event{{Action: "start", Package: "p"}}, ran("p", "TestA", "fail", "bad"), ran("p", "TestB", "", "panic"),
+			[]event{{Action: "start", Package: "p"}}, ran("p", "TestA", "pass"),
+			[]event{{Action: "pass", Package: "p"}},
+		), []Result{{"unit", "p", "TestA", Pass, ""}}},
+		{"breaks the devices", slices.Concat(
+			[]event{{Action: "start", Package: "p"}}, ran("p", "TestA", "pass"),
+			[]event{{Action: "pass", Package: "p"}},
+			[]event{{Action: "fail", Package: "p", Output: "broken"}},
+		), []Result{{"unit", "p", "TestA", Pass, ""}, {"unit", "p", "(package)", Fail, "broken"}}},
 		{"benchmark", []event{
 			{Action: "run", Package: "p", Test: "BenchmarkX"},
 			{Action: "output", Package: "p", Test: "BenchmarkX", Output: "BenchmarkX\n"},
@@ -101,7 +113,7 @@ func TestParser(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newParser("unit", nil, io.Discard)
-			if err := p.read(events(t, tt.events...)); err != nil {
+			if _, err := io.Copy(p, iotest.OneByteReader(events(t, tt.events...))); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, p.finish()); diff != "" {
@@ -150,7 +162,7 @@ func TestReport(t *testing.T) {
 			if ok := report(&b, tiers, tt.results, allow, map[string]*usage{"unit": {}}); ok != tt.ok {
 				t.Errorf("report = %v, want %v:\n%s", ok, tt.ok, b.String())
 			}
-			if got := b.String() + sums(tt.results); !strings.Contains(got, tt.want) {
+			if got := b.String() + sums(counts(tt.results)) + "\n"; !strings.Contains(got, tt.want) {
 				t.Errorf("no %q in:\n%s", tt.want, got)
 			}
 		})
@@ -172,54 +184,6 @@ func TestReadAllowed_Bad(t *testing.T) {
 	}
 }
 
-func TestReadGuest(t *testing.T) {
-	part := func(dir, code string, lines ...string) string {
-		end := "\n" + endMark + code + " " + dir + "\n"
-		if code == "" {
-			end = ""
-		}
-		return beginMark + dir + "\n" + strings.Join(lines, "\n") + end
-	}
-	const pass, fail = "\x16=== RUN   TestRXE_A\n\x16--- PASS: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16PASS",
-		"\x16=== RUN   TestRXE_A\n    a_test.go:9: bad\n\x16--- FAIL: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16FAIL"
-	tests := []struct {
-		name, out string
-		want      string // package test status, sorted
-	}{
-		{"pass and fail", part("a", "0", pass) + part("b", "1", fail), "a TestRXE_A 1; b TestRXE_A 2"},
-		{"bad exit code after a pass", part("a", "97", pass), "a (package) 2; a TestRXE_A 1"},
-		{"crash in a test", part("a", "2", "\x16=== RUN   TestRXE_A", "SIGSEGV: segmentation violation"),
-			"a TestRXE_A 2"},
-		{"VM gone in mid-package", part("a", "0", pass) + part("b", "", "\x16=== RUN   TestRXE_A", ""),
-			"a TestRXE_A 1; b TestRXE_A 2"},
-		{"booted twice", part("a", "", "\x16=== RUN   TestRXE_A") + "\n" + part("a", "0", pass), "a TestRXE_A 1"},
-		{"figure", part("a", "0", pass+"\nfigure x 1 ns"), "a TestRXE_A 1"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var figures strings.Builder
-			r := &runner{root: ".", figures: true, out: &figures, note: io.Discard}
-			got, _, err := r.readGuest(context.Background(), strings.NewReader(tt.out))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var have []string
-			for _, results := range got {
-				for _, x := range results {
-					have = append(have, fmt.Sprintf("%s %s %d", x.Package, x.Test, x.Status))
-				}
-			}
-			slices.Sort(have)
-			if s := strings.Join(have, "; "); s != tt.want {
-				t.Errorf("have %s, want %s", s, tt.want)
-			}
-			if tt.name == "figure" && figures.String() != "figure x 1 ns\n" {
-				t.Errorf("figures %q", figures.String())
-			}
-		})
-	}
-}
-
 // TestFiguresInTiers: the figures of a test that passes are printed, in a tier as in a run for figures alone.
 func TestFiguresInTiers(t *testing.T) {
 	const events = `{"Action":"run","Package":"p","Test":"TestX"}
@@ -233,7 +197,7 @@ func TestFiguresInTiers(t *testing.T) {
 		if live {
 			p.live = &all
 		}
-		if err := p.read(strings.NewReader(events)); err != nil {
+		if _, err := io.WriteString(p, events); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(note.String(), "figure hosts 0 of_60\n"); got == live {
@@ -244,7 +208,7 @@ func TestFiguresInTiers(t *testing.T) {
 
 func TestPrintFigures(t *testing.T) {
 	var b strings.Builder
-	printFigures(&b, []byte("figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\nsee figure\n"))
+	printFigures(&b, "figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\nsee figure\n")
 	if want := "figure a 1.5 ns\nfigure b 0 allocs/op\n"; b.String() != want {
 		t.Errorf("have %q, want %q", b.String(), want)
 	}
@@ -273,29 +237,56 @@ func TestPackagesWith(t *testing.T) {
 		{"TestRXE", "./a/...", "a a/b"},
 		{"TestRXE", "./c", ""},
 	} {
-		dirs, err := packagesWith(root, tt.prefix, tt.only)
-		if err != nil {
+		r := &runner{root: root, pkg: tt.only}
+		if err := r.findTests(); err != nil {
 			t.Fatal(err)
 		}
+		dirs := r.with(tt.prefix)
 		if have := strings.Join(dirs, " "); have != tt.want {
 			t.Errorf("%s in %q: have %q, want %q", tt.prefix, tt.only, have, tt.want)
 		}
 	}
 }
 
+// TestGuestScript runs the script with programs in place of the guest's.
 func TestGuestScript(t *testing.T) {
-	flags := func(string) []string { return []string{"-test.run=^TestRXE_It's"} }
-	script := guestScript([]string{"a", "b/c"}, flags, time.Minute, time.Hour)
+	r := &runner{quiet: time.Minute, timeout: time.Hour}
+	s := suite{Run: "^TestRXE_It's", Skip: "^TestRXEFigures", Flags: []string{"-bench=X"}}
+	script := r.guestScript([]string{"a", "b/c"}, map[string]suite{"a": s, "b/c": s})
 	c := exec.Command("/bin/sh", "-n")
 	c.Stdin = strings.NewReader(script)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, script)
 	}
 	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`,
-		"-test.timeout=1h0m0s", "tiers watch 1m0s /payload/test/a.test"} {
+		"-test.timeout=1h0m0s", "tiers watch 1m0s /payload/test/a.test", "test2json -t -p b/c ", "'-test.bench=X'",
+		`'-test.skip=^TestRXEFigures'`} {
 		if !strings.Contains(script, want) {
 			t.Errorf("no %s in:\n%s", want, script)
 		}
+	}
+	_, script, _ = strings.Cut(script, "done 2>/dev/null\n}\n")
+	bin := t.TempDir()
+	for name, text := range map[string]string{"rdma-net": "exit 1",
+		"test2json": "echo '{\"Action\":\"pass\",\"Package\":" +
+			"\"'$3'\",\"Test\":\"T\"}'; echo '{\"Action\":\"pass\",\"Package\":\"'$3'\"}'"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c = exec.Command("/bin/sh")
+	c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	c.Stdin = strings.NewReader("cd() { :; }; reap() { :; }\n" + script)
+	p := newParser("rxe", nil, io.Discard)
+	c.Stdout = p
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	const broken = "the package left the devices broken"
+	want := []Result{{"rxe", "a", "T", Pass, ""}, {"rxe", "a", "(package)", Fail, broken},
+		{"rxe", "b/c", "T", Pass, ""}, {"rxe", "b/c", "(package)", Fail, broken}}
+	if d := cmp.Diff(want, p.finish()); d != "" {
+		t.Error(d)
 	}
 }
 

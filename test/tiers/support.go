@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -13,9 +15,6 @@ import (
 
 // supportFile says what is supported. Its tables name tests, which have to have run.
 const supportFile = "docs/support.md"
-
-// tierNames are the tiers, in the order in which make test runs them, and hw.
-var tierNames = []string{"lint", "unit", "race", "releases", "arm64", "bench", "emu", "rxe", "rxe-arm64", "siw", "hw"}
 
 // claim is a row of a table whose last column is "shown by".
 type claim struct {
@@ -38,8 +37,8 @@ type proof struct {
 }
 
 var (
-	codeSpan = regexp.MustCompile("`([^`]+)`")
-	module   = "github.com/pureverbs/pureverbs"
+	codeSpan  = regexp.MustCompile("`([^`]+)`")
+	proofText = regexp.MustCompile(`^(full )?(\S+) (?:(\S+) )?(\S+) (\S+)(?: >= ([1-9]\d*))?$`)
 )
 
 // readClaims returns the claims of a page. A row's second column begins with its state: "tested" has to name tests, and
@@ -87,28 +86,16 @@ func readClaims(page string) (claims []claim, err error) {
 }
 
 func readProof(text string) (p proof, err error) {
-	p.text = text
-	f := strings.Fields(text)
-	if len(f) > 2 && f[len(f)-2] == ">=" {
-		if p.least, err = strconv.Atoi(f[len(f)-1]); err != nil || p.least < 1 {
-			return p, fmt.Errorf("%q: want a number behind >=", text)
-		}
-		f = f[:len(f)-2]
-	}
-	if len(f) > 0 && f[0] == "full" {
-		p.full, f = true, f[1:]
-	}
-	if len(f) == 4 {
-		p.variant = f[1]
-		f = slices.Delete(f, 1, 2)
-	}
-	if len(f) != 3 {
+	m := proofText.FindStringSubmatch(text)
+	if m == nil {
 		return p, fmt.Errorf("%q: want TIER [VARIANT] PACKAGE TEST [>= N]", text)
 	}
-	if p.tier, p.pkg = f[0], f[1]; !slices.Contains(tierNames, p.tier) {
+	p = proof{text: text, full: m[1] != "", tier: m[2], variant: m[3], pkg: m[4]}
+	if !slices.Contains(tierNames(), p.tier) {
 		return p, fmt.Errorf("%q: no tier is named %s", text, p.tier)
 	}
-	p.test, err = regexp.Compile("^(" + f[2] + ")$")
+	p.least, _ = strconv.Atoi(m[6])
+	p.test, err = regexp.Compile("^(" + m[5] + ")$")
 	return p, err
 }
 
@@ -131,31 +118,18 @@ func (p proof) about(r Result) bool {
 
 // check returns what is wrong with the tests that p names, "" if they show what is claimed.
 func (p proof) check(results []Result) string {
-	var passed, skipped, failed int
-	why := ""
-	for _, r := range results {
-		if !p.about(r) {
-			continue
-		}
-		switch r.Status {
-		case Pass:
-			passed++
-		case Skip:
-			skipped++
-			why = r.Name() + ": " + reason(r.Output)
-		case Fail:
-			failed++
-		}
-	}
+	about := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return !p.about(r) })
+	n := counts(about)
 	switch {
-	case failed > 0:
-		return fmt.Sprintf("%d failed", failed)
-	case passed+skipped == 0:
+	case n[Fail] > 0:
+		return fmt.Sprintf("%d failed", n[Fail])
+	case len(about) == 0:
 		return "did not run"
-	case p.least > 0 && passed < p.least:
-		return fmt.Sprintf("%d passed, %d skipped", passed, skipped)
-	case p.least == 0 && skipped > 0:
-		return "skipped: " + why
+	case n[Pass] < p.least:
+		return fmt.Sprintf("%d passed, %d skipped", n[Pass], n[Skip])
+	case p.least == 0 && n[Skip] > 0:
+		skip := about[slices.IndexFunc(about, func(r Result) bool { return r.Status == Skip })]
+		return "skipped: " + skip.Name() + ": " + reason(skip.Output)
 	}
 	return ""
 }
@@ -180,12 +154,11 @@ func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
 	if r.run != "" || r.pkg != "" || r.figures || r.ratios || r.only != "" {
 		return true // parts of tiers
 	}
+	var claims []claim
 	page, err := os.ReadFile(filepath.Join(r.root, supportFile))
-	if err != nil {
-		fmt.Fprintln(w, err)
-		return false
+	if err == nil {
+		claims, err = readClaims(string(page))
 	}
-	claims, err := readClaims(string(page))
 	if err != nil {
 		fmt.Fprintln(w, err)
 		return false

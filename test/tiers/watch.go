@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -9,7 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,30 +24,28 @@ import (
 // On a busy machine tests are slow, but only tests that hang are silent. So a test binary has no limit on how long it
 // takes, but on how long it prints nothing; with go test -json each test prints when it begins and ends.
 
-// alarm calls ring once when nothing has been read from r for limit.
+// alarm passes on what is written, and rings once when nothing has been written for limit.
 type alarm struct {
-	r     io.Reader
+	w     io.Writer
 	limit time.Duration
 	timer *time.Timer
 }
 
-func newAlarm(r io.Reader, limit time.Duration, ring func()) *alarm {
-	return &alarm{r, limit, time.AfterFunc(limit, ring)}
+func newAlarm(w io.Writer, limit time.Duration, ring func()) *alarm {
+	return &alarm{w, limit, time.AfterFunc(limit, ring)}
 }
 
-func (a *alarm) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	if !a.timer.Stop() || err != nil {
-		return n, err // it has rung, or has nothing to wait for any more
+func (a *alarm) Write(p []byte) (int, error) {
+	if a.timer.Stop() {
+		a.timer.Reset(a.limit)
 	}
-	a.timer.Reset(a.limit)
-	return n, err
+	return a.w.Write(p)
 }
 
 // watch is `tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...`: it runs a program, passes on what it prints,
 // and ends it, with its process group, when it has printed nothing for QUIET. It exits with the program's code, and
-// with 124 after a hang. It appends the program's processor time to FILE. It puts the test binary that is among the
-// arguments into DIR, for other tiers; with QUIET 0 that is all it does.
+// with 124 after a hang. It appends the program's processor time to FILE. It puts the program, a test binary, into DIR,
+// for other tiers; with QUIET 0 that is all it does.
 func watch(args []string, out io.Writer) int {
 	usage := func(err error) int {
 		fmt.Fprintln(os.Stderr, "tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...:", err)
@@ -49,13 +53,11 @@ func watch(args []string, out io.Writer) int {
 	}
 	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	usageFile := flags.String("usage", "", "")
-	keepIn := flags.String("keep", "", "")
+	usageFile, keepIn := flags.String("usage", "", ""), flags.String("keep", "", "")
 	if err := flags.Parse(args); err != nil {
 		return usage(err)
 	}
-	args = flags.Args()
-	if len(args) < 2 {
+	if args = flags.Args(); len(args) < 2 {
 		return usage(errors.New("too few arguments"))
 	}
 	quiet, err := time.ParseDuration(args[0])
@@ -63,99 +65,136 @@ func watch(args []string, out io.Writer) int {
 		return usage(fmt.Errorf("QUIET %q: want a duration, as 5m", args[0]))
 	}
 	if *keepIn != "" {
-		if err := keep(*keepIn, args[1:]); err != nil || quiet == 0 {
-			if err == nil {
-				return 0
-			}
+		if err := keep(*keepIn, args[1]); err != nil {
 			return usage(err)
 		}
+		if quiet == 0 {
+			return 0
+		}
 	}
-	// The program's death signal belongs to the thread that starts it.
-	runtime.LockOSThread()
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	pr, pw, err := os.Pipe()
-	if err != nil {
-		return usage(err)
+	runtime.LockOSThread() // the program's death signal belongs to the thread that starts it
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := exec.CommandContext(ctx, args[1], args[2:]...)
+	var hung atomic.Bool
+	// end ends the process group, with SIGKILL if it does not end in time.
+	end := func(s syscall.Signal, in time.Duration) {
+		_ = syscall.Kill(-c.Process.Pid, s)
+		time.AfterFunc(in, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
 	}
-	defer pr.Close()
-	c := exec.Command(args[1], args[2:]...)
-	c.Stdin, c.Stdout, c.Stderr = os.Stdin, pw, pw
+	c.Cancel = func() error { end(syscall.SIGTERM, 5*time.Second); return nil }
+	a := newAlarm(out, quiet, func() {
+		hung.Store(true)
+		end(syscall.SIGQUIT, 20*time.Second) // Go programs print their stacks
+	})
+	defer a.timer.Stop()
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, a, a
+	c.WaitDelay = time.Minute
 	if gogc, ok := os.LookupEnv(testGOGC); ok {
 		c.Env = append(os.Environ(), "GOGC="+gogc)
 	}
-	c.SysProcAttr = ownGroup(true)
-	err = c.Start()
-	pw.Close()
-	if err != nil {
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	err = c.Run()
+	state := c.ProcessState
+	if state == nil {
 		return usage(err)
 	}
-	group := func(s syscall.Signal) { _ = signalGroup(c.Process.Pid, s) }
-	var hung atomic.Bool
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		a := newAlarm(pr, quiet, func() {
-			hung.Store(true)
-			group(syscall.SIGQUIT) // Go programs print their stacks
-			time.AfterFunc(20*time.Second, func() { group(syscall.SIGKILL) })
-		})
-		_, _ = io.Copy(out, a)
-	}()
-	go func() {
-		for range signals {
-			group(syscall.SIGTERM)
-			time.AfterFunc(5*time.Second, func() { group(syscall.SIGKILL) })
-		}
-	}()
-	err = c.Wait()
 	if *usageFile != "" {
 		if err := noteRun(*usageFile, cpu(c)); err != nil {
 			fmt.Fprintln(os.Stderr, "tiers watch:", err)
 		}
 	}
-	select {
-	case <-read:
-	case <-time.After(time.Minute):
-		fmt.Fprintf(out, "tiers: %s has ended, and what it started still holds its output\n", args[1])
-		return 1
-	}
-	var exit *exec.ExitError
+	status := state.Sys().(syscall.WaitStatus)
 	switch {
 	case hung.Load():
 		fmt.Fprintf(out, "tiers: %s printed nothing for %v, and was ended\n", args[1], quiet)
 		return 124
-	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled():
-		s := exit.Sys().(syscall.WaitStatus).Signal()
-		fmt.Fprintf(out, "tiers: %s: %v\n", args[1], s)
-		return 128 + int(s)
-	case err != nil && exit == nil:
-		return usage(err)
+	case errors.Is(err, exec.ErrWaitDelay):
+		fmt.Fprintf(out, "tiers: %s has ended, and what it started still holds its output\n", args[1])
+		return 1
+	case status.Signaled():
+		fmt.Fprintf(out, "tiers: %s: %v\n", args[1], status.Signal())
+		return 128 + int(status.Signal())
 	}
-	return c.ProcessState.ExitCode()
+	return state.ExitCode()
 }
 
-// testGOGC names the environment variable with the GOGC of test binaries. That of all other commands is higher, which
-// saves a quarter of the time of compiling.
-const testGOGC = "PUREVERBS_TEST_GOGC"
-
-// buildFlags are those of the Makefile, too. Without descriptions for a debugger, compiling takes a tenth less.
-const buildFlags = " -trimpath '-ldflags=-s -w' -gcflags=all=-dwarf=false"
-
-// command is a command in the root of the module, without cgo. When ctx ends, so does all that it started. All go
-// commands below it compile alike, and so share what the cache has.
-func (r *runner) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Dir = r.root
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+buildFlags,
-		"GOGC=400", testGOGC+"="+os.Getenv("GOGC"))
-	if r.arch != "" {
-		c.Env = append(c.Env, "GOARCH="+r.arch)
+// cpu returns the processor time of a command that has ended, and of all its descendants that were waited for.
+func cpu(c *exec.Cmd) time.Duration {
+	if c.ProcessState == nil {
+		return 0
 	}
-	c.Stdout, c.Stderr = r.note, r.note
-	c.SysProcAttr = ownGroup(false)
-	c.Cancel = func() error { return signalGroup(c.Process.Pid, syscall.SIGTERM) }
-	c.WaitDelay = 10 * time.Second
-	return c
+	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+}
+
+// usageFile is the file to which the tier's test binaries append their processor time.
+func (r *runner) usageFile() string { return filepath.Join(r.work, "usage-"+r.tier) }
+
+// noteRun appends the processor time of a test binary to a file, which several processes may share.
+func noteRun(file string, d time.Duration) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%d\n", d)
+	return errors.Join(err, f.Close())
+}
+
+// ranFor returns the sum of what noteRun wrote.
+func ranFor(file string) (sum time.Duration) {
+	text, _ := os.ReadFile(file)
+	for f := range strings.FieldsSeq(string(text)) {
+		n, _ := strconv.ParseInt(f, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
+}
+
+// phase is a step of scripts/setup.
+type phase struct {
+	name       string
+	begin, end float64 // seconds
+}
+
+// setupTimes is the file in which scripts/setup writes a line `NAME BEGIN END` for each step, in seconds.
+const setupTimes = ".build/setup-times"
+
+func readPhases(root string) (list []phase) {
+	text, _ := os.ReadFile(filepath.Join(root, setupTimes))
+	for line := range strings.Lines(string(text)) {
+		var p phase
+		if n, _ := fmt.Sscanf(line, "%s %f %f", &p.name, &p.begin, &p.end); n == 3 {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b phase) int { return int(1000 * (a.begin - b.begin)) })
+	return list
+}
+
+// printUsage prints a table of where the time went: a line for each step of the set-up that took a second or more, a
+// line for each tier, and the sums.
+func printUsage(w io.Writer, tiers []string, used map[string]*usage, phases []phase, wall time.Duration) {
+	fmt.Fprintf(w, "\n%-22s %7s %9s %11s %7s %5s\n", "where the time went, s", "wall", "download", "compile CPU",
+		"run CPU", "busy")
+	for _, p := range phases {
+		if took := p.end - p.begin; took >= 1 {
+			fmt.Fprintf(w, "%-22s %7.0f %9.0f\n", "set-up: "+p.name, took, took)
+		}
+	}
+	line := func(name string, u *usage) {
+		all := max(time.Duration(u.cpu.Load()), u.run)
+		fmt.Fprintf(w, "%-22s %7.0f %9.0f %11.0f %7.0f %4.0f%%\n", name, u.wall.Seconds(), u.download.Seconds(),
+			(all - u.run).Seconds(), u.run.Seconds(),
+			100*all.Seconds()/max(u.wall.Seconds(), 1e-3)/float64(runtime.NumCPU()))
+	}
+	sum := usage{wall: wall}
+	for _, t := range tiers {
+		if u := used[t]; u != nil {
+			line("tier "+t, u)
+			sum.cpu.Add(u.cpu.Load())
+			sum.run += u.run
+			sum.download += u.download
+		}
+	}
+	line("all", &sum)
 }

@@ -17,13 +17,10 @@ import (
 	"time"
 )
 
-// watchEnv makes the test binary be `tiers watch`.
-const watchEnv = "PUREVERBS_TIERS_WATCH"
-
+// TestMain makes the test binary be `tiers watch`, which the runner starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(watchEnv) != "" {
-		os.Unsetenv(watchEnv)
-		os.Exit(watch(os.Args[1:], os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == "watch" {
+		os.Exit(watch(os.Args[2:], os.Stdout))
 	}
 	os.Exit(m.Run())
 }
@@ -31,16 +28,16 @@ func TestMain(m *testing.M) {
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rung atomic.Int32
-		pr, pw := io.Pipe()
-		a := newAlarm(pr, time.Minute, func() { rung.Add(1) })
-		go func() {
-			for range 100 {
-				time.Sleep(59 * time.Second)
-				pw.Write([]byte("x"))
+		var passed bytes.Buffer
+		a := newAlarm(&passed, time.Minute, func() { rung.Add(1) })
+		for range 100 {
+			time.Sleep(59 * time.Second)
+			if n, err := a.Write([]byte("x")); n != 1 || err != nil {
+				t.Fatal(n, err)
 			}
-		}()
-		if _, err := io.ReadFull(a, make([]byte, 100)); err != nil || rung.Load() != 0 {
-			t.Fatalf("%v, rung %d times in 98 minutes without a minute of silence", err, rung.Load())
+		}
+		if rung.Load() != 0 || passed.Len() != 100 {
+			t.Fatalf("rung %d times in 98 minutes without a minute of silence; %d bytes", rung.Load(), passed.Len())
 		}
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
@@ -49,12 +46,12 @@ func TestAlarm(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if rung.Load() != 1 {
+		if _, _ = a.Write([]byte("x")); rung.Load() != 1 {
 			t.Errorf("rung %d times after a minute of silence, want once", rung.Load())
 		}
-		pw.Close()
-		if _, err := io.ReadAll(a); err != nil {
-			t.Error(err)
+		time.Sleep(time.Hour)
+		if synctest.Wait(); rung.Load() != 1 {
+			t.Errorf("rung %d times, want once", rung.Load())
 		}
 	})
 }
@@ -116,14 +113,13 @@ func TestInterrupt(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		env  string
 		end  func(cancel func(), c *exec.Cmd)
 	}{
-		{"the context of a command ends", []string{"sh", "-c", children}, "",
+		{"the context of a command ends", []string{"sh", "-c", children},
 			func(cancel func(), c *exec.Cmd) { cancel() }},
-		{"the context of a watched one ends", []string{os.Args[0], "1h", "sh", "-c", children}, watchEnv + "=1",
+		{"the context of a watched one ends", []string{os.Args[0], "watch", "1h", "sh", "-c", children},
 			func(cancel func(), c *exec.Cmd) { cancel() }},
-		{"watch is told to end", []string{os.Args[0], "1h", "sh", "-c", children}, watchEnv + "=1",
+		{"watch is told to end", []string{os.Args[0], "watch", "1h", "sh", "-c", children},
 			func(_ func(), c *exec.Cmd) { c.Process.Signal(syscall.SIGTERM) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,8 +131,7 @@ func TestInterrupt(t *testing.T) {
 			}
 			defer pr.Close()
 			r := &runner{root: ".", note: io.Discard}
-			c := r.command(ctx, tt.args[0], tt.args[1:]...)
-			c.Env = append(c.Env, tt.env)
+			c := r.command(ctx, nil, tt.args...)
 			c.Stdout, c.Stderr = pw, pw
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
@@ -152,55 +147,53 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestPlan has two tiers wait for each other, which they do for ever unless they run at the same time.
-func TestPlan(t *testing.T) {
-	met := make(chan bool)
-	known := map[string]tier{
-		"a": func(context.Context) ([]Result, error) { met <- true; return nil, nil },
-		"b": func(context.Context) ([]Result, error) { return nil, nil },
-		"c": func(context.Context) ([]Result, error) { <-met; return nil, nil },
-	}
-	plan := []string{"b,a+c"}
-	if _, took := runTiers(t.Context(), io.Discard, plan, known); len(took) != 3 {
-		t.Errorf("%d tiers ran", len(took))
-	}
-	if have := strings.Join(tiersOf([]string{"x", "b,a+c"}), " "); have != "x b a c" {
-		t.Errorf("tiers %s", have)
-	}
-}
-
 // TestRunTiers lets tiers fail in each way. The others still run, and the sums report the failures.
 func TestRunTiers(t *testing.T) {
-	tier := func(name string, s Status) []Result { return []Result{{name, "p", "TestA", s, ""}} }
-	known := map[string]func(context.Context) ([]Result, error){
-		"lint": func(context.Context) ([]Result, error) { return nil, errors.New("cannot begin") },
-		"unit": func(context.Context) ([]Result, error) { return tier("unit", Fail), nil },
-		"race": func(context.Context) ([]Result, error) { return tier("race", Pass), errors.New("in its midst") },
-		"emu":  func(context.Context) ([]Result, error) { return tier("emu", Pass), nil },
+	old := tiers
+	defer func() { tiers = old }()
+	one := func(name string, run tier) struct {
+		name string
+		run  tier
+	} {
+		return struct {
+			name string
+			run  tier
+		}{name, run}
 	}
-	order := []string{"lint", "unit", "race", "emu"}
-	printed := func(ctx context.Context) string {
+	of := func(name string, s Status) []Result { return []Result{{name, "p", "TestA", s, ""}} }
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tiers = append(tiers[:0:0],
+		one("lint", func(r *runner, _ context.Context) []Result { return nil }), // it is not ready
+		one("unit", func(r *runner, _ context.Context) []Result { return of("unit", Fail) }),
+		one("race", func(r *runner, _ context.Context) []Result {
+			return append(of("race", Pass), r.failed("p", "(run)", errors.New("in its midst")))
+		}),
+		one("emu", func(r *runner, _ context.Context) []Result { return of("emu", Pass) }),
+		one("bench", func(r *runner, _ context.Context) []Result { cancel(); return of("bench", Pass) }))
+	printed := func(order ...string) string {
 		var b strings.Builder
-		results, took := runTiers(ctx, io.Discard, order, known)
-		if report(&b, tiersOf(order), results, nil, took) {
+		r := &runner{work: t.TempDir(), note: io.Discard}
+		results, took := r.runTiers(ctx, order, func(tier string) error {
+			if tier == "lint" {
+				return errors.New("cannot begin")
+			}
+			return nil
+		})
+		if report(&b, order, results, nil, took) {
 			t.Error("all is well")
 		}
-		return b.String() + sums(results)
+		return b.String() + sums(counts(results))
 	}
-	for _, plan := range [][]string{order, {"lint,unit+race", "emu"}, {"lint+unit+race+emu"}} {
-		order = plan
-		for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",
-			"tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped\n"} {
-			if got := printed(t.Context()); !strings.Contains(got, want) {
-				t.Errorf("%q: no %q in\n%s", plan, want, got)
-			}
+	got := printed("lint", "unit", "race", "emu")
+	for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",
+		"tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	order = []string{"lint", "unit", "race", "emu"}
-	ctx, cancel := context.WithCancel(t.Context())
-	known["race"] = func(context.Context) ([]Result, error) { cancel(); return tier("race", Pass), nil }
-	if got := printed(ctx); !strings.Contains(got, "tier race: 1 passed") || !strings.Contains(got,
-		"tier emu: not run\n") {
-		t.Errorf("interrupted in tier race:\n%s", got)
+	if got := printed("unit", "bench", "emu"); !strings.Contains(got, "tier bench: 1 passed") ||
+		!strings.Contains(got, "tier emu: not run\n") {
+		t.Errorf("interrupted in tier bench:\n%s", got)
 	}
 }

@@ -15,18 +15,23 @@ import (
 // used finds the names of C constants in the module's sources.
 var used = regexp.MustCompile(`\b(?:IBV|MLX5DV|RDMA|RAI)_\w+`)
 
-// constants returns the constants that the module's files name.
-func (g *generator) constants(root string) (string, error) {
+// values returns the constants that testdata/abi knows, of the newest release.
+func (g *generator) values() (map[string]int64, error) {
 	values := map[string]int64{}
 	for _, file := range []string{"consts", "rdmacm-consts", "ofed-consts"} {
 		var known map[string]map[string]int64
 		if err := readJSON(filepath.Join(g.data, file+".json"), &known); err != nil {
-			return "", err
+			return nil, err
 		}
 		for name, in := range known {
 			values[name] = in[slices.Max(slices.Collect(maps.Keys(in)))]
 		}
 	}
+	return values, nil
+}
+
+// constants returns the constants that the module's files name.
+func (g *generator) constants(root string, values map[string]int64) (string, error) {
 	wanted := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

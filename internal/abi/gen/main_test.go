@@ -18,7 +18,7 @@ func TestGenerated(t *testing.T) {
 		t.Error("nothing is generated")
 	}
 	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join("..", name))
+		got, err := os.ReadFile(filepath.Join("../../..", name))
 		if err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(got, want) {
@@ -71,5 +71,66 @@ _ [1]byte
 `
 	if got := g.structs.String(); err != nil || got != want {
 		t.Errorf("%s, error %v, want\n%s", got, err, want)
+	}
+}
+
+func TestEnum(t *testing.T) {
+	values := map[string]int64{"X_ONE": 1, "X_IP_ADDR": 2}
+	all, err := parseEnums("# About.\npackage a/b\n\nKind uint32 Of X_ # Kind is\n\t# a kind. C: enum x.\n"+
+		"\tONE IP_ADDR=Address \"an address\" # OfAddress has\n\t\t# two lines. Experimental: yes.\n"+
+		"\t.More=4 -Gone=5\n", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `package b
+
+import "github.com/pureverbs/pureverbs/internal/flags"
+
+// Kind is a kind.
+//
+// C: enum x.
+type Kind uint32
+
+const (
+OfOne Kind = 1 // C: X_ONE.
+// OfAddress has two lines. C: X_IP_ADDR.
+//
+// Experimental: yes.
+OfAddress Kind = 2
+OfMore Kind = 4
+)
+
+var kindNames = []string{1: "One", "an address", 4: "More", "Gone", }
+
+// String returns the name, as in "More".
+func (v Kind) String() string {
+return flags.Name("Kind", int64(v), kindNames)
+}
+`
+	if got := enumFile("a/b", all["a/b"]); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	all, err = parseEnums("package p\n\nF uint8 - X_ flags # F are flags.\n\tONE .Set=6\n", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := enumFile("p", all["p"])
+	for _, want := range []string{"One F = 1 << 0 // C: X_ONE.", "Set F = 0x6\n", "[]string{\"One\", }",
+		"flags.String(v, fNames)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"K uint8 - X_":                             "enums.txt:1: want TYPE",
+		"package p\nK uint8":                       "enums.txt:2: want TYPE",
+		"package p\n\tONE":                         "enums.txt:2: no type",
+		"package p\nK uint8 - X_ # K.\n\tTWO":      "enums.txt:3: TWO has no value",
+		"package p\nK uint8 - X_ # K.\n\tONE (a)":  "enums.txt:3: no constant is (a)",
+		"package p\nK uint8 - X_ # K.\n\t.Two=0xg": "enums.txt:3: ",
+	} {
+		if _, err := parseEnums(text, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
 	}
 }
