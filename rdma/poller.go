@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -56,8 +57,8 @@ func (e *shard) handle(wcs []ibv.WC) {
 		if !blocks.IsReceive(wc.ID) {
 			if l != nil {
 				l.complete(wc)
-			} else if wc.ID&packetID != 0 {
-				e.packet(wc)
+			} else if socket, ok := datagram.Socket(wc); ok {
+				e.packet(socket, wc)
 			} else if wc.QPN == e.canary.qpn {
 				e.canary.sung.Store(true)
 			}

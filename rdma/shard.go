@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -15,11 +16,8 @@ import (
 const (
 	startConns = 32 // that the CQ has room for at first
 
-	// What sockets for datagrams take of a shard.
-	maxPackets   = 256 // sockets
-	packetRecvs  = 128
-	packetSends  = 32
-	packetPlaces = (packetRecvs + packetSends) / sendq.Depth // of connections, that the completions of one need
+	// packetPlaces is how many connections have as many completions as a socket for datagrams.
+	packetPlaces = (datagram.Recvs + datagram.Sends) / sendq.Depth
 )
 
 // shard is a part of an engine with a CQ, an SRQ, blocks, a poller and connections of its own. An engine has one for
@@ -44,7 +42,7 @@ type shard struct {
 	most      most
 
 	links   linkTable
-	packets [maxPackets]atomic.Pointer[PacketConn]
+	packets [datagram.Sockets]atomic.Pointer[PacketConn]
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	members members
