@@ -43,7 +43,7 @@ func (e *shard) allocSlab(n int) (blocks.Memory, error) {
 	if mem.HugePages == ibv.HugeNone {
 		mem.HugePages = ibv.HugeTry
 	}
-	return e.eng.nic.alloc(n, ibv.LocalWrite, &mem)
+	return e.eng.nic.Alloc(n, ibv.LocalWrite, &mem)
 }
 
 // sgeOf returns the header and the payload of a block, at full length.

@@ -180,7 +180,7 @@ func (l *link) setAccess() error {
 	if want == m.access || ended {
 		return nil
 	}
-	if err := l.port.allow(want | leastAccess(l.e.family())&^ibv.AccessNone); err != nil {
+	if err := l.port.Allow(want | leastAccess(l.e.family())&^ibv.AccessNone); err != nil {
 		return err
 	}
 	m.access = want

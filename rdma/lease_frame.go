@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -140,7 +141,7 @@ func (l *link) startLeases() {
 		l.leasing = nil
 		return
 	}
-	l.leasing.depth = min(l.port.reads(), readsMost)
+	l.leasing.depth = min(l.port.Reads(), nic.ReadsMost)
 	l.q.MayRead(l.leasing.depth)
 	l.beginDecide() // requests may have come first
 }

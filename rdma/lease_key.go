@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -141,7 +142,7 @@ func (w *windows) release() error {
 
 // leaseKey gives the peer access: an MR of the lease's own, or a memory window.
 type leaseKey struct {
-	mr memory
+	mr nic.Memory
 	mw *ibv.MW
 
 	remote ibv.RemoteMemory
@@ -174,12 +175,12 @@ func (s *Lease) makeKey() error {
 // register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its key is
 // also valid for other connections with leases, but their peers would have to guess both, and lose the connection by
 // the first wrong guess.
-func (e *Engine) register(b *bufMem, access ibv.AccessFlags) (memory, error) {
+func (e *Engine) register(b *bufMem, access ibv.AccessFlags) (nic.Memory, error) {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
 	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
-	return e.nic.again(b, iova, access)
+	return e.nic.Again(b.bytes(), b.addr, iova, access)
 }
 
 // grant lets the peer use the key. A bind comes before the frame that informs the peer.

@@ -13,6 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
@@ -88,6 +89,12 @@ type writing struct {
 	oneSGE    bool          // a frame is in one piece: what is not behind its header is copied there
 }
 
+// port is a connection's queue pair, with what posts to it.
+type port struct {
+	nic.Conn
+	nic.Queue
+}
+
 // held is the memory of a frame to be sent.
 type held struct {
 	b   *block
@@ -138,9 +145,9 @@ func wake(ch chan struct{}) {
 }
 
 // prepare runs when the QP is there, before the peer can send.
-func (l *link) prepare(p port) error {
-	l.port, l.qpn = p, p.num()
-	g := p.granted()
+func (l *link) prepare(p nic.Conn) error {
+	l.port, l.qpn = port{p, p.Queue()}, p.Num()
+	g := p.Cap()
 	l.oneSGE = g.MaxSendSGE < 2
 	needsScratch := l.q.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.e.eng.longest})
 	l.alive.begin(l.e.ticks.Load())
@@ -174,7 +181,7 @@ func (l *link) first(dials bool) error {
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
 // handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter: see first.
 func (l *link) start(peer wire.Hello) error {
-	local, remote := l.port.addrs()
+	local, remote := l.port.Addrs()
 	l.mu.Lock() // the peer's frames come since prepare
 	l.peer, l.local, l.remote = peer, local, remote
 	l.mu.Unlock()
@@ -193,7 +200,7 @@ func (l *link) start(peer wire.Hello) error {
 	l.send.Raise(peer.Limit)
 	l.pump()
 	l.mu.Unlock()
-	l.port.onDone(l.disconnected)
+	l.port.OnDone(l.disconnected)
 	if l.e.eng.broken() {
 		l.fail(errGone) // failAll, which is called once, may not have known it yet
 	}
@@ -237,7 +244,7 @@ func (l *link) post() {
 		if len(wrs) == 0 {
 			return
 		}
-		_, err := l.port.post(wrs)
+		_, err := l.port.PostSend(wrs)
 		l.e.stat.doorbells.Add(1)
 		for _, h := range l.q.Inlined() {
 			l.giveUp(h)
@@ -427,22 +434,4 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%s", want)
 	}
 	return nil
-}
-
-// dropInput drops what was received and not read.
-// Preconditions: l.mu is held.
-func (l *link) dropInput() {
-	for l.in.Len() > 0 {
-		l.e.consumed(l.in.Pop().b)
-		l.took(1)
-	}
-}
-
-// dropStaged drops what was staged and not posted.
-// Preconditions: l.mu is held.
-func (l *link) dropStaged() {
-	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
-		l.giveUp(f.Held)
-	}
-	l.caughtUp()
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -17,7 +18,7 @@ type step struct {
 	from, to  int    // of buf
 	off       int64
 	add, swap uint64
-	sink      memory // of a read: the MR of its own, or nil for that of buf
+	sink      nic.Memory // of a read: the MR of its own, or nil for that of buf
 }
 
 // stepOf is a read or write.
@@ -247,7 +248,7 @@ func (l *link) makeSinks(o *op) error {
 		if st.buf.gen.Load() != st.gen {
 			return errReleased(i)
 		}
-		mr, err := l.e.eng.nic.register(st.buf.bytes()[st.from:st.to], access)
+		mr, err := l.e.eng.nic.Register(st.buf.bytes()[st.from:st.to], access)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}

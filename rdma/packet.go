@@ -79,7 +79,7 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 func (c *PacketConn) MaxDatagram() int { return c.at.MTU }
 
 // Transport describes what carries the datagrams, such as "rdma mlx5_0 Direct".
-func (c *PacketConn) Transport() string { return c.e.transport() }
+func (c *PacketConn) Transport() string { return c.e.cq.Carrier() }
 
 // Stats returns the counters.
 func (c *PacketConn) Stats() PacketStats {

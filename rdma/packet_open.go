@@ -162,7 +162,7 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 	s := e.shards[0]
 	sizes := ibv.QPOptions{Type: ibv.UD, MaxSendWR: atMost(datagram.Sends, e.attr.MaxQPWR),
 		MaxRecvWR: atMost(datagram.Recvs, e.attr.MaxQPWR)}
-	qp, err := e.makeQP(s.cq, &sizes)
+	qp, err := e.makeQP(s.cq.Device(), &sizes)
 	if err != nil {
 		return err
 	}

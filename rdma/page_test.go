@@ -12,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -47,7 +48,7 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("at first %d, or %d with leases", baseBlocks(false)+ownBlocks, baseBlocks(true)+ownBlocks),
 		fmt.Sprintf("may take %d s to be noticed", silentBeats+stuckBeats),
 		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+stuckAfter]),
-		fmt.Sprintf("at most %d reads and atomics", readsMost),
+		fmt.Sprintf("at most %d reads and atomics", nic.ReadsMost),
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
 			handshakeGrace.Seconds()),

@@ -378,7 +378,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		defer b.l.mu.Unlock()
 		return len(b.l.leasing.lends.open) == 0 && b.l.leasing.lends.desk.Open() == 0
 	})
-	attr, err := b.l.port.qp.Query(ibv.MaskAccessFlags)
+	attr, err := b.l.port.Conn.(interface{ QP() *ibv.QP }).QP().Query(ibv.MaskAccessFlags)
 	ok(t, err)
 	if attr.Access&(ibv.RemoteRead|ibv.RemoteWrite|ibv.RemoteAtomic) != 0 {
 		t.Errorf("the QP permits %v without a lease", attr.Access)

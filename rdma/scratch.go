@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -21,17 +22,17 @@ type scratchMem struct {
 type scratches struct {
 	mu    sync.Mutex
 	free  []scratchMem
-	slabs []memory
+	slabs []nic.Memory
 }
 
 const scratchSlab = 32 * sendq.ScratchLen
 
 // get returns scratch memory.
-func (s *scratches) get(nic *adapter) (scratchMem, error) {
+func (s *scratches) get(nic nic.Adapter) (scratchMem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.free) == 0 {
-		mr, err := nic.alloc(scratchSlab, ibv.LocalWrite, nil)
+		mr, err := nic.Alloc(scratchSlab, ibv.LocalWrite, nil)
 		if err != nil {
 			return scratchMem{}, fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}
@@ -68,7 +69,7 @@ func (l *link) needScratch() error {
 	if l.q.HasScratch() {
 		return nil
 	}
-	s, err := l.e.eng.scratches.get(&l.e.eng.nic)
+	s, err := l.e.eng.scratches.get(l.e.eng.nic)
 	if err == nil {
 		l.scratch = s
 		l.q.PutScratch(s.mem, s.at)

@@ -437,14 +437,6 @@ func (s *Stream) Transport() string {
 	return s.l.transport()
 }
 
-func (l *link) transport() string { return l.e.transport() }
-
-func (e *shard) transport() string {
-	if e.cq == nil {
-		return pipeName
-	}
-	path, _ := e.cq.DataPath()
-	return "rdma " + e.eng.name() + " " + path.String()
-}
+func (l *link) transport() string { return l.e.cq.Carrier() }
 
 var _ net.Conn = (*Stream)(nil)

@@ -104,6 +104,24 @@ func (l *link) do(d ending.Do) {
 	}
 }
 
+// dropInput drops what was received and not read.
+// Preconditions: l.mu is held.
+func (l *link) dropInput() {
+	for l.in.Len() > 0 {
+		l.e.consumed(l.in.Pop().b)
+		l.took(1)
+	}
+}
+
+// dropStaged drops what was staged and not posted.
+// Preconditions: l.mu is held.
+func (l *link) dropStaged() {
+	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
+		l.giveUp(f.Held)
+	}
+	l.caughtUp()
+}
+
 // teardown is a link that ends.
 type teardown link
 
@@ -132,7 +150,7 @@ func (t *teardown) Resetting() <-chan struct{} {
 
 // Rest waits for the QP's last event. Devices that never raise it are known after the first QP.
 func (t *teardown) Rest() {
-	if t.port.unused() {
+	if t.port.Unused() {
 		return
 	}
 	most := drainTime / 4
@@ -141,12 +159,12 @@ func (t *teardown) Rest() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	t.e.restless.Store(errors.Is(t.port.rest(ctx), context.DeadlineExceeded))
+	t.e.restless.Store(errors.Is(t.port.Rest(ctx), context.DeadlineExceeded))
 }
 
 // Mark posts the marker. The queue may be full until the poller has seen completions.
 func (t *teardown) Mark() bool {
-	if t.port.unused() {
+	if t.port.Unused() {
 		return false
 	}
 	t.mu.Lock()
@@ -156,7 +174,7 @@ func (t *teardown) Mark() bool {
 	defer t.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	needless, err := t.port.mark(ctx, uint64(wr))
+	needless, err := t.port.Mark(ctx, uint64(wr))
 	if err == nil && needless {
 		t.e.catchUp(t.e.eng.gone)
 		t.mu.Lock()
@@ -169,8 +187,8 @@ func (t *teardown) Mark() bool {
 func (t *teardown) Forget() { t.e.links.clear((*link)(t)) }
 
 func (t *teardown) CloseQP(drained bool) error {
-	drained = drained || t.port.unused()
-	err := t.port.close()
+	drained = drained || t.port.Unused()
+	err := t.port.Close()
 	if err == nil { // else the device may still use its receives
 		t.account.Gone(drained)
 	}
