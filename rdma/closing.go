@@ -23,7 +23,7 @@ func (l *link) close() {
 		l.q.SetDue(sendq.Ping, true) // which says that nobody reads here, and confirms what the peer's adapter has
 		l.pump()
 	}
-	go l.dropCurrent()
+	go l.rd.dropCurrent()
 }
 
 // closeNow closes the connection, and drops what was not sent.
@@ -35,7 +35,7 @@ func (l *link) closeNow() {
 	l.do(l.end.CloseNow(wire.ResetClosed))
 	l.failLocked(errCloseNow)
 	if first {
-		go l.dropCurrent()
+		go l.rd.dropCurrent()
 	}
 }
 
@@ -83,10 +83,6 @@ func (l *link) settle(past <-chan struct{}) (late error) {
 	w.End(l.taken(), late == nil)
 	return late
 }
-
-// starved reports whether what is to be sent waits for credits, and so for the peer's program.
-// Preconditions: l.mu is held.
-func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.parched) }
 
 // stalled is how many connections are starved.
 func (e *shard) stalled() (n int) {

@@ -117,7 +117,7 @@ func (a *attempt) begin(p nic.Conn, dials bool) error {
 		leases = newLeasing(a.leases)
 	}
 	a.link = newLink(a.e, a.kind, a.opt, leases)
-	a.link.recvKind = a.recvKind
+	a.link.win.kind = a.recvKind
 	err := a.link.prepare(p)
 	if err == nil {
 		err = a.link.first(dials)

@@ -17,6 +17,7 @@ func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
 	l := &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall, progress: noProgress()},
 		leasing: m, q: sendq.New[held, *op](sendq.Options{Posts: 1})}
+	l.own()
 	l.end.Init()
 	return l
 }
@@ -33,7 +34,7 @@ func (l *link) toldKinds() (kinds []wire.Kind) {
 
 // nextTold takes the next frame about leases from the queue.
 func (l *link) nextTold() wire.Control {
-	l.freshen()
+	l.leasing.freshen()
 	c := *l.q.FirstTold()
 	l.q.Begin(sendq.Gates{Control: 1})
 	l.q.Add(l.q.Pick(), wire.Header{})
@@ -60,7 +61,7 @@ func fakeLease(l *link, d time.Duration) *Lease {
 	s.mem.pins.Store(2)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.addLease(s); err != nil {
+	if err := l.leasing.addLease(s); err != nil {
 		panic(err)
 	}
 	s.term.Begin(time.Now().Add(d))
@@ -158,7 +159,7 @@ func TestRegionTimes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := fakeLink(time.Second)
 			l.mu.Lock()
-			l.borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
+			l.leasing.borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
 			r := l.leasing.borrows.regions[0]
 			l.mu.Unlock()
 			time.Sleep(stops - 1)

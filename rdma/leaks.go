@@ -23,13 +23,13 @@ func watch[T any](v *T, r *leak.Record) {
 func endLost(s *Stream) {
 	runtime.AddCleanup(s, func(l *link) {
 		if !l.end.Closed() {
-			go l.lose() // other cleanups wait for this function
+			go lose(l) // other cleanups wait for this function
 		}
 	}, s.l)
 }
 
 // lose is closeNow for a connection that the program has lost.
-func (l *link) lose() {
+func lose(l *link) {
 	if l.ended() == nil {
 		warn(l.log, "rdma: the program has lost a connection that it did not close: it ends as by CloseNow",
 			"local", l.local, "peer", l.remote)
@@ -40,7 +40,7 @@ func (l *link) lose() {
 // connOf returns the Conn of l, which is the same one as long as the program has it. The link does not keep it, so that
 // a Conn that the program has lost is noticed.
 // Preconditions: l.mu is held.
-func (l *link) connOf() *Conn {
+func connOf(l *link) *Conn {
 	c := l.view.Value()
 	if c == nil {
 		c = &Conn{l}
@@ -50,10 +50,10 @@ func (l *link) connOf() *Conn {
 }
 
 // openConn returns the Conn of l for Dial and Accept.
-func (l *link) openConn() *Conn {
+func openConn(l *link) *Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.connOf()
+	c := connOf(l)
 	l.opened = leak.Track("connection to " + l.remote.String())
 	watch(c, l.opened)
 	return c

@@ -120,8 +120,8 @@ func TestLost_Collected(t *testing.T) {
 // TestConnIsTheSame: a link has one Conn while the program has it, and does not keep it.
 func TestConnIsTheSame(t *testing.T) {
 	l := &link{}
-	c := l.connOf()
-	if l.connOf() != c {
+	c := connOf(l)
+	if connOf(l) != c {
 		t.Error("another Conn")
 	}
 	runtime.KeepAlive(c)

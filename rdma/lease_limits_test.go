@@ -45,7 +45,7 @@ func fakeRequest(l *link, number uint16) {
 	h := wire.Header{Kind: wire.Request, Aux: uint32(number), Length: uint32(len(c.Payload()))}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.receiveControl(&h, c.Payload())
+	l.leasing.receiveControl(&h, c.Payload())
 }
 
 // TestRequestPlaces: the place of a request is free before its reply is sent, although OnRequest still runs. No lock is
@@ -59,7 +59,7 @@ func TestRequestPlaces(t *testing.T) {
 			asked++
 			// As at the end of Lend.
 			l.leasing.reply(r)
-			c := l.connOf()
+			c := connOf(l)
 			waiting := l.leasing.lends.desk.Open()
 			l.mu.Unlock()
 			if r.Conn != c || r.Peer != l.remote {
@@ -80,7 +80,7 @@ func TestRequestPlaces(t *testing.T) {
 		}
 		l.mu.Lock()
 		l.started = true
-		l.beginDecide()
+		l.leasing.beginDecide()
 		l.mu.Unlock()
 		synctest.Wait()
 		fakeRequest(l, lease.RequestsMost+1) // the first one has its reply
@@ -105,13 +105,13 @@ func TestLendWaits(t *testing.T) {
 		m.lends.ledger = lease.NewLedger(10, 2)
 		newLease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
 		a, b := newLease(6), newLease(4)
-		ok(t, l.waitLease(bound{}, a))
-		ok(t, l.waitLease(bound{}, b))
+		ok(t, l.leasing.waitLease(bound{}, a))
+		ok(t, l.leasing.waitLease(bound{}, b))
 		var limit *ibv.LimitError
 		refused := func(n int64) {
 			t.Helper()
 			began := time.Now()
-			if err := l.waitLease(bound{}, newLease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
+			if err := l.leasing.waitLease(bound{}, newLease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
 				t.Errorf("a lease of %d: %v after %v", n, err, time.Since(began))
 			}
 		}
@@ -123,14 +123,14 @@ func TestLendWaits(t *testing.T) {
 		refused(7) // 6 are ending
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := l.waitLease(bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
+		if err := l.leasing.waitLease(bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
 			t.Errorf("waiting with a bound: %v", err)
 		}
 		waited := make(chan error)
-		go func() { waited <- l.waitLease(bound{}, newLease(6)) }()
+		go func() { waited <- l.leasing.waitLease(bound{}, newLease(6)) }()
 		synctest.Wait()
 		l.mu.Lock()
-		l.forget(a)
+		l.leasing.forget(a)
 		l.mu.Unlock()
 		ok(t, <-waited)
 		if led := &m.lends.ledger; len(m.lends.open) != 2 || led.Open() != 2 || led.Bytes() != 10 {
@@ -149,14 +149,14 @@ func TestLeaseFlood(t *testing.T) {
 			s := &Lease{l: l, mem: &bufMem{p: l.e.eng.pool}, n: 1, done: make(chan struct{})}
 			s.mem.pins.Store(2)
 			l.mu.Lock()
-			err := l.addLease(s)
+			err := l.leasing.addLease(s)
 			if err == nil {
 				s.term.Begin(time.Now().Add(time.Hour))
 				s.timer = time.AfterFunc(time.Hour, s.expire)
 				s.number = l.leasing.lends.next
 				l.leasing.lends.next++
 				f := wire.LendFrame{}
-				l.tell(f.Encode(s.number))
+				l.leasing.tell(f.Encode(s.number))
 				s.revoke(ErrRevoked)
 			}
 			l.mu.Unlock()

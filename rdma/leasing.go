@@ -12,6 +12,7 @@ import (
 
 // leasing is the additional state of a connection with leases. link.mu guards it.
 type leasing struct {
+	l   *link
 	opt LeaseOptions
 
 	// Frames about leases.

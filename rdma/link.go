@@ -14,16 +14,13 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
-	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
-	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 const (
 	startWindow = wire.MinLimit // data frames that a peer may be ahead of the reader, at first
-	headroom    = blocks.Headroom
-	stageMost   = 4 // frames that a stream keeps while it may not send
+	stageMost   = 4             // frames that a stream keeps while it may not send
 
 	// Work requests that are posted with one doorbell.
 	postMost = 4  // before the program has used a Batch
@@ -46,47 +43,22 @@ type link struct {
 	remote, local netip.AddrPort
 	maxMessage    int
 
-	mu         sync.Mutex // guards the next ones
-	in         inbox
-	recv       credit.Receiver
-	assembling bool // a message is begun whose frames stay in their blocks
-	started    bool // the peer's hello is known, and the QP is ready
-	mute       bool // nothing may be sent before a frame has come
-	send       credit.Sender
-	q          sendq.Queue[held, *op]
-	alive      liveness
-	end        ending.State
-	stopped    ending.Latch // this side can send nothing, and the peer reads nothing, any more
-	linger     lingering
-	resetting  *sendq.Wait // for a RESET
+	mu        sync.Mutex // guards the next ones
+	in        inbox
+	started   bool // the peer's hello is known, and the QP is ready
+	mute      bool // nothing may be sent before a frame has come
+	send      credit.Sender
+	q         sendq.Queue[held, *op]
+	alive     liveness
+	end       ending.State
+	stopped   ending.Latch // this side can send nothing, and the peer reads nothing, any more
+	linger    lingering
+	resetting *sendq.Wait // for a RESET
 
-	account  blocks.Account // of blocks that the peer may fill
-	recvKind blocks.Kind
-
+	win     window   // guarded by mu
 	leasing *leasing // nil: no remote memory
-
-	reader
-	writing
-}
-
-// reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
-type reader struct {
-	readTurn turn.Turn
-	readWake progress.Signal
-	partial  partial
-	current  frame // what it has begun
-	dialog   dialog
-}
-
-// writing is the state of the goroutine that writes to a link, one at a time: the one that has writeTurn.
-type writing struct {
-	writeTurn turn.Turn
-	writeWake progress.Signal
-	sender    blocks.Sender // of blocks to send from
-	ahead     int           // of the blocks of staged frames, these were taken ahead of credits; guarded by link.mu
-	parched   bool          // it waits for a credit; guarded by link.mu
-	scratch   scratchMem    // of link.q; guarded by link.mu
-	oneSGE    bool          // a frame is in one piece: what is not behind its header is copied there
+	rd      reader
+	wr      writing
 }
 
 // port is a connection's queue pair, with what posts to it.
@@ -109,16 +81,26 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 	}
 	l := &link{
 		leasing: leases, log: o.Logger, e: e, kind: kind, maxMessage: o.maxMessage(),
-		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
+		win: window{recv: credit.NewReceiver(startWindow)}, send: credit.NewSender(0, wire.MaxWindow),
+		q:     sendq.New[held, *op](q),
 		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
 	}
-	l.readTurn.Init(1)
-	l.writeTurn.Init(1)
-	l.readWake.Init(e.progress)
-	l.writeWake.Init(e.progress)
-	l.sender.Wake = l.wakeWriter
+	l.own()
+	l.rd.turn.Init(1)
+	l.wr.turn.Init(1)
+	l.rd.wake.Init(e.progress)
+	l.wr.wake.Init(e.progress)
+	l.wr.sender.Wake = l.wakeWriter
 	l.end.Init()
 	return l
+}
+
+// own has the parts of l know it.
+func (l *link) own() {
+	l.rd.l, l.wr.l, l.win.l = l, l, l
+	if l.leasing != nil {
+		l.leasing.l = l
+	}
 }
 
 // baseBlocks is how many blocks a connection is given without asking.
@@ -130,25 +112,18 @@ func baseBlocks(leases bool) int {
 }
 
 func (l *link) wakeReader() {
-	l.readWake.Wake()
+	l.rd.wake.Wake()
 }
 
 func (l *link) wakeWriter() {
-	l.writeWake.Wake()
-}
-
-func wake(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
+	l.wr.wake.Wake()
 }
 
 // prepare runs when the QP is there, before the peer can send.
 func (l *link) prepare(p nic.Conn) error {
 	l.port, l.qpn = port{p, p.Queue()}, p.Num()
 	g := p.Cap()
-	l.oneSGE = g.MaxSendSGE < 2
+	l.wr.oneSGE = g.MaxSendSGE < 2
 	needsScratch := l.q.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.e.eng.longest})
 	l.alive.begin(l.e.ticks.Load())
 	l.e.add(l)
@@ -156,7 +131,7 @@ func (l *link) prepare(p nic.Conn) error {
 	case g.MaxSendWR < sendq.LeastDepth:
 		return tooFew("max_send_wr", sendq.LeastDepth, g.MaxSendWR, l.e.eng.name())
 	case needsScratch:
-		return l.needScratch()
+		return l.wr.needScratch()
 	}
 	return nil
 }
@@ -210,7 +185,7 @@ func (l *link) start(peer wire.Hello) error {
 // limitDue reports whether a LIMIT is due.
 // Preconditions: l.mu is held.
 func (l *link) limitDue() bool {
-	return l.recv.Due() && !l.end.PeerFIN() || l.leasing != nil && l.leasing.recv.Due()
+	return l.win.recv.Due() && !l.end.PeerFIN() || l.leasing != nil && l.leasing.recv.Due()
 }
 
 // pump posts what is due and may be sent.
@@ -220,15 +195,15 @@ func (l *link) pump() {
 		return
 	}
 	l.post()
-	if l.ahead > 0 || l.parched {
-		l.caughtUp()
+	if l.wr.ahead > 0 || l.wr.parched {
+		l.wr.caughtUp()
 	}
 }
 
 // post is the only code that posts, but for the marker.
 // Preconditions: l.mu is held, the connection is started and not ending.
 func (l *link) post() {
-	l.q.SetDue(sendq.Lower, l.recv.MustLower())
+	l.q.SetDue(sendq.Lower, l.win.recv.MustLower())
 	l.q.SetDue(sendq.Answer, l.send.MustAnswer())
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	for !l.q.Idle() {
@@ -266,7 +241,7 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 	case sendq.Window, sendq.Op: // not a frame
 		return h
 	case sendq.Lower:
-		l.recv.Lower()
+		l.win.recv.Lower()
 		l.limitLeases(&h)
 	case sendq.Answer:
 		l.send.Answered()
@@ -275,11 +250,11 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 		l.limitLeases(&h)
 	case sendq.Control:
 		l.leasing.send.Next()
-		l.freshen()
+		l.leasing.freshen()
 	case sendq.Ping:
 		h.Aux = l.end.FINAux()
 	}
-	h.Limit = l.recv.Tell()
+	h.Limit = l.win.recv.Tell()
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	if what == sendq.Data {
 		h.Seq = uint16(l.send.Next())
@@ -371,13 +346,13 @@ func (l *link) receive(b *block, byteLen uint32) {
 	switch h.Kind {
 	case wire.Data:
 		l.alive.data = l.alive.frame
-		l.recv.Came()
+		l.win.recv.Came()
 		if l.end.ReadShut() {
 			l.e.consumed(b)
-			l.took(1)
+			l.win.took(1)
 			break
 		}
-		if l.recvKind == blocks.Compact {
+		if l.win.kind == blocks.Compact {
 			b = l.e.blocks.Copy(b, int(h.Length))
 		}
 		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
@@ -389,7 +364,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
-		l.receiveControl(&h, b.Payload())
+		l.leasing.receiveControl(&h, b.Payload())
 		l.e.consumed(b)
 	case wire.Ping:
 		l.e.consumed(b)
@@ -400,10 +375,10 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.send.Lower(h.Limit)
 		}
 		if h.Flags&wire.FlagLowered != 0 {
-			l.ungrant(l.recv.Lowered())
+			l.win.ungrant(l.win.recv.Lowered())
 		}
 		if l.leasing != nil {
-			l.limitControls(h.Aux)
+			l.leasing.limitControls(h.Aux)
 		}
 	}
 	l.pump()
@@ -416,14 +391,15 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return &ProtocolError{frame, got, fmt.Sprintf(format, want...)}
 	}
 	switch m := l.leasing; {
-	case h.Seq != uint16(l.recv.Received()):
-		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost", uint16(l.recv.Received()))
-	case h.Flags&wire.FlagLowered != 0 && !l.recv.Lowering():
+	case h.Seq != uint16(l.win.recv.Received()):
+		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost",
+			uint16(l.win.recv.Received()))
+	case h.Flags&wire.FlagLowered != 0 && !l.win.recv.Lowering():
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
-	case h.Kind == wire.Data && !l.recv.MayCome():
-		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
-	case int(h.Length) > l.e.frameMost(l.recvKind):
-		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.recvKind))
+	case h.Kind == wire.Data && !l.win.recv.MayCome():
+		return bad("DATA", fmt.Sprintf("frame %d", l.win.recv.Received()), "a number below %d", l.win.recv.Told())
+	case int(h.Length) > l.e.frameMost(l.win.kind):
+		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.win.kind))
 	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !m.recv.MayCome():
@@ -435,3 +411,7 @@ func (l *link) checkFrame(h *wire.Header) error {
 	}
 	return nil
 }
+
+// starved reports whether what is to be sent waits for credits, and so for the peer's program.
+// Preconditions: l.mu is held.
+func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.wr.parched) }

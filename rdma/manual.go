@@ -52,7 +52,7 @@ func (c *Conn) TryRecv() (*Message, bool, error) {
 }
 
 func (c *Conn) tryRecv() (Message, error) {
-	m, err := c.l.recvMessage(bound{Now: true})
+	m, err := c.l.rd.recvMessage(bound{Now: true})
 	switch err {
 	case nil:
 		return m.handle(), nil

@@ -31,7 +31,7 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 	}); err != nil {
 		return fail(err)
 	}
-	return ends[0].openConn(), ends[1].openConn(), nil
+	return openConn(ends[0]), openConn(ends[1]), nil
 }
 
 // pipe makes a connection of two engines in memory, which may be the same.

@@ -170,11 +170,11 @@ func (r *receiving) options(o *ibv.QPOptions) {
 // begin gives a connection its receives. It has none of its own before promise.
 func (r *receiving) begin(l *link) {
 	if r.shared != nil {
-		l.account.Begin(r.shared, l.recvKind)
+		l.win.account.Begin(r.shared, l.win.kind)
 		return
 	}
 	depth := min(r.depth, l.port.Cap().MaxRecvWR)
-	l.account.BeginOwn(l.e.blocks, depth, l.e.surplus(), func(list []*block) int {
+	l.win.account.BeginOwn(l.e.blocks, depth, l.e.surplus(), func(list []*block) int {
 		n, _ := l.port.PostRecv(r.requests(list))
 		return n
 	})
@@ -182,15 +182,15 @@ func (r *receiving) begin(l *link) {
 
 // promise gives a connection the blocks that it begins with, if it has none.
 func (r *receiving) promise(l *link) error {
-	if l.account.Promised() {
+	if l.win.account.Promised() {
 		return nil
 	}
-	err := l.account.Promise(baseBlocks(l.leasing != nil))
+	err := l.win.account.Promise(baseBlocks(l.leasing != nil))
 	if r.shared != nil && l.leasing != nil && err != nil { // frames about leases hold no block: the slack has to do
-		err = l.account.Promise(startWindow)
+		err = l.win.account.Promise(startWindow)
 	}
 	if err == nil {
-		err = l.e.blocks.Equip(&l.sender)
+		err = l.e.blocks.Equip(&l.wr.sender)
 	}
 	return l.e.noReceives(err)
 }
@@ -247,7 +247,7 @@ func (l *link) receiveFailed(wc *ibv.WC) {
 	err := completionError(wc)
 	if wc.Status != ibv.WCWRFlushErr || l.e.recvs.shared != nil {
 		l.failLocked(err)
-	} else if l.account.Stop() {
+	} else if l.win.account.Stop() {
 		time.AfterFunc(drainTime/4, func() { l.fail(err) })
 	}
 }

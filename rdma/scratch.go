@@ -62,26 +62,3 @@ func (s *scratches) release() error {
 	}
 	return errors.Join(errs...)
 }
-
-// needScratch gives the connection scratch memory, if it has none.
-// Preconditions: l.mu is held, or the connection has not begun.
-func (l *link) needScratch() error {
-	if l.q.HasScratch() {
-		return nil
-	}
-	s, err := l.e.eng.scratches.get(l.e.eng.nic)
-	if err == nil {
-		l.scratch = s
-		l.q.PutScratch(s.mem, s.at)
-	}
-	return err
-}
-
-// dropScratch gives it back, unless the device may still use it.
-// Preconditions: l.mu is held, the QP is gone.
-func (l *link) dropScratch() {
-	if l.scratch.mem != nil && l.end.CloseErr() == nil {
-		l.e.eng.scratches.put(l.scratch)
-		l.scratch = scratchMem{}
-	}
-}

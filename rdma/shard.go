@@ -14,12 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const (
-	startConns = 32 // that the CQ has room for at first
-
-	// packetPlaces is how many connections have as many completions as a socket for datagrams.
-	packetPlaces = (datagram.Recvs + datagram.Sends) / sendq.Depth
-)
+const startConns = 32 // that the CQ has room for at first
 
 // shard is a part of an engine with a CQ, an SRQ, blocks, a poller and connections of its own. An engine has one for
 // each of EngineOptions.Pollers, and others for large blocks. They share the device, the PD, the budget and the pool.
@@ -237,7 +232,7 @@ func (e *shard) add(l *link) {
 // remove undoes add.
 func (e *shard) remove(l *link) {
 	l.mu.Lock()
-	l.account.End(l.recv.Kept())
+	l.win.account.End(l.win.recv.Kept())
 	l.mu.Unlock()
 	e.members.remove(l)
 	l.end.Forgotten()

@@ -99,7 +99,7 @@ func (l *link) do(d ending.Do) {
 	}
 	if d&ending.Teardown != 0 {
 		l.linger.stop()
-		l.account.Stop()
+		l.win.account.Stop()
 		go l.end.Run(&l.mu, (*teardown)(l))
 	}
 }
@@ -109,7 +109,7 @@ func (l *link) do(d ending.Do) {
 func (l *link) dropInput() {
 	for l.in.Len() > 0 {
 		l.e.consumed(l.in.Pop().b)
-		l.took(1)
+		l.win.took(1)
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *link) dropStaged() {
 	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
 		l.giveUp(f.Held)
 	}
-	l.caughtUp()
+	l.wr.caughtUp()
 }
 
 // teardown is a link that ends.
@@ -190,7 +190,7 @@ func (t *teardown) CloseQP(drained bool) error {
 	drained = drained || t.port.Unused()
 	err := t.port.Close()
 	if err == nil { // else the device may still use its receives
-		t.account.Gone(drained)
+		t.win.account.Gone(drained)
 	}
 	return err
 }
@@ -205,8 +205,8 @@ func (t *teardown) Drain(err error) {
 	}
 	l.dropStaged()
 	l.q.EndWaits()
-	l.account.Shrink(l.recv.End())
-	l.e.blocks.Retire(&l.sender)
+	l.win.account.Shrink(l.win.recv.End())
+	l.e.blocks.Retire(&l.wr.sender)
 }
 
 func (t *teardown) Over() {
@@ -215,7 +215,7 @@ func (t *teardown) Over() {
 	l.wakeWriter()
 	l.endLeases()
 	l.mu.Lock()
-	l.dropScratch()
+	l.wr.dropScratch()
 	l.mu.Unlock()
 	l.leave()
 }
@@ -237,19 +237,6 @@ func (l *link) abandon(err error) {
 	l.failLocked(err)
 	l.mu.Unlock()
 	l.close()
-}
-
-// dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
-func (l *link) dropCurrent() {
-	l.readTurn.Take()
-	if l.partial.m != nil {
-		l.dropPartial()
-	}
-	if l.current.b != nil {
-		l.finish()
-	}
-	l.readTurn.Leave()
-	l.leave()
 }
 
 // writeError is why nothing can be sent, or nil.
