@@ -2,11 +2,8 @@ package rdma
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/netip"
 
-	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -90,17 +87,6 @@ func (c *Conn) Peer() PeerInfo {
 
 func (c *Conn) fail(op string, err error) error { return c.l.fault(op, err) }
 
-// fault returns an error of a method for the program.
-func (l *link) fault(op string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case err == io.EOF, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	}
-	return &ibv.OpError{Op: op, Object: "connection to " + l.remote.String(), Err: err}
-}
-
 // Send sends a copy of p as a message. It returns as soon as the message is staged; it waits while
 // the peer does not read. If ctx ends meanwhile, the peer does not get the message.
 func (c *Conn) Send(ctx context.Context, p []byte) error {
@@ -160,12 +146,22 @@ func (c *Conn) Done() <-chan struct{} { return c.l.end.Done() }
 // Err returns why the connection has ended, or nil while it has not.
 func (c *Conn) Err() error { return c.l.ended() }
 
-// ended returns why the connection has ended, or nil while it has not.
-func (l *link) ended() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.end.Ending() {
-		return nil
+// TryRecv is Recv, but does not wait: it reports whether a message was there.
+func (c *Conn) TryRecv() (*Message, bool, error) {
+	m, err := c.tryRecv()
+	if m.m == nil {
+		return nil, false, err
 	}
-	return l.reason()
+	return &m, true, nil
+}
+
+func (c *Conn) tryRecv() (Message, error) {
+	m, err := c.l.rd.recvMessage(bound{Now: true})
+	switch err {
+	case nil:
+		return m.handle(), nil
+	case errWouldWait:
+		return Message{}, nil
+	}
+	return Message{}, c.fail("recv", err)
 }

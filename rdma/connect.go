@@ -112,11 +112,13 @@ func (a *attempt) hello() wire.Hello {
 
 // begin makes the connection, which has a queue pair from now on.
 func (a *attempt) begin(p nic.Conn, dials bool) error {
-	var leases *leasing
-	if a.leases != nil {
-		leases = newLeasing(a.leases)
+	if a.leases == nil {
+		a.link = newLink(a.e, a.kind, a.opt.link(), nil)
+	} else {
+		m := newLeasing(a.leases)
+		a.link = newLink(a.e, a.kind, a.opt.link(), &m.control)
+		m.l = a.link
 	}
-	a.link = newLink(a.e, a.kind, a.opt, leases)
 	a.link.win.kind = a.recvKind
 	err := a.link.prepare(p)
 	if err == nil {

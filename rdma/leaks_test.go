@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
@@ -126,7 +127,7 @@ func TestConnIsTheSame(t *testing.T) {
 	}
 	runtime.KeepAlive(c)
 	for range 100 {
-		if runtime.GC(); l.view.Value() == nil {
+		if runtime.GC(); l.view.(weak.Pointer[Conn]).Value() == nil {
 			return
 		}
 	}

@@ -68,12 +68,12 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	}
 	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().n), access: a, done: make(chan struct{})}
 	s.mem.pin()
-	if err := l.leasing.waitLease(w, s); err != nil {
+	if err := leasingOf(l).waitLease(w, s); err != nil {
 		s.mem.unpin()
 		return nil, err
 	}
 	if err = s.makeKey(); err == nil {
-		err = l.leasing.setAccess()
+		err = leasingOf(l).setAccess()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 		f.Request = r.number
 		m.reply(r)
 	}
-	l.leasing.tell(f.Encode(s.number))
+	leasingOf(l).tell(f.Encode(s.number))
 	return s, nil
 }
 
@@ -206,8 +206,8 @@ func (s *Lease) revoke(cause error) {
 		return
 	}
 	s.timer.Stop()
-	s.timer = time.AfterFunc(s.l.leasing.opt.Grace, s.force)
-	s.l.leasing.tell(wire.NumberFrame(wire.Revoke, s.number, reasonOf(cause)))
+	s.timer = time.AfterFunc(leasingOf(s.l).opt.Grace, s.force)
+	leasingOf(s.l).tell(wire.NumberFrame(wire.Revoke, s.number, reasonOf(cause)))
 }
 
 func (s *Lease) force() {
@@ -224,14 +224,14 @@ func (s *Lease) beginEnd() {
 		return
 	}
 	s.timer.Stop()
-	delete(s.l.leasing.lends.known, s.number)
+	delete(leasingOf(s.l).lends.known, s.number)
 	s.toEnd()
 }
 
 // toEnd takes the memory from the peer in the background: the lease is Ending.
 // Preconditions: link.mu is held.
 func (s *Lease) toEnd() {
-	s.l.leasing.lends.ledger.End(s.n)
+	leasingOf(s.l).lends.ledger.End(s.n)
 	go s.close()
 }
 
@@ -262,13 +262,13 @@ func (s *Lease) returned(reason uint32) {
 // close takes the memory from the peer.
 func (s *Lease) close() {
 	l := s.l
-	defer l.leasing.lends.gone.Done()
+	defer leasingOf(l).lends.gone.Done()
 	taken := s.takeKey()
 	if taken {
-		_ = l.leasing.setAccess() // fails when the connection ends
+		_ = leasingOf(l).setAccess() // fails when the connection ends
 	}
 	l.mu.Lock()
-	l.leasing.forget(s) // before Wait returns: another may be lent then
+	leasingOf(l).forget(s) // before Wait returns: another may be lent then
 	l.mu.Unlock()
 	if taken { // else the buffer stays pinned
 		s.finish(nil)
@@ -310,12 +310,9 @@ func (s *Lease) finish(failed error) {
 	})
 }
 
-// endLeases ends all leases of a connection whose QP is gone, and waits for it.
-func (l *link) endLeases() {
-	m := l.leasing
-	if m == nil {
-		return
-	}
+// ended ends all leases of a connection whose QP is gone, and waits for it.
+func (m *leasing) ended() {
+	l := m.l
 	l.mu.Lock()
 	for s := range m.lends.open {
 		if s.term.State == lease.Live {
@@ -376,7 +373,7 @@ func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
 }
 
 func (s *Lease) extend(d time.Duration) error {
-	d, err := s.l.leasing.opt.duration(d)
+	d, err := leasingOf(s.l).opt.duration(d)
 	if err != nil {
 		return err
 	}
@@ -395,7 +392,7 @@ func (s *Lease) extend(d time.Duration) error {
 	}
 	s.timer.Reset(d)
 	if s.term.Extend(now.Add(d)) {
-		s.l.leasing.tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
+		leasingOf(s.l).tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
 	}
 	return nil
 }

@@ -30,19 +30,9 @@ func (m *leasing) tell(c wire.Control) {
 	l.pump()
 }
 
-// limitControls handles the limit of frames about leases in a LIMIT.
+// receive handles a frame about leases.
 // Preconditions: l.mu is held.
-func (m *leasing) limitControls(limit uint32) {
-	if want := m.send.Check(limit, false); want != "" {
-		m.l.protocol("limit of frames about leases", fmt.Sprint(limit), want)
-		return
-	}
-	m.send.Raise(limit)
-}
-
-// receiveControl handles a frame about leases.
-// Preconditions: l.mu is held.
-func (m *leasing) receiveControl(h *wire.Header, p []byte) {
+func (m *leasing) receive(h *wire.Header, p []byte) {
 	m.recv.Came()
 	m.recv.Took(1, 0) // its window is fixed
 	bad := func(got, want string) { m.l.protocol(h.Kind.String(), got, want) }
@@ -137,22 +127,10 @@ func (m *leasing) freshen() {
 	}
 }
 
-// limitLeases completes a LIMIT: aux is the limit of frames about leases.
+// start runs when the peer's hello is known.
 // Preconditions: l.mu is held.
-func (l *link) limitLeases(h *wire.Header) {
-	if m := l.leasing; m != nil {
-		h.Aux = m.recv.Tell()
-	}
-}
-
-// startLeases runs when the peer's hello is known.
-// Preconditions: l.mu is held.
-func (l *link) startLeases() {
-	if l.leasing == nil || l.peer.Flags&wire.HelloLeases == 0 {
-		l.leasing = nil
-		return
-	}
-	l.leasing.depth = min(l.port.Reads(), nic.ReadsMost)
-	l.q.MayRead(l.leasing.depth)
-	l.leasing.beginDecide() // requests may have come first
+func (m *leasing) start() {
+	m.depth = min(m.l.port.Reads(), nic.ReadsMost)
+	m.l.q.MayRead(m.depth)
+	m.beginDecide() // requests may have come first
 }

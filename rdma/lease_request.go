@@ -39,8 +39,8 @@ func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Dur
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if d == 0 && l.leasing != nil {
-		d = min(r.Duration, l.leasing.opt.MaxDuration)
+	if d == 0 && leasingOf(l) != nil {
+		d = min(r.Duration, leasingOf(l).opt.MaxDuration)
 	}
 	l.mu.Lock()
 	first := !r.replied && !r.lending
@@ -56,7 +56,7 @@ func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Dur
 	l.mu.Lock()
 	r.lending = false
 	if err != nil && r.over {
-		l.leasing.refuse(r, refuseReason(err))
+		leasingOf(l).refuse(r, refuseReason(err))
 	}
 	l.mu.Unlock()
 	return s, l.fault("lend", err)

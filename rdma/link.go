@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"weak"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
@@ -30,8 +30,8 @@ const (
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type link struct {
-	view   weak.Pointer[Conn] // of a link that carries messages: see connOf
-	opened *leak.Record       // of the program's Conn or Stream
+	view   any          // of a link that carries messages: see connOf
+	opened *leak.Record // of the program's Conn or Stream
 	log    *slog.Logger
 	e      *shard
 	kind   wire.ConnKind
@@ -48,17 +48,25 @@ type link struct {
 	started   bool // the peer's hello is known, and the QP is ready
 	mute      bool // nothing may be sent before a frame has come
 	send      credit.Sender
-	q         sendq.Queue[held, *op]
+	q         sendq.Queue[held, owner]
 	alive     liveness
 	end       ending.State
 	stopped   ending.Latch // this side can send nothing, and the peer reads nothing, any more
 	linger    lingering
 	resetting *sendq.Wait // for a RESET
 
-	win     window   // guarded by mu
-	leasing *leasing // nil: no remote memory
-	rd      reader
-	wr      writing
+	win window   // guarded by mu
+	ctl *control // nil: no remote memory
+	rd  reader
+	wr  writing
+}
+
+// linkOptions are those of a connection.
+type linkOptions struct {
+	log        *slog.Logger
+	maxMessage int
+	keepAlive  uint32        // ticks
+	linger     time.Duration // see lingering
 }
 
 // port is a connection's queue pair, with what posts to it.
@@ -73,17 +81,17 @@ type held struct {
 	buf *bufMem
 }
 
-func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
+func newLink(e *shard, kind wire.ConnKind, o linkOptions, ctl *control) *link {
 	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost,
 		Probe: !e.family().SendsAcked()}
-	if leases != nil {
+	if ctl != nil {
 		q.Posts = opPosts
 	}
 	l := &link{
-		leasing: leases, log: o.Logger, e: e, kind: kind, maxMessage: o.maxMessage(),
+		ctl: ctl, log: o.log, e: e, kind: kind, maxMessage: o.maxMessage,
 		win: window{recv: credit.NewReceiver(startWindow)}, send: credit.NewSender(0, wire.MaxWindow),
-		q:     sendq.New[held, *op](q),
-		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
+		q:     sendq.New[held, owner](q),
+		alive: liveness{every: o.keepAlive}, linger: lingering{most: o.linger},
 	}
 	l.own()
 	l.rd.turn.Init(1)
@@ -98,9 +106,6 @@ func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
 // own has the parts of l know it.
 func (l *link) own() {
 	l.rd.l, l.wr.l, l.win.l = l, l, l
-	if l.leasing != nil {
-		l.leasing.l = l
-	}
 }
 
 // baseBlocks is how many blocks a connection is given without asking.
@@ -171,7 +176,12 @@ func (l *link) start(peer wire.Hello) error {
 	l.mu.Lock()
 	l.started = true
 	l.alive.begin(l.e.ticks.Load())
-	l.startLeases()
+	if peer.Flags&wire.HelloLeases == 0 {
+		l.ctl = nil
+	}
+	if l.ctl != nil {
+		l.ctl.tenant.start()
+	}
 	l.send.Raise(peer.Limit)
 	l.pump()
 	l.mu.Unlock()
@@ -185,7 +195,7 @@ func (l *link) start(peer wire.Hello) error {
 // limitDue reports whether a LIMIT is due.
 // Preconditions: l.mu is held.
 func (l *link) limitDue() bool {
-	return l.win.recv.Due() && !l.end.PeerFIN() || l.leasing != nil && l.leasing.recv.Due()
+	return l.win.recv.Due() && !l.end.PeerFIN() || l.ctl != nil && l.ctl.recv.Due()
 }
 
 // pump posts what is due and may be sent.
@@ -208,8 +218,8 @@ func (l *link) post() {
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	for !l.q.Idle() {
 		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.waiting.Load() > 0}
-		if m := l.leasing; m != nil {
-			g.Control = m.send.Left()
+		if c := l.ctl; c != nil {
+			g.Control = c.send.Left()
 		}
 		l.q.Begin(g)
 		for what := l.q.Pick(); what != sendq.None; what = l.q.Pick() {
@@ -242,15 +252,15 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 		return h
 	case sendq.Lower:
 		l.win.recv.Lower()
-		l.limitLeases(&h)
+		l.ctl.fill(&h)
 	case sendq.Answer:
 		l.send.Answered()
-		l.limitLeases(&h)
+		l.ctl.fill(&h)
 	case sendq.Limit:
-		l.limitLeases(&h)
+		l.ctl.fill(&h)
 	case sendq.Control:
-		l.leasing.send.Next()
-		l.leasing.freshen()
+		l.ctl.send.Next()
+		l.ctl.tenant.freshen()
 	case sendq.Ping:
 		h.Aux = l.end.FINAux()
 	}
@@ -329,7 +339,7 @@ func (l *link) giveUp(h held) {
 func (l *link) receive(b *block, byteLen uint32) {
 	l.alive.frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
-	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
+	ignore, err := h.Check(byteLen, l.kind, l.ctl != nil)
 	if err == nil && !ignore {
 		err = l.checkFrame(&h)
 	}
@@ -364,7 +374,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
-		l.leasing.receiveControl(&h, b.Payload())
+		l.ctl.tenant.receive(&h, b.Payload())
 		l.e.consumed(b)
 	case wire.Ping:
 		l.e.consumed(b)
@@ -377,8 +387,10 @@ func (l *link) receive(b *block, byteLen uint32) {
 		if h.Flags&wire.FlagLowered != 0 {
 			l.win.ungrant(l.win.recv.Lowered())
 		}
-		if l.leasing != nil {
-			l.leasing.limitControls(h.Aux)
+		if l.ctl != nil {
+			if want := l.ctl.limit(h.Aux); want != "" {
+				l.protocol("limit of frames about leases", fmt.Sprint(h.Aux), want)
+			}
 		}
 	}
 	l.pump()
@@ -390,7 +402,7 @@ func (l *link) checkFrame(h *wire.Header) error {
 	bad := func(frame, got, format string, want ...any) error {
 		return &ProtocolError{frame, got, fmt.Sprintf(format, want...)}
 	}
-	switch m := l.leasing; {
+	switch c := l.ctl; {
 	case h.Seq != uint16(l.win.recv.Received()):
 		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost",
 			uint16(l.win.recv.Received()))
@@ -402,9 +414,9 @@ func (l *link) checkFrame(h *wire.Header) error {
 		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.win.kind))
 	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
-	case h.Kind >= wire.Lend && !m.recv.MayCome():
-		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", m.recv.Received()), "a number below %d",
-			m.recv.Told())
+	case h.Kind >= wire.Lend && !c.recv.MayCome():
+		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", c.recv.Received()), "a number below %d",
+			c.recv.Told())
 	}
 	if want := l.send.Check(h.Limit, h.Flags&wire.FlagLower != 0); want != "" {
 		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%s", want)
@@ -415,3 +427,13 @@ func (l *link) checkFrame(h *wire.Header) error {
 // starved reports whether what is to be sent waits for credits, and so for the peer's program.
 // Preconditions: l.mu is held.
 func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.wr.parched) }
+
+// finishOps finishes the operations that have completed.
+// Preconditions: l.mu is held; l.end.Ending(), if some have failed.
+func (l *link) finishOps() {
+	for w := l.q.Finished(); w != nil; w = l.q.Finished() {
+		if w.Owner != nil { // else a bind, which nobody waits for
+			w.Owner.completed(w.Failed)
+		}
+	}
+}

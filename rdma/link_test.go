@@ -18,7 +18,7 @@ func TestIgnoredFrame(t *testing.T) {
 		posted = append(posted, list...)
 		return len(list)
 	})
-	l := newLink(e, wire.Messages, &Options{}, nil)
+	l := newLink(e, wire.Messages, linkOptions{}, nil)
 	b := e.blocks.Arrived(posted[0].ID())
 	send, recv := l.send, l.win.recv
 	h := wire.Header{Kind: 77, Flags: wire.FlagIgnore | wire.FlagLower, Seq: 12345, Limit: 20, Length: 999, Aux: 7}
@@ -59,10 +59,10 @@ func TestCheckFrame(t *testing.T) {
 			func(l *link) { l.end.PeerFINCame(0) }, ""},
 		{"LIMIT after FIN", wire.Header{Kind: wire.Limit}, func(l *link) { l.end.PeerFINCame(0) }, ""},
 		{"too many frames about leases", wire.Header{Kind: wire.Revoke}, func(l *link) {
-			l.leasing = &leasing{recv: credit.NewReceiver(0)}
+			l.ctl = &control{recv: credit.NewReceiver(0)}
 		}, "REVOKE: got frame 0 about leases, want a number below 0"},
 	} {
-		l := newLink(&shard{}, wire.Messages, &Options{}, nil)
+		l := newLink(&shard{}, wire.Messages, linkOptions{}, nil)
 		if c.do != nil {
 			c.do(l)
 		}

@@ -31,7 +31,7 @@ func stepOf(op ibv.Opcode, b *Buffer, from, to int, off int64) step {
 }
 
 // work is an operation as the send queue has it.
-type work = sendq.Operation[held, *op]
+type work = sendq.Operation[held, owner]
 
 // op is an operation on a region: work requests that complete together. link.mu guards it once it was submitted, until
 // it has finished.
@@ -153,24 +153,32 @@ func (m *leasing) await1(ctx context.Context, o *op) (finished bool, err error) 
 	return false, ended
 }
 
-// stopOps ends what waits for remote memory: nothing more is posted or borrowed.
+// stop ends what waits for remote memory: nothing more is posted or borrowed.
 // Preconditions: l.mu is held, leaseError is not nil.
-func (l *link) stopOps() {
-	l.stopped.Happen()
-	m := l.leasing
-	if m == nil {
-		return
-	}
+func (m *leasing) stop() {
 	wake(m.borrows.wake)
-	l.leasing.dropOps(nil, l.leaseError())
+	m.dropOps(nil, m.l.leaseError())
 }
 
 // dropOps posts nothing more for a region, or for any if r is nil.
 // Preconditions: l.mu is held.
 func (m *leasing) dropOps(r *Region, err error) {
-	for _, w := range m.l.q.Remove(func(w *work) bool { return r == nil || w.Owner.r == r }) {
-		m.drop(w.Owner, err)
+	for _, w := range m.l.q.Remove(func(w *work) bool { return r == nil || w.Owner.(*op).r == r }) {
+		m.drop(w.Owner.(*op), err)
 	}
+}
+
+// completed implements owner.
+func (o *op) completed(failed bool) {
+	if o.freed != nil {
+		o.freed <- !failed
+		return
+	}
+	l := o.r.l
+	if failed {
+		o.err = l.reason()
+	}
+	leasingOf(l).finishIdle(o)
 }
 
 // drop finishes an operation whose rest is not posted.
@@ -216,25 +224,6 @@ func (m *leasing) finishIdle(o *op) {
 		o.ch <- struct{}{}
 	}
 	r.left()
-}
-
-// finishOps finishes the operations that have completed.
-// Preconditions: l.mu is held; l.end.Ending(), if some have failed.
-func (l *link) finishOps() {
-	for w := l.q.Finished(); w != nil; w = l.q.Finished() {
-		o := w.Owner
-		if o == nil { // a bind, which nobody waits for
-			continue
-		}
-		if o.freed != nil {
-			o.freed <- !w.Failed
-			continue
-		}
-		if w.Failed {
-			o.err = l.reason()
-		}
-		l.leasing.finishIdle(o)
-	}
 }
 
 // makeSinks registers the memory that an operation reads into, if the peer's adapter needs access to it: for this

@@ -14,7 +14,7 @@ import (
 func sender(most int) *link {
 	e := &shard{opt: EngineOptions{Block: most}}
 	l := &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks},
-		q: sendq.New[held, *op](sendq.Options{Posts: 1})}
+		q: sendq.New[held, owner](sendq.Options{Posts: 1})}
 	l.own()
 	return l
 }

@@ -22,26 +22,15 @@ import (
 // 128 datagrams that were not read are kept, or as many as the device grants receives; while there
 // are that many, the adapter drops what comes. An error of its methods is a *net.OpError.
 type PacketConn struct {
-	e    *shard
-	opt  Options
-	at   datagram.Port
-	addr *net.UDPAddr // at.Local
-	cm   packetCM
-	qp   *ibv.QP
+	packetSocket
+	opt    Options
+	addr   *net.UDPAddr // at.Local
+	cm     packetCM
+	table  datagram.Table // guarded by mu
+	closed bool           // by Close; guarded by mu
 
-	mu     sync.Mutex // guards the next fields
-	table  datagram.Table
-	slots  datagram.Slots
-	err    error // why it has failed
-	closed bool  // by Close
-	ending bool  // the QP enters the state ERR
-	isOver bool
-
-	over                chan struct{} // closed with closed, or when it has failed
-	rested              chan struct{} // closed when the device uses nothing any more
 	read, write         deadline.Deadline
 	readTurn, writeTurn turn.Turn
-	readWake, writeWake chan struct{}
 	closing             sync.Mutex
 	opened              *leak.Record
 }
@@ -149,17 +138,6 @@ func (c *PacketConn) giveBack(wc *ibv.WC, ours bool) {
 	defer c.mu.Unlock()
 	if c.slots.GiveBack(wc, ours) {
 		c.post()
-	}
-}
-
-// post posts receives.
-// Preconditions: c.mu is held.
-func (c *PacketConn) post() {
-	if c.ending || c.err != nil {
-		return
-	}
-	if err := c.slots.Post(c.qp); err != nil {
-		c.failLocked(err)
 	}
 }
 

@@ -121,9 +121,7 @@ const oneDevice = "an address: a queue pair is on one device"
 
 func newPacketConn(opt *Options) (*PacketConn, error) {
 	c := &PacketConn{
-		opt: *opt, addr: new(net.UDPAddr),
-		over: make(chan struct{}), rested: make(chan struct{}),
-		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+		packetSocket: newPacketSocket(), opt: *opt, addr: new(net.UDPAddr),
 	}
 	c.table = datagram.NewTable(func(a datagram.Address) net.Addr { return &PacketAddr{c, a} })
 	c.readTurn.Init(1)
@@ -150,7 +148,7 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 		if err := c.look(e.shards[0], id); err != nil {
 			return err
 		}
-		return e.shards[0].addPacket(c)
+		return e.shards[0].addPacket(&c.packetSocket)
 	})
 	if err != nil {
 		return err

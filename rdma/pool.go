@@ -431,3 +431,13 @@ func (p *Pool) release() error {
 	}
 	return errors.Join(errs...)
 }
+
+// charge counts n bytes as the engine's memory, and reports whether there is room for them.
+func (e *Engine) charge(n int64) bool { return n == 0 || e.budget.AddBuffers(n) }
+
+// uncharge undoes charge.
+func (e *Engine) uncharge(n int64) {
+	if n > 0 {
+		e.pool.spare(n)
+	}
+}

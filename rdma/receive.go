@@ -185,8 +185,8 @@ func (r *receiving) promise(l *link) error {
 	if l.win.account.Promised() {
 		return nil
 	}
-	err := l.win.account.Promise(baseBlocks(l.leasing != nil))
-	if r.shared != nil && l.leasing != nil && err != nil { // frames about leases hold no block: the slack has to do
+	err := l.win.account.Promise(baseBlocks(l.ctl != nil))
+	if r.shared != nil && l.ctl != nil && err != nil { // frames about leases hold no block: the slack has to do
 		err = l.win.account.Promise(startWindow)
 	}
 	if err == nil {

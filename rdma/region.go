@@ -89,9 +89,9 @@ func (r *Region) end(cause error) {
 	}
 	r.timer.Stop()
 	r.opened.Done()
-	m := &r.l.leasing.borrows
+	m := &leasingOf(r.l).borrows
 	m.offered = slices.DeleteFunc(m.offered, func(o *Region) bool { return o == r })
-	r.l.leasing.dropOps(r, cause)
+	leasingOf(r.l).dropOps(r, cause)
 	r.left()
 }
 
@@ -101,8 +101,8 @@ func (r *Region) left() {
 	if !r.use.Done() {
 		return
 	}
-	delete(r.l.leasing.borrows.regions, r.number)
-	r.l.leasing.tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.use.Cause)))
+	delete(leasingOf(r.l).borrows.regions, r.number)
+	leasingOf(r.l).tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.use.Cause)))
 	close(r.done)
 }
 
@@ -201,7 +201,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	}
 	number := m.borrows.asks.Add(w)
 	f := wire.RequestFrame{Bytes: uint64(n), Milliseconds: milliseconds(d), Access: uint8(a)}
-	l.leasing.tell(f.Encode(number))
+	leasingOf(l).tell(f.Encode(number))
 	l.mu.Unlock()
 	defer l.e.pollMeanwhile()()
 	select {
@@ -329,11 +329,11 @@ func (r *Region) single(ctx context.Context, st step) (uint64, error) {
 	}
 	o := ops.Get().(*op)
 	o.r, o.steps = r, append(o.steps, st)
-	if err := r.l.leasing.submit(o); err != nil {
+	if err := leasingOf(r.l).submit(o); err != nil {
 		o.recycle()
 		return 0, err
 	}
-	finished, err := r.l.leasing.await1(ctx, o)
+	finished, err := leasingOf(r.l).await1(ctx, o)
 	if !finished {
 		return 0, err // the goroutine that finishes it recycles it
 	}

@@ -36,7 +36,7 @@ type shard struct {
 	most      most
 
 	links   linkTable
-	packets [datagram.Sockets]atomic.Pointer[PacketConn]
+	packets [datagram.Sockets]atomic.Pointer[packetSocket]
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	members members

@@ -219,18 +219,6 @@ func (s *Stream) Err() error {
 	return s.l.ended()
 }
 
-// closeSend sends a FIN after all that was staged. Once is enough, and a peer that has closed needs none, but it is no
-// mistake.
-func (l *link) closeSend() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
-		return err
-	}
-	l.do(l.end.CloseWrite())
-	return nil
-}
-
 // Engine returns the engine that the stream belongs to, or nil if it is TCP.
 func (s *Stream) Engine() *Engine {
 	if s.tcp != nil {

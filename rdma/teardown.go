@@ -73,7 +73,10 @@ func (l *link) do(d ending.Do) {
 		l.dropStaged()
 	}
 	if d&ending.StopOps != 0 {
-		l.stopOps()
+		l.stopped.Happen()
+		if l.ctl != nil {
+			l.ctl.tenant.stop()
+		}
 	}
 	if d&ending.WakeReader != 0 {
 		l.wakeReader()
@@ -213,7 +216,9 @@ func (t *teardown) Over() {
 	l := (*link)(t)
 	l.wakeReader()
 	l.wakeWriter()
-	l.endLeases()
+	if l.ctl != nil {
+		l.ctl.tenant.ended()
+	}
 	l.mu.Lock()
 	l.wr.dropScratch()
 	l.mu.Unlock()

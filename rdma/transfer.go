@@ -119,7 +119,7 @@ func (t *Transfer) start(ctx context.Context) error {
 		}
 		t.o.Note, t.o.Noting = note, true
 	}
-	if err := t.r.l.leasing.submit(t.o); err != nil {
+	if err := leasingOf(t.r.l).submit(t.o); err != nil {
 		if t.o.Noting {
 			t.r.l.giveUp(t.o.Note.Held)
 		}
@@ -136,7 +136,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	}
 	o := t.o
 	t.o, t.runs = nil, false
-	finished, err := t.r.l.leasing.await1(ctx, o)
+	finished, err := leasingOf(t.r.l).await1(ctx, o)
 	if finished {
 		o.recycle()
 	}
