@@ -62,19 +62,19 @@ func (b *Batch) Post(ctx context.Context) (int, error) {
 func (b *Batch) post(ctx context.Context) (int, error) {
 	l := b.l
 	for i := range b.list {
-		if err := l.check(&b.list[i]); err != nil {
+		if err := l.wr.check(&b.list[i]); err != nil {
 			return 0, fmt.Errorf("message %d of %d: %w", i, len(b.list), err)
 		}
 	}
 	w := bound{Ctx: ctx}
-	if err := l.writeTurn.Enter(w); err != nil {
+	if err := l.wr.turn.Enter(w); err != nil {
 		return 0, err
 	}
-	defer l.writeTurn.Leave()
-	l.hold()
-	defer l.letGo()
+	defer l.wr.turn.Leave()
+	l.wr.hold()
+	defer l.wr.letGo()
 	for i := range b.list {
-		if err := l.stageMessage(w, &b.list[i]); err != nil {
+		if err := l.wr.stageMessage(w, &b.list[i]); err != nil {
 			return i, err
 		}
 	}

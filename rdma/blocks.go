@@ -10,6 +10,7 @@ type block = blocks.Block
 
 const (
 	slabSize = 4 << 20
+	headroom = blocks.Headroom
 
 	// compactFrame is the most payload of a frame to a connection that begins when many have begun.
 	compactFrame = 2 << 10
@@ -43,52 +44,13 @@ func (e *shard) allocSlab(n int) (blocks.Memory, error) {
 	if mem.HugePages == ibv.HugeNone {
 		mem.HugePages = ibv.HugeTry
 	}
-	return e.eng.nic.alloc(n, ibv.LocalWrite, &mem)
+	return e.eng.nic.Alloc(n, ibv.LocalWrite, &mem)
 }
 
 // sgeOf returns the header and the payload of a block, at full length.
 func sgeOf(b *block) ibv.SGE {
 	return ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
 }
-
-// hasCredit reports whether another frame has a credit.
-// Preconditions: l.mu is held.
-func (l *link) hasCredit() bool { return int(l.send.Left()) > l.q.Credits() }
-
-// sendBlock returns a block to send n bytes from. Without one it returns nil, and l is woken when there may be one: if
-// it has no credit, and so is ahead, when it has one.
-// Preconditions: the caller has writeTurn.
-func (l *link) sendBlock(ahead bool, n int) (*block, error) {
-	if !ahead {
-		return l.e.blocks.Take(&l.sender, n)
-	}
-	b := l.e.blocks.TakeAhead(&l.sender)
-	if b == nil {
-		l.mu.Lock()
-		if l.parched = !l.hasCredit(); !l.parched { // meanwhile
-			l.wakeWriter()
-		}
-		l.mu.Unlock()
-	}
-	return b, nil
-}
-
-// caughtUp discounts the frames that no longer wait for credits, and wakes a writer that has one.
-// Preconditions: l.mu is held.
-func (l *link) caughtUp() {
-	wait := max(l.q.Staged()-int(l.send.Left()), 0)
-	if l.ahead > wait {
-		l.e.blocks.Caught(l.ahead - wait)
-		l.ahead = wait
-	}
-	if l.parched && l.hasCredit() {
-		l.parched = false
-		l.wakeWriter()
-	}
-}
-
-// passOn is called when l no longer needs a block. If it was woken for one, another connection is.
-func (e *shard) passOn(l *link) { e.blocks.Leave(&l.sender) }
 
 // put returns a block that was sent or not used.
 func (e *shard) put(b *block) { e.blocks.Give(b) }

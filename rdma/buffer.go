@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 )
 
 // Buffer is registered memory for a message that is sent without a copy.
@@ -22,7 +23,7 @@ type bufMem struct {
 	gen   atomic.Uint64 // counts uses: a Buffer with another number was released, or given away
 	pins  atomic.Int32  // 1 for the owner, and 1 for each use by the device
 	p     *Pool
-	mr    memory
+	mr    nic.Memory
 	lkey  uint32 // of mr
 	slab  *slab  // nil if the MR is the buffer's own
 	mem   []byte // with the headroom

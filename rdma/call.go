@@ -222,7 +222,7 @@ func (s *server) next(ctx, handlers context.Context) error {
 	if _, err := s.room(ctx, 0); err != nil {
 		return err
 	}
-	m, err := s.c.l.recvMessage(bound{Ctx: ctx})
+	m, err := s.c.l.rd.recvMessage(bound{Ctx: ctx})
 	if err != nil {
 		return s.c.fail("recv", err)
 	}
@@ -299,7 +299,7 @@ func (s *server) room(ctx context.Context, n int64) (bool, error) {
 // detach copies a request out of its blocks, so that they and its credits return, and reports how many bytes it takes.
 func (s *server) detach(m *message) int64 {
 	n := int64(m.n)
-	if m.buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.charge(n) {
+	if m.buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.e.eng.charge(n) {
 		return 0
 	}
 	s.copied.Add(n)
@@ -324,19 +324,9 @@ func (s *server) end(ctx context.Context, c *served) {
 	if c.request.valid() { // else the handler has released it
 		c.m.release()
 	}
-	s.c.l.uncharge(c.copied)
+	s.c.l.e.eng.uncharge(c.copied)
 	s.copied.Add(-c.copied)
 	s.bytes.Add(-c.bytes)
 	s.calls.Add(-1)
 	wake(s.ended)
-}
-
-// charge counts n bytes as the engine's memory, and reports whether there is room for them.
-func (l *link) charge(n int64) bool { return n == 0 || l.e.eng.budget.AddBuffers(n) }
-
-// uncharge undoes charge.
-func (l *link) uncharge(n int64) {
-	if n > 0 {
-		l.e.eng.pool.spare(n)
-	}
 }

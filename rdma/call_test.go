@@ -27,7 +27,7 @@ func fakeConn() *Conn {
 	e := &shard{most: mostSmall, progress: noProgress()}
 	e.blocks = fakeBlocks(headroom+64, 8*stageMost)
 	e.opt.Block = 64
-	l := newLink(e, wire.Messages, &Options{}, nil)
+	l := newLink(e, wire.Messages, linkOptions{}, nil)
 	l.peer = wire.Hello{Block: 64, MaxMessage: 64}
 	return &Conn{l}
 }

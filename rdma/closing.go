@@ -1,10 +1,13 @@
 package rdma
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net"
 	"time"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -23,7 +26,7 @@ func (l *link) close() {
 		l.q.SetDue(sendq.Ping, true) // which says that nobody reads here, and confirms what the peer's adapter has
 		l.pump()
 	}
-	go l.dropCurrent()
+	go l.rd.dropCurrent()
 }
 
 // closeNow closes the connection, and drops what was not sent.
@@ -35,7 +38,7 @@ func (l *link) closeNow() {
 	l.do(l.end.CloseNow(wire.ResetClosed))
 	l.failLocked(errCloseNow)
 	if first {
-		go l.dropCurrent()
+		go l.rd.dropCurrent()
 	}
 }
 
@@ -84,10 +87,6 @@ func (l *link) settle(past <-chan struct{}) (late error) {
 	return late
 }
 
-// starved reports whether what is to be sent waits for credits, and so for the peer's program.
-// Preconditions: l.mu is held.
-func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.parched) }
-
 // stalled is how many connections are starved.
 func (e *shard) stalled() (n int) {
 	for _, l := range e.members.append(nil) {
@@ -133,4 +132,37 @@ func (l *link) undelivered(late error) error {
 		e.Err = errors.New(e.Err.Error()) // programs ignore ErrClosed after Close
 	}
 	return e
+}
+
+// fault returns an error of a method for the program.
+func (l *link) fault(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case err == io.EOF, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &ibv.OpError{Op: op, Object: "connection to " + l.remote.String(), Err: err}
+}
+
+// ended returns why the connection has ended, or nil while it has not.
+func (l *link) ended() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.end.Ending() {
+		return nil
+	}
+	return l.reason()
+}
+
+// closeSend sends a FIN after all that was staged. Once is enough, and a peer that has closed needs none, but it is no
+// mistake.
+func (l *link) closeSend() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
+		return err
+	}
+	l.do(l.end.CloseWrite())
+	return nil
 }

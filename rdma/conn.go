@@ -2,11 +2,8 @@ package rdma
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/netip"
 
-	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -24,7 +21,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.openConn(), nil
+	return openConn(l), nil
 }
 
 // Listener accepts connections for messages.
@@ -50,7 +47,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.openConn(), nil
+	return openConn(c), nil
 }
 
 // Close ends listening. Connections that were not accepted are closed, others stay open.
@@ -70,7 +67,7 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.l.local }
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 
 // Transport describes what carries the messages, such as "rdma mlx5_0 Direct".
-func (c *Conn) Transport() string { return c.l.transport() }
+func (c *Conn) Transport() string { return c.l.e.cq.Carrier() }
 
 // Engine returns the engine that the connection belongs to.
 func (c *Conn) Engine() *Engine { return c.l.e.eng }
@@ -90,50 +87,15 @@ func (c *Conn) Peer() PeerInfo {
 
 func (c *Conn) fail(op string, err error) error { return c.l.fault(op, err) }
 
-// fault returns an error of a method for the program.
-func (l *link) fault(op string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case err == io.EOF, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	}
-	return &ibv.OpError{Op: op, Object: "connection to " + l.remote.String(), Err: err}
-}
-
 // Send sends a copy of p as a message. It returns as soon as the message is staged; it waits while
 // the peer does not read. If ctx ends meanwhile, the peer does not get the message.
 func (c *Conn) Send(ctx context.Context, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p)}))
+	return c.fail("send", c.l.wr.sendMessage(ctx, outgoing{p: p, n: len(p)}))
 }
 
 // SendImm is Send with a number for Message.Imm.
 func (c *Conn) SendImm(ctx context.Context, imm uint32, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p), flags: wire.FlagImm, imm: imm}))
-}
-
-func (l *link) sendMessage(ctx context.Context, m outgoing) error {
-	if err := l.check(&m); err != nil {
-		return err
-	}
-	b := bound{Ctx: ctx}
-	if err := l.writeTurn.Enter(b); err != nil {
-		return err
-	}
-	defer l.writeTurn.Leave()
-	return l.stageMessage(b, &m)
-}
-
-// takeBack takes the staged frames of an unfinished message back. If some have been posted, the peer is asked to drop
-// the message.
-// Preconditions: the caller has writeTurn.
-func (l *link) takeBack() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for f, ok := l.q.TakeBack(); ok; f, ok = l.q.TakeBack() {
-		l.giveUp(f.Held)
-	}
-	l.pump()
+	return c.fail("send", c.l.wr.sendMessage(ctx, outgoing{p: p, n: len(p), flags: wire.FlagImm, imm: imm}))
 }
 
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
@@ -147,110 +109,15 @@ func (c *Conn) Recv(ctx context.Context) (*Message, error) {
 }
 
 func (c *Conn) recv(ctx context.Context) (Message, error) {
-	m, err := c.l.recvMessage(bound{Ctx: ctx})
+	m, err := c.l.rd.recvMessage(bound{Ctx: ctx})
 	if err != nil {
 		return Message{}, c.fail("recv", err)
 	}
 	return m.handle(), nil
 }
 
-func (l *link) recvMessage(b bound) (*message, error) {
-	if err := l.readTurn.Enter(b); err != nil {
-		return nil, err
-	}
-	defer l.readTurn.Leave()
-	for {
-		if l.current.b != nil && !l.end.Closed() {
-			return l.unpack(), nil
-		}
-		err := l.awaitRoom(b)
-		var f frame
-		if err == nil {
-			f, err = l.nextFrame(b)
-		}
-		if err != nil {
-			if l.partial.m != nil && (err == io.EOF || !isWait(err)) {
-				l.dropPartial()
-				if err == io.EOF {
-					err = &ProtocolError{Frame: "FIN", Got: "one within a message", Want: "the rest of the message"}
-				}
-			}
-			return nil, err
-		}
-		m, err := l.assemble(f)
-		if err != nil {
-			l.mu.Lock()
-			l.broken(err)
-			l.mu.Unlock()
-			return nil, err
-		}
-		if m != nil {
-			return m, nil
-		}
-	}
-}
-
-// isWait reports whether an error ended a wait, and not the connection.
-func isWait(err error) bool {
-	return err == errWouldWait || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// giveBack gives the block and the credit of a frame back.
-func (l *link) giveBack(f frame) {
-	if f.flags&wire.FlagPacked != 0 && f.b.Holders.Add(-1) > 0 {
-		return
-	}
-	l.e.consumed(f.b)
-	l.mu.Lock()
-	l.took(1)
-	if l.recv.Due() {
-		l.pump()
-	}
-	l.mu.Unlock()
-}
-
 // Flush waits until all that was sent is in the peer's memory.
-func (c *Conn) Flush(ctx context.Context) error { return c.fail("flush", c.l.flush(ctx)) }
-
-func (l *link) flush(ctx context.Context) error {
-	b := bound{Ctx: ctx}
-	if err := l.writeTurn.Enter(b); err != nil {
-		return err
-	}
-	defer l.writeTurn.Leave()
-	for {
-		l.mu.Lock()
-		if l.end.Ending() || l.end.Closed() {
-			err := l.writeError()
-			l.mu.Unlock()
-			return err
-		}
-		if l.q.Staged() == 0 {
-			break
-		}
-		l.mu.Unlock()
-		if err := l.e.waitData(b, &l.writeWake, nil); err != nil {
-			return err
-		}
-	}
-	w := l.q.Await()
-	l.pump()
-	l.mu.Unlock()
-	if w == nil {
-		return nil
-	}
-	err := l.e.wait(b, w.C)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil {
-		l.q.Forget(w)
-		return err
-	}
-	if wire.Before(l.q.Acked(), w.UpTo) {
-		return l.reason()
-	}
-	return nil
-}
+func (c *Conn) Flush(ctx context.Context) error { return c.fail("flush", c.l.wr.flush(ctx)) }
 
 // CloseWrite ends sending: the peer's Recv returns io.EOF after all that was sent.
 func (c *Conn) CloseWrite() error { return c.fail("close", c.l.closeSend()) }
@@ -279,12 +146,22 @@ func (c *Conn) Done() <-chan struct{} { return c.l.end.Done() }
 // Err returns why the connection has ended, or nil while it has not.
 func (c *Conn) Err() error { return c.l.ended() }
 
-// ended returns why the connection has ended, or nil while it has not.
-func (l *link) ended() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.end.Ending() {
-		return nil
+// TryRecv is Recv, but does not wait: it reports whether a message was there.
+func (c *Conn) TryRecv() (*Message, bool, error) {
+	m, err := c.tryRecv()
+	if m.m == nil {
+		return nil, false, err
 	}
-	return l.reason()
+	return &m, true, nil
+}
+
+func (c *Conn) tryRecv() (Message, error) {
+	m, err := c.l.rd.recvMessage(bound{Now: true})
+	switch err {
+	case nil:
+		return m.handle(), nil
+	case errWouldWait:
+		return Message{}, nil
+	}
+	return Message{}, c.fail("recv", err)
 }

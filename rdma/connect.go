@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -41,7 +42,7 @@ func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.cm()
 	o.Use = a.use
 	o.Prepare = func(c *rdmacm.Conn) error {
-		return a.begin(port{cm: c, qp: c.QP()}, a.from == nil)
+		return a.begin(nic.OfConn(c), a.from == nil)
 	}
 	o.ResponderResources, o.InitiatorDepth = None, None
 	o.RNRRetryCount = 7
@@ -63,7 +64,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		return err
 	}
 	s := a.e
-	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq, s.cq
+	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq.Device(), s.cq.Device()
 	o.QP = e.sizes
 	s.recvs.options(&o.QP)
 	o.Access = leastAccess(s.family())
@@ -110,13 +111,15 @@ func (a *attempt) hello() wire.Hello {
 }
 
 // begin makes the connection, which has a queue pair from now on.
-func (a *attempt) begin(p port, dials bool) error {
-	var leases *leasing
-	if a.leases != nil {
-		leases = newLeasing(a.leases)
+func (a *attempt) begin(p nic.Conn, dials bool) error {
+	if a.leases == nil {
+		a.link = newLink(a.e, a.kind, a.opt.link(), nil)
+	} else {
+		m := newLeasing(a.leases)
+		a.link = newLink(a.e, a.kind, a.opt.link(), &m.control)
+		m.l = a.link
 	}
-	a.link = newLink(a.e, a.kind, a.opt, leases)
-	a.link.recvKind = a.recvKind
+	a.link.win.kind = a.recvKind
 	err := a.link.prepare(p)
 	if err == nil {
 		err = a.link.first(dials)

@@ -16,7 +16,9 @@ import (
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
 	l := &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall, progress: noProgress()},
-		leasing: m, q: sendq.New[held, *op](sendq.Options{Posts: 1})}
+		ctl: &m.control, q: sendq.New[held, owner](sendq.Options{Posts: 1})}
+	l.own()
+	m.l = l
 	l.end.Init()
 	return l
 }
@@ -33,7 +35,7 @@ func (l *link) toldKinds() (kinds []wire.Kind) {
 
 // nextTold takes the next frame about leases from the queue.
 func (l *link) nextTold() wire.Control {
-	l.freshen()
+	leasingOf(l).freshen()
 	c := *l.q.FirstTold()
 	l.q.Begin(sendq.Gates{Control: 1})
 	l.q.Add(l.q.Pick(), wire.Header{})
@@ -60,11 +62,11 @@ func fakeLease(l *link, d time.Duration) *Lease {
 	s.mem.pins.Store(2)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.addLease(s); err != nil {
+	if err := leasingOf(l).addLease(s); err != nil {
 		panic(err)
 	}
 	s.term.Begin(time.Now().Add(d))
-	l.leasing.lends.known[s.number] = s
+	leasingOf(l).lends.known[s.number] = s
 	s.timer = time.AfterFunc(d, s.expire)
 	return s
 }
@@ -158,8 +160,8 @@ func TestRegionTimes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := fakeLink(time.Second)
 			l.mu.Lock()
-			l.borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
-			r := l.leasing.borrows.regions[0]
+			leasingOf(l).borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
+			r := leasingOf(l).borrows.regions[0]
 			l.mu.Unlock()
 			time.Sleep(stops - 1)
 			synctest.Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -125,8 +126,8 @@ type Engine struct {
 	sizes     ibv.QPOptions // of a connection's queue pair
 	longest   int           // bytes of a message that the ports send
 	pd        *ibv.PD
-	nic       adapter
-	probe     memory // see openProbe, or nil
+	nic       nic.Adapter // nil before its PD
+	probe     nic.Memory  // see openProbe, or nil
 	budget    *blocks.Budget
 	messages  *blocks.Messages // that are being copied together
 	pool      *Pool
@@ -174,12 +175,10 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	return e, nil
 }
 
-const pipeName = "a pipe in memory"
-
 // name returns the name of the engine's device, for errors.
 func (e *Engine) name() string {
 	if e.dev == nil {
-		return pipeName
+		return nic.PipeName
 	}
 	return e.dev.Name()
 }

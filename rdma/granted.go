@@ -31,17 +31,18 @@ func atMost(n, limit int) int {
 // that a queue pair needs.
 func (e *shard) measure() error {
 	eng := e.eng
-	if e.cq == nil {
+	cq := e.cq.Device()
+	if cq == nil {
 		return nil
 	}
 	if eng.sizes.MaxSendWR == 0 {
 		eng.sizes = eng.wanted()
 		e.recvs.options(&eng.sizes)
-		if err := eng.fitSizes(e.cq, e.leastRecvs()); err != nil {
+		if err := eng.fitSizes(cq, e.leastRecvs()); err != nil {
 			return err
 		}
 	}
-	if e.recvs.srq == nil {
+	if e.recvs.shared == nil {
 		e.recvs.fit(e, eng.sizes.MaxRecvWR)
 	}
 	return nil

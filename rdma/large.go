@@ -46,7 +46,7 @@ func (s *shard) admit() bool {
 	if s == nil || s.unusable || s.places() >= s.opt.MaxConns || !s.registerFor(s.places()+1) {
 		return false
 	}
-	if s.cq == nil && s.mem == nil {
+	if !s.opened.Load() {
 		if err := s.open(); err != nil {
 			s.unusable = true // streams do without
 			return false

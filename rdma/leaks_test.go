@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
@@ -120,13 +121,13 @@ func TestLost_Collected(t *testing.T) {
 // TestConnIsTheSame: a link has one Conn while the program has it, and does not keep it.
 func TestConnIsTheSame(t *testing.T) {
 	l := &link{}
-	c := l.connOf()
-	if l.connOf() != c {
+	c := connOf(l)
+	if connOf(l) != c {
 		t.Error("another Conn")
 	}
 	runtime.KeepAlive(c)
 	for range 100 {
-		if runtime.GC(); l.view.Value() == nil {
+		if runtime.GC(); l.view.(weak.Pointer[Conn]).Value() == nil {
 			return
 		}
 	}

@@ -68,12 +68,12 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	}
 	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().n), access: a, done: make(chan struct{})}
 	s.mem.pin()
-	if err := l.waitLease(w, s); err != nil {
+	if err := leasingOf(l).waitLease(w, s); err != nil {
 		s.mem.unpin()
 		return nil, err
 	}
 	if err = s.makeKey(); err == nil {
-		err = l.setAccess()
+		err = leasingOf(l).setAccess()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 		f.Request = r.number
 		m.reply(r)
 	}
-	l.tell(f.Encode(s.number))
+	leasingOf(l).tell(f.Encode(s.number))
 	return s, nil
 }
 
@@ -117,13 +117,14 @@ func (l *link) leaseError() error {
 }
 
 // waitLease counts a lease, unless it is one too many. It waits for leases that end if they are the reason.
-func (l *link) waitLease(w bound, s *Lease) error {
+func (m *leasing) waitLease(w bound, s *Lease) error {
+	l := m.l
 	for {
 		l.mu.Lock()
-		err := l.addLease(s)
+		err := m.addLease(s)
 		var soon <-chan struct{}
 		if err != nil && l.leaseError() == nil {
-			soon = l.leasing.lends.ledger.Soon(s.n)
+			soon = m.lends.ledger.Soon(s.n)
 		}
 		l.mu.Unlock()
 		if soon == nil {
@@ -137,7 +138,8 @@ func (l *link) waitLease(w bound, s *Lease) error {
 
 // addLease counts a lease, unless it is one too many.
 // Preconditions: l.mu is held.
-func (l *link) addLease(s *Lease) error {
+func (m *leasing) addLease(s *Lease) error {
+	l := m.l
 	if err := l.leaseError(); err != nil {
 		return err
 	}
@@ -145,31 +147,32 @@ func (l *link) addLease(s *Lease) error {
 		return &ibv.LimitError{What: "frames about leases that the peer has not taken in", Asked: controlQueue/2 + 1,
 			Limit: controlQueue / 2, Where: "a connection: the peer is stopped, or its host does not respond"}
 	}
-	m := &l.leasing.lends
-	opt := &l.leasing.opt
-	switch m.ledger.Add(s.n) {
+	lends := &m.lends
+	opt := &m.opt
+	switch lends.ledger.Add(s.n) {
 	case lease.Bytes:
-		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.ledger.Bytes() + s.n),
+		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(lends.ledger.Bytes() + s.n),
 			Limit: uint64(max(opt.MaxBytes, 0)), Where: "LeaseOptions.MaxBytes of this end"}
 	case lease.Count:
 		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.MaxLeases + 1),
 			Limit: uint64(opt.MaxLeases),
 			Where: "LeaseOptions.MaxLeases of this end"}
 	}
-	m.open[s] = struct{}{}
-	m.gone.Add(1)
+	lends.open[s] = struct{}{}
+	lends.gone.Add(1)
 	l.e.stat.leases.Add(1)
 	return nil
 }
 
 // setAccess gives the QP the rights of all leases together, so that without any it refuses all access.
-func (l *link) setAccess() error {
-	m := &l.leasing.lends
-	m.accessMu.Lock()
-	defer m.accessMu.Unlock()
+func (m *leasing) setAccess() error {
+	l := m.l
+	lends := &m.lends
+	lends.accessMu.Lock()
+	defer lends.accessMu.Unlock()
 	l.mu.Lock()
 	var all Access
-	for s := range m.open {
+	for s := range lends.open {
 		if s.term.State < lease.Ending {
 			all |= s.access
 		}
@@ -177,13 +180,13 @@ func (l *link) setAccess() error {
 	ended := l.end.Ending()
 	l.mu.Unlock()
 	want := all.qp()
-	if want == m.access || ended {
+	if want == lends.access || ended {
 		return nil
 	}
-	if err := l.port.allow(want | leastAccess(l.e.family())&^ibv.AccessNone); err != nil {
+	if err := l.port.Allow(want | leastAccess(l.e.family())&^ibv.AccessNone); err != nil {
 		return err
 	}
-	m.access = want
+	lends.access = want
 	return nil
 }
 
@@ -203,8 +206,8 @@ func (s *Lease) revoke(cause error) {
 		return
 	}
 	s.timer.Stop()
-	s.timer = time.AfterFunc(s.l.leasing.opt.Grace, s.force)
-	s.l.tell(wire.NumberFrame(wire.Revoke, s.number, reasonOf(cause)))
+	s.timer = time.AfterFunc(leasingOf(s.l).opt.Grace, s.force)
+	leasingOf(s.l).tell(wire.NumberFrame(wire.Revoke, s.number, reasonOf(cause)))
 }
 
 func (s *Lease) force() {
@@ -221,14 +224,14 @@ func (s *Lease) beginEnd() {
 		return
 	}
 	s.timer.Stop()
-	delete(s.l.leasing.lends.known, s.number)
+	delete(leasingOf(s.l).lends.known, s.number)
 	s.toEnd()
 }
 
 // toEnd takes the memory from the peer in the background: the lease is Ending.
 // Preconditions: link.mu is held.
 func (s *Lease) toEnd() {
-	s.l.leasing.lends.ledger.End(s.n)
+	leasingOf(s.l).lends.ledger.End(s.n)
 	go s.close()
 }
 
@@ -259,13 +262,13 @@ func (s *Lease) returned(reason uint32) {
 // close takes the memory from the peer.
 func (s *Lease) close() {
 	l := s.l
-	defer l.leasing.lends.gone.Done()
+	defer leasingOf(l).lends.gone.Done()
 	taken := s.takeKey()
 	if taken {
-		_ = l.setAccess() // fails when the connection ends
+		_ = leasingOf(l).setAccess() // fails when the connection ends
 	}
 	l.mu.Lock()
-	l.forget(s) // before Wait returns: another may be lent then
+	leasingOf(l).forget(s) // before Wait returns: another may be lent then
 	l.mu.Unlock()
 	if taken { // else the buffer stays pinned
 		s.finish(nil)
@@ -275,12 +278,12 @@ func (s *Lease) close() {
 
 // forget takes the lease out of the count.
 // Preconditions: link.mu is held.
-func (l *link) forget(s *Lease) {
+func (m *leasing) forget(s *Lease) {
 	s.term.State = lease.Ended
-	delete(l.leasing.lends.open, s)
-	l.leasing.lends.ledger.Ended(s.n)
+	delete(m.lends.open, s)
+	m.lends.ledger.Ended(s.n)
 	s.opened.Done()
-	l.e.stat.leases.Add(-1)
+	m.l.e.stat.leases.Add(-1)
 }
 
 // sever ends the connection; the lease ends when nothing can arrive through it any more.
@@ -307,12 +310,9 @@ func (s *Lease) finish(failed error) {
 	})
 }
 
-// endLeases ends all leases of a connection whose QP is gone, and waits for it.
-func (l *link) endLeases() {
-	m := l.leasing
-	if m == nil {
-		return
-	}
+// ended ends all leases of a connection whose QP is gone, and waits for it.
+func (m *leasing) ended() {
+	l := m.l
 	l.mu.Lock()
 	for s := range m.lends.open {
 		if s.term.State == lease.Live {
@@ -373,7 +373,7 @@ func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
 }
 
 func (s *Lease) extend(d time.Duration) error {
-	d, err := s.l.leasing.opt.duration(d)
+	d, err := leasingOf(s.l).opt.duration(d)
 	if err != nil {
 		return err
 	}
@@ -392,7 +392,7 @@ func (s *Lease) extend(d time.Duration) error {
 	}
 	s.timer.Reset(d)
 	if s.term.Extend(now.Add(d)) {
-		s.l.tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
+		leasingOf(s.l).tell(wire.NumberFrame(wire.Extend, s.number, milliseconds(d)))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -16,7 +17,8 @@ const (
 
 // tell queues a frame about leases for the peer.
 // Preconditions: l.mu is held, the connection has leases.
-func (l *link) tell(c wire.Control) {
+func (m *leasing) tell(c wire.Control) {
+	l := m.l
 	if l.end.Ending() || l.end.Closed() {
 		return
 	}
@@ -28,24 +30,12 @@ func (l *link) tell(c wire.Control) {
 	l.pump()
 }
 
-// limitControls handles the limit of frames about leases in a LIMIT.
+// receive handles a frame about leases.
 // Preconditions: l.mu is held.
-func (l *link) limitControls(limit uint32) {
-	m := l.leasing
-	if want := m.send.Check(limit, false); want != "" {
-		l.protocol("limit of frames about leases", fmt.Sprint(limit), want)
-		return
-	}
-	m.send.Raise(limit)
-}
-
-// receiveControl handles a frame about leases.
-// Preconditions: l.mu is held.
-func (l *link) receiveControl(h *wire.Header, p []byte) {
-	m := l.leasing
+func (m *leasing) receive(h *wire.Header, p []byte) {
 	m.recv.Came()
 	m.recv.Took(1, 0) // its window is fixed
-	bad := func(got, want string) { l.protocol(h.Kind.String(), got, want) }
+	bad := func(got, want string) { m.l.protocol(h.Kind.String(), got, want) }
 	has := func(next uint32) bool { // reports whether a lease of this number has been
 		if !wire.Before(h.Aux, next) {
 			bad(fmt.Sprintf("lease %d", h.Aux), fmt.Sprintf("a number below %d", next))
@@ -55,25 +45,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 	}
 	switch h.Kind {
 	case wire.Lend:
-		f := wire.ParseLend(p)
-		switch {
-		case h.Aux != m.borrows.next:
-			bad(fmt.Sprintf("lease %d", h.Aux), fmt.Sprint(m.borrows.next))
-		case len(m.borrows.regions) == leasesMost:
-			bad("another lease", fmt.Sprintf("at most %d at a time", leasesMost))
-		case f.Length == 0 || f.Length > math.MaxInt64 || f.Addr+f.Length < f.Addr:
-			bad(fmt.Sprintf("%d bytes at %#x", f.Length, f.Addr), "a range of memory")
-		case Access(f.Access).check() != nil:
-			bad(Access(f.Access).String(), "rights that are known")
-		case f.Flags != 0:
-			bad(fmt.Sprintf("flags %#x", f.Flags), "0")
-		case f.Milliseconds == 0:
-			bad("0 ms", "1 or more")
-		case f.Request != 0 && !m.borrows.asks.Has(uint32(f.Request)):
-			bad(fmt.Sprintf("an answer to request %d", f.Request), "a request that waits")
-		default:
-			l.borrowed(h.Aux, &f)
-		}
+		m.receiveLend(h.Aux, p, bad)
 	case wire.Extend:
 		ms := wire.ParseNumber(p)
 		if ms == 0 {
@@ -94,19 +66,7 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 			s.returned(wire.ParseNumber(p))
 		}
 	case wire.Request:
-		f := wire.ParseRequest(p)
-		r := &LeaseRequest{Bytes: f.Bytes, Access: Access(f.Access), l: l, number: uint16(h.Aux),
-			Duration: time.Duration(f.Milliseconds) * time.Millisecond}
-		switch {
-		case h.Aux == 0 || h.Aux > math.MaxUint16:
-			bad(fmt.Sprintf("number %d", h.Aux), "1 to 65535")
-		case r.Access.check() != nil:
-			bad(r.Access.String(), "rights that are known")
-		case !m.lends.desk.Come(r):
-			bad("another request", fmt.Sprintf("at most %d at a time", lease.RequestsMost))
-		default:
-			l.beginDecide()
-		}
+		m.receiveRequest(h.Aux, p, bad)
 	case wire.Refuse:
 		if !m.borrows.asks.Has(h.Aux) {
 			bad(fmt.Sprintf("an answer to request %d", h.Aux), "a request that waits")
@@ -116,31 +76,61 @@ func (l *link) receiveControl(h *wire.Header, p []byte) {
 	}
 }
 
+// receiveLend handles a LEND. bad reports what is wrong with it.
+// Preconditions: l.mu is held.
+func (m *leasing) receiveLend(number uint32, p []byte, bad func(got, want string)) {
+	f := wire.ParseLend(p)
+	switch {
+	case number != m.borrows.next:
+		bad(fmt.Sprintf("lease %d", number), fmt.Sprint(m.borrows.next))
+	case len(m.borrows.regions) == leasesMost:
+		bad("another lease", fmt.Sprintf("at most %d at a time", leasesMost))
+	case f.Length == 0 || f.Length > math.MaxInt64 || f.Addr+f.Length < f.Addr:
+		bad(fmt.Sprintf("%d bytes at %#x", f.Length, f.Addr), "a range of memory")
+	case Access(f.Access).check() != nil:
+		bad(Access(f.Access).String(), "rights that are known")
+	case f.Flags != 0:
+		bad(fmt.Sprintf("flags %#x", f.Flags), "0")
+	case f.Milliseconds == 0:
+		bad("0 ms", "1 or more")
+	case f.Request != 0 && !m.borrows.asks.Has(uint32(f.Request)):
+		bad(fmt.Sprintf("an answer to request %d", f.Request), "a request that waits")
+	default:
+		m.borrowed(number, &f)
+	}
+}
+
+// receiveRequest handles a REQUEST. bad reports what is wrong with it.
+// Preconditions: l.mu is held.
+func (m *leasing) receiveRequest(number uint32, p []byte, bad func(got, want string)) {
+	f := wire.ParseRequest(p)
+	r := &LeaseRequest{Bytes: f.Bytes, Access: Access(f.Access), l: m.l, number: uint16(number),
+		Duration: time.Duration(f.Milliseconds) * time.Millisecond}
+	switch {
+	case number == 0 || number > math.MaxUint16:
+		bad(fmt.Sprintf("number %d", number), "1 to 65535")
+	case r.Access.check() != nil:
+		bad(r.Access.String(), "rights that are known")
+	case !m.lends.desk.Come(r):
+		bad("another request", fmt.Sprintf("at most %d at a time", lease.RequestsMost))
+	default:
+		m.beginDecide()
+	}
+}
+
 // freshen brings the first frame about leases up to date, which is about to be sent.
 // Preconditions: l.mu is held.
-func (l *link) freshen() {
-	c := l.q.FirstTold()
-	if s := l.leasing.lends.known[c.Aux]; c.Kind == wire.Extend && s != nil {
+func (m *leasing) freshen() {
+	c := m.l.q.FirstTold()
+	if s := m.lends.known[c.Aux]; c.Kind == wire.Extend && s != nil {
 		*c = wire.NumberFrame(wire.Extend, c.Aux, milliseconds(s.term.Told(time.Now())))
 	}
 }
 
-// limitLeases completes a LIMIT: aux is the limit of frames about leases.
+// start runs when the peer's hello is known.
 // Preconditions: l.mu is held.
-func (l *link) limitLeases(h *wire.Header) {
-	if m := l.leasing; m != nil {
-		h.Aux = m.recv.Tell()
-	}
-}
-
-// startLeases runs when the peer's hello is known.
-// Preconditions: l.mu is held.
-func (l *link) startLeases() {
-	if l.leasing == nil || l.peer.Flags&wire.HelloLeases == 0 {
-		l.leasing = nil
-		return
-	}
-	l.leasing.depth = min(l.port.reads(), readsMost)
-	l.q.MayRead(l.leasing.depth)
-	l.beginDecide() // requests may have come first
+func (m *leasing) start() {
+	m.depth = min(m.l.port.Reads(), nic.ReadsMost)
+	m.l.q.MayRead(m.depth)
+	m.beginDecide() // requests may have come first
 }

@@ -45,7 +45,7 @@ func fakeRequest(l *link, number uint16) {
 	h := wire.Header{Kind: wire.Request, Aux: uint32(number), Length: uint32(len(c.Payload()))}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.receiveControl(&h, c.Payload())
+	leasingOf(l).receive(&h, c.Payload())
 }
 
 // TestRequestPlaces: the place of a request is free before its reply is sent, although OnRequest still runs. No lock is
@@ -54,13 +54,13 @@ func TestRequestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := fakeLink(time.Second)
 		hold, asked := make(chan struct{}), 0
-		l.leasing.opt.OnRequest = func(_ context.Context, r *LeaseRequest) (*Lease, error) {
+		leasingOf(l).opt.OnRequest = func(_ context.Context, r *LeaseRequest) (*Lease, error) {
 			l.mu.Lock()
 			asked++
 			// As at the end of Lend.
-			l.leasing.reply(r)
-			c := l.connOf()
-			waiting := l.leasing.lends.desk.Open()
+			leasingOf(l).reply(r)
+			c := connOf(l)
+			waiting := leasingOf(l).lends.desk.Open()
 			l.mu.Unlock()
 			if r.Conn != c || r.Peer != l.remote {
 				t.Errorf("a request of %p, %v", r.Conn, r.Peer)
@@ -80,17 +80,17 @@ func TestRequestPlaces(t *testing.T) {
 		}
 		l.mu.Lock()
 		l.started = true
-		l.beginDecide()
+		leasingOf(l).beginDecide()
 		l.mu.Unlock()
 		synctest.Wait()
 		fakeRequest(l, lease.RequestsMost+1) // the first one has its reply
-		if l.leasing.lends.desk.Open() != lease.RequestsMost || l.end.Ending() {
-			t.Fatalf("%d requests wait, ended %v: %v", l.leasing.lends.desk.Open(), l.end.Ending(), l.end.Cause())
+		if leasingOf(l).lends.desk.Open() != lease.RequestsMost || l.end.Ending() {
+			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open(), l.end.Ending(), l.end.Cause())
 		}
 		close(hold)
 		synctest.Wait()
-		if asked != lease.RequestsMost+1 || l.leasing.lends.desk.Open() != 0 {
-			t.Errorf("%d requests were decided, %d wait", asked, l.leasing.lends.desk.Open())
+		if asked != lease.RequestsMost+1 || leasingOf(l).lends.desk.Open() != 0 {
+			t.Errorf("%d requests were decided, %d wait", asked, leasingOf(l).lends.desk.Open())
 		}
 	})
 }
@@ -100,18 +100,18 @@ func TestRequestPlaces(t *testing.T) {
 func TestLendWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := fakeLink(time.Second)
-		m := l.leasing
+		m := leasingOf(l)
 		m.opt.MaxLeases, m.opt.MaxBytes = 2, 10
 		m.lends.ledger = lease.NewLedger(10, 2)
 		newLease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
 		a, b := newLease(6), newLease(4)
-		ok(t, l.waitLease(bound{}, a))
-		ok(t, l.waitLease(bound{}, b))
+		ok(t, leasingOf(l).waitLease(bound{}, a))
+		ok(t, leasingOf(l).waitLease(bound{}, b))
 		var limit *ibv.LimitError
 		refused := func(n int64) {
 			t.Helper()
 			began := time.Now()
-			if err := l.waitLease(bound{}, newLease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
+			if err := leasingOf(l).waitLease(bound{}, newLease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
 				t.Errorf("a lease of %d: %v after %v", n, err, time.Since(began))
 			}
 		}
@@ -123,14 +123,14 @@ func TestLendWaits(t *testing.T) {
 		refused(7) // 6 are ending
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := l.waitLease(bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
+		if err := leasingOf(l).waitLease(bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
 			t.Errorf("waiting with a bound: %v", err)
 		}
 		waited := make(chan error)
-		go func() { waited <- l.waitLease(bound{}, newLease(6)) }()
+		go func() { waited <- leasingOf(l).waitLease(bound{}, newLease(6)) }()
 		synctest.Wait()
 		l.mu.Lock()
-		l.forget(a)
+		leasingOf(l).forget(a)
 		l.mu.Unlock()
 		ok(t, <-waited)
 		if led := &m.lends.ledger; len(m.lends.open) != 2 || led.Open() != 2 || led.Bytes() != 10 {
@@ -149,14 +149,14 @@ func TestLeaseFlood(t *testing.T) {
 			s := &Lease{l: l, mem: &bufMem{p: l.e.eng.pool}, n: 1, done: make(chan struct{})}
 			s.mem.pins.Store(2)
 			l.mu.Lock()
-			err := l.addLease(s)
+			err := leasingOf(l).addLease(s)
 			if err == nil {
 				s.term.Begin(time.Now().Add(time.Hour))
 				s.timer = time.AfterFunc(time.Hour, s.expire)
-				s.number = l.leasing.lends.next
-				l.leasing.lends.next++
+				s.number = leasingOf(l).lends.next
+				leasingOf(l).lends.next++
 				f := wire.LendFrame{}
-				l.tell(f.Encode(s.number))
+				leasingOf(l).tell(f.Encode(s.number))
 				s.revoke(ErrRevoked)
 			}
 			l.mu.Unlock()

@@ -39,8 +39,8 @@ func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Dur
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if d == 0 && l.leasing != nil {
-		d = min(r.Duration, l.leasing.opt.MaxDuration)
+	if d == 0 && leasingOf(l) != nil {
+		d = min(r.Duration, leasingOf(l).opt.MaxDuration)
 	}
 	l.mu.Lock()
 	first := !r.replied && !r.lending
@@ -56,7 +56,7 @@ func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Dur
 	l.mu.Lock()
 	r.lending = false
 	if err != nil && r.over {
-		l.refuse(r, refuseReason(err))
+		leasingOf(l).refuse(r, refuseReason(err))
 	}
 	l.mu.Unlock()
 	return s, l.fault("lend", err)
@@ -64,40 +64,40 @@ func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Dur
 
 // beginDecide starts a goroutine for the requests that wait, once the connection is there.
 // Preconditions: l.mu is held.
-func (l *link) beginDecide() {
-	if l.started && l.leasing.lends.desk.Start() {
-		go l.decide()
+func (m *leasing) beginDecide() {
+	if m.l.started && m.lends.desk.Start() {
+		go m.decide()
 	}
 }
 
 // decide replies to requests until there is none.
-func (l *link) decide() {
+func (m *leasing) decide() {
 	for {
-		r := l.nextRequest()
+		r := m.nextRequest()
 		if r == nil {
 			return
 		}
-		reason := l.onRequest(r)
-		l.mu.Lock()
+		reason := m.onRequest(r)
+		m.l.mu.Lock()
 		r.over = true
 		if !r.lending {
-			l.refuse(r, reason)
+			m.refuse(r, reason)
 		}
-		l.mu.Unlock()
+		m.l.mu.Unlock()
 	}
 }
 
 // onRequest has OnRequest decide about a request, and returns why it is refused unless that has lent memory. It does
 // not wait for OnRequest once nothing can be lent any more. Its context ends when onRequest returns.
-func (l *link) onRequest(r *LeaseRequest) RefuseReason {
-	decide := l.leasing.opt.OnRequest
+func (m *leasing) onRequest(r *LeaseRequest) RefuseReason {
+	decide := m.opt.OnRequest
 	if decide == nil {
 		return RefusedNoHandler
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var reason RefuseReason
-	err := l.e.eng.foreign.Wait(l.stopped.Done(), func() {
+	err := m.l.e.eng.foreign.Wait(m.l.stopped.Done(), func() {
 		_, err := decide(ctx, r)
 		reason = refuseReason(err)
 	})
@@ -108,14 +108,15 @@ func (l *link) onRequest(r *LeaseRequest) RefuseReason {
 }
 
 // nextRequest returns a request for OnRequest, or nil if there is none, or the connection has ended.
-func (l *link) nextRequest() *LeaseRequest {
+func (m *leasing) nextRequest() *LeaseRequest {
+	l := m.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r, ok := l.leasing.lends.desk.Next(l.leaseError() == nil)
+	r, ok := m.lends.desk.Next(l.leaseError() == nil)
 	if !ok {
 		return nil
 	}
-	r.Peer, r.Conn = l.remote, l.connOf()
+	r.Peer, r.Conn = l.remote, connOf(l)
 	return r
 }
 
@@ -128,12 +129,12 @@ func (m *leasing) reply(r *LeaseRequest) {
 
 // refuse refuses a request that has no reply.
 // Preconditions: l.mu is held.
-func (l *link) refuse(r *LeaseRequest, reason RefuseReason) {
+func (m *leasing) refuse(r *LeaseRequest, reason RefuseReason) {
 	if r.replied {
 		return
 	}
-	l.leasing.reply(r)
-	l.tell(wire.NumberFrame(wire.Refuse, uint32(r.number), uint32(reason)))
+	m.reply(r)
+	m.tell(wire.NumberFrame(wire.Refuse, uint32(r.number), uint32(reason)))
 }
 
 // refuseReason is why a request is refused whose handler has returned err.

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -12,11 +11,9 @@ import (
 
 // leasing is the additional state of a connection with leases. link.mu guards it.
 type leasing struct {
+	control
+	l   *link
 	opt LeaseOptions
-
-	// Frames about leases.
-	recv credit.Receiver
-	send credit.Sender
 
 	lends   lendings
 	borrows borrowings
@@ -51,19 +48,19 @@ type borrowings struct {
 func newLeasing(o *LeaseOptions) *leasing {
 	opt := o.withDefaults()
 	m := &leasing{
-		opt: opt, recv: credit.NewReceiver(wire.ControlWindow),
-		send: credit.NewSender(wire.ControlWindow, wire.ControlWindow),
+		opt: opt,
 		lends: lendings{ledger: lease.NewLedger(opt.MaxBytes, opt.MaxLeases), open: make(map[*Lease]struct{}),
 			known: make(map[uint32]*Lease)},
 		borrows: borrowings{regions: make(map[uint32]*Region), wake: make(chan struct{}, 1)},
 	}
+	m.control = newControl(m)
 	m.borrows.places.Init(lease.RequestsMost)
 	return m
 }
 
 // leases returns the leasing of a connection where both ends allow it.
 func (l *link) leases() (*leasing, error) {
-	if l.leasing == nil {
+	if l.ctl == nil {
 		have := "a side without"
 		if l.peer.Flags&wire.HelloLeases == 0 {
 			have = "a peer without"
@@ -71,5 +68,8 @@ func (l *link) leases() (*leasing, error) {
 		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
 			Need: "Options.Leases at both ends", Have: have}
 	}
-	return l.leasing, nil
+	return leasingOf(l), nil
 }
+
+// leasingOf returns the leasing of a connection that has one.
+func leasingOf(l *link) *leasing { return l.ctl.tenant.(*leasing) }

@@ -6,23 +6,21 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"weak"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
-	"github.com/pureverbs/pureverbs/rdma/internal/progress"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
-	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 const (
 	startWindow = wire.MinLimit // data frames that a peer may be ahead of the reader, at first
-	headroom    = blocks.Headroom
-	stageMost   = 4 // frames that a stream keeps while it may not send
+	stageMost   = 4             // frames that a stream keeps while it may not send
 
 	// Work requests that are posted with one doorbell.
 	postMost = 4  // before the program has used a Batch
@@ -32,8 +30,8 @@ const (
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type link struct {
-	view   weak.Pointer[Conn] // of a link that carries messages: see connOf
-	opened *leak.Record       // of the program's Conn or Stream
+	view   any          // of a link that carries messages: see connOf
+	opened *leak.Record // of the program's Conn or Stream
 	log    *slog.Logger
 	e      *shard
 	kind   wire.ConnKind
@@ -45,47 +43,36 @@ type link struct {
 	remote, local netip.AddrPort
 	maxMessage    int
 
-	mu         sync.Mutex // guards the next ones
-	in         inbox
-	recv       credit.Receiver
-	assembling bool // a message is begun whose frames stay in their blocks
-	started    bool // the peer's hello is known, and the QP is ready
-	mute       bool // nothing may be sent before a frame has come
-	send       credit.Sender
-	q          sendq.Queue[held, *op]
-	alive      liveness
-	end        ending.State
-	stopped    ending.Latch // this side can send nothing, and the peer reads nothing, any more
-	linger     lingering
-	resetting  *sendq.Wait // for a RESET
+	mu        sync.Mutex // guards the next ones
+	in        inbox
+	started   bool // the peer's hello is known, and the QP is ready
+	mute      bool // nothing may be sent before a frame has come
+	send      credit.Sender
+	q         sendq.Queue[held, owner]
+	alive     liveness
+	end       ending.State
+	stopped   ending.Latch // this side can send nothing, and the peer reads nothing, any more
+	linger    lingering
+	resetting *sendq.Wait // for a RESET
 
-	account  blocks.Account // of blocks that the peer may fill
-	recvKind blocks.Kind
-
-	leasing *leasing // nil: no remote memory
-
-	reader
-	writing
+	win window   // guarded by mu
+	ctl *control // nil: no remote memory
+	rd  reader
+	wr  writing
 }
 
-// reader is the state of the goroutine that reads from a link, one at a time: the one that has readTurn.
-type reader struct {
-	readTurn turn.Turn
-	readWake progress.Signal
-	partial  partial
-	current  frame // what it has begun
-	dialog   dialog
+// linkOptions are those of a connection.
+type linkOptions struct {
+	log        *slog.Logger
+	maxMessage int
+	keepAlive  uint32        // ticks
+	linger     time.Duration // see lingering
 }
 
-// writing is the state of the goroutine that writes to a link, one at a time: the one that has writeTurn.
-type writing struct {
-	writeTurn turn.Turn
-	writeWake progress.Signal
-	sender    blocks.Sender // of blocks to send from
-	ahead     int           // of the blocks of staged frames, these were taken ahead of credits; guarded by link.mu
-	parched   bool          // it waits for a credit; guarded by link.mu
-	scratch   scratchMem    // of link.q; guarded by link.mu
-	oneSGE    bool          // a frame is in one piece: what is not behind its header is copied there
+// port is a connection's queue pair, with what posts to it.
+type port struct {
+	nic.Conn
+	nic.Queue
 }
 
 // held is the memory of a frame to be sent.
@@ -94,24 +81,31 @@ type held struct {
 	buf *bufMem
 }
 
-func newLink(e *shard, kind wire.ConnKind, o *Options, leases *leasing) *link {
+func newLink(e *shard, kind wire.ConnKind, o linkOptions, ctl *control) *link {
 	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost,
 		Probe: !e.family().SendsAcked()}
-	if leases != nil {
+	if ctl != nil {
 		q.Posts = opPosts
 	}
 	l := &link{
-		leasing: leases, log: o.Logger, e: e, kind: kind, maxMessage: o.maxMessage(),
-		recv: credit.NewReceiver(startWindow), send: credit.NewSender(0, wire.MaxWindow), q: sendq.New[held, *op](q),
-		alive: liveness{every: o.keepAliveTicks()}, linger: lingering{most: o.linger()},
+		ctl: ctl, log: o.log, e: e, kind: kind, maxMessage: o.maxMessage,
+		win: window{recv: credit.NewReceiver(startWindow)}, send: credit.NewSender(0, wire.MaxWindow),
+		q:     sendq.New[held, owner](q),
+		alive: liveness{every: o.keepAlive}, linger: lingering{most: o.linger},
 	}
-	l.readTurn.Init(1)
-	l.writeTurn.Init(1)
-	l.readWake.Init(e.progress)
-	l.writeWake.Init(e.progress)
-	l.sender.Wake = l.wakeWriter
+	l.own()
+	l.rd.turn.Init(1)
+	l.wr.turn.Init(1)
+	l.rd.wake.Init(e.progress)
+	l.wr.wake.Init(e.progress)
+	l.wr.sender.Wake = l.wakeWriter
 	l.end.Init()
 	return l
+}
+
+// own has the parts of l know it.
+func (l *link) own() {
+	l.rd.l, l.wr.l, l.win.l = l, l, l
 }
 
 // baseBlocks is how many blocks a connection is given without asking.
@@ -123,25 +117,18 @@ func baseBlocks(leases bool) int {
 }
 
 func (l *link) wakeReader() {
-	l.readWake.Wake()
+	l.rd.wake.Wake()
 }
 
 func (l *link) wakeWriter() {
-	l.writeWake.Wake()
-}
-
-func wake(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
+	l.wr.wake.Wake()
 }
 
 // prepare runs when the QP is there, before the peer can send.
-func (l *link) prepare(p port) error {
-	l.port, l.qpn = p, p.num()
-	g := p.granted()
-	l.oneSGE = g.MaxSendSGE < 2
+func (l *link) prepare(p nic.Conn) error {
+	l.port, l.qpn = port{p, p.Queue()}, p.Num()
+	g := p.Cap()
+	l.wr.oneSGE = g.MaxSendSGE < 2
 	needsScratch := l.q.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.e.eng.longest})
 	l.alive.begin(l.e.ticks.Load())
 	l.e.add(l)
@@ -149,7 +136,7 @@ func (l *link) prepare(p port) error {
 	case g.MaxSendWR < sendq.LeastDepth:
 		return tooFew("max_send_wr", sendq.LeastDepth, g.MaxSendWR, l.e.eng.name())
 	case needsScratch:
-		return l.needScratch()
+		return l.wr.needScratch()
 	}
 	return nil
 }
@@ -174,7 +161,7 @@ func (l *link) first(dials bool) error {
 // start begins sending: the connection is there. It has blocks only now, because a stranger that does not finish its
 // handshake must cost none. What a peer sends before takes those of others, or is sent again by its adapter: see first.
 func (l *link) start(peer wire.Hello) error {
-	local, remote := l.port.addrs()
+	local, remote := l.port.Addrs()
 	l.mu.Lock() // the peer's frames come since prepare
 	l.peer, l.local, l.remote = peer, local, remote
 	l.mu.Unlock()
@@ -189,11 +176,16 @@ func (l *link) start(peer wire.Hello) error {
 	l.mu.Lock()
 	l.started = true
 	l.alive.begin(l.e.ticks.Load())
-	l.startLeases()
+	if peer.Flags&wire.HelloLeases == 0 {
+		l.ctl = nil
+	}
+	if l.ctl != nil {
+		l.ctl.tenant.start()
+	}
 	l.send.Raise(peer.Limit)
 	l.pump()
 	l.mu.Unlock()
-	l.port.onDone(l.disconnected)
+	l.port.OnDone(l.disconnected)
 	if l.e.eng.broken() {
 		l.fail(errGone) // failAll, which is called once, may not have known it yet
 	}
@@ -203,7 +195,7 @@ func (l *link) start(peer wire.Hello) error {
 // limitDue reports whether a LIMIT is due.
 // Preconditions: l.mu is held.
 func (l *link) limitDue() bool {
-	return l.recv.Due() && !l.end.PeerFIN() || l.leasing != nil && l.leasing.recv.Due()
+	return l.win.recv.Due() && !l.end.PeerFIN() || l.ctl != nil && l.ctl.recv.Due()
 }
 
 // pump posts what is due and may be sent.
@@ -213,21 +205,21 @@ func (l *link) pump() {
 		return
 	}
 	l.post()
-	if l.ahead > 0 || l.parched {
-		l.caughtUp()
+	if l.wr.ahead > 0 || l.wr.parched {
+		l.wr.caughtUp()
 	}
 }
 
 // post is the only code that posts, but for the marker.
 // Preconditions: l.mu is held, the connection is started and not ending.
 func (l *link) post() {
-	l.q.SetDue(sendq.Lower, l.recv.MustLower())
+	l.q.SetDue(sendq.Lower, l.win.recv.MustLower())
 	l.q.SetDue(sendq.Answer, l.send.MustAnswer())
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	for !l.q.Idle() {
 		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.waiting.Load() > 0}
-		if m := l.leasing; m != nil {
-			g.Control = m.send.Left()
+		if c := l.ctl; c != nil {
+			g.Control = c.send.Left()
 		}
 		l.q.Begin(g)
 		for what := l.q.Pick(); what != sendq.None; what = l.q.Pick() {
@@ -237,7 +229,7 @@ func (l *link) post() {
 		if len(wrs) == 0 {
 			return
 		}
-		_, err := l.port.post(wrs)
+		_, err := l.port.PostSend(wrs)
 		l.e.stat.doorbells.Add(1)
 		for _, h := range l.q.Inlined() {
 			l.giveUp(h)
@@ -259,20 +251,20 @@ func (l *link) header(what sendq.What) (h wire.Header) {
 	case sendq.Window, sendq.Op: // not a frame
 		return h
 	case sendq.Lower:
-		l.recv.Lower()
-		l.limitLeases(&h)
+		l.win.recv.Lower()
+		l.ctl.fill(&h)
 	case sendq.Answer:
 		l.send.Answered()
-		l.limitLeases(&h)
+		l.ctl.fill(&h)
 	case sendq.Limit:
-		l.limitLeases(&h)
+		l.ctl.fill(&h)
 	case sendq.Control:
-		l.leasing.send.Next()
-		l.freshen()
+		l.ctl.send.Next()
+		l.ctl.tenant.freshen()
 	case sendq.Ping:
 		h.Aux = l.end.FINAux()
 	}
-	h.Limit = l.recv.Tell()
+	h.Limit = l.win.recv.Tell()
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	if what == sendq.Data {
 		h.Seq = uint16(l.send.Next())
@@ -347,7 +339,7 @@ func (l *link) giveUp(h held) {
 func (l *link) receive(b *block, byteLen uint32) {
 	l.alive.frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
-	ignore, err := h.Check(byteLen, l.kind, l.leasing != nil)
+	ignore, err := h.Check(byteLen, l.kind, l.ctl != nil)
 	if err == nil && !ignore {
 		err = l.checkFrame(&h)
 	}
@@ -364,13 +356,13 @@ func (l *link) receive(b *block, byteLen uint32) {
 	switch h.Kind {
 	case wire.Data:
 		l.alive.data = l.alive.frame
-		l.recv.Came()
+		l.win.recv.Came()
 		if l.end.ReadShut() {
 			l.e.consumed(b)
-			l.took(1)
+			l.win.took(1)
 			break
 		}
-		if l.recvKind == blocks.Compact {
+		if l.win.kind == blocks.Compact {
 			b = l.e.blocks.Copy(b, int(h.Length))
 		}
 		l.in.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
@@ -382,7 +374,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
-		l.receiveControl(&h, b.Payload())
+		l.ctl.tenant.receive(&h, b.Payload())
 		l.e.consumed(b)
 	case wire.Ping:
 		l.e.consumed(b)
@@ -393,10 +385,12 @@ func (l *link) receive(b *block, byteLen uint32) {
 			l.send.Lower(h.Limit)
 		}
 		if h.Flags&wire.FlagLowered != 0 {
-			l.ungrant(l.recv.Lowered())
+			l.win.ungrant(l.win.recv.Lowered())
 		}
-		if l.leasing != nil {
-			l.limitControls(h.Aux)
+		if l.ctl != nil {
+			if want := l.ctl.limit(h.Aux); want != "" {
+				l.protocol("limit of frames about leases", fmt.Sprint(h.Aux), want)
+			}
 		}
 	}
 	l.pump()
@@ -408,20 +402,21 @@ func (l *link) checkFrame(h *wire.Header) error {
 	bad := func(frame, got, format string, want ...any) error {
 		return &ProtocolError{frame, got, fmt.Sprintf(format, want...)}
 	}
-	switch m := l.leasing; {
-	case h.Seq != uint16(l.recv.Received()):
-		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost", uint16(l.recv.Received()))
-	case h.Flags&wire.FlagLowered != 0 && !l.recv.Lowering():
+	switch c := l.ctl; {
+	case h.Seq != uint16(l.win.recv.Received()):
+		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost",
+			uint16(l.win.recv.Received()))
+	case h.Flags&wire.FlagLowered != 0 && !l.win.recv.Lowering():
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
-	case h.Kind == wire.Data && !l.recv.MayCome():
-		return bad("DATA", fmt.Sprintf("frame %d", l.recv.Received()), "a number below %d", l.recv.Told())
-	case int(h.Length) > l.e.frameMost(l.recvKind):
-		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.recvKind))
+	case h.Kind == wire.Data && !l.win.recv.MayCome():
+		return bad("DATA", fmt.Sprintf("frame %d", l.win.recv.Received()), "a number below %d", l.win.recv.Told())
+	case int(h.Length) > l.e.frameMost(l.win.kind):
+		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.e.frameMost(l.win.kind))
 	case h.Kind == wire.Data && l.end.PeerFIN(), h.Kind == wire.FIN && !l.end.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
-	case h.Kind >= wire.Lend && !m.recv.MayCome():
-		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", m.recv.Received()), "a number below %d",
-			m.recv.Told())
+	case h.Kind >= wire.Lend && !c.recv.MayCome():
+		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", c.recv.Received()), "a number below %d",
+			c.recv.Told())
 	}
 	if want := l.send.Check(h.Limit, h.Flags&wire.FlagLower != 0); want != "" {
 		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%s", want)
@@ -429,20 +424,16 @@ func (l *link) checkFrame(h *wire.Header) error {
 	return nil
 }
 
-// dropInput drops what was received and not read.
+// starved reports whether what is to be sent waits for credits, and so for the peer's program.
 // Preconditions: l.mu is held.
-func (l *link) dropInput() {
-	for l.in.Len() > 0 {
-		l.e.consumed(l.in.Pop().b)
-		l.took(1)
-	}
-}
+func (l *link) starved() bool { return l.send.Left() == 0 && (l.q.Staged() > 0 || l.wr.parched) }
 
-// dropStaged drops what was staged and not posted.
-// Preconditions: l.mu is held.
-func (l *link) dropStaged() {
-	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
-		l.giveUp(f.Held)
+// finishOps finishes the operations that have completed.
+// Preconditions: l.mu is held; l.end.Ending(), if some have failed.
+func (l *link) finishOps() {
+	for w := l.q.Finished(); w != nil; w = l.q.Finished() {
+		if w.Owner != nil { // else a bind, which nobody waits for
+			w.Owner.completed(w.Failed)
+		}
 	}
-	l.caughtUp()
 }

@@ -18,14 +18,14 @@ func TestIgnoredFrame(t *testing.T) {
 		posted = append(posted, list...)
 		return len(list)
 	})
-	l := newLink(e, wire.Messages, &Options{}, nil)
+	l := newLink(e, wire.Messages, linkOptions{}, nil)
 	b := e.blocks.Arrived(posted[0].ID())
-	send, recv := l.send, l.recv
+	send, recv := l.send, l.win.recv
 	h := wire.Header{Kind: 77, Flags: wire.FlagIgnore | wire.FlagLower, Seq: 12345, Limit: 20, Length: 999, Aux: 7}
 	h.Put(b.Header())
 	l.receive(b, wire.HeaderLen)
-	if l.send != send || l.recv != recv || l.end.Ending() || l.in.readable || l.in.Len() > 0 {
-		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.send, l.recv, l.end.Ending())
+	if l.send != send || l.win.recv != recv || l.end.Ending() || l.in.readable || l.in.Len() > 0 {
+		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.send, l.win.recv, l.end.Ending())
 	}
 	if n := e.blocks.Counts(); n.Held != 0 {
 		t.Errorf("%d blocks are held, want 0", n.Held)
@@ -47,10 +47,10 @@ func TestCheckFrame(t *testing.T) {
 		{"a lower limit", wire.Header{Kind: wire.Limit, Flags: wire.FlagLower, Limit: 1<<32 - 1}, nil, ""},
 		{"another number", wire.Header{Seq: 1}, nil, "number of DATA: got 1, want 0: a frame was lost"},
 		{"a reply to nothing", wire.Header{Kind: wire.Limit, Flags: wire.FlagLowered}, nil, "there was no such limit"},
-		{"a reply", wire.Header{Kind: wire.Limit, Flags: wire.FlagLowered}, func(l *link) { l.recv.Lower() }, ""},
+		{"a reply", wire.Header{Kind: wire.Limit, Flags: wire.FlagLowered}, func(l *link) { l.win.recv.Lower() }, ""},
 		{"more than the window", wire.Header{Seq: 2}, func(l *link) {
-			l.recv.Came()
-			l.recv.Came()
+			l.win.recv.Came()
+			l.win.recv.Came()
 		}, "DATA: got frame 2, want a number below 2"},
 		{"DATA after FIN", wire.Header{}, func(l *link) { l.end.PeerFINCame(0) }, "DATA: got one after FIN, want none"},
 		{"FIN after FIN", wire.Header{Kind: wire.FIN}, func(l *link) { l.end.PeerFINCame(0) },
@@ -59,10 +59,10 @@ func TestCheckFrame(t *testing.T) {
 			func(l *link) { l.end.PeerFINCame(0) }, ""},
 		{"LIMIT after FIN", wire.Header{Kind: wire.Limit}, func(l *link) { l.end.PeerFINCame(0) }, ""},
 		{"too many frames about leases", wire.Header{Kind: wire.Revoke}, func(l *link) {
-			l.leasing = &leasing{recv: credit.NewReceiver(0)}
+			l.ctl = &control{recv: credit.NewReceiver(0)}
 		}, "REVOKE: got frame 0 about leases, want a number below 0"},
 	} {
-		l := newLink(&shard{}, wire.Messages, &Options{}, nil)
+		l := newLink(&shard{}, wire.Messages, linkOptions{}, nil)
 		if c.do != nil {
 			c.do(l)
 		}

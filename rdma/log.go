@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/foreign"
@@ -21,4 +22,28 @@ func warn(l *slog.Logger, msg string, args ...any) {
 	_ = logging.Wait(ctx.Done(), func() { // there is no other place to report its error
 		cmp.Or(l, slog.Default()).Warn(msg, args...)
 	})
+}
+
+// logInterval is the least time between two lines in the log about one thing.
+const logInterval = time.Minute
+
+// lines decides when something that happens often is logged: the first time, and after that with all of at least a
+// minute in one line.
+type lines struct {
+	mu    sync.Mutex
+	since uint64
+	next  time.Time
+}
+
+// due counts one more. It returns how many there were since the last line, or 0 if no line is due.
+func (r *lines) due(now time.Time) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since++
+	if now.Before(r.next) {
+		return 0
+	}
+	n := r.since
+	r.since, r.next = 0, now.Add(logInterval)
+	return n
 }

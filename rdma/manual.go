@@ -41,23 +41,3 @@ func (e *Engine) manual(op string) error {
 	return &ibv.OpError{Op: op, Object: "engine of " + e.name(), Err: &ibv.ArgError{Arg: "engine",
 		Got: "one with a poller of its own", Want: "one with EngineOptions.Manual"}}
 }
-
-// TryRecv is Recv, but does not wait: it reports whether a message was there.
-func (c *Conn) TryRecv() (*Message, bool, error) {
-	m, err := c.tryRecv()
-	if m.m == nil {
-		return nil, false, err
-	}
-	return &m, true, nil
-}
-
-func (c *Conn) tryRecv() (Message, error) {
-	m, err := c.l.recvMessage(bound{Now: true})
-	switch err {
-	case nil:
-		return m.handle(), nil
-	case errWouldWait:
-		return Message{}, nil
-	}
-	return Message{}, c.fail("recv", err)
-}

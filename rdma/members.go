@@ -1,6 +1,14 @@
 package rdma
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
+)
+
+// packetPlaces is how many connections have as many completions as a socket for datagrams.
+const packetPlaces = (datagram.Recvs + datagram.Sends) / sendq.Depth
 
 // members are the users of a shard: connections and sockets for datagrams. It is safe for concurrent use.
 type members struct {

@@ -37,12 +37,12 @@ func TestMessageReleased(t *testing.T) {
 func TestRecvAllocs(t *testing.T) {
 	l := sender(1024)
 	l.q.Stage(staged(l, make([]byte, 8), 0, 0))
-	for l.pack(&outgoing{p: make([]byte, 8), n: 8}) {
+	for l.wr.pack(&outgoing{p: make([]byte, 8), n: 8}) {
 	}
 	packed, _ := l.q.DropStaged()
 	f := arrived(&packed)
 	l.maxMessage = defaultMaxMessage
-	l.readTurn.Init(1)
+	l.rd.turn.Init(1)
 	c := &Conn{l}
 	for name, recv := range map[string]func(){
 		"Recv": func() {
@@ -61,8 +61,8 @@ func TestRecvAllocs(t *testing.T) {
 		},
 	} {
 		if n := testing.AllocsPerRun(100, func() {
-			if l.current.b == nil {
-				l.current = f
+			if l.rd.current.b == nil {
+				l.rd.current = f
 			}
 			recv()
 		}); n != 0 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -17,7 +18,7 @@ type step struct {
 	from, to  int    // of buf
 	off       int64
 	add, swap uint64
-	sink      memory // of a read: the MR of its own, or nil for that of buf
+	sink      nic.Memory // of a read: the MR of its own, or nil for that of buf
 }
 
 // stepOf is a read or write.
@@ -30,7 +31,7 @@ func stepOf(op ibv.Opcode, b *Buffer, from, to int, off int64) step {
 }
 
 // work is an operation as the send queue has it.
-type work = sendq.Operation[held, *op]
+type work = sendq.Operation[held, owner]
 
 // op is an operation on a region: work requests that complete together. link.mu guards it once it was submitted, until
 // it has finished.
@@ -65,18 +66,19 @@ func errReleased(i int) error {
 }
 
 // submit begins an operation, whose steps have been checked.
-func (l *link) submit(o *op) error {
-	err := l.makeSinks(o)
+func (m *leasing) submit(o *op) error {
+	err := m.makeSinks(o)
 	if err == nil {
-		err = l.submitted(o)
+		err = m.submitted(o)
 	}
 	if err != nil {
-		o.closeSinks(l.e.eng.pool)
+		o.closeSinks(m.l.e.eng.pool)
 	}
 	return err
 }
 
-func (l *link) submitted(o *op) error {
+func (m *leasing) submitted(o *op) error {
+	l := m.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.leaseError(); err != nil {
@@ -85,7 +87,6 @@ func (l *link) submitted(o *op) error {
 	if err := o.r.use.Cause; err != nil {
 		return err
 	}
-	m := l.leasing
 	for i := range o.steps {
 		st := &o.steps[i]
 		if st.buf != nil && st.buf.gen.Load() != st.gen {
@@ -96,7 +97,7 @@ func (l *link) submitted(o *op) error {
 				Have: "a connection without"}
 		}
 		if st.buf == nil { // an atomic
-			if err := l.mayAtomic(); err != nil {
+			if err := m.mayAtomic(); err != nil {
 				return err
 			}
 		}
@@ -123,16 +124,18 @@ func (l *link) submitted(o *op) error {
 
 // mayAtomic reports why no atomic can be posted, and has memory for what it returns.
 // Preconditions: l.mu is held.
-func (l *link) mayAtomic() error {
+func (m *leasing) mayAtomic() error {
+	l := m.l
 	if l.e.eng.attr.AtomicCap == ibv.AtomicNone {
 		return &ibv.UnsupportedError{Feature: "an atomic on remote memory", Need: "a device with atomics",
 			Have: l.e.eng.name() + " without them"}
 	}
-	return l.needScratch()
+	return l.wr.needScratch()
 }
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
-func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
+func (m *leasing) await1(ctx context.Context, o *op) (finished bool, err error) {
+	l := m.l
 	ended := l.e.wait(bound{Ctx: ctx}, o.ch)
 	if ended == nil {
 		return true, o.err
@@ -145,40 +148,49 @@ func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
 	}
 	o.abandoned = true
 	for range l.q.Remove(func(w *work) bool { return w == &o.work }) {
-		l.drop(o, ended)
+		m.drop(o, ended)
 	}
 	return false, ended
 }
 
-// stopOps ends what waits for remote memory: nothing more is posted or borrowed.
+// stop ends what waits for remote memory: nothing more is posted or borrowed.
 // Preconditions: l.mu is held, leaseError is not nil.
-func (l *link) stopOps() {
-	l.stopped.Happen()
-	m := l.leasing
-	if m == nil {
-		return
-	}
+func (m *leasing) stop() {
 	wake(m.borrows.wake)
-	l.dropOps(nil, l.leaseError())
+	m.dropOps(nil, m.l.leaseError())
 }
 
 // dropOps posts nothing more for a region, or for any if r is nil.
 // Preconditions: l.mu is held.
-func (l *link) dropOps(r *Region, err error) {
-	for _, w := range l.q.Remove(func(w *work) bool { return r == nil || w.Owner.r == r }) {
-		l.drop(w.Owner, err)
+func (m *leasing) dropOps(r *Region, err error) {
+	for _, w := range m.l.q.Remove(func(w *work) bool { return r == nil || w.Owner.(*op).r == r }) {
+		m.drop(w.Owner.(*op), err)
 	}
+}
+
+// completed implements owner.
+func (o *op) completed(failed bool) {
+	if o.freed != nil {
+		o.freed <- !failed
+		return
+	}
+	l := o.r.l
+	if failed {
+		o.err = l.reason()
+	}
+	leasingOf(l).finishIdle(o)
 }
 
 // drop finishes an operation whose rest is not posted.
 // Preconditions: l.mu is held, o is not in the queue.
-func (l *link) drop(o *op, err error) {
+func (m *leasing) drop(o *op, err error) {
+	l := m.l
 	o.err = err
 	if o.Noting {
 		l.giveUp(o.Note.Held)
 	}
 	if l.q.Drop(&o.work) {
-		l.finishIdle(o)
+		m.finishIdle(o)
 		return
 	}
 	l.pump() // something asks for its completion
@@ -187,13 +199,14 @@ func (l *link) drop(o *op, err error) {
 // finishIdle finishes an operation that has nothing under way. If the QP could not be closed, its buffers are kept: the
 // device may still use them.
 // Preconditions: l.mu is held.
-func (l *link) finishIdle(o *op) {
+func (m *leasing) finishIdle(o *op) {
+	l := m.l
 	if o.sinks > 0 { // the peer must not write there any more
 		p := l.e.eng.pool
 		p.closing.Go(func() {
 			o.closeSinks(p)
 			l.mu.Lock()
-			l.finishIdle(o)
+			m.finishIdle(o)
 			l.mu.Unlock()
 		})
 		return
@@ -213,29 +226,10 @@ func (l *link) finishIdle(o *op) {
 	r.left()
 }
 
-// finishOps finishes the operations that have completed.
-// Preconditions: l.mu is held; l.end.Ending(), if some have failed.
-func (l *link) finishOps() {
-	for w := l.q.Finished(); w != nil; w = l.q.Finished() {
-		o := w.Owner
-		if o == nil { // a bind, which nobody waits for
-			continue
-		}
-		if o.freed != nil {
-			o.freed <- !w.Failed
-			continue
-		}
-		if w.Failed {
-			o.err = l.reason()
-		}
-		l.finishIdle(o)
-	}
-}
-
 // makeSinks registers the memory that an operation reads into, if the peer's adapter needs access to it: for this
 // operation alone, since the peer's program may write there meanwhile.
-func (l *link) makeSinks(o *op) error {
-	access := l.e.family().ReadSink()
+func (m *leasing) makeSinks(o *op) error {
+	access := m.l.e.family().ReadSink()
 	if access == ibv.LocalWrite {
 		return nil
 	}
@@ -247,7 +241,7 @@ func (l *link) makeSinks(o *op) error {
 		if st.buf.gen.Load() != st.gen {
 			return errReleased(i)
 		}
-		mr, err := l.e.eng.nic.register(st.buf.bytes()[st.from:st.to], access)
+		mr, err := m.l.e.eng.nic.Register(st.buf.bytes()[st.from:st.to], access)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}

@@ -14,41 +14,6 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// None means none or never in an option whose 0 means a default, here as in packages ibv and rdmacm.
-const None = ibv.None
-
-// positive refuses an option that is below 0 and not None.
-func positive[T ~int | ~int64](arg string, v T) error {
-	if v >= None {
-		return nil
-	}
-	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: "positive, 0 for the default or None"}
-}
-
-// notNegative refuses an option that is below 0.
-func notNegative(arg string, v time.Duration) error {
-	if v >= 0 {
-		return nil
-	}
-	return &ibv.ArgError{Arg: arg, Got: v.String(), Want: "more than 0, or 0 for the default"}
-}
-
-// renamed refuses an option whose old name has another value than its new one.
-func renamed[T comparable](old string, v T, name string, is T) error {
-	if v == *new(T) || v == is {
-		return nil
-	}
-	return &ibv.ArgError{Arg: old, Got: fmt.Sprint(v), Want: fmt.Sprintf("nothing, as %s is %v", name, is)}
-}
-
-// upTo refuses an option that is below 0 or above most.
-func upTo(arg string, v, most int) error {
-	if v >= 0 && v <= most {
-		return nil
-	}
-	return &ibv.ArgError{Arg: arg, Got: fmt.Sprint(v), Want: fmt.Sprintf("1 to %d, or 0 for the default", most)}
-}
-
 // Options configure Dial, Listen and similar functions. The zero value selects the defaults. A field that is set and
 // does not apply to the call is an *ibv.ArgError that names both. Fields that do not name their calls apply to all of
 // them.
@@ -144,6 +109,11 @@ func (o *Options) linger() time.Duration        { return cmp.Or(o.Linger, linger
 func (o *Options) cm() rdmacm.Options {
 	return rdmacm.Options{LocalAddr: o.LocalAddr, Timeout: o.dialTime(), ReuseAddr: o.ReuseAddr, AFOnly: o.AFOnly,
 		TOS: o.TOS, AckTimeout: o.AckTimeout, RetryCount: o.RetryCount}
+}
+
+// link returns the options of a connection.
+func (o *Options) link() linkOptions {
+	return linkOptions{o.Logger, o.maxMessage(), o.keepAliveTicks(), o.linger()}
 }
 
 func (o *Options) keepAliveTicks() uint32 {

@@ -13,8 +13,10 @@ import (
 // sender is a link that stages and does not send; its frames take up to most bytes.
 func sender(most int) *link {
 	e := &shard{opt: EngineOptions{Block: most}}
-	return &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks},
-		q: sendq.New[held, *op](sendq.Options{Posts: 1})}
+	l := &link{e: e, peer: wire.Hello{Block: uint32(most), Flags: wire.HelloPacks},
+		q: sendq.New[held, owner](sendq.Options{Posts: 1})}
+	l.own()
+	return l
 }
 
 // staged makes a frame of a message in a block that is full of others' data.
@@ -48,7 +50,7 @@ func TestRecords(t *testing.T) {
 			m.n, m.flags = len(m.p), uint8(rnd.IntN(2)*wire.FlagImm)
 			if len(want) == 0 {
 				l.q.Stage(staged(l, m.p, m.flags, m.imm))
-			} else if !l.pack(&m) {
+			} else if !l.wr.pack(&m) {
 				break
 			}
 			want = append(want, m)
@@ -60,7 +62,7 @@ func TestRecords(t *testing.T) {
 		got := arrived(&f)
 		l.maxMessage = most
 		rest := got.bytes()
-		next, err := l.split(got)
+		next, err := l.rd.split(got)
 		for i := range want {
 			w := &want[i]
 			if err != nil {
@@ -77,12 +79,12 @@ func TestRecords(t *testing.T) {
 				t.Fatalf("seed %d: others' data behind a message: % x", seed, pad)
 			}
 			if rest = rest[wire.RecordSize(w.n):]; len(rest) > 0 {
-				next = l.unpack()
+				next = l.rd.unpack()
 			}
 		}
-		if l.current.b != nil || got.b.Holders.Load() != int32(len(want)) {
+		if l.rd.current.b != nil || got.b.Holders.Load() != int32(len(want)) {
 			t.Fatalf("seed %d: %d holders of %d messages, %d bytes left", seed, got.b.Holders.Load(), len(want),
-				l.current.n)
+				l.rd.current.n)
 		}
 	}
 }
@@ -99,13 +101,13 @@ func TestPackNot(t *testing.T) {
 		l := sender(1024)
 		l.q.Stage(staged(l, []byte("first"), 0, 0))
 		do(l)
-		if l.pack(m) {
+		if l.wr.pack(m) {
 			t.Errorf("%s: a message was added", name)
 		}
 	}
 	l := sender(1024)
 	l.q.Stage(staged(l, []byte("first"), 0, 0))
-	if !l.pack(m) {
+	if !l.wr.pack(m) {
 		t.Error("a message that fits was not added")
 	}
 }
@@ -130,10 +132,10 @@ func FuzzRecords(f *testing.F) {
 		l := sender(1024)
 		b := &block{Mem: append(make([]byte, headroom), p...)}
 		b.Holders.Store(1)
-		l.current = frame{b: b, n: int32(len(p)), flags: wire.FlagPacked}
+		l.rd.current = frame{b: b, n: int32(len(p)), flags: wire.FlagPacked}
 		size := 0
-		for l.current.b != nil {
-			m := l.unpack().handle()
+		for l.rd.current.b != nil {
+			m := l.rd.unpack().handle()
 			if m.Len() > most || len(m.Bytes()) != m.Len() {
 				t.Errorf("a message of %d bytes in %d", m.Len(), len(m.Bytes()))
 			}
@@ -150,15 +152,15 @@ func BenchmarkUnpack(b *testing.B) {
 	l := sender(defaultBlock)
 	m := &outgoing{p: make([]byte, 64), n: 64}
 	l.q.Stage(staged(l, m.p, 0, 0))
-	for l.pack(m) {
+	for l.wr.pack(m) {
 	}
 	packed, _ := l.q.DropStaged()
 	f := arrived(&packed)
 	l.maxMessage = defaultMaxMessage
 	b.ReportAllocs()
 	for b.Loop() {
-		if l.current.b == nil {
-			got, err := l.split(f)
+		if l.rd.current.b == nil {
+			got, err := l.rd.split(f)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -166,7 +168,7 @@ func BenchmarkUnpack(b *testing.B) {
 			h.get().recycle()
 			continue
 		}
-		h := l.unpack().handle()
+		h := l.rd.unpack().handle()
 		h.get().recycle()
 	}
 }

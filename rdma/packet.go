@@ -1,10 +1,8 @@
 package rdma
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -12,9 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
-	"github.com/pureverbs/pureverbs/rdma/internal/admit"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // PacketConn sends and receives datagrams, like UDP: a net.PacketConn, and after DialPacket a
@@ -25,65 +22,17 @@ import (
 // 128 datagrams that were not read are kept, or as many as the device grants receives; while there
 // are that many, the adapter drops what comes. An error of its methods is a *net.OpError.
 type PacketConn struct {
-	e     *shard
-	index int // in e.packets
-	opt   Options
-	packetPort
-	packetCM
-	qp *ibv.QP
+	packetSocket
+	opt    Options
+	addr   *net.UDPAddr // at.Local
+	cm     packetCM
+	table  datagram.Table // guarded by mu
+	closed bool           // by Close; guarded by mu
 
-	mu sync.Mutex // guards the next fields
-	packetTable
-	packetRing
-	packetSlots
-	stats  PacketStats
-	err    error // why it has failed
-	closed bool  // by Close
-	ending bool  // the QP enters the state ERR
-
-	over                chan struct{} // closed with closed, or when it has failed
-	isOver              bool          // under mu
-	rested              chan struct{} // closed when the device uses nothing any more
 	read, write         deadline.Deadline
 	readTurn, writeTurn turn.Turn
-	readWake, writeWake chan struct{}
 	closing             sync.Mutex
 	opened              *leak.Record
-}
-
-// packetPort is the place of a PacketConn on the device. It does not change once the socket is open.
-type packetPort struct {
-	local netip.AddrPort
-	addr  *net.UDPAddr // local
-	port  uint8
-	mtu   int
-	sgid  map[bool]uint8 // index of the GID, by whether it is RoCE v2's
-}
-
-// packetCM is the connection manager's part of a PacketConn.
-type packetCM struct {
-	ch      *rdmacm.EventChannel
-	id      *rdmacm.ID                        // bound to local; listens
-	member  *rdmacm.ID                        // of groups, made by Join; with joining
-	waiting map[*rdmacm.ID]chan *rdmacm.Event // under the socket's mu
-	asking  sync.WaitGroup                    // goroutines that use the event channel
-	joining sync.Mutex
-	proofs  *admit.Gate[packetRequest]
-	stop    context.CancelFunc
-	events  sync.WaitGroup
-}
-
-// packetSlots are the datagrams in memory, and the work requests for them.
-type packetSlots struct {
-	blocks       []*block
-	recvs, sends []packetSlot
-	unposted     []uint32 // receives
-	free         []uint32 // sends
-	outstanding  int      // work requests
-	recvWR       [packetRepost]ibv.RecvWR
-	recvSGE      [packetRepost]ibv.SGE
-	sendWR       [1]ibv.SendWR
-	sendSGE      [1]ibv.SGE
 }
 
 // PacketStats are the counters of a PacketConn.
@@ -92,18 +41,6 @@ type PacketStats struct {
 	Dropped        uint64 // received, and not from the peer of DialPacket, or without a source
 	Full           uint64 // how often the receive queue filled up; the adapter drops datagrams until some are read
 	Peers          int    // known
-}
-
-const (
-	packetRepost = 16 // most receives that are posted at a time
-	grhLen       = 40
-)
-
-// packetSlot is a registered piece of a block for one datagram.
-type packetSlot struct {
-	mem  []byte // header and payload
-	sge  ibv.SGE
-	peer *packetPeer // of a send under way
 }
 
 func (c *PacketConn) fail(op string, err error) error {
@@ -120,26 +57,25 @@ func (c *PacketConn) LocalAddr() net.Addr { return c.addr }
 func (c *PacketConn) RemoteAddr() net.Addr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.to == nil {
-		return nil
+	if to := c.table.To(); to != nil {
+		return to.UDP()
 	}
-	return c.to.udp
+	return nil
 }
 
 // MaxDatagram returns the length of the longest datagram: the MTU of the device's port. A path may
 // have less, and then loses longer ones.
-func (c *PacketConn) MaxDatagram() int { return c.mtu }
+func (c *PacketConn) MaxDatagram() int { return c.at.MTU }
 
 // Transport describes what carries the datagrams, such as "rdma mlx5_0 Direct".
-func (c *PacketConn) Transport() string { return c.e.transport() }
+func (c *PacketConn) Transport() string { return c.e.cq.Carrier() }
 
 // Stats returns the counters.
 func (c *PacketConn) Stats() PacketStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.stats
-	s.Peers = len(c.peers)
-	return s
+	n := c.slots.Counts()
+	return PacketStats{Sent: n.Sent, Received: n.Received, Dropped: n.Dropped, Full: n.Full, Peers: c.table.Len()}
 }
 
 // ReadFrom waits for a datagram and copies it to p. Bytes that do not fit are lost. addr is a *net.UDPAddr, which must
@@ -170,18 +106,16 @@ func (c *PacketConn) receive(p []byte) (int, net.Addr, error) {
 		case c.closed:
 			c.mu.Unlock()
 			return 0, nil, ErrClosed
-		case c.count > 0:
-			wc := c.pop()
+		case c.slots.Unread() > 0:
+			wc, mem := c.slots.Take()
 			c.mu.Unlock()
-			slot := uint32(wc.ID)
-			mem := c.recvs[slot].mem
-			addr, ours, err := c.from(wc, mem[:grhLen])
+			addr, ours, err := c.from(wc, mem[:datagram.GRHLen])
 			ours = ours && err == nil
 			n := 0
 			if ours {
-				n = copy(p, mem[grhLen:wc.ByteLen])
+				n = copy(p, mem[datagram.GRHLen:wc.ByteLen])
 			}
-			c.repost(slot, ours)
+			c.giveBack(wc, ours)
 			if ours {
 				return n, addr, nil
 			}
@@ -198,53 +132,27 @@ func (c *PacketConn) receive(p []byte) (int, net.Addr, error) {
 	}
 }
 
-// repost gives a receive back to the device, soon.
-func (c *PacketConn) repost(slot uint32, ours bool) {
+// giveBack gives a receive back to the device, soon.
+func (c *PacketConn) giveBack(wc *ibv.WC, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ours {
-		c.stats.Received++
-	} else {
-		c.stats.Dropped++
-	}
-	c.unposted = append(c.unposted, slot)
-	if len(c.unposted) == packetRepost || c.count == 0 {
+	if c.slots.GiveBack(wc, ours) {
 		c.post()
-	}
-}
-
-// post posts receives.
-// Preconditions: c.mu is held.
-func (c *PacketConn) post() {
-	for len(c.unposted) > 0 && !c.ending && c.err == nil {
-		n := min(len(c.unposted), packetRepost)
-		list := c.unposted[len(c.unposted)-n:]
-		for i, slot := range list {
-			c.recvSGE[i] = c.recvs[slot].sge
-			c.recvWR[i] = ibv.RecvWR{ID: c.wrID(0, slot), SGEs: c.recvSGE[i : i+1 : i+1]}
-		}
-		done, err := c.qp.PostRecv(c.recvWR[:n])
-		c.outstanding += done
-		c.unposted = append(c.unposted[:len(c.unposted)-n], list[done:]...)
-		if err != nil {
-			c.failLocked(err)
-			return
-		}
 	}
 }
 
 // Write sends p to the peer of DialPacket.
 func (c *PacketConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	to := c.to
-	lost := to != nil && to.lost
+	to := c.table.To()
+	lost := to != nil && to.Lost()
 	c.mu.Unlock()
 	if to == nil {
 		return 0, c.fail("write", syscall.ENOTCONN)
 	}
 	b := bound{Deadline: &c.write}
 	if lost {
-		if _, err := c.resolve(b, to.ap, c.limit(), true); err != nil {
+		if _, err := c.resolve(b, to.AP(), c.limit(), true); err != nil {
 			return 0, c.fail("write", err)
 		}
 	}
@@ -267,7 +175,7 @@ func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (int, error) {
 
 func (c *PacketConn) writeTo(p []byte, addr net.Addr) (int, error) {
 	c.mu.Lock()
-	dialed := c.to != nil
+	dialed := c.table.To() != nil
 	c.mu.Unlock()
 	if dialed {
 		return 0, net.ErrWriteToConnected
@@ -288,14 +196,14 @@ func (c *PacketConn) writeTo(p []byte, addr net.Addr) (int, error) {
 
 // fits reports a datagram that is too long.
 func (c *PacketConn) fits(p []byte) error {
-	if len(p) <= c.mtu {
+	if len(p) <= c.at.MTU {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a datagram", Asked: uint64(len(p)),
-		Limit: uint64(c.mtu), Where: "the MTU of " + c.e.eng.name()})
+		Limit: uint64(c.at.MTU), Where: "the MTU of " + c.e.eng.name()})
 }
 
-func (c *PacketConn) send(b bound, p []byte, name *packetName) (int, error) {
+func (c *PacketConn) send(b bound, p []byte, name *datagram.Name) (int, error) {
 	if err := c.fits(p); err != nil {
 		return 0, err
 	}
@@ -304,7 +212,7 @@ func (c *PacketConn) send(b bound, p []byte, name *packetName) (int, error) {
 	}
 	defer c.writeTurn.Leave()
 	c.mu.Lock()
-	for len(c.free) == 0 && !c.closed && c.err == nil {
+	for !c.slots.MaySend() && !c.closed && c.err == nil {
 		c.mu.Unlock()
 		if err := c.e.wait(b, c.writeWake); err != nil {
 			return 0, err
@@ -318,43 +226,33 @@ func (c *PacketConn) send(b bound, p []byte, name *packetName) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
-	to := c.current(name.peer)
-	if c.mustAsk(name, c.now()) {
+	to := c.table.Current(name)
+	if c.table.MustAsk(name, c.now()) {
 		go c.askAgain(name)
 	}
-	to.busy++
-	qkey := name.qkey
-	slot := c.free[len(c.free)-1]
-	c.free = c.free[:len(c.free)-1]
-	s := &c.sends[slot]
-	attr := to.addr.attr
+	to.Hold()
+	qkey := name.QKey()
+	slot, payload := c.slots.TakeSend()
 	c.mu.Unlock() // the slot is ours, and the peer is kept
-	n := copy(s.mem[grhLen:], p)
-	var err error
-	ah := to.ah // while it is busy, only the holder of writeTurn writes it
+	n := copy(payload, p)
+	ah, err := to.AH(), error(nil) // of one that is held only the holder of writeTurn sets it
 	if ah == nil {
+		attr := to.Address().Attr
 		ah, err = c.e.eng.pd.CreateAH(&attr)
 	}
 	c.mu.Lock()
-	to.ah = ah
+	to.SetAH(ah)
 	if err == nil && c.ending {
 		err = ErrClosed
 	}
 	if err == nil {
-		c.sendSGE[0] = ibv.SGE{Addr: s.sge.Addr + grhLen, Length: uint32(n), LKey: s.sge.LKey}
-		c.sendWR[0] = ibv.SendWR{ID: c.wrID(packetSend, slot), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
-			Imm: statedPort | uint32(c.local.Port()), SGEs: c.sendSGE[:1], AH: ah, RemoteQPN: to.addr.qpn,
-			RemoteQKey: qkey}
-		_, err = c.qp.PostSend(c.sendWR[:])
+		err = c.slots.Send(c.qp, slot, n, datagram.State(c.at.Local.Port()), to, qkey)
 	}
 	if err != nil {
-		to.busy--
-		c.free = append(c.free, slot)
+		to.Drop()
+		c.slots.Unsent(slot)
 		return 0, err
 	}
-	s.peer = to
-	c.outstanding++
-	c.stats.Sent++
 	return n, nil
 }
 

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/admit"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -28,11 +30,118 @@ func (c *PacketConn) limit() time.Duration {
 	return c.opt.Timeout
 }
 
+// packetCM is the connection manager's part of a PacketConn.
+type packetCM struct {
+	ch     *rdmacm.EventChannel
+	id     *rdmacm.ID     // bound to the socket's address; listens
+	asking sync.WaitGroup // goroutines that use ch; it grows under the socket's mu
+	proofs *admit.Gate[packetRequest]
+	stop   context.CancelFunc
+	events sync.WaitGroup
+
+	joining sync.Mutex
+	member  *rdmacm.ID // of groups, made by the first join; under joining
+
+	mu      sync.Mutex
+	waiting map[*rdmacm.ID]chan *rdmacm.Event
+}
+
+// open begins to read events for a socket.
+func (m *packetCM) open(c *PacketConn) (err error) {
+	if m.ch, err = rdmacm.NewEventChannel(); err != nil {
+		return err
+	}
+	m.waiting = make(map[*rdmacm.ID]chan *rdmacm.Event)
+	ctx, cancel := context.WithCancel(context.Background())
+	m.stop = cancel
+	m.proofs = admit.New(ctx, admit.Limits{Handshakes: datagram.AskMost, Backlog: datagram.AskMost,
+		Waiting: waitingMost, Grace: handshakeGrace}, c.prove)
+	m.events.Go(func() { c.watch(ctx) })
+	return nil
+}
+
+// bind makes the ID of the socket's address.
+func (m *packetCM) bind(at netip.AddrPort, reuse bool) (*rdmacm.ID, error) {
+	id, err := m.ch.CreateID(rdmacm.PortSpaceUDP)
+	if err != nil {
+		return nil, err
+	}
+	m.id = id
+	if reuse {
+		if err := id.SetReuseAddr(true); err != nil {
+			return nil, err
+		}
+	}
+	return id, id.Bind(at)
+}
+
+// wait has the events of an ID sent to a channel until done.
+func (m *packetCM) wait(id *rdmacm.ID) (events chan *rdmacm.Event, done func()) {
+	events = make(chan *rdmacm.Event, 8)
+	m.mu.Lock()
+	m.waiting[id] = events
+	m.mu.Unlock()
+	return events, func() {
+		m.mu.Lock()
+		delete(m.waiting, id)
+		m.mu.Unlock()
+	}
+}
+
+// pass passes an event to the goroutine that waits for it, if there is one.
+func (m *packetCM) pass(ev *rdmacm.Event) {
+	m.mu.Lock()
+	ch := m.waiting[ev.ID]
+	m.mu.Unlock()
+	select {
+	case ch <- ev:
+	default:
+	}
+}
+
+// joinAt returns the ID that joins groups, at an address: one that listens cannot join.
+// Preconditions: joining is held.
+func (m *packetCM) joinAt(at netip.Addr) (*rdmacm.ID, error) {
+	if m.member != nil {
+		return m.member, nil
+	}
+	id, err := m.ch.CreateID(rdmacm.PortSpaceUDP)
+	if err != nil {
+		return nil, err
+	}
+	if err := id.Bind(netip.AddrPortFrom(at, 0)); err != nil {
+		return nil, errors.Join(err, id.Close())
+	}
+	m.member = id
+	return id, nil
+}
+
+// halt ends reading events, and drops the requests that wait for a proof.
+func (m *packetCM) halt() {
+	m.stop()
+	m.events.Wait()
+	for _, r := range m.proofs.Close() {
+		_ = r.id.Close()
+	}
+	m.proofs.Wait()
+}
+
+// close closes the IDs and the event channel.
+func (m *packetCM) close() error {
+	var errs []error
+	for _, id := range []*rdmacm.ID{m.member, m.id} {
+		if id != nil {
+			errs = append(errs, id.Close())
+		}
+	}
+	return errors.Join(append(errs, m.ch.Close())...)
+}
+
 // watch reads the events of the connection manager: it replies to requests for the queue pair, and passes the other
 // events to the goroutines that wait for them.
 func (c *PacketConn) watch(ctx context.Context) {
 	for {
-		ev, err := c.ch.Event(ctx)
+		ev, err := c.cm.ch.Event(ctx)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
@@ -44,19 +153,13 @@ func (c *PacketConn) watch(ctx context.Context) {
 			var ask bool
 			if r.from, ask = c.unproven(ev.ID.PeerAddr().Addr(), ev.PrivateData); !ask {
 				c.reply(r)
-			} else if oldest, over := c.proofs.Add(r); over {
+			} else if oldest, over := c.cm.proofs.Add(r); over {
 				c.reply(oldest)
 			}
 		case ev.Type == rdmacm.EventDeviceRemoval:
 			c.failAs(ev.Err())
 		default:
-			c.mu.Lock()
-			ch := c.waiting[ev.ID]
-			c.mu.Unlock()
-			select {
-			case ch <- ev:
-			default: // no goroutine waits
-			}
+			c.cm.pass(ev)
 		}
 	}
 }
@@ -72,7 +175,7 @@ type packetRequest struct {
 func (c *PacketConn) prove(ctx context.Context, h *admit.Handshake, r packetRequest) {
 	_, _ = c.resolve(bound{Ctx: ctx}, r.from, packetAgain, false) // without a proof its datagrams have a PacketAddr
 	c.reply(r)
-	c.proofs.Done(h, false)
+	c.cm.proofs.Done(h, false)
 }
 
 // reply replies to a request, if the socket is open.
@@ -89,31 +192,33 @@ func (c *PacketConn) reply(r packetRequest) {
 // ask begins something that needs the event channel, with an ID whose events are sent to a channel. The caller ends it
 // by done.
 func (c *PacketConn) ask() (id *rdmacm.ID, events chan *rdmacm.Event, done func(), err error) {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, nil, nil, ErrClosed
+	if err := c.enter(); err != nil {
+		return nil, nil, nil, err
 	}
-	c.asking.Add(1)
-	c.mu.Unlock()
-	if id, err = c.ch.CreateID(rdmacm.PortSpaceUDP); err != nil {
-		c.asking.Done()
+	if id, err = c.cm.ch.CreateID(rdmacm.PortSpaceUDP); err != nil {
+		c.cm.asking.Done()
 		return nil, nil, nil, err
 	}
 	if c.opt.TOS != 0 {
 		_ = id.SetTOS(c.opt.TOS)
 	}
-	events = make(chan *rdmacm.Event, 8)
-	c.mu.Lock()
-	c.waiting[id] = events
-	c.mu.Unlock()
+	events, waited := c.cm.wait(id)
 	return id, events, func() {
-		c.mu.Lock()
-		delete(c.waiting, id)
-		c.mu.Unlock()
+		waited()
 		_ = id.Close()
-		c.asking.Done()
+		c.cm.asking.Done()
 	}, nil
+}
+
+// enter keeps the event channel open until cm.asking.Done, unless the socket is closed.
+func (c *PacketConn) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.cm.asking.Add(1)
+	return nil
 }
 
 // await waits for an event.
@@ -170,17 +275,18 @@ func (c *PacketConn) localFor(b bound, to netip.AddrPort) (netip.AddrPort, error
 }
 
 // askAgain asks the owner of an address again for its queue pair: it may be another since the peer has restarted.
-func (c *PacketConn) askAgain(n *packetName) {
-	_, err := c.resolve(bound{}, n.ap, packetAgain, true)
+func (c *PacketConn) askAgain(n *datagram.Name) {
+	_, err := c.resolve(bound{}, n.AP(), packetAgain, true)
 	c.mu.Lock()
-	c.asked(n, c.now(), err)
+	c.table.Asked(n, c.now(), err)
 	c.mu.Unlock()
 }
 
 // resolve asks the owner of an address for its queue pair. Only rdma_cm of the peer's system decides which program
 // that is, so the reply proves which queue pair the address has. limit bounds all of it.
 // announce has the peer ask for this side's address as well.
-func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, announce bool) (*packetName, error) {
+func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, announce bool) (*datagram.Name,
+	error) {
 	id, events, done, err := c.ask()
 	if err != nil {
 		return nil, err
@@ -190,14 +296,14 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, an
 	defer timer.Stop()
 	p := &rdmacm.ConnParam{QPN: c.qp.Num()}
 	if announce {
-		p.PrivateData = c.announcement()
+		p.PrivateData = datagram.Announce(c.qp.Num(), c.at.Local.Port())
 	}
 	var ev *rdmacm.Event
 	for _, step := range []struct {
 		begin func() error
 		want  rdmacm.EventType
 	}{
-		{func() error { return id.ResolveAddr(netip.AddrPortFrom(c.local.Addr(), 0), to, packetResolve) },
+		{func() error { return id.ResolveAddr(netip.AddrPortFrom(c.at.Local.Addr(), 0), to, packetResolve) },
 			rdmacm.EventAddrResolved},
 		{func() error { return id.ResolveRoute(packetResolve) }, rdmacm.EventRouteResolved},
 		{func() error { return id.Connect(p) }, rdmacm.EventEstablished},
@@ -217,9 +323,9 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, an
 		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: &ProtocolError{Frame: "queue pair",
 			Got: fmt.Sprintf("%#x", q), Want: "0x2 to 0xfffffe"}}
 	}
-	a := &PacketAddr{of: c, ap: netip.AddrPortFrom(to.Addr(), 0), attr: ev.UD.AH, qpn: ev.UD.QPN}
+	a := datagram.Address{AP: netip.AddrPortFrom(to.Addr(), 0), Attr: ev.UD.AH, QPN: ev.UD.QPN}
 	c.mu.Lock()
-	n, unused := c.found(to, a, ev.UD.QKey, c.now())
+	n, unused := c.table.Found(to, &a, ev.UD.QKey, c.now())
 	c.mu.Unlock()
 	closeAHs(unused)
 	return n, nil
@@ -228,8 +334,8 @@ func (c *PacketConn) resolve(b bound, to netip.AddrPort, limit time.Duration, an
 // Join joins a multicast group, on the device of the socket: datagrams of its members are received, and WriteTo sends
 // to it. ctx bounds the waiting.
 func (c *PacketConn) Join(ctx context.Context, group netip.Addr) error {
-	c.joining.Lock()
-	defer c.joining.Unlock()
+	c.cm.joining.Lock()
+	defer c.cm.joining.Unlock()
 	err := c.join(ctx, group)
 	if err != nil {
 		err = c.fail("join", &ibv.OpError{Op: "join", Object: group.String(), Err: err})
@@ -239,38 +345,23 @@ func (c *PacketConn) Join(ctx context.Context, group netip.Addr) error {
 
 func (c *PacketConn) join(ctx context.Context, group netip.Addr) error {
 	group = group.Unmap()
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.cm.asking.Done()
 	c.mu.Lock()
-	closed, joined := c.closed, c.groups[group] != nil
-	if closed || joined {
-		c.mu.Unlock()
-		if closed {
-			return ErrClosed
-		}
+	joined := c.table.Joined(group)
+	c.mu.Unlock()
+	if joined {
 		return &ibv.ArgError{Arg: "group", Got: group.String(), Want: "one that was not joined"}
 	}
-	c.asking.Add(1)
-	c.mu.Unlock()
-	defer c.asking.Done()
-	if c.member == nil { // an ID that listens cannot join
-		id, err := c.ch.CreateID(rdmacm.PortSpaceUDP)
-		if err != nil {
-			return err
-		}
-		if err := id.Bind(netip.AddrPortFrom(c.local.Addr(), 0)); err != nil {
-			return errors.Join(err, id.Close())
-		}
-		c.member = id
+	member, err := c.cm.joinAt(c.at.Local.Addr())
+	if err != nil {
+		return err
 	}
-	events := make(chan *rdmacm.Event, 8)
-	c.mu.Lock()
-	c.waiting[c.member] = events
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, c.member)
-		c.mu.Unlock()
-	}()
-	if err := c.member.JoinMulticast(group, rdmacm.JoinFullMember); err != nil {
+	events, done := c.cm.wait(member)
+	defer done()
+	if err := member.JoinMulticast(group, rdmacm.JoinFullMember); err != nil {
 		return err
 	}
 	ev, err := c.await(bound{Ctx: ctx}, events, rdmacm.EventMulticastJoin, nil)
@@ -281,47 +372,40 @@ func (c *PacketConn) join(ctx context.Context, group netip.Addr) error {
 		err = c.qp.AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID)
 	}
 	if err != nil {
-		return errors.Join(err, c.member.LeaveMulticast(group))
+		return errors.Join(err, member.LeaveMulticast(group))
 	}
 	c.mu.Lock()
-	c.groups[group] = newPacketPeer(&PacketAddr{of: c, ap: netip.AddrPortFrom(group, 0), attr: ev.UD.AH,
-		qpn: ev.UD.QPN}, ev.UD.QKey)
+	c.table.Join(group, datagram.Address{AP: netip.AddrPortFrom(group, 0), Attr: ev.UD.AH, QPN: ev.UD.QPN}, ev.UD.QKey)
 	c.mu.Unlock()
 	return nil
 }
 
 // Leave leaves a group. Close leaves all.
 func (c *PacketConn) Leave(group netip.Addr) error {
-	c.joining.Lock()
-	defer c.joining.Unlock()
+	c.cm.joining.Lock()
+	defer c.cm.joining.Unlock()
 	group = group.Unmap()
+	if err := c.enter(); err != nil {
+		return c.fail("leave", err)
+	}
+	defer c.cm.asking.Done()
 	c.writeTurn.Take() // no other goroutine makes its AH
 	c.mu.Lock()
-	p := c.groups[group]
-	closed := c.closed
-	if !closed {
-		c.asking.Add(1)
-		defer c.asking.Done()
-	}
-	busy := p != nil && p.busy > 0
-	if p != nil && !closed && !busy {
-		delete(c.groups, group)
-	}
+	p, busy := c.table.Leave(group)
 	c.mu.Unlock()
 	c.writeTurn.Leave()
 	var err error
 	switch {
-	case closed:
-		err = ErrClosed
 	case p == nil:
 		err = &ibv.ArgError{Arg: "group", Got: group.String(), Want: "one that was joined"}
 	case busy:
 		err = &ibv.BusyError{Object: "group " + group.String(), Children: []string{"sends"}}
 	default:
-		if p.ah != nil {
-			closeAHs([]*ibv.AH{p.ah})
+		if ah := p.AH(); ah != nil {
+			closeAHs([]*ibv.AH{ah})
 		}
-		err = errors.Join(c.qp.DetachMcast(p.addr.attr.DGID, p.addr.attr.DLID), c.member.LeaveMulticast(group))
+		at := p.Address().Attr
+		err = errors.Join(c.qp.DetachMcast(at.DGID, at.DLID), c.cm.member.LeaveMulticast(group))
 	}
 	return c.fail("leave", err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/leak"
-	"github.com/pureverbs/pureverbs/rdma/internal/admit"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -27,7 +27,7 @@ func openedPacket(op, addr string, c *PacketConn, err error) (*PacketConn, error
 	if err != nil {
 		return nil, netOp(op, nil, addrOf("udp", addr), &ibv.OpError{Op: op, Object: addr, Err: err})
 	}
-	c.opened = leak.Track("packet socket at " + c.local.String())
+	c.opened = leak.Track("packet socket at " + c.at.Local.String())
 	return c, nil
 }
 
@@ -97,13 +97,13 @@ func (c *PacketConn) dial(ctx context.Context, to netip.AddrPort) error {
 	if err := c.open(from); err != nil {
 		return err
 	}
-	to = netip.AddrPortFrom(c.host(to.Addr()), to.Port())
+	to = netip.AddrPortFrom(c.at.Host(to.Addr()), to.Port())
 	n, err := c.resolve(b, to, c.limit(), true)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.to = n
+	c.table.Dial(n)
 	c.mu.Unlock()
 	return nil
 }
@@ -121,53 +121,34 @@ const oneDevice = "an address: a queue pair is on one device"
 
 func newPacketConn(opt *Options) (*PacketConn, error) {
 	c := &PacketConn{
-		packetTable: newPacketTable(), packetPort: packetPort{addr: new(net.UDPAddr)},
-		packetCM: packetCM{waiting: make(map[*rdmacm.ID]chan *rdmacm.Event)},
-		over:     make(chan struct{}), rested: make(chan struct{}),
-		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+		packetSocket: newPacketSocket(), opt: *opt, addr: new(net.UDPAddr),
 	}
+	c.table = datagram.NewTable(func(a datagram.Address) net.Addr { return &PacketAddr{c, a} })
 	c.readTurn.Init(1)
 	c.writeTurn.Init(1)
-	c.opt = *opt
-	ch, err := rdmacm.NewEventChannel()
-	if err != nil {
+	if err := c.cm.open(c); err != nil {
 		return nil, err
 	}
-	c.ch = ch
-	ctx, cancel := context.WithCancel(context.Background())
-	c.stop = cancel
-	c.proofs = admit.New(ctx, admit.Limits{Handshakes: askMost, Backlog: askMost, Waiting: waitingMost,
-		Grace: handshakeGrace}, c.prove)
-	c.events.Go(func() { c.watch(ctx) })
 	return c, nil
 }
 
 // open makes the queue pair at an address, and replies to requests for it.
 func (c *PacketConn) open(at netip.AddrPort) error {
-	id, err := c.ch.CreateID(rdmacm.PortSpaceUDP)
+	id, err := c.cm.bind(at, c.opt.ReuseAddr)
 	if err != nil {
 		return err
 	}
-	c.id = id
-	if c.opt.ReuseAddr {
-		if err := id.SetReuseAddr(true); err != nil {
-			return err
-		}
-	}
-	if err := id.Bind(at); err != nil {
-		return err
-	}
-	c.local, c.port = id.LocalAddr(), id.Port()
-	c.addr = net.UDPAddrFromAddrPort(c.local)
+	c.at.Local, c.at.Num = id.LocalAddr(), id.Port()
+	c.addr = net.UDPAddrFromAddrPort(c.at.Local)
 	dev, err := id.Verbs()
 	if err != nil {
 		return err
 	}
 	e, err := c.opt.useEngine(dev, func(e *Engine) error {
-		if err := c.look(e.shards[0]); err != nil {
+		if err := c.look(e.shards[0], id); err != nil {
 			return err
 		}
-		return e.shards[0].addPacket(c)
+		return e.shards[0].addPacket(&c.packetSocket)
 	})
 	if err != nil {
 		return err
@@ -177,26 +158,20 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 			Have: fmt.Sprintf("%s, a device of %v", dev.Name(), t)}
 	}
 	s := e.shards[0]
-	sizes := ibv.QPOptions{Type: ibv.UD, MaxSendWR: atMost(packetSends, e.attr.MaxQPWR),
-		MaxRecvWR: atMost(packetRecvs, e.attr.MaxQPWR)}
-	qp, err := e.makeQP(s.cq, &sizes)
+	sizes := ibv.QPOptions{Type: ibv.UD, MaxSendWR: atMost(datagram.Sends, e.attr.MaxQPWR),
+		MaxRecvWR: atMost(datagram.Recvs, e.attr.MaxQPWR)}
+	qp, err := e.makeQP(s.cq.Device(), &sizes)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.qp = qp
-	c.recvs, c.sends = c.recvs[:sizes.MaxRecvWR], c.sends[:sizes.MaxSendWR]
+	c.slots.Limit(sizes.MaxRecvWR, sizes.MaxSendWR)
 	c.mu.Unlock()
 	if err := id.InitQP(qp); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	for i := range c.recvs {
-		c.unposted = append(c.unposted, uint32(i))
-	}
-	for i := range c.sends {
-		c.free = append(c.free, uint32(i))
-	}
 	c.post() // before a peer can send
 	err = c.err
 	c.mu.Unlock()
@@ -210,25 +185,26 @@ func (c *PacketConn) open(at netip.AddrPort) error {
 }
 
 // look finds out what the device's port has.
-func (c *PacketConn) look(e *shard) error {
-	attr, err := e.eng.dev.QueryPort(c.port)
+func (c *PacketConn) look(e *shard, id *rdmacm.ID) error {
+	at := &c.at
+	attr, err := e.eng.dev.QueryPort(at.Num)
 	if err != nil {
 		return err
 	}
-	c.mtu = attr.ActiveMTU.Bytes()
+	at.MTU = attr.ActiveMTU.Bytes()
 	table, err := e.eng.dev.GIDTable()
 	if err != nil {
 		return err
 	}
-	local, _ := c.id.GIDs()
+	local, _ := id.GIDs()
 	if local.IsZero() {
-		local = ibv.GID(c.local.Addr().As16())
+		local = ibv.GID(at.Local.Addr().As16())
 	}
-	c.sgid = make(map[bool]uint8)
+	at.SGID = make(map[bool]uint8)
 	for _, g := range table {
 		v2 := g.Type == ibv.GIDTypeRoCEv2
-		if _, known := c.sgid[v2]; g.Port == c.port && g.GID == local && !known && g.Index < 256 {
-			c.sgid[v2] = uint8(g.Index)
+		if _, known := at.SGID[v2]; g.Port == at.Num && g.GID == local && !known && g.Index < 256 {
+			at.SGID[v2] = uint8(g.Index)
 		}
 	}
 	return nil

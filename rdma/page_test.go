@@ -10,7 +10,9 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/foreign"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -35,9 +37,9 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("| `MaxConns` | %d |", defaultMaxConns),
 		fmt.Sprintf("| `Pollers` | 1 | %d |", maxPollers),
 		fmt.Sprintf("up to %d handlers at a time, with at most %d MiB", callsMost, requestBytes>>20),
-		fmt.Sprintf("While %d datagrams are unread", packetRecvs),
-		fmt.Sprintf("nothing has come from its address for %d seconds", askAfter),
-		fmt.Sprintf("at most %d. Each remembers %s peers", maxPackets, thousands(packetPeers)),
+		fmt.Sprintf("While %d datagrams are unread", datagram.Recvs),
+		fmt.Sprintf("nothing has come from its address for %d seconds", datagram.AskAfter),
+		fmt.Sprintf("at most %d. Each remembers %s peers", datagram.Sockets, thousands(datagram.PeersMost)),
 		fmt.Sprintf("by default the first %d streams", e.shards[0].large.opt.MaxConns),
 		fmt.Sprintf("less than %d MiB for each poller", largeLeast>>20),
 		fmt.Sprintf("starts with %d frames", startWindow),
@@ -46,7 +48,7 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("at first %d, or %d with leases", baseBlocks(false)+ownBlocks, baseBlocks(true)+ownBlocks),
 		fmt.Sprintf("may take %d s to be noticed", silentBeats+stuckBeats),
 		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+stuckAfter]),
-		fmt.Sprintf("at most %d reads and atomics", readsMost),
+		fmt.Sprintf("at most %d reads and atomics", nic.ReadsMost),
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
 			handshakeGrace.Seconds()),
@@ -55,10 +57,10 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("the other family as well after %d ms", attempts.Delay/time.Millisecond),
 	)
 	contains(t, "rdma-protocol.md",
-		fmt.Sprintf("upper half of the immediate is %#x", statedPort>>16),
-		fmt.Sprintf("announce the requester in %d bytes: `%s`", announceLen, announceMagic),
+		fmt.Sprintf("upper half of the immediate is %#x", datagram.State(0)>>16),
+		fmt.Sprintf("announce the requester in %d bytes: `%s`", datagram.AnnounceLen, datagram.AnnounceMagic),
 		fmt.Sprintf("does not come within %d s", packetAgain/time.Second),
-		fmt.Sprintf("for %d s, or the last reply is %d s old", askAfter, askAlways),
+		fmt.Sprintf("for %d s, or the last reply is %d s old", datagram.AskAfter, datagram.AskAlways),
 	)
 	contains(t, "guide/lending-memory.md",
 		fmt.Sprintf("| `MaxBytes`: bytes that the peer has at a time | %d GiB |", defaultLeaseBytes>>30),

@@ -6,39 +6,9 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
-
-// pollMost is how many completions are taken at a time.
-const pollMost = 64
-
-// completions is a shard's CQ as package progress sees it.
-type completions struct {
-	e   *shard
-	wcs [pollMost]ibv.WC // of the goroutine that polls
-}
-
-func (s *completions) Poll() (int, error) {
-	n, err := s.e.cq.Poll(s.wcs[:])
-	if n > 0 {
-		s.e.handle(s.wcs[:n])
-	}
-	return n, err
-}
-
-func (s *completions) Depth() int        { return s.e.cq.Cap().CQE }
-func (s *completions) Arm() error        { return s.e.cq.Arm(false) }
-func (s *completions) Events() uint32    { return s.e.cq.Events() }
-func (s *completions) ReadEvents() error { return s.e.channel.ReadEvents() }
-func (s *completions) Interrupt()        { s.e.channel.Interrupt() }
-
-// WaitEvent is for EngineOptions.Manual, with which the CQ has the device's own channel.
-func (s *completions) WaitEvent(ctx, stop context.Context, seen uint32) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(stop, cancel)()
-	return s.e.cq.WaitEvent(ctx, seen)
-}
 
 // handle handles completions. Consecutive ones of a connection take its lock once.
 func (e *shard) handle(wcs []ibv.WC) {
@@ -56,8 +26,8 @@ func (e *shard) handle(wcs []ibv.WC) {
 		if !blocks.IsReceive(wc.ID) {
 			if l != nil {
 				l.complete(wc)
-			} else if wc.ID&packetID != 0 {
-				e.packet(wc)
+			} else if socket, ok := datagram.Socket(wc); ok {
+				e.packet(socket, wc)
 			} else if wc.QPN == e.canary.qpn {
 				e.canary.sung.Store(true)
 			}

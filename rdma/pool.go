@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 )
 
 // Pool has the buffers of an engine: memory that is registered for longer than a message is under
@@ -26,8 +27,8 @@ type Pool struct {
 	waiting atomic.Int32  // goroutines in GetWait; changes under mu
 	freed   chan struct{} // closed when memory was given back, for those
 	closed  bool
-	stuck   []memory // that could not be closed
-	unused  int      // slabs without a buffer in use
+	stuck   []nic.Memory // that could not be closed
+	unused  int          // slabs without a buffer in use
 
 	trimming sync.Mutex // before mu
 
@@ -42,7 +43,7 @@ type class struct {
 
 // slab is memory of some buffers.
 type slab struct {
-	mr    memory
+	mr    nic.Memory
 	class int
 	all   int // buffers
 	free  int // of them
@@ -154,7 +155,7 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	if err := p.begin(); err != nil {
 		return nil, p.fail(op, err)
 	}
-	mr, err := p.e.nic.register(mem, p.e.bufferAccess())
+	mr, err := p.e.nic.Register(mem, p.e.bufferAccess())
 	if err != nil {
 		p.end()
 		return nil, p.fail(op, err)
@@ -297,7 +298,7 @@ func (p *Pool) alone(n int) (*bufMem, error) {
 }
 
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
-func (p *Pool) alloc(n int) (memory, error) {
+func (p *Pool) alloc(n int) (nic.Memory, error) {
 	e := p.e
 	if !e.budget.AddBuffers(int64(n)) {
 		e.trim(true)
@@ -305,9 +306,9 @@ func (p *Pool) alloc(n int) (memory, error) {
 			return nil, p.spent(int64(n))
 		}
 	}
-	mr, err := e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
+	mr, err := e.nic.Alloc(n, e.bufferAccess(), &e.opt.MemOptions)
 	if err != nil && e.trim(true) { // the process may not lock more
-		mr, err = e.nic.alloc(n, e.bufferAccess(), &e.opt.MemOptions)
+		mr, err = e.nic.Alloc(n, e.bufferAccess(), &e.opt.MemOptions)
 	}
 	if err != nil {
 		p.spare(int64(n))
@@ -341,7 +342,7 @@ func (p *Pool) trim(wait bool) bool {
 		p.mu.Unlock()
 		return false
 	}
-	var mrs []memory
+	var mrs []nic.Memory
 	for i := range p.classes {
 		c := &p.classes[i]
 		c.free = slices.DeleteFunc(c.free, func(b *bufMem) bool { return b.slab.free == b.slab.all })
@@ -362,7 +363,7 @@ func (p *Pool) trim(wait bool) bool {
 }
 
 // drop closes an MR; n of its bytes are the engine's memory.
-func (p *Pool) drop(mr memory, n int64) {
+func (p *Pool) drop(mr nic.Memory, n int64) {
 	if err := mr.Close(); err != nil { // it is tried again when the engine is closed
 		p.mu.Lock()
 		p.stuck = append(p.stuck, mr)
@@ -429,4 +430,14 @@ func (p *Pool) release() error {
 		errs = append(errs, mr.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// charge counts n bytes as the engine's memory, and reports whether there is room for them.
+func (e *Engine) charge(n int64) bool { return n == 0 || e.budget.AddBuffers(n) }
+
+// uncharge undoes charge.
+func (e *Engine) uncharge(n int64) {
+	if n > 0 {
+		e.pool.spare(n)
+	}
 }

@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 )
 
 // slowMemory is closed only when it may be.
 type slowMemory struct {
-	memory
+	nic.Memory
 	begun, may chan struct{}
 }
 
 func (m *slowMemory) Close() error {
 	close(m.begun)
 	<-m.may
-	return m.memory.Close()
+	return m.Memory.Close()
 }
 
 // TestPool_GetWhileTrimming asks for memory that another goroutine is about to free. Get waits for it.

@@ -5,22 +5,6 @@ import "github.com/pureverbs/pureverbs/rdma/internal/sendq"
 // signalBuffer is the size of a buffer whose last frame is signaled: the pool has it back soon.
 const signalBuffer = 64 << 10
 
-// hold lets frames be staged without being posted, until there are as many as one doorbell takes.
-// Preconditions: the caller has writeTurn, and calls letGo.
-func (l *link) hold() {
-	l.mu.Lock()
-	l.q.Hold()
-	l.mu.Unlock()
-}
-
-// letGo posts what was held.
-func (l *link) letGo() {
-	l.mu.Lock()
-	l.q.LetGo()
-	l.pump()
-	l.mu.Unlock()
-}
-
 // inBlock is a frame whose payload of n bytes is in a block.
 func inBlock(b *block, n int) sendq.Frame[held] {
 	return sendq.Frame[held]{Held: held{b: b}, Mem: b.Mem, Addr: b.Addr, LKey: b.LKey, N: int32(n)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -16,11 +17,9 @@ import (
 // they are those of each connection's own queue. Then its window bounds its blocks, and what it has been given it keeps
 // until a frame has come there, since a queue gives no receive back.
 type receiving struct {
-	srq    *ibv.SRQ         // nil: each connection has its own queue, or it is one in memory
+	queue  nic.Receives     // the SRQ; nil: each connection has its own queue, or the shard is parked; under cqMu
 	depth  int              // of the SRQ, or of each queue
-	shared *blocks.Receiver // nil: the same
-
-	posting bool // to an SRQ: the shard is not parked; under cqMu, as srq
+	shared *blocks.Receiver // nil: each connection has its own queue
 
 	wrs  [blocks.PostMost]ibv.RecvWR // under the lock of the blocks, as the next
 	sges [blocks.PostMost]ibv.SGE
@@ -103,40 +102,32 @@ func (e *shard) keep() int {
 
 // resume makes the SRQ of a shard that has none, and posts the first receives.
 func (e *shard) resume() error {
-	if e.recvs.shared == nil || e.recvs.posting {
+	if e.recvs.shared == nil || e.recvs.queue != nil {
 		return nil
 	}
-	if e.mem != nil {
-		e.recvs.posting = true
-		e.blocks.Resume(func(list []*block) int {
-			n, _ := e.mem.rq.PostRecv(e.recvs.requests(list)) // it takes all
-			return n
-		})
-		return nil
-	}
-	path, _ := e.cq.DataPath()
-	srq, err := e.eng.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.recvs.depth, DataPath: path})
+	q, err := e.cq.OpenReceives(e.recvs.depth, e.recvs.requests)
 	if err != nil {
 		return err
 	}
-	e.recvs.srq, e.recvs.posting = srq, true
-	e.eng.own.Store(srq, true)
-	e.blocks.Resume(func(list []*block) int {
-		n, _ := srq.PostRecv(e.recvs.requests(list)) // if the device is gone, the poller is notified
-		return n
-	})
+	if srq := q.Device(); srq != nil {
+		e.eng.own.Store(srq, true)
+	}
+	e.recvs.queue = q
+	e.blocks.Resume(q.Post)
 	return nil
 }
 
 // park closes the SRQ of a shard without connections: receives that it has keep blocks, and so memory.
 // Preconditions: cqMu is held, no place is reserved.
 func (e *shard) park() {
-	srq := e.recvs.srq
-	if srq == nil || !e.blocks.Withdraw(e.keep(), srq.Close) { // one whose queue pair could not be closed stays
+	q := e.recvs.queue
+	if q == nil || q.Device() == nil {
 		return
 	}
-	e.eng.own.Delete(srq)
-	e.recvs.srq, e.recvs.posting = nil, false
+	if e.blocks.Withdraw(e.keep(), q.Close) { // one whose queue pair could not be closed stays
+		e.eng.own.Delete(q.Device())
+		e.recvs.queue = nil
+	}
 }
 
 // trim frees memory that the shard does not need, and reports whether there was some. Without wait the caller may have
@@ -169,7 +160,9 @@ func tryLock(mu *sync.Mutex, wait bool) bool {
 
 // options has a QP receive from where the shard's connections do.
 func (r *receiving) options(o *ibv.QPOptions) {
-	if o.SRQ = r.srq; r.srq == nil {
+	if r.shared != nil {
+		o.SRQ = r.queue.Device()
+	} else {
 		o.MaxRecvWR, o.MaxRecvSGE = r.depth, 1
 	}
 }
@@ -177,27 +170,27 @@ func (r *receiving) options(o *ibv.QPOptions) {
 // begin gives a connection its receives. It has none of its own before promise.
 func (r *receiving) begin(l *link) {
 	if r.shared != nil {
-		l.account.Begin(r.shared, l.recvKind)
+		l.win.account.Begin(r.shared, l.win.kind)
 		return
 	}
-	depth := min(r.depth, l.port.granted().MaxRecvWR)
-	l.account.BeginOwn(l.e.blocks, depth, l.e.surplus(), func(list []*block) int {
-		n, _ := l.port.postRecv(r.requests(list))
+	depth := min(r.depth, l.port.Cap().MaxRecvWR)
+	l.win.account.BeginOwn(l.e.blocks, depth, l.e.surplus(), func(list []*block) int {
+		n, _ := l.port.PostRecv(r.requests(list))
 		return n
 	})
 }
 
 // promise gives a connection the blocks that it begins with, if it has none.
 func (r *receiving) promise(l *link) error {
-	if l.account.Promised() {
+	if l.win.account.Promised() {
 		return nil
 	}
-	err := l.account.Promise(baseBlocks(l.leasing != nil))
-	if r.shared != nil && l.leasing != nil && err != nil { // frames about leases hold no block: the slack has to do
-		err = l.account.Promise(startWindow)
+	err := l.win.account.Promise(baseBlocks(l.ctl != nil))
+	if r.shared != nil && l.ctl != nil && err != nil { // frames about leases hold no block: the slack has to do
+		err = l.win.account.Promise(startWindow)
 	}
 	if err == nil {
-		err = l.e.blocks.Equip(&l.sender)
+		err = l.e.blocks.Equip(&l.wr.sender)
 	}
 	return l.e.noReceives(err)
 }
@@ -254,7 +247,7 @@ func (l *link) receiveFailed(wc *ibv.WC) {
 	err := completionError(wc)
 	if wc.Status != ibv.WCWRFlushErr || l.e.recvs.shared != nil {
 		l.failLocked(err)
-	} else if l.account.Stop() {
+	} else if l.win.account.Stop() {
 		time.AfterFunc(drainTime/4, func() { l.fail(err) })
 	}
 }

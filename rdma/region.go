@@ -42,9 +42,8 @@ func margin(d time.Duration) time.Duration { return min(20*time.Millisecond, d/4
 
 // borrowed makes a region of what the peer lends.
 // Preconditions: l.mu is held.
-func (l *link) borrowed(number uint32, f *wire.LendFrame) {
-	m := l.leasing
-	r := &Region{l: l, number: number, addr: f.Addr, rkey: f.RKey, n: int64(f.Length), access: Access(f.Access),
+func (m *leasing) borrowed(number uint32, f *wire.LendFrame) {
+	r := &Region{l: m.l, number: number, addr: f.Addr, rkey: f.RKey, n: int64(f.Length), access: Access(f.Access),
 		done: make(chan struct{})}
 	m.borrows.regions[number] = r
 	m.borrows.next++
@@ -90,9 +89,9 @@ func (r *Region) end(cause error) {
 	}
 	r.timer.Stop()
 	r.opened.Done()
-	m := &r.l.leasing.borrows
+	m := &leasingOf(r.l).borrows
 	m.offered = slices.DeleteFunc(m.offered, func(o *Region) bool { return o == r })
-	r.l.dropOps(r, cause)
+	leasingOf(r.l).dropOps(r, cause)
 	r.left()
 }
 
@@ -102,8 +101,8 @@ func (r *Region) left() {
 	if !r.use.Done() {
 		return
 	}
-	delete(r.l.leasing.borrows.regions, r.number)
-	r.l.tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.use.Cause)))
+	delete(leasingOf(r.l).borrows.regions, r.number)
+	leasingOf(r.l).tell(wire.NumberFrame(wire.Return, r.number, reasonOf(r.use.Cause)))
 	close(r.done)
 }
 
@@ -202,7 +201,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	}
 	number := m.borrows.asks.Add(w)
 	f := wire.RequestFrame{Bytes: uint64(n), Milliseconds: milliseconds(d), Access: uint8(a)}
-	l.tell(f.Encode(number))
+	leasingOf(l).tell(f.Encode(number))
 	l.mu.Unlock()
 	defer l.e.pollMeanwhile()()
 	select {
@@ -330,11 +329,11 @@ func (r *Region) single(ctx context.Context, st step) (uint64, error) {
 	}
 	o := ops.Get().(*op)
 	o.r, o.steps = r, append(o.steps, st)
-	if err := r.l.submit(o); err != nil {
+	if err := leasingOf(r.l).submit(o); err != nil {
 		o.recycle()
 		return 0, err
 	}
-	finished, err := r.l.await1(ctx, o)
+	finished, err := leasingOf(r.l).await1(ctx, o)
 	if !finished {
 		return 0, err // the goroutine that finishes it recycles it
 	}

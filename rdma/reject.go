@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,30 +59,6 @@ func (e *RejectError) Unwrap() error { return e.Err }
 // rejection is the private data of a refusal.
 func rejection(why wire.RejectReason) []byte {
 	return wire.Rejection{Min: wire.MinVersion, Max: wire.MaxVersion, Reason: why}.Encode()
-}
-
-// logInterval is the least time between two lines in the log about one thing.
-const logInterval = time.Minute
-
-// lines decides when something that happens often is logged: the first time, and after that with all of at least a
-// minute in one line.
-type lines struct {
-	mu    sync.Mutex
-	since uint64
-	next  time.Time
-}
-
-// due counts one more. It returns how many there were since the last line, or 0 if no line is due.
-func (r *lines) due(now time.Time) uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.since++
-	if now.Before(r.next) {
-		return 0
-	}
-	n := r.since
-	r.since, r.next = 0, now.Add(logInterval)
-	return n
 }
 
 // tally counts the peers that a listener has refused. They count in Stats of the engine of its last connection, and

@@ -99,7 +99,7 @@ func TestRXE_EventWhilePolling(t *testing.T) {
 			continue // an acknowledgement has come
 		}
 		ok(t, a.Send(ctx, []byte("wake")))
-		ok(t, server.shards[0].cq.WaitEvent(ctx, seen))
+		ok(t, server.shards[0].cq.Device().WaitEvent(ctx, seen))
 		time.Sleep(progress.Absence) // the poller has had the event, too
 		release()
 		m, err := b.Recv(ctx)
@@ -126,7 +126,7 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld >= startWindow })
 	release := client.shards[0].progress.Hold()
 	ok(t, b.Close())
-	<-a.l.port.cm.Done()
+	<-a.l.port.Conn.(interface{ Done() <-chan struct{} }).Done()
 	select {
 	case err := <-done:
 		t.Errorf("%v, before what had come was handled", err)

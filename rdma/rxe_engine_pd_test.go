@@ -40,7 +40,7 @@ func TestRXE_EnginePD(t *testing.T) {
 		_, client := newEngines(t, nil)
 		a, b := conns(t, server, client)
 		echo(t, a, b)
-		if b.l.port.qp.PD() != pd {
+		if b.l.port.Conn.(interface{ QP() *ibv.QP }).QP().PD() != pd {
 			t.Error("the connection is on another PD")
 		}
 		mr, err := pd.AllocMR(4096, ibv.LocalWrite, nil) // the program's own

@@ -65,7 +65,7 @@ func TestRXE_LeadEnds(t *testing.T) {
 			defer a.Close()
 			defer b.Close()
 			noPings(a.l, b.l)
-			got := leading(t, server, &b.l.readWake, func() error {
+			got := leading(t, server, &b.l.rd.wake, func() error {
 				_, err := b.Read(make([]byte, 10))
 				return err
 			})
@@ -97,7 +97,7 @@ func TestRXE_LeadContext(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(timeout(t))
-	got := leading(t, server, &b.l.readWake, func() error {
+	got := leading(t, server, &b.l.rd.wake, func() error {
 		for range 3 {
 			ok(t, recv(ctx)())
 		}
@@ -110,14 +110,14 @@ func TestRXE_LeadContext(t *testing.T) {
 	ok(t, a.Send(ctx, []byte("x")))
 	ok(t, <-got)
 	atRest(t, server)
-	got = leading(t, server, &b.l.readWake, recv(ctx))
+	got = leading(t, server, &b.l.rd.wake, recv(ctx))
 	cancel()
 	if err := <-got; err != context.Canceled {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 	atRest(t, server)
 
-	got = leading(t, server, &b.l.readWake, func() error {
+	got = leading(t, server, &b.l.rd.wake, func() error {
 		ok(t, recv(timeout(t))())
 		other, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(2*progress.Absence, cancel)
@@ -156,7 +156,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 		}
 		return got
 	}
-	first := leading(t, server, &b[0].l.readWake, read(b[0]))
+	first := leading(t, server, &b[0].l.rd.wake, read(b[0]))
 	second := waiter(read(b[1]))
 	write(a[1])
 	ok(t, <-second) // it is told by the first
@@ -171,7 +171,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 	atRest(t, server)
 
 	// Who comes while the one that reads is away.
-	first = leading(t, server, &b[0].l.readWake, read(b[0]))
+	first = leading(t, server, &b[0].l.rd.wake, read(b[0]))
 	write(a[0])
 	ok(t, <-first)
 	second = make(chan error, 1)
@@ -204,7 +204,7 @@ func TestRXE_LeadWriter(t *testing.T) {
 	ok(t, a.SetWriteDeadline(time.Now()))
 	n := <-filled
 	ok(t, a.SetWriteDeadline(time.Time{}))
-	wrote := leading(t, client, &a.l.writeWake, func() error {
+	wrote := leading(t, client, &a.l.wr.wake, func() error {
 		_, err := a.Write(make([]byte, size-n)) // waits once
 		return err
 	})

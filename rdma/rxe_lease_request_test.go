@@ -29,8 +29,8 @@ func TestRXE_RequestContext(t *testing.T) {
 		}
 		l := r.Conn.l
 		l.mu.Lock() // a lease that is being taken from the peer
-		l.leasing.lends.ledger.Add(1)
-		l.leasing.lends.ledger.End(1)
+		leasingOf(l).lends.ledger.Add(1)
+		leasingOf(l).lends.ledger.End(1)
 		l.mu.Unlock()
 		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
@@ -40,7 +40,7 @@ func TestRXE_RequestContext(t *testing.T) {
 			}
 		}
 		l.mu.Lock()
-		l.leasing.lends.ledger.Ended(1)
+		leasingOf(l).lends.ledger.Ended(1)
 		l.mu.Unlock()
 		lent, err = r.Lend(ctx, mem, MayRead, 0)
 		return lent, err

@@ -354,7 +354,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	testutil.Eventually(t, "a request", func() bool {
 		y.l.mu.Lock()
 		defer y.l.mu.Unlock()
-		return y.l.leasing.lends.desk.Open() == 1
+		return leasingOf(y.l).lends.desk.Open() == 1
 	})
 	ok(t, x.Close())
 	for range 3 {
@@ -376,9 +376,9 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	testutil.Eventually(t, "all leases returned", func() bool {
 		b.l.mu.Lock()
 		defer b.l.mu.Unlock()
-		return len(b.l.leasing.lends.open) == 0 && b.l.leasing.lends.desk.Open() == 0
+		return len(leasingOf(b.l).lends.open) == 0 && leasingOf(b.l).lends.desk.Open() == 0
 	})
-	attr, err := b.l.port.qp.Query(ibv.MaskAccessFlags)
+	attr, err := b.l.port.Conn.(interface{ QP() *ibv.QP }).QP().Query(ibv.MaskAccessFlags)
 	ok(t, err)
 	if attr.Access&(ibv.RemoteRead|ibv.RemoteWrite|ibv.RemoteAtomic) != 0 {
 		t.Errorf("the QP permits %v without a lease", attr.Access)

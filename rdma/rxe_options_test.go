@@ -115,7 +115,7 @@ func TestRXE_OptionsOfCalls(t *testing.T) {
 		"KeepAlive": func(e *callEnds) bool {
 			return time.Duration(e.mine.alive.every)*time.Second == optionSamples["KeepAlive"]
 		},
-		"Leases":      func(e *callEnds) bool { return e.mine.leasing != nil },
+		"Leases":      func(e *callEnds) bool { return e.mine.ctl != nil },
 		"Linger":      func(e *callEnds) bool { return e.mine.linger.most == optionSamples["Linger"] },
 		"PrivateData": func(e *callEnds) bool { return string(e.peer.peer.App[:4]) == "mine" },
 		"LocalAddr":   func(e *callEnds) bool { return e.mine.local.Addr() == local },

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -30,10 +31,10 @@ func newClaimant(t *testing.T, host string, e *Engine) claimant {
 // sends sends a datagram as if from another port. Its request before that claims the port as well.
 func (c claimant) sends(text string, to net.Addr, as netip.AddrPort) {
 	c.t.Helper()
-	was := c.local
-	c.local = as
+	was := c.at.Local
+	c.at.Local = as
 	_, err := c.WriteTo([]byte(text), to)
-	c.local = was
+	c.at.Local = was
 	ok(c.t, err)
 }
 
@@ -52,7 +53,7 @@ func (c claimant) requests(to netip.AddrPort, private []byte) {
 			c.t.Fatalf("the event %v, want %v", ev, want)
 		}
 	}
-	ok(c.t, id.ResolveAddr(netip.AddrPortFrom(c.local.Addr(), 0), to, testutil.Patience))
+	ok(c.t, id.ResolveAddr(netip.AddrPortFrom(c.at.Local.Addr(), 0), to, testutil.Patience))
 	wait(rdmacm.EventAddrResolved)
 	ok(c.t, id.ResolveRoute(testutil.Patience))
 	wait(rdmacm.EventRouteResolved)
@@ -69,7 +70,7 @@ func (c claimant) replies(qpn uint32) net.Addr {
 	ok(c.t, err)
 	id, err := ch.CreateID(rdmacm.PortSpaceUDP)
 	ok(c.t, err)
-	ok(c.t, id.Bind(netip.AddrPortFrom(c.local.Addr(), 0)))
+	ok(c.t, id.Bind(netip.AddrPortFrom(c.at.Local.Addr(), 0)))
 	ok(c.t, id.Listen(0))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -103,14 +104,14 @@ func TestRXE_PacketNames(t *testing.T) {
 		claim func(thief claimant, service, sender *PacketConn)
 	}{
 		{"a request", func(thief claimant, service, sender *PacketConn) {
-			private := make([]byte, announceLen)
-			copy(private, announceMagic)
+			private := make([]byte, datagram.AnnounceLen)
+			copy(private, datagram.AnnounceMagic)
 			binary.LittleEndian.PutUint32(private[4:], thief.qp.Num())
-			binary.LittleEndian.PutUint16(private[8:], service.local.Port())
-			thief.requests(sender.local, private)
+			binary.LittleEndian.PutUint16(private[8:], service.at.Local.Port())
+			thief.requests(sender.at.Local, private)
 		}},
 		{"a datagram", func(thief claimant, service, sender *PacketConn) {
-			thief.sends("I am the service", sender.LocalAddr(), service.local)
+			thief.sends("I am the service", sender.LocalAddr(), service.at.Local)
 			from := expect(thief.t, sender, []byte("I am the service"))
 			if a, is := from.(*PacketAddr); !is || a.QPN() != thief.qp.Num() {
 				thief.t.Errorf("a datagram that states another program's port is from %v", from)
@@ -157,7 +158,7 @@ func TestRXE_PacketNames(t *testing.T) {
 					t.Errorf("the thief has %d datagrams", n)
 				}
 				thief.mu.Lock()
-				stolen := thief.count
+				stolen := thief.slots.Unread()
 				thief.mu.Unlock()
 				if stolen > 0 {
 					t.Errorf("%d datagrams went to the thief", stolen)
@@ -191,7 +192,7 @@ func TestRXE_PacketOwners(t *testing.T) {
 		"WriteTo": func() (int, error) { return sender.WriteTo([]byte("nobody"), to) },
 		"Write":   func() (int, error) { return dialed.Write([]byte("nobody")) },
 	} {
-		sender.e.ticks.Add(askAfter)
+		sender.e.ticks.Add(datagram.AskAfter)
 		testutil.Eventually(t, what+" hears that the port has no owner", func() bool {
 			_, err := send()
 			if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {

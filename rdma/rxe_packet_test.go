@@ -18,6 +18,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 )
 
 // packets opens a socket on each device.
@@ -60,7 +61,7 @@ func TestRXE_Packet(t *testing.T) {
 		sent, err := b.WriteTo(data, a.LocalAddr())
 		ok(t, err)
 		from := expect(t, a, data)
-		if udp, is := from.(*net.UDPAddr); sent != n || !is || udp.AddrPort() != b.local {
+		if udp, is := from.(*net.UDPAddr); sent != n || !is || udp.AddrPort() != b.at.Local {
 			t.Errorf("%d bytes sent from %v: %d, from %v", n, b.LocalAddr(), sent, from)
 		}
 		_, err = a.WriteTo(data, from)
@@ -74,7 +75,7 @@ func TestRXE_Packet(t *testing.T) {
 		!errors.As(err, &limit) || limit.Limit != uint64(most) {
 		t.Errorf("a datagram that is too long: %v", err)
 	}
-	_, err := b.WriteTo([]byte("as by UDP"), net.UDPAddrFromAddrPort(a.local))
+	_, err := b.WriteTo([]byte("as by UDP"), net.UDPAddrFromAddrPort(a.at.Local))
 	ok(t, err)
 	p := make([]byte, 2)
 	if n, _, err := a.ReadFrom(p); err != nil || string(p[:n]) != "as" {
@@ -93,7 +94,7 @@ func TestRXE_Packet(t *testing.T) {
 	ok(t, err)
 	from = expect(t, a, []byte("3"))
 	if p, is := from.(*PacketAddr); !is || !strings.Contains(p.String(), " qp 0x") || p.QPN() != b.qp.Num() ||
-		p.AddrPort() != netip.AddrPortFrom(b.local.Addr(), 0) {
+		p.AddrPort() != netip.AddrPortFrom(b.at.Local.Addr(), 0) {
 		t.Errorf("a source without a name is %T %v", from, from)
 	}
 	_, err = a.WriteTo([]byte("4"), from)
@@ -119,12 +120,12 @@ func forget(t *testing.T, c *PacketConn) {
 	testutil.Eventually(t, "nothing is under way", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return len(c.free) == len(c.sends)
+		return c.slots.AllSent()
 	})
 	for {
 		c.mu.Lock()
-		n := len(c.peers)
-		unused := c.forget()
+		n := c.table.Len()
+		unused := c.table.Forget()
 		c.mu.Unlock()
 		closeAHs(unused)
 		if n == 0 {
@@ -137,7 +138,7 @@ func forget(t *testing.T, c *PacketConn) {
 func TestRXE_PacketManual(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20, Manual: true})
 	a, b := packets(t, server, client)
-	for range 2 * packetSends {
+	for range 2 * datagram.Sends {
 		_, err := b.WriteTo([]byte("hello"), a.LocalAddr())
 		ok(t, err)
 		_, err = a.WriteTo([]byte("good day"), expect(t, a, []byte("hello")))
@@ -171,7 +172,7 @@ func TestRXE_PacketDial(t *testing.T) {
 	testutil.Eventually(t, "the other datagram has arrived", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.count == 1
+		return c.slots.Unread() == 1
 	})
 	_, err = a.WriteTo([]byte("good day"), peer)
 	ok(t, err)
@@ -227,7 +228,7 @@ func TestRXE_PacketRestart(t *testing.T) {
 		{"WriteTo", func() (int, error) { return b.WriteTo([]byte("WriteTo"), to) }, b},
 		{"Write", func() (int, error) { return d.Write([]byte("Write")) }, d},
 	} {
-		send.c.e.ticks.Add(askAfter)
+		send.c.e.ticks.Add(datagram.AskAfter)
 		testutil.Eventually(t, send.what+" reaches the service that has restarted", func() bool {
 			_, err := send.f()
 			ok(t, err)
@@ -291,9 +292,9 @@ func TestRXE_PacketRandom(t *testing.T) {
 				}
 				seen[id] = true
 			}
-			if len(seen) < len(a.recvs) {
+			if len(seen) < a.slots.Receives() {
 				t.Errorf("%d datagrams of %d arrived, want at least the %d that are kept", len(seen), writers*each,
-					len(a.recvs))
+					a.slots.Receives())
 			}
 		})
 	}
@@ -302,7 +303,7 @@ func TestRXE_PacketRandom(t *testing.T) {
 		testutil.Eventually(t, "all is read", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.count == 0 && len(c.free) == len(c.sends)
+			return c.slots.Unread() == 0 && c.slots.AllSent()
 		})
 		ok(t, c.SetReadDeadline(time.Now()))
 	}
@@ -317,13 +318,13 @@ func TestRXE_PacketFlood(t *testing.T) {
 	defer s.Close()
 	defer d.Close()
 	p := make([]byte, 1000)
-	for range 5 * len(a.recvs) {
+	for range 5 * a.slots.Receives() {
 		_, err := b.WriteTo(p, a.LocalAddr())
 		ok(t, err)
 	}
 	exchange(t, s, d)
 	testutil.Eventually(t, "the socket is full", func() bool { return a.Stats().Full > 0 })
-	for range len(a.recvs) {
+	for range a.slots.Receives() {
 		expect(t, a, p)
 	}
 	for { // what the device took while those were read
@@ -448,7 +449,7 @@ func TestRXE_PacketErrors(t *testing.T) {
 
 	p := make([]byte, 10)
 	for _, to := range []net.Addr{nil, (*PacketAddr)(nil), &net.UDPAddr{}, &net.UnixAddr{Name: "x"},
-		&PacketAddr{of: a, qpn: 5}} {
+		&PacketAddr{of: a, at: datagram.Address{QPN: 5}}} {
 		if _, err := b.WriteTo(p, to); !errors.As(err, &arg) {
 			t.Errorf("to %v: %v", to, err)
 		}

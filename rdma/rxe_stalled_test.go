@@ -89,15 +89,15 @@ func hears(ctx context.Context, a *link) error {
 		}
 		got := ""
 		for len(got) < len(text) {
-			if err := a.readTurn.Enter(bound{Ctx: ctx}); err != nil {
+			if err := a.rd.turn.Enter(bound{Ctx: ctx}); err != nil {
 				return err
 			}
-			err := a.begin(bound{Ctx: ctx})
+			err := a.rd.begin(bound{Ctx: ctx})
 			if err == nil {
-				got += string(a.current.bytes())
-				a.finish()
+				got += string(a.rd.current.bytes())
+				a.rd.finish()
 			}
-			a.readTurn.Leave()
+			a.rd.turn.Leave()
 			if err != nil {
 				return err
 			}
@@ -343,7 +343,7 @@ func TestRXE_NoBlocks(t *testing.T) {
 	}
 	buf, err := client.Pool().Register(make([]byte, 10_000))
 	ok(t, err)
-	if a.l.oneSGE {
+	if a.l.wr.oneSGE {
 		buf.Release() // it would be copied
 	} else {
 		ok(t, a.SendBuffer(timeout(t), buf)) // its header is in the short block

@@ -115,7 +115,7 @@ func testUnread(t *testing.T, manual bool, send any) {
 		if _, err := writer.l.write(bound{Ctx: timeout(t)}, make([]byte, 100)); err != nil {
 			t.Fatalf("write %d: %v", i, err)
 		}
-		ok(t, writer.l.flush(timeout(t)))
+		ok(t, writer.l.wr.flush(timeout(t)))
 	}
 	if c := client.shards[0].blocks.Counts(); c.Ahead > c.Blocks*9/16 {
 		t.Errorf("%+v: more than nine sixteenths are taken ahead", c)
@@ -126,7 +126,7 @@ func testUnread(t *testing.T, manual bool, send any) {
 	i := slices.IndexFunc(links, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.parched
+		return l.wr.parched
 	})
 	if i < 0 {
 		t.Fatal("no sender waits for a credit: the test tells nothing")

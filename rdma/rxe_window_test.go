@@ -37,7 +37,7 @@ func burst(t *testing.T, a, b *Conn, n int) {
 func windowOf(c *Conn) uint32 {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	return c.l.recv.Window()
+	return c.l.win.recv.Window()
 }
 
 // grow sends until the window is n or the shard has no more.
@@ -110,7 +110,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 				return false
 			})
 			p[1].l.mu.Lock()
-			if r := &p[1].l.recv; r.Lowering() || r.Window() != startWindow {
+			if r := &p[1].l.win.recv; r.Lowering() || r.Window() != startWindow {
 				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, r.Window(), r.Lowering())
 			}
 			p[1].l.mu.Unlock()

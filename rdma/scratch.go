@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -21,17 +22,17 @@ type scratchMem struct {
 type scratches struct {
 	mu    sync.Mutex
 	free  []scratchMem
-	slabs []memory
+	slabs []nic.Memory
 }
 
 const scratchSlab = 32 * sendq.ScratchLen
 
 // get returns scratch memory.
-func (s *scratches) get(nic *adapter) (scratchMem, error) {
+func (s *scratches) get(nic nic.Adapter) (scratchMem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.free) == 0 {
-		mr, err := nic.alloc(scratchSlab, ibv.LocalWrite, nil)
+		mr, err := nic.Alloc(scratchSlab, ibv.LocalWrite, nil)
 		if err != nil {
 			return scratchMem{}, fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}
@@ -60,27 +61,4 @@ func (s *scratches) release() error {
 		errs = append(errs, mr.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// needScratch gives the connection scratch memory, if it has none.
-// Preconditions: l.mu is held, or the connection has not begun.
-func (l *link) needScratch() error {
-	if l.q.HasScratch() {
-		return nil
-	}
-	s, err := l.e.eng.scratches.get(&l.e.eng.nic)
-	if err == nil {
-		l.scratch = s
-		l.q.PutScratch(s.mem, s.at)
-	}
-	return err
-}
-
-// dropScratch gives it back, unless the device may still use it.
-// Preconditions: l.mu is held, the QP is gone.
-func (l *link) dropScratch() {
-	if l.scratch.mem != nil && l.end.CloseErr() == nil {
-		l.e.eng.scratches.put(l.scratch)
-		l.scratch = scratchMem{}
-	}
 }

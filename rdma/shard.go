@@ -7,30 +7,22 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
+	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const (
-	startConns = 32 // that the CQ has room for at first
-
-	// What sockets for datagrams take of a shard.
-	maxPackets   = 256 // sockets
-	packetRecvs  = 128
-	packetSends  = 32
-	packetPlaces = (packetRecvs + packetSends) / sendq.Depth // of connections, that the completions of one need
-)
+const startConns = 32 // that the CQ has room for at first
 
 // shard is a part of an engine with a CQ, an SRQ, blocks, a poller and connections of its own. An engine has one for
 // each of EngineOptions.Pollers, and others for large blocks. They share the device, the PD, the budget and the pool.
 type shard struct {
 	eng       *Engine
 	opt       EngineOptions // of this shard
-	cq        *ibv.CQ
-	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
-	mem       *queues          // of Pipe, in place of these
-	stride    int              // bytes of a block with its headroom
+	cq        nic.CQ
+	stride    int // bytes of a block with its headroom
 	slabBytes int64
 	budget    *blocks.Budget
 	blocks    *blocks.Set
@@ -44,7 +36,7 @@ type shard struct {
 	most      most
 
 	links   linkTable
-	packets [maxPackets]atomic.Pointer[PacketConn]
+	packets [datagram.Sockets]atomic.Pointer[packetSocket]
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	members members
@@ -74,11 +66,8 @@ type scratch struct {
 func newShard(eng *Engine, o EngineOptions) *shard {
 	e := &shard{eng: eng, opt: o, stride: o.Block + headroom, budget: eng.budget,
 		members: members{conns: make(map[*link]struct{})}}
-	var src progress.Source = &completions{e: e}
-	if eng.nic.mem != nil {
-		src = &memoryCompletions{e: e}
-	}
-	e.progress = progress.New(src, progress.Options{Manual: o.Manual, Spin: o.Spin, Fail: eng.failAll})
+	e.cq = eng.nic.NewCQ(e.handle)
+	e.progress = progress.New(e.cq, progress.Options{Manual: o.Manual, Spin: o.Spin, Fail: eng.failAll})
 	e.setMost(mostSmall)
 	e.slabBytes = slabSize
 	e.blocks = e.newBlocks()
@@ -109,7 +98,7 @@ func (e *Engine) openShards(large bool) error {
 				return err
 			}
 		}
-		e.nic.pd = e.pd
+		e.nic = nic.OfDevice(e.pd)
 	}
 	if err := e.openProbe(); err != nil {
 		return err
@@ -138,7 +127,7 @@ func (e *Engine) openShards(large bool) error {
 	if e.dev == nil {
 		return nil
 	}
-	path, _ := e.shards[0].cq.DataPath()
+	path, _ := e.shards[0].cq.Device().DataPath()
 	return e.openWindows(path)
 }
 
@@ -146,34 +135,20 @@ func (e *Engine) openShards(large bool) error {
 func (e *shard) open() (err error) {
 	e.sizeReceives()
 	e.cqConns = min(startConns, e.opt.MaxConns)
-	if e.eng.nic.mem != nil {
-		e.openMemory()
-	} else if err := e.openDevice(); err != nil {
+	opt := nic.CQOptions{DataPath: e.opt.DataPath, Vector: e.vector, Manual: e.opt.Manual}
+	if err := e.cq.Open(e.completions(e.cqConns), opt); err != nil {
 		return err
+	}
+	if cq := e.cq.Device(); cq != nil {
+		e.eng.own.Store(cq, true)
 	}
 	if err := errors.Join(e.openReceives(), e.measure()); err != nil {
 		return err
 	}
-	if e.cq != nil && !e.opt.Manual {
+	if e.cq.Device() != nil && !e.opt.Manual {
 		e.openCanary()
 	}
 	e.opened.Store(true)
-	return nil
-}
-
-// openDevice makes a shard's objects on a device.
-func (e *shard) openDevice() (err error) {
-	opt := &ibv.CQOptions{Spin: None, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
-	if !e.opt.Manual {
-		if e.channel, err = e.eng.dev.CreateManualCompChannel(); err != nil {
-			return err
-		}
-		opt.Channel = e.channel
-	}
-	if e.cq, err = e.eng.dev.CreateCQ(e.completions(e.cqConns), opt); err != nil {
-		return err
-	}
-	e.eng.own.Store(e.cq, true)
 	return nil
 }
 
@@ -183,17 +158,11 @@ func (e *shard) closeShard() error {
 	if e.canary.qp != nil {
 		errs = append(errs, e.canary.qp.Close())
 	}
-	if e.recvs.srq != nil {
-		errs = append(errs, e.recvs.srq.Close())
+	if e.recvs.queue != nil {
+		errs = append(errs, e.recvs.queue.Close())
 	}
 	errs = append(errs, e.blocks.Close()...)
-	if e.cq != nil {
-		errs = append(errs, e.cq.Close())
-	}
-	if e.channel != nil {
-		errs = append(errs, e.channel.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.cq.Close())...)
 }
 
 // shard returns the one with the fewest connections.
@@ -244,9 +213,7 @@ func (e *shard) reserve(large bool) (*shard, error) {
 func (e *shard) place() error {
 	if e.members.places() == e.cqConns {
 		n := min(2*e.cqConns, e.opt.MaxConns)
-		if e.cq == nil { // one in memory is never full
-			n = e.opt.MaxConns
-		} else if err := e.cq.Resize(e.completions(n)); err != nil {
+		if err := e.cq.Resize(e.completions(n)); err != nil {
 			return err
 		}
 		e.cqConns = n
@@ -265,7 +232,7 @@ func (e *shard) add(l *link) {
 // remove undoes add.
 func (e *shard) remove(l *link) {
 	l.mu.Lock()
-	l.account.End(l.recv.Kept())
+	l.win.account.End(l.win.recv.Kept())
 	l.mu.Unlock()
 	e.members.remove(l)
 	l.end.Forgotten()

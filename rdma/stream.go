@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
-	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
@@ -60,63 +59,6 @@ func (s *Stream) fail(op string, err error) error {
 	return netOp(op, s.LocalAddr(), s.RemoteAddr(), err)
 }
 
-// begin makes l.current a frame with data, and waits for one.
-// Preconditions: the caller has readTurn.
-func (l *link) begin(b bound) error {
-	for l.current.n == 0 {
-		if l.current.b != nil {
-			l.finish()
-		}
-		f, err := l.nextFrame(b)
-		if err != nil {
-			return err
-		}
-		l.current = f
-	}
-	return nil
-}
-
-// nextFrame takes the next data frame, and waits for one.
-// Preconditions: the caller has readTurn.
-func (l *link) nextFrame(b bound) (frame, error) {
-	for {
-		l.mu.Lock()
-		switch {
-		case l.end.ReadShut():
-			err := error(io.EOF)
-			if l.end.Closed() {
-				err = ErrClosed
-			}
-			l.mu.Unlock()
-			return frame{}, err
-		case l.in.Len() > 0:
-			f := l.in.Pop()
-			l.mu.Unlock()
-			return f, nil
-		case l.end.PeerFIN():
-			l.mu.Unlock()
-			return frame{}, io.EOF
-		case l.end.Drained():
-			err := l.reason()
-			l.mu.Unlock()
-			return frame{}, err
-		}
-		p := l.dialog.next(l.send.Sent())
-		l.mu.Unlock()
-		if err := l.e.waitData(b, &l.readWake, p); err != nil {
-			return frame{}, err
-		}
-	}
-}
-
-// finish gives l.current back.
-// Preconditions: the caller has readTurn.
-func (l *link) finish() {
-	f := l.current
-	l.current = frame{}
-	l.giveBack(f)
-}
-
 // Read reads what has arrived, at least one byte, and waits for it. At the end of what the peer
 // sends the error is io.EOF, after the deadline it is os.ErrDeadlineExceeded.
 func (s *Stream) Read(p []byte) (int, error) {
@@ -129,24 +71,24 @@ func (s *Stream) Read(p []byte) (int, error) {
 
 func (s *Stream) readSome(p []byte) (n int, err error) {
 	b := bound{Deadline: &s.read}
-	if err := s.l.readTurn.Enter(b); err != nil {
+	if err := s.l.rd.turn.Enter(b); err != nil {
 		return 0, err
 	}
-	defer s.l.readTurn.Leave()
+	defer s.l.rd.turn.Leave()
 	if len(p) == 0 {
 		if s.l.end.Closed() {
 			return 0, ErrClosed
 		}
 		return 0, nil
 	}
-	if err := s.l.begin(b); err != nil {
+	if err := s.l.rd.begin(b); err != nil {
 		return 0, err
 	}
 	for n < len(p) {
-		f := &s.l.current
+		f := &s.l.rd.current
 		if f.n == 0 {
-			s.l.finish()
-			if !s.l.more() {
+			s.l.rd.finish()
+			if !s.l.rd.more() {
 				break
 			}
 			continue
@@ -155,22 +97,10 @@ func (s *Stream) readSome(p []byte) (n int, err error) {
 		n += c
 		f.off, f.n = f.off+int32(c), f.n-int32(c)
 	}
-	if f := &s.l.current; f.b != nil && f.n == 0 {
-		s.l.finish()
+	if f := &s.l.rd.current; f.b != nil && f.n == 0 {
+		s.l.rd.finish()
 	}
 	return n, nil
-}
-
-// more makes l.current the next frame, if one has arrived.
-// Preconditions: the caller has readTurn, and l.current is empty.
-func (l *link) more() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.in.Len() == 0 || l.end.ReadShut() {
-		return false
-	}
-	l.current = l.in.Pop()
-	return true
 }
 
 // Write sends p. It waits while the peer does not read, and returns how much of p was accepted.
@@ -180,126 +110,6 @@ func (s *Stream) Write(p []byte) (int, error) {
 	}
 	n, err := s.l.write(bound{Deadline: &s.write}, p)
 	return n, s.fail("write", err)
-}
-
-// writeBytes stages p. A frame that is not sent at once is filled up by later writes.
-// Preconditions: the caller has writeTurn.
-func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
-	n, starved, err := l.stageBytes(b, p)
-	if starved {
-		l.e.passOn(l)
-	}
-	return n, err
-}
-
-// stageBytes is writeBytes, and reports whether there was no block at some time.
-// Preconditions: the caller has writeTurn.
-func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
-	most := l.frameMost()
-	for {
-		l.mu.Lock()
-		if err := l.writeError(); err != nil {
-			l.mu.Unlock()
-			return n, starved, err
-		}
-		n += l.q.Fill(p[n:], most)
-		room, ahead := l.q.MayStage(), !l.hasCredit()
-		l.mu.Unlock()
-		if n == len(p) {
-			return n, starved, nil
-		}
-		if room {
-			buf, err := l.sendBlock(ahead, min(len(p)-n, most))
-			if err != nil {
-				return n, starved, err
-			}
-			if buf != nil {
-				c := copy(buf.Payload(), p[n:min(n+most, len(p))])
-				if err := l.stage(inBlock(buf, c)); err != nil {
-					return n, starved, err
-				}
-				if n += c; n == len(p) { // now the peer may read and close, which is no failure of this write
-					return n, starved, nil
-				}
-				continue
-			}
-			starved = true
-		}
-		if err := l.waitWrite(b); err != nil {
-			return n, starved, err
-		}
-	}
-}
-
-// frameMost is the most payload of a frame to the peer.
-func (l *link) frameMost() int { return min(l.e.opt.Block, int(l.peer.Block)) }
-
-// stage sends a frame as soon as it may be sent. It takes the block over.
-// Preconditions: the caller has writeTurn.
-func (l *link) stage(f sendq.Frame[held]) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.writeError(); err != nil {
-		l.giveUp(f.Held)
-		return err
-	}
-	if f.Held.b != nil && f.Held.b.Staged() {
-		l.ahead++
-	}
-	if l.q.Stage(f) {
-		l.pump()
-	}
-	return nil
-}
-
-// waitBlock waits until a frame may be staged, and returns a block for n bytes of it.
-// Preconditions: the caller has writeTurn.
-func (l *link) waitBlock(b bound, n int) (*block, error) {
-	starved := false
-	for {
-		ahead, err := l.waitRoom(b)
-		if err == nil {
-			buf, berr := l.sendBlock(ahead, n)
-			if buf != nil || berr != nil {
-				return buf, berr
-			}
-			starved = true
-			err = l.waitWrite(b)
-		}
-		if err != nil {
-			if starved {
-				l.e.passOn(l)
-			}
-			return nil, err
-		}
-	}
-}
-
-// waitRoom waits until a frame may be staged, and reports whether that is ahead of a credit.
-// Preconditions: the caller has writeTurn.
-func (l *link) waitRoom(b bound) (ahead bool, err error) {
-	for {
-		l.mu.Lock()
-		err, room, ahead := l.writeError(), l.q.MayStage(), !l.hasCredit()
-		l.mu.Unlock()
-		if err != nil || room {
-			return ahead, err
-		}
-		if err := l.waitWrite(b); err != nil {
-			return false, err
-		}
-	}
-}
-
-// waitWrite waits until there may be room, a block or a credit. Held data is posted before.
-// Preconditions: the caller has writeTurn.
-func (l *link) waitWrite(b bound) error {
-	l.mu.Lock()
-	if l.q.Held() {
-		l.pump()
-	}
-	l.mu.Unlock()
-	return l.e.waitData(b, &l.writeWake, nil)
 }
 
 // SetDeadline sets the deadlines of reading and writing, also of calls that wait; the zero time means none. Close stops
@@ -409,18 +219,6 @@ func (s *Stream) Err() error {
 	return s.l.ended()
 }
 
-// closeSend sends a FIN after all that was staged. Once is enough, and a peer that has closed needs none, but it is no
-// mistake.
-func (l *link) closeSend() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
-		return err
-	}
-	l.do(l.end.CloseWrite())
-	return nil
-}
-
 // Engine returns the engine that the stream belongs to, or nil if it is TCP.
 func (s *Stream) Engine() *Engine {
 	if s.tcp != nil {
@@ -434,17 +232,7 @@ func (s *Stream) Transport() string {
 	if s.tcp != nil {
 		return "tcp: " + s.tcp.why
 	}
-	return s.l.transport()
-}
-
-func (l *link) transport() string { return l.e.transport() }
-
-func (e *shard) transport() string {
-	if e.cq == nil {
-		return pipeName
-	}
-	path, _ := e.cq.DataPath()
-	return "rdma " + e.eng.name() + " " + path.String()
+	return s.l.e.cq.Carrier()
 }
 
 var _ net.Conn = (*Stream)(nil)

@@ -83,25 +83,6 @@ func copyRoom(r io.Reader, most int) int {
 	return most
 }
 
-// mayWrite reports why a write would fail now, without waiting.
-func (l *link) mayWrite(b bound) error {
-	if err := b.Expired(); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.writeError()
-}
-
-// write is Stream.Write.
-func (l *link) write(b bound, p []byte) (int, error) {
-	if err := l.writeTurn.Enter(b); err != nil {
-		return 0, err
-	}
-	defer l.writeTurn.Leave()
-	return l.writeBytes(b, p)
-}
-
 // WriteTo writes to w what arrives, until the peer has sent all. Nothing is copied on this side: w sees the memory
 // that the adapter wrote, until w.Write returns. A deadline ends WriteTo at once while it waits for the peer, and
 // otherwise when w.Write returns. While w.Write runs, other goroutines can read what comes next. Bytes that w has
@@ -131,20 +112,6 @@ func copyTo(l copied, w io.Writer, b bound) (total int64, err error) {
 			return total, err
 		}
 	}
-}
-
-// takeFrame takes what is left of the frame that a reader has begun, or waits for the next.
-func (l *link) takeFrame(b bound) (frame, error) {
-	if err := l.readTurn.Enter(b); err != nil {
-		return frame{}, err
-	}
-	defer l.readTurn.Leave()
-	if err := l.begin(b); err != nil {
-		return frame{}, err
-	}
-	f := l.current
-	l.current = frame{}
-	return f, nil
 }
 
 // handFrame writes a frame to w, and then gives it back, also if w.Write does not return.

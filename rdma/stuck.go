@@ -56,7 +56,8 @@ type canary struct {
 // openCanary makes the canary, and tries it. Without one, for example because the device has no queue pair left, a
 // stuck CQ is not noticed.
 func (e *shard) openCanary() {
-	qp, err := e.eng.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: None})
+	cq := e.cq.Device()
+	qp, err := e.eng.pd.CreateQP(cq, cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: None})
 	if err != nil {
 		return
 	}

@@ -73,7 +73,10 @@ func (l *link) do(d ending.Do) {
 		l.dropStaged()
 	}
 	if d&ending.StopOps != 0 {
-		l.stopOps()
+		l.stopped.Happen()
+		if l.ctl != nil {
+			l.ctl.tenant.stop()
+		}
 	}
 	if d&ending.WakeReader != 0 {
 		l.wakeReader()
@@ -99,9 +102,27 @@ func (l *link) do(d ending.Do) {
 	}
 	if d&ending.Teardown != 0 {
 		l.linger.stop()
-		l.account.Stop()
+		l.win.account.Stop()
 		go l.end.Run(&l.mu, (*teardown)(l))
 	}
+}
+
+// dropInput drops what was received and not read.
+// Preconditions: l.mu is held.
+func (l *link) dropInput() {
+	for l.in.Len() > 0 {
+		l.e.consumed(l.in.Pop().b)
+		l.win.took(1)
+	}
+}
+
+// dropStaged drops what was staged and not posted.
+// Preconditions: l.mu is held.
+func (l *link) dropStaged() {
+	for f, ok := l.q.DropStaged(); ok; f, ok = l.q.DropStaged() {
+		l.giveUp(f.Held)
+	}
+	l.wr.caughtUp()
 }
 
 // teardown is a link that ends.
@@ -132,7 +153,7 @@ func (t *teardown) Resetting() <-chan struct{} {
 
 // Rest waits for the QP's last event. Devices that never raise it are known after the first QP.
 func (t *teardown) Rest() {
-	if t.port.unused() {
+	if t.port.Unused() {
 		return
 	}
 	most := drainTime / 4
@@ -141,12 +162,12 @@ func (t *teardown) Rest() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	t.e.restless.Store(errors.Is(t.port.rest(ctx), context.DeadlineExceeded))
+	t.e.restless.Store(errors.Is(t.port.Rest(ctx), context.DeadlineExceeded))
 }
 
 // Mark posts the marker. The queue may be full until the poller has seen completions.
 func (t *teardown) Mark() bool {
-	if t.port.unused() {
+	if t.port.Unused() {
 		return false
 	}
 	t.mu.Lock()
@@ -156,7 +177,7 @@ func (t *teardown) Mark() bool {
 	defer t.e.pollMeanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	needless, err := t.port.mark(ctx, uint64(wr))
+	needless, err := t.port.Mark(ctx, uint64(wr))
 	if err == nil && needless {
 		t.e.catchUp(t.e.eng.gone)
 		t.mu.Lock()
@@ -169,10 +190,10 @@ func (t *teardown) Mark() bool {
 func (t *teardown) Forget() { t.e.links.clear((*link)(t)) }
 
 func (t *teardown) CloseQP(drained bool) error {
-	drained = drained || t.port.unused()
-	err := t.port.close()
+	drained = drained || t.port.Unused()
+	err := t.port.Close()
 	if err == nil { // else the device may still use its receives
-		t.account.Gone(drained)
+		t.win.account.Gone(drained)
 	}
 	return err
 }
@@ -187,17 +208,19 @@ func (t *teardown) Drain(err error) {
 	}
 	l.dropStaged()
 	l.q.EndWaits()
-	l.account.Shrink(l.recv.End())
-	l.e.blocks.Retire(&l.sender)
+	l.win.account.Shrink(l.win.recv.End())
+	l.e.blocks.Retire(&l.wr.sender)
 }
 
 func (t *teardown) Over() {
 	l := (*link)(t)
 	l.wakeReader()
 	l.wakeWriter()
-	l.endLeases()
+	if l.ctl != nil {
+		l.ctl.tenant.ended()
+	}
 	l.mu.Lock()
-	l.dropScratch()
+	l.wr.dropScratch()
 	l.mu.Unlock()
 	l.leave()
 }
@@ -219,19 +242,6 @@ func (l *link) abandon(err error) {
 	l.failLocked(err)
 	l.mu.Unlock()
 	l.close()
-}
-
-// dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
-func (l *link) dropCurrent() {
-	l.readTurn.Take()
-	if l.partial.m != nil {
-		l.dropPartial()
-	}
-	if l.current.b != nil {
-		l.finish()
-	}
-	l.readTurn.Leave()
-	l.leave()
 }
 
 // writeError is why nothing can be sent, or nil.

@@ -105,11 +105,11 @@ func (t *Transfer) start(ctx context.Context) error {
 	}
 	if t.tell {
 		l, w := t.r.l, bound{Ctx: ctx}
-		if err := l.writeTurn.Enter(w); err != nil {
+		if err := l.wr.turn.Enter(w); err != nil {
 			return err
 		}
-		defer l.writeTurn.Leave()
-		b, err := l.waitBlock(w, len(t.p))
+		defer l.wr.turn.Leave()
+		b, err := l.wr.waitBlock(w, len(t.p))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (t *Transfer) start(ctx context.Context) error {
 		}
 		t.o.Note, t.o.Noting = note, true
 	}
-	if err := t.r.l.submit(t.o); err != nil {
+	if err := leasingOf(t.r.l).submit(t.o); err != nil {
 		if t.o.Noting {
 			t.r.l.giveUp(t.o.Note.Held)
 		}
@@ -136,7 +136,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	}
 	o := t.o
 	t.o, t.runs = nil, false
-	finished, err := t.r.l.await1(ctx, o)
+	finished, err := leasingOf(t.r.l).await1(ctx, o)
 	if finished {
 		o.recycle()
 	}

@@ -25,3 +25,10 @@ func (e *shard) pollMeanwhile() (stop func()) { return e.progress.Meanwhile() }
 
 // catchUp handles what has come, unless stop is closed before.
 func (e *shard) catchUp(stop <-chan struct{}) { e.progress.CatchUp(stop) }
+
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

@@ -27,7 +27,7 @@ func TestWriteAccepted(t *testing.T) {
 			for n := range rounds {
 				e := &shard{most: mostSmall, progress: noProgress(), opt: EngineOptions{Block: 64}}
 				e.blocks = fakeBlocks(headroom+64, 8*stageMost)
-				l := newLink(e, wire.Stream, &Options{}, nil)
+				l := newLink(e, wire.Stream, linkOptions{}, nil)
 				l.peer = wire.Hello{Block: 64}
 				var peers sync.WaitGroup
 				for range 4 { // so that one is likely to have the lock as soon as it is free

@@ -13,17 +13,17 @@ func (s *Stream) WriteBuffers(v net.Buffers) (total int64, err error) {
 		return v.WriteTo(s.tcp.TCPConn)
 	}
 	b := bound{Deadline: &s.write}
-	if err := s.l.writeTurn.Enter(b); err != nil {
+	if err := s.l.wr.turn.Enter(b); err != nil {
 		return 0, s.fail("write", err)
 	}
-	defer s.l.writeTurn.Leave()
-	s.l.hold()
-	defer s.l.letGo()
+	defer s.l.wr.turn.Leave()
+	s.l.wr.hold()
+	defer s.l.wr.letGo()
 	for _, p := range v {
 		if len(p) == 0 && total > 0 {
 			continue // a peer may have closed after all bytes
 		}
-		n, err := s.l.writeBytes(b, p)
+		n, err := s.l.wr.writeBytes(b, p)
 		total += int64(n)
 		if err != nil {
 			return total, s.fail("write", err)
