@@ -325,7 +325,7 @@ func TestResize(t *testing.T) {
 	for i := range 256 {
 		buf[i*64+63] = 0xf0
 	}
-	if _, e := p.a.ctx.ResizeCQ(q.q.Handle, 255, va(buf), 64); e != 0 {
+	if e := q.q.Resize(255, va(buf), 64); e != 0 {
 		t.Fatal(e)
 	}
 	q.q.Entries = 256
@@ -347,7 +347,7 @@ func TestResize_Unpolled(t *testing.T) {
 		p.r.settle()
 	}
 	resize := func() unix.Errno {
-		_, e := p.a.ctx.ResizeCQ(q.q.Handle, 3, va(small), 64)
+		e := q.q.Resize(3, va(small), 64)
 		return e
 	}
 	if e := resize(); e != unix.EINVAL {
@@ -391,7 +391,7 @@ func (n *node) receiver(scq, rcq *cq) *qp {
 	q := &qp{n: n, scq: scq, rcq: rcq, db: n.r.a.alloc(64), stride: 64}
 	q.rq = n.r.a.alloc(16 * 64)
 	n.r.uidx++
-	p, e := n.ctx.CreateQP(&hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle,
+	p, e := hca.CreateQP(n.ctx, &hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle,
 		RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6, UIdx: n.r.uidx,
 		UARPage: n.uar.Index,
 		Cap:     hca.QPCap{RecvWR: 16, RecvSGE: 4}})

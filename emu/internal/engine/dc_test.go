@@ -169,7 +169,7 @@ func TestDCRefused(t *testing.T) {
 	t.Run("destroyed DCT", func(t *testing.T) {
 		r := newDC(t, func(x *attrs) { x.timeout, x.retry = 1, 1 }, qpOpts{})
 		to := r.to(0)
-		if _, e := r.b.ctx.DestroyQP(r.ts[0].q.Handle); e != 0 {
+		if _, e := hca.DestroyCounted[hca.AnyQP](r.b.ctx, r.ts[0].q.Handle); e != 0 {
 			t.Fatal(e)
 		}
 		r.i.send(opSend, signaled, 0, to, r.ma.sge(0, 500))
@@ -257,7 +257,7 @@ func TestDCStates(t *testing.T) {
 		"DCI with receive SG": {Type: hca.DCI, Cap: hca.QPCap{RecvSGE: 1}},
 	} {
 		i.PD, i.SendCQ, i.RecvCQ = n.pd.Handle, c.q.Handle, c.q.Handle
-		if _, e := n.ctx.CreateQP(&i); e != unix.EINVAL {
+		if _, e := hca.CreateQP(n.ctx, &i); e != unix.EINVAL {
 			t.Errorf("%s: %v", name, e)
 		}
 	}
@@ -267,7 +267,7 @@ func TestDCStates(t *testing.T) {
 	}
 	refuse := func(q *qp, a *hca.QPAttr, mask hca.AttrMask, to hca.QPState) {
 		t.Helper()
-		if e := q.n.ctx.ModifyQP(q.q.Handle, a, mask, to); e != unix.EINVAL {
+		if e := q.q.Modify(a, mask, to); e != unix.EINVAL {
 			t.Errorf("%v from %v to %v: %v", q.q.Type, q.q.State, to, e)
 		}
 	}
@@ -281,7 +281,7 @@ func TestDCStates(t *testing.T) {
 	refuse(r.i, &hca.QPAttr{}, hca.AttrState, hca.SQD)
 	r.i.modify(&hca.QPAttr{}, 0, hca.Err)
 	r.i.modify(&hca.QPAttr{}, 0, hca.Reset)
-	if _, e := n.ctx.DestroyQP(q.q.Handle); e != 0 {
+	if _, e := hca.DestroyCounted[hca.AnyQP](n.ctx, q.q.Handle); e != 0 {
 		t.Error(e)
 	}
 }

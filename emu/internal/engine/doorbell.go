@@ -156,7 +156,7 @@ func (e *Engine) announce(qp *hca.QP, rec uint16) {
 // arms looks at every CQ of a context, because their doorbells overwrite each other.
 func (e *Engine) arms(c *hca.Context) {
 	cqs := e.cqs[:0]
-	c.EachCQ(func(cq *hca.CQ) { cqs = append(cqs, cq) })
+	hca.EachCQ(c, func(cq *hca.CQ) { cqs = append(cqs, cq) })
 	e.cqs = cqs
 	eachRecord(e, cqs, func(cq *hca.CQ) (guest.Mem, uint64) {
 		return cq.Mem, cq.DB // another than the context's for a process that imported it

@@ -43,7 +43,7 @@ func (r *frameRig) rawQP(n *node, c *cq, flags uint32) *qp {
 func (r *frameRig) rule(to *qp, i hca.FlowInit) *hca.Flow {
 	r.t.Helper()
 	i.QP, i.Port = to.q.Handle, 1
-	f, e := to.n.ctx.CreateFlow(&i)
+	f, e := hca.CreateFlow(to.n.ctx, &i)
 	return try(r.rig, f, e)
 }
 

@@ -47,7 +47,7 @@ const (
 
 func (n *node) mkey(t *testing.T, octowords uint32) *hca.MKey {
 	t.Helper()
-	k, destroy, e := n.ctx.CreateIndirect(n.pd.Num, hca.IndirectKey{Octowords: octowords, PeerMayFree: true})
+	k, destroy, e := hca.CreateIndirect(n.ctx, n.pd.Num, hca.IndirectKey{Octowords: octowords, PeerMayFree: true})
 	if e != 0 {
 		t.Fatal(e)
 	}
@@ -165,7 +165,7 @@ func TestCopyRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, qpOpts{}, nil)
-			p.qa.q.MayCopy = c.may
+			p.qa.q.Extra.MayCopy = c.may
 			note := seg(uint32(0), p.ma.key.Key, va(p.ma.buf)+4096)
 			if c.note != nil {
 				note = c.note(p)
@@ -201,7 +201,7 @@ func TestSignatureStops(t *testing.T) {
 	remote, rkey := p.mb.at(0)
 	write := func(flags uint8) { p.qa.post(opWrite, flags, 0, raddr(remote, rkey), sgeSeg(k.Key, 0, 512)) }
 
-	p.qa.q.DrainSigErr = true
+	p.qa.q.Extra.DrainSigErr = true
 	p.qb.recv(p.mb.sge(4096, 64))
 	write(0)
 	p.qa.send(opSend, signaled, 0, p.ma.sge(600, 8))
@@ -227,7 +227,7 @@ func TestSignatureStops(t *testing.T) {
 	write(signaled)
 	p.qa.ring()
 	p.acq.want(0, -1)
-	k.SigTold, p.qa.q.DrainSigErr = false, false
+	k.SigTold, p.qa.q.Extra.DrainSigErr = false, false
 	write(signaled)
 	p.qa.ring()
 	p.acq.want(cqeSigErr, -1)

@@ -46,7 +46,7 @@ func bind(q *qp, typ int, mr *mr, off, n int, access byte, variant byte) []byte 
 func TestWindows(t *testing.T) {
 	for _, typ := range []int{1, 2} {
 		p := newPair(t, qpOpts{}, nil)
-		mw, e := p.b.ctx.AllocMW(p.b.pd.Handle, uint8(typ))
+		mw, e := hca.AllocMW(p.b.ctx, p.b.pd.Handle, uint8(typ))
 		if e != 0 {
 			t.Fatal(e)
 		}
@@ -81,7 +81,7 @@ func TestWindows(t *testing.T) {
 		p.acq.wantErr(cqeReqErr, synRemoteAccess)
 	}
 	p := newPair(t, qpOpts{}, nil)
-	mw, _ := p.b.ctx.AllocMW(p.b.pd.Handle, 2)
+	mw, _ := hca.AllocMW(p.b.ctx, p.b.pd.Handle, 2)
 	p.qb.send(opUMR, signaled, mw.Key, bind(p.qb, 2, p.mb, 1<<20-50, 100, 1<<5, 1))
 	p.bcq.wantErr(cqeReqErr, synMWBind)
 }
@@ -113,7 +113,7 @@ func TestWindowRules(t *testing.T) {
 			l.qb.send(opUMR, signaled, l.key, bind(l.qb, 2, l.mb, 0, 8, 1<<5, 1))
 		}},
 		{"a window of another PD", 2, func(l *lab) {
-			mw, _ := l.a.ctx.AllocMW(l.a.pd.Handle, 2)
+			mw, _ := hca.AllocMW(l.a.ctx, l.a.pd.Handle, 2)
 			l.qb.send(opUMR, signaled, mw.Key, bind(l.qb, 2, l.mb, 0, 8, 1<<5, 1))
 		}},
 		{"a region of another PD", 2, func(l *lab) {
@@ -150,7 +150,7 @@ func TestWindowRules(t *testing.T) {
 		}},
 	} {
 		p := newPair(t, qpOpts{}, nil)
-		mw, e := p.b.ctx.AllocMW(p.b.pd.Handle, uint8(c.typ))
+		mw, e := hca.AllocMW(p.b.ctx, p.b.pd.Handle, uint8(c.typ))
 		if e != 0 {
 			t.Fatal(e)
 		}
@@ -161,25 +161,25 @@ func TestWindowRules(t *testing.T) {
 
 	// A region is busy below a window, and is free when that is gone.
 	l := &lab{pair: newPair(t, qpOpts{}, nil)}
-	l.mw, _ = l.b.ctx.AllocMW(l.b.pd.Handle, 2)
+	l.mw, _ = hca.AllocMW(l.b.ctx, l.b.pd.Handle, 2)
 	bound(l, 2)
-	if e := l.b.ctx.DeregMR(l.mb.key.Handle); e != unix.EBUSY {
+	if e := hca.DestroyMR(l.b.ctx, l.mb.key.Handle); e != unix.EBUSY {
 		t.Errorf("deregistration below a window: %v", e)
 	}
 	read(l)
 	l.acq.want(0, 64)
-	if e := l.b.ctx.DeallocMW(l.mw.Handle); e != 0 {
+	if e := hca.DestroyMW(l.b.ctx, l.mw.Handle); e != 0 {
 		t.Error(e)
 	}
 	read(l)
 	l.acq.wantErr(cqeReqErr, synRemoteAccess)
-	if e := l.b.ctx.DeregMR(l.mb.key.Handle); e != 0 {
+	if e := hca.DestroyMR(l.b.ctx, l.mb.key.Handle); e != 0 {
 		t.Errorf("deregistration after the window: %v", e)
 	}
 
 	// The peer cannot invalidate type 1.
 	l = &lab{pair: newPair(t, qpOpts{}, nil)}
-	l.mw, _ = l.b.ctx.AllocMW(l.b.pd.Handle, 1)
+	l.mw, _ = hca.AllocMW(l.b.ctx, l.b.pd.Handle, 1)
 	bound(l, 1)
 	l.qb.recv(l.mb.sge(0, 64))
 	l.qa.send(opSendInval, signaled, l.key, l.ma.sge(0, 8))
@@ -189,7 +189,7 @@ func TestWindowRules(t *testing.T) {
 // The fault of a bind leaves the window as it was, and other work requests alone.
 func TestFaultBind(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
-	mw, _ := p.b.ctx.AllocMW(p.b.pd.Handle, 2)
+	mw, _ := hca.AllocMW(p.b.ctx, p.b.pd.Handle, 2)
 	p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault { return FaultBind }
 	p.qb.send(opWrite, signaled, 0, raddr(va(p.ma.buf), p.ma.key.Key), p.mb.sge(0, 8))
 	p.bcq.want(0, -1)

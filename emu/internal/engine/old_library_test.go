@@ -61,7 +61,7 @@ func TestRegisters(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	n := r.oldNode(4, 1) // 1 and 2 are shared, 3 is not
 	c, ec := n.cq(64, 64), n.cq(64, 64)
-	if e := n.ctx.MapDynamic(2, 6<<8|2); e != 0 {
+	if e := hca.RegistersOf(n.ctx).MapDynamic(2, 6<<8|2); e != 0 {
 		t.Fatal(e)
 	}
 	m := n.mr(4096, anyAccess)
@@ -84,7 +84,7 @@ func TestRegisters(t *testing.T) {
 		}
 	}
 	r.clean()
-	if e := n.ctx.MapStatic(1, 3<<8|1); e != 0 { // not cached: the QPs there ring it
+	if e := hca.RegistersOf(n.ctx).MapStatic(1, 3<<8|1); e != 0 { // not cached: the QPs there ring it
 		t.Fatal(e)
 	}
 	q := n.qp(c, c, qpOpts{})
@@ -105,10 +105,11 @@ func TestXRCWithCQEVersion0(t *testing.T) {
 	r := newRig(t, "mlx5_0,cqe_version=0", 0)
 	a, b := r.node(0), r.node(0)
 	ac, bc := a.cq(16, 64), b.cq(16, 64)
-	h, _, _, e := b.ctx.OpenXRCD(0, 0, 0)
+	d, e := hca.OpenXRCD(b.ctx, 0, 0, 0)
 	if e != 0 {
 		t.Fatal(e)
 	}
+	h := d.Handle
 	b.srq(16, 0, nil)
 	s := b.srq(16, h, bc)
 	qa, qb := a.qp(ac, nil, qpOpts{typ: hca.XRCSend}), b.qp(nil, nil, qpOpts{typ: hca.XRCRecv, xrcd: h})

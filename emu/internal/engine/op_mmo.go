@@ -20,7 +20,7 @@ func (e *Engine) copyMemory(qp *hca.QP, w *wqe) verdict {
 		return alone
 	}
 	b, d := w.umr, qp.Context.Device
-	if w.opmod != mmoDMA || !qp.MayCopy || binary.BigEndian.Uint32(b) != 0 {
+	if w.opmod != mmoDMA || !qp.Extra.MayCopy || binary.BigEndian.Uint32(b) != 0 {
 		return e.failed(qp, w, synLocalQPOp)
 	}
 	var n [3]uint64

@@ -319,7 +319,7 @@ func TestRemoteErrors(t *testing.T) {
 			p.qa.send(opRead, 0, 0, raddr(a, k), p.ma.sge(0, 8))
 		}, synRemoteAccess, hca.EventQPAccessErr},
 		{"domain", nil, func(p *pair) {
-			pd, _ := p.b.ctx.AllocPD()
+			pd, _ := hca.AllocPD(p.b.ctx)
 			p.b.pd = pd
 			m := p.b.mr(4096, anyAccess)
 			a, k := m.at(0)

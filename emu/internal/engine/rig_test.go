@@ -90,7 +90,8 @@ func newRigOf(t testing.TB, c *config.Config, size int) *rig {
 	}
 	r := &rig{t: t, f: hca.New(c), a: newArena(t, size)}
 	r.e = New(r.f, Config{Strict: true, Turn: time.Second})
-	r.f.Engine, r.f.Watch = r.e, r
+	r.f.Watch = r
+	r.f.SetEngine(r.e)
 	r.f.Lock()
 	t.Cleanup(r.f.Unlock)
 	return r
@@ -166,11 +167,11 @@ func (r *rig) node(dev int) *node { return r.nodeOf(dev, os.Getpid()) }
 // oldNode is the context of a library that cannot allocate doorbell pages.
 func (r *rig) oldNode(total, low uint32) *node {
 	n := r.node(0)
-	n.ctx.FreeUAR(n.uar.Handle)
-	if e := n.ctx.AddRegisters(total, low, false); e != 0 {
+	hca.Destroy[*hca.UAR](n.ctx, n.uar.Handle)
+	if e := hca.AddRegisters(n.ctx, total, low, false); e != 0 {
 		r.t.Fatal(e)
 	}
-	n.uar = n.ctx.Registers.Pages()[0]
+	n.uar = hca.RegistersOf(n.ctx).Pages()[0]
 	return n
 }
 
@@ -194,9 +195,9 @@ func (r *rig) nodeOf(dev, pid int) *node {
 	r.t.Cleanup(func() { aevt.Close(); _ = async.Close() })
 	n.ctx.Async = async
 	n.chn = n.ctx.CreateChannel(p)
-	pd, e := n.ctx.AllocPD()
+	pd, e := hca.AllocPD(n.ctx)
 	n.pd = try(r, pd, e)
-	u, e := n.ctx.AllocUAR(0)
+	u, e := hca.AllocUAR(n.ctx, 0)
 	n.uar = try(r, u, e)
 	return n
 }
@@ -209,7 +210,7 @@ type mr struct {
 
 func (n *node) mr(size int, access hca.Access) *mr {
 	b := n.r.a.alloc(size)
-	k, e := n.ctx.RegMR(n.pd.Handle, va(b), uint64(size), va(b), access)
+	k, e := hca.RegMR(n.ctx, n.pd.Handle, va(b), uint64(size), va(b), access)
 	return &mr{b, try(n.r, k, e)}
 }
 
@@ -240,10 +241,10 @@ func (n *node) cq(entries, size int) *cq {
 	}
 	i := hca.CQInit{User: 0xc0, Entries: uint32(entries - 1), Channel: n.chn, Buf: va(c.buf), DB: va(c.db),
 		CQESize: uint32(size), UAR: n.uar.Index}
-	if n.ctx.Registers != nil {
+	if hca.RegistersOf(n.ctx).Static() > 0 {
 		i.UAR = -1
 	}
-	q, e := n.ctx.CreateCQ(&i)
+	q, e := hca.CreateCQ(n.ctx, &i)
 	c.q = try(n.r, q, e)
 	c.q.Entries = uint32(entries)
 	return c
@@ -401,12 +402,12 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	if n.ctx.CQEVersion == 0 {
 		i.UIdx = hca.NoUserIndex
 	}
-	if n.ctx.Registers != nil {
+	if hca.RegistersOf(n.ctx).Static() > 0 {
 		i.UARPage, i.Register = -1, o.reg-1
 	}
-	p, e := n.ctx.CreateQP(&i)
+	p, e := hca.CreateQP(n.ctx, &i)
 	q.q = try(n.r, p, e)
-	if n.ctx.Registers != nil { // it rings its own register
+	if hca.RegistersOf(n.ctx).Static() > 0 { // it rings its own register
 		own := *n
 		own.uar, own.slot = p.UAR, max(p.Register, o.reg-1)%2*2
 		q.n = &own
@@ -448,7 +449,7 @@ func (n *node) addr(to *hca.Port, sgid uint8) hca.AHAttr {
 
 func (q *qp) modify(a *hca.QPAttr, mask hca.AttrMask, to hca.QPState) {
 	q.n.r.t.Helper()
-	if e := q.n.ctx.ModifyQP(q.q.Handle, a, mask|hca.AttrState, to); e != 0 {
+	if e := q.q.Modify(a, mask|hca.AttrState, to); e != 0 {
 		q.n.r.t.Fatalf("%v to %v: %v", q.q.State, to, e)
 	}
 }
@@ -612,7 +613,7 @@ func (n *node) srq(entries int, xrcd uint32, c *cq) *srq {
 	if n.ctx.CQEVersion == 0 {
 		i.UIdx = hca.NoUserIndex
 	}
-	q, e := n.ctx.CreateSRQ(&i)
+	q, e := hca.CreateSRQ(n.ctx, &i)
 	s.q = try(n.r, q, e)
 	return s
 }

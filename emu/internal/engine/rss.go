@@ -21,7 +21,7 @@ func (e *Engine) spread(r *hca.RSS) (q *hca.QP, hash uint32, kind uint8) {
 	if kind != 0 {
 		hash = toeplitz(r.Key, in)
 	}
-	return r.Table.WQs[hash&uint32(len(r.Table.WQs)-1)].Queue, hash, kind
+	return r.Queues[hash&uint32(len(r.Queues)-1)], hash, kind
 }
 
 // hashed appends the fields of a frame that are hashed, in the order of the headers, and tells which they are. A frame

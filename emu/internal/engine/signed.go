@@ -169,7 +169,7 @@ func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byt
 		return
 	}
 	k.SigTold = true
-	if qp.DrainSigErr {
+	if qp.Extra.DrainSigErr {
 		e.sigErrs = append(e.sigErrs, qp)
 	}
 	p := e.cqe(cq, qp, cqeSigErr, 0, 0, 0)

@@ -20,7 +20,7 @@ func TestSRQ(t *testing.T) {
 	connect(x, a1, b1)
 	connect(x, a2, b2)
 	m := n.mr(1<<16, anyAccess)
-	if e := n.ctx.ModifySRQ(s.q.Handle, 2, 0, 3); e != 0 {
+	if e := s.q.Modify(2, 3); e != 0 {
 		t.Fatal(e)
 	}
 	// Below the limit at once: nothing is posted yet.
@@ -32,7 +32,7 @@ func TestSRQ(t *testing.T) {
 	for i := range 15 {
 		post(i)
 	}
-	if e := n.ctx.ModifySRQ(s.q.Handle, 2, 0, 3); e != 0 {
+	if e := s.q.Modify(2, 3); e != 0 {
 		t.Fatal(e)
 	}
 	for i := range 200 {

@@ -35,7 +35,7 @@ rules:
 			if r.Drop || !f.change(r) || len(f.out) > from.MaxFrame() {
 				return
 			}
-			if r.By != nil {
+			if r.Param != nil {
 				break rules
 			}
 		}
@@ -122,8 +122,8 @@ func (e *Engine) arriveBy(qp *hca.QP, r *hca.Flow) {
 // matches reports whether a rule is about the frame.
 func (e *Engine) matches(r *hca.Flow) bool {
 	f := &e.frames
-	if r.By != nil {
-		return r.MatchesParam(f.params())
+	if r.Param != nil {
+		return r.Param.Matches(f.params())
 	}
 	if r.Type == hca.FlowMCDefault && f.out[0]&1 == 0 {
 		return false
@@ -142,8 +142,8 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	b := &e.b
 	var hash uint32
 	var hashed uint8
-	if peer.RSS != nil {
-		peer, hash, hashed = e.spread(peer.RSS)
+	if peer.Frames.RSS != nil {
+		peer, hash, hashed = e.spread(peer.Frames.RSS)
 	}
 	if peer.State < hca.RTR || peer.State == hca.Err || peer.Run.Dead || peer.Context.Dead || peer.RecvCQ == nil ||
 		peer.RQ.Count == 0 {
@@ -158,7 +158,7 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	b.peer, b.srq, b.epsn, b.head = peer, nil, peer.Run.EPSN, peer.Run.Head
 	defer func() { b.peer = nil }()
 	place, was := strides{}, peer.Run.Stride
-	if peer.Striding.Count > 0 {
+	if peer.Frames.Striding.Count > 0 {
 		if place, ok = e.stride(peer, &rcv, uint32(len(in))); !ok {
 			countAt(peer, hca.OutOfBuffer)
 			return
@@ -215,13 +215,13 @@ func (e *Engine) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
 func (e *Engine) frameFor(peer *hca.QP) (in []byte, tci uint16, stripped bool) {
 	f := &e.frames
 	f.in = f.in[:0]
-	if peer.Offloads&hca.StripVLAN != 0 && binary.BigEndian.Uint16(f.out[12:]) == etherVLAN {
+	if peer.Frames.Offloads&hca.StripVLAN != 0 && binary.BigEndian.Uint16(f.out[12:]) == etherVLAN {
 		tci, stripped = binary.BigEndian.Uint16(f.out[14:]), true
 		f.in = append(append(f.in, f.out[:12]...), f.out[16:]...)
 	} else {
 		f.in = append(f.in, f.out...)
 	}
-	if peer.Offloads&hca.ScatterFCS != 0 {
+	if peer.Frames.Offloads&hca.ScatterFCS != 0 {
 		f.in = binary.LittleEndian.AppendUint32(f.in, crc32.ChecksumIEEE(f.out))
 	}
 	return f.in, tci, stripped

@@ -154,7 +154,7 @@ func TestRules(t *testing.T) {
 			if e != 0 {
 				t.Fatal(e)
 			}
-			if e := p.a.ctx.DeregMR(p.ma.key.Handle); e != 0 {
+			if e := hca.DestroyMR(p.a.ctx, p.ma.key.Handle); e != 0 {
 				t.Fatal(e)
 			}
 		},
@@ -234,7 +234,7 @@ func TestRules_Removed(t *testing.T) {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	if e := p.a.ctx.DeregMR(m.key.Handle); e != 0 { // as when the program ends
+	if e := hca.DestroyMR(p.a.ctx, m.key.Handle); e != 0 { // as when the program ends
 		t.Fatal(e)
 	}
 	p.r.clean()

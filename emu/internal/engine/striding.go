@@ -25,7 +25,7 @@ type strides struct {
 // stride finds room for a frame of n bytes. A frame is not split: where it does not fit into the rest of a receive, a
 // completion gives that back and the frame goes to the next one. That there is none is not an error.
 func (e *Engine) stride(peer *hca.QP, rcv *recvEntry, n uint32) (s strides, ok bool) {
-	r, t := &peer.Run, &peer.Striding
+	r, t := &peer.Run, &peer.Frames.Striding
 	need := (n + uint32(t.Indent) + 1<<t.Log - 1) >> t.Log
 	if need > t.Count {
 		return s, false

@@ -29,7 +29,7 @@ func (n *node) tags(entries int, c *cq) (*srq, *qp) {
 		be.PutUint16(s.ring[i*32+2:], uint16(i+1))
 	}
 	n.r.uidx++
-	q, e := n.ctx.CreateSRQ(&hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1,
+	q, e := hca.CreateSRQ(n.ctx, &hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1,
 		Buf: va(s.ring), DB: va(s.db), UIdx: n.r.uidx, TM: true, Tags: 7, CQ: c.q.Handle})
 	s.q = try(n.r, q, e)
 	cmd := n.qp(c, c, qpOpts{srq: s})
@@ -229,12 +229,12 @@ func TestTagErrors(t *testing.T) {
 	}
 	g := newTagRig(t, x, true)
 	for _, n := range []uint32{0, hca.MaxTags + 1} {
-		if _, e := g.b.ctx.CreateSRQ(&hca.SRQInit{PD: g.b.pd.Handle, MaxWR: 1, MaxSGE: 1, TM: true, Tags: n,
+		if _, e := hca.CreateSRQ(g.b.ctx, &hca.SRQInit{PD: g.b.pd.Handle, MaxWR: 1, MaxSGE: 1, TM: true, Tags: n,
 			CQ: g.bcq.q.Handle}); e != unix.EINVAL {
 			t.Errorf("%d tags: %v", n, e)
 		}
 	}
-	if _, e := g.b.ctx.CreateQP(&hca.QPInit{PD: g.b.pd.Handle, Type: hca.UC, SendCQ: g.bcq.q.Handle,
+	if _, e := hca.CreateQP(g.b.ctx, &hca.QPInit{PD: g.b.pd.Handle, Type: hca.UC, SendCQ: g.bcq.q.Handle,
 		RecvCQ: g.bcq.q.Handle, SRQ: g.s.q.Handle}); e != unix.EINVAL {
 		t.Errorf("UC: %v", e)
 	}

@@ -193,7 +193,7 @@ func TestMulticast(t *testing.T) {
 	for i, q := range qs {
 		q.up(defaults(), q)
 		if i > 0 {
-			if e := n.ctx.AttachMcast(q.q.Handle, gid, 0xc001); e != 0 {
+			if e := q.q.Attach(gid, 0xc001); e != 0 {
 				t.Fatal(e)
 			}
 		}

@@ -9,7 +9,7 @@ const xrcSize = 16 // the segment that names the SRQ
 // xrcReceiver finds the SRQ that a request names, which is where its receives, PD, memory and CQ come from. It reports
 // whether the responder's domain has it.
 func (x *exchange) xrcReceiver() bool {
-	domain := x.peer.XRCD
+	domain := x.peer.XRCD()
 	srq := domain.Device.SRQ(x.w.srqn)
 	if srq == nil || !srq.XRC || srq.XRCD != domain {
 		x.srq = nil

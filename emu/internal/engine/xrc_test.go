@@ -13,11 +13,11 @@ func TestXRC(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	a, b := r.node(0), r.node(0)
 	ac, bc := a.cq(16, 64), b.cq(16, 64)
-	h, x, _, e := b.ctx.OpenXRCD(0, 0, 0)
+	d, e := hca.OpenXRCD(b.ctx, 0, 0, 0)
 	if e != 0 {
 		t.Fatal(e)
 	}
-	_ = x
+	h := d.Handle
 	s := b.srq(16, h, bc)
 	qa, qb := a.qp(ac, nil, qpOpts{typ: hca.XRCSend}), b.qp(nil, nil, qpOpts{typ: hca.XRCRecv, xrcd: h})
 	connect(defaults(), qa, qb)

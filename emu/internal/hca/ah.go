@@ -12,18 +12,25 @@ import (
 
 // AH is an address handle.
 type AH struct {
-	PD     *PD
-	Handle uint32
-	Attr   AHAttr
+	Held
+	PD   *PD
+	Attr AHAttr
 }
 
+type ahs struct{ live int }
+
+var ahPart = newPart[ahs]()
+
+func (d *Device) ahs() *ahs { return ahPart.of(&d.parts) }
+
 // CreateAH makes an address handle and fills in the peer's MAC address on Ethernet.
-func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errno) {
-	p, e := c.PD(pd)
+func CreateAH(c *Context, pd uint32, attr *AHAttr) (*AH, unix.Errno) {
+	p, e := Find[*PD](c, pd)
 	if e != 0 {
 		return nil, e
 	}
-	if c.Device.liveAHs >= c.Device.Config.Limits.MaxAH {
+	all := c.Device.ahs()
+	if all.live >= c.Device.Config.Limits.MaxAH {
 		return nil, unix.ENOMEM
 	}
 	a := *attr
@@ -37,24 +44,21 @@ func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errn
 		return nil, unix.EINVAL
 	}
 	p.refs++
-	c.Device.liveAHs++
+	all.live++
 	ah := &AH{PD: p, Attr: a}
-	ah.Handle = c.add(ah)
-	_ = user
+	c.add(ah)
 	return ah, 0
 }
 
-// DestroyAH destroys an address handle.
-func (c *Context) DestroyAH(handle uint32) unix.Errno {
-	ah, e := c.AH(handle)
-	if e != 0 {
-		return e
-	}
-	ah.PD.refs--
-	c.Device.liveAHs--
-	delete(c.objects, handle)
+// Destroy destroys the address handle.
+func (a *AH) Destroy() unix.Errno {
+	a.PD.refs--
+	a.Context.Device.ahs().live--
+	a.forget()
 	return 0
 }
+
+func (*AH) order() order { return order{rankOfRule, "AH"} }
 
 // checkAH checks an address as the kernel does. C: rdma_check_ah_attr, rdma_fill_sgid_attr.
 func (d *Device) checkAH(a *AHAttr) unix.Errno {

@@ -38,6 +38,3 @@ var CounterNames = [Counters][]string{
 	{"req_remote_access_errors"}, {"req_remote_invalid_request"},
 	{"resp_remote_access_errors"}, {"resp_local_length_error"},
 }
-
-// Port returns the port that the QP works on, or nil before it has one.
-func (qp *QP) Port() *Port { return qp.Context.Device.port(qp.Attr.Port) }

@@ -3,6 +3,8 @@
 package hca
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
@@ -11,8 +13,7 @@ import (
 // CQ is a completion queue.
 type CQ struct {
 	// Written by create_cq.
-	Context       *Context
-	Handle        uint32
+	Held
 	User          uint64
 	Num           uint32 // CQN
 	Mem           guest.Mem
@@ -40,6 +41,46 @@ type CQ struct {
 	AsyncDelivered uint32
 	Run            CQRun
 }
+
+// CQRun is the engine's state of a CQ.
+type CQRun struct {
+	PI      uint32 // next entry to write
+	CI      uint32 // consumer index as last seen, extended to 32 bits
+	LastSol uint32 // PI after the last solicited completion
+	Told    uint32 // PI at the last event: what is below was announced
+	Armed   bool
+	SolOnly bool   // armed for solicited completions
+	SN      uint8  // of the next arming, 2 bits
+	LastArm uint32 // arm word as last seen
+	ModN    uint32 // completions since the last event (moderation)
+	Timer   uint32 // sequence number of the timer that counts
+	Dead    bool   // destroyed, or its ring cannot be written: gets no completions
+	Broken  bool   // in error: keeps what it has, and gets no more
+	Held    bool   // completions are delayed
+	Timed   bool   // the moderation timer runs
+
+	Blocks []Block // strict mode: that were written and are not consumed, in order
+}
+
+// Block is completions that were written as one.
+type Block struct{ At, Count uint32 }
+
+// CQEngine is what an engine learns of CQs, and is asked of them.
+type CQEngine interface {
+	CQCreated(*CQ)
+	CQDestroyed(*CQ)
+	// CQUnpolled returns how many completions the program has not polled.
+	CQUnpolled(*CQ) uint32
+	// CQResized comes when cq.Buf, cq.Entries and cq.CQESize are new ones and the RESIZE_CQ completion is to be written
+	// into the OLD ring.
+	CQResized(cq *CQ, oldBuf uint64, oldEntries, oldSize uint32)
+}
+
+func (cq *CQ) engine() CQEngine { return cq.Context.Device.Fabric.engine.(CQEngine) }
+
+var cqPart = newPart[numbers[CQ]]()
+
+func (d *Device) cqs() *numbers[CQ] { return cqPart.of(&d.parts) }
 
 // CQInit is what a CQ is made of.
 type CQInit struct {
@@ -78,113 +119,131 @@ const (
 )
 
 // CreateCQ makes a CQ.
-func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
+func CreateCQ(c *Context, i *CQInit) (*CQ, unix.Errno) {
 	d := c.Device
-	lim := &d.Config.Limits
+	lim, all, registers := &d.Config.Limits, d.cqs(), RegistersOf(c)
 	switch {
 	case i.Flags&^(cqTimestamps|cqIgnoreOverrun) != 0:
 		return nil, unix.EOPNOTSUPP
 	case i.Entries == 0 || i.Entries > uint32(lim.MaxCQE) || i.CQESize != 64 && i.CQESize != 128:
 		return nil, unix.EINVAL
-	case d.liveCQs >= lim.MaxCQ:
+	case all.live >= lim.MaxCQ:
 		return nil, unix.ENOMEM
-	case i.UAR >= 0 && at(c.UARs, uint32(i.UAR)) == nil && c.DynamicUAR(uint32(i.UAR)) == nil:
+	case i.UAR >= 0 && UARAt(c, i.UAR) == nil && registers.DynamicUAR(uint32(i.UAR)) == nil:
 		return nil, unix.EINVAL // the adapter's answer
 	}
 	n := roundUp(i.Entries + 1)
 	if !c.Mem.Mapped(i.Buf, uint64(n)*uint64(i.CQESize), true) || !c.Mem.Mapped(i.DB, cqBuffers, true) {
 		return nil, unix.EFAULT
 	}
-	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
-		Format: i.Format, Pad: i.Pad,
-		Channel: i.Channel, Vector: i.Vector,
-		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0}
-	switch {
-	case i.UAR >= 0 && i.UAR < len(c.UARs):
-		cq.UAR = c.UARs[i.UAR]
-	case i.UAR < 0 && c.Registers != nil:
-		cq.UAR = c.Registers.static[0]
+	cq := &CQ{Held: Held{Context: c}, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
+		Format: i.Format, Pad: i.Pad, Channel: i.Channel, Vector: i.Vector,
+		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0, UAR: UARAt(c, i.UAR)}
+	if i.UAR < 0 && registers.Static() > 0 {
+		cq.UAR = registers.static[0]
 	}
-	num, ok := place(&d.cqs, &d.nextCQ, 1, lim.MaxCQ+1, cq)
+	num, ok := all.place(1, lim.MaxCQ+1, cq)
 	if !ok {
 		return nil, unix.ENOMEM
 	}
 	cq.Num = uint32(num)
-	d.liveCQs++
-	if cq.Channel != nil {
-		cq.Channel.refs++
-	}
-	cq.Handle = c.add(cq)
-	d.Fabric.Engine.CQCreated(cq)
+	all.live++
+	c.add(cq)
+	cq.engine().CQCreated(cq)
 	return cq, 0
 }
 
-// ResizeCQ moves a CQ to another buffer, which must have room for what was not polled. A size that it has already
+// Resize moves the CQ to another buffer, which must have room for what was not polled. A size that it has already
 // changes nothing.
-func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ, unix.Errno) {
-	cq, e := c.CQ(handle)
+func (cq *CQ) Resize(entries uint32, buf uint64, size uint32) unix.Errno {
+	c := cq.Context
 	switch {
-	case e != 0:
-		return nil, e
 	case entries == 0 || entries > uint32(c.Device.Config.Limits.MaxCQE) || size != 64 && size != 128:
-		return nil, unix.EINVAL
+		return unix.EINVAL
 	case cq.Format != 0: // what becomes of blocks is not documented
-		return nil, unix.EOPNOTSUPP
+		return unix.EOPNOTSUPP
 	}
 	n := roundUp(entries + 1)
 	if n == cq.Entries {
-		return cq, 0
+		return 0
 	}
 	if !c.Mem.Mapped(buf, uint64(n)*uint64(size), true) {
-		return nil, unix.EFAULT
+		return unix.EFAULT
 	}
 	// One entry stays free, in the new ring and in the old one, which ends with a completion of its own.
-	if c.Device.Fabric.Engine.CQUnpolled(cq) >= min(n, cq.Entries) {
-		return nil, unix.EINVAL
+	if cq.engine().CQUnpolled(cq) >= min(n, cq.Entries) {
+		return unix.EINVAL
 	}
 	old := *cq
 	cq.Buf, cq.Entries, cq.CQESize = buf, n, size
-	c.Device.Fabric.Engine.CQResized(cq, old.Buf, old.Entries, old.CQESize)
-	return cq, 0
+	cq.engine().CQResized(cq, old.Buf, old.Entries, old.CQESize)
+	return 0
 }
 
 // MaxCQPeriod is the longest period of moderation, in µs. C: MLX5_MAX_CQ_PERIOD.
 const MaxCQPeriod = 1<<12 - 1
 
-// ModifyCQ sets the moderation.
-func (c *Context) ModifyCQ(handle uint32, count, period uint16) unix.Errno {
-	cq, e := c.CQ(handle)
-	if e == 0 && period > MaxCQPeriod {
-		e = unix.EINVAL
+// Modify sets the moderation.
+func (cq *CQ) Modify(count, period uint16) unix.Errno {
+	if period > MaxCQPeriod {
+		return unix.EINVAL
 	}
-	if e == 0 {
-		cq.ModCount, cq.ModPeriod = count, period
-	}
-	return e
+	cq.ModCount, cq.ModPeriod = count, period
+	return 0
 }
 
-// DestroyCQ destroys a CQ that no queue uses, and returns how many of its events were delivered. Those that the program
-// has not read are taken back.
-func (c *Context) DestroyCQ(handle uint32) (compEvents, asyncEvents uint32, e unix.Errno) {
-	cq, e := c.CQ(handle)
-	switch {
-	case e != 0:
-		return 0, 0, e
-	case cq.refs > 0 && !c.Dead:
-		return 0, 0, unix.EBUSY
+// Destroy destroys a CQ that no queue uses. Events that the program has not read are taken back: Delivered and
+// AsyncDelivered count the others from then on.
+func (cq *CQ) Destroy() unix.Errno {
+	if e := cq.busy(cq.refs); e != 0 {
+		return e
 	}
-	c.Device.Fabric.Engine.CQDestroyed(cq)
-	c.Device.cqs[cq.Num] = nil
-	c.Device.liveCQs--
-	delete(c.objects, handle)
-	if ch := cq.Channel; ch != nil {
-		ch.refs--
-		if !c.Dead && cq.Delivered > 0 {
-			cq.Delivered -= uint32(ch.Pipe.Drop(c.PID, matches(cq.User), 8))
-		}
+	c := cq.Context
+	cq.engine().CQDestroyed(cq)
+	all := c.Device.cqs()
+	all.free(cq.Num)
+	all.live--
+	cq.forget()
+	if cq.Channel != nil && !c.Dead && cq.Delivered > 0 {
+		cq.Delivered -= uint32(cq.Channel.Pipe.Drop(c.PID, matches(cq.User), 8))
 	}
-	return cq.Delivered, c.drop(cq.User, cq.AsyncDelivered), 0
+	cq.AsyncDelivered = c.drop(cq.User, cq.AsyncDelivered)
+	return 0
 }
+
+// Events returns how many asynchronous events of the CQ the program has to acknowledge.
+func (cq *CQ) Events() uint32 { return cq.AsyncDelivered }
+
+func (*CQ) order() order { return order{rankCQ, "CQ"} }
+
+// Event tells the program of something about the CQ.
+func (cq *CQ) Event(t EventType) {
+	cq.AsyncDelivered += cq.Context.AsyncEvent(t, cq.User)
+}
+
+// Notify puts a completion event on the CQ's channel.
+func (cq *CQ) Notify() {
+	if cq.Channel == nil || cq.Context.Dead {
+		return
+	}
+	var rec [8]byte
+	binary.NativeEndian.PutUint64(rec[:], cq.User)
+	if cq.Channel.Pipe.Put(rec[:]) == nil {
+		cq.Delivered++
+	}
+}
+
+// Uses returns how many queues complete here.
+func (cq *CQ) Uses() int { return cq.refs }
 
 // CQ returns the CQ with a number, or nil.
-func (d *Device) CQ(num uint32) *CQ { return at(d.cqs, num) }
+func (d *Device) CQ(num uint32) *CQ { return d.cqs().at(num) }
+
+// EachCQ calls do for every CQ of the context.
+func EachCQ(c *Context, do func(*CQ)) {
+	c.Device.cqs().each(func(cq *CQ) {
+		if cq.Context == c {
+			do(cq)
+		}
+	})
+}

@@ -14,42 +14,14 @@ import (
 // this package want it held.
 type Fabric struct {
 	sync.Mutex
-	Config   *config.Config
-	Devices  []*Device
-	Engine   Engine
-	Watch    Watcher
-	xrcds    map[xrcdKey]*XRCD
-	nextCtx  int
-	nextXRCD uint32
-	pinned   map[int]uint64 // bytes registered, by process
-}
+	Config  *config.Config
+	Devices []*Device
+	Watch   Watcher
 
-// Engine executes work requests. The device model calls it, lock held, for each change that matters to it.
-type Engine interface {
-	UARAdded(*UAR)
-	UARRemoved(*UAR)
-	QPCreated(*QP)
-	// QPLeaves comes before a QP is reset or destroyed: doorbells that were rung before the command arrive before it.
-	QPLeaves(*QP)
-	// QPModified comes after qp.State and qp.Attr hold the new values. To ERR: flush; to RESET: forget all; to RTR,
-	// RTS: look for work.
-	QPModified(qp *QP, from, to QPState)
-	// QPDestroyed comes when no new work may start; nothing of the QP may be touched afterwards.
-	QPDestroyed(*QP)
-	// StreamReset takes a stream of a DCI out of its error.
-	StreamReset(qp *QP, stream uint16)
-	CQCreated(*CQ)
-	CQDestroyed(*CQ)
-	// CQUnpolled returns how many completions the program has not polled.
-	CQUnpolled(*CQ) uint32
-	// CQResized comes when cq.Buf, cq.Entries and cq.CQESize are new ones and the RESIZE_CQ completion is to be written
-	// into the OLD ring.
-	CQResized(cq *CQ, oldBuf uint64, oldEntries, oldSize uint32)
-	SRQCreated(*SRQ)
-	SRQDestroyed(*SRQ)
-	SRQLimitArmed(*SRQ)
-	KeyRevoked(*MKey)
-	PortChanged(*Port)
+	engine  any // an [Engine]: the file of each kind has what it asks of it
+	nextCtx int
+	pinned  map[int]uint64 // bytes registered, by process
+	parts   parts
 }
 
 // Watcher gets, lock held, what strict mode, the trace and fault injection want to know. All methods may be called with
@@ -61,4 +33,22 @@ type Watcher interface {
 	Violation(pid int, rule, detail string)
 	// Event is one asynchronous event that was put on a context's event file.
 	Event(c *Context, typ EventType, element uint64)
+}
+
+// charge counts locked memory of a process against the limit.
+func (f *Fabric) charge(pid int, n uint64) unix.Errno {
+	if lim := f.Config.MemlockLimit; lim != 0 && f.pinned[pid]+n > lim {
+		return unix.ENOMEM
+	}
+	if f.pinned == nil {
+		f.pinned = map[int]uint64{}
+	}
+	f.pinned[pid] += n
+	return 0
+}
+
+func (f *Fabric) discharge(pid int, n uint64) {
+	if f.pinned[pid] -= n; f.pinned[pid] == 0 {
+		delete(f.pinned, pid)
+	}
 }

@@ -44,40 +44,38 @@ type FlowInit struct {
 
 // Flow is a steering rule.
 type Flow struct {
+	Held
 	FlowInit
-	Context  *Context
-	Handle   uint32
 	To       *QP
 	Counter  *FlowCounters
-	By       *Matcher       // of which it is, or nil
-	tir      *DevxObject    // that To is the queue of, or nil
-	Value    []byte         // what By's mask is compared with
 	Changes  []*FrameAction // of the frame, before it is delivered or sent
 	Count    *FrameCounter  // by DevX, or nil
 	Miss     bool           // the frame goes to the defaults
-	mask     []byte
-	priority int // of all rules of the device; the least comes first
+	Param    *Param         // what a rule of a matcher compares, or nil
+	priority int            // of all rules of the device; the least comes first
+	release  func()         // what it was made of by a matcher
 }
 
-// Priorities of the tables, as mlx5_ib arranges them: two of the device for each of the program's, because a rule that
-// does not trap goes before those that do; then rules for multicast alone; then the defaults.
-const (
-	maxFlowPriority  = 15
-	mcastPriority    = 2 * (maxFlowPriority + 1)
-	defaultsPriority = mcastPriority + 1
+// flows are the rules of a device in the order in which they are looked at.
+type flows struct{ list []*Flow }
 
+var flowPart = newPart[flows]()
+
+func (d *Device) flows() *flows { return flowPart.of(&d.parts) }
+
+const (
 	specEth     = 0x20
 	maxFlowTag  = 1<<24 - 1
 	flowsOfPort = 1 << 16 // a bound of this emulator's, on memory
 )
 
 // CreateFlow adds a rule.
-func (c *Context) CreateFlow(i *FlowInit) (*Flow, unix.Errno) {
-	qp, e := c.QP(i.QP)
+func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
+	qp, e := FindQP(c, i.QP)
 	if e != 0 {
 		return nil, e
 	}
-	f := &Flow{FlowInit: *i, Context: c, To: qp}
+	f := &Flow{FlowInit: *i, To: qp}
 	defaults := i.Type == FlowAllDefault || i.Type == FlowMCDefault
 	switch {
 	case qp.Type != RawPacket && qp.Type != UD:
@@ -92,7 +90,7 @@ func (c *Context) CreateFlow(i *FlowInit) (*Flow, unix.Errno) {
 		return nil, unix.EINVAL
 	case i.Egress && i.Type != FlowNormal:
 		return nil, unix.EINVAL
-	case len(c.Device.flows) >= flowsOfPort:
+	case len(c.Device.flows().list) >= flowsOfPort:
 		return nil, unix.ENOMEM
 	}
 	for k := range f.Matches {
@@ -100,11 +98,11 @@ func (c *Context) CreateFlow(i *FlowInit) (*Flow, unix.Errno) {
 			f.Matches[k].Value[n] &= mask
 		}
 	}
-	if e := f.settle(); e != 0 {
+	if e := c.Device.flows().settle(f); e != 0 {
 		return nil, e
 	}
 	if i.Counters != 0 {
-		if f.Counter, e = find[*FlowCounters](c, i.Counters); e != 0 {
+		if f.Counter, e = Find[*FlowCounters](c, i.Counters); e != 0 {
 			return nil, e
 		}
 		if e = f.Counter.bind(i.Points); e != 0 {
@@ -112,15 +110,15 @@ func (c *Context) CreateFlow(i *FlowInit) (*Flow, unix.Errno) {
 		}
 		f.Counter.flows++
 	}
-	c.insertFlow(f)
+	f.insert(c)
 	return f, 0
 }
 
 // settle gives a rule its place among the others. A rule with the matches of another adds a receiver; what else is done
 // with the frames must agree.
-func (f *Flow) settle() unix.Errno {
-	f.priority = f.rank()
-	for _, o := range f.Context.Device.flows {
+func (t *flows) settle(f *Flow) unix.Errno {
+	f.priority = f.place()
+	for _, o := range t.list {
 		if o.Same(f) && (o.Tag != f.Tag || o.Tagged != f.Tagged || o.Drop != f.Drop || o.DontTrap != f.DontTrap ||
 			o.Miss != f.Miss || !slices.Equal(o.Changes, f.Changes)) {
 			return unix.EEXIST
@@ -129,20 +127,29 @@ func (f *Flow) settle() unix.Errno {
 	return 0
 }
 
-// insertFlow puts a rule where its priority has it.
-func (c *Context) insertFlow(f *Flow) {
-	at := slices.IndexFunc(c.Device.flows, func(o *Flow) bool { return o.priority > f.priority })
+// insert puts a rule where its priority has it.
+func (t *flows) insert(f *Flow) {
+	at := slices.IndexFunc(t.list, func(o *Flow) bool { return o.priority > f.priority })
 	if at < 0 {
-		at = len(c.Device.flows)
+		at = len(t.list)
 	}
-	c.Device.flows = slices.Insert(c.Device.flows, at, f)
-	if f.To != nil {
-		f.To.flows++
-	}
-	f.Handle = c.add(f)
+	t.list = slices.Insert(t.list, at, f)
 }
 
-func (f *Flow) rank() int {
+func (t *flows) remove(f *Flow) {
+	t.list = slices.DeleteFunc(t.list, func(o *Flow) bool { return o == f })
+}
+
+// insert adds a rule that is settled.
+func (f *Flow) insert(c *Context) {
+	c.Device.flows().insert(f)
+	if f.To != nil {
+		f.To.uses.flows++
+	}
+	c.add(f)
+}
+
+func (f *Flow) place() int {
 	switch {
 	case f.Type == FlowSniffer:
 		return -1
@@ -161,8 +168,8 @@ func (f *Flow) multicastOnly() bool {
 	if f.Egress {
 		return false
 	}
-	if f.By != nil {
-		return f.multicastParam()
+	if f.Param != nil {
+		return f.Param.multicast()
 	}
 	if len(f.Matches) == 0 {
 		return false
@@ -173,7 +180,8 @@ func (f *Flow) multicastOnly() bool {
 
 // Same reports whether two rules are about the same frames, in one table.
 func (f *Flow) Same(o *Flow) bool {
-	return f.Type == o.Type && f.Port == o.Port && f.Egress == o.Egress && f.priority == o.priority && f.sameParam(o) &&
+	return f.Type == o.Type && f.Port == o.Port && f.Egress == o.Egress && f.priority == o.priority &&
+		f.Param.same(o.Param) &&
 		slices.EqualFunc(f.Matches, o.Matches, func(a, b FlowMatch) bool {
 			return a.Spec == b.Spec && bytes.Equal(a.Mask, b.Mask) && bytes.Equal(a.Value, b.Value)
 		})
@@ -215,113 +223,22 @@ func (f *Flow) Hit(n int) {
 }
 
 // Flows returns the rules of a device in the order in which they are looked at.
-func (d *Device) Flows() []*Flow { return d.flows }
+func (d *Device) Flows() []*Flow { return d.flows().list }
 
-// DestroyFlow removes a rule.
-func (c *Context) DestroyFlow(handle uint32) unix.Errno {
-	f, e := find[*Flow](c, handle)
-	if e != 0 {
-		return e
-	}
-	delete(c.objects, handle)
-	d := c.Device
-	d.flows = slices.DeleteFunc(d.flows, func(o *Flow) bool { return o == f })
+// Destroy removes the rule.
+func (f *Flow) Destroy() unix.Errno {
+	f.forget()
+	f.Context.Device.flows().remove(f)
 	if f.To != nil {
-		f.To.flows--
-	}
-	if f.By != nil {
-		f.By.flows--
-	}
-	if f.tir != nil {
-		f.tir.flows--
-	}
-	for _, a := range f.Changes {
-		a.flows--
-	}
-	if f.Count != nil {
-		f.Count.Flows--
+		f.To.uses.flows--
 	}
 	if f.Counter != nil {
 		f.Counter.flows--
 	}
+	if f.release != nil {
+		f.release()
+	}
 	return 0
 }
 
-// CounterPoint is what a place in the answer counts: packets or bytes.
-type CounterPoint struct{ Description, Index uint32 }
-
-// What a point counts. C: enum ib_counters_description.
-const (
-	CountPackets = 0
-	CountBytes   = 1
-
-	maxCounterIndex = 32 // C: MAX_COUNTERS_NUM
-)
-
-// FlowCounters counts what rules match.
-type FlowCounters struct {
-	Handle         uint32
-	Packets, Bytes uint64
-	points         []CounterPoint
-	flows          int
-}
-
-// CreateCounters makes counters that nothing is bound to.
-func (c *Context) CreateCounters() (*FlowCounters, unix.Errno) {
-	o := &FlowCounters{}
-	o.Handle = c.add(o)
-	return o, 0
-}
-
-// bind takes the points that the first rule brings.
-func (o *FlowCounters) bind(points []CounterPoint) unix.Errno {
-	switch {
-	case len(points) == 0 && len(o.points) == 0, len(points) > 0 && len(o.points) > 0:
-		return unix.EINVAL
-	case len(points) == 0:
-		return 0
-	}
-	for _, p := range points {
-		if p.Description > CountBytes || p.Index >= maxCounterIndex {
-			return unix.EINVAL
-		}
-	}
-	o.points = slices.Clone(points)
-	return 0
-}
-
-// ReadCounters adds up to n values, in the order that the points say.
-func (c *Context) ReadCounters(handle uint32, n int) ([]uint64, unix.Errno) {
-	o, e := find[*FlowCounters](c, handle)
-	if e != 0 {
-		return nil, e
-	}
-	v := make([]uint64, n)
-	if len(o.points) == 0 {
-		return nil, unix.EINVAL
-	}
-	for _, p := range o.points {
-		if int(p.Index) >= n {
-			return nil, unix.EINVAL
-		}
-		if p.Description == CountPackets {
-			v[p.Index] += o.Packets
-		} else {
-			v[p.Index] += o.Bytes
-		}
-	}
-	return v, 0
-}
-
-// DestroyCounters frees counters that no rule uses.
-func (c *Context) DestroyCounters(handle uint32) unix.Errno {
-	o, e := find[*FlowCounters](c, handle)
-	switch {
-	case e != 0:
-		return e
-	case o.flows > 0 && !c.Dead:
-		return unix.EBUSY
-	}
-	delete(c.objects, handle)
-	return 0
-}
+func (*Flow) order() order { return order{rankRule, "flow"} }

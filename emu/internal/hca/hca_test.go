@@ -62,7 +62,7 @@ func newBench(t *testing.T, devices ...string) *bench {
 	}
 	f := New(c)
 	b := &bench{T: t, f: f, eng: &nobody{}}
-	f.Engine = b.eng
+	f.SetEngine(b.eng)
 	m, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ type set struct {
 func (b *bench) set(device int) set {
 	b.Helper()
 	c := b.open(device)
-	return set{c, got(c.AllocPD())(b), got(c.CreateCQ(b.cqInit()))(b), got(c.AllocUAR(0))(b)}
+	return set{c, got(AllocPD(c))(b), got(CreateCQ(c, b.cqInit()))(b), got(AllocUAR(c, 0))(b)}
 }
 
 // TestCreateAH resolves addresses as ib_core does: ib_resolve_eth_dmac, rdma_resolve_ip.
@@ -166,7 +166,7 @@ func TestCreateAH(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ah, e := s.c.CreateAH(s.pd.Handle, 0, &AHAttr{Port: 1, Global: true, SGIDIndex: uint8(x.sgid), DGID: gid})
+		ah, e := CreateAH(s.c, s.pd.Handle, &AHAttr{Port: 1, Global: true, SGIDIndex: uint8(x.sgid), DGID: gid})
 		if e != x.want || e == 0 && ah.Attr.DMAC != x.mac {
 			t.Errorf("%s, to %s: %v, %+v; want %v, %x", x.name, x.dgid, e, ah, x.want, x.mac)
 		}
@@ -185,19 +185,19 @@ func TestGRHRequired(t *testing.T) {
 			ah   AHAttr
 			want unix.Errno
 		}{{local, want}, {global, 0}} {
-			_, e := s.c.CreateAH(s.pd.Handle, 0, &x.ah)
+			_, e := CreateAH(s.c, s.pd.Handle, &x.ah)
 			b.is("create ah"+spec, e, x.want)
 			need := AttrState | path | AttrMaxDestRdAtomic | AttrMinRNRTimer
 			for what, change := range map[string]func(a *QPAttr) AttrMask{
 				"rtr":            func(a *QPAttr) AttrMask { a.AH = x.ah; return need },
 				"alternate path": func(a *QPAttr) AttrMask { a.AltAH, a.AltPort = x.ah, 1; return need | AttrAltPath },
 			} {
-				qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
-				b.is("init", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 1}, AttrState|inPort, Init), 0)
+				qp := got(CreateQP(s.c, b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
+				b.is("init", qp.Modify(&QPAttr{Port: 1}, AttrState|inPort, Init), 0)
 				a := QPAttr{PathMTU: 3, DestQPN: qp.Num, AH: global}
 				mask := change(&a)
-				b.is(what+spec, s.c.ModifyQP(qp.Handle, &a, mask, RTR), x.want)
-				_, e = s.c.DestroyQP(qp.Handle)
+				b.is(what+spec, qp.Modify(&a, mask, RTR), x.want)
+				_, e = DestroyCounted[AnyQP](s.c, qp.Handle)
 				b.is("destroy", e, 0)
 			}
 		}
@@ -209,20 +209,20 @@ func TestNoAtomics(t *testing.T) {
 	for limit, want := range map[string]unix.Errno{"max_atomic=8": 0, "max_atomic=0": unix.EOPNOTSUPP} {
 		b := newBench(t, "mlx5_0,"+limit)
 		s := b.set(0)
-		qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
+		qp := got(CreateQP(s.c, b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
 		all := QPAttr{Port: 1, Access: AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic}
-		b.is("init", s.c.ModifyQP(qp.Handle, &all, AttrState|inPort, Init), 0)
+		b.is("init", qp.Modify(&all, AttrState|inPort, Init), 0)
 		a := QPAttr{PathMTU: 3, DestQPN: 5, MaxDestRdAtomic: 1,
 			AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
 		need := AttrState | path | AttrMaxDestRdAtomic | AttrMinRNRTimer
-		b.is(limit, s.c.ModifyQP(qp.Handle, &a, need, RTR), want)
+		b.is(limit, qp.Modify(&a, need, RTR), want)
 		if want == 0 {
 			continue
 		}
 		a.Access = all.Access &^ AccessRemoteAtomic
-		b.is("without the right", s.c.ModifyQP(qp.Handle, &a, need|AttrAccess, RTR), 0)
+		b.is("without the right", qp.Modify(&a, need|AttrAccess, RTR), 0)
 		a = QPAttr{Access: all.Access}
-		b.is("with it again", s.c.ModifyQP(qp.Handle, &a, AttrState|retried|AttrAccess, RTS), want)
+		b.is("with it again", qp.Modify(&a, AttrState|retried|AttrAccess, RTS), want)
 	}
 }
 
@@ -231,35 +231,35 @@ func TestReferences(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	c := s.c
-	srq := got(c.CreateSRQ(b.srqInit(s.pd)))(b)
+	srq := got(CreateSRQ(c, b.srqInit(s.pd)))(b)
 	init := b.qpInit(s.pd, s.cq, s.uar, RC)
 	init.SRQ, init.RQCount, init.RQShift = srq.Handle, 0, 0
-	qp := got(c.CreateQP(init))(b)
-	mr := got(c.RegMR(s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessMWBind))(b)
-	mw := got(c.AllocMW(s.pd.Handle, 2))(b)
+	qp := got(CreateQP(c, init))(b)
+	mr := got(RegMR(c, s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessMWBind))(b)
+	mw := got(AllocMW(c, s.pd.Handle, 2))(b)
 	mw.Bind(mr, b.mem.base, b.mem.base, 64, AccessRemoteRead, qp.Num, 9)
-	ah := got(c.CreateAH(s.pd.Handle, 0, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, HopLimit: 1,
+	ah := got(CreateAH(c, s.pd.Handle, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, HopLimit: 1,
 		DGID: b.f.Devices[0].Ports[0].GID(3).GID}))(b)
-	cq := func() unix.Errno { _, _, e := c.DestroyCQ(s.cq.Handle); return e }
-	srqs := func() unix.Errno { _, e := c.DestroySRQ(srq.Handle); return e }
+	cq := func() unix.Errno { return Destroy[*CQ](c, s.cq.Handle) }
+	srqs := func() unix.Errno { return Destroy[*SRQ](c, srq.Handle) }
 	for _, x := range []struct {
 		what string
 		do   func() unix.Errno
-	}{{"pd", func() unix.Errno { return c.DeallocPD(s.pd.Handle) }}, {"cq", cq}, {"srq", srqs},
-		{"mr", func() unix.Errno { return c.DeregMR(mr.Handle) }}} {
+	}{{"pd", func() unix.Errno { return Destroy[*PD](c, s.pd.Handle) }}, {"cq", cq}, {"srq", srqs},
+		{"mr", func() unix.Errno { return DestroyMR(c, mr.Handle) }}} {
 		b.is(x.what, x.do(), unix.EBUSY)
 	}
-	_, e := c.DestroyQP(qp.Handle)
+	_, e := DestroyCounted[AnyQP](c, qp.Handle)
 	b.is("qp", e, 0)
-	b.is("mw", c.DeallocMW(mw.Handle), 0)
-	b.is("mr", c.DeregMR(mr.Handle), 0)
+	b.is("mw", DestroyMW(c, mw.Handle), 0)
+	b.is("mr", DestroyMR(c, mr.Handle), 0)
 	b.is("srq", srqs(), 0)
 	b.is("cq", cq(), 0)
-	b.is("pd with ah", c.DeallocPD(s.pd.Handle), unix.EBUSY)
-	b.is("ah", c.DestroyAH(ah.Handle), 0)
-	b.is("pd", c.DeallocPD(s.pd.Handle), 0)
-	b.is("pd again", c.DeallocPD(s.pd.Handle), unix.ENOENT)
-	if l := c.Leaked(); len(l) > 0 {
+	b.is("pd with ah", Destroy[*PD](c, s.pd.Handle), unix.EBUSY)
+	b.is("ah", Destroy[*AH](c, ah.Handle), 0)
+	b.is("pd", Destroy[*PD](c, s.pd.Handle), 0)
+	b.is("pd again", Destroy[*PD](c, s.pd.Handle), unix.ENOENT)
+	if l := Leaked(c); len(l) > 0 {
 		t.Errorf("left: %v", l)
 	}
 	if *b.eng != (nobody{revoked: b.eng.revoked, left: b.eng.left}) {
@@ -271,18 +271,18 @@ func TestReferences(t *testing.T) {
 func TestHandles(t *testing.T) {
 	b := newBench(t, "mlx5_0", "mlx5_1")
 	s, other := b.set(0), b.set(1)
-	mr := got(s.c.RegMR(s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
+	mr := got(RegMR(s.c, s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
 	all := map[string]func(h uint32) unix.Errno{
-		"dealloc_pd":  s.c.DeallocPD,
-		"dereg_mr":    s.c.DeregMR,
-		"dealloc_mw":  s.c.DeallocMW,
-		"destroy_ah":  s.c.DestroyAH,
-		"close_xrcd":  s.c.CloseXRCD,
-		"destroy_cq":  func(h uint32) unix.Errno { _, _, e := s.c.DestroyCQ(h); return e },
-		"destroy_qp":  func(h uint32) unix.Errno { _, e := s.c.DestroyQP(h); return e },
-		"destroy_srq": func(h uint32) unix.Errno { _, e := s.c.DestroySRQ(h); return e },
-		"modify_qp":   func(h uint32) unix.Errno { return s.c.ModifyQP(h, &QPAttr{}, AttrState, Reset) },
-		"reg_mr":      func(h uint32) unix.Errno { _, e := s.c.RegMR(h, b.mem.base, 64, b.mem.base, 0); return e },
+		"dealloc_pd":  func(h uint32) unix.Errno { return Destroy[*PD](s.c, h) },
+		"dereg_mr":    func(h uint32) unix.Errno { return DestroyMR(s.c, h) },
+		"dealloc_mw":  func(h uint32) unix.Errno { return DestroyMW(s.c, h) },
+		"destroy_ah":  func(h uint32) unix.Errno { return Destroy[*AH](s.c, h) },
+		"close_xrcd":  func(h uint32) unix.Errno { return Destroy[*XRCDRef](s.c, h) },
+		"destroy_cq":  func(h uint32) unix.Errno { return Destroy[*CQ](s.c, h) },
+		"destroy_qp":  func(h uint32) unix.Errno { _, e := DestroyCounted[AnyQP](s.c, h); return e },
+		"destroy_srq": func(h uint32) unix.Errno { return Destroy[*SRQ](s.c, h) },
+		"a QP":        func(h uint32) unix.Errno { _, e := FindQP(s.c, h); return e },
+		"reg_mr":      func(h uint32) unix.Errno { _, e := RegMR(s.c, h, b.mem.base, 64, b.mem.base, 0); return e },
 	}
 	own := map[uint32]string{s.pd.Handle: "dealloc_pd reg_mr", s.cq.Handle: "destroy_cq", mr.Handle: "dereg_mr"}
 	for name, do := range all {
@@ -300,7 +300,7 @@ func TestHandles(t *testing.T) {
 		}
 	}
 	// Handles count from 1 in each context; a number of the other device is another object here, or none.
-	if _, e := other.c.Key(mr.Handle); e != unix.ENOENT {
+	if _, e := Find[*MKey](other.c, mr.Handle); e != unix.ENOENT {
 		t.Errorf("the other context finds the MR: %v", e)
 	}
 	if other.c.Device.Key(mr.Key) != nil {
@@ -316,7 +316,7 @@ func TestNoSRQ(t *testing.T) {
 	for _, limit := range []string{"max_srq=0", "max_srq_wr=0"} {
 		b := newBench(t, "mlx5_0,"+limit)
 		s := b.set(0)
-		if _, e := s.c.CreateSRQ(b.srqInit(s.pd)); e != unix.EOPNOTSUPP {
+		if _, e := CreateSRQ(s.c, b.srqInit(s.pd)); e != unix.EOPNOTSUPP {
 			t.Errorf("%s: %v, want EOPNOTSUPP", limit, e)
 		}
 	}
@@ -340,33 +340,33 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
-	full("mr", func() unix.Errno { _, e := c.RegMR(s.pd.Handle, b.mem.base, 64, b.mem.base, 0); return e })
-	full("mw", func() unix.Errno { _, e := c.AllocMW(s.pd.Handle, 1); return e })
-	full("cq", func() unix.Errno { _, e := c.CreateCQ(b.cqInit()); return e })
-	full("srq", func() unix.Errno { _, e := c.CreateSRQ(b.srqInit(s.pd)); return e })
-	full("pd", func() unix.Errno { _, e := c.AllocPD(); return e })
+	full("mr", func() unix.Errno { _, e := RegMR(c, s.pd.Handle, b.mem.base, 64, b.mem.base, 0); return e })
+	full("mw", func() unix.Errno { _, e := AllocMW(c, s.pd.Handle, 1); return e })
+	full("cq", func() unix.Errno { _, e := CreateCQ(c, b.cqInit()); return e })
+	full("srq", func() unix.Errno { _, e := CreateSRQ(c, b.srqInit(s.pd)); return e })
+	full("pd", func() unix.Errno { _, e := AllocPD(c); return e })
 	self := &AHAttr{Port: 1, Global: true, SGIDIndex: 3, DGID: b.f.Devices[0].Ports[0].GID(3).GID}
 	for range 2 { // what was closed counts no more
 		var ahs, domains []uint32
 		full("ah", func() unix.Errno {
-			ah, e := c.CreateAH(s.pd.Handle, 0, self)
+			ah, e := CreateAH(c, s.pd.Handle, self)
 			if e == 0 {
 				ahs = append(ahs, ah.Handle)
 			}
 			return e
 		})
 		full("xrcd", func() unix.Errno {
-			h, _, _, e := c.OpenXRCD(0, 0, 0)
+			h, e := OpenXRCD(c, 0, 0, 0)
 			if e == 0 {
-				domains = append(domains, h)
+				domains = append(domains, h.Handle)
 			}
 			return e
 		})
 		if len(ahs) != 1 || len(domains) != 1 {
 			t.Fatalf("%d AHs and %d XRC domains, want 1 of each", len(ahs), len(domains))
 		}
-		b.is("destroy ah", c.DestroyAH(ahs[0]), 0)
-		b.is("close xrcd", c.CloseXRCD(domains[0]), 0)
+		b.is("destroy ah", Destroy[*AH](c, ahs[0]), 0)
+		b.is("close xrcd", Destroy[*XRCDRef](c, domains[0]), 0)
 	}
 	gone := b.qpInit(s.pd, s.cq, s.uar, RC)
 	for what, change := range map[string]func(*QPInit){
@@ -378,29 +378,29 @@ func TestLimits(t *testing.T) {
 	} {
 		i := *gone
 		change(&i)
-		_, e := c.CreateQP(&i)
+		_, e := CreateQP(c, &i)
 		b.is(what, e, unix.EINVAL)
 	}
 	i := *gone
 	i.Buf = 4096 // nothing is mapped there
-	_, e := c.CreateQP(&i)
+	_, e := CreateQP(c, &i)
 	b.is("unmapped ring", e, unix.EFAULT)
-	full("qp", func() unix.Errno { _, e := c.CreateQP(gone); return e })
+	full("qp", func() unix.Errno { _, e := CreateQP(c, gone); return e })
 	q := b.cqInit()
 	q.Entries = 32
-	_, e = c.CreateCQ(q)
+	_, e = CreateCQ(c, q)
 	b.is("cqe", e, unix.EINVAL)
 
 	b.f.Config.MemlockLimit = 8192
 	b2 := newBench(t)
 	b2.f.Config.MemlockLimit = 8192
 	s2 := b2.set(0)
-	mr := got(s2.c.RegMR(s2.pd.Handle, b2.mem.base, 8192, b2.mem.base, 0))(b2)
-	_, e = s2.c.RegMR(s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
+	mr := got(RegMR(s2.c, s2.pd.Handle, b2.mem.base, 8192, b2.mem.base, 0))(b2)
+	_, e = RegMR(s2.c, s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
 	b.is("beyond memlock", e, unix.ENOMEM)
-	_, e = s2.c.ReregMR(mr.Handle, reregTrans, 0, b2.mem.base, 4096, b2.mem.base, 0)
+	e = mr.Reregister(reregTrans, 0, b2.mem.base, 4096, b2.mem.base, 0)
 	b.is("smaller", e, 0)
-	_, e = s2.c.RegMR(s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
+	_, e = RegMR(s2.c, s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
 	b.is("room again", e, 0)
 }
 
@@ -410,7 +410,7 @@ func TestMR(t *testing.T) {
 	s := b.set(0)
 	c := s.c
 	reg := func(addr, n, iova uint64, a Access) unix.Errno {
-		_, e := c.RegMR(s.pd.Handle, addr, n, iova, a)
+		_, e := RegMR(c, s.pd.Handle, addr, n, iova, a)
 		return e
 	}
 	b.is("nothing", reg(b.mem.base, 0, b.mem.base, 0), unix.EINVAL)
@@ -423,7 +423,7 @@ func TestMR(t *testing.T) {
 	b.is("unmapped", reg(4096, 64, 4096, 0), unix.EFAULT)
 	b.is("half unmapped", reg(b.mem.base+b.mem.size-4096, 1<<30, b.mem.base+b.mem.size-4096, 0), unix.EFAULT)
 
-	k := got(c.RegMR(s.pd.Handle, b.mem.base+100, 1000, b.mem.base+100, AccessLocalWrite|AccessRemoteRead))(b)
+	k := got(RegMR(c, s.pd.Handle, b.mem.base+100, 1000, b.mem.base+100, AccessLocalWrite|AccessRemoteRead))(b)
 	for _, tt := range []struct {
 		addr, n uint64
 		need    Access
@@ -439,39 +439,39 @@ func TestMR(t *testing.T) {
 		}
 	}
 	old, revoked := k.Key, b.eng.revoked
-	_, e := c.ReregMR(k.Handle, 0, 0, 0, 0, 0, 0)
+	e := k.Reregister(0, 0, 0, 0, 0, 0)
 	b.is("no change", e, unix.EINVAL)
-	_, e = c.ReregMR(k.Handle, reregPD, 99, 0, 0, 0, 0)
+	e = k.Reregister(reregPD, 99, 0, 0, 0, 0)
 	b.is("no such pd", e, unix.ENOENT)
-	_, e = c.ReregMR(k.Handle, reregTrans, 0, 4096, 64, 4096, 0)
+	e = k.Reregister(reregTrans, 0, 4096, 64, 4096, 0)
 	b.is("to unmapped memory", e, unix.EFAULT)
 	if c.Device.Key(old) != k {
 		t.Error("a change that failed changed the key")
 	}
-	pd2 := got(c.AllocPD())(b)
-	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess|reregPD, pd2.Handle, b.mem.base, 4*4096, b.mem.base,
+	pd2 := got(AllocPD(c))(b)
+	e = k.Reregister(reregTrans|reregAccess|reregPD, pd2.Handle, b.mem.base, 4*4096, b.mem.base,
 		AccessLocalWrite|AccessRemoteWrite)
 	b.is("moved, within the table", e, 0)
 	if c.Device.Key(old) != k || k.Key != old || b.eng.revoked != revoked+1 || k.PD != pd2 || k.Addr != b.mem.base ||
 		k.Len != 4*4096 {
 		t.Errorf("%+v", k)
 	}
-	b.is("the PD that it left", c.DeallocPD(pd2.Handle), unix.EBUSY)
-	_, e = c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, AccessRemoteRead|AccessRelaxed)
+	b.is("the PD that it left", Destroy[*PD](c, pd2.Handle), unix.EBUSY)
+	e = k.Reregister(reregAccess, 0, 0, 0, 0, AccessRemoteRead|AccessRelaxed)
 	b.is("other rights", e, 0)
-	_, e = c.ReregMR(k.Handle, reregPD, s.pd.Handle, 0, 0, 0, 0)
+	e = k.Reregister(reregPD, s.pd.Handle, 0, 0, 0, 0)
 	b.is("another PD", e, 0)
 	if k.Key != old || k.PD != s.pd || k.Access != AccessRemoteRead|AccessRelaxed || k.Len != 4*4096 {
 		t.Errorf("%+v", k)
 	}
-	b.is("the PD that it left", c.DeallocPD(pd2.Handle), 0)
+	b.is("the PD that it left", Destroy[*PD](c, pd2.Handle), 0)
 	for what, change := range map[string]func() unix.Errno{
 		"larger than the table": func() unix.Errno {
-			_, e := c.ReregMR(k.Handle, reregTrans, 0, b.mem.base+4095, 4*4096-4094, b.mem.base+4095, 0)
+			e := k.Reregister(reregTrans, 0, b.mem.base+4095, 4*4096-4094, b.mem.base+4095, 0)
 			return e
 		},
 		"rights that no UMR changes": func() unix.Errno {
-			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessHugeTLB)
+			e := k.Reregister(reregAccess, 0, 0, 0, 0, k.Access^AccessHugeTLB)
 			return e
 		},
 	} {
@@ -481,19 +481,19 @@ func TestMR(t *testing.T) {
 			t.Errorf("%s: key %#x became %#x", what, old, k.Key)
 		}
 	}
-	zero := got(c.RegMR(s.pd.Handle, b.mem.base+16, 64, b.mem.base+16, AccessZeroBased))(b)
+	zero := got(RegMR(c, s.pd.Handle, b.mem.base+16, 64, b.mem.base+16, AccessZeroBased))(b)
 	if va, ok := zero.Resolve(8, 8, 0); !ok || va != b.mem.base+24 {
 		t.Errorf("zero-based: %#x %v", va, ok)
 	}
 	// A key's place may be used again, its number not at once.
-	b.is("dereg", c.DeregMR(k.Handle), 0)
+	b.is("dereg", DestroyMR(c, k.Handle), 0)
 	gone := k.Key
 	for range 100 {
-		n := got(c.RegMR(s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
+		n := got(RegMR(c, s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
 		if n.Key == gone {
 			t.Fatal("a key came back at once")
 		}
-		b.is("dereg", c.DeregMR(n.Handle), 0)
+		b.is("dereg", DestroyMR(c, n.Handle), 0)
 	}
 }
 
@@ -502,7 +502,7 @@ func TestResizeCQ(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	resize := func(n uint32) unix.Errno {
-		_, e := s.c.ResizeCQ(s.cq.Handle, n, b.mem.base+65536, 64)
+		e := s.cq.Resize(n, b.mem.base+65536, 64)
 		return e
 	}
 	b.is("to nothing", resize(0), unix.EINVAL)
@@ -530,7 +530,7 @@ func TestEventsNobodyTakes(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	s.cq.Event(EventCQErr)
-	if _, n, e := s.c.DestroyCQ(s.cq.Handle); n != 0 || e != 0 {
+	if n, e := DestroyCounted[*CQ](s.c, s.cq.Handle); n != 0 || e != 0 {
 		t.Errorf("%d events, %v", n, e)
 	}
 }
@@ -543,35 +543,41 @@ func TestRelease(t *testing.T) {
 	for range 3 {
 		s := b.set(0)
 		c := s.c
-		h, _, _, e := c.OpenXRCD(0, 0, unix.O_CREAT)
+		h, e := OpenXRCD(c, 0, 0, unix.O_CREAT)
 		b.is("xrcd", e, 0)
-		srq := got(c.CreateSRQ(b.srqInit(s.pd)))(b)
-		qp := got(c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, UD)))(b)
+		srq := got(CreateSRQ(c, b.srqInit(s.pd)))(b)
+		qp := got(CreateQP(c, b.qpInit(s.pd, s.cq, s.uar, UD)))(b)
 		x := b.qpInit(s.pd, s.cq, s.uar, XRCRecv)
-		x.XRCD = h
-		got(c.CreateQP(x))(b)
-		b.is("attach", c.AttachMcast(qp.Handle, [16]byte{0xff, 0x12, 15: 7}, 0), 0)
-		mr := got(c.RegMR(s.pd.Handle, b.mem.base, 64, b.mem.base, AccessMWBind))(b)
-		mw := got(c.AllocMW(s.pd.Handle, 1))(b)
+		x.XRCD = h.Handle
+		got(CreateQP(c, x))(b)
+		b.is("attach", qp.Attach([16]byte{0xff, 0x12, 15: 7}, 0), 0)
+		mr := got(RegMR(c, s.pd.Handle, b.mem.base, 64, b.mem.base, AccessMWBind))(b)
+		mw := got(AllocMW(c, s.pd.Handle, 1))(b)
 		mw.Bind(mr, b.mem.base, b.mem.base, 8, 0, 0, 1)
 		_ = srq
-		if l := strings.Join(c.Leaked(), ", "); l != "2 QPs, 1 SRQ, 1 CQ, 1 MW, 1 MR, 1 XRCD, 1 PD" {
+		if l := strings.Join(Leaked(c), ", "); l != "2 QPs, 1 SRQ, 1 CQ, 1 MW, 1 MR, 1 XRCD, 1 PD" {
 			t.Errorf("leaked %s", l)
 		}
 		c.Release()
 		c.Release() // does nothing
 		if len(c.Handles()) != 0 {
-			t.Errorf("left: %v", c.Leaked())
+			t.Errorf("left: %v", Leaked(c))
 		}
 	}
-	if d.liveQPs != 0 || d.liveCQs != 1 || d.liveSRQs != 0 || d.liveMRs != 0 || d.liveMWs != 0 || d.livePDs != 1 ||
-		len(d.Contexts) != 1 || len(d.groups) != 0 || len(b.f.xrcds) != 0 {
-		t.Errorf("left on the device: %d QPs, %d CQs, %d SRQs, %d MRs, %d MWs, %d PDs, %d contexts, %d groups, "+
-			"%d domains",
-			d.liveQPs, d.liveCQs, d.liveSRQs, d.liveMRs, d.liveMWs, d.livePDs, len(d.Contexts), len(d.groups),
-			len(b.f.xrcds))
+	left := map[string]int{"QPs": d.qps().live, "CQs": d.cqs().live, "SRQs": d.srqs().live, "MRs": d.keys().liveMRs,
+		"MWs": d.keys().liveMWs, "PDs": pdPart.of(&d.parts).live, "contexts": len(d.Contexts),
+		"groups": len(groupPart.of(&d.parts).members), "domains": xrcdLive.of(&d.parts).n,
+		"named domains": len(xrcdPart.of(&b.f.parts).named)}
+	for what, n := range left {
+		want := 0
+		if what == "CQs" || what == "PDs" || what == "contexts" {
+			want = 1
+		}
+		if n != want {
+			t.Errorf("left on the device: %d %s, want %d", n, what, want)
+		}
 	}
-	if _, e := keep.c.PD(keep.pd.Handle); e != 0 {
+	if _, e := Find[*PD](keep.c, keep.pd.Handle); e != 0 {
 		t.Errorf("the other context lost its PD: %v", e)
 	}
 	if len(b.f.pinned) != 0 {
@@ -585,7 +591,7 @@ func TestSmallSRQ(t *testing.T) {
 	s := b.set(0)
 	i := b.srqInit(s.pd)
 	i.MaxWR = 0
-	if q := got(s.c.CreateSRQ(i))(b); q.Ring.Count != 1 {
+	if q := got(CreateSRQ(s.c, i))(b); q.Ring.Count != 1 {
 		t.Errorf("%d places", q.Ring.Count)
 	}
 }
@@ -594,13 +600,13 @@ func TestSmallSRQ(t *testing.T) {
 func TestUARIndex(t *testing.T) {
 	b := newBench(t, "mlx5_0")
 	c := b.open(0)
-	one, two := got(c.AllocUAR(0))(b), got(c.AllocUAR(0))(b)
+	one, two := got(AllocUAR(c, 0))(b), got(AllocUAR(c, 0))(b)
 	if one.Index == 0 || two.Index == 0 || one.Index == two.Index {
 		t.Errorf("indices %d and %d", one.Index, two.Index)
 	}
 	again := one.Index
-	b.is("free", c.FreeUAR(one.Handle), 0)
-	if u := got(c.AllocUAR(0))(b); u.Index != again {
+	b.is("free", Destroy[*UAR](c, one.Handle), 0)
+	if u := got(AllocUAR(c, 0))(b); u.Index != again {
 		t.Errorf("index %d, want %d, which is free", u.Index, again)
 	}
 }
@@ -613,7 +619,7 @@ func TestRandom(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	b := newBench(t, "mlx5_0,max_qp=64,max_cq=32,max_mr=64,max_mw=16,max_pd=16,max_srq=16")
 	c := b.open(0)
-	uar := got(c.AllocUAR(0))(b)
+	uar := got(AllocUAR(c, 0))(b)
 	type object struct {
 		kind    string
 		handle  uint32
@@ -647,14 +653,14 @@ func TestRandom(t *testing.T) {
 		if rnd.IntN(5) < 3 {
 			switch {
 			case kind == "pd":
-				p, e := c.AllocPD()
+				p, e := AllocPD(c)
 				h := uint32(0)
 				if e == 0 {
 					h = p.Handle
 				}
 				add(kind, h, e)
 			case kind == "cq":
-				q, e := c.CreateCQ(b.cqInit())
+				q, e := CreateCQ(c, b.cqInit())
 				h := uint32(0)
 				if e == 0 {
 					h = q.Handle
@@ -662,8 +668,8 @@ func TestRandom(t *testing.T) {
 				add(kind, h, e)
 			case pd == nil:
 			case kind == "srq":
-				i := b.srqInit(&PD{Handle: pd.handle})
-				q, e := c.CreateSRQ(i)
+				i := b.srqInit(&PD{Held: Held{Handle: pd.handle}})
+				q, e := CreateSRQ(c, i)
 				h := uint32(0)
 				if e == 0 {
 					h = q.Handle
@@ -673,12 +679,12 @@ func TestRandom(t *testing.T) {
 				var k *MKey
 				var e unix.Errno
 				if kind == "mr" {
-					k, e = c.RegMR(pd.handle, b.mem.base+rnd.Uint64N(1000), 1+rnd.Uint64N(5000), 0, 0)
+					k, e = RegMR(c, pd.handle, b.mem.base+rnd.Uint64N(1000), 1+rnd.Uint64N(5000), 0, 0)
 					if e == unix.EINVAL { // the offset in the page
 						continue
 					}
 				} else {
-					k, e = c.AllocMW(pd.handle, uint8(1+rnd.IntN(2)))
+					k, e = AllocMW(c, pd.handle, uint8(1+rnd.IntN(2)))
 				}
 				h := uint32(0)
 				if e == 0 {
@@ -686,13 +692,13 @@ func TestRandom(t *testing.T) {
 				}
 				add(kind, h, e, pd)
 			case kind == "qp" && cq != nil:
-				i := b.qpInit(&PD{Handle: pd.handle}, &CQ{Handle: cq.handle}, uar, RC)
+				i := b.qpInit(&PD{Held: Held{Handle: pd.handle}}, &CQ{Held: Held{Handle: cq.handle}}, uar, RC)
 				parents := []*object{pd, cq, cq}
 				if s := pick("srq"); s != nil && rnd.IntN(2) == 0 {
 					i.SRQ, i.RQCount, i.RQShift = s.handle, 0, 0
 					parents = append(parents, s)
 				}
-				q, e := c.CreateQP(i)
+				q, e := CreateQP(c, i)
 				h := uint32(0)
 				if e == 0 {
 					h = q.Handle
@@ -708,17 +714,17 @@ func TestRandom(t *testing.T) {
 		var e unix.Errno
 		switch kind {
 		case "pd":
-			e = c.DeallocPD(o.handle)
+			e = Destroy[*PD](c, o.handle)
 		case "cq":
-			_, _, e = c.DestroyCQ(o.handle)
+			e = Destroy[*CQ](c, o.handle)
 		case "srq":
-			_, e = c.DestroySRQ(o.handle)
+			e = Destroy[*SRQ](c, o.handle)
 		case "qp":
-			_, e = c.DestroyQP(o.handle)
+			_, e = DestroyCounted[AnyQP](c, o.handle)
 		case "mr":
-			e = c.DeregMR(o.handle)
+			e = DestroyMR(c, o.handle)
 		case "mw":
-			e = c.DeallocMW(o.handle)
+			e = DestroyMW(c, o.handle)
 		}
 		if want := map[bool]unix.Errno{true: unix.EBUSY, false: 0}[o.users > 0]; e != want {
 			t.Fatalf("destroying a %s with %d users: %v, want %v", kind, o.users, e, want)

@@ -24,26 +24,10 @@ const (
 // it, and libmlx5's NOPs.
 const NullKey = 0x700
 
-// Access is the set of rights of a memory key, as in IB_ACCESS_*.
-type Access uint32
-
-// Rights.
-const (
-	AccessLocalWrite   Access = 1 << 0
-	AccessRemoteWrite  Access = 1 << 1
-	AccessRemoteRead   Access = 1 << 2
-	AccessRemoteAtomic Access = 1 << 3
-	AccessMWBind       Access = 1 << 4
-	AccessZeroBased    Access = 1 << 5
-	AccessOnDemand     Access = 1 << 6
-	AccessHugeTLB      Access = 1 << 7
-	AccessRelaxed      Access = 1 << 20
-)
-
 // MKey is a memory region or window. lkey and rkey of mlx5 are the same number.
 type MKey struct {
+	Held
 	PD     *PD
-	Handle uint32
 	Kind   KeyKind
 	Key    uint32 // index<<8 | variant; the variant of a type 2 window changes with each bind
 	Mem    guest.Mem
@@ -73,32 +57,66 @@ type MKey struct {
 	Run KeyRun
 }
 
-// newKey gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not
+// KeyRun is the engine's state of a memory key (strict mode: the registered mapping's fingerprint).
+type KeyRun struct {
+	Print uint64
+	At    int64 // when it was last compared
+}
+
+// KeyEngine is what an engine learns of keys.
+type KeyEngine interface{ KeyRevoked(*MKey) }
+
+func (d *Device) revoke(k *MKey) {
+	if e, ok := d.Fabric.engine.(KeyEngine); ok {
+		e.KeyRevoked(k)
+	}
+}
+
+// keys are the keys of a device, by index.
+type keys struct {
+	numbers[MKey]
+	variant          uint8 // low byte of the next key
+	liveMRs, liveMWs int
+}
+
+var keyPart = newPart[keys]()
+
+func (d *Device) keys() *keys { return keyPart.of(&d.parts) }
+
+const firstKey = 0x100 // indices below are reserved, the invalid key among them
+
+// add gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not
 // fit.
-func (d *Device) newKey(k *MKey) unix.Errno {
-	i, ok := place(&d.keys, &d.nextKey, firstKey, firstKey+d.Config.Limits.MaxMR+d.Config.Limits.MaxMW, k)
+func (t *keys) add(k *MKey, most int) unix.Errno {
+	i, ok := t.place(firstKey, firstKey+most, k)
 	if !ok {
 		return unix.ENOMEM
 	}
-	d.variant++
-	k.Key = uint32(i)<<8 | uint32(d.variant)
+	t.variant++
+	k.Key = uint32(i)<<8 | uint32(t.variant)
 	return 0
 }
 
+// newKey gives a key of the device a number.
+func (d *Device) newKey(k *MKey) unix.Errno {
+	return d.keys().add(k, d.Config.Limits.MaxMR+d.Config.Limits.MaxMW)
+}
+
 func (d *Device) freeKey(k *MKey) {
-	if e := d.Fabric.Engine; e != nil {
-		e.KeyRevoked(k)
-	}
-	d.keys[k.Key>>8] = nil
+	d.revoke(k)
+	d.keys().free(k.Key >> 8)
 }
 
 // Key returns the memory key with this number, its low byte included, or nil.
 func (d *Device) Key(key uint32) *MKey {
-	if k := at(d.keys, key>>8); k != nil && k.Key == key {
+	if k := d.keys().at(key >> 8); k != nil && k.Key == key {
 		return k
 	}
 	return nil
 }
+
+// KeyAt returns the key of an index, whatever its variant, or nil.
+func (d *Device) KeyAt(index uint32) *MKey { return d.keys().at(index) }
 
 // Resolve turns an address on the wire into one of the program's memory, if the key allows n bytes there and has all
 // rights of need.

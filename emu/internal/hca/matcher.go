@@ -3,30 +3,10 @@
 package hca
 
 import (
-	"bytes"
 	"slices"
 
 	"golang.org/x/sys/unix"
 )
-
-// Table is a kind of table of rules, with the kernel's numbers.
-type Table uint64
-
-// The tables. Only the first two are there: RoCE is not steered, and there is no e-switch.
-const (
-	TableRx Table = iota
-	TableTx
-	TableFDB
-	TableRDMARx
-	TableRDMATx
-	lastTable = TableRDMATx
-)
-
-// MatchSize is the size of the fields that a matcher compares, in the device's layout: outer headers, tunnels, inner
-// headers, MPLS and registers, TCP and ICMP, 64 bytes each.
-const MatchSize = 5 * matchPart
-
-const matchPart = 64
 
 // MatcherInit is what a matcher is made of.
 type MatcherInit struct {
@@ -38,33 +18,31 @@ type MatcherInit struct {
 
 // Matcher says what rules compare.
 type Matcher struct {
+	Held
 	MatcherInit
-	Handle uint32
-	flows  int
+	flows int
 }
 
 // CreateMatcher makes a matcher. That it makes sense is looked at with its rules.
-func (c *Context) CreateMatcher(i *MatcherInit) (*Matcher, unix.Errno) {
+func CreateMatcher(c *Context, i *MatcherInit) (*Matcher, unix.Errno) {
 	if i.Table > lastTable || i.Table == TableFDB {
 		return nil, unix.EINVAL
 	}
 	m := &Matcher{MatcherInit: *i}
-	m.Handle = c.add(m)
+	c.add(m)
 	return m, 0
 }
 
-// DestroyMatcher frees a matcher without rules.
-func (c *Context) DestroyMatcher(handle uint32) unix.Errno {
-	m, e := find[*Matcher](c, handle)
-	switch {
-	case e != 0:
+// Destroy frees a matcher without rules.
+func (m *Matcher) Destroy() unix.Errno {
+	if e := m.busy(m.flows); e != 0 {
 		return e
-	case m.flows > 0 && !c.Dead:
-		return unix.EBUSY
 	}
-	delete(c.objects, handle)
+	m.forget()
 	return 0
 }
+
+func (*Matcher) order() order { return order{rankOfRule, "flow matcher"} }
 
 // check reports whether the device can compare a value.
 func (m *Matcher) check(value, comparable []byte) unix.Errno {
@@ -103,62 +81,26 @@ type MatcherFlowInit struct {
 	Offset  uint32   // in its bulk
 }
 
-// FrameCounter is one counter of frames that was made by DevX.
-type FrameCounter struct {
-	Packets, Bytes uint64
-	Flows          int // that count in it
-}
-
 // CreateMatcherFlow adds a rule of a matcher. comparable has a bit for each that the device can compare.
-func (c *Context) CreateMatcherFlow(i *MatcherFlowInit, comparable []byte) (*Flow, unix.Errno) {
-	m, e := find[*Matcher](c, i.Matcher)
+func CreateMatcherFlow(c *Context, i *MatcherFlowInit, comparable []byte) (*Flow, unix.Errno) {
+	m, e := Find[*Matcher](c, i.Matcher)
 	if e != 0 {
 		return nil, e
 	}
-	f := &Flow{Context: c, By: m, Miss: i.Miss}
-	f.FlowInit = FlowInit{Priority: m.Priority, Port: 1, Egress: m.Table == TableTx, Tag: i.Tag, Tagged: i.Tagged,
-		Drop: i.Drop}
-	if i.HasQP {
-		if f.To, e = c.QP(i.QP); e != 0 {
-			return nil, e
-		}
+	f := &Flow{Miss: i.Miss, FlowInit: FlowInit{Priority: m.Priority, Port: 1, Egress: m.Table == TableTx, Tag: i.Tag,
+		Tagged: i.Tagged, Drop: i.Drop}}
+	tir, e := f.lead(c, i)
+	if e != 0 {
+		return nil, e
 	}
-	if i.TIR != 0 {
-		if f.tir, e = find[*DevxObject](c, i.TIR); e != 0 {
-			return nil, e
-		}
-		if f.tir.Queue == nil || i.HasQP {
-			return nil, unix.EINVAL
-		}
-		f.To, i.HasQP = f.tir.Queue, true
+	if e := f.admit(c.Device, m, tir); e != 0 {
+		return nil, e
 	}
-	switch {
-	case i.Drop && i.Miss, i.HasQP && (i.Drop || i.Miss), i.Tag > maxFlowTag:
-		return nil, unix.EINVAL
-	case m.Table > TableTx:
-		return nil, unix.EOPNOTSUPP
-	case f.To != nil && f.To.Type != RawPacket && f.tir == nil, f.Egress && i.HasQP,
-		!f.Egress && !i.HasQP && !i.Drop && !i.Miss:
-		return nil, unix.EINVAL
-	case f.Egress && i.Miss:
-		return nil, unix.EOPNOTSUPP
-	case m.Priority > maxFlowPriority, len(c.Device.flows) >= flowsOfPort:
-		return nil, unix.ENOMEM
-	}
-	for _, h := range i.Changes {
-		a, e := find[*FrameAction](c, h)
-		if e != 0 {
-			return nil, e
-		}
-		if a.Table != m.Table || slices.ContainsFunc(f.Changes, func(o *FrameAction) bool {
-			return (o.Header == nil) == (a.Header == nil)
-		}) {
-			return nil, unix.EINVAL
-		}
-		f.Changes = append(f.Changes, a)
+	if e := f.change(c, m.Table, i.Changes); e != 0 {
+		return nil, e
 	}
 	if i.Count != 0 {
-		o, e := find[*DevxObject](c, i.Count)
+		o, e := Find[*DevxObject](c, i.Count)
 		if e != 0 {
 			return nil, e
 		}
@@ -170,185 +112,78 @@ func (c *Context) CreateMatcherFlow(i *MatcherFlowInit, comparable []byte) (*Flo
 	if e := m.check(i.Value, comparable); e != 0 {
 		return nil, e
 	}
-	f.Value, f.mask = make([]byte, MatchSize), make([]byte, MatchSize)
-	copy(f.Value, i.Value)
-	copy(f.mask, m.Mask)
-	if e := f.settle(); e != 0 {
+	f.Param = newParam(m.Criteria, i.Value, m.Mask)
+	if e := c.Device.flows().settle(f); e != 0 {
 		return nil, e
 	}
-	c.insertFlow(f)
-	m.flows++
-	if f.tir != nil {
-		f.tir.flows++
+	f.insert(c)
+	count := func(n int) {
+		m.flows += n
+		if tir != nil {
+			tir.flows += n
+		}
+		if f.Count != nil {
+			f.Count.Flows += n
+		}
+		for _, a := range f.Changes {
+			a.flows += n
+		}
 	}
-	if f.Count != nil {
-		f.Count.Flows++
-	}
-	for _, a := range f.Changes {
-		a.flows++
-	}
+	count(1)
+	f.release = func() { count(-1) }
 	return f, 0
 }
 
-// MatchesParam reports whether a rule of a matcher is about a frame with these fields.
-func (f *Flow) MatchesParam(fields []byte) bool {
-	for i, mask := range f.mask {
-		if fields[i]&mask != f.Value[i] {
-			return false
+// lead finds where a rule leads to, and the TIR whose queue that is, if it is one's.
+func (f *Flow) lead(c *Context, i *MatcherFlowInit) (tir *DevxObject, e unix.Errno) {
+	if i.HasQP {
+		if f.To, e = FindQP(c, i.QP); e != 0 {
+			return nil, e
 		}
 	}
-	return true
-}
-
-// Places of fields in the outer headers.
-const (
-	paramDstMAC  = 8
-	paramDstIPv4 = 60
-)
-
-// multicastParam reports whether a rule of a matcher is for a multicast address. C: raw_fs_is_multicast.
-func (f *Flow) multicastParam() bool {
-	multicastIP := func(b []byte) bool { return b[paramDstIPv4]&0xf0 == 0xe0 }
-	return f.By.Criteria&1 != 0 && (f.Value[paramDstMAC]&f.mask[paramDstMAC]&1 != 0 ||
-		multicastIP(f.Value) && multicastIP(f.mask))
-}
-
-// sameParam reports whether two rules are of matchers, and about the same frames.
-func (f *Flow) sameParam(o *Flow) bool {
-	return (f.By == nil) == (o.By == nil) && bytes.Equal(f.Value, o.Value) && bytes.Equal(f.mask, o.mask)
-}
-
-// FrameAction changes the frames of a rule: their headers, or the tunnel that they are in.
-type FrameAction struct {
-	Handle   uint32
-	Table    Table
-	Header   []HeaderChange // nil: it is a Reformat
-	Reformat Reformat
-	Data     []byte
-	flows    int
-}
-
-// HeaderChange is one change of a field.
-type HeaderChange struct {
-	Kind        HeaderChangeKind
-	Field, From uint16
-	// Bits of each field, and how many.
-	Offset, FromOffset, Length uint8
-	Value                      uint32
-}
-
-// HeaderChangeKind is what a change does, with the device's numbers.
-type HeaderChangeKind uint8
-
-// The kinds.
-const (
-	HeaderSet  HeaderChangeKind = 1
-	HeaderAdd  HeaderChangeKind = 2
-	HeaderCopy HeaderChangeKind = 3
-)
-
-// Reformat is a way into or out of a tunnel, with the kernel's numbers.
-type Reformat uint64
-
-// The ways.
-const (
-	L2FromTunnel Reformat = iota
-	L2ToTunnel
-	L3FromTunnel
-	L3ToTunnel
-)
-
-const maxHeaderChanges = 32
-
-// CreateHeaderAction makes an action that changes headers. known tells the fields that the device can change.
-func (c *Context) CreateHeaderAction(t Table, list []HeaderChange, known func(uint16) (width int)) (*FrameAction,
-	unix.Errno) {
-	switch {
-	case t > lastTable:
-		return nil, unix.EINVAL
-	case t > TableTx, len(list) > maxHeaderChanges:
-		return nil, unix.EOPNOTSUPP
-	case len(list) == 0:
+	if i.TIR == 0 {
+		return nil, 0
+	}
+	if tir, e = Find[*DevxObject](c, i.TIR); e != 0 {
+		return nil, e
+	}
+	if tir.Queue == nil || i.HasQP {
 		return nil, unix.EINVAL
 	}
-	for _, h := range list {
-		w := known(h.Field)
-		bad := w == 0 || int(h.Offset)+int(h.Length) > w
-		switch h.Kind {
-		case HeaderSet, HeaderAdd:
-		case HeaderCopy:
-			bad = bad || int(h.FromOffset)+int(h.Length) > known(h.From)
-		default:
-			bad = true
-		}
-		if bad {
-			return nil, unix.EINVAL
-		}
-	}
-	a := &FrameAction{Table: t, Header: list}
-	a.Handle = c.add(a)
-	return a, 0
+	f.To = tir.Queue
+	return tir, 0
 }
 
-// CreateReformatAction makes an action about tunnels.
-func (c *Context) CreateReformatAction(t Table, way Reformat, data []byte) (*FrameAction, unix.Errno) {
-	switch {
-	case t > lastTable, way > L3ToTunnel:
-		return nil, unix.EINVAL
-	case way == L2FromTunnel || way == L3FromTunnel:
-		if t != TableRx {
-			return nil, unix.EOPNOTSUPP
-		}
-	case t != TableTx:
-		return nil, unix.EOPNOTSUPP
+// admit checks what a rule of a matcher does with frames.
+func (f *Flow) admit(d *Device, m *Matcher, tir *DevxObject) unix.Errno {
+	switch leads := f.To != nil; {
+	case f.Drop && f.Miss, leads && (f.Drop || f.Miss), f.Tag > maxFlowTag:
+		return unix.EINVAL
+	case m.Table > TableTx:
+		return unix.EOPNOTSUPP
+	case leads && f.To.Type != RawPacket && tir == nil, f.Egress && leads, !f.Egress && !leads && !f.Drop && !f.Miss:
+		return unix.EINVAL
+	case f.Egress && f.Miss:
+		return unix.EOPNOTSUPP
+	case m.Priority > maxFlowPriority, len(d.flows().list) >= flowsOfPort:
+		return unix.ENOMEM
 	}
-	switch n := len(data); {
-	case way == L2FromTunnel: // the kernel does not look
-	case way == L3FromTunnel && n != 14 && n != 18, n < 14, n > 128:
-		return nil, unix.EINVAL
-	}
-	a := &FrameAction{Table: t, Reformat: way, Data: data}
-	a.Handle = c.add(a)
-	return a, 0
-}
-
-// DestroyFrameAction frees an action that no rule has.
-func (c *Context) DestroyFrameAction(handle uint32) unix.Errno {
-	a, e := find[*FrameAction](c, handle)
-	switch {
-	case e != 0:
-		return e
-	case a.flows > 0 && !c.Dead:
-		return unix.EBUSY
-	}
-	delete(c.objects, handle)
 	return 0
 }
 
-// Anchor stands for a priority of the kernel's tables.
-type Anchor struct{ Handle, ID uint32 }
-
-// CreateAnchor makes an anchor. Those of one priority have one number.
-func (c *Context) CreateAnchor(t Table, priority uint16) (*Anchor, unix.Errno) {
-	switch {
-	case t > lastTable:
-		return nil, unix.EINVAL
-	case t > TableTx:
-		return nil, unix.EOPNOTSUPP
-	case priority > maxFlowPriority:
-		return nil, unix.ENOMEM
+// change adds the actions of a rule: one about headers at most, and one about tunnels.
+func (f *Flow) change(c *Context, t Table, actions []uint32) unix.Errno {
+	for _, h := range actions {
+		a, e := Find[*FrameAction](c, h)
+		if e != 0 {
+			return e
+		}
+		if a.Table != t || slices.ContainsFunc(f.Changes, func(o *FrameAction) bool {
+			return (o.Header == nil) == (a.Header == nil)
+		}) {
+			return unix.EINVAL
+		}
+		f.Changes = append(f.Changes, a)
 	}
-	const firstTable = 0x100
-	a := &Anchor{ID: firstTable + uint32(t)<<8 + uint32(priority)}
-	a.Handle = c.add(a)
-	return a, 0
-}
-
-// DestroyAnchor frees an anchor.
-func (c *Context) DestroyAnchor(handle uint32) unix.Errno {
-	if _, e := find[*Anchor](c, handle); e != 0 {
-		return e
-	}
-	delete(c.objects, handle)
 	return 0
 }

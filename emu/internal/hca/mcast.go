@@ -9,10 +9,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is what a QP is attached to.
-type group struct {
-	gid [16]byte
-	lid uint16
+// groups are the QPs of each multicast group.
+type groups struct{ members map[[16]byte][]*QP }
+
+var groupPart = newPart[groups]()
+
+// full reports whether a group cannot be one of most.
+func (t *groups) full(gid [16]byte, most int) bool {
+	return len(t.members) >= most && t.members[gid] == nil
+}
+
+func (t *groups) join(gid [16]byte, qp *QP) {
+	if t.members == nil {
+		t.members = map[[16]byte][]*QP{}
+	}
+	t.members[gid] = append(t.members[gid], qp)
+}
+
+func (t *groups) leave(gid [16]byte, qp *QP) {
+	left := slices.DeleteFunc(t.members[gid], func(o *QP) bool { return o == qp })
+	if len(left) == 0 {
+		delete(t.members, gid)
+	} else {
+		t.members[gid] = left
+	}
 }
 
 // takesMLID reports whether the multicast LID is right for the QP: on RoCE it does not matter, nor where the QP may
@@ -27,46 +47,32 @@ func (qp *QP) takesMLID(lid uint16) bool {
 	return roce || lid >= first && lid != permissive
 }
 
-// AttachMcast makes a UD QP a member of a multicast group.
-func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
-	qp, e := c.QP(handle)
+// Attach makes a UD QP a member of a multicast group.
+func (qp *QP) Attach(gid [16]byte, mlid uint16) unix.Errno {
+	d := qp.Context.Device
+	all := groupPart.of(&d.parts)
 	switch {
-	case e != 0:
-		return e
-	case slices.Contains(qp.mcast, group{gid, mlid}):
+	case slices.Contains(qp.uses.mcast, group{gid, mlid}):
 		return 0
 	case qp.Type != UD || !Multicast(&gid) || !qp.takesMLID(mlid):
 		return unix.EINVAL
-	case len(c.Device.groups) >= c.Device.Config.Limits.MaxMcast && c.Device.groups[gid] == nil:
+	case all.full(gid, d.Config.Limits.MaxMcast):
 		return unix.ENOMEM
 	}
-	qp.mcast = append(qp.mcast, group{gid, mlid})
-	c.Device.groups[gid] = append(c.Device.groups[gid], qp)
+	qp.uses.mcast = append(qp.uses.mcast, group{gid, mlid})
+	all.join(gid, qp)
 	return 0
 }
 
-// DetachMcast undoes AttachMcast.
-func (c *Context) DetachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
-	qp, e := c.QP(handle)
-	if e != 0 {
-		return e
-	}
-	i := slices.Index(qp.mcast, group{gid, mlid})
+// Detach undoes Attach.
+func (qp *QP) Detach(gid [16]byte, mlid uint16) unix.Errno {
+	i := slices.Index(qp.uses.mcast, group{gid, mlid})
 	if i < 0 {
 		return unix.EINVAL
 	}
-	qp.mcast = slices.Delete(qp.mcast, i, i+1)
-	c.Device.leave(gid, qp)
+	qp.uses.mcast = slices.Delete(qp.uses.mcast, i, i+1)
+	groupPart.of(&qp.Context.Device.parts).leave(gid, qp)
 	return 0
-}
-
-func (d *Device) leave(gid [16]byte, qp *QP) {
-	left := slices.DeleteFunc(d.groups[gid], func(o *QP) bool { return o == qp })
-	if len(left) == 0 {
-		delete(d.groups, gid)
-	} else {
-		d.groups[gid] = left
-	}
 }
 
 // Multicast reports whether a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C:
@@ -77,4 +83,4 @@ func Multicast(gid *[16]byte) bool {
 }
 
 // Group returns the QPs of a multicast group.
-func (d *Device) Group(gid [16]byte) []*QP { return d.groups[gid] }
+func (d *Device) Group(gid [16]byte) []*QP { return groupPart.of(&d.parts).members[gid] }

@@ -17,7 +17,7 @@ func TestDM(t *testing.T) {
 	s := b.set(0)
 	c := s.c
 	limit := c.Device.Config.Limits.MaxDMSize
-	alloc := func(n uint64, align uint32) (*DM, unix.Errno) { return c.AllocDM(n, align) }
+	alloc := func(n uint64, align uint32) (*DM, unix.Errno) { return AllocDM(c, n, align) }
 	for _, tt := range []struct {
 		n     uint64
 		align uint32
@@ -36,7 +36,7 @@ func TestDM(t *testing.T) {
 		page, n uint64
 		ok      bool
 	}{{0, 1, true}, {0, 2, false}, {1, 2, true}, {1, 1, false}, {2, 1, false}, {3, 1, false}} {
-		if got := c.MapsDM(mmapDM<<8+uint64(m1.Page)+tt.page, tt.n); got != tt.ok {
+		if got := MapsDM(c, mmapDM<<8+uint64(m1.Page)+tt.page, tt.n); got != tt.ok {
 			t.Errorf("mapping %d pages from %d: %v", tt.n, tt.page, got)
 		}
 	}
@@ -46,20 +46,20 @@ func TestDM(t *testing.T) {
 
 	const rights = AccessLocalWrite | AccessRemoteRead | AccessZeroBased
 	reg := func(off, n uint64, a Access) unix.Errno {
-		_, e := c.RegDM(s.pd.Handle, m2.Handle, off, n, a)
+		_, e := RegDM(c, s.pd.Handle, m2.Handle, off, n, a)
 		return e
 	}
 	b.is("not zero based", reg(0, 64, AccessLocalWrite), unix.EINVAL)
 	b.is("on demand", reg(0, 64, rights|AccessOnDemand), unix.EINVAL)
 	b.is("remote write alone", reg(0, 64, AccessRemoteWrite|AccessZeroBased), unix.EINVAL)
 	// Linux compares with the length of the memory alone, and rdma-core's own tests make a region of 0 bytes.
-	none := got(c.RegDM(s.pd.Handle, m2.Handle, 0, 0, rights))(b)
-	b.is("dereg of nothing", c.DeregMR(none.Handle), 0)
+	none := got(RegDM(c, s.pd.Handle, m2.Handle, 0, 0, rights))(b)
+	b.is("dereg of nothing", DestroyMR(c, none.Handle), 0)
 	b.is("past the end", reg(4096, 2, rights), unix.EINVAL)
 	b.is("around", reg(^uint64(0), 2, rights), unix.EINVAL)
-	_, e := c.RegDM(s.pd.Handle, s.pd.Handle, 0, 64, rights)
+	_, e := RegDM(c, s.pd.Handle, s.pd.Handle, 0, 64, rights)
 	b.is("of a PD", e, unix.EINVAL)
-	k := got(c.RegDM(s.pd.Handle, m2.Handle, 97, 4000, rights))(b)
+	k := got(RegDM(c, s.pd.Handle, m2.Handle, 97, 4000, rights))(b)
 	var buf [1]byte
 	if va, ok := k.Resolve(3999, 1, 0); !ok || k.Mem.Read(va, buf[:]) != nil || buf[0] != 1 {
 		t.Errorf("the last byte: %v %v", ok, buf)
@@ -70,15 +70,15 @@ func TestDM(t *testing.T) {
 	if k.Pins() {
 		t.Error("it counts as memory of the program")
 	}
-	_, e = c.ReregMR(k.Handle, reregTrans, 0, b.mem.base, 64, b.mem.base, 0)
+	e = k.Reregister(reregTrans, 0, b.mem.base, 64, b.mem.base, 0)
 	b.is("reregister", e, unix.EINVAL)
-	_, e = c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, rights|AccessRemoteWrite)
+	e = k.Reregister(reregAccess, 0, 0, 0, 0, rights|AccessRemoteWrite)
 	b.is("with other rights", e, unix.EINVAL)
-	b.is("free with a region", c.FreeDM(m2.Handle), unix.EBUSY)
-	b.is("dereg", c.DeregMR(k.Handle), 0)
-	b.is("free", c.FreeDM(m2.Handle), 0)
-	b.is("free again", c.FreeDM(m2.Handle), unix.ENOENT)
-	b.is("free a PD", c.FreeDM(s.pd.Handle), unix.EINVAL)
+	b.is("free with a region", Destroy[*DM](c, m2.Handle), unix.EBUSY)
+	b.is("dereg", DestroyMR(c, k.Handle), 0)
+	b.is("free", Destroy[*DM](c, m2.Handle), 0)
+	b.is("free again", Destroy[*DM](c, m2.Handle), unix.ENOENT)
+	b.is("free a PD", Destroy[*DM](c, s.pd.Handle), unix.EINVAL)
 	m2 = got(alloc(limit-64, 0))(b)
 	for _, v := range m2.bytes {
 		if v != 0 {
@@ -87,12 +87,12 @@ func TestDM(t *testing.T) {
 	}
 	_, e = alloc(1, 0)
 	b.is("all is given", e, unix.ENOMEM)
-	if l := c.Leaked(); len(l) == 0 || l[len(l)-2] != "2 DMs" {
+	if l := Leaked(c); len(l) == 0 || l[len(l)-2] != "2 DMs" {
 		t.Errorf("leaked: %q", l)
 	}
 	c.Release()
-	if c.Device.dmUsed != 0 {
-		t.Errorf("%d bytes are still in use", c.Device.dmUsed)
+	if n := dmPart.of(&c.Device.parts).bytes; n != 0 {
+		t.Errorf("%d bytes are still in use", n)
 	}
 }
 
@@ -109,8 +109,8 @@ func TestPaging(t *testing.T) {
 	defer func() { _ = unix.Munmap(mem) }()
 	base := addressOf(mem)
 	const rights = AccessLocalWrite | AccessOnDemand
-	k := got(c.RegMR(s.pd.Handle, base, 8*pageSize, base, rights))(b)
-	all := got(c.RegMR(s.pd.Handle, 0, ^uint64(0), 0, AccessOnDemand))(b)
+	k := got(RegMR(c, s.pd.Handle, base, 8*pageSize, base, rights))(b)
+	all := got(RegMR(c, s.pd.Handle, 0, ^uint64(0), 0, AccessOnDemand))(b)
 	counts := func(want PageCounts) {
 		t.Helper()
 		if d.Paged != want {
@@ -148,10 +148,10 @@ func TestPaging(t *testing.T) {
 		{"unknown advice", 3, 0, Advised{k.Key, base, 1}, unix.EOPNOTSUPP},
 		{"unknown flag", advicePrefetch, 2, Advised{k.Key, base, 1}, unix.EINVAL},
 	} {
-		b.is(tt.name, c.Advise(s.pd.Handle, tt.advice, tt.flags, []Advised{tt.a}), tt.e)
+		b.is(tt.name, Advise(c, s.pd.Handle, tt.advice, tt.flags, []Advised{tt.a}), tt.e)
 	}
 	counts(PageCounts{Faults: 3, Prefetched: 2})
-	b.is("nothing", c.Advise(s.pd.Handle, 0, 0, nil), unix.EINVAL)
+	b.is("nothing", Advise(c, s.pd.Handle, 0, 0, nil), unix.EINVAL)
 	if err := unix.Mprotect(mem[:pageSize], unix.PROT_NONE); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestRegDmabuf(t *testing.T) {
 		t.Fatal(err)
 	}
 	reg := func(s set, fd int, off, n, iova uint64, a Access) unix.Errno {
-		_, e := s.c.RegDmabuf(s.pd.Handle, fd, off, n, iova, a, 0)
+		_, e := RegDmabuf(s.c, s.pd.Handle, fd, off, n, iova, a, 0)
 		return e
 	}
 	b.is("a memfd", reg(strict, fd, 0, 64, 0, 0), unix.EINVAL)
@@ -184,7 +184,7 @@ func TestRegDmabuf(t *testing.T) {
 	b.is("past the end", reg(s, fd, 2*pageSize, pageSize+1, 0, 0), unix.EINVAL)
 	b.is("on demand", reg(s, fd, 0, 64, 0, AccessOnDemand), unix.EINVAL)
 	b.is("remote write alone", reg(s, fd, 0, 64, 0, AccessRemoteWrite), unix.EINVAL)
-	k := got(s.c.RegDmabuf(s.pd.Handle, fd, pageSize+8, pageSize, 8, AccessLocalWrite, 0))(b)
+	k := got(RegDmabuf(s.c, s.pd.Handle, fd, pageSize+8, pageSize, 8, AccessLocalWrite, 0))(b)
 	va, ok := k.Resolve(8, 4, AccessLocalWrite)
 	if err := k.Mem.Write(va, []byte("data")); !ok || err != nil || k.Mem == (guest.Mem{}) {
 		t.Fatal(ok, err)
@@ -193,7 +193,7 @@ func TestRegDmabuf(t *testing.T) {
 	if _, err := f.ReadAt(got, pageSize+8); err != nil || string(got) != "data" {
 		t.Errorf("%q, %v", got, err)
 	}
-	b.is("dereg", s.c.DeregMR(k.Handle), 0)
+	b.is("dereg", DestroyMR(s.c, k.Handle), 0)
 	if err := k.Mem.Read(va, got); err == nil {
 		t.Error("the mapping is left")
 	}

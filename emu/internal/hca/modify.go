@@ -106,16 +106,13 @@ func legal(t QPType, from, to QPState, mask AttrMask) bool {
 	return ok && mask&m.need == m.need && mask&^(m.need|m.may|AttrState) == 0
 }
 
-// ModifyQP changes a QP's attributes and, with AttrState, its state to next.
-func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPState) unix.Errno {
-	qp, e := c.QP(handle)
-	if e != 0 {
-		return e
-	}
+// Modify changes a QP's attributes and, with AttrState, its state to next.
+func (qp *QP) Modify(attr *QPAttr, mask AttrMask, next QPState) unix.Errno {
+	d := qp.Context.Device
 	if e := qp.checkPaths(attr, mask); e != 0 {
 		return e
 	}
-	if qp.RSS != nil {
+	if qp.Frames.RSS != nil {
 		return unix.ENOSYS
 	}
 	from := qp.Known
@@ -139,24 +136,24 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 		return 0
 	case limit != 0:
 		return limit
-	case c.Device.Config.Limits.MaxAtomic == 0 && qp.wantsAtomics(attr, mask):
+	case d.Config.Limits.MaxAtomic == 0 && qp.wantsAtomics(attr, mask):
 		return unix.EOPNOTSUPP
 	case from != qp.State && to != Reset && to != Err: // the adapter's: a bad state
 		return unix.EINVAL
 	}
 	if to == Reset {
-		c.Device.Fabric.Engine.QPLeaves(qp)
+		qp.engine().QPLeaves(qp)
 	}
 	was := qp.State
 	if to == Reset {
 		qp.Attr = QPAttr{}
 	}
-	if qp.Type == DCT && to == RTR && !c.Device.number(qp) {
+	if qp.Type == DCT && to == RTR && !d.qps().number(qp, d.Config.Limits.MaxQP) {
 		return unix.ENOMEM
 	}
 	qp.Attr.take(attr, mask)
 	qp.State, qp.Known = to, to
-	c.Device.Fabric.Engine.QPModified(qp, was, to)
+	qp.engine().QPModified(qp, was, to)
 	return 0
 }
 
@@ -291,6 +288,9 @@ func (qp *QP) Rights() Access {
 	return a
 }
 
+// ResetStream takes a stream of a DCI out of its error.
+func (qp *QP) ResetStream(stream uint16) { qp.engine().StreamReset(qp, stream) }
+
 // ForceError moves the QP to ERR by itself, as an adapter does.
 func (qp *QP) ForceError() {
 	if qp.State == Err || qp.State == Reset {
@@ -298,5 +298,5 @@ func (qp *QP) ForceError() {
 	}
 	was := qp.State
 	qp.State = Err
-	qp.Context.Device.Fabric.Engine.QPModified(qp, was, Err)
+	qp.engine().QPModified(qp, was, Err)
 }

@@ -205,13 +205,13 @@ func TestTransitions(t *testing.T) {
 	path := AHAttr{Port: 1, DLID: b.f.Devices[0].Ports[0].Config.LID}
 	n, refused := 0, 0
 	for name, typ := range types {
-		qp := &QP{Context: c, Type: typ, Register: -1}
-		qp.Handle = c.add(qp)
+		qp := &QP{Type: typ, Register: -1}
+		c.add(qp)
 		try := func(m modification) {
 			qp.State, qp.Known, qp.Attr = m.state, m.known, QPAttr{Port: 1}
 			a := QPAttr{CurState: m.current, PathMTU: 3, AH: path, AltAH: path, AltPort: 1, Port: 1}
 			want := k.answer(m)
-			got := c.ModifyQP(qp.Handle, &a, m.mask, m.next)
+			got := qp.Modify(&a, m.mask, m.next)
 			after := m.state
 			if want == 0 && m.mask != AttrRateLimit {
 				after = m.known
@@ -229,7 +229,8 @@ func TestTransitions(t *testing.T) {
 				refused++
 			}
 			if qp.Num != 0 {
-				b.f.Devices[0].qps[qp.Num-FirstQPN], qp.Num = nil, 0
+				b.f.Devices[0].qps().free(qp.Num - FirstQPN)
+				qp.Num = 0
 			}
 		}
 		for state := Reset; state <= Err; state++ {
@@ -274,11 +275,11 @@ func TestTransitions(t *testing.T) {
 func TestModify_Values(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
-	qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
+	qp := got(CreateQP(s.c, b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
 	start := QPAttr{Port: 1}
-	b.is("port 2", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 2}, AttrState|inPort, Init), unix.EINVAL)
-	b.is("pkey 7", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 1, PKeyIndex: 7}, AttrState|inPort, Init), unix.EINVAL)
-	b.is("init", s.c.ModifyQP(qp.Handle, &start, AttrState|inPort, Init), 0)
+	b.is("port 2", qp.Modify(&QPAttr{Port: 2}, AttrState|inPort, Init), unix.EINVAL)
+	b.is("pkey 7", qp.Modify(&QPAttr{Port: 1, PKeyIndex: 7}, AttrState|inPort, Init), unix.EINVAL)
+	b.is("init", qp.Modify(&start, AttrState|inPort, Init), 0)
 	need := path | AttrMaxDestRdAtomic | AttrMinRNRTimer
 	good := QPAttr{PathMTU: 3, DestQPN: 5, RQPSN: 0x1234567, MaxDestRdAtomic: 16,
 		AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, HopLimit: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
@@ -294,28 +295,28 @@ func TestModify_Values(t *testing.T) {
 	} {
 		a := good
 		change(&a)
-		b.is(name, s.c.ModifyQP(qp.Handle, &a, AttrState|need, RTR), unix.EINVAL)
+		b.is(name, qp.Modify(&a, AttrState|need, RTR), unix.EINVAL)
 		if qp.State != Init || qp.Attr.DestQPN != 0 {
 			t.Fatalf("%s changed the QP: %v %+v", name, qp.State, qp.Attr)
 		}
 	}
 	bad := good
 	bad.AH.SGIDIndex = 200
-	b.is("empty gid", s.c.ModifyQP(qp.Handle, &bad, AttrState|need, RTR), unix.ENODATA)
+	b.is("empty gid", qp.Modify(&bad, AttrState|need, RTR), unix.ENODATA)
 	bad = good
 	bad.AH.DGID[15] = 99
-	b.is("nobody", s.c.ModifyQP(qp.Handle, &bad, AttrState|need, RTR), unix.ETIMEDOUT)
+	b.is("nobody", qp.Modify(&bad, AttrState|need, RTR), unix.ETIMEDOUT)
 	if qp.State != Init || qp.Attr.DestQPN != 0 {
 		t.Fatalf("a bad address changed the QP: %v %+v", qp.State, qp.Attr)
 	}
-	b.is("rtr", s.c.ModifyQP(qp.Handle, &good, AttrState|need, RTR), 0)
+	b.is("rtr", qp.Modify(&good, AttrState|need, RTR), 0)
 	if qp.Attr.RQPSN != 0x234567 || qp.Attr.DestQPN != 5 {
 		t.Errorf("%+v", qp.Attr)
 	}
-	b.is("wrong current state", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTS}, AttrState|retried|AttrCurState, RTS),
+	b.is("wrong current state", qp.Modify(&QPAttr{CurState: RTS}, AttrState|retried|AttrCurState, RTS),
 		unix.EINVAL)
-	b.is("rts", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTR}, AttrState|retried|AttrCurState, RTS), 0)
-	b.is("reset", s.c.ModifyQP(qp.Handle, &QPAttr{}, AttrState, Reset), 0)
+	b.is("rts", qp.Modify(&QPAttr{CurState: RTR}, AttrState|retried|AttrCurState, RTS), 0)
+	b.is("reset", qp.Modify(&QPAttr{}, AttrState, Reset), 0)
 	if qp.Attr != (QPAttr{}) || b.eng.left != 1 {
 		t.Errorf("after a reset %+v, told %d times", qp.Attr, b.eng.left)
 	}
@@ -327,17 +328,17 @@ func TestModify_Kept(t *testing.T) {
 		{5, 8, 8}, {8, 8, 8}, {9, 16, 16}, {16, 16, 16}} {
 		b := newBench(t)
 		s := b.set(0)
-		qp := got(s.c.CreateQP(b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
+		qp := got(CreateQP(s.c, b.qpInit(s.pd, s.cq, s.uar, RC)))(b)
 		const all = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
-		b.is("init", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 1, Access: all}, AttrState|inPort, Init), 0)
+		b.is("init", qp.Modify(&QPAttr{Port: 1, Access: all}, AttrState|inPort, Init), 0)
 		if r := qp.Rights(); r != AccessRemoteWrite {
 			t.Errorf("in INIT, without resources, the rights are %#x", r)
 		}
-		b.is("rtr", s.c.ModifyQP(qp.Handle, &QPAttr{PathMTU: 3, DestQPN: 1<<24 + 5, MinRNRTimer: 32 + 7,
+		b.is("rtr", qp.Modify(&QPAttr{PathMTU: 3, DestQPN: 1<<24 + 5, MinRNRTimer: 32 + 7,
 			MaxDestRdAtomic: x.asked,
 			AH:              AHAttr{Global: true, SGIDIndex: 3, Port: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}},
 			AttrState|path|AttrMaxDestRdAtomic|AttrMinRNRTimer, RTR), 0)
-		b.is("rts", s.c.ModifyQP(qp.Handle, &QPAttr{MaxRdAtomic: x.asked, Timeout: 32 + 3, RetryCnt: 8 + 5,
+		b.is("rts", qp.Modify(&QPAttr{MaxRdAtomic: x.asked, Timeout: 32 + 3, RetryCnt: 8 + 5,
 			RNRRetry: 8 + 6, PathMigState: 9}, AttrState|retried|AttrPathMigState, RTS), 0)
 		a := &qp.Attr
 		if a.Reads() != x.own || a.DestReads() != x.dest || a.DestQPN != 5 || a.MinRNRTimer != 7 || a.Timeout != 3 ||
@@ -362,8 +363,8 @@ func TestModify_Rate(t *testing.T) {
 		b := newBench(t, "mlx5_0,model="+model)
 		s := b.set(0)
 		for _, typ := range []QPType{RC, UC, UD, RawPacket, XRCSend} {
-			qp := &QP{Context: s.c, Type: typ, Register: -1}
-			qp.Handle = s.c.add(qp)
+			qp := &QP{Type: typ, Register: -1}
+			s.c.add(qp)
 			for rate, want := range raw {
 				if typ != RawPacket {
 					want = no
@@ -371,10 +372,10 @@ func TestModify_Rate(t *testing.T) {
 				for _, state := range []QPState{Init, RTS} {
 					qp.State, qp.Known = state, state
 					b.is(fmt.Sprintf("%s, %v in %v, %d", model, typ, state, rate),
-						s.c.ModifyQP(qp.Handle, &QPAttr{RateLimit: rate}, AttrRateLimit, 0), want)
+						qp.Modify(&QPAttr{RateLimit: rate}, AttrRateLimit, 0), want)
 				}
 			}
-			delete(s.c.objects, qp.Handle)
+			qp.forget()
 		}
 	}
 }

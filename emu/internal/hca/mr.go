@@ -16,12 +16,10 @@ const (
 		AccessZeroBased | AccessOnDemand | AccessHugeTLB
 	// optional bits are accepted and ignored where the device cannot do them.
 	accessOptional = Access(0x3ff << 20)
-
-	firstKey = 0x100 // indices below are reserved, the invalid key among them
 )
 
 // checkMR checks what a registration asks for.
-func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Access) unix.Errno {
+func checkMR(c *Context, mem guest.Mem, addr, length, iova uint64, access Access) unix.Errno {
 	switch {
 	case access&^(accessKnown|accessOptional) != 0: // checked before, for it depends on the kernel
 		return unix.EINVAL
@@ -44,46 +42,23 @@ func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Acces
 	return 0
 }
 
-// writable reports whether memory that is registered so must be writable. C: ib_access_writable.
-func (a Access) writable() bool {
-	return a&(AccessLocalWrite|AccessRemoteWrite|AccessRemoteAtomic|AccessMWBind) != 0
-}
-
 // locked returns the bytes of whole pages that a registration holds.
 func locked(addr, length uint64) uint64 {
 	return (addr+length+pageSize-1)&^(pageSize-1) - addr&^(pageSize-1)
 }
 
-// charge counts locked memory of a process against the limit.
-func (f *Fabric) charge(pid int, n uint64) unix.Errno {
-	if lim := f.Config.MemlockLimit; lim != 0 && f.pinned[pid]+n > lim {
-		return unix.ENOMEM
-	}
-	if f.pinned == nil {
-		f.pinned = map[int]uint64{}
-	}
-	f.pinned[pid] += n
-	return 0
-}
-
-func (f *Fabric) discharge(pid int, n uint64) {
-	if f.pinned[pid] -= n; f.pinned[pid] == 0 {
-		delete(f.pinned, pid)
-	}
-}
-
 // RegMR registers memory of the calling process.
-func (c *Context) RegMR(pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
-	p, e := c.PD(pd)
+func RegMR(c *Context, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
+	p, e := Find[*PD](c, pd)
 	if e != 0 {
 		return nil, e
 	}
-	if e := c.checkMR(c.Mem, addr, length, iova, access); e != 0 {
+	if e := checkMR(c, c.Mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
 	k := &MKey{PD: p, Kind: KeyMR, Mem: c.Mem}
 	k.register(addr, length, iova, access)
-	if e := c.addMR(k); e != 0 {
+	if e := k.addTo(c); e != 0 {
 		return nil, e
 	}
 	return k, 0
@@ -100,10 +75,31 @@ func (k *MKey) register(addr, length, iova uint64, access Access) {
 	}
 }
 
-// addMR makes a region part of its device.
-func (c *Context) addMR(k *MKey) unix.Errno {
+// RegWith is RegMR with advice.
+func RegWith(c *Context, dmah, pd uint32, start, length, iova uint64, access Access) (*MKey, unix.Errno) {
+	h, e := Find[*DMAHandle](c, dmah)
+	if e != 0 {
+		return nil, e
+	}
+	k, e := RegMR(c, pd, start, length, iova, access)
+	if e == 0 {
+		k.advised(h)
+	}
+	return k, e
+}
+
+// advised gives a new region advice, or none.
+func (k *MKey) advised(h *DMAHandle) {
+	if h != nil {
+		k.dmah = h
+		h.refs++
+	}
+}
+
+// addTo makes a region part of a context and its device.
+func (k *MKey) addTo(c *Context) unix.Errno {
 	d := c.Device
-	if d.liveMRs >= d.Config.Limits.MaxMR {
+	if d.keys().liveMRs >= d.Config.Limits.MaxMR {
 		return unix.ENOMEM
 	}
 	if e := d.Fabric.charge(k.Mem.PID, k.locks()); e != 0 {
@@ -114,8 +110,8 @@ func (c *Context) addMR(k *MKey) unix.Errno {
 		return e
 	}
 	k.PD.refs++
-	d.liveMRs++
-	k.Handle = c.add(k)
+	d.keys().liveMRs++
+	c.add(k)
 	return 0
 }
 
@@ -144,7 +140,7 @@ func tableRoom(addr, length uint64) uint64 {
 	return max(uint64(1)<<bits.Len64(locked(addr, length)/pageSize-1), least)
 }
 
-// Flags of ReregMR. C: IB_MR_REREG_*.
+// Flags of Reregister. C: IB_MR_REREG_*.
 const (
 	reregTrans  = 1
 	reregPD     = 2
@@ -154,32 +150,29 @@ const (
 // reregRights are the rights that mlx5_ib changes in place, by a UMR.
 const reregRights = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessRelaxed
 
-// ReregMR changes a registration, in place where mlx5_ib can: with other rights of some kinds, in another PD, with
+// Reregister changes a registration, in place where mlx5_ib can: with other rights of some kinds, in another PD, with
 // memory that fits the table. Else it becomes a new one, with a new key. C: ib_uverbs_rereg_mr, mlx5_ib_rereg_user_mr.
-func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
-	k, e := c.mr(handle)
-	if e != 0 {
-		return nil, e
-	}
+func (k *MKey) Reregister(flags, pd uint32, addr, length, iova uint64, access Access) unix.Errno {
+	c, e := k.Context, unix.Errno(0)
 	if flags == 0 || flags&^(reregTrans|reregPD|reregAccess) != 0 || k.dm != nil {
-		return nil, unix.EINVAL
+		return unix.EINVAL
 	}
 	p, trans := k.PD, flags&reregTrans != 0
 	if flags&reregPD != 0 {
-		if p, e = c.PD(pd); e != 0 {
-			return nil, e
+		if p, e = Find[*PD](c, pd); e != 0 {
+			return e
 		}
 	}
 	switch {
 	case k.dmah != nil:
-		return nil, unix.EOPNOTSUPP
+		return unix.EOPNOTSUPP
 	case flags&reregAccess == 0:
 		access = k.Access
 	case !trans && access.writable() && !k.writable: // pages that were pinned to be read
-		return nil, unix.EACCES
+		return unix.EACCES
 	}
 	if k.refs > 0 {
-		return nil, unix.EBUSY
+		return unix.EBUSY
 	}
 	same := (k.Access^access)&^reregRights == 0
 	switch implicit := k.Paging != nil && whole(k.Addr, k.Len, k.Access); {
@@ -187,12 +180,12 @@ func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, a
 	case implicit && access&AccessOnDemand != 0:
 		addr, length, iova, trans = 0, math.MaxUint64, 0, true
 	case same && !implicit:
-		c.Device.Fabric.Engine.KeyRevoked(k)
+		c.Device.revoke(k)
 		k.move(p)
 		k.Access = access
-		return k, 0
+		return 0
 	case !k.Pins(), access&AccessOnDemand != 0:
-		return nil, unix.EOPNOTSUPP
+		return unix.EOPNOTSUPP
 	}
 	mem := c.Mem
 	if !trans {
@@ -201,30 +194,36 @@ func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, a
 			iova = addr
 		}
 	}
-	if e := c.checkMR(mem, addr, length, iova, access); e != 0 {
-		return nil, e
+	if e := checkMR(c, mem, addr, length, iova, access); e != 0 {
+		return e
 	}
 	next := &MKey{Mem: mem}
 	next.register(addr, length, iova, access)
 	if !trans {
 		next.writable = k.writable
 	}
-	d := c.Device
+	return k.replace(next, p, same)
+}
+
+// replace makes k the region that next is, in a PD. The key stays if mlx5_ib can change the region in place: its rights
+// are so far the same.
+func (k *MKey) replace(next *MKey, p *PD, same bool) unix.Errno {
+	d, mem := k.Context.Device, next.Mem
 	f := d.Fabric
 	f.discharge(k.Mem.PID, k.locks())
 	if e := f.charge(mem.PID, next.locks()); e != 0 {
 		_ = f.charge(k.Mem.PID, k.locks())
-		return nil, e
+		return e
 	}
-	f.Engine.KeyRevoked(k)
+	d.revoke(k)
 	if !same || !k.Pins() || !next.Pins() || next.locks()/pageSize > k.room {
 		was := k.Key
 		if e := d.newKey(k); e != 0 {
 			f.discharge(mem.PID, next.locks())
 			_ = f.charge(k.Mem.PID, k.locks())
-			return nil, e
+			return e
 		}
-		d.keys[was>>8] = nil
+		d.keys().free(was >> 8)
 	} else {
 		next.room = k.room
 	}
@@ -234,7 +233,7 @@ func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, a
 	k.move(p)
 	k.Mem, k.Addr, k.Len, k.Base, k.Access = next.Mem, next.Addr, next.Len, next.Base, next.Access
 	k.Paging, k.room, k.writable, k.dmabuf = next.Paging, next.room, next.writable, nil
-	return k, 0
+	return 0
 }
 
 // move puts a region into a PD.
@@ -244,25 +243,24 @@ func (k *MKey) move(to *PD) {
 	k.PD = to
 }
 
-func (c *Context) mr(handle uint32) (*MKey, unix.Errno) {
-	k, e := c.Key(handle)
+// MR returns the region of a handle, which no other key will do for.
+func MR(c *Context, handle uint32) (*MKey, unix.Errno) {
+	k, e := Find[*MKey](c, handle)
 	if e == 0 && k.Kind != KeyMR {
 		e = unix.EINVAL
 	}
 	return k, e
 }
 
-// DeregMR destroys a registration to which no window is bound.
-func (c *Context) DeregMR(handle uint32) unix.Errno {
-	k, e := c.mr(handle)
-	if e != 0 {
+// deregister destroys a registration to which no window is bound. At the end of a context no window of another one
+// holds it: windows are of one PD.
+func (k *MKey) deregister() unix.Errno {
+	if e := k.busy(k.refs); e != 0 {
 		return e
 	}
-	if k.refs > 0 {
-		return unix.EBUSY
-	}
-	c.Device.freeKey(k)
-	c.Device.Fabric.discharge(k.Mem.PID, k.locks())
+	d := k.Context.Device
+	d.freeKey(k)
+	d.Fabric.discharge(k.Mem.PID, k.locks())
 	if k.dmah != nil {
 		k.dmah.refs--
 	}
@@ -273,8 +271,35 @@ func (c *Context) DeregMR(handle uint32) unix.Errno {
 		_ = unix.Munmap(k.dmabuf)
 	}
 	k.PD.refs--
-	c.Device.liveMRs--
+	d.keys().liveMRs--
 	k.Free = true
-	delete(c.objects, handle)
+	k.forget()
 	return 0
+}
+
+// window reports whether the key is a memory window.
+func (k *MKey) window() bool { return k.Kind == KeyMW1 || k.Kind == KeyMW2 }
+
+// Destroy deregisters a region, or destroys a window, bound or not.
+func (k *MKey) Destroy() unix.Errno {
+	if k.window() {
+		return k.deallocate()
+	}
+	return k.deregister()
+}
+
+func (k *MKey) order() order {
+	if k.window() {
+		return order{rankWindow, "MW"}
+	}
+	return order{rankRegion, "MR"}
+}
+
+// DestroyMR deregisters the region of a handle, which no other key will do for.
+func DestroyMR(c *Context, handle uint32) unix.Errno {
+	k, e := MR(c, handle)
+	if e != 0 {
+		return e
+	}
+	return k.Destroy()
 }

@@ -22,42 +22,49 @@ func (k *MKey) Unbind() {
 }
 
 // AllocMW makes a memory window of type 1 or 2.
-func (c *Context) AllocMW(pd uint32, typ uint8) (*MKey, unix.Errno) {
-	p, e := c.PD(pd)
+func AllocMW(c *Context, pd uint32, typ uint8) (*MKey, unix.Errno) {
+	p, e := Find[*PD](c, pd)
+	d := c.Device
 	switch {
 	case e != 0:
 		return nil, e
 	case typ != 1 && typ != 2:
 		return nil, unix.EINVAL
-	case c.Device.liveMWs >= c.Device.Config.Limits.MaxMW:
+	case d.keys().liveMWs >= d.Config.Limits.MaxMW:
 		return nil, unix.ENOMEM
 	}
 	k := &MKey{PD: p, Kind: KeyMW1, Mem: c.Mem, Free: true}
 	if typ == 2 {
 		k.Kind = KeyMW2
 	}
-	if e := c.Device.newKey(k); e != 0 {
+	if e := d.newKey(k); e != 0 {
 		return nil, e
 	}
 	p.refs++
-	c.Device.liveMWs++
-	k.Handle = c.add(k)
+	d.keys().liveMWs++
+	c.add(k)
 	return k, 0
 }
 
-// DeallocMW destroys a window, bound or not.
-func (c *Context) DeallocMW(handle uint32) unix.Errno {
-	k, e := c.Key(handle)
-	if e != 0 {
+// deallocate destroys a window, bound or not.
+func (k *MKey) deallocate() unix.Errno {
+	k.Unbind()
+	d := k.Context.Device
+	d.freeKey(k)
+	k.PD.refs--
+	d.keys().liveMWs--
+	k.forget()
+	return 0
+}
+
+// DestroyMW destroys the window of a handle, which no other key will do for.
+func DestroyMW(c *Context, handle uint32) unix.Errno {
+	k, e := Find[*MKey](c, handle)
+	switch {
+	case e != 0:
 		return e
-	}
-	if k.Kind != KeyMW1 && k.Kind != KeyMW2 {
+	case !k.window():
 		return unix.EINVAL
 	}
-	k.Unbind()
-	c.Device.freeKey(k)
-	k.PD.refs--
-	c.Device.liveMWs--
-	delete(c.objects, handle)
-	return 0
+	return k.Destroy()
 }

@@ -12,9 +12,8 @@ import (
 // Pace is an entry of the adapter's table of rates, which queues name by its index. It has no effect here. C: struct
 // mlx5_rl_entry, set_pp_rate_limit_context.
 type Pace struct {
-	Context *Context
-	Handle  uint32
-	entry   *paceEntry
+	Held
+	entry *paceEntry
 }
 
 // paceEntry is shared by the handles of one context that ask for the same.
@@ -33,51 +32,63 @@ const (
 	MaxPace  = 100_000_000 // kbit/s
 )
 
-// AllocPace makes an entry, or another handle of one; a dedicated one is shared with nobody.
-func (c *Context) AllocPace(limit []byte, dedicated bool) (*Pace, unix.Errno) {
-	var full [PaceSize]byte
-	copy(full[:], limit)
-	if rate := binary.BigEndian.Uint32(full[:]); rate == 0 || rate > MaxPace {
-		return nil, unix.EINVAL
-	}
+// paces is the table. An index counts from 1.
+type paces [MaxPaces]*paceEntry
+
+var pacePart = newPart[paces]()
+
+// take finds an entry that owner shares with itself, or a free one.
+func (t *paces) take(owner *Context, limit []byte, dedicated bool) *paceEntry {
 	free := -1
-	d := c.Device
-	for i, e := range d.paces {
+	for i, e := range t {
 		switch {
 		case e == nil:
 			if free < 0 {
 				free = i
 			}
-		case !dedicated && !e.dedicated && e.owner == c && bytes.Equal(e.limit, full[:]):
+		case !dedicated && !e.dedicated && e.owner == owner && bytes.Equal(e.limit, limit):
 			e.refs++
-			return c.addPace(e), 0
+			return e
 		}
 	}
 	if free < 0 {
-		return nil, unix.ENOSPC
+		return nil
 	}
-	d.paces[free] = &paceEntry{owner: c, index: uint16(free + 1), limit: full[:], dedicated: dedicated, refs: 1}
-	return c.addPace(d.paces[free]), 0
+	t[free] = &paceEntry{owner: owner, index: uint16(free + 1), limit: limit, dedicated: dedicated, refs: 1}
+	return t[free]
 }
 
-func (c *Context) addPace(e *paceEntry) *Pace {
-	p := &Pace{Context: c, entry: e}
-	p.Handle = c.add(p)
-	return p
+// drop gives an entry back.
+func (t *paces) drop(e *paceEntry) {
+	if e.refs--; e.refs == 0 {
+		t[e.index-1] = nil
+	}
+}
+
+// AllocPace makes an entry, or another handle of one; a dedicated one is shared with nobody.
+func AllocPace(c *Context, limit []byte, dedicated bool) (*Pace, unix.Errno) {
+	var full [PaceSize]byte
+	copy(full[:], limit)
+	if rate := binary.BigEndian.Uint32(full[:]); rate == 0 || rate > MaxPace {
+		return nil, unix.EINVAL
+	}
+	e := pacePart.of(&c.Device.parts).take(c, full[:], dedicated)
+	if e == nil {
+		return nil, unix.ENOSPC
+	}
+	p := &Pace{entry: e}
+	c.add(p)
+	return p, 0
 }
 
 // Index is the number that queues name.
 func (p *Pace) Index() uint16 { return p.entry.index }
 
-// FreePace gives a handle back.
-func (c *Context) FreePace(handle uint32) unix.Errno {
-	p, e := find[*Pace](c, handle)
-	if e != 0 {
-		return e
-	}
-	if p.entry.refs--; p.entry.refs == 0 {
-		c.Device.paces[p.entry.index-1] = nil
-	}
-	delete(c.objects, handle)
+// Destroy gives the handle back.
+func (p *Pace) Destroy() unix.Errno {
+	pacePart.of(&p.Context.Device.parts).drop(p.entry)
+	p.forget()
 	return 0
 }
+
+func (*Pace) order() order { return order{rankPlain, "pace"} }

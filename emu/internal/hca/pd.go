@@ -6,35 +6,52 @@ import "golang.org/x/sys/unix"
 
 // PD is a protection domain. C: struct ib_pd.
 type PD struct {
-	Context *Context
-	Handle  uint32
-	Num     uint32 // PDN
-	refs    int
+	Held
+	Num  uint32 // PDN
+	refs int
 }
 
+type pds struct{ made, live int }
+
+var pdPart = newPart[pds]()
+
+const firstPD = 2
+
 // AllocPD makes a protection domain.
-func (c *Context) AllocPD() (*PD, unix.Errno) {
-	d := c.Device
-	if d.livePDs >= d.Config.Limits.MaxPD {
+func AllocPD(c *Context) (*PD, unix.Errno) {
+	all := pdPart.of(&c.Device.parts)
+	if all.live >= c.Device.Config.Limits.MaxPD {
 		return nil, unix.ENOMEM
 	}
-	d.livePDs++
-	d.pds++
-	pd := &PD{Context: c, Num: uint32(d.pds) & 0xffffff}
-	pd.Handle = c.add(pd)
+	pd := &PD{Num: uint32(firstPD+all.made) & 0xffffff}
+	all.made++
+	all.live++
+	c.add(pd)
 	return pd, 0
 }
 
-// DeallocPD destroys a protection domain that nothing uses.
-func (c *Context) DeallocPD(handle uint32) unix.Errno {
-	pd, e := c.PD(handle)
-	if e != 0 {
+// Destroy destroys a protection domain that nothing uses.
+func (pd *PD) Destroy() unix.Errno {
+	if e := pd.busy(pd.refs); e != 0 {
 		return e
 	}
-	if pd.refs > 0 {
-		return unix.EBUSY
-	}
-	c.Device.livePDs--
-	delete(c.objects, handle)
+	pdPart.of(&pd.Context.Device.parts).live--
+	pd.forget()
 	return 0
+}
+
+func (*PD) order() order { return order{rankPD, "PD"} }
+
+// Uses returns how many objects are of the protection domain.
+func (pd *PD) Uses() int { return pd.refs }
+
+// pdNumbered returns the context's protection domain with a number, or nil.
+func pdNumbered(c *Context, num uint32) (found *PD) {
+	each(c, func(pd *PD) bool {
+		if pd.Num == num {
+			found = pd
+		}
+		return found == nil
+	})
+	return found
 }

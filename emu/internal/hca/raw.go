@@ -18,16 +18,6 @@ const (
 	SelfMulticast = 1 << 7
 )
 
-// ethernet reports whether a device can have raw packet QPs.
-func (d *Device) ethernet() bool {
-	for _, p := range d.Ports {
-		if p.roce() {
-			return true
-		}
-	}
-	return false
-}
-
 // MaxFrame returns the size of the longest frame that a port sends and receives, without its check sequence: what its
 // netdev's MTU says, an Ethernet header and a VLAN tag.
 func (p *Port) MaxFrame() int { return p.MTU + 14 + 4 }
@@ -39,7 +29,7 @@ const MaxTSO = 256 << 10
 func (d *Device) Receivers() (n int) {
 	d.EachQP(func(qp *QP) {
 		var posted [4]byte
-		if qp.flows > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil &&
+		if qp.uses.flows > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil &&
 			binary.BigEndian.Uint32(posted[:]) > 0 {
 			n++
 		}

@@ -17,9 +17,9 @@ const (
 	dynamicRegisters = 512
 )
 
-// Registers are the doorbell registers of a context whose library cannot allocate UARs (before rdma-core 29). The
-// static ones come with the context, and the kernel chooses among them. The dynamic ones are the library's to choose;
-// it maps their pages as it needs them. C: struct mlx5_bfreg_info.
+// Registers are the doorbell registers of a context whose library cannot allocate UARs (before rdma-core 29); others
+// have none. The static ones come with the context, and the kernel chooses among them. The dynamic ones are the
+// library's to choose; it maps their pages as it needs them. C: struct mlx5_bfreg_info.
 type Registers struct {
 	static  []*UAR
 	dynamic []*UAR // nil: not mapped
@@ -28,9 +28,14 @@ type Registers struct {
 	shared  int    // static registers from 1 on that many QPs share; those behind have one each
 }
 
+var registerPart = newPart[Registers]()
+
+// RegistersOf returns the registers of a context.
+func RegistersOf(c *Context) *Registers { return registerPart.of(&c.parts) }
+
 // AddRegisters hands out the static registers of a library that asks for total, of which lowLatency have one QP each.
 // They are rounded up to whole pages. With zero the library knows register 0 alone.
-func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
+func AddRegisters(c *Context, total, lowLatency uint32, zero bool) unix.Errno {
 	if total > maxRegisters {
 		return unix.ENOMEM
 	}
@@ -38,15 +43,15 @@ func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
 	if n == 0 || lowLatency > n-1 {
 		return unix.EINVAL
 	}
-	r := &Registers{
+	r := RegistersOf(c)
+	*r = Registers{
 		dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero,
 		shared: int(n - lowLatency - 1),
 	}
-	c.Registers = r
 	for i := range int(n / pageRegisters) {
-		u := &UAR{Context: c, Index: i}
+		u := &UAR{Held: Held{Context: c}, Index: i}
 		if e := u.open(int64(i)); e != 0 {
-			c.DropRegisters()
+			r.drop()
 			return e
 		}
 		r.static = append(r.static, u)
@@ -55,41 +60,30 @@ func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
 }
 
 // DropRegisters takes all registers back.
-func (c *Context) DropRegisters() {
-	if r := c.Registers; r != nil {
-		for _, u := range slices.Concat(r.static, r.dynamic) {
-			if u != nil {
-				u.close()
-			}
+func DropRegisters(c *Context) { RegistersOf(c).drop() }
+
+func (r *Registers) drop() {
+	for _, u := range slices.Concat(r.static, r.dynamic) {
+		if u != nil {
+			u.close()
 		}
-		c.Registers = nil
 	}
+	*r = Registers{}
 }
 
 // Static returns the number of static registers; 0 for a library that allocates UARs.
-func (c *Context) Static() int {
-	if c.Registers == nil {
-		return 0
-	}
-	return len(c.Registers.uses)
-}
+func (r *Registers) Static() int { return len(r.uses) }
 
 // Dynamic returns the number of registers whose pages the library maps; 0 for a library that allocates UARs.
-func (c *Context) Dynamic() int {
-	if c.Registers == nil {
-		return 0
-	}
-	return dynamicRegisters
-}
+func (r *Registers) Dynamic() int { return len(r.dynamic) * pageRegisters }
 
 // Pages returns the pages of the static registers.
 func (r *Registers) Pages() []*UAR { return r.static }
 
 // MapStatic settles that static page i is page at of the file, as the program maps it. Mapped with another caching it
 // would be another page of the file, so that who maps one both ways is refused here, though not by the kernel.
-func (c *Context) MapStatic(i int, at int64) unix.Errno {
-	r := c.Registers
-	if r == nil || i >= len(r.static) {
+func (r *Registers) MapStatic(i int, at int64) unix.Errno {
+	if i >= len(r.static) {
 		return unix.EINVAL
 	}
 	u := r.static[i]
@@ -97,7 +91,7 @@ func (c *Context) MapStatic(i int, at int64) unix.Errno {
 		if u.mapped {
 			return unix.EINVAL
 		}
-		page, err := c.File.Map(at*pageSize, pageSize)
+		page, err := u.Context.File.Map(at*pageSize, pageSize)
 		if err != nil {
 			return unix.ENOMEM
 		}
@@ -110,12 +104,11 @@ func (c *Context) MapStatic(i int, at int64) unix.Errno {
 }
 
 // MapDynamic makes dynamic page i, which is page at of the file. The kernel does that once.
-func (c *Context) MapDynamic(i int, at int64) unix.Errno {
-	r := c.Registers
-	if r == nil || i >= len(r.dynamic) || r.dynamic[i] != nil {
+func (r *Registers) MapDynamic(i int, at int64) unix.Errno {
+	if i >= len(r.dynamic) || r.dynamic[i] != nil {
 		return unix.EINVAL
 	}
-	u := &UAR{Context: c, Index: len(r.static) + i, mapped: true}
+	u := &UAR{Held: Held{Context: r.static[0].Context}, Index: len(r.static) + i, mapped: true}
 	if e := u.open(at); e != 0 {
 		return e
 	}
@@ -124,11 +117,11 @@ func (c *Context) MapDynamic(i int, at int64) unix.Errno {
 }
 
 // DynamicUAR returns the page of a dynamic register, or nil if it is not mapped.
-func (c *Context) DynamicUAR(reg uint32) *UAR {
-	if c.Registers == nil || reg >= dynamicRegisters {
+func (r *Registers) DynamicUAR(reg uint32) *UAR {
+	if int64(reg) >= int64(r.Dynamic()) {
 		return nil
 	}
-	return c.Registers.dynamic[reg/pageRegisters]
+	return r.dynamic[reg/pageRegisters]
 }
 
 // pick chooses a static register for a QP: one of its own while there are, then the shared one that has the fewest
@@ -151,22 +144,21 @@ func (r *Registers) pick() int {
 }
 
 // registerOf gives a QP its doorbell page.
-func (c *Context) registerOf(qp *QP, i *QPInit) unix.Errno {
-	r := c.Registers
+func (qp *QP) registerOf(i *QPInit) unix.Errno {
+	c, r := qp.Context, RegistersOf(qp.Context)
 	switch {
 	case i.UARPage >= 0:
 		if i.SQCount == 0 {
 			return 0
 		}
-		if i.UARPage >= len(c.UARs) || c.UARs[i.UARPage] == nil {
+		if qp.UAR = UARAt(c, i.UARPage); qp.UAR == nil {
 			return unix.EINVAL
 		}
-		qp.UAR = c.UARs[i.UARPage]
 	case i.Register >= 0:
-		if qp.UAR = c.DynamicUAR(uint32(i.Register)); qp.UAR == nil {
+		if qp.UAR = r.DynamicUAR(uint32(i.Register)); qp.UAR == nil {
 			return unix.EINVAL
 		}
-	case r == nil:
+	case r.Static() == 0:
 		return unix.EINVAL
 	default:
 		qp.Register = r.pick()
@@ -178,7 +170,7 @@ func (c *Context) registerOf(qp *QP, i *QPInit) unix.Errno {
 // dropRegister gives the static register back.
 func (qp *QP) dropRegister() {
 	if qp.Register >= 0 {
-		qp.Context.Registers.uses[qp.Register]--
+		RegistersOf(qp.Context).uses[qp.Register]--
 	}
 }
 
@@ -188,22 +180,4 @@ func (qp *QP) RegisterNumber() (n uint32, ok bool) {
 		return 0, false
 	}
 	return uint32(qp.Register/pageRegisters*pageNumbers + qp.Register%pageRegisters), true
-}
-
-// open maps page at of the file for the engine.
-func (u *UAR) open(at int64) unix.Errno {
-	page, err := u.Context.File.Map(at*pageSize, pageSize)
-	if err != nil {
-		return unix.ENOMEM
-	}
-	clear(page)
-	u.Page, u.at = page, at
-	u.Context.Device.Fabric.Engine.UARAdded(u)
-	return 0
-}
-
-func (u *UAR) close() {
-	u.Context.Device.Fabric.Engine.UARRemoved(u)
-	_ = unix.Munmap(u.Page)
-	u.Page = nil
 }

@@ -51,19 +51,19 @@ func TestRereg_Rules(t *testing.T) {
 		t.Run(x.kind+", "+x.name, func(t *testing.T) {
 			b := newBench(t, "mlx5_0,dmabuf=memfd")
 			s := b.set(0)
-			c, pd2 := s.c, got(s.c.AllocPD())(b)
+			c, pd2 := s.c, got(AllocPD(s.c))(b)
 			var k *MKey
 			switch x.kind {
 			case "memory", "demand":
-				k = got(c.RegMR(s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
+				k = got(RegMR(c, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
 			case "everything":
-				k = got(c.RegMR(s.pd.Handle, 0, all, 0, x.access))(b)
+				k = got(RegMR(c, s.pd.Handle, 0, all, 0, x.access))(b)
 			case "advised":
-				h := got(c.AllocDMAH())(b)
-				k = got(c.RegWith(h.Handle, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
+				h := got(AllocDMAH(c))(b)
+				k = got(RegWith(c, h.Handle, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
 			case "device":
-				m := got(c.AllocDM(4096, 0))(b)
-				k = got(c.RegDM(s.pd.Handle, m.Handle, 0, 4096, x.access))(b)
+				m := got(AllocDM(c, 4096, 0))(b)
+				k = got(RegDM(c, s.pd.Handle, m.Handle, 0, 4096, x.access))(b)
 			case "buffer":
 				fd, err := unix.MemfdCreate("buffer", unix.MFD_CLOEXEC)
 				if err != nil {
@@ -73,10 +73,10 @@ func TestRereg_Rules(t *testing.T) {
 				if err := unix.Ftruncate(fd, 4096); err != nil {
 					t.Fatal(err)
 				}
-				k = got(c.RegDmabuf(s.pd.Handle, fd, 0, 4096, 0, x.access, 0))(b)
+				k = got(RegDmabuf(c, s.pd.Handle, fd, 0, 4096, 0, x.access, 0))(b)
 			}
 			key, access := k.Key, k.Access
-			_, e := c.ReregMR(k.Handle, x.flags, pd2.Handle, b.mem.base+8192, 4096, b.mem.base+8192, x.to)
+			e := k.Reregister(x.flags, pd2.Handle, b.mem.base+8192, 4096, b.mem.base+8192, x.to)
 			b.is("rereg_mr", e, x.want)
 			if (k.Key == key) != x.same || c.Device.Key(k.Key) != k || (k.Paging != nil) != x.paged {
 				t.Errorf("key %#x became %#x, on demand %v", key, k.Key, k.Paging != nil)
@@ -89,7 +89,7 @@ func TestRereg_Rules(t *testing.T) {
 			} else if e != 0 && k.Access != access {
 				t.Errorf("refused, it has the rights %#x", k.Access)
 			}
-			b.is("dereg_mr", c.DeregMR(k.Handle), 0)
+			b.is("dereg_mr", DestroyMR(c, k.Handle), 0)
 			if len(b.f.pinned) != 0 {
 				t.Errorf("memory stays pinned: %v", b.f.pinned)
 			}
@@ -105,10 +105,10 @@ func TestRules(t *testing.T) {
 	group := [16]byte{0xff, 0x12, 15: 7}
 
 	// What is on demand the driver finds by its key, and windows too; a pinned region it does not find.
-	mr := got(c.RegMR(s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite))(b)
-	mw := got(c.AllocMW(s.pd.Handle, 1))(b)
-	b.is("advice for a pinned region", c.Advise(s.pd.Handle, 0, 0, []Advised{{mr.Key, b.mem.base, 1}}), unix.ENOENT)
-	b.is("advice for a window", c.Advise(s.pd.Handle, 0, 0, []Advised{{mw.Key, b.mem.base, 1}}), unix.EINVAL)
+	mr := got(RegMR(c, s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite))(b)
+	mw := got(AllocMW(c, s.pd.Handle, 1))(b)
+	b.is("advice for a pinned region", Advise(c, s.pd.Handle, 0, 0, []Advised{{mr.Key, b.mem.base, 1}}), unix.ENOENT)
+	b.is("advice for a window", Advise(c, s.pd.Handle, 0, 0, []Advised{{mw.Key, b.mem.base, 1}}), unix.EINVAL)
 
 	// A multicast LID matters on InfiniBand alone.
 	ib := b.set(1)
@@ -118,75 +118,75 @@ func TestRules(t *testing.T) {
 		e   unix.Errno
 	}{"RoCE": {s, 0, 0}, "unicast": {ib, 7, unix.EINVAL}, "none": {ib, 0, unix.EINVAL},
 		"permissive": {ib, 0xffff, unix.EINVAL}, "multicast": {ib, 0xc001, 0}} {
-		qp := got(x.s.c.CreateQP(b.qpInit(x.s.pd, x.s.cq, x.s.uar, UD)))(b)
-		b.is("attach with a LID: "+name, x.s.c.AttachMcast(qp.Handle, group, x.lid), x.e)
+		qp := got(CreateQP(x.s.c, b.qpInit(x.s.pd, x.s.cq, x.s.uar, UD)))(b)
+		b.is("attach with a LID: "+name, qp.Attach(group, x.lid), x.e)
 		if x.e == 0 {
-			b.is("attach again", x.s.c.AttachMcast(qp.Handle, group, x.lid), 0)
-			b.is("detach with another LID", x.s.c.DetachMcast(qp.Handle, group, x.lid+1), unix.EINVAL)
-			b.is("detach", x.s.c.DetachMcast(qp.Handle, group, x.lid), 0)
-			b.is("detach again", x.s.c.DetachMcast(qp.Handle, group, x.lid), unix.EINVAL)
+			b.is("attach again", qp.Attach(group, x.lid), 0)
+			b.is("detach with another LID", qp.Detach(group, x.lid+1), unix.EINVAL)
+			b.is("detach", qp.Detach(group, x.lid), 0)
+			b.is("detach again", qp.Detach(group, x.lid), unix.EINVAL)
 		}
 	}
 
 	// An opening of a domain does not close while something that was made by it is there, though others stay open.
-	one, _, _, e := c.OpenXRCD(1, 2, unix.O_CREAT)
+	one, e := OpenXRCD(c, 1, 2, unix.O_CREAT)
 	b.is("open", e, 0)
 	other := b.open(0)
-	two, _, _, e := other.OpenXRCD(1, 2, 0)
+	two, e := OpenXRCD(other, 1, 2, 0)
 	b.is("open again", e, 0)
-	target := got(c.CreateQP(&QPInit{Type: XRCRecv, XRCD: one, UARPage: -1, Register: -1}))(b)
-	opened := got(other.OpenQP(two, target.Num, 0))(b)
-	b.is("close with a QP", c.CloseXRCD(one), unix.EBUSY)
-	b.is("close with an opened QP", other.CloseXRCD(two), unix.EBUSY)
-	_, e = other.DestroyQP(opened.Handle)
+	target := got(CreateQP(c, &QPInit{Type: XRCRecv, XRCD: one.Handle, UARPage: -1, Register: -1}))(b)
+	opened := got(OpenQP(other, two.Handle, target.Num))(b)
+	b.is("close with a QP", Destroy[*XRCDRef](c, one.Handle), unix.EBUSY)
+	b.is("close with an opened QP", Destroy[*XRCDRef](other, two.Handle), unix.EBUSY)
+	_, e = DestroyCounted[AnyQP](other, opened.Handle)
 	b.is("destroy the opened one", e, 0)
-	b.is("close the other one", other.CloseXRCD(two), 0)
-	two, _, _, e = other.OpenXRCD(1, 2, 0)
+	b.is("close the other one", Destroy[*XRCDRef](other, two.Handle), 0)
+	two, e = OpenXRCD(other, 1, 2, 0)
 	b.is("open a third time", e, 0)
-	opened = got(other.OpenQP(two, target.Num, 0))(b)
-	_, e = c.DestroyQP(target.Handle)
+	opened = got(OpenQP(other, two.Handle, target.Num))(b)
+	_, e = DestroyCounted[AnyQP](c, target.Handle)
 	b.is("destroy the QP, which stays open", e, 0)
-	b.is("close", c.CloseXRCD(one), 0)
-	_, e = other.DestroyQP(opened.Handle)
+	b.is("close", Destroy[*XRCDRef](c, one.Handle), 0)
+	_, e = DestroyCounted[AnyQP](other, opened.Handle)
 	b.is("destroy the opened one again", e, 0)
-	b.is("close the last", other.CloseXRCD(two), 0)
-	_, e = c.CreateQP(&QPInit{Type: XRCRecv, XRCD: 4711, UARPage: -1, Register: -1})
+	b.is("close the last", Destroy[*XRCDRef](other, two.Handle), 0)
+	_, e = CreateQP(c, &QPInit{Type: XRCRecv, XRCD: 4711, UARPage: -1, Register: -1})
 	b.is("a QP in no domain", e, unix.EINVAL)
-	_, e = c.OpenQP(4711, 1, 0)
+	_, e = OpenQP(c, 4711, 1)
 	b.is("open a QP in no domain", e, unix.EINVAL)
 
 	// The library says nothing of a queue that there is not.
-	srq := got(c.CreateSRQ(b.srqInit(s.pd)))(b)
+	srq := got(CreateSRQ(c, b.srqInit(s.pd)))(b)
 	i := b.qpInit(s.pd, s.cq, s.uar, RC)
 	i.SRQ = srq.Handle
-	_, e = c.CreateQP(i)
+	_, e = CreateQP(c, i)
 	b.is("a receive queue and an SRQ", e, unix.EINVAL)
 	i.RQCount, i.RQShift = 0, 4
-	_, e = c.CreateQP(i)
+	_, e = CreateQP(c, i)
 	b.is("receives of a size, and none of them", e, unix.EINVAL)
 	raw := b.qpInit(s.pd, s.cq, s.uar, RawPacket)
 	raw.SQBuf, raw.SQCount, raw.RQCount, raw.RQShift, raw.Cap.RecvWR = raw.Buf, 0, 0, 0, 0
-	_, e = c.CreateQP(raw)
+	_, e = CreateQP(c, raw)
 	b.is("a raw packet QP without queues", e, unix.EINVAL)
 	old := b.set(2)
 	raw = b.qpInit(old.pd, old.cq, old.uar, RawPacket)
 	raw.SQBuf, raw.UIdx = raw.Buf, NoUserIndex
-	_, e = old.c.CreateQP(raw)
+	_, e = CreateQP(old.c, raw)
 	b.is("a raw packet QP with old CQEs", e, unix.EINVAL)
 
 	q := b.cqInit()
 	q.UAR = 99
-	_, e = c.CreateCQ(q)
+	_, e = CreateCQ(c, q)
 	b.is("a CQ with another's doorbells", e, unix.EINVAL)
 
 	srqInit := b.srqInit(s.pd)
 	srqInit.MaxSGE = 2
-	if two := got(c.CreateSRQ(srqInit))(b); two.MaxSGE != 2 || two.Limit != 0 {
+	if two := got(CreateSRQ(c, srqInit))(b); two.MaxSGE != 2 || two.Limit != 0 {
 		t.Errorf("an SRQ of two pieces has %d, and the limit %d", two.MaxSGE, two.Limit)
 	}
 
 	for rate, want := range map[uint8]unix.Errno{0: 0, 1: unix.EINVAL, 2: 0, 25: 0, 26: unix.EINVAL} {
-		_, e := c.CreateAH(s.pd.Handle, 0, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, StaticRate: rate,
+		_, e := CreateAH(c, s.pd.Handle, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, StaticRate: rate,
 			DGID: b.f.Devices[0].Ports[0].GID(3).GID})
 		b.is("an AH with a rate", e, want)
 	}
@@ -196,7 +196,7 @@ func TestRules(t *testing.T) {
 func TestModifyWQ_States(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
-	w := got(s.c.CreateWQ(&WQInit{PD: s.pd.Handle, CQ: s.cq.Handle, MaxWR: 4, MaxSGE: 1, Buf: b.mem.base + 16384,
+	w := got(CreateWQ(s.c, &WQInit{PD: s.pd.Handle, CQ: s.cq.Handle, MaxWR: 4, MaxSGE: 1, Buf: b.mem.base + 16384,
 		DB: b.mem.base + 12288, Count: 4, Shift: 4}))(b)
 	states := [...]QPState{WQReset: Reset, WQReady: RTR, WQError: Err}
 	for state := WQReset; state <= WQError; state++ {
@@ -217,7 +217,7 @@ func TestModifyWQ_States(t *testing.T) {
 						want = unix.EINVAL
 					}
 					w.Queue.State, w.known = states[state], known
-					e := s.c.ModifyWQ(w.Handle, m)
+					e := w.Modify(m)
 					after := state
 					if want == 0 {
 						after = target

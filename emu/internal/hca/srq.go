@@ -13,20 +13,19 @@ import (
 // SRQ is a shared receive queue.
 type SRQ struct {
 	// Written by create_srq.
-	Context *Context
-	PD      *PD
-	Handle  uint32
-	User    uint64
-	Num     uint32
-	UIdx    uint32
-	XRC     bool
-	XRCD    *XRCD
-	CQ      *CQ    // XRC and tag matching: its own CQ
-	Tags    uint32 // tag matching: places in the list, a power of two; 0 for other SRQs
-	Mem     guest.Mem
-	DB      uint64 // doorbell record, which the program writes: be32 counter of posted entries
-	Ring    Ring   // entries begin with a 16-byte link segment
-	MaxSGE  uint32
+	Held
+	PD     *PD
+	User   uint64
+	Num    uint32
+	UIdx   uint32
+	XRC    bool
+	XRCD   *XRCD
+	CQ     *CQ    // XRC and tag matching: its own CQ
+	Tags   uint32 // tag matching: places in the list, a power of two; 0 for other SRQs
+	Mem    guest.Mem
+	DB     uint64 // doorbell record, which the program writes: be32 counter of posted entries
+	Ring   Ring   // entries begin with a 16-byte link segment
+	MaxSGE uint32
 
 	Limit uint32 // written by modify_srq; the engine sets it to 0 when it was reached
 
@@ -37,6 +36,47 @@ type SRQ struct {
 	AsyncDelivered uint32
 	Run            SRQRun
 }
+
+// SRQRun is the engine's state of an SRQ.
+type SRQRun struct {
+	Next   uint32 // entry at the head of the list: links of entries that the program wrote lead to it
+	Used   uint32 // receives consumed
+	Posted uint32 // the doorbell record as last seen, extended to 32 bits
+	Ring   []byte // entries read ahead: Valid of them from index From
+	From   uint32
+	Valid  uint32
+	Left   uint32 // of the valid ones
+	Armed  bool   // limit event
+	Tags   TagRun
+}
+
+// Has reports whether an entry was read ahead.
+func (r *SRQRun) Has(i uint32) bool { return i-r.From < r.Valid }
+
+// Entry returns an entry that was read ahead.
+func (r *SRQRun) Entry(i, shift uint32) []byte { return r.Ring[(i-r.From)<<shift:][:1<<shift] }
+
+// Rendezvous is a message whose payload is read from the memory of its sender.
+type Rendezvous struct {
+	SRQ   *SRQ
+	Index uint16   // of the tag
+	Data  [16]byte // its data segment
+	Head  [32]byte // TMH and RVH
+	Read  bool     // the payload is here, the sender is to be told
+}
+
+// SRQEngine is what an engine learns of SRQs.
+type SRQEngine interface {
+	SRQCreated(*SRQ)
+	SRQDestroyed(*SRQ)
+	SRQLimitArmed(*SRQ)
+}
+
+func (s *SRQ) engine() SRQEngine { return s.Context.Device.Fabric.engine.(SRQEngine) }
+
+var srqPart = newPart[numbers[SRQ]]()
+
+func (d *Device) srqs() *numbers[SRQ] { return srqPart.of(&d.parts) }
 
 // SRQInit is what an SRQ is made of.
 type SRQInit struct {
@@ -56,10 +96,10 @@ const (
 )
 
 // CreateSRQ makes a shared receive queue.
-func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
+func CreateSRQ(c *Context, i *SRQInit) (*SRQ, unix.Errno) {
 	d := c.Device
-	lim := &d.Config.Limits
-	pd, e := c.PD(i.PD)
+	lim, all := &d.Config.Limits, d.srqs()
+	pd, e := Find[*PD](c, i.PD)
 	switch {
 	case e != 0:
 		return nil, e
@@ -67,12 +107,12 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 		return nil, unix.EOPNOTSUPP
 	case i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE):
 		return nil, unix.EINVAL
-	case d.liveSRQs >= lim.MaxSRQ:
+	case all.live >= lim.MaxSRQ:
 		return nil, unix.ENOMEM
 	}
-	s := &SRQ{Context: c, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE}
+	s := &SRQ{Held: Held{Context: c}, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE}
 	if i.XRC {
-		if s.xrcd, e = c.xrcd(i.XRCD); e != 0 {
+		if s.xrcd, e = xrcdOf(c, i.XRCD); e != 0 {
 			return nil, e
 		}
 		s.XRCD = s.xrcd.x
@@ -84,10 +124,10 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 		s.Tags = 1 << bits.Len32(i.Tags)
 	}
 	if i.XRC || i.TM {
-		if s.CQ, e = c.CQ(i.CQ); e != 0 {
+		if s.CQ, e = Find[*CQ](c, i.CQ); e != 0 {
 			return nil, e
 		}
-		if s.UIdx, e = c.userIndex(i.UIdx); e != 0 {
+		if s.UIdx, e = userIndex(c, i.UIdx); e != 0 {
 			return nil, e
 		}
 	}
@@ -97,7 +137,7 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	if !c.Mem.Mapped(i.Buf, uint64(s.Ring.Count)<<s.Ring.Shift, false) || !c.Mem.Mapped(i.DB, srqRecord, false) {
 		return nil, unix.EFAULT
 	}
-	num, ok := place(&d.srqs, &d.nextSRQ, 1, lim.MaxSRQ+1, s)
+	num, ok := all.place(1, lim.MaxSRQ+1, s)
 	if !ok {
 		return nil, unix.ENOMEM
 	}
@@ -105,32 +145,34 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	if c.CQEVersion == 0 {
 		s.UIdx = s.Num
 	}
-	d.liveSRQs++
-	pd.refs++
-	s.xrcd.hold(1)
-	if s.XRCD != nil {
-		s.XRCD.users++
-	}
-	if s.CQ != nil {
-		s.CQ.refs++
-	}
-	s.Handle = c.add(s)
-	d.Fabric.Engine.SRQCreated(s)
+	all.live++
+	s.count(1)
+	c.add(s)
+	s.engine().SRQCreated(s)
 	return s, 0
 }
 
-// Attributes of ModifySRQ. C: IB_SRQ_*.
+// count counts the SRQ in the objects that it uses.
+func (s *SRQ) count(n int) {
+	s.PD.refs += n
+	s.xrcd.hold(n)
+	if s.XRCD != nil {
+		s.XRCD.users += n
+	}
+	if s.CQ != nil {
+		s.CQ.refs += n
+	}
+}
+
+// Attributes of SRQ.Modify. C: IB_SRQ_*.
 const (
 	srqMaxWR = 1
 	srqLimit = 2
 )
 
-// ModifySRQ arms the limit. The size of an mlx5 SRQ does not change.
-func (c *Context) ModifySRQ(handle, mask, maxWR, limit uint32) unix.Errno {
-	s, e := c.SRQ(handle)
+// Modify arms the limit. The size of an mlx5 SRQ does not change.
+func (s *SRQ) Modify(mask, limit uint32) unix.Errno {
 	switch {
-	case e != 0:
-		return e
 	case mask&srqMaxWR != 0:
 		return unix.EINVAL
 	case mask&srqLimit != 0:
@@ -138,35 +180,35 @@ func (c *Context) ModifySRQ(handle, mask, maxWR, limit uint32) unix.Errno {
 			return unix.EINVAL
 		}
 		s.Limit = limit
-		c.Device.Fabric.Engine.SRQLimitArmed(s)
+		s.engine().SRQLimitArmed(s)
 	}
-	_ = maxWR
 	return 0
 }
 
-// DestroySRQ destroys an SRQ that no QP uses.
-func (c *Context) DestroySRQ(handle uint32) (asyncEvents uint32, e unix.Errno) {
-	s, e := c.SRQ(handle)
-	switch {
-	case e != 0:
-		return 0, e
-	case s.refs > 0 && !c.Dead:
-		return 0, unix.EBUSY
+// Destroy destroys an SRQ that no QP uses. AsyncDelivered counts the events that the program has read from then on.
+func (s *SRQ) Destroy() unix.Errno {
+	if e := s.busy(s.refs); e != 0 {
+		return e
 	}
-	c.Device.Fabric.Engine.SRQDestroyed(s)
-	c.Device.srqs[s.Num] = nil
-	c.Device.liveSRQs--
-	s.PD.refs--
-	s.xrcd.hold(-1)
-	if s.XRCD != nil {
-		s.XRCD.users--
-	}
-	if s.CQ != nil {
-		s.CQ.refs--
-	}
-	delete(c.objects, handle)
-	return c.drop(s.User, s.AsyncDelivered), 0
+	s.engine().SRQDestroyed(s)
+	all := s.Context.Device.srqs()
+	all.free(s.Num)
+	all.live--
+	s.count(-1)
+	s.forget()
+	s.AsyncDelivered = s.Context.drop(s.User, s.AsyncDelivered)
+	return 0
+}
+
+// Events returns how many events of the SRQ the program has to acknowledge.
+func (s *SRQ) Events() uint32 { return s.AsyncDelivered }
+
+func (*SRQ) order() order { return order{rankSRQ, "SRQ"} }
+
+// Event tells the program of something about the SRQ.
+func (s *SRQ) Event(t EventType) {
+	s.AsyncDelivered += s.Context.AsyncEvent(t, s.User)
 }
 
 // SRQ returns the SRQ with a number, or nil.
-func (d *Device) SRQ(num uint32) *SRQ { return at(d.srqs, num) }
+func (d *Device) SRQ(num uint32) *SRQ { return d.srqs().at(num) }

@@ -19,15 +19,6 @@ type TagRun struct {
 	SW    uint16   // of these, how many the program says that it has handled
 }
 
-// Rendezvous is a message whose payload is read from the memory of its sender.
-type Rendezvous struct {
-	SRQ   *SRQ
-	Index uint16   // of the tag
-	Data  [16]byte // its data segment
-	Head  [32]byte // TMH and RVH
-	Read  bool     // the payload is here, the sender is to be told
-}
-
 // Match returns the oldest tag that takes a message, or -1.
 func (r *TagRun) Match(tag uint64) int {
 	for _, i := range r.Order {

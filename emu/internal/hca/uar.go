@@ -10,57 +10,111 @@ import (
 
 // UAR is one page of doorbell registers, shared with the program.
 type UAR struct {
-	Context *Context
-	Handle  uint32
-	Index   int
-	Page    []byte // 4096 bytes, mapped shared
-	Kind    uint32 // 0 BlueFlame, 1 non-cached
-	QPs     []*QP
-	Run     UARRun
+	Held
+	Index int
+	Page  []byte // 4096 bytes, mapped shared
+	Kind  uint32 // 0 BlueFlame, 1 non-cached
+	QPs   []*QP  // in the order of their doorbell records
+	Run   UARRun
 
 	at     int64 // page of the file
 	mapped bool  // of a register's page: the program has mapped it there
 }
 
+// UARRun is the engine's state of a doorbell page.
+type UARRun struct {
+	Rung bool         // and its queues were not looked at
+	Last [8][256]byte // strict mode: the WQE that was rung last on each slot
+	Seen [8][256]byte // strict mode: what a look has left in a slot
+	Stir [8]bool      // strict mode: a copy was under way when the slot was cleared, which may have erased a part of it
+}
+
+// UAREngine is what an engine learns of doorbell pages.
+type UAREngine interface {
+	UARAdded(*UAR)
+	UARRemoved(*UAR)
+}
+
+func (u *UAR) engine() UAREngine { return u.Context.Device.Fabric.engine.(UAREngine) }
+
 const (
 	pageSize = 4096
-	firstUAR = 1 // index of the first page that a program may have
-	mmapUAR  = 9 // command of an mmap offset: MLX5_IB_MMAP_ALLOC_UAR
+	firstUAR = 1    // index of the first page that a program may have; those before are the kernel's
+	lastUAR  = 0xff // that an mmap offset can name
+	mmapUAR  = 9    // command of an mmap offset: MLX5_IB_MMAP_ALLOC_UAR
 )
 
-// AllocUAR hands out a doorbell page: page 9<<8 | index of the file. The first pages of an adapter are the kernel's, so
-// no program has index 0.
-func (c *Context) AllocUAR(kind uint32) (*UAR, unix.Errno) {
-	if c.UARs == nil {
-		c.UARs = make([]*UAR, firstUAR)
+// uars are the pages of a context that its program allocated: index = page index handed to the program; nil = free.
+type uars struct{ pages []*UAR }
+
+var uarPart = newPart[uars]()
+
+// free finds an index that no page has, the most pages being given.
+func (t *uars) free(most int) (i int, ok bool) {
+	if t.pages == nil {
+		t.pages = make([]*UAR, firstUAR)
 	}
-	i := slices.Index(c.UARs[firstUAR:], nil) + firstUAR
-	if i < firstUAR {
-		if i = len(c.UARs); i >= c.Device.Config.Limits.MaxUAR+firstUAR || i > 0xff {
-			return nil, unix.ENOSPC
-		}
-		c.UARs = append(c.UARs, nil)
+	if i = slices.Index(t.pages[firstUAR:], nil) + firstUAR; i >= firstUAR {
+		return i, true
 	}
-	u := &UAR{Context: c, Index: i, Kind: kind}
+	if i = len(t.pages); i >= most+firstUAR || i > lastUAR {
+		return 0, false
+	}
+	t.pages = append(t.pages, nil)
+	return i, true
+}
+
+// UARAt returns the page of an index that the program allocated, or nil.
+func UARAt(c *Context, i int) *UAR {
+	if t := uarPart.of(&c.parts); i >= 0 && i < len(t.pages) {
+		return t.pages[i]
+	}
+	return nil
+}
+
+// AllocUAR hands out a doorbell page: page 9<<8 | index of the file.
+func AllocUAR(c *Context, kind uint32) (*UAR, unix.Errno) {
+	t := uarPart.of(&c.parts)
+	i, ok := t.free(c.Device.Config.Limits.MaxUAR)
+	if !ok {
+		return nil, unix.ENOSPC
+	}
+	u := &UAR{Held: Held{Context: c}, Index: i, Kind: kind}
 	if e := u.open(int64(mmapUAR<<8 | i)); e != 0 {
 		return nil, e
 	}
-	u.Handle = c.add(u)
-	c.UARs[i] = u
+	c.add(u)
+	t.pages[i] = u
 	return u, 0
 }
 
-// FreeUAR takes a doorbell page back.
-func (c *Context) FreeUAR(handle uint32) unix.Errno {
-	u, e := find[*UAR](c, handle)
-	if e != 0 {
+// Destroy takes the doorbell page back.
+func (u *UAR) Destroy() unix.Errno {
+	if e := u.busy(len(u.QPs)); e != 0 {
 		return e
 	}
-	if len(u.QPs) > 0 && !c.Dead {
-		return unix.EBUSY
-	}
 	u.close()
-	c.UARs[u.Index] = nil
-	delete(c.objects, handle)
+	uarPart.of(&u.Context.parts).pages[u.Index] = nil
+	u.forget()
 	return 0
+}
+
+func (*UAR) order() order { return order{rankUAR, "UAR"} }
+
+// open maps page at of the file for the engine.
+func (u *UAR) open(at int64) unix.Errno {
+	page, err := u.Context.File.Map(at*pageSize, pageSize)
+	if err != nil {
+		return unix.ENOMEM
+	}
+	clear(page)
+	u.Page, u.at = page, at
+	u.engine().UARAdded(u)
+	return 0
+}
+
+func (u *UAR) close() {
+	u.engine().UARRemoved(u)
+	_ = unix.Munmap(u.Page)
+	u.Page = nil
 }

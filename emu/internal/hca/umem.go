@@ -10,21 +10,20 @@ import (
 
 // Umem is memory of the program that DevX objects are made of.
 type Umem struct {
-	Context *Context
-	Handle  uint32
-	ID      uint32
-	Mem     guest.Mem // where Addr counts: the program, or this process for a dma-buf
-	Addr    uint64
-	Len     uint64
+	Held
+	ID   uint32
+	Mem  guest.Mem // where Addr counts: the program, or this process for a dma-buf
+	Addr uint64
+	Len  uint64
 
 	dmabuf []byte // its mapping
 	refs   int    // objects that are made of it
 }
 
 // RegUmem registers memory of the calling process, or with fd >= 0 n bytes of a dma-buf at offset addr.
-func (c *Context) RegUmem(addr, n, pageSizes uint64, access Access, fd int) (*Umem, unix.Errno) {
+func RegUmem(c *Context, addr, n, pageSizes uint64, access Access, fd int) (*Umem, unix.Errno) {
 	const possible = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRelaxed
-	u := &Umem{Context: c, Mem: c.Mem, Addr: addr, Len: n}
+	u := &Umem{Mem: c.Mem, Addr: addr, Len: n}
 	switch {
 	case !c.DevX, n == 0, addr+n < addr, access&^possible != 0,
 		access&AccessRemoteWrite != 0 && access&AccessLocalWrite == 0,
@@ -46,36 +45,35 @@ func (c *Context) RegUmem(addr, n, pageSizes uint64, access Access, fd int) (*Um
 		}
 	}
 	u.ID = c.Device.NextNumber()
-	u.Handle = c.add(u)
+	c.add(u)
 	return u, 0
 }
 
-// DeregUmem ends a registration that nothing uses.
-func (c *Context) DeregUmem(handle uint32) unix.Errno {
-	u, e := find[*Umem](c, handle)
-	switch {
-	case e != 0:
+// Destroy ends a registration that nothing uses.
+func (u *Umem) Destroy() unix.Errno {
+	if e := u.busy(u.refs); e != 0 {
 		return e
-	case u.refs > 0 && !c.Dead:
-		return unix.EBUSY
 	}
 	if u.dmabuf != nil {
 		_ = unix.Munmap(u.dmabuf)
 	} else {
-		c.Device.Fabric.discharge(u.Mem.PID, locked(u.Addr, u.Len))
+		u.Context.Device.Fabric.discharge(u.Mem.PID, locked(u.Addr, u.Len))
 	}
-	delete(c.objects, handle)
+	u.forget()
 	return 0
 }
 
-// Umem returns the umem of the context with a number, or nil.
-func (c *Context) Umem(id uint32) *Umem {
-	for _, o := range c.objects {
-		if u, ok := o.(*Umem); ok && u.ID == id {
-			return u
+func (*Umem) order() order { return order{rankPlain, "umem"} }
+
+// UmemNumbered returns the umem of the context with a number, or nil.
+func UmemNumbered(c *Context, id uint32) (found *Umem) {
+	each(c, func(u *Umem) bool {
+		if u.ID == id {
+			found = u
 		}
-	}
-	return nil
+		return found == nil
+	})
+	return found
 }
 
 // Hold counts n objects more that are made of the umem.

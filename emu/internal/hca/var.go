@@ -7,9 +7,8 @@ import "golang.org/x/sys/unix"
 // VAR is a page of doorbells. On an adapter they are of queues that it shows to a guest. Here no such queue exists, so
 // a store into the page does nothing. C: struct mlx5_ib_var_table.
 type VAR struct {
-	Context *Context
-	Handle  uint32
-	Index   int
+	Held
+	Index int
 }
 
 const (
@@ -18,36 +17,44 @@ const (
 	MmapVAR = 10
 )
 
-// AllocVAR allocates a page: page 10<<8 | index of the file.
-func (c *Context) AllocVAR() (*VAR, unix.Errno) {
-	for i, used := range c.Device.vars {
+// vars are the pages that are in use.
+type vars [maxVARs]bool
+
+var varPart = newPart[vars]()
+
+// take finds a free page.
+func (v *vars) take() (index int, ok bool) {
+	for i, used := range v {
 		if !used {
-			c.Device.vars[i] = true
-			v := &VAR{Context: c, Index: i}
-			v.Handle = c.add(v)
-			return v, 0
+			v[i] = true
+			return i, true
 		}
 	}
-	return nil, unix.ENOSPC
+	return 0, false
+}
+
+// AllocVAR allocates a page: page 10<<8 | index of the file.
+func AllocVAR(c *Context) (*VAR, unix.Errno) {
+	i, ok := varPart.of(&c.Device.parts).take()
+	if !ok {
+		return nil, unix.ENOSPC
+	}
+	v := &VAR{Index: i}
+	c.add(v)
+	return v, 0
 }
 
 // HasVAR reports whether a program may map a page.
-func (c *Context) HasVAR(index int) bool {
-	for _, o := range c.objects {
-		if v, ok := o.(*VAR); ok && v.Index == index {
-			return true
-		}
-	}
-	return false
+func HasVAR(c *Context, index int) (has bool) {
+	each(c, func(v *VAR) bool { has = v.Index == index; return !has })
+	return has
 }
 
-// FreeVAR gives a page back.
-func (c *Context) FreeVAR(handle uint32) unix.Errno {
-	v, e := find[*VAR](c, handle)
-	if e != 0 {
-		return e
-	}
-	c.Device.vars[v.Index] = false
-	delete(c.objects, handle)
+// Destroy gives the page back.
+func (v *VAR) Destroy() unix.Errno {
+	varPart.of(&v.Context.Device.parts)[v.Index] = false
+	v.forget()
 	return 0
 }
+
+func (*VAR) order() order { return order{rankPlain, "VAR"} }

@@ -2,18 +2,14 @@
 
 package hca
 
-import (
-	"slices"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // WQ is a receive queue without a QP.
 type WQ struct {
-	Handle uint32
-	Queue  *QP     // what the engine knows of it; its number is the WQ's
-	known  WQState // of the last modify_wq: the state as the driver knows it
-	refs   int     // places in indirection tables
+	Held
+	Queue *QP     // what the engine knows of it; its number is the WQ's
+	known WQState // of the last modify_wq: the state as the driver knows it
+	refs  int     // places in indirection tables
 }
 
 // WQState is a WQ's state, with the kernel's numbers.
@@ -45,14 +41,7 @@ const (
 	wqSignature  = 1 << 0 // the driver's
 )
 
-// Striding is how a receive of a WQ holds several frames, each in strides of its own. Count 0: it does not.
-type Striding struct {
-	Log    uint32 // of the bytes of a stride
-	Count  uint32 // strides of a receive
-	Indent uint64 // bytes into the first stride that a frame begins
-}
-
-// Bounds of it, as logarithms. C: MLX5_MIN_SINGLE_STRIDE_LOG_NUM_BYTES and its like.
+// Bounds of [Striding], as logarithms. C: MLX5_MIN_SINGLE_STRIDE_LOG_NUM_BYTES and its like.
 const (
 	MinLogStride, MaxLogStride   = 6, 13
 	MinLogStrides, MaxLogStrides = 9, 16
@@ -83,8 +72,18 @@ const (
 	MaxIndTableSize = 1 << 11
 )
 
+// wqs is how many WQs and tables of them a device has.
+type wqs struct {
+	queues, tables int
+	lastTable      uint32 // number
+}
+
+var wqPart = newPart[wqs]()
+
+func (d *Device) wqs() *wqs { return wqPart.of(&d.parts) }
+
 // CreateWQ makes a WQ in RESET.
-func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
+func CreateWQ(c *Context, i *WQInit) (*WQ, unix.Errno) {
 	d := c.Device
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	size := uint64(i.Count) << (i.Shift & 63)
@@ -98,20 +97,20 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 		return nil, unix.EINVAL
 	case i.MaxWR > uint32(d.Config.Limits.MaxQPWR), !power(i.Count), i.Count > 1<<16, i.Shift < 4, i.Shift > 12:
 		return nil, unix.EINVAL
-	case d.liveQPs >= d.Config.Limits.MaxQP, d.liveWQs >= MaxWQ:
+	case d.qps().live >= d.Config.Limits.MaxQP, d.wqs().queues >= MaxWQ:
 		return nil, unix.ENOMEM
 	}
-	q := &QP{Context: c, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB,
+	q := &QP{Held: Held{Context: c}, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB,
 		Flags: i.DriverFlags & wqSignature, Cap: QPCap{RecvWR: i.MaxWR, RecvSGE: i.MaxSGE},
 		RQ: Ring{Base: i.Buf, Count: i.Count, Shift: i.Shift}}
 	var e unix.Errno
-	if q.PD, e = c.PD(i.PD); e != 0 {
+	if q.PD, e = Find[*PD](c, i.PD); e != 0 {
 		return nil, e
 	}
-	if q.RecvCQ, e = c.CQ(i.CQ); e != 0 {
+	if q.RecvCQ, e = Find[*CQ](c, i.CQ); e != 0 {
 		return nil, e
 	}
-	if q.RecvIdx, e = c.userIndex(i.UIdx); e != 0 {
+	if q.RecvIdx, e = userIndex(c, i.UIdx); e != 0 {
 		return nil, e
 	}
 	q.UIdx = q.RecvIdx
@@ -119,30 +118,30 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 		return nil, unix.EFAULT
 	}
 	if i.CompMask != 0 {
-		q.Striding = Striding{Log: i.LogStride, Count: 1 << i.LogStrides}
+		q.Frames.Striding = Striding{Log: i.LogStride, Count: 1 << i.LogStrides}
 		if i.Shifted {
-			q.Striding.Indent = 2
+			q.Frames.Striding.Indent = 2
 		}
 	}
 	if i.Flags&wqStripVLAN != 0 {
-		q.Offloads |= StripVLAN
+		q.Frames.Offloads |= StripVLAN
 	}
 	if i.Flags&wqScatterFCS != 0 {
-		q.Offloads |= ScatterFCS
+		q.Frames.Offloads |= ScatterFCS
 	}
-	if !d.number(q) {
+	if !d.qps().number(q, d.Config.Limits.MaxQP) {
 		return nil, unix.ENOMEM
 	}
 	w := &WQ{Queue: q}
-	d.liveQPs++
-	d.liveWQs++
+	d.qps().live++
+	d.wqs().queues++
 	q.refs(1)
-	w.Handle = c.add(w)
-	d.Fabric.Engine.QPCreated(q)
+	c.add(w)
+	q.engine().QPCreated(q)
 	return w, 0
 }
 
-// Attributes of ModifyWQ. C: enum ib_wq_attr_mask.
+// Attributes of WQ.Modify. C: enum ib_wq_attr_mask.
 const (
 	WQAttrState    = 1 << 0
 	WQAttrCurState = 1 << 1
@@ -156,12 +155,8 @@ type WQModify struct {
 	Flags, FlagsMask uint32
 }
 
-// ModifyWQ moves a WQ to another state, or changes its flags.
-func (c *Context) ModifyWQ(handle uint32, m *WQModify) unix.Errno {
-	w, e := find[*WQ](c, handle)
-	if e != 0 {
-		return e
-	}
+// Modify moves the WQ to another state, or changes its flags.
+func (w *WQ) Modify(m *WQModify) unix.Errno {
 	q, from := w.Queue, w.known
 	if m.Mask&WQAttrCurState != 0 {
 		from = m.CurState
@@ -181,141 +176,33 @@ func (c *Context) ModifyWQ(handle uint32, m *WQModify) unix.Errno {
 	}
 	w.known = to
 	if m.Mask&WQAttrFlags != 0 && m.FlagsMask&wqStripVLAN != 0 {
-		q.Offloads &^= StripVLAN
+		q.Frames.Offloads &^= StripVLAN
 		if m.Flags&wqStripVLAN != 0 {
-			q.Offloads |= StripVLAN
+			q.Frames.Offloads |= StripVLAN
 		}
 	}
 	if to != from {
 		was := q.State
 		q.State = [...]QPState{Reset, RTR, Err}[to]
-		c.Device.Fabric.Engine.QPModified(q, was, q.State)
+		q.engine().QPModified(q, was, q.State)
 	}
 	return 0
 }
 
-// DestroyWQ destroys a WQ that no table has.
-func (c *Context) DestroyWQ(handle uint32) (asyncEvents uint32, e unix.Errno) {
-	w, e := find[*WQ](c, handle)
-	switch {
-	case e != 0:
-		return 0, e
-	case w.refs > 0 && !c.Dead:
-		return 0, unix.EBUSY
-	}
-	delete(c.objects, handle)
-	c.Device.liveWQs--
-	w.Queue.destroy()
-	return c.drop(w.Queue.User, w.Queue.AsyncDelivered), 0
-}
-
-// IndTable is an indirection table.
-type IndTable struct {
-	Handle, Num uint32
-	WQs         []*WQ
-	refs        int
-}
-
-// CreateIndTable makes a table of WQs, 1<<log of them.
-func (c *Context) CreateIndTable(log uint32, handles []uint32) (*IndTable, unix.Errno) {
-	d := c.Device
-	t := &IndTable{}
-	for _, h := range handles {
-		w, e := find[*WQ](c, h)
-		if e != 0 {
-			return nil, e
-		}
-		t.WQs = append(t.WQs, w)
-	}
-	switch {
-	case len(t.WQs) > MaxIndTableSize:
-		return nil, unix.EINVAL
-	case d.liveTables >= MaxIndTables:
-		return nil, unix.ENOMEM
-	}
-	for _, w := range t.WQs {
-		w.refs++
-	}
-	d.liveTables++
-	d.nextTable++
-	t.Num = d.nextTable & 0xffffff
-	t.Handle = c.add(t)
-	return t, 0
-}
-
-// DestroyIndTable destroys a table that no QP uses.
-func (c *Context) DestroyIndTable(handle uint32) unix.Errno {
-	t, e := find[*IndTable](c, handle)
-	switch {
-	case e != 0:
+// Destroy destroys a WQ that no table has. AsyncDelivered of its queue counts the events that the program has read from
+// then on.
+func (w *WQ) Destroy() unix.Errno {
+	if e := w.busy(w.refs); e != 0 {
 		return e
-	case t.refs > 0 && !c.Dead:
-		return unix.EBUSY
 	}
-	delete(c.objects, handle)
-	for _, w := range t.WQs {
-		w.refs--
-	}
-	c.Device.liveTables--
+	w.forget()
+	w.Context.Device.wqs().queues--
+	w.Queue.destroy()
+	w.Queue.AsyncDelivered = w.Context.drop(w.Queue.User, w.Queue.AsyncDelivered)
 	return 0
 }
 
-// Fields of a hash. C: enum mlx5_rx_hash_fields.
-const (
-	HashSrcIPv4, HashDstIPv4       = 1 << 0, 1 << 1
-	HashSrcIPv6, HashDstIPv6       = 1 << 2, 1 << 3
-	HashSrcPortTCP, HashDstPortTCP = 1 << 4, 1 << 5
-	HashSrcPortUDP, HashDstPortUDP = 1 << 6, 1 << 7
+// Events returns how many events of the WQ the program has to acknowledge.
+func (w *WQ) Events() uint32 { return w.Queue.AsyncDelivered }
 
-	HashFields   = 1<<8 - 1
-	HashToeplitz = 1 << 0
-	HashKeySize  = 40
-)
-
-// RSS is how a QP spreads frames.
-type RSS struct {
-	Table    *IndTable
-	Key      []byte
-	Function uint8
-	Fields   uint64
-}
-
-// check tells what the kernel refuses of a hash.
-func (r *RSS) check() unix.Errno {
-	any := func(mask uint64) bool { return r.Fields&mask != 0 }
-	switch {
-	case r.Function != HashToeplitz:
-		return unix.EOPNOTSUPP
-	case len(r.Key) != HashKeySize:
-		return unix.EINVAL
-	case r.Fields == 0 && len(r.Table.WQs) > 1:
-		return unix.EINVAL
-	case any(HashSrcIPv4|HashDstIPv4) && any(HashSrcIPv6|HashDstIPv6):
-		return unix.EINVAL
-	case any(HashSrcPortTCP|HashDstPortTCP) && any(HashSrcPortUDP|HashDstPortUDP):
-		return unix.EINVAL
-	case r.Fields&^HashFields != 0: // what it says that it has
-		return unix.EOPNOTSUPP
-	}
-	return 0
-}
-
-// createRSS makes a QP that has no queues and no number, only rules that lead to it.
-func (c *Context) createRSS(i *QPInit) (*QP, unix.Errno) {
-	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Flags: i.Flags, RSS: i.RSS, Mem: c.Mem}
-	var e unix.Errno
-	if qp.PD, e = c.PD(i.PD); e != 0 {
-		return nil, e
-	}
-	if qp.RSS.Table, e = find[*IndTable](c, i.IndTable); e != 0 {
-		return nil, e
-	}
-	if e = qp.RSS.check(); e != 0 {
-		return nil, e
-	}
-	qp.RSS.Key = slices.Clone(qp.RSS.Key)
-	qp.refs(1)
-	c.Device.liveQPs++
-	qp.Handle = c.add(qp)
-	return qp, 0
-}
+func (*WQ) order() order { return order{rankWQ, "WQ"} }

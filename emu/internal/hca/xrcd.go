@@ -19,15 +19,30 @@ type xrcdKey struct {
 	dev, ino uint64
 }
 
+// xrcds are the domains of all devices.
+type xrcds struct {
+	named map[xrcdKey]*XRCD
+	last  uint32 // number
+}
+
+// liveXRCDs is how many domains a device has.
+type liveXRCDs struct{ n int }
+
+var (
+	xrcdPart = newPart[xrcds]()
+	xrcdLive = newPart[liveXRCDs]()
+)
+
 // XRCDRef is one opening of an XRC domain.
 type XRCDRef struct {
+	Held
 	x     *XRCD
 	users int // handles of QPs and SRQs that were made or opened by it. C: ib_uxrcd_object.refcnt
 }
 
-// xrcd finds an opening for what is made in the domain.
-func (c *Context) xrcd(handle uint32) (*XRCDRef, unix.Errno) {
-	r, e := find[*XRCDRef](c, handle)
+// xrcdOf finds an opening for what is made in the domain.
+func xrcdOf(c *Context, handle uint32) (*XRCDRef, unix.Errno) {
+	r, e := Find[*XRCDRef](c, handle)
 	if e != 0 {
 		e = unix.EINVAL // whatever is wrong with it
 	}
@@ -41,50 +56,70 @@ func (r *XRCDRef) hold(n int) {
 	}
 }
 
+// domain returns the domain, nil of none.
+func (r *XRCDRef) domain() *XRCD {
+	if r == nil {
+		return nil
+	}
+	return r.x
+}
+
 // OpenXRCD opens the XRC domain of an inode, or one of its own for no inode (dev and ino 0). flags are O_CREAT and
 // O_EXCL.
-func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRCD, isNew bool, e unix.Errno) {
-	f := c.Device.Fabric
-	key := xrcdKey{c.Device.Index, dev, ino}
+func OpenXRCD(c *Context, dev, ino uint64, flags uint32) (*XRCDRef, unix.Errno) {
+	d := c.Device
+	all, live := xrcdPart.of(&d.Fabric.parts), xrcdLive.of(&d.parts)
+	key := xrcdKey{d.Index, dev, ino}
 	named := dev != 0 || ino != 0
+	var x *XRCD
 	if named {
-		x = f.xrcds[key]
+		x = all.named[key]
 	}
 	switch {
 	case x == nil && named && flags&unix.O_CREAT == 0:
-		return 0, nil, false, unix.EAGAIN
+		return nil, unix.EAGAIN
 	case x != nil && flags&unix.O_EXCL != 0:
-		return 0, nil, false, unix.EINVAL
-	case x == nil && c.Device.liveXRCDs >= c.Device.Config.Limits.MaxXRCD:
-		return 0, nil, false, unix.ENOMEM
+		return nil, unix.EINVAL
+	case x == nil && live.n >= d.Config.Limits.MaxXRCD:
+		return nil, unix.ENOMEM
 	}
-	if isNew = x == nil; isNew {
-		f.nextXRCD++
-		c.Device.liveXRCDs++
-		x = &XRCD{Device: c.Device, Num: f.nextXRCD & 0xffffff, key: key, named: named}
+	if x == nil {
+		all.last++
+		live.n++
+		x = &XRCD{Device: d, Num: all.last & 0xffffff, key: key, named: named}
 		if named {
-			f.xrcds[key] = x
+			if all.named == nil {
+				all.named = map[xrcdKey]*XRCD{}
+			}
+			all.named[key] = x
 		}
 	}
 	x.refs++
-	return c.add(&XRCDRef{x: x}), x, isNew, 0
+	r := &XRCDRef{x: x}
+	c.add(r)
+	return r, 0
 }
 
-// CloseXRCD closes an XRC domain, unless QPs or SRQs were made by this opening; the last one fails while any use it.
-func (c *Context) CloseXRCD(handle uint32) unix.Errno {
-	r, e := find[*XRCDRef](c, handle)
-	if e != 0 {
+// Domain returns the domain that was opened.
+func (r *XRCDRef) Domain() *XRCD { return r.x }
+
+// Destroy closes the XRC domain, unless QPs or SRQs were made by this opening; the last one fails while any use it.
+func (r *XRCDRef) Destroy() unix.Errno {
+	uses := r.users
+	if r.x.refs == 1 {
+		uses += r.x.users
+	}
+	if e := r.busy(uses); e != 0 {
 		return e
 	}
-	if (r.users > 0 || r.x.refs == 1 && r.x.users > 0) && !c.Dead {
-		return unix.EBUSY
-	}
 	if r.x.refs--; r.x.refs == 0 {
-		c.Device.liveXRCDs--
+		xrcdLive.of(&r.x.Device.parts).n--
 		if r.x.named {
-			delete(c.Device.Fabric.xrcds, r.x.key)
+			delete(xrcdPart.of(&r.x.Device.Fabric.parts).named, r.x.key)
 		}
 	}
-	delete(c.objects, handle)
+	r.forget()
 	return 0
 }
+
+func (*XRCDRef) order() order { return order{rankXRCD, "XRCD"} }

@@ -104,7 +104,7 @@ func (s *Session) start(o *Options, stderr io.Writer) error {
 	if err := nw.listen(ctl, o.Control); err != nil {
 		return err
 	}
-	fabric.Engine = m.eng
+	fabric.SetEngine(m.eng)
 	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens,
 		calls: &m.calls,
 		creds: new(guest.Credentials)}

@@ -164,7 +164,7 @@ func TestAnswer_Long(t *testing.T) {
 	c := f.Devices[0].Open(4321, nil)
 	c.Ready = true
 	for range 500 {
-		if _, e := c.AllocPD(); e != 0 {
+		if _, e := hca.AllocPD(c); e != 0 {
 			t.Fatal(e)
 		}
 	}
@@ -206,7 +206,7 @@ func TestAnswer_Garbage(t *testing.T) {
 	f := newFabric(t)
 	c := f.Devices[0].Open(1, nil)
 	c.Ready = true
-	if _, e := c.AllocPD(); e != 0 {
+	if _, e := hca.AllocPD(c); e != 0 {
 		t.Fatal(e)
 	}
 	r := rand.New(rand.NewPCG(1, 2))

@@ -25,8 +25,8 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/verbs"
 )
 
-func context() *hca.Context {
-	return &hca.Context{Device: &hca.Device{Config: &config.Device{Name: "mlx5_0"}}, PID: 7}
+func context() hca.Held {
+	return hca.Held{Context: &hca.Context{Device: &hca.Device{Config: &config.Device{Name: "mlx5_0"}}, PID: 7}}
 }
 
 // say returns the lines of one trace, without the time.
@@ -138,7 +138,7 @@ func TestEngine_WQE(t *testing.T) {
 		{"unknown", hca.RC, append([]byte{0, 0, 2, 0x77}, make([]byte, 12)...),
 			"7 mlx5_0 wqe qp=0x45 index=2 op=Opcode(119) ds=0 dqpn=0x50", ""},
 	} {
-		r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Context: context(), Num: 0x45, Type: tt.typ},
+		r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Held: context(), Num: 0x45, Type: tt.typ},
 			Raw: tt.raw, PeerQPN: 0x50}
 		if got := say(t, Options{}, func(tr *Trace) { tr.Engine(r) })[0]; got != tt.text {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.text)
@@ -158,8 +158,8 @@ func TestEngine_WQE(t *testing.T) {
 
 func TestEngine_Records(t *testing.T) {
 	c := context()
-	qp := &hca.QP{Context: c, Num: 0x45, Type: hca.RC}
-	cq := &hca.CQ{Context: c, Num: 3, Entries: 16}
+	qp := &hca.QP{Held: c, Num: 0x45, Type: hca.RC}
+	cq := &hca.CQ{Held: c, Num: 3, Entries: 16}
 	for _, tt := range []struct {
 		r    engine.Record
 		want string
@@ -195,7 +195,7 @@ func TestEngine_Records(t *testing.T) {
 }
 
 func TestTrace_Others(t *testing.T) {
-	c := context()
+	c := context().Context
 	f := func(tr *Trace) {
 		tr.Command(&verbs.Record{PID: 8, Context: c, Name: "reg_mr",
 			Request: uapi.RegMR{Start: 0x7000, Length: 4096, PDHandle: 2}, Errno: unix.ENOMEM})
@@ -324,7 +324,7 @@ func TestTrace_WriteError(t *testing.T) {
 
 func BenchmarkEngine_WQE(b *testing.B) {
 	tr := New(new(bytes.Buffer), Options{})
-	r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Context: context(), Num: 0x45, Type: hca.RC},
+	r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Held: context(), Num: 0x45, Type: hca.RC},
 		Raw: sendImm}
 	b.ReportAllocs()
 	for b.Loop() {

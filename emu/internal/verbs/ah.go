@@ -25,8 +25,8 @@ func createAH(c *call, q *uapi.CreateAH) unix.Errno {
 		if roce = p.Config.LinkLayer == config.Ethernet; roce && c.driverRoom().Len < least {
 			return nil, unix.EINVAL
 		}
-		return c.ctx.CreateAH(q.PDHandle, q.UserHandle, &a)
-	}, func(ah *hca.AH) { c.ctx.DestroyAH(ah.Handle) })
+		return hca.CreateAH(c.ctx, q.PDHandle, &a)
+	}, func(ah *hca.AH) { hca.Destroy[*hca.AH](c.ctx, ah.Handle) })
 	if e == 0 && roce {
 		e = replyDriver(c, uapi.Mlx5CreateAHResp{ResponseLength: least, Dmac: ah.Attr.DMAC})
 	}

@@ -95,6 +95,17 @@ func get[T any](c *call, f func() (T, unix.Errno)) (v T, e unix.Errno) {
 	return v, e
 }
 
+// on changes the object of a handle.
+func on[T any](c *call, handle uint32, f func(T) unix.Errno) unix.Errno {
+	return c.do(func() unix.Errno {
+		o, e := hca.Find[T](c.ctx, handle)
+		if e != 0 {
+			return e
+		}
+		return f(o)
+	})
+}
+
 // create makes something; undo destroys it if the program cannot be told.
 func create[T any](c *call, f func() (T, unix.Errno), undo func(T)) (v T, e unix.Errno) {
 	if v, e = get(c, f); e == 0 {

@@ -42,7 +42,7 @@ func getContext(c *call) unix.Errno {
 			return uapi.AllocUcontextResp{}, unix.EINVAL
 		}
 		if q.LibCaps&libDynUAR == 0 || old { // before rdma-core 29, or Linux 5.7
-			if e := c.ctx.AddRegisters(q.TotalNumBfregs, q.NumLowLatencyBfregs, c.driverLen() == 8); e != 0 {
+			if e := hca.AddRegisters(c.ctx, q.TotalNumBfregs, q.NumLowLatencyBfregs, c.driverLen() == 8); e != 0 {
 				return uapi.AllocUcontextResp{}, e
 			}
 		}
@@ -52,7 +52,7 @@ func getContext(c *call) unix.Errno {
 		return ucontext(c.ctx, c.driverRoom()), 0
 	}, func(uapi.AllocUcontextResp) {
 		c.ctx.Ready, c.ctx.DevX = false, false
-		c.ctx.DropRegisters()
+		hca.DropRegisters(c.ctx)
 	})
 	if e != 0 {
 		return e
@@ -82,13 +82,14 @@ func queryContext(c *call) unix.Errno {
 func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 	d := x.Device
 	l := &d.Config.Limits
+	r := hca.RegistersOf(x)
 	u := uapi.AllocUcontextResp{
 		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512,
 		MaxSendWqebb: uint32(l.MaxQPWR), MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1,
 		NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill | uapi.RespSQD2RTS,
 		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3,
 		ClockInfoVersions: uapi.ClockInfoV1, HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1,
-		DumpFillMkey: hca.NullKey, TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
+		DumpFillMkey: hca.NullKey, TotBfregs: uint32(r.Static()), NumDynBfregs: uint32(r.Dynamic()),
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
 		u.EthMinInline = uapi.InlineNone

@@ -70,7 +70,7 @@ func createCQ(c *call) unix.Errno {
 	}
 	c.req = q
 	cq, e := create(c, func() (v hca.CQ, _ unix.Errno) {
-		if i.UAR < 0 && c.ctx.Static() == 0 {
+		if i.UAR < 0 && hca.RegistersOf(c.ctx).Static() == 0 {
 			return v, unix.EINVAL
 		}
 		if q.CompChannel >= 0 {
@@ -78,8 +78,8 @@ func createCQ(c *call) unix.Errno {
 				return v, unix.EBADF
 			}
 		}
-		return copied(c.ctx.CreateCQ(&i))
-	}, func(cq hca.CQ) { c.ctx.DestroyCQ(cq.Handle) })
+		return copied(hca.CreateCQ(c.ctx, &i))
+	}, func(cq hca.CQ) { hca.Destroy[*hca.CQ](c.ctx, cq.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -101,7 +101,11 @@ func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {
 		return unix.EINVAL
 	}
 	cq, e := get(c, func() (hca.CQ, unix.Errno) {
-		return copied(c.ctx.ResizeCQ(q.CQHandle, q.CQE, d.BufAddr, uint32(d.CQESize)))
+		cq, e := hca.Find[*hca.CQ](c.ctx, q.CQHandle)
+		if e == 0 {
+			e = cq.Resize(q.CQE, d.BufAddr, uint32(d.CQESize))
+		}
+		return copied(cq, e)
 	})
 	if e != 0 {
 		return e
@@ -116,10 +120,16 @@ func modifyCQ(c *call, q *uapi.ExModifyCQ) unix.Errno {
 	case q.AttrMask != 1:
 		return unix.EOPNOTSUPP
 	}
-	return c.do(func() unix.Errno { return c.ctx.ModifyCQ(q.CQHandle, q.CQCount, q.CQPeriod) })
+	return on(c, q.CQHandle, func(cq *hca.CQ) unix.Errno { return cq.Modify(q.CQCount, q.CQPeriod) })
 }
 
 func destroyCQ(x *hca.Context, h uint32) (v uapi.DestroyCQResp, e unix.Errno) {
-	v.CompEventsReported, v.AsyncEventsReported, e = x.DestroyCQ(h)
+	cq, e := hca.Find[*hca.CQ](x, h)
+	if e == 0 {
+		e = cq.Destroy()
+	}
+	if e == 0 {
+		v.CompEventsReported, v.AsyncEventsReported = cq.Delivered, cq.AsyncDelivered
+	}
 	return v, e
 }

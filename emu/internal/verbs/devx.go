@@ -82,8 +82,8 @@ func devxCreate(c *call) unix.Errno {
 		}
 		if o, s = make(d); s == uapi.StatusOK {
 			o.Made = op
-			c.ctx.AddDevx(o)
-			c.undo = func() { c.ctx.DestroyDevx(o.Handle) }
+			hca.AddDevx(c.ctx, o)
+			c.undo = func() { hca.Destroy[*hca.DevxObject](c.ctx, o.Handle) }
 		}
 		return s, 0
 	})
@@ -174,7 +174,7 @@ func devxQuery(known func(c *call, i int) bool) func(*call) unix.Errno {
 
 // hasUAR also accepts the number of a dynamic register, if the context has them.
 func (c *call) hasUAR(i int) bool {
-	return c.ctx.DynamicUAR(uint32(i)) != nil || i < len(c.ctx.UARs) && c.ctx.UARs[i] != nil
+	return hca.RegistersOf(c.ctx).DynamicUAR(uint32(i)) != nil || hca.UARAt(c.ctx, i) != nil
 }
 
 func (c *call) hasVector(i int) bool { return i < compVectors }

@@ -32,7 +32,7 @@ func allocFlowCounter(d *command) (*hca.DevxObject, uapi.Status) {
 	num := d.ctx.Device.NextNumber()
 	newCounterID.Put(d.out, uint64(num))
 	o := &hca.DevxObject{Name: "DevX flow counter", Num: num, Counters: make([]hca.FrameCounter, n)}
-	o.Destroy = func() unix.Errno {
+	o.Free = func() unix.Errno {
 		for i := range o.Counters {
 			if o.Counters[i].Flows > 0 {
 				return unix.EBUSY

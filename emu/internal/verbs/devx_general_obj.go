@@ -88,7 +88,7 @@ func reserveQPNs(d *command, o *hca.DevxObject) uapi.Status {
 	if !ok {
 		return uapi.StatusNoResources
 	}
-	o.Num, o.Destroy = first, func() unix.Errno { release(); return 0 }
+	o.Num, o.Free = first, func() unix.Errno { release(); return 0 }
 	return uapi.StatusOK
 }
 

@@ -45,23 +45,23 @@ func createMkey(d *command) (*hca.DevxObject, uapi.Status) {
 		bsf > 4:
 		return nil, uapi.StatusBadParam
 	}
-	k, destroy, e := d.ctx.CreateIndirect(uint32(mkcPD.Get(d.in)), hca.IndirectKey{Octowords: uint32(n),
+	k, destroy, e := hca.CreateIndirect(d.ctx, uint32(mkcPD.Get(d.in)), hca.IndirectKey{Octowords: uint32(n),
 		Variant: uint8(mkcVariant.Get(d.in)), PeerMayFree: mkcPeerFrees.Get(d.in) != 0, BSFOctowords: uint32(bsf)})
 	if e != 0 {
 		return nil, statusOf(e)
 	}
 	uapi.CmdNum.Put(d.out, uint64(k.Key>>8))
-	return &hca.DevxObject{Name: "DevX mkey", Num: k.Key >> 8, Destroy: destroy}, uapi.StatusOK
+	return &hca.DevxObject{Name: "DevX mkey", Num: k.Key >> 8, Free: destroy}, uapi.StatusOK
 }
 
 // createPSV makes the place where the state of a signature is kept.
 func createPSV(d *command) (*hca.DevxObject, uapi.Status) {
-	num, destroy, e := d.ctx.CreatePSV(uint32(psvPD.Get(d.in)))
+	num, destroy, e := hca.CreatePSV(d.ctx, uint32(psvPD.Get(d.in)))
 	if e != 0 {
 		return nil, statusOf(e)
 	}
 	psvIndex.Put(d.out, uint64(num))
-	return &hca.DevxObject{Name: "DevX PSV", Num: num, Destroy: destroy}, uapi.StatusOK
+	return &hca.DevxObject{Name: "DevX PSV", Num: num, Free: destroy}, uapi.StatusOK
 }
 
 // init2init changes a QP in INIT.
@@ -80,10 +80,10 @@ func init2init(d *command, o any) uapi.Status {
 		return uapi.StatusBadParam
 	}
 	if mask&optDrain != 0 {
-		qp.DrainSigErr = qpcDrain.Get(d.in) != 0
+		qp.Extra.DrainSigErr = qpcDrain.Get(d.in) != 0
 	}
 	if more&moreMMO != 0 {
-		qp.MayCopy = qpExtMMO.Get(d.in) != 0
+		qp.Extra.MayCopy = qpExtMMO.Get(d.in) != 0
 	}
 	return uapi.StatusOK
 }

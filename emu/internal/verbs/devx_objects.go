@@ -99,23 +99,19 @@ func devxNames(o any, in []byte) bool {
 }
 
 func devxAllocPD(d *command) (*hca.DevxObject, uapi.Status) {
-	pd, e := d.ctx.AllocPD()
+	pd, e := hca.AllocPD(d.ctx)
 	if e != 0 {
 		return nil, statusOf(e)
 	}
 	uapi.CmdNum.Put(d.out, uint64(pd.Num))
-	return d.inner("DevX PD", pd.Num, pd.Handle, silent((*hca.Context).DeallocPD)), uapi.StatusOK
+	return inner[*hca.PD](d, "DevX PD", pd.Num, pd.Handle), uapi.StatusOK
 }
 
-// inner is an object whose work another one does, which destroy ends.
-func (d *command) inner(
-	name string, num, handle uint32, destroy func(*hca.Context, uint32) (struct{}, unix.Errno),
-) *hca.DevxObject {
+// inner is an object whose work another one does.
+func inner[T hca.Object](d *command, name string, num, handle uint32) *hca.DevxObject {
 	x := d.ctx
-	return &hca.DevxObject{Name: name, Num: num, Inner: handle, Destroy: func() unix.Errno {
-		_, e := destroy(x, handle)
-		return e
-	}}
+	return &hca.DevxObject{Name: name, Num: num, Inner: handle,
+		Free: func() unix.Errno { return hca.Destroy[T](x, handle) }}
 }
 
 // statusOf is the adapter's word for what a verb refuses.

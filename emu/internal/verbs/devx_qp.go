@@ -128,7 +128,7 @@ func devxQueryQP(d *command, o any) uapi.Status {
 		at uapi.Bits
 		v  uint64
 	}{
-		{qpcState, qpcStates[qp.State]}, {qpcLAGPort, uint64(qp.LAGPort)}, {qpcType, qpcTypes[qp.Type]},
+		{qpcState, qpcStates[qp.State]}, {qpcLAGPort, uint64(qp.Extra.LAGPort)}, {qpcType, qpcTypes[qp.Type]},
 		{qpcPathMig, migrated}, {qpcMTU, uint64(a.PathMTU)},
 		{qpcLogMsg, logOf(d.ctx.Device.Config.Limits.MaxMsgSize)},
 		{qpcLogRQ, logOf(qp.RQ.Count)}, {qpcNoSQ, uint64(bit(qp.SQ.Count == 0))},
@@ -143,7 +143,7 @@ func devxQueryQP(d *command, o any) uapi.Status {
 		{pathTimeout, uint64(a.Timeout)}, {pathSGID, uint64(a.AH.SGIDIndex)}, {pathHops, uint64(a.AH.HopLimit)},
 		{pathClass, uint64(a.AH.TrafficClass)}, {pathFlow, uint64(a.AH.FlowLabel)},
 		{pathGIDHigh, binary.BigEndian.Uint64(a.AH.DGID[:])}, {pathGIDLow, binary.BigEndian.Uint64(a.AH.DGID[8:])},
-		{pathUDPPort, uint64(qp.UDPPort)}, {pathSL, uint64(a.AH.SL)}, {pathPort, uint64(a.Port)},
+		{pathUDPPort, uint64(qp.Extra.UDPPort)}, {pathSL, uint64(a.AH.SL)}, {pathPort, uint64(a.Port)},
 	} {
 		f.at.Put(d.out, f.v)
 	}
@@ -199,13 +199,13 @@ func rts2rts(d *command, o any) uapi.Status {
 		return uapi.StatusBadParam
 	}
 	if mask&optLAGPort != 0 {
-		qp.LAGPort = port
+		qp.Extra.LAGPort = port
 	}
 	if more&moreUDPPort != 0 {
-		qp.UDPPort = uint16(pathUDPPort.Get(d.in))
+		qp.Extra.UDPPort = uint16(pathUDPPort.Get(d.in))
 	}
 	if more&moreStream != 0 {
-		d.ctx.Device.Fabric.Engine.StreamReset(qp, stream)
+		qp.ResetStream(stream)
 	}
 	return uapi.StatusOK
 }

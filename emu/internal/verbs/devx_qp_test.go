@@ -21,8 +21,8 @@ func TestDevxChanges(t *testing.T) {
 	pd, cq := p.pd(), p.cq(10, -1)
 	h, qpn := p.qp(pd, cq)
 	qp := p.x.Object(h).(*hca.QP)
-	if qp.LAGPort != 1 {
-		t.Errorf("the first QP is given port %d", qp.LAGPort)
+	if qp.Extra.LAGPort != 1 {
+		t.Errorf("the first QP is given port %d", qp.Extra.LAGPort)
 	}
 	change := func(fields ...any) ([]byte, unix.Errno) {
 		_, out, e := p.object(2, h, prm(uapi.OpRts2RtsQP, 464, append(fields, uapi.CmdNum, int(qpn))...), 16)
@@ -79,7 +79,7 @@ func TestUmem(t *testing.T) {
 		id, a := p.out(0x1004, 4)
 		as, e := p.ioctl(0x1002, 0x1000, at(0x1000, 0, 0), at(0x1001, 8, addr), at(0x1002, 8, n),
 			at(0x1003, 4, uint64(access)), at(0x1005, 8, pages), a)
-		if e == 0 && p.x.Umem(u32(id, 0)) == nil {
+		if e == 0 && hca.UmemNumbered(p.x, u32(id, 0)) == nil {
 			t.Errorf("umem %d is not there", u32(id, 0))
 		}
 		return u32(as, 8), e
@@ -112,7 +112,7 @@ func TestUmem(t *testing.T) {
 	u.Hold(-1)
 	_, e = p.ioctl(0x1002, 0x1001, at(0x1000, 0, uint64(h)))
 	p.want("a umem", e, 0)
-	if l := p.x.Leaked(); len(l) != 1 || l[0] != "1 umem" {
+	if l := hca.Leaked(p.x); len(l) != 1 || l[0] != "1 umem" {
 		t.Errorf("not destroyed: %v", l)
 	}
 	q := open(t)

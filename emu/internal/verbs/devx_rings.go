@@ -49,7 +49,7 @@ var (
 
 // inUmem returns the address of n bytes at an offset of a umem, and has the object being made keep it.
 func (d *command) inUmem(keep *[]*hca.Umem, valid, id, offset uapi.Bits, n uint64) (uint64, uapi.Status) {
-	u := d.ctx.Umem(uint32(id.Get(d.in)))
+	u := hca.UmemNumbered(d.ctx, uint32(id.Get(d.in)))
 	off := offset.Get(d.in)
 	switch {
 	case valid.Get(d.in) == 0, u == nil:
@@ -66,8 +66,8 @@ func (d *command) ring(o *hca.DevxObject, umems []*hca.Umem) *hca.DevxObject {
 	for _, u := range umems {
 		u.Hold(1)
 	}
-	destroy := o.Destroy
-	o.Destroy = func() unix.Errno {
+	destroy := o.Free
+	o.Free = func() unix.Errno {
 		e := destroy()
 		if e == 0 {
 			for _, u := range umems {
@@ -99,16 +99,13 @@ func devxCreateCQ(d *command) (*hca.DevxObject, uapi.Status) {
 	if !d.hasUAR(page) {
 		return nil, uapi.StatusBadResource
 	}
-	cq, e := d.ctx.CreateCQ(&hca.CQInit{Entries: 1<<log - 1, Flags: uint32(cqcIgnore.Get(d.in)) << 1, Buf: buf, DB: db,
-		CQESize: size, UAR: page})
+	cq, e := hca.CreateCQ(d.ctx, &hca.CQInit{Entries: 1<<log - 1, Flags: uint32(cqcIgnore.Get(d.in)) << 1, Buf: buf,
+		DB: db, CQESize: size, UAR: page})
 	if e != 0 {
 		return nil, statusOf(e)
 	}
 	uapi.CmdNum.Put(d.out, uint64(cq.Num))
-	return d.ring(d.inner("DevX CQ", cq.Num, cq.Handle, func(x *hca.Context, h uint32) (struct{}, unix.Errno) {
-		_, _, e := x.DestroyCQ(h)
-		return struct{}{}, e
-	}), umems), uapi.StatusOK
+	return d.ring(inner[*hca.CQ](d, "DevX CQ", cq.Num, cq.Handle), umems), uapi.StatusOK
 }
 
 func devxQueryCQ(d *command, o any) uapi.Status {
@@ -149,7 +146,7 @@ func devxCreateQP(d *command) (*hca.DevxObject, uapi.Status) {
 	}
 	switch qpcRQType.Get(d.in) {
 	case srqRQ:
-		srq := d.ctx.ByNumber(hca.KindSRQ, uint32(qpcSRQ.Get(d.in)))
+		srq := hca.ByNumber(d.ctx, hca.KindSRQ, uint32(qpcSRQ.Get(d.in)))
 		if srq == 0 {
 			return nil, uapi.StatusBadResource
 		}
@@ -159,9 +156,9 @@ func devxCreateQP(d *command) (*hca.DevxObject, uapi.Status) {
 		i.RQCount = 1 << qpcLogRQ.Get(d.in)
 		i.Cap.RecvWR = i.RQCount
 	}
-	i.PD = d.ctx.ByNumber(hca.KindPD, uint32(qpcPD.Get(d.in)))
-	i.SendCQ = d.ctx.ByNumber(hca.KindCQ, uint32(qpcSendCQ.Get(d.in)))
-	i.RecvCQ = d.ctx.ByNumber(hca.KindCQ, uint32(qpcRecvCQ.Get(d.in)))
+	i.PD = hca.ByNumber(d.ctx, hca.KindPD, uint32(qpcPD.Get(d.in)))
+	i.SendCQ = hca.ByNumber(d.ctx, hca.KindCQ, uint32(qpcSendCQ.Get(d.in)))
+	i.RecvCQ = hca.ByNumber(d.ctx, hca.KindCQ, uint32(qpcRecvCQ.Get(d.in)))
 	if i.PD == 0 || i.SendCQ == 0 || i.RecvCQ == 0 || !d.hasUAR(i.UARPage) {
 		return nil, uapi.StatusBadResource
 	}
@@ -174,15 +171,12 @@ func devxCreateQP(d *command) (*hca.DevxObject, uapi.Status) {
 	if i.DB, s = d.inUmem(&umems, qpcRecordUmem, qpcRecordID, qpcRecord, recordSize); s != uapi.StatusOK {
 		return nil, s
 	}
-	qp, e := d.ctx.CreateQP(i)
+	qp, e := hca.CreateQP(d.ctx, i)
 	if e != 0 {
 		return nil, statusOf(e)
 	}
 	uapi.CmdNum.Put(d.out, uint64(qp.Num))
-	return d.ring(d.inner("DevX QP", qp.Num, qp.Handle, func(x *hca.Context, h uint32) (struct{}, unix.Errno) {
-		_, e := x.DestroyQP(h)
-		return struct{}{}, e
-	}), umems), uapi.StatusOK
+	return d.ring(inner[*hca.QP](d, "DevX QP", qp.Num, qp.Handle), umems), uapi.StatusOK
 }
 
 // step is a change of a QP's state: where it may begin, where it leads, what it sets.
@@ -240,5 +234,5 @@ func moveQP(d *command, o any) uapi.Status {
 	if qp.Type == hca.UC {
 		mask = hca.AttrState | m.uc
 	}
-	return statusOf(d.ctx.ModifyQP(qp.Handle, &a, mask, m.to))
+	return statusOf(qp.Modify(&a, mask, m.to))
 }

@@ -44,13 +44,13 @@ func createScheduler(d *command, o *hca.DevxObject) uapi.Status {
 	}
 	var parent *hca.DevxObject
 	if n := uint32(schedParent.Get(b)); n != 0 || typ == schedLeaf {
-		if parent = d.ctx.General(objScheduler, n); parent == nil || schedType.Get(parent.Body) != schedNode {
+		if parent = hca.General(d.ctx, objScheduler, n); parent == nil || schedType.Get(parent.Body) != schedNode {
 			return uapi.StatusBadResource
 		}
 		parent.Below++
 	}
 	o.Num = d.ctx.Device.NextNumber()
-	o.Destroy = func() unix.Errno {
+	o.Free = func() unix.Errno {
 		if o.Below > 0 {
 			return unix.EBUSY
 		}
@@ -82,7 +82,7 @@ func (d *command) leaf(num uint64) bool {
 	if num == 0 {
 		return true
 	}
-	o := d.ctx.General(objScheduler, uint32(num))
+	o := hca.General(d.ctx, objScheduler, uint32(num))
 	return o != nil && schedType.Get(o.Body) == schedLeaf
 }
 

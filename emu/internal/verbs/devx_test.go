@@ -238,7 +238,7 @@ func TestDevxObjects(t *testing.T) {
 	if o, ok := p.x.Object(pd).(*hca.DevxObject); !ok || uint64(o.Num) != uapi.CmdNum.Get(out) || o.Num == 0 {
 		t.Errorf("alloc_pd answered %d, made %+v", uapi.CmdNum.Get(out), o)
 	}
-	if l := p.x.Leaked(); len(l) != 2 {
+	if l := hca.Leaked(p.x); len(l) != 2 {
 		t.Errorf("not destroyed: %v, want a PD and a transport domain, each once", l)
 	}
 	_, out, e = p.object(0, 0, prm(uapi.OpCreateGeneralObject, 16, uapi.CmdObjType, 0x77), 16)
@@ -281,7 +281,7 @@ func TestDevxObjects(t *testing.T) {
 		_, e = p.ioctl(0x1001, 0x1001, at(0x1000, 0, uint64(h)))
 		p.want("destroy", e, 0)
 	}
-	if l := p.x.Leaked(); len(l) != 0 {
+	if l := hca.Leaked(p.x); len(l) != 0 {
 		t.Errorf("not destroyed: %v", l)
 	}
 	_, out, e = p.object(0, 0, reserve, 16)

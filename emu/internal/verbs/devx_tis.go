@@ -46,7 +46,7 @@ func createTIR(d *command) (*hca.DevxObject, uapi.Status) {
 	if tirDispatch.Get(d.in) != 0 {
 		return nil, uapi.StatusBadParam
 	}
-	o, e := d.ctx.CreateTIR(uint32(tirQueue.Get(d.in)))
+	o, e := hca.CreateTIR(d.ctx, uint32(tirQueue.Get(d.in)))
 	if e != 0 {
 		return nil, statusOf(e)
 	}
@@ -69,7 +69,7 @@ func (d *command) find(made uint16, is func(*hca.DevxObject) bool) *hca.DevxObje
 func allocTransportDomain(d *command) (*hca.DevxObject, uapi.Status) {
 	num := d.ctx.Device.NextNumber()
 	uapi.CmdNum.Put(d.out, uint64(num))
-	return &hca.DevxObject{Name: "DevX transport domain", Num: num, Destroy: func() unix.Errno {
+	return &hca.DevxObject{Name: "DevX transport domain", Num: num, Free: func() unix.Errno {
 		if d.find(uapi.OpCreateTIS, func(o *hca.DevxObject) bool { return o.Domain == num }) != nil {
 			return unix.EBUSY
 		}
@@ -83,7 +83,7 @@ func (d *command) tisPort(o any) *uint8 {
 		return &x.LAGPort
 	}
 	if qp := d.devxQP(o); qp != nil && qp.Type == hca.RawPacket {
-		return &qp.LAGPort
+		return &qp.Extra.LAGPort
 	}
 	return nil
 }

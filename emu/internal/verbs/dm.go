@@ -20,8 +20,8 @@ func allocDM(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	m, e := create(c, func() (*hca.DM, unix.Errno) {
-		return c.ctx.AllocDM(c.b.Uint(1), uint32(c.b.Uint(2)))
-	}, func(m *hca.DM) { c.ctx.FreeDM(m.Handle) })
+		return hca.AllocDM(c.ctx, c.b.Uint(1), uint32(c.b.Uint(2)))
+	}, func(m *hca.DM) { hca.Destroy[*hca.DM](c.ctx, m.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -32,7 +32,7 @@ func allocDM(c *call) unix.Errno {
 
 func queryDM(c *call) unix.Errno {
 	m, e := get(c, func() (hca.DM, unix.Errno) {
-		m, e := c.ctx.DM(uint32(c.b.Uint(uapi.DriverNS)))
+		m, e := hca.Find[*hca.DM](c.ctx, uint32(c.b.Uint(uapi.DriverNS)))
 		if e != 0 {
 			return hca.DM{}, e
 		}
@@ -48,6 +48,6 @@ func regDM(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	return newMR(c, 0, 6, 7, func() (*hca.MKey, unix.Errno) {
-		return c.ctx.RegDM(uint32(b.Uint(3)), uint32(b.Uint(5)), b.Uint(1), b.Uint(2), hca.Access(b.Uint(4)))
+		return hca.RegDM(c.ctx, uint32(b.Uint(3)), uint32(b.Uint(5)), b.Uint(1), b.Uint(2), hca.Access(b.Uint(4)))
 	})
 }

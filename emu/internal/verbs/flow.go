@@ -59,8 +59,8 @@ func createFlow(c *call) unix.Errno {
 		return e
 	}
 	c.req = q
-	f, e := create(c, func() (*hca.Flow, unix.Errno) { return c.ctx.CreateFlow(&i) },
-		func(f *hca.Flow) { c.ctx.DestroyFlow(f.Handle) })
+	f, e := create(c, func() (*hca.Flow, unix.Errno) { return hca.CreateFlow(c.ctx, &i) },
+		func(f *hca.Flow) { hca.Destroy[*hca.Flow](c.ctx, f.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -186,11 +186,12 @@ func destroyFlow(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	c.req = uapi.DestroyFlow{FlowHandle: h}
-	return c.do(func() unix.Errno { return c.ctx.DestroyFlow(h) })
+	return c.do(func() unix.Errno { return hca.Destroy[*hca.Flow](c.ctx, h) })
 }
 
 func createCounters(c *call) unix.Errno {
-	o, e := create(c, c.ctx.CreateCounters, func(o *hca.FlowCounters) { c.ctx.DestroyCounters(o.Handle) })
+	o, e := create(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) },
+		func(o *hca.FlowCounters) { hca.Destroy[*hca.FlowCounters](c.ctx, o.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -202,7 +203,13 @@ func readCounters(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	room := c.b.Room(1)
-	v, e := get(c, func() ([]uint64, unix.Errno) { return c.ctx.ReadCounters(uint32(c.b.Uint(0)), room.Len/8) })
+	v, e := get(c, func() ([]uint64, unix.Errno) {
+		o, e := hca.Find[*hca.FlowCounters](c.ctx, uint32(c.b.Uint(0)))
+		if e != 0 {
+			return nil, e
+		}
+		return o.Read(room.Len / 8)
+	})
 	if e != 0 {
 		return e
 	}

@@ -46,8 +46,8 @@ func createMatcher(c *call) unix.Errno {
 			i.Table = hca.TableTx
 		}
 	}
-	m, e := create(c, func() (*hca.Matcher, unix.Errno) { return c.ctx.CreateMatcher(&i) },
-		func(m *hca.Matcher) { c.ctx.DestroyMatcher(m.Handle) })
+	m, e := create(c, func() (*hca.Matcher, unix.Errno) { return hca.CreateMatcher(c.ctx, &i) },
+		func(m *hca.Matcher) { hca.Destroy[*hca.Matcher](c.ctx, m.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -76,8 +76,8 @@ func createMatcherFlow(c *call) unix.Errno {
 	for b := c.b.Bytes(attrFlowActions); len(b) >= 4; b = b[4:] {
 		i.Changes = append(i.Changes, binary.NativeEndian.Uint32(b))
 	}
-	f, e := create(c, func() (*hca.Flow, unix.Errno) { return c.ctx.CreateMatcherFlow(&i, engine.Comparable) },
-		func(f *hca.Flow) { c.ctx.DestroyFlow(f.Handle) })
+	f, e := create(c, func() (*hca.Flow, unix.Errno) { return hca.CreateMatcherFlow(c.ctx, &i, engine.Comparable) },
+		func(f *hca.Flow) { hca.Destroy[*hca.Flow](c.ctx, f.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -94,8 +94,8 @@ func createHeaderAction(c *call) unix.Errno {
 		list = append(list, headerChange(binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])))
 	}
 	a, e := create(c, func() (*hca.FrameAction, unix.Errno) {
-		return c.ctx.CreateHeaderAction(hca.Table(c.b.Uint(uapi.DriverNS+2)), list, engine.FieldWidth)
-	}, func(a *hca.FrameAction) { c.ctx.DestroyFrameAction(a.Handle) })
+		return hca.CreateHeaderAction(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+2)), list, engine.FieldWidth)
+	}, func(a *hca.FrameAction) { hca.Destroy[*hca.FrameAction](c.ctx, a.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -125,9 +125,9 @@ func headerChange(head, data uint32) hca.HeaderChange {
 func createReformatAction(c *call) unix.Errno {
 	data := slices.Clone(c.b.Bytes(uapi.DriverNS + 3))
 	a, e := create(c, func() (*hca.FrameAction, unix.Errno) {
-		return c.ctx.CreateReformatAction(hca.Table(c.b.Uint(uapi.DriverNS+2)),
+		return hca.CreateReformatAction(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+2)),
 			hca.Reformat(c.b.Uint(uapi.DriverNS+1)), data)
-	}, func(a *hca.FrameAction) { c.ctx.DestroyFrameAction(a.Handle) })
+	}, func(a *hca.FrameAction) { hca.Destroy[*hca.FrameAction](c.ctx, a.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -139,8 +139,8 @@ func createAnchor(c *call) unix.Errno {
 		return unix.EPERM
 	}
 	a, e := create(c, func() (*hca.Anchor, unix.Errno) {
-		return c.ctx.CreateAnchor(hca.Table(c.b.Uint(uapi.DriverNS+1)), uint16(c.b.Uint(uapi.DriverNS+2)))
-	}, func(a *hca.Anchor) { c.ctx.DestroyAnchor(a.Handle) })
+		return hca.CreateAnchor(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+1)), uint16(c.b.Uint(uapi.DriverNS+2)))
+	}, func(a *hca.Anchor) { hca.Destroy[*hca.Anchor](c.ctx, a.Handle) })
 	if e != 0 {
 		return e
 	}

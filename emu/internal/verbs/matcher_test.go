@@ -47,11 +47,11 @@ func TestTIR(t *testing.T) {
 		return e
 	}
 	p.want("destroy a TIR with a rule", destroyTIR(), unix.EBUSY)
-	_, e = p.x.DestroyWQ(w)
+	e = hca.Destroy[*hca.WQ](p.x, w)
 	p.want("destroy a WQ with a TIR", e, unix.EBUSY)
-	p.want("destroy the rule", p.x.DestroyFlow(f), 0)
+	p.want("destroy the rule", hca.Destroy[*hca.Flow](p.x, f), 0)
 	p.want("destroy the TIR", destroyTIR(), 0)
-	_, e = p.x.DestroyWQ(w)
+	e = hca.Destroy[*hca.WQ](p.x, w)
 	p.want("destroy the WQ", e, 0)
 }
 

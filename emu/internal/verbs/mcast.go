@@ -10,8 +10,8 @@ import (
 )
 
 // mcast attaches or detaches.
-func mcast(f func(c *hca.Context, qp uint32, gid [16]byte, mlid uint16) unix.Errno) func(*call) unix.Errno {
+func mcast(f func(qp *hca.QP, gid [16]byte, mlid uint16) unix.Errno) func(*call) unix.Errno {
 	return taking(func(c *call, q *uapi.Mcast) unix.Errno {
-		return c.do(func() unix.Errno { return f(c.ctx, q.QPHandle, q.GID, q.Mlid) })
+		return on(c, q.QPHandle, func(o hca.AnyQP) unix.Errno { return f(o.QP(), q.GID, q.Mlid) })
 	})
 }

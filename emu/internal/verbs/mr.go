@@ -55,11 +55,11 @@ func regMR(c *call) (e unix.Errno) {
 	c.req = q
 	k, e := create(c, func() (hca.MKey, unix.Errno) {
 		if c.b != nil && c.b.Has(2) {
-			return copied(c.ctx.RegWith(uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa,
+			return copied(hca.RegWith(c.ctx, uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa,
 				hca.Access(q.AccessFlags)))
 		}
-		return copied(c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags)))
-	}, func(k hca.MKey) { c.ctx.DeregMR(k.Handle) })
+		return copied(hca.RegMR(c.ctx, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags)))
+	}, func(k hca.MKey) { hca.DestroyMR(c.ctx, k.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -82,7 +82,7 @@ func regBuffer(c *call) unix.Errno {
 		if b.Has(2) {
 			advice = uint32(b.Uint(2))
 		}
-		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(7))), b.Uint(8), b.Uint(5), b.Uint(3),
+		return hca.RegDmabuf(c.ctx, uint32(b.Uint(1)), int(int32(b.Uint(7))), b.Uint(8), b.Uint(5), b.Uint(3),
 			hca.Access(b.Uint(6)), advice)
 	})
 }
@@ -105,8 +105,11 @@ func reregMR(c *call, q *uapi.ReregMR) unix.Errno {
 		return access(q.AccessFlags)
 	}
 	k, e := get(c, func() (hca.MKey, unix.Errno) {
-		return copied(c.ctx.ReregMR(q.MRHandle, q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa,
-			hca.Access(q.AccessFlags)))
+		k, e := hca.MR(c.ctx, q.MRHandle)
+		if e == 0 {
+			e = k.Reregister(q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+		}
+		return copied(k, e)
 	})
 	if e != 0 {
 		return e
@@ -135,7 +138,7 @@ func adviseMR(c *call) unix.Errno {
 		all = append(all, hca.Advised{LKey: s.Lkey, Addr: s.Addr, N: uint64(s.Length)})
 	}
 	return c.do(func() unix.Errno {
-		return c.ctx.Advise(uint32(c.b.Uint(0)), c.b.Uint(1), uint32(c.b.Uint(2)), all)
+		return hca.Advise(c.ctx, uint32(c.b.Uint(0)), c.b.Uint(1), uint32(c.b.Uint(2)), all)
 	})
 }
 
@@ -149,7 +152,7 @@ func regDmabuf(c *call) unix.Errno {
 		return refuse(c)
 	}
 	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
-		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
+		return hca.RegDmabuf(c.ctx, uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
 			hca.Access(b.Uint(6)), 0)
 	})
 }
@@ -157,7 +160,7 @@ func regDmabuf(c *call) unix.Errno {
 // newMR makes a region and tells its handle and keys in the attributes id, lkey and rkey.
 func newMR(c *call, id, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
 	k, e := create(c, func() (hca.MKey, unix.Errno) { return copied(f()) },
-		func(k hca.MKey) { c.ctx.DeregMR(k.Handle) })
+		func(k hca.MKey) { hca.DestroyMR(c.ctx, k.Handle) })
 	if e != 0 {
 		return e
 	}

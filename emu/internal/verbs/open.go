@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
 // open makes the file and the context of an open device, for process pid.
@@ -64,7 +65,7 @@ func (s *Server) release(fl *file) {
 	s.f.Lock()
 	defer s.f.Unlock()
 	// A process that was killed could not destroy anything, nor one whose device was removed.
-	if l := fl.ctx.Leaked(); len(l) > 0 && !fl.ctx.Device.Gone && s.f.Watch != nil &&
+	if l := hca.Leaked(fl.ctx); len(l) > 0 && !fl.ctx.Device.Gone && s.f.Watch != nil &&
 		(fl.ctx.Ends || guest.Lives(fl.ctx.PID)) {
 		s.f.Watch.Violation(fl.ctx.PID, "leak", fl.ctx.Device.Config.Name+": not destroyed: "+strings.Join(l, ", "))
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 func allocPD(c *call) unix.Errno {
-	pd, e := create(c, c.ctx.AllocPD, func(pd *hca.PD) { c.ctx.DeallocPD(pd.Handle) })
+	pd, e := create(c, func() (*hca.PD, unix.Errno) { return hca.AllocPD(c.ctx) },
+		func(pd *hca.PD) { hca.Destroy[*hca.PD](c.ctx, pd.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -18,7 +19,7 @@ func allocPD(c *call) unix.Errno {
 }
 
 func queryPD(c *call) unix.Errno {
-	pd, e := get(c, func() (*hca.PD, unix.Errno) { return c.ctx.PD(uint32(c.b.Uint(uapi.DriverNS))) })
+	pd, e := get(c, func() (*hca.PD, unix.Errno) { return hca.Find[*hca.PD](c.ctx, uint32(c.b.Uint(uapi.DriverNS))) })
 	if e != 0 {
 		return e
 	}

@@ -150,8 +150,8 @@ func createQP(c *call) unix.Errno {
 		}
 	}
 	c.req = q
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return c.ctx.CreateQP(&i) },
-		func(qp *hca.QP) { c.ctx.DestroyQP(qp.Handle) })
+	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.CreateQP(c.ctx, &i) },
+		func(qp *hca.QP) { hca.Destroy[hca.AnyQP](c.ctx, qp.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -187,8 +187,8 @@ func openQP(c *call, q *uapi.OpenQP) unix.Errno {
 	if hca.QPType(q.QPType) != hca.XRCRecv {
 		return unix.EINVAL
 	}
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return c.ctx.OpenQP(q.PDHandle, q.QPN, q.UserHandle) },
-		func(qp *hca.QP) { c.ctx.DestroyQP(qp.Handle) })
+	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.OpenQP(c.ctx, q.PDHandle, q.QPN) },
+		func(qp *hca.QP) { hca.Destroy[hca.AnyQP](c.ctx, qp.Handle) })
 	if e != 0 {
 		return e
 	}

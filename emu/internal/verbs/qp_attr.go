@@ -49,7 +49,7 @@ func modifyQP(c *call) unix.Errno {
 	c.req = q
 	r := uapi.Mlx5ModifyQPResp{ResponseLength: fits[uapi.Mlx5ModifyQPResp](c.r.DrvOut)}
 	e = c.do(func() unix.Errno {
-		qp, e := c.ctx.QP(b.QPHandle)
+		qp, e := hca.FindQP(c.ctx, b.QPHandle)
 		if e != 0 {
 			return e
 		}
@@ -89,7 +89,7 @@ func modifyQP(c *call) unix.Errno {
 			mask &^= hca.AttrMaxRdAtomic | hca.AttrRetryCnt | hca.AttrRNRRetry
 		}
 		a := qpAttr(&q)
-		if e = c.ctx.ModifyQP(b.QPHandle, &a, mask, hca.QPState(b.QPState)); e == 0 && qp.Type == hca.DCT {
+		if e = qp.Modify(&a, mask, hca.QPState(b.QPState)); e == 0 && qp.Type == hca.DCT {
 			r.Dctn = qp.Num
 		}
 		return e
@@ -130,11 +130,11 @@ func attrDest(a *hca.AHAttr) (d uapi.QPDest) {
 
 func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 	v, e := get(c, func() (v uapi.QueryQPResp, e unix.Errno) {
-		qp, e := c.ctx.QP(q.QPHandle)
+		qp, e := hca.FindQP(c.ctx, q.QPHandle)
 		switch {
 		case e != 0:
 			return v, e
-		case qp.RSS != nil:
+		case qp.Frames.RSS != nil:
 			return v, unix.ENOSYS
 		case qp.Type == hca.DCT:
 			return queryDCT(qp, hca.AttrMask(q.AttrMask))

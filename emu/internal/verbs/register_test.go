@@ -126,9 +126,9 @@ func TestStaticPages(t *testing.T) {
 	if given != 6*4+1 && given != 6*4 {
 		t.Fatalf("register %d, want one of page 6", given)
 	}
-	p.ring(ncPages|7, 7, p.x.Registers.Pages()[7])
+	p.ring(ncPages|7, 7, hca.RegistersOf(p.x).Pages()[7])
 	p.ring(6, 6, p.x.Object(h).(*hca.QP).UAR)
-	if cq := p.x.Object(cq).(*hca.CQ); cq.UAR != p.x.Registers.Pages()[0] {
+	if cq := p.x.Object(cq).(*hca.CQ); cq.UAR != hca.RegistersOf(p.x).Pages()[0] {
 		t.Error("the CQ is not armed on page 0")
 	}
 }
@@ -195,7 +195,7 @@ func TestOldContextRefusals(t *testing.T) {
 		u, e := p.get(c.req)
 		p.want(c.name, e, c.want)
 		if e != 0 {
-			if p.x.Registers != nil {
+			if hca.RegistersOf(p.x).Static() > 0 {
 				t.Errorf("%s: registers are left", c.name)
 			}
 			_, e := p.get(oldContext(16, 4))

@@ -143,23 +143,23 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 		return unix.EOPNOTSUPP
 	}
 	if dm {
-		if !x.MapsDM(page, (length+pageSize-1)/pageSize) {
+		if !hca.MapsDM(x, page, (length+pageSize-1)/pageSize) {
 			return unix.EINVAL
 		}
 		return 0
 	}
 	switch i := int(page & 0xff); page >> 8 {
 	case uapi.MmapRegular, uapi.MmapWC, uapi.MmapNC:
-		return x.MapStatic(i, int64(page))
+		return hca.RegistersOf(x).MapStatic(i, int64(page))
 	case uapi.MmapAllocWC:
-		return x.MapDynamic(i, int64(page))
+		return hca.RegistersOf(x).MapDynamic(i, int64(page))
 	case hca.MmapVAR:
-		if x.HasVAR(i) {
+		if hca.HasVAR(x, i) {
 			return 0
 		}
 		return unix.EINVAL
 	}
-	if i := page - uapi.MmapUAR<<8; page >= uapi.MmapUAR<<8 && i < uint64(len(x.UARs)) && x.UARs[i] != nil {
+	if i := page - uapi.MmapUAR<<8; page >= uapi.MmapUAR<<8 && i <= 0xff && hca.UARAt(x, int(i)) != nil {
 		return 0
 	}
 	return unix.EINVAL

@@ -58,8 +58,8 @@ func createSRQ(c *call) unix.Errno {
 		i.TM, i.CQ, i.Tags = true, q.CQHandle, q.MaxNumTags
 	}
 	c.req = q
-	s, e := create(c, func() (*hca.SRQ, unix.Errno) { return c.ctx.CreateSRQ(&i) },
-		func(s *hca.SRQ) { c.ctx.DestroySRQ(s.Handle) })
+	s, e := create(c, func() (*hca.SRQ, unix.Errno) { return hca.CreateSRQ(c.ctx, &i) },
+		func(s *hca.SRQ) { hca.Destroy[*hca.SRQ](c.ctx, s.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -76,12 +76,12 @@ func createSRQ(c *call) unix.Errno {
 }
 
 func modifySRQ(c *call, q *uapi.ModifySRQ) unix.Errno {
-	return c.do(func() unix.Errno { return c.ctx.ModifySRQ(q.SRQHandle, q.AttrMask, q.MaxWR, q.SRQLimit) })
+	return on(c, q.SRQHandle, func(s *hca.SRQ) unix.Errno { return s.Modify(q.AttrMask, q.SRQLimit) })
 }
 
 func querySRQ(c *call, q *uapi.QuerySRQ) unix.Errno {
 	v, e := get(c, func() (v uapi.QuerySRQResp, e unix.Errno) {
-		s, e := c.ctx.SRQ(q.SRQHandle)
+		s, e := hca.Find[*hca.SRQ](c.ctx, q.SRQHandle)
 		if e == 0 {
 			v = uapi.QuerySRQResp{MaxWR: s.Ring.Count - 1, MaxSGE: s.MaxSGE, SRQLimit: s.Limit}
 		}

@@ -14,8 +14,8 @@ func uarAlloc(c *call) unix.Errno {
 	if kind > 1 {
 		return unix.EOPNOTSUPP
 	}
-	u, e := create(c, func() (*hca.UAR, unix.Errno) { return c.ctx.AllocUAR(uint32(kind)) },
-		func(u *hca.UAR) { c.ctx.FreeUAR(u.Handle) })
+	u, e := create(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx, uint32(kind)) },
+		func(u *hca.UAR) { hca.Destroy[*hca.UAR](c.ctx, u.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -30,7 +30,8 @@ func varAlloc(c *call) unix.Errno {
 	if !c.ctx.Device.Recent() || c.b.Uint(uapi.DriverNS+4)&^tlp != 0 {
 		return refuse(c)
 	}
-	v, e := create(c, c.ctx.AllocVAR, func(v *hca.VAR) { c.ctx.FreeVAR(v.Handle) })
+	v, e := create(c, func() (*hca.VAR, unix.Errno) { return hca.AllocVAR(c.ctx) },
+		func(v *hca.VAR) { hca.Destroy[*hca.VAR](c.ctx, v.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -49,8 +50,8 @@ func paceAlloc(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	p, e := create(c, func() (*hca.Pace, unix.Errno) {
-		return c.ctx.AllocPace(c.b.Bytes(uapi.DriverNS+1), flags != 0)
-	}, func(p *hca.Pace) { c.ctx.FreePace(p.Handle) })
+		return hca.AllocPace(c.ctx, c.b.Bytes(uapi.DriverNS+1), flags != 0)
+	}, func(p *hca.Pace) { hca.Destroy[*hca.Pace](c.ctx, p.Handle) })
 	if e != 0 {
 		return e
 	}

@@ -23,9 +23,9 @@ func umemReg(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	u, e := create(c, func() (*hca.Umem, unix.Errno) {
-		return c.ctx.RegUmem(b.Uint(uapi.DriverNS+1), b.Uint(uapi.DriverNS+2), pages,
+		return hca.RegUmem(c.ctx, b.Uint(uapi.DriverNS+1), b.Uint(uapi.DriverNS+2), pages,
 			hca.Access(b.Uint(uapi.DriverNS+3)), fd)
-	}, func(u *hca.Umem) { c.ctx.DeregUmem(u.Handle) })
+	}, func(u *hca.Umem) { hca.Destroy[*hca.Umem](c.ctx, u.Handle) })
 	if e != 0 {
 		return e
 	}

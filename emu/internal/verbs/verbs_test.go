@@ -82,7 +82,7 @@ func open(t *testing.T, flags ...string) *program {
 		}
 	}
 	f := hca.New(k)
-	f.Engine = noEngine{}
+	f.SetEngine(noEngine{})
 	s := New(f)
 	arena, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -521,7 +521,7 @@ func TestLifecycle(t *testing.T) {
 			}
 			_, e = p.destroy(4, 1, pd, 0)
 			p.must(e)
-			if l := p.x.Leaked(); len(l) != 0 && !(len(l) == 1 && l[0] == "1 UAR") {
+			if l := hca.Leaked(p.x); len(l) != 0 && !(len(l) == 1 && l[0] == "1 UAR") {
 				t.Errorf("left: %v", l)
 			}
 		})

@@ -54,8 +54,8 @@ func createWQ(c *call) unix.Errno {
 		Shift: d.RqWqeShift, UIdx: d.UserIndex, Type: q.WqType, CompMask: d.CompMask,
 		LogStride: d.SingleStrideLogNumOfBytes, LogStrides: d.SingleWqeLogNumOfStrides, Shifted: d.TwoByteShiftEn != 0}
 	c.req = q
-	w, e := create(c, func() (*hca.WQ, unix.Errno) { return c.ctx.CreateWQ(&i) },
-		func(w *hca.WQ) { c.ctx.DestroyWQ(w.Handle) })
+	w, e := create(c, func() (*hca.WQ, unix.Errno) { return hca.CreateWQ(c.ctx, &i) },
+		func(w *hca.WQ) { hca.Destroy[*hca.WQ](c.ctx, w.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -77,8 +77,8 @@ func modifyWQ(c *call, q *uapi.ModifyWQ) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	return c.do(func() unix.Errno {
-		return c.ctx.ModifyWQ(q.WqHandle, &hca.WQModify{Mask: q.AttrMask, State: hca.WQState(q.WqState),
+	return on(c, q.WqHandle, func(w *hca.WQ) unix.Errno {
+		return w.Modify(&hca.WQModify{Mask: q.AttrMask, State: hca.WQState(q.WqState),
 			CurState: hca.WQState(q.CurrWqState), Flags: q.Flags, FlagsMask: q.FlagsMask})
 	})
 }
@@ -98,7 +98,7 @@ func destroyWQ(c *call) unix.Errno {
 		if o := c.ctx.Object(h); o != nil {
 			user = userOf(o)
 		}
-		v.EventsReported, e = c.ctx.DestroyWQ(h)
+		v.EventsReported, e = hca.DestroyCounted[*hca.WQ](c.ctx, h)
 		return v, e
 	})
 	if e != 0 {
@@ -134,8 +134,8 @@ func createIndTable(c *call) unix.Errno {
 		handles[k] = uapi.Decode[uint32](list[4*k:])
 	}
 	c.req = q
-	t, e := create(c, func() (*hca.IndTable, unix.Errno) { return c.ctx.CreateIndTable(q.LogIndTblSize, handles) },
-		func(t *hca.IndTable) { c.ctx.DestroyIndTable(t.Handle) })
+	t, e := create(c, func() (*hca.IndTable, unix.Errno) { return hca.CreateIndTable(c.ctx, handles) },
+		func(t *hca.IndTable) { hca.Destroy[*hca.IndTable](c.ctx, t.Handle) })
 	if e != 0 {
 		return e
 	}
@@ -154,7 +154,7 @@ func destroyIndTable(c *call) unix.Errno {
 		return unix.EOPNOTSUPP
 	}
 	c.req = uapi.HandleOnly{Handle: h}
-	return c.do(func() unix.Errno { return c.ctx.DestroyIndTable(h) })
+	return c.do(func() unix.Errno { return hca.Destroy[*hca.IndTable](c.ctx, h) })
 }
 
 // createRSS is create_qp with an indirection table.
@@ -180,8 +180,8 @@ func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	i.Flags, i.IndTable = d.Flags, q.RwqIndTblHandle
 	i.RSS = &hca.RSS{Function: d.RxHashFunction, Fields: d.RxHashFieldsMask, Key: d.RxHashKey[:d.RxKeyLen]}
 	c.req = *q
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return c.ctx.CreateQP(i) },
-		func(qp *hca.QP) { c.ctx.DestroyQP(qp.Handle) })
+	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.CreateRSS(c.ctx, i) },
+		func(qp *hca.QP) { hca.Destroy[*hca.QP](c.ctx, qp.Handle) })
 	if e != 0 {
 		return e
 	}

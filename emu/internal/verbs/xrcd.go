@@ -5,6 +5,7 @@ package verbs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
@@ -16,10 +17,10 @@ func openXRCD(c *call, q *uapi.OpenXRCD) unix.Errno {
 			return unix.EBADF
 		}
 	}
-	h, e := create(c, func() (h uint32, e unix.Errno) { h, _, _, e = c.ctx.OpenXRCD(dev, ino, q.Oflags); return h, e },
-		func(h uint32) { c.ctx.CloseXRCD(h) })
+	r, e := create(c, func() (*hca.XRCDRef, unix.Errno) { return hca.OpenXRCD(c.ctx, dev, ino, q.Oflags) },
+		func(r *hca.XRCDRef) { hca.Destroy[*hca.XRCDRef](c.ctx, r.Handle) })
 	if e != 0 {
 		return e
 	}
-	return reply(c, uapi.HandleOnly{Handle: h})
+	return reply(c, uapi.HandleOnly{Handle: r.Handle})
 }

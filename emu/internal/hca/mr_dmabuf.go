@@ -13,11 +13,11 @@ const accessDmabuf = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | A
 
 // RegDmabuf registers n bytes of a dma-buf at offset off, whose descriptor is the calling process's, with advice on DMA
 // unless its handle is 0.
-func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Access, advice uint32) (*MKey, unix.Errno) {
-	p, e := c.PD(pd)
+func RegDmabuf(c *Context, pd uint32, fd int, off, n, iova uint64, access Access, advice uint32) (*MKey, unix.Errno) {
+	p, e := Find[*PD](c, pd)
 	var h *DMAHandle
 	if e == 0 && advice != 0 {
-		h, e = find[*DMAHandle](c, advice)
+		h, e = Find[*DMAHandle](c, advice)
 	}
 	switch {
 	case e != 0:
@@ -34,7 +34,7 @@ func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Acces
 	var base uint64
 	k.Mem, base = guest.Own(b)
 	k.set(base+skip, n, iova, access)
-	if e := c.addMR(k); e != 0 {
+	if e := k.addTo(c); e != 0 {
 		_ = unix.Munmap(b)
 		return nil, e
 	}

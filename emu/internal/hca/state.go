@@ -24,6 +24,9 @@ const (
 // Connected reports whether a QP of the type is connected to another one. C: is_qp_type_connected.
 func (t QPType) Connected() bool { return t == RC || t == UC || t == XRCSend || t == XRCRecv }
 
+// rings reports whether a QP of the type has queues and doorbells of its own.
+func (t QPType) rings() bool { return t != XRCRecv && t != DCT }
+
 func (t QPType) String() string {
 	switch t {
 	case RC:

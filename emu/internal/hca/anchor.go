@@ -1,0 +1,35 @@
+//go:build linux
+
+package hca
+
+import "golang.org/x/sys/unix"
+
+// Anchor stands for a priority of the kernel's tables.
+type Anchor struct {
+	Held
+	ID uint32
+}
+
+// CreateAnchor makes an anchor. Those of one priority have one number.
+func CreateAnchor(c *Context, t Table, priority uint16) (*Anchor, unix.Errno) {
+	switch {
+	case t > lastTable:
+		return nil, unix.EINVAL
+	case t > TableTx:
+		return nil, unix.EOPNOTSUPP
+	case priority > maxFlowPriority:
+		return nil, unix.ENOMEM
+	}
+	const firstTable = 0x100
+	a := &Anchor{ID: firstTable + uint32(t)<<8 + uint32(priority)}
+	c.add(a)
+	return a, 0
+}
+
+// Destroy frees the anchor.
+func (a *Anchor) Destroy() unix.Errno {
+	a.forget()
+	return 0
+}
+
+func (*Anchor) order() order { return order{rankOfRule, "steering anchor"} }

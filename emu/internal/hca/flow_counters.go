@@ -1,0 +1,88 @@
+//go:build linux
+
+package hca
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// CounterPoint is what a place in the answer counts: packets or bytes.
+type CounterPoint struct{ Description, Index uint32 }
+
+// What a point counts. C: enum ib_counters_description.
+const (
+	CountPackets = 0
+	CountBytes   = 1
+
+	maxCounterIndex = 32 // C: MAX_COUNTERS_NUM
+)
+
+// FlowCounters counts what rules match.
+type FlowCounters struct {
+	Held
+	Packets, Bytes uint64
+	points         []CounterPoint
+	flows          int
+}
+
+// CreateCounters makes counters that nothing is bound to.
+func CreateCounters(c *Context) (*FlowCounters, unix.Errno) {
+	o := &FlowCounters{}
+	c.add(o)
+	return o, 0
+}
+
+// bind takes the points that the first rule brings.
+func (o *FlowCounters) bind(points []CounterPoint) unix.Errno {
+	switch {
+	case len(points) == 0 && len(o.points) == 0, len(points) > 0 && len(o.points) > 0:
+		return unix.EINVAL
+	case len(points) == 0:
+		return 0
+	}
+	for _, p := range points {
+		if p.Description > CountBytes || p.Index >= maxCounterIndex {
+			return unix.EINVAL
+		}
+	}
+	o.points = slices.Clone(points)
+	return 0
+}
+
+// Read adds up to n values, in the order that the points say.
+func (o *FlowCounters) Read(n int) ([]uint64, unix.Errno) {
+	v := make([]uint64, n)
+	if len(o.points) == 0 {
+		return nil, unix.EINVAL
+	}
+	for _, p := range o.points {
+		if int(p.Index) >= n {
+			return nil, unix.EINVAL
+		}
+		if p.Description == CountPackets {
+			v[p.Index] += o.Packets
+		} else {
+			v[p.Index] += o.Bytes
+		}
+	}
+	return v, 0
+}
+
+// Destroy frees counters that no rule uses.
+func (o *FlowCounters) Destroy() unix.Errno {
+	if e := o.busy(o.flows); e != 0 {
+		return e
+	}
+	o.forget()
+	return 0
+}
+
+func (*FlowCounters) order() order { return order{rankOfRule, "counters object"} }
+
+// FrameCounter is one counter of frames that was made by DevX.
+type FrameCounter struct {
+	Packets, Bytes uint64
+	Flows          int // that count in it
+}
