@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // enumString looks v up in names, where an empty name is a gap.
@@ -30,10 +31,12 @@ var mtuNames = []string{1: "256", 2: "512", 3: "1024", 4: "2048", 5: "4096"}
 // String returns the number of bytes, as in "4096".
 func (m MTU) String() string { return enumString("MTU", int64(m), mtuNames) }
 
-var opcodeNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv",
-	"BindMW", "SendInv",
-	"TSO", "Driver1", 14: "Flush", 15: "AtomicWrite", 16: "RawWQE", 17: "Memcpy",
-	18: "MaskedCompareSwap", 19: "MaskedFetchAdd"}
+var opcodeNames = func() (names []string) {
+	for i := range work.Kinds {
+		names = append(names, work.Kinds[i].Name)
+	}
+	return names
+}()
 
 // String returns the name, as in "WriteImm".
 func (o Opcode) String() string { return enumString("Opcode", int64(o), opcodeNames) }
