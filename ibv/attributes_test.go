@@ -52,7 +52,7 @@ var attributeRows = map[string]string{
 	"DeviceAttr.CapFlags": "ibv Device.CanBindMW, ibv SRQ.explainResize, ibv Device.explainXRC, " +
 		"ibv QP.checkFrame",
 	"DeviceAttr.MaxSGE":          "ibv numMaxSendSGE, ibv numMaxRecvSGE, ibv numWQSGE",
-	"DeviceAttr.MaxSGERead":      "ibv QP.checkSend",
+	"DeviceAttr.MaxSGERead":      "ibv checkRead",
 	"DeviceAttr.MaxCQ":           "- " + ofAllPrograms,
 	"DeviceAttr.MaxCQE":          "ibv numCQE, rdma shard.sizeReceives",
 	"DeviceAttr.MaxMR":           "- " + ofAllPrograms,
@@ -84,7 +84,7 @@ var attributeRows = map[string]string{
 	"DeviceAttrEx.CompletionTimestampMask":     "cmd/perf/internal/session Session.Clock",
 	"DeviceAttrEx.HCACoreClockKHz":             "ibv DeviceAttrEx.Ticks, cmd/perf/internal/session Session.Clock",
 	"DeviceAttrEx.CapFlagsEx":                  "ibv Device.mayHave",
-	"DeviceAttrEx.TSOMaxBytes":                 "ibv QP.checkTSO",
+	"DeviceAttrEx.TSOMaxBytes":                 "ibv checkTSO",
 	"DeviceAttrEx.TSOQPTypes":                  "ibv RawOptions.request",
 	"DeviceAttrEx.RSS.QPTypes":                 "ibv RSSOptions.check",
 	"DeviceAttrEx.RSS.MaxIndirectionTables":    "- " + ofAllPrograms,

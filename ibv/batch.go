@@ -168,55 +168,9 @@ func (b *Batch) WriteImm(id uint64, flags SendFlags, s SGE, to RemoteAddr, imm u
 	w.remote, w.imm = to, imm
 }
 
-// Read reads memory of the peer into s.
-func (b *Batch) Read(id uint64, flags SendFlags, s SGE, from RemoteAddr) {
-	b.brief(id, OpRead, flags, s).remote = from
-}
-
-// CompareSwap sets 8 bytes of the peer's memory to swap if they equal compare; s, of 8 bytes,
-// receives the previous value.
-func (b *Batch) CompareSwap(id uint64, flags SendFlags, s SGE, at RemoteAddr, compare, swap uint64) {
-	wr := b.next(id, OpCompareSwap, flags, s)
-	wr.Remote, wr.CompareAdd, wr.Swap = at, compare, swap
-}
-
-// FetchAdd adds to 8 bytes of the peer's memory; s, of 8 bytes, receives the previous value.
-func (b *Batch) FetchAdd(id uint64, flags SendFlags, s SGE, at RemoteAddr, add uint64) {
-	wr := b.next(id, OpFetchAdd, flags, s)
-	wr.Remote, wr.CompareAdd = at, add
-}
-
-// LocalInv invalidates a local memory window or fast-registered MR.
-func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
-	wr := b.next(id, OpLocalInv, flags, SGE{})
-	wr.SGEs, wr.InvalidateRKey = nil, rkey
-}
-
-// BindMW binds a memory window of type 2. The Batch keeps bind, which must not change before
-// Post.
-func (b *Batch) BindMW(id uint64, flags SendFlags, bind *BindMW) {
-	wr := b.next(id, OpBindMW, flags, SGE{})
-	wr.SGEs, wr.Bind = nil, bind
-}
-
-// Flush makes earlier writes to memory of the peer reach the place that r names, and then completes.
-func (b *Batch) Flush(id uint64, flags SendFlags, at RemoteAddr, r FlushRange) {
-	wr := b.next(id, OpFlush, flags, SGE{})
-	wr.SGEs, wr.Remote = nil, at
-	b.setFlush(wr, &r)
-}
-
 func (b *Batch) setFlush(wr *SendWR, r *FlushRange) {
 	b.flush = append(b.flush, *r)
 	wr.Flush = &b.flush[len(b.flush)-1]
-}
-
-// AtomicWrite writes 8 bytes to memory of the peer, at a multiple of 8, so that no reader sees only
-// some of them.
-func (b *Batch) AtomicWrite(id uint64, flags SendFlags, to RemoteAddr, value [8]byte) {
-	wr := b.next(id, OpAtomicWrite, flags, SGE{})
-	wr.Remote = to
-	b.setInline(wr, value[:])
 }
 
 // SendInline sends a copy of data, made before it returns.

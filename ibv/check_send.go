@@ -2,12 +2,12 @@ package ibv
 
 import (
 	"fmt"
-	"math"
+	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// opcodesOf returns the set of opcodes that a QP of the given transport takes.
+// opcodesOf returns the set of opcodes of verbs that a QP of the given transport takes.
 func opcodesOf(t QPType) uint32 { return work.OpcodesOf(workType(t)) }
 
 // workType returns the number by which package work knows a type.
@@ -28,22 +28,7 @@ func plainOf(t QPType) (set uint32) {
 	case UD, SRD, DCI, XRCSend, RawPacket:
 		return 0
 	}
-	for op := range uint32(32) {
-		if f := work.FieldsOf(op); opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
-			set |= 1 << op
-		}
-	}
-	return set
-}
-
-// plainOps returns the opcodes whose work requests checkSend takes on the ops engine, and which
-// have nothing but data, a remote address and 32 bits.
-func (qp *QP) plainOps() uint32 {
-	set := plainOf(qp.typ)
-	if qp.dev.legacy {
-		set &^= 1 << OpSendInv
-	}
-	return set & qp.ops
+	return opcodesOf(t) & work.WithFields(work.Data) &^ work.WithFields(work.Atomic)
 }
 
 // checkSend reports what is wrong with a work request, whichever engine posts it. It returns
@@ -53,119 +38,85 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
 		return 0, qp.opcodeError(wr)
 	}
+	if wr.Flags&^(Fence|Signaled|Solicited|Inline) != 0 {
+		if err := qp.checkFlags(wr.Flags); err != nil {
+			return 0, err
+		}
+	}
 	f := work.FieldsOf(uint32(wr.Opcode))
-	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 {
-		if qp.mayChecksum() {
-			odd &^= IPCsum
+	if f&work.Data != 0 {
+		switch {
+		case wr.Inline != nil && len(wr.SGEs) > 0:
+			return 0, &ArgError{Arg: "Inline and SGEs", Got: "both set", Want: "one of them"}
+		case (wr.Inline != nil || wr.Flags&Inline != 0) && f&work.Inline == 0:
+			return 0, &ArgError{Arg: "Inline", Got: "set",
+				Want: "not with " + wr.Opcode.String() + ", which receives data"}
+		case len(wr.SGEs) > qp.cap.MaxSendSGE:
+			return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE),
+				Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
 		}
-		if odd != 0 {
-			return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
-		}
-	}
-	if f&work.InvalidateRKey != 0 && qp.dev.legacy {
-		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
-			Have: "MLNX_OFED 4"}
-	}
-	switch {
-	case f&work.Flush != 0 || f&work.Value != 0:
-		if err := checkExtended(wr, f); err != nil {
-			return 0, err
-		}
-	case f&(work.Copy|work.WholeWQE) != 0:
-		if err := qp.checkMLX5(wr, f); err != nil {
-			return 0, err
-		}
-	case f&work.Data == 0:
-		if len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0 {
-			return 0, &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
-		}
-	case wr.Inline != nil && len(wr.SGEs) > 0:
-		return 0, &ArgError{Arg: "Inline and SGEs", Got: "both set", Want: "one of them"}
-	case (wr.Inline != nil || wr.Flags&Inline != 0) && f&work.Inline == 0:
-		return 0, &ArgError{Arg: "Inline", Got: "set", Want: "not with " + wr.Opcode.String() + ", which receives data"}
-	case wr.Inline != nil:
 		inline = len(wr.Inline)
-	case len(wr.SGEs) > qp.cap.MaxSendSGE:
-		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE),
-			Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
-	case wr.Opcode == OpRead && len(wr.SGEs) > qp.dev.attr.MaxSGERead && qp.dev.attr.MaxSGERead > 0:
-		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.dev.attr.MaxSGERead),
-			Where: "a read on " + qp.dev.Name() + " (DeviceAttr.MaxSGERead)"}
+		for i := range wr.SGEs {
+			s := &wr.SGEs[i]
+			if s.Length > MaxSGELength {
+				return 0, s.tooLong(i)
+			}
+			if wr.Flags&Inline != 0 {
+				inline += int(s.Length)
+			}
+		}
+		if inline > qp.cap.MaxInline {
+			return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline),
+				Where: "qp " + qp.name + " (what was granted of QPOptions.MaxInline)"}
+		}
 	}
-	if f&work.Window != 0 {
-		if err := wr.Bind.checkPosted(qp); err != nil {
+	if f&work.Inline == 0 { // all but plain sends and writes
+		if err := checkKind(qp, wr); err != nil {
 			return 0, err
 		}
-	}
-	if f&work.MkeyChange != 0 {
-		if err := qp.checkMkey(wr.Mkey); err != nil {
-			return 0, err
-		}
-	}
-	for i := range wr.SGEs {
-		s := &wr.SGEs[i]
-		if s.Length > MaxSGELength {
-			return 0, s.tooLong(i)
-		}
-		if wr.Flags&Inline != 0 {
-			inline += int(s.Length)
-		}
-	}
-	if inline > qp.cap.MaxInline {
-		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline),
-			Where: "qp " + qp.name + " (what was granted of QPOptions.MaxInline)"}
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.outsideError()
 	}
+	if qp.typ > UC || wr.AH != nil {
+		err = qp.checkType(wr, f)
+	}
+	return inline, err
+}
+
+// checkType reports what is wrong with the parts of a work request that depend on the type of the QP.
+func (qp *QP) checkType(wr *SendWR, f work.Fields) error {
 	if qp.typ == RawPacket {
 		if err := qp.checkFrame(wr); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if f&work.TSO != 0 {
-		if err := qp.checkTSO(wr); err != nil {
-			return 0, err
-		}
-	}
-	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
-		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
-	}
-	if qp.checksTargets() && (f&work.Atomic != 0 || wr.Opcode == OpRead && lengthOf(wr.SGEs) <= mostCarried) {
-		if err := qp.dev.checkTarget(wr.SGEs, false); err != nil {
-			return 0, err
-		}
-	}
-	if f&work.Masked != 0 {
-		if err := qp.checkMasked(wr); err != nil {
-			return 0, err
-		}
-	}
-	if !qp.typ.datagrams() && qp.typ != DCI || f&work.Data == 0 {
-		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
-			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
+	if !qp.typ.named() || f&work.Data == 0 {
+		switch {
+		case qp.typ == XRCSend && wr.RemoteSRQN > max24:
+			return &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
 				Where: "a 24-bit field"}
+		case wr.AH != nil:
+			return &ArgError{Arg: "AH", Got: "set", Want: "nil on a " + qp.typ.String() + " QP"}
 		}
-		if wr.AH != nil {
-			return 0, &ArgError{Arg: "AH", Got: "set", Want: "nil on a " + qp.typ.String() + " QP"}
-		}
-		return inline, nil
+		return nil
 	}
 	switch {
 	case wr.AH == nil:
-		return 0, &ArgError{Arg: "AH", Got: "nil",
-			Want: "the address of the peer, on a " + qp.wantAddress()}
+		return &ArgError{Arg: "AH", Got: "nil", Want: "the address of the peer, on a " + qp.wantAddress()}
 	case wr.AH.pd.root != qp.pd.root:
-		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
-	case wr.RemoteQPN > 0xffffff:
-		return 0, &LimitError{What: "remote qpn", Asked: uint64(wr.RemoteQPN), Limit: 0xffffff, Where: "a 24-bit field"}
-	}
-	if qp.typ == DCI && wr.DCStream != 0 && !qp.streams {
-		return 0, &ArgError{Arg: "DCStream", Got: fmt.Sprint(wr.DCStream),
+		return &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
+	case wr.RemoteQPN > max24:
+		return &LimitError{What: "remote qpn", Asked: uint64(wr.RemoteQPN), Limit: max24, Where: "a 24-bit field"}
+	case qp.typ == DCI && wr.DCStream != 0 && !qp.make.streams:
+		return &ArgError{Arg: "DCStream", Got: fmt.Sprint(wr.DCStream),
 			Want: "0, or a DCI with streams (mlx5dv.DCOptions.LogStreams)"}
 	}
-	return inline, nil
+	return nil
 }
+
+// named reports whether the work requests of a QP that have data name their peer.
+func (t QPType) named() bool { return t.datagrams() || t == DCI }
 
 func (qp *QP) wantAddress() string {
 	if qp.typ == DCI {
@@ -184,40 +135,50 @@ func (qp *QP) mayChecksum() bool {
 	return qp.typ == RawPacket
 }
 
-func (qp *QP) wantFlags() string {
+// checkFlags reports the flags that the QP does not take.
+func (qp *QP) checkFlags(flags SendFlags) error {
+	known, of := Fence|Signaled|Solicited|Inline, " on a "+qp.typ.String()+" QP"
 	if qp.mayChecksum() {
-		return "Fence, Signaled, Solicited, Inline, IPCsum"
+		known, of = known|IPCsum, ""
 	}
-	return "Fence, Signaled, Solicited, Inline on a " + qp.typ.String() + " QP"
+	if odd := flags &^ known; odd != 0 {
+		return &ArgError{Arg: "Flags", Got: odd.String(), Want: strings.ReplaceAll(known.String(), "|", ", ") + of}
+	}
+	return nil
 }
 
 const needAtomics = "a device with atomics (DeviceAttr.AtomicCap)"
 
-// plainAtomics are the atomics that a device may lack. Those with masks have capabilities of their own.
-const plainAtomics = 1<<OpCompareSwap | 1<<OpFetchAdd
-
 // lackedOps returns the opcodes that QPs of the device cannot post.
-func (d *Device) lackedOps() uint32 {
+func (d *Device) lackedOps() (set uint32) {
 	if d.attr.AtomicCap == AtomicNone {
-		return plainAtomics
+		set = work.Granted(work.ByAtomics)
 	}
-	return 0
+	if d.legacy {
+		set |= work.WithFields(work.InvalidateRKey)
+	}
+	return set
 }
 
 // opcodeError returns the error of an opcode that the QP does not take.
 func (qp *QP) opcodeError(wr *SendWR) error {
 	op := wr.Opcode
 	set := fmt.Sprintf("an opcode of a %v QP", qp.typ)
+	has := func(set uint32) bool { return op < 32 && set>>op&1 != 0 }
+	granted := func(by work.Grant) bool { return has(work.GrantedTo(workType(qp.typ), by)) }
 	switch {
 	case opcodesOf(qp.typ) == 0:
 		return &ArgError{Arg: "Opcode", Got: op.String(), Want: "nothing: a " + qp.typ.String() + " QP does not send"}
-	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
+	case granted(work.BySendOps):
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
 			Have: "one whose do not"}
-	case op < 32 && opcodesOf(qp.typ)&plainAtomics>>op&1 != 0 && qp.dev.attr.AtomicCap == AtomicNone:
+	case granted(work.ByAtomics) && has(qp.dev.lackedOps()):
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: needAtomics,
 			Have: qp.dev.Name() + " without them"}
-	case op < 32 && work.MLX5OpcodesOf(workType(qp.typ))&work.MaskedAtomics>>op&1 != 0:
+	case granted(work.ByType) && has(qp.dev.lackedOps()):
+		return &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
+			Have: "MLNX_OFED 4"}
+	case granted(work.ByMasks):
 		if wr.Masked == nil {
 			return needMasked(op)
 		}
@@ -225,36 +186,6 @@ func (qp *QP) opcodeError(wr *SendWR) error {
 	case qp.onlySendOps:
 		set += " that is in its QPOptions.SendOps"
 	}
-	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops&^work.MaskedAtomics)}
-}
-
-// checkExtended reports what is wrong with a work request that struct ibv_send_wr has no room for.
-func checkExtended(wr *SendWR, f work.Fields) error {
-	switch r := wr.Flush; {
-	case len(wr.SGEs) > 0 || wr.Flags&Inline != 0:
-		return &ArgError{Arg: "SGEs and the flag Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
-	case f&work.Value != 0:
-		if len(wr.Inline) != 8 {
-			return &ArgError{Arg: "Inline", Got: fmt.Sprintf("%d bytes", len(wr.Inline)),
-				Want: "the 8 bytes to write with " + wr.Opcode.String()}
-		}
-	case wr.Inline != nil:
-		return &ArgError{Arg: "Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
-	case r == nil:
-		return &ArgError{Arg: "Flush", Got: "nil", Want: "what to flush"}
-	case r.Type == 0 || r.Type&^(FlushToMemory|FlushToPersistence) != 0:
-		return &ArgError{Arg: "Flush.Type", Got: r.Type.String(), Want: "FlushToMemory, FlushToPersistence or both"}
-	case r.Level > FlushMR:
-		return &ArgError{Arg: "Flush.Level", Got: r.Level.String(), Want: "FlushBytes or FlushMR"}
-	case r.Length > math.MaxUint32:
-		return &LimitError{What: "Flush.Length", Asked: r.Length, Limit: math.MaxUint32, Where: "a 32-bit field"}
-	}
-	return nil
-}
-
-func describeSGEs(sges []SGE) string {
-	if len(sges) == 1 {
-		return fmt.Sprintf("one of %d bytes", sges[0].Length)
-	}
-	return fmt.Sprint(len(sges))
+	return &ArgError{Arg: "Opcode", Got: op.String(),
+		Want: set + ": " + opcodeNamesOf(qp.ops&^work.Granted(work.ByMasks))}
 }

@@ -51,11 +51,7 @@ func (o *QPOptions) wantSendOps(d *Device, path DataPath, mlx5 bool) error {
 	case o.SendOps != 0:
 		return nil
 	}
-	set := opcodesOf(o.Type) &^ work.ExtendedOnly
-	if d.attr.AtomicCap == AtomicNone {
-		set &^= 1<<OpCompareSwap | 1<<OpFetchAdd
-	}
-	o.SendOps = SendOps(work.SendFlagsOf(set))
+	o.SendOps = SendOps(work.SendFlagsOf(work.GrantedTo(workType(o.Type), work.ByType|work.ByAtomics) &^ d.lackedOps()))
 	return nil
 }
 
@@ -65,7 +61,7 @@ func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ops.NewDCSetters(dv, qp.streams), nil
+	return ops.NewDCSetters(dv, qp.make.streams), nil
 }
 
 // mlx5Ex returns the struct mlx5dv_qp_ex of a struct ibv_qp_ex.

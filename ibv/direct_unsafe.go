@@ -20,8 +20,7 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
-			XRC:     qp.typ == XRCSend,
-			DC:      qp.typ == DCI,
+			Form: qp.form(), FrameHead: uint8(qp.frameHead),
 			Opcodes: plainOf(qp.typ) & qp.ops,
 		}
 		// QPs that write to the same BlueFlame register at once would mix their WQEs.
@@ -35,6 +34,21 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 			DBRec: cmem.Pointer(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
 	}
 	return sq, rq
+}
+
+// form describes the parts of the QP's send WQEs that do not depend on the opcode.
+func (qp *QP) form() mlx5.Form {
+	switch qp.typ {
+	case UD:
+		return mlx5.FormDatagram
+	case DCI:
+		return mlx5.FormDC
+	case XRCSend:
+		return mlx5.FormXRC
+	case RawPacket:
+		return mlx5.FormFrame
+	}
+	return mlx5.FormConnected
 }
 
 // shutUpBF reports whether MLX5_SHUT_UP_BF turns BlueFlame off, as libmlx5 reads it (rdma-core

@@ -17,11 +17,23 @@ import (
 
 // sources are embedded, so that the test binary also runs elsewhere.
 //
-//go:embed enums_gen.go enums_work.go rate.go testdata/enums-v65.json
+//go:embed enums_gen.go enums_work.go kind_*.go rate.go testdata/enums-v65.json
 var sources embed.FS
 
 // enumFiles have the constants whose names are printed.
-var enumFiles = []string{"enums_gen.go", "enums_work.go"}
+var enumFiles = func() []string {
+	kinds, err := sources.ReadDir(".")
+	if err != nil {
+		panic(err)
+	}
+	files := []string{"enums_gen.go", "enums_work.go"}
+	for _, f := range kinds {
+		if strings.HasPrefix(f.Name(), "kind_") {
+			files = append(files, f.Name())
+		}
+	}
+	return files
+}()
 
 // enumConst is an exported constant of this package that mirrors one of C.
 type enumConst struct {
@@ -31,42 +43,50 @@ type enumConst struct {
 
 var cNameRE = regexp.MustCompile(`C: (IBV_[A-Z0-9_]+)\.`)
 
+// ofVerbs reports whether a constant of a kind of work request is an opcode of C: those from 16 on are this module's.
+func ofVerbs(c *types.Const) bool {
+	v, _ := constant.Int64Val(c.Val())
+	t, named := c.Type().(*types.Named)
+	return named && t.Obj().Name() == "Opcode" && v < 16
+}
+
 // enumConsts reads the constants of files and the C names in their comments.
 func enumConsts(t *testing.T, files ...string) (list []enumConst) {
 	t.Helper()
-	for _, file := range files {
-		list = append(list, fileConsts(t, file)...)
-	}
-	return list
-}
-
-func fileConsts(t *testing.T, file string) []enumConst {
-	t.Helper()
 	fset := token.NewFileSet()
-	src, err := sources.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := parser.ParseFile(fset, file, src, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
+	var parsed []*ast.File
+	var decls []ast.Decl
+	for _, file := range files {
+		src, err := sources.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(fset, file, src, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, decls = append(parsed, f), append(decls, f.Decls...)
 	}
 	info := &types.Info{Defs: make(map[*ast.Ident]types.Object)}
 	// Imports and other files are missing, which constants do not need.
 	conf := types.Config{Error: func(error) {}, IgnoreFuncBodies: true}
-	_, _ = conf.Check("ibv", fset, []*ast.File{f}, info)
-	var list []enumConst
-	for _, decl := range f.Decls {
+	_, _ = conf.Check("ibv", fset, parsed, info)
+	for _, decl := range decls {
 		g, ok := decl.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST {
 			continue
 		}
 		for _, s := range g.Specs {
 			spec := s.(*ast.ValueSpec)
-			text := strings.ReplaceAll(spec.Doc.Text()+spec.Comment.Text(), "\n", " ")
+			text := spec.Doc.Text() + spec.Comment.Text()
+			if !g.Lparen.IsValid() {
+				text += g.Doc.Text()
+			}
+			text = strings.ReplaceAll(text, "\n", " ")
 			for _, id := range spec.Names {
 				obj := info.Defs[id].(*types.Const)
-				if !id.IsExported() {
+				of := fset.Position(id.Pos()).Filename
+				if !id.IsExported() || strings.HasPrefix(of, "kind_") && !ofVerbs(obj) {
 					continue
 				}
 				e := enumConst{goName: id.Name, typ: obj.Type().(*types.Named).Obj().Name()}

@@ -15,31 +15,9 @@ const (
 	OpSend Opcode = 2
 	// OpSendImm sends with an immediate value. C: IBV_WR_SEND_WITH_IMM.
 	OpSendImm Opcode = 3
-	// OpRead reads the peer's memory. C: IBV_WR_RDMA_READ.
-	OpRead Opcode = 4
-	// OpCompareSwap compares and swaps 8 bytes of the peer's memory, and
-	// returns the previous value. C: IBV_WR_ATOMIC_CMP_AND_SWP.
-	OpCompareSwap Opcode = 5
-	// OpFetchAdd adds to 8 bytes of the peer's memory, and returns the
-	// previous value. C: IBV_WR_ATOMIC_FETCH_AND_ADD.
-	OpFetchAdd Opcode = 6
-	// OpLocalInv invalidates a local memory window or region.
-	// C: IBV_WR_LOCAL_INV.
-	OpLocalInv Opcode = 7
-	// OpBindMW binds a memory window of type 2. C: IBV_WR_BIND_MW.
-	OpBindMW Opcode = 8
 	// OpSendInv sends and invalidates an rkey of the peer.
 	// C: IBV_WR_SEND_WITH_INV.
 	OpSendInv Opcode = 9
-	// OpTSO sends a large segment that the device splits into packets. C: IBV_WR_TSO.
-	OpTSO Opcode = 10
-	// OpDriver1 is defined by the vendor: with mlx5 it changes an indirect memory key, as package mlx5dv describes.
-	// C: IBV_WR_DRIVER1.
-	OpDriver1 Opcode = 11
-	// OpFlush makes earlier writes visible or persistent. C: IBV_WR_FLUSH.
-	OpFlush Opcode = 14
-	// OpAtomicWrite writes 8 bytes atomically. C: IBV_WR_ATOMIC_WRITE.
-	OpAtomicWrite Opcode = 15
 )
 
 // IsRecv reports whether the completion belongs to the receive queue.

@@ -52,12 +52,12 @@ func (qp *QP) postByExp() error {
 	if fn == 0 {
 		return &UnsupportedError{Feature: "ibv_exp_post_send", Need: "a provider with it", Have: qp.dev.Name()}
 	}
-	if qp.maxAtomic > 0 {
+	if qp.make.maxAtomic > 0 {
 		if err := qp.send.switchToExp(); err != nil {
 			return err
 		}
 	}
-	return qp.sq.Experimental(fn, qp.typ == DCI, qp.maxAtomic > 0)
+	return qp.sq.Experimental(fn, qp.typ == DCI, qp.make.maxAtomic > 0)
 }
 
 // createExpQP creates the C object of a QP of one of C's experimental types, or with experimental attributes.

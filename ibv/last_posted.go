@@ -150,21 +150,6 @@ func (qp *QP) Explain(wc *WC, n int) error {
 	return err
 }
 
-// form describes the parts of the QP's send WQEs that do not depend on the opcode.
-func (qp *QP) form() mlx5.Form {
-	switch qp.typ {
-	case UD:
-		return mlx5.FormDatagram
-	case DCI:
-		return mlx5.FormDC
-	case XRCSend:
-		return mlx5.FormXRC
-	case RawPacket:
-		return mlx5.FormFrame
-	}
-	return mlx5.FormConnected
-}
-
 // lastDirect reads the rings of the direct data path.
 func (qp *QP) lastDirect(p *Posted, n int) {
 	qp.sqMu.Lock()

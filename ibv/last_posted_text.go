@@ -69,7 +69,8 @@ func (s PostedSend) String() string {
 	if s.Damaged {
 		say("DAMAGED: something overwrote it")
 	}
-	if n := s.Len(); n > 0 || work.FieldsOf(uint32(s.Opcode))&work.Data != 0 {
+	f := work.FieldsOf(uint32(s.Opcode))
+	if n := s.Len(); n > 0 || f&work.Data != 0 {
 		say("%d bytes", n)
 	}
 	if s.InlineLen > 0 || s.HeaderLen > 0 {
@@ -94,38 +95,43 @@ func (s PostedSend) String() string {
 	if s.DCStream != 0 {
 		say("stream %d", s.DCStream)
 	}
-	if work.FieldsOf(uint32(s.Opcode))&work.Remote != 0 {
+	if f&work.Remote != 0 {
 		say("remote %#x rkey %#x", s.Remote.Addr, s.Remote.RKey)
 	}
-	switch s.Opcode {
-	case OpSendImm, OpWriteImm:
+	switch {
+	case f&work.Imm != 0:
 		say("imm %#x", s.Imm)
-	case OpSendInv, OpLocalInv:
+	case f&work.InvalidateRKey != 0:
 		say("invalidates rkey %#x", s.InvalidateRKey)
-	case OpCompareSwap:
+	case f&work.Swap != 0:
 		say("compare %#x swap %#x", s.CompareAdd, s.Swap)
-	case OpFetchAdd:
+	case f&work.Atomic != 0:
 		say("add %#x", s.CompareAdd)
-	case OpMaskedCompareSwap, OpMaskedFetchAdd:
+	case f&work.Masked != 0:
 		say("operands of %d bytes", s.Masked.Size)
 	}
 	if c := s.Change; c != nil {
-		say("key %#x becomes %#x", c.Key, c.NewKey)
-		if c.Length > 0 {
-			say("%d bytes", c.Length)
-			if s.Opcode == OpBindMW {
-				say("at %#x lkey %#x", c.Addr, c.LKey)
-			}
-			say("access %v", c.Access)
-		}
+		c.describe(say, f)
 	}
 	describeList(&b, s.SGEs)
 	return b.String()
 }
 
+func (c *PostedChange) describe(say func(format string, args ...any), f work.Fields) {
+	say("key %#x becomes %#x", c.Key, c.NewKey)
+	if c.Length == 0 {
+		return
+	}
+	say("%d bytes", c.Length)
+	if f&work.Window != 0 {
+		say("at %#x lkey %#x", c.Addr, c.LKey)
+	}
+	say("access %v", c.Access)
+}
+
 // Len returns how many bytes the work request moves, results of reads and atomics included.
 func (s PostedSend) Len() uint64 {
-	if s.Opcode == OpMemcpy && len(s.SGEs) > 1 {
+	if work.FieldsOf(uint32(s.Opcode))&work.Copy != 0 && len(s.SGEs) > 1 {
 		return uint64(s.SGEs[0].Length)
 	}
 	return uint64(s.InlineLen+s.HeaderLen) + lengthOf(s.SGEs)

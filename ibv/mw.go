@@ -8,7 +8,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
-	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // MWType is a type of memory window.
@@ -168,30 +167,4 @@ func (mw *MW) SetRKey(rkey uint32) { mw.key.Store(rkey) }
 // C: ibv_dealloc_mw(3).
 func (mw *MW) Close() error {
 	return mw.node.close(func() error { return mw.pd.dev.v.DeallocMW(mw.pd.dev.handle, mw.handle) })
-}
-
-// acquire keeps the window and its MR open while the bind is posted, and returns what engines
-// need of it. It never waits, as AH.acquire.
-func (b *BindMW) acquire() (w work.Bind, err error) {
-	if !b.MW.life.TryEnter() {
-		return w, b.MW.errClosed("bind mw")
-	}
-	w = work.Bind{MW: b.MW.handle, MR: b.MW.noMR, Type: uint32(b.MW.typ), Key: b.MW.RKey(), NewKey: b.RKey,
-		Access: uint32(b.Access), Addr: b.Addr, Length: b.Length}
-	if b.MR == nil {
-		return w, nil
-	}
-	if !b.MR.life.TryEnter() {
-		b.MW.life.Leave()
-		return w, b.MR.errClosed("bind mw")
-	}
-	w.MR, w.LKey = b.MR.handle, b.MR.lkey
-	return w, nil
-}
-
-func (b *BindMW) release() {
-	b.MW.life.Leave()
-	if b.MR != nil {
-		b.MR.life.Leave()
-	}
 }

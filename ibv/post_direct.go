@@ -6,8 +6,8 @@ package ibv
 func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
 	before := q.MarkBefore(n)
-	var err error
-	binds, plain := false, qp.direct.Sends()
+	plain, seen := qp.direct.Sends(), uint32(0)
+	var err, bad error
 	for n < len(wrs) {
 		if plain {
 			if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {
@@ -18,40 +18,33 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		if err = qp.addDirect(&wrs[n]); err != nil {
 			break
 		}
-		binds = binds || wrs[n].Opcode == OpBindMW
+		seen |= 1 << wrs[n].Opcode
 		n++
 	}
-	if err == ErrQueueFull {
+	switch {
+	case err == ErrQueueFull:
 		err = qp.directFull()
 		if whole {
-			if bad := qp.checkAll(wrs, n); bad != nil {
-				q.Rollback(before)
-				undoChanges(q, wrs[:n])
-				return 0, bad
-			}
+			bad = qp.checkAll(wrs, n)
 		}
-	} else if err != nil {
+	case err != nil:
 		err = qp.badSend(n, err)
-		if whole {
-			q.Rollback(before)
-			undoChanges(q, wrs[:n])
-			return 0, err
+		bad = err
+	}
+	if whole && bad != nil {
+		q.Rollback(before)
+		for i := range n {
+			undoKind(q, &wrs[i])
 		}
+		return 0, bad
 	}
 	q.Ring()
-	if binds {
-		noteKeys(wrs[:n])
-	}
-	return n, err
-}
-
-// noteKeys gives the windows that wrs bind their new keys.
-func noteKeys(wrs []SendWR) {
-	for i := range wrs {
-		if b := wrs[i].bindOf(); b != nil {
-			b.MW.key.Store(b.RKey)
+	if seen&addOps != 0 {
+		for i := range n {
+			postedKind(&wrs[i])
 		}
 	}
+	return n, err
 }
 
 // directFull returns the error of a full queue.
@@ -69,52 +62,14 @@ func (qp *QP) addDirect(wr *SendWR) error {
 	if err != nil {
 		return err
 	}
-	if bind := wr.bindOf(); bind != nil {
-		w, err := bind.acquire()
-		if err != nil {
-			return err
-		}
-		ok := qp.direct.SQ.Bind(wr.ID, uint32(wr.Flags), &w)
-		bind.release()
-		if !ok {
-			return ErrQueueFull
-		}
-		return nil
+	ok := false
+	if qp.naming>>wr.Opcode&1 != 0 {
+		ok, err = addKind(qp, wr, inline)
+	} else {
+		ok = qp.direct.SQ.Add(request(wr), inline, 0)
 	}
-	if c := wr.mkeyOf(); c != nil {
-		if err := c.acquire(); err != nil {
-			return err
-		}
-		ok := qp.direct.SQ.Mkey(wr.ID, uint32(wr.Flags), c.w, c.mkey.signed)
-		c.release()
-		if !ok {
-			return ErrQueueFull
-		}
-		return nil
+	if err == nil && !ok {
+		err = ErrQueueFull
 	}
-	if wr.Opcode == OpMemcpy {
-		n := qp.make.mlx5.Notes
-		if !qp.direct.SQ.Memcpy(request(wr), n.lkey, n.iova) {
-			return ErrQueueFull
-		}
-		return nil
-	}
-	if qp.typ == RawPacket {
-		return qp.addFrame(wr, inline)
-	}
-	var av uintptr
-	if wr.AH != nil {
-		if !wr.AH.acquire() {
-			return wr.AH.errClosed()
-		}
-		av = wr.AH.av // libmlx5 keeps it until the AH is closed
-	}
-	ok := qp.direct.SQ.Add(request(wr), inline, av)
-	if wr.AH != nil {
-		wr.AH.release()
-	}
-	if !ok {
-		return ErrQueueFull
-	}
-	return nil
+	return err
 }

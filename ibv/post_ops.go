@@ -1,13 +1,16 @@
 package ibv
 
 import (
-	"errors"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
+
+// plainOps returns the opcodes whose work requests checkSend takes on the ops engine, and which
+// have nothing but data, a remote address and 32 bits.
+func (qp *QP) plainOps() uint32 { return plainOf(qp.typ) & qp.ops }
 
 // prepareOps completes a new qp.sq.
 func (qp *QP) prepareOps() {
@@ -26,12 +29,7 @@ func (qp *QP) refused(op Opcode) error {
 
 // postOps posts through the provider's post_send.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
-func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
-	if whole && len(wrs) > qp.sq.Len() {
-		if err := qp.checkAll(wrs, qp.sq.Len()); err != nil {
-			return 0, err
-		}
-	}
+func (qp *QP) postOps(wrs []SendWR, whole bool) (done int, err error) {
 	if qp.typ == RawPacket {
 		switch n := qp.runFrames(wrs); {
 		case n == len(wrs):
@@ -40,61 +38,55 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 			return n, qp.sendErrno(qp.sq.Errno(), OpSend)
 		}
 	}
-	done := 0
 	for done < len(wrs) {
-		n := min(len(wrs)-done, qp.sq.Len())
-		var bad error
-		for i := range n {
-			if bad = qp.fill(i, &wrs[done+i]); bad != nil {
-				n = i
-				break
-			}
+		run, took, errno := wrs[done:], 0, 0
+		n, naming, bad := qp.fillRun(run)
+		if bad != nil {
+			bad = qp.badSend(done+n, bad)
+		} else if whole && done == 0 {
+			bad = qp.checkAll(wrs, n)
 		}
-		var bind *BindMW
-		var mkey *MkeyChange
-		if bad == errEndRun { // the last of this call
-			bind, mkey, bad = wrs[done+n].bindOf(), wrs[done+n].mkeyOf(), nil
-			n++
-			if whole && done == 0 {
-				bad = qp.checkAll(wrs, n)
-			}
-		}
-		took, errno := n, 0
-		if bad != nil && whole {
-			took = 0
-		} else if n > 0 {
+		if n > 0 && (bad == nil || !whole) {
 			took, errno = qp.sq.Post(n)
 		}
-		if qp.typ.datagrams() || qp.typ == DCI {
-			for i := range n {
-				if ah := wrs[done+i].AH; ah != nil {
-					ah.release()
-				}
-			}
-		}
-		if mkey != nil {
-			mkey.release()
-			if took < n && bad != nil {
-				return 0, bad
-			}
-		}
-		if bind != nil {
-			bind.release()
-			if took == n {
-				bind.MW.key.Store(bind.RKey)
-			} else if bad != nil {
-				return 0, bad
-			}
+		if naming {
+			settle(run[:n], took)
 		}
 		done += took
 		switch {
 		case errno != 0:
 			return done, qp.sendErrno(errno, wrs[min(done, len(wrs)-1)].Opcode)
 		case bad != nil:
-			return done, qp.badSend(done+n-took, bad)
+			return done, bad
 		}
 	}
 	return done, nil
+}
+
+// settle releases what fillRun acquired for wrs. The first took work requests were posted.
+func settle(wrs []SendWR, took int) {
+	for i := range wrs {
+		releaseKind(&wrs[i])
+		if i < took {
+			postedKind(&wrs[i])
+		}
+	}
+}
+
+// fillRun fills the chain with the work requests of one call, the first n of wrs. One that changes a key ends the call,
+// because providers find an object by the key in its C struct. naming means that some have to be settled afterwards,
+// and err is the mistake in the next one.
+// Preconditions: qp.sqMu is held, the QP is open.
+func (qp *QP) fillRun(wrs []SendWR) (n int, naming bool, err error) {
+	seen := uint32(0)
+	for n < min(len(wrs), qp.sq.Len()) && seen&fillOps == 0 {
+		if err = qp.fill(n, &wrs[n]); err != nil {
+			break
+		}
+		seen |= 1 << wrs[n].Opcode
+		n++
+	}
+	return n, seen&qp.naming != 0, err
 }
 
 // runFrames posts frames as Run does, if each is long enough: Run checks no length, because each PostSend would pay for
@@ -114,39 +106,16 @@ func (qp *QP) runFrames(wrs []SendWR) int {
 	return n
 }
 
-// errEndRun is returned by fill for a work request that must be the last of a call: providers find a window by the key
-// in its struct ibv_mw, which changes with each bind.
-var errEndRun = errors.New("a bind ends the call")
-
-// fill writes wr into slot i of the chain and acquires its AH or window, which the caller releases.
+// fill writes wr into slot i of the chain, and acquires what it names.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
 	if _, err := qp.checkSend(wr); err != nil {
 		return err
 	}
-	if bind := wr.bindOf(); bind != nil {
-		w, err := bind.acquire()
-		if err != nil {
-			return err
-		}
-		qp.sq.FillBind(i, request(wr), &w)
-		return errEndRun
+	if qp.naming>>wr.Opcode&1 != 0 {
+		return fillKind(qp.sq, i, wr)
 	}
-	if c := wr.mkeyOf(); c != nil {
-		if err := c.acquire(); err != nil {
-			return err
-		}
-		qp.sq.FillMkey(i, request(wr), c.w)
-		return errEndRun
-	}
-	var ah uintptr
-	if wr.AH != nil {
-		if !wr.AH.acquire() {
-			return wr.AH.errClosed()
-		}
-		ah = wr.AH.handle
-	}
-	qp.sq.Fill(i, request(wr), ah)
+	qp.sq.Fill(i, request(wr), 0)
 	return nil
 }
 

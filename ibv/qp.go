@@ -43,7 +43,6 @@ type QP struct {
 	handle  uintptr
 	num     atomic.Uint32 // of a DCT 0 until it is in RTR
 	typ     QPType
-	streams bool // of a DCI
 	cap     QPCap
 	make    qpMaker
 	pathWhy string
@@ -57,13 +56,13 @@ type QP struct {
 	groups  mcastGroups
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
+	naming  uint32 // those that namingOps returns
 
 	onlySendOps bool      // ops has the bits of QPOptions.SendOps
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
-	maxTSOHeader int    // bytes of TSO.Header
-	frameHead    int    // bytes of a frame that the device wants in the work request
-	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
+	maxTSOHeader int // bytes of TSO.Header
+	frameHead    int // bytes of a frame that the device wants in the work request
 
 	signalAll bool
 	inCQE     inCQE
@@ -220,17 +219,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
+		typ: o.Type, ops: o.opcodes(dev, path, &maker), signalAll: o.SignalAll,
 		state: dev.ownState(h), sgid: -1,
 		cap: grantedCap(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
-	qp.ops = (qp.ops | maker.mlx5.Opcodes) &^ dev.lackedOps()
-	qp.maxAtomic, qp.inCQE.asked = maker.maxAtomic, maker.mlx5.ScatterToCQE
+	qp.naming = namingOps(o.Type, path)
+	qp.inCQE.asked = maker.mlx5.ScatterToCQE
 	qp.mayCarry(out)
 	qp.maxTSOHeader, qp.frameHead = o.Raw.MaxTSOHeader, dev.frameHead(o.Type)
-	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
-		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
-	}
 	qp.num.Store(dev.v.QPNumber(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.end(dev, h))) }
@@ -269,7 +265,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
 		}
-		if qp.ops>>OpRawWQE&1 != 0 {
+		if qp.ops&work.WithFields(work.WholeWQE) != 0 {
 			if err := qp.sq.WQEs(); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
@@ -304,14 +300,6 @@ func (qp *QP) finish(parents ...*node) {
 	}
 	qp.dev.register(qp.handle, qp)
 	life.Watch(qp, &qp.life)
-}
-
-// opcodes returns the opcodes that the QP will take.
-func (o *QPOptions) opcodes() uint32 {
-	if o.SendOps != 0 {
-		return o.SendOps.opcodes()
-	}
-	return opcodesOf(o.Type) &^ work.ExtendedOnly
 }
 
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {

@@ -76,12 +76,3 @@ func (qp *QP) announce(modify func() error) error {
 	}
 	return nil
 }
-
-// addFrame builds a work request of a raw packet QP.
-// Preconditions: qp.sqMu is held, checkSend found nothing.
-func (qp *QP) addFrame(wr *SendWR, inline int) error {
-	if !qp.direct.SQ.Frame(request(wr), inline, qp.frameHead) {
-		return ErrQueueFull
-	}
-	return nil
-}

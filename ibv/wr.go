@@ -126,6 +126,48 @@ var flushLevelNames = []string{"Bytes", "MR"}
 // String returns the name, as in "Bytes".
 func (l FlushLevel) String() string { return enumString("FlushLevel", int64(l), flushLevelNames) }
 
+// TSO has the parameters of OpTSO, in addition to the data.
+//
+// C: the tso of struct ibv_send_wr.
+type TSO struct {
+	// Header is the Ethernet, IP and TCP header of the frames. The device writes lengths, sequence
+	// numbers and, with the flag IPCsum, checksums. PostSend copies it.
+	Header []byte
+	MSS    uint16 // bytes of data in each frame
+}
+
+// MaskedAtomic has the operands of OpMaskedCompareSwap and OpMaskedFetchAdd, which mlx5 executes on Size
+// bytes of the peer's memory, at a multiple of Size. The SGE, of as many bytes, receives the previous
+// value. Operands are words of 8 bytes in the order of memory; the first Size/8 are used. One of 8 bytes is atomic with
+// respect to other atomics of the device.
+//
+// RC, XRCSend and DCI QPs of the direct data path post them: rdma-core has no call for them. With
+// MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. A request that a device does not
+// execute ends with WCLocQPOpErr or WCRemInvReqErr.
+//
+// The device reports by DevX for which sizes it returns the previous value as big-endian words. UCX expects that for
+// all sizes but 8. For those sizes:
+//   - Poll swaps the words in the memory of the SGE, once, before it returns the completion. Until then no other work
+//     request may use this memory, and after Reset or Close of the QP its content is undefined.
+//   - The request must be Signaled.
+//   - The SGE must be in memory of this process, or in a null MR.
+//
+// Without DevX atomics with masks are refused, because the order of bytes is not known. No source documents the order
+// of the words of 16 and 32 bytes: that of memory is experimental. On MLNX_OFED 4 nothing is swapped:
+// mlx5dv.QueryMaskedAtomics has the sizes.
+//
+// C: the masked_atomics of struct ibv_exp_send_wr in MLNX_OFED 4.
+type MaskedAtomic struct {
+	Size uint32 // 8, 16 or 32; 0 means 8
+
+	SwapAdd [4]uint64 // what to swap in, or to add
+	// Mask has the bits to swap. For OpMaskedFetchAdd it has the last bit of each field: no carry
+	// leaves a field, or a word.
+	Mask        [4]uint64
+	Compare     [4]uint64 // OpMaskedCompareSwap
+	CompareMask [4]uint64 // the bits to compare
+}
+
 // RecvWR is a work request for a receive queue: a buffer for one message. On a UD QP the first
 // 40 bytes of the buffer are reserved for the GRH.
 //

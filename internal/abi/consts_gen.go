@@ -190,6 +190,7 @@ const (
 	IBV_TRANSPORT_IB                                            = 0
 	IBV_TRANSPORT_IWARP                                         = 1
 	IBV_VALUES_MASK_RAW_CLOCK                                   = 1
+	IBV_WC_BIND_MW                                              = 5
 	IBV_WC_COMP_SWAP                                            = 3
 	IBV_WC_EX_WITH_BYTE_LEN                                     = 1
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP                         = 128
@@ -204,6 +205,11 @@ const (
 	IBV_WC_EX_WITH_SRC_QP                                       = 8
 	IBV_WC_EX_WITH_TM_INFO                                      = 0x400
 	IBV_WC_FETCH_ADD                                            = 4
+	IBV_WC_LOCAL_INV                                            = 6
+	IBV_WC_RDMA_READ                                            = 2
+	IBV_WC_RDMA_WRITE                                           = 1
+	IBV_WC_SEND                                                 = 0
+	IBV_WC_TSO                                                  = 7
 	IBV_WQS_RDY                                                 = 1
 	IBV_WQS_RESET                                               = 0
 	IBV_WQT_RQ                                                  = 0
@@ -401,6 +407,7 @@ const (
 	MLX5DV_UAR_ALLOC_TYPE_NC                                    = 1
 	MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED                          = 0x80000000
 	MLX5DV_UMEM_MASK_DMABUF                                     = 1
+	MLX5DV_WC_MEMCPY                                            = 137
 	MLX5DV_WC_UMR                                               = 135
 	MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ                        = 1
 	RAI_NOROUTE                                                 = 4

@@ -3,73 +3,7 @@ package mlx5
 import (
 	"math/bits"
 	"unsafe"
-
-	"github.com/pureverbs/pureverbs/internal/work"
 )
-
-// Add builds one work request of any kind and reports whether there was room for it. The caller has checked wr. inline
-// is the number of bytes to copy into the WQE; av is the address of a datagram's address vector, which the AH owns, or
-// 0.
-func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
-	f := work.FieldsOf(wr.Opcode)
-	if f&work.Data == 0 {
-		return q.LocalInv(wr.ID, wr.Flags, wr.InvalidateRKey)
-	}
-	segs := len(wr.SGEs)
-	if wr.Inline != nil || wr.Flags&sendInline != 0 {
-		segs = InlineSegs(inline)
-	}
-	if f&work.Remote != 0 {
-		segs++
-	}
-	if f&work.Atomic != 0 {
-		segs++
-	}
-	if f&work.Masked != 0 {
-		segs += maskedSegs(wr.Opcode, wr.Masked)
-	}
-	if av != 0 {
-		segs += avSize / segSize
-	}
-	if q.xrc {
-		segs++
-	}
-	if !q.Begin(wr.Opcode, wr.Flags, wr.ImmOrKey(f), segs) {
-		return false
-	}
-	switch {
-	case q.xrc:
-		q.XRC(wr.RemoteSRQN)
-	case av == 0:
-	case q.dc:
-		q.ToDCT(addrAt(uint64(av)), wr.RemoteQPN, wr.DCKey, wr.DCStream)
-	default:
-		q.To(addrAt(uint64(av)), wr.RemoteQPN, wr.RemoteQKey)
-	}
-	if f&work.Remote != 0 {
-		q.Remote(wr.Remote.Addr, wr.Remote.RKey)
-	}
-	switch {
-	case f&work.Swap != 0:
-		q.Atomic(wr.Swap, wr.CompareAdd)
-	case f&work.Atomic != 0:
-		q.Atomic(wr.CompareAdd, 0)
-	case f&work.Masked != 0:
-		q.Masked(wr.Opcode, wr.Masked)
-	}
-	switch {
-	case wr.Inline != nil:
-		q.Inline(wr.Inline)
-	case wr.Flags&sendInline != 0:
-		q.InlineFrom(wr.SGEs, inline)
-	default:
-		for k := range wr.SGEs {
-			q.Data(&wr.SGEs[k])
-		}
-	}
-	q.Commit(wr.ID)
-	return true
-}
 
 // Begin starts a WQE of at most segs 16-byte segments after the control segment, and reports whether there is room for
 // it. There never is for more than 62 segments. The WQE is not part of the queue until Commit ends it.

@@ -6,6 +6,15 @@ import (
 
 // Shorthands for the tests of this package.
 
+const (
+	opWrite = work.WQEWrite
+	opSend  = work.WQESend
+	opRead  = work.WQERead
+	wcSend  = 0
+	wcWrite = 1
+	wcRead  = 2
+)
+
 // RDMA builds a write or read of one SGE, in the same way as ibv.
 func (q *SQ) RDMA(id uint64, op, flags, imm uint32, r *RemoteAddr, s *SGE) bool {
 	return q.one(SendWR{ID: id, Opcode: op, Flags: flags, Imm: imm, Remote: *r}, s)

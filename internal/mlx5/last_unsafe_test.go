@@ -102,7 +102,7 @@ func TestFormats(t *testing.T) {
 		const blocks = 16
 		d := newDevice(t, size{blocks: blocks, cqes: 16, cqeSize: 64})
 		c := d.sqConfig()
-		c.XRC, c.DC = f.form == mlx5.FormXRC, f.form == mlx5.FormDC
+		c.Form = f.form
 		q := mlx5.NewQP(qpn, true, c, nil, nil)
 		tab := new(mlx5.Table)
 		tab.Add(q)

@@ -78,7 +78,7 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 // odd reports whether wr has an address vector, inline data, an address that is known to be invalid, or not one SGE.
 // One branch takes as long as one of the four, wherever the linker puts the loop.
 func odd(wr *SendWR) bool {
-	return uintptr(len(wr.SGEs)-1)|uintptr(wr.AH)|uintptr(unsafe.Pointer(unsafe.SliceData(wr.Inline)))|
+	return uintptr(len(wr.SGEs)-1)|uintptr(unsafe.Pointer(wr.AH))|uintptr(unsafe.Pointer(unsafe.SliceData(wr.Inline)))|
 		uintptr(wr.Remote.Outside) != 0
 }
 

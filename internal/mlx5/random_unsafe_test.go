@@ -287,7 +287,7 @@ func (m *model) requests() []mlx5.SendWR {
 		switch src.n(8) {
 		case 0:
 			wr.SGEs = m.sges(src.n(3))
-			wr.AH = unsafe.Pointer(unsafe.SliceData(m.mem))
+			wr.AH = (*work.Theirs)(unsafe.Pointer(unsafe.SliceData(m.mem)))
 		case 1, 2:
 			wr.Inline = m.mem[src.next():][:src.n(64)]
 		case 3:

@@ -74,12 +74,8 @@ func (cq *CQ) scatterSend(q *QP, counter, n uint32, data []byte) (uint32, bool) 
 		return 0, false
 	}
 	p := q.SQ.block(counter)
-	skip := 2 // control, remote address
-	switch uint8(get32(p, 0)) {
-	case opRead:
-	case opAtomicCS, opAtomicFA:
-		skip = 3
-	default:
+	skip := int(resultAt[uint8(get32(p, 0))])
+	if skip == 0 {
 		return 0, false
 	}
 	if n > uint32(len(data)) {

@@ -13,28 +13,45 @@ const (
 )
 
 func sentOf() (sent [256]uint16) {
-	for _, o := range sendOps {
-		f := o.fields
-		if f == 0 {
+	for op := range work.Kinds {
+		k := &work.Kinds[op]
+		f := k.Fields
+		if k.Device == opNop {
 			continue
 		}
-		kind := uint16(o.completion)
+		kind := uint16(k.Completion)
 		if f&work.Imm != 0 {
 			kind |= wcWithImm << 8
 		}
 		switch {
 		case f&work.Atomic != 0:
 			kind |= sent8
-		case f&work.Data != 0 && f&work.Inline == 0, o.device == opUMR: // it receives data, or needs another look
+		case f&work.Data != 0 && f&work.Inline == 0, k.Device == opUMR: // it receives data, or needs another look
 			kind |= sentLen
 		default:
 			kind |= noResult
 		}
-		sent[o.device] = kind
+		sent[k.Device] = kind
 	}
 	sent[opSetPSV] = wcDriver1 | noResult // the last part of the change of a key
 	return sent
 }
+
+// resultAt holds, by the device's opcode, the segment of a WQE that says where the result goes, if a completion may
+// carry it; else 0. Before it are the control segment, the remote address and the operands.
+var resultAt = func() (at [256]uint8) {
+	for op := range work.Kinds {
+		k := &work.Kinds[op]
+		if k.Fields&work.Data == 0 || k.Fields&(work.Inline|work.TSO|work.Masked) != 0 {
+			continue
+		}
+		at[k.Device] = 2
+		if k.Fields&work.Atomic != 0 {
+			at[k.Device] = 3
+		}
+	}
+	return at
+}()
 
 // posted returns the opcode of the WQE of q that begins at block counter, as it was posted. done is the one that the
 // device has executed.

@@ -20,9 +20,9 @@ type SQConfig struct {
 	Half      *uintptr       // with BlueFlame: offset of the next half, shared by all queues on the register
 	MaxWR     uint32         // maximum of outstanding work requests
 	SignalAll bool
-	XRC       bool // WQEs that reach the peer name an SRQ of it
+	Form      Form
+	FrameHead uint8 // FormFrame: bytes of a frame that the device wants in the WQE, 0 or MaxFrameHead
 	MaxInline int
-	DC        bool   // the QP is a DCI: an address is that of a DCT
 	Opcodes   uint32 // set of 1<<opcode that Post covers: WQEs of control, remote address and data segments
 }
 
@@ -58,15 +58,15 @@ type SQ struct {
 	dbrec    unsafe.Pointer
 	reg      unsafe.Pointer
 
-	qpn      uint64 // at its position in the control segment
-	sig      uint8
-	inlineBF bool
-	xrc      bool
-	dc       bool
-	last     uint32   // first block of the last WQE; valid until Ring
-	half     *uintptr // offset in the register for the next doorbell
-	end      unsafe.Pointer
-	wqe      wqe
+	qpn       uint64 // at its position in the control segment
+	sig       uint8
+	inlineBF  bool
+	form      Form
+	frameHead uint8
+	last      uint32   // first block of the last WQE; valid until Ring
+	half      *uintptr // offset in the register for the next doorbell
+	end       unsafe.Pointer
+	wqe       wqe
 }
 
 // wqe is a WQE under construction.
@@ -94,9 +94,9 @@ func (q *SQ) init(num uint32, c *SQConfig) {
 	*q = SQ{
 		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
 		slots: unsafe.SliceData(make([]slot, c.Blocks)), mask: c.Blocks - 1, maxWR: c.MaxWR,
-		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes, xrc: c.XRC,
+		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes, form: c.Form, frameHead: c.FrameHead,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg, template: template{key: noKey},
-		bf: uint16(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF, dc: c.DC,
+		bf: uint16(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF,
 	}
 	if q.half == nil {
 		q.half = new(uintptr)

@@ -9,6 +9,18 @@ type (
 	SendWR     = work.SendWR
 )
 
+// Form describes the segments of a send queue's WQEs between the control segment and those of the opcode.
+type Form uint8
+
+// The forms.
+const (
+	FormConnected Form = iota // nothing
+	FormDatagram              // an address vector and a Q_Key
+	FormDC                    // an address vector and a DC access key
+	FormXRC                   // the number of an SRQ
+	FormFrame                 // an Ethernet segment
+)
+
 // RecvWR is a work request for a receive queue. The type that users fill has this layout.
 type RecvWR struct {
 	ID   uint64
@@ -43,20 +55,13 @@ type WC struct {
 	Timestamp       uint64 // ticks of the device's clock
 }
 
-// Verbs completion opcodes. C: enum ibv_wc_opcode.
+// Verbs completion opcodes that the code refers to by name. C: enum ibv_wc_opcode.
 const (
-	wcSend        = 0
-	wcWrite       = 1
-	wcRead        = 2
-	wcCompareSwap = 3
-	wcFetchAdd    = 4
-	wcBindMW      = 5
-	wcLocalInv    = 6
-	wcTSO         = 7
-	wcDriver1     = 135 // a change of a memory key. C: MLX5DV_WC_UMR
-	wcMemcpy      = 137 // C: MLX5DV_WC_MEMCPY
-	wcRecv        = 1 << 7
-	wcRecvImm     = 1<<7 + 1
+	wcBindMW   = 5
+	wcLocalInv = 6
+	wcDriver1  = 135 // a change of a memory key. C: MLX5DV_WC_UMR
+	wcRecv     = 1 << 7
+	wcRecvImm  = 1<<7 + 1
 )
 
 // Verbs completion flags. C: enum ibv_wc_flags.

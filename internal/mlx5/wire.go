@@ -1,27 +1,17 @@
 package mlx5
 
-import (
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/work"
-)
+import "github.com/pureverbs/pureverbs/internal/work"
 
-// Opcodes of send WQEs. C: MLX5_OPCODE_* (rdma-core v44.0, providers/mlx5/mlx5dv.h:1022).
+// Opcodes of send WQEs that the code refers to by name. Package work has the others. C: MLX5_OPCODE_* (rdma-core v44.0,
+// providers/mlx5/mlx5dv.h:1022).
 const (
 	opNop      = 0x00
-	opSendInv  = 0x01
-	opWrite    = 0x08
-	opWriteImm = 0x09
-	opSend     = 0x0a
-	opSendImm  = 0x0b
-	opTSO      = 0x0e
-	opRead     = 0x10
-	opAtomicCS = 0x11
-	opAtomicFA = 0x12
-	opMaskedCS = 0x14
-	opMaskedFA = 0x15
+	opAtomicCS = work.WQECompareSwap
+	opAtomicFA = work.WQEFetchAdd
+	opMaskedCS = work.WQEMaskedCompareSwap
+	opMaskedFA = work.WQEMaskedFetchAdd
 	opSetPSV   = 0x20
-	opUMR      = 0x25
-	opMMO      = 0x2f
+	opUMR      = work.WQEUMR
 
 	mmoDMA    = 1 // in the opcode's modifier. C: MLX5_OPC_MOD_MMO_DMA (rdma-core v44.0, providers/mlx5/wqe.h)
 	extAtomic = 8 // in the opcode's modifier, with the size. C: MLX5_OPCODE_EXT_ATOMICS of MLNX_OFED 4.9's libmlx5
@@ -67,36 +57,18 @@ const (
 	numberMask = 1<<24 - 1 // QPNs, consumer indices
 )
 
-// sendOps holds, by verbs opcode, the device's opcode and the opcode of the completion. The fields that an opcode uses
-// come from package work.
-var sendOps = [32]struct {
-	device, completion uint8
-	fields             work.Fields
-}{
-	abi.IBV_WR_RDMA_WRITE: {device: opWrite, completion: wcWrite,
-		fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE)},
-	abi.IBV_WR_RDMA_WRITE_WITH_IMM: {device: opWriteImm, completion: wcWrite,
-		fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE_WITH_IMM)},
-	abi.IBV_WR_SEND: {device: opSend, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND)},
-	abi.IBV_WR_SEND_WITH_IMM: {device: opSendImm, completion: wcSend,
-		fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_IMM)},
-	abi.IBV_WR_SEND_WITH_INV: {device: opSendInv, completion: wcSend,
-		fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_INV)},
-	abi.IBV_WR_RDMA_READ: {device: opRead, completion: wcRead, fields: work.FieldsOf(abi.IBV_WR_RDMA_READ)},
-	abi.IBV_WR_ATOMIC_CMP_AND_SWP: {device: opAtomicCS, completion: wcCompareSwap,
-		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_CMP_AND_SWP)},
-	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {device: opAtomicFA, completion: wcFetchAdd,
-		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_FETCH_AND_ADD)},
-	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
-		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
-	abi.IBV_WR_BIND_MW: {device: opUMR, completion: wcBindMW, fields: work.FieldsOf(abi.IBV_WR_BIND_MW)},
-	abi.IBV_WR_TSO:     {device: opTSO, completion: wcTSO, fields: work.FieldsOf(abi.IBV_WR_TSO)},
-	work.Mkey:          {device: opUMR, completion: wcLocalInv, fields: work.FieldsOf(work.Mkey)},
-	work.Memcpy:        {device: opMMO, completion: wcMemcpy, fields: work.FieldsOf(work.Memcpy)},
-	work.MaskedCompareSwap: {device: opMaskedCS, completion: wcCompareSwap,
-		fields: work.FieldsOf(work.MaskedCompareSwap)},
-	work.MaskedFetchAdd: {device: opMaskedFA, completion: wcFetchAdd, fields: work.FieldsOf(work.MaskedFetchAdd)},
-}
+// sendOps holds, by verbs opcode, what a WQE needs of package work's table.
+var sendOps = func() (ops [len(work.Kinds)]struct {
+	device uint8
+	fields work.Fields
+}) {
+	for op := range work.Kinds {
+		if k := &work.Kinds[op]; k.Device != opNop {
+			ops[op].device, ops[op].fields = k.Device, k.Fields
+		}
+	}
+	return ops
+}()
 
 // Verbs send flags. C: enum ibv_send_flags.
 const (

@@ -7,18 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Form describes the segments of a send queue's WQEs between the control segment and those of the opcode.
-type Form uint8
-
-// The forms.
-const (
-	FormConnected Form = iota // nothing
-	FormDatagram              // an address vector and a Q_Key
-	FormDC                    // an address vector and a DC access key
-	FormXRC                   // the number of an SRQ
-	FormFrame                 // an Ethernet segment
-)
-
 // NoOpcode is the verbs opcode of a WQE that no work request is posted as.
 const NoOpcode = ^uint32(0)
 
@@ -38,19 +26,6 @@ type WQE struct {
 	Change    *work.Bind // of a key, unless it is only invalidated
 	Short     bool       // it ends before its announced end
 }
-
-// verbsOps holds, by the device's opcode, the verbs opcode. Those that are posted as a UMR are distinguished by umrOf.
-var verbsOps = func() (ops [256]uint32) {
-	for i := range ops {
-		ops[i] = NoOpcode
-	}
-	for op := range sendOps {
-		if o := &sendOps[op]; o.fields != 0 && o.device != opUMR {
-			ops[o.device] = uint32(op)
-		}
-	}
-	return ops
-}()
 
 // segments are the rest of a WQE.
 type segments struct {
@@ -75,59 +50,6 @@ func (s *segments) words() (first, second uint64) {
 		return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	}
 	return 0, 0
-}
-
-// ParseWQE reads a send WQE at the beginning of b: what putControl and its neighbours write, and libmlx5 as well.
-// completion is the opcode that endUMR stored for a UMR, 0 if that is not known.
-func ParseWQE(b []byte, form Form, completion uint64) (w WQE) {
-	s := segments{b: b}
-	head, tail := s.words()
-	if s.short {
-		return WQE{SendWR: work.SendWR{Opcode: NoOpcode}, Short: true}
-	}
-	n := int(head&maxDS) * segSize
-	s.b = b[segSize:max(min(n, len(b)), segSize)]
-	w.Short = n > len(b) || n < segSize
-	w.Index, w.Device, w.QPN = uint16(head>>40), uint8(head>>32), uint32(head>>8)&numberMask
-	w.Opcode = verbsOps[w.Device]
-	if w.Device == opUMR {
-		w.Opcode = s.umrOf(completion)
-	}
-	fm, imm := uint8(tail>>32), uint32(tail)
-	if fm&ctrlCQUpdate != 0 {
-		w.Flags |= sendSignaled
-	}
-	if fm&ctrlSolicited != 0 {
-		w.Flags |= sendSolicited
-	}
-	if fm&ctrlFence != 0 {
-		w.Flags |= sendFence
-	}
-	f := work.FieldsOf(w.Opcode)
-	switch {
-	case f&work.Imm != 0:
-		w.Imm = imm
-	case f&work.InvalidateRKey != 0:
-		w.InvalidateRKey = imm
-	}
-	switch {
-	case w.Opcode == NoOpcode:
-		return w
-	case w.Device == opUMR:
-		w.change(&s, imm)
-	case f&work.Copy != 0:
-		s.next(segSize) // where the device notes something
-		w.data(&s)
-		if len(w.SGEs) == 2 {
-			w.SGEs[0], w.SGEs[1] = w.SGEs[1], w.SGEs[0]
-		}
-	default:
-		w.address(&s, form, uint16(tail>>40))
-		w.operands(&s, f, uint8(head>>56))
-		w.data(&s)
-	}
-	w.Short = w.Short || s.short
-	return w
 }
 
 // address reads what the form has.
@@ -164,43 +86,12 @@ func (w *WQE) address(s *segments, form Form, stream uint16) {
 	}
 }
 
-// operands reads the address in the peer's memory, and what is to be done with it.
-func (w *WQE) operands(s *segments, f work.Fields, mod uint8) {
-	if f&work.Remote != 0 {
-		addr, key := s.words()
-		w.Remote = work.RemoteAddr{Addr: addr, RKey: uint32(key >> 32)}
-	}
-	switch {
-	case f&work.Swap != 0:
-		w.Swap, w.CompareAdd = s.words()
-	case f&work.Atomic != 0:
-		w.CompareAdd, _ = s.words()
-	case f&work.Masked != 0:
-		n := uint32(1)
-		if mod&extAtomic != 0 {
-			n = max(uint32(1)<<(mod&3)>>1, 1)
-		}
-		m := &work.MaskedAtomic{Size: n * 8}
-		w.Masked = m
-		if w.Opcode == work.MaskedFetchAdd {
-			s.masked(n, &m.SwapAdd, &m.Mask)
-			return
-		}
-		s.masked(n, &m.SwapAdd, &m.Compare)
-		s.masked(n, &m.Mask, &m.CompareMask)
-	}
-}
-
-// masked reads n words of a and then as many of b.
-func (s *segments) masked(n uint32, a, b *[4]uint64) {
-	if n == 1 {
-		a[0], b[0] = s.words()
-		return
-	}
-	for _, v := range [...]*[4]uint64{a, b} {
-		for i := uint32(0); i < n; i += 2 {
-			v[i], v[i+1] = s.words()
-		}
+// copied reads a copy of local memory.
+func (w *WQE) copied(s *segments) {
+	s.next(segSize) // where the device notes something
+	w.data(s)
+	if len(w.SGEs) == 2 {
+		w.SGEs[0], w.SGEs[1] = w.SGEs[1], w.SGEs[0]
 	}
 }
 

@@ -341,7 +341,7 @@ func TestMkeySetters(t *testing.T) {
 			Crypto: new(abi.MLX5DVCryptoAttr)}, 5},
 	} {
 		record(t, 0, 0)
-		x.mkey(&mkeySetters, &c.m)
+		mkey(x.DV, &c.m)
 		if n := call(t, "fv_calls"); n != c.want {
 			t.Errorf("%s: %d calls, want %d", c.name, n, c.want)
 		}

@@ -83,7 +83,7 @@ func TestRunNotPlain(t *testing.T) {
 		"two SGEs":           func(wr *work.SendWR) { wr.SGEs = []work.SGE{sge, sge} },
 		"long":               func(wr *work.SendWR) { wr.SGEs[0].Length = 1 << 31 },
 		"outside":            func(wr *work.SendWR) { wr.Remote.Outside = 1 },
-		"AH":                 func(wr *work.SendWR) { wr.AH = unsafe.Pointer(wr) },
+		"AH":                 func(wr *work.SendWR) { wr.AH = (*work.Theirs)(unsafe.Pointer(wr)) },
 	} {
 		for at := range 4 {
 			wrs := plainWRs(4)

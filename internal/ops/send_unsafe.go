@@ -114,17 +114,10 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.XRCRemoteSRQN = wr.RemoteSRQN
 	}
 	switch {
-	case f&work.Atomic != 0:
-		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
 	case f&work.Remote != 0:
 		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
-		if f&work.Masked != 0 {
-			c.ex.exp.masked(i, wr)
-		}
 	case ah != 0:
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
-	case f&work.TSO != 0:
-		c.tso(i, wr.TSO)
 	}
 	if c.dc && f&work.Data != 0 {
 		*dcAddrOf(w) = dcAddr{ah, wr.DCKey, wr.RemoteQPN, wr.DCStream}
@@ -136,18 +129,8 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetImm(wr.Imm)
 	case f&work.InvalidateRKey != 0:
 		w.SetInvalidateRKey(wr.InvalidateRKey)
-	case f&work.Flush != 0:
-		*flushOf(w) = flush{wr.Flush.Length, uint8(wr.Flush.Type), uint8(wr.Flush.Level)}
-	case f&work.Value != 0:
-		copy(atomicValueOf(w)[:], wr.Inline)
-		return
 	}
-	switch {
-	case f&work.WholeWQE != 0:
-		c.wqe(i, wr.Inline)
-		return
-	case f&work.Copy != 0:
-		*copyOf(w) = [2]abi.SGE{sgeOf(&wr.SGEs[0]), sgeOf(&wr.SGEs[1])}
+	if f&work.Inline == 0 && c.own(i, f, wr) { // all but plain sends and writes
 		return
 	}
 	if wr.Inline != nil {
@@ -160,6 +143,29 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		s, to := &wr.SGEs[k], &list[k]
 		to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
 	}
+}
+
+// own writes what only some opcodes have. It reports whether slot i is complete without data.
+func (c *SendChain) own(i int, f work.Fields, wr *work.SendWR) (done bool) {
+	switch {
+	case f&work.TSO != 0:
+		c.tso(i, wr.TSO)
+	case f&work.Masked != 0:
+		c.ex.exp.masked(i, wr)
+	case f&work.WholeWQE != 0:
+		c.wqe(i, wr.Inline)
+		return true
+	default:
+		return fillOwn(&c.wrs[i], f, wr)
+	}
+	return false
+}
+
+// FillMkey is Fill for the change of a memory key. The caller has checked m, and keeps it and the key until the slot is
+// posted.
+func (c *SendChain) FillMkey(i int, wr *work.SendWR, m *work.MkeyUpdate) {
+	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags|abi.IBV_SEND_INLINE)
+	*mkeyOf(w) = mkeySlot{cmem.Heap(unsafe.Pointer(m)), m.Places}
 }
 
 // Wr returns slot i.
@@ -248,6 +254,21 @@ func (c *SendChain) tso(i int, t *work.TSOHeader) {
 	dst := c.headers[i*c.maxHeader:][:c.maxHeader]
 	n := copy(dst, t.Header)
 	c.wrs[i].SetTSO(uintptr(unsafe.Pointer(&dst[0])), uint16(n), t.MSS)
+}
+
+// WQEs makes room for a WQE in each slot.
+func (c *SendChain) WQEs() (err error) {
+	if c.wqeMem, err = dma.Alloc(len(c.wrs)*maxWQE, nil); err == nil {
+		c.wqes = cmem.Slice[byte](c.wqeMem.Addr(), len(c.wrs)*maxWQE)
+	}
+	return err
+}
+
+// wqe copies a WQE that the program wrote to the memory of slot i.
+func (c *SendChain) wqe(i int, data []byte) {
+	to := c.wqes[i*maxWQE:][:maxWQE]
+	copy(to, data)
+	c.wrs[i].Bind.MW = uintptr(unsafe.Pointer(&to[0]))
 }
 
 // Free frees the memory. The chain must not be used afterwards.

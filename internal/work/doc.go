@@ -1,3 +1,3 @@
-// Package work holds what both engines share about work requests: the fields, and which of them an opcode uses. To add
-// an opcode, add it here, and its device opcode in internal/mlx5.
+// Package work holds what both engines share about work requests: the fields, and the table of kinds, which says what
+// an opcode uses.
 package work

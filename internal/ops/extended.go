@@ -2,7 +2,6 @@ package ops
 
 import (
 	"errors"
-	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
@@ -118,7 +117,7 @@ func (x *extended) session(c *SendChain, i, end int) int {
 	for k := i; k < end; k++ {
 		w := &c.wrs[k]
 		fn.WRID, fn.WRFlags = w.WRID, w.SendFlags
-		x.operation(w)
+		operation(fn, qp, x.DV, w)
 		if work.FieldsOf(w.Opcode)&work.Data == 0 {
 			continue
 		}
@@ -147,43 +146,6 @@ func (x *extended) session(c *SendChain, i, end int) int {
 	return e
 }
 
-// operation begins a work request.
-func (x *extended) operation(w *abi.SendWR) {
-	fn, qp := x.fn, x.QP
-	addr, rkey, imm := uintptr(w.Wr[0]), uintptr(uint32(w.Wr[1])), uintptr(w.ImmData)
-	switch w.Opcode {
-	case abi.IBV_WR_RDMA_WRITE:
-		ccall.Hot(fn.RDMAWrite, qp, rkey, addr)
-	case abi.IBV_WR_RDMA_WRITE_WITH_IMM:
-		ccall.Hot6(fn.RDMAWriteImm, qp, rkey, addr, imm, 0, 0)
-	case abi.IBV_WR_SEND:
-		ccall.Hot(fn.Send, qp, 0, 0)
-	case abi.IBV_WR_SEND_WITH_IMM:
-		ccall.Hot(fn.SendImm, qp, imm, 0)
-	case abi.IBV_WR_SEND_WITH_INV:
-		ccall.Hot(fn.SendInv, qp, imm, 0)
-	case abi.IBV_WR_RDMA_READ:
-		ccall.Hot(fn.RDMARead, qp, rkey, addr)
-	case abi.IBV_WR_ATOMIC_CMP_AND_SWP:
-		ccall.Hot6(fn.AtomicCmpSwp, qp, uintptr(uint32(w.Wr[3])), addr, uintptr(w.Wr[1]), uintptr(w.Wr[2]), 0)
-	case abi.IBV_WR_ATOMIC_FETCH_AND_ADD:
-		ccall.Hot6(fn.AtomicFetchAdd, qp, uintptr(uint32(w.Wr[3])), addr, uintptr(w.Wr[1]), 0, 0)
-	case abi.IBV_WR_LOCAL_INV:
-		ccall.Hot(fn.LocalInv, qp, imm, 0)
-	case abi.IBV_WR_BIND_MW:
-		ccall.Hot6(fn.BindMW, qp, w.Bind.MW, uintptr(w.Bind.RKey), address(&w.Bind.BindInfo), 0, 0)
-	case abi.IBV_WR_TSO:
-		ccall.Hot6(fn.SendTSO, qp, w.Bind.MW, uintptr(w.Bind.RKey&0xffff), uintptr(w.Bind.RKey>>16), 0, 0)
-	case abi.IBV_WR_FLUSH:
-		f := flushOf(w)
-		ccall.Hot6(fn.Flush, qp, rkey, addr, uintptr(f.length), uintptr(f.typ), uintptr(f.level))
-	case abi.IBV_WR_ATOMIC_WRITE:
-		ccall.Hot6(fn.AtomicWrite, qp, rkey, addr, address(atomicValueOf(w)), 0, 0)
-	default:
-		x.mlx5(w)
-	}
-}
-
 // data calls the setter of slot k's data, which every operation with data needs, even for no bytes.
 func (x *extended) data(c *SendChain, k int) {
 	fn, qp, w := x.fn, x.QP, &c.wrs[k]
@@ -204,18 +166,3 @@ func (x *extended) data(c *SendChain, k int) {
 		ccall.Hot(fn.SetInlineDataList, qp, uintptr(len(list)), address(&x.bufs[0]))
 	}
 }
-
-// address returns the address of something in the chain's memory.
-func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
-
-// flush has the fields of a slot of IBV_WR_FLUSH in addition to an address and a key. C has no struct for it.
-type flush struct {
-	length     uint64
-	typ, level uint8
-}
-
-// flushOf returns the place of a slot that holds its flush.
-func flushOf(w *abi.SendWR) *flush { return (*flush)(unsafe.Pointer(&w.Bind)) }
-
-// atomicValueOf returns the place of a slot that holds the value of IBV_WR_ATOMIC_WRITE.
-func atomicValueOf(w *abi.SendWR) *[8]byte { return (*[8]byte)(unsafe.Pointer(&w.Bind)) }

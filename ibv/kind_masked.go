@@ -7,37 +7,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// MaskedAtomic has the operands of OpMaskedCompareSwap and OpMaskedFetchAdd, which mlx5 executes on Size
-// bytes of the peer's memory, at a multiple of Size. The SGE, of as many bytes, receives the previous
-// value. Operands are words of 8 bytes in the order of memory; the first Size/8 are used. One of 8 bytes is atomic with
-// respect to other atomics of the device.
-//
-// RC, XRCSend and DCI QPs of the direct data path post them: rdma-core has no call for them. With
-// MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. A request that a device does not
-// execute ends with WCLocQPOpErr or WCRemInvReqErr.
-//
-// The device reports by DevX for which sizes it returns the previous value as big-endian words. UCX expects that for
-// all sizes but 8. For those sizes:
-//   - Poll swaps the words in the memory of the SGE, once, before it returns the completion. Until then no other work
-//     request may use this memory, and after Reset or Close of the QP its content is undefined.
-//   - The request must be Signaled.
-//   - The SGE must be in memory of this process, or in a null MR.
-//
-// Without DevX atomics with masks are refused, because the order of bytes is not known. No source documents the order
-// of the words of 16 and 32 bytes: that of memory is experimental. On MLNX_OFED 4 nothing is swapped:
-// mlx5dv.QueryMaskedAtomics has the sizes.
-//
-// C: the masked_atomics of struct ibv_exp_send_wr in MLNX_OFED 4.
-type MaskedAtomic struct {
-	Size uint32 // 8, 16 or 32; 0 means 8
-
-	SwapAdd [4]uint64 // what to swap in, or to add
-	// Mask has the bits to swap. For OpMaskedFetchAdd it has the last bit of each field: no carry
-	// leaves a field, or a word.
-	Mask        [4]uint64
-	Compare     [4]uint64 // OpMaskedCompareSwap
-	CompareMask [4]uint64 // the bits to compare
-}
+// OpMaskedCompareSwap and OpMaskedFetchAdd are atomics of 8 to 32 bytes: see MaskedAtomic.
+// C: IBV_EXP_WR_EXT_MASKED_ATOMIC_CMP_AND_SWP and _FETCH_AND_ADD of MLNX_OFED 4.
+const (
+	OpMaskedCompareSwap Opcode = 18
+	OpMaskedFetchAdd    Opcode = 19
+)
 
 func (m *MaskedAtomic) bytes() uint32 { return (*work.MaskedAtomic)(m).Bytes() }
 
@@ -46,7 +21,9 @@ func needMasked(op Opcode) error {
 }
 
 // checkMasked reports what is wrong with an atomic with masks.
-func (qp *QP) checkMasked(wr *SendWR) error {
+//
+//kind:check OpMaskedCompareSwap OpMaskedFetchAdd
+func checkMasked(qp *QP, wr *SendWR) error {
 	m := wr.Masked
 	if m == nil {
 		return needMasked(wr.Opcode)
@@ -57,10 +34,10 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 	case len(wr.SGEs) != 1 || wr.SGEs[0].Length != n:
 		return &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs),
 			Want: fmt.Sprintf("one of %d bytes, for the previous value", n)}
-	case qp.maxAtomic > 0 && n > qp.maxAtomic:
-		return &LimitError{What: "Masked.Size", Asked: uint64(n), Limit: uint64(qp.maxAtomic),
+	case qp.make.maxAtomic > 0 && n > qp.make.maxAtomic:
+		return &LimitError{What: "Masked.Size", Asked: uint64(n), Limit: uint64(qp.make.maxAtomic),
 			Where: "qp " + qp.name + " (mlx5dv.QPOptions.MaxAtomic)"}
-	case qp.maxAtomic > 0:
+	case qp.make.maxAtomic > 0:
 		return nil
 	case qp.signalAll:
 		return qp.maskedInCQE(wr.Opcode, "SignalAll", "the flag Signaled instead")

@@ -3,8 +3,19 @@ package ibv
 import (
 	"fmt"
 
+	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
+
+// OpBindMW binds a memory window of type 2. C: IBV_WR_BIND_MW.
+const OpBindMW Opcode = 8
+
+// BindMW binds a memory window of type 2. The Batch keeps bind, which must not change before
+// Post.
+func (b *Batch) BindMW(id uint64, flags SendFlags, bind *BindMW) {
+	wr := b.next(id, OpBindMW, flags, SGE{})
+	wr.SGEs, wr.Bind = nil, bind
+}
 
 // windowAccess are the rights that a memory window can give.
 const windowAccess = RemoteRead | RemoteWrite | RemoteAtomic | ZeroBased
@@ -12,8 +23,14 @@ const windowAccess = RemoteRead | RemoteWrite | RemoteAtomic | ZeroBased
 // maxWindow is the longest window of mlx5, whose translation entry has 31 bits, and 0 for 2 GiB.
 const maxWindow = 1 << 31
 
-// checkPosted reports what is wrong with the bind of a posted work request.
-func (b *BindMW) checkPosted(qp *QP) error {
+// checkBind reports what is wrong with a work request of OpBindMW.
+//
+//kind:check OpBindMW
+func checkBind(qp *QP, wr *SendWR) error {
+	b := wr.Bind
+	if err := checkBare(wr); err != nil {
+		return err
+	}
 	if err := b.check(qp); err != nil {
 		return err
 	}
@@ -81,10 +98,60 @@ func (b *BindMW) checkRange() error {
 	return nil
 }
 
-// bindOf returns the bind of a work request whose opcode uses it, nil of others.
-func (wr *SendWR) bindOf() *BindMW {
-	if work.FieldsOf(uint32(wr.Opcode))&work.Window == 0 {
-		return nil
+// acquire keeps the window and its MR open while the bind is posted, and returns what engines
+// need of it. It never waits, as AH.acquire.
+func (b *BindMW) acquire() (w work.Bind, err error) {
+	if !b.MW.life.TryEnter() {
+		return w, b.MW.errClosed("bind mw")
 	}
-	return wr.Bind
+	w = work.Bind{MW: b.MW.handle, MR: b.MW.noMR, Type: uint32(b.MW.typ), Key: b.MW.RKey(), NewKey: b.RKey,
+		Access: uint32(b.Access), Addr: b.Addr, Length: b.Length}
+	if b.MR == nil {
+		return w, nil
+	}
+	if !b.MR.life.TryEnter() {
+		b.MW.life.Leave()
+		return w, b.MR.errClosed("bind mw")
+	}
+	w.MR, w.LKey = b.MR.handle, b.MR.lkey
+	return w, nil
 }
+
+func (b *BindMW) release() {
+	b.MW.life.Leave()
+	if b.MR != nil {
+		b.MR.life.Leave()
+	}
+}
+
+// addBind builds the bind on the direct data path.
+//
+//kind:add OpBindMW
+func addBind(qp *QP, wr *SendWR) (ok bool, err error) {
+	w, err := wr.Bind.acquire()
+	if err != nil {
+		return false, err
+	}
+	ok = qp.direct.SQ.Bind(wr.ID, uint32(wr.Flags), &w)
+	wr.Bind.release()
+	return ok, nil
+}
+
+// fillBind writes the bind into slot i of the chain and acquires its objects.
+//
+//kind:fill OpBindMW
+func fillBind(c *ops.SendChain, i int, wr *SendWR) error {
+	w, err := wr.Bind.acquire()
+	if err == nil {
+		c.FillBind(i, request(wr), &w)
+	}
+	return err
+}
+
+//kind:release OpBindMW
+func releaseBind(wr *SendWR) { wr.Bind.release() }
+
+// postedBind gives the window its new key.
+//
+//kind:posted OpBindMW
+func postedBind(wr *SendWR) { wr.Bind.MW.key.Store(wr.Bind.RKey) }

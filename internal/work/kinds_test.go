@@ -17,7 +17,7 @@ func TestOpcodesOf(t *testing.T) {
 			1<<abi.IBV_WR_ATOMIC_CMP_AND_SWP | 1<<abi.IBV_WR_ATOMIC_FETCH_AND_ADD
 	)
 	for qpType, want := range map[uint32]uint32{
-		abi.IBV_QPT_RC: rc | ExtendedOnly, abi.IBV_QPT_XRC_SEND: rc, DCI: rc &^ (1 << abi.IBV_WR_BIND_MW),
+		abi.IBV_QPT_RC: rc | Granted(BySendOps), abi.IBV_QPT_XRC_SEND: rc, DCI: rc &^ (1 << abi.IBV_WR_BIND_MW),
 		abi.IBV_QPT_UC: write | send | inv, abi.IBV_QPT_UD: send,
 		abi.IBV_QPT_RAW_PACKET: 1<<abi.IBV_WR_SEND | 1<<abi.IBV_WR_TSO,
 		abi.IBV_QPT_XRC_RECV:   0, abi.IBV_QPT_DRIVER: 0, 0: 0,
@@ -72,7 +72,7 @@ func TestSendOpsOf(t *testing.T) {
 			t.Errorf("flag %#x names %#x", flag, set)
 		}
 	}
-	if SendOpsOf(0) != 0 || SendOpsOf(abi.IBV_QP_EX_WITH_FLUSH|abi.IBV_QP_EX_WITH_ATOMIC_WRITE) != ExtendedOnly {
+	if SendOpsOf(0) != 0 || SendOpsOf(abi.IBV_QP_EX_WITH_FLUSH|abi.IBV_QP_EX_WITH_ATOMIC_WRITE) != Granted(BySendOps) {
 		t.Error("nothing, or what needs ibv_wr_*")
 	}
 }
