@@ -11,10 +11,10 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -291,7 +291,7 @@ func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
 			Rate:     l.RateGbps * 1e9,
 			DataPath: l.DataPath, Native: l.Native, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
 		pl := &s.Place
-		local.NUMANodes, local.CPUs, local.Pinned = pl.Nodes, place.FormatList(pl.CPUs), pl.Pinned
+		local.NUMANodes, local.CPUs, local.Pinned = pl.Nodes, hostfacts.FormatCPUs(pl.CPUs), pl.Pinned
 		if pl.Node >= 0 && pl.Nodes > 0 {
 			local.NUMANode = &pl.Node
 		}

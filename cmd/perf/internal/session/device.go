@@ -11,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -74,11 +75,11 @@ func (s *Session) pin() error {
 	}
 	asked := s.plan.CPUs
 	if n := s.plan.Node; n != plan.Auto {
-		if asked, err = place.CPUsOf(sysfs.DefaultRoot(), n, allowed); err != nil {
+		if asked, err = place.CPUsOf(hostfacts.This(), n, allowed); err != nil {
 			return fmt.Errorf("numa node (--numa-node): %w", err)
 		}
 	}
-	s.place, err = place.Choose(sysfs.DefaultRoot(), s.dev.Name(), allowed, asked, s.plan.NoPin)
+	s.place, err = place.Choose(hostfacts.This(), s.dev.Name(), allowed, asked, s.plan.NoPin)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,11 @@ func (s *Session) Device() *ibv.Device { return s.dev }
 func (s *Session) Counters() map[string]uint64 {
 	sum := map[string]uint64{}
 	for _, port := range s.ports() {
-		for name, n := range sysfs.DefaultRoot().Counters(s.dev.Name(), port) {
+		c, err := hostfacts.This().Counters(s.dev.Name(), int(port))
+		if err != nil {
+			continue
+		}
+		for name, n := range c.All() {
 			sum[name] += n
 		}
 	}

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -48,12 +46,8 @@ func (s *frames) netdevMTU() int {
 	if name == "" {
 		return 0
 	}
-	b, err := os.ReadFile(filepath.Join("/sys/class/net", filepath.Base(name), "mtu"))
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	return n
+	n, _ := hostfacts.This().Netdev(name)
+	return n.MTU
 }
 
 func (s *frames) makeQPs(qo ibv.QPOptions) error {
