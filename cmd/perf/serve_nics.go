@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/nics"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // word reports whether -d is a word that stands for the devices of this host.
@@ -28,7 +28,7 @@ func (a *agentOptions) known() error {
 	if !strings.Contains(a.device, ",") {
 		return nil // without it, the agent says what the library says
 	}
-	_, err := nics.Find(sysfs.DefaultRoot(), a.device, a.ibPort)
+	_, err := nics.Find(hostfacts.This(), a.device, a.ibPort)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (a *agentOptions) options(n nics.NIC) []string {
 
 // look returns the NICs of this agent as they are now. One that cannot run tests has the reason.
 func (a *agentOptions) look(ctx context.Context) (list []agent.NIC) {
-	root := sysfs.DefaultRoot()
+	root := hostfacts.This()
 	if a.word() {
 		found, err := nics.Find(root, a.device, a.ibPort)
 		for _, n := range found {

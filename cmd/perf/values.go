@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // size is a number of bytes with an optional K, M or G (of 1024).
@@ -177,7 +177,7 @@ func (c *cpus) String() string { return fmt.Sprint([]int(*c)) }
 func (c *cpus) Type() string   { return "list" }
 
 func (c *cpus) Set(t string) error {
-	list, err := place.ParseList(t)
+	list, err := hostfacts.ParseCPUs(t)
 	if err != nil {
 		return err
 	}

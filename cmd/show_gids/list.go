@@ -9,18 +9,16 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/gid"
-	"github.com/pureverbs/pureverbs/internal/netview"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
-// portStates are the names of sysfs.
+// portStates are the names of hostfacts.
 var portStates = []string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
 
 // filter selects the GIDs to list; the zero filter selects all.
 type filter struct {
 	ports   []int
-	types   []sysfs.GIDType
+	types   []hostfacts.GIDType
 	v4, v6  bool
 	netdevs []string
 	states  []string
@@ -32,8 +30,8 @@ type filter struct {
 func (f *filter) setTypes(ib, v1, v2 bool) {
 	for _, t := range []struct {
 		on  bool
-		typ sysfs.GIDType
-	}{{ib, sysfs.GIDTypeIB}, {v1, sysfs.GIDTypeRoCEv1}, {v2, sysfs.GIDTypeRoCEv2}} {
+		typ hostfacts.GIDType
+	}{{ib, hostfacts.GIDTypeIB}, {v1, hostfacts.GIDTypeRoCEv1}, {v2, hostfacts.GIDTypeRoCEv2}} {
 		if t.on {
 			f.types = append(f.types, t.typ)
 		}
@@ -41,57 +39,62 @@ func (f *filter) setTypes(ib, v1, v2 bool) {
 }
 
 // port reports whether a port may have matching GIDs, before they are read.
-func (f *filter) port(p sysfs.Port) bool {
+func (f *filter) port(p hostfacts.Port) bool {
 	has := func(s string) bool { return strings.EqualFold(s, p.StateName) }
 	return (len(f.ports) == 0 || slices.Contains(f.ports, p.Number)) &&
 		(len(f.states) == 0 || slices.ContainsFunc(f.states, has)) &&
-		(!f.up || p.StateName == sysfs.StateActive)
+		(!f.up || p.Active())
 }
 
-func (f *filter) row(r *row, v *netview.View) bool {
-	uses := func(netdev string) bool { return v.Uses(r.device, r.port.Number, &r.entry, netdev) }
+func (f *filter) row(r *row, n *hostfacts.Namespace) bool {
+	uses := func(netdev string) bool { return n.Uses(&r.entry, netdev) }
 	return (len(f.types) == 0 || slices.Contains(f.types, r.entry.Type)) &&
 		(!f.v4 && !f.v6 || f.v4 && r.isIPv4() || f.v6 && r.isIPv6()) &&
 		(len(f.netdevs) == 0 || slices.ContainsFunc(f.netdevs, uses)) &&
-		(!f.up || r.state.Netdev != gid.LinkDown && !r.state.Address.Missing()) &&
-		(!f.source.IsValid() || v.From(r.device, r.port.Number, &r.entry, f.source))
+		(!f.up || r.entry.Link != hostfacts.LinkDown && !r.entry.Address.Missing()) &&
+		(!f.source.IsValid() || n.From(&r.entry, f.source))
 }
 
 // row is one GID and its properties.
 type row struct {
-	device string
-	port   sysfs.Port
-	entry  sysfs.GIDEntry
-	netdev *sysfs.Netdev // nil: none, or not in this network namespace
-	state  gid.Candidate
+	port   hostfacts.Port
+	entry  hostfacts.GIDEntry
+	netdev *hostfacts.Netdev // nil: none, or not in this network namespace
 }
 
-// On InfiniBand and iWARP a GID is not an IP address, whatever it looks like.
-func (r *row) isIP() bool {
-	return r.entry.Type != sysfs.GIDTypeIB && r.entry.Type >= sysfs.GIDTypeUnknown
-}
-func (r *row) isIPv4() bool { return r.isIP() && r.entry.GID.Addr().Is4() }
-func (r *row) isIPv6() bool { return r.isIP() && r.entry.GID.Addr().Is6() }
+func (r *row) isIPv4() bool { return r.entry.IsIP() && r.entry.GID.Addr().Is4() }
+func (r *row) isIPv6() bool { return r.entry.IsIP() && r.entry.GID.Addr().Is6() }
 
-func (r *row) name() string { return fmt.Sprintf("%s/%d/%d", r.device, r.port.Number, r.entry.Index) }
-
-// view returns what this network namespace has.
-func (c *config) view() *netview.View {
-	v := netview.New(c.root)
-	v.By(c.filter.route)
-	return v
+func (r *row) name() string {
+	return fmt.Sprintf("%s/%d/%d", r.entry.Device, r.port.Number, r.entry.Index)
 }
 
-func newRow(v *netview.View, device string, p sysfs.Port, e sysfs.GIDEntry) *row {
-	r := &row{device: device, port: p, entry: e, state: v.Candidate(&e, p.StateName == sysfs.StateActive)}
-	if r.state.Address != gid.AddressNone { // otherwise one of that name is another
-		r.netdev = v.Netdev(e.Netdev)
+// namespace returns what this network namespace has.
+func (c *config) namespace() *hostfacts.Namespace {
+	n := c.host.Namespace()
+	n.By(c.filter.route)
+	return n
+}
+
+func newRow(n *hostfacts.Namespace, p hostfacts.Port, e hostfacts.GIDEntry) *row {
+	r := &row{port: p, entry: e}
+	if e.Address != hostfacts.AddressNone { // otherwise one of that name is another
+		r.netdev = n.Netdev(e.Netdev)
 	}
 	return r
 }
 
+// entries returns the GIDs of rows.
+func entries(rows []*row) []hostfacts.GIDEntry {
+	list := make([]hostfacts.GIDEntry, len(rows))
+	for i, r := range rows {
+		list[i] = r.entry
+	}
+	return list
+}
+
 type listing struct {
-	devices  []sysfs.Device
+	devices  []hostfacts.Device
 	rows     []*row
 	gids     int // before the filters
 	warnings []error
@@ -99,26 +102,26 @@ type listing struct {
 }
 
 // list reads the GID tables of devs, in numeric order.
-func list(c *config, devs []sysfs.Device) *listing {
+func list(c *config, devs []hostfacts.Device) *listing {
 	devs = slices.Clone(devs)
-	slices.SortFunc(devs, func(a, b sysfs.Device) int { return sysfs.NaturalCompare(a.Name, b.Name) })
-	l := &listing{devices: slices.CompactFunc(devs, func(a, b sysfs.Device) bool { return a.Name == b.Name })}
-	view := c.view()
+	slices.SortFunc(devs, func(a, b hostfacts.Device) int { return hostfacts.CompareNames(a.Name, b.Name) })
+	l := &listing{devices: slices.CompactFunc(devs, func(a, b hostfacts.Device) bool { return a.Name == b.Name })}
+	n := c.namespace()
 	for _, d := range l.devices {
 		for _, p := range d.Ports {
-			entries, err := c.root.GIDs(d.Name, p.Number)
+			entries, err := n.GIDs(&d, p.Number)
 			if err != nil {
 				l.warn(fmt.Errorf("%s/%d: %w", d.Name, p.Number, err))
 				continue
 			}
 			for _, e := range entries {
-				r := newRow(view, d.Name, p, e)
+				r := newRow(n, p, e)
 				if e.Err != nil {
 					l.warn(fmt.Errorf("%s: %w", r.name(), e.Err))
 					continue
 				}
 				l.gids++
-				if c.filter.port(p) && c.filter.row(r, view) {
+				if c.filter.port(p) && c.filter.row(r, n) {
 					l.rows = append(l.rows, r)
 				}
 			}
@@ -139,11 +142,11 @@ func (l *listing) warn(err error) {
 func (l *listing) nothing(c *config) error {
 	switch {
 	case len(l.devices) == 0:
-		return errors.New("no RDMA devices: " + c.root.NoDevice())
+		return errors.New("no RDMA devices: " + c.host.NoDevice())
 	case l.gids == 0 && l.unread > 0:
 		return errors.New("no GIDs that can be read")
 	case l.gids == 0:
-		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty; %s", len(l.devices), gid.Fills)
+		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty; %s", len(l.devices), hostfacts.Fills)
 	}
 	if s := c.filter.source; s.IsValid() {
 		return fmt.Errorf("no GID matches: %d without the filters; "+

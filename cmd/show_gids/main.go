@@ -22,10 +22,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/netview"
 	"github.com/pureverbs/pureverbs/internal/printable"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // The exit codes.
@@ -79,7 +79,7 @@ type config struct {
 	columns   []string // of the table and of CSV
 	best, why bool
 	interval  time.Duration // of --watch; 0: once
-	root      sysfs.Root
+	host      hostfacts.Host
 	devices   []string // as given; empty: all
 	peer      string   // of --to
 	filter    filter
@@ -223,9 +223,9 @@ func parse(args []string, help io.Writer) (*config, error) {
 	if len(c.devices) == 0 && (f.NArg() > 0 || f.Changed("device")) {
 		bad("the name of the device is empty: name one, or give none to list all")
 	}
-	c.root = sysfs.DefaultRoot()
+	c.host = hostfacts.This()
 	if f.Changed("sysfs") {
-		if c.root = sysfs.Root(root); root == "" {
+		if c.host = (hostfacts.Host{Sys: root}); root == "" {
 			bad("--sysfs is empty: want a directory")
 		}
 	}
@@ -250,7 +250,7 @@ func host(peer string) string {
 
 // reach finds the source address that this host would use for the peer, and the interface by which it is reached: one
 // of the selected devices and interfaces, if the peer is reached by one. It sends nothing.
-func (c *config) reach(ctx context.Context, devs []sysfs.Device) error {
+func (c *config) reach(ctx context.Context, devs []hostfacts.Device) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(host(c.peer), "9"))
 	if err != nil {
 		return err
@@ -280,7 +280,7 @@ func (c *config) reach(ctx context.Context, devs []sysfs.Device) error {
 }
 
 // interfaces returns the selected interfaces: those of the devices, and those that their GIDs name.
-func (c *config) interfaces(devs []sysfs.Device) (names []string) {
+func (c *config) interfaces(devs []hostfacts.Device) (names []string) {
 	add := func(list ...string) {
 		for _, n := range list {
 			if n != "" && !slices.Contains(names, n) && (len(c.filter.netdevs) == 0 ||
@@ -289,14 +289,14 @@ func (c *config) interfaces(devs []sysfs.Device) (names []string) {
 			}
 		}
 	}
+	n := c.host.Namespace()
 	for _, d := range devs {
-		own, _ := c.root.Names("class", "infiniband", d.Name, "device", "net")
-		add(own...)
+		add(c.host.Netdevs(d.Name)...)
 		for _, p := range d.Ports {
 			if !c.filter.port(p) {
 				continue
 			}
-			entries, _ := c.root.GIDs(d.Name, p.Number)
+			entries, _ := n.GIDs(&d, p.Number)
 			for _, e := range entries {
 				add(e.Netdev)
 			}
@@ -340,10 +340,10 @@ func say(w io.Writer, err error) {
 // show prints the list once.
 func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 	code := exitOK
-	devs, err := c.root.Devices()
+	devs, err := c.host.Devices()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		say(stderr, errors.New("no RDMA devices: "+c.root.NoDevice()))
+		say(stderr, errors.New("no RDMA devices: "+c.host.NoDevice()))
 		code = exitNothing
 	default:
 		unread := err
@@ -397,12 +397,12 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 // selectDevices returns the named devices, in the order of the names; all of
 // them where there are no names. An unknown name is an error, returned
 // together with the devices that exist.
-func selectDevices(all []sysfs.Device, names []string) ([]sysfs.Device, error) {
+func selectDevices(all []hostfacts.Device, names []string) ([]hostfacts.Device, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
 	var (
-		out  []sysfs.Device
+		out  []hostfacts.Device
 		errs []error
 		have []string
 	)

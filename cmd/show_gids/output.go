@@ -10,34 +10,33 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/printable"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // writeMlnx prints the output of the Mellanox script, and returns
 // the number of GIDs. Devices are in the order of the command line, everything
 // else in the order of ls. An entry that cannot be read still has a row.
-func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
+func writeMlnx(w io.Writer, c *config, devs []hostfacts.Device) int {
 	fmt.Fprint(w, "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n")
 	fmt.Fprint(w, "---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---\n")
 	if len(c.devices) == 0 {
-		slices.SortFunc(devs, func(a, b sysfs.Device) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(devs, func(a, b hostfacts.Device) int { return strings.Compare(a.Name, b.Name) })
 	}
-	view := c.view()
+	n := c.namespace()
 	found := 0
 	for _, d := range devs {
 		ports := slices.Clone(d.Ports)
-		slices.SortFunc(ports, func(a, b sysfs.Port) int { return compareDecimal(a.Number, b.Number) })
+		slices.SortFunc(ports, func(a, b hostfacts.Port) int { return compareDecimal(a.Number, b.Number) })
 		for _, p := range ports {
 			if !c.filter.port(p) {
 				continue
 			}
-			entries, _ := c.root.GIDs(d.Name, p.Number)
-			slices.SortFunc(entries, func(a, b sysfs.GIDEntry) int { return compareDecimal(a.Index, b.Index) })
+			entries, _ := n.GIDs(&d, p.Number)
+			slices.SortFunc(entries, func(a, b hostfacts.GIDEntry) int { return compareDecimal(a.Index, b.Index) })
 			for _, e := range entries {
-				r := newRow(view, d.Name, p, e)
-				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r, view) || e.Err != nil &&
+				r := newRow(n, p, e)
+				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r, n) || e.Err != nil &&
 					(c.filter.v4 || c.filter.v6) {
 					continue
 				}
@@ -71,29 +70,29 @@ func compareDecimal(a, b int) int { return strings.Compare(strconv.Itoa(a), strc
 // or taken away. null means that a value does not exist or is not known.
 type (
 	output struct {
-		Tool          string         `json:"tool"`
-		SchemaVersion int            `json:"schema_version"`
-		GIDsFound     int            `json:"n_gids_found"`
-		GIDs          []jsonGID      `json:"gids"`
-		Devices       []sysfs.Device `json:"devices"`
+		Tool          string             `json:"tool"`
+		SchemaVersion int                `json:"schema_version"`
+		GIDsFound     int                `json:"n_gids_found"`
+		GIDs          []jsonGID          `json:"gids"`
+		Devices       []hostfacts.Device `json:"devices"`
 	}
 	jsonGID struct {
-		Device     string        `json:"device"`
-		Port       int           `json:"port"`
-		Index      int           `json:"index"`
-		GID        sysfs.GID     `json:"gid"`
-		IP         *string       `json:"ip"`
-		IPVersion  *int          `json:"ip_version"`
-		Scope      gid.Scope     `json:"scope"`
-		Version    sysfs.GIDType `json:"version"`
-		LinkLayer  string        `json:"link_layer"`
-		State      string        `json:"state"`
-		PhysState  string        `json:"phys_state"`
-		Rate       int64         `json:"rate_bits_per_second"`
-		Netdev     *string       `json:"netdev"`
-		NetdevUp   *bool         `json:"netdev_up"`
-		NetdevMTU  *int          `json:"netdev_mtu_bytes"`
-		NetdevVLAN *bool         `json:"netdev_vlan"`
+		Device     string            `json:"device"`
+		Port       int               `json:"port"`
+		Index      int               `json:"index"`
+		GID        hostfacts.GID     `json:"gid"`
+		IP         *string           `json:"ip"`
+		IPVersion  *int              `json:"ip_version"`
+		Scope      hostfacts.Scope   `json:"scope"`
+		Version    hostfacts.GIDType `json:"version"`
+		LinkLayer  string            `json:"link_layer"`
+		State      string            `json:"state"`
+		PhysState  string            `json:"phys_state"`
+		Rate       int64             `json:"rate_bits_per_second"`
+		Netdev     *string           `json:"netdev"`
+		NetdevUp   *bool             `json:"netdev_up"`
+		NetdevMTU  *int              `json:"netdev_mtu_bytes"`
+		NetdevVLAN *bool             `json:"netdev_vlan"`
 
 		why string // of the column alone
 	}
@@ -101,11 +100,11 @@ type (
 
 func (r *row) json() jsonGID {
 	j := jsonGID{
-		Device: r.device, Port: r.port.Number, Index: r.entry.Index, GID: r.entry.GID,
-		Scope: gid.ScopeOf(r.entry.GID), Version: r.entry.Type, LinkLayer: r.port.LinkLayer,
+		Device: r.entry.Device, Port: r.port.Number, Index: r.entry.Index, GID: r.entry.GID,
+		Scope: r.entry.Scope, Version: r.entry.Type, LinkLayer: string(r.port.LinkLayer),
 		State: r.port.StateName, PhysState: r.port.PhysStateName, Rate: r.port.RateBits,
 	}
-	if r.isIP() {
+	if r.entry.IsIP() {
 		ip, v := r.entry.GID.Addr().String(), 6
 		if r.isIPv4() {
 			v = 4
@@ -128,7 +127,7 @@ func writeJSON(w io.Writer, l *listing) {
 		o.GIDs = append(o.GIDs, r.json())
 	}
 	if o.Devices == nil {
-		o.Devices = []sysfs.Device{}
+		o.Devices = []hostfacts.Device{}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -141,11 +140,8 @@ func writeJSON(w io.Writer, l *listing) {
 // writeBest prints the index of the GID to use, or that GID as JSON.
 // failed means that devices could not be read.
 func writeBest(stdout, stderr io.Writer, c *config, l *listing, failed bool) int {
-	cands := make([]gid.Candidate, len(l.rows))
-	for i, r := range l.rows {
-		cands[i] = r.state
-	}
-	best := gid.Best(cands)
+	list := entries(l.rows)
+	best := hostfacts.BestGID(list)
 	code, problem := exitOK, ""
 	if len(l.rows) == 0 {
 		if !failed { // the reason has been told
@@ -153,8 +149,8 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing, failed bool) int
 		}
 		code = exitNothing
 	} else if best < 0 {
-		problem = "no usable GID: " + gid.None(cands)
-	} else if problem = gid.Down(cands[best]); problem != "" {
+		problem = "no usable GID: " + hostfacts.NoGID(list)
+	} else if problem = list[best].Down(); problem != "" {
 		problem = "no usable GID: " + problem + " at the best one, " + l.rows[best].name()
 	}
 	if problem != "" {
@@ -162,7 +158,7 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing, failed bool) int
 		code, best = exitNothing, -1
 	}
 	if c.why {
-		explain(stderr, l.rows, cands, best)
+		explain(stderr, l.rows, best)
 	}
 	chosen := &listing{devices: l.devices}
 	if best >= 0 {
@@ -173,9 +169,9 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing, failed bool) int
 	} else if best >= 0 {
 		fmt.Fprintln(stdout, l.rows[best].entry.Index)
 		if r := l.rows[best]; !c.why && slices.ContainsFunc(l.rows, func(o *row) bool {
-			return o.device != r.device || o.port.Number != r.port.Number
+			return o.entry.Device != r.entry.Device || o.port.Number != r.port.Number
 		}) {
-			say(stderr, fmt.Errorf("index %d is of %s, port %d; -d and -p choose others", r.entry.Index, r.device,
+			say(stderr, fmt.Errorf("index %d is of %s, port %d; -d and -p choose others", r.entry.Index, r.entry.Device,
 				r.port.Number))
 		}
 	}
@@ -187,37 +183,38 @@ func reasons(rows []*row) []string {
 	out := make([]string, 0, len(rows))
 	for len(rows) > 0 {
 		n := 1
-		for n < len(rows) && rows[n].device == rows[0].device && rows[n].port.Number == rows[0].port.Number {
+		first := &rows[0].entry
+		for n < len(rows) && rows[n].entry.Device == first.Device && rows[n].entry.Port == first.Port {
 			n++
 		}
-		cands := make([]gid.Candidate, n)
-		for i, r := range rows[:n] {
-			cands[i] = r.state
-		}
-		best := gid.Best(cands)
-		if best >= 0 && gid.Down(cands[best]) != "" {
+		list := entries(rows[:n])
+		best := hostfacts.BestGID(list)
+		if best >= 0 && list[best].Down() != "" {
 			best = -1
 		}
-		for i := range cands {
-			out = append(out, because(cands, best, i))
-		}
+		out = append(out, because(list, best)...)
 		rows = rows[n:]
 	}
 	return out
 }
 
-func because(c []gid.Candidate, best, i int) string {
-	if i == best {
-		return "chosen"
+// because returns for each GID whether it was chosen, and why not.
+func because(list []hostfacts.GIDEntry, best int) []string {
+	out := hostfacts.WhyNot(list, best)
+	for i, why := range out {
+		switch {
+		case i == best:
+			out[i] = "chosen"
+		case why != "":
+			out[i] = "no: " + why
+		}
 	}
-	if why := gid.Why(c, best, i); why != "" {
-		return "no: " + why
-	}
-	return ""
+	return out
 }
 
 // explain prints for each GID why it was or was not chosen; best is -1 for none.
-func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
+func explain(w io.Writer, rows []*row, best int) {
+	why := because(entries(rows), best)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for i, r := range rows {
 		netdev := r.entry.Netdev
@@ -225,7 +222,7 @@ func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
 			netdev = "-"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable.Name(r.name()), r.entry.GID.Addr(), r.entry.Type,
-			printable.Name(netdev), because(cands, best, i))
+			printable.Name(netdev), why[i])
 	}
 	t.Flush()
 }

@@ -19,10 +19,13 @@ type View struct {
 	route   string
 }
 
+// Foreign returns a view of a tree of another network namespace. Its addresses are not known.
+func Foreign(root sysfs.Root) *View { return &View{root: root, netdevs: map[string]*sysfs.Netdev{}} }
+
 // New reads the addresses of this network namespace. For a copy of sysfs they are those in its file "addresses", which
 // has the output of ip -o addr.
 func New(root sysfs.Root) *View {
-	v := &View{root: root, netdevs: map[string]*sysfs.Netdev{}}
+	v := Foreign(root)
 	if root.Live() {
 		v.addrs, _ = readAddresses()
 	} else if text, err := root.File("addresses"); err == nil {

@@ -1,32 +1,59 @@
 package sysfs
 
 import (
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+)
+
+// The directories of a port's counters.
+const (
+	PortCounters     = "counters"    // those of InfiniBand
+	HardwareCounters = "hw_counters" // the driver's own
 )
 
 // Counters returns the counters of a port by name, those of the port and those of the hardware. Values that cannot be
 // read are left out: not every driver has each of them.
 func (r Root) Counters(dev string, port uint8) map[string]uint64 {
-	all := map[string]uint64{}
+	all, _ := r.CountersIn(dev, port, PortCounters)
+	hardware, _ := r.CountersIn(dev, port, HardwareCounters)
+	maps.Copy(all, hardware)
+	return all
+}
+
+// CountersIn returns the counters of one directory. unread has those that cannot be read, but not those that the driver
+// does not have.
+func (r Root) CountersIn(dev string, port uint8, dir string) (all map[string]uint64, unread []*fs.PathError) {
+	all = map[string]uint64{}
 	if !validName(dev) {
-		return all
+		return all, []*fs.PathError{badName("device", dev)}
 	}
-	for _, sub := range []string{"counters", "hw_counters"} {
-		d, err := openDir(r.path("class", "infiniband", dev, "ports", strconv.Itoa(int(port)), sub))
-		if err != nil {
+	d, err := openDir(r.path("class", "infiniband", dev, "ports", strconv.Itoa(int(port)), dir))
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) && !Absent(err) {
+			unread = append(unread, at)
+		}
+		return all, unread
+	}
+	defer d.close()
+	d.unread = &unread
+	names, err := d.names()
+	d.note(err)
+	slices.Sort(names)
+	for _, name := range names {
+		if name == "lifespan" { // how long the kernel keeps the values
 			continue
 		}
-		names, _ := d.names()
-		for _, name := range names {
-			if name == "lifespan" { // how long the kernel keeps the values
-				continue
-			}
-			if v, err := strconv.ParseUint(strings.TrimSpace(d.text(name)), 10, 64); err == nil {
-				all[name] = v
-			}
+		text, known := d.known(name)
+		if v, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64); err == nil {
+			all[name] = v
+		} else if known && !strings.HasPrefix(text, "N/A") { // the port has no such counter
+			d.malformed(name, text, "a number that is not negative")
 		}
-		d.close()
 	}
-	return all
+	return all, unread
 }

@@ -1,6 +1,7 @@
 package sysfs
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,13 +25,23 @@ func TestCounters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string]uint64{"port_xmit_data": 1<<64 - 1, "out_of_buffer": 7}
+	want := map[string]uint64{"port_xmit_data": 1<<64 - 1}
+	if got, unread := Root(root).CountersIn("mlx5_0", 2, PortCounters); !maps.Equal(got, want) || unread != nil {
+		t.Errorf("Counters = %v, %v, want %v", got, unread, want)
+	}
+	want = map[string]uint64{"out_of_buffer": 7}
+	got, unread := Root(root).CountersIn("mlx5_0", 2, HardwareCounters)
+	var bad *ValueError
+	if !maps.Equal(got, want) || len(unread) != 1 || !errors.As(unread[0], &bad) || bad.Text != "-1" {
+		t.Errorf("Counters = %v, %v, want %v", got, unread, want)
+	}
+	want["port_xmit_data"] = 1<<64 - 1
 	if got := Root(root).Counters("mlx5_0", 2); !maps.Equal(got, want) {
 		t.Errorf("Counters = %v, want %v", got, want)
 	}
-	for _, dev := range []string{"mlx5_1", "../mlx5_0", ""} {
-		if got := Root(root).Counters(dev, 2); len(got) != 0 {
-			t.Errorf("Counters(%q) = %v, want none", dev, got)
+	for dev, wrong := range map[string]int{"mlx5_1": 0, "../mlx5_0": 1, "": 1} {
+		if got, unread := Root(root).CountersIn(dev, 2, PortCounters); len(got) != 0 || len(unread) != wrong {
+			t.Errorf("Counters(%q) = %v, %v, want none", dev, got, unread)
 		}
 	}
 }

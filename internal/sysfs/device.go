@@ -38,6 +38,10 @@ type Device struct {
 	NUMANode        int    `json:"numa_node"`   // -1 unknown
 	Uverbs          string `json:"uverbs"`      // name in /dev/infiniband
 	Ports           []Port `json:"ports"`
+
+	// Unread has what could not be read, or does not have the kernel's form. What a kernel, a driver or a device does
+	// not have is not in it.
+	Unread []*fs.PathError `json:"-"`
 }
 
 // Emulated reports whether the device is one of the emulator, whose figures say nothing about a NIC.
@@ -83,7 +87,7 @@ func (r Root) Devices() ([]Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	uverbs, err := r.uverbs()
+	uverbs, unread, err := r.uverbs()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +103,7 @@ func (r Root) Devices() ([]Device, error) {
 			errs = append(errs, fmt.Errorf("RDMA device %s: %w", name, err))
 			continue
 		}
-		dev.Uverbs = uverbs[name]
+		dev.file(uverbs, unread)
 		out = append(out, dev)
 	}
 	return out, errors.Join(errs...)
@@ -111,12 +115,19 @@ func (r Root) Device(name string) (Device, error) {
 	if err != nil {
 		return Device{}, err
 	}
-	uverbs, err := r.uverbs()
+	uverbs, unread, err := r.uverbs()
 	if err != nil {
 		return Device{}, err
 	}
-	dev.Uverbs = uverbs[name]
+	dev.file(uverbs, unread)
 	return dev, nil
+}
+
+// file fills in the character device of the device. One whose device cannot be read may be that of any.
+func (d *Device) file(uverbs map[string]string, unread []*fs.PathError) {
+	if d.Uverbs = uverbs[d.Name]; d.Uverbs == "" {
+		d.Unread = append(d.Unread, unread...)
+	}
 }
 
 func (r Root) device(name string) (Device, error) {
@@ -128,18 +139,20 @@ func (r Root) device(name string) (Device, error) {
 		return Device{}, err
 	}
 	defer d.close()
+	var unread []*fs.PathError
+	d.unread = &unread
 	dev := Device{
 		Name:            name,
-		NodeGUID:        guid(d.text("node_guid")),
-		SystemImageGUID: guid(d.text("sys_image_guid")),
-		NodeDescription: strings.TrimSpace(d.text("node_desc")),
-		FirmwareVersion: strings.TrimSpace(d.text("fw_ver")),
-		HCAType:         strings.TrimSpace(d.text("hca_type")),
-		BoardID:         strings.TrimSpace(d.text("board_id")),
+		NodeGUID:        d.guid("node_guid"),
+		SystemImageGUID: d.guid("sys_image_guid"),
+		NodeDescription: strings.TrimSpace(d.optional("node_desc")),
+		FirmwareVersion: strings.TrimSpace(d.optional("fw_ver")),
+		HCAType:         strings.TrimSpace(d.optional("hca_type")),
+		BoardID:         strings.TrimSpace(d.optional("board_id")),
 		NUMANode:        -1,
 		Ports:           []Port{},
 	}
-	dev.NodeType, dev.NodeTypeName = cut(d.text("node_type"))
+	dev.NodeType, dev.NodeTypeName = d.named("node_type")
 	d.bus(&dev)
 
 	if d.failed != nil {
@@ -147,6 +160,7 @@ func (r Root) device(name string) (Device, error) {
 	}
 	ports, err := d.sub("ports")
 	if errors.Is(err, fs.ErrNotExist) {
+		dev.Unread = unread
 		return dev, nil
 	} else if err != nil {
 		return Device{}, err
@@ -166,8 +180,11 @@ func (r Root) device(name string) (Device, error) {
 		}
 		if exhausted(err) {
 			return Device{}, err
+		} else if !Absent(err) {
+			ports.note(err)
 		}
 	}
+	dev.Unread = unread
 	return dev, nil
 }
 
@@ -209,8 +226,12 @@ func (d *dir) numaNode() (node int, ok bool) {
 		return 0, false
 	}
 	defer b.close()
-	n, ok := b.number("numa_node")
-	if !ok || n < 0 || n > math.MaxInt32 {
+	text, known := b.known("numa_node")
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 0, 64)
+	if err != nil && known {
+		b.malformed("numa_node", text, "a number")
+	}
+	if err != nil || n < 0 || n > math.MaxInt32 {
 		return 0, false
 	}
 	return int(n), true
@@ -252,9 +273,11 @@ func (d *dir) port(n int) (Port, error) {
 		LID:       d.lid("lid"),
 		SMLID:     d.lid("sm_lid"),
 	}
-	p.State, p.StateName = cut(d.text("state"))
-	p.PhysState, p.PhysStateName = cut(d.text("phys_state"))
-	p.RateBits = parseRate(p.Rate)
+	p.State, p.StateName = d.named("state")
+	p.PhysState, p.PhysStateName = d.named("phys_state")
+	if p.RateBits = parseRate(p.Rate); p.RateBits == 0 {
+		d.malformed("rate", p.Rate, `a rate as "100 Gb/sec (4X EDR)"`)
+	}
 	g, err := d.sub("gids")
 	if err == nil {
 		var idx []int
@@ -262,47 +285,72 @@ func (d *dir) port(n int) (Port, error) {
 		p.GIDTableLen = len(idx)
 		g.close()
 	}
-	if d.failed == nil && exhausted(err) {
-		d.failed = err
+	if !Absent(err) {
+		d.note(err)
 	}
 	return p, d.failed
 }
 
+// named reads a number with its name, as "4: ACTIVE". The number is -1 if it is not known.
+func (d *dir) named(name string) (int, string) {
+	text := d.text(name)
+	n, s := cut(text)
+	if n < 0 {
+		d.malformed(name, text, `a number and its name, as "4: ACTIVE"`)
+	}
+	return n, s
+}
+
+// guid reads a GUID.
+func (d *dir) guid(name string) string {
+	text := d.text(name)
+	g := guid(text)
+	if g == "" {
+		d.malformed(name, text, "a GUID, as 0011:2233:4455:6677")
+	}
+	return g
+}
+
 // lid reads a LID; those of extended LIDs do not fit and give 0.
 func (d *dir) lid(name string) uint16 {
-	if v, ok := d.number(name); ok && v >= 0 && v <= math.MaxUint16 {
+	v, ok := d.number(name)
+	if ok && v >= 0 && v <= math.MaxUint16 {
 		return uint16(v)
+	}
+	if !ok {
+		d.malformed(name, "", "a number")
 	}
 	return 0
 }
 
 // uverbs returns the names of the character devices by device. The map is empty if the kernel
-// module ib_uverbs is not loaded.
-func (r Root) uverbs() (map[string]string, error) {
-	out := map[string]string{}
+// module ib_uverbs is not loaded. unread has those whose device cannot be read.
+func (r Root) uverbs() (out map[string]string, unread []*fs.PathError, _ error) {
+	out = map[string]string{}
 	d, err := openDir(r.VerbsDir())
 	if err != nil {
 		if exhausted(err) {
-			return nil, err
+			return nil, nil, err
 		}
-		return out, nil
+		return out, nil, nil
 	}
 	defer d.close()
 	names, err := d.names()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	d.unread = &unread
 	for _, name := range names {
 		if n, ok := strings.CutPrefix(name, "uverbs"); !ok {
 			continue
 		} else if _, ok := parseIndex(n); !ok {
 			continue // it becomes a path in /dev
 		}
-		if dev := d.text(name + "/ibdev"); dev != "" {
+		if dev := d.optional(name + "/ibdev"); dev != "" {
 			out[dev] = name
 		}
 	}
-	return out, d.failed
+	return out, unread, d.failed
 }
 
 // PCIID returns the vendor and device ID of an RDMA device on PCI, "15b3:1021", and "" for others.
@@ -359,45 +407,4 @@ func (r Root) verbsNumber(uverbs, attr string) (int64, bool) {
 	}
 	defer d.close()
 	return d.number(attr)
-}
-
-// parseRate converts "2.5 Gb/sec (1X SDR)" to bits per second; it returns 0 for other texts.
-func parseRate(s string) int64 {
-	num, rest, _ := strings.Cut(s, " ")
-	v, err := strconv.ParseFloat(num, 64)
-	if err != nil || !(v > 0 && v < 1e6) || !strings.HasPrefix(rest, "Gb/sec") {
-		return 0
-	}
-	return int64(math.Round(v * 1e9))
-}
-
-// guid returns s if it is a GUID in the kernel's form, otherwise "".
-func guid(s string) string {
-	if len(s) != 19 {
-		return ""
-	}
-	for i := range len(s) {
-		if i%5 == 4 {
-			if s[i] != ':' {
-				return ""
-			}
-		} else if nibble(s[i]) > 15 {
-			return ""
-		}
-	}
-	return s
-}
-
-// isPCI reports whether s is a PCI address: domain:bus:device.function.
-func isPCI(s string) bool {
-	dom, rest, ok := strings.Cut(s, ":")
-	if !ok || len(dom) < 4 || len(dom) > 8 || len(rest) != 7 || rest[2] != ':' || rest[5] != '.' {
-		return false
-	}
-	for _, c := range []byte(dom + rest[:2] + rest[3:5] + rest[6:]) {
-		if nibble(c) > 15 {
-			return false
-		}
-	}
-	return true
 }

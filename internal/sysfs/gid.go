@@ -154,6 +154,8 @@ type GIDEntry struct {
 	Text     string `json:"-"` // the GID as the kernel wrote it
 	TypeText string `json:"-"` // the type as the kernel wrote it
 	Err      error  `json:"-"` // why the GID could not be read; GID is zero then
+
+	Unread []*fs.PathError `json:"-"` // why the type or the netdev could not be read
 }
 
 // gidTable is an open GID table of a port.
@@ -217,6 +219,15 @@ func (t *gidTable) close() {
 	}
 }
 
+// record makes the table note what it cannot read of an entry.
+func (t *gidTable) record(unread *[]*fs.PathError) {
+	for _, d := range []*dir{t.types, t.ndevs} {
+		if d != nil {
+			d.unread = unread
+		}
+	}
+}
+
 func (t *gidTable) gid(name string) (GID, string, error) {
 	text, err := t.gids.attr(name)
 	if err != nil {
@@ -242,20 +253,29 @@ func (t *gidTable) listedType(name string) (GIDType, string) {
 		return GIDTypeUnknown, ""
 	}
 	text, err := t.types.attr(name)
-	if exhausted(err) {
-		t.types.failed = err
+	if !Absent(err) {
+		t.types.note(err)
 	}
 	if err != nil && t.linkLayer == LinkInfiniBand {
 		return GIDTypeIB, "" // some kernels return EINVAL for it
 	}
-	return gidType(text, t.linkLayer), text
+	typ := gidType(text, t.linkLayer)
+	if err == nil && typ == GIDTypeUnknown {
+		t.types.malformed(name, text, "IB/RoCE v1 or RoCE v2")
+	}
+	return typ, text
 }
 
 func (t *gidTable) netdev(name string) string {
 	if t.ndevs == nil {
 		return ""
 	}
-	return t.ndevs.text(name)
+	s, known := t.ndevs.known(name)
+	blank := func(r rune) bool { return r <= ' ' }
+	if known && (!validName(s) || len(s) > maxNetdev || strings.ContainsFunc(s, blank)) {
+		t.ndevs.malformed(name, s, "the name of an interface")
+	}
+	return s
 }
 
 // GIDs reads the GID table of a port in order of index. Empty entries are omitted. An entry that
@@ -277,7 +297,9 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 		if err == nil && g.IsZero() {
 			continue
 		}
-		e := GIDEntry{Index: i, GID: g, Text: text, Err: err, Netdev: t.netdev(name)}
+		e := GIDEntry{Index: i, GID: g, Text: text, Err: err}
+		t.record(&e.Unread)
+		e.Netdev = t.netdev(name)
 		e.Type, e.TypeText = t.gidType(name)
 		out = append(out, e)
 	}

@@ -1,11 +1,16 @@
 package sysfs
 
 import (
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 )
+
+// maxNetdev is the longest name of an interface.
+// C: IFNAMSIZ - 1.
+const maxNetdev = 15
 
 // Netdev is a network interface as described by sysfs.
 type Netdev struct {
@@ -18,6 +23,8 @@ type Netdev struct {
 	VLAN      bool   `json:"vlan"`
 	Kind      string `json:"kind"`   // what the kernel calls it: vlan, vxlan, bond, ...; empty for most
 	Master    string `json:"master"` // bond, bridge or team it belongs to
+
+	Unread []*fs.PathError `json:"-"` // what could not be read
 }
 
 // Up reports whether the interface can carry traffic: it is enabled, and its link is up or, for
@@ -28,7 +35,7 @@ func (n Netdev) Up() bool {
 
 // Netdev reads one interface. ok is false if this network namespace has none of that name.
 func (r Root) Netdev(name string) (n Netdev, ok bool) {
-	if !validName(name) || len(name) > 15 {
+	if !validName(name) || len(name) > maxNetdev {
 		return Netdev{}, false
 	}
 	d, err := openDir(r.path("class", "net", name))
@@ -36,15 +43,23 @@ func (r Root) Netdev(name string) (n Netdev, ok bool) {
 		return Netdev{}, false
 	}
 	defer d.close()
+	var unread []*fs.PathError
+	d.unread = &unread
 	n = Netdev{Name: name, OperState: d.text("operstate"), Address: d.text("address")}
 	if v, ok := d.number("ifindex"); ok && v > 0 && v <= math.MaxInt32 {
 		n.Index = int(v)
+	} else {
+		d.malformed("ifindex", "", "a number from 1 on")
 	}
 	if v, ok := d.number("flags"); ok && v >= 0 && v <= math.MaxUint32 {
 		n.Flags = uint32(v)
+	} else {
+		d.malformed("flags", "", "a number of 32 bits")
 	}
 	if v, ok := d.number("mtu"); ok && v > 0 && v <= math.MaxInt32 {
 		n.MTU = int(v)
+	} else {
+		d.malformed("mtu", "", "a number from 1 on")
 	}
 	for line := range strings.Lines(d.text("uevent")) {
 		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok {
@@ -54,6 +69,7 @@ func (r Root) Netdev(name string) (n Netdev, ok bool) {
 	if link, err := d.readlink("master"); err == nil {
 		n.Master = filepath.Base(link)
 	}
+	n.Unread = unread
 	return n, true
 }
 

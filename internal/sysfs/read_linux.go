@@ -13,7 +13,8 @@ import (
 type dir struct {
 	fd     int
 	path   string
-	failed error // of text
+	failed error            // of text
+	unread *[]*fs.PathError // what text could not read; nil: nobody asks
 }
 
 func openDir(path string) (*dir, error) { return openDirAt(unix.AT_FDCWD, path, path) }
@@ -31,7 +32,13 @@ func openDirAt(at int, name, path string) (*dir, error) {
 	}
 }
 
-func (d *dir) sub(name string) (*dir, error) { return openDirAt(d.fd, name, d.path+"/"+name) }
+func (d *dir) sub(name string) (*dir, error) {
+	s, err := openDirAt(d.fd, name, d.path+"/"+name)
+	if err == nil {
+		s.unread = d.unread
+	}
+	return s, err
+}
 
 func (d *dir) close() { unix.Close(d.fd) }
 
@@ -100,7 +107,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 		return fail("stat", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fail("read", errNotRegular)
+		return fail("read", ErrNotRegular)
 	}
 	for {
 		// One read is enough: the kernel returns an attribute in one piece.
@@ -112,7 +119,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 			return fail("read", err)
 		}
 		if n == len(buf) {
-			return fail("read", errTooLarge)
+			return fail("read", ErrTooLarge)
 		}
 		return n, nil
 	}

@@ -11,7 +11,8 @@ import (
 // dir is the path of a directory. Only Linux has sysfs; on other systems this reads a copy of it.
 type dir struct {
 	path   string
-	failed error // of text
+	failed error            // of text
+	unread *[]*fs.PathError // what text could not read; nil: nobody asks
 }
 
 func openDir(path string) (*dir, error) {
@@ -25,7 +26,13 @@ func openDir(path string) (*dir, error) {
 	return &dir{path: path}, nil
 }
 
-func (d *dir) sub(name string) (*dir, error) { return openDir(d.path + "/" + name) }
+func (d *dir) sub(name string) (*dir, error) {
+	s, err := openDir(d.path + "/" + name)
+	if err == nil {
+		s.unread = d.unread
+	}
+	return s, err
+}
 
 func (d *dir) close() {}
 
@@ -57,7 +64,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 		return 0, err
 	}
 	if !st.Mode().IsRegular() {
-		return 0, &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+		return 0, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +76,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 	case io.EOF, io.ErrUnexpectedEOF:
 		return n, nil
 	case nil:
-		return 0, &fs.PathError{Op: "read", Path: path, Err: errTooLarge}
+		return 0, &fs.PathError{Op: "read", Path: path, Err: ErrTooLarge}
 	}
 	return 0, err
 }

@@ -3,6 +3,7 @@ package sysfs
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +21,20 @@ const (
 
 var buffers = sync.Pool{New: func() any { return new([maxAttr + 1]byte) }}
 
-var errTooLarge = errors.New("larger than 4096 bytes, so not an attribute")
-var errNotRegular = errors.New("not a regular file")
+// Why a file is not read, although it can be opened.
+var (
+	ErrTooLarge   = errors.New("larger than 4096 bytes, so not an attribute")
+	ErrNotRegular = errors.New("not a regular file")
+)
+
+// A ValueError is an attribute that does not have the kernel's form.
+type ValueError struct {
+	Text string // the attribute's, at most 64 bytes of it
+	Want string // the form
+}
+
+// Error returns one line.
+func (e *ValueError) Error() string { return "is " + strconv.Quote(e.Text) + ", want " + e.Want }
 
 // Root is the path where sysfs is mounted. The empty Root is /sys.
 type Root string
@@ -59,7 +72,7 @@ func validName(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 255 && !strings.ContainsAny(name, "/\x00")
 }
 
-func badName(kind, name string) error {
+func badName(kind, name string) *fs.PathError {
 	return &fs.PathError{Op: "open", Path: kind + " " + strconv.Quote(name), Err: fs.ErrInvalid}
 }
 
@@ -67,10 +80,54 @@ func badName(kind, name string) error {
 // the process lacked a resource to read it.
 func (d *dir) text(name string) string {
 	s, err := d.attr(name)
+	d.note(err)
+	return s
+}
+
+// optional is text for an attribute that not every kernel, driver or device has.
+func (d *dir) optional(name string) string {
+	s, _ := d.known(name)
+	return s
+}
+
+// known is optional; ok is false if the attribute cannot be read.
+func (d *dir) known(name string) (s string, ok bool) {
+	s, err := d.attr(name)
+	if !Absent(err) {
+		d.note(err)
+	}
+	return s, err == nil
+}
+
+// note records why a value is not known.
+func (d *dir) note(err error) {
 	if exhausted(err) {
 		d.failed = err
 	}
-	return s
+	var at *fs.PathError
+	if d.unread != nil && errors.As(err, &at) {
+		*d.unread = append(*d.unread, at)
+	}
+}
+
+// malformed records that an attribute does not have the kernel's form, unless it could not be read.
+func (d *dir) malformed(name, text, want string) {
+	if text != "" || !d.noted(name) {
+		d.note(&fs.PathError{Op: "parse", Path: d.path + "/" + name,
+			Err: &ValueError{Text: text[:min(len(text), 64)], Want: want}})
+	}
+}
+
+func (d *dir) noted(name string) bool {
+	return d.unread != nil && slices.ContainsFunc(*d.unread, func(e *fs.PathError) bool {
+		return e.Path == d.path+"/"+name
+	})
+}
+
+// Absent reports whether err says that the kernel or the driver does not have an attribute.
+func Absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) ||
+		errors.Is(err, syscall.EOPNOTSUPP)
 }
 
 // exhausted reports whether err is a lack of descriptors or memory. An attribute that could not be

@@ -9,7 +9,7 @@ import (
 )
 
 // libraries are the packages that a user's program imports.
-var libraries = []string{"ibv", "rdmacm", "rdma", "mlx5dv", "efadv", "loader"}
+var libraries = []string{"ibv", "rdmacm", "rdma", "mlx5dv", "efadv", "loader", "hostfacts"}
 
 // linked is a package that a program links, and what it imports.
 type linked struct {
@@ -83,6 +83,24 @@ func TestKernelLinks(t *testing.T) {
 		if !slices.Contains(list, module+p) {
 			t.Errorf("go list did not print %s", p)
 		}
+	}
+	for _, p := range callsC(list) {
+		t.Error("it links", p)
+	}
+}
+
+// TestFactsLinks: hostfacts links nothing that loads or calls C, so that agents without RDMA's libraries can use it.
+func TestFactsLinks(t *testing.T) {
+	c := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"hostfacts")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux") // package net calls C
+	c.Stderr = os.Stderr
+	text, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Fields(string(text))
+	if !slices.Contains(list, module+"internal/netview") {
+		t.Errorf("go list printed %q", list)
 	}
 	for _, p := range callsC(list) {
 		t.Error("it links", p)

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // active is a port that carries traffic.
 type active struct {
 	name string
 	dev  *Device
-	port sysfs.Port
+	port hostfacts.Port
 	link Link
 }
 
@@ -19,7 +19,7 @@ func actives(devs []Device) (out []active) {
 	for i := range devs {
 		d := &devs[i]
 		for k, p := range d.Ports {
-			if p.StateName == sysfs.StateActive {
+			if p.Active() {
 				out = append(out, active{fmt.Sprintf("%s/%d", d.Name, p.Number), d, p, d.Links[k]})
 			}
 		}
@@ -102,7 +102,7 @@ func (r *Report) Compare(p *Peer) {
 		if a.port.RateBits != b.port.RateBits {
 			add(Note, a.name, "the rates differ", both(a.port.Rate, b.port.Rate), "")
 		}
-		if a.dev.PCIID == b.dev.PCIID && a.dev.BoardID == b.dev.BoardID &&
+		if a.dev.PCI.ID == b.dev.PCI.ID && a.dev.BoardID == b.dev.BoardID &&
 			a.dev.FirmwareVersion != b.dev.FirmwareVersion {
 			add(Note, a.name, "the firmware differs", both(a.dev.FirmwareVersion, b.dev.FirmwareVersion),
 				"mlxfwmanager --query")

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // usualDSCP is the DSCP that vendors' guides give RoCE, where the table gives it flow control.
@@ -27,7 +27,7 @@ type flow struct {
 }
 
 // congestion checks flow and congestion control, by netlink and by files of vendors' drivers in sysfs.
-func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) {
+func (x *examination) congestion(d *Device, p hostfacts.Port, name string, l *Link) {
 	if l.Netdev == "" || d.PCIAddress == "" {
 		return
 	}
@@ -44,13 +44,13 @@ func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) 
 		if err != nil {
 			w.from = []string{err.Error()}
 		}
-		f.Evidence = fmt.Sprintf("%s; %v/class/net/%s/{qos,ecn} do not exist", strings.Join(w.from, "; "), x.Sys,
+		f.Evidence = fmt.Sprintf("%s; %v/class/net/%s/{qos,ecn} do not exist", strings.Join(w.from, "; "), x.sysfs(),
 			w.netdev)
-		if d.Function != "PF" {
+		if d.Function != hostfacts.PF {
 			f.Remedy = "dcb pfc show dev NETDEV; dcb app show dev NETDEV    # on the host, of the physical function"
 		}
 	} else {
-		n, _ := x.Sys.Netdev(l.Netdev)
+		n, _ := x.Facts.Netdev(l.Netdev)
 		w.tagged = n.VLAN
 		w.judge(&f, l)
 	}
@@ -59,18 +59,17 @@ func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) 
 
 // lower returns the device's own interface: that of a GID may be a bond or a VLAN, which have no priorities.
 func (x *examination) lower(d *Device, netdev string) string {
-	own, err := x.Sys.Names("class", "infiniband", d.Name, "device", "net")
-	if err != nil || len(own) == 0 || slices.Contains(own, netdev) {
+	own := x.Facts.Netdevs(d.Name)
+	if len(own) == 0 || slices.Contains(own, netdev) {
 		return netdev
 	}
-	slices.Sort(own)
 	return own[0]
 }
 
 // flowOfSysfs reads what only vendors' drivers have.
-func (x *examination) flowOfSysfs(d *Device, p sysfs.Port, l *Link, w *flow) {
+func (x *examination) flowOfSysfs(d *Device, p hostfacts.Port, l *Link, w *flow) {
 	read := func(key string, elem ...string) string {
-		s, err := x.Sys.Attr(append([]string{"class", "net", w.netdev}, elem...)...)
+		s, err := x.sysfs().Attr(append([]string{"class", "net", w.netdev}, elem...)...)
 		if err != nil {
 			return ""
 		}
@@ -82,14 +81,14 @@ func (x *examination) flowOfSysfs(d *Device, p sysfs.Port, l *Link, w *flow) {
 	w.trust, w.pfc = read("trust", "qos", "trust"), read("pfc", "qos", "pfc")
 	for prio := range 8 {
 		for _, side := range []string{"roce_np", "roce_rp"} {
-			v, err := x.Sys.Attr("class", "net", w.netdev, "ecn", side, "enable", fmt.Sprint(prio))
+			v, err := x.sysfs().Attr("class", "net", w.netdev, "ecn", side, "enable", fmt.Sprint(prio))
 			if err == nil {
 				l.Lossless[fmt.Sprintf("%s_%d", side, prio)] = v
 				w.ecn, w.ecnRead = w.ecn && v != "0", true
 			}
 		}
 	}
-	class, err := x.Sys.Attr("class", "infiniband", d.Name, "tc", fmt.Sprint(p.Number), "traffic_class")
+	class, err := x.sysfs().Attr("class", "infiniband", d.Name, "tc", fmt.Sprint(p.Number), "traffic_class")
 	if err == nil {
 		l.Lossless["traffic_class"] = class
 		w.seen = append(w.seen, "traffic_class "+class)
@@ -97,7 +96,7 @@ func (x *examination) flowOfSysfs(d *Device, p sysfs.Port, l *Link, w *flow) {
 		w.class = uint8(n)
 	}
 	if len(l.Lossless) > 0 {
-		w.from = []string{x.Sys.String() + "/class/net/" + w.netdev + "/{qos,ecn}"}
+		w.from = []string{x.sysfs().String() + "/class/net/" + w.netdev + "/{qos,ecn}"}
 	}
 }
 

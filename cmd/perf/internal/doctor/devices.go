@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 func (x *examination) devices() {
-	devs, err := x.Sys.Devices()
+	devs, err := x.Facts.Devices()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // modules reports that there are none
 		x.add(Finding{Severity: Error, Subject: "host", Check: "device", Text: "devices cannot be read",
-			Evidence: err.Error(), Remedy: "ls -l " + x.Sys.ClassDir() + "    # sysfs is open to everybody by default"})
+			Evidence: err.Error(),
+			Remedy:   "ls -l " + x.sysfs().ClassDir() + "    # sysfs is open to everybody by default"})
 	}
 	active, withheld := false, x.withheld()
 	all := x.identified(devs)
@@ -29,23 +29,23 @@ func (x *examination) devices() {
 			continue
 		}
 		for _, p := range d.Ports {
-			active = active || p.StateName == sysfs.StateActive
+			active = active || p.Active()
 		}
 		x.device(&d)
 		x.Devices = append(x.Devices, d)
 	}
 	if len(devs) > 0 && !active {
 		x.add(Finding{Severity: Error, Subject: "host", Check: "port", Text: "no port of any device is ACTIVE",
-			Evidence: x.Sys.ClassDir() + "/*/ports/*/state", Remedy: "rdma link    # then bring a link up"})
+			Evidence: x.sysfs().ClassDir() + "/*/ports/*/state", Remedy: "rdma link    # then bring a link up"})
 	}
 }
 
 // identified returns devices with what they are and which of them share a card.
-func (x *examination) identified(devs []sysfs.Device) []Device {
+func (x *examination) identified(devs []hostfacts.Device) []Device {
 	all := make([]Device, len(devs))
 	for i := range devs {
-		all[i] = Device{Device: devs[i], Links: []Link{}}
-		x.identify(&all[i])
+		pci := x.Facts.PCI(&devs[i])
+		all[i] = Device{Device: devs[i], PCI: pci, Links: []Link{}}
 	}
 	x.seat(all)
 	return all
@@ -53,7 +53,7 @@ func (x *examination) identified(devs []sysfs.Device) []Device {
 
 func (x *examination) device(d *Device) {
 	what := d.Model
-	for _, s := range []string{d.Function, d.Driver} {
+	for _, s := range []string{string(d.Function), d.Driver} {
 		if s != "" {
 			what = strings.TrimSpace(what + " " + s)
 		}
@@ -62,7 +62,7 @@ func (x *examination) device(d *Device) {
 		what += ", firmware " + d.FirmwareVersion
 	}
 	x.add(Finding{Subject: d.Name, Check: "device", Text: what,
-		Evidence: fmt.Sprintf("%s %s %s, %s", d.PCIAddress, d.PCIID, d.BoardID, x.Sys.ClassDir()+"/"+d.Name)})
+		Evidence: fmt.Sprintf("%s %s %s, %s", d.PCIAddress, d.PCI.ID, d.BoardID, x.sysfs().ClassDir()+"/"+d.Name)})
 	usable := x.node(d)
 	x.pcie(d)
 	if d.PCIAddress != "" {
@@ -127,21 +127,15 @@ func (x *examination) numa(d *Device) {
 	if d.PCIAddress == "" {
 		return
 	}
-	nodes, _ := x.Sys.Names("devices", "system", "node")
-	count := 0
-	for _, n := range nodes {
-		if digits, ok := strings.CutPrefix(n, "node"); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
-			count++
-		}
-	}
-	f := Finding{Subject: d.Name, Check: "numa", Evidence: x.Sys.ClassDir() + "/" + d.Name + "/device/numa_node"}
+	count := len(x.Facts.NUMANodes())
+	f := Finding{Subject: d.Name, Check: "numa", Evidence: x.sysfs().ClassDir() + "/" + d.Name + "/device/numa_node"}
 	switch {
 	case d.NUMANode < 0 && count > 1:
 		f.Severity, f.Text = Warning,
 			fmt.Sprintf("the host has %d NUMA nodes and does not report the node of the device",
 				count)
 		f.Remedy = "dmesg | grep -i numa    # firmware settings of the slot"
-		if d.Function != "PF" || virtual[d.Driver] {
+		if d.Function != hostfacts.PF || virtual[d.Driver] {
 			f.Severity, f.Remedy = Note, "" // the hypervisor's business
 		}
 	case d.NUMANode >= 0 && count > 1:
@@ -155,38 +149,14 @@ func (x *examination) numa(d *Device) {
 
 // cgroup looks whether the control group, or one above it, bounds how many objects may be made.
 func (x *examination) cgroup(d *Device) {
-	for line := range strings.Lines(x.file("self/cgroup")) {
-		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue
-		}
-		elem := []string{"fs", "cgroup"}
-		for e := range strings.SplitSeq(group, "/") {
-			if e != "" {
-				elem = append(elem, e)
-			}
-		}
-		for ; len(elem) > 2; elem = elem[:len(elem)-1] {
-			x.bounds(d, elem)
-		}
+	if x.groups == nil {
+		x.groups, _ = x.Facts.Cgroups()
 	}
-}
-
-// bounds checks the limits of one control group.
-func (x *examination) bounds(d *Device, group []string) {
-	path := append(slices.Clone(group), "rdma.max")
-	limits, err := x.Sys.Attr(path...)
-	if err != nil {
-		return
-	}
-	file := x.Sys.String() + "/" + strings.Join(path, "/")
-	for line := range strings.Lines(limits) {
-		dev, bound, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if dev != d.Name || bound == "hca_handle=max hca_object=max" {
-			continue
+	for _, g := range x.groups {
+		if g.Device == d.Name {
+			x.add(Finding{Severity: Warning, Subject: d.Name, Check: "cgroup",
+				Text:     "the control group limits the objects of the device: " + g.Limit,
+				Evidence: g.Path, Remedy: "echo '" + d.Name + " hca_handle=max hca_object=max' > " + g.Path})
 		}
-		x.add(Finding{Severity: Warning, Subject: d.Name, Check: "cgroup",
-			Text:     "the control group limits the objects of the device: " + bound,
-			Evidence: file, Remedy: "echo '" + d.Name + " hca_handle=max hca_object=max' > " + file})
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pureverbs/pureverbs/internal/netview"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -58,14 +57,11 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`   // the command that mends it
 }
 
-// Device is a device with what [sysfs.Device] does not have.
+// Device is a device, and how its ports are connected.
 type Device struct {
-	sysfs.Device
-	Model    string `json:"model"`    // ConnectX-7; empty if it is not known
-	PCIID    string `json:"pci_id"`   // 15b3:1021
-	Function string `json:"function"` // PF, VF, SF, or empty for software
-	PCIe     *PCIe  `json:"pcie"`     // nil for software
-	Links    []Link `json:"links"`
+	hostfacts.Device
+	hostfacts.PCI
+	Links []Link `json:"links"`
 }
 
 // Link is the state of a port.
@@ -97,7 +93,8 @@ type Report struct {
 func Examine(h *Host, program string) *Report {
 	x := newExamination(h, &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program, Findings: []Finding{},
 		Devices: []Device{}})
-	x.Hostname, x.Kernel = h.text("sys/kernel/hostname"), h.text("sys/kernel/osrelease")
+	x.Hostname, _ = h.Facts.Hostname()
+	x.Kernel, _ = h.Facts.Kernel()
 	x.libraries()
 	x.modules()
 	x.memlock()
@@ -112,20 +109,22 @@ func Examine(h *Host, program string) *Report {
 type examination struct {
 	*Host
 	*Report
-	noVerbs  bool              // libibverbs cannot be loaded: checks that need it fail for that reason
-	unlisted map[string]bool   // devices without a driver in libibverbs: it cannot open them
-	emulated string            // an emulated device, if all devices are: the name of the first
-	view     *netview.View     // nil until a GID table is read
-	tables   map[string]*table // by port
-	cards    map[string]*card  // by device
-	fastest  map[kin]int64     // the highest rate of ports that can be compared
+	noVerbs  bool                 // libibverbs cannot be loaded: checks that need it fail for that reason
+	unlisted map[string]bool      // devices without a driver in libibverbs: it cannot open them
+	emulated string               // an emulated device, if all devices are: the name of the first
+	here     *hostfacts.Namespace // nil until a GID table is read
+	tables   map[string]*table    // by port
+	groups   []hostfacts.Cgroup   // nil until a device is looked at
+	cards    map[string]*card     // by device
+	fastest  map[kin]int64        // the highest rate of ports that can be compared
 }
 
 func newExamination(h *Host, r *Report) *examination {
 	x := &examination{Host: h, Report: r, unlisted: map[string]bool{}, tables: map[string]*table{},
 		cards: map[string]*card{}, fastest: map[kin]int64{}}
-	devs, err := h.Sys.Devices()
-	if err == nil && len(devs) > 0 && !slices.ContainsFunc(devs, func(d sysfs.Device) bool { return !d.Emulated() }) {
+	devs, err := h.Facts.Devices()
+	real := func(d hostfacts.Device) bool { return !d.Emulated() }
+	if err == nil && len(devs) > 0 && !slices.ContainsFunc(devs, real) {
 		x.emulated = devs[0].Name
 	}
 	return x

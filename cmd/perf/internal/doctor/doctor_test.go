@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -62,7 +62,7 @@ func marks() (apps []dcb.App) {
 }
 
 func (b *bed) proc(name, text string) {
-	path := filepath.Join(b.Proc, name)
+	path := b.Facts.ProcPath(name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 		panic(err)
 	}
@@ -97,7 +97,7 @@ func newBare(t *testing.T) *bed {
 	b := &bed{tree: tr, mtus: map[int]int{1: 4096}}
 	b.info.Libraries = []loader.LibraryInfo{{Name: loader.IBVerbs, Version: "44.0", Path: "/lib/libibverbs.so.1"},
 		{Name: loader.RDMACM, Version: "44.0", Path: "/lib/librdmacm.so.1"}}
-	b.Host = &Host{Sys: sysfs.Root(tr.Root), Proc: t.TempDir(), Dev: "/nowhere",
+	b.Host = &Host{Facts: hostfacts.Host{Sys: tr.Root, Proc: t.TempDir()}, Dev: "/nowhere",
 		Access:   func(string) error { return nil },
 		Load:     func() *loader.Info { return &b.info },
 		Unlisted: func() error { return nil },
@@ -134,7 +134,7 @@ func TestHealthy(t *testing.T) {
 		}
 	}
 	d := r.Devices[0]
-	if d.Model != "ConnectX-6 Dx" || d.Function != "PF" || d.PCIe.Width != 16 || d.PCIe.Bits()/1e9 != 252 ||
+	if d.Model != "ConnectX-6 Dx" || d.Function != "PF" || d.PCI.Link.Width != 16 || d.PCI.Link.Bits()/1e9 != 252 ||
 		d.Links[0].MTU != 4096 || *d.Links[0].GID != 3 || d.Links[0].GIDType != "RoCEv2" ||
 		d.Links[0].NetdevMTU != 9000 ||
 		d.Links[0].Lossless["trust"] != "dscp" {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/counter"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 	"github.com/pureverbs/pureverbs/loader"
@@ -271,7 +271,7 @@ var faults = []faulty{
 // TestFaultyHosts: of a host with one fault, the doctor names that fault, nothing else, and what mends it.
 func TestFaultyHosts(t *testing.T) {
 	hosts := faults
-	for name, most := range counter.Full {
+	for name, most := range hostfacts.CounterLimits() {
 		hosts = append(hosts, faulty{name + " is full", Warning, "errors", fmt.Sprintf("%s %d", name, most),
 			"perfquery -C mlx5_0 -P 1 -R", []part{nic("cx6", ib(hdr, count(name, int(most))))}})
 	}

@@ -3,15 +3,11 @@ package doctor
 import (
 	"strings"
 
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // roceUDP is the UDP port of RoCE v2.
 const roceUDP = "4791"
-
-// iWARP is the type of devices that use TCP.
-// C: IBV_NODE_RNIC.
-const iWARP = 4
 
 // firewall gives a hint about the packet filter: the kernel's does not see what an adapter receives, but it sees
 // SoftRoCE's packets, and a filter in the network sees all.
@@ -19,7 +15,7 @@ func (x *examination) firewall() {
 	ethernet, software := false, false
 	for _, d := range x.Devices {
 		for _, p := range d.Ports {
-			if p.LinkLayer == sysfs.LinkEthernet && d.NodeType != iWARP {
+			if p.LinkLayer == hostfacts.Ethernet && d.NodeType != hostfacts.NodeRNIC {
 				ethernet = true
 				software = software || d.PCIAddress == ""
 			}

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
 // long is an address as the kernel writes a GID.
-func long(address string) string { return sysfs.GID(netip.MustParseAddr(address).As16()).String() }
+func long(address string) string { return hostfacts.GID(netip.MustParseAddr(address).As16()).String() }
 
 // byMAC is the link-local address of a MAC.
 func byMAC(mac string) string {
@@ -253,8 +253,8 @@ func TestLanes(t *testing.T) {
 				slow(64, 64))} {
 				w := newWorld(t, []part{p})
 				bad := alarms(w)
-				devs, _ := w.Sys.Devices()
-				want := devs[0].Ports[0].LinkLayer == sysfs.LinkInfiniBand && n < least
+				devs, _ := w.Facts.Devices()
+				want := devs[0].Ports[0].LinkLayer == hostfacts.InfiniBand && n < least
 				got := len(bad) == 1 && bad[0].Check == "link" && strings.Contains(bad[0].Text, "lanes missing")
 				if got != want || !want && len(bad) > 0 {
 					t.Errorf("%s, %s: %+v, want a warning: %v", devs[0].Ports[0].LinkLayer, rate, bad, want)

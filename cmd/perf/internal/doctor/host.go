@@ -1,21 +1,18 @@
 package doctor
 
 import (
-	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Host is where a machine is read. Tests give another one.
 type Host struct {
-	Sys  sysfs.Root
-	Proc string // /proc
-	Dev  string // /dev
+	Facts hostfacts.Host
+	Dev   string // /dev
 
 	Access    func(path string) error                  // whether this process may read and write the file
 	Load      func() *loader.Info                      // which libraries are there
@@ -39,19 +36,11 @@ type Native struct {
 	Library    func() (devices map[string]Attributes, _ error) // by the library
 }
 
-// text reads a file of procfs that has one line; empty if it cannot be read.
-func (h *Host) text(name string) string { return strings.TrimSpace(h.file(name)) }
-
-// file reads a file of procfs.
-func (h *Host) file(name string) string {
-	f, err := os.Open(filepath.Join(h.Proc, name))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
-		return ""
-	}
+// mounts returns the mounts of this process; empty if they cannot be read.
+func (h *Host) mounts() string {
+	b, _ := os.ReadFile(h.Facts.ProcPath("self", "mountinfo"))
 	return string(b)
 }
+
+// sysfs returns where the rest is read: what only vendors' drivers have, and modules.
+func (h *Host) sysfs() sysfs.Root { return sysfs.Root(h.Facts.Sys) }

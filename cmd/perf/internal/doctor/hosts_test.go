@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
@@ -168,7 +169,7 @@ func (w *world) function(a *adapter, where string) {
 }
 
 func (w *world) there(name string) bool {
-	_, err := w.Sys.Link(strings.Split(name, "/")...)
+	_, err := w.sysfs().Link(strings.Split(name, "/")...)
 	return err == nil
 }
 
@@ -379,12 +380,13 @@ func TestParts(t *testing.T) {
 		t.Fatalf("%+v", r.Devices)
 	}
 	a, b := r.Devices[0], r.Devices[1]
-	if a.Model != "ConnectX-6 Dx" || a.Function != "PF" || a.PCIe.Width != 8 || a.PCIe.MaxWidth != 16 ||
+	if a.Model != "ConnectX-6 Dx" || a.Function != "PF" || a.PCI.Link.Width != 8 || a.PCI.Link.MaxWidth != 16 ||
 		a.Links[0].Netdev != "eth3.vlan" || a.Links[0].Address != "10.0.0.1" || a.Links[0].MTU != 4096 ||
 		a.Ports[0].RateBits != 100e9 {
-		t.Errorf("%+v %+v", a, a.PCIe)
+		t.Errorf("%+v %+v", a, a.PCI.Link)
 	}
-	if b.Function != "VF" || b.NodeGUID != noGUID || b.Ports[0].LinkLayer != sysfs.LinkInfiniBand || b.PCIe.Width != 0 {
+	if b.Function != "VF" || b.NodeGUID != noGUID || b.Ports[0].LinkLayer != hostfacts.InfiniBand ||
+		b.PCI.Link.Width != 0 {
 		t.Errorf("%+v", b)
 	}
 }

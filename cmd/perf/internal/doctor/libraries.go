@@ -74,7 +74,7 @@ func (x *examination) providers(err error) {
 		return
 	}
 	for _, d := range u.Devices {
-		dev, err := x.Sys.Device(d.Name)
+		dev, err := x.Facts.Device(d.Name)
 		if err == nil && (dev.Uverbs == "" || x.Access(filepath.Join(x.Dev, "infiniband", dev.Uverbs)) != nil) {
 			continue
 		}

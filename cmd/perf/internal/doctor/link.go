@@ -1,14 +1,12 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/counter"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // lanes has how many lanes a link of InfiniBand has at least, by the kernel's name of the speed of a lane. Cables and
@@ -16,52 +14,38 @@ import (
 // cable that splits a switch's port. On Ethernet drivers make lanes and speed up from the rate, so they mean nothing.
 var lanes = map[string]int{"SDR": 4, "DDR": 4, "QDR": 4, "FDR10": 4, "FDR": 4, "EDR": 4, "HDR": 2, "NDR": 2, "XDR": 2}
 
-// lanesOf returns the lanes of a rate and the name of their speed: 2 and HDR of "100 Gb/sec (2X HDR)". Old kernels
-// write no name for SDR.
-func lanesOf(rate string) (n int, speed string) {
-	_, rest, _ := strings.Cut(rate, "(")
-	count, speed, _ := strings.Cut(strings.TrimSuffix(rest, ")"), "X")
-	n, _ = strconv.Atoi(count)
-	return n, cmp.Or(strings.TrimSpace(speed), "SDR")
-}
-
-// data returns the bits that a port carries in a second. The InfiniBand speeds up to QDR lose a fifth to their coding.
-func data(p sysfs.Port) int64 {
-	if _, speed := lanesOf(p.Rate); p.LinkLayer == sysfs.LinkInfiniBand && len(speed) == 3 &&
-		strings.Contains("SDR DDR QDR", speed) {
-		return p.RateBits / 5 * 4
-	}
-	return p.RateBits
-}
-
-// leastEthernet is the least rate for which any of [models] has cables; below it a port talks to a port for management.
+// leastEthernet is the least rate for which any mlx5 device has cables; below it a port talks to a port for management.
 const leastEthernet = 10e9
 
 // kin are ports that should run at the same rate: of the same board, on the same network. An empty network is any.
-type kin struct{ pci, board, layer, network string }
+type kin struct {
+	pci, board string
+	layer      hostfacts.LinkLayer
+	network    string
+}
 
 // link checks whether a port came up at the rate that can be expected of it.
-func (x *examination) link(d *Device, p sysfs.Port, name string) {
-	if d.PCIAddress == "" || p.StateName != sysfs.StateActive || p.RateBits == 0 || d.Function != "PF" {
+func (x *examination) link(d *Device, p hostfacts.Port, name string) {
+	if d.PCIAddress == "" || !p.Active() || p.RateBits == 0 || d.Function != hostfacts.PF {
 		return
 	}
 	f := Finding{Severity: Warning, Subject: name, Check: "link",
-		Evidence: fmt.Sprintf("%s/%s/ports/%d/rate: %s", x.Sys.ClassDir(), d.Name, p.Number, p.Rate),
+		Evidence: fmt.Sprintf("%s/%s/ports/%d/rate: %s", x.sysfs().ClassDir(), d.Name, p.Number, p.Rate),
 		Remedy: fmt.Sprintf("mlxlink -d %s -p %d -m -c -e    # cable, forced speed, switch port", d.PCIAddress,
 			p.Number)}
-	n, speed := lanesOf(p.Rate)
-	m, ib := modelOf(d.PCIID), p.LinkLayer == sysfs.LinkInfiniBand
-	slow := m.name != "" && (ib && (speed == "SDR" || speed == "DDR") || !ib && p.RateBits < leastEthernet)
+	n, speed := p.Lanes()
+	m, ib := hostfacts.ModelOf(d.PCI.ID), p.LinkLayer == hostfacts.InfiniBand
+	slow := m.Name != "" && (ib && (speed == "SDR" || speed == "DDR") || !ib && p.RateBits < leastEthernet)
 	same := x.kin(d, p)
 	rail := x.fastest[same]
 	same.network = ""
 	switch board := x.fastest[same]; {
-	case slow && ib && speed == "SDR" && x.before(m.kernel):
+	case slow && ib && speed == "SDR" && x.before(m.Kernel):
 		f.Severity, f.Remedy = Note, "mlxlink -d "+d.PCIAddress
 		f.Text = fmt.Sprintf("the rate cannot be told: Linux %s prints that of SDR for speeds newer than itself",
 			x.Kernel)
 	case slow:
-		f.Text = fmt.Sprintf("the link came up at %s; ports of a %s have up to %d Gb/s", p.Rate, m.name, m.gbps)
+		f.Text = fmt.Sprintf("the link came up at %s; ports of a %s have up to %d Gb/s", p.Rate, m.Name, m.PortGbps)
 	case ib && n > 0 && n < lanes[speed]:
 		f.Text = fmt.Sprintf("the link came up at %s, with lanes missing: InfiniBand links of this speed have %d",
 			p.Rate, lanes[speed])
@@ -80,15 +64,15 @@ func (x *examination) link(d *Device, p sysfs.Port, name string) {
 
 // kin returns the ports with which a port can be compared. The network is the rail: that of the best GID's address on
 // Ethernet, the subnet and its manager on InfiniBand.
-func (x *examination) kin(d *Device, p sysfs.Port) kin {
-	k := kin{pci: d.PCIID, board: d.BoardID, layer: p.LinkLayer, network: "unknown"}
+func (x *examination) kin(d *Device, p hostfacts.Port) kin {
+	k := kin{pci: d.PCI.ID, board: d.BoardID, layer: p.LinkLayer, network: "unknown"}
 	t := x.table(d, p)
 	switch {
 	case t.best < 0:
-	case t.list[t.best].Type == sysfs.GIDTypeIB:
+	case t.list[t.best].Type == hostfacts.GIDTypeIB:
 		k.network = fmt.Sprintf("%x %d", t.list[0].GID[:8], p.SMLID)
 	default:
-		if n := x.view.Network(&t.list[t.best]); n.IsValid() {
+		if n := x.here.Network(&t.list[t.best]); n.IsValid() {
 			k.network = n.String()
 		}
 	}
@@ -99,7 +83,7 @@ func (x *examination) kin(d *Device, p sysfs.Port) kin {
 func (x *examination) rates(devs []Device) {
 	for i := range devs {
 		for _, p := range devs[i].Ports {
-			if p.StateName != sysfs.StateActive || devs[i].Function != "PF" {
+			if !p.Active() || devs[i].Function != hostfacts.PF {
 				continue
 			}
 			k := x.kin(&devs[i], p)
@@ -126,7 +110,9 @@ func (x *examination) readFaults() map[string]counted {
 	all := map[string]counted{}
 	for i := range x.Devices {
 		for _, p := range x.Devices[i].Ports {
-			all[fmt.Sprintf("%s/%d", x.Devices[i].Name, p.Number)] = x.Sys.Counters(x.Devices[i].Name, uint8(p.Number))
+			if c, err := x.Facts.Counters(x.Devices[i].Name, p.Number); err == nil {
+				all[fmt.Sprintf("%s/%d", x.Devices[i].Name, p.Number)] = c.All()
+			}
 		}
 	}
 	return all
@@ -140,34 +126,30 @@ func (x *examination) errors() {
 	for i := range x.Devices {
 		for _, p := range x.Devices[i].Ports {
 			name := fmt.Sprintf("%s/%d", x.Devices[i].Name, p.Number)
-			x.errorsOf(name, fmt.Sprintf("%s/%s/ports/%d/{counters,hw_counters}", x.Sys.ClassDir(), x.Devices[i].Name,
-				p.Number), before[name], after[name])
+			x.errorsOf(name, fmt.Sprintf("%s/%s/ports/%d/{counters,hw_counters}", x.sysfs().ClassDir(),
+				x.Devices[i].Name, p.Number), before[name], after[name])
 		}
 	}
 }
 
 func (x *examination) errorsOf(name, where string, before, after counted) {
 	var old, rising, full, seen []string
-	for c, t := range counter.Troubles {
-		if !t.Fault {
-			continue
-		}
-		n, ok := after[c]
+	for c, n := range after {
 		b, also := before[c]
+		note, fault, _ := counter.Note(c, n-b)
+		most := hostfacts.CounterMax(c)
+		if most > 0 && n == most {
+			full = append(full, fmt.Sprintf("%s %d", c, most))
+		}
 		switch {
-		case !ok:
+		case !fault:
 			continue
 		case also && n > b:
-			rising = append(rising, t.Note(c, n-b))
-		case n > 0 && n != counter.Full[c]: // or it was reset meanwhile
+			rising = append(rising, note)
+		case n > 0 && n != most: // or it was reset meanwhile
 			old = append(old, fmt.Sprintf("%s %d", c, n))
 		}
 		seen = append(seen, c)
-	}
-	for c, most := range counter.Full {
-		if after[c] == most {
-			full = append(full, fmt.Sprintf("%s %d", c, most))
-		}
 	}
 	slices.Sort(rising)
 	slices.Sort(old)

@@ -30,13 +30,13 @@ var adapters = []struct{ vendor, ids, module string }{
 }
 
 func (x *examination) modules() {
-	names, err := x.Sys.DeviceNames()
+	names, err := x.sysfs().DeviceNames()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return // devices reports it
 	}
 	if len(names) == 0 {
 		f := Finding{Severity: Error, Subject: "host", Check: "device", Text: "the kernel has no RDMA device",
-			Evidence: x.Sys.ClassDir() + " is empty", Remedy: "modprobe mlx5_ib    # or the driver of your adapter"}
+			Evidence: x.sysfs().ClassDir() + " is empty", Remedy: "modprobe mlx5_ib    # or the driver of your adapter"}
 		if err != nil {
 			f.Evidence = err.Error()
 		}
@@ -47,31 +47,31 @@ func (x *examination) modules() {
 					continue
 				}
 				way := "modprobe " + a.module
-				if _, err := x.Sys.Names("module", a.module); err == nil {
+				if _, err := x.sysfs().Names("module", a.module); err == nil {
 					f.Evidence += "; " + a.module + " is loaded"
 					prefix, _, _ := strings.Cut(a.module, "_")
 					way = "dmesg | grep " + prefix + "    # why the driver refuses the adapter"
 				}
-				f.Evidence += "; " + strings.Join(found[i], " ") + " of vendor " + a.vendor + " in " + x.Sys.String() +
-					"/bus/pci/devices"
+				f.Evidence += "; " + strings.Join(found[i], " ") + " of vendor " + a.vendor + " in " +
+					x.sysfs().String() + "/bus/pci/devices"
 				f.Remedy = strings.TrimPrefix(f.Remedy+"; "+way, "; ")
 			}
 		} else if x.Container != "" {
 			f.Remedy = "give the container the devices: --device=/dev/infiniband, or the RDMA device plugin's resource"
 		}
-		if x.Sys.Exclusive() {
+		if x.Facts.Exclusive() {
 			f.Text = "no RDMA device is in this network namespace; the RDMA subsystem is in exclusive mode"
-			f.Evidence = x.Sys.String() + "/module/ib_core/parameters/netns_mode: N"
+			f.Evidence = x.sysfs().String() + "/module/ib_core/parameters/netns_mode: N"
 			f.Remedy = "rdma dev set DEVICE netns PID    # where the device is; or: rdma system set netns shared"
 		}
 		x.add(f)
 		return
 	}
-	if uverbs, err := x.Sys.Names("class", "infiniband_verbs"); err != nil || len(uverbs) == 0 {
+	if uverbs, err := x.sysfs().Names("class", "infiniband_verbs"); err != nil || len(uverbs) == 0 {
 		x.add(Finding{Severity: Error, Subject: "host", Check: "module", Text: "ib_uverbs is not loaded",
-			Evidence: x.Sys.VerbsDir() + " is empty", Remedy: "modprobe ib_uverbs"})
+			Evidence: x.sysfs().VerbsDir() + " is empty", Remedy: "modprobe ib_uverbs"})
 	} else {
-		x.add(Finding{Subject: "host", Check: "module", Text: "ib_uverbs is loaded", Evidence: x.Sys.VerbsDir()})
+		x.add(Finding{Subject: "host", Check: "module", Text: "ib_uverbs is loaded", Evidence: x.sysfs().VerbsDir()})
 	}
 	cm := filepath.Join(x.Dev, "infiniband", "rdma_cm")
 	f := Finding{Subject: "host", Check: "module", Text: "rdma_ucm is loaded", Evidence: cm}
@@ -85,11 +85,11 @@ func (x *examination) modules() {
 // adapters returns the addresses of adapters on PCI, by their index in the list of them.
 func (x *examination) adapters() map[int][]string {
 	out := map[int][]string{}
-	names, _ := x.Sys.Names("bus", "pci", "devices")
+	names, _ := x.sysfs().Names("bus", "pci", "devices")
 	for _, n := range names {
-		vendor, _ := x.Sys.Attr("bus", "pci", "devices", n, "vendor")
-		class, _ := x.Sys.Attr("bus", "pci", "devices", n, "class")
-		device, _ := x.Sys.Attr("bus", "pci", "devices", n, "device")
+		vendor, _ := x.sysfs().Attr("bus", "pci", "devices", n, "vendor")
+		class, _ := x.sysfs().Attr("bus", "pci", "devices", n, "class")
+		device, _ := x.sysfs().Attr("bus", "pci", "devices", n, "device")
 		fits := func(id string) bool { return strings.HasPrefix(device, id) }
 		for i, a := range adapters {
 			if a.vendor == vendor && slices.ContainsFunc(strings.Fields(a.ids), fits) &&

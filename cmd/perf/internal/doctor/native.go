@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -23,7 +22,7 @@ func (x *examination) checkNative(d *Device) {
 		return
 	}
 	for _, p := range d.Ports {
-		if p.StateName != sysfs.StateActive {
+		if !p.Active() {
 			continue
 		}
 		port := fmt.Sprintf("%s/%d", d.Name, p.Number)

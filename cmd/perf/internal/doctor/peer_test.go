@@ -109,8 +109,3 @@ func FuzzParsePeer(f *testing.F) {
 		}
 	})
 }
-
-func FuzzRedirects(f *testing.F) {
-	f.Add(make([]byte, 0x108))
-	f.Fuzz(func(t *testing.T, b []byte) { redirects(b) })
-}

@@ -3,9 +3,7 @@ package doctor
 import (
 	"fmt"
 
-	"github.com/pureverbs/pureverbs/internal/gid"
-	"github.com/pureverbs/pureverbs/internal/netview"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // headers is the room that the kernel leaves for headers when it chooses the MTU of a port from that of its netdev.
@@ -28,25 +26,25 @@ func largestMTU(netdev int) int {
 const noGUID = "0000:0000:0000:0000"
 
 // down returns the reason why a port is not ACTIVE, if it is known, and the command that brings it up.
-func (x *examination) down(d *Device, p sysfs.Port) (why, remedy string) {
+func (x *examination) down(d *Device, p hostfacts.Port) (why, remedy string) {
 	const host = "    # on the host; PF is the interface of the physical function"
-	ethernet := p.LinkLayer == sysfs.LinkEthernet
+	ethernet := p.LinkLayer == hostfacts.Ethernet
 	switch {
-	case !ethernet && d.Function == "VF" && d.NodeGUID == noGUID:
+	case !ethernet && d.Function == hostfacts.VF && d.NodeGUID == noGUID:
 		return ": the virtual function has no GUID", "ip link set dev PF vf N node_guid GUID; " +
 			"ip link set dev PF vf N port_guid GUID; ip link set dev PF vf N state auto" + host
-	case p.LinkLayer == sysfs.LinkInfiniBand && p.StateName == "INIT":
+	case p.LinkLayer == hostfacts.InfiniBand && p.StateName == "INIT":
 		return "", "start a subnet manager: systemctl start opensm"
-	case d.Function == "VF" && !ethernet:
+	case d.Function == hostfacts.VF && !ethernet:
 		return "", "ip link set dev PF vf N state auto" + host
-	case d.Function == "SF":
+	case d.Function == hostfacts.SF:
 		return "", "devlink port function set PORT state active    # on the host; devlink port lists them"
 	case !ethernet:
 		return "", "check cable and switch"
 	}
 	remedy = "ip link set dev " + x.netdevOf(d, p.Number) + " up"
 	switch {
-	case d.Function == "VF":
+	case d.Function == hostfacts.VF:
 		remedy += "; ip link set dev PF vf N state auto" + host
 	case d.PCIAddress != "":
 		remedy += "    # then cable and switch"
@@ -54,11 +52,11 @@ func (x *examination) down(d *Device, p sysfs.Port) (why, remedy string) {
 	return "", remedy
 }
 
-func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
+func (x *examination) port(d *Device, p hostfacts.Port, l *Link) {
 	name := fmt.Sprintf("%s/%d", d.Name, p.Number)
 	f := Finding{Subject: name, Check: "port", Text: fmt.Sprintf("%s, %s, %s", p.LinkLayer, p.StateName, p.Rate),
-		Evidence: fmt.Sprintf("%s/%s/ports/%d/state", x.Sys.ClassDir(), d.Name, p.Number)}
-	if p.StateName != sysfs.StateActive {
+		Evidence: fmt.Sprintf("%s/%s/ports/%d/state", x.sysfs().ClassDir(), d.Name, p.Number)}
+	if !p.Active() {
 		why, remedy := x.down(d, p)
 		f.Severity, f.Text = Warning, fmt.Sprintf("the port is %s (%s)%s", p.StateName, p.PhysStateName, why)
 		f.Evidence += ": " + p.StateName
@@ -71,7 +69,7 @@ func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
 	x.link(d, p, name)
 	x.pkeys(d, p, name)
 	x.gids(d, p, name, l)
-	if p.LinkLayer != sysfs.LinkEthernet {
+	if p.LinkLayer != hostfacts.Ethernet {
 		return
 	}
 	x.mtu(d, name, l)
@@ -80,77 +78,78 @@ func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
 
 // netdevOf returns the netdev of a port.
 func (x *examination) netdevOf(d *Device, port int) string {
-	entries, _ := x.Sys.GIDs(d.Name, port)
-	for _, e := range entries {
-		if e.Netdev != "" {
-			return e.Netdev
+	if p := d.Port(port); p != nil {
+		for _, e := range x.table(d, *p).all {
+			if e.Netdev != "" {
+				return e.Netdev
+			}
 		}
 	}
 	return "NETDEV"
 }
 
 // gids reports for each GID why it is a good choice or not.
-func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
+func (x *examination) gids(d *Device, p hostfacts.Port, name string, l *Link) {
 	t := x.table(d, p)
-	evidence := fmt.Sprintf("%s/%s/ports/%d/gids", x.Sys.ClassDir(), d.Name, p.Number)
+	evidence := fmt.Sprintf("%s/%s/ports/%d/gids", x.sysfs().ClassDir(), d.Name, p.Number)
 	if t.err != nil {
 		x.add(Finding{Severity: Error, Subject: name, Check: "gid", Text: "the GID table cannot be read",
 			Evidence: t.err.Error(), Remedy: "ls -l " + evidence})
 		return
 	}
-	c, list, best := t.candidates, t.list, t.best
+	list, best := t.list, t.best
 	good := best >= 0
 	if !good {
 		x.add(noGID(d, p, name, evidence, t))
 	} else {
 		x.bestGID(d, p, name, evidence, t, l)
-		if n := foreigners(c); n > 0 {
+		if n := foreigners(t.list); n > 0 {
 			text := fmt.Sprintf("no interface here has the addresses of %d of %d GIDs: connecting by them fails", n,
-				len(c))
+				len(list))
 			x.add(Finding{Severity: Warning, Subject: name, Check: "gid", Text: text, Evidence: evidence + elsewhere,
 				Remedy: "show_gids --up -d " + d.Name + "    # take none that it leaves out"})
 		}
 	}
-	for i, e := range list {
+	for i, why := range hostfacts.WhyNot(list, best) {
+		e := &list[i]
 		if good && i == best {
 			continue
 		}
 		x.add(Finding{Severity: Note, Subject: name, Check: "gid", Text: fmt.Sprintf("GID %d, %s %v, is not chosen: %s",
-			e.Index, e.GID.Addr(), e.Type, gid.Why(c, best, i)), Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)})
+			e.Index, e.GID.Addr(), e.Type, why), Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)})
 	}
 }
 
 // table is the GID table of a port, without empty entries.
 type table struct {
-	list       []sysfs.GIDEntry
-	candidates []gid.Candidate
-	best       int   // in the list; -1: none carries traffic
-	err        error // why it cannot be read, or none of its entries
+	all  []hostfacts.GIDEntry
+	list []hostfacts.GIDEntry // those that can be read
+	best int                  // in the list; -1: none carries traffic
+	err  error                // why it cannot be read, or none of its entries
 }
 
 // table reads the GID table of a port, once.
-func (x *examination) table(d *Device, p sysfs.Port) *table {
+func (x *examination) table(d *Device, p hostfacts.Port) *table {
 	name := fmt.Sprintf("%s/%d", d.Name, p.Number)
 	if t := x.tables[name]; t != nil {
 		return t
 	}
-	if x.view == nil {
-		x.view = netview.New(x.Sys)
+	if x.here == nil {
+		x.here = x.Facts.Namespace()
 	}
-	entries, err := x.Sys.GIDs(d.Name, p.Number)
-	t := &table{err: err}
+	entries, err := x.here.GIDs(&d.Device, p.Number)
+	t := &table{all: entries, err: err}
 	for _, e := range entries {
 		if e.Err != nil {
 			t.err = e.Err
 			continue
 		}
-		t.candidates = append(t.candidates, x.view.Candidate(&e, p.StateName == sysfs.StateActive))
 		t.list = append(t.list, e)
 	}
 	if len(t.list) > 0 {
 		t.err = nil // one bad entry does not matter
 	}
-	if t.best = gid.Best(t.candidates); t.best >= 0 && gid.Down(t.candidates[t.best]) != "" {
+	if t.best = hostfacts.BestGID(t.list); t.best >= 0 && t.list[t.best].Down() != "" {
 		t.best = -1
 	}
 	x.tables[name] = t
@@ -159,8 +158,8 @@ func (x *examination) table(d *Device, p sysfs.Port) *table {
 
 // byMAC returns an interface that has a default GID of RoCE v2, but not its address; empty if none has.
 func (t *table) byMAC() string {
-	for i := range t.candidates {
-		if t.candidates[i].Address == gid.AddressDefault {
+	for i := range t.list {
+		if t.list[i].Address == hostfacts.AddressDefault {
 			return t.list[i].Netdev
 		}
 	}
@@ -168,24 +167,24 @@ func (t *table) byMAC() string {
 }
 
 // noGID reports that no GID of a port can be used.
-func noGID(d *Device, p sysfs.Port, name, evidence string, t *table) Finding {
-	c := t.candidates
-	f := Finding{Severity: Error, Subject: name, Check: "gid", Text: "no GID can be used: " + gid.None(c),
+func noGID(d *Device, p hostfacts.Port, name, evidence string, t *table) Finding {
+	c := t.list
+	f := Finding{Severity: Error, Subject: name, Check: "gid", Text: "no GID can be used: " + hostfacts.NoGID(c),
 		Evidence: evidence, Remedy: "show_gids --why -d " + d.Name}
 	switch {
-	case p.StateName != sysfs.StateActive:
+	case !p.Active():
 		f.Severity = Note // the port's finding is the cause
 	case len(c) == 0:
 		f.Text = "the GID table is empty: nothing can be addressed"
 		f.Remedy = "ip addr add ADDRESS/PREFIX dev NETDEV    # each address of the port's interface makes an entry"
-		if p.LinkLayer != sysfs.LinkEthernet {
+		if p.LinkLayer != hostfacts.Ethernet {
 			f.Remedy = "systemctl start opensm    # the subnet manager's prefix makes the entry"
 		}
-	case c[0].Type < gid.TypeIB:
-		f.Severity, f.Text, f.Remedy = OK, gid.Unusable(c[0]), ""
+	case c[0].Type < hostfacts.GIDTypeIB:
+		f.Severity, f.Text, f.Remedy = OK, c[0].Unusable(), ""
 	case t.byMAC() != "":
 		f.Remedy = "ip addr add ADDRESS/PREFIX dev " + t.byMAC()
-	case foreigners(c) > 0:
+	case foreigners(t.list) > 0:
 		f.Evidence += elsewhere
 		f.Remedy = ownInterface
 	}
@@ -198,9 +197,9 @@ const (
 )
 
 // foreigners returns how many GIDs have an address that no interface of this network namespace has.
-func foreigners(c []gid.Candidate) (n int) {
+func foreigners(c []hostfacts.GIDEntry) (n int) {
 	for i := range c {
-		if c[i].Address == gid.AddressNone {
+		if c[i].Address == hostfacts.AddressNone {
 			n++
 		}
 	}
@@ -208,19 +207,18 @@ func foreigners(c []gid.Candidate) (n int) {
 }
 
 // bestGID reports the problems of the best GID.
-func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, t *table, l *Link) {
+func (x *examination) bestGID(d *Device, p hostfacts.Port, name, evidence string, t *table, l *Link) {
 	e := t.list[t.best]
 	l.GID, l.GIDType, l.Netdev = &e.Index, e.Type.String(), e.Netdev
 	text := fmt.Sprintf("GID %d, %s %v on %s, is the best", e.Index, e.GID.Addr(), e.Type, e.Netdev)
 	f := Finding{Subject: name, Check: "gid", Text: text, Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)}
-	if e.Type != sysfs.GIDTypeIB {
+	if e.Type != hostfacts.GIDTypeIB {
 		l.Address = e.GID.Addr().String()
 	} else {
 		f.Text = fmt.Sprintf("GID %d, %v, is the best", e.Index, e.GID)
 	}
-	scope := gid.ScopeOf(e.GID)
 	switch {
-	case e.Type == sysfs.GIDTypeRoCEv1:
+	case e.Type == hostfacts.GIDTypeRoCEv1:
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer accepts",
 			e.Index)
@@ -229,7 +227,8 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, t 
 		if netdev := t.byMAC(); netdev != "" {
 			f.Remedy = "ip addr add ADDRESS/PREFIX dev " + netdev
 		}
-	case e.Type == sysfs.GIDTypeRoCEv2 && (scope == gid.ScopeLinkLocal || scope == gid.ScopeIPv4LinkLocal):
+	case e.Type == hostfacts.GIDTypeRoCEv2 &&
+		(e.Scope == hostfacts.ScopeLinkLocal || e.Scope == hostfacts.ScopeIPv4LinkLocal):
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("the best GID, %d, is link-local: no router forwards it", e.Index)
 		f.Remedy = "ip addr add ADDRESS/PREFIX dev " + e.Netdev
@@ -237,10 +236,9 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, t 
 	x.add(f)
 
 	// Which RoCE rdma_cm uses.
-	mode, err := x.Sys.Attr("kernel", "config", "rdma_cm", d.Name, "ports", fmt.Sprint(p.Number), "default_roce_mode")
-	if err == nil && mode != "RoCE v2" {
+	if mode, _ := x.Facts.CMRoCEMode(d.Name, p.Number); mode != "" && mode != "RoCE v2" {
 		x.add(Finding{Severity: Warning, Subject: name, Check: "roce", Text: "rdma_cm connects by " + mode,
-			Evidence: fmt.Sprintf("%s/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode: %s", x.Sys, d.Name,
+			Evidence: fmt.Sprintf("%s/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode: %s", x.sysfs(), d.Name,
 				p.Number, mode),
 			Remedy: fmt.Sprintf("cma_roce_mode -d %s -p %d -m 2", d.Name, p.Number)})
 	}
@@ -248,9 +246,9 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, t 
 
 // mtu compares the port's MTU with that of its interface or bond. That of a VLAN above them does not matter.
 func (x *examination) mtu(d *Device, name string, l *Link) {
-	n, ok := x.Sys.Netdev(l.Netdev)
+	n, ok := x.Facts.Netdev(l.Netdev)
 	if ok && n.Kind != "" && n.Kind != "bond" {
-		n, ok = x.Sys.Netdev(x.lower(d, l.Netdev))
+		n, ok = x.Facts.Netdev(x.lower(d, l.Netdev))
 	}
 	if !ok || n.MTU == 0 {
 		return
@@ -258,7 +256,7 @@ func (x *examination) mtu(d *Device, name string, l *Link) {
 	l.NetdevMTU = n.MTU
 	fits := largestMTU(n.MTU)
 	f := Finding{Subject: name, Check: "mtu", Text: fmt.Sprintf("active MTU %d", l.MTU),
-		Evidence: fmt.Sprintf("%s/class/net/%s/mtu: %d, active MTU of the port: %d", x.Sys, n.Name, n.MTU, l.MTU)}
+		Evidence: fmt.Sprintf("%s/class/net/%s/mtu: %d, active MTU of the port: %d", x.sysfs(), n.Name, n.MTU, l.MTU)}
 	switch {
 	case l.MTU == 0:
 		return // it could not be opened

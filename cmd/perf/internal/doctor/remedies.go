@@ -40,7 +40,7 @@ func (x *examination) fileCause(path string, err error) provider.FileCause {
 	if st, err := os.Stat(path); err == nil {
 		mode = st.Mode()
 	}
-	return provider.Cause(x.file("self/mountinfo"), path, mode, err)
+	return provider.Cause(x.mounts(), path, mode, err)
 }
 
 // unusable returns the finding of a device file that cannot be opened.
@@ -67,7 +67,7 @@ func (x *examination) withheld() map[string]error {
 	if x.Container == "" {
 		return nil
 	}
-	devs, _ := x.Sys.Devices()
+	devs, _ := x.Facts.Devices()
 	missing, given := map[string]error{}, 0
 	for _, d := range devs {
 		if d.Uverbs == "" {

@@ -12,7 +12,7 @@ func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
 	x := newExamination(h, &Report{})
 	x.processor()
 	x.iommu()
-	devs, _ := h.Sys.Devices()
+	devs, _ := h.Facts.Devices()
 	all := x.identified(devs)
 	d := &Device{}
 	if i := slices.IndexFunc(all, func(d Device) bool { return d.Name == device }); i >= 0 {
@@ -20,7 +20,7 @@ func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
 		x.pcie(d)
 	}
 	if gid >= 0 && port >= 0 && port < 256 {
-		if netdev, ok := h.Sys.GIDNetdev(device, uint8(port), gid); ok {
+		if netdev, ok := h.sysfs().GIDNetdev(device, uint8(port), gid); ok {
 			x.mtu(d, fmt.Sprintf("%s/%d", device, port), &Link{Port: port, MTU: mtu, Netdev: netdev})
 		}
 	}

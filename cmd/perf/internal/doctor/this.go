@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // This returns this machine.
 func This() *Host {
-	return &Host{Sys: sysfs.DefaultRoot(), Proc: "/proc", Dev: "/dev", Access: access, Load: loader.Report,
+	return &Host{Facts: hostfacts.This(), Dev: "/dev", Access: access, Load: loader.Report,
 		Unlisted: ibv.Unlisted, MTUs: activeMTUs, Register: register, Rules: rules, Container: container(),
 		DCB: dcb.Read, Second: func() { time.Sleep(time.Second) }}
 }

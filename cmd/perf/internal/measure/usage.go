@@ -88,8 +88,8 @@ func (g *Gauge) Lap() Usage {
 func (u *Usage) Notes() []string {
 	var notes []string
 	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
-		if t, known := counter.Troubles[name]; known && u.Counters[name] > 0 {
-			notes = append(notes, t.Note(name, u.Counters[name]))
+		if note, _, known := counter.Note(name, u.Counters[name]); known && u.Counters[name] > 0 {
+			notes = append(notes, note)
 		}
 	}
 	for _, name := range u.Reset {

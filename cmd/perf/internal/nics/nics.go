@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // Words that stand for several NICs.
@@ -81,7 +81,7 @@ func (e *UnknownError) Error() string {
 
 // Find returns the NICs of a host that a text stands for: a list as for Parse, or a word. Those of a word are in the
 // order of their names: where hosts are alike, it is the same on all of them. only is a port, 0: all.
-func Find(root sysfs.Root, text string, only uint8) ([]NIC, error) {
+func Find(host hostfacts.Host, text string, only uint8) ([]NIC, error) {
 	word := text == All || text == GPU
 	var listed []NIC
 	var err error
@@ -90,10 +90,10 @@ func Find(root sysfs.Root, text string, only uint8) ([]NIC, error) {
 			return nil, err
 		}
 	}
-	devices, err := root.Devices()
+	devices, err := host.Devices()
 	if len(devices) == 0 {
 		if err == nil || !word {
-			err = &UnknownError{text, nil, root.NoDevice()}
+			err = &UnknownError{text, nil, host.NoDevice()}
 		}
 		return nil, err
 	}
@@ -116,12 +116,12 @@ func Find(root sysfs.Root, text string, only uint8) ([]NIC, error) {
 		}
 	}
 	if text == GPU {
-		if list, err = nearest(root, devices, list); err != nil {
+		if list, err = nearest(host, devices, list); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(list, func(a, b NIC) int {
-		return cmp.Or(sysfs.NaturalCompare(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(hostfacts.CompareNames(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
 	})
 	switch {
 	case len(list) == 0:
@@ -133,7 +133,7 @@ func Find(root sysfs.Root, text string, only uint8) ([]NIC, error) {
 }
 
 // look completes a NIC that was named.
-func (n *NIC) look(devices []sysfs.Device) error {
+func (n *NIC) look(devices []hostfacts.Device) error {
 	var have []string
 	for i := range devices {
 		d := &devices[i]
@@ -152,9 +152,9 @@ func (n *NIC) look(devices []sysfs.Device) error {
 	return &UnknownError{Device: n.Device, Have: have}
 }
 
-func (n *NIC) state(p sysfs.Port) {
-	n.Link, n.Rate = p.LinkLayer, p.RateBits
-	if p.StateName != sysfs.StateActive {
+func (n *NIC) state(p hostfacts.Port) {
+	n.Link, n.Rate = string(p.LinkLayer), p.RateBits
+	if !p.Active() {
 		n.Down = fmt.Sprintf("%s port %d is %s, not active", n.Device, n.Port,
 			cmp.Or(p.StateName, "in an unknown state"))
 	}

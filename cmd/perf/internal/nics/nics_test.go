@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
@@ -39,7 +40,7 @@ const active, down = "4: ACTIVE", "1: DOWN"
 
 // host is a server with two sockets. Each has two switches, with a GPU and a NIC below each; another NIC is at the
 // second socket itself. The display of its management is no GPU.
-func host(t *testing.T) (*sysfstest.Tree, sysfs.Root) {
+func host(t *testing.T) (*sysfstest.Tree, hostfacts.Host) {
 	tr := sysfstest.New(t)
 	for i, b := range []string{"pci0000:10/0000:10:01.0/0000:11:00.0/", "pci0000:20/0000:20:01.0/0000:21:00.0/",
 		"pci0000:80/0000:80:01.0/0000:81:00.0/", "pci0000:90/0000:90:01.0/0000:91:00.0/"} {
@@ -50,7 +51,7 @@ func host(t *testing.T) (*sysfstest.Tree, sysfs.Root) {
 	}
 	nic(tr, "mlx5_0", "pci0000:99/0000:99:00.0", "1", sysfs.LinkEthernet, active, down)
 	pci(tr, "pci0000:00/0000:00:02.0", "0x030000", "0x1a03", "0")
-	return tr, sysfs.Root(tr.Root)
+	return tr, hostfacts.Host{Sys: tr.Root}
 }
 
 func names(list []NIC) string {
@@ -98,7 +99,7 @@ func TestFind(t *testing.T) {
 		list[1].Down != "mlx5_0 port 2 is DOWN, not active" || list[2].Link != sysfs.LinkInfiniBand {
 		t.Errorf("%+v, %v", list, err)
 	}
-	none := sysfs.Root(sysfstest.New(t).Root)
+	none := hostfacts.Host{Sys: sysfstest.New(t).Root}
 	for _, text := range []string{"all", "gpu", "a,b"} {
 		var unknown *UnknownError
 		if _, err := Find(none, text, 0); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "is empty") {
@@ -131,7 +132,7 @@ func TestGPU(t *testing.T) {
 	pci(tr, "pci0000:a0/0000:a0:01.0", "0x030000", "0x10de", "1")
 	want("a workstation's GPU at a bus of its own", "mlx5_0 mlx5_7 mlx5_9 mlx5_10 mlx5_11")
 	tr2 := sysfstest.New(t)
-	root = sysfs.Root(tr2.Root)
+	root = hostfacts.Host{Sys: tr2.Root}
 	nic(tr2, "mlx5_0", "pci0000:99/0000:99:00.0", "1", sysfs.LinkEthernet, active)
 	want("no GPU", "-d gpu: no GPU is on the PCI bus of this host")
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // pinned are the places that the process is confined to: several devices may be at several nodes.
@@ -35,7 +37,7 @@ func affinity() ([]int, error) {
 		return nil, err
 	}
 	var list []int
-	for c := 0; len(list) < set.Count() && c < mostCPUs; c++ {
+	for c := 0; len(list) < set.Count() && c < hostfacts.MaxCPUs; c++ {
 		if set.IsSet(c) {
 			list = append(list, c)
 		}
@@ -61,7 +63,7 @@ func (p *Place) Pin() (undo func(), err error) {
 		all = append(all, other.CPUs...)
 	}
 	if err := confine(all); err != nil {
-		return nil, fmt.Errorf("cpus %s: %w", FormatList(p.CPUs), err)
+		return nil, fmt.Errorf("cpus %s: %w", hostfacts.FormatCPUs(p.CPUs), err)
 	}
 	pinned.places = append(pinned.places, p)
 	return p.unpin, nil

@@ -3,9 +3,8 @@ package place
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
 // Place is where a test runs.
@@ -27,29 +26,28 @@ type CPUError struct {
 // Error returns one line.
 func (e *CPUError) Error() string {
 	return fmt.Sprintf("cpus (--cpus): this process may not use %s, but %s (taskset -cp, the cgroup's cpuset.cpus)",
-		FormatList(e.Asked), FormatList(e.Allowed))
+		hostfacts.FormatCPUs(e.Asked), hostfacts.FormatCPUs(e.Allowed))
 }
 
 // CPUsOf lists the CPUs of a NUMA node that are among those that are allowed.
-func CPUsOf(root sysfs.Root, node int, allowed []int) ([]int, error) {
-	text, err := root.Attr("devices", "system", "node", fmt.Sprintf("node%d", node), "cpulist")
+func CPUsOf(host hostfacts.Host, node int, allowed []int) ([]int, error) {
+	list, err := host.NodeCPUs(node)
 	if err != nil {
 		return nil, fmt.Errorf("the CPUs of NUMA node %d are not known: %w", node, err)
 	}
-	list, _ := ParseList(text)
 	list = slices.DeleteFunc(list, func(c int) bool { return !slices.Contains(allowed, c) })
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no CPU of NUMA node %d may be used; allowed: %s", node, FormatList(allowed))
+		return nil, fmt.Errorf("no CPU of NUMA node %d may be used; allowed: %s", node, hostfacts.FormatCPUs(allowed))
 	}
 	return list, nil
 }
 
 // Choose returns where a test on a device runs: on the requested CPUs, or on those of the device's node, if they are
 // among those that are allowed. free leaves the choice to the kernel.
-func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Place, error) {
-	p := Place{Node: -1, CPUs: allowed, Nodes: max(len(nodes(root)), 1)}
-	if n, ok := root.NUMANode(device); ok {
-		p.Node = n
+func Choose(host hostfacts.Host, device string, allowed, asked []int, free bool) (Place, error) {
+	p := Place{Node: -1, CPUs: allowed, Nodes: max(len(host.NUMANodes()), 1)}
+	if d, err := host.Device(device); err == nil && d.NUMANode >= 0 {
+		p.Node = d.NUMANode
 	} else if p.Nodes == 1 {
 		p.Node = 0
 	}
@@ -67,7 +65,7 @@ func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Pl
 		p.Note = fmt.Sprintf("the machine has %d NUMA nodes and does not say which %s is at; give --cpus", p.Nodes,
 			device)
 	default:
-		near, err := CPUsOf(root, p.Node, allowed)
+		near, err := CPUsOf(host, p.Node, allowed)
 		if err != nil {
 			p.Note = fmt.Sprintf("%s is at NUMA node %d: %v", device, p.Node, err)
 			break
@@ -77,20 +75,11 @@ func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Pl
 	return p, nil
 }
 
-// nodes lists the NUMA nodes.
-func nodes(root sysfs.Root) []string {
-	names, _ := root.Names("devices", "system", "node")
-	return slices.DeleteFunc(names, func(n string) bool {
-		digits, ok := strings.CutPrefix(n, "node")
-		return !ok || digits == "" || strings.Trim(digits, "0123456789") != ""
-	})
-}
-
 // String returns the place for people.
 func (p *Place) String() string {
 	s := "cpus not known"
 	if p.CPUs != nil {
-		s = "cpus " + FormatList(p.CPUs)
+		s = "cpus " + hostfacts.FormatCPUs(p.CPUs)
 	}
 	switch {
 	case p.Asked:

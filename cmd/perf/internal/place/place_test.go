@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
 // twoNodes is a machine of eight CPUs, every second of which is at node 1, as the device is.
-func twoNodes(t *testing.T, node string) sysfs.Root {
+func twoNodes(t *testing.T, node string) hostfacts.Host {
 	tr := sysfstest.New(t)
 	tr.Device("mlx5_0", "pci0000:3a/0000:3b:00.0", "mlx5_core", "0c42:a103:0065:1a2e")
 	tr.Write("class/infiniband/mlx5_0/device/numa_node", node)
 	tr.Write("devices/system/node/node0/cpulist", "0,2,4,6")
 	tr.Write("devices/system/node/node1/cpulist", "1,3,5,7")
 	tr.Write("devices/system/node/online", "0-1")
-	return sysfs.Root(tr.Root)
+	return hostfacts.Host{Sys: tr.Root}
 }
 
 func TestChoose(t *testing.T) {
@@ -75,25 +75,9 @@ func TestChoose_OneNode(t *testing.T) {
 		if node != "" {
 			tr.Write("devices/system/node/node"+node+"/cpulist", "0-3")
 		}
-		p, err := Choose(sysfs.Root(tr.Root), "mlx5_0", []int{0, 1}, nil, false)
+		p, err := Choose(hostfacts.Host{Sys: tr.Root}, "mlx5_0", []int{0, 1}, nil, false)
 		if err != nil || p.Pinned || p.Note != "" || p.Nodes != 1 || p.Node != 1 || !slices.Equal(p.CPUs, []int{0, 1}) {
 			t.Errorf("node %q: %+v, %v", node, p, err)
-		}
-	}
-}
-
-func TestParseList(t *testing.T) {
-	for s, want := range map[string]string{"3": "3", "2-5,8": "2-5,8", "8,0-2,1": "0-2,8", "7\n": "7",
-		"0-16383": "0-16383"} {
-		got, err := ParseList(s)
-		if err != nil || FormatList(got) != want {
-			t.Errorf("%q: %v, %v, want %s", s, FormatList(got), err, want)
-		}
-	}
-	for _, s := range []string{"", ",", "1,", "-1", "1-", "5-2", "a", "0-99999999", "16384", "1;2", "0x1", " 1 2",
-		strings.Repeat("0-16383,", 3) + "0"} {
-		if got, err := ParseList(s); err == nil || len(err.Error()) > 120 {
-			t.Errorf("%q: %v, %v", s, got, err)
 		}
 	}
 }
@@ -120,8 +104,8 @@ func TestPin(t *testing.T) {
 			b, _ := os.ReadFile(f)
 			_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:")
 			list, _, _ := strings.Cut(rest, "\n")
-			if got := strings.TrimSpace(list); len(b) > 0 && got != FormatList(want) {
-				t.Errorf("%s: %s, want %s", f, got, FormatList(want))
+			if got := strings.TrimSpace(list); len(b) > 0 && got != hostfacts.FormatCPUs(want) {
+				t.Errorf("%s: %s, want %s", f, got, hostfacts.FormatCPUs(want))
 			}
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // frameStep is step 12. Its steering rules match one address that nobody has, so the host's traffic stays the host's.
@@ -19,7 +19,7 @@ func frames(b *box, path ibv.DataPath) {
 	switch {
 	case !b.opt.Frames:
 		b.skip("sends frames and makes steering rules: only with --frames")
-	case b.at[0].Link == sysfs.LinkInfiniBand:
+	case b.at[0].Link == string(hostfacts.InfiniBand):
 		b.skip("InfiniBand has no Ethernet frames")
 	case b.at[0].Device == b.at[1].Device:
 		b.skip("needs two ports: name two devices (-d)")

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // steps are the twelve, in their order.
@@ -121,8 +121,8 @@ const driver = "mlx5_core"
 
 // findEnds completes the options with devices and ports, and describes the two ends.
 func findEnds(opt *Options) (ends [2]End, err error) {
-	root := sysfs.DefaultRoot()
-	devs, err := root.Devices()
+	host := hostfacts.This()
+	devs, err := host.Devices()
 	if err != nil {
 		return ends, fmt.Errorf("devices: %w", err)
 	}
@@ -135,7 +135,7 @@ func findEnds(opt *Options) (ends [2]End, err error) {
 		}
 		if len(opt.Devices) == 0 {
 			return ends, fmt.Errorf("no device of %s with an active port in %s; name one with -d", driver,
-				root.ClassDir())
+				host.SysPath("class", "infiniband"))
 		}
 	}
 	if len(opt.Devices) > 2 {
@@ -143,9 +143,9 @@ func findEnds(opt *Options) (ends [2]End, err error) {
 	}
 	for i := range ends {
 		name := opt.Devices[min(i, len(opt.Devices)-1)]
-		k := slices.IndexFunc(devs, func(d sysfs.Device) bool { return d.Name == name })
+		k := slices.IndexFunc(devs, func(d hostfacts.Device) bool { return d.Name == name })
 		if k < 0 {
-			return ends, fmt.Errorf("device (-d) %s is not in %s", name, root.ClassDir())
+			return ends, fmt.Errorf("device (-d) %s is not in %s", name, host.SysPath("class", "infiniband"))
 		}
 		if ends[i], err = describe(&devs[k], opt, i); err != nil {
 			return ends, fmt.Errorf("device (-d) %s: %w", name, err)
@@ -159,16 +159,16 @@ func findEnds(opt *Options) (ends [2]End, err error) {
 }
 
 // activePort returns a port that is active: the one with a number, or the first if it is 0.
-func activePort(d *sysfs.Device, number int) *sysfs.Port {
+func activePort(d *hostfacts.Device, number int) *hostfacts.Port {
 	for i, p := range d.Ports {
-		if p.StateName == sysfs.StateActive && (number == 0 || p.Number == number) {
+		if p.Active() && (number == 0 || p.Number == number) {
 			return &d.Ports[i]
 		}
 	}
 	return nil
 }
 
-func describe(d *sysfs.Device, opt *Options, i int) (e End, err error) {
+func describe(d *hostfacts.Device, opt *Options, i int) (e End, err error) {
 	p := activePort(d, opt.Port)
 	if p == nil && opt.Port == 0 {
 		return e, errors.New("no port is active")
@@ -176,7 +176,7 @@ func describe(d *sysfs.Device, opt *Options, i int) (e End, err error) {
 		return e, fmt.Errorf("port %d is not active", opt.Port)
 	}
 	e = End{Device: d.Name, Driver: d.Driver, Firmware: d.FirmwareVersion, Board: d.BoardID,
-		PCIID: sysfs.DefaultRoot().PCIID(d.Name), Port: p.Number, Link: p.LinkLayer, Rate: p.Rate, LID: p.LID,
+		PCIID: hostfacts.This().PCI(d).ID, Port: p.Number, Link: string(p.LinkLayer), Rate: p.Rate, LID: p.LID,
 		GIDIndex: opt.GIDs[i], Emulated: d.Emulated()}
 	dev, err := ibv.Open(d.Name)
 	if err != nil {
@@ -188,7 +188,7 @@ func describe(d *sysfs.Device, opt *Options, i int) (e End, err error) {
 		return e, err
 	}
 	e.MTU, e.GRH = attr.ActiveMTU.Bytes(), attr.GRHRequired()
-	if e.GIDIndex < 0 && p.LinkLayer == sysfs.LinkInfiniBand {
+	if e.GIDIndex < 0 && p.LinkLayer == hostfacts.InfiniBand {
 		e.GIDIndex = 0 // the port's own
 	}
 	var g ibv.GIDEntry

@@ -1,0 +1,48 @@
+package sysfs
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// parseRate converts "2.5 Gb/sec (1X SDR)" to bits per second; it returns 0 for other texts.
+func parseRate(s string) int64 {
+	num, rest, _ := strings.Cut(s, " ")
+	v, err := strconv.ParseFloat(num, 64)
+	if err != nil || !(v > 0 && v < 1e6) || !strings.HasPrefix(rest, "Gb/sec") {
+		return 0
+	}
+	return int64(math.Round(v * 1e9))
+}
+
+// guid returns s if it is a GUID in the kernel's form, otherwise "".
+func guid(s string) string {
+	if len(s) != 19 {
+		return ""
+	}
+	for i := range len(s) {
+		if i%5 == 4 {
+			if s[i] != ':' {
+				return ""
+			}
+		} else if nibble(s[i]) > 15 {
+			return ""
+		}
+	}
+	return s
+}
+
+// isPCI reports whether s is a PCI address: domain:bus:device.function.
+func isPCI(s string) bool {
+	dom, rest, ok := strings.Cut(s, ":")
+	if !ok || len(dom) < 4 || len(dom) > 8 || len(rest) != 7 || rest[2] != ':' || rest[5] != '.' {
+		return false
+	}
+	for _, c := range []byte(dom + rest[:2] + rest[3:5] + rest[6:]) {
+		if nibble(c) > 15 {
+			return false
+		}
+	}
+	return true
+}
