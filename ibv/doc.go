@@ -119,8 +119,8 @@
 //
 //   - the arguments: [ArgError], [LimitError], [EndpointError], [StaleEndpointError], [ModifyError],
 //     [StateError]
-//   - the host: [PermissionError], [CredentialsError], [MemlockError], [DescriptorError], [DeviceFileError],
-//     [UnlistedError], [ProviderError], [UnsupportedError], [PortError], [PathError]
+//   - the host: [PermissionError], [CredentialsError], [MemlockError], [CgroupError], [DescriptorError],
+//     [DeviceFileError], [UnlistedError], [ProviderError], [UnsupportedError], [PortError], [PathError]
 //   - the order of calls: [BusyError]
 //   - posting, polling and waiting: [PostError], [CompletionError], [EventError]
 //

@@ -55,7 +55,7 @@ type meshPairs struct {
 	confirm bool
 }
 
-// meshOutput is what is printed and written.
+// meshOutput describes the output.
 type meshOutput struct {
 	matrix   bool
 	good     string // files

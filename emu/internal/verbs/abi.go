@@ -25,10 +25,10 @@ type forms struct {
 }
 
 var abis = [...]forms{
-	config.ABIBoth:    {method: findMethod, cmd: findCmd},
+	config.ABIBoth:    {method: uapi.FindMethod, cmd: uapi.FindCmd},
 	config.ABIWrite:   {noIoctl: true},
-	config.ABIIoctl:   {noWrite: true, method: findMethod, cmd: findCmd},
-	config.ABIInvoke:  {noWrite: true, method: onlyMethod, cmd: findCmd},
+	config.ABIIoctl:   {noWrite: true, method: uapi.FindMethod, cmd: uapi.FindCmd},
+	config.ABIInvoke:  {noWrite: true, method: onlyMethod, cmd: uapi.FindCmd},
 	config.ABISandbox: {noWrite: true, method: sandboxMethod, cmd: sandboxCmd, absent: unix.EINVAL},
 }
 
@@ -54,7 +54,7 @@ const ex = uapi.CmdExtended
 
 // onlyMethod finds a method without a command of write(), as of kernels whose other commands are no methods yet.
 func onlyMethod(object, id uint16) *uapi.Method {
-	m := findMethod(object, id)
+	m := uapi.FindMethod(object, id)
 	if m != nil && slices.ContainsFunc(uapi.Cmds, func(c uapi.Cmd) bool { return c.Name == m.Name }) {
 		return nil
 	}
@@ -62,7 +62,7 @@ func onlyMethod(object, id uint16) *uapi.Method {
 }
 
 func sandboxMethod(object, id uint16) *uapi.Method {
-	m := findMethod(object, id)
+	m := uapi.FindMethod(object, id)
 	if m == nil || !slices.Contains(sandboxMethods, m.Name) {
 		return nil
 	}
@@ -78,5 +78,5 @@ func sandboxCmd(number uint32) *uapi.Cmd {
 	if !slices.Contains(sandboxCmds, number) {
 		return nil
 	}
-	return findCmd(number)
+	return uapi.FindCmd(number)
 }

@@ -105,7 +105,7 @@ func TestABI_Sandbox(t *testing.T) {
 		}
 	}
 	for _, n := range sandboxCmds {
-		if findCmd(n) == nil {
+		if uapi.FindCmd(n) == nil {
 			t.Errorf("there is no command %#x", n)
 		}
 	}

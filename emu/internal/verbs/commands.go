@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
-	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
 // verbs has what carries out each command, by the names of uapi.Methods and uapi.Cmds.
@@ -100,22 +99,4 @@ func init() {
 		"attach_mcast":        mcast((*hca.QP).Attach),
 		"detach_mcast":        mcast((*hca.QP).Detach),
 	}
-}
-
-func findMethod(object, id uint16) *uapi.Method {
-	for i := range uapi.Methods {
-		if m := &uapi.Methods[i]; m.Object == object && m.ID == id {
-			return m
-		}
-	}
-	return nil
-}
-
-func findCmd(number uint32) *uapi.Cmd {
-	for i := range uapi.Cmds {
-		if uapi.Cmds[i].Number == number {
-			return &uapi.Cmds[i]
-		}
-	}
-	return nil
 }

@@ -89,7 +89,7 @@ func (s *Server) write(who *answered, x *hca.Context, addr, n uint64) unix.Errno
 		}
 		return unix.EINVAL
 	}
-	r, e := uapi.ReadWrite(who, addr, n, findCmd)
+	r, e := uapi.ReadWrite(who, addr, n, uapi.FindCmd)
 	if e != 0 {
 		return e
 	}

@@ -319,8 +319,8 @@ var unheard = map[[2]uint16]int{
 	{}:                       2,   // INVOKE_WRITE: objects of the package's own, which end with the context
 }
 
-// TestNothingLeft has each command fail in turn: the caller hears of it, and no handle, descriptor or memory of queues is
-// left.
+// TestNothingLeft has each command fail in turn: the caller hears of it, and no handle, descriptor or memory of queues
+// is left.
 func TestNothingLeft(t *testing.T) {
 	for _, static := range []bool{false, true} {
 		for _, errno := range []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EIO} {
@@ -374,7 +374,8 @@ func (k *fakeKernel) end() {
 func expected(err error) bool {
 	var reply *uverbs.ReplyError
 	var unknown *HandleError
-	return err == nil || errors.Is(err, errLeft) || errors.As(err, &reply) || errors.As(err, &unknown) || errors.Is(err, syscall.EAGAIN) ||
+	return err == nil || errors.Is(err, errLeft) || errors.As(err, &reply) || errors.As(err, &unknown) ||
+		errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.EIO) || // a wrong descriptor, of a file that has ended
 		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EBUSY) || // the firmware refuses
 		errors.Is(err, syscall.Errno(remoteIO)) ||

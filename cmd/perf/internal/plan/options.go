@@ -92,7 +92,7 @@ type Link struct {
 	OutReads   int // outstanding reads; 0: the maximum of the device
 }
 
-// Load is what is sent: sizes, how many, for how long, how fast, in which direction.
+// Load describes the messages: sizes, how many, for how long, how fast, in which direction.
 type Load struct {
 	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
 	All      bool   // powers of two from 2 to Size; stock peers always run to 8 MiB
@@ -111,7 +111,7 @@ type Load struct {
 	WarmUp        bool // move messages first that do not count
 }
 
-// Queues is what this end posts on, and how it posts and waits.
+// Queues describes the objects on which this end posts, and how it posts and waits.
 type Queues struct {
 	QPs      int
 	Threads  int  // each with an equal share of the queue pairs, and its own CQs; 0: one
@@ -136,7 +136,7 @@ type Place struct {
 	Node  int   // the NUMA node; Auto: that of the device
 }
 
-// Report is what is measured besides the messages, and what is shown.
+// Report lists the further measurements, and the output.
 type Report struct {
 	ReportBoth   bool // show both directions separately
 	PerPort      bool // show both ports of DualPort separately
