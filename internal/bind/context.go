@@ -39,7 +39,10 @@ func explained(name string, args []uintptr, err error) error {
 	if len(args) == 0 || numbered[name] || !strings.Contains(name, "_") {
 		return err
 	}
-	if !control.Explained(err) || err == syscall.EACCES && strings.HasPrefix(name, "rdma_") { // which have another file
+	switch {
+	case !control.Explained(err),
+		err == syscall.EACCES && strings.HasPrefix(name, "rdma_"), // which have another file
+		err == syscall.EAGAIN && strings.Contains(name, "_get_"):  // there is no event
 		return err
 	}
 	first := args[0]
