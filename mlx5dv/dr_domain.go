@@ -6,7 +6,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // DRDomainType selects the frames of a DRDomain.
@@ -77,23 +76,6 @@ func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
 func (d *DRDomain) Close() error {
 	return d.close(func() error { return d.lib.DRDomainDestroy(d.handle) })
 }
-
-// DRSync selects what Sync waits for.
-//
-// C: enum mlx5dv_dr_domain_sync_flags.
-type DRSync uint32
-
-// The flags.
-const (
-	DRSyncSoftware DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_SW  // what libmlx5 has queued
-	DRSyncHardware DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_HW  // and that the device has no old rule in a cache
-	DRSyncMemory   DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_MEM // memory that is not in use is freed
-)
-
-var drSyncNames = []string{"Software", "Hardware", "Memory"}
-
-// String joins the names of the flags with "|".
-func (f DRSync) String() string { return flags.String(f, drSyncNames) }
 
 // Sync waits until rules that were made are in effect. A domain that has the root table alone needs no
 // Sync, and refuses it.

@@ -274,3 +274,92 @@ var qpCreateFlagsNames = []string{"TunnelOffloaded", "SelfLoopbackUnicast", "Sel
 
 // String joins the names with "|".
 func (v QPCreateFlags) String() string { return flags.String(v, qpCreateFlagsNames) }
+
+// MkeyFlags select the uses of an Mkey.
+//
+// C: enum mlx5dv_mkey_init_attr_flags.
+type MkeyFlags uint32
+
+const (
+	MkeyBlockSignature MkeyFlags = 1 << 1 // MkeyConfig.Signature. C: MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE.
+	MkeyCrypto         MkeyFlags = 1 << 2 // MkeyConfig.Crypto. C: MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO.
+	MkeyUpdateTag      MkeyFlags = 1 << 3 // C: MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG.
+	// the peer may, by OpSendInv. C: MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE.
+	MkeyRemoteInvalidate MkeyFlags = 1 << 4
+)
+
+var mkeyFlagsNames = []string{1: "BlockSignature", "Crypto", "UpdateTag", "RemoteInvalidate"}
+
+// String joins the names with "|".
+func (v MkeyFlags) String() string { return flags.String(v, mkeyFlagsNames) }
+
+// DRSync selects what Sync waits for.
+//
+// C: enum mlx5dv_dr_domain_sync_flags.
+type DRSync uint32
+
+const (
+	DRSyncSoftware DRSync = 1 << 0 // what libmlx5 has queued. C: MLX5DV_DR_DOMAIN_SYNC_FLAGS_SW.
+	// and that the device has no old rule in a cache. C: MLX5DV_DR_DOMAIN_SYNC_FLAGS_HW.
+	DRSyncHardware DRSync = 1 << 1
+	DRSyncMemory   DRSync = 1 << 2 // memory that is not in use is freed. C: MLX5DV_DR_DOMAIN_SYNC_FLAGS_MEM.
+)
+
+var drSyncNames = []string{"Software", "Hardware", "Memory"}
+
+// String joins the names with "|".
+func (v DRSync) String() string { return flags.String(v, drSyncNames) }
+
+// WQEFlags are the flags of a control segment (fm_ce_se).
+//
+// C: MLX5_WQE_CTRL_* (providers/mlx5/mlx5dv.h, rdma-core v44.0, line 1216).
+type WQEFlags uint8
+
+const (
+	WQESolicited  WQEFlags = 1 << 1 // raises a solicited event at the receiver
+	WQESignaled   WQEFlags = 1 << 3 // asks for a completion
+	WQESmallFence WQEFlags = 1 << 5 // waits for earlier UMRs and invalidations
+	WQEFence      WQEFlags = 1 << 7 // waits for earlier reads and atomics
+)
+
+var wqeFlagsNames = []string{1: "Solicited", 3: "Signaled", 5: "SmallFence", 7: "Fence"}
+
+// String joins the names with "|".
+func (v WQEFlags) String() string { return flags.String(v, wqeFlagsNames) }
+
+// T10DIFFlags modify a BlockT10DIF.
+//
+// C: enum mlx5dv_sig_t10dif_flags.
+type T10DIFFlags uint16
+
+const (
+	// the reference tag grows by 1 with each block. C: MLX5DV_SIG_T10DIF_FLAG_REF_REMAP.
+	RefRemap  T10DIFFlags = 1 << 0
+	AppEscape T10DIFFlags = 1 << 1 // application tag 0xffff: do not check. C: MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE.
+	// only if the reference tag is also 0xffffffff. C: MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE.
+	AppRefEscape T10DIFFlags = 1 << 2
+)
+
+var t10difFlagsNames = []string{"RefRemap", "AppEscape", "AppRefEscape"}
+
+// String joins the names with "|".
+func (v T10DIFFlags) String() string { return flags.String(v, t10difFlagsNames) }
+
+// DriverOps are work requests that only mlx5 has.
+//
+// C: enum mlx5dv_qp_create_send_ops_flags.
+type DriverOps uint64
+
+const (
+	// Mkey.Change with Blocks and Access, on RC. C: MLX5DV_QP_EX_WITH_MR_INTERLEAVED.
+	WithMRInterleaved DriverOps = 1 << 0
+	WithMRList        DriverOps = 1 << 1 // Mkey.Change with List and Access, on RC. C: MLX5DV_QP_EX_WITH_MR_LIST.
+	WithMkeyConfigure DriverOps = 1 << 2 // any Mkey.Change, on RC. C: MLX5DV_QP_EX_WITH_MKEY_CONFIGURE.
+	WithRawWQE        DriverOps = 1 << 3 // RawWQE. C: MLX5DV_QP_EX_WITH_RAW_WQE.
+	WithMemcpy        DriverOps = 1 << 4 // Memcpy, on RC and DCI. C: MLX5DV_QP_EX_WITH_MEMCPY.
+)
+
+var driverOpsNames = []string{"MRInterleaved", "MRList", "MkeyConfigure", "RawWQE", "Memcpy"}
+
+// String joins the names with "|".
+func (v DriverOps) String() string { return flags.String(v, driverOpsNames) }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -44,24 +43,10 @@ type BlockT10DIF struct {
 	Flags  T10DIFFlags
 }
 
-// T10DIFFlags modify a BlockT10DIF.
-//
-// C: enum mlx5dv_sig_t10dif_flags.
-type T10DIFFlags uint16
-
 // The flags.
 const (
-	RefRemap     T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_REF_REMAP      // the reference tag grows by 1 with each block
-	AppEscape    T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE     // application tag 0xffff: do not check
-	AppRefEscape T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE // only if the reference tag is also 0xffffffff
-
 	knownT10DIFFlags = RefRemap | AppEscape | AppRefEscape
 )
-
-var t10difFlagNames = []string{"RefRemap", "AppEscape", "AppRefEscape"}
-
-// String joins the names with "|".
-func (f T10DIFFlags) String() string { return flags.String(f, t10difFlagNames) }
 
 // BlockCRC is a signature of 4 bytes, or of 8 with CRC64XP10.
 //

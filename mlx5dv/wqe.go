@@ -2,8 +2,6 @@ package mlx5dv
 
 import (
 	"fmt"
-
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // WQEOpcode is the operation of a work queue entry.
@@ -39,20 +37,3 @@ func (o WQEOpcode) String() string {
 	}
 	return fmt.Sprintf("WQEOpcode(%d)", uint8(o))
 }
-
-// WQEFlags are the flags of a control segment (fm_ce_se).
-//
-// C: MLX5_WQE_CTRL_* (providers/mlx5/mlx5dv.h, rdma-core v44.0, line 1216).
-type WQEFlags uint8
-
-const (
-	WQESolicited  WQEFlags = 1 << 1 // raises a solicited event at the receiver
-	WQESignaled   WQEFlags = 2 << 2 // asks for a completion
-	WQESmallFence WQEFlags = 1 << 5 // waits for earlier UMRs and invalidations
-	WQEFence      WQEFlags = 4 << 5 // waits for earlier reads and atomics
-)
-
-var wqeFlagNames = []string{1: "Solicited", 3: "Signaled", 5: "SmallFence", 7: "Fence"}
-
-// String joins the names with "|".
-func (f WQEFlags) String() string { return flags.String(f, wqeFlagNames) }
