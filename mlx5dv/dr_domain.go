@@ -5,25 +5,7 @@ import (
 	"io"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
 )
-
-// DRDomainType selects the frames of a DRDomain.
-//
-// C: enum mlx5dv_dr_domain_type.
-type DRDomainType uint32
-
-// The domains.
-const (
-	DRDomainNICRx DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_NIC_RX // what a port receives
-	DRDomainNICTx DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_NIC_TX // what it sends
-	DRDomainFDB   DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_FDB    // what the e-switch forwards
-)
-
-var drDomainNames = []string{"NICRx", "NICTx", "FDB"}
-
-// String returns the name, as in "NICRx".
-func (t DRDomainType) String() string { return enumName("DRDomainType", uint32(t), drDomainNames) }
 
 // DRDomain is the root of "direct rules", steering by tables that lead to each other. A frame begins in the
 // table of level 0, the root table, whose matchers and rules are the kernel's, as those of FlowMatcher are. Tables of

@@ -168,28 +168,6 @@ func (s *BlockSignature) toC() *work.Signature {
 	return c
 }
 
-// SigErrorKind is the part of a signature that was not as expected.
-//
-// C: enum mlx5dv_mkey_err_type.
-type SigErrorKind uint32
-
-// The kinds.
-const (
-	SigBadGuard  SigErrorKind = abi.MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD // or a CRC
-	SigBadRefTag SigErrorKind = abi.MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG
-	SigBadAppTag SigErrorKind = abi.MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG
-)
-
-var sigErrorNames = []string{1: "guard", 2: "reference tag", 3: "application tag"}
-
-// String returns the name, as in "guard".
-func (k SigErrorKind) String() string {
-	if int(k) < len(sigErrorNames) && k > 0 {
-		return sigErrorNames[k]
-	}
-	return fmt.Sprintf("SigErrorKind(%d)", uint32(k))
-}
-
 // SigError reports data whose signature was not as expected.
 //
 // C: struct mlx5dv_mkey_err.

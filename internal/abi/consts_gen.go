@@ -287,8 +287,6 @@ const (
 	MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_YELLOW                = 2
 	MLX5DV_DR_ACTION_FLAGS_ROOT_LEVEL                           = 1
 	MLX5DV_DR_DOMAIN_TYPE_FDB                                   = 2
-	MLX5DV_DR_DOMAIN_TYPE_NIC_RX                                = 0
-	MLX5DV_DR_DOMAIN_TYPE_NIC_TX                                = 1
 	MLX5DV_DR_MATCHER_LAYOUT_NUM_RULE                           = 2
 	MLX5DV_DR_MATCHER_LAYOUT_RESIZABLE                          = 1
 	MLX5DV_FLOW_ACTION_COUNTERS_DEVX                            = 6
@@ -300,10 +298,6 @@ const (
 	MLX5DV_FLOW_ACTION_ESP_MASK_FLAGS                           = 1
 	MLX5DV_FLOW_ACTION_FLAGS_REQUIRE_METADATA                   = 1
 	MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION                          = 3
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL     = 1
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L3_TUNNEL     = 3
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TUNNEL_TO_L2     = 0
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L3_TUNNEL_TO_L2     = 2
 	MLX5DV_FLOW_ACTION_TAG                                      = 4
 	MLX5DV_FLOW_MATCHER_MASK_FT_TYPE                            = 1
 	MLX5DV_FLOW_MATCHER_MASK_IB_PORT                            = 2

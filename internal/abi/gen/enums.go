@@ -97,6 +97,9 @@ func (e *enum) add(m []string, values map[string]int64) error {
 	if !known {
 		return fmt.Errorf("%s has no value", m[0])
 	}
+	if !e.flags && c.value >= 1<<10 {
+		return fmt.Errorf("%s is too large for a table of names", m[0])
+	}
 	switch {
 	case m[2] == "-":
 		c.name = ""

@@ -122,12 +122,13 @@ return flags.Name("Kind", int64(v), kindNames)
 		}
 	}
 	for text, want := range map[string]string{
-		"K uint8 - X_":                             "enums.txt:1: want TYPE",
-		"package p\nK uint8":                       "enums.txt:2: want TYPE",
-		"package p\n\tONE":                         "enums.txt:2: no type",
-		"package p\nK uint8 - X_ # K.\n\tTWO":      "enums.txt:3: TWO has no value",
-		"package p\nK uint8 - X_ # K.\n\tONE (a)":  "enums.txt:3: no constant is (a)",
-		"package p\nK uint8 - X_ # K.\n\t.Two=0xg": "enums.txt:3: ",
+		"K uint8 - X_":                              "enums.txt:1: want TYPE",
+		"package p\nK uint8":                        "enums.txt:2: want TYPE",
+		"package p\n\tONE":                          "enums.txt:2: no type",
+		"package p\nK uint8 - X_ # K.\n\tTWO":       "enums.txt:3: TWO has no value",
+		"package p\nK uint8 - X_ # K.\n\tONE (a)":   "enums.txt:3: no constant is (a)",
+		"package p\nK uint8 - X_ # K.\n\t.Two=0xg":  "enums.txt:3: ",
+		"package p\nK uint8 - X_ # K.\n\t.Two=9999": "enums.txt:3: .Two=9999 is too large",
 	} {
 		if _, err := parseEnums(text, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
