@@ -51,7 +51,7 @@ func TestRun_Fails(t *testing.T) {
 		write(file, source(""))
 		write("rdma/b_test.go", strings.Replace(source(`t.Skip("needs root")`), "TestA", "TestB", 1)+
 			"\nfunc TestC(t *testing.T) {}\n")
-		write(page, claims("TestA"))
+		write(page, claims("TestC")) // which is about no other row
 		write(tt.file, tt.text)
 		if tt.name == "no test" {
 			write("rdma/b_test.go", "package rdma\n")
