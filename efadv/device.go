@@ -8,27 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
-
-// DeviceCaps are features of an adapter.
-type DeviceCaps uint32
-
-// The features. C: EFADV_DEVICE_ATTR_CAPS_*.
-const (
-	CapRead             DeviceCaps = 1 << 0 // RDMA reads
-	CapRNRRetry         DeviceCaps = 1 << 1 // QPAttr.RNRRetry
-	CapCQWithSGID       DeviceCaps = 1 << 2 // CQOptions.SrcGID
-	CapWrite            DeviceCaps = 1 << 3 // RDMA writes
-	CapUnsolicitedWrite DeviceCaps = 1 << 4 // QPOptions.UnsolicitedWrites
-	CapCQWithDmabuf     DeviceCaps = 1 << 5
-	CapCompCounters     DeviceCaps = 1 << 6 // ibv.Device.CreateCompCounter
-)
-
-var capNames = []string{"Read", "RNRRetry", "CQWithSGID", "Write", "UnsolicitedWrite", "CQWithDmabuf", "CompCounters"}
-
-// String joins the names of the features with "|".
-func (c DeviceCaps) String() string { return flags.String(c, capNames) }
 
 // DeviceAttr are the limits of an adapter. Fields that the library does not know are 0.
 //

@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -24,50 +23,10 @@ type CompCounter struct {
 	handle uintptr
 }
 
-// CompCounterType selects the quantity that a CompCounter adds up.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: enum ibv_comp_cntr_type.
-type CompCounterType uint32
-
-// The types.
-const (
-	CompCounterWRs   CompCounterType = abi.IBV_COMP_CNTR_TYPE_WRS   // completed work requests
-	CompCounterBytes CompCounterType = abi.IBV_COMP_CNTR_TYPE_BYTES // their bytes
-)
-
-var compCounterTypeNames = []string{"WRs", "Bytes"}
-
-// String returns the name, as in "WRs".
-func (t CompCounterType) String() string {
-	return enumString("CompCounterType", int64(t), compCounterTypeNames)
-}
-
-// CompCounterOps are the operations whose completions a CompCounter counts. The last two are those of
-// the peer: reads and writes of this side's memory.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: enum ibv_qp_attach_comp_cntr_op.
-type CompCounterOps uint32
-
 // The operations.
 const (
-	CompCounterSend        CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_SEND
-	CompCounterRecv        CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_RECV
-	CompCounterRead        CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ
-	CompCounterRemoteRead  CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ
-	CompCounterWrite       CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE
-	CompCounterRemoteWrite CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE
-
 	allCompCounterOps = CompCounterRemoteWrite<<1 - 1
 )
-
-var compCounterOpNames = []string{"Send", "Recv", "Read", "RemoteRead", "Write", "RemoteWrite"}
-
-// String lists the operations, as in "Send|Recv".
-func (o CompCounterOps) String() string { return flags.String(o, compCounterOpNames) }
 
 // CompCounterCaps are the limits of a device's CompCounters.
 //

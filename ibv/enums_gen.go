@@ -449,7 +449,9 @@ func (v PhysState) String() string {
 	return flags.Name("PhysState", int64(v), physStateNames)
 }
 
-// LinkLayer is the protocol of a port's link. C: IBV_LINK_LAYER_*.
+// LinkLayer is the protocol of a port's link.
+//
+// C: IBV_LINK_LAYER_*.
 type LinkLayer uint8
 
 const (

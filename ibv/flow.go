@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -35,42 +34,6 @@ type FlowAttr struct {
 	// rule of type FlowNormal takes every frame.
 	Specs []FlowSpec
 }
-
-// FlowType is the kind of a steering rule.
-//
-// C: enum ibv_flow_attr_type.
-type FlowType uint32
-
-// The kinds.
-const (
-	FlowNormal           FlowType = 0 // what the specs match. C: IBV_FLOW_ATTR_NORMAL.
-	FlowAllDefault       FlowType = 1 // what no normal rule takes. C: IBV_FLOW_ATTR_ALL_DEFAULT.
-	FlowMulticastDefault FlowType = 2 // the multicast of that. C: IBV_FLOW_ATTR_MC_DEFAULT.
-	FlowSniffer          FlowType = 3 // a copy of all traffic of the port. C: IBV_FLOW_ATTR_SNIFFER.
-)
-
-var flowTypeNames = []string{"Normal", "AllDefault", "MulticastDefault", "Sniffer"}
-
-// String returns the name, as in "AllDefault".
-func (t FlowType) String() string { return enumString("FlowType", int64(t), flowTypeNames) }
-
-// FlowFlags modify a steering rule.
-//
-// C: enum ibv_flow_flags.
-type FlowFlags uint32
-
-// The flags.
-const (
-	// FlowDontTrap also passes the frame to rules of lower priority. C: IBV_FLOW_ATTR_FLAGS_DONT_TRAP.
-	FlowDontTrap FlowFlags = 1 << 1
-	// FlowEgress matches what the port sends. C: IBV_FLOW_ATTR_FLAGS_EGRESS.
-	FlowEgress FlowFlags = 1 << 2
-)
-
-var flowFlagNames = []string{"", "DontTrap", "Egress"}
-
-// String joins the names of the flags with "|".
-func (f FlowFlags) String() string { return flags.String(f, flowFlagNames) }
 
 // CreateFlow makes a steering rule that leads to the QP, which must be of type RawPacket. A rule with
 // the same matches and priority as another makes both QPs receive a copy of each frame; if what they

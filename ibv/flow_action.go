@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -21,27 +20,6 @@ type FlowAction struct {
 	dev    *Device
 	handle uintptr
 }
-
-// ESPFlags select how a device treats ESP packets. Without flags it decrypts them in tunnel mode, and the program does
-// the rest.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: IBV_FLOW_ACTION_ESP_FLAGS_*.
-type ESPFlags uint32
-
-// The flags.
-const (
-	ESPFullOffload  ESPFlags = 1 << 0 // the device also adds and removes the headers
-	ESPTransport    ESPFlags = 1 << 1 // transport mode
-	ESPEncrypt      ESPFlags = 1 << 2 // for rules with FlowEgress
-	ESPNewESNWindow ESPFlags = 1 << 3 // Modify: ESN starts a new window
-)
-
-var espFlagNames = []string{"FullOffload", "Transport", "Encrypt", "NewESNWindow"}
-
-// String joins the names of the flags with "|".
-func (f ESPFlags) String() string { return flags.String(f, espFlagNames) }
 
 // ESPAction describes an action for CreateESPAction.
 //

@@ -22,22 +22,6 @@ type Counters struct {
 	handle uintptr
 }
 
-// CounterKind selects the quantity that a counter counts.
-//
-// C: enum ibv_counter_description.
-type CounterKind uint32
-
-// The kinds.
-const (
-	CountPackets CounterKind = 0 // C: IBV_COUNTER_PACKETS.
-	CountBytes   CounterKind = 1 // C: IBV_COUNTER_BYTES.
-)
-
-var counterKindNames = []string{"Packets", "Bytes"}
-
-// String returns the name, as in "Packets".
-func (k CounterKind) String() string { return enumString("CounterKind", int64(k), counterKindNames) }
-
 // CreateCounters makes Counters that count nothing yet.
 //
 // C: ibv_create_counters(3).

@@ -51,22 +51,6 @@ func (d *Device) noPaging(feature string) error {
 		Have: have + "; register without OnDemand"}
 }
 
-// Advice is the use of memory that PD.Advise announces.
-//
-// C: enum ib_uverbs_advise_mr_advice.
-type Advice uint32
-
-const (
-	AdvicePrefetch        Advice = 0 // the memory will be read. C: IBV_ADVISE_MR_ADVICE_PREFETCH.
-	AdvicePrefetchWrite   Advice = 1 // it will be written. C: IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE.
-	AdvicePrefetchNoFault Advice = 2 // pages that are there are enough. C: IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT.
-)
-
-var adviceNames = []string{"Prefetch", "PrefetchWrite", "PrefetchNoFault"}
-
-// String returns the name, as in "PrefetchWrite".
-func (a Advice) String() string { return enumString("Advice", int64(a), adviceNames) }
-
 // Advise announces that the device will use memory registered with OnDemand, so that its pages are
 // there before the first access. With wait, Advise returns when they are; without, the kernel may
 // fetch them later, and does not report what it could not fetch.

@@ -2,25 +2,7 @@ package ibv
 
 import (
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
-
-// InOrder is the order in which the bytes of a message become visible in memory.
-//
-// C: enum ibv_query_qp_data_in_order_caps.
-type InOrder uint32
-
-const (
-	// InOrderMessage: from the first to the last.
-	InOrderMessage InOrder = abi.IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG
-	// InOrder128: those of each aligned block of 128 bytes at once.
-	InOrder128 InOrder = abi.IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES
-)
-
-var inOrderNames = []string{"Message", "128"}
-
-// String joins the names with "|".
-func (o InOrder) String() string { return flags.String(o, inOrderNames) }
 
 // DataInOrder returns what a program that polls memory may rely on when messages of opcode op
 // arrive on the QP, which must be in RTS. 0 means nothing, or that the library does not know: it

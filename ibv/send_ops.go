@@ -7,38 +7,9 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
-
-// SendOps is a set of operations of a send queue: see QPOptions.SendOps.
-//
-// C: enum ibv_qp_create_send_ops_flags.
-type SendOps uint64
-
-// The operations.
-const (
-	SendOpWrite       SendOps = 1 << 0  // C: IBV_QP_EX_WITH_RDMA_WRITE.
-	SendOpWriteImm    SendOps = 1 << 1  // C: IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM.
-	SendOpSend        SendOps = 1 << 2  // C: IBV_QP_EX_WITH_SEND.
-	SendOpSendImm     SendOps = 1 << 3  // C: IBV_QP_EX_WITH_SEND_WITH_IMM.
-	SendOpRead        SendOps = 1 << 4  // C: IBV_QP_EX_WITH_RDMA_READ.
-	SendOpCompareSwap SendOps = 1 << 5  // C: IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.
-	SendOpFetchAdd    SendOps = 1 << 6  // C: IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.
-	SendOpLocalInv    SendOps = 1 << 7  // C: IBV_QP_EX_WITH_LOCAL_INV.
-	SendOpBindMW      SendOps = 1 << 8  // C: IBV_QP_EX_WITH_BIND_MW.
-	SendOpSendInv     SendOps = 1 << 9  // C: IBV_QP_EX_WITH_SEND_WITH_INV.
-	SendOpTSO         SendOps = 1 << 10 // C: IBV_QP_EX_WITH_TSO.
-	SendOpFlush       SendOps = 1 << 11 // C: IBV_QP_EX_WITH_FLUSH.
-	SendOpAtomicWrite SendOps = 1 << 12 // C: IBV_QP_EX_WITH_ATOMIC_WRITE.
-)
-
-var sendOpNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv",
-	"BindMW", "SendInv", "TSO", "Flush", "AtomicWrite"}
-
-// String joins the names of the operations with "|".
-func (s SendOps) String() string { return flags.String(s, sendOpNames) }
 
 // Capabilities that the kernel reports, and for which <infiniband/verbs.h> has no names.
 const (

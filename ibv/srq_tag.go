@@ -38,22 +38,6 @@ type TagOp struct {
 	Tag, Mask uint64
 }
 
-// TagOpcode is the kind of a TagOp.
-//
-// C: enum ibv_ops_wr_opcode.
-type TagOpcode uint32
-
-// The operations on a tag list.
-const (
-	TagAdd  TagOpcode = 0 // C: IBV_WR_TAG_ADD.
-	TagDel  TagOpcode = 1 // C: IBV_WR_TAG_DEL.
-	TagSync TagOpcode = 2 // C: IBV_WR_TAG_SYNC.
-)
-
-var tagOpcodeNames = []string{"TagAdd", "TagDel", "TagSync"}
-
-func (o TagOpcode) String() string { return enumString("TagOpcode", int64(o), tagOpcodeNames) }
-
 // PostTagOps changes the tag list of an SRQ of type SRQTM. It returns how many operations were
 // accepted; if not all, the error is about ops[n]. It sets the Handle of each accepted TagAdd. Completions have the
 // opcodes WCTMAdd, WCTMDel and WCTMSync.

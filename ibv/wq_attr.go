@@ -5,50 +5,12 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
-
-// WQState is the state of a WQ.
-//
-// C: enum ibv_wq_state.
-type WQState uint32
-
-// The states.
-const (
-	WQReset   WQState = 0 // takes no receives. C: IBV_WQS_RESET.
-	WQReady   WQState = 1 // C: IBV_WQS_RDY.
-	WQError   WQState = 2 // flushes its receives. C: IBV_WQS_ERR.
-	WQUnknown WQState = 3 // C: IBV_WQS_UNKNOWN.
-)
-
-var wqStateNames = []string{"Reset", "Ready", "Error", "Unknown"}
-
-// String returns the name, as in "Ready".
-func (s WQState) String() string { return enumString("WQState", int64(s), wqStateNames) }
-
-// WQFlags select how a WQ treats frames.
-//
-// C: enum ibv_wq_flags.
-type WQFlags uint32
 
 // The flags.
 const (
-	// WQStripVLAN takes the VLAN tag out of frames. An extended CQ returns it. C: IBV_WQ_FLAGS_CVLAN_STRIPPING.
-	WQStripVLAN WQFlags = 1 << 0
-	// WQScatterFCS appends the frame check sequence. C: IBV_WQ_FLAGS_SCATTER_FCS.
-	WQScatterFCS WQFlags = 1 << 1
-	// WQDelayDrop has frames wait a while for a receive. C: IBV_WQ_FLAGS_DELAY_DROP.
-	WQDelayDrop WQFlags = 1 << 2
-	// WQPadWrites writes whole cache lines. C: IBV_WQ_FLAGS_PCI_WRITE_END_PADDING.
-	WQPadWrites WQFlags = 1 << 3
-
 	knownWQFlags = WQPadWrites<<1 - 1
 )
-
-var wqFlagNames = []string{"StripVLAN", "ScatterFCS", "DelayDrop", "PadWrites"}
-
-// String joins the names of the flags with "|".
-func (f WQFlags) String() string { return flags.String(f, wqFlagNames) }
 
 // WQAttr are the attributes of a WQ.
 //
@@ -59,23 +21,6 @@ type WQAttr struct {
 	Flags     WQFlags // with MaskWQFlags: the values of those in FlagsMask
 	FlagsMask WQFlags
 }
-
-// WQAttrMask names attributes of a WQAttr.
-//
-// C: enum ibv_wq_attr_mask.
-type WQAttrMask uint32
-
-// The attributes.
-const (
-	MaskWQState    WQAttrMask = 1 << 0 // C: IBV_WQ_ATTR_STATE.
-	MaskWQCurState WQAttrMask = 1 << 1 // C: IBV_WQ_ATTR_CURR_STATE.
-	MaskWQFlags    WQAttrMask = 1 << 2 // C: IBV_WQ_ATTR_FLAGS.
-)
-
-var wqAttrNames = []string{"State", "CurState", "Flags"}
-
-// String joins the names of the attributes with "|".
-func (m WQAttrMask) String() string { return flags.String(m, wqAttrNames) }
 
 // Modify changes the attributes that mask names, most often the state: from WQReset to WQReady, from
 // WQReady to WQError, and from any to WQReset, which empties the WQ. Receives that were posted

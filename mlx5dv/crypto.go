@@ -1,7 +1,6 @@
 package mlx5dv
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -18,30 +17,6 @@ type CryptoLogin struct {
 	CredentialID uint32
 	ImportKEK    uint32 // the key that wraps others
 	Credential   [48]byte
-}
-
-// CryptoState is whether an application is logged in.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: enum mlx5dv_crypto_login_state.
-type CryptoState uint32
-
-// The states.
-const (
-	CryptoValid   CryptoState = abi.MLX5DV_CRYPTO_LOGIN_STATE_VALID
-	CryptoNoLogin CryptoState = abi.MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN
-	CryptoInvalid CryptoState = abi.MLX5DV_CRYPTO_LOGIN_STATE_INVALID // the credential or the key is no longer there
-)
-
-var cryptoStateNames = []string{"Valid", "NoLogin", "Invalid"}
-
-// String returns the name, as in "NoLogin".
-func (s CryptoState) String() string {
-	if int(s) < len(cryptoStateNames) {
-		return cryptoStateNames[s]
-	}
-	return fmt.Sprintf("CryptoState(%d)", uint32(s))
 }
 
 // encrypts returns how the device encrypts, or an error if it does not.

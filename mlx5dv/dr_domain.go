@@ -5,26 +5,7 @@ import (
 	"io"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
-
-// DRDomainType selects the frames of a DRDomain.
-//
-// C: enum mlx5dv_dr_domain_type.
-type DRDomainType uint32
-
-// The domains.
-const (
-	DRDomainNICRx DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_NIC_RX // what a port receives
-	DRDomainNICTx DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_NIC_TX // what it sends
-	DRDomainFDB   DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_FDB    // what the e-switch forwards
-)
-
-var drDomainNames = []string{"NICRx", "NICTx", "FDB"}
-
-// String returns the name, as in "NICRx".
-func (t DRDomainType) String() string { return enumName("DRDomainType", uint32(t), drDomainNames) }
 
 // DRDomain is the root of "direct rules", steering by tables that lead to each other. A frame begins in the
 // table of level 0, the root table, whose matchers and rules are the kernel's, as those of FlowMatcher are. Tables of
@@ -77,23 +58,6 @@ func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
 func (d *DRDomain) Close() error {
 	return d.close(func() error { return d.lib.DRDomainDestroy(d.handle) })
 }
-
-// DRSync selects what Sync waits for.
-//
-// C: enum mlx5dv_dr_domain_sync_flags.
-type DRSync uint32
-
-// The flags.
-const (
-	DRSyncSoftware DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_SW  // what libmlx5 has queued
-	DRSyncHardware DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_HW  // and that the device has no old rule in a cache
-	DRSyncMemory   DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_MEM // memory that is not in use is freed
-)
-
-var drSyncNames = []string{"Software", "Hardware", "Memory"}
-
-// String joins the names of the flags with "|".
-func (f DRSync) String() string { return flags.String(f, drSyncNames) }
 
 // Sync waits until rules that were made are in effect. A domain that has the root table alone needs no
 // Sync, and refuses it.

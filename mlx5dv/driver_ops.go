@@ -4,29 +4,8 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/level"
 )
-
-// DriverOps are work requests that only mlx5 has.
-//
-// C: enum mlx5dv_qp_create_send_ops_flags.
-type DriverOps uint64
-
-// The work requests.
-const (
-	WithMRInterleaved DriverOps = abi.MLX5DV_QP_EX_WITH_MR_INTERLEAVED // Mkey.Change with Blocks and Access, on RC
-	WithMRList        DriverOps = abi.MLX5DV_QP_EX_WITH_MR_LIST        // Mkey.Change with List and Access, on RC
-	WithMkeyConfigure DriverOps = abi.MLX5DV_QP_EX_WITH_MKEY_CONFIGURE // any Mkey.Change, on RC
-	WithRawWQE        DriverOps = abi.MLX5DV_QP_EX_WITH_RAW_WQE        // RawWQE
-	WithMemcpy        DriverOps = abi.MLX5DV_QP_EX_WITH_MEMCPY         // Memcpy, on RC and DCI
-)
-
-var driverOpNames = []string{"MRInterleaved", "MRList", "MkeyConfigure", "RawWQE", "Memcpy"}
-
-// String joins the names with "|".
-func (o DriverOps) String() string { return flags.String(o, driverOpNames) }
 
 const (
 	withMkey = WithMRInterleaved | WithMRList | WithMkeyConfigure

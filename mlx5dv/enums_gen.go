@@ -274,3 +274,237 @@ var qpCreateFlagsNames = []string{"TunnelOffloaded", "SelfLoopbackUnicast", "Sel
 
 // String joins the names with "|".
 func (v QPCreateFlags) String() string { return flags.String(v, qpCreateFlagsNames) }
+
+// MkeyFlags select the uses of an Mkey.
+//
+// C: enum mlx5dv_mkey_init_attr_flags.
+type MkeyFlags uint32
+
+const (
+	MkeyBlockSignature MkeyFlags = 1 << 1 // MkeyConfig.Signature. C: MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE.
+	MkeyCrypto         MkeyFlags = 1 << 2 // MkeyConfig.Crypto. C: MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO.
+	MkeyUpdateTag      MkeyFlags = 1 << 3 // C: MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG.
+	// the peer may, by OpSendInv. C: MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE.
+	MkeyRemoteInvalidate MkeyFlags = 1 << 4
+)
+
+var mkeyFlagsNames = []string{1: "BlockSignature", "Crypto", "UpdateTag", "RemoteInvalidate"}
+
+// String joins the names with "|".
+func (v MkeyFlags) String() string { return flags.String(v, mkeyFlagsNames) }
+
+// DRSync selects what Sync waits for.
+//
+// C: enum mlx5dv_dr_domain_sync_flags.
+type DRSync uint32
+
+const (
+	DRSyncSoftware DRSync = 1 << 0 // what libmlx5 has queued. C: MLX5DV_DR_DOMAIN_SYNC_FLAGS_SW.
+	// and that the device has no old rule in a cache. C: MLX5DV_DR_DOMAIN_SYNC_FLAGS_HW.
+	DRSyncHardware DRSync = 1 << 1
+	DRSyncMemory   DRSync = 1 << 2 // memory that is not in use is freed. C: MLX5DV_DR_DOMAIN_SYNC_FLAGS_MEM.
+)
+
+var drSyncNames = []string{"Software", "Hardware", "Memory"}
+
+// String joins the names with "|".
+func (v DRSync) String() string { return flags.String(v, drSyncNames) }
+
+// WQEFlags are the flags of a control segment (fm_ce_se).
+//
+// C: MLX5_WQE_CTRL_* (providers/mlx5/mlx5dv.h, rdma-core v44.0, line 1216).
+type WQEFlags uint8
+
+const (
+	WQESolicited  WQEFlags = 1 << 1 // raises a solicited event at the receiver
+	WQESignaled   WQEFlags = 1 << 3 // asks for a completion
+	WQESmallFence WQEFlags = 1 << 5 // waits for earlier UMRs and invalidations
+	WQEFence      WQEFlags = 1 << 7 // waits for earlier reads and atomics
+)
+
+var wqeFlagsNames = []string{1: "Solicited", 3: "Signaled", 5: "SmallFence", 7: "Fence"}
+
+// String joins the names with "|".
+func (v WQEFlags) String() string { return flags.String(v, wqeFlagsNames) }
+
+// T10DIFFlags modify a BlockT10DIF.
+//
+// C: enum mlx5dv_sig_t10dif_flags.
+type T10DIFFlags uint16
+
+const (
+	// the reference tag grows by 1 with each block. C: MLX5DV_SIG_T10DIF_FLAG_REF_REMAP.
+	RefRemap  T10DIFFlags = 1 << 0
+	AppEscape T10DIFFlags = 1 << 1 // application tag 0xffff: do not check. C: MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE.
+	// only if the reference tag is also 0xffffffff. C: MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE.
+	AppRefEscape T10DIFFlags = 1 << 2
+)
+
+var t10difFlagsNames = []string{"RefRemap", "AppEscape", "AppRefEscape"}
+
+// String joins the names with "|".
+func (v T10DIFFlags) String() string { return flags.String(v, t10difFlagsNames) }
+
+// DriverOps are work requests that only mlx5 has.
+//
+// C: enum mlx5dv_qp_create_send_ops_flags.
+type DriverOps uint64
+
+const (
+	// Mkey.Change with Blocks and Access, on RC. C: MLX5DV_QP_EX_WITH_MR_INTERLEAVED.
+	WithMRInterleaved DriverOps = 1 << 0
+	WithMRList        DriverOps = 1 << 1 // Mkey.Change with List and Access, on RC. C: MLX5DV_QP_EX_WITH_MR_LIST.
+	WithMkeyConfigure DriverOps = 1 << 2 // any Mkey.Change, on RC. C: MLX5DV_QP_EX_WITH_MKEY_CONFIGURE.
+	WithRawWQE        DriverOps = 1 << 3 // RawWQE. C: MLX5DV_QP_EX_WITH_RAW_WQE.
+	WithMemcpy        DriverOps = 1 << 4 // Memcpy, on RC and DCI. C: MLX5DV_QP_EX_WITH_MEMCPY.
+)
+
+var driverOpsNames = []string{"MRInterleaved", "MRList", "MkeyConfigure", "RawWQE", "Memcpy"}
+
+// String joins the names with "|".
+func (v DriverOps) String() string { return flags.String(v, driverOpsNames) }
+
+// DRDomainType selects the frames of a DRDomain.
+//
+// C: enum mlx5dv_dr_domain_type.
+type DRDomainType uint32
+
+const (
+	DRDomainNICRx DRDomainType = 0 // what a port receives. C: MLX5DV_DR_DOMAIN_TYPE_NIC_RX.
+	DRDomainNICTx DRDomainType = 1 // what it sends. C: MLX5DV_DR_DOMAIN_TYPE_NIC_TX.
+	DRDomainFDB   DRDomainType = 2 // what the e-switch forwards. C: MLX5DV_DR_DOMAIN_TYPE_FDB.
+)
+
+var drDomainTypeNames = []string{"NICRx", "NICTx", "FDB"}
+
+// String returns the name, as in "NICTx".
+func (v DRDomainType) String() string {
+	return flags.Name("DRDomainType", int64(v), drDomainTypeNames)
+}
+
+// Reformat is a way to put frames in a tunnel, or to take them out.
+//
+// C: enum mlx5dv_flow_action_packet_reformat_type.
+type Reformat uint32
+
+const (
+	// ReformatL2FromTunnel removes all up to an inner Ethernet header. It has no data. C:
+	// MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TUNNEL_TO_L2.
+	ReformatL2FromTunnel Reformat = 0
+	// ReformatL2ToTunnel puts headers, the data, before the frame. C:
+	// MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL.
+	ReformatL2ToTunnel Reformat = 1
+	// ReformatL3FromTunnel replaces all up to an inner IP header by an Ethernet header, the data, of 14 bytes, or 18
+	// with a VLAN tag. C: MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L3_TUNNEL_TO_L2.
+	ReformatL3FromTunnel Reformat = 2
+	// ReformatL3ToTunnel replaces the Ethernet header by headers, the data. C:
+	// MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L3_TUNNEL.
+	ReformatL3ToTunnel Reformat = 3
+)
+
+var reformatNames = []string{"L2FromTunnel", "L2ToTunnel", "L3FromTunnel", "L3ToTunnel"}
+
+// String returns the name, as in "L3FromTunnel".
+func (v Reformat) String() string {
+	return flags.Name("Reformat", int64(v), reformatNames)
+}
+
+// SigErrorKind is the part of a signature that was not as expected.
+//
+// C: enum mlx5dv_mkey_err_type.
+type SigErrorKind uint32
+
+const (
+	SigBadGuard  SigErrorKind = 1 // or a CRC. C: MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD.
+	SigBadRefTag SigErrorKind = 2 // C: MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG.
+	SigBadAppTag SigErrorKind = 3 // C: MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG.
+)
+
+var sigErrorKindNames = []string{1: "guard", "reference tag", "application tag"}
+
+// String returns the name, as in "reference tag".
+func (v SigErrorKind) String() string {
+	return flags.Name("SigErrorKind", int64(v), sigErrorKindNames)
+}
+
+// CryptoState is whether an application is logged in.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
+// C: enum mlx5dv_crypto_login_state.
+type CryptoState uint32
+
+const (
+	CryptoValid   CryptoState = 0 // C: MLX5DV_CRYPTO_LOGIN_STATE_VALID.
+	CryptoNoLogin CryptoState = 1 // C: MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN.
+	// the credential or the key is no longer there. C: MLX5DV_CRYPTO_LOGIN_STATE_INVALID.
+	CryptoInvalid CryptoState = 2
+)
+
+var cryptoStateNames = []string{"Valid", "NoLogin", "Invalid"}
+
+// String returns the name, as in "NoLogin".
+func (v CryptoState) String() string {
+	return flags.Name("CryptoState", int64(v), cryptoStateNames)
+}
+
+// WQEOpcode is the operation of a work queue entry.
+//
+// C: MLX5_OPCODE_* (providers/mlx5/mlx5dv.h, rdma-core v44.0, line 1021).
+type WQEOpcode uint8
+
+const (
+	OpNop         WQEOpcode = 0 // completes, and does nothing else
+	OpSendInv     WQEOpcode = 1 // the immediate is the rkey that the peer's device invalidates
+	OpWrite       WQEOpcode = 8
+	OpWriteImm    WQEOpcode = 9
+	OpSend        WQEOpcode = 10
+	OpSendImm     WQEOpcode = 11
+	OpTSO         WQEOpcode = 14
+	OpRead        WQEOpcode = 16
+	OpCompareSwap WQEOpcode = 17
+	OpFetchAdd    WQEOpcode = 18
+	OpLocalInv    WQEOpcode = 27
+	OpUMR         WQEOpcode = 37
+)
+
+var wqeOpcodeNames = []string{"Nop", "SendInv", 8: "Write", "WriteImm", "Send", "SendImm", 14: "TSO",
+	16: "Read", "CompareSwap", "FetchAdd", 27: "LocalInv", 37: "UMR"}
+
+// String returns the name, as in "TSO".
+func (v WQEOpcode) String() string {
+	return flags.Name("WQEOpcode", int64(v), wqeOpcodeNames)
+}
+
+// CommandStatus is how a command ended.
+//
+// C: MLX5_CMD_STAT_*.
+type CommandStatus uint8
+
+const (
+	CommandInternalError   CommandStatus = 1
+	CommandBadOpcode       CommandStatus = 2 // the device has no such command
+	CommandBadParameter    CommandStatus = 3
+	CommandBadSystemState  CommandStatus = 4
+	CommandBadResource     CommandStatus = 5 // no such object
+	CommandResourceBusy    CommandStatus = 6
+	CommandExceedsLimit    CommandStatus = 8
+	CommandBadState        CommandStatus = 9
+	CommandBadIndex        CommandStatus = 10
+	CommandNoResources     CommandStatus = 15
+	CommandBadQPState      CommandStatus = 16
+	CommandBadPacket       CommandStatus = 48
+	CommandBadSize         CommandStatus = 64
+	CommandBadInputLength  CommandStatus = 80
+	CommandBadOutputLength CommandStatus = 81
+)
+
+var commandStatusNames = []string{1: "InternalError", "BadOpcode", "BadParameter", "BadSystemState",
+	"BadResource", "ResourceBusy", 8: "ExceedsLimit", "BadState", "BadIndex",
+	15: "NoResources", "BadQPState", 48: "BadPacket", 64: "BadSize",
+	80: "BadInputLength", "BadOutputLength"}
+
+// String returns the name, as in "BadState".
+func (v CommandStatus) String() string {
+	return flags.Name("CommandStatus", int64(v), commandStatusNames)
+}

@@ -1,9 +1,8 @@
 package mlx5dv
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // FlowTable is a kind of table of steering rules: which frames come to it.
@@ -31,12 +30,4 @@ const (
 var flowTableNames = []string{"NICRx", "NICTx", "FDB", "RDMARx", "RDMATx", "RDMATransportRx", "RDMATransportTx"}
 
 // String returns the name, as in "NICRx".
-func (t FlowTable) String() string { return enumName("FlowTable", uint32(t), flowTableNames) }
-
-// enumName returns the name of a value, as in "NICRx", or "FlowTable(17)" if it has none.
-func enumName(typ string, v uint32, names []string) string {
-	if v < uint32(len(names)) {
-		return names[v]
-	}
-	return fmt.Sprintf("%s(%d)", typ, v)
-}
+func (t FlowTable) String() string { return flags.Name("FlowTable", int64(t), flowTableNames) }

@@ -7,30 +7,14 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// MkeyFlags select the uses of an Mkey.
-//
-// C: enum mlx5dv_mkey_init_attr_flags.
-type MkeyFlags uint32
-
 // The flags.
 const (
-	MkeyBlockSignature   MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE // MkeyConfig.Signature
-	MkeyCrypto           MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO          // MkeyConfig.Crypto
-	MkeyUpdateTag        MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG
-	MkeyRemoteInvalidate MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE // the peer may, by OpSendInv
-
 	knownMkeyFlags = MkeyBlockSignature | MkeyCrypto | MkeyUpdateTag | MkeyRemoteInvalidate
 )
-
-var mkeyFlagNames = []string{1: "BlockSignature", 2: "Crypto", 3: "UpdateTag", 4: "RemoteInvalidate"}
-
-// String joins the names with "|".
-func (f MkeyFlags) String() string { return flags.String(f, mkeyFlagNames) }
 
 // MkeyOptions are the options of CreateMkey.
 //

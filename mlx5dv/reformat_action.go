@@ -4,31 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
 )
-
-// Reformat is a way to put frames in a tunnel, or to take them out.
-//
-// C: enum mlx5dv_flow_action_packet_reformat_type.
-type Reformat uint32
-
-// The ways.
-const (
-	// ReformatL2FromTunnel removes all up to an inner Ethernet header. It has no data.
-	ReformatL2FromTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TUNNEL_TO_L2
-	// ReformatL2ToTunnel puts headers, the data, before the frame.
-	ReformatL2ToTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL
-	// ReformatL3FromTunnel replaces all up to an inner IP header by an Ethernet header, the data, of 14
-	// bytes, or 18 with a VLAN tag.
-	ReformatL3FromTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L3_TUNNEL_TO_L2
-	// ReformatL3ToTunnel replaces the Ethernet header by headers, the data.
-	ReformatL3ToTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L3_TUNNEL
-)
-
-var reformatNames = []string{"L2FromTunnel", "L2ToTunnel", "L3FromTunnel", "L3ToTunnel"}
-
-// String returns the name, as in "L2ToTunnel".
-func (r Reformat) String() string { return enumName("Reformat", uint32(r), reformatNames) }
 
 // check refuses data that do not go with the way.
 func (r Reformat) check(data []byte) error {

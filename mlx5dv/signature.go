@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -44,24 +43,10 @@ type BlockT10DIF struct {
 	Flags  T10DIFFlags
 }
 
-// T10DIFFlags modify a BlockT10DIF.
-//
-// C: enum mlx5dv_sig_t10dif_flags.
-type T10DIFFlags uint16
-
 // The flags.
 const (
-	RefRemap     T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_REF_REMAP      // the reference tag grows by 1 with each block
-	AppEscape    T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE     // application tag 0xffff: do not check
-	AppRefEscape T10DIFFlags = abi.MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE // only if the reference tag is also 0xffffffff
-
 	knownT10DIFFlags = RefRemap | AppEscape | AppRefEscape
 )
-
-var t10difFlagNames = []string{"RefRemap", "AppEscape", "AppRefEscape"}
-
-// String joins the names with "|".
-func (f T10DIFFlags) String() string { return flags.String(f, t10difFlagNames) }
 
 // BlockCRC is a signature of 4 bytes, or of 8 with CRC64XP10.
 //
@@ -181,28 +166,6 @@ func (s *BlockSignature) toC() *work.Signature {
 		}
 	}
 	return c
-}
-
-// SigErrorKind is the part of a signature that was not as expected.
-//
-// C: enum mlx5dv_mkey_err_type.
-type SigErrorKind uint32
-
-// The kinds.
-const (
-	SigBadGuard  SigErrorKind = abi.MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD // or a CRC
-	SigBadRefTag SigErrorKind = abi.MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG
-	SigBadAppTag SigErrorKind = abi.MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG
-)
-
-var sigErrorNames = []string{1: "guard", 2: "reference tag", 3: "application tag"}
-
-// String returns the name, as in "guard".
-func (k SigErrorKind) String() string {
-	if int(k) < len(sigErrorNames) && k > 0 {
-		return sigErrorNames[k]
-	}
-	return fmt.Sprintf("SigErrorKind(%d)", uint32(k))
 }
 
 // SigError reports data whose signature was not as expected.

@@ -14,8 +14,6 @@ const (
 	IBV_ADVISE_MR_FLAG_FLUSH                                    = 1
 	IBV_ATOMIC_GLOB                                             = 2
 	IBV_ATOMIC_HCA                                              = 1
-	IBV_COMP_CNTR_TYPE_BYTES                                    = 1
-	IBV_COMP_CNTR_TYPE_WRS                                      = 0
 	IBV_COUNTER_BYTES                                           = 1
 	IBV_CQ_ATTR_MODERATE                                        = 1
 	IBV_CQ_INIT_ATTR_MASK_FLAGS                                 = 1
@@ -78,11 +76,7 @@ const (
 	IBV_LINK_LAYER_ETHERNET                                     = 2
 	IBV_MW_TYPE_1                                               = 1
 	IBV_MW_TYPE_2                                               = 2
-	IBV_ODP_SUPPORT                                             = 1
 	IBV_ODP_SUPPORT_ATOMIC                                      = 16
-	IBV_ODP_SUPPORT_ATOMIC_WRITE                                = 128
-	IBV_ODP_SUPPORT_FLUSH                                       = 64
-	IBV_ODP_SUPPORT_IMPLICIT                                    = 2
 	IBV_ODP_SUPPORT_READ                                        = 8
 	IBV_ODP_SUPPORT_RECV                                        = 2
 	IBV_ODP_SUPPORT_SEND                                        = 1
@@ -106,12 +100,6 @@ const (
 	IBV_QPT_XRC_SEND                                            = 9
 	IBV_QP_ACCESS_FLAGS                                         = 8
 	IBV_QP_ALT_PATH                                             = 0x4000
-	IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ                        = 4
-	IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE                       = 16
-	IBV_QP_ATTACH_COMP_CNTR_OP_RECV                             = 2
-	IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ                 = 8
-	IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE                = 32
-	IBV_QP_ATTACH_COMP_CNTR_OP_SEND                             = 1
 	IBV_QP_AV                                                   = 128
 	IBV_QP_CREATE_CVLAN_STRIPPING                               = 0x200
 	IBV_QP_CREATE_SCATTER_FCS                                   = 0x100
@@ -160,10 +148,6 @@ const (
 	IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY                      = 2
 	IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS                      = 1
 	IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG                        = 1
-	IBV_RAW_PACKET_CAP_CVLAN_STRIPPING                          = 1
-	IBV_RAW_PACKET_CAP_DELAY_DROP                               = 8
-	IBV_RAW_PACKET_CAP_IP_CSUM                                  = 4
-	IBV_RAW_PACKET_CAP_SCATTER_FCS                              = 2
 	IBV_READ_COUNTERS_ATTR_PREFER_CACHED                        = 1
 	IBV_REG_MR_MASK_ADDR                                        = 2
 	IBV_REG_MR_MASK_DMAH                                        = 16
@@ -186,7 +170,6 @@ const (
 	IBV_SRQ_INIT_ATTR_XRCD                                      = 4
 	IBV_SRQ_LIMIT                                               = 2
 	IBV_SRQ_MAX_WR                                              = 1
-	IBV_TM_CAP_RC                                               = 1
 	IBV_TRANSPORT_IB                                            = 0
 	IBV_TRANSPORT_IWARP                                         = 1
 	IBV_VALUES_MASK_RAW_CLOCK                                   = 1
@@ -309,12 +292,7 @@ const (
 	MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_UNDEFINED             = 8
 	MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_YELLOW                = 2
 	MLX5DV_DR_ACTION_FLAGS_ROOT_LEVEL                           = 1
-	MLX5DV_DR_DOMAIN_SYNC_FLAGS_HW                              = 2
-	MLX5DV_DR_DOMAIN_SYNC_FLAGS_MEM                             = 4
-	MLX5DV_DR_DOMAIN_SYNC_FLAGS_SW                              = 1
 	MLX5DV_DR_DOMAIN_TYPE_FDB                                   = 2
-	MLX5DV_DR_DOMAIN_TYPE_NIC_RX                                = 0
-	MLX5DV_DR_DOMAIN_TYPE_NIC_TX                                = 1
 	MLX5DV_DR_MATCHER_LAYOUT_NUM_RULE                           = 2
 	MLX5DV_DR_MATCHER_LAYOUT_RESIZABLE                          = 1
 	MLX5DV_FLOW_ACTION_COUNTERS_DEVX                            = 6
@@ -326,10 +304,6 @@ const (
 	MLX5DV_FLOW_ACTION_ESP_MASK_FLAGS                           = 1
 	MLX5DV_FLOW_ACTION_FLAGS_REQUIRE_METADATA                   = 1
 	MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION                          = 3
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL     = 1
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L3_TUNNEL     = 3
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TUNNEL_TO_L2     = 0
-	MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L3_TUNNEL_TO_L2     = 2
 	MLX5DV_FLOW_ACTION_TAG                                      = 4
 	MLX5DV_FLOW_MATCHER_MASK_FT_TYPE                            = 1
 	MLX5DV_FLOW_MATCHER_MASK_IB_PORT                            = 2
@@ -368,7 +342,6 @@ const (
 	MLX5DV_QP_EX_WITH_MKEY_CONFIGURE                            = 4
 	MLX5DV_QP_EX_WITH_MR_INTERLEAVED                            = 1
 	MLX5DV_QP_EX_WITH_MR_LIST                                   = 2
-	MLX5DV_QP_EX_WITH_RAW_WQE                                   = 8
 	MLX5DV_QP_INIT_ATTR_MASK_DC                                 = 2
 	MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS                        = 8
 	MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS                    = 1

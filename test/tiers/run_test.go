@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestRun_Fails(t *testing.T) {
 		write(file, source(""))
 		write("rdma/b_test.go", strings.Replace(source(`t.Skip("needs root")`), "TestA", "TestB", 1)+
 			"\nfunc TestC(t *testing.T) {}\n")
-		write(page, claims("TestA"))
+		write(page, claims("TestC")) // which is about no other row
 		write(tt.file, tt.text)
 		if tt.name == "no test" {
 			write("rdma/b_test.go", "package rdma\n")
@@ -65,5 +66,49 @@ func TestRun_Fails(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", tt.name, want, &out)
 			}
 		}
+	}
+}
+
+// TestTypes checks that the tool of tier lint finds mistakes in bodies of functions, for another system, and in tests.
+func TestTypes(t *testing.T) {
+	tool, err := filepath.Abs("../../.build/tools/types")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing(tool) {
+		t.Skip("the tool is not built: scripts/setup go")
+	}
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":       "module m\n\ngo 1.25\n",
+		"a.go":         "package m\n\nimport \"fmt\"\n\nfunc A() { fmt.Println(b) }\n",
+		"b_linux.go":   "package m\n\nconst b = 1\n",
+		"b_windows.go": "package m\n\nconst b = 1\n",
+		"c_windows.go": "package m\n\nfunc c() int { return \"wrong\" }\n",
+		"a_test.go":    "package m\n\nfunc d() { e() }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		system string
+		flags  []string
+		want   string
+	}{
+		{"linux", nil, ""}, {"windows", nil, "c_windows.go:3:"}, {"darwin", nil, "undefined: b"},
+		{"linux", []string{"-test"}, "undefined: e"},
+	} {
+		c := exec.Command(tool, tt.flags...)
+		c.Dir, c.Env = root, append(os.Environ(), "GOOS="+tt.system, "PWD="+root)
+		out, err := c.CombinedOutput()
+		if (err == nil) != (tt.want == "") || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s %v: %v\n%s", tt.system, tt.flags, err, out)
+		}
+	}
+	c := exec.Command(tool)
+	c.Dir = t.TempDir()
+	if out, err := c.CombinedOutput(); err == nil {
+		t.Errorf("without packages it passes: %s", out)
 	}
 }

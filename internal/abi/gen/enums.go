@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -29,9 +30,9 @@ type constant struct {
 // constWord is a constant's name in C behind the enum's prefix, in Go, and its value; a name in quotes is printed.
 var constWord = regexp.MustCompile(`^(?:(\w+)|([.-])(\w+))(?:=([A-Za-z]\w*))?(?:=(\w+))?(?: "([^"]*)")?(?: |$)`)
 
-// parseEnums reads enums.txt: the enums of each folder.
+// parseEnums reads enums.txt: the enums of each file.
 func parseEnums(text string, values map[string]int64) (map[string][]*enum, error) {
-	all, dir := map[string][]*enum{}, ""
+	all, file := map[string][]*enum{}, ""
 	var e *enum
 	for i, line := range strings.Split(text, "\n") {
 		bad := func(what string) error { return fmt.Errorf("enums.txt:%d: %s", i+1, what) }
@@ -39,17 +40,18 @@ func parseEnums(text string, values map[string]int64) (map[string][]*enum, error
 		switch {
 		case words == "" && (!commented || line[0] == '#'):
 		case strings.HasPrefix(line, "package "):
-			dir, e = strings.TrimPrefix(line, "package "), nil
+			dir, name, _ := strings.Cut(strings.TrimPrefix(line, "package "), " ")
+			file, e = dir+"/"+cmp.Or(name, "enums")+"_gen.go", nil
 		case line[0] != '\t':
 			f := strings.Fields(words)
-			if len(f) < 4 || dir == "" {
+			if len(f) < 4 || file == "" {
 				return nil, bad("want TYPE UNDERLYING PREFIX C-PREFIX after a package")
 			}
 			none := func(s string) string { return strings.TrimSuffix(s, "-") }
 			e = &enum{name: f[0], typ: f[1], prefix: none(f[2]), c: none(f[3]), doc: comment}
 			e.flags, e.upper = slices.Contains(f, "flags"), slices.Contains(f, "upper")
 			e.texts = slices.Contains(f, "texts")
-			all[dir] = append(all[dir], e)
+			all[file] = append(all[file], e)
 		case e == nil:
 			return nil, bad("no type")
 		case words == "" && len(e.consts) == 0:
@@ -95,6 +97,9 @@ func (e *enum) add(m []string, values map[string]int64) error {
 	if !known {
 		return fmt.Errorf("%s has no value", m[0])
 	}
+	if !e.flags && c.value >= 1<<10 {
+		return fmt.Errorf("%s is too large for a table of names", m[0])
+	}
 	switch {
 	case m[2] == "-":
 		c.name = ""
@@ -112,10 +117,11 @@ func (e *enum) add(m []string, values map[string]int64) error {
 	return nil
 }
 
-// enumFile is the Go file with the enums of a folder.
-func enumFile(dir string, enums []*enum) string {
+// enumFile is the text of a Go file with enums.
+func enumFile(name string, enums []*enum) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "package %s\n\nimport \"github.com/pureverbs/pureverbs/internal/flags\"\n", filepath.Base(dir))
+	fmt.Fprintf(&b, "package %s\n\nimport \"github.com/pureverbs/pureverbs/internal/flags\"\n",
+		filepath.Base(filepath.Dir(name)))
 	for _, e := range enums {
 		b.WriteString("\n")
 		e.write(&b)
@@ -124,7 +130,7 @@ func enumFile(dir string, enums []*enum) string {
 }
 
 func (e *enum) write(b *bytes.Buffer) {
-	paragraphs(b, e.doc)
+	paragraphs(b, strings.ReplaceAll(e.doc, " C: ", "\nC: "))
 	fmt.Fprintf(b, "type %s %s\n\nconst (\n", e.name, e.typ)
 	width := 0
 	for _, c := range e.consts {
@@ -145,7 +151,8 @@ func (e *enum) write(b *bytes.Buffer) {
 				text += experimental + rest
 			}
 		}
-		if above := strings.HasPrefix(text, c.name+" "); above || width+len(text)+14 > 120 {
+		above := strings.HasPrefix(strings.Replace(text, ":", " ", 1), c.name+" ")
+		if above || width+len(text)+14 > 120 {
 			paragraphs(b, text)
 		} else if text != "" {
 			line += " // " + text
@@ -156,13 +163,13 @@ func (e *enum) write(b *bytes.Buffer) {
 	e.methods(b)
 }
 
-// experimental begins a paragraph, as does the name of an enum in C.
+// experimental begins a paragraph.
 const experimental = " Experimental: "
 
 // paragraphs writes documentation.
 func paragraphs(b *bytes.Buffer, text string) {
 	text = strings.ReplaceAll(text, experimental, "\n"+experimental)
-	for i, p := range strings.Split(strings.ReplaceAll(text, " C: enum", "\nC: enum"), "\n") {
+	for i, p := range strings.Split(text, "\n") {
 		if i > 0 {
 			b.WriteString("//\n")
 		}

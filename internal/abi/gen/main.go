@@ -73,8 +73,8 @@ func generate(root string) (map[string][]byte, error) {
 		"internal/abi/mirrors_gen_test.go": "package abi\n\nimport \"reflect\"\n\n// mirrors lists the mirrors by " +
 			"the file of testdata that has their layout.\nvar mirrors = map[string][]mirror{\n" + g.table() + "}\n",
 	}
-	for dir, list := range enums {
-		sources[dir+"/enums_gen.go"] = enumFile(dir, list)
+	for name, list := range enums {
+		sources[name] = enumFile(name, list)
 	}
 	files := map[string][]byte{}
 	for name, src := range sources {

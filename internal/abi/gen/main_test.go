@@ -76,7 +76,7 @@ _ [1]byte
 
 func TestEnum(t *testing.T) {
 	values := map[string]int64{"X_ONE": 1, "X_IP_ADDR": 2}
-	all, err := parseEnums("# About.\npackage a/b\n\nKind uint32 Of X_ # Kind is\n\t# a kind. C: enum x.\n"+
+	all, err := parseEnums("# About.\npackage a/b c\n\nKind uint32 Of X_ # Kind is\n\t# a kind. C: enum x.\n"+
 		"\tONE IP_ADDR=Address \"an address\" # OfAddress has\n\t\t# two lines. Experimental: yes.\n"+
 		"\t.More=4 -Gone=5\n", values)
 	if err != nil {
@@ -107,14 +107,14 @@ func (v Kind) String() string {
 return flags.Name("Kind", int64(v), kindNames)
 }
 `
-	if got := enumFile("a/b", all["a/b"]); got != want {
+	if got := enumFile("a/b/c_gen.go", all["a/b/c_gen.go"]); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	all, err = parseEnums("package p\n\nF uint8 - X_ flags # F are flags.\n\tONE .Set=6\n", values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := enumFile("p", all["p"])
+	got := enumFile("p/enums_gen.go", all["p/enums_gen.go"])
 	for _, want := range []string{"One F = 1 << 0 // C: X_ONE.", "Set F = 0x6\n", "[]string{\"One\", }",
 		"flags.String(v, fNames)"} {
 		if !strings.Contains(got, want) {
@@ -122,12 +122,13 @@ return flags.Name("Kind", int64(v), kindNames)
 		}
 	}
 	for text, want := range map[string]string{
-		"K uint8 - X_":                             "enums.txt:1: want TYPE",
-		"package p\nK uint8":                       "enums.txt:2: want TYPE",
-		"package p\n\tONE":                         "enums.txt:2: no type",
-		"package p\nK uint8 - X_ # K.\n\tTWO":      "enums.txt:3: TWO has no value",
-		"package p\nK uint8 - X_ # K.\n\tONE (a)":  "enums.txt:3: no constant is (a)",
-		"package p\nK uint8 - X_ # K.\n\t.Two=0xg": "enums.txt:3: ",
+		"K uint8 - X_":                              "enums.txt:1: want TYPE",
+		"package p\nK uint8":                        "enums.txt:2: want TYPE",
+		"package p\n\tONE":                          "enums.txt:2: no type",
+		"package p\nK uint8 - X_ # K.\n\tTWO":       "enums.txt:3: TWO has no value",
+		"package p\nK uint8 - X_ # K.\n\tONE (a)":   "enums.txt:3: no constant is (a)",
+		"package p\nK uint8 - X_ # K.\n\t.Two=0xg":  "enums.txt:3: ",
+		"package p\nK uint8 - X_ # K.\n\t.Two=9999": "enums.txt:3: .Two=9999 is too large",
 	} {
 		if _, err := parseEnums(text, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
