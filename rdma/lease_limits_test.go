@@ -45,7 +45,7 @@ func fakeRequest(l *link, number uint16) {
 	h := wire.Header{Kind: wire.Request, Aux: uint32(number), Length: uint32(len(c.Payload()))}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	leasingOf(l).receive(&h, c.Payload())
+	leasingOf(l).receive(h, c.Payload())
 }
 
 // TestRequestPlaces: the place of a request is free before its reply is sent, although OnRequest still runs. No lock is

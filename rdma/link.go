@@ -374,7 +374,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
-		l.ctl.tenant.receive(&h, b.Payload())
+		l.ctl.tenant.receive(h, b.Payload())
 		l.e.consumed(b)
 	case wire.Ping:
 		l.e.consumed(b)
