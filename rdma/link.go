@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -78,7 +79,7 @@ type port struct {
 // held is the memory of a frame to be sent.
 type held struct {
 	b   *block
-	buf *bufMem
+	buf *pool.Buf
 }
 
 func newLink(e *shard, kind wire.ConnKind, o linkOptions, ctl *control) *link {
@@ -217,7 +218,7 @@ func (l *link) post() {
 	l.q.SetDue(sendq.Answer, l.send.MustAnswer())
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	for !l.q.Idle() {
-		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.waiting.Load() > 0}
+		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.Wanted()}
 		if c := l.ctl; c != nil {
 			g.Control = c.send.Left()
 		}
@@ -315,7 +316,7 @@ func (l *link) release(upTo, okUpTo uint32) {
 			n++
 		}
 		if h.buf != nil {
-			h.buf.unpin()
+			h.buf.Unpin()
 		}
 	}
 	if n > 0 {
@@ -330,7 +331,7 @@ func (l *link) giveUp(h held) {
 		l.e.put(h.b)
 	}
 	if h.buf != nil {
-		h.buf.unpin()
+		h.buf.Unpin()
 	}
 }
 

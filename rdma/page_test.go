@@ -13,6 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -44,7 +45,7 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("less than %d MiB for each poller", largeLeast>>20),
 		fmt.Sprintf("starts with %d frames", startWindow),
 		fmt.Sprintf("to at most %d (%d with %d KiB blocks)", mostSmall.window, mostLarge.window, largeBlock>>10),
-		fmt.Sprintf("%d bytes to %d MiB", smallestBuffer, largestBuffer>>20),
+		fmt.Sprintf("%d bytes to %d MiB", pool.Smallest, pool.Largest>>20),
 		fmt.Sprintf("at first %d, or %d with leases", baseBlocks(false)+ownBlocks, baseBlocks(true)+ownBlocks),
 		fmt.Sprintf("may take %d s to be noticed", silentBeats+stuckBeats),
 		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+stuckAfter]),

@@ -81,7 +81,7 @@ func (e *Engine) tick(ctx context.Context) {
 			e.messages.Poke()
 		case <-t.C:
 			e.messages.Tick()
-			if e.pool.waiting.Load() > 0 {
+			if e.pool.Wanted() {
 				e.trim(false)
 			}
 		}

@@ -146,7 +146,7 @@ func (e *shard) trim(wait bool) bool {
 	if !e.blocks.Trim(e.keep(), wait) {
 		return false
 	}
-	e.eng.pool.wake()
+	e.eng.pool.Wake()
 	return true
 }
 
