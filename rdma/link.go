@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -50,7 +51,7 @@ type link struct {
 	mute      bool // nothing may be sent before a frame has come
 	send      credit.Sender
 	q         sendq.Queue[held, owner]
-	alive     liveness
+	alive     pace.Liveness
 	end       ending.State
 	stopped   ending.Latch // this side can send nothing, and the peer reads nothing, any more
 	linger    lingering
@@ -92,7 +93,7 @@ func newLink(e *shard, kind wire.ConnKind, o linkOptions, ctl *control) *link {
 		ctl: ctl, log: o.log, e: e, kind: kind, maxMessage: o.maxMessage,
 		win: window{recv: credit.NewReceiver(startWindow)}, send: credit.NewSender(0, wire.MaxWindow),
 		q:     sendq.New[held, owner](q),
-		alive: liveness{every: o.keepAlive}, linger: lingering{most: o.linger},
+		alive: pace.Liveness{Every: o.keepAlive}, linger: lingering{most: o.linger},
 	}
 	l.own()
 	l.rd.turn.Init(1)
@@ -131,7 +132,7 @@ func (l *link) prepare(p nic.Conn) error {
 	g := p.Cap()
 	l.wr.oneSGE = g.MaxSendSGE < 2
 	needsScratch := l.q.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.e.eng.longest})
-	l.alive.begin(l.e.ticks.Load())
+	l.alive.Begin(l.e.ticks.Load())
 	l.e.add(l)
 	switch {
 	case g.MaxSendWR < sendq.LeastDepth:
@@ -176,7 +177,7 @@ func (l *link) start(peer wire.Hello) error {
 	}
 	l.mu.Lock()
 	l.started = true
-	l.alive.begin(l.e.ticks.Load())
+	l.alive.Begin(l.e.ticks.Load())
 	if peer.Flags&wire.HelloLeases == 0 {
 		l.ctl = nil
 	}
@@ -293,7 +294,7 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		if l.q.Confirm() {
-			l.alive.confirmed(l.e.ticks.Load(), !l.starved())
+			l.alive.Confirmed(l.e.ticks.Load(), !l.starved())
 		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
@@ -338,7 +339,7 @@ func (l *link) giveUp(h held) {
 // receive handles a frame. It takes the block over.
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
-	l.alive.frame, l.mute = l.e.ticks.Load(), false
+	l.alive.Frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.ctl != nil)
 	if err == nil && !ignore {
@@ -352,11 +353,11 @@ func (l *link) receive(b *block, byteLen uint32) {
 		return
 	}
 	if l.send.Raise(h.Limit) {
-		l.alive.took = l.alive.frame
+		l.alive.Took = l.alive.Frame
 	}
 	switch h.Kind {
 	case wire.Data:
-		l.alive.data = l.alive.frame
+		l.alive.Data = l.alive.Frame
 		l.win.recv.Came()
 		if l.end.ReadShut() {
 			l.e.consumed(b)
