@@ -41,8 +41,8 @@ func (b *Batch) SendBuffer(buf *Buffer) {
 		b.list = append(b.list, noBuffer)
 		return
 	}
-	in := buf.take()
-	b.list = append(b.list, outgoing{buf: in, n: in.n})
+	in := buf.h.Take()
+	b.list = append(b.list, outgoing{buf: in, n: in.Len()})
 }
 
 // Post sends the messages, like Conn.Send, and empties the Batch. It returns how many were accepted;
@@ -51,7 +51,7 @@ func (b *Batch) Post(ctx context.Context) (int, error) {
 	n, err := b.post(ctx)
 	for i, m := range b.list {
 		if m.buf != nil {
-			m.buf.unpin()
+			m.buf.Unpin()
 		}
 		b.list[i] = outgoing{}
 	}

@@ -7,31 +7,20 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 )
 
-// fakePool has one buffer, of 64 bytes.
-func fakePool() *Pool {
-	p := &Pool{freed: make(chan struct{})}
-	s := &slab{all: 1, free: 1}
-	p.classes[0].free = []*bufMem{{p: p, slab: s, mem: make([]byte, 64)}}
-	return p
-}
-
-// take returns the buffer of a fakePool.
-func (p *Pool) take() *Buffer {
-	h := p.pop(0).handOut(64)
-	p.out++
-	return &h
-}
+// takeFake returns the buffer of a pool.Fake.
+func takeFake(p *pool.Pool) *Buffer { return &Buffer{p.TakeFake()} }
 
 // TestBufferReleased: every method of a buffer panics after Release, also when another buffer uses the memory. Of
 // several goroutines that release it, one succeeds.
 func TestBufferReleased(t *testing.T) {
-	p := fakePool()
+	p := pool.Fake()
 	for range 100 {
-		b := p.take()
+		b := takeFake(p)
 		b.Release()
-		other := p.take()
+		other := takeFake(p)
 		panics(t, "Release", b.Release)
 		panics(t, "Bytes", func() { b.Bytes() })
 		panics(t, "Truncate", func() { b.Truncate(1) })
@@ -49,8 +38,8 @@ func TestBufferReleased(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if released.Load() != 1 || p.out != 0 {
-			t.Fatalf("released %d times, %d buffers are out", released.Load(), p.out)
+		if released.Load() != 1 || p.InUse() != 0 {
+			t.Fatalf("released %d times, %d buffers are out", released.Load(), p.InUse())
 		}
 	}
 	panics(t, "Release of a zero Buffer", new(Buffer).Release)
@@ -59,9 +48,9 @@ func TestBufferReleased(t *testing.T) {
 // TestTransferReleased: a transfer whose buffer was released before Start is refused, and pins nothing.
 func TestTransferReleased(t *testing.T) {
 	l := fakeLink(0)
-	l.e.eng.pool = fakePool()
+	l.e.eng.pool = pool.Fake()
 	r := &Region{l: l, n: 64, access: allAccess, done: make(chan struct{})}
-	b := l.e.eng.pool.take()
+	b := takeFake(l.e.eng.pool)
 	x := r.Transfer()
 	x.Write(b, 0, 64, 0)
 	b.Release()
@@ -69,7 +58,7 @@ func TestTransferReleased(t *testing.T) {
 	if err := x.Start(t.Context()); !errors.As(err, &arg) {
 		t.Errorf("Start: %v", err)
 	}
-	if other := l.e.eng.pool.take(); other.b.pins.Load() != 1 {
-		t.Errorf("%d pins of the next buffer", other.b.pins.Load())
+	if other := takeFake(l.e.eng.pool); other.get().Pins() != 1 {
+		t.Errorf("%d pins of the next buffer", other.get().Pins())
 	}
 }

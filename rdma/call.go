@@ -299,7 +299,7 @@ func (s *server) room(ctx context.Context, n int64) (bool, error) {
 // detach copies a request out of its blocks, so that they and its credits return, and reports how many bytes it takes.
 func (s *server) detach(m *message) int64 {
 	n := int64(m.n)
-	if m.buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.e.eng.charge(n) {
+	if m.buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.e.eng.pool.Charge(n) {
 		return 0
 	}
 	s.copied.Add(n)
@@ -324,7 +324,7 @@ func (s *server) end(ctx context.Context, c *served) {
 	if c.request.valid() { // else the handler has released it
 		c.m.release()
 	}
-	s.c.l.e.eng.uncharge(c.copied)
+	s.c.l.e.eng.pool.Uncharge(c.copied)
 	s.copied.Add(-c.copied)
 	s.bytes.Add(-c.bytes)
 	s.calls.Add(-1)

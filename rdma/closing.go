@@ -61,7 +61,7 @@ func (l *link) closeWait(past <-chan struct{}) error {
 func (l *link) settle(past <-chan struct{}) (late error) {
 	defer l.e.pollMeanwhile()()
 	l.mu.Lock()
-	ago := time.Duration(l.e.ticks.Load()-l.alive.took) * time.Second
+	ago := time.Duration(l.e.ticks.Load()-l.alive.Took) * time.Second
 	w, most := l.e.eng.allowance.Begin(l.linger.most, ago, l.taken())
 	l.mu.Unlock()
 	for late = errLate; most > 0 && late == errLate; {

@@ -15,11 +15,11 @@ type control struct {
 
 // tenant is the user of frames about leases. link.mu is held while its methods run, except for ended.
 type tenant interface {
-	start()                           // the connection is there
-	receive(h *wire.Header, p []byte) // handles a frame
-	freshen()                         // brings the first frame that waits up to date, which is about to be sent
-	stop()                            // nothing more is sent or posted
-	ended()                           // the queue pair is gone
+	start()                          // the connection is there
+	receive(h wire.Header, p []byte) // handles a frame; by value, so that no frame is allocated
+	freshen()                        // brings the first frame that waits up to date, which is about to be sent
+	stop()                           // nothing more is sent or posted
+	ended()                          // the queue pair is gone
 }
 
 func newControl(t tenant) control {

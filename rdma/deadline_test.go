@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -15,7 +16,7 @@ import (
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	l := &link{e: &shard{eng: &Engine{pool: &Pool{}}, most: mostSmall, progress: noProgress()},
+	l := &link{e: &shard{eng: &Engine{pool: pool.Fake()}, most: mostSmall, progress: noProgress()},
 		ctl: &m.control, q: sendq.New[held, owner](sendq.Options{Posts: 1})}
 	l.own()
 	m.l = l
@@ -58,8 +59,8 @@ func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
 
 // fakeLease lends nothing for d, as lend does.
 func fakeLease(l *link, d time.Duration) *Lease {
-	s := &Lease{l: l, mem: &bufMem{p: l.e.eng.pool}, n: 1, access: MayRead, done: make(chan struct{})}
-	s.mem.pins.Store(2)
+	s := &Lease{l: l, mem: pool.FakeBuf(l.e.eng.pool), n: 1, access: MayRead, done: make(chan struct{})}
+	s.mem.SetPins(2)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := leasingOf(l).addLease(s); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -130,7 +131,8 @@ type Engine struct {
 	probe     nic.Memory  // see openProbe, or nil
 	budget    *blocks.Budget
 	messages  *blocks.Messages // that are being copied together
-	pool      *Pool
+	pool      *pool.Pool
+	view      Pool     // of pool
 	own       sync.Map // what the shards have that events name
 	windows   *windows // nil: each lease has its own MR
 	scratches scratches
@@ -194,6 +196,7 @@ func (e *Engine) begin(o EngineOptions) error {
 	e.opt, e.budget = o, blocks.NewBudget(o.Memory, slabSize)
 	e.short, e.gone = make(chan struct{}, 1), make(chan struct{})
 	e.pool = newPool(e)
+	e.view = Pool{e.pool}
 	e.messages = blocks.NewMessages(e.budget, e.trimNow)
 	if err := e.openShards(large); err != nil {
 		return errors.Join(err, e.release())
@@ -216,7 +219,7 @@ func (e *Engine) begin(o EngineOptions) error {
 func (e *Engine) release() error {
 	errs := []error{e.windows.release(), e.scratches.release()}
 	if e.pool != nil {
-		errs = append(errs, e.pool.release())
+		errs = append(errs, e.pool.Release())
 	}
 	for _, s := range e.shards {
 		errs = append(errs, s.closeShard())
@@ -319,7 +322,7 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*link,
 	if held > 0 {
 		return nil, false, busy(held, "blocks of messages that were not released")
 	}
-	if n := e.pool.close(); n > 0 {
+	if n := e.pool.Close(); n > 0 {
 		return nil, false, busy(n, "buffers that were not released")
 	}
 	for _, s := range e.shards {
@@ -346,7 +349,7 @@ func (e *Engine) trimNow() bool { return e.trim(false) }
 // trim frees memory that nobody uses, of buffers and of blocks, and reports whether there was some. With wait it also
 // frees what is locked at the moment, and returns after others that trim.
 func (e *Engine) trim(wait bool) bool {
-	freed := e.pool.trim(wait)
+	freed := e.pool.Trim(wait)
 	for _, s := range e.shards {
 		freed = s.trim(wait) || freed
 	}

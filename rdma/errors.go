@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -30,7 +31,7 @@ var (
 	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked memory does not
 	// admit, and for a connection that ended because a long message was not complete in time while others waited for
 	// memory. The error has an *ibv.LimitError or an *ibv.MemlockError.
-	ErrNoMemory = errors.New("no memory")
+	ErrNoMemory = pool.ErrNoMemory
 )
 
 // PeerError reports a connection that has broken, and what is known of what was sent. It matches

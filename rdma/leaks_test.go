@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -23,8 +24,8 @@ func TestReleasedTwice(t *testing.T) {
 	defer leak.SetHot(leak.SetHot(true))
 	l := sender(64)
 	m := newMessage(l).handle()
-	p := fakePool()
-	b := p.take()
+	p := pool.Fake()
+	b := takeFake(p)
 	for _, want := range []string{"message of ", "buffer of 64 bytes"} {
 		if open := strings.Join(leak.Open(), "\n"); !strings.Contains(open, want) || !strings.Contains(open, t.Name()) {
 			t.Errorf("%q is not recorded: %s", want, open)
@@ -50,7 +51,7 @@ func TestReleasedTwice(t *testing.T) {
 			f()
 		}()
 	}
-	p.take().Release()
+	takeFake(p).Release()
 	open := strings.Join(leak.Open(), "\n")
 	if strings.Contains(open, "message of") || strings.Contains(open, "buffer of") {
 		t.Errorf("still recorded: %s", open)

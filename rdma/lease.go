@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -21,7 +22,7 @@ type Lease struct {
 	l      *link
 	number uint32
 	buf    *Buffer // as it was lent
-	mem    *bufMem
+	mem    *pool.Buf
 	n      int64
 	access Access
 	key    leaseKey
@@ -66,10 +67,10 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 		return nil, &ibv.UnsupportedError{Feature: "a lease with " + MayAtomic.String(), Need: "a device with atomics",
 			Have: l.e.eng.name()}
 	}
-	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().n), access: a, done: make(chan struct{})}
-	s.mem.pin()
+	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().Len()), access: a, done: make(chan struct{})}
+	s.mem.Pin()
 	if err := leasingOf(l).waitLease(w, s); err != nil {
-		s.mem.unpin()
+		s.mem.Unpin()
 		return nil, err
 	}
 	if err = s.makeKey(); err == nil {
@@ -272,7 +273,7 @@ func (s *Lease) close() {
 	l.mu.Unlock()
 	if taken { // else the buffer stays pinned
 		s.finish(nil)
-		s.mem.unpin()
+		s.mem.Unpin()
 	}
 }
 

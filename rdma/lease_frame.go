@@ -32,7 +32,7 @@ func (m *leasing) tell(c wire.Control) {
 
 // receive handles a frame about leases.
 // Preconditions: l.mu is held.
-func (m *leasing) receive(h *wire.Header, p []byte) {
+func (m *leasing) receive(h wire.Header, p []byte) {
 	m.recv.Came()
 	m.recv.Took(1, 0) // its window is fixed
 	bad := func(got, want string) { m.l.protocol(h.Kind.String(), got, want) }

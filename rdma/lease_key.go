@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -30,10 +31,10 @@ type leaseKey struct {
 // makeKey makes the key of a lease. A window's bind is not posted yet.
 func (s *Lease) makeKey() error {
 	e, b := s.l.e.eng, s.mem
-	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.addr%8 == 0) {
+	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.Addr()%8 == 0) {
 		if mw, err := e.windows.get(); err == nil { // else the device has no more
 			s.key.mw, s.key.freed = mw, make(chan bool, 1)
-			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.mr.(*ibv.MR), Addr: b.addr,
+			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.MR().(*ibv.MR), Addr: b.Addr(),
 				Length: uint64(s.n), Access: s.access.qp() | ibv.ZeroBased}
 			s.key.remote = s.key.bind.Remote()
 			return nil
@@ -50,12 +51,12 @@ func (s *Lease) makeKey() error {
 // register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its key is
 // also valid for other connections with leases, but their peers would have to guess both, and lose the connection by
 // the first wrong guess.
-func (e *Engine) register(b *bufMem, access ibv.AccessFlags) (nic.Memory, error) {
+func (e *Engine) register(b *pool.Buf, access ibv.AccessFlags) (nic.Memory, error) {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
-	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
-	return e.nic.Again(b.bytes(), b.addr, iova, access)
+	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.Addr()&low
+	return e.nic.Again(b.Bytes(), b.Addr(), iova, access)
 }
 
 // grant lets the peer use the key. A bind comes before the frame that informs the peer.

@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -45,7 +46,7 @@ func fakeRequest(l *link, number uint16) {
 	h := wire.Header{Kind: wire.Request, Aux: uint32(number), Length: uint32(len(c.Payload()))}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	leasingOf(l).receive(&h, c.Payload())
+	leasingOf(l).receive(h, c.Payload())
 }
 
 // TestRequestPlaces: the place of a request is free before its reply is sent, although OnRequest still runs. No lock is
@@ -146,8 +147,8 @@ func TestLeaseFlood(t *testing.T) {
 		l := fakeLink(time.Millisecond)
 		var limit *ibv.LimitError
 		for i := range controlQueue {
-			s := &Lease{l: l, mem: &bufMem{p: l.e.eng.pool}, n: 1, done: make(chan struct{})}
-			s.mem.pins.Store(2)
+			s := &Lease{l: l, mem: pool.FakeBuf(l.e.eng.pool), n: 1, done: make(chan struct{})}
+			s.mem.SetPins(2)
 			l.mu.Lock()
 			err := leasingOf(l).addLease(s)
 			if err == nil {

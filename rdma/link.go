@@ -14,6 +14,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -49,7 +51,7 @@ type link struct {
 	mute      bool // nothing may be sent before a frame has come
 	send      credit.Sender
 	q         sendq.Queue[held, owner]
-	alive     liveness
+	alive     pace.Liveness
 	end       ending.State
 	stopped   ending.Latch // this side can send nothing, and the peer reads nothing, any more
 	linger    lingering
@@ -78,7 +80,7 @@ type port struct {
 // held is the memory of a frame to be sent.
 type held struct {
 	b   *block
-	buf *bufMem
+	buf *pool.Buf
 }
 
 func newLink(e *shard, kind wire.ConnKind, o linkOptions, ctl *control) *link {
@@ -91,7 +93,7 @@ func newLink(e *shard, kind wire.ConnKind, o linkOptions, ctl *control) *link {
 		ctl: ctl, log: o.log, e: e, kind: kind, maxMessage: o.maxMessage,
 		win: window{recv: credit.NewReceiver(startWindow)}, send: credit.NewSender(0, wire.MaxWindow),
 		q:     sendq.New[held, owner](q),
-		alive: liveness{every: o.keepAlive}, linger: lingering{most: o.linger},
+		alive: pace.Liveness{Every: o.keepAlive}, linger: lingering{most: o.linger},
 	}
 	l.own()
 	l.rd.turn.Init(1)
@@ -130,7 +132,7 @@ func (l *link) prepare(p nic.Conn) error {
 	g := p.Cap()
 	l.wr.oneSGE = g.MaxSendSGE < 2
 	needsScratch := l.q.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.e.eng.longest})
-	l.alive.begin(l.e.ticks.Load())
+	l.alive.Begin(l.e.ticks.Load())
 	l.e.add(l)
 	switch {
 	case g.MaxSendWR < sendq.LeastDepth:
@@ -175,7 +177,7 @@ func (l *link) start(peer wire.Hello) error {
 	}
 	l.mu.Lock()
 	l.started = true
-	l.alive.begin(l.e.ticks.Load())
+	l.alive.Begin(l.e.ticks.Load())
 	if peer.Flags&wire.HelloLeases == 0 {
 		l.ctl = nil
 	}
@@ -217,7 +219,7 @@ func (l *link) post() {
 	l.q.SetDue(sendq.Answer, l.send.MustAnswer())
 	l.q.SetDue(sendq.Limit, l.limitDue())
 	for !l.q.Idle() {
-		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.waiting.Load() > 0}
+		g := sendq.Gates{Data: l.send.Left(), Scarce: l.e.blocks.Scarce(), Wanted: l.e.eng.pool.Wanted()}
 		if c := l.ctl; c != nil {
 			g.Control = c.send.Left()
 		}
@@ -292,7 +294,7 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo, upTo) // those without a completion of their own have succeeded
 	if intact {
 		if l.q.Confirm() {
-			l.alive.confirmed(l.e.ticks.Load(), !l.starved())
+			l.alive.Confirmed(l.e.ticks.Load(), !l.starved())
 		}
 		if l.q.Confirmed(sendq.FIN) {
 			l.do(l.end.FINArrived(ErrClosed))
@@ -315,7 +317,7 @@ func (l *link) release(upTo, okUpTo uint32) {
 			n++
 		}
 		if h.buf != nil {
-			h.buf.unpin()
+			h.buf.Unpin()
 		}
 	}
 	if n > 0 {
@@ -330,14 +332,14 @@ func (l *link) giveUp(h held) {
 		l.e.put(h.b)
 	}
 	if h.buf != nil {
-		h.buf.unpin()
+		h.buf.Unpin()
 	}
 }
 
 // receive handles a frame. It takes the block over.
 // Preconditions: l.mu is held.
 func (l *link) receive(b *block, byteLen uint32) {
-	l.alive.frame, l.mute = l.e.ticks.Load(), false
+	l.alive.Frame, l.mute = l.e.ticks.Load(), false
 	h := wire.ParseHeader(b.Header())
 	ignore, err := h.Check(byteLen, l.kind, l.ctl != nil)
 	if err == nil && !ignore {
@@ -351,11 +353,11 @@ func (l *link) receive(b *block, byteLen uint32) {
 		return
 	}
 	if l.send.Raise(h.Limit) {
-		l.alive.took = l.alive.frame
+		l.alive.Took = l.alive.Frame
 	}
 	switch h.Kind {
 	case wire.Data:
-		l.alive.data = l.alive.frame
+		l.alive.Data = l.alive.Frame
 		l.win.recv.Came()
 		if l.end.ReadShut() {
 			l.e.consumed(b)
@@ -374,7 +376,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.e.consumed(b)
 		l.failLocked(resetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
-		l.ctl.tenant.receive(&h, b.Payload())
+		l.ctl.tenant.receive(h, b.Payload())
 		l.e.consumed(b)
 	case wire.Ping:
 		l.e.consumed(b)

@@ -79,3 +79,16 @@ func TestCheckFrame(t *testing.T) {
 		}
 	}
 }
+
+// TestLiveness_Handshake has a handshake take longer than an idle connection may: it is not given up, and its PINGs do
+// not begin before it is over.
+func TestLiveness_Handshake(t *testing.T) {
+	l := fakeLink(0)
+	l.alive.Every = 1
+	for now := range uint32(20) {
+		l.keep(now)
+	}
+	if l.end.Ending() || l.alive.Asking {
+		t.Errorf("ending: %v; asking: %v", l.end.Ending(), l.alive.Asking)
+	}
+}

@@ -35,7 +35,7 @@ func TestLost_NotClosed(t *testing.T) {
 				w.End(0, false)
 			}
 			l.mu.Lock()
-			l.alive.took -= 1000
+			l.alive.Took -= 1000
 			l.mu.Unlock()
 			l.linger.most = testutil.Patience
 			return l.closeWait(nil)

@@ -65,7 +65,7 @@ func (h *Message) stale() {
 	if h.m != nil {
 		place = h.m.released
 	}
-	panic("rdma: the message was released" + firstRelease(place))
+	panic("rdma: the message was released" + leak.FirstAt(place))
 }
 
 // Len returns the length of the message in bytes.
@@ -135,7 +135,7 @@ func (m *message) recycle() {
 	hot := leak.Hot()
 	if hot {
 		m.opened.Done()
-		m.released = releasedHere()
+		m.released = leak.Here()
 	}
 	m.gen.Store(m.gen.Load() + 1)
 	m.l, m.frames, m.buf, m.n, m.imm, m.hasImm, m.opened = nil, m.frames[:0], nil, 0, 0, false, nil

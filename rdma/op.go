@@ -7,13 +7,14 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
 // step is one read, write or atomic of an operation.
 type step struct {
 	op        ibv.Opcode
-	buf       *bufMem
+	buf       *pool.Buf
 	gen       uint64 // of its use
 	from, to  int    // of buf
 	off       int64
@@ -25,7 +26,7 @@ type step struct {
 func stepOf(op ibv.Opcode, b *Buffer, from, to int, off int64) step {
 	st := step{op: op, buf: b.get(), from: from, to: to, off: off}
 	if b != nil {
-		st.gen = b.gen
+		st.gen = b.h.Gen()
 	}
 	return st
 }
@@ -89,7 +90,7 @@ func (m *leasing) submitted(o *op) error {
 	}
 	for i := range o.steps {
 		st := &o.steps[i]
-		if st.buf != nil && st.buf.gen.Load() != st.gen {
+		if st.buf != nil && st.buf.Gen() != st.gen {
 			return errReleased(i)
 		}
 		if st.op != ibv.OpWrite && m.depth == 0 {
@@ -108,8 +109,8 @@ func (m *leasing) submitted(o *op) error {
 		w := sendq.Step{Opcode: st.op, Len: st.to - st.from, Add: st.add, Swap: st.swap,
 			Remote: ibv.RemoteAddr{Addr: o.r.addr + uint64(st.off), RKey: o.r.rkey}}
 		if b := st.buf; b != nil {
-			b.pin()
-			sge := b.sge(st.from, 0)
+			b.Pin()
+			sge := b.SGE(st.from, 0)
 			if w.Addr, w.LKey = sge.Addr, sge.LKey; st.sink != nil {
 				w.Addr, w.LKey = st.sink.Addr(), st.sink.LKey()
 			}
@@ -203,7 +204,7 @@ func (m *leasing) finishIdle(o *op) {
 	l := m.l
 	if o.sinks > 0 { // the peer must not write there any more
 		p := l.e.eng.pool
-		p.closing.Go(func() {
+		p.Closing(func() {
 			o.closeSinks(p)
 			l.mu.Lock()
 			m.finishIdle(o)
@@ -214,7 +215,7 @@ func (m *leasing) finishIdle(o *op) {
 	o.finished = true
 	for i := range o.steps {
 		if b := o.steps[i].buf; b != nil && l.end.CloseErr() == nil {
-			b.unpin()
+			b.Unpin()
 		}
 	}
 	r := o.r
@@ -238,10 +239,10 @@ func (m *leasing) makeSinks(o *op) error {
 		if st.op != ibv.OpRead {
 			continue
 		}
-		if st.buf.gen.Load() != st.gen {
+		if st.buf.Gen() != st.gen {
 			return errReleased(i)
 		}
-		mr, err := m.l.e.eng.nic.Register(st.buf.bytes()[st.from:st.to], access)
+		mr, err := m.l.e.eng.nic.Register(st.buf.Bytes()[st.from:st.to], access)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}
@@ -252,10 +253,10 @@ func (m *leasing) makeSinks(o *op) error {
 }
 
 // closeSinks undoes makeSinks.
-func (o *op) closeSinks(p *Pool) {
+func (o *op) closeSinks(p *pool.Pool) {
 	for i := range o.steps {
 		if st := &o.steps[i]; st.sink != nil {
-			p.drop(st.sink, 0)
+			p.Drop(st.sink, 0)
 			st.sink = nil
 		}
 	}

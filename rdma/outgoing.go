@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -18,7 +19,7 @@ const longestMessage = 1<<31 - 1
 // outgoing is a message to be sent: a slice, or a buffer that was given away.
 type outgoing struct {
 	p     []byte
-	buf   *bufMem
+	buf   *pool.Buf
 	n     int
 	flags uint8 // of the last frame
 	imm   uint32
@@ -36,7 +37,7 @@ func (wr *writing) check(m *outgoing) error {
 		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.n),
 			Limit: uint64(most), Where: "Options.MaxMessage of the peer"})
 	}
-	if m.buf != nil && m.buf.p != wr.l.e.eng.pool {
+	if m.buf != nil && m.buf.Pool() != wr.l.e.eng.pool {
 		return &ibv.ArgError{Arg: "b", Got: "a buffer of another engine", Want: "one of the connection's engine"}
 	}
 	return nil
@@ -89,11 +90,11 @@ func (wr *writing) stageMessage(b bound, m *outgoing) error {
 // piece makes a frame of n bytes of a message, as soon as one may be staged.
 // Preconditions: the caller has wr.turn.
 func (wr *writing) piece(b bound, m *outgoing, off, n int) (f sendq.Frame[held], err error) {
-	if m.buf != nil && off == 0 && m.buf.start == headroom {
+	if m.buf != nil && off == 0 && m.buf.Headed() {
 		if _, err := wr.waitRoom(b); err != nil {
 			return f, err
 		}
-		m.buf.pin()
+		m.buf.Pin()
 		return inBuffer(m.buf, nil, 0, n), nil
 	}
 	lent := m.buf != nil && n > copyMost && !wr.oneSGE
@@ -107,12 +108,12 @@ func (wr *writing) piece(b bound, m *outgoing, off, n int) (f sendq.Frame[held],
 	}
 	switch {
 	case lent:
-		m.buf.pin()
+		m.buf.Pin()
 		return inBuffer(m.buf, block, off, n), nil
 	case m.buf == nil:
 		copy(block.Payload(), m.p[off:off+n])
 	default:
-		copy(block.Payload(), m.buf.mem[m.buf.start+off:][:n])
+		copy(block.Payload(), m.buf.Bytes()[off:][:n])
 	}
 	return inBlock(block, n), nil
 }

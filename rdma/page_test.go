@@ -13,6 +13,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -44,10 +46,10 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("less than %d MiB for each poller", largeLeast>>20),
 		fmt.Sprintf("starts with %d frames", startWindow),
 		fmt.Sprintf("to at most %d (%d with %d KiB blocks)", mostSmall.window, mostLarge.window, largeBlock>>10),
-		fmt.Sprintf("%d bytes to %d MiB", smallestBuffer, largestBuffer>>20),
+		fmt.Sprintf("%d bytes to %d MiB", pool.Smallest, pool.Largest>>20),
 		fmt.Sprintf("at first %d, or %d with leases", baseBlocks(false)+ownBlocks, baseBlocks(true)+ownBlocks),
-		fmt.Sprintf("may take %d s to be noticed", silentBeats+stuckBeats),
-		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+stuckAfter]),
+		fmt.Sprintf("may take %d s to be noticed", pace.SilentBeats+pace.StuckBeats),
+		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+pace.StuckAfter]),
 		fmt.Sprintf("at most %d reads and atomics", nic.ReadsMost),
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,

@@ -7,6 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 )
 
@@ -81,7 +82,7 @@ func (e *Engine) tick(ctx context.Context) {
 			e.messages.Poke()
 		case <-t.C:
 			e.messages.Tick()
-			if e.pool.waiting.Load() > 0 {
+			if e.pool.Wanted() {
 				e.trim(false)
 			}
 		}
@@ -149,19 +150,19 @@ const collectPause = time.Millisecond
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.alive.quiet(now) {
+	if l.alive.Quiet(now) {
 		l.ask(sendq.Buffers)
 	}
 	if !l.started || l.end.Ending() { // a handshake has a limit of its own
 		return
 	}
-	switch l.alive.beat(now, l.q.Acked() != l.q.Posted()) {
-	case verdictAsk:
+	switch l.alive.Beat(now, l.q.Acked() != l.q.Posted()) {
+	case pace.Ask:
 		l.q.Inquire()
 		l.pump()
-	case verdictStuck:
+	case pace.Stuck:
 		if !l.e.opt.Manual {
-			l.failLocked(errSilent)
+			l.failLocked(pace.ErrSilent)
 		}
 	}
 }

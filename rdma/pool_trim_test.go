@@ -27,8 +27,11 @@ func TestPool_GetWhileTrimming(t *testing.T) {
 	defer func() { ok(t, e.Close()) }()
 	small, err := e.Pool().Get(1)
 	ok(t, err)
-	m := &slowMemory{small.b.slab.mr, make(chan struct{}), make(chan struct{})}
-	small.b.slab.mr = m
+	m := &slowMemory{begun: make(chan struct{}), may: make(chan struct{})}
+	small.get().Wrap(func(mr nic.Memory) nic.Memory {
+		m.Memory = mr
+		return m
+	})
 	small.Release()
 	trimmed := make(chan bool)
 	go func() { trimmed <- e.trim(false) }()

@@ -1,6 +1,9 @@
 package rdma
 
-import "github.com/pureverbs/pureverbs/rdma/internal/sendq"
+import (
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
+)
 
 // signalBuffer is the size of a buffer whose last frame is signaled: the pool has it back soon.
 const signalBuffer = 64 << 10
@@ -12,13 +15,13 @@ func inBlock(b *block, n int) sendq.Frame[held] {
 
 // inBuffer is a frame whose payload is n bytes of a buffer from off on. Its header is in a block, or without one in
 // front of the payload, which is then the buffer's beginning.
-func inBuffer(buf *bufMem, b *block, off, n int) sendq.Frame[held] {
-	f := sendq.Frame[held]{Held: held{b: b, buf: buf}, N: int32(n), Lent: true, Last: off+n == buf.n}
-	f.Soon = f.Last && buf.n >= signalBuffer
+func inBuffer(buf *pool.Buf, b *block, off, n int) sendq.Frame[held] {
+	f := sendq.Frame[held]{Held: held{b: b, buf: buf}, N: int32(n), Lent: true, Last: off+n == buf.Len()}
+	f.Soon = f.Last && buf.Len() >= signalBuffer
 	if b != nil {
-		f.Mem, f.Addr, f.LKey, f.Tail = b.Mem, b.Addr, b.LKey, buf.sge(off, n)
+		f.Mem, f.Addr, f.LKey, f.Tail = b.Mem, b.Addr, b.LKey, buf.SGE(off, n)
 	} else {
-		f.Mem, f.Addr, f.LKey = buf.mem, buf.addr-headroom, buf.lkey
+		f.Mem, f.Addr, f.LKey = buf.Mem(), buf.Addr()-headroom, buf.LKey()
 	}
 	return f
 }

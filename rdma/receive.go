@@ -146,7 +146,7 @@ func (e *shard) trim(wait bool) bool {
 	if !e.blocks.Trim(e.keep(), wait) {
 		return false
 	}
-	e.eng.pool.wake()
+	e.eng.pool.Wake()
 	return true
 }
 
@@ -225,7 +225,7 @@ func (e *shard) noReceives(err error) error {
 	if err != blocks.ErrFull {
 		return err
 	}
-	e.crowd.full.Store(true)
+	e.crowd.Full.Store(true)
 	first, promised, stalled := startWindow, 0, 0
 	if e.recvs.shared == nil {
 		first += e.surplus()

@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -364,7 +365,7 @@ func (r *Region) check(st *step) error {
 			return err
 		}
 		if st.to < 0 {
-			st.to = st.buf.n
+			st.to = st.buf.Len()
 		}
 	}
 	if n := int64(st.to - st.from); st.off < 0 || st.off > r.n || n > r.n-st.off {
@@ -375,16 +376,16 @@ func (r *Region) check(st *step) error {
 }
 
 // checkLocal checks a range of a buffer of this side. A to below 0 means its end.
-func (l *link) checkLocal(b *bufMem, from, to int) error {
+func (l *link) checkLocal(b *pool.Buf, from, to int) error {
 	if b == nil {
 		return &ibv.ArgError{Arg: "buffer", Got: "nil", Want: "one of Pool"}
 	}
-	n := b.n
+	n := b.Len()
 	if to < 0 {
 		to = n
 	}
-	if b.p != l.e.eng.pool {
-		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.name(),
+	if b.Pool() != l.e.eng.pool {
+		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.Pool().Name(),
 			Want: "one of the connection's engine, of " + l.e.eng.name()}
 	}
 	if from < 0 || from >= to || to > n {

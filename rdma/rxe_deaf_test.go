@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -95,8 +96,8 @@ func deaf(t *testing.T, noisy bool) {
 		e.beatLocked()
 	}
 	var gone *PeerError
-	if err := <-ended; !errors.As(err, &gone) || !errors.Is(err, errSilent) || gone.FramesSent == 0 ||
+	if err := <-ended; !errors.As(err, &gone) || !errors.Is(err, pace.ErrSilent) || gone.FramesSent == 0 ||
 		gone.FramesAcked != 0 {
-		t.Errorf("Send: %v; want %v", err, errSilent)
+		t.Errorf("Send: %v; want %v", err, pace.ErrSilent)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func noPings(links ...*link) {
 	for _, l := range links {
 		l.mu.Lock()
-		l.alive.every = 0
+		l.alive.Every = 0
 		l.mu.Unlock()
 	}
 }

@@ -156,7 +156,7 @@ func borrower(addr string) int {
 		return fail(err)
 	}
 	for n := 0; ; n++ {
-		b.Bytes()[n%b.b.p.e.opt.Block]++
+		b.Bytes()[n%c.l.e.opt.Block]++
 		if err := r.Write(ctx, b, 0); err != nil {
 			return fail(err)
 		}

@@ -113,7 +113,7 @@ func TestRXE_OptionsOfCalls(t *testing.T) {
 		"Engine":     func(e *callEnds) bool { return e.mine.e.eng == server || e.mine.e.eng == client },
 		"MaxMessage": func(e *callEnds) bool { return e.mine.maxMessage == optionSamples["MaxMessage"] },
 		"KeepAlive": func(e *callEnds) bool {
-			return time.Duration(e.mine.alive.every)*time.Second == optionSamples["KeepAlive"]
+			return time.Duration(e.mine.alive.Every)*time.Second == optionSamples["KeepAlive"]
 		},
 		"Leases":      func(e *callEnds) bool { return e.mine.ctl != nil },
 		"Linger":      func(e *callEnds) bool { return e.mine.linger.most == optionSamples["Linger"] },

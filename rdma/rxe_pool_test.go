@@ -44,7 +44,7 @@ func TestRXE_Pool(t *testing.T) {
 			if len(b.Bytes()) != n || cap(b.Bytes()) != n {
 				t.Fatalf("Get(%d): a buffer of %d bytes, with room for %d", n, len(b.Bytes()), cap(b.Bytes()))
 			}
-			if sge := b.b.sge(0, n); sge.Addr%64 != 0 {
+			if sge := b.get().SGE(0, n); sge.Addr%64 != 0 {
 				t.Errorf("the payload of %d bytes is at %#x, want a multiple of 64", n, sge.Addr)
 			}
 			list = append(list, b)
@@ -74,8 +74,8 @@ func TestRXE_Pool(t *testing.T) {
 	if err := e.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "20 buffers") {
 		t.Errorf("Close with buffers: %v", err)
 	}
-	in := b.b
-	in.pin()
+	in := b.get()
+	in.Pin()
 	for _, b := range list {
 		b.Release()
 	}
@@ -88,15 +88,15 @@ func TestRXE_Pool(t *testing.T) {
 	for range 100 {
 		other, err := p.Get(256)
 		ok(t, err)
-		if other.b == in {
+		if other.get() == in {
 			t.Fatal("a pinned buffer is given out")
 		}
 		defer other.Release()
 	}
-	in.unpin()
+	in.Unpin()
 	again, err := p.Get(200)
 	ok(t, err)
-	if again.b != in {
+	if again.get() != in {
 		t.Error("Get does not return what was given back last")
 	}
 	again.Release()
@@ -168,7 +168,7 @@ func TestRXE_PoolMemory(t *testing.T) {
 			got <- err
 		}
 		go wait(ctx, 12<<20)
-		testutil.Eventually(t, "GetWait waits", func() bool { return p.waiting.Load() > 0 })
+		testutil.Eventually(t, "GetWait waits", func() bool { return p.p.Wanted() })
 		cancel()
 		if err := <-got; err != context.Canceled {
 			t.Errorf("GetWait: %v, want its context's error", err)

@@ -434,7 +434,7 @@ func TestRXE_IdleMemory(t *testing.T) {
 				}
 				waits <- err
 			}()
-			testutil.Eventually(t, "GetWait waits", func() bool { return e.pool.waiting.Load() > 0 })
+			testutil.Eventually(t, "GetWait waits", func() bool { return e.pool.Wanted() })
 			b.Release()
 			ok(t, <-waits)
 			cancel()
@@ -481,7 +481,7 @@ func TestRXE_GetWaitConns(t *testing.T) {
 		}
 		waits <- err
 	}()
-	testutil.Eventually(t, "GetWait waits", func() bool { return client.pool.waiting.Load() > 0 })
+	testutil.Eventually(t, "GetWait waits", func() bool { return client.pool.Wanted() })
 	for _, c := range list {
 		ok(t, c.Close())
 	}

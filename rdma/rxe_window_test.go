@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -94,7 +95,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	if before == wire.MaxWindow {
 		t.Fatal("there are blocks for all: the test tells nothing")
 	}
-	for range idleTicks {
+	for range pace.IdleTicks {
 		server.shards[0].beatLocked()
 	}
 	burst(t, last[0], last[1], wire.MaxWindow) // it wants more, and is not idle

@@ -8,7 +8,7 @@ func (c *Conn) SendBuffer(ctx context.Context, b *Buffer) error {
 	if b == nil {
 		return c.fail("send", c.l.wr.check(&noBuffer))
 	}
-	buf := b.take()
-	defer buf.unpin()
-	return c.fail("send", c.l.wr.sendMessage(ctx, outgoing{buf: buf, n: buf.n}))
+	buf := b.h.Take()
+	defer buf.Unpin()
+	return c.fail("send", c.l.wr.sendMessage(ctx, outgoing{buf: buf, n: buf.Len()}))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -40,7 +41,7 @@ type shard struct {
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	members members
-	crowd   crowd
+	crowd   pace.Crowd
 
 	tickMu  sync.Mutex // held while the time is kept
 	scratch scratch
@@ -86,7 +87,7 @@ var mostSmall = most{window: wire.MaxWindow, stage: stageMost, signal: sendq.Dep
 
 func (e *shard) setMost(m most) {
 	e.most = m
-	e.crowd.share.Store(m.window)
+	e.crowd.Share.Store(m.window)
 }
 
 // openShards makes the engine's objects; large reports whether streams may have larger blocks.

@@ -34,7 +34,7 @@ type Stats struct {
 // Stats returns the counters. When no connection is open, every block is free or
 // posted.
 func (e *Engine) Stats() Stats {
-	sum := Stats{Memory: e.budget.Used(), Buffers: e.pool.inUse(), Windows: e.windows.inUse()}
+	sum := Stats{Memory: e.budget.Used(), Buffers: e.pool.InUse(), Windows: e.windows.inUse()}
 	for _, s := range e.shards {
 		s.addStats(&sum)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 )
 
 // A CQ whose next completion never becomes visible shows none of the later ones either, and no connection notices: its
@@ -12,45 +13,14 @@ import (
 // complete at once, and need no peer. When a CQ has been silent for a while, the shard posts one. If nothing completes
 // then either, the engine has failed. A peer that is stopped or gone does not cause that.
 
-const (
-	silentBeats = 3 // beats without a completion after which the canary is asked
-	stuckBeats  = 6 // beats for its reply: seconds in which the process has run
-)
-
 var errStuckCQ = errors.New("the CQ shows no completion any more: the device has written one wrongly, or stopped")
-
-// silence decides when a CQ is stuck.
-type silence struct {
-	seen   uint64 // completions
-	silent int    // beats without any
-	asked  int    // beats since the canary was asked; 0: it was not
-}
-
-// beat counts a beat. handled is how many completions there have been; used reports whether any may come.
-func (s *silence) beat(handled uint64, used bool) verdict {
-	if !used || handled != s.seen {
-		*s = silence{seen: handled}
-		return verdictWait
-	}
-	if s.asked > 0 {
-		if s.asked++; s.asked > stuckBeats {
-			return verdictStuck
-		}
-		return verdictWait
-	}
-	if s.silent++; s.silent < silentBeats {
-		return verdictWait
-	}
-	s.asked = 1
-	return verdictAsk
-}
 
 // canary is a queue pair in the state ERR.
 type canary struct {
 	qp    *ibv.QP
 	qpn   uint32
-	sung  atomic.Bool // it works on this device
-	quiet silence     // with tickMu
+	sung  atomic.Bool  // it works on this device
+	quiet pace.Silence // with tickMu
 }
 
 // openCanary makes the canary, and tries it. Without one, for example because the device has no queue pair left, a
@@ -84,10 +54,10 @@ func (e *shard) listen() {
 	if c.qp == nil || !c.sung.Load() {
 		return
 	}
-	switch c.quiet.beat(e.stat.completions.Load(), e.members.places() > 0) {
-	case verdictAsk:
+	switch c.quiet.Beat(e.stat.completions.Load(), e.members.places() > 0) {
+	case pace.Ask:
 		e.ask()
-	case verdictStuck:
+	case pace.Stuck:
 		before := e.stat.completions.Load()
 		e.catchUp(e.eng.gone) // the poller may have had no processor
 		if e.stat.completions.Load() == before {

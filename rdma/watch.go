@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/pureverbs/pureverbs/internal/leak"
 )
@@ -15,20 +14,4 @@ func watch[T any](v *T, r *leak.Record) {
 	if r != nil {
 		runtime.AddCleanup(v, (*leak.Record).Collected, r)
 	}
-}
-
-// firstRelease is the text of a panic about the place of an earlier release, for objects that leak.Hot records.
-func firstRelease(place string) string {
-	if place == "" {
-		return ""
-	}
-	return ", first at\n" + place
-}
-
-// releasedHere returns the place of a release, if leak.Hot records it.
-func releasedHere() string {
-	if !leak.Hot() {
-		return ""
-	}
-	return string(debug.Stack())
 }

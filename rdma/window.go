@@ -21,12 +21,12 @@ type window struct {
 // Preconditions: l.mu is held.
 func (win *window) took(n uint32) {
 	l := win.l
-	more, free := win.recv.Took(n, win.share(l.e.crowd.share.Load()))
+	more, free := win.recv.Took(n, win.share(l.e.crowd.Share.Load()))
 	if more > 0 && !l.end.Ending() {
 		if win.account.Grow(more) {
 			win.recv.Granted(more)
 		} else {
-			l.e.crowd.full.Store(true)
+			l.e.crowd.Full.Store(true)
 		}
 	}
 	win.ungrant(free)
@@ -61,11 +61,11 @@ func (win *window) shrink(to uint32, idle bool) {
 // fit makes the windows of a shard fit to its blocks.
 // Preconditions: e.tickMu is held.
 func (e *shard) fit(now uint32, links []*link) {
-	e.crowd.tick(e.recvMost()-e.recvMost()/8, e.most.window)
+	e.crowd.Tick(e.recvMost()-e.recvMost()/8, e.most.window)
 	for _, l := range links {
 		l.mu.Lock()
-		idle := l.alive.idle(now)
-		if most, shrink := e.crowd.fit(idle); shrink {
+		idle := l.alive.Idle(now)
+		if most, shrink := e.crowd.Fit(idle); shrink {
 			if !idle {
 				most = l.win.share(most)
 			}

@@ -1,4 +1,4 @@
-package rdma
+package pace
 
 import (
 	"math"
@@ -29,27 +29,27 @@ func TestLiveness(t *testing.T) {
 		{every: 10, takes: 1, lost: 1, asks: []uint32{10, 20}},
 	} {
 		for _, start := range []uint32{0, math.MaxUint32 - 2} { // the number of a tick wraps around
-			a := liveness{every: c.every}
-			a.begin(start)
+			a := Liveness{Every: c.every}
+			a.Begin(start)
 			under, stuck := c.under, uint32(0)
 			var asks, due []uint32
 			for i := uint32(1); i < 30 && stuck == 0; i++ {
 				if len(due) > 0 && due[0] == i {
-					a.confirmed(start+i, true)
+					a.Confirmed(start+i, true)
 					due = due[1:]
 					under = len(due) > 0
 				}
-				switch a.beat(start+i, under) {
-				case verdictAsk:
+				switch a.Beat(start+i, under) {
+				case Ask:
 					if asks = append(asks, i); uint32(len(asks)) > c.lost {
 						due = append(due, i+c.takes)
 					}
 					under = true
-				case verdictStuck:
+				case Stuck:
 					stuck = i
 				}
 				if c.frames > 0 && i%c.frames == 0 {
-					a.frame = start + i
+					a.Frame = start + i
 				}
 			}
 			if !slices.Equal(asks, c.asks) || stuck != c.stuck {
@@ -60,25 +60,12 @@ func TestLiveness(t *testing.T) {
 }
 
 func TestLiveness_Idle(t *testing.T) {
-	a := liveness{}
-	a.begin(math.MaxUint32)
-	a.frame++ // a frame without data
+	a := Liveness{}
+	a.Begin(math.MaxUint32)
+	a.Frame++ // a frame without data
 	for i, want := range []struct{ idle, quiet bool }{{false, false}, {true, false}, {true, true}} {
-		if now := uint32(i); a.idle(now) != want.idle || a.quiet(now) != want.quiet {
-			t.Errorf("tick %d: idle %v, quiet %v, want %v", now, a.idle(now), a.quiet(now), want)
+		if now := uint32(i); a.Idle(now) != want.idle || a.Quiet(now) != want.quiet {
+			t.Errorf("tick %d: idle %v, quiet %v, want %v", now, a.Idle(now), a.Quiet(now), want)
 		}
-	}
-}
-
-// TestLiveness_Handshake has a handshake take longer than an idle connection may: it is not given up, and its PINGs do
-// not begin before it is over.
-func TestLiveness_Handshake(t *testing.T) {
-	l := fakeLink(0)
-	l.alive.every = 1
-	for now := range uint32(20) {
-		l.keep(now)
-	}
-	if l.end.Ending() || l.alive.asking {
-		t.Errorf("ending: %v; asking: %v", l.end.Ending(), l.alive.asking)
 	}
 }
