@@ -70,11 +70,11 @@ func TestManyReady(t *testing.T) {
 		if size == 0 { // the responder's are not written with data
 			first = bcq.q
 		}
-		if bad < 0 && r.e.ahead.list[aheadQPs-1].n == 0 || r.e.later[:1][0].cq != first {
+		if bad < 0 && r.e.sends.ahead.list[aheadQPs-1].n == 0 || r.e.comps.later[:1][0].cq != first {
 			t.Fatalf("bad %d, %d bytes: nothing was read ahead or postponed: the test tells nothing", bad, size)
 		}
-		if len(r.e.later) != 0 {
-			t.Errorf("bad %d: %d completions are not written after the turn", bad, len(r.e.later))
+		if len(r.e.comps.later) != 0 {
+			t.Errorf("bad %d: %d completions are not written after the turn", bad, len(r.e.comps.later))
 		}
 		want := pairs * each
 		if bad >= 0 {

@@ -7,22 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
-func spans(n int) []guest.IOV { return make([]guest.IOV, 0, n) }
-
-// scratch is memory for reading and writing that is no message.
-type scratch struct {
-	cbuf   []byte
-	civ    []guest.IOV
-	rec    []byte
-	riov   []guest.IOV
-	places []int // in rec, of each record
-	win    [3]guest.IOV
-	look   []byte // a doorbell record and the blocks behind it
-	tmp    [8]byte
-
-	notes []piece // of a copy: where the adapter may write
-}
-
 // batch is messages on their way from one process (src) to one process (dst): gathered by one call, scattered by one
 // call together with the completions for dst. They are of one queue pair, or, where many are ready, of several: see
 // merge.go. Nothing of it is visible to a program before commit.
@@ -52,6 +36,12 @@ type batch struct {
 	wqes       int
 }
 
+// newBatch returns a batch of so many WQEs and bytes.
+func newBatch(n, bounce int) *batch {
+	return &batch{buf: make([]byte, bounce+128*(2*n+2)), giov: spans(2*n + 64), siov: spans(6*n + 64),
+		before: make([]part, 0, n), uncounted: make([]uncounted, 0, n+1), cqes: make([]pending, 0, 2*n+2)}
+}
+
 // part is where the queues of a queue pair and of its peer were before a batch.
 type part struct {
 	qp, peer   *hca.QP
@@ -62,20 +52,6 @@ type part struct {
 	asked      bool
 	tries, rnr uint8
 	epsn, head uint32
-}
-
-// begin starts an empty batch of qp, or goes on with one that was left open.
-func (e *Engine) begin(qp *hca.QP) {
-	b, r := &e.b, &qp.Run
-	if b.wqes > 0 {
-		b.before = append(b.before, b.part)
-	} else {
-		b.clear()
-		b.srq, b.flip, b.receive = nil, -1, FaultNone
-		e.paged = false
-	}
-	b.part = part{qp: qp, tail: r.Tail, psn: r.PSN, signaled: r.Signaled, count: r.Count, reads: r.Reads,
-		asked: r.Asked, tries: r.Tries, rnr: r.RNRTries}
 }
 
 func (b *batch) clear() {
@@ -96,20 +72,6 @@ func (b *batch) join(peer *hca.QP, srq *hca.SRQ) bool {
 		b.srq, b.next, b.used = srq, srq.Run.Next, srq.Run.Used
 	}
 	return true
-}
-
-// undo puts the queues back to where the batch began.
-func (e *Engine) undo() {
-	b := &e.b
-	b.part.undo()
-	for i := len(b.before) - 1; i >= 0; i-- {
-		b.before[i].undo()
-	}
-	if b.srq != nil {
-		b.srq.Run.Next, b.srq.Run.Used, b.srq.Run.Valid = b.next, b.used, 0
-	}
-	e.sigErrs = e.sigErrs[:0]
-	b.clear()
 }
 
 func (p *part) undo() {
@@ -244,129 +206,14 @@ func (b *batch) gather() error {
 	return b.err
 }
 
-// commit moves the payloads and writes the completions. On a bad side nothing was completed, and the caller undoes.
-func (e *Engine) commit() int {
-	b := &e.b
-	if b.gather() != nil {
-		return badSource
+// count has the ports' counters updated after a work request of n bytes.
+func (b *batch) count(qp *hca.QP, opcode uint8, n uint64) {
+	if qp.Type == hca.RawPacket {
+		return // the counters of RDMA do not count frames
 	}
-	if b.flip >= 0 && b.flip < b.n {
-		b.buf[b.flip] ^= 1
+	u := uncounted{here: qp.Port(), n: n, mtu: uint64(128) << (qp.Attr.PathMTU & 7), opcode: opcode}
+	if qp.Run.Peer != nil {
+		u.there = qp.Run.Peer.Port()
 	}
-	n, k := b.n, len(b.siov)
-	e.number()
-	for i := range b.cqes {
-		if p := &b.cqes[i]; !p.drop && !p.inBlock && n > 0 && p.cq.Mem == b.dst {
-			b.n += p.image(b.buf[b.n:])
-			b.siov = p.spans(b.siov)
-		}
-	}
-	if n > 0 {
-		if err := b.dst.WriteV(b.buf[:b.n], b.siov); err != nil {
-			if b.err = err; b.n == n || b.dst.WriteV(b.buf[:n], b.siov[:k]) != nil {
-				e.unnumber()
-				return badTarget
-			}
-			for i := range b.cqes {
-				if p := &b.cqes[i]; !p.drop && p.cq.Mem == b.dst {
-					e.lostCQ(p.cq, err)
-				}
-			}
-		}
-	}
-	if (n > 0 || b.wqes > 0) && len(e.ready) >= fewReady {
-		e.postpone(n > 0)
-	}
-	for i := 0; i < len(b.cqes); {
-		if p := &b.cqes[i]; p.drop || p.inBlock || n > 0 && p.cq.Mem == b.dst {
-			i++
-			continue
-		}
-		i = e.writeCQEs(b.cqes, i, n > 0)
-	}
-	for i := range b.cqes {
-		if b.cqes[i].block > 0 {
-			e.writeBlock(i)
-		}
-	}
-	for i := range b.cqes {
-		if p := &b.cqes[i]; !p.drop {
-			e.written(p)
-		}
-	}
-	for i := range b.uncounted {
-		b.uncounted[i].count()
-	}
-	b.clear()
-	e.notify()
-	return okSide
-}
-
-// postpone takes the completions of a batch out of it that did not go with its data, to be written with those of other
-// queue pairs: the requester's, and where no data was moved the responder's, too.
-func (e *Engine) postpone(moved bool) {
-	b := &e.b
-	for i := range b.cqes {
-		p := &b.cqes[i]
-		if p.drop || p.inBlock || p.block > 0 || moved && p.cq.Mem == b.dst {
-			continue
-		}
-		if len(e.later) == cap(e.later) {
-			e.writeLater()
-		}
-		e.later = append(e.later, *p)
-		p.drop = true
-	}
-}
-
-// writeLater writes the completions that were postponed: before an event is raised or a queue is flushed, and before
-// others have the fabric's lock.
-func (e *Engine) writeLater() {
-	list := e.later
-	e.later = e.later[:0]
-	for i := range list {
-		list[i].drop = list[i].cq.Run.Dead // since then
-	}
-	for i := 0; i < len(list); {
-		if list[i].drop {
-			i++
-			continue
-		}
-		i = e.writeCQEs(list, i, false)
-	}
-	for i := range list {
-		if p := &list[i]; !p.drop {
-			e.written(p)
-		}
-	}
-}
-
-// writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is
-// not.
-func (e *Engine) writeCQEs(cqes []pending, i int, skipDst bool) int {
-	m := cqes[i].cq.Mem
-	s := &e.io
-	s.cbuf, s.civ = s.cbuf[:0], s.civ[:0]
-	j := i
-	for ; j < len(cqes); j++ {
-		p := &cqes[j]
-		if p.drop || p.inBlock || skipDst && p.cq.Mem == e.b.dst {
-			continue
-		}
-		if p.cq.Mem != m || len(s.cbuf)+128 > cap(s.cbuf) {
-			break
-		}
-		k := len(s.cbuf)
-		s.cbuf = s.cbuf[:k+128]
-		s.cbuf = s.cbuf[:k+p.image(s.cbuf[k:])]
-		s.civ = p.spans(s.civ)
-	}
-	if err := m.WriteV(s.cbuf, s.civ); err != nil {
-		for ; i < j; i++ {
-			if p := &cqes[i]; !p.drop && p.cq.Mem == m {
-				e.lostCQ(p.cq, err)
-			}
-		}
-	}
-	return j
+	b.uncounted = append(b.uncounted, u)
 }

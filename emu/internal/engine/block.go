@@ -19,8 +19,8 @@ const (
 )
 
 // pack finds the blocks of a batch.
-func (e *Engine) pack() {
-	cqes := e.b.cqes
+func (cs *completions) pack() {
+	cqes := cs.b.cqes
 	for i := range cqes {
 		first := &cqes[i]
 		if first.drop || first.inBlock || first.cq.Format == 0 {
@@ -95,11 +95,11 @@ func (p *pending) word(b []byte) {
 }
 
 // writeBlock writes the block whose title is completion i of the batch. The title is written last.
-func (e *Engine) writeBlock(i int) {
-	title := &e.b.cqes[i]
+func (cs *completions) writeBlock(i int) {
+	title := &cs.b.cqes[i]
 	cq := title.cq
 	var buf [8*hca.MaxBlock + 128]byte
-	v := e.io.civ[:0]
+	v := cs.io.civ[:0]
 	n, p := 0, title
 	for k := range title.block {
 		if k%perArray == 0 {
@@ -108,16 +108,16 @@ func (e *Engine) writeBlock(i int) {
 			n += 64
 		}
 		p.word(buf[8*k:])
-		p = &e.b.cqes[p.next]
+		p = &cs.b.cqes[p.next]
 	}
 	t := *title
 	put32(t.img[44:], title.block)
 	t.img[63] |= compressed
 	n += t.image(buf[n:])
 	if err := cq.Mem.WriteV(buf[:n], t.spans(v)); err != nil {
-		e.lostCQ(cq, err)
+		cs.lostCQ(cq, err)
 		return
 	}
 	cq.Context.Device.Blocks++
-	e.strict.wroteBlock(title)
+	cs.strict.wroteBlock(title)
 }

@@ -10,33 +10,34 @@ import (
 // manyPieces is more than a WQE has segments.
 const manyPieces = 64
 
-// carry moves a message of n bytes from e.src, memory of src, to e.dst, memory of dst: with the batch if it fits.
-func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict {
-	b := &e.b
+// carry moves a message of n bytes from lists.src, memory of src, to lists.dst, memory of dst: with the batch if it
+// fits.
+func (rq *requester) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict {
+	b := rq.b
 	if n == 0 {
 		return proceed
 	}
-	if hasSigned(e.src) || hasSigned(e.dst) {
-		return e.carrySigned(qp, w, n)
+	if hasSigned(rq.lists.src) || hasSigned(rq.lists.dst) {
+		return rq.carrySigned(qp, w, n)
 	}
 	sink := false
-	for i := range e.dst {
-		sink = sink || e.dst[i].zero || e.dst[i].far(dst)
+	for i := range rq.lists.dst {
+		sink = sink || rq.lists.dst[i].zero || rq.lists.dst[i].far(dst)
 	}
-	if sink || n > uint64(e.c.Bounce) || len(e.src) > manyPieces || len(e.dst) > manyPieces {
+	if sink || n > uint64(rq.c.Bounce) || len(rq.lists.src) > manyPieces || len(rq.lists.dst) > manyPieces {
 		if b.wqes > 0 {
 			return alone
 		}
-		return e.bulk(qp, src, dst, n, sink)
+		return rq.bulk(qp, src, dst, n, sink)
 	}
-	if !b.fits(src, dst, e.src, n, e.c.Bounce) {
-		return e.failed(qp, w, synLocalLength) // in an empty batch too many spans, which 63 segments cannot be
+	if !b.fits(src, dst, rq.lists.src, n, rq.c.Bounce) {
+		return rq.failed(qp, w, synLocalLength) // in an empty batch too many spans, which 63 segments cannot be
 	}
-	if side := b.add(src, dst, e.src, e.dst, 0, n); side != okSide {
+	if side := b.add(src, dst, rq.lists.src, rq.lists.dst, 0, n); side != okSide {
 		if b.wqes > 0 {
 			return broken
 		}
-		e.badMemory(qp, side)
+		rq.badMemory(qp, side)
 		return halt
 	}
 	return proceed
@@ -44,16 +45,16 @@ func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict
 
 // bulk moves a message that is larger than the bounce buffer, or part of which goes nowhere or far. Between its pieces
 // others may have the fabric's lock; if they change a queue meanwhile, the message starts again.
-func (e *Engine) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdict {
-	b := &e.b
-	step := uint64(e.c.Bounce)
+func (rq *requester) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdict {
+	b := rq.b
+	step := uint64(rq.c.Bounce)
 	for off := uint64(0); off < n; {
 		k := min(n-off, step)
-		to := e.dst
+		to := rq.lists.dst
 		if sink { // piece by piece of the target
 			var at uint64
-			for i := range e.dst {
-				p := e.dst[i]
+			for i := range rq.lists.dst {
+				p := rq.lists.dst[i]
 				if off < at+p.n {
 					k = min(k, at+p.n-off)
 					p.va, p.n = p.va+off-at, p.n-(off-at)
@@ -67,33 +68,33 @@ func (e *Engine) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdi
 				off += k
 				continue
 			}
-			if side := b.add(src, dst, e.src, nil, off, k); side != okSide {
-				e.badMemory(qp, side)
+			if side := b.add(src, dst, rq.lists.src, nil, off, k); side != okSide {
+				rq.badMemory(qp, side)
 				return halt
 			}
 			if to[0].far(dst) {
 				if side := b.store(to[0].mem, to[0].va); side != okSide {
-					e.badMemory(qp, side)
+					rq.badMemory(qp, side)
 					return halt
 				}
 				off += k
 				continue
 			}
 			b.siov = append(b.siov, guest.IOV{Base: to[0].va, Len: k})
-		} else if side := b.add(src, dst, e.src, to, off, k); side != okSide {
-			e.badMemory(qp, side)
+		} else if side := b.add(src, dst, rq.lists.src, to, off, k); side != okSide {
+			rq.badMemory(qp, side)
 			return halt
 		}
-		if side := e.commit(); side != okSide {
-			e.badMemory(qp, side)
+		if side := rq.batches.commit(); side != okSide {
+			rq.badMemory(qp, side)
 			return halt
 		}
 		off += k
-		if off < n && e.yield() {
+		if off < n && rq.yield() {
 			return halt
 		}
 	}
-	e.restarts = 0
+	rq.restarts = 0
 	return proceed
 }
 
@@ -115,21 +116,21 @@ func (b *batch) store(m guest.Mem, va uint64) int {
 }
 
 // yield lets others have the lock when this turn is over. It reports whether they changed something.
-func (e *Engine) yield() bool {
-	if e.restarts > 3 || nanos() < e.limit {
+func (rq *requester) yield() bool {
+	if rq.restarts > 3 || nanos() < rq.turns.limit {
 		return false
 	}
-	e.writeLater()
-	e.notify()
-	epoch := e.epoch
-	e.yielding = true
-	e.f.Mutex.Unlock()
-	e.f.Mutex.Lock()
-	e.yielding = false
-	e.limit = nanos() + int64(e.c.Turn)
-	if e.epoch == epoch && !e.stop {
+	rq.comps.writeLater()
+	rq.comps.notify()
+	epoch := rq.routes.epoch
+	rq.turns.yielding = true
+	rq.f.Mutex.Unlock()
+	rq.f.Mutex.Lock()
+	rq.turns.yielding = false
+	rq.turns.limit = nanos() + int64(rq.c.Turn)
+	if rq.routes.epoch == epoch && !rq.turns.stop {
 		return false
 	}
-	e.restarts++
+	rq.restarts++
 	return true
 }

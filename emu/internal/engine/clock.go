@@ -19,3 +19,10 @@ var clockBase, clockStart = func() (uint64, time.Time) {
 func Clock() uint64 { return clockBase + uint64(time.Since(clockStart)) }
 
 func nanos() int64 { return int64(time.Since(clockStart)) }
+
+// turns is the time that the engine has the fabric's lock.
+type turns struct {
+	now, limit int64 // when the turn began, and when it ends
+	yielding   bool  // others have the lock in the middle of a large message
+	stop       bool
+}

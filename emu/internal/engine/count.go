@@ -28,18 +28,6 @@ type uncounted struct {
 	opcode      uint8
 }
 
-// count has the ports' counters updated after a work request of n bytes.
-func (b *batch) count(qp *hca.QP, opcode uint8, n uint64) {
-	if qp.Type == hca.RawPacket {
-		return // the counters of RDMA do not count frames
-	}
-	u := uncounted{here: qp.Port(), n: n, mtu: uint64(128) << (qp.Attr.PathMTU & 7), opcode: opcode}
-	if qp.Run.Peer != nil {
-		u.there = qp.Run.Peer.Port()
-	}
-	b.uncounted = append(b.uncounted, u)
-}
-
 func (u *uncounted) count() {
 	asked := func(c hca.Counter) {
 		if u.there != nil {

@@ -10,15 +10,15 @@ import (
 )
 
 // number assigns the completions of the batch their places in the rings.
-func (e *Engine) number() {
-	b := &e.b
+func (cs *completions) number() {
+	b := cs.b
 	for i := range b.cqes {
-		e.place(&b.cqes[i])
+		cs.place(&b.cqes[i])
 	}
-	e.pack()
+	cs.pack()
 }
 
-func (e *Engine) place(p *pending) {
+func (cs *completions) place(p *pending) {
 	cq := p.cq
 	r := &cq.Run
 	if r.Dead || r.Broken || cq.Context.Dead {
@@ -27,10 +27,10 @@ func (e *Engine) place(p *pending) {
 	}
 	if r.Held {
 		p.drop = true
-		e.held = append(e.held, *p)
+		cs.held = append(cs.held, *p)
 		return
 	}
-	if h := e.Hooks.AtCQE; h != nil {
+	if h := cs.hooks.AtCQE; h != nil {
 		switch f, d := h(cq, p.qp); f {
 		case FaultLost:
 			p.drop = true
@@ -40,19 +40,19 @@ func (e *Engine) place(p *pending) {
 		case FaultDelay:
 			p.drop = true
 			r.Held = true
-			e.held = append(e.held, *p)
-			e.after(int64(d)*1000, nil, cq)
+			cs.held = append(cs.held, *p)
+			cs.timers.after(int64(d)*1000, nil, cq)
 			return
 		case FaultCQError:
 			p.drop = true
-			e.breakCQ(cq)
+			cs.breakCQ(cq)
 			return
 		}
 	}
-	if r.PI-r.CI >= cq.Entries && !cq.IgnoreOverrun && !e.roomy(cq) {
+	if r.PI-r.CI >= cq.Entries && !cq.IgnoreOverrun && !cs.roomy(cq) {
 		p.drop = true
-		e.strict.overrun(cq)
-		e.breakCQ(cq)
+		cs.strict.overrun(cq)
+		cs.breakCQ(cq)
 		return
 	}
 	p.at = r.PI
@@ -63,8 +63,8 @@ func (e *Engine) place(p *pending) {
 	r.PI++
 }
 
-func (e *Engine) unnumber() {
-	b := &e.b
+func (cs *completions) unnumber() {
+	b := cs.b
 	for i := range b.cqes {
 		if p := &b.cqes[i]; !p.drop {
 			p.cq.Run.PI--
@@ -74,25 +74,25 @@ func (e *Engine) unnumber() {
 }
 
 // roomy reads the consumer index and reports whether there is room.
-func (e *Engine) roomy(cq *hca.CQ) bool {
-	b := e.io.tmp[:4]
+func (cs *completions) roomy(cq *hca.CQ) bool {
+	b := cs.io.tmp[:4]
 	if cq.Mem.Read(cq.DB, b) != nil {
 		return true // the write will tell
 	}
-	e.consumer(cq, binary.BigEndian.Uint32(b))
+	cs.consumer(cq, binary.BigEndian.Uint32(b))
 	return cq.Run.PI-cq.Run.CI < cq.Entries
 }
 
 // consumer follows a consumer index of 24 bits.
-func (e *Engine) consumer(cq *hca.CQ, v uint32) {
+func (cs *completions) consumer(cq *hca.CQ, v uint32) {
 	r := &cq.Run
 	behind := (r.PI - v) & 0xffffff
 	if behind > 0xffffff/2 {
-		e.strict.consumer(cq, v)
+		cs.strict.consumer(cq, v)
 		behind = 0
 	}
 	r.CI = r.PI - behind
-	e.strict.consumed(cq)
+	cs.strict.consumed(cq)
 	const far = 1 << 30 // half of what a comparison of indices bears
 	if r.PI-r.Told > far {
 		r.Told = r.PI - far
@@ -103,31 +103,71 @@ func (e *Engine) consumer(cq *hca.CQ, v uint32) {
 }
 
 // breakCQ is a CQ error: there are no completions after those of the batch.
-func (e *Engine) breakCQ(cq *hca.CQ) {
+func (cs *completions) breakCQ(cq *hca.CQ) {
 	cq.Run.Broken = true
-	e.broken = append(e.broken, cq)
+	cs.broken = append(cs.broken, cq)
 }
 
 // tellBroken reports CQ errors when the completions before them are in memory. The QPs that complete there cannot go
 // on.
-func (e *Engine) tellBroken() {
-	for len(e.broken) > 0 {
-		cq := e.broken[0]
-		e.broken = append(e.broken[:0], e.broken[1:]...)
+func (cs *completions) tellBroken() {
+	for len(cs.broken) > 0 {
+		cq := cs.broken[0]
+		cs.broken = append(cs.broken[:0], cs.broken[1:]...)
 		cq.Event(hca.EventCQErr)
 		cq.Context.Device.EachQP(func(qp *hca.QP) {
 			if (qp.SendCQ == cq || qp.RecvCQ == cq) && qp.State != hca.Reset && qp.State != hca.Err {
 				qp.Event(hca.EventQPFatal)
-				e.toErr(qp)
+				cs.states.toErr(qp)
 			}
 		})
 	}
 }
 
 // lostCQ is a CQ whose ring cannot be written.
-func (e *Engine) lostCQ(cq *hca.CQ, err error) {
+func (cs *completions) lostCQ(cq *hca.CQ, err error) {
 	if err == guest.ErrFault && !cq.Run.Dead {
-		e.strict.unwritable(cq)
+		cs.strict.unwritable(cq)
 	}
 	cq.Run.Dead = true
+}
+
+// forgetQP has completions that are held be no QP's.
+func (cs *completions) forgetQP(qp *hca.QP) {
+	for i := range cs.held {
+		if cs.held[i].qp == qp {
+			cs.held[i].qp = nil
+		}
+	}
+}
+
+// forget drops what was to happen to a CQ.
+func (cs *completions) forget(cq *hca.CQ) {
+	kept := cs.held[:0]
+	for _, p := range cs.held {
+		if p.cq != cq {
+			kept = append(kept, p)
+		}
+	}
+	cs.held = kept
+	cs.toNotify, cs.broken = without(cs.toNotify, cq), without(cs.broken, cq)
+}
+
+// cqe appends a completion with the fields that all have.
+func (cs *completions) cqe(cq *hca.CQ, qp *hca.QP, opcode uint8, uidx uint32, top uint8, counter uint16) *pending {
+	b := cs.b
+	if len(b.cqes) == cap(b.cqes) { // cannot be: a batch ends before
+		b.cqes = append(b.cqes, pending{})
+	} else {
+		b.cqes = b.cqes[:len(b.cqes)+1]
+	}
+	p := &b.cqes[len(b.cqes)-1]
+	*p = pending{cq: cq, qp: qp, wide: cq.Pad && cq.CQESize == 128}
+	i := p.img[:]
+	binary.BigEndian.PutUint32(i[32:], uidx&0xffffff)
+	binary.BigEndian.PutUint64(i[48:], Clock())
+	binary.BigEndian.PutUint32(i[56:], uint32(top)<<24|qp.Num)
+	binary.BigEndian.PutUint16(i[60:], counter)
+	i[63] = opcode << 4
+	return p
 }

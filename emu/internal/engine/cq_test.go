@@ -430,7 +430,7 @@ func TestSolicitedLater(t *testing.T) {
 	r := newRig(t, "mlx5_0", 0)
 	cq := r.node(0).cq(64, 64)
 	for _, at := range []uint32{6, 5} {
-		r.e.written(&pending{cq: cq.q, at: at, sol: true})
+		r.e.comps.written(&pending{cq: cq.q, at: at, sol: true})
 	}
 	if got := cq.q.Run.LastSol; got != 7 {
 		t.Errorf("the last solicited completion is below %d, want 7", got)

@@ -89,25 +89,6 @@ func ownerBit(pi, entries uint32) byte {
 	return 0
 }
 
-// cqe appends a completion with the fields that all have.
-func (e *Engine) cqe(cq *hca.CQ, qp *hca.QP, opcode uint8, uidx uint32, top uint8, counter uint16) *pending {
-	b := &e.b
-	if len(b.cqes) == cap(b.cqes) { // cannot be: a batch ends before
-		b.cqes = append(b.cqes, pending{})
-	} else {
-		b.cqes = b.cqes[:len(b.cqes)+1]
-	}
-	p := &b.cqes[len(b.cqes)-1]
-	*p = pending{cq: cq, qp: qp, wide: cq.Pad && cq.CQESize == 128}
-	i := p.img[:]
-	binary.BigEndian.PutUint32(i[32:], uidx&0xffffff)
-	binary.BigEndian.PutUint64(i[48:], Clock())
-	binary.BigEndian.PutUint32(i[56:], uint32(top)<<24|qp.Num)
-	binary.BigEndian.PutUint16(i[60:], counter)
-	i[63] = opcode << 4
-	return p
-}
-
 // fail makes a completion an error.
 func (p *pending) fail(syndrome, vendor uint8) {
 	clear(p.img[48:54])

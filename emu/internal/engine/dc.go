@@ -12,7 +12,7 @@ import (
 
 // target finds the DCT that a work request of a DCI names. It returns nil if nothing answers there: a request with a
 // wrong key is dropped like one of a wrong P_Key, so that the requester tries again and gives up.
-func (e *Engine) target(qp *hca.QP, w *wqe) *hca.QP {
+func (rt *routes) target(qp *hca.QP, w *wqe) *hca.QP {
 	from := port(qp.Context.Device, int(qp.Attr.Port))
 	if from == nil {
 		return nil
@@ -20,7 +20,7 @@ func (e *Engine) target(qp *hca.QP, w *wqe) *hca.QP {
 	a := parseAV(w.av)
 	a.grh = a.grh || from.Config.LinkLayer == config.Ethernet
 	a.fillPrefix(from)
-	to := e.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
+	to := rt.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
 	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
 		return nil
 	}

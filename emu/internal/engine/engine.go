@@ -14,77 +14,59 @@ import (
 
 const housekeeping = int64(time.Millisecond) // look at QPs in ERR
 
-// Engine executes the work requests of a fabric. Its methods of [hca.Engine] want the fabric's lock held.
+// Engine executes the work requests of a fabric: the loop, and the lists of what it looks at. Its methods of
+// [hca.Engine] want the fabric's lock held. Its parts have the fields that only they write.
 type Engine struct {
-	f     *hca.Fabric
-	c     Config
+	base
 	Hooks Hooks // change it with the fabric's lock held
-
-	cond *sync.Cond
-	stop bool
-	done chan struct{}
+	done  chan struct{}
 
 	// What it looks at.
 	pages     []*hca.UAR
-	ready     []*hca.QP // may have work, in turn
 	erred     []*hca.QP // in ERR: receives posted later are flushed
 	nextErred int       // of them that is looked at next
-	timers    []timer
-	epoch     uint64 // counts changes of QPs and ports, for cached peers
+	nextHouse int64     // next look at QPs in ERR
+	cqs       []*hca.CQ // scratch
 
-	// The turn.
-	now       int64
-	limit     int64 // when it ends
-	nextHouse int64 // next look at QPs in ERR
-
-	// The batch, and the WQE at hand.
-	b        batch
-	badSide  int  // side of the last batch that failed
-	merging  bool // a batch may be left open
-	yielding bool // others have the lock in the middle of a large message
-	restarts int  // of a large message, because others changed something
-	paged    bool // a region on demand was used in the batch
-	win      window
-	ahead    wqesAhead
-	w        wqe
-	x        exchange
-	frames   frames
-	src      []piece // of the message at hand
-	dst      []piece
-
-	// What follows a batch.
-	held     []pending  // delayed completions
-	later    []pending  // completions of several requesters, which are written together
-	toNotify []*hca.CQ  // events to send when the batch is in memory
-	broken   []*hca.CQ  // CQ errors to report then
-	sigErrs  []*hca.QP  // to stop because of a wrong signature, when the batch is through
-	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
-
-	strict checks
-	rec    Record    // of the trace
-	groups []*hca.QP // scratch: members of a multicast group
-	cqs    []*hca.CQ // scratch
-	io     scratch
+	ready   *readyList
+	timers  *timers
+	routes  *routes
+	states  *states
+	sends   *sendQueues
+	comps   *completions
+	batches *batcher
+	recvs   *receives
+	req     *requester
+	resp    *responder
+	grams   *datagrams
+	wire    *switcher
+	x       exchange // at hand
 }
 
-// New makes an engine for f; the caller sets f.Engine and calls [Engine.Run] in a goroutine.
+// New makes an engine for f; the caller gives it to [hca.Fabric.SetEngine] and calls [Engine.Run] in a goroutine.
 func New(f *hca.Fabric, c Config) *Engine {
 	c.fill()
-	e := &Engine{f: f, c: c, done: make(chan struct{})}
-	e.cond = sync.NewCond(&f.Mutex)
-	e.strict.e = e
-	e.b.buf = make([]byte, c.Bounce+128*(2*c.Batch+2))
-	e.b.giov, e.b.siov = spans(2*c.Batch+64), spans(6*c.Batch+64)
-	e.b.before, e.b.uncounted = make([]part, 0, c.Batch), make([]uncounted, 0, c.Batch+1)
-	e.b.cqes = make([]pending, 0, 2*c.Batch+2)
-	e.later = make([]pending, 0, cap(e.b.cqes))
-	e.io.cbuf, e.io.civ = make([]byte, 0, 128*(2*c.Batch+2)), spans(4*c.Batch+4)
-	e.io.look = make([]byte, 4+len(e.win.buf))
-	e.io.rec, e.io.riov = make([]byte, lookBytes), spans(lookChunk)
-	e.io.places = make([]int, lookChunk)
-	e.src, e.dst = make([]piece, 0, 128), make([]piece, 0, 128)
-	e.timers, e.ready = make([]timer, 0, 256), make([]*hca.QP, 0, 1024)
-	e.toNotify = make([]*hca.CQ, 0, 64)
+	e := &Engine{done: make(chan struct{})}
+	win, io, b := new(window), newScratch(c.Batch), newBatch(c.Batch, c.Bounce)
+	e.base = base{f: f, c: &c, hooks: &e.Hooks, tr: &tracer{hooks: &e.Hooks}, turns: &turns{}, b: b, io: io}
+	e.strict = &checks{f: f, c: &c, io: io, win: win, turns: e.turns}
+	e.ready = &readyList{cond: sync.NewCond(&f.Mutex), qps: make([]*hca.QP, 0, 1024)}
+	e.timers, e.routes = &timers{heap: make([]timer, 0, 256)}, &routes{f: f}
+	e.states = &states{base: e.base, ready: e.ready, routes: e.routes, win: win}
+	e.sends = &sendQueues{base: e.base, ready: e.ready, routes: e.routes, states: e.states, win: win}
+	e.comps = &completions{base: e.base, timers: e.timers, states: e.states,
+		later: make([]pending, 0, cap(b.cqes)), toNotify: make([]*hca.CQ, 0, 64)}
+	e.recvs = &receives{base: e.base, states: e.states}
+	l := &lists{base: e.base, src: make([]piece, 0, 128), dst: make([]piece, 0, 128)}
+	e.batches = &batcher{base: e.base, ready: e.ready, timers: e.timers, lists: l, comps: e.comps, recvs: e.recvs}
+	e.req = &requester{base: e.base, timers: e.timers, routes: e.routes, states: e.states, lists: l, comps: e.comps,
+		recvs: e.recvs, sends: e.sends, batches: e.batches}
+	e.resp = &responder{base: e.base, ready: e.ready, lists: l, comps: e.comps, recvs: e.recvs, batches: e.batches,
+		req: e.req}
+	e.grams = &datagrams{base: e.base, routes: e.routes, states: e.states, lists: l, comps: e.comps, recvs: e.recvs,
+		batches: e.batches, req: e.req}
+	e.wire = &switcher{base: e.base, routes: e.routes, states: e.states, lists: l, comps: e.comps, recvs: e.recvs,
+		sends: e.sends, batches: e.batches, req: e.req}
 	return e
 }
 
@@ -97,9 +79,9 @@ func (e *Engine) Run() {
 	e.f.Mutex.Lock()
 	defer e.f.Mutex.Unlock()
 	last := nanos()
-	for !e.stop {
-		if len(e.pages) == 0 && len(e.ready) == 0 {
-			e.cond.Wait()
+	for !e.turns.stop {
+		if len(e.pages) == 0 && len(e.ready.qps) == 0 {
+			e.ready.cond.Wait()
 			last = nanos()
 			continue
 		}
@@ -109,7 +91,7 @@ func (e *Engine) Run() {
 			e.f.Mutex.Lock()
 			continue
 		}
-		idle := e.now - last
+		idle := e.turns.now - last
 		if idle < int64(e.c.Spin) {
 			continue
 		}
@@ -123,8 +105,8 @@ func (e *Engine) Run() {
 // Stop ends the loop and waits for it.
 func (e *Engine) Stop() {
 	e.f.Mutex.Lock()
-	e.stop = true
-	e.cond.Broadcast()
+	e.turns.stop = true
+	e.ready.cond.Broadcast()
 	e.f.Mutex.Unlock()
 	<-e.done
 }
@@ -136,53 +118,58 @@ func (e *Engine) pause(idle int64) int64 {
 		i++
 	}
 	d := int64(s[i].Pause)
-	if len(e.timers) > 0 {
-		d = min(d, max(e.timers[0].at-e.now, int64(s[0].Pause)))
+	if len(e.timers.heap) > 0 {
+		d = min(d, max(e.timers.heap[0].at-e.turns.now, int64(s[0].Pause)))
 	}
 	return d
 }
 
 // turn looks everywhere once and works for a bounded time. It reports whether there was anything to do.
 func (e *Engine) turn() (worked bool) {
-	e.now = nanos()
-	e.limit = e.now + int64(e.c.Turn)
+	e.turns.now = nanos()
+	e.turns.limit = e.turns.now + int64(e.c.Turn)
 	for _, u := range e.pages {
 		if e.scan(u) {
 			worked = true
 		}
 	}
-	for n := len(e.ready); n > 0 && len(e.ready) > 0; n-- {
-		qp := e.ready[0]
-		copy(e.ready, e.ready[1:])
-		e.ready = e.ready[:len(e.ready)-1]
-		qp.Run.Queued = false
-		e.foresee(qp)
-		e.merging = true
+	for n := len(e.ready.qps); n > 0 && len(e.ready.qps) > 0; n-- {
+		qp := e.ready.first()
+		e.sends.foresee(qp)
+		e.batches.merge(true)
 		e.exec(qp)
 		worked = true
-		if nanos() > e.limit {
+		if nanos() > e.turns.limit {
 			break
 		}
 	}
 	e.close()
-	e.writeLater()
-	e.notify()
-	if len(e.timers) > 0 && e.expire() { // after what was rung for: events of it come first
+	e.comps.writeLater()
+	e.comps.notify()
+	if len(e.timers.heap) > 0 && e.expire() { // after what was rung for: events of it come first
 		worked = true
 	}
-	if e.now >= e.nextHouse {
-		e.nextHouse = e.now + housekeeping
+	if e.turns.now >= e.nextHouse {
+		e.nextHouse = e.turns.now + housekeeping
 		e.watchErred()
-		e.strict.audit()
+		e.strict.audit(e.pages)
 	}
 	return worked
 }
 
-// push puts a QP in the list of those that may have work.
-func (e *Engine) push(qp *hca.QP) {
-	if !qp.Run.Queued && !qp.Run.Dead {
-		qp.Run.Queued = true
-		e.ready = append(e.ready, qp)
-		e.cond.Signal()
+// expire runs what is due.
+func (e *Engine) expire() (worked bool) {
+	for len(e.timers.heap) > 0 && e.timers.heap[0].at <= e.turns.now {
+		t := e.timers.pop()
+		switch {
+		case t.qp != nil && t.seq == t.qp.Run.Timer && !t.qp.Run.Dead:
+			t.qp.Run.Wait = waitNone
+			e.ready.push(t.qp)
+			worked = true
+		case t.cq != nil && t.seq == t.cq.Run.Timer && !t.cq.Run.Dead:
+			e.batches.cqTimer(t.cq)
+			worked = true
+		}
 	}
+	return worked
 }

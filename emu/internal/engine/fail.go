@@ -8,60 +8,60 @@ import (
 )
 
 // failed ends the WQE at hand with an error as soon as it is the first of its batch.
-func (e *Engine) failed(qp *hca.QP, w *wqe, syndrome uint8) verdict {
-	if e.b.wqes > 0 {
+func (rq *requester) failed(qp *hca.QP, w *wqe, syndrome uint8) verdict {
+	if rq.b.wqes > 0 {
 		return alone
 	}
-	e.failWQE(qp, w, syndrome)
+	rq.failWQE(qp, w, syndrome)
 	return halt
 }
 
 // failWQE ends the WQE at the tail with an error and stops the queue. The batch is empty.
-func (e *Engine) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
+func (rq *requester) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	r := &qp.Run
-	if e.Hooks.Trace != nil {
-		e.traceWQE(qp, w)
+	if rq.hooks.Trace != nil {
+		rq.tr.traceWQE(qp, w)
 	}
 	if qp.SendCQ != nil && !w.own {
-		p := e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, w.idx)
+		p := rq.comps.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, w.idx)
 		p.fail(syndrome, vendorSyndrome[syndrome])
 	}
 	r.Tail += w.blocks
 	r.Count++
 	r.Asked, r.Tries, r.RNRTries = false, 0, 0
 	r.Signaled = r.Tail
-	e.commit()
+	rq.batches.commit()
 	if qp.DC.HasStreams && streamFailed(qp, w, syndrome) {
 		return
 	}
 	if !transportOf(qp.Type).reliable && qp.State != hca.Err {
 		from := qp.State
 		qp.State = hca.SQE // receives go on
-		e.QPModified(qp, from, hca.SQE)
+		rq.states.modified(qp, from, hca.SQE)
 		return
 	}
-	e.toErr(qp)
+	rq.states.toErr(qp)
 }
 
 // badMemory ends the WQE at the tail whose memory is not there: its own program's, which a send gathers from and a
 // READ scatters to, or the responder's.
-func (e *Engine) badMemory(qp *hca.QP, side int) {
-	if e.w.own {
-		e.begin(qp)
-		e.failWQE(qp, &e.w, synLocalProt)
+func (rq *requester) badMemory(qp *hca.QP, side int) {
+	if rq.sends.w.own {
+		rq.batches.begin(qp)
+		rq.failWQE(qp, &rq.sends.w, synLocalProt)
 		return
 	}
-	if !e.load(qp, qp.Run.Tail) || e.w.parse(qp.Type) != "" {
+	if !rq.sends.load(qp, qp.Run.Tail) || rq.sends.w.parse(qp.Type) != "" {
 		return
 	}
-	w := &e.w
-	peer, srq := e.b.peer, e.b.srq
+	w := &rq.sends.w
+	peer, srq := rq.b.peer, rq.b.srq
 	local := side == badSource
 	if w.is&(isRead|isAtomic) != 0 {
 		local = !local
 	}
-	gone := e.b.err == guest.ErrGone
-	if !gone && !e.paged {
+	gone := rq.b.err == guest.ErrGone
+	if !gone && !rq.lists.paged {
 		owner := qp.Mem
 		switch {
 		case local || peer == nil:
@@ -70,30 +70,30 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 		default:
 			owner = peer.Mem
 		}
-		e.strict.memoryGone(qp, w, owner)
+		rq.strict.memoryGone(qp, w, owner)
 	}
-	if e.paged {
-		e.pageOut(qp, w, peer)
+	if rq.lists.paged {
+		rq.pageOut(qp, w, peer)
 	}
-	e.begin(qp)
+	rq.batches.begin(qp)
 	switch {
 	case gone && local: // its context is released in a moment
 	case gone && transportOf(qp.Type).reliable:
-		e.noAnswer(qp, w)
+		rq.noAnswer(qp, w)
 	case local:
-		e.failWQE(qp, w, synLocalProt)
+		rq.failWQE(qp, w, synLocalProt)
 	case gone || peer == nil || qp.Type == hca.UD || qp.Type == hca.RawPacket:
-		e.finish(qp, w, 0, 0)
-		e.commit()
+		rq.finish(qp, w, 0, 0)
+		rq.batches.commit()
 	case w.is&isSend != 0 && w.is&isWrite == 0:
-		e.refuse(qp, w, peer, srq, synRemoteOp, synLocalProt)
+		rq.refuse(qp, w, peer, srq, synRemoteOp, synLocalProt)
 	default:
-		e.refuse(qp, w, peer, srq, synRemoteAccess, 0)
+		rq.refuse(qp, w, peer, srq, synRemoteAccess, 0)
 	}
 }
 
 // pageOut follows pages of regions on demand that the program has given back.
-func (e *Engine) pageOut(qp *hca.QP, w *wqe, peer *hca.QP) {
+func (rq *requester) pageOut(qp *hca.QP, w *wqe, peer *hca.QP) {
 	out := func(d *hca.Device, key uint32, addr, n uint64) {
 		k := d.Key(key)
 		if k == nil {
@@ -111,25 +111,4 @@ func (e *Engine) pageOut(qp *hca.QP, w *wqe, peer *hca.QP) {
 	if peer != nil && w.is&(isWrite|isRead|isAtomic) != 0 {
 		out(peer.Context.Device, w.rkey, w.remote, w.n)
 	}
-}
-
-// toErr moves a QP to ERR, from where it is flushed in the next turn.
-func (e *Engine) toErr(qp *hca.QP) {
-	if qp.State == hca.Reset || qp.State == hca.Err || qp.Run.Dead {
-		return
-	}
-	from := qp.State
-	qp.ForceError()
-	if qp.State == hca.Err && !qp.Run.Flush {
-		e.QPModified(qp, from, hca.Err)
-	}
-}
-
-// fatal is a catastrophic error of a QP.
-func (e *Engine) fatal(qp *hca.QP) {
-	if qp.State == hca.Reset || qp.State == hca.Err || qp.Run.Dead {
-		return
-	}
-	qp.Fatal()
-	e.toErr(qp)
 }

@@ -2,40 +2,38 @@
 
 package engine
 
-import (
-	"github.com/pureverbs/pureverbs/emu/internal/hca"
-)
+import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
 // flush completes what is outstanding on a QP in ERR, or on the send queue of one in SQE.
 func (e *Engine) flush(qp *hca.QP) {
 	r := &qp.Run
 	first := r.Flush
 	r.Flush = false
-	e.begin(qp)
-	e.writeLater()
+	e.batches.begin(qp)
+	e.comps.writeLater()
 	room := func() bool { return len(e.b.cqes) < cap(e.b.cqes) }
 	more := !e.cancelRendezvous(qp)
-	e.records([]*hca.QP{qp}, func(_ *hca.QP, rq, sq uint16) {
+	e.io.records([]*hca.QP{qp}, func(_ *hca.QP, rq, sq uint16) {
 		if qp.SQ.Count > 0 {
 			if d := uint32(sq - uint16(r.Tail)); d <= qp.SQ.Count && (qp.State == hca.Err || first) {
 				r.Announced = r.Tail + d // whether it was rung or not
 			}
 		}
 		if qp.RQ.Count > 0 && qp.State == hca.Err {
-			e.rqPosted(qp, rq)
+			e.recvs.rqPosted(qp, rq)
 		}
 	})
 	e.strict.announced(qp)
-	e.win.n = 0
+	e.sends.win.forget()
 	for r.Tail != r.Announced {
 		if more = !room(); more {
 			break
 		}
-		if !e.load(qp, r.Tail) {
+		if !e.sends.load(qp, r.Tail) {
 			r.Tail = r.Announced
 			break
 		}
-		w := &e.w
+		w := &e.sends.w
 		rule := badControl(qp, w)
 		if rule != "" {
 			e.strict.badControl(qp, w, rule)
@@ -44,7 +42,7 @@ func (e *Engine) flush(qp *hca.QP) {
 			r.Tail = r.Announced
 			break
 		}
-		p := e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, uint16(r.Tail))
+		p := e.comps.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, uint16(r.Tail))
 		p.fail(synFlush, vendorSyndrome[synFlush])
 		r.Tail += w.blocks
 		r.Signaled = r.Tail
@@ -55,14 +53,14 @@ func (e *Engine) flush(qp *hca.QP) {
 			if more = more || !room(); more {
 				break
 			}
-			p := e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(nextReceive(r)))
+			p := e.comps.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(nextReceive(r)))
 			p.fail(synFlush, vendorSyndrome[synFlush])
 		}
 	}
-	e.commit()
+	e.batches.commit()
 	if more {
 		r.Flush = first
-		e.push(qp)
+		e.ready.push(qp)
 		return
 	}
 	if qp.State != hca.Err {
@@ -98,9 +96,9 @@ func (e *Engine) watchErred() {
 		}
 		e.nextErred++
 		if qp.RQ.Count > 0 && qp.RecvCQ != nil {
-			e.records([]*hca.QP{qp}, func(_ *hca.QP, rq, _ uint16) {
+			e.io.records([]*hca.QP{qp}, func(_ *hca.QP, rq, _ uint16) {
 				if rq != uint16(r.Posted) {
-					e.push(qp)
+					e.ready.push(qp)
 				}
 			})
 		}

@@ -16,10 +16,10 @@ const grhSize = 40
 // header.
 const roceUDP = 1 << 3
 
-// header builds these bytes in e.b.tiny: a GRH, an IPv6 header, or 20 bytes of nothing and an IPv4 header. It returns
+// header builds these bytes in b.tiny: a GRH, an IPv6 header, or 20 bytes of nothing and an IPv4 header. It returns
 // the kind of header as completions of RoCE show it: 0, 1, 2.
-func (e *Engine) header(from *hca.Port, a *addressVector, n uint64) uint32 {
-	h := e.b.tiny[:grhSize]
+func (dg *datagrams) header(from *hca.Port, a *addressVector, n uint64) uint32 {
+	h := dg.b.tiny[:grhSize]
 	clear(h)
 	var src [16]byte
 	kind := uint32(0)

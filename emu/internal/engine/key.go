@@ -5,7 +5,7 @@ package engine
 import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
 // local checks a local key and appends the memory under it to list.
-func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, need hca.Access, list []piece,
+func (ls *lists) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, need hca.Access, list []piece,
 ) ([]piece, bool) {
 	k := d.Key(lkey)
 	switch {
@@ -16,15 +16,15 @@ func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, n
 	case k.Free || k.PD != pd:
 		return list, false
 	case k.Kind == hca.KeyIndirect:
-		return e.indirect(d, k, addr, n, need, need, list, 0)
+		return ls.indirect(d, k, addr, n, need, need, list, 0)
 	case k.Kind != hca.KeyMR:
 		return list, false
 	}
-	return e.resolve(d, k, addr, n, need, list)
+	return ls.resolve(d, k, addr, n, need, list)
 }
 
 // remote checks a remote key as the responder does and appends the memory under it to list.
-func (e *Engine) remote(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64, need hca.Access, list []piece,
+func (ls *lists) remote(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64, need hca.Access, list []piece,
 ) ([]piece, bool) {
 	k := peer.Context.Device.Key(rkey)
 	switch {
@@ -37,21 +37,21 @@ func (e *Engine) remote(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64, n
 		if need != hca.AccessRemoteRead {
 			under = hca.AccessLocalWrite
 		}
-		return e.indirect(peer.Context.Device, k, addr, n, need, under, list, 0)
+		return ls.indirect(peer.Context.Device, k, addr, n, need, under, list, 0)
 	}
-	return e.resolve(peer.Context.Device, k, addr, n, need, list)
+	return ls.resolve(peer.Context.Device, k, addr, n, need, list)
 }
 
-func (e *Engine) resolve(d *hca.Device, k *hca.MKey, addr, n uint64, need hca.Access, list []piece) ([]piece, bool) {
+func (ls *lists) resolve(d *hca.Device, k *hca.MKey, addr, n uint64, need hca.Access, list []piece) ([]piece, bool) {
 	va, ok := k.Resolve(addr, n, need)
 	if !ok {
 		return list, false
 	}
 	if k.OnDemand() {
-		e.paged = true
+		ls.paged = true
 		ok = k.PageIn(d, va, n, false)
 	} else {
-		e.strict.used(k)
+		ls.strict.used(k)
 	}
 	return append(list, piece{va: va, n: n, mem: k.Mem}), ok
 }
@@ -63,10 +63,10 @@ const (
 
 // indirect appends the n bytes at addr of an indirect key, whose rights are those of need; what it stands for needs the
 // rights of under.
-func (e *Engine) indirect(d *hca.Device, k *hca.MKey, addr, n uint64, need, under hca.Access, list []piece, depth int,
+func (ls *lists) indirect(d *hca.Device, k *hca.MKey, addr, n uint64, need, under hca.Access, list []piece, depth int,
 ) ([]piece, bool) {
 	if k.Sig != nil && depth == 0 && !k.Free && k.Access&need == need {
-		return e.signed(d, k, addr, n, under, list)
+		return ls.signed(d, k, addr, n, under, list)
 	}
 	if k.Free || k.Access&need != need || addr > k.Len || n > k.Len-addr || depth == maxIndirection {
 		return list, false
@@ -88,9 +88,9 @@ func (e *Engine) indirect(d *hca.Device, k *hca.MKey, addr, n uint64, need, unde
 			switch {
 			case to == nil || to.PD != k.PD && to.Kind != hca.KeyNull || len(list) > maxPieces:
 			case to.Kind == hca.KeyIndirect:
-				list, ok = e.indirect(d, to, at, part, under, under, list, depth+1)
+				list, ok = ls.indirect(d, to, at, part, under, under, list, depth+1)
 			default:
-				list, ok = e.local(d, k.PD, x.Key, at, part, under, list)
+				list, ok = ls.local(d, k.PD, x.Key, at, part, under, list)
 			}
 			if !ok {
 				return list, false
@@ -105,7 +105,7 @@ func (e *Engine) indirect(d *hca.Device, k *hca.MKey, addr, n uint64, need, unde
 }
 
 // localList appends the memory of a WQE's data segments to list. It returns a syndrome, or 0.
-func (e *Engine) localList(qp *hca.QP, w *wqe, list []piece, need hca.Access) ([]piece, uint8) {
+func (ls *lists) localList(qp *hca.QP, w *wqe, list []piece, need hca.Access) ([]piece, uint8) {
 	for i := range w.sges[:w.nsge] {
 		s := &w.sges[i]
 		if s.inl != nil || s.n == 0 {
@@ -116,7 +116,7 @@ func (e *Engine) localList(qp *hca.QP, w *wqe, list []piece, need hca.Access) ([
 			continue
 		}
 		var ok bool
-		if list, ok = e.local(qp.Context.Device, qp.PD, s.lkey, s.addr, uint64(s.n), need, list); !ok {
+		if list, ok = ls.local(qp.Context.Device, qp.PD, s.lkey, s.addr, uint64(s.n), need, list); !ok {
 			return list, synLocalProt
 		}
 	}

@@ -10,11 +10,11 @@ import "github.com/pureverbs/pureverbs/emu/internal/hca"
 // trace count what is executed, so with them nothing is merged.
 
 // leavesOpen reports whether the batch waits for the next queue pair.
-func (e *Engine) leavesOpen(qp *hca.QP) bool {
-	many := len(e.ready) >= fewReady || len(e.ready) > 0 && len(e.b.before) > 0
-	h := &e.Hooks
-	return e.merging && many && e.b.wqes < e.c.Batch && qp.Type == hca.RC && len(e.limits) == 0 &&
-		len(e.sigErrs) == 0 && h.AtWQE == nil && h.AtCQE == nil && h.Trace == nil
+func (bt *batcher) leavesOpen(qp *hca.QP) bool {
+	many := len(bt.ready.qps) >= fewReady || len(bt.ready.qps) > 0 && len(bt.b.before) > 0
+	h := bt.hooks
+	return bt.merging && many && bt.b.wqes < bt.c.Batch && qp.Type == hca.RC && len(bt.recvs.limits) == 0 &&
+		len(bt.sigErrs) == 0 && h.AtWQE == nil && h.AtCQE == nil && h.Trace == nil
 }
 
 // again reports whether a WQE that was executed can be undone, and executed again: the bytes that it moved are in the
@@ -27,19 +27,22 @@ func (w *wqe) again(moved int) bool {
 	return false
 }
 
+// merge permits batches to be left open from now on, or not.
+func (bt *batcher) merge(may bool) { bt.merging = may }
+
 // joins reports whether a queue pair's messages can join an open batch.
-func (e *Engine) joins(qp *hca.QP) bool {
+func (bt *batcher) joins(qp *hca.QP) bool {
 	r := &qp.Run
-	return e.merging && qp.Type == hca.RC && qp.State == hca.RTS && !r.Look && len(r.Rendezvous) == 0
+	return bt.merging && qp.Type == hca.RC && qp.State == hca.RTS && !r.Look && len(r.Rendezvous) == 0
 }
 
 // close ends an open batch.
 func (e *Engine) close() {
-	e.merging = false
+	e.batches.merge(false)
 	if e.b.wqes == 0 {
 		return
 	}
-	if e.badSide = e.commit(); e.badSide != okSide {
+	if e.batches.commit() != okSide {
 		e.apart()
 	}
 }
@@ -51,8 +54,8 @@ func (e *Engine) apart() {
 		list = append(list, e.b.before[i].qp)
 	}
 	list = append(list, e.b.qp)
-	e.undo()
-	e.merging = false
+	e.batches.undo()
+	e.batches.merge(false)
 	for _, qp := range list {
 		e.exec(qp)
 	}

@@ -15,7 +15,7 @@ var _ hca.Engine = (*Engine)(nil)
 // UARAdded starts watching a doorbell page.
 func (e *Engine) UARAdded(u *hca.UAR) {
 	e.pages = append(e.pages, u)
-	e.cond.Signal()
+	e.ready.cond.Signal()
 }
 
 // UARRemoved stops watching a doorbell page.
@@ -30,87 +30,46 @@ func (e *Engine) UARRemoved(u *hca.UAR) {
 
 // QPCreated makes a QP known.
 func (e *Engine) QPCreated(qp *hca.QP) {
-	e.epoch++
+	e.routes.changed()
 	qp.Run = hca.QPRun{}
 }
 
 // QPModified follows a QP's state.
-func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
-	e.epoch++
-	r := &qp.Run
-	if e.Hooks.Trace != nil && from != to {
-		e.traceState(qp, to)
-	}
-	switch to {
-	case hca.Reset:
-		e.win.n = 0 // the ring begins anew
-		*r = hca.QPRun{Timer: r.Timer + 1, Queued: r.Queued, RQ: r.RQ, Erred: r.Erred}
-	case hca.RTR:
-		if from != hca.RTR {
-			r.EPSN = qp.Attr.RQPSN & 0xffffff
-		}
-	case hca.RTS:
-		if from == hca.RTR {
-			r.PSN = qp.Attr.SQPSN & 0xffffff
-		}
-		if from == hca.SQD {
-			e.win.n = 0 // what was posted may have been canceled
-		}
-		e.push(qp)
-	case hca.Err, hca.SQE:
-		r.Flush = true
-		r.Wait = waitNone
-		r.Timer++
-		e.push(qp)
-	}
-}
+func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) { e.states.modified(qp, from, to) }
 
 // QPLeaves lets a QP have what its program rang for before the command, but not for long.
 func (e *Engine) QPLeaves(qp *hca.QP) {
 	const patience = int64(2 * time.Millisecond)
 	r := &qp.Run
-	if e.yielding || qp.UAR == nil || qp.Context.Dead {
+	if e.turns.yielding || qp.UAR == nil || qp.Context.Dead {
 		return
 	}
-	limit := e.limit
-	e.now = nanos()
-	e.limit = math.MaxInt64 // the lock stays ours
+	limit := e.turns.limit
+	e.turns.now = nanos()
+	e.turns.limit = math.MaxInt64 // the lock stays ours
 	e.scan(qp.UAR)
 	batch := e.c.Batch
 	if qp.State != hca.RTS {
 		batch = 0 // a doorbell in another state is seen, and carries out nothing
 	}
 	for range batch {
-		if !r.Look && (r.Tail == r.Announced || !e.runs(qp)) || nanos() > e.now+patience {
+		if !r.Look && (r.Tail == r.Announced || !e.sends.runs(qp)) || nanos() > e.turns.now+patience {
 			break
 		}
 		e.exec(qp)
 	}
-	e.limit = limit
+	e.turns.limit = limit
 }
 
 // QPDestroyed forgets a QP.
 func (e *Engine) QPDestroyed(qp *hca.QP) {
-	e.epoch++
+	e.routes.changed()
 	r := &qp.Run
 	r.Dead, r.Peer = true, nil
 	r.Timer++
-	e.ready = without(e.ready, qp)
+	e.ready.remove(qp)
 	e.erred = without(e.erred, qp)
-	for i := range e.held {
-		if e.held[i].qp == qp {
-			e.held[i].qp = nil
-		}
-	}
-}
-
-func without[T any](s []*T, x *T) []*T {
-	for i, p := range s {
-		if p == x {
-			return append(s[:i], s[i+1:]...)
-		}
-	}
-	return s
+	e.comps.forgetQP(qp)
 }
 
 // CQCreated makes a CQ known. The arm word of its doorbell record gets a value that no program writes: its first arming
@@ -125,19 +84,12 @@ func (e *Engine) CQCreated(cq *hca.CQ) {
 func (e *Engine) CQDestroyed(cq *hca.CQ) {
 	cq.Run.Dead = true
 	cq.Run.Timer++
-	kept := e.held[:0]
-	for _, p := range e.held {
-		if p.cq != cq {
-			kept = append(kept, p)
-		}
-	}
-	e.held = kept
-	e.toNotify, e.broken = without(e.toNotify, cq), without(e.broken, cq)
+	e.comps.forget(cq)
 }
 
 // CQUnpolled counts from the consumer index as it is now.
 func (e *Engine) CQUnpolled(cq *hca.CQ) uint32 {
-	e.roomy(cq)
+	e.comps.roomy(cq)
 	return cq.Run.PI - cq.Run.CI
 }
 
@@ -157,22 +109,22 @@ func (e *Engine) SRQCreated(srq *hca.SRQ) {
 }
 
 // SRQDestroyed forgets an SRQ.
-func (e *Engine) SRQDestroyed(srq *hca.SRQ) { e.epoch++ }
+func (e *Engine) SRQDestroyed(srq *hca.SRQ) { e.routes.changed() }
 
 // SRQLimitArmed arms the limit event; it comes at once when the SRQ is below it.
 func (e *Engine) SRQLimitArmed(srq *hca.SRQ) {
 	srq.Run.Armed = srq.Limit > 0
-	if srq.Run.Armed && e.srqFetch(srq) {
-		e.srqLimit(srq)
+	if srq.Run.Armed && e.recvs.srqFetch(srq) {
+		e.recvs.srqLimit(srq)
 	}
 }
 
 // KeyRevoked comes when a key is gone or changed: what was compared of it is void.
 func (e *Engine) KeyRevoked(k *hca.MKey) {
-	e.epoch++
+	e.routes.changed()
 	e.strict.revoked(k)
 	k.Run = hca.KeyRun{}
 }
 
 // PortChanged follows a port: what waits for an answer may get it now, at its next retry.
-func (e *Engine) PortChanged(*hca.Port) { e.epoch++ }
+func (e *Engine) PortChanged(*hca.Port) { e.routes.changed() }

@@ -116,8 +116,8 @@ func addFields(a, b, ends uint64, bits uint32) (sum uint64) {
 
 // atomic executes an atomic, in a batch of its own. It is atomic with respect to everything that the engine does, not
 // to the program's own processors.
-func (e *Engine) atomic(x *exchange) verdict {
-	b, w := &e.b, x.w
+func (rs *responder) atomic(x *exchange) verdict {
+	b, w := rs.b, x.w
 	if b.wqes > 0 {
 		return alone
 	}
@@ -125,7 +125,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 	clear(old)
 	if !target.zero {
 		if b.err = target.mem.Read(target.va, old); b.err != nil {
-			e.badMemory(x.qp, badSource)
+			rs.req.badMemory(x.qp, badSource)
 			return halt
 		}
 	}
@@ -135,7 +135,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 		var to [32]byte
 		changed.to(to[:w.asize])
 		if b.err = target.mem.Write(target.va, to[:w.asize]); b.err != nil {
-			e.badMemory(x.qp, badSource)
+			rs.req.badMemory(x.qp, badSource)
 			return halt
 		}
 	}
@@ -144,12 +144,12 @@ func (e *Engine) atomic(x *exchange) verdict {
 	}
 	inCQE := x.resultInCQE()
 	if !inCQE {
-		e.dst = append(e.dst[:0], e.src...)
-		e.src = append(e.src[:0], piece{n: uint64(w.asize), inl: b.tiny[:w.asize]})
-		if v := e.carry(x.qp, w, x.peer.Mem, x.qp.Mem, w.n); v != proceed {
+		rs.lists.dst = append(rs.lists.dst[:0], rs.lists.src...)
+		rs.lists.src = append(rs.lists.src[:0], piece{n: uint64(w.asize), inl: b.tiny[:w.asize]})
+		if v := rs.req.carry(x.qp, w, x.peer.Mem, x.qp.Mem, w.n); v != proceed {
 			return v
 		}
 	}
-	e.answered(x, inCQE)
+	rs.answered(x, inCQE)
 	return executed
 }

@@ -63,53 +63,53 @@ func (w *wqe) ethernet(b *segments) string {
 }
 
 // frame executes a WQE of a raw packet QP. Nobody tells the sender whether it arrived.
-func (e *Engine) frame(qp *hca.QP, w *wqe) verdict {
-	if e.b.wqes > 0 {
+func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
+	if sw.b.wqes > 0 {
 		return alone
 	}
-	list, bad := e.localList(qp, w, e.src[:0], 0)
-	e.src = list
+	list, bad := sw.lists.localList(qp, w, sw.lists.src[:0], 0)
+	sw.lists.src = list
 	from := port(qp.Context.Device, int(qp.Attr.Port))
 	switch {
 	case bad != 0:
-		return e.failed(qp, w, bad)
+		return sw.req.failed(qp, w, bad)
 	case from == nil:
-		return e.failed(qp, w, synLocalQPOp)
-	case !e.strict.ethernet(qp, w):
-		return e.failed(qp, w, synLocalQPOp)
+		return sw.req.failed(qp, w, synLocalQPOp)
+	case !sw.strict.ethernet(qp, w):
+		return sw.req.failed(qp, w, synLocalQPOp)
 	case w.opcode == opTSO && w.n > hca.MaxTSO, w.n > uint64(qp.Context.Device.Config.Limits.MaxMsgSize):
-		return e.failed(qp, w, synLocalLength)
+		return sw.req.failed(qp, w, synLocalLength)
 	}
 	if n := int(w.n) + len(w.eth.header); w.opcode != opTSO && n > from.MaxFrame() {
-		e.strict.longFrame(qp, w, n, from)
-		e.finish(qp, w, uint64(n), 0)
+		sw.strict.longFrame(qp, w, n, from)
+		sw.req.finish(qp, w, uint64(n), 0)
 		return executed
 	}
-	if !e.gatherFrame(qp, w) {
-		e.badMemory(qp, badSource)
+	if !sw.gatherFrame(qp, w) {
+		sw.req.badMemory(qp, badSource)
 		return halt
 	}
-	f := &e.frames
-	if b := e.b.flip; b >= 0 && len(f.buf) > 0 {
+	f := &sw.frames
+	if b := sw.b.flip; b >= 0 && len(f.buf) > 0 {
 		f.buf[len(f.buf)-1] ^= 1
-		e.b.flip = -1
+		sw.b.flip = -1
 	}
 	if w.opcode != opTSO {
-		e.emit(qp, from, w, f.buf)
-	} else if !e.segment(qp, from, w) {
-		e.strict.badWQE(qp, w, RuleEthSegment)
-		return e.failed(qp, w, synLocalQPOp)
+		sw.emit(qp, from, w, f.buf)
+	} else if !sw.segment(qp, from, w) {
+		sw.strict.badWQE(qp, w, RuleEthSegment)
+		return sw.req.failed(qp, w, synLocalQPOp)
 	}
-	e.finish(qp, w, w.n+uint64(len(w.eth.header)), 0)
+	sw.req.finish(qp, w, w.n+uint64(len(w.eth.header)), 0)
 	return executed
 }
 
-// gatherFrame puts the bytes of a WQE in e.frames.buf.
-func (e *Engine) gatherFrame(qp *hca.QP, w *wqe) bool {
-	f := &e.frames
+// gatherFrame puts the bytes of a WQE in frames.buf.
+func (sw *switcher) gatherFrame(qp *hca.QP, w *wqe) bool {
+	f := &sw.frames
 	f.buf = append(f.buf[:0], w.eth.header...)
-	for i := range e.src {
-		p := &e.src[i]
+	for i := range sw.lists.src {
+		p := &sw.lists.src[i]
 		at := len(f.buf)
 		f.buf = append(f.buf, make([]byte, p.n)...)
 		switch {
@@ -117,7 +117,7 @@ func (e *Engine) gatherFrame(qp *hca.QP, w *wqe) bool {
 			copy(f.buf[at:], p.inl)
 		case p.zero || p.n == 0:
 		default:
-			if e.b.err = qp.Mem.Read(p.va, f.buf[at:]); e.b.err != nil {
+			if sw.b.err = qp.Mem.Read(p.va, f.buf[at:]); sw.b.err != nil {
 				return false
 			}
 		}
@@ -126,15 +126,15 @@ func (e *Engine) gatherFrame(qp *hca.QP, w *wqe) bool {
 }
 
 // emit sends one frame, with what the WQE asks for.
-func (e *Engine) emit(qp *hca.QP, from *hca.Port, w *wqe, frame []byte) {
-	f := &e.frames
+func (sw *switcher) emit(qp *hca.QP, from *hca.Port, w *wqe, frame []byte) {
+	f := &sw.frames
 	f.out = append(f.out[:0], frame...)
 	if w.eth.insert {
 		f.out = append(f.out[:12], etherVLAN>>8, etherVLAN&0xff, byte(w.eth.tag>>8), byte(w.eth.tag))
 		f.out = append(f.out, frame[12:]...)
 	}
 	if len(f.out) > from.MaxFrame() {
-		e.strict.longFrame(qp, w, len(f.out), from)
+		sw.strict.longFrame(qp, w, len(f.out), from)
 		return
 	}
 	if w.eth.cs != 0 {
@@ -146,7 +146,7 @@ func (e *Engine) emit(qp *hca.QP, from *hca.Port, w *wqe, frame []byte) {
 		f.out = append(f.out, 0)
 	}
 	f.parse()
-	e.transmit(qp, from)
+	sw.transmit(qp, from)
 }
 
 // Flags of a TCP header.
@@ -158,8 +158,8 @@ const (
 
 // segment cuts what a TSO WQE sends into frames, each with the WQE's headers. It reports whether the headers are those
 // of TCP.
-func (e *Engine) segment(qp *hca.QP, from *hca.Port, w *wqe) bool {
-	f := &e.frames
+func (sw *switcher) segment(qp *hca.QP, from *hca.Port, w *wqe) bool {
+	f := &sw.frames
 	size := len(w.eth.header)
 	f.heads.parse(f.buf)
 	l := f.heads.outer
@@ -191,7 +191,7 @@ func (e *Engine) segment(qp *hca.QP, from *hca.Port, w *wqe) bool {
 			now &^= tcpFIN | tcpPSH
 		}
 		frame[l.l4+13] = now
-		e.emit(qp, from, w, frame)
+		sw.emit(qp, from, w, frame)
 		id++
 	}
 	return true

@@ -20,22 +20,22 @@ const (
 )
 
 // configure changes an indirect key, by a UMR in a batch of its own.
-func (e *Engine) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
+func (rq *requester) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
 	b := w.umr
 	mask, ctx := binary.BigEndian.Uint64(b[8:]), b[48:112]
 	if k.PD != qp.PD || k.Key != w.imm || mask&maskFree == 0 {
-		return e.failed(qp, w, synMWBind)
+		return rq.failed(qp, w, synMWBind)
 	}
 	if ctx[0]&contextFree != 0 {
 		k.Free, k.Layout, k.Len = true, hca.Layout{}, 0
-		e.finish(qp, w, 0, 0)
+		rq.finish(qp, w, 0, 0)
 		return executed
 	}
 	if n := int(binary.BigEndian.Uint16(b[4:])) * 16; n > 0 {
 		l, ok := layout(b[112:], n)
 		total := l.Len() * l.Repeat
 		if !ok || n/16 > int(k.Indirect.Octowords) || mask&maskLen == 0 || total != binary.BigEndian.Uint64(ctx[24:]) {
-			return e.failed(qp, w, synMWBind)
+			return rq.failed(qp, w, synMWBind)
 		}
 		k.Layout, k.Len = l, total
 	}
@@ -56,10 +56,10 @@ func (e *Engine) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
 			at := 112 + int(binary.BigEndian.Uint16(b[4:]))*16
 			if n := int(binary.BigEndian.Uint16(b[6:])); n != bsfSize/16 || len(b) < at+bsfSize ||
 				uint32(n) > k.Indirect.BSFOctowords {
-				return e.failed(qp, w, synMWBind)
+				return rq.failed(qp, w, synMWBind)
 			}
 			if k.Sig = signature(b[at:]); k.Sig == nil {
-				return e.failed(qp, w, synMWBind)
+				return rq.failed(qp, w, synMWBind)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func (e *Engine) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
 		k.Key = k.Key&^0xff | uint32(ctx[7])
 	}
 	k.Free = false
-	e.finish(qp, w, 0, 0)
+	rq.finish(qp, w, 0, 0)
 	return executed
 }
 

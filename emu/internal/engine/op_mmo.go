@@ -15,35 +15,35 @@ const (
 )
 
 // copyMemory copies local memory: a segment with a place for the adapter's notes, from where, and to where.
-func (e *Engine) copyMemory(qp *hca.QP, w *wqe) verdict {
-	if e.b.wqes > 0 {
+func (rq *requester) copyMemory(qp *hca.QP, w *wqe) verdict {
+	if rq.b.wqes > 0 {
 		return alone
 	}
 	b, d := w.umr, qp.Context.Device
 	if w.opmod != mmoDMA || !qp.Extra.MayCopy || binary.BigEndian.Uint32(b) != 0 {
-		return e.failed(qp, w, synLocalQPOp)
+		return rq.failed(qp, w, synLocalQPOp)
 	}
 	var n [3]uint64
 	var at [3][]piece
-	at[0], at[1], at[2] = e.io.notes[:0], e.src[:0], e.dst[:0]
+	at[0], at[1], at[2] = rq.io.notes[:0], rq.lists.src[:0], rq.lists.dst[:0]
 	for i, need := range []hca.Access{hca.AccessLocalWrite, 0, hca.AccessLocalWrite} {
 		s := b[16*i:]
 		if n[i] = uint64(binary.BigEndian.Uint32(s)); i == 0 {
 			n[i] = 64
 		}
 		var ok bool
-		if at[i], ok = e.local(d, qp.PD, binary.BigEndian.Uint32(s[4:]), binary.BigEndian.Uint64(s[8:]), n[i], need,
-			at[i]); !ok {
-			return e.failed(qp, w, synLocalProt)
+		lkey, addr := binary.BigEndian.Uint32(s[4:]), binary.BigEndian.Uint64(s[8:])
+		if at[i], ok = rq.lists.local(d, qp.PD, lkey, addr, n[i], need, at[i]); !ok {
+			return rq.failed(qp, w, synLocalProt)
 		}
 	}
-	e.io.notes, e.src, e.dst = at[0], at[1], at[2]
+	rq.io.notes, rq.lists.src, rq.lists.dst = at[0], at[1], at[2]
 	if n[1] != n[2] || n[1] == 0 || n[1] > maxCopy {
-		return e.failed(qp, w, synLocalLength)
+		return rq.failed(qp, w, synLocalLength)
 	}
-	if v := e.carry(qp, w, qp.Mem, qp.Mem, n[1]); v != proceed {
+	if v := rq.carry(qp, w, qp.Mem, qp.Mem, n[1]); v != proceed {
 		return v
 	}
-	e.finish(qp, w, n[1], 0)
+	rq.finish(qp, w, n[1], 0)
 	return executed
 }

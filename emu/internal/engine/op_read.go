@@ -13,31 +13,31 @@ func (x *exchange) resultInCQE() bool {
 }
 
 // read executes an RDMA READ.
-func (e *Engine) read(x *exchange) verdict {
-	b, w := &e.b, x.w
+func (rs *responder) read(x *exchange) verdict {
+	b, w := rs.b, x.w
 	inCQE := x.resultInCQE()
-	e.dst = append(e.dst[:0], e.src...)
-	e.src = append(e.src[:0], x.target...)
+	rs.lists.dst = append(rs.lists.dst[:0], rs.lists.src...)
+	rs.lists.src = append(rs.lists.src[:0], x.target...)
 	if inCQE {
 		if b.wqes > 0 {
 			return alone
 		}
-		if !b.small(e.src) {
-			e.badMemory(x.qp, badSource)
+		if !b.small(rs.lists.src) {
+			rs.req.badMemory(x.qp, badSource)
 			return halt
 		}
-	} else if v := e.carry(x.qp, w, x.mem, x.qp.Mem, w.n); v != proceed {
+	} else if v := rs.req.carry(x.qp, w, x.mem, x.qp.Mem, w.n); v != proceed {
 		return v
 	}
-	e.answered(x, inCQE)
+	rs.answered(x, inCQE)
 	return executed
 }
 
 // answered completes a request whose answer carried data; with inCQE that goes from b.tiny into the completion.
-func (e *Engine) answered(x *exchange, inCQE bool) {
+func (rs *responder) answered(x *exchange, inCQE bool) {
 	x.peer.Run.EPSN = (x.peer.Run.EPSN + x.packets) & 0xffffff
-	p := e.finish(x.qp, x.w, x.w.n, x.packets)
+	p := rs.req.finish(x.qp, x.w, x.w.n, x.packets)
 	if p != nil && inCQE {
-		p.inline(e.b.tiny[:x.w.n])
+		p.inline(rs.b.tiny[:x.w.n])
 	}
 }

@@ -5,12 +5,12 @@ package engine
 import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
 // send executes a SEND between connected QPs, with immediate, with invalidate or plain.
-func (e *Engine) send(x *exchange) verdict {
-	b, w := &e.b, x.w
+func (rs *responder) send(x *exchange) verdict {
+	b, w := rs.b, x.w
 	if x.srq != nil && x.srq.Tags > 0 {
-		return e.tagged(x)
+		return rs.tagged(x)
 	}
-	if v := e.nextReceive(x); v != proceed {
+	if v := rs.nextReceive(x); v != proceed {
 		return v
 	}
 	op := uint8(cqeRespSend)
@@ -23,32 +23,32 @@ func (e *Engine) send(x *exchange) verdict {
 			return alone
 		}
 		if !invalidate(x.peer, w.imm) {
-			return e.refused(x, synRemoteAccess, 0)
+			return rs.refused(x, synRemoteAccess, 0)
 		}
 	}
-	switch e.scatterList(x.peer.Context.Device, x.pd, x.recv.segs, 0, w.n) {
+	switch rs.lists.scatterList(x.peer.Context.Device, x.pd, x.recv.segs, 0, w.n) {
 	case synLocalProt:
-		return e.refused(x, synRemoteOp, synLocalProt)
+		return rs.refused(x, synRemoteOp, synLocalProt)
 	case synLocalLength:
-		return e.refused(x, synRemoteInval, synLocalLength)
+		return rs.refused(x, synRemoteInval, synLocalLength)
 	}
 	inCQE := x.payloadInCQE()
 	if inCQE {
-		if b.dirty(e.src) {
+		if b.dirty(rs.lists.src) {
 			return alone
 		}
-		if !b.small(e.src) {
+		if !b.small(rs.lists.src) {
 			if b.wqes > 0 {
 				return alone
 			}
-			e.badMemory(x.qp, badSource)
+			rs.req.badMemory(x.qp, badSource)
 			return halt
 		}
-	} else if v := e.carry(x.qp, w, x.qp.Mem, x.mem, w.n); v != proceed {
+	} else if v := rs.req.carry(x.qp, w, x.qp.Mem, x.mem, w.n); v != proceed {
 		return v
 	}
-	e.received(x, op, inCQE)
-	e.acknowledged(x)
+	rs.received(x, op, inCQE)
+	rs.req.acknowledged(x)
 	return executed
 }
 

@@ -24,20 +24,20 @@ const (
 
 // tagMatch changes the tag list of an SRQ, in a batch of its own: what the SRQ's command QP does, which is connected to
 // itself.
-func (e *Engine) tagMatch(qp *hca.QP, w *wqe) verdict {
-	if e.b.wqes > 0 {
+func (rq *requester) tagMatch(qp *hca.QP, w *wqe) verdict {
+	if rq.b.wqes > 0 {
 		return alone
 	}
 	s, b := qp.SRQ, w.umr
 	if s == nil || s.Tags == 0 || qp.Attr.DestQPN != qp.Num || len(b) < tagSegment {
-		return e.failed(qp, w, synLocalQPOp)
+		return rq.failed(qp, w, synLocalQPOp)
 	}
 	r := &s.Run.Tags
 	index := binary.BigEndian.Uint16(b[2:])
 	if b[1]&tagCount != 0 {
 		handled := binary.BigEndian.Uint16(b[6:])
 		if int16(r.HW-handled) < 0 {
-			e.strict.tagCount(qp, w, handled, r.HW)
+			rq.strict.tagCount(qp, w, handled, r.HW)
 		}
 		r.Sync(handled)
 	}
@@ -47,12 +47,12 @@ func (e *Engine) tagMatch(qp *hca.QP, w *wqe) verdict {
 	case tagAppend:
 		t := hca.Tag{Tag: binary.BigEndian.Uint64(b[16:]), Mask: binary.BigEndian.Uint64(b[24:])}
 		if len(b) < tagSegment+len(t.Data) {
-			return e.failed(qp, w, synLocalQPOp)
+			return rq.failed(qp, w, synLocalQPOp)
 		}
 		copy(t.Data[:], b[tagSegment:])
 		if !r.Add(t, index) {
-			e.strict.tagList(qp, w, r.Next)
-			return e.failed(qp, w, synLocalQPOp)
+			rq.strict.tagList(qp, w, r.Next)
+			return rq.failed(qp, w, synLocalQPOp)
 		}
 		op = tmAppend
 	case tagRemove:
@@ -60,12 +60,12 @@ func (e *Engine) tagMatch(qp *hca.QP, w *wqe) verdict {
 			success = 0
 		}
 	default:
-		return e.failed(qp, w, synLocalQPOp)
+		return rq.failed(qp, w, synLocalQPOp)
 	}
-	e.finish(qp, w, 0, 0)
+	rq.finish(qp, w, 0, 0)
 	if b[1]&tagCQE != 0 {
 		qp.Run.Signaled = qp.Run.Tail
-		p := e.cqe(s.CQ, qp, cqeNoPacket, s.UIdx, opTagMatch, w.idx).tmCQE(op, index, nil)
+		p := rq.comps.cqe(s.CQ, qp, cqeNoPacket, s.UIdx, opTagMatch, w.idx).tmCQE(op, index, nil)
 		put32(p.img[:], success)
 		binary.BigEndian.PutUint16(p.img[4:], r.HW)
 	}

@@ -34,51 +34,58 @@ var umrAccess = [...]struct {
 
 // umr executes what binds and invalidates windows, in a batch of its own: control segment (48 bytes), key context (64),
 // and for a bind one translation entry.
-func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
-	if e.b.wqes > 0 {
+func (rq *requester) umr(qp *hca.QP, w *wqe) verdict {
+	if rq.b.wqes > 0 {
 		return alone
 	}
 	b := w.umr
 	if len(b) < 112 || b[0]&umrInline == 0 {
-		return e.failed(qp, w, synLocalQPOp)
+		return rq.failed(qp, w, synLocalQPOp)
 	}
 	flags, mask, ctx := b[0], binary.BigEndian.Uint64(b[8:]), b[48:112]
 	key := qp.Context.Device.KeyAt(w.imm >> 8)
 	if key != nil && key.Kind == hca.KeyIndirect {
-		return e.configure(qp, w, key)
+		return rq.configure(qp, w, key)
 	}
 	if key == nil || key.PD != qp.PD || key.Kind != hca.KeyMW1 && key.Kind != hca.KeyMW2 || mask&maskFree == 0 {
-		return e.failed(qp, w, synMWBind)
+		return rq.failed(qp, w, synMWBind)
 	}
 	if ctx[0]&contextFree != 0 { // invalidate
 		if key.Key != w.imm || flags&umrCheckQPN != 0 && (key.Free || key.QPN != qp.Num) {
-			return e.failed(qp, w, synMWBind)
+			return rq.failed(qp, w, synMWBind)
 		}
 		if key.Kind == hca.KeyMW2 || !key.Free {
 			key.Unbind()
 		}
-		e.finish(qp, w, 0, 0)
+		rq.finish(qp, w, 0, 0)
 		return executed
 	}
-	n, addr := binary.BigEndian.Uint64(ctx[24:]), binary.BigEndian.Uint64(ctx[16:])
-	variant := binary.BigEndian.Uint32(ctx[4:])
+	n := binary.BigEndian.Uint64(ctx[24:])
 	if n == 0 && key.Kind == hca.KeyMW1 && mask&maskLen == 0 { // a bind of no length
 		key.Unbind()
-		key.Key = key.Key&^0xff | variant&0xff
-		e.finish(qp, w, 0, 0)
+		key.Key = key.Key&^0xff | uint32(ctx[7])
+		rq.finish(qp, w, 0, 0)
 		return executed
 	}
 	if len(b) < 128 || mask&maskLen == 0 || mask&maskAddr == 0 {
-		return e.failed(qp, w, synLocalQPOp)
+		return rq.failed(qp, w, synLocalQPOp)
 	}
-	klm := b[112:128]
+	return rq.bind(qp, w, key)
+}
+
+// bind binds a window to the memory of its translation entry.
+func (rq *requester) bind(qp *hca.QP, w *wqe, key *hca.MKey) verdict {
+	b := w.umr
+	flags, mask, ctx, klm := b[0], binary.BigEndian.Uint64(b[8:]), b[48:112], b[112:128]
+	n, addr := binary.BigEndian.Uint64(ctx[24:]), binary.BigEndian.Uint64(ctx[16:])
+	variant := binary.BigEndian.Uint32(ctx[4:])
 	mr := qp.Context.Device.Key(binary.BigEndian.Uint32(klm[4:]))
 	va := binary.BigEndian.Uint64(klm[8:])
 	if mr == nil || mr.Kind != hca.KeyMR || mr.PD != qp.PD || mr.Access&hca.AccessMWBind == 0 {
-		return e.failed(qp, w, synMWBind)
+		return rq.failed(qp, w, synMWBind)
 	}
 	if flags&umrCheckFree != 0 && !key.Free {
-		return e.failed(qp, w, synMWBind)
+		return rq.failed(qp, w, synMWBind)
 	}
 	var access hca.Access
 	for _, a := range umrAccess {
@@ -92,14 +99,14 @@ func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
 	}
 	at, ok := mr.Resolve(va, n, need)
 	if !ok || n != uint64(binary.BigEndian.Uint32(klm)) || key.Kind == hca.KeyMW2 && variant>>8 != qp.Num {
-		return e.failed(qp, w, synMWBind)
+		return rq.failed(qp, w, synMWBind)
 	}
 	qpn := uint32(0)
 	if key.Kind == hca.KeyMW2 {
 		qpn = qp.Num
 	}
 	key.Bind(mr, at, addr, n, access, qpn, uint8(variant))
-	e.finish(qp, w, 0, 0)
+	rq.finish(qp, w, 0, 0)
 	return executed
 }
 

@@ -2,8 +2,6 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
-
 // Opcodes of send WQEs. C: MLX5_OPCODE_*.
 const (
 	opNOP        = 0x00
@@ -67,39 +65,4 @@ var opcodes = [256]traits{
 	opTagMatch:   isKnown | isLocal | onRC,
 	opFlowTable:  isKnown,
 	opMMO:        isKnown | isLocal | onRC,
-}
-
-// execute carries out a parsed WQE whose transport carries its opcode.
-func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
-	switch {
-	case w.opcode == opNOP:
-		e.finish(qp, w, 0, 0)
-		return executed
-	case w.opcode == opUMR:
-		return e.umr(qp, w)
-	case w.opcode == opTagMatch:
-		return e.tagMatch(qp, w)
-	case w.opcode == opSetPSV:
-		return e.setPSV(qp, w)
-	case w.opcode == opMMO:
-		return e.copyMemory(qp, w)
-	case qp.Type == hca.UD:
-		return e.datagram(qp, w)
-	case qp.Type == hca.RawPacket:
-		return e.frame(qp, w)
-	}
-	return e.connected(qp, w)
-}
-
-// deliver carries out a request that reached its responder.
-func (e *Engine) deliver(x *exchange) verdict {
-	switch x.w.opcode {
-	case opAtomicCS, opAtomicFA, opMaskedCS, opMaskedFA:
-		return e.atomic(x)
-	case opRead:
-		return e.read(x)
-	case opWrite, opWriteImm:
-		return e.write(x)
-	}
-	return e.send(x)
 }

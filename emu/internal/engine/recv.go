@@ -17,19 +17,13 @@ const (
 	readAhead      = 1024 // bytes of receives read by one call
 )
 
-// recvEntry is a receive at the head of its queue.
-type recvEntry struct {
-	segs    []byte // data segments
-	counter uint16 // wqe_counter of its completion
-}
-
 // ahead returns how many entries are read by one call.
 func ahead(r *hca.Ring) uint32 { return min(r.Count, max(uint32(readAhead)>>r.Shift, 1)) }
 
 // receive finds the next receive of a QP, or of the SRQ if there is one. Nothing is consumed.
-func (e *Engine) receive(qp *hca.QP, srq *hca.SRQ) (recvEntry, bool) {
+func (rv *receives) receive(qp *hca.QP, srq *hca.SRQ) (recvEntry, bool) {
 	if srq != nil {
-		return e.srqReceive(srq)
+		return rv.srqReceive(srq)
 	}
 	r := &qp.Run
 	if qp.RQ.Count == 0 {
@@ -37,7 +31,7 @@ func (e *Engine) receive(qp *hca.QP, srq *hca.SRQ) (recvEntry, bool) {
 	}
 	at := nextReceive(r)
 	if at-r.RQFrom >= r.RQLen {
-		if !e.rqFetch(qp, at) || r.RQLen == 0 {
+		if !rv.rqFetch(qp, at) || r.RQLen == 0 {
 			return recvEntry{}, false
 		}
 	}
@@ -58,7 +52,7 @@ func nextReceive(r *hca.QPRun) uint32 {
 }
 
 // rqFetch reads the receive doorbell record and the entries from one on.
-func (e *Engine) rqFetch(qp *hca.QP, from uint32) bool {
+func (rv *receives) rqFetch(qp *hca.QP, from uint32) bool {
 	r, q := &qp.Run, &qp.RQ
 	n := ahead(q)
 	if r.RQ == nil {
@@ -66,7 +60,7 @@ func (e *Engine) rqFetch(qp *hca.QP, from uint32) bool {
 	}
 	i := from & (q.Count - 1)
 	first := min(n, q.Count-i)
-	v := append(e.io.win[:0],
+	v := append(rv.io.win[:0],
 		guest.IOV{Base: qp.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
 	if first < n {
 		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << q.Shift})
@@ -74,42 +68,42 @@ func (e *Engine) rqFetch(qp *hca.QP, from uint32) bool {
 	r.RQLen = 0
 	if err := qp.Mem.ReadV(r.RQ, v); err != nil {
 		if err == guest.ErrFault {
-			e.strict.unreadable(qp, "receive")
-			e.fatal(qp)
+			rv.strict.unreadable(qp, "receive")
+			rv.states.fatal(qp)
 		}
 		return false
 	}
-	e.rqPosted(qp, binary.BigEndian.Uint16(r.RQ[2:]))
+	rv.rqPosted(qp, binary.BigEndian.Uint16(r.RQ[2:]))
 	copy(r.RQ, r.RQ[4:])
 	r.RQFrom, r.RQLen = from, min(n, r.Posted-from)
 	return true
 }
 
 // rqPosted follows a receive doorbell record.
-func (e *Engine) rqPosted(qp *hca.QP, rec uint16) {
+func (rv *receives) rqPosted(qp *hca.QP, rec uint16) {
 	r := &qp.Run
 	d := uint32(rec - uint16(r.Posted))
 	if d == 0 {
 		return
 	}
 	r.Posted += d
-	e.strict.receives(qp)
+	rv.strict.receives(qp)
 	r.Posted = r.Head + min(r.Posted-r.Head, qp.RQ.Count)
 }
 
 // consume uses up the receive that was found.
-func (e *Engine) consume(qp *hca.QP, srq *hca.SRQ) {
+func (rv *receives) consume(qp *hca.QP, srq *hca.SRQ) {
 	if srq == nil {
 		qp.Run.Head++
 		return
 	}
-	e.srqConsume(srq)
+	rv.srqConsume(srq)
 }
 
-// scatterList puts where n bytes of a message go in e.dst, after skip bytes of the list. It returns the syndrome of
+// scatterList puts where n bytes of a message go in dst, after skip bytes of the list. It returns the syndrome of
 // what is wrong with the receive, or 0.
-func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uint64) uint8 {
-	e.dst = e.dst[:0]
+func (ls *lists) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uint64) uint8 {
+	ls.dst = ls.dst[:0]
 	for ; n > 0 && len(segs) >= 16; segs = segs[16:] {
 		size, lkey := uint64(binary.BigEndian.Uint32(segs)&^inlineBit), binary.BigEndian.Uint32(segs[4:])
 		if size == 0 {
@@ -119,13 +113,13 @@ func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uin
 			continue
 		}
 		addr := binary.BigEndian.Uint64(segs[8:])
-		from := len(e.dst)
+		from := len(ls.dst)
 		var ok bool
-		if e.dst, ok = e.local(d, pd, lkey, addr, size, hca.AccessLocalWrite, e.dst); !ok {
+		if ls.dst, ok = ls.local(d, pd, lkey, addr, size, hca.AccessLocalWrite, ls.dst); !ok {
 			return synLocalProt
 		}
-		found := e.dst[from:]
-		e.dst = e.dst[:from]
+		found := ls.dst[from:]
+		ls.dst = ls.dst[:from]
 		for _, p := range found {
 			if skip > 0 {
 				k := min(skip, p.n)
@@ -133,7 +127,7 @@ func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uin
 				p.va, p.n = p.va+k, p.n-k
 			}
 			if p.n = min(p.n, n); p.n > 0 {
-				e.dst = append(e.dst, p)
+				ls.dst = append(ls.dst, p)
 				n -= p.n
 			}
 		}

@@ -2,85 +2,82 @@
 
 package engine
 
-import (
-	"github.com/pureverbs/pureverbs/emu/internal/guest"
-	"github.com/pureverbs/pureverbs/emu/internal/hca"
-)
+import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
-// exchange is a WQE of a connected QP on its way: the requester checks it and finds the responder, the responder
-// checks what is asked of it, the opcode moves the data, and both complete it.
-type exchange struct {
-	// The requester.
-	qp        *hca.QP
-	w         *wqe
-	transport *transport
-
-	// The responder.
-	peer    *hca.QP
-	srq     *hca.SRQ // where its receives come from, if not from its own queue
-	pd      *hca.PD
-	mem     guest.Mem // of its process: with XRC the SRQ's
-	cq      *hca.CQ   // where its receives complete; nil: nowhere
-	uidx    uint32    // what they carry there
-	packets uint32
-	target  []piece   // of READ, WRITE and atomics: the remote memory
-	recv    recvEntry // of SEND and immediates
-}
-
-// connected executes a WQE of RC, UC, XRC_SEND or a DCI.
-func (e *Engine) connected(qp *hca.QP, w *wqe) verdict {
-	x := &e.x
-	*x = exchange{qp: qp, w: w, transport: transportOf(qp.Type), target: x.target[:0]}
-	if v := e.request(x); v != proceed {
-		return v
-	}
-	if v := e.respond(x); v != proceed {
-		return v
-	}
-	return e.deliver(x)
-}
-
-// request is the requester's part before the wire. It leaves the WQE's own memory in e.src.
-func (e *Engine) request(x *exchange) verdict {
+// request is the requester's part before the wire. It leaves the WQE's own memory in lists.src.
+func (rq *requester) request(x *exchange) verdict {
 	qp, w := x.qp, x.w
 	var need hca.Access
 	if w.is&(isRead|isAtomic) != 0 {
 		need = hca.AccessLocalWrite
 	}
-	list, bad := e.localList(qp, w, e.src[:0], need)
-	e.src = list
+	list, bad := rq.lists.localList(qp, w, rq.lists.src[:0], need)
+	rq.lists.src = list
 	switch {
 	case bad != 0:
-		return e.failed(qp, w, bad)
+		return rq.failed(qp, w, bad)
 	case w.n > uint64(qp.Context.Device.Config.Limits.MaxMsgSize), w.is&isAtomic != 0 && w.n != uint64(w.asize):
-		return e.failed(qp, w, synLocalLength)
+		return rq.failed(qp, w, synLocalLength)
 	}
 	if x.transport.addressed {
-		qp.Run.Peer = e.target(qp, w)
+		qp.Run.Peer = rq.routes.target(qp, w)
 		x.peer = qp.Run.Peer
 	} else {
-		x.peer = e.peer(qp)
+		x.peer = rq.routes.peer(qp)
 	}
 	switch {
 	case x.peer != nil && (!x.transport.reliable || x.transport.addressed || x.peer.Run.EPSN == qp.Run.PSN):
 		return proceed
 	case !x.transport.reliable:
-		return e.lost(x)
-	case e.b.wqes > 0:
+		return rq.lost(x)
+	case rq.b.wqes > 0:
 		return alone
 	}
-	e.noAnswer(qp, w)
+	rq.noAnswer(qp, w)
 	return halt
 }
 
 // lost completes a request of an unreliable transport that nobody receives.
-func (e *Engine) lost(x *exchange) verdict {
-	e.finish(x.qp, x.w, x.w.n, 0)
+func (rq *requester) lost(x *exchange) verdict {
+	rq.finish(x.qp, x.w, x.w.n, 0)
 	return executed
 }
 
 // acknowledged completes a request without an answer that carries data.
-func (e *Engine) acknowledged(x *exchange) {
+func (rq *requester) acknowledged(x *exchange) {
 	x.peer.Run.EPSN = (x.peer.Run.EPSN + x.packets) & 0xffffff
-	e.finish(x.qp, x.w, x.w.n, x.packets)
+	rq.finish(x.qp, x.w, x.w.n, x.packets)
+}
+
+// finish is the requester's part of a WQE that succeeded: its completion, and on to the next. n is the byte count,
+// packets is how far the PSN moves. It returns nil for an unsignaled WQE.
+func (rq *requester) finish(qp *hca.QP, w *wqe, n uint64, packets uint32) *pending {
+	r := &qp.Run
+	if rq.hooks.Trace != nil {
+		rq.tr.traceWQE(qp, w)
+	}
+	rq.b.count(qp, w.opcode, n)
+	r.Tail += w.blocks
+	r.PSN = (r.PSN + packets) & 0xffffff
+	r.Count++
+	if w.fenced() {
+		r.Reads = 0
+	}
+	if w.is&(isRead|isAtomic) != 0 {
+		r.Reads++
+	}
+	if r.Tail == r.Announced { // what is posted from now on may find them answered
+		r.Reads = 0
+	}
+	r.Asked, r.Tries, r.RNRTries = false, 0, 0
+	if w.flags&flagCEMask < flagCEAlways {
+		return nil
+	}
+	r.Signaled = r.Tail
+	if qp.SendCQ == nil {
+		return nil
+	}
+	p := rq.comps.cqe(qp.SendCQ, qp, cqeReq, qp.UIdx, w.opcode, w.idx)
+	put32(p.img[44:], uint32(n))
+	return p
 }

@@ -5,16 +5,16 @@ package engine
 import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
 // respond is the responder's part when a request arrives: whether it may have what it asks for.
-func (e *Engine) respond(x *exchange) verdict {
+func (rs *responder) respond(x *exchange) verdict {
 	qp, w, peer := x.qp, x.w, x.peer
 	x.srq, x.pd, x.mem, x.cq, x.uidx = peer.SRQ, peer.PD, peer.Mem, peer.RecvCQ, peer.RecvIdx
 	if peer.Type == hca.XRCRecv && !x.xrcReceiver() {
-		return e.refused(x, synRemoteInval, 0)
+		return rs.refused(x, synRemoteInval, 0)
 	}
 	if x.srq != nil && x.srq.Tags > 0 {
 		x.cq, x.uidx = x.srq.CQ, x.srq.UIdx
 	}
-	if !e.b.join(peer, x.srq) {
+	if !rs.b.join(peer, x.srq) {
 		return alone
 	}
 	if peer.State == hca.RTR && peer.Type != hca.DCT && !peer.Run.CommEst {
@@ -23,17 +23,17 @@ func (e *Engine) respond(x *exchange) verdict {
 	}
 	mtu, peerMTU := uint64(128)<<qp.Attr.PathMTU, uint64(128)<<peer.Attr.PathMTU
 	if mtu != peerMTU && w.n > min(mtu, peerMTU) {
-		return e.refused(x, synRemoteInval, 0)
+		return rs.refused(x, synRemoteInval, 0)
 	}
 	x.packets = uint32(max((w.n+mtu-1)/mtu, 1))
 	if w.is&(isWrite|isRead|isAtomic) != 0 {
-		return e.reachTarget(x)
+		return rs.reachTarget(x)
 	}
 	return proceed
 }
 
 // reachTarget checks a request for remote memory against the responder's attributes and the key.
-func (e *Engine) reachTarget(x *exchange) verdict {
+func (rs *responder) reachTarget(x *exchange) verdict {
 	w, peer := x.w, x.peer
 	right := hca.AccessRemoteWrite
 	switch {
@@ -42,17 +42,17 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 	case w.is&isAtomic != 0:
 		right = hca.AccessRemoteAtomic
 		if w.remote&uint64(w.asize-1) != 0 || w.asize > uint32(peer.Context.Device.Config.Limits.MaxAtomic) {
-			return e.refused(x, synRemoteInval, 0)
+			return rs.refused(x, synRemoteInval, 0)
 		}
 	}
-	if peer.Rights()&right == 0 || right != hca.AccessRemoteWrite && peer.Type != hca.DCT && !e.resources(x) {
-		return e.refused(x, synRemoteInval, 0)
+	if peer.Rights()&right == 0 || right != hca.AccessRemoteWrite && peer.Type != hca.DCT && !rs.resources(x) {
+		return rs.refused(x, synRemoteInval, 0)
 	}
 	if w.n > 0 {
 		var ok bool
-		x.target, ok = e.remote(peer, x.pd, w.rkey, w.remote, w.n, right, x.target[:0])
+		x.target, ok = rs.lists.remote(peer, x.pd, w.rkey, w.remote, w.n, right, x.target[:0])
 		if !ok || w.is&isAtomic != 0 && len(x.target) > 1 {
-			return e.refused(x, synRemoteAccess, 0)
+			return rs.refused(x, synRemoteAccess, 0)
 		}
 	}
 	return proceed
@@ -60,7 +60,7 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 
 // resources reports whether the responder has resources for a further READ or atomic. The requester does not wait for
 // the answers to those that were posted together, unless it may have no more outstanding.
-func (e *Engine) resources(x *exchange) bool {
+func (rs *responder) resources(x *exchange) bool {
 	reads, own, most := x.qp.Run.Reads, x.qp.Attr.Reads(), x.peer.Attr.DestReads()
 	if x.w.fenced() {
 		reads = 0
@@ -68,18 +68,18 @@ func (e *Engine) resources(x *exchange) bool {
 	if own <= most || reads < uint32(most) {
 		return true
 	}
-	if e.b.wqes == 0 {
-		e.strict.outstanding(x.qp, own, most)
+	if rs.b.wqes == 0 {
+		rs.strict.outstanding(x.qp, own, most)
 	}
 	return false
 }
 
 // nextReceive finds the receive that a message consumes.
-func (e *Engine) nextReceive(x *exchange) verdict {
+func (rs *responder) nextReceive(x *exchange) verdict {
 	var ok bool
-	if x.recv, ok = e.receive(x.peer, x.srq); ok {
-		if e.b.receive != FaultNone {
-			return e.receiveFault(x)
+	if x.recv, ok = rs.recvs.receive(x.peer, x.srq); ok {
+		if rs.b.receive != FaultNone {
+			return rs.receiveFault(x)
 		}
 		return proceed
 	}
@@ -87,20 +87,20 @@ func (e *Engine) nextReceive(x *exchange) verdict {
 	case x.peer.State == hca.Err || x.peer.Run.Dead: // its queue could not be read
 		return alone
 	case !x.transport.reliable:
-		return e.lost(x)
-	case e.b.wqes > 0:
+		return rs.req.lost(x)
+	case rs.b.wqes > 0:
 		return alone
 	}
-	e.rnr(x.qp, x.w, rnrTime[x.peer.Attr.MinRNRTimer&31])
+	rs.req.rnr(x.qp, x.w, rnrTime[x.peer.Attr.MinRNRTimer&31])
 	return halt
 }
 
 // received completes the receive of a message; with inCQE the payload goes from b.tiny into the completion.
-func (e *Engine) received(x *exchange, op uint8, inCQE bool) (p *pending) {
+func (rs *responder) received(x *exchange, op uint8, inCQE bool) (p *pending) {
 	if x.cq != nil {
-		p = e.cqe(x.cq, x.peer, op, x.uidx, 0, x.recv.counter)
+		p = rs.comps.cqe(x.cq, x.peer, op, x.uidx, 0, x.recv.counter)
 		if inCQE {
-			p.inline(e.b.tiny[:x.w.n])
+			p.inline(rs.b.tiny[:x.w.n])
 		} else {
 			put32(p.img[24:], x.qp.Num)
 		}
@@ -108,43 +108,43 @@ func (e *Engine) received(x *exchange, op uint8, inCQE bool) (p *pending) {
 		put32(p.img[44:], uint32(x.w.n))
 		p.solicit(x.w)
 	}
-	if e.Hooks.Trace != nil {
-		e.traceRecv(x.peer, x.srq, x.recv, x.w.n)
+	if rs.hooks.Trace != nil {
+		rs.tr.traceRecv(x.peer, x.srq, x.recv, x.w.n)
 	}
-	e.consume(x.peer, x.srq)
+	rs.recvs.consume(x.peer, x.srq)
 	return p
 }
 
-// refused ends a request that the responder rejects: see [Engine.refuse].
-func (e *Engine) refused(x *exchange, nak, own uint8) verdict {
+// refused ends a request that the responder rejects: see [requester.refuse].
+func (rs *responder) refused(x *exchange, nak, own uint8) verdict {
 	switch {
-	case e.b.wqes > 0:
+	case rs.b.wqes > 0:
 		return alone
 	case !x.transport.reliable && own == 0:
-		return e.lost(x)
+		return rs.req.lost(x)
 	}
-	e.refuse(x.qp, x.w, x.peer, x.srq, nak, own)
+	rs.req.refuse(x.qp, x.w, x.peer, x.srq, nak, own)
 	return halt
 }
 
 // refuse is a NAK: the requester's WQE ends with syndrome nak, and the responder is broken too, unless it is a DCT. own
 // is the syndrome of the responder's receive, or 0 if that is not touched and an event tells the program.
-func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own uint8) {
+func (rq *requester) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own uint8) {
 	if nak == synRemoteAccess {
 		countAt(peer, hca.RespRemoteAccess)
 	}
 	if own != 0 {
 		cq, uidx := receiveCQ(peer, srq)
-		if rcv, ok := e.receive(peer, srq); ok && cq != nil {
-			e.cqe(cq, peer, cqeRespErr, uidx, 0, rcv.counter).failReceive(own)
-			e.consume(peer, srq)
+		if rcv, ok := rq.recvs.receive(peer, srq); ok && cq != nil {
+			rq.comps.cqe(cq, peer, cqeRespErr, uidx, 0, rcv.counter).failReceive(own)
+			rq.recvs.consume(peer, srq)
 		}
 	}
 	if transportOf(qp.Type).reliable {
-		e.failWQE(qp, w, nak)
+		rq.failWQE(qp, w, nak)
 	} else {
-		e.finish(qp, w, w.n, 0)
-		e.commit()
+		rq.finish(qp, w, w.n, 0)
+		rq.batches.commit()
 	}
 	if peer.Type == hca.DCT { // it serves others
 		return
@@ -156,5 +156,5 @@ func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own
 			peer.Event(hca.EventQPReqErr)
 		}
 	}
-	e.toErr(peer)
+	rq.states.toErr(peer)
 }

@@ -18,47 +18,47 @@ var rnrTime = [32]int64{
 }
 
 // noAnswer is a request that nothing answers: it is tried again after the timeout, as often as the QP says.
-func (e *Engine) noAnswer(qp *hca.QP, w *wqe) {
+func (rq *requester) noAnswer(qp *hca.QP, w *wqe) {
 	r := &qp.Run
-	if e.Hooks.Trace != nil {
-		e.traceRetry(qp, w, synRetry, r.Tries)
+	if rq.hooks.Trace != nil {
+		rq.tr.traceRetry(qp, w, synRetry, r.Tries)
 	}
 	countAt(qp, hca.AckTimeout)
 	if r.Tries > qp.Attr.RetryCnt {
-		e.failWQE(qp, w, synRetry)
+		rq.failWQE(qp, w, synRetry)
 		return
 	}
 	r.Tries++
 	r.Wait = waitAck
-	e.remember(qp, w)
+	rq.remember(qp, w)
 	if t := qp.Attr.Timeout & 31; t != 0 {
-		e.after(4096<<t, qp, nil)
+		rq.timers.after(4096<<t, qp, nil)
 	}
 }
 
 // rnr is a responder without a receive.
-func (e *Engine) rnr(qp *hca.QP, w *wqe, us int64) {
+func (rq *requester) rnr(qp *hca.QP, w *wqe, us int64) {
 	r := &qp.Run
-	if e.Hooks.Trace != nil {
-		e.traceRetry(qp, w, synRNR, r.RNRTries)
+	if rq.hooks.Trace != nil {
+		rq.tr.traceRetry(qp, w, synRNR, r.RNRTries)
 	}
 	countAt(qp, hca.RNRNak)
 	countAt(r.Peer, hca.OutOfBuffer)
 	if n := qp.Attr.RNRRetry & 7; n < 7 {
 		if r.RNRTries >= n {
-			e.failWQE(qp, w, synRNR)
+			rq.failWQE(qp, w, synRNR)
 			return
 		}
 		r.RNRTries++
 	}
 	r.Wait = waitRNR
-	e.remember(qp, w)
-	e.after(max(us, 10)*1000, qp, nil)
+	rq.remember(qp, w)
+	rq.timers.after(max(us, 10)*1000, qp, nil)
 }
 
 // remember makes sure that a WQE that is tried again is read again.
-func (e *Engine) remember(qp *hca.QP, w *wqe) {
-	if e.win.n = 0; !w.own {
-		e.strict.retried(qp, w)
+func (rq *requester) remember(qp *hca.QP, w *wqe) {
+	if rq.sends.win.forget(); !w.own {
+		rq.strict.retried(qp, w)
 	}
 }

@@ -99,7 +99,7 @@ func newRigOf(t testing.TB, c *config.Config, size int) *rig {
 
 // settle runs the engine until nothing is to be done now.
 func (r *rig) settle() {
-	for n := 0; r.e.turn() || len(r.e.ready) > 0; n++ {
+	for n := 0; r.e.turn() || len(r.e.ready.qps) > 0; n++ {
 		if n > 10000 {
 			r.t.Fatal("the engine does not come to rest")
 		}

@@ -4,18 +4,27 @@ package engine
 
 import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
+// routes finds where requests go.
+type routes struct {
+	f     *hca.Fabric
+	epoch uint64 // counts changes of QPs and ports, for cached peers
+}
+
+// changed voids what is known of the peers of all QPs.
+func (rt *routes) changed() { rt.epoch++ }
+
 // peer returns the QP that a connected QP is connected to, or nil if nothing answers there.
-func (e *Engine) peer(qp *hca.QP) *hca.QP {
+func (rt *routes) peer(qp *hca.QP) *hca.QP {
 	r := &qp.Run
-	if r.Epoch != e.epoch {
-		r.Peer, r.Epoch = e.route(qp), e.epoch
+	if r.Epoch != rt.epoch {
+		r.Peer, r.Epoch = rt.route(qp), rt.epoch
 	}
 	return r.Peer
 }
 
-func (e *Engine) route(qp *hca.QP) *hca.QP {
+func (rt *routes) route(qp *hca.QP) *hca.QP {
 	d := qp.Context.Device
-	from, to := port(d, int(qp.Attr.Port)), e.destination(&qp.Attr.AH)
+	from, to := port(d, int(qp.Attr.Port)), rt.destination(&qp.Attr.AH)
 	if from == nil || to == nil || !from.Active || !to.Active || to.Device.Gone ||
 		!from.Reaches(to, qp.Attr.AH.Global) {
 		return nil
@@ -28,7 +37,7 @@ func (e *Engine) route(qp *hca.QP) *hca.QP {
 		return nil
 	}
 	// The responder accepts packets from where it is connected to, by the same encapsulation.
-	if back := e.destination(&p.Attr.AH); back != from {
+	if back := rt.destination(&p.Attr.AH); back != from {
 		return nil
 	}
 	if qp.Attr.AH.Global && p.Attr.AH.Global {
@@ -54,15 +63,15 @@ func port(d *hca.Device, n int) *hca.Port {
 }
 
 // destination returns the port that an address leads to: by LID if it has one, else by GID.
-func (e *Engine) destination(a *hca.AHAttr) *hca.Port {
+func (rt *routes) destination(a *hca.AHAttr) *hca.Port {
 	if a.DLID != 0 {
-		if p := e.f.PortByLID(a.DLID); p != nil {
+		if p := rt.f.PortByLID(a.DLID); p != nil {
 			return p
 		}
 	}
 	if !a.Global {
 		return nil
 	}
-	p, _ := e.f.PortByGID(&a.DGID)
+	p, _ := rt.f.PortByGID(&a.DGID)
 	return p
 }

@@ -15,9 +15,9 @@ const (
 )
 
 // spread returns the queue that the frame is for by its hash, and the hash.
-func (e *Engine) spread(r *hca.RSS) (q *hca.QP, hash uint32, kind uint8) {
+func (sw *switcher) spread(r *hca.RSS) (q *hca.QP, hash uint32, kind uint8) {
 	var buf [2*16 + 4]byte
-	in, kind := e.frames.heads.hashed(buf[:0], r.Fields)
+	in, kind := sw.frames.heads.hashed(buf[:0], r.Fields)
 	if kind != 0 {
 		hash = toeplitz(r.Key, in)
 	}

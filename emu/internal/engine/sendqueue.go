@@ -9,14 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
-// window is a stretch of a send queue as last read.
-type window struct {
-	buf  [64 << blockShift]byte
-	qp   *hca.QP
-	from uint32
-	n    uint32 // blocks
-}
-
 const speculate = 24 // blocks read together with the doorbell record
 
 // sendBlocks appends where n blocks of a send queue are from block at on, around its end.
@@ -31,27 +23,27 @@ func sendBlocks(v []guest.IOV, q *hca.Ring, at, n uint32) []guest.IOV {
 }
 
 // fetch reads blocks of the send queue from at on, and the doorbell record before them if a doorbell was seen.
-func (e *Engine) fetch(qp *hca.QP, at uint32) bool {
-	r, w := &qp.Run, &e.win
+func (sn *sendQueues) fetch(qp *hca.QP, at uint32) bool {
+	r, w := &qp.Run, sn.win
 	n := min(qp.SQ.Count, uint32(len(w.buf))>>blockShift)
 	if r.Look {
 		n = min(n, speculate)
 	} else {
 		n = min(n, max(r.Announced-at, maxWQE>>blockShift+1))
 	}
-	v := e.io.win[:0]
+	v := sn.io.win[:0]
 	b := w.buf[:n<<blockShift]
 	if r.Look {
 		v = append(v, guest.IOV{Base: qp.DB + 4, Len: 4})
-		b = e.io.look[:4+len(b)]
+		b = sn.io.look[:4+len(b)]
 	}
 	v = sendBlocks(v, &qp.SQ, at, n)
 	w.qp, w.from, w.n = qp, at, 0
 	if err := qp.Mem.ReadV(b, v); err != nil {
 		r.Look = false
 		if err == guest.ErrFault && qp.State > hca.Init {
-			e.strict.unreadable(qp, "send")
-			e.fatal(qp)
+			sn.strict.unreadable(qp, "send")
+			sn.states.fatal(qp)
 		}
 		return false
 	}
@@ -59,16 +51,16 @@ func (e *Engine) fetch(qp *hca.QP, at uint32) bool {
 	if r.Look {
 		r.Look = false
 		copy(w.buf[:], b[4:])
-		e.announce(qp, binary.BigEndian.Uint16(b[2:]))
+		sn.announce(qp, binary.BigEndian.Uint16(b[2:]))
 	}
 	w.n = min(n, r.Announced-at) // what comes after may be written yet
 	return true
 }
 
-// load puts the WQE at a block of the send queue in e.w.raw, in one piece, and reads its control segment. Its size may
+// load puts the WQE at a block of the send queue in w.raw, in one piece, and reads its control segment. Its size may
 // be bad.
-func (e *Engine) load(qp *hca.QP, at uint32) bool {
-	win, w := &e.win, &e.w
+func (sn *sendQueues) load(qp *hca.QP, at uint32) bool {
+	win, w := sn.win, &sn.w
 	for try := 0; ; try++ {
 		have := at - win.from
 		if win.qp == qp && have < win.n {
@@ -80,8 +72,46 @@ func (e *Engine) load(qp *hca.QP, at uint32) bool {
 				return true
 			}
 		}
-		if try > 0 || !e.fetch(qp, at) {
+		if try > 0 || !sn.fetch(qp, at) {
 			return false
 		}
 	}
+}
+
+// runs reports whether a QP's send queue executes.
+func (sn *sendQueues) runs(qp *hca.QP) bool {
+	r := &qp.Run
+	return r.Wait == waitNone && !r.Dead && qp.State == hca.RTS
+}
+
+// announce follows a send doorbell record after a doorbell.
+func (sn *sendQueues) announce(qp *hca.QP, rec uint16) {
+	r := &qp.Run
+	d := uint32(rec - uint16(r.Announced))
+	if d == 0 || qp.SQ.Count == 0 {
+		return
+	}
+	if h := sn.hooks.AtDoorbell; h != nil && h(qp) == FaultLost {
+		r.Lost = true
+		return
+	}
+	if sn.hooks.Trace != nil {
+		sn.tr.traceDoorbell(qp, rec, d)
+	}
+	r.Lost = false
+	sn.strict.announced(qp)
+	if qp.State == hca.Reset { // its library clears the record in a moment; strict mode knows from the doorbell itself
+		return
+	}
+	if qp.State < hca.RTS {
+		sn.strict.sendState(qp)
+	}
+	r.Announced += d
+	if r.Announced-r.Tail > qp.SQ.Count {
+		sn.strict.sendAhead(qp)
+		r.Tail = r.Announced
+		sn.states.fatal(qp)
+		return
+	}
+	sn.ready.push(qp)
 }

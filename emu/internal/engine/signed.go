@@ -28,7 +28,7 @@ const (
 // signed appends the n bytes at addr, as on the wire, of a key with a signature. They begin with a block. The last one
 // may end before its signature, which is then neither made nor looked at: rdma-core's own tests send and receive 512
 // bytes through a key with signatures on the wire.
-func (e *Engine) signed(d *hca.Device, k *hca.MKey, addr, n uint64, under hca.Access, list []piece) ([]piece, bool) {
+func (ls *lists) signed(d *hca.Device, k *hca.MKey, addr, n uint64, under hca.Access, list []piece) ([]piece, bool) {
 	m, w := &k.Sig.Memory, &k.Sig.Wire
 	raw := func(v uint64) (_ uint64, ok bool) {
 		if w.Block == 0 {
@@ -52,7 +52,7 @@ func (e *Engine) signed(d *hca.Device, k *hca.MKey, addr, n uint64, under hca.Ac
 	from, size = inMemory(from), inMemory(size)
 	key := *k
 	key.Sig, key.Access = nil, key.Access|under
-	at, ok := e.indirect(d, &key, from, size, under, under, nil, 0)
+	at, ok := ls.indirect(d, &key, from, size, under, under, nil, 0)
 	return append(list, piece{n: n, mem: k.Mem, sig: &signed{k, at}}), ok
 }
 
@@ -66,13 +66,13 @@ func hasSigned(list []piece) bool {
 }
 
 // carrySigned is carry where a side has a signature: in a batch of its own, and at once.
-func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
-	b := &e.b
+func (rq *requester) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
+	b := rq.b
 	switch {
 	case b.wqes > 0:
 		return alone
 	case n > maxSigned:
-		return e.failed(qp, w, synLocalLength)
+		return rq.failed(qp, w, synLocalLength)
 	}
 	at := [2]*hca.QP{qp, qp} // whose keys source and target are of
 	if far := 1; b.peer != nil {
@@ -82,40 +82,40 @@ func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 		at[far] = b.peer
 	}
 	var data []byte
-	for i := range e.src {
-		p := &e.src[i]
+	for i := range rq.lists.src {
+		p := &rq.lists.src[i]
 		if s := p.sig; s != nil {
 			in, err := gather(s.at)
 			if b.err = err; err != nil {
-				e.badMemory(qp, badSource)
+				rq.badMemory(qp, badSource)
 				return halt
 			}
 			sig := s.key.Sig
 			out, bad := translate(sig, &sig.Memory, &sig.Wire, in)
-			e.tellSigError(at[0], s.key, bad, domainMemory)
+			rq.tellSigError(at[0], s.key, bad, domainMemory)
 			data = append(data, out[:min(p.n, uint64(len(out)))]...)
 			continue
 		}
-		d, err := gather(e.src[i : i+1])
+		d, err := gather(rq.lists.src[i : i+1])
 		if b.err = err; err != nil {
-			e.badMemory(qp, badSource)
+			rq.badMemory(qp, badSource)
 			return halt
 		}
 		data = append(data, d...)
 	}
-	for i := range e.dst {
-		p := &e.dst[i]
+	for i := range rq.lists.dst {
+		p := &rq.lists.dst[i]
 		part := data[:min(p.n, uint64(len(data)))]
 		data = data[len(part):]
-		to := e.dst[i : i+1]
+		to := rq.lists.dst[i : i+1]
 		if s := p.sig; s != nil {
 			sig := s.key.Sig
 			out, bad := translate(sig, &sig.Wire, &sig.Memory, part)
-			e.tellSigError(at[1], s.key, bad, domainWire)
+			rq.tellSigError(at[1], s.key, bad, domainWire)
 			part, to = out, s.at
 		}
 		if b.err = scatter(to, part); b.err != nil {
-			e.badMemory(qp, badTarget)
+			rq.badMemory(qp, badTarget)
 			return halt
 		}
 	}
@@ -160,7 +160,7 @@ func scatter(list []piece, data []byte) error {
 
 // tellSigError completes a signature that is not what it has to be, once until the program says that it knows. qp is
 // the one of the key's program that used it.
-func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byte) {
+func (rq *requester) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byte) {
 	cq := qp.SendCQ
 	if cq == nil {
 		cq = qp.RecvCQ
@@ -170,9 +170,9 @@ func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byt
 	}
 	k.SigTold = true
 	if qp.Extra.DrainSigErr {
-		e.sigErrs = append(e.sigErrs, qp)
+		rq.batches.stopLater(qp)
 	}
-	p := e.cqe(cq, qp, cqeSigErr, 0, 0, 0)
+	p := rq.comps.cqe(cq, qp, cqeSigErr, 0, 0, 0)
 	clear(p.img[:63])
 	copy(p.img[16:20], bad.want[:4])
 	copy(p.img[20:24], bad.got[:4])
@@ -186,21 +186,21 @@ func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byt
 
 // stopped moves a QP to SQD behind the work request whose signature was wrong, so that its program can cancel those
 // that follow. C: MLX5DV_QP_CREATE_SIG_PIPELINING, mlx5dv_qp_cancel_posted_send_wrs(3).
-func (e *Engine) stopped(qp *hca.QP) {
+func (rq *requester) stopped(qp *hca.QP) {
 	if qp.State != hca.RTS {
 		return
 	}
-	e.writeLater()
+	rq.comps.writeLater()
 	qp.State = hca.SQD
-	e.QPModified(qp, hca.RTS, hca.SQD)
+	rq.states.modified(qp, hca.RTS, hca.SQD)
 	qp.Event(hca.EventSQDrained)
 }
 
 // setPSV sets the state of a signature before a message. What it says is in the key as well, so nothing is kept.
-func (e *Engine) setPSV(qp *hca.QP, w *wqe) verdict {
+func (rq *requester) setPSV(qp *hca.QP, w *wqe) verdict {
 	if !qp.Context.Device.HasPSV(binary.BigEndian.Uint32(w.umr), qp.PD) {
-		return e.failed(qp, w, synLocalQPOp)
+		return rq.failed(qp, w, synLocalQPOp)
 	}
-	e.finish(qp, w, 0, 0)
+	rq.finish(qp, w, 0, 0)
 	return executed
 }

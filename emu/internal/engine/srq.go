@@ -10,10 +10,10 @@ import (
 )
 
 // srqReceive follows the list of an SRQ.
-func (e *Engine) srqReceive(s *hca.SRQ) (recvEntry, bool) {
+func (rv *receives) srqReceive(s *hca.SRQ) (recvEntry, bool) {
 	r := &s.Run
 	if r.Posted == r.Used || !r.Has(r.Next) {
-		if !e.srqFetch(s) || r.Posted == r.Used {
+		if !rv.srqFetch(s) || r.Posted == r.Used {
 			return recvEntry{}, false
 		}
 	}
@@ -22,7 +22,7 @@ func (e *Engine) srqReceive(s *hca.SRQ) (recvEntry, bool) {
 }
 
 // srqFetch reads the doorbell record and the entries from the head on, which mostly follow each other.
-func (e *Engine) srqFetch(s *hca.SRQ) bool {
+func (rv *receives) srqFetch(s *hca.SRQ) bool {
 	r, q := &s.Run, &s.Ring
 	if q.Count == 0 || q.Shift < 5 {
 		return false
@@ -33,12 +33,12 @@ func (e *Engine) srqFetch(s *hca.SRQ) bool {
 	}
 	i := r.Next & (q.Count - 1)
 	n = min(n, q.Count-i)
-	v := append(e.io.win[:0],
+	v := append(rv.io.win[:0],
 		guest.IOV{Base: s.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(n) << q.Shift})
 	r.Valid = 0
 	if err := s.Mem.ReadV(r.Ring[:4+n<<q.Shift], v); err != nil {
 		if err == guest.ErrFault {
-			e.strict.unreadableSRQ(s)
+			rv.strict.unreadableSRQ(s)
 		}
 		return false
 	}
@@ -52,21 +52,29 @@ func (e *Engine) srqFetch(s *hca.SRQ) bool {
 }
 
 // srqConsume uses up the entry at the head of the list.
-func (e *Engine) srqConsume(s *hca.SRQ) {
+func (rv *receives) srqConsume(s *hca.SRQ) {
 	r := &s.Run
-	e.strict.emptySegment(s, r.Entry(r.Next, s.Ring.Shift)[16:])
+	rv.strict.emptySegment(s, r.Entry(r.Next, s.Ring.Shift)[16:])
 	r.Next = uint32(binary.BigEndian.Uint16(r.Entry(r.Next, s.Ring.Shift)[2:])) & (s.Ring.Count - 1)
 	r.Used++
 	if r.Left--; r.Left == 0 {
 		r.Valid = 0 // they will be posted again
 	}
 	if r.Armed {
-		e.limits = append(e.limits, s)
+		rv.limits = append(rv.limits, s)
 	}
 }
 
+// raiseLimits raises the limit events that consumed receives may have caused.
+func (rv *receives) raiseLimits() {
+	for _, s := range rv.limits {
+		rv.srqLimit(s)
+	}
+	rv.limits = rv.limits[:0]
+}
+
 // srqLimit raises the limit event when the SRQ is below its limit.
-func (e *Engine) srqLimit(s *hca.SRQ) {
+func (rv *receives) srqLimit(s *hca.SRQ) {
 	r := &s.Run
 	if !r.Armed || r.Posted-r.Used >= s.Limit {
 		return

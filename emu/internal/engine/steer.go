@@ -20,17 +20,17 @@ const (
 	cqeTCPNoData              = 3 << 4
 )
 
-// transmit takes the frame in e.frames.out from a port to all others that it is for, as a switch between them would: to
+// transmit takes the frame in frames.out from a port to all others that it is for, as a switch between them would: to
 // the port with its address, and to all where none has it. A rule may keep it from leaving.
-func (e *Engine) transmit(qp *hca.QP, from *hca.Port) {
-	f := &e.frames
+func (sw *switcher) transmit(qp *hca.QP, from *hca.Port) {
+	f := &sw.frames
 rules:
 	for _, r := range from.Device.Flows() {
 		switch {
 		case int(r.Port) != from.Number:
 		case r.Sniffs():
-			e.arrive(qp, r.To, 0)
-		case r.Egress && e.matches(r):
+			sw.arrive(qp, r.To, 0)
+		case r.Egress && sw.matches(r):
 			r.Hit(len(f.out))
 			if r.Drop || !f.change(r) || len(f.out) > from.MaxFrame() {
 				return
@@ -44,20 +44,20 @@ rules:
 		return
 	}
 	mac := config.MAC(f.out[:6])
-	known := e.portOf(mac)
-	for _, d := range e.f.Devices {
+	known := sw.routes.portOf(mac)
+	for _, d := range sw.f.Devices {
 		for _, to := range d.Ports {
 			if !d.Gone && linked(from, to) && (known == nil || known == to) && (to != from || known == to ||
 				mac[0]&1 != 0) {
-				e.steer(qp, to, to == from)
+				sw.steer(qp, to, to == from)
 			}
 		}
 	}
 }
 
 // portOf returns the port that has an address, or nil.
-func (e *Engine) portOf(mac config.MAC) *hca.Port {
-	for _, d := range e.f.Devices {
+func (rt *routes) portOf(mac config.MAC) *hca.Port {
+	for _, d := range rt.f.Devices {
 		for _, p := range d.Ports {
 			if p.Config.LinkLayer == config.Ethernet && p.Config.MAC == mac && !d.Gone {
 				return p
@@ -70,8 +70,8 @@ func (e *Engine) portOf(mac config.MAC) *hca.Port {
 // steer gives the frame to those that the rules of a port name. own is a frame that the port sent itself. Receivers of
 // the sender's context want such a frame only if they were made with a flag: a context is a transport domain, and a
 // second one makes mlx5_ib enable the port's local loopback.
-func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
-	f := &e.frames
+func (sw *switcher) steer(qp *hca.QP, to *hca.Port, own bool) {
+	f := &sw.frames
 	self := uint32(hca.SelfUnicast)
 	if f.out[0]&1 != 0 {
 		self = hca.SelfMulticast
@@ -80,7 +80,7 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 	missed := false
 	for i := 0; i < len(rules); i++ {
 		r := rules[i]
-		if missed && !r.Default() || int(r.Port) != to.Number || r.Egress || r.Sniffs() && own || !e.matches(r) {
+		if missed && !r.Default() || int(r.Port) != to.Number || r.Egress || r.Sniffs() && own || !sw.matches(r) {
 			continue
 		}
 		for _, o := range rules[i:] { // those of the same matches, this one first
@@ -89,7 +89,7 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 			}
 			o.Hit(len(f.out))
 			if o.To != nil && !o.Drop && (!own || o.To.Context != qp.Context || o.To.Flags&self != 0) {
-				e.arriveBy(qp, o)
+				sw.arriveBy(qp, o)
 			}
 		}
 		if missed = missed || r.Miss; r.Sniffs() || r.Miss {
@@ -105,23 +105,23 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 }
 
 // arriveBy gives the frame to the receiver of a rule, changed as the rule says.
-func (e *Engine) arriveBy(qp *hca.QP, r *hca.Flow) {
-	f := &e.frames
+func (sw *switcher) arriveBy(qp *hca.QP, r *hca.Flow) {
+	f := &sw.frames
 	if len(r.Changes) == 0 {
-		e.arrive(qp, r.To, r.Tag)
+		sw.arrive(qp, r.To, r.Tag)
 		return
 	}
 	f.was = append(f.was[:0], f.out...)
 	if f.change(r) {
-		e.arrive(qp, r.To, r.Tag)
+		sw.arrive(qp, r.To, r.Tag)
 	}
 	f.out = append(f.out[:0], f.was...)
 	f.parse()
 }
 
 // matches reports whether a rule is about the frame.
-func (e *Engine) matches(r *hca.Flow) bool {
-	f := &e.frames
+func (sw *switcher) matches(r *hca.Flow) bool {
+	f := &sw.frames
 	if r.Param != nil {
 		return r.Param.Matches(f.params())
 	}
@@ -138,82 +138,89 @@ func (e *Engine) matches(r *hca.Flow) bool {
 }
 
 // arrive puts the frame in a receive of peer. The batch is qp's, and has no other work.
-func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
-	b := &e.b
+func (sw *switcher) arrive(qp, peer *hca.QP, tag uint32) {
+	b := sw.b
 	var hash uint32
 	var hashed uint8
 	if peer.Frames.RSS != nil {
-		peer, hash, hashed = e.spread(peer.Frames.RSS)
+		peer, hash, hashed = sw.spread(peer.Frames.RSS)
 	}
 	if peer.State < hca.RTR || peer.State == hca.Err || peer.Run.Dead || peer.Context.Dead || peer.RecvCQ == nil ||
 		peer.RQ.Count == 0 {
 		return
 	}
-	rcv, ok := e.receive(peer, nil)
+	rcv, ok := sw.recvs.receive(peer, nil)
 	if !ok {
 		countAt(peer, hca.OutOfBuffer)
 		return
 	}
-	in, tci, stripped := e.frameFor(peer)
+	in, tci, stripped := sw.frameFor(peer)
 	b.peer, b.srq, b.epsn, b.head = peer, nil, peer.Run.EPSN, peer.Run.Head
 	defer func() { b.peer = nil }()
 	place, was := strides{}, peer.Run.Stride
 	if peer.Frames.Striding.Count > 0 {
-		if place, ok = e.stride(peer, &rcv, uint32(len(in))); !ok {
+		if place, ok = sw.stride(peer, &rcv, uint32(len(in))); !ok {
 			countAt(peer, hca.OutOfBuffer)
 			return
 		}
 	}
-	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, place.skip, uint64(len(in))); syndrome != 0 {
-		e.badReceive(peer, rcv, syndrome)
+	n := uint64(len(in))
+	if bad := sw.lists.scatterList(peer.Context.Device, peer.PD, rcv.segs, place.skip, n); bad != 0 {
+		sw.badReceive(peer, rcv, bad)
 		return
 	}
-	for i := range e.dst {
-		p := &e.dst[i]
-		if !p.zero {
-			b.single[0] = piece{n: p.n, inl: in[:p.n]}
-			b.add(qp.Mem, peer.Mem, b.single[:], e.dst[i:i+1], 0, p.n)
-		}
-		in = in[p.n:]
-	}
-	p := e.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, rcv.counter)
-	e.describe(p.img[:], tci, stripped)
+	sw.fill(qp, peer, in)
+	p := sw.comps.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, rcv.counter)
+	sw.describe(p.img[:], tci, stripped)
 	put32(p.img[12:], hash)
 	p.img[16] = hashed
-	put32(p.img[44:], uint32(len(e.frames.in))|place.used<<16)
+	put32(p.img[44:], uint32(len(sw.frames.in))|place.used<<16)
 	binary.BigEndian.PutUint16(p.img[2:], place.wqe)
 	put32(p.img[56:], tag)
-	if e.Hooks.Trace != nil {
-		e.traceRecv(peer, nil, rcv, uint64(len(e.frames.in)))
+	if sw.hooks.Trace != nil {
+		sw.tr.traceRecv(peer, nil, rcv, uint64(len(sw.frames.in)))
 	}
 	if place.used == 0 || place.last {
-		e.consume(peer, nil)
+		sw.recvs.consume(peer, nil)
 	}
-	if e.commit() == okSide {
+	if sw.batches.commit() == okSide {
 		return
 	}
 	b.clear()
 	peer.Run.Head, peer.Run.Stride = b.head, was
 	if b.err != guest.ErrGone {
-		e.strict.memoryGone(qp, &e.w, peer.Mem)
-		e.badReceive(peer, rcv, synLocalProt)
+		sw.strict.memoryGone(qp, &sw.sends.w, peer.Mem)
+		sw.badReceive(peer, rcv, synLocalProt)
+	}
+}
+
+// fill plans that the frame goes to the pieces of a receive.
+func (sw *switcher) fill(qp, peer *hca.QP, in []byte) {
+	b := sw.b
+	for i := range sw.lists.dst {
+		p := &sw.lists.dst[i]
+		if !p.zero {
+			b.single[0] = piece{n: p.n, inl: in[:p.n]}
+			b.add(qp.Mem, peer.Mem, b.single[:], sw.lists.dst[i:i+1], 0, p.n)
+		}
+		in = in[p.n:]
 	}
 }
 
 // badReceive ends a receive that cannot take a frame, and the receive queue with it.
-func (e *Engine) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
-	e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
-	e.consume(peer, nil)
-	e.commit()
+func (sw *switcher) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
+	sw.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
+	sw.recvs.consume(peer, nil)
+	sw.batches.commit()
 	if peer.Type == hca.WorkQueue {
 		peer.Fatal()
 	}
-	e.toErr(peer)
+	sw.states.toErr(peer)
 }
 
-// frameFor makes e.frames.in what a QP wants of the frame, and returns it, with the tag that was stripped.
-func (e *Engine) frameFor(peer *hca.QP) (in []byte, tci uint16, stripped bool) {
-	f := &e.frames
+// frameFor makes frames.in what a QP wants of the frame, and returns it, with the tag that was stripped.
+func (sw *switcher) frameFor(peer *hca.QP) (in []byte, tci uint16, stripped bool) {
+	f := &sw.frames
 	f.in = f.in[:0]
 	if peer.Frames.Offloads&hca.StripVLAN != 0 && binary.BigEndian.Uint16(f.out[12:]) == etherVLAN {
 		tci, stripped = binary.BigEndian.Uint16(f.out[14:]), true
@@ -228,8 +235,8 @@ func (e *Engine) frameFor(peer *hca.QP) (in []byte, tci uint16, stripped bool) {
 }
 
 // describe writes what the device found in the frame to its completion.
-func (e *Engine) describe(img []byte, tci uint16, stripped bool) {
-	f := &e.frames
+func (sw *switcher) describe(img []byte, tci uint16, stripped bool) {
+	f := &sw.frames
 	l := &f.heads.outer
 	ip, transport := l.good(f.out)
 	img[28] = cqeL2OK

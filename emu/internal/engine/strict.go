@@ -12,13 +12,17 @@ import (
 // checks is strict mode: what the engine calls at the moments that a rule is about. Its methods do nothing without
 // strict mode; with it they compare and report, and never decide what the engine does next.
 type checks struct {
-	e    *Engine
-	next int64 // audit
+	f     *hca.Fabric
+	c     *Config
+	io    *scratch
+	win   *window
+	turns *turns
+	next  int64 // audit
 }
 
-func (s *checks) on() bool { return s.e.c.Strict && s.e.f.Watch != nil }
+func (s *checks) on() bool { return s.c.Strict && s.f.Watch != nil }
 
-func (s *checks) violate(pid int, rule, detail string) { s.e.f.Watch.Violation(pid, rule, detail) }
+func (s *checks) violate(pid int, rule, detail string) { s.f.Watch.Violation(pid, rule, detail) }
 
 // violateQP reports a violation by the program of a QP.
 func (s *checks) violateQP(qp *hca.QP, rule, detail string) {

@@ -91,7 +91,7 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 		// Executed before its doorbell was seen, as the record said so: it may be overwritten at this moment.
 		from := t[(idx&(qp.SQ.Count-1))<<blockShift:]
 		copy(ring[copy(ring[:n<<blockShift], from):n<<blockShift], t)
-	} else if qp.Mem.ReadV(ring[:n<<blockShift], sendBlocks(s.e.io.win[:0], &qp.SQ, idx, n)) != nil {
+	} else if qp.Mem.ReadV(ring[:n<<blockShift], sendBlocks(s.io.win[:0], &qp.SQ, idx, n)) != nil {
 		return
 	}
 	if !bytes.Equal(ring[:8], first[:]) {
@@ -195,15 +195,14 @@ func missingFrom(reg, ring []byte, next *uint64, patience time.Duration) int {
 }
 
 // audit looks, now and then, for records that moved without a doorbell.
-func (s *checks) audit() {
-	e := s.e
-	if e.now < s.next || !s.on() {
+func (s *checks) audit(pages []*hca.UAR) {
+	if s.turns.now < s.next || !s.on() {
 		return
 	}
-	s.next = e.now + auditEvery
-	for _, page := range e.pages {
+	s.next = s.turns.now + auditEvery
+	for _, page := range pages {
 		if !page.Run.Rung { // else they were rung for, and are looked at later
-			e.records(page.QPs, s.auditRecord)
+			s.io.records(page.QPs, s.auditRecord)
 		}
 	}
 }
@@ -215,8 +214,8 @@ func (s *checks) auditRecord(qp *hca.QP, rq, sq uint16) {
 	case sq == uint16(r.Announced) || r.Lost || qp.SQ.Count == 0 || qp.State == hca.Reset:
 		t.Moved = 0
 	case t.Moved != uint32(sq)+1:
-		t.Moved, t.MovedAt = uint32(sq)+1, s.e.now
-	case t.MovedAt > 0 && s.e.now-t.MovedAt > auditPatient:
+		t.Moved, t.MovedAt = uint32(sq)+1, s.turns.now
+	case t.MovedAt > 0 && s.turns.now-t.MovedAt > auditPatient:
 		t.MovedAt = 0
 		s.violateQP(qp, RuleSQNoDoorbell,
 			": the record says "+u(uint32(sq))+", the last doorbell "+u(r.Announced&0xffff))

@@ -62,7 +62,7 @@ func (s *checks) compareMapping(k *hca.MKey) {
 		}
 	}
 	if at-k.Addr < k.Len {
-		if k.Mem.Read(at, s.e.io.tmp[:1]) != guest.ErrFault {
+		if k.Mem.Read(at, s.io.tmp[:1]) != guest.ErrFault {
 			return // the program has ended
 		}
 		if r.Print != printUnmapped {

@@ -23,8 +23,8 @@ func TestAuditLater(t *testing.T) {
 	be.PutUint32(p.qa.db[4:], p.qa.pi)
 	audits := func() {
 		for range 3 {
-			e.now += auditPatient
-			e.strict.audit()
+			e.turns.now += auditPatient
+			e.strict.audit(e.pages)
 		}
 	}
 	p.a.uar.Run.Rung = true

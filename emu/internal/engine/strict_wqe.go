@@ -53,15 +53,14 @@ func (s *checks) retried(qp *hca.QP, w *wqe) {
 
 // unchanged reads the executed part of the window, from tail on, again before its completions are written.
 func (s *checks) unchanged(qp *hca.QP, tail uint32) {
-	e := s.e
-	w, r := &e.win, &qp.Run
+	w, r := s.win, &qp.Run
 	if !s.on() || w.qp != qp || tail-w.from >= w.n || r.Tail == tail {
 		return
 	}
 	from := tail - w.from
 	n := min(r.Tail-tail, w.n-from)
-	now := e.io.look[:n<<blockShift]
-	if qp.Mem.ReadV(now, sendBlocks(e.io.win[:0], &qp.SQ, tail, n)) != nil {
+	now := s.io.look[:n<<blockShift]
+	if qp.Mem.ReadV(now, sendBlocks(s.io.win[:0], &qp.SQ, tail, n)) != nil {
 		return
 	}
 	was := w.buf[from<<blockShift:][:len(now)]

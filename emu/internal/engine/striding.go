@@ -24,7 +24,7 @@ type strides struct {
 
 // stride finds room for a frame of n bytes. A frame is not split: where it does not fit into the rest of a receive, a
 // completion gives that back and the frame goes to the next one. That there is none is not an error.
-func (e *Engine) stride(peer *hca.QP, rcv *recvEntry, n uint32) (s strides, ok bool) {
+func (sw *switcher) stride(peer *hca.QP, rcv *recvEntry, n uint32) (s strides, ok bool) {
 	r, t := &peer.Run, &peer.Frames.Striding
 	need := (n + uint32(t.Indent) + 1<<t.Log - 1) >> t.Log
 	if need > t.Count {
@@ -33,12 +33,12 @@ func (e *Engine) stride(peer *hca.QP, rcv *recvEntry, n uint32) (s strides, ok b
 	if left := t.Count - r.Stride; need > left {
 		old := r.Head
 		r.Head++
-		next, ok := e.receive(peer, nil)
+		next, ok := sw.recvs.receive(peer, nil)
 		if !ok {
 			r.Head = old
 			return s, false
 		}
-		p := e.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, uint16(r.Stride))
+		p := sw.comps.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, uint16(r.Stride))
 		put32(p.img[44:], filler|left<<16)
 		binary.BigEndian.PutUint16(p.img[2:], uint16(old))
 		*rcv, r.Stride = next, 0

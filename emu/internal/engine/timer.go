@@ -12,7 +12,10 @@ type timer struct {
 	cq  *hca.CQ
 }
 
-func (e *Engine) after(d int64, qp *hca.QP, cq *hca.CQ) {
+// timers is a heap.
+type timers struct{ heap []timer }
+
+func (ts *timers) after(d int64, qp *hca.QP, cq *hca.CQ) {
 	t := timer{at: nanos() + d, qp: qp, cq: cq}
 	if qp != nil {
 		qp.Run.Timer++
@@ -21,7 +24,7 @@ func (e *Engine) after(d int64, qp *hca.QP, cq *hca.CQ) {
 		cq.Run.Timer++
 		t.seq = cq.Run.Timer
 	}
-	h := append(e.timers, t)
+	h := append(ts.heap, t)
 	for i := len(h) - 1; i > 0; {
 		up := (i - 1) / 2
 		if h[up].at <= h[i].at {
@@ -30,11 +33,11 @@ func (e *Engine) after(d int64, qp *hca.QP, cq *hca.CQ) {
 		h[up], h[i] = h[i], h[up]
 		i = up
 	}
-	e.timers = h
+	ts.heap = h
 }
 
-func (e *Engine) popTimer() timer {
-	h := e.timers
+func (ts *timers) pop() timer {
+	h := ts.heap
 	t := h[0]
 	n := len(h) - 1
 	h[0] = h[n]
@@ -54,23 +57,6 @@ func (e *Engine) popTimer() timer {
 		h[i], h[c] = h[c], h[i]
 		i = c
 	}
-	e.timers = h
+	ts.heap = h
 	return t
-}
-
-// expire runs what is due.
-func (e *Engine) expire() (worked bool) {
-	for len(e.timers) > 0 && e.timers[0].at <= e.now {
-		t := e.popTimer()
-		switch {
-		case t.qp != nil && t.seq == t.qp.Run.Timer && !t.qp.Run.Dead:
-			t.qp.Run.Wait = waitNone
-			e.push(t.qp)
-			worked = true
-		case t.cq != nil && t.seq == t.cq.Run.Timer && !t.cq.Run.Dead:
-			e.cqTimer(t.cq)
-			worked = true
-		}
-	}
-	return worked
 }

@@ -8,47 +8,53 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
-func (e *Engine) trace(r Record) {
+// tracer fills records.
+type tracer struct {
+	hooks *Hooks
+	rec   Record
+}
+
+func (t *tracer) trace(r Record) {
 	r.Time = Clock()
-	e.rec = r
-	e.Hooks.Trace(&e.rec)
+	t.rec = r
+	t.hooks.Trace(&t.rec)
 }
 
 // The methods below are called where Hooks.Trace is set.
 
-func (e *Engine) traceState(qp *hca.QP, to hca.QPState) {
-	e.trace(Record{Kind: KindState, QP: qp, PID: qp.Mem.PID, State: to})
+func (t *tracer) traceState(qp *hca.QP, to hca.QPState) {
+	t.trace(Record{Kind: KindState, QP: qp, PID: qp.Mem.PID, State: to})
 }
 
-func (e *Engine) traceDoorbell(qp *hca.QP, record uint16, blocks uint32) {
-	e.trace(Record{Kind: KindDoorbell, QP: qp, PID: qp.Mem.PID, Index: uint32(record), N: uint64(blocks),
+func (t *tracer) traceDoorbell(qp *hca.QP, record uint16, blocks uint32) {
+	t.trace(Record{Kind: KindDoorbell, QP: qp, PID: qp.Mem.PID, Index: uint32(record), N: uint64(blocks),
 		BlueFlame: qp.Run.Strict.Blue})
 }
 
-func (e *Engine) traceArm(cq *hca.CQ, ci uint32, sn uint8, solicited bool) {
-	e.trace(Record{Kind: KindArm, CQ: cq, PID: cq.Mem.PID, Index: ci, SN: sn, Solicited: solicited})
+func (t *tracer) traceArm(cq *hca.CQ, ci uint32, sn uint8, solicited bool) {
+	t.trace(Record{Kind: KindArm, CQ: cq, PID: cq.Mem.PID, Index: ci, SN: sn, Solicited: solicited})
 }
 
-func (e *Engine) traceWQE(qp *hca.QP, w *wqe) {
+func (t *tracer) traceWQE(qp *hca.QP, w *wqe) {
 	r := Record{Kind: KindWQE, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Opcode: w.opcode,
 		DS: uint8(w.size / 16), Flags: w.flags, N: w.n, SGEs: w.nsge, Inline: w.inline > 0, Imm: w.imm,
 		Remote: w.remote, RKey: w.rkey, SRQN: w.srqn, PeerQPN: qp.Attr.DestQPN, Raw: w.raw[:w.size]}
 	if w.av != nil {
 		r.PeerQPN = binary.BigEndian.Uint32(w.av[8:]) & 0xffffff
 	}
-	e.trace(r)
+	t.trace(r)
 }
 
-func (e *Engine) traceRecv(qp *hca.QP, srq *hca.SRQ, rcv recvEntry, n uint64) {
-	e.trace(Record{Kind: KindRecv, QP: qp, SRQ: srq, PID: qp.Mem.PID, Index: uint32(rcv.counter), N: n})
+func (t *tracer) traceRecv(qp *hca.QP, srq *hca.SRQ, rcv recvEntry, n uint64) {
+	t.trace(Record{Kind: KindRecv, QP: qp, SRQ: srq, PID: qp.Mem.PID, Index: uint32(rcv.counter), N: n})
 }
 
-func (e *Engine) traceRetry(qp *hca.QP, w *wqe, syndrome, tries uint8) {
-	e.trace(Record{Kind: KindRetry, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Syndrome: syndrome,
+func (t *tracer) traceRetry(qp *hca.QP, w *wqe, syndrome, tries uint8) {
+	t.trace(Record{Kind: KindRetry, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Syndrome: syndrome,
 		N: uint64(tries)})
 }
 
-func (e *Engine) traceCQE(p *pending) {
+func (t *tracer) traceCQE(p *pending) {
 	i := p.img[:]
 	r := Record{Kind: KindCQE, CQ: p.cq, QP: p.qp, PID: p.cq.Mem.PID, Index: p.at, Opcode: i[63] >> 4,
 		WQEOpcode: i[56], WQE: binary.BigEndian.Uint16(i[60:]), Solicited: p.sol, Raw: i}
@@ -57,9 +63,9 @@ func (e *Engine) traceCQE(p *pending) {
 	} else {
 		r.N, r.Imm = uint64(binary.BigEndian.Uint32(i[44:])), binary.BigEndian.Uint32(i[36:])
 	}
-	e.trace(r)
+	t.trace(r)
 }
 
-func (e *Engine) traceEvent(cq *hca.CQ) {
-	e.trace(Record{Kind: KindEvent, CQ: cq, PID: cq.Mem.PID, Index: cq.Run.PI})
+func (t *tracer) traceEvent(cq *hca.CQ) {
+	t.trace(Record{Kind: KindEvent, CQ: cq, PID: cq.Mem.PID, Index: cq.Run.PI})
 }

@@ -53,15 +53,15 @@ func (a *addressVector) fillPrefix(from *hca.Port) {
 }
 
 // datagram executes a WQE of UD. Nobody tells the sender whether it arrived.
-func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
-	list, bad := e.localList(qp, w, e.src[:0], 0)
-	e.src = list
+func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
+	list, bad := dg.lists.localList(qp, w, dg.lists.src[:0], 0)
+	dg.lists.src = list
 	from := port(qp.Context.Device, int(qp.Attr.Port))
 	switch {
 	case bad != 0:
-		return e.failed(qp, w, bad)
+		return dg.req.failed(qp, w, bad)
 	case from == nil || w.n > uint64(mtuBytes(from)):
-		return e.failed(qp, w, synLocalLength)
+		return dg.req.failed(qp, w, synLocalLength)
 	}
 	a := parseAV(w.av)
 	if a.qkey>>31 != 0 {
@@ -71,19 +71,19 @@ func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	a.fillPrefix(from)
 	var v verdict
 	if a.grh && hca.Multicast(&a.gid) {
-		v = e.multicast(qp, from, w, &a)
+		v = dg.multicast(qp, from, w, &a)
 	} else {
-		v = e.unicast(qp, from, w, &a)
+		v = dg.unicast(qp, from, w, &a)
 	}
 	if v != proceed {
 		return v
 	}
-	e.finish(qp, w, w.n, 0)
+	dg.req.finish(qp, w, w.n, 0)
 	return executed
 }
 
-func (e *Engine) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
-	to := e.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
+func (dg *datagrams) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
+	to := dg.routes.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
 	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
 		return proceed
 	}
@@ -91,22 +91,22 @@ func (e *Engine) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) v
 	if peer == nil || peer.Run.Dead || int(peer.Attr.Port) != to.Number {
 		return proceed
 	}
-	return e.reach(qp, peer, from, to, w, a)
+	return dg.reach(qp, peer, from, to, w, a)
 }
 
 // multicast sends a datagram to each member of a group, in a batch of its own.
-func (e *Engine) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
-	b := &e.b
+func (dg *datagrams) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
+	b := dg.b
 	if b.wqes > 0 {
 		return alone
 	}
-	e.groups = e.groups[:0]
-	for _, d := range e.f.Devices {
+	dg.groups = dg.groups[:0]
+	for _, d := range dg.f.Devices {
 		if !d.Gone {
-			e.groups = append(e.groups, d.Group(a.gid)...)
+			dg.groups = append(dg.groups, d.Group(a.gid)...)
 		}
 	}
-	for _, peer := range e.groups {
+	for _, peer := range dg.groups {
 		if peer.Run.Dead {
 			continue
 		}
@@ -114,9 +114,9 @@ func (e *Engine) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector)
 		if to == nil || !linked(from, to) {
 			continue
 		}
-		e.reach(qp, peer, from, to, w, a)
-		if side := e.commit(); side == badSource {
-			e.badMemory(qp, side)
+		dg.reach(qp, peer, from, to, w, a)
+		if side := dg.batches.commit(); side == badSource {
+			dg.req.badMemory(qp, side)
 			return halt
 		}
 		b.peer, b.srq = nil, nil
@@ -132,8 +132,8 @@ func linked(from, to *hca.Port) bool {
 func mtuBytes(p *hca.Port) int { return 128 << p.Config.ActiveMTU }
 
 // reach puts a datagram in a receive of peer, if peer accepts it.
-func (e *Engine) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVector) verdict {
-	b := &e.b
+func (dg *datagrams) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVector) verdict {
+	b := dg.b
 	if peer.Type != hca.UD || peer.State < hca.RTR || peer.State == hca.Err || peer.Context.Dead {
 		return proceed
 	}
@@ -143,42 +143,52 @@ func (e *Engine) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressV
 	if !b.join(peer, peer.SRQ) {
 		return alone
 	}
-	rcv, ok := e.receive(peer, peer.SRQ)
+	rcv, ok := dg.recvs.receive(peer, peer.SRQ)
 	if !ok || peer.RecvCQ == nil {
 		return proceed
 	}
-	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, 0, w.n+grhSize); syndrome != 0 {
+	if syndrome := dg.lists.scatterList(peer.Context.Device, peer.PD, rcv.segs, 0, w.n+grhSize); syndrome != 0 {
 		if b.wqes > 0 {
 			return alone
 		}
-		e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
-		e.consume(peer, peer.SRQ)
-		e.commit()
-		e.toErr(peer)
+		dg.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
+		dg.recvs.consume(peer, peer.SRQ)
+		dg.batches.commit()
+		dg.states.toErr(peer)
 		return proceed
 	}
 	kind, n := uint32(0), w.n
 	if a.grh {
-		kind = e.header(from, a, w.n)
-		e.src = append(e.src, piece{})
-		copy(e.src[1:], e.src)
-		e.src[0] = piece{n: grhSize, inl: b.tiny[:grhSize]}
+		kind = dg.header(from, a, w.n)
+		dg.lists.src = append(dg.lists.src, piece{})
+		copy(dg.lists.src[1:], dg.lists.src)
+		dg.lists.src[0] = piece{n: grhSize, inl: b.tiny[:grhSize]}
 		n += grhSize
 	} else { // the first 40 bytes stay as they are
-		e.scatterList(peer.Context.Device, peer.PD, rcv.segs, grhSize, w.n)
+		dg.lists.scatterList(peer.Context.Device, peer.PD, rcv.segs, grhSize, w.n)
 	}
-	if v := e.carry(qp, w, qp.Mem, peer.Mem, n); v != proceed {
+	if v := dg.req.carry(qp, w, qp.Mem, peer.Mem, n); v != proceed {
 		return v
 	}
 	if a.grh { // for the next member of a group
-		e.src = append(e.src[:0], e.src[1:]...)
+		dg.lists.src = append(dg.lists.src[:0], dg.lists.src[1:]...)
 	}
+	dg.complete(qp, peer, from, w, a, rcv, kind)
+	if dg.hooks.Trace != nil {
+		dg.tr.traceRecv(peer, peer.SRQ, rcv, n)
+	}
+	dg.recvs.consume(peer, peer.SRQ)
+	return proceed
+}
+
+// complete completes the receive of a datagram. kind is what [datagrams.header] returned.
+func (dg *datagrams) complete(qp, peer *hca.QP, from *hca.Port, w *wqe, a *addressVector, rcv recvEntry, kind uint32) {
 	op := uint8(cqeRespSend)
 	imm := uint32(qp.Attr.PKeyIndex) // the index, where no immediate is
 	if w.opcode == opSendImm {
 		op, imm = cqeRespSendImm, w.imm
 	}
-	p := e.cqe(peer.RecvCQ, peer, op, peer.RecvIdx, 0, rcv.counter)
+	p := dg.comps.cqe(peer.RecvCQ, peer, op, peer.RecvIdx, 0, rcv.counter)
 	sl := uint32(a.sl)
 	if from.Config.LinkLayer == config.Ethernet {
 		if sl = kind; kind != 0 {
@@ -195,11 +205,6 @@ func (e *Engine) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressV
 	put32(p.img[36:], imm)
 	put32(p.img[44:], uint32(w.n)+grhSize)
 	p.solicit(w)
-	if e.Hooks.Trace != nil {
-		e.traceRecv(peer, peer.SRQ, rcv, n)
-	}
-	e.consume(peer, peer.SRQ)
-	return proceed
 }
 
 func b2u(b bool) uint32 {

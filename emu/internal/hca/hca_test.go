@@ -524,6 +524,23 @@ func TestResizeCQ(t *testing.T) {
 	}
 }
 
+// TestReleaseOfDevx ends a context with an object of DevX and the CQ that does its work, which ends once.
+func TestReleaseOfDevx(t *testing.T) {
+	b := newBench(t)
+	s := b.set(0)
+	cq := got(CreateCQ(s.c, b.cqInit()))(b)
+	o := &DevxObject{Name: "DevX CQ", Inner: cq.Handle,
+		Free: func() unix.Errno { return Destroy[*CQ](s.c, cq.Handle) }}
+	AddDevx(s.c, o)
+	if l := strings.Join(Leaked(s.c), ", "); l != "1 DevX CQ, 1 CQ, 1 PD" {
+		t.Errorf("leaked %s", l)
+	}
+	s.c.Release()
+	if n := b.f.Devices[0].cqs().live; n != 0 || b.eng.cqs != 0 {
+		t.Errorf("%d CQs on the device, %d in the engine, want none", n, b.eng.cqs)
+	}
+}
+
 // TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait
 // for ever to be told of one.
 func TestEventsNobodyTakes(t *testing.T) {
