@@ -73,8 +73,8 @@ func TestDeployKubernetes(t *testing.T) {
 	run, agents := read("mesh.yaml"), read("agents.yaml")
 	c := run.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 	m, err := meshLine(c.Command[2:], nil)
-	if err != nil || m.ranked || m.expect != 2 || m.testPorts != "18600-18999" ||
-		m.listen != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
+	if err != nil || m.from.ranked || m.from.expect != 2 || m.testPorts != "18600-18999" ||
+		m.from.listen != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
 		t.Errorf("%q: %v", c.Command, err)
 	}
 	a := agents.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
@@ -102,8 +102,9 @@ func TestDeploySlurm(t *testing.T) {
 	}
 	words := strings.Split(strings.TrimSpace(string(out)), "\n")
 	m, err := meshLine(words[1:], nil)
-	if err != nil || words[0] != "mesh" || !strings.HasPrefix(m.launch, "srun ") || m.jsonFile != "perf-mesh-7.json" ||
-		m.size != 8<<20 || !m.failSlow {
+	if err != nil || words[0] != "mesh" || !strings.HasPrefix(m.from.launch, "srun ") ||
+		m.out.jsonFile != "perf-mesh-7.json" ||
+		m.size != 8<<20 || !m.out.failSlow {
 		t.Errorf("%q: %v", words, err)
 	}
 }

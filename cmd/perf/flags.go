@@ -64,10 +64,11 @@ var (
 // flagSet declares the flags of the table. Names may be written with - or _.
 func flagSet(o *options) *pflag.FlagSet {
 	c := &o.asked
-	c.IBPort, c.Port, c.QPs, c.Threads, c.PostList = 1, wire.DefaultPort, 1, 1, 1
-	c.GIDIndex, c.Inline, c.Margin, c.Node = plan.Auto, plan.Auto, plan.Auto, plan.Auto
-	c.QPTimeout, c.RetryCount, c.Timeout, c.Patience = plan.DefaultQPTimeout, 7, 30*time.Second, 3*time.Second
-	c.Atomic, c.LatencyDef, c.Rate.Unit, o.priority = wire.FetchAdd, plan.RoundTrip, plan.GbitPerSecond, 1
+	c.Link.IBPort, c.Peer.Port, c.Queues.QPs, c.Queues.Threads, c.Queues.PostList = 1, wire.DefaultPort, 1, 1, 1
+	c.Link.GIDIndex, c.Queues.Inline, c.Load.Margin, c.Place.Node = plan.Auto, plan.Auto, plan.Auto, plan.Auto
+	c.Link.QPTimeout, c.Peer.RetryCount, c.Peer.Timeout, c.Peer.Patience = plan.DefaultQPTimeout, 7, 30*time.Second,
+		3*time.Second
+	c.Atomic, c.Report.LatencyDef, c.Load.Rate.Unit, o.priority = wire.FetchAdd, plan.RoundTrip, plan.GbitPerSecond, 1
 
 	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
 	f.SortFlags = false
@@ -267,7 +268,7 @@ func short(f *pflag.Flag) string {
 func (o *options) rateType(t string) error {
 	switch t {
 	case "SW", "HW", "PP":
-		o.asked.Rate.Hardware, o.given.static = t != "SW", t == "HW"
+		o.asked.Load.Rate.Hardware, o.given.static = t != "SW", t == "HW"
 		return nil
 	}
 	return fmt.Errorf("type of rate (--rate-limit-type) %q; allowed: SW, HW and PP (as HW)", t)

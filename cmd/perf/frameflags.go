@@ -73,22 +73,22 @@ type end struct {
 // setPerftestFrames has the ends and the size that perftest has.
 func (o *options) setPerftestFrames() {
 	c := &o.asked
-	if c.Host != "" {
+	if c.Peer.Host != "" {
 		o.notes = append(o.notes, "SERVER has no effect here: raw Ethernet does not connect")
-		c.Host = ""
+		c.Peer.Host = ""
 	}
-	if c.Reversed {
-		c.Frames.Connects, c.Reversed = !c.Frames.Connects, false
+	if c.Load.Reversed {
+		c.Frames.Connects, c.Load.Reversed = !c.Frames.Connects, false
 	}
-	most := uint64(cmp.Or(c.MTU, plan.FrameSize))
-	if c.MTU != 0 && c.Size == 0 && c.Metric == wire.Bandwidth {
-		c.Size = most
+	most := uint64(cmp.Or(c.Link.MTU, plan.FrameSize))
+	if c.Link.MTU != 0 && c.Load.Size == 0 && c.Metric == wire.Bandwidth {
+		c.Load.Size = most
 	}
-	if c.MTU = 0; c.Size != 0 && c.Size < 1<<31 {
-		if size := min(max(c.Size, plan.LeastFrame), most); size != c.Size {
+	if c.Link.MTU = 0; c.Load.Size != 0 && c.Load.Size < 1<<31 {
+		if size := min(max(c.Load.Size, plan.LeastFrame), most); size != c.Load.Size {
 			o.notes = append(o.notes, fmt.Sprintf("size (-s) %d: frames have %d to %d bytes (-m); measured with %d",
-				c.Size, plan.LeastFrame, most, size))
-			c.Size = size
+				c.Load.Size, plan.LeastFrame, most, size))
+			c.Load.Size = size
 		}
 	}
 }

@@ -91,10 +91,10 @@ func (v *invocation) runTest(ctx context.Context) int {
 			return exitFailure
 		}
 	}
-	if len(o.rails) > 1 && o.asked.Device != "" {
+	if len(o.rails) > 1 && o.asked.Link.Device != "" {
 		for _, p := range o.rails {
 			if _, err := session.Try(ctx, p); err != nil {
-				say(stderr, fmt.Errorf("device (-d) %s: %w", p.Device, err))
+				say(stderr, fmt.Errorf("device (-d) %s: %w", p.Link.Device, err))
 				return exitFailure
 			}
 		}
@@ -110,7 +110,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram, Only: o.only}
 	var text printer = table
 	if perftestWords(v.path) != nil && len(o.rails) < 2 {
-		o.plan.Unsorted = o.plan.Unsorted || o.histogram
+		o.plan.Report.Unsorted = o.plan.Report.Unsorted || o.histogram
 		text = report.Stock{W: stdout, Diag: stderr, Plan: &o.plan, Asked: &o.asked, Histogram: o.histogram,
 			Counters: o.counterNames, Only: o.only}
 	}
@@ -145,7 +145,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 	warn := func(s *session.Setup) {
 		l := &s.Local
 		mtu := l.ActiveMTU
-		if o.plan.Size <= uint64(mtu) {
+		if o.plan.Load.Size <= uint64(mtu) {
 			mtu = 0 // messages fit into a packet
 		}
 		for _, w := range doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, mtu) {
@@ -159,7 +159,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 		}
 	}
 	hooks.Ready = func(s session.Setup) {
-		o.plan.QPs, o.plan.Infinite = s.QPs, s.Infinite // the peer may have decided
+		o.plan.Queues.QPs, o.plan.Load.Infinite = s.QPs, s.Infinite // the peer may have decided
 		warn(&s)
 		if o.format == formatText {
 			text.Header(s)
@@ -168,7 +168,7 @@ func (v *invocation) runTest(ctx context.Context) int {
 	hooks.Rails = func(list []engine.Rail) {
 		for i := range list {
 			if list[i].Err == nil {
-				o.plan.QPs, o.plan.Infinite = list[i].Setup.QPs, list[i].Setup.Infinite
+				o.plan.Queues.QPs, o.plan.Load.Infinite = list[i].Setup.QPs, list[i].Setup.Infinite
 				warn(&list[i].Setup)
 			}
 		}

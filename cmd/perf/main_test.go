@@ -22,53 +22,61 @@ func TestParse(t *testing.T) {
 	}{
 		{"write bw", func(o *options) bool {
 			c := o.plan
-			return c.Verb == wire.Write && c.Metric == wire.Bandwidth && !c.Client() && c.Port == 18515 &&
-				c.IBPort == 1 &&
-				c.Size == 65536 && c.Iters == 5000 && c.TxDepth == 128 && c.QPTimeout == 14 &&
-				c.GIDIndex == plan.Auto &&
-				c.Inline == plan.Auto && c.Timeout == 30*time.Second && c.LatencyDef == plan.RoundTrip
+			return c.Verb == wire.Write && c.Metric == wire.Bandwidth && !c.Client() && c.Peer.Port == 18515 &&
+				c.Link.IBPort == 1 &&
+				c.Load.Size == 65536 && c.Load.Iters == 5000 && c.Queues.TxDepth == 128 && c.Link.QPTimeout == 14 &&
+				c.Link.GIDIndex == plan.Auto &&
+				c.Queues.Inline == plan.Auto && c.Peer.Timeout == 30*time.Second &&
+				c.Report.LatencyDef == plan.RoundTrip
 		}},
-		{"write bw -x -5", func(o *options) bool { return o.plan.GIDIndex == plan.Auto }},
+		{"write bw -x -5", func(o *options) bool { return o.plan.Link.GIDIndex == plan.Auto }},
 		{"send lat 10.8.0.1", func(o *options) bool {
 			c := o.plan
-			return c.Verb == wire.Send && c.Metric == wire.Latency && c.Host == "10.8.0.1" && c.Size == 2 &&
-				c.RxDepth == 512
+			return c.Verb == wire.Send && c.Metric == wire.Latency && c.Peer.Host == "10.8.0.1" && c.Load.Size == 2 &&
+				c.Queues.RxDepth == 512
 		}},
 		{"-d mlx5_0 -i 2 -x 3 read bw -s 4K -n 50 -q 2 -t 16 -p 1234 -u 10 -S 3 -m 2048 -b -o 4 --tclass 106 host",
 			func(o *options) bool {
 				c := o.plan
-				return c.Device == "mlx5_0" && c.IBPort == 2 && c.GIDIndex == 3 && c.Size == 4096 && c.Iters == 50 &&
-					c.QPs == 2 &&
-					c.TxDepth == 16 && c.Port == 1234 && c.QPTimeout == 10 && c.SL == 3 && c.MTU == 2048 &&
-					c.Bidirectional &&
-					c.OutReads == 4 && c.TClass == 106 && c.Host == "host"
+				return c.Link.Device == "mlx5_0" && c.Link.IBPort == 2 && c.Link.GIDIndex == 3 && c.Load.Size == 4096 &&
+					c.Load.Iters == 50 &&
+					c.Queues.QPs == 2 &&
+					c.Queues.TxDepth == 16 && c.Peer.Port == 1234 && c.Link.QPTimeout == 10 && c.Link.SL == 3 &&
+					c.Link.MTU == 2048 &&
+					c.Load.Bidirectional &&
+					c.Link.OutReads == 4 && c.Link.TClass == 106 && c.Peer.Host == "host"
 			}},
 		{"write bw -s1M -l 4 -n 40 -Q2 -I 64 -N --report_gbits", func(o *options) bool {
 			c := o.plan
-			return c.Size == 1<<20 && c.PostList == 4 && c.CQMod == 2 && c.Inline == 64 && c.NoPeak && c.Gbits
+			return c.Load.Size == 1<<20 && c.Queues.PostList == 4 && c.Queues.CQMod == 2 && c.Queues.Inline == 64 &&
+				c.Report.NoPeak && c.Report.Gbits
 		}},
 		{"write bw --post_list=4 --cq-mod=4 --inline_size=0 --ib_dev=a --noPeak -F -n 40", func(o *options) bool {
 			c := o.plan
-			return c.PostList == 4 && c.CQMod == 4 && c.Inline == 0 && c.Device == "a" && c.NoPeak
+			return c.Queues.PostList == 4 && c.Queues.CQMod == 4 && c.Queues.Inline == 0 && c.Link.Device == "a" &&
+				c.Report.NoPeak
 		}},
-		{"write bw [fe80::1]", func(o *options) bool { return o.plan.Host == "fe80::1" }},
-		{"write bw -a -n 5", func(o *options) bool { return o.plan.All && o.plan.Size == 8<<20 }},
+		{"write bw [fe80::1]", func(o *options) bool { return o.plan.Peer.Host == "fe80::1" }},
+		{"write bw -a -n 5", func(o *options) bool { return o.plan.Load.All && o.plan.Load.Size == 8<<20 }},
 		{"write bw -D 2 -f 0.5", func(o *options) bool {
-			return o.plan.Duration == 2*time.Second && o.plan.Margin == 500*time.Millisecond
+			return o.plan.Load.Duration == 2*time.Second && o.plan.Load.Margin == 500*time.Millisecond
 		}},
 		{"write lat -D 1500ms --lat-def cqe --json -H", func(o *options) bool {
-			return o.plan.Duration == 1500*time.Millisecond && o.plan.LatencyDef == plan.ToCompletion &&
+			return o.plan.Load.Duration == 1500*time.Millisecond && o.plan.Report.LatencyDef == plan.ToCompletion &&
 				o.format == formatJSON &&
 				o.histogram
 		}},
-		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
-		{"write bw -R -T 104", func(o *options) bool { return o.plan.TClass == 104 }},
-		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
-		{"send bw -z -c XRC --bind-source-ip ::1 fe80::2", func(o *options) bool {
-			return o.plan.CMExchange && o.plan.ByCM() && !o.plan.RDMACM
+		{"write bw -R -d a -x 3 host", func(o *options) bool {
+			return o.plan.Peer.RDMACM &&
+				o.plan.Link.GIDIndex == 3
 		}},
-		{"write bw -R --comm_rdma_cm", func(o *options) bool { return o.plan.RDMACM && !o.plan.CMExchange }},
-		{"write bw --ipv6 --ipv6-addr host", func(o *options) bool { return o.plan.GIDv6 && o.plan.IPv6 }},
+		{"write bw -R -T 104", func(o *options) bool { return o.plan.Link.TClass == 104 }},
+		{"write bw --rdma_cm", func(o *options) bool { return o.plan.Peer.RDMACM }},
+		{"send bw -z -c XRC --bind-source-ip ::1 fe80::2", func(o *options) bool {
+			return o.plan.Peer.CMExchange && o.plan.ByCM() && !o.plan.Peer.RDMACM
+		}},
+		{"write bw -R --comm_rdma_cm", func(o *options) bool { return o.plan.Peer.RDMACM && !o.plan.Peer.CMExchange }},
+		{"write bw --ipv6 --ipv6-addr host", func(o *options) bool { return o.plan.Link.GIDv6 && o.plan.Peer.IPv6 }},
 		{"write bw --payload_file_path=testdata/payload.txt", func(o *options) bool {
 			return slices.Equal(o.plan.Payload, []byte{0, 1, 2, 3, 4, 5, 6, 7}) && o.plan.Params().Payload != 0
 		}},
@@ -83,55 +91,57 @@ func TestParse(t *testing.T) {
 			return o.limits == measure.Limits{EachBits: 180e9, EachOf: 8 << 20}
 		}},
 		{"write bw --report_gbit --run --bidir --noP", func(o *options) bool {
-			return o.plan.Gbits && o.plan.Infinite && o.plan.Bidirectional && o.plan.NoPeak
+			return o.plan.Report.Gbits && o.plan.Load.Infinite && o.plan.Load.Bidirectional && o.plan.Report.NoPeak
 		}},
-		{"write bw --source_ip=10.8.0.2 h", func(o *options) bool { return o.plan.Bind == "10.8.0.2" }},
-		{"write bw -R --retry_count=0 h", func(o *options) bool { return o.plan.RetryCount == 0 }},
-		{"write bw -R h", func(o *options) bool { return o.plan.RetryCount == 7 }},
-		{"write bw --rate-limit 5", func(o *options) bool { return o.plan.Rate == plan.Rate{} }},
+		{"write bw --source_ip=10.8.0.2 h", func(o *options) bool { return o.plan.Peer.Bind == "10.8.0.2" }},
+		{"write bw -R --retry_count=0 h", func(o *options) bool { return o.plan.Peer.RetryCount == 0 }},
+		{"write bw -R h", func(o *options) bool { return o.plan.Peer.RetryCount == 7 }},
+		{"write bw --rate-limit 5", func(o *options) bool { return o.plan.Load.Rate == plan.Rate{} }},
 		{"send lat --out_json --out_json_file=x", func(o *options) bool { return o.jsonFile == "x" }},
 		{"write bw --run_infinitely", func(o *options) bool {
-			return o.plan.Infinite && o.plan.Interval == 5*time.Second && !o.plan.ByCount()
+			return o.plan.Load.Infinite && o.plan.Load.Interval == 5*time.Second && !o.plan.ByCount()
 		}},
 		{"write bw --run_infinitely -D 2", func(o *options) bool {
-			return o.plan.Infinite && o.plan.Interval == 2*time.Second && o.plan.Duration == 0
+			return o.plan.Load.Infinite && o.plan.Load.Interval == 2*time.Second && o.plan.Load.Duration == 0
 		}},
 		{"write bw --rate_limit=2 --rate_units=g --burst_size=32 a", func(o *options) bool {
-			return o.plan.Rate == plan.Rate{Limit: 2, Unit: plan.GbitPerSecond, Burst: 32} && o.plan.CQMod == 1 &&
-				o.plan.Rate.Messages(1000) == 250000
+			return o.plan.Load.Rate == plan.Rate{Limit: 2, Unit: plan.GbitPerSecond, Burst: 32} &&
+				o.plan.Queues.CQMod == 1 &&
+				o.plan.Load.Rate.Messages(1000) == 250000
 		}},
 		{"write bw --sizes 64,4K,1:9:x3,1K:2K:+512", func(o *options) bool {
-			return slices.Equal(o.plan.Sizes(), []uint64{64, 4096, 1, 3, 9, 1024, 1536, 2048}) && o.plan.Size == 4096
+			return slices.Equal(o.plan.Sizes(), []uint64{64, 4096, 1, 3, 9, 1024, 1536, 2048}) &&
+				o.plan.Load.Size == 4096
 		}},
 		{"write lat --sizes 2:8M", func(o *options) bool { return len(o.plan.Sizes()) == 23 }},
 		{"send bw --recv_post_list=16 --cqe_poll=8 --flow_label=77", func(o *options) bool {
-			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel(1) == 77
+			return o.plan.Queues.RecvList == 16 && o.plan.Queues.PollMax == 8 && o.plan.FlowLabel(1) == 77
 		}},
-		{"write bw -e", func(o *options) bool { return o.plan.Events }},
+		{"write bw -e", func(o *options) bool { return o.plan.Queues.Events }},
 		{"write bw --reversed host", func(o *options) bool {
 			return o.plan.Connects() && !o.plan.Client() && !o.plan.Sends() && o.plan.Lands()
 		}},
 		{"read lat --reversed --max-lat 5", func(o *options) bool { return o.plan.Sends() && !o.plan.Connects() }},
 		{"write bw --perform_warm_up -O -D 2 --report-per-port", func(o *options) bool {
-			return o.plan.WarmUp && o.plan.PerPort && o.plan.QPs == 2
+			return o.plan.Load.WarmUp && o.plan.Report.PerPort && o.plan.Queues.QPs == 2
 		}},
-		{"send bw --perform_warm_up", func(o *options) bool { return !o.plan.WarmUp && len(o.notes) == 1 }},
-		{"write lat --perform-warm-up", func(o *options) bool { return !o.plan.WarmUp && len(o.notes) == 1 }},
+		{"send bw --perform_warm_up", func(o *options) bool { return !o.plan.Load.WarmUp && len(o.notes) == 1 }},
+		{"write lat --perform-warm-up", func(o *options) bool { return !o.plan.Load.WarmUp && len(o.notes) == 1 }},
 		{"write bw --write-with-imm --perform-warm-up", func(o *options) bool {
-			return !o.plan.WarmUp && len(o.notes) == 1
+			return !o.plan.Load.WarmUp && len(o.notes) == 1
 		}},
 		{"send lat --latency_gap=20 -U", func(o *options) bool {
-			return o.plan.Gap == 20*time.Microsecond && o.plan.Unsorted
+			return o.plan.Load.Gap == 20*time.Microsecond && o.plan.Report.Unsorted
 		}},
 		{"send lat --latency-gap 5ms --report_unsorted", func(o *options) bool {
-			return o.plan.Gap == 5*time.Millisecond && o.plan.Unsorted
+			return o.plan.Load.Gap == 5*time.Millisecond && o.plan.Report.Unsorted
 		}},
-		{"write bw --numa_node=1", func(o *options) bool { return o.plan.Node == 1 }},
+		{"write bw --numa_node=1", func(o *options) bool { return o.plan.Place.Node == 1 }},
 		{"write bw -q 3 --flow_label=5,0x10", func(o *options) bool {
 			return o.plan.FlowLabel(0) == 5 && o.plan.FlowLabel(1) == 16 && o.plan.FlowLabel(2) == 5
 		}},
 		{"write bw -W counters/port_xmit_data,hw_counters/out_of_buffer", func(o *options) bool {
-			return slices.Equal(o.plan.CounterNames, []string{"port_xmit_data", "out_of_buffer"})
+			return slices.Equal(o.plan.Report.CounterNames, []string{"port_xmit_data", "out_of_buffer"})
 		}},
 		{"write bw --output=message_rate --ipv6-addr", func(o *options) bool { return o.only == "message_rate" }},
 		{"write bw", func(o *options) bool { return o.plan.Memory == plan.Memory{} && o.plan.Relaxed() }},
@@ -145,17 +155,17 @@ func TestParse(t *testing.T) {
 		}},
 		{"send lat --use_cuda=3 --use_cuda_dmabuf --use_data_direct", func(o *options) bool {
 			return o.plan.Memory == plan.Memory{Kind: plan.CUDA, GPU: 3, Dmabuf: true, DataDirect: true} &&
-				o.plan.Inline == 0
+				o.plan.Queues.Inline == 0
 		}},
 		{"write bw --use-cuda-bus-id 0000:3b:00.0 --odp-implicit=false", func(o *options) bool {
 			return o.plan.Memory == plan.Memory{Kind: plan.CUDA, BusID: "0000:3b:00.0"}
 		}},
-		{"write bw --disable_numa", func(o *options) bool { return o.plan.NoPin }},
+		{"write bw --disable_numa", func(o *options) bool { return o.plan.Place.NoPin }},
 		{"read lat --use-null-mr --pin_cores=2-5,8", func(o *options) bool {
-			return o.plan.Memory == plan.Memory{Null: true} && slices.Equal(o.plan.CPUs, []int{2, 3, 4, 5, 8})
+			return o.plan.Memory == plan.Memory{Null: true} && slices.Equal(o.plan.Place.CPUs, []int{2, 3, 4, 5, 8})
 		}},
 		{"read lat -H host", func(o *options) bool { return o.histogram }},
-		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.QPTimeout == 0 && o.plan.Verify }},
+		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.Link.QPTimeout == 0 && o.plan.Verify }},
 	} {
 		o, err := parse(strings.Fields(tc.line))
 		if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -57,185 +56,18 @@ Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage. With
 a host or pair is slow or stalled, and 4: none is, but of a host nobody knows whether it is good.
 `
 
-type meshOptions struct {
-	agentOptions
-	hosts    []string
-	hostfile string
-	service  string
-	expect   int
-	launch   string
-	kube     kubeOptions
-	listen   string
-	join     string
-	strict   bool
-	beat     time.Duration
-	stall    time.Duration
-	cpuWait  float64
-	order    string
-	rounds   int
-	until    float64
-	rails    string
-	reach    time.Duration
-	confirm  bool
-	matrix   bool
-	good     string // files
-	bad      string
-	unknown  string
-	form     string // of them
-	verb     string
-	json     bool
-	jsonFile string
-	failSlow bool
-	size     uint64
-	latSize  uint64
-	limits   mesh.Outliers
-	test     wire.Params
-	timeout  time.Duration
-	patience time.Duration
-	place    roster.Place // of this process among those that a launcher started
-	ranked   bool         // it has one, and the others are its hosts
-}
-
-func (m *meshOptions) flags(f *pflag.FlagSet) {
-	f.SortFlags = false
-	f.StringSliceVar(&m.hosts, "hosts", nil, "`hosts`, separated by commas")
-	f.StringVar(&m.hostfile, "hostfile", "", "`file` with one host per line")
-	f.StringVar(&m.service, "service", "", "DNS `name` that has the addresses of all hosts")
-	f.StringVar(&m.launch, "launch", "", "`command` that starts an agent on each host")
-	m.kube.flags(f)
-	f.StringVar(&m.listen, "listen", "", "`address:port` where agents dial in (default: any port of all addresses)")
-	f.StringVar(&m.join, "join", "", "`address` of rank 0, for the others: HOST or HOST:PORT (default: of Slurm)")
-	f.IntVar(&m.expect, "expect", 0, "number of `hosts` to wait for (default: as the launcher says)")
-	f.BoolVar(&m.strict, "strict-hosts", false, "measure nothing unless all hosts come, with this token and release")
-	f.StringVar(&m.order, "order", string(schedule.Rounds),
-		"`order` of the pairs: rounds (disjoint pairs at the same time), single (one at a time), all (all at once), "+
-			"ring (each host to the next), incast (all others to one host, each in turn), outcast (the reverse) or "+
-			"bisection (one half to the other)")
-	f.IntVar(&m.rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
-	until := percent(0)
-	f.Var(&until, "until", "measure more rounds until a NIC with less bandwidth, or more latency, by this `share` "+
-		"would be named in 95% of runs; --slow is then half of it, unless it is given")
-	f.StringVar(&m.rails, "rails", string(mesh.SameRail), "which `NICs` of two hosts: same (of the same name) or all "+
-		"(each with each)")
-	m.reach = 3 * time.Second
-	f.Var((*seconds)(&m.reach), "reach", "time for a first small message between each two NICs, before anything is "+
-		"measured; one that reaches nobody is named and left out (0: no such message)")
-	f.BoolVar(&m.confirm, "confirm", false, "measure slow hosts again, alone and with good ones, and slow pairs, and "+
-		"compare them with pairs of good ones alone")
-	f.BoolVar(&m.matrix, "matrix", false, "print matrices also of more than 32 hosts")
-	f.StringVar(&m.good, "good-hosts", "", "`file` for the names of the hosts all of whose NICs were measured, and "+
-		"are in order")
-	f.StringVar(&m.bad, "bad-hosts", "", "`file` for the names of those that are slow, stalled, dark or lost")
-	f.StringVar(&m.unknown, "unknown-hosts", "", "`file` for the names of all others: nobody knows")
-	f.StringVar(&m.form, "hosts-form", "plain", "`form` of these files: plain (a name in each line) or slurm "+
-		"(as node[1-3,7])")
-	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
-	m.size, m.latSize = 64<<10, 2
-	f.VarP((*size)(&m.size), "size", "s", "message size of the bandwidth tests")
-	f.Var((*size)(&m.latSize), "lat-size", "message size of the latency tests")
-	f.Uint64VarP(&m.test.Iters, "iters", "n", 1000, "`messages` per test")
-	f.VarP((*seconds)(&m.test.Duration), "duration", "D", "run time of each test, instead of a number of messages")
-	f.IntVarP(&m.test.QPs, "qp", "q", 1, "number of `queue pairs` of the bandwidth tests")
-	share := percent(0.1)
-	f.Var(&share, "slow", "smallest distance of a slow figure from the median of its group, as a `share`")
-	f.Float64Var(&m.limits.Deviations, "deviations", 5,
-		"smallest distance of a slow figure from the median, in median absolute `deviations`")
-	m.stall = time.Second
-	f.Var((*seconds)(&m.stall), "stall",
-		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
-	wait := percent(starve.Limit)
-	f.Var(&wait, "cpu-wait", "largest `share` of a test's time that its threads may wait for CPUs (run delay, steal, "+
-		"throttling); one that waits longer is repeated, and then compared with nothing (0: any)")
-	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow, or stood still, or else with 4 "+
-		"if a host is unknown")
-	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
-	f.StringVar(&m.jsonFile, "json-file", "", "`file` for the JSON object, written whole at the end")
-	m.timeout, m.patience, m.beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
-	f.Var((*seconds)(&m.timeout), "timeout", "time for a test to begin, and for an agent to answer a dial")
-	f.Var((*seconds)(&m.patience), "retry",
-		"time for which agents are dialed, or without another one that dials in, until the rest is given up")
-	f.Var((*seconds)(&m.beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
-	m.agentOptions.flags(f)
-	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%", "until": "0",
-		"cpu-wait": "10%"} {
-		f.Lookup(name).DefValue = v
-	}
-}
-
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
 	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
 	m.cpuWait = float64(*f.Lookup("cpu-wait").Value.(*percent))
-	if m.until = float64(*f.Lookup("until").Value.(*percent)); m.until > 0 && !f.Changed("slow") {
-		m.limits.Share = m.until / 2
+	if m.pairs.until = float64(*f.Lookup("until").Value.(*percent)); m.pairs.until > 0 && !f.Changed("slow") {
+		m.limits.Share = m.pairs.until / 2
 	}
-	given := 0
-	for _, n := range []string{"launch", "job-from", "hosts", "hostfile", "service"} {
-		if f.Changed(n) {
-			given++
-		}
-	}
-	if m.place = roster.Nowhere; given == 0 { // an option wins over the environment
-		if m.place, err = roster.FindPlace(getenv); err != nil {
-			return err
-		}
-	}
-	if m.ranked = m.place.Rank >= 0; given > 1 || given == 0 && !m.ranked {
-		return errors.New("give one of --launch, --job-from, --hosts, --hostfile and --service, or start perf mesh " +
-			"with srun or mpirun")
-	}
-	if f.Changed("launch") && strings.TrimSpace(m.launch) == "" {
-		return errors.New("--launch has no command")
-	}
-	if m.expect != 0 && (m.expect < 2 || m.expect > mesh.MostHosts) {
-		return fmt.Errorf("--expect %d hosts; allowed: 2 to %d", m.expect, mesh.MostHosts)
-	}
-	if err := m.checkKube(f); err != nil {
+	if err := m.checkHosts(f, getenv); err != nil {
 		return err
 	}
-	if m.beat < 50*time.Millisecond || m.beat > time.Hour {
-		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.beat)
-	}
-	if m.stall < 0 || m.stall > time.Hour {
-		return fmt.Errorf("--stall %v; allowed: 0 to 1h", m.stall)
-	}
-	if m.ranked && m.expect == 0 {
-		m.expect = m.place.Of
-	}
-	if m.ranked && m.expect < 2 {
-		return fmt.Errorf("%d ranks; a mesh needs at least 2; for an indexed Job, give their number with --expect",
-			m.expect)
-	}
-	if f.Changed("hosts") {
-		if _, err := mesh.ParseHosts(m.hosts, m.port); err != nil {
-			return err
-		}
-	}
-	if m.service != "" && m.expect == 0 {
-		return fmt.Errorf("--expect 0 addresses of --service; allowed: 2 to %d", mesh.MostHosts)
-	}
-	if !slices.Contains(schedule.Orders, schedule.Order(m.order)) {
-		return fmt.Errorf("--order %q; allowed: rounds, single, all, ring, incast, outcast and bisection", m.order)
-	}
-	if f.Changed("rounds") && (m.rounds < 1 || m.order != string(schedule.Rounds)) {
-		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.rounds, m.order)
-	}
-	if f.Changed("until") && (m.until <= 0 || m.until >= 1 || m.order != string(schedule.Rounds)) {
-		return fmt.Errorf("--until %s with --order %s; allowed: above 0%% and below 100%%, with rounds",
-			f.Lookup("until").Value, m.order)
-	}
-	if m.until > 0 && m.limits.Share >= m.until {
-		return fmt.Errorf("--slow %s with --until %s; allowed: less, because no loss shows below --slow and the noise",
-			f.Lookup("slow").Value, f.Lookup("until").Value)
-	}
-	if m.rails != string(mesh.SameRail) && m.rails != string(mesh.AllRails) {
-		return fmt.Errorf("--rails %q; allowed: same and all", m.rails)
-	}
-	if m.reach < 0 || m.reach > 0 && m.reach < time.Millisecond || m.reach > time.Hour {
-		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", m.reach)
-	}
-	if m.form != "plain" && m.form != "slurm" {
-		return fmt.Errorf("--hosts-form %q; allowed: plain and slurm", m.form)
+	if err := m.checkPairs(f); err != nil {
+		return err
 	}
 	if m.test.Verb, err = wire.ParseVerb(m.verb); err != nil {
 		return err
@@ -262,6 +94,86 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	return m.agentOptions.check()
 }
 
+// checkHosts checks where the hosts come from.
+func (m *meshOptions) checkHosts(f *pflag.FlagSet, getenv func(string) string) (err error) {
+	given := 0
+	for _, n := range []string{"launch", "job-from", "hosts", "hostfile", "service"} {
+		if f.Changed(n) {
+			given++
+		}
+	}
+	if m.from.place = roster.Nowhere; given == 0 { // an option wins over the environment
+		if m.from.place, err = roster.FindPlace(getenv); err != nil {
+			return err
+		}
+	}
+	if m.from.ranked = m.from.place.Rank >= 0; given > 1 || given == 0 && !m.from.ranked {
+		return errors.New("give one of --launch, --job-from, --hosts, --hostfile and --service, or start perf mesh " +
+			"with srun or mpirun")
+	}
+	if f.Changed("launch") && strings.TrimSpace(m.from.launch) == "" {
+		return errors.New("--launch has no command")
+	}
+	if m.from.expect != 0 && (m.from.expect < 2 || m.from.expect > mesh.MostHosts) {
+		return fmt.Errorf("--expect %d hosts; allowed: 2 to %d", m.from.expect, mesh.MostHosts)
+	}
+	if err := m.checkKube(f); err != nil {
+		return err
+	}
+	if m.beat < 50*time.Millisecond || m.beat > time.Hour {
+		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.beat)
+	}
+	if m.stall < 0 || m.stall > time.Hour {
+		return fmt.Errorf("--stall %v; allowed: 0 to 1h", m.stall)
+	}
+	if m.from.ranked && m.from.expect == 0 {
+		m.from.expect = m.from.place.Of
+	}
+	if m.from.ranked && m.from.expect < 2 {
+		return fmt.Errorf("%d ranks; a mesh needs at least 2; for an indexed Job, give their number with --expect",
+			m.from.expect)
+	}
+	if f.Changed("hosts") {
+		if _, err := mesh.ParseHosts(m.from.hosts, m.port); err != nil {
+			return err
+		}
+	}
+	if m.from.service != "" && m.from.expect == 0 {
+		return fmt.Errorf("--expect 0 addresses of --service; allowed: 2 to %d", mesh.MostHosts)
+	}
+	return nil
+}
+
+// checkPairs checks which pairs are measured, and the files of hosts.
+func (m *meshOptions) checkPairs(f *pflag.FlagSet) error {
+	if !slices.Contains(schedule.Orders, schedule.Order(m.pairs.order)) {
+		return fmt.Errorf("--order %q; allowed: rounds, single, all, ring, incast, outcast and bisection",
+			m.pairs.order)
+	}
+	if f.Changed("rounds") && (m.pairs.rounds < 1 || m.pairs.order != string(schedule.Rounds)) {
+		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.pairs.rounds,
+			m.pairs.order)
+	}
+	if f.Changed("until") && (m.pairs.until <= 0 || m.pairs.until >= 1 || m.pairs.order != string(schedule.Rounds)) {
+		return fmt.Errorf("--until %s with --order %s; allowed: above 0%% and below 100%%, with rounds",
+			f.Lookup("until").Value, m.pairs.order)
+	}
+	if m.pairs.until > 0 && m.limits.Share >= m.pairs.until {
+		return fmt.Errorf("--slow %s with --until %s; allowed: less, because no loss shows below --slow and the noise",
+			f.Lookup("slow").Value, f.Lookup("until").Value)
+	}
+	if m.pairs.rails != string(mesh.SameRail) && m.pairs.rails != string(mesh.AllRails) {
+		return fmt.Errorf("--rails %q; allowed: same and all", m.pairs.rails)
+	}
+	if m.pairs.reach < 0 || m.pairs.reach > 0 && m.pairs.reach < time.Millisecond || m.pairs.reach > time.Hour {
+		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", m.pairs.reach)
+	}
+	if m.out.form != "plain" && m.out.form != "slurm" {
+		return fmt.Errorf("--hosts-form %q; allowed: plain and slurm", m.out.form)
+	}
+	return nil
+}
+
 func (m *meshOptions) bandwidth() wire.Params {
 	p := m.test
 	p.Metric, p.Size = wire.Bandwidth, m.size
@@ -276,18 +188,18 @@ func (m *meshOptions) latency() wire.Params {
 
 // find returns the hosts of standing agents.
 func (m *meshOptions) find(ctx context.Context) ([]mesh.Host, error) {
-	names, err := m.hosts, error(nil)
+	names, err := m.from.hosts, error(nil)
 	switch {
-	case m.hostfile != "":
+	case m.from.hostfile != "":
 		var file *os.File
-		if file, err = os.Open(m.hostfile); err == nil {
+		if file, err = os.Open(m.from.hostfile); err == nil {
 			names, err = mesh.ReadHostfile(file)
 			file.Close()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("hostfile %s: %w", m.hostfile, err)
+			return nil, fmt.Errorf("hostfile %s: %w", m.from.hostfile, err)
 		}
-	case m.service != "":
+	case m.from.service != "":
 		names, err = m.resolve(ctx)
 	}
 	if err != nil {
@@ -300,16 +212,17 @@ func (m *meshOptions) find(ctx context.Context) ([]mesh.Host, error) {
 func (m *meshOptions) resolve(ctx context.Context) ([]string, error) {
 	end := time.Now().Add(m.patience)
 	for {
-		addrs, err := net.DefaultResolver.LookupHost(ctx, m.service)
-		if err == nil && len(addrs) >= m.expect {
+		addrs, err := net.DefaultResolver.LookupHost(ctx, m.from.service)
+		if err == nil && len(addrs) >= m.from.expect {
 			slices.Sort(addrs)
 			return addrs, nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
 			if err == nil {
-				err = fmt.Errorf("%d addresses, --expect is %d; check that all agents are ready", len(addrs), m.expect)
+				err = fmt.Errorf("%d addresses, --expect is %d; check that all agents are ready", len(addrs),
+					m.from.expect)
 			}
-			return nil, fmt.Errorf("service %s, after %v: %w", m.service, m.patience, err)
+			return nil, fmt.Errorf("service %s, after %v: %w", m.from.service, m.patience, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -331,8 +244,8 @@ func (v *invocation) mesh() *cobra.Command {
 
 // runMesh is perf mesh.
 func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
-	for _, name := range []string{m.jsonFile, m.good, m.bad, m.unknown} {
-		if name == "" || m.ranked && m.place.Rank > 0 {
+	for _, name := range []string{m.out.jsonFile, m.out.good, m.out.bad, m.out.unknown} {
+		if name == "" || m.from.ranked && m.from.place.Rank > 0 {
 			continue
 		}
 		if err := writable(name); err != nil {
@@ -342,13 +255,13 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	}
 	var t agent.Token
 	var err error
-	if m.launch == "" {
+	if m.from.launch == "" {
 		if t, err = agent.ReadToken(m.tokenFile); err != nil {
 			say(stderr, err)
 			return exitFailure
 		}
 	}
-	if m.ranked && m.place.Rank > 0 {
+	if m.from.ranked && m.from.place.Rank > 0 {
 		if err := m.follow(ctx, t); err != nil {
 			say(stderr, err)
 			return exitFailure
@@ -356,19 +269,20 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 		return exitOK
 	}
 	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
-	c := mesh.Config{Program: program(), Order: schedule.Order(m.order), Bandwidth: m.bandwidth(),
-		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.strict,
-		Stall: m.stall, Outliers: m.limits, Expect: m.expect, Rounds: m.rounds, Rails: mesh.Rails(m.rails),
-		Reach: m.reach, Confirm: m.confirm, CPUWait: m.cpuWait,
-		Until: m.until}
+	c := mesh.Config{Program: program(), Order: schedule.Order(m.pairs.order), Bandwidth: m.bandwidth(),
+		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.from.strict,
+		Stall: m.stall, Outliers: m.limits, Expect: m.from.expect, Rounds: m.pairs.rounds,
+		Rails: mesh.Rails(m.pairs.rails),
+		Reach: m.pairs.reach, Confirm: m.pairs.confirm, CPUWait: m.cpuWait,
+		Until: m.pairs.until}
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {
-	case m.launch != "":
+	case m.from.launch != "":
 		res, err = m.launched(ctx, c, show)
 	case m.kube.template != "":
 		res, err = m.placed(ctx, c, show)
-	case m.ranked:
+	case m.from.ranked:
 		res, err = m.lead(ctx, c, stderr)
 	default:
 		if c.Hosts, err = m.find(ctx); err != nil {
@@ -393,19 +307,19 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	if err != nil {
 		res.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	if m.jsonFile != "" {
-		err = errors.Join(err, save(m.jsonFile, res.JSON))
+	if m.out.jsonFile != "" {
+		err = errors.Join(err, save(m.out.jsonFile, res.JSON))
 	}
-	for name, list := range map[string][]string{m.good: good, m.bad: bad, m.unknown: unknown} {
+	for name, list := range map[string][]string{m.out.good: good, m.out.bad: bad, m.out.unknown: unknown} {
 		if name != "" && len(res.Hosts) > 0 {
 			err = errors.Join(err, save(name, func(w io.Writer) error { return m.list(w, list) }))
 		}
 	}
 	switch {
-	case m.json:
+	case m.out.json:
 		err = errors.Join(err, res.JSON(stdout))
 	case len(res.Pairs) > 0:
-		res.Text(stdout, m.matrix)
+		res.Text(stdout, m.out.matrix)
 	}
 	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0 || len(res.DarkNICs) > 0) {
 		err = fmt.Errorf("%d of %d pairs have no figures; %s", res.Failed(), len(res.Pairs), res.Absences())
@@ -421,16 +335,16 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	}
 	hosts, figures := res.Slow()
 	stalled, pairs := res.Still()
-	if m.failSlow && hosts+figures > 0 {
+	if m.out.failSlow && hosts+figures > 0 {
 		say(stderr, fmt.Errorf("%d hosts and %d figures of pairs are slow", hosts, figures))
 	}
-	if m.failSlow && stalled+pairs > 0 {
+	if m.out.failSlow && stalled+pairs > 0 {
 		say(stderr, fmt.Errorf("%d hosts and messages of %d pairs stood still", stalled, pairs))
 	}
-	if m.failSlow && hosts+figures+stalled+pairs > 0 {
+	if m.out.failSlow && hosts+figures+stalled+pairs > 0 {
 		return exitLimit
 	}
-	if m.failSlow && len(unknown) > 0 {
+	if m.out.failSlow && len(unknown) > 0 {
 		say(stderr, fmt.Errorf("nobody knows whether %d hosts are good", len(unknown)))
 		return exitUnknown
 	}
@@ -440,7 +354,7 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 // list writes names in the form that was asked for.
 func (m *meshOptions) list(w io.Writer, names []string) error {
 	text := strings.Join(names, "\n")
-	if m.form == "slurm" {
+	if m.out.form == "slurm" {
 		text = roster.Fold(names)
 	}
 	if text == "" {

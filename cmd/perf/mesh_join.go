@@ -25,7 +25,7 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshPro
 	secret := ""
 	c.Token, secret = agent.NewToken()
 	var err error
-	if c.Listener, err = net.Listen("tcp", cmp.Or(m.listen, ":0")); err != nil {
+	if c.Listener, err = net.Listen("tcp", cmp.Or(m.from.listen, ":0")); err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	addrs, err := reachable(c.Listener.Addr().(*net.TCPAddr))
@@ -46,7 +46,7 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshPro
 	}
 	where := strings.Join(addrs, ",")
 	words := slices.Concat([]string{self, "serve", "--join", where}, m.agentWords())
-	l, err := launch.Start(m.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret},
+	l, err := launch.Start(m.from.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret},
 		show.launcher)
 	if err != nil {
 		c.Listener.Close()
@@ -115,11 +115,11 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 
 // lead runs a mesh of the processes of srun or mpirun as their rank 0, which is also an agent.
 func (m *meshOptions) lead(ctx context.Context, c mesh.Config, stderr io.Writer) (*mesh.Result, error) {
-	ln, err := net.Listen("tcp", cmp.Or(m.listen, net.JoinHostPort(m.bind, strconv.Itoa(m.port))))
+	ln, err := net.Listen("tcp", cmp.Or(m.from.listen, net.JoinHostPort(m.bind, strconv.Itoa(m.port))))
 	if err != nil {
 		return nil, wire.ListenHint(err, "another mesh or an agent; give all ranks another port (-p)")
 	}
-	c.Listener, c.Launcher = ln, m.place
+	c.Listener, c.Launcher = ln, m.from.place
 	own := ln.Addr().(*net.TCPAddr)
 	if own.IP.IsUnspecified() {
 		own = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own.Port}
@@ -147,11 +147,11 @@ func (m *meshOptions) follow(ctx context.Context, t agent.Token) error {
 
 // leaders returns where rank 0 may be.
 func (m *meshOptions) leaders() ([]string, error) {
-	if m.join != "" {
-		return agent.ParseJoin(m.join, m.port)
+	if m.from.join != "" {
+		return agent.ParseJoin(m.from.join, m.port)
 	}
 	var names []string
-	if list, err := roster.ExpandNodes(m.place.Nodes); err == nil {
+	if list, err := roster.ExpandNodes(m.from.place.Nodes); err == nil {
 		names = []string{list[0]}
 		if ip := os.Getenv("SLURM_LAUNCH_NODE_IPADDR"); ip != "" {
 			names = append(names, ip) // of the batch script, which is on the first node

@@ -69,7 +69,7 @@ func (m *meshOptions) checkKube(f *pflag.FlagSet) error {
 		return fmt.Errorf("--job-from %.200q; allowed: the name of a CronJob", k.template)
 	case k.wait < 0:
 		return fmt.Errorf("--lease-wait %v; allowed: at least 0", k.wait)
-	case m.expect == 0:
+	case m.from.expect == 0:
 		return fmt.Errorf("--expect 0 pods of --job-from; allowed: 2 to %d", mesh.MostHosts)
 	case m.tokenFile == "" || m.tokenFile == "-":
 		return errors.New("--job-from needs --token-file, a file of the same path in the agents' pods")
@@ -90,7 +90,7 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 	if err := c.CheckFiles(); err != nil {
 		return nil, err
 	}
-	ln, err := net.Listen("tcp", cmp.Or(m.listen, ":0"))
+	ln, err := net.Listen("tcp", cmp.Or(m.from.listen, ":0"))
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
@@ -127,7 +127,7 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 		}
 	}()
 	run := kube.Run{ID: id, Owner: os.Getenv(kube.RunEnv), UID: os.Getenv(kube.UIDEnv), Lease: lock.Label(),
-		Hosts: m.expect, Args: []string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}}
+		Hosts: m.from.expect, Args: []string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}}
 	run.Args = append(run.Args, m.agentWords()...)
 	job, err := template.Start(held, run, func(line string) { show.say(fmt.Errorf("agents: %s", line)) })
 	if err != nil {

@@ -145,15 +145,15 @@ func TestMeshLists(t *testing.T) {
 			"a\nb\n", true, exitFailure},
 	} {
 		dir := t.TempDir()
-		m := meshOptions{form: "plain", failSlow: tt.failSlow, json: true}
-		m.good, m.bad, m.unknown = filepath.Join(dir, "g"), filepath.Join(dir, "b"), filepath.Join(dir, "u")
+		m := meshOptions{out: meshOutput{form: "plain", failSlow: tt.failSlow, json: true}}
+		m.out.good, m.out.bad, m.out.unknown = filepath.Join(dir, "g"), filepath.Join(dir, "b"), filepath.Join(dir, "u")
 		res := &mesh.Result{Hosts: []string{"a", "b", "c"}}
 		tt.change(res)
 		var out bytes.Buffer
 		if code := m.report(res, nil, nil, &out, io.Discard); code != tt.want {
 			t.Errorf("%s: exit code %d, want %d", tt.name, code, tt.want)
 		}
-		for file, want := range map[string]string{m.good: tt.good, m.bad: tt.bad, m.unknown: tt.unknown} {
+		for file, want := range map[string]string{m.out.good: tt.good, m.out.bad: tt.bad, m.out.unknown: tt.unknown} {
 			if got, err := os.ReadFile(file); err != nil || string(got) != want {
 				t.Errorf("%s: %s has %q, want %q; %v", tt.name, filepath.Base(file), got, want, err)
 			}
@@ -230,8 +230,8 @@ func TestMeshRanks(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": tc.nodes}[name]
 		}
-		if err := errors.Join(f.Parse(strings.Fields(tc.line)), m.check(f, env)); err != nil || !m.ranked {
-			t.Errorf("%s: %v, ranked %v", tc.line, err, m.ranked)
+		if err := errors.Join(f.Parse(strings.Fields(tc.line)), m.check(f, env)); err != nil || !m.from.ranked {
+			t.Errorf("%s: %v, ranked %v", tc.line, err, m.from.ranked)
 		}
 		list, err := m.leaders()
 		got := strings.Join(list, " ")
@@ -254,9 +254,10 @@ func TestMeshOptionsWin(t *testing.T) {
 	} {
 		for _, line := range []string{"--hosts a,b", "--hostfile f", "--service s --expect 2", "--launch x",
 			"--job-from x --expect 2 --token-file f"} {
-			if m, err := meshLine(strings.Fields(line), env); err != nil || m.ranked || m.place != roster.Nowhere ||
-				strings.HasPrefix(line, "--hosts") && m.expect != 0 {
-				t.Errorf("%s with %v: %v, ranked %v, expects %d", line, env, err, m.ranked, m.expect)
+			if m, err := meshLine(strings.Fields(line), env); err != nil || m.from.ranked ||
+				m.from.place != roster.Nowhere ||
+				strings.HasPrefix(line, "--hosts") && m.from.expect != 0 {
+				t.Errorf("%s with %v: %v, ranked %v, expects %d", line, env, err, m.from.ranked, m.from.expect)
 			}
 		}
 	}

@@ -90,8 +90,8 @@ func (o *options) finish(f *pflag.FlagSet, words []string) (err error) {
 	if err = o.together(f); err != nil {
 		return err
 	}
-	if a := &o.asked; a.WarmUp && (a.Metric != wire.Bandwidth || a.Verb.Consumes()) {
-		a.WarmUp = false
+	if a := &o.asked; a.Load.WarmUp && (a.Metric != wire.Bandwidth || a.Verb.Consumes()) {
+		a.Load.WarmUp = false
 		o.note(f.Lookup("perform-warm-up"), "only write, read and atomic bw have a warm-up, as in perftest")
 	}
 	for _, step := range []func(*pflag.FlagSet) error{o.asPerftest, o.place, o.setTransport, o.setOutput, o.setLimits} {
@@ -99,7 +99,7 @@ func (o *options) finish(f *pflag.FlagSet, words []string) (err error) {
 			return err
 		}
 	}
-	o.asked.GIDIndex = max(o.asked.GIDIndex, plan.Auto) // any negative one
+	o.asked.Link.GIDIndex = max(o.asked.Link.GIDIndex, plan.Auto) // any negative one
 	if o.rails, err = plan.Rails(o.asked); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (o *options) readWords(w []string) (err error) {
 	if o.asked.Metric, err = wire.ParseMetric(w[1]); err != nil {
 		return err
 	}
-	o.asked.Host, err = onlyServer(w[2:])
+	o.asked.Peer.Host, err = onlyServer(w[2:])
 	return err
 }
 
@@ -164,22 +164,23 @@ func (o *options) setTransport(f *pflag.FlagSet) error {
 	} else if err := o.noFrames(f); err != nil {
 		return err
 	}
-	c.Bind = cmp.Or(c.Bind, o.source)
+	c.Peer.Bind = cmp.Or(c.Peer.Bind, o.source)
 	if fr := &c.Frames; f.Changed("source-ip") && c.Transport != wire.RawEth {
 		// perftest 6.06 has this name for --bind-source-ip.
-		c.Bind, fr.Client = cmp.Or(c.Bind, fr.Client.String()), netip.Addr{}
+		c.Peer.Bind, fr.Client = cmp.Or(c.Peer.Bind, fr.Client.String()), netip.Addr{}
 	}
 	switch {
 	case o.rawIPv6 && !c.Frames.IP():
 		return &plan.Unfit{Option: "raw-ipv6", Reason: "--raw-ipv6: needs IPv6 addresses (-J, -j)"}
 	case o.rawIPv6 && !c.Frames.IPv6():
 		return errors.New("--raw-ipv6: needs IPv6 addresses (-J, -j)")
-	case f.Changed("server") && c.Host != "":
+	case f.Changed("server") && c.Peer.Host != "":
 		return errors.New("--server: give no SERVER")
-	case f.Changed("tos") && !c.RDMACM && c.Transport != wire.RawEth:
+	case f.Changed("tos") && !c.Peer.RDMACM && c.Transport != wire.RawEth:
 		return errors.New("type of service (--tos, -T): needs rdma_cm (-R) or frames (-c RawEth); without them use " +
 			"--tclass")
-	case f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || c.Host == "" || c.RDMACM || c.CMExchange):
+	case f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || c.Peer.Host == "" || c.Peer.RDMACM ||
+		c.Peer.CMExchange):
 		return fmt.Errorf("--agent %d: needs a client, a TCP port from 1 to 65535, and neither -R nor -z", o.agentPort)
 	}
 	return nil
@@ -187,9 +188,9 @@ func (o *options) setTransport(f *pflag.FlagSet) error {
 
 // setOutput completes what is printed.
 func (o *options) setOutput(*pflag.FlagSet) error {
-	o.counterNames = slices.Clone(o.asked.CounterNames)
+	o.counterNames = slices.Clone(o.asked.Report.CounterNames)
 	for i, n := range o.counterNames {
-		o.asked.CounterNames[i] = path.Base(n) // perftest's have their folder in front
+		o.asked.Report.CounterNames[i] = path.Base(n) // perftest's have their folder in front
 	}
 	switch {
 	case o.json:
@@ -201,9 +202,9 @@ func (o *options) setOutput(*pflag.FlagSet) error {
 		o.jsonFile = "perftest_out.json"
 	}
 	switch {
-	case o.format == formatCSV && (o.histogram || o.asked.Unsorted):
+	case o.format == formatCSV && (o.histogram || o.asked.Report.Unsorted):
 		return errors.New("histogram and samples (-H, -U): not with --csv; use --json")
-	case o.format == formatCSV && o.asked.HWTimestamps:
+	case o.format == formatCSV && o.asked.Report.HWTimestamps:
 		return errors.New("timestamps of the adapter (--hw-timestamps): not with --csv; use --json")
 	case o.histogram && o.asked.Metric != wire.Latency:
 		return errors.New("histogram (-H): only for latency tests")
@@ -214,7 +215,8 @@ func (o *options) setOutput(*pflag.FlagSet) error {
 // setLimits completes the limits, and returns why this end has none of those, or nil.
 func (o *options) setLimits(f *pflag.FlagSet) error {
 	c, g := &o.asked, &o.given
-	o.limits = measure.Limits{MinBits: float64(g.bandwidth) * measure.Units(c.Gbits), MiB: g.bandwidth > 0 && !c.Gbits,
+	o.limits = measure.Limits{MinBits: float64(g.bandwidth) * measure.Units(c.Report.Gbits), MiB: g.bandwidth > 0 &&
+		!c.Report.Gbits,
 		EachBits: float64(g.each.limit) * 1e9, EachOf: uint64(g.each.of),
 		MinRate: float64(g.rate) * 1e6, MaxP50Ns: float64(g.median) * 1e3, MaxP99Ns: float64(g.p99) * 1e3}
 	slow := o.limits.MinBits > 0 || o.limits.MinRate > 0 || o.limits.EachBits > 0
@@ -231,7 +233,7 @@ func (o *options) setLimits(f *pflag.FlagSet) error {
 		return errors.Join(list...)
 	case late && c.Metric == wire.Bandwidth:
 		return errors.New("limits of latency (--max-lat, --max-p99): only for latency tests")
-	case late && c.Verb.Fetches() && (c.Host == "") != c.Reversed:
+	case late && c.Verb.Fetches() && (c.Peer.Host == "") != c.Load.Reversed:
 		return fmt.Errorf("limits (--max-lat, --max-p99): this end of %v lat measures nothing, "+
 			"give them to the client (with --reversed to the server)", c.Verb)
 	}
@@ -252,9 +254,9 @@ func (o *options) checkOnly() error {
 			report.OnlyRate, report.OnlyLatency)
 	case o.histogram:
 		return &plan.Unfit{Option: "report-histogram", Reason: why}
-	case o.asked.Unsorted:
+	case o.asked.Report.Unsorted:
 		return &plan.Unfit{Option: "report-unsorted", Reason: why}
-	case o.asked.HWTimestamps:
+	case o.asked.Report.HWTimestamps:
 		return errors.New(why)
 	}
 	return nil

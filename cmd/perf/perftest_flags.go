@@ -101,8 +101,8 @@ func (o *options) asPerftest(f *pflag.FlagSet) error {
 	refuse(c.Metric == wire.Latency, "no-peak", "only for bandwidth tests")
 	refuse(c.Verb != wire.Atomic, "atomic-type", "only for atomic")
 	refuse(c.Verb.Fetches(), "inline-size", "not for read and atomic")
-	refuse(!c.Events, "vector", "only with events (-e)")
-	refuse(c.Margin < 0, "margin", "not below 0")
+	refuse(!c.Queues.Events, "vector", "only with events (-e)")
+	refuse(c.Load.Margin < 0, "margin", "not below 0")
 	streams := c.Transport != wire.DC && f.Lookup("log-dci-streams").Value.String() != "0"
 	refuse(streams, "log-dci-streams", "only for -c DC")
 
@@ -111,8 +111,8 @@ func (o *options) asPerftest(f *pflag.FlagSet) error {
 			list = append(list, &plan.Unfit{Option: name, Reason: why})
 		}
 	}
-	unfit(c.All, "size", "all sizes (-a) are powers of two from 2 to 8M, as in perftest")
-	unfit(c.Infinite, "all", "an endless run (--run-infinitely) has one size")
+	unfit(c.Load.All, "size", "all sizes (-a) are powers of two from 2 to 8M, as in perftest")
+	unfit(c.Load.Infinite, "all", "an endless run (--run-infinitely) has one size")
 	unfit(o.given.static, "rate-limit-type",
 		"perf does not set InfiniBand's static rate (HW), it limits the rate itself (SW)")
 	if f.Changed("rate-limit-type") && !f.Changed("rate-limit") {

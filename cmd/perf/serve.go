@@ -241,11 +241,11 @@ func (o *options) askAgent(ctx context.Context) (*agent.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := agent.Dial(ctx, o.plan.Host, o.agentPort, t, o.plan.Timeout, o.plan.Patience)
+	c, err := agent.Dial(ctx, o.plan.Peer.Host, o.agentPort, t, o.plan.Peer.Timeout, o.plan.Peer.Patience)
 	if err != nil {
 		return nil, err
 	}
-	if o.plan.Port, err = c.Server(o.plan.Params(), o.plan.Timeout+time.Hour); err != nil {
+	if o.plan.Peer.Port, err = c.Server(o.plan.Params(), o.plan.Peer.Timeout+time.Hour); err != nil {
 		c.Close()
 		return nil, err
 	}

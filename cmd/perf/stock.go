@@ -63,12 +63,12 @@ func (a *agentOptions) stockServers() ([]agent.Stock, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--stock %q: %w", line, err)
 		}
-		if other := used[o.plan.Port]; other != "" {
+		if other := used[o.plan.Peer.Port]; other != "" {
 			return nil, fmt.Errorf("--stock %q: TCP port (-p) %d is also that of %q: perftest's exchange does not "+
-				"name the test, so each needs a port", line, o.plan.Port, other)
+				"name the test, so each needs a port", line, o.plan.Peer.Port, other)
 		}
-		used[o.plan.Port] = line
-		list = append(list, agent.Stock{Name: strings.Join(words, " "), Args: args, Port: o.plan.Port})
+		used[o.plan.Peer.Port] = line
+		list = append(list, agent.Stock{Name: strings.Join(words, " "), Args: args, Port: o.plan.Peer.Port})
 	}
 	return list, nil
 }
@@ -78,8 +78,8 @@ func (o *options) stockable() error {
 	p := &o.plan
 	switch {
 	case p.Connects():
-		return fmt.Errorf("server %q: a stock server only waits for clients; give no SERVER", p.Host)
-	case p.Port == 0:
+		return fmt.Errorf("server %q: a stock server only waits for clients; give no SERVER", p.Peer.Host)
+	case p.Peer.Port == 0:
 		return errors.New("tcp port (-p) 0: a stock client must know the port; give one")
 	case p.ByCM():
 		return errors.New("rdma_cm (-R, -z): not supported; stock clients exchange over TCP")
@@ -87,11 +87,11 @@ func (o *options) stockable() error {
 		return errors.New("connection type (-c) RawEth: its ends do not connect; run perf send separately")
 	case p.Verify:
 		return errors.New("payload check (--verify): a stock client sends no known payload")
-	case p.SizeList != nil:
+	case p.Load.SizeList != nil:
 		return errors.New("list of sizes (--sizes): a stock client has only all sizes (-a)")
-	case p.Rounds > 1:
+	case p.Load.Rounds > 1:
 		return errors.New("rounds (--rounds): a stock client has one")
-	case p.Infinite:
+	case p.Load.Infinite:
 		return errors.New("endless run (--run-infinitely): no other client could be served")
 	case o.format != formatText || len(o.files()) > 0:
 		return errors.New("--json, --csv, --json-file and --out-json: not with --stock; results are written to the log")

@@ -20,7 +20,7 @@ func (r *run) bandwidth() error {
 	switch {
 	case p.Verb.Consumes():
 		return r.sendBW()
-	case p.Bidirectional:
+	case p.Load.Bidirectional:
 		return r.bothBW()
 	case p.Client():
 		return r.oneWayBW()
@@ -56,7 +56,7 @@ func (r *run) reportBW(s *measure.Size, limit time.Duration) error {
 	if err := r.Barrier("end of the run", limit); err != nil {
 		return err
 	}
-	if _, err := r.Reports(s.Report(r.plan.Gbits), limit); err != nil {
+	if _, err := r.Reports(s.Report(r.plan.Report.Gbits), limit); err != nil {
 		return err
 	}
 	return r.Finish(limit)
@@ -70,11 +70,11 @@ func (r *run) passiveBW() error {
 		}
 		return err
 	}
-	rep, err := r.Reports(wire.Report{PerPort: r.plan.PerPort}, r.patience())
+	rep, err := r.Reports(wire.Report{PerPort: r.plan.Report.PerPort}, r.patience())
 	if err != nil {
 		return err
 	}
-	r.done(measure.ByPeer(rep, r.plan.Gbits))
+	r.done(measure.ByPeer(rep, r.plan.Report.Gbits))
 	return r.Finish(r.patience())
 }
 
@@ -85,7 +85,7 @@ func (r *run) bothBW() error {
 		if err := r.warmUp(size); err != nil {
 			return err
 		}
-		if !r.plan.Infinite || r.Terms().Ours { // perftest begins an endless run at once
+		if !r.plan.Load.Infinite || r.Terms().Ours { // perftest begins an endless run at once
 			if err := r.Barrier("start", r.patience()); err != nil {
 				return err
 			}
@@ -113,14 +113,15 @@ func (r *run) checkCredits() error {
 	if !r.Credits() {
 		return nil
 	}
-	if p.Receives() && p.RecvList > 1 {
+	if p.Receives() && p.Queues.RecvList > 1 {
 		return fmt.Errorf("list of receives (--recv-post-list) %d: a stock perftest on iWARP needs each receive to be "+
-			"posted again at once; leave the option out", p.RecvList)
+			"posted again at once; leave the option out", p.Queues.RecvList)
 	}
 	// Credits come for a third of the receives at a time.
-	if most := p.RxDepth - p.RxDepth/3; p.Sends() && p.PostList > most && p.Messages() > uint64(p.RxDepth) {
+	if most := p.Queues.RxDepth - p.Queues.RxDepth/3; p.Sends() && p.Queues.PostList > most &&
+		p.Messages() > uint64(p.Queues.RxDepth) {
 		return fmt.Errorf("post list (-l) %d > %d, two thirds of the receive queue depth (-r): a stock perftest on "+
-			"iWARP admits no more at once; give both ends a larger -r, or use a shorter list", p.PostList, most)
+			"iWARP admits no more at once; give both ends a larger -r, or use a shorter list", p.Queues.PostList, most)
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (r *run) sendBW() error {
 				return err
 			}
 		}
-		if r.plan.Bidirectional && r.Meets() && (r.plan.ByCount() || r.plan.ReportBoth) {
+		if r.plan.Load.Bidirectional && r.Meets() && (r.plan.ByCount() || r.plan.Report.ReportBoth) {
 			if err := r.exchange(&s); err != nil {
 				return err
 			}
@@ -164,11 +165,11 @@ func (r *run) sendBW() error {
 
 // exchange adds the peer's part of a bidirectional run.
 func (r *run) exchange(s *measure.Size) error {
-	rep, err := r.Reports(s.Report(r.plan.Gbits), r.patience())
+	rep, err := r.Reports(s.Report(r.plan.Report.Gbits), r.patience())
 	if err != nil {
 		return err
 	}
-	return s.AddPeer(rep, r.plan.Gbits)
+	return s.AddPeer(rep, r.plan.Report.Gbits)
 }
 
 // losses asks the peer what of that which was sent has not arrived, where that is possible.
@@ -178,11 +179,11 @@ func (r *run) losses(s *measure.Size) error {
 		return nil
 	}
 	own, sent := uint64(0), uint64(0)
-	if all := p.Iters * uint64(p.QPs); p.Receives() {
+	if all := p.Load.Iters * uint64(p.Queues.QPs); p.Receives() {
 		own = all - s.Lost
 	}
 	if p.Sends() {
-		sent = p.Iters * uint64(p.QPs)
+		sent = p.Load.Iters * uint64(p.Queues.QPs)
 	}
 	there, err := r.Arrived(own, r.patience())
 	if err != nil {
@@ -206,7 +207,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	both := p.Sends() && p.Receives()
 	var want uint64
 	if p.ByCount() {
-		want = p.Iters * uint64(p.QPs)
+		want = p.Load.Iters * uint64(p.Queues.QPs)
 		if both {
 			want *= 2
 		}
@@ -220,14 +221,14 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 			l.Recvs = r.poller(ctx, t.recvs)
 		}
 		times[i].of(r, l)
-		if p.PollMax > 0 {
-			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
+		if p.Queues.PollMax > 0 {
+			l.Sends, l.Recvs = few(l.Sends, p.Queues.PollMax), few(l.Recvs, p.Queues.PollMax)
 		}
 		l.Sends = r.ordered(l.Sends)
 		if err := l.Run(); err != nil {
 			return err
 		}
-		if p.Duration > 0 && !p.Verb.Consumes() {
+		if p.Load.Duration > 0 && !p.Verb.Consumes() {
 			return l.Drain()
 		}
 		return nil
@@ -263,20 +264,22 @@ func (r *run) ordered(sends loop.Completions) loop.Completions {
 // bandwidthLoop makes the loop of a thread.
 func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 	p := &r.plan
-	l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy(),
+	l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.Queues.TxDepth), Lossy: p.Lossy(),
 		Alone: !r.Meets()}
-	l.Held = max(p.RecvList-1, 0)
+	l.Held = max(p.Queues.RecvList-1, 0)
 	if r.Credits() {
-		l.Credits = &loop.Credits{CQ: t.sends, Depth: uint64(p.RxDepth), Links: r.credits[t.first:][:len(t.links)]}
+		l.Credits = &loop.Credits{CQ: t.sends, Depth: uint64(p.Queues.RxDepth),
+			Links: r.credits[t.first:][:len(t.links)]}
 	}
-	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
+	if r.hooks.Progress != nil || p.Queues.Events || p.Load.Interval > 0 {
 		l.Count = &t.count
 	}
 	if p.Sends() {
 		l.Sends = t.sends
-		if p.Rate.Limit > 0 && !p.Rate.Hardware {
+		if p.Load.Rate.Limit > 0 && !p.Load.Rate.Hardware {
 			n := len(r.threads) // each has its part
-			l.Pace = measure.NewPacer(r.clk, p.Rate.Messages(size)/float64(n), max(p.Rate.Burst/n, p.PostList))
+			l.Pace = measure.NewPacer(r.clk, p.Load.Rate.Messages(size)/float64(n),
+				max(p.Load.Rate.Burst/n, p.Queues.PostList))
 		}
 	}
 	if p.Receives() {
@@ -284,21 +287,21 @@ func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 		// As perftest: a server that also sends waits for the client's first.
 		l.Gated = p.Sends() && !p.Client()
 	}
-	if p.Duration > 0 {
+	if p.Load.Duration > 0 {
 		l.Sample = r.sampler()
-		if p.PerPort {
+		if p.Report.PerPort {
 			l.CountLinks()
 		}
-	} else if n := p.Iters * uint64(len(t.links)); p.ByCount() && p.Sends() && !p.NoPeak &&
-		p.Iters*uint64(p.QPs) <= peakMessages {
-		l.Stamps = measure.NewStamps(int(n)/p.PostList, int(n), p.PostList)
+	} else if n := p.Load.Iters * uint64(len(t.links)); p.ByCount() && p.Sends() && !p.Report.NoPeak &&
+		p.Load.Iters*uint64(p.Queues.QPs) <= peakMessages {
+		l.Stamps = measure.NewStamps(int(n)/p.Queues.PostList, int(n), p.Queues.PostList)
 	}
 	return l
 }
 
 // sampler returns what ends a loop by time. Those of several threads and rails share a window.
 func (r *run) sampler() *measure.Sampler {
-	s := measure.NewSampler(r.clk, r.plan.Duration, r.plan.Margin)
+	s := measure.NewSampler(r.clk, r.plan.Load.Duration, r.plan.Load.Margin)
 	if len(r.threads) > 1 || r.rails != nil {
 		r.window.Add(s)
 	}
@@ -323,22 +326,22 @@ func (r *run) outcome(size uint64, loops []*loop.Bandwidth, whole bool) measure.
 		}
 		s := measure.Moved(size, sent, r.perTick(), peak)
 		switch {
-		case p.Bidirectional && p.Receives():
+		case p.Load.Bidirectional && p.Receives():
 			s.AddArrived(came, r.perTick())
-		case p.Bidirectional:
+		case p.Load.Bidirectional:
 			s.OneOfTwo()
 		}
 		if p.Lossy() && p.ByCount() && whole {
-			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - came.Messages
+			s.Lost = p.Load.Iters*uint64(len(r.threads[i].links)) - came.Messages
 		}
 		parts = append(parts, s)
 	}
 	s := r.sum(parts)
-	if p.Duration > 0 {
+	if p.Load.Duration > 0 {
 		from, _ := ends(loops)
 		s.Start = float64(from.At-loops[0].Begun()) * r.perTick()
 	}
-	if p.PerPort && whole {
+	if p.Report.PerPort && whole {
 		s.Ports = r.ports(size, loops)
 	}
 	if len(parts) > 1 && stamps != nil {

@@ -102,7 +102,7 @@ func (r *run) progress(size, want uint64) (stop func()) {
 
 // left returns the rest of a run by time, all of it while the peer has not come.
 func (r *run) left() time.Duration {
-	d := r.plan.Duration
+	d := r.plan.Load.Duration
 	if begun := r.begun(); begun != 0 {
 		d -= time.Duration(float64(r.clk.Now()-begun) * r.clk.Rate())
 	}
@@ -111,14 +111,14 @@ func (r *run) left() time.Duration {
 
 // watchdog ends a run by events that stalls: a loop that sleeps cannot see it.
 func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
-	if !r.plan.Events {
+	if !r.plan.Queues.Events {
 		return func() {}
 	}
 	last := make([]measure.Count, len(r.threads))
 	for i, t := range r.threads {
 		last[i] = t.count.Load()
 	}
-	return every(r.plan.Timeout, func() {
+	return every(r.plan.Peer.Timeout, func() {
 		for i, t := range r.threads {
 			now := t.count.Load()
 			if now == last[i] && !t.over.Load() && (now.Total() > 0 || r.Meets() || r.plan.Client()) {

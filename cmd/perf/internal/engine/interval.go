@@ -21,16 +21,16 @@ type intervals struct {
 func (r *run) watchIntervals(size uint64) *intervals {
 	w := &intervals{run: r, size: size, quit: func() {}}
 	p := &r.plan
-	if p.Interval == 0 {
+	if p.Load.Interval == 0 {
 		return w
 	}
 	r.restart()
-	w.list = measure.Parts{Size: size, PerTick: r.perTick(), Both: p.Bidirectional, Counted: p.Receives(),
-		Near: r.clk.Ticks(p.Interval / 10)}
-	if p.Duration > 0 && p.Margin > 0 {
-		w.list.Margin = [2]int64{r.clk.Ticks(p.Margin), r.clk.Ticks(p.Duration - p.Margin)}
+	w.list = measure.Parts{Size: size, PerTick: r.perTick(), Both: p.Load.Bidirectional, Counted: p.Receives(),
+		Near: r.clk.Ticks(p.Load.Interval / 10)}
+	if p.Load.Duration > 0 && p.Load.Margin > 0 {
+		w.list.Margin = [2]int64{r.clk.Ticks(p.Load.Margin), r.clk.Ticks(p.Load.Duration - p.Load.Margin)}
 	}
-	w.quit = every(p.Interval, w.look)
+	w.quit = every(p.Load.Interval, w.look)
 	return w
 }
 
@@ -45,7 +45,7 @@ func (w *intervals) look() {
 		w.list.Add(measure.Look{At: begun})
 	}
 	i := w.list.Add(measure.Look{At: w.run.clk.Now(), Count: w.run.moved()})
-	if i.Seconds >= min(w.run.plan.Interval.Seconds()/10, 0.05) {
+	if i.Seconds >= min(w.run.plan.Load.Interval.Seconds()/10, 0.05) {
 		w.tell(i)
 	}
 }
@@ -63,11 +63,11 @@ func (w *intervals) end(loops []*loop.Bandwidth, failed bool) []measure.Interval
 	w.quit()
 	w.list.PerTick = w.run.perTick()
 	switch {
-	case w.run.plan.Interval == 0 || w.run.begun() == 0:
+	case w.run.plan.Load.Interval == 0 || w.run.begun() == 0:
 		return nil
 	case failed:
 		return w.told
-	case w.run.plan.Duration > 0:
+	case w.run.plan.Load.Duration > 0:
 		w.look()
 	}
 	from, to := ends(loops)
@@ -75,7 +75,7 @@ func (w *intervals) end(loops []*loop.Bandwidth, failed bool) []measure.Interval
 		w.list.Add(from)
 	}
 	all := w.list.Between(from, to)
-	if w.run.plan.Duration == 0 && len(all) > len(w.told) {
+	if w.run.plan.Load.Duration == 0 && len(all) > len(w.told) {
 		w.tell(all[len(all)-1])
 	}
 	return all
@@ -98,7 +98,7 @@ var errOver = errors.New("an endless run is over")
 // over reports whether err is the end of an endless run: one of both ends was interrupted. A peer without heartbeats
 // leaves without a reason.
 func (r *run) over(err error) bool {
-	if err == nil || !r.plan.Infinite {
+	if err == nil || !r.plan.Load.Infinite {
 		return false
 	}
 	return r.asked.Err() != nil || errors.Is(err, wire.ErrInterrupted) ||

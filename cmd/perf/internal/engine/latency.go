@@ -49,7 +49,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 	for i, t := range r.threads {
 		loops[i] = r.latencyLoop(t)
 	}
-	err := r.guard(size, p.Iters*uint64(len(loops)), func(ctx context.Context, i int) error {
+	err := r.guard(size, p.Load.Iters*uint64(len(loops)), func(ctx context.Context, i int) error {
 		l, t := loops[i], r.threads[i]
 		if p.Verb == wire.Write {
 			return l.Write(r.SendArea(t.first)[:size], r.RecvArea(t.first)[:size])
@@ -82,7 +82,7 @@ func (r *run) waited(size uint64, loops []*loop.Latency) measure.Size {
 		}
 		dist := loops[i].Collect(r.perTick() * 1e9)
 		part := measure.Waited(size, loops[i].Messages(), dist)
-		if p.Unsorted {
+		if p.Report.Unsorted {
 			part.Samples = dist.Samples()
 		}
 		parts = append(parts, part)
@@ -96,25 +96,25 @@ func (r *run) latencyLoop(t *thread) *loop.Latency {
 	l := &loop.Latency{
 		Monitor: t.mon, Link: t.links[0], Sends: t.sends, Recvs: t.recvs,
 		Begins: p.Client() == (p.Verb == wire.Send),
-		Alone:  !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5, Gap: r.clk.Ticks(p.Gap),
+		Alone:  !r.Meets(), ToCQE: p.Report.LatencyDef == plan.ToCompletion, Half: 0.5, Gap: r.clk.Ticks(p.Load.Gap),
 	}
 	if p.Verb.Fetches() {
 		l.Half = 1
 	} else if !l.ToCQE {
 		l.Lag = 1
 	}
-	if r.hooks.Progress != nil || p.Events {
+	if r.hooks.Progress != nil || p.Queues.Events {
 		l.Count = &t.count
 	}
 	if r.Meets() && !r.Terms().Ours && !p.Verb.Fetches() {
 		// A program of perftest measures its processor's clock first, for some 0.2 s.
 		l.Ahead, r.res.Ahead = 1, 1
 	}
-	if p.Duration > 0 {
+	if p.Load.Duration > 0 {
 		l.ByTime(r.sampler(), r.clk.Rate())
-		l.Follows = !p.Client() && !p.Events && r.Meets() && r.Terms().Ours
+		l.Follows = !p.Client() && !p.Queues.Events && r.Meets() && r.Terms().Ours
 	} else {
-		l.ByCount(p.Iters)
+		l.ByCount(p.Load.Iters)
 	}
 	return l
 }

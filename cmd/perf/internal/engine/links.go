@@ -16,12 +16,12 @@ func (r *run) makeLinks() {
 	p := &r.plan
 	recvs := 0
 	if p.Receives() {
-		recvs = min(p.RxEach(), max(p.RecvList, loop.PollBatch))
+		recvs = min(p.RxEach(), max(p.Queues.RecvList, loop.PollBatch))
 	}
 	for i, q := range r.Pairs() {
-		l := loop.NewLink(p.PostList, recvs, q.LKey)
+		l := loop.NewLink(p.Queues.PostList, recvs, q.LKey)
 		l.Name = fmt.Sprintf("queue pair %d (number %#x, peer %#x)", i+1, q.QP.Num(), q.PeerQPN)
-		l.Send, l.Recv, l.Messages, l.Moderate = q.QP, q.QP, p.Messages(), p.CQMod
+		l.Send, l.Recv, l.Messages, l.Moderate = q.QP, q.QP, p.Messages(), p.Queues.CQMod
 		l.Local, l.Remote, l.Landing = q.Local, q.Remote, q.Landing
 		if q.SRQ != nil {
 			l.Recv = q.SRQ
@@ -64,7 +64,7 @@ func (r *run) cycle() uint64 {
 	case !p.Bandwidth():
 		return 0
 	case p.Transport == wire.RawEth && p.Frames.Kinds() > 1:
-		return uint64(p.Frames.Kinds()) * payload.RoundUp(p.Posted(p.Size), uint64(r.Terms().CacheLine))
+		return uint64(p.Frames.Kinds()) * payload.RoundUp(p.Posted(p.Load.Size), uint64(r.Terms().CacheLine))
 	case p.Transport == wire.RawEth:
 		return 0
 	}
@@ -93,7 +93,7 @@ func (r *run) postReceives() error {
 
 // poller returns what a loop gets its completions from. The context ends a sleep.
 func (r *run) poller(ctx context.Context, cq *ibv.CQ) loop.Completions {
-	if r.plan.Events {
+	if r.plan.Queues.Events {
 		return loop.Sleeping{CQ: cq, Ctx: ctx}
 	}
 	return cq

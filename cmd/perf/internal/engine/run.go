@@ -68,10 +68,10 @@ type run struct {
 // patience is how late the peer may be to a meeting. An end that works at the same time may need as long again as this
 // end did.
 func (r *run) patience() time.Duration {
-	if r.plan.Bidirectional {
-		return r.plan.Timeout + r.ran
+	if r.plan.Load.Bidirectional {
+		return r.plan.Peer.Timeout + r.ran
 	}
-	return r.plan.Timeout
+	return r.plan.Peer.Timeout
 }
 
 // grace is how long a run goes on after the peer closed its connection: a stock
@@ -93,7 +93,7 @@ func newRun(ctx context.Context, p plan.Plan, hooks Hooks, clk *tsc.Clock, rails
 		r.window = &rails.window
 	}
 	for range p.ThreadCount() {
-		r.threads = append(r.threads, &thread{mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth())})
+		r.threads = append(r.threads, &thread{mon: loop.NewMonitor(clk, p.Peer.Timeout, !p.Bandwidth())})
 	}
 	return r
 }
@@ -123,13 +123,13 @@ func (r *run) run() (err error) {
 	r.plan = r.Plan()
 	r.threads = r.threads[:p.ThreadCount()]
 	defer r.watchDevice(cancel)()
-	if p.SizeList != nil && !r.Terms().Ours {
+	if p.Load.SizeList != nil && !r.Terms().Ours {
 		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which has only all sizes (-a)")
 	}
-	if p.Rounds > 1 && !r.Terms().Ours {
+	if p.Load.Rounds > 1 && !r.Terms().Ours {
 		return errors.New("rounds (--rounds): the peer is a stock perftest, which has one; run it several times")
 	}
-	if p.ReportBoth && p.Verb.Consumes() && !p.ByCount() && !r.Terms().Ours {
+	if p.Report.ReportBoth && p.Verb.Consumes() && !p.ByCount() && !r.Terms().Ours {
 		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +
 			"send by time (-D); give iterations (-n)")
 	}
@@ -148,11 +148,11 @@ func (r *run) run() (err error) {
 		defer calm(procs)()
 	}
 	var counters func() map[string]uint64
-	if p.Counters || p.CounterNames != nil {
+	if p.Report.Counters || p.Report.CounterNames != nil {
 		counters = r.Counters
 	}
-	whole := measure.NewGauge(counters, p.CounterNames)
-	r.gauge = measure.NewGauge(counters, p.CounterNames)
+	whole := measure.NewGauge(counters, p.Report.CounterNames)
+	r.gauge = measure.NewGauge(counters, p.Report.CounterNames)
 	defer func() { r.res.Used = whole.Lap() }()
 	steps := r.bandwidth
 	if !p.Bandwidth() {

@@ -10,7 +10,7 @@ type spacing struct{ sends, recvs *measure.Spacing }
 
 // of has a loop take them, if they were asked for.
 func (s *spacing) of(r *run, l *loop.Bandwidth) {
-	if !r.plan.HWTimestamps {
+	if !r.plan.Report.HWTimestamps {
 		return
 	}
 	tick, mask := r.Clock()

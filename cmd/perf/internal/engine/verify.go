@@ -21,20 +21,20 @@ func (r *run) verify() error {
 	if !p.Lands() {
 		return nil
 	}
-	n := p.Iters
-	if p.Duration > 0 {
+	n := p.Load.Iters
+	if p.Load.Duration > 0 {
 		n = 1 // how many there were is the peer's to know
 	}
 	skip := -1
 	if !p.Bandwidth() && p.Verb == wire.Write {
-		skip = int(p.Size) - 1 // the number of the message
+		skip = int(p.Load.Size) - 1 // the number of the message
 	}
-	for i := range p.QPs {
+	for i := range p.Queues.QPs {
 		got, err := r.Landed(i)
 		if err != nil {
 			return err
 		}
-		err = payload.Check(got, r.Payload(i), p.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip)
+		err = payload.Check(got, r.Payload(i), p.Load.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip)
 		if err != nil {
 			return fmt.Errorf("payload of queue pair %d is wrong: %w", i, err)
 		}

@@ -10,16 +10,16 @@ import (
 // at their beginning again.
 func (r *run) warmUp(size uint64) error {
 	p := &r.plan
-	if !p.WarmUp {
+	if !p.Load.WarmUp {
 		return nil
 	}
 	for _, l := range r.links {
-		l.Messages = uint64(p.TxDepth / p.PostList * p.PostList)
+		l.Messages = uint64(p.Queues.TxDepth / p.Queues.PostList * p.Queues.PostList)
 	}
 	r.begin(size)
 	err := r.guard(size, 0, func(ctx context.Context, i int) error {
 		t := r.threads[i]
-		l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.TxDepth)}
+		l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.Queues.TxDepth)}
 		l.Sends = r.ordered(r.poller(ctx, t.sends))
 		return l.Run()
 	})

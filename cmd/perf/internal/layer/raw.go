@@ -16,12 +16,12 @@ func raw(ctx context.Context, o *Options, what order, waiting func(port int)) (R
 		metric = wire.Latency
 	}
 	p, err := plan.New(plan.Options{
-		Verb: wire.Send, Metric: metric, Transport: wire.RC, Host: o.Host, Bind: o.Bind, Port: o.Port + 1,
-		Events: what.Carrier == RawWait, Device: o.Device, IBPort: 1,
-		GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout,
-		Size: uint64(what.Size), Iters: uint64(what.Messages), Margin: plan.Auto, QPs: 1, PostList: 1,
-		Inline: plan.Auto, Node: plan.Auto, NoPeak: true,
-		LatencyDef: plan.RoundTrip, Timeout: o.Timeout, Patience: o.Patience,
+		Verb: wire.Send, Metric: metric, Transport: wire.RC,
+		Peer:   plan.Peer{Host: o.Host, Bind: o.Bind, Port: o.Port + 1, Timeout: o.Timeout, Patience: o.Patience},
+		Link:   plan.Link{Device: o.Device, IBPort: 1, GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout},
+		Load:   plan.Load{Size: uint64(what.Size), Iters: uint64(what.Messages), Margin: plan.Auto},
+		Queues: plan.Queues{Events: what.Carrier == RawWait, QPs: 1, PostList: 1, Inline: plan.Auto},
+		Place:  plan.Place{Node: plan.Auto}, Report: plan.Report{NoPeak: true, LatencyDef: plan.RoundTrip},
 	})
 	if err != nil {
 		return Run{}, err

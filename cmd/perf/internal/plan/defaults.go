@@ -55,13 +55,13 @@ func (p *Plan) defaultSize() uint64 {
 	switch {
 	case p.Verb == wire.Atomic:
 		return atomicSize
-	case p.Transport == wire.UD && (p.All || p.Bandwidth()):
+	case p.Transport == wire.UD && (p.Load.All || p.Bandwidth()):
 		return datagramSize
 	case p.Transport == wire.RawEth && p.Bandwidth():
 		return FrameSize
 	case p.Transport == wire.RawEth:
 		return LeastFrame
-	case p.All:
+	case p.Load.All:
 		return maxSweep
 	case p.Bandwidth():
 		return bandwidthSize
@@ -85,66 +85,66 @@ func (p *Plan) defaultTxDepth() int {
 
 // fill sets what was left open and does not depend on the rest.
 func (p *Plan) fill() {
-	if p.DualPort {
-		p.QPs *= 2 // as perftest
+	if p.Link.DualPort {
+		p.Queues.QPs *= 2 // as perftest
 	}
-	p.CMExchange = p.CMExchange && !p.RDMACM
-	if p.SizeList != nil {
-		p.Size, p.All = slices.Max(p.SizeList), true
+	p.Peer.CMExchange = p.Peer.CMExchange && !p.Peer.RDMACM
+	if p.Load.SizeList != nil {
+		p.Load.Size, p.Load.All = slices.Max(p.Load.SizeList), true
 	}
-	if p.Size == 0 {
-		p.Size = p.defaultSize()
+	if p.Load.Size == 0 {
+		p.Load.Size = p.defaultSize()
 	}
-	if p.Infinite && p.Interval == 0 {
-		p.Interval, p.Duration = cmp.Or(p.Duration, DefaultInterval), 0 // as perftest
+	if p.Load.Infinite && p.Load.Interval == 0 {
+		p.Load.Interval, p.Load.Duration = cmp.Or(p.Load.Duration, DefaultInterval), 0 // as perftest
 	}
-	if p.Duration > 0 && p.Margin < 0 {
-		p.Margin = p.Duration / 4
+	if p.Load.Duration > 0 && p.Load.Margin < 0 {
+		p.Load.Margin = p.Load.Duration / 4
 	}
-	if p.Duration == 0 && p.Iters == 0 {
-		p.Iters = p.defaultIters()
+	if p.Load.Duration == 0 && p.Load.Iters == 0 {
+		p.Load.Iters = p.defaultIters()
 	}
-	if p.TxDepth == 0 {
-		p.TxDepth = p.defaultTxDepth()
+	if p.Queues.TxDepth == 0 {
+		p.Queues.TxDepth = p.defaultTxDepth()
 	}
-	if p.RxDepth == 0 && p.Verb.Consumes() {
-		p.RxDepth = sendRx
+	if p.Queues.RxDepth == 0 && p.Verb.Consumes() {
+		p.Queues.RxDepth = sendRx
 	}
 }
 
 // Large reports whether all messages are so large that each has a completion, unless that is asked for otherwise.
-func (p *Plan) Large() bool { return p.Size > cqModLimit && !p.All }
+func (p *Plan) Large() bool { return p.Load.Size > cqModLimit && !p.Load.All }
 
 // fit brings depths and completions into line with the rest.
 func (p *Plan) fit() {
 	if p.ByCount() {
-		p.TxDepth = int(min(uint64(p.TxDepth), p.Iters))
-		p.RxDepth = p.sharers() * int(min(uint64(p.RxDepth/p.sharers()), p.Iters))
+		p.Queues.TxDepth = int(min(uint64(p.Queues.TxDepth), p.Load.Iters))
+		p.Queues.RxDepth = p.sharers() * int(min(uint64(p.Queues.RxDepth/p.sharers()), p.Load.Iters))
 	}
-	if p.CQMod == 0 {
+	if p.Queues.CQMod == 0 {
 		switch {
-		case p.PostList > 1:
-			p.CQMod = p.PostList
+		case p.Queues.PostList > 1:
+			p.Queues.CQMod = p.Queues.PostList
 		case p.Large():
-			p.CQMod = 1
+			p.Queues.CQMod = 1
 		default:
-			p.CQMod = defaultCQMod
+			p.Queues.CQMod = defaultCQMod
 		}
 	}
 	if p.Transport == wire.SRD {
-		p.CQMod = 1 // EFA completes each message, in any order
+		p.Queues.CQMod = 1 // EFA completes each message, in any order
 	}
-	p.CQMod = min(p.CQMod, p.TxDepth)
+	p.Queues.CQMod = min(p.Queues.CQMod, p.Queues.TxDepth)
 	if !p.Sends() {
-		p.Rate = Rate{} // both ends may be given the same
+		p.Load.Rate = Rate{} // both ends may be given the same
 	}
-	if p.Rate.Limit > 0 && !p.Rate.Hardware {
-		if p.Rate.Burst == 0 {
-			p.Rate.Burst = p.defaultBurst()
+	if p.Load.Rate.Limit > 0 && !p.Load.Rate.Hardware {
+		if p.Load.Rate.Burst == 0 {
+			p.Load.Rate.Burst = p.defaultBurst()
 		}
-		p.CQMod = min(p.CQMod, max(1, p.Rate.Burst/max(p.QPs, 1)))
+		p.Queues.CQMod = min(p.Queues.CQMod, max(1, p.Load.Rate.Burst/max(p.Queues.QPs, 1)))
 	}
 	if p.Verb.Fetches() || p.Memory.OutOfReach() || p.Memory.Null {
-		p.Inline = 0
+		p.Queues.Inline = 0
 	}
 }

@@ -118,42 +118,42 @@ func (p *Plan) checkFrames(c *complaints) {
 	switch {
 	case p.Verb != wire.Send:
 		c.add("connection type (-c) RawEth: only for send; use RC")
-	case p.Host != "":
+	case p.Peer.Host != "":
 		c.add("server %q: raw Ethernet (-c RawEth) does not connect; name the peer by its address (-E) and give "+
-			"--client", p.Host)
-	case p.RDMACM:
-	case p.Bidirectional && p.Duration > 0:
+			"--client", p.Peer.Host)
+	case p.Peer.RDMACM:
+	case p.Load.Bidirectional && p.Load.Duration > 0:
 		c.unfit("duration",
 			"bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot notify each other "+
 				"when it is over; give iterations (-n)")
-	case p.QPs > 1 && !f.Ports():
+	case p.Queues.QPs > 1 && !f.Ports():
 		c.unfit("qp", "queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
-			"give them (-J -j -K -k)", p.QPs)
-	case p.QPs > 1 && p.Threads != p.QPs:
+			"give them (-J -j -K -k)", p.Queues.QPs)
+	case p.Queues.QPs > 1 && p.Queues.Threads != p.Queues.QPs:
 		c.unfit("qp",
-			"queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.QPs)
+			"queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.Queues.QPs)
 	case p.Sweep():
 		c.add("sizes (-a, --sizes) and rounds (--rounds): the ends of raw Ethernet (-c RawEth) cannot " +
 			"synchronize between sizes; " +
 			"give one (-s), once")
-	case p.UseSRQ:
+	case p.Queues.UseSRQ:
 		c.unfit("use-srq", "shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")
-	case p.SendImm:
+	case p.Queues.SendImm:
 		c.unfit("send-with-imm", "immediate data (--send-with-imm): raw Ethernet (-c RawEth) has none")
-	case p.GIDIndex != Auto:
-		c.add("gid index (-x) %d: raw Ethernet (-c RawEth) has no GIDs", p.GIDIndex)
-	case p.Inline > 0:
-		c.unfit("inline-size", "inline size (-I) %d: raw Ethernet (-c RawEth) has none", p.Inline)
+	case p.Link.GIDIndex != Auto:
+		c.add("gid index (-x) %d: raw Ethernet (-c RawEth) has no GIDs", p.Link.GIDIndex)
+	case p.Queues.Inline > 0:
+		c.unfit("inline-size", "inline size (-I) %d: raw Ethernet (-c RawEth) has none", p.Queues.Inline)
 	}
-	if p.Size < LeastFrame {
-		c.add("size (-s) %d < %d, the smallest Ethernet frame", p.Size, LeastFrame)
-	} else if n := f.headers() + frameCRC; p.Size < n {
-		c.add("size (-s) %d < %d, the headers of the frame and its checksum", p.Size, n)
+	if p.Load.Size < LeastFrame {
+		c.add("size (-s) %d < %d, the smallest Ethernet frame", p.Load.Size, LeastFrame)
+	} else if n := f.headers() + frameCRC; p.Load.Size < n {
+		c.add("size (-s) %d < %d, the headers of the frame and its checksum", p.Load.Size, n)
 	}
 	if f.Own == ([6]byte{}) {
 		c.add("own address (-B): required by raw Ethernet (-c RawEth), such as e4:1d:2d:00:00:01")
 	}
-	if f.Peer == ([6]byte{}) && (p.Client() || p.Bidirectional || !p.Bandwidth()) {
+	if f.Peer == ([6]byte{}) && (p.Client() || p.Load.Bidirectional || !p.Bandwidth()) {
 		c.add("address of the peer (-E): required by raw Ethernet (-c RawEth), such as e4:1d:2d:00:00:02")
 	}
 	if f.Server.IsValid() != f.Client.IsValid() {
@@ -187,8 +187,8 @@ func (p *Plan) checkFlows(c *complaints) {
 		c.add("flows (--flows) %d: need ports, by which they differ (-J -j -K -k)", f.Flows)
 	case f.Burst > 1 && f.Flows < 2:
 		c.add("burst (--flows-burst) %d: needs flows (--flows)", f.Burst)
-	case f.Ports() && int(last)+p.QPs*f.flows()-1 > 65535:
-		c.add("ports (-K, -k): %d flows of %d queue pairs from port %d go beyond 65535", f.flows(), p.QPs, last)
+	case f.Ports() && int(last)+p.Queues.QPs*f.flows()-1 > 65535:
+		c.add("ports (-K, -k): %d flows of %d queue pairs from port %d go beyond 65535", f.flows(), p.Queues.QPs, last)
 	case f.Kinds() > 1 && !p.Bandwidth():
 		for _, option := range []string{"flows", "flows-burst", "vlan-pcp"} {
 			c.unfit(option, "flows and priorities (--flows, --vlan-pcp 8): only for bandwidth tests")

@@ -22,22 +22,23 @@ func (r Rate) Kbits(size uint64, n int) uint64 {
 
 // checkPacing checks a limit that the adapter enforces.
 func (p *Plan) checkPacing(c *complaints) {
-	r := p.Rate
+	r := p.Load.Rate
 	switch {
 	case !r.Hardware && r.Packet != 0:
 		c.add("packet size (--typical-pkt-size) %d: needs --rate-limit-type HW", r.Packet)
 	case !r.Hardware:
 	case r.Limit == 0:
 		c.unfit("rate-limit-type", "type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)")
-	case p.All:
+	case p.Load.All:
 		c.unfit("rate-limit-type",
 			"rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
 	case r.Packet < 0 || r.Packet > 1<<16-1:
 		c.add("packet size (--typical-pkt-size) %d; allowed: 1 to %d", r.Packet, 1<<16-1)
-	case uint64(r.Burst)*p.Size > 1<<32-1:
-		c.add("burst size (--burst-size) %d messages of %d bytes: the limit of adapters is %d bytes", r.Burst, p.Size,
+	case uint64(r.Burst)*p.Load.Size > 1<<32-1:
+		c.add("burst size (--burst-size) %d messages of %d bytes: the limit of adapters is %d bytes", r.Burst,
+			p.Load.Size,
 			uint32(1<<32-1))
-	case r.Kbits(p.Size, max(p.QPs, 1)) < 1:
+	case r.Kbits(p.Load.Size, max(p.Queues.QPs, 1)) < 1:
 		c.add("rate (--rate-limit) %v: less than 1 kb/s for each queue pair", r.Limit)
 	}
 }
@@ -91,23 +92,23 @@ func (r Rate) Messages(size uint64) float64 {
 
 // checkEndless checks runs without an end, and intermediate figures.
 func (p *Plan) checkEndless(c *complaints) {
-	if (p.Infinite || p.Interval != 0) && !p.Bandwidth() {
+	if (p.Load.Infinite || p.Load.Interval != 0) && !p.Bandwidth() {
 		c.add("endless runs and intervals (--run-infinitely, --report-interval): only for bandwidth tests")
 	}
-	if p.Infinite && p.All {
+	if p.Load.Infinite && p.Load.All {
 		c.add("an endless run (--run-infinitely) has one size, not several (-a, --sizes)")
 	}
-	if p.Infinite && p.Rounds > 1 {
+	if p.Load.Infinite && p.Load.Rounds > 1 {
 		c.add("an endless run (--run-infinitely) has no rounds (--rounds)")
 	}
-	if p.Infinite && p.Duration > 0 {
+	if p.Load.Infinite && p.Load.Duration > 0 {
 		c.add("an endless run (--run-infinitely) takes a duration (-D) or --report-interval, not both")
 	}
-	if p.Infinite && p.Verify {
+	if p.Load.Infinite && p.Verify {
 		c.add("payload check (--verify): not with an endless run (--run-infinitely)")
 	}
-	if p.Interval < 0 || p.Interval > 0 && p.Interval < minInterval {
-		c.add("interval (--report-interval) %v < %v", p.Interval, minInterval)
+	if p.Load.Interval < 0 || p.Load.Interval > 0 && p.Load.Interval < minInterval {
+		c.add("interval (--report-interval) %v < %v", p.Load.Interval, minInterval)
 	}
 }
 
@@ -115,7 +116,7 @@ const minInterval = 100 * time.Millisecond
 
 // checkRate checks the limit of the sending rate.
 func (p *Plan) checkRate(c *complaints) {
-	r := p.Rate
+	r := p.Load.Rate
 	if r.Limit == 0 {
 		if r.Burst != 0 {
 			c.add("burst size (--burst-size) %d: needs a rate (--rate-limit)", r.Burst)
@@ -126,16 +127,16 @@ func (p *Plan) checkRate(c *complaints) {
 		c.add("rate (--rate-limit) %v; allowed: above 0, below 1e12", r.Limit)
 		return
 	}
-	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.PostList || r.Burst > maxDepth) {
+	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.Queues.PostList || r.Burst > maxDepth) {
 		c.unfit("burst-size",
-			"burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
+			"burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.Queues.PostList, maxDepth)
 		return
 	}
 	switch {
 	case !p.Bandwidth():
 		c.unfit("rate-limit", "rate (--rate-limit): only for bandwidth tests")
 		c.unfit("burst-size", "burst size (--burst-size): only for bandwidth tests")
-	case p.Events && !r.Hardware:
+	case p.Queues.Events && !r.Hardware:
 		c.unfit("events", "rate (--rate-limit): needs polling; give no -e")
 	}
 	if r.Hardware {
@@ -145,13 +146,13 @@ func (p *Plan) checkRate(c *complaints) {
 	if burst == 0 {
 		burst = p.defaultBurst()
 	}
-	burst = max(burst, p.QPs*p.PostList) // each queue pair has its turn
-	every := float64(burst) / r.Messages(p.Size)
-	if most := p.Timeout.Seconds() / 2; every > most {
+	burst = max(burst, p.Queues.QPs*p.Queues.PostList) // each queue pair has its turn
+	every := float64(burst) / r.Messages(p.Load.Size)
+	if most := p.Peer.Timeout.Seconds() / 2; every > most {
 		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (half of --timeout); "+
 			"give a higher rate, or a smaller --burst-size", burst, every, most)
 	}
-	if most := (p.Duration - 2*p.Margin).Seconds() / 4; p.Duration > 0 && every > most {
+	if most := (p.Load.Duration - 2*p.Load.Margin).Seconds() / 4; p.Load.Duration > 0 && every > most {
 		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (a quarter of what -D "+
 			"measures); give a higher rate, or a smaller --burst-size", burst, every, most)
 	}
@@ -160,9 +161,9 @@ func (p *Plan) checkRate(c *complaints) {
 // defaultBurst is as deep as the send queue, as perftest's, but no more than what may go out in a millisecond: a sample
 // would have a burst more than its share. Sweeps have all sizes, whose rates differ.
 func (p *Plan) defaultBurst() int {
-	burst := max(p.TxDepth, 1)
-	if each := p.Rate.Messages(p.Size) / 1000; !p.All && each < float64(burst) {
-		burst = max(int(each), p.PostList, 1)
+	burst := max(p.Queues.TxDepth, 1)
+	if each := p.Load.Rate.Messages(p.Load.Size) / 1000; !p.Load.All && each < float64(burst) {
+		burst = max(int(each), p.Queues.PostList, 1)
 	}
 	return burst
 }
@@ -170,24 +171,24 @@ func (p *Plan) defaultBurst() int {
 // checkLists checks how much is posted and polled at once.
 func (p *Plan) checkLists(c *complaints) {
 	switch {
-	case p.RecvList == 0:
-	case !p.Bandwidth() && p.RecvList > 1:
-		c.add("list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
+	case p.Queues.RecvList == 0:
+	case !p.Bandwidth() && p.Queues.RecvList > 1:
+		c.add("list of receives (--recv-post-list) %d: only for bandwidth tests", p.Queues.RecvList)
 	case !p.Verb.Consumes():
 		c.unfit("recv-post-list",
-			"list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
+			"list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.Queues.RecvList)
 	case !p.Bandwidth():
-		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
-	case p.RecvList < 1 || p.RecvList > p.RxDepth:
+		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d: only for bandwidth tests", p.Queues.RecvList)
+	case p.Queues.RecvList < 1 || p.Queues.RecvList > p.Queues.RxDepth:
 		c.unfit("recv-post-list",
-			"list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.RecvList,
-			p.RxDepth)
+			"list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.Queues.RecvList,
+			p.Queues.RxDepth)
 	}
-	if p.PollMax < 0 || p.PollMax > MaxPoll {
-		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d; allowed: 1 to %d", p.PollMax, MaxPoll)
+	if p.Queues.PollMax < 0 || p.Queues.PollMax > MaxPoll {
+		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d; allowed: 1 to %d", p.Queues.PollMax, MaxPoll)
 	}
-	if p.PollMax > 0 && !p.Bandwidth() {
-		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d: only for bandwidth tests", p.PollMax)
+	if p.Queues.PollMax > 0 && !p.Bandwidth() {
+		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d: only for bandwidth tests", p.Queues.PollMax)
 	}
 }
 
@@ -197,7 +198,7 @@ const MaxPoll = 16
 // checkWarmUp checks messages that do not count.
 func (p *Plan) checkWarmUp(c *complaints) {
 	switch {
-	case !p.WarmUp:
+	case !p.Load.WarmUp:
 	case !p.Bandwidth():
 		c.add("warm-up (--perform-warm-up): only for bandwidth tests")
 	case p.Verb.Consumes():

@@ -60,20 +60,20 @@ func (p *Plan) checkMemory(c *complaints) {
 	if m.Offset < 0 || m.Offset > 0 && m.Kind != File {
 		c.unfit("mmap-offset", "offset (--mmap-offset) %d: needs a file (--mmap) and is at least 0", m.Offset)
 	}
-	if p.NoPin && p.CPUs != nil {
+	if p.Place.NoPin && p.Place.CPUs != nil {
 		c.unfit("no-pin", "give --cpus or --no-pin, not both")
 	}
 	switch both := "give only one of --numa-node, --cpus and --no-pin"; {
-	case p.Node == Auto:
-	case p.CPUs != nil:
+	case p.Place.Node == Auto:
+	case p.Place.CPUs != nil:
 		c.add("%s", both)
-	case p.NoPin:
+	case p.Place.NoPin:
 		c.unfit("no-pin", "%s", both)
 	}
-	if p.Node < Auto {
-		c.add("NUMA node (--numa-node) %d is negative", p.Node)
+	if p.Place.Node < Auto {
+		c.add("NUMA node (--numa-node) %d is negative", p.Place.Node)
 	}
-	if p.MRPerQP && m.Kind == File {
+	if p.Queues.MRPerQP && m.Kind == File {
 		c.unfit("mr-per-qp",
 			"memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
 	}
@@ -93,13 +93,13 @@ func (p *Plan) checkMemory(c *complaints) {
 			"--write-with-imm, whose completions tell, or use send lat",
 			m.Kind)
 	}
-	if m.OutOfReach() && (p.Transport == wire.RawEth || p.Transport == wire.UD && p.RDMACM) {
+	if m.OutOfReach() && (p.Transport == wire.RawEth || p.Transport == wire.UD && p.Peer.RDMACM) {
 		c.add("connection type (-c) %v: its headers are the processor's to write and read, which %v is out of reach of",
 			p.Transport, m.Kind)
 	}
-	if (m.OutOfReach() || m.Null) && p.Inline > 0 {
+	if (m.OutOfReach() || m.Null) && p.Queues.Inline > 0 {
 		c.unfit("inline-size",
-			"inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
+			"inline size (-I) %d: inline messages are copied by the processor, past %s", p.Queues.Inline, m.posted())
 	}
 	switch {
 	case !m.Null:

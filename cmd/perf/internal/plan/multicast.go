@@ -22,11 +22,11 @@ func (p *Plan) checkMulticast(c *complaints) {
 		c.unfit("mcg", "multicast (-g): not with raw Ethernet (-c RawEth)")
 	case p.Transport != wire.UD:
 		c.unfit("connection", "multicast (-g): only for -c UD")
-	case p.Bidirectional:
+	case p.Load.Bidirectional:
 		c.add("multicast (-g): not with both directions (-b)")
-	case p.QPs > 1:
-		c.add("multicast (-g): %d queue pairs (-q); allowed: 1", p.QPs)
-	case p.RDMACM:
+	case p.Queues.QPs > 1:
+		c.add("multicast (-g): %d queue pairs (-q); allowed: 1", p.Queues.QPs)
+	case p.Peer.RDMACM:
 		c.add("multicast (-g): not with rdma_cm (-R), as in perftest")
 	case p.Group != (ibv.GID{}) && !p.Group.IsMulticast() && !mappedGroup(p.Group):
 		c.add("group (-M) %v is no multicast address", p.Group)

@@ -46,16 +46,38 @@ type Options struct {
 	Multicast bool    // UD, to a group
 	Group     ibv.GID // zero: perftest's
 
+	Peer   Peer
+	Link   Link
+	Load   Load
+	Queues Queues
+	Place  Place
+	Report Report
+
+	Memory  Memory
+	Payload []byte // what messages are made of, again and again; nil: a pattern
+	Verify  bool
+}
+
+// Peer is how the ends meet.
+type Peer struct {
 	Host     string     // of the server; empty: be the server
 	Bind     string     // address that a server listens on, and a client comes from; empty: any
 	Port     int        // TCP, or rdma_cm
 	Ports    wire.Ports // a server takes one of them, where Port is 0
 	ListenFD int        // of a socket that listens already, in place of Bind and Port; 0: none
 
-	RDMACM     bool   // connect by rdma_cm
-	CMExchange bool   // meet by rdma_cm, and connect the queue pairs as over TCP; RDMACM has it in it
-	RetryCount int    // with RDMACM: how often a lost packet is repeated
-	IPv6       bool   // meet at an address of IPv6
+	RDMACM     bool // connect by rdma_cm
+	CMExchange bool // meet by rdma_cm, and connect the queue pairs as over TCP; RDMACM has it in it
+	RetryCount int  // with RDMACM: how often a lost packet is repeated
+	IPv6       bool // meet at an address of IPv6
+
+	Timeout  time.Duration // of a step of the exchange, and without any completion
+	Patience time.Duration // how long a client tries to reach a server
+	ShortNeg bool
+}
+
+// Link is the device and the way to the peer.
+type Link struct {
 	Device     string // empty: the first one with an active port; with RDMACM the one that the address leads to
 	IBPort     uint8
 	DualPort   bool // QPs on port 1, and as many on port 2
@@ -68,7 +90,10 @@ type Options struct {
 	FlowLabels []uint32 // of the queue pairs, in turn; nil: 0
 	PKeyIndex  uint16
 	OutReads   int // outstanding reads; 0: the maximum of the device
+}
 
+// Load has the sizes of messages, how many are sent, for how long, how fast and in which direction.
+type Load struct {
 	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
 	All      bool   // powers of two from 2 to Size; stock peers always run to 8 MiB
 	Iters    uint64 // messages per queue pair and size; 0: 5000 for write bw, else 1000
@@ -79,6 +104,15 @@ type Options struct {
 	Rate     Rate          // no more than that
 	SizeList []uint64      // the sizes, one after the other; with All
 	Rounds   int           // how many times all sizes are measured; 0: once
+	Gap      time.Duration // of a test of latency: before each message, which does not count
+
+	Bidirectional bool
+	Reversed      bool // the server has the client's part, and the client the server's
+	WarmUp        bool // move messages first that do not count
+}
+
+// Queues has the queue pairs of this end, and how it posts and waits.
+type Queues struct {
 	QPs      int
 	Threads  int  // each with an equal share of the queue pairs, and its own CQs; 0: one
 	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
@@ -86,37 +120,32 @@ type Options struct {
 	SendImm  bool // messages of send carry immediate data
 	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
-	RecvList int    // receives that are posted at once; 0: as many as were used up
-	PollMax  int    // completions that are taken at once; 0: 16
-	CQMod    int    // 0: 100, or less where that would mislead
-	MRPerQP  bool   // separate memory for each queue pair
-	Payload  []byte // what messages are made of, again and again; nil: a pattern
-	Inline   int    // bytes; Auto: perftest's choice for latency, 0 for bandwidth
+	RecvList int  // receives that are posted at once; 0: as many as were used up
+	PollMax  int  // completions that are taken at once; 0: 16
+	CQMod    int  // 0: 100, or less where that would mislead
+	MRPerQP  bool // separate memory for each queue pair
+	Inline   int  // bytes; Auto: perftest's choice for latency, 0 for bandwidth
+	Events   bool // sleep for completions
+	Vector   int  // interrupt vector of those
+}
 
-	Memory Memory
-	CPUs   []int // that this end may run on; nil: those near the device
-	NoPin  bool  // leave the choice of CPUs and memory to the kernel
-	Node   int   // the NUMA node to run on; Auto: that of the device
+// Place is where this end runs.
+type Place struct {
+	CPUs  []int // nil: those near the device
+	NoPin bool  // leave the choice of CPUs and memory to the kernel
+	Node  int   // the NUMA node; Auto: that of the device
+}
 
-	Bidirectional bool
-	Reversed      bool // the server has the client's part, and the client the server's
-	ReportBoth    bool // show both directions separately
-	PerPort       bool // show both ports of DualPort separately
-	WarmUp        bool // move messages first that do not count
-	Events        bool // sleep for completions
-	Vector        int  // interrupt vector of those
-	NoPeak        bool
-	Counters      bool     // read the port's counters
-	CounterNames  []string // at these alone; nil: at all
-	CPUUtil       bool     // print what this end's processor did
-	Gbits         bool
-	Verify        bool
-	LatencyDef    LatencyDef
-	Gap           time.Duration // of a test of latency: before each message, which does not count
-	Unsorted      bool          // keep the samples of latency, in order
-	HWTimestamps  bool          // the times between completions, by the adapter's clock
-
-	Timeout  time.Duration // of a step of the exchange, and without any completion
-	Patience time.Duration // how long a client tries to reach a server
-	ShortNeg bool
+// Report has the additional figures, and how all are shown.
+type Report struct {
+	ReportBoth   bool // show both directions separately
+	PerPort      bool // show both ports of DualPort separately
+	NoPeak       bool
+	Counters     bool     // read the port's counters
+	CounterNames []string // at these alone; nil: at all
+	CPUUtil      bool     // print what this end's processor did
+	Gbits        bool
+	LatencyDef   LatencyDef
+	Unsorted     bool // keep the samples of latency, in order
+	HWTimestamps bool // the times between completions, by the adapter's clock
 }

@@ -27,10 +27,10 @@ func New(o Options) (Plan, error) {
 }
 
 // Connects reports whether this end connects to the other, which waits for it.
-func (p *Plan) Connects() bool { return p.Host != "" || p.Frames.Connects }
+func (p *Plan) Connects() bool { return p.Peer.Host != "" || p.Frames.Connects }
 
 // Client reports whether this end has the client's part in the traffic: it connects, unless the test is reversed.
-func (p *Plan) Client() bool { return p.Connects() != p.Reversed }
+func (p *Plan) Client() bool { return p.Connects() != p.Load.Reversed }
 
 // Bandwidth reports whether the test measures bandwidth, and not latency.
 func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
@@ -40,20 +40,20 @@ func (p *Plan) Measures() bool { return p.Client() || p.Bandwidth() || !p.Verb.F
 
 // Sends reports whether this end posts what is measured.
 func (p *Plan) Sends() bool {
-	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && !p.Verb.Fetches())
+	return p.Client() || p.Load.Bidirectional || (p.Metric == wire.Latency && !p.Verb.Fetches())
 }
 
 // Receives reports whether this end posts receives.
 func (p *Plan) Receives() bool {
-	return p.Verb.Consumes() && (!p.Client() || p.Bidirectional || p.Metric == wire.Latency)
+	return p.Verb.Consumes() && (!p.Client() || p.Load.Bidirectional || p.Metric == wire.Latency)
 }
 
 // Lands reports whether the peer's payload comes to rest in this end's memory.
 func (p *Plan) Lands() bool {
 	if p.Verb.Fetches() {
-		return p.Client() || p.Bidirectional
+		return p.Client() || p.Load.Bidirectional
 	}
-	return !p.Client() || p.Bidirectional || p.Metric == wire.Latency
+	return !p.Client() || p.Load.Bidirectional || p.Metric == wire.Latency
 }
 
 // Opcode returns what is posted.
@@ -71,7 +71,7 @@ func (p *Plan) Opcode() ibv.Opcode {
 		}
 		return ibv.OpCompareSwap
 	}
-	if p.SendImm {
+	if p.Queues.SendImm {
 		return ibv.OpSendImm
 	}
 	return ibv.OpSend
@@ -112,28 +112,28 @@ func (p *Plan) Lossy() bool { return p.Receives() && !p.Transport.Reliable() }
 
 // FlowLabel returns the flow label of queue pair i.
 func (p *Plan) FlowLabel(i int) uint32 {
-	if len(p.FlowLabels) == 0 {
+	if len(p.Link.FlowLabels) == 0 {
 		return 0
 	}
-	return p.FlowLabels[i%p.QPs%len(p.FlowLabels)]
+	return p.Link.FlowLabels[i%p.Queues.QPs%len(p.Link.FlowLabels)]
 }
 
 // Sweep reports whether several figures are measured, one after the other.
-func (p *Plan) Sweep() bool { return p.All || p.Rounds > 1 }
+func (p *Plan) Sweep() bool { return p.Load.All || p.Load.Rounds > 1 }
 
 // Sizes lists the message sizes of the test, in order.
-func (p *Plan) Sizes() []uint64 { return slices.Repeat(p.round(), max(p.Rounds, 1)) }
+func (p *Plan) Sizes() []uint64 { return slices.Repeat(p.round(), max(p.Load.Rounds, 1)) }
 
 // round lists the sizes once.
 func (p *Plan) round() []uint64 {
 	switch {
-	case p.SizeList != nil:
-		return p.SizeList
-	case !p.All:
-		return []uint64{p.Size}
+	case p.Load.SizeList != nil:
+		return p.Load.SizeList
+	case !p.Load.All:
+		return []uint64{p.Load.Size}
 	}
 	var s []uint64
-	for n := uint64(2); n <= p.Size; n *= 2 {
+	for n := uint64(2); n <= p.Load.Size; n *= 2 {
 		s = append(s, n)
 	}
 	return s
@@ -141,28 +141,28 @@ func (p *Plan) round() []uint64 {
 
 // sizeNames returns the list of sizes for the peer to compare, "" without one.
 func (p *Plan) sizeNames() string {
-	if p.SizeList == nil && p.Rounds < 2 {
+	if p.Load.SizeList == nil && p.Load.Rounds < 2 {
 		return ""
 	}
 	return fmt.Sprint(p.Sizes())
 }
 
 // ByCount reports whether the number of messages ends a run.
-func (p *Plan) ByCount() bool { return p.Duration == 0 && !p.Infinite }
+func (p *Plan) ByCount() bool { return p.Load.Duration == 0 && !p.Load.Infinite }
 
 // Messages returns how many messages one queue pair carries per size.
 func (p *Plan) Messages() uint64 {
 	if !p.ByCount() {
 		return math.MaxUint64
 	}
-	return p.Iters
+	return p.Load.Iters
 }
 
 // Take returns the plan of an end that just waits, with what its peer asks for.
 func (p Plan) Take(a wire.Asked) Plan {
-	p.QPs, p.Size, p.Infinite = a.QPs, max(p.Size, a.Size), a.Infinite
-	if p.QPs%p.ThreadCount() != 0 {
-		p.Threads = 1
+	p.Queues.QPs, p.Load.Size, p.Load.Infinite = a.QPs, max(p.Load.Size, a.Size), a.Infinite
+	if p.Queues.QPs%p.ThreadCount() != 0 {
+		p.Queues.Threads = 1
 	}
 	return p
 }
@@ -170,11 +170,13 @@ func (p Plan) Take(a wire.Asked) Plan {
 // Params returns what the ends compare.
 func (p *Plan) Params() wire.Params {
 	params := wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
-		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
-		Duration: p.Duration, All: p.Sweep(), Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
-		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
-		Multicast: p.Multicast, Counts: true, Silence: p.Timeout,
-		Takes: !p.DualPort}
+		Size: p.Load.Size, Iters: p.Load.Iters, QPs: p.Queues.QPs,
+		Duration: p.Load.Duration, All: p.Sweep(), Bidirectional: p.Load.Bidirectional, Gbits: p.Report.Gbits,
+		Verify:     p.Verify,
+		ReportBoth: p.Report.ReportBoth, Reversed: p.Load.Reversed, PerPort: p.Report.PerPort,
+		Infinite: p.Load.Infinite, Sizes: p.sizeNames(),
+		Multicast: p.Multicast, Counts: true, Silence: p.Peer.Timeout,
+		Takes: !p.Link.DualPort}
 	if p.Payload != nil {
 		params.Payload = wire.Sum(p.Payload)
 	}

@@ -12,8 +12,10 @@ import (
 )
 
 func base(v wire.Verb, m wire.Metric) Options {
-	return Options{Verb: v, Metric: m, Port: wire.DefaultPort, IBPort: 1, GIDIndex: Auto, QPs: 1, PostList: 1,
-		Inline: Auto, Margin: Auto, Node: Auto, QPTimeout: 14, Timeout: time.Second, LatencyDef: RoundTrip}
+	return Options{Verb: v, Metric: m, Peer: Peer{Port: wire.DefaultPort, Timeout: time.Second},
+		Link:   Link{IBPort: 1, GIDIndex: Auto, QPTimeout: 14},
+		Queues: Queues{QPs: 1, PostList: 1, Inline: Auto}, Load: Load{Margin: Auto}, Place: Place{Node: Auto},
+		Report: Report{LatencyDef: RoundTrip}}
 }
 
 // TestResolveDefaults pins the numbers that a stock peer reckons with.
@@ -30,16 +32,21 @@ func TestNewDefaults(t *testing.T) {
 		{"send bw", base(wire.Send, wire.Bandwidth), nil, 65536, 1000, 128, 512, 1, 1},
 		{"write lat", base(wire.Write, wire.Latency), nil, 2, 1000, 1, 0, 1, 1},
 		{"send lat", base(wire.Send, wire.Latency), nil, 2, 1000, 1, 512, 1, 1},
-		{"small bw", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Size = 8192 }, 8192, 5000, 128, 0, 100, 1},
-		{"all sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true }, 8 << 20, 5000, 128, 0, 100,
+		{"small bw", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Load.Size = 8192 }, 8192, 5000, 128, 0, 100,
+			1},
+		{"all sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Load.All = true }, 8 << 20, 5000, 128, 0,
+			100,
 			23},
-		{"some sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true; c.Size = 4096 }, 4096, 5000,
+		{"some sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Load.All = true; c.Load.Size = 4096 },
+			4096, 5000,
 			128, 0, 100, 12},
-		{"few messages", base(wire.Send, wire.Bandwidth), func(c *Options) { c.Iters = 20; c.Size = 64 }, 64, 20, 20,
+		{"few messages", base(wire.Send, wire.Bandwidth), func(c *Options) { c.Load.Iters = 20; c.Load.Size = 64 }, 64,
+			20, 20,
 			20, 20, 1},
-		{"post list", base(wire.Write, wire.Bandwidth), func(c *Options) { c.PostList = 4; c.Iters = 40 }, 65536, 40,
+		{"post list", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Queues.PostList = 4; c.Load.Iters = 40 },
+			65536, 40,
 			40, 0, 4, 1},
-		{"duration", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Duration = 4 * time.Second }, 65536, 0,
+		{"duration", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Load.Duration = 4 * time.Second }, 65536, 0,
 			128, 0, 1, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -51,17 +58,18 @@ func TestNewDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Size != tc.size || p.Iters != tc.iters || p.TxDepth != tc.tx || p.RxDepth != tc.rx ||
-				p.CQMod != tc.mod || len(p.Sizes()) != tc.sizes {
+			if p.Load.Size != tc.size || p.Load.Iters != tc.iters || p.Queues.TxDepth != tc.tx ||
+				p.Queues.RxDepth != tc.rx ||
+				p.Queues.CQMod != tc.mod || len(p.Sizes()) != tc.sizes {
 				t.Errorf("size %d, iterations %d, depths %d and %d, moderation %d, %d sizes; want %+v",
-					p.Size, p.Iters, p.TxDepth, p.RxDepth, p.CQMod, len(p.Sizes()), tc)
+					p.Load.Size, p.Load.Iters, p.Queues.TxDepth, p.Queues.RxDepth, p.Queues.CQMod, len(p.Sizes()), tc)
 			}
 		})
 	}
 	c := base(wire.Write, wire.Bandwidth)
-	c.Duration = 4 * time.Second
-	if p, err := New(c); err != nil || p.Margin != time.Second {
-		t.Errorf("margin %v, %v; want a quarter of 4s", p.Margin, err)
+	c.Load.Duration = 4 * time.Second
+	if p, err := New(c); err != nil || p.Load.Margin != time.Second {
+		t.Errorf("margin %v, %v; want a quarter of 4s", p.Load.Margin, err)
 	}
 }
 
@@ -73,75 +81,85 @@ func TestNewRefuses(t *testing.T) {
 		set  func(*Options)
 		want string
 	}{
-		{"iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.Iters = 4 }, "4 < 5"},
-		{"depth", wire.Bandwidth, wire.Write, func(c *Options) { c.TxDepth = 15001 }, "15001"},
-		{"negative depth", wire.Bandwidth, wire.Write, func(c *Options) { c.TxDepth = -1 }, "-1"},
-		{"receive depth of write", wire.Bandwidth, wire.Write, func(c *Options) { c.RxDepth = 4 }, "only send"},
-		{"queue pairs", wire.Bandwidth, wire.Write, func(c *Options) { c.QPs = 0 }, "1 to 16384"},
-		{"queue pairs of latency", wire.Latency, wire.Write, func(c *Options) { c.QPs = 2 }, "measured on one"},
-		{"post list of latency", wire.Latency, wire.Write, func(c *Options) { c.PostList = 2 }, "only for bandwidth"},
-		{"post list and iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 3 }, "multiple"},
-		{"post list and moderation", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 4; c.CQMod = 3 },
+		{"iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Iters = 4 }, "4 < 5"},
+		{"depth", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.TxDepth = 15001 }, "15001"},
+		{"negative depth", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.TxDepth = -1 }, "-1"},
+		{"receive depth of write", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.RxDepth = 4 }, "only send"},
+		{"queue pairs", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.QPs = 0 }, "1 to 16384"},
+		{"queue pairs of latency", wire.Latency, wire.Write, func(c *Options) { c.Queues.QPs = 2 }, "measured on one"},
+		{"post list of latency", wire.Latency, wire.Write, func(c *Options) { c.Queues.PostList = 2 },
+			"only for bandwidth"},
+		{"post list and iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.PostList = 3 },
 			"multiple"},
-		{"post list beyond depth", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 200; c.TxDepth = 128 },
+		{"post list and moderation", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Queues.PostList = 4; c.Queues.CQMod = 3 },
+			"multiple"},
+		{"post list beyond depth", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Queues.PostList = 200; c.Queues.TxDepth = 128 },
 			"200 > send queue depth"},
-		{"both directions of latency", wire.Latency, wire.Send, func(c *Options) { c.Bidirectional = true }, "-b"},
-		{"events of write lat", wire.Latency, wire.Write, func(c *Options) { c.Events = true }, "-e"},
+		{"both directions of latency", wire.Latency, wire.Send, func(c *Options) { c.Load.Bidirectional = true }, "-b"},
+		{"events of write lat", wire.Latency, wire.Write, func(c *Options) { c.Queues.Events = true }, "-e"},
 		{"duration and iterations", wire.Bandwidth, wire.Write,
-			func(c *Options) { c.Duration = time.Second; c.Iters = 5 }, "not both"},
-		{"duration and all", wire.Bandwidth, wire.Write, func(c *Options) { c.Duration = time.Second; c.All = true },
+			func(c *Options) { c.Load.Duration = time.Second; c.Load.Iters = 5 }, "not both"},
+		{"duration and all", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Load.Duration = time.Second; c.Load.All = true },
 			"-a"},
 		{"margin", wire.Bandwidth, wire.Write,
-			func(c *Options) { c.Duration = 2 * time.Second; c.Margin = time.Second }, "margin"},
-		{"size", wire.Bandwidth, wire.Write, func(c *Options) { c.Size = 1<<31 + 1 }, "largest message"},
-		{"odd end of a sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.All = true; c.Size = 3000 },
+			func(c *Options) { c.Load.Duration = 2 * time.Second; c.Load.Margin = time.Second }, "margin"},
+		{"size", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Size = 1<<31 + 1 }, "largest message"},
+		{"odd end of a sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.All = true; c.Load.Size = 3000 },
 			"power of two"},
-		{"mtu", wire.Bandwidth, wire.Write, func(c *Options) { c.MTU = 1500 }, "1500"},
-		{"timeout", wire.Bandwidth, wire.Write, func(c *Options) { c.QPTimeout = 32 }, "32 > 31"},
-		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port, c.Host = 0, "host" }, "tcp port"},
-		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Inline = 8 }, "read sends nothing"},
-		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only for read"},
-		{"endless latency", wire.Latency, wire.Send, func(c *Options) { c.Infinite = true }, "only for bandwidth"},
-		{"endless sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.All = true, true }, "one size"},
-		{"endless and checked", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.Verify = true, true },
+		{"mtu", wire.Bandwidth, wire.Write, func(c *Options) { c.Link.MTU = 1500 }, "1500"},
+		{"timeout", wire.Bandwidth, wire.Write, func(c *Options) { c.Link.QPTimeout = 32 }, "32 > 31"},
+		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Peer.Port, c.Peer.Host = 0, "host" }, "tcp port"},
+		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Queues.Inline = 8 }, "read sends nothing"},
+		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.Link.OutReads = 4 }, "only for read"},
+		{"endless latency", wire.Latency, wire.Send, func(c *Options) { c.Load.Infinite = true }, "only for bandwidth"},
+		{"endless sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Infinite, c.Load.All = true, true },
+			"one size"},
+		{"endless and checked", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Infinite, c.Verify = true, true },
 			"not with an endless run"},
 		{"endless with both", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.Infinite, c.Interval, c.Duration, c.Margin = true, time.Second, time.Second, 0
+			c.Load.Infinite, c.Load.Interval, c.Load.Duration, c.Load.Margin = true, time.Second, time.Second, 0
 		}, "not both"},
-		{"short interval", wire.Bandwidth, wire.Write, func(c *Options) { c.Interval = time.Millisecond }, "< 100ms"},
-		{"endless rounds", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.Rounds = true, 2 },
+		{"short interval", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Interval = time.Millisecond },
+			"< 100ms"},
+		{"endless rounds", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Infinite, c.Load.Rounds = true, 2 },
 			"no rounds"},
 		{"rounds by time", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.Rounds, c.Duration, c.Margin = 2, time.Second, 0
+			c.Load.Rounds, c.Load.Duration, c.Load.Margin = 2, time.Second, 0
 		}, "not with a duration"},
-		{"negative rate", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = -1 }, "above 0"},
-		{"rate that is none", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = math.NaN() }, "above 0"},
-		{"burst of nothing", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Burst = 4 }, "needs a rate"},
+		{"negative rate", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Rate.Limit = -1 }, "above 0"},
+		{"rate that is none", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Rate.Limit = math.NaN() },
+			"above 0"},
+		{"burst of nothing", wire.Bandwidth, wire.Write, func(c *Options) { c.Load.Rate.Burst = 4 }, "needs a rate"},
 		{"burst below the list", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.Host, c.PostList, c.Rate = "a", 8, Rate{Limit: 1000, Burst: 4}
+			c.Peer.Host, c.Queues.PostList, c.Load.Rate = "a", 8, Rate{Limit: 1000, Burst: 4}
 		}, "allowed: 8"},
-		{"rate of latency", wire.Latency, wire.Send, func(c *Options) { c.Rate.Limit = 1000 }, "only for bandwidth"},
+		{"rate of latency", wire.Latency, wire.Send, func(c *Options) { c.Load.Rate.Limit = 1000 },
+			"only for bandwidth"},
 		{"rate by events", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.Host, c.Events, c.Rate.Limit = "a", true, 1000
+			c.Peer.Host, c.Queues.Events, c.Load.Rate.Limit = "a", true, 1000
 		}, "give no -e"},
 		{"rate too low for the timeout", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.Host, c.Rate = "a", Rate{Limit: 0.1, Unit: MessagesPerSecond}
+			c.Peer.Host, c.Load.Rate = "a", Rate{Limit: 0.1, Unit: MessagesPerSecond}
 		}, "half of --timeout"},
 		{"rate too low for the sample", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.Host, c.Rate = "a", Rate{Limit: 10, Unit: MessagesPerSecond, Burst: 5}
-			c.Duration, c.Margin = time.Second, 0
+			c.Peer.Host, c.Load.Rate = "a", Rate{Limit: 10, Unit: MessagesPerSecond, Burst: 5}
+			c.Load.Duration, c.Load.Margin = time.Second, 0
 		}, "a quarter of what -D"},
-		{"receive list of write", wire.Bandwidth, wire.Write, func(c *Options) { c.RecvList = 4 }, "only send"},
-		{"receive list of latency", wire.Latency, wire.Send, func(c *Options) { c.RecvList = 4 }, "only for bandwidth"},
-		{"receive list too long", wire.Bandwidth, wire.Send, func(c *Options) { c.RecvList = 513 }, "1 to 512"},
-		{"poll for many", wire.Bandwidth, wire.Write, func(c *Options) { c.PollMax = 17 }, "1 to 16"},
-		{"poll of latency", wire.Latency, wire.Send, func(c *Options) { c.PollMax = 4 }, "only for bandwidth"},
-		{"flow label", wire.Bandwidth, wire.Write, func(c *Options) { c.FlowLabels = []uint32{1, 1 << 20} },
+		{"receive list of write", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.RecvList = 4 }, "only send"},
+		{"receive list of latency", wire.Latency, wire.Send, func(c *Options) { c.Queues.RecvList = 4 },
+			"only for bandwidth"},
+		{"receive list too long", wire.Bandwidth, wire.Send, func(c *Options) { c.Queues.RecvList = 513 }, "1 to 512"},
+		{"poll for many", wire.Bandwidth, wire.Write, func(c *Options) { c.Queues.PollMax = 17 }, "1 to 16"},
+		{"poll of latency", wire.Latency, wire.Send, func(c *Options) { c.Queues.PollMax = 4 }, "only for bandwidth"},
+		{"flow label", wire.Bandwidth, wire.Write, func(c *Options) { c.Link.FlowLabels = []uint32{1, 1 << 20} },
 			"> 1048575"},
 		{"flow label by rdma_cm", wire.Bandwidth, wire.Write, func(c *Options) {
-			c.RDMACM, c.FlowLabels = true, []uint32{5}
+			c.Peer.RDMACM, c.Link.FlowLabels = true, []uint32{5}
 		}, "the path decides"},
-		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },
+		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.Report.LatencyDef = ToCompletion },
 			"only for latency"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -157,7 +175,7 @@ func TestNewRefuses(t *testing.T) {
 // TestRounds: all sizes are measured in turn, and a peer that measures them once is told.
 func TestRounds(t *testing.T) {
 	c := base(wire.Write, wire.Bandwidth)
-	c.Rounds, c.SizeList = 2, []uint64{64, 8}
+	c.Load.Rounds, c.Load.SizeList = 2, []uint64{64, 8}
 	p, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -165,13 +183,13 @@ func TestRounds(t *testing.T) {
 	if got := p.Sizes(); !slices.Equal(got, []uint64{64, 8, 64, 8}) {
 		t.Errorf("sizes %v", got)
 	}
-	c.SizeList, c.Size = nil, 64
+	c.Load.SizeList, c.Load.Size = nil, 64
 	one := c
-	one.Rounds = 0
+	one.Load.Rounds = 0
 	p, _ = New(c)
 	q, _ := New(one)
 	err = p.Params().Check(q.Params())
-	if !p.Sweep() || p.All || len(p.Sizes()) != 2 || err == nil || !strings.Contains(err.Error(), "--rounds") {
+	if !p.Sweep() || p.Load.All || len(p.Sizes()) != 2 || err == nil || !strings.Contains(err.Error(), "--rounds") {
 		t.Errorf("sizes %v; against one round: %v", p.Sizes(), err)
 	}
 }
@@ -184,10 +202,11 @@ func TestBurst(t *testing.T) {
 		want        int
 	}{{1000, 1, 0, 1}, {20000, 1, 0, 20}, {1e6, 1, 0, 128}, {1000, 4, 0, 4}, {1000, 1, 64, 64}} {
 		c := base(wire.Write, wire.Bandwidth)
-		c.Host, c.PostList = "a", tc.list
-		c.Rate = Rate{Limit: tc.limit, Unit: MessagesPerSecond, Burst: tc.burst}
-		if p, err := New(c); err != nil || p.Rate.Burst != tc.want {
-			t.Errorf("%v messages per second, lists of %d: bursts of %d, %v; want %d", tc.limit, tc.list, p.Rate.Burst,
+		c.Peer.Host, c.Queues.PostList = "a", tc.list
+		c.Load.Rate = Rate{Limit: tc.limit, Unit: MessagesPerSecond, Burst: tc.burst}
+		if p, err := New(c); err != nil || p.Load.Rate.Burst != tc.want {
+			t.Errorf("%v messages per second, lists of %d: bursts of %d, %v; want %d", tc.limit, tc.list,
+				p.Load.Rate.Burst,
 				err, tc.want)
 		}
 	}
@@ -195,7 +214,7 @@ func TestBurst(t *testing.T) {
 
 func TestNewTellsAll(t *testing.T) {
 	c := base(wire.Write, wire.Latency)
-	c.QPs, c.PostList, c.MTU = 2, 2, 77
+	c.Queues.QPs, c.Queues.PostList, c.Link.MTU = 2, 2, 77
 	_, err := New(c)
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("New = %v, want three complaints", err)
@@ -248,7 +267,7 @@ func TestRoles(t *testing.T) {
 		{wire.Send, wire.Latency, server, false, true, true, true},
 	} {
 		o := base(tc.verb, tc.metric)
-		o.Host, o.Bidirectional = tc.host, tc.both
+		o.Peer.Host, o.Load.Bidirectional = tc.host, tc.both
 		p, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -277,9 +296,9 @@ func TestEnds(t *testing.T) {
 		var ends [2]Plan
 		for i, host := range []string{"", "host"} {
 			o := base(tc.verb, tc.metric)
-			o.Host, o.Bidirectional, o.Transport = host, tc.both, tc.transport
+			o.Peer.Host, o.Load.Bidirectional, o.Transport = host, tc.both, tc.transport
 			if tc.metric == wire.Bandwidth {
-				o.QPs = 3
+				o.Queues.QPs = 3
 			}
 			var err error
 			if ends[i], err = New(o); err != nil {
@@ -300,8 +319,9 @@ func TestEnds(t *testing.T) {
 				t.Errorf("%+v: number %d only receives %v, its partner %v", tc, i, client.Target(i), server.Target(p))
 			}
 		}
-		if n := server.RxEach() * server.sharers(); tc.verb == wire.Send && (n != server.RxDepth || n < server.QPs) {
-			t.Errorf("%+v: %d receives in a queue of %d", tc, n, server.RxDepth)
+		if n := server.RxEach() * server.sharers(); tc.verb == wire.Send &&
+			(n != server.Queues.RxDepth || n < server.Queues.QPs) {
+			t.Errorf("%+v: %d receives in a queue of %d", tc, n, server.Queues.RxDepth)
 		}
 	}
 }
@@ -320,7 +340,7 @@ func TestRails(t *testing.T) {
 		{strings.Repeat("a,", 64) + "a", "h", "65 devices"},
 	} {
 		o := base(wire.Write, wire.Bandwidth)
-		o.Device, o.Host = tc.device, tc.host
+		o.Link.Device, o.Peer.Host = tc.device, tc.host
 		rails, err := Rails(o)
 		var names []string
 		for i := range rails {
@@ -335,7 +355,7 @@ func TestRails(t *testing.T) {
 		}
 	}
 	o := base(wire.Write, wire.Bandwidth)
-	o.Device, o.Port = "a,b", 65535
+	o.Link.Device, o.Peer.Port = "a,b", 65535
 	if _, err := Rails(o); err == nil {
 		t.Error("port 65536 is accepted")
 	}

@@ -5,8 +5,8 @@ import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 // checkReversed refuses options that a reversed test cannot have.
 func (p *Plan) checkReversed(c *complaints) {
 	switch {
-	case !p.Reversed:
-	case p.RDMACM:
+	case !p.Load.Reversed:
+	case p.Peer.RDMACM:
 		c.unfit("reversed",
 			"reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the "+
 				"other way round")

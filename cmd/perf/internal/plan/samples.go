@@ -3,16 +3,17 @@ package plan
 // checkSamples checks how latency samples are taken, and which are kept.
 func (p *Plan) checkSamples(c *complaints) {
 	switch {
-	case p.Gap == 0:
-	case p.Gap < 0:
-		c.add("gap (--latency-gap) %v is negative", p.Gap)
+	case p.Load.Gap == 0:
+	case p.Load.Gap < 0:
+		c.add("gap (--latency-gap) %v is negative", p.Load.Gap)
 	case p.Bandwidth():
 		c.add("gap (--latency-gap): only for latency tests; bandwidth tests have --rate-limit")
-	case p.Gap > p.Timeout/2:
-		c.add("gap (--latency-gap) %v > %v, half of --timeout, after which the peer gives up", p.Gap, p.Timeout/2)
+	case p.Load.Gap > p.Peer.Timeout/2:
+		c.add("gap (--latency-gap) %v > %v, half of --timeout, after which the peer gives up", p.Load.Gap,
+			p.Peer.Timeout/2)
 	}
 	switch {
-	case !p.HWTimestamps:
+	case !p.Report.HWTimestamps:
 	case !p.Bandwidth():
 		c.add("timestamps of the adapter (--hw-timestamps): only for bandwidth tests; its clock does not show " +
 			"when a message was posted")
@@ -21,7 +22,7 @@ func (p *Plan) checkSamples(c *complaints) {
 			p.Verb)
 	}
 	switch {
-	case !p.Unsorted:
+	case !p.Report.Unsorted:
 	case p.Bandwidth():
 		c.add("samples (-U): only for latency tests")
 	case !p.ByCount():

@@ -6,22 +6,22 @@ import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 const maxThreads = 1024
 
 // ThreadCount returns how many threads there are, at least one.
-func (p *Plan) ThreadCount() int { return max(p.Threads, 1) }
+func (p *Plan) ThreadCount() int { return max(p.Queues.Threads, 1) }
 
 // Thread returns which thread has queue pair i. Each has as many, one after the other.
-func (p *Plan) Thread(i int) int { return i % p.QPs / (p.QPs / p.ThreadCount()) }
+func (p *Plan) Thread(i int) int { return i % p.Queues.QPs / (p.Queues.QPs / p.ThreadCount()) }
 
 // checkThreads checks how queue pairs are divided among threads.
 func (p *Plan) checkThreads(c *complaints) {
-	switch n := p.Threads; {
+	switch n := p.Queues.Threads; {
 	case n < 0 || n > maxThreads:
 		c.add("threads (--threads) %d; allowed: 1 to %d", n, maxThreads)
 	case n <= 1:
-	case p.QPs%n != 0:
-		c.add("threads (--threads) %d: queue pairs %d (-q) is not a multiple", n, p.QPs)
-	case p.UseSRQ || p.Transport == wire.XRC || p.Transport == wire.DC:
+	case p.Queues.QPs%n != 0:
+		c.add("threads (--threads) %d: queue pairs %d (-q) is not a multiple", n, p.Queues.QPs)
+	case p.Queues.UseSRQ || p.Transport == wire.XRC || p.Transport == wire.DC:
 		c.add("threads (--threads) %d: each has its own receives, so no --use-srq, -c XRC or -c DC", n)
-	case p.RDMACM && p.Transport == wire.UD:
+	case p.Peer.RDMACM && p.Transport == wire.UD:
 		c.add("threads (--threads) %d: not with rdma_cm (-R) and UD (-c), whose queue pairs share one CQ", n)
 	}
 }

@@ -65,7 +65,7 @@ func TestCompare(t *testing.T) {
 		}, 1, "+100.0%  (p=0.5000 n=1+1)  worse\n", ""},
 		{"higher tail", latency, func(_ *plan.Plan, s []measure.Size) { s[0].Lat.P99 *= 1.11 }, 1, "+11.0%", ""},
 		{"lower latency", latency, func(_ *plan.Plan, s []measure.Size) { s[0].Lat.P50 /= 2 }, 0, "-50.0%", ""},
-		{"another test", bandwidth, func(p *plan.Plan, _ []measure.Size) { p.QPs = 7 }, 0, "",
+		{"another test", bandwidth, func(p *plan.Plan, _ []measure.Size) { p.Queues.QPs = 7 }, 0, "",
 			"the number of queue pairs was 2, and is 7"},
 		{"no size in common", bandwidth, func(_ *plan.Plan, s []measure.Size) { s[0].Bytes, s[1].Bytes = 4, 8 }, 0, "",
 			"no size or pair of hosts in common"},

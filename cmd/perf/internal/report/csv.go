@@ -28,7 +28,7 @@ func (o *Outcome) CSV(w io.Writer) error {
 		head = []string{"bytes", "messages", "latency_min_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns",
 			"latency_p99_9_ns", "latency_p99_99_ns", "latency_max_ns", "latency_mean_ns", "latency_stdev_ns"}
 	}
-	both := o.Plan.Bidirectional && o.Plan.Metric == wire.Bandwidth
+	both := o.Plan.Load.Bidirectional && o.Plan.Metric == wire.Bandwidth
 	if both {
 		head = append(head, "sent_bits_per_second", "received_bits_per_second")
 	}

@@ -331,30 +331,30 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Program: o.Program, Command: o.Command, Host: o.Host,
 		Test: testDoc{
 			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(),
-			Connection: c.Transport.String(), RDMACM: c.RDMACM, CMExchange: c.CMExchange,
-			Bidirectional: c.Bidirectional, AllSizes: c.All, Iterations: c.Iters,
-			Duration: c.Duration.Seconds(), Margin: max(c.Margin, 0).Seconds(),
-			QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth, PostList: c.PostList, CQMod: c.CQMod,
-			Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
+			Connection: c.Transport.String(), RDMACM: c.Peer.RDMACM, CMExchange: c.Peer.CMExchange,
+			Bidirectional: c.Load.Bidirectional, AllSizes: c.Load.All, Iterations: c.Load.Iters,
+			Duration: c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
+			QPs: c.Queues.QPs, TxDepth: c.Queues.TxDepth, RxDepth: c.Queues.RxDepth, PostList: c.Queues.PostList,
+			CQMod: c.Queues.CQMod, Inline: max(res.Setup.Local.Inline, 0), Events: c.Queues.Events,
 		},
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res), Warnings: o.Warnings,
 	}
 	d.Test.Memory, d.Test.OnDemand, d.Test.NullMR, d.Test.Relaxed = c.Memory.Kind.String(), c.Memory.OnDemand,
 		c.Memory.Null, c.Relaxed()
-	d.Test.Reversed, d.Test.WarmUp, d.Test.Gap = c.Reversed, c.WarmUp, float64(c.Gap)
-	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Rate.Hardware, c.MRPerQP, c.DualPort
-	if c.Rounds > 1 {
-		d.Test.Rounds = c.Rounds
+	d.Test.Reversed, d.Test.WarmUp, d.Test.Gap = c.Load.Reversed, c.Load.WarmUp, float64(c.Load.Gap)
+	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Load.Rate.Hardware, c.Queues.MRPerQP, c.Link.DualPort
+	if c.Load.Rounds > 1 {
+		d.Test.Rounds = c.Load.Rounds
 	}
-	if c.Threads > 1 {
-		d.Test.Threads = c.Threads
+	if c.Queues.Threads > 1 {
+		d.Test.Threads = c.Queues.Threads
 	}
-	d.Test.Infinite = c.Infinite
-	if c.Infinite {
+	d.Test.Infinite = c.Load.Infinite
+	if c.Load.Infinite {
 		d.Test.Iterations = 0
 	}
-	if r := c.Rate; r.Limit > 0 {
+	if r := c.Load.Rate; r.Limit > 0 {
 		d.Test.RateLimit, d.Test.RateUnit, d.Test.Burst = r.Limit, r.Unit.String(), r.Burst
 	}
 	if c.Verb == wire.Atomic {
@@ -364,7 +364,7 @@ func (o *Outcome) JSON(w io.Writer) error {
 		d.Test.OutReads = res.Setup.OutReads
 	}
 	if c.Metric == wire.Latency {
-		d.Test.LatencyDef = c.LatencyDef.String()
+		d.Test.LatencyDef = c.Report.LatencyDef.String()
 	}
 	d.Local, d.Peer = ends(&res.Setup)
 	for i := range res.Rails {

@@ -79,9 +79,9 @@ func (b onOff) String() string {
 func (b onOff) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
-	i := stockInfo{Test: strings.Join(stockWords(p), "_"), DualPort: onOff(p.DualPort), Device: s.Local.Device,
-		QPs: p.Ends(), Transport: "IB", Conn: p.Transport.String(), SRQ: onOff(p.UseSRQ || p.Transport.OneWay()),
-		Relaxed: onOff(p.Relaxed()), MTU: s.Local.MTU, Link: s.Local.LinkLayer, CM: onOff(p.RDMACM),
+	i := stockInfo{Test: strings.Join(stockWords(p), "_"), DualPort: onOff(p.Link.DualPort), Device: s.Local.Device,
+		QPs: p.Ends(), Transport: "IB", Conn: p.Transport.String(), SRQ: onOff(p.Queues.UseSRQ || p.Transport.OneWay()),
+		Relaxed: onOff(p.Relaxed()), MTU: s.Local.MTU, Link: s.Local.LinkLayer, CM: onOff(p.Peer.RDMACM),
 		Exchange: "Ethernet"}
 	if s.Local.IWARP {
 		i.Transport = "IW"
@@ -89,26 +89,26 @@ func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
 	if s.Local.LinkLayer == ibv.LinkInfiniBand.String() {
 		i.Link = "IB"
 	}
-	if p.Events {
-		i.Events = fmt.Sprintf("Using_%s_comp%d", s.Local.Device, p.Vector)
+	if p.Queues.Events {
+		i.Events = fmt.Sprintf("Using_%s_comp%d", s.Local.Device, p.Queues.Vector)
 	}
 	if p.Multicast {
 		i.Multicast = "on_UD"
 	}
-	if p.Client() || p.Bidirectional {
-		i.TxDepth = p.TxDepth
+	if p.Client() || p.Load.Bidirectional {
+		i.TxDepth = p.Queues.TxDepth
 	}
-	if p.Verb.Consumes() && (!p.Client() || p.Bidirectional) {
-		i.RxDepth = p.RxDepth
+	if p.Verb.Consumes() && (!p.Client() || p.Load.Bidirectional) {
+		i.RxDepth = p.Queues.RxDepth
 	}
-	if p.PostList > 1 {
-		i.PostList = p.PostList
+	if p.Queues.PostList > 1 {
+		i.PostList = p.Queues.PostList
 	}
-	if p.RecvList > 1 {
-		i.RecvList = p.RecvList
+	if p.Queues.RecvList > 1 {
+		i.RecvList = p.Queues.RecvList
 	}
 	if p.Bandwidth() {
-		i.CQMod = p.CQMod
+		i.CQMod = p.Queues.CQMod
 	}
 	if s.Local.GIDIndex >= 0 {
 		i.GIDIndex = &s.Local.GIDIndex
@@ -122,8 +122,8 @@ func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
 	if p.ByCM() {
 		i.Exchange = "rdma_cm"
 	}
-	if p.RDMACM && p.TClass != 0 {
-		i.TOS = &p.TClass
+	if p.Peer.RDMACM && p.Link.TClass != 0 {
+		i.TOS = &p.Link.TClass
 	}
 	return i
 }
@@ -133,7 +133,7 @@ func stockWords(p *plan.Plan) []string {
 	words := []string{"Send"}
 	switch p.Verb {
 	case wire.Send:
-		if p.SendImm {
+		if p.Queues.SendImm {
 			words = []string{"Send_imm"}
 		}
 	case wire.Write:
@@ -145,10 +145,10 @@ func stockWords(p *plan.Plan) []string {
 	case wire.Atomic:
 		words = []string{"Atomic", p.Atomic.String()}
 	}
-	if p.Bidirectional {
+	if p.Load.Bidirectional {
 		words = append(words, "Bidirectional")
 	}
-	if p.PostList > 1 {
+	if p.Queues.PostList > 1 {
 		words = append(words, "Post_List")
 	}
 	if p.Bandwidth() {
@@ -183,7 +183,7 @@ func (o *Outcome) stockResults(s *measure.Size) any {
 	}
 	us := func(ns float64) figure { return num(ns/1000, 2) }
 	var cpu figure
-	if o.Plan.CPUUtil && !o.Plan.ByCount() {
+	if o.Plan.Report.CPUUtil && !o.Plan.ByCount() {
 		cpu = num(s.Used.CPUPercent(), 2)
 	}
 	if l := s.Lat; l != nil {
@@ -214,9 +214,9 @@ func (o *Outcome) stockResults(s *measure.Size) any {
 		}{s.Bytes, s.Messages, us(l.Min), us(l.Max), us(atMost(l.P50, l)), us(l.Mean), us(l.Stdev),
 			us(atMost(l.P99, l)), us(atMost(l.P999, l))}
 	}
-	unit, digits := measure.Units(o.Plan.Gbits), 2
+	unit, digits := measure.Units(o.Plan.Report.Gbits), 2
 	average, rate := orNaN(s.BW.BitsPerSecond)/unit, orNaN(s.BW.MessagesPerSecond)/1e6
-	if o.Plan.Gbits && average < 0.1 {
+	if o.Plan.Report.Gbits && average < 0.1 {
 		digits = 6
 	}
 	switch o.Only {

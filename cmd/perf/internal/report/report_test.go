@@ -53,8 +53,9 @@ func setup() session.Setup {
 }
 
 func bandwidth() (*plan.Plan, *engine.Result) {
-	c := &plan.Plan{Options: plan.Options{Verb: wire.Write, Metric: wire.Bandwidth, Host: "10.8.0.2", Iters: 5000,
-		QPs: 2, TxDepth: 128, PostList: 4, CQMod: 4, Bidirectional: true, All: true}}
+	c := &plan.Plan{Options: plan.Options{Verb: wire.Write, Metric: wire.Bandwidth, Peer: plan.Peer{Host: "10.8.0.2"},
+		Load:   plan.Load{Iters: 5000, Bidirectional: true, All: true},
+		Queues: plan.Queues{QPs: 2, TxDepth: 128, PostList: 4, CQMod: 4}}}
 	own := measure.Bandwidth{BitsPerSecond: 4e9, PeakBitsPerSecond: 5e9, MessagesPerSecond: 7629.39}
 	peer := measure.Bandwidth{BitsPerSecond: 3e9, MessagesPerSecond: 5722}
 	return c, &engine.Result{
@@ -70,7 +71,7 @@ func bandwidth() (*plan.Plan, *engine.Result) {
 
 func TestParts(t *testing.T) {
 	c, res := bandwidth()
-	c.CPUUtil, c.Counters, c.Infinite = true, true, true
+	c.Report.CPUUtil, c.Report.Counters, c.Load.Infinite = true, true, true
 	res.Used = measure.Usage{Elapsed: time.Second, CPU: time.Second / 2,
 		Counters: map[string]uint64{"out_of_buffer": 3, "port_xmit_data": 9}}
 	res.Sizes = res.Sizes[:1]
@@ -113,8 +114,9 @@ func TestParts(t *testing.T) {
 }
 
 func latency() (*plan.Plan, *engine.Result) {
-	c := &plan.Plan{Options: plan.Options{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1,
-		RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: plan.RoundTrip,
+	c := &plan.Plan{Options: plan.Options{Verb: wire.Send, Metric: wire.Latency, Load: plan.Load{Iters: 1000},
+		Queues: plan.Queues{QPs: 1, TxDepth: 1,
+			RxDepth: 512, PostList: 1, CQMod: 1}, Report: plan.Report{LatencyDef: plan.RoundTrip},
 		Memory: plan.Memory{Kind: plan.HugePages, Ordered: true}}}
 	s := setup()
 	s.PeerOurs, s.Local.Software = true, ""
@@ -225,7 +227,7 @@ func TestHostileNames(t *testing.T) {
 // What threads and rails did of a size is in the table, the lines of CSV and the JSON object.
 func TestShares(t *testing.T) {
 	c, res := bandwidth()
-	c.Bidirectional, c.Threads = false, 2
+	c.Load.Bidirectional, c.Queues.Threads = false, 2
 	part := measure.Size{Bytes: 65536, Messages: 5000, BW: &measure.Bandwidth{BitsPerSecond: 2e9}}
 	rail := part
 	rail.Threads = []measure.Size{part, part}
@@ -296,7 +298,7 @@ func TestPerftest(t *testing.T) {
 	for name, f := range map[string]func() (*plan.Plan, *engine.Result){"bw-perftest.json": bandwidth,
 		"lat-perftest.json": latency} {
 		c, res := f()
-		c.CPUUtil, res.Used = true, measure.Usage{Elapsed: time.Second, CPU: time.Second / 2}
+		c.Report.CPUUtil, res.Used = true, measure.Usage{Elapsed: time.Second, CPU: time.Second / 2}
 		var b bytes.Buffer
 		if err := (&Outcome{Plan: c, Result: res}).Perftest(&b); err != nil {
 			t.Fatal(err)
@@ -338,7 +340,7 @@ func TestColumns(t *testing.T) {
 		t.Errorf("interval %q", b.String())
 	}
 	b.Reset()
-	c.Infinite, c.Gbits = true, true
+	c.Load.Infinite, c.Report.Gbits = true, true
 	tab = Table{W: &b, Plan: c, Only: OnlyRate}
 	tab.Interval(2, measure.Interval{Seconds: 0.5, Messages: 1000, MessagesPerSecond: 2000})
 	if b.String() != "0.002000\n" {

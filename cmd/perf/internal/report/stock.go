@@ -39,7 +39,7 @@ func (t Stock) table() Table { return Table{W: t.Diag, Plan: t.Plan} }
 func (t Stock) printf(format string, a ...any) { fmt.Fprintf(t.W, format, a...) }
 
 func (t Stock) rule() {
-	if t.Plan.PerPort {
+	if t.Plan.Report.PerPort {
 		t.printf("%s\n", rulePerPort)
 		return
 	}
@@ -49,7 +49,7 @@ func (t Stock) rule() {
 // Begin prints what perftest prints before there is a peer.
 func (t Stock) Begin() {
 	p := t.Plan
-	if q := t.Asked.CQMod; p.PostList > 1 && q == 0 {
+	if q := t.Asked.Queues.CQMod; p.Queues.PostList > 1 && q == 0 {
 		t.printf("%s\nA completion for each list of messages (-l), because -Q is not given\n", rule)
 	} else if q > 1 && p.Bandwidth() && p.Large() {
 		t.printf("%s\nWarning: few completions (-Q) of large messages\nWarning: the figures may be off\n", rule)
@@ -62,8 +62,8 @@ func (t Stock) Begin() {
 // noPeak reports whether perftest warns that there is no peak.
 func (t Stock) noPeak() bool {
 	p := t.Plan
-	return p.Bandwidth() && !p.NoPeak && (!p.ByCount() || p.Iters > 20000 ||
-		p.Verb.Consumes() && !p.Client() && !p.Bidirectional)
+	return p.Bandwidth() && !p.Report.NoPeak && (!p.ByCount() || p.Load.Iters > 20000 ||
+		p.Verb.Consumes() && !p.Client() && !p.Load.Bidirectional)
 }
 
 // Waiting prints that a server is ready for its client.
@@ -119,11 +119,11 @@ func (t Stock) Header(s session.Setup) {
 	if i.TOS != nil {
 		t.printf(" \tTOS    : %d", *i.TOS)
 	}
-	if p.RDMACM && !p.Connects() {
+	if p.Peer.RDMACM && !p.Connects() {
 		t.printf("\n%s\n Waiting for client rdma_cm QP to connect\n Give the client an address of this device", rule)
 	}
 	t.printf("\n")
-	one(p.Node >= 0, "NUMA node", "%d", p.Node)
+	one(p.Place.Node >= 0, "NUMA node", "%d", p.Place.Node)
 	t.printf("%s\n", rule)
 	t.ends("local", s.Own, s.UsesGID)
 	t.ends("remote", s.Theirs, s.UsesGID)
@@ -142,10 +142,10 @@ func (t Stock) ends(side string, list []wire.Dest, gid bool) {
 	for _, d := range list {
 		t.printf(" %s address: LID %s QPN %s PSN %s", side, hex(uint64(d.LID), 4), hex(uint64(d.QPN), 6),
 			hex(uint64(d.PSN), 6))
-		if p.Verb == wire.Read && !p.RDMACM {
+		if p.Verb == wire.Read && !p.Peer.RDMACM {
 			t.printf(" OUT %s", hex(uint64(d.OutReads), 4))
 		}
-		if (p.Verb == wire.Read || p.Verb == wire.Write) && !p.RDMACM {
+		if (p.Verb == wire.Read || p.Verb == wire.Write) && !p.Peer.RDMACM {
 			t.printf(" RKey %s VAddr %s", hex(uint64(d.RKey), 8), hex(d.VAddr, 16))
 		}
 		if p.Transport.OneWay() {
@@ -180,7 +180,7 @@ func hex(v uint64, w int) string {
 
 func (t Stock) columns() {
 	p, unit := t.Plan, "MiB/sec"
-	if p.Gbits {
+	if p.Report.Gbits {
 		unit = "Gb/sec"
 	}
 	switch {
@@ -192,7 +192,7 @@ func (t Stock) columns() {
 	default:
 		t.printf(" #bytes        #iterations       t_avg[usec]    tps average")
 	}
-	if p.PerPort {
+	if p.Report.PerPort {
 		t.printf("   BW Port1[%s]   MsgRate Port1[Mpps]   BW Port2[%s]   MsgRate Port2[Mpps]", unit, unit)
 	}
 	if t.cpu() {
@@ -202,12 +202,12 @@ func (t Stock) columns() {
 }
 
 // cpu reports whether there is a column of it: perftest has none in a run by count.
-func (t Stock) cpu() bool { return t.Plan.CPUUtil && !t.Plan.ByCount() }
+func (t Stock) cpu() bool { return t.Plan.Report.CPUUtil && !t.Plan.ByCount() }
 
 // Size prints one line.
 func (t Stock) Size(r measure.Size) {
 	switch {
-	case t.Plan.Infinite && r.ByPeer: // what a client that was interrupted reports
+	case t.Plan.Load.Infinite && r.ByPeer: // what a client that was interrupted reports
 	case t.Only != "":
 		t.figure(&r)
 	case r.Lat != nil:
@@ -220,7 +220,7 @@ func (t Stock) Size(r measure.Size) {
 	tab.losses(r)
 	tab.spacing("sent", r.SendSpacing)
 	tab.spacing("received", r.RecvSpacing)
-	if p := t.Plan; p.ReportBoth && p.Bidirectional && !p.All {
+	if p := t.Plan; p.Report.ReportBoth && p.Load.Bidirectional && !p.Load.All {
 		t.half("Local", &r, r.Sent)
 		t.half("Remote", &r, r.Received)
 	}
@@ -240,10 +240,10 @@ func (t Stock) half(name string, r *measure.Size, b *measure.Bandwidth) {
 // bandwidth prints one line without its end. An average that is not known is C's nan: a script that calculates with it
 // fails. A peak that was not measured is 0, as in perftest.
 func (t Stock) bandwidth(size, messages uint64, b *measure.Bandwidth, ports []measure.Bandwidth) {
-	unit := measure.Units(t.Plan.Gbits)
+	unit := measure.Units(t.Plan.Report.Gbits)
 	avg, rate := orNaN(b.BitsPerSecond)/unit, orNaN(b.MessagesPerSecond)/1e6
 	switch {
-	case t.Plan.PerPort:
+	case t.Plan.Report.PerPort:
 		t.printf(" %-7d    %-10d     %-7s            %-7s\t\t   %-7s", size, messages, c(b.PeakBitsPerSecond/unit, 2),
 			c(avg, 2), c(rate, 6))
 		for i, p := range ports {
@@ -254,7 +254,7 @@ func (t Stock) bandwidth(size, messages uint64, b *measure.Bandwidth, ports []me
 			t.printf("%s%-7s            %-7s", gap, c(orNaN(p.BitsPerSecond)/unit, 2),
 				c(orNaN(p.MessagesPerSecond)/1e6, 6))
 		}
-	case t.Plan.Gbits && avg < 0.1:
+	case t.Plan.Report.Gbits && avg < 0.1:
 		t.printf(" %-7d    %d           %-7s            %-7s            %-7s", size, messages,
 			c(b.PeakBitsPerSecond/unit, 6), c(avg, 6), c(rate, 6))
 	default:
@@ -305,13 +305,13 @@ func (t Stock) latency(r *measure.Size) {
 		t.end(r)
 		return
 	}
-	if t.Asked.Unsorted {
+	if t.Asked.Report.Unsorted {
 		t.samples(r.Samples)
 	}
 	if t.Histogram {
 		t.samples(slices.Sorted(slices.Values(r.Samples)))
 	}
-	if t.Asked.Unsorted || t.Histogram {
+	if t.Asked.Report.Unsorted || t.Histogram {
 		t.rule()
 		t.columns()
 	}
@@ -332,7 +332,7 @@ func atMost(p measure.Percentile, l *measure.Summary) float64 {
 // trips returns how many round trips a second had.
 func trips(p *plan.Plan, l *measure.Summary) float64 {
 	trip := l.Mean
-	if !p.Verb.Fetches() && p.LatencyDef == plan.RoundTrip {
+	if !p.Verb.Fetches() && p.Report.LatencyDef == plan.RoundTrip {
 		trip *= 2
 	}
 	return float64(p.ThreadCount()) * 1e9 / trip
@@ -350,7 +350,7 @@ func (t Stock) samples(list []float64) {
 func (t Stock) figure(r *measure.Size) {
 	switch t.Only {
 	case OnlyBandwidth:
-		t.printf("%s\n", c(orNaN(r.BW.BitsPerSecond)/measure.Units(t.Plan.Gbits), 6))
+		t.printf("%s\n", c(orNaN(r.BW.BitsPerSecond)/measure.Units(t.Plan.Report.Gbits), 6))
 	case OnlyRate:
 		t.printf("%s\n", c(orNaN(r.BW.MessagesPerSecond)/1e6, 6))
 	case OnlyLatency:
@@ -362,7 +362,7 @@ func (t Stock) figure(r *measure.Size) {
 func (t Stock) Interval(size uint64, i measure.Interval) {
 	b := measure.Bandwidth{BitsPerSecond: i.BitsPerSecond, MessagesPerSecond: i.MessagesPerSecond}
 	if t.Only != "" {
-		if t.Plan.Infinite {
+		if t.Plan.Load.Infinite {
 			t.figure(&measure.Size{BW: &b})
 		}
 		return
@@ -375,7 +375,7 @@ func (t Stock) Interval(size uint64, i measure.Interval) {
 func (t Stock) Footer(res *engine.Result, err error) {
 	if t.Only == "" && err == nil && res.Setup.Local.Device != "" {
 		switch {
-		case !t.Plan.Infinite || t.Plan.Bidirectional || t.Plan.Verb.Consumes():
+		case !t.Plan.Load.Infinite || t.Plan.Load.Bidirectional || t.Plan.Verb.Consumes():
 		case t.Plan.Client():
 			t.printf("\n User stopped traffic\n")
 		default:

@@ -47,7 +47,7 @@ func stockSetup() session.Setup {
 // TestStock: the whole of what perf prints under perftest's names. TestRXE_Output compares it with perftest.
 func TestStock(t *testing.T) {
 	bw, bwRes := bandwidth()
-	bw.Node, bwRes.Setup = plan.Auto, stockSetup()
+	bw.Place.Node, bwRes.Setup = plan.Auto, stockSetup()
 	out, diag := stock(Stock{Plan: bw}, bwRes, nil)
 	golden(t, "bw-stock.txt", []byte(out))
 	if !strings.Contains(diag, "note: ") || strings.Contains(out, "note") {
@@ -55,14 +55,14 @@ func TestStock(t *testing.T) {
 	}
 
 	lat, latRes := latency()
-	lat.Node, latRes.Setup = plan.Auto, stockSetup()
+	lat.Place.Node, latRes.Setup = plan.Auto, stockSetup()
 	latRes.Sizes[0].Samples = []float64{3000, 1000, 123456789, 2000}
 	asked := lat.Options
-	asked.Unsorted = true
+	asked.Report.Unsorted = true
 	out, _ = stock(Stock{Plan: lat, Asked: &asked, Histogram: true}, latRes, nil)
 	golden(t, "lat-stock.txt", []byte(out))
 
-	lat.Duration = time.Second
+	lat.Load.Duration = time.Second
 	out, _ = stock(Stock{Plan: lat}, latRes, nil)
 	golden(t, "lat-duration-stock.txt", []byte(out))
 
@@ -92,14 +92,14 @@ func TestStockFigures(t *testing.T) {
 		want string
 	}{
 		{"usual", plan.Options{}, Stock{}, size, row + "\n"},
-		{"small, in Gb/s", plan.Options{Gbits: true}, Stock{}, size,
+		{"small, in Gb/s", plan.Options{Report: plan.Report{Gbits: true}}, Stock{}, size,
 			" 65536      50           0.016777            0.008389            0.000016\n"},
 		{"not known", plan.Options{}, Stock{}, measure.Size{Bytes: 8, BW: &measure.Bandwidth{}},
 			" 8          0                0.00               nan    \t\t     nan    \n"},
-		{"ports", plan.Options{PerPort: true, Duration: 1}, Stock{}, size,
+		{"ports", plan.Options{Report: plan.Report{PerPort: true}, Load: plan.Load{Duration: 1}}, Stock{}, size,
 			" 65536      50             2.00               1.00   \t\t   0.000016        1.00               0.000016" +
 				"              nan                nan    \n"},
-		{"processor and counters", plan.Options{CPUUtil: true, Duration: 1},
+		{"processor and counters", plan.Options{Report: plan.Report{CPUUtil: true}, Load: plan.Load{Duration: 1}},
 			Stock{Counters: []string{"counters/port_xmit_data"}}, size,
 			row + "\t    25.00\n\tcounters/port_xmit_data=7\n\n"},
 		{"only the bandwidth", plan.Options{}, Stock{Only: OnlyBandwidth}, size, "1.000000\n"},
@@ -108,12 +108,12 @@ func TestStockFigures(t *testing.T) {
 		{"few samples", plan.Options{Metric: wire.Latency}, Stock{}, lat,
 			" 2       3          1.00           3.00         3.00     \t       2.00        \t0.00   \t\t3.00    " +
 				"\t\t3.00   \n"},
-		{"by time", plan.Options{Metric: wire.Latency, Duration: 1, Verb: wire.Read}, Stock{}, lat,
+		{"by time", plan.Options{Metric: wire.Latency, Load: plan.Load{Duration: 1}, Verb: wire.Read}, Stock{}, lat,
 			" 2             3            2.00           500000.00\n"},
-		{"by time, nothing measured", plan.Options{Metric: wire.Latency, Duration: 1}, Stock{},
+		{"by time, nothing measured", plan.Options{Metric: wire.Latency, Load: plan.Load{Duration: 1}}, Stock{},
 			measure.Size{Bytes: 2, Lat: &measure.Summary{}}, " 2             0            0.00           inf    \n"},
 	} {
-		tc.opt.Iters = 50
+		tc.opt.Load.Iters = 50
 		if tc.opt.Metric == 0 {
 			tc.opt.Metric = wire.Bandwidth
 		}
@@ -130,7 +130,8 @@ func TestStockFigures(t *testing.T) {
 func TestStockNothing(t *testing.T) {
 	for _, metric := range []wire.Metric{wire.Latency, wire.Bandwidth} {
 		for _, duration := range []time.Duration{0, time.Second} {
-			o := &Outcome{Plan: &plan.Plan{Options: plan.Options{Metric: metric, Duration: duration, Iters: 5}}}
+			o := &Outcome{Plan: &plan.Plan{Options: plan.Options{Metric: metric,
+				Load: plan.Load{Duration: duration, Iters: 5}}}}
 			s := measure.Size{Bytes: 2, Lat: &measure.Summary{}}
 			if metric == wire.Bandwidth {
 				s = measure.Size{Bytes: 2, BW: &measure.Bandwidth{}}
@@ -145,7 +146,7 @@ func TestStockNothing(t *testing.T) {
 // TestStockEnds: how a run ends.
 func TestStockEnds(t *testing.T) {
 	p, res := bandwidth()
-	p.Infinite, p.Bidirectional = true, false
+	p.Load.Infinite, p.Load.Bidirectional = true, false
 	res.Sizes = nil
 	for _, tc := range []struct {
 		host string
@@ -156,7 +157,7 @@ func TestStockEnds(t *testing.T) {
 		{"", nil, " Client closed connection\n" + rule + "\n"},
 		{"server", errors.New("failed"), ""},
 	} {
-		p.Host = tc.host
+		p.Peer.Host = tc.host
 		var out bytes.Buffer
 		Stock{W: &out, Diag: &bytes.Buffer{}, Plan: p}.Footer(res, tc.err)
 		if out.String() != tc.want {
@@ -168,7 +169,7 @@ func TestStockEnds(t *testing.T) {
 // TestByPeerSeconds: a server that only waits knows for how long its client measured, and not since when.
 func TestByPeerSeconds(t *testing.T) {
 	p, res := bandwidth()
-	p.Bidirectional = false
+	p.Load.Bidirectional = false
 	for _, tc := range []struct {
 		rate float64
 		want string

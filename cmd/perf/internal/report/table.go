@@ -80,10 +80,10 @@ func (t Table) kind() {
 		role = "client"
 	}
 	kind := fmt.Sprintf("%s %s", p.Verb, p.Metric)
-	if p.Bidirectional {
+	if p.Load.Bidirectional {
 		kind += ", both directions"
 	}
-	if p.Reversed {
+	if p.Load.Reversed {
 		kind += ", reversed"
 	}
 	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
@@ -108,7 +108,7 @@ func (t Table) end(s session.Setup) {
 	}
 	if s.RDMACM {
 		peer += ", by rdma_cm"
-	} else if t.Plan.CMExchange {
+	} else if t.Plan.Peer.CMExchange {
 		peer += ", exchange by rdma_cm"
 	}
 	at := s.PeerAddress
@@ -143,37 +143,38 @@ func options(p *plan.Plan, s session.Setup) string {
 			o = append(o, fmt.Sprintf(format, a...))
 		}
 	}
-	add(true, "qps %d", p.QPs)
-	add(p.DualPort, "half of them on port 2")
-	add(p.Threads > 1, "threads %d", p.Threads)
-	add(p.WarmUp, "warm-up")
-	add(true, "send depth %d", p.TxDepth)
-	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)
-	add(p.PostList > 1, "post list %d", p.PostList)
-	add(p.Bandwidth(), "cq moderation %d", p.CQMod)
+	add(true, "qps %d", p.Queues.QPs)
+	add(p.Link.DualPort, "half of them on port 2")
+	add(p.Queues.Threads > 1, "threads %d", p.Queues.Threads)
+	add(p.Load.WarmUp, "warm-up")
+	add(true, "send depth %d", p.Queues.TxDepth)
+	add(p.Queues.RxDepth > 0, "receive depth %d", p.Queues.RxDepth)
+	add(p.Queues.PostList > 1, "post list %d", p.Queues.PostList)
+	add(p.Bandwidth(), "cq moderation %d", p.Queues.CQMod)
 	add(s.Local.Inline > 0, "inline up to %d", s.Local.Inline)
 	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
 	add(p.Verb == wire.Atomic, "%v", p.Atomic)
-	add(p.Events, "events")
-	add(p.Rate.Hardware, "at most %g %v, kept to by the adapter", p.Rate.Limit, p.Rate.Unit)
-	add(p.MRPerQP, "memory of its own for each")
-	add(p.Rate.Limit > 0 && !p.Rate.Hardware, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
-	add(p.RecvList > 0, "receive list %d", p.RecvList)
-	add(p.PollMax > 0, "polls for %d", p.PollMax)
-	add(p.FlowLabels != nil, "flow label %s", strings.Trim(fmt.Sprint(p.FlowLabels), "[]"))
+	add(p.Queues.Events, "events")
+	add(p.Load.Rate.Hardware, "at most %g %v, kept to by the adapter", p.Load.Rate.Limit, p.Load.Rate.Unit)
+	add(p.Queues.MRPerQP, "memory of its own for each")
+	add(p.Load.Rate.Limit > 0 && !p.Load.Rate.Hardware, "at most %g %v in bursts of %d", p.Load.Rate.Limit,
+		p.Load.Rate.Unit, p.Load.Rate.Burst)
+	add(p.Queues.RecvList > 0, "receive list %d", p.Queues.RecvList)
+	add(p.Queues.PollMax > 0, "polls for %d", p.Queues.PollMax)
+	add(p.Link.FlowLabels != nil, "flow label %s", strings.Trim(fmt.Sprint(p.Link.FlowLabels), "[]"))
 	add(p.Memory.Kind != plan.Pages, "memory %v", p.Memory.Kind)
 	add(p.Memory.Null, "null mr")
 	add(p.Memory.OnDemand, "on demand")
 	add(p.Memory.Ordered, "no relaxed ordering")
-	add(p.Infinite, "until interrupted")
-	add(p.Gap > 0, "a gap of %v before each message", p.Gap)
+	add(p.Load.Infinite, "until interrupted")
+	add(p.Load.Gap > 0, "a gap of %v before each message", p.Load.Gap)
 	if p.Metric == wire.Latency {
 		trip := "half"
 		if p.Verb.Fetches() {
 			trip = "whole"
 		}
-		add(p.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
-		add(p.LatencyDef == plan.ToCompletion, "latency as post to completion")
+		add(p.Report.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
+		add(p.Report.LatencyDef == plan.ToCompletion, "latency as post to completion")
 	}
 	return strings.Join(o, ", ")
 }
@@ -185,7 +186,7 @@ func (t Table) columns() {
 		return
 	}
 	unit := "MiB/sec"
-	if t.Plan.Gbits {
+	if t.Plan.Report.Gbits {
 		unit = "Gb/sec"
 	}
 	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "#bytes", "#iterations", "BW peak["+unit+"]",
@@ -236,7 +237,7 @@ func (t Table) spacing(what string, s *measure.SpacingSummary) {
 func (t Table) figure(r measure.Size) {
 	switch t.Only {
 	case OnlyBandwidth:
-		fmt.Fprintln(t.W, rate(r.BW.BitsPerSecond/measure.Units(t.Plan.Gbits), 2))
+		fmt.Fprintln(t.W, rate(r.BW.BitsPerSecond/measure.Units(t.Plan.Report.Gbits), 2))
 	case OnlyRate:
 		fmt.Fprintln(t.W, rate(r.BW.MessagesPerSecond/1e6, 6))
 	case OnlyLatency:
@@ -260,7 +261,7 @@ func (t Table) line(r measure.Size) {
 		}
 		return
 	}
-	unit := measure.Units(t.Plan.Gbits)
+	unit := measure.Units(t.Plan.Report.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
 	t.directions(r.Sent, r.Received)
@@ -284,7 +285,7 @@ func (t Table) losses(r measure.Size) {
 
 // directions prints those of both, if they were asked for, or if one of them is all that is known.
 func (t Table) directions(sent, received *measure.Bandwidth) {
-	if sent == nil || received != nil && !t.Plan.ReportBoth {
+	if sent == nil || received != nil && !t.Plan.Report.ReportBoth {
 		return
 	}
 	t.direction("sent", sent)
@@ -295,7 +296,7 @@ func (t Table) directions(sent, received *measure.Bandwidth) {
 
 // direction prints a part of the figures: one direction of both, or one port.
 func (t Table) direction(name string, b *measure.Bandwidth) {
-	unit := measure.Units(t.Plan.Gbits)
+	unit := measure.Units(t.Plan.Report.Gbits)
 	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "", name, rate(b.PeakBitsPerSecond/unit, 2),
 		rate(b.BitsPerSecond/unit, 2), rate(b.MessagesPerSecond/1e6, 6))
 }
@@ -303,13 +304,13 @@ func (t Table) direction(name string, b *measure.Bandwidth) {
 // Interval prints a line for a part of a run.
 func (t Table) Interval(size uint64, i measure.Interval) {
 	if t.Only != "" {
-		if t.Plan.Infinite { // there is no last figure
+		if t.Plan.Load.Infinite { // there is no last figure
 			t.figure(measure.Size{BW: &measure.Bandwidth{BitsPerSecond: i.BitsPerSecond,
 				MessagesPerSecond: i.MessagesPerSecond}})
 		}
 		return
 	}
-	unit := measure.Units(t.Plan.Gbits)
+	unit := measure.Units(t.Plan.Report.Gbits)
 	of := ""
 	if i.Margin {
 		of = ", margin"
@@ -354,7 +355,7 @@ func (t Table) Footer(res *engine.Result, _ error) {
 
 // usage prints what the test cost this end.
 func (t Table) usage(u *measure.Usage) {
-	if p := u.CPUPercent(); t.Plan.CPUUtil && p > 0 {
+	if p := u.CPUPercent(); t.Plan.Report.CPUUtil && p > 0 {
 		fmt.Fprintf(t.W, "processor: %.1f %% of one\n", p)
 	}
 	if u.Counters == nil {
@@ -364,7 +365,7 @@ func (t Table) usage(u *measure.Usage) {
 		fmt.Fprintln(t.W, "counters: none of the port rose")
 		return
 	}
-	if t.Plan.CounterNames != nil {
+	if t.Plan.Report.CounterNames != nil {
 		fmt.Fprintln(t.W, "counters rose by:")
 	} else {
 		fmt.Fprintln(t.W, "counters that rose:")

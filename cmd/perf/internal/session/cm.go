@@ -39,10 +39,11 @@ type rdmaCM struct {
 // meet meets the peer by rdma_cm and opens the device that its address leads to.
 func (s *rdmaCM) meet(waiting func(port int)) error {
 	p := &s.plan
-	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass, Datagrams: p.Transport == wire.UD,
-		IPv6: p.IPv6, Secret: wire.SecretOf(s.ctx)}
-	if p.QPTimeout != plan.DefaultQPTimeout {
-		opt.AckTimeout = p.QPTimeout
+	opt := cm.Options{Timeout: p.Peer.Timeout, Patience: p.Peer.Patience, TOS: p.Link.TClass,
+		Datagrams: p.Transport == wire.UD,
+		IPv6:      p.Peer.IPv6, Secret: wire.SecretOf(s.ctx)}
+	if p.Link.QPTimeout != plan.DefaultQPTimeout {
+		opt.AckTimeout = p.Link.QPTimeout
 	}
 	role, meet := wire.Server, s.accept
 	if p.Connects() {
@@ -51,7 +52,7 @@ func (s *rdmaCM) meet(waiting func(port int)) error {
 	if err := meet(opt, waiting); err != nil {
 		return err
 	}
-	s.conn = wire.NewConn(s.ctx, s.cm, role, p.Timeout)
+	s.conn = wire.NewConn(s.ctx, s.cm, role, p.Peer.Timeout)
 	s.conn.UseStructs()
 	if !s.dev.Info().Transport.SendsAcked() {
 		s.conn.Unacked()
@@ -61,22 +62,22 @@ func (s *rdmaCM) meet(waiting func(port int)) error {
 
 func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
 	p := &s.plan
-	if p.Device != "" {
-		if err := s.openDevice(p.Device, p.IBPort); err != nil {
+	if p.Link.Device != "" {
+		if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
 			return err
 		}
-		if p.Inline > 0 {
+		if p.Queues.Inline > 0 {
 			if err := s.rehearse(); err != nil {
 				return err
 			}
 		}
 		opt.Local = s.addressFor
 	}
-	if a, err := netip.ParseAddr(p.Bind); err == nil {
+	if a, err := netip.ParseAddr(p.Peer.Bind); err == nil {
 		opt.Local = func(netip.Addr) netip.Addr { return a }
 	}
 	var err error
-	if s.cm, err = cm.Dial(s.ctx, p.Host, p.Port, opt); err != nil {
+	if s.cm, err = cm.Dial(s.ctx, p.Peer.Host, p.Peer.Port, opt); err != nil {
 		return err
 	}
 	conn := s.cm.Conn()
@@ -86,11 +87,11 @@ func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
 func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
 	p := &s.plan
 	var err error
-	if s.listener, err = cm.Listen(s.ctx, p.Bind, p.Port, opt); err != nil {
+	if s.listener, err = cm.Listen(s.ctx, p.Peer.Bind, p.Peer.Port, opt); err != nil {
 		return err
 	}
-	if p.Device != "" {
-		if err := s.openDevice(p.Device, p.IBPort); err != nil {
+	if p.Link.Device != "" {
+		if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
 			return err
 		}
 		if err := s.rehearse(); err != nil {
@@ -130,7 +131,7 @@ func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	want, view := s.plan.GIDIndex, newHere(table)
+	want, view := s.plan.Link.GIDIndex, newHere(table)
 	for _, e := range table {
 		a := e.GID.Addr().Unmap()
 		if e.Port != s.ibPort || e.GID.IsLinkLocal() || a.Is4() != server.Is4() || a.IsUnspecified() {
@@ -158,14 +159,14 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		return err
 	}
 	opt := rdmacm.Options{PD: s.pd, QP: qo, Prepare: s.expectGreeting}
-	if opt.RetryCount = p.RetryCount; p.RetryCount == 0 {
+	if opt.RetryCount = p.Peer.RetryCount; p.Peer.RetryCount == 0 {
 		opt.RetryCount = ibv.None
 	}
 	if p.Verb.Fetches() {
 		opt.ResponderResources = s.setup.OutReads
 	}
-	for i := range p.QPs {
-		step := fmt.Sprintf("connection of queue pair %d of %d", i+1, p.QPs)
+	for i := range p.Queues.QPs {
+		step := fmt.Sprintf("connection of queue pair %d of %d", i+1, p.Queues.QPs)
 		opt.SendCQ, opt.RecvCQ = s.queues(i).send, s.queues(i).recv
 		conn, err := s.cm.QP(s.ctx, i, opt)
 		if err != nil {

@@ -19,7 +19,7 @@ type reach struct {
 // introduces reports whether clients announce their queue pairs to the server by a datagram on each: rdma_cm informs
 // only the client about its peer.
 func (s *rdmaCM) introduces() bool {
-	return s.plan.Transport == wire.UD && (s.plan.Bidirectional || !s.plan.Bandwidth())
+	return s.plan.Transport == wire.UD && (s.plan.Load.Bidirectional || !s.plan.Bandwidth())
 }
 
 // greeted is the part that a server receives: the address in front, and four bytes that mean nothing.
@@ -79,7 +79,7 @@ func (s *rdmaCM) greet(qp *ibv.QP, to reach) error {
 
 // await waits for a completion.
 func (s *rdmaCM) await(cq *ibv.CQ, wcs []ibv.WC) error {
-	ctx, cancel := context.WithTimeout(s.ctx, s.plan.Timeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.plan.Peer.Timeout)
 	defer cancel()
 	for ctx.Err() == nil {
 		n, err := cq.Poll(wcs)

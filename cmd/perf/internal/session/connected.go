@@ -28,7 +28,7 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 		if err != nil {
 			return err
 		}
-		key, addr := s.exposed(i % p.QPs)
+		key, addr := s.exposed(i % p.Queues.QPs)
 		s.own = append(s.own, wire.Dest{
 			LID: ep.LID, OutReads: uint16(s.setup.OutReads), QPN: ep.QPN, PSN: ep.PSN,
 			RKey: key, VAddr: addr, GID: ep.GID, SRQN: s.srqn,
@@ -42,13 +42,13 @@ func (s *Session) connectOptions() *ibv.ConnectOptions {
 	p := &s.plan
 	opt := &ibv.ConnectOptions{
 		MTU:             s.mtu,
-		PKeyIndex:       p.PKeyIndex,
-		AckTimeout:      ibv.TimeCode(p.QPTimeout).Duration(),
+		PKeyIndex:       p.Link.PKeyIndex,
+		AckTimeout:      ibv.TimeCode(p.Link.QPTimeout).Duration(),
 		MaxDestRdAtomic: s.setup.OutReads,
-		SL:              p.SL,
-		TrafficClass:    p.TClass,
+		SL:              p.Link.SL,
+		TrafficClass:    p.Link.TClass,
 	}
-	if p.QPTimeout == 0 {
+	if p.Link.QPTimeout == 0 {
 		opt.AckTimeout = ibv.None
 	}
 	return opt

@@ -23,7 +23,7 @@ func (s *Session) Credits() bool {
 // makeCredits makes the memory of credits, if messages need any. It is the processor's, wherever messages are.
 func (s *Session) makeCredits() (err error) {
 	if s.Credits() {
-		s.credits, err = s.pd.AllocMR(2*creditLen*s.plan.QPs, ibv.LocalWrite|ibv.RemoteWrite, nil)
+		s.credits, err = s.pd.AllocMR(2*creditLen*s.plan.Queues.QPs, ibv.LocalWrite|ibv.RemoteWrite, nil)
 	}
 	return err
 }

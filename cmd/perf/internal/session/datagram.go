@@ -9,7 +9,7 @@ import (
 
 // connectDatagrams makes the queue pairs ready, and an address handle of each one's peer.
 func (s *Session) connectDatagrams() error {
-	opt := &ibv.ConnectOptions{SL: s.plan.SL, TrafficClass: s.plan.TClass, PKeyIndex: s.plan.PKeyIndex}
+	opt := &ibv.ConnectOptions{SL: s.plan.Link.SL, TrafficClass: s.plan.Link.TClass, PKeyIndex: s.plan.Link.PKeyIndex}
 	for i, qp := range s.qps {
 		opt.FlowLabel = s.plan.FlowLabel(i)
 		if err := qp.Connect(ibv.Endpoint{}, opt); err != nil {
@@ -30,9 +30,9 @@ func (s *Session) connectDatagrams() error {
 
 // checkDatagram refuses messages that do not fit into one packet.
 func (s *Session) checkDatagram() error {
-	if s.plan.Transport != wire.UD || s.plan.Size <= uint64(s.mtu.Bytes()) {
+	if s.plan.Transport != wire.UD || s.plan.Load.Size <= uint64(s.mtu.Bytes()) {
 		return nil
 	}
-	return fmt.Errorf("size (-s) %d > %d, the path mtu: a message of UD (-c) is one packet", s.plan.Size,
+	return fmt.Errorf("size (-s) %d > %d, the path mtu: a message of UD (-c) is one packet", s.plan.Load.Size,
 		s.mtu.Bytes())
 }

@@ -61,7 +61,7 @@ func (s *Session) openDevice(device string, port uint8) error {
 	if err := s.checkCounters(); err != nil {
 		return err
 	}
-	if size := s.plan.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
+	if size := s.plan.Load.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
 		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
 	}
 	return s.chooseOutReads()
@@ -73,13 +73,13 @@ func (s *Session) pin() error {
 	if err != nil {
 		return err
 	}
-	asked := s.plan.CPUs
-	if n := s.plan.Node; n != plan.Auto {
+	asked := s.plan.Place.CPUs
+	if n := s.plan.Place.Node; n != plan.Auto {
 		if asked, err = place.CPUsOf(hostfacts.This(), n, allowed); err != nil {
 			return fmt.Errorf("numa node (--numa-node): %w", err)
 		}
 	}
-	s.place, err = place.Choose(hostfacts.This(), s.dev.Name(), allowed, asked, s.plan.NoPin)
+	s.place, err = place.Choose(hostfacts.This(), s.dev.Name(), allowed, asked, s.plan.Place.NoPin)
 	if err != nil {
 		return err
 	}
@@ -107,10 +107,10 @@ func (s *Session) Counters() map[string]uint64 {
 
 // checkCounters looks for the counters that were named.
 func (s *Session) checkCounters() error {
-	if s.plan.CounterNames == nil && !s.plan.Counters {
+	if s.plan.Report.CounterNames == nil && !s.plan.Report.Counters {
 		return nil
 	}
-	return missing(s.dev.Name(), s.Counters(), s.plan.CounterNames)
+	return missing(s.dev.Name(), s.Counters(), s.plan.Report.CounterNames)
 }
 
 // missing returns an error if there are no counters at all, or one has none of the names.
@@ -155,7 +155,7 @@ func (s *Session) PortDown(failed error) error {
 
 // ports are those of the device that are used; rdma_cm chooses one.
 func (s *Session) ports() []uint8 {
-	if s.plan.DualPort {
+	if s.plan.Link.DualPort {
 		return s.plan.IBPorts()
 	}
 	return []uint8{s.ibPort}
@@ -163,7 +163,7 @@ func (s *Session) ports() []uint8 {
 
 // portOf returns the port of queue pair i.
 func (s *Session) portOf(i int) uint8 {
-	if s.plan.DualPort {
+	if s.plan.Link.DualPort {
 		return s.plan.IBPortOf(i)
 	}
 	return s.ibPort
@@ -171,7 +171,7 @@ func (s *Session) portOf(i int) uint8 {
 
 // checkSecondPort checks the other port of a test on both: it is like the first one.
 func (s *Session) checkSecondPort() error {
-	if !s.plan.DualPort {
+	if !s.plan.Link.DualPort {
 		return nil
 	}
 	if n := s.attr.PhysPortCnt; n < 2 {
@@ -193,7 +193,7 @@ func (s *Session) checkSecondPort() error {
 
 func (s *Session) chooseMTU(name string) error {
 	s.mtu = s.port.ActiveMTU
-	want := s.plan.MTU
+	want := s.plan.Link.MTU
 	if want == 0 {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (s *Session) chooseOutReads() error {
 		return nil
 	}
 	most := min(s.attr.MaxQPRdAtom, plan.MaxOutReads)
-	want := s.plan.OutReads
+	want := s.plan.Link.OutReads
 	if want > most {
 		return fmt.Errorf("outstanding reads (-o) %d > %d, the limit of %s", want, most, s.dev.Name())
 	}

@@ -17,7 +17,7 @@ func (s *Session) hello() error {
 	var err error
 	s.terms, err = s.conn.Hello(wire.Hello{
 		PageSize: os.Getpagesize(), CacheLine: cacheLine(), MTU: int(s.mtu),
-		Params: s.plan.Params(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: s.plan.ShortNeg,
+		Params: s.plan.Params(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: s.plan.Peer.ShortNeg,
 	})
 	s.mtu = ibv.MTU(s.terms.MTU)
 	if err == nil {
@@ -32,9 +32,9 @@ func (s *Session) hello() error {
 // take has this end, which just waits, do what the peer asks for. What memory that needs, allocate checks.
 func (s *Session) take(a wire.Asked) error {
 	s.plan = s.plan.Take(a)
-	if most := uint64(s.port.MaxMsgSize); most != 0 && s.plan.Size > most {
+	if most := uint64(s.port.MaxMsgSize); most != 0 && s.plan.Load.Size > most {
 		return &wire.ExchangeError{Peer: s.peerName(), Step: "parameters", Err: fmt.Errorf(
-			"the peer's size (-s) %d > %d, the largest message of %s", s.plan.Size, most, s.dev.Name())}
+			"the peer's size (-s) %d > %d, the largest message of %s", s.plan.Load.Size, most, s.dev.Name())}
 	}
 	return nil
 }

@@ -25,16 +25,16 @@ type frames struct {
 
 func (s *frames) meet(func(port int)) error {
 	p := &s.plan
-	if err := s.openDevice(p.Device, p.IBPort); err != nil {
+	if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
 		return err
 	}
 	if s.port.LinkLayer != ibv.LinkEthernet {
 		return fmt.Errorf("connection type (-c) RawEth: %s port %d is %v, not Ethernet", s.dev.Name(), s.ibPort,
 			s.port.LinkLayer)
 	}
-	if mtu := s.netdevMTU(); mtu > 0 && plan.FramePayload(p.Size) > mtu {
-		return fmt.Errorf("size (-s) %d > %d, the longest frame with the mtu %d of %s port %d", p.Size,
-			mtu+int(p.Size)-plan.FramePayload(p.Size), mtu, s.dev.Name(), s.ibPort)
+	if mtu := s.netdevMTU(); mtu > 0 && plan.FramePayload(p.Load.Size) > mtu {
+		return fmt.Errorf("size (-s) %d > %d, the longest frame with the mtu %d of %s port %d", p.Load.Size,
+			mtu+int(p.Load.Size)-plan.FramePayload(p.Load.Size), mtu, s.dev.Name(), s.ibPort)
 	}
 	s.terms = wire.Agreed{PageSize: os.Getpagesize(), CacheLine: cacheLine(), MTU: int(s.mtu)}
 	return nil
@@ -53,7 +53,7 @@ func (s *frames) netdevMTU() int {
 func (s *frames) makeQPs(qo ibv.QPOptions) error {
 	qo.MaxInline = 0
 	s.setup.Local.Inline = 0
-	for i := range s.plan.QPs {
+	for i := range s.plan.Queues.QPs {
 		qp, err := s.pd.CreateQP(s.queues(i).send, s.queues(i).recv, &qo)
 		if err != nil {
 			return fmt.Errorf("connection type (-c) RawEth: %w", err)
@@ -78,7 +78,7 @@ func (s *frames) bringUp() error {
 		if !s.plan.Sends() {
 			continue
 		}
-		step := payload.RoundUp(s.plan.Posted(s.plan.Size), uint64(s.terms.CacheLine))
+		step := payload.RoundUp(s.plan.Posted(s.plan.Load.Size), uint64(s.terms.CacheLine))
 		for k := range s.plan.Frames.Kinds() {
 			frame(s.SendArea(i)[uint64(k)*step:], &s.plan, i, k)
 		}
@@ -184,9 +184,9 @@ func frame(b []byte, p *plan.Plan, i, k int) {
 	flow, priority := f.Kind(k)
 	first, _ := f.FlowsOf(i)
 	own, peer := endsOf(p, first+flow)
-	n := plan.FramePayload(p.Size)
+	n := plan.FramePayload(p.Load.Size)
 	be := binary.BigEndian
-	b = b[:p.Posted(p.Size)]
+	b = b[:p.Posted(p.Load.Size)]
 	copy(b, f.Peer[:])
 	copy(b[6:], f.Own[:])
 	b = b[12:]
@@ -252,7 +252,7 @@ func ipv4(b []byte, p *plan.Plan, n int, own, peer netip.Addr) {
 	be := binary.BigEndian
 	ip := b[:20]
 	clear(ip)
-	ip[0], ip[1], ip[8], ip[9] = 0x45, p.TClass, cmp.Or(p.Frames.HopLimit, 64), proto(&p.Frames, 0)
+	ip[0], ip[1], ip[8], ip[9] = 0x45, p.Link.TClass, cmp.Or(p.Frames.HopLimit, 64), proto(&p.Frames, 0)
 	be.PutUint16(ip[2:], uint16(n))
 	copy(ip[12:], own.AsSlice())
 	copy(ip[16:], peer.AsSlice())
@@ -269,7 +269,7 @@ func ipv4(b []byte, p *plan.Plan, n int, own, peer netip.Addr) {
 // ipv6 writes a header of IPv6 in a packet of n bytes.
 func ipv6(b []byte, p *plan.Plan, n int, own, peer netip.Addr, label uint32) {
 	be := binary.BigEndian
-	be.PutUint32(b, 6<<28|uint32(p.TClass)<<20|label)
+	be.PutUint32(b, 6<<28|uint32(p.Link.TClass)<<20|label)
 	be.PutUint16(b[4:], uint16(n-40))
 	b[6], b[7] = proto(&p.Frames, protoNone), cmp.Or(p.Frames.HopLimit, 64)
 	copy(b[8:], own.AsSlice())

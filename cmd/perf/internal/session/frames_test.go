@@ -13,8 +13,9 @@ import (
 
 // TestFrame looks at the headers of what is sent.
 func TestFrame(t *testing.T) {
-	p := &plan.Plan{Options: plan.Options{Transport: wire.RawEth, Size: 118, QPs: 2, TClass: 7, Frames: plan.Frames{
-		Connects: true, Own: [6]byte{2, 1}, Peer: [6]byte{2, 2}}}}
+	p := &plan.Plan{Options: plan.Options{Transport: wire.RawEth, Load: plan.Load{Size: 118},
+		Queues: plan.Queues{QPs: 2}, Link: plan.Link{TClass: 7}, Frames: plan.Frames{
+			Connects: true, Own: [6]byte{2, 1}, Peer: [6]byte{2, 2}}}}
 	be := binary.BigEndian
 	b := make([]byte, 118)
 	frame(b, p, 0, 0)
@@ -51,7 +52,7 @@ func TestFrame(t *testing.T) {
 
 	f := &p.Frames
 	f.TCP, f.VLAN, f.Priority, f.HopLimit, f.Flows, f.Burst = true, true, 5, 9, 3, 2
-	p.FlowLabels = []uint32{77}
+	p.Link.FlowLabels = []uint32{77}
 	f.Server, f.Client = netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")
 	frame(b, p, 1, 3) // the second flow of the second queue pair
 	if be.Uint16(b[12:]) != 0x8100 || be.Uint16(b[14:]) != 5<<13|1 || be.Uint16(b[16:]) != 0x86dd ||

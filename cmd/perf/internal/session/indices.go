@@ -25,7 +25,7 @@ func (s *Session) checkIndices() error {
 	view := newHere(table)
 	for _, port := range s.ports() {
 		name := fmt.Sprintf("%s port %d", s.dev.Name(), port)
-		if x := s.plan.GIDIndex; x != plan.Auto && s.plan.Transport != wire.RawEth {
+		if x := s.plan.Link.GIDIndex; x != plan.Auto && s.plan.Transport != wire.RawEth {
 			if x > gid.MaxIndex {
 				return fmt.Errorf("gid index (-x) %d > %d, the highest that the verbs can name", x,
 					gid.MaxIndex)
@@ -46,7 +46,7 @@ func (s *Session) checkIndices() error {
 		if err := s.checkBest(port); err != nil {
 			return err
 		}
-		if i := int(s.plan.PKeyIndex); i > 0 {
+		if i := int(s.plan.Link.PKeyIndex); i > 0 {
 			if _, err := s.dev.QueryPKey(port, i); err != nil {
 				return fmt.Errorf("partition key (--pkey-index) %d: %s has none there: %w", i, name, err)
 			}
@@ -79,11 +79,11 @@ func (h *here) foreign(port uint8, index int) bool {
 // checkBest checks that there is a GID to choose, where the test needs one.
 func (s *Session) checkBest(port uint8) error {
 	p := &s.plan
-	if p.GIDv6 {
+	if p.Link.GIDv6 {
 		_, err := s.gidFor(port)
 		return err
 	}
-	if p.GIDIndex != plan.Auto || p.RDMACM || p.Transport == wire.RawEth || !s.port.GRHRequired() {
+	if p.Link.GIDIndex != plan.Auto || p.Peer.RDMACM || p.Transport == wire.RawEth || !s.port.GRHRequired() {
 		return nil
 	}
 	if _, err := s.dev.BestGID(port); err != nil {
@@ -94,8 +94,8 @@ func (s *Session) checkBest(port uint8) error {
 
 // gidFor returns the index of the GID of a port, plan.Auto for the best one.
 func (s *Session) gidFor(port uint8) (int, error) {
-	if !s.plan.GIDv6 {
-		return s.plan.GIDIndex, nil
+	if !s.plan.Link.GIDv6 {
+		return s.plan.Link.GIDIndex, nil
 	}
 	best, err := s.dev.BestGIDFunc(port, func(e ibv.GIDEntry) bool {
 		return e.Type != ibv.GIDTypeIB && !e.GID.IsIPv4Mapped()

@@ -23,7 +23,7 @@ type tcpMeeting struct {
 }
 
 func (m *tcpMeeting) network() string {
-	if m.plan.IPv6 {
+	if m.plan.Peer.IPv6 {
 		return wire.TCP6
 	}
 	return wire.TCP
@@ -31,18 +31,20 @@ func (m *tcpMeeting) network() string {
 
 func (m *tcpMeeting) dial() (*wire.Conn, error) {
 	p := &m.plan
-	return wire.Dial(m.ctx, m.network(), p.Bind, p.Host, p.Port, p.Timeout, p.Patience)
+	return wire.Dial(m.ctx, m.network(), p.Peer.Bind, p.Peer.Host, p.Peer.Port, p.Peer.Timeout, p.Peer.Patience)
 }
 
 func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	p := &m.plan
-	listen := func() (*wire.Listener, error) { return wire.Listen(m.ctx, m.network(), p.Bind, p.Port, p.Timeout) }
+	listen := func() (*wire.Listener, error) {
+		return wire.Listen(m.ctx, m.network(), p.Peer.Bind, p.Peer.Port, p.Peer.Timeout)
+	}
 	switch {
-	case p.ListenFD != 0:
-		listen = func() (*wire.Listener, error) { return wire.ListenFD(m.ctx, p.ListenFD, p.Timeout) }
-	case p.Port == 0:
+	case p.Peer.ListenFD != 0:
+		listen = func() (*wire.Listener, error) { return wire.ListenFD(m.ctx, p.Peer.ListenFD, p.Peer.Timeout) }
+	case p.Peer.Port == 0:
 		listen = func() (*wire.Listener, error) {
-			return wire.ListenAmong(m.ctx, m.network(), p.Bind, p.Ports, p.Timeout)
+			return wire.ListenAmong(m.ctx, m.network(), p.Peer.Bind, p.Peer.Ports, p.Peer.Timeout)
 		}
 	}
 	var err error
@@ -69,8 +71,8 @@ type cmMeeting struct {
 
 func (m *cmMeeting) options() cm.Options {
 	p := &m.plan
-	o := cm.Options{Timeout: p.Timeout, Patience: p.Patience, IPv6: p.IPv6, Secret: wire.SecretOf(m.ctx)}
-	if a, err := netip.ParseAddr(p.Bind); err == nil {
+	o := cm.Options{Timeout: p.Peer.Timeout, Patience: p.Peer.Patience, IPv6: p.Peer.IPv6, Secret: wire.SecretOf(m.ctx)}
+	if a, err := netip.ParseAddr(p.Peer.Bind); err == nil {
 		o.Local = func(netip.Addr) netip.Addr { return a }
 	}
 	return o
@@ -78,7 +80,7 @@ func (m *cmMeeting) options() cm.Options {
 
 func (m *cmMeeting) dial() (*wire.Conn, error) {
 	var err error
-	if m.peer, err = cm.Dial(m.ctx, m.plan.Host, m.plan.Port, m.options()); err != nil {
+	if m.peer, err = cm.Dial(m.ctx, m.plan.Peer.Host, m.plan.Peer.Port, m.options()); err != nil {
 		return nil, err
 	}
 	return m.conn(wire.Client), nil
@@ -86,7 +88,7 @@ func (m *cmMeeting) dial() (*wire.Conn, error) {
 
 func (m *cmMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	var err error
-	if m.listener, err = cm.Listen(m.ctx, m.plan.Bind, m.plan.Port, m.options()); err != nil {
+	if m.listener, err = cm.Listen(m.ctx, m.plan.Peer.Bind, m.plan.Peer.Port, m.options()); err != nil {
 		return nil, err
 	}
 	waiting(m.listener.Port())
@@ -99,7 +101,7 @@ func (m *cmMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 }
 
 func (m *cmMeeting) conn(role wire.Role) *wire.Conn {
-	c := wire.NewConn(m.ctx, m.peer, role, m.plan.Timeout)
+	c := wire.NewConn(m.ctx, m.peer, role, m.plan.Peer.Timeout)
 	c.UseStructs()
 	return c
 }

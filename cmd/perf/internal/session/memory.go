@@ -21,8 +21,8 @@ func (s *Session) allocate() error {
 		return err
 	}
 	n := 1
-	if s.plan.MRPerQP {
-		n = s.plan.QPs
+	if s.plan.Queues.MRPerQP {
+		n = s.plan.Queues.QPs
 	}
 	for range n {
 		if err := s.openMemory(total / uint64(n)); err != nil {
@@ -40,10 +40,10 @@ func (s *Session) openMemory(size uint64) error {
 	}
 	node := ibv.NUMADevice
 	switch {
-	case s.plan.NoPin:
+	case s.plan.Place.NoPin:
 		node = ibv.NUMAAny
-	case s.plan.Node != plan.Auto:
-		node = ibv.NUMANode(s.plan.Node)
+	case s.plan.Place.Node != plan.Auto:
+		node = ibv.NUMANode(s.plan.Place.Node)
 	}
 	if s.shelf != nil && len(s.mrs) == 0 {
 		m, err := s.shelved(room{size, access, node})
@@ -127,19 +127,20 @@ func (e *PeerMemoryError) Error() string {
 // lengths.
 func areas(p *plan.Plan, page, line int) (slot, total uint64, err error) {
 	const most = 1 << 40
-	n := 2 * uint64(p.QPs)
-	if p.Size > most/n {
-		return 0, 0, fmt.Errorf("%d queue pairs (-q) of %d bytes (-s) take more than %d bytes of memory", p.QPs, p.Size,
+	n := 2 * uint64(p.Queues.QPs)
+	if p.Load.Size > most/n {
+		return 0, 0, fmt.Errorf("%d queue pairs (-q) of %d bytes (-s) take more than %d bytes of memory", p.Queues.QPs,
+			p.Load.Size,
 			uint64(most))
 	}
-	slot = payload.RoundUp(p.Arrives(p.Size), uint64(line))
+	slot = payload.RoundUp(p.Arrives(p.Load.Size), uint64(line))
 	if p.Transport == wire.RawEth {
 		slot *= uint64(p.Frames.Kinds())
 	}
 	slot = payload.RoundUp(max(slot, uint64(page)), uint64(line))
 	total = slot * n
 	if total > most {
-		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.QPs, p.Size, total)
+		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.Queues.QPs, p.Load.Size, total)
 	}
 	return slot, total, nil
 }
@@ -148,14 +149,14 @@ func areas(p *plan.Plan, page, line int) (slot, total uint64, err error) {
 func areasWith(terms wire.Agreed, p *plan.Plan, own uint64) (slot, total uint64, err error) {
 	slot, total, err = areas(p, terms.PageSize, terms.CacheLine)
 	if err == nil && total > own+mostForPeer {
-		return 0, 0, &PeerMemoryError{terms.PageSize, p.QPs, p.Size, total, own}
+		return 0, 0, &PeerMemoryError{terms.PageSize, p.Queues.QPs, p.Load.Size, total, own}
 	}
 	return slot, total, err
 }
 
 // sendOff and recvOff are where the areas of queue pair i are in its region.
 func (s *Session) sendOff(i int) uint64 {
-	if s.plan.MRPerQP {
+	if s.plan.Queues.MRPerQP {
 		return 0
 	}
 	return 2 * uint64(i) * s.slot
@@ -172,7 +173,7 @@ func (s *Session) RecvArea(i int) []byte { return s.region(i).Bytes()[s.recvOff(
 // Payload returns what is repeated in the memory that queue pair i sends from.
 func (s *Session) Payload(i int) []byte {
 	if p := s.plan.Payload; p != nil {
-		return p[:min(uint64(len(p)), s.plan.Size)] // as perftest
+		return p[:min(uint64(len(p)), s.plan.Load.Size)] // as perftest
 	}
 	return payload.Pattern(i)
 }
@@ -183,7 +184,7 @@ func (s *Session) fill() error {
 	if s.plan.Verb.Fetches() {
 		area, at = s.recvOff, s.RecvArea
 	}
-	for i := range s.plan.QPs {
+	for i := range s.plan.Queues.QPs {
 		if !s.plan.Memory.OutOfReach() {
 			payload.Fill(at(i), s.Payload(i))
 			continue
@@ -231,7 +232,7 @@ type Pair struct {
 
 // Pairs lists the queue pairs.
 func (s *Session) Pairs() []Pair {
-	out := make([]Pair, s.plan.QPs)
+	out := make([]Pair, s.plan.Queues.QPs)
 	for i := range out {
 		peer := &s.peer[s.plan.Partner(i)]
 		out[i] = Pair{

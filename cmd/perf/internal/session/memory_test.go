@@ -41,7 +41,8 @@ func TestPeerMemory(t *testing.T) {
 		{end{2, 1}, wire.Asked{QPs: 1000}, 256 << 10, 64, 0, 0, false},
 		{end{2, 1}, wire.Asked{QPs: 16384, Size: math.MaxUint64}, 4096, 64, 0, 0, false},
 	} {
-		p := plan.Plan{Options: plan.Options{Size: tt.started.size, QPs: tt.started.qps}}
+		p := plan.Plan{Options: plan.Options{Load: plan.Load{Size: tt.started.size},
+			Queues: plan.Queues{QPs: tt.started.qps}}}
 		_, own, err := areas(&p, 4096, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +55,8 @@ func TestPeerMemory(t *testing.T) {
 			t.Errorf("%+v: slot %d, total %d, error %v", tt, slot, total, err)
 		}
 		var pe *PeerMemoryError
-		if !tt.ok && tt.asked.Size < 1<<40 && (!errors.As(err, &pe) || pe.PageSize != tt.page || pe.QPs != p.QPs ||
+		if !tt.ok && tt.asked.Size < 1<<40 && (!errors.As(err, &pe) || pe.PageSize != tt.page ||
+			pe.QPs != p.Queues.QPs ||
 			!strings.Contains(err.Error(), "(-q)")) {
 			t.Errorf("%+v: error %v, want a *PeerMemoryError", tt, err)
 		}

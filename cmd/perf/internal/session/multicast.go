@@ -28,7 +28,7 @@ func (s *Session) join() error {
 	if p.Client() {
 		g[15]++ // each end has its own
 	}
-	if err := s.qps[0].Init(&ibv.ConnectOptions{PKeyIndex: p.PKeyIndex}); err != nil {
+	if err := s.qps[0].Init(&ibv.ConnectOptions{PKeyIndex: p.Link.PKeyIndex}); err != nil {
 		return err
 	}
 	if err := s.qps[0].AttachMcast(g, 0); err != nil {

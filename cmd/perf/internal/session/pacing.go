@@ -8,13 +8,13 @@ import (
 
 // pace sets the maximum rate of each queue pair in the adapter.
 func (s *Session) pace() error {
-	r := s.plan.Rate
+	r := s.plan.Load.Rate
 	if !r.Hardware {
 		return nil
 	}
-	limit := ibv.RateLimit{Rate: uint32(r.Kbits(s.plan.Size, s.plan.QPs)), TypicalPacket: uint16(r.Packet),
-		MaxBurst: uint32(uint64(r.Burst) * s.plan.Size)}
-	for _, qp := range s.qps[:s.plan.QPs] {
+	limit := ibv.RateLimit{Rate: uint32(r.Kbits(s.plan.Load.Size, s.plan.Queues.QPs)), TypicalPacket: uint16(r.Packet),
+		MaxBurst: uint32(uint64(r.Burst) * s.plan.Load.Size)}
+	for _, qp := range s.qps[:s.plan.Queues.QPs] {
 		if err := qp.ModifyRateLimit(limit); err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (s *Session) pace() error {
 
 // checkPacing refuses a rate that the adapter cannot keep to, before a peer comes.
 func (s *Session) checkPacing() error {
-	r := s.plan.Rate
+	r := s.plan.Load.Rate
 	if !r.Hardware {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (s *Session) checkPacing() error {
 	if s.attr.Ex != nil {
 		caps = s.attr.Ex.PacketPacing
 	}
-	t, each := s.plan.QPType(), r.Kbits(s.plan.Size, s.plan.QPs)
+	t, each := s.plan.QPType(), r.Kbits(s.plan.Load.Size, s.plan.Queues.QPs)
 	switch {
 	case caps.Max == 0:
 		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces no packets (it reports 0 to 0 kb/s); %s",

@@ -13,14 +13,14 @@ type queues struct{ send, recv *ibv.CQ }
 // makeCQs makes the CQs of each thread.
 func (s *Session) makeCQs() error {
 	p := &s.plan
-	opt := &ibv.CQOptions{NoEvents: !p.Events, CompVector: p.Vector}
-	if p.HWTimestamps {
+	opt := &ibv.CQOptions{NoEvents: !p.Queues.Events, CompVector: p.Queues.Vector}
+	if p.Report.HWTimestamps {
 		opt.Fields = ibv.FieldsStandard | ibv.FieldTimestamp
 		if err := s.checkClock(); err != nil {
 			return err
 		}
 	}
-	each := p.QPs / p.ThreadCount()
+	each := p.Queues.QPs / p.ThreadCount()
 	for range p.ThreadCount() {
 		send, err := s.dev.CreateCQ(s.sendDepth()*each, opt)
 		if err != nil {
@@ -29,7 +29,7 @@ func (s *Session) makeCQs() error {
 		s.cqs = append(s.cqs, queues{send, send})
 		if p.Verb.Consumes() {
 			q := &s.cqs[len(s.cqs)-1]
-			if q.recv, err = s.dev.CreateCQ(max(p.RxDepth*each, 1), opt); err != nil {
+			if q.recv, err = s.dev.CreateCQ(max(p.Queues.RxDepth*each, 1), opt); err != nil {
 				q.recv = send
 				return err
 			}

@@ -11,8 +11,8 @@ import (
 // rehearse makes the CQs, one queue pair and memory that is not ordinary, and closes them again: refusals of the device
 // are reported before a client connects.
 func (s *Session) rehearse() error {
-	if most := s.attr.MaxQP; s.plan.QPs > most {
-		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.QPs, most, s.dev.Name())
+	if most := s.attr.MaxQP; s.plan.Queues.QPs > most {
+		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.Queues.QPs, most, s.dev.Name())
 	}
 	try := &Session{plan: s.plan, dev: s.dev, attr: s.attr}
 	err := try.tryQP()

@@ -54,12 +54,12 @@ type Session struct {
 func New(ctx context.Context, p plan.Plan) *Session {
 	s := &Session{plan: p, ctx: ctx}
 	_, s.alone, _ = areas(&p, os.Getpagesize(), cacheLine()) // what is impossible alone fails with a peer also
-	s.setup.Local.Inline, s.setup.OutReads = p.Inline, p.OutReads
+	s.setup.Local.Inline, s.setup.OutReads = p.Queues.Inline, p.Link.OutReads
 	s.way = &sockets{Session: s, meeting: &tcpMeeting{Session: s}}
-	if p.CMExchange {
+	if p.Peer.CMExchange {
 		s.way = &sockets{Session: s, meeting: &cmMeeting{Session: s}}
 	}
-	if p.RDMACM {
+	if p.Peer.RDMACM {
 		s.way = &rdmaCM{Session: s}
 	}
 	if p.Transport == wire.RawEth {
@@ -72,7 +72,7 @@ func New(ctx context.Context, p plan.Plan) *Session {
 // before anything waits.
 func Try(ctx context.Context, p plan.Plan) (device string, err error) {
 	s := New(ctx, p)
-	if err = s.openDevice(p.Device, p.IBPort); err == nil {
+	if err = s.openDevice(p.Link.Device, p.Link.IBPort); err == nil {
 		device = s.dev.Name()
 	}
 	return device, errors.Join(err, s.Close())
@@ -132,19 +132,19 @@ func (s *Session) build() error {
 // sendDepth is the depth of a send queue.
 func (s *Session) sendDepth() int {
 	if s.Credits() {
-		return s.plan.TxDepth + 1 // a credit
+		return s.plan.Queues.TxDepth + 1 // a credit
 	}
 	if s.plan.Bandwidth() {
-		return s.plan.TxDepth
+		return s.plan.Queues.TxDepth
 	}
-	return max(s.plan.TxDepth, 2) // the next one is posted before the last one is done with
+	return max(s.plan.Queues.TxDepth, 2) // the next one is posted before the last one is done with
 }
 
 func (s *Session) qpOptions() ibv.QPOptions {
 	p := &s.plan
-	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.RxDepth, 1),
-		MaxInline: p.Inline}
-	if p.Inline == plan.Auto {
+	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.Queues.RxDepth, 1),
+		MaxInline: p.Queues.Inline}
+	if p.Queues.Inline == plan.Auto {
 		qo.MaxInline = p.AutoInline()
 	}
 	if p.Transport.OneWay() {

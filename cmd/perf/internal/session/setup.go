@@ -67,9 +67,9 @@ func (s *Session) describe() {
 		UsesGID:     s.useGID(),
 		Own:         s.own,
 		Theirs:      s.peer,
-		RDMACM:      s.plan.RDMACM,
-		QPs:         s.plan.QPs,
-		Infinite:    s.plan.Infinite,
+		RDMACM:      s.plan.Peer.RDMACM,
+		QPs:         s.plan.Queues.QPs,
+		Infinite:    s.plan.Load.Infinite,
 	}
 	if s.shelf == nil { // what a mesh does not read, and what takes long
 		s.setup.Local.Software = software(sysfs.DefaultRoot(), s.dev.Name(), s.attr.VendorID)
@@ -79,7 +79,7 @@ func (s *Session) describe() {
 
 // useGID reports whether the ends address each other by GIDs.
 func (s *Session) useGID() bool {
-	return s.port.GRHRequired() || s.plan.GIDIndex != plan.Auto
+	return s.port.GRHRequired() || s.plan.Link.GIDIndex != plan.Auto
 }
 
 // peerAt is the peer's queue pair as it has announced it.

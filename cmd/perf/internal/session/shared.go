@@ -17,7 +17,7 @@ func (s *Session) makeShared() (err error) {
 	if !p.Shares() && !target {
 		return nil
 	}
-	opt := &ibv.SRQOptions{MaxWR: max(p.RxDepth, 1)}
+	opt := &ibv.SRQOptions{MaxWR: max(p.Queues.RxDepth, 1)}
 	xrc := target && p.Transport == wire.XRC
 	if xrc {
 		if s.xrcd, err = s.dev.OpenXRCD(nil, 0); err != nil {
@@ -34,7 +34,7 @@ func (s *Session) makeShared() (err error) {
 
 // newQP makes queue pair i. If the inline size is the device's choice, qo has it then.
 func (s *Session) newQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
-	auto := s.plan.Inline == plan.Auto
+	auto := s.plan.Queues.Inline == plan.Auto
 	qp, err := s.makeQP(i, qo)
 	if err != nil && auto && qo.MaxInline > 0 {
 		qo.MaxInline = 0

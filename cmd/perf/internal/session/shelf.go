@@ -50,7 +50,7 @@ func (h *Shelf) With(ctx context.Context) context.Context {
 // take gives the shelf to a session whose test is simple enough.
 func (s *Session) takeShelf() {
 	h, _ := s.ctx.Value(shelfKey{}).(*Shelf)
-	if p := &s.plan; h == nil || p.MRPerQP || p.ByCM() || p.Memory != (plan.Memory{}) || p.DualPort {
+	if p := &s.plan; h == nil || p.Queues.MRPerQP || p.ByCM() || p.Memory != (plan.Memory{}) || p.Link.DualPort {
 		return
 	}
 	h.mu.Lock()
@@ -119,7 +119,8 @@ func (s *Session) shelved(r room) (*memory.Memory, error) {
 // auto reports whether the session has the best GID of its port, which is the same for all.
 func (s *Session) auto() bool {
 	p := &s.plan
-	return s.shelf != nil && p.GIDIndex == plan.Auto && !p.GIDv6 && p.PKeyIndex == 0 && p.Transport != wire.RawEth &&
+	return s.shelf != nil && p.Link.GIDIndex == plan.Auto && !p.Link.GIDv6 && p.Link.PKeyIndex == 0 &&
+		p.Transport != wire.RawEth &&
 		s.port.GRHRequired()
 }
 
@@ -130,7 +131,7 @@ func (s *Session) takeGID() bool {
 	}
 	index, known := s.shelf.gids[s.ibPort]
 	if known {
-		s.plan.GIDIndex = index
+		s.plan.Link.GIDIndex = index
 	}
 	return known
 }
@@ -142,7 +143,7 @@ func (s *Session) keepGID() error {
 	}
 	best, err := s.dev.BestGID(s.ibPort)
 	if err == nil {
-		s.shelf.gids[s.ibPort], s.plan.GIDIndex = best.Index, best.Index
+		s.shelf.gids[s.ibPort], s.plan.Link.GIDIndex = best.Index, best.Index
 	}
 	return err
 }
@@ -199,7 +200,7 @@ func (s *Session) tries() bool {
 		return true
 	}
 	p := &s.plan
-	t := trial{p.QPs, p.TxDepth, p.RxDepth, p.Inline, p.Verb, p.Transport}
+	t := trial{p.Queues.QPs, p.Queues.TxDepth, p.Queues.RxDepth, p.Queues.Inline, p.Verb, p.Transport}
 	if h.tried[t] {
 		return false
 	}

@@ -17,11 +17,11 @@ type sockets struct {
 
 func (s *sockets) meet(waiting func(port int)) error {
 	p := &s.plan
-	if err := s.openDevice(p.Device, p.IBPort); err != nil {
+	if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
 		return err
 	}
 	var err error
-	if (p.Inline > 0 || !p.Connects()) && s.tries() {
+	if (p.Queues.Inline > 0 || !p.Connects()) && s.tries() {
 		if err := s.rehearse(); err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ func (s *sockets) describe() {
 		return
 	}
 	s.setup.Local.GID = s.localGID().String()
-	s.setup.Local.GIDIndex = s.plan.GIDIndex
-	if s.plan.GIDIndex == plan.Auto && s.shelf == nil {
+	s.setup.Local.GIDIndex = s.plan.Link.GIDIndex
+	if s.plan.Link.GIDIndex == plan.Auto && s.shelf == nil {
 		s.setup.Local.GIDIndex = s.gidIndex()
 	}
 	s.setup.PeerGID = ibv.GID(s.peer[0].GID).String()
