@@ -45,12 +45,14 @@ type Link struct {
 // Read reads everything. What cannot be read is listed where it is missing. The error is one of the list of devices,
 // and the rest is returned with it. A host without RDMA has no devices, and that is no error.
 func (h Host) Read() (*Facts, error) {
-	f := &Facts{NUMANodes: h.NUMANodes(), Memlock: h.Memlock(), Devices: []DeviceFacts{}}
+	f := &Facts{Memlock: h.Memlock(), Devices: []DeviceFacts{}}
 	note := func(m []Missing) { f.Missing = append(f.Missing, m...) }
 	var m []Missing
 	f.Hostname, m = h.Hostname()
 	note(m)
 	f.Kernel, m = h.Kernel()
+	note(m)
+	f.NUMANodes, m = h.NUMANodes()
 	note(m)
 	f.Governors, m = h.Governors()
 	note(m)
@@ -85,7 +87,7 @@ func (h Host) line(name string) (string, []Missing) {
 }
 
 func (h Host) factsOf(n *Namespace, d *Device, gpus []GPU) DeviceFacts {
-	f := DeviceFacts{GPUs: map[string]Distance{}, Links: []Link{}}
+	f := DeviceFacts{ACS: []string{}, GPUs: map[string]Distance{}, Links: []Link{}}
 	f.PCI = h.PCI(d)
 	note := func(m []Missing) { d.Missing = append(d.Missing, m...) }
 	var m []Missing
@@ -107,7 +109,7 @@ func (h Host) factsOf(n *Namespace, d *Device, gpus []GPU) DeviceFacts {
 
 // link reads what a port is connected to.
 func (h Host) link(n *Namespace, d *Device, port int) Link {
-	l := Link{Port: port}
+	l := Link{Port: port, Netdevs: []Netdev{}}
 	note := func(m []Missing) { d.Missing = append(d.Missing, m...) }
 	failed := func(err error) {
 		if err != nil && !absent(err) {

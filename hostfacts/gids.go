@@ -134,6 +134,11 @@ func (n *Namespace) entry(device string, p *Port, e *sysfs.GIDEntry) GIDEntry {
 		Netdev: e.Netdev, Scope: Scope(gid.ScopeOf(e.GID)), PortActive: c.PortActive, Link: LinkState(c.Netdev),
 		Address: AddressState(c.Address), Above: c.Above, OffRoute: c.OffRoute, Text: e.Text, TypeText: e.TypeText,
 		Err: e.Err, Missing: missing(e.Unread)}
+	if e.Netdev != "" && n.view.Netdev(e.Netdev) == nil {
+		r := n.host.reader()
+		r.names("class", "net", e.Netdev)
+		out.Missing = append(out.Missing, r.missing...)
+	}
 	if e.Err != nil {
 		path := n.host.SysPath("class", "infiniband", device, "ports", strconv.Itoa(p.Number), "gids",
 			strconv.Itoa(e.Index))

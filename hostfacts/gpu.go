@@ -18,8 +18,8 @@ type GPU struct {
 const nvidia = 0x10de
 
 // GPUs lists the accelerators of the host, in the order of their addresses.
-func (h Host) GPUs() (list []GPU, missing []Missing) {
-	r := h.reader()
+func (h Host) GPUs() ([]GPU, []Missing) {
+	r, list := h.reader(), []GPU{}
 	for _, name := range r.names("bus", "pci", "devices") {
 		at := func(attr string, most int64) int64 { return r.number(most, "bus", "pci", "devices", name, attr) }
 		class := at("class", 0xffffff)

@@ -197,6 +197,57 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestHostile_Dirs removes each directory of a server, and puts a file in its place. Nothing panics or hangs. What is
+// not known any more because of a file is listed, or is the error.
+func TestHostile_Dirs(t *testing.T) {
+	s, h := server(t)
+	before, err := h.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := encode(t, s, before)
+	n := 0
+	for _, path := range dirs(t, s) {
+		aside := path + "~"
+		if err := os.Rename(path, aside); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Read(); err != nil {
+			t.Errorf("without %s: %v", path, err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f, err := h.Read()
+		if got := encode(t, s, f); err == nil && got != want && !strings.Contains(got, `"missing"`) {
+			t.Errorf("%s is a file: %s", path, cmp.Diff(want, got))
+		}
+		if err := errors.Join(os.Remove(path), os.Rename(aside, path)); err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if after, err := h.Read(); err != nil || encode(t, s, after) != want || n < 50 {
+		t.Errorf("%d directories: the tree is not what it was, or too small", n)
+	}
+}
+
+// dirs lists the directories of a server.
+func dirs(t *testing.T, s *sysfstest.Server) (list []string) {
+	for _, root := range []string{s.Root, s.Proc} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && path != root {
+				list = append(list, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
 var missingPath = regexp.MustCompile(`"path": "([^"]*)"`)
 
 // lists reports whether facts list a file as missing. They have the path by which they came to it.

@@ -11,7 +11,7 @@ import (
 const capIPCLock = 14
 
 // NoLimit is a limit that does not exist.
-const NoLimit = math.MaxUint64
+const NoLimit uint64 = math.MaxUint64
 
 // Memlock is how much memory this process may lock, and so register.
 type Memlock struct {
@@ -75,8 +75,8 @@ type Cgroup struct {
 
 // Cgroups returns the limits for RDMA devices of this process, of control groups of version 2, from the process's own
 // up. Limits that allow everything are left out.
-func (h Host) Cgroups() (out []Cgroup, missing []Missing) {
-	r := h.reader()
+func (h Host) Cgroups() ([]Cgroup, []Missing) {
+	r, out := h.reader(), []Cgroup{}
 	text, err := h.proc("self", "cgroup")
 	if err != nil {
 		r.missing = append(r.missing, miss(h.ProcPath("self", "cgroup"), err))

@@ -1,8 +1,12 @@
 package hostfacts
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
 // TestDistance: the adapter below the GPU's switch is nearest, then one of the same node, one whose node is not known,
@@ -61,6 +65,52 @@ func TestMemlock(t *testing.T) {
 			m.Allows(64<<20) != tc.allows {
 			t.Errorf("%s, %s, %s: %+v, want %+v, allows %v", tc.limit, tc.users, tc.caps, m, tc.want, tc.allows)
 		}
+	}
+}
+
+// TestHosts reads a host with each kind of adapter at each rate that it can have.
+func TestHosts(t *testing.T) {
+	n := 0
+	for _, r := range sysfstest.Rates {
+		for _, kind := range strings.Fields(r.Kinds) {
+			n++
+			w := sysfstest.NewWorld(sysfstest.New(t))
+			sysfstest.Plain(r.Layer, r.Rate, kind)(w)
+			w.Tree.Addresses(w.Addrs...)
+			f, err := Host{Sys: w.Root, Proc: t.TempDir()}.Read()
+			if err != nil || len(f.Devices) != 1 {
+				t.Fatalf("%s %s: %+v, %v", kind, r.Rate, f, err)
+			}
+			d := &f.Devices[0]
+			p := &d.Ports[0]
+			lanes, speed := p.Lanes()
+			var gbps float64
+			fmt.Sscanf(r.Rate, "%g Gb/sec", &gbps)
+			if d.Missing != nil || !p.Active() || p.RateBits != int64(gbps*1e9) || p.Rate != r.Rate ||
+				!strings.Contains(r.Rate, fmt.Sprintf("(%dX", lanes)) || speed == "" || p.DataBits() > p.RateBits {
+				t.Errorf("%s %s: %+v, %d lanes %s", kind, r.Rate, d, lanes, speed)
+			}
+			if soft := kind == "soft"; soft != (d.Function == NoFunction) || soft != (d.PCI.Link == nil) ||
+				soft != (d.ID == "") {
+				t.Errorf("%s: %+v", kind, d.PCI)
+			}
+			if mellanox := strings.HasPrefix(d.ID, "15b3:") && kind != "cx3"; mellanox != (d.Model != "") ||
+				mellanox && int64(gbps) > ModelOf(d.ID).PortGbps {
+				t.Errorf("%s %s: %q, up to %d Gb/s", kind, r.Rate, d.Model, ModelOf(d.ID).PortGbps)
+			}
+			g := d.Links[0].GIDs
+			best := "none"
+			if g.Best >= 0 {
+				best = g.Entries[g.Best].Type.String()
+			}
+			want := map[string]string{"ib": "IB", "roce": "RoCEv2", "efa": "IB", "iwarp": "none"}[r.Layer]
+			if best != want {
+				t.Errorf("%s %s %s: the best GID is %s, want %s: %q", r.Layer, kind, r.Rate, best, want, g.Why)
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("%d hosts, want 80 or more", n)
 	}
 }
 

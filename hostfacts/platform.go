@@ -9,34 +9,36 @@ import (
 	"strings"
 )
 
-// NUMANodes returns the numbers of the host's NUMA nodes, in order; nil if the host does not report them.
-func (h Host) NUMANodes() []int { return h.numbered("node", "devices", "system", "node") }
+// NUMANodes returns the numbers of the host's NUMA nodes, in order; none if the host does not report them.
+func (h Host) NUMANodes() ([]int, []Missing) { return h.numbered("node", "devices", "system", "node") }
 
-// CPUs returns the numbers of the host's CPUs, in order; nil if the host does not report them.
-func (h Host) CPUs() []int { return h.numbered("cpu", "devices", "system", "cpu") }
+// CPUs returns the numbers of the host's CPUs, in order; none if the host does not report them.
+func (h Host) CPUs() ([]int, []Missing) { return h.numbered("cpu", "devices", "system", "cpu") }
 
 // numbered lists the entries of a directory that are a word and a number.
-func (h Host) numbered(word string, dir ...string) (list []int) {
-	for _, n := range h.reader().names(dir...) {
+func (h Host) numbered(word string, dir ...string) ([]int, []Missing) {
+	r, list := h.reader(), []int{}
+	for _, n := range r.names(dir...) {
 		digits, ok := strings.CutPrefix(n, word)
 		if v, err := strconv.ParseUint(digits, 10, 31); ok && err == nil && digits == strconv.FormatUint(v, 10) {
 			list = append(list, int(v))
 		}
 	}
 	slices.Sort(list)
-	return list
+	return list, r.missing
 }
 
 // Governors counts the CPUs by their frequency governor. It is empty on virtual machines, whose host chooses.
 func (h Host) Governors() (count map[string]int, missing []Missing) {
 	r, count := h.reader(), map[string]int{}
-	for _, cpu := range h.CPUs() {
+	cpus, missing := h.CPUs()
+	for _, cpu := range cpus {
 		at := fmt.Sprintf("cpu%d", cpu)
 		if g := r.attr("devices", "system", "cpu", at, "cpufreq", "scaling_governor"); g != "" {
 			count[g]++
 		}
 	}
-	return count, r.missing
+	return count, append(missing, r.missing...)
 }
 
 // IOMMUGroup is the group of a device in the IOMMU of the host. The zero group is that of a device that has none.
@@ -65,11 +67,11 @@ func (h Host) IOMMU(device string) (g IOMMUGroup, missing []Missing) {
 
 // ACS returns the bridges above a PCI device whose access control sends packets between devices, such as an adapter and
 // a GPU, up to the processor. It needs root, because the kernel shows others only a part of a bridge's configuration.
-func (h Host) ACS(pciAddress string) (bridges []string, missing []Missing) {
-	r := h.reader()
+func (h Host) ACS(pciAddress string) ([]string, []Missing) {
+	r, bridges := h.reader(), []string{}
 	link, err := r.Link("bus", "pci", "devices", pciAddress)
 	if err != nil {
-		return nil, nil
+		return bridges, nil
 	}
 	for at := filepath.Dir(link); strings.Contains(filepath.Base(at), ":"); at = filepath.Dir(at) {
 		bridge := filepath.Base(at)
@@ -110,8 +112,9 @@ func (k PKey) Full() bool { return k.Key&FullMember != 0 }
 func (k PKey) Empty() bool { return k.Key&^FullMember == 0 }
 
 // PKeys reads the table of partition keys of a port, in order of index.
-func (h Host) PKeys(device string, port int) (list []PKey, missing []Missing) {
-	r, where := h.reader(), []string{"class", "infiniband", device, "ports", strconv.Itoa(port), "pkeys"}
+func (h Host) PKeys(device string, port int) ([]PKey, []Missing) {
+	r, list := h.reader(), []PKey{}
+	where := []string{"class", "infiniband", device, "ports", strconv.Itoa(port), "pkeys"}
 	for _, n := range r.names(where...) {
 		index, err := strconv.ParseUint(n, 10, 16)
 		if err != nil {

@@ -55,7 +55,7 @@ type meshPairs struct {
 	confirm bool
 }
 
-// meshOutput describes the output.
+// meshOutput has the forms and files of the output.
 type meshOutput struct {
 	matrix   bool
 	good     string // files

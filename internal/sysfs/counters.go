@@ -1,7 +1,6 @@
 package sysfs
 
 import (
-	"errors"
 	"io/fs"
 	"maps"
 	"slices"
@@ -33,11 +32,7 @@ func (r Root) CountersIn(dev string, port uint8, dir string) (all map[string]uin
 	}
 	d, err := openDir(r.path("class", "infiniband", dev, "ports", strconv.Itoa(int(port)), dir))
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) && !Absent(err) {
-			unread = append(unread, at)
-		}
-		return all, unread
+		return all, unreadDir(err)
 	}
 	defer d.close()
 	d.unread = &unread

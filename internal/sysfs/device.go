@@ -332,7 +332,7 @@ func (r Root) uverbs() (out map[string]string, unread []*fs.PathError, _ error) 
 		if exhausted(err) {
 			return nil, nil, err
 		}
-		return out, nil, nil
+		return out, unreadDir(err), nil
 	}
 	defer d.close()
 	names, err := d.names()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -162,8 +163,9 @@ type GIDEntry struct {
 type gidTable struct {
 	gids, types, ndevs *dir // types, ndevs: nil if the kernel has none
 	linkLayer          string
-	other              GIDType // of a device that has no other, 0 for InfiniBand and RoCE
-	old                bool    // no gid_attrs at all: a kernel before RoCE v2
+	other              GIDType         // of a device that has no other, 0 for InfiniBand and RoCE
+	old                bool            // no gid_attrs at all: a kernel before RoCE v2
+	unread             []*fs.PathError // directories of types and ndevs
 }
 
 func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
@@ -187,8 +189,10 @@ func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
 	t := &gidTable{gids: gids, linkLayer: p.text("link_layer"), other: nodeGIDType(d.text("node_type"))}
 	t.types, err = p.sub("gid_attrs/types")
 	t.old = errors.Is(err, fs.ErrNotExist)
+	t.unread = unreadDir(err)
 	if !exhausted(err) {
 		t.ndevs, err = p.sub("gid_attrs/ndevs")
+		t.unread = append(t.unread, unreadDir(err)...)
 	}
 	if !exhausted(err) {
 		err = errors.Join(p.failed, d.failed)
@@ -297,7 +301,7 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 		if err == nil && g.IsZero() {
 			continue
 		}
-		e := GIDEntry{Index: i, GID: g, Text: text, Err: err}
+		e := GIDEntry{Index: i, GID: g, Text: text, Err: err, Unread: slices.Clone(t.unread)}
 		t.record(&e.Unread)
 		e.Netdev = t.netdev(name)
 		e.Type, e.TypeText = t.gidType(name)

@@ -124,6 +124,15 @@ func (d *dir) noted(name string) bool {
 	})
 }
 
+// unreadDir returns the error of a directory that is there and cannot be opened.
+func unreadDir(err error) []*fs.PathError {
+	var at *fs.PathError
+	if errors.As(err, &at) && !Absent(err) {
+		return []*fs.PathError{at}
+	}
+	return nil
+}
+
 // Absent reports whether err says that the kernel or the driver does not have an attribute.
 func Absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) ||

@@ -57,15 +57,6 @@ func (x *examination) congestion(d *Device, p hostfacts.Port, name string, l *Li
 	x.add(f)
 }
 
-// lower returns the device's own interface: that of a GID may be a bond or a VLAN, which have no priorities.
-func (x *examination) lower(d *Device, netdev string) string {
-	own := x.Facts.Netdevs(d.Name)
-	if len(own) == 0 || slices.Contains(own, netdev) {
-		return netdev
-	}
-	return own[0]
-}
-
 // flowOfSysfs reads what only vendors' drivers have.
 func (x *examination) flowOfSysfs(d *Device, p hostfacts.Port, l *Link, w *flow) {
 	read := func(key string, elem ...string) string {

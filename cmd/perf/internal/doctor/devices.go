@@ -127,7 +127,8 @@ func (x *examination) numa(d *Device) {
 	if d.PCIAddress == "" {
 		return
 	}
-	count := len(x.Facts.NUMANodes())
+	nodes, _ := x.Facts.NUMANodes()
+	count := len(nodes)
 	f := Finding{Subject: d.Name, Check: "numa", Evidence: x.sysfs().ClassDir() + "/" + d.Name + "/device/numa_node"}
 	switch {
 	case d.NUMANode < 0 && count > 1:

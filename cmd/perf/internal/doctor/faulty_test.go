@@ -346,7 +346,7 @@ func TestNotes(t *testing.T) {
 		"high index": {check: "gid", text: "GID 300, 10.0.0.2 RoCEv2, is not chosen: index above 255",
 			parts: []part{oneRoCE, also(func(b *bed) {
 				b.tree.GID("mlx5_0", 1, 300, long("10.0.0.2"), sysfstest.V2, "eth3")
-			}), func(w *world) { w.addresses = append(w.addresses, "eth3 10.0.0.2/24") }}},
+			}), func(w *world) { w.Addrs = append(w.Addrs, "eth3 10.0.0.2/24") }}},
 		"room in the slot": {check: "pcie", text: "below the maximum of the device: 16 GT/s x16 of 32 GT/s x16; it " +
 			"carries 252 Gb/s, the ports 200", parts: []part{nic("cx7", ib(hdr), slow(16, 16))}},
 		"the card's own link": {check: "pcie", text: "the ports have 400 Gb/s together, more than the 252",

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -10,75 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
-
-// long is an address as the kernel writes a GID.
-func long(address string) string { return hostfacts.GID(netip.MustParseAddr(address).As16()).String() }
-
-// byMAC is the link-local address of a MAC.
-func byMAC(mac string) string {
-	w := strings.Split(mac, ":")
-	return netip.MustParseAddr(fmt.Sprintf("fe80::%s%s:%sff:fe%s:%s%s", "0e", w[1], w[2], w[3], w[4], w[5])).String()
-}
-
-// rates are the texts of a port's rate that adapters show, and the kinds that do. Sources: names and lanes are those of
-// Linux' core/sysfs.c; what InfiniBand cards have is in the user manuals of the ConnectX, BlueField and Omni-Path
-// generations; on Ethernet mlx5/main.c (translate_eth_…_proto_oper), core/verbs.c (ib_get_eth_speed, for irdma,
-// bnxt_re, hns, ionic, mana, rxe), qedr/verbs.c and efa_verbs.c make them from the interface's rate.
-var rates = []struct{ layer, rate, kinds string }{
-	{"ib", "10 Gb/sec (4X SDR)", "cx3"},
-	{"ib", "10 Gb/sec (4X)", "cx3"}, // before Linux 4.2
-	{"ib", "20 Gb/sec (4X DDR)", "cx3"},
-	{"ib", "40 Gb/sec (4X QDR)", "cx3 cib cx4 cx5"},
-	{"ib", "40 Gb/sec (4X FDR10)", "cx3 cib cx4"},
-	{"ib", "56 Gb/sec (4X FDR)", "cx3 cib cx4 cx5 cx6"},
-	{"ib", "100 Gb/sec (4X EDR)", "cx4 cx5 cx5ex cx6 cx7 bf2 opa"},
-	{"ib", "100 Gb/sec (2X HDR)", "cx6 cx7 bf2 bf3"},
-	{"ib", "200 Gb/sec (4X HDR)", "cx6 cx7 bf2 bf3"},
-	{"ib", "200 Gb/sec (2X NDR)", "cx7 cx8 bf3"},
-	{"ib", "400 Gb/sec (4X NDR)", "cx7 cx8 bf3"},
-	{"ib", "400 Gb/sec (2X XDR)", "cx8"},
-	{"ib", "800 Gb/sec (8X NDR)", "cx8"},
-	{"ib", "800 Gb/sec (4X XDR)", "cx8"},
-	{"roce", "2.5 Gb/sec (1X SDR)", "x722 soft"}, // 1 Gb/s, or not known
-	{"roce", "10 Gb/sec (1X QDR)", "cx4lx cx5 cx6dx cx6lx cx7 bf2"},
-	{"roce", "10 Gb/sec (1X FDR10)", "x722 bcm574 soft"},
-	{"roce", "25 Gb/sec (1X EDR)", "cx4lx cx5 cx6dx cx6lx cx7 bf2 bf3 e810xx bcm574 hns ionic qede"},
-	{"roce", "40 Gb/sec (4X QDR)", "cx3 cx4lx cx5 qede"},
-	{"roce", "40 Gb/sec (4X FDR10)", "bcm574"},
-	{"roce", "50 Gb/sec (1X HDR)", "cx4lx cx6lx cx6dx cx7"},
-	{"roce", "50 Gb/sec (2X EDR)", "cx5 cx6dx cx7 bcm574 bcm575"},
-	{"roce", "56 Gb/sec (4X FDR)", "cx4"},
-	{"roce", "100 Gb/sec (4X EDR)", "cx4 cx5 cx5ex cx6 cx6dx cx7 bf2 bf3 e810 bcm575 hns mana"},
-	{"roce", "100 Gb/sec (2X HDR)", "cx6dx cx7 bf2 bcm575"},
-	{"roce", "100 Gb/sec (1X NDR)", "cx7 bf3"},
-	{"roce", "200 Gb/sec (4X HDR)", "cx6 cx6dx cx7 bf2 bf3 bcm575 bcm576 mana hns"},
-	{"roce", "200 Gb/sec (2X NDR)", "cx7 cx8 bf3"},
-	{"roce", "200 Gb/sec (1X XDR)", "cx8"},
-	{"roce", "400 Gb/sec (4X NDR)", "cx7 cx8 bf3 bcm576 ionic"},
-	{"roce", "400 Gb/sec (8X HDR)", "cx8"},
-	{"roce", "400 Gb/sec (2X XDR)", "cx8"},
-	{"roce", "800 Gb/sec (8X NDR)", "cx8"},
-	{"roce", "800 Gb/sec (4X XDR)", "cx8"},
-	{"efa", "100 Gb/sec (4X EDR)", "efa"},
-	{"efa", "200 Gb/sec (4X HDR)", "efa"},
-	{"efa", "400 Gb/sec (8X HDR)", "efa"},
-	{"iwarp", "25 Gb/sec (1X EDR)", "e810xx erdma"},
-	{"iwarp", "100 Gb/sec (4X EDR)", "e810 erdma chelsi"},
-	{"iwarp", "2.5 Gb/sec (1X SDR)", "soft x722"},
-}
-
-// plain returns an adapter with one port.
-func plain(layer, rate, of string) part {
-	switch layer {
-	case "ib":
-		return nic(of, ib(rate))
-	case "efa": // its link layer is not specified
-		return nic(of, port(wire{layer: "Unknown", rate: rate}, nil), nodeType("8: unspecified"), onNUMA(-1))
-	case "iwarp":
-		return nic(of, roce(rate, ""), nodeType("4: RNIC"))
-	}
-	return nic(of, roce(rate, "10.0.0.1/24"))
-}
 
 const edr, hdr, ndr = "100 Gb/sec (4X EDR)", "200 Gb/sec (4X HDR)", "400 Gb/sec (4X NDR)"
 
@@ -213,11 +143,11 @@ func alarms(w *world) (out []Finding) {
 // TestHealthyHosts: the doctor warns of no healthy host.
 func TestHealthyHosts(t *testing.T) {
 	hosts := healthy
-	for _, r := range rates {
-		for _, of := range strings.Fields(r.kinds) {
+	for _, r := range sysfstest.Rates {
+		for _, of := range strings.Fields(r.Kinds) {
 			hosts = append(hosts, healthy[0])
 			h := &hosts[len(hosts)-1]
-			h.name, h.source, h.parts = of+" "+r.layer+" "+r.rate, "rates", []part{plain(r.layer, r.rate, of)}
+			h.name, h.source, h.parts = of+" "+r.Layer+" "+r.Rate, "rates", []part{plain(r.Layer, r.Rate, of)}
 		}
 	}
 	wrong := 0

@@ -17,13 +17,6 @@ var lanes = map[string]int{"SDR": 4, "DDR": 4, "QDR": 4, "FDR10": 4, "FDR": 4, "
 // leastEthernet is the least rate for which any mlx5 device has cables; below it a port talks to a port for management.
 const leastEthernet = 10e9
 
-// kin are ports that should run at the same rate: of the same board, on the same network. An empty network is any.
-type kin struct {
-	pci, board string
-	layer      hostfacts.LinkLayer
-	network    string
-}
-
 // link checks whether a port came up at the rate that can be expected of it.
 func (x *examination) link(d *Device, p hostfacts.Port, name string) {
 	if d.PCIAddress == "" || !p.Active() || p.RateBits == 0 || d.Function != hostfacts.PF {

@@ -11,13 +11,6 @@ import (
 // virtual are the drivers of devices that only clouds have. Their PCIe link and NUMA node are the hypervisor's.
 var virtual = map[string]bool{"efa": true, "mana": true, "erdma": true, "vmw_pvrdma": true}
 
-// card is all functions of one slot, or of two if they are one card (Socket Direct).
-type card struct {
-	bits, most int64    // what its PCIe links carry, and what they could
-	need, port int64    // of all active ports, and of the fastest
-	ports      []string // the active ones
-}
-
 // seat finds the functions that share a card, and adds up what their ports need. A VF or SF has a port of its PF, so it
 // is alone.
 func (x *examination) seat(devs []Device) {

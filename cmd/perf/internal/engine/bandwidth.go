@@ -253,14 +253,6 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	return s, nil
 }
 
-// ordered returns completions in the order of their messages.
-func (r *run) ordered(sends loop.Completions) loop.Completions {
-	if r.plan.Transport == wire.SRD && sends != nil {
-		return loop.NewUnordered(sends, len(r.links))
-	}
-	return sends
-}
-
 // bandwidthLoop makes the loop of a thread.
 func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 	p := &r.plan
@@ -297,15 +289,6 @@ func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 		l.Stamps = measure.NewStamps(int(n)/p.Queues.PostList, int(n), p.Queues.PostList)
 	}
 	return l
-}
-
-// sampler returns what ends a loop by time. Those of several threads and rails share a window.
-func (r *run) sampler() *measure.Sampler {
-	s := measure.NewSampler(r.clk, r.plan.Load.Duration, r.plan.Load.Margin)
-	if len(r.threads) > 1 || r.rails != nil {
-		r.window.Add(s)
-	}
-	return s
 }
 
 // outcome returns what the loops of all threads moved. If that is not the whole of it, there is no peak, nothing is
@@ -348,12 +331,4 @@ func (r *run) outcome(size uint64, loops []*loop.Bandwidth, whole bool) measure.
 		s.SetPeak(measure.MergeStamps(stamps).PeakTicks(), r.perTick())
 	}
 	return s
-}
-
-// few limits how many completions are taken at once. No queue stays none.
-func few(c loop.Completions, n int) loop.Completions {
-	if c == nil {
-		return nil
-	}
-	return loop.Few{Completions: c, N: n}
 }

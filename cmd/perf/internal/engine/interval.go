@@ -92,9 +92,6 @@ func ends(loops []*loop.Bandwidth) (from, to measure.Look) {
 	return from, to
 }
 
-// errOver is how an endless run ends without having failed.
-var errOver = errors.New("an endless run is over")
-
 // over reports whether err is the end of an endless run: one of both ends was interrupted. A peer without heartbeats
 // leaves without a reason.
 func (r *run) over(err error) bool {

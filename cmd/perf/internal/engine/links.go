@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -97,4 +98,29 @@ func (r *run) poller(ctx context.Context, cq *ibv.CQ) loop.Completions {
 		return loop.Sleeping{CQ: cq, Ctx: ctx}
 	}
 	return cq
+}
+
+// ordered returns completions in the order of their messages.
+func (r *run) ordered(sends loop.Completions) loop.Completions {
+	if r.plan.Transport == wire.SRD && sends != nil {
+		return loop.NewUnordered(sends, len(r.links))
+	}
+	return sends
+}
+
+// few limits how many completions are taken at once. No queue stays none.
+func few(c loop.Completions, n int) loop.Completions {
+	if c == nil {
+		return nil
+	}
+	return loop.Few{Completions: c, N: n}
+}
+
+// sampler returns what ends a loop by time. Those of several threads and rails share a window.
+func (r *run) sampler() *measure.Sampler {
+	s := measure.NewSampler(r.clk, r.plan.Load.Duration, r.plan.Load.Margin)
+	if len(r.threads) > 1 || r.rails != nil {
+		r.window.Add(s)
+	}
+	return s
 }

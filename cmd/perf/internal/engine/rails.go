@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -14,26 +12,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
 )
-
-// Rail is one of several connections: its own device, or its own server.
-type Rail struct {
-	Name  string
-	Setup session.Setup
-	Err   error // why it failed, or nil
-}
-
-// rails are tests that run side by side. They begin each size together.
-type rails struct {
-	window measure.Window // of all loops
-
-	mu      sync.Mutex
-	members int // that have not ended
-	waiting int
-	round   chan struct{} // closed when all wait
-	open    int           // that may still connect
-	ready   []Rail
-	tell    func([]Rail) // what connected, once all have or have failed
-}
 
 // RunRails runs a test on each rail, all at once, and sums them up. A rail that fails is named, and the others go on.
 func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, error) {
@@ -141,74 +119,4 @@ func sumRails(runs []*run, errs []error, k int, perTick float64) measure.Size {
 	}
 	s.Rails = list
 	return s
-}
-
-// calm keeps the runtime from meddling with loops until the function that it returns.
-//
-// With one processor no idle one is woken when the loop passes through the
-// scheduler, only to find that there is nothing to do; and the collector has
-// no business in a measurement.
-func calm(procs int) (restore func()) {
-	procs = runtime.GOMAXPROCS(procs)
-	runtime.GC()
-	percent := debug.SetGCPercent(-1)
-	return func() {
-		debug.SetGCPercent(percent)
-		runtime.GOMAXPROCS(procs)
-	}
-}
-
-// meet waits until all rails are there, for so long at most.
-func (g *rails) meet(ctx context.Context, limit time.Duration) error {
-	g.mu.Lock()
-	g.waiting++
-	round := g.round
-	g.release()
-	g.mu.Unlock()
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	select {
-	case <-round:
-		return nil
-	case <-ctx.Done():
-	case <-late.C:
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.round != round {
-		return nil
-	}
-	g.waiting--
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return fmt.Errorf("the other rails were not ready within %v: check that the peer of each is running", limit)
-}
-
-// settled notes that a rail is connected, or will not be.
-func (g *rails) settled(r Rail) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ready = append(g.ready, r)
-	if g.open--; g.open == 0 && g.tell != nil {
-		g.tell(g.ready)
-	}
-}
-
-// leave takes a rail away that has ended.
-func (g *rails) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.members--
-	g.release()
-}
-
-// release lets all go if all wait.
-func (g *rails) release() {
-	if g.waiting == 0 || g.waiting < g.members {
-		return
-	}
-	g.waiting = 0
-	close(g.round)
-	g.round = make(chan struct{})
 }

@@ -5,28 +5,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sys/cpu"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
-	"github.com/pureverbs/pureverbs/ibv"
 )
-
-// thread has the objects of one loop: CQs, queue pairs, and the monitor that ends it.
-type thread struct {
-	_     cpu.CacheLinePad // another thread's may be next to it
-	mon   *loop.Monitor
-	sends *ibv.CQ
-	recvs *ibv.CQ
-	first int // its first queue pair
-	links []*loop.Link
-	count measure.Counter // messages so far, for others to read
-	over  atomic.Bool
-	_     cpu.CacheLinePad
-}
 
 // makeThreads divides the links among threads.
 func (r *run) makeThreads(links []*loop.Link) {
@@ -125,3 +109,18 @@ func (r *run) perTick() float64 {
 }
 
 func (r *run) readClock() { r.tick = r.clk.Rate() / 1e9 }
+
+// calm keeps the runtime from meddling with loops until the function that it returns.
+//
+// With one processor no idle one is woken when the loop passes through the
+// scheduler, only to find that there is nothing to do; and the collector has
+// no business in a measurement.
+func calm(procs int) (restore func()) {
+	procs = runtime.GOMAXPROCS(procs)
+	runtime.GC()
+	percent := debug.SetGCPercent(-1)
+	return func() {
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(procs)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
@@ -13,9 +12,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
-
-// ends has how the CPUs of the two ends of a test were.
-type ends [2]*starve.Waits
 
 func (e ends) worst() *starve.Waits { return starve.Worse(e[0], e[1]) }
 
@@ -42,9 +38,6 @@ const (
 	mostRepeats = 3               // of a test
 	quick       = 5 * time.Second // for ends not to meet; then they try once more: a port may be taken
 )
-
-// repeats bounds how many tests are repeated: on hosts that are busy all the time, it would not help.
-type repeats struct{ tests, again atomic.Int64 }
 
 func (r *repeats) allowed() bool {
 	if r.again.Add(1) <= r.tests.Load()+10 {
@@ -104,14 +97,6 @@ func (p *PairResult) take(cpu ends) {
 
 // starved reports whether CPUs kept an end waiting: the figures are not compared with others.
 func (p *PairResult) starved() bool { return p.busy != [2]bool{} }
-
-// BusyHost is a host whose CPUs kept half of its tests waiting, or more. Nothing is known of its NICs.
-type BusyHost struct {
-	Host  string       `json:"host"`
-	Tests int          `json:"pairs"` // whose tests had to wait
-	Of    int          `json:"of_pairs"`
-	Worst starve.Waits `json:"worst"`
-}
 
 // why is the reason why nobody knows whether a host is well.
 func (b *BusyHost) why() string {

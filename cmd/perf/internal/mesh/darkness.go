@@ -2,40 +2,10 @@ package mesh
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
-	"sync"
 )
-
-// darkness finds out who reaches whom. NICs of one side reach each other, if not each one each other one. A NIC that is
-// alone on its side while others have company is dark; of two sides with several NICs nobody knows which is right: the
-// fabric is split.
-type darkness struct {
-	mu     sync.Mutex
-	sides  map[end]*side
-	failed map[end]map[end]bool // those of its side with which a NIC failed since a test of it went well
-	told   map[end]bool         // its failures have been looked into
-	doubt  bool                 // a NIC fails with those that it reached, or two sides with each other
-	hasty  bool                 // pairs of sides that seem to be apart are left for open
-	asked  map[[2]end]bool      // by open, in this pass
-	dark   map[end]string       // why
-	closed map[end]bool         // of these: its tests cannot begin, so that nothing is known of the NIC
-}
-
-// side is a set of NICs.
-type side struct {
-	nics  []end
-	fails map[*side]*failures
-}
-
-// failures are those of two sides with each other: no test of theirs went well.
-type failures struct {
-	pairs map[[2]end]bool
-	apart map[end]bool // NICs of some of these pairs, which have no NIC in common
-	why   string
-	met   bool // a test began, and failed
-	final bool // all pairs that would have to be tried were
-}
 
 func newDarkness() *darkness {
 	return &darkness{sides: map[end]*side{}, failed: map[end]map[end]bool{}, told: map[end]bool{},
@@ -330,4 +300,69 @@ func (s *side) part(seen map[*side]bool) (p halves) {
 	}
 	slices.SortFunc(p.sides, func(a, b []end) int { return cmp.Or(len(b)-len(a), a[0].compare(b[0])) })
 	return p
+}
+
+// blame makes a NIC dark.
+func (m *coordinator) blame(e end, why string) {
+	m.dark.mu.Lock()
+	m.dark.dark[e] = why
+	m.dark.mu.Unlock()
+	m.named([]end{e})
+}
+
+// named enters NICs that turned out to be dark, and reports them.
+func (m *coordinator) named(list []end) {
+	for _, e := range list {
+		h := m.hosts[e.host]
+		d := DarkNIC{Host: h.Name, Error: m.dark.of(e)}
+		if len(h.nics) > 1 {
+			d.NIC = h.nics.name(e.nic)
+		}
+		if m.isClosed(e) {
+			m.res.Untested = append(m.res.Untested, d)
+			continue
+		}
+		m.res.DarkNICs = append(m.res.DarkNICs, d)
+		if m.Dark != nil {
+			m.Dark(d)
+		}
+	}
+}
+
+// isClosed reports whether all that is known of a NIC is that its tests cannot begin.
+func (m *coordinator) isClosed(e end) bool {
+	m.dark.mu.Lock()
+	defer m.dark.mu.Unlock()
+	return m.dark.closed[e]
+}
+
+// called is how people call a NIC, or the host if it has only one.
+func (m *coordinator) called(e end) string {
+	h := m.hosts[e.host]
+	if len(h.nics) > 1 {
+		return endName(h.Name, h.nics.name(e.nic))
+	}
+	return h.Name
+}
+
+// unreached is the error of a pair that is known not to reach each other, "" if nothing is known.
+func (m *coordinator) unreached(from, to int, r rail) string {
+	a, b := end{from, r.from}, end{to, r.to}
+	switch alone, apart := m.dark.apart(a, b); {
+	case alone != nil && m.isClosed(*alone):
+		return m.called(*alone) + " cannot be tested: " + m.dark.of(*alone)
+	case alone != nil:
+		return m.called(*alone) + " reaches nobody"
+	case apart:
+		return fmt.Sprintf("%s and %s are on different sides of a split fabric", m.called(a), m.called(b))
+	}
+	return ""
+}
+
+// mostReaches is how many passes of a mesh find out who reaches whom.
+const mostReaches = 10
+
+// uncertain reports whether NICs that worked fail, so that reachAgain is due.
+func (m *coordinator) uncertain() bool {
+	return m.ctx.Err() == nil && m.reaches < mostReaches && m.dark.doubts()
 }

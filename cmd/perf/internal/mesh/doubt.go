@@ -8,13 +8,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
-// doubted is an agent whose launcher has another number of processes than that of those that came before. It waits, as
-// one that was admitted: they may be those that belong to another run.
-type doubted struct {
-	agent *agent.Remote
-	why   *roster.RunError
-}
-
 // doubt keeps an agent in doubt, and reports whether it does. If more are in doubt for one number than have come for
 // the other one, theirs holds.
 func (m *coordinator) doubt(a *agent.Remote, err error) bool {

@@ -17,16 +17,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// member is a host of the mesh; its context ends with its agent.
-type member struct {
-	Host
-	agent  *agent.Remote // nil: it did not come
-	ctx    context.Context
-	lose   context.CancelCauseFunc
-	nics   nicList // those that are measured
-	lostAt time.Time
-}
-
 func (m *coordinator) member(h Host, a *agent.Remote) *member {
 	mb := &member{Host: h, agent: a}
 	mb.ctx, mb.lose = context.WithCancelCause(context.WithoutCancel(m.ctx))
@@ -204,19 +194,6 @@ func explain(err error) error {
 		return errEnded
 	}
 	return err
-}
-
-const (
-	mostStrange = 2048        // connections that have not proved themselves
-	settles     = time.Second // between the ends of things that end for one reason
-	awaits      = time.Second // between words on the hosts that are awaited: they take time where there are many
-)
-
-// arrival is an agent that dialed, or a stranger.
-type arrival struct {
-	agent *agent.Remote
-	from  net.Addr
-	err   error
 }
 
 // await has agents come to the listener, until all are there or no more come.

@@ -11,25 +11,6 @@ import (
 // fewest is how many NICs make a group. One that is slow is none.
 const fewest = 3
 
-// kind has the properties that NICs share if they are compared with each other.
-type kind struct {
-	rail string  // empty: of any name
-	rate float64 // of the link, in bits per second; 0: not known
-}
-
-// group is NICs that are compared with each other.
-type group struct {
-	kind
-	shown bool  // its figures tell it from others
-	nics  []int // of the sheet
-
-	spread [2]float64 // of the effects, where the NICs send and where they receive
-	tests  []*test    // of NICs that are not slow, the worst first
-	pool   pool       // the same
-	noise  float64    // of the pool
-	shows  float64    // the least loss that would have shown in 95 % of runs, as a logarithm
-}
-
 // divide sorts the NICs into groups: by rail and by the rate of the link and, where nobody knows that, by what the
 // figures show. Kinds with few NICs join others: those of a rail its largest group, small rails all others of the rate.
 func (s *sheet) divide(o Outliers) {
@@ -80,12 +61,6 @@ func (s *sheet) split(k kind, nics []int, shown bool, o Outliers) {
 		}
 	}
 	s.groups = append(s.groups, group{kind: k, shown: shown, nics: nics})
-}
-
-// level is how good a NIC is with good partners: the upper quartile of its figures.
-type level struct {
-	nic int
-	x   float64
 }
 
 // levels splits NICs in groups if their figures do, the best first: there are gaps between the levels, each group has

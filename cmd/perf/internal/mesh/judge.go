@@ -7,65 +7,6 @@ import (
 	"slices"
 )
 
-// sheet has one figure of all pairs, and what it says of their NICs.
-//
-// Each figure is compared with the middle of its class: pairs with their ends in the same two groups. The effect of a
-// NIC is the median of that, over its pairs where it sends, or where it receives. A NIC is slow if its effect is far
-// from those of its group (Outliers), and if its values are so low that they hardly come together by chance (pool).
-type sheet struct {
-	f      figure
-	o      Outliers
-	nics   []entry
-	tests  []test
-	groups []group
-	middle map[[2]int]float64 // of classes
-	limits shares
-}
-
-// test is a figure of a pair.
-type test struct {
-	pair int    // in the result
-	nics [2]int // that sends, that receives
-	x    float64
-	good float64 // a logarithm that is larger for what is better
-	d    float64 // the same, from the middle of its class
-}
-
-// entry is a NIC that has a figure.
-type entry struct {
-	end
-	kind
-	name  string
-	group int
-	part  [2]part // sends, receives
-}
-
-// part has the figures of a NIC where it sends, or where it receives.
-type part struct {
-	values []float64 // from the middles of their classes, the best first
-	median float64   // of the figures themselves
-	effect float64
-	far    bool // the effect is far from those of the group
-	whole  bool // so are nearly all values, which therefore show nothing of how the figures of good NICs scatter
-	slow   bool
-}
-
-// distance is how far a figure is from one that is better by a share, as a logarithm.
-func (f figure) distance(share float64) float64 {
-	if f.worse > 0 {
-		return math.Log1p(share)
-	}
-	return -math.Log1p(-min(share, 1))
-}
-
-// share is the inverse of distance.
-func (f figure) share(distance float64) float64 {
-	if f.worse > 0 {
-		return math.Expm1(distance)
-	}
-	return -math.Expm1(-distance)
-}
-
 // sheet judges the NICs by a figure of all pairs.
 func (r *Result) sheet(f figure, o Outliers) *sheet {
 	s := &sheet{f: f, o: o, middle: map[[2]int]float64{}, limits: shares{}}

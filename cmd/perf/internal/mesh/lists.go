@@ -9,20 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
-// Listed is a node in a list, and why it is there.
-type Listed struct {
-	Host string `json:"host"`
-	Why  string `json:"why"`
-}
-
-// Lists has each node that has a name in one of three lists. A node is good if each of its NICs was measured, and all
-// is in order. It is bad if it is slow, stood still, has a dark NIC, is lost, or did not come. All others are unknown.
-type Lists struct {
-	Good    []string `json:"good_hosts"`
-	Bad     []Listed `json:"bad_hosts"`
-	Unknown []Listed `json:"unknown_hosts"`
-}
-
 // Names returns the nodes of a list.
 func Names(list []Listed) (names []string) {
 	for _, l := range list {

@@ -152,3 +152,19 @@ func below(a, b []float64) float64 {
 	}
 	return sum
 }
+
+// distance is how far a figure is from one that is better by a share, as a logarithm.
+func (f figure) distance(share float64) float64 {
+	if f.worse > 0 {
+		return math.Log1p(share)
+	}
+	return -math.Log1p(-min(share, 1))
+}
+
+// share is the inverse of distance.
+func (f figure) share(distance float64) float64 {
+	if f.worse > 0 {
+		return math.Expm1(distance)
+	}
+	return -math.Expm1(-distance)
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -77,12 +76,6 @@ func (e *ownError) Error() string {
 
 func (e *ownError) Unwrap() error { return e.err }
 
-// fault keeps the first error that kept this process from taking connections.
-type fault struct {
-	mu  sync.Mutex
-	err error
-}
-
 func (f *fault) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,4 +112,18 @@ func (m *coordinator) cutOff() (first time.Time) {
 		return time.Time{}
 	}
 	return first
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -7,27 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
-
-// Rails selects which NICs of two hosts are measured with each other.
-type Rails string
-
-// The choices.
-const (
-	SameRail Rails = "same" // those of the same name; without a common name, the first with the first and so on
-	AllRails Rails = "all"  // each with each
-)
-
-// end is a NIC of a host, both by their numbers.
-type end struct{ host, nic int }
-
-func (e end) compare(o end) int { return cmp.Or(e.host-o.host, e.nic-o.nic) }
-
-// rail is two NICs, one of each host, by their numbers; -1: nobody knows, as the host is not there.
-type rail struct{ from, to int }
 
 // rails returns what is measured between two hosts, at least one rail.
 func (m *coordinator) rails(from, to int) (list []rail) {
@@ -59,27 +41,6 @@ func (m *coordinator) rails(from, to int) (list []rail) {
 		}
 	}
 	return list
-}
-
-// nic is a NIC of a host that is there.
-type nic agent.NIC
-
-// meets reports whether a message can go from one NIC to another.
-func (n nic) meets(o nic) bool { return n.Link == o.Link || n.Link == "" || o.Link == "" }
-
-// nicList has the NICs of a host in the order of the rails.
-type nicList []nic
-
-func (l nicList) index(name string) int {
-	return slices.IndexFunc(l, func(n nic) bool { return n.Name == name })
-}
-
-// name returns that of a NIC, which may not be known.
-func (l nicList) name(i int) string {
-	if i < 0 || i >= len(l) {
-		return ""
-	}
-	return l[i].Name
 }
 
 // equip gives the hosts that are there their NICs. A port without a carrier that no host uses is none; one that others
@@ -138,14 +99,6 @@ func (m *coordinator) apart(from, to int, r rail) string {
 	return ""
 }
 
-// endName is how people call a NIC of a host.
-func endName(host, nic string) string {
-	if nic == "" {
-		return host
-	}
-	return host + " " + nic
-}
-
 // unpaired enters the NICs that were not measured with hosts that have others left: their names differ, or are equal
 // for NICs that do not belong together, as those of virtual functions may be.
 func (m *coordinator) unpaired() {
@@ -179,12 +132,6 @@ func (m *coordinator) unpaired() {
 		nic := HostNIC{Host: h.Name, NIC: h.nics[e.nic].Name}
 		m.res.UnpairedNICs = append(m.res.UnpairedNICs, UnpairedNIC{nic, with[e]})
 	}
-}
-
-// UnpairedNIC is a NIC that was not measured with some hosts.
-type UnpairedNIC struct {
-	HostNIC
-	Hosts int `json:"hosts"` // how many
 }
 
 // String describes it for people.

@@ -3,7 +3,6 @@ package mesh
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,15 +33,9 @@ func (m *coordinator) reachAgain() {
 }
 
 const (
-	usualReach  = 3 * time.Second
-	mostAfresh  = 8  // other hosts that each host is tried with in the middle
-	mostReaches = 10 // passes of a mesh that find out who reaches whom
+	usualReach = 3 * time.Second
+	mostAfresh = 8 // other hosts that each host is tried with in the middle
 )
-
-// uncertain reports whether NICs that worked fail, so that reachAgain is due.
-func (m *coordinator) uncertain() bool {
-	return m.ctx.Err() == nil && m.reaches < mostReaches && m.dark.doubts()
-}
 
 // look has the pairs of a schedule tried, and then those that tell a NIC that reaches nobody from a fabric in parts.
 func (m *coordinator) look(s *schedule.Schedule, order schedule.Order, back bool) {
@@ -76,70 +69,6 @@ func (m *coordinator) look(s *schedule.Schedule, order schedule.Order, back bool
 	m.only = nil
 	m.conclude()
 	m.res.Reach += time.Since(began).Seconds()
-}
-
-// DarkNIC is a NIC that reaches nobody, or no host any more.
-type DarkNIC struct {
-	Host  string `json:"host"`
-	NIC   string `json:"nic,omitempty"` // empty: the host's only one
-	Error string `json:"error"`
-}
-
-// blame makes a NIC dark.
-func (m *coordinator) blame(e end, why string) {
-	m.dark.mu.Lock()
-	m.dark.dark[e] = why
-	m.dark.mu.Unlock()
-	m.named([]end{e})
-}
-
-// named enters NICs that turned out to be dark, and reports them.
-func (m *coordinator) named(list []end) {
-	for _, e := range list {
-		h := m.hosts[e.host]
-		d := DarkNIC{Host: h.Name, Error: m.dark.of(e)}
-		if len(h.nics) > 1 {
-			d.NIC = h.nics.name(e.nic)
-		}
-		if m.isClosed(e) {
-			m.res.Untested = append(m.res.Untested, d)
-			continue
-		}
-		m.res.DarkNICs = append(m.res.DarkNICs, d)
-		if m.Dark != nil {
-			m.Dark(d)
-		}
-	}
-}
-
-// isClosed reports whether all that is known of a NIC is that its tests cannot begin.
-func (m *coordinator) isClosed(e end) bool {
-	m.dark.mu.Lock()
-	defer m.dark.mu.Unlock()
-	return m.dark.closed[e]
-}
-
-// called is how people call a NIC, or the host if it has only one.
-func (m *coordinator) called(e end) string {
-	h := m.hosts[e.host]
-	if len(h.nics) > 1 {
-		return endName(h.Name, h.nics.name(e.nic))
-	}
-	return h.Name
-}
-
-// unreached is the error of a pair that is known not to reach each other, "" if nothing is known.
-func (m *coordinator) unreached(from, to int, r rail) string {
-	a, b := end{from, r.from}, end{to, r.to}
-	switch alone, apart := m.dark.apart(a, b); {
-	case alone != nil && m.isClosed(*alone):
-		return m.called(*alone) + " cannot be tested: " + m.dark.of(*alone)
-	case alone != nil:
-		return m.called(*alone) + " reaches nobody"
-	case apart:
-		return fmt.Sprintf("%s and %s are on different sides of a split fabric", m.called(a), m.called(b))
-	}
-	return ""
 }
 
 // conclude names the NICs that are dark, and the parts of the fabric.

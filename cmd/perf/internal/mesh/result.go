@@ -1,8 +1,8 @@
 package mesh
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
@@ -202,28 +202,118 @@ func (r *Result) Failed() (n int) {
 	return n
 }
 
-// Absences describes how many hosts are not in the figures, or not in all of them.
-func (r *Result) Absences() string {
-	var n [3]int
-	for _, l := range r.LostHosts {
-		if l.Kind == Unasked {
-			continue
-		}
-		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))] += 1 + l.more
-	}
-	said := fmt.Sprintf("%d hosts were lost", n[2])
-	if n[0] > 0 {
-		said = fmt.Sprintf("%d hosts did not come, %s", n[0], said)
-	}
-	if n := len(r.DarkNICs); n > 0 {
-		what := "NICs reach"
-		if n == 1 {
-			what = "NIC reaches"
-		}
-		said = fmt.Sprintf("%d %s nobody, %s", n, what, said)
-	}
-	if n[1] > 0 {
-		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)
-	}
-	return r.unclear() + said
+// Rails selects which NICs of two hosts are measured with each other.
+type Rails string
+
+// end is a NIC of a host, both by their numbers.
+type end struct{ host, nic int }
+
+// UnpairedNIC is a NIC that was not measured with some hosts.
+type UnpairedNIC struct {
+	HostNIC
+	Hosts int `json:"hosts"` // how many
 }
+
+// endName is how people call a NIC of a host.
+func endName(host, nic string) string {
+	if nic == "" {
+		return host
+	}
+	return host + " " + nic
+}
+
+// DarkNIC is a NIC that reaches nobody, or no host any more.
+type DarkNIC struct {
+	Host  string `json:"host"`
+	NIC   string `json:"nic,omitempty"` // empty: the host's only one
+	Error string `json:"error"`
+}
+
+// StalledHost is a host that stood still, and went on.
+type StalledHost struct {
+	Host     string  `json:"host"`
+	Seconds  float64 `json:"seconds"`    // of the longest silence of its agent, or wait of a message
+	At       float64 `json:"at_seconds"` // when that began, or its pair ended, since the mesh began
+	Silences int     `json:"silences"`
+	Pairs    int     `json:"pairs"` // that waited for long
+}
+
+// StalledPair is a direction in which a message took long.
+type StalledPair struct {
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	FromNIC string  `json:"from_nic,omitempty"`
+	ToNIC   string  `json:"to_nic,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Stalls has what stood still for a while. Nothing of it is there if nobody looked.
+type Stalls struct {
+	StalledHosts []StalledHost `json:"stalled_hosts,omitempty"`
+	StalledPairs []StalledPair `json:"stalled_pairs,omitempty"`
+	// Itself is for how long perf mesh itself stood still, in all, which it blames nobody for.
+	Itself float64 `json:"stood_still_itself_seconds,omitempty"`
+}
+
+// HostNIC is a NIC of a host.
+type HostNIC struct {
+	Host string `json:"host"`
+	NIC  string `json:"nic,omitempty"`
+}
+
+// Unclear has what is wrong without a host that is known to be the cause.
+type Unclear struct {
+	Splits    []Split    `json:"splits,omitempty"`
+	BusyHosts []BusyHost `json:"busy_hosts,omitempty"`
+	Untested  []DarkNIC  `json:"untested_nics,omitempty"` // whose tests cannot begin: the ends do not meet over TCP
+}
+
+// Split is a fabric, or a rail of it, in parts: no NIC of one side reaches one of another side, and each side has
+// several that reach each other.
+type Split struct {
+	Sides [][]HostNIC `json:"sides"` // the largest first
+	Error string      `json:"error"` // of a test between two of them
+}
+
+// BusyHost is a host whose CPUs kept half of its tests waiting, or more. Nothing is known of its NICs.
+type BusyHost struct {
+	Host  string       `json:"host"`
+	Tests int          `json:"pairs"` // whose tests had to wait
+	Of    int          `json:"of_pairs"`
+	Worst starve.Waits `json:"worst"`
+}
+
+// Listed is a node in a list, and why it is there.
+type Listed struct {
+	Host string `json:"host"`
+	Why  string `json:"why"`
+}
+
+// Lists has each node that has a name in one of three lists. A node is good if each of its NICs was measured, and all
+// is in order. It is bad if it is slow, stood still, has a dark NIC, is lost, or did not come. All others are unknown.
+type Lists struct {
+	Good    []string `json:"good_hosts"`
+	Bad     []Listed `json:"bad_hosts"`
+	Unknown []Listed `json:"unknown_hosts"`
+}
+
+// Group is NICs whose figures are compared with each other.
+type Group struct {
+	Figure string   `json:"figure"`
+	Rail   string   `json:"rail,omitempty"`                 // the NIC's name; empty: any
+	Rate   float64  `json:"rate_bits_per_second,omitempty"` // of their links; 0: nobody knows it, or they differ
+	NICs   int      `json:"nics"`
+	Hosts  []string `json:"hosts,omitempty"` // if nothing but their figures tells the group from others
+	Median float64  `json:"median"`
+	// Shows is the least loss of a NIC, or more latency, that would have shown in 95 % of runs like this one, as a
+	// share. 0: none would have.
+	Shows float64 `json:"shows_share,omitempty"`
+}
+
+const (
+	SameRail Rails = "same" // those of the same name; without a common name, the first with the first and so on
+	AllRails Rails = "all"  // each with each
+)
+
+// The choices.
+func (e end) compare(o end) int { return cmp.Or(e.host-o.host, e.nic-o.nic) }

@@ -5,80 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
-
-// Config describes a mesh.
-type Config struct {
-	Hosts    []Host       // standing agents, which are dialed
-	Listener net.Listener // instead: where agents dial. It is closed
-	Launcher roster.Place // what is known of those that dial, such as Slurm's list
-	Expect   int          // how many there are; 0: nobody says
-	Launched <-chan error // gets nil when they are launched, and the error of what launches them; may be nil
-
-	Order     Order
-	Rounds    int     // above 0: pairs of each host
-	Until     float64 // above 0: more rounds follow until so small a loss would show
-	Rails     Rails
-	Reach     time.Duration // for a message, before anything is measured; 0: nobody looks
-	Confirm   bool          // suspects are measured again
-	Bandwidth wire.Params
-	Latency   wire.Params
-	Token     agent.Token
-	Timeout   time.Duration
-	Patience  time.Duration // for hosts that do not come
-	Beat      time.Duration // between heartbeats; a host is lost after three
-	Stall     time.Duration // after which a host or a message stood still; 0: nobody looks
-	CPUWait   float64       // share of the time of a test that it may wait for CPUs; 0: any
-	Strict    bool          // without one host, no mesh
-	Outliers  Outliers
-	Program   string // this one, with its version
-
-	// May be nil, and are never called twice at a time.
-	Awaited  func(said string)                   // now and then while hosts are awaited
-	Begun    func(pass string, hosts, pairs int) // of hosts; the pass that measures all has no name
-	Start    func(from, to string)
-	Done     func([]PairResult) // of two hosts
-	Dark     func(DarkNIC)
-	Split    func(Split)
-	Lost     func(LostHost) // of those that are missing before the first pair
-	Stranger func(from net.Addr, why error)
-}
-
-// coordinator is a mesh at work.
-type coordinator struct {
-	Config
-	ctx   context.Context // ends when the mesh is told to end
-	link  context.Context // ends when the mesh is over
-	begun chan struct{}
-	watch sync.WaitGroup
-
-	meeting atomic.Int32     // connections whose ends do not know each other yet
-	patient bool             // they were waited for
-	reached map[string]error // how far some came, by address
-	roster  *roster.Roster
-	hosts   []*member
-	doubts  []doubted
-	left    error // why agents left, if it is not their fault
-	own     watch
-	res     *Result
-
-	homes   map[string]int  // of addresses: how many hosts have each
-	present []int           // the hosts that came, by their place among all
-	only    map[[2]end]bool // what is measured in this pass; nil: all
-	dark    *darkness
-	reaches int // passes that found out who reaches whom
-	repeats repeats
-	fault   fault
-}
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
 // that do not come as long as two do, are in the Result.
@@ -174,102 +107,6 @@ func (m *coordinator) measure() {
 	m.unpaired()
 }
 
-// planned is with how many others a host is measured.
-func (m *coordinator) planned() int {
-	n := len(m.present) - 1
-	switch {
-	case !m.Order.Whole():
-		return 1
-	case m.Rounds > 0:
-		return min(m.Rounds, n)
-	}
-	return n
-}
-
-// begin runs a pass: a schedule of the hosts that came, or what is left of it. alone is set if each has one test at a
-// time.
-func (m *coordinator) begin(pass string, s *schedule.Schedule, alone bool, pair func(from, to int) []PairResult,
-	enter func(PairResult)) {
-	for _, at := range m.present {
-		m.hosts[at].agent.Alone = alone
-	}
-	if m.Begun != nil {
-		m.Begun(pass, len(m.present), s.Left())
-	}
-	m.play(s, func() bool { return pass == "" && m.uncertain() }, pair, enter)
-}
-
-// outcome has the results of a pair of hosts that ran.
-type outcome struct {
-	pair schedule.Pair
-	list []PairResult
-}
-
-// play runs a schedule of the hosts that came until it is over or to pause, and enters each result.
-func (m *coordinator) play(s *schedule.Schedule, pause func() bool, pair func(from, to int) []PairResult,
-	enter func(PairResult)) {
-	done, lost, over := make(chan outcome), make(chan int), make(chan struct{})
-	defer close(over)
-	for i, at := range m.present {
-		go func() {
-			select {
-			case <-m.hosts[at].ctx.Done():
-			case <-over:
-				return
-			}
-			select {
-			case lost <- i:
-			case <-over:
-			}
-		}()
-	}
-	for running := 0; ; {
-		var begin, skip []schedule.Pair
-		if m.ctx.Err() == nil && !pause() {
-			begin, skip = s.Next()
-		}
-		for _, p := range skip {
-			m.take(m.skipped(m.present[p.From], m.present[p.To]), enter)
-		}
-		for _, p := range begin {
-			from, to := m.present[p.From], m.present[p.To]
-			running++
-			if m.Start != nil {
-				m.Start(m.hosts[from].Name, m.hosts[to].Name)
-			}
-			go func() { done <- outcome{p, pair(from, to)} }()
-		}
-		if running == 0 {
-			return
-		}
-		select {
-		case o := <-done:
-			running--
-			s.Done(o.pair)
-			m.take(o.list, enter)
-		case i := <-lost:
-			h := m.hosts[m.present[i]]
-			if h.lostAt.IsZero() {
-				h.lostAt = time.Now()
-			}
-			s.Lose(i)
-		}
-	}
-}
-
-// take takes the results of a pair of hosts.
-func (m *coordinator) take(list []PairResult, enter func(PairResult)) {
-	for _, r := range list {
-		if !r.Skipped && !r.aside {
-			m.dark.note(r.end(0), r.end(1), r.Error, !r.unmet)
-		}
-		enter(r)
-	}
-	if m.Done != nil {
-		m.Done(list)
-	}
-}
-
 // absent enters the pairs of hosts that never were there.
 func (m *coordinator) absent() {
 	for from, f := range m.hosts {
@@ -325,9 +162,4 @@ func (m *coordinator) settle() {
 			p.Error, p.Skipped = interrupted, true
 		}
 	}
-}
-
-func (m *coordinator) done(r PairResult) {
-	r.at = time.Now()
-	m.res.Pairs = append(m.res.Pairs, r)
 }

@@ -6,38 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
-
-// StalledHost is a host that stood still, and went on.
-type StalledHost struct {
-	Host     string  `json:"host"`
-	Seconds  float64 `json:"seconds"`    // of the longest silence of its agent, or wait of a message
-	At       float64 `json:"at_seconds"` // when that began, or its pair ended, since the mesh began
-	Silences int     `json:"silences"`
-	Pairs    int     `json:"pairs"` // that waited for long
-}
-
-// StalledPair is a direction in which a message took long.
-type StalledPair struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
-	Seconds float64 `json:"seconds"`
-}
-
-// Stalls has what stood still for a while. Nothing of it is there if nobody looked.
-type Stalls struct {
-	StalledHosts []StalledHost `json:"stalled_hosts,omitempty"`
-	StalledPairs []StalledPair `json:"stalled_pairs,omitempty"`
-	// Itself is for how long perf mesh itself stood still, in all, which it blames nobody for.
-	Itself float64 `json:"stood_still_itself_seconds,omitempty"`
-}
 
 // Still counts the hosts and pairs that stood still.
 func (s *Stalls) Still() (hosts, pairs int) { return len(s.StalledHosts), len(s.StalledPairs) }
@@ -68,13 +41,6 @@ func (r *Result) stalled(w io.Writer) {
 	if s.Itself > 0 {
 		fmt.Fprintf(w, "perf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n", s.Itself)
 	}
-}
-
-// watch notes when this process itself stands still: then it hears of no host.
-type watch struct {
-	mu   sync.Mutex
-	last time.Time
-	gaps []agent.Silence
 }
 
 const (
@@ -131,20 +97,6 @@ func (w *watch) before(at time.Time, long time.Duration) time.Duration {
 		}
 	}
 	return 0
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // hears returns how long a silence is that matters. One that is not long enough for a verdict speaks for others at the

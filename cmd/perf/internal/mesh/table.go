@@ -23,21 +23,6 @@ func (r *Result) JSON(w io.Writer) error {
 	return err
 }
 
-const (
-	mostMatrix = 32 // hosts; larger matrices are for files
-	worstPairs = 10
-	namedHosts = 20 // lost for one reason, one line each
-)
-
-// scale is how people read a figure.
-var scale = map[string]struct {
-	title, unit string
-	per         float64
-}{
-	figuresOfPair[0].name: {"Bandwidth", "Gb/s", 1e9},
-	figuresOfPair[1].name: {"Median latency", "us", 1e3},
-}
-
 // Text writes what is slow or lost, and the figures: of a small mesh, or where whole is set, a matrix with a row for
 // each host that sends; else their distribution and the worst pairs.
 func (r *Result) Text(w io.Writer, whole bool) {
@@ -102,22 +87,6 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	r.busyHosts(w)
 	r.stalled(w)
 	r.lost(w)
-}
-
-// named is how people read a NIC of a host, or a host.
-func named(host, nic string) string {
-	if nic == "" {
-		return printable.Name(host)
-	}
-	return printable.Name(host) + " " + printable.Name(nic)
-}
-
-// side is an end of a pair: with its NIC, if hosts have several.
-func (r *Result) side(host, nic string) string {
-	if !r.many {
-		nic = ""
-	}
-	return named(host, nic)
 }
 
 // String describes it for people.

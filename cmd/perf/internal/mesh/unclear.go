@@ -10,26 +10,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
-// HostNIC is a NIC of a host.
-type HostNIC struct {
-	Host string `json:"host"`
-	NIC  string `json:"nic,omitempty"`
-}
-
-// Unclear has what is wrong without a host that is known to be the cause.
-type Unclear struct {
-	Splits    []Split    `json:"splits,omitempty"`
-	BusyHosts []BusyHost `json:"busy_hosts,omitempty"`
-	Untested  []DarkNIC  `json:"untested_nics,omitempty"` // whose tests cannot begin: the ends do not meet over TCP
-}
-
-// Split is a fabric, or a rail of it, in parts: no NIC of one side reaches one of another side, and each side has
-// several that reach each other.
-type Split struct {
-	Sides [][]HostNIC `json:"sides"` // the largest first
-	Error string      `json:"error"` // of a test between two of them
-}
-
 // String describes it for people.
 func (s Split) String() string {
 	var sides []string
@@ -130,4 +110,30 @@ func (s *Split) size() (n int) {
 		n += len(side)
 	}
 	return n
+}
+
+// Absences describes how many hosts are not in the figures, or not in all of them.
+func (r *Result) Absences() string {
+	var n [3]int
+	for _, l := range r.LostHosts {
+		if l.Kind == Unasked {
+			continue
+		}
+		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))] += 1 + l.more
+	}
+	said := fmt.Sprintf("%d hosts were lost", n[2])
+	if n[0] > 0 {
+		said = fmt.Sprintf("%d hosts did not come, %s", n[0], said)
+	}
+	if n := len(r.DarkNICs); n > 0 {
+		what := "NICs reach"
+		if n == 1 {
+			what = "NIC reaches"
+		}
+		said = fmt.Sprintf("%d %s nobody, %s", n, what, said)
+	}
+	if n[1] > 0 {
+		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)
+	}
+	return r.unclear() + said
 }

@@ -6,19 +6,6 @@ import (
 	"slices"
 )
 
-// Group is NICs whose figures are compared with each other.
-type Group struct {
-	Figure string   `json:"figure"`
-	Rail   string   `json:"rail,omitempty"`                 // the NIC's name; empty: any
-	Rate   float64  `json:"rate_bits_per_second,omitempty"` // of their links; 0: nobody knows it, or they differ
-	NICs   int      `json:"nics"`
-	Hosts  []string `json:"hosts,omitempty"` // if nothing but their figures tells the group from others
-	Median float64  `json:"median"`
-	// Shows is the least loss of a NIC, or more latency, that would have shown in 95 % of runs like this one, as a
-	// share. 0: none would have.
-	Shows float64 `json:"shows_share,omitempty"`
-}
-
 // judge sorts the pairs, and names what is slow.
 func (r *Result) judge(o Outliers) (sheets []*sheet) {
 	slices.SortStableFunc(r.Pairs, func(a, b PairResult) int {

@@ -45,7 +45,8 @@ func CPUsOf(host hostfacts.Host, node int, allowed []int) ([]int, error) {
 // Choose returns where a test on a device runs: on the requested CPUs, or on those of the device's node, if they are
 // among those that are allowed. free leaves the choice to the kernel.
 func Choose(host hostfacts.Host, device string, allowed, asked []int, free bool) (Place, error) {
-	p := Place{Node: -1, CPUs: allowed, Nodes: max(len(host.NUMANodes()), 1)}
+	nodes, _ := host.NUMANodes()
+	p := Place{Node: -1, CPUs: allowed, Nodes: max(len(nodes), 1)}
 	if d, err := host.Device(device); err == nil && d.NUMANode >= 0 {
 		p.Node = d.NUMANode
 	} else if p.Nodes == 1 {

@@ -1,32 +1,6 @@
 package plan
 
-import (
-	"net/netip"
-
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
-)
-
-// Frames has the content of Ethernet frames (RawEth). There is no exchange: both ends are given all of it.
-type Frames struct {
-	Connects   bool // this end begins: the client, which has no server to connect to
-	Own, Peer  [6]byte
-	EtherType  uint16 // 0: that of the IP addresses, else the length as of 802.3
-	Server     netip.Addr
-	Client     netip.Addr
-	ServerPort uint16 // UDP or TCP, both or none; those of further flows and queue pairs follow
-	ClientPort uint16
-	TCP        bool
-	HopLimit   uint8 // 0: 64
-
-	VLAN     bool  // frames have a tag, of VLAN 1 as perftest's
-	Priority uint8 // in the tag; EachPriority: all of them in turn
-
-	Flows int // pairs of ports that the frames have in turn; 0: one
-	Burst int // frames of a flow before those of the next; 0: one
-
-	Promiscuous bool // receive also what no other rule takes
-	Sniffer     bool // receive a copy of all that the port receives
-}
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 
 // EachPriority has frames of one priority after the other.
 const EachPriority = 8

@@ -5,16 +5,6 @@ import (
 	"time"
 )
 
-// Rate is a limit of this end's sending rate, enforced by its software. The zero Rate is no limit.
-type Rate struct {
-	Limit float64 // in Unit
-	Unit  RateUnit
-	Burst int // messages that go out without a pause; 0: as deep as the send queue is, or what the adapter does
-
-	Hardware bool // the adapter enforces it
-	Packet   int  // packet size that the adapter assumes; 0: not given
-}
-
 // Kbits returns the rate of one of n queue pairs with messages of a size, in the adapter's unit.
 func (r Rate) Kbits(size uint64, n int) uint64 {
 	return uint64(r.Messages(size) * float64(size) * 8 / 1000 / float64(n))
@@ -43,16 +33,6 @@ func (p *Plan) checkPacing(c *complaints) {
 	}
 }
 
-// RateUnit is the unit of a rate.
-type RateUnit uint8
-
-// The units, and the letters that perftest has for them.
-const (
-	MiBPerSecond      RateUnit = iota // M
-	GbitPerSecond                     // g
-	MessagesPerSecond                 // p
-)
-
 // ParseRateUnit reads a unit's letter.
 func ParseRateUnit(s string) (RateUnit, error) {
 	switch s {
@@ -64,19 +44,6 @@ func ParseRateUnit(s string) (RateUnit, error) {
 		return MessagesPerSecond, nil
 	}
 	return 0, fmt.Errorf("unit of rate (--rate-units) %q; allowed: M (MiB/s), g (Gb/s) and p (messages/s)", s)
-}
-
-// String returns the unit for people.
-func (u RateUnit) String() string {
-	switch u {
-	case MiBPerSecond:
-		return "MiB/s"
-	case GbitPerSecond:
-		return "Gb/s"
-	case MessagesPerSecond:
-		return "messages/s"
-	}
-	return fmt.Sprintf("RateUnit(%d)", uint8(u))
 }
 
 // Messages returns how many messages of a size go out in a second.

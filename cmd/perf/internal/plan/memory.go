@@ -1,49 +1,6 @@
 package plan
 
-import (
-	"fmt"
-
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
-)
-
-// MemoryKind is the kind of memory of an end's messages.
-type MemoryKind uint8
-
-// The kinds. Without any of the flags it is Pages.
-const (
-	Pages        MemoryKind = 0 // ordinary memory
-	HugePages    MemoryKind = 1
-	File         MemoryKind = 2 // mapped
-	DeviceMemory MemoryKind = 3 // of the RDMA device
-	CUDA         MemoryKind = 4 // of a GPU
-)
-
-var memoryNames = [...]string{"pages", "huge pages", "file", "device memory", "cuda"}
-
-// String returns the kind for people.
-func (k MemoryKind) String() string {
-	if int(k) < len(memoryNames) {
-		return memoryNames[k]
-	}
-	return fmt.Sprintf("MemoryKind(%d)", uint8(k))
-}
-
-// Memory is the memory of an end's messages, and how it is registered. The peer need not know.
-type Memory struct {
-	Kind   MemoryKind
-	File   string
-	Offset int64 // in the file
-
-	GPU        int    // its number
-	BusID      string // its PCI address; "": GPU has the number
-	Dmabuf     bool   // the GPU's memory is registered as a dma-buf, and not by peer memory
-	DataDirect bool   // past the root complex
-
-	OnDemand bool
-	Implicit bool // on demand, by a registration of the whole address space
-	Null     bool // what this end posts names a null MR
-	Ordered  bool // no relaxed ordering on PCIe
-}
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 
 // OutOfReach reports whether the processor cannot read and write the memory like its own.
 func (m *Memory) OutOfReach() bool { return m.Kind == DeviceMemory || m.Kind == CUDA }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -92,7 +93,7 @@ type Link struct {
 	OutReads   int // outstanding reads; 0: the maximum of the device
 }
 
-// Load describes the messages: sizes, how many, for how long, how fast, in which direction.
+// Load has the sizes of messages, how many are sent, for how long, how fast and in which direction.
 type Load struct {
 	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
 	All      bool   // powers of two from 2 to Size; stock peers always run to 8 MiB
@@ -111,7 +112,7 @@ type Load struct {
 	WarmUp        bool // move messages first that do not count
 }
 
-// Queues describes the objects on which this end posts, and how it posts and waits.
+// Queues has the queue pairs of this end, and how it posts and waits.
 type Queues struct {
 	QPs      int
 	Threads  int  // each with an equal share of the queue pairs, and its own CQs; 0: one
@@ -136,7 +137,7 @@ type Place struct {
 	Node  int   // the NUMA node; Auto: that of the device
 }
 
-// Report lists the further measurements, and the output.
+// Report has the additional figures, and how all are shown.
 type Report struct {
 	ReportBoth   bool // show both directions separately
 	PerPort      bool // show both ports of DualPort separately
@@ -148,4 +149,59 @@ type Report struct {
 	LatencyDef   LatencyDef
 	Unsorted     bool // keep the samples of latency, in order
 	HWTimestamps bool // the times between completions, by the adapter's clock
+}
+
+// Plan is one test as one end runs it. New makes it, and it is passed by value, so that no package can change
+// another's.
+type Plan struct {
+	Options // no choice is open, but for MTU, GIDIndex, OutReads and Inline, which are the device's
+}
+
+// Frames has the content of Ethernet frames (RawEth). There is no exchange: both ends are given all of it.
+type Frames struct {
+	Connects   bool // this end begins: the client, which has no server to connect to
+	Own, Peer  [6]byte
+	EtherType  uint16 // 0: that of the IP addresses, else the length as of 802.3
+	Server     netip.Addr
+	Client     netip.Addr
+	ServerPort uint16 // UDP or TCP, both or none; those of further flows and queue pairs follow
+	ClientPort uint16
+	TCP        bool
+	HopLimit   uint8 // 0: 64
+
+	VLAN     bool  // frames have a tag, of VLAN 1 as perftest's
+	Priority uint8 // in the tag; EachPriority: all of them in turn
+
+	Flows int // pairs of ports that the frames have in turn; 0: one
+	Burst int // frames of a flow before those of the next; 0: one
+
+	Promiscuous bool // receive also what no other rule takes
+	Sniffer     bool // receive a copy of all that the port receives
+}
+
+// Rate is a limit of this end's sending rate, enforced by its software. The zero Rate is no limit.
+type Rate struct {
+	Limit float64 // in Unit
+	Unit  RateUnit
+	Burst int // messages that go out without a pause; 0: as deep as the send queue is, or what the adapter does
+
+	Hardware bool // the adapter enforces it
+	Packet   int  // packet size that the adapter assumes; 0: not given
+}
+
+// Memory is the memory of an end's messages, and how it is registered. The peer need not know.
+type Memory struct {
+	Kind   MemoryKind
+	File   string
+	Offset int64 // in the file
+
+	GPU        int    // its number
+	BusID      string // its PCI address; "": GPU has the number
+	Dmabuf     bool   // the GPU's memory is registered as a dma-buf, and not by peer memory
+	DataDirect bool   // past the root complex
+
+	OnDemand bool
+	Implicit bool // on demand, by a registration of the whole address space
+	Null     bool // what this end posts names a null MR
+	Ordered  bool // no relaxed ordering on PCIe
 }

@@ -9,23 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Plan is one test as one end runs it. New makes it, and it is passed by value, so that no package can change
-// another's.
-type Plan struct {
-	Options // no choice is open, but for MTU, GIDIndex, OutReads and Inline, which are the device's
-}
-
-// New checks what was asked for and completes it. Its error joins all that is wrong.
-func New(o Options) (Plan, error) {
-	p := Plan{o}
-	p.fill()
-	if err := p.check(); err != nil {
-		return Plan{}, err
-	}
-	p.fit()
-	return p, nil
-}
-
 // Connects reports whether this end connects to the other, which waits for it.
 func (p *Plan) Connects() bool { return p.Peer.Host != "" || p.Frames.Connects }
 
@@ -182,3 +165,6 @@ func (p *Plan) Params() wire.Params {
 	}
 	return params
 }
+
+// ThreadCount returns how many threads there are, at least one.
+func (p *Plan) ThreadCount() int { return max(p.Queues.Threads, 1) }

@@ -5,9 +5,6 @@ import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 // maxThreads bounds a mistake; each thread is one that polls.
 const maxThreads = 1024
 
-// ThreadCount returns how many threads there are, at least one.
-func (p *Plan) ThreadCount() int { return max(p.Queues.Threads, 1) }
-
 // Thread returns which thread has queue pair i. Each has as many, one after the other.
 func (p *Plan) Thread(i int) int { return i % p.Queues.QPs / (p.Queues.QPs / p.ThreadCount()) }
 

@@ -27,15 +27,6 @@ func (e *DeviceError) Error() string {
 		"give the address of that one to the client, or leave -d out", e.Device, e.Port, e.Want, e.WantPort)
 }
 
-// rdmaCM is the way by rdma_cm, which connects the queue pairs.
-type rdmaCM struct {
-	*Session
-	listener *cm.Listener // of a server
-	cm       *cm.Peer     // the connection of the exchange
-	conns    []*rdmacm.Conn
-	reaches  []reach // UD
-}
-
 // meet meets the peer by rdma_cm and opens the device that its address leads to.
 func (s *rdmaCM) meet(waiting func(port int)) error {
 	p := &s.plan

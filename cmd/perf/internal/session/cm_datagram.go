@@ -5,16 +5,11 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
-
-// reach is where the datagrams of a queue pair go.
-type reach struct {
-	ah        *ibv.AH
-	qpn, qkey uint32
-}
 
 // introduces reports whether clients announce their queue pairs to the server by a datagram on each: rdma_cm informs
 // only the client about its peer.
@@ -95,4 +90,13 @@ func (s *rdmaCM) await(cq *ibv.CQ, wcs []ibv.WC) error {
 		return context.Cause(s.ctx)
 	}
 	return wire.ErrSilent
+}
+
+// rdmaCM is the way by rdma_cm, which connects the queue pairs.
+type rdmaCM struct {
+	*Session
+	listener *cm.Listener // of a server
+	cm       *cm.Peer     // the connection of the exchange
+	conns    []*rdmacm.Conn
+	reaches  []reach // UD
 }

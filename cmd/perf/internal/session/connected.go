@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -35,28 +34,6 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 		})
 	}
 	return s.join()
-}
-
-// connectOptions are those of all queue pairs.
-func (s *Session) connectOptions() *ibv.ConnectOptions {
-	p := &s.plan
-	opt := &ibv.ConnectOptions{
-		MTU:             s.mtu,
-		PKeyIndex:       p.Link.PKeyIndex,
-		AckTimeout:      ibv.TimeCode(p.Link.QPTimeout).Duration(),
-		MaxDestRdAtomic: s.setup.OutReads,
-		SL:              p.Link.SL,
-		TrafficClass:    p.Link.TClass,
-	}
-	if p.Link.QPTimeout == 0 {
-		opt.AckTimeout = ibv.None
-	}
-	return opt
-}
-
-// readsAt is how many reads and atomics may be outstanding at a peer.
-func (s *Session) readsAt(d wire.Dest) int {
-	return max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads))
 }
 
 // connectPairs connects them to the peer's.

@@ -45,3 +45,14 @@ func (s *Session) credit(i int) *Credit {
 	words := s.credits.Bytes()[at:]
 	return &Credit{Own: words[:creditLen], Peers: words[creditLen:][:creditLen], SGE: s.credits.SGE(at, creditLen)}
 }
+
+// sendDepth is the depth of a send queue.
+func (s *Session) sendDepth() int {
+	if s.Credits() {
+		return s.plan.Queues.TxDepth + 1 // a credit
+	}
+	if s.plan.Bandwidth() {
+		return s.plan.Queues.TxDepth
+	}
+	return max(s.plan.Queues.TxDepth, 2) // the next one is posted before the last one is done with
+}

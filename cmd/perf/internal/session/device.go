@@ -153,22 +153,6 @@ func (s *Session) PortDown(failed error) error {
 	}
 }
 
-// ports are those of the device that are used; rdma_cm chooses one.
-func (s *Session) ports() []uint8 {
-	if s.plan.Link.DualPort {
-		return s.plan.IBPorts()
-	}
-	return []uint8{s.ibPort}
-}
-
-// portOf returns the port of queue pair i.
-func (s *Session) portOf(i int) uint8 {
-	if s.plan.Link.DualPort {
-		return s.plan.IBPortOf(i)
-	}
-	return s.ibPort
-}
-
 // checkSecondPort checks the other port of a test on both: it is like the first one.
 func (s *Session) checkSecondPort() error {
 	if !s.plan.Link.DualPort {

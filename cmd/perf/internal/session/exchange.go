@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -41,20 +40,6 @@ func (s *Session) take(a wire.Asked) error {
 
 // Plan returns the plan with what the peer asked for.
 func (s *Session) Plan() plan.Plan { return s.plan }
-
-// cacheLine returns the length of a cache line of this host, if it is known.
-func cacheLine() int {
-	const usual = 64
-	b, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size")
-	if err != nil {
-		return usual
-	}
-	var n int
-	if _, err := fmt.Sscan(string(b), &n); err != nil || n < 16 || n > 1024 {
-		return usual
-	}
-	return n
-}
 
 // connect announces the queue pairs to the peer and brings them up, in the order of this test's steps.
 func (s *Session) connect() error {
@@ -101,16 +86,6 @@ func (s *Session) connect() error {
 		return meet("meeting when ready")
 	}
 	return nil
-}
-
-// Meets reports whether there is an exchange with the peer. Without one the steps with it do nothing.
-func (s *Session) Meets() bool { return s.conn != nil }
-
-func (s *Session) peerName() string {
-	if !s.Meets() {
-		return net.HardwareAddr(s.plan.Frames.Peer[:]).String()
-	}
-	return s.conn.Peer()
 }
 
 // Terms returns the values that both ends use.

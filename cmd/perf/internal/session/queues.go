@@ -7,9 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// queues are the CQs of one thread, which no other thread polls. Both are one where nothing is received.
-type queues struct{ send, recv *ibv.CQ }
-
 // makeCQs makes the CQs of each thread.
 func (s *Session) makeCQs() error {
 	p := &s.plan
@@ -37,9 +34,6 @@ func (s *Session) makeCQs() error {
 	}
 	return nil
 }
-
-// queues returns the CQs of queue pair i.
-func (s *Session) queues(i int) queues { return s.cqs[s.plan.Thread(i)] }
 
 // SendCQ returns the CQ of what a thread sends.
 func (s *Session) SendCQ(thread int) *ibv.CQ { return s.cqs[thread].send }

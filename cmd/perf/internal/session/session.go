@@ -6,49 +6,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
-	"github.com/pureverbs/pureverbs/ibv"
 )
-
-// Session holds all that a test has open.
-type Session struct {
-	plan    plan.Plan
-	ctx     context.Context
-	alone   uint64 // bytes of memory that the plan takes before a peer asks for more
-	shelf   *Shelf // nil: the device and memory are this session's alone
-	way     way
-	strange func(addr string, why error)
-	setup   Setup // Setup.Local.Inline and Setup.OutReads are the values that the session uses
-
-	place place.Place
-	unpin func()
-
-	dev    *ibv.Device
-	ibPort uint8
-	attr   *ibv.DeviceAttr
-	port   *ibv.PortAttr
-	mtu    ibv.MTU
-
-	conn  *wire.Conn
-	terms wire.Agreed
-
-	pd             *ibv.PD
-	mrs            []*memory.Memory // one, or one for each queue pair
-	slot           uint64           // bytes of one send or receive area
-	credits        *ibv.MR          // of all queue pairs; nil: messages need none
-	cqs            []queues         // of each thread
-	qps            []*ibv.QP
-	ahs            []*ibv.AH // UD, DC
-	xrcd           *ibv.XRCD // XRC
-	srq            *ibv.SRQ  // of receives that are shared
-	srqn           uint32    // its number, XRC
-	own            []wire.Dest
-	group, unicast ibv.GID // of a member of a group
-	peer           []wire.Dest
-}
 
 // New returns a session without open objects. It has to be closed.
 func New(ctx context.Context, p plan.Plan) *Session {
@@ -127,32 +87,6 @@ func (s *Session) build() error {
 		s.conn.UseGID(s.useGID())
 	}
 	return s.fill()
-}
-
-// sendDepth is the depth of a send queue.
-func (s *Session) sendDepth() int {
-	if s.Credits() {
-		return s.plan.Queues.TxDepth + 1 // a credit
-	}
-	if s.plan.Bandwidth() {
-		return s.plan.Queues.TxDepth
-	}
-	return max(s.plan.Queues.TxDepth, 2) // the next one is posted before the last one is done with
-}
-
-func (s *Session) qpOptions() ibv.QPOptions {
-	p := &s.plan
-	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.Queues.RxDepth, 1),
-		MaxInline: p.Queues.Inline}
-	if p.Queues.Inline == plan.Auto {
-		qo.MaxInline = p.AutoInline()
-	}
-	if p.Transport.OneWay() {
-		qo.MaxRecvWR = 0
-	} else {
-		qo.SRQ = s.srq
-	}
-	return qo
 }
 
 // Close closes everything, children first, and returns what went wrong.

@@ -66,3 +66,18 @@ func (s *Session) makeQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
 	}
 	return s.pd.CreateQP(s.queues(i).send, s.queues(i).recv, qo)
 }
+
+func (s *Session) qpOptions() ibv.QPOptions {
+	p := &s.plan
+	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.Queues.RxDepth, 1),
+		MaxInline: p.Queues.Inline}
+	if p.Queues.Inline == plan.Auto {
+		qo.MaxInline = p.AutoInline()
+	}
+	if p.Transport.OneWay() {
+		qo.MaxRecvWR = 0
+	} else {
+		qo.SRQ = s.srq
+	}
+	return qo
+}

@@ -3,40 +3,12 @@ package session
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
-
-// Shelf keeps a device and ordinary memory open between the sessions of one process, which is for many short tests. One
-// session at a time may have it; others open their own.
-type Shelf struct {
-	mu    sync.Mutex
-	used  bool
-	name  string // of the device, as it was asked for
-	dev   *ibv.Device
-	tried map[trial]bool
-	gids  map[uint8]int // the best one of each port
-	pd    *ibv.PD
-	mem   map[room]*memory.Memory
-}
-
-// room is memory that serves one session as well as another one.
-type room struct {
-	size   uint64
-	access ibv.AccessFlags
-	node   ibv.NUMA
-}
-
-// trial is a kind of queue pair that the device has made.
-type trial struct {
-	qps, depth, receives, inline int
-	verb                         any
-	transport                    any
-}
 
 const mostRooms = 16
 

@@ -1,0 +1,34 @@
+package mesh
+
+import "github.com/pureverbs/pureverbs/internal/printable"
+
+const (
+	mostMatrix = 32 // hosts; larger matrices are for files
+	worstPairs = 10
+	namedHosts = 20 // lost for one reason, one line each
+)
+
+// scale is how people read a figure.
+var scale = map[string]struct {
+	title, unit string
+	per         float64
+}{
+	figuresOfPair[0].name: {"Bandwidth", "Gb/s", 1e9},
+	figuresOfPair[1].name: {"Median latency", "us", 1e3},
+}
+
+// named is how people read a NIC of a host, or a host.
+func named(host, nic string) string {
+	if nic == "" {
+		return printable.Name(host)
+	}
+	return printable.Name(host) + " " + printable.Name(nic)
+}
+
+// side is an end of a pair: with its NIC, if hosts have several.
+func (r *Result) side(host, nic string) string {
+	if !r.many {
+		nic = ""
+	}
+	return named(host, nic)
+}
