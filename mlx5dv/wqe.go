@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // WQEOpcode is the operation of a work queue entry.
@@ -26,11 +27,15 @@ const (
 	OpUMR         WQEOpcode = 0x25
 )
 
-var wqeOpcodeNames = map[WQEOpcode]string{
-	OpNop: "Nop", OpSendInv: "SendInv", OpWrite: "Write", OpWriteImm: "WriteImm", OpSend: "Send", OpSendImm: "SendImm",
-	OpTSO: "TSO", OpRead: "Read", OpCompareSwap: "CompareSwap", OpFetchAdd: "FetchAdd", OpLocalInv: "LocalInv",
-	OpUMR: "UMR",
-}
+var wqeOpcodeNames = func() map[WQEOpcode]string {
+	names := map[WQEOpcode]string{OpNop: "Nop", OpLocalInv: "LocalInv"} // of no work request
+	for i := range work.Kinds {
+		if k := &work.Kinds[i]; k.WQE != "" {
+			names[WQEOpcode(k.Device)] = k.WQE
+		}
+	}
+	return names
+}()
 
 // String returns the name, as in "Send".
 func (o WQEOpcode) String() string {
