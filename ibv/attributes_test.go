@@ -47,7 +47,7 @@ var attributeRows = map[string]string{
 	"DeviceAttr.VendorPartID":    "ibv Device.mayBeMLX5",
 	"DeviceAttr.HWVersion":       "- identity",
 	"DeviceAttr.MaxQP":           "- " + ofAllPrograms,
-	"DeviceAttr.MaxQPWR": "ibv numMaxSendWR, ibv numMaxRecvWR, ibv mostWQ, ibv PD.createQP, " +
+	"DeviceAttr.MaxQPWR": "ibv numMaxSendWR, ibv numMaxRecvWR, ibv mostWQ, ibv PD.resolve, " +
 		"rdma shard.sizeReceives",
 	"DeviceAttr.CapFlags": "ibv Device.CanBindMW, ibv SRQ.explainResize, ibv Device.explainXRC, " +
 		"ibv QP.checkFrame",

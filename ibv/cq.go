@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/dma"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -96,152 +93,6 @@ const defaultSpin = 20 * time.Microsecond
 // C: ibv_create_cq(3).
 func (d *Device) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	return d.createCQ(cqe, opt, nil)
-}
-
-// cqMaker makes the C object of a CQ where libibverbs does not.
-type cqMaker func(dev uintptr, attr *abi.CQInitAttrEx) (uintptr, error)
-
-func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
-	const op = "create cq"
-	if opt == nil {
-		opt = &CQOptions{}
-	}
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
-
-	path, why, err := d.choosePath(opt.DataPath, d.directFor(opt))
-	if err != nil {
-		return fail(err)
-	}
-	if err := errors.Join(checkWCFields(opt.Fields), checkNone("Spin", opt.Spin)); err != nil {
-		return fail(err)
-	}
-	if cqe < 1 {
-		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device",
-			d.attr.MaxCQE)})
-	}
-	if err := fitInt(d.Name(), numCQE.of(&d.attr, cqe)); err != nil {
-		return fail(err)
-	}
-	switch last := max(d.v.Context(d.handle).CompVectors, 1) - 1; {
-	case opt.CompVector < 0:
-		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
-	case opt.CompVector > last:
-		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last),
-			Where: d.Name()})
-	}
-	if !d.v.native && (d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0) {
-		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
-	}
-	if opt.Solicited && opt.NoEvents {
-		return fail(&ArgError{Arg: "Solicited", Got: "true with NoEvents", Want: "a CQ with events"})
-	}
-	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
-		solicited: opt.Solicited, entries: d.entries(), sleepers: sleepers{failed: newFailure()}}
-	if cq.spin == 0 {
-		cq.spin = defaultSpin
-	}
-	parents := []*node{&d.node}
-	var channel uintptr
-	switch {
-	case opt.NoEvents:
-	case opt.Channel != nil:
-		if opt.Channel.dev != d {
-			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.dev.Name(),
-				Want: "a channel of the same Device"})
-		}
-		if err := opt.Channel.enter(op); err != nil {
-			return nil, err
-		}
-		defer opt.Channel.leave()
-		cq.channel = opt.Channel
-	default:
-		if cq.channel, err = d.ownChannel(); err != nil {
-			return nil, err
-		}
-	}
-	if cq.channel != nil {
-		channel = cq.channel.handle
-		cq.cookie = cq.channel.add(cq)
-		parents = append(parents, &cq.channel.node)
-	}
-	undo := func(err error) (*CQ, error) {
-		if cq.channel != nil {
-			cq.channel.remove(cq)
-		}
-		return fail(err)
-	}
-	cq.mu.Off = opt.SingleThreaded
-	cq.handle, err = d.makeCQ(cq, cqe, channel, opt.CompVector, maker)
-	if err != nil {
-		return undo(d.explainCQ(err, cqe))
-	}
-	cq.cqe = cq.dev.v.CQCapacity(cq.handle)
-	if err := checkGranted(d.Name(), grant{numCQE.of(&d.attr, cqe), cq.cqe}); err != nil {
-		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
-	}
-	switch path {
-	case DataPathDirect:
-		cq.direct, err = d.takeCQ(cq.handle)
-		cq.ring, cq.fast = cq.direct, cq.direct
-	case DataPathRaw:
-		_, err = d.direct.dv.InitCQ(cq.handle) // from here on libmlx5 leaves it alone
-	case DataPathOps:
-		if cq.fields == 0 {
-			cq.poller, err = ops.NewPoller(d.table, cq.handle)
-		}
-	}
-	if err == nil && cq.fields != 0 {
-		err = cq.initFields()
-	}
-	if err != nil {
-		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
-	}
-	if cq.channel != nil {
-		cq.channel.know(cq) // its reader uses what was set until here
-	}
-	cq.node.initNumbered("cq", d.Name(), parents...)
-	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
-	if path == DataPathRaw {
-		cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrRaw}
-	}
-	cq.errPoll = &OpError{Op: "poll cq", Object: cq.name, Err: ErrPoll}
-	d.register(cq.handle, cq)
-	life.Watch(cq, &cq.life)
-	return cq, nil
-}
-
-// makeCQ makes the C object.
-func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
-	if d.legacy && cq.fields != 0 && maker == nil {
-		return d.makeExpCQ(cq, cqe, channel, vector)
-	}
-	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
-		WCFlags: cq.wcFlags()}
-	single := cq.mu.Off && cq.path == DataPathOps
-	if single {
-		attr.CompMask, attr.Flags = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED
-	}
-	if maker != nil {
-		h, err := maker(d.handle, attr)
-		return h, cq.explainFields(err)
-	}
-	if single {
-		h, err := d.v.CreateCQEx(d.handle, attr)
-		// It is a hint: a provider that does not know it keeps its lock.
-		if !unsupported(err) && !errors.Is(err, syscall.EINVAL) {
-			return h, err
-		}
-		attr.CompMask, attr.Flags = 0, 0
-	}
-	if cq.fields != 0 {
-		h, err := d.v.CreateCQEx(d.handle, attr)
-		return h, cq.explainFields(err)
-	}
-	return d.v.CreateCQ(d.handle, cqe, cq.cookie, channel, vector)
 }
 
 // DataPath is the engine of the CQ, and why it is that one.

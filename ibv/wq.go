@@ -104,27 +104,38 @@ func (pd *PD) createWQ(op string, cq *CQ, opt *WQOptions, create func(*abi.WQIni
 	w := &WQ{pd: pd, cq: cq, handle: h, num: pd.dev.v.WQNumber(h), state: WQReset,
 		cap: WQCap{granted(init.MaxWR), granted(init.MaxSGE)}}
 	w.mu.Off = opt.SingleThreaded || pd.td != nil
-	undo := func(err error) (*WQ, error) { return fail(errors.Join(err, d.v.DestroyWQ(d.handle, h))) }
-	if err := checkGranted(name, grant{wr, w.cap.MaxWR}, grant{sge, w.cap.MaxSGE}); err != nil {
-		return undo(err)
+	undo := undoing{func() error { return d.v.DestroyWQ(d.handle, h) }}
+	err = checkGranted(name, grant{wr, w.cap.MaxWR}, grant{sge, w.cap.MaxSGE})
+	if err == nil {
+		err = w.takeRing()
 	}
-	switch cq.path {
+	if err != nil {
+		return fail(undo.after(err))
+	}
+	w.finish(nodes...)
+	return w, nil
+}
+
+// takeRing gives the WQ's ring to an engine.
+func (w *WQ) takeRing() (err error) {
+	switch w.cq.path {
 	case DataPathDirect:
 		err = w.takeWQ()
 	case DataPathOps:
-		w.chain, err = ops.NewWQChain(ops.WQPostRecv(h), h, w.cap.MaxWR, w.cap.MaxSGE)
+		w.chain, err = ops.NewWQChain(ops.WQPostRecv(w.handle), w.handle, w.cap.MaxWR, w.cap.MaxSGE)
 	}
-	if err != nil {
-		return undo(err)
-	}
-	w.node.initNumbered("wq", name, nodes...)
-	w.errGone = &OpError{Op: opPostWQ, Object: w.name, Err: goneOf(cq.path)}
+	return err
+}
+
+// finish makes the WQ an open child of parents.
+func (w *WQ) finish(parents ...*node) {
+	w.node.initNumbered("wq", w.pd.dev.Name(), parents...)
+	w.errGone = &OpError{Op: opPostWQ, Object: w.name, Err: goneOf(w.cq.path)}
 	w.errFull = &OpError{Op: opPostWQ, Object: w.name, Err: ErrQueueFull}
 	w.errReset = &OpError{Op: opPostWQ, Object: w.name, Err: errInvalid,
 		Detail: "the wq is in state Reset: Modify it to WQReady first"}
-	d.register(h, w)
+	w.pd.dev.register(w.handle, w)
 	life.Watch(w, &w.life)
-	return w, nil
 }
 
 const opPostWQ = "post wq recv"

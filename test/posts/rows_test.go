@@ -29,7 +29,8 @@ var opcodes = []ibv.Opcode{
 	ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
 	ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv,
 	ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd,
-	ibv.OpTSO, ibv.OpDriver1, 12, 13, ibv.OpFlush, ibv.OpAtomicWrite, 16, 34, 258, 1<<32 - 1,
+	ibv.OpTSO, ibv.OpDriver1, 12, 13, ibv.OpFlush, ibv.OpAtomicWrite, ibv.OpRawWQE, ibv.OpMemcpy, 34, 258,
+	1<<32 - 1,
 }
 
 // takes lists the opcodes that verbs allow on a transport (InfiniBand specification, table 38; ibv_post_send(3)),

@@ -2,28 +2,30 @@
 
 package engine
 
+import "github.com/pureverbs/pureverbs/emu/internal/opcode"
+
 // Opcodes of send WQEs. C: MLX5_OPCODE_*.
 const (
-	opNOP        = 0x00
-	opSendInval  = 0x01
-	opWrite      = 0x08
-	opWriteImm   = 0x09
-	opSend       = 0x0a
-	opSendImm    = 0x0b
-	opTSO        = 0x0e
-	opRead       = 0x10
-	opAtomicCS   = 0x11
-	opAtomicFA   = 0x12
-	opMaskedCS   = 0x14
-	opMaskedFA   = 0x15
-	opFMR        = 0x19
-	opLocalInval = 0x1b
-	opConfigCmd  = 0x1f
-	opSetPSV     = 0x20
-	opUMR        = 0x25
-	opTagMatch   = 0x28
-	opFlowTable  = 0x2c
-	opMMO        = 0x2f
+	opNOP        = opcode.NOP
+	opSendInval  = opcode.SendInval
+	opWrite      = opcode.Write
+	opWriteImm   = opcode.WriteImm
+	opSend       = opcode.Send
+	opSendImm    = opcode.SendImm
+	opTSO        = opcode.TSO
+	opRead       = opcode.Read
+	opAtomicCS   = opcode.AtomicCS
+	opAtomicFA   = opcode.AtomicFA
+	opMaskedCS   = opcode.MaskedCS
+	opMaskedFA   = opcode.MaskedFA
+	opFMR        = opcode.FMR
+	opLocalInval = opcode.LocalInval
+	opConfigCmd  = opcode.ConfigCmd
+	opSetPSV     = opcode.SetPSV
+	opUMR        = opcode.UMR
+	opTagMatch   = opcode.TagMatch
+	opFlowTable  = opcode.FlowTable
+	opMMO        = opcode.MMO
 )
 
 // traits is what an opcode does, and what carries it.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/opcode"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
@@ -136,8 +137,8 @@ func (s *Spec) set(key, val string) (err error) {
 	case key == "cq" && at == AtCQE:
 		return number(val, 1, 1<<24-1, &s.CQ)
 	case key == "opcode" && at != AtCommand && at != AtDoorbell && !machine:
-		if op, ok := opcodes[strings.ToUpper(val)]; ok {
-			s.Opcode = op
+		if op, ok := opcode.Parse(strings.ToUpper(val)); ok {
+			s.Opcode = int(op)
 			return nil
 		}
 		return number(val, 0, 255, &s.Opcode)

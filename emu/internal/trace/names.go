@@ -2,14 +2,15 @@
 
 package trace
 
-import "strconv"
+import (
+	"strconv"
 
-// Names of the formats' numbers. C: MLX5_OPCODE_*, MLX5_CQE_*, MLX5_CQE_SYNDROME_*, IB_EVENT_*.
+	"github.com/pureverbs/pureverbs/emu/internal/opcode"
+)
+
+// Names of the formats' numbers. C: MLX5_CQE_*, MLX5_CQE_SYNDROME_*, IB_EVENT_*.
 var (
-	opcodes = table{0x00: "NOP", 0x01: "SEND_INVAL", 0x08: "RDMA_WRITE", 0x09: "RDMA_WRITE_IMM", 0x0a: "SEND",
-		0x0b: "SEND_IMM", 0x0e: "TSO", 0x10: "RDMA_READ", 0x11: "ATOMIC_CS", 0x12: "ATOMIC_FA", 0x14: "MASKED_CS",
-		0x15: "MASKED_FA", 0x19: "FMR", 0x1b: "LOCAL_INVAL", 0x20: "SET_PSV", 0x25: "UMR", 0x28: "TAG_MATCHING",
-		0x2c: "FLOW_TBL_ACCESS", 0x2f: "MMO"}
+	opcodes    = table(opcode.Names)
 	cqeOpcodes = table{0: "REQ", 1: "RESP_WR_IMM", 2: "RESP_SEND", 3: "RESP_SEND_IMM", 4: "RESP_SEND_INV",
 		5: "RESIZE_CQ", 6: "NO_PACKET", 12: "SIG_ERR", 13: "REQ_ERR",
 		14: "RESP_ERR", 15: "INVALID"}
