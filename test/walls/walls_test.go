@@ -14,14 +14,14 @@ func within(dir string, trees ...string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return dir == t || strings.HasPrefix(dir, t+"/") })
 }
 
-// rule is a line of the table of imports in docs/architecture.md: the packages of this module that the packages of a
+// rule is a line of the table of imports in test/walls/rooms.md: the packages of this module that the packages of a
 // tree may import, besides each other.
 type rule struct {
 	tree string
 	may  []string
 }
 
-const architecture = "docs/architecture.md"
+const roomsPage = "test/walls/rooms.md"
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
@@ -64,7 +64,7 @@ func table(t *testing.T, page string, columns ...string) (rows [][]string) {
 func rules(t *testing.T) []rule {
 	t.Helper()
 	var out []rule
-	for _, row := range table(t, architecture, "tree", "may import") {
+	for _, row := range table(t, roomsPage, "tree", "may import") {
 		out = append(out, rule{row[0], names(row[1])})
 	}
 	return out
@@ -83,7 +83,7 @@ func overWall(rules []rule, files []file) []string {
 		}
 		if r.tree == "" && !homeless[f.dir] {
 			homeless[f.dir] = true
-			out = append(out, f.dir+" has no line in the table of docs/architecture.md")
+			out = append(out, f.dir+" has no line in the table of test/walls/rooms.md")
 		}
 		if r.tree == "" || strings.HasSuffix(f.name, "_test.go") || slices.Contains(r.may, "*") {
 			continue
@@ -91,7 +91,7 @@ func overWall(rules []rule, files []file) []string {
 		for _, p := range f.imports {
 			p, ours := strings.CutPrefix(p, module)
 			if ours && !within(p, append(r.may, r.tree)...) {
-				out = append(out, f.dir+"/"+f.name+" imports "+p+": docs/architecture.md lets "+r.tree+" import "+
+				out = append(out, f.dir+"/"+f.name+" imports "+p+": test/walls/rooms.md lets "+r.tree+" import "+
 					strings.Join(r.may, ", "))
 			}
 		}
@@ -107,7 +107,7 @@ func TestWalls(t *testing.T) {
 	for _, r := range table {
 		for _, tree := range append(r.may, r.tree) {
 			if tree != "*" && !slices.ContainsFunc(all, func(f file) bool { return within(f.dir, tree) }) {
-				t.Errorf("docs/architecture.md: no package is in %s", tree)
+				t.Errorf("test/walls/rooms.md: no package is in %s", tree)
 			}
 		}
 	}
