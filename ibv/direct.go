@@ -229,7 +229,7 @@ func (qp *QP) reset(modify func() error) error {
 	if qp.room != nil {
 		qp.room.Reset()
 	}
-	qp.psn.Store(0) // the next connection gets a new PSN
+	qp.ctrl.psn.Store(0) // the next connection gets a new PSN
 	if qp.direct != nil {
 		qp.direct.Reset()
 		qp.dev.direct.qps.Resume(qp.direct)

@@ -40,15 +40,16 @@ func (qp *QP) checkPeer(local, peer *Endpoint, opt *ConnectOptions) error {
 }
 
 // checkTold reports a change since Endpoint. The peer was given told.
-// Preconditions: Endpoint was called, qp.ctrlMu is held.
+// Preconditions: Endpoint was called, qp.ctrl.mu is held.
 func (qp *QP) checkTold(told, peer *Endpoint, opt *ConnectOptions) error {
 	d := qp.dev
-	pa, err := d.QueryPort(qp.port)
+	pa, err := d.QueryPort(qp.ctrl.port)
 	if err != nil {
 		return err
 	}
 	stale := func(what string, told, now fmt.Stringer) error {
-		return &StaleEndpointError{Device: d.Name(), Port: qp.port, What: what, Told: told.String(), Now: now.String()}
+		return &StaleEndpointError{Device: d.Name(), Port: qp.ctrl.port, What: what, Told: told.String(),
+			Now: now.String()}
 	}
 	av, _ := qp.addressOf(peer, pa, opt) // an error is rtrAttr's to report: not all types need the peer's GID
 	switch {
@@ -75,15 +76,16 @@ func (qp *QP) checkGID(told, peer *Endpoint, pa *PortAttr) error {
 	d := qp.dev
 	gid, typ := told.GID, told.GIDType
 	if gid.IsZero() { // made by hand
-		gid, typ = qp.local.GID, qp.local.GIDType
+		gid, typ = qp.ctrl.local.GID, qp.ctrl.local.GIDType
 	}
-	now, nowType, err := d.gidOf(qp.port, qp.sgid, pa.LinkLayer)
+	now, nowType, err := d.gidOf(qp.ctrl.port, qp.ctrl.sgid, pa.LinkLayer)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("GID %d", qp.sgid)
+	what := fmt.Sprintf("GID %d", qp.ctrl.sgid)
 	if now != gid || typ != 0 && nowType != 0 && nowType != typ {
-		e := &StaleEndpointError{Device: d.Name(), Port: qp.port, What: what, Told: gid.String(), Now: now.String()}
+		e := &StaleEndpointError{Device: d.Name(), Port: qp.ctrl.port, What: what, Told: gid.String(),
+			Now: now.String()}
 		switch {
 		case now.IsZero():
 			e.Now = "an empty entry"
@@ -95,7 +97,7 @@ func (qp *QP) checkGID(told, peer *Endpoint, pa *PortAttr) error {
 	if nowType != 0 && peer.GIDType != 0 && peer.GIDType != nowType {
 		return &ArgError{Arg: "the type of the peer's GID", Got: peer.GIDType.String(),
 			Want: fmt.Sprintf("%v, as %s of %s port %d: give Endpoint an index of the same type on both sides",
-				nowType, what, d.Name(), qp.port)}
+				nowType, what, d.Name(), qp.ctrl.port)}
 	}
 	return nil
 }

@@ -43,11 +43,7 @@ type QP struct {
 	make    qpMaker
 	pathWhy string
 
-	ctrlMu sync.Mutex    // serialises Endpoint, Init, Connect
-	local  *Endpoint     // what Endpoint last returned; nil before
-	psn    atomic.Uint32 // of the first packet, with psnDrawn; 0 before Endpoint and after a reset
-	port   uint8
-	sgid   int
+	ctrl qpControl
 
 	groups  mcastGroups
 	errSend sendErrors
@@ -69,6 +65,15 @@ type QP struct {
 	frames    *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
 	errRecv   recvErrors
 	rest      rest
+}
+
+// qpControl holds the state of Endpoint, Init and Connect.
+type qpControl struct {
+	mu    sync.Mutex    // serialises them
+	local *Endpoint     // what Endpoint last returned; nil before
+	psn   atomic.Uint32 // of the first packet, with psnDrawn; 0 before Endpoint and after a reset
+	port  uint8
+	sgid  int
 }
 
 // QPCap is the size of a QP's queues.

@@ -80,8 +80,8 @@ func (o *ConnectOptions) check() error {
 // that is not active is refused with a *PortError; with an explicit index any port is accepted.
 func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	const op = "endpoint"
-	qp.ctrlMu.Lock()
-	defer qp.ctrlMu.Unlock()
+	qp.ctrl.mu.Lock()
+	defer qp.ctrl.mu.Unlock()
 	if err := qp.enterStates(op); err != nil {
 		return Endpoint{}, err
 	}
@@ -141,7 +141,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		e.QKey = DefaultQKey
 	}
 	local := e
-	qp.local, qp.port, qp.sgid = &local, port, gidIndex
+	qp.ctrl.local, qp.ctrl.port, qp.ctrl.sgid = &local, port, gidIndex
 	return e, nil
 }
 
@@ -150,9 +150,9 @@ const psnDrawn = 1 << 31
 
 // drawPSN draws the QP's PSN once: a second call of Endpoint must not break a connection to a
 // peer that has the first result.
-// Preconditions: qp.ctrlMu is held.
+// Preconditions: qp.ctrl.mu is held.
 func (qp *QP) drawPSN() (uint32, error) {
-	if p := qp.psn.Load(); p != 0 {
+	if p := qp.ctrl.psn.Load(); p != 0 {
 		return p &^ psnDrawn, nil
 	}
 	var b [4]byte
@@ -160,7 +160,7 @@ func (qp *QP) drawPSN() (uint32, error) {
 		return 0, err
 	}
 	p := binary.BigEndian.Uint32(b[:]) & max24
-	qp.psn.Store(p | psnDrawn)
+	qp.ctrl.psn.Store(p | psnDrawn)
 	return p, nil
 }
 
@@ -169,8 +169,8 @@ func (qp *QP) drawPSN() (uint32, error) {
 // Access, PKeyIndex and QKey of opt. They remain in force after Connect, unless its options set
 // them.
 func (qp *QP) Init(opt *ConnectOptions) error {
-	qp.ctrlMu.Lock()
-	defer qp.ctrlMu.Unlock()
+	qp.ctrl.mu.Lock()
+	defer qp.ctrl.mu.Unlock()
 	return qp.bringUp("init qp", nil, opt)
 }
 
@@ -183,8 +183,8 @@ func (qp *QP) Init(opt *ConnectOptions) error {
 // Endpoint, it is a *StaleEndpointError, and the QP has not moved. A peer whose GID is of another version of RoCE, or
 // that answers fewer reads than MaxRdAtomic, is refused.
 func (qp *QP) Connect(peer Endpoint, opt *ConnectOptions) error {
-	qp.ctrlMu.Lock()
-	defer qp.ctrlMu.Unlock()
+	qp.ctrl.mu.Lock()
+	defer qp.ctrl.mu.Unlock()
 	return qp.bringUp("connect qp", &peer, opt)
 }
 
@@ -200,7 +200,7 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	if err := opt.check(); err != nil {
 		return fail(err)
 	}
-	local := qp.local
+	local := qp.ctrl.local
 	if local == nil {
 		return fail(errNoEndpoint)
 	}
@@ -296,7 +296,7 @@ func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 }
 
 func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
-	a := &QPAttr{State: StateInit, Port: qp.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt),
+	a := &QPAttr{State: StateInit, Port: qp.ctrl.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt),
 		Access: opt.Access}
 	switch qp.typ {
 	case UD, SRD:
@@ -337,7 +337,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	if qp.typ.datagrams() || qp.typ == RawPacket {
 		return a, 0, nil
 	}
-	pa, err := qp.dev.QueryPort(qp.port)
+	pa, err := qp.dev.QueryPort(qp.ctrl.port)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -377,15 +377,15 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 // addressOf returns the address vector of a peer. On Ethernet packets are routed by GID, on InfiniBand by LID. There a
 // GRH is used only if a port requires it, or if the peer is in another subnet or has no LID.
 func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) (AHAttr, error) {
-	av := AHAttr{Port: qp.port, DLID: peer.LID, SL: opt.SL}
-	subnetLocal := peer.LID != 0 && (peer.GID.IsZero() || [8]byte(peer.GID[:8]) == [8]byte(qp.local.GID[:8]))
+	av := AHAttr{Port: qp.ctrl.port, DLID: peer.LID, SL: opt.SL}
+	subnetLocal := peer.LID != 0 && (peer.GID.IsZero() || [8]byte(peer.GID[:8]) == [8]byte(qp.ctrl.local.GID[:8]))
 	if av.Global = pa.GRHRequired() || peer.GRH || !subnetLocal; av.Global {
 		if peer.GID.IsZero() && pa.LinkLayer != LinkEthernet {
 			return av, &ArgError{Arg: "the peer's GID", Got: "::", Want: fmt.Sprintf("the GID of its port: packets "+
-				"between it and port %d of %s must have a GRH", qp.port, qp.dev.Name())}
+				"between it and port %d of %s must have a GRH", qp.ctrl.port, qp.dev.Name())}
 		}
 		av.DGID = peer.GID
-		av.SGIDIndex = uint8(qp.sgid)
+		av.SGIDIndex = uint8(qp.ctrl.sgid)
 		av.HopLimit = uint8(orDefault(opt.HopLimit, 64))
 		av.TrafficClass = opt.TrafficClass
 		av.FlowLabel = opt.FlowLabel
@@ -398,8 +398,8 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) (AHAt
 // HopLimit and FlowLabel. Errors are those of Connect for GIDs.
 func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	const op = "address of peer"
-	qp.ctrlMu.Lock()
-	defer qp.ctrlMu.Unlock()
+	qp.ctrl.mu.Lock()
+	defer qp.ctrl.mu.Unlock()
 	if err := qp.enter(op); err != nil {
 		return nil, err
 	}
@@ -410,16 +410,16 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	if err := opt.check(); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
-	if qp.local == nil {
+	if qp.ctrl.local == nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: errNoEndpoint}
 	}
-	pa, err := qp.dev.QueryPort(qp.port)
+	pa, err := qp.dev.QueryPort(qp.ctrl.port)
 	if err != nil {
 		return nil, err
 	}
 	av, err := qp.addressOf(&peer, pa, opt)
 	if err == nil && av.Global {
-		err = qp.checkGID(qp.local, &peer, pa)
+		err = qp.checkGID(qp.ctrl.local, &peer, pa)
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
