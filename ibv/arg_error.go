@@ -1,6 +1,11 @@
 package ibv
 
-import "fmt"
+import (
+	"fmt"
+	"syscall"
+)
+
+var errInvalid error = syscall.EINVAL
 
 // ArgError reports an argument that is invalid on any device. The library was not called. It
 // unwraps to EINVAL.

@@ -43,8 +43,6 @@ var (
 	ErrBroken = errors.New("a corrupt completion named the qp: close it")
 )
 
-var errInvalid error = syscall.EINVAL
-
 // errnoError returns the error of a positive errno, nil for 0.
 func errnoError(n int) error {
 	if n == 0 {

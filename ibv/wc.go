@@ -30,11 +30,3 @@ type WC struct {
 	// one with FieldTimestamp.
 	Timestamp uint64
 }
-
-// Err returns nil for a successful completion, and otherwise a *WCError with the status.
-func (wc *WC) Err() error {
-	if wc.Status == WCSuccess {
-		return nil
-	}
-	return newWCError(wc)
-}

@@ -17,6 +17,14 @@ type WCError struct {
 	Posted    *Posted  // the work requests around it, from QP.Explain if the rings still have them; else nil
 }
 
+// Err returns nil for a successful completion, and otherwise a *WCError with the status.
+func (wc *WC) Err() error {
+	if wc.Status == WCSuccess {
+		return nil
+	}
+	return newWCError(wc)
+}
+
 func newWCError(wc *WC) error {
 	return &WCError{Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN, ID: wc.ID, Opcode: wc.Opcode}
 }

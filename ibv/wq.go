@@ -12,6 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
+const knownWQFlags = WQPadWrites<<1 - 1
+
 // WQ is a work queue: a receive queue that belongs to no QP. Several of them in an RWQIndTable
 // receive the frames of an RSS QP, each frame in the WQ that a hash of its headers chooses.
 //

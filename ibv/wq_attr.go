@@ -7,11 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// The flags.
-const (
-	knownWQFlags = WQPadWrites<<1 - 1
-)
-
 // WQAttr are the attributes of a WQ.
 //
 // C: struct ibv_wq_attr.
