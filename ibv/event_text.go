@@ -91,3 +91,13 @@ func asyncEventText(e AsyncEvent) string {
 	}
 	return e.Type.String() + " on " + on + ": " + e.Type.Explain()
 }
+
+// EventError reports a CQ, QP or SRQ that an asynchronous event said has failed: see Device.AsyncEvent.
+type EventError struct {
+	Event  AsyncEventType // EventCQErr, EventQPFatal or EventSRQErr
+	Object string         // "cq of mlx5_0/1"
+}
+
+func (e *EventError) Error() string {
+	return e.Event.String() + " on " + e.Object + ": " + e.Event.Explain()
+}

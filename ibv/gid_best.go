@@ -118,15 +118,3 @@ func (c *gidChoice) oneReason() (why string, same bool) {
 	}
 	return why, len(c.candidates) > 0
 }
-
-// sysfsGID reads from sysfs what libraries before v32 cannot report about a GID. An unknown
-// type is taken as IB, the only one that old kernels have.
-func sysfsGID(device string, port uint8, index int) (GIDType, string) {
-	root := sysfs.DefaultRoot()
-	typ, ok := root.GIDType(device, port, index)
-	if !ok || typ < 0 { // C has no type for those of iWARP either
-		typ = sysfs.GIDTypeIB
-	}
-	netdev, _ := root.GIDNetdev(device, port, index)
-	return GIDType(typ), netdev
-}

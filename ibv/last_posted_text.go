@@ -152,10 +152,3 @@ func describeList(b *strings.Builder, sges []SGE) {
 		fmt.Fprintf(b, ", sge %#x %d bytes lkey %#x", s.Addr, s.Length, s.LKey)
 	}
 }
-
-func lengthOf(sges []SGE) (n uint64) {
-	for i := range sges {
-		n += uint64(sges[i].Length)
-	}
-	return n
-}

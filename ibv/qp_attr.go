@@ -110,13 +110,6 @@ func capFromC(c *abi.QPCap) QPCap {
 	}
 }
 
-func b2u8(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // Modify changes the attributes that mask names, most often the state. Connect does the usual
 // transitions in one call. When the kernel refuses, the error is a *ModifyError or a
 // *PathError. A *ModifyError names the attributes that are missing or superfluous for this

@@ -176,3 +176,10 @@ type RecvWR struct {
 	ID   uint64
 	SGEs []SGE
 }
+
+func lengthOf(sges []SGE) (n uint64) {
+	for i := range sges {
+		n += uint64(sges[i].Length)
+	}
+	return n
+}
