@@ -160,7 +160,7 @@ func tryLock(mu *sync.Mutex, wait bool) bool {
 
 // options has a QP receive from where the shard's connections do.
 func (r *receiving) options(o *ibv.QPOptions) {
-	if r.shared != nil {
+	if r.queue != nil {
 		o.SRQ = r.queue.Device()
 	} else {
 		o.MaxRecvWR, o.MaxRecvSGE = r.depth, 1

@@ -143,7 +143,7 @@ func (e *shard) open() (err error) {
 	if cq := e.cq.Device(); cq != nil {
 		e.eng.own.Store(cq, true)
 	}
-	if err := errors.Join(e.openReceives(), e.measure()); err != nil {
+	if err := errors.Join(e.openReceives(), e.measure()); err != nil { // measure names the limit that the SRQ exceeded
 		return err
 	}
 	if e.cq.Device() != nil && !e.opt.Manual {
