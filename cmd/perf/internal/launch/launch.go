@@ -17,7 +17,7 @@ type Launch struct {
 	Ended <-chan error // gets its outcome, once
 	cmd   *exec.Cmd
 	tty   terminal
-	gone  chan struct{} // closed after Ended has it
+	gone  chan struct{} // closed before Ended has it
 	err   error
 	said  tail
 	read  chan struct{} // closed when all that it and its agents wrote is read
@@ -57,8 +57,8 @@ func Start(command string, words, env []string, show func(line string) bool) (*L
 		if refused != nil {
 			l.err = refused
 		}
+		close(l.gone) // so that Said waits for what was written, once Ended has the outcome
 		ended <- l.err
-		close(l.gone)
 	}()
 	return l, nil
 }
