@@ -18,16 +18,35 @@ const (
 	slots     = 8
 )
 
-// scan empties the doorbells of a page. A slot keeps only the last of several doorbells, so that each hit means: look
-// at every queue of the page.
-func (e *Engine) scan(page *hca.UAR) (hit bool) {
-	p := words(page.Page)
-	if atomic.LoadUint64(&p[armSlot]) != 0 {
-		atomic.SwapUint64(&p[armSlot], 0)
-		e.arms(page.Context)
-		hit = true
+// scan empties the doorbells of all pages, and reports whether there were some. It looks for arms after it has looked
+// for sends, and acts on them before: what a program armed before it rang must have an event.
+func (e *Engine) scan() (hit bool) {
+	for _, page := range e.pages {
+		if e.rung(page) {
+			page.Run.Rung = true
+		}
 	}
-	sent := false
+	for _, page := range e.pages {
+		if slot := &words(page.Page)[armSlot]; atomic.LoadUint64(slot) != 0 {
+			atomic.SwapUint64(slot, 0)
+			e.arms(page.Context)
+			hit = true
+		}
+	}
+	for _, page := range e.pages {
+		if page.Run.Rung && len(e.ready.qps) <= fewReady {
+			page.Run.Rung = false
+			e.look(page)
+			hit = true
+		}
+	}
+	return hit
+}
+
+// rung empties the send doorbells of a page, and reports whether there were some. A slot keeps only the last of several
+// doorbells, so that each hit means: look at every queue of the page.
+func (e *Engine) rung(page *hca.UAR) (sent bool) {
+	p := words(page.Page)
 	for s := range slots {
 		at := &p[firstSlot+s*slotStep]
 		if atomic.LoadUint64(at) == 0 {
@@ -37,13 +56,7 @@ func (e *Engine) scan(page *hca.UAR) (hit bool) {
 		sent = true
 		e.strict.doorbell(page, s, v)
 	}
-	page.Run.Rung = page.Run.Rung || sent
-	if page.Run.Rung && len(e.ready.qps) <= fewReady {
-		page.Run.Rung = false
-		e.look(page)
-		hit = true
-	}
-	return hit
+	return sent
 }
 
 // look reads the send doorbell records of a page's QPs. For a single QP that is left to exec, which reads WQEs by the

@@ -128,11 +128,7 @@ func (e *Engine) pause(idle int64) int64 {
 func (e *Engine) turn() (worked bool) {
 	e.turns.now = nanos()
 	e.turns.limit = e.turns.now + int64(e.c.Turn)
-	for _, u := range e.pages {
-		if e.scan(u) {
-			worked = true
-		}
-	}
+	worked = e.scan()
 	for n := len(e.ready.qps); n > 0 && len(e.ready.qps) > 0; n-- {
 		qp := e.ready.first()
 		e.sends.foresee(qp)

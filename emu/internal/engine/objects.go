@@ -47,7 +47,7 @@ func (e *Engine) QPLeaves(qp *hca.QP) {
 	limit := e.turns.limit
 	e.turns.now = nanos()
 	e.turns.limit = math.MaxInt64 // the lock stays ours
-	e.scan(qp.UAR)
+	e.scan()
 	batch := e.c.Batch
 	if qp.State != hca.RTS {
 		batch = 0 // a doorbell in another state is seen, and carries out nothing
