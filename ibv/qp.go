@@ -32,7 +32,7 @@ type QP struct {
 	direct  *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	sending bool     // RTS or later was seen, and no reset followed; guarded by sqMu
 	sqMu    lock
-	state   *uint32 // see ownState
+	state   *atomic.Uint32 // see stateOf
 
 	node
 	rss     *RWQIndTable // of an RSS QP
@@ -167,10 +167,7 @@ func (qp *QP) State() QPState {
 // loadState returns the state that the last modify or query has left, on any thread.
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState {
-	if qp.state != nil {
-		return QPState(atomic.LoadUint32(qp.state))
-	}
-	return QPState(qp.dev.v.QPState(qp.handle))
+	return QPState(qp.state.Load())
 }
 
 // Close destroys the QP, whatever its state, and detaches it from the groups of AttachMcast. Later posts return

@@ -181,7 +181,7 @@ func (r *qpRequest) object(h uintptr, init *abi.QPInitAttrEx, out bool) *QP {
 	qp := &QP{
 		dev: dev, pd: r.pd, send: r.send, recv: r.recv, srq: r.SRQ, handle: h, make: r.maker, typ: r.Type,
 		ops: r.opcodes(dev, path, &r.maker), naming: namingOps(r.Type, path), signalAll: r.SignalAll,
-		state: dev.ownState(h), ctrl: qpControl{sgid: -1}, cap: grantedCap(&init.Cap), onlySendOps: r.onlySendOps,
+		state: dev.stateOf(h), ctrl: qpControl{sgid: -1}, cap: grantedCap(&init.Cap), onlySendOps: r.onlySendOps,
 		pathWhy: r.send.pathWhy, maxTSOHeader: r.Raw.MaxTSOHeader, frameHead: dev.frameHead(r.Type),
 	}
 	qp.inCQE.asked = r.maker.mlx5.ScatterToCQE

@@ -66,7 +66,7 @@ func (pd *PD) createRSS(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, err
 		return fail(r.explain(d, err))
 	}
 	qp := &QP{dev: d, pd: pd, rss: r.Table, handle: h, make: maker, typ: opt.Type,
-		ctrl: qpControl{sgid: -1}, pathWhy: "an RSS QP has no queues"}
+		state: d.stateOf(h), ctrl: qpControl{sgid: -1}, pathWhy: "an RSS QP has no queues"}
 	qp.num.Store(d.v.QPNumber(h))
 	qp.node.initNumbered("rss qp", d.Name(), nodes...)
 	qp.errSend.init(qp)

@@ -7,7 +7,7 @@ package ibv
 //     (siw_reg_user_mr).
 //   - The end of a connection raises no event that the last receive has completed. All work requests have completed
 //     when ibv_modify_qp to ERR returns, and those that are posted later never do (siw_post_send).
-//   - ibv_query_qp leaves the state out: see ownState.
+//   - ibv_query_qp leaves the state out: see stateOf.
 //   - A read of no bytes returns memory of the peer's last work request, or ends the connection, if the peer's send
 //     queue is busy (siw_activate_tx leaves the old length there).
 //   - An object whose queue gets the offset 0x90000 cannot be created, because libsiw takes it for no offset

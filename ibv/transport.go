@@ -39,26 +39,27 @@ func (t TransportType) ReadSink() AccessFlags {
 	return LocalWrite
 }
 
-// ownState returns the word with the state of a new queue pair, nil if the control path keeps it. The control path has
-// the state of ibv_modify_qp and ibv_query_qp, not that of a queue pair that the connection manager moves.
-func (d *Device) ownState(qp uintptr) *uint32 {
-	if !d.info.Transport.CMOnly() {
-		return nil
+// stateOf returns where the state of a new queue pair is. The control path has that of ibv_modify_qp and ibv_query_qp,
+// not that of a queue pair that the connection manager moves: such a one has a word of its own.
+func (d *Device) stateOf(qp uintptr) *atomic.Uint32 {
+	state := d.v.QPState(qp)
+	if d.info.Transport.CMOnly() {
+		own := new(atomic.Uint32)
+		own.Store(state.Load()) // librdmacm has moved it to INIT
+		state = own
 	}
-	state := new(uint32)
-	*state = d.v.QPState(qp) // librdmacm has moved it to INIT
 	return state
 }
 
 // NoteState records that the connection manager has moved a QP. It may be called after Close.
 //
 // Preconditions: the transport is CMOnly.
-func (friends) NoteState(qp *QP, s QPState) { atomic.StoreUint32(qp.state, uint32(s)) }
+func (friends) NoteState(qp *QP, s QPState) { qp.state.Store(uint32(s)) }
 
 // moved records a state that Modify has set, where libibverbs does not do that.
 func (qp *QP) moved(attr *QPAttr, mask QPAttrMask) {
 	if mask&MaskState != 0 && qp.dev.info.Transport.CMOnly() {
-		atomic.StoreUint32(qp.state, uint32(attr.State))
+		qp.state.Store(uint32(attr.State))
 	}
 }
 

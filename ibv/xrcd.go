@@ -152,7 +152,7 @@ func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (u
 	}
 	qp := &QP{
 		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, typ: XRCRecv,
-		ctrl: qpControl{sgid: -1}, pathWhy: "an XRCRecv QP has no queues",
+		state: d.stateOf(h), ctrl: qpControl{sgid: -1}, pathWhy: "an XRCRecv QP has no queues",
 	}
 	qp.num.Store(d.v.QPNumber(h))
 	qp.finish(&x.node)

@@ -2,7 +2,9 @@
 
 package control
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
 // NoExtensions has no method of Extensions: each returns ErrNotNative, or the zero value if it returns no
 // error. A control path embeds it for the methods that it lacks.

@@ -2,7 +2,11 @@
 
 package control
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
 // NoVerbs has no method of Verbs: each returns ErrNoOp, or the zero value if it returns no
 // error. A control path embeds it for the methods that it lacks.
@@ -238,7 +242,7 @@ func (NoVerbs) DestroyAH(Handle) error { return ErrNoOp }
 
 func (NoVerbs) QPNumber(Handle) (r0 uint32) { return r0 }
 
-func (NoVerbs) QPState(Handle) (r0 uint32) { return r0 }
+func (NoVerbs) QPState(Handle) (r0 *atomic.Uint32) { return r0 }
 
 func (NoVerbs) CreateFlow(Handle, Handle, []byte) (r0 Handle, _ error) { return r0, ErrNoOp }
 

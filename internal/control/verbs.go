@@ -2,7 +2,11 @@
 
 package control
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
 // Verbs has the verbs that create, change, query and destroy objects. Its methods are named after the functions of
 // libibverbs, and have their meaning. A control path that lacks one returns an error that matches
@@ -201,8 +205,9 @@ type Pairs interface {
 	DestroyAH(ah Handle) error
 	// QPNumber returns the number of a QP. That of a DCT is 0 until it is in RTR.
 	QPNumber(qp Handle) uint32
-	// QPState returns the state that the last modify or query has left.
-	QPState(qp Handle) uint32
+	// QPState returns where the state is that the last modify or query has left, while the QP is open. Posting reads
+	// it. It is nil if there is no such QP.
+	QPState(qp Handle) *atomic.Uint32
 }
 
 // Steering makes steering rules, counters and actions.

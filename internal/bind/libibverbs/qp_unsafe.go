@@ -57,4 +57,6 @@ func (l Lib) DetachMcast(qp uintptr, gid *abi.GID, lid uint16) error {
 func (l Lib) QPNumber(qp uintptr) uint32 { return cmem.At[abi.QP](qp).QPNum }
 
 // QPState returns the state in a struct ibv_qp. libibverbs writes it in modify and query, on any thread.
-func (l Lib) QPState(qp uintptr) uint32 { return atomic.LoadUint32(&cmem.At[abi.QP](qp).State) }
+func (l Lib) QPState(qp uintptr) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&cmem.At[abi.QP](qp).State))
+}

@@ -117,7 +117,7 @@ func (b *bench) qp(typ uint32, srq handle) (handle, *abi.QPInitAttrEx) {
 func (b *bench) modify(qp handle, mask uint32, a abi.QPAttr) {
 	b.Helper()
 	b.check(b.v.ModifyQP(qp, &a, mask|abi.IBV_QP_STATE))
-	if got := b.v.QPState(qp); got != a.QPState {
+	if got := b.v.QPState(qp).Load(); got != a.QPState {
 		b.Errorf("the state is %d, want %d", got, a.QPState)
 	}
 }
@@ -345,7 +345,7 @@ func TestRXE_Handles(t *testing.T) {
 		v.AckCQEvents(h, 1, nil)
 		v.AckAsyncEvent(&abi.AsyncEvent{Element: h})
 		v.Watch(h, nil)
-		if v.QPNumber(h) != 0 || v.QPState(h) != 0 || v.CQCapacity(h) != 0 || v.PDNumber(h) != 0 ||
+		if v.QPNumber(h) != 0 || v.QPState(h) != nil || v.CQCapacity(h) != 0 || v.PDNumber(h) != 0 ||
 			v.ChannelFD(h) != -1 || v.MR(h) != (control.MR{}) || v.Context(h) != (control.Context{}) || v.Removed(h) {
 			t.Errorf("something is known of %d", h)
 		}

@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"math/bits"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -215,9 +216,9 @@ func (v *Verbs) QPNumber(h handle) uint32 {
 	return field(v, h, func(q *qp) uint32 { return q.number })
 }
 
-// QPState returns the state of a QP.
-func (v *Verbs) QPState(h handle) uint32 {
-	return field(v, h, func(q *qp) uint32 { return q.state.Load() })
+// QPState returns where the state of a QP is.
+func (v *Verbs) QPState(h handle) *atomic.Uint32 {
+	return field(v, h, func(q *qp) *atomic.Uint32 { return &q.state })
 }
 
 // InitQP returns the rings of a QP.
