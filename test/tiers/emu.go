@@ -297,7 +297,7 @@ func updateTable(page string, results []Result, version func(release string) str
 
 var libraryVersion = regexp.MustCompile(`libibverbs\.so\.1\.\d+\.(\d+)\.`)
 
-// version returns the version of rdma-core of a Debian release, of which this machine has bookworm.
+// version returns the version of rdma-core of a Debian release. This machine has that of bookworm.
 func (r *runner) version(release string) string {
 	root := filepath.Join(r.root, ".build/debian", release)
 	if release == "bookworm" {

@@ -165,7 +165,7 @@ func (qp *QP) ringsOf(i *QPInit) unix.Errno {
 	return 0
 }
 
-// indexOf settles what a QP's completions carry beside its number.
+// indexOf chooses what completions of a QP carry in addition to its number.
 func (qp *QP) indexOf(i *QPInit) (e unix.Errno) {
 	if i.Type == XRCRecv {
 		return 0

@@ -52,6 +52,6 @@ type QPStrict struct {
 	MovedAt   int64  // when that was seen first; 0: reported
 	ResetPost uint8  // looks in turn that found receives posted in RESET
 	Blue      bool   // a register held a whole WQE since the last record
-	Torn      uint64 // copies of which a part never came
+	Torn      uint64 // copies that never arrived in full
 	Ring      []byte // the send queue's blocks as they were executed last
 }
