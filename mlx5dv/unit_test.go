@@ -8,7 +8,28 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
+
+// TestWQEOpcodes: the constants are the opcodes of the kinds of work requests, with their names, and those that no work
+// request has.
+func TestWQEOpcodes(t *testing.T) {
+	names := map[WQEOpcode]string{OpNop: "Nop", OpLocalInv: "LocalInv"}
+	for i := range work.Kinds {
+		if k := &work.Kinds[i]; k.WQE != "" {
+			names[WQEOpcode(k.Device)] = k.WQE
+		}
+	}
+	for v := range 256 {
+		want := names[WQEOpcode(v)]
+		if want == "" {
+			want = fmt.Sprintf("WQEOpcode(%d)", v)
+		}
+		if got := WQEOpcode(v).String(); got != want {
+			t.Errorf("%#x is %s, want %s", v, got, want)
+		}
+	}
+}
 
 func TestStrings(t *testing.T) {
 	for _, c := range []struct {
