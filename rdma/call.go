@@ -285,7 +285,7 @@ func (s *server) room(ctx context.Context, n int64) (bool, error) {
 	if !full() {
 		return true, nil
 	}
-	defer s.c.l.Shard.PollMeanwhile()()
+	defer s.c.l.Shard.Progress.Meanwhile()()
 	for full() {
 		select {
 		case <-s.ended:

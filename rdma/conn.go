@@ -68,6 +68,17 @@ func (c *Conn) SendImm(ctx context.Context, imm uint32, p []byte) error {
 	return c.fail("send", c.l.Writer.SendMessage(ctx, link.Outgoing{P: p, N: len(p), Flags: wire.FlagImm, Imm: imm}))
 }
 
+// SendBuffer sends b as a message, without a copy. It gives b away, even if it fails: b is released when
+// the device has sent it. Otherwise it is like Send.
+func (c *Conn) SendBuffer(ctx context.Context, b *Buffer) error {
+	if b == nil {
+		return c.fail("send", c.l.Writer.Check(&link.NoBuffer))
+	}
+	buf := b.h.Take()
+	defer buf.Unpin()
+	return c.fail("send", c.l.Writer.SendMessage(ctx, link.Outgoing{Buf: buf, N: buf.Len()}))
+}
+
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
 // is io.EOF. Each message is delivered to one goroutine.
 func (c *Conn) Recv(ctx context.Context) (*Message, error) {

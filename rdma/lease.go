@@ -119,7 +119,7 @@ func (m *leasing) waitLease(w turn.Bound, s *Lease) error {
 		if soon == nil {
 			return err
 		}
-		if err := l.Shard.Wait(w, soon); err != nil {
+		if err := l.Shard.Progress.Wait(w, soon); err != nil {
 			return err
 		}
 	}
@@ -322,7 +322,7 @@ func (m *leasing) Ended() {
 // and ErrPeerGone or the like if the connection did: data that was being written then may have arrived in part. Without
 // the buffer, the error is ctx's, or the device failed and the peer may still have access.
 func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
-	if err := s.l.Shard.Wait(turn.Bound{Ctx: ctx}, s.done); err != nil {
+	if err := s.l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, s.done); err != nil {
 		return nil, err
 	}
 	if s.failed != nil {
@@ -346,7 +346,7 @@ func (s *Lease) Revoke(ctx context.Context) error {
 	s.l.Mu.Lock()
 	s.revoke(ErrRevoked)
 	s.l.Mu.Unlock()
-	if err := s.l.Shard.Wait(turn.Bound{Ctx: ctx}, s.done); err != nil {
+	if err := s.l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, s.done); err != nil {
 		return err
 	}
 	return fault(s.l, "revoke", s.failed)

@@ -125,7 +125,7 @@ func (s *Lease) invalidate() bool {
 	l.Queue.Submit(sendq.Window, &free.work)
 	l.Pump()
 	l.Mu.Unlock()
-	defer l.Shard.PollMeanwhile()()
+	defer l.Shard.Progress.Meanwhile()()
 	timer := time.NewTimer(invalidateTime)
 	defer timer.Stop()
 	select {

@@ -139,7 +139,7 @@ func (m *leasing) mayAtomic() error {
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
 func (m *leasing) await1(ctx context.Context, o *op) (finished bool, err error) {
 	l := m.l
-	ended := l.Shard.Wait(turn.Bound{Ctx: ctx}, o.ch)
+	ended := l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, o.ch)
 	if ended == nil {
 		return true, o.err
 	}

@@ -142,7 +142,7 @@ func borrow(ctx context.Context, l *link.Link) (*Region, error) {
 		if r != nil || err != nil {
 			return r, err
 		}
-		if err := l.Shard.Wait(turn.Bound{Ctx: ctx}, m.borrows.wake); err != nil {
+		if err := l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, m.borrows.wake); err != nil {
 			return nil, err
 		}
 	}
@@ -205,7 +205,7 @@ func request(ctx context.Context, l *link.Link, n int64, a Access, d time.Durati
 	f := wire.RequestFrame{Bytes: uint64(n), Milliseconds: milliseconds(d), Access: uint8(a)}
 	leasingOf(l).tell(f.Encode(number))
 	l.Mu.Unlock()
-	defer l.Shard.PollMeanwhile()()
+	defer l.Shard.Progress.Meanwhile()()
 	select {
 	case got := <-w.ch:
 		if got.r != nil {
@@ -264,7 +264,7 @@ func (r *Region) Return(ctx context.Context) error {
 	if err != nil {
 		return r.fail("return", err)
 	}
-	defer r.l.Shard.PollMeanwhile()()
+	defer r.l.Shard.Progress.Meanwhile()()
 	select {
 	case <-r.done:
 		return nil

@@ -202,7 +202,7 @@ func TestRXE_PoolMemory(t *testing.T) {
 		t.Errorf("%d blocks, want some %d", len(blocks), most)
 	}
 	for _, b := range blocks {
-		e.e.Shards[0].Put(b)
+		e.e.Shards[0].Blocks.Give(b)
 	}
 }
 

@@ -52,12 +52,6 @@ func sgeOf(b *Block) ibv.SGE {
 	return ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
 }
 
-// Put returns a block that was sent or not used.
-func (e *Shard) Put(b *Block) { e.Blocks.Give(b) }
-
-// consumed returns a block that was received.
-func (e *Shard) consumed(b *Block) { e.Blocks.Consumed(b) }
-
 // FrameMost is the most payload of a frame that a connection accepts.
 func (e *Shard) FrameMost(kind blocks.Kind) int {
 	if kind == blocks.Compact {
@@ -66,10 +60,10 @@ func (e *Shard) FrameMost(kind blocks.Kind) int {
 	return e.Options.Block
 }
 
-// RecvMost is how many blocks may be posted or held.
-func (e *Shard) RecvMost() int {
-	if e.Receives.Shared == nil {
-		return e.Blocks.Receivable()
+// Wake puts a token into a channel that has room for one.
+func Wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
 	}
-	return min(e.Blocks.Receivable(), e.Receives.depth)
 }

@@ -55,7 +55,7 @@ func (l *Link) CloseWait(past <-chan struct{}) error {
 // settle waits until the end is settled, for as long as the engine allows, or until past is closed. It returns why it
 // is not settled.
 func (l *Link) settle(past <-chan struct{}) (late error) {
-	defer l.Shard.PollMeanwhile()()
+	defer l.Shard.Progress.Meanwhile()()
 	l.Mu.Lock()
 	ago := time.Duration(l.Shard.Ticks.Load()-l.Alive.Took) * time.Second
 	w, most := l.Shard.Engine.Allowance.Begin(l.Linger.Most, ago, l.taken())
@@ -158,4 +158,12 @@ func (l *Link) CloseRead() error {
 	}
 	l.do(l.End.ShutRead())
 	return nil
+}
+
+// Abandon ends a connection that was prepared and did not come about. It owns the QP.
+func (l *Link) Abandon(err error) {
+	l.Mu.Lock()
+	l.failLocked(err)
+	l.Mu.Unlock()
+	l.Close()
 }

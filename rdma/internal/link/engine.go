@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
@@ -84,6 +85,14 @@ type Engine struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup // pollers, watcher, ticker
 	Opened *leak.Record
+}
+
+// eventQueue has the events that wait for EngineOptions.OnEvent. A call of it may not return, and the engine has events
+// of its own to handle.
+type eventQueue struct {
+	mu      sync.Mutex
+	waiting fifo.Queue[ibv.AsyncEvent]
+	busy    bool // a goroutine calls OnEvent
 }
 
 // OpenEngine makes an engine on a device: see NewEngine of package rdma.

@@ -1,23 +1,12 @@
 package link
 
 import (
-	"sync"
-
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/foreign"
-	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
 
 // eventsMost is how many events wait for EngineOptions.OnEvent.
 const eventsMost = 1024
-
-// eventQueue has the events that wait for EngineOptions.OnEvent. A call of it may not return, and the engine has events
-// of its own to handle.
-type eventQueue struct {
-	mu      sync.Mutex
-	waiting fifo.Queue[ibv.AsyncEvent]
-	busy    bool // a goroutine calls OnEvent
-}
 
 // tell has OnEvent called with an event.
 func (e *Engine) tell(ev ibv.AsyncEvent) {

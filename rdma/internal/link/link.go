@@ -99,7 +99,7 @@ func New(e *Shard, kind wire.ConnKind, o Options, ctl *Control) *Link {
 		Queue: sendq.New[Held, Owner](q),
 		Alive: pace.Liveness{Every: o.KeepAlive}, Linger: lingering{Most: o.Linger},
 	}
-	l.own()
+	l.Reader.l, l.Writer.l, l.Window.l = l, l, l
 	l.Reader.Turn.Init(1)
 	l.Writer.Turn.Init(1)
 	l.Reader.Wake.Init(e.Progress)
@@ -107,11 +107,6 @@ func New(e *Shard, kind wire.ConnKind, o Options, ctl *Control) *Link {
 	l.Writer.sender.Wake = l.WakeWriter
 	l.End.Init()
 	return l
-}
-
-// own has the parts of l know it.
-func (l *Link) own() {
-	l.Reader.l, l.Writer.l, l.Window.l = l, l, l
 }
 
 // BaseBlocks is how many blocks a connection is given without asking.
@@ -266,7 +261,7 @@ func (l *Link) Release(upTo, okUpTo uint32) {
 // GiveUp returns the memory of a frame that no longer needs it.
 func (l *Link) GiveUp(h Held) {
 	if h.b != nil {
-		l.Shard.Put(h.b)
+		l.Shard.Blocks.Give(h.b)
 	}
 	if h.buf != nil {
 		h.buf.Unpin()
@@ -283,7 +278,7 @@ func (l *Link) receive(b *Block, byteLen uint32) {
 		err = l.checkFrame(&h)
 	}
 	if err != nil || ignore {
-		l.Shard.consumed(b)
+		l.Shard.Blocks.Consumed(b)
 		if err != nil {
 			l.broken(err)
 		}
@@ -297,7 +292,7 @@ func (l *Link) receive(b *Block, byteLen uint32) {
 		l.Alive.Data = l.Alive.Frame
 		l.Window.Recv.Came()
 		if l.End.ReadShut() {
-			l.Shard.consumed(b)
+			l.Shard.Blocks.Consumed(b)
 			l.Window.took(1)
 			break
 		}
@@ -306,20 +301,20 @@ func (l *Link) receive(b *Block, byteLen uint32) {
 		}
 		l.Inbox.Push(frame{b: b, n: int32(h.Length), aux: h.Aux, flags: h.Flags})
 	case wire.FIN:
-		l.Shard.consumed(b)
+		l.Shard.Blocks.Consumed(b)
 		l.Inbox.readable = true
 		l.do(l.End.PeerFINCame(h.Aux))
 	case wire.Reset:
-		l.Shard.consumed(b)
+		l.Shard.Blocks.Consumed(b)
 		l.failLocked(ResetError(h.Aux))
 	case wire.Lend, wire.Extend, wire.Revoke, wire.Return, wire.Request, wire.Refuse:
 		l.Control.Tenant.Receive(h, b.Payload())
-		l.Shard.consumed(b)
+		l.Shard.Blocks.Consumed(b)
 	case wire.Ping:
-		l.Shard.consumed(b)
+		l.Shard.Blocks.Consumed(b)
 		l.do(l.End.PeerPinged(h.Aux))
 	default: // LIMIT
-		l.Shard.consumed(b)
+		l.Shard.Blocks.Consumed(b)
 		if h.Flags&wire.FlagLower != 0 {
 			l.Send.Lower(h.Limit)
 		}

@@ -40,13 +40,13 @@ func (e *Shard) handle(wcs []ibv.WC) {
 		case wc.Status == ibv.WCSuccess && l != nil && wc.Opcode == ibv.WCRecv && wc.Flags&ibv.WCWithInv == 0:
 			l.receive(b, wc.ByteLen)
 		case wc.Status == ibv.WCSuccess && l != nil:
-			e.consumed(b)
+			e.Blocks.Consumed(b)
 			l.Protocol("receive", wc.Opcode.String()+" "+wc.Flags.String(), ibv.WCRecv.String())
 		case l != nil:
 			l.receiveFailed(wc) // first, so that no receive is posted in its place
-			e.consumed(b)
+			e.Blocks.Consumed(b)
 		default:
-			e.consumed(b)
+			e.Blocks.Consumed(b)
 		}
 	}
 	if l != nil {
@@ -55,6 +55,18 @@ func (e *Shard) handle(wcs []ibv.WC) {
 	e.Stat.Batches.Add(1)
 	e.Stat.Completions.Add(uint64(len(wcs)))
 	e.Blocks.Refill()
+}
+
+// receiveFailed ends the connection: a receive has failed. A flush of the connection's own queue has a reason, which
+// the device or the connection manager is about to report.
+// Preconditions: l.Mu is held.
+func (l *Link) receiveFailed(wc *ibv.WC) {
+	err := completionError(wc)
+	if wc.Status != ibv.WCWRFlushErr || l.Shard.Receives.Shared != nil {
+		l.failLocked(err)
+	} else if l.Window.account.Stop() {
+		time.AfterFunc(DrainTime/4, func() { l.Fail(err) })
+	}
 }
 
 // handled unlocks a connection after consecutive completions. It wakes the reader once for all of them.

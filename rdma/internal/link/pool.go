@@ -28,7 +28,9 @@ func (h *poolHost) Trim(wait bool) bool { return (*Engine)(h).Trim(wait) }
 func (h *poolHost) Hurry()              { (*Engine)(h).hurry() }
 func (h *poolHost) Name() string        { return (*Engine)(h).Name() }
 
-func (h *poolHost) Wait(b turn.Bound, ch <-chan struct{}) error { return h.Shards[0].Wait(b, ch) }
+func (h *poolHost) Wait(b turn.Bound, ch <-chan struct{}) error {
+	return h.Shards[0].Progress.Wait(b, ch)
+}
 
 func (h *poolHost) Kept() (n int64) {
 	for _, s := range h.Shards {

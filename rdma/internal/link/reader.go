@@ -102,7 +102,7 @@ func (rd *reader) nextFrame(b turn.Bound) (frame, error) {
 		}
 		p := rd.dialog.next(l.Send.Sent())
 		l.Mu.Unlock()
-		if err := l.Shard.waitData(b, &rd.Wake, p); err != nil {
+		if err := l.Shard.Progress.WaitSignal(b, &rd.Wake, p); err != nil {
 			return frame{}, err
 		}
 	}
@@ -191,7 +191,7 @@ func (l *Link) giveBack(f frame) {
 	if f.flags&wire.FlagPacked != 0 && f.b.Holders.Add(-1) > 0 {
 		return
 	}
-	l.Shard.consumed(f.b)
+	l.Shard.Blocks.Consumed(f.b)
 	l.Mu.Lock()
 	l.Window.took(1)
 	if l.Window.Recv.Due() {
@@ -306,7 +306,7 @@ func (rd *reader) awaitRoom(b turn.Bound) error {
 	l := rd.l
 	for rd.partial.waits && !l.End.Closed() {
 		if !l.Shard.Engine.Messages.Admitted(&rd.partial.room) {
-			if err := l.Shard.waitData(b, &rd.Wake, nil); err != nil {
+			if err := l.Shard.Progress.WaitSignal(b, &rd.Wake, nil); err != nil {
 				return err
 			}
 			continue

@@ -241,18 +241,6 @@ func (e *Shard) noReceives(err error) error {
 			"EngineOptions.Memory, %d; peers of %d connections do not read", e.Engine.Options.Memory, stalled)})
 }
 
-// receiveFailed ends the connection: a receive has failed. A flush of the connection's own queue has a reason, which
-// the device or the connection manager is about to report.
-// Preconditions: l.Mu is held.
-func (l *Link) receiveFailed(wc *ibv.WC) {
-	err := completionError(wc)
-	if wc.Status != ibv.WCWRFlushErr || l.Shard.Receives.Shared != nil {
-		l.failLocked(err)
-	} else if l.Window.account.Stop() {
-		time.AfterFunc(DrainTime/4, func() { l.Fail(err) })
-	}
-}
-
 // marks is how many completions follow those of all other work requests of a QP in ERR: see ibv.QP.Mark.
 func (r *receiving) marks() int {
 	if r.Shared != nil {
@@ -268,4 +256,12 @@ func (r *receiving) requests(list []*Block) []ibv.RecvWR {
 		r.wrs[i] = ibv.RecvWR{ID: b.ID(), SGEs: r.sges[i : i+1 : i+1]}
 	}
 	return r.wrs[:len(list)]
+}
+
+// RecvMost is how many blocks may be posted or held.
+func (e *Shard) RecvMost() int {
+	if e.Receives.Shared == nil {
+		return e.Blocks.Receivable()
+	}
+	return min(e.Blocks.Receivable(), e.Receives.depth)
 }

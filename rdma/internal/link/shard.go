@@ -255,3 +255,8 @@ func (e *Engine) link(qpn uint32) *Link {
 	}
 	return nil
 }
+
+// PipeEnd returns the queues of a connection of this shard.
+func (e *Shard) PipeEnd() nic.PipeEnd {
+	return nic.PipeEnd{CQ: e.CQ, Receives: e.Receives.queue, Access: LeastAccess(e.Family())}
+}

@@ -59,7 +59,7 @@ func (e *Shard) listen() {
 		e.ask()
 	case pace.Stuck:
 		before := e.Stat.Completions.Load()
-		e.catchUp(e.Engine.Gone) // the poller may have had no processor
+		e.Progress.CatchUp(e.Engine.Gone) // the poller may have had no processor
 		if e.Stat.Completions.Load() == before {
 			e.Engine.failAll(errStuckCQ)
 		}

@@ -47,7 +47,7 @@ func (l *Link) disconnected(err error) {
 	ending := l.End.Ending()
 	l.Mu.Unlock()
 	if !ending {
-		l.Shard.catchUp(l.End.Done())
+		l.Shard.Progress.CatchUp(l.End.Done())
 	}
 	l.Fail(err)
 }
@@ -111,7 +111,7 @@ func (l *Link) do(d ending.Do) {
 // Preconditions: l.Mu is held.
 func (l *Link) dropInput() {
 	for l.Inbox.Len() > 0 {
-		l.Shard.consumed(l.Inbox.Pop().b)
+		l.Shard.Blocks.Consumed(l.Inbox.Pop().b)
 		l.Window.took(1)
 	}
 }
@@ -130,7 +130,7 @@ type teardown Link
 
 // Await implements ending.Steps, as the other methods do.
 func (t *teardown) Await(ch <-chan struct{}, most time.Duration) bool {
-	defer t.Shard.PollMeanwhile()()
+	defer t.Shard.Progress.Meanwhile()()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -174,12 +174,12 @@ func (t *teardown) Mark() bool {
 	wr := t.Queue.Posted() + 1
 	t.End.Mark(wr, t.Shard.Receives.marks())
 	t.Mu.Unlock()
-	defer t.Shard.PollMeanwhile()()
+	defer t.Shard.Progress.Meanwhile()()
 	ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
 	defer cancel()
 	needless, err := t.Port.Mark(ctx, uint64(wr))
 	if err == nil && needless {
-		t.Shard.catchUp(t.Shard.Engine.Gone)
+		t.Shard.Progress.CatchUp(t.Shard.Engine.Gone)
 		t.Mu.Lock()
 		t.End.Marked()
 		t.Mu.Unlock()
@@ -234,14 +234,6 @@ func (l *Link) leave() {
 	if last {
 		l.Shard.remove(l)
 	}
-}
-
-// Abandon ends a connection that was prepared and did not come about. It owns the QP.
-func (l *Link) Abandon(err error) {
-	l.Mu.Lock()
-	l.failLocked(err)
-	l.Mu.Unlock()
-	l.Close()
 }
 
 // watch reads the device's events.

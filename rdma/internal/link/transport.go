@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 )
 
 // What is different on iWARP: see the methods of ibv.TransportType.
@@ -37,11 +36,6 @@ func LeastAccess(t ibv.TransportType) ibv.AccessFlags {
 		return ibv.AccessNone
 	}
 	return ibv.RemoteRead
-}
-
-// PipeEnd returns the queues of a connection of this shard.
-func (e *Shard) PipeEnd() nic.PipeEnd {
-	return nic.PipeEnd{CQ: e.CQ, Receives: e.Receives.queue, Access: LeastAccess(e.Family())}
 }
 
 // postError returns why a connection ends whose work request was refused. On iWARP the connection may be closing, for a

@@ -143,7 +143,7 @@ func (wr *writing) waitWrite(b turn.Bound) error {
 		l.Pump()
 	}
 	l.Mu.Unlock()
-	return l.Shard.waitData(b, &wr.Wake, nil)
+	return l.Shard.Progress.WaitSignal(b, &wr.Wake, nil)
 }
 
 // mayWrite reports why a write would fail now, without waiting.
@@ -256,7 +256,7 @@ func (wr *writing) Flush(ctx context.Context) error {
 			break
 		}
 		l.Mu.Unlock()
-		if err := l.Shard.waitData(b, &wr.Wake, nil); err != nil {
+		if err := l.Shard.Progress.WaitSignal(b, &wr.Wake, nil); err != nil {
 			return err
 		}
 	}
@@ -266,7 +266,7 @@ func (wr *writing) Flush(ctx context.Context) error {
 	if w == nil {
 		return nil
 	}
-	err := l.Shard.Wait(b, w.C)
+	err := l.Shard.Progress.Wait(b, w.C)
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	if err != nil {

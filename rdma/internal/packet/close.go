@@ -53,7 +53,7 @@ func (c *Conn) release() error {
 
 // drain waits until what was sent has left, and then until the device uses no slot.
 func (c *Conn) drain() {
-	defer c.Shard.PollMeanwhile()()
+	defer c.Shard.Progress.Meanwhile()()
 	timer := time.NewTimer(link.DrainTime)
 	defer timer.Stop()
 	for {

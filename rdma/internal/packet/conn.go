@@ -96,7 +96,7 @@ func (c *Conn) Receive(p []byte) (int, net.Addr, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		if err := c.Shard.Wait(b, c.ReadWake); err != nil {
+		if err := c.Shard.Progress.Wait(b, c.ReadWake); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -171,7 +171,7 @@ func (c *Conn) send(b turn.Bound, p []byte, name *datagram.Name) (int, error) {
 	c.Mu.Lock()
 	for !c.Slots.MaySend() && !c.closed && c.Err == nil {
 		c.Mu.Unlock()
-		if err := c.Shard.Wait(b, c.WriteWake); err != nil {
+		if err := c.Shard.Progress.Wait(b, c.WriteWake); err != nil {
 			return 0, err
 		}
 		c.Mu.Lock()
