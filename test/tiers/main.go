@@ -90,7 +90,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return nil
 	})
-	write := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
 	f.DurationVar(&r.quiet, "quiet", 5*time.Minute, "end a test binary that prints nothing for so long")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the tests of one package after so long, whatever they print")
 	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
@@ -134,11 +133,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	printUsage(stdout, names, took, phases, time.Since(start))
 	if ctx.Err() == nil {
 		ok = r.support(stdout, names, results) && ok
-	}
-	if *write {
-		if err := r.writeTable(ctx, results); err != nil {
-			ok = fail(err) == 0
-		}
 	}
 	fmt.Fprintf(stdout, "\n%s\n", sums(counts(results)))
 	switch {
@@ -207,8 +201,8 @@ func (r *runner) with(prefix string) (dirs []string) {
 	return dirs
 }
 
-// runTiers runs one tier after another until ctx ends, even if some fail, each when it is ready. It returns where the
-// time of each went.
+// runTiers runs one tier after another until ctx ends, even if some fail, each when it is ready. It returns how long
+// each took.
 func (r *runner) runTiers(ctx context.Context, names []string, ready func(string) error) ([]Result, map[string]*usage) {
 	var results []Result
 	took := map[string]*usage{}
@@ -229,7 +223,7 @@ func (r *runner) runTiers(ctx context.Context, names []string, ready func(string
 			at := slices.Index(tierNames(), name)
 			results = append(results, tiers[at].run(&own, ctx)...)
 		}
-		own.use.wall, own.use.run = time.Since(start), ranFor(own.usageFile())
+		own.use.wall = time.Since(start)
 	}
 	return results, took
 }
