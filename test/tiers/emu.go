@@ -243,7 +243,7 @@ func (r *runner) libraryCells(ctx context.Context) []cell {
 	head, _ := r.commit(ctx) // without git always the same cells
 	_, _ = turn.Write([]byte(head))
 	list := someCells(turn.Sum64(), shortCost)
-	fmt.Fprintf(r.note, "emu: this commit's cells of docs/testing.md's table: %v\n", list)
+	fmt.Fprintf(r.note, "emu: this commit's cells of "+tableFile+": %v\n", list)
 	return list
 }
 
@@ -259,7 +259,8 @@ func (r *runner) onLibrary(c cell) suite {
 	return r.fill(s)
 }
 
-const tableFile = "docs/testing.md"
+// tableFile has what the tests did with the libraries of each release.
+const tableFile = "test/tiers/libraries.txt"
 
 // tableLine is a row of the table in it: a package, a version of a Debian release, what each data path's tests did, and
 // which commit's.

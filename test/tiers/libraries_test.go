@@ -59,7 +59,7 @@ func TestTable_Interrupted(t *testing.T) {
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "first")
 	old := "\n| `ibv` | " + r.version("bookworm") + " (bookworm) | 7, 0, 0 | 7, 0, 0 | c1 |\n\n"
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(old), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(old), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +109,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTable_Complete checks that the page has a row for each package and release.
+// TestTable_Complete checks that the file has a row for each package and release.
 func TestTable_Complete(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("../..", tableFile))
 	if err != nil {
