@@ -128,7 +128,6 @@ func streams(ctx context.Context) {
 }
 
 func datagrams(ctx context.Context) {
-	buf := make([]byte, 100)
 	// doc: rdma-packet-server
 	p := must(rdma.ListenPacket(ctx, "10.88.0.1:7476", nil)) // the server
 	// end
@@ -140,12 +139,13 @@ func datagrams(ctx context.Context) {
 		must(p.WriteTo(buf[:n], from))
 		// end
 	})
-	packetClient(ctx, buf)
+	packetClient(ctx)
 	<-done
 	check(p.Close())
 }
 
-func packetClient(ctx context.Context, buf []byte) {
+func packetClient(ctx context.Context) {
+	buf := make([]byte, 100)
 	// doc: rdma-packet-client
 	p := must(rdma.DialPacket(ctx, "10.88.0.1:7476", nil)) // the client
 	must(p.Write([]byte("hello")))
