@@ -145,7 +145,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *setup {
 		ready = r.setup(ctx)
 	}
-	r.takeTurn(ctx)
 	results, took := r.runTiers(ctx, names, ready)
 	ok := report(stdout, names, results, skips, took)
 	var phases []phase
@@ -231,6 +230,7 @@ func (r *runner) with(prefix string) (dirs []string) {
 // runTiers runs one tier after another until ctx ends, even if some fail, each when it is ready. It returns where the
 // time of each went.
 func (r *runner) runTiers(ctx context.Context, names []string, ready func(string) error) ([]Result, map[string]*usage) {
+	r.takeTurn(ctx)
 	var results []Result
 	took := map[string]*usage{}
 	for _, name := range names {
