@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"maps"
 	"os"
@@ -239,10 +238,7 @@ func (r *runner) libraryCells(ctx context.Context) []cell {
 	case r.only == onlyLibraries || r.full():
 		return cells()
 	}
-	turn := fnv.New64a()
-	head, _ := r.commit(ctx) // without git always the same cells
-	_, _ = turn.Write([]byte(head))
-	list := someCells(turn.Sum64(), shortCost)
+	list := someCells(r.turn(ctx), shortCost)
 	fmt.Fprintf(r.note, "emu: this commit's cells of docs/testing.md's table: %v\n", list)
 	return list
 }
