@@ -16,7 +16,7 @@ func (l Lib) AllocDM(ctx uintptr, attr *abi.AllocDMAttr) (uintptr, error) {
 }
 
 // int (*free_dm)(struct ibv_dm *);
-func (l Lib) FreeDM(ctx, dm uintptr) error { return l.destroyed(ctx, opErr(ctx, abi.DistFreeDM, dm)) }
+func (l Lib) FreeDM(ctx, dm uintptr) error { return l.Destroyed(ctx, opErr(ctx, abi.DistFreeDM, dm)) }
 
 // struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *, struct ibv_dm *, uint64_t dm_offset, size_t length, unsigned access);
 func (l Lib) RegDMMR(ctx, pd, dm uintptr, off uint64, length int, access uint32) (uintptr, error) {

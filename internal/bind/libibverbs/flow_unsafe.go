@@ -15,7 +15,7 @@ func (l Lib) CreateFlow(ctx, qp uintptr, attr []byte) (uintptr, error) {
 
 // int (*ibv_destroy_flow)(struct ibv_flow *);
 func (l Lib) DestroyFlow(ctx, flow uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyFlow, flow))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyFlow, flow))
 }
 
 // struct ibv_counters *(*create_counters)(struct ibv_context *, struct ibv_counters_init_attr *); v19.
@@ -25,7 +25,7 @@ func (l Lib) CreateCounters(ctx uintptr) (uintptr, error) {
 
 // int (*destroy_counters)(struct ibv_counters *);
 func (l Lib) DestroyCounters(ctx, counters uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyCounters, counters))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyCounters, counters))
 }
 
 // int (*attach_counters_point_flow)(struct ibv_counters *, struct ibv_counter_attach_attr *, struct ibv_flow *);
@@ -57,5 +57,5 @@ func (l Lib) ModifyFlowActionESP(ctx, action uintptr, e *abi.ESP) error {
 
 // int (*destroy_flow_action)(struct ibv_flow_action *);
 func (l Lib) DestroyFlowAction(ctx, action uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyFlowAction, action))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyFlowAction, action))
 }

@@ -33,7 +33,7 @@ func (l Lib) AllocTD(ctx uintptr) (uintptr, error) {
 
 // int (*dealloc_td)(struct ibv_td *);
 func (l Lib) DeallocTD(ctx, td uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDeallocTD, td))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDeallocTD, td))
 }
 
 // struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *, struct ibv_parent_domain_init_attr *);

@@ -22,7 +22,7 @@ func (l Lib) ModifyWQ(ctx, wq uintptr, attr *abi.WQAttr) error {
 
 // int (*destroy_wq)(struct ibv_wq *);
 func (l Lib) DestroyWQ(ctx, wq uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyWQ, wq))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyWQ, wq))
 }
 
 // WQNumber returns the number of a struct ibv_wq.
@@ -40,5 +40,5 @@ func (l Lib) CreateRWQIndTable(ctx uintptr, log uint32, wqs []uintptr) (uintptr,
 
 // int (*destroy_rwq_ind_table)(struct ibv_rwq_ind_table *);
 func (l Lib) DestroyRWQIndTable(ctx, table uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyRWQIndTable, table))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyRWQIndTable, table))
 }

@@ -16,7 +16,7 @@ func (l Lib) OpenXRCD(ctx uintptr, attr *abi.XRCDInitAttr) (uintptr, error) {
 
 // int (*close_xrcd)(struct ibv_xrcd *);
 func (l Lib) CloseXRCD(ctx, xrcd uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistCloseXRCD, xrcd))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistCloseXRCD, xrcd))
 }
 
 // struct ibv_srq *(*create_srq_ex)(struct ibv_context *, struct ibv_srq_init_attr_ex *);
