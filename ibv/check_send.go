@@ -154,7 +154,7 @@ func (d *Device) lackedOps() (set uint32) {
 	if d.attr.AtomicCap == AtomicNone {
 		set = work.Granted(work.ByAtomics)
 	}
-	if d.legacy {
+	if d.keys != nil {
 		set |= work.WithFields(work.InvalidateRKey)
 	}
 	return set
@@ -176,8 +176,7 @@ func (qp *QP) opcodeError(wr *SendWR) error {
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: needAtomics,
 			Have: qp.dev.Name() + " without them"}
 	case granted(work.ByType) && has(qp.dev.lackedOps()):
-		return &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
-			Have: "MLNX_OFED 4"}
+		return qp.dev.needKeys("invalidating a key")
 	case granted(work.ByMasks):
 		if wr.Masked == nil {
 			return needMasked(op)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -48,7 +49,7 @@ type CQ struct {
 
 	fields   WCFields       // of CQOptions
 	extended *ops.ExPoller  // instead of poller, with fields
-	exp      *ops.ExpPoller // instead of poller, on MLNX_OFED 4
+	other    control.Poller // instead of poller, where the completions are not those of C's classic verbs
 	tags     bool           // the ring is polled by PollTags
 	clock    *ops.Clock     // with FieldWallClock, unless the provider reads it
 	moved    *dma.Mem       // the ring since Resize on the direct data path
@@ -198,8 +199,8 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		switch {
 		case cq.extended != nil:
 			return cq.pollExtended(wcs, nil)
-		case cq.exp != nil:
-			return cq.pollExp(wcs)
+		case cq.other != nil:
+			return cq.pollOther(wcs, nil)
 		}
 		return 0, cq.errGone
 	}
@@ -241,7 +242,7 @@ func (cq *CQ) hold() {
 
 // Preconditions: cq.mu is held, no QP is suspended.
 func (cq *CQ) holdLocked() {
-	if cq.direct == nil && cq.poller == nil && cq.extended == nil && cq.exp == nil {
+	if cq.direct == nil && cq.poller == nil && cq.extended == nil && cq.other == nil {
 		return
 	}
 	before := cq.held
@@ -313,8 +314,8 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		e = cq.poller.Arm(solicitedOnly)
 	case cq.extended != nil:
 		e = cq.extended.Arm(solicitedOnly)
-	case cq.exp != nil:
-		e = cq.exp.Arm(solicitedOnly)
+	case cq.other != nil:
+		e = cq.other.Arm(solicitedOnly)
 	default:
 		cq.mu.Unlock()
 		return cq.errGone
@@ -400,8 +401,8 @@ func (cq *CQ) Close() error {
 		if cq.extended != nil {
 			mem = append(mem, cq.extended)
 		}
-		if cq.exp != nil {
-			mem = append(mem, cq.exp)
+		if cq.other != nil {
+			mem = append(mem, cq.other)
 		}
 		if cq.clock != nil {
 			mem = append(mem, cq.clock)
@@ -409,7 +410,7 @@ func (cq *CQ) Close() error {
 		if cq.moved != nil {
 			mem = append(mem, cq.moved)
 		}
-		cq.poller, cq.extended, cq.exp, cq.clock, cq.moved = nil, nil, nil, nil, nil
+		cq.poller, cq.extended, cq.other, cq.clock, cq.moved = nil, nil, nil, nil, nil
 		cq.direct, cq.fast, cq.held = nil, nil, nil
 		close(cq.done)
 		return nil

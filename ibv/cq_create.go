@@ -33,6 +33,9 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	}
 	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
 		solicited: opt.Solicited, entries: d.entries(), sleepers: sleepers{failed: newFailure()}}
+	if maker == nil && cq.fields&^d.plainFields == 0 {
+		cq.fields = 0
+	}
 	cq.mu.Off = opt.SingleThreaded
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
@@ -150,9 +153,6 @@ func finishCQ(cq *CQ, parents ...*node) {
 
 // makeCQ makes the C object.
 func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
-	if d.legacy && cq.fields != 0 && maker == nil {
-		return d.makeExpCQ(cq, cqe, channel, vector)
-	}
 	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
 		WCFlags: cq.wcFlags()}
 	single := cq.mu.Off && cq.path == DataPathOps

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -27,13 +28,15 @@ type Device struct {
 	info    DeviceInfo
 	table   ops.Table
 	attr    DeviceAttr // read when the device was opened; limits do not change
-	legacy  bool       // libibverbs is of MLNX_OFED 4.x, which cannot invalidate keys
 	lent    bool       // librdmacm opened the device and will close it
 	adopted bool       // another C library will close it
 	noDevX  error      // why an old libmlx5 has opened the device without DevX, if it was asked for it
 	async   *pollfd.Reader
 	direct  direct
 	covered uintptr // see cover
+
+	keys        *control.Lack // see control.Context
+	plainFields WCFields      // likewise
 
 	elsewhere elsewhere
 	sl        func() uint8 // of readServiceLevels, once
@@ -83,7 +86,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	if !v.native {
 		c.table = ops.Lookup(h)
 	}
-	c.legacy = is.Legacy
+	c.keys, c.plainFields = is.Keys, WCFields(is.PlainFields)
 	// One for a duplicate, and two that the runtime's poller may open: it ends the
 	// process if it cannot.
 	if err := spareDescriptors(3); err != nil {

@@ -93,10 +93,7 @@ func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 // destroy stands for DestroyQP.
 func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (*QP, error) {
-	if destroy == nil {
-		destroy = pd.dev.v.DestroyQP
-	}
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: destroy})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, destroy)})
 }
 
 // MLX5SendOps lists the work requests of mlx5 that a QP takes.
@@ -113,14 +110,14 @@ type MLX5SendOps struct {
 // CreateMLX5 is CreateQP for a QP with such work requests.
 func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, ops MLX5SendOps,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, mlx5: ops})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), mlx5: ops})
 }
 
 // CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
 func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
 	ops MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
 	return pd.createQP(send, recv, opt,
-		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams, mlx5: ops})
+		qpMaker{Pair: pd.dev.pair(create, nil), dc: true, streams: streams, mlx5: ops})
 }
 
 // CreateWQ is pd.CreateWQ with another function to make the C object.
@@ -132,7 +129,7 @@ func (friends) CreateWQ(pd *PD, op string, cq *CQ, opt *WQOptions,
 // CreateSRD is CreateQP for QPs of EFA's scalable reliable datagrams.
 func (friends) CreateSRD(pd *PD, send, recv *CQ, opt *QPOptions,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, srd: true})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), srd: true})
 }
 
 // DeviceOf returns the device of an MR.

@@ -153,13 +153,9 @@ func (qp *QP) maskedInCQE(op Opcode, option, instead string) error {
 // maskedError returns the requirements of an atomic with masks.
 func (qp *QP) maskedError(op Opcode) error {
 	have := "a QP of the data path " + qp.path().String()
-	if qp.dev.legacy {
-		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP with mlx5dv.QPOptions.MaxAtomic",
-			Have: "a QP without it, on MLNX_OFED 4"}
-	}
 	if qp.direct != nil {
 		have = "one with QPOptions.SendOps, which do not name them"
 	}
-	return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP of the direct data path, without SendOps",
-		Have: have}
+	return &UnsupportedError{Feature: "posting " + op.String(), Have: have,
+		Need: "a QP of the direct data path, without SendOps; with MLNX_OFED 4, one with mlx5dv.QPOptions.MaxAtomic"}
 }

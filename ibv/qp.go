@@ -119,7 +119,7 @@ type QPOptions struct {
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 	return pd.createQP(send, recv, opt,
-		qpMaker{create: pd.dev.createQP, createOut: pd.dev.createOut, destroy: pd.dev.v.DestroyQP})
+		qpMaker{Pair: pd.dev.pair(pd.dev.createQP, nil), createOut: pd.dev.createOut})
 }
 
 // Num returns the QP number, by which peers address the QP. That of a DCT is 0 until it is in RTR.

@@ -350,10 +350,10 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	}
 	switch qp.typ {
 	case DCI:
-		if qp.make.exp == nil {
+		if !qp.make.Address {
 			return a, MaskPathMTU, nil
 		}
-		a.AV, err = qp.addressOf(local, pa, opt) // what MLNX_OFED 4 wants of it
+		a.AV, err = qp.addressOf(local, pa, opt)
 		return a, MaskPathMTU | MaskAV, err
 	case DCT:
 		a.AV, err = qp.addressOf(local, pa, opt) // the port and the GID that it answers from

@@ -154,7 +154,7 @@ func (r *qpRequest) attributes() (*abi.QPInitAttrEx, error) {
 	if r.SRQ != nil {
 		init.SRQ = r.SRQ.handle
 	}
-	if r.maker.exp == nil {
+	if r.maker.Poster == nil {
 		err := errors.Join(r.wantSendOps(dev, path, r.maker.mlx5.Opcodes != 0), r.wantSRDOps(dev))
 		if err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func (r *qpRequest) attributes() (*abi.QPInitAttrEx, error) {
 // explain returns the error of a failure to create the object.
 func (r *qpRequest) explain(err error, init *abi.QPInitAttrEx) error {
 	dev := r.pd.dev
-	err = dev.explainSendOps(dev.explainType(err, r.Type), r.SendOps)
+	err = dev.explainSendOps(dev.explainType(dev.lacking(err), r.Type), r.SendOps)
 	err = r.maker.explainSizes(err, r.pd, &r.QPOptions, r.send, r.recv, init)
 	return &OpError{Op: opCreateQP, Object: dev.Name(), Detail: r.describe(),
 		Err: dev.usedUp(err, "QPs", dev.attr.MaxQP)}
@@ -215,8 +215,8 @@ func makeChains(qp *QP, r *qpRequest, undo *undoing) (err error) {
 		qp.sq.XRC()
 	}
 	switch {
-	case r.maker.postExp:
-		err = qp.postByExp()
+	case r.maker.Poster != nil:
+		err = qp.postBy(&r.maker)
 	case r.SendOps != 0:
 		err = qp.extend()
 	}

@@ -61,7 +61,7 @@ func (pd *PD) createRSS(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, err
 	init := &abi.QPInitAttrEx{QPType: opt.Type.toC(), RwqIndTbl: r.Table.handle,
 		CompMask: abi.IBV_QP_INIT_ATTR_IND_TABLE | abi.IBV_QP_INIT_ATTR_RX_HASH}
 	h, err := init.WithRSSKey(uint8(r.Function), uint64(r.Fields), r.Key,
-		func() (uintptr, error) { return maker.create(pd.handle, init) })
+		func() (uintptr, error) { return maker.Create(pd.handle, init) })
 	if err != nil {
 		return fail(r.explain(d, err))
 	}

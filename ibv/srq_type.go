@@ -163,7 +163,7 @@ func (s *SRQ) leaveCQ() {
 	case s.joins():
 		cq.xrc = nil
 		cq.direct.DropXRC()
-	case cq.poller != nil, cq.extended != nil, cq.exp != nil:
+	case cq.poller != nil, cq.extended != nil, cq.other != nil:
 		cq.skipUnknown()
 	}
 }

@@ -80,13 +80,14 @@ func (cq *CQ) wcFlags() uint64 {
 // providers/mlx5/verbs.c:1104).
 func (cq *CQ) convertsTicks() bool {
 	return cq.fields&FieldWallClock != 0 &&
-		(cq.path == DataPathDirect || cq.path == DataPathOps && !cq.dev.legacy && cq.dev.mayBeMLX5())
+		(cq.path == DataPathDirect || cq.path == DataPathOps && cq.dev.mayBeMLX5())
 }
 
 // explainFields returns an error with the fields that a provider refused.
 func (cq *CQ) explainFields(err error) error {
-	if err == nil || !unsupported(err) {
-		return err
+	var lack *control.Lack
+	if err == nil || !unsupported(err) || errors.As(err, &lack) {
+		return cq.dev.lacking(err)
 	}
 	if e := cq.dev.v.needLibrary("completions with " + cq.fields.String()); e != nil {
 		return e
@@ -105,8 +106,8 @@ func (cq *CQ) initFields() (err error) {
 	d := cq.dev
 	switch cq.path {
 	case DataPathOps:
-		if d.legacy {
-			return cq.initExpFields()
+		if cq.other, err = d.v.ExpPoller(d.handle, cq.handle, uint64(cq.fields)); !errors.Is(err, control.ErrNoOp) {
+			return d.lacking(err)
 		}
 		var missing string
 		cq.extended, missing, err = ops.NewExPoller(d.table, d.handle, cq.handle, cq.wcFlags())
@@ -183,9 +184,12 @@ func (cq *CQ) pollExLocked(wcs []WCEx) (int, error) {
 	}
 	var n int
 	var err error
-	if cq.extended != nil {
+	switch {
+	case cq.extended != nil:
 		n, err = cq.pollExtended(nil, wcs)
-	} else {
+	case cq.other != nil:
+		n, err = cq.pollOther(nil, wcs)
+	default:
 		n, err = cq.pollLocked(packed(wcs))
 		unpack(wcs, n)
 	}

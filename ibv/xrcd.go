@@ -151,7 +151,7 @@ func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (u
 		return nil, &OpError{Op: op, Object: x.name, Err: d.explainXRC("an XRCRecv QP", err)}
 	}
 	qp := &QP{
-		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, typ: XRCRecv,
+		dev: d, xrcd: x, handle: h, make: qpMaker{Pair: d.pair(nil, destroy)}, typ: XRCRecv,
 		state: d.stateOf(h), ctrl: qpControl{sgid: -1}, pathWhy: "an XRCRecv QP has no queues",
 	}
 	qp.num.Store(d.v.QPNumber(h))

@@ -18,6 +18,24 @@ func (l Lib) Removed(ctx uintptr) bool {
 	return err == syscall.EIO || err == syscall.ENODEV
 }
 
+// destroy destroys an object, whose first field is its context.
+func (l Lib) destroy(name string, obj uintptr) error {
+	ctx := *cmem.At[uintptr](obj)
+	return l.Destroyed(ctx, l.lib.Err(name, obj))
+}
+
+// Destroyed returns the error of a call that destroys an object. On a removed device libibverbs
+// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
+// kernel's objects are gone, so both count as success.
+func (l Lib) Destroyed(ctx uintptr, err error) error {
+	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+		if errors.Is(err, errno) && l.Removed(ctx) {
+			return nil
+		}
+	}
+	return err
+}
+
 // int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
 // size_t); an op of verbs_context, not an export.
 func (l Lib) QueryDeviceEx(ctx uintptr, attr *abi.DeviceAttrEx) error {
@@ -68,7 +86,7 @@ func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
 func (l Lib) Context(ctx uintptr) control.Context {
 	c := cmem.At[abi.Context](ctx)
 	return control.Context{Device: c.Device, CmdFD: int(c.CmdFD), AsyncFD: int(c.AsyncFD),
-		CompVectors: int(c.NumCompVectors), Size: int(abi.ContextSize(ctx)), Legacy: abi.Legacy(ctx)}
+		CompVectors: int(c.NumCompVectors), Size: int(abi.ContextSize(ctx))}
 }
 
 // Owner returns the struct ibv_context of a C object, which is its first field.
@@ -79,21 +97,3 @@ func (l Lib) Watch(ctx uintptr, explain func(error) error) { bind.WatchContext(c
 
 // Unwatch is bind.UnwatchContext.
 func (l Lib) Unwatch(ctx uintptr) { bind.UnwatchContext(ctx) }
-
-// destroy destroys an object, whose first field is its context.
-func (l Lib) destroy(name string, obj uintptr) error {
-	ctx := *cmem.At[uintptr](obj)
-	return l.destroyed(ctx, l.lib.Err(name, obj))
-}
-
-// destroyed returns the error of a call that destroys an object. On a removed device libibverbs
-// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
-// kernel's objects are gone, so both count as success.
-func (l Lib) destroyed(ctx uintptr, err error) error {
-	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-		if errors.Is(err, errno) && l.Removed(ctx) {
-			return nil
-		}
-	}
-	return err
-}
