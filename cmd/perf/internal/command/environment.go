@@ -1,7 +1,7 @@
 package command
 
 // environment lists the variables that this program reads, what it takes from them, and the options that win over
-// them. Variables that the libraries below it read are not listed.
+// them, for the manual page. Variables that the libraries below it read are not listed.
 var environment = []struct{ names, means, options string }{
 	{"RDMAPERF_TOKEN", "token of the agents", "`--token-file`"},
 	{"RDMAPERF_TEST_SECRET", "secret of one test, which both ends need; an agent gives it to the tests that it runs",
