@@ -263,7 +263,7 @@ func (r *reader) folder(t *testing.T, bs []block, commands []command) string {
 	return dir
 }
 
-// TestEmuPages runs the commands of README and guide as they are printed, those of each page in one shell.
+// TestEmuPages runs the commands of pages as they are printed, those of each page in one shell.
 func TestEmuPages(t *testing.T) {
 	testutil.NeedEmu(t)
 	bin(t)
@@ -272,7 +272,7 @@ func TestEmuPages(t *testing.T) {
 		var commands []command
 		bs := blocksOf(t, p)
 		for _, b := range bs {
-			if b.shell() && b.directives["not run"] == "" {
+			if b.runs() {
 				cs, err := b.commands()
 				if err != nil {
 					t.Fatal(err)
