@@ -10,6 +10,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
+// CreateCQ makes a CQ for at least cqe completions; opt may be nil.
+//
+// C: ibv_create_cq(3).
+func (d *Device) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
+	return d.createCQ(cqe, opt, nil)
+}
+
 const opCreateCQ = "create cq"
 
 // cqMaker makes the C object of a CQ where libibverbs does not.
@@ -121,13 +128,13 @@ func useChannel(cq *CQ, opt *CQOptions, undo *undoing) (leave func(), err error)
 func takeRing(cq *CQ) (err error) {
 	switch cq.path {
 	case DataPathDirect:
-		cq.direct, err = cq.dev.takeCQ(cq.handle)
-		cq.ring, cq.fast = cq.direct, cq.direct
+		cq.direct.live, err = cq.dev.takeCQ(cq.handle)
+		cq.direct.ring, cq.direct.fast = cq.direct.live, cq.direct.live
 	case DataPathRaw:
 		_, err = cq.dev.direct.dv.InitCQ(cq.handle) // from here on libmlx5 leaves it alone
 	case DataPathOps:
 		if cq.fields == 0 {
-			cq.poller, err = ops.NewPoller(cq.dev.table, cq.handle)
+			cq.ops.poller, err = ops.NewPoller(cq.dev.table, cq.handle)
 		}
 	}
 	if err == nil && cq.fields != 0 {
@@ -176,4 +183,10 @@ func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMa
 		return h, cq.explainFields(err)
 	}
 	return d.v.CreateCQ(d.handle, cqe, cq.cookie, channel, vector)
+}
+
+// explainCQ adds to the refusal of a CQ what may be its reason.
+func (d *Device) explainCQ(err error, cqe int) error {
+	err = explainLimits(d.explainCQEnv(err), d.Name(), numCQE.of(&d.attr, cqe))
+	return d.usedUp(err, "CQs", d.attr.MaxCQ)
 }

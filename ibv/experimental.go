@@ -9,32 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// What package mlx5dv asks the experimental verbs for, which only MLNX_OFED 4 has.
-
-// Experimental reports whether the device has experimental verbs.
-func (friends) Experimental(d *Device) bool { return d.v.Experimental(d.handle) }
-
-// CreateExp creates a DCI, a DCT, or a QP that posts atomics with masks, by the experimental verbs. A DCT has this key;
-// maxAtomic is the length of the longest such atomic, 0 for none.
-func (friends) CreateExp(pd *PD, send, recv *CQ, opt *QPOptions, key uint64, maxAtomic uint32) (*QP, error) {
-	dci, dct := opt.Type == DCI, opt.Type == DCT
-	p, err := pd.dev.v.ExpPair(pd.dev.handle, control.ExpPair{DCI: dci, DCT: dct, Key: key, MaxAtomic: maxAtomic})
-	if err != nil {
-		return nil, &OpError{Op: opCreateQP, Object: pd.dev.Name(), Err: pd.dev.lacking(err)}
-	}
-	return pd.createQP(send, recv, opt, qpMaker{Pair: *p, dc: dci || dct, maxAtomic: maxAtomic})
-}
-
-// ExpAtomics returns the atomics with masks of a device.
-func (friends) ExpAtomics(d *Device, op string) (ext abi.ExpExtAtomicsParams, masked abi.ExpMaskedAtomicParams,
-	err error) {
-	if err := d.enter(op); err != nil {
-		return ext, masked, err
-	}
-	defer d.leave()
-	return d.v.ExpAtomics(d.handle)
-}
-
 // lacking returns the error of what the library or the driver lacks.
 func (d *Device) lacking(err error) error {
 	var l *control.Lack
@@ -60,11 +34,12 @@ func (d *Device) needKeys(feature string) error {
 }
 
 // postBy makes the send queue post in the way of the maker, and the CQ of the sends polled so.
-func (qp *QP) postBy(m *qpMaker) error {
+func (sq *sender) postBy(m *qpMaker) error {
+	qp := sq.qp
 	by := func(slots []abi.SendWR, masked []work.MaskedAtomic) (ops.Poster, error) {
 		return m.Poster(qp.handle, slots, masked)
 	}
-	if err := qp.sq.PostBy(qp.typ == DCI, m.maxAtomic > 0, by); err != nil || m.Poller == nil {
+	if err := sq.chain.PostBy(qp.typ == DCI, m.maxAtomic > 0, by); err != nil || m.Poller == nil {
 		return qp.dev.lacking(err)
 	}
 	return qp.send.pollBy(m.Poller)
@@ -74,14 +49,14 @@ func (qp *QP) postBy(m *qpMaker) error {
 func (cq *CQ) pollBy(make func(cq uintptr) (control.Poller, error)) (err error) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.poller == nil {
+	if cq.ops.poller == nil {
 		return nil
 	}
-	if cq.other, err = make(cq.handle); err != nil {
+	if cq.ops.other, err = make(cq.handle); err != nil {
 		return cq.dev.lacking(err)
 	}
-	err = cq.poller.Free()
-	cq.poller = nil
+	err = cq.ops.poller.Free()
+	cq.ops.poller = nil
 	return err
 }
 
@@ -90,7 +65,7 @@ func (cq *CQ) pollBy(make func(cq uintptr) (control.Poller, error)) (err error) 
 func (cq *CQ) pollOther(wcs []WC, more []WCEx) (int, error) {
 	n := 0
 	for most := len(wcs) + len(more); n < most; {
-		got, ok := cq.other.Poll(most - n)
+		got, ok := cq.ops.other.Poll(most - n)
 		if !ok {
 			if n > 0 {
 				return n, nil // the provider will report it again
@@ -105,7 +80,7 @@ func (cq *CQ) pollOther(wcs []WC, more []WCEx) (int, error) {
 			} else {
 				wc = &wcs[n+i]
 			}
-			fromC(wc, &got[i].WC, 1, cq.sl)
+			fromC(wc, &got[i].WC, 1, cq.entries.sl)
 			wc.Timestamp = got[i].Timestamp
 		}
 		n += len(got)

@@ -152,8 +152,8 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		if err = qp.reset(call); err == nil {
 			qp.rest.forget()
 		}
-	case qp.frames != nil && mask&MaskState != 0 && attr.State == StateRTR:
-		err = qp.announce(call)
+	case qp.rq.frames != nil && mask&MaskState != 0 && attr.State == StateRTR:
+		err = qp.rq.announce(call)
 	case qp.typ == DCT && mask&MaskState != 0 && attr.State == StateRTR:
 		err = qp.openDCT(call)
 	default:

@@ -63,3 +63,14 @@ func (m *qpMaker) gone(d *Device) {
 	d.direct.registers.leave(m.shared)
 	m.shared = nil
 }
+
+// MLX5SendOps lists the work requests of mlx5 that a QP takes.
+type MLX5SendOps struct {
+	Opcodes   uint32 // 1<<OpMemcpy and so on
+	MkeySetup bool
+	MostCopy  uint64
+	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
+
+	ScatterToCQE bool // completions may carry the results of reads and atomics, whatever SignalAll is
+	NoScatter    bool // completions carry no payloads
+}

@@ -18,24 +18,6 @@ func (l Lib) Removed(ctx uintptr) bool {
 	return err == syscall.EIO || err == syscall.ENODEV
 }
 
-// destroy destroys an object, whose first field is its context.
-func (l Lib) destroy(name string, obj uintptr) error {
-	ctx := *cmem.At[uintptr](obj)
-	return l.Destroyed(ctx, l.lib.Err(name, obj))
-}
-
-// Destroyed returns the error of a call that destroys an object. On a removed device libibverbs
-// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
-// kernel's objects are gone, so both count as success.
-func (l Lib) Destroyed(ctx uintptr, err error) error {
-	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-		if errors.Is(err, errno) && l.Removed(ctx) {
-			return nil
-		}
-	}
-	return err
-}
-
 // int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
 // size_t); an op of verbs_context, not an export.
 func (l Lib) QueryDeviceEx(ctx uintptr, attr *abi.DeviceAttrEx) error {
@@ -97,3 +79,21 @@ func (l Lib) Watch(ctx uintptr, explain func(error) error) { bind.WatchContext(c
 
 // Unwatch is bind.UnwatchContext.
 func (l Lib) Unwatch(ctx uintptr) { bind.UnwatchContext(ctx) }
+
+// destroy destroys an object, whose first field is its context.
+func (l Lib) destroy(name string, obj uintptr) error {
+	ctx := *cmem.At[uintptr](obj)
+	return l.Destroyed(ctx, l.lib.Err(name, obj))
+}
+
+// Destroyed returns the error of a call that destroys an object. On a removed device libibverbs
+// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
+// kernel's objects are gone, so both count as success.
+func (l Lib) Destroyed(ctx uintptr, err error) error {
+	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+		if errors.Is(err, errno) && l.Removed(ctx) {
+			return nil
+		}
+	}
+	return err
+}
