@@ -121,7 +121,8 @@ func TestPackages(t *testing.T) {
 		{"NAME=\"Debian GNU/Linux\"\nID=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers librdmacm1"},
 		{"ID=ubuntu\nID_LIKE=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers librdmacm1"},
 		{"ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "Fedora, RHEL", "libibverbs librdmacm"},
-		{"ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n", "SUSE", "libibverbs1 libibverbs librdmacm1 libmlx5-1"},
+		{"ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n", "SUSE",
+			"libibverbs1 libibverbs librdmacm1 libmlx5-1"},
 		{"ID=arch\n", "Arch", "rdma-core"},
 		{"ID=alpine\n", "Alpine", "rdma-core"},
 		{"", "Debian, Ubuntu", "libibverbs1 ibverbs-providers librdmacm1"},
@@ -219,8 +220,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestLibraryErrorBegins: the error begins with the command that installs all libraries on this distribution, and has at
-// most three lines of a terminal.
+// TestLibraryErrorBegins: the error begins with the command that installs all libraries on this distribution, and has
+// at most three lines of a terminal.
 func TestLibraryErrorBegins(t *testing.T) {
 	e := &LibraryError{Name: RDMACM, Tried: []Try{{"librdmacm.so.1", "librdmacm.so.1: " + noSoname}},
 		Install: packages("ID=debian\n"), command: command("ID=debian\n")}
