@@ -90,13 +90,9 @@ func (r *runner) suite(ctx context.Context, s suite) []Result {
 // before runs the commands that a suite needs.
 func (r *runner) before(ctx context.Context, s suite) (failed []Result) {
 	for _, command := range s.Before {
-		start := time.Now()
 		args := r.expand(s, strings.Fields(command))
 		if _, err := r.output(ctx, r.expand(s, s.Env), args...); err != nil {
 			failed = append(failed, r.failed("tiers", "(build)", err))
-		}
-		if s.Go != "" {
-			r.use.download += time.Since(start)
 		}
 	}
 	return failed
