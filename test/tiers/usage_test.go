@@ -25,7 +25,8 @@ func TestUsage_Table(t *testing.T) {
 		f := strings.Fields(line)
 		have = append(have, strings.Join(f[:min(len(f), 4)], " "))
 	}
-	want := []string{"set-up: apt 40", "tier lint 10 3", "tier unit 20 9", fmt.Sprint("all 35 12 ", 1200/35/runtime.NumCPU())}
+	want := []string{"set-up: apt 40", "tier lint 10 3", "tier unit 20 9",
+		fmt.Sprint("all 35 12 ", 1200/35/runtime.NumCPU())}
 	if strings.Join(have, "\n") != strings.Join(want, "\n") {
 		t.Errorf("have %q, want %q in\n%s", have, want, b.String())
 	}
