@@ -37,9 +37,7 @@ func (s *steering) CreateCounters(ctx handle) (handle, error) {
 // DestroyCounters ends counters.
 func (s *steering) DestroyCounters(_, h handle) error {
 	return ends(s.v, h, func(n *counters) error {
-		_, err := n.c.finish("destroy_counters", n.c.file.Method("destroy_counters", objectCounters, 1,
-			uverbs.Handle(0, n.number)))
-		return err
+		return n.c.destroyed(n.c.file.Method("destroy_counters", objectCounters, 1, uverbs.Handle(0, n.number)))
 	})
 }
 

@@ -24,17 +24,12 @@ func (v *Verbs) AllocPD(ctx handle) (handle, error) {
 
 // DeallocPD ends a protection domain, or a parent domain.
 func (v *Verbs) DeallocPD(h handle) error {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return err
-	}
-	if !p.parent {
-		if _, err := p.c.finish("dealloc_pd", p.c.file.DeallocPD(p.number)); err != nil {
-			return err
+	return ends(v, h, func(p *pd) error {
+		if p.parent {
+			return nil
 		}
-	}
-	v.table.remove(h)
-	return nil
+		return p.c.destroyed(p.c.file.DeallocPD(p.number))
+	})
 }
 
 // ImportPD returns a protection domain of another process with the same context.

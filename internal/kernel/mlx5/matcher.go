@@ -188,9 +188,8 @@ func (m *matchers) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionES
 func (s *steering) DestroyFlowAction(_, h handle) error {
 	const method, attr = 1, 0 // C: UVERBS_METHOD_FLOW_ACTION_DESTROY
 	return ends(s.v, h, func(a *flowAction) error {
-		_, err := a.c.finish("destroy_flow_action", a.c.file.Method("destroy_flow_action", objectFlowAction, method,
+		return a.c.destroyed(a.c.file.Method("destroy_flow_action", objectFlowAction, method,
 			uverbs.Handle(attr, a.number)))
-		return err
 	})
 }
 

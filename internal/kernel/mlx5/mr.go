@@ -180,17 +180,12 @@ func (v *Verbs) AdviseMR(_, h handle, advice, flags uint32, sges []abi.SGE) erro
 
 // DeregMR ends a memory region.
 func (v *Verbs) DeregMR(h handle) error {
-	m, err := get[mr](v, h)
-	if err != nil {
-		return err
-	}
-	if !m.null {
-		if _, err := m.c.finish("dereg_mr", m.c.file.DeregMR(m.number)); err != nil {
-			return err
+	return ends(v, h, func(m *mr) error {
+		if m.null {
+			return nil
 		}
-	}
-	v.table.remove(h)
-	return nil
+		return m.c.destroyed(m.c.file.DeregMR(m.number))
+	})
 }
 
 // MR returns what is known of a memory region.
