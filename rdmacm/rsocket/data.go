@@ -2,18 +2,10 @@ package rsocket
 
 import (
 	"net/netip"
-	"sync"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
-
-// direction is one direction of a socket: receiving or sending.
-type direction struct {
-	mu   sync.Mutex
-	hold librdmacm.Hold // the buffer of the call that is in C
-}
 
 // Recv receives available bytes, at most len(b). The error is EAGAIN if there are none, and io.EOF
 // after the last of a stream. It allocates nothing, except that b is moved to the heap if it is on the stack.

@@ -42,6 +42,12 @@ type Socket struct {
 	maps    map[*IOMap]struct{}
 }
 
+// direction is one direction of a socket: receiving or sending.
+type direction struct {
+	mu   sync.Mutex
+	hold librdmacm.Hold // the buffer of the call that is in C
+}
+
 // New creates a non-blocking socket. If this host has no device that can be used, the error has the reason, as that of
 // rdmacm.NewEventChannel.
 //
