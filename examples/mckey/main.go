@@ -63,7 +63,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	program.Check(id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), program.Resolving))
 	program.Must(events.Until(ctx, 1, rdmacm.EventAddrResolved))
 	dev := program.Must(id.Verbs())
-	program.Check(program.FitsMTU(dev, id.Port(), o.Size))
+	program.Check(program.FitsMTU(dev, id.Port(), "-S", o.Size))
 	e := program.Must(program.NewEndpoint(dev, ibv.UD, o.Count, o.Memory(program.GRH)))
 	defer program.Close(e, &err)
 	program.Check(id.BringUp(e.QP, nil))

@@ -72,14 +72,14 @@ func NewEndpoint(dev *ibv.Device, t ibv.QPType, depth, bytes int) (_ *Endpoint, 
 // header in its last 20 bytes.
 const GRH = 40
 
-// FitsMTU checks that a datagram of -S bytes fits in one packet.
-func FitsMTU(dev *ibv.Device, port uint8, size int) error {
+// FitsMTU checks that a datagram of the size of a flag fits in one packet.
+func FitsMTU(dev *ibv.Device, port uint8, flag string, size int) error {
 	p, err := dev.QueryPort(port)
 	if err != nil {
 		return err
 	}
 	if mtu := p.ActiveMTU.Bytes(); size > mtu {
-		return fmt.Errorf("-S %d: a datagram fits in one packet, and the MTU of the port is %d", size, mtu)
+		return fmt.Errorf("%s %d: a datagram fits in one packet, and the MTU of the port is %d", flag, size, mtu)
 	}
 	return nil
 }

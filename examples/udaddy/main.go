@@ -104,7 +104,7 @@ func (p *peer) options() *rdmacm.Options {
 // prepare posts a receive for every datagram before the other side can send.
 func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 	defer program.Catch(&err)
-	program.Check(program.FitsMTU(c.PD().Device(), c.ID().Port(), p.o.Size))
+	program.Check(program.FitsMTU(c.PD().Device(), c.ID().Port(), "-S", p.o.Size))
 	mr := program.Must(c.PD().AllocMR(p.o.Memory(program.GRH), ibv.LocalWrite, nil))
 	c.OnClose(mr.Close)
 	wait := func(ctx context.Context) (ibv.WC, error) { return p.o.NextOf(ctx, c) }
