@@ -29,7 +29,7 @@ setup:
 	@scripts/setup
 
 build:
-	CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./cmd/... ./emu $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
+	CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./cmd/perf/rdmaperf ./cmd/show_gids ./emu $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
 
 .build/bin/tiers: $(wildcard test/tiers/*.go) test/tiers/tiers.yaml
 	@CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./test/tiers
@@ -47,7 +47,7 @@ test-full: setup .build/bin/tiers
 	scripts/setup slurm
 	scripts/setup kube
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL) rxe-arm64 siw
-	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
+	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf/internal/command -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 	$(MAKE) test-kernels
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
@@ -72,7 +72,7 @@ test-suite: setup .build/bin/tiers
 	scripts/debian-root bookworm-suite trixie-suite sid-suite
 	PUREVERBS_FULL=1 .build/bin/tiers -v -quiet 30m -pkg ./test/suite emu
 
-# deploy/perf-mesh.sbatch on a real Slurm, of virtual nodes. As root.
+# deploy/rdmaperf-mesh.sbatch on a real Slurm, of virtual nodes. As root.
 test-slurm: setup .build/bin/tiers
 	scripts/setup slurm
 	PUREVERBS_FULL=1 .build/bin/tiers -v $(if $(RUN),-run '$(RUN)') -quiet 30m -pkg ./test/slurm emu

@@ -230,10 +230,18 @@ func ask(args []string, stdout io.Writer) error {
 	return err
 }
 
-// version returns the version of the main module, "(devel)" where it has none.
+// version returns the version of the main module, "(devel)" where it has none, and the commit, which versions between
+// releases have in them.
 func version() string {
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		return b.Main.Version
+	b, ok := debug.ReadBuildInfo()
+	if !ok || b.Main.Version == "" {
+		return "(devel)"
 	}
-	return "(devel)"
+	v := b.Main.Version
+	for _, s := range b.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && !strings.Contains(v, s.Value[:12]) {
+			v += ", commit " + s.Value[:12]
+		}
+	}
+	return v
 }

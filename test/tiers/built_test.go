@@ -56,7 +56,8 @@ var (
 // device.
 var seldom = []string{
 	"test/bed", "test/docs", "test/examples", "test/preempt", "test/slurm", "test/tiers",
-	"cmd/perf", "cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/doctor", "cmd/perf/internal/mesh",
+	"cmd/perf/internal/agent", "cmd/perf/internal/cm", "cmd/perf/internal/command", "cmd/perf/internal/doctor",
+	"cmd/perf/internal/mesh",
 	"cmd/perf/internal/selftest", "cmd/perf/internal/wire", "cmd/show_gids", "efadv", "emu/emutest",
 	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace",
 	"emu/internal/verbs",

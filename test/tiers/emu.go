@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"maps"
 	"path/filepath"
@@ -231,10 +230,7 @@ func (r *runner) libraryCells(ctx context.Context) []cell {
 	case r.only == onlyLibraries || r.full():
 		return cells()
 	}
-	turn := fnv.New64a()
-	head, _ := r.output(ctx, nil, "git", "rev-parse", "HEAD") // without git always the same cells
-	_, _ = turn.Write([]byte(head))
-	list := someCells(turn.Sum64(), shortCost)
+	list := someCells(r.turn(ctx), shortCost)
 	fmt.Fprintf(r.note, "emu: this commit's packages with other libraries: %v\n", list)
 	return list
 }

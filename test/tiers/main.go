@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -66,6 +68,24 @@ const module = "github.com/pureverbs/pureverbs"
 // fullEnv is the environment variable that makes tests run every row in each place, as make test-full does. Package
 // testutil reads it.
 const fullEnv = "PUREVERBS_FULL"
+
+// turnEnv is the environment variable with the number of a short run. Package testutil reads it.
+const turnEnv = "PUREVERBS_TURN"
+
+// turn is the number of a short run, which differs from commit to commit; without git it is always the same.
+func (r *runner) turn(ctx context.Context) uint64 {
+	h := fnv.New64a()
+	head, _ := r.output(ctx, nil, "git", "rev-parse", "HEAD")
+	_, _ = h.Write([]byte(head))
+	return h.Sum64()
+}
+
+// takeTurn tells the tests of a short run which rows of their long lists are theirs.
+func (r *runner) takeTurn() {
+	if !r.full() && r.run == "" {
+		os.Setenv(turnEnv, strconv.FormatUint(r.turn(context.Background()), 10))
+	}
+}
 
 // full reports whether tests run in each row. On the other architecture they do not: what differs there is the code of
 // calls, barriers and layouts, and the kernel's, which the rows share.
@@ -162,6 +182,7 @@ func (r *runner) open() error {
 	var workErr error
 	r.self, err = os.Executable()
 	r.work, workErr = os.MkdirTemp(build, "tiers-")
+	r.takeTurn()
 	return errors.Join(err, workErr, r.findTests())
 }
 

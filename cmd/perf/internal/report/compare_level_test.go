@@ -14,7 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// usual is the tolerance of perf compare.
+// usual is the tolerance of rdmaperf compare.
 var usual = Tolerance{Usual: 0.03, Tail: 0.1}
 
 // process makes the file of a process of a bandwidth test: a line for each size, its rounds.
