@@ -30,8 +30,7 @@ func (s *steering) CreateCounters(ctx handle) (handle, error) {
 	if err != nil {
 		return 0, unsupported(err)
 	}
-	n.handle = s.v.table.add(n)
-	return n.handle, nil
+	return s.v.table.add(n), nil
 }
 
 // DestroyCounters ends counters.

@@ -18,8 +18,7 @@ func (v *Verbs) AllocPD(ctx handle) (handle, error) {
 		return 0, err
 	}
 	p := &pd{object: object{c: c}, number: n, device: resp.number}
-	p.handle = v.table.add(p)
-	return p.handle, nil
+	return v.table.add(p), nil
 }
 
 // DeallocPD ends a protection domain, or a parent domain.
@@ -45,8 +44,7 @@ func (v *Verbs) ImportPD(ctx handle, number uint32) (handle, error) {
 		return 0, unsupported(err)
 	}
 	p := &pd{object: object{c: c}, number: number, device: *pdn}
-	p.handle = v.table.add(p)
-	return p.handle, nil
+	return v.table.add(p), nil
 }
 
 // UnimportPD forgets it.
@@ -68,8 +66,7 @@ func (v *Verbs) AllocTD(ctx handle) (handle, error) {
 		return 0, err
 	}
 	t := &td{object{c: c}, r}
-	t.handle = v.table.add(t)
-	return t.handle, nil
+	return v.table.add(t), nil
 }
 
 // DeallocTD ends a thread domain.
@@ -100,6 +97,5 @@ func (v *Verbs) AllocParentDomain(ctx, h, t handle) (handle, error) {
 		}
 		n.reg = d.reg
 	}
-	n.handle = v.table.add(n)
-	return n.handle, nil
+	return v.table.add(n), nil
 }

@@ -97,8 +97,7 @@ func (s *steering) CreateFlow(_, h handle, attr []byte) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	f.handle = s.v.table.add(f)
-	return f.handle, nil
+	return s.v.table.add(f), nil
 }
 
 // DestroyFlow ends a steering rule.

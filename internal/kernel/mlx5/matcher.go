@@ -50,8 +50,7 @@ func (m *matchers) CreateFlowMatcher(ctx handle, a *abi.MLX5DVFlowMatcherAttr, m
 	if err != nil {
 		return 0, err
 	}
-	n.handle = m.v.table.add(n)
-	return n.handle, nil
+	return m.v.table.add(n), nil
 }
 
 // DestroyFlowMatcher ends a matcher.
@@ -149,8 +148,7 @@ func (m *matchers) CreateFlow(h handle, value []byte, actions []abi.MLX5DVFlowAc
 	if err := n.c.creates("create_flow", objectFlow, &f.number, r.list...); err != nil {
 		return 0, err
 	}
-	f.handle = m.v.table.add(f)
-	return f.handle, nil
+	return m.v.table.add(f), nil
 }
 
 func (m *matchers) action(ctx handle, name string, method uint16, args ...uverbs.Arg) (handle, error) {
@@ -163,8 +161,7 @@ func (m *matchers) action(ctx handle, name string, method uint16, args ...uverbs
 	if err != nil {
 		return 0, unsupported(err)
 	}
-	a.handle = m.v.table.add(a)
-	return a.handle, nil
+	return m.v.table.add(a), nil
 }
 
 // CreateFlowActionModifyHeader makes an action that changes headers.
@@ -209,8 +206,7 @@ func (m *matchers) CreateSteeringAnchor(ctx handle, a *abi.MLX5DVSteeringAnchorA
 	if err != nil {
 		return 0, 0, err
 	}
-	n.handle = m.v.table.add(n)
-	return n.handle, *id, nil
+	return m.v.table.add(n), *id, nil
 }
 
 // DestroySteeringAnchor ends an anchor.

@@ -114,8 +114,7 @@ func (v *Verbs) AllocNullMR(_, h handle) (handle, error) {
 		return 0, syscall.EOPNOTSUPP
 	}
 	m := &mr{object: object{c: p.c}, null: true, pd: h, length: -1, lkey: p.c.info.dumpFillKey}
-	m.handle = v.table.add(m)
-	return m.handle, nil
+	return v.table.add(m), nil
 }
 
 // Flags of ReregMR, and its codes. C: enum ibv_rereg_mr_flags, ibv_rereg_mr_err_code.

@@ -10,8 +10,7 @@ func (v *Verbs) AllocMW(_, h handle, windowType uint32) (handle, error) {
 	if w.number, w.key, err = p.c.file.AllocMW(p.number, uint8(windowType)); err != nil {
 		return 0, err
 	}
-	w.handle = v.table.add(w)
-	return w.handle, nil
+	return v.table.add(w), nil
 }
 
 // DeallocMW ends a memory window.

@@ -173,8 +173,7 @@ func (v *Verbs) CreateRWQIndTable(ctx handle, log uint32, wqs []handle) (handle,
 	if t.number, err = c.file.CreateTable(log, list, uverbs.Driver{Out: make([]byte, 8)}); err != nil {
 		return 0, err
 	}
-	t.handle = v.table.add(t)
-	return t.handle, nil
+	return v.table.add(t), nil
 }
 
 // DestroyRWQIndTable ends an indirection table.

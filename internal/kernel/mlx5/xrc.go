@@ -19,8 +19,7 @@ func (v *Verbs) OpenXRCD(ctx handle, a *abi.XRCDInitAttr) (handle, error) {
 	if x.number, err = c.file.OpenXRCD(a.FD, uint32(a.OFlags)); err != nil {
 		return 0, err
 	}
-	x.handle = v.table.add(x)
-	return x.handle, nil
+	return v.table.add(x), nil
 }
 
 // CloseXRCD closes an XRC domain.
