@@ -24,7 +24,7 @@ type CQOptions struct {
 	Compression CQEFormats
 
 	// UntriedCompression permits compressed completions of 128 bytes and of the receives of an SRQ on DataPathDirect.
-	// No source shows what an adapter writes there, and no adapter has shown it: they may be wrong. perf selftest
+	// No source shows what an adapter writes there, and no adapter has shown it: they may be wrong. rdmaperf selftest
 	// uses it.
 	UntriedCompression bool
 }

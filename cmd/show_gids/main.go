@@ -137,7 +137,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 		return nil, errHelp
 	}
 	if showBuild {
-		fmt.Fprintln(help, "show_gids", buildinfo.Version())
+		fmt.Fprintln(help, "show_gids of pureverbs", buildinfo.Full())
 		return nil, errHelp
 	}
 

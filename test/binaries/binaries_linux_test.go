@@ -145,7 +145,8 @@ func TestPrograms(t *testing.T) {
 func TestStatic(t *testing.T) {
 	const tag = "-tags=pureverbs_native"
 	dir := t.TempDir()
-	for _, program := range []string{"cmd/perf", "examples/kv", "examples/mckey", "examples/pingpong", "examples/rping",
+	for _, program := range []string{"cmd/perf/rdmaperf", "examples/kv", "examples/mckey", "examples/pingpong",
+		"examples/rping",
 		"examples/ucmatose", "examples/udaddy"} {
 		t.Run(program, func(t *testing.T) {
 			run := func(args ...string) string {

@@ -29,8 +29,8 @@ func TestStaticSecure(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	built := filepath.Join(t.TempDir(), "perf")
-	build := exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", built, "./cmd/perf")
+	built := filepath.Join(t.TempDir(), "rdmaperf")
+	build := exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", built, "./cmd/perf/rdmaperf")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -21,13 +21,13 @@ var misprinted = map[string]string{"com_rdma_cm": "comm_rdma_cm", "report-histog
 // TestPerftestOptions holds the list of perftest's options, which cmd/perf tests one by one, to the programs: all of
 // this machine's, and of the newest release if scripts/debian-root has it.
 func TestPerftestOptions(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(root, "cmd/perf/main_test.go"))
+	source, err := os.ReadFile(filepath.Join(root, "cmd/perf/internal/command/main_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := nameList.FindSubmatch(source)
 	if m == nil {
-		t.Fatal("cmd/perf/main_test.go has no perftestNames")
+		t.Fatal("cmd/perf/internal/command/main_test.go has no perftestNames")
 	}
 	known := strings.Fields(strings.ReplaceAll(string(m[1]), "_", "-"))
 	var missing []string

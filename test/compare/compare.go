@@ -1,4 +1,4 @@
-// Package compare parses the output of our perf and of the stock perftest, to compare the two.
+// Package compare parses the output of our rdmaperf and of the stock perftest, to compare the two.
 package compare
 
 import (

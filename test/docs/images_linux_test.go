@@ -20,7 +20,7 @@ func TestImages(t *testing.T) {
 		t.Skip("a full run downloads musl")
 	}
 	root := t.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-o", root+"/", "./cmd/show_gids", "./cmd/perf")
+	build := exec.Command("go", "build", "-trimpath", "-o", root+"/", "./cmd/show_gids", "./cmd/perf/rdmaperf")
 	build.Dir = repository
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -37,13 +37,14 @@ func TestImages(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	build = exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", root+"/native", "./cmd/perf")
+	build = exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", root+"/native",
+		"./cmd/perf/rdmaperf")
 	build.Dir = repository
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	const program, static, native = "/perf", "/show_gids", "/native"
+	const program, static, native = "/rdmaperf", "/show_gids", "/native"
 	statics := func(where string) {
 		t.Helper()
 		for _, p := range []string{static, native} {

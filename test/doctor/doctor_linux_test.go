@@ -1,4 +1,4 @@
-// Package doctor runs perf doctor on emulated devices, each with one thing wrong.
+// Package doctor runs rdmaperf doctor on emulated devices, each with one thing wrong.
 package doctor
 
 import (
@@ -76,7 +76,7 @@ func TestEmuDoctor(t *testing.T) {
 			if tc.shell != "" {
 				args = append(args, "sh", "-c", tc.shell, "sh")
 			}
-			c := exec.Command(bin+"emu", append(args, bin+"perf", "doctor", "--json")...)
+			c := exec.Command(bin+"emu", append(args, bin+"rdmaperf", "doctor", "--json")...)
 			if c.Env = os.Environ(); tc.env != "" {
 				c.Env = append(c.Env, strings.Fields(tc.env)...)
 			}
@@ -112,7 +112,7 @@ func TestEmuDoctor(t *testing.T) {
 		}
 		l.Close() // the port is free, most likely
 		_, port, _ := net.SplitHostPort(l.Addr().String())
-		srv := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0,mtu=4096", "--", bin+"perf", "doctor",
+		srv := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0,mtu=4096", "--", bin+"rdmaperf", "doctor",
 			"--serve",
 			"--bind", "127.0.0.1", "-p", port)
 		stderr, err := srv.StderrPipe()
@@ -127,7 +127,8 @@ func TestEmuDoctor(t *testing.T) {
 		if !strings.Contains(line, "is listening on TCP port "+port) {
 			t.Fatalf("%q, %v", line, err)
 		}
-		out, err := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0", "--", bin+"perf", "doctor", "-p", port,
+		out, err := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0", "--", bin+"rdmaperf", "doctor", "-p",
+			port,
 			"127.0.0.1").CombinedOutput()
 		if !strings.Contains(string(out), "the active MTUs differ") ||
 			!strings.Contains(string(out), "read: 1024 of mlx5_0/1 here, 4096 of") {

@@ -45,7 +45,7 @@ func testMain(m *testing.M) int {
 	if os.Getenv(testutil.EmuEnv) == "" {
 		return m.Run() // all tests skip
 	}
-	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./emu", "./examples/...",
+	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/perf/rdmaperf", "./cmd/show_gids", "./emu", "./examples/...",
 		"./test/emu/opening", "./test/emu/pair")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -72,7 +72,7 @@ var (
 		{name: "trixie-nobody", release: "trixie", nobody: true}}
 )
 
-var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "pingpong", "raw_pingpong", "rsocket"}
+var ours = []string{"rdmaperf", "show_gids", "devinfo", "asyncwatch", "pingpong", "raw_pingpong", "rsocket"}
 
 // command returns the command that starts a program. A row names the programs of pingpong by their stock peers.
 func (w way) command(program string, args ...string) []string {

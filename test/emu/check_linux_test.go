@@ -59,7 +59,7 @@ func check(command []string, out string, client bool) error {
 		return want(texts...)
 	case strings.HasPrefix(program, "raw_ethernet_"):
 		return perftest(program, args, out, client, number)
-	case strings.HasPrefix(program, "ib_") || program == "perf":
+	case strings.HasPrefix(program, "ib_") || program == "rdmaperf":
 		return perftest(program, args, out, client, number)
 	}
 	messages := number("-c", 1) * number("-C", 0)

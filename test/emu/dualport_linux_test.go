@@ -12,7 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestEmuDualPort: perf -O fills both ports of a device, with a stock program at the other end, in both roles.
+// TestEmuDualPort: rdmaperf -O fills both ports of a device, with a stock program at the other end, in both roles.
 func TestEmuDualPort(t *testing.T) {
 	testutil.NeedEmu(t)
 	if !testutil.Full() {
@@ -24,17 +24,17 @@ func TestEmuDualPort(t *testing.T) {
 # until somebody listens, without connecting
 up() { until grep -q ':4A3[89] 0*:0000 0A' /proc/net/tcp || grep -q ':4A3[89] 0*:0000 0A' /proc/net/tcp6; do sleep 0.02; done; }
 ib_write_bw -O -q 2 -n 50 -s 1024 -F -d mlx5_0 -p 19000 & up
-./perf write bw -O -q 2 -n 50 -s 1024 -d mlx5_1 -p 19000 127.0.0.1; wait
-./perf send bw -O -b -n 60 -s 2048 -d mlx5_0 -p 19001 & up
+./rdmaperf write bw -O -q 2 -n 50 -s 1024 -d mlx5_1 -p 19000 127.0.0.1; wait
+./rdmaperf send bw -O -b -n 60 -s 2048 -d mlx5_0 -p 19001 & up
 ib_send_bw -O -b -n 60 -s 2048 -F -d mlx5_1 -p 19001 127.0.0.1; wait
 ib_write_bw -O -D 1 --report-per-port -s 4096 -F -d mlx5_0 -p 19000 & up
-./perf write bw -O -D 1 --report-per-port -s 4096 -d mlx5_1 -p 19000 127.0.0.1; wait
-./perf write bw -O -D 1 --report_per_port -s 8192 -d mlx5_0 -p 19001 & up
+./rdmaperf write bw -O -D 1 --report-per-port -s 4096 -d mlx5_1 -p 19000 127.0.0.1; wait
+./rdmaperf write bw -O -D 1 --report_per_port -s 8192 -d mlx5_0 -p 19001 & up
 ib_write_bw -O -D 1 --report-per-port -s 8192 -F -d mlx5_1 -p 19001 127.0.0.1; wait
-./perf send bw -O -D 1 --report-per-port -q 2 --threads 2 -s 16384 --json -d mlx5_0 -p 19000 & up
-./perf send bw -O -D 1 --report-per-port -q 2 -s 16384 -d mlx5_1 -p 19000 127.0.0.1; wait
-./perf write bw -O -d mlx5_2 2>&1 || true
-EMU control port mlx5_1 2 down; ./perf write bw -O -d mlx5_1 2>&1 || true`)
+./rdmaperf send bw -O -D 1 --report-per-port -q 2 --threads 2 -s 16384 --json -d mlx5_0 -p 19000 & up
+./rdmaperf send bw -O -D 1 --report-per-port -q 2 -s 16384 -d mlx5_1 -p 19000 127.0.0.1; wait
+./rdmaperf write bw -O -d mlx5_2 2>&1 || true
+EMU control port mlx5_1 2 down; ./rdmaperf write bw -O -d mlx5_1 2>&1 || true`)
 	for _, want := range []string{"qps 4, half of them on port 2", "10:88:01:02", "      1024          200 ",
 		"\n 1024       200 ", "      2048          120 ", "\n 2048       120 ", "mlx5_2 has 1 port", "port 2 is Ethernet, Down"} {
 		if !strings.Contains(out, want) {

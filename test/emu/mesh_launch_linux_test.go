@@ -26,15 +26,15 @@ func TestEmuMeshLaunch(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, pid := filepath.Join(dir, "mesh.json"), filepath.Join(dir, "pid")
-	script := `token=$PERF_TOKEN; unset PERF_TOKEN
+	script := `token=$RDMAPERF_TOKEN; unset RDMAPERF_TOKEN
 	for i in 0 1 2 3; do
 		printf %s $token | OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=6 NODE_NAME=n$i "$@" -d mlx5_$i --token-file - &
 		echo $! >` + dir + `/$i
 	done
-	export PERF_TOKEN=$token
+	export RDMAPERF_TOKEN=$token
 	OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=6 NODE_NAME=n4 "$@" -d mlx5_9 &
 	mv ` + dir + `/2 ` + pid + `; wait`
-	m := exec.Command(filepath.Join(root, ".build/bin/perf"), "mesh", "--launch", script, "--json-file", file,
+	m := exec.Command(filepath.Join(root, ".build/bin/rdmaperf"), "mesh", "--launch", script, "--json-file", file,
 		"--retry", "3", "--heartbeat", "0.5", "--slow", "99%", "-n", "100", "--size", "64", "--isolate")
 	var out, diag strings.Builder
 	m.Stdout, m.Stderr = &out, &diag
@@ -84,7 +84,7 @@ func TestEmuMeshLaunch(t *testing.T) {
 			t.Errorf("%+v\n%s", p, &diag)
 		}
 	}
-	for _, want := range []string{"n4: it cannot run tests: ", "launcher: perf: it cannot run tests", "mlx5_9"} {
+	for _, want := range []string{"n4: it cannot run tests: ", "launcher: rdmaperf: it cannot run tests", "mlx5_9"} {
 		if !strings.Contains(diag.String(), want) {
 			t.Errorf("no %q in\n%s", want, &diag)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// meshResult is what the test reads of the JSON object of perf mesh.
+// meshResult is what the test reads of the JSON object of rdmaperf mesh.
 type meshResult struct {
 	Schema  string   `json:"schema"`
 	Version int      `json:"version"`
@@ -58,8 +58,8 @@ func TestEmuMesh(t *testing.T) {
 	if !inside(t, flags...) {
 		return
 	}
-	t.Setenv("PERF_TOKEN", "0123456789abcdef")
-	perf := filepath.Join(root, ".build/bin/perf")
+	t.Setenv("RDMAPERF_TOKEN", "0123456789abcdef")
+	perf := filepath.Join(root, ".build/bin/rdmaperf")
 	var devices []string
 	for i := range 8 {
 		devices = append(devices, fmt.Sprintf("mlx5_%d", i))
@@ -122,7 +122,7 @@ func TestEmuMesh(t *testing.T) {
 	}
 }
 
-// startAgents starts an agent for each entry of devices, on one port after the other. It returns the processes, what perf
+// startAgents starts an agent for each entry of devices, on one port after the other. It returns the processes, what rdmaperf
 // mesh takes for their hosts, and the file with what each says.
 func startAgents(t *testing.T, perf string, port int, devices []string) (agents []*exec.Cmd, hosts []string,
 	log func(int) string) {
@@ -160,8 +160,8 @@ func TestEmuMeshNICs(t *testing.T) {
 	if !inside(t, flags...) {
 		return
 	}
-	t.Setenv("PERF_TOKEN", "0123456789abcdef")
-	perf := filepath.Join(root, ".build/bin/perf")
+	t.Setenv("RDMAPERF_TOKEN", "0123456789abcdef")
+	perf := filepath.Join(root, ".build/bin/rdmaperf")
 	var devices []string
 	for i := range 4 {
 		devices = append(devices, fmt.Sprintf("mlx5_%d,mlx5_%d", 2*i, 2*i+1))

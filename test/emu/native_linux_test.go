@@ -26,7 +26,7 @@ var staticBin string
 func buildStatic(t *testing.T) {
 	t.Helper()
 	staticBin = filepath.Join(root, ".build/native")
-	for _, p := range []string{"cmd/perf", "examples/kv", "examples/mckey", "examples/pingpong", "examples/rping",
+	for _, p := range []string{"cmd/perf/rdmaperf", "examples/kv", "examples/mckey", "examples/pingpong", "examples/rping",
 		"examples/ucmatose", "examples/udaddy"} {
 		dir := filepath.Join(staticBin, filepath.Base(p))
 		build := exec.Command("go", "build", "-trimpath", "-tags=pureverbs_native", "-o", dir+"/", "./"+p)
@@ -63,23 +63,23 @@ func (w way) skip(t *testing.T) {
 
 // native lists rows of static programs, with themselves and with stock ones at the other end.
 var native = []row{
-	{command: "static_perf:write:bw/ib_write_bw -n 100 -s 65536"},
-	{command: "ib_write_bw/static_perf:write:bw -n 100 -s 4096 -q 4"},
-	{command: "static_perf:write:lat/ib_write_lat -c UC -n 200 -s 64"},
-	{command: "ib_read_bw/static_perf:read:bw -n 100 -s 4096 -q 4 -e"},
-	{command: "static_perf:read:lat/ib_read_lat -n 200 -s 64"},
-	{command: "ib_send_bw/static_perf:send:bw -n 100 -s 4096 -e"},
-	{command: "static_perf:send:bw/ib_send_bw -c UC -n 100 -s 4096 -q 4 -b"},
-	{command: "ib_send_lat/static_perf:send:lat -c UD -n 200 -s 512"},
-	{command: "static_perf:send:lat/ib_send_lat -c UD -n 200 -s 512 -e"},
-	{command: "ib_atomic_bw/static_perf:atomic:bw -n 200 -q 4"},
-	{command: "static_perf:atomic:lat/ib_atomic_lat -n 100 -A CMP_AND_SWAP -e"},
-	{command: "static_perf:write:bw/ib_write_bw -R -n 100 -s 65536 -b", host: loopback[2]},
-	{command: "ib_send_lat/static_perf:send:lat -R -n 200 -s 64", host: loopback[2]},
-	{command: "ib_send_bw/static_perf:send:bw -R -c UD -n 100 -s 1000", host: loopback[2]},
-	{command: "static_perf:read:bw -R -n 100 -s 65536 -q 4 -e", host: loopback[3]},
-	{command: "static_perf:send:bw -n 100 -s 65536 --verify"},
-	{command: "perf:write:bw/static_perf:write:bw -n 100 -s 65536 --verify -q 4"},
+	{command: "static_rdmaperf:write:bw/ib_write_bw -n 100 -s 65536"},
+	{command: "ib_write_bw/static_rdmaperf:write:bw -n 100 -s 4096 -q 4"},
+	{command: "static_rdmaperf:write:lat/ib_write_lat -c UC -n 200 -s 64"},
+	{command: "ib_read_bw/static_rdmaperf:read:bw -n 100 -s 4096 -q 4 -e"},
+	{command: "static_rdmaperf:read:lat/ib_read_lat -n 200 -s 64"},
+	{command: "ib_send_bw/static_rdmaperf:send:bw -n 100 -s 4096 -e"},
+	{command: "static_rdmaperf:send:bw/ib_send_bw -c UC -n 100 -s 4096 -q 4 -b"},
+	{command: "ib_send_lat/static_rdmaperf:send:lat -c UD -n 200 -s 512"},
+	{command: "static_rdmaperf:send:lat/ib_send_lat -c UD -n 200 -s 512 -e"},
+	{command: "ib_atomic_bw/static_rdmaperf:atomic:bw -n 200 -q 4"},
+	{command: "static_rdmaperf:atomic:lat/ib_atomic_lat -n 100 -A CMP_AND_SWAP -e"},
+	{command: "static_rdmaperf:write:bw/ib_write_bw -R -n 100 -s 65536 -b", host: loopback[2]},
+	{command: "ib_send_lat/static_rdmaperf:send:lat -R -n 200 -s 64", host: loopback[2]},
+	{command: "ib_send_bw/static_rdmaperf:send:bw -R -c UD -n 100 -s 1000", host: loopback[2]},
+	{command: "static_rdmaperf:read:bw -R -n 100 -s 65536 -q 4 -e", host: loopback[3]},
+	{command: "static_rdmaperf:send:bw -n 100 -s 65536 --verify"},
+	{command: "rdmaperf:write:bw/static_rdmaperf:write:bw -n 100 -s 65536 --verify -q 4"},
 	{command: "static_rping/rping -C 5 -v -V -S 1000", host: loopback[2]},
 	{command: "rping/static_rping -C 5 -v -V -S 20000", host: loopback[2]},
 	{command: "static_rping/static_rping -C 5 -v -V -S 100", host: loopback[3]},
@@ -119,13 +119,13 @@ func TestEmuNative_Programs(t *testing.T) {
 // onABIs lists rows for kernels that lack forms of the commands. What gVisor passes has no completion channel, SRQ and
 // rdma_cm.
 var onABIs = []struct{ abis, command string }{
-	{"write ioctl sandbox", "static_perf:write:bw -n 100 -s 65536 -q 4"},
-	{"write ioctl sandbox", "static_perf:write:bw/ib_write_bw -n 100 -s 4096"},
-	{"write ioctl sandbox", "ib_read_lat/static_perf:read:lat -n 200 -s 64"},
-	{"write ioctl sandbox", "static_perf:send:bw -c UD -n 100 -s 512"},
-	{"write ioctl sandbox", "static_perf:atomic:bw -n 100"},
-	{"write ioctl", "static_perf:send:bw -n 100 -s 4096 -e"},
-	{"write ioctl", "static_perf:send:lat -R -n 100 -s 64"},
+	{"write ioctl sandbox", "static_rdmaperf:write:bw -n 100 -s 65536 -q 4"},
+	{"write ioctl sandbox", "static_rdmaperf:write:bw/ib_write_bw -n 100 -s 4096"},
+	{"write ioctl sandbox", "ib_read_lat/static_rdmaperf:read:lat -n 200 -s 64"},
+	{"write ioctl sandbox", "static_rdmaperf:send:bw -c UD -n 100 -s 512"},
+	{"write ioctl sandbox", "static_rdmaperf:atomic:bw -n 100"},
+	{"write ioctl", "static_rdmaperf:send:bw -n 100 -s 4096 -e"},
+	{"write ioctl", "static_rdmaperf:send:lat -R -n 100 -s 64"},
 	{"write ioctl", "static_rping/rping -C 5 -v -V -S 1000"},
 }
 
@@ -157,7 +157,7 @@ func TestEmuNative_ABI(t *testing.T) {
 	})
 	t.Run("sandbox/events", func(t *testing.T) {
 		w := staticWays[0]
-		out, err := w.emulate(t, []string{"--device", "mlx5_0,abi=sandbox"}, w.static("perf", "write", "bw", "-e")...)
+		out, err := w.emulate(t, []string{"--device", "mlx5_0,abi=sandbox"}, w.static("rdmaperf", "write", "bw", "-e")...)
 		if err == nil || !strings.Contains(out, "create comp channel mlx5_0: ") || strings.Contains(out, "strict: ") {
 			t.Errorf("%v; want an error that names the completion channel\n%s", err, tail(out))
 		}
@@ -194,13 +194,13 @@ func TestEmuNative_KV(t *testing.T) {
 	}
 }
 
-// TestEmuNative_Doctor runs perf doctor --native: a message of a port to itself, and a comparison with the library where
+// TestEmuNative_Doctor runs rdmaperf doctor --native: a message of a port to itself, and a comparison with the library where
 // the program can load one.
 func TestEmuNative_Doctor(t *testing.T) {
 	testutil.NeedEmu(t)
 	buildStatic(t)
-	library := []string{filepath.Join(root, ".build/bin/perf")}
-	static := way{}.static("perf")
+	library := []string{filepath.Join(root, ".build/bin/rdmaperf")}
+	static := way{}.static("rdmaperf")
 	const (
 		arrived  = "a message of the port to itself arrived"
 		compared = "attributes are the library's"
@@ -220,7 +220,7 @@ func TestEmuNative_Doctor(t *testing.T) {
 		"no library": {w: way{env: "PUREVERBS_LIBRARY_PATH=/nonexistent"}, perf: library,
 			want: []string{arrived, alone, "libibverbs.so.1"}},
 		"static, nobody": {w: staticWays[0], perf: static, want: []string{arrived, alone, "pureverbs_native"}},
-		"static, empty root": {w: staticWays[1], perf: staticWays[1].static("perf"),
+		"static, empty root": {w: staticWays[1], perf: staticWays[1].static("rdmaperf"),
 			want: []string{arrived, alone, "pureverbs_native"}},
 		"lost": {perf: library, flags: []string{"--fault", "retry-exceeded:every=1,count=0"}, code: 4,
 			want: []string{"a message of the port to itself failed without libraries", compared}},
@@ -251,10 +251,10 @@ func TestEmuNative_Missing(t *testing.T) {
 	testutil.NeedEmu(t)
 	buildStatic(t)
 	for _, tt := range []struct{ file, program, args string }{
-		{"uverbs0", "perf", "write bw -d mlx5_0"},
+		{"uverbs0", "rdmaperf", "write bw -d mlx5_0"},
 		{"uverbs0", "kv", "-b 10.88.0.1"},
 		{"uverbs0", "rping", "-s -a 10.88.0.1"},
-		{"rdma_cm", "perf", "write bw -R"},
+		{"rdma_cm", "rdmaperf", "write bw -R"},
 		{"rdma_cm", "kv", "-b 10.88.0.1"},
 		{"rdma_cm", "rping", "-s"},
 	} {

@@ -32,7 +32,7 @@ var soaked = []string{
 	"ib_write_bw -n 200 -s 65536", "ib_send_bw -n 200 -s 4096 -q 4", "ib_read_bw -n 100 -s 65536 -e",
 	"ib_atomic_bw -n 200", "ib_send_bw -c UD -n 200 -s 512",
 	"ib_write_lat -n 200 -s 8", "ib_send_bw -n 200 -s 4096 --use-srq -q 4", "ib_write_bw -R -n 100 -s 4096",
-	"perf:write:bw -n 200 -s 65536", "perf:send:bw -n 200 -s 4096", "rping -C 20 -V -S 1000", "ucmatose -c 4 -C 10",
+	"rdmaperf:write:bw -n 200 -s 65536", "rdmaperf:send:bw -n 200 -s 4096", "rping -C 20 -V -S 1000", "ucmatose -c 4 -C 10",
 	"rping -C 10 -V -S 60000",
 	"rc_pingpong -n 200 -c -e", "srq_pingpong -n 200 -e",
 }

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	roleEnv = "PUREVERBS_EMUBENCH"      // set below the emulator: the path of perf
+	roleEnv = "PUREVERBS_EMUBENCH"      // set below the emulator: the path of rdmaperf
 	cpuEnv  = "PUREVERBS_EMUBENCH_CPUS" // and the processors of server and client, as "0 1"
 	device  = "mlx5_0"
 	gid     = "3" // RoCE v2, IPv4
@@ -30,7 +30,7 @@ const (
 // comparison is one figure: a test, a size, and the part of its result that is compared.
 type comparison struct {
 	figure string
-	ours   []string // arguments of perf that choose the test
+	ours   []string // arguments of rdmaperf that choose the test
 	stock  string   // the program of perftest
 	size   int
 	iters  int
@@ -106,7 +106,7 @@ func TestEmuRatios(t *testing.T) {
 	testutil.NeedEmu(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../emu",
-		"../../cmd/perf")
+		"../../cmd/perf/rdmaperf")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -118,7 +118,7 @@ func TestEmuRatios(t *testing.T) {
 	p := compare.Place(cpus)
 	c := exec.CommandContext(t.Context(), "taskset", "-c", p.Emulator,
 		filepath.Join(dir, "emu"), "--device", device, "--", os.Args[0])
-	c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"),
+	c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "rdmaperf"),
 		fmt.Sprintf("%s=%d %d", cpuEnv, p.Server, p.Client))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {

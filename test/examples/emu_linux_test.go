@@ -54,6 +54,9 @@ func TestEmuReadmes(t *testing.T) {
 				defer cancel()
 				c := exec.CommandContext(ctx, "sh", "-c", r.emulated)
 				c.Dir = t.TempDir()
+				if err := os.Symlink(bin, filepath.Join(c.Dir, "bin")); err != nil {
+					t.Fatal(err)
+				}
 				c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PUREVERBS_DATAPATH="+path)
 				c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 				c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }

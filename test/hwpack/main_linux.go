@@ -32,7 +32,7 @@ type Result struct {
 	Link          string          `json:"link"`
 	Root          bool            `json:"root"`
 	Frames        bool            `json:"frames"`
-	Selftest      json.RawMessage `json:"selftest,omitempty"` // of perf
+	Selftest      json.RawMessage `json:"selftest,omitempty"` // of rdmaperf
 	Passed        int             `json:"passed"`             // tests
 	Failed        int             `json:"failed"`
 	Skipped       int             `json:"skipped"`
@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string) int {
 		"also send Ethernet frames and make steering rules, some of which take the host's traffic: root, an idle port")
 	f.StringVar(&o.posts, "posts", "1e8", "`number` of posts of the BlueFlame soak")
 	f.StringVar(&o.wakeups, "wakeups", "1e7", "`number` of wake-ups")
-	f.IntVar(&o.limit, "limit", 600, "`seconds` that a step of perf selftest may take")
+	f.IntVar(&o.limit, "limit", 600, "`seconds` that a step of rdmaperf selftest may take")
 	f.DurationVar(&o.quiet, "quiet", 5*time.Minute, "end a package whose tests print nothing for so long")
 	if err := f.Parse(args); err != nil {
 		return 2
@@ -135,7 +135,7 @@ func (o *options) runAll(ctx context.Context) (*Result, error) {
 	defer func() { r.Seconds = time.Since(r.Started).Seconds() }()
 	path := "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")
 	if !o.noSelftest {
-		if r.Selftest, err = o.selftest(ctx, filepath.Join(root, "bin", "perf"), devices); err != nil {
+		if r.Selftest, err = o.selftest(ctx, filepath.Join(root, "bin", "rdmaperf"), devices); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +179,7 @@ func (o *options) runAll(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// selftest runs perf selftest, and returns its result.
+// selftest runs rdmaperf selftest, and returns its result.
 func (o *options) selftest(ctx context.Context, perf string, devices []string) (json.RawMessage, error) {
 	dir, err := os.MkdirTemp("", "hwpack")
 	if err != nil {

@@ -93,7 +93,7 @@ func TestParser(t *testing.T) {
 	}
 }
 
-// selftest has the keys of perf selftest that a reader of results needs.
+// selftest has the keys of rdmaperf selftest that a reader of results needs.
 type selftest struct {
 	Tool string
 	Link string
@@ -144,7 +144,7 @@ func TestResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		two := s.Ends[0].Device != s.Ends[1].Device
-		if s.Tool != "perf selftest" || s.Link != shape.link || r.Link != shape.link || len(s.Steps) != 12 ||
+		if s.Tool != "rdmaperf selftest" || s.Link != shape.link || r.Link != shape.link || len(s.Steps) != 12 ||
 			two != (len(r.Devices) == 2) || s.Ends[0].Driver != "mlx5_core" || s.Ends[0].Firmware == "" ||
 			!s.Ends[0].Emulated {
 			t.Errorf("%s: %+v", shape.name, s.Ends)

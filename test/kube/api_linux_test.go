@@ -225,7 +225,7 @@ func (s *server) namespace(t *testing.T, level string) (name string) {
 	name = strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name())) + "-" + level
 	s.do(t, "", "create", "namespace", name)
 	s.do(t, "", "label", "namespace", name, "pod-security.kubernetes.io/enforce="+level)
-	s.do(t, "", "-n", name, "create", "secret", "generic", "perf-token", "--from-literal=token=0123456789abcdef")
+	s.do(t, "", "-n", name, "create", "secret", "generic", "rdmaperf-token", "--from-literal=token=0123456789abcdef")
 	t.Cleanup(func() { s.do(t, "", "delete", "namespace", name, "--wait=false") })
 	return name
 }

@@ -70,7 +70,7 @@ func (c *container) run(t *testing.T, args ...string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("runc", "--root", c.dir+"/state", "run", fmt.Sprintf("perf-%d", os.Getpid()))
+	cmd := exec.Command("runc", "--root", c.dir+"/state", "run", fmt.Sprintf("rdmaperf-%d", os.Getpid()))
 	cmd.Dir = c.dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -153,11 +153,11 @@ func unpack(t *testing.T, archive, root string) {
 // TestEmuKube_Image builds the image, and runs it as the manifests' pods do.
 func TestEmuKube_Image(t *testing.T) {
 	need(t)
-	archive := os.Getenv(apartEnv) + "/perf.tar" // scripts/setup kube
+	archive := os.Getenv(apartEnv) + "/rdmaperf.tar" // scripts/setup kube
 	c := bundle(t)
 	unpack(t, archive, c.dir+"/rootfs")
 	out, err := c.run(t, "/usr/local/bin/rdmaperf", "--version")
-	if err != nil || !strings.HasPrefix(out, "perf of pureverbs") {
+	if err != nil || !strings.HasPrefix(out, "rdmaperf of pureverbs") {
 		t.Errorf("%v: %q", err, out)
 	}
 	out, err = c.run(t, "/usr/local/bin/rdmaperf", "doctor")

@@ -97,11 +97,12 @@ func (s *server) kubelet(t *testing.T, ns string) *kubelet {
 	}
 	// What the cluster gives to a pod: the image's program, the Secret's file, the service account's. This mount
 	// namespace is the tests' own.
-	token := s.do(t, "", "-n", ns, "get", "secret", "perf-token", "-o", "go-template={{.data.token | base64decode}}")
-	out, err := exec.Command("sh", "-euc", `mount -t tmpfs none /run; mkdir /run/perf; printf %s "$3" >/run/perf/token
+	token := s.do(t, "", "-n", ns, "get", "secret", "rdmaperf-token", "-o",
+		"go-template={{.data.token | base64decode}}")
+	out, err := exec.Command("sh", "-euc", `mount -t tmpfs none /run; mkdir /run/rdmaperf; printf %s "$3" >/run/rdmaperf/token
 	a=/var/run/secrets/kubernetes.io/serviceaccount; mkdir -p $a; printf %s "$4" >$a/token; printf %s "$5" >$a/namespace
-	cp "$6/certs/apiserver.crt" $a/ca.crt; cp "$2/perf" "$1/rdmaperf"`, "sh", k.dir, bin, token,
-		s.do(t, "", "-n", ns, "create", "token", "perf-mesh"), ns, s.dir).CombinedOutput()
+	cp "$6/certs/apiserver.crt" $a/ca.crt; cp "$2/rdmaperf" "$1/rdmaperf"`, "sh", k.dir, bin, token,
+		s.do(t, "", "-n", ns, "create", "token", "rdmaperf-mesh"), ns, s.dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -156,7 +157,7 @@ func (k *kubelet) run() {
 		}
 		var runs []string // whose agents have nodes
 		for _, p := range list.Items {
-			if p.Metadata.Labels["app"] != "perf-agents" {
+			if p.Metadata.Labels["app"] != "rdmaperf-agents" {
 				k.pod(&p)
 				continue
 			}
@@ -245,7 +246,7 @@ func (k *kubelet) text(pod string) string {
 func (k *kubelet) begin(runs ...string) (pods []string) {
 	k.t.Helper()
 	for _, r := range runs {
-		k.s.do(k.t, "", "-n", k.ns, "create", "job", "--from=cronjob/perf-mesh", r)
+		k.s.do(k.t, "", "-n", k.ns, "create", "job", "--from=cronjob/rdmaperf-mesh", r)
 	}
 	for _, r := range runs {
 		testutil.Eventually(k.t, r+" has a pod", func() bool { return len(k.s.pods(k.t, k.ns, r)) == 1 })
@@ -258,7 +259,7 @@ func (k *kubelet) begin(runs ...string) (pods []string) {
 func (k *kubelet) working(run string) {
 	k.t.Helper()
 	testutil.Eventually(k.t, run+" has agents", func() bool {
-		out := k.s.do(k.t, "", "-n", k.ns, "get", "pods", "-l", "app=perf-agents", "-o",
+		out := k.s.do(k.t, "", "-n", k.ns, "get", "pods", "-l", "app=rdmaperf-agents", "-o",
 			`jsonpath={range .items[?(@.status.phase=="Running")]}{.metadata.name}{"\n"}{end}`)
 		return strings.Count(out, run+"-") == hosts
 	})
@@ -291,8 +292,8 @@ func (k *kubelet) ends(run, pod string, want int) {
 func (k *kubelet) freed() {
 	k.t.Helper()
 	testutil.Eventually(k.t, "no run has the nodes", func() bool {
-		holder := k.s.do(k.t, "", "-n", k.ns, "get", "lease", "perf-mesh", "-o", "jsonpath={.spec.holderIdentity}")
-		jobs := k.s.do(k.t, "", "-n", k.ns, "get", "jobs,pods", "-l", "app=perf-agents", "-o", "name")
+		holder := k.s.do(k.t, "", "-n", k.ns, "get", "lease", "rdmaperf-mesh", "-o", "jsonpath={.spec.holderIdentity}")
+		jobs := k.s.do(k.t, "", "-n", k.ns, "get", "jobs,pods", "-l", "app=rdmaperf-agents", "-o", "name")
 		return holder == "" && jobs == ""
 	})
 	k.mu.Lock()

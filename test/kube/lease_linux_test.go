@@ -28,7 +28,7 @@ func (s *server) cluster(t *testing.T, options string) (ns string) {
 	return ns
 }
 
-// apply installs the manifests with options of perf mesh.
+// apply installs the manifests with options of rdmaperf mesh.
 func (s *server) apply(t *testing.T, ns string, n int, options string) {
 	t.Helper()
 	s.do(t, "", "apply", "-k", site(t, ns, "hosts: 8", fmt.Sprintf("hosts: %d", n), `["--order=rounds"]`, options)+
@@ -53,7 +53,7 @@ func TestEmuKube_Mesh(t *testing.T) {
 	k.ends("mesh", pod, 0)
 	k.measured(pod)
 	k.freed()
-	if strings.Contains(k.text(pod), "perf: ") {
+	if strings.Contains(k.text(pod), "rdmaperf: ") {
 		t.Errorf("it complains: %s", k.text(pod))
 	}
 }
@@ -68,7 +68,7 @@ func TestEmuKube_Lease(t *testing.T) {
 	for i, pod := range k.begin(runs...) {
 		k.ends(runs[i], pod, 0)
 		k.measured(pod)
-		if strings.Contains(k.text(pod), "has the nodes (Lease "+k.ns+"/perf-mesh, since ") {
+		if strings.Contains(k.text(pod), "has the nodes (Lease "+k.ns+"/rdmaperf-mesh, since ") {
 			waited++
 		}
 	}
@@ -124,19 +124,19 @@ func TestEmuKube_LeaseKilled(t *testing.T) {
 func TestEmuKube_LeaseRefused(t *testing.T) {
 	s := need(t)
 	k := s.kubelet(t, s.cluster(t, quick))
-	s.do(t, "", "-n", k.ns, "delete", "rolebinding", "perf-mesh")
+	s.do(t, "", "-n", k.ns, "delete", "rolebinding", "rdmaperf-mesh")
 	pod := k.begin("run")[0]
 	k.ends("run", pod, 1)
-	if text := k.text(pod); !strings.Contains(text, "the Role perf-mesh and its RoleBinding") {
+	if text := k.text(pod); !strings.Contains(text, "the Role rdmaperf-mesh and its RoleBinding") {
 		t.Errorf("%s", text)
 	}
 	// It may read the template, and not take the Lease.
 	s.do(t, "", "-n", k.ns, "create", "role", "less", "--verb=get", "--resource=cronjobs.batch")
-	s.do(t, "", "-n", k.ns, "create", "rolebinding", "less", "--role=less", "--serviceaccount="+k.ns+":perf-mesh")
+	s.do(t, "", "-n", k.ns, "create", "rolebinding", "less", "--role=less", "--serviceaccount="+k.ns+":rdmaperf-mesh")
 	pod = k.begin("again")[0]
 	k.ends("again", pod, 1)
-	if text := k.text(pod); !strings.Contains(text, "/leases/perf-mesh: 403") ||
-		!strings.Contains(text, "the Role perf-mesh and its RoleBinding") {
+	if text := k.text(pod); !strings.Contains(text, "/leases/rdmaperf-mesh: 403") ||
+		!strings.Contains(text, "the Role rdmaperf-mesh and its RoleBinding") {
 		t.Errorf("%s", text)
 	}
 	if k.agents > 0 {

@@ -17,7 +17,7 @@ var variants = []string{"hostnetwork", "privileged", "restricted"}
 // site returns a copy of the manifests for a namespace, whose values are changed, as an administrator would.
 func site(t *testing.T, ns string, edit ...string) (dir string) {
 	t.Helper()
-	edit = append(edit, "namespace: perf #", "namespace: "+ns+" #")
+	edit = append(edit, "namespace: rdmaperf #", "namespace: "+ns+" #")
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../deploy/kubernetes")); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestEmuKube_Strict(t *testing.T) {
 			{"completions: 2", "completions: many", "cannot unmarshal string"},
 			{"completionMode: Indexed", "completionMode: Index", "Unsupported value"},
 			{"restartPolicy: Never", "restartPolicy: Always", "Required value"},
-			{"name: perf-mesh\n", "name: perf_mesh\n", "RFC 1123"},
+			{"name: rdmaperf-mesh\n", "name: perf_mesh\n", "RFC 1123"},
 			{"verbs:\n", "verb:\n", "unknown field"},
 			{"apiGroup: rbac.authorization.k8s.io\n", "apiGroup: rbac\n", "Unsupported value"},
 			{"secretName:", "secretname:", "unknown field"},
@@ -74,18 +74,20 @@ func TestEmuKube_Strict(t *testing.T) {
 func TestEmuKube_Options(t *testing.T) {
 	s := need(t)
 	ns := s.namespace(t, "privileged")
-	dir := site(t, ns, "name: perf-registry", "name: pull", "schedulerName: default-scheduler", "schedulerName: gangs",
+	dir := site(t, ns, "name: rdmaperf-registry", "name: pull", "schedulerName: default-scheduler",
+		"schedulerName: gangs",
 		`priorityClassName: ""`, "priorityClassName: system-node-critical", "\nqueue: \"\"", "\nqueue: gpus")
 	s.do(t, "", "apply", "-k", filepath.Join(dir, "hostnetwork"))
-	got := s.do(t, "", "-n", ns, "get", "cronjob", "perf-agents", "-o", `jsonpath={.spec.jobTemplate.metadata.labels} `+
-		`{.spec.jobTemplate.spec.template.spec['imagePullSecrets','schedulerName','priorityClassName']}`)
+	got := s.do(t, "", "-n", ns, "get", "cronjob", "rdmaperf-agents", "-o",
+		`jsonpath={.spec.jobTemplate.metadata.labels} `+
+			`{.spec.jobTemplate.spec.template.spec['imagePullSecrets','schedulerName','priorityClassName']}`)
 	for _, want := range []string{`"kueue.x-k8s.io/queue-name":"gpus"`, `"name":"pull"`, "gangs",
 		"system-node-critical"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
 		}
 	}
-	got = s.do(t, "", "-n", ns, "get", "cronjob", "perf-mesh", "-o",
+	got = s.do(t, "", "-n", ns, "get", "cronjob", "rdmaperf-mesh", "-o",
 		`jsonpath={.spec.jobTemplate.spec.template.spec['imagePullSecrets']}`)
 	if !strings.Contains(got, `"name":"pull"`) {
 		t.Errorf("the run's pod has %s", got)
@@ -130,15 +132,16 @@ func (s *server) says(ns, name, phase string, code int, addr string) error {
 		state = `{"running":{"startedAt":"2026-01-01T00:00:00Z"}}`
 	}
 	_, err := s.try("", "-n", ns, "patch", "pod", name, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(
-		`{"status":{"phase":%q,"podIP":%q,"podIPs":[{"ip":%[2]q}],"containerStatuses":[{"name":"perf","image":"i","imageID":"i",
+		`{"status":{"phase":%q,"podIP":%q,"podIPs":[{"ip":%[2]q}],"containerStatuses":[{"name":"rdmaperf","image":"i","imageID":"i",
 		"ready":false,"restartCount":0,"state":%s}]}}`, phase, addr, state))
 	return err
 }
 
-// agents makes a Job of agents, as perf mesh does.
+// agents makes a Job of agents, as rdmaperf mesh does.
 func (s *server) agents(t *testing.T, ns, name string, pods int) {
 	t.Helper()
-	text := s.do(t, "", "-n", ns, "create", "job", "--from=cronjob/perf-agents", name, "--dry-run=client", "-o", "json")
+	text := s.do(t, "", "-n", ns, "create", "job", "--from=cronjob/rdmaperf-agents", name, "--dry-run=client", "-o",
+		"json")
 	for _, field := range []string{"completions", "parallelism"} {
 		old := fmt.Sprintf(`"%s": 2`, field)
 		if strings.Count(text, old) != 1 {
@@ -211,7 +214,7 @@ func TestEmuKube_PodSecurity(t *testing.T) {
 			t.Run(v+"_"+level, func(t *testing.T) {
 				ns := s.namespace(t, level)
 				s.do(t, "", "apply", "-k", filepath.Join(site(t, ns), v))
-				s.do(t, "", "-n", ns, "create", "job", "--from=cronjob/perf-mesh", "run")
+				s.do(t, "", "-n", ns, "create", "job", "--from=cronjob/rdmaperf-mesh", "run")
 				s.agents(t, ns, "agents", 2)
 				var pods int
 				var refusal string
@@ -240,16 +243,16 @@ func TestEmuKube_Readme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "```sh\nkubectl create namespace perf\n")
+	_, rest, _ := strings.Cut(string(text), "```sh\nkubectl create namespace rdmaperf\n")
 	commands, _, _ := strings.Cut(rest, "```\n")
-	commands, logs, ok := strings.Cut("kubectl create namespace perf\n"+commands, "kubectl -n perf logs -f ")
+	commands, logs, ok := strings.Cut("kubectl create namespace rdmaperf\n"+commands, "kubectl -n rdmaperf logs -f ")
 	if !ok {
 		t.Fatalf("deploy/README.md has other commands: %q", commands)
 	}
 	c := exec.Command("sh", "-euxc", commands)
 	c.Dir = "../.."
 	c.Env = append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"))
-	t.Cleanup(func() { s.do(t, "", "delete", "namespace", "perf", "--wait=false") })
+	t.Cleanup(func() { s.do(t, "", "delete", "namespace", "rdmaperf", "--wait=false") })
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -257,5 +260,5 @@ func TestEmuKube_Readme(t *testing.T) {
 	if logs = strings.TrimSpace(logs); logs != "job/run1" {
 		t.Errorf("the logs are those of %q", logs)
 	}
-	testutil.Eventually(t, "the run has a pod", func() bool { return len(s.pods(t, "perf", "run1")) == 1 })
+	testutil.Eventually(t, "the run has a pod", func() bool { return len(s.pods(t, "rdmaperf", "run1")) == 1 })
 }

@@ -57,7 +57,7 @@ func (b *bench) tcp() error {
 	return nil
 }
 
-// frames compares 32 KiB, a block, with perf send, and counts wakes and allocations.
+// frames compares 32 KiB, a block, with rdmaperf send, and counts wakes and allocations.
 func (b *bench) frames() error {
 	rate := func(x, y *result) float64 { return x.Rate / y.Rate }
 	r, err := b.turns("send,message,buffer", "stream", "bw", "-s", "32K", "-n", b.messages(10_000))
@@ -74,7 +74,7 @@ func (b *bench) frames() error {
 		return err
 	}
 	b.figure("msg_vs_raw_send_64", "ratio", "none", small.median("message", "send", rate),
-		"messages of 64 bytes share frames; perf send has a work request for each")
+		"messages of 64 bytes share frames; rdmaperf send has a work request for each")
 	b.figure("msgs_per_wake", "frames", "at least 10", r.median("stream", "stream", wakes),
 		fmt.Sprintf("stream of 32 KiB, %.1f writes; messages of 32 KiB %.1f; of 64 bytes %.1f, %.0f messages",
 			r.median("stream", "stream", writes), r.median("message", "message", wakes),
@@ -86,7 +86,7 @@ func (b *bench) frames() error {
 	return nil
 }
 
-// latency compares 8 bytes, there and back, with perf send. Each end has a processor of its own (see
+// latency compares 8 bytes, there and back, with rdmaperf send. Each end has a processor of its own (see
 // compare.Processors).
 func (b *bench) latency() error {
 	b.apart = true
@@ -98,10 +98,10 @@ func (b *bench) latency() error {
 	p50 := func(x, y *result) float64 { return x.Lat.P50 / y.Lat.P50 }
 	us := func(x, _ *result) float64 { return x.Lat.P50 / 1000 }
 	b.figure("msg_lat_vs_raw_8", "ratio", "at most 1.5", r.median("message", "send", p50),
-		fmt.Sprintf("medians %.1f us, perf send %.1f us, TCP %.1f us", r.median("message", "message", us),
+		fmt.Sprintf("medians %.1f us, rdmaperf send %.1f us, TCP %.1f us", r.median("message", "message", us),
 			r.median("send", "send", us), r.median("tcp", "tcp", us)))
 	b.figure("msg_lat_vs_raw_sleeping_8", "ratio", "none", r.median("message", "send-e", p50),
-		fmt.Sprintf("perf send lat -e %.1f us", r.median("send-e", "send-e", us)))
+		fmt.Sprintf("rdmaperf send lat -e %.1f us", r.median("send-e", "send-e", us)))
 	return nil
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	roleEnv = "PUREVERBS_LAYERBENCH"       // set below the emulator: the path of perf
+	roleEnv = "PUREVERBS_LAYERBENCH"       // set below the emulator: the path of rdmaperf
 	onlyEnv = "PUREVERBS_LAYERBENCH_NOSRQ" // the devices have no SRQ
 	host    = "127.0.0.1"                  // of the emulated device, too
 )
@@ -56,7 +56,7 @@ func TestEmuRatios(t *testing.T) {
 	testutil.NeedEmu(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../emu",
-		"../../cmd/perf")
+		"../../cmd/perf/rdmaperf")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -64,7 +64,7 @@ func TestEmuRatios(t *testing.T) {
 	on := func(env string, flags ...string) {
 		args := append(append([]string{"--device", "mlx5_0"}, flags...), "--", os.Args[0])
 		c := exec.CommandContext(t.Context(), filepath.Join(dir, "emu"), args...)
-		c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"), env)
+		c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "rdmaperf"), env)
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if err := c.Run(); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestEmuRatios(t *testing.T) {
 	on(onlyEnv+"=1", "--limit", "max_srq=0")
 }
 
-// bench runs perf and prints figures.
+// bench runs rdmaperf and prints figures.
 type bench struct {
 	ctx   context.Context
 	out   io.Writer
@@ -101,7 +101,7 @@ type memory struct {
 	Heap     float64 `json:"heap_bytes"`
 }
 
-// result is a run, as perf's JSON has it.
+// result is a run, as rdmaperf's JSON has it.
 type result struct {
 	Over     string  `json:"over"`
 	Messages float64 `json:"messages"`
@@ -127,7 +127,7 @@ func (b *bench) messages(n int) string {
 	return strconv.Itoa(n)
 }
 
-// run runs perf and returns its results. args are both ends'.
+// run runs rdmaperf and returns its results. args are both ends'.
 func (b *bench) run(args ...string) (rounds, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, testutil.Patience)
 	defer cancel()
@@ -149,11 +149,11 @@ func (b *bench) run(args ...string) (rounds, error) {
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()
-		return nil, errors.Join(fmt.Errorf("perf %v: %w\n%s", args, err, diag.String()), server.Wait(),
+		return nil, errors.Join(fmt.Errorf("rdmaperf %v: %w\n%s", args, err, diag.String()), server.Wait(),
 			errors.New(said.String()))
 	}
 	if err := server.Wait(); err != nil {
-		return nil, fmt.Errorf("perf %v, server: %w\n%s", args, err, said.String())
+		return nil, fmt.Errorf("rdmaperf %v, server: %w\n%s", args, err, said.String())
 	}
 	var doc struct{ Results []result }
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
@@ -166,7 +166,7 @@ func (b *bench) run(args ...string) (rounds, error) {
 	return by, nil
 }
 
-// turns runs perf in as many alternating rounds as a figure needs.
+// turns runs rdmaperf in as many alternating rounds as a figure needs.
 func (b *bench) turns(compare string, args ...string) (rounds, error) {
 	n := "7"
 	if !b.whole {

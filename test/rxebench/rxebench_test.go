@@ -1,5 +1,5 @@
-// Package rxebench compares our perf with the stock perftest in one VM, in alternating runs. Both ends of a run are the
-// same program, each on a CPU of its own: if two ends that spin share a CPU, a run measures only the guest's time
+// Package rxebench compares our rdmaperf with the stock perftest in one VM, in alternating runs. Both ends of a run are
+// the same program, each on a CPU of its own: if two ends that spin share a CPU, a run measures only the guest's time
 // slices.
 package rxebench
 
@@ -22,7 +22,7 @@ import (
 // comparison is one figure: a test, a size, and the part of its result that is compared.
 type comparison struct {
 	figure string
-	ours   []string // arguments of perf that choose the test
+	ours   []string // arguments of rdmaperf that choose the test
 	stock  string   // the program of perftest
 	size   int
 	iters  int
@@ -50,7 +50,7 @@ const (
 // runs one short round, which shows that the comparison works. It asserts no speeds, since the CPUs are emulated.
 func TestRXERatios(t *testing.T) {
 	vm := testutil.NeedRXE(t)
-	perf := testutil.NeedProgram(t, "perf")
+	perf := testutil.NeedProgram(t, "rdmaperf")
 	rounds, divide := 1, 10
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
 		rounds, divide = 9, 1

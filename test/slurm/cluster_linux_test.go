@@ -163,7 +163,7 @@ func newCluster(bin string) (*cluster, error) {
 	printf %s "$4" >hosts; printf '127.0.0.1 localhost\n' >no-hosts
 	for f in hosts passwd group; do mount --bind $f /etc/$f; done
 	chown $3:$3 alice
-	cp "$2/perf" bin/rdmaperf; cp "$2/emu" bin
+	cp "$2/rdmaperf" bin/rdmaperf; cp "$2/emu" bin
 	head -c 64 /dev/urandom >munge.key; chmod 400 munge.key`, dir, bin, strconv.Itoa(user), hosts)
 	if err != nil {
 		return c, err

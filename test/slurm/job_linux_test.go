@@ -23,15 +23,15 @@ type job struct {
 // submission is what a job is made of.
 type submission struct {
 	sbatch []string          // options of sbatch
-	edit   map[string]string // changes to deploy/perf-mesh.sbatch
+	edit   map[string]string // changes to deploy/rdmaperf-mesh.sbatch
 	env    []string
-	args   []string // options of perf mesh
+	args   []string // options of rdmaperf mesh
 }
 
-// submit submits deploy/perf-mesh.sbatch, as an ordinary user.
+// submit submits deploy/rdmaperf-mesh.sbatch, as an ordinary user.
 func (c *cluster) submit(t *testing.T, s submission) job {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/perf-mesh.sbatch")
+	text, err := os.ReadFile("../../deploy/rdmaperf-mesh.sbatch")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +45,15 @@ func (c *cluster) submit(t *testing.T, s submission) job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir+"/perf-mesh.sbatch", text, 0o755); err != nil {
+	if err := os.WriteFile(dir+"/rdmaperf-mesh.sbatch", text, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []string{dir, dir + "/perf-mesh.sbatch"} {
+	for _, f := range []string{dir, dir + "/rdmaperf-mesh.sbatch"} {
 		if err := os.Chown(f, user, user); err != nil {
 			t.Fatal(err)
 		}
 	}
-	args := slices.Concat([]string{"--parsable"}, s.sbatch, []string{"perf-mesh.sbatch"}, s.args)
+	args := slices.Concat([]string{"--parsable"}, s.sbatch, []string{"rdmaperf-mesh.sbatch"}, s.args)
 	cmd := exec.Command("sbatch", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append([]string{"HOME=" + dir, "USER=alice", "LOGNAME=alice"}, s.env...)...)
@@ -105,7 +105,7 @@ func (j job) output(t *testing.T) string {
 	return string(b)
 }
 
-// result is the object of perf mesh.
+// result is the object of rdmaperf mesh.
 type result struct {
 	Hosts []string
 	Pairs []struct {
@@ -130,7 +130,7 @@ type result struct {
 // result returns the job's result, which is in a file of its own.
 func (j job) result(t *testing.T) (r result) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(j.dir, "perf-mesh-"+j.id+".json"))
+	b, err := os.ReadFile(filepath.Join(j.dir, "rdmaperf-mesh-"+j.id+".json"))
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}

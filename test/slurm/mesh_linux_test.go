@@ -71,9 +71,9 @@ func (j job) measures(t *testing.T, n *node) {
 	}
 }
 
-// finished reports whether perf mesh has written its result.
+// finished reports whether rdmaperf mesh has written its result.
 func (j job) finished() bool {
-	_, err := os.Stat(filepath.Join(j.dir, "perf-mesh-"+j.id+".json"))
+	_, err := os.Stat(filepath.Join(j.dir, "rdmaperf-mesh-"+j.id+".json"))
 	return err == nil
 }
 
@@ -216,7 +216,7 @@ func TestEmuSlurm_NoDevice(t *testing.T) {
 	}
 }
 
-// TestEmuSlurm_NoProgram: a node without perf is named.
+// TestEmuSlurm_NoProgram: a node without rdmaperf is named.
 func TestEmuSlurm_NoProgram(t *testing.T) {
 	c := need(t)
 	c.special(t, c.nodes[2], "mount -t tmpfs none bin")
@@ -257,7 +257,7 @@ func TestEmuSlurm_TakenPort(t *testing.T) {
 	c.submit(t, submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick}).complete(t, 4)
 }
 
-// TestEmuSlurm_Firewall: perf needs two ports or ranges between nodes, which can be chosen. The others are Slurm's.
+// TestEmuSlurm_Firewall: rdmaperf needs two ports or ranges between nodes, which can be chosen. The others are Slurm's.
 func TestEmuSlurm_Firewall(t *testing.T) {
 	c := need(t)
 	for _, n := range c.nodes[:4] {
@@ -364,13 +364,13 @@ func TestEmuSlurm_Requeue(t *testing.T) {
 	j.complete(t, 4)
 }
 
-// srun is a batch file with the line that perf mesh --help has.
+// srun is a batch file with the line that rdmaperf mesh --help has.
 var srun = submission{sbatch: []string{"-N4", "-wnode[1-4]"}, args: quick, edit: map[string]string{
-	"exec rdmaperf": "export PERF_TOKEN=0123456789abcdef0123456789abcdef; srun --ntasks-per-node=1 rdmaperf",
+	"exec rdmaperf": "export RDMAPERF_TOKEN=0123456789abcdef0123456789abcdef; srun --ntasks-per-node=1 rdmaperf",
 	"\\\n\t--launch 'srun --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --export=ALL'": "",
 }}
 
-// TestEmuSlurm_Ranks: srun starts perf mesh, and rank 0 coordinates.
+// TestEmuSlurm_Ranks: srun starts rdmaperf mesh, and rank 0 coordinates.
 func TestEmuSlurm_Ranks(t *testing.T) {
 	c := need(t)
 	c.submit(t, srun).complete(t, 4)
@@ -389,7 +389,7 @@ func TestEmuSlurm_RankKilled(t *testing.T) {
 	}
 }
 
-// otherRelease gives a node another release of perf.
+// otherRelease gives a node another release of rdmaperf.
 func (c *cluster) otherRelease(t *testing.T, n *node) {
 	t.Helper()
 	program, err := os.ReadFile(c.dir + "/bin/rdmaperf")
@@ -404,7 +404,7 @@ func (c *cluster) otherRelease(t *testing.T, n *node) {
 	cut := min(len(version), len("v0.9.99"))
 	here, other := info.Main.Path+"\t"+version, info.Main.Path+"\t"+"v0.9.99"[:cut]+version[cut:]
 	if !bytes.Contains(program, []byte(here)) {
-		t.Fatalf("perf has no %q", here)
+		t.Fatalf("rdmaperf has no %q", here)
 	}
 	program = bytes.ReplaceAll(program, []byte(here), []byte(other))
 	if err := os.WriteFile(c.dir+"/other", program, 0o755); err != nil {
@@ -413,7 +413,7 @@ func (c *cluster) otherRelease(t *testing.T, n *node) {
 	c.special(t, n, "mount --bind other bin/rdmaperf")
 }
 
-// TestEmuSlurm_OtherRelease: a node with another release of perf is left out, and its release is named.
+// TestEmuSlurm_OtherRelease: a node with another release of rdmaperf is left out, and its release is named.
 func TestEmuSlurm_OtherRelease(t *testing.T) {
 	c := need(t)
 	c.otherRelease(t, c.nodes[2])

@@ -42,7 +42,7 @@ func TestEmuSlurm_Rack(t *testing.T) {
 	r := j.result(t)
 	t.Logf("slow: %+v\nstalled: %+v\n%s", r.Slow, r.Stalled, j.output(t))
 	if dir := os.Getenv("PUREVERBS_TEST_KEEP"); dir != "" {
-		b, _ := os.ReadFile(j.dir + "/perf-mesh-" + j.id + ".json")
+		b, _ := os.ReadFile(j.dir + "/rdmaperf-mesh-" + j.id + ".json")
 		_ = os.WriteFile(dir+"/rack.json", b, 0o644)
 	}
 	if state != "FAILED" || code != "1:0" {

@@ -75,7 +75,7 @@ func TestEmuSlurm_Ways(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			if way.name == "hosts" {
 				for _, n := range names {
-					agent := exec.Command(ssh, n, "PERF_TOKEN=0123456789abcdef exec rdmaperf serve")
+					agent := exec.Command(ssh, n, "RDMAPERF_TOKEN=0123456789abcdef exec rdmaperf serve")
 					agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 					if err := agent.Start(); err != nil {
 						t.Fatal(err)
@@ -97,7 +97,7 @@ func TestEmuSlurm_Ways(t *testing.T) {
 			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "OMPI_ALLOW_RUN_AS_ROOT=1",
 				"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 			if way.name == "hosts" {
-				cmd.Env = append(cmd.Env, "PERF_TOKEN=0123456789abcdef")
+				cmd.Env = append(cmd.Env, "RDMAPERF_TOKEN=0123456789abcdef")
 			}
 			var out, diag bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &diag

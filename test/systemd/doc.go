@@ -1,2 +1,2 @@
-// Package systemd shows deploy/perf-agent.service to systemd's own verifier. Nothing here boots a systemd.
+// Package systemd shows deploy/rdmaperf-agent.service to systemd's own verifier. Nothing here boots a systemd.
 package systemd

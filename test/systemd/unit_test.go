@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	name = "perf-agent.service"
+	name = "rdmaperf-agent.service"
 	unit = "../../deploy/" + name
 )
 
@@ -51,7 +51,7 @@ func root(t *testing.T, dropIn bool, edit ...string) (dir, file string) {
 			t.Fatal(err)
 		}
 		b = bytes.ReplaceAll(b, []byte("/usr/local/bin/rdmaperf"), []byte(dir+"/usr/local/bin/rdmaperf"))
-		b = bytes.ReplaceAll(b, []byte("User=perf-agent"), []byte("User=daemon")) // one that exists
+		b = bytes.ReplaceAll(b, []byte("User=rdmaperf-agent"), []byte("User=daemon")) // one that exists
 		files["etc/"+name+".d/no-credentials.conf"] = string(b)
 	}
 	for f, text := range files {
@@ -77,7 +77,7 @@ func verify(t *testing.T, path, file string) (said string) {
 	c.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+filepath.Dir(file)+":")
 	out, _ := c.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "perf-agent") {
+		if strings.Contains(line, "rdmaperf-agent") {
 			said += line
 		}
 	}

@@ -3,25 +3,25 @@
 package libibverbs
 
 import (
-	"errors"
-	"syscall"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
-	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Lib is libibverbs. A function that is an op of verbs_context, which an older libibverbs or another provider may not
 // have, then returns control.ErrNoOp.
-type Lib struct{ lib bind.Library }
+type Lib struct {
+	control.NoExperimental
+
+	lib bind.Library
+}
 
 // Open opens the library, once.
 func Open() (Lib, error) {
 	l, err := bind.Open(loader.IBVerbs)
-	return Lib{l}, err
+	return Lib{lib: l}, err
 }
 
 // Path returns the file that was loaded.
@@ -54,22 +54,4 @@ func opErr(ctx, dist uintptr, args ...uintptr) error {
 		return control.ErrNoOp
 	}
 	return explain(ctx, ccall.Err(op, args...))
-}
-
-// destroy destroys an object, whose first field is its context.
-func (l Lib) destroy(name string, obj uintptr) error {
-	ctx := *cmem.At[uintptr](obj)
-	return l.destroyed(ctx, l.lib.Err(name, obj))
-}
-
-// destroyed returns the error of a call that destroys an object. On a removed device libibverbs
-// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
-// kernel's objects are gone, so both count as success.
-func (l Lib) destroyed(ctx uintptr, err error) error {
-	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-		if errors.Is(err, errno) && l.Removed(ctx) {
-			return nil
-		}
-	}
-	return err
 }

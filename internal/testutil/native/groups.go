@@ -12,5 +12,5 @@ var groups = []group{
 		TestRXEZZDeviceRemoved/Ops TestRXERawBytes`},
 	{"mlx5dv", needsMLX5, `TestRXEDirectRules/dump`},
 
-	{"cmd/perf", needsEFA, `TestRXE_Mismatch/device_limits`},
+	{"cmd/perf/internal/command", needsEFA, `TestRXE_Mismatch/device_limits`},
 }

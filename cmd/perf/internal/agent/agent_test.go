@@ -20,11 +20,11 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// asPerf acts as the perf that an agent starts: a server stays, a client prints its arguments.
+// asPerf acts as the rdmaperf that an agent starts: a server stays, a client prints its arguments.
 const asPerf = `case "$*" in
-*" -p 0") echo "perf: waiting for a client on TCP port 4711" >&2; exec sleep 600 ;;
-*bad.host) echo "perf: it is broken" >&2; exit 1 ;;
-*unmet.host) echo "perf: connect to it: connection refused, $PERF_TEST_SECRET" >&2; exit 4 ;;
+*" -p 0") echo "rdmaperf: waiting for a client on TCP port 4711" >&2; exec sleep 600 ;;
+*bad.host) echo "rdmaperf: it is broken" >&2; exit 1 ;;
+*unmet.host) echo "rdmaperf: connect to it: connection refused, $RDMAPERF_TEST_SECRET" >&2; exit 4 ;;
 *) printf '{"args": "%s"}\n' "$*" ;;
 esac`
 
@@ -40,7 +40,7 @@ func startAgent(t *testing.T, c Config) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Token, c.Child = good, Child{[]string{"/bin/sh", "-c", asPerf, "perf"}}
+	c.Token, c.Child = good, Child{[]string{"/bin/sh", "-c", asPerf, "rdmaperf"}}
 	c.Runner = c.Child
 	if c.Log == nil {
 		c.Log = t.Logf
@@ -250,7 +250,7 @@ func TestToken(t *testing.T) {
 	}
 	t.Setenv("SUDO_USER", "me")
 	if _, err := ReadToken(""); err == nil ||
-		!strings.Contains(err.Error(), "sudo --preserve-env=PERF_TOKEN,PERF_JOIN") {
+		!strings.Contains(err.Error(), "sudo --preserve-env=RDMAPERF_TOKEN,RDMAPERF_JOIN") {
 		t.Errorf("below sudo: %v", err)
 	}
 	if _, err := ReadToken(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {

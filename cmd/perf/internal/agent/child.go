@@ -18,7 +18,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// listens is the message of perf when it is ready as a server.
+// listens is the message of rdmaperf when it is ready as a server.
 var listens = regexp.MustCompile(`waiting for a client on TCP port ([0-9]{1,5})\n`)
 
 // diagnosis keeps the beginning of a test's stderr, and searches it for the port.
@@ -44,14 +44,14 @@ func (d *diagnosis) Write(b []byte) (int, error) {
 // told returns the messages of a failed test, in one line.
 func (d *diagnosis) told(err error) string {
 	said := strings.TrimSpace(listens.ReplaceAllString(d.text.String(), ""))
-	said = strings.Join(strings.Fields(strings.ReplaceAll(said, "perf: ", "")), " ")
+	said = strings.Join(strings.Fields(strings.ReplaceAll(said, "rdmaperf: ", "")), " ")
 	if said == "" {
 		said = err.Error()
 	}
 	return said
 }
 
-// ExitUnmet is the exit code of a perf with a secret of its test, if its end did not meet the other one.
+// ExitUnmet is the exit code of an rdmaperf with a secret of its test, if its end did not meet the other one.
 const ExitUnmet = 4
 
 // output keeps what a test prints.
@@ -64,7 +64,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Buffer.Write(b)
 }
 
-// Child runs each end of a test in a process, a perf.
+// Child runs each end of a test in a process, an rdmaperf.
 type Child struct{ Program []string }
 
 // Run is a Runner.

@@ -30,7 +30,7 @@ func Dial(ctx context.Context, host string, port int, t Token, timeout, patience
 	end := time.Now().Add(patience)
 	for {
 		c, err := wire.DialTCP(ctx, wire.TCP, "", host, port, timeout, max(0, time.Until(end)),
-			"no perf serve is listening there")
+			"no rdmaperf serve is listening there")
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (c *Client) Server(p wire.Params, limit time.Duration) (port int, err error
 	return r.Port, err
 }
 
-// Client makes the agent the client of a test, and returns what perf --json printed.
+// Client makes the agent the client of a test, and returns what rdmaperf --json printed.
 func (c *Client) Client(p wire.Params, host string, port int, limit time.Duration) (json.RawMessage, error) {
 	r, err := c.ask(request{Op: opClient, Test: p, Host: host, Port: port}, limit)
 	return r.Result, err

@@ -21,9 +21,9 @@ var (
 	// ErrToken means that the other end does not know the token.
 	ErrToken = errors.New("the other end has a different token; give both ends the same")
 	// ErrNoAgent means that something else listens there.
-	ErrNoAgent = errors.New("no perf serve is listening there")
+	ErrNoAgent = errors.New("no rdmaperf serve is listening there")
 	// ErrVersion means that the agent's protocol is not this one.
-	ErrVersion = errors.New("perf serve of another version; use the same release on all hosts")
+	ErrVersion = errors.New("rdmaperf serve of another version; use the same release on all hosts")
 	// ErrFrame means that a frame was too long, or not made by the other end.
 	ErrFrame = errors.New("invalid frame")
 )

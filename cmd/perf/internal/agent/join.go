@@ -14,7 +14,7 @@ import (
 )
 
 // JoinEnv is the environment variable that holds where the coordinator listens.
-const JoinEnv = "PERF_JOIN"
+const JoinEnv = "RDMAPERF_JOIN"
 
 // ParseJoin reads addresses of a coordinator, such as 10.0.0.1:4711,[2001:db8::1]:4711. One without a port has the
 // default.

@@ -51,7 +51,7 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("%s: %v", e.Reached, e.Err)
 }
 
-const ungreeted = "it connected, and did not reply to the greeting, as perf of an earlier release"
+const ungreeted = "it connected, and did not reply to the greeting, as rdmaperf of an earlier release"
 
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }

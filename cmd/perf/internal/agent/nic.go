@@ -18,7 +18,7 @@ type NIC struct {
 	Rate    float64  `json:"rate,omitempty"` // of the link, in bits per second; 0: not known
 	Problem string   `json:"problem,omitempty"`
 	Spare   bool     `json:"spare,omitempty"` // nobody asked for it by its name
-	Options []string `json:"-"`               // of perf, for its tests
+	Options []string `json:"-"`               // of rdmaperf, for its tests
 }
 
 // NICs are those of a host. Of a list that is too long, just as many are decoded as show that.

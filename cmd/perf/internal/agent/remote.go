@@ -95,7 +95,7 @@ func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duratio
 	case m.Error != "":
 		err = &RefusedError{f.RemoteAddr().String(), m.Error}
 	default:
-		f.send(message{Op: opEnd, Error: "this is perf mesh, which is no agent"})
+		f.send(message{Op: opEnd, Error: "this is rdmaperf mesh, which is no agent"})
 		err = fmt.Errorf("%w: %.20q instead of an agent's name", ErrFrame, m.Op)
 	}
 	f.Close()

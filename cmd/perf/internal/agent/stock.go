@@ -21,7 +21,7 @@ import (
 // Stock is a server for clients that cannot request a test, such as perftest's: its test is settled beforehand.
 type Stock struct {
 	Name string   // of the test, for the log
-	Args []string // of perf
+	Args []string // of rdmaperf
 	Port int      // TCP
 }
 

@@ -163,6 +163,6 @@ type reply struct {
 	ID      string          `json:"id,omitempty"`
 	Program string          `json:"program,omitempty"`
 	Port    int             `json:"port,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"` // as perf --json prints it
+	Result  json.RawMessage `json:"result,omitempty"` // as rdmaperf --json prints it
 	Error   string          `json:"error,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TokenEnv is the environment variable that holds the token.
-const TokenEnv = "PERF_TOKEN"
+const TokenEnv = "RDMAPERF_TOKEN"
 
 const minToken, maxToken = 16, 1024
 

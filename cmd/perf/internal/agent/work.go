@@ -16,7 +16,7 @@ import (
 type Task struct {
 	Test    wire.Params
 	NIC     string   // empty: the only one
-	Options []string // of perf, of this NIC
+	Options []string // of rdmaperf, of this NIC
 	Host    string   // of the server, or its addresses as for wire.DialTCP; empty: be the server
 	Port    int
 	Alone   bool // this host has no other test at the same time

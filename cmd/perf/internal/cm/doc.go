@@ -7,7 +7,7 @@
 // after the meeting, so a client has to try more than once. With -z there is the
 // connection for the exchange alone.
 //
-// Two perf put private data into each request, by which a server distinguishes its own client from others:
+// Two rdmaperf put private data into each request, by which a server distinguishes its own client from others:
 //
 //	 0  "pverbs1\0"
 //	 8  'x' exchange, 'q' queue pair

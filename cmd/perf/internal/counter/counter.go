@@ -1,4 +1,4 @@
-// Package counter says what it means for a test of perf that a port's counter rose.
+// Package counter says what it means for a test of rdmaperf that a port's counter rose.
 package counter
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
-// byOption has the texts of counters that an option of perf makes rise.
+// byOption has the texts of counters that an option of rdmaperf makes rise.
 var byOption = map[string]string{
 	"out_of_buffer": "messages arrived without a posted receive: -r too small, or this end too slow",
 	"local_ack_timeout_err": "packets or their acknowledgements were lost: the ACK timeout (-u) " +

@@ -2,8 +2,8 @@ package counter
 
 import "testing"
 
-// TestNote: a counter of load is no fault of the network, because perf doctor would warn of it on a healthy host. The
-// texts name perf's options.
+// TestNote: a counter of load is no fault of the network, because rdmaperf doctor would warn of it on a healthy host.
+// The texts name rdmaperf's options.
 func TestNote(t *testing.T) {
 	for name, fault := range map[string]bool{
 		"symbol_error": true, "out_of_sequence": true, "local_ack_timeout_err": true,

@@ -48,13 +48,13 @@ func (r *Report) Compare(p *Peer) {
 		r.add(Finding{Severity: s, Subject: subject, Check: "peer", Text: text, Evidence: evidence, Remedy: remedy})
 	}
 	if p.Worst >= Warning {
-		add(p.Worst, "host", fmt.Sprintf("%s has its own findings", host), "", "perf doctor    # there")
+		add(p.Worst, "host", fmt.Sprintf("%s has its own findings", host), "", "rdmaperf doctor    # there")
 	}
 	if p.Kernel != r.Kernel {
 		add(Note, "host", "the kernels differ", r.Kernel+" here, "+p.Kernel+" at "+host, "")
 	}
 	if p.Program != r.Program {
-		add(Note, "host", "the releases of perf differ", r.Program+" here, "+p.Program+" at "+host, "")
+		add(Note, "host", "the releases of rdmaperf differ", r.Program+" here, "+p.Program+" at "+host, "")
 	}
 	if len(there) == 0 {
 		add(Error, "host", host+" has no ACTIVE port", fmt.Sprintf("%d devices there", len(p.Devices)),
@@ -73,7 +73,7 @@ func (r *Report) Compare(p *Peer) {
 		}
 		if a.port.LinkLayer != b.port.LinkLayer {
 			add(Error, a.name, "the link layers differ: the ports cannot reach each other",
-				both(a.port.LinkLayer, b.port.LinkLayer), "perf ... -d DEVICE    # a device that the peer also has")
+				both(a.port.LinkLayer, b.port.LinkLayer), "rdmaperf ... -d DEVICE    # a device that the peer also has")
 			continue
 		}
 		before := len(r.Findings)
@@ -93,7 +93,7 @@ func (r *Report) Compare(p *Peer) {
 		if x, y := family(a.link.Address), family(b.link.Address); x != "" && y != "" && x != y &&
 			a.link.GIDType == b.link.GIDType {
 			add(Error, a.name, "the best GIDs are of different address families: a test refuses them",
-				both(a.link.Address, b.link.Address), "perf ... --ipv6    # at both ends, or -x INDEX of one family")
+				both(a.link.Address, b.link.Address), "rdmaperf ... --ipv6   # at both ends, or -x INDEX of one family")
 		}
 		if b.link.GID == nil {
 			add(Error, a.name, "the peer's port has no GID that can be used", b.name+" at "+host,

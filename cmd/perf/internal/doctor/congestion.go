@@ -226,8 +226,8 @@ func (w *flow) judge(f *Finding, l *Link) {
 		f.Text = fmt.Sprintf("packets of traffic class %d (DSCP %d) get priority %d, which has no PFC", w.class,
 			w.class>>2, priority)
 		if dscp, ok := w.better(); ok {
-			f.Remedy = fmt.Sprintf("perf ... --tclass %d    # DSCP %d has priority %d. NCCL_IB_TC=%d", dscp<<2, dscp,
-				w.dscp[dscp], dscp<<2)
+			f.Remedy = fmt.Sprintf("rdmaperf ... --tclass %d    # DSCP %d has priority %d. NCCL_IB_TC=%d",
+				dscp<<2, dscp, w.dscp[dscp], dscp<<2)
 		}
 	case w.ecnRead && !w.ecn:
 		f.Severity, f.Text = Note, "ECN is off for some priority"

@@ -141,7 +141,7 @@ func (x *examination) numa(d *Device) {
 		}
 	case d.NUMANode >= 0 && count > 1:
 		f.Severity, f.Text = Note, fmt.Sprintf("the device is on NUMA node %d of %d", d.NUMANode, count)
-		f.Remedy = fmt.Sprintf("numactl --cpunodebind=%d --membind=%d perf ...", d.NUMANode, d.NUMANode)
+		f.Remedy = fmt.Sprintf("numactl --cpunodebind=%d --membind=%d rdmaperf ...", d.NUMANode, d.NUMANode)
 	default:
 		return
 	}

@@ -4,7 +4,7 @@ package doctor
 
 // Examine checks everything.
 func Examine(h *Host, program string) *Report {
-	x := newExamination(h, &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program, Findings: []Finding{},
+	x := newExamination(h, &Report{Tool: "rdmaperf doctor", SchemaVersion: 1, Program: program, Findings: []Finding{},
 		Devices: []Device{}})
 	x.Hostname, _ = h.Facts.Hostname()
 	x.Kernel, _ = h.Facts.Kernel()

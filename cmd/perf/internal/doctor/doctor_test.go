@@ -111,7 +111,7 @@ func newBare(t *testing.T) *bed {
 	b.proc("sys/kernel/osrelease", "6.1.0\n")
 	b.proc("self/limits", limits("unlimited"))
 	b.proc("self/uid_map", "         0          0 4294967295\n")
-	b.proc("self/status", "Name:\tperf\nCapEff:\t0000000000000000\n")
+	b.proc("self/status", "Name:\trdmaperf\nCapEff:\t0000000000000000\n")
 	b.proc("self/cgroup", "0::/a/b\n")
 	return b
 }
@@ -124,7 +124,7 @@ func limits(locked string) string {
 
 func TestHealthy(t *testing.T) {
 	b := newBed(t)
-	r := Examine(b.Host, "perf")
+	r := Examine(b.Host, "rdmaperf")
 	if r.Worst > Note || r.Hostname != "node1" || r.Kernel != "6.1.0" || len(r.Devices) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -414,7 +414,7 @@ func TestFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			tc.change(b)
-			r := Examine(b.Host, "perf")
+			r := Examine(b.Host, "rdmaperf")
 			for _, f := range r.Findings {
 				if f.Check == tc.check && f.Severity == tc.want &&
 					strings.Contains(f.Text+"\n"+f.Evidence+"\n"+f.Remedy, tc.text) {
@@ -459,11 +459,11 @@ func TestOneOfFour(t *testing.T) {
 		}
 		return nil
 	}
-	if r := Examine(b.Host, "perf"); r.Worst != Error {
+	if r := Examine(b.Host, "rdmaperf"); r.Worst != Error {
 		t.Errorf("on a host: %v", r.Worst)
 	}
 	b.Container = "/.dockerenv"
-	r := Examine(b.Host, "perf")
+	r := Examine(b.Host, "rdmaperf")
 	notes := 0
 	for _, f := range r.Findings {
 		if f.Text == "this container was not given the device" && f.Severity == Note {
@@ -482,7 +482,7 @@ func TestOneCause(t *testing.T) {
 		b.unlisted()
 		b.Access = denied("uverbs0", err)
 		n := 0
-		r := Examine(b.Host, "perf")
+		r := Examine(b.Host, "rdmaperf")
 		for _, f := range r.Findings {
 			if f.Severity == Error {
 				n++
@@ -507,7 +507,7 @@ func TestOneCause(t *testing.T) {
 func wantOnly(t *testing.T, b *bed, check string) {
 	t.Helper()
 	var bad []Finding
-	for _, f := range Examine(b.Host, "perf").Findings {
+	for _, f := range Examine(b.Host, "rdmaperf").Findings {
 		if f.Severity >= Warning {
 			bad = append(bad, f)
 		}
@@ -545,7 +545,7 @@ func TestPrint(t *testing.T) {
 	b := newBed(t)
 	b.tree.Write(dev+"fw_ver", "28\x1b[2J")
 	b.mtus[1] = 1024
-	r := Examine(b.Host, "perf")
+	r := Examine(b.Host, "rdmaperf")
 	var short, all, object bytes.Buffer
 	if err := errors.Join(r.Text(&short, false), r.Text(&all, true), r.JSON(&object)); err != nil {
 		t.Fatal(err)
@@ -600,14 +600,14 @@ func TestCompare(t *testing.T) {
 			here, there := newBed(t), newBed(t)
 			tc.change(there)
 			var b bytes.Buffer
-			if err := Examine(there.Host, "perf").JSON(&b); err != nil {
+			if err := Examine(there.Host, "rdmaperf").JSON(&b); err != nil {
 				t.Fatal(err)
 			}
 			p, err := parsePeer(b.Bytes())
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := Examine(here.Host, "perf")
+			r := Examine(here.Host, "rdmaperf")
 			r.Compare(p)
 			for _, f := range r.Findings {
 				if f.Check == "peer" && f.Severity == tc.want && strings.Contains(f.Text+"\n"+f.Evidence, tc.text) {

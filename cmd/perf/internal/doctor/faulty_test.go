@@ -364,7 +364,7 @@ func TestNotes(t *testing.T) {
 			writes("class/net/eth3/qos/trust", "pcp", "class/net/eth3/qos/pfc", "0 0 0 1 0 0 0 0")}},
 	} {
 		found := false
-		r := Examine(newWorld(t, h.parts).Host, "perf")
+		r := Examine(newWorld(t, h.parts).Host, "rdmaperf")
 		for _, f := range r.Findings {
 			found = found || f.Severity == Note && f.Check == h.check && strings.Contains(f.Text, h.text) &&
 				strings.Contains(f.Remedy, h.remedy)
@@ -389,7 +389,7 @@ func TestBelowEmulator(t *testing.T) {
 	if bad := alarms(w); len(bad) > 0 {
 		t.Errorf("%+v", bad)
 	}
-	for _, f := range Examine(w.Host, "perf").Findings {
+	for _, f := range Examine(w.Host, "rdmaperf").Findings {
 		if f.Remedy != "" && f.Remedy != "emu --device mlx5_0,mtu=4096" {
 			t.Errorf("%+v", f)
 		}

@@ -132,7 +132,7 @@ var healthy = []struct {
 
 // alarms returns the warnings and errors of a host.
 func alarms(w *world) (out []Finding) {
-	for _, f := range Examine(w.Host, "perf").Findings {
+	for _, f := range Examine(w.Host, "rdmaperf").Findings {
 		if f.Severity >= Warning {
 			out = append(out, f)
 		}

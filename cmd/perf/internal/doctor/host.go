@@ -22,7 +22,7 @@ type Host struct {
 	Rules     func() (rules, from string, _ error)     // the packet filter's
 	DCB       func(netdev string) (*dcb.Port, error)   // what it does with priorities
 	Second    func()                                   // waits for one
-	Native    *Native                                  // nil without perf doctor --native
+	Native    *Native                                  // nil without rdmaperf doctor --native
 	Container string                                   // the sign of a container, empty outside
 }
 

@@ -126,7 +126,7 @@ func each(n int, of func(i int) part) part {
 func TestParts(t *testing.T) {
 	w := newWorld(t, []part{nic("cx6dx", roce("100 Gb/sec (2X HDR)", "10.0.0.1/24", off6, below("vlan")), slow(8, 8)),
 		nic("vf", isVF, ib("100 Gb/sec (4X EDR)", keys("0x7fff")), nodeGUID(noGUID))})
-	r := Examine(w.Host, "perf")
+	r := Examine(w.Host, "rdmaperf")
 	if len(r.Devices) != 2 {
 		t.Fatalf("%+v", r.Devices)
 	}

@@ -82,7 +82,7 @@ func (x *examination) providers(err error) {
 		if x.native() {
 			x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",
 				Text: "the native control path does not drive the device", Evidence: d.Reason,
-				Remedy: "unset " + ibv.ControlEnv + "    # and a perf with libraries, without --native"})
+				Remedy: "unset " + ibv.ControlEnv + "    # and an rdmaperf with libraries, without --native"})
 			continue
 		}
 		x.add(Finding{Severity: Error, Subject: d.Name, Check: "provider",

@@ -77,7 +77,7 @@ func (x *examination) modules() {
 	f := Finding{Subject: "host", Check: "module", Text: "rdma_ucm is loaded", Evidence: cm}
 	if err := x.Access(cm); err != nil {
 		f = x.unusable("host", "module", cm, "rdma_ucm", err)
-		f.Severity, f.Text = Warning, "rdma_cm cannot be used, perf -R needs it: "+f.Text
+		f.Severity, f.Text = Warning, "rdma_cm cannot be used, rdmaperf -R needs it: "+f.Text
 	}
 	x.add(f)
 }

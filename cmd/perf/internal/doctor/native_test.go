@@ -51,7 +51,7 @@ func TestNative(t *testing.T) {
 				Attributes: func(string) (Attributes, error) { return has, tt.query },
 				Library:    func() (map[string]Attributes, error) { asked = true; return tt.library, tt.child }}
 			var got []string
-			for _, f := range Examine(b.Host, "perf").Findings {
+			for _, f := range Examine(b.Host, "rdmaperf").Findings {
 				if f.Check != "native" {
 					continue
 				}
@@ -88,7 +88,7 @@ func TestNotDriven(t *testing.T) {
 		return &ibv.UnlistedError{Devices: []ibv.UnlistedDevice{{Name: "mlx5_0", Reason: "it is no mlx5 device"}}}
 	}
 	b.Native = &Native{Attributes: func(string) (Attributes, error) { t.Error("asked"); return nil, nil }}
-	for _, f := range Examine(b.Host, "perf").Findings {
+	for _, f := range Examine(b.Host, "rdmaperf").Findings {
 		if f.Check == "provider" {
 			if f.Text != "the native control path does not drive the device" || f.Severity != Error ||
 				!strings.Contains(f.Remedy, ibv.ControlEnv) {

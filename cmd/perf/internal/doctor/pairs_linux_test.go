@@ -36,7 +36,7 @@ func device(i, side int) string {
 	return fmt.Sprintf("mlx5_%d%s", i, spec)
 }
 
-// TestEmuPairs: perf doctor HOST approves of a pair of hosts if, and only if, a test between them runs.
+// TestEmuPairs: rdmaperf doctor HOST approves of a pair of hosts if, and only if, a test between them runs.
 func TestEmuPairs(t *testing.T) {
 	testutil.NeedEmu(t)
 	// The report of each host, as both ends of a pair.
@@ -49,7 +49,7 @@ func TestEmuPairs(t *testing.T) {
 	for i := range sides {
 		for end := range 2 {
 			wait.Go(func() { // the exit status is that of findings
-				reports[i][end], _ = exec.Command(bin+"emu", "--device", device(end, i), "--", bin+"perf", "doctor",
+				reports[i][end], _ = exec.Command(bin+"emu", "--device", device(end, i), "--", bin+"rdmaperf", "doctor",
 					"--json").Output()
 			})
 		}
@@ -78,7 +78,7 @@ func TestEmuPairs(t *testing.T) {
 					"$0" write bw -d mlx5_1 -n 5 >"$1" 2>&1 & server=$!
 					until grep -q "waiting for a client" "$1"; do kill -0 $server || exit 1; sleep 0.05; done
 					"$0" write bw -d mlx5_0 -n 5 --timeout 10 127.0.0.1
-					rc=$?; kill $server 2>/dev/null; exit $rc`, bin+"perf", filepath.Join(t.TempDir(), "server"))
+					rc=$?; kill $server 2>/dev/null; exit $rc`, bin+"rdmaperf", filepath.Join(t.TempDir(), "server"))
 				var out bytes.Buffer
 				c.Stdout, c.Stderr = &out, &out
 				err = c.Run()

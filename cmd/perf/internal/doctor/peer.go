@@ -14,7 +14,7 @@ const (
 	// DefaultPort is the TCP port on which a report is given.
 	DefaultPort = 18518
 
-	request    = "perf doctor 1\n"
+	request    = "rdmaperf doctor 1\n"
 	maxReport  = 4 << 20
 	maxDevices = 256
 	maxPorts   = 256
@@ -85,7 +85,7 @@ func Ask(ctx context.Context, address string) (*Peer, error) {
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w; start perf doctor --serve there", err)
+		return nil, fmt.Errorf("%w; start rdmaperf doctor --serve there", err)
 	}
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
@@ -106,10 +106,10 @@ func parsePeer(b []byte) (*Peer, error) {
 	}
 	p := new(Peer)
 	if err := json.Unmarshal(b, p); err != nil {
-		return nil, fmt.Errorf("the peer's reply of %d bytes is not a report of perf doctor: %w", len(b), err)
+		return nil, fmt.Errorf("the peer's reply of %d bytes is not a report of rdmaperf doctor: %w", len(b), err)
 	}
-	if p.Tool != "perf doctor" || p.SchemaVersion != 1 {
-		return nil, fmt.Errorf("the peer's reply is from %.40q, version %d; want perf doctor, version 1", p.Tool,
+	if p.Tool != "rdmaperf doctor" || p.SchemaVersion != 1 {
+		return nil, fmt.Errorf("the peer's reply is from %.40q, version %d; want rdmaperf doctor, version 1", p.Tool,
 			p.SchemaVersion)
 	}
 	if len(p.Devices) > maxDevices {

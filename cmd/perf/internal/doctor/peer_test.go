@@ -23,7 +23,7 @@ func TestServe(t *testing.T) {
 	l := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, func() *Report { return Examine(newBed(t).Host, "perf") }) }()
+	go func() { done <- Serve(ctx, l, func() *Report { return Examine(newBed(t).Host, "rdmaperf") }) }()
 	addr := l.Addr().String()
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", addr)
@@ -52,19 +52,19 @@ func TestServe(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := Ask(t.Context(), addr); err == nil || !strings.Contains(err.Error(), "perf doctor --serve") {
+	if _, err := Ask(t.Context(), addr); err == nil || !strings.Contains(err.Error(), "rdmaperf doctor --serve") {
 		t.Errorf("nobody there: %v", err)
 	}
 }
 
 // TestAskHostile: what a server may answer.
 func TestAskHostile(t *testing.T) {
-	const head = `{"tool":"perf doctor","schema_version":1,`
+	const head = `{"tool":"rdmaperf doctor","schema_version":1,`
 	for name, tc := range map[string]struct{ answer, want string }{
 		"nothing":    {"", "not a report"},
 		"garbage":    {"\x00\xff\x1b", "not a report"},
 		"other tool": {`{"tool":"show_gids","schema_version":1}`, `"show_gids"`},
-		"newer":      {`{"tool":"perf doctor","schema_version":2}`, "version 2"},
+		"newer":      {`{"tool":"rdmaperf doctor","schema_version":2}`, "version 2"},
 		"severity":   {head + `"worst":"fatal"}`, "fatal"},
 		"devices":    {head + `"devices":[` + strings.Repeat(`{},`, maxDevices) + `{}]}`, "257 devices"},
 		"ports":      {head + `"devices":[{"name":"a","ports":[{}],"links":[]}]}`, "1 ports and 0 links"},
@@ -102,7 +102,7 @@ func TestAskHostile(t *testing.T) {
 }
 
 func FuzzParsePeer(f *testing.F) {
-	f.Add([]byte(`{"tool":"perf doctor","schema_version":1,"devices":[{"ports":[{}],"links":[{}]}]}`))
+	f.Add([]byte(`{"tool":"rdmaperf doctor","schema_version":1,"devices":[{"ports":[{}],"links":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if p, err := parsePeer(b); err == nil {
 			(&Report{Devices: p.Devices}).Compare(p)

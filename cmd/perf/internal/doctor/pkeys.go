@@ -28,7 +28,7 @@ func (x *examination) pkeys(d *Device, p hostfacts.Port, name string) {
 	}
 	f := Finding{Subject: name, Check: "pkey", Text: "a full member of the partition of P_Key index 0",
 		Evidence: x.sysfs().String() + "/" + strings.Join(where, "/") + ": " + strings.Join(all, ", "),
-		Remedy:   "perf ... --pkey-index " + full}
+		Remedy:   "rdmaperf ... --pkey-index " + full}
 	switch {
 	case len(keys) == 0:
 		return

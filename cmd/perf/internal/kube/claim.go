@@ -10,7 +10,7 @@ type Record struct {
 	// By the clock of the holder, which may be wrong: they are compared with nothing but themselves.
 	Acquired, Renewed string
 	Transitions       int
-	Ours              bool // a run of perf mesh made it
+	Ours              bool // a run of rdmaperf mesh made it
 }
 
 // term is how long the record keeps others out.
@@ -93,7 +93,7 @@ func (c *Claim) Free(now time.Time) bool {
 	return c.seen.Holder == "" || c.seen.Holder == c.ID || now.Sub(c.since) >= c.seen.term()
 }
 
-// Foreign reports whether the Lease belongs to something that is no run of perf mesh.
+// Foreign reports whether the Lease belongs to something that is no run of rdmaperf mesh.
 func (c *Claim) Foreign() bool { return c.seen.Holder != "" && !c.seen.Ours }
 
 // Wants returns the record to write at a time. wall is the time by this host's clock, for readers.

@@ -25,8 +25,8 @@ const Account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Variables of a run's pod: the name and the UID of its Job.
 const (
-	RunEnv = "PERF_RUN"
-	UIDEnv = "PERF_RUN_UID"
+	RunEnv = "RDMAPERF_RUN"
+	UIDEnv = "RDMAPERF_RUN_UID"
 )
 
 const (
@@ -116,8 +116,8 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	}
 	what := strings.ToLower(method) + " " + path
 	if code(err) == http.StatusForbidden {
-		return fmt.Errorf("the API server refuses %s: %w; the Role perf-mesh and its RoleBinding in deploy/kubernetes "+
-			"permit it: apply them", what, err)
+		return fmt.Errorf("the API server refuses %s: %w; the Role rdmaperf-mesh and its RoleBinding in "+
+			"deploy/kubernetes permit it: apply them", what, err)
 	}
 	return fmt.Errorf("the API server, %s: %w", what, err)
 }
@@ -143,7 +143,7 @@ func (c *Client) once(ctx context.Context, method, path string, in, out any) err
 	}
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	r.Header.Set("Accept", "application/json")
-	r.Header.Set("User-Agent", "pureverbs-perf")
+	r.Header.Set("User-Agent", "pureverbs-rdmaperf")
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

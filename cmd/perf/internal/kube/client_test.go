@@ -49,9 +49,9 @@ func TestConnect(t *testing.T) {
 		"HTTPS_PROXY": "http://192.0.2.1:1"}
 	getenv := func(name string) string { return env[name] }
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-	dir := account(t, map[string]string{"token": "first\n", "ca.crt": ca, "namespace": "perf\n"})
+	dir := account(t, map[string]string{"token": "first\n", "ca.crt": ca, "namespace": "rdmaperf\n"})
 	c, err := Connect(getenv, dir)
-	if err != nil || c.Namespace != "perf" {
+	if err != nil || c.Namespace != "rdmaperf" {
 		t.Fatalf("%v: %+v", err, c)
 	}
 	ask := func(c *Client, path string) error {
@@ -91,8 +91,8 @@ func TestConnect(t *testing.T) {
 	}{
 		"no pod":       {map[string]string{}, nil, "KUBERNETES_SERVICE_HOST is not set"},
 		"no account":   {env, nil, "automountServiceAccountToken"},
-		"no authority": {env, map[string]string{"namespace": "perf"}, "ca.crt"},
-		"an authority that is not": {env, map[string]string{"namespace": "perf", "ca.crt": "x"},
+		"no authority": {env, map[string]string{"namespace": "rdmaperf"}, "ca.crt"},
+		"an authority that is not": {env, map[string]string{"namespace": "rdmaperf", "ca.crt": "x"},
 			"ca.crt has no certificate"},
 	} {
 		_, err := Connect(func(name string) string { return tt.env[name] }, account(t, tt.files))
@@ -102,7 +102,7 @@ func TestConnect(t *testing.T) {
 	}
 	six, err := Connect(func(name string) string {
 		return map[string]string{"KUBERNETES_SERVICE_HOST": "fd00::1"}[name]
-	}, account(t, map[string]string{"ca.crt": ca, "namespace": "perf"}))
+	}, account(t, map[string]string{"ca.crt": ca, "namespace": "rdmaperf"}))
 	if err != nil || six.base != "https://[fd00::1]:443" {
 		t.Errorf("%v: %+v", err, six)
 	}
@@ -131,7 +131,7 @@ func TestConnectStranger(t *testing.T) {
 	host, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	c, err := Connect(func(name string) string {
 		return map[string]string{"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}[name]
-	}, account(t, map[string]string{"token": "t", "ca.crt": strangeAuthority, "namespace": "perf"}))
+	}, account(t, map[string]string{"token": "t", "ca.crt": strangeAuthority, "namespace": "rdmaperf"}))
 	if err != nil {
 		t.Fatal(err)
 	}

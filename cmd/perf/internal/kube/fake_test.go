@@ -30,7 +30,7 @@ func newFake() *fake { return &fake{objects: map[string]fields{}} }
 
 // client returns a client of the API server.
 func (f *fake) client(t testing.TB) *Client {
-	c := &Client{Namespace: "perf", base: "https://api", account: t.TempDir()}
+	c := &Client{Namespace: "rdmaperf", base: "https://api", account: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(c.account, "token"), []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -137,13 +137,13 @@ func (f *fake) serve(r *http.Request, body fields) (int, string) {
 	return status(http.StatusNotFound)
 }
 
-const leases = "/apis/coordination.k8s.io/v1/namespaces/perf/leases"
+const leases = "/apis/coordination.k8s.io/v1/namespaces/rdmaperf/leases"
 
 // holder returns the name of the run that has the Lease.
 func (f *fake) holder() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	name, _ := at(f.objects[leases+"/perf-mesh"], "spec")["holderIdentity"].(string)
+	name, _ := at(f.objects[leases+"/rdmaperf-mesh"], "spec")["holderIdentity"].(string)
 	return name
 }
 
@@ -161,10 +161,10 @@ func (f *fake) have(holder, renewed string, seconds int, ours bool) {
 	f.version++
 	labels := fields{"team": "net"}
 	if ours {
-		labels[Label] = "perf-mesh"
+		labels[Label] = "rdmaperf-mesh"
 	}
-	f.objects[leases+"/perf-mesh"] = fields{"kind": "Lease",
-		"metadata": fields{"name": "perf-mesh", "namespace": "perf", "resourceVersion": fmt.Sprint(f.version),
+	f.objects[leases+"/rdmaperf-mesh"] = fields{"kind": "Lease",
+		"metadata": fields{"name": "rdmaperf-mesh", "namespace": "rdmaperf", "resourceVersion": fmt.Sprint(f.version),
 			"labels": labels, "managedFields": []any{fields{}}},
 		"spec": fields{"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed,
 			"acquireTime": renewed}}
@@ -172,7 +172,7 @@ func (f *fake) have(holder, renewed string, seconds int, ours bool) {
 
 // lock returns the Lock of a run.
 func (f *fake) lock(t testing.TB, id string, wait time.Duration, said *lines) *Lock {
-	return &Lock{Client: f.client(t), Namespace: "perf", Name: "perf-mesh", ID: id, Wait: wait, Say: said.say}
+	return &Lock{Client: f.client(t), Namespace: "rdmaperf", Name: "rdmaperf-mesh", ID: id, Wait: wait, Say: said.say}
 }
 
 // lines is what was said.

@@ -34,11 +34,11 @@ type Template struct {
 	client   *Client
 	metadata fields
 	spec     fields
-	program  fields // the container perf
+	program  fields // the container rdmaperf
 }
 
 // container is the name of the container that runs the agent.
-const container = "perf"
+const container = "rdmaperf"
 
 // Template reads the template of Jobs in a CronJob of this pod's namespace.
 func (c *Client) Template(ctx context.Context, name string) (*Template, error) {

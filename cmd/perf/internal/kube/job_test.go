@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	jobs  = "/apis/batch/v1/namespaces/perf/jobs"
-	crons = "/apis/batch/v1/namespaces/perf/cronjobs/"
+	jobs  = "/apis/batch/v1/namespaces/rdmaperf/jobs"
+	crons = "/apis/batch/v1/namespaces/rdmaperf/cronjobs/"
 )
 
 // template puts a CronJob there.
@@ -24,17 +24,17 @@ func (f *fake) template(t *testing.T, text string) {
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
 		t.Fatal(err)
 	}
-	f.objects[crons+"perf-agents"] = fields{"spec": fields{"jobTemplate": spec}}
+	f.objects[crons+"rdmaperf-agents"] = fields{"spec": fields{"jobTemplate": spec}}
 }
 
-const agents = `{"metadata":{"labels":{"app":"perf-agents"}},"spec":{"completionMode":"Indexed","completions":1,
+const agents = `{"metadata":{"labels":{"app":"rdmaperf-agents"}},"spec":{"completionMode":"Indexed","completions":1,
 	"custom":{"kept":true},"template":{"spec":{"containers":[{"name":"sidecar","args":["x"]},
-	{"name":"perf","command":["rdmaperf"],"image":"i"}]}}}}`
+	{"name":"rdmaperf","command":["rdmaperf"],"image":"i"}]}}}}`
 
 // run starts the Job of a run.
 func (f *fake) run(t *testing.T, r Run, say func(string)) (*Job, error) {
 	t.Helper()
-	tpl, err := f.client(t).Template(t.Context(), "perf-agents")
+	tpl, err := f.client(t).Template(t.Context(), "rdmaperf-agents")
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +46,10 @@ func TestJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.template(t, agents)
-		for name, lease := range map[string]string{"killed": "perf-mesh", "neighbour": "racks", "backup": ""} {
+		for name, lease := range map[string]string{"killed": "rdmaperf-mesh", "neighbour": "racks", "backup": ""} {
 			f.objects[jobs+"/"+name] = fields{"metadata": fields{"labels": fields{Label: lease}}}
 		}
-		j, err := f.run(t, Run{ID: "run1-ab", Owner: "run1", UID: "u-1", Lease: "perf-mesh", Hosts: 3,
+		j, err := f.run(t, Run{ID: "run1-ab", Owner: "run1", UID: "u-1", Lease: "rdmaperf-mesh", Hosts: 3,
 			Args: []string{"serve", "--join", "a:1"}}, func(string) {})
 		if err != nil {
 			t.Fatal(err)
@@ -58,12 +58,12 @@ func TestJob(t *testing.T) {
 			t.Errorf("%v is left", f.objects)
 		}
 		text, _ := json.Marshal(f.objects[jobs+"/run1-ab"])
-		want := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"labels":{"app":"perf-agents",` +
-			`"pureverbs/perf-mesh":"perf-mesh"},"name":"run1-ab","ownerReferences":[{"apiVersion":"batch/v1",` +
+		want := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"labels":{"app":"rdmaperf-agents",` +
+			`"pureverbs/rdmaperf-mesh":"rdmaperf-mesh"},"name":"run1-ab","ownerReferences":[{"apiVersion":"batch/v1",` +
 			`"kind":"Job","name":"run1","uid":"u-1"}],"resourceVersion":"1"},"spec":{"completionMode":"Indexed",` +
 			`"completions":3,"custom":{"kept":true},"parallelism":3,"template":{"spec":{"containers":[` +
 			`{"args":["x"],"name":"sidecar"},` +
-			`{"args":["serve","--join","a:1"],"command":["rdmaperf"],"image":"i","name":"perf"}]}}}}`
+			`{"args":["serve","--join","a:1"],"command":["rdmaperf"],"image":"i","name":"rdmaperf"}]}}}}`
 		if string(text) != want {
 			t.Errorf("%s\nwant %s", text, want)
 		}
@@ -92,16 +92,16 @@ func TestJobRefused(t *testing.T) {
 		"empty": {`{}`, "", "", 0, 0, "no template of agents"},
 		"not indexed": {strings.Replace(agents, "Indexed", "NonIndexed", 1), "", "", 0, 0,
 			"completionMode Indexed"},
-		"no container": {strings.Replace(agents, `"perf"`, `"p"`, 1), "", "", 0, 0, `a container "perf"`},
+		"no container": {strings.Replace(agents, `"rdmaperf"`, `"p"`, 1), "", "", 0, 0, `a container "rdmaperf"`},
 		"other types": {`{"spec":{"completionMode":"Indexed","template":{"spec":{"containers":[1,[],null]}}}}`, "", "",
-			0, 0, `a container "perf"`},
-		"no right to read":         {agents, "GET", crons + "perf-agents", 403, 0, "the Role perf-mesh"},
-		"no right to make":         {agents, "POST", jobs, 403, 0, "the Role perf-mesh"},
-		"no right to remove":       {agents, "DELETE", jobs, 403, 0, "the Role perf-mesh"},
+			0, 0, `a container "rdmaperf"`},
+		"no right to read":         {agents, "GET", crons + "rdmaperf-agents", 403, 0, "the Role rdmaperf-mesh"},
+		"no right to make":         {agents, "POST", jobs, 403, 0, "the Role rdmaperf-mesh"},
+		"no right to remove":       {agents, "DELETE", jobs, 403, 0, "the Role rdmaperf-mesh"},
 		"failing":                  {agents, "POST", jobs, 500, 3, ""},
 		"made, without a reply":    {agents, "POST", jobs, hangs, 1, ""},
 		"failing for ever":         {agents, "POST", jobs, 500, 0, "500 Internal Server Error"},
-		"the template never comes": {agents, "GET", crons + "perf-agents", hangs, 0, "no reply within 5s"},
+		"the template never comes": {agents, "GET", crons + "rdmaperf-agents", hangs, 0, "no reply within 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,8 +185,8 @@ func TestJobTroubles(t *testing.T) {
 						}
 					}
 				}
-				f.objects["/api/v1/namespaces/perf/pods"] = fields{"items": list}
-				f.objects["/api/v1/namespaces/perf/events"] = fields{"items": events}
+				f.objects["/api/v1/namespaces/rdmaperf/pods"] = fields{"items": list}
+				f.objects["/api/v1/namespaces/rdmaperf/events"] = fields{"items": events}
 				var said []string
 				j, err := f.run(t, Run{ID: "run1", Hosts: 2}, func(line string) { said = append(said, line) })
 				if err != nil {
@@ -234,7 +234,7 @@ func TestJobInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.template(t, agents)
-		tpl, err := f.client(t).Template(t.Context(), "perf-agents")
+		tpl, err := f.client(t).Template(t.Context(), "rdmaperf-agents")
 		if err != nil {
 			t.Fatal(err)
 		}

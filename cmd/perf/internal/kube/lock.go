@@ -118,7 +118,8 @@ func (l *Lock) take(ctx context.Context, c *Claim) error {
 			continue
 		}
 		if c.Foreign() {
-			return fmt.Errorf("the Lease %s belongs to %s, which is no run of perf mesh; choose another name (--lease)",
+			return fmt.Errorf("the Lease %s belongs to %s, which is no run of rdmaperf mesh; choose another name "+
+				"(--lease)",
 				l.lease(), c.seen.Holder)
 		}
 		left := l.Wait - now.Sub(began)
@@ -238,8 +239,8 @@ type object struct {
 	} `json:"spec"`
 }
 
-// Label is on each object that a run of perf mesh makes. Its value names the Lease of the run.
-const Label = "pureverbs/perf-mesh"
+// Label is on each object that a run of rdmaperf mesh makes. Its value names the Lease of the run.
+const Label = "pureverbs/rdmaperf-mesh"
 
 // Label returns the value of the label of objects under this Lease.
 func (l *Lock) Label() string {

@@ -59,7 +59,7 @@ func TestLockTwo(t *testing.T) {
 		}
 		waits := said[second.id]
 		if text := waits.text(); strings.Count(text, "\n") != 0 || waits.all < 100 ||
-			!strings.Contains(text, "the run "+first.id+" has the nodes (Lease perf/perf-mesh, since 2") {
+			!strings.Contains(text, "the run "+first.id+" has the nodes (Lease rdmaperf/rdmaperf-mesh, since 2") {
 			t.Errorf("the second one said %q, and %d lines", text, waits.all)
 		}
 		if err := second.release(); err != nil || f.holder() != "" {
@@ -142,9 +142,9 @@ func TestLockKeeps(t *testing.T) {
 			t.Errorf("%d requests in an hour, want one in 5 s", n)
 		}
 		f.mu.Lock()
-		o := f.objects[leases+"/perf-mesh"]
+		o := f.objects[leases+"/rdmaperf-mesh"]
 		labels := at(o, "metadata", "labels")
-		if labels["team"] != "net" || labels[Label] != "perf-mesh" || at(o, "metadata")["managedFields"] != nil ||
+		if labels["team"] != "net" || labels[Label] != "rdmaperf-mesh" || at(o, "metadata")["managedFields"] != nil ||
 			at(o, "spec")["leaseDurationSeconds"] != 30.0 || at(o, "spec")["leaseTransitions"] != 1.0 {
 			t.Errorf("%v", o)
 		}
@@ -165,13 +165,15 @@ func TestLockRefused(t *testing.T) {
 		want   string
 		most   time.Duration // until then it has ended
 	}{
-		"no Role":          {"", 403, `{"message":"User \"x\" cannot get"}`, 0, `cannot get; the Role perf-mesh`, 0},
-		"no right to make": {"POST", 403, `{"message":"cannot create"}`, 0, "cannot create; the Role perf-mesh", 0},
-		"no namespace":     {"POST", 404, `{"message":"namespaces \"perf\" not found"}`, 0, `"perf" not found`, 0},
-		"no such version":  {"POST", 404, "404 page not found", 0, `"404 page not found"`, 0},
-		"invalid":          {"POST", 422, `{"message":"is invalid"}`, 0, "is invalid", 0},
-		"a redirect":       {"", 302, "", 0, "302 Found", 0},
-		"overloaded":       {"", 429, `1 pause {"message":"too many"}`, 3, "", 10 * time.Second},
+		"no Role": {"", 403, `{"message":"User \"x\" cannot get"}`, 0, `cannot get; the Role rdmaperf-mesh`,
+			0},
+		"no right to make": {"POST", 403, `{"message":"cannot create"}`, 0, "cannot create; the Role rdmaperf-mesh", 0},
+		"no namespace": {"POST", 404, `{"message":"namespaces \"rdmaperf\" not found"}`, 0, `"rdmaperf" not found`,
+			0},
+		"no such version": {"POST", 404, "404 page not found", 0, `"404 page not found"`, 0},
+		"invalid":         {"POST", 422, `{"message":"is invalid"}`, 0, "is invalid", 0},
+		"a redirect":      {"", 302, "", 0, "302 Found", 0},
+		"overloaded":      {"", 429, `1 pause {"message":"too many"}`, 3, "", 10 * time.Second},
 		"overloaded, asks for long": {"", 429, `3600 pause {"message":"too many"}`, 2, "",
 			25 * time.Second},
 		"overloaded for ever": {"", 429, `1 pause {}`, 0, "429 Too Many Requests", 40 * time.Second},
@@ -306,7 +308,7 @@ func TestLockInterrupted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		holder, want string
 	}{
-		"waits":      {"other", "interrupted; the run other has the nodes (Lease perf/perf-mesh)"},
+		"waits":      {"other", "interrupted; the run other has the nodes (Lease rdmaperf/rdmaperf-mesh)"},
 		"first turn": {"", "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 func start(t *testing.T, command string, words ...string) *Launch {
 	t.Helper()
-	l, err := Start(command, words, []string{"PERF_JOIN=a:1"}, func(string) bool { return false })
+	l, err := Start(command, words, []string{"RDMAPERF_JOIN=a:1"}, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestWords(t *testing.T) {
 	for command, want := range map[string][]string{
 		`printf '<%s>\n'`:                                            {"<a b>", "<$c>"},
 		`printf '<%s>\n' 1 "$@" 2`:                                   {"<1>", "<a b>", "<$c>", "<2>"},
-		`echo err >&2; echo out; echo $PERF_JOIN; : `:                {"err", "out", "a:1"},
+		`echo err >&2; echo out; echo $RDMAPERF_JOIN; : `:            {"err", "out", "a:1"},
 		`for i in 1 2; do echo $i "$@" & wait; done`:                 {"1 a b $c", "2 a b $c"},
 		`i=0; while [ $i -lt 100 ]; do echo $i; i=$((i+1)); done; :`: nil,
 	} {

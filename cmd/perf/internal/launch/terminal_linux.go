@@ -11,8 +11,8 @@ import (
 )
 
 // ErrAsked means that a launcher asks on a terminal that this process does not have either.
-var ErrAsked = errors.New("it asks on the terminal, and perf mesh is in the background: start perf mesh in the " +
-	"foreground, or give the launcher an option not to ask, such as ssh -o BatchMode=yes")
+var ErrAsked = errors.New("it asks on the terminal, and rdmaperf mesh is in the background: start rdmaperf mesh in " +
+	"the foreground, or give the launcher an option not to ask, such as ssh -o BatchMode=yes")
 
 // terminal is the controlling terminal of this process. A launcher is a process group of its own, so that signals of
 // the terminal do not reach it, and the kernel stops it when it reads the terminal. Then it is lent the terminal.

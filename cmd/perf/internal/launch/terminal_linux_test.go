@@ -24,7 +24,7 @@ const asks = `(printf 'sure? ' >/dev/tty; read a </dev/tty; echo "got:$a" >/dev/
 
 const roleEnv = "LAUNCH_TEST_ROLE"
 
-// TestMain is also perf mesh below a terminal of TestTerminal.
+// TestMain is also rdmaperf mesh below a terminal of TestTerminal.
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
 	case "":
@@ -73,7 +73,8 @@ func TestTerminal(t *testing.T) {
 		{"foreground", "sure?", "yes\n", []string{"got:yes", "ended: <nil>", "back: true"}, []string{"interrupted"}},
 		{"foreground", "sure?", "\x03", []string{"ended: signal: interrupt", "back: true", "interrupted"},
 			[]string{"got:"}},
-		{"background", "", "", []string{"ended: it asks on the terminal", "start perf mesh in the foreground"}, nil},
+		{"background", "", "", []string{"ended: it asks on the terminal", "start rdmaperf mesh in the foreground"},
+			nil},
 	} {
 		master, slave := openPTY(t)
 		cmd := exec.Command(os.Args[0])

@@ -47,7 +47,7 @@ func Measure(ctx context.Context, o Options, hooks Hooks) (*Result, error) {
 func anyDevice() error {
 	list, err := ibv.Devices()
 	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("no device on this host (perf doctor shows why): %w", ibv.ErrNoDevice)
+		err = fmt.Errorf("no device on this host (rdmaperf doctor shows why): %w", ibv.ErrNoDevice)
 	}
 	return err
 }
@@ -55,7 +55,7 @@ func anyDevice() error {
 // request is the client: it has the server take part in each run.
 func request(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res *Result) error {
 	c, err := wire.DialTCP(ctx, wire.TCP, "", o.Host, o.Port, o.Timeout, o.Patience,
-		fmt.Sprintf("no perf %s is waiting there for a client", o.Carrier))
+		fmt.Sprintf("no rdmaperf %s is waiting there for a client", o.Carrier))
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 	return run.over(end.Seconds), nil
 }
 
-// runRaw runs perf send with the server.
+// runRaw runs rdmaperf send with the server.
 func (o *Options) runRaw(ctx context.Context, ctl *control, what order) (Run, error) {
 	if err := ctl.send(what); err != nil {
 		return Run{}, err

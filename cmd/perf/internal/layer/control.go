@@ -29,7 +29,7 @@ type order struct {
 func (o *order) check() error {
 	switch {
 	case o.Version != protocolVersion:
-		return fmt.Errorf("the client speaks version %d, this server %d: give both ends the same perf", o.Version,
+		return fmt.Errorf("the client speaks version %d, this server %d: give both ends the same rdmaperf", o.Version,
 			protocolVersion)
 	case o.Carrier != Stream && o.Carrier != Message && o.Carrier != Buffer && o.Carrier != TCP && !o.Carrier.raw() &&
 		o.Carrier != Copy, o.Carrier == Copy && o.Latency:
@@ -81,7 +81,7 @@ func (c *control) receive(v any) error {
 		return io.EOF
 	}
 	if err := json.Unmarshal(c.in.Bytes(), v); err != nil {
-		return fmt.Errorf("the peer is not perf stream or perf message: %w", err)
+		return fmt.Errorf("the peer is not rdmaperf stream or rdmaperf message: %w", err)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@
 //	control.go  the exchange: lines of JSON over TCP
 //	carrier.go  what carries the bytes: a stream, messages, TCP
 //	loop.go     the loops of both ends, over any carrier
-//	raw.go      perf send, as a carrier of its own
+//	raw.go      rdmaperf send, as a carrier of its own
 //	copying.go  copying in memory, for comparison
 //	client.go   the client: decides what runs
 //	server.go   the server: does what the client asks for

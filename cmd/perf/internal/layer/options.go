@@ -17,8 +17,8 @@ const (
 	Stream  Carrier = "stream"
 	Message Carrier = "message"
 	Buffer  Carrier = "buffer" // messages that are not copied
-	Raw     Carrier = "send"   // perf send: raw verbs
-	RawWait Carrier = "send-e" // perf send -e, which sleeps for completions
+	Raw     Carrier = "send"   // rdmaperf send: raw verbs
+	RawWait Carrier = "send-e" // rdmaperf send -e, which sleeps for completions
 	TCP     Carrier = "tcp"
 	Copy    Carrier = "copy" // a stream whose copying is timed
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// raw runs perf send: as a client if the options are a client's. waiting is called when a server listens.
+// raw runs rdmaperf send: as a client if the options are a client's. waiting is called when a server listens.
 func raw(ctx context.Context, o *Options, what order, waiting func(port int)) (Run, error) {
 	metric := wire.Bandwidth
 	if what.Latency {

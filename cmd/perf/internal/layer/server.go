@@ -141,7 +141,7 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 	return run, ctl.send(answer{Seconds: run.Seconds, Usage: run.Server, Memory: run.ServerMemory})
 }
 
-// serveRaw is the server of perf send.
+// serveRaw is the server of rdmaperf send.
 func (o *Options) serveRaw(ctx context.Context, ctl *control, what order) (Run, error) {
 	var told error
 	run, err := raw(ctx, o, what, func(int) { told = ctl.send(answer{}) })

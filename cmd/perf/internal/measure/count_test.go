@@ -26,7 +26,7 @@ func TestBothDirections(t *testing.T) {
 	if rep.Iters != 1000 || rep.MsgRate != 1000/1e6 {
 		t.Errorf("the report is %+v, want what was sent", rep)
 	}
-	// An older perf reports both directions together.
+	// An older rdmaperf reports both directions together.
 	older := wire.Report{Size: 8, Iters: 1500, MsgRate: 1500 / 1e6, AvgBW: 1, PeakBW: 2}
 	if err := s.AddPeer(older, false); err != nil {
 		t.Fatal(err)

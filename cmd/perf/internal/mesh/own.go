@@ -67,7 +67,7 @@ func isOwn(err error) bool {
 type ownError struct{ err error }
 
 func (e *ownError) Error() string {
-	s := fmt.Sprintf("perf mesh itself failed: %v", e.err)
+	s := fmt.Sprintf("rdmaperf mesh itself failed: %v", e.err)
 	if errors.Is(e.err, syscall.EMFILE) {
 		s += fmt.Sprintf("; its limit of open files is %d (ulimit -n)", mostFiles())
 	}

@@ -79,13 +79,13 @@ func TestOwn_Dial(t *testing.T) {
 		_, bad := m.res.Sort()
 		l := m.res.LostHosts
 		if len(l) != 1 || l[0].Kind != Unasked || len(bad) > 0 ||
-			!strings.Contains(l[0].Error, "perf mesh itself failed: ") {
+			!strings.Contains(l[0].Error, "rdmaperf mesh itself failed: ") {
 			t.Errorf("%v: %+v, bad: %q", e, l, bad)
 		}
 		if e == syscall.EMFILE && !strings.Contains(l[0].Error, fmt.Sprintf("open files is %d", mostFiles())) {
 			t.Errorf("%+v", l)
 		}
-		want := "1 hosts were not asked because perf mesh itself failed, 0 hosts were lost"
+		want := "1 hosts were not asked because rdmaperf mesh itself failed, 0 hosts were lost"
 		if got := m.res.Absences(); got != want || m.res.unclearHosts()["n1"] == "" {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -188,7 +188,7 @@ func TestOwn_CutOff(t *testing.T) {
 				want = 0
 			}
 			if _, bad := res.Sort(); len(bad) != want || (err != nil) != all ||
-				all && !strings.Contains(err.Error(), "perf mesh itself lost all hosts") {
+				all && !strings.Contains(err.Error(), "rdmaperf mesh itself lost all hosts") {
 				t.Errorf("all: %v: %v, bad %q, lost %v", all, err, bad, res.LostHosts)
 			}
 			for i := range res.Pairs {

@@ -153,7 +153,7 @@ const (
 	Absent  = "absent"   // it could not be reached, or did not come
 	LeftOut = "left out" // it came, and does not fit
 	Lost    = "lost"     // it was there, and went
-	Unasked = "unasked"  // perf mesh itself failed, which says nothing of the host
+	Unasked = "unasked"  // rdmaperf mesh itself failed, which says nothing of the host
 )
 
 // LostHost is a host without all its figures.
@@ -251,7 +251,7 @@ type StalledPair struct {
 type Stalls struct {
 	StalledHosts []StalledHost `json:"stalled_hosts,omitempty"`
 	StalledPairs []StalledPair `json:"stalled_pairs,omitempty"`
-	// Itself is for how long perf mesh itself stood still, in all, which it blames nobody for.
+	// Itself is for how long rdmaperf mesh itself stood still, in all, which it blames nobody for.
 	Itself float64 `json:"stood_still_itself_seconds,omitempty"`
 }
 

@@ -142,7 +142,8 @@ func (m *coordinator) settle() {
 	}
 	cut := m.cutOff()
 	if !cut.IsZero() {
-		m.left = errors.New("perf mesh itself lost all hosts at the same time; no host is blamed: check its network")
+		m.left = errors.New("rdmaperf mesh itself lost all hosts at the same time; no host is blamed: check its " +
+			"network")
 	}
 	blameless := func(at time.Time) bool {
 		return !cut.IsZero() && at.After(cut.Add(-6*m.Beat)) || m.own.before(at, 2*m.Beat) > 0 ||
@@ -150,7 +151,7 @@ func (m *coordinator) settle() {
 	}
 	for _, h := range m.hosts {
 		if gap := m.own.before(h.lostAt, 2*m.Beat); h.agent != nil && gap > 0 {
-			m.left = fmt.Errorf("perf mesh itself stood still for %.1f s, and agents gave it up; no host is blamed",
+			m.left = fmt.Errorf("rdmaperf mesh itself stood still for %.1f s, and agents gave it up; no host is blamed",
 				gap.Seconds())
 		}
 		if h.agent != nil && !h.lostAt.IsZero() && !blameless(h.lostAt) {

@@ -51,7 +51,7 @@ func (r runner) Run(ctx context.Context, t agent.Task, listening func(int) error
 }
 
 func worker(name string, place roster.Place, r agent.Runner) *agent.Worker {
-	return &agent.Worker{Runner: r, Hello: agent.Hello{Name: name, Program: "perf 1", Most: 2, Place: place}}
+	return &agent.Worker{Runner: r, Hello: agent.Hello{Name: name, Program: "rdmaperf 1", Most: 2, Place: place}}
 }
 
 // startAgent starts a standing agent, and returns where it listens.
@@ -95,7 +95,7 @@ func config(t *testing.T) Config {
 	lat := p
 	p.Metric, lat.Metric = wire.Bandwidth, wire.Latency
 	return Config{Order: "rounds", Bandwidth: p, Latency: lat, Token: token(t), Timeout: testutil.Patience,
-		Patience: 10 * time.Second, Program: "perf 1"}
+		Patience: 10 * time.Second, Program: "rdmaperf 1"}
 }
 
 func standing(t *testing.T, hosts ...string) Config {
@@ -117,8 +117,8 @@ func TestRunWithoutOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := ln.Addr().String()
-	a, b := startAgent(t, "perf 1", runner{}), startAgent(t, "perf 1", runner{})
-	old := startAgent(t, "perf 2", runner{})
+	a, b := startAgent(t, "rdmaperf 1", runner{}), startAgent(t, "rdmaperf 1", runner{})
+	old := startAgent(t, "rdmaperf 2", runner{})
 	ln.Close() // now that no agent gets its port
 	c := standing(t, a, gone, b, old)
 	var left []string
@@ -128,11 +128,11 @@ func TestRunWithoutOne(t *testing.T) {
 		t.Fatalf("%v, left out %q, lost %v, want %s and %s", err, left, res.LostHosts, gone, old)
 	}
 	if h := res.LostHosts[0]; h.Host != gone || h.Kind != Absent ||
-		!strings.Contains(h.Error, "no perf serve is listening there") {
+		!strings.Contains(h.Error, "no rdmaperf serve is listening there") {
 		t.Errorf("the one that is gone: %+v", h)
 	}
-	if h := res.LostHosts[1]; h.Host != old || h.Kind != LeftOut || h.Program != "perf 2" ||
-		!strings.Contains(h.Error, `"perf 2"`) {
+	if h := res.LostHosts[1]; h.Host != old || h.Kind != LeftOut || h.Program != "rdmaperf 2" ||
+		!strings.Contains(h.Error, `"rdmaperf 2"`) {
 		t.Errorf("the one of another release: %+v", h)
 	}
 	measured := 0
@@ -148,7 +148,7 @@ func TestRunWithoutOne(t *testing.T) {
 	}
 	var text strings.Builder
 	res.Text(&text, false)
-	for _, want := range []string{"left out host " + old + `: it runs "perf 2"`, "absent host " + gone + ": "} {
+	for _, want := range []string{"left out host " + old + `: it runs "rdmaperf 2"`, "absent host " + gone + ": "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
@@ -208,8 +208,8 @@ func TestRunLate(t *testing.T) {
 		}
 	}
 	a, b, late := &counted{Listener: listeners[0]}, &counted{Listener: listeners[1]}, listeners[2]
-	serveAgent(t, a, "perf 1", runner{})
-	serveAgent(t, b, "perf 1", runner{})
+	serveAgent(t, a, "rdmaperf 1", runner{})
+	serveAgent(t, b, "rdmaperf 1", runner{})
 	c := standing(t, a.Addr().String(), b.Addr().String(), late.Addr().String())
 	c.Beat = 4 * time.Second // the first one of an agent comes after one second
 	defer late.Close()
@@ -233,7 +233,7 @@ func TestRunLate(t *testing.T) {
 
 // TestRunTwice names an agent that is there by two names.
 func TestRunTwice(t *testing.T) {
-	a := startAgent(t, "perf 1", runner{})
+	a := startAgent(t, "rdmaperf 1", runner{})
 	_, port, _ := net.SplitHostPort(a)
 	_, err := Run(t.Context(), standing(t, a, "[::ffff:127.0.0.1]:"+port))
 	if err == nil || !strings.Contains(err.Error(), "are the same agent") {
@@ -377,7 +377,7 @@ func TestJoin(t *testing.T) {
 		without.Problem = "no RDMA device"
 		p.join(ctx, without, nil)
 		old := worker("n9", roster.Place{Rank: 9, Of: 12}, runner{})
-		old.Hello.Program = "perf 0"
+		old.Hello.Program = "rdmaperf 0"
 		p.join(ctx, old, nil)
 		twice := worker("x", roster.Place{Rank: 1, Of: 12}, runner{})
 		go func() { time.Sleep(time.Second); p.join(ctx, twice, nil) }()

@@ -39,7 +39,8 @@ func (r *Result) stalled(w io.Writer) {
 			r.side(p.To, p.ToNIC), p.Seconds)
 	}
 	if s.Itself > 0 {
-		fmt.Fprintf(w, "perf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n", s.Itself)
+		fmt.Fprintf(w, "rdmaperf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n",
+			s.Itself)
 	}
 }
 

@@ -144,7 +144,7 @@ func TestStalled_AtTheEnd(t *testing.T) {
 	})
 }
 
-// TestWatch: while perf mesh itself stands still, it hears of nobody, and blames nobody for it.
+// TestWatch: while rdmaperf mesh itself stands still, it hears of nobody, and blames nobody for it.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w watch

@@ -76,7 +76,7 @@ func (r *Result) unclear() string {
 		}
 	}
 	if n > 0 {
-		said += fmt.Sprintf("%d hosts were not asked because perf mesh itself failed, ", n)
+		said += fmt.Sprintf("%d hosts were not asked because rdmaperf mesh itself failed, ", n)
 	}
 	return said
 }

@@ -51,7 +51,7 @@ type Comparison struct {
 // Compared is a figure in the old and in the new runs.
 type Compared struct {
 	Bytes   uint64   `json:"bytes,omitempty"`
-	Over    string   `json:"over,omitempty"`  // what perf stream or perf message was compared with
+	Over    string   `json:"over,omitempty"`  // what rdmaperf stream or rdmaperf message was compared with
 	Hosts   string   `json:"hosts,omitempty"` // which pairs of a mesh
 	Figure  string   `json:"figure"`
 	Old     Middle   `json:"old"`

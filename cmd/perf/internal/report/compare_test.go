@@ -235,7 +235,7 @@ func TestReadRefuses(t *testing.T) {
 		`{"schema":"pureverbs.perf.mesh","version":2}`:                      "schema version 2",
 		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a"]}`:        "1 hosts",
 		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a","b"]}`:    "no results",
-		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a",{}]}`:     "not a JSON object of perf mesh",
+		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a",{}]}`:     "not a JSON object of rdmaperf mesh",
 		`{"schema":"pureverbs.perf","version":1,"results":[{"bytes":"a"}]}`: "not a JSON object",
 	} {
 		s, err := Read(strings.NewReader(text))

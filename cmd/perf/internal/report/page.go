@@ -61,7 +61,7 @@ func (n Named) Line() string {
 			words[i] = fmt.Sprintf("%q", w)
 		}
 	}
-	return "perf " + strings.Join(words, " ")
+	return "rdmaperf " + strings.Join(words, " ")
 }
 
 // Software reports whether a run was on a device of software.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dismissed reports whether a suspect was measured again, alone (perf mesh --confirm), and was not confirmed.
+// dismissed reports whether a suspect was measured again, alone (rdmaperf mesh --confirm), and was not confirmed.
 func (p slowPart) dismissed() bool { return p.Confirmed != nil && !*p.Confirmed }
 
 // settled returns the mesh without the suspects that were dismissed, and a sentence about them, if there are any. Slow

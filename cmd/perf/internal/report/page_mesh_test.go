@@ -35,7 +35,7 @@ func (m *savedMesh) pair(from, to int, gbits, us float64) {
 func htmlOf(t *testing.T, m *savedMesh) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := HTML(&b, []Named{{Name: "m.json", Saved: &Saved{Mesh: m}}}, "perf", time.Unix(1800000000,
+	if err := HTML(&b, []Named{{Name: "m.json", Saved: &Saved{Mesh: m}}}, "rdmaperf", time.Unix(1800000000,
 		0)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestPage_Large(t *testing.T) {
 	}
 }
 
-// TestMostHosts: each mesh that perf mesh can measure can be read.
+// TestMostHosts: each mesh that rdmaperf mesh can measure can be read.
 func TestMostHosts(t *testing.T) {
 	object := func(hosts int) string {
 		return `{"schema":"pureverbs.perf.mesh","version":1,"hosts":["h"` + strings.Repeat(`,"h"`, hosts-1) + `]}`
@@ -363,9 +363,9 @@ func TestLabels(t *testing.T) {
 		{[]Named{run("a", same), run("b", same)}, []string{"a", "b"}},
 		{[]Named{run("a", same), run("b", strings.Replace(same, "4", "16", 1))},
 			[]string{"a (4 queue pairs)", "b (16 queue pairs)"}},
-		{[]Named{run("a", same+`,"program":"perf v1"`), run("b", strings.Replace(same, "RC", "UC",
-			1)+`,"program":"perf v2"`),
-			read(t, "m", meshObject)}, []string{"a (RC, perf v1)", "b (UC, perf v2)", "m"}},
+		{[]Named{run("a", same+`,"program":"rdmaperf v1"`), run("b", strings.Replace(same, "RC", "UC",
+			1)+`,"program":"rdmaperf v2"`),
+			read(t, "m", meshObject)}, []string{"a (RC, rdmaperf v1)", "b (UC, rdmaperf v2)", "m"}},
 		{[]Named{run("a", same),
 			run("b", `"test":{"verb":"send","metric":"lat","connection":"UD","queue_pairs":1,"events":true}`)},
 			[]string{"a (write bw, RC, 4 queue pairs)", "b (send lat, UD, 1 queue pair)"}},

@@ -40,7 +40,7 @@ func read(t *testing.T, name, text string) Named {
 func pageOf(t *testing.T, runs ...Named) (*html.Node, string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := HTML(&b, runs, "perf "+hostile, time.Unix(1800000000, 0)); err != nil {
+	if err := HTML(&b, runs, "rdmaperf "+hostile, time.Unix(1800000000, 0)); err != nil {
 		t.Fatal(err)
 	}
 	root, err := html.Parse(bytes.NewReader(b.Bytes()))

@@ -153,7 +153,7 @@ func TestJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, res := f()
 			var b bytes.Buffer
-			o := Outcome{Plan: c, Result: res, Program: "perf of pureverbs v1.2.3", Histogram: true,
+			o := Outcome{Plan: c, Result: res, Program: "rdmaperf of pureverbs v1.2.3", Histogram: true,
 				Command: []string{c.Verb.String(), c.Metric.String()},
 				Host: &Host{Name: "node1", Kernel: "6.1.0", Arch: "amd64", CPUs: 64,
 					Libraries: map[string]string{"libibverbs.so.1": "44.0"}},

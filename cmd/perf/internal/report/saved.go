@@ -26,7 +26,7 @@ type savedSize struct {
 	measure.Summary
 	Histogram []measure.Bucket `json:"histogram"`
 	Intervals []interval       `json:"intervals"`
-	Over      string           `json:"over"`    // of perf stream and perf message
+	Over      string           `json:"over"`    // of rdmaperf stream and rdmaperf message
 	Lat       *measure.Summary `json:"latency"` // the same
 }
 
@@ -126,7 +126,7 @@ func Read(r io.Reader) (*Saved, error) {
 	}
 	s := &Saved{}
 	if err := json.Unmarshal(b, s); err != nil {
-		return nil, fmt.Errorf("not a JSON object of perf: %w", err)
+		return nil, fmt.Errorf("not a JSON object of rdmaperf: %w", err)
 	}
 	version := SchemaVersion
 	switch s.Schema {
@@ -137,15 +137,15 @@ func Read(r io.Reader) (*Saved, error) {
 	case mesh.Schema:
 		version = mesh.Version
 	default:
-		return nil, fmt.Errorf("schema %q, not %q; not written by perf --json", s.Schema, Schema)
+		return nil, fmt.Errorf("schema %q, not %q; not written by rdmaperf --json", s.Schema, Schema)
 	}
 	if s.Version != version {
-		return nil, fmt.Errorf("schema version %d; this perf reads version %d", s.Version, version)
+		return nil, fmt.Errorf("schema version %d; this rdmaperf reads version %d", s.Version, version)
 	}
 	if s.Schema == mesh.Schema {
 		s.Mesh = &savedMesh{}
 		if err := json.Unmarshal(b, s.Mesh); err != nil {
-			return nil, fmt.Errorf("not a JSON object of perf mesh: %w", err)
+			return nil, fmt.Errorf("not a JSON object of rdmaperf mesh: %w", err)
 		}
 		if n := len(s.Mesh.Hosts); n < 2 || n > mesh.MostHosts {
 			return nil, fmt.Errorf("mesh of %d hosts; allowed: 2 to %d", n, mesh.MostHosts)
@@ -154,7 +154,7 @@ func Read(r io.Reader) (*Saved, error) {
 	return s, nil
 }
 
-// UnmarshalJSON reads an object, or the address alone, as perf stream and perf message write it.
+// UnmarshalJSON reads an object, or the address alone, as rdmaperf stream and rdmaperf message write it.
 func (p *peerDoc) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &p.Address) == nil {
 		return nil
@@ -166,7 +166,8 @@ func (p *peerDoc) UnmarshalJSON(b []byte) error {
 // Drawable returns an error if charts would mix up what was measured.
 func (s *Saved) Drawable() error {
 	if v := layer.Carrier(s.Test.Verb); v == layer.Stream || v == layer.Message {
-		return fmt.Errorf("it is of perf %s, which measures several carriers: perf report shows verbs and meshes", v)
+		return fmt.Errorf("it is of rdmaperf %s, which measures several carriers: rdmaperf report shows verbs and "+
+			"meshes", v)
 	}
 	return nil
 }

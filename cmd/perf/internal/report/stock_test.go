@@ -44,7 +44,7 @@ func stockSetup() session.Setup {
 	return s
 }
 
-// TestStock: the whole of what perf prints under perftest's names. TestRXE_Output compares it with perftest.
+// TestStock: the whole of what rdmaperf prints under perftest's names. TestRXE_Output compares it with perftest.
 func TestStock(t *testing.T) {
 	bw, bwRes := bandwidth()
 	bw.Place.Node, bwRes.Setup = plan.Auto, stockSetup()

@@ -104,7 +104,7 @@ func (t Table) end(s session.Setup) {
 	if s.PeerVersion == "" {
 		peer = "by Ethernet frames"
 	} else if s.PeerOurs {
-		peer = "pureverbs perf"
+		peer = "rdmaperf"
 	}
 	if s.RDMACM {
 		peer += ", by rdma_cm"

@@ -31,7 +31,7 @@ var shapes = []struct {
 	{"ib-to-vf", sysfs.LinkInfiniBand, []string{"ibp1s0f0,link=ib", "ibp1s0f0v0,link=ib,grh=required"}, true, false},
 }
 
-// emulated runs perf selftest below the emulator, in strict mode.
+// emulated runs rdmaperf selftest below the emulator, in strict mode.
 func emulated(t *testing.T, devices, faults []string, path, lost string, args ...string) (*Result, int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
@@ -44,7 +44,7 @@ func emulated(t *testing.T, devices, faults []string, path, lost string, args ..
 	for _, f := range faults {
 		line = append(line, "--fault", f)
 	}
-	perf, err := filepath.Abs(bin + "perf")
+	perf, err := filepath.Abs(bin + "rdmaperf")
 	if err != nil {
 		t.Fatal(err)
 	}

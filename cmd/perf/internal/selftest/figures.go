@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// figure is a measurement that perf and a program of perftest both make.
+// figure is a measurement that rdmaperf and a program of perftest both make.
 type figure struct {
 	name  string
 	perf  []string // words before the options
@@ -141,7 +141,7 @@ func both(ctx context.Context, program string, words []string, options [2][]stri
 	}
 }
 
-// readPerf returns a figure of perf's JSON object.
+// readPerf returns a figure of rdmaperf's JSON object.
 func readPerf(text []byte, unit string) (float64, error) {
 	var r struct {
 		Results []struct {
@@ -154,7 +154,7 @@ func readPerf(text []byte, unit string) (float64, error) {
 		return 0, err
 	}
 	if len(r.Results) != 1 {
-		return 0, fmt.Errorf("perf printed %d results, want 1", len(r.Results))
+		return 0, fmt.Errorf("rdmaperf printed %d results, want 1", len(r.Results))
 	}
 	switch unit {
 	case "p50_us":

@@ -38,8 +38,8 @@ var variables = regexp.MustCompile(`^(MLX5_|MLX_|RDMAV_|IBV_|PUREVERBS_|GOMAXPRO
 // hostStep is step 1.
 func hostStep(s *stage) {
 	h := &Host{Environment: []string{}, Log: []string{}, Devices: []HostDevice{}}
-	s.check("perf doctor", func(b *box) {
-		h.Doctor = doctor.Examine(doctor.This(), "perf selftest")
+	s.check("rdmaperf doctor", func(b *box) {
+		h.Doctor = doctor.Examine(doctor.This(), "rdmaperf selftest")
 		for _, f := range h.Doctor.Findings {
 			if f.Severity >= doctor.Warning {
 				b.note("%v: %s: %s", f.Severity, f.Subject, f.Text)

@@ -33,7 +33,7 @@ func (o *Options) watchdog() time.Duration { return time.Duration(o.Lost) * time
 
 // Result is the object to send back.
 type Result struct {
-	Tool          string    `json:"tool"` // perf selftest
+	Tool          string    `json:"tool"` // rdmaperf selftest
 	SchemaVersion int       `json:"schema_version"`
 	Program       string    `json:"program"`
 	Go            string    `json:"go"`
@@ -71,14 +71,15 @@ type End struct {
 
 // Step is one of the twelve.
 type Step struct {
-	Number  int             `json:"step"`
-	Name    string          `json:"name"`
-	Outcome Outcome         `json:"outcome"`
-	Reason  string          `json:"reason,omitempty"` // that it has no checks, or not all of them
-	Seconds float64         `json:"seconds"`
-	Checks  []Check         `json:"checks"`
-	Host    json.RawMessage `json:"host,omitempty"`   // step 1: the report of perf doctor, and what the devices report
-	Output  string          `json:"output,omitempty"` // of a process that crashed or was ended
+	Number  int     `json:"step"`
+	Name    string  `json:"name"`
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"` // that it has no checks, or not all of them
+	Seconds float64 `json:"seconds"`
+	Checks  []Check `json:"checks"`
+	// step 1: the report of rdmaperf doctor, and what the devices report
+	Host   json.RawMessage `json:"host,omitempty"`
+	Output string          `json:"output,omitempty"` // of a process that crashed or was ended
 }
 
 // Check is one thing that was tried.

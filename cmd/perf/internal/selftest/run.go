@@ -31,7 +31,7 @@ var steps = []struct {
 	{"transports: UD, XRC, DC", transportStep},
 	{"compressed completions", compressedStep},
 	{"on-demand paging of an SRQ's buffers", pagingStep},
-	{"figures: perf and perftest", figureStep},
+	{"figures: rdmaperf and perftest", figureStep},
 	{"frames: raw Ethernet", frameStep},
 }
 
@@ -51,7 +51,7 @@ type job struct {
 func Run(ctx context.Context, opt Options, program string, start func(context.Context) *exec.Cmd,
 	done func(*Step)) (*Result, error) {
 	began := time.Now()
-	r := &Result{Tool: "perf selftest", SchemaVersion: 1, Program: program, Go: runtime.Version(),
+	r := &Result{Tool: "rdmaperf selftest", SchemaVersion: 1, Program: program, Go: runtime.Version(),
 		Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Started: began.UTC(), Options: opt, Steps: []Step{}}
 	var err error
 	if r.Ends, err = findEnds(&opt); err != nil {

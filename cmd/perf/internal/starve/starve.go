@@ -13,7 +13,7 @@ import (
 
 // Limit is the share of a test's time above which its figures say more about the CPUs than about the device. A
 // loop that polls loses as much as its thread waits, so it is that of the smallest loss that is named; the README of
-// perf has figures.
+// rdmaperf has figures.
 const Limit = 0.1
 
 // Waits is for how long a process waited during a test, in seconds.

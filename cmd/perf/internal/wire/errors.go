@@ -19,8 +19,8 @@ var (
 	ErrStranger = errors.New("a queue pair of another program")
 	// ErrBusy means that the server is serving another client.
 	ErrBusy error = &MeetError{errors.New("the server is busy with another client")}
-	// ErrAgent means that perf serve listens there, which has to be asked for a server.
-	ErrAgent error = &MeetError{errors.New("a perf serve listens there, not a server: give its port to --agent " +
+	// ErrAgent means that rdmaperf serve listens there, which has to be asked for a server.
+	ErrAgent error = &MeetError{errors.New("an rdmaperf serve listens there, not a server: give its port to --agent " +
 		"instead of -p; stock programs need a server of their own")}
 )
 

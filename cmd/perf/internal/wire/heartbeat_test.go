@@ -15,7 +15,7 @@ import (
 )
 
 // met returns one of our ends after its parameters, and the raw socket of a peer that gives up after silence, 0 for an
-// older perf.
+// older rdmaperf.
 func met(t *testing.T, role Role, timeout, silence time.Duration) (*Conn, net.Conn) {
 	t.Helper()
 	w, raw := pair(t, role, timeout)
@@ -95,7 +95,7 @@ func TestSilence(t *testing.T) {
 		{"killed", testutil.Patience, testutil.Patience, func(raw net.Conn) { raw.Close() }, ErrClosed, ""},
 		{"interrupted", testutil.Patience, testutil.Patience, func(raw net.Conn) { raw.Write([]byte{goodbye}) },
 			ErrInterrupted, ""},
-		{"an older perf", quiet, 0, func(raw net.Conn) {
+		{"an older rdmaperf", quiet, 0, func(raw net.Conn) {
 			time.Sleep(2 * quiet)
 			raw.Write(testDest.appendKey(nil, true))
 		}, nil, ""},
@@ -276,12 +276,12 @@ func TestLeave(t *testing.T) {
 	case <-time.After(testutil.Patience / 2):
 		t.Error("it stayed")
 	}
-	// An older perf does not know what that is.
+	// An older rdmaperf does not know what that is.
 	w, raw = met(t, Client, testutil.Patience, 0)
 	w.Leave(testutil.Patience)
 	w.Close()
 	if n, err := raw.Read(b); n != 0 || err == nil {
-		t.Errorf("an older perf got %#x, %v", b[:n], err)
+		t.Errorf("an older rdmaperf got %#x, %v", b[:n], err)
 	}
 }
 

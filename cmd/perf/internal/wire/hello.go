@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// Version is the version that perf announces: the last version of perftest whose exchange has no step 5.
+// Version is the version that rdmaperf announces: the last version of perftest whose exchange has no step 5.
 const Version = "6.27"
 
 const (
 	versionLen = 16
 	busyText   = "busy"            // in place of a version; a stock peer calls it too old
-	agentText  = "pureverbs-agent" // also in its place, of a perf serve
+	agentText  = "pureverbs-agent" // also in its place, of an rdmaperf serve
 	minVersion = 5.70              // older ones report in another format
 
 	// A page is also the unit in which senders walk through the peer's memory: each

@@ -78,7 +78,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 	be := binary.BigEndian
 	c := be.Uint32(b[4:])
 	if c > 255 {
-		return Params{}, fmt.Errorf("the peer uses connection type %d, which this perf does not know", c)
+		return Params{}, fmt.Errorf("the peer uses connection type %d, which this rdmaperf does not know", c)
 	}
 	p := Params{
 		Transport:     Transport(c),
@@ -108,7 +108,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 	case negVerbAtomic:
 		p.Verb = Atomic
 	default:
-		return Params{}, fmt.Errorf("the peer runs a test that this perf does not know (verb %d)", v)
+		return Params{}, fmt.Errorf("the peer runs a test that this rdmaperf does not know (verb %d)", v)
 	}
 	switch m := be.Uint32(b[12:]); m {
 	case negTestLat:
@@ -116,7 +116,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 	case negTestBW:
 		p.Metric = Bandwidth
 	default:
-		return Params{}, fmt.Errorf("the peer runs a measurement that this perf does not know (%d)", m)
+		return Params{}, fmt.Errorf("the peer runs a measurement that this rdmaperf does not know (%d)", m)
 	}
 	if be.Uint32(b[20:]) == negTypeDuration {
 		p.Duration = time.Duration(be.Uint32(b[56:])) * time.Second

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Params has the values that both ends must agree on. Two perf exchange them; a stock peer shows it only in version
+// Params has the values that both ends must agree on. Two rdmaperf exchange them; a stock peer shows it only in version
 // 6.28.
 type Params struct {
 	Verb          Verb
@@ -33,7 +33,7 @@ type Params struct {
 	Infinite      bool   // no end; Iters and Duration have no meaning
 	Sizes         string // of a sweep, if they are no powers of two; a peer sends only a sum
 	sizesSum      uint64 // of Sizes, as sent by a peer
-	Payload       uint64 // Sum of a payload from a file; 0: perf's own
+	Payload       uint64 // Sum of a payload from a file; 0: rdmaperf's own
 	Counts        bool   // the end sends the number of messages that arrived, where they may be lost; older ones do not
 	// Takes is true if this end takes queue pairs, a larger size and an endless run from the peer, where its software
 	// just waits; older ones do not.
@@ -277,7 +277,7 @@ func (p Params) waits() bool {
 // nameOf names a payload by its sum.
 func nameOf(sum uint64, file string) string {
 	if sum == 0 {
-		return "perf's own"
+		return "rdmaperf's own"
 	}
 	return file
 }

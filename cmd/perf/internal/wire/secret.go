@@ -9,7 +9,7 @@ import (
 )
 
 // SecretEnv is the environment variable with the secret of a test, which both ends of it have.
-const SecretEnv = "PERF_TEST_SECRET"
+const SecretEnv = "RDMAPERF_TEST_SECRET"
 
 // Secret shows a server which connection is its client: the client's first message has it. Strangers, such as port
 // scanners, are closed and change nothing. "": there is none, and the first client is served, as by perftest.

@@ -157,8 +157,8 @@ func TestPayloadsDiffer(t *testing.T) {
 		want       string
 	}{
 		{0, 0, true, ""}, {5, 5, true, ""}, {5, 6, false, ""}, {0, 6, false, ""},
-		{5, 6, true, "one file here, another file at the peer"}, {0, 6, true, "perf's own here, another file"},
-		{5, 0, true, "one file here, perf's own at the peer"},
+		{5, 6, true, "one file here, another file at the peer"}, {0, 6, true, "rdmaperf's own here, another file"},
+		{5, 0, true, "one file here, rdmaperf's own at the peer"},
 	} {
 		ours, peer := testParams, testParams
 		ours.Payload, peer.Payload, ours.Verify, peer.Verify = tc.ours, tc.peer, tc.verify, tc.verify
@@ -425,7 +425,8 @@ func TestOursMeetOurs(t *testing.T) {
 	}
 }
 
-// TestArrived: each end learns how much arrived at the other. An older perf says that it cannot tell, and is not asked.
+// TestArrived: each end learns how much arrived at the other. An older rdmaperf says that it cannot tell, and is not
+// asked.
 func TestArrived(t *testing.T) {
 	for _, tells := range []bool{true, false} {
 		w, raw := pair(t, Client, testutil.Patience)
@@ -684,7 +685,7 @@ func TestSettle(t *testing.T) {
 			s, c := s, c
 			s.Takes, c.Takes = takes[0], takes[1]
 			takes := s.Takes && c.Takes
-			// An older perf takes neither queue pairs nor a larger size, nor an endless run.
+			// An older rdmaperf takes neither queue pairs nor a larger size, nor an endless run.
 			agree := tc.agree || takes && slices.Contains([]string{"a larger size", "queue pairs", "endless",
 				"reversed, a larger server"}, tc.name)
 			atServer := s.Check(s.settle(c, Server))
