@@ -43,6 +43,7 @@ export default defineConfig({
   lang: 'en',
   title: 'pureverbs',
   description: 'RDMA for Go without cgo',
+  base: process.env.SITE_BASE ?? '/',
   outDir: '../.build/site',
   cacheDir: '../.build/vitepress',
   rewrites: { 'README.md': 'index.md' },
