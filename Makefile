@@ -48,14 +48,14 @@ test-full: setup .build/bin/tiers
 	scripts/vm siw
 	scripts/setup slurm
 	scripts/setup kube
-	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h -table $(ALL) rxe-arm64 siw
+	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL) rxe-arm64 siw
 	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf/internal/command -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 	$(MAKE) test-kernels
 	$(MAKE) test-release
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
-	$(TIERS) -only libraries -table emu
+	$(TIERS) -only libraries emu
 
 # The packages' tests on the native control path, all of them.
 test-native: setup .build/bin/tiers

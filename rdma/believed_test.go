@@ -1,12 +1,9 @@
 package rdma
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +11,79 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// believed has the row of docs/rdma-protocol.md for each field of what a peer sends, "" for what it does not.
+// proofs has the proof or limit of each claim of a peer, and a test that breaks it.
+var proofs = map[string]struct{ proof, test string }{
+	"a connection's queue pair and path": {"the handshake: only the system that got the reply can confirm it",
+		"TestRXE_UnfinishedHandshakes"},
+	"address and port of a connection's peer": {"none: only RemoteAddr, Authorize and errors use it",
+		"TestRXE_Authorize"},
+	"address that a request is for": {"none: a listener at a loopback address rejects others",
+		"TestRXE_CM_Loopback"},
+	"reads and atomics under way, retries": {"the limits of both devices",
+		"TestRXE_CM_InitiatorDepth"},
+	"versions": {"the highest that both speak, or a refusal",
+		"TestRXE_HostileHello"},
+	"kind": {"that of the listener or dialer, or a refusal",
+		"TestRXE_HostileHello"},
+	"flags: leases, PACKED": {"they permit nothing: this side's options do",
+		"TestRXE_HostileClaims"},
+	"block": {"1 KiB to 1 MiB; the smaller one of both sides is used",
+		"TestRXE_HostileHello"},
+	"first limit": {"2 to 64",
+		"TestRXE_HostileHello"},
+	"longest message of the peer": {"none: this side sends no longer one",
+		"TestRXE_HostileClaims"},
+	"address and key of a byte to read, on iWARP": {"none: the peer's adapter checks them, and the byte is not used",
+		"TestFalseProbe"},
+	"the program's private data": {"none",
+		"TestRXE_Authorize"},
+	"reason of a refusal, RESET or REFUSE": {"none: the error names it",
+		"TestRejections"},
+	"kind and flags of a frame": {"those of docs/rdma-protocol.md, or RESET",
+		"TestRXE_HostileFrames"},
+	"number of a frame": {"the next one, or RESET",
+		"TestRXE_HostileFrames"},
+	"limits of frames": {"they do not decrease, and are at most 64, or 4 about leases, beyond what was sent, or RESET",
+		"TestRXE_HostileFrames"},
+	"length of a payload": {"that of the SEND, or RESET",
+		"TestRXE_HostileFrames"},
+	"length of a message": {"MaxMessage, and the sum of its frames, or RESET",
+		"TestRXE_HostileFrames"},
+	"length of a record": {"the rest of its frame, or RESET",
+		"TestRXE_HostileFrames"},
+	"FIN, and that the peer reads no more": {"none: it ends this connection alone",
+		"TestFINs"},
+	"immediate of a message": {"none. An unknown call number is dropped by Caller and ends Serve",
+		"TestCallClaims"},
+	"address, length and key of a LEND": {"a range of memory; the peer's adapter checks each access",
+		"TestRXE_HostileLeases"},
+	"rights and duration of a LEND": {"known ones; they limit this side",
+		"TestRXE_HostileLeases"},
+	"number of a lease or request": {"one of this connection, in its order, or RESET",
+		"TestRXE_HostileLeases"},
+	"EXTEND and REVOKE": {"they limit this side",
+		"TestRXE_HostileLeases"},
+	"bytes, rights and duration of a REQUEST": {"LeaseOptions and OnRequest",
+		"TestRXE_LeaseRequestLimits"},
+	"RETURN: the peer accesses the memory no more": {"none: the key is revoked before Wait returns",
+		"TestRXE_HostileHolder"},
+	"address and key of a read, write or atomic": {"this side's adapter checks them",
+		"TestRXE_HostileLeases"},
+	"source of a datagram: GID or LID, and QPN": {"the adapters, if the network filters sources",
+		"TestRXE_PacketNames"},
+	"port of a datagram": {"the reply of the port's owner, and the datagram",
+		"TestRXE_PacketNames"},
+	"announcement: QPN and port": {"none: the port's owner is asked",
+		"TestRXE_PacketNames"},
+	"queue pair of an address": {"the reply of the port's owner: 0x2 to 0xfffffe",
+		"TestRXE_PacketOwners"},
+	"Q_Key of an address": {"the same reply",
+		"TestPacketNames"},
+	"service level, flow label and traffic class of a datagram": {"none: replies have the same",
+		"TestRXE_Packet"},
+}
+
+// believed has the claim in proofs for each field of what a peer sends, "" for what it does not.
 var believed = map[string]string{
 	"Hello.Min": "versions", "Hello.Max": "versions", "Hello.Kind": "kind", "Hello.Flags": "flags: leases, PACKED",
 	"Hello.Block": "block", "Hello.Limit": "first limit", "Hello.MaxMessage": "longest message of the peer",
@@ -64,31 +133,17 @@ var believed = map[string]string{
 	"datagram: SL, GRH":          "service level, flow label and traffic class of a datagram",
 }
 
-// TestBelieved: docs/rdma-protocol.md has a row for each field of what a peer sends, and each row names a test.
+// TestBelieved: proofs has a claim for each field of what a peer sends, and each claim names a test.
 func TestBelieved(t *testing.T) {
-	page, err := os.ReadFile("../docs/rdma-protocol.md")
-	ok(t, err)
-	_, section, found := strings.Cut(string(page), "### What a side believes")
-	section, _, _ = strings.Cut(section, "\n## ")
-	if !found {
-		t.Fatal("the page has no such section")
-	}
-	rows := map[string]string{} // learned, and its test
-	for _, m := range regexp.MustCompile("(?m)^\\| (.+?) \\| .+ \\| `(\\w+)` \\|$").FindAllStringSubmatch(section, -1) {
-		rows[m[1]] = m[2]
-	}
-	if n := strings.Count(section, "\n| ") - 1; n != len(rows) {
-		t.Errorf("%d rows have three cells, of %d", len(rows), n)
-	}
 	used := map[string]bool{"": true}
 	for field, row := range believed {
-		if used[row] = true; row != "" && rows[row] == "" {
-			t.Errorf("%s: the page has no row %q", field, row)
+		if used[row] = true; row != "" && proofs[row].proof == "" {
+			t.Errorf("%s: %q has no proof or limit", field, row)
 		}
 	}
-	for row := range rows {
+	for row := range proofs {
 		if !used[row] {
-			t.Errorf("the row %q is of nothing that a peer sends", row)
+			t.Errorf("%q is of nothing that a peer sends", row)
 		}
 	}
 	for _, v := range []any{wire.Hello{}, wire.Rejection{}, wire.Header{}, wire.LendFrame{}, wire.RequestFrame{},
@@ -110,9 +165,9 @@ func TestBelieved(t *testing.T) {
 			tests.Write(b)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Values(rows)) {
-		if !strings.Contains(tests.String(), "\nfunc "+name+"(t *testing.T)") {
-			t.Errorf("there is no test %s", name)
+	for claim, l := range proofs {
+		if !strings.Contains(tests.String(), "\nfunc "+l.test+"(t *testing.T)") {
+			t.Errorf("%s: there is no test %q", claim, l.test)
 		}
 	}
 }

@@ -21,19 +21,19 @@ import (
 
 // EngineOptions configure NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
-	// Block is the most payload of a frame, in bytes, a multiple of 64. With larger ones writes of that size take less
-	// processor time; a connection begins with two, and a message takes at least one. 0 means 32 KiB, and 256 KiB for
-	// streams while half of Memory has room for them (61 by default), unless Manual is set.
+	// Block is the most payload of a frame, 1 KiB to 1 MiB, in bytes, a multiple of 64. With larger ones writes of that
+	// size take less processor time; a connection begins with two, and a message takes at least one. 0 means 32 KiB,
+	// and 256 KiB for streams while half of Memory has room for them (61 by default), unless Manual is set.
 	Block int
 
 	// Memory is the most bytes of blocks, buffers, and long messages while they arrive. One such message may exceed it.
-	// Memory is registered as needed. 0 means 256 MiB. A connection has 2 KiB more for atomics, and on devices that
-	// take no inline data.
+	// Memory is registered as needed. 0 means 256 MiB; the least is 4 MiB for each poller. A connection has 2 KiB more
+	// for atomics, and on devices that take no inline data.
 	Memory int64
 
 	Spin       time.Duration  // how long a caller polls for a reply before it sleeps; 0 means 100 µs, None never
-	MaxConns   int            // most connections; 0 means 4096
-	Pollers    int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
+	MaxConns   int            // most connections; a PacketConn counts as 5; 0 means 4096
+	Pollers    int            // up to 64, each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath   ibv.DataPath   // of its CQ
 	MemOptions ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
 	LeaseKeys  LeaseKeys      // what leases are made of; 0 means windows where that is safe

@@ -22,7 +22,7 @@ type Options struct {
 	// has its own.
 	Engine *Engine
 	// MaxMessage, of Dial, Listen and Pipe, is the longest message that this side receives, in bytes; the peer's Send
-	// refuses longer ones. 0 means 16 MiB.
+	// refuses longer ones. 0 means 16 MiB; 2 GiB - 1 is the most.
 	MaxMessage int
 	// KeepAlive, of connections, not of datagrams, is how long the connection may be idle, in whole seconds, before the
 	// peer's adapter has to acknowledge a frame. 0 means 15 s, None never.

@@ -18,26 +18,31 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-// TestReference compares the defaults and limits with those in the pages for users.
+// TestReference compares the defaults and limits with those in the comments and pages for users.
 func TestReference(t *testing.T) {
 	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 	e, err := newMemoryEngine(nil, inmem.New())
 	ok(t, err)
 	defer e.Close()
+	contains(t, "../rdma/options.go",
+		fmt.Sprintf("0 means %d MiB; %d GiB - 1 is the most", defaultMaxMessage>>20, (longestMessage+1)>>30),
+		fmt.Sprintf("acknowledge a frame. 0 means %d s,", defaultKeepAlive/time.Second),
+		fmt.Sprintf("the program's own, at most %d bytes", wire.AppDataLen),
+		fmt.Sprintf("0 means %d s, and %d s for a handshake", dialTime/time.Second, handshakeTime/time.Second),
+		fmt.Sprintf("0 means %d; %d is the most", defaultBacklog, maxBacklog),
+		fmt.Sprintf("1 to %d, or None for never. 0 means %d.", maxRetry, maxRetry),
+	)
+	contains(t, "../rdma/engine.go",
+		fmt.Sprintf("payload of a frame, %d KiB to %d MiB, in bytes, a multiple of 64", wire.MinBlock>>10,
+			wire.MaxBlock>>20),
+		fmt.Sprintf("0 means %d KiB, and %d KiB for streams while half of Memory has room for them (%d by default)",
+			defaultBlock>>10, largeBlock>>10, e.shards[0].large.opt.MaxConns),
+		fmt.Sprintf("0 means %d MiB; the least is %d MiB for each poller", defaultMemory>>20, slabSize>>20),
+		fmt.Sprintf("0 means %d µs, None never", defaultSpin/time.Microsecond),
+		fmt.Sprintf("most connections; a PacketConn counts as 5; 0 means %d", defaultMaxConns),
+		fmt.Sprintf("up to %d, each with its CQ", maxPollers),
+	)
 	contains(t, "rdma.md",
-		fmt.Sprintf("| `MaxMessage` | %d MiB | %d GiB − 1 |", defaultMaxMessage>>20, (longestMessage+1)>>30),
-		fmt.Sprintf("| `KeepAlive` | %d s |", defaultKeepAlive/time.Second),
-		fmt.Sprintf("| `PrivateData` | none | %d bytes |", wire.AppDataLen),
-		fmt.Sprintf("| `Timeout` | `Dial` %d s, a listener's handshakes %d s |", dialTime/time.Second,
-			handshakeTime/time.Second),
-		fmt.Sprintf("| `AckTimeout`, `RetryCount` | the path's, %d | %d |", maxRetry, maxRetry),
-		fmt.Sprintf("| `Backlog` | %s | %s |", thousands(defaultBacklog), thousands(maxBacklog)),
-		fmt.Sprintf("| `Block` | %d KiB; streams %d KiB | %d KiB to %d MiB, multiple of 64 |", defaultBlock>>10,
-			largeBlock>>10, wire.MinBlock>>10, wire.MaxBlock>>20),
-		fmt.Sprintf("| `Memory` | %d MiB | %d MiB or more for each poller |", defaultMemory>>20, slabSize>>20),
-		fmt.Sprintf("| `Spin` | %d µs |", defaultSpin/time.Microsecond),
-		fmt.Sprintf("| `MaxConns` | %d |", defaultMaxConns),
-		fmt.Sprintf("| `Pollers` | 1 | %d |", maxPollers),
 		fmt.Sprintf("up to %d handlers at a time, with at most %d MiB", callsMost, requestBytes>>20),
 		fmt.Sprintf("While %d datagrams are unread", datagram.Recvs),
 		fmt.Sprintf("nothing has come from its address for %d seconds", datagram.AskAfter),
@@ -73,12 +78,12 @@ func TestReference(t *testing.T) {
 	)
 }
 
-// contains reports texts that a page lacks. Lines may be broken anywhere.
+// contains reports texts that a page, or the comments of a file, lack. Lines may be broken anywhere.
 func contains(t *testing.T, page string, texts ...string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "docs", filepath.FromSlash(page)))
 	ok(t, err)
-	have := strings.Join(strings.Fields(string(b)), " ")
+	have := strings.Join(strings.Fields(strings.ReplaceAll(string(b), "\t// ", "")), " ")
 	for _, s := range texts {
 		if !strings.Contains(have, s) {
 			t.Errorf("docs/%s does not contain %q", page, s)

@@ -55,3 +55,9 @@ func (a *QPInitAttrEx) WithRSSKey(function uint8, fields uint64, key []byte,
 func PathBytes(paths []PathData) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(paths))), len(paths)*int(unsafe.Sizeof(PathData{})))
 }
+
+// Conn is the event's parameter of a connection.
+func (e *RDMACMEvent) Conn() *RDMAConnParam { return (*RDMAConnParam)(unsafe.Pointer(&e.Param)) }
+
+// Arg is the event's parameter of RDMA_CM_EVENT_USER.
+func (e *RDMACMEvent) Arg() uint64 { return *(*uint64)(unsafe.Pointer(&e.Param)) }

@@ -34,6 +34,3 @@ func (b *Be64) Set(v uint64) { *b = Be64(bits.ReverseBytes64(v)) }
 // GID is union ibv_gid (infiniband/verbs.h, rdma-core v65), in network order. The union is aligned
 // to 8 bytes; structs that contain one declare that alignment.
 type GID [16]byte
-
-// SockaddrStorage is the size of struct sockaddr_storage.
-const SockaddrStorage = 128

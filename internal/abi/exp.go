@@ -1,8 +1,6 @@
 package abi
 
-import (
-	"github.com/pureverbs/pureverbs/internal/cmem"
-)
+import "github.com/pureverbs/pureverbs/internal/cmem"
 
 // The experimental verbs of MLNX_OFED 4.x (libibverbs 41mlnx1, infiniband/verbs_exp.h). All of them are inline
 // functions over a table that is below struct verbs_context in memory, and that also grows at its start.

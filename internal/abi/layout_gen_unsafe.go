@@ -418,13 +418,6 @@ var (
 	_ [8]byte   = [unsafe.Offsetof(QPCap{}.MaxSendSGE)]byte{}
 	_ [12]byte  = [unsafe.Offsetof(QPCap{}.MaxRecvSGE)]byte{}
 	_ [16]byte  = [unsafe.Offsetof(QPCap{}.MaxInlineData)]byte{}
-	_ [64]byte  = [unsafe.Sizeof(QPInitAttr{})]byte{}
-	_ [8]byte   = [unsafe.Offsetof(QPInitAttr{}.SendCQ)]byte{}
-	_ [16]byte  = [unsafe.Offsetof(QPInitAttr{}.RecvCQ)]byte{}
-	_ [24]byte  = [unsafe.Offsetof(QPInitAttr{}.SRQ)]byte{}
-	_ [32]byte  = [unsafe.Offsetof(QPInitAttr{}.Cap)]byte{}
-	_ [52]byte  = [unsafe.Offsetof(QPInitAttr{}.QPType)]byte{}
-	_ [56]byte  = [unsafe.Offsetof(QPInitAttr{}.SQSigAll)]byte{}
 	_ [136]byte = [unsafe.Sizeof(QPInitAttrEx{})]byte{}
 	_ [8]byte   = [unsafe.Offsetof(QPInitAttrEx{}.SendCQ)]byte{}
 	_ [16]byte  = [unsafe.Offsetof(QPInitAttrEx{}.RecvCQ)]byte{}
@@ -450,7 +443,6 @@ var (
 	_ [4]byte   = [unsafe.Offsetof(QPRateLimitAttr{}.MaxBurstSz)]byte{}
 	_ [8]byte   = [unsafe.Offsetof(QPRateLimitAttr{}.TypicalPktSz)]byte{}
 	_ [12]byte  = [unsafe.Offsetof(QPRateLimitAttr{}.CompMask)]byte{}
-	_ [4]byte   = [unsafe.Sizeof(QueryDeviceExInput{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(RecvWR{})]byte{}
 	_ [8]byte   = [unsafe.Offsetof(RecvWR{}.Next)]byte{}
 	_ [16]byte  = [unsafe.Offsetof(RecvWR{}.SGList)]byte{}
@@ -705,8 +697,6 @@ var (
 	_ [8]byte   = [unsafe.Offsetof(MLX5DVOOORecvWRsCaps{}.MaxDCT)]byte{}
 	_ [12]byte  = [unsafe.Offsetof(MLX5DVOOORecvWRsCaps{}.MaxUD)]byte{}
 	_ [16]byte  = [unsafe.Offsetof(MLX5DVOOORecvWRsCaps{}.MaxUC)]byte{}
-	_ [16]byte  = [unsafe.Sizeof(MLX5DVPD{})]byte{}
-	_ [8]byte   = [unsafe.Offsetof(MLX5DVPD{}.CompMask)]byte{}
 	_ [2]byte   = [unsafe.Sizeof(MLX5DVPP{})]byte{}
 	_ [96]byte  = [unsafe.Sizeof(MLX5DVQP{})]byte{}
 	_ [8]byte   = [unsafe.Offsetof(MLX5DVQP{}.SQ)]byte{}

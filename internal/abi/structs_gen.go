@@ -874,19 +874,6 @@ type QPCap struct {
 	MaxInlineData uint32
 }
 
-// QPInitAttr is struct ibv_qp_init_attr (infiniband/verbs.h, rdma-core v65).
-type QPInitAttr struct {
-	_         structs.HostLayout
-	QPContext uintptr
-	SendCQ    uintptr
-	RecvCQ    uintptr
-	SRQ       uintptr
-	Cap       QPCap
-	QPType    uint32
-	SQSigAll  int32
-	_         [4]byte
-}
-
 // QPInitAttrEx is struct ibv_qp_init_attr_ex (infiniband/verbs.h, rdma-core v65).
 type QPInitAttrEx struct {
 	_            structs.HostLayout
@@ -929,12 +916,6 @@ type QPRateLimitAttr struct {
 	TypicalPktSz uint16
 	_            [2]byte
 	CompMask     uint32
-}
-
-// QueryDeviceExInput is struct ibv_query_device_ex_input (infiniband/verbs.h, rdma-core v65).
-type QueryDeviceExInput struct {
-	_        structs.HostLayout
-	CompMask uint32
 }
 
 // RecvWR is struct ibv_recv_wr (infiniband/verbs.h, rdma-core v65).
@@ -1535,14 +1516,6 @@ type MLX5DVOOORecvWRsCaps struct {
 	MaxUC  uint32
 }
 
-// MLX5DVPD is struct mlx5dv_pd (infiniband/mlx5dv.h, rdma-core v65).
-type MLX5DVPD struct {
-	_        structs.HostLayout
-	PDN      uint32
-	_        [4]byte
-	CompMask uint64
-}
-
 // MLX5DVPP is struct mlx5dv_pp (infiniband/mlx5dv.h, rdma-core v65).
 type MLX5DVPP struct {
 	_     structs.HostLayout
@@ -1758,8 +1731,8 @@ type MLX5DVWQInitAttr struct {
 // RDMAAddr is struct rdma_addr (rdma/rdma_cma.h, rdma-core v65). Addresses are struct sockaddr_storage in memory order.
 type RDMAAddr struct {
 	_          structs.HostLayout
-	SrcStorage [SockaddrStorage]byte
-	DstStorage [SockaddrStorage]byte
+	SrcStorage [128]byte
+	DstStorage [128]byte
 	Addr       RDMAIBAddr
 }
 

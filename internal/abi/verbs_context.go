@@ -103,12 +103,18 @@ func ContextOp(ctx, dist uintptr) uintptr {
 
 // Offsets of fields behind the mutex, with a mutex of 40 bytes: add TailShift.
 const (
-	OffCQCond                 = 72
-	OffCQCompEventsCompleted  = 120
-	OffCQAsyncEventsCompleted = 124
-	OffCQEx                   = 128 // a CQExTail
-	OffSRQEventsCompleted     = 120
-	OffQPEventsCompleted      = 152
-	OffWQEventsCompleted      = 144
-	OffWQCompMask             = 148
+	OffCQCond                = 72
+	OffCQCompEventsCompleted = 120
+	OffCQEx                  = 128 // a CQExTail
+	OffQPEx                  = 160 // a QPEx
 )
+
+// QPExOf returns the QPEx of the struct ibv_qp_ex at qpEx, whose first field is that of an ibv_qp. It returns nil if
+// the context is not part of a verbs_context, which shows the position of the fields.
+func QPExOf(qpEx uintptr) *QPEx {
+	shift, ok := TailShift(cmem.At[QP](qpEx).Context)
+	if !ok {
+		return nil
+	}
+	return cmem.At[QPEx](qpEx + OffQPEx + shift)
+}

@@ -11,6 +11,19 @@ type BindMW struct {
 	BindInfo MWBindInfo
 }
 
+// TagOp is the tm of struct ibv_ops_wr.
+type TagOp struct {
+	_             structs.HostLayout
+	UnexpectedCnt uint32
+	Handle        uint32
+	RecvWRID      uint64
+	SGList        uintptr
+	NumSGE        int32
+	_             [4]byte
+	Tag           uint64
+	Mask          uint64
+}
+
 // SetImm sets the immediate data, given in host order.
 func (w *SendWR) SetImm(imm uint32) { w.ImmData.Set(imm) }
 

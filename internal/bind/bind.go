@@ -7,6 +7,8 @@
 // it. Errors are errnos, or a *loader.SymbolError where the library has no such function.
 package bind
 
+//go:generate go run ./gen
+
 import (
 	"errors"
 	"fmt"
@@ -76,21 +78,26 @@ func Hide(since string, names ...string) (undo func()) {
 	return func() { hidden.Store(nil) }
 }
 
+// call calls a function by one of package ccall's.
+func call[T any](l Library, name string, args []uintptr, by func(fn uintptr, args ...uintptr) (T, error)) (T, error) {
+	runtime.LockOSThread() // for explained
+	defer runtime.UnlockOSThread()
+	var v T
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return v, err
+	}
+	if v, err = by(fn, args...); err != nil {
+		err = explained(name, args, err)
+	}
+	return v, err
+}
+
 // Ptr calls a function that returns a pointer, or NULL and sets errno.
 //
 //go:uintptrescapes
 func (l Library) Ptr(name string, args ...uintptr) (uintptr, error) {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return 0, err
-	}
-	p, err := ccall.Ptr(fn, args...)
-	if err != nil {
-		err = explained(name, args, err)
-	}
-	return p, err
+	return call(l, name, args, ccall.Ptr)
 }
 
 // Plain is Err without WatchContext's explanation.
@@ -108,15 +115,7 @@ func (l Library) Plain(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Err(name string, args ...uintptr) error {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return err
-	}
-	if err = ccall.Err(fn, args...); err != nil {
-		err = explained(name, args, err)
-	}
+	_, err := call(l, name, args, func(fn uintptr, args ...uintptr) (int, error) { return 0, ccall.Err(fn, args...) })
 	return err
 }
 
@@ -124,15 +123,7 @@ func (l Library) Err(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Minus1(name string, args ...uintptr) error {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return err
-	}
-	if err = ccall.Minus1(fn, args...); err != nil {
-		err = explained(name, args, err)
-	}
+	_, err := call(l, name, args, ccall.Minus1Int)
 	return err
 }
 
@@ -140,68 +131,28 @@ func (l Library) Minus1(name string, args ...uintptr) error {
 //
 //go:uintptrescapes
 func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := ccall.Minus1Int(fn, args...)
-	if err != nil {
-		err = explained(name, args, err)
-	}
-	return n, err
+	return call(l, name, args, ccall.Minus1Int)
 }
 
 // IntErrno calls a function that has its own negative result codes, in addition to errno.
 //
 //go:uintptrescapes
 func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := ccall.IntErrno(fn, args...)
-	if err != nil {
-		err = explained(name, args, err)
-	}
-	return n, err
+	return call(l, name, args, ccall.IntErrno)
 }
 
 // NegErrno calls a function that returns a count, or an errno negated.
 //
 //go:uintptrescapes
 func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := ccall.NegErrno(fn, args...)
-	if err != nil {
-		err = explained(name, args, err)
-	}
-	return n, err
+	return call(l, name, args, ccall.NegErrno)
 }
 
 // Size calls a function that returns a size, or -1 and sets errno.
 //
 //go:uintptrescapes
 func (l Library) Size(name string, args ...uintptr) (int, error) {
-	runtime.LockOSThread() // for explained
-	defer runtime.UnlockOSThread()
-	fn, err := l.Symbol(name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := ccall.Size(fn, args...)
-	if err != nil {
-		err = explained(name, args, err)
-	}
-	return n, err
+	return call(l, name, args, ccall.Size)
 }
 
 // Void calls a function that returns nothing.

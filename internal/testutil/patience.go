@@ -2,6 +2,7 @@ package testutil
 
 import (
 	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -28,6 +29,16 @@ const FullEnv = "PUREVERBS_FULL"
 
 // Full reports whether every row is to run.
 func Full() bool { return os.Getenv(FullEnv) != "" }
+
+// TurnEnv names the environment variable with the number of a short run: of long lists each commit has other rows.
+// Where it is not set, every row runs.
+const TurnEnv = "PUREVERBS_TURN"
+
+// Turn reports whether row n of a long list runs now: one in so many of a short run, each row in a full one.
+func Turn(n, of int) bool {
+	turn, err := strconv.ParseUint(os.Getenv(TurnEnv), 10, 64)
+	return err != nil || (uint64(n)+turn)%uint64(of) == 0
+}
 
 // LibrariesEnv names the Debian release in whose root tier emu runs tests, with its libraries and stock programs.
 const LibrariesEnv = "PUREVERBS_LIBRARIES"

@@ -1,6 +1,6 @@
 // Package docs tests README.md and the pages in docs.
 //
-// All code of README.md, cmd/perf/README.md and docs/guide is compiled and run. A fenced block is literally in its
+// All code of README.md, cmd/perf/README.md and docs is compiled and run. A fenced block is literally in its
 // page, and an HTML comment on the line in front of it says where the same text is compiled:
 //
 //	<!-- code: NAME -->           the lines between "// doc: NAME" and "// end" in a file below test/docs/code,

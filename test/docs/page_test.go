@@ -94,13 +94,15 @@ func (p *page) blocks() ([]block, error) {
 // codePages returns the pages whose code is compiled and run.
 func codePages(t *testing.T) []*page {
 	t.Helper()
-	guide, err := filepath.Glob(filepath.Join(repository, "docs", "guide", "*.md"))
-	if err != nil || len(guide) == 0 {
-		t.Fatalf("docs/guide has no pages: %v", err)
-	}
 	paths := []string{"README.md", "cmd/perf/README.md"}
-	for _, g := range guide {
-		paths = append(paths, filepath.Join("docs", "guide", filepath.Base(g)))
+	for _, dir := range []string{"docs", filepath.Join("docs", "guide")} {
+		files, err := filepath.Glob(filepath.Join(repository, dir, "*.md"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no pages: %v", dir, err)
+		}
+		for _, f := range files {
+			paths = append(paths, filepath.Join(dir, filepath.Base(f)))
+		}
 	}
 	var out []*page
 	for _, path := range paths {

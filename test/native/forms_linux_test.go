@@ -14,7 +14,10 @@ import (
 // INVOKE_WRITE for all that has no other method. The first kernel lacks some features, the second has all.
 func TestEmuNative_Forms(t *testing.T) {
 	commands, _ := known(t)
-	for _, abi := range []string{"write", "invoke"} {
+	for i, abi := range []string{"write", "invoke"} {
+		if !testutil.Turn(i, 2) {
+			continue
+		}
 		t.Run(abi, func(t *testing.T) {
 			n := sent(t, emulator{role: "again", abi: abi, env: []string{lacksEnv + "=1"}})
 			if n["create_qp"] == 0 || n["reg_mr"] == 0 || n["modify_qp"] == 0 {

@@ -61,9 +61,8 @@ var seldom = []string{
 	"cmd/perf/internal/selftest", "cmd/perf/internal/wire", "cmd/show_gids", "efadv", "emu/emutest",
 	"emu/internal/control", "emu/internal/guest", "emu/internal/strict", "emu/internal/sysfs", "emu/internal/trace",
 	"emu/internal/verbs",
-	"examples/asyncwatch", "examples/pingpong", "examples/rping", "examples/tour", "hostfacts", "ibv/gen",
-	"internal/bind",
-	"internal/cuda",
+	"examples/asyncwatch", "examples/pingpong", "examples/program", "examples/rping", "examples/tour",
+	"hostfacts", "ibv/gen", "internal/bind", "internal/cuda",
 	"internal/deadline", "internal/leak", "internal/mmio", "internal/sysfs", "loader", "mlx5dv", "rdmacm",
 	"rdmacm/rsocket",
 }

@@ -5,16 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil/native"
 )
@@ -225,12 +222,6 @@ func someCells(turn uint64, most int) (some []cell) {
 	return some
 }
 
-// commit returns the name of the commit.
-func (r *runner) commit(ctx context.Context) (string, error) {
-	out, err := r.output(ctx, nil, "git", "rev-parse", "HEAD")
-	return strings.TrimSpace(out), err
-}
-
 // libraryCells returns the cells of this run, which in a short one differ from commit to commit.
 func (r *runner) libraryCells(ctx context.Context) []cell {
 	switch {
@@ -239,11 +230,8 @@ func (r *runner) libraryCells(ctx context.Context) []cell {
 	case r.only == onlyLibraries || r.full():
 		return cells()
 	}
-	turn := fnv.New64a()
-	head, _ := r.commit(ctx) // without git always the same cells
-	_, _ = turn.Write([]byte(head))
-	list := someCells(turn.Sum64(), shortCost)
-	fmt.Fprintf(r.note, "emu: this commit's cells of docs/testing.md's table: %v\n", list)
+	list := someCells(r.turn(ctx), shortCost)
+	fmt.Fprintf(r.note, "emu: this commit's packages with other libraries: %v\n", list)
 	return list
 }
 
@@ -257,76 +245,4 @@ func (r *runner) onLibrary(c cell) suite {
 	}
 	s.Below = append(slices.Clone(s.Below), filepath.Join(r.root, "scripts/in-debian"), "-t", c.release)
 	return r.fill(s)
-}
-
-const tableFile = "docs/testing.md"
-
-// tableLine is a row of the table in it: a package, a version of a Debian release, what each data path's tests did, and
-// which commit's.
-var tableLine = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\S+ \\((\\w+)\\)) \\| ([^|]+) \\| ([^|]+) " +
-	"\\| ([^|]+) \\|$")
-
-// updateTable returns page with the results of the cells that ran. Other cells stay as they are.
-func updateTable(page string, results []Result, version func(release string) string, commit string) string {
-	ran := map[string][]Result{}
-	for _, t := range results {
-		variant, pkg, ok := strings.Cut(t.Package, " ")
-		if t.Tier == "emu" && ok && !strings.HasSuffix(t.Test, ")") { // "(run)" and its like are no test
-			if variant == "ops" || variant == "direct" {
-				variant = "bookworm-" + variant
-			}
-			key := variant + " " + strings.TrimPrefix(pkg, module+"/")
-			ran[key] = append(ran[key], t)
-		}
-	}
-	return tableLine.ReplaceAllStringFunc(page, func(line string) string {
-		m := tableLine.FindStringSubmatch(line)
-		release, row := m[3], []string{m[1], m[2], m[4], m[5], m[6]}
-		if v := version(release) + " (" + release + ")"; v != row[1] {
-			row = []string{m[1], v, "not run", "not run", "-"}
-		}
-		for i, path := range []string{"ops", "direct"} {
-			if list := ran[release+"-"+path+" "+row[0]]; list != nil {
-				n := counts(list)
-				row[2+i], row[4] = fmt.Sprintf("%d, %d, %d", n[Pass], n[Fail], n[Skip]), commit
-			}
-		}
-		return fmt.Sprintf("| `%s` | %s |", row[0], strings.Join(row[1:], " | "))
-	})
-}
-
-var libraryVersion = regexp.MustCompile(`libibverbs\.so\.1\.\d+\.(\d+)\.`)
-
-// version returns the version of rdma-core of a Debian release. This machine has that of bookworm.
-func (r *runner) version(release string) string {
-	root := filepath.Join(r.root, ".build/debian", release)
-	if release == "bookworm" {
-		root = "/"
-	}
-	files, _ := filepath.Glob(filepath.Join(root, "usr/lib/*/libibverbs.so.1.*"))
-	for _, f := range files {
-		if m := libraryVersion.FindStringSubmatch(f); m != nil {
-			return "v" + m[1]
-		}
-	}
-	return "?"
-}
-
-// writeTable updates the table of releases and packages. After an interrupt the table stays as it was: some numbers
-// would be of what ran until then.
-func (r *runner) writeTable(ctx context.Context, results []Result) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	file := filepath.Join(r.root, tableFile)
-	page, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	commit, err := r.commit(ctx)
-	if err != nil {
-		return err
-	}
-	text := updateTable(string(page), results, r.version, commit[:8]+", "+time.Now().UTC().Format(time.DateOnly))
-	return os.WriteFile(file, []byte(text), 0o644)
 }

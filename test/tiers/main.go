@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -67,6 +69,24 @@ const module = "github.com/pureverbs/pureverbs"
 // testutil reads it.
 const fullEnv = "PUREVERBS_FULL"
 
+// turnEnv is the environment variable with the number of a short run. Package testutil reads it.
+const turnEnv = "PUREVERBS_TURN"
+
+// turn is the number of a short run, which differs from commit to commit; without git it is always the same.
+func (r *runner) turn(ctx context.Context) uint64 {
+	h := fnv.New64a()
+	head, _ := r.output(ctx, nil, "git", "rev-parse", "HEAD")
+	_, _ = h.Write([]byte(head))
+	return h.Sum64()
+}
+
+// takeTurn tells the tests of a short run which rows of their long lists are theirs.
+func (r *runner) takeTurn() {
+	if !r.full() && r.run == "" {
+		os.Setenv(turnEnv, strconv.FormatUint(r.turn(context.Background()), 10))
+	}
+}
+
 // full reports whether tests run in each row. On the other architecture they do not: what differs there is the code of
 // calls, barriers and layouts, and the kernel's, which the rows share.
 func (r *runner) full() bool { return os.Getenv(fullEnv) != "" && r.arch == "" }
@@ -90,7 +110,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return nil
 	})
-	write := f.Bool("table", false, "write what tier emu saw with each release's libraries to "+tableFile)
 	f.DurationVar(&r.quiet, "quiet", 5*time.Minute, "end a test binary that prints nothing for so long")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the tests of one package after so long, whatever they print")
 	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
@@ -135,11 +154,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if ctx.Err() == nil {
 		ok = r.support(stdout, names, results) && ok
 	}
-	if *write {
-		if err := r.writeTable(ctx, results); err != nil {
-			ok = fail(err) == 0
-		}
-	}
 	fmt.Fprintf(stdout, "\n%s\n", sums(counts(results)))
 	switch {
 	case ctx.Err() != nil:
@@ -168,6 +182,7 @@ func (r *runner) open() error {
 	var workErr error
 	r.self, err = os.Executable()
 	r.work, workErr = os.MkdirTemp(build, "tiers-")
+	r.takeTurn()
 	return errors.Join(err, workErr, r.findTests())
 }
 
@@ -207,8 +222,8 @@ func (r *runner) with(prefix string) (dirs []string) {
 	return dirs
 }
 
-// runTiers runs one tier after another until ctx ends, even if some fail, each when it is ready. It returns where the
-// time of each went.
+// runTiers runs one tier after another until ctx ends, even if some fail, each when it is ready. It returns how long
+// each took.
 func (r *runner) runTiers(ctx context.Context, names []string, ready func(string) error) ([]Result, map[string]*usage) {
 	var results []Result
 	took := map[string]*usage{}
@@ -229,7 +244,7 @@ func (r *runner) runTiers(ctx context.Context, names []string, ready func(string
 			at := slices.Index(tierNames(), name)
 			results = append(results, tiers[at].run(&own, ctx)...)
 		}
-		own.use.wall, own.use.run = time.Since(start), ranFor(own.usageFile())
+		own.use.wall = time.Since(start)
 	}
 	return results, took
 }

@@ -48,11 +48,10 @@ func counts(results []Result) (n [4]int) {
 	return n
 }
 
-// usage is where the time of a tier goes. cpu is processor time of the tier's commands and everything below them, in
-// nanoseconds, run the part of test binaries. All else that the go command does counts as compiling.
+// usage is what a tier takes. cpu is processor time of its commands and everything below them, in nanoseconds.
 type usage struct {
-	cpu                 atomic.Int64
-	wall, download, run time.Duration
+	cpu  atomic.Int64
+	wall time.Duration
 }
 
 // event is one line of `go test -json`; see `go doc test2json`.

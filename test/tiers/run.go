@@ -64,7 +64,7 @@ func (r *runner) failed(of, step string, err error) Result {
 
 // test runs a suite: packages by go test, or the test binary of a folder.
 func (r *runner) test(ctx context.Context, s suite) []Result {
-	args := []string{r.self, "watch", "-usage", r.usageFile()}
+	args := []string{r.self, "watch"}
 	if s.Keep || s.compile {
 		args = append(args, "-keep", r.work)
 	}

@@ -13,10 +13,13 @@ import (
 	"strings"
 )
 
-// supportFile says what is supported. Its tables name tests, which have to have run.
-const supportFile = "docs/support.md"
+// supportFile says what is supported, and shownFile which tests show it. These have to have run.
+const (
+	supportFile = "docs/support.md"
+	shownFile   = "test/tiers/support.txt"
+)
 
-// claim is a row of a table whose last column is "shown by".
+// claim is a row of a table of supportFile whose second column is "state".
 type claim struct {
 	line  int
 	what  string
@@ -36,14 +39,15 @@ type proof struct {
 	least         int
 }
 
-var (
-	codeSpan  = regexp.MustCompile("`([^`]+)`")
-	proofText = regexp.MustCompile(`^(full )?(\S+) (?:(\S+) )?(\S+) (\S+)(?: >= ([1-9]\d*))?$`)
-)
+var proofText = regexp.MustCompile(`^(full )?(\S+) (?:(\S+) )?(\S+) (\S+)(?: >= ([1-9]\d*))?$`)
 
-// readClaims returns the claims of a page. A row's second column begins with its state: "tested" has to name tests, and
-// "not tested" must not.
-func readClaims(page string) (claims []claim, err error) {
+// readClaims returns the claims of a page, with the tests that shown has for them. A row's second column begins with
+// its state: "not tested" must have no tests, and any other must have some.
+func readClaims(page, shown string) (claims []claim, err error) {
+	tests, err := readShown(shown)
+	if err != nil {
+		return nil, err
+	}
 	in := false
 	for i, line := range strings.Split(page, "\n") {
 		cells, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
@@ -51,38 +55,58 @@ func readClaims(page string) (claims []claim, err error) {
 			in = false
 			continue
 		}
-		// An escaped bar separates no cells.
-		row := strings.Split(strings.ReplaceAll(strings.TrimSuffix(cells, "|"), `\|`, "\x00"), "|")
+		row := strings.Split(strings.TrimSuffix(cells, "|"), "|")
 		for i := range row {
-			row[i] = strings.TrimSpace(strings.ReplaceAll(row[i], "\x00", "|"))
+			row[i] = strings.TrimSpace(row[i])
 		}
-		last := row[len(row)-1]
 		switch {
-		case last == "shown by":
+		case len(row) == 2 && row[1] == "state":
 			in = true
 			continue
-		case !in || last != "" && strings.Trim(last, "-:") == "":
+		case !in || strings.Trim(row[0], "-:") == "":
 			continue
-		case len(row) < 3:
-			return nil, fmt.Errorf("%s:%d: want what, state, tests", supportFile, i+1)
+		case len(row) != 2:
+			return nil, fmt.Errorf("%s:%d: want what, state", supportFile, i+1)
 		}
-		c := claim{line: i + 1, what: row[0]}
-		for _, m := range codeSpan.FindAllStringSubmatch(last, -1) {
-			p, err := readProof(m[1])
-			if err != nil {
-				return nil, fmt.Errorf("%s:%d: %w", supportFile, i+1, err)
-			}
-			c.shown = append(c.shown, p)
-		}
+		c := claim{line: i + 1, what: row[0], shown: tests[row[0]]}
+		delete(tests, c.what)
 		if tested := !strings.HasPrefix(row[1], "not tested"); tested != (len(c.shown) > 0) {
-			return nil, fmt.Errorf("%s:%d: %q with %d tests", supportFile, i+1, row[1], len(c.shown))
+			return nil, fmt.Errorf("%s:%d: %q with %d tests in %s", supportFile, i+1, row[1], len(c.shown), shownFile)
 		}
 		claims = append(claims, c)
 	}
+	for what := range tests {
+		return nil, fmt.Errorf("%s: %s has no row %q", shownFile, supportFile, what)
+	}
 	if len(claims) == 0 {
-		return nil, fmt.Errorf("%s: no table with a column %q", supportFile, "shown by")
+		return nil, fmt.Errorf("%s: no table with a column %q", supportFile, "state")
 	}
 	return claims, nil
+}
+
+// readShown returns the tests by the row that they show: a line with the row's first cell, and below it an indented
+// line for each.
+func readShown(text string) (map[string][]proof, error) {
+	tests, what := map[string][]proof{}, ""
+	for i, line := range strings.Split(text, "\n") {
+		test, indented := strings.CutPrefix(line, "\t")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case !indented && tests[line] != nil:
+			return nil, fmt.Errorf("%s:%d: %q twice", shownFile, i+1, line)
+		case !indented:
+			what = line
+		case what == "":
+			return nil, fmt.Errorf("%s:%d: a test without a row", shownFile, i+1)
+		default:
+			p, err := readProof(test)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", shownFile, i+1, err)
+			}
+			tests[what] = append(tests[what], p)
+		}
+	}
+	return tests, nil
 }
 
 func readProof(text string) (p proof, err error) {
@@ -154,11 +178,7 @@ func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
 	if r.run != "" || r.pkg != "" || r.figures || r.ratios || r.only != "" {
 		return true // parts of tiers
 	}
-	var claims []claim
-	page, err := os.ReadFile(filepath.Join(r.root, supportFile))
-	if err == nil {
-		claims, err = readClaims(string(page))
-	}
+	claims, err := supported(r.root)
 	if err != nil {
 		fmt.Fprintln(w, err)
 		return false
@@ -168,4 +188,17 @@ func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
 		fmt.Fprintf(w, "\nclaims that no test of this run shows:\n  %s\n", strings.Join(wrong, "\n  "))
 	}
 	return len(wrong) == 0
+}
+
+// supported reads the claims of a repository.
+func supported(root string) ([]claim, error) {
+	page, err := os.ReadFile(filepath.Join(root, supportFile))
+	if err != nil {
+		return nil, err
+	}
+	shown, err := os.ReadFile(filepath.Join(root, shownFile))
+	if err != nil {
+		return nil, err
+	}
+	return readClaims(string(page), string(shown))
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,13 +19,27 @@ const somePage = `
 |---|---|---|
 | other | table | 5 |
 
-| device | state | shown by |
-|---|---|---|
-| SoftRoCE | tested | ` + "`rxe ibv TestA` `rxe ibv TestMany.* >= 2`" + ` |
-| mlx5 | tested on both paths | ` + "`emu ibv Test(A\\|B)` `emu direct ibv TestC/.*`" + ` |
-| Go 1.25 | tested | ` + "`releases go1.25 ibv TestA`" + ` |
-| UCX | tested in a full run | ` + "`full emu test/emu TestPrograms`" + ` |
-| a NIC | not tested | |
+| device | state |
+|---|---|
+| SoftRoCE | tested |
+| mlx5 | tested on both paths |
+| Go 1.25 | tested |
+| UCX | tested in a full run |
+| a NIC | not tested |
+`
+
+const someShown = `# The tests.
+SoftRoCE
+	rxe ibv TestA
+	rxe ibv TestMany.* >= 2
+
+mlx5
+	emu ibv Test(A|B)
+	emu direct ibv TestC/.*
+Go 1.25
+	releases go1.25 ibv TestA
+UCX
+	full emu test/emu TestPrograms
 `
 
 func shown(tier, pkg, test string, s Status) Result {
@@ -32,7 +47,7 @@ func shown(tier, pkg, test string, s Status) Result {
 }
 
 func TestUnshown(t *testing.T) {
-	claims, err := readClaims(somePage)
+	claims, err := readClaims(somePage, someShown)
 	if err != nil || len(claims) != 5 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
@@ -92,18 +107,22 @@ func TestUnshown(t *testing.T) {
 }
 
 func TestReadClaims_Bad(t *testing.T) {
-	const head = "| what | state | shown by |\n|---|---|---|\n"
-	for page, want := range map[string]string{
-		"| a | b |\n":                              "no table",
-		head + "| a | tested | `vm ibv TestA` |":   "no tier is named vm",
-		head + "| a | tested | |":                  "with 0 tests",
-		head + "| a | tested | `emu TestA` |":      "want TIER",
-		head + "| a | tested | `emu ibv Test(`|":   "missing closing",
-		head + "| a | not tested | `emu b TestA`|": "with 1 tests",
-		head + "| a | tested | `emu b T >= x` |":   "want TIER",
+	const head = "| what | state |\n|---|---|\n"
+	for _, c := range []struct{ page, shown, want string }{
+		{"| a | b |\n", "", "no table"},
+		{head + "| a | tested |", "a\n\tvm ibv TestA\n", "no tier is named vm"},
+		{head + "| a | tested |", "", "with 0 tests"},
+		{head + "| a | tested |", "a\n\temu TestA\n", "want TIER"},
+		{head + "| a | tested |", "a\n\temu ibv Test(\n", "missing closing"},
+		{head + "| a | not tested |", "a\n\temu b TestA\n", "with 1 tests"},
+		{head + "| a | tested |", "a\n\temu b T >= x\n", "want TIER"},
+		{head + "| a | tested | x |", "a\n\temu b T\n", "want what, state"},
+		{head + "| a | tested |", "a\n\temu b T\nb\n\temu b T\n", "has no row \"b\""},
+		{head + "| a | tested |", "a\n\temu b T\na\n", "twice"},
+		{head + "| a | tested |", "\temu b T\n", "without a row"},
 	} {
-		if _, err := readClaims(page); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", page, err, want)
+		if _, err := readClaims(c.page, c.shown); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q, %q: %v, want %q", c.page, c.shown, err, c.want)
 		}
 	}
 }
@@ -111,14 +130,10 @@ func TestReadClaims_Bad(t *testing.T) {
 // TestSupport looks for the tests of docs/support.md in the sources, so that a wrong name is found without the tier.
 func TestSupport(t *testing.T) {
 	const root = "../.."
-	page, err := os.ReadFile(filepath.Join(root, supportFile))
+	claims, err := supported(root)
 	if os.IsNotExist(err) {
 		t.Skip("the sources are not here")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims, err := readClaims(string(page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +177,12 @@ func TestSupport_Partial(t *testing.T) {
 	if whole.support(io.Discard, []string{"unit"}, nil) {
 		t.Error("without a page the run passed")
 	}
-	if err := os.Mkdir(filepath.Join(root, "docs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, supportFile), []byte(somePage), 0o600); err != nil {
-		t.Fatal(err)
+	for file, text := range map[string]string{supportFile: somePage, shownFile: someShown} {
+		file = filepath.Join(root, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+			os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var out strings.Builder
 	if whole.support(&out, []string{"releases"}, nil) || !strings.Contains(out.String(), "releases go1.25 ibv TestA") {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/internal/testutil/adapters"
 	"go.yaml.in/yaml/v3"
 )
@@ -89,13 +90,9 @@ func (r *runner) suite(ctx context.Context, s suite) []Result {
 // before runs the commands that a suite needs.
 func (r *runner) before(ctx context.Context, s suite) (failed []Result) {
 	for _, command := range s.Before {
-		start := time.Now()
 		args := r.expand(s, strings.Fields(command))
 		if _, err := r.output(ctx, r.expand(s, s.Env), args...); err != nil {
 			failed = append(failed, r.failed("tiers", "(build)", err))
-		}
-		if s.Go != "" {
-			r.use.download += time.Since(start)
 		}
 	}
 	return failed
@@ -149,6 +146,7 @@ type suite struct {
 	Before, Checks, Env, Below, Flags, Packages, Dirs, Not, Asked []string
 
 	Each, Keep bool
+	Turns      int
 	Apart      map[string][]string
 
 	dir     string // the folder whose test binary runs
@@ -202,6 +200,11 @@ func (r *runner) fill(s suite) suite {
 	s.Variant += s.Go
 	if s.Variant == "" {
 		s.Variant = s.Path
+	}
+	if s.Turns > 0 {
+		s.Packages = slices.DeleteFunc(slices.Clone(s.Packages), func(pkg string) bool {
+			return !testutil.Turn(slices.Index(s.Packages, pkg), s.Turns)
+		})
 	}
 	if s.Run != "^$" && r.run != "" {
 		s.Run = r.run

@@ -129,9 +129,11 @@ func (r *runner) boot(ctx context.Context, payload string, dirs []string, of map
 	}
 	if r.full() {
 		env = append(env, fullEnv+"=1")
+	} else if turn := os.Getenv(turnEnv); turn != "" {
+		env = append(env, turnEnv+"="+turn)
 	}
 	// In the guest each package has a limit of its own. The limit for the guest itself is longer.
-	args := []string{r.self, "watch", "-usage", r.usageFile(), (r.quiet + 2*time.Minute).String(), "scripts/vm", "run",
+	args := []string{r.self, "watch", (r.quiet + 2*time.Minute).String(), "scripts/vm", "run",
 		"-t", strconv.Itoa(int((time.Duration(len(dirs)) * r.timeout).Seconds()))}
 	if r.tier == "siw" {
 		args = append(args, "-d", "siw")

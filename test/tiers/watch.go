@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -42,18 +41,17 @@ func (a *alarm) Write(p []byte) (int, error) {
 	return a.w.Write(p)
 }
 
-// watch is `tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...`: it runs a program, passes on what it prints,
-// and ends it, with its process group, when it has printed nothing for QUIET. It exits with the program's code, and
-// with 124 after a hang. It appends the program's processor time to FILE. It puts the program, a test binary, into DIR,
-// for other tiers; with QUIET 0 that is all it does.
+// watch is `tiers watch [-keep DIR] QUIET PROGRAM ARG...`: it runs a program, passes on what it prints, and ends it,
+// with its process group, when it has printed nothing for QUIET. It exits with the program's code, and with 124 after a
+// hang. It puts the program, a test binary, into DIR, for other tiers; with QUIET 0 that is all it does.
 func watch(args []string, out io.Writer) int {
 	usage := func(err error) int {
-		fmt.Fprintln(os.Stderr, "tiers watch [-usage FILE] [-keep DIR] QUIET PROGRAM ARG...:", err)
+		fmt.Fprintln(os.Stderr, "tiers watch [-keep DIR] QUIET PROGRAM ARG...:", err)
 		return 2
 	}
 	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	usageFile, keepIn := flags.String("usage", "", ""), flags.String("keep", "", "")
+	keepIn := flags.String("keep", "", "")
 	if err := flags.Parse(args); err != nil {
 		return usage(err)
 	}
@@ -99,11 +97,6 @@ func watch(args []string, out io.Writer) int {
 	if state == nil {
 		return usage(err)
 	}
-	if *usageFile != "" {
-		if err := noteRun(*usageFile, cpu(c)); err != nil {
-			fmt.Fprintln(os.Stderr, "tiers watch:", err)
-		}
-	}
 	status := state.Sys().(syscall.WaitStatus)
 	switch {
 	case hung.Load():
@@ -125,29 +118,6 @@ func cpu(c *exec.Cmd) time.Duration {
 		return 0
 	}
 	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
-}
-
-// usageFile is the file to which the tier's test binaries append their processor time.
-func (r *runner) usageFile() string { return filepath.Join(r.work, "usage-"+r.tier) }
-
-// noteRun appends the processor time of a test binary to a file, which several processes may share.
-func noteRun(file string, d time.Duration) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%d\n", d)
-	return errors.Join(err, f.Close())
-}
-
-// ranFor returns the sum of what noteRun wrote.
-func ranFor(file string) (sum time.Duration) {
-	text, _ := os.ReadFile(file)
-	for f := range strings.FieldsSeq(string(text)) {
-		n, _ := strconv.ParseInt(f, 10, 64)
-		sum += time.Duration(n)
-	}
-	return sum
 }
 
 // phase is a step of scripts/setup.
@@ -174,27 +144,23 @@ func readPhases(root string) (list []phase) {
 // printUsage prints a table of where the time went: a line for each step of the set-up that took a second or more, a
 // line for each tier, and the sums.
 func printUsage(w io.Writer, tiers []string, used map[string]*usage, phases []phase, wall time.Duration) {
-	fmt.Fprintf(w, "\n%-22s %7s %9s %11s %7s %5s\n", "where the time went, s", "wall", "download", "compile CPU",
-		"run CPU", "busy")
+	fmt.Fprintf(w, "\n%-22s %7s %9s %5s\n", "where the time went, s", "wall", "processor", "busy")
 	for _, p := range phases {
 		if took := p.end - p.begin; took >= 1 {
-			fmt.Fprintf(w, "%-22s %7.0f %9.0f\n", "set-up: "+p.name, took, took)
+			fmt.Fprintf(w, "%-22s %7.0f\n", "set-up: "+p.name, took)
 		}
 	}
-	line := func(name string, u *usage) {
-		all := max(time.Duration(u.cpu.Load()), u.run)
-		fmt.Fprintf(w, "%-22s %7.0f %9.0f %11.0f %7.0f %4.0f%%\n", name, u.wall.Seconds(), u.download.Seconds(),
-			(all - u.run).Seconds(), u.run.Seconds(),
-			100*all.Seconds()/max(u.wall.Seconds(), 1e-3)/float64(runtime.NumCPU()))
+	line := func(name string, wall, cpu time.Duration) {
+		fmt.Fprintf(w, "%-22s %7.0f %9.0f %4.0f%%\n", name, wall.Seconds(), cpu.Seconds(),
+			100*cpu.Seconds()/max(wall.Seconds(), 1e-3)/float64(runtime.NumCPU()))
 	}
-	sum := usage{wall: wall}
+	var sum time.Duration
 	for _, t := range tiers {
 		if u := used[t]; u != nil {
-			line("tier "+t, u)
-			sum.cpu.Add(u.cpu.Load())
-			sum.run += u.run
-			sum.download += u.download
+			cpu := time.Duration(u.cpu.Load())
+			line("tier "+t, u.wall, cpu)
+			sum += cpu
 		}
 	}
-	line("all", &sum)
+	line("all", wall, sum)
 }

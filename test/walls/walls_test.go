@@ -14,14 +14,39 @@ func within(dir string, trees ...string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return dir == t || strings.HasPrefix(dir, t+"/") })
 }
 
-// rule is a line of the table of imports in test/walls/rooms.md: the packages of this module that the packages of a
-// tree may import, besides each other.
+// rule is a line of importsFile: the packages of this module that the packages of a tree may import, besides each
+// other.
 type rule struct {
 	tree string
 	may  []string
 }
 
-const roomsPage = "test/walls/rooms.md"
+const (
+	importsFile = "test/walls/imports.txt"
+	unsafeFile  = "test/walls/unsafe.txt"
+)
+
+// pairs reads a file with lines "NAME: TEXT", and returns both of each.
+func pairs(t *testing.T, path string) (out [][2]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, rest, ok := strings.Cut(line, ":")
+		twice := slices.ContainsFunc(out, func(p [2]string) bool { return p[0] == name })
+		if !ok || strings.Contains(name, " ") || twice {
+			t.Fatalf("%s: want NAME: TEXT, and each name once: %q", path, line)
+		}
+		out = append(out, [2]string{name, strings.TrimSpace(rest)})
+	}
+	return out
+}
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
@@ -60,12 +85,12 @@ func table(t *testing.T, page string, columns ...string) (rows [][]string) {
 	return rows
 }
 
-// rules reads the table of imports. "*" stands for anything.
+// rules reads the list of imports. "*" stands for anything.
 func rules(t *testing.T) []rule {
 	t.Helper()
 	var out []rule
-	for _, row := range table(t, roomsPage, "tree", "may import") {
-		out = append(out, rule{row[0], names(row[1])})
+	for _, p := range pairs(t, importsFile) {
+		out = append(out, rule{p[0], strings.Fields(p[1])})
 	}
 	return out
 }
@@ -83,7 +108,7 @@ func overWall(rules []rule, files []file) []string {
 		}
 		if r.tree == "" && !homeless[f.dir] {
 			homeless[f.dir] = true
-			out = append(out, f.dir+" has no line in the table of test/walls/rooms.md")
+			out = append(out, f.dir+" has no line in "+importsFile)
 		}
 		if r.tree == "" || strings.HasSuffix(f.name, "_test.go") || slices.Contains(r.may, "*") {
 			continue
@@ -91,7 +116,7 @@ func overWall(rules []rule, files []file) []string {
 		for _, p := range f.imports {
 			p, ours := strings.CutPrefix(p, module)
 			if ours && !within(p, append(r.may, r.tree)...) {
-				out = append(out, f.dir+"/"+f.name+" imports "+p+": test/walls/rooms.md lets "+r.tree+" import "+
+				out = append(out, f.dir+"/"+f.name+" imports "+p+": "+importsFile+" lets "+r.tree+" import "+
 					strings.Join(r.may, ", "))
 			}
 		}
@@ -107,7 +132,7 @@ func TestWalls(t *testing.T) {
 	for _, r := range table {
 		for _, tree := range append(r.may, r.tree) {
 			if tree != "*" && !slices.ContainsFunc(all, func(f file) bool { return within(f.dir, tree) }) {
-				t.Errorf("test/walls/rooms.md: no package is in %s", tree)
+				t.Errorf("%s: no package is in %s", importsFile, tree)
 			}
 		}
 	}
@@ -119,7 +144,7 @@ func TestWalls_Crossed(t *testing.T) {
 	want := []string{
 		"emu/internal/wire/shared.go imports internal/mlx5",
 		"examples/nosy/main.go imports internal/abi",
-		"homeless has no line in the table",
+		"homeless has no line in",
 		"ibv/up.go imports rdmacm",
 		"internal/mlx5/objects.go imports ibv",
 		"rdmacm/emulated.go imports emu/internal/hca",

@@ -22,11 +22,6 @@ func (l Lib) GetDeviceList() (list uintptr, devices []uintptr, err error) {
 // void ibv_free_device_list(struct ibv_device **list);
 func (l Lib) FreeDeviceList(list uintptr) { _ = l.lib.Void("ibv_free_device_list", list) }
 
-// const char *ibv_get_device_name(struct ibv_device *device);
-func (l Lib) GetDeviceName(dev uintptr) (string, error) {
-	return l.lib.String("ibv_get_device_name", dev)
-}
-
 // __be64 ibv_get_device_guid(struct ibv_device *device);
 func (l Lib) GetDeviceGUID(dev uintptr) (uint64, error) {
 	v, err := l.lib.Uint64("ibv_get_device_guid", dev)

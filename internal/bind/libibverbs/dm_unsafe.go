@@ -9,20 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
-// struct ibv_dm *(*alloc_dm)(struct ibv_context *, struct ibv_alloc_dm_attr *);
-// An op of verbs_context (v18), as are the next two.
-func (l Lib) AllocDM(ctx uintptr, attr *abi.AllocDMAttr) (uintptr, error) {
-	return opPtr(ctx, abi.DistAllocDM, ctx, uintptr(unsafe.Pointer(attr)))
-}
-
-// int (*free_dm)(struct ibv_dm *);
-func (l Lib) FreeDM(ctx, dm uintptr) error { return l.destroyed(ctx, opErr(ctx, abi.DistFreeDM, dm)) }
-
-// struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *, struct ibv_dm *, uint64_t dm_offset, size_t length, unsigned access);
-func (l Lib) RegDMMR(ctx, pd, dm uintptr, off uint64, length int, access uint32) (uintptr, error) {
-	return opPtr(ctx, abi.DistRegDMMR, pd, dm, uintptr(off), uintptr(length), uintptr(access))
-}
-
 // int (*memcpy_to_dm)(struct ibv_dm *, uint64_t dm_offset, const void *host_addr, size_t length); of struct ibv_dm.
 func (l Lib) MemcpyToDM(dm uintptr, off uint64, p []byte) error {
 	fn := cmem.At[abi.DM](dm).MemcpyToDM
@@ -42,15 +28,6 @@ func (l Lib) MemcpyFromDM(p []byte, dm uintptr, off uint64) error {
 	return ccall.Err(fn, uintptr(unsafe.Pointer(unsafe.SliceData(p))), dm, uintptr(off),
 		uintptr(len(p)))
 }
-
-// struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle);
-// Absent before v35.
-func (l Lib) ImportDM(ctx uintptr, handle uint32) (uintptr, error) {
-	return l.lib.Ptr("ibv_import_dm", ctx, uintptr(handle))
-}
-
-// void ibv_unimport_dm(struct ibv_dm *dm);
-func (l Lib) UnimportDM(dm uintptr) error { return l.lib.Void("ibv_unimport_dm", dm) }
 
 // DMNumber returns the kernel's handle; ok is false if the library does not report it.
 func (l Lib) DMNumber(dm uintptr) (number uint32, ok bool) {

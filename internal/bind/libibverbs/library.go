@@ -3,13 +3,9 @@
 package libibverbs
 
 import (
-	"errors"
-	"syscall"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
-	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -54,22 +50,4 @@ func opErr(ctx, dist uintptr, args ...uintptr) error {
 		return control.ErrNoOp
 	}
 	return explain(ctx, ccall.Err(op, args...))
-}
-
-// destroy destroys an object, whose first field is its context.
-func (l Lib) destroy(name string, obj uintptr) error {
-	ctx := *cmem.At[uintptr](obj)
-	return l.destroyed(ctx, l.lib.Err(name, obj))
-}
-
-// destroyed returns the error of a call that destroys an object. On a removed device libibverbs
-// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
-// kernel's objects are gone, so both count as success.
-func (l Lib) destroyed(ctx uintptr, err error) error {
-	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-		if errors.Is(err, errno) && l.Removed(ctx) {
-			return nil
-		}
-	}
-	return err
 }

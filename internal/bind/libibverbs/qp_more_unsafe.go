@@ -6,22 +6,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
-func (l Lib) QueryECE(qp uintptr, ece *abi.ECE) error {
-	return l.lib.Err("ibv_query_ece", qp, uintptr(unsafe.Pointer(ece)))
-}
-
-// int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
-func (l Lib) SetECE(qp uintptr, ece *abi.ECE) error {
-	return l.lib.Err("ibv_set_ece", qp, uintptr(unsafe.Pointer(ece)))
-}
-
-// int (*modify_qp_rate_limit)(struct ibv_qp *, struct ibv_qp_rate_limit_attr *);
-// An op of verbs_context, absent before v18.
-func (l Lib) ModifyQPRateLimit(ctx, qp uintptr, attr *abi.QPRateLimitAttr) error {
-	return opErr(ctx, abi.DistModifyQPRateLimit, qp, uintptr(unsafe.Pointer(attr)))
-}
-
 // int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 func (l Lib) QueryQPDataInOrder(qp uintptr, op, flags uint32) (uint32, error) {
 	n, err := l.lib.Int("ibv_query_qp_data_in_order", qp, uintptr(op), uintptr(flags))

@@ -10,48 +10,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
-// struct mlx5dv_dr_domain *mlx5dv_dr_domain_create(struct ibv_context *ctx, enum mlx5dv_dr_domain_type type);
-// All of mlx5dv_dr is absent before v24, unless noted otherwise.
-func (l Lib) DRDomainCreate(ctx uintptr, typ uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_domain_create", ctx, uintptr(typ))
-}
-
-// int mlx5dv_dr_domain_destroy(struct mlx5dv_dr_domain *domain);
-func (l Lib) DRDomainDestroy(domain uintptr) error {
-	return l.lib.Err("mlx5dv_dr_domain_destroy", domain)
-}
-
-// int mlx5dv_dr_domain_sync(struct mlx5dv_dr_domain *domain, uint32_t flags);
-func (l Lib) DRDomainSync(domain uintptr, flags uint32) error {
-	return l.lib.Err("mlx5dv_dr_domain_sync", domain, uintptr(flags))
-}
-
-// void mlx5dv_dr_domain_set_reclaim_device_memory(struct mlx5dv_dr_domain *dmn, bool enable);
-// Absent before v30.
-func (l Lib) DRDomainSetReclaimDeviceMemory(domain uintptr, enable bool) error {
-	return l.lib.Void("mlx5dv_dr_domain_set_reclaim_device_memory", domain, boolArg(enable))
-}
-
-// void mlx5dv_dr_domain_allow_duplicate_rules(struct mlx5dv_dr_domain *domain, bool allow);
-// Absent before v36.
-func (l Lib) DRDomainAllowDuplicateRules(domain uintptr, allow bool) error {
-	return l.lib.Void("mlx5dv_dr_domain_allow_duplicate_rules", domain, boolArg(allow))
-}
-
 func boolArg(b bool) uintptr {
 	if b {
 		return 1
 	}
 	return 0
 }
-
-// struct mlx5dv_dr_table *mlx5dv_dr_table_create(struct mlx5dv_dr_domain *domain, uint32_t level);
-func (l Lib) DRTableCreate(domain uintptr, level uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_table_create", domain, uintptr(level))
-}
-
-// int mlx5dv_dr_table_destroy(struct mlx5dv_dr_table *table);
-func (l Lib) DRTableDestroy(table uintptr) error { return l.lib.Err("mlx5dv_dr_table_destroy", table) }
 
 // struct mlx5dv_dr_matcher *mlx5dv_dr_matcher_create(struct mlx5dv_dr_table *table, uint16_t priority,
 // uint8_t match_criteria_enable, struct mlx5dv_flow_match_parameters *mask);
@@ -61,78 +25,12 @@ func (l Lib) DRMatcherCreate(table uintptr, priority uint16, criteria uint8, mas
 		uintptr(unsafe.Pointer(&m[0])))
 }
 
-// int mlx5dv_dr_matcher_destroy(struct mlx5dv_dr_matcher *matcher);
-func (l Lib) DRMatcherDestroy(matcher uintptr) error {
-	return l.lib.Err("mlx5dv_dr_matcher_destroy", matcher)
-}
-
-// int mlx5dv_dr_matcher_set_layout(struct mlx5dv_dr_matcher *matcher, struct mlx5dv_dr_matcher_layout *layout);
-// Absent before v37.
-func (l Lib) DRMatcherSetLayout(matcher uintptr, layout *abi.MLX5DVDRMatcherLayout) error {
-	return l.lib.Err("mlx5dv_dr_matcher_set_layout", matcher, uintptr(unsafe.Pointer(layout)))
-}
-
 // struct mlx5dv_dr_rule *mlx5dv_dr_rule_create(struct mlx5dv_dr_matcher *matcher,
 // struct mlx5dv_flow_match_parameters *value, size_t num_actions, struct mlx5dv_dr_action *actions[]);
 func (l Lib) DRRuleCreate(matcher uintptr, value []byte, actions []uintptr) (uintptr, error) {
 	m := match(value)
 	return l.lib.Ptr("mlx5dv_dr_rule_create", matcher, uintptr(unsafe.Pointer(&m[0])), uintptr(len(actions)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(actions))))
-}
-
-// int mlx5dv_dr_rule_destroy(struct mlx5dv_dr_rule *rule);
-func (l Lib) DRRuleDestroy(rule uintptr) error { return l.lib.Err("mlx5dv_dr_rule_destroy", rule) }
-
-// int mlx5dv_dr_action_destroy(struct mlx5dv_dr_action *action);
-func (l Lib) DRActionDestroy(action uintptr) error {
-	return l.lib.Err("mlx5dv_dr_action_destroy", action)
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_drop(void);
-func (l Lib) DRActionDrop() (uintptr, error) { return l.lib.Ptr("mlx5dv_dr_action_create_drop") }
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_default_miss(void);
-// Absent before v30.
-func (l Lib) DRActionDefaultMiss() (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_default_miss")
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_tag(uint32_t tag_value);
-func (l Lib) DRActionTag(tag uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_tag", uintptr(tag))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_ibv_qp(struct ibv_qp *ibqp);
-func (l Lib) DRActionDestQP(qp uintptr) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_dest_ibv_qp", qp)
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_table(struct mlx5dv_dr_table *table);
-func (l Lib) DRActionDestTable(table uintptr) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_dest_table", table)
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_root_table(struct mlx5dv_dr_table *table, uint16_t priority);
-// Absent before v42.
-func (l Lib) DRActionDestRootTable(table uintptr, priority uint16) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_dest_root_table", table, uintptr(priority))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_vport(struct mlx5dv_dr_domain *domain, uint32_t vport);
-func (l Lib) DRActionDestVport(domain uintptr, vport uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_dest_vport", domain, uintptr(vport))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_ib_port(struct mlx5dv_dr_domain *domain, uint32_t ib_port);
-// Absent before v37.
-func (l Lib) DRActionDestIBPort(domain uintptr, port uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_dest_ib_port", domain, uintptr(port))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_devx_tir(struct mlx5dv_devx_obj *devx_obj);
-// Absent before v31.
-func (l Lib) DRActionDestTIR(obj uintptr) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_dest_devx_tir", obj)
 }
 
 // struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_array(struct mlx5dv_dr_domain *domain, size_t num_dest,
@@ -155,37 +53,6 @@ func (l Lib) DRActionDestArray(domain uintptr, dests []control.DRDest) (uintptr,
 	}
 	return l.lib.Ptr("mlx5dv_dr_action_create_dest_array", domain, uintptr(len(list)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(list))))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_flow_counter(struct mlx5dv_devx_obj *devx_obj, uint32_t offset);
-func (l Lib) DRActionFlowCounter(obj uintptr, offset uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_flow_counter", obj, uintptr(offset))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_aso(struct mlx5dv_dr_domain *domain,
-// struct mlx5dv_devx_obj *devx_obj, uint32_t offset, uint32_t flags, uint8_t return_reg_c);
-// Absent before v33.
-func (l Lib) DRActionASO(domain, obj uintptr, offset, flags uint32, regC uint8) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_aso", domain, obj, uintptr(offset), uintptr(flags), uintptr(regC))
-}
-
-// int mlx5dv_dr_action_modify_aso(struct mlx5dv_dr_action *action, uint32_t offset, uint32_t flags,
-// uint8_t return_reg_c);
-func (l Lib) DRActionModifyASO(action uintptr, offset, flags uint32, regC uint8) error {
-	return l.lib.Err("mlx5dv_dr_action_modify_aso", action, uintptr(offset), uintptr(flags), uintptr(regC))
-}
-
-// int mlx5dv_dr_aso_other_domain_link(struct mlx5dv_devx_obj *devx_obj, struct mlx5dv_dr_domain *peer_dmn,
-// struct mlx5dv_dr_domain *dmn, uint32_t flags, uint8_t return_reg_c);
-// Absent before v38.
-func (l Lib) DRASOOtherDomainLink(obj, peer, domain uintptr, flags uint32, regC uint8) error {
-	return l.lib.Err("mlx5dv_dr_aso_other_domain_link", obj, peer, domain, uintptr(flags), uintptr(regC))
-}
-
-// int mlx5dv_dr_aso_other_domain_unlink(struct mlx5dv_devx_obj *devx_obj, struct mlx5dv_dr_domain *dmn);
-// Absent before v38.
-func (l Lib) DRASOOtherDomainUnlink(obj, domain uintptr) error {
-	return l.lib.Err("mlx5dv_dr_aso_other_domain_unlink", obj, domain)
 }
 
 // struct mlx5dv_dr_action *mlx5dv_dr_action_create_packet_reformat(struct mlx5dv_dr_domain *domain, uint32_t flags,
@@ -229,16 +96,6 @@ func (l Lib) DRActionFlowSampler(attr *abi.MLX5DVDRFlowSamplerAttr, actions []ui
 	attr.NumSampleActions, attr.SampleActions = uint32(len(actions)), first(actions)
 	defer runtime.KeepAlive(&actions)
 	return l.lib.Ptr("mlx5dv_dr_action_create_flow_sampler", uintptr(unsafe.Pointer(attr)))
-}
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_pop_vlan(void);
-// Absent before v33.
-func (l Lib) DRActionPopVLAN() (uintptr, error) { return l.lib.Ptr("mlx5dv_dr_action_create_pop_vlan") }
-
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_push_vlan(struct mlx5dv_dr_domain *domain, __be32 vlan_hdr);
-// Absent before v33.
-func (l Lib) DRActionPushVLAN(domain uintptr, header uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_push_vlan", domain, uintptr(header))
 }
 
 // int mlx5dv_dump_dr_domain(FILE *fout, struct mlx5dv_dr_domain *domain);

@@ -19,31 +19,11 @@ func (l Lib) CreateMkey(attr *abi.MLX5DVMkeyInitAttr) (uintptr, control.Mkey, er
 	return h, control.Mkey{LKey: k.LKey, RKey: k.RKey}, nil
 }
 
-// int mlx5dv_destroy_mkey(struct mlx5dv_mkey *mkey);
-// Absent before v24.
-func (l Lib) DestroyMkey(mkey uintptr) error { return l.lib.Err("mlx5dv_destroy_mkey", mkey) }
-
 // int _mlx5dv_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *err_info, size_t err_info_size);
 // Absent before v36. C programs call it by mlx5dv_mkey_check, which is inline.
 func (l Lib) MkeyCheck(mkey uintptr, info *abi.MLX5DVMkeyErr) error {
 	return l.lib.Err("_mlx5dv_mkey_check", mkey, uintptr(unsafe.Pointer(info)), unsafe.Sizeof(*info))
 }
-
-// int mlx5dv_crypto_login(struct ibv_context *context, struct mlx5dv_crypto_login_attr *login_attr);
-// Absent before v37.
-func (l Lib) CryptoLogin(ctx uintptr, attr *abi.MLX5DVCryptoLoginAttr) error {
-	return l.lib.Err("mlx5dv_crypto_login", ctx, uintptr(unsafe.Pointer(attr)))
-}
-
-// int mlx5dv_crypto_login_query_state(struct ibv_context *context, enum mlx5dv_crypto_login_state *state);
-// Absent before v37.
-func (l Lib) CryptoLoginQueryState(ctx uintptr, state *uint32) error {
-	return l.lib.Err("mlx5dv_crypto_login_query_state", ctx, uintptr(unsafe.Pointer(state)))
-}
-
-// int mlx5dv_crypto_logout(struct ibv_context *context);
-// Absent before v37.
-func (l Lib) CryptoLogout(ctx uintptr) error { return l.lib.Err("mlx5dv_crypto_logout", ctx) }
 
 // struct mlx5dv_dek *mlx5dv_dek_create(struct ibv_context *context, struct mlx5dv_dek_init_attr *init_attr);
 // Absent before v37.
@@ -55,13 +35,3 @@ func (l Lib) DEKCreate(ctx uintptr, attr *abi.MLX5DVDEKInitAttr) (uintptr, uint3
 // AsksForClearKeys reports whether a key in the clear has MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN in its attributes, without
 // a login. So it is since v42, the release of mlx5dv_create_steering_anchor; libraries before refuse the bit.
 func (l Lib) AsksForClearKeys() bool { return l.lib.Has("mlx5dv_create_steering_anchor") }
-
-// int mlx5dv_dek_query(struct mlx5dv_dek *dek, struct mlx5dv_dek_attr *attr);
-// Absent before v37.
-func (l Lib) DEKQuery(dek uintptr, attr *abi.MLX5DVDEKAttr) error {
-	return l.lib.Err("mlx5dv_dek_query", dek, uintptr(unsafe.Pointer(attr)))
-}
-
-// int mlx5dv_dek_destroy(struct mlx5dv_dek *dek);
-// Absent before v37.
-func (l Lib) DEKDestroy(dek uintptr) error { return l.lib.Err("mlx5dv_dek_destroy", dek) }

@@ -30,11 +30,6 @@ func (l Lib) CreateFlowMatcher(ctx uintptr, attr *abi.MLX5DVFlowMatcherAttr, mas
 	return l.lib.Ptr("mlx5dv_create_flow_matcher", ctx, uintptr(unsafe.Pointer(attr)))
 }
 
-// int mlx5dv_destroy_flow_matcher(struct mlx5dv_flow_matcher *matcher);
-func (l Lib) DestroyFlowMatcher(matcher uintptr) error {
-	return l.lib.Err("mlx5dv_destroy_flow_matcher", matcher)
-}
-
 // attrLength is __mlx5dv_create_flow, which takes the size of an action.
 const attrLength = "__mlx5dv_create_flow"
 
@@ -108,9 +103,4 @@ func (l Lib) CreateSteeringAnchor(ctx uintptr, attr *abi.MLX5DVSteeringAnchorAtt
 		id = *cmem.At[uint32](sa)
 	}
 	return sa, id, err
-}
-
-// int mlx5dv_destroy_steering_anchor(struct mlx5dv_steering_anchor *sa);
-func (l Lib) DestroySteeringAnchor(sa uintptr) error {
-	return l.lib.Err("mlx5dv_destroy_steering_anchor", sa)
 }

@@ -18,36 +18,12 @@ func (l Lib) CreateID(ch uintptr, ps uint32) (uintptr, error) {
 	return *out, err
 }
 
-// int rdma_destroy_id(struct rdma_cm_id *id);
-func (l Lib) DestroyID(id uintptr) error { return l.write(channelOf(id), "rdma_destroy_id", id) }
-
 // int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
 // The ID's present file may be one that refuses the thread.
 func (l Lib) MigrateID(id, ch uintptr) error { return l.write(ch, "rdma_migrate_id", id, ch) }
 
 // SetChannel does what rdma_migrate_id does in C, for an ID that the kernel has moved already.
 func (l Lib) SetChannel(id, ch uintptr) { cmem.At[abi.RDMACMID](id).Channel = ch }
-
-// int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
-func (l Lib) BindAddr(id uintptr, a *sockaddr.Addr) error {
-	return l.write(channelOf(id), "rdma_bind_addr", id, uintptr(unsafe.Pointer(a)))
-}
-
-// int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms);
-func (l Lib) ResolveAddr(id uintptr, src, dst *sockaddr.Addr, ms int) error {
-	return l.write(channelOf(id), "rdma_resolve_addr",
-		id, uintptr(unsafe.Pointer(src)), uintptr(unsafe.Pointer(dst)), uintptr(ms))
-}
-
-// int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms);
-func (l Lib) ResolveRoute(id uintptr, ms int) error {
-	return l.write(channelOf(id), "rdma_resolve_route", id, uintptr(ms))
-}
-
-// int rdma_listen(struct rdma_cm_id *id, int backlog);
-func (l Lib) Listen(id uintptr, backlog int) error {
-	return l.write(channelOf(id), "rdma_listen", id, uintptr(backlog))
-}
 
 // int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 func (l Lib) Connect(id uintptr, p abi.RDMAConnParam, data []byte) error {
@@ -102,14 +78,6 @@ func (l Lib) Establish(id uintptr) error {
 	return l.write(channelOf(id), "rdma_establish", id)
 }
 
-// int rdma_disconnect(struct rdma_cm_id *id);
-func (l Lib) Disconnect(id uintptr) error { return l.write(channelOf(id), "rdma_disconnect", id) }
-
-// int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
-func (l Lib) Notify(id uintptr, event uint32) error {
-	return l.write(channelOf(id), "rdma_notify", id, uintptr(event))
-}
-
 // int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 // It returns the struct ibv_qp.
 func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
@@ -151,17 +119,6 @@ func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 // Old reports whether the library is from before v23, which had no functions for QPs that it did not create.
 func (l Lib) Old() bool { return !l.lib.Has("rdma_init_qp_attr") || !l.lib.Has("rdma_establish") }
 
-// int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
-func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
-	return l.write(channelOf(id), "rdma_set_option",
-		id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
-}
-
-// int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
-func (l Lib) JoinMulticast(id uintptr, a *sockaddr.Addr, cookie uintptr) error {
-	return l.write(channelOf(id), "rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
-}
-
 // int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context);
 // Absent before v16.
 func (l Lib) JoinMulticastEx(id uintptr, a *sockaddr.Addr, flags uint32, cookie uintptr) error {
@@ -185,16 +142,6 @@ func (l Lib) LeaveMulticast(id uintptr, a *sockaddr.Addr) error {
 		}
 		return l.lib.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
 	})
-}
-
-// int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
-func (l Lib) SetLocalECE(id uintptr, e *abi.ECE) error {
-	return l.lib.Minus1("rdma_set_local_ece", id, uintptr(unsafe.Pointer(e)))
-}
-
-// int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
-func (l Lib) GetRemoteECE(id uintptr, e *abi.ECE) error {
-	return l.lib.Minus1("rdma_get_remote_ece", id, uintptr(unsafe.Pointer(e)))
 }
 
 // int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);

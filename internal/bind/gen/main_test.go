@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGenerated fails if functions.txt changed, and the files did not.
+func TestGenerated(t *testing.T) {
+	const root = "../../.."
+	files, err := generate(root)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what is generated: go generate ./internal/bind (%v)", name, err)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"\tOpen() error", "is no function's"},
+		{"int open;\n\tOpen() error", "no prototype"},
+		{"int (*open)(struct ibv_context *);\n\tOpen(ctx uintptr) error", "no slot open"},
+		{"int open(void);\n\tOpen(ctx", "missing ','"},
+	} {
+		packages, err := parse("package p\n" + tt.text)
+		for _, f := range packages["p"] {
+			err = f.write(new(bytes.Buffer), "DistClose = 8")
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
+		}
+	}
+}
