@@ -101,6 +101,16 @@ func (j *job) native(program string) (string, error) {
 
 // manuals returns the manual pages and completions of a program: man/…, completions/SHELL/….
 func (j *job) manuals(b plan.Build) ([]file, error) {
+	if list, done := j.pages[b.Program]; done {
+		return list, nil
+	}
+	list, err := j.write(b)
+	j.pages[b.Program] = list
+	return list, err
+}
+
+// write has a program print its manual pages and completions, or makes them of its help.
+func (j *job) write(b plan.Build) ([]file, error) {
 	program, err := j.native(b.Program)
 	if err != nil {
 		return nil, err

@@ -94,6 +94,7 @@ type job struct {
 	linked    []plan.Linked
 	binaries  []binary
 	documents []file // of each archive: licences
+	pages     map[string][]file
 }
 
 // binary is a program that was built.
@@ -106,7 +107,7 @@ type binary struct {
 // build builds a release in a folder that it makes, and returns the folder with the files.
 func build(ctx context.Context, s plan.Source, dir, cache string) (string, error) {
 	j := &job{Source: s, ctx: ctx, src: filepath.Join(dir, "src"), work: filepath.Join(dir, "work"),
-		dist: filepath.Join(dir, "dist")}
+		dist: filepath.Join(dir, "dist"), pages: map[string][]file{}}
 	j.env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1",
 		"GOARM64=v8.0", "LC_ALL=C", "TZ=UTC")
 	if cache != "" {

@@ -122,7 +122,7 @@ func (j *job) pkg(arch, format string, list []file) error {
 	switch format {
 	case "deb":
 		info.Depends = []string{"libc6"}
-		info.Recommends = []string{"libibverbs1", "ibverbs-providers", "librdmacm1"}
+		info.Recommends = []string{"libibverbs1", "ibverbs-providers", "librdmacm1t64 | librdmacm1"}
 		info.Deb.Compression = "xz"
 	case "rpm":
 		info.Depends = []string{"glibc"}
@@ -142,7 +142,7 @@ func (j *job) pkg(arch, format string, list []file) error {
 		if format == "rpm" && strings.Contains(f.name, "/licenses/") {
 			kind = files.TypeRPMLicense
 		}
-		if format == "rpm" && strings.Contains(f.name, "/doc/") {
+		if format == "rpm" && (strings.Contains(f.name, "/doc/") || strings.Contains(f.name, "/man/")) {
 			kind = files.TypeRPMDoc
 		}
 		info.Contents = append(info.Contents, &files.Content{Source: from, Destination: f.name, Type: kind,
