@@ -17,7 +17,7 @@ import (
 var attributeRows = map[string]string{
 	"PortAttr.State":         "ibv QP.Endpoint, ibv Device.activePort, rdmacm Conn.explainTimeout",
 	"PortAttr.MaxMTU":        "- ActiveMTU is what a path may have",
-	"PortAttr.ActiveMTU":     "ibv QP.rtrAttr, ibv QP.beyond, ibv QP.Endpoint, rdma PacketConn.look",
+	"PortAttr.ActiveMTU":     "ibv connector.rtrAttr, ibv QP.beyond, ibv QP.Endpoint, rdma PacketConn.look",
 	"PortAttr.GIDTableLen":   "ibv QP.Endpoint, ibv QP.beyond",
 	"PortAttr.CapFlags":      "- what the subnet's manager may ask of the port; no verb depends on it",
 	"PortAttr.CapFlags2":     "- the same",
@@ -50,7 +50,7 @@ var attributeRows = map[string]string{
 	"DeviceAttr.MaxQPWR": "ibv numMaxSendWR, ibv numMaxRecvWR, ibv mostWQ, ibv PD.resolve, " +
 		"rdma shard.sizeReceives",
 	"DeviceAttr.CapFlags": "ibv Device.CanBindMW, ibv SRQ.explainResize, ibv Device.explainXRC, " +
-		"ibv QP.checkFrame",
+		"ibv sender.checkFrame",
 	"DeviceAttr.MaxSGE":          "ibv numMaxSendSGE, ibv numMaxRecvSGE, ibv numWQSGE",
 	"DeviceAttr.MaxSGERead":      "ibv checkRead",
 	"DeviceAttr.MaxCQ":           "- " + ofAllPrograms,
@@ -60,7 +60,7 @@ var attributeRows = map[string]string{
 	"DeviceAttr.MaxQPRdAtom":     "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
 	"DeviceAttr.MaxResRdAtom":    "- the device shares them out among QPs, and a peer that asks for more waits",
 	"DeviceAttr.MaxQPInitRdAtom": "ibv QP.Endpoint, ibv QP.beyond, ibv friends.ReadLimits",
-	"DeviceAttr.AtomicCap": "ibv QP.access, ibv Device.lackedOps, ibv QP.beyond, ibv friends.HasAtomics, " +
+	"DeviceAttr.AtomicCap": "ibv connector.access, ibv Device.lackedOps, ibv QP.beyond, ibv friends.HasAtomics, " +
 		"rdma link.lend",
 	"DeviceAttr.MaxMW":                 "- " + ofAllPrograms + "; CanBindMW has CapFlags, for mlx4 reports 0",
 	"DeviceAttr.MaxRawEthyQP":          "- " + ofAllPrograms,
@@ -92,9 +92,9 @@ var attributeRows = map[string]string{
 	"DeviceAttrEx.RSS.HashFields":              "ibv RSSOptions.check",
 	"DeviceAttrEx.RSS.HashFunctions":           "ibv RSSOptions.check",
 	"DeviceAttrEx.MaxWQTypeRQ":                 "ibv mostWQ",
-	"DeviceAttrEx.PacketPacing.Min":            "ibv QP.checkRateLimit",
-	"DeviceAttrEx.PacketPacing.Max":            "ibv QP.checkRateLimit",
-	"DeviceAttrEx.PacketPacing.QPTypes":        "ibv QP.checkRateLimit",
+	"DeviceAttrEx.PacketPacing.Min":            "ibv RateLimit.check",
+	"DeviceAttrEx.PacketPacing.Max":            "ibv RateLimit.check",
+	"DeviceAttrEx.PacketPacing.QPTypes":        "ibv RateLimit.check",
 	"DeviceAttrEx.RawPacketCaps":               "ibv RawOptions.request, ibv WQOptions.check",
 	"DeviceAttrEx.TagMatching.MaxRendezvousHeader": "- the receiver's buffer has a rendezvous header; it is the " +
 		"program's, and longer ones end with an error",

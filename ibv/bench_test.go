@@ -71,7 +71,7 @@ func BenchmarkPostFrame(b *testing.B) {
 				two[i].SGEs = []SGE{s.mr.SGE(0, 64), {}}
 			}
 			pass := func(set uint32, wrs []SendWR) float64 {
-				s.qp.sq.Plain(set)
+				s.qp.sq.chain.Plain(set)
 				began := time.Now()
 				for range 100 {
 					if _, err := s.qp.PostSend(wrs); err != nil {

@@ -34,12 +34,13 @@ func plainOf(t QPType) (set uint32) {
 // checkSend reports what is wrong with a work request, whichever engine posts it. It returns
 // the number of bytes to copy into the work request: those of Inline or, with that flag, of the
 // SGEs.
-func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
-	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
-		return 0, qp.opcodeError(wr)
+func (sq *sender) checkSend(wr *SendWR) (inline int, err error) {
+	qp := sq.qp
+	if wr.Opcode > 31 || sq.ops>>wr.Opcode&1 == 0 {
+		return 0, sq.opcodeError(wr)
 	}
 	if wr.Flags&^(Fence|Signaled|Solicited|Inline) != 0 {
-		if err := qp.checkFlags(wr.Flags); err != nil {
+		if err := sq.checkFlags(wr.Flags); err != nil {
 			return 0, err
 		}
 	}
@@ -79,15 +80,16 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		return 0, wr.Remote.outsideError()
 	}
 	if qp.typ > UC || wr.AH != nil {
-		err = qp.checkType(wr, f)
+		err = sq.checkType(wr, f)
 	}
 	return inline, err
 }
 
 // checkType reports what is wrong with the parts of a work request that depend on the type of the QP.
-func (qp *QP) checkType(wr *SendWR, f work.Fields) error {
+func (sq *sender) checkType(wr *SendWR, f work.Fields) error {
+	qp := sq.qp
 	if qp.typ == RawPacket {
-		if err := qp.checkFrame(wr); err != nil {
+		if err := sq.checkFrame(wr); err != nil {
 			return err
 		}
 	}
@@ -103,7 +105,7 @@ func (qp *QP) checkType(wr *SendWR, f work.Fields) error {
 	}
 	switch {
 	case wr.AH == nil:
-		return &ArgError{Arg: "AH", Got: "nil", Want: "the address of the peer, on a " + qp.wantAddress()}
+		return &ArgError{Arg: "AH", Got: "nil", Want: "the address of the peer, on a " + sq.wantAddress()}
 	case wr.AH.pd.root != qp.pd.root:
 		return &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > max24:
@@ -118,16 +120,17 @@ func (qp *QP) checkType(wr *SendWR, f work.Fields) error {
 // named reports whether the work requests of a QP that have data name their peer.
 func (t QPType) named() bool { return t.datagrams() || t == DCI }
 
-func (qp *QP) wantAddress() string {
-	if qp.typ == DCI {
+func (sq *sender) wantAddress() string {
+	if sq.qp.typ == DCI {
 		return "DCI QP: set SendWR.AH, RemoteQPN and DCKey"
 	}
-	return qp.typ.String() + " QP: use SendTo, or set SendWR.AH"
+	return sq.qp.typ.String() + " QP: use SendTo, or set SendWR.AH"
 }
 
 // mayChecksum reports whether the QP takes the flag IPCsum. libmlx5 takes it on UD, with an effect on underlay QPs only
 // (rdma-core v44.0, providers/mlx5/qp.c), which this package does not create.
-func (qp *QP) mayChecksum() bool {
+func (sq *sender) mayChecksum() bool {
+	qp := sq.qp
 	if qp.typ == UD {
 		_, is := qp.dev.mlx5()
 		return !is
@@ -136,9 +139,9 @@ func (qp *QP) mayChecksum() bool {
 }
 
 // checkFlags reports the flags that the QP does not take.
-func (qp *QP) checkFlags(flags SendFlags) error {
-	known, of := Fence|Signaled|Solicited|Inline, " on a "+qp.typ.String()+" QP"
-	if qp.mayChecksum() {
+func (sq *sender) checkFlags(flags SendFlags) error {
+	known, of := Fence|Signaled|Solicited|Inline, " on a "+sq.qp.typ.String()+" QP"
+	if sq.mayChecksum() {
 		known, of = known|IPCsum, ""
 	}
 	if odd := flags &^ known; odd != 0 {
@@ -154,14 +157,15 @@ func (d *Device) lackedOps() (set uint32) {
 	if d.attr.AtomicCap == AtomicNone {
 		set = work.Granted(work.ByAtomics)
 	}
-	if d.legacy {
+	if d.keys != nil {
 		set |= work.WithFields(work.InvalidateRKey)
 	}
 	return set
 }
 
 // opcodeError returns the error of an opcode that the QP does not take.
-func (qp *QP) opcodeError(wr *SendWR) error {
+func (sq *sender) opcodeError(wr *SendWR) error {
+	qp := sq.qp
 	op := wr.Opcode
 	set := fmt.Sprintf("an opcode of a %v QP", qp.typ)
 	has := func(set uint32) bool { return op < 32 && set>>op&1 != 0 }
@@ -176,16 +180,15 @@ func (qp *QP) opcodeError(wr *SendWR) error {
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: needAtomics,
 			Have: qp.dev.Name() + " without them"}
 	case granted(work.ByType) && has(qp.dev.lackedOps()):
-		return &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
-			Have: "MLNX_OFED 4"}
+		return qp.dev.needKeys("invalidating a key")
 	case granted(work.ByMasks):
 		if wr.Masked == nil {
 			return needMasked(op)
 		}
-		return qp.maskedError(op)
-	case qp.onlySendOps:
+		return sq.maskedError(op)
+	case sq.onlySendOps:
 		set += " that is in its QPOptions.SendOps"
 	}
 	return &ArgError{Arg: "Opcode", Got: op.String(),
-		Want: set + ": " + opcodeNamesOf(qp.ops&^work.Granted(work.ByMasks))}
+		Want: set + ": " + opcodeNamesOf(sq.ops&^work.Granted(work.ByMasks))}
 }

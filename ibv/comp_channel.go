@@ -107,8 +107,8 @@ func (ch *CompChannel) readEvent(fd uintptr) error {
 		cq := ch.direct[uintptr(handle)]
 		if cq != nil {
 			cq.event()
-			if !cq.ackEach {
-				cq.unacked++
+			if !cq.acks.each {
+				cq.acks.owed++
 				return nil
 			}
 		}
@@ -132,8 +132,8 @@ func (ch *CompChannel) readEvent(fd uintptr) error {
 // acknowledge acknowledges the events of a CQ that is about to be destroyed; later ones are acknowledged one by one.
 func (ch *CompChannel) acknowledge(cq *CQ) {
 	ch.mu.Lock()
-	n := cq.unacked
-	cq.unacked, cq.ackEach = 0, true
+	n := cq.acks.owed
+	cq.acks.owed, cq.acks.each = 0, true
 	ch.mu.Unlock()
 	if n > 0 {
 		ch.dev.v.AckCQEvents(cq.handle, n, new(control.CQEvent))

@@ -5,8 +5,8 @@ package ibv
 import (
 	"sync"
 
-	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/bind/ofed"
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
@@ -15,7 +15,7 @@ const static = false
 
 // library opens libibverbs once.
 var library = sync.OnceValues(func() (*verbs, error) {
-	lib, err := libibverbs.Open()
+	lib, err := ofed.Open()
 	if err != nil {
 		return nil, err
 	}

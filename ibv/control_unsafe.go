@@ -43,10 +43,11 @@ func (t *RWQIndTable) Control(f func(handle unsafe.Pointer)) error {
 // only with DataPathOps, and only while nobody else does. It must not change the state; call
 // Modify for that. On MLNX_OFED 4 the handle of a DCT is a struct ibv_exp_dct *, NULL before RTR.
 func (qp *QP) Control(f func(handle unsafe.Pointer)) error {
-	if t, ok := qp.make.exp.(*expDCT); ok {
-		return qp.node.control("control qp", qp.dev.v, &t.dct, f)
+	h := &qp.handle
+	if qp.make.Object != nil {
+		h = qp.make.Object
 	}
-	return qp.node.control("control qp", qp.dev.v, &qp.handle, f)
+	return qp.node.control("control qp", qp.dev.v, h, f)
 }
 
 // Control calls f with the struct ibv_mr * of the region: see Device.Control.

@@ -1,12 +1,11 @@
 package ibv
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -26,7 +25,7 @@ type CQ struct {
 	cookie  uintptr
 	channel *CompChannel // nil with NoEvents
 	path    DataPath
-	entries
+	entries entries
 	pathWhy string
 	spin    time.Duration
 	errPoll error
@@ -34,31 +33,51 @@ type CQ struct {
 	done    chan struct{} // closed by Close
 
 	mu     lock
-	poller *ops.Poller          // nil once closed, or on the direct data path
-	ring   *mlx5.CQ             // of the direct data path, else nil; never changes
-	direct *mlx5.CQ             // ring until the CQ is closed
-	fast   *mlx5.CQ             // direct while nothing is held
-	held   *held                // completions taken out early; nil for none
-	dcts   int                  // DCTs whose receives complete here, on the direct data path
-	xrc    *SRQ                 // XRC SRQ of the direct data path; nil without
-	wq     *WQ                  // of the direct data path, then the only queue; nil without
-	frames *QP                  // raw packet QP whose receives complete here, on the direct data path; nil without
-	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
+	ops    cqOps
+	direct cqDirect
+	held   *held // completions taken out early; nil for none
+	queues cqQueues
 	cqe    int
+	fields WCFields // of CQOptions
 
-	fields   WCFields       // of CQOptions
-	extended *ops.ExPoller  // instead of poller, with fields
-	exp      *ops.ExpPoller // instead of poller, on MLNX_OFED 4
-	tags     bool           // the ring is polled by PollTags
-	clock    *ops.Clock     // with FieldWallClock, unless the provider reads it
-	moved    *dma.Mem       // the ring since Resize on the direct data path
-	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
-
-	sleepers
+	sleepers  sleepers
 	events    atomic.Uint32
 	solicited bool // CQOptions.Solicited
-	unacked   int  // events that were read without C; under channel.mu
-	ackEach   bool // the CQ is being closed; under channel.mu
+	acks      cqAcks
+}
+
+// cqOps polls by functions of C. Of the first three one is set, unless the CQ is closed or of another data path. The
+// CQ's lock guards it.
+type cqOps struct {
+	poller   *ops.Poller
+	extended *ops.ExPoller        // with fields
+	other    control.Poller       // where completions are not those of classic verbs
+	clock    *ops.Clock           // with FieldWallClock, unless the provider reads it
+	rooms    map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
+	tagged   *tagTable            // nil while no SRQ on the CQ matches tags
+}
+
+// cqDirect polls the ring of the direct data path. The CQ's lock guards all but ring.
+type cqDirect struct {
+	ring  *mlx5.CQ // nil on other data paths; never changes
+	live  *mlx5.CQ // ring until the CQ is closed
+	fast  *mlx5.CQ // live while nothing is held
+	tags  bool     // the ring is polled by PollTags
+	moved *dma.Mem // the ring since Resize
+}
+
+// cqQueues are those on a CQ of the direct data path that not every CQ takes. The CQ's lock guards it.
+type cqQueues struct {
+	dcts   int  // DCTs whose receives complete here
+	xrc    *SRQ // XRC SRQ; nil without
+	wq     *WQ  // then the only queue; nil without
+	frames *QP  // raw packet QP whose receives complete here; nil without
+}
+
+// cqAcks are the events that were read without C. The channel's lock guards it.
+type cqAcks struct {
+	owed int
+	each bool // the CQ is being closed
 }
 
 // CQOptions are the choices at the creation of a CQ. The zero value is the
@@ -88,13 +107,6 @@ type CQOptions struct {
 
 const defaultSpin = 20 * time.Microsecond
 
-// CreateCQ makes a CQ for at least cqe completions; opt may be nil.
-//
-// C: ibv_create_cq(3).
-func (d *Device) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
-	return d.createCQ(cqe, opt, nil)
-}
-
 // DataPath is the engine of the CQ, and why it is that one.
 func (cq *CQ) DataPath() (DataPath, string) { return cq.path, cq.pathWhy }
 
@@ -118,12 +130,12 @@ func (cq *CQ) Cap() CQCap {
 //
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
-	if r := cq.ring; r != nil && r.Idle() && r.Empty() {
+	if r := cq.direct.ring; r != nil && r.Idle() && r.Empty() {
 		return 0, nil
 	}
 	wcs = wcs[:len(wcs):len(wcs)] // a capacity would be one more word to keep on the stack
 	cq.mu.Lock()
-	if d := cq.fast; d != nil {
+	if d := cq.direct.fast; d != nil {
 		n, err := d.PollInto(firstWC(wcs), len(wcs))
 		cq.mu.Unlock()
 		if err != nil {
@@ -131,14 +143,14 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		}
 		return n, nil
 	}
-	if p := cq.poller; p != nil && cq.held == nil && cq.rooms == nil && len(wcs) > 0 {
+	if p := cq.ops.poller; p != nil && cq.held == nil && cq.ops.rooms == nil && len(wcs) > 0 {
 		n := p.Poll(len(wcs))
 		if uint(n) >= ops.PollBatch {
 			n, err := cq.pollRest(wcs, n)
 			cq.mu.Unlock()
 			return n, err
 		}
-		fromC(&wcs[0], cq.poller.First(), n, cq.sl)
+		fromC(&wcs[0], cq.ops.poller.First(), n, cq.entries.sl)
 		cq.mu.Unlock()
 		return n, nil
 	}
@@ -188,18 +200,18 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 			return len(got), err
 		}
 	}
-	if cq.direct != nil {
+	if cq.direct.live != nil {
 		if cq.usual() == nil {
-			return cq.direct.PollTags(mlx5WCs(wcs), cq.tags)
+			return cq.direct.live.PollTags(mlx5WCs(wcs), cq.direct.tags)
 		}
-		return cq.direct.PollInto(firstWC(wcs), len(wcs))
+		return cq.direct.live.PollInto(firstWC(wcs), len(wcs))
 	}
-	if cq.poller == nil {
+	if cq.ops.poller == nil {
 		switch {
-		case cq.extended != nil:
+		case cq.ops.extended != nil:
 			return cq.pollExtended(wcs, nil)
-		case cq.exp != nil:
-			return cq.pollExp(wcs)
+		case cq.ops.other != nil:
+			return cq.pollOther(wcs, nil)
 		}
 		return 0, cq.errGone
 	}
@@ -241,15 +253,15 @@ func (cq *CQ) hold() {
 
 // Preconditions: cq.mu is held, no QP is suspended.
 func (cq *CQ) holdLocked() {
-	if cq.direct == nil && cq.poller == nil && cq.extended == nil && cq.exp == nil {
+	if cq.direct.live == nil && cq.ops.poller == nil && cq.ops.extended == nil && cq.ops.other == nil {
 		return
 	}
 	before := cq.held
 	if before != nil && before.err != nil {
 		return
 	}
-	if cq.ring != nil {
-		cq.ring.Hide() // first: a goroutine that finds the ring empty must learn what was in it
+	if cq.direct.ring != nil {
+		cq.direct.ring.Hide() // first: a goroutine that finds the ring empty must learn what was in it
 	}
 	cq.held = nil
 	var wcs [64]WCEx
@@ -262,7 +274,7 @@ func (cq *CQ) holdLocked() {
 		h.wcs = append(h.wcs, wcs[:n]...)
 	}
 	if h.err = err; len(h.wcs) > 0 || err != nil {
-		cq.held, cq.fast = &h, nil
+		cq.held, cq.direct.fast = &h, nil
 		cq.announce() // there may be no event for what is taken
 		return
 	}
@@ -273,15 +285,15 @@ func (cq *CQ) holdLocked() {
 
 // Preconditions: cq.mu is held.
 func (cq *CQ) heldNothing() {
-	cq.held, cq.fast = nil, cq.usual()
-	if cq.direct != nil {
-		cq.direct.Show()
+	cq.held, cq.direct.fast = nil, cq.usual()
+	if cq.direct.live != nil {
+		cq.direct.live.Show()
 	}
 }
 
 // usual is the ring that Poll polls at once, nil if there is more to do.
 func (cq *CQ) usual() *mlx5.CQ {
-	if d := cq.direct; d != nil && !cq.tags && cq.frames == nil && !d.VLANs() {
+	if d := cq.direct.live; d != nil && !cq.direct.tags && cq.queues.frames == nil && !d.VLANs() {
 		return d
 	}
 	return nil
@@ -302,19 +314,19 @@ func (cq *CQ) dropHeld(qpn uint32) {
 // C: ibv_req_notify_cq(3).
 func (cq *CQ) Arm(solicitedOnly bool) error {
 	cq.mu.Lock()
-	if cq.direct != nil {
-		cq.direct.Arm(solicitedOnly)
+	if cq.direct.live != nil {
+		cq.direct.live.Arm(solicitedOnly)
 		cq.mu.Unlock()
 		return nil
 	}
 	var e int
 	switch {
-	case cq.poller != nil:
-		e = cq.poller.Arm(solicitedOnly)
-	case cq.extended != nil:
-		e = cq.extended.Arm(solicitedOnly)
-	case cq.exp != nil:
-		e = cq.exp.Arm(solicitedOnly)
+	case cq.ops.poller != nil:
+		e = cq.ops.poller.Arm(solicitedOnly)
+	case cq.ops.extended != nil:
+		e = cq.ops.extended.Arm(solicitedOnly)
+	case cq.ops.other != nil:
+		e = cq.ops.other.Arm(solicitedOnly)
 	default:
 		cq.mu.Unlock()
 		return cq.errGone
@@ -326,98 +338,27 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// Resize changes the capacity to at least cqe. Completions that are in the CQ
-// stay there; if there are more than cqe, it fails. Others may use the CQ meanwhile.
-//
-// C: ibv_resize_cq(3).
-func (cq *CQ) Resize(cqe int) error {
-	const op = "resize cq"
-	if err := cq.enter(op); err != nil {
-		return err
+// event takes note of an event from the channel.
+func (cq *CQ) event() {
+	if cq.direct.ring != nil {
+		cq.direct.ring.Event() // without the lock: Close holds it until all events are acknowledged
 	}
-	defer cq.leave()
-	if cqe < 1 {
-		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
-			Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
-	}
-	if err := fitInt(cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe)); err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: err}
-	}
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	var err error
-	switch cq.path {
-	case DataPathDirect:
-		err = cq.resizeDirect(cqe)
-	case DataPathOps:
-		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
-			cq.cqe = cq.dev.v.CQCapacity(cq.handle)
-		}
-	default:
-		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
-			Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
-	}
-	if err == errInvalid && cqe <= cq.dev.attr.MaxCQE { // on DataPathOps only the device counts them
-		err = &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
-			Want: "at least as many as the completions that are in the CQ: poll them first"}
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe))}
-	}
-	return nil
+	cq.events.Add(1) // behind it: a waiter that arms after having seen this count arms with the new one
+	cq.sleepers.wake()
 }
 
-// Close destroys the CQ; it fails with a *BusyError while QPs or SRQs use it.
-//
-// C: ibv_destroy_cq(3).
-func (cq *CQ) Close() error {
-	var mem []interface{ Free() error }
-	return cq.node.close(func() error {
-		cq.mu.Lock()
-		defer cq.mu.Unlock()
-		if cq.ring != nil {
-			cq.ring.Hide()
-			if !cq.mu.Off {
-				mlx5.Quiesce() // readers of the ring without the lock
-			}
-		}
-		if cq.channel != nil {
-			cq.channel.acknowledge(cq)
-		}
-		if err := cq.dev.v.DestroyCQ(cq.handle); err != nil {
-			if cq.ring != nil && cq.held == nil {
-				cq.ring.Show()
-			}
-			return err
-		}
-		cq.dev.unregister(cq.handle)
-		if cq.channel != nil {
-			cq.channel.remove(cq)
-		}
-		if cq.poller != nil {
-			mem = append(mem, cq.poller)
-		}
-		if cq.extended != nil {
-			mem = append(mem, cq.extended)
-		}
-		if cq.exp != nil {
-			mem = append(mem, cq.exp)
-		}
-		if cq.clock != nil {
-			mem = append(mem, cq.clock)
-		}
-		if cq.moved != nil {
-			mem = append(mem, cq.moved)
-		}
-		cq.poller, cq.extended, cq.exp, cq.clock, cq.moved = nil, nil, nil, nil, nil
-		cq.direct, cq.fast, cq.held = nil, nil, nil
-		close(cq.done)
-		return nil
-	}, func() error {
-		var err error
-		for _, m := range mem {
-			err = errors.Join(err, m.Free())
-		}
-		return err
-	})
+// fail ends the waits for the CQ, which has failed. Completions that came before stay there.
+func (cq *CQ) fail(err error) {
+	cq.sleepers.failed.note(err)
+	cq.announce()
+}
+
+// announce has all that wait for the CQ poll it, although there is no event: among them the one in
+// [CompChannel.ReadEvents].
+func (cq *CQ) announce() {
+	cq.events.Add(1)
+	cq.sleepers.wake()
+	if cq.channel != nil {
+		cq.channel.Interrupt()
+	}
 }

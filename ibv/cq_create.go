@@ -10,6 +10,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
+// CreateCQ makes a CQ for at least cqe completions; opt may be nil.
+//
+// C: ibv_create_cq(3).
+func (d *Device) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
+	return d.createCQ(cqe, opt, nil)
+}
+
 const opCreateCQ = "create cq"
 
 // cqMaker makes the C object of a CQ where libibverbs does not.
@@ -33,6 +40,9 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	}
 	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
 		solicited: opt.Solicited, entries: d.entries(), sleepers: sleepers{failed: newFailure()}}
+	if maker == nil && cq.fields&^d.plainFields == 0 {
+		cq.fields = 0
+	}
 	cq.mu.Off = opt.SingleThreaded
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
@@ -118,13 +128,13 @@ func useChannel(cq *CQ, opt *CQOptions, undo *undoing) (leave func(), err error)
 func takeRing(cq *CQ) (err error) {
 	switch cq.path {
 	case DataPathDirect:
-		cq.direct, err = cq.dev.takeCQ(cq.handle)
-		cq.ring, cq.fast = cq.direct, cq.direct
+		cq.direct.live, err = cq.dev.takeCQ(cq.handle)
+		cq.direct.ring, cq.direct.fast = cq.direct.live, cq.direct.live
 	case DataPathRaw:
 		_, err = cq.dev.direct.dv.InitCQ(cq.handle) // from here on libmlx5 leaves it alone
 	case DataPathOps:
 		if cq.fields == 0 {
-			cq.poller, err = ops.NewPoller(cq.dev.table, cq.handle)
+			cq.ops.poller, err = ops.NewPoller(cq.dev.table, cq.handle)
 		}
 	}
 	if err == nil && cq.fields != 0 {
@@ -150,9 +160,6 @@ func finishCQ(cq *CQ, parents ...*node) {
 
 // makeCQ makes the C object.
 func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
-	if d.legacy && cq.fields != 0 && maker == nil {
-		return d.makeExpCQ(cq, cqe, channel, vector)
-	}
 	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
 		WCFlags: cq.wcFlags()}
 	single := cq.mu.Off && cq.path == DataPathOps
@@ -176,4 +183,10 @@ func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMa
 		return h, cq.explainFields(err)
 	}
 	return d.v.CreateCQ(d.handle, cqe, cq.cookie, channel, vector)
+}
+
+// explainCQ adds to the refusal of a CQ what may be its reason.
+func (d *Device) explainCQ(err error, cqe int) error {
+	err = explainLimits(d.explainCQEnv(err), d.Name(), numCQE.of(&d.attr, cqe))
+	return d.usedUp(err, "CQs", d.attr.MaxCQ)
 }

@@ -10,6 +10,47 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
+// Resize changes the capacity to at least cqe. Completions that are in the CQ
+// stay there; if there are more than cqe, it fails. Others may use the CQ meanwhile.
+//
+// C: ibv_resize_cq(3).
+func (cq *CQ) Resize(cqe int) error {
+	const op = "resize cq"
+	if err := cq.enter(op); err != nil {
+		return err
+	}
+	defer cq.leave()
+	if cqe < 1 {
+		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+			Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
+	}
+	if err := fitInt(cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe)); err != nil {
+		return &OpError{Op: op, Object: cq.name, Err: err}
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	var err error
+	switch cq.path {
+	case DataPathDirect:
+		err = cq.resizeDirect(cqe)
+	case DataPathOps:
+		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
+			cq.cqe = cq.dev.v.CQCapacity(cq.handle)
+		}
+	default:
+		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
+			Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
+	}
+	if err == errInvalid && cqe <= cq.dev.attr.MaxCQE { // on DataPathOps only the device counts them
+		err = &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+			Want: "at least as many as the completions that are in the CQ: poll them first"}
+	}
+	if err != nil {
+		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe))}
+	}
+	return nil
+}
+
 // errNotMoved means that the device has not ended the old ring. It does so before the command returns.
 var errNotMoved = errors.New("the device did not end the old ring as it should: completions may be lost")
 
@@ -17,7 +58,7 @@ var errNotMoved = errors.New("the device did not end the old ring as it should: 
 // not know, and free the ring. It need not know of the new one, because it reads neither.
 // Preconditions: cq.mu is held.
 func (cq *CQ) resizeDirect(cqe int) error {
-	r := cq.ring
+	r := cq.direct.ring
 	if r.Compressed() {
 		return &UnsupportedError{Feature: "resizing a CQ with compression", Need: "a CQ that is large enough",
 			Have: "a device that may be writing a block of completions"}
@@ -48,7 +89,7 @@ func (cq *CQ) resizeDirect(cqe int) error {
 			err = errNotMoved
 		}
 		cq.cqe = int(entries) - 1
-		cq.moved, mem = mem, cq.moved
+		cq.direct.moved, mem = mem, cq.direct.moved
 	}
 	if cq.held == nil {
 		r.Show()

@@ -4,26 +4,26 @@ import "github.com/pureverbs/pureverbs/internal/ops"
 
 // countSends makes polling free the room of the QP's send queue, if the QP has it counted.
 func (cq *CQ) countSends(qp *QP) {
-	if qp.room == nil {
+	if qp.sq.room == nil {
 		return
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.rooms == nil {
-		cq.rooms = make(map[uint32]*ops.Room)
+	if cq.ops.rooms == nil {
+		cq.ops.rooms = make(map[uint32]*ops.Room)
 	}
-	cq.rooms[qp.Num()] = qp.room
+	cq.ops.rooms[qp.Num()] = qp.sq.room
 }
 
 // forgetSends undoes countSends, unless a new QP has got the number meanwhile.
 func (cq *CQ) forgetSends(qp *QP) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.rooms[qp.Num()] == qp.room {
-		delete(cq.rooms, qp.Num())
+	if cq.ops.rooms[qp.Num()] == qp.sq.room {
+		delete(cq.ops.rooms, qp.Num())
 	}
-	if len(cq.rooms) == 0 {
-		cq.rooms = nil
+	if len(cq.ops.rooms) == 0 {
+		cq.ops.rooms = nil
 	}
 }
 
@@ -31,7 +31,7 @@ func (cq *CQ) forgetSends(qp *QP) {
 // Preconditions: cq.mu is held.
 func (cq *CQ) freeRoom(wcs []WC) {
 	for i := range wcs {
-		room := cq.rooms[wcs[i].QPN]
+		room := cq.ops.rooms[wcs[i].QPN]
 		switch {
 		case room == nil:
 		case wcs[i].Status != WCSuccess:

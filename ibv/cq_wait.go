@@ -28,8 +28,8 @@ func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T)
 	if n, err := spinFor(ctx, cq, wcs, poll); n > 0 || err != nil {
 		return n, err
 	}
-	w := cq.join()
-	defer cq.part(w)
+	w := cq.sleepers.join()
+	defer cq.sleepers.part(w)
 	var gone chan struct{}
 	if cq.channel != nil {
 		gone = cq.channel.stop
@@ -48,8 +48,8 @@ func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T)
 		case <-cq.done:
 		case <-gone:
 			end = &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
-		case <-cq.failed.ch:
-			end = &OpError{Op: "wait", Object: cq.name, Err: cq.failed.err}
+		case <-cq.sleepers.failed.ch:
+			end = &OpError{Op: "wait", Object: cq.name, Err: cq.sleepers.failed.err}
 		case <-cq.dev.removed.ch:
 			end = &OpError{Op: "wait", Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():
@@ -116,35 +116,15 @@ func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 // ended returns why no completion will come any more, or nil.
 func (cq *CQ) ended() error {
 	switch {
-	case cq.failed.noted():
-		return cq.failed.err
+	case cq.sleepers.failed.noted():
+		return cq.sleepers.failed.err
 	case cq.dev.removed.noted():
 		return cq.dev.removed.err
 	}
 	return nil
 }
 
-// event takes note of an event from the channel.
-func (cq *CQ) event() {
-	if cq.ring != nil {
-		cq.ring.Event() // without the lock: Close holds it until all events are acknowledged
-	}
-	cq.events.Add(1) // behind it: a waiter that arms after having seen this count arms with the new one
-	cq.wake()
-}
-
-// fail ends the waits for the CQ, which has failed. Completions that came before stay there.
-func (cq *CQ) fail(err error) {
-	cq.failed.note(err)
-	cq.announce()
-}
-
-// announce has all that wait for the CQ poll it, although there is no event: among them the one in
-// [CompChannel.ReadEvents].
-func (cq *CQ) announce() {
-	cq.events.Add(1)
-	cq.wake()
-	if cq.channel != nil {
-		cq.channel.Interrupt()
-	}
+// WaitEx is Wait with all fields that CQOptions.Fields asks for.
+func (cq *CQ) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
+	return wait(ctx, cq, wcs, (*CQ).PollEx)
 }

@@ -56,17 +56,17 @@ func (o *QPOptions) wantSendOps(d *Device, path DataPath, mlx5 bool) error {
 }
 
 // dcSetters are the functions by which the ops engine names a DCT.
-func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
-	dv, err := qp.mlx5Ex(ex)
+func (sq *sender) dcSetters(ex uintptr) (*ops.DCSetters, error) {
+	dv, err := sq.mlx5Ex(ex)
 	if err != nil {
 		return nil, err
 	}
-	return ops.NewDCSetters(dv, qp.make.streams), nil
+	return ops.NewDCSetters(dv, sq.qp.make.streams), nil
 }
 
 // mlx5Ex returns the struct mlx5dv_qp_ex of a struct ibv_qp_ex.
-func (qp *QP) mlx5Ex(ex uintptr) (uintptr, error) {
-	lib, err := qp.dev.v.mlx5()
+func (sq *sender) mlx5Ex(ex uintptr) (uintptr, error) {
+	lib, err := sq.qp.dev.v.mlx5()
 	if err != nil {
 		return 0, err
 	}
@@ -101,13 +101,13 @@ var errNoRecv = &ArgError{Arg: "qp", Got: "a DCI, which only sends", Want: "the 
 func (qp *QP) takeDCT() error {
 	qp.recv.mu.Lock()
 	defer qp.recv.mu.Unlock()
-	if qp.recv.xrc != nil {
+	if qp.recv.queues.xrc != nil {
 		return &UnsupportedError{Feature: "a DCT and an XRC SRQ on one CQ of the direct data path",
 			Need: "a CQ for each, or a CQ made with DataPathOps",
 			Have: qp.recv.node.String() + ", which has an XRC SRQ"}
 	}
-	qp.recv.dcts++
-	qp.direct = qp.dctRings()
+	qp.recv.queues.dcts++
+	qp.sq.direct = qp.dctRings()
 	return nil
 }
 
@@ -120,12 +120,12 @@ func (qp *QP) dctRings() *mlx5.QP {
 // openDCT runs modify, which moves a DCT to RTR: there it gets its number, and its completions may come before modify
 // returns.
 func (qp *QP) openDCT(modify func() error) error {
-	qp.sqMu.Lock()
-	defer qp.sqMu.Unlock()
-	qp.rqMu.Lock()
-	defer qp.rqMu.Unlock()
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	qp.rq.mu.Lock()
+	defer qp.rq.mu.Unlock()
 	d := &qp.dev.direct
-	if qp.direct != nil {
+	if qp.sq.direct != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.qps.Expect()
@@ -135,24 +135,9 @@ func (qp *QP) openDCT(modify func() error) error {
 		return err
 	}
 	qp.num.Store(qp.dev.v.QPNumber(qp.handle))
-	if qp.direct != nil {
-		qp.direct = qp.dctRings()
-		d.qps.Add(qp.direct)
+	if qp.sq.direct != nil {
+		qp.sq.direct = qp.dctRings()
+		d.qps.Add(qp.sq.direct)
 	}
 	return nil
 }
-
-var (
-	dciSteps = map[step]attrs{
-		{StateReset, StateInit}: {initOpt, 0},
-		{StateInit, StateInit}:  {0, initOpt},
-		{StateInit, StateRTR}:   {MaskPathMTU, MaskPKeyIndex | MaskAV},
-		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic | MaskSQPSN,
-			MaskMinRNRTimer},
-		{StateRTS, StateRTS}: {0, MaskMinRNRTimer},
-	}
-	dctSteps = map[step]attrs{
-		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
-		{StateInit, StateRTR}:   {MaskPathMTU | MaskAV | MaskMinRNRTimer, 0},
-	}
-)

@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -27,13 +30,15 @@ type Device struct {
 	info    DeviceInfo
 	table   ops.Table
 	attr    DeviceAttr // read when the device was opened; limits do not change
-	legacy  bool       // libibverbs is of MLNX_OFED 4.x, which cannot invalidate keys
 	lent    bool       // librdmacm opened the device and will close it
 	adopted bool       // another C library will close it
 	noDevX  error      // why an old libmlx5 has opened the device without DevX, if it was asked for it
 	async   *pollfd.Reader
 	direct  direct
 	covered uintptr // see cover
+
+	keys        *control.Lack // see control.Context
+	plainFields WCFields      // likewise
 
 	elsewhere elsewhere
 	sl        func() uint8 // of readServiceLevels, once
@@ -83,7 +88,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	if !v.native {
 		c.table = ops.Lookup(h)
 	}
-	c.legacy = is.Legacy
+	c.keys, c.plainFields = is.Keys, WCFields(is.PlainFields)
 	// One for a duplicate, and two that the runtime's poller may open: it ends the
 	// process if it cannot.
 	if err := spareDescriptors(3); err != nil {
@@ -221,4 +226,43 @@ func (d *Device) activePort() (uint8, string) {
 		return 0, "no port"
 	}
 	return 0, states[:len(states)-1]
+}
+
+// QueryDevice returns the identity and the limits of the device. Ex has the extended
+// attributes, if the library and the provider know them.
+//
+// C: ibv_query_device(3), ibv_query_device_ex(3).
+func (d *Device) QueryDevice() (*DeviceAttr, error) {
+	if err := d.enter("query device"); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	return d.queryDevice()
+}
+
+func (d *Device) queryDevice() (*DeviceAttr, error) {
+	ex := new(abi.DeviceAttrEx)
+	err := d.v.QueryDeviceEx(d.handle, ex)
+	if err == nil {
+		a := deviceAttrFromC(&ex.OrigAttr)
+		a.Ex = deviceAttrExFromC(ex)
+		return a, nil
+	}
+	if !unsupported(err) {
+		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
+	}
+	base := new(abi.DeviceAttr)
+	if err := d.v.QueryDevice(d.handle, base); err != nil {
+		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
+	}
+	return deviceAttrFromC(base), nil
+}
+
+// usedUp adds to a refusal for want of memory how many such objects the device has. The refusal may be about either.
+func (d *Device) usedUp(err error, objects string, most int) error {
+	var limit *LimitError
+	if most <= 0 || !errors.Is(err, syscall.ENOMEM) || errors.As(err, &limit) {
+		return err
+	}
+	return fmt.Errorf("%w; or all programs together use the %d %s of %s", err, most, objects, d.Name())
 }

@@ -130,13 +130,13 @@ func (qp *QP) takeQP(signalAll bool) error {
 	if qp.typ == RawPacket {
 		return qp.takeRaw(sq, rq)
 	}
-	qp.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
-	qp.direct.Carry(qp.inCQE.receives, qp.inCQE.results)
+	qp.sq.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
+	qp.sq.direct.Carry(qp.inCQE.receives, qp.inCQE.results)
 	if cq := qp.recv; qp.typ == UD {
 		cq.mu.Lock()
-		cq.direct.AddDatagrams()
+		cq.direct.live.AddDatagrams()
 		if cq.held == nil {
-			cq.fast = cq.usual()
+			cq.direct.fast = cq.usual()
 		}
 		cq.mu.Unlock()
 	}
@@ -179,31 +179,31 @@ func (qp *QP) cqs(f func(cq *CQ)) {
 // is destroyed, while a poller reads WQEs to copy the payload of completions. A poller that
 // meets a completion of the QP waits until f has returned. Afterwards, unless f failed, no
 // completion of the QP is left in either engine.
-// Preconditions: qp.sqMu and qp.rqMu are held.
+// Preconditions: qp.sq.mu and qp.rq.mu are held.
 func (qp *QP) suspended(f func() error) error {
 	d := &qp.dev.direct
-	if qp.direct != nil {
+	if qp.sq.direct != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.qps.Suspend(qp.direct)
-		qp.cqs(func(cq *CQ) { cq.direct.Leave(qp.direct) })
+		d.qps.Suspend(qp.sq.direct)
+		qp.cqs(func(cq *CQ) { cq.direct.live.Leave(qp.sq.direct) })
 	}
-	if err := qp.withoutPollers(f); err != nil {
+	if err := qp.rq.withoutPollers(f); err != nil {
 		switch {
-		case qp.direct == nil:
+		case qp.sq.direct == nil:
 		case qp.Num() == 0: // a DCT that is not there yet
-			d.qps.Forget(qp.direct)
+			d.qps.Forget(qp.sq.direct)
 		default:
-			d.qps.Resume(qp.direct)
+			d.qps.Resume(qp.sq.direct)
 		}
 		return err
 	}
 	qp.cqs(func(cq *CQ) {
-		if cq.frames == qp {
+		if cq.queues.frames == qp {
 			cq.emptyFrames()
 		}
-		if qp.direct != nil {
-			cq.direct.Purge(qp.direct)
+		if qp.sq.direct != nil {
+			cq.direct.live.Purge(qp.sq.direct)
 		} else {
 			cq.holdLocked() // not every provider removes the completions of the QP, as libmlx5 does
 		}
@@ -215,24 +215,24 @@ func (qp *QP) suspended(f func() error) error {
 // reset runs modify, which moves the QP to RESET. The queues are empty before anybody can post
 // or poll again.
 func (qp *QP) reset(modify func() error) error {
-	qp.sqMu.Lock()
-	defer qp.sqMu.Unlock()
-	qp.rqMu.Lock()
-	defer qp.rqMu.Unlock()
-	qp.sending, qp.receiving = false, false
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	qp.rq.mu.Lock()
+	defer qp.rq.mu.Unlock()
+	qp.sq.sending, qp.rq.receiving = false, false
 	if err := qp.suspended(modify); err != nil {
 		return err
 	}
-	if qp.sq != nil {
-		qp.sq.Reset()
+	if qp.sq.chain != nil {
+		qp.sq.chain.Reset()
 	}
-	if qp.room != nil {
-		qp.room.Reset()
+	if qp.sq.room != nil {
+		qp.sq.room.Reset()
 	}
-	qp.ctrl.psn.Store(0) // the next connection gets a new PSN
-	if qp.direct != nil {
-		qp.direct.Reset()
-		qp.dev.direct.qps.Resume(qp.direct)
+	qp.conn.psn.Store(0) // the next connection gets a new PSN
+	if qp.sq.direct != nil {
+		qp.sq.direct.Reset()
+		qp.dev.direct.qps.Resume(qp.sq.direct)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
-			Form: qp.form(), FrameHead: uint8(qp.frameHead),
-			Opcodes: plainOf(qp.typ) & qp.ops,
+			Form: qp.form(), FrameHead: uint8(qp.sq.frameHead),
+			Opcodes: plainOf(qp.typ) & qp.sq.ops,
 		}
 		// QPs that write to the same BlueFlame register at once would mix their WQEs.
 		if td := qp.pd.td; td != nil && !shutUpBF() {

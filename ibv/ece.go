@@ -28,7 +28,7 @@ func (qp *QP) QueryECE() (ECE, error) {
 	defer qp.leave()
 	c := new(abi.ECE)
 	if err := qp.dev.v.QueryECE(qp.handle, c); err != nil {
-		return ECE{}, &OpError{Op: op, Object: qp.name, Err: qp.explainECE(err)}
+		return ECE{}, &OpError{Op: op, Object: qp.name, Err: explainECE(qp.dev, err)}
 	}
 	return ECE{VendorID: c.VendorID, Options: c.Options}, nil
 }
@@ -47,18 +47,18 @@ func (qp *QP) SetECE(e ECE) error {
 			Need: "RESET or INIT, before Connect"}}
 	}
 	if err := qp.dev.v.SetECE(qp.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options}); err != nil {
-		return &OpError{Op: op, Object: qp.name, Err: qp.explainECE(err)}
+		return &OpError{Op: op, Object: qp.name, Err: explainECE(qp.dev, err)}
 	}
 	return nil
 }
 
-func (qp *QP) explainECE(err error) error {
+func explainECE(d *Device, err error) error {
 	_, errno := err.(syscall.Errno) // else the library lacks the function, which err reports
 	switch {
 	case errno && unsupported(err):
 		return &UnsupportedError{Feature: "ECE",
 			Need: "a device and a driver with options of their vendor, such as mlx5",
-			Have: qp.dev.Name() + " without any; connect without ECE"}
+			Have: d.Name() + " without any; connect without ECE"}
 	case errors.Is(err, errInvalid):
 		return &ArgError{Arg: "ECE", Got: "refused", Want: "the VendorID that QueryECE returns, and options of its"}
 	}

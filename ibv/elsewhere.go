@@ -141,7 +141,7 @@ func (d *Device) checkTarget(sges []SGE, null bool) error {
 }
 
 // checksTargets reports whether the memory of reads and atomics is to be checked.
-func (qp *QP) checksTargets() bool { return qp.inCQE.results && qp.dev.elsewhere.any.Load() }
+func (c *inCQE) checksTargets(d *Device) bool { return c.results && d.elsewhere.any.Load() }
 
 // takable returns how many of wrs a queue takes whose completions may carry payloads, and the error of the next one.
 func (d *Device) takable(wrs []RecvWR, null bool) (int, error) {
@@ -186,7 +186,7 @@ func (cq *CQ) byOps() bool { return cq == nil || cq.path == DataPathOps }
 // misplaces reports whether libmlx5 takes the results of reads and atomics from the wrong bytes of the CQ's
 // completions.
 func (cq *CQ) misplaces() bool {
-	return cq != nil && cq.wide && cq.path == DataPathOps && cq.dev.hasFault(level.WideResult)
+	return cq != nil && cq.entries.wide && cq.path == DataPathOps && cq.dev.hasFault(level.WideResult)
 }
 
 // mixesVLAN reports whether libmlx5 takes the VLAN of a completion with a payload from the payload.
@@ -195,8 +195,8 @@ func (cq *CQ) mixesVLAN() bool {
 }
 
 // checkResults returns an error if the QP's completions may carry results that libmlx5 would misplace.
-func (qp *QP) checkResults() error {
-	if !qp.inCQE.results || !qp.send.misplaces() {
+func (c *inCQE) checkResults(send *CQ) error {
+	if !c.results || !send.misplaces() {
 		return nil
 	}
 	return &UnsupportedError{Feature: "results of reads and atomics in completions of 128 bytes",
@@ -219,19 +219,21 @@ func (d *Device) entries() entries { return entries{sl: d.sl(), wide: wideEntrie
 // the process began.
 var wideEntries = os.Getenv("MLX5_CQE_SIZE") == "128"
 
-// mayCarry sets what the completions of a new QP may carry. out means that it was created so that they carry nothing.
-func (qp *QP) mayCarry(out bool) {
+// carries returns what the completions of a new QP may carry. out means that it was created so that they carry nothing.
+func carries(t QPType, signalAll, asked, out bool) inCQE {
+	c := inCQE{asked: asked}
 	if out || keptOut {
-		return
+		return c
 	}
-	switch qp.typ {
+	switch t {
 	case RC, UC, DCT:
-		qp.inCQE.receives = true
+		c.receives = true
 	}
-	switch qp.typ {
+	switch t {
 	case RC, DCI:
-		qp.inCQE.results = qp.signalAll || qp.inCQE.asked
+		c.results = signalAll || asked
 	}
+	return c
 }
 
 // inCQE has the payloads that completions of a QP may carry.
@@ -242,9 +244,9 @@ type inCQE struct {
 }
 
 // carry adds n to the QPs whose completions may carry payloads of the SRQ's receives, if this is one.
-func (qp *QP) carry(n int32) {
-	if qp.srq != nil && qp.inCQE.receives {
-		qp.srq.carriers.Add(n)
+func (c *inCQE) carry(srq *SRQ, n int32) {
+	if srq != nil && c.receives {
+		srq.carriers.Add(n)
 	}
 }
 

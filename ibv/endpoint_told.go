@@ -26,35 +26,75 @@ func (e *StaleEndpointError) Unwrap() error { return syscall.EADDRNOTAVAIL }
 
 var errNoEndpoint = errors.New("call Endpoint first: it selects the port and the GID index")
 
-// checkPeer reports what does not go together with the peer.
-func (qp *QP) checkPeer(local, peer *Endpoint, opt *ConnectOptions) error {
+// told returns what the peer was given.
+func (c *connector) told(opt *ConnectOptions) (*Endpoint, error) {
+	local := c.local
+	if local == nil {
+		return nil, errNoEndpoint
+	}
+	if opt.Local != nil {
+		local = opt.Local
+	}
+	if local.PSN > max24 {
+		return nil, &LimitError{What: "psn", Asked: uint64(local.PSN), Limit: max24, Where: "a 24-bit field"}
+	}
+	return local, nil
+}
+
+// peerType returns the type of the QPs that QPs of type t connect to.
+func peerType(t QPType) QPType {
+	switch t {
+	case XRCSend:
+		return XRCRecv
+	case XRCRecv:
+		return XRCSend
+	}
+	return t
+}
+
+// checkPeer reports what does not go together with the peer, if QPs of the type have one.
+func (c *connector) checkPeer(local, peer *Endpoint, opt *ConnectOptions) error {
+	qp := c.qp
+	if qp.typ.datagrams() || qp.typ == RawPacket || qp.typ.isDC() {
+		return nil
+	}
+	want := peerType(qp.typ)
+	if peer.Type == 0 { // made by hand
+		peer.Type = want
+	}
+	if err := peer.Validate(); err != nil {
+		return fmt.Errorf("the peer's endpoint: %w", err)
+	}
+	if peer.Type != want {
+		return &ArgError{Arg: "the peer's QP type", Got: peer.Type.String(), Want: want.String()}
+	}
 	sends := qp.typ == RC || qp.typ == XRCSend
 	if most := peer.MaxDestRdAtomic; sends && most != 0 && opt.MaxRdAtomic > int(most) {
 		return &LimitError{What: "MaxRdAtomic", Asked: uint64(opt.MaxRdAtomic), Limit: uint64(most),
 			Where: "the peer's Endpoint, its MaxDestRdAtomic"}
 	}
 	if s := qp.loadState(); s == StateReset || s == StateInit {
-		return qp.checkTold(local, peer, opt)
+		return c.checkTold(local, peer, opt)
 	}
 	return nil
 }
 
 // checkTold reports a change since Endpoint. The peer was given told.
-// Preconditions: Endpoint was called, qp.ctrl.mu is held.
-func (qp *QP) checkTold(told, peer *Endpoint, opt *ConnectOptions) error {
-	d := qp.dev
-	pa, err := d.QueryPort(qp.ctrl.port)
+// Preconditions: Endpoint was called, qp.conn.mu is held.
+func (c *connector) checkTold(told, peer *Endpoint, opt *ConnectOptions) error {
+	d := c.qp.dev
+	pa, err := d.QueryPort(c.port)
 	if err != nil {
 		return err
 	}
 	stale := func(what string, told, now fmt.Stringer) error {
-		return &StaleEndpointError{Device: d.Name(), Port: qp.ctrl.port, What: what, Told: told.String(),
+		return &StaleEndpointError{Device: d.Name(), Port: c.port, What: what, Told: told.String(),
 			Now: now.String()}
 	}
-	av, _ := qp.addressOf(peer, pa, opt) // an error is rtrAttr's to report: not all types need the peer's GID
+	av, _ := c.addressOf(peer, pa, opt) // an error is rtrAttr's to report: not all types need the peer's GID
 	switch {
 	case av.Global:
-		if err := qp.checkGID(told, peer, pa); err != nil {
+		if err := c.checkGID(told, peer, pa); err != nil {
 			return err
 		}
 	case told.LID != 0 && told.LID>>pa.LMC != pa.LID>>pa.LMC:
@@ -72,19 +112,19 @@ func (qp *QP) checkTold(told, peer *Endpoint, opt *ConnectOptions) error {
 }
 
 // checkGID reports a GID that has changed, or whose type differs from the peer's.
-func (qp *QP) checkGID(told, peer *Endpoint, pa *PortAttr) error {
-	d := qp.dev
+func (c *connector) checkGID(told, peer *Endpoint, pa *PortAttr) error {
+	d := c.qp.dev
 	gid, typ := told.GID, told.GIDType
 	if gid.IsZero() { // made by hand
-		gid, typ = qp.ctrl.local.GID, qp.ctrl.local.GIDType
+		gid, typ = c.local.GID, c.local.GIDType
 	}
-	now, nowType, err := d.gidOf(qp.ctrl.port, qp.ctrl.sgid, pa.LinkLayer)
+	now, nowType, err := d.gidOf(c.port, c.sgid, pa.LinkLayer)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("GID %d", qp.ctrl.sgid)
+	what := fmt.Sprintf("GID %d", c.sgid)
 	if now != gid || typ != 0 && nowType != 0 && nowType != typ {
-		e := &StaleEndpointError{Device: d.Name(), Port: qp.ctrl.port, What: what, Told: gid.String(),
+		e := &StaleEndpointError{Device: d.Name(), Port: c.port, What: what, Told: gid.String(),
 			Now: now.String()}
 		switch {
 		case now.IsZero():
@@ -97,7 +137,7 @@ func (qp *QP) checkGID(told, peer *Endpoint, pa *PortAttr) error {
 	if nowType != 0 && peer.GIDType != 0 && peer.GIDType != nowType {
 		return &ArgError{Arg: "the type of the peer's GID", Got: peer.GIDType.String(),
 			Want: fmt.Sprintf("%v, as %s of %s port %d: give Endpoint an index of the same type on both sides",
-				nowType, what, d.Name(), qp.ctrl.port)}
+				nowType, what, d.Name(), c.port)}
 	}
 	return nil
 }

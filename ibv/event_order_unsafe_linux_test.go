@@ -21,7 +21,7 @@ func TestEventOrder(t *testing.T) {
 	var record [2]uint32
 	ring := mlx5.NewCQ(&mlx5.CQConfig{Buf: unsafe.Pointer(&entries), Entries: 2, Size: 64,
 		DBRec: unsafe.Pointer(&record), UAR: unsafe.Pointer(&page), QPs: new(mlx5.Table)})
-	cq := &CQ{ring: ring, direct: ring}
+	cq := &CQ{direct: cqDirect{ring: ring, live: ring}}
 	for n := range uint32(9) {
 		cq.Arm(false)
 		if number := bits.ReverseBytes32(record[1]) >> 28 & 3; number != n&3 || cq.Events() != n {
@@ -37,7 +37,7 @@ func TestEventOrder(t *testing.T) {
 	}
 	defer unix.Munmap(mem)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	cq = &CQ{ring: (*mlx5.CQ)(unsafe.Pointer(&mem[0]))}
+	cq = &CQ{direct: cqDirect{ring: (*mlx5.CQ)(unsafe.Pointer(&mem[0]))}}
 	func() {
 		defer func() {
 			if recover() == nil {

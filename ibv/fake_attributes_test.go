@@ -43,7 +43,7 @@ func TestFake_GRHRequired(t *testing.T) {
 		if av.Global != tc.global || av.DLID != 7 || tc.global && (av.DGID != tc.peer.GID || av.HopLimit == 0) {
 			t.Errorf("flags %d, %v: %+v", tc.flags, tc.peer, av)
 		}
-		rtr, _, err := qp.rtrAttr(&local, &tc.peer, &ConnectOptions{})
+		rtr, _, err := qp.conn.rtrAttr(&local, &tc.peer, &ConnectOptions{})
 		ok(t, err)
 		if rtr.AV != *av {
 			t.Errorf("flags %d: connects to %+v, want %+v", tc.flags, rtr.AV, *av)

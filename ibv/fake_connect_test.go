@@ -12,10 +12,10 @@ import (
 func connectAttrs(t *testing.T, qp *QP, opt *ConnectOptions) QPAttr {
 	t.Helper()
 	ep := must(qp.Endpoint(1, 1))(t)
-	init, _ := qp.initAttr(&ep, opt)
-	rtr, _, err := qp.rtrAttr(&ep, &ep, opt)
+	init, _ := qp.conn.initAttr(&ep, opt)
+	rtr, _, err := qp.conn.rtrAttr(&ep, &ep, opt)
 	ok(t, err)
-	rts, _ := qp.rtsAttr(&ep, &ep, opt)
+	rts, _ := qp.conn.rtsAttr(&ep, &ep, opt)
 	rtr.Access = init.Access
 	rtr.Timeout, rtr.RetryCnt, rtr.RNRRetry, rtr.MaxRdAtomic = rts.Timeout, rts.RetryCnt, rts.RNRRetry, rts.MaxRdAtomic
 	return *rtr
@@ -75,12 +75,12 @@ func TestFake_LateOptions(t *testing.T) {
 		qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: c.typ}))(t))
 		for state, want := range map[QPState]QPAttrMask{StateRTR: c.rtr, StateRTS: c.rts} {
 			a := &QPAttr{State: state}
-			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != AccessNone ||
+			if got := qp.conn.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != AccessNone ||
 				got&MaskQKey != 0 && a.QKey != 7 ||
 				got&MaskPKeyIndex != 0 && a.PKeyIndex != 3 {
 				t.Errorf("%v to %v: %v, want %v of %+v", c.typ, state, got, want, a)
 			}
-			if got := qp.lateAttr(a, &ConnectOptions{}); got != 0 {
+			if got := qp.conn.lateAttr(a, &ConnectOptions{}); got != 0 {
 				t.Errorf("%v to %v: %v of nothing", c.typ, state, got)
 			}
 			_, optional, legal := RequiredAttrs(c.typ, map[QPState]QPState{StateRTR: StateInit,

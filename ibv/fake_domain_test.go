@@ -25,7 +25,7 @@ func TestDomains(t *testing.T) {
 	wantErr(t, td.Close(), syscall.EBUSY, "1 parent domain")
 	q := must(p.CreateQP(s.cq, s.cq, nil))(t)
 	wantErr(t, p.Close(), syscall.EBUSY, "1 qp")
-	if !q.sqMu.Off || !q.rqMu.Off {
+	if !q.sq.mu.Off || !q.rq.mu.Off {
 		t.Error("a QP of a thread domain takes locks")
 	}
 	ok(t, q.Close())
@@ -40,7 +40,7 @@ func TestDomains(t *testing.T) {
 	// A parent domain without a thread domain is the PD under another name.
 	p = must(s.dev.AllocParentDomain(s.pd, nil))(t)
 	q = must(p.CreateQP(s.cq, s.cq, nil))(t)
-	if q.sqMu.Off {
+	if q.sq.mu.Off {
 		t.Error("a QP without a thread domain takes no lock")
 	}
 	ok(t, q.Close())

@@ -758,7 +758,7 @@ func TestFake_ChannelFails(t *testing.T) {
 }
 
 func waiting(cq *CQ, n int) bool {
-	cq.waitMu.Lock()
-	defer cq.waitMu.Unlock()
-	return len(cq.waiters) == n
+	cq.sleepers.waitMu.Lock()
+	defer cq.sleepers.waitMu.Unlock()
+	return len(cq.sleepers.waiters) == n
 }

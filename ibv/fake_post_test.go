@@ -426,8 +426,8 @@ func addTo(b *Batch, wr *SendWR, add bool) {
 // taken.
 func TestFake_HeldWakes(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
-	w := s.cq.join()
-	defer s.cq.part(w)
+	w := s.cq.sleepers.join()
+	defer s.cq.sleepers.part(w)
 	post(t, s.qp, write(s, 1, Signaled))
 	ok(t, must(s.pd.AllocMR(4096, LocalWrite, nil))(t).Close())
 	select {

@@ -272,7 +272,7 @@ func TestFake_SendOpsFull(t *testing.T) {
 // The room of libmlx5's queues is counted here; a session begins only if there is some.
 func TestFake_SendOpsRoom(t *testing.T) {
 	s := fakeLoop(t, nil, &QPOptions{SendOps: SendOpWrite | SendOpRead, MaxSendWR: 8})
-	s.qp.room = s.qp.sq.CountRoom(s.qp.cap.MaxSendWR, false) // as on libmlx5
+	s.qp.sq.room = s.qp.sq.chain.CountRoom(s.qp.cap.MaxSendWR, false) // as on libmlx5
 	s.cq.countSends(s.qp)
 	starts := func() int { return wrCalls(t, s.qp)[4] }
 	wr := func(flags SendFlags) SendWR { return write(s, 1, flags) }
@@ -312,7 +312,7 @@ func TestFake_SendOpsRoom(t *testing.T) {
 	if wc := s.next(t); wc.Status != WCRemAccessErr {
 		t.Errorf("%+v", wc)
 	}
-	if n := s.qp.room.Free(); n != 8 {
+	if n := s.qp.sq.room.Free(); n != 8 {
 		t.Errorf("%d places", n)
 	}
 	post(t, s.qp, slices.Repeat([]SendWR{wr(0)}, 5)...)
@@ -323,7 +323,7 @@ func TestFake_SendOpsRoom(t *testing.T) {
 		t.Errorf("a post in %v: %v", s.qp.State(), err)
 	}
 	ok(t, s.qp.Modify(&QPAttr{State: StateReset}, MaskState))
-	if n := s.qp.room.Free(); n != 8 {
+	if n := s.qp.sq.room.Free(); n != 8 {
 		t.Errorf("%d places after RESET", n)
 	}
 }

@@ -351,8 +351,8 @@ func TestFake_SolicitedEvents(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
 	ok(t, s.cq.Arm(true))
 	recv(t, s.qp, RecvWR{ID: 1, SGEs: []SGE{s.mr.SGE(0, 64)}}, RecvWR{ID: 2, SGEs: []SGE{s.mr.SGE(0, 64)}})
-	w := s.cq.join()
-	defer s.cq.part(w)
+	w := s.cq.sleepers.join()
+	defer s.cq.sleepers.part(w)
 	post(t, s.qp, SendWR{ID: 3, Opcode: OpSend, SGEs: []SGE{s.mr.SGE(4096, 8)}})
 	select {
 	case <-w.ch:

@@ -152,8 +152,3 @@ func (d *Device) explainFlow(err error, a *FlowAttr) error {
 	}
 	return err
 }
-
-// explainRaw explains a refusal of frames to a program that may not have them.
-func explainRaw(err error) error {
-	return fmt.Errorf("raw packets need CAP_NET_RAW: run as root, or setcap cap_net_raw+ep on the program: %w", err)
-}

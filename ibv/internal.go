@@ -26,10 +26,6 @@ func (internal) Show(key *friend.Key) friends {
 	return friends{}
 }
 
-// friends has the functions on this package's objects that only packages of this module may
-// call.
-type friends struct{}
-
 // CMControl returns the control path of rdma_cm, which has to be that of its devices: nil for librdmacm.
 func (friends) CMControl() (control.Verbs, error) {
 	v, err := cmPath()
@@ -93,34 +89,20 @@ func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 // destroy stands for DestroyQP.
 func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (*QP, error) {
-	if destroy == nil {
-		destroy = pd.dev.v.DestroyQP
-	}
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: destroy})
-}
-
-// MLX5SendOps lists the work requests of mlx5 that a QP takes.
-type MLX5SendOps struct {
-	Opcodes   uint32 // 1<<OpMemcpy and so on
-	MkeySetup bool
-	MostCopy  uint64
-	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
-
-	ScatterToCQE bool // completions may carry the results of reads and atomics, whatever SignalAll is
-	NoScatter    bool // completions carry no payloads
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, destroy)})
 }
 
 // CreateMLX5 is CreateQP for a QP with such work requests.
 func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, ops MLX5SendOps,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, mlx5: ops})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), mlx5: ops})
 }
 
 // CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
 func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
 	ops MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
 	return pd.createQP(send, recv, opt,
-		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams, mlx5: ops})
+		qpMaker{Pair: pd.dev.pair(create, nil), dc: true, streams: streams, mlx5: ops})
 }
 
 // CreateWQ is pd.CreateWQ with another function to make the C object.
@@ -132,14 +114,14 @@ func (friends) CreateWQ(pd *PD, op string, cq *CQ, opt *WQOptions,
 // CreateSRD is CreateQP for QPs of EFA's scalable reliable datagrams.
 func (friends) CreateSRD(pd *PD, send, recv *CQ, opt *QPOptions,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, srd: true})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), srd: true})
 }
 
 // DeviceOf returns the device of an MR.
 func (friends) DeviceOf(mr *MR) *Device { return mr.pd.dev }
 
 // SetEFAReaders makes polling read what libefa adds to completions. The CQ has Fields.
-func (friends) SetEFAReaders(cq *CQ, r ops.EFAReaders) { cq.extended.EFA = r }
+func (friends) SetEFAReaders(cq *CQ, r ops.EFAReaders) { cq.ops.extended.EFA = r }
 
 // AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.
 func (friends) AllocDM(d *Device, op string, size int, opt *DMOptions, data bool,
@@ -198,12 +180,12 @@ func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
 // SetEntries sets the size in bytes of a new CQ's entries, 0 for libmlx5's default, and the format in which the device
 // may compress completions. With try it may do so for the receives of an SRQ.
 func (friends) SetEntries(cq *CQ, size int, format uint32, try bool) {
-	cq.try = try
+	cq.entries.try = try
 	if size != 0 {
-		cq.wide = size == 128
+		cq.entries.wide = size == 128
 	}
-	if cq.direct != nil {
-		cq.direct.Compress(format)
+	if cq.direct.live != nil {
+		cq.direct.live.Compress(format)
 	}
 }
 
@@ -324,9 +306,9 @@ func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handl
 // CancelSends makes work requests of a QP of the direct data path with this ID do nothing, unless the device has begun
 // them: it executes block next of the queue next. It returns the number of their WQEs.
 func (friends) CancelSends(qp *QP, next uint16, id uint64) (int, error) {
-	qp.sqMu.Lock()
-	defer qp.sqMu.Unlock()
-	n, ok := qp.direct.SQ.Cancel(next, id)
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	n, ok := qp.sq.direct.SQ.Cancel(next, id)
 	if !ok {
 		return n, fmt.Errorf("the device executes block %d of the send queue next, where no work request begins", next)
 	}
@@ -350,3 +332,27 @@ func (friends) NewESPAction(d *Device, op string, a *ESPAction,
 
 // DestroyFlow destroys a struct ibv_flow of d.
 func (friends) DestroyFlow(d *Device, flow uintptr) error { return d.v.DestroyFlow(d.handle, flow) }
+
+// Experimental reports whether the device has experimental verbs.
+func (friends) Experimental(d *Device) bool { return d.v.Experimental(d.handle) }
+
+// CreateExp creates a DCI, a DCT, or a QP that posts atomics with masks, by the experimental verbs. A DCT has this key;
+// maxAtomic is the length of the longest such atomic, 0 for none.
+func (friends) CreateExp(pd *PD, send, recv *CQ, opt *QPOptions, key uint64, maxAtomic uint32) (*QP, error) {
+	dci, dct := opt.Type == DCI, opt.Type == DCT
+	p, err := pd.dev.v.ExpPair(pd.dev.handle, control.ExpPair{DCI: dci, DCT: dct, Key: key, MaxAtomic: maxAtomic})
+	if err != nil {
+		return nil, &OpError{Op: opCreateQP, Object: pd.dev.Name(), Err: pd.dev.lacking(err)}
+	}
+	return pd.createQP(send, recv, opt, qpMaker{Pair: *p, dc: dci || dct, maxAtomic: maxAtomic})
+}
+
+// ExpAtomics returns the atomics with masks of a device.
+func (friends) ExpAtomics(d *Device, op string) (ext abi.ExpExtAtomicsParams, masked abi.ExpMaskedAtomicParams,
+	err error) {
+	if err := d.enter(op); err != nil {
+		return ext, masked, err
+	}
+	defer d.leave()
+	return d.v.ExpAtomics(d.handle)
+}

@@ -64,7 +64,7 @@ func addSend(qp *QP, wr *SendWR, inline int) (ok bool, err error) {
 	if !ah.acquire() {
 		return false, ah.errClosed()
 	}
-	ok = qp.direct.SQ.Add(request(wr), inline, ah.av) // libmlx5 keeps av until the AH is closed
+	ok = qp.sq.direct.SQ.Add(request(wr), inline, ah.av) // libmlx5 keeps av until the AH is closed
 	ah.release()
 	return ok, nil
 }

@@ -28,7 +28,7 @@ func checkAtomic(qp *QP, wr *SendWR) error {
 	if len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8 {
 		return &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
-	if qp.checksTargets() {
+	if qp.inCQE.checksTargets(qp.dev) {
 		return qp.dev.checkTarget(wr.SGEs, false)
 	}
 	return nil

@@ -132,7 +132,7 @@ func addBind(qp *QP, wr *SendWR) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	ok = qp.direct.SQ.Bind(wr.ID, uint32(wr.Flags), &w)
+	ok = qp.sq.direct.SQ.Bind(wr.ID, uint32(wr.Flags), &w)
 	wr.Bind.release()
 	return ok, nil
 }

@@ -39,16 +39,17 @@ func checkMasked(qp *QP, wr *SendWR) error {
 			Where: "qp " + qp.name + " (mlx5dv.QPOptions.MaxAtomic)"}
 	case qp.make.maxAtomic > 0:
 		return nil
-	case qp.signalAll:
-		return qp.maskedInCQE(wr.Opcode, "SignalAll", "the flag Signaled instead")
+	case qp.sq.signalAll:
+		return qp.sq.maskedInCQE(wr.Opcode, "SignalAll", "the flag Signaled instead")
 	case qp.inCQE.asked:
-		return qp.maskedInCQE(wr.Opcode, "mlx5dv.AllowScatterToCQE", "a QP without it")
+		return qp.sq.maskedInCQE(wr.Opcode, "mlx5dv.AllowScatterToCQE", "a QP without it")
 	}
-	return qp.checkReply(wr, m.bytes())
+	return qp.sq.checkReply(wr, m.bytes())
 }
 
 // checkReply reports why the previous value of an atomic with masks of n bytes cannot be returned in memory's order.
-func (qp *QP) checkReply(wr *SendWR, n uint32) error {
+func (sq *sender) checkReply(wr *SendWR, n uint32) error {
+	qp := sq.qp
 	caps, err := qp.dev.maskedAtomics()
 	if err != nil {
 		return &UnsupportedError{Feature: "posting " + wr.Opcode.String(),
@@ -144,22 +145,18 @@ func maskedOf(caps []byte) (s maskedSizes) {
 
 // maskedInCQE is the error of a QP that takes no atomics with masks because of an option: no source documents the order
 // of bytes of a previous value that is in a completion.
-func (qp *QP) maskedInCQE(op Opcode, option, instead string) error {
+func (sq *sender) maskedInCQE(op Opcode, option, instead string) error {
 	return &UnsupportedError{Feature: "posting " + op.String() + " on a QP with " + option,
 		Need: instead + ", with which no completion carries the previous value",
 		Have: "a QP whose completions may carry it, in an order of bytes that is not known"}
 }
 
 // maskedError returns the requirements of an atomic with masks.
-func (qp *QP) maskedError(op Opcode) error {
-	have := "a QP of the data path " + qp.path().String()
-	if qp.dev.legacy {
-		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP with mlx5dv.QPOptions.MaxAtomic",
-			Have: "a QP without it, on MLNX_OFED 4"}
-	}
-	if qp.direct != nil {
+func (sq *sender) maskedError(op Opcode) error {
+	have := "a QP of the data path " + sq.qp.path().String()
+	if sq.direct != nil {
 		have = "one with QPOptions.SendOps, which do not name them"
 	}
-	return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP of the direct data path, without SendOps",
-		Have: have}
+	return &UnsupportedError{Feature: "posting " + op.String(), Have: have,
+		Need: "a QP of the direct data path, without SendOps; with MLNX_OFED 4, one with mlx5dv.QPOptions.MaxAtomic"}
 }

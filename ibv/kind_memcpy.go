@@ -31,5 +31,5 @@ func checkCopy(qp *QP, wr *SendWR) error {
 //kind:add OpMemcpy
 func addCopy(qp *QP, wr *SendWR) (ok bool, err error) {
 	n := qp.make.mlx5.Notes
-	return qp.direct.SQ.Memcpy(request(wr), n.lkey, n.iova), nil
+	return qp.sq.direct.SQ.Memcpy(request(wr), n.lkey, n.iova), nil
 }

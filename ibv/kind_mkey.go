@@ -39,11 +39,11 @@ func (c *MkeyChange) check(qp *QP) error {
 	switch {
 	case c.mkey.pd.root != qp.pd.root:
 		return &ArgError{Arg: "Mkey", Got: "one of another PD", Want: "one of the QP's PD"}
-	case c.mkey.signature && qp.direct != nil && c.mkey.signed == nil:
+	case c.mkey.signature && qp.sq.direct != nil && c.mkey.signed == nil:
 		return &UnsupportedError{Feature: "changing a key with a signature on the direct data path",
 			Need: "CQs made with DataPathOps",
 			Have: "a CQ of the direct data path, on which libmlx5 does not see the errors of signatures"}
-	case c.mkey.signature && qp.signalAll:
+	case c.mkey.signature && qp.sq.signalAll:
 		return &UnsupportedError{Feature: "changing a key with a signature on a QP with SignalAll",
 			Need: "the flag Signaled instead", Have: "a QP on which each of the WQEs that it takes would complete"}
 	case !qp.make.mlx5.MkeySetup && (c.w.Setup || !layout || !c.w.SetAccess):
@@ -56,7 +56,7 @@ func (c *MkeyChange) check(qp *QP) error {
 	case c.mkey.signature && c.w.Length() > math.MaxUint32:
 		return &LimitError{What: "bytes under a key with a signature or an encryption", Asked: c.w.Length(),
 			Limit: math.MaxUint32, Where: "an mkey"}
-	case qp.direct == nil && c.w.Length() > math.MaxUint32 && qp.dev.hasFault(level.LongBlocks):
+	case qp.sq.direct == nil && c.w.Length() > math.MaxUint32 && qp.dev.hasFault(level.LongBlocks):
 		return &LimitError{What: "bytes under the key", Asked: c.w.Length(), Limit: math.MaxUint32,
 			Where: "libmlx5 before v31; use CQs of the direct data path"}
 	case int(c.w.Places) > qp.cap.MaxSendWR:
@@ -97,7 +97,7 @@ func addChange(qp *QP, wr *SendWR) (ok bool, err error) {
 	if err := c.acquire(); err != nil {
 		return false, err
 	}
-	ok = qp.direct.SQ.Mkey(wr.ID, uint32(wr.Flags), c.w, c.mkey.signed)
+	ok = qp.sq.direct.SQ.Mkey(wr.ID, uint32(wr.Flags), c.w, c.mkey.signed)
 	c.mkey.life.Leave()
 	return ok, nil
 }

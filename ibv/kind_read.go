@@ -16,7 +16,7 @@ func checkRead(qp *QP, wr *SendWR) error {
 		return &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(most),
 			Where: "a read on " + qp.dev.Name() + " (DeviceAttr.MaxSGERead)"}
 	}
-	if qp.checksTargets() && lengthOf(wr.SGEs) <= mostCarried {
+	if qp.inCQE.checksTargets(qp.dev) && lengthOf(wr.SGEs) <= mostCarried {
 		return qp.dev.checkTarget(wr.SGEs, false)
 	}
 	return nil

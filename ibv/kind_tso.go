@@ -13,10 +13,10 @@ func checkTSO(qp *QP, wr *SendWR) error {
 	switch {
 	case t == nil:
 		return &ArgError{Arg: "TSO", Got: "nil", Want: "the header and the MSS of OpTSO"}
-	case qp.maxTSOHeader == 0:
+	case qp.sq.maxTSOHeader == 0:
 		return &ArgError{Arg: "Opcode", Got: "TSO", Want: "another one on a QP without QPOptions.Raw.MaxTSOHeader"}
-	case len(t.Header) > qp.maxTSOHeader:
-		return &LimitError{What: "tso header bytes", Asked: uint64(len(t.Header)), Limit: uint64(qp.maxTSOHeader),
+	case len(t.Header) > qp.sq.maxTSOHeader:
+		return &LimitError{What: "tso header bytes", Asked: uint64(len(t.Header)), Limit: uint64(qp.sq.maxTSOHeader),
 			Where: "qp " + qp.name + " (QPOptions.Raw.MaxTSOHeader)"}
 	case len(t.Header) < minTSOHeader:
 		return &ArgError{Arg: "TSO.Header", Got: fmt.Sprintf("%d bytes", len(t.Header)),

@@ -17,7 +17,7 @@ func checkWQE(qp *QP, wr *SendWR) error {
 		return &ArgError{Arg: "Inline", Got: fmt.Sprintf("%d bytes", len(w)),
 			Want: "a WQE: 16 to 1008 bytes, in units of 16"}
 	}
-	if ce := w[11]&0x0c == 0x08; ce != (wr.Flags&Signaled != 0) || qp.signalAll && !ce {
+	if ce := w[11]&0x0c == 0x08; ce != (wr.Flags&Signaled != 0) || qp.sq.signalAll && !ce {
 		return &ArgError{Arg: "Flags", Got: wr.Flags.String(), Want: "Signaled if and only if the WQE's control " +
 			"segment asks for a completion, as it has to on a QP with SignalAll"}
 	}

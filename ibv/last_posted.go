@@ -91,7 +91,7 @@ func (qp *QP) LastPosted(n int) (*Posted, error) {
 	}
 	p := &Posted{QP: qp.name, Type: qp.typ}
 	if qp.path() == DataPathDirect {
-		qp.lastDirect(p, n)
+		p.readQueues(qp, n)
 		return p, nil
 	}
 	if err := qp.dev.directError(); err != nil {
@@ -103,7 +103,7 @@ func (qp *QP) LastPosted(n int) (*Posted, error) {
 			Need: "a device of libmlx5, whose rings have them; elsewhere, keep what is posted under its ID, " +
 				"which the completion has", Have: have})
 	}
-	if err := qp.lastOfRings(p, n); err != nil {
+	if err := p.readRings(qp, n); err != nil {
 		return fail(err)
 	}
 	return p, nil
@@ -150,43 +150,43 @@ func (qp *QP) Explain(wc *WC, n int) error {
 	return err
 }
 
-// lastDirect reads the rings of the direct data path.
-func (qp *QP) lastDirect(p *Posted, n int) {
-	qp.sqMu.Lock()
+// readQueues reads the rings of the direct data path.
+func (p *Posted) readQueues(qp *QP, n int) {
+	qp.sq.mu.Lock()
 	qp.send.mu.Lock()
-	sends := qp.direct.LastSends(qp.form(), n)
+	sends := qp.sq.direct.LastSends(qp.form(), n)
 	qp.send.mu.Unlock()
-	qp.sqMu.Unlock()
+	qp.sq.mu.Unlock()
 	p.addSends(sends)
 	if qp.recv == nil {
 		return
 	}
-	rq := &qp.direct.RQ
-	if qp.frames != nil {
-		rq = qp.frames.RQ
+	rq := &qp.sq.direct.RQ
+	if qp.rq.frames != nil {
+		rq = qp.rq.frames.RQ
 	}
-	qp.rqMu.Lock()
+	qp.rq.mu.Lock()
 	qp.recv.mu.Lock()
 	recvs := rq.Last(n)
 	qp.recv.mu.Unlock()
-	qp.rqMu.Unlock()
+	qp.rq.mu.Unlock()
 	p.addRecvs(recvs)
 }
 
-// lastOfRings reads the rings that libmlx5 or the program writes.
-func (qp *QP) lastOfRings(p *Posted, n int) error {
+// readRings reads the rings that libmlx5 or the program writes.
+func (p *Posted) readRings(qp *QP, n int) error {
 	v, err := qp.dev.direct.dv.InitQP(qp.handle, 0)
 	if err != nil {
 		return err
 	}
 	r := ringsOf(v, qp.srq == nil)
-	qp.sqMu.Lock()
+	qp.sq.mu.Lock()
 	sends := mlx5.LastSends(r.sq, r.sent(), qp.Num(), qp.form(), n)
-	qp.sqMu.Unlock()
+	qp.sq.mu.Unlock()
 	p.addSends(sends)
-	qp.rqMu.Lock()
+	qp.rq.mu.Lock()
 	recvs := mlx5.LastRecvs(r.rq, r.stride, r.received(), n)
-	qp.rqMu.Unlock()
+	qp.rq.mu.Unlock()
 	p.addRecvs(recvs)
 	return nil
 }

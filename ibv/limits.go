@@ -87,21 +87,6 @@ func checkGranted(where string, grants ...grant) error {
 // no room: libmlx5 subtracts the headers from a work request of no blocks.
 func granted(n uint32) int { return int(max(int32(n), 0)) }
 
-// usedUp adds to a refusal for want of memory how many such objects the device has. The refusal may be about either.
-func (d *Device) usedUp(err error, objects string, most int) error {
-	var limit *LimitError
-	if most <= 0 || !errors.Is(err, syscall.ENOMEM) || errors.As(err, &limit) {
-		return err
-	}
-	return fmt.Errorf("%w; or all programs together use the %d %s of %s", err, most, objects, d.Name())
-}
-
-// explainCQ adds to the refusal of a CQ what may be its reason.
-func (d *Device) explainCQ(err error, cqe int) error {
-	err = explainLimits(d.explainCQEnv(err), d.Name(), numCQE.of(&d.attr, cqe))
-	return d.usedUp(err, "CQs", d.attr.MaxCQ)
-}
-
 // explainLimits adds to a refusal the requests that were beyond the device, if any. The kernel
 // itself returns only EINVAL or ENOMEM.
 func explainLimits(err error, where string, limits ...limit) error {
@@ -118,4 +103,25 @@ func explainLimits(err error, where string, limits ...limit) error {
 		return err
 	}
 	return errors.Join(append(over, err)...)
+}
+
+// checkOptional is checkNone for a field of so many bits.
+func checkOptional(arg string, v, bits int) error {
+	if most := 1<<bits - 1; v > most {
+		return limit{arg, v, most}.error(fmt.Sprintf("a field of %d bits", bits))
+	}
+	return checkNone(arg, v)
+}
+
+// fitOptional is fitInt for options that can be None.
+func fitOptional(where string, limits ...limit) error {
+	var errs []error
+	for _, l := range limits {
+		err := checkNone(l.what, l.asked)
+		if err == nil {
+			err = fitInt(where, l)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }

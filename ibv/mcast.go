@@ -2,8 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"sync"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
@@ -13,17 +11,18 @@ import (
 //
 // C: ibv_attach_mcast(3).
 func (qp *QP) AttachMcast(group GID, lid uint16) error {
-	return qp.mcast("attach mcast", true, group, lid)
+	return qp.groups.change(qp, "attach mcast", true, group, lid)
 }
 
 // DetachMcast undoes AttachMcast.
 //
 // C: ibv_detach_mcast(3).
 func (qp *QP) DetachMcast(group GID, lid uint16) error {
-	return qp.mcast("detach mcast", false, group, lid)
+	return qp.groups.change(qp, "detach mcast", false, group, lid)
 }
 
-func (qp *QP) mcast(op string, attach bool, group GID, lid uint16) error {
+// change attaches the QP to a group, or detaches it.
+func (m *mcastGroups) change(qp *QP, op string, attach bool, group GID, lid uint16) error {
 	if err := qp.enterStates(op); err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func (qp *QP) mcast(op string, attach bool, group GID, lid uint16) error {
 		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "qp", Got: "a DCT", Want: "a UD QP"}}
 	}
 	g := mcastGroup{group, lid}
-	err := qp.callMcast(g, attach)
+	err := g.call(qp, attach)
 	if qp.typ == RawPacket && (errors.Is(err, errInvalid) || unsupported(err)) {
 		err = &UnsupportedError{Feature: "a multicast group of a RawPacket QP",
 			Need: "CreateFlow with the group's address in a FlowEth, or of type FlowMulticastDefault",
@@ -41,28 +40,16 @@ func (qp *QP) mcast(op string, attach bool, group GID, lid uint16) error {
 	if err = qp.dev.usedUp(err, "multicast groups", qp.dev.attr.MaxMcastGroups); err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
-	qp.groups.note(g, attach)
+	m.note(g, attach)
 	return nil
 }
 
-// callMcast calls the C function that attaches the QP, or detaches it.
-func (qp *QP) callMcast(g mcastGroup, attach bool) error {
+// call calls the C function that attaches the QP, or detaches it.
+func (g *mcastGroup) call(qp *QP, attach bool) error {
 	if attach {
 		return qp.dev.v.AttachMcast(qp.handle, (*abi.GID)(&g.gid), g.lid)
 	}
 	return qp.dev.v.DetachMcast(qp.handle, (*abi.GID)(&g.gid), g.lid)
-}
-
-// mcastGroup is a multicast group.
-type mcastGroup struct {
-	gid GID
-	lid uint16
-}
-
-// mcastGroups are those that AttachMcast attached a QP to.
-type mcastGroups struct {
-	mu  sync.Mutex
-	set map[mcastGroup]struct{} // nil for none
 }
 
 // note notes that the QP was attached, or detached.
@@ -77,33 +64,4 @@ func (m *mcastGroups) note(g mcastGroup, attached bool) {
 		m.set = make(map[mcastGroup]struct{})
 	}
 	m.set[g] = struct{}{}
-}
-
-// destroy destroys the C object. C refuses while the QP is attached to a group.
-// Preconditions: nobody has entered the QP.
-func (qp *QP) destroy() error {
-	err := qp.make.end(qp.dev, qp.handle)
-	if !errors.Is(err, syscall.EBUSY) {
-		return err
-	}
-	var detached []mcastGroup
-	for g := range qp.groups.set {
-		if qp.callMcast(g, false) == nil {
-			detached = append(detached, g)
-		}
-	}
-	if detached != nil {
-		err = qp.make.end(qp.dev, qp.handle)
-	}
-	if err == nil {
-		return nil
-	}
-	for _, g := range detached {
-		_ = qp.callMcast(g, true)
-	}
-	if qp.typ == UD && errors.Is(err, syscall.EBUSY) {
-		return &BusyError{Object: qp.String(),
-			Children: []string{"a multicast group that another library attached it to"}}
-	}
-	return err
 }

@@ -1,7 +1,6 @@
 package ibv
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -95,21 +94,4 @@ func checkCQEnv() error {
 		return envError(envCQESize, "64 or 128")
 	}
 	return nil
-}
-
-// explainCQEnv returns checkCQEnv's error in place of a refusal.
-func (d *Device) explainCQEnv(err error) error {
-	if why := checkCQEnv(); why != nil && errors.Is(err, errInvalid) && d.mayBeMLX5() {
-		return why
-	}
-	return err
-}
-
-// blameSignatures adds to a refusal that a variable of the environment asks for signatures of work requests, which not
-// every kernel and device has.
-func (d *Device) blameSignatures(name string, err error) error {
-	if v, set := os.LookupEnv(name); set && errors.Is(err, errInvalid) && d.mayBeMLX5() {
-		return fmt.Errorf("%w; %s=%s in the environment asks for signatures: unset it", err, name, v)
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -41,4 +42,21 @@ func (d *Device) checkWQESum() error {
 		return nil
 	}
 	return d.without("a QP with "+name+" in the environment", "a libmlx5 that signs work requests correctly", "v33")
+}
+
+// explainCQEnv returns checkCQEnv's error in place of a refusal.
+func (d *Device) explainCQEnv(err error) error {
+	if why := checkCQEnv(); why != nil && errors.Is(err, errInvalid) && d.mayBeMLX5() {
+		return why
+	}
+	return err
+}
+
+// blameSignatures adds to a refusal that a variable of the environment asks for signatures of work requests, which not
+// every kernel and device has.
+func (d *Device) blameSignatures(name string, err error) error {
+	if v, set := os.LookupEnv(name); set && errors.Is(err, errInvalid) && d.mayBeMLX5() {
+		return fmt.Errorf("%w; %s=%s in the environment asks for signatures: unset it", err, name, v)
+	}
+	return err
 }

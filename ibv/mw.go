@@ -100,8 +100,8 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 		return nil, err
 	}
 	defer pd.leave()
-	if pd.dev.legacy {
-		return fail(errLegacyMW())
+	if err := pd.dev.needKeys(aWindow); err != nil {
+		return fail(err)
 	}
 	h, err := pd.dev.v.AllocMW(pd.dev.handle, pd.handle, uint32(t))
 	if err != nil {
@@ -117,10 +117,7 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	return mw, nil
 }
 
-func errLegacyMW() error {
-	return &UnsupportedError{Feature: "a memory window", Need: "libibverbs of rdma-core or MLNX_OFED 5",
-		Have: "MLNX_OFED 4"}
-}
+const aWindow = "a memory window"
 
 // caps returns the capabilities for windows of type t, which need one of them.
 func (t MWType) caps() DeviceCapFlags {

@@ -19,9 +19,9 @@ func (qp *QP) BindMW(id uint64, flags SendFlags, b *BindMW) error {
 	const op = "bind mw"
 	fail := func(err error) error { return &OpError{Op: op, Object: qp.name, Err: err} }
 	switch {
-	case qp.onlySendOps:
+	case qp.sq.onlySendOps:
 		return fail(&ArgError{Arg: "QP", Got: "one with SendOps", Want: "one without, to bind windows of type 1"})
-	case qp.ops>>OpBindMW&1 == 0:
+	case qp.sq.ops>>OpBindMW&1 == 0:
 		return fail(&ArgError{Arg: "QP", Got: qp.typ.String(), Want: "RC, UC or XRCSend, to bind windows"})
 	case flags&^(Fence|Signaled|Solicited) != 0:
 		return fail(&ArgError{Arg: "Flags", Got: flags.String(), Want: "of Fence, Signaled and Solicited"})
@@ -41,7 +41,7 @@ func (qp *QP) BindMW(id uint64, flags SendFlags, b *BindMW) error {
 	}
 	defer b.release()
 	w.NewKey = NextRKey(w.Key)
-	if err := qp.postBind(id, flags, &w); err != nil {
+	if err := qp.sq.postBind(id, flags, &w); err != nil {
 		return err
 	}
 	b.RKey = w.NewKey
@@ -50,38 +50,39 @@ func (qp *QP) BindMW(id uint64, flags SendFlags, b *BindMW) error {
 }
 
 // postBind posts the bind of a window of type 1.
-func (qp *QP) postBind(id uint64, flags SendFlags, w *work.Bind) error {
-	qp.sqMu.Lock()
-	defer qp.sqMu.Unlock()
+func (sq *sender) postBind(id uint64, flags SendFlags, w *work.Bind) error {
+	sq.mu.Lock()
+	defer sq.mu.Unlock()
 	switch {
-	case qp.sq == nil && qp.direct == nil:
-		return qp.errSend.gone
-	case !qp.maySend():
-		return qp.sendState(qp.loadState())
-	case qp.direct == nil:
-		return qp.bindOps(id, flags, w)
-	case qp.direct.Broken():
-		return qp.errSend.broken
-	case !qp.direct.SQ.Bind(id, uint32(flags), w):
-		return qp.directFull()
+	case sq.chain == nil && sq.direct == nil:
+		return sq.errs.gone
+	case !sq.maySend():
+		return sq.sendState(sq.qp.loadState())
+	case sq.direct == nil:
+		return sq.bindOps(id, flags, w)
+	case sq.direct.Broken():
+		return sq.errs.broken
+	case !sq.direct.SQ.Bind(id, uint32(flags), w):
+		return sq.directFull()
 	}
-	qp.direct.SQ.Ring()
+	sq.direct.SQ.Ring()
 	return nil
 }
 
-func (qp *QP) bindOps(id uint64, flags SendFlags, w *work.Bind) error {
+func (sq *sender) bindOps(id uint64, flags SendFlags, w *work.Bind) error {
+	qp := sq.qp
 	bind := &abi.MWBind{WRID: id, SendFlags: uint32(flags), BindInfo: *ops.BindInfo(w)}
 	err := qp.pd.dev.v.BindMW(qp.pd.dev.handle, qp.handle, w.MW, bind)
 	var errno syscall.Errno
 	switch {
 	case err == nil:
-		qp.sq.CountBind(uint32(flags))
+		sq.chain.CountBind(uint32(flags))
 		return nil
 	case unsupported(err):
 		return &OpError{Op: "bind mw", Object: qp.name, Err: &UnsupportedError{Feature: "binding a window of type 1",
 			Need: "a provider with ibv_bind_mw, and an ordinary MR", Have: fmt.Sprint(qp.pd.dev.Name(), ": ", err)}}
 	case errors.As(err, &errno) && !errors.Is(err, ErrDeviceRemoved):
-		return qp.sendErrno(int(errno), OpBindMW)
+		return sq.sendErrno(int(errno), OpBindMW)
 	}
 	return &OpError{Op: "bind mw", Object: qp.name, Err: err}
 }

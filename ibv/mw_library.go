@@ -22,8 +22,8 @@ func (d *Device) CanBindMW(t MWType, path DataPath) error {
 	switch {
 	case t != MWType1 && t != MWType2:
 		return &ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"}
-	case d.legacy:
-		return errLegacyMW()
+	case d.keys != nil:
+		return d.needKeys(aWindow)
 	case d.attr.CapFlags&t.caps() == 0:
 		return errNeedsMW(d, t)
 	case path == DataPathOps:

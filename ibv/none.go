@@ -1,9 +1,6 @@
 package ibv
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // None means no, none or never in an option whose 0 means a default: a number or a time.Duration.
 // For AccessFlags there is AccessNone.
@@ -29,25 +26,4 @@ func checkNone[T optional](arg string, v T) error {
 		return nil
 	}
 	return &ArgError{Arg: arg, Got: fmt.Sprint(v), Want: "positive, 0 for the default or None"}
-}
-
-// checkOptional is checkNone for a field of so many bits.
-func checkOptional(arg string, v, bits int) error {
-	if most := 1<<bits - 1; v > most {
-		return limit{arg, v, most}.error(fmt.Sprintf("a field of %d bits", bits))
-	}
-	return checkNone(arg, v)
-}
-
-// fitOptional is fitInt for options that can be None.
-func fitOptional(where string, limits ...limit) error {
-	var errs []error
-	for _, l := range limits {
-		err := checkNone(l.what, l.asked)
-		if err == nil {
-			err = fitInt(where, l)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

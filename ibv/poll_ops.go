@@ -8,14 +8,14 @@ func (cq *CQ) pollOps(wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	return cq.pollRest(wcs, cq.poller.Poll(len(wcs)))
+	return cq.pollRest(wcs, cq.ops.poller.Poll(len(wcs)))
 }
 
 // pollRest is pollOps after the first call of poll_cq, which returned got.
 func (cq *CQ) pollRest(wcs []WC, got int) (n int, _ error) {
-	p := cq.poller
+	p := cq.ops.poller
 	for got > 0 {
-		fromC(&wcs[n], p.First(), got, cq.sl)
+		fromC(&wcs[n], p.First(), got, cq.entries.sl)
 		if n += got; got < ops.PollBatch || n == len(wcs) {
 			break
 		}
@@ -24,7 +24,7 @@ func (cq *CQ) pollRest(wcs []WC, got int) (n int, _ error) {
 	if got < 0 && n == 0 {
 		return 0, cq.errPoll // after some completions the provider will report it again
 	}
-	if cq.rooms != nil {
+	if cq.ops.rooms != nil {
 		cq.freeRoom(wcs[:n])
 	}
 	return n, nil

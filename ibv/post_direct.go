@@ -2,11 +2,11 @@ package ibv
 
 // postDirect posts on the rings of an mlx5 device. The first n work requests are already built,
 // each in one block.
-// Preconditions: qp.sqMu is held, the QP is open and may send.
-func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
-	q := &qp.direct.SQ
+// Preconditions: qp.sq.mu is held, the QP is open and may send.
+func (sq *sender) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
+	q := &sq.direct.SQ
 	before := q.MarkBefore(n)
-	plain, seen := qp.direct.Sends(), uint32(0)
+	plain, seen := sq.direct.Sends(), uint32(0)
 	var err, bad error
 	for n < len(wrs) {
 		if plain {
@@ -15,7 +15,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 				continue
 			}
 		}
-		if err = qp.addDirect(&wrs[n]); err != nil {
+		if err = sq.addDirect(&wrs[n]); err != nil {
 			break
 		}
 		seen |= 1 << wrs[n].Opcode
@@ -23,12 +23,12 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	}
 	switch {
 	case err == ErrQueueFull:
-		err = qp.directFull()
+		err = sq.directFull()
 		if whole {
-			bad = qp.checkAll(wrs, n)
+			bad = sq.checkAll(wrs, n)
 		}
 	case err != nil:
-		err = qp.badSend(n, err)
+		err = sq.badSend(n, err)
 		bad = err
 	}
 	if whole && bad != nil {
@@ -48,25 +48,25 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 }
 
 // directFull returns the error of a full queue.
-func (qp *QP) directFull() error {
-	if !qp.direct.SQ.Signaled() {
-		return qp.errSend.unsignaled
+func (sq *sender) directFull() error {
+	if !sq.direct.SQ.Signaled() {
+		return sq.errs.unsignaled
 	}
-	return qp.errSend.full
+	return sq.errs.full
 }
 
 // addDirect builds a work request of any kind.
-// Preconditions: qp.sqMu is held.
-func (qp *QP) addDirect(wr *SendWR) error {
-	inline, err := qp.checkSend(wr)
+// Preconditions: qp.sq.mu is held.
+func (sq *sender) addDirect(wr *SendWR) error {
+	inline, err := sq.checkSend(wr)
 	if err != nil {
 		return err
 	}
 	ok := false
-	if qp.naming>>wr.Opcode&1 != 0 {
-		ok, err = addKind(qp, wr, inline)
+	if sq.naming>>wr.Opcode&1 != 0 {
+		ok, err = addKind(sq.qp, wr, inline)
 	} else {
-		ok = qp.direct.SQ.Add(request(wr), inline, 0)
+		ok = sq.direct.SQ.Add(request(wr), inline, 0)
 	}
 	if err == nil && !ok {
 		err = ErrQueueFull

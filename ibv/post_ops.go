@@ -10,44 +10,45 @@ import (
 
 // plainOps returns the opcodes whose work requests checkSend takes on the ops engine, and which
 // have nothing but data, a remote address and 32 bits.
-func (qp *QP) plainOps() uint32 { return plainOf(qp.typ) & qp.ops }
+func (sq *sender) plainOps() uint32 { return plainOf(sq.qp.typ) & sq.ops }
 
-// prepareOps completes a new qp.sq.
-func (qp *QP) prepareOps() {
-	qp.sq.Plain(qp.plainOps())
+// prepareOps completes a new qp.sq.chain.
+func (sq *sender) prepareOps() {
+	qp := sq.qp
+	sq.chain.Plain(sq.plainOps())
 	fd, handle := qp.dev.v.Context(qp.dev.handle).CmdFD, ops.KernelHandle(qp.handle)
-	qp.sq.Doorbell(func() error { return uverbs.RingSend(fd, handle) })
+	sq.chain.Doorbell(func() error { return uverbs.RingSend(fd, handle) })
 }
 
-// refused returns the error of the last Run of qp.sq, which stopped at a work request with this opcode.
-// Preconditions: qp.sqMu is held. refused unlocks it.
-func (qp *QP) refused(op Opcode) error {
-	err := qp.sendErrno(qp.sq.Errno(), op)
-	qp.sqMu.Unlock()
+// refused returns the error of the last Run of qp.sq.chain, which stopped at a work request with this opcode.
+// Preconditions: qp.sq.mu is held. refused unlocks it.
+func (sq *sender) refused(op Opcode) error {
+	err := sq.sendErrno(sq.chain.Errno(), op)
+	sq.mu.Unlock()
 	return err
 }
 
 // postOps posts through the provider's post_send.
-// Preconditions: qp.sqMu is held, the QP is open and may send.
-func (qp *QP) postOps(wrs []SendWR, whole bool) (done int, err error) {
-	if qp.typ == RawPacket {
-		switch n := qp.runFrames(wrs); {
+// Preconditions: qp.sq.mu is held, the QP is open and may send.
+func (sq *sender) postOps(wrs []SendWR, whole bool) (done int, err error) {
+	if sq.qp.typ == RawPacket {
+		switch n := sq.runFrames(wrs); {
 		case n == len(wrs):
 			return n, nil
 		case n >= 0:
-			return n, qp.sendErrno(qp.sq.Errno(), OpSend)
+			return n, sq.sendErrno(sq.chain.Errno(), OpSend)
 		}
 	}
 	for done < len(wrs) {
 		run, took, errno := wrs[done:], 0, 0
-		n, naming, bad := qp.fillRun(run)
+		n, naming, bad := sq.fillRun(run)
 		if bad != nil {
-			bad = qp.badSend(done+n, bad)
+			bad = sq.badSend(done+n, bad)
 		} else if whole && done == 0 {
-			bad = qp.checkAll(wrs, n)
+			bad = sq.checkAll(wrs, n)
 		}
 		if n > 0 && (bad == nil || !whole) {
-			took, errno = qp.sq.Post(n)
+			took, errno = sq.chain.Post(n)
 		}
 		if naming {
 			settle(run[:n], took)
@@ -55,7 +56,7 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (done int, err error) {
 		done += took
 		switch {
 		case errno != 0:
-			return done, qp.sendErrno(errno, wrs[min(done, len(wrs)-1)].Opcode)
+			return done, sq.sendErrno(errno, wrs[min(done, len(wrs)-1)].Opcode)
 		case bad != nil:
 			return done, bad
 		}
@@ -76,46 +77,46 @@ func settle(wrs []SendWR, took int) {
 // fillRun fills the chain with the work requests of one call, the first n of wrs. One that changes a key ends the call,
 // because providers find an object by the key in its C struct. naming means that some have to be settled afterwards,
 // and err is the mistake in the next one.
-// Preconditions: qp.sqMu is held, the QP is open.
-func (qp *QP) fillRun(wrs []SendWR) (n int, naming bool, err error) {
+// Preconditions: qp.sq.mu is held, the QP is open.
+func (sq *sender) fillRun(wrs []SendWR) (n int, naming bool, err error) {
 	seen := uint32(0)
-	for n < min(len(wrs), qp.sq.Len()) && seen&fillOps == 0 {
-		if err = qp.fill(n, &wrs[n]); err != nil {
+	for n < min(len(wrs), sq.chain.Len()) && seen&fillOps == 0 {
+		if err = sq.fill(n, &wrs[n]); err != nil {
 			break
 		}
 		seen |= 1 << wrs[n].Opcode
 		n++
 	}
-	return n, seen&qp.naming != 0, err
+	return n, seen&sq.naming != 0, err
 }
 
 // runFrames posts frames as Run does, if each is long enough: Run checks no length, because each PostSend would pay for
 // that. It returns -1 if fill has to check them. A frame costs 6.9 ns instead of 24.5, 16 at a time, and 24.9 instead
 // of 42.4 alone (BenchmarkPostFrame: a library that only copies it; AMD EPYC).
-// Preconditions: qp.sqMu is held, the QP is open and may send.
-func (qp *QP) runFrames(wrs []SendWR) int {
-	least := max(uint32(qp.frameHead), 1)
+// Preconditions: qp.sq.mu is held, the QP is open and may send.
+func (sq *sender) runFrames(wrs []SendWR) int {
+	least := max(uint32(sq.frameHead), 1)
 	for i := range wrs {
 		if s := wrs[i].SGEs; len(s) != 1 || s[0].Length < least {
 			return -1
 		}
 	}
-	qp.sq.Plain(1 << OpSend)
-	n := qp.sq.Run(first(wrs), len(wrs))
-	qp.sq.Plain(0)
+	sq.chain.Plain(1 << OpSend)
+	n := sq.chain.Run(first(wrs), len(wrs))
+	sq.chain.Plain(0)
 	return n
 }
 
 // fill writes wr into slot i of the chain, and acquires what it names.
-// Preconditions: qp.sqMu is held, the QP is open.
-func (qp *QP) fill(i int, wr *SendWR) error {
-	if _, err := qp.checkSend(wr); err != nil {
+// Preconditions: qp.sq.mu is held, the QP is open.
+func (sq *sender) fill(i int, wr *SendWR) error {
+	if _, err := sq.checkSend(wr); err != nil {
 		return err
 	}
-	if qp.naming>>wr.Opcode&1 != 0 {
-		return fillKind(qp.sq, i, wr)
+	if sq.naming>>wr.Opcode&1 != 0 {
+		return fillKind(sq.chain, i, wr)
 	}
-	qp.sq.Fill(i, request(wr), 0)
+	sq.chain.Fill(i, request(wr), 0)
 	return nil
 }
 
@@ -127,20 +128,21 @@ func fillSGEs(list []abi.SGE, sges []SGE) {
 }
 
 // sendErrno returns the error for an errno of the provider's post_send, which refused a work request with this opcode.
-func (qp *QP) sendErrno(e int, op Opcode) error {
+func (sq *sender) sendErrno(e int, op Opcode) error {
+	qp := sq.qp
 	err := errnoError(e)
-	if s := qp.loadState(); err == errInvalid && qp.onlySendOps && s != StateRTS {
-		return qp.sendState(s) // from v40 on libmlx5 posts by ibv_wr_* in RTS alone
+	if s := qp.loadState(); err == errInvalid && sq.onlySendOps && s != StateRTS {
+		return sq.sendState(s) // from v40 on libmlx5 posts by ibv_wr_* in RTS alone
 	}
 	if isQueueFull(err) {
-		if !qp.signalAll && qp.sq.Unsignaled() >= qp.cap.MaxSendWR {
-			return qp.errSend.unsignaled
+		if !sq.signalAll && sq.chain.Unsignaled() >= qp.cap.MaxSendWR {
+			return sq.errs.unsignaled
 		}
-		return qp.errSend.full
+		return sq.errs.full
 	}
 	if err == syscall.EACCES {
 		err = qp.dev.credentialsError()
 	}
-	return &OpError{Op: opPostSend, Object: qp.name, Err: qp.explainRefusal(err, op),
+	return &OpError{Op: opPostSend, Object: qp.name, Err: sq.explainRefusal(err, op),
 		Detail: "the provider refused the work request"}
 }

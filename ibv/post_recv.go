@@ -32,23 +32,24 @@ func (e *recvErrors) init(qp *QP) {
 // C: ibv_post_recv(3).
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
-	qp.rqMu.Lock()
+	qp.rq.mu.Lock()
 	n := 0
-	if d := qp.direct; d != nil && qp.receiving && d.Receives() {
+	if d := qp.sq.direct; d != nil && qp.rq.receiving && d.Receives() {
 		if n = d.RQ.Run(firstRecv(wrs), len(wrs)); n == len(wrs) && n > 0 {
-			qp.rqMu.Unlock()
+			qp.rq.mu.Unlock()
 			return n, nil
 		}
 	}
-	return qp.postRecvRest(wrs, n)
+	return qp.rq.postRecvRest(wrs, n)
 }
 
 // mayReceive reports whether a QP in state s takes receives.
 func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
 
 // postRecvRest posts what the direct data path does not take in one run. Of that it has posted n.
-// Preconditions: qp.rqMu is held, and is given back.
-func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
+// Preconditions: qp.rq.mu is held, and is given back.
+func (rq *receiver) postRecvRest(wrs []RecvWR, n int) (int, error) {
+	qp := rq.qp
 	var err, bad error
 	if n == 0 && qp.inCQE.receives && qp.dev.elsewhere.any.Load() {
 		var most int
@@ -57,45 +58,45 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	}
 	switch {
 	case qp.srq != nil, qp.typ == XRCSend, qp.typ == DCI:
-		err = qp.errRecv.srq
-	case qp.rq == nil && qp.direct == nil:
-		err = qp.errRecv.gone
+		err = rq.errs.srq
+	case rq.chain == nil && qp.sq.direct == nil:
+		err = rq.errs.gone
 	case n == 0 && !mayReceive(qp.loadState()):
-		err = qp.recvState(qp.loadState())
-	case qp.direct == nil:
-		if n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs); err != nil {
-			err = qp.recvFailed(n, err)
+		err = rq.recvState(qp.loadState())
+	case qp.sq.direct == nil:
+		if n, err = postRecv(rq.chain, qp.cap.MaxRecvSGE, wrs); err != nil {
+			err = rq.recvFailed(n, err)
 		}
-	case n == 0 && qp.direct.Broken():
-		err = qp.recvFailed(0, ErrBroken)
-	case qp.frames != nil:
-		if n = qp.frames.Post(mlx5Recvs(wrs)); n < len(wrs) {
-			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
+	case n == 0 && qp.sq.direct.Broken():
+		err = rq.recvFailed(0, ErrBroken)
+	case rq.frames != nil:
+		if n = rq.frames.Post(mlx5Recvs(wrs)); n < len(wrs) {
+			err = rq.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
 		}
 	default:
-		qp.receiving = true
-		if n += qp.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
-			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
+		rq.receiving = true
+		if n += qp.sq.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
+			err = rq.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
 		}
 	}
 	if err == nil && bad != nil {
-		err = qp.recvFailed(n, bad)
+		err = rq.recvFailed(n, bad)
 	}
-	qp.rqMu.Unlock()
+	rq.mu.Unlock()
 	return n, err
 }
 
-func (qp *QP) recvState(s QPState) error {
+func (rq *receiver) recvState(s QPState) error {
 	err := &StateError{Op: opPostRecv, State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}
-	return &OpError{Op: opPostRecv, Object: qp.name, Err: err}
+	return &OpError{Op: opPostRecv, Object: rq.qp.name, Err: err}
 }
 
 // recvFailed returns the error that stopped the posting of work request n.
-func (qp *QP) recvFailed(n int, err error) error {
+func (rq *receiver) recvFailed(n int, err error) error {
 	if err == ErrQueueFull {
-		return qp.errRecv.full
+		return rq.errs.full
 	}
-	return &OpError{Op: opPostRecv, Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
+	return &OpError{Op: opPostRecv, Object: rq.qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 }
 
 // checkRecv reports what is wrong with a receive, whatever queue and engine it is for.

@@ -53,60 +53,60 @@ func goneOf(path DataPath) error {
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
-	qp.sqMu.Lock()
-	d := qp.direct
+	qp.sq.mu.Lock()
+	d := qp.sq.direct
 	if d == nil {
-		if q := qp.sq; q != nil && qp.loadState() == StateRTS && !qp.checksTargets() {
+		if q := qp.sq.chain; q != nil && qp.loadState() == StateRTS && !qp.inCQE.checksTargets(qp.dev) {
 			n := q.Run(first(wrs), len(wrs))
 			if n == len(wrs) {
-				qp.sqMu.Unlock()
+				qp.sq.mu.Unlock()
 				return n, nil
 			}
 			if n >= 0 {
-				return n, qp.refused(wrs[n].Opcode)
+				return n, qp.sq.refused(wrs[n].Opcode)
 			}
 		}
-		return qp.postRest(wrs, 0, false)
+		return qp.sq.postRest(wrs, 0, false)
 	}
-	if !qp.sending || !d.Sends() || len(wrs) == 0 {
-		return qp.postRest(wrs, 0, false)
+	if !qp.sq.sending || !d.Sends() || len(wrs) == 0 {
+		return qp.sq.postRest(wrs, 0, false)
 	}
 	if !d.SQ.Post(first(wrs), len(wrs)) {
-		return qp.postRest(wrs, qp.direct.SQ.Pending(), false)
+		return qp.sq.postRest(wrs, qp.sq.direct.SQ.Pending(), false)
 	}
-	qp.sqMu.Unlock()
+	qp.sq.mu.Unlock()
 	return len(wrs), nil
 }
 
 // post is PostSend of the Batch's work requests, except that a mistake in one rejects all of them.
 func (b *Batch) post() (int, error) {
 	qp, n := b.qp, 0
-	qp.sqMu.Lock()
-	if q := qp.ready(); q != nil && b.n > 0 {
+	qp.sq.mu.Lock()
+	if q := qp.sq.ready(); q != nil && b.n > 0 {
 		if n = q.PostBriefs(workBriefs(b.briefs[:b.n])); n == b.n {
-			qp.sqMu.Unlock()
+			qp.sq.mu.Unlock()
 			return n, nil
 		}
 	}
 	wrs := b.expand()
-	if q := qp.sq; q != nil && qp.loadState() == StateRTS && !qp.checksTargets() {
+	if q := qp.sq.chain; q != nil && qp.loadState() == StateRTS && !qp.inCQE.checksTargets(qp.dev) {
 		if n = q.Run(first(wrs), len(wrs)); n >= 0 && n < len(wrs) {
-			return n, qp.refused(wrs[n].Opcode)
+			return n, qp.sq.refused(wrs[n].Opcode)
 		}
 		if n > 0 {
-			qp.sqMu.Unlock()
+			qp.sq.mu.Unlock()
 			return n, nil
 		}
 		n = 0
 	}
-	return qp.postRest(wrs, n, true)
+	return qp.sq.postRest(wrs, n, true)
 }
 
 // ready returns the send queue of the direct data path, nil if there is none or it may not
 // send.
-func (qp *QP) ready() *mlx5.SQ {
-	d := qp.direct
-	if d == nil || !qp.sending || !d.Sends() {
+func (sq *sender) ready() *mlx5.SQ {
+	d := sq.direct
+	if d == nil || !sq.sending || !d.Sends() {
 		return nil
 	}
 	return &d.SQ
@@ -114,53 +114,53 @@ func (qp *QP) ready() *mlx5.SQ {
 
 // postRest posts what SQ.Post left. On the direct data path it built n work requests and did
 // not ring the doorbell.
-// Preconditions: qp.sqMu is held. postRest unlocks it.
-func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
+// Preconditions: qp.sq.mu is held. postRest unlocks it.
+func (sq *sender) postRest(wrs []SendWR, n int, whole bool) (int, error) {
 	var err error
 	switch {
 	case n > 0:
-		n, err = qp.postDirect(wrs, n, whole)
-	case qp.sq == nil && qp.direct == nil, qp.typ == DCT: // first: a closed QP has no state to read
-		err = qp.errSend.gone
-	case !qp.maySend():
-		err = qp.sendState(qp.loadState())
-	case qp.direct == nil:
-		n, err = qp.postOps(wrs, whole)
-	case qp.direct.Broken():
-		err = qp.errSend.broken
+		n, err = sq.postDirect(wrs, n, whole)
+	case sq.chain == nil && sq.direct == nil, sq.qp.typ == DCT: // first: a closed QP has no state to read
+		err = sq.errs.gone
+	case !sq.maySend():
+		err = sq.sendState(sq.qp.loadState())
+	case sq.direct == nil:
+		n, err = sq.postOps(wrs, whole)
+	case sq.direct.Broken():
+		err = sq.errs.broken
 	default:
-		qp.sending = true
-		n, err = qp.postDirect(wrs, 0, whole)
+		sq.sending = true
+		n, err = sq.postDirect(wrs, 0, whole)
 	}
-	qp.sqMu.Unlock()
+	sq.mu.Unlock()
 	return n, err
 }
 
 // maySend reports whether the state allows posting.
-// Preconditions: qp.sqMu is held, the QP is open.
-func (qp *QP) maySend() bool {
-	s := qp.loadState()
+// Preconditions: qp.sq.mu is held, the QP is open.
+func (sq *sender) maySend() bool {
+	s := sq.qp.loadState()
 	return s >= StateRTS && s != StateUnknown
 }
 
 // badSend returns the error of the work request at which posting stopped.
-func (qp *QP) badSend(i int, err error) error {
-	return &OpError{Op: opPostSend, Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", i)}
+func (sq *sender) badSend(i int, err error) error {
+	return &OpError{Op: opPostSend, Object: sq.qp.name, Err: err, Detail: fmt.Sprintf("work request %d", i)}
 }
 
 // checkAll returns the first mistake in wrs[from:].
-func (qp *QP) checkAll(wrs []SendWR, from int) error {
+func (sq *sender) checkAll(wrs []SendWR, from int) error {
 	for i := from; i < len(wrs); i++ {
-		if _, err := qp.checkSend(&wrs[i]); err != nil {
-			return qp.badSend(i, err)
+		if _, err := sq.checkSend(&wrs[i]); err != nil {
+			return sq.badSend(i, err)
 		}
 	}
 	return nil
 }
 
-func (qp *QP) sendState(s QPState) error {
+func (sq *sender) sendState(s QPState) error {
 	err := &StateError{Op: opPostSend, State: s, Need: "RTS: Connect, or Modify to RTS"}
-	return &OpError{Op: opPostSend, Object: qp.name, Err: err}
+	return &OpError{Op: opPostSend, Object: sq.qp.name, Err: err}
 }
 
 // StateError reports an operation that the state of the QP does not allow. It unwraps to

@@ -1,10 +1,11 @@
 package ibv
 
 import (
-	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -25,14 +26,9 @@ type QP struct {
 	send *CQ // nil for XRCRecv and RSS
 	recv *CQ // nil for XRCRecv, XRCSend and RSS
 	srq  *SRQ
-	xrcd *XRCD          // of XRCRecv
-	sq   *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
+	xrcd *XRCD // of XRCRecv
 
-	// The fields that PostSend uses fill one cache line; TestPostSendLayout checks it.
-	direct  *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
-	sending bool     // RTS or later was seen, and no reset followed; guarded by sqMu
-	sqMu    lock
-	state   *atomic.Uint32 // see stateOf
+	sq sender
 
 	node
 	rss     *RWQIndTable // of an RSS QP
@@ -42,38 +38,66 @@ type QP struct {
 	cap     QPCap
 	make    qpMaker
 	pathWhy string
+	inCQE   inCQE
 
-	ctrl qpControl
+	rq     receiver
+	conn   connector
+	groups mcastGroups
+	rest   rest
+}
 
-	groups  mcastGroups
-	errSend sendErrors
-	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
-	naming  uint32 // those that namingOps returns
+// sender is the send queue.
+type sender struct {
+	chain *ops.SendChain // nil once closed, or on the direct data path; guarded by mu
+
+	// The fields that PostSend uses fill one cache line; TestPostSendLayout checks it.
+	direct  *mlx5.QP // both queues; nil once closed, or on the ops engine; changed with the locks of both held
+	sending bool     // RTS or later was seen, and no reset followed; guarded by mu
+	mu      lock
+	state   *atomic.Uint32 // of the QP: see stateOf
+
+	// What follows does not change, but for the state of a Room.
+	qp     *QP
+	errs   sendErrors
+	ops    uint32 // opcodes that the QP takes, 1<<OpSend and so on
+	naming uint32 // those that namingOps returns
 
 	onlySendOps bool      // ops has the bits of QPOptions.SendOps
-	room        *ops.Room // of the send queue, where this library has to count it; else nil
+	signalAll   bool      // QPOptions.SignalAll
+	room        *ops.Room // where this library has to count it; else nil
 
 	maxTSOHeader int // bytes of TSO.Header
 	frameHead    int // bytes of a frame that the device wants in the work request
-
-	signalAll bool
-	inCQE     inCQE
-
-	receiving bool // INIT or later was seen, and no reset followed; guarded by rqMu
-	rqMu      lock
-	rq        *ops.RecvChain // nil once closed, or with an SRQ
-	frames    *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
-	errRecv   recvErrors
-	rest      rest
 }
 
-// qpControl holds the state of Endpoint, Init and Connect.
-type qpControl struct {
+// receiver is the receive queue.
+type receiver struct {
+	qp   *QP
+	errs recvErrors
+
+	mu        lock
+	receiving bool           // INIT or later was seen, and no reset followed; guarded by mu
+	chain     *ops.RecvChain // nil once closed, or with an SRQ; guarded by mu
+	frames    *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
+}
+
+// connector has the state of Endpoint, Init and Connect.
+type connector struct {
+	qp    *QP
 	mu    sync.Mutex    // serialises them
 	local *Endpoint     // what Endpoint last returned; nil before
 	psn   atomic.Uint32 // of the first packet, with psnDrawn; 0 before Endpoint and after a reset
 	port  uint8
 	sgid  int
+}
+
+// newQP returns the QP of the C object h, without queues.
+func newQP(d *Device, h uintptr, typ QPType, maker qpMaker, why string) *QP {
+	qp := &QP{dev: d, handle: h, typ: typ, make: maker, pathWhy: why}
+	qp.sq.qp, qp.rq.qp, qp.conn.qp = qp, qp, qp
+	qp.sq.state, qp.conn.sgid = d.stateOf(h), -1
+	qp.num.Store(d.v.QPNumber(h))
+	return qp
 }
 
 // QPCap is the size of a QP's queues.
@@ -111,15 +135,6 @@ type QPOptions struct {
 	// SingleThreaded takes no lock: only one goroutine at a time may use the QP, including
 	// Close. It is implied by a ThreadDomain.
 	SingleThreaded bool
-}
-
-// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap has the granted sizes,
-// at least the requested ones but for inline data: no attribute limits it, and devices such as mana_ib's grant none.
-//
-// C: ibv_create_qp(3).
-func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt,
-		qpMaker{create: pd.dev.createQP, createOut: pd.dev.createOut, destroy: pd.dev.v.DestroyQP})
 }
 
 // Num returns the QP number, by which peers address the QP. That of a DCT is 0 until it is in RTR.
@@ -167,54 +182,38 @@ func (qp *QP) State() QPState {
 // loadState returns the state that the last modify or query has left, on any thread.
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState {
-	return QPState(qp.state.Load())
+	return QPState(qp.sq.state.Load())
 }
 
-// Close destroys the QP, whatever its state, and detaches it from the groups of AttachMcast. Later posts return
-// ErrClosed.
-//
-// C: ibv_destroy_qp(3).
-func (qp *QP) Close() error {
-	var (
-		sq *ops.SendChain
-		rq *ops.RecvChain
-	)
-	return qp.node.close(func() error {
-		qp.sqMu.Lock()
-		defer qp.sqMu.Unlock()
-		qp.rqMu.Lock()
-		defer qp.rqMu.Unlock()
-		if err := qp.suspended(qp.destroy); err != nil {
-			return err
-		}
-		if qp.direct != nil {
-			qp.dev.direct.qps.Forget(qp.direct)
-			qp.dropFrames()
-			qp.direct = nil
-			if qp.typ == DCT {
-				qp.recv.mu.Lock()
-				qp.recv.dcts--
-				qp.recv.mu.Unlock()
-			}
-		}
-		if qp.typ == DCT {
-			qp.errSend.gone = &OpError{Op: opPostSend, Object: qp.name, Err: ErrClosed}
-		}
-		if qp.send != nil {
-			qp.send.forgetSends(qp)
-		}
-		qp.carry(-1)
-		qp.dev.unregister(qp.handle)
-		sq, rq = qp.sq, qp.rq
-		qp.sq, qp.rq = nil, nil
-		return nil
-	}, qp.make.mlx5.close, func() error {
-		if sq == nil {
-			return nil
-		}
-		if rq == nil {
-			return sq.Free()
-		}
-		return errors.Join(sq.Free(), rq.Free())
-	})
+// finish makes the QP an open child of parents.
+func (qp *QP) finish(parents ...*node) {
+	if qp.typ == DCT {
+		qp.node.initNumbered("dct", qp.dev.Name(), parents...)
+	} else {
+		qp.node.init("qp", fmt.Sprintf("%s/%#06x", qp.dev.Name(), qp.Num()), parents...)
+	}
+	if qp.send != nil {
+		qp.send.countSends(qp)
+	}
+	qp.inCQE.carry(qp.srq, 1)
+	qp.sq.errs.init(qp)
+	qp.rq.errs.init(qp)
+	if qp.sq.direct != nil && qp.typ != DCT {
+		qp.cqs((*CQ).leaveXRC)
+		qp.dev.direct.qps.Add(qp.sq.direct)
+	}
+	qp.dev.register(qp.handle, qp)
+	life.Watch(qp, &qp.life)
+}
+
+// mcastGroup is a multicast group.
+type mcastGroup struct {
+	gid GID
+	lid uint16
+}
+
+// mcastGroups are those that AttachMcast attached a QP to.
+type mcastGroups struct {
+	mu  sync.Mutex
+	set map[mcastGroup]struct{} // nil for none
 }

@@ -146,17 +146,14 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
-	call := func() error { return qp.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
-	if e := qp.make.exp; e != nil {
-		call = func() error { return e.modify(attr.toC(), mask) }
-	}
+	call := func() error { return qp.make.Modify(qp.handle, attr.toC(), uint32(mask)) }
 	switch {
 	case mask&MaskState != 0 && attr.State == StateReset:
 		if err = qp.reset(call); err == nil {
 			qp.rest.forget()
 		}
-	case qp.frames != nil && mask&MaskState != 0 && attr.State == StateRTR:
-		err = qp.announce(call)
+	case qp.rq.frames != nil && mask&MaskState != 0 && attr.State == StateRTR:
+		err = qp.rq.announce(call)
 	case qp.typ == DCT && mask&MaskState != 0 && attr.State == StateRTR:
 		err = qp.openDCT(call)
 	default:
@@ -172,7 +169,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMask) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || errors.Is(err, ErrDeviceRemoved) {
-		return err
+		return qp.dev.lacking(err)
 	}
 	if mask&MaskCurState != 0 {
 		from = attr.CurState
@@ -232,11 +229,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
-	query := func() error { return qp.dev.v.QueryQP(qp.handle, attr, uint32(mask), init) }
-	if e := qp.make.exp; e != nil {
-		query = func() error { return e.query(attr, mask, init) }
-	}
-	if err := query(); err != nil {
+	if err := qp.make.Query(qp.handle, attr, uint32(mask), init); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: qp.explainQuery(err, mask)}
 	}
 	a := new(QPAttr)

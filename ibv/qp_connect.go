@@ -80,8 +80,8 @@ func (o *ConnectOptions) check() error {
 // that is not active is refused with a *PortError; with an explicit index any port is accepted.
 func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	const op = "endpoint"
-	qp.ctrl.mu.Lock()
-	defer qp.ctrl.mu.Unlock()
+	qp.conn.mu.Lock()
+	defer qp.conn.mu.Unlock()
 	if err := qp.enterStates(op); err != nil {
 		return Endpoint{}, err
 	}
@@ -118,7 +118,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index",
 			Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "an entry that show_gids lists, or BestGID"}}
 	}
-	psn, err := qp.drawPSN()
+	psn, err := qp.conn.drawPSN()
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -141,7 +141,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		e.QKey = DefaultQKey
 	}
 	local := e
-	qp.ctrl.local, qp.ctrl.port, qp.ctrl.sgid = &local, port, gidIndex
+	qp.conn.local, qp.conn.port, qp.conn.sgid = &local, port, gidIndex
 	return e, nil
 }
 
@@ -150,9 +150,9 @@ const psnDrawn = 1 << 31
 
 // drawPSN draws the QP's PSN once: a second call of Endpoint must not break a connection to a
 // peer that has the first result.
-// Preconditions: qp.ctrl.mu is held.
-func (qp *QP) drawPSN() (uint32, error) {
-	if p := qp.ctrl.psn.Load(); p != 0 {
+// Preconditions: qp.conn.mu is held.
+func (c *connector) drawPSN() (uint32, error) {
+	if p := c.psn.Load(); p != 0 {
 		return p &^ psnDrawn, nil
 	}
 	var b [4]byte
@@ -160,7 +160,7 @@ func (qp *QP) drawPSN() (uint32, error) {
 		return 0, err
 	}
 	p := binary.BigEndian.Uint32(b[:]) & max24
-	qp.ctrl.psn.Store(p | psnDrawn)
+	c.psn.Store(p | psnDrawn)
 	return p, nil
 }
 
@@ -169,9 +169,9 @@ func (qp *QP) drawPSN() (uint32, error) {
 // Access, PKeyIndex and QKey of opt. They remain in force after Connect, unless its options set
 // them.
 func (qp *QP) Init(opt *ConnectOptions) error {
-	qp.ctrl.mu.Lock()
-	defer qp.ctrl.mu.Unlock()
-	return qp.bringUp("init qp", nil, opt)
+	qp.conn.mu.Lock()
+	defer qp.conn.mu.Unlock()
+	return qp.conn.bringUp("init qp", nil, opt)
 }
 
 // Connect brings the QP to RTS: INIT, RTR with the peer's endpoint, RTS. Call Endpoint first;
@@ -183,12 +183,13 @@ func (qp *QP) Init(opt *ConnectOptions) error {
 // Endpoint, it is a *StaleEndpointError, and the QP has not moved. A peer whose GID is of another version of RoCE, or
 // that answers fewer reads than MaxRdAtomic, is refused.
 func (qp *QP) Connect(peer Endpoint, opt *ConnectOptions) error {
-	qp.ctrl.mu.Lock()
-	defer qp.ctrl.mu.Unlock()
-	return qp.bringUp("connect qp", &peer, opt)
+	qp.conn.mu.Lock()
+	defer qp.conn.mu.Unlock()
+	return qp.conn.bringUp("connect qp", &peer, opt)
 }
 
-func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
+func (c *connector) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
+	qp := c.qp
 	if err := qp.enterStates(op); err != nil {
 		return err
 	}
@@ -200,31 +201,12 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	if err := opt.check(); err != nil {
 		return fail(err)
 	}
-	local := qp.ctrl.local
-	if local == nil {
-		return fail(errNoEndpoint)
+	local, err := c.told(opt)
+	if err == nil && peer != nil {
+		err = c.checkPeer(local, peer, opt)
 	}
-	if opt.Local != nil {
-		local = opt.Local
-	}
-	if local.PSN > 0xffffff {
-		return fail(&LimitError{What: "psn", Asked: uint64(local.PSN), Limit: 0xffffff, Where: "a 24-bit field"})
-	}
-	connected := !qp.typ.datagrams() && qp.typ != RawPacket && !qp.typ.isDC()
-	if peer != nil && connected {
-		want := peerType(qp.typ)
-		if peer.Type == 0 { // made by hand
-			peer.Type = want
-		}
-		if err := peer.Validate(); err != nil {
-			return fail(fmt.Errorf("the peer's endpoint: %w", err))
-		}
-		if peer.Type != want {
-			return fail(&ArgError{Arg: "the peer's QP type", Got: peer.Type.String(), Want: want.String()})
-		}
-		if err := qp.checkPeer(local, peer, opt); err != nil {
-			return fail(err)
-		}
+	if err != nil {
+		return fail(err)
 	}
 	step := func(attr *QPAttr, mask QPAttrMask) error {
 		if err := qp.modify(attr, mask|MaskState); err != nil {
@@ -234,7 +216,7 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	}
 	late := qp.loadState() != StateReset
 	if !late {
-		if err := step(qp.initAttr(local, opt)); err != nil {
+		if err := step(c.initAttr(local, opt)); err != nil {
 			return err
 		}
 	}
@@ -242,12 +224,12 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		return nil
 	}
 	if qp.loadState() == StateInit {
-		attr, mask, err := qp.rtrAttr(local, peer, opt)
+		attr, mask, err := c.rtrAttr(local, peer, opt)
 		if err != nil {
 			return fail(err)
 		}
 		if late {
-			mask |= qp.lateAttr(attr, opt)
+			mask |= c.lateAttr(attr, opt)
 		}
 		if err := step(attr, mask); err != nil {
 			return err
@@ -260,27 +242,17 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	if s := qp.loadState(); s != StateRTR {
 		return fail(&StateError{Op: op, State: s, Need: "RESET, INIT or RTR; Modify to RESET first"})
 	}
-	attr, mask := qp.rtsAttr(local, peer, opt)
+	attr, mask := c.rtsAttr(local, peer, opt)
 	if late {
-		mask |= qp.lateAttr(attr, opt)
+		mask |= c.lateAttr(attr, opt)
 	}
 	return step(attr, mask)
 }
 
-// peerType returns the type of the QPs that QPs of type t connect to.
-func peerType(t QPType) QPType {
-	switch t {
-	case XRCSend:
-		return XRCRecv
-	case XRCRecv:
-		return XRCSend
-	}
-	return t
-}
-
 // lateAttr adds to a later transition the options of INIT, for a QP that was moved to INIT with
 // other options.
-func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
+func (c *connector) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
+	qp := c.qp
 	switch {
 	case qp.typ == RawPacket, qp.typ == DCT:
 		return 0
@@ -295,10 +267,10 @@ func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 	return mask
 }
 
-func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
-	a := &QPAttr{State: StateInit, Port: qp.ctrl.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt),
+func (c *connector) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
+	a := &QPAttr{State: StateInit, Port: c.port, PKeyIndex: opt.PKeyIndex, QKey: c.qkey(local, opt),
 		Access: opt.Access}
-	switch qp.typ {
+	switch c.qp.typ {
 	case UD, SRD:
 		return a, MaskPKeyIndex | MaskPort | MaskQKey
 	case RawPacket:
@@ -306,12 +278,13 @@ func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMas
 	case DCI:
 		return a, MaskPKeyIndex | MaskPort
 	}
-	a.Access = qp.access(opt)
+	a.Access = c.access(opt)
 	return a, MaskPKeyIndex | MaskPort | MaskAccessFlags
 }
 
 // access returns what the peer may do.
-func (qp *QP) access(opt *ConnectOptions) AccessFlags {
+func (c *connector) access(opt *ConnectOptions) AccessFlags {
+	qp := c.qp
 	access := opt.Access
 	if access == 0 {
 		access = LocalWrite | RemoteWrite
@@ -325,19 +298,20 @@ func (qp *QP) access(opt *ConnectOptions) AccessFlags {
 	return access
 }
 
-func (qp *QP) qkey(local *Endpoint, opt *ConnectOptions) uint32 {
+func (c *connector) qkey(local *Endpoint, opt *ConnectOptions) uint32 {
 	if opt.QKey != 0 {
 		return opt.QKey
 	}
 	return local.QKey
 }
 
-func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask, error) {
+func (c *connector) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask, error) {
+	qp := c.qp
 	a := &QPAttr{State: StateRTR}
 	if qp.typ.datagrams() || qp.typ == RawPacket {
 		return a, 0, nil
 	}
-	pa, err := qp.dev.QueryPort(qp.ctrl.port)
+	pa, err := qp.dev.QueryPort(c.port)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -350,19 +324,19 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	}
 	switch qp.typ {
 	case DCI:
-		if qp.make.exp == nil {
+		if !qp.make.Address {
 			return a, MaskPathMTU, nil
 		}
-		a.AV, err = qp.addressOf(local, pa, opt) // what MLNX_OFED 4 wants of it
+		a.AV, err = c.addressOf(local, pa, opt)
 		return a, MaskPathMTU | MaskAV, err
 	case DCT:
-		a.AV, err = qp.addressOf(local, pa, opt) // the port and the GID that it answers from
+		a.AV, err = c.addressOf(local, pa, opt) // the port and the GID that it answers from
 		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12)
 		return a, MaskPathMTU | MaskAV | MaskMinRNRTimer, err
 	}
 	a.DestQPN = peer.QPN
 	a.RQPSN = peer.PSN
-	if a.AV, err = qp.addressOf(peer, pa, opt); err != nil {
+	if a.AV, err = c.addressOf(peer, pa, opt); err != nil {
 		return nil, 0, err
 	}
 	mask := MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
@@ -376,16 +350,16 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 
 // addressOf returns the address vector of a peer. On Ethernet packets are routed by GID, on InfiniBand by LID. There a
 // GRH is used only if a port requires it, or if the peer is in another subnet or has no LID.
-func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) (AHAttr, error) {
-	av := AHAttr{Port: qp.ctrl.port, DLID: peer.LID, SL: opt.SL}
-	subnetLocal := peer.LID != 0 && (peer.GID.IsZero() || [8]byte(peer.GID[:8]) == [8]byte(qp.ctrl.local.GID[:8]))
+func (c *connector) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) (AHAttr, error) {
+	av := AHAttr{Port: c.port, DLID: peer.LID, SL: opt.SL}
+	subnetLocal := peer.LID != 0 && (peer.GID.IsZero() || [8]byte(peer.GID[:8]) == [8]byte(c.local.GID[:8]))
 	if av.Global = pa.GRHRequired() || peer.GRH || !subnetLocal; av.Global {
 		if peer.GID.IsZero() && pa.LinkLayer != LinkEthernet {
 			return av, &ArgError{Arg: "the peer's GID", Got: "::", Want: fmt.Sprintf("the GID of its port: packets "+
-				"between it and port %d of %s must have a GRH", qp.ctrl.port, qp.dev.Name())}
+				"between it and port %d of %s must have a GRH", c.port, c.qp.dev.Name())}
 		}
 		av.DGID = peer.GID
-		av.SGIDIndex = uint8(qp.ctrl.sgid)
+		av.SGIDIndex = uint8(c.sgid)
 		av.HopLimit = uint8(orDefault(opt.HopLimit, 64))
 		av.TrafficClass = opt.TrafficClass
 		av.FlowLabel = opt.FlowLabel
@@ -398,8 +372,8 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) (AHAt
 // HopLimit and FlowLabel. Errors are those of Connect for GIDs.
 func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	const op = "address of peer"
-	qp.ctrl.mu.Lock()
-	defer qp.ctrl.mu.Unlock()
+	qp.conn.mu.Lock()
+	defer qp.conn.mu.Unlock()
 	if err := qp.enter(op); err != nil {
 		return nil, err
 	}
@@ -410,16 +384,16 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	if err := opt.check(); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
-	if qp.ctrl.local == nil {
+	if qp.conn.local == nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: errNoEndpoint}
 	}
-	pa, err := qp.dev.QueryPort(qp.ctrl.port)
+	pa, err := qp.dev.QueryPort(qp.conn.port)
 	if err != nil {
 		return nil, err
 	}
-	av, err := qp.addressOf(&peer, pa, opt)
+	av, err := qp.conn.addressOf(&peer, pa, opt)
 	if err == nil && av.Global {
-		err = qp.checkGID(qp.ctrl.local, &peer, pa)
+		err = qp.conn.checkGID(qp.conn.local, &peer, pa)
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
@@ -427,16 +401,16 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	return &av, nil
 }
 
-func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
+func (c *connector) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
 	a := &QPAttr{State: StateRTS, SQPSN: local.PSN}
-	switch qp.typ {
+	switch c.qp.typ {
 	case RawPacket:
 		return a, 0
 	case UD, SRD, UC:
 		return a, MaskSQPSN
 	}
 	a.Timeout, _ = ackTimeout(opt.AckTimeout, 14) // checked before
-	if qp.typ == XRCRecv {
+	if c.qp.typ == XRCRecv {
 		return a, MaskSQPSN | MaskTimeout
 	}
 	a.RetryCnt = uint8(orDefault(opt.RetryCount, 7))

@@ -5,26 +5,12 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // Creating a queue has three steps: the request, which checks the options; the object of C; and its rings, which belong
 // to one of the engines. Each step adds to the list of what is undone if a later one fails.
-
-// undoing is such a list.
-type undoing []func() error
-
-func (u *undoing) add(f func() error) { *u = append(*u, f) }
-
-// after undoes all, the last first, and returns err with what failed.
-func (u undoing) after(err error) error {
-	for i := len(u) - 1; i >= 0; i-- {
-		err = errors.Join(err, u[i]())
-	}
-	return err
-}
 
 const opCreateQP = "create qp"
 
@@ -65,7 +51,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	var undo undoing
 	undo.add(func() error { return r.maker.end(dev, h) })
 	qp := r.object(h, init, out)
-	err = errors.Join(checkGranted(dev.Name(), r.grants(&dev.attr, &qp.cap)...), qp.checkResults())
+	err = errors.Join(checkGranted(dev.Name(), r.grants(&dev.attr, &qp.cap)...), qp.inCQE.checkResults(qp.send))
 	if err == nil {
 		err = takeRings(qp, r, &undo)
 	}
@@ -154,7 +140,7 @@ func (r *qpRequest) attributes() (*abi.QPInitAttrEx, error) {
 	if r.SRQ != nil {
 		init.SRQ = r.SRQ.handle
 	}
-	if r.maker.exp == nil {
+	if r.maker.Poster == nil {
 		err := errors.Join(r.wantSendOps(dev, path, r.maker.mlx5.Opcodes != 0), r.wantSRDOps(dev))
 		if err != nil {
 			return nil, err
@@ -169,7 +155,7 @@ func (r *qpRequest) attributes() (*abi.QPInitAttrEx, error) {
 // explain returns the error of a failure to create the object.
 func (r *qpRequest) explain(err error, init *abi.QPInitAttrEx) error {
 	dev := r.pd.dev
-	err = dev.explainSendOps(dev.explainType(err, r.Type), r.SendOps)
+	err = dev.explainSendOps(dev.explainType(dev.lacking(err), r.Type), r.SendOps)
 	err = r.maker.explainSizes(err, r.pd, &r.QPOptions, r.send, r.recv, init)
 	return &OpError{Op: opCreateQP, Object: dev.Name(), Detail: r.describe(),
 		Err: dev.usedUp(err, "QPs", dev.attr.MaxQP)}
@@ -178,16 +164,13 @@ func (r *qpRequest) explain(err error, init *abi.QPInitAttrEx) error {
 // object returns the QP of the object h, without rings. out means that its completions carry no payloads.
 func (r *qpRequest) object(h uintptr, init *abi.QPInitAttrEx, out bool) *QP {
 	dev, path := r.pd.dev, r.send.path
-	qp := &QP{
-		dev: dev, pd: r.pd, send: r.send, recv: r.recv, srq: r.SRQ, handle: h, make: r.maker, typ: r.Type,
-		ops: r.opcodes(dev, path, &r.maker), naming: namingOps(r.Type, path), signalAll: r.SignalAll,
-		state: dev.stateOf(h), ctrl: qpControl{sgid: -1}, cap: grantedCap(&init.Cap), onlySendOps: r.onlySendOps,
-		pathWhy: r.send.pathWhy, maxTSOHeader: r.Raw.MaxTSOHeader, frameHead: dev.frameHead(r.Type),
-	}
-	qp.inCQE.asked = r.maker.mlx5.ScatterToCQE
-	qp.mayCarry(out)
-	qp.num.Store(dev.v.QPNumber(h))
-	qp.sqMu.Off, qp.rqMu.Off = r.SingleThreaded, r.SingleThreaded
+	qp := newQP(dev, h, r.Type, r.maker, r.send.pathWhy)
+	qp.pd, qp.send, qp.recv, qp.srq, qp.cap = r.pd, r.send, r.recv, r.SRQ, grantedCap(&init.Cap)
+	qp.sq.ops, qp.sq.naming, qp.sq.signalAll = r.opcodes(dev, path, &r.maker), namingOps(r.Type, path), r.SignalAll
+	qp.sq.onlySendOps, qp.sq.maxTSOHeader = r.onlySendOps, r.Raw.MaxTSOHeader
+	qp.sq.frameHead = dev.frameHead(r.Type)
+	qp.inCQE = carries(r.Type, r.SignalAll, r.maker.mlx5.ScatterToCQE, out)
+	qp.sq.mu.Off, qp.rq.mu.Off = r.SingleThreaded, r.SingleThreaded
 	return qp
 }
 
@@ -205,53 +188,32 @@ func takeRings(qp *QP, r *qpRequest, undo *undoing) error {
 // makeChains prepares the ops engine.
 func makeChains(qp *QP, r *qpRequest, undo *undoing) (err error) {
 	table := qp.dev.table
-	qp.sq, err = ops.NewSendChain(table, qp.handle, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline)
+	qp.sq.chain, err = ops.NewSendChain(table, qp.handle, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline)
 	if err != nil {
 		return err
 	}
-	undo.add(qp.sq.Free)
-	qp.prepareOps()
+	undo.add(qp.sq.chain.Free)
+	qp.sq.prepareOps()
 	if r.Type == XRCSend {
-		qp.sq.XRC()
+		qp.sq.chain.XRC()
 	}
 	switch {
-	case r.maker.postExp:
-		err = qp.postByExp()
+	case r.maker.Poster != nil:
+		err = qp.sq.postBy(&r.maker)
 	case r.SendOps != 0:
-		err = qp.extend()
+		err = qp.sq.extend()
 	}
-	if err == nil && qp.maxTSOHeader > 0 {
-		err = qp.sq.Headers(qp.maxTSOHeader)
+	if err == nil && qp.sq.maxTSOHeader > 0 {
+		err = qp.sq.chain.Headers(qp.sq.maxTSOHeader)
 	}
-	if err == nil && qp.ops&work.WithFields(work.WholeWQE) != 0 {
-		err = qp.sq.WQEs()
+	if err == nil && qp.sq.ops&work.WithFields(work.WholeWQE) != 0 {
+		err = qp.sq.chain.WQEs()
 	}
 	if err != nil || r.SRQ != nil || r.Type == XRCSend || r.Type == DCI {
 		return err
 	}
-	qp.rq, err = ops.NewRecvChain(table, qp.handle, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE)
+	qp.rq.chain, err = ops.NewRecvChain(table, qp.handle, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE)
 	return err
-}
-
-// finish makes the QP an open child of parents.
-func (qp *QP) finish(parents ...*node) {
-	if qp.typ == DCT {
-		qp.node.initNumbered("dct", qp.dev.Name(), parents...)
-	} else {
-		qp.node.init("qp", fmt.Sprintf("%s/%#06x", qp.dev.Name(), qp.Num()), parents...)
-	}
-	if qp.send != nil {
-		qp.send.countSends(qp)
-	}
-	qp.carry(1)
-	qp.errSend.init(qp)
-	qp.errRecv.init(qp)
-	if qp.direct != nil && qp.typ != DCT {
-		qp.cqs((*CQ).leaveXRC)
-		qp.dev.direct.qps.Add(qp.direct)
-	}
-	qp.dev.register(qp.handle, qp)
-	life.Watch(qp, &qp.life)
 }
 
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
@@ -291,4 +253,13 @@ func (o *QPOptions) checkXRC(recv *CQ) error {
 			"and reach it through a QP of XRCD.CreateQP"}
 	}
 	return nil
+}
+
+// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap has the granted sizes,
+// at least the requested ones but for inline data: no attribute limits it, and devices such as mana_ib's grant none.
+//
+// C: ibv_create_qp(3).
+func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
+	return pd.createQP(send, recv, opt,
+		qpMaker{Pair: pd.dev.pair(pd.dev.createQP, nil), createOut: pd.dev.createOut})
 }

@@ -1,14 +1,16 @@
 package ibv
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
+)
 
-// qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
+// qpMaker creates, changes and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
 // librdmacm.
 type qpMaker struct {
-	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
-	destroy func(qp uintptr) error
+	control.Pair
 
-	// createOut is create for a QP whose completions carry no payloads. It returns 0 if it cannot; nil means never.
+	// createOut is Create for a QP whose completions carry no payloads. It returns 0 if it cannot; nil means never.
 	createOut func(pd uintptr, attr *abi.QPInitAttrEx) uintptr
 
 	dc      bool // by libmlx5
@@ -16,12 +18,18 @@ type qpMaker struct {
 	mlx5    MLX5SendOps
 	streams bool // of a DCI
 
-	exp     expQP // changes and queries it, on MLNX_OFED 4; else nil
-	postExp bool  // by ibv_exp_post_send
-
-	maxAtomic uint32 // bytes of the longest atomic with masks, on MLNX_OFED 4
+	maxAtomic uint32 // bytes of the longest atomic with masks, where a Pair posts them
 
 	shared *int // counts the QP among those with shared registers
+}
+
+// pair returns the verbs of a QP. A nil destroy stands for DestroyQP.
+func (d *Device) pair(create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error),
+	destroy func(qp uintptr) error) control.Pair {
+	if destroy == nil {
+		destroy = d.v.DestroyQP
+	}
+	return control.Pair{Create: create, Destroy: destroy, Modify: d.v.ModifyQP, Query: d.v.QueryQP}
 }
 
 // run creates the C object. out means that its completions carry no payloads.
@@ -36,7 +44,7 @@ func (m *qpMaker) run(pd *PD, o *QPOptions, send, recv *CQ, init *abi.QPInitAttr
 			return h, true, nil
 		}
 	}
-	if h, err = m.create(domain, init); err != nil {
+	if h, err = m.Create(domain, init); err != nil {
 		m.gone(pd.dev)
 	}
 	return h, m.mlx5.NoScatter, err
@@ -44,7 +52,7 @@ func (m *qpMaker) run(pd *PD, o *QPOptions, send, recv *CQ, init *abi.QPInitAttr
 
 // end destroys the C object.
 func (m *qpMaker) end(d *Device, h uintptr) error {
-	err := m.destroy(h)
+	err := m.Destroy(h)
 	if err == nil {
 		m.gone(d)
 	}
@@ -54,4 +62,15 @@ func (m *qpMaker) end(d *Device, h uintptr) error {
 func (m *qpMaker) gone(d *Device) {
 	d.direct.registers.leave(m.shared)
 	m.shared = nil
+}
+
+// MLX5SendOps lists the work requests of mlx5 that a QP takes.
+type MLX5SendOps struct {
+	Opcodes   uint32 // 1<<OpMemcpy and so on
+	MkeySetup bool
+	MostCopy  uint64
+	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
+
+	ScatterToCQE bool // completions may carry the results of reads and atomics, whatever SignalAll is
+	NoScatter    bool // completions carry no payloads
 }

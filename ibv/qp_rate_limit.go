@@ -27,9 +27,9 @@ func (qp *QP) ModifyRateLimit(r RateLimit) error {
 		return err
 	}
 	defer qp.leave()
-	err := qp.checkRateLimit(r)
+	err := r.check(qp)
 	if err == nil {
-		err = qp.explainRateLimit(qp.dev.v.ModifyQPRateLimit(qp.dev.handle, qp.handle, &abi.QPRateLimitAttr{
+		err = explainRateLimit(qp.dev, qp.dev.v.ModifyQPRateLimit(qp.dev.handle, qp.handle, &abi.QPRateLimitAttr{
 			RateLimit: r.Rate, MaxBurstSz: r.MaxBurst, TypicalPktSz: r.TypicalPacket}))
 	}
 	if err != nil {
@@ -38,7 +38,8 @@ func (qp *QP) ModifyRateLimit(r RateLimit) error {
 	return nil
 }
 
-func (qp *QP) checkRateLimit(r RateLimit) error {
+// check reports why a QP cannot have the limit.
+func (r RateLimit) check(qp *QP) error {
 	if s := qp.loadState(); s != StateRTS {
 		return &StateError{Op: "a rate limit", State: s, Need: "RTS"}
 	}
@@ -49,7 +50,7 @@ func (qp *QP) checkRateLimit(r RateLimit) error {
 	p := ex.PacketPacing
 	switch {
 	case p.Max == 0:
-		return qp.explainRateLimit(ErrNotSupported)
+		return explainRateLimit(qp.dev, ErrNotSupported)
 	case !p.QPTypes.Has(qp.typ):
 		return &UnsupportedError{Feature: "a rate limit of a " + qp.typ.String() + " QP", Need: "a QP of " +
 			p.QPTypes.String(), Have: qp.dev.Name()}
@@ -62,13 +63,13 @@ func (qp *QP) checkRateLimit(r RateLimit) error {
 	return nil
 }
 
-func (qp *QP) explainRateLimit(err error) error {
+func explainRateLimit(d *Device, err error) error {
 	switch {
 	case errors.Is(err, control.ErrNoOp):
-		return qp.dev.v.lacks("a rate limit", "libibverbs of rdma-core v18 or later", "")
+		return d.v.lacks("a rate limit", "libibverbs of rdma-core v18 or later", "")
 	case err != nil && unsupported(err):
 		return &UnsupportedError{Feature: "a rate limit", Need: "a device with DeviceAttrEx.PacketPacing",
-			Have: qp.dev.Name() + " without it; post less at a time"}
+			Have: d.Name() + " without it; post less at a time"}
 	}
 	return err
 }

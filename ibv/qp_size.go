@@ -65,8 +65,8 @@ func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send, recv *CQ, 
 	}
 	err = pd.dev.blameSignatures("MLX5_QP_SIGNATURE", err)
 	limits := o.limits(&pd.dev.attr)
-	if m.exp != nil || max(o.MaxSendWR, o.MaxRecvWR) > pd.dev.attr.MaxQPWR && pd.dev.softRoCE() {
-		return explainLimits(err, pd.dev.Name(), limits...) // m.exp keeps what it creates
+	if max(o.MaxSendWR, o.MaxRecvWR) > pd.dev.attr.MaxQPWR && pd.dev.softRoCE() {
+		return explainLimits(err, pd.dev.Name(), limits...)
 	}
 	found := tooLarge(limits, func(sizes []int) bool {
 		less, in := *o, *init

@@ -155,3 +155,30 @@ func nextStates(t QPType, from QPState) string {
 	}
 	return strings.Join(list, ", ")
 }
+
+var (
+	dciSteps = map[step]attrs{
+		{StateReset, StateInit}: {initOpt, 0},
+		{StateInit, StateInit}:  {0, initOpt},
+		{StateInit, StateRTR}:   {MaskPathMTU, MaskPKeyIndex | MaskAV},
+		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic | MaskSQPSN,
+			MaskMinRNRTimer},
+		{StateRTS, StateRTS}: {0, MaskMinRNRTimer},
+	}
+	dctSteps = map[step]attrs{
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateRTR}:   {MaskPathMTU | MaskAV | MaskMinRNRTimer, 0},
+	}
+)
+
+// srdSteps are those of the kernel's EFA driver: UD's, and the RNR retry.
+var srdSteps = func() map[step]attrs {
+	m := map[step]attrs{}
+	for s, a := range udSteps {
+		m[s] = a
+	}
+	a := m[step{StateRTR, StateRTS}]
+	a.optional |= MaskRNRRetry
+	m[step{StateRTR, StateRTS}] = a
+	return m
+}()

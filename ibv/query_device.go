@@ -105,36 +105,6 @@ type TagMatchingCaps struct {
 	MaxSGE              uint32
 }
 
-// QueryDevice returns the identity and the limits of the device. Ex has the extended
-// attributes, if the library and the provider know them.
-//
-// C: ibv_query_device(3), ibv_query_device_ex(3).
-func (d *Device) QueryDevice() (*DeviceAttr, error) {
-	if err := d.enter("query device"); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	return d.queryDevice()
-}
-
-func (d *Device) queryDevice() (*DeviceAttr, error) {
-	ex := new(abi.DeviceAttrEx)
-	err := d.v.QueryDeviceEx(d.handle, ex)
-	if err == nil {
-		a := deviceAttrFromC(&ex.OrigAttr)
-		a.Ex = deviceAttrExFromC(ex)
-		return a, nil
-	}
-	if !unsupported(err) {
-		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
-	}
-	base := new(abi.DeviceAttr)
-	if err := d.v.QueryDevice(d.handle, base); err != nil {
-		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
-	}
-	return deviceAttrFromC(base), nil
-}
-
 // unsupported reports whether err means that the library or the kernel lacks a call. The kernel returns EPROTONOSUPPORT
 // for a method that its driver does not have, and before Linux 4.14 ENOTTY for all of them.
 func unsupported(err error) bool {

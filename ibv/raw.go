@@ -103,10 +103,10 @@ func (d *Device) frameHead(t QPType) int {
 }
 
 // checkFrame reports what is wrong with a work request of a raw packet QP.
-func (qp *QP) checkFrame(wr *SendWR) error {
-	if wr.Flags&IPCsum != 0 && qp.dev.attr.CapFlags&DeviceRawIPCsum == 0 {
+func (sq *sender) checkFrame(wr *SendWR) error {
+	if wr.Flags&IPCsum != 0 && sq.qp.dev.attr.CapFlags&DeviceRawIPCsum == 0 {
 		return &UnsupportedError{Feature: "checksums of a raw packet QP", Need: "a device with RawIPCsum",
-			Have: qp.dev.Name() + " without it"}
+			Have: sq.qp.dev.Name() + " without it"}
 	}
 	if wr.Opcode == OpTSO {
 		return nil
@@ -115,12 +115,17 @@ func (qp *QP) checkFrame(wr *SendWR) error {
 	for i := range wr.SGEs {
 		n += uint64(wr.SGEs[i].Length)
 	}
-	if n > 0 && n >= uint64(qp.frameHead) {
+	if n > 0 && n >= uint64(sq.frameHead) {
 		return nil
 	}
 	want := "at least 1"
-	if qp.frameHead > 0 {
-		want = fmt.Sprintf("at least %d: the device wants so many in the work request", qp.frameHead)
+	if sq.frameHead > 0 {
+		want = fmt.Sprintf("at least %d: the device wants so many in the work request", sq.frameHead)
 	}
 	return &ArgError{Arg: "frame", Got: fmt.Sprintf("%d bytes", n), Want: want}
+}
+
+// explainRaw explains a refusal of frames to a program that may not have them.
+func explainRaw(err error) error {
+	return fmt.Errorf("raw packets need CAP_NET_RAW: run as root, or setcap cap_net_raw+ep on the program: %w", err)
 }

@@ -61,16 +61,15 @@ func (pd *PD) createRSS(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, err
 	init := &abi.QPInitAttrEx{QPType: opt.Type.toC(), RwqIndTbl: r.Table.handle,
 		CompMask: abi.IBV_QP_INIT_ATTR_IND_TABLE | abi.IBV_QP_INIT_ATTR_RX_HASH}
 	h, err := init.WithRSSKey(uint8(r.Function), uint64(r.Fields), r.Key,
-		func() (uintptr, error) { return maker.create(pd.handle, init) })
+		func() (uintptr, error) { return maker.Create(pd.handle, init) })
 	if err != nil {
 		return fail(r.explain(d, err))
 	}
-	qp := &QP{dev: d, pd: pd, rss: r.Table, handle: h, make: maker, typ: opt.Type,
-		state: d.stateOf(h), ctrl: qpControl{sgid: -1}, pathWhy: "an RSS QP has no queues"}
-	qp.num.Store(d.v.QPNumber(h))
+	qp := newQP(d, h, opt.Type, maker, "an RSS QP has no queues")
+	qp.pd, qp.rss = pd, r.Table
 	qp.node.initNumbered("rss qp", d.Name(), nodes...)
-	qp.errSend.init(qp)
-	qp.errRecv.init(qp)
+	qp.sq.errs.init(qp)
+	qp.rq.errs.init(qp)
 	d.register(h, qp)
 	life.Watch(qp, &qp.life)
 	return qp, nil

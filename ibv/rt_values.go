@@ -28,12 +28,7 @@ func (d *Device) QueryRTValues() (RTValues, error) {
 	}
 	defer d.leave()
 	v := &abi.ValuesEx{CompMask: abi.IBV_VALUES_MASK_RAW_CLOCK}
-	var err error
-	if d.legacy {
-		err = d.queryExpClock(v)
-	} else {
-		err = d.v.QueryRTValuesEx(d.handle, v)
-	}
+	err := d.v.QueryRTValuesEx(d.handle, v)
 	switch {
 	case errors.Is(err, control.ErrNoOp):
 		err = d.v.lacks("reading the device's clock", "libibverbs with query_rt_values", "")

@@ -34,7 +34,7 @@ func unlocked(t *testing.T, opt QPOptions) (a, b *side) {
 	for _, s := range []*side{a, b} {
 		opt.SingleThreaded = !s.onDomain(t)
 		s.newQP(t, &opt)
-		if !s.qp.sqMu.Off || !s.cq.mu.Off {
+		if !s.qp.sq.mu.Off || !s.cq.mu.Off {
 			t.Fatal("a lock is left")
 		}
 	}

@@ -478,9 +478,9 @@ func TestRXE_HeldError(t *testing.T) {
 		post(t, qp, SendWR{ID: uint64(i), Opcode: OpSend, Flags: Signaled})
 		b.good(t, 9)
 	}
-	a.dev.direct.qps.Remove(x.direct) // its completion now names no QP
+	a.dev.direct.qps.Remove(x.sq.direct) // its completion now names no QP
 	ok(t, must(a.pd.AllocMR(64, LocalWrite, nil))(t).Close())
-	a.dev.direct.qps.Add(x.direct)
+	a.dev.direct.qps.Add(x.sq.direct)
 	var got []string
 	for len(got) < 3 {
 		var wcs [8]WC

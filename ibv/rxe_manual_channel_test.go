@@ -51,7 +51,7 @@ func TestRXE_ManualChannel(t *testing.T) {
 		a.good(t, 2)
 		seen := cq.Events()
 		ok(t, o.Close())
-		taken := name != "QP" || qp.direct == nil
+		taken := name != "QP" || qp.sq.direct == nil
 		if taken != (cq.held != nil) || taken && cq.Events() == seen {
 			t.Errorf("closing the %s: taken out: %v, events: %d, before: %d", name, cq.held != nil, cq.Events(), seen)
 		} else if taken {

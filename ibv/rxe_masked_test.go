@@ -75,7 +75,7 @@ func heldMasked(t *testing.T, a, b *side) {
 		post(t, a.qp, SendWR{ID: uint64(i), Opcode: OpMaskedFetchAdd, Flags: Signaled, SGEs: []SGE{a.mr.SGE(i*32, 32)},
 			Remote: b.mr.Remote().At(uint64(64 + i*32)), Masked: &MaskedAtomic{Size: 32}})
 	}
-	for end := time.Now().Add(testutil.Patience); a.cq.ring.Empty() && time.Now().Before(end); {
+	for end := time.Now().Add(testutil.Patience); a.cq.direct.ring.Empty() && time.Now().Before(end); {
 		runtime.Gosched()
 	}
 	for range 2 { // as at the end of an MR

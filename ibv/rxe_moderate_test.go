@@ -37,8 +37,8 @@ func TestRXE_Moderate(t *testing.T) {
 	// event arms the CQ, posts n work requests at once, and returns how long their event took.
 	event := func(n int) time.Duration {
 		t.Helper()
-		w := s.cq.join()
-		defer s.cq.part(w)
+		w := s.cq.sleepers.join()
+		defer s.cq.sleepers.part(w)
 		ok(t, s.cq.Arm(false))
 		wrs := make([]SendWR, n)
 		for i := range wrs {

@@ -30,9 +30,9 @@ func TestRXE_SolicitedWait(t *testing.T) {
 			got <- n
 		}()
 		testutil.Eventually(t, "Wait sleeps", func() bool {
-			s.cq.waitMu.Lock()
-			defer s.cq.waitMu.Unlock()
-			return len(s.cq.waiters) > 0
+			s.cq.sleepers.waitMu.Lock()
+			defer s.cq.sleepers.waitMu.Unlock()
+			return len(s.cq.sleepers.waiters) > 0
 		})
 		send(0)
 		time.Sleep(2 * time.Millisecond) // an event would come meanwhile

@@ -103,7 +103,7 @@ func TestRXE_SameWords(t *testing.T) {
 			send("raw", "nothing", SendWR{Opcode: OpSend})
 			send("raw", "empty", SendWR{Opcode: OpSend, SGEs: []SGE{sge(0)}})
 			send("raw", "empty, inline", SendWR{Opcode: OpSend, Inline: []byte{}})
-			if kinds["raw"].frameHead > 0 {
+			if kinds["raw"].sq.frameHead > 0 {
 				send("raw", "short", SendWR{Opcode: OpSend, SGEs: []SGE{sge(17)}})
 				send("raw", "short, inline", SendWR{Opcode: OpSend, Inline: make([]byte, 17)})
 			}

@@ -97,7 +97,8 @@ func (d *Device) createQP(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
 
 // extend makes the send queue post by the functions of struct ibv_qp_ex.
 // Preconditions: the C object was created with SendOps.
-func (qp *QP) extend() error {
+func (sq *sender) extend() error {
+	qp := sq.qp
 	d := qp.dev
 	ex, err := d.v.QPToQPEx(qp.handle)
 	if err != nil {
@@ -107,20 +108,20 @@ func (qp *QP) extend() error {
 	// sends nothing (rdma-core v44.0, providers/rxe/rxe.c).
 	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.softRoCE(), SRD: qp.typ == SRD}
 	if qp.typ == DCI {
-		if x.DC, err = qp.dcSetters(ex); err != nil {
+		if x.DC, err = sq.dcSetters(ex); err != nil {
 			return err
 		}
 	}
 	if qp.make.mlx5.Opcodes != 0 {
-		if x.DV, err = qp.mlx5Ex(ex); err != nil {
+		if x.DV, err = sq.mlx5Ex(ex); err != nil {
 			return err
 		}
 	}
-	if err := qp.sq.Extend(x); err != nil {
+	if err := sq.chain.Extend(x); err != nil {
 		return err
 	}
 	if d.isMLX5() {
-		qp.room = qp.sq.CountRoom(qp.cap.MaxSendWR, qp.signalAll)
+		sq.room = sq.chain.CountRoom(qp.cap.MaxSendWR, sq.signalAll)
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package ibv
 
-import (
-	"github.com/pureverbs/pureverbs/internal/ops"
-)
+import "github.com/pureverbs/pureverbs/internal/ops"
 
 // datagrams reports whether each work request of such QPs names its peer by an AH.
 func (t QPType) datagrams() bool { return t == UD || t == SRD }
@@ -37,18 +35,6 @@ func (o *QPOptions) wantSRDOps(d *Device) error {
 	}
 	return nil
 }
-
-// srdSteps are those of the kernel's EFA driver: UD's, and the RNR retry.
-var srdSteps = func() map[step]attrs {
-	m := map[step]attrs{}
-	for s, a := range udSteps {
-		m[s] = a
-	}
-	a := m[step{StateRTR, StateRTS}]
-	a.optional |= MaskRNRRetry
-	m[step{StateRTR, StateRTS}] = a
-	return m
-}()
 
 // readEFA reads what only EFA has of the completion that p is at.
 func (wc *WCEx) readEFA(p *ops.ExPoller) {

@@ -59,7 +59,7 @@ func (s *SRQ) PostTagOps(ops []TagOp) (int, error) {
 	}
 	s.cq.mu.Lock()
 	defer s.cq.mu.Unlock()
-	t := s.cq.tagged
+	t := s.cq.ops.tagged
 	c, lists, bad := t.prepare(s, ops)
 	s.mu.Lock()
 	done, err := s.pd.dev.v.PostSRQOps(s.pd.dev.handle, s.handle, c, lists)
@@ -118,7 +118,7 @@ func (o *SRQOptions) checkTags(d *Device) error {
 	if tags.most <= 0 {
 		return d.explainTM(ErrNotSupported)
 	}
-	if o.CQ.extended == nil {
+	if o.CQ.ops.extended == nil {
 		return &ArgError{Arg: "CQ", Got: "one without Fields", Want: "one made with CQOptions.Fields FieldTMInfo"}
 	}
 	for _, l := range []limit{tags, ops} {

@@ -25,8 +25,8 @@ func (s *SRQ) joinTags() {
 	s.maxTagSGE = max(1, granted(s.pd.dev.attr.Ex.TagMatching.MaxSGE))
 	s.cq.mu.Lock()
 	defer s.cq.mu.Unlock()
-	if s.cq.tagged == nil {
-		s.cq.tagged = &tagTable{}
+	if s.cq.ops.tagged == nil {
+		s.cq.ops.tagged = &tagTable{}
 	}
 }
 

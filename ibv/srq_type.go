@@ -115,7 +115,7 @@ func (s *SRQ) joinCQ() error {
 	if err := s.cq.noWQLocked(); err != nil {
 		return err
 	}
-	if s.cq.xrc != nil {
+	if s.cq.queues.xrc != nil {
 		return &UnsupportedError{Feature: "a second XRC SRQ on a CQ of the direct data path",
 			Need: "a CQ for each, or a CQ made with DataPathOps",
 			Have: s.cq.node.String() + ", which has one: completions do not say which SRQ they are of"}
@@ -123,13 +123,13 @@ func (s *SRQ) joinCQ() error {
 	if err := s.cq.takesSRQ(); err != nil {
 		return err
 	}
-	if s.cq.dcts > 0 {
+	if s.cq.queues.dcts > 0 {
 		return &UnsupportedError{Feature: "an XRC SRQ and a DCT on one CQ of the direct data path",
 			Need: "a CQ for each, or a CQ made with DataPathOps",
 			Have: s.cq.node.String() + ", which has a DCT: its number is not known before its completions come"}
 	}
-	s.cq.xrc = s
-	s.cq.direct.AddXRC(s.direct)
+	s.cq.queues.xrc = s
+	s.cq.direct.live.AddXRC(s.direct)
 	return nil
 }
 
@@ -156,14 +156,14 @@ func (s *SRQ) takeOut() (unlock func()) {
 func (s *SRQ) leaveCQ() {
 	cq := s.cq
 	if cq != nil && s.typ == SRQTM {
-		cq.tagged.drop(s)
+		cq.ops.tagged.drop(s)
 	}
 	switch {
 	case cq == nil:
 	case s.joins():
-		cq.xrc = nil
-		cq.direct.DropXRC()
-	case cq.poller != nil, cq.extended != nil, cq.exp != nil:
+		cq.queues.xrc = nil
+		cq.direct.live.DropXRC()
+	case cq.ops.poller != nil, cq.ops.extended != nil, cq.ops.other != nil:
 		cq.skipUnknown()
 	}
 }
@@ -194,8 +194,8 @@ func (cq *CQ) skipUnknown() {
 // them.
 // Preconditions: cq.mu is held, no QP is suspended.
 func (cq *CQ) leaveXRC() {
-	if cq.xrc != nil {
+	if cq.queues.xrc != nil {
 		cq.holdLocked()
-		cq.direct.LeaveXRC()
+		cq.direct.live.LeaveXRC()
 	}
 }

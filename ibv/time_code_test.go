@@ -74,9 +74,9 @@ func TestFake_Timers(t *testing.T) {
 	} {
 		qp := s.newQP(t, nil)
 		local := must(qp.Endpoint(1, 1))(t)
-		rtr, _, err := qp.rtrAttr(&local, &local, &c.opt)
+		rtr, _, err := qp.conn.rtrAttr(&local, &local, &c.opt)
 		ok(t, err)
-		rts, _ := qp.rtsAttr(&local, &local, &c.opt)
+		rts, _ := qp.conn.rtsAttr(&local, &local, &c.opt)
 		if rts.Timeout != c.ack || rtr.MinRNRTimer != c.rnr {
 			t.Errorf("%+v: %v, %v", c.opt, rts.Timeout, rtr.MinRNRTimer)
 		}

@@ -54,12 +54,12 @@ func (d *Device) stateOf(qp uintptr) *atomic.Uint32 {
 // NoteState records that the connection manager has moved a QP. It may be called after Close.
 //
 // Preconditions: the transport is CMOnly.
-func (friends) NoteState(qp *QP, s QPState) { qp.state.Store(uint32(s)) }
+func (friends) NoteState(qp *QP, s QPState) { qp.sq.state.Store(uint32(s)) }
 
 // moved records a state that Modify has set, where libibverbs does not do that.
 func (qp *QP) moved(attr *QPAttr, mask QPAttrMask) {
 	if mask&MaskState != 0 && qp.dev.info.Transport.CMOnly() {
-		qp.state.Store(uint32(attr.State))
+		qp.sq.state.Store(uint32(attr.State))
 	}
 }
 
@@ -73,7 +73,8 @@ func (qp *QP) checkCMOnly(attr *QPAttr, mask QPAttrMask) error {
 }
 
 // explainRefusal returns why the provider has refused a work request, or err.
-func (qp *QP) explainRefusal(err error, op Opcode) error {
+func (sq *sender) explainRefusal(err error, op Opcode) error {
+	qp := sq.qp
 	if err == syscall.EPERM && qp.dev.siw() { // -1 of libsiw
 		return fmt.Errorf("%w: the connection ends", syscall.ENOTCONN)
 	}

@@ -21,8 +21,8 @@ func (cq *CQ) WaitEvent(ctx context.Context, seen uint32) error {
 		return &OpError{Op: op, Object: cq.name, Err: &ArgError{
 			Arg: "CQ", Got: "one without a channel (CQOptions.NoEvents)", Want: "one with a channel"}}
 	}
-	w := cq.join()
-	defer cq.part(w)
+	w := cq.sleepers.join()
+	defer cq.sleepers.part(w)
 	for cq.events.Load() == seen {
 		select {
 		case <-w.ch:
@@ -30,8 +30,8 @@ func (cq *CQ) WaitEvent(ctx context.Context, seen uint32) error {
 			return &OpError{Op: op, Object: cq.name, Err: ErrClosed}
 		case <-cq.channel.stop:
 			return &OpError{Op: op, Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
-		case <-cq.failed.ch:
-			return &OpError{Op: op, Object: cq.name, Err: cq.failed.err}
+		case <-cq.sleepers.failed.ch:
+			return &OpError{Op: op, Object: cq.name, Err: cq.sleepers.failed.err}
 		case <-cq.dev.removed.ch:
 			return &OpError{Op: op, Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():

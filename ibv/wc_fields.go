@@ -1,7 +1,6 @@
 package ibv
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -80,13 +79,14 @@ func (cq *CQ) wcFlags() uint64 {
 // providers/mlx5/verbs.c:1104).
 func (cq *CQ) convertsTicks() bool {
 	return cq.fields&FieldWallClock != 0 &&
-		(cq.path == DataPathDirect || cq.path == DataPathOps && !cq.dev.legacy && cq.dev.mayBeMLX5())
+		(cq.path == DataPathDirect || cq.path == DataPathOps && cq.dev.mayBeMLX5())
 }
 
 // explainFields returns an error with the fields that a provider refused.
 func (cq *CQ) explainFields(err error) error {
-	if err == nil || !unsupported(err) {
-		return err
+	var lack *control.Lack
+	if err == nil || !unsupported(err) || errors.As(err, &lack) {
+		return cq.dev.lacking(err)
 	}
 	if e := cq.dev.v.needLibrary("completions with " + cq.fields.String()); e != nil {
 		return e
@@ -105,24 +105,24 @@ func (cq *CQ) initFields() (err error) {
 	d := cq.dev
 	switch cq.path {
 	case DataPathOps:
-		if d.legacy {
-			return cq.initExpFields()
+		if cq.ops.other, err = d.v.ExpPoller(d.handle, cq.handle, uint64(cq.fields)); !errors.Is(err, control.ErrNoOp) {
+			return d.lacking(err)
 		}
 		var missing string
-		cq.extended, missing, err = ops.NewExPoller(d.table, d.handle, cq.handle, cq.wcFlags())
+		cq.ops.extended, missing, err = ops.NewExPoller(d.table, d.handle, cq.handle, cq.wcFlags())
 		if missing != "" {
 			return &UnsupportedError{Feature: "completions with " + cq.fields.String(),
 				Need: "a provider with " + missing, Have: d.Name()}
 		}
 	case DataPathDirect:
-		cq.tags = cq.fields&(FieldCVLAN|FieldFlowTag) != 0
-		cq.fast = cq.usual()
+		cq.direct.tags = cq.fields&(FieldCVLAN|FieldFlowTag) != 0
+		cq.direct.fast = cq.usual()
 	}
 	if err != nil || !cq.convertsTicks() {
 		return err
 	}
-	if cq.clock, err = d.newClock(); err != nil && cq.extended != nil {
-		err = errors.Join(err, cq.extended.Free())
+	if cq.ops.clock, err = d.newClock(); err != nil && cq.ops.extended != nil {
+		err = errors.Join(err, cq.ops.extended.Free())
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func noClock(have string) error {
 //
 // C: ibv_start_poll(3), ibv_next_poll(3), ibv_end_poll(3).
 func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
-	if r := cq.ring; r != nil && r.Idle() && r.Empty() {
+	if r := cq.direct.ring; r != nil && r.Idle() && r.Empty() {
 		return 0, nil
 	}
 	cq.mu.Lock()
@@ -183,17 +183,20 @@ func (cq *CQ) pollExLocked(wcs []WCEx) (int, error) {
 	}
 	var n int
 	var err error
-	if cq.extended != nil {
+	switch {
+	case cq.ops.extended != nil:
 		n, err = cq.pollExtended(nil, wcs)
-	} else {
+	case cq.ops.other != nil:
+		n, err = cq.pollOther(nil, wcs)
+	default:
 		n, err = cq.pollLocked(packed(wcs))
 		unpack(wcs, n)
 	}
-	if cq.clock != nil && n > 0 {
-		cq.clock.Update()
+	if cq.ops.clock != nil && n > 0 {
+		cq.ops.clock.Update()
 		for i := range wcs[:n] {
 			if wc := &wcs[i]; wc.Status == WCSuccess {
-				wc.WallClock = cq.clock.Nanoseconds(wc.Timestamp)
+				wc.WallClock = cq.ops.clock.Nanoseconds(wc.Timestamp)
 			}
 		}
 	}
@@ -203,7 +206,7 @@ func (cq *CQ) pollExLocked(wcs []WCEx) (int, error) {
 // pollExtended polls by the functions of struct ibv_cq_ex, into one of the slices; the other one is nil.
 // Preconditions: cq.mu is held, nothing is held.
 func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
-	p, n, most := cq.extended, 0, len(wcs)+len(more)
+	p, n, most := cq.ops.extended, 0, len(wcs)+len(more)
 	if most == 0 {
 		return 0, nil
 	}
@@ -217,14 +220,14 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 			wcs[n].read(p)
 			wc = wcs[n : n+1]
 		}
-		if wc[0].SL &= cq.sl; cq.sl == 0 && cq.fields&FieldSL != 0 && wc[0].Flags&WCGRH != 0 {
+		if wc[0].SL &= cq.entries.sl; cq.entries.sl == 0 && cq.fields&FieldSL != 0 && wc[0].Flags&WCGRH != 0 {
 			wc[0].SL = uint8(wc[0].CVLAN >> 13)
 		}
-		if cq.rooms != nil {
+		if cq.ops.rooms != nil {
 			cq.freeRoom(wc)
 		}
-		if cq.tagged != nil {
-			cq.tagged.translate(&wc[0])
+		if cq.ops.tagged != nil {
+			cq.ops.tagged.translate(&wc[0])
 		}
 		if n++; n == most {
 			p.End()
@@ -296,9 +299,4 @@ func (wc *WC) read(p *ops.ExPoller) {
 	wc.SLID, wc.SL = uint16(p.Read(ops.ReadSLID)), uint8(p.Read(ops.ReadSL))
 	wc.DLIDPathBits = uint8(p.Read(ops.ReadDLIDPathBits))
 	wc.CVLAN, wc.FlowTag = uint16(p.Read(ops.ReadCVLAN)), uint32(p.Read(ops.ReadFlowTag))&max24 // libmlx5 before v21
-}
-
-// WaitEx is Wait with all fields that CQOptions.Fields asks for.
-func (cq *CQ) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
-	return wait(ctx, cq, wcs, (*CQ).PollEx)
 }

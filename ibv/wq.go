@@ -263,8 +263,8 @@ func (w *WQ) Close() error {
 			return err
 		}
 		if w.direct != nil {
-			w.cq.ring.DropWQ()
-			w.cq.wq = nil
+			w.cq.direct.ring.DropWQ()
+			w.cq.queues.wq = nil
 		}
 		d.unregister(w.handle)
 		c, w.chain, w.direct = w.chain, nil, nil

@@ -86,7 +86,7 @@ func (w *WQ) modify(attr *WQAttr, mask WQAttrMask) error {
 	}
 	if w.state = attr.State; w.state == WQReset && w.direct != nil {
 		w.cq.mu.Lock()
-		w.cq.ring.ResetWQ()
+		w.cq.direct.ring.ResetWQ()
 		w.cq.mu.Unlock()
 	}
 	return nil

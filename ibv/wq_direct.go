@@ -41,7 +41,7 @@ func directQP(t QPType, send, recv *CQ, srq *SRQ) error {
 // takesSRQ refuses a CQ whose completions of an SRQ's receives could be compressed: their WQEs need not follow one
 // another, and no source shows what an adapter writes then.
 func (cq *CQ) takesSRQ() error {
-	if cq.ring == nil || !cq.ring.Compressed() || cq.try {
+	if cq.direct.ring == nil || !cq.direct.ring.Compressed() || cq.entries.try {
 		return nil
 	}
 	return &UnsupportedError{Feature: "compressed completions with an SRQ",
@@ -62,9 +62,9 @@ func (cq *CQ) noWQ() error {
 // Preconditions: cq.mu is held.
 func (cq *CQ) noWQLocked() error {
 	switch {
-	case cq.wq != nil:
+	case cq.queues.wq != nil:
 		return cq.notShared("a WQ", "has a WQ")
-	case cq.frames != nil:
+	case cq.queues.frames != nil:
 		return cq.notShared("a raw packet QP", "receives its frames")
 	}
 	return nil
@@ -83,10 +83,10 @@ func (w *WQ) takeWQ() error {
 	}
 	w.cq.mu.Lock()
 	defer w.cq.mu.Unlock()
-	if w.cq.xrc != nil { // an SRQ under construction has no parent yet
+	if w.cq.queues.xrc != nil { // an SRQ under construction has no parent yet
 		return w.cq.inUse("a WQ")
 	}
-	w.cq.wq = w
-	w.direct = w.cq.ring.AddWQ(wqConfig(v, w.cap.MaxSGE))
+	w.cq.queues.wq = w
+	w.direct = w.cq.direct.ring.AddWQ(wqConfig(v, w.cap.MaxSGE))
 	return nil
 }

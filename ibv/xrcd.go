@@ -150,11 +150,8 @@ func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (u
 	if err != nil {
 		return nil, &OpError{Op: op, Object: x.name, Err: d.explainXRC("an XRCRecv QP", err)}
 	}
-	qp := &QP{
-		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, typ: XRCRecv,
-		state: d.stateOf(h), ctrl: qpControl{sgid: -1}, pathWhy: "an XRCRecv QP has no queues",
-	}
-	qp.num.Store(d.v.QPNumber(h))
+	qp := newQP(d, h, XRCRecv, qpMaker{Pair: d.pair(nil, destroy)}, "an XRCRecv QP has no queues")
+	qp.xrcd = x
 	qp.finish(&x.node)
 	return qp, nil
 }

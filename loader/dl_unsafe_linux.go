@@ -87,7 +87,7 @@ func load(name Name) (*Library, error) {
 		}
 	}
 	if e.Hint == "" {
-		e.Install = packages(name, osRelease())
+		e.Install, e.command = packages(osRelease()), command(osRelease())
 	}
 	if path := os.Getenv(PathEnv); path != "" && secure.Mode() {
 		e.Ignored = PathEnv + "=" + path

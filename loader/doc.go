@@ -3,8 +3,8 @@
 //
 //	fmt.Print(loader.Report()) // for a bug report: libraries, versions, drivers, what they lack
 //
-// A program that imports it starts without any of these libraries. [Open] then returns a [*LibraryError] that names
-// the package to install.
+// A program that imports it starts without any of these libraries. [Open] then returns a [*LibraryError] that begins
+// with the command that installs them.
 //
 // # Names by task
 //

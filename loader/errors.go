@@ -23,8 +23,11 @@ type Try struct {
 	Reason string `json:"reason"` // why it failed
 }
 
-// noFile is the Reason for a missing file.
-const noFile = "no such file"
+// noFile is the Reason for a missing file. noSoname ends glibc's text for a library that its own search does not find.
+const (
+	noFile   = "no such file"
+	noSoname = "cannot open shared object file: No such file or directory"
+)
 
 // LibraryError reports that a library could not be opened. It matches ErrLibrary and, outside
 // Linux, ErrNotSupported.
@@ -39,6 +42,7 @@ type LibraryError struct {
 	// Hint is the way out if the library exists but is too old or too new.
 	Hint    string
 	Install []Package // what to install, this host's distribution first; empty if Hint is set
+	command string    // installs that; empty if the distribution is not known
 }
 
 func (e *LibraryError) Error() string {
@@ -46,19 +50,11 @@ func (e *LibraryError) Error() string {
 		return fmt.Sprintf("cannot open %s: rdma verbs need Linux, this is %s", e.Name, runtime.GOOS)
 	}
 	var b strings.Builder
+	if way := e.remedy(e.command); e.Hint == "" && way != "" {
+		b.WriteString(way + ": ")
+	}
 	fmt.Fprintf(&b, "cannot open %s: ", e.Name)
-	var absent, parts []string
-	for _, t := range e.Tried {
-		if t.Reason == noFile {
-			absent = append(absent, t.Path)
-		} else {
-			parts = append(parts, t.Path+": "+t.Reason)
-		}
-	}
-	if len(absent) > 0 {
-		parts = append(parts, noFile+": "+strings.Join(absent, ", "))
-	}
-	b.WriteString(strings.Join(parts, "; "))
+	b.WriteString(strings.Join(e.reasons(), "; "))
 	if e.Ignored != "" {
 		fmt.Fprintf(&b, "; %s is ignored because %s", e.Ignored, secure.Why)
 	}
@@ -69,7 +65,7 @@ func (e *LibraryError) Error() string {
 		fmt.Fprintf(&b, "; %s allows no other place: unset it to search the system", e.Only)
 		return b.String()
 	}
-	if len(e.Install) > 0 {
+	if len(e.Install) > 0 && e.command == "" {
 		b.WriteString("; install ")
 		for i, p := range e.Install {
 			if i > 0 {
@@ -79,6 +75,45 @@ func (e *LibraryError) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// reasons returns why each attempt failed. Of missing files it names two.
+func (e *LibraryError) reasons() []string {
+	var absent, list []string
+	for _, t := range e.Tried {
+		switch {
+		case t.Reason == noFile:
+			absent = append(absent, t.Path)
+		case len(e.Tried) > 1 && strings.HasSuffix(t.Reason, noSoname) && !strings.Contains(t.Path, "/"):
+		default:
+			list = append(list, t.Path+": "+t.Reason)
+		}
+	}
+	if n := len(absent) - 2; n > 0 {
+		absent = append(absent[:2], fmt.Sprintf("and %d other places", n))
+	}
+	if len(absent) > 0 {
+		list = append(list, noFile+": "+strings.Join(absent, ", "))
+	}
+	return list
+}
+
+// remedy returns the way out, by the command that installs libraries.
+func (e *LibraryError) remedy(install string) string {
+	switch variable, _, ok := strings.Cut(e.Only, "="); {
+	case ok:
+		return "unset " + variable
+	case e.Only != "":
+		return ""
+	case e.Hint != "":
+		return e.Hint
+	}
+	for _, t := range e.Tried {
+		if t.Reason != noFile && strings.Contains(t.Path, "/") {
+			return strings.TrimSuffix("reinstall "+t.Path+": "+install, ": ") // it is there, and broken
+		}
+	}
+	return install
 }
 
 // Is reports whether target is ErrLibrary or, outside Linux, ErrNotSupported.

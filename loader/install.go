@@ -13,40 +13,25 @@ type Package struct {
 	Packages     string `json:"packages"` // separated by spaces
 }
 
+// distributions lists the packages that contain all libraries: a program that lacks one usually lacks the others.
 var distributions = []struct {
-	name, ids            string // ids: of /etc/os-release
-	ibverbs, rdmacm, mlx string
-	command              string // installs packages
+	name, ids         string // ids: of /etc/os-release
+	packages, command string
 }{
-	{"Debian, Ubuntu", "debian ubuntu", "libibverbs1 ibverbs-providers", "librdmacm1 ibverbs-providers",
-		"ibverbs-providers", "apt-get install"},
-	{"Fedora, RHEL", "fedora rhel centos", "libibverbs", "librdmacm", "libibverbs", "dnf install"},
-	{"SUSE", "suse opensuse sles", "libibverbs1 libibverbs", "librdmacm1 libibverbs", "libmlx5-1 libibverbs",
-		"zypper install"},
-	{"Alpine", "alpine", "rdma-core", "rdma-core", "rdma-core", "apk add"},
-	{"Arch", "arch", "rdma-core", "rdma-core", "rdma-core", "pacman -S"},
+	{"Debian, Ubuntu", "debian ubuntu", "libibverbs1 ibverbs-providers librdmacm1", "apt-get install"},
+	{"Fedora, RHEL", "fedora rhel centos", "libibverbs librdmacm", "dnf install"},
+	{"SUSE", "suse opensuse sles", "libibverbs1 libibverbs librdmacm1 libmlx5-1", "zypper install"},
+	{"Alpine", "alpine", "rdma-core", "apk add"},
+	{"Arch", "arch", "rdma-core", "pacman -S"},
 }
 
-// packages returns the packages that contain the library. The first is for the distribution that
-// osRelease, the text of /etc/os-release, describes.
-func packages(name Name, osRelease string) []Package {
-	ids := strings.Fields(osID(osRelease))
+// packages returns the packages that contain the libraries. The first is for the distribution that osRelease, the text
+// of /etc/os-release, describes.
+func packages(osRelease string) []Package {
 	var here, others []Package
 	for _, d := range distributions {
-		p := Package{Distribution: d.name}
-		switch name {
-		case IBVerbs:
-			p.Packages = d.ibverbs
-		case RDMACM:
-			p.Packages = d.rdmacm
-		case MLX5:
-			p.Packages = d.mlx
-		case EFA:
-			p.Packages = d.ibverbs
-		default:
-			return nil
-		}
-		if slices.ContainsFunc(strings.Fields(d.ids), func(id string) bool { return slices.Contains(ids, id) }) {
+		p := Package{d.name, d.packages}
+		if isDistribution(osRelease, d.ids) {
 			here = append(here, p)
 		} else {
 			others = append(others, p)
@@ -55,16 +40,21 @@ func packages(name Name, osRelease string) []Package {
 	return append(here, others...)
 }
 
-// command returns the command that installs the library on the distribution that osRelease describes, "" for one that
+// command returns the command that installs the libraries on the distribution that osRelease describes, "" for one that
 // is not known.
-func command(name Name, osRelease string) string {
-	p, ids := packages(name, osRelease), strings.Fields(osID(osRelease))
+func command(osRelease string) string {
 	for _, d := range distributions {
-		if slices.ContainsFunc(strings.Fields(d.ids), func(id string) bool { return slices.Contains(ids, id) }) {
-			return d.command + " " + p[0].Packages
+		if isDistribution(osRelease, d.ids) {
+			return d.command + " " + d.packages
 		}
 	}
 	return ""
+}
+
+// isDistribution reports whether osRelease has one of these names.
+func isDistribution(osRelease, ids string) bool {
+	have := strings.Fields(osID(osRelease))
+	return slices.ContainsFunc(strings.Fields(ids), func(id string) bool { return slices.Contains(have, id) })
 }
 
 // osID returns ID and ID_LIKE of /etc/os-release.

@@ -118,42 +118,41 @@ func TestMappedIn(t *testing.T) {
 
 func TestPackages(t *testing.T) {
 	tests := []struct{ release, first, packages string }{
-		{"NAME=\"Debian GNU/Linux\"\nID=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers"},
-		{"ID=ubuntu\nID_LIKE=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers"},
-		{"ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "Fedora, RHEL", "libibverbs"},
-		{"ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n", "SUSE", "libibverbs1 libibverbs"},
+		{"NAME=\"Debian GNU/Linux\"\nID=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers librdmacm1"},
+		{"ID=ubuntu\nID_LIKE=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers librdmacm1"},
+		{"ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "Fedora, RHEL", "libibverbs librdmacm"},
+		{"ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n", "SUSE",
+			"libibverbs1 libibverbs librdmacm1 libmlx5-1"},
 		{"ID=arch\n", "Arch", "rdma-core"},
 		{"ID=alpine\n", "Alpine", "rdma-core"},
-		{"", "Debian, Ubuntu", "libibverbs1 ibverbs-providers"},
+		{"", "Debian, Ubuntu", "libibverbs1 ibverbs-providers librdmacm1"},
 	}
 	for _, tt := range tests {
-		p := packages(IBVerbs, tt.release)
+		p := packages(tt.release)
 		if len(p) != 5 || p[0] != (Package{tt.first, tt.packages}) {
 			t.Errorf("packages for %q = %v, want %s first", tt.release, p, tt.first)
 		}
 	}
-	for _, name := range Names() {
-		for _, p := range packages(name, "") {
-			if p.Packages == "" {
-				t.Errorf("no package has %s on %s", name, p.Distribution)
-			}
+	for _, p := range packages("") {
+		if p.Packages == "" {
+			t.Errorf("no package has the libraries on %s", p.Distribution)
 		}
 	}
 }
 
 func TestCommand(t *testing.T) {
-	for id, want := range map[string]string{"debian": "apt-get install librdmacm1 ibverbs-providers",
-		"rocky\nID_LIKE=\"rhel centos fedora\"": "dnf install librdmacm", "alpine": "apk add rdma-core",
-		"opensuse-leap\nID_LIKE=suse": "zypper install librdmacm1 libibverbs", "arch": "pacman -S rdma-core",
-		"haiku": ""} {
-		if got := command(RDMACM, "ID="+id+"\n"); got != want {
+	for id, want := range map[string]string{"debian": "apt-get install libibverbs1 ibverbs-providers librdmacm1",
+		"rocky\nID_LIKE=\"rhel centos fedora\"": "dnf install libibverbs librdmacm", "alpine": "apk add rdma-core",
+		"opensuse-leap\nID_LIKE=suse": "zypper install libibverbs1 libibverbs librdmacm1 libmlx5-1",
+		"arch":                        "pacman -S rdma-core", "haiku": ""} {
+		if got := command("ID=" + id + "\n"); got != want {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}
 }
 
 func TestRemedy(t *testing.T) {
-	install := command(IBVerbs, osRelease())
+	install := command(osRelease())
 	for want, err := range map[string]error{
 		"":                             errors.New("another"),
 		"unset PUREVERBS_LIBRARY_PATH": &LibraryError{Only: "PUREVERBS_LIBRARY_PATH=/x"},
@@ -161,7 +160,7 @@ func TestRemedy(t *testing.T) {
 		install:                        &LibraryError{Tried: []Try{{"/lib/a", noFile}, {"a", "no such file"}}},
 		"reinstall /lib/a: " + install: &LibraryError{Tried: []Try{{"/lib/a", "is cut off"}}},
 	} {
-		if got := remedy(IBVerbs, err); got != want {
+		if got := remedy(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
@@ -193,12 +192,13 @@ func TestErrors(t *testing.T) {
 		has []string
 	}{
 		{&LibraryError{Name: IBVerbs, Tried: []Try{{"libibverbs.so.1", "cannot open shared object file"},
-			{"/a", noFile}, {"/b", noFile}}, Install: packages(IBVerbs, "")},
+			{"/a", noFile}, {"/b", noFile}}, Install: packages("")},
 			ErrLibrary, []string{"libibverbs.so.1: cannot open shared", "no such file: /a, /b",
-				"libibverbs1 ibverbs-providers (Debian, Ubuntu)", "rdma-core (Arch)"}},
+				"libibverbs1 ibverbs-providers librdmacm1 (Debian, Ubuntu)", "rdma-core (Arch)"}},
 		{&LibraryError{Name: IBVerbs, Tried: []Try{{"/a", noFile}}, Only: "PUREVERBS_LIBRARY_PATH=/",
-			Install: packages(IBVerbs, "")},
-			ErrLibrary, []string{"no such file: /a", "PUREVERBS_LIBRARY_PATH=/ allows no other place"}},
+			Install: packages("")},
+			ErrLibrary, []string{"unset PUREVERBS_LIBRARY_PATH: cannot open", "no such file: /a",
+				"PUREVERBS_LIBRARY_PATH=/ allows no other place"}},
 		{&InstanceError{Name: MLX5, Loaded: []string{"/a", "/b"}}, ErrLibrary, []string{"/a and /b", "two copies"}},
 		{&InstanceError{Name: MLX5, Loaded: []string{"/a"}, Wanted: "/b"}, ErrLibrary,
 			[]string{"/a loaded as the driver, but /b"}},
@@ -217,6 +217,28 @@ func TestErrors(t *testing.T) {
 		if strings.Contains(tt.err.Error(), "\n") {
 			t.Errorf("%q has more than one line", tt.err)
 		}
+	}
+}
+
+// TestLibraryErrorBegins: the error begins with the command that installs all libraries on this distribution, and has
+// at most three lines of a terminal.
+func TestLibraryErrorBegins(t *testing.T) {
+	e := &LibraryError{Name: RDMACM, Tried: []Try{{"librdmacm.so.1", "librdmacm.so.1: " + noSoname}},
+		Install: packages("ID=debian\n"), command: command("ID=debian\n")}
+	for _, dir := range wellKnown() {
+		e.Tried = append(e.Tried, Try{dir + "/librdmacm.so.1", noFile})
+	}
+	const want = "apt-get install libibverbs1 ibverbs-providers librdmacm1: cannot open librdmacm.so.1: no such file: /"
+	if got := e.Error(); !strings.HasPrefix(got, want) || len(got) > 240 || !strings.HasSuffix(got, " other places") {
+		t.Errorf("%d characters: %s", len(got), got)
+	}
+	e.Tried = []Try{{"/lib/librdmacm.so.1", "is cut off"}}
+	if got := e.Error(); !strings.HasPrefix(got, "reinstall /lib/librdmacm.so.1: apt-get install ") {
+		t.Error(got)
+	}
+	e.Tried[0].Reason, e.Hint = "version", "install a later release"
+	if got := e.Error(); got != "cannot open librdmacm.so.1: /lib/librdmacm.so.1: version; install a later release" {
+		t.Error(got)
 	}
 }
 

@@ -443,7 +443,7 @@ func TestProgram(t *testing.T) {
 	}
 	out, code := inRoot("-open")
 	if code != 3 || !strings.Contains(out, "cannot open libibverbs.so.1") || !strings.Contains(out,
-		"install libibverbs1 ibverbs-providers (Debian, Ubuntu)") ||
+		"install libibverbs1 ibverbs-providers librdmacm1 (Debian, Ubuntu)") ||
 		!strings.Contains(out, "no such file: /usr/lib") {
 		t.Errorf("open on a host without libibverbs: exit %d\n%s", code, out)
 	}

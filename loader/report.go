@@ -92,7 +92,7 @@ func Report() *Info {
 		r.Override = who
 	}
 	r.Ignored = ignored()
-	r.Install = command(IBVerbs, osRelease())
+	r.Install = command(osRelease())
 	var paths []string
 	for _, name := range Names() {
 		if name.driver() && !isOpen(name) && len(mapped(name)) == 0 {
@@ -100,7 +100,7 @@ func Report() *Info {
 		}
 		l, err := Open(name)
 		if err != nil {
-			r.Libraries = append(r.Libraries, LibraryInfo{Name: name, Error: err.Error(), Remedy: remedy(name, err)})
+			r.Libraries = append(r.Libraries, LibraryInfo{Name: name, Error: err.Error(), Remedy: remedy(err)})
 			continue
 		}
 		info := l.info()
@@ -121,26 +121,12 @@ func Report() *Info {
 }
 
 // remedy returns the way out of an error of Open.
-func remedy(name Name, err error) string {
+func remedy(err error) string {
 	var e *LibraryError
-	switch {
-	case !errors.As(err, &e):
+	if !errors.As(err, &e) {
 		return ""
-	case e.Only != "":
-		if variable, _, ok := strings.Cut(e.Only, "="); ok {
-			return "unset " + variable
-		}
-		return ""
-	case e.Hint != "":
-		return e.Hint
 	}
-	install := command(name, osRelease())
-	for _, t := range e.Tried {
-		if t.Reason != noFile && strings.Contains(t.Path, "/") {
-			return "reinstall " + t.Path + ": " + install // it is there, and broken
-		}
-	}
-	return install
+	return e.remedy(command(osRelease()))
 }
 
 func isOpen(name Name) bool {

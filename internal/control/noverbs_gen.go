@@ -284,28 +284,32 @@ func (NoVerbs) ReadErrCompCntr(Handle) (r0 uint64, _ error) { return r0, ErrNoOp
 
 func (NoVerbs) QPAttachCompCntr(Handle, Handle, *abi.QPAttachCompCntrAttr) error { return ErrNoOp }
 
-func (NoVerbs) ExpCreateCQ(Handle, int, uintptr, Handle, int, *abi.ExpCQInitAttr) (r0 Handle, _ error) {
-	return r0, ErrNoOp
+func (NoVerbs) Experimental(Handle) (r0 bool) { return r0 }
+
+func (NoVerbs) ExpAtomics(Handle) (r0 abi.ExpExtAtomicsParams, r1 abi.ExpMaskedAtomicParams, _ error) {
+	return r0, r1, ErrNoOp
 }
 
-func (NoVerbs) ExpCreateQP(Handle, *abi.ExpQPInitAttr) (r0 Handle, _ error) { return r0, ErrNoOp }
+func (NoVerbs) ExpPair(Handle, ExpPair) (r0 *Pair, _ error) { return r0, ErrNoOp }
 
-func (NoVerbs) ExpModifyQP(Handle, Handle, *abi.ExpQPAttr, uint64) error { return ErrNoOp }
-
-func (NoVerbs) ExpCreateDCT(Handle, *abi.ExpDCTInitAttr) (r0 Handle, _ error) { return r0, ErrNoOp }
-
-func (NoVerbs) ExpDestroyDCT(Handle, Handle) error { return ErrNoOp }
-
-func (NoVerbs) ExpQueryDCT(Handle, Handle, *abi.ExpDCTAttr) error { return ErrNoOp }
-
-func (NoVerbs) ExpQueryDevice(Handle, *abi.ExpDeviceAttr) error { return ErrNoOp }
-
-func (NoVerbs) ExpQueryValues(Handle, uint32, *abi.ExpValues) error { return ErrNoOp }
-
-func (NoVerbs) ExpOp(Handle, uintptr) (r0 uintptr) { return r0 }
-
-func (NoVerbs) DCTNumber(Handle) (r0 uint32) { return r0 }
+func (NoVerbs) ExpPoller(Handle, Handle, uint64) (r0 Poller, _ error) { return r0, ErrNoOp }
 
 func (NoVerbs) Path() (r0 string) { return r0 }
 
 func (NoVerbs) Version() (r0 string) { return r0 }
+
+// NoExperimental has no method of Experimental: each returns ErrNoOp, or the zero value if it returns no
+// error. A control path embeds it for the methods that it lacks.
+type NoExperimental struct{}
+
+var _ Experimental = NoExperimental{}
+
+func (NoExperimental) Experimental(Handle) (r0 bool) { return r0 }
+
+func (NoExperimental) ExpAtomics(Handle) (r0 abi.ExpExtAtomicsParams, r1 abi.ExpMaskedAtomicParams, _ error) {
+	return r0, r1, ErrNoOp
+}
+
+func (NoExperimental) ExpPair(Handle, ExpPair) (r0 *Pair, _ error) { return r0, ErrNoOp }
+
+func (NoExperimental) ExpPoller(Handle, Handle, uint64) (r0 Poller, _ error) { return r0, ErrNoOp }

@@ -40,8 +40,10 @@ type Context struct {
 	CmdFD       int // of commands
 	AsyncFD     int // of async events
 	CompVectors int
-	Size        int  // of the struct verbs_context of C; 0 if there is none
-	Legacy      bool // it is one of MLNX_OFED 4
+	Size        int // of the struct verbs_context of C; 0 if there is none
+
+	Keys        *Lack  // what it takes to invalidate keys and to have memory windows; nil where the library can
+	PlainFields uint64 // IBV_WC_EX_WITH_* that completions have without CreateCQEx; 0 where the library has that
 }
 
 // MR describes an MR.
@@ -233,19 +235,12 @@ type Steering interface {
 	QPAttachCompCntr(qp, cntr Handle, attr *abi.QPAttachCompCntrAttr) error
 }
 
-// Experimental has the verbs of MLNX_OFED 4, which only its libibverbs has.
+// Experimental has what only MLNX_OFED 4 has. Elsewhere its methods return ErrNoOp.
 type Experimental interface {
-	ExpCreateCQ(ctx Handle, cqe int, cookie uintptr, channel Handle, vector int,
-		attr *abi.ExpCQInitAttr) (Handle, error)
-	ExpCreateQP(ctx Handle, attr *abi.ExpQPInitAttr) (Handle, error)
-	ExpModifyQP(ctx, qp Handle, attr *abi.ExpQPAttr, mask uint64) error
-	ExpCreateDCT(ctx Handle, attr *abi.ExpDCTInitAttr) (Handle, error)
-	ExpDestroyDCT(ctx, dct Handle) error
-	ExpQueryDCT(ctx, dct Handle, attr *abi.ExpDCTAttr) error
-	ExpQueryDevice(ctx Handle, attr *abi.ExpDeviceAttr) error
-	ExpQueryValues(ctx Handle, what uint32, v *abi.ExpValues) error
-	// ExpOp returns the address of an experimental verb, one of abi.DistExp*; 0 if there is none.
-	ExpOp(ctx Handle, dist uintptr) uintptr
-	// DCTNumber returns the number of a DCT of ExpCreateDCT.
-	DCTNumber(dct Handle) uint32
+	// Experimental reports whether the device has these verbs.
+	Experimental(ctx Handle) bool
+	ExpAtomics(ctx Handle) (abi.ExpExtAtomicsParams, abi.ExpMaskedAtomicParams, error)
+	ExpPair(ctx Handle, is ExpPair) (*Pair, error)
+	// ExpPoller returns what polls a CQ of CreateCQEx. After ErrNoOp the functions of struct ibv_cq_ex do.
+	ExpPoller(ctx, cq Handle, fields uint64) (Poller, error)
 }

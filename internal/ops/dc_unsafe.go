@@ -36,6 +36,12 @@ type dcAddr struct {
 // dcAddrOf returns the place of a slot that holds its DCT.
 func dcAddrOf(w *abi.SendWR) *dcAddr { return (*dcAddr)(unsafe.Pointer(&w.Bind)) }
 
+// DCTOf returns the DCT that a slot of a DCI names: its address, its key and its number.
+func DCTOf(w *abi.SendWR) (ah uintptr, key uint64, num uint32) {
+	a := dcAddrOf(w)
+	return a.ah, a.key, a.dctn
+}
+
 func (s *DCSetters) set(w *abi.SendWR) {
 	a := dcAddrOf(w)
 	if s.stream != 0 {

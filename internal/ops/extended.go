@@ -32,7 +32,9 @@ type extended struct {
 	fn   *abi.QPEx
 	room *Room         // nil where the provider itself refuses a full queue without harm
 	bufs []abi.DataBuf // for an inline list
-	exp  *experimental // posts in place of the functions; else nil
+
+	by     Poster              // posts in place of the functions; else nil
+	masked []work.MaskedAtomic // of the slots, for by
 }
 
 // ErrNoTail is returned for a QP of a context whose layout is not known.
@@ -49,6 +51,27 @@ func (c *SendChain) Extend(x Extended) error {
 	return nil
 }
 
+// Poster posts the slots of a chain.
+type Poster interface {
+	// Post posts slots [0,n). It returns how many were accepted, and an errno, 0 if all were.
+	Post(n int) (done, errno int)
+	Free() error
+}
+
+// PostBy makes a Poster post the chain's slots, in place of post_send; dc means that slots name a DCT, masked that
+// there are atomics with masks, whose operands are not in the slots. Nothing was posted yet.
+func (c *SendChain) PostBy(dc, masked bool, by func(slots []abi.SendWR, masked []work.MaskedAtomic) (Poster, error)) (
+	err error) {
+	x := &extended{}
+	if masked {
+		x.masked = make([]work.MaskedAtomic, len(c.wrs))
+	}
+	if x.by, err = by(c.wrs, x.masked); err == nil {
+		c.ex, c.dc = x, dc
+	}
+	return err
+}
+
 // CountRoom makes the chain, which is extended, begin sessions only if a Room reports room, and returns that Room; all
 // means that each work request gives a completion.
 func (c *SendChain) CountRoom(places int, all bool) *Room {
@@ -58,8 +81,8 @@ func (c *SendChain) CountRoom(places int, all bool) *Room {
 
 // post posts slots [0,n). It returns how many were accepted, and an errno, 0 if all were.
 func (x *extended) post(c *SendChain, n int) (done, errno int) {
-	if x.exp != nil {
-		return x.exp.post(c, n)
+	if x.by != nil {
+		return x.by.Post(n)
 	}
 	for done < n {
 		end := done + 1

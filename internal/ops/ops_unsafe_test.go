@@ -348,16 +348,26 @@ func TestMkeySetters(t *testing.T) {
 	}
 }
 
+// other is a Poster with memory.
+type other struct{ *dma.Mem }
+
+func (other) Post(n int) (int, int) { return n, 0 }
+
 // Free frees all that a chain has.
 func TestSendChainFree(t *testing.T) {
 	c, err := NewSendChain(Table{}, queue, 4, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Headers(64), c.WQEs(), c.Experimental(1, true, true)); err != nil {
+	mem, err := dma.Alloc(64, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]*dma.Mem{"chain": c.mem, "headers": c.headMem, "WQEs": c.wqeMem, "experimental": c.ex.exp.mem}
+	by := func([]abi.SendWR, []work.MaskedAtomic) (Poster, error) { return other{mem}, nil }
+	if err := errors.Join(c.Headers(64), c.WQEs(), c.PostBy(true, true, by)); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*dma.Mem{"chain": c.mem, "headers": c.headMem, "WQEs": c.wqeMem, "poster": mem}
 	if err := c.Free(); err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func (p *ExPoller) TMInfo() (tag uint64, priv uint32) {
 }
 
 // Arm requests one event on the CQ's channel, as Poller.Arm does.
-func (p *ExPoller) Arm(solicitedOnly bool) int { return arm(p.notify, p.cq, solicitedOnly) }
+func (p *ExPoller) Arm(solicitedOnly bool) int { return Arm(p.notify, p.cq, solicitedOnly) }
 
 // Free frees the memory. The poller must not be used afterwards.
 func (p *ExPoller) Free() error { return p.mem.Free() }

@@ -44,9 +44,10 @@ func (p *Poller) Poll(n int) int {
 func (p *Poller) First() *abi.WC { return p.first }
 
 // Arm requests one event on the CQ's channel, for the next completion or the next solicited one. It returns an errno.
-func (p *Poller) Arm(solicitedOnly bool) int { return arm(p.notify, p.call.A1, solicitedOnly) }
+func (p *Poller) Arm(solicitedOnly bool) int { return Arm(p.notify, p.call.A1, solicitedOnly) }
 
-func arm(notify, cq uintptr, solicitedOnly bool) int {
+// Arm requests one event by the req_notify_cq of a provider.
+func Arm(notify, cq uintptr, solicitedOnly bool) int {
 	var s uintptr
 	if solicitedOnly {
 		s = 1

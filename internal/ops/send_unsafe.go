@@ -151,7 +151,7 @@ func (c *SendChain) own(i int, f work.Fields, wr *work.SendWR) (done bool) {
 	case f&work.TSO != 0:
 		c.tso(i, wr.TSO)
 	case f&work.Masked != 0:
-		c.ex.exp.masked(i, wr)
+		c.ex.masked[i] = *wr.Masked
 	case f&work.WholeWQE != 0:
 		c.wqe(i, wr.Inline)
 		return true
@@ -279,8 +279,8 @@ func (c *SendChain) Free() error {
 			err = errors.Join(err, m.Free())
 		}
 	}
-	if c.ex != nil && c.ex.exp != nil {
-		err = errors.Join(err, c.ex.exp.mem.Free())
+	if c.ex != nil && c.ex.by != nil {
+		err = errors.Join(err, c.ex.by.Free())
 	}
 	return err
 }
@@ -292,12 +292,4 @@ func accepted(bad, first, size uintptr, n int) int {
 		return 0
 	}
 	return min(int((bad-first)/size), n)
-}
-
-// errno returns the errno in the result of a post function. Some providers return it negated.
-func errno(ret int32) int {
-	if ret < 0 {
-		return int(-ret)
-	}
-	return int(ret)
 }

@@ -32,3 +32,11 @@ func WQPostRecv(wq uintptr) uintptr { return cmem.At[abi.WQ](wq).PostRecv }
 
 // KernelHandle returns the kernel's number of a struct ibv_qp.
 func KernelHandle(qp uintptr) uint32 { return cmem.At[abi.QP](qp).Handle }
+
+// errno returns the errno in the result of a post function. Some providers return it negated.
+func errno(ret int32) int {
+	if ret < 0 {
+		return int(-ret)
+	}
+	return int(ret)
+}

@@ -142,8 +142,10 @@ func code(known map[string][]string, name string) (string, error) {
 func unmarked(b block) string {
 	switch {
 	case b.directives["code"] != "":
+	case b.directives["tested"] != "":
+		return untested(b)
 	case b.shell():
-	case slices.Contains([]string{"", "text", "mermaid"}, b.lang):
+	case b.lang == "text" || b.lang == "mermaid":
 		if d := b.directives["not run"]; d != "" {
 			return "only commands are not run"
 		}
@@ -153,7 +155,26 @@ func unmarked(b block) string {
 	return ""
 }
 
-// TestCode compares the code of README and guide with the files that are compiled. With -update it copies the code.
+// untested returns why the package that a block names does not test it: none of its files names the page.
+func untested(b block) string {
+	dir := b.directives["tested"]
+	files, err := filepath.Glob(filepath.Join(repository, dir, "*_test.go"))
+	if err != nil {
+		return err.Error()
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return err.Error()
+		}
+		if strings.Contains(string(text), b.page.path) {
+			return ""
+		}
+	}
+	return dir + " has no test that reads the page"
+}
+
+// TestCode compares the code of pages with the files that are compiled. With -update it copies the code.
 func TestCode(t *testing.T) {
 	known := regions(t)
 	used := map[string]bool{}
@@ -232,7 +253,8 @@ func TestUnmarked(t *testing.T) {
 		{"<!-- not run: needs a cluster -->\n```yaml\nx\n```", false},
 		{"```sh\nx\n```", false},
 		{"```text\nx\n```", false},
-		{"```\nx\n```", false},
+		{"```\nx\n```", true},
+		{"<!-- tested: test/kube -->\n```sh\nx\n```", true},
 	} {
 		bs, err := parsePage("x.md", tc.page).blocks()
 		if err != nil || len(bs) != 1 {

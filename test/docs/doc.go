@@ -1,7 +1,7 @@
 // Package docs tests README.md and the pages in docs.
 //
-// All code of README.md, cmd/perf/README.md and docs is compiled and run. A fenced block is literally in its
-// page, and an HTML comment on the line in front of it says where the same text is compiled:
+// All code of README.md, docs and the pages that codePages lists is compiled and run. A fenced block is literally in
+// its page, and an HTML comment on the line in front of it says where the same text is compiled:
 //
 //	<!-- code: NAME -->           the lines between "// doc: NAME" and "// end" in a file below test/docs/code,
 //	                              test/docs/testdata, examples or deploy, without their common indentation. Several
@@ -19,6 +19,7 @@
 //
 //	<!-- file: lend/main.go -->        in front of commands: they need this file, which the page only links
 //	<!-- not run: needs two hosts -->  in front of commands that no test runs: the reason
+//	<!-- tested: test/kube -->         in front of code that a test of this package runs
 //
 // Every program below test/docs/code also runs under the emulator: by the page that prints it, or by TestEmuPrograms,
 // which compares its output with the comment "// Output:" at the end of main.go.

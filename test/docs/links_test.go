@@ -33,7 +33,7 @@ func linkedPages(t *testing.T) []*page {
 	if _, err := os.Stat(filepath.Join(repository, "SECURITY.md")); err == nil {
 		paths = append(paths, "SECURITY.md")
 	}
-	for _, dir := range []string{"docs", "examples", "emu", "cmd"} {
+	for _, dir := range []string{"docs", "examples", "emu", "cmd", "deploy", "internal", "test/walls", "test/hwpack"} {
 		err := filepath.WalkDir(filepath.Join(repository, dir), func(file string, d fs.DirEntry, err error) error {
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && d == nil:

@@ -25,7 +25,7 @@ type block struct {
 	page        *page
 	lang        string
 	first, last int
-	directives  map[string]string // of the HTML comments in front of it: "code", "not run"
+	directives  map[string]string // of the HTML comments in front of it: "code", "not run", "tested"
 }
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page.path, b.first) }
@@ -94,14 +94,15 @@ func (p *page) blocks() ([]block, error) {
 // codePages returns the pages whose code is compiled and run.
 func codePages(t *testing.T) []*page {
 	t.Helper()
-	paths := []string{"README.md", "cmd/perf/README.md"}
-	for _, dir := range []string{"docs", filepath.Join("docs", "guide")} {
-		files, err := filepath.Glob(filepath.Join(repository, dir, "*.md"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has no pages: %v", dir, err)
+	paths := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "cmd/perf/README.md", "deploy/README.md",
+		"emu/README.md", "examples/README.md"}
+	for _, dir := range []string{"", "guide", "rdmaperf"} {
+		pages, err := filepath.Glob(filepath.Join(repository, "docs", dir, "*.md"))
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("docs/%s has no pages: %v", dir, err)
 		}
-		for _, f := range files {
-			paths = append(paths, filepath.Join(dir, filepath.Base(f)))
+		for _, p := range pages {
+			paths = append(paths, filepath.Join("docs", dir, filepath.Base(p)))
 		}
 	}
 	var out []*page
@@ -128,6 +129,11 @@ func blocksOf(t *testing.T, p *page) []block {
 // shell reports whether a block is commands.
 func (b block) shell() bool {
 	return slices.Contains([]string{"sh", "bash", "shell", "console"}, b.lang)
+}
+
+// runs reports whether the commands of a block are run here.
+func (b block) runs() bool {
+	return b.shell() && b.directives["not run"] == "" && b.directives["tested"] == ""
 }
 
 func TestBlocks(t *testing.T) {

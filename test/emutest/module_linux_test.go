@@ -283,7 +283,7 @@ func TestEmuReadme(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## Try it\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	commands := regexp.MustCompile(`(?m)^    (emu .*)$`).FindAllStringSubmatch(section, -1)
+	commands := regexp.MustCompile(`(?m)^(emu .*)$`).FindAllStringSubmatch(section, -1)
 	if len(commands) != 3 {
 		t.Fatalf("%d commands", len(commands))
 	}

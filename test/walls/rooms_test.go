@@ -2,6 +2,8 @@ package walls
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,10 +11,10 @@ import (
 
 // Trees whose packages have an order, and the files with their tables.
 const (
-	perfRooms  = "cmd/perf/internal/"
-	perfReadme = "cmd/perf/README.md"
-	emuRooms   = "emu/internal/"
-	emuReadme  = "emu/internal/README.md"
+	perfRooms = "cmd/perf/internal/"
+	perfFile  = "test/walls/testdata/perf.txt"
+	emuRooms  = "emu/internal/"
+	emuFile   = "emu/internal/README.md"
 )
 
 // room is a package of such a tree, as the table has it.
@@ -21,10 +23,22 @@ type room struct {
 	imports []string
 }
 
-// rooms reads the table of packages in a file, in its order.
+// rooms reads the table of packages in a page, or a file with a line "package: imports" for each, in its order.
 func rooms(t *testing.T, path string) []room {
 	t.Helper()
 	var out []room
+	if strings.HasSuffix(path, ".txt") {
+		text, err := os.ReadFile(filepath.Join(repository, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if name, imports, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
+				out = append(out, room{name, strings.Fields(imports)})
+			}
+		}
+		return out
+	}
 	for _, row := range table(t, path, "package", "holds", "imports") {
 		out = append(out, room{row[0], names(row[2])})
 	}
@@ -73,15 +87,15 @@ func crossings(tree string, rooms []room, files []file) []string {
 	return out
 }
 
-// TestRooms compares the packages of perf and of the emulator with the tables in their READMEs.
+// TestRooms compares the packages of perf and of the emulator with the files that list them.
 func TestRooms(t *testing.T) {
-	for tree, readme := range map[string]string{perfRooms: perfReadme, emuRooms: emuReadme} {
-		table := rooms(t, readme)
+	for tree, name := range map[string]string{perfRooms: perfFile, emuRooms: emuFile} {
+		table := rooms(t, name)
 		if len(table) < 5 {
-			t.Fatalf("the table in %s has %d packages", readme, len(table))
+			t.Fatalf("%s has %d packages", name, len(table))
 		}
 		for _, c := range crossings(tree, table, files(t)) {
-			t.Errorf("%s: %s", readme, c)
+			t.Errorf("%s: %s", name, c)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (f *function) write(b *bytes.Buffer, slots string) error {
 		}
 		call += strings.Join(slices.Concat([]string{"ctx", "abi." + op}, args), ", ") + ")"
 		if f.convention == "destroyed" {
-			call = "l.destroyed(ctx, " + call + ")"
+			call = "l.Destroyed(ctx, " + call + ")"
 		}
 	} else if m := exported.FindStringSubmatch(f.prototype); m != nil {
 		if strings.HasSuffix(m[2], " inlen") { // the size of the last argument

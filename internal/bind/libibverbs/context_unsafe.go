@@ -68,7 +68,7 @@ func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
 func (l Lib) Context(ctx uintptr) control.Context {
 	c := cmem.At[abi.Context](ctx)
 	return control.Context{Device: c.Device, CmdFD: int(c.CmdFD), AsyncFD: int(c.AsyncFD),
-		CompVectors: int(c.NumCompVectors), Size: int(abi.ContextSize(ctx)), Legacy: abi.Legacy(ctx)}
+		CompVectors: int(c.NumCompVectors), Size: int(abi.ContextSize(ctx))}
 }
 
 // Owner returns the struct ibv_context of a C object, which is its first field.
@@ -83,13 +83,13 @@ func (l Lib) Unwatch(ctx uintptr) { bind.UnwatchContext(ctx) }
 // destroy destroys an object, whose first field is its context.
 func (l Lib) destroy(name string, obj uintptr) error {
 	ctx := *cmem.At[uintptr](obj)
-	return l.destroyed(ctx, l.lib.Err(name, obj))
+	return l.Destroyed(ctx, l.lib.Err(name, obj))
 }
 
-// destroyed returns the error of a call that destroys an object. On a removed device libibverbs
+// Destroyed returns the error of a call that destroys an object. On a removed device libibverbs
 // returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
 // kernel's objects are gone, so both count as success.
-func (l Lib) destroyed(ctx uintptr, err error) error {
+func (l Lib) Destroyed(ctx uintptr, err error) error {
 	for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
 		if errors.Is(err, errno) && l.Removed(ctx) {
 			return nil

@@ -146,7 +146,7 @@ func (l Lib) AllocDM(ctx uintptr, attr *abi.AllocDMAttr) (uintptr, error) {
 
 // int (*free_dm)(struct ibv_dm *);
 func (l Lib) FreeDM(ctx, dm uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistFreeDM, dm))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistFreeDM, dm))
 }
 
 // struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *, struct ibv_dm *, uint64_t dm_offset, size_t length, unsigned access);
@@ -189,12 +189,12 @@ func (l Lib) AllocNullMR(ctx, pd uintptr) (uintptr, error) {
 
 // int (*ibv_destroy_flow)(struct ibv_flow *);
 func (l Lib) DestroyFlow(ctx, flow uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyFlow, flow))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyFlow, flow))
 }
 
 // int (*destroy_counters)(struct ibv_counters *);
 func (l Lib) DestroyCounters(ctx, counters uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyCounters, counters))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyCounters, counters))
 }
 
 // int (*attach_counters_point_flow)(struct ibv_counters *, struct ibv_counter_attach_attr *, struct ibv_flow *);
@@ -209,7 +209,7 @@ func (l Lib) ReadCounters(ctx, counters uintptr, values []uint64, flags uint32) 
 
 // int (*destroy_flow_action)(struct ibv_flow_action *);
 func (l Lib) DestroyFlowAction(ctx, action uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyFlowAction, action))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyFlowAction, action))
 }
 
 // struct ibv_mr *ibv_reg_mr(struct ibv_pd *, void *addr, size_t length, int access);
@@ -281,7 +281,7 @@ func (l Lib) UnimportPD(pd uintptr) error {
 
 // int (*dealloc_td)(struct ibv_td *);
 func (l Lib) DeallocTD(ctx, td uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDeallocTD, td))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDeallocTD, td))
 }
 
 // int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
@@ -371,12 +371,12 @@ func (l Lib) ModifyWQ(ctx, wq uintptr, attr *abi.WQAttr) error {
 
 // int (*destroy_wq)(struct ibv_wq *);
 func (l Lib) DestroyWQ(ctx, wq uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyWQ, wq))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyWQ, wq))
 }
 
 // int (*destroy_rwq_ind_table)(struct ibv_rwq_ind_table *);
 func (l Lib) DestroyRWQIndTable(ctx, table uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyRWQIndTable, table))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistDestroyRWQIndTable, table))
 }
 
 // struct ibv_xrcd *(*open_xrcd)(struct ibv_context *, struct ibv_xrcd_init_attr *);
@@ -386,7 +386,7 @@ func (l Lib) OpenXRCD(ctx uintptr, attr *abi.XRCDInitAttr) (uintptr, error) {
 
 // int (*close_xrcd)(struct ibv_xrcd *);
 func (l Lib) CloseXRCD(ctx, xrcd uintptr) error {
-	return l.destroyed(ctx, opErr(ctx, abi.DistCloseXRCD, xrcd))
+	return l.Destroyed(ctx, opErr(ctx, abi.DistCloseXRCD, xrcd))
 }
 
 // struct ibv_srq *(*create_srq_ex)(struct ibv_context *, struct ibv_srq_init_attr_ex *);

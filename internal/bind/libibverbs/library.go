@@ -12,12 +12,16 @@ import (
 
 // Lib is libibverbs. A function that is an op of verbs_context, which an older libibverbs or another provider may not
 // have, then returns control.ErrNoOp.
-type Lib struct{ lib bind.Library }
+type Lib struct {
+	control.NoExperimental
+
+	lib bind.Library
+}
 
 // Open opens the library, once.
 func Open() (Lib, error) {
 	l, err := bind.Open(loader.IBVerbs)
-	return Lib{l}, err
+	return Lib{lib: l}, err
 }
 
 // Path returns the file that was loaded.

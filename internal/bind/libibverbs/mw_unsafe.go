@@ -43,7 +43,7 @@ func (l Lib) DeallocMW(ctx, mw uintptr) error {
 	if err != nil {
 		return err
 	}
-	return l.destroyed(ctx, ccall.Err(op, mw))
+	return l.Destroyed(ctx, ccall.Err(op, mw))
 }
 
 // MWKey returns the key of a struct ibv_mw.

@@ -1,5 +1,5 @@
-// Gen writes the types of package control whose methods refuse: NoVerbs for Verbs, and one for each part of MLX5 but
-// Rings. Run it in the package's directory.
+// Gen writes the types of package control whose methods refuse: NoVerbs for Verbs, NoExperimental for a part of it, and
+// one for each part of MLX5 but Rings. Run it in the package's directory.
 package main
 
 import (
@@ -24,7 +24,7 @@ type refusals struct {
 }
 
 var generated = []refusals{
-	{"verbs.go", "noverbs_gen.go", []string{"Verbs"}, "ErrNoOp"},
+	{"verbs.go", "noverbs_gen.go", []string{"Verbs", "Experimental"}, "ErrNoOp"},
 	{"mlx5.go", "nomlx5_gen.go", []string{"Extensions", "Mkeys", "DevX", "Matchers", "Scheduler", "DirectRules"},
 		"ErrNotNative"},
 }

@@ -69,6 +69,16 @@ func (v *invocation) writeMan(w io.Writer, c *cobra.Command) {
 				roff(text))
 		})
 	}
+	if !c.HasParent() {
+		fmt.Fprintln(w, ".SH ENVIRONMENT")
+		for _, v := range environment {
+			wins := ""
+			if v.options != "" {
+				wins = "; overridden by " + v.options
+			}
+			fmt.Fprintf(w, ".TP\n\\fB%s\\fR\n%s\n", roff(strings.ReplaceAll(v.names, " ", ", ")), roff(v.means+wins))
+		}
+	}
 	if after != "" {
 		fmt.Fprintln(w, ".SH EXIT STATUS")
 		literal(w, strings.TrimPrefix(strings.TrimSpace(after), "Exit status: "))

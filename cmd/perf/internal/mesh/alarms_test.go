@@ -51,7 +51,7 @@ func tournament(hosts, rounds int, figures func(from, to int) (bits, latency flo
 }
 
 // TestAlarms: of 500 NICs, one has 12 % less bandwidth. At most one good NIC in 10,000 is named, and in runs that say
-// that they can find a loss of 12 %, that NIC is in 95 % of them. The log has the table of the README.
+// that they can find a loss of 12 %, that NIC is in 95 % of them. The log has the table of docs/rdmaperf/mesh.md.
 func TestAlarms(t *testing.T) {
 	const hosts, slow, loss = 500, 77, 0.12
 	rows := []fabricNoise{{"1 %", 0.01, 0}, {"3 %", 0.03, 0}, {"10 %", 0.1, 0}, {"30 %", 0.3, 0},

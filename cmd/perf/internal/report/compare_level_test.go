@@ -130,16 +130,16 @@ func TestCompareAlarms(t *testing.T) {
 	}
 }
 
-// TestCompareFinds: README's table of how often a loss of 5 % is found is true.
+// TestCompareFinds: the page's table of how often a loss of 5 % is found is true.
 func TestCompareFinds(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../../../docs/rdmaperf/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, ok := strings.Cut(string(text), "| runs a side | spread 1 % | 2 % | 4 % |\n|---|---|---|---|\n")
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.+?) \| (.+?) \| (.+?) \|$`).FindAllStringSubmatch(table, -1)
 	if !ok || len(rows) < 5 {
-		t.Fatalf("README has no table, or it has %d rows", len(rows))
+		t.Fatalf("the page has no table, or it has %d rows", len(rows))
 	}
 	for _, row := range rows {
 		n, _ := strconv.Atoi(row[1])
@@ -161,7 +161,8 @@ func TestCompareFinds(t *testing.T) {
 			least := math.Max(share*(1-share), 0.01)
 			if differ := math.Abs(float64(found)/float64(all) - share); err == nil &&
 				differ > 0.01+4*math.Sqrt(least/float64(all)) || err != nil && got != row[2+i] {
-				t.Errorf("%d runs a side, spread %.0f %%: %s of %d, README says %s", n, 100*between, got, all, row[2+i])
+				t.Errorf("%d runs a side, spread %.0f %%: %s of %d, the page says %s", n, 100*between, got, all,
+					row[2+i])
 			}
 		}
 	}

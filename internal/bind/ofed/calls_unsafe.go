@@ -1,24 +1,22 @@
-package libibverbs
+package ofed
 
 import (
 	"runtime"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
-// The experimental verbs of MLNX_OFED 4.x: functions of struct verbs_context_exp, which the header's inline functions
-// call. Their additions are also made here.
+// The experimental verbs: functions of struct verbs_context_exp, which the header's inline functions call. Their
+// additions are also made here.
 
-// ExpOp returns the address of an experimental verb, one of abi.DistExp*; 0 if the library has none.
-func (l Lib) ExpOp(ctx, dist uintptr) uintptr { return abi.ExpOp(ctx, dist) }
-
-// expCall calls an experimental verb while the context's mutex is held, as the header does for verbs that make and
+// locked calls an experimental verb while the context's mutex is held, as the header does for verbs that make and
 // destroy objects. The thread that locks a mutex has to unlock it.
-func (l Lib) expCall(ctx, dist uintptr, call func(op uintptr) error) error {
+func (v Verbs) locked(ctx, dist uintptr, call func(op uintptr) error) error {
 	op := abi.ExpOp(ctx, dist)
 	if op == 0 {
 		return control.ErrNoOp
@@ -26,11 +24,11 @@ func (l Lib) expCall(ctx, dist uintptr, call func(op uintptr) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	mutex := ctx + unsafe.Sizeof(abi.Context{})
-	if err := l.lib.Err("pthread_mutex_lock", mutex); err != nil {
+	if err := v.lib.Err("pthread_mutex_lock", mutex); err != nil {
 		return err
 	}
-	err := explain(ctx, call(op))
-	if e := l.lib.Err("pthread_mutex_unlock", mutex); err == nil {
+	err := bind.Explain(ctx, call(op))
+	if e := v.lib.Err("pthread_mutex_unlock", mutex); err == nil {
 		err = e
 	}
 	return err
@@ -38,9 +36,9 @@ func (l Lib) expCall(ctx, dist uintptr, call func(op uintptr) error) error {
 
 // struct ibv_cq *(*exp_create_cq)(struct ibv_context *, int cqe, struct ibv_comp_channel *, int comp_vector,
 // struct ibv_exp_cq_init_attr *);
-func (l Lib) ExpCreateCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector int,
+func (v Verbs) createCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector int,
 	attr *abi.ExpCQInitAttr) (cq uintptr, err error) {
-	err = l.expCall(ctx, abi.DistExpCreateCQ, func(op uintptr) (err error) {
+	err = v.locked(ctx, abi.DistExpCreateCQ, func(op uintptr) (err error) {
 		cq, err = ccall.Ptr(op, ctx, uintptr(cqe), channel, uintptr(vector), uintptr(unsafe.Pointer(attr)))
 		if err != nil {
 			return err
@@ -52,8 +50,8 @@ func (l Lib) ExpCreateCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector i
 		}
 		shift, _ := abi.TailShift(ctx)
 		*cmem.At[[2]uint32](cq + abi.OffCQCompEventsCompleted + shift) = [2]uint32{} // and of async events
-		_ = l.lib.Void("pthread_mutex_init", cq+unsafe.Sizeof(abi.CQ{}), 0)
-		_ = l.lib.Void("pthread_cond_init", cq+abi.OffCQCond+shift, 0)
+		_ = v.lib.Void("pthread_mutex_init", cq+unsafe.Sizeof(abi.CQ{}), 0)
+		_ = v.lib.Void("pthread_cond_init", cq+abi.OffCQCond+shift, 0)
 		return nil
 	})
 	return cq, err
@@ -61,30 +59,30 @@ func (l Lib) ExpCreateCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector i
 
 // struct ibv_qp *(*lib_exp_create_qp)(struct ibv_context *, struct ibv_exp_qp_init_attr *);
 // As the inline function does, it leaves what classic creation can do to classic creation.
-func (l Lib) ExpCreateQP(ctx uintptr, attr *abi.ExpQPInitAttr) (uintptr, error) {
+func (v Verbs) createQP(ctx uintptr, attr *abi.ExpQPInitAttr) (uintptr, error) {
 	if attr.CompMask == abi.IBV_EXP_QP_INIT_ATTR_PD {
-		return l.lib.Ptr("ibv_create_qp", attr.PD, uintptr(unsafe.Pointer(attr)))
+		return v.lib.Ptr("ibv_create_qp", attr.PD, uintptr(unsafe.Pointer(attr)))
 	}
 	op := abi.ExpOp(ctx, abi.DistExpCreateQP)
 	if op == 0 {
 		return 0, control.ErrNoOp
 	}
 	qp, err := ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr)))
-	return qp, explain(ctx, err)
+	return qp, bind.Explain(ctx, err)
 }
 
 // int (*lib_exp_modify_qp)(struct ibv_qp *, struct ibv_exp_qp_attr *, uint64_t exp_attr_mask);
-func (l Lib) ExpModifyQP(ctx, qp uintptr, attr *abi.ExpQPAttr, mask uint64) error {
+func (v Verbs) modifyQP(ctx, qp uintptr, attr *abi.ExpQPAttr, mask uint64) error {
 	op := abi.ExpOp(ctx, abi.DistExpModifyQP)
 	if op == 0 {
 		return control.ErrNoOp
 	}
-	return explain(ctx, ccall.Err(op, qp, uintptr(unsafe.Pointer(attr)), uintptr(mask)))
+	return bind.Explain(ctx, ccall.Err(op, qp, uintptr(unsafe.Pointer(attr)), uintptr(mask)))
 }
 
 // struct ibv_exp_dct *(*create_dct)(struct ibv_context *, struct ibv_exp_dct_init_attr *);
-func (l Lib) ExpCreateDCT(ctx uintptr, attr *abi.ExpDCTInitAttr) (dct uintptr, err error) {
-	err = l.expCall(ctx, abi.DistExpCreateDCT, func(op uintptr) (err error) {
+func (v Verbs) createDCT(ctx uintptr, attr *abi.ExpDCTInitAttr) (dct uintptr, err error) {
+	err = v.locked(ctx, abi.DistExpCreateDCT, func(op uintptr) (err error) {
 		if dct, err = ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr))); err == nil {
 			cmem.At[abi.ExpDCT](dct).Context = ctx
 		}
@@ -94,34 +92,31 @@ func (l Lib) ExpCreateDCT(ctx uintptr, attr *abi.ExpDCTInitAttr) (dct uintptr, e
 }
 
 // int (*destroy_dct)(struct ibv_exp_dct *dct);
-func (l Lib) ExpDestroyDCT(ctx, dct uintptr) error {
-	return l.destroyed(ctx, l.expCall(ctx, abi.DistExpDestroyDCT, func(op uintptr) error { return ccall.Err(op, dct) }))
+func (v Verbs) destroyDCT(ctx, dct uintptr) error {
+	return v.Destroyed(ctx, v.locked(ctx, abi.DistExpDestroyDCT, func(op uintptr) error { return ccall.Err(op, dct) }))
 }
 
 // int (*query_dct)(struct ibv_exp_dct *dct, struct ibv_exp_dct_attr *attr);
-func (l Lib) ExpQueryDCT(ctx, dct uintptr, attr *abi.ExpDCTAttr) error {
-	return l.expCall(ctx, abi.DistExpQueryDCT, func(op uintptr) error {
+func (v Verbs) queryDCT(ctx, dct uintptr, attr *abi.ExpDCTAttr) error {
+	return v.locked(ctx, abi.DistExpQueryDCT, func(op uintptr) error {
 		return ccall.Err(op, dct, uintptr(unsafe.Pointer(attr)))
 	})
 }
 
-// DCTNumber returns the number of a struct ibv_exp_dct.
-func (l Lib) DCTNumber(dct uintptr) uint32 { return cmem.At[abi.ExpDCT](dct).DCTNum }
-
 // int (*lib_exp_query_device)(struct ibv_context *, struct ibv_exp_device_attr *);
-func (l Lib) ExpQueryDevice(ctx uintptr, attr *abi.ExpDeviceAttr) error {
+func (v Verbs) queryDevice(ctx uintptr, attr *abi.ExpDeviceAttr) error {
 	op := abi.ExpOp(ctx, abi.DistExpQueryDevice)
 	if op == 0 {
 		return control.ErrNoOp
 	}
-	return explain(ctx, ccall.Err(op, ctx, uintptr(unsafe.Pointer(attr))))
+	return bind.Explain(ctx, ccall.Err(op, ctx, uintptr(unsafe.Pointer(attr))))
 }
 
 // int (*drv_exp_query_values)(struct ibv_context *, int q_values, struct ibv_exp_values *);
-func (l Lib) ExpQueryValues(ctx uintptr, what uint32, v *abi.ExpValues) error {
+func (v Verbs) queryValues(ctx uintptr, what uint32, to *abi.ExpValues) error {
 	op := abi.ExpOp(ctx, abi.DistExpQueryValues)
 	if op == 0 {
 		return control.ErrNoOp
 	}
-	return explain(ctx, ccall.Err(op, ctx, uintptr(what), uintptr(unsafe.Pointer(v))))
+	return bind.Explain(ctx, ccall.Err(op, ctx, uintptr(what), uintptr(unsafe.Pointer(to))))
 }
