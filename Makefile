@@ -21,7 +21,7 @@ ALL := lint unit race releases arm64 bench emu rxe
 # One after the other: with rxe beside the others a bare machine of 2 processors took 24 minutes instead of about 20, for
 # the VM's programs then wait for processors.
 
-.PHONY: all setup build test test-full test-bare test-suite test-slurm test-kube test-libraries test-native test-kernels soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-newcomer test-suite test-slurm test-kube test-libraries test-native test-kernels soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
@@ -49,6 +49,7 @@ test-full: setup .build/bin/tiers
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL) rxe-arm64 siw
 	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf/internal/command -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 	$(MAKE) test-kernels
+	$(MAKE) test-newcomer
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
@@ -85,6 +86,11 @@ test-kube: setup .build/bin/tiers
 # As on a machine where nothing is installed: a fresh clone of HEAD on a minimal Debian 12.
 test-bare:
 	scripts/bare make test
+
+# The commands of README, as root and as a user, on bare Debian 12 and 13. As root.
+test-newcomer:
+	scripts/bare scripts/newcomer
+	BARE_RELEASE=trixie scripts/bare scripts/newcomer
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*

@@ -102,24 +102,24 @@ type options struct {
 	raw     bool
 }
 
-const usage = `Emu runs a program, and what it starts, on emulated ConnectX adapters. The program's own
-libibverbs, libmlx5 and librdmacm find and drive them; it needs no privileges and no kernel modules.
+const usage = `Emu runs a program, and all that it starts, on emulated ConnectX adapters. The program's own
+libibverbs, libmlx5 and librdmacm find and drive them. No privileges or kernel modules are needed.
 
   emu -- ibv_devinfo -v
   emu -- sh -c 'ib_write_bw & sleep 1; ib_write_bw 10.88.0.1; wait'
   emu --device mlx5_0 --device mlx5_1,model=cx6dx -- show_gids
-  emu --strict -- ./program                 what an adapter would punish, and exit code 99
+  emu --strict -- ./program                 report mistakes that an adapter would not tolerate
   emu --trace -- ibv_rc_pingpong            each command, WQE, doorbell, CQE and event, one line each
   emu --fault rnr:after=100 -- ./program    the 101st send finds no receive
   emu control port mlx5_0 1 down            below emu: take a port down
 
-The program's network is its own: it has the devices' interfaces, their addresses and lo, and
-leads nowhere else. With --net=host it is the machine's, and the interfaces do not exist.
+The program runs in a private network namespace that contains only lo and the devices'
+interfaces. With --net=host it uses the machine's network, without these interfaces.
 
 The emulated device says nothing about an adapter's speed or its memory ordering.
 
 Usage: emu [flags] -- program args…
-       emu control REQUEST                  ask the emulator that this runs below; "help" lists requests
+       emu control REQUEST                  send a request to the emulator above this process; "help" lists requests
 
 Exit status: the program's; 99 if that is 0 and --strict has found something; 125 wrong usage,
 126 the program cannot be run. emu control: 0 done, 1 refused.

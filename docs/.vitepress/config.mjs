@@ -116,7 +116,19 @@ export default defineConfig({
     },
   },
   themeConfig: {
-    search: { provider: 'local' },
+    // An option such as --test-ports is a word, and so are its parts.
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          options: {
+            tokenize: (text) =>
+              text.split(/[^\p{L}\p{N}_-]+/u).map((w) => w.replace(/^-+|-+$/g, '')).flatMap((w) => (w.includes('-') ? [w, ...w.split('-')] : [w])),
+          },
+          searchOptions: { tokenize: (text) => text.split(/[^\p{L}\p{N}_-]+/u).map((w) => w.replace(/^-+|-+$/g, '')) },
+        },
+      },
+    },
     outline: [2, 3],
     nav: [
       { text: 'Guide', link: '/' },

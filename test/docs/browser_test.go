@@ -11,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +25,8 @@ type facts struct {
 	Width  int      // that its content takes
 	Links  []string // to other pages of the site, and within the page
 	IDs    []string
-	Blocks int // of code
+	Copied []string // by the button of each block of code
+	Broken []string // options of commands on two lines
 	Dark   bool
 }
 
@@ -32,7 +35,13 @@ const ask = `(() => {
     Width: document.documentElement.scrollWidth,
     Links: [...document.querySelectorAll('a[href]')].map(a => a.href).filter(h => h.startsWith(location.origin)),
     IDs: [...document.querySelectorAll('[id]')].map(e => e.id),
-    Blocks: document.querySelectorAll('.vp-doc div[class*=language-] pre').length,
+    Copied: [...document.querySelectorAll('.vp-doc div[class*=language-] > button.copy')].map(b => {
+      let text = null
+      navigator.clipboard.writeText = t => (text = t, Promise.resolve())
+      b.click()
+      return text
+    }),
+    Broken: [...document.querySelectorAll('.vp-doc .option')].filter(e => e.getClientRects().length > 1).map(e => e.textContent),
     Dark: document.documentElement.classList.contains('dark'),
   }
 })()`
@@ -48,6 +57,49 @@ func open(t *testing.T, b *browser.Browser, address string, width int, scheme st
 	})
 }
 
+// elsewhere is the Markdown of pages that are not at their place in docs.
+var elsewhere = map[string]string{"index.html": "docs/README.md", "emu.html": "emu/README.md",
+	"examples.html": "examples/README.md", "deploy.html": "deploy/README.md", "changes.html": "CHANGELOG.md",
+	"security.html": "SECURITY.md"}
+
+// copied returns what a reader wants of a block: of a console block its commands.
+func (b block) copied(t *testing.T) string {
+	t.Helper()
+	if b.lang != "console" {
+		return strings.TrimSpace(b.text())
+	}
+	cs, err := b.commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, c := range cs {
+		lines = append(lines, c.text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// search looks for words as a reader does, and returns the pages that are found, the best one first.
+func search(t *testing.T, b *browser.Browser, address, words string) []string {
+	t.Helper()
+	open(t, b, address, 1280, "light")
+	b.Eval(t, `document.querySelector("#local-search button").click()`, nil)
+	var found []string
+	testutil.Eventually(t, "the search finds "+words, func() bool {
+		b.Eval(t, `(() => {
+  const input = document.querySelector("#localsearch-input")
+  if (!input) return []
+  if (input.value != `+strconv.Quote(words)+`) {
+    input.value = `+strconv.Quote(words)+`
+    input.dispatchEvent(new Event("input"))
+  }
+  return [...document.querySelectorAll(".VPLocalSearchBox a.result")].map(a => new URL(a.href).pathname)
+})()`, &found)
+		return len(found) > 0
+	})
+	return found
+}
+
 // sitePages returns the pages of the site that were built, and the Markdown of each.
 func sitePages(t *testing.T, site string) map[string]string {
 	t.Helper()
@@ -57,9 +109,9 @@ func sitePages(t *testing.T, site string) map[string]string {
 			return err
 		}
 		name, err := filepath.Rel(site, file)
-		source := path.Join("docs", strings.TrimSuffix(name, ".html")+".md")
-		if name == "index.html" {
-			source = "docs/README.md"
+		source := elsewhere[name]
+		if source == "" {
+			source = path.Join("docs", strings.TrimSuffix(name, ".html")+".md")
 		}
 		out[name] = source
 		return err
@@ -89,10 +141,13 @@ func TestDocsBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := sitePages(t, site)
-	markdown, err := filepath.Glob(filepath.Join(repository, "docs", "guide", "*.md"))
-	if more, err2 := filepath.Glob(filepath.Join(repository, "docs", "*.md")); err != nil || err2 != nil ||
-		len(pages) != len(markdown)+len(more) {
-		t.Errorf("the site has %d pages, docs has %d", len(pages), len(markdown)+len(more))
+	markdown, err := filepath.Glob(filepath.Join(repository, "docs", "*", "*.md"))
+	more, err2 := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	markdown = slices.DeleteFunc(append(markdown, more...), func(file string) bool {
+		return strings.Contains(file, "node_modules")
+	})
+	if want := len(markdown) + len(elsewhere) - 1; err != nil || err2 != nil || len(pages) != want {
+		t.Errorf("the site has %d pages, want %d", len(pages), want)
 	}
 
 	server := httptest.NewServer(http.FileServer(http.Dir(site)))
@@ -120,8 +175,15 @@ func TestDocsBrowser(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := len(blocksOf(t, p)); f.Blocks < want {
-				t.Errorf("%s: %d blocks of code, %s has %d", name, f.Blocks, source, want)
+			var want []string
+			for _, block := range blocksOf(t, p) {
+				want = append(want, block.copied(t))
+			}
+			for i := range f.Copied {
+				f.Copied[i] = strings.TrimSpace(f.Copied[i])
+			}
+			if !slices.Equal(f.Copied, want) {
+				t.Errorf("%s: the buttons copy %q, want %q", name, f.Copied, want)
 			}
 		}
 		open(t, b, server.URL+"/"+name, 420, "light")
@@ -129,6 +191,9 @@ func TestDocsBrowser(t *testing.T) {
 		b.Eval(t, ask, &f)
 		if f.Width > 420 {
 			t.Errorf("%s takes %d of 420 pixels", name, f.Width)
+		}
+		if len(f.Broken) > 0 {
+			t.Errorf("%s breaks %q", name, f.Broken)
 		}
 	}
 	for name, hrefs := range links {
@@ -153,6 +218,11 @@ func TestDocsBrowser(t *testing.T) {
 			}
 		}
 	}
+	for words, want := range map[string]string{"--test-ports": "/rdmaperf/", "memlock": "/guide/containers"} {
+		if found := search(t, b, server.URL+"/index.html", words); !strings.HasPrefix(found[0], want) {
+			t.Errorf("a search for %s finds %v", words, found)
+		}
+	}
 	for _, s := range []struct {
 		name, scheme string
 		width        int
@@ -161,6 +231,7 @@ func TestDocsBrowser(t *testing.T) {
 		{"guide/first-messages", "light", 1280}, {"guide/first-messages", "dark", 1280},
 		{"guide/first-messages", "dark", 420},
 		{"guide/troubleshooting", "light", 1280}, {"guide/troubleshooting", "light", 420}, {"rdma", "dark", 1280},
+		{"rdmaperf/two-hosts", "dark", 420}, {"rdmaperf/limits", "light", 1280},
 	} {
 		open(t, b, server.URL+"/"+s.name+".html", s.width, s.scheme)
 		b.Shot(t, filepath.Join(artifacts, fmt.Sprintf("docs-%s-%s-%d.png", path.Base(s.name), s.scheme, s.width)))

@@ -1,7 +1,7 @@
 // Package docs tests README.md and the pages in docs.
 //
-// All code of README.md, docs and the pages that codePages lists is compiled and run. A fenced block is literally in its
-// page, and an HTML comment on the line in front of it says where the same text is compiled:
+// All code of README.md, docs and the pages that codePages lists is compiled and run. A fenced block is literally in
+// its page, and an HTML comment on the line in front of it says where the same text is compiled:
 //
 //	<!-- code: NAME -->           the lines between "// doc: NAME" and "// end" in a file below test/docs/code,
 //	                              test/docs/testdata, examples or deploy, without their common indentation. Several

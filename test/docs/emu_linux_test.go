@@ -110,7 +110,10 @@ func bin(t *testing.T) string {
 }
 
 // reader is a user's account with a Go toolchain, this module's release and the programs that were built of it.
-type reader struct{ home, proxy, cache, modules, proxies string }
+type reader struct {
+	home, proxy, cache, modules, proxies string
+	ordinary                             bool // not root
+}
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
@@ -150,6 +153,13 @@ func (r *reader) start(t *testing.T, ctx context.Context, dir string, args ...st
 		t.Fatal(err)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if r.ordinary { // without capabilities, and the owner of the files that this test has written
+		const user = 65534
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: os.Getgid(), Size: 1}}
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -l 8192 && exec "$@"`, "sh"}, args...)
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -263,7 +273,8 @@ func (r *reader) folder(t *testing.T, bs []block, commands []command) string {
 	return dir
 }
 
-// TestEmuPages runs the commands of pages as they are printed, those of each page in one shell.
+// TestEmuPages runs the commands of pages as they are printed, those of each page in one shell. It also runs those about
+// the host as an ordinary user, whose memory that may be locked is limited. A full run does so with all pages.
 func TestEmuPages(t *testing.T) {
 	testutil.NeedEmu(t)
 	bin(t)
@@ -289,6 +300,14 @@ func TestEmuPages(t *testing.T) {
 					testutil.NeedProgram(t, "ib_write_bw")
 				}
 			}
+			r.ordinary = false
+			r.follow(t, r.folder(t, bs, commands), commands)
+		})
+		if os.Getuid() != 0 || p.name() != "ready.md" && !testutil.Full() {
+			continue
+		}
+		t.Run(p.name()+"/user", func(t *testing.T) {
+			r.ordinary = true
 			r.follow(t, r.folder(t, bs, commands), commands)
 		})
 	}

@@ -72,7 +72,7 @@ func (v *invocation) writeMan(w io.Writer, c *cobra.Command) {
 		for _, v := range environment {
 			wins := ""
 			if v.options != "" {
-				wins = "\nOverridden by: " + v.options
+				wins = "; overridden by " + v.options
 			}
 			fmt.Fprintf(w, ".TP\n\\fB%s\\fR\n%s\n", roff(strings.ReplaceAll(v.names, " ", ", ")), roff(v.means+wins))
 		}

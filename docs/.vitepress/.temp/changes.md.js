@@ -1,0 +1,19 @@
+import { ssrRenderAttrs } from "vue/server-renderer";
+import { useSSRContext } from "vue";
+import { _ as _export_sfc } from "./plugin-vue_export-helper.1tPrXgE0.js";
+const __pageData = JSON.parse('{"title":"Changelog","description":"","frontmatter":{},"headers":[],"relativePath":"changes.md","filePath":"CHANGELOG.md"}');
+const _sfc_main = { name: "changes.md" };
+function _sfc_ssrRender(_ctx, _push, _parent, _attrs, $props, $setup, $data, $options) {
+  _push(`<div${ssrRenderAttrs(_attrs)}><h1 id="changelog" tabindex="-1">Changelog <a class="header-anchor" href="#changelog" aria-label="Permalink to &quot;Changelog&quot;">​</a></h1><p>For users of the packages and programs. <a href="/stability.html">docs/stability.md</a> describes what may change, and when. Entries begin with New API, Improvement, Bug Fix or Breaking.</p><h2 id="unreleased" tabindex="-1">Unreleased <a class="header-anchor" href="#unreleased" aria-label="Permalink to &quot;Unreleased&quot;">​</a></h2><h2 id="010" tabindex="-1">0.1.0 <a class="header-anchor" href="#010" aria-label="Permalink to &quot;0.1.0&quot;">​</a></h2><p>The first version: RDMA verbs for Go without cgo, for Linux and Go 1.25 or later. No NIC has run it yet. Emulated ConnectX adapters with the real libibverbs, libmlx5 and librdmacm have, and Linux&#39;s software devices: <a href="/support.html">what was tested</a>.</p><ul><li><code>rdma</code>: messages with flow control, byte streams (<code>net.Conn</code>) with TCP as a fallback, calls, datagrams, and memory lent to a peer for a limited time.</li><li><code>ibv</code>: verbs. On mlx5, posting and polling are Go code on the adapter&#39;s queues. Other adapters are driven through their C libraries. Neither allocates.</li><li><code>rdmacm</code> and <code>rdmacm/rsocket</code>: connections by IP address, with contexts and deadlines; rsockets.</li><li><code>mlx5dv</code>, and the experimental <code>efadv</code>: what only mlx5 and EFA have.</li><li><code>loader</code> finds the libraries. <code>hostfacts</code> lists devices, ports and GIDs without any.</li><li><code>rdmaperf</code> measures bandwidth, latency and message rate, with perftest or itself as the peer, and all pairs of many hosts. It also checks a host, and compares and charts results.</li><li><code>show_gids</code> prints GID tables, and the best GID for a peer.</li><li><code>emu</code> runs any program on emulated adapters. <code>emu/emutest</code> does so for the tests of a Go package.</li><li>With the tag <code>pureverbs_native</code>, programs for mlx5 are static files that need <a href="/native.html">no C library</a>.</li></ul><h3 id="limits" tabindex="-1">Limits <a class="header-anchor" href="#limits" aria-label="Permalink to &quot;Limits&quot;">​</a></h3><ul><li><code>rdma</code> neither authenticates nor encrypts: use TLS over a <code>Stream</code>. <a href="/security.html">SECURITY.md</a> lists what RDMA does not protect.</li><li>arm64 was tested in QEMU only. macOS, FreeBSD and Windows compile, but have no RDMA.</li><li><a href="/support.html#limits">docs/support.md</a> lists what each verb and data path lacks, and <a href="/libmlx5.html">docs/libmlx5.md</a> the faults of libmlx5 that remain.</li><li>Names in <a href="https://github.com/pureverbs/pureverbs/blob/main/docs/experimental.txt" target="_blank" rel="noreferrer">docs/experimental.txt</a> may change in any version.</li></ul></div>`);
+}
+const _sfc_setup = _sfc_main.setup;
+_sfc_main.setup = (props, ctx) => {
+  const ssrContext = useSSRContext();
+  (ssrContext.modules || (ssrContext.modules = /* @__PURE__ */ new Set())).add("CHANGELOG.md");
+  return _sfc_setup ? _sfc_setup(props, ctx) : void 0;
+};
+const CHANGELOG = /* @__PURE__ */ _export_sfc(_sfc_main, [["ssrRender", _sfc_ssrRender]]);
+export {
+  __pageData,
+  CHANGELOG as default
+};
