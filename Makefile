@@ -21,15 +21,17 @@ ALL := lint unit race releases arm64 bench emu rxe
 # One after the other: with rxe beside the others a bare machine of 2 processors took 24 minutes instead of about 20, for
 # the VM's programs then wait for processors.
 
-.PHONY: all setup build test test-full test-bare test-newcomer test-suite test-slurm test-kube test-libraries test-native test-kernels soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
+.PHONY: all setup build test test-full test-bare test-newcomer test-suite test-slurm test-kube test-libraries test-native test-kernels soak $(addprefix test-,$(ALL) hw rxe-arm64 siw) hw-pack release test-release outdated bench bench-cm bench-emu bench-layer bench-rxe demo docs clean
 
 all: build
 
 setup:
 	@scripts/setup
 
+# With the commit in what users run: the tiers build these programs again, without it, so that a commit changes nothing else.
 build:
-	CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./cmd/perf/rdmaperf ./cmd/show_gids ./emu $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
+	CGO_ENABLED=0 go build $(if $(shell git rev-parse HEAD 2>/dev/null),-buildvcs=true) $(FLAGS) -o .build/bin/ ./cmd/perf/rdmaperf ./cmd/show_gids ./emu
+	CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
 
 .build/bin/tiers: $(wildcard test/tiers/*.go) test/tiers/tiers.yaml
 	@CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./test/tiers
@@ -50,6 +52,7 @@ test-full: setup .build/bin/tiers
 	$(TIERS) -quiet 3h -e PUREVERBS_FULL=1 -pkg ./cmd/perf/internal/command -run '^TestRXE_(StockCM|OursCM)' rxe-arm64
 	$(MAKE) test-kernels
 	$(MAKE) test-newcomer
+	$(MAKE) test-release
 
 # The packages' tests with the libraries of each Debian release, on both data paths of the emulated device.
 test-libraries: setup .build/bin/tiers
@@ -108,6 +111,19 @@ test-siw: setup .build/bin/tiers
 # One tar for a host with an adapter, without Go and without this repository: docs/hardware.md.
 hw-pack:
 	@scripts/hw-pack
+
+# The files of a release, in dist/: make release VERSION=v0.1.0. It sets no tag.
+release:
+	@go -C tools/release build -o ../../.build/tools/release .
+	@.build/tools/release $(VERSION)
+
+# A release of HEAD as a user installs and runs it, on other systems' roots. As root.
+test-release:
+	scripts/test-release
+
+# Dependencies that have a newer release.
+outdated:
+	@scripts/outdated
 
 bench: setup .build/bin/tiers
 	.build/bin/tiers -figures -quiet 30m $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)

@@ -5,86 +5,13 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // Unknown is a number that the kernel does not report: a NUMA node, a code of [NodeType], [PortState] or [PhysState].
 const Unknown = -1
-
-// nameOf returns the name of a value, and "Type(17)" for one without a name.
-func nameOf[T ~int | ~int32 | ~uint8](names map[T]string, kind string, v T) string {
-	if s, ok := names[v]; ok {
-		return s
-	}
-	return fmt.Sprintf("%s(%d)", kind, int(v))
-}
-
-// NodeType is the kind of an RDMA device.
-// C: enum ibv_node_type.
-type NodeType int
-
-// The kinds of devices.
-const (
-	NodeUnknown     NodeType = -1
-	NodeCA          NodeType = 1 // InfiniBand and RoCE
-	NodeSwitch      NodeType = 2
-	NodeRouter      NodeType = 3
-	NodeRNIC        NodeType = 4 // iWARP
-	NodeUSNIC       NodeType = 5
-	NodeUSNICUDP    NodeType = 6
-	NodeUnspecified NodeType = 7 // EFA and others
-)
-
-// String returns a name, and NodeType(17) for other values.
-func (t NodeType) String() string {
-	return nameOf(map[NodeType]string{NodeUnknown: "unknown", NodeCA: "CA", NodeSwitch: "switch", NodeRouter: "router",
-		NodeRNIC: "RNIC", NodeUSNIC: "usNIC", NodeUSNICUDP: "usNIC UDP", NodeUnspecified: "unspecified"}, "NodeType", t)
-}
-
-// PortState is the logical state of a port.
-// C: enum ibv_port_state.
-type PortState int
-
-// The states of a port. Only an active one carries traffic.
-const (
-	PortUnknown     PortState = -1
-	PortNop         PortState = 0
-	PortDown        PortState = 1
-	PortInit        PortState = 2 // waits for a subnet manager
-	PortArmed       PortState = 3
-	PortActive      PortState = 4
-	PortActiveDefer PortState = 5
-)
-
-// String returns the kernel's name, and PortState(17) for other values.
-func (s PortState) String() string {
-	return nameOf(map[PortState]string{PortUnknown: "unknown", PortNop: "NOP", PortDown: "DOWN", PortInit: "INIT",
-		PortArmed: "ARMED", PortActive: "ACTIVE", PortActiveDefer: "ACTIVE_DEFER"}, "PortState", s)
-}
-
-// PhysState is the physical state of a port.
-type PhysState int
-
-// The physical states of a port, those of InfiniBand's PortInfo.
-const (
-	PhysUnknown       PhysState = -1
-	PhysNoChange      PhysState = 0
-	PhysSleep         PhysState = 1
-	PhysPolling       PhysState = 2
-	PhysDisabled      PhysState = 3
-	PhysTraining      PhysState = 4
-	PhysLinkUp        PhysState = 5
-	PhysErrorRecovery PhysState = 6
-	PhysTest          PhysState = 7
-)
-
-// String returns the kernel's name, and PhysState(17) for other values.
-func (s PhysState) String() string {
-	return nameOf(map[PhysState]string{PhysUnknown: "unknown", PhysNoChange: "no change", PhysSleep: "Sleep",
-		PhysPolling: "Polling", PhysDisabled: "Disabled", PhysTraining: "PortConfigurationTraining",
-		PhysLinkUp: "LinkUp", PhysErrorRecovery: "LinkErrorRecovery", PhysTest: "Phy Test"}, "PhysState", s)
-}
 
 // LinkLayer is what a port is connected to, as the kernel writes it.
 type LinkLayer string
@@ -181,12 +108,12 @@ const (
 	AddressDefault    = AddressState(gid.AddressDefault)    // the same, but the kernel made the GID from a MAC
 )
 
-var addressStates = map[AddressState]string{AddressUnknown: "unknown", AddressPreferred: "preferred",
+var addressStates = []string{AddressUnknown: "unknown", AddressPreferred: "preferred",
 	AddressTemporary: "temporary", AddressDeprecated: "deprecated", AddressTentative: "tentative",
 	AddressDuplicate: "duplicate", AddressNone: "none", AddressDefault: "default"}
 
 // String returns a short name, and AddressState(17) for other values.
-func (s AddressState) String() string { return nameOf(addressStates, "AddressState", s) }
+func (s AddressState) String() string { return flags.Name("AddressState", int64(s), addressStates) }
 
 // Missing reports whether no interface has the address.
 func (s AddressState) Missing() bool { return gid.Address(s).Missing() }
@@ -209,10 +136,10 @@ const (
 	LinkDown    = LinkState(gid.LinkDown)
 )
 
-var linkStates = map[LinkState]string{LinkUnknown: "unknown", LinkUp: "up", LinkDown: "down"}
+var linkStates = []string{LinkUnknown: "unknown", LinkUp: "up", LinkDown: "down"}
 
 // String returns unknown, up or down, and LinkState(17) for other values.
-func (s LinkState) String() string { return nameOf(linkStates, "LinkState", s) }
+func (s LinkState) String() string { return flags.Name("LinkState", int64(s), linkStates) }
 
 // MarshalText implements [encoding.TextMarshaler] with [LinkState.String].
 func (s LinkState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -12,44 +12,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
-// EventType is the kind of an event of the device.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: enum mlx5_event of the kernel.
-type EventType uint16
-
-const (
-	EventCompletion     EventType = 0x00 // of a CQ
-	EventPathMig        EventType = 0x01
-	EventCommEst        EventType = 0x02
-	EventSQDrained      EventType = 0x03
-	EventCQError        EventType = 0x04
-	EventWQCatastrophic EventType = 0x05
-	EventInternalError  EventType = 0x08
-	EventPortChange     EventType = 0x09
-	EventWQInvalid      EventType = 0x10
-	EventWQAccess       EventType = 0x11
-	EventSRQError       EventType = 0x12
-	EventSRQLastWQE     EventType = 0x13
-	EventSRQLimit       EventType = 0x14
-)
-
-var eventNames = map[EventType]string{
-	EventCompletion: "Completion", EventPathMig: "PathMig", EventCommEst: "CommEst", EventSQDrained: "SQDrained",
-	EventCQError: "CQError", EventWQCatastrophic: "WQCatastrophic", EventInternalError: "InternalError",
-	EventPortChange: "PortChange", EventWQInvalid: "WQInvalid", EventWQAccess: "WQAccess", EventSRQError: "SRQError",
-	EventSRQLastWQE: "SRQLastWQE", EventSRQLimit: "SRQLimit",
-}
-
-// String returns the name, as in "PortChange".
-func (t EventType) String() string {
-	if n, ok := eventNames[t]; ok {
-		return n
-	}
-	return fmt.Sprintf("EventType(%d)", uint16(t))
-}
-
 // DevXEvents delivers events of the device to the program: those of objects of DevX, and those of
 // the device itself. It belongs to its Device and is safe for concurrent use; one goroutine at a
 // time reads, on Go's netpoller.

@@ -508,3 +508,35 @@ var commandStatusNames = []string{1: "InternalError", "BadOpcode", "BadParameter
 func (v CommandStatus) String() string {
 	return flags.Name("CommandStatus", int64(v), commandStatusNames)
 }
+
+// EventType is the kind of an event of the device.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
+// C: enum mlx5_event of the kernel.
+type EventType uint16
+
+const (
+	EventCompletion     EventType = 0 // of a CQ
+	EventPathMig        EventType = 1
+	EventCommEst        EventType = 2
+	EventSQDrained      EventType = 3
+	EventCQError        EventType = 4
+	EventWQCatastrophic EventType = 5
+	EventInternalError  EventType = 8
+	EventPortChange     EventType = 9
+	EventWQInvalid      EventType = 16
+	EventWQAccess       EventType = 17
+	EventSRQError       EventType = 18
+	EventSRQLastWQE     EventType = 19
+	EventSRQLimit       EventType = 20
+)
+
+var eventTypeNames = []string{"Completion", "PathMig", "CommEst", "SQDrained", "CQError", "WQCatastrophic",
+	8: "InternalError", "PortChange", 16: "WQInvalid", "WQAccess", "SRQError",
+	"SRQLastWQE", "SRQLimit"}
+
+// String returns the name, as in "InternalError".
+func (v EventType) String() string {
+	return flags.Name("EventType", int64(v), eventTypeNames)
+}

@@ -48,9 +48,9 @@ func TestBufferReleased(t *testing.T) {
 // TestTransferReleased: a transfer whose buffer was released before Start is refused, and pins nothing.
 func TestTransferReleased(t *testing.T) {
 	l := fakeLink(0)
-	l.e.eng.pool = pool.Fake()
+	l.Shard.Engine.Pool = pool.Fake()
 	r := &Region{l: l, n: 64, access: allAccess, done: make(chan struct{})}
-	b := takeFake(l.e.eng.pool)
+	b := takeFake(l.Shard.Engine.Pool)
 	x := r.Transfer()
 	x.Write(b, 0, 64, 0)
 	b.Release()
@@ -58,7 +58,7 @@ func TestTransferReleased(t *testing.T) {
 	if err := x.Start(t.Context()); !errors.As(err, &arg) {
 		t.Errorf("Start: %v", err)
 	}
-	if other := takeFake(l.e.eng.pool); other.get().Pins() != 1 {
+	if other := takeFake(l.Shard.Engine.Pool); other.get().Pins() != 1 {
 		t.Errorf("%d pins of the next buffer", other.get().Pins())
 	}
 }

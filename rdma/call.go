@@ -9,6 +9,8 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/foreign"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
 // callFailed marks a reply that is the text of an error. The other bits of the number of a message are that of its
@@ -16,9 +18,9 @@ import (
 const callFailed = 1 << 31
 
 const (
-	callsMost    = 256                      // calls that Serve handles at a time
-	requestBytes = 64 << 20                 // most bytes of their requests, if there are several
-	copiesMost   = callsMost * defaultBlock // bytes of them that are copied out of blocks
+	callsMost    = 256                           // calls that Serve handles at a time
+	requestBytes = 64 << 20                      // most bytes of their requests, if there are several
+	copiesMost   = callsMost * link.DefaultBlock // bytes of them that are copied out of blocks
 )
 
 // Caller makes calls over a connection: messages with replies, any number at a time. The peer runs Serve. It takes the
@@ -42,9 +44,9 @@ func (e *CallError) Error() string { return "the peer's handler: " + e.Text }
 // NewCaller makes a caller of a connection, which can have one: two would take each other's replies. If there is one,
 // or if this side serves the peer there, the error matches *ibv.ArgError.
 func NewCaller(c *Conn) (*Caller, error) {
-	if !c.l.calls.CompareAndSwap(0, -1) {
+	if !c.l.Calls.CompareAndSwap(0, -1) {
 		got := "one that has a Caller"
-		if c.l.calls.Load() > 0 {
+		if c.l.Calls.Load() > 0 {
 			got = "one that this side serves"
 		}
 		return nil, c.taken("call", got)
@@ -173,15 +175,15 @@ func (r *Caller) Close() error {
 //
 // It does not close the connection, which other goroutines may also serve, and which the program may use afterwards.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
-	for n := c.l.calls.Load(); ; n = c.l.calls.Load() {
+	for n := c.l.Calls.Load(); ; n = c.l.Calls.Load() {
 		if n < 0 {
 			return c.taken("serve", "one that has a Caller")
 		}
-		if c.l.calls.CompareAndSwap(n, n+1) {
+		if c.l.Calls.CompareAndSwap(n, n+1) {
 			break
 		}
 	}
-	defer c.l.calls.Add(-1)
+	defer c.l.Calls.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{c: c, handler: handler, ended: make(chan struct{}, 1)}
 	defer s.running.Wait()
@@ -190,7 +192,7 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 	s.running.Go(func() { // the peer's FIN may be behind requests whose blocks handlers keep
 		defer end()
 		select {
-		case <-c.l.stopped.Done():
+		case <-c.l.Stopped.Done():
 		case <-ctx.Done():
 		}
 	})
@@ -222,23 +224,23 @@ func (s *server) next(ctx, handlers context.Context) error {
 	if _, err := s.room(ctx, 0); err != nil {
 		return err
 	}
-	m, err := s.c.l.rd.recvMessage(bound{Ctx: ctx})
+	m, err := s.c.l.Reader.RecvMessage(turn.Bound{Ctx: ctx})
 	if err != nil {
 		return s.c.fail("recv", err)
 	}
-	if !m.hasImm || m.imm&callFailed != 0 {
-		m.release()
+	if !m.HasImm || m.Imm&callFailed != 0 {
+		m.Release()
 		return &ProtocolError{Frame: "DATA", Got: "a message without the number of a call", Want: "one of a Caller"}
 	}
-	n := int64(m.n)
+	n := int64(m.N)
 	if room, err := s.room(ctx, n); !room {
-		m.release()
+		m.Release()
 		return err
 	}
 	s.calls.Add(1)
 	s.bytes.Add(n)
 	copied := s.detach(m)
-	c := &served{request: m.handle(), m: m, id: m.imm, bytes: n, copied: copied}
+	c := &served{request: messageOf(m), m: m, id: m.Imm, bytes: n, copied: copied}
 	s.running.Add(1)
 	go s.handle(handlers, c)
 	return nil
@@ -247,7 +249,7 @@ func (s *server) next(ctx, handlers context.Context) error {
 // served is a call that a handler handles.
 type served struct {
 	request       Message // of m, which the handler may release
-	m             *message
+	m             *link.Message
 	id            uint32
 	bytes, copied int64
 
@@ -283,13 +285,13 @@ func (s *server) room(ctx context.Context, n int64) (bool, error) {
 	if !full() {
 		return true, nil
 	}
-	defer s.c.l.e.pollMeanwhile()()
+	defer s.c.l.Shard.Progress.Meanwhile()()
 	for full() {
 		select {
 		case <-s.ended:
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case <-s.c.l.stopped.Done():
+		case <-s.c.l.Stopped.Done():
 			return false, nil
 		}
 	}
@@ -297,14 +299,13 @@ func (s *server) room(ctx context.Context, n int64) (bool, error) {
 }
 
 // detach copies a request out of its blocks, so that they and its credits return, and reports how many bytes it takes.
-func (s *server) detach(m *message) int64 {
-	n := int64(m.n)
-	if m.buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.e.eng.pool.Charge(n) {
+func (s *server) detach(m *link.Message) int64 {
+	n := int64(m.N)
+	if m.Buf != nil || s.copied.Load()+n > copiesMost || !s.c.l.Shard.Engine.Pool.Charge(n) {
 		return 0
 	}
 	s.copied.Add(n)
-	m.buf = make([]byte, 0, n)
-	m.gather()
+	m.Detach()
 	return n
 }
 
@@ -318,15 +319,15 @@ func (s *server) end(ctx context.Context, c *served) {
 		} // else it is sent, or the connection has ended: Recv returns why
 	}
 	if c.fails {
-		most := min(len(c.text), int(s.c.l.peer.MaxMessage))
+		most := min(len(c.text), int(s.c.l.Peer.MaxMessage))
 		_ = s.c.SendImm(ctx, c.id|callFailed, []byte(c.text[:most]))
 	}
-	if c.request.valid() { // else the handler has released it
-		c.m.release()
+	if c.request.h.Valid() { // else the handler has released it
+		c.m.Release()
 	}
-	s.c.l.e.eng.pool.Uncharge(c.copied)
+	s.c.l.Shard.Engine.Pool.Uncharge(c.copied)
 	s.copied.Add(-c.copied)
 	s.bytes.Add(-c.bytes)
 	s.calls.Add(-1)
-	wake(s.ended)
+	link.Wake(s.ended)
 }

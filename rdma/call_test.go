@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
-	"github.com/pureverbs/pureverbs/rdma/internal/progress"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -24,43 +23,15 @@ func fakeCaller() *Caller {
 }
 
 func fakeConn() *Conn {
-	e := &shard{most: mostSmall, progress: noProgress()}
-	e.blocks = fakeBlocks(headroom+64, 8*stageMost)
-	e.opt.Block = 64
-	l := newLink(e, wire.Messages, linkOptions{}, nil)
-	l.peer = wire.Hello{Block: 64, MaxMessage: 64}
-	return &Conn{l}
-}
-
-// fakeBlocks are n blocks in memory that is not registered.
-func fakeBlocks(size, n int) *blocks.Set {
-	slab := int64(n * size)
-	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Budget: blocks.NewBudget(slab, slab),
-		Register: func(n int) (blocks.Memory, error) { return fakeMemory(make([]byte, n)), nil }, Short: func() {}})
-}
-
-type fakeMemory []byte
-
-func (m fakeMemory) Bytes() []byte { return m }
-func (m fakeMemory) Addr() uint64  { return 1 << 20 }
-func (m fakeMemory) LKey() uint32  { return 1 }
-func (m fakeMemory) Close() error  { return nil }
-
-// noProgress is for shards without a CQ: goroutines that wait only sleep.
-func noProgress() *progress.Progress {
-	p := progress.New(nil, progress.Options{})
-	p.Stop()
-	return p
+	return &Conn{link.Fake(wire.Hello{Block: 64, MaxMessage: 64}, wire.Messages, nil)}
 }
 
 // reply is what the peer sends as the answer to call id.
 func (r *Caller) reply(id uint32, err bool) *Message {
-	m := newMessage(r.c.l)
-	m.imm, m.hasImm = id, true
 	if err {
-		m.imm |= callFailed
+		id |= callFailed
 	}
-	h := m.handle()
+	h := messageOf(r.c.l.FakeMessage(nil, id, true))
 	return &h
 }
 
@@ -116,7 +87,7 @@ func TestCallTimes(t *testing.T) {
 				}
 				time.Sleep(limit)
 				synctest.Wait()
-				if c.answer > 0 && reply.m.gen.Load() == reply.gen {
+				if c.answer > 0 && reply.h.Valid() {
 					t.Error("nobody has released the answer")
 				}
 			})
@@ -187,13 +158,13 @@ func TestCallAnswerInTime(t *testing.T) {
 				m.Release()
 			}
 			synctest.Wait()
-			if reply.m.gen.Load() == reply.gen {
+			if reply.h.Valid() {
 				t.Fatalf("nobody has released answer %d: the call said %v", i, err)
 			}
 			cancel()
-			r.c.l.mu.Lock()
-			r.c.l.dropStaged()
-			r.c.l.mu.Unlock()
+			r.c.l.Mu.Lock()
+			r.c.l.DropStaged()
+			r.c.l.Mu.Unlock()
 		}
 	})
 }
@@ -206,7 +177,7 @@ func TestCallWithoutRoom(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		for range stageMost {
+		for range link.StageMost {
 			go func() { _, _ = r.Call(ctx, nil) }()
 		}
 		synctest.Wait()
@@ -220,8 +191,8 @@ func TestCallWithoutRoom(t *testing.T) {
 		if _, err := r.Call(over, nil); err != context.Canceled || time.Since(began) != time.Millisecond {
 			t.Errorf("a call with an ended context: %v after %v", err, time.Since(began))
 		}
-		if n := r.c.l.q.Staged(); n != stageMost {
-			t.Errorf("%d requests are staged, want %d", n, stageMost)
+		if n := r.c.l.Queue.Staged(); n != link.StageMost {
+			t.Errorf("%d requests are staged, want %d", n, link.StageMost)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -22,11 +23,11 @@ func TestEngine_Compact(t *testing.T) {
 		return &EngineOptions{Memory: 4 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	})
 	small := engines[0]
-	var ends [][2]*link
+	var ends [][2]*link.Link
 	defer func() {
 		for _, p := range ends {
-			p[0].closeNow()
-			p[1].closeNow()
+			p[0].CloseNow()
+			p[1].CloseNow()
 		}
 	}()
 	for {
@@ -49,13 +50,13 @@ func TestEngine_Compact(t *testing.T) {
 	}
 	for i, p := range ends {
 		c, peer := &Conn{p[0]}, &Conn{p[1]}
-		if got := peer.Peer().Block; (got == compactFrame) != (i >= whole) {
+		if got := peer.Peer().Block; (got == link.CompactFrame) != (i >= whole) {
 			t.Errorf("connection %d: frames of %d bytes", i, got)
 		}
 		if i%50 != 0 && i != whole {
 			continue
 		}
-		for _, n := range []int{0, 1, compactFrame, compactFrame + 1, 100_000} {
+		for _, n := range []int{0, 1, link.CompactFrame, link.CompactFrame + 1, 100_000} {
 			done := make(chan error, 1)
 			go func() { done <- peer.SendImm(t.Context(), uint32(n), bytes.Repeat([]byte{byte(n)}, n)) }()
 			m, err := c.Recv(timeout(t))
@@ -72,8 +73,8 @@ func TestEngine_Compact(t *testing.T) {
 		}
 	}
 	last := ends[len(ends)-1]
-	last[1].peer.Block = defaultBlock // a peer that sends longer frames than it may
-	ok(t, (&Conn{last[1]}).Send(timeout(t), make([]byte, compactFrame+1)))
+	last[1].Peer.Block = link.DefaultBlock // a peer that sends longer frames than it may
+	ok(t, (&Conn{last[1]}).Send(timeout(t), make([]byte, link.CompactFrame+1)))
 	var broke *ProtocolError
 	if _, err := (&Conn{last[0]}).Recv(timeout(t)); !errors.As(err, &broke) || !strings.Contains(err.Error(), "2048") {
 		t.Errorf("a frame that is too long: %v, want a *ProtocolError with the limit", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -19,8 +20,8 @@ import (
 type attempt struct {
 	kind wire.ConnKind
 	opt  *Options
-	e    *shard
-	link *link
+	e    *link.Shard
+	link *link.Link
 
 	recvKind blocks.Kind // what it has for what it receives
 
@@ -52,9 +53,9 @@ func (a *attempt) options() *rdmacm.Options {
 
 func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	missing := wire.RejectClosed
-	e, err := a.opt.useEngine(dev, func(e *Engine) error {
+	e, err := a.opt.useEngine(dev, func(e *link.Engine) error {
 		missing = wire.RejectMemory
-		return a.enter(e.shard())
+		return a.enter(e.Shard())
 	})
 	if e != nil && a.from != nil {
 		a.from.refused.use(e)
@@ -64,10 +65,10 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 		return err
 	}
 	s := a.e
-	o.PD, o.SendCQ, o.RecvCQ = e.pd, s.cq.Device(), s.cq.Device()
-	o.QP = e.sizes
-	s.recvs.options(&o.QP)
-	o.Access = leastAccess(s.family())
+	o.PD, o.SendCQ, o.RecvCQ = e.PD, s.CQ.Device(), s.CQ.Device()
+	o.QP = e.Sizes
+	s.Receives.Options(&o.QP)
+	o.Access = link.LeastAccess(s.Family())
 	if a.leases != nil || o.Access != ibv.AccessNone {
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
 	}
@@ -78,17 +79,17 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 
 // enter makes room in base, or for a stream in the shard of large blocks that goes with it. If the windows of others
 // have all large blocks, they shrink, and the stream does without.
-func (a *attempt) enter(base *shard) error {
+func (a *attempt) enter(base *link.Shard) error {
 	for large := a.kind == wire.Stream && !a.small; ; large = false {
-		s, err := base.reserve(large)
+		s, err := base.Reserve(large)
 		if err != nil {
 			return err
 		}
-		if a.recvKind, err = s.recvs.admit(s, a.leases != nil); err == nil {
+		if a.recvKind, err = s.Receives.Admit(s, a.leases != nil); err == nil {
 			a.e = s
 			return nil
 		}
-		if s.members.reserve(-1); s == base {
+		if s.Members.Reserve(-1); s == base {
 			return err
 		}
 	}
@@ -97,11 +98,11 @@ func (a *attempt) enter(base *shard) error {
 // hello describes this side to the peer.
 func (a *attempt) hello() wire.Hello {
 	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: a.kind, Flags: wire.HelloPacks,
-		Block: uint32(a.e.frameMost(a.recvKind)), Limit: startWindow, MaxMessage: uint32(a.opt.maxMessage())}
+		Block: uint32(a.e.FrameMost(a.recvKind)), Limit: link.StartWindow, MaxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
 		h.Flags |= wire.HelloLeases
 	}
-	if m := a.e.eng.probe; m != nil {
+	if m := a.e.Engine.Probe; m != nil {
 		at := m.Remote()
 		h.Flags |= wire.HelloProbe
 		h.Probe = wire.Probe{Addr: at.Addr, Key: at.RKey}
@@ -113,16 +114,16 @@ func (a *attempt) hello() wire.Hello {
 // begin makes the connection, which has a queue pair from now on.
 func (a *attempt) begin(p nic.Conn, dials bool) error {
 	if a.leases == nil {
-		a.link = newLink(a.e, a.kind, a.opt.link(), nil)
+		a.link = link.New(a.e, a.kind, a.opt.link(), nil)
 	} else {
 		m := newLeasing(a.leases)
-		a.link = newLink(a.e, a.kind, a.opt.link(), &m.control)
+		a.link = link.New(a.e, a.kind, a.opt.link(), &m.Control)
 		m.l = a.link
 	}
-	a.link.win.kind = a.recvKind
-	err := a.link.prepare(p)
+	a.link.Window.Kind = a.recvKind
+	err := a.link.Prepare(p)
 	if err == nil {
-		err = a.link.first(dials)
+		err = a.link.First(dials)
 	}
 	if err != nil {
 		a.why = lack(err, wire.RejectMemory)
@@ -137,7 +138,7 @@ func lack(err error, other wire.RejectReason) wire.RejectReason {
 		lock  *ibv.MemlockError
 	)
 	switch {
-	case errors.Is(err, errGone), errors.Is(err, ErrClosed):
+	case errors.Is(err, link.ErrGone), errors.Is(err, ErrClosed):
 		return wire.RejectClosed
 	case errors.As(err, &lock), errors.Is(err, ErrNoMemory), errors.Is(err, syscall.ENOMEM):
 		return wire.RejectMemory
@@ -151,26 +152,26 @@ func lack(err error, other wire.RejectReason) wire.RejectReason {
 func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 	switch {
 	case a.link != nil:
-		a.link.abandon(err)
-		<-a.link.end.Done()
+		a.link.Abandon(err)
+		<-a.link.End.Done()
 	case a.e != nil:
-		a.e.blocks.Dismiss(a.recvKind)
-		a.e.members.reserve(-1)
+		a.e.Blocks.Dismiss(a.recvKind)
+		a.e.Members.Reserve(-1)
 	}
 }
 
 // dial makes a connection to host:port.
-func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*link, error) {
+func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*link.Link, error) {
 	return dialOr(ctx, addr, kind, opt, new(attempts.Finish))
 }
 
 // dialOr is dial, with the Finish of a dial by TCP that may take place at the same time.
-func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link,
+func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link.Link,
 	error) {
 	if opt == nil {
 		opt = &Options{}
 	}
-	fail := func(err error) (*link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
+	fail := func(err error) (*link.Link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
 	if err := opt.check(callOf(kind, callDial, callDialStream)); err != nil {
 		return fail(err)
 	}
@@ -180,11 +181,11 @@ func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, 
 	if err != nil {
 		return fail(err)
 	}
-	one := func(ctx context.Context, to netip.AddrPort) (*link, error) {
+	one := func(ctx context.Context, to netip.AddrPort) (*link.Link, error) {
 		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind), finish: finish}
 		return a.dial(ctx, to)
 	}
-	l, err := attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), one, (*link).closeNow)
+	l, err := attempts.Dial(ctx, addrs, opt.LocalAddr.Addr(), one, (*link.Link).CloseNow)
 	if why := explainReject(err, kind); why != nil {
 		return fail(why)
 	}
@@ -195,7 +196,7 @@ func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, 
 }
 
 // dial makes a connection to an address.
-func (a *attempt) dial(ctx context.Context, to netip.AddrPort) (*link, error) {
+func (a *attempt) dial(ctx context.Context, to netip.AddrPort) (*link.Link, error) {
 	o := a.options()
 	o.Confirm = func(c *rdmacm.Conn) (err error) {
 		if a.peer, _, err = wire.ParseHello(c.PrivateData(), a.kind); err != nil {
@@ -212,8 +213,8 @@ func (a *attempt) dial(ctx context.Context, to netip.AddrPort) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.link.start(a.peer); err != nil {
-		return nil, &ibv.OpError{Op: "dial", Object: to.String(), Err: err}
+	if err := a.link.Start(a.peer); err != nil {
+		return nil, &ibv.OpError{Op: "dial", Object: to.String(), Err: public(err)}
 	}
 	return a.link, nil
 }

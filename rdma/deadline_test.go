@@ -8,45 +8,42 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
-func fakeLink(grace time.Duration) *link {
+func fakeLink(grace time.Duration) *link.Link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	l := &link{e: &shard{eng: &Engine{pool: pool.Fake()}, most: mostSmall, progress: noProgress()},
-		ctl: &m.control, q: sendq.New[held, owner](sendq.Options{Posts: 1})}
-	l.own()
-	m.l = l
-	l.end.Init()
-	return l
+	m.l = link.Fake(wire.Hello{}, wire.Messages, &m.Control)
+	return m.l
 }
 
 // told returns the kinds of the frames about leases that wait to be sent, and forgets them.
-func (l *link) toldKinds() (kinds []wire.Kind) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.q.Told() > 0 {
-		kinds = append(kinds, l.nextTold().Kind)
+func toldKinds(l *link.Link) (kinds []wire.Kind) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	for l.Queue.Told() > 0 {
+		kinds = append(kinds, nextTold(l).Kind)
 	}
 	return kinds
 }
 
 // nextTold takes the next frame about leases from the queue.
-func (l *link) nextTold() wire.Control {
-	leasingOf(l).freshen()
-	c := *l.q.FirstTold()
-	l.q.Begin(sendq.Gates{Control: 1})
-	l.q.Add(l.q.Pick(), wire.Header{})
-	l.q.Release(l.q.Posted(), l.q.Posted())
+func nextTold(l *link.Link) wire.Control {
+	leasingOf(l).Freshen()
+	c := *l.Queue.FirstTold()
+	l.Queue.Begin(sendq.Gates{Control: 1})
+	l.Queue.Add(l.Queue.Pick(), wire.Header{})
+	l.Queue.Release(l.Queue.Posted(), l.Queue.Posted())
 	return c
 }
 
-func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
+func wantKinds(t *testing.T, l *link.Link, want ...wire.Kind) {
 	t.Helper()
-	got := l.toldKinds()
+	got := toldKinds(l)
 	if len(got) != len(want) {
 		t.Fatalf("frames %v, want %v", got, want)
 	}
@@ -58,11 +55,11 @@ func wantKinds(t *testing.T, l *link, want ...wire.Kind) {
 }
 
 // fakeLease lends nothing for d, as lend does.
-func fakeLease(l *link, d time.Duration) *Lease {
-	s := &Lease{l: l, mem: pool.FakeBuf(l.e.eng.pool), n: 1, access: MayRead, done: make(chan struct{})}
+func fakeLease(l *link.Link, d time.Duration) *Lease {
+	s := &Lease{l: l, mem: pool.FakeBuf(l.Shard.Engine.Pool), n: 1, access: MayRead, done: make(chan struct{})}
 	s.mem.SetPins(2)
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	if err := leasingOf(l).addLease(s); err != nil {
 		panic(err)
 	}
@@ -78,9 +75,9 @@ func TestLeaseTimes(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, *link, *Lease)
+		run  func(*testing.T, *link.Link, *Lease)
 	}{
-		{"expiry", func(t *testing.T, l *link, s *Lease) {
+		{"expiry", func(t *testing.T, l *link.Link, s *Lease) {
 			time.Sleep(d - 1)
 			synctest.Wait()
 			wantKinds(t, l)
@@ -97,7 +94,7 @@ func TestLeaseTimes(t *testing.T) {
 				t.Errorf("Wait: %v", err)
 			}
 		}},
-		{"extended", func(t *testing.T, l *link, s *Lease) {
+		{"extended", func(t *testing.T, l *link.Link, s *Lease) {
 			time.Sleep(d / 2)
 			ok(t, s.Extend(ctx, d))
 			wantKinds(t, l, wire.Extend)
@@ -115,21 +112,21 @@ func TestLeaseTimes(t *testing.T) {
 				t.Errorf("extending after the end: %v", err)
 			}
 		}},
-		{"returned in time", func(t *testing.T, l *link, s *Lease) {
+		{"returned in time", func(t *testing.T, l *link.Link, s *Lease) {
 			done := make(chan error)
 			go func() { done <- s.Revoke(ctx) }()
 			synctest.Wait()
 			wantKinds(t, l, wire.Revoke)
 			time.Sleep(grace - 1)
-			l.mu.Lock()
+			l.Mu.Lock()
 			s.returned(wire.EndedRevoked)
-			l.mu.Unlock()
+			l.Mu.Unlock()
 			ok(t, <-done)
 			if s.term.Forced {
 				t.Error("it was forced")
 			}
 		}},
-		{"a context that ends while it is revoked", func(t *testing.T, l *link, s *Lease) {
+		{"a context that ends while it is revoked", func(t *testing.T, l *link.Link, s *Lease) {
 			short, cancel := context.WithTimeout(ctx, grace/2)
 			defer cancel()
 			began := time.Now()
@@ -160,10 +157,10 @@ func TestRegionTimes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := fakeLink(time.Second)
-			l.mu.Lock()
+			l.Mu.Lock()
 			leasingOf(l).borrowed(0, &wire.LendFrame{Length: 8, Milliseconds: milliseconds(d), Access: uint8(MayRead)})
 			r := leasingOf(l).borrows.regions[0]
-			l.mu.Unlock()
+			l.Mu.Unlock()
 			time.Sleep(stops - 1)
 			synctest.Wait()
 			wantKinds(t, l)

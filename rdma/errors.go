@@ -1,17 +1,19 @@
 package rdma
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Sentinels, for errors.Is.
@@ -21,13 +23,13 @@ var (
 	ErrPeerGone = errors.New("the peer is gone")
 	// ErrTooLarge is returned for a message that is longer than the peer's Options.MaxMessage, and for a datagram that
 	// is longer than MaxDatagram.
-	ErrTooLarge = errors.New("the message is too large")
+	ErrTooLarge = link.ErrTooLarge
 	// ErrClosed is returned when the connection, listener or engine was closed by this side. It
 	// matches net.ErrClosed.
 	ErrClosed = ibv.ErrClosed
 	// ErrPeerClosed is returned by methods that send, if the peer has closed the connection and reads no more. It
 	// matches syscall.EPIPE.
-	ErrPeerClosed error = brokenPipe("the peer has closed the connection")
+	ErrPeerClosed = link.ErrPeerClosed
 	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked memory does not
 	// admit, and for a connection that ended because a long message was not complete in time while others waited for
 	// memory. The error has an *ibv.LimitError or an *ibv.MemlockError.
@@ -83,28 +85,6 @@ func (e *DeviceError) Is(target error) bool { return target == syscall.ENETDOWN 
 // Unwrap returns the cause.
 func (e *DeviceError) Unwrap() error { return e.Err }
 
-// deviceFault is a cause that is on this side.
-type deviceFault struct{ error }
-
-func (f *deviceFault) Unwrap() error { return f.error }
-
-func isDeviceFault(err error) bool {
-	var f *deviceFault
-	return errors.As(err, &f) || errors.Is(err, rdmacm.ErrDeviceRemoved)
-}
-
-// completionError is the error of a completion, or nil.
-func completionError(wc *ibv.WC) error {
-	err := wc.Err()
-	switch wc.Status {
-	case ibv.WCSuccess:
-		return nil
-	case ibv.WCFatalErr, ibv.WCGeneralErr, ibv.WCLocQPOpErr, ibv.WCLocProtErr:
-		return &deviceFault{err}
-	}
-	return err
-}
-
 // UndeliveredError is returned by Close if not all that was accepted is known to be in the memory of the peer's
 // adapter. It matches os.ErrDeadlineExceeded if Close has waited for as long as Options.Linger or the write deadline
 // permits: the engine then goes on until the time of Options.Linger is over. It never matches net.ErrClosed.
@@ -127,29 +107,6 @@ func (e *UndeliveredError) Unwrap() error { return e.Err }
 // Timeout reports whether the time was over.
 func (e *UndeliveredError) Timeout() bool { return errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
-// closeError is why a closed connection has ended before all was delivered. It matches ErrClosed.
-type closeError struct{ error }
-
-func (e *closeError) Unwrap() error { return e.error }
-
-// Is reports whether target is ErrClosed or net.ErrClosed.
-func (e *closeError) Is(target error) bool { return target == ErrClosed || target == net.ErrClosed }
-
-// lateError is why Close waits no longer.
-type lateError string
-
-func (e lateError) Error() string        { return string(e) }
-func (e lateError) Timeout() bool        { return true }
-func (e lateError) Temporary() bool      { return true }
-func (e lateError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
-
-var (
-	errLate     error = lateError("the peer's adapter did not take it within the time of Options.Linger")
-	errDeadline error = lateError("the peer's adapter did not take it before the write deadline")
-	errLinger   error = &closeError{errLate}
-	errCloseNow error = &closeError{errors.New("closed by CloseNow")}
-)
-
 // ProtocolError reports a peer that violates the protocol. The connection has ended.
 type ProtocolError struct{ Frame, Got, Want string }
 
@@ -165,41 +122,42 @@ func (e *VersionError) Error() string {
 		wire.MinVersion, wire.MaxVersion)
 }
 
-// public returns an error of package wire as the type that callers know, and other errors as they are.
+// public returns an error of an internal package as the type that callers know, and other errors as they are.
 func public(err error) error {
 	switch err := err.(type) {
 	case *wire.Error:
 		return (*ProtocolError)(err)
 	case *wire.VersionError:
 		return (*VersionError)(err)
+	case *ibv.OpError:
+		if inner, is := err.Err.(*wire.Error); is {
+			return &ibv.OpError{Op: err.Op, Object: err.Object, Err: (*ProtocolError)(inner)}
+		}
+	case *link.Broken:
+		if err.Device != "" {
+			return &DeviceError{Device: err.Device, FramesSent: err.Sent, FramesAcked: err.Acked,
+				Sent: err.Sent, Acked: err.Acked, Err: err.Err}
+		}
+		return &PeerError{Peer: err.Peer, FramesSent: err.Sent, FramesAcked: err.Acked,
+			Sent: err.Sent, Acked: err.Acked, Err: err.Err}
+	case *link.Undelivered:
+		e := &UndeliveredError{Frames: err.Frames, Bytes: err.Bytes, Err: public(err.Err)}
+		if errors.Is(e.Err, ErrClosed) || errors.Is(e.Err, net.ErrClosed) {
+			e.Err = errors.New(e.Err.Error()) // programs ignore ErrClosed after Close
+		}
+		return e
 	}
 	return err
 }
 
-// resetError is the reason in the peer's RESET.
-type resetError uint32
-
-func (e resetError) Error() string {
-	const reset = "the peer reset the connection"
-	switch e {
-	case wire.ResetProtocol:
-		return reset + ": it says that this side broke the protocol"
-	case wire.ResetMemory:
-		return reset + ": a message was not complete in time, and the peer lacks memory for others"
-	case wire.ResetClosed:
-		return reset + ": its program closed it without waiting"
+// fault returns an error of a method of l for the program.
+func fault(l *link.Link, op string, err error) error {
+	err = public(err)
+	switch {
+	case err == nil:
+		return nil
+	case err == io.EOF, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
 	}
-	return fmt.Sprintf("%s, reason %d", reset, uint32(e))
-}
-
-// brokenPipe is an error for which TCP returns EPIPE, which programs compare with.
-type brokenPipe string
-
-func (e brokenPipe) Error() string        { return string(e) }
-func (e brokenPipe) Is(target error) bool { return target == syscall.EPIPE }
-
-// tooFew reports that a device grants less than a connection needs.
-func tooFew(what string, least, have int, device string) error {
-	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)),
-		Where: device}
+	return &ibv.OpError{Op: op, Object: "connection to " + l.Remote.String(), Err: err}
 }

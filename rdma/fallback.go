@@ -16,6 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/deadline"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -27,7 +28,7 @@ var fallbackLogged atomic.Bool
 
 func logFallback(l *slog.Logger, addr, why string) {
 	if !fallbackLogged.Swap(true) {
-		warn(l, "rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
+		link.Warn(l, "rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
 			"why", why)
 	}
 }
@@ -243,7 +244,8 @@ func (l *eitherListener) acceptRDMA() {
 		c, err := l.rdma.accept(l.ctx)
 		if err != nil {
 			if l.ctx.Err() == nil {
-				warn(l.rdma.opt.Logger, "rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
+				link.Warn(l.rdma.opt.Logger, "rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why",
+					err)
 			}
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -22,8 +23,8 @@ import (
 // was not released is recorded with the place that got it.
 func TestReleasedTwice(t *testing.T) {
 	defer leak.SetHot(leak.SetHot(true))
-	l := sender(64)
-	m := newMessage(l).handle()
+	l := link.Fake(wire.Hello{Block: 64}, wire.Messages, nil)
+	m := messageOf(l.FakeMessage(nil, 0, false))
 	p := pool.Fake()
 	b := takeFake(p)
 	for _, want := range []string{"message of ", "buffer of 64 bytes"} {
@@ -121,14 +122,14 @@ func TestLost_Collected(t *testing.T) {
 
 // TestConnIsTheSame: a link has one Conn while the program has it, and does not keep it.
 func TestConnIsTheSame(t *testing.T) {
-	l := &link{}
+	l := &link.Link{}
 	c := connOf(l)
 	if connOf(l) != c {
 		t.Error("another Conn")
 	}
 	runtime.KeepAlive(c)
 	for range 100 {
-		if runtime.GC(); l.view.(weak.Pointer[Conn]).Value() == nil {
+		if runtime.GC(); l.View.(weak.Pointer[Conn]).Value() == nil {
 			return
 		}
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -19,7 +21,7 @@ import (
 // Until then this side may also read and write the bytes. Nothing orders that with the peer's access but messages and
 // atomics, so either side may see a part of what the other one is writing.
 type Lease struct {
-	l      *link
+	l      *link.Link
 	number uint32
 	buf    *Buffer // as it was lent
 	mem    *pool.Buf
@@ -27,7 +29,7 @@ type Lease struct {
 	access Access
 	key    leaseKey
 
-	// Under link.mu.
+	// Under link.Mu.
 	term  lease.Term
 	timer *time.Timer
 
@@ -44,13 +46,13 @@ func (c *Conn) Lend(ctx context.Context, b *Buffer, a Access, d time.Duration) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := c.l.lend(bound{Ctx: ctx}, b, a, d, nil)
+	s, err := beginLease(c.l, turn.Bound{Ctx: ctx}, b, a, d, nil)
 	return s, c.fail("lend", err)
 }
 
-// lend makes a lease, as the reply to a request if r is not nil.
-func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseRequest) (*Lease, error) {
-	m, err := l.leases()
+// beginLease makes a lease, as the reply to a request if r is not nil.
+func beginLease(l *link.Link, w turn.Bound, b *Buffer, a Access, d time.Duration, r *LeaseRequest) (*Lease, error) {
+	m, err := leasesOf(l)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +62,12 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	if d, err = m.opt.duration(d); err != nil {
 		return nil, err
 	}
-	if err := l.checkLocal(b.get(), 0, -1); err != nil {
+	if err := checkLocal(l, b.get(), 0, -1); err != nil {
 		return nil, err
 	}
-	if a&MayAtomic != 0 && l.e.eng.attr.AtomicCap == ibv.AtomicNone {
+	if a&MayAtomic != 0 && l.Shard.Engine.Attr.AtomicCap == ibv.AtomicNone {
 		return nil, &ibv.UnsupportedError{Feature: "a lease with " + MayAtomic.String(), Need: "a device with atomics",
-			Have: l.e.eng.name()}
+			Have: l.Shard.Engine.Name()}
 	}
 	s := &Lease{l: l, buf: b, mem: b.get(), n: int64(b.get().Len()), access: a, done: make(chan struct{})}
 	s.mem.Pin()
@@ -76,10 +78,10 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	if err = s.makeKey(); err == nil {
 		err = leasingOf(l).setAccess()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	if err == nil {
-		err = l.leaseError()
+		err = l.LeaseError()
 	}
 	if err != nil { // the lease has not begun
 		s.term.Abandon()
@@ -89,7 +91,7 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	s.number = m.lends.next
 	m.lends.next++
 	m.lends.known[s.number] = s
-	s.opened = leak.Track("lease to " + l.remote.String())
+	s.opened = leak.Track("lease to " + l.Remote.String())
 	s.term.Begin(time.Now().Add(d))
 	s.timer = time.AfterFunc(d, s.expire)
 	s.grant()
@@ -103,48 +105,34 @@ func (l *link) lend(w bound, b *Buffer, a Access, d time.Duration, r *LeaseReque
 	return s, nil
 }
 
-// leaseError is why nothing can be lent or borrowed any more, or nil.
-// Preconditions: l.mu is held.
-func (l *link) leaseError() error {
-	switch {
-	case l.end.Closed():
-		return ErrClosed
-	case l.end.Ending():
-		return l.reason()
-	case l.end.PeerClosed():
-		return ErrPeerClosed
-	}
-	return nil
-}
-
 // waitLease counts a lease, unless it is one too many. It waits for leases that end if they are the reason.
-func (m *leasing) waitLease(w bound, s *Lease) error {
+func (m *leasing) waitLease(w turn.Bound, s *Lease) error {
 	l := m.l
 	for {
-		l.mu.Lock()
+		l.Mu.Lock()
 		err := m.addLease(s)
 		var soon <-chan struct{}
-		if err != nil && l.leaseError() == nil {
+		if err != nil && l.LeaseError() == nil {
 			soon = m.lends.ledger.Soon(s.n)
 		}
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		if soon == nil {
 			return err
 		}
-		if err := l.e.wait(w, soon); err != nil {
+		if err := l.Shard.Progress.Wait(w, soon); err != nil {
 			return err
 		}
 	}
 }
 
 // addLease counts a lease, unless it is one too many.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) addLease(s *Lease) error {
 	l := m.l
-	if err := l.leaseError(); err != nil {
+	if err := l.LeaseError(); err != nil {
 		return err
 	}
-	if l.q.Told() >= controlQueue/2 { // leases that were forced to end, while the peer takes nothing in
+	if l.Queue.Told() >= controlQueue/2 { // leases that were forced to end, while the peer takes nothing in
 		return &ibv.LimitError{What: "frames about leases that the peer has not taken in", Asked: controlQueue/2 + 1,
 			Limit: controlQueue / 2, Where: "a connection: the peer is stopped, or its host does not respond"}
 	}
@@ -161,7 +149,7 @@ func (m *leasing) addLease(s *Lease) error {
 	}
 	lends.open[s] = struct{}{}
 	lends.gone.Add(1)
-	l.e.stat.leases.Add(1)
+	l.Shard.Stat.Leases.Add(1)
 	return nil
 }
 
@@ -171,20 +159,20 @@ func (m *leasing) setAccess() error {
 	lends := &m.lends
 	lends.accessMu.Lock()
 	defer lends.accessMu.Unlock()
-	l.mu.Lock()
+	l.Mu.Lock()
 	var all Access
 	for s := range lends.open {
 		if s.term.State < lease.Ending {
 			all |= s.access
 		}
 	}
-	ended := l.end.Ending()
-	l.mu.Unlock()
+	ended := l.End.Ending()
+	l.Mu.Unlock()
 	want := all.qp()
 	if want == lends.access || ended {
 		return nil
 	}
-	if err := l.port.Allow(want | leastAccess(l.e.family())&^ibv.AccessNone); err != nil {
+	if err := l.Port.Allow(want | link.LeastAccess(l.Shard.Family())&^ibv.AccessNone); err != nil {
 		return err
 	}
 	lends.access = want
@@ -193,15 +181,15 @@ func (m *leasing) setAccess() error {
 
 // expire revokes the lease at its end.
 func (s *Lease) expire() {
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
+	s.l.Mu.Lock()
+	defer s.l.Mu.Unlock()
 	if s.term.Expired(time.Now()) { // else it was extended
 		s.revoke(ErrExpired)
 	}
 }
 
 // revoke asks the peer to stop, and ends the lease by force if the peer does not reply in time.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (s *Lease) revoke(cause error) {
 	if !s.term.Revoke(cause) {
 		return
@@ -212,14 +200,14 @@ func (s *Lease) revoke(cause error) {
 }
 
 func (s *Lease) force() {
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
+	s.l.Mu.Lock()
+	defer s.l.Mu.Unlock()
 	s.term.Forced = true
 	s.beginEnd()
 }
 
 // beginEnd ends a lease that has begun.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (s *Lease) beginEnd() {
 	if !s.term.End() {
 		return
@@ -230,7 +218,7 @@ func (s *Lease) beginEnd() {
 }
 
 // toEnd takes the memory from the peer in the background: the lease is Ending.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (s *Lease) toEnd() {
 	leasingOf(s.l).lends.ledger.End(s.n)
 	go s.close()
@@ -248,7 +236,7 @@ func reasonOf(cause error) uint32 {
 }
 
 // returned handles the peer's RETURN: it has no operation under way.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (s *Lease) returned(reason uint32) {
 	switch reason {
 	case wire.EndedRevoked:
@@ -268,9 +256,9 @@ func (s *Lease) close() {
 	if taken {
 		_ = leasingOf(l).setAccess() // fails when the connection ends
 	}
-	l.mu.Lock()
+	l.Mu.Lock()
 	leasingOf(l).forget(s) // before Wait returns: another may be lent then
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	if taken { // else the buffer stays pinned
 		s.finish(nil)
 		s.mem.Unpin()
@@ -278,25 +266,25 @@ func (s *Lease) close() {
 }
 
 // forget takes the lease out of the count.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (m *leasing) forget(s *Lease) {
 	s.term.State = lease.Ended
 	delete(m.lends.open, s)
 	m.lends.ledger.Ended(s.n)
 	s.opened.Done()
-	m.l.e.stat.leases.Add(-1)
+	m.l.Shard.Stat.Leases.Add(-1)
 }
 
 // sever ends the connection; the lease ends when nothing can arrive through it any more.
 func (s *Lease) sever(err error) {
-	s.l.fail(err)
-	<-s.l.end.Done()
-	s.l.mu.Lock()
+	s.l.Fail(err)
+	<-s.l.End.Done()
+	s.l.Mu.Lock()
 	if s.term.Cause == nil {
 		s.term.Cause = err
 	}
-	closing := s.l.end.CloseErr()
-	s.l.mu.Unlock()
+	closing := s.l.End.CloseErr()
+	s.l.Mu.Unlock()
 	if closing != nil {
 		closing = fmt.Errorf("the peer may still have access: %w: %w", closing, err)
 	}
@@ -311,21 +299,21 @@ func (s *Lease) finish(failed error) {
 	})
 }
 
-// ended ends all leases of a connection whose QP is gone, and waits for it.
-func (m *leasing) ended() {
+// Ended ends all leases of a connection whose QP is gone, and waits for it.
+func (m *leasing) Ended() {
 	l := m.l
-	l.mu.Lock()
+	l.Mu.Lock()
 	for s := range m.lends.open {
 		if s.term.State == lease.Live {
-			s.term.Cause = l.reason()
+			s.term.Cause = l.Reason()
 		}
 		s.beginEnd()
 	}
 	for _, r := range m.borrows.regions {
-		r.end(l.reason())
+		r.end(l.Reason())
 	}
-	m.borrows.asks.Clear(func(a *asking) { a.answer(nil, l.reason()) })
-	l.mu.Unlock()
+	m.borrows.asks.Clear(func(a *asking) { a.answer(nil, l.Reason()) })
+	l.Mu.Unlock()
 	m.lends.gone.Wait()
 }
 
@@ -334,15 +322,15 @@ func (m *leasing) ended() {
 // and ErrPeerGone or the like if the connection did: data that was being written then may have arrived in part. Without
 // the buffer, the error is ctx's, or the device failed and the peer may still have access.
 func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
-	if err := s.l.e.wait(bound{Ctx: ctx}, s.done); err != nil {
+	if err := s.l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, s.done); err != nil {
 		return nil, err
 	}
 	if s.failed != nil {
-		return nil, s.l.fault("wait for lease", s.failed)
+		return nil, fault(s.l, "wait for lease", s.failed)
 	}
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
-	return s.buf, s.l.fault("wait for lease", s.term.Cause)
+	s.l.Mu.Lock()
+	defer s.l.Mu.Unlock()
+	return s.buf, fault(s.l, "wait for lease", s.term.Cause)
 }
 
 // Window reports whether the peer's access is by a memory window of the buffer's MR, not by an MR of the lease's own.
@@ -355,13 +343,13 @@ func (s *Lease) Done() <-chan struct{} { return s.done }
 // asks the peer to return the memory; if that takes longer than LeaseOptions.Grace, the access ends by
 // force. If ctx ends first, the revocation goes on without it.
 func (s *Lease) Revoke(ctx context.Context) error {
-	s.l.mu.Lock()
+	s.l.Mu.Lock()
 	s.revoke(ErrRevoked)
-	s.l.mu.Unlock()
-	if err := s.l.e.wait(bound{Ctx: ctx}, s.done); err != nil {
+	s.l.Mu.Unlock()
+	if err := s.l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, s.done); err != nil {
 		return err
 	}
-	return s.l.fault("revoke", s.failed)
+	return fault(s.l, "revoke", s.failed)
 }
 
 // Extend makes the lease end after d from now, which must not be earlier than it would. 0 means
@@ -370,7 +358,7 @@ func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.l.fault("extend lease", s.extend(d))
+	return fault(s.l, "extend lease", s.extend(d))
 }
 
 func (s *Lease) extend(d time.Duration) error {
@@ -378,8 +366,8 @@ func (s *Lease) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
+	s.l.Mu.Lock()
+	defer s.l.Mu.Unlock()
 	if s.term.State != lease.Live {
 		if s.term.Cause == nil {
 			return ErrReturned

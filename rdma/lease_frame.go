@@ -16,26 +16,26 @@ const (
 )
 
 // tell queues a frame about leases for the peer.
-// Preconditions: l.mu is held, the connection has leases.
+// Preconditions: l.Mu is held, the connection has leases.
 func (m *leasing) tell(c wire.Control) {
 	l := m.l
-	if l.end.Ending() || l.end.Closed() {
+	if l.End.Ending() || l.End.Closed() {
 		return
 	}
-	if l.q.Told() == controlQueue {
-		l.protocol("LIMIT", fmt.Sprintf("none for %d answers", controlQueue), "the frames about leases to be taken in")
+	if l.Queue.Told() == controlQueue {
+		l.Protocol("LIMIT", fmt.Sprintf("none for %d answers", controlQueue), "the frames about leases to be taken in")
 		return
 	}
-	l.q.Tell(c)
-	l.pump()
+	l.Queue.Tell(c)
+	l.Pump()
 }
 
-// receive handles a frame about leases.
-// Preconditions: l.mu is held.
-func (m *leasing) receive(h wire.Header, p []byte) {
-	m.recv.Came()
-	m.recv.Took(1, 0) // its window is fixed
-	bad := func(got, want string) { m.l.protocol(h.Kind.String(), got, want) }
+// Receive handles a frame about leases.
+// Preconditions: l.Mu is held.
+func (m *leasing) Receive(h wire.Header, p []byte) {
+	m.Recv.Came()
+	m.Recv.Took(1, 0) // its window is fixed
+	bad := func(got, want string) { m.l.Protocol(h.Kind.String(), got, want) }
 	has := func(next uint32) bool { // reports whether a lease of this number has been
 		if !wire.Before(h.Aux, next) {
 			bad(fmt.Sprintf("lease %d", h.Aux), fmt.Sprintf("a number below %d", next))
@@ -77,7 +77,7 @@ func (m *leasing) receive(h wire.Header, p []byte) {
 }
 
 // receiveLend handles a LEND. bad reports what is wrong with it.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) receiveLend(number uint32, p []byte, bad func(got, want string)) {
 	f := wire.ParseLend(p)
 	switch {
@@ -101,7 +101,7 @@ func (m *leasing) receiveLend(number uint32, p []byte, bad func(got, want string
 }
 
 // receiveRequest handles a REQUEST. bad reports what is wrong with it.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) receiveRequest(number uint32, p []byte, bad func(got, want string)) {
 	f := wire.ParseRequest(p)
 	r := &LeaseRequest{Bytes: f.Bytes, Access: Access(f.Access), l: m.l, number: uint16(number),
@@ -118,19 +118,19 @@ func (m *leasing) receiveRequest(number uint32, p []byte, bad func(got, want str
 	}
 }
 
-// freshen brings the first frame about leases up to date, which is about to be sent.
-// Preconditions: l.mu is held.
-func (m *leasing) freshen() {
-	c := m.l.q.FirstTold()
+// Freshen brings the first frame about leases up to date, which is about to be sent.
+// Preconditions: l.Mu is held.
+func (m *leasing) Freshen() {
+	c := m.l.Queue.FirstTold()
 	if s := m.lends.known[c.Aux]; c.Kind == wire.Extend && s != nil {
 		*c = wire.NumberFrame(wire.Extend, c.Aux, milliseconds(s.term.Told(time.Now())))
 	}
 }
 
-// start runs when the peer's hello is known.
-// Preconditions: l.mu is held.
-func (m *leasing) start() {
-	m.depth = min(m.l.port.Reads(), nic.ReadsMost)
-	m.l.q.MayRead(m.depth)
+// Start runs when the peer's hello is known.
+// Preconditions: l.Mu is held.
+func (m *leasing) Start() {
+	m.depth = min(m.l.Port.Reads(), nic.ReadsMost)
+	m.l.Queue.MayRead(m.depth)
 	m.beginDecide() // requests may have come first
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
@@ -23,16 +24,16 @@ type leaseKey struct {
 
 	remote ibv.RemoteMemory
 	bind   ibv.BindMW
-	bound  work      // its work request; under link.mu
-	queued bool      // it is, or was; under link.mu
+	bound  work      // its work request; under link.Mu
+	queued bool      // it is, or was; under link.Mu
 	freed  chan bool // gets what became of the invalidation
 }
 
 // makeKey makes the key of a lease. A window's bind is not posted yet.
 func (s *Lease) makeKey() error {
-	e, b := s.l.e.eng, s.mem
-	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.Addr()%8 == 0) {
-		if mw, err := e.windows.get(); err == nil { // else the device has no more
+	e, b := s.l.Shard.Engine, s.mem
+	if e.Windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.Addr()%8 == 0) {
+		if mw, err := e.Windows.Get(); err == nil { // else the device has no more
 			s.key.mw, s.key.freed = mw, make(chan bool, 1)
 			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.MR().(*ibv.MR), Addr: b.Addr(),
 				Length: uint64(s.n), Access: s.access.qp() | ibv.ZeroBased}
@@ -40,7 +41,7 @@ func (s *Lease) makeKey() error {
 			return nil
 		}
 	}
-	mr, err := e.register(b, s.access.mr())
+	mr, err := register(e, b, s.access.mr())
 	if err != nil {
 		return err
 	}
@@ -51,21 +52,21 @@ func (s *Lease) makeKey() error {
 // register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its key is
 // also valid for other connections with leases, but their peers would have to guess both, and lose the connection by
 // the first wrong guess.
-func (e *Engine) register(b *pool.Buf, access ibv.AccessFlags) (nic.Memory, error) {
+func register(e *link.Engine, b *pool.Buf, access ibv.AccessFlags) (nic.Memory, error) {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
 	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.Addr()&low
-	return e.nic.Again(b.Bytes(), b.Addr(), iova, access)
+	return e.NIC.Again(b.Bytes(), b.Addr(), iova, access)
 }
 
 // grant lets the peer use the key. A bind comes before the frame that informs the peer.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (s *Lease) grant() {
 	if s.key.mw != nil {
 		s.key.queued = true
 		s.key.bound = work{Steps: []sendq.Step{{Opcode: ibv.OpBindMW, Bind: &s.key.bind}}, Quiet: true}
-		s.l.q.Submit(sendq.Window, &s.key.bound)
+		s.l.Queue.Submit(sendq.Window, &s.key.bound)
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *Lease) takeKey() bool {
 		return true
 	}
 	if s.key.mw != nil && s.invalidate() {
-		s.l.e.eng.windows.put(s.key.mw)
+		s.l.Shard.Engine.Windows.Put(s.key.mw)
 		return true
 	}
 	destroy := func() error {
@@ -88,7 +89,7 @@ func (s *Lease) takeKey() bool {
 		}
 		return s.key.mr.Close()
 	}
-	hung := time.AfterFunc(drainTime, func() { s.sever(errHangs) })
+	hung := time.AfterFunc(link.DrainTime, func() { s.sever(errHangs) })
 	err := destroy()
 	hung.Stop()
 	if err != nil {
@@ -96,43 +97,43 @@ func (s *Lease) takeKey() bool {
 		err = destroy() // without the QP it may work
 	}
 	if s.key.mw != nil {
-		s.l.e.eng.windows.lost(s.key.mw, err == nil)
+		s.l.Shard.Engine.Windows.Lost(s.key.mw, err == nil)
 	}
 	return err == nil
 }
 
 // invalidateTime is how long an invalidation may wait behind what was posted before, which ends when RC gives up.
-const invalidateTime = 4 * drainTime
+const invalidateTime = 4 * link.DrainTime
 
 // invalidate has the queue pair take the window from the peer, and reports whether it has. It has not if the
 // connection has ended. It is not asked if the peer did not return the memory in time: earlier work requests, which may
 // wait for the peer, would come first, while destroying the window needs no queue pair.
 func (s *Lease) invalidate() bool {
 	l := s.l
-	l.mu.Lock()
+	l.Mu.Lock()
 	if !s.key.queued {
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		return true
 	}
-	if l.end.Ending() || s.term.Forced && s.key.bound.Begun() {
-		l.mu.Unlock()
+	if l.End.Ending() || s.term.Forced && s.key.bound.Begun() {
+		l.Mu.Unlock()
 		return false
 	}
 	free := &op{freed: s.key.freed}
 	free.Owner = free
 	free.Steps = []sendq.Step{{Opcode: ibv.OpLocalInv, Remote: ibv.RemoteAddr{RKey: s.key.remote.RKey}}}
-	l.q.Submit(sendq.Window, &free.work)
-	l.pump()
-	l.mu.Unlock()
-	defer l.e.pollMeanwhile()()
+	l.Queue.Submit(sendq.Window, &free.work)
+	l.Pump()
+	l.Mu.Unlock()
+	defer l.Shard.Progress.Meanwhile()()
 	timer := time.NewTimer(invalidateTime)
 	defer timer.Stop()
 	select {
 	case done := <-s.key.freed:
 		return done
-	case <-l.end.Done():
+	case <-l.End.Done():
 	case <-timer.C:
-		l.fail(&deviceFault{errHangs})
+		l.Fail(&link.DeviceFault{Err: errHangs})
 	}
 	return false
 }

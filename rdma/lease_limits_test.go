@@ -10,7 +10,9 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -24,12 +26,12 @@ func TestExtendMerges(t *testing.T) {
 		for i := range 3 * controlQueue {
 			ok(t, s.Extend(t.Context(), time.Minute+time.Duration(i)*time.Millisecond))
 		}
-		if n := l.q.Told(); n != 1 || l.end.Ending() {
-			t.Fatalf("%d frames wait, ended %v", n, l.end.Ending())
+		if n := l.Queue.Told(); n != 1 || l.End.Ending() {
+			t.Fatalf("%d frames wait, ended %v", n, l.End.Ending())
 		}
 		time.Sleep(10 * time.Second)
 		want := time.Minute + (3*controlQueue-1)*time.Millisecond - 10*time.Second
-		c := l.nextTold()
+		c := nextTold(l)
 		got := time.Duration(wire.ParseNumber(c.Payload())) * time.Millisecond
 		if c.Kind != wire.Extend || got != want {
 			t.Errorf("%v of %v, want an EXTEND of %v", c.Kind, got, want)
@@ -40,13 +42,13 @@ func TestExtendMerges(t *testing.T) {
 }
 
 // fakeRequest has the peer ask for memory.
-func fakeRequest(l *link, number uint16) {
+func fakeRequest(l *link.Link, number uint16) {
 	f := wire.RequestFrame{Bytes: 1, Access: uint8(MayRead)}
 	c := f.Encode(number)
 	h := wire.Header{Kind: wire.Request, Aux: uint32(number), Length: uint32(len(c.Payload()))}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	leasingOf(l).receive(h, c.Payload())
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	leasingOf(l).Receive(h, c.Payload())
 }
 
 // TestRequestPlaces: the place of a request is free before its reply is sent, although OnRequest still runs. No lock is
@@ -56,14 +58,14 @@ func TestRequestPlaces(t *testing.T) {
 		l := fakeLink(time.Second)
 		hold, asked := make(chan struct{}), 0
 		leasingOf(l).opt.OnRequest = func(_ context.Context, r *LeaseRequest) (*Lease, error) {
-			l.mu.Lock()
+			l.Mu.Lock()
 			asked++
 			// As at the end of Lend.
 			leasingOf(l).reply(r)
 			c := connOf(l)
 			waiting := leasingOf(l).lends.desk.Open()
-			l.mu.Unlock()
-			if r.Conn != c || r.Peer != l.remote {
+			l.Mu.Unlock()
+			if r.Conn != c || r.Peer != l.Remote {
 				t.Errorf("a request of %p, %v", r.Conn, r.Peer)
 			}
 			if waiting >= lease.RequestsMost {
@@ -79,14 +81,14 @@ func TestRequestPlaces(t *testing.T) {
 		if asked != 0 {
 			t.Fatal("OnRequest runs before the connection is there")
 		}
-		l.mu.Lock()
-		l.started = true
+		l.Mu.Lock()
+		l.Started = true
 		leasingOf(l).beginDecide()
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		synctest.Wait()
 		fakeRequest(l, lease.RequestsMost+1) // the first one has its reply
-		if leasingOf(l).lends.desk.Open() != lease.RequestsMost || l.end.Ending() {
-			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open(), l.end.Ending(), l.end.Cause())
+		if leasingOf(l).lends.desk.Open() != lease.RequestsMost || l.End.Ending() {
+			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open(), l.End.Ending(), l.End.Cause())
 		}
 		close(hold)
 		synctest.Wait()
@@ -106,33 +108,34 @@ func TestLendWaits(t *testing.T) {
 		m.lends.ledger = lease.NewLedger(10, 2)
 		newLease := func(n int64) *Lease { return &Lease{l: l, n: n, done: make(chan struct{})} }
 		a, b := newLease(6), newLease(4)
-		ok(t, leasingOf(l).waitLease(bound{}, a))
-		ok(t, leasingOf(l).waitLease(bound{}, b))
+		ok(t, leasingOf(l).waitLease(turn.Bound{}, a))
+		ok(t, leasingOf(l).waitLease(turn.Bound{}, b))
 		var limit *ibv.LimitError
 		refused := func(n int64) {
 			t.Helper()
 			began := time.Now()
-			if err := leasingOf(l).waitLease(bound{}, newLease(n)); !errors.As(err, &limit) || time.Since(began) != 0 {
+			if err := leasingOf(l).waitLease(turn.Bound{}, newLease(n)); !errors.As(err, &limit) ||
+				time.Since(began) != 0 {
 				t.Errorf("a lease of %d: %v after %v", n, err, time.Since(began))
 			}
 		}
 		refused(1)
-		l.mu.Lock()
+		l.Mu.Lock()
 		a.term.State = lease.Ending
 		m.lends.ledger.End(a.n)
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		refused(7) // 6 are ending
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := leasingOf(l).waitLease(bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
+		if err := leasingOf(l).waitLease(turn.Bound{Ctx: short}, newLease(1)); err != context.DeadlineExceeded {
 			t.Errorf("waiting with a bound: %v", err)
 		}
 		waited := make(chan error)
-		go func() { waited <- leasingOf(l).waitLease(bound{}, newLease(6)) }()
+		go func() { waited <- leasingOf(l).waitLease(turn.Bound{}, newLease(6)) }()
 		synctest.Wait()
-		l.mu.Lock()
+		l.Mu.Lock()
 		leasingOf(l).forget(a)
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		ok(t, <-waited)
 		if led := &m.lends.ledger; len(m.lends.open) != 2 || led.Open() != 2 || led.Bytes() != 10 {
 			t.Errorf("%d leases, %d, of %d bytes", len(m.lends.open), led.Open(), led.Bytes())
@@ -147,9 +150,9 @@ func TestLeaseFlood(t *testing.T) {
 		l := fakeLink(time.Millisecond)
 		var limit *ibv.LimitError
 		for i := range controlQueue {
-			s := &Lease{l: l, mem: pool.FakeBuf(l.e.eng.pool), n: 1, done: make(chan struct{})}
+			s := &Lease{l: l, mem: pool.FakeBuf(l.Shard.Engine.Pool), n: 1, done: make(chan struct{})}
 			s.mem.SetPins(2)
-			l.mu.Lock()
+			l.Mu.Lock()
 			err := leasingOf(l).addLease(s)
 			if err == nil {
 				s.term.Begin(time.Now().Add(time.Hour))
@@ -160,7 +163,7 @@ func TestLeaseFlood(t *testing.T) {
 				leasingOf(l).tell(f.Encode(s.number))
 				s.revoke(ErrRevoked)
 			}
-			l.mu.Unlock()
+			l.Mu.Unlock()
 			if err != nil {
 				if !errors.As(err, &limit) || limit.Limit != controlQueue/2 || i != controlQueue/4 {
 					t.Errorf("lease %d: %v", i, err)
@@ -173,8 +176,8 @@ func TestLeaseFlood(t *testing.T) {
 				t.Fatal("a lease has not ended")
 			}
 		}
-		if limit == nil || l.end.Ending() {
-			t.Errorf("no limit; ended %v", l.end.Ending())
+		if limit == nil || l.End.Ending() {
+			t.Errorf("no limit; ended %v", l.End.Ending())
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -18,10 +20,10 @@ type LeaseRequest struct {
 	Access   Access
 	Duration time.Duration // 0: the peer leaves it to this side
 
-	l      *link
+	l      *link.Link
 	number uint16
 
-	// Under link.mu.
+	// Under link.Mu.
 	lending bool // Lend is at work
 	over    bool // OnRequest has returned: it is refused, unless Lend is at work
 	replied bool
@@ -42,30 +44,30 @@ func (r *LeaseRequest) Lend(ctx context.Context, b *Buffer, a Access, d time.Dur
 	if d == 0 && leasingOf(l) != nil {
 		d = min(r.Duration, leasingOf(l).opt.MaxDuration)
 	}
-	l.mu.Lock()
+	l.Mu.Lock()
 	first := !r.replied && !r.lending
 	if first {
 		r.lending = true
 	}
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	if !first {
-		return nil, l.fault("lend", &ibv.ArgError{Arg: "request", Got: "one that was answered",
+		return nil, fault(l, "lend", &ibv.ArgError{Arg: "request", Got: "one that was answered",
 			Want: "one answer"})
 	}
-	s, err := l.lend(bound{Ctx: ctx}, b, a, d, r)
-	l.mu.Lock()
+	s, err := beginLease(l, turn.Bound{Ctx: ctx}, b, a, d, r)
+	l.Mu.Lock()
 	r.lending = false
 	if err != nil && r.over {
 		leasingOf(l).refuse(r, refuseReason(err))
 	}
-	l.mu.Unlock()
-	return s, l.fault("lend", err)
+	l.Mu.Unlock()
+	return s, fault(l, "lend", err)
 }
 
 // beginDecide starts a goroutine for the requests that wait, once the connection is there.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) beginDecide() {
-	if m.l.started && m.lends.desk.Start() {
+	if m.l.Started && m.lends.desk.Start() {
 		go m.decide()
 	}
 }
@@ -78,12 +80,12 @@ func (m *leasing) decide() {
 			return
 		}
 		reason := m.onRequest(r)
-		m.l.mu.Lock()
+		m.l.Mu.Lock()
 		r.over = true
 		if !r.lending {
 			m.refuse(r, reason)
 		}
-		m.l.mu.Unlock()
+		m.l.Mu.Unlock()
 	}
 }
 
@@ -97,7 +99,7 @@ func (m *leasing) onRequest(r *LeaseRequest) RefuseReason {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var reason RefuseReason
-	err := m.l.e.eng.foreign.Wait(m.l.stopped.Done(), func() {
+	err := m.l.Shard.Engine.Foreign.Wait(m.l.Stopped.Done(), func() {
 		_, err := decide(ctx, r)
 		reason = refuseReason(err)
 	})
@@ -110,25 +112,25 @@ func (m *leasing) onRequest(r *LeaseRequest) RefuseReason {
 // nextRequest returns a request for OnRequest, or nil if there is none, or the connection has ended.
 func (m *leasing) nextRequest() *LeaseRequest {
 	l := m.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, ok := m.lends.desk.Next(l.leaseError() == nil)
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	r, ok := m.lends.desk.Next(l.LeaseError() == nil)
 	if !ok {
 		return nil
 	}
-	r.Peer, r.Conn = l.remote, connOf(l)
+	r.Peer, r.Conn = l.Remote, connOf(l)
 	return r
 }
 
 // reply ends a request, whose place is free before the reply is sent.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (m *leasing) reply(r *LeaseRequest) {
 	r.replied = true
 	m.lends.desk.Reply()
 }
 
 // refuse refuses a request that has no reply.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) refuse(r *LeaseRequest, reason RefuseReason) {
 	if r.replied {
 		return

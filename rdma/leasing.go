@@ -5,14 +5,15 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-// leasing is the additional state of a connection with leases. link.mu guards it.
+// leasing is the additional state of a connection with leases. link.Mu guards it.
 type leasing struct {
-	control
-	l   *link
+	link.Control
+	l   *link.Link
 	opt LeaseOptions
 
 	lends   lendings
@@ -22,7 +23,7 @@ type leasing struct {
 	depth int // most reads and atomics under way
 }
 
-// lendings has the memory that this side lends. link.mu guards it, except for the last two fields.
+// lendings has the memory that this side lends. link.Mu guards it, except for the last two fields.
 type lendings struct {
 	ledger lease.Ledger
 	open   map[*Lease]struct{} // leases that have not ended
@@ -31,11 +32,11 @@ type lendings struct {
 	gone   sync.WaitGroup      // of leases
 	desk   lease.Desk[*LeaseRequest]
 
-	accessMu sync.Mutex      // held while the QP's access changes; taken before link.mu
+	accessMu sync.Mutex      // held while the QP's access changes; taken before link.Mu
 	access   ibv.AccessFlags // of the QP; with accessMu
 }
 
-// borrowings has the memory that this side borrows. link.mu guards it.
+// borrowings has the memory that this side borrows. link.Mu guards it.
 type borrowings struct {
 	regions map[uint32]*Region
 	next    uint32        // number of the next one
@@ -53,16 +54,16 @@ func newLeasing(o *LeaseOptions) *leasing {
 			known: make(map[uint32]*Lease)},
 		borrows: borrowings{regions: make(map[uint32]*Region), wake: make(chan struct{}, 1)},
 	}
-	m.control = newControl(m)
+	m.Control = link.NewControl(m)
 	m.borrows.places.Init(lease.RequestsMost)
 	return m
 }
 
-// leases returns the leasing of a connection where both ends allow it.
-func (l *link) leases() (*leasing, error) {
-	if l.ctl == nil {
+// leasesOf returns the leasing of a connection where both ends allow it.
+func leasesOf(l *link.Link) (*leasing, error) {
+	if l.Control == nil {
 		have := "a side without"
-		if l.peer.Flags&wire.HelloLeases == 0 {
+		if l.Peer.Flags&wire.HelloLeases == 0 {
 			have = "a peer without"
 		}
 		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
@@ -72,4 +73,4 @@ func (l *link) leases() (*leasing, error) {
 }
 
 // leasingOf returns the leasing of a connection that has one.
-func leasingOf(l *link) *leasing { return l.ctl.tenant.(*leasing) }
+func leasingOf(l *link.Link) *leasing { return l.Control.Tenant.(*leasing) }

@@ -8,11 +8,11 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/admit"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -20,10 +20,6 @@ import (
 const (
 	// handshakesMost bounds the handshakes of a listener that are under way. Each has a queue pair, but no blocks.
 	handshakesMost = 1024
-	// handshakeGrace is after what time such a handshake makes room for another peer.
-	handshakeGrace = 500 * time.Millisecond
-	// waitingMost bounds the peers that wait for their handshake to begin.
-	waitingMost = 4096
 	// handshakesLarge bounds those of streams for which large blocks are registered.
 	handshakesLarge = 16
 )
@@ -34,13 +30,13 @@ type listener struct {
 	kind  wire.ConnKind
 	opt   Options
 	gate  *admit.Gate[asker]
-	ready chan *link // not accepted yet; has room, see gate
+	ready chan *link.Link // not accepted yet; has room, see gate
 	ctx   context.Context
 	stop  context.CancelFunc
 
 	pending atomic.Int32 // handshakes that have an engine
 	refused tally
-	log     lines
+	log     link.Lines
 
 	served sync.WaitGroup // serve, refusals, and decisions about peers
 	mu     sync.Mutex
@@ -69,15 +65,16 @@ func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) 
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link, opt.backlog()), ended: make(chan struct{})}
+	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link.Link, opt.backlog()),
+		ended: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	conns := defaultMaxConns
 	if opt.Engine != nil {
-		conns = opt.Engine.opt.MaxConns
-		l.refused.use(opt.Engine)
+		conns = opt.Engine.e.Options.MaxConns
+		l.refused.use(opt.Engine.e)
 	}
 	l.gate = admit.New(l.ctx, admit.Limits{Handshakes: min(handshakesMost, max(conns/2, 1)), Backlog: opt.backlog(),
-		Waiting: waitingMost, Grace: handshakeGrace}, l.handshake)
+		Waiting: admit.WaitingMost, Grace: admit.Grace}, l.handshake)
 	l.served.Go(l.serve)
 	l.opened = leak.Track("listener at " + l.addr().String())
 	return l, nil
@@ -145,7 +142,7 @@ func (l *listener) handshake(ctx context.Context, h *admit.Handshake, a asker) {
 }
 
 // connect finishes a handshake. It returns nil if there is no connection.
-func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.Hello) *link {
+func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.Hello) *link.Link {
 	a := &attempt{kind: l.kind, opt: &l.opt, from: l, small: l.pending.Add(1) > handshakesLarge}
 	defer l.pending.Add(-1)
 	if peer.Flags&wire.HelloLeases != 0 {
@@ -167,7 +164,7 @@ func (l *listener) connect(ctx context.Context, r *rdmacm.Request, peer *wire.He
 	if _, err := r.Accept(ctx, o); err != nil {
 		return nil
 	}
-	if err := a.link.start(*peer); err != nil {
+	if err := a.link.Start(*peer); err != nil {
 		l.note(from, wire.RejectMemory, err)
 		return nil
 	}
@@ -196,7 +193,7 @@ func (a *attempt) reason(ctx context.Context, c *rdmacm.Conn, err error) wire.Re
 }
 
 // accept waits for the next connection.
-func (l *listener) accept(ctx context.Context) (*link, error) {
+func (l *listener) accept(ctx context.Context) (*link.Link, error) {
 	select {
 	case c := <-l.ready:
 		l.gate.Taken()
@@ -230,7 +227,7 @@ func (l *listener) close() error {
 	for {
 		select {
 		case c := <-l.ready:
-			c.close()
+			c.Close()
 			continue
 		default:
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -18,76 +19,76 @@ import (
 // TestLost_NotClosed loses data in each way. Programs ignore net.ErrClosed after Close, so no error that says so may
 // match it, or have its text.
 func TestLost_NotClosed(t *testing.T) {
-	for name, lose := range map[string]func(l, peer *link) error{
-		"Linger": func(l, _ *link) error {
-			l.linger.most = time.Millisecond
-			return l.closeWait(nil)
+	for name, lose := range map[string]func(l, peer *link.Link) error{
+		"Linger": func(l, _ *link.Link) error {
+			l.Linger.Most = time.Millisecond
+			return l.CloseWait(nil)
 		},
-		"Linger, again": func(l, _ *link) error {
-			l.linger.most = time.Millisecond
-			_ = l.closeWait(nil)
-			<-l.end.Done()
-			return l.closeWait(nil)
+		"Linger, again": func(l, _ *link.Link) error {
+			l.Linger.Most = time.Millisecond
+			_ = l.CloseWait(nil)
+			<-l.End.Done()
+			return l.CloseWait(nil)
 		},
-		"the shared time is over": func(l, _ *link) error {
+		"the shared time is over": func(l, _ *link.Link) error {
 			for range 100 { // they have waited in vain
-				w, _ := l.e.eng.allowance.Begin(time.Nanosecond, time.Hour, 0)
+				w, _ := l.Shard.Engine.Allowance.Begin(time.Nanosecond, time.Hour, 0)
 				w.End(0, false)
 			}
-			l.mu.Lock()
-			l.alive.Took -= 1000
-			l.mu.Unlock()
-			l.linger.most = testutil.Patience
-			return l.closeWait(nil)
+			l.Mu.Lock()
+			l.Alive.Took -= 1000
+			l.Mu.Unlock()
+			l.Linger.Most = testutil.Patience
+			return l.CloseWait(nil)
 		},
-		"a write deadline": func(l, _ *link) error {
+		"a write deadline": func(l, _ *link.Link) error {
 			past := make(chan struct{})
 			time.AfterFunc(time.Millisecond, func() { close(past) })
-			return l.closeWait(past)
+			return l.CloseWait(past)
 		},
-		"CloseNow before": func(l, _ *link) error {
-			l.closeNow()
-			<-l.end.Done()
-			return l.closeWait(nil)
+		"CloseNow before": func(l, _ *link.Link) error {
+			l.CloseNow()
+			<-l.End.Done()
+			return l.CloseWait(nil)
 		},
-		"CloseNow meanwhile": func(l, _ *link) error {
-			time.AfterFunc(time.Millisecond, l.closeNow)
-			return l.closeWait(nil)
+		"CloseNow meanwhile": func(l, _ *link.Link) error {
+			time.AfterFunc(time.Millisecond, l.CloseNow)
+			return l.CloseWait(nil)
 		},
-		"the peer closed": func(l, peer *link) error {
-			peer.close()
+		"the peer closed": func(l, peer *link.Link) error {
+			peer.Close()
 			testutil.Eventually(t, "this side knows", func() bool {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				return l.end.PeerClosed()
+				l.Mu.Lock()
+				defer l.Mu.Unlock()
+				return l.End.PeerClosed()
 			})
-			return l.closeWait(nil)
+			return l.CloseWait(nil)
 		},
-		"the peer broke the connection": func(l, peer *link) error {
-			peer.closeNow()
-			<-l.end.Done()
-			return l.closeWait(nil)
+		"the peer broke the connection": func(l, peer *link.Link) error {
+			peer.CloseNow()
+			<-l.End.Done()
+			return l.CloseWait(nil)
 		},
-		"the connection ended": func(l, _ *link) error {
-			l.fail(rdmacm.ErrDisconnected)
-			return l.closeWait(nil)
+		"the connection ended": func(l, _ *link.Link) error {
+			l.Fail(rdmacm.ErrDisconnected)
+			return l.CloseWait(nil)
 		},
-		"the connection manager closed": func(l, _ *link) error {
-			l.fail(fmt.Errorf("here: %w", net.ErrClosed))
-			return l.closeWait(nil)
+		"the connection manager closed": func(l, _ *link.Link) error {
+			l.Fail(fmt.Errorf("here: %w", net.ErrClosed))
+			return l.CloseWait(nil)
 		},
-		"the device has gone": func(l, _ *link) error {
-			l.fail(&deviceFault{errors.New("gone")})
-			return l.closeWait(nil)
+		"the device has gone": func(l, _ *link.Link) error {
+			l.Fail(&link.DeviceFault{Err: errors.New("gone")})
+			return l.CloseWait(nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := inMemory(t, memoryEngines(t, both(nil)), wire.Stream, [2]*Options{{}, {}})
 			s := newStream(a)
-			defer b.closeNow()
-			_, err := s.Write(make([]byte, 4*largeBlock)) // two frames more than the peer has asked for
+			defer b.CloseNow()
+			_, err := s.Write(make([]byte, 4*link.LargeBlock)) // two frames more than the peer has asked for
 			ok(t, err)
-			err = lose(a, b)
+			err = public(lose(a, b))
 			if name == "the peer closed" && err == nil {
 				return // it had dropped what came before, so its adapter has all
 			}
@@ -124,9 +125,9 @@ func TestStream_CloseDeadline(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := inMemory(t, memoryEngines(t, both(nil)), wire.Stream, [2]*Options{{}, {Linger: testutil.Patience}})
 			s, peer := newStream(a), newStream(b)
-			_, err := s.Write(make([]byte, 4*largeBlock))
+			_, err := s.Write(make([]byte, 4*link.LargeBlock))
 			ok(t, err)
-			s.l.linger.most = testutil.Patience
+			s.l.Linger.Most = testutil.Patience
 			ok(t, c.set(s))
 			closed := make(chan error, 1)
 			go func() { closed <- s.Close() }()
@@ -142,7 +143,7 @@ func TestStream_CloseDeadline(t *testing.T) {
 					t.Errorf("Close has not waited: %v", <-closed)
 				}
 			}
-			if n, err := io.Copy(io.Discard, peer); n != 4*largeBlock || err != nil { // the engine goes on
+			if n, err := io.Copy(io.Discard, peer); n != 4*link.LargeBlock || err != nil { // the engine goes on
 				t.Errorf("the peer has %d bytes, %v", n, err)
 			}
 			if !c.past {
@@ -158,7 +159,7 @@ func TestErr_Closed(t *testing.T) {
 	a, b := inMemory(t, memoryEngines(t, both(nil)), wire.Messages, [2]*Options{{}, {}})
 	c := &Conn{a}
 	ok(t, c.Close())
-	b.closeNow()
+	b.CloseNow()
 	for what, err := range map[string]error{"Err": c.Err(), "Send": c.Send(context.Background(), nil)} {
 		if !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%s: %v, want net.ErrClosed", what, err)

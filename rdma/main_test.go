@@ -11,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil/emulated"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestMain fails when a test leaves an object open.
@@ -29,10 +30,10 @@ func runTests(m *testing.M) int {
 		return child(addr)
 	}
 	if os.Getenv("PUREVERBS_TEST_LEAST") != "" {
-		ownQueues = true
+		link.OwnQueues = true
 		ibv.Internal.Show(friend.Mine).GrantLess(grantLeast)
 	}
-	lingerTime = time.Second // many tests close connections whose peers do not read
+	link.LingerTime = time.Second // many tests close connections whose peers do not read
 	leak.Enable()
 	code := m.Run()
 	if err := CloseIdle(); err != nil {

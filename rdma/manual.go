@@ -14,7 +14,7 @@ func (e *Engine) Poll() (int, error) {
 	if err := e.manual("poll"); err != nil {
 		return 0, err
 	}
-	n, err := e.shards[0].progress.Poll()
+	n, err := e.e.Shards[0].Progress.Poll()
 	return n, e.polled("poll", err)
 }
 
@@ -23,21 +23,21 @@ func (e *Engine) Wait(ctx context.Context) (int, error) {
 	if err := e.manual("wait"); err != nil {
 		return 0, err
 	}
-	n, err := e.shards[0].progress.PollWait(ctx)
+	n, err := e.e.Shards[0].Progress.PollWait(ctx)
 	return n, e.polled("wait", err)
 }
 
 func (e *Engine) polled(op string, err error) error {
 	if err == progress.ErrStopped {
-		return &ibv.OpError{Op: op, Object: "engine of " + e.name(), Err: ErrClosed}
+		return &ibv.OpError{Op: op, Object: "engine of " + e.e.Name(), Err: ErrClosed}
 	}
 	return err
 }
 
 func (e *Engine) manual(op string) error {
-	if e.opt.Manual {
+	if e.e.Options.Manual {
 		return nil
 	}
-	return &ibv.OpError{Op: op, Object: "engine of " + e.name(), Err: &ibv.ArgError{Arg: "engine",
+	return &ibv.OpError{Op: op, Object: "engine of " + e.e.Name(), Err: &ibv.ArgError{Arg: "engine",
 		Got: "one with a poller of its own", Want: "one with EngineOptions.Manual"}}
 }

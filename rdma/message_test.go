@@ -1,22 +1,22 @@
 package rdma
 
 import (
+	"bytes"
 	"context"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // TestMessageReleased: every method of a message panics after Release, also when another message uses the
 // memory.
 func TestMessageReleased(t *testing.T) {
-	l := sender(64)
+	l := link.Fake(wire.Hello{Block: 64}, wire.Messages, nil)
 	for i := range 100 {
-		in := newMessage(l)
-		in.n, in.buf = 1, []byte{byte(i)}
-		m := in.handle()
+		m := messageOf(l.FakeMessage([]byte{byte(i)}, 0, false))
 		m.Release()
-		next := newMessage(l) // usually the same memory
-		other := next.handle()
-		next.n, next.buf = 2, []byte{1, 2}
+		other := messageOf(l.FakeMessage([]byte{1, 2}, 0, false)) // usually the same memory
 		for name, use := range map[string]func(){
 			"Release": m.Release,
 			"Bytes":   func() { m.Bytes() },
@@ -35,14 +35,8 @@ func TestMessageReleased(t *testing.T) {
 
 // TestRecvAllocs: a message whose pointer stays in the caller's function costs no allocation.
 func TestRecvAllocs(t *testing.T) {
-	l := sender(1024)
-	l.q.Stage(staged(l, make([]byte, 8), 0, 0))
-	for l.wr.pack(&outgoing{p: make([]byte, 8), n: 8}) {
-	}
-	packed, _ := l.q.DropStaged()
-	f := arrived(&packed)
-	l.maxMessage = defaultMaxMessage
-	l.rd.turn.Init(1)
+	l := link.Fake(wire.Hello{Block: 1024}, wire.Messages, nil)
+	receive := l.FakeRecords(bytes.Repeat([]byte("\x08\x00\x00\x00\x00\x00\x00\x00any text"), 64))
 	c := &Conn{l}
 	for name, recv := range map[string]func(){
 		"Recv": func() {
@@ -50,20 +44,18 @@ func TestRecvAllocs(t *testing.T) {
 			if err != nil || m.Len() != 8 || len(m.Bytes()) != 8 {
 				t.Fatal("another message: ", err)
 			}
-			m.get().recycle()
+			m.Release()
 		},
 		"TryRecv": func() {
 			m, ok, err := c.TryRecv()
 			if err != nil || !ok || m.Len() != 8 {
 				t.Fatal("another message: ", ok, err)
 			}
-			m.get().recycle()
+			m.Release()
 		},
 	} {
 		if n := testing.AllocsPerRun(100, func() {
-			if l.rd.current.b == nil {
-				l.rd.current = f
-			}
+			receive()
 			recv()
 		}); n != 0 {
 			t.Errorf("%s: %v allocations, want none", name, n)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestNone: in every option whose 0 means a default, None is none, and other negative values are refused.
@@ -32,7 +33,7 @@ func TestNone(t *testing.T) {
 	}{
 		"KeepAlive": {15, 0, options(func(o *Options, v int) { o.KeepAlive = time.Duration(v) },
 			func(o *Options) int64 { return int64(o.keepAliveTicks()) })},
-		"Linger": {int64(lingerTime), None, options(func(o *Options, v int) { o.Linger = time.Duration(v) },
+		"Linger": {int64(link.LingerTime), None, options(func(o *Options, v int) { o.Linger = time.Duration(v) },
 			func(o *Options) int64 { return int64(o.linger()) })},
 		"AckTimeout": {0, ibv.None, options(func(o *Options, v int) { o.AckTimeout = time.Duration(v) },
 			func(o *Options) int64 { return int64(o.cm().AckTimeout) })},

@@ -6,9 +6,11 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
 // step is one read, write or atomic of an operation.
@@ -32,9 +34,9 @@ func stepOf(op ibv.Opcode, b *Buffer, from, to int, off int64) step {
 }
 
 // work is an operation as the send queue has it.
-type work = sendq.Operation[held, owner]
+type work = sendq.Operation[link.Held, link.Owner]
 
-// op is an operation on a region: work requests that complete together. link.mu guards it once it was submitted, until
+// op is an operation on a region: work requests that complete together. link.Mu guards it once it was submitted, until
 // it has finished.
 type op struct {
 	work
@@ -73,16 +75,16 @@ func (m *leasing) submit(o *op) error {
 		err = m.submitted(o)
 	}
 	if err != nil {
-		o.closeSinks(m.l.e.eng.pool)
+		o.closeSinks(m.l.Shard.Engine.Pool)
 	}
 	return err
 }
 
 func (m *leasing) submitted(o *op) error {
 	l := m.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.leaseError(); err != nil {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	if err := l.LeaseError(); err != nil {
 		return err
 	}
 	if err := o.r.use.Cause; err != nil {
@@ -118,103 +120,103 @@ func (m *leasing) submitted(o *op) error {
 		o.Steps = append(o.Steps, w)
 	}
 	o.r.use.Begin()
-	l.q.Submit(sendq.Op, &o.work)
-	l.pump()
+	l.Queue.Submit(sendq.Op, &o.work)
+	l.Pump()
 	return nil
 }
 
 // mayAtomic reports why no atomic can be posted, and has memory for what it returns.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) mayAtomic() error {
 	l := m.l
-	if l.e.eng.attr.AtomicCap == ibv.AtomicNone {
+	if l.Shard.Engine.Attr.AtomicCap == ibv.AtomicNone {
 		return &ibv.UnsupportedError{Feature: "an atomic on remote memory", Need: "a device with atomics",
-			Have: l.e.eng.name() + " without them"}
+			Have: l.Shard.Engine.Name() + " without them"}
 	}
-	return l.wr.needScratch()
+	return l.Writer.NeedScratch()
 }
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
 func (m *leasing) await1(ctx context.Context, o *op) (finished bool, err error) {
 	l := m.l
-	ended := l.e.wait(bound{Ctx: ctx}, o.ch)
+	ended := l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, o.ch)
 	if ended == nil {
 		return true, o.err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	if o.finished {
 		<-o.ch
 		return true, o.err
 	}
 	o.abandoned = true
-	for range l.q.Remove(func(w *work) bool { return w == &o.work }) {
+	for range l.Queue.Remove(func(w *work) bool { return w == &o.work }) {
 		m.drop(o, ended)
 	}
 	return false, ended
 }
 
-// stop ends what waits for remote memory: nothing more is posted or borrowed.
-// Preconditions: l.mu is held, leaseError is not nil.
-func (m *leasing) stop() {
-	wake(m.borrows.wake)
-	m.dropOps(nil, m.l.leaseError())
+// Stop ends what waits for remote memory: nothing more is posted or borrowed.
+// Preconditions: l.Mu is held, leaseError is not nil.
+func (m *leasing) Stop() {
+	link.Wake(m.borrows.wake)
+	m.dropOps(nil, m.l.LeaseError())
 }
 
 // dropOps posts nothing more for a region, or for any if r is nil.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) dropOps(r *Region, err error) {
-	for _, w := range m.l.q.Remove(func(w *work) bool { return r == nil || w.Owner.(*op).r == r }) {
+	for _, w := range m.l.Queue.Remove(func(w *work) bool { return r == nil || w.Owner.(*op).r == r }) {
 		m.drop(w.Owner.(*op), err)
 	}
 }
 
-// completed implements owner.
-func (o *op) completed(failed bool) {
+// Completed implements owner.
+func (o *op) Completed(failed bool) {
 	if o.freed != nil {
 		o.freed <- !failed
 		return
 	}
 	l := o.r.l
 	if failed {
-		o.err = l.reason()
+		o.err = l.Reason()
 	}
 	leasingOf(l).finishIdle(o)
 }
 
 // drop finishes an operation whose rest is not posted.
-// Preconditions: l.mu is held, o is not in the queue.
+// Preconditions: l.Mu is held, o is not in the queue.
 func (m *leasing) drop(o *op, err error) {
 	l := m.l
 	o.err = err
 	if o.Noting {
-		l.giveUp(o.Note.Held)
+		l.GiveUp(o.Note.Held)
 	}
-	if l.q.Drop(&o.work) {
+	if l.Queue.Drop(&o.work) {
 		m.finishIdle(o)
 		return
 	}
-	l.pump() // something asks for its completion
+	l.Pump() // something asks for its completion
 }
 
 // finishIdle finishes an operation that has nothing under way. If the QP could not be closed, its buffers are kept: the
 // device may still use them.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) finishIdle(o *op) {
 	l := m.l
 	if o.sinks > 0 { // the peer must not write there any more
-		p := l.e.eng.pool
+		p := l.Shard.Engine.Pool
 		p.Closing(func() {
 			o.closeSinks(p)
-			l.mu.Lock()
+			l.Mu.Lock()
 			m.finishIdle(o)
-			l.mu.Unlock()
+			l.Mu.Unlock()
 		})
 		return
 	}
 	o.finished = true
 	for i := range o.steps {
-		if b := o.steps[i].buf; b != nil && l.end.CloseErr() == nil {
+		if b := o.steps[i].buf; b != nil && l.End.CloseErr() == nil {
 			b.Unpin()
 		}
 	}
@@ -230,7 +232,7 @@ func (m *leasing) finishIdle(o *op) {
 // makeSinks registers the memory that an operation reads into, if the peer's adapter needs access to it: for this
 // operation alone, since the peer's program may write there meanwhile.
 func (m *leasing) makeSinks(o *op) error {
-	access := m.l.e.family().ReadSink()
+	access := m.l.Shard.Family().ReadSink()
 	if access == ibv.LocalWrite {
 		return nil
 	}
@@ -242,7 +244,7 @@ func (m *leasing) makeSinks(o *op) error {
 		if st.buf.Gen() != st.gen {
 			return errReleased(i)
 		}
-		mr, err := m.l.e.eng.nic.Register(st.buf.Bytes()[st.from:st.to], access)
+		mr, err := m.l.Shard.Engine.NIC.Register(st.buf.Bytes()[st.from:st.to], access)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}

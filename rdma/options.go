@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -103,7 +104,7 @@ func (o *Options) backlog() int                 { return cmp.Or(o.Backlog, defau
 func (o *Options) dialTime() time.Duration      { return cmp.Or(o.Timeout, dialTime) }
 func (o *Options) handshakeTime() time.Duration { return cmp.Or(o.Timeout, handshakeTime) }
 func (o *Options) maxMessage() int              { return cmp.Or(o.MaxMessage, defaultMaxMessage) }
-func (o *Options) linger() time.Duration        { return cmp.Or(o.Linger, lingerTime) }
+func (o *Options) linger() time.Duration        { return cmp.Or(o.Linger, link.LingerTime) }
 
 // cm returns the options of the connection manager.
 func (o *Options) cm() rdmacm.Options {
@@ -112,8 +113,8 @@ func (o *Options) cm() rdmacm.Options {
 }
 
 // link returns the options of a connection.
-func (o *Options) link() linkOptions {
-	return linkOptions{o.Logger, o.maxMessage(), o.keepAliveTicks(), o.linger()}
+func (o *Options) link() link.Options {
+	return link.Options{Log: o.Logger, MaxMessage: o.maxMessage(), KeepAlive: o.keepAliveTicks(), Linger: o.linger()}
 }
 
 func (o *Options) keepAliveTicks() uint32 {
@@ -135,7 +136,7 @@ func (o *Options) check(c call) error {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: wire.AppDataLen,
 			Where: "the handshake"}
 	}
-	return errors.Join(upTo("MaxMessage", o.MaxMessage, longestMessage), upTo("Backlog", o.Backlog, maxBacklog),
+	return errors.Join(upTo("MaxMessage", o.MaxMessage, link.LongestMessage), upTo("Backlog", o.Backlog, maxBacklog),
 		positive("KeepAlive", o.KeepAlive), positive("Linger", o.Linger), notNegative("Timeout", o.Timeout),
 		o.checkRetry(), o.Leases.check())
 }
@@ -162,13 +163,18 @@ func (o *Options) leases(kind wire.ConnKind) *LeaseOptions {
 }
 
 // useEngine has f use the engine for a device.
-func (o *Options) useEngine(dev *ibv.Device, f func(*Engine) error) (*Engine, error) {
+func (o *Options) useEngine(dev *ibv.Device, f func(*link.Engine) error) (*link.Engine, error) {
 	if o.Engine == nil {
-		return useShared(dev.Name(), func() (*Engine, error) { return NewEngine(dev.Name(), nil) }, f)
+		e, err := useShared(dev.Name(), func() (*Engine, error) { return NewEngine(dev.Name(), nil) },
+			func(e *Engine) error { return f(e.e) })
+		if e == nil {
+			return nil, err
+		}
+		return e.e, err
 	}
-	if have := o.Engine.name(); have != dev.Name() {
+	if have := o.Engine.e.Name(); have != dev.Name() {
 		return nil, &ibv.ArgError{Arg: "Engine", Got: "one of " + have, Want: "one of " + dev.Name() +
 			", the device that the address leads to"}
 	}
-	return o.Engine, f(o.Engine)
+	return o.Engine.e, f(o.Engine.e)
 }

@@ -52,7 +52,7 @@ func (o *Options) uses() []use {
 		leases = "LeaseOptions"
 	}
 	if o.Engine != nil {
-		engine = "one of " + o.Engine.name()
+		engine = "one of " + o.Engine.e.Name()
 	}
 	const function = "a function"
 	return []use{

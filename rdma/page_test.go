@@ -10,10 +10,13 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/foreign"
+	"github.com/pureverbs/pureverbs/rdma/internal/admit"
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pace"
+	"github.com/pureverbs/pureverbs/rdma/internal/packet"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -25,7 +28,7 @@ func TestReference(t *testing.T) {
 	ok(t, err)
 	defer e.Close()
 	contains(t, "../rdma/options.go",
-		fmt.Sprintf("0 means %d MiB; %d GiB - 1 is the most", defaultMaxMessage>>20, (longestMessage+1)>>30),
+		fmt.Sprintf("0 means %d MiB; %d GiB - 1 is the most", defaultMaxMessage>>20, (link.LongestMessage+1)>>30),
 		fmt.Sprintf("acknowledge a frame. 0 means %d s,", defaultKeepAlive/time.Second),
 		fmt.Sprintf("the program's own, at most %d bytes", wire.AppDataLen),
 		fmt.Sprintf("0 means %d s, and %d s for a handshake", dialTime/time.Second, handshakeTime/time.Second),
@@ -36,8 +39,8 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("payload of a frame, %d KiB to %d MiB, in bytes, a multiple of 64", wire.MinBlock>>10,
 			wire.MaxBlock>>20),
 		fmt.Sprintf("0 means %d KiB, and %d KiB for streams while half of Memory has room for them (%d by default)",
-			defaultBlock>>10, largeBlock>>10, e.shards[0].large.opt.MaxConns),
-		fmt.Sprintf("0 means %d MiB; the least is %d MiB for each poller", defaultMemory>>20, slabSize>>20),
+			link.DefaultBlock>>10, link.LargeBlock>>10, e.e.Shards[0].Large.Options.MaxConns),
+		fmt.Sprintf("0 means %d MiB; the least is %d MiB for each poller", defaultMemory>>20, link.SlabSize>>20),
 		fmt.Sprintf("0 means %d µs, None never", defaultSpin/time.Microsecond),
 		fmt.Sprintf("most connections; a PacketConn counts as 5; 0 means %d", defaultMaxConns),
 		fmt.Sprintf("up to %d, each with its CQ", maxPollers),
@@ -47,18 +50,20 @@ func TestReference(t *testing.T) {
 		fmt.Sprintf("While %d datagrams are unread", datagram.Recvs),
 		fmt.Sprintf("nothing has come from its address for %d seconds", datagram.AskAfter),
 		fmt.Sprintf("at most %d. Each remembers %s peers", datagram.Sockets, thousands(datagram.PeersMost)),
-		fmt.Sprintf("by default the first %d streams", e.shards[0].large.opt.MaxConns),
-		fmt.Sprintf("less than %d MiB for each poller", largeLeast>>20),
-		fmt.Sprintf("starts with %d frames", startWindow),
-		fmt.Sprintf("to at most %d (%d with %d KiB blocks)", mostSmall.window, mostLarge.window, largeBlock>>10),
+		fmt.Sprintf("by default the first %d streams", e.e.Shards[0].Large.Options.MaxConns),
+		fmt.Sprintf("less than %d MiB for each poller", link.LargeLeast>>20),
+		fmt.Sprintf("starts with %d frames", link.StartWindow),
+		fmt.Sprintf("to at most %d (%d with %d KiB blocks)", link.MostSmall.Window, link.MostLarge.Window,
+			link.LargeBlock>>10),
 		fmt.Sprintf("%d bytes to %d MiB", pool.Smallest, pool.Largest>>20),
-		fmt.Sprintf("at first %d, or %d with leases", baseBlocks(false)+ownBlocks, baseBlocks(true)+ownBlocks),
+		fmt.Sprintf("at first %d, or %d with leases", link.BaseBlocks(false)+link.OwnBlocks,
+			link.BaseBlocks(true)+link.OwnBlocks),
 		fmt.Sprintf("may take %d s to be noticed", pace.SilentBeats+pace.StuckBeats),
 		fmt.Sprintf("about %s times `KeepAlive`", []string{4: "four", 5: "five"}[1+pace.StuckAfter]),
 		fmt.Sprintf("at most %d reads and atomics", nic.ReadsMost),
 		fmt.Sprintf("at most %s queue pairs", thousands(handshakesMost)),
 		fmt.Sprintf("ends after %d s. If other peers wait, it ends after %.1f s", handshakeTime/time.Second,
-			handshakeGrace.Seconds()),
+			admit.Grace.Seconds()),
 		fmt.Sprintf("also tries TCP when RDMA has failed, or after %d ms", attempts.Delay/time.Millisecond),
 		fmt.Sprintf("After %s such calls", thousands(foreign.Most)),
 		fmt.Sprintf("the other family as well after %d ms", attempts.Delay/time.Millisecond),
@@ -66,7 +71,7 @@ func TestReference(t *testing.T) {
 	contains(t, "rdma-protocol.md",
 		fmt.Sprintf("upper half of the immediate is %#x", datagram.State(0)>>16),
 		fmt.Sprintf("announce the requester in %d bytes: `%s`", datagram.AnnounceLen, datagram.AnnounceMagic),
-		fmt.Sprintf("does not come within %d s", packetAgain/time.Second),
+		fmt.Sprintf("does not come within %d s", packet.Again/time.Second),
 		fmt.Sprintf("for %d s, or the last reply is %d s old", datagram.AskAfter, datagram.AskAlways),
 	)
 	contains(t, "guide/lending-memory.md",

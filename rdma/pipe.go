@@ -3,6 +3,7 @@ package rdma
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -18,13 +19,13 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 		o = *opt
 	}
 	fail := func(err error) (*Conn, *Conn, error) {
-		return nil, nil, &ibv.OpError{Op: "connect", Object: nic.PipeName, Err: err}
+		return nil, nil, &ibv.OpError{Op: "connect", Object: nic.PipeName, Err: public(err)}
 	}
 	if err := o.check(callPipe); err != nil {
 		return fail(err)
 	}
 	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
-	var ends [2]*link
+	var ends [2]*link.Link
 	if _, err := useShared(nic.PipeName, create, func(e *Engine) (err error) {
 		ends, err = pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{&o, &o})
 		return err
@@ -35,26 +36,26 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 }
 
 // pipe makes a connection of two engines in memory, which may be the same.
-func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*link, err error) {
+func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*link.Link, err error) {
 	var hellos [2]wire.Hello
 	var attempts [2]*attempt
-	undo := func(err error) ([2]*link, error) {
+	undo := func(err error) ([2]*link.Link, error) {
 		for _, a := range attempts {
 			if a != nil {
 				a.failed(nil, err)
 			}
 		}
-		return [2]*link{}, err
+		return [2]*link.Link{}, err
 	}
 	for i, opt := range opts {
 		a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
 		attempts[i] = a
-		if err := a.enter(engines[i].shard()); err != nil {
+		if err := a.enter(engines[i].e.Shard()); err != nil {
 			return undo(err)
 		}
 		hellos[i] = a.hello()
 	}
-	pipes := nic.Pipe([2]nic.PipeEnd{attempts[0].e.pipeEnd(), attempts[1].e.pipeEnd()})
+	pipes := nic.Pipe([2]nic.PipeEnd{attempts[0].e.PipeEnd(), attempts[1].e.PipeEnd()})
 	for i, a := range attempts {
 		if hellos[1-i].Flags&wire.HelloLeases == 0 {
 			a.leases = nil
@@ -64,7 +65,7 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 		}
 	}
 	for i, a := range attempts {
-		if err := a.link.start(hellos[1-i]); err != nil {
+		if err := a.link.Start(hellos[1-i]); err != nil {
 			return undo(err)
 		}
 		ends[i] = a.link
@@ -72,25 +73,15 @@ func pipe(kind wire.ConnKind, engines [2]*Engine, opts [2]*Options) (ends [2]*li
 	return ends, nil
 }
 
-// pipeEnd returns the queues of a connection of this shard.
-func (e *shard) pipeEnd() nic.PipeEnd {
-	return nic.PipeEnd{CQ: e.cq, Receives: e.recvs.queue, Access: leastAccess(e.family())}
-}
-
 // newMemoryEngine makes an engine without a device. Engines with the same adapter can be connected.
 func newMemoryEngine(opt *EngineOptions, mem *inmem.Adapter) (*Engine, error) {
-	var o EngineOptions
-	if opt != nil {
-		o = *opt
-	}
-	full := o.withDefaults()
-	if err := full.check(); err != nil {
+	o, err := opt.inner()
+	if err != nil {
 		return nil, err
 	}
-	e := &Engine{nic: nic.InMemory(mem), attr: &ibv.DeviceAttr{MaxSRQ: 1, MaxSRQWR: 1 << 15, MaxQPWR: 1 << 15,
-		MaxCQE: 1 << 22, AtomicCap: ibv.AtomicHCA}}
-	if mem.Transport() == ibv.TransportIWARP {
-		e.attr.MaxSRQ, e.attr.AtomicCap = 0, ibv.AtomicNone
+	e, err := link.OpenMemory(mem, o)
+	if err != nil {
+		return nil, err
 	}
-	return e, e.begin(o)
+	return engineOf(e), nil
 }

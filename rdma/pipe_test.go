@@ -15,6 +15,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func both(opt *EngineOptions) func(int) *EngineOptions {
 }
 
 // inMemory makes a connection of two engines without a device.
-func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Options) (a, b *link) {
+func inMemory(t testing.TB, engines [2]*Engine, kind wire.ConnKind, opt [2]*Options) (a, b *link.Link) {
 	t.Helper()
 	ends, err := pipe(kind, engines, opt)
 	ok(t, err)
@@ -284,7 +285,7 @@ func TestPipe_Stream(t *testing.T) {
 func TestUseShared(t *testing.T) {
 	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
 	tries := 0
-	var ends [2]*link
+	var ends [2]*link.Link
 	e, err := useShared(t.Name(), create, func(e *Engine) (err error) {
 		if tries++; tries == 1 {
 			ok(t, e.Close())
@@ -313,7 +314,7 @@ func TestPipe_OneFull(t *testing.T) {
 			t.Errorf("%v, want the limit of 1", err)
 		}
 	}
-	if n := engines[0].shards[0].places(); n != 1 {
+	if n := engines[0].e.Shards[0].Places(); n != 1 {
 		t.Errorf("%d places are taken, want 1", n)
 	}
 	ok(t, (&Conn{a}).Close())

@@ -3,8 +3,6 @@ package rdma
 import (
 	"context"
 
-	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 )
 
@@ -88,34 +86,4 @@ func (b *Buffer) get() *pool.Buf {
 		return nil
 	}
 	return b.h.Get()
-}
-
-// poolHost is an Engine as its pool sees it.
-type poolHost Engine
-
-// newPool returns the pool of an engine whose options are complete.
-func newPool(e *Engine) *pool.Pool {
-	return pool.New((*poolHost)(e), pool.Options{Memory: e.opt.Memory, Slab: slabSize, Budget: e.budget,
-		Huge: e.opt.MemOptions.HugePages != ibv.HugeNone})
-}
-
-func (h *poolHost) Alloc(n int) (nic.Memory, error) {
-	return h.nic.Alloc(n, (*Engine)(h).bufferAccess(), &h.opt.MemOptions)
-}
-
-func (h *poolHost) Register(mem []byte) (nic.Memory, error) {
-	return h.nic.Register(mem, (*Engine)(h).bufferAccess())
-}
-
-func (h *poolHost) Trim(wait bool) bool { return (*Engine)(h).trim(wait) }
-func (h *poolHost) Hurry()              { (*Engine)(h).hurry() }
-func (h *poolHost) Name() string        { return (*Engine)(h).name() }
-
-func (h *poolHost) Wait(b bound, ch <-chan struct{}) error { return h.shards[0].wait(b, ch) }
-
-func (h *poolHost) Kept() (n int64) {
-	for _, s := range h.shards {
-		n += int64(s.keep()) * s.slabBytes
-	}
-	return n
 }

@@ -34,10 +34,10 @@ func TestPool_GetWhileTrimming(t *testing.T) {
 	})
 	small.Release()
 	trimmed := make(chan bool)
-	go func() { trimmed <- e.trim(false) }()
+	go func() { trimmed <- e.e.Trim(false) }()
 	<-m.begun
 	time.AfterFunc(10*time.Millisecond, func() { close(m.may) })
-	big, err := e.Pool().Get(int(e.opt.Memory - e.budget.Used() + 1))
+	big, err := e.Pool().Get(int(e.e.Options.Memory - e.e.Budget.Used() + 1))
 	ok(t, err)
 	big.Release()
 	if !<-trimmed {

@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -23,14 +24,14 @@ import (
 // operation that has begun may still read or write: the buffer is kept until it has ended, whatever
 // is released.
 type Region struct {
-	l      *link
+	l      *link.Link
 	number uint32
 	addr   uint64
 	rkey   uint32
 	n      int64
 	access Access
 
-	// Under link.mu.
+	// Under link.Mu.
 	ends   time.Time
 	timer  *time.Timer
 	use    lease.Use
@@ -42,7 +43,7 @@ type Region struct {
 func margin(d time.Duration) time.Duration { return min(20*time.Millisecond, d/4) }
 
 // borrowed makes a region of what the peer lends.
-// Preconditions: l.mu is held.
+// Preconditions: l.Mu is held.
 func (m *leasing) borrowed(number uint32, f *wire.LendFrame) {
 	r := &Region{l: m.l, number: number, addr: f.Addr, rkey: f.RKey, n: int64(f.Length), access: Access(f.Access),
 		done: make(chan struct{})}
@@ -51,7 +52,7 @@ func (m *leasing) borrowed(number uint32, f *wire.LendFrame) {
 	r.extend(time.Duration(f.Milliseconds) * time.Millisecond)
 	if f.Request == 0 {
 		m.borrows.offered = append(m.borrows.offered, r)
-		wake(m.borrows.wake)
+		link.Wake(m.borrows.wake)
 		return
 	}
 	if !m.borrows.asks.Take(f.Request).answer(r, nil) {
@@ -60,7 +61,7 @@ func (m *leasing) borrowed(number uint32, f *wire.LendFrame) {
 }
 
 // extend makes the region end after d.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (r *Region) extend(d time.Duration) {
 	if r.use.Cause != nil {
 		return
@@ -75,15 +76,15 @@ func (r *Region) extend(d time.Duration) {
 }
 
 func (r *Region) expire() {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
+	r.l.Mu.Lock()
+	defer r.l.Mu.Unlock()
 	if time.Until(r.ends) <= 0 { // else it was extended
 		r.end(ErrExpired)
 	}
 }
 
 // end begins no operation any more, and gives the region back when none is under way.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (r *Region) end(cause error) {
 	if !r.use.End(cause) {
 		return
@@ -97,7 +98,7 @@ func (r *Region) end(cause error) {
 }
 
 // left counts an operation as ended.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (r *Region) left() {
 	if !r.use.Done() {
 		return
@@ -108,40 +109,40 @@ func (r *Region) left() {
 }
 
 // track records that the program has the region, unless it has ended.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (r *Region) track() {
 	if r.use.Cause == nil {
-		r.opened = leak.Track("region of " + r.l.remote.String())
+		r.opened = leak.Track("region of " + r.l.Remote.String())
 	}
 }
 
 // Borrow waits for memory that the peer lends. Each lease is delivered to one goroutine.
 func (c *Conn) Borrow(ctx context.Context) (*Region, error) {
-	r, err := c.l.borrow(ctx)
+	r, err := borrow(ctx, c.l)
 	return r, c.fail("borrow", err)
 }
 
-func (l *link) borrow(ctx context.Context) (*Region, error) {
-	m, err := l.leases()
+func borrow(ctx context.Context, l *link.Link) (*Region, error) {
+	m, err := leasesOf(l)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		l.mu.Lock()
+		l.Mu.Lock()
 		var r *Region
-		if err = l.leaseError(); err == nil && len(m.borrows.offered) > 0 {
+		if err = l.LeaseError(); err == nil && len(m.borrows.offered) > 0 {
 			r = m.borrows.offered[0]
 			m.borrows.offered = slices.Delete(m.borrows.offered, 0, 1)
 			r.track()
 		}
 		if err != nil || len(m.borrows.offered) > 0 {
-			wake(m.borrows.wake) // others also wait
+			link.Wake(m.borrows.wake) // others also wait
 		}
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		if r != nil || err != nil {
 			return r, err
 		}
-		if err := l.e.wait(bound{Ctx: ctx}, m.borrows.wake); err != nil {
+		if err := l.Shard.Progress.Wait(turn.Bound{Ctx: ctx}, m.borrows.wake); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +161,7 @@ type asked struct {
 }
 
 // answer passes the reply on, and reports whether it is taken.
-// Preconditions: link.mu is held.
+// Preconditions: link.Mu is held.
 func (a *asking) answer(r *Region, err error) bool {
 	a.slot.Leave()
 	a.ch <- asked{r, err}
@@ -171,12 +172,12 @@ func (a *asking) answer(r *Region, err error) bool {
 // leaves that to the peer. The peer may grant less: see Region.Len and Access. If it refuses, the error is a
 // *RefusedError. If ctx ends, memory that the peer lends is returned.
 func (c *Conn) Request(ctx context.Context, n int64, a Access, d time.Duration) (*Region, error) {
-	r, err := c.l.request(ctx, n, a, d)
+	r, err := request(ctx, c.l, n, a, d)
 	return r, c.fail("request", err)
 }
 
-func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) (*Region, error) {
-	m, err := l.leases()
+func request(ctx context.Context, l *link.Link, n int64, a Access, d time.Duration) (*Region, error) {
+	m, err := leasesOf(l)
 	if err != nil {
 		return nil, err
 	}
@@ -189,36 +190,36 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	if d < 0 || d > 0 && d < time.Millisecond || d > durationMost {
 		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", durationMost)}
 	}
-	b := bound{Ctx: ctx}
+	b := turn.Bound{Ctx: ctx}
 	if err := m.borrows.places.Enter(b); err != nil {
 		return nil, err
 	}
 	w := &asking{ch: make(chan asked, 1), slot: &m.borrows.places}
-	l.mu.Lock()
-	if err := l.leaseError(); err != nil {
-		l.mu.Unlock()
+	l.Mu.Lock()
+	if err := l.LeaseError(); err != nil {
+		l.Mu.Unlock()
 		m.borrows.places.Leave()
 		return nil, err
 	}
 	number := m.borrows.asks.Add(w)
 	f := wire.RequestFrame{Bytes: uint64(n), Milliseconds: milliseconds(d), Access: uint8(a)}
 	leasingOf(l).tell(f.Encode(number))
-	l.mu.Unlock()
-	defer l.e.pollMeanwhile()()
+	l.Mu.Unlock()
+	defer l.Shard.Progress.Meanwhile()()
 	select {
 	case got := <-w.ch:
 		if got.r != nil {
-			l.mu.Lock()
+			l.Mu.Lock()
 			got.r.track()
-			l.mu.Unlock()
+			l.Mu.Unlock()
 		}
 		return got.r, got.err
-	case <-l.stopped.Done():
+	case <-l.Stopped.Done():
 	case <-ctx.Done():
 	}
 	ended := ctx.Err() // which may be the program's function
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	w.gone = true
 	select {
 	case got := <-w.ch: // it came meanwhile
@@ -227,7 +228,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 		}
 	default:
 	}
-	if err := l.leaseError(); err != nil {
+	if err := l.LeaseError(); err != nil {
 		return nil, err
 	}
 	return nil, ended
@@ -242,8 +243,8 @@ func (r *Region) Access() Access { return r.access }
 // Ends returns when operations are not begun any more, unless the peer revokes or extends the lease. That is 20 ms
 // before its end, or a quarter of the duration if that is less. Each side measures the duration by its own clock.
 func (r *Region) Ends() time.Time {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
+	r.l.Mu.Lock()
+	defer r.l.Mu.Unlock()
 	return r.ends
 }
 
@@ -254,36 +255,37 @@ func (r *Region) Done() <-chan struct{} { return r.done }
 // Return gives the memory back to the peer, once the operations that are under way have completed;
 // others fail with ErrReturned. If ctx ends first, it is still given back.
 func (r *Region) Return(ctx context.Context) error {
-	r.l.mu.Lock()
-	err := r.l.leaseError()
+	r.l.Mu.Lock()
+	err := r.l.LeaseError()
 	if err == nil {
 		r.end(ErrReturned)
 	}
-	r.l.mu.Unlock()
+	r.l.Mu.Unlock()
 	if err != nil {
 		return r.fail("return", err)
 	}
-	defer r.l.e.pollMeanwhile()()
+	defer r.l.Shard.Progress.Meanwhile()()
 	select {
 	case <-r.done:
 		return nil
-	case <-r.l.end.Done():
-		r.l.mu.Lock()
-		defer r.l.mu.Unlock()
-		return r.fail("return", r.l.reason())
+	case <-r.l.End.Done():
+		r.l.Mu.Lock()
+		defer r.l.Mu.Unlock()
+		return r.fail("return", r.l.Reason())
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
 func (r *Region) fail(op string, err error) error {
+	err = public(err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return &ibv.OpError{Op: op + " region", Object: "of " + r.l.remote.String(), Err: err}
+	return &ibv.OpError{Op: op + " region", Object: "of " + r.l.Remote.String(), Err: err}
 }
 
 // Read reads the region from byte off on into b, all of its length.
@@ -361,7 +363,7 @@ func (r *Region) check(st *step) error {
 				Want: "an address that is a multiple of 8"}
 		}
 	} else {
-		if err := r.l.checkLocal(st.buf, st.from, st.to); err != nil {
+		if err := checkLocal(r.l, st.buf, st.from, st.to); err != nil {
 			return err
 		}
 		if st.to < 0 {
@@ -376,7 +378,7 @@ func (r *Region) check(st *step) error {
 }
 
 // checkLocal checks a range of a buffer of this side. A to below 0 means its end.
-func (l *link) checkLocal(b *pool.Buf, from, to int) error {
+func checkLocal(l *link.Link, b *pool.Buf, from, to int) error {
 	if b == nil {
 		return &ibv.ArgError{Arg: "buffer", Got: "nil", Want: "one of Pool"}
 	}
@@ -384,9 +386,9 @@ func (l *link) checkLocal(b *pool.Buf, from, to int) error {
 	if to < 0 {
 		to = n
 	}
-	if b.Pool() != l.e.eng.pool {
+	if b.Pool() != l.Shard.Engine.Pool {
 		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.Pool().Name(),
-			Want: "one of the connection's engine, of " + l.e.eng.name()}
+			Want: "one of the connection's engine, of " + l.Shard.Engine.Name()}
 	}
 	if from < 0 || from >= to || to > n {
 		return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("bytes %d to %d", from, to),

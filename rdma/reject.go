@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -65,23 +66,23 @@ func rejection(why wire.RejectReason) []byte {
 // those before the first connection in the first engine's.
 type tally struct {
 	all, early atomic.Uint64
-	engine     atomic.Pointer[Engine]
+	engine     atomic.Pointer[link.Engine]
 }
 
 // add counts a peer.
 func (t *tally) add() {
 	t.all.Add(1)
 	if e := t.engine.Load(); e != nil {
-		e.shards[0].stat.refused.Add(1)
+		e.Shards[0].Stat.Refused.Add(1)
 	} else {
 		t.early.Add(1)
 	}
 }
 
 // use makes e the engine.
-func (t *tally) use(e *Engine) {
+func (t *tally) use(e *link.Engine) {
 	t.engine.Store(e)
-	e.shards[0].stat.refused.Add(t.early.Swap(0))
+	e.Shards[0].Stat.Refused.Add(t.early.Swap(0))
 }
 
 // note takes note that a peer was refused. It logs what the listener lacks.
@@ -96,8 +97,9 @@ func (l *listener) note(from netip.AddrPort, why wire.RejectReason, err error) {
 	default:
 		return
 	}
-	if n := l.log.due(time.Now()); n > 0 {
-		warn(l.opt.Logger, "rdma: a listener refuses connections; the next line about it comes in a minute or later",
+	if n := l.log.Due(time.Now()); n > 0 {
+		link.Warn(l.opt.Logger,
+			"rdma: a listener refuses connections; the next line about it comes in a minute or later",
 			"address", l.addr(), "refused", n, "peer", from, "why", err)
 	}
 }

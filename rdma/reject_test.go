@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // TestRefusals logs the first refusal at once, and those of a minute in one line.
 func TestRefusals(t *testing.T) {
-	var r lines
+	var r link.Lines
 	start := time.Now()
 	for _, c := range []struct {
 		at   time.Duration
 		want uint64
 	}{{0, 1}, {0, 0}, {59 * time.Second, 0}, {time.Minute, 3}, {119 * time.Second, 0}, {time.Hour, 2}} {
-		if n := r.due(start.Add(c.at)); n != c.want {
+		if n := r.Due(start.Add(c.at)); n != c.want {
 			t.Errorf("after %v: a line about %d refusals, want %d", c.at, n, c.want)
 		}
 	}
@@ -32,7 +33,7 @@ func TestLack(t *testing.T) {
 		err  error
 		want wire.RejectReason
 	}{
-		{&ibv.OpError{Op: "connect", Err: errGone}, wire.RejectClosed},
+		{&ibv.OpError{Op: "connect", Err: link.ErrGone}, wire.RejectClosed},
 		{&ibv.OpError{Op: "connect", Err: ErrClosed}, wire.RejectClosed},
 		{&ibv.LimitError{What: "connections"}, wire.RejectMaxConns},
 		{&ibv.MemlockError{}, wire.RejectMemory},
@@ -52,7 +53,7 @@ func TestReasons(t *testing.T) {
 	for r := RejectedMaxConns; r <= RejectedUnfinished; r++ {
 		texts[r.String()] = true
 	}
-	for r := range resetError(wire.ResetClosed) {
+	for r := range link.ResetError(wire.ResetClosed) {
 		texts[(r + 1).Error()] = true
 	}
 	for s := range texts {
@@ -63,7 +64,7 @@ func TestReasons(t *testing.T) {
 	if want := int(RejectedUnfinished-RejectedMaxConns) + 1 + wire.ResetClosed; len(texts) != want {
 		t.Errorf("%d texts, want %d: %v", len(texts), want, texts)
 	}
-	for _, s := range []string{RejectReason(200).String(), resetError(200).Error()} {
+	for _, s := range []string{RejectReason(200).String(), link.ResetError(200).Error()} {
 		if !strings.HasSuffix(s, "reason 200") {
 			t.Error(s)
 		}

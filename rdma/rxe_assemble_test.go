@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func unfinished(t *testing.T, server *Engine, n uint32) *Conn {
 	c, err := l.Accept(timeout(t))
 	ok(t, err)
 	t.Cleanup(func() { ok(t, c.Close()) })
-	ok(t, a.post(wire.Header{Kind: wire.Data, Flags: wire.FlagMore, Limit: startWindow, Length: 8, Aux: n}, 8))
+	ok(t, a.post(wire.Header{Kind: wire.Data, Flags: wire.FlagMore, Limit: link.StartWindow, Length: 8, Aux: n}, 8))
 	return c
 }
 
@@ -67,7 +68,7 @@ func TestRXE_UnfinishedMessages(t *testing.T) {
 	}
 	var m *Message
 	testutil.Eventually(t, "the honest message arrives", func() bool {
-		server.messages.Tick()
+		server.e.Messages.Tick()
 		select {
 		case m = <-got:
 			return true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 )
 
@@ -60,9 +61,9 @@ func TestRXE_WaitersPoll(t *testing.T) {
 		all.Wait()
 	}
 	talk()
-	atRest(t, server.shards[0], client.shards[0])
+	atRest(t, server.e.Shards[0], client.e.Shards[0])
 	for _, e := range []*Engine{server, client} {
-		if e.shards[0].progress.Turns() == 0 {
+		if e.e.Shards[0].Progress.Turns() == 0 {
 			t.Error("nobody has polled while waiting")
 		}
 	}
@@ -79,7 +80,7 @@ func TestRXE_WaitersPoll(t *testing.T) {
 	ok(t, quiet.Send(ctx, p))
 	ok(t, <-got)
 	turn()
-	atRest(t, server.shards[0], client.shards[0])
+	atRest(t, server.e.Shards[0], client.e.Shards[0])
 }
 
 // TestRXE_EventWhilePolling has an event come while a goroutine polls that has already seen that the CQ is armed. The
@@ -91,15 +92,15 @@ func TestRXE_EventWhilePolling(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	for range 20 {
-		atRest(t, server.shards[0])
-		release := server.shards[0].progress.Hold()
-		seen := server.shards[0].cq.Events()
-		if !server.shards[0].progress.Armed() {
+		atRest(t, server.e.Shards[0])
+		release := server.e.Shards[0].Progress.Hold()
+		seen := server.e.Shards[0].CQ.Events()
+		if !server.e.Shards[0].Progress.Armed() {
 			release()
 			continue // an acknowledgement has come
 		}
 		ok(t, a.Send(ctx, []byte("wake")))
-		ok(t, server.shards[0].cq.Device().WaitEvent(ctx, seen))
+		ok(t, server.e.Shards[0].CQ.Device().WaitEvent(ctx, seen))
 		time.Sleep(progress.Absence) // the poller has had the event, too
 		release()
 		m, err := b.Recv(ctx)
@@ -123,10 +124,11 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 			}
 		}
 	}()
-	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld >= startWindow })
-	release := client.shards[0].progress.Hold()
+	testutil.Eventually(t, "the window is used up",
+		func() bool { return server.Stats().BlocksHeld >= link.StartWindow })
+	release := client.e.Shards[0].Progress.Hold()
 	ok(t, b.Close())
-	<-a.l.port.Conn.(interface{ Done() <-chan struct{} }).Done()
+	<-a.l.Port.Conn.(interface{ Done() <-chan struct{} }).Done()
 	select {
 	case err := <-done:
 		t.Errorf("%v, before what had come was handled", err)
@@ -140,12 +142,12 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 }
 
 // atRest waits until the CQs are armed, the poller sleeps, and no timer runs: who is idle takes no processor time.
-func atRest(t *testing.T, engines ...*shard) {
+func atRest(t *testing.T, engines ...*link.Shard) {
 	t.Helper()
 	for _, e := range engines {
-		for end := time.Now().Add(testutil.Patience); !e.progress.AtRest(); time.Sleep(progress.Absence) {
+		for end := time.Now().Add(testutil.Patience); !e.Progress.AtRest(); time.Sleep(progress.Absence) {
 			if time.Now().After(end) {
-				t.Fatalf("%v: want it at rest", e.progress)
+				t.Fatalf("%v: want it at rest", e.Progress)
 			}
 		}
 	}
@@ -209,5 +211,5 @@ func TestRXE_WaitersStress(t *testing.T) {
 		all.Go(func() { end(b, false, rand.New(rand.NewPCG(seed, uint64(i)+100))) })
 	}
 	all.Wait()
-	atRest(t, server.shards[0], client.shards[0])
+	atRest(t, server.e.Shards[0], client.e.Shards[0])
 }

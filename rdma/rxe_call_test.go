@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -207,11 +208,11 @@ func TestRXE_ServeEnds(t *testing.T) {
 		case <-timeout(t).Done():
 			t.Fatalf("%s: %d handlers run", name, running.Load())
 		}
-		call(int(startWindow)) // for which there are credits
+		call(int(link.StartWindow)) // for which there are credits
 		testutil.Eventually(t, "requests that wait for a handler", func() bool {
-			b.l.mu.Lock()
-			defer b.l.mu.Unlock()
-			return b.l.in.Len() > 0
+			b.l.Mu.Lock()
+			defer b.l.Mu.Unlock()
+			return b.l.Inbox.Len() > 0
 		})
 		if want == nil {
 			ok(t, r.Close())
@@ -236,7 +237,7 @@ func TestRXE_ServeFull(t *testing.T) {
 		name           string
 		size, handlers int
 	}{
-		{"handlers", 20_000, callsMost}, {"bytes", 2 * defaultBlock, copiesMost/(2*defaultBlock) + 1},
+		{"handlers", 20_000, callsMost}, {"bytes", 2 * link.DefaultBlock, copiesMost/(2*link.DefaultBlock) + 1},
 	} {
 		for _, manual := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, manual %v", c.name, manual), func(t *testing.T) {
@@ -262,7 +263,7 @@ func serveFull(t *testing.T, size, handlers int, manual bool) {
 	r, err := NewCaller(a)
 	ok(t, err)
 	var wg sync.WaitGroup
-	for range handlers + wire.MaxWindow + 2*stageMost {
+	for range handlers + wire.MaxWindow + 2*link.StageMost {
 		wg.Go(func() {
 			if _, err := r.Call(timeout(t), make([]byte, size)); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("a call: %v, want one that matches net.ErrClosed", err)
@@ -270,9 +271,9 @@ func serveFull(t *testing.T, size, handlers int, manual bool) {
 		})
 	}
 	testutil.Eventually(t, "a full window", func() bool {
-		a.l.mu.Lock()
-		defer a.l.mu.Unlock()
-		return int(running.Load()) >= handlers && a.l.send.Left() == 0 && a.l.q.Staged() > 0
+		a.l.Mu.Lock()
+		defer a.l.Mu.Unlock()
+		return int(running.Load()) >= handlers && a.l.Send.Left() == 0 && a.l.Queue.Staged() > 0
 	})
 	ok(t, r.Close())
 	ok(t, <-served)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -17,7 +18,7 @@ func TestRXE_CloseBeside(t *testing.T) {
 	needLogic(t)
 	for name, before := range map[string]func(t *testing.T, x, y *Stream){
 		"peers that closed first": func(t *testing.T, x, y *Stream) {
-			x.l.linger.most = 20 * time.Millisecond
+			x.l.Linger.Most = 20 * time.Millisecond
 			_, err := y.Write(make([]byte, 5000))
 			ok(t, err)
 			ok(t, y.Close())
@@ -26,16 +27,16 @@ func TestRXE_CloseBeside(t *testing.T) {
 			_ = x.Close() // late on a busy machine
 		},
 		"peers that take nothing": func(t *testing.T, x, y *Stream) {
-			x.l.linger.most = time.Millisecond
+			x.l.Linger.Most = time.Millisecond
 			for starved := false; !starved; { // a busy machine needs several deadlines
 				ok(t, x.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
-				_, err := x.Write(make([]byte, 8*largeBlock))
+				_, err := x.Write(make([]byte, 8*link.LargeBlock))
 				if err == nil {
 					t.Error("a peer takes what it does not read")
 				}
-				x.l.mu.Lock()
-				starved = x.l.starved()
-				x.l.mu.Unlock()
+				x.l.Mu.Lock()
+				starved = x.l.Starved()
+				x.l.Mu.Unlock()
 			}
 			var lost *UndeliveredError
 			if err := x.Close(); !errors.As(err, &lost) {
@@ -70,7 +71,7 @@ func testCloseBeside(t *testing.T, before func(t *testing.T, x, y *Stream), data
 		x, y := pair()
 		before(t, x, y)
 	}
-	a.l.linger.most = testutil.Patience
+	a.l.Linger.Most = testutil.Patience
 	read := make(chan int64, 1)
 	go func() {
 		w := io.Discard

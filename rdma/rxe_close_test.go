@@ -19,6 +19,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // peers is how many connections each row of TestRXE_CloseMany closes, and with which Linger. PUREVERBS_TEST_PEERS is
@@ -240,8 +241,8 @@ func TestRXE_CloseError(t *testing.T) {
 		ok(t, err)
 		c, err := l.Accept(timeout(t))
 		ok(t, err)
-		msg := make([]byte, defaultBlock)
-		for range startWindow + 3 {
+		msg := make([]byte, link.DefaultBlock)
+		for range link.StartWindow + 3 {
 			ok(t, c.Send(timeout(t), msg))
 		}
 		if now {
@@ -254,11 +255,11 @@ func TestRXE_CloseError(t *testing.T) {
 			var lost *UndeliveredError
 			err := c.Close()
 			if !errors.As(err, &lost) || !errors.Is(err, os.ErrDeadlineExceeded) || lost.Frames != 3 ||
-				lost.Bytes != 3*defaultBlock {
+				lost.Bytes != 3*link.DefaultBlock {
 				t.Errorf("Close: %v, want 3 frames to be lost", err)
 			}
 		}
-		for range startWindow { // what the adapter has comes before the end
+		for range link.StartWindow { // what the adapter has comes before the end
 			m, err := a.Recv(timeout(t))
 			ok(t, err)
 			m.Release()
@@ -282,10 +283,10 @@ func TestRXE_CloseWaits(t *testing.T) {
 	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
-	for range startWindow + 3 { // b reads nothing
-		ok(t, a.Send(timeout(t), make([]byte, defaultBlock)))
+	for range link.StartWindow + 3 { // b reads nothing
+		ok(t, a.Send(timeout(t), make([]byte, link.DefaultBlock)))
 	}
-	a.l.close()
+	a.l.Close()
 	closed := make(chan error, 1)
 	go func() { closed <- client.Close() }()
 	time.Sleep(10 * time.Millisecond)

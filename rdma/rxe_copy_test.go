@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestRXE_CopyBesides has a Reader and a Writer that do not return, on both ends of a stream: other goroutines write
@@ -88,7 +89,7 @@ func TestRXE_CopyIdle(t *testing.T) {
 	exchange(t, b, a)
 	close(silent)
 	for range sources {
-		if err := <-done; !errors.Is(err, errShutWrite) {
+		if err := <-done; !errors.Is(err, link.ErrShutWrite) {
 			ok(t, err)
 		}
 	}

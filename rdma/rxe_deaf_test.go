@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -15,9 +16,9 @@ import (
 // connection to one ends with an error that names it, also if the peer sends frames of its own. Close takes no longer
 // than Linger. The blocks come back, and another connection of the engine works on.
 func TestRXE_Deaf(t *testing.T) {
-	defer func(was bool) { ownQueues = was }(ownQueues)
-	for _, own := range []bool{ownQueues, true} {
-		ownQueues = own
+	defer func(was bool) { link.OwnQueues = was }(link.OwnQueues)
+	for _, own := range []bool{link.OwnQueues, true} {
+		link.OwnQueues = own
 		for _, noisy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("own queues %v, noisy %v", own, noisy), func(t *testing.T) { deaf(t, noisy) })
 		}
@@ -26,9 +27,9 @@ func TestRXE_Deaf(t *testing.T) {
 
 func deaf(t *testing.T, noisy bool) {
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
-	e := server.shards[0]
-	e.tickMu.Lock() // the test keeps the time
-	defer e.tickMu.Unlock()
+	e := server.e.Shards[0]
+	e.TickMu.Lock() // the test keeps the time
+	defer e.TickMu.Unlock()
 	friend, honest := connsAlive(t, server, client, None)
 	defer friend.Close()
 	defer honest.Close()
@@ -44,9 +45,9 @@ func deaf(t *testing.T, noisy bool) {
 		t.Cleanup(func() { _ = victim.CloseNow() })
 		ok(t, a.post(wire.Header{Kind: wire.Limit, Limit: wire.MaxWindow}, 0))
 		testutil.Eventually(t, "the victim has the credits", func() bool {
-			victim.l.mu.Lock()
-			defer victim.l.mu.Unlock()
-			return victim.l.send.Left() == wire.MaxWindow
+			victim.l.Mu.Lock()
+			defer victim.l.Mu.Unlock()
+			return victim.l.Send.Left() == wire.MaxWindow
 		})
 		return a, victim
 	}
@@ -70,14 +71,14 @@ func deaf(t *testing.T, noisy bool) {
 		}
 	}()
 	locked := func(f func() bool) bool {
-		victim.l.mu.Lock()
-		defer victim.l.mu.Unlock()
+		victim.l.Mu.Lock()
+		defer victim.l.Mu.Unlock()
 		return f()
 	}
 	testutil.Eventually(t, "a frame is under way", func() bool {
-		return locked(func() bool { return victim.l.q.Posted() > 0 })
+		return locked(func() bool { return victim.l.Queue.Posted() > 0 })
 	})
-	for beats := 0; !locked(victim.l.end.Ending); beats++ {
+	for beats := 0; !locked(victim.l.End.Ending); beats++ {
 		if beats == 3+4*3 {
 			t.Fatal("the connection goes on after five times KeepAlive")
 		}
@@ -93,7 +94,7 @@ func deaf(t *testing.T, noisy bool) {
 			}
 			m.Release()
 		}
-		e.beatLocked()
+		e.BeatLocked()
 	}
 	var gone *PeerError
 	if err := <-ended; !errors.As(err, &gone) || !errors.Is(err, pace.ErrSilent) || gone.FramesSent == 0 ||

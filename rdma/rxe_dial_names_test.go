@@ -73,7 +73,7 @@ func TestRXE_DialNames(t *testing.T) {
 			p, err := ListenPacket(timeout(t), at, &Options{Engine: server})
 			ok(t, err)
 			t.Cleanup(func() { ok(t, p.Close()) })
-			return p.at.Local.Port()
+			return p.c.At.Local.Port()
 		}, func(addr string, o *Options) (io.Closer, error) { return DialPacket(timeout(t), addr, o) }},
 	} {
 		for _, host := range []string{"hangs.test", "both.test"} {

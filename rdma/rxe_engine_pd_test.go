@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestRXE_EnginePD has an engine share a PD with a program, which keeps it.
@@ -14,7 +15,7 @@ func TestRXE_EnginePD(t *testing.T) {
 	dev, err := ibv.Open(r.Dev[0])
 	ok(t, err)
 	defer func() { ok(t, dev.Close()) }()
-	if attr, err := dev.QueryDevice(); err == nil && !hasSRQ(attr) {
+	if attr, err := dev.QueryDevice(); err == nil && !link.HasSRQ(attr) {
 		t.Skip("the device has no SRQ")
 	}
 	pd, err := dev.AllocPD()
@@ -40,7 +41,7 @@ func TestRXE_EnginePD(t *testing.T) {
 		_, client := newEngines(t, nil)
 		a, b := conns(t, server, client)
 		echo(t, a, b)
-		if b.l.port.Conn.(interface{ QP() *ibv.QP }).QP().PD() != pd {
+		if b.l.Port.Conn.(interface{ QP() *ibv.QP }).QP().PD() != pd {
 			t.Error("the connection is on another PD")
 		}
 		mr, err := pd.AllocMR(4096, ibv.LocalWrite, nil) // the program's own

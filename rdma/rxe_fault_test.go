@@ -199,7 +199,7 @@ func TestRXE_Killed(t *testing.T) {
 		_, err = s.Write(buf)
 	}
 	var peer *PeerError
-	if !errors.As(err, &peer) || !errors.Is(err, ErrPeerGone) || peer.Peer != s.l.remote {
+	if !errors.As(err, &peer) || !errors.Is(err, ErrPeerGone) || peer.Peer != s.l.Remote {
 		t.Errorf("writing to a killed process: %v, want a *PeerError", err)
 	}
 	if _, err := io.Copy(io.Discard, s); !errors.Is(err, ErrPeerGone) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestRXE_Foreign is TestForeign for functions that need a device.
@@ -62,7 +63,7 @@ func needOwnEvents(t *testing.T) {
 	dev, err := ibv.Open(r.Dev[0])
 	ok(t, err)
 	defer dev.Close()
-	if attr, err := dev.QueryDevice(); err == nil && !hasSRQ(attr) {
+	if attr, err := dev.QueryDevice(); err == nil && !link.HasSRQ(attr) {
 		t.Skip("the device has no SRQ")
 	}
 }

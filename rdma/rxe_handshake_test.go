@@ -16,12 +16,13 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // serveAll accepts connections, and calls f with each, until stop is called. stop waits until f is over.
-func serveAll(l *listener, f func(l *link)) (stop func()) {
+func serveAll(l *listener, f func(l *link.Link)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	served.Go(func() {
@@ -40,18 +41,18 @@ func serveAll(l *listener, f func(l *link)) (stop func()) {
 }
 
 // untilOver waits until the peer has ended a connection.
-func untilOver(l *link) {
-	<-l.end.Done()
-	l.close()
+func untilOver(l *link.Link) {
+	<-l.End.Done()
+	l.Close()
 }
 
 // TestRXE_HandshakeCloseNow has clients leave as soon as they are connected, or before, and servers that leave at once.
 // A RESET comes while the other end finishes its handshake. Nothing is left: see newEngines.
 func TestRXE_HandshakeCloseNow(t *testing.T) {
 	r := testutil.NeedLogic(t)
-	leave := map[string]func(l *link){
-		"CloseNow": (*link).closeNow,
-		"Close":    (*link).close,
+	leave := map[string]func(l *link.Link){
+		"CloseNow": (*link.Link).CloseNow,
+		"Close":    (*link.Link).Close,
 		"waits":    untilOver,
 	}
 	for _, kind := range []wire.ConnKind{wire.Messages, wire.Stream} {
@@ -126,7 +127,7 @@ const resetID = 1
 // reset sends a RESET.
 func (r raw) reset(t *testing.T) {
 	t.Helper()
-	h := wire.Header{Kind: wire.Reset, Limit: startWindow, Aux: wire.ResetClosed}
+	h := wire.Header{Kind: wire.Reset, Limit: link.StartWindow, Aux: wire.ResetClosed}
 	h.Put(r.mr.Bytes())
 	_, err := r.qp.PostSend([]ibv.SendWR{{ID: resetID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
 		SGEs: []ibv.SGE{r.mr.SGE(0, wire.HeaderLen)}}})
@@ -184,7 +185,7 @@ func TestRXE_HandshakeReset(t *testing.T) {
 				untilNoConns(t, server)
 				good, err := dial(timeout(t), l.addr().String(), kind, from(r, client))
 				ok(t, err)
-				good.close()
+				good.Close()
 				untilNoConns(t, client)
 				stop()
 				ok(t, l.close())
@@ -245,9 +246,9 @@ func TestRXE_HandshakeBeats(t *testing.T) {
 		done := make(chan struct{})
 		for _, e := range []*Engine{server, client} {
 			beating.Go(func() {
-				large := e.shards[len(e.shards)-1]
-				for !deadline.IsClosed(done) && !large.opened.Load() {
-					e.each((*shard).beat)
+				large := e.e.Shards[len(e.e.Shards)-1]
+				for !deadline.IsClosed(done) && !large.Opened.Load() {
+					e.e.Each((*link.Shard).Beat)
 					time.Sleep(50 * time.Microsecond)
 				}
 			})

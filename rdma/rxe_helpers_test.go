@@ -71,7 +71,7 @@ func hasWindows(t testing.TB) bool {
 	return dev.CanBindMW(ibv.MWType2, ibv.DataPathDirect) == nil
 }
 
-func hasAtomics(e *Engine) bool { return e.attr.AtomicCap != ibv.AtomicNone }
+func hasAtomics(e *Engine) bool { return e.e.Attr.AtomicCap != ibv.AtomicNone }
 
 // everything is all that the engine can lend memory for.
 func everything(e *Engine) Access {
@@ -84,7 +84,7 @@ func everything(e *Engine) Access {
 // needSRQ skips what connections with receive queues of their own do not have.
 func needSRQ(t testing.TB, e *Engine) {
 	t.Helper()
-	if e.shards[0].recvs.shared == nil {
+	if e.e.Shards[0].Receives.Shared == nil {
 		t.Skip("the device has no SRQ")
 	}
 }
@@ -97,7 +97,8 @@ func atEnd(t testing.TB, e *Engine) {
 	}
 	s := e.Stats()
 	if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 || s.Leases > 0 || s.Windows > 0 {
-		t.Errorf("engine of %s at the end: %+v; want no connections, no leases, all blocks free or posted", e.name(), s)
+		t.Errorf("engine of %s at the end: %+v; want no connections, no leases, all blocks free or posted", e.e.Name(),
+			s)
 	}
 	ok(t, e.Close())
 }
@@ -113,7 +114,7 @@ func needLogic(t testing.TB) {
 // streams makes a pair of streams.
 func streams(t testing.TB, server, client *Engine) (a, b *Stream) {
 	t.Helper()
-	if server.dev == nil {
+	if server.e.Device == nil {
 		la, lb := inMemory(t, [2]*Engine{client, server}, wire.Stream, [2]*Options{{}, {}})
 		return newStream(la), newStream(lb)
 	}
@@ -143,7 +144,7 @@ func connsAlive(t testing.TB, server, client *Engine, keepAlive time.Duration) (
 // leaseConnsAlive makes a pair of connections with leases and a KeepAlive.
 func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions, alive time.Duration) (a, b *Conn) {
 	t.Helper()
-	if server.dev == nil {
+	if server.e.Device == nil {
 		la, lb := inMemory(t, [2]*Engine{client, server}, wire.Messages,
 			[2]*Options{{Leases: co, KeepAlive: alive}, {Leases: so, KeepAlive: alive}})
 		return &Conn{la}, &Conn{lb}
@@ -166,3 +167,11 @@ func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions,
 func from(r testutil.RXE, e *Engine) *Options {
 	return &Options{Engine: e, LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)}
 }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -22,7 +23,7 @@ func leaseHello() []byte {
 // about posts a frame about leases.
 func (a *attacker) about(c wire.Control) error {
 	n := copy(a.mr.Bytes()[wire.HeaderLen:], c.Payload())
-	return a.post(wire.Header{Kind: c.Kind, Aux: c.Aux, Length: uint32(n), Limit: startWindow}, n)
+	return a.post(wire.Header{Kind: c.Kind, Aux: c.Aux, Length: uint32(n), Limit: link.StartWindow}, n)
 }
 
 // access posts a read, write or atomic of 8 bytes.
@@ -58,7 +59,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 	}
 	limit := func(aux uint32) func(*attacker, *Lease) {
 		return func(a *attacker, _ *Lease) {
-			_ = a.post(wire.Header{Kind: wire.Limit, Limit: startWindow, Aux: aux}, 0)
+			_ = a.post(wire.Header{Kind: wire.Limit, Limit: link.StartWindow, Aux: aux}, 0)
 		}
 	}
 	touch := func(op ibv.Opcode, off uint64, key uint32) func(*attacker, *Lease) {
@@ -87,7 +88,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 		{"a request for unknown rights", MayRead, tells(1, request(1, 0x80)), "rights that are known"},
 		{"a flood of requests", MayRead, tells(6000, request(1, MayRead)), "the peer broke"},
 		{"a short frame", MayRead, func(a *attacker, _ *Lease) {
-			_ = a.post(wire.Header{Kind: wire.Lend, Limit: startWindow, Length: 27}, 27)
+			_ = a.post(wire.Header{Kind: wire.Lend, Limit: link.StartWindow, Length: 27}, 27)
 		}, "length of LEND: got 27, want 28"},
 		{"a limit that goes back", MayRead, limit(3), "limit of frames about leases: got 3"},
 		{"a limit without bound", MayRead, limit(1 << 20), "limit of frames about leases"},
@@ -106,7 +107,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 			_ = a.access(ibv.OpRead, addr, s.key.remote.RKey)
 		}, remote},
 		{"the key of a block", MayRead | MayWrite, func(a *attacker, s *Lease) {
-			mr := a.victim.shards[0].blocks.Slab().(*ibv.MR)
+			mr := a.victim.e.Shards[0].Blocks.Slab().(*ibv.MR)
 			_ = a.access(ibv.OpWrite, mr.Addr(), mr.RKey())
 		}, remote},
 		{"a write with a number", MayWrite, touch(ibv.OpWriteImm, 0, 0), "receive: got"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -78,7 +79,8 @@ func (a *attacker) send(wr ibv.SendWR) error {
 
 // goodHello is that of a peer which takes no frames of several messages.
 func goodHello(kind wire.ConnKind) []byte {
-	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: kind, Block: defaultBlock, Limit: startWindow,
+	h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: kind, Block: link.DefaultBlock,
+		Limit:      link.StartWindow,
 		MaxMessage: defaultMaxMessage}
 	return h.Encode()
 }
@@ -87,7 +89,7 @@ func goodHello(kind wire.ConnKind) []byte {
 // names it, another connection of the same engine works on, and no block is lost.
 func TestRXE_HostileFrames(t *testing.T) {
 	data := func(flags uint8, length, aux uint32) wire.Header {
-		return wire.Header{Kind: wire.Data, Flags: flags, Limit: startWindow, Length: length, Aux: aux}
+		return wire.Header{Kind: wire.Data, Flags: flags, Limit: link.StartWindow, Length: length, Aux: aux}
 	}
 	limit := func(flags uint8, to uint32) wire.Header {
 		return wire.Header{Kind: wire.Limit, Flags: flags, Limit: to}
@@ -124,19 +126,19 @@ func TestRXE_HostileFrames(t *testing.T) {
 			_ = a.send(ibv.SendWR{Opcode: ibv.OpSend, SGEs: []ibv.SGE{a.mr.SGE(0, 5)}})
 		}, "frame: got 5 bytes"},
 		{"nothing at all", func(a *attacker) { _ = a.send(ibv.SendWR{Opcode: ibv.OpSend}) }, "frame: got 0 bytes"},
-		{"an unknown kind", several(1, wire.Header{Kind: 99, Limit: startWindow}, 0), "frame kind 99"},
+		{"an unknown kind", several(1, wire.Header{Kind: 99, Limit: link.StartWindow}, 0), "frame kind 99"},
 		{"an unknown flag", several(1, data(0x80, 0, 0), 0), "flags of DATA: got 0x80"},
-		{"another number", several(1, wire.Header{Seq: 7, Limit: startWindow}, 0), "number of DATA: got 7"},
-		{"FIN twice", several(2, wire.Header{Kind: wire.FIN, Limit: startWindow}, 0), "FIN: got one after FIN"},
+		{"another number", several(1, wire.Header{Seq: 7, Limit: link.StartWindow}, 0), "number of DATA: got 7"},
+		{"FIN twice", several(2, wire.Header{Kind: wire.FIN, Limit: link.StartWindow}, 0), "FIN: got one after FIN"},
 		{"DATA after FIN", func(a *attacker) {
-			if a.post(wire.Header{Kind: wire.FIN, Limit: startWindow}, 0) == nil {
+			if a.post(wire.Header{Kind: wire.FIN, Limit: link.StartWindow}, 0) == nil {
 				_ = a.post(data(0, 0, 0), 0)
 			}
 		}, "DATA: got one after FIN"},
-		{"a limit that goes back", several(1, limit(0, startWindow-1), 0), "limit of LIMIT"},
+		{"a limit that goes back", several(1, limit(0, link.StartWindow-1), 0), "limit of LIMIT"},
 		{"a limit without bound", several(1, limit(0, 1<<30), 0), "limit of LIMIT"},
 		{"a lower limit that is too low", several(1, limit(wire.FlagLower, 1<<32-100), 0), "limit of LIMIT"},
-		{"an answer to no lower limit", several(1, limit(wire.FlagLowered, startWindow), 0),
+		{"an answer to no lower limit", several(1, limit(wire.FlagLowered, link.StartWindow), 0),
 			"there was no such limit"},
 		{"a lower limit in DATA", several(1, data(wire.FlagLower, 0, 0), 0), "flags of DATA"},
 		{"a flood of lower limits", several(3000, limit(wire.FlagLower, 1), 0), "none"},
@@ -152,7 +154,7 @@ func TestRXE_HostileFrames(t *testing.T) {
 		}, "a message of 16 bytes"},
 		{"FIN within a message", func(a *attacker) {
 			if a.post(data(wire.FlagMore, 8, 99), 8) == nil {
-				_ = a.post(wire.Header{Kind: wire.FIN, Limit: startWindow, Seq: 1}, 0)
+				_ = a.post(wire.Header{Kind: wire.FIN, Limit: link.StartWindow, Seq: 1}, 0)
 			}
 		}, "one within a message"},
 		{"a record longer than its frame", packed("\x09\x00\x00\x00\x00\x00\x00\x00too short"), "a record of 24 bytes"},
@@ -167,16 +169,17 @@ func TestRXE_HostileFrames(t *testing.T) {
 			}
 		}, "several messages within a message"},
 		{"records and MORE", several(1, data(wire.FlagPacked|wire.FlagMore, 8, 8), 8), "PACKED in DATA only"},
-		{"records in LIMIT", several(1, limit(wire.FlagPacked, startWindow), 0), "PACKED in DATA only"},
+		{"records in LIMIT", several(1, limit(wire.FlagPacked, link.StartWindow), 0), "PACKED in DATA only"},
 		{"more than a block", several(1, data(0, 40<<10, 0), 40<<10), ""},
-		{"RESET", several(1, wire.Header{Kind: wire.Reset, Limit: startWindow, Aux: 5}, 0), "reason 5"},
+		{"RESET", several(1, wire.Header{Kind: wire.Reset, Limit: link.StartWindow, Aux: 5}, 0), "reason 5"},
 		{"a write to a block, with its address and key", func(a *attacker) {
-			mr := a.victim.shards[0].blocks.Slab().(*ibv.MR)
+			mr := a.victim.e.Shards[0].Blocks.Slab().(*ibv.MR)
 			_ = a.send(ibv.SendWR{Opcode: ibv.OpWrite, SGEs: []ibv.SGE{a.mr.SGE(0, 8)},
 				Remote: ibv.RemoteAddr{Addr: mr.Addr(), RKey: mr.RKey()}})
 		}, ""},
-		{"a flood of LIMITs", several(3000, limit(0, startWindow), 0), "none"},
-		{"a flood of PINGs", several(3000, wire.Header{Kind: wire.Ping, Flags: wire.FlagIgnore, Limit: startWindow}, 0),
+		{"a flood of LIMITs", several(3000, limit(0, link.StartWindow), 0), "none"},
+		{"a flood of PINGs", several(3000, wire.Header{Kind: wire.Ping, Flags: wire.FlagIgnore,
+			Limit: link.StartWindow}, 0),
 			"none"},
 		{"a flood of kinds to be ignored", several(3000, wire.Header{Kind: 77, Flags: wire.FlagIgnore,
 			Limit: 1 << 30}, 0), "none"},
@@ -285,7 +288,7 @@ func TestRXE_HostileClaims(t *testing.T) {
 	defer l.Close()
 	hello := func(flags uint8, longest uint32) []byte {
 		h := wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Kind: wire.Messages, Flags: flags,
-			Block: defaultBlock, Limit: startWindow, MaxMessage: longest}
+			Block: link.DefaultBlock, Limit: link.StartWindow, MaxMessage: longest}
 		return h.Encode()
 	}
 	accept := func(h []byte) (*attacker, *Conn) {

@@ -10,10 +10,11 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // isLarge reports whether a stream has large blocks at this end.
-func isLarge(s *Stream) bool { return s.l.e == s.Engine().shards[0].large }
+func isLarge(s *Stream) bool { return s.l.Shard == s.Engine().e.Shards[0].Large }
 
 // carry sends n bytes from a to b and compares them.
 func carry(t *testing.T, a, b *Stream, n int, seed uint64) {
@@ -38,10 +39,11 @@ func carry(t *testing.T, a, b *Stream, n int, seed uint64) {
 // were closed again.
 func TestRXE_LargeStreams(t *testing.T) {
 	needLogic(t)
-	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	server, client := newEngines(t, &EngineOptions{Memory: link.LargeLeast})
 	needSRQ(t, server)
-	most := client.shards[0].large.opt.MaxConns
-	if slabs := largeLeast / largeShare / largeSlab; most != (slabs*31-mostLarge.control)/largeEach {
+	most := client.e.Shards[0].Large.Options.MaxConns
+	slabs := link.LargeLeast / link.LargeShare / link.LargeSlab
+	if most != (slabs*31-link.MostLarge.Control)/link.LargeEach {
 		t.Fatalf("places for %d streams with large blocks", most)
 	}
 	var pairs [][2]*Stream
@@ -63,7 +65,7 @@ func TestRXE_LargeStreams(t *testing.T) {
 	}
 	all.Wait()
 	a, b := conns(t, server, client)
-	if a.l.e != client.shards[0] || b.l.e != server.shards[0] {
+	if a.l.Shard != client.e.Shards[0] || b.l.Shard != server.e.Shards[0] {
 		t.Error("messages have large blocks")
 	}
 	echo(t, a, b)
@@ -72,7 +74,7 @@ func TestRXE_LargeStreams(t *testing.T) {
 
 	closePair(pairs[0])
 	testutil.Eventually(t, "a place is free", func() bool {
-		return client.shards[0].large.places() == most-1 && server.shards[0].large.places() == most-1
+		return client.e.Shards[0].Large.Places() == most-1 && server.e.Shards[0].Large.Places() == most-1
 	})
 	pairs[0][0], pairs[0][1] = streams(t, server, client)
 	check(0, true)
@@ -112,14 +114,14 @@ func TestRXE_LargeBlocksOfOneEnd(t *testing.T) {
 // TestRXE_NoLargeBlocks opens streams where memory, options or buffers leave no large blocks.
 func TestRXE_NoLargeBlocks(t *testing.T) {
 	needLogic(t)
-	for _, opt := range []*EngineOptions{{Block: defaultBlock}, {Memory: largeLeast - 1}, {Manual: true},
-		{Pollers: 2, Memory: 2*largeLeast - 1}} {
+	for _, opt := range []*EngineOptions{{Block: link.DefaultBlock}, {Memory: link.LargeLeast - 1}, {Manual: true},
+		{Pollers: 2, Memory: 2*link.LargeLeast - 1}} {
 		_, client := newEngines(t, opt)
-		if client.shards[0].large != nil {
+		if client.e.Shards[0].Large != nil {
 			t.Errorf("%+v has large blocks", *opt)
 		}
 	}
-	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	server, client := newEngines(t, &EngineOptions{Memory: link.LargeLeast})
 	needSRQ(t, server)
 	var held []*Buffer
 	for {
@@ -156,7 +158,7 @@ func TestRXE_LargeMostConns(t *testing.T) {
 	c, d := conns(t, server, client)
 	defer c.Close()
 	defer d.Close()
-	e, err := client.shard().reserve(true)
+	e, err := client.e.Shard().Reserve(true)
 	var limit *ibv.LimitError
 	if !errors.As(err, &limit) || limit.Asked != 3 || limit.Limit != 2 {
 		t.Errorf("a third connection: %v, %v; want 3 refused, 2 allowed", e, err)
@@ -166,7 +168,7 @@ func TestRXE_LargeMostConns(t *testing.T) {
 // TestRXE_LargeGrown opens streams while the windows of others have all large blocks: those without are streams too.
 func TestRXE_LargeGrown(t *testing.T) {
 	needLogic(t)
-	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	server, client := newEngines(t, &EngineOptions{Memory: link.LargeLeast})
 	needSRQ(t, server)
 	large := 0
 	for i := range 16 {
@@ -191,13 +193,13 @@ func TestRXE_LargeStalled(t *testing.T) {
 	if !testutil.NeedRXE(t).Emulated {
 		times = 5 // SoftRoCE copies on processors that are emulated themselves
 	}
-	server, client := newEngines(t, &EngineOptions{Memory: largeLeast})
+	server, client := newEngines(t, &EngineOptions{Memory: link.LargeLeast})
 	needSRQ(t, server)
 	a, b := streams(t, server, client)
 	defer closePair([2]*Stream{a, b})
 	var stalled []*Stream
 	var all sync.WaitGroup
-	for client.shards[0].large.places() < client.shards[0].large.opt.MaxConns {
+	for client.e.Shards[0].Large.Places() < client.e.Shards[0].Large.Options.MaxConns {
 		c, d := streams(t, server, client)
 		stalled = append(stalled, c, d)
 		all.Go(func() { // until Close

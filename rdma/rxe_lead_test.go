@@ -10,29 +10,30 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 )
 
 // noPings has nothing but its peer wake a connection.
-func noPings(links ...*link) {
+func noPings(links ...*link.Link) {
 	for _, l := range links {
-		l.mu.Lock()
-		l.alive.Every = 0
-		l.mu.Unlock()
+		l.Mu.Lock()
+		l.Alive.Every = 0
+		l.Mu.Unlock()
 	}
 }
 
 // leading has f, which waits for sig, read the events of its engine, which is at rest. It returns when f sleeps, and
 // what f will return.
-func leading(t *testing.T, e *shard, sig *progress.Signal, f func() error) (got chan error) {
+func leading(t *testing.T, e *link.Shard, sig *progress.Signal, f func() error) (got chan error) {
 	t.Helper()
 	atRest(t, e)
-	e.progress.LeadNext()
+	e.Progress.LeadNext()
 	got = make(chan error, 1)
 	go func() { got <- f() }()
 	for end := time.Now().Add(testutil.Patience); !sig.Reading(); time.Sleep(progress.Absence / 10) {
 		if time.Now().After(end) {
-			t.Fatalf("%v reads, want the goroutine that waits", e.progress.Reader())
+			t.Fatalf("%v reads, want the goroutine that waits", e.Progress.Reader())
 		}
 	}
 	return got
@@ -49,7 +50,7 @@ func TestRXE_LeadEnds(t *testing.T) {
 		{"a frame", func(a, _ *Stream) { _, _ = a.Write([]byte("x")) }, nil},
 		{"the peer's FIN", func(a, _ *Stream) { _ = a.CloseWrite() }, io.EOF},
 		{"the peer's Close", func(a, _ *Stream) { _ = a.Close() }, io.EOF},
-		{"the peer's end", func(a, _ *Stream) { a.l.fail(errors.New("a test")) }, ErrPeerGone},
+		{"the peer's end", func(a, _ *Stream) { a.l.Fail(errors.New("a test")) }, ErrPeerGone},
 		{"CloseRead", func(_, b *Stream) { _ = b.CloseRead() }, io.EOF},
 		{"Close", func(_, b *Stream) { _ = b.Close() }, net.ErrClosed},
 		{"a deadline", func(_, b *Stream) { _ = b.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
@@ -61,11 +62,11 @@ func TestRXE_LeadEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			se, ce := newEngines(t, &EngineOptions{Spin: -1})
 			a, b := streams(t, se, ce)
-			server := b.l.e // that of large blocks
+			server := b.l.Shard // that of large blocks
 			defer a.Close()
 			defer b.Close()
 			noPings(a.l, b.l)
-			got := leading(t, server, &b.l.rd.wake, func() error {
+			got := leading(t, server, &b.l.Reader.Wake, func() error {
 				_, err := b.Read(make([]byte, 10))
 				return err
 			})
@@ -83,7 +84,7 @@ func TestRXE_LeadEnds(t *testing.T) {
 func TestRXE_LeadContext(t *testing.T) {
 	se, ce := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := conns(t, se, ce)
-	server := se.shards[0]
+	server := se.e.Shards[0]
 	defer a.Close()
 	defer b.Close()
 	noPings(a.l, b.l)
@@ -97,7 +98,7 @@ func TestRXE_LeadContext(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(timeout(t))
-	got := leading(t, server, &b.l.rd.wake, func() error {
+	got := leading(t, server, &b.l.Reader.Wake, func() error {
 		for range 3 {
 			ok(t, recv(ctx)())
 		}
@@ -110,14 +111,14 @@ func TestRXE_LeadContext(t *testing.T) {
 	ok(t, a.Send(ctx, []byte("x")))
 	ok(t, <-got)
 	atRest(t, server)
-	got = leading(t, server, &b.l.rd.wake, recv(ctx))
+	got = leading(t, server, &b.l.Reader.Wake, recv(ctx))
 	cancel()
 	if err := <-got; err != context.Canceled {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 	atRest(t, server)
 
-	got = leading(t, server, &b.l.rd.wake, func() error {
+	got = leading(t, server, &b.l.Reader.Wake, func() error {
 		ok(t, recv(timeout(t))())
 		other, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(2*progress.Absence, cancel)
@@ -140,7 +141,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 		defer a[i].Close()
 		defer b[i].Close()
 	}
-	server := b[0].l.e
+	server := b[0].l.Shard
 	read := func(s *Stream) func() error {
 		return func() error {
 			_, err := s.Read(make([]byte, 1))
@@ -151,16 +152,16 @@ func TestRXE_LeadOthers(t *testing.T) {
 	waiter := func(f func() error) chan error {
 		got := make(chan error, 1)
 		go func() { got <- f() }()
-		for server.progress.Sleepers() < 1 && ctx.Err() == nil {
+		for server.Progress.Sleepers() < 1 && ctx.Err() == nil {
 			time.Sleep(progress.Absence / 10)
 		}
 		return got
 	}
-	first := leading(t, server, &b[0].l.rd.wake, read(b[0]))
+	first := leading(t, server, &b[0].l.Reader.Wake, read(b[0]))
 	second := waiter(read(b[1]))
 	write(a[1])
 	ok(t, <-second) // it is told by the first
-	if got := server.progress.Reader(); got != "waiter" {
+	if got := server.Progress.Reader(); got != "waiter" {
 		t.Errorf("%v reads, want the first", got)
 	}
 	second = waiter(read(b[1]))
@@ -171,7 +172,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 	atRest(t, server)
 
 	// Who comes while the one that reads is away.
-	first = leading(t, server, &b[0].l.rd.wake, read(b[0]))
+	first = leading(t, server, &b[0].l.Reader.Wake, read(b[0]))
 	write(a[0])
 	ok(t, <-first)
 	second = make(chan error, 1)
@@ -187,7 +188,7 @@ func TestRXE_LeadWriter(t *testing.T) {
 	needLogic(t)
 	se, ce := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := streams(t, se, ce)
-	server, client := b.l.e, a.l.e // those of large blocks
+	server, client := b.l.Shard, a.l.Shard // those of large blocks
 	defer a.Close()
 	defer b.Close()
 	const size = 8 << 20 // more than fits before somebody reads
@@ -197,14 +198,14 @@ func TestRXE_LeadWriter(t *testing.T) {
 		filled <- n
 	}()
 	testutil.Eventually(t, "there is no room", func() bool {
-		a.l.mu.Lock()
-		defer a.l.mu.Unlock()
-		return !a.l.q.MayStage() && a.l.send.Left() == 0
+		a.l.Mu.Lock()
+		defer a.l.Mu.Unlock()
+		return !a.l.Queue.MayStage() && a.l.Send.Left() == 0
 	})
 	ok(t, a.SetWriteDeadline(time.Now()))
 	n := <-filled
 	ok(t, a.SetWriteDeadline(time.Time{}))
-	wrote := leading(t, client, &a.l.wr.wake, func() error {
+	wrote := leading(t, client, &a.l.Writer.Wake, func() error {
 		_, err := a.Write(make([]byte, size-n)) // waits once
 		return err
 	})
@@ -230,7 +231,7 @@ func TestRXE_LeadOften(t *testing.T) {
 	}
 	se, ce := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := streams(t, se, ce)
-	server, client := b.l.e, a.l.e // those of large blocks
+	server, client := b.l.Shard, a.l.Shard // those of large blocks
 	defer a.Close()
 	defer b.Close()
 	p := make([]byte, 1)
@@ -245,7 +246,7 @@ func TestRXE_LeadOften(t *testing.T) {
 		time.Sleep(progress.Absence)
 		turn()
 	}
-	if got := server.progress.Reader(); got == "nobody" {
+	if got := server.Progress.Reader(); got == "nobody" {
 		t.Errorf("%v reads, which seldom waits", got)
 	}
 	c, d := streams(t, b.Engine(), a.Engine())
@@ -256,19 +257,19 @@ func TestRXE_LeadOften(t *testing.T) {
 		_, err := d.Read(make([]byte, 1))
 		other <- err
 	}()
-	for server.progress.Sleepers() == 0 {
+	for server.Progress.Sleepers() == 0 {
 		time.Sleep(progress.Absence / 10)
 	}
 	for range 10 * progress.EvictAfter {
 		turn()
-		if got := server.progress.Reader(); got == "nobody" {
+		if got := server.Progress.Reader(); got == "nobody" {
 			t.Errorf("%v reads, while another one waits", got)
 		}
 	}
 	_, err := c.Write(p)
 	ok(t, err)
 	ok(t, <-other)
-	for end := time.Now().Add(testutil.Patience); server.progress.Reader() != "nobody"; {
+	for end := time.Now().Add(testutil.Patience); server.Progress.Reader() != "nobody"; {
 		turn()
 		if time.Now().After(end) {
 			t.Fatal("nobody but the poller reads")

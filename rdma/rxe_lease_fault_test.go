@@ -151,12 +151,12 @@ func borrower(addr string) int {
 	if err != nil {
 		return fail(err)
 	}
-	b, err := c.l.e.eng.Pool().Get(int(r.Len()))
+	b, err := c.Engine().Pool().Get(int(r.Len()))
 	if err != nil {
 		return fail(err)
 	}
 	for n := 0; ; n++ {
-		b.Bytes()[n%c.l.e.opt.Block]++
+		b.Bytes()[n%c.l.Shard.Options.Block]++
 		if err := r.Write(ctx, b, 0); err != nil {
 			return fail(err)
 		}

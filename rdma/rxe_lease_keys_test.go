@@ -9,14 +9,15 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // keyEngines is newEngines where leases of each side's memory are by other keys, if the device has them.
 func keyEngines(t testing.TB, opt EngineOptions, server, client LeaseKeys) (s, c *Engine) {
 	t.Helper()
-	trustWindows = true
-	t.Cleanup(func() { trustWindows = false })
+	link.TrustWindows = true
+	t.Cleanup(func() { link.TrustWindows = false })
 	if testutil.NeedRXE(t).IWARP { // which has no windows
 		server, client = KeysMR, KeysMR
 	}
@@ -59,7 +60,7 @@ func TestRXE_LeaseKeys(t *testing.T) {
 		t.Errorf("windows that the device lacks: %v, want an *ibv.UnsupportedError with %q", err, lacks)
 	}
 	_, other := newEngines(t, nil)
-	if got := other.windows != nil; got != windows {
+	if got := other.e.Windows != nil; got != windows {
 		t.Errorf("KeysAuto uses windows: %v, want %v", got, windows)
 	}
 	server, client := keyEngines(t, EngineOptions{}, KeysMR, KeysWindow)
@@ -87,13 +88,13 @@ func TestRXE_LeaseKeys(t *testing.T) {
 		{"memory for reading that is not aligned", a, b, odd, MayRead, has},
 		{"memory for atomics that is not aligned", a, b, odd, every, has && every&MayAtomic == 0},
 	} {
-		local := buffer(t, c.holder.l.e.eng, len(c.mem.Bytes()))
+		local := buffer(t, c.holder.Engine(), len(c.mem.Bytes()))
 		want := scramble(c.mem, 3)
 		s, region := lend(t, c.owner, c.holder, c.mem, c.access, 0)
 		if s.Window() != c.window {
 			t.Errorf("%s: by a window: %v", c.name, s.Window())
 		}
-		if n := c.owner.l.e.eng.Stats(); n.Leases != 1 || n.Windows == 1 != c.window {
+		if n := c.owner.Engine().Stats(); n.Leases != 1 || n.Windows == 1 != c.window {
 			t.Errorf("%s: %+v", c.name, n)
 		}
 		ok(t, region.Read(timeout(t), local, 0))
@@ -123,7 +124,7 @@ func TestRXE_LeaseKeys(t *testing.T) {
 		_, err = s.Wait(timeout(t))
 		ok(t, err)
 	}
-	if n := len(client.windows.free); n != 1 {
+	if n := len(client.e.Windows.Free); n != 1 {
 		t.Errorf("%d windows, want 1", n)
 	}
 	echo(t, a, b)
@@ -198,7 +199,7 @@ func TestRXE_LeaseInvalidated(t *testing.T) {
 		s, err := victim.Lend(timeout(t), buffer(t, server, 4096), MayRead, 0)
 		ok(t, err)
 		ok(t, victim.Flush(timeout(t))) // a window is bound
-		h := wire.Header{Kind: wire.Return, Limit: startWindow, Length: 4}
+		h := wire.Header{Kind: wire.Return, Limit: link.StartWindow, Length: 4}
 		h.Put(a.mr.Bytes())
 		_ = a.send(ibv.SendWR{Opcode: ibv.OpSendInv, SGEs: []ibv.SGE{a.mr.SGE(0, wire.HeaderLen+4)},
 			InvalidateRKey: s.key.remote.RKey})

@@ -100,13 +100,13 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 		t.Errorf("seed %d: %s", seed, fmt.Sprintf(format, args...))
 	}
 	n := 8 * (1 + rnd.IntN([]int{4, 1000, 40_000}[rnd.IntN(3)]))
-	mem, err := owner.l.e.eng.Pool().Get(n)
+	mem, err := owner.Engine().Pool().Get(n)
 	if err != nil {
 		fail("%v", err)
 		return
 	}
 	defer mem.Release()
-	local, err := holder.l.e.eng.Pool().Get(n)
+	local, err := holder.Engine().Pool().Get(n)
 	if err != nil {
 		fail("%v", err)
 		return
@@ -119,7 +119,7 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 		d = time.Duration(10+rnd.IntN(50)) * time.Millisecond
 	}
 	leaseNames.Lock() // so that the region is this lease's
-	s, err := owner.Lend(ctx, mem, everything(owner.l.e.eng), d)
+	s, err := owner.Lend(ctx, mem, everything(owner.Engine()), d)
 	if err != nil {
 		leaseNames.Unlock()
 		fail("lend: %v", err)
@@ -157,7 +157,7 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 		off := rnd.IntN(n)
 		size := 1 + rnd.IntN(n-off)
 		kind := rnd.IntN(6)
-		if kind == 3 && !hasAtomics(owner.l.e.eng) {
+		if kind == 3 && !hasAtomics(owner.Engine()) {
 			kind = 2
 		}
 		switch kind {
@@ -203,7 +203,7 @@ func leaseModel(t *testing.T, seed uint64, owner, holder *Conn, rnd *rand.Rand, 
 			local.Truncate(n)
 			if err = r.Read(short, local, 0); errors.Is(err, context.DeadlineExceeded) {
 				local.Release() // it may still be written
-				if local, err = holder.l.e.eng.Pool().Get(n); err != nil {
+				if local, err = holder.Engine().Pool().Get(n); err != nil {
 					fail("%v", err)
 				}
 			}

@@ -28,10 +28,10 @@ func TestRXE_RequestContext(t *testing.T) {
 			return lent, err
 		}
 		l := r.Conn.l
-		l.mu.Lock() // a lease that is being taken from the peer
+		l.Mu.Lock() // a lease that is being taken from the peer
 		leasingOf(l).lends.ledger.Add(1)
 		leasingOf(l).lends.ledger.End(1)
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
 		for range 2 { // while Lend waits, and before
@@ -39,9 +39,9 @@ func TestRXE_RequestContext(t *testing.T) {
 				return nil, errors.Join(errors.New("a Lend that waited too long"), err)
 			}
 		}
-		l.mu.Lock()
+		l.Mu.Lock()
 		leasingOf(l).lends.ledger.Ended(1)
-		l.mu.Unlock()
+		l.Mu.Unlock()
 		lent, err = r.Lend(ctx, mem, MayRead, 0)
 		return lent, err
 	}

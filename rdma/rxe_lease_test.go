@@ -39,9 +39,9 @@ func scramble(b *Buffer, seed uint64) []byte {
 
 // doorbells returns how often a connection has posted.
 func doorbells(c *Conn) uint32 {
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	return uint32(c.l.e.stat.doorbells.Load())
+	c.l.Mu.Lock()
+	defer c.l.Mu.Unlock()
+	return uint32(c.l.Shard.Stat.Doorbells.Load())
 }
 
 // lend lends b from one side to the other.
@@ -67,7 +67,7 @@ func TestRXE_Lease(t *testing.T) {
 	for k, way := range [][2]*Conn{{a, b}, {b, a}} {
 		owner, holder := way[0], way[1]
 		for _, n := range sizes {
-			mem, local := buffer(t, owner.l.e.eng, n), buffer(t, holder.l.e.eng, n)
+			mem, local := buffer(t, owner.Engine(), n), buffer(t, holder.Engine(), n)
 			was, now := scramble(mem, uint64(n)), scramble(local, uint64(n+1))
 			s, r := lend(t, owner, holder, mem, MayRead|MayWrite, time.Minute)
 			if r.Len() != int64(n) || r.Access() != MayRead|MayWrite || time.Until(r.Ends()) > time.Minute {
@@ -102,7 +102,7 @@ func TestRXE_Lease(t *testing.T) {
 }
 
 func leaseAtomics(t *testing.T, owner, holder *Conn) {
-	mem := buffer(t, owner.l.e.eng, 64)
+	mem := buffer(t, owner.Engine(), 64)
 	clear(mem.Bytes())
 	s, r := lend(t, owner, holder, mem, MayAtomic, time.Minute)
 	const each = 20
@@ -140,7 +140,7 @@ func leaseAtomics(t *testing.T, owner, holder *Conn) {
 // leaseTransfer writes and reads many pieces at once, with messages behind the writes.
 func leaseTransfer(t *testing.T, owner, holder *Conn) {
 	const piece, pieces = 3000, 20
-	mem, local := buffer(t, owner.l.e.eng, piece*pieces), buffer(t, holder.l.e.eng, piece*pieces)
+	mem, local := buffer(t, owner.Engine(), piece*pieces), buffer(t, holder.Engine(), piece*pieces)
 	scramble(mem, 1)
 	want := scramble(local, 2)
 	s, r := lend(t, owner, holder, mem, MayRead|MayWrite, 0)
@@ -352,8 +352,8 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	go func() { _, err := x.Borrow(ctx); waits <- err }()
 	go func() { _, err := x.Request(ctx, 1, MayRead, 0); waits <- err }()
 	testutil.Eventually(t, "a request", func() bool {
-		y.l.mu.Lock()
-		defer y.l.mu.Unlock()
+		y.l.Mu.Lock()
+		defer y.l.Mu.Unlock()
 		return leasingOf(y.l).lends.desk.Open() == 1
 	})
 	ok(t, x.Close())
@@ -374,11 +374,11 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		cancel()
 	}
 	testutil.Eventually(t, "all leases returned", func() bool {
-		b.l.mu.Lock()
-		defer b.l.mu.Unlock()
+		b.l.Mu.Lock()
+		defer b.l.Mu.Unlock()
 		return len(leasingOf(b.l).lends.open) == 0 && leasingOf(b.l).lends.desk.Open() == 0
 	})
-	attr, err := b.l.port.Conn.(interface{ QP() *ibv.QP }).QP().Query(ibv.MaskAccessFlags)
+	attr, err := b.l.Port.Conn.(interface{ QP() *ibv.QP }).QP().Query(ibv.MaskAccessFlags)
 	ok(t, err)
 	if attr.Access&(ibv.RemoteRead|ibv.RemoteWrite|ibv.RemoteAtomic) != 0 {
 		t.Errorf("the QP permits %v without a lease", attr.Access)
@@ -451,10 +451,10 @@ func TestRXE_LeaseRevoked(t *testing.T) {
 func writer(t *testing.T, owner, holder *Conn, rounds int, how string) {
 	ctx := timeout(t)
 	const n = 256 << 10
-	mem := buffer(t, owner.l.e.eng, n)
+	mem := buffer(t, owner.Engine(), n)
 	var local [3]*Buffer
 	for i := range local {
-		local[i] = buffer(t, holder.l.e.eng, n)
+		local[i] = buffer(t, holder.Engine(), n)
 	}
 	for round := range rounds {
 		d := time.Minute
@@ -525,7 +525,7 @@ func TestRXE_LeaseCancel(t *testing.T) {
 	done := 0
 	const rounds = 60
 	for range rounds {
-		local, err := b.l.e.eng.Pool().Get(n)
+		local, err := b.Engine().Pool().Get(n)
 		ok(t, err)
 		short, cancel := context.WithCancel(ctx)
 		go func() {
@@ -567,7 +567,7 @@ func TestRXE_LeaseEnds(t *testing.T) {
 			if round/4%2 == 1 {
 				a, b = b, a
 			}
-			mem, local := buffer(t, a.l.e.eng, 1<<20), buffer(t, b.l.e.eng, 1<<20)
+			mem, local := buffer(t, a.Engine(), 1<<20), buffer(t, b.Engine(), 1<<20)
 			s, r := lend(t, a, b, mem, MayWrite, 0)
 			began, ended := make(chan struct{}), make(chan error)
 			go func() {
@@ -588,9 +588,9 @@ func TestRXE_LeaseEnds(t *testing.T) {
 			case 1:
 				ok(t, b.Close())
 			case 2:
-				a.l.fail(errors.New("test"))
+				a.l.Fail(errors.New("test"))
 			case 3:
-				b.l.fail(errors.New("test"))
+				b.l.Fail(errors.New("test"))
 			}
 			if got, err := s.Wait(ctx); got != mem || err == nil {
 				t.Errorf("Wait: %v", err)

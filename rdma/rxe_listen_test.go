@@ -15,6 +15,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -144,11 +145,11 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 			if kind == wire.Messages && (after.Blocks != before.Blocks || after.BlocksPosted != before.BlocksPosted) {
 				t.Errorf("blocks of strangers: %+v, before %+v", after, before)
 			}
-			if most := before.Memory + 2*handshakesLarge*largeEach*largeBlock; after.Memory > most {
+			if most := before.Memory + 2*handshakesLarge*link.LargeEach*link.LargeBlock; after.Memory > most {
 				t.Errorf("strangers cost memory: %d bytes, before %d, at most %d", after.Memory, before.Memory, most)
 			}
 			patience := timeout(t)
-			for served := false; !served; { // unless the honest one takes longer than handshakeGrace
+			for served := false; !served; { // unless the honest one takes longer than admit.Grace
 				c, err := dial(patience, l.addr().String(), kind, from(testutil.NeedRXE(t), client))
 				var reject *rdmacm.RejectError
 				if errors.As(err, &reject) {
@@ -157,14 +158,14 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 				ok(t, err)
 				ctx, cancel := context.WithCancel(patience)
 				go func() {
-					<-c.end.Done()
+					<-c.End.Done()
 					cancel()
 				}()
 				if a, err := l.accept(ctx); err == nil {
 					served = true
-					a.close()
+					a.Close()
 				}
-				c.close()
+				c.Close()
 			}
 			if n := server.Stats().Refused; n == 0 {
 				t.Error("nobody was refused")
@@ -196,7 +197,7 @@ func TestRXE_Backlog(t *testing.T) {
 	server, client := newEngines(t, nil)
 	r := testutil.NeedRXE(t)
 	rows := []struct{ clients, backlog int }{{150, 0}, {6, 2}}
-	if !r.Emulated && !r.Hardware { // a handshake may take longer than handshakeGrace, which ends it
+	if !r.Emulated && !r.Hardware { // a handshake may take longer than admit.Grace, which ends it
 		rows = rows[:1]
 		if !testutil.Full() {
 			rows[0].clients = 20

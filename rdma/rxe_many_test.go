@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestRXE_BlocksOfIdleSenders has connections send a little and fall idle. The blocks of what they sent must not stay
@@ -13,7 +14,7 @@ import (
 func TestRXE_BlocksOfIdleSenders(t *testing.T) {
 	needLogic(t)
 	server, _ := newEngines(t, nil)
-	_, small := newEngines(t, &EngineOptions{Memory: slabSize}) // 126 blocks, some of them for receiving
+	_, small := newEngines(t, &EngineOptions{Memory: link.SlabSize}) // 126 blocks, some of them for receiving
 	r := testutil.NeedRXE(t)
 	ctx := timeout(t)
 	opt := from(r, small)
@@ -23,8 +24,8 @@ func TestRXE_BlocksOfIdleSenders(t *testing.T) {
 	defer l.Close()
 	p := make([]byte, 100)
 	count := 30
-	if small.shards[0].recvs.shared == nil {
-		count = small.shards[0].blocks.Receivable() / (startWindow + ownBlocks)
+	if small.e.Shards[0].Receives.Shared == nil {
+		count = small.e.Shards[0].Blocks.Receivable() / (link.StartWindow + link.OwnBlocks)
 	}
 	for range count {
 		a, err := Dial(ctx, l.Addr().String(), opt)
@@ -46,7 +47,7 @@ func TestRXE_BlocksOfIdleSenders(t *testing.T) {
 // PING to bring completions.
 func TestRXE_ManyConns(t *testing.T) {
 	needLogic(t)
-	count, each, opts := 40, 50, &EngineOptions{Memory: 2 * slabSize}
+	count, each, opts := 40, 50, &EngineOptions{Memory: 2 * link.SlabSize}
 	if testutil.Full() {
 		count, each, opts = 1000, 100, nil
 	}

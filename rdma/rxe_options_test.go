@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // callEnds are what a call with Options has made: its link and that of the peer, if these are RDMA's.
 type callEnds struct {
-	mine, peer *link
+	mine, peer *link.Link
 	closers    []io.Closer
 }
 
@@ -110,17 +111,19 @@ func TestRXE_OptionsOfCalls(t *testing.T) {
 	local := netip.MustParseAddr(r.IP[1])
 	var asked atomic.Int32
 	shows := map[string]func(e *callEnds) bool{
-		"Engine":     func(e *callEnds) bool { return e.mine.e.eng == server || e.mine.e.eng == client },
-		"MaxMessage": func(e *callEnds) bool { return e.mine.maxMessage == optionSamples["MaxMessage"] },
-		"KeepAlive": func(e *callEnds) bool {
-			return time.Duration(e.mine.alive.Every)*time.Second == optionSamples["KeepAlive"]
+		"Engine": func(e *callEnds) bool {
+			return e.mine.Shard.Engine.Owner == server || e.mine.Shard.Engine.Owner == client
 		},
-		"Leases":      func(e *callEnds) bool { return e.mine.ctl != nil },
-		"Linger":      func(e *callEnds) bool { return e.mine.linger.most == optionSamples["Linger"] },
-		"PrivateData": func(e *callEnds) bool { return string(e.peer.peer.App[:4]) == "mine" },
-		"LocalAddr":   func(e *callEnds) bool { return e.mine.local.Addr() == local },
+		"MaxMessage": func(e *callEnds) bool { return e.mine.MaxMessage == optionSamples["MaxMessage"] },
+		"KeepAlive": func(e *callEnds) bool {
+			return time.Duration(e.mine.Alive.Every)*time.Second == optionSamples["KeepAlive"]
+		},
+		"Leases":      func(e *callEnds) bool { return e.mine.Control != nil },
+		"Linger":      func(e *callEnds) bool { return e.mine.Linger.Most == optionSamples["Linger"] },
+		"PrivateData": func(e *callEnds) bool { return string(e.peer.Peer.App[:4]) == "mine" },
+		"LocalAddr":   func(e *callEnds) bool { return e.mine.Local.Addr() == local },
 		"Authorize":   func(*callEnds) bool { return asked.Swap(0) > 0 },
-		"Logger":      func(e *callEnds) bool { return e.mine.log == optionSamples["Logger"] },
+		"Logger":      func(e *callEnds) bool { return e.mine.Log == optionSamples["Logger"] },
 	}
 	for _, u := range new(Options).uses() {
 		for _, c := range allCalls[:len(allCalls)-1] { // TestOptionsOfCalls has Pipe

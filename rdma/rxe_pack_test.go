@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -77,7 +78,7 @@ func TestRXE_PackedWays(t *testing.T) {
 		}
 	}
 	registered := 3
-	if client.sizes.MaxSendSGE == 1 {
+	if client.e.Sizes.MaxSendSGE == 1 {
 		registered = 2 // the long ones are copied, too
 	}
 	for _, w := range []struct {
@@ -104,15 +105,15 @@ func TestRXE_PackedWays(t *testing.T) {
 			return batch(a, func(b *Batch) { b.SendBuffer(filled(client.Pool().Get(len(p)))(p)) })
 		}, false, 3, 3},
 	} {
-		lengths := map[int]int{1: w.short, copyMost: w.short, copyMost + 1: w.long, 5000: w.long}
+		lengths := map[int]int{1: w.short, link.CopyMost: w.short, link.CopyMost + 1: w.long, 5000: w.long}
 		if r := testutil.NeedRXE(t); !r.Emulated && !r.Hardware && !testutil.Full() { // each takes a while
 			delete(lengths, 1)
 			delete(lengths, 5000)
 		}
 		for n, frames := range lengths {
 			a, b := conns(t, server, client)
-			full := make([]byte, client.opt.Block)
-			for range startWindow + 1 { // the last one waits, and has no room
+			full := make([]byte, client.e.Options.Block)
+			for range link.StartWindow + 1 { // the last one waits, and has no room
 				ok(t, a.Send(ctx, full))
 			}
 			p := bytes.Repeat([]byte{byte(n)}, n)
@@ -121,9 +122,9 @@ func TestRXE_PackedWays(t *testing.T) {
 				t.Fatalf("%s of %d bytes: %v", w.name, n, err)
 			}
 			ok(t, a.Send(ctx, []byte("after")))
-			a.l.mu.Lock()
-			got := a.l.q.Staged() - 1
-			a.l.mu.Unlock()
+			a.l.Mu.Lock()
+			got := a.l.Queue.Staged() - 1
+			a.l.Mu.Unlock()
 			if got != frames {
 				t.Errorf("%s of %d bytes: %d frames, want %d", w.name, n, got, frames)
 			}
@@ -215,7 +216,7 @@ func TestRXE_PackedClosed(t *testing.T) {
 				t.Errorf("Recv after all: %v, want io.EOF", err)
 			}
 		case 2: // none
-			b.l.fail(errors.New("a fault"))
+			b.l.Fail(errors.New("a fault"))
 			<-b.Done()
 			for range 99 {
 				m, err := b.Recv(timeout(t))

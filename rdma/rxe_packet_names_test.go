@@ -31,10 +31,10 @@ func newClaimant(t *testing.T, host string, e *Engine) claimant {
 // sends sends a datagram as if from another port. Its request before that claims the port as well.
 func (c claimant) sends(text string, to net.Addr, as netip.AddrPort) {
 	c.t.Helper()
-	was := c.at.Local
-	c.at.Local = as
+	was := c.c.At.Local
+	c.c.At.Local = as
 	_, err := c.WriteTo([]byte(text), to)
-	c.at.Local = was
+	c.c.At.Local = was
 	ok(c.t, err)
 }
 
@@ -53,11 +53,11 @@ func (c claimant) requests(to netip.AddrPort, private []byte) {
 			c.t.Fatalf("the event %v, want %v", ev, want)
 		}
 	}
-	ok(c.t, id.ResolveAddr(netip.AddrPortFrom(c.at.Local.Addr(), 0), to, testutil.Patience))
+	ok(c.t, id.ResolveAddr(netip.AddrPortFrom(c.c.At.Local.Addr(), 0), to, testutil.Patience))
 	wait(rdmacm.EventAddrResolved)
 	ok(c.t, id.ResolveRoute(testutil.Patience))
 	wait(rdmacm.EventRouteResolved)
-	ok(c.t, id.Connect(&rdmacm.ConnParam{QPN: c.qp.Num(), PrivateData: private}))
+	ok(c.t, id.Connect(&rdmacm.ConnParam{QPN: c.c.QP.Num(), PrivateData: private}))
 	wait(rdmacm.EventEstablished)
 	ok(c.t, id.Close())
 	ok(c.t, ch.Close())
@@ -70,7 +70,7 @@ func (c claimant) replies(qpn uint32) net.Addr {
 	ok(c.t, err)
 	id, err := ch.CreateID(rdmacm.PortSpaceUDP)
 	ok(c.t, err)
-	ok(c.t, id.Bind(netip.AddrPortFrom(c.at.Local.Addr(), 0)))
+	ok(c.t, id.Bind(netip.AddrPortFrom(c.c.At.Local.Addr(), 0)))
 	ok(c.t, id.Listen(0))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -106,14 +106,14 @@ func TestRXE_PacketNames(t *testing.T) {
 		{"a request", func(thief claimant, service, sender *PacketConn) {
 			private := make([]byte, datagram.AnnounceLen)
 			copy(private, datagram.AnnounceMagic)
-			binary.LittleEndian.PutUint32(private[4:], thief.qp.Num())
-			binary.LittleEndian.PutUint16(private[8:], service.at.Local.Port())
-			thief.requests(sender.at.Local, private)
+			binary.LittleEndian.PutUint32(private[4:], thief.c.QP.Num())
+			binary.LittleEndian.PutUint16(private[8:], service.c.At.Local.Port())
+			thief.requests(sender.c.At.Local, private)
 		}},
 		{"a datagram", func(thief claimant, service, sender *PacketConn) {
-			thief.sends("I am the service", sender.LocalAddr(), service.at.Local)
+			thief.sends("I am the service", sender.LocalAddr(), service.c.At.Local)
 			from := expect(thief.t, sender, []byte("I am the service"))
-			if a, is := from.(*PacketAddr); !is || a.QPN() != thief.qp.Num() {
+			if a, is := from.(*PacketAddr); !is || a.QPN() != thief.c.QP.Num() {
 				thief.t.Errorf("a datagram that states another program's port is from %v", from)
 			}
 			// The reply reaches the sender of that datagram.
@@ -122,7 +122,7 @@ func TestRXE_PacketNames(t *testing.T) {
 			expect(thief.t, thief.PacketConn, []byte("who?"))
 		}},
 		{"a reply", func(thief claimant, service, sender *PacketConn) {
-			its := thief.replies(service.qp.Num())
+			its := thief.replies(service.c.QP.Num())
 			_, err := sender.WriteTo([]byte("for the thief"), its) // which leads it to the service
 			ok(thief.t, err)
 			expect(thief.t, service, []byte("for the thief"))
@@ -157,9 +157,9 @@ func TestRXE_PacketNames(t *testing.T) {
 				if n := thief.Stats().Received; n > 1 {
 					t.Errorf("the thief has %d datagrams", n)
 				}
-				thief.mu.Lock()
-				stolen := thief.slots.Unread()
-				thief.mu.Unlock()
+				thief.c.Mu.Lock()
+				stolen := thief.c.Slots.Unread()
+				thief.c.Mu.Unlock()
 				if stolen > 0 {
 					t.Errorf("%d datagrams went to the thief", stolen)
 				}
@@ -192,7 +192,7 @@ func TestRXE_PacketOwners(t *testing.T) {
 		"WriteTo": func() (int, error) { return sender.WriteTo([]byte("nobody"), to) },
 		"Write":   func() (int, error) { return dialed.Write([]byte("nobody")) },
 	} {
-		sender.e.ticks.Add(datagram.AskAfter)
+		sender.c.Shard.Ticks.Add(datagram.AskAfter)
 		testutil.Eventually(t, what+" hears that the port has no owner", func() bool {
 			_, err := send()
 			if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {

@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
+	"github.com/pureverbs/pureverbs/rdma/internal/packet"
 )
 
 // packets opens a socket on each device.
@@ -61,7 +62,7 @@ func TestRXE_Packet(t *testing.T) {
 		sent, err := b.WriteTo(data, a.LocalAddr())
 		ok(t, err)
 		from := expect(t, a, data)
-		if udp, is := from.(*net.UDPAddr); sent != n || !is || udp.AddrPort() != b.at.Local {
+		if udp, is := from.(*net.UDPAddr); sent != n || !is || udp.AddrPort() != b.c.At.Local {
 			t.Errorf("%d bytes sent from %v: %d, from %v", n, b.LocalAddr(), sent, from)
 		}
 		_, err = a.WriteTo(data, from)
@@ -75,7 +76,7 @@ func TestRXE_Packet(t *testing.T) {
 		!errors.As(err, &limit) || limit.Limit != uint64(most) {
 		t.Errorf("a datagram that is too long: %v", err)
 	}
-	_, err := b.WriteTo([]byte("as by UDP"), net.UDPAddrFromAddrPort(a.at.Local))
+	_, err := b.WriteTo([]byte("as by UDP"), net.UDPAddrFromAddrPort(a.c.At.Local))
 	ok(t, err)
 	p := make([]byte, 2)
 	if n, _, err := a.ReadFrom(p); err != nil || string(p[:n]) != "as" {
@@ -93,8 +94,8 @@ func TestRXE_Packet(t *testing.T) {
 	_, err = b.WriteTo([]byte("3"), a.LocalAddr())
 	ok(t, err)
 	from = expect(t, a, []byte("3"))
-	if p, is := from.(*PacketAddr); !is || !strings.Contains(p.String(), " qp 0x") || p.QPN() != b.qp.Num() ||
-		p.AddrPort() != netip.AddrPortFrom(b.at.Local.Addr(), 0) {
+	if p, is := from.(*PacketAddr); !is || !strings.Contains(p.String(), " qp 0x") || p.QPN() != b.c.QP.Num() ||
+		p.AddrPort() != netip.AddrPortFrom(b.c.At.Local.Addr(), 0) {
 		t.Errorf("a source without a name is %T %v", from, from)
 	}
 	_, err = a.WriteTo([]byte("4"), from)
@@ -104,7 +105,8 @@ func TestRXE_Packet(t *testing.T) {
 		t.Errorf("counters %+v", s)
 	}
 	var busy *ibv.BusyError
-	if err := a.e.eng.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 sockets for datagrams") {
+	err = a.c.Shard.Engine.Close()
+	if !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 sockets for datagrams") {
 		t.Errorf("closing the engine: %v", err)
 	}
 }
@@ -118,16 +120,16 @@ func twoEngines(t testing.TB) []*Engine {
 func forget(t *testing.T, c *PacketConn) {
 	t.Helper()
 	testutil.Eventually(t, "nothing is under way", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.slots.AllSent()
+		c.c.Mu.Lock()
+		defer c.c.Mu.Unlock()
+		return c.c.Slots.AllSent()
 	})
 	for {
-		c.mu.Lock()
-		n := c.table.Len()
-		unused := c.table.Forget()
-		c.mu.Unlock()
-		closeAHs(unused)
+		c.c.Mu.Lock()
+		n := c.c.Table.Len()
+		unused := c.c.Table.Forget()
+		c.c.Mu.Unlock()
+		packet.CloseAHs(unused)
 		if n == 0 {
 			return
 		}
@@ -170,9 +172,9 @@ func TestRXE_PacketDial(t *testing.T) {
 	_, err = other.WriteTo([]byte("advertisement"), c.LocalAddr())
 	ok(t, err)
 	testutil.Eventually(t, "the other datagram has arrived", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.slots.Unread() == 1
+		c.c.Mu.Lock()
+		defer c.c.Mu.Unlock()
+		return c.c.Slots.Unread() == 1
 	})
 	_, err = a.WriteTo([]byte("good day"), peer)
 	ok(t, err)
@@ -228,7 +230,7 @@ func TestRXE_PacketRestart(t *testing.T) {
 		{"WriteTo", func() (int, error) { return b.WriteTo([]byte("WriteTo"), to) }, b},
 		{"Write", func() (int, error) { return d.Write([]byte("Write")) }, d},
 	} {
-		send.c.e.ticks.Add(datagram.AskAfter)
+		send.c.c.Shard.Ticks.Add(datagram.AskAfter)
 		testutil.Eventually(t, send.what+" reaches the service that has restarted", func() bool {
 			_, err := send.f()
 			ok(t, err)
@@ -292,18 +294,18 @@ func TestRXE_PacketRandom(t *testing.T) {
 				}
 				seen[id] = true
 			}
-			if len(seen) < a.slots.Receives() {
+			if len(seen) < a.c.Slots.Receives() {
 				t.Errorf("%d datagrams of %d arrived, want at least the %d that are kept", len(seen), writers*each,
-					a.slots.Receives())
+					a.c.Slots.Receives())
 			}
 		})
 	}
 	writing.Wait()
 	for _, c := range []*PacketConn{a, b} { // all that is kept is read before the deadline
 		testutil.Eventually(t, "all is read", func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.slots.Unread() == 0 && c.slots.AllSent()
+			c.c.Mu.Lock()
+			defer c.c.Mu.Unlock()
+			return c.c.Slots.Unread() == 0 && c.c.Slots.AllSent()
 		})
 		ok(t, c.SetReadDeadline(time.Now()))
 	}
@@ -318,13 +320,13 @@ func TestRXE_PacketFlood(t *testing.T) {
 	defer s.Close()
 	defer d.Close()
 	p := make([]byte, 1000)
-	for range 5 * a.slots.Receives() {
+	for range 5 * a.c.Slots.Receives() {
 		_, err := b.WriteTo(p, a.LocalAddr())
 		ok(t, err)
 	}
 	exchange(t, s, d)
 	testutil.Eventually(t, "the socket is full", func() bool { return a.Stats().Full > 0 })
-	for range a.slots.Receives() {
+	for range a.c.Slots.Receives() {
 		expect(t, a, p)
 	}
 	for { // what the device took while those were read
@@ -449,7 +451,7 @@ func TestRXE_PacketErrors(t *testing.T) {
 
 	p := make([]byte, 10)
 	for _, to := range []net.Addr{nil, (*PacketAddr)(nil), &net.UDPAddr{}, &net.UnixAddr{Name: "x"},
-		&PacketAddr{of: a, at: datagram.Address{QPN: 5}}} {
+		&PacketAddr{packet.Source{Of: a.c, At: datagram.Address{QPN: 5}}}} {
 		if _, err := b.WriteTo(p, to); !errors.As(err, &arg) {
 			t.Errorf("to %v: %v", to, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestRXE_Pollers spreads connections over the pollers of an engine, and sends on all at once.
@@ -28,13 +30,13 @@ func TestRXE_Pollers(t *testing.T) {
 	}
 	wg.Wait()
 	for _, e := range []*Engine{server, client} {
-		for i, s := range e.shards {
-			if n := len(s.members.append(nil)); n != 2 || s.stat.completions.Load() == 0 {
-				t.Errorf("poller %d: %d connections, %d completions; want 2, and some", i, n, s.stat.completions.Load())
+		for i, s := range e.e.Shards {
+			if n := len(s.Members.Append(nil)); n != 2 || s.Stat.Completions.Load() == 0 {
+				t.Errorf("poller %d: %d connections, %d completions; want 2, and some", i, n, s.Stat.Completions.Load())
 			}
 		}
-		least := 3 * e.shards[0].blocks.PerSlab()
-		if s := e.Stats(); s.Conns != 6 || s.Blocks < least || s.BlocksPosted < 3*controlBlocks {
+		least := 3 * e.e.Shards[0].Blocks.PerSlab()
+		if s := e.Stats(); s.Conns != 6 || s.Blocks < least || s.BlocksPosted < 3*link.ControlBlocks {
 			t.Errorf("the sums: %+v", s)
 		}
 	}

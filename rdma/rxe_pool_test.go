@@ -12,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // poolEngine makes an engine for its pool alone.
@@ -188,20 +189,20 @@ func TestRXE_PoolMemory(t *testing.T) {
 	for _, b := range small {
 		b.Release()
 	}
-	var blocks []*block // the pool gives way to blocks
+	var blocks []*link.Block // the pool gives way to blocks
 	for {
-		b, err := e.shards[0].blocks.TryTake()
+		b, err := e.e.Shards[0].Blocks.TryTake()
 		ok(t, err)
 		if b == nil {
 			break
 		}
 		blocks = append(blocks, b)
 	}
-	if most := 32 << 20 / e.shards[0].stride; len(blocks) < most*3/4 {
+	if most := 32 << 20 / e.e.Shards[0].Stride; len(blocks) < most*3/4 {
 		t.Errorf("%d blocks, want some %d", len(blocks), most)
 	}
 	for _, b := range blocks {
-		e.shards[0].put(b)
+		e.e.Shards[0].Blocks.Give(b)
 	}
 }
 

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // TestRXE_RandomTransfers sends random amounts in random pieces both ways at once, over connections that share the
 // engines, with deadlines that pass in between, and compares the hashes.
 func TestRXE_RandomTransfers(t *testing.T) {
 	var servers, clients [2]*Engine // of small blocks and of large ones
-	for i, opt := range []*EngineOptions{{Memory: 16 << 20}, {Memory: largeLeast}} {
+	for i, opt := range []*EngineOptions{{Memory: 16 << 20}, {Memory: link.LargeLeast}} {
 		servers[i], clients[i] = newEngines(t, opt)
 	}
 	r := testutil.NeedRXE(t)

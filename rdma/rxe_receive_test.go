@@ -6,14 +6,15 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // ownQueueEngines are engines whose connections have receive queues of their own.
 func ownQueueEngines(t *testing.T, opt *EngineOptions) (server, client *Engine) {
 	t.Helper()
-	defer func(was bool) { ownQueues = was }(ownQueues)
-	ownQueues = true
+	defer func(was bool) { link.OwnQueues = was }(link.OwnQueues)
+	link.OwnQueues = true
 	return newEngines(t, opt)
 }
 
@@ -26,13 +27,13 @@ func TestRXE_OwnQueues(t *testing.T) {
 	x, y := streams(t, server, client)
 	defer x.Close()
 	defer y.Close()
-	if s := server.Stats(); s.BlocksPosted != 2*(startWindow+ownBlocks) {
+	if s := server.Stats(); s.BlocksPosted != 2*(link.StartWindow+link.OwnBlocks) {
 		t.Errorf("%+v; want the receives of two connections", s)
 	}
 	echo(t, a, b)
 	carry(t, x, y, 3<<20, 1)
 	carry(t, y, x, 3<<20, 2)
-	want := uint32(min(wire.MaxWindow, server.sizes.MaxRecvWR-ownBlocks-wire.ControlWindow))
+	want := uint32(min(wire.MaxWindow, server.e.Sizes.MaxRecvWR-link.OwnBlocks-wire.ControlWindow))
 	if n := grow(t, a, b, want); n != want {
 		t.Errorf("a window of %d, want %d", n, want)
 	}
@@ -49,8 +50,8 @@ func TestRXE_OwnQueues(t *testing.T) {
 // TestRXE_OwnQueuesFull begins connections until there is no memory for the receives of another one.
 func TestRXE_OwnQueuesFull(t *testing.T) {
 	needLogic(t)
-	server, client := ownQueueEngines(t, &EngineOptions{Memory: slabSize})
-	most := server.shards[0].blocks.Receivable() / (startWindow + ownBlocks)
+	server, client := ownQueueEngines(t, &EngineOptions{Memory: link.SlabSize})
+	most := server.e.Shards[0].Blocks.Receivable() / (link.StartWindow + link.OwnBlocks)
 	var list [][2]*Conn
 	for range most {
 		a, b := conns(t, server, client)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // allBack waits until the pool has all its buffers again.
@@ -34,7 +35,8 @@ func TestRXE_SendBuffer(t *testing.T) {
 	mine := bytes.Clone(data)
 	done := make(chan error, 1)
 	// Around the inlined size, a block, a block and the copied size, half the window.
-	sizes := []int{0, 1, 28, 29, 1000, 32 << 10, 32<<10 + 1, 32<<10 + copyMost, 32<<10 + copyMost + 1, 1 << 20, 5 << 20}
+	sizes := []int{0, 1, 28, 29, 1000, 32 << 10, 32<<10 + 1, 32<<10 + link.CopyMost, 32<<10 + link.CopyMost + 1,
+		1 << 20, 5 << 20}
 	go func() {
 		done <- func() error {
 			for _, n := range sizes {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -24,7 +26,7 @@ type dialer struct {
 
 func newDialer(t *testing.T, server, client *Engine, kind wire.ConnKind) *dialer {
 	d := &dialer{server: server, client: client, kind: kind}
-	if server.dev == nil {
+	if server.e.Device == nil {
 		return d
 	}
 	l, err := listen(timeout(t), net.JoinHostPort(testutil.NeedRXE(t).IP[0], "0"), kind,
@@ -36,8 +38,8 @@ func newDialer(t *testing.T, server, client *Engine, kind wire.ConnKind) *dialer
 }
 
 // pair returns a new connection of an engine, client or another, and its end on the server.
-func (d *dialer) pair(t *testing.T, client *Engine) (a, b *link, err error) {
-	if d.server.dev == nil {
+func (d *dialer) pair(t *testing.T, client *Engine) (a, b *link.Link, err error) {
+	if d.server.e.Device == nil {
 		ends, err := pipe(d.kind, [2]*Engine{client, d.server}, [2]*Options{{}, {}})
 		return ends[0], ends[1], err
 	}
@@ -51,9 +53,9 @@ func (d *dialer) pair(t *testing.T, client *Engine) (a, b *link, err error) {
 }
 
 // echoes returns what it receives until the connection ends, as an ordinary server does.
-func echoes(b *link) {
-	defer b.close()
-	if b.kind == wire.Stream {
+func echoes(b *link.Link) {
+	defer b.Close()
+	if b.Kind == wire.Stream {
 		s := newStream(b)
 		buf := make([]byte, 64<<10)
 		for {
@@ -81,23 +83,23 @@ func echoes(b *link) {
 }
 
 // hears reports whether a short frame goes to the server and comes back.
-func hears(ctx context.Context, a *link) error {
+func hears(ctx context.Context, a *link.Link) error {
 	const text = "hello"
-	if a.kind == wire.Stream {
-		if _, err := a.write(bound{Ctx: ctx}, []byte(text)); err != nil {
+	if a.Kind == wire.Stream {
+		if _, err := a.Write(turn.Bound{Ctx: ctx}, []byte(text)); err != nil {
 			return err
 		}
 		got := ""
 		for len(got) < len(text) {
-			if err := a.rd.turn.Enter(bound{Ctx: ctx}); err != nil {
+			if err := a.Reader.Turn.Enter(turn.Bound{Ctx: ctx}); err != nil {
 				return err
 			}
-			err := a.rd.begin(bound{Ctx: ctx})
+			err := a.Reader.Begin(turn.Bound{Ctx: ctx})
 			if err == nil {
-				got += string(a.rd.current.bytes())
-				a.rd.finish()
+				got += string(a.Reader.Current.Bytes())
+				a.Reader.Finish()
 			}
-			a.rd.turn.Leave()
+			a.Reader.Turn.Leave()
 			if err != nil {
 				return err
 			}
@@ -150,20 +152,20 @@ func testStalled(t *testing.T, clients int, memory int64, kind wire.ConnKind, le
 		}
 		return &EngineOptions{Memory: 1 << 30}
 	})
-	if server.shards[0].recvs.shared == nil {
+	if server.e.Shards[0].Receives.Shared == nil {
 		t.Skip("the device has no SRQ")
 	}
 	d := newDialer(t, server, client, kind)
 	var serving, senders sync.WaitGroup
-	var ends, served []*link
+	var ends, served []*link.Link
 	defer func() {
 		for _, l := range ends {
-			l.closeNow()
+			l.CloseNow()
 		}
 		senders.Wait()
 		serving.Wait()
 	}()
-	begin := func() (*link, error) {
+	begin := func() (*link.Link, error) {
 		a, b, err := d.pair(t, client)
 		if err != nil {
 			var refused *RejectError
@@ -177,7 +179,7 @@ func testStalled(t *testing.T, clients int, memory int64, kind wire.ConnKind, le
 		serving.Go(func() { echoes(b) })
 		return a, nil
 	}
-	var old []*link
+	var old []*link.Link
 	for range 3 {
 		a, err := begin()
 		ok(t, err)
@@ -185,7 +187,7 @@ func testStalled(t *testing.T, clients int, memory int64, kind wire.ConnKind, le
 		old = append(old, a)
 	}
 	var refused error
-	var stalled []*link
+	var stalled []*link.Link
 	for range clients {
 		a, err := begin()
 		if err != nil {
@@ -196,7 +198,7 @@ func testStalled(t *testing.T, clients int, memory int64, kind wire.ConnKind, le
 		senders.Go(func() { // until the connection ends
 			for {
 				if kind == wire.Stream {
-					if _, err := a.write(bound{Ctx: t.Context()}, make([]byte, 20<<10)); err != nil {
+					if _, err := a.Write(turn.Bound{Ctx: t.Context()}, make([]byte, 20<<10)); err != nil {
 						return
 					}
 				} else if err := (&Conn{a}).Send(t.Context(), make([]byte, 20<<10)); err != nil {
@@ -209,10 +211,10 @@ func testStalled(t *testing.T, clients int, memory int64, kind wire.ConnKind, le
 		t.Errorf("%d of %d clients were admitted, then %v; want %d to %d", n, clients, refused, least, most)
 	}
 	testutil.Eventually(t, "the server takes no more", func() bool {
-		return !slices.ContainsFunc(slices.Concat(stalled, served[len(old):]), func(l *link) bool {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return !l.starved()
+		return !slices.ContainsFunc(slices.Concat(stalled, served[len(old):]), func(l *link.Link) bool {
+			l.Mu.Lock()
+			defer l.Mu.Unlock()
+			return !l.Starved()
 		})
 	})
 	st := server.Stats()
@@ -237,7 +239,7 @@ func testStalled(t *testing.T, clients int, memory int64, kind wire.ConnKind, le
 			t.Fatalf("new connection %d: %v", i, err)
 		}
 	}
-	if refused != nil && server.Stats().Refused == 0 && server.dev != nil {
+	if refused != nil && server.Stats().Refused == 0 && server.e.Device != nil {
 		t.Error("the refusals were not counted")
 	}
 	for i, a := range stalled { // a client that reads after all gets its replies
@@ -269,7 +271,7 @@ func TestRXE_KeptMessages(t *testing.T) {
 	var kept []*Message
 	for range 20 {
 		a, b := conns(t, server, client)
-		for range startWindow {
+		for range link.StartWindow {
 			ok(t, a.Send(timeout(t), make([]byte, 20<<10)))
 			m, err := b.Recv(timeout(t))
 			ok(t, err)
@@ -282,7 +284,7 @@ func TestRXE_KeptMessages(t *testing.T) {
 	a, b := conns(t, server, client)
 	defer b.Close()
 	defer a.Close()
-	if st := server.Stats(); st.BlocksPosted < startWindow {
+	if st := server.Stats(); st.BlocksPosted < link.StartWindow {
 		t.Errorf("%+v; want receives for the only connection", st)
 	}
 	for range 10 {
@@ -319,11 +321,11 @@ func TestRXE_NoBlocks(t *testing.T) {
 	c, d := streams(t, server, client)
 	defer d.Close()
 	defer c.Close()
-	var taken [][]*block
-	for _, s := range []*shard{a.l.e, b.l.e} {
-		var list []*block
+	var taken [][]*link.Block
+	for _, s := range []*link.Shard{a.l.Shard, b.l.Shard} {
+		var list []*link.Block
 		for {
-			x, err := s.blocks.TryTake()
+			x, err := s.Blocks.TryTake()
 			ok(t, err)
 			if x == nil {
 				break
@@ -343,7 +345,7 @@ func TestRXE_NoBlocks(t *testing.T) {
 	}
 	buf, err := client.Pool().Register(make([]byte, 10_000))
 	ok(t, err)
-	if a.l.wr.oneSGE {
+	if a.l.Writer.OneSGE {
 		buf.Release() // it would be copied
 	} else {
 		ok(t, a.SendBuffer(timeout(t), buf)) // its header is in the short block
@@ -356,12 +358,12 @@ func TestRXE_NoBlocks(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.Send(timeout(t), make([]byte, 10_000)) }()
-	testutil.Eventually(t, "the long message waits for a block", func() bool { return a.l.e.blocks.Scarce() })
+	testutil.Eventually(t, "the long message waits for a block", func() bool { return a.l.Shard.Blocks.Scarce() })
 	if len(done) > 0 {
 		t.Errorf("a message of 10000 bytes was sent without a block: %v", <-done)
 	}
-	a.l.e.blocks.GiveAll(taken[0])
-	b.l.e.blocks.GiveAll(taken[1])
+	a.l.Shard.Blocks.GiveAll(taken[0])
+	b.l.Shard.Blocks.GiveAll(taken[1])
 	m, err := b.Recv(timeout(t))
 	ok(t, err)
 	m.Release()
@@ -375,7 +377,7 @@ func TestRXE_IdleMemory(t *testing.T) {
 	const memory = 64 << 20
 	for _, ask := range []bool{false, true} {
 		server, client := newEngines(t, &EngineOptions{Memory: memory})
-		if server.dev == nil {
+		if server.e.Device == nil {
 			t.Skip("engines in memory keep their receives")
 		}
 		var all sync.WaitGroup
@@ -411,16 +413,16 @@ func TestRXE_IdleMemory(t *testing.T) {
 			})
 		}
 		all.Wait()
-		most := memory - slabSize
+		most := memory - link.SlabSize
 		testutil.Eventually(t, "they have ended", func() bool { return server.Stats().Conns+client.Stats().Conns == 0 })
 		for _, e := range []*Engine{server, client} {
 			if !ask {
 				testutil.Eventually(t, "the engine has few blocks", func() bool {
 					st := e.Stats()
-					return st.Memory <= slabSize && st.Blocks == e.shards[0].blocks.PerSlab()
+					return st.Memory <= link.SlabSize && st.Blocks == e.e.Shards[0].Blocks.PerSlab()
 				})
 			}
-			b, err := e.Pool().Get(most - headroom)
+			b, err := e.Pool().Get(most - link.Headroom)
 			ok(t, err)
 			if _, err := e.Pool().Get(1 << 20); !errors.Is(err, ErrNoMemory) {
 				t.Errorf("more than there is: %v, want ErrNoMemory", err)
@@ -434,7 +436,7 @@ func TestRXE_IdleMemory(t *testing.T) {
 				}
 				waits <- err
 			}()
-			testutil.Eventually(t, "GetWait waits", func() bool { return e.pool.Wanted() })
+			testutil.Eventually(t, "GetWait waits", func() bool { return e.e.Pool.Wanted() })
 			b.Release()
 			ok(t, <-waits)
 			cancel()
@@ -460,7 +462,7 @@ func TestRXE_IdleMemory(t *testing.T) {
 func TestRXE_GetWaitConns(t *testing.T) {
 	needLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
-	if server.dev == nil {
+	if server.e.Device == nil {
 		t.Skip("engines in memory keep their receives")
 	}
 	needSRQ(t, server)
@@ -481,7 +483,7 @@ func TestRXE_GetWaitConns(t *testing.T) {
 		}
 		waits <- err
 	}()
-	testutil.Eventually(t, "GetWait waits", func() bool { return client.pool.Wanted() })
+	testutil.Eventually(t, "GetWait waits", func() bool { return client.e.Pool.Wanted() })
 	for _, c := range list {
 		ok(t, c.Close())
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
 // unread sends more than a peer that does not read takes, until the connection ends. Each row waits in another way, on
@@ -64,8 +66,8 @@ func TestRXE_Unread(t *testing.T) {
 }
 
 func testUnread(t *testing.T, manual bool, send any) {
-	memory := int64(2 * slabSize)
-	if probe, _ := newEngines(t, nil); probe.shards[0].recvs.shared == nil { // with blocks for each connection
+	memory := int64(2 * link.SlabSize)
+	if probe, _ := newEngines(t, nil); probe.e.Shards[0].Receives.Shared == nil { // with blocks for each connection
 		memory *= 2
 	}
 	server, client := newEnginesOf(t, func(i int) *EngineOptions {
@@ -75,7 +77,7 @@ func testUnread(t *testing.T, manual bool, send any) {
 		return &EngineOptions{Memory: memory, Manual: manual}
 	})
 	const n = 40
-	ended, links := make(chan error, n), []*link(nil)
+	ended, links := make(chan error, n), []*link.Link(nil)
 	for range n {
 		switch send := send.(type) {
 		case func(*testing.T, *Stream) error:
@@ -94,11 +96,11 @@ func testUnread(t *testing.T, manual bool, send any) {
 	}
 	used := func() (n int) {
 		for _, l := range links {
-			l.mu.Lock()
-			if l.send.Left() == 0 {
+			l.Mu.Lock()
+			if l.Send.Left() == 0 {
 				n++
 			}
-			l.mu.Unlock()
+			l.Mu.Unlock()
 		}
 		return n
 	}
@@ -112,34 +114,34 @@ func testUnread(t *testing.T, manual bool, send any) {
 	}()
 	testutil.Eventually(t, "the peers that do not read have all that they may have", func() bool { return used() == n })
 	for i := range 300 {
-		if _, err := writer.l.write(bound{Ctx: timeout(t)}, make([]byte, 100)); err != nil {
+		if _, err := writer.l.Write(turn.Bound{Ctx: timeout(t)}, make([]byte, 100)); err != nil {
 			t.Fatalf("write %d: %v", i, err)
 		}
-		ok(t, writer.l.wr.flush(timeout(t)))
+		ok(t, writer.l.Writer.Flush(timeout(t)))
 	}
-	if c := client.shards[0].blocks.Counts(); c.Ahead > c.Blocks*9/16 {
+	if c := client.e.Shards[0].Blocks.Counts(); c.Ahead > c.Blocks*9/16 {
 		t.Errorf("%+v: more than nine sixteenths are taken ahead", c)
 	}
 	if len(ended) > 0 {
 		t.Errorf("a sender has ended with %v", <-ended)
 	}
-	i := slices.IndexFunc(links, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.wr.parched
+	i := slices.IndexFunc(links, func(l *link.Link) bool {
+		l.Mu.Lock()
+		defer l.Mu.Unlock()
+		return l.Writer.Parched
 	})
 	if i < 0 {
 		t.Fatal("no sender waits for a credit: the test tells nothing")
 	}
-	ok(t, links[i].closeSend())
-	if err := <-ended; !errors.Is(err, errShutWrite) {
-		t.Errorf("the sender that waited has ended with %v, want %v", err, errShutWrite)
+	ok(t, links[i].CloseSend())
+	if err := <-ended; !errors.Is(err, link.ErrShutWrite) {
+		t.Errorf("the sender that waited has ended with %v, want %v", err, link.ErrShutWrite)
 	}
 	ok(t, writer.Close())
 	ok(t, <-read)
 	ok(t, reader.Close())
 	for _, l := range links {
-		l.closeNow()
+		l.CloseNow()
 	}
 	for range n - 1 {
 		if err := <-ended; err == nil {

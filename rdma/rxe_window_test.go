@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -13,7 +14,7 @@ import (
 func burst(t *testing.T, a, b *Conn, n int) {
 	t.Helper()
 	done := make(chan error, 1)
-	a.l.peer.Flags &^= wire.HelloPacks // a frame for each
+	a.l.Peer.Flags &^= wire.HelloPacks // a frame for each
 	go func() {
 		for range n {
 			if err := a.Send(timeout(t), make([]byte, 100)); err != nil {
@@ -36,9 +37,9 @@ func burst(t *testing.T, a, b *Conn, n int) {
 
 // windowOf returns the window, which the poller may change.
 func windowOf(c *Conn) uint32 {
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	return c.l.win.recv.Window()
+	c.l.Mu.Lock()
+	defer c.l.Mu.Unlock()
+	return c.l.Window.Recv.Window()
 }
 
 // grow sends until the window is n or the shard has no more.
@@ -63,8 +64,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	if testutil.Full() {
 		idle = 300
 	}
-	server.shards[0].tickMu.Lock() // time goes on when the test says so
-	defer server.shards[0].tickMu.Unlock()
+	server.e.Shards[0].TickMu.Lock() // time goes on when the test says so
+	defer server.e.Shards[0].TickMu.Unlock()
 	l, err := Listen(timeout(t), net.JoinHostPort(testutil.NeedRXE(t).IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
@@ -96,28 +97,28 @@ func TestRXE_WindowsShrink(t *testing.T) {
 		t.Fatal("there are blocks for all: the test tells nothing")
 	}
 	for range pace.IdleTicks {
-		server.shards[0].beatLocked()
+		server.e.Shards[0].BeatLocked()
 	}
 	burst(t, last[0], last[1], wire.MaxWindow) // it wants more, and is not idle
-	server.shards[0].beatLocked()
+	server.e.Shards[0].BeatLocked()
 	if idle == 10 {
 		for i, p := range pairs {
 			testutil.Eventually(t, "the window of an idle connection shrinks", func() bool {
-				if windowOf(p[1]) == startWindow {
+				if windowOf(p[1]) == link.StartWindow {
 					return true
 				}
 				burst(t, last[0], last[1], wire.MaxWindow) // a reader who kept up has not made it want more
-				server.shards[0].beatLocked()
+				server.e.Shards[0].BeatLocked()
 				return false
 			})
-			p[1].l.mu.Lock()
-			if r := &p[1].l.win.recv; r.Lowering() || r.Window() != startWindow {
+			p[1].l.Mu.Lock()
+			if r := &p[1].l.Window.Recv; r.Lowering() || r.Window() != link.StartWindow {
 				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, r.Window(), r.Lowering())
 			}
-			p[1].l.mu.Unlock()
+			p[1].l.Mu.Unlock()
 		}
-		server.shards[0].beatLocked()
-		server.shards[0].beatLocked() // nobody wants more: the share is whole again
+		server.e.Shards[0].BeatLocked()
+		server.e.Shards[0].BeatLocked() // nobody wants more: the share is whole again
 		if got := grow(t, last[0], last[1], wire.MaxWindow); got != wire.MaxWindow {
 			t.Errorf("a new connection has a window of %d, and had %d before the others gave theirs back", got, before)
 		}
@@ -139,12 +140,12 @@ func TestRXE_ActiveWindows(t *testing.T) {
 		defer b.Close()
 		pairs = append(pairs, [2]*Conn{a, b})
 	}
-	share := uint32(server.shards[0].recvMost() / len(pairs))
+	share := uint32(server.e.Shards[0].RecvMost() / len(pairs))
 	testutil.Eventually(t, "each has no more than its share", func() bool {
 		for _, p := range pairs {
 			burst(t, p[0], p[1], 2*wire.MaxWindow)
 		}
-		server.shards[0].beat()
+		server.e.Shards[0].Beat()
 		for _, p := range pairs {
 			burst(t, p[0], p[1], wire.MaxWindow)
 			if n := windowOf(p[1]); n > share {

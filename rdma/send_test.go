@@ -7,24 +7,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // sendDue adds what is due to a list of work requests, as if it were posted, with credits for n data frames.
-func (l *link) sendDue(n uint32) (list []sendq.What) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.q.Begin(sendq.Gates{Data: n})
-	for what := l.q.Pick(); what != sendq.None; what = l.q.Pick() {
-		l.q.Add(what, wire.Header{})
+func sendDue(l *link.Link, n uint32) (list []sendq.What) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.Queue.Begin(sendq.Gates{Data: n})
+	for what := l.Queue.Pick(); what != sendq.None; what = l.Queue.Pick() {
+		l.Queue.Add(what, wire.Header{})
 		list = append(list, what)
 	}
-	for _, h := range l.q.Inlined() {
-		l.giveUp(h)
+	for _, h := range l.Queue.Inlined() {
+		l.GiveUp(h)
 	}
-	if l.q.Roomy() {
-		l.wakeWriter()
+	if l.Queue.Roomy() {
+		l.WakeWriter()
 	}
 	return list
 }
@@ -36,7 +37,7 @@ func TestFlushGivesUp(t *testing.T) {
 		if err := c.Send(t.Context(), make([]byte, 64)); err != nil {
 			t.Fatal(err)
 		}
-		c.l.sendDue(1)
+		sendDue(c.l, 1)
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := c.Flush(ctx); err != context.DeadlineExceeded {
@@ -44,23 +45,23 @@ func TestFlushGivesUp(t *testing.T) {
 			}
 			cancel()
 		}
-		if n := c.l.q.Waits(); n != 0 {
+		if n := c.l.Queue.Waits(); n != 0 {
 			t.Errorf("%d waits are kept", n)
 		}
-		if got := c.l.sendDue(0); !slices.Equal(got, []sendq.What{sendq.Ping}) {
+		if got := sendDue(c.l, 0); !slices.Equal(got, []sendq.What{sendq.Ping}) {
 			t.Errorf("%v was sent, want a PING", got)
 		}
 		flushed := make(chan error)
 		go func() { flushed <- c.Flush(t.Context()) }()
 		synctest.Wait()
-		c.l.mu.Lock()
-		c.l.release(2, 2)
-		c.l.q.Confirm()
-		c.l.mu.Unlock()
+		c.l.Mu.Lock()
+		c.l.Release(2, 2)
+		c.l.Queue.Confirm()
+		c.l.Mu.Unlock()
 		if err := <-flushed; err != nil {
 			t.Errorf("Flush: %v", err)
 		}
-		if n := c.l.e.blocks.Counts(); n.Free != n.Blocks {
+		if n := c.l.Shard.Blocks.Counts(); n.Free != n.Blocks {
 			t.Errorf("%d of %d blocks are free", n.Free, n.Blocks)
 		}
 	})
@@ -71,17 +72,17 @@ func TestFlushGivesUp(t *testing.T) {
 func TestSendInterrupted(t *testing.T) {
 	for _, sent := range []uint32{0, 1} {
 		for name, end := range map[string]func(c *Conn, cancel func()){
-			"CloseSend": func(c *Conn, _ func()) { _ = c.l.closeSend() },
+			"CloseSend": func(c *Conn, _ func()) { _ = c.l.CloseSend() },
 			"a context": func(_ *Conn, cancel func()) { cancel() },
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				c := fakeConn()
-				c.l.peer.MaxMessage = 1000
+				c.l.Peer.MaxMessage = 1000
 				ctx, cancel := context.WithCancel(t.Context())
 				failed := make(chan error)
 				go func() { failed <- c.Send(ctx, make([]byte, 1000)) }()
 				synctest.Wait()
-				if got := c.l.sendDue(sent); len(got) != int(sent) {
+				if got := sendDue(c.l, sent); len(got) != int(sent) {
 					t.Errorf("%v was sent, want %d data frames", got, sent)
 				}
 				end(c, cancel)
@@ -89,15 +90,15 @@ func TestSendInterrupted(t *testing.T) {
 					t.Error("Send returned nil")
 				}
 				cancel()
-				_ = c.l.closeSend()
+				_ = c.l.CloseSend()
 				want := []sendq.What{sendq.Data, sendq.FIN}[1-sent:]
-				if got := c.l.sendDue(5); !slices.Equal(got, want) {
+				if got := sendDue(c.l, 5); !slices.Equal(got, want) {
 					t.Errorf("%s, with %d frames sent: %v followed, want %v", name, sent, got, want)
 				}
-				c.l.mu.Lock()
-				c.l.release(c.l.q.Posted(), c.l.q.Posted())
-				c.l.mu.Unlock()
-				if n := c.l.e.blocks.Counts(); n.Free != n.Blocks {
+				c.l.Mu.Lock()
+				c.l.Release(c.l.Queue.Posted(), c.l.Queue.Posted())
+				c.l.Mu.Unlock()
+				if n := c.l.Shard.Blocks.Counts(); n.Free != n.Blocks {
 					t.Errorf("%s, with %d frames sent: %d of %d blocks are free", name, sent, n.Free, n.Blocks)
 				}
 			})

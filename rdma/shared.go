@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // engines are those that connections without an engine of their own use.
@@ -26,7 +27,7 @@ func useShared(name string, create func() (*Engine, error), f func(*Engine) erro
 			return nil, err
 		}
 		err = f(e)
-		if try == tries || !errors.Is(err, ErrClosed) && !errors.Is(err, errGone) {
+		if try == tries || !errors.Is(err, ErrClosed) && !errors.Is(err, link.ErrGone) {
 			return e, err
 		}
 	}
@@ -37,8 +38,8 @@ func sharedEngine(device string, create func() (*Engine, error)) (*Engine, error
 	engines.Lock()
 	defer engines.Unlock()
 	switch e := engines.m[device]; {
-	case e == nil, e.closed():
-	case e.broken():
+	case e == nil, e.e.Closed():
+	case e.e.Broken():
 		engines.old = append(engines.old, e)
 	default:
 		return e, nil
@@ -51,7 +52,7 @@ func sharedEngine(device string, create func() (*Engine, error)) (*Engine, error
 		engines.m = make(map[string]*Engine)
 	}
 	engines.m[device] = e
-	e.opened.Done() // CloseIdle closes it
+	e.e.Opened.Done() // CloseIdle closes it
 	return e, nil
 }
 

@@ -1,13 +1,6 @@
 package rdma
 
-import "sync/atomic"
-
-// stats counts what is done.
-type stats struct {
-	batches, completions, doorbells atomic.Uint64
-	leases                          atomic.Int64
-	refused                         atomic.Uint64
-}
+import "github.com/pureverbs/pureverbs/rdma/internal/link"
 
 // Stats are the counters of an engine.
 type Stats struct {
@@ -34,29 +27,29 @@ type Stats struct {
 // Stats returns the counters. When no connection is open, every block is free or
 // posted.
 func (e *Engine) Stats() Stats {
-	sum := Stats{Memory: e.budget.Used(), Buffers: e.pool.InUse(), Windows: e.windows.inUse()}
-	for _, s := range e.shards {
-		s.addStats(&sum)
+	sum := Stats{Memory: e.e.Budget.Used(), Buffers: e.e.Pool.InUse(), Windows: e.e.Windows.InUse()}
+	for _, s := range e.e.Shards {
+		sum.add(s)
 	}
 	return sum
 }
 
-// addStats adds the counters of a shard.
-func (e *shard) addStats(sum *Stats) {
-	sum.Conns += e.members.count()
-	sum.Stalled += e.stalled()
-	c := e.blocks.Counts()
+// add adds the counters of a shard.
+func (sum *Stats) add(e *link.Shard) {
+	sum.Conns += e.Members.Count()
+	sum.Stalled += e.Stalled()
+	c := e.Blocks.Counts()
 	sum.Promised += c.Promised
 	sum.Compact += c.Compact
 	sum.Blocks += c.Blocks
 	sum.BlocksFree += c.Free
 	sum.BlocksHeld += c.Held
 	sum.BlocksPosted += c.Posted
-	sum.Leases += int(e.stat.leases.Load())
-	sum.Batches += e.stat.batches.Load()
-	sum.Completions += e.stat.completions.Load()
-	sum.Refused += e.stat.refused.Load()
-	sum.Doorbells += e.stat.doorbells.Load()
+	sum.Leases += int(e.Stat.Leases.Load())
+	sum.Batches += e.Stat.Batches.Load()
+	sum.Completions += e.Stat.Completions.Load()
+	sum.Refused += e.Stat.Refused.Load()
+	sum.Doorbells += e.Stat.Doorbells.Load()
 	sum.Frames += c.Arrived
-	sum.Wakes += e.progress.Wakes()
+	sum.Wakes += e.Progress.Wakes()
 }

@@ -3,10 +3,13 @@ package rdma
 import (
 	"io"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
@@ -16,22 +19,41 @@ import (
 // Write has accepted arrive in order, unless the connection breaks; Close waits until the peer's adapter has all of
 // them.
 type Stream struct {
-	l             *link      // nil if TCP carries it
+	l             *link.Link // nil if TCP carries it
 	tcp           *tcpStream // with Options.Fallback
 	local, remote *net.TCPAddr
 	read, write   deadline.Deadline
 }
 
 // newStream makes a stream of a connection.
-func newStream(l *link) *Stream {
-	s := &Stream{l: l, local: net.TCPAddrFromAddrPort(l.local), remote: net.TCPAddrFromAddrPort(l.remote)}
-	r := leak.Track("stream to " + l.remote.String())
-	l.mu.Lock()
-	l.opened = r
-	l.mu.Unlock()
-	watch(s, r)
+func newStream(l *link.Link) *Stream {
+	s := &Stream{l: l, local: net.TCPAddrFromAddrPort(l.Local), remote: net.TCPAddrFromAddrPort(l.Remote)}
+	r := leak.Track("stream to " + l.Remote.String())
+	l.Mu.Lock()
+	l.Opened = r
+	l.Mu.Unlock()
+	leak.Watch(s, r)
 	endLost(s)
 	return s
+}
+
+// endLost ends the connection of s if the program has lost s without closing it. As in package net, what nobody can use
+// or close is not kept.
+func endLost(s *Stream) {
+	runtime.AddCleanup(s, func(l *link.Link) {
+		if !l.End.Closed() {
+			go lose(l) // other cleanups wait for this function
+		}
+	}, s.l)
+}
+
+// lose is closeNow for a connection that the program has lost.
+func lose(l *link.Link) {
+	if l.Ended() == nil {
+		link.Warn(l.Log, "rdma: the program has lost a connection that it did not close: it ends as by CloseNow",
+			"local", l.Local, "peer", l.Remote)
+	}
+	l.CloseNow()
 }
 
 // LocalAddr returns the address of this side, a *net.TCPAddr: many programs expect that of a stream. Transport returns
@@ -56,7 +78,7 @@ func (s *Stream) fail(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	return netOp(op, s.LocalAddr(), s.RemoteAddr(), err)
+	return netOp(op, s.LocalAddr(), s.RemoteAddr(), public(err))
 }
 
 // Read reads what has arrived, at least one byte, and waits for it. At the end of what the peer
@@ -65,42 +87,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if s.tcp != nil {
 		return s.tcp.Read(p)
 	}
-	n, err := s.readSome(p)
+	n, err := s.l.Reader.Read(turn.Bound{Deadline: &s.read}, p)
 	return n, s.fail("read", err)
-}
-
-func (s *Stream) readSome(p []byte) (n int, err error) {
-	b := bound{Deadline: &s.read}
-	if err := s.l.rd.turn.Enter(b); err != nil {
-		return 0, err
-	}
-	defer s.l.rd.turn.Leave()
-	if len(p) == 0 {
-		if s.l.end.Closed() {
-			return 0, ErrClosed
-		}
-		return 0, nil
-	}
-	if err := s.l.rd.begin(b); err != nil {
-		return 0, err
-	}
-	for n < len(p) {
-		f := &s.l.rd.current
-		if f.n == 0 {
-			s.l.rd.finish()
-			if !s.l.rd.more() {
-				break
-			}
-			continue
-		}
-		c := copy(p[n:], f.bytes())
-		n += c
-		f.off, f.n = f.off+int32(c), f.n-int32(c)
-	}
-	if f := &s.l.rd.current; f.b != nil && f.n == 0 {
-		s.l.rd.finish()
-	}
-	return n, nil
 }
 
 // Write sends p. It waits while the peer does not read, and returns how much of p was accepted.
@@ -108,7 +96,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	if s.tcp != nil {
 		return s.tcp.Write(p)
 	}
-	n, err := s.l.write(bound{Deadline: &s.write}, p)
+	n, err := s.l.Write(turn.Bound{Deadline: &s.write}, p)
 	return n, s.fail("write", err)
 }
 
@@ -118,7 +106,7 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetDeadline(t)
 	}
-	if s.l.end.Closed() {
+	if s.l.End.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.read.Set(t)
@@ -131,7 +119,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetReadDeadline(t)
 	}
-	if s.l.end.Closed() {
+	if s.l.End.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.read.Set(t)
@@ -143,7 +131,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetWriteDeadline(t)
 	}
-	if s.l.end.Closed() {
+	if s.l.End.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
 	s.write.Set(t)
@@ -155,7 +143,7 @@ func (s *Stream) CloseWrite() error {
 	if s.tcp != nil {
 		return s.tcp.CloseWrite()
 	}
-	return s.fail("close", s.l.closeSend())
+	return s.fail("close", s.l.CloseSend())
 }
 
 // CloseRead ends reading: later data is dropped.
@@ -163,13 +151,7 @@ func (s *Stream) CloseRead() error {
 	if s.tcp != nil {
 		return s.tcp.CloseRead()
 	}
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
-	if s.l.end.Closed() {
-		return s.fail("close", ErrClosed)
-	}
-	s.l.do(s.l.end.ShutRead())
-	return nil
+	return s.fail("close", s.l.CloseRead())
 }
 
 // Close closes the connection. The peer reads what was written, then io.EOF; its writes fail. Close waits as
@@ -179,14 +161,14 @@ func (s *Stream) Close() error {
 	if s.tcp != nil {
 		return s.tcp.Close()
 	}
-	s.l.close()
+	s.l.Close()
 	s.read.Stop()
 	defer s.write.Stop()
 	past := s.write.Past()
 	if deadline.IsClosed(past) { // crypto/tls sets such a deadline before it closes
 		past = nil
 	}
-	return s.fail("close", s.l.closeWait(past))
+	return s.fail("close", s.l.CloseWait(past))
 }
 
 // CloseNow closes the connection without waiting. What was not sent is dropped, and the peer's error matches
@@ -196,7 +178,7 @@ func (s *Stream) CloseNow() error {
 		_ = s.tcp.SetLinger(0) // fails only if it was closed
 		return s.tcp.Close()
 	}
-	s.l.closeNow()
+	s.l.CloseNow()
 	s.read.Stop()
 	s.write.Stop()
 	return nil
@@ -208,7 +190,7 @@ func (s *Stream) Done() <-chan struct{} {
 	if s.tcp != nil {
 		return s.tcp.done
 	}
-	return s.l.end.Done()
+	return s.l.End.Done()
 }
 
 // Err returns why the connection has ended, or nil while it has not.
@@ -216,7 +198,7 @@ func (s *Stream) Err() error {
 	if s.tcp != nil {
 		return s.tcp.ended()
 	}
-	return s.l.ended()
+	return public(s.l.Ended())
 }
 
 // Engine returns the engine that the stream belongs to, or nil if it is TCP.
@@ -224,7 +206,7 @@ func (s *Stream) Engine() *Engine {
 	if s.tcp != nil {
 		return nil
 	}
-	return s.l.e.eng
+	return s.l.Shard.Engine.Owner.(*Engine)
 }
 
 // Transport describes what carries the stream, such as "rdma mlx5_0 Direct", or with Options.Fallback "tcp: " and why.
@@ -232,7 +214,7 @@ func (s *Stream) Transport() string {
 	if s.tcp != nil {
 		return "tcp: " + s.tcp.why
 	}
-	return s.l.e.cq.Carrier()
+	return s.l.Shard.CQ.Carrier()
 }
 
 var _ net.Conn = (*Stream)(nil)

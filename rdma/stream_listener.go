@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/pureverbs/pureverbs/internal/attempts"
+	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -65,7 +66,7 @@ func listenBytes(ctx context.Context, addr string, opt *Options) (*StreamListene
 		return nil, err
 	}
 	v := &StreamListener{l: l, at: net.TCPAddrFromAddrPort(l.addr())}
-	watch(v, l.opened)
+	leak.Watch(v, l.opened)
 	return v, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func (t *Transfer) Notify(p []byte) { t.notify(p, 0, 0) }
 func (t *Transfer) NotifyImm(imm uint32, p []byte) { t.notify(p, wire.FlagImm, imm) }
 
 func (t *Transfer) notify(p []byte, last uint8, imm uint32) {
-	if most := min(t.r.l.frameMost(), int(t.r.l.peer.MaxMessage)); len(p) > most {
+	if most := min(t.r.l.FrameMost(), int(t.r.l.Peer.MaxMessage)); len(p) > most {
 		t.err = errors.Join(t.err, &ibv.LimitError{What: "bytes of a notification", Asked: uint64(len(p)),
 			Limit: uint64(most), Where: "one frame"})
 	}
@@ -104,24 +105,20 @@ func (t *Transfer) start(ctx context.Context) error {
 		return &ibv.ArgError{Arg: "transfer", Got: "no reads or writes", Want: "one or more; Conn.Send sends a message"}
 	}
 	if t.tell {
-		l, w := t.r.l, bound{Ctx: ctx}
-		if err := l.wr.turn.Enter(w); err != nil {
+		wr, w := &t.r.l.Writer, turn.Bound{Ctx: ctx}
+		if err := wr.Turn.Enter(w); err != nil {
 			return err
 		}
-		defer l.wr.turn.Leave()
-		b, err := l.wr.waitBlock(w, len(t.p))
+		defer wr.Turn.Leave()
+		note, err := wr.Note(w, t.p, t.last, t.imm)
 		if err != nil {
 			return err
-		}
-		note := inBlock(b, copy(b.Payload(), t.p))
-		if note.Flags, note.Aux = t.last, t.imm; t.last&wire.FlagImm == 0 {
-			note.Aux = uint32(len(t.p))
 		}
 		t.o.Note, t.o.Noting = note, true
 	}
 	if err := leasingOf(t.r.l).submit(t.o); err != nil {
 		if t.o.Noting {
-			t.r.l.giveUp(t.o.Note.Held)
+			t.r.l.GiveUp(t.o.Note.Held)
 		}
 		return err
 	}

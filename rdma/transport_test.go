@@ -27,13 +27,13 @@ func TestFalseProbe(t *testing.T) {
 	other, otherPeer := connect()
 	a, b := connect()
 	var wrong *ProtocolError
-	if err := a.l.probe(&wire.Hello{}); !errors.As(err, &wrong) {
+	if err := a.l.Probe(&wire.Hello{}); !errors.As(public(err), &wrong) {
 		t.Errorf("%v, want a *ProtocolError for a hello without a byte to read", err)
 	}
-	a.l.mu.Lock()
-	a.l.q.ProbeAt(ibv.RemoteAddr{Addr: 8, RKey: 0xbad}, ibv.SGE{Addr: engines[0].probe.Addr() + 1, Length: 1,
-		LKey: engines[0].probe.LKey()})
-	a.l.mu.Unlock()
+	a.l.Mu.Lock()
+	a.l.Queue.ProbeAt(ibv.RemoteAddr{Addr: 8, RKey: 0xbad}, ibv.SGE{Addr: engines[0].e.Probe.Addr() + 1, Length: 1,
+		LKey: engines[0].e.Probe.LKey()})
+	a.l.Mu.Unlock()
 	ok(t, a.Send(timeout(t), []byte("hello")))
 	<-a.Done()
 	<-b.Done()

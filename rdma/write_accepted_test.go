@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -25,19 +26,16 @@ func TestWriteAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n := range rounds {
-				e := &shard{most: mostSmall, progress: noProgress(), opt: EngineOptions{Block: 64}}
-				e.blocks = fakeBlocks(headroom+64, 8*stageMost)
-				l := newLink(e, wire.Stream, linkOptions{}, nil)
-				l.peer = wire.Hello{Block: 64}
+				l := link.Fake(wire.Hello{Block: 64}, wire.Stream, nil)
 				var peers sync.WaitGroup
 				for range 4 { // so that one is likely to have the lock as soon as it is free
 					peers.Go(func() {
 						for all := false; !all; {
-							l.mu.Lock()
-							if all = l.q.Staged() == (size+63)/64; all {
-								l.end.PeerPinged(wire.FINClosed)
+							l.Mu.Lock()
+							if all = l.Queue.Staged() == (size+63)/64; all {
+								l.End.PeerPinged(wire.FINClosed)
 							}
-							l.mu.Unlock()
+							l.Mu.Unlock()
 						}
 					})
 				}

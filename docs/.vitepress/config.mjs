@@ -89,6 +89,7 @@ export default defineConfig({
   lang: 'en',
   title: 'pureverbs',
   description: 'RDMA for Go without cgo, and an emulated ConnectX adapter',
+  base: process.env.SITE_BASE ?? '/',
   srcDir: '..',
   outDir: '../.build/site',
   cacheDir: '../.build/vitepress',

@@ -8,12 +8,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,48 +55,36 @@ func run(ctx context.Context, o *options, out io.Writer) error {
 // server accepts all connections, and closes each when its client has.
 func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	defer program.Catch(&err)
-	opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
-	l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), opt))
+	l := program.Must(o.Listen(ctx, nil, out))
 	defer program.Close(l, &err)
-	fmt.Fprintf(out, "listening on %v\n", l.Addr())
-	var (
-		clients   sync.WaitGroup
-		all, open atomic.Int64
-	)
-	defer clients.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil { // interrupted, as intended
-			return nil
-		}
-		program.Check(err)
+	var all, open atomic.Int64
+	return program.Serve(ctx, l, out, func(ctx context.Context, request *rdmacm.Request) error {
 		all.Add(1)
 		open.Add(1)
-		clients.Go(func() {
+		c, err := request.Accept(ctx, &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}})
+		if err == nil {
 			select {
 			case <-c.Done():
 			case <-ctx.Done():
 			}
-			if err := c.Close(); err != nil {
-				fmt.Fprintf(out, "%v: %v\n", c.RemoteAddr(), err)
-			}
-			if open.Add(-1) == 0 {
-				fmt.Fprintf(out, "%d connections\n", all.Load())
-			}
-		})
-	}
+			err = c.Close()
+		}
+		if open.Add(-1) == 0 {
+			fmt.Fprintf(out, "%d connections\n", all.Load())
+		}
+		return err
+	})
 }
 
 // bench takes all connections of the client through each step together.
 type bench struct {
-	o     *options
-	open  program.Closers
-	ch    *rdmacm.EventChannel
-	nodes []*node
-	pd    *ibv.PD // of all connections
-	cq    *ibv.CQ
+	o      *options
+	open   program.Closers
+	events *program.Events
+	nodes  []*node
+	step   step
+	pd     *ibv.PD // of all connections
+	cq     *ibv.CQ
 }
 
 // node is a connection.
@@ -126,7 +115,7 @@ func client(ctx context.Context, o *options, out io.Writer) (err error) {
 		b.nodes[i] = &node{}
 	}
 	defer program.Close(&b.open, &err) // closing an object twice is harmless
-	b.ch = program.Keep(&b.open, program.Must(rdmacm.NewEventChannel()))
+	b.events = program.Keep(&b.open, program.Must(program.NewEvents(b.handle)))
 	steps := []step{
 		{"create id", b.createID, never},
 		{"bind addr", func(n *node) error { return n.id.Bind(src) }, never},
@@ -140,94 +129,87 @@ func client(ctx context.Context, o *options, out io.Writer) (err error) {
 		{"destroy", func(n *node) error { return errors.Join(b.cq.Close(), b.pd.Close(), n.id.Close()) }, never},
 	}
 	table := "step              total ms     max ms     min us  us / conn\n"
-	for _, s := range steps {
-		if s.name == "bind addr" && !src.IsValid() {
+	for _, b.step = range steps {
+		if b.step.name == "bind addr" && !src.IsValid() {
 			continue
 		}
 		start := time.Now()
-		if err := b.take(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+		if err := b.take(ctx); err != nil {
+			return fmt.Errorf("%s: %w", b.step.name, err)
 		}
-		table += b.line(s.name, time.Since(start))
+		table += b.line(time.Since(start))
 	}
 	_, err = io.WriteString(out, table)
 	return err
 }
 
 // line is the line of a step in the table.
-func (b *bench) line(name string, total time.Duration) string {
-	most, least := b.nodes[0].took, b.nodes[0].took
-	for _, n := range b.nodes {
-		most, least = max(most, n.took), min(least, n.took)
-	}
-	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
+func (b *bench) line(total time.Duration) string {
+	byTime := func(a, b *node) int { return cmp.Compare(a.took, b.took) }
+	most, least := slices.MaxFunc(b.nodes, byTime).took, slices.MinFunc(b.nodes, byTime).took
 	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
-	return fmt.Sprintf("%-13s: %11.2f%11.2f%11.2f%11.2f\n", name, ms(total), ms(most), us(least),
+	return fmt.Sprintf("%-13s: %11.2f%11.2f%11.2f%11.2f\n", b.step.name, us(total)/1e3, us(most)/1e3, us(least),
 		us(total)/float64(len(b.nodes)))
 }
 
 // take takes all connections through a step: one after the other, or those that an event ends together. Then it reads
 // the events while it still begins.
-func (b *bench) take(ctx context.Context, s step) error {
+func (b *bench) take(ctx context.Context) error {
+	if b.step.end == never {
+		return b.begin()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	begin := func() error {
-		for _, n := range b.nodes {
-			n.began, n.retries = time.Now(), b.o.retries
-			if err := s.begin(n); err != nil {
-				return err
-			}
-			if s.end == never {
-				n.took = time.Since(n.began)
-			}
-		}
-		return nil
-	}
-	if s.end == never {
-		return begin()
-	}
 	var beginner sync.WaitGroup
 	defer beginner.Wait()
 	beginner.Go(func() {
-		if err := begin(); err != nil {
+		if err := b.begin(); err != nil {
 			cancel(err)
 		}
 	})
-	for left := len(b.nodes); left > 0; {
-		ev, err := b.ch.Event(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx) // of the beginner, or an interrupt
-		}
-		if err != nil {
+	_, err := b.events.Until(ctx, len(b.nodes), b.step.end)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // of the beginner, or an interrupt
+	}
+	cancel(nil)
+	return err
+}
+
+// begin begins the step with all connections.
+func (b *bench) begin() error {
+	for _, n := range b.nodes {
+		n.began, n.retries = time.Now(), b.o.retries
+		if err := b.step.begin(n); err != nil {
 			return err
 		}
-		n := ev.ID.Value().(*node)
-		switch {
-		case ev.Type == s.end:
-			if s.end == rdmacm.EventConnectResponse {
-				err = n.establish()
-			}
+		if b.step.end == never {
 			n.took = time.Since(n.began)
-			left--
-		case (ev.Type == rdmacm.EventAddrError || ev.Type == rdmacm.EventRouteError) && n.retries > 0:
-			n.retries--
-			err = s.begin(n)
-		case ev.Type == rdmacm.EventTimewaitExit || ev.Type == rdmacm.EventAddrChange:
-		case ev.Err() != nil:
-			err = ev.Err()
-		default:
-			err = fmt.Errorf("event %v, want %v", ev, s.end)
-		}
-		if err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
+// handle ends the step of a connection, or begins it again.
+func (b *bench) handle(ev *rdmacm.Event) (err error) {
+	n := ev.ID.Value().(*node)
+	switch {
+	case ev.Type == b.step.end:
+		if ev.Type == rdmacm.EventConnectResponse {
+			err = n.establish()
+		}
+		n.took = time.Since(n.began)
+		return err
+	case (ev.Type == rdmacm.EventAddrError || ev.Type == rdmacm.EventRouteError) && n.retries > 0:
+		n.retries--
+		return b.step.begin(n)
+	case ev.Err() != nil:
+		return ev.Err()
+	}
+	return fmt.Errorf("want %v", b.step.end)
+}
+
 func (b *bench) createID(n *node) (err error) {
 	defer program.Catch(&err)
-	n.id = program.Keep(&b.open, program.Must(b.ch.CreateID(rdmacm.PortSpaceTCP)))
+	n.id = program.Keep(&b.open, program.Must(b.events.CreateID(rdmacm.PortSpaceTCP)))
 	n.id.SetValue(n)
 	return nil
 }

@@ -12,15 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
-
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -36,22 +34,13 @@ xsrq     reliable, which processes share (XRC)           ibv_xsrq_pingpong
 
 `
 
-func main() {
-	o, err := parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "pingpong: %v\npingpong TYPE -h lists the options\n", err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	run := play
+func main() { program.Main("pingpong", os.Args[1:], parse, run) }
+
+func run(ctx context.Context, o *options, out io.Writer) error {
 	if o.kind == "xsrq" {
-		run = playXRC
+		return playXRC(ctx, o, out)
 	}
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "pingpong:", err)
-		os.Exit(1)
-	}
+	return play(ctx, o, out)
 }
 
 type options struct {
@@ -94,9 +83,7 @@ func parse(args []string) (*options, error) {
 	if o.kind == "ud" {
 		size = 1024
 	}
-	f := pflag.NewFlagSet("pingpong", pflag.ExitOnError)
-	f.SortFlags = false
-	f.Usage = func() { fmt.Fprint(f.Output(), synopsis, f.FlagUsages()) }
+	f := program.NewFlags(synopsis)
 	f.IntVarP(&o.tcpPort, "port", "p", 18515, "TCP `port` for the exchange of addresses")
 	f.StringVarP(&o.device, "ib-dev", "d", "", "RDMA `device` (default the first with an active port)")
 	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
@@ -120,7 +107,7 @@ func parse(args []string) (*options, error) {
 	f.BoolVarP(&o.events, "events", "e", false, "sleep until completions come (default: poll)")
 	f.IntVarP(&o.gid, "gid-idx", "g", ibv.BestGID, "`index` of the local GID (default: chosen, see show_gids)")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply or a completion")
-	_ = f.Parse(args) // it exits when it fails
+	_ = f.FlagSet.Parse(args) // it exits when it fails
 
 	switch o.kind {
 	case "rc", "uc", "ud", "srq", "xsrq":
@@ -136,15 +123,15 @@ func parse(args []string) (*options, error) {
 		want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
 		want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
 		want(o.server() || o.clients == 1, "-c is for a server"),
-		within("-p", o.tcpPort, 1, math.MaxUint16),
-		within("-i", int(o.port), 1, math.MaxUint8),
-		within("-s", o.size, 1, math.MaxInt32),
-		within("-q", o.qps, 1, slots-1),
-		within("-r", o.receives, 1, 1<<20),
-		within("-c", o.clients, 1, 1000),
-		within("-n", o.iters, 1, math.MaxInt32),
-		within("-l", int(o.sl), 0, 15),
-		within("-g", o.gid, ibv.BestGID, math.MaxUint8))
+		program.Within("-p", o.tcpPort, 1, math.MaxUint16),
+		program.Within("-i", int(o.port), 1, math.MaxUint8),
+		program.Within("-s", o.size, 1, math.MaxInt32),
+		program.Within("-q", o.qps, 1, slots-1),
+		program.Within("-r", o.receives, 1, 1<<20),
+		program.Within("-c", o.clients, 1, 1000),
+		program.Within("-n", o.iters, 1, math.MaxInt32),
+		program.Within("-l", int(o.sl), 0, 15),
+		program.Within("-g", o.gid, ibv.BestGID, math.MaxUint8))
 }
 
 func want(ok bool, format string, args ...any) error {
@@ -152,8 +139,4 @@ func want(ok bool, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf(format, args...)
-}
-
-func within(flag string, n, least, most int) error {
-	return want(least <= n && n <= most, "%s %d: want %d to %d", flag, n, least, most)
 }

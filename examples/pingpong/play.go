@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
-
-// grh is the space for the routing header in front of a datagram. On RoCE with IPv4 part of it holds
-// the IP header instead.
-const grh = 40
 
 // A work request has the number of its buffer as its ID. That of a send also has this bit.
 const sendID = 1 << 32
@@ -21,60 +16,40 @@ var types = map[string]ibv.QPType{"rc": ibv.RC, "uc": ibv.UC, "ud": ibv.UD, "srq
 // play is the game of types rc, uc, ud and srq.
 func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	// Each object is closed at the end, children before parents.
-	closing := func(c io.Closer) { err = errors.Join(err, c.Close()) }
+	defer program.Catch(&err)
 
 	// A device, and in it a protection domain, to which all the rest belongs.
-	dev, err := ibv.Open(o.device)
-	if err != nil {
-		return err
-	}
-	defer closing(dev)
-	pd, err := dev.AllocPD()
-	if err != nil {
-		return err
-	}
-	defer closing(pd)
+	dev := program.Must(ibv.Open(o.device))
+	defer program.Close(dev, &err)
+	pd := program.Must(dev.AllocPD())
+	defer program.Close(pd, &err)
 	header := 0
 	if o.kind == "ud" {
-		header = grh
-		port, err := dev.QueryPort(o.port)
-		if err != nil {
-			return err
-		}
-		if mtu := port.ActiveMTU.Bytes(); o.size > mtu {
-			return fmt.Errorf("-s %d: a datagram fits in one packet, and the MTU of the port is %d", o.size, mtu)
-		}
+		header = program.GRH
+		program.Check(program.FitsMTU(dev, o.port, "-s", o.size))
 	}
 
 	// Memory that the device may use: a buffer for each receive, and behind them one that the client
 	// sends from. The server sends a message back from the buffer that received it.
 	slot := header + o.size
-	mr, err := pd.AllocMR((o.receives+1)*slot, ibv.LocalWrite, nil)
-	if err != nil {
-		return err
-	}
-	defer closing(mr)
+	mr := program.Must(pd.AllocMR((o.receives+1)*slot, ibv.LocalWrite, nil))
+	defer program.Close(mr, &err)
 	buffer := func(i int) []byte { return mr.Bytes()[i*slot+header:][:o.size] }
 	outgoing := o.receives
 
 	// A completion queue for sends and receives, and the queue pairs.
-	cq, err := dev.CreateCQ(o.receives+o.qps, o.cqOptions())
-	if err != nil {
-		return err
-	}
-	defer closing(cq)
+	cq := program.Must(dev.CreateCQ(o.receives+o.qps, o.cqOptions()))
+	defer program.Close(cq, &err)
 	opt := ibv.QPOptions{Type: types[o.kind], MaxSendWR: 1, MaxRecvWR: o.receives}
 	if o.kind == "srq" { // one receive queue for all
 		opt.MaxRecvWR = 0
-		if opt.SRQ, err = pd.CreateSRQ(&ibv.SRQOptions{MaxWR: o.receives}); err != nil {
-			return err
-		}
-		defer closing(opt.SRQ)
+		opt.SRQ = program.Must(pd.CreateSRQ(&ibv.SRQOptions{MaxWR: o.receives}))
+		defer program.Close(opt.SRQ, &err)
 	}
 	var ah *ibv.AH // the peer's address of type ud, closed after the queue pair that uses it
 	defer func() {
 		if ah != nil {
-			closing(ah)
+			program.Close(ah, &err)
 		}
 	}()
 	conn := &ibv.ConnectOptions{SL: o.sl}
@@ -87,17 +62,11 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	qps, mine := make([]*ibv.QP, o.qps), make([]ibv.Endpoint, o.qps)
 	byNumber := make(map[uint32]int) // a completion has the number of its queue pair
 	for q := range qps {
-		if qps[q], err = pd.CreateQP(cq, cq, &opt); err != nil {
-			return err
-		}
-		defer closing(qps[q])
+		qps[q] = program.Must(pd.CreateQP(cq, cq, &opt))
+		defer program.Close(qps[q], &err)
 		byNumber[qps[q].Num()] = q
-		if mine[q], err = qps[q].Endpoint(o.port, o.gid); err != nil {
-			return err
-		}
-		if err := qps[q].Init(conn); err != nil {
-			return err
-		}
+		mine[q] = program.Must(qps[q].Endpoint(o.port, o.gid))
+		program.Check(qps[q].Init(conn))
 	}
 
 	// Receives are posted before the peer can send: without one a message is lost, or of type rc comes
@@ -112,34 +81,23 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 		return err
 	}
 	for i := range o.receives {
-		if err := receive(i); err != nil {
-			return err
-		}
+		program.Check(receive(i))
 	}
 
 	// Both sides learn each other's addresses over TCP, and connect. A queue pair of type ud has no
 	// peer: each send names its destination.
 	var peer ibv.Endpoint
-	err = exchange(ctx, o, out, mine, func(peers []ibv.Endpoint) error {
+	program.Check(exchange(ctx, o, out, mine, func(peers []ibv.Endpoint) (err error) {
+		defer program.Catch(&err)
 		for q, qp := range qps {
-			if err := qp.Connect(peers[q], conn); err != nil {
-				return err
-			}
+			program.Check(qp.Connect(peers[q], conn))
 		}
-		if o.kind != "ud" {
-			return nil
+		if o.kind == "ud" {
+			peer = peers[0]
+			ah = program.Must(pd.CreateAH(program.Must(qps[0].Address(peer, conn))))
 		}
-		peer = peers[0]
-		path, err := qps[0].Address(peer, conn)
-		if err != nil {
-			return err
-		}
-		ah, err = pd.CreateAH(path)
-		return err
-	})
-	if err != nil {
-		return err
-	}
+		return nil
+	}))
 
 	game, ctx := newGame(ctx, o)
 	defer game.stop()
@@ -160,37 +118,27 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	}
 	for q := range qps { // the client's first
 		next[q] = outgoing
-		if err := send(q); err != nil {
-			return err
-		}
+		program.Check(send(q))
 	}
 	for wc, err := range cq.Completions(ctx) {
 		if err != nil {
 			return game.why(ctx, err)
 		}
-		if err := wc.Err(); err != nil {
-			return err
-		}
+		program.Check(wc.Err())
 		q, i := byNumber[wc.QPN], int(wc.ID&^sendID)
 		free := i != outgoing
 		if wc.ID&sendID != 0 {
 			game.wasSent(q)
 		} else {
-			if err := game.wasReceived(q, mr.Bytes()[i*slot+header:][:int(wc.ByteLen)-header]); err != nil {
-				return err
-			}
+			program.Check(game.wasReceived(q, mr.Bytes()[i*slot+header:][:int(wc.ByteLen)-header]))
 			if o.server() {
 				next[q], free = i, false // until it has been sent back
 			}
 		}
 		if free {
-			if err := receive(i); err != nil {
-				return err
-			}
+			program.Check(receive(i))
 		}
-		if err := send(q); err != nil {
-			return err
-		}
+		program.Check(send(q))
 		if game.over() {
 			break
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -35,119 +35,76 @@ type player struct {
 // playXRC is the game of type xsrq. Each process has one XRC SRQ, and the messages for it come over the
 // connections of any of the processes that share its domain.
 func playXRC(ctx context.Context, o *options, out io.Writer) (err error) {
-	closing := func(c io.Closer) { err = errors.Join(err, c.Close()) }
-	dev, err := ibv.Open(o.device)
-	if err != nil {
-		return err
-	}
-	defer closing(dev)
-	pd, err := dev.AllocPD()
-	if err != nil {
-		return err
-	}
-	defer closing(pd)
+	defer program.Catch(&err)
+	dev := program.Must(ibv.Open(o.device))
+	defer program.Close(dev, &err)
+	pd := program.Must(dev.AllocPD())
+	defer program.Close(pd, &err)
 	// Room for a message from each client, and after them the one that is sent.
-	mr, err := pd.AllocMR((o.clients+1)*o.size, ibv.LocalWrite, nil)
-	if err != nil {
-		return err
-	}
-	defer closing(mr)
+	mr := program.Must(pd.AllocMR((o.clients+1)*o.size, ibv.LocalWrite, nil))
+	defer program.Close(mr, &err)
 
 	// The processes of a host share the domain by its file.
-	file, err := os.OpenFile(o.file, os.O_RDONLY|os.O_CREATE, 0o440)
-	if err != nil {
+	file, fileErr := os.OpenFile(o.file, os.O_RDONLY|os.O_CREATE, 0o440)
+	if fileErr != nil {
 		// That is enough for a server, and for a single client.
-		fmt.Fprintf(out, "the domain is this process's alone: %v\n", err)
+		fmt.Fprintf(out, "the domain is this process's alone: %v\n", fileErr)
 	} else {
-		defer closing(file)
+		defer program.Close(file, &err)
 	}
-	xrcd, err := dev.OpenXRCD(file, os.O_CREATE)
-	if err != nil {
-		return err
-	}
-	defer closing(xrcd)
-	sends, err := dev.CreateCQ(o.clients, &ibv.CQOptions{NoEvents: true})
-	if err != nil {
-		return err
-	}
-	defer closing(sends)
-	recvs, err := dev.CreateCQ(o.clients, o.cqOptions())
-	if err != nil {
-		return err
-	}
-	defer closing(recvs)
-	srq, err := pd.CreateSRQ(&ibv.SRQOptions{Type: ibv.SRQXRC, XRCD: xrcd, CQ: recvs, MaxWR: o.clients})
-	if err != nil {
-		return err
-	}
-	defer closing(srq)
+	xrcd := program.Must(dev.OpenXRCD(file, os.O_CREATE))
+	defer program.Close(xrcd, &err)
+	sends := program.Must(dev.CreateCQ(o.clients, &ibv.CQOptions{NoEvents: true}))
+	defer program.Close(sends, &err)
+	recvs := program.Must(dev.CreateCQ(o.clients, o.cqOptions()))
+	defer program.Close(recvs, &err)
+	srq := program.Must(pd.CreateSRQ(&ibv.SRQOptions{Type: ibv.SRQXRC, XRCD: xrcd, CQ: recvs, MaxWR: o.clients}))
+	defer program.Close(srq, &err)
 
 	p := &player{o: o, out: out, mr: mr, srq: srq}
 	for i := range o.clients {
-		if err := p.post(uint64(i)); err != nil {
-			return err
-		}
-		l := &link{}
-		if l.recv, err = xrcd.CreateQP(); err != nil {
-			return err
-		}
-		defer closing(l.recv)
-		if l.send, err = pd.CreateQP(sends, nil, &ibv.QPOptions{Type: ibv.XRCSend}); err != nil {
-			return err
-		}
-		defer closing(l.send)
+		program.Check(p.post(uint64(i)))
+		l := &link{recv: program.Must(xrcd.CreateQP())}
+		defer program.Close(l.recv, &err)
+		l.send = program.Must(pd.CreateQP(sends, nil, &ibv.QPOptions{Type: ibv.XRCSend}))
+		defer program.Close(l.send, &err)
 		p.links = append(p.links, l)
 	}
 	defer func() {
 		for _, l := range p.links {
 			if l.conn != nil {
-				closing(l.conn)
+				program.Close(l.conn, &err)
 			}
 		}
 	}()
-	if err := p.meet(ctx); err != nil {
-		return err
-	}
+	program.Check(p.meet(ctx))
 	if o.server() {
 		for i := range p.links {
-			if err := p.send(i); err != nil {
-				return err
-			}
+			program.Check(p.send(i))
 		}
 	}
-	if err := p.exchange(ctx, recvs, sends); err != nil {
-		return err
-	}
-	if err := p.part(); err != nil {
-		return err
-	}
+	program.Check(p.exchange(ctx, recvs, sends))
+	program.Check(p.part())
 	fmt.Fprintf(out, "%d messages of %d bytes each way\nsuccess\n", o.iters*o.clients, o.size)
 	return nil
 }
 
 // exchange replies to messages until all were received and sent.
-func (p *player) exchange(ctx context.Context, recvs, sends *ibv.CQ) error {
+func (p *player) exchange(ctx context.Context, recvs, sends *ibv.CQ) (err error) {
+	defer program.Catch(&err)
+	timeout := program.Timeout{After: p.o.timeout, Lossy: true}
 	for range p.o.iters * p.o.clients {
-		wc, err := p.next(ctx, recvs)
-		if err != nil {
-			return err
-		}
+		wc := program.Must(timeout.Next(ctx, recvs))
 		if int(wc.ByteLen) != p.o.size {
 			return fmt.Errorf("a message of %d bytes, want %d", wc.ByteLen, p.o.size)
 		}
-		if err := p.post(wc.ID); err != nil {
-			return err
-		}
+		program.Check(p.post(wc.ID))
 		if i := p.find(wc.QPN); p.links[i].sent < p.o.iters {
-			if err := p.send(i); err != nil {
-				return err
-			}
+			program.Check(p.send(i))
 		}
 	}
 	for range p.links { // the last send to each has a completion
-		if _, err := p.next(ctx, sends); err != nil {
-			return err
-		}
+		program.Must(timeout.Next(ctx, sends))
 	}
 	return nil
 }
@@ -179,21 +136,6 @@ func (p *player) send(i int) error {
 	}
 	_, err := over.send.PostSend([]ibv.SendWR{wr})
 	return err
-}
-
-// next waits for the next completion of a CQ, which must be a success.
-func (p *player) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.o.timeout,
-		fmt.Errorf("no completion for %v: the peer is gone, or a message was lost", p.o.timeout))
-	defer cancel()
-	var wc [1]ibv.WC
-	if _, err := cq.Wait(ctx, wc[:]); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return wc[0], err
-	}
-	return wc[0], wc[0].Err()
 }
 
 // xrcAddress is the address that ibv_xsrq_pingpong sends to its peer, in 66 bytes of text.
@@ -255,21 +197,14 @@ func (p *player) meet(ctx context.Context) error {
 
 // connect exchanges addresses, the client's first, and connects the two QPs. Both count packets from
 // one PSN.
-func (p *player) connect(ctx context.Context, l *link, conn net.Conn) error {
+func (p *player) connect(ctx context.Context, l *link, conn net.Conn) (err error) {
+	defer program.Catch(&err)
 	l.conn = conn
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	me, err := l.send.Endpoint(p.o.port, p.o.gid)
-	if err != nil {
-		return err
-	}
-	if _, err := l.recv.Endpoint(p.o.port, p.o.gid); err != nil {
-		return err
-	}
-	srqn, err := p.srq.Num()
-	if err != nil {
-		return err
-	}
+	me := program.Must(l.send.Endpoint(p.o.port, p.o.gid))
+	program.Must(l.recv.Endpoint(p.o.port, p.o.gid))
+	srqn := program.Must(p.srq.Num())
 	mine := xrcAddress{me.LID, l.recv.Num(), l.send.Num(), me.PSN, srqn, p.o.announced(me).GID}
 	b := make([]byte, xrcAddressLen)
 	tell := func() error { _, err := io.WriteString(conn, mine.String()); return err }
@@ -279,14 +214,9 @@ func (p *player) connect(ctx context.Context, l *link, conn net.Conn) error {
 		steps = []func() error{tell, hear}
 	}
 	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
+		program.Check(step())
 	}
-	peer, err := parseXRCAddress(b)
-	if err != nil {
-		return err
-	}
+	peer := program.Must(parseXRCAddress(b))
 	for i, a := range []xrcAddress{mine, peer} {
 		fmt.Fprintf(p.out, "%8s: LID %04x, QPN RECV %06x SEND %06x, PSN %06x, SRQN %06x, GID %v\n",
 			[]string{"local", "remote"}[i], a.lid, a.recvQPN, a.sendQPN, a.psn, a.srqn, a.gid)
@@ -295,9 +225,7 @@ func (p *player) connect(ctx context.Context, l *link, conn net.Conn) error {
 	opt := &ibv.ConnectOptions{Local: &me, MTU: p.o.mtu, SL: p.o.sl}
 	to := ibv.Endpoint{PSN: peer.psn, LID: peer.lid, GID: peer.gid, GRH: !peer.gid.IsZero()}
 	to.QPN = peer.sendQPN
-	if err := l.recv.Connect(to, opt); err != nil {
-		return err
-	}
+	program.Check(l.recv.Connect(to, opt))
 	to.QPN = peer.recvQPN
 	return l.send.Connect(to, opt)
 }

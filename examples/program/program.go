@@ -57,6 +57,22 @@ func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage 
 	f.checks = append(f.checks, func() error { return Within("-"+letter, *to, least, most) })
 }
 
+// Addr adds a numeric address.
+func (f *Flags) Addr(to *netip.AddrPort, name, letter, usage string) {
+	text := f.StringP(name, letter, "", usage)
+	f.checks = append(f.checks, func() error {
+		if *text == "" {
+			return nil
+		}
+		ip, err := netip.ParseAddr(*text)
+		if err != nil {
+			return fmt.Errorf("-%s: %w", letter, err)
+		}
+		*to = netip.AddrPortFrom(ip, 0)
+		return nil
+	})
+}
+
 // Timeout adds --timeout.
 func (f *Flags) Timeout(to *Timeout, usage string) {
 	f.DurationVar(&to.After, "timeout", 30*time.Second, usage)
@@ -132,16 +148,4 @@ func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
 	}
 	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	return netip.AddrPortFrom(ip, uint16(n)), err
-}
-
-// Local reads the address of a flag, which may be empty.
-func Local(flag, s string) (netip.AddrPort, error) {
-	if s == "" {
-		return netip.AddrPort{}, nil
-	}
-	ip, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%s: %w", flag, err)
-	}
-	return netip.AddrPortFrom(ip, 0), nil
 }

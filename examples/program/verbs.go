@@ -68,28 +68,18 @@ func NewEndpoint(dev *ibv.Device, t ibv.QPType, depth, bytes int) (_ *Endpoint, 
 	return e, nil
 }
 
-// PostRecvs posts n receives, each with a place in mr. Their IDs count from 0.
-func PostRecvs(qp *ibv.QP, mr *ibv.MR, n, size int) error {
-	wrs := make([]ibv.RecvWR, n)
-	for i := range wrs {
-		wrs[i] = ibv.RecvWR{ID: uint64(i), SGEs: []ibv.SGE{mr.SGE(i*size, size)}}
-	}
-	_, err := qp.PostRecv(wrs)
-	return err
-}
-
 // GRH is the size of the header in front of each datagram that is received: a GRH, or with RoCE v2 over IPv4 an IPv4
 // header in its last 20 bytes.
 const GRH = 40
 
-// FitsMTU checks that a datagram of -S bytes fits in one packet.
-func FitsMTU(dev *ibv.Device, port uint8, size int) error {
+// FitsMTU checks that a datagram of the size of a flag fits in one packet.
+func FitsMTU(dev *ibv.Device, port uint8, flag string, size int) error {
 	p, err := dev.QueryPort(port)
 	if err != nil {
 		return err
 	}
 	if mtu := p.ActiveMTU.Bytes(); size > mtu {
-		return fmt.Errorf("-S %d: a datagram fits in one packet, and the MTU of the port is %d", size, mtu)
+		return fmt.Errorf("%s %d: a datagram fits in one packet, and the MTU of the port is %d", flag, size, mtu)
 	}
 	return nil
 }
@@ -102,12 +92,16 @@ type Messages struct {
 	Timeout
 }
 
-// Flags adds -S, -V and --timeout.
-func (m *Messages) Flags(f *Flags, most int) {
-	f.Int(&m.Size, "size", "S", 100, 1, most, "`bytes` in a "+m.Kind+", the same on both sides")
+// Flags adds -C, -S, -V and --timeout.
+func (m *Messages) Flags(f *Flags, leastCount, mostSize int) {
+	f.Int(&m.Count, "count", "C", 10, leastCount, 1<<14, "`number` of "+m.Kind+"s, the same on both sides")
+	f.Int(&m.Size, "size", "S", 100, 1, mostSize, "`bytes` in a "+m.Kind+", the same on both sides")
 	f.BoolVarP(&m.Verify, "verify", "V", false, "check every byte; the sender has to be one of these examples")
 	f.Timeout(&m.Timeout, "longest `time` without a "+m.Kind)
 }
+
+// Memory is how many bytes an Exchange needs.
+func (m *Messages) Memory(header int) int { return m.Count * (header + 2*m.Size) }
 
 // Fill makes the first bytes of b message n. It differs from byte to byte and from message to message.
 func (m *Messages) Fill(b []byte, n int) {

@@ -25,7 +25,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -35,7 +34,7 @@ func main() { program.Main("rping", os.Args[1:], parse, run) }
 
 type options struct {
 	server, client  bool
-	addr, port      string
+	at              program.Ends // Bind is the server's address, on either side
 	source          netip.AddrPort
 	count, size     int
 	persistent      bool
@@ -48,9 +47,9 @@ func parse(args []string) (*options, error) {
 	f := program.NewFlags("rping -s [options]\nrping -c -a HOST [options]\n")
 	f.BoolVarP(&o.server, "server", "s", false, "wait for a client")
 	f.BoolVarP(&o.client, "client", "c", false, "connect to a server")
-	f.StringVarP(&o.addr, "address", "a", "", "`address` of the server, or to listen on (default all)")
-	source := f.StringP("source", "I", "", "`address` that the client comes from")
-	f.StringVarP(&o.port, "port", "p", "7174", "`port` of the server")
+	f.StringVarP(&o.at.Bind, "address", "a", "", "`address` of the server, or to listen on (default all)")
+	f.Addr(&o.source, "source", "I", "`address` that the client comes from")
+	f.StringVarP(&o.at.Port, "port", "p", "7174", "`port` of the server")
 	f.Int(&o.count, "count", "C", 0, 0, math.MaxInt32, "`number` of pings of a client (default for ever)")
 	f.Int(&o.size, "size", "S", 64, minSize, maxSize, "`bytes` in a ping of a client; a server takes any")
 	f.BoolVarP(&o.persistent, "persistent", "P", false, "serve any number of clients until interrupted")
@@ -63,20 +62,26 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	case o.server == o.client:
 		return nil, errors.New("want either -s or -c")
-	case o.client && o.addr == "":
+	case o.client && o.at.Bind == "":
 		return nil, errors.New("-c: want -a with the address of the server")
 	case o.client && o.persistent:
 		return nil, errors.New("-P is for -s")
 	}
-	o.source, err = program.Local("-I", *source)
-	return o, err
+	return o, nil
 }
 
-func run(ctx context.Context, o *options, out io.Writer) error {
+func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	if o.client {
 		return ping(ctx, o, out)
 	}
-	return serve(ctx, o, out)
+	defer program.Catch(&err)
+	l := program.Must(o.at.Listen(ctx, nil, out))
+	defer program.Close(l, &err)
+	serve := func(ctx context.Context, request *rdmacm.Request) error { return reply(ctx, request, o, out) }
+	if o.persistent {
+		return program.Serve(ctx, l, out, serve)
+	}
+	return serve(ctx, program.Must(l.Next(ctx)))
 }
 
 func ping(ctx context.Context, o *options, out io.Writer) (err error) {
@@ -84,7 +89,7 @@ func ping(ctx context.Context, o *options, out io.Writer) (err error) {
 	s := &session{o: o, out: out}
 	opt := s.options()
 	opt.LocalAddr = o.source
-	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(o.addr, o.port), opt))
+	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(o.at.Bind, o.at.Port), opt))
 	defer program.Close(c, &err)
 	n := 0
 	for ; o.count == 0 || n < o.count; n++ {
@@ -99,30 +104,6 @@ func ping(ctx context.Context, o *options, out io.Writer) (err error) {
 	ctx, cancel := o.timeout.Context(context.WithoutCancel(ctx))
 	defer cancel()
 	return c.Shutdown(ctx)
-}
-
-func serve(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.addr, o.port), nil))
-	defer program.Close(l, &err)
-	fmt.Fprintf(out, "listening on %v\n", l.Addr())
-	if !o.persistent {
-		return reply(ctx, program.Must(l.Next(ctx)), o, out)
-	}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		request, err := l.Next(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		program.Check(err)
-		clients.Go(func() {
-			if err := reply(ctx, request, o, out); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(out, "%v: %v\n", request.RemoteAddr(), err)
-			}
-		})
-	}
 }
 
 // reply serves one client until it disconnects.

@@ -123,22 +123,8 @@ func (s *session) rdma(ctx context.Context, op ibv.Opcode, r region) error {
 
 // next waits for a completion, which must be a success, and notes that a message has arrived.
 func (s *session) next(ctx context.Context) (ibv.WC, error) {
-	ctx, cancel := s.o.timeout.Context(ctx)
-	defer cancel()
-	wc, err := s.o.timeout.Next(ctx, s.c.CQ())
-	// The connection has ended; on iWARP its event may come later. There a message that has arrived may fail at its
-	// sender if the peer has ended the connection at once.
-	acked := s.c.PD().Device().Info().Transport.SendsAcked()
-	if wc.Status == ibv.WCWRFlushErr || wc.Status == ibv.WCLocQPOpErr && !acked {
-		select {
-		case <-s.c.Done():
-		case <-ctx.Done():
-		}
-	}
-	switch {
-	case err != nil && ctx.Err() == nil && s.c.Err() != nil:
-		err = s.c.Err()
-	case err == nil && wc.Opcode == ibv.WCRecv && wc.ByteLen != noteSize:
+	wc, err := s.o.timeout.NextOf(ctx, s.c)
+	if err == nil && wc.Opcode == ibv.WCRecv && wc.ByteLen != noteSize {
 		err = fmt.Errorf("a message of %d bytes, want %d", wc.ByteLen, noteSize)
 	}
 	s.arrived = s.arrived || wc.Opcode == ibv.WCRecv

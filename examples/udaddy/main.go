@@ -13,8 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 
 	"github.com/pureverbs/pureverbs/examples/program"
@@ -27,7 +25,6 @@ func main() { program.Main("udaddy", os.Args[1:], parse, run) }
 type options struct {
 	program.Ends
 	program.Messages
-	from        netip.AddrPort // of a client
 	connections int
 }
 
@@ -36,140 +33,103 @@ func parse(args []string) (*options, error) {
 	f := program.NewFlags("udaddy [options]\nudaddy -s HOST [options]\n")
 	o.Ends.Flags(f, "7174")
 	f.Int(&o.connections, "connections", "c", 1, 1, 1<<16, "`number` of pairs of queue pairs, the same on both sides")
-	f.Int(&o.Count, "count", "C", 10, 1, 1<<14, "`number` of datagrams each way, the same on both sides")
-	o.Messages.Flags(f, 1<<16)
-	err := f.Parse(args, 0)
-	if err == nil && o.Server != "" {
-		o.from, err = program.Local("-b", o.Bind)
-	}
-	return o, err
+	o.Messages.Flags(f, 1, 1<<16)
+	return o, f.Parse(args, 0)
 }
 
 // run runs all connections concurrently.
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	defer program.Catch(&err)
-	talk := client
+	talk := (*peer).ask
 	if o.Server == "" {
-		opt := &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP}
-		l := program.Must(rdmacm.Listen(ctx, net.JoinHostPort(o.Bind, o.Port), opt))
+		l := program.Must(o.Listen(ctx, &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP}, out))
 		defer program.Close(l, &err)
-		fmt.Fprintf(out, "listening on %v\n", l.Addr())
-		talk = func(ctx context.Context, p *peer) error { return serve(ctx, l, p) }
+		talk = func(p *peer, ctx context.Context) error { return p.reply(ctx, l) }
 	}
 	errs := make(chan error)
 	for range o.connections {
-		go func() { errs <- talk(ctx, &peer{options: o}) }()
+		go func() { errs <- talk(&peer{o: o}, ctx) }()
 	}
 	for range o.connections {
 		err = errors.Join(err, <-errs)
 	}
 	if err == nil {
-		fmt.Fprintf(out, "%d datagrams sent and as many received%s\n", o.connections*o.Count, program.Checked(o.Verify))
+		fmt.Fprint(out, o.Report(o.connections))
 	}
 	return err
 }
 
-func client(ctx context.Context, p *peer) (err error) {
-	defer program.Catch(&err)
-	opt := p.conn()
-	opt.LocalAddr = p.from
-	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(p.Server, p.Port), opt))
-	defer program.Close(c, &err)
-	p.ah, p.qpn, p.qkey = c.Peer()
-	program.Check(p.send())
-	return p.receive(ctx)
-}
-
-func serve(ctx context.Context, l *rdmacm.Listener, p *peer) (err error) {
-	defer program.Catch(&err)
-	request := program.Must(l.Next(ctx))
-	c := program.Must(request.Accept(ctx, p.conn()))
-	defer program.Close(c, &err)
-	program.Check(p.receive(ctx))
-	program.Check(p.send())
-	for ; p.sent < p.Count; p.sent++ {
-		program.Must(p.next(ctx))
-	}
-	return nil
-}
-
 // peer is the queue pair for one peer. It is not safe for concurrent use.
 type peer struct {
-	*options
-	c  *rdmacm.Conn
-	mr *ibv.MR // a place for each datagram that comes, with its header, and behind them one for each that goes
+	program.Exchange
+	o *options
+	c *rdmacm.Conn
 
 	ah        *ibv.AH // where the other side is
 	qpn, qkey uint32
-
-	sent int // sends that have completed
 }
 
-func (p *peer) conn() *rdmacm.Options {
+// ask is the client.
+func (p *peer) ask(ctx context.Context) (err error) {
+	defer program.Catch(&err)
+	from, to, err := p.o.Resolve(ctx)
+	program.Check(err)
+	opt := p.options()
+	opt.LocalAddr = from
+	c := program.Must(rdmacm.Dial(ctx, to.String(), opt))
+	defer program.Close(c, &err)
+	p.ah, p.qpn, p.qkey = c.Peer()
+	program.Check(p.send())
+	return p.Finish(ctx, 0, p.Count, p.came)
+}
+
+// reply is the server, for one client.
+func (p *peer) reply(ctx context.Context, l *rdmacm.Listener) (err error) {
+	defer program.Catch(&err)
+	c := program.Must(program.Must(l.Next(ctx)).Accept(ctx, p.options()))
+	defer program.Close(c, &err)
+	program.Check(p.Finish(ctx, 0, p.Count, p.came))
+	program.Check(p.send())
+	return p.Finish(ctx, p.Count, 0, nil)
+}
+
+func (p *peer) options() *rdmacm.Options {
 	return &rdmacm.Options{
 		PortSpace: rdmacm.PortSpaceUDP,
-		QP:        ibv.QPOptions{MaxSendWR: p.Count, MaxRecvWR: p.Count},
+		QP:        ibv.QPOptions{MaxSendWR: p.o.Count, MaxRecvWR: p.o.Count},
 		Prepare:   p.prepare,
 	}
 }
 
-// slot is the size of the buffer for a received datagram.
-func (p *peer) slot() int { return program.GRH + p.Size }
-
 // prepare posts a receive for every datagram before the other side can send.
 func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 	defer program.Catch(&err)
-	p.c = c
-	program.Check(program.FitsMTU(c.PD().Device(), c.ID().Port(), p.Size))
-	p.mr = program.Must(c.PD().AllocMR(p.Count*(p.slot()+p.Size), ibv.LocalWrite, nil))
-	c.OnClose(p.mr.Close)
-	return program.PostRecvs(c.QP(), p.mr, p.Count, p.slot())
+	program.Check(program.FitsMTU(c.PD().Device(), c.ID().Port(), "-S", p.o.Size))
+	mr := program.Must(c.PD().AllocMR(p.o.Memory(program.GRH), ibv.LocalWrite, nil))
+	c.OnClose(mr.Close)
+	wait := func(ctx context.Context) (ibv.WC, error) { return p.o.NextOf(ctx, c) }
+	p.c, p.Exchange = c, program.Exchange{Messages: &p.o.Messages, QP: c.QP(), MR: mr, Header: program.GRH, Wait: wait}
+	return p.Expect()
 }
 
 // send posts all datagrams.
 func (p *peer) send() error {
-	batch := p.c.QP().Batch()
-	for n := range p.Count {
-		at := p.Count*p.slot() + n*p.Size
-		p.Fill(p.mr.Bytes()[at:], n)
-		batch.SendImmTo(0, ibv.Signaled, p.mr.SGE(at, p.Size), p.c.QP().Num(), p.ah, p.qpn, p.qkey)
-	}
-	return batch.Post()
+	return p.Send(func(b *ibv.Batch, datagram ibv.SGE) {
+		b.SendImmTo(0, ibv.Signaled, datagram, p.QP.Num(), p.ah, p.qpn, p.qkey)
+	})
 }
 
-// receive waits for all datagrams. A server learns from the first where to reply.
-func (p *peer) receive(ctx context.Context) (err error) {
-	defer program.Catch(&err)
-	for n := 0; n < p.Count; {
-		wc, err := p.next(ctx)
-		if err != nil {
-			return fmt.Errorf("%d datagrams received of %d: %w", n, p.Count, err)
-		}
-		if wc.Opcode == ibv.WCSend {
-			p.sent++
-			continue
-		}
-		if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
-			return fmt.Errorf("datagram %d has the immediate data %#x (%v), want %#x, its sender's queue pair", n,
-				wc.Imm, wc.Flags, wc.SrcQPN)
-		}
-		datagram := p.mr.Bytes()[int(wc.ID)*p.slot():][:wc.ByteLen]
-		program.Check(p.Check(datagram[program.GRH:], n))
-		if p.ah == nil {
-			p.ah = program.Must(p.c.PD().CreateAHFromWC(p.c.ID().Port(), &wc, datagram))
+// came checks whose a datagram is. A server learns from the first where to reply.
+func (p *peer) came(wc *ibv.WC, datagram []byte) (err error) {
+	if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
+		return fmt.Errorf("immediate data %#x (%v), want %#x, its sender's queue pair", wc.Imm, wc.Flags, wc.SrcQPN)
+	}
+	if p.ah == nil {
+		p.ah, err = p.c.PD().CreateAHFromWC(p.c.ID().Port(), wc, datagram)
+		if err == nil {
 			p.c.OnClose(p.ah.Close)
-			p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
 		}
-		n++
+		p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
 	}
-	return nil
-}
-
-// next waits for a completion of the connection.
-func (p *peer) next(ctx context.Context) (ibv.WC, error) {
-	wc, err := p.Next(ctx, p.c.CQ())
-	if err != nil && ctx.Err() == nil && p.c.Err() != nil {
-		err = p.c.Err() // the connection has ended, which flushes work requests
-	}
-	return wc, err
+	return err
 }

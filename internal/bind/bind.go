@@ -127,18 +127,11 @@ func (l Library) Minus1(name string, args ...uintptr) error {
 	return err
 }
 
-// Minus1Int calls a function that returns a number, or -1 and sets errno.
+// Minus1Int calls a function that returns a number, or -1 or another negative number of its own and sets errno.
 //
 //go:uintptrescapes
 func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
 	return call(l, name, args, ccall.Minus1Int)
-}
-
-// IntErrno calls a function that has its own negative result codes, in addition to errno.
-//
-//go:uintptrescapes
-func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
-	return call(l, name, args, ccall.IntErrno)
 }
 
 // NegErrno calls a function that returns a count, or an errno negated.

@@ -21,7 +21,6 @@ func TestLibMissing(t *testing.T) {
 		"Err":       func(name string) error { return l.Err(name) },
 		"Minus1":    func(name string) error { return l.Minus1(name) },
 		"Minus1Int": func(name string) error { _, err := l.Minus1Int(name); return err },
-		"IntErrno":  func(name string) error { _, err := l.IntErrno(name); return err },
 		"NegErrno":  func(name string) error { _, err := l.NegErrno(name); return err },
 		"Size":      func(name string) error { _, err := l.Size(name); return err },
 		"Void":      func(name string) error { return l.Void(name) },

@@ -84,11 +84,8 @@ func TestMinus1(t *testing.T) {
 			if err := Minus1(f, word(tt.ret), uintptr(tt.errno)); err != tt.want {
 				t.Errorf("Minus1 = %v, want %v", err, tt.want)
 			}
-			for name, call := range map[string]func(uintptr, ...uintptr) (int, error){"Minus1Int": Minus1Int,
-				"IntErrno": IntErrno} {
-				if n, err := call(f, word(tt.ret), uintptr(tt.errno)); n != tt.n || err != tt.want {
-					t.Errorf("%s = %d, %v; want %d, %v", name, n, err, tt.n, tt.want)
-				}
+			if n, err := Minus1Int(f, word(tt.ret), uintptr(tt.errno)); n != tt.n || err != tt.want {
+				t.Errorf("Minus1Int = %d, %v; want %d, %v", n, err, tt.n, tt.want)
 			}
 		})
 	}
@@ -158,7 +155,6 @@ func TestNoFunction(t *testing.T) {
 		"Err":       func() error { return Err(0, 1) },
 		"Minus1":    func() error { return Minus1(0, 1) },
 		"Minus1Int": func() error { _, err := Minus1Int(0, 1); return err },
-		"IntErrno":  func() error { _, err := IntErrno(0, 1); return err },
 		"NegErrno":  func() error { _, err := NegErrno(0, 1); return err },
 		"Void":      func() error { return Void(0, 1) },
 	}

@@ -52,7 +52,7 @@ func Minus1(fn uintptr, args ...uintptr) error {
 	return err
 }
 
-// Minus1Int calls a function that returns a number that is not negative, or -1
+// Minus1Int calls a function that returns a number that is not negative, or -1 or another negative number of its own
 // and sets errno.
 //
 //go:uintptrescapes
@@ -62,23 +62,6 @@ func Minus1Int(fn uintptr, args ...uintptr) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case n >= 0:
-		return int(n), nil
-	case errno == 0:
-		return int(n), syscall.EINVAL
-	}
-	return int(n), errno
-}
-
-// IntErrno calls a function that has its own negative result codes, in addition to errno.
-//
-//go:uintptrescapes
-func IntErrno(fn uintptr, args ...uintptr) (int, error) {
-	r, errno, err := call(fn, args...)
-	n := int32(r)
-	switch {
-	case err != nil:
-		return int(n), err
 	case n >= 0:
 		return int(n), nil
 	case errno == 0:

@@ -8,6 +8,7 @@ package leak
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 )
@@ -73,6 +74,13 @@ func (r *Record) Collected() {
 	mu.Unlock()
 	if open {
 		fmt.Fprintf(os.Stderr, "pureverbs: %s was never closed; made at\n%s\n", r.what, r.stack)
+	}
+}
+
+// Watch reports v if the garbage collector finds it before r.Done.
+func Watch[T any](v *T, r *Record) {
+	if r != nil {
+		runtime.AddCleanup(v, (*Record).Collected, r)
 	}
 }
 

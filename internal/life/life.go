@@ -9,7 +9,6 @@ package life
 import (
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,11 +77,7 @@ func (o *Object) Init(kind, name string, parents ...*Object) {
 func (o *Object) Disown() { o.track.Done() }
 
 // Watch makes package leak report obj if the garbage collector finds it unclosed. o is its lifetime.
-func Watch[T any](obj *T, o *Object) {
-	if leak.Enabled() {
-		runtime.AddCleanup(obj, (*leak.Record).Collected, o.track)
-	}
-}
+func Watch[T any](obj *T, o *Object) { leak.Watch(obj, o.track) }
 
 // Enter keeps the object open until Leave, and reports whether it is open. It waits for a Close in
 // progress, which may fail. A user must therefore not call Enter again: it would wait for Close,

@@ -2,18 +2,10 @@ package rsocket
 
 import (
 	"net/netip"
-	"sync"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
-
-// direction is one direction of a socket: receiving or sending.
-type direction struct {
-	mu   sync.Mutex
-	hold librdmacm.Hold // the buffer of the call that is in C
-}
 
 // Recv receives available bytes, at most len(b). The error is EAGAIN if there are none, and io.EOF
 // after the last of a stream. It allocates nothing, except that b is moved to the heap if it is on the stack.
@@ -67,10 +59,7 @@ func (s *Socket) Send(b []byte) (int, error) {
 //
 // C: rrecv.
 func (s *Socket) RecvFlags(b []byte, f Flags) (n int, err error) {
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.Recv(fd, b, int(f))
-		return err
-	})
+	n, err = s.count(func(fd int) (int, error) { return s.lib.Recv(fd, b, int(f)) })
 	return s.eof(n, len(b), err)
 }
 
@@ -83,11 +72,7 @@ func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
 			return 0, err
 		}
 	}
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.Send(fd, b, int(f))
-		return err
-	})
-	return n, err
+	return s.count(func(fd int) (int, error) { return s.lib.Send(fd, b, int(f)) })
 }
 
 // RecvFrom receives a datagram, truncated to len(b), and returns its source. On a stream from is
@@ -118,10 +103,7 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 	if err != nil {
 		return 0, err
 	}
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.SendTo(fd, b, int(f), a)
-		return err
-	})
+	n, err = s.count(func(fd int) (int, error) { return s.lib.SendTo(fd, b, int(f), a) })
 	if err == nil {
 		s.peer.Store(true)
 	}
@@ -133,10 +115,7 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 //
 // C: rrecvmsg.
 func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.RecvMsg(fd, bufs, int(f))
-		return err
-	})
+	n, err = s.count(func(fd int) (int, error) { return s.lib.RecvMsg(fd, bufs, int(f)) })
 	return s.eof(n, total(bufs), err)
 }
 
@@ -147,21 +126,14 @@ func (s *Socket) SendMsg(bufs [][]byte, f Flags) (n int, err error) {
 	if err := s.stream("rsendmsg"); err != nil {
 		return 0, err
 	}
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.SendMsg(fd, bufs, int(f))
-		return err
-	})
-	return n, err
+	return s.count(func(fd int) (int, error) { return s.lib.SendMsg(fd, bufs, int(f)) })
 }
 
 // ReadV is RecvMsg without flags.
 //
 // C: rreadv.
 func (s *Socket) ReadV(bufs [][]byte) (n int, err error) {
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.ReadV(fd, bufs)
-		return err
-	})
+	n, err = s.count(func(fd int) (int, error) { return s.lib.ReadV(fd, bufs) })
 	return s.eof(n, total(bufs), err)
 }
 
@@ -172,11 +144,7 @@ func (s *Socket) WriteV(bufs [][]byte) (n int, err error) {
 	if err := s.stream("rwritev"); err != nil {
 		return 0, err
 	}
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.WriteV(fd, bufs)
-		return err
-	})
-	return n, err
+	return s.count(func(fd int) (int, error) { return s.lib.WriteV(fd, bufs) })
 }
 
 func total(bufs [][]byte) (n int) {

@@ -77,9 +77,5 @@ func (s *Socket) WriteAt(b []byte, offset int64, f Flags) (n int, err error) {
 	if err := s.stream("riowrite"); err != nil {
 		return 0, err
 	}
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.IOWrite(fd, b, offset, int(f))
-		return err
-	})
-	return n, err
+	return s.count(func(fd int) (int, error) { return s.lib.IOWrite(fd, b, offset, int(f)) })
 }

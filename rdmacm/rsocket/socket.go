@@ -42,6 +42,12 @@ type Socket struct {
 	maps    map[*IOMap]struct{}
 }
 
+// direction is one direction of a socket: receiving or sending.
+type direction struct {
+	mu   sync.Mutex
+	hold librdmacm.Hold // the buffer of the call that is in C
+}
+
 // New creates a non-blocking socket. If this host has no device that can be used, the error has the reason, as that of
 // rdmacm.NewEventChannel.
 //
@@ -82,6 +88,15 @@ func (s *Socket) with(f func(fd int) error) error {
 	}
 	defer s.life.Leave()
 	return s.denied(f(s.fd))
+}
+
+// count is with for a call that returns a number.
+func (s *Socket) count(call func(fd int) (int, error)) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = call(fd)
+		return err
+	})
+	return n, err
 }
 
 // FD returns the descriptor, which only functions of rsocket accept. The socket owns it.
@@ -308,11 +323,7 @@ func (s *Socket) SetOption(l Level, o Option, value []byte) error {
 //
 // C: rgetsockopt.
 func (s *Socket) Option(l Level, o Option, value []byte) (n int, err error) {
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.GetSockOpt(fd, int(l), int(o), value)
-		return err
-	})
-	return n, err
+	return s.count(func(fd int) (int, error) { return s.lib.GetSockOpt(fd, int(l), int(o), value) })
 }
 
 // SetIntOption sets an option that is an int.
@@ -344,11 +355,7 @@ func (s *Socket) Fcntl(cmd, arg int) (n int, err error) {
 	if err := errors.Join(checkInt("command", cmd, 0), checkInt("argument", arg, math.MinInt32)); err != nil {
 		return 0, err
 	}
-	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.Fcntl(fd, cmd, arg)
-		return err
-	})
-	return n, err
+	return s.count(func(fd int) (int, error) { return s.lib.Fcntl(fd, cmd, arg) })
 }
 
 // checkInt rejects a value that a C int cannot hold.

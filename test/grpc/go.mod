@@ -8,7 +8,7 @@ require (
 	github.com/pureverbs/pureverbs v0.0.0-00010101000000-000000000000
 	golang.org/x/net v0.58.0
 	google.golang.org/grpc v1.84.0
-	google.golang.org/protobuf v1.36.11
+	google.golang.org/protobuf v1.36.12
 )
 
 require (

@@ -134,32 +134,33 @@ var (
 )
 
 // String returns InfiniBand or Ethernet.
-func (l LinkLayer) String() string { return name("LinkLayer", linkNames, l) }
+func (l LinkLayer) String() string { return Name("LinkLayer", linkNames, l) }
 
 // String returns the kernel's name: ACTIVE, DOWN.
-func (s PortState) String() string { return name("PortState", stateNames, s) }
+func (s PortState) String() string { return Name("PortState", stateNames, s) }
 
 // String returns the kernel's name: LinkUp, Disabled.
-func (s PhysState) String() string { return name("PhysState", physNames, s) }
+func (s PhysState) String() string { return Name("PhysState", physNames, s) }
 
 // String returns the number of bytes.
-func (m MTU) String() string { return name("MTU", mtuNames, m) }
+func (m MTU) String() string { return Name("MTU", mtuNames, m) }
 
 // String returns the number of lanes: 4X.
-func (w Width) String() string { return name("Width", widthNames, w) }
+func (w Width) String() string { return Name("Width", widthNames, w) }
 
 // String returns the short name: NDR.
-func (s Speed) String() string { return name("Speed", speedNames, s) }
+func (s Speed) String() string { return Name("Speed", speedNames, s) }
 
 // String returns both, write, ioctl, invoke or sandbox.
-func (a ABI) String() string { return name("ABI", abiNames, a) }
+func (a ABI) String() string { return Name("ABI", abiNames, a) }
 
 // String returns IB, RoCEv1 or RoCEv2.
-func (t GIDType) String() string { return name("GIDType", typeNames, t) }
+func (t GIDType) String() string { return Name("GIDType", typeNames, t) }
 
 type enum interface{ ~uint8 | ~uint16 }
 
-func name[E enum](typ string, names map[E]string, v E) string {
+// Name returns the name of a value, and "Type(17)" for one without a name.
+func Name[E enum](typ string, names map[E]string, v E) string {
 	if s, ok := names[v]; ok {
 		return s
 	}

@@ -78,6 +78,13 @@ func Destroy[T Object](c *Context, handle uint32) unix.Errno {
 	return o.Destroy()
 }
 
+// Discard ends an object, unless it has ended.
+func Discard(o Object) {
+	if h := o.held(); h.Context.objects[h.Handle] == o {
+		o.Destroy()
+	}
+}
+
 // each calls do for the context's objects of one kind until it returns false.
 func each[T any](c *Context, do func(T) bool) {
 	for _, o := range c.objects {

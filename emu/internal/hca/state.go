@@ -2,7 +2,11 @@
 
 package hca
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/pureverbs/pureverbs/emu/internal/config"
+)
 
 // QPType is the transport, with the kernel's numbers.
 type QPType uint8
@@ -27,31 +31,10 @@ func (t QPType) Connected() bool { return t == RC || t == UC || t == XRCSend || 
 // rings reports whether a QP of the type has queues and doorbells of its own.
 func (t QPType) rings() bool { return t != XRCRecv && t != DCT }
 
-func (t QPType) String() string {
-	switch t {
-	case RC:
-		return "RC"
-	case UC:
-		return "UC"
-	case UD:
-		return "UD"
-	case RawPacket:
-		return "RAW_PACKET"
-	case XRCSend:
-		return "XRC_SEND"
-	case XRCRecv:
-		return "XRC_RECV"
-	case DCI:
-		return "DCI"
-	case DCT:
-		return "DCT"
-	case WorkQueue:
-		return "WQ"
-	case DriverQP:
-		return "DRIVER"
-	}
-	return "QPType(" + strconv.Itoa(int(t)) + ")"
-}
+var typeNames = map[QPType]string{RC: "RC", UC: "UC", UD: "UD", RawPacket: "RAW_PACKET", XRCSend: "XRC_SEND",
+	XRCRecv: "XRC_RECV", DCI: "DCI", DCT: "DCT", WorkQueue: "WQ", DriverQP: "DRIVER"}
+
+func (t QPType) String() string { return config.Name("QPType", typeNames, t) }
 
 // QPState is a QP's state, with the kernel's numbers.
 type QPState uint8

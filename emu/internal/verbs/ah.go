@@ -17,7 +17,7 @@ func createAH(c *call, q *uapi.CreateAH) unix.Errno {
 		SrcPathBits: g.SrcPathBits, StaticRate: g.StaticRate, IsGlobal: g.IsGlobal, PortNum: g.PortNum})
 	const least = 10 // of the driver's answer, which there is on RoCE
 	var roce bool
-	ah, e := create(c, func() (*hca.AH, unix.Errno) {
+	ah, e := made(c, func() (*hca.AH, unix.Errno) {
 		p, e := c.port(uint64(a.Port))
 		if e != 0 {
 			return nil, e
@@ -26,7 +26,7 @@ func createAH(c *call, q *uapi.CreateAH) unix.Errno {
 			return nil, unix.EINVAL
 		}
 		return hca.CreateAH(c.ctx, q.PDHandle, &a)
-	}, func(ah *hca.AH) { hca.Destroy[*hca.AH](c.ctx, ah.Handle) })
+	})
 	if e == 0 && roce {
 		e = replyDriver(c, uapi.Mlx5CreateAHResp{ResponseLength: least, Dmac: ah.Attr.DMAC})
 	}

@@ -114,6 +114,11 @@ func create[T any](c *call, f func() (T, unix.Errno), undo func(T)) (v T, e unix
 	return v, e
 }
 
+// made makes an object of the context, which is destroyed if the program cannot be told.
+func made[T hca.Object](c *call, f func() (T, unix.Errno)) (T, unix.Errno) {
+	return create(c, f, func(o T) { hca.Discard(o) })
+}
+
 // copied returns what a command tells of an object: others may change it once the lock is free.
 func copied[T any](p *T, e unix.Errno) (v T, _ unix.Errno) {
 	if e == 0 {

@@ -19,9 +19,9 @@ func allocDM(c *call) unix.Errno {
 	case !c.b.Has(uapi.DriverNS), !c.b.Has(uapi.DriverNS + 1):
 		return unix.EINVAL
 	}
-	m, e := create(c, func() (*hca.DM, unix.Errno) {
+	m, e := made(c, func() (*hca.DM, unix.Errno) {
 		return hca.AllocDM(c.ctx, c.b.Uint(1), uint32(c.b.Uint(2)))
-	}, func(m *hca.DM) { hca.Destroy[*hca.DM](c.ctx, m.Handle) })
+	})
 	if e != 0 {
 		return e
 	}

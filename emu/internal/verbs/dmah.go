@@ -19,8 +19,7 @@ func allocDMAH(c *call) unix.Errno {
 	case !c.b.Has(3), c.b.Uint(3) > 3, cpu != memory, cpu && c.b.Uint(1) >= uint64(runtime.NumCPU()):
 		return unix.EINVAL
 	}
-	h, e := create(c, func() (*hca.DMAHandle, unix.Errno) { return hca.AllocDMAH(c.ctx) },
-		func(h *hca.DMAHandle) { hca.Destroy[*hca.DMAHandle](c.ctx, h.Handle) })
+	h, e := made(c, func() (*hca.DMAHandle, unix.Errno) { return hca.AllocDMAH(c.ctx) })
 	if e != 0 {
 		return e
 	}

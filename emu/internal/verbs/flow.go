@@ -59,8 +59,7 @@ func createFlow(c *call) unix.Errno {
 		return e
 	}
 	c.req = q
-	f, e := create(c, func() (*hca.Flow, unix.Errno) { return hca.CreateFlow(c.ctx, &i) },
-		func(f *hca.Flow) { hca.Destroy[*hca.Flow](c.ctx, f.Handle) })
+	f, e := made(c, func() (*hca.Flow, unix.Errno) { return hca.CreateFlow(c.ctx, &i) })
 	if e != 0 {
 		return e
 	}
@@ -190,8 +189,7 @@ func destroyFlow(c *call) unix.Errno {
 }
 
 func createCounters(c *call) unix.Errno {
-	o, e := create(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) },
-		func(o *hca.FlowCounters) { hca.Destroy[*hca.FlowCounters](c.ctx, o.Handle) })
+	o, e := made(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) })
 	if e != 0 {
 		return e
 	}

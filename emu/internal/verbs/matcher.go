@@ -46,8 +46,7 @@ func createMatcher(c *call) unix.Errno {
 			i.Table = hca.TableTx
 		}
 	}
-	m, e := create(c, func() (*hca.Matcher, unix.Errno) { return hca.CreateMatcher(c.ctx, &i) },
-		func(m *hca.Matcher) { hca.Destroy[*hca.Matcher](c.ctx, m.Handle) })
+	m, e := made(c, func() (*hca.Matcher, unix.Errno) { return hca.CreateMatcher(c.ctx, &i) })
 	if e != 0 {
 		return e
 	}
@@ -76,8 +75,7 @@ func createMatcherFlow(c *call) unix.Errno {
 	for b := c.b.Bytes(attrFlowActions); len(b) >= 4; b = b[4:] {
 		i.Changes = append(i.Changes, binary.NativeEndian.Uint32(b))
 	}
-	f, e := create(c, func() (*hca.Flow, unix.Errno) { return hca.CreateMatcherFlow(c.ctx, &i, engine.Comparable) },
-		func(f *hca.Flow) { hca.Destroy[*hca.Flow](c.ctx, f.Handle) })
+	f, e := made(c, func() (*hca.Flow, unix.Errno) { return hca.CreateMatcherFlow(c.ctx, &i, engine.Comparable) })
 	if e != 0 {
 		return e
 	}
@@ -93,9 +91,9 @@ func createHeaderAction(c *call) unix.Errno {
 	for ; len(b) > 0; b = b[8:] {
 		list = append(list, headerChange(binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])))
 	}
-	a, e := create(c, func() (*hca.FrameAction, unix.Errno) {
+	a, e := made(c, func() (*hca.FrameAction, unix.Errno) {
 		return hca.CreateHeaderAction(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+2)), list, engine.FieldWidth)
-	}, func(a *hca.FrameAction) { hca.Destroy[*hca.FrameAction](c.ctx, a.Handle) })
+	})
 	if e != 0 {
 		return e
 	}
@@ -124,10 +122,10 @@ func headerChange(head, data uint32) hca.HeaderChange {
 
 func createReformatAction(c *call) unix.Errno {
 	data := slices.Clone(c.b.Bytes(uapi.DriverNS + 3))
-	a, e := create(c, func() (*hca.FrameAction, unix.Errno) {
+	a, e := made(c, func() (*hca.FrameAction, unix.Errno) {
 		return hca.CreateReformatAction(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+2)),
 			hca.Reformat(c.b.Uint(uapi.DriverNS+1)), data)
-	}, func(a *hca.FrameAction) { hca.Destroy[*hca.FrameAction](c.ctx, a.Handle) })
+	})
 	if e != 0 {
 		return e
 	}
@@ -138,9 +136,9 @@ func createAnchor(c *call) unix.Errno {
 	if !c.who.capable(unix.CAP_NET_RAW) {
 		return unix.EPERM
 	}
-	a, e := create(c, func() (*hca.Anchor, unix.Errno) {
+	a, e := made(c, func() (*hca.Anchor, unix.Errno) {
 		return hca.CreateAnchor(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+1)), uint16(c.b.Uint(uapi.DriverNS+2)))
-	}, func(a *hca.Anchor) { hca.Destroy[*hca.Anchor](c.ctx, a.Handle) })
+	})
 	if e != 0 {
 		return e
 	}

@@ -10,8 +10,7 @@ import (
 )
 
 func allocPD(c *call) unix.Errno {
-	pd, e := create(c, func() (*hca.PD, unix.Errno) { return hca.AllocPD(c.ctx) },
-		func(pd *hca.PD) { hca.Destroy[*hca.PD](c.ctx, pd.Handle) })
+	pd, e := made(c, func() (*hca.PD, unix.Errno) { return hca.AllocPD(c.ctx) })
 	if e != 0 {
 		return e
 	}

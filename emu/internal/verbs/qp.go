@@ -150,8 +150,7 @@ func createQP(c *call) unix.Errno {
 		}
 	}
 	c.req = q
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.CreateQP(c.ctx, &i) },
-		func(qp *hca.QP) { hca.Destroy[hca.AnyQP](c.ctx, qp.Handle) })
+	qp, e := made(c, func() (*hca.QP, unix.Errno) { return hca.CreateQP(c.ctx, &i) })
 	if e != 0 {
 		return e
 	}

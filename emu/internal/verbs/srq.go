@@ -58,8 +58,7 @@ func createSRQ(c *call) unix.Errno {
 		i.TM, i.CQ, i.Tags = true, q.CQHandle, q.MaxNumTags
 	}
 	c.req = q
-	s, e := create(c, func() (*hca.SRQ, unix.Errno) { return hca.CreateSRQ(c.ctx, &i) },
-		func(s *hca.SRQ) { hca.Destroy[*hca.SRQ](c.ctx, s.Handle) })
+	s, e := made(c, func() (*hca.SRQ, unix.Errno) { return hca.CreateSRQ(c.ctx, &i) })
 	if e != 0 {
 		return e
 	}

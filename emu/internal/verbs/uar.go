@@ -14,8 +14,7 @@ func uarAlloc(c *call) unix.Errno {
 	if kind > 1 {
 		return unix.EOPNOTSUPP
 	}
-	u, e := create(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx, uint32(kind)) },
-		func(u *hca.UAR) { hca.Destroy[*hca.UAR](c.ctx, u.Handle) })
+	u, e := made(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx, uint32(kind)) })
 	if e != 0 {
 		return e
 	}
@@ -30,8 +29,7 @@ func varAlloc(c *call) unix.Errno {
 	if !c.ctx.Device.Recent() || c.b.Uint(uapi.DriverNS+4)&^tlp != 0 {
 		return refuse(c)
 	}
-	v, e := create(c, func() (*hca.VAR, unix.Errno) { return hca.AllocVAR(c.ctx) },
-		func(v *hca.VAR) { hca.Destroy[*hca.VAR](c.ctx, v.Handle) })
+	v, e := made(c, func() (*hca.VAR, unix.Errno) { return hca.AllocVAR(c.ctx) })
 	if e != 0 {
 		return e
 	}
@@ -49,9 +47,9 @@ func paceAlloc(c *call) unix.Errno {
 	case flags&^uapi.PaceDedicated != 0:
 		return unix.EINVAL
 	}
-	p, e := create(c, func() (*hca.Pace, unix.Errno) {
+	p, e := made(c, func() (*hca.Pace, unix.Errno) {
 		return hca.AllocPace(c.ctx, c.b.Bytes(uapi.DriverNS+1), flags != 0)
-	}, func(p *hca.Pace) { hca.Destroy[*hca.Pace](c.ctx, p.Handle) })
+	})
 	if e != 0 {
 		return e
 	}

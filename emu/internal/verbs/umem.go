@@ -22,10 +22,10 @@ func umemReg(c *call) unix.Errno {
 	if b.Uint(uapi.DriverNS+3)>>32 != 0 {
 		return unix.EINVAL
 	}
-	u, e := create(c, func() (*hca.Umem, unix.Errno) {
+	u, e := made(c, func() (*hca.Umem, unix.Errno) {
 		return hca.RegUmem(c.ctx, b.Uint(uapi.DriverNS+1), b.Uint(uapi.DriverNS+2), pages,
 			hca.Access(b.Uint(uapi.DriverNS+3)), fd)
-	}, func(u *hca.Umem) { hca.Destroy[*hca.Umem](c.ctx, u.Handle) })
+	})
 	if e != 0 {
 		return e
 	}

@@ -54,8 +54,7 @@ func createWQ(c *call) unix.Errno {
 		Shift: d.RqWqeShift, UIdx: d.UserIndex, Type: q.WqType, CompMask: d.CompMask,
 		LogStride: d.SingleStrideLogNumOfBytes, LogStrides: d.SingleWqeLogNumOfStrides, Shifted: d.TwoByteShiftEn != 0}
 	c.req = q
-	w, e := create(c, func() (*hca.WQ, unix.Errno) { return hca.CreateWQ(c.ctx, &i) },
-		func(w *hca.WQ) { hca.Destroy[*hca.WQ](c.ctx, w.Handle) })
+	w, e := made(c, func() (*hca.WQ, unix.Errno) { return hca.CreateWQ(c.ctx, &i) })
 	if e != 0 {
 		return e
 	}
@@ -134,8 +133,7 @@ func createIndTable(c *call) unix.Errno {
 		handles[k] = uapi.Decode[uint32](list[4*k:])
 	}
 	c.req = q
-	t, e := create(c, func() (*hca.IndTable, unix.Errno) { return hca.CreateIndTable(c.ctx, handles) },
-		func(t *hca.IndTable) { hca.Destroy[*hca.IndTable](c.ctx, t.Handle) })
+	t, e := made(c, func() (*hca.IndTable, unix.Errno) { return hca.CreateIndTable(c.ctx, handles) })
 	if e != 0 {
 		return e
 	}
@@ -180,8 +178,7 @@ func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	i.Flags, i.IndTable = d.Flags, q.RwqIndTblHandle
 	i.RSS = &hca.RSS{Function: d.RxHashFunction, Fields: d.RxHashFieldsMask, Key: d.RxHashKey[:d.RxKeyLen]}
 	c.req = *q
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.CreateRSS(c.ctx, i) },
-		func(qp *hca.QP) { hca.Destroy[*hca.QP](c.ctx, qp.Handle) })
+	qp, e := made(c, func() (*hca.QP, unix.Errno) { return hca.CreateRSS(c.ctx, i) })
 	if e != 0 {
 		return e
 	}

@@ -17,8 +17,7 @@ func openXRCD(c *call, q *uapi.OpenXRCD) unix.Errno {
 			return unix.EBADF
 		}
 	}
-	r, e := create(c, func() (*hca.XRCDRef, unix.Errno) { return hca.OpenXRCD(c.ctx, dev, ino, q.Oflags) },
-		func(r *hca.XRCDRef) { hca.Destroy[*hca.XRCDRef](c.ctx, r.Handle) })
+	r, e := made(c, func() (*hca.XRCDRef, unix.Errno) { return hca.OpenXRCD(c.ctx, dev, ino, q.Oflags) })
 	if e != 0 {
 		return e
 	}

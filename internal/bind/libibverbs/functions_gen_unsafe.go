@@ -232,7 +232,7 @@ func (l Lib) RegMRIOVA2(pd, addr uintptr, length int, iova uint64, access uint32
 // int ibv_rereg_mr(struct ibv_mr *, int flags, struct ibv_pd *, void *addr, size_t length, int access);
 // Returns an ibv_rereg_mr_err_code, -1 to -5, and sets errno.
 func (l Lib) ReregMR(mr uintptr, flags uint32, pd, addr uintptr, length int, access uint32) (code int, err error) {
-	return l.lib.IntErrno("ibv_rereg_mr", mr, uintptr(flags), pd, addr, uintptr(length), uintptr(access))
+	return l.lib.Minus1Int("ibv_rereg_mr", mr, uintptr(flags), pd, addr, uintptr(length), uintptr(access))
 }
 
 // int ibv_dereg_mr(struct ibv_mr *mr);

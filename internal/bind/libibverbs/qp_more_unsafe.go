@@ -20,7 +20,7 @@ func (l Lib) ResolveEthL2FromGID(ctx uintptr, attr *abi.AHAttr) (mac [6]byte, vi
 		mac [6]byte
 		vid uint16
 	})
-	n, err := l.lib.IntErrno("ibv_resolve_eth_l2_from_gid", ctx, uintptr(unsafe.Pointer(attr)),
+	n, err := l.lib.Minus1Int("ibv_resolve_eth_l2_from_gid", ctx, uintptr(unsafe.Pointer(attr)),
 		uintptr(unsafe.Pointer(&out.mac)), uintptr(unsafe.Pointer(&out.vid)))
 	if n < -1 {
 		err = abi.Errno(-n)

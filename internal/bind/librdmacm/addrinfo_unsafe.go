@@ -15,7 +15,7 @@ import (
 // The code is 0, -1 with an errno, or one of getaddrinfo(3).
 func (l Lib) GetAddrInfo(node, service string, hints *control.AddrInfo) (list []control.AddrInfo, code int, err error) {
 	n, s, out := cmem.CString(node), cmem.CString(service), new(uintptr)
-	code, err = l.lib.IntErrno("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+	code, err = l.lib.Minus1Int("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
 		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(toC(hints))),
 		uintptr(unsafe.Pointer(out)))
 	runtime.KeepAlive(hints)
@@ -30,7 +30,7 @@ func (l Lib) GetAddrInfo(node, service string, hints *control.AddrInfo) (list []
 func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *control.AddrInfo) (code int, err error) {
 	n, s := cmem.CString(node), cmem.CString(service)
 	err = on(channelOf(id), func() (err error) {
-		code, err = l.lib.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+		code, err = l.lib.Minus1Int("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
 			uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(toC(hints))))
 		return err
 	})

@@ -127,7 +127,7 @@ func (v *Verbs) ResolveEthL2FromGID(ctx handle, a *abi.AHAttr) (mac [6]byte, vid
 		copy(mac[:], n.av[avMAC:])
 		err = c.file.DestroyAH(n.kernel)
 	}
-	return mac, c.vlan(a.PortNum, a.GRH.SGIDIndex), c.undo("dealloc_pd", err, c.file.DeallocPD(pd))
+	return mac, c.vlan(a.PortNum, a.GRH.SGIDIndex), c.undo(err, c.file.DeallocPD(pd))
 }
 
 // DestroyAH ends an address handle.
@@ -137,7 +137,7 @@ func (v *Verbs) DestroyAH(h handle) error {
 		return err
 	}
 	if n.inUse {
-		if _, err := n.c.finish("destroy_ah", n.c.file.DestroyAH(n.kernel)); err != nil {
+		if err := n.c.destroyed(n.c.file.DestroyAH(n.kernel)); err != nil {
 			return err
 		}
 	}

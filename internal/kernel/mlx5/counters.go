@@ -30,16 +30,13 @@ func (s *steering) CreateCounters(ctx handle) (handle, error) {
 	if err != nil {
 		return 0, unsupported(err)
 	}
-	n.handle = s.v.table.add(n)
-	return n.handle, nil
+	return s.v.table.add(n), nil
 }
 
 // DestroyCounters ends counters.
 func (s *steering) DestroyCounters(_, h handle) error {
 	return ends(s.v, h, func(n *counters) error {
-		_, err := n.c.finish("destroy_counters", n.c.file.Method("destroy_counters", objectCounters, 1,
-			uverbs.Handle(0, n.number)))
-		return err
+		return n.c.destroyed(n.c.file.Method("destroy_counters", objectCounters, 1, uverbs.Handle(0, n.number)))
 	})
 }
 

@@ -117,7 +117,7 @@ func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
 	q.kernel, q.number = r.Handle, resp.number
 	if err := deviceNumber24("create_cq", "cqn", q.number); err != nil {
 		_, _, e := c.file.DestroyCQ(q.kernel)
-		return c.undo("destroy_cq", err, e)
+		return c.undo(err, e)
 	}
 	return nil
 }

@@ -142,8 +142,7 @@ func (k *mkeys) DEKCreate(ctx handle, a *abi.MLX5DVDEKInitAttr) (handle, uint32,
 	if d.obj, d.id, err = c.makeGeneral(in); err != nil {
 		return 0, 0, err
 	}
-	d.handle = k.v.table.add(d)
-	return d.handle, d.id, nil
+	return k.v.table.add(d), d.id, nil
 }
 
 // DEKQuery asks for the state of a key.

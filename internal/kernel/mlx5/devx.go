@@ -15,8 +15,7 @@ func (d *devX) DevXObjCreate(ctx handle, in, out []byte) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	o.handle = d.v.table.add(&o)
-	return o.handle, nil
+	return d.v.table.add(&o), nil
 }
 
 // DevXObjQuery asks about an object by a command.
@@ -140,8 +139,7 @@ func (d *devX) PPAlloc(ctx handle, rate []byte, flags uint32) (handle, uint16, e
 	if err != nil {
 		return 0, 0, err
 	}
-	p.handle = d.v.table.add(p)
-	return p.handle, *index, nil
+	return d.v.table.add(p), *index, nil
 }
 
 // PPFree gives an entry back.

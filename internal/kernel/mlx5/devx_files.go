@@ -23,8 +23,7 @@ func (d *devX) DevXCreateEventChannel(ctx handle, flags uint32) (handle, int, er
 		return 0, -1, unsupported(err)
 	}
 	e := &eventFile{object: object{c: c}, fd: fd}
-	e.handle = d.v.table.add(e)
-	return e.handle, fd, nil
+	return d.v.table.add(e), fd, nil
 }
 
 // DevXDestroyEventChannel closes a file of events.
@@ -80,8 +79,7 @@ func (d *devX) DevXCreateCmdComp(ctx handle) (handle, int, error) {
 		return 0, -1, unsupported(err)
 	}
 	a := &answerFile{object: object{c: c}, fd: fd, sizes: make(map[uint64]int)}
-	a.handle = d.v.table.add(a)
-	return a.handle, fd, nil
+	return d.v.table.add(a), fd, nil
 }
 
 // DevXDestroyCmdComp closes a file of answers.

@@ -43,8 +43,7 @@ func (d *devX) umem(ctx handle, in *abi.MLX5DVDevXUmemIn, more ...uverbs.Arg) (h
 	if err != nil {
 		return 0, 0, err
 	}
-	u.handle = d.v.table.add(u)
-	return u.handle, *id, nil
+	return d.v.table.add(u), *id, nil
 }
 
 // DevXUmemDereg ends a registration.

@@ -48,10 +48,9 @@ func allocDM(v *Verbs, ctx handle, a *abi.AllocDMAttr, typ uint32) (handle, erro
 		err = d.mapped(*off, *page)
 	}
 	if err != nil {
-		return 0, c.undo("free_dm", err, c.file.FreeDM(d.number))
+		return 0, c.undo(err, c.file.FreeDM(d.number))
 	}
-	d.handle = v.table.add(d)
-	return d.handle, nil
+	return v.table.add(d), nil
 }
 
 // pages maps the pages of device memory, which begins at off in the first one.
@@ -116,8 +115,7 @@ func (v *Verbs) ImportDM(ctx handle, number uint32) (handle, error) {
 	if err := d.mapped(*off, *page); err != nil {
 		return 0, err
 	}
-	d.handle = v.table.add(d)
-	return d.handle, nil
+	return v.table.add(d), nil
 }
 
 // UnimportDM forgets it.
@@ -143,7 +141,7 @@ func (v *Verbs) FreeDM(_, h handle) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.c.finish("free_dm", d.c.file.FreeDM(d.number)); err != nil {
+	if err := d.c.destroyed(d.c.file.FreeDM(d.number)); err != nil {
 		return err
 	}
 	v.table.remove(h)

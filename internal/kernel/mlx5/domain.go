@@ -18,23 +18,17 @@ func (v *Verbs) AllocPD(ctx handle) (handle, error) {
 		return 0, err
 	}
 	p := &pd{object: object{c: c}, number: n, device: resp.number}
-	p.handle = v.table.add(p)
-	return p.handle, nil
+	return v.table.add(p), nil
 }
 
 // DeallocPD ends a protection domain, or a parent domain.
 func (v *Verbs) DeallocPD(h handle) error {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return err
-	}
-	if !p.parent {
-		if _, err := p.c.finish("dealloc_pd", p.c.file.DeallocPD(p.number)); err != nil {
-			return err
+	return ends(v, h, func(p *pd) error {
+		if p.parent {
+			return nil
 		}
-	}
-	v.table.remove(h)
-	return nil
+		return p.c.destroyed(p.c.file.DeallocPD(p.number))
+	})
 }
 
 // ImportPD returns a protection domain of another process with the same context.
@@ -50,8 +44,7 @@ func (v *Verbs) ImportPD(ctx handle, number uint32) (handle, error) {
 		return 0, unsupported(err)
 	}
 	p := &pd{object: object{c: c}, number: number, device: *pdn}
-	p.handle = v.table.add(p)
-	return p.handle, nil
+	return v.table.add(p), nil
 }
 
 // UnimportPD forgets it.
@@ -73,8 +66,7 @@ func (v *Verbs) AllocTD(ctx handle) (handle, error) {
 		return 0, err
 	}
 	t := &td{object{c: c}, r}
-	t.handle = v.table.add(t)
-	return t.handle, nil
+	return v.table.add(t), nil
 }
 
 // DeallocTD ends a thread domain.
@@ -105,6 +97,5 @@ func (v *Verbs) AllocParentDomain(ctx, h, t handle) (handle, error) {
 		}
 		n.reg = d.reg
 	}
-	n.handle = v.table.add(n)
-	return n.handle, nil
+	return v.table.add(n), nil
 }

@@ -37,8 +37,7 @@ func (r *directRules) DRDomainCreate(ctx handle, typ uint32) (handle, error) {
 		return 0, syscall.EINVAL
 	}
 	d := &drDomain{object{c: c}, typ}
-	d.handle = r.v.table.add(d)
-	return d.handle, nil
+	return r.v.table.add(d), nil
 }
 
 func forgotten[T any](*T) error { return nil }
@@ -56,8 +55,7 @@ func (r *directRules) DRTableCreate(h handle, level uint32) (handle, error) {
 		return 0, control.ErrNotNative
 	}
 	t := &drTable{object{c: d.c}, d}
-	t.handle = r.v.table.add(t)
-	return t.handle, nil
+	return r.v.table.add(t), nil
 }
 
 // DRTableDestroy forgets a root table.

@@ -57,8 +57,7 @@ var statusErrnos = [256]syscall.Errno{0x2: syscall.EINVAL, badParameter: syscall
 
 // drop ends an object of the driver's kinds.
 func (c *context) drop(command string, kind uint16, number uint32) error {
-	_, err := c.finish(command, c.file.Method(command, kind, methodDestroy, uverbs.Handle(attr0, number)))
-	return err
+	return c.destroyed(c.file.Method(command, kind, methodDestroy, uverbs.Handle(attr0, number)))
 }
 
 // creates makes an object of the driver's kinds.

@@ -151,8 +151,7 @@ func (v *Verbs) CreateCompChannel(ctx handle) (handle, error) {
 		return 0, err
 	}
 	ch := &channel{object: object{c: c}, fd: fd}
-	ch.handle = v.table.add(ch)
-	return ch.handle, nil
+	return v.table.add(ch), nil
 }
 
 // DestroyCompChannel closes a completion channel.

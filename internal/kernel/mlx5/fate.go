@@ -42,12 +42,15 @@ func (c *context) finish(command string, err error, events ...reported) (fate, e
 	return ended, nil
 }
 
+// destroyed is finish for an object without events.
+func (c *context) destroyed(err error) error {
+	_, err = c.finish("", err)
+	return err
+}
+
 // undo returns err, the reason why an object of the kernel cannot be used, with e, the error of the command that
 // destroys it.
-func (c *context) undo(command string, err, e error) error {
-	_, e = c.finish(command, e)
-	return also(err, e)
-}
+func (c *context) undo(err, e error) error { return also(err, c.destroyed(e)) }
 
 // fateOf returns what has become of an object that could not be made.
 func fateOf(err error) fate {

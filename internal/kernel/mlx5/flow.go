@@ -97,24 +97,18 @@ func (s *steering) CreateFlow(_, h handle, attr []byte) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	f.handle = s.v.table.add(f)
-	return f.handle, nil
+	return s.v.table.add(f), nil
 }
 
 // DestroyFlow ends a steering rule.
 func (s *steering) DestroyFlow(_, h handle) error {
-	f, err := get[flow](s.v, h)
-	if err != nil {
+	return ends(s.v, h, func(f *flow) error {
+		err := f.c.destroyed(f.c.file.DestroyFlow(f.number))
+		if err == nil && f.counts != nil {
+			f.counts.ended()
+		}
 		return err
-	}
-	if _, err := f.c.finish("destroy_flow", f.c.file.DestroyFlow(f.number)); err != nil {
-		return err
-	}
-	if f.counts != nil {
-		f.counts.ended()
-	}
-	s.v.table.remove(h)
-	return nil
+	})
 }
 
 // CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.18 do.

@@ -50,8 +50,7 @@ func (m *matchers) CreateFlowMatcher(ctx handle, a *abi.MLX5DVFlowMatcherAttr, m
 	if err != nil {
 		return 0, err
 	}
-	n.handle = m.v.table.add(n)
-	return n.handle, nil
+	return m.v.table.add(n), nil
 }
 
 // DestroyFlowMatcher ends a matcher.
@@ -149,8 +148,7 @@ func (m *matchers) CreateFlow(h handle, value []byte, actions []abi.MLX5DVFlowAc
 	if err := n.c.creates("create_flow", objectFlow, &f.number, r.list...); err != nil {
 		return 0, err
 	}
-	f.handle = m.v.table.add(f)
-	return f.handle, nil
+	return m.v.table.add(f), nil
 }
 
 func (m *matchers) action(ctx handle, name string, method uint16, args ...uverbs.Arg) (handle, error) {
@@ -163,8 +161,7 @@ func (m *matchers) action(ctx handle, name string, method uint16, args ...uverbs
 	if err != nil {
 		return 0, unsupported(err)
 	}
-	a.handle = m.v.table.add(a)
-	return a.handle, nil
+	return m.v.table.add(a), nil
 }
 
 // CreateFlowActionModifyHeader makes an action that changes headers.
@@ -188,9 +185,8 @@ func (m *matchers) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionES
 func (s *steering) DestroyFlowAction(_, h handle) error {
 	const method, attr = 1, 0 // C: UVERBS_METHOD_FLOW_ACTION_DESTROY
 	return ends(s.v, h, func(a *flowAction) error {
-		_, err := a.c.finish("destroy_flow_action", a.c.file.Method("destroy_flow_action", objectFlowAction, method,
+		return a.c.destroyed(a.c.file.Method("destroy_flow_action", objectFlowAction, method,
 			uverbs.Handle(attr, a.number)))
-		return err
 	})
 }
 
@@ -210,8 +206,7 @@ func (m *matchers) CreateSteeringAnchor(ctx handle, a *abi.MLX5DVSteeringAnchorA
 	if err != nil {
 		return 0, 0, err
 	}
-	n.handle = m.v.table.add(n)
-	return n.handle, *id, nil
+	return m.v.table.add(n), *id, nil
 }
 
 // DestroySteeringAnchor ends an anchor.

@@ -65,8 +65,7 @@ func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 		return 0, control.Mkey{}, also(err, m.end())
 	}
 	key.RKey = key.LKey
-	m.handle = k.v.table.add(m)
-	return m.handle, key, nil
+	return k.v.table.add(m), key, nil
 }
 
 // part makes an object of the firmware that the key consists of.

@@ -114,8 +114,7 @@ func (v *Verbs) AllocNullMR(_, h handle) (handle, error) {
 		return 0, syscall.EOPNOTSUPP
 	}
 	m := &mr{object: object{c: p.c}, null: true, pd: h, length: -1, lkey: p.c.info.dumpFillKey}
-	m.handle = v.table.add(m)
-	return m.handle, nil
+	return v.table.add(m), nil
 }
 
 // Flags of ReregMR, and its codes. C: enum ibv_rereg_mr_flags, ibv_rereg_mr_err_code.
@@ -180,17 +179,12 @@ func (v *Verbs) AdviseMR(_, h handle, advice, flags uint32, sges []abi.SGE) erro
 
 // DeregMR ends a memory region.
 func (v *Verbs) DeregMR(h handle) error {
-	m, err := get[mr](v, h)
-	if err != nil {
-		return err
-	}
-	if !m.null {
-		if _, err := m.c.finish("dereg_mr", m.c.file.DeregMR(m.number)); err != nil {
-			return err
+	return ends(v, h, func(m *mr) error {
+		if m.null {
+			return nil
 		}
-	}
-	v.table.remove(h)
-	return nil
+		return m.c.destroyed(m.c.file.DeregMR(m.number))
+	})
 }
 
 // MR returns what is known of a memory region.

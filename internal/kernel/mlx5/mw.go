@@ -10,21 +10,12 @@ func (v *Verbs) AllocMW(_, h handle, windowType uint32) (handle, error) {
 	if w.number, w.key, err = p.c.file.AllocMW(p.number, uint8(windowType)); err != nil {
 		return 0, err
 	}
-	w.handle = v.table.add(w)
-	return w.handle, nil
+	return v.table.add(w), nil
 }
 
 // DeallocMW ends a memory window.
 func (v *Verbs) DeallocMW(_, h handle) error {
-	w, err := get[mw](v, h)
-	if err != nil {
-		return err
-	}
-	if _, err := w.c.finish("dealloc_mw", w.c.file.DeallocMW(w.number)); err != nil {
-		return err
-	}
-	v.table.remove(h)
-	return nil
+	return ends(v, h, func(w *mw) error { return w.c.destroyed(w.c.file.DeallocMW(w.number)) })
 }
 
 // MWKey returns the key of a memory window that is not bound. Posting changes it.

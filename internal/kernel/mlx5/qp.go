@@ -184,7 +184,7 @@ func (q *qp) create(k *request) error {
 	q.own.numbers = *resp
 	if err != nil {
 		_, e := c.file.DestroyQP(q.kernel)
-		return c.undo("destroy_qp", err, e)
+		return c.undo(err, e)
 	}
 	// The kernel may grant less than there is room for, not more.
 	want.MaxSendSGE = min(want.MaxSendSGE, r.Cap.MaxSendSGE)

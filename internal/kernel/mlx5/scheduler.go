@@ -77,8 +77,7 @@ func (s *scheduler) create(ctx handle, kind uint32, a *abi.MLX5DVSchedAttr) (han
 	if e.obj, e.id, err = c.makeGeneral(in); err != nil {
 		return 0, err
 	}
-	e.handle = s.v.table.add(e)
-	return e.handle, nil
+	return s.v.table.add(e), nil
 }
 
 func (s *scheduler) modify(h handle, kind uint32, a *abi.MLX5DVSchedAttr) error {

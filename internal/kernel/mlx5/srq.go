@@ -86,7 +86,7 @@ func (s *srq) create(p *pd, sges, limit uint32, x *uverbs.XRC) error {
 	}
 	if err != nil {
 		_, e := s.c.file.DestroySRQ(s.kernel)
-		return s.c.undo("destroy_srq", err, e)
+		return s.c.undo(err, e)
 	}
 	return nil
 }

@@ -66,6 +66,8 @@ type object struct {
 
 func (o *object) context() *context { return o.c }
 
+func (o *object) setHandle(h handle) { o.handle = h }
+
 // owner returns the handle of the object's context.
 func (o *object) owner() handle { return o.c.handle }
 

@@ -17,7 +17,7 @@ func (e *HandleError) Error() string {
 // Unwrap returns EINVAL.
 func (e *HandleError) Unwrap() error { return syscall.EINVAL }
 
-// add puts an object into the table.
+// add puts an object into the table. An object of a context learns its handle.
 func (t *table) add(o any) handle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -25,6 +25,9 @@ func (t *table) add(o any) handle {
 		t.objects = make(map[handle]any)
 	}
 	t.last++
+	if owned, ok := o.(interface{ setHandle(handle) }); ok {
+		owned.setHandle(t.last)
+	}
 	t.objects[t.last] = o
 	return t.last
 }

@@ -95,7 +95,7 @@ func (w *wq) create(k *uverbs.CreateWQ, strides *abi.MLX5DVStridingRQInitAttr) e
 	w.kernel, w.number = r.Handle, r.Num
 	if err = deviceNumber24("create_wq", "wqn", r.Num); err != nil {
 		_, e := w.c.file.DestroyWQ(w.kernel)
-		return w.c.undo("destroy_wq", err, e)
+		return w.c.undo(err, e)
 	}
 	return nil
 }
@@ -173,19 +173,10 @@ func (v *Verbs) CreateRWQIndTable(ctx handle, log uint32, wqs []handle) (handle,
 	if t.number, err = c.file.CreateTable(log, list, uverbs.Driver{Out: make([]byte, 8)}); err != nil {
 		return 0, err
 	}
-	t.handle = v.table.add(t)
-	return t.handle, nil
+	return v.table.add(t), nil
 }
 
 // DestroyRWQIndTable ends an indirection table.
 func (v *Verbs) DestroyRWQIndTable(_, h handle) error {
-	t, err := get[indTable](v, h)
-	if err != nil {
-		return err
-	}
-	if _, err := t.c.finish("destroy_rwq_ind_tbl", t.c.file.DestroyTable(t.number)); err != nil {
-		return err
-	}
-	v.table.remove(h)
-	return nil
+	return ends(v, h, func(t *indTable) error { return t.c.destroyed(t.c.file.DestroyTable(t.number)) })
 }

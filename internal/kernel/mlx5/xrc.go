@@ -19,21 +19,12 @@ func (v *Verbs) OpenXRCD(ctx handle, a *abi.XRCDInitAttr) (handle, error) {
 	if x.number, err = c.file.OpenXRCD(a.FD, uint32(a.OFlags)); err != nil {
 		return 0, err
 	}
-	x.handle = v.table.add(x)
-	return x.handle, nil
+	return v.table.add(x), nil
 }
 
 // CloseXRCD closes an XRC domain.
 func (v *Verbs) CloseXRCD(_, h handle) error {
-	x, err := get[xrcd](v, h)
-	if err != nil {
-		return err
-	}
-	if _, err := x.c.finish("close_xrcd", x.c.file.CloseXRCD(x.number)); err != nil {
-		return err
-	}
-	v.table.remove(h)
-	return nil
+	return ends(v, h, func(x *xrcd) error { return x.c.destroyed(x.c.file.CloseXRCD(x.number)) })
 }
 
 // OpenQP opens a QP of an XRC domain that another process has made.
@@ -53,7 +44,7 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 		q.kernel, q.number = r.Handle, r.Num
 		if err = deviceNumber24("open_qp", "qpn", r.Num); err != nil {
 			_, e := x.c.file.DestroyQP(q.kernel)
-			err = x.c.undo("destroy_qp", err, e)
+			err = x.c.undo(err, e)
 		}
 	}
 	if err != nil {

@@ -21,6 +21,12 @@ type Limits struct {
 	Grace      time.Duration // a handshake that is older ends if another peer waits
 }
 
+// The Limits of package rdma.
+const (
+	WaitingMost = 4096
+	Grace       = 500 * time.Millisecond
+)
+
 // Gate is the queue of a listener. A peer P is in one of these states:
 //
 //	Add → waiting → under way → ready → gone, by Taken

@@ -347,7 +347,7 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --ipv6-addr 10.8.0.1":                                   "10.8.0.1 is an IPv4 address",
 		"write bw --ipv6-addr --bind 10.8.0.1":                            "10.8.0.1 is an IPv4 address",
 		"write bw --payload-file-path nosuch":                             "no such file",
-		"write bw --payload-file-path command.go":                            `number 1 is "//"`,
+		"write bw --payload-file-path command.go":                         `number 1 is "//"`,
 		"write bw --payload-file-path=":                                   "no such file",
 		"atomic bw --payload-file-path testdata/payload.txt":              "has no payload",
 		"write bw --use-null-mr --payload-file-path testdata/payload.txt": "has no payload",

@@ -26,7 +26,9 @@ func (v *invocation) man() *cobra.Command {
 	page := c
 	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		for _, sub := range c.Root().Commands() {
-			names = append(names, sub.Name())
+			if sub.IsAvailableCommand() { // not the one that the shell's script runs
+				names = append(names, sub.Name())
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -3,10 +3,10 @@ package doctor
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/hostfacts"
+	"github.com/pureverbs/pureverbs/internal/flags"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -21,15 +21,10 @@ const (
 	Error   Severity = 3 // it does not work
 )
 
-var severityNames = [...]string{"ok", "note", "warning", "error"}
+var severityNames = []string{"ok", "note", "warning", "error"}
 
 // String returns ok, note, warning or error.
-func (s Severity) String() string {
-	if int(s) < len(severityNames) {
-		return severityNames[s]
-	}
-	return "Severity(" + strconv.Itoa(int(s)) + ")"
-}
+func (s Severity) String() string { return flags.Name("Severity", int64(s), severityNames) }
 
 // MarshalText implements [encoding.TextMarshaler] with [Severity.String].
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

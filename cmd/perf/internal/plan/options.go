@@ -1,12 +1,12 @@
 package plan
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // LatencyDef defines one latency sample.
@@ -21,16 +21,10 @@ const (
 	ToCompletion LatencyDef = 2
 )
 
+var latencyDefNames = []string{RoundTrip: "perftest", ToCompletion: "cqe"}
+
 // String returns the name as the command line has it.
-func (d LatencyDef) String() string {
-	switch d {
-	case RoundTrip:
-		return "perftest"
-	case ToCompletion:
-		return "cqe"
-	}
-	return fmt.Sprintf("LatencyDef(%d)", uint8(d))
-}
+func (d LatencyDef) String() string { return flags.Name("LatencyDef", int64(d), latencyDefNames) }
 
 // Auto leaves a choice to New, or to the device.
 const Auto = -1

@@ -1,6 +1,6 @@
 package plan
 
-import "fmt"
+import "github.com/pureverbs/pureverbs/internal/flags"
 
 // RateUnit is the unit of a rate.
 type RateUnit uint8
@@ -12,18 +12,10 @@ const (
 	MessagesPerSecond                 // p
 )
 
+var rateUnitNames = []string{MiBPerSecond: "MiB/s", GbitPerSecond: "Gb/s", MessagesPerSecond: "messages/s"}
+
 // String returns the unit for people.
-func (u RateUnit) String() string {
-	switch u {
-	case MiBPerSecond:
-		return "MiB/s"
-	case GbitPerSecond:
-		return "Gb/s"
-	case MessagesPerSecond:
-		return "messages/s"
-	}
-	return fmt.Sprintf("RateUnit(%d)", uint8(u))
-}
+func (u RateUnit) String() string { return flags.Name("RateUnit", int64(u), rateUnitNames) }
 
 // MemoryKind is the kind of memory of an end's messages.
 type MemoryKind uint8
@@ -37,12 +29,7 @@ const (
 	CUDA         MemoryKind = 4 // of a GPU
 )
 
-// String returns the kind for people.
-func (k MemoryKind) String() string {
-	if int(k) < len(memoryNames) {
-		return memoryNames[k]
-	}
-	return fmt.Sprintf("MemoryKind(%d)", uint8(k))
-}
+var memoryKindNames = []string{"pages", "huge pages", "file", "device memory", "cuda"}
 
-var memoryNames = [...]string{"pages", "huge pages", "file", "device memory", "cuda"}
+// String returns the kind for people.
+func (k MemoryKind) String() string { return flags.Name("MemoryKind", int64(k), memoryKindNames) }

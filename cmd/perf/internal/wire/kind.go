@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // Verb is the operation of a test.
@@ -24,22 +26,10 @@ func (v Verb) Fetches() bool { return v == Read || v == Atomic }
 // Consumes reports whether each message takes a receive of the peer.
 func (v Verb) Consumes() bool { return v == Send || v == WriteImm }
 
+var verbNames = []string{Send: "send", Write: "write", Read: "read", Atomic: "atomic", WriteImm: "write_imm"}
+
 // String returns the name as the command line has it.
-func (v Verb) String() string {
-	switch v {
-	case Send:
-		return "send"
-	case Write:
-		return "write"
-	case Read:
-		return "read"
-	case Atomic:
-		return "atomic"
-	case WriteImm:
-		return "write_imm"
-	}
-	return fmt.Sprintf("Verb(%d)", uint8(v))
-}
+func (v Verb) String() string { return flags.Name("Verb", int64(v), verbNames) }
 
 // ParseVerb reads a name of the command line.
 func ParseVerb(name string) (Verb, error) {
@@ -60,16 +50,10 @@ const (
 	FetchAdd    AtomicType = 1
 )
 
+var atomicTypeNames = []string{CompareSwap: "CMP_AND_SWAP", FetchAdd: "FETCH_AND_ADD"}
+
 // String returns the name as the command line has it.
-func (a AtomicType) String() string {
-	switch a {
-	case CompareSwap:
-		return "CMP_AND_SWAP"
-	case FetchAdd:
-		return "FETCH_AND_ADD"
-	}
-	return fmt.Sprintf("AtomicType(%d)", uint8(a))
-}
+func (a AtomicType) String() string { return flags.Name("AtomicType", int64(a), atomicTypeNames) }
 
 // ParseAtomicType reads a name of the command line.
 func ParseAtomicType(name string) (AtomicType, error) {
@@ -90,16 +74,10 @@ const (
 	Latency   Metric = 2
 )
 
+var metricNames = []string{Bandwidth: "bw", Latency: "lat"}
+
 // String returns the name as the command line has it.
-func (m Metric) String() string {
-	switch m {
-	case Bandwidth:
-		return "bw"
-	case Latency:
-		return "lat"
-	}
-	return fmt.Sprintf("Metric(%d)", uint8(m))
-}
+func (m Metric) String() string { return flags.Name("Metric", int64(m), metricNames) }
 
 // ParseMetric reads a name of the command line.
 func ParseMetric(name string) (Metric, error) {

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // Transport is the type of the queue pairs, numbered as perftest numbers its connection types.
@@ -38,23 +40,7 @@ func ParseTransport(name string) (Transport, error) {
 	return 0, fmt.Errorf("connection type (-c) %q; allowed: RC, UC, UD, XRC, DC, SRD and RawEth", name)
 }
 
+var transportNames = []string{RC: "RC", UC: "UC", UD: "UD", RawEth: "RawEth", XRC: "XRC", DC: "DC", SRD: "SRD"}
+
 // String returns the name as the command line has it.
-func (t Transport) String() string {
-	switch t {
-	case RC:
-		return "RC"
-	case UC:
-		return "UC"
-	case UD:
-		return "UD"
-	case XRC:
-		return "XRC"
-	case DC:
-		return "DC"
-	case SRD:
-		return "SRD"
-	case RawEth:
-		return "RawEth"
-	}
-	return fmt.Sprintf("Transport(%d)", uint8(t))
-}
+func (t Transport) String() string { return flags.Name("Transport", int64(t), transportNames) }

@@ -1,0 +1,79 @@
+package link
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/foreign"
+)
+
+// eventsMost is how many events wait for EngineOptions.OnEvent.
+const eventsMost = 1024
+
+// tell has OnEvent called with an event.
+func (e *Engine) tell(ev ibv.AsyncEvent) {
+	q := &e.events
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.Len() == eventsMost {
+		return
+	}
+	q.waiting.Push(ev)
+	if !q.busy {
+		q.busy = true
+		e.done.Go(e.callOnEvent)
+	}
+}
+
+// callOnEvent calls OnEvent for each event that waits.
+func (e *Engine) callOnEvent() {
+	q := &e.events
+	for {
+		q.mu.Lock()
+		q.busy = q.waiting.Len() > 0
+		if !q.busy {
+			q.mu.Unlock()
+			return
+		}
+		ev := q.waiting.Pop()
+		q.mu.Unlock()
+		if e.Foreign.Wait(e.ctx.Done(), func() { e.Options.OnEvent(ev) }) == foreign.ErrLeft {
+			return // the engine is closed
+		}
+	}
+}
+
+// forward passes an event that may concern the program to EngineOptions.OnEvent. It reports whether the event is of an
+// object of the program's, on the Device that they share, and so does not concern the engine.
+func (e *Engine) forward(ev ibv.AsyncEvent) bool {
+	others := ev.WQ != nil
+	switch {
+	case ev.CQ != nil:
+		_, own := e.own.Load(ev.CQ)
+		others = !own
+	case ev.SRQ != nil:
+		_, own := e.own.Load(ev.SRQ)
+		others = !own
+	case ev.QP != nil:
+		_, own := e.own.Load(ev.QP)
+		others = !own && e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
+	}
+	general := ev.Port != 0 || ev.Type == ibv.EventDeviceFatal
+	if e.Options.OnEvent != nil && (others || general) {
+		e.tell(ev)
+	}
+	return others
+}
+
+func (e *Engine) hasPacketQP(qp *ibv.QP) bool {
+	packets := &e.Shards[0].packets
+	for i := range packets {
+		if c := packets[i].Load(); c != nil {
+			c.Mu.Lock()
+			same := c.QP == qp
+			c.Mu.Unlock()
+			if same {
+				return true
+			}
+		}
+	}
+	return false
+}
