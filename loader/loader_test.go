@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pureverbs/pureverbs/internal/provider"
 )
 
 func TestName(t *testing.T) {
@@ -145,14 +147,14 @@ func TestCommand(t *testing.T) {
 		"rocky\nID_LIKE=\"rhel centos fedora\"": "dnf install libibverbs librdmacm", "alpine": "apk add rdma-core",
 		"opensuse-leap\nID_LIKE=suse": "zypper install libibverbs1 libibverbs librdmacm1 libmlx5-1",
 		"arch":                        "pacman -S rdma-core", "haiku": ""} {
-		if got := command("ID=" + id + "\n"); got != want {
+		if got := provider.Command("ID=" + id + "\n"); got != want {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}
 }
 
 func TestRemedy(t *testing.T) {
-	install := command(osRelease())
+	install := provider.Command(provider.OSRelease())
 	for want, err := range map[string]error{
 		"":                             errors.New("another"),
 		"unset PUREVERBS_LIBRARY_PATH": &LibraryError{Only: "PUREVERBS_LIBRARY_PATH=/x"},
@@ -224,7 +226,7 @@ func TestErrors(t *testing.T) {
 // at most three lines of a terminal.
 func TestLibraryErrorBegins(t *testing.T) {
 	e := &LibraryError{Name: RDMACM, Tried: []Try{{"librdmacm.so.1", "librdmacm.so.1: " + noSoname}},
-		Install: packages("ID=debian\n"), command: command("ID=debian\n")}
+		Install: packages("ID=debian\n"), command: provider.Command("ID=debian\n")}
 	for _, dir := range wellKnown() {
 		e.Tried = append(e.Tried, Try{dir + "/librdmacm.so.1", noFile})
 	}

@@ -92,7 +92,7 @@ func Report() *Info {
 		r.Override = who
 	}
 	r.Ignored = ignored()
-	r.Install = command(osRelease())
+	r.Install = provider.Command(provider.OSRelease())
 	var paths []string
 	for _, name := range Names() {
 		if name.driver() && !isOpen(name) && len(mapped(name)) == 0 {
@@ -126,7 +126,7 @@ func remedy(err error) string {
 	if !errors.As(err, &e) {
 		return ""
 	}
-	return e.remedy(command(osRelease()))
+	return e.remedy(provider.Command(provider.OSRelease()))
 }
 
 func isOpen(name Name) bool {

@@ -17,9 +17,6 @@ const DeviceDir = "/dev/infiniband"
 // CMFile is the name of rdma_cm's file in [DeviceDir].
 const CMFile = "rdma_cm"
 
-// Packages lists the packages that contain providers.
-const Packages = "install ibverbs-providers (Debian, Ubuntu), libibverbs (Fedora, RHEL, SUSE) or rdma-core (others)"
-
 // drivers maps the name of a device's kernel driver to its provider.
 var drivers = map[string]string{
 	"mlx5_core": "mlx5", "mlx4_core": "mlx4", "ib_mthca": "mthca",
@@ -104,7 +101,7 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	case len(missing) == 0:
 		missing = []string{fmt.Sprintf("has no file lib%s-rdmav%s.so in %s", name, s.ABI, s.places())}
 	}
-	return fmt.Sprintf("its provider %s %s: %s", name, missing[0], Packages)
+	return fmt.Sprintf("its provider %s %s: %s", name, missing[0], install())
 }
 
 // loads lists the providers that libibverbs loads.
@@ -116,7 +113,7 @@ func (s *Set) loads() string {
 		}
 	}
 	if len(names) == 0 {
-		return "libibverbs finds no provider in " + s.places() + ": " + Packages
+		return "libibverbs finds no provider in " + s.places() + ": " + install()
 	}
 	return "libibverbs loads " + strings.Join(names, " ")
 }

@@ -89,9 +89,9 @@ func TestWhy(t *testing.T) {
 		want []string
 	}{
 		{"no provider, not named", func(h *host) {}, []string{"its provider mlx5 has no file libmlx5-rdmav34.so in ",
-			"/providers: install ibverbs-providers"}},
+			"/providers: " + install()}},
 		{"no provider, named", configured, []string{"its provider mlx5 has no file libmlx5-rdmav34.so in ",
-			"/providers: install ibverbs-providers"}},
+			"/providers: " + install()}},
 		{"other ABI", func(h *host) {
 			configured(h)
 			h.write("providers/libmlx5-rdmav25.so", library("", "IBVERBS_PRIVATE_25"))

@@ -273,8 +273,8 @@ func (r *reader) folder(t *testing.T, bs []block, commands []command) string {
 	return dir
 }
 
-// TestEmuPages runs the commands of pages as they are printed, those of each page in one shell. It also runs those about
-// the host as an ordinary user, whose memory that may be locked is limited. A full run does so with all pages.
+// TestEmuPages runs the commands of pages as they are printed, those of each page in one shell. It also runs those
+// about the host as an ordinary user, whose memory that may be locked is limited. A full run does so with all pages.
 func TestEmuPages(t *testing.T) {
 	testutil.NeedEmu(t)
 	bin(t)

@@ -39,9 +39,10 @@ var Builds = []Build{
 		"any adapter, on a system with glibc; the adapter's library is used if it is installed"},
 	{"rdmaperf", "cmd/perf/rdmaperf", Native, "pureverbs_native", "bandwidth and latency of RDMA between hosts",
 		"mlx5 adapters, without any library: one static file, also for Alpine and empty images"},
-	{"show_gids", "cmd/show_gids", "", "", "list the GIDs of RDMA devices, or choose one", "static"},
+	{"show_gids", "cmd/show_gids", "", "", "list the GIDs of RDMA devices, or choose one",
+		"any device: one static file"},
 	{"emu", "emu", "", "", "run programs on emulated RDMA adapters",
-		"static; the programs bring rdma-core's libraries"},
+		"one static file; the programs that it runs need rdma-core's libraries"},
 }
 
 // Installed are the builds that packages for distributions have, one of each program.
@@ -184,10 +185,14 @@ func Section(changelog, version string) (string, bool) {
 	return text, text != ""
 }
 
+// inside matches the target of a link into the repository.
+var inside = regexp.MustCompile(`\]\(([^):#]+(?:#[^)]*)?)\)`)
+
 // Notes are the notes of a release: its changes, and which file to take.
 func Notes(s Source) string {
 	var b strings.Builder
 	text, _ := Section(s.Changelog, s.Version)
+	text = inside.ReplaceAllString(text, "](https://"+Module+"/blob/"+s.Version+"/$1)")
 	fmt.Fprintf(&b, "%s\n\n## Files\n\n| file | for |\n|---|---|\n", text)
 	for _, build := range Builds {
 		fmt.Fprintf(&b, "| `%s.tar.gz` | %s |\n", build.Name(s.Version, "ARCH"), build.Use)

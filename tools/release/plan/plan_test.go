@@ -145,6 +145,11 @@ func TestFiles(t *testing.T) {
 			t.Errorf("the notes have no %q:\n%s", want, notes)
 		}
 	}
+	s.Changelog = "## 0.1.0\n\n[a](docs/a.md#b), [c](https://example.com/c), [d](#d)\n"
+	linked := "[a](https://" + Module + "/blob/v0.1.0/docs/a.md#b), [c](https://example.com/c), [d](#d)"
+	if got := Notes(s); !strings.Contains(got, linked) {
+		t.Errorf("no %s in\n%s", linked, got)
+	}
 	if strings.Contains(notes, "Nothing.") {
 		t.Errorf("the notes have more than one version:\n%s", notes)
 	}
