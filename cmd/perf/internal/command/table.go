@@ -98,8 +98,8 @@ func exchangeFlags(o *options) []flagRow {
 		{names: "bind-source-ip", value: &o.source, excludes: "bind",
 			text: "source `address` of the client's connection (server: --bind)"},
 		{names: "timeout", value: (*seconds)(&c.Peer.Timeout),
-			text: "fail if nothing is received from the peer, or no work completes, for this time; does not limit how " +
-				"long a server waits for a client"},
+			text: "fail if nothing is received from the peer, or no work completes, for this time; does not limit " +
+				"how long a server waits for a client"},
 		{names: "retry", value: (*seconds)(&c.Peer.Patience),
 			text: "time for which the client tries to reach the server"},
 		{names: "retry-count", value: &c.Peer.RetryCount, only: [2]int64{0, 1<<31 - 1},
