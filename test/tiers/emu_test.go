@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -124,6 +125,45 @@ func TestTable_Rows(t *testing.T) {
 		t.Setenv(fullEnv, "1")
 		if n := rows(&tt.own); n != tt.full {
 			t.Errorf("%s: %d suites in a full run, want %d", tt.own.tier, n, tt.full)
+		}
+	}
+}
+
+// TestThird: each name is one of a test, which no row of docs/support.md needs in each run.
+func TestThird(t *testing.T) {
+	t.Setenv(fullEnv, "")
+	r := &runner{root: "../..", tier: "emu"}
+	if err := r.findTests(); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := os.ReadFile(filepath.Join(r.root, shownFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := readShown(string(shown))
+	if err != nil || len(rows) == 0 {
+		t.Fatal(err)
+	}
+	for dir, names := range table.Third {
+		for _, name := range names {
+			if !slices.Contains(r.tests[dir], name) {
+				t.Errorf("%s: there is no test %s", dir, name)
+			}
+			for row, proofs := range rows {
+				for _, p := range proofs {
+					if p.tier == "emu" && p.pkg == dir && !p.full && p.least == 0 && p.test.MatchString(name) {
+						t.Errorf("%s needs %s of %s", row, name, dir)
+					}
+				}
+			}
+		}
+		for turn := range 3 {
+			t.Setenv(turnEnv, fmt.Sprint(turn))
+			skip := regexp.MustCompile(r.at(suite{}, dir).Skip)
+			ran := len(slices.DeleteFunc(slices.Clone(names), skip.MatchString))
+			if ran < len(names)/3 || ran > (len(names)+2)/3 {
+				t.Errorf("%s: turn %d has %d of %d", dir, turn, ran, len(names))
+			}
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (r *runner) fillPayload(ctx context.Context, payload string, dirs []string)
 	bin, test := filepath.Join(payload, "bin"), filepath.Join(payload, "test")
 	_, err := r.output(ctx, nil, "go", "build", "-o", bin+"/", "cmd/test2json")
 	err = errors.Join(err, os.MkdirAll(test, 0o755))
-	programs := []string{"tiers"}
+	programs := []string{"tiers", "rdmaperf"}
 	for _, tree := range []string{"cmd", "examples"} {
 		list, _ := os.ReadDir(filepath.Join(r.root, tree))
 		for _, f := range list {
