@@ -15,6 +15,7 @@ import (
 // TestApart checks the lists of tests that a short run leaves out in a variant: each pattern is one of a test, and each
 // test runs in another variant.
 func TestApart(t *testing.T) {
+	t.Setenv(turnEnv, "")
 	r := &runner{root: "../..", tier: "emu"}
 	if err := r.findTests(); err != nil {
 		t.Fatal(err)
