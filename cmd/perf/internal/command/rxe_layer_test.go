@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRXE_Layer runs rdmaperf stream and rdmaperf message, beside all that they are compared with.
+// TestRXE_Layer runs rdmaperf stream and rdmaperf message, and compares them with each other way.
 func TestRXE_Layer(t *testing.T) {
 	vm := needOnce(t)
 	for _, tc := range []struct {
