@@ -202,6 +202,8 @@ func TestRXE_ReadInline(t *testing.T) {
 func TestRXE_BatchLargerThanQueue(t *testing.T) {
 	a, b := newPair(t, &QPOptions{MaxSendWR: 8, MaxInline: 16}, nil)
 	total := 3*a.qp.Cap().MaxSendWR + 5
+	// Other devices complete requests, which frees their places in the queue, while Post still adds some.
+	slow := testutil.NeedRXE(t).Emulated
 	q := a.qp.Batch()
 	for i := range total {
 		if i%3 == 0 {
@@ -222,7 +224,7 @@ func TestRXE_BatchLargerThanQueue(t *testing.T) {
 			if !errors.Is(err, ErrQueueFull) || !errors.As(err, &pe) || pe.Total != before {
 				t.Fatal(err)
 			}
-			if n = pe.Accepted; posts == 1 && (n == 0 || n > a.qp.Cap().MaxSendWR) {
+			if n = pe.Accepted; posts == 1 && (n == 0 || slow && n > a.qp.Cap().MaxSendWR) {
 				t.Errorf("%d of %d were taken by a queue of %d", n, before, a.qp.Cap().MaxSendWR)
 			}
 		}
@@ -234,7 +236,7 @@ func TestRXE_BatchLargerThanQueue(t *testing.T) {
 			done++
 		}
 	}
-	if done != total || posts < 4 && testutil.NeedRXE(t).Emulated { // others are quick
+	if done != total || slow && posts < 4 {
 		t.Errorf("%d of %d came, after %d posts", done, total, posts)
 	}
 	for i, v := range b.mr.Bytes()[:total] {
