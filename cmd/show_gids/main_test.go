@@ -282,7 +282,7 @@ func TestShowGIDs_Usage(t *testing.T) {
 		{"--columns=ip,,gid", "--columns=\"\": want some of"},
 		{"--columns=ip --json", "only with a table or CSV"},
 		{"--columns=ip --best", "only with a table or CSV"},
-		{"--watch=5", "missing unit"},
+		{"--watch=5", `must be a duration like "30s"`},
 		{"--watch=50ms", "--watch=50ms: want an interval from 100ms to 1h0m0s"},
 		{"--watch=0s", "--watch=0s: want"},
 		{"--watch 5s", "\"5s\" would be a device: write --watch=5s"},

@@ -11,7 +11,7 @@ func TestRun_Usage(t *testing.T) {
 		"rxe0":   "name devices with -d",
 		"-n -1":  "want 0 or more",
 		"-t -1s": "want 0 or more",
-		"-t 5":   "unit",
+		"-t 5":   `like "30s"`,
 		"-z":     "-z",
 	} {
 		var out, errs bytes.Buffer
