@@ -231,17 +231,25 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// The lists of kinds agree: the table of package work, the constants of ibv, the methods of Batch, and opcodes.
+// The lists of kinds agree: the table of package work, docs/adding-a-verb.md, the methods of Batch, and opcodes.
 func TestKinds(t *testing.T) {
-	var src strings.Builder
-	files, err := filepath.Glob(filepath.Join("..", "..", "ibv", "*.go"))
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "adding-a-verb.md"))
 	must(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		src.Write(text)
+	const head = "| kind | file in `ibv` | method of Batch | engines |\n|---|---|---|---|\n"
+	_, rest, found := strings.Cut(string(text), head)
+	if !found {
+		t.Fatal("docs/adding-a-verb.md has no table of kinds")
 	}
-	constants := strings.Join(strings.Fields(src.String()), " ")
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	listed := make(map[string][]string)
+	for line := range strings.Lines(rest) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.Trim(strings.TrimSpace(cells[i]), "`")
+		}
+		listed[cells[0]] = cells
+	}
 	methods := map[string]bool{"Len": true, "Reset": true, "Post": true, "Add": true, "ToSRQ": true, "ToDCT": true,
 		"OnStream": true, "SendTo": true, "SendImmTo": true, "SendInline": true, "WriteInline": true}
 	batch := reflect.TypeFor[*ibv.Batch]()
@@ -256,12 +264,30 @@ func TestKinds(t *testing.T) {
 		if !slices.Contains(opcodes, op) {
 			t.Errorf("opcodes lacks %v", op)
 		}
+		method, engines := "Add", []string{}
 		if _, has := batch.MethodByName(k.Name); has {
-			methods[k.Name] = true
+			method, methods[k.Name] = k.Name, true
 		}
-		if want := fmt.Sprintf("Op%s Opcode = %d", k.Name, op); !strings.Contains(constants, want) {
-			t.Errorf("ibv does not declare Op%s", k.Name)
+		for _, path := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect} {
+			if impossible(k, path) == "" {
+				engines = append(engines, strings.ToLower(path.String()))
+			}
 		}
+		cells := listed["Op"+k.Name]
+		if len(cells) != 4 || cells[2] != method || cells[3] != strings.Join(engines, ", ") {
+			t.Errorf("docs/adding-a-verb.md has %q for Op%s, want %s, engines %v", cells, k.Name, method, engines)
+			continue
+		}
+		delete(listed, "Op"+k.Name)
+		src, err := os.ReadFile(filepath.Join(root, "ibv", cells[1]))
+		must(t, err)
+		want := fmt.Sprintf("Op%s Opcode = %d", k.Name, op)
+		if code := strings.Join(strings.Fields(string(src)), " "); !strings.Contains(code, want) {
+			t.Errorf("ibv/%s does not declare Op%s", cells[1], k.Name)
+		}
+	}
+	for name := range listed {
+		t.Errorf("docs/adding-a-verb.md has %s, which is no kind", name)
 	}
 	for i := range batch.NumMethod() {
 		if name := batch.Method(i).Name; !methods[name] {
