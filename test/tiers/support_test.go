@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -44,6 +45,29 @@ UCX
 
 func shown(tier, pkg, test string, s Status) Result {
 	return Result{tier, pkg, test, s, "    a_test.go:1: no device\n"}
+}
+
+// A short run has a third of the tests of some packages, which shows less.
+func TestUnshown_Third(t *testing.T) {
+	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 8": 2, "emu direct rdma TestRXE.* >= 3": 1,
+		"emu direct ibv TestRXE.* >= 2": 2} {
+		p, err := readProof(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims := []claim{{what: "mlx5", shown: []proof{p}}}
+		results := []Result{shown("emu", "direct "+module+"/"+p.pkg, "TestRXE_Skipped", Skip)}
+		for n := range p.least {
+			wrong := len(unshown(claims, []string{"emu"}, false, results)) > 0
+			if full := unshown(claims, []string{"emu"}, true, results); wrong != (n < short) || len(full) == 0 {
+				t.Errorf("%s: with %d tests a short run is wrong: %v, a full one: %v", text, n, wrong, full)
+			}
+			results = append(results, shown("emu", "direct "+module+"/"+p.pkg, fmt.Sprint("TestRXE_", n), Pass))
+		}
+		if full := unshown(claims, []string{"emu"}, true, results); len(full) > 0 {
+			t.Error(full)
+		}
+	}
 }
 
 func TestUnshown(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"go/version"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -145,9 +146,9 @@ type suite struct {
 
 	Before, Checks, Env, Below, Flags, Packages, Dirs, Not, Asked []string
 
-	Each, Keep bool
-	Turns      int
-	Apart      map[string][]string
+	Each, Keep   bool
+	Turns, Third int
+	Apart        map[string][]string
 
 	dir     string // the folder whose test binary runs
 	compile bool   // keep the test binaries, and run none
@@ -161,7 +162,7 @@ var table = func() (t struct {
 	Emulated                       suite
 	Tiers                          map[string][]suite
 	Native                         map[string]string
-	Third                          map[string][]string
+	Thirds                         map[string]string
 	Long, Leaking, Second, Debians []string
 	Libraries                      []library
 }) {
@@ -224,9 +225,11 @@ func (r *runner) at(s suite, dir string) suite {
 		for _, p := range s.Apart[dir] {
 			s.Skip += "|^" + strings.ReplaceAll(p, "/", "$/^") + "$"
 		}
-		for i, name := range table.Third[dir] {
-			if r.tier == "emu" && !testutil.Turn(i, 3) {
-				s.Skip = strings.TrimPrefix(s.Skip+"|^"+name+"$", "|")
+		if always, ok := table.Thirds[dir]; ok && s.Third > 0 {
+			for i, name := range r.tests[dir] {
+				if !testutil.Turn(i+s.Third, 3) && !regexp.MustCompile("^("+always+")$").MatchString(name) {
+					s.Skip = strings.TrimPrefix(s.Skip+"|^"+name+"$", "|")
+				}
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (r *runner) vm(ctx context.Context) []Result {
 		have, failed := r.compile(ctx, r.folders(s))
 		results = append(results, failed...)
 		for _, d := range have {
-			of[d] = s
+			of[d] = r.at(s, d)
 		}
 		dirs = append(dirs, have...)
 	}
