@@ -117,7 +117,7 @@ func TestTable_Rows(t *testing.T) {
 	}{
 		{runner{tier: "unit"}, 1, 1}, {runner{tier: "unit", figures: true}, 1, 1}, {runner{tier: "race"}, 2, 3},
 		{runner{tier: "releases"}, 4, 4}, {runner{tier: "emu"}, 4, 5}, {runner{tier: "emu", ratios: true}, 1, 1},
-		{runner{tier: "rxe"}, 1, 1}, {runner{tier: "rxe-arm64", arch: "arm64"}, 2, 2}, {runner{tier: "lint"}, 7, 12},
+		{runner{tier: "rxe"}, 1, 1}, {runner{tier: "rxe-arm64", arch: "arm64"}, 2, 2}, {runner{tier: "lint"}, 5, 10},
 	} {
 		t.Setenv(fullEnv, "")
 		if n := rows(&tt.own); n != tt.short {

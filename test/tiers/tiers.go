@@ -208,6 +208,9 @@ func (r *runner) fill(s suite) suite {
 			i := slices.Index(s.Packages, pkg)
 			return i > 1 && !testutil.Turn(i, s.Turns)
 		})
+		s.Checks = slices.DeleteFunc(slices.Clone(s.Checks), func(c string) bool {
+			return !testutil.Turn(slices.Index(s.Checks, c), s.Turns)
+		})
 	}
 	if s.Run != "^$" && r.run != "" {
 		s.Run = r.run
