@@ -86,10 +86,10 @@ func fill(text string, values map[string]string) (string, error) {
 	}), err
 }
 
-// commands returns what a job runs: the texts, and the environment of each.
-func (j job) commands(values map[string]string) (list []step, err error) {
+// commands returns what a job runs without the step of one name: the texts, and the environment of each.
+func (j job) commands(values map[string]string, without string) (list []step, err error) {
 	for _, s := range j.Steps {
-		if s.Run == "" {
+		if s.Run == "" || without != "" && s.Name == without {
 			continue
 		}
 		one := step{Name: s.Name, Env: map[string]string{}}
@@ -151,14 +151,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 			}
 			label := strings.Join(append([]string{w.Name, name}, slices.Collect(maps.Values(values))...), ": ")
 			maps.Copy(values, set)
-			steps, err := w.Jobs[name].commands(values)
+			steps, err := w.Jobs[name].commands(values, *left)
 			if err != nil {
 				return err
 			}
 			for _, s := range steps {
-				if s.Name == *left {
-					continue
-				}
 				if err := s.do(ctx, label, stdout); err != nil {
 					return err
 				}

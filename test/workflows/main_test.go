@@ -45,7 +45,7 @@ func missing(j job, targets map[string]bool, exists func(path string) bool) (lis
 		for _, v := range []string{"github.token", "github.event.repository.name"} {
 			values[v] = "x"
 		}
-		steps, err := j.commands(values)
+		steps, err := j.commands(values, "")
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +127,12 @@ jobs:
 	if got := slices.Compact(list); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
-	if _, err := (job{Steps: []step{{Run: "${{ secrets.x }}"}}}).commands(nil); err == nil {
+	if _, err := (job{Steps: []step{{Run: "${{ secrets.x }}"}}}).commands(nil, ""); err == nil {
 		t.Error("an unknown expression is no error")
+	}
+	left, err := (job{Steps: []step{{Name: "a", Run: "${{ secrets.x }}"}, {Name: "b", Run: "true"}}}).commands(nil, "a")
+	if err != nil || len(left) != 1 || left[0].Name != "b" {
+		t.Errorf("without a step whose value is unknown: %v, %v", left, err)
 	}
 }
 
