@@ -26,14 +26,6 @@ func notNegative(arg string, v time.Duration) error {
 	return &ibv.ArgError{Arg: arg, Got: v.String(), Want: "more than 0, or 0 for the default"}
 }
 
-// renamed refuses an option whose old name has another value than its new one.
-func renamed[T comparable](old string, v T, name string, is T) error {
-	if v == *new(T) || v == is {
-		return nil
-	}
-	return &ibv.ArgError{Arg: old, Got: fmt.Sprint(v), Want: fmt.Sprintf("nothing, as %s is %v", name, is)}
-}
-
 // upTo refuses an option that is below 0 or above most.
 func upTo(arg string, v, most int) error {
 	if v >= 0 && v <= most {

@@ -31,11 +31,6 @@ type EngineOptions struct {
 	MemOptions ibv.MemOptions // memory of blocks and buffers; blocks have huge pages if they can
 	LeaseKeys  LeaseKeys      // what leases are made of; 0 means windows where that is safe
 
-	// Mem is MemOptions.
-	//
-	// Deprecated: Use MemOptions.
-	Mem ibv.MemOptions
-
 	// PD is a protection domain of the program, whose own memory regions and queue pairs share it with the engine. nil
 	// means a new one, on a Device that the engine opens. The program closes the PD and its Device after the engine.
 	//
@@ -68,7 +63,6 @@ func (o EngineOptions) withDefaults() EngineOptions {
 	o.MaxConns = cmp.Or(o.MaxConns, defaultMaxConns)
 	o.Pollers = cmp.Or(o.Pollers, 1)
 	o.Spin = cmp.Or(o.Spin, defaultSpin)
-	o.MemOptions = cmp.Or(o.MemOptions, o.Mem)
 	return o
 }
 
@@ -95,7 +89,7 @@ func (o *EngineOptions) check() error {
 	if least := link.LeastMemory(o.Block, max(o.Pollers, 1)); o.Memory < least {
 		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
 	}
-	errs = append(errs, positive("Spin", o.Spin), renamed("Mem", o.Mem, "MemOptions", o.MemOptions))
+	errs = append(errs, positive("Spin", o.Spin))
 	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
 		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
 	}

@@ -44,9 +44,6 @@ type PeerError struct {
 	// those of them that are in the peer's memory. Frames between the two may or may not have arrived.
 	FramesSent, FramesAcked uint32
 	Err                     error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected …
-
-	// Deprecated: Use FramesSent and FramesAcked.
-	Sent, Acked uint32
 }
 
 func (e *PeerError) Error() string {
@@ -69,9 +66,6 @@ type DeviceError struct {
 	Device                  string
 	FramesSent, FramesAcked uint32 // as in PeerError
 	Err                     error  // the cause: an event of the device, rdmacm.ErrDeviceRemoved …
-
-	// Deprecated: Use FramesSent and FramesAcked.
-	Sent, Acked uint32
 }
 
 func (e *DeviceError) Error() string {
@@ -135,11 +129,9 @@ func public(err error) error {
 		}
 	case *link.Broken:
 		if err.Device != "" {
-			return &DeviceError{Device: err.Device, FramesSent: err.Sent, FramesAcked: err.Acked,
-				Sent: err.Sent, Acked: err.Acked, Err: err.Err}
+			return &DeviceError{Device: err.Device, FramesSent: err.Sent, FramesAcked: err.Acked, Err: err.Err}
 		}
-		return &PeerError{Peer: err.Peer, FramesSent: err.Sent, FramesAcked: err.Acked,
-			Sent: err.Sent, Acked: err.Acked, Err: err.Err}
+		return &PeerError{Peer: err.Peer, FramesSent: err.Sent, FramesAcked: err.Acked, Err: err.Err}
 	case *link.Undelivered:
 		e := &UndeliveredError{Frames: err.Frames, Bytes: err.Bytes, Err: public(err.Err)}
 		if errors.Is(e.Err, ErrClosed) || errors.Is(e.Err, net.ErrClosed) {

@@ -31,19 +31,6 @@ type LeaseOptions struct {
 	// has closed the connection or it has failed. A peer that gives its Request up does not end ctx; what is lent then
 	// is returned at once. nil refuses all. A panic of OnRequest ends the program.
 	OnRequest func(ctx context.Context, r *LeaseRequest) (*Lease, error)
-
-	// Most is MaxBytes.
-	//
-	// Deprecated: Use MaxBytes.
-	Most int64
-	// Count is MaxLeases.
-	//
-	// Deprecated: Use MaxLeases.
-	Count int
-	// Longest is MaxDuration.
-	//
-	// Deprecated: Use MaxDuration.
-	Longest time.Duration
 }
 
 const (
@@ -57,9 +44,9 @@ const (
 )
 
 func (o LeaseOptions) withDefaults() LeaseOptions {
-	o.MaxBytes = cmp.Or(o.MaxBytes, o.Most, defaultLeaseBytes)
-	o.MaxLeases = cmp.Or(o.MaxLeases, o.Count, defaultLeases)
-	o.MaxDuration = cmp.Or(o.MaxDuration, o.Longest, defaultLeaseDuration)
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultLeaseBytes)
+	o.MaxLeases = cmp.Or(o.MaxLeases, defaultLeases)
+	o.MaxDuration = cmp.Or(o.MaxDuration, defaultLeaseDuration)
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	return o
 }
@@ -68,16 +55,12 @@ func (o *LeaseOptions) check() error {
 	if o == nil {
 		return nil
 	}
-	d := cmp.Or(o.MaxDuration, o.Longest)
-	if d < 0 || d > durationMost || d%time.Millisecond != 0 {
+	if d := o.MaxDuration; d < 0 || d > durationMost || d%time.Millisecond != 0 {
 		return &ibv.ArgError{Arg: "Leases.MaxDuration", Got: d.String(),
 			Want: fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", durationMost)}
 	}
-	return errors.Join(positive("Leases.MaxBytes", cmp.Or(o.MaxBytes, o.Most)),
-		upTo("Leases.MaxLeases", cmp.Or(o.MaxLeases, o.Count), leasesMost), notNegative("Leases.Grace", o.Grace),
-		renamed("Leases.Most", o.Most, "Leases.MaxBytes", cmp.Or(o.MaxBytes, o.Most)),
-		renamed("Leases.Count", o.Count, "Leases.MaxLeases", cmp.Or(o.MaxLeases, o.Count)),
-		renamed("Leases.Longest", o.Longest, "Leases.MaxDuration", d))
+	return errors.Join(positive("Leases.MaxBytes", o.MaxBytes), upTo("Leases.MaxLeases", o.MaxLeases, leasesMost),
+		notNegative("Leases.Grace", o.Grace))
 }
 
 // duration checks the duration of a lease; 0 means the longest.
