@@ -7,10 +7,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"time"
@@ -31,7 +29,7 @@ type options struct {
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{Messages: program.Messages{Kind: "datagram", Timeout: program.Timeout{Lossy: true}}}
+	o := &options{Messages: program.Datagrams()}
 	f := program.NewFlags("mckey -m GROUP [options]\nmckey -m GROUP -s [options]\n")
 	group := f.StringP("group", "m", "", "multicast `address`")
 	f.BoolVarP(&o.send, "send", "s", false, "send to the group (default: receive)")
@@ -40,37 +38,26 @@ func parse(args []string) (*options, error) {
 	f.DurationVar(&o.settle, "settle", 3*time.Second, "`time` for switches to learn of the group, before sending")
 	o.Messages.Flags(f, 1, 1<<16)
 	err := f.Parse(args, 0)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		o.group, _ = netip.ParseAddr(*group)
+		err = errors.Join(program.Want(o.group.IsMulticast(), "-m %q: want a multicast address, as 239.1.2.3", *group),
+			program.Want(o.send || !o.sendOnly, "-o: want -s too"))
 	}
-	if o.group, err = netip.ParseAddr(*group); err != nil || !o.group.IsMulticast() {
-		return nil, fmt.Errorf("-m %q: want a multicast address, as 239.1.2.3", *group)
-	}
-	if o.sendOnly && !o.send {
-		return nil, errors.New("-o: want -s too")
-	}
-	return o, nil
+	return o, err
 }
 
-func run(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	events := program.Must(program.NewEvents(nil))
-	defer program.Close(events, &err)
-	id := program.Must(events.CreateID(rdmacm.PortSpaceUDP))
-	defer program.Close(id, &err)
+func run(r *program.Run, o *options) {
+	events := program.NewEvents(r, func(ev *rdmacm.Event) { program.Check(ev.Err()) })
+	id := program.Keep(r, program.Must(events.CreateID(rdmacm.PortSpaceUDP)))
 
-	// The address determines the device.
+	// The address determines the device. Receives are posted before any peer can send.
 	program.Check(id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), program.Resolving))
-	program.Must(events.Until(ctx, 1, rdmacm.EventAddrResolved))
+	events.Until(r, 1, rdmacm.EventAddrResolved)
 	dev := program.Must(id.Verbs())
-	program.Check(program.FitsMTU(dev, id.Port(), "-S", o.Size))
-	e := program.Must(program.NewEndpoint(dev, ibv.UD, o.Count, o.Memory(program.GRH)))
-	defer program.Close(e, &err)
-	program.Check(id.BringUp(e.QP, nil))
-	x := e.Exchange(&o.Messages, program.GRH)
-	if !o.send { // before any peer can send
-		program.Check(x.Expect())
-	}
+	program.FitsMTU(dev, id.Port(), "-S", o.Size)
+	qp := program.NewQP(r, dev, ibv.UD, o.Count)
+	program.Check(id.BringUp(qp, nil))
+	x := o.Exchange(r, qp)
 
 	// The join event has the address to send to.
 	flags := rdmacm.JoinFullMember
@@ -78,34 +65,27 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 		flags = rdmacm.JoinSendOnly
 	}
 	program.Check(id.JoinMulticast(o.group, flags))
-	group := program.Must(events.Until(ctx, 1, rdmacm.EventMulticastJoin)).UD
-	defer func() { err = errors.Join(err, id.LeaveMulticast(o.group)) }()
-	fmt.Fprintf(out, "joined %v: GID %v, LID %#x\n", o.group, group.AH.DGID, group.AH.DLID)
-	if o.send {
-		return send(ctx, o, e.PD, x, group, out)
+	group := events.Until(r, 1, rdmacm.EventMulticastJoin).UD
+	r.OnClose(func() error { return id.LeaveMulticast(o.group) })
+	fmt.Fprintf(r, "joined %v: GID %v, LID %#x\n", o.group, group.AH.DGID, group.AH.DLID)
+	if !o.send {
+		program.Check(qp.AttachMcast(group.AH.DGID, group.AH.DLID))
+		r.OnClose(func() error { return qp.DetachMcast(group.AH.DGID, group.AH.DLID) })
+		fmt.Fprintln(r, "receiving")
+		x.Finish(r, 0, o.Count)
+		fmt.Fprintf(r, "%d datagrams received%s\n", o.Count, program.Checked(o.Verify))
+		return
 	}
-	program.Check(e.QP.AttachMcast(group.AH.DGID, group.AH.DLID))
-	defer func() { err = errors.Join(err, e.QP.DetachMcast(group.AH.DGID, group.AH.DLID)) }()
-	fmt.Fprintln(out, "receiving")
-	program.Check(x.Finish(ctx, 0, o.Count, nil))
-	fmt.Fprintf(out, "%d datagrams received%s\n", o.Count, program.Checked(o.Verify))
-	return nil
-}
-
-func send(ctx context.Context, o *options, pd *ibv.PD, x *program.Exchange, group *rdmacm.UDParam,
-	out io.Writer) (err error) {
-	defer program.Catch(&err)
-	ah := program.Must(pd.CreateAH(&group.AH))
-	defer program.Close(ah, &err)
+	ah := program.Keep(r, program.Must(qp.PD().CreateAH(&group.AH)))
 	select {
 	case <-time.After(o.settle):
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-r.Done():
 	}
-	program.Check(x.Send(func(b *ibv.Batch, datagram ibv.SGE) {
-		b.SendImmTo(0, ibv.Signaled, datagram, x.QP.Num(), ah, group.QPN, group.QKey)
-	}))
-	program.Check(x.Finish(ctx, o.Count, 0, nil))
-	fmt.Fprintf(out, "%d datagrams sent\n", o.Count)
-	return nil
+	program.Check(r.Err())
+	x.Post = func(b *ibv.Batch, datagram ibv.SGE) {
+		b.SendImmTo(0, ibv.Signaled, datagram, qp.Num(), ah, group.QPN, group.QKey)
+	}
+	x.Send()
+	x.Finish(r, o.Count, 0)
+	fmt.Fprintf(r, "%d datagrams sent\n", o.Count)
 }

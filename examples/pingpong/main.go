@@ -9,10 +9,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -36,11 +34,12 @@ xsrq     reliable, which processes share (XRC)           ibv_xsrq_pingpong
 
 func main() { program.Main("pingpong", os.Args[1:], parse, run) }
 
-func run(ctx context.Context, o *options, out io.Writer) error {
+func run(r *program.Run, o *options) {
 	if o.kind == "xsrq" {
-		return playXRC(ctx, o, out)
+		playXRC(r, o)
+	} else {
+		play(r, o)
 	}
-	return play(ctx, o, out)
 }
 
 type options struct {

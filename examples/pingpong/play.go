@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
-
 	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -14,44 +11,38 @@ const sendID = 1 << 32
 var types = map[string]ibv.QPType{"rc": ibv.RC, "uc": ibv.UC, "ud": ibv.UD, "srq": ibv.RC}
 
 // play is the game of types rc, uc, ud and srq.
-func play(ctx context.Context, o *options, out io.Writer) (err error) {
-	// Each object is closed at the end, children before parents.
-	defer program.Catch(&err)
-
-	// A device, and in it a protection domain, to which all the rest belongs.
-	dev := program.Must(ibv.Open(o.device))
-	defer program.Close(dev, &err)
-	pd := program.Must(dev.AllocPD())
-	defer program.Close(pd, &err)
+func play(r *program.Run, o *options) {
+	// A device, and in it a protection domain, to which all the rest belongs. Each object is closed at the end,
+	// children before parents.
+	dev := program.Keep(r, program.Must(ibv.Open(o.device)))
+	pd := program.Keep(r, program.Must(dev.AllocPD()))
 	header := 0
 	if o.kind == "ud" {
 		header = program.GRH
-		program.Check(program.FitsMTU(dev, o.port, "-s", o.size))
+		program.FitsMTU(dev, o.port, "-s", o.size)
 	}
 
 	// Memory that the device may use: a buffer for each receive, and behind them one that the client
 	// sends from. The server sends a message back from the buffer that received it.
 	slot := header + o.size
-	mr := program.Must(pd.AllocMR((o.receives+1)*slot, ibv.LocalWrite, nil))
-	defer program.Close(mr, &err)
+	mr := program.Keep(r, program.Must(pd.AllocMR((o.receives+1)*slot, ibv.LocalWrite, nil)))
 	buffer := func(i int) []byte { return mr.Bytes()[i*slot+header:][:o.size] }
 	outgoing := o.receives
 
 	// A completion queue for sends and receives, and the queue pairs.
-	cq := program.Must(dev.CreateCQ(o.receives+o.qps, o.cqOptions()))
-	defer program.Close(cq, &err)
+	cq := program.Keep(r, program.Must(dev.CreateCQ(o.receives+o.qps, o.cqOptions())))
 	opt := ibv.QPOptions{Type: types[o.kind], MaxSendWR: 1, MaxRecvWR: o.receives}
 	if o.kind == "srq" { // one receive queue for all
 		opt.MaxRecvWR = 0
-		opt.SRQ = program.Must(pd.CreateSRQ(&ibv.SRQOptions{MaxWR: o.receives}))
-		defer program.Close(opt.SRQ, &err)
+		opt.SRQ = program.Keep(r, program.Must(pd.CreateSRQ(&ibv.SRQOptions{MaxWR: o.receives})))
 	}
 	var ah *ibv.AH // the peer's address of type ud, closed after the queue pair that uses it
-	defer func() {
+	r.OnClose(func() error {
 		if ah != nil {
-			program.Close(ah, &err)
+			return ah.Close()
 		}
-	}()
+		return nil
+	})
 	conn := &ibv.ConnectOptions{SL: o.sl}
 	switch opt.Type {
 	case ibv.RC:
@@ -62,8 +53,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	qps, mine := make([]*ibv.QP, o.qps), make([]ibv.Endpoint, o.qps)
 	byNumber := make(map[uint32]int) // a completion has the number of its queue pair
 	for q := range qps {
-		qps[q] = program.Must(pd.CreateQP(cq, cq, &opt))
-		defer program.Close(qps[q], &err)
+		qps[q] = program.Keep(r, program.Must(pd.CreateQP(cq, cq, &opt)))
 		byNumber[qps[q].Num()] = q
 		mine[q] = program.Must(qps[q].Endpoint(o.port, o.gid))
 		program.Check(qps[q].Init(conn))
@@ -87,7 +77,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	// Both sides learn each other's addresses over TCP, and connect. A queue pair of type ud has no
 	// peer: each send names its destination.
 	var peer ibv.Endpoint
-	program.Check(exchange(ctx, o, out, mine, func(peers []ibv.Endpoint) (err error) {
+	program.Check(exchange(r, o, r, mine, func(peers []ibv.Endpoint) (err error) {
 		defer program.Catch(&err)
 		for q, qp := range qps {
 			program.Check(qp.Connect(peers[q], conn))
@@ -99,7 +89,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 		return nil
 	}))
 
-	game, ctx := newGame(ctx, o)
+	game, ctx := newGame(r, o)
 	defer game.stop()
 	next := make([]int, o.qps) // the buffer that each queue pair sends from next
 	send := func(q int) error {
@@ -122,7 +112,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	}
 	for wc, err := range cq.Completions(ctx) {
 		if err != nil {
-			return game.why(ctx, err)
+			program.Check(game.why(ctx, err))
 		}
 		program.Check(wc.Err())
 		q, i := byNumber[wc.QPN], int(wc.ID&^sendID)
@@ -143,6 +133,5 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 			break
 		}
 	}
-	game.report(out)
-	return nil
+	game.report(r)
 }

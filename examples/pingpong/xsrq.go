@@ -26,7 +26,7 @@ type link struct {
 // player is one process.
 type player struct {
 	o     *options
-	out   io.Writer
+	run   *program.Run
 	mr    *ibv.MR
 	srq   *ibv.SRQ
 	links []*link
@@ -34,59 +34,42 @@ type player struct {
 
 // playXRC is the game of type xsrq. Each process has one XRC SRQ, and the messages for it come over the
 // connections of any of the processes that share its domain.
-func playXRC(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	dev := program.Must(ibv.Open(o.device))
-	defer program.Close(dev, &err)
-	pd := program.Must(dev.AllocPD())
-	defer program.Close(pd, &err)
+func playXRC(r *program.Run, o *options) {
+	dev := program.Keep(r, program.Must(ibv.Open(o.device)))
+	pd := program.Keep(r, program.Must(dev.AllocPD()))
 	// Room for a message from each client, and after them the one that is sent.
-	mr := program.Must(pd.AllocMR((o.clients+1)*o.size, ibv.LocalWrite, nil))
-	defer program.Close(mr, &err)
+	mr := program.Keep(r, program.Must(pd.AllocMR((o.clients+1)*o.size, ibv.LocalWrite, nil)))
 
 	// The processes of a host share the domain by its file.
 	file, fileErr := os.OpenFile(o.file, os.O_RDONLY|os.O_CREATE, 0o440)
 	if fileErr != nil {
 		// That is enough for a server, and for a single client.
-		fmt.Fprintf(out, "the domain is this process's alone: %v\n", fileErr)
+		fmt.Fprintf(r, "the domain is this process's alone: %v\n", fileErr)
 	} else {
-		defer program.Close(file, &err)
+		program.Keep(r, file)
 	}
-	xrcd := program.Must(dev.OpenXRCD(file, os.O_CREATE))
-	defer program.Close(xrcd, &err)
-	sends := program.Must(dev.CreateCQ(o.clients, &ibv.CQOptions{NoEvents: true}))
-	defer program.Close(sends, &err)
-	recvs := program.Must(dev.CreateCQ(o.clients, o.cqOptions()))
-	defer program.Close(recvs, &err)
-	srq := program.Must(pd.CreateSRQ(&ibv.SRQOptions{Type: ibv.SRQXRC, XRCD: xrcd, CQ: recvs, MaxWR: o.clients}))
-	defer program.Close(srq, &err)
+	xrcd := program.Keep(r, program.Must(dev.OpenXRCD(file, os.O_CREATE)))
+	sends := program.Keep(r, program.Must(dev.CreateCQ(o.clients, &ibv.CQOptions{NoEvents: true})))
+	recvs := program.Keep(r, program.Must(dev.CreateCQ(o.clients, o.cqOptions())))
+	opt := &ibv.SRQOptions{Type: ibv.SRQXRC, XRCD: xrcd, CQ: recvs, MaxWR: o.clients}
+	srq := program.Keep(r, program.Must(pd.CreateSRQ(opt)))
 
-	p := &player{o: o, out: out, mr: mr, srq: srq}
+	p := &player{o: o, run: r, mr: mr, srq: srq}
 	for i := range o.clients {
 		program.Check(p.post(uint64(i)))
-		l := &link{recv: program.Must(xrcd.CreateQP())}
-		defer program.Close(l.recv, &err)
-		l.send = program.Must(pd.CreateQP(sends, nil, &ibv.QPOptions{Type: ibv.XRCSend}))
-		defer program.Close(l.send, &err)
+		l := &link{recv: program.Keep(r, program.Must(xrcd.CreateQP()))}
+		l.send = program.Keep(r, program.Must(pd.CreateQP(sends, nil, &ibv.QPOptions{Type: ibv.XRCSend})))
 		p.links = append(p.links, l)
 	}
-	defer func() {
-		for _, l := range p.links {
-			if l.conn != nil {
-				program.Close(l.conn, &err)
-			}
-		}
-	}()
-	program.Check(p.meet(ctx))
+	program.Check(p.meet(r))
 	if o.server() {
 		for i := range p.links {
 			program.Check(p.send(i))
 		}
 	}
-	program.Check(p.exchange(ctx, recvs, sends))
+	program.Check(p.exchange(r, recvs, sends))
 	program.Check(p.part())
-	fmt.Fprintf(out, "%d messages of %d bytes each way\nsuccess\n", o.iters*o.clients, o.size)
-	return nil
+	fmt.Fprintf(r, "%d messages of %d bytes each way\nsuccess\n", o.iters*o.clients, o.size)
 }
 
 // exchange replies to messages until all were received and sent.
@@ -199,7 +182,7 @@ func (p *player) meet(ctx context.Context) error {
 // one PSN.
 func (p *player) connect(ctx context.Context, l *link, conn net.Conn) (err error) {
 	defer program.Catch(&err)
-	l.conn = conn
+	l.conn = program.Keep(p.run, conn)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	me := program.Must(l.send.Endpoint(p.o.port, p.o.gid))
@@ -218,7 +201,7 @@ func (p *player) connect(ctx context.Context, l *link, conn net.Conn) (err error
 	}
 	peer := program.Must(parseXRCAddress(b))
 	for i, a := range []xrcAddress{mine, peer} {
-		fmt.Fprintf(p.out, "%8s: LID %04x, QPN RECV %06x SEND %06x, PSN %06x, SRQN %06x, GID %v\n",
+		fmt.Fprintf(p.run, "%8s: LID %04x, QPN RECV %06x SEND %06x, PSN %06x, SRQN %06x, GID %v\n",
 			[]string{"local", "remote"}[i], a.lid, a.recvQPN, a.sendQPN, a.psn, a.srqn, a.gid)
 	}
 	l.srqn = peer.srqn

@@ -4,6 +4,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,8 +23,7 @@ import (
 
 // Main is the main function of a program. An interrupt ends the context of run. The exit status is 2 if the arguments
 // are wrong, and 1 if run fails. Errors begin with the last word of the command.
-func Main[O any](command string, args []string, parse func(args []string) (O, error),
-	run func(context.Context, O, io.Writer) error) {
+func Main[O any](command string, args []string, parse func([]string) (O, error), run func(*Run, O)) {
 	name := command[strings.LastIndex(command, " ")+1:]
 	o, err := parse(args)
 	if err != nil {
@@ -31,9 +32,89 @@ func Main[O any](command string, args []string, parse func(args []string) (O, er
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o, os.Stdout); err != nil {
+	if err := Do(ctx, os.Stdout, func(r *Run) { run(r, o) }); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
+	}
+}
+
+// Run is a run of a program, or what it does for one client: a context, an output, and the objects that are open.
+type Run struct {
+	context.Context
+	io.Writer
+	open []func() error
+}
+
+// Do runs f, and then closes what f has opened, children before parents. Its error is that of Check, before those of
+// what was closed.
+func Do(ctx context.Context, out io.Writer, f func(*Run)) (err error) {
+	r := &Run{Context: ctx, Writer: out}
+	defer func() {
+		for _, c := range slices.Backward(r.open) {
+			err = errors.Join(err, c())
+		}
+	}()
+	defer Catch(&err)
+	f(r)
+	return nil
+}
+
+// OnClose has f called at the end of the run, before the functions that it was given earlier.
+func (r *Run) OnClose(f func() error) { r.open = append(r.open, f) }
+
+// Keep returns an object, which is closed at the end: that of a run, or of an *rdmacm.Conn. It may be closed earlier.
+func Keep[T io.Closer](until interface{ OnClose(func() error) }, x T) T {
+	until.OnClose(func() error { return x.Close() })
+	return x
+}
+
+// failure is an error on its way from Check to Do or Catch.
+type failure struct{ error }
+
+// Check ends what Do runs, if there is an error, as Fatal ends a test: deferred calls run. A program that takes one
+// step after the other uses it in place of a return after each.
+func Check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// Must is Check with a value.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// Want returns an error if something is not as it must be.
+func Want(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// Ensure is Check of Want.
+func Ensure(ok bool, format string, args ...any) { Check(Want(ok, format, args...)) }
+
+// Catch is deferred. It makes the error of Check that of the function.
+func Catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case failure:
+		*err = r.error
+	default:
+		panic(r)
+	}
+}
+
+// Doing is deferred. It puts what was being done in front of the error of Check.
+func Doing(format string, args ...any) {
+	r := recover()
+	if f, ok := r.(failure); ok {
+		r = failure{fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), f.error)}
+	}
+	if r != nil {
+		panic(r)
 	}
 }
 
@@ -61,27 +142,16 @@ func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage 
 func (f *Flags) Addr(to *netip.AddrPort, name, letter, usage string) {
 	text := f.StringP(name, letter, "", usage)
 	f.checks = append(f.checks, func() error {
-		if *text == "" {
-			return nil
-		}
 		ip, err := netip.ParseAddr(*text)
-		if err != nil {
-			return fmt.Errorf("-%s: %w", letter, err)
-		}
 		*to = netip.AddrPortFrom(ip, 0)
-		return nil
+		return Want(err == nil || *text == "", "-%s: %w", letter, err)
 	})
 }
 
 // Timeout adds --timeout.
 func (f *Flags) Timeout(to *Timeout, usage string) {
 	f.DurationVar(&to.After, "timeout", 30*time.Second, usage)
-	f.checks = append(f.checks, func() error {
-		if to.After <= 0 {
-			return fmt.Errorf("--timeout %v: want more than 0", to.After)
-		}
-		return nil
-	})
+	f.checks = append(f.checks, func() error { return Want(to.After > 0, "--timeout %v: want more than 0", to.After) })
 }
 
 // Parse reads the arguments, and checks the limits. It exits for -h, and if a flag is wrong.
@@ -102,10 +172,7 @@ func (f *Flags) Parse(args []string, mostArgs int) error {
 
 // Within returns an error if the number of a flag is out of its limits.
 func Within(flag string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
-	}
-	return nil
+	return Want(n >= least && n <= most, "%s %d: want %d to %d", flag, n, least, most)
 }
 
 // Ends are the addresses of both ends. Without Server this side is the server.
@@ -125,27 +192,18 @@ func (e *Ends) LocalFlags(f *Flags, port string) {
 
 // Resolve looks up the names. A client has two addresses, the first of them only if Bind is set; a server has the first
 // one, at which it listens.
-func (e *Ends) Resolve(ctx context.Context) (from, to netip.AddrPort, err error) {
+func (e *Ends) Resolve() (from, to netip.AddrPort) {
 	if e.Server == "" {
-		from, err = resolve(ctx, e.Bind, e.Port)
-		return from, to, err
+		return resolve(cmp.Or(e.Bind, "0.0.0.0"), e.Port), to
 	}
-	if to, err = resolve(ctx, e.Server, e.Port); err == nil && e.Bind != "" {
-		from, err = resolve(ctx, e.Bind, "0")
+	if e.Bind != "" {
+		from = resolve(e.Bind, "0")
 	}
-	return from, to, err
+	return from, resolve(e.Server, e.Port)
 }
 
-// resolve looks up a name, or reads an address, and a port. An empty host is any address of this machine.
-func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
-	ip := netip.IPv4Unspecified()
-	if host != "" {
-		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil {
-			return netip.AddrPort{}, err
-		}
-		ip = ips[0].Unmap()
-	}
-	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
-	return netip.AddrPortFrom(ip, uint16(n)), err
+// resolve looks up a name, or reads an address, and a port.
+func resolve(host, port string) netip.AddrPort {
+	a := Must(net.ResolveTCPAddr("tcp", net.JoinHostPort(host, port))).AddrPort()
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }

@@ -2,6 +2,8 @@ package program
 
 import (
 	"errors"
+	"io"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -12,49 +14,39 @@ type object string
 
 func (o object) Close() error { return errors.New("closing " + string(o)) }
 
-// TestCheck: a failed check runs what is deferred, and its error is the first of the function's.
-func TestCheck(t *testing.T) {
+// TestDo: a failed check ends f, what f has opened is closed, and its error is the first.
+func TestDo(t *testing.T) {
 	failed := errors.New("failed")
 	for name, tt := range map[string]struct {
-		f    func() error
+		f    func(*Run)
 		want string
 	}{
-		"nothing": {func() (err error) {
-			defer Catch(&err)
-			Check(nil)
-			return nil
-		}, ""},
-		"returned": {func() (err error) {
-			defer Catch(&err)
-			defer Close(object("a"), &err)
-			return failed
-		}, "failed\nclosing a"},
-		"checked": {func() (err error) {
-			defer Catch(&err)
-			defer Close(object("a"), &err)
-			defer Close(object("b"), &err)
-			Must(0, failed)
-			return errors.New("it goes on")
-		}, "failed\nclosing b\nclosing a"},
-		"its own error": {func() (err error) {
-			defer Catch(&err)
-			defer Close(object("a"), &err)
-			err = failed
-			Check(err)
-			return nil
-		}, "failed\nclosing a"},
-		"closers": {func() error {
-			var c Closers
+		"nothing": {func(*Run) { Check(nil) }, ""},
+		"closed": {func(r *Run) {
 			for _, name := range []string{"a", "b"} {
-				if o := Keep(&c, object(name)); string(o) != name {
+				if o := Keep(r, object(name)); string(o) != name {
 					t.Errorf("Keep returns %v", o)
 				}
 			}
-			return c.Close()
 		}, "closing b\nclosing a"},
+		"failed": {func(r *Run) {
+			Keep(r, object("a"))
+			Keep(r, object("b"))
+			Must(0, failed)
+			t.Error("it goes on")
+		}, "failed\nclosing b\nclosing a"},
+		"caught": {func(r *Run) {
+			Keep(r, object("a"))
+			Check(func() (err error) {
+				defer Catch(&err)
+				defer Doing("%s %d", "step", 1)
+				Check(failed)
+				return nil
+			}())
+		}, "step 1: failed\nclosing a"},
 	} {
 		got := ""
-		if err := tt.f(); err != nil {
+		if err := Do(t.Context(), io.Discard, tt.f); err != nil {
 			got = err.Error()
 		}
 		if got != tt.want {
@@ -66,10 +58,10 @@ func TestCheck(t *testing.T) {
 			t.Errorf("recovered %v", r)
 		}
 	}()
-	_ = func() (err error) {
-		defer Catch(&err)
+	_ = Do(t.Context(), io.Discard, func(*Run) {
+		defer Doing("nothing")
 		panic("another panic")
-	}()
+	})
 }
 
 func TestFlags(t *testing.T) {
@@ -108,14 +100,20 @@ func TestResolve(t *testing.T) {
 		{Ends{Server: "::ffff:192.0.2.1", Port: "7"}, "invalid AddrPort", "192.0.2.1:7"},
 		{Ends{Server: "192.0.2.1", Bind: "192.0.2.2", Port: "7"}, "192.0.2.2:0", "192.0.2.1:7"},
 	} {
-		from, to, err := tt.ends.Resolve(t.Context())
+		from, to, err := resolved(&tt.ends)
 		if err != nil || from.String() != tt.from || to.String() != tt.to {
 			t.Errorf("%+v: %v, %v, %v", tt.ends, from, to, err)
 		}
 	}
-	if _, _, err := (&Ends{Port: "no such port"}).Resolve(t.Context()); err == nil {
+	if _, _, err := resolved(&Ends{Port: "no such port"}); err == nil {
 		t.Error("a port that is none was resolved")
 	}
+}
+
+func resolved(e *Ends) (from, to netip.AddrPort, err error) {
+	defer Catch(&err)
+	from, to = e.Resolve()
+	return from, to, nil
 }
 
 // TestMessages checks that each byte is checked.

@@ -2,11 +2,13 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Timeout is how long a program waits for its peer. As an error it reports that nothing came.
@@ -16,10 +18,7 @@ type Timeout struct {
 }
 
 func (t Timeout) Error() string {
-	lost := ""
-	if t.Lossy {
-		lost = ", or a datagram was lost"
-	}
+	lost := map[bool]string{true: ", or a datagram was lost"}[t.Lossy]
 	return fmt.Sprintf("nothing for %v: the peer is gone or stuck%s (--timeout waits longer)", t.After, lost)
 }
 
@@ -33,39 +32,21 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	ctx, cancel := t.Context(ctx)
 	defer cancel()
 	var wc [1]ibv.WC
-	if _, err := cq.Wait(ctx, wc[:]); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return wc[0], err
+	_, err := cq.Wait(ctx, wc[:])
+	switch {
+	case err == nil:
+		err = wc[0].Err()
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
 	}
-	return wc[0], wc[0].Err()
+	return wc[0], err
 }
 
-// Endpoint is a queue pair and the objects that it needs.
-type Endpoint struct {
-	PD *ibv.PD
-	CQ *ibv.CQ
-	MR *ibv.MR
-	QP *ibv.QP
-	Closers
-}
-
-// NewEndpoint makes a queue pair for a number of work requests each way, and memory.
-func NewEndpoint(dev *ibv.Device, t ibv.QPType, depth, bytes int) (_ *Endpoint, err error) {
-	e := &Endpoint{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.Close())
-		}
-	}()
-	defer Catch(&err)
-	e.PD = Keep(&e.Closers, Must(dev.AllocPD()))
-	e.CQ = Keep(&e.Closers, Must(dev.CreateCQ(2*depth, nil)))
-	e.MR = Keep(&e.Closers, Must(e.PD.AllocMR(bytes, ibv.LocalWrite, nil)))
-	opt := &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth}
-	e.QP = Keep(&e.Closers, Must(e.PD.CreateQP(e.CQ, e.CQ, opt)))
-	return e, nil
+// NewQP makes a queue pair for a number of work requests each way, and what it needs.
+func NewQP(r *Run, dev *ibv.Device, t ibv.QPType, depth int) *ibv.QP {
+	pd := Keep(r, Must(dev.AllocPD()))
+	cq := Keep(r, Must(dev.CreateCQ(2*depth, nil)))
+	return Keep(r, Must(pd.CreateQP(cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
 }
 
 // GRH is the size of the header in front of each datagram that is received: a GRH, or with RoCE v2 over IPv4 an IPv4
@@ -73,23 +54,23 @@ func NewEndpoint(dev *ibv.Device, t ibv.QPType, depth, bytes int) (_ *Endpoint, 
 const GRH = 40
 
 // FitsMTU checks that a datagram of the size of a flag fits in one packet.
-func FitsMTU(dev *ibv.Device, port uint8, flag string, size int) error {
-	p, err := dev.QueryPort(port)
-	if err != nil {
-		return err
-	}
-	if mtu := p.ActiveMTU.Bytes(); size > mtu {
-		return fmt.Errorf("%s %d: a datagram fits in one packet, and the MTU of the port is %d", flag, size, mtu)
-	}
-	return nil
+func FitsMTU(dev *ibv.Device, port uint8, flag string, size int) {
+	mtu := Must(dev.QueryPort(port)).ActiveMTU.Bytes()
+	Ensure(size <= mtu, "%s %d: a datagram fits in one packet, and the MTU of the port is %d", flag, size, mtu)
 }
 
 // Messages describes the messages of a program.
 type Messages struct {
 	Kind        string // "message" or "datagram"
+	Header      int    // bytes in front of each that is received
 	Count, Size int
 	Verify      bool
 	Timeout
+}
+
+// Datagrams are Messages that may get lost.
+func Datagrams() Messages {
+	return Messages{Kind: "datagram", Header: GRH, Timeout: Timeout{Lossy: true}}
 }
 
 // Flags adds -C, -S, -V and --timeout.
@@ -100,9 +81,6 @@ func (m *Messages) Flags(f *Flags, leastCount, mostSize int) {
 	f.Timeout(&m.Timeout, "longest `time` without a "+m.Kind)
 }
 
-// Memory is how many bytes an Exchange needs.
-func (m *Messages) Memory(header int) int { return m.Count * (header + 2*m.Size) }
-
 // Fill makes the first bytes of b message n. It differs from byte to byte and from message to message.
 func (m *Messages) Fill(b []byte, n int) {
 	for i := range b[:m.Size] {
@@ -112,18 +90,19 @@ func (m *Messages) Fill(b []byte, n int) {
 
 // Check checks the size of message n, and with -V every byte.
 func (m *Messages) Check(b []byte, n int) error {
-	if len(b) != m.Size {
-		return fmt.Errorf("%s %d has %d bytes, want %d: give both sides the same -S", m.Kind, n, len(b), m.Size)
+	err := Want(len(b) == m.Size, "%s %d has %d bytes, want %d: give both sides the same -S", m.Kind, n, len(b), m.Size)
+	if err != nil || !m.Verify {
+		return err
 	}
-	if !m.Verify {
-		return nil
-	}
-	want := make([]byte, m.Size)
-	m.Fill(want, n)
-	if err := Compare(b, want); err != nil {
+	if err := Compare(b, func(want []byte) { m.Fill(want, n) }); err != nil {
 		return fmt.Errorf("message %d: %w (is the peer one of these examples?)", n, err)
 	}
 	return nil
+}
+
+// Checked is the end of a report: what -V has found.
+func Checked(verify bool) string {
+	return map[bool]string{true: ", every byte as it should be"}[verify]
 }
 
 // PayloadError reports a message with wrong bytes.
@@ -136,8 +115,10 @@ func (e *PayloadError) Error() string {
 	return fmt.Sprintf("byte %d is %#02x, want %#02x", e.Offset, e.Got, e.Want)
 }
 
-// Compare compares messages of the same size, byte by byte. Its error is a *PayloadError.
-func Compare(got, want []byte) error {
+// Compare compares a message, byte by byte, with what fill makes. Its error is a *PayloadError.
+func Compare(got []byte, fill func([]byte)) error {
+	want := make([]byte, len(got))
+	fill(want)
 	for i := range got {
 		if got[i] != want[i] {
 			return &PayloadError{i, got[i], want[i]}
@@ -146,10 +127,132 @@ func Compare(got, want []byte) error {
 	return nil
 }
 
-// Checked is the end of a report: what -V has found.
-func Checked(verify bool) string {
-	if verify {
-		return ", every byte as it should be"
+// Exchange is the messages of one queue pair. Its memory has a place for each message that comes, with a header, and
+// behind them one for each that goes.
+type Exchange struct {
+	*Messages
+	QP   *ibv.QP
+	Post func(*ibv.Batch, ibv.SGE) // adds a message to those that Send posts
+	Came func(*ibv.WC, []byte)     // if there is one, gets each that was received, with its header
+
+	mr             *ibv.MR
+	sent, received int
+}
+
+// Exchange posts a receive for every message, before the peer can send. The memory is closed as Keep says.
+func (m *Messages) Exchange(until interface{ OnClose(func() error) }, qp *ibv.QP) *Exchange {
+	place := m.Header + m.Size
+	mr := Keep(until, Must(qp.PD().AllocMR(max(1, m.Count*(place+m.Size)), ibv.LocalWrite, nil)))
+	wrs := make([]ibv.RecvWR, m.Count)
+	for n := range wrs {
+		wrs[n] = ibv.RecvWR{ID: uint64(n), SGEs: []ibv.SGE{mr.SGE(n*place, place)}}
 	}
-	return ""
+	Must(qp.PostRecv(wrs))
+	return &Exchange{Messages: m, QP: qp, mr: mr}
+}
+
+// Send posts all messages.
+func (x *Exchange) Send() {
+	batch := x.QP.Batch()
+	for n := range x.Count {
+		at := x.Count*(x.Header+x.Size) + n*x.Size
+		x.Fill(x.mr.Bytes()[at:], n)
+		x.Post(batch, x.mr.SGE(at, x.Size))
+	}
+	Check(batch.Post())
+}
+
+// Finish waits until so many messages have been sent, and so many received. It checks each that was received.
+func (x *Exchange) Finish(ctx context.Context, sent, received int) {
+	for x.sent < sent || x.received < received {
+		wc, err := x.Next(ctx, x.QP.RecvCQ())
+		switch {
+		case err != nil && x.received < received:
+			Check(fmt.Errorf("%d %ss received of %d: %w", x.received, x.Kind, received, err))
+		case err != nil:
+			Check(fmt.Errorf("%d %ss sent of %d: %w", x.sent, x.Kind, sent, err))
+		case wc.Opcode == ibv.WCSend:
+			x.sent++
+			continue
+		}
+		b := x.mr.Bytes()[int(wc.ID)*(x.Header+x.Size):][:wc.ByteLen]
+		Check(x.Check(b[x.Header:], x.received))
+		if x.Came != nil {
+			x.Came(&wc, b)
+		}
+		x.received++
+	}
+}
+
+// Both has all queue pairs send their messages and receive as many, on the one side first, and reports that.
+func (m *Messages) Both(r *Run, all []*Exchange, first bool) {
+	for _, x := range all {
+		if !first {
+			x.Finish(r, 0, m.Count)
+		}
+		x.Send()
+	}
+	for _, x := range all {
+		x.Finish(r, m.Count, m.Count)
+	}
+	fmt.Fprintf(r, "%d %ss sent and as many received%s\n", len(all)*m.Count, m.Kind, Checked(m.Verify))
+}
+
+// Resolving is how long an address or a route may take.
+const Resolving = 2 * time.Second
+
+// Listen listens at the address of the server, and says so.
+func (e *Ends) Listen(r *Run, opt *rdmacm.Options) *rdmacm.Listener {
+	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(e.Bind, e.Port), opt)))
+	fmt.Fprintf(r, "listening on %v\n", l.Addr())
+	return l
+}
+
+// Serve serves the clients of l side by side. It ends when it is interrupted, as intended. It prints what fails.
+func Serve(r *Run, l *rdmacm.Listener, serve func(*Run, *rdmacm.Request)) {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	ctx, cancel := context.WithCancel(r)
+	defer cancel()
+	for {
+		request, err := l.Next(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		Check(err)
+		clients.Go(func() {
+			err := Do(ctx, r, func(r *Run) { serve(r, request) })
+			if err != nil && ctx.Err() == nil {
+				fmt.Fprintf(r, "%v: %v\n", request.RemoteAddr(), err)
+			}
+		})
+	}
+}
+
+// Events are those of one channel.
+type Events struct {
+	*rdmacm.EventChannel
+	handle func(*rdmacm.Event)
+	seen   map[rdmacm.EventType]int
+}
+
+// NewEvents makes a channel. handle gets its events, those that report an error also.
+func NewEvents(r *Run, handle func(*rdmacm.Event)) *Events {
+	return Keep(r, &Events{Must(rdmacm.NewEventChannel()), handle, map[rdmacm.EventType]int{}})
+}
+
+// Until waits until n events of a type have come since the beginning. It returns the last one that has.
+func (e *Events) Until(ctx context.Context, n int, last rdmacm.EventType) (ev *rdmacm.Event) {
+	next := func() {
+		ev = Must(e.Event(ctx))
+		defer Doing("%v", ev.Type)
+		if ev.Type != rdmacm.EventTimewaitExit && ev.Type != rdmacm.EventAddrChange {
+			e.handle(ev)
+		}
+		e.seen[ev.Type]++
+	}
+	for e.seen[last] < n {
+		next()
+	}
+	return ev
 }

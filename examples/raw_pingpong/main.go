@@ -10,10 +10,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"os"
@@ -72,35 +70,32 @@ const (
 	rxFrames  = 16
 )
 
-func play(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	dev := program.Must(ibv.Open(o.device))
-	defer program.Close(dev, &err)
-	e := program.Must(program.NewEndpoint(dev, ibv.RawPacket, rxFrames, 2*slot))
-	defer program.Close(e, &err)
-	program.Check(e.QP.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: o.port}, ibv.MaskState|ibv.MaskPort))
-	program.Check(e.QP.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
-	program.Check(e.QP.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))
+func play(r *program.Run, o *options) {
+	dev := program.Keep(r, program.Must(ibv.Open(o.device)))
+	qp := program.NewQP(r, dev, ibv.RawPacket, rxFrames)
+	mr := program.Keep(r, program.Must(qp.PD().AllocMR(2*slot, ibv.LocalWrite, nil)))
+	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: o.port}, ibv.MaskState|ibv.MaskPort))
+	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
+	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))
 	receive := func() {
-		program.Must(e.QP.PostRecv([]ibv.RecvWR{{ID: recvID, SGEs: []ibv.SGE{e.MR.SGE(slot, slot)}}}))
+		program.Must(qp.PostRecv([]ibv.RecvWR{{ID: recvID, SGEs: []ibv.SGE{mr.SGE(slot, slot)}}}))
 	}
 	for range rxFrames {
 		receive()
 	}
 	// What comes from the peer, and is for us.
 	all := ibv.MAC{255, 255, 255, 255, 255, 255}
-	flow := program.Must(e.QP.CreateFlow(&ibv.FlowAttr{Port: o.port, Specs: []ibv.FlowSpec{ibv.FlowEth{
+	program.Keep(r, program.Must(qp.CreateFlow(&ibv.FlowAttr{Port: o.port, Specs: []ibv.FlowSpec{ibv.FlowEth{
 		Value: ibv.FlowEthFields{DstMAC: o.own, SrcMAC: o.peer}, Mask: ibv.FlowEthFields{DstMAC: all, SrcMAC: all},
-	}}}))
-	defer program.Close(flow, &err)
+	}}})))
 
-	frame := e.MR.Bytes()[:o.size]
+	frame := mr.Bytes()[:o.size]
 	copy(frame, o.peer[:])
 	copy(frame[6:], o.own[:])
 	frame[12], frame[13] = etherType>>8, etherType&0xff
 	send := func() {
-		program.Must(e.QP.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
-			SGEs: []ibv.SGE{e.MR.SGE(0, o.size)}}}))
+		program.Must(qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{mr.SGE(0, o.size)}}}))
 	}
 	ahead := 0
 	if o.client { // each end sends when it has received the other's frame
@@ -109,7 +104,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	}
 	for sent, received := 0, 0; sent < o.n || received < o.n; {
 		var wc [1]ibv.WC
-		program.Must(e.CQ.Wait(ctx, wc[:]))
+		program.Must(qp.RecvCQ().Wait(r, wc[:]))
 		program.Check(wc[0].Err())
 		if wc[0].ID == sendID {
 			sent++
@@ -121,6 +116,5 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 			send()
 		}
 	}
-	fmt.Fprintf(out, "%d frames of %d bytes each way\n", o.n, o.size)
-	return nil
+	fmt.Fprintf(r, "%d frames of %d bytes each way\n", o.n, o.size)
 }

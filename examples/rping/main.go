@@ -17,16 +17,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/netip"
 	"os"
 
 	"github.com/pureverbs/pureverbs/examples/program"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -57,72 +59,209 @@ func parse(args []string) (*options, error) {
 	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte: a client what comes back, a server what it reads")
 	f.Timeout(&o.timeout, "longest `time` without a reply")
 	err := f.Parse(args, 0)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.server == o.client:
-		return nil, errors.New("want either -s or -c")
-	case o.client && o.at.Bind == "":
-		return nil, errors.New("-c: want -a with the address of the server")
-	case o.client && o.persistent:
-		return nil, errors.New("-P is for -s")
-	}
-	return o, nil
+	return o, errors.Join(err, program.Want(o.server != o.client, "want either -s or -c"),
+		program.Want(!o.client || o.at.Bind != "", "-c: want -a with the address of the server"),
+		program.Want(!o.client || !o.persistent, "-P is for -s"))
 }
 
-func run(ctx context.Context, o *options, out io.Writer) (err error) {
+func run(r *program.Run, o *options) {
 	if o.client {
-		return ping(ctx, o, out)
+		(&session{Run: r, o: o}).pings()
+		return
 	}
-	defer program.Catch(&err)
-	l := program.Must(o.at.Listen(ctx, nil, out))
-	defer program.Close(l, &err)
-	serve := func(ctx context.Context, request *rdmacm.Request) error { return reply(ctx, request, o, out) }
+	l := o.at.Listen(r, nil)
+	serve := func(r *program.Run, request *rdmacm.Request) {
+		s := &session{Run: r, o: o}
+		program.Keep(r, program.Must(request.Accept(r, s.options())))
+		n := 0
+		for s.reply(n) {
+			n++
+		}
+		s.report(n)
+	}
 	if o.persistent {
-		return program.Serve(ctx, l, out, serve)
+		program.Serve(r, l, serve)
+	} else {
+		serve(r, program.Must(l.Next(r)))
 	}
-	return serve(ctx, program.Must(l.Next(ctx)))
 }
 
-func ping(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	s := &session{o: o, out: out}
+// pings is the whole of a client.
+func (s *session) pings() {
 	opt := s.options()
-	opt.LocalAddr = o.source
-	c := program.Must(rdmacm.Dial(ctx, net.JoinHostPort(o.at.Bind, o.at.Port), opt))
-	defer program.Close(c, &err)
+	opt.LocalAddr = s.o.source
+	c := program.Keep(s, program.Must(rdmacm.Dial(s, net.JoinHostPort(s.o.at.Bind, s.o.at.Port), opt)))
 	n := 0
-	for ; o.count == 0 || n < o.count; n++ {
-		if err := s.ping(ctx, n); err != nil {
-			if o.count == 0 && ctx.Err() != nil {
-				break // interrupted, as intended
-			}
-			return fmt.Errorf("ping %d: %w", n, err)
+	for ; s.o.count == 0 || n < s.o.count; n++ {
+		err := s.ping(n)
+		if s.o.count == 0 && s.Err() != nil {
+			break // interrupted, as intended
 		}
+		program.Check(err)
 	}
 	s.report(n)
-	ctx, cancel := o.timeout.Context(context.WithoutCancel(ctx))
+	ctx, cancel := s.o.timeout.Context(context.WithoutCancel(s))
 	defer cancel()
-	return c.Shutdown(ctx)
+	program.Check(c.Shutdown(ctx))
 }
 
-// reply serves one client until it disconnects.
-func reply(ctx context.Context, request *rdmacm.Request, o *options, out io.Writer) (err error) {
+// session is one connection, on either side. It is not safe for concurrent use.
+type session struct {
+	*program.Run
+	o    *options
+	c    *rdmacm.Conn
+	life context.Context // of the connection
+	note *ibv.MR         // two messages: one to send, one received
+	data *ibv.MR         // a ping, and behind it a client's place for the pong
+}
+
+// region is memory of the sender of a message, and the message, big-endian.
+type region struct {
+	Addr       uint64
+	RKey, Size uint32
+}
+
+const noteSize = 16
+
+func (s *session) options() *rdmacm.Options {
+	return &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 16, MaxRecvWR: 1}, Prepare: s.prepare}
+}
+
+// prepare runs before the peer can send.
+func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	defer program.Catch(&err)
-	s := &session{o: o, out: out}
-	c := program.Must(request.Accept(ctx, s.options()))
-	defer program.Close(c, &err)
-	for n := 0; ; n++ {
-		source, err := s.message(ctx)
-		if errors.Is(err, rdmacm.ErrDisconnected) {
-			s.report(n)
-			return nil
+	s.c = c
+	life, end := context.WithCancelCause(s)
+	s.life = life
+	c.OnDone(end)
+	s.note = program.Keep(c, program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil)))
+	size, access := maxSize, ibv.LocalWrite
+	if s.o.client {
+		size, access = 2*s.o.size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
+	}
+	s.data = program.Keep(c, program.Must(c.PD().AllocMR(size, access, nil)))
+	s.expect()
+	return nil
+}
+
+// expect posts the receive for the next message.
+func (s *session) expect() {
+	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
+}
+
+// ping is one round of the client.
+func (s *session) ping(n int) (err error) {
+	defer program.Catch(&err)
+	defer program.Doing("ping %d", n)
+	size := s.o.size
+	source, sink := s.data.Bytes()[:size], s.data.Bytes()[size:]
+	fill(source, n)
+	clear(sink)
+	for _, at := range []uint64{0, uint64(size)} { // it reads from the first and writes to the second
+		s.tell(region{s.data.Addr() + at, s.data.RKey(), uint32(size)})
+		program.Must(s.message())
+	}
+	s.check("", sink, n)
+	return nil
+}
+
+// reply is one round of the server. It reports whether there was one: a client may disconnect instead.
+func (s *session) reply(n int) bool {
+	defer program.Doing("ping %d", n)
+	source, err := s.message()
+	if errors.Is(err, rdmacm.ErrDisconnected) {
+		return false
+	}
+	program.Check(err)
+	s.rdma(ibv.OpRead, ibv.WCRead, source)
+	got := s.data.Bytes()[:source.Size]
+	s.check("server ", got, n)
+	s.tell(region{}) // go ahead; the content is ignored
+	sink := program.Must(s.message())
+	sink.Size = min(sink.Size, uint32(len(text(got)))+1) // with its zero byte
+	s.rdma(ibv.OpWrite, ibv.WCWrite, sink)
+	s.tell(region{})
+	return true
+}
+
+// tell sends a message. It does not wait: the peer's next one can only come after this one has arrived.
+func (s *session) tell(r region) {
+	program.Must(binary.Encode(s.note.Bytes(), binary.BigEndian, r))
+	program.Must(s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}}))
+}
+
+// message waits for the peer's next one.
+func (s *session) message() (r region, err error) {
+	defer program.Catch(&err)
+	n := s.wait(ibv.WCRecv).ByteLen
+	program.Ensure(n == noteSize, "a message of %d bytes, want %d", n, noteSize)
+	program.Must(binary.Decode(s.note.Bytes()[noteSize:], binary.BigEndian, &r))
+	s.expect()
+	return r, nil
+}
+
+// rdma reads from the peer's memory, or writes to it, and waits until that is done.
+func (s *session) rdma(op ibv.Opcode, done ibv.WCOpcode, r region) {
+	size := int(r.Size)
+	program.Ensure(size >= 1 && size <= s.data.Len(),
+		"a message of a ping of %d bytes, want 1 to %d: make -S of the client smaller", size, s.data.Len())
+	program.Must(s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{s.data.SGE(0, size)}, Remote: ibv.RemoteAddr{Addr: r.Addr, RKey: r.RKey}}}))
+	s.wait(done)
+}
+
+// wait waits for a completion of this kind. Others can only be those of messages that were sent. After the end of the
+// connection the error is why it has ended.
+func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
+	ctx, cancel := s.o.timeout.Context(s.life)
+	defer cancel()
+	for {
+		wc, err := s.o.timeout.Next(ctx, s.c.CQ())
+		// The connection has ended; on iWARP its event may come later. There a message that has arrived may fail at its
+		// sender if the peer has ended the connection at once.
+		acked := s.c.PD().Device().Info().Transport.SendsAcked()
+		if wc.Status == ibv.WCWRFlushErr || wc.Status == ibv.WCLocQPOpErr && !acked {
+			continue
 		}
-		if err == nil {
-			err = s.reply(ctx, n, source)
-		}
-		if err != nil {
-			return fmt.Errorf("ping %d: %w", n, err)
+		program.Check(err)
+		if wc.Opcode == kind {
+			return wc
 		}
 	}
 }
+
+// text returns the bytes before the first zero byte.
+func text(b []byte) []byte { return bytes.SplitN(b, []byte{0}, 2)[0] }
+
+// check checks a ping with -V, and shows it with -v.
+func (s *session) check(whose string, b []byte, n int) {
+	if s.o.verify {
+		program.Check(verify(b, n))
+	}
+	if s.o.verbose {
+		fmt.Fprintf(s, "%sping data: %s\n", whose, text(b))
+	}
+}
+
+func (s *session) report(n int) { fmt.Fprintf(s, "%d pings%s\n", n, program.Checked(s.o.verify)) }
+
+// Sizes of a ping that the stock rping accepts.
+const (
+	minSize = 23
+	maxSize = 64<<10 - 1
+)
+
+// fill makes b ping n: its number, then the letters from 'A' to 'z' round and round, each ping one letter further on,
+// and a zero byte.
+func fill(b []byte, n int) {
+	const first, letters = 'A', 'z' - 'A' + 1
+	text := copy(b, fmt.Sprintf("rdma-ping-%d: ", n))
+	for i := range b[text:] {
+		b[text+i] = byte(first + (n+i)%letters)
+	}
+	b[len(b)-1] = 0
+}
+
+// verify checks every byte of ping n.
+func verify(b []byte, n int) error { return program.Compare(b, func(want []byte) { fill(want, n) }) }

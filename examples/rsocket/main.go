@@ -4,21 +4,20 @@
 //	rsocket rstream -T verify                 # on one host: waits
 //	rsocket rstream -T verify -s HOST         # on the other, or: rstream -T v -s HOST
 //
-// Each has a file of its own; what they share is in options.go and socket.go: connecting, and three
-// ways of waiting for a socket that is not ready.
+// What they share is in socket.go: connecting, and three ways of waiting for a socket that is not ready.
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
+	"strings"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 )
 
-var programs = map[string]func(context.Context, *options, io.Writer) error{
+var programs = map[string]func(*program.Run, *options){
 	"rstream": rstream, "riostream": riostream, "rcopy": rcopy, "udpong": udpong,
 }
 
@@ -31,26 +30,32 @@ With -h each of them lists its options.
 `
 
 func main() {
-	name := ""
-	if len(os.Args) > 1 {
-		name = os.Args[1]
-	}
-	if name == "-h" || name == "--help" {
-		fmt.Fprint(os.Stderr, synopsis)
-		return
-	}
-	run, ok := programs[name]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "rsocket: program %q: want one of these\n%s", name, synopsis)
-		os.Exit(2)
+	name, args := "", os.Args[1:]
+	if len(args) > 0 && programs[args[0]] != nil {
+		name, args = args[0], args[1:]
 	}
 	parse := func(args []string) (*options, error) { return parse(name, args) }
-	program.Main("rsocket "+name, os.Args[2:], parse, run)
+	program.Main(strings.TrimSpace("rsocket "+name), args, parse, programs[name])
+}
+
+// options are those of all four programs.
+type options struct {
+	program.Ends
+	test    map[string]bool // what -T says
+	buffer  int             // bytes, each way; 0 is the library's own choice
+	timeout program.Timeout
+
+	iterations, count, size int
+	directory, source, dest string // of rcopy
 }
 
 // parse reads the command line of a program.
 func parse(name string, args []string) (*options, error) {
-	o := &options{timeout: program.Timeout{Lossy: true}}
+	o := &options{test: map[string]bool{}, timeout: program.Timeout{Lossy: true}}
+	if name == "" {
+		_ = program.NewFlags(synopsis).Parse(args, len(args))
+		return nil, errors.New("want rstream, riostream, rcopy or udpong")
+	}
 	forms, mostArgs := fmt.Sprintf("rsocket %s [options]\nrsocket %[1]s -s HOST [options]\n", name), 0
 	if name == "rcopy" {
 		forms, mostArgs = "rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n", 2
@@ -67,9 +72,6 @@ func parse(name string, args []string) (*options, error) {
 		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of datagrams of a client")
 		f.Int(&o.size, "size", "S", 1000, control, largest, "`bytes` in a datagram of a client")
 		o.words(f, "async", "echo", "nonblocking")
-	case "riostream":
-		o.ioMaps = 1
-		fallthrough
 	default:
 		o.Ends.Flags(f, "7471")
 		f.Int(&o.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
@@ -82,4 +84,18 @@ func parse(name string, args []string) (*options, error) {
 		err = o.files(f.Args())
 	}
 	return o, err
+}
+
+// words adds -T, which may be repeated: words, or their first letters.
+func (o *options) words(f *program.Flags, names ...string) {
+	want := strings.Join(names, ", ")
+	f.FuncP("test", "T", "`what` to do: "+want+"; may be repeated", func(s string) error {
+		for _, name := range names {
+			if s == name || s == name[:1] {
+				o.test[name] = true
+				return nil
+			}
+		}
+		return errors.New("want one of " + want)
+	})
 }

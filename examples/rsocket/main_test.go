@@ -19,7 +19,7 @@ func TestParseStream(t *testing.T) {
 		}
 	}
 	o, err := parse("rstream", strings.Fields("-T b -T verify -S 5 -s host"))
-	if err != nil || o.wait != blocking || !o.verify || o.size != 5 || o.Server != "host" {
+	if err != nil || !o.test["blocking"] || !o.test["verify"] || o.size != 5 || o.Server != "host" {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"context"
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -17,18 +18,34 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
-// rcopy copies a file to another host over an rsocket, with itself or with the stock rcopy, as server or as client.
+// rcopy copies a file to another host over an rsocket.
 //
 //	rsocket rcopy -d DIRECTORY               # on one host: waits, until interrupted
 //	rsocket rcopy FILE HOST:NAME             # on the other
 //
 // A server writes files in its directory and below it, nowhere else, for any client: use it on a network that you
 // trust.
-func rcopy(ctx context.Context, o *options, out io.Writer) error {
+func rcopy(r *program.Run, o *options) {
 	if o.Server != "" {
-		return sendFile(ctx, o, out)
+		sendFile(r, o)
+		return
 	}
-	return serveFiles(ctx, o, out)
+	root := program.Keep(r, program.Must(os.OpenRoot(o.directory)))
+	l := open(r, o, rsocket.Stream)
+	for {
+		c, err := l.accept()
+		if r.Err() != nil {
+			return // interrupted, as intended
+		}
+		program.Check(err)
+		peer, _ := c.RemoteAddr()
+		err = program.Do(r, r, func(r *program.Run) {
+			program.Check(receive(wrap(r, o, c).connected(), root, r))
+		})
+		if err != nil {
+			fmt.Fprintf(r, "%v: %v\n", peer.Addr(), err)
+		}
+	}
 }
 
 // files reads the arguments of a client of rcopy: FILE and HOST[:NAME].
@@ -38,123 +55,98 @@ func (o *options) files(args []string) error {
 	}
 	o.source = args[0]
 	o.Server, o.dest = split(args[1])
-	switch {
-	case o.Server == "":
-		return fmt.Errorf("%q has no host", args[1])
-	case o.dest == "":
-		o.dest = filepath.Base(o.source)
-	case len(o.dest) > longestName:
-		return fmt.Errorf("a name of %d bytes: want at most %d", len(o.dest), longestName)
-	}
-	return nil
+	o.dest = cmp.Or(o.dest, filepath.Base(o.source))
+	return errors.Join(program.Want(o.Server != "", "%q has no host", args[1]),
+		program.Want(len(o.dest) <= longestName, "a name of %d bytes: want at most %d", len(o.dest), longestName))
 }
+
+var destination = regexp.MustCompile(`(?s)^(?:\[(.*?)\]|([^:]*)):?(.*)$`)
 
 // split divides HOST:NAME. An IPv6 address is in brackets.
 func split(s string) (host, name string) {
-	if rest, ok := strings.CutPrefix(s, "["); ok {
-		host, name, _ = strings.Cut(rest, "]")
-		return host, strings.TrimPrefix(name, ":")
-	}
-	host, name, _ = strings.Cut(s, ":")
-	return host, name
+	m := destination.FindStringSubmatch(s)
+	return m[1] + m[2], m[3]
 }
 
 // sendFile is the whole of a client.
-func sendFile(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	f := program.Must(os.Open(o.source))
-	defer program.Close(f, &err)
+func sendFile(r *program.Run, o *options) {
+	f := program.Keep(r, program.Must(os.Open(o.source)))
 	info := program.Must(f.Stat())
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", o.source)
-	}
-	s := program.Must(dial(ctx, o, out))
-	defer program.Close(s, &err)
-	if err := request(s, openFile, uint32(info.Mode().Perm()), name(o.dest)); err != nil {
-		return fmt.Errorf("%s: %w", o.dest, err)
-	}
+	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", o.source)
+	s := dial(r, o)
+	defer program.Doing("%s", o.dest)
+	(&command{header{Kind: openFile, Data: uint32(info.Mode().Perm())}, name(o.dest)}).write(s)
+	result(s, openFile)
 	start := time.Now()
-	program.Check(tell(s, writeFile, 0, size(info.Size())))
+	(&command{header{Kind: writeFile}, size(info.Size())}).write(s)
 	n, err := io.CopyN(s, f, info.Size())
-	if err == io.EOF {
-		err = errors.New("the file became shorter")
-	}
+	program.Ensure(err != io.EOF, "the file became shorter")
 	program.Check(err)
-	program.Check(result(s, writeFile)) // all is there
+	result(s, writeFile) // all is there
 	took := max(time.Since(start).Seconds(), 1e-9)
-	program.Check(request(s, closeFile, 0, nil))
-	fmt.Fprintf(out, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
-	return nil
+	(&command{header{Kind: closeFile}, nil}).write(s)
+	result(s, closeFile)
+	fmt.Fprintf(r, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
 }
 
-// serveFiles serves one client after the other until interrupted.
-func serveFiles(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	root := program.Must(os.OpenRoot(o.directory))
-	defer program.Close(root, &err)
-	l := program.Must(open(ctx, o, rsocket.Stream, out))
-	defer program.Close(l, &err)
-	for {
-		s, err := l.Accept()
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		program.Check(err)
-		peer, _ := s.RemoteAddr()
-		if err := errors.Join(receive(s, root, out), s.Close()); err != nil {
-			fmt.Fprintf(out, "%v: %v\n", peer.Addr(), err)
-		}
-	}
-}
-
-// receive does what a client asks for until it ends the connection.
+// receive receives files until the client ends the connection.
 func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	var f *os.File
 	defer func() {
-		if f != nil {
-			err = errors.Join(err, f.Close())
+		if err == io.EOF {
+			err = nil
 		}
 	}()
+	defer program.Catch(&err)
 	for {
-		c, err := read(s)
-		if err == io.EOF {
-			return nil
-		}
-		program.Check(err)
-		var failed error // which the client is told
-		switch {
-		case c.Kind == openFile && f == nil:
-			f, failed = root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
-		case c.Kind == writeFile && f != nil && len(c.rest) == 8 && c.number() >= 0:
-			var n int64
-			n, failed = store(f, s, c.number())
-			fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, c.number())
-		case c.Kind == closeFile && f != nil:
-			failed = f.Close()
-			f = nil
-		default:
-			failed = errOrder
-		}
-		program.Check(reply(s, c, failed))
-		if e := (*fs.PathError)(nil); errors.As(failed, &e) {
-			return fmt.Errorf("%s %q: %w", e.Op, e.Path, e.Err) // a terminal might obey a name
-		}
-		if failed != nil {
-			return failed
-		}
+		receiveFile(s, root, out)
 	}
 }
 
-// store writes a file of that size. If it cannot be written the rest is dropped, because the client reads no reply
-// before it has sent all.
+// receiveFile does what a client asks for a file: open, write and close it.
+func receiveFile(s io.ReadWriter, root *os.Root, out io.Writer) {
+	c := next(s, openFile)
+	f, failed := root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
+	c.reply(s, failed)
+	defer f.Close() // after a failure
+	c = next(s, writeFile)
+	if len(c.rest) != 8 || c.number() < 0 {
+		c.reply(s, errOrder)
+	}
+	n, failed := store(f, s, c.number())
+	fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, c.number())
+	c.reply(s, failed)
+	next(s, closeFile).reply(s, f.Close())
+}
+
+// next reads a command, which must be of this kind.
+func next(s io.ReadWriter, kind byte) *command {
+	c := program.Must(read(s))
+	if c.Kind != kind {
+		c.reply(s, errOrder)
+	}
+	return c
+}
+
+// reply replies to a command: with the errno of what failed, or that of an invalid argument. It ends if something has.
+func (c *command) reply(w io.Writer, failed error) {
+	var errno syscall.Errno
+	if failed != nil && !errors.As(failed, &errno) {
+		errno = syscall.EINVAL
+	}
+	(&command{header{Kind: c.Kind | answered, Data: uint32(errno), ID: c.ID}, nil}).write(w)
+	if e := (*fs.PathError)(nil); errors.As(failed, &e) {
+		failed = fmt.Errorf("%s %q: %w", e.Op, e.Path, e.Err) // a terminal might obey a name
+	}
+	program.Check(failed)
+}
+
+// store writes a file of that size. It reads all of it in any case, because the client reads no reply before it has
+// sent all.
 func store(f io.Writer, s io.Reader, size int64) (int64, error) {
 	all := &io.LimitedReader{R: s, N: size}
 	n, err := io.Copy(f, all)
-	switch {
-	case errors.As(err, new(*fs.PathError)):
-		_, _ = io.Copy(io.Discard, all)
-	case err == nil && n < size:
+	_, _ = io.Copy(io.Discard, all)
+	if err == nil && n < size {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -216,20 +208,15 @@ func read(r io.Reader) (*command, error) {
 	return c, err
 }
 
-func (c *command) write(w io.Writer) error {
+// write sends a command, or a reply.
+func (c *command) write(w io.Writer) {
 	c.Length = uint16(headerSize + len(c.rest))
-	b, err := binary.Append(nil, binary.NativeEndian, c.header)
-	if err == nil {
-		_, err = w.Write(append(b, c.rest...))
-	}
-	return err
+	b := program.Must(binary.Append(nil, binary.NativeEndian, c.header))
+	program.Must(w.Write(append(b, c.rest...)))
 }
 
 // text is the rest as a name, which a zero byte ends.
-func (c *command) text() string {
-	s, _, _ := strings.Cut(string(c.rest), "\x00")
-	return s
-}
+func (c *command) text() string { return string(bytes.SplitN(c.rest, []byte{0}, 2)[0]) }
 
 // number is the rest as a size.
 func (c *command) number() int64 { return int64(binary.NativeEndian.Uint64(c.rest)) }
@@ -240,39 +227,9 @@ func name(s string) []byte { return append([]byte(s), make([]byte, 8-len(s)%8)..
 // size makes the rest of writeFile.
 func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
 
-// tell sends a command.
-func tell(w io.Writer, kind byte, data uint32, rest []byte) error {
-	return (&command{header{Kind: kind, Data: data}, rest}).write(w)
-}
-
 // result waits for the reply to a command.
-func result(r io.Reader, kind byte) error {
-	c, err := read(r)
-	switch {
-	case err != nil:
-		return err
-	case c.Kind != kind|answered:
-		return fmt.Errorf("a reply to command %#x, want one to %#x", c.Kind&^answered, kind)
-	case c.Data != 0:
-		return fmt.Errorf("the server says: %w", syscall.Errno(c.Data))
-	}
-	return nil
-}
-
-// request sends a command and waits for the reply.
-func request(rw io.ReadWriter, kind byte, data uint32, rest []byte) error {
-	if err := tell(rw, kind, data, rest); err != nil {
-		return err
-	}
-	return result(rw, kind)
-}
-
-// reply replies to a command: with the errno of what failed, or that of an invalid argument.
-func reply(w io.Writer, c *command, failed error) error {
-	errno := syscall.EINVAL
-	if failed == nil {
-		errno = 0
-	}
-	_ = errors.As(failed, &errno)
-	return (&command{header{Kind: c.Kind | answered, Data: uint32(errno), ID: c.ID}, nil}).write(w)
+func result(r io.Reader, kind byte) {
+	c := program.Must(read(r))
+	program.Ensure(c.Kind == kind|answered, "a reply to command %#x, want one to %#x", c.Kind&^answered, kind)
+	program.Ensure(c.Data == 0, "the server says: %w", syscall.Errno(c.Data))
 }

@@ -61,7 +61,7 @@ func TestReceive(t *testing.T) {
 	say := func(commands ...*command) []byte {
 		var b bytes.Buffer
 		for _, c := range commands {
-			_ = c.write(&b)
+			c.write(&b)
 		}
 		return b.Bytes()
 	}

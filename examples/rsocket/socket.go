@@ -4,198 +4,141 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/netip"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
-// socket is an rsocket whose calls wait until they are possible. It is not safe for concurrent use.
+// socket is an rsocket whose calls wait until they are possible: async, in a Poller; nonblocking, by trying again at
+// once; blocking, in the call, which only the end of the connection interrupts. It is not safe for concurrent use.
 type socket struct {
 	*rsocket.Socket
-	ctx    context.Context // ends waiting
+	run    *program.Run
 	o      *options
 	poller *rsocket.Poller
-	blocks bool
+
+	blocks, spins  bool     // once it is connected
+	sent, received *counter // of -T verify
 }
 
 // wrap makes a socket of an rsocket.
-func wrap(ctx context.Context, o *options, s *rsocket.Socket) (*socket, error) {
-	p, err := rsocket.NewPoller()
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return &socket{Socket: s, ctx: ctx, o: o, poller: p}, nil
+func wrap(r *program.Run, o *options, s *rsocket.Socket) *socket {
+	p := program.Keep(r, program.Must(rsocket.NewPoller()))
+	return &socket{Socket: program.Keep(r, s), run: r, o: o, poller: p}
 }
 
-// open returns the socket of a client, which is connected, or of a server, which clients can reach.
-func open(ctx context.Context, o *options, t rsocket.Type, out io.Writer) (_ *socket, err error) {
-	defer program.Catch(&err)
-	from, to, err := o.Resolve(ctx)
-	program.Check(err)
+// open returns the socket of a client, which is connected, or of a server, which clients can reach. Options are set
+// first, because connecting makes what they are about.
+func open(r *program.Run, o *options, t rsocket.Type) *socket {
+	from, to := o.Resolve()
 	domain := rsocket.DomainINET
 	if from.Addr().Is6() || to.Addr().Is6() {
 		domain = rsocket.DomainINET6
 	}
-	s := program.Must(wrap(ctx, o, program.Must(rsocket.New(domain, t))))
-	if err := s.begin(t, from, to, out); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
-}
-
-// begin connects, or listens. Options are set first, because connecting makes what they are about.
-func (s *socket) begin(t rsocket.Type, from, to netip.AddrPort, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	if s.o.buffer > 0 {
-		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptSendBuf, s.o.buffer))
-		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptRecvBuf, s.o.buffer))
+	s := wrap(r, o, program.Must(rsocket.New(domain, t)))
+	if o.buffer > 0 {
+		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptSendBuf, o.buffer))
+		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptRecvBuf, o.buffer))
 	}
 	if t == rsocket.Stream {
 		program.Check(s.SetReuseAddr())
 		program.Check(s.SetIntOption(rsocket.LevelTCP, rsocket.OptNoDelay, 1))
-	}
-	if s.o.ioMaps > 0 {
-		program.Check(s.SetIntOption(rsocket.LevelRDMA, rsocket.OptIOMaps, s.o.ioMaps))
+		program.Check(s.SetIntOption(rsocket.LevelRDMA, rsocket.OptIOMaps, 1)) // of riostream
 	}
 	if from.IsValid() {
 		program.Check(s.Bind(from))
 	}
-	if !to.IsValid() {
-		if t == rsocket.Stream {
-			program.Check(s.Listen(8))
+	if to.IsValid() {
+		err := s.Connect(to)
+		if errors.Is(err, syscall.EINPROGRESS) {
+			err = s.until(rsocket.PollOut, s.ConnectError)
 		}
-		fmt.Fprintf(out, "listening on %v\n", program.Must(s.LocalAddr()))
-		return nil
+		program.Check(err)
+		return s.connected()
 	}
-	if err = s.Connect(to); errors.Is(err, syscall.EINPROGRESS) {
-		err = s.until(rsocket.PollOut, func() error {
-			err := s.ConnectError()
-			if errors.Is(err, syscall.EINPROGRESS) {
-				return syscall.EAGAIN
-			}
-			return err
-		})
+	if t == rsocket.Stream {
+		program.Check(s.Listen(8))
 	}
-	program.Check(err)
-	return s.connected()
+	fmt.Fprintf(r, "listening on %v\n", program.Must(s.LocalAddr()))
+	return s
 }
 
-// connected makes the calls of a connected socket block, if they are to.
-func (s *socket) connected() error {
-	s.blocks = s.o.wait == blocking
-	return s.SetNonblock(!s.blocks)
+// connected makes calls wait as -T says.
+func (s *socket) connected() *socket {
+	s.blocks, s.spins = s.o.test["blocking"], s.o.test["nonblocking"]
+	program.Check(s.SetNonblock(!s.blocks))
+	return s
 }
-
-// Close ends the connection after what was sent has arrived.
-func (s *socket) Close() error { return errors.Join(s.Socket.Close(), s.poller.Close()) }
 
 // dial returns the connection of either side: to the server, or of the first client.
-func dial(ctx context.Context, o *options, out io.Writer) (_ *socket, err error) {
-	s, err := open(ctx, o, rsocket.Stream, out)
-	if err != nil || o.Server != "" {
-		return s, err
+func dial(r *program.Run, o *options) *socket {
+	s := open(r, o, rsocket.Stream)
+	if o.Server != "" {
+		return s
 	}
-	defer program.Close(s, &err)
-	return s.Accept()
+	c := wrap(r, o, program.Must(s.accept()))
+	program.Check(s.Close())
+	return c.connected()
 }
 
-// Accept waits for a client, however long it takes.
-func (s *socket) Accept() (*socket, error) {
-	var accepted *rsocket.Socket
-	err := s.try(s.ctx, rsocket.PollIn, func() (err error) {
-		accepted, _, err = s.Socket.Accept()
+// accept waits for a client, however long it takes.
+func (s *socket) accept() (c *rsocket.Socket, err error) {
+	err = s.try(s.run, rsocket.PollIn, func() (err error) {
+		c, _, err = s.Accept()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	c, err := wrap(s.ctx, s.o, accepted)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.connected(); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return c, err
 }
 
-// until tries a call until it need not wait, for as long as --timeout says.
+// until is try for as long as --timeout says.
 func (s *socket) until(ev rsocket.Events, call func() error) error {
-	if s.ctx.Err() != nil {
-		return context.Cause(s.ctx)
-	}
-	if !s.blocks {
-		if err := call(); !errors.Is(err, syscall.EAGAIN) {
+	if !s.blocks && s.run.Err() == nil { // most calls need not wait
+		if err := call(); !again(err) {
 			return err
 		}
 	}
-	ctx, cancel := s.o.timeout.Context(s.ctx)
+	ctx, cancel := s.o.timeout.Context(s.run)
 	defer cancel()
-	if !s.blocks {
-		return s.try(ctx, ev, call)
-	}
-	// A call that blocks in C ends with the connection.
-	defer context.AfterFunc(ctx, func() { _ = s.Shutdown(rsocket.ShutBoth) })()
-	err := call()
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return s.try(ctx, ev, call)
 }
 
 // try tries a call until it need not wait, for as long as ctx says. The cause of ctx is the error after that.
 func (s *socket) try(ctx context.Context, ev rsocket.Events, call func() error) error {
-	if err := s.poller.Add(s.Socket, ev); err != nil {
-		return err
+	if s.blocks { // a call that blocks in C ends with the connection
+		defer context.AfterFunc(ctx, func() { _ = s.Shutdown(rsocket.ShutBoth) })()
 	}
-	for {
-		if err := call(); !errors.Is(err, syscall.EAGAIN) {
+	for ctx.Err() == nil {
+		err := call()
+		if !again(err) && (err == nil || ctx.Err() == nil) {
 			return err
 		}
-		var err error
-		if s.o.wait != nonblocking {
-			_, err = s.poller.Wait(ctx)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			return err
+		if again(err) && !s.spins {
+			if err := s.poller.Add(s.Socket, ev); err != nil {
+				return err
+			}
+			if _, err := s.poller.Wait(ctx); err != nil && ctx.Err() == nil {
+				return err
+			}
 		}
 	}
+	return context.Cause(ctx)
 }
 
-// Read receives what there is, at least a byte.
-func (s *socket) Read(b []byte) (n int, err error) {
-	err = s.until(rsocket.PollIn, func() (err error) {
-		n, err = s.Recv(b)
-		return err
-	})
-	return n, err
+func again(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINPROGRESS)
 }
+
+// Read fills b, or receives what there is before the end.
+func (s *socket) Read(b []byte) (int, error) { return s.all(b, rsocket.PollIn, s.Recv) }
 
 // Write sends all of b.
-func (s *socket) Write(b []byte) (int, error) { return s.all(b, s.Send) }
+func (s *socket) Write(b []byte) (int, error) { return s.all(b, rsocket.PollOut, s.Send) }
 
-// WriteAt writes all of b at an offset of the peer's memory.
-func (s *socket) WriteAt(b []byte, offset int64) (int, error) {
-	return s.all(b, func(rest []byte) (int, error) {
-		at := offset + int64(len(b)-len(rest))
-		n, err := s.Socket.WriteAt(rest, at, 0)
-		if n == 0 && err == nil {
-			err = fmt.Errorf("the peer has no memory mapped at %d", at)
-		}
-		return n, err
-	})
-}
-
-// all repeats a call with the rest of b until it has taken all.
-func (s *socket) all(b []byte, call func(rest []byte) (int, error)) (done int, err error) {
+// all repeats a call with the rest of b until it has done all.
+func (s *socket) all(b []byte, ev rsocket.Events, call func(rest []byte) (int, error)) (done int, err error) {
 	for done < len(b) && err == nil {
-		err = s.until(rsocket.PollOut, func() error {
+		err = s.until(ev, func() error {
 			n, err := call(b[done:])
 			done += n
 			return err

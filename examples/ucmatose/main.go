@@ -8,12 +8,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/netip"
 	"os"
 
 	"github.com/pureverbs/pureverbs/examples/program"
@@ -37,8 +34,7 @@ func parse(args []string) (*options, error) {
 	o.Ends.Flags(f, "7471")
 	f.Int(&o.connections, "connections", "c", 1, 1, 1<<16, "`number` of connections, the same on both sides")
 	o.Messages.Flags(f, 0, 1<<20)
-	f.Int(&o.tos, "tos", "t", -1, -1, math.MaxUint8,
-		"type of service of a client's packets, a `byte` (default the system's)")
+	f.Int(&o.tos, "tos", "t", -1, -1, math.MaxUint8, "`type` of service of a client's packets (default the system's)")
 	f.Int(&o.ackTimeout, "ack-timeout", "a", -1, -1, 31,
 		"4.096 µs times two to the power of `n` is the time to wait for an acknowledgement (default the path's)")
 	f.BoolVarP(&o.migrate, "migrate", "m", false, "move the connections to a second event channel")
@@ -46,147 +42,102 @@ func parse(args []string) (*options, error) {
 	return o, errors.Join(err, program.Within("-C times -S", o.Count*o.Size, 0, 1<<30))
 }
 
-func run(ctx context.Context, o *options, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	from, to, err := o.Resolve(ctx)
-	program.Check(err)
-	m := &matose{o: o}
-	m.events = program.Must(program.NewEvents(m.handle))
-	defer program.Close(m.events, &err)
-	defer program.Close(&m.open, &err)
-	server := !to.IsValid()
-	if server {
-		program.Check(m.listen(from, out))
-		program.Must(m.events.Until(ctx, o.connections, rdmacm.EventEstablished))
+func run(r *program.Run, o *options) {
+	m := &matose{Run: r, o: o, server: o.Server == ""}
+	m.events = program.NewEvents(r, m.handle)
+	from, to := o.Resolve()
+	if m.server {
+		l := m.add(program.Must(m.events.CreateID(rdmacm.PortSpaceTCP)))
+		program.Check(l.Bind(from))
+		program.Check(l.Listen(0))
+		fmt.Fprintf(r, "listening on %v\n", l.LocalAddr())
+		m.events.Until(r, o.connections, rdmacm.EventEstablished)
 	} else {
-		program.Check(m.connect(from, to))
-		program.Must(m.events.Until(ctx, o.connections, rdmacm.EventConnectResponse))
-	}
-	for _, c := range m.conns {
-		if !server { // the server sends first
-			program.Check(c.Finish(ctx, 0, o.Count, nil))
+		for range o.connections {
+			id := m.add(program.Must(m.events.CreateID(rdmacm.PortSpaceTCP)))
+			if o.tos >= 0 {
+				program.Check(id.SetTOS(uint8(o.tos)))
+			}
+			program.Check(id.ResolveAddr(from, to, program.Resolving))
 		}
-		program.Check(c.Send(func(b *ibv.Batch, message ibv.SGE) { b.Send(0, ibv.Signaled, message) }))
+		m.events.Until(r, o.connections, rdmacm.EventConnectResponse)
 	}
-	for _, c := range m.conns {
-		program.Check(c.Finish(ctx, o.Count, o.Count, nil))
-	}
+	o.Both(r, m.exchanges, m.server)
 	if o.migrate {
-		program.Check(m.migrate())
+		m.migrate()
 	}
-	if server {
-		for _, c := range m.conns {
-			program.Check(c.id.Disconnect())
+	if m.server {
+		for _, id := range m.ids[1:] {
+			program.Check(id.Disconnect())
 		}
 	}
-	program.Must(m.events.Until(ctx, o.connections, rdmacm.EventDisconnected))
-	fmt.Fprint(out, o.Report(o.connections))
-	return nil
-}
-
-// conn is a connection.
-type conn struct {
-	*program.Exchange // made when the device is known
-	id                *rdmacm.ID
+	m.events.Until(r, o.connections, rdmacm.EventDisconnected)
 }
 
 // matose is one side: all its connections, and the channel of their events. It is not safe for concurrent use.
 type matose struct {
-	o        *options
-	events   *program.Events
-	listener *rdmacm.ID // of a server
-	conns    []*conn
-	open     program.Closers
+	*program.Run
+	o         *options
+	server    bool
+	events    *program.Events
+	ids       []*rdmacm.ID // of the connections, behind the one that listens
+	exchanges []*program.Exchange
 }
 
-// connect begins all connections of a client.
-func (m *matose) connect(from, to netip.AddrPort) (err error) {
-	defer program.Catch(&err)
-	for range m.o.connections {
-		id := program.Must(m.events.CreateID(rdmacm.PortSpaceTCP))
-		m.add(id)
-		if m.o.tos >= 0 {
-			program.Check(id.SetTOS(uint8(m.o.tos)))
-		}
-		program.Check(id.ResolveAddr(from, to, program.Resolving))
-	}
-	return nil
+func (m *matose) add(id *rdmacm.ID) *rdmacm.ID {
+	m.ids = append(m.ids, program.Keep(m, id))
+	return id
 }
-
-// listen lets clients connect.
-func (m *matose) listen(at netip.AddrPort, out io.Writer) (err error) {
-	defer program.Catch(&err)
-	m.listener = program.Keep(&m.open, program.Must(m.events.CreateID(rdmacm.PortSpaceTCP)))
-	program.Check(m.listener.Bind(at))
-	program.Check(m.listener.Listen(0))
-	fmt.Fprintf(out, "listening on %v\n", m.listener.LocalAddr())
-	return nil
-}
-
-// add makes id a connection.
-func (m *matose) add(id *rdmacm.ID) {
-	c := &conn{id: program.Keep(&m.open, id)}
-	id.SetValue(c)
-	m.conns = append(m.conns, c)
-}
-
-// of returns the connection of an ID.
-func of(id *rdmacm.ID) *conn { return id.Value().(*conn) }
 
 // handle takes a connection to its next step.
-func (m *matose) handle(ev *rdmacm.Event) (err error) {
-	defer program.Catch(&err)
+func (m *matose) handle(ev *rdmacm.Event) {
 	id := ev.ID
 	switch ev.Type {
 	case rdmacm.EventAddrResolved:
-		return id.ResolveRoute(program.Resolving)
+		program.Check(id.ResolveRoute(program.Resolving))
 	case rdmacm.EventRouteResolved:
-		program.Check(m.prepare(of(id)))
-		return id.Connect(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
+		program.Check(id.Connect(&rdmacm.ConnParam{QPN: m.queuePair(id).Num()}))
 	case rdmacm.EventConnectRequest: // to the server
-		if len(m.conns) == m.o.connections {
-			return errors.Join(id.Reject(nil), id.Close())
+		if len(m.exchanges) == m.o.connections {
+			program.Check(id.Close()) // which rejects it
+			return
 		}
-		m.add(id)
-		program.Check(m.prepare(of(id)))
-		program.Check(id.BringUp(of(id).QP, nil))
-		return id.Accept(&rdmacm.ConnParam{QPN: of(id).QP.Num()})
+		qp := m.queuePair(m.add(id))
+		program.Check(id.BringUp(qp, nil))
+		program.Check(id.Accept(&rdmacm.ConnParam{QPN: qp.Num()}))
 	case rdmacm.EventConnectResponse: // to the client
-		program.Check(id.BringUp(of(id).QP, nil))
-		return id.Establish()
+		program.Check(id.BringUp(id.Value().(*ibv.QP), nil))
+		program.Check(id.Establish())
 	case rdmacm.EventDisconnected:
-		if m.listener == nil {
-			return id.Disconnect() // the reply
+		if !m.server {
+			program.Check(id.Disconnect()) // the reply
 		}
-		return nil
+	default:
+		program.Check(ev.Err())
 	}
-	return ev.Err()
 }
 
-// prepare makes the queue pair, whose device is known by now, and posts a receive for every message before the peer can
-// send.
-func (m *matose) prepare(c *conn) (err error) {
-	defer program.Catch(&err)
+// queuePair makes the queue pair of a connection, whose device is known by now, and posts a receive for every message
+// before the peer can send.
+func (m *matose) queuePair(id *rdmacm.ID) *ibv.QP {
 	if m.o.ackTimeout >= 0 {
-		program.Check(c.id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)))
+		program.Check(id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)))
 	}
-	dev := program.Must(c.id.Verbs())
-	e := program.Must(program.NewEndpoint(dev, ibv.RC, max(1, m.o.Count), max(1, m.o.Memory(0))))
-	c.Exchange = program.Keep(&m.open, e).Exchange(&m.o.Messages, 0)
-	program.Check(c.id.InitQP(c.QP))
-	return c.Expect()
+	qp := program.NewQP(m.Run, program.Must(id.Verbs()), ibv.RC, max(1, m.o.Count))
+	program.Check(id.InitQP(qp))
+	id.SetValue(qp)
+	x := m.o.Exchange(m, qp)
+	x.Post = func(b *ibv.Batch, message ibv.SGE) { b.Send(0, ibv.Signaled, message) }
+	m.exchanges = append(m.exchanges, x)
+	return qp
 }
 
 // migrate moves all IDs to a second channel. Their unread events go with them.
-func (m *matose) migrate() (err error) {
-	defer program.Catch(&err)
+func (m *matose) migrate() {
 	from := m.events.EventChannel
 	m.events.EventChannel = program.Must(rdmacm.NewEventChannel())
-	for _, c := range m.conns {
-		program.Check(c.id.Migrate(m.events.EventChannel))
+	for _, id := range m.ids {
+		program.Check(id.Migrate(m.events.EventChannel))
 	}
-	if m.listener != nil {
-		program.Check(m.listener.Migrate(m.events.EventChannel))
-	}
-	return from.Close()
+	program.Check(from.Close())
 }
