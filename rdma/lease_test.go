@@ -12,7 +12,7 @@ import (
 
 func TestLeaseOptions(t *testing.T) {
 	for _, o := range []LeaseOptions{{MaxLeases: -1}, {MaxLeases: leasesMost + 1}, {MaxDuration: -1},
-		{MaxDuration: 31 * 24 * time.Hour}, {MaxDuration: time.Microsecond}, {Grace: -1}, {MaxBytes: -1}} {
+		{MaxDuration: 31 * 24 * time.Hour}, {MaxDuration: time.Microsecond}, {Grace: -1}, {MaxBytes: None - 1}} {
 		var arg *ibv.ArgError
 		err := (&Options{Leases: &o}).check(callListen)
 		if !errors.As(err, &arg) || !strings.Contains(err.Error(), "Leases.") {
