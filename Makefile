@@ -37,8 +37,10 @@ build:
 	@CGO_ENABLED=0 go build $(FLAGS) -o .build/bin/ ./test/tiers
 
 # Not on the build: what does not build is a failure of the tiers that need it, and keeps none of the others from running.
-# The set-up runs beside tier lint.
+# The rest of the set-up runs beside tier lint.
 test: .build/bin/tiers
+	@rm -f .build/setup-times
+	@scripts/setup go
 	$(TIERS) -setup $(ALL)
 
 # Every row, in each of its places. Hours.
@@ -126,21 +128,21 @@ outdated:
 	@scripts/outdated
 
 bench: setup .build/bin/tiers
-	.build/bin/tiers -figures -quiet 30m $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
+	.build/bin/tiers -only figures -quiet 30m $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
 
 bench-emu: setup .build/bin/tiers
-	.build/bin/tiers -ratios -pkg ./test/emubench -quiet 14m -timeout 14m emu
+	.build/bin/tiers -only ratios -pkg ./test/emubench -quiet 14m -timeout 14m emu
 
 # Package rdma beside raw verbs, TCP and copying.
 bench-layer: setup .build/bin/tiers
-	.build/bin/tiers -ratios -pkg ./test/layerbench -quiet 14m -timeout 14m emu
+	.build/bin/tiers -only ratios -pkg ./test/layerbench -quiet 14m -timeout 14m emu
 
 # Memory of idle connections, and connections a second beside cmtime.
 bench-cm: setup .build/bin/tiers
-	.build/bin/tiers -ratios -pkg ./rdmacm -quiet 14m -timeout 14m rxe
+	.build/bin/tiers -only ratios -pkg ./rdmacm -quiet 14m -timeout 14m rxe
 
 bench-rxe: setup .build/bin/tiers
-	.build/bin/tiers -ratios -quiet 14m -timeout 14m rxe
+	.build/bin/tiers -only ratios -quiet 14m -timeout 14m rxe
 
 # Ten minutes, or SOAK=1h: programs that come, go and are killed, and random operations against a model.
 soak: setup build

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,33 +14,31 @@ import (
 	"testing"
 )
 
-// TestKeep has go test's part played: a test binary outside, which watch is asked to run in its package's folder.
+// TestKeep has go test's part played: a test binary outside, which scripts/keep runs in its package's folder.
 func TestKeep(t *testing.T) {
 	root := t.TempDir()
-	work, pkg := filepath.Join(root, ".build", "tiers-1"), filepath.Join(root, "a", "b")
-	for _, d := range []string{work, pkg} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	work, pkg, script := t.TempDir(), filepath.Join(root, "a", "b"), filepath.Join(root, "scripts", "keep")
+	text, err := os.ReadFile("../../scripts/keep")
+	if err := errors.Join(err, os.MkdirAll(pkg, 0o755), os.Mkdir(filepath.Dir(script), 0o755),
+		os.WriteFile(script, text, 0o755)); err != nil {
+		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "b.test")
 	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho ran $1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(pkg)
-	kept := filepath.Join(work, "a-b.test")
-	for _, tt := range []struct{ quiet, want string }{{"0", ""}, {"1h", "ran -x\n"}} {
-		_ = os.Remove(kept)
-		var out bytes.Buffer
-		if code := watch([]string{"-keep", work, tt.quiet, binary, "-x"}, &out); code != 0 || out.String() != tt.want {
-			t.Errorf("%s: code %d, %q; want 0, %q", tt.quiet, code, out.String(), tt.want)
-		}
-		if out, err := exec.Command(kept, "kept").Output(); err != nil || string(out) != "ran kept\n" {
-			t.Errorf("%s: %q, %v", tt.quiet, out, err)
-		}
+	var out bytes.Buffer
+	code := watch([]string{"1h", script, work, binary, "-x"}, &out)
+	if want := "ran -x\n"; code != 0 || out.String() != want {
+		t.Errorf("code %d, %q; want 0, %q", code, out.String(), want)
 	}
-	if code := watch([]string{"-keep", work, "0", "/bin/true"}, &bytes.Buffer{}); code != 2 {
-		t.Errorf("no test binary: code %d, want 2", code)
+	again, err := exec.Command(filepath.Join(work, "a-b.test"), "kept").Output()
+	if err != nil || string(again) != "ran kept\n" {
+		t.Errorf("%q, %v", again, err)
+	}
+	if code := watch([]string{"1h", script, filepath.Join(root, "none"), binary}, &out); code != 2 {
+		t.Errorf("into no folder: code %d, want 2", code)
 	}
 }
 

@@ -4,18 +4,22 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+	"go.yaml.in/yaml/v3"
 )
 
 // TestApart checks the lists of tests that a short run leaves out in a variant: each pattern is one of a test, and each
 // test runs in another variant.
 func TestApart(t *testing.T) {
-	t.Setenv(turnEnv, "")
+	t.Setenv(testutil.TurnEnv, "")
 	r := &runner{root: "../..", tier: "emu"}
 	if err := r.findTests(); err != nil {
 		t.Fatal(err)
@@ -31,7 +35,9 @@ func TestApart(t *testing.T) {
 			return regexp.MustCompile("^("+top+")$").MatchString(name) && of == sub
 		})
 	}
-	suites, seen := r.suites(), 0
+	suites, seen := slices.DeleteFunc(r.suites(), func(s suite) bool {
+		return s.Cost > 0 || s.Variant == nativeVariant // with other libraries, or with fewer verbs
+	}), 0
 	for _, s := range suites {
 		for dir, patterns := range s.Apart {
 			for _, p := range patterns {
@@ -73,7 +79,7 @@ func TestApart(t *testing.T) {
 	if seen < 9 {
 		t.Errorf("%d patterns", seen)
 	}
-	t.Setenv(fullEnv, "1")
+	t.Setenv(testutil.FullEnv, "1")
 	for _, s := range r.suites() {
 		if got := r.at(s, "rdma").Skip; strings.Contains(got, "Stalled") {
 			t.Errorf("in a full run %q is left out", got)
@@ -88,19 +94,16 @@ func TestTable_Rows(t *testing.T) {
 		t.Fatal(err)
 	}
 	dirs := slices.Concat(table.Long, table.Leaking, table.Second)
-	for dir := range table.Native {
-		dirs = append(dirs, dir)
-	}
 	for tier, suites := range table.Tiers {
-		if !slices.Contains(tierNames(), tier) {
+		if tiers[tier] == nil {
 			t.Errorf("no tier is named %s", tier)
 		}
 		for _, s := range suites {
-			dirs = slices.Concat(dirs, s.Dirs, s.Not, s.Asked)
+			dirs = slices.Concat(dirs, s.Dirs, s.Not, s.Asked, slices.Collect(maps.Keys(s.Tests)))
 			for _, p := range s.Packages {
 				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(p, "./"), "/..."))
 			}
-			if !slices.Contains([]string{"", "full", "short", "figures", "ratios"}, s.When) {
+			if !slices.Contains([]string{"", "full", "short", "figures", "ratios", nativeVariant, "setup"}, s.When) {
 				t.Errorf("tier %s: when is %q", tier, s.When)
 			}
 		}
@@ -110,20 +113,23 @@ func TestTable_Rows(t *testing.T) {
 			t.Errorf("there is no folder %s", d)
 		}
 	}
-	rows := func(own *runner) int { return len(own.suites()) }
+	rows := func(own *runner) int {
+		return len(slices.DeleteFunc(own.suites(), func(s suite) bool { return s.Cost > 0 }))
+	}
 	for _, tt := range []struct {
 		own         runner
 		short, full int
 	}{
-		{runner{tier: "unit"}, 1, 1}, {runner{tier: "unit", figures: true}, 1, 1}, {runner{tier: "race"}, 2, 3},
-		{runner{tier: "releases"}, 4, 4}, {runner{tier: "emu"}, 4, 5}, {runner{tier: "emu", ratios: true}, 1, 1},
+		{runner{tier: "unit"}, 1, 1}, {runner{tier: "unit", only: "figures"}, 1, 1}, {runner{tier: "race"}, 2, 3},
+		{runner{tier: "releases"}, 4, 4}, {runner{tier: "emu"}, 5, 6}, {runner{tier: "emu", only: "ratios"}, 1, 1},
+		{runner{tier: "emu", only: nativeVariant}, 1, 1},
 		{runner{tier: "rxe"}, 1, 1}, {runner{tier: "rxe-arm64", arch: "arm64"}, 2, 2}, {runner{tier: "lint"}, 5, 10},
 	} {
-		t.Setenv(fullEnv, "")
+		t.Setenv(testutil.FullEnv, "")
 		if n := rows(&tt.own); n != tt.short {
 			t.Errorf("%s: %d suites in a short run, want %d", tt.own.tier, n, tt.short)
 		}
-		t.Setenv(fullEnv, "1")
+		t.Setenv(testutil.FullEnv, "1")
 		if n := rows(&tt.own); n != tt.full {
 			t.Errorf("%s: %d suites in a full run, want %d", tt.own.tier, n, tt.full)
 		}
@@ -133,7 +139,7 @@ func TestTable_Rows(t *testing.T) {
 // TestThirds: a suite has each test of a long package at one of three commits, and always those that a row of
 // docs/support.md names.
 func TestThirds(t *testing.T) {
-	t.Setenv(fullEnv, "")
+	t.Setenv(testutil.FullEnv, "")
 	r := &runner{root: "../..", tier: "emu"}
 	if err := r.findTests(); err != nil {
 		t.Fatal(err)
@@ -142,8 +148,8 @@ func TestThirds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := readShown(string(shown))
-	if err != nil || len(rows) == 0 {
+	rows := map[string][]proof{}
+	if err := yaml.Unmarshal(shown, &rows); err != nil || len(rows) == 0 {
 		t.Fatal(err)
 	}
 	for dir, always := range table.Thirds {
@@ -153,7 +159,7 @@ func TestThirds(t *testing.T) {
 		}
 		ran := make(map[string]int)
 		for turn := range 3 {
-			t.Setenv(turnEnv, fmt.Sprint(turn))
+			t.Setenv(testutil.TurnEnv, fmt.Sprint(turn))
 			skip := regexp.MustCompile(r.at(suite{Third: 2}, dir).Skip)
 			for _, name := range r.tests[dir] {
 				if !skip.MatchString(name) {

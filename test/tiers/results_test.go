@@ -37,7 +37,7 @@ func ran(pkg, test, how string, output ...string) []event {
 		list = append(list, event{Action: "output", Package: pkg, Test: test, Output: o + "\n"})
 	}
 	if how != "" {
-		list = append(list, event{Action: how, Package: pkg, Test: test})
+		list = append(list, event{Action: Status(how), Package: pkg, Test: test})
 	}
 	return list
 }
@@ -112,7 +112,7 @@ func TestParser(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newParser("unit", nil, io.Discard)
+			p := newParser("unit", "", nil, io.Discard)
 			if _, err := io.Copy(p, iotest.OneByteReader(events(t, tt.events...))); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestReport(t *testing.T) {
 			if ok := report(&b, tiers, tt.results, allow, map[string]*usage{"unit": {}}); ok != tt.ok {
 				t.Errorf("report = %v, want %v:\n%s", ok, tt.ok, b.String())
 			}
-			if got := b.String() + sums(counts(tt.results)) + "\n"; !strings.Contains(got, tt.want) {
+			if got := b.String() + counts(tt.results).String() + "\n"; !strings.Contains(got, tt.want) {
 				t.Errorf("no %q in:\n%s", tt.want, got)
 			}
 		})
@@ -193,7 +193,7 @@ func TestFiguresInTiers(t *testing.T) {
 `
 	for _, live := range []bool{false, true} {
 		var note, all strings.Builder
-		p := newParser("unit", nil, &note)
+		p := newParser("unit", "", nil, &note)
 		if live {
 			p.live = &all
 		}
@@ -241,7 +241,7 @@ func TestPackagesWith(t *testing.T) {
 		if err := r.findTests(); err != nil {
 			t.Fatal(err)
 		}
-		dirs := r.with(tt.prefix)
+		dirs := r.folders(suite{With: tt.prefix})
 		if have := strings.Join(dirs, " "); have != tt.want {
 			t.Errorf("%s in %q: have %q, want %q", tt.prefix, tt.only, have, tt.want)
 		}
@@ -252,35 +252,41 @@ func TestPackagesWith(t *testing.T) {
 func TestGuestScript(t *testing.T) {
 	r := &runner{quiet: time.Minute, timeout: time.Hour}
 	s := suite{Run: "^TestRXE_It's", Skip: "^TestRXEFigures", Flags: []string{"-bench=X"}}
-	script := r.guestScript([]string{"a", "b/c"}, map[string]suite{"a": s, "b/c": s})
-	c := exec.Command("/bin/sh", "-n")
-	c.Stdin = strings.NewReader(script)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, script)
+	a, b := s, s
+	a.dir, b.dir = "a", "b/c"
+	script := r.guestScript([]suite{a, b})
+	library, err := os.ReadFile("../../scripts/guest-test")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`,
-		"-test.timeout=1h0m0s", "tiers watch 1m0s /payload/test/a.test", "test2json -t -p b/c ", "'-test.bench=X'",
-		`'-test.skip=^TestRXEFigures'`} {
-		if !strings.Contains(script, want) {
-			t.Errorf("no %s in:\n%s", want, script)
-		}
-	}
-	_, script, _ = strings.Cut(script, "done 2>/dev/null\n}\n")
 	bin := t.TempDir()
-	for name, text := range map[string]string{"rdma-net": "exit 1",
-		"test2json": "echo '{\"Action\":\"pass\",\"Package\":" +
-			"\"'$3'\",\"Test\":\"T\"}'; echo '{\"Action\":\"pass\",\"Package\":\"'$3'\"}'"} {
+	for name, text := range map[string]string{"rdma-net": "exit 1", "setsid": "",
+		"test2json": `echo "$at $@" >&2; echo '{"Action":"pass","Package":"'$3'","Test":"T"}'; ` +
+			`echo '{"Action":"pass","Package":"'$3'"}'`} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c = exec.Command("/bin/sh")
+	// In place of its own functions, which end all processes and look for the guest's folders.
+	text := string(library) + "reap() { :; }\ncd() { export at=$1; }\n" + strings.TrimPrefix(script, ". guest-test\n")
+	if _, run, ok := strings.Cut(string(library), "\nrun() {"); !ok || strings.Contains(run, "kill") ||
+		!strings.HasPrefix(script, ". guest-test\n") {
+		t.Fatalf("it would end this machine's processes:\n%s%s", library, script)
+	}
+	c := exec.Command("/bin/sh", "-c", text)
 	c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	c.Stdin = strings.NewReader("cd() { :; }; reap() { :; }\n" + script)
-	p := newParser("rxe", nil, io.Discard)
-	c.Stdout = p
+	p := newParser("rxe", "", nil, io.Discard)
+	var ran strings.Builder
+	c.Stdout, c.Stderr = p, &ran
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range []string{"/payload/src/b/c -t -p b/c setsid tiers watch 1m0s /payload/test/b-c.test -test.v",
+		" -test.run=^TestRXE_It's ", " -test.timeout=1h0m0s ", "tiers watch 1m0s /payload/test/a.test ",
+		" -test.bench=X ", " -test.skip=^TestRXEFigures\n"} {
+		if !strings.Contains(ran.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &ran)
+		}
 	}
 	const broken = "the package left the devices broken"
 	want := []Result{{"rxe", "a", "T", Pass, ""}, {"rxe", "a", "(package)", Fail, broken},

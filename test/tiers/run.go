@@ -5,8 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +37,6 @@ func (r *runner) command(ctx context.Context, env []string, args ...string) *exe
 		c.Env = append(c.Env, "GOARCH="+r.arch)
 	}
 	c.Env = append(c.Env, env...)
-	c.Stdout, c.Stderr = r.note, r.note
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
@@ -49,12 +48,20 @@ func (r *runner) output(ctx context.Context, env []string, args ...string) (stri
 	var out bytes.Buffer
 	c := r.command(ctx, env, args...)
 	c.Stdout, c.Stderr = &out, &out
-	err := c.Run()
-	r.use.cpu.Add(int64(cpu(c)))
+	err := r.wait(c)
 	if err != nil {
 		err = fmt.Errorf("%s%s: %w", &out, strings.Join(args, " "), err)
 	}
 	return out.String(), err
+}
+
+// wait runs a command to its end, and counts the processor time of it and of all its descendants that were waited for.
+func (r *runner) wait(c *exec.Cmd) error {
+	err := c.Run()
+	if s := c.ProcessState; s != nil {
+		r.use.cpu.Add(int64(s.UserTime() + s.SystemTime()))
+	}
+	return err
 }
 
 // failed is the result of a step of a tier that is no test.
@@ -64,23 +71,10 @@ func (r *runner) failed(of, step string, err error) Result {
 
 // test runs a suite: packages by go test, or the test binary of a folder.
 func (r *runner) test(ctx context.Context, s suite) []Result {
-	args := []string{r.self, "watch"}
-	if s.Keep || s.compile {
-		args = append(args, "-keep", r.work)
-	}
-	quiet := r.quiet
-	if s.compile {
-		quiet = 0
-	}
-	args = append(append(args, quiet.String()), r.expand(s, s.Below)...)
-	dir := s.dir
+	dir, below := s.dir, append([]string{r.self, "watch", r.quiet.String()}, r.expand(s, s.Below)...)
+	var args []string
 	if dir != "" {
-		// Not by go tool, which sets CC and GOTOOLCHAIN, among others, for what it runs.
-		test2json, err := r.output(ctx, nil, "go", "tool", "-n", "test2json")
-		if err != nil {
-			return []Result{r.failed(dir, "(run)", err)}
-		}
-		args = slices.Concat([]string{strings.TrimSpace(test2json), "-t", "-p", module + "/" + dir}, args,
+		args = slices.Concat([]string{filepath.Join(r.bin(), "test2json"), "-t", "-p", module + "/" + dir}, below,
 			[]string{r.binary(dir)}, r.binaryFlags(s))
 	} else {
 		packages := s.Packages
@@ -90,119 +84,83 @@ func (r *runner) test(ctx context.Context, s suite) []Result {
 		// One more than there are processors: tests wait.
 		args = slices.Concat([]string{"go", "test", "-json", "-vet=off", "-count=1",
 			"-p=" + strconv.Itoa(runtime.NumCPU()+1), "-timeout=" + r.timeout.String(),
-			"-exec=" + strings.Join(args, " ")}, s.flags(), packages)
+			"-exec=" + strings.Join(below, " ")}, s.flags("-"), packages)
 	}
 	c := r.command(ctx, r.expand(s, s.Env), args...)
 	c.Dir = filepath.Join(r.root, dir)
 	c.Env = append(c.Env, "PWD="+c.Dir)
-	if r.figures || r.ratios {
-		c.Env = append(c.Env, "PUREVERBS_FIGURES=1")
-	}
-	results := r.stream(c)
-	if s.Variant != "" {
-		for i := range results {
-			results[i].Package = s.Variant + " " + results[i].Package
-		}
-	}
-	return results
+	return r.stream(c, s.Variant)
 }
 
-// flags returns the flags of go test.
-func (s suite) flags() []string {
-	flags := slices.Clone(s.Flags)
-	if s.Run != "" {
-		flags = append(flags, "-run="+s.Run)
-	}
-	if s.Skip != "" {
-		flags = append(flags, "-skip="+s.Skip)
+// flags returns the flags of go test, with this before their names.
+func (s suite) flags(dash string) (flags []string) {
+	for _, f := range append(slices.Clip(s.Flags), "-run="+s.Run, "-skip="+s.Skip) {
+		flags = append(flags, dash+strings.TrimPrefix(f, "-"))
 	}
 	return flags
 }
 
 // binaryFlags returns the flags of a test binary.
 func (r *runner) binaryFlags(s suite) []string {
-	flags := []string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + r.timeout.String()}
-	for _, f := range s.flags() {
-		flags = append(flags, "-test."+strings.TrimPrefix(f, "-"))
-	}
-	return flags
+	return append([]string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + r.timeout.String()},
+		s.flags("-test.")...)
 }
 
-// stream runs a command that prints events, and collects the results. The packages that it is to test fail if it does
-// not come to them.
-func (r *runner) stream(c *exec.Cmd, packages ...string) []Result {
-	p := newParser(r.tier, r.live, r.note)
-	for _, d := range packages {
-		p.event(event{Action: "output", Package: d, Output: "never ran\n"})
+// stream runs a command that prints events, and collects the results. If it does not come to one of these suites, that
+// fails.
+func (r *runner) stream(c *exec.Cmd, variant string, suites ...suite) []Result {
+	p := newParser(r.tier, variant, r.live, r.note)
+	for _, s := range suites {
+		p.event(event{Action: "output", Package: s.dir, Output: "never ran\n"})
 	}
-	c.Stdout = p
-	err := c.Run()
-	r.use.cpu.Add(int64(cpu(c)))
+	c.Stdout, c.Stderr = p, r.note
+	err := r.wait(c)
 	results := p.finish()
 	if err != nil && !slices.ContainsFunc(results, func(t Result) bool { return t.Status == Fail }) {
-		for _, text := range p.builds {
-			err = fmt.Errorf("%w\n%s", err, text)
-		}
 		results = append(results, r.failed("tiers", "(run)", fmt.Errorf("%s: %w", strings.Join(c.Args, " "), err)))
 	}
 	return results
 }
 
-// A package's tests are compiled once for all tiers that run them as they are. Tier unit keeps the test binaries that
-// go test makes, and bench, emu and rxe run them again. What is missing because unit did not run is compiled first.
-
-// binary returns the name of a folder's test binary.
-func (r *runner) binary(dir string) string { return filepath.Join(r.work, testName(dir)) }
-
-func testName(dir string) string { return strings.ReplaceAll(dir, "/", "-") + ".test" }
-
-// keep links or copies a test binary to a folder below .build. It is named after the working directory, which go test
-// has made the package's folder.
-func keep(in, binary string) error {
-	wd, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	dir, err := filepath.Rel(in[:max(0, strings.LastIndex(in, "/.build/"))], wd)
-	if err == nil && !strings.HasSuffix(binary, ".test") {
-		err = errors.New("keep: no test binary")
-	}
-	if err != nil {
-		return err
-	}
-	return linkOrCopy(binary, filepath.Join(in, testName(dir)))
+// binary returns the name of a folder's test binary. A package's tests are linked once for all tiers that run them as
+// they are: tier unit keeps what go test makes (scripts/keep), and bench, emu and rxe run it again.
+func (r *runner) binary(dir string) string {
+	return filepath.Join(r.work, strings.ReplaceAll(dir, "/", "-")+".test")
 }
 
-func linkOrCopy(from, to string) error {
-	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	part := fmt.Sprintf("%s-%d", to, os.Getpid()) // another tier may run the old one
-	return errors.Join(os.WriteFile(part, data, 0o755), os.Rename(part, to))
-}
-
-// compile compiles the tests of the folders that have no test binary yet. It returns the folders that have one then,
-// and failures of the others.
-func (r *runner) compile(ctx context.Context, dirs []string) (have []string, failed []Result) {
-	var own []string // of this module
-	lacks := func(d string) bool { return missing(r.binary(d)) }
-	for _, d := range dirs {
-		switch {
-		case !lacks(d):
-		case r.nested(d):
-			failed = append(failed, r.test(ctx, suite{compile: true, Packages: []string{"./" + d}})...)
-		default:
-			own = append(own, d)
+// prepare makes what the suites of the tier's folders need, test binaries as well if there are none. It returns those
+// of each folder that has one then, in the order in which they begin, and failures.
+func (r *runner) prepare(ctx context.Context) (jobs [][]suite, failed []Result) {
+	of, built := map[string][]suite{}, []string{}
+	for _, s := range r.suites() {
+		if command := strings.Join(s.Before, "\n"); !slices.Contains(built, command) {
+			built, failed = append(built, command), append(failed, r.before(ctx, s)...)
+		}
+		for _, d := range r.folders(s) {
+			of[d] = append(of[d], r.at(s, d))
 		}
 	}
-	if len(own) > 0 {
-		failed = append(failed, r.test(ctx, suite{compile: true, Packages: paths(own)})...)
+	var dirs []string
+	for _, d := range slices.Concat(table.Long, slices.Sorted(maps.Keys(of))) {
+		if of[d] != nil && !slices.Contains(dirs, d) {
+			dirs = append(dirs, d)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(dirs), lacks), failed
+	failed = append(failed, lanes(runtime.NumCPU(), dirs, func(d string) (failed []Result) {
+		if missing(r.binary(d)) && ctx.Err() == nil {
+			args := []string{"go", "test", "-C", d, "-c", "-vet=off", "-o", r.binary(d), "."}
+			if _, err := r.output(ctx, nil, args...); err != nil {
+				failed = append(failed, r.failed(module+"/"+d, "(build)", err))
+			}
+		}
+		return failed
+	})...)
+	for _, d := range dirs {
+		if !missing(r.binary(d)) {
+			jobs = append(jobs, of[d])
+		}
+	}
+	return jobs, failed
 }
 
 func missing(name string) bool {
@@ -218,16 +176,17 @@ func (r *runner) nested(dir string) bool {
 // bin returns the folder of the programs.
 func (r *runner) bin() string { return filepath.Join(r.root, ".build", "bin", r.arch) }
 
-// lanes calls f with 0 to n-1, so many calls at a time.
-func lanes(most, n int, f func(int)) {
+// lanes calls f with each of list, so many at a time, and returns all results.
+func lanes[T any](most int, list []T, f func(T) []Result) []Result {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, most)
-	for i := range n {
+	results, slots := make([][]Result, len(list)), make(chan struct{}, most)
+	for i, x := range list {
 		slots <- struct{}{}
 		wg.Go(func() {
-			f(i)
+			results[i] = f(x)
 			<-slots
 		})
 	}
 	wg.Wait()
+	return slices.Concat(results...)
 }

@@ -12,8 +12,11 @@ import (
 
 // TestRun_Fails runs tier unit on a small module, and spoils it in each way that must fail a run.
 func TestRun_Fails(t *testing.T) {
-	root := t.TempDir()
-	t.Chdir(root)
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
 	write := func(name, text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -26,7 +29,15 @@ func TestRun_Fails(t *testing.T) {
 	source := func(body string) string {
 		return "package rdma\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {" + body + "}\n"
 	}
-	shows := func(test string) string { return "Linux\n\tunit rdma " + test + "\n" }
+	shows := func(test string) string { return "Linux: [unit rdma " + test + "]\n" }
+	keep, err := os.ReadFile(filepath.Join(repo, "scripts/keep"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("scripts/keep", string(keep))
+	if err := os.Chmod("scripts/keep", 0o755); err != nil {
+		t.Fatal(err)
+	}
 	write("go.mod", "module "+module+"\n\ngo 1.25\n")
 	write("test/allowed-skips", "unit TestB needs root\n")
 	write(supportFile, "| what | state |\n|---|---|\n| Linux | tested |\n")

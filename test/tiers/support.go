@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -11,28 +12,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+	"go.yaml.in/yaml/v3"
 )
 
 // supportFile says what is supported, and shownFile which tests show it. These have to have run.
 const (
 	supportFile = "docs/support.md"
-	shownFile   = "test/tiers/support.txt"
+	shownFile   = "test/tiers/support.yaml"
 )
-
-// claim is a row of a table of supportFile whose second column is "state".
-type claim struct {
-	line  int
-	what  string
-	shown []proof
-}
 
 // proof names tests of a tier: "[full] TIER [VARIANT] PACKAGE TEST [>= N]". PACKAGE is a folder, TEST a regular
 // expression for the whole name, which without a slash is that of no subtest. VARIANT is what the tier puts before the
 // package, such as a data path or a Go release; without it the tests have to pass in each variant. With >= N so many
 // have to pass, and others may skip; otherwise none may.
 type proof struct {
-	text          string
-	full          bool // "full TIER …": only in a full run
+	row, text     string // of supportFile, and of shownFile
+	full          bool   // "full TIER …": only in a full run
 	tier, variant string
 	pkg           string
 	test          *regexp.Regexp
@@ -41,99 +38,69 @@ type proof struct {
 
 var proofText = regexp.MustCompile(`^(full )?(\S+) (?:(\S+) )?(\S+) (\S+)(?: >= ([1-9]\d*))?$`)
 
-// readClaims returns the claims of a page, with the tests that shown has for them. A row's second column begins with
-// its state: "not tested" must have no tests, and any other must have some.
-func readClaims(page, shown string) (claims []claim, err error) {
-	tests, err := readShown(shown)
-	if err != nil {
-		return nil, err
+// readClaims returns the tests that shown has for the rows of a page's tables whose second column is "state". A row's
+// second column begins with its state: "not tested" must have no tests, and any other must have some.
+func readClaims(page, shown string) (claims []proof, err error) {
+	tests := map[string][]proof{}
+	if err := yaml.Unmarshal([]byte(shown), &tests); err != nil {
+		return nil, fmt.Errorf("%s: %w", shownFile, err)
 	}
-	in := false
+	in, rows := false, 0
 	for i, line := range strings.Split(page, "\n") {
-		cells, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
-		if !ok {
-			in = false
-			continue
-		}
-		row := strings.Split(strings.TrimSuffix(cells, "|"), "|")
-		for i := range row {
-			row[i] = strings.TrimSpace(row[i])
-		}
+		what, state, columns := strings.Cut(strings.Trim(line, "| "), " | ")
+		in = in && strings.HasPrefix(line, "|")
 		switch {
-		case len(row) == 2 && row[1] == "state":
+		case state == "state":
 			in = true
 			continue
-		case !in || strings.Trim(row[0], "-:") == "":
+		case !in || strings.Trim(line, "|-: ") == "":
 			continue
-		case len(row) != 2:
+		case !columns || strings.Contains(state, " | "):
 			return nil, fmt.Errorf("%s:%d: want what, state", supportFile, i+1)
 		}
-		c := claim{line: i + 1, what: row[0], shown: tests[row[0]]}
-		delete(tests, c.what)
-		if tested := !strings.HasPrefix(row[1], "not tested"); tested != (len(c.shown) > 0) {
-			return nil, fmt.Errorf("%s:%d: %q with %d tests in %s", supportFile, i+1, row[1], len(c.shown), shownFile)
+		if tested := !strings.HasPrefix(state, "not tested"); tested != (len(tests[what]) > 0) {
+			return nil, fmt.Errorf("%s:%d: %q with %d tests", supportFile, i+1, state, len(tests[what]))
 		}
-		claims = append(claims, c)
+		for _, p := range tests[what] {
+			p.row = fmt.Sprintf("%s:%d: %s", supportFile, i+1, what)
+			claims = append(claims, p)
+		}
+		delete(tests, what)
+		rows++
 	}
 	for what := range tests {
 		return nil, fmt.Errorf("%s: %s has no row %q", shownFile, supportFile, what)
 	}
-	if len(claims) == 0 {
+	if rows == 0 {
 		return nil, fmt.Errorf("%s: no table with a column %q", supportFile, "state")
 	}
 	return claims, nil
 }
 
-// readShown returns the tests by the row that they show: a line with the row's first cell, and below it an indented
-// line for each.
-func readShown(text string) (map[string][]proof, error) {
-	tests, what := map[string][]proof{}, ""
-	for i, line := range strings.Split(text, "\n") {
-		test, indented := strings.CutPrefix(line, "\t")
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-		case !indented && tests[line] != nil:
-			return nil, fmt.Errorf("%s:%d: %q twice", shownFile, i+1, line)
-		case !indented:
-			what = line
-		case what == "":
-			return nil, fmt.Errorf("%s:%d: a test without a row", shownFile, i+1)
-		default:
-			p, err := readProof(test)
-			if err != nil {
-				return nil, fmt.Errorf("%s:%d: %w", shownFile, i+1, err)
-			}
-			tests[what] = append(tests[what], p)
-		}
-	}
-	return tests, nil
-}
-
-func readProof(text string) (p proof, err error) {
-	m := proofText.FindStringSubmatch(text)
+// UnmarshalText reads a proof.
+func (p *proof) UnmarshalText(text []byte) (err error) {
+	m := proofText.FindStringSubmatch(string(text))
 	if m == nil {
-		return p, fmt.Errorf("%q: want TIER [VARIANT] PACKAGE TEST [>= N]", text)
+		return fmt.Errorf("%q: want TIER [VARIANT] PACKAGE TEST [>= N]", text)
 	}
-	p = proof{text: text, full: m[1] != "", tier: m[2], variant: m[3], pkg: m[4]}
-	if !slices.Contains(tierNames(), p.tier) {
-		return p, fmt.Errorf("%q: no tier is named %s", text, p.tier)
+	*p = proof{text: m[0], full: m[1] != "", tier: m[2], variant: m[3], pkg: m[4]}
+	if tiers[p.tier] == nil {
+		return fmt.Errorf("%q: no tier is named %s", text, p.tier)
 	}
 	p.least, _ = strconv.Atoi(m[6])
 	p.test, err = regexp.Compile("^(" + m[5] + ")$")
-	return p, err
+	return err
 }
 
 // about reports whether a result is one of the tests that p names.
 func (p proof) about(r Result) bool {
-	variant, pkg := "", r.Package
-	if i := strings.LastIndex(pkg, " "); i >= 0 { // a variant may have blanks: "-N -l"
-		variant, pkg = pkg[:i], pkg[i+1:]
-	}
-	pkg = strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
-	if strings.Contains(r.Test, "/") && !strings.Contains(p.test.String(), "/") {
+	// A variant may have blanks: "-N -l".
+	at := strings.LastIndex(r.Package, " ") + 1
+	variant, pkg := strings.TrimSuffix(r.Package[:at], " "), strings.TrimPrefix(r.Package[at:], module+"/")
+	switch {
+	case strings.Contains(r.Test, "/") && !strings.Contains(p.test.String(), "/"):
 		return false
-	}
-	if p.variant != variant && (variant == nativeVariant || variant == nativeRows) { // it has fewer verbs
+	case p.variant != variant && (variant == nativeVariant || variant == nativeRows): // it has fewer verbs
 		return false
 	}
 	return r.Tier == p.tier && pkg == p.pkg && p.test.MatchString(r.Test) &&
@@ -159,17 +126,14 @@ func (p proof) check(results []Result) string {
 }
 
 // unshown returns the claims that the results do not show. Of a row only the tests of tiers that ran are checked.
-func unshown(claims []claim, tiers []string, full bool, results []Result) (wrong []string) {
-	for _, c := range claims {
-		for _, p := range c.shown {
-			if !slices.Contains(tiers, p.tier) || p.full && !full {
-				continue
-			}
+func unshown(claims []proof, tiers []string, full bool, results []Result) (wrong []string) {
+	for _, p := range claims {
+		if slices.Contains(tiers, p.tier) && (full || !p.full) {
 			if _, third := table.Thirds[p.pkg]; third && !full && p.least > 0 {
 				p.least = max(1, p.least/4) // a short run has a third of them
 			}
 			if w := p.check(results); w != "" {
-				wrong = append(wrong, fmt.Sprintf("%s:%d: %s: `%s` %s", supportFile, c.line, c.what, p.text, w))
+				wrong = append(wrong, fmt.Sprintf("%s: `%s` %s", p.row, p.text, w))
 			}
 		}
 	}
@@ -178,7 +142,7 @@ func unshown(claims []claim, tiers []string, full bool, results []Result) (wrong
 
 // support holds docs/support.md to the results of whole tiers, and reports whether they show what it says.
 func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
-	if r.run != "" || r.pkg != "" || r.figures || r.ratios || r.only != "" {
+	if r.run != "" || r.pkg != "" || r.only != "" {
 		return true // parts of tiers
 	}
 	claims, err := supported(r.root)
@@ -186,7 +150,7 @@ func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
 		fmt.Fprintln(w, err)
 		return false
 	}
-	wrong := unshown(claims, tiers, os.Getenv(fullEnv) != "", results)
+	wrong := unshown(claims, tiers, os.Getenv(testutil.FullEnv) != "", results)
 	if len(wrong) > 0 {
 		fmt.Fprintf(w, "\nclaims that no test of this run shows:\n  %s\n", strings.Join(wrong, "\n  "))
 	}
@@ -194,13 +158,10 @@ func (r *runner) support(w io.Writer, tiers []string, results []Result) bool {
 }
 
 // supported reads the claims of a repository.
-func supported(root string) ([]claim, error) {
+func supported(root string) ([]proof, error) {
 	page, err := os.ReadFile(filepath.Join(root, supportFile))
-	if err != nil {
-		return nil, err
-	}
-	shown, err := os.ReadFile(filepath.Join(root, shownFile))
-	if err != nil {
+	shown, shownErr := os.ReadFile(filepath.Join(root, shownFile))
+	if err := cmp.Or(err, shownErr); err != nil {
 		return nil, err
 	}
 	return readClaims(string(page), string(shown))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 const somePage = `
@@ -30,17 +31,15 @@ const somePage = `
 `
 
 const someShown = `# The tests.
-SoftRoCE
-	rxe ibv TestA
-	rxe ibv TestMany.* >= 2
+SoftRoCE:
+  - rxe ibv TestA
+  - rxe ibv TestMany.* >= 2
 
-mlx5
-	emu ibv Test(A|B)
-	emu direct ibv TestC/.*
-Go 1.25
-	releases go1.25 ibv TestA
-UCX
-	full emu test/emu TestPrograms
+mlx5:
+  - emu ibv Test(A|B)
+  - emu direct ibv TestC/.*
+Go 1.25: [releases go1.25 ibv TestA]
+UCX: [full emu test/emu TestPrograms]
 `
 
 func shown(tier, pkg, test string, s Status) Result {
@@ -51,11 +50,11 @@ func shown(tier, pkg, test string, s Status) Result {
 func TestUnshown_Third(t *testing.T) {
 	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 8": 2, "emu direct rdma TestRXE.* >= 3": 1,
 		"emu direct ibv TestRXE.* >= 2": 2} {
-		p, err := readProof(text)
-		if err != nil {
+		claims := make([]proof, 1)
+		if err := yaml.Unmarshal([]byte(text), &claims[0]); err != nil {
 			t.Fatal(err)
 		}
-		claims := []claim{{what: "mlx5", shown: []proof{p}}}
+		p := claims[0]
 		results := []Result{shown("emu", "direct "+module+"/"+p.pkg, "TestRXE_Skipped", Skip)}
 		for n := range p.least {
 			wrong := len(unshown(claims, []string{"emu"}, false, results)) > 0
@@ -72,8 +71,8 @@ func TestUnshown_Third(t *testing.T) {
 
 func TestUnshown(t *testing.T) {
 	claims, err := readClaims(somePage, someShown)
-	if err != nil || len(claims) != 5 {
-		t.Fatalf("%d claims, %v", len(claims), err)
+	if err != nil || len(claims) != 6 {
+		t.Fatalf("%d tests, %v", len(claims), err)
 	}
 	const (
 		ibv  = "github.com/pureverbs/pureverbs/ibv"
@@ -134,16 +133,17 @@ func TestReadClaims_Bad(t *testing.T) {
 	const head = "| what | state |\n|---|---|\n"
 	for _, c := range []struct{ page, shown, want string }{
 		{"| a | b |\n", "", "no table"},
-		{head + "| a | tested |", "a\n\tvm ibv TestA\n", "no tier is named vm"},
+		{head + "| a | tested |", "a: [vm ibv TestA]", "no tier is named vm"},
 		{head + "| a | tested |", "", "with 0 tests"},
-		{head + "| a | tested |", "a\n\temu TestA\n", "want TIER"},
-		{head + "| a | tested |", "a\n\temu ibv Test(\n", "missing closing"},
-		{head + "| a | not tested |", "a\n\temu b TestA\n", "with 1 tests"},
-		{head + "| a | tested |", "a\n\temu b T >= x\n", "want TIER"},
-		{head + "| a | tested | x |", "a\n\temu b T\n", "want what, state"},
-		{head + "| a | tested |", "a\n\temu b T\nb\n\temu b T\n", "has no row \"b\""},
-		{head + "| a | tested |", "a\n\temu b T\na\n", "twice"},
-		{head + "| a | tested |", "\temu b T\n", "without a row"},
+		{head + "| a | tested |", "a: [emu TestA]", "want TIER"},
+		{head + "| a | tested |", "a: [emu ibv Test(]", "missing closing"},
+		{head + "| a | not tested |", "a: [emu b TestA]", "with 1 tests"},
+		{head + "| a | tested |", "a: [emu b T >= x]", "want TIER"},
+		{head + "| a | tested | x |", "a: [emu b T]", "want what, state"},
+		{head + "| a |", "a: [emu b T]", "want what, state"},
+		{head + "| a | tested |", "a: [emu b T]\nb: [emu b T]", "has no row \"b\""},
+		{head + "| a | tested |", "a: [emu b T]\na: [emu b T]", "already defined"},
+		{head + "| a | tested |", "- emu b T", "cannot unmarshal"},
 	} {
 		if _, err := readClaims(c.page, c.shown); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q, %q: %v, want %q", c.page, c.shown, err, c.want)
@@ -165,28 +165,24 @@ func TestSupport(t *testing.T) {
 	if err := r.findTests(); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range claims {
-		for _, p := range c.shown {
-			var names []string
-			if p.pkg == "lint" {
-				for _, s := range table.Tiers[p.tier] {
-					for _, check := range s.Checks {
-						name, _, _ := strings.Cut(check, " ")
-						names = append(names, name)
-					}
-				}
-			} else {
-				names = r.tests[p.pkg]
-			}
-			found := 0
-			for _, name := range names {
-				if p.top().MatchString(name) {
-					found++
+	for _, p := range claims {
+		names := r.tests[p.pkg]
+		if p.pkg == "lint" {
+			for _, s := range table.Tiers[p.tier] {
+				for _, check := range s.Checks {
+					name, _, _ := strings.Cut(check, " ")
+					names = append(names, name)
 				}
 			}
-			if found < max(1, p.leastTop()) {
-				t.Errorf("%s:%d: `%s`: %d such tests in the sources", supportFile, c.line, p.text, found)
+		}
+		found := 0
+		for _, name := range names {
+			if p.top().MatchString(name) {
+				found++
 			}
+		}
+		if found < max(1, p.leastTop()) {
+			t.Errorf("%s: `%s`: %d such tests in the sources", p.row, p.text, found)
 		}
 	}
 }

@@ -4,12 +4,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"go/version"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -22,42 +23,41 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tier runs the tests of a tier.
-type tier func(*runner, context.Context) []Result
-
-// tiers are in the order in which make test-full runs them, and then hw.
-var tiers = []struct {
-	name string
-	run  tier
-}{
-	{"lint", (*runner).lint}, {"unit", (*runner).plain}, {"race", (*runner).plain}, {"releases", (*runner).plain},
-	{"arm64", (*runner).plain}, {"bench", (*runner).plain}, {"emu", (*runner).emu}, {"rxe", (*runner).vm},
-	{"rxe-arm64", (*runner).vm}, {"siw", (*runner).vm}, {"hw", (*runner).hw},
+// tiers has a function for each tier that runs its tests.
+var tiers = map[string]func(*runner, context.Context) []Result{
+	"lint": (*runner).plain, "unit": (*runner).plain, "race": (*runner).plain, "releases": (*runner).plain,
+	"arm64": (*runner).plain, "bench": (*runner).binaries, "emu": (*runner).binaries, "rxe": (*runner).vm,
+	"rxe-arm64": (*runner).vm, "siw": (*runner).vm, "hw": (*runner).hw,
 }
 
-func tierNames() (names []string) {
-	for _, t := range tiers {
-		names = append(names, t.name)
+// plain runs a tier's suites one after another, but two of tier lint at a time: neither the linker nor staticcheck has
+// work for all processors always. What is for one system builds on what was compiled before.
+func (r *runner) plain(ctx context.Context) []Result {
+	most := 1
+	if r.tier == "lint" {
+		most = runtime.NumCPU()
 	}
-	return names
+	return lanes(most, r.suites(), func(s suite) []Result { return r.suite(ctx, s) })
 }
 
-// plain runs a tier's suites one after another.
-func (r *runner) plain(ctx context.Context) (results []Result) {
-	for _, s := range r.suites() {
-		if ctx.Err() == nil && !(s.Go != "" && version.Lang(s.Go) == version.Lang(runtime.Version()) && !r.full()) {
-			results = append(results, r.suite(ctx, s)...)
-		}
+// hw runs the emulated adapters' tests on real ones, with both data paths. It takes no link down and changes no
+// address. Frames and steering rules take PUREVERBS_HW_FRAMES=1.
+func (r *runner) hw(ctx context.Context) []Result {
+	list, _, err := adapters.Choose(sysfs.DefaultRoot(), os.Getenv(testutil.DevicesEnv))
+	if err != nil {
+		err = fmt.Errorf("%w, or with %s=NAME, or NAME,NAME for one at each end", err, testutil.DevicesEnv)
+		return []Result{r.failed("tiers", "hw", err)}
 	}
-	return results
+	os.Setenv(testutil.DevicesEnv, strings.Join(list, ","))
+	return r.plain(ctx)
 }
 
 // suite runs a row of the table.
 func (r *runner) suite(ctx context.Context, s suite) []Result {
-	results := r.before(ctx, s)
-	if s.Go != "" {
-		fmt.Fprintf(r.note, "with %s:\n", s.Variant)
+	if ctx.Err() != nil || s.Go != "" && version.Lang(s.Go) == version.Lang(runtime.Version()) && !r.full() {
+		return nil // the other tiers run with this release
 	}
+	results := r.before(ctx, s)
 	if s.Go == "" || r.pkg == "" && r.run == "" {
 		for _, c := range s.Checks {
 			if ctx.Err() == nil {
@@ -65,27 +65,18 @@ func (r *runner) suite(ctx context.Context, s suite) []Result {
 			}
 		}
 	}
-	switch {
-	case s.Each:
-		dirs, failed := r.compile(ctx, r.folders(s))
-		results = append(results, failed...)
-		for _, d := range dirs {
-			results = append(results, r.test(ctx, r.at(s, d))...)
-		}
-		return results
-	case s.With != "":
-		s.Packages = paths(r.folders(s))
-	case r.pkg != "" && s.Packages != nil:
+	if r.pkg != "" && s.Packages != nil {
 		s.Packages = []string{r.pkg}
 	}
-	if len(s.Packages) > 0 {
-		ran := r.test(ctx, s)
-		if len(ran) == 0 && s.Go != "" && r.run == "" {
-			ran = append(ran, r.failed("tiers", s.Variant, errors.New("no test ran")))
+	if s.With != "" {
+		for _, d := range r.folders(s) {
+			s.Packages = append(s.Packages, "./"+d)
 		}
-		results = append(results, ran...)
 	}
-	return results
+	if len(s.Packages) == 0 || ctx.Err() != nil {
+		return results
+	}
+	return append(results, r.test(ctx, s)...)
 }
 
 // before runs the commands that a suite needs.
@@ -99,45 +90,17 @@ func (r *runner) before(ctx context.Context, s suite) (failed []Result) {
 	return failed
 }
 
-// check runs one of a suite's checks, which print nothing, or counts of the API, if all is well.
+// check runs one of a suite's checks.
 func (r *runner) check(ctx context.Context, s suite, text string) Result {
 	name, command, _ := strings.Cut(text, " ")
 	start, pkg := time.Now(), strings.TrimSpace(s.Variant+" lint")
 	out, err := r.output(ctx, r.expand(s, s.Env), strings.Fields(command)...)
-	res, word := Result{r.tier, pkg, name, Pass, out}, "ok  "
-	if err != nil || name == "gofmt" && out != "" {
-		res.Status, word = Fail, "FAIL"
-		if err != nil {
-			res.Output = err.Error() + "\n"
-		}
-	}
-	fmt.Fprintf(r.note, "%s %-8s %s (%.1fs)\n", word, r.tier, name, time.Since(start).Seconds())
-	if name == "api" && err == nil {
-		fmt.Fprint(r.note, out)
-	}
-	return res
-}
-
-// lint runs the checks that need no test. Each counts as one. Two systems at a time: neither the linker nor staticcheck
-// has work for all processors always. What is for one system builds on what was compiled before.
-func (r *runner) lint(ctx context.Context) []Result {
-	suites := r.suites()
-	results := make([][]Result, len(suites))
-	lanes(runtime.NumCPU(), len(suites), func(i int) { results[i] = r.suite(ctx, suites[i]) })
-	return slices.Concat(results...)
-}
-
-// hw runs the emulated adapters' tests on real ones, with both data paths. It takes no link down and changes no
-// address. Frames and steering rules take PUREVERBS_HW_FRAMES=1.
-func (r *runner) hw(ctx context.Context) []Result {
-	const env = "PUREVERBS_HW_DEVICES" // package testutil reads it
-	list, _, err := adapters.Choose(sysfs.DefaultRoot(), os.Getenv(env))
+	fmt.Fprintf(r.note, "%s %-8s %s (%.1fs)\n", word[err == nil], r.tier, name, time.Since(start).Seconds())
 	if err != nil {
-		return []Result{r.failed("tiers", "hw", fmt.Errorf("tier hw: %w, or with %s=NAME, or NAME,NAME for one at "+
-			"each end", err, env))}
+		return r.failed(pkg, name, err)
 	}
-	r.devices = strings.Join(list, ",")
-	return r.plain(ctx)
+	fmt.Fprint(r.note, out)
+	return Result{r.tier, pkg, name, Pass, ""}
 }
 
 // suite is a row of tiers.yaml, which says what the fields mean: tests that run under the same conditions.
@@ -146,12 +109,11 @@ type suite struct {
 
 	Before, Checks, Env, Below, Flags, Packages, Dirs, Not, Asked []string
 
-	Each, Keep   bool
-	Turns, Third int
-	Apart        map[string][]string
+	Turns, Third, Cost int
+	Apart              map[string][]string
+	Tests              map[string]string
 
-	dir     string // the folder whose test binary runs
-	compile bool   // keep the test binaries, and run none
+	dir string // the folder whose test binary runs
 }
 
 //go:embed tiers.yaml
@@ -161,10 +123,9 @@ var tableText []byte
 var table = func() (t struct {
 	Emulated                       suite
 	Tiers                          map[string][]suite
-	Native                         map[string]string
 	Thirds                         map[string]string
 	Long, Leaking, Second, Debians []string
-	Libraries                      []library
+	Libraries                      []suite
 }) {
 	d := yaml.NewDecoder(bytes.NewReader(tableText))
 	d.KnownFields(true)
@@ -176,47 +137,50 @@ var table = func() (t struct {
 
 // suites returns the rows of the tier for this run, complete but for their folders.
 func (r *runner) suites() (list []suite) {
+	when := cmp.Or(r.only, "short")
+	if r.only == "" && r.full() {
+		when = "full"
+	}
+	switch r.tier + " " + when {
+	case "emu short":
+		list = someCells(r.turn, shortCost)
+	case "emu full", "emu libraries":
+		list = cells()
+	}
 	for _, s := range table.Tiers[r.tier] {
-		switch {
-		case r.figures && s.When != "figures", r.ratios && s.When != "ratios", s.When == "short" && r.full(),
-			s.When == "full" && !r.full(), !r.figures && s.When == "figures", !r.ratios && s.When == "ratios":
-		default:
-			list = append(list, r.fill(s))
+		if s.When == when || s.When == "" && r.only == "" || s.When == "setup" && r.setup {
+			list = append(list, s)
 		}
+	}
+	for i, s := range list {
+		list[i] = r.fill(s)
 	}
 	return list
 }
 
 // fill completes a row.
 func (r *runner) fill(s suite) suite {
-	s.Flags, s.Env = slices.Clone(s.Flags), slices.Clone(s.Env)
-	for i, f := range s.Flags {
-		s.Flags[i] = strings.ReplaceAll(f, "$MODULE", module)
-	}
+	s.Flags, s.Env = r.expand(s, s.Flags), slices.Clone(s.Env)
 	if s.Device != "" {
-		s.Env = append(s.Env, "PUREVERBS_TEST_TIER="+s.Device, "PUREVERBS_DATAPATH="+s.Path, "PATH=$BIN:$PATH")
+		s.Env = append(s.Env, testutil.TierEnv+"="+s.Device, "PUREVERBS_DATAPATH="+s.Path, "PATH=$BIN:$PATH")
 	}
 	if s.Go != "" {
 		s.Env, s.Before = append(s.Env, "GOTOOLCHAIN="+s.Go), []string{"go version"}
 	}
-	s.Variant += s.Go
-	if s.Variant == "" {
-		s.Variant = s.Path
-	}
-	if s.Turns > 0 {
-		s.Packages = slices.DeleteFunc(slices.Clone(s.Packages), func(pkg string) bool {
-			i := slices.Index(s.Packages, pkg)
+	s.Variant = cmp.Or(s.Variant+s.Go, s.Path)
+	if all := s.Packages; s.Turns > 0 {
+		s.Packages = slices.DeleteFunc(slices.Clone(all), func(pkg string) bool {
+			i := slices.Index(all, pkg)
 			return i > 1 && !testutil.Turn(i, s.Turns)
 		})
 		s.Checks = slices.DeleteFunc(slices.Clone(s.Checks), func(c string) bool {
 			return !testutil.Turn(slices.Index(s.Checks, c), s.Turns)
 		})
 	}
-	if s.Run != "^$" && r.run != "" {
-		s.Run = r.run
-	}
 	if r.run == "" {
 		s.Skip = strings.Trim(s.Skip+"|"+s.Less, "|")
+	} else if s.Run != "^$" {
+		s.Run = r.run
 	}
 	return s
 }
@@ -224,30 +188,56 @@ func (r *runner) fill(s suite) suite {
 // at returns the suite of a folder's tests.
 func (r *runner) at(s suite, dir string) suite {
 	s.dir = dir
-	if !r.full() && r.run == "" {
-		for _, p := range s.Apart[dir] {
-			s.Skip += "|^" + strings.ReplaceAll(p, "/", "$/^") + "$"
-		}
-		if always, ok := table.Thirds[dir]; ok && s.Third > 0 {
-			for i, name := range r.tests[dir] {
-				if !testutil.Turn(i+s.Third, 3) && !regexp.MustCompile("^("+always+")$").MatchString(name) {
-					s.Skip = strings.TrimPrefix(s.Skip+"|^"+name+"$", "|")
-				}
+	if r.run != "" && s.Run == r.run {
+		s.Flags = nil // no benchmarks
+	}
+	if r.full() || r.run != "" {
+		return s
+	}
+	if r.only == "" && s.Tests != nil {
+		s.Run = s.Tests[dir]
+	}
+	out := slices.Clone(s.Apart[dir])
+	if always, ok := table.Thirds[dir]; ok && s.Third > 0 {
+		for i, name := range r.tests[dir] {
+			if !testutil.Turn(i+s.Third, 3) && !regexp.MustCompile("^("+always+")$").MatchString(name) {
+				out = append(out, name)
 			}
 		}
 	}
+	s.Skip = strings.Trim(s.Skip+"|"+exactly(out), "|")
 	return s
 }
 
-// folders lists those that a suite has tests in.
-func (r *runner) folders(s suite) []string {
-	return slices.DeleteFunc(r.with(s.With), func(d string) bool {
-		return s.Dirs != nil && !slices.Contains(s.Dirs, d) || slices.Contains(s.Not, d) ||
-			slices.Contains(s.Asked, d) && r.pkg == "" && !r.full()
-	})
+// exactly returns the regular expression for go test of tests and subtests.
+func exactly(tests []string) string {
+	var list []string
+	for _, t := range tests {
+		list = append(list, "^"+strings.ReplaceAll(t, "/", "$/^")+"$")
+	}
+	return strings.Join(list, "|")
 }
 
-// expand replaces $NAME in values of a suite.
+// folders lists those that a suite has tests in, of those that -pkg names.
+func (r *runner) folders(s suite) (dirs []string) {
+	only := strings.TrimPrefix(filepath.ToSlash(r.pkg), "./")
+	tree, isTree := strings.CutSuffix(only, "...")
+	for dir, names := range r.tests {
+		_, listed := s.Tests[dir]
+		switch {
+		case only != "" && dir != only && !(isTree && strings.HasPrefix(dir+"/", tree)):
+		case s.Dirs != nil && !slices.Contains(s.Dirs, dir), slices.Contains(s.Not, dir):
+		case slices.Contains(s.Asked, dir) && r.pkg == "" && !r.full():
+		case s.Tests != nil && (!listed || r.at(s, dir).Run == ""):
+		case slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, s.With) }):
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// expand replaces $NAME in values of a suite. What is empty then is left out.
 func (r *runner) expand(s suite, values []string) (list []string) {
 	strict := "--strict"
 	switch {
@@ -256,24 +246,18 @@ func (r *runner) expand(s suite, values []string) (list []string) {
 	case slices.Contains(table.Leaking, s.dir):
 		strict = "--strict-ignore=leak,srq-empty-segment"
 	}
-	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "$STRICT" && strict == "" })
-	known := map[string]string{"BIN": r.bin(), "WORK": r.work, "STRICT": strict, "DEVICES": r.devices,
-		"GOFLAGS": os.Getenv("GOFLAGS") + buildFlags}
+	known := map[string]string{"BIN": r.bin(), "WORK": r.work, "MODULE": module, "STRICT": strict,
+		"PAYLOAD": r.payload(), "ROOT": r.root, "GOFLAGS": os.Getenv("GOFLAGS") + buildFlags}
 	for _, v := range values {
-		list = append(list, os.Expand(v, func(name string) string {
+		v = os.Expand(v, func(name string) string {
 			if text, ok := known[name]; ok {
 				return text
 			}
 			return os.Getenv(name)
-		}))
-	}
-	return list
-}
-
-// paths prepends ./ to folders.
-func paths(dirs []string) (list []string) {
-	for _, d := range dirs {
-		list = append(list, "./"+d)
+		})
+		if v != "" {
+			list = append(list, v)
+		}
 	}
 	return list
 }

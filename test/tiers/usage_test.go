@@ -4,9 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,7 +15,7 @@ func TestUsage_Table(t *testing.T) {
 	used := map[string]*usage{"lint": {wall: 10 * time.Second}, "unit": {wall: 20 * time.Second}}
 	used["lint"].cpu.Add(int64(3 * time.Second))
 	used["unit"].cpu.Add(int64(9 * time.Second))
-	printUsage(&b, []string{"lint", "unit", "emu"}, used, []phase{{"apt", 5, 45.2}, {"tools", 0, 0.3}}, 35*time.Second)
+	printUsage(&b, []string{"lint", "unit", "emu"}, used, "apt 40\nno time\ntools 0\n", 35*time.Second)
 	var have []string
 	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n")[1:] {
 		line, _, _ = strings.Cut(line, "%")
@@ -29,20 +26,5 @@ func TestUsage_Table(t *testing.T) {
 		fmt.Sprint("all 35 12 ", 1200/35/runtime.NumCPU())}
 	if strings.Join(have, "\n") != strings.Join(want, "\n") {
 		t.Errorf("have %q, want %q in\n%s", have, want, b.String())
-	}
-}
-
-func TestPhases(t *testing.T) {
-	root := t.TempDir()
-	if err := exec.Command("mkdir", filepath.Join(root, ".build")).Run(); err != nil {
-		t.Fatal(err)
-	}
-	const times = "later 100.0 101.5\nno time\nearlier 40.25 100\n"
-	if err := os.WriteFile(filepath.Join(root, setupTimes), []byte(times), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	list := readPhases(root)
-	if len(list) != 2 || list[0].name != "earlier" || list[0].end-list[0].begin < 59 {
-		t.Errorf("%v", list)
 	}
 }

@@ -5,17 +5,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -41,51 +37,36 @@ func (a *alarm) Write(p []byte) (int, error) {
 	return a.w.Write(p)
 }
 
-// watch is `tiers watch [-keep DIR] QUIET PROGRAM ARG...`: it runs a program, passes on what it prints, and ends it,
-// with its process group, when it has printed nothing for QUIET. It exits with the program's code, and with 124 after a
-// hang. It puts the program, a test binary, into DIR, for other tiers; with QUIET 0 that is all it does.
+// watch is `tiers watch QUIET PROGRAM ARG...`: it runs a program, passes on what it prints, and ends it, with its
+// process group, when it has printed nothing for QUIET. It exits with the program's code, and with 124 after a hang.
 func watch(args []string, out io.Writer) int {
 	usage := func(err error) int {
-		fmt.Fprintln(os.Stderr, "tiers watch [-keep DIR] QUIET PROGRAM ARG...:", err)
+		fmt.Fprintln(os.Stderr, "tiers watch QUIET PROGRAM ARG...:", err)
 		return 2
 	}
-	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	keepIn := flags.String("keep", "", "")
-	if err := flags.Parse(args); err != nil {
-		return usage(err)
-	}
-	if args = flags.Args(); len(args) < 2 {
+	if len(args) < 2 {
 		return usage(errors.New("too few arguments"))
 	}
 	quiet, err := time.ParseDuration(args[0])
-	if err != nil || quiet < 0 || quiet == 0 && *keepIn == "" {
+	if err != nil || quiet <= 0 {
 		return usage(fmt.Errorf("QUIET %q: want a duration, as 5m", args[0]))
 	}
-	if *keepIn != "" {
-		if err := keep(*keepIn, args[1]); err != nil {
-			return usage(err)
-		}
-		if quiet == 0 {
-			return 0
-		}
-	}
 	runtime.LockOSThread() // the program's death signal belongs to the thread that starts it
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := exec.CommandContext(ctx, args[1], args[2:]...)
-	var hung atomic.Bool
-	// end ends the process group, with SIGKILL if it does not end in time.
-	end := func(s syscall.Signal, in time.Duration) {
-		_ = syscall.Kill(-c.Process.Pid, s)
-		time.AfterFunc(in, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
-	}
-	c.Cancel = func() error { end(syscall.SIGTERM, 5*time.Second); return nil }
-	a := newAlarm(out, quiet, func() {
-		hung.Store(true)
-		end(syscall.SIGQUIT, 20*time.Second) // Go programs print their stacks
-	})
+	hung := errors.New("silent")
+	ctx, cancel := context.WithCancelCause(interrupted)
+	a := newAlarm(out, quiet, func() { cancel(hung) })
 	defer a.timer.Stop()
+	c := exec.CommandContext(ctx, args[1], args[2:]...)
+	c.Cancel = func() error { // the process group, with SIGKILL if it does not end in time
+		s, in := syscall.SIGTERM, 5*time.Second
+		if context.Cause(ctx) == hung {
+			s, in = syscall.SIGQUIT, 20*time.Second // Go programs print their stacks
+		}
+		time.AfterFunc(in, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
+		return syscall.Kill(-c.Process.Pid, s)
+	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, a, a
 	c.WaitDelay = time.Minute
 	if gogc, ok := os.LookupEnv(testGOGC); ok {
@@ -99,7 +80,7 @@ func watch(args []string, out io.Writer) int {
 	}
 	status := state.Sys().(syscall.WaitStatus)
 	switch {
-	case hung.Load():
+	case context.Cause(ctx) == hung:
 		fmt.Fprintf(out, "tiers: %s printed nothing for %v, and was ended\n", args[1], quiet)
 		return 124
 	case errors.Is(err, exec.ErrWaitDelay):
@@ -112,42 +93,18 @@ func watch(args []string, out io.Writer) int {
 	return state.ExitCode()
 }
 
-// cpu returns the processor time of a command that has ended, and of all its descendants that were waited for.
-func cpu(c *exec.Cmd) time.Duration {
-	if c.ProcessState == nil {
-		return 0
-	}
-	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
-}
-
-// phase is a step of scripts/setup.
-type phase struct {
-	name       string
-	begin, end float64 // seconds
-}
-
-// setupTimes is the file in which scripts/setup writes a line `NAME BEGIN END` for each step, in seconds.
+// setupTimes is the file in which scripts/setup writes a line `NAME SECONDS` for each step.
 const setupTimes = ".build/setup-times"
-
-func readPhases(root string) (list []phase) {
-	text, _ := os.ReadFile(filepath.Join(root, setupTimes))
-	for line := range strings.Lines(string(text)) {
-		var p phase
-		if n, _ := fmt.Sscanf(line, "%s %f %f", &p.name, &p.begin, &p.end); n == 3 {
-			list = append(list, p)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b phase) int { return int(1000 * (a.begin - b.begin)) })
-	return list
-}
 
 // printUsage prints a table of where the time went: a line for each step of the set-up that took a second or more, a
 // line for each tier, and the sums.
-func printUsage(w io.Writer, tiers []string, used map[string]*usage, phases []phase, wall time.Duration) {
+func printUsage(w io.Writer, tiers []string, used map[string]*usage, setup string, wall time.Duration) {
 	fmt.Fprintf(w, "\n%-22s %7s %9s %5s\n", "where the time went, s", "wall", "processor", "busy")
-	for _, p := range phases {
-		if took := p.end - p.begin; took >= 1 {
-			fmt.Fprintf(w, "%-22s %7.0f\n", "set-up: "+p.name, took)
+	for line := range strings.Lines(setup) {
+		var name string
+		var took int
+		if _, _ = fmt.Sscan(line, &name, &took); took > 0 {
+			fmt.Fprintf(w, "%-22s %7d\n", "set-up: "+name, took)
 		}
 	}
 	line := func(name string, wall, cpu time.Duration) {

@@ -151,39 +151,28 @@ func TestInterrupt(t *testing.T) {
 func TestRunTiers(t *testing.T) {
 	old := tiers
 	defer func() { tiers = old }()
-	one := func(name string, run tier) struct {
-		name string
-		run  tier
-	} {
-		return struct {
-			name string
-			run  tier
-		}{name, run}
-	}
 	of := func(name string, s Status) []Result { return []Result{{name, "p", "TestA", s, ""}} }
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tiers = append(tiers[:0:0],
-		one("lint", func(r *runner, _ context.Context) []Result { return nil }), // it is not ready
-		one("unit", func(r *runner, _ context.Context) []Result { return of("unit", Fail) }),
-		one("race", func(r *runner, _ context.Context) []Result {
+	tiers = map[string]func(*runner, context.Context) []Result{
+		"lint": func(r *runner, _ context.Context) []Result {
+			return []Result{r.failed("tiers", "(build)", errors.New("cannot begin"))}
+		},
+		"unit": func(r *runner, _ context.Context) []Result { return of("unit", Fail) },
+		"race": func(r *runner, _ context.Context) []Result {
 			return append(of("race", Pass), r.failed("p", "(run)", errors.New("in its midst")))
-		}),
-		one("emu", func(r *runner, _ context.Context) []Result { return of("emu", Pass) }),
-		one("bench", func(r *runner, _ context.Context) []Result { cancel(); return of("bench", Pass) }))
+		},
+		"emu":   func(r *runner, _ context.Context) []Result { return of("emu", Pass) },
+		"bench": func(r *runner, _ context.Context) []Result { cancel(); return of("bench", Pass) },
+	}
 	printed := func(order ...string) string {
 		var b strings.Builder
 		r := &runner{work: t.TempDir(), note: io.Discard}
-		results, took := r.runTiers(ctx, order, func(tier string) error {
-			if tier == "lint" {
-				return errors.New("cannot begin")
-			}
-			return nil
-		})
+		results, took := r.runTiers(ctx, order)
 		if report(&b, order, results, nil, took) {
 			t.Error("all is well")
 		}
-		return b.String() + sums(counts(results))
+		return b.String() + counts(results).String()
 	}
 	got := printed("lint", "unit", "race", "emu")
 	for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",

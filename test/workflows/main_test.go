@@ -42,7 +42,7 @@ func missing(j job, targets map[string]bool, exists func(path string) bool) (lis
 		return nil, err
 	}
 	for _, values := range variants {
-		for _, v := range []string{"github.token", "github.event.repository.name"} {
+		for _, v := range []string{"github.token", "github.run_number", "github.event.repository.name"} {
 			values[v] = "x"
 		}
 		steps, err := j.commands(values, "")
