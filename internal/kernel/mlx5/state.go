@@ -179,6 +179,7 @@ type chunk struct {
 	mem   *dma.Mem
 	used  []bool // by page
 	free  int    // pages
+	low   int    // all pages below are used
 	dirty int    // the pages below were used once
 }
 
