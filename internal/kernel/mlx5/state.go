@@ -130,6 +130,7 @@ type bars struct {
 	common *bar         // rung by CQs, and by QPs that have no register of their own
 	static map[int]*bar // by index, of a kernel that makes them with the context
 	own    []*bar       // with registers of ThreadDomains
+	nc     *bar         // not write combining; nil until a program wants it
 	wc     int          // pages of mapAllocWC that were asked for
 }
 
