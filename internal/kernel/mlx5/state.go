@@ -86,6 +86,7 @@ type device struct {
 	facts
 	forms   uverbs.Forms
 	checked atomic.Bool // its versions
+	found   atomic.Bool // its file
 }
 
 // context is an open device.
