@@ -12,17 +12,18 @@ const opPostRecv = "post recv"
 type recvErrors struct{ gone, full, srq error }
 
 func (e *recvErrors) init(qp *QP) {
-	name := qp.name
-	e.gone = &OpError{Op: opPostRecv, Object: name, Err: qp.goneError()}
-	e.full = &OpError{Op: opPostRecv, Object: name, Err: ErrQueueFull}
-	e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
-	switch qp.typ {
-	case XRCSend:
-		e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "an XRCSend QP receives nothing: " +
-			"post to an XRC SRQ"}
-	case DCI:
-		e.srq = &OpError{Op: opPostRecv, Object: name, Err: errNoRecv}
+	all := &[...]OpError{ // one allocation
+		{Op: opPostRecv, Object: qp.name, Err: qp.goneError()},
+		{Op: opPostRecv, Object: qp.name, Err: ErrQueueFull},
+		{Op: opPostRecv, Object: qp.name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"},
 	}
+	switch srq := &all[2]; qp.typ {
+	case XRCSend:
+		srq.Detail = "an XRCSend QP receives nothing: post to an XRC SRQ"
+	case DCI:
+		srq.Err, srq.Detail = errNoRecv, ""
+	}
+	e.gone, e.full, e.srq = &all[0], &all[1], &all[2]
 }
 
 // PostRecv posts receive buffers, from the state INIT on. It returns how many

@@ -12,15 +12,19 @@ const opPostSend = "post send"
 type sendErrors struct{ gone, full, unsignaled, broken error }
 
 func (e *sendErrors) init(qp *QP) {
-	e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: qp.goneError()}
+	why := qp.goneError()
 	if qp.typ == DCT {
-		e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: errNoSend}
+		why = errNoSend
 	}
-	e.full = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull}
-	e.unsignaled = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
-		Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
-			"set Signaled on some, or QPOptions.SignalAll; only Modify to RESET empties this queue"}
-	e.broken = &OpError{Op: opPostSend, Object: qp.name, Err: ErrBroken}
+	all := &[...]OpError{ // one allocation
+		{Op: opPostSend, Object: qp.name, Err: why},
+		{Op: opPostSend, Object: qp.name, Err: ErrQueueFull},
+		{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
+			Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
+				"set Signaled on some, or QPOptions.SignalAll; only Modify to RESET empties this queue"},
+		{Op: opPostSend, Object: qp.name, Err: ErrBroken},
+	}
+	e.gone, e.full, e.unsignaled, e.broken = &all[0], &all[1], &all[2], &all[3]
 }
 
 // goneError returns why the QP has no queue to post to.

@@ -51,7 +51,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	var undo undoing
 	undo.add(func() error { return r.maker.end(dev, h) })
 	qp := r.object(h, init, out)
-	err = errors.Join(checkGranted(dev.Name(), r.grants(&dev.attr, &qp.cap)...), qp.inCQE.checkResults(qp.send))
+	grants := r.grants(&dev.attr, &qp.cap)
+	err = errors.Join(checkGranted(dev.Name(), grants[:]...), qp.inCQE.checkResults(qp.send))
 	if err == nil {
 		err = takeRings(qp, r, &undo)
 	}
@@ -217,7 +218,7 @@ func makeChains(qp *QP, r *qpRequest, undo *undoing) (err error) {
 }
 
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
-	errs := []error{o.checkXRC(recv)}
+	errs := append(make([]error, 0, 8), o.checkXRC(recv))
 	for _, l := range o.limits(&pd.dev.attr) {
 		errs = append(errs, checkNone(l.what, l.asked))
 	}

@@ -16,8 +16,8 @@ func (o *QPOptions) describe() string {
 }
 
 // grants returns the requested sizes, with the device's limits and the granted sizes.
-func (o *QPOptions) grants(dev *DeviceAttr, given *QPCap) []grant {
-	return []grant{
+func (o *QPOptions) grants(dev *DeviceAttr, given *QPCap) [5]grant {
+	return [...]grant{
 		{numMaxSendWR.of(dev, o.MaxSendWR), given.MaxSendWR},
 		{numMaxRecvWR.of(dev, o.MaxRecvWR), given.MaxRecvWR},
 		{numMaxSendSGE.of(dev, o.MaxSendSGE), given.MaxSendSGE},
@@ -38,10 +38,9 @@ func grantedCap(c *abi.QPCap) QPCap {
 	return got
 }
 
-func (o *QPOptions) limits(dev *DeviceAttr) []limit {
-	var limits []limit
-	for _, g := range o.grants(dev, &QPCap{}) {
-		limits = append(limits, g.limit)
+func (o *QPOptions) limits(dev *DeviceAttr) (limits [5]limit) {
+	for i, g := range o.grants(dev, &QPCap{}) {
+		limits[i] = g.limit
 	}
 	return limits
 }
@@ -66,9 +65,9 @@ func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send, recv *CQ, 
 	err = pd.dev.blameSignatures("MLX5_QP_SIGNATURE", err)
 	limits := o.limits(&pd.dev.attr)
 	if max(o.MaxSendWR, o.MaxRecvWR) > pd.dev.attr.MaxQPWR && pd.dev.softRoCE() {
-		return explainLimits(err, pd.dev.Name(), limits...)
+		return explainLimits(err, pd.dev.Name(), limits[:]...)
 	}
-	found := tooLarge(limits, func(sizes []int) bool {
+	found := tooLarge(limits[:], func(sizes []int) bool {
 		less, in := *o, *init
 		less.MaxSendWR, less.MaxRecvWR, less.MaxSendSGE, less.MaxRecvSGE, less.MaxInline = sizes[0], sizes[1], sizes[2],
 			sizes[3], sizes[4]
@@ -85,7 +84,7 @@ func (m *qpMaker) explainSizes(err error, pd *PD, o *QPOptions, send, recv *CQ, 
 		return m.end(pd.dev, h) == nil && enough
 	})
 	if found == nil {
-		return explainLimits(err, pd.dev.Name(), limits...)
+		return explainLimits(err, pd.dev.Name(), limits[:]...)
 	}
 	errs := make([]error, len(found))
 	for i, l := range found {

@@ -55,12 +55,12 @@ func (r Root) Entries(elem ...string) ([]Entry, error) {
 	return list, err
 }
 
-// parent opens the directory in which the last element is.
+// parent returns the directory in which the last element is, for reading that one.
 func (r Root) parent(elem []string) (*dir, error) {
 	if err := validPath(elem); err != nil {
 		return nil, err
 	}
-	return openDir(r.path(elem[:len(elem)-1]...))
+	return dirOfOne(r.path(elem[:len(elem)-1]...))
 }
 
 func validPath(elem []string) error {

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dir is an open directory. Its files are opened with openat, which saves the kernel a walk down
-// the long paths of sysfs.
+// dir is a directory. One that is open has its files opened with openat, which saves the kernel a walk down the long
+// paths of sysfs. One for a single file is not open.
 type dir struct {
-	fd     int
+	fd     int // AT_FDCWD if it is not open
 	path   string
 	failed error            // of text
 	unread *[]*fs.PathError // what text could not read; nil: nobody asks
@@ -40,7 +40,22 @@ func (d *dir) sub(name string) (*dir, error) {
 	return s, err
 }
 
-func (d *dir) close() { unix.Close(d.fd) }
+// dirOfOne returns a directory for reading one file.
+func dirOfOne(path string) (*dir, error) { return &dir{fd: unix.AT_FDCWD, path: path}, nil }
+
+func (d *dir) close() {
+	if d.fd != unix.AT_FDCWD {
+		unix.Close(d.fd)
+	}
+}
+
+// at is the path of a file for openat.
+func (d *dir) at(name string) string {
+	if d.fd == unix.AT_FDCWD {
+		return d.path + "/" + name
+	}
+	return name
+}
 
 // entries lists the directory; it may be called once.
 func (d *dir) entries() ([]Entry, error) {
@@ -89,11 +104,12 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 	fail := func(op string, err error) (int, error) {
 		return 0, &fs.PathError{Op: op, Path: d.path + "/" + name, Err: err}
 	}
+	// O_NONBLOCK: opening a FIFO must not block.
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	var fd int
 	var err error
 	for {
-		// O_NONBLOCK: opening a FIFO must not block.
-		fd, err = unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		fd, err = unix.Openat(d.fd, d.at(name), flags, 0)
 		if err != unix.EINTR {
 			break
 		}
@@ -127,7 +143,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 
 func (d *dir) readlink(name string) (string, error) {
 	var buf [maxAttr]byte
-	n, err := unix.Readlinkat(d.fd, name, buf[:])
+	n, err := unix.Readlinkat(d.fd, d.at(name), buf[:])
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: d.path + "/" + name, Err: err}
 	}

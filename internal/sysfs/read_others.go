@@ -26,6 +26,8 @@ func openDir(path string) (*dir, error) {
 	return &dir{path: path}, nil
 }
 
+func dirOfOne(path string) (*dir, error) { return openDir(path) }
+
 func (d *dir) sub(name string) (*dir, error) {
 	s, err := openDir(d.path + "/" + name)
 	if err == nil {

@@ -5,6 +5,7 @@ package guest
 import (
 	"bytes"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,8 +29,23 @@ func field(b []byte, key string, base int) (n int, ok bool) {
 	return 0, false
 }
 
-// TGID returns the process of a thread.
+// found has the process of the thread that was looked for last, by the low bits of its number.
+var found [256]atomic.Int32
+
+// TGID returns the process of a thread. It looks where the thread was found before: /proc is dear.
 func TGID(tid int) (int, error) {
+	at := &found[uint(tid)%uint(len(found))]
+	if pid := int(at.Load()); pid != 0 && unix.Tgkill(pid, tid, 0) == nil {
+		return pid, nil
+	}
+	pid, err := processOf(tid)
+	if err == nil {
+		at.Store(int32(pid))
+	}
+	return pid, err
+}
+
+func processOf(tid int) (int, error) {
 	// Only the first thread of a process has a pidfd.
 	if f, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(tid), 0, 0); e == 0 {
 		_ = unix.Close(int(f))

@@ -158,8 +158,12 @@ func (qp *QP) ringsOf(i *QPInit) unix.Errno {
 	if i.Type == RawPacket {
 		qp.SQ.Base, qp.Frames.Offloads = i.SQBuf, i.CreateFlags
 	}
-	if m := qp.Mem; rq > 0 && !m.Mapped(i.Buf, rq, false) || sq > 0 && !m.Mapped(qp.SQ.Base, sq, false) ||
-		!m.Mapped(i.DB, cqBuffers, false) {
+	m := qp.Mem
+	rings := m.Mapped(i.Buf, rq+sq, false)
+	if i.Type == RawPacket {
+		rings = (rq == 0 || m.Mapped(i.Buf, rq, false)) && (sq == 0 || m.Mapped(qp.SQ.Base, sq, false))
+	}
+	if !rings && rq+sq > 0 || !m.Mapped(i.DB, cqBuffers, false) {
 		return unix.EFAULT
 	}
 	return 0

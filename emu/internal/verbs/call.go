@@ -37,6 +37,22 @@ type answered struct {
 
 func (a *answered) Write(addr uint64, b []byte) error { return a.caller.Write(addr, a.Bytes(b)) }
 
+// WriteSpans is Write for all answers of a command.
+func (a *answered) WriteSpans(all []uapi.Span) error {
+	for i := range all {
+		all[i].Bytes = a.Bytes(all[i].Bytes)
+	}
+	if v, ok := a.caller.(interface{ WriteSpans([]uapi.Span) error }); ok {
+		return v.WriteSpans(all)
+	}
+	for _, w := range all {
+		if err := a.caller.Write(w.Addr, w.Bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // call is one command on its way: of a write() or INVOKE_WRITE (r), or a method of the ioctl (b).
 type call struct {
 	s         *Server

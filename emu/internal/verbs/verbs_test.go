@@ -5,6 +5,7 @@ package verbs
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -1134,5 +1135,33 @@ func TestForkedChild(t *testing.T) {
 	}
 	if p.x.Mem.PID != os.Getpid() {
 		t.Errorf("the context's memory is that of %d", p.x.Mem.PID)
+	}
+}
+
+// together is a caller that writes all answers of a command at once.
+type together struct {
+	self
+	spans []uapi.Span
+}
+
+func (t *together) Write(uint64, []byte) error { return errors.New("an answer was written on its own") }
+
+func (t *together) WriteSpans(all []uapi.Span) error {
+	t.spans = append(t.spans, all...)
+	return nil
+}
+
+// TestAnswered_WriteSpans: what a caller can write at once is written at once, spoiled or not.
+func TestAnswered_WriteSpans(t *testing.T) {
+	for how, n := range map[hca.ReplyFault]int{hca.ReplyGood: 8, hca.ReplyShort: 4} {
+		to := new(together)
+		who := &answered{caller: to, Reply: hca.Reply{How: how}}
+		err := who.WriteSpans([]uapi.Span{{Addr: 1, Bytes: make([]byte, 8)}, {Addr: 9, Bytes: make([]byte, 8)}})
+		if err != nil {
+			t.Errorf("%d: %v", how, err)
+		}
+		if len(to.spans) != 2 || len(to.spans[0].Bytes) != n || len(to.spans[1].Bytes) != n {
+			t.Errorf("%d: %+v, want two of %d bytes", how, to.spans, n)
+		}
 	}
 }

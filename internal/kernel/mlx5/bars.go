@@ -43,18 +43,42 @@ func (r *register) addr() uintptr { return cmem.SliceAddr(r.bar.mem[r.offset:]) 
 // errNoUARs is returned for a context without registers, where none can be allocated.
 var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall.EOPNOTSUPP)
 
+// start gets the common page. Where it can be write combining, its second register is for a QP, as in page 0 of a
+// kernel that makes registers with the context: doorbells of CQs are flushed as those of QPs are.
 func (b *bars) start(c *context) (err error) {
 	b.c = c
-	if c.info.totalBFRegs == 0 {
-		b.common, err = b.alloc(uarNC)
-		if err == syscall.EOPNOTSUPP {
-			err = errNoUARs
-		}
+	if c.info.totalBFRegs != 0 {
+		b.static = make(map[int]*bar)
+		b.common, err = b.page(0)
 		return err
 	}
-	b.static = make(map[int]*bar)
-	b.common, err = b.page(0)
+	err = syscall.EOPNOTSUPP
+	if c.info.bfRegSize != 0 && !noBlueFlame() {
+		b.common, err = b.alloc(uarBF)
+	}
+	switch {
+	case err == nil:
+		b.common.taken = make([]bool, b.regsPerPage(b.common))
+		b.common.taken[0] = true
+		b.own = []*bar{b.common}
+	case err == syscall.EOPNOTSUPP:
+		if b.nc, err = b.alloc(uarNC); err == syscall.EOPNOTSUPP {
+			err = errNoUARs
+		}
+		b.common = b.nc
+	}
 	return err
+}
+
+// uncached returns a page for registers that a program rings without a flush.
+func (b *bars) uncached() (*bar, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var err error
+	if b.nc == nil {
+		b.nc, err = b.alloc(uarNC)
+	}
+	return b.nc, err
 }
 
 // alloc allocates a page by name.
@@ -115,8 +139,8 @@ func mapOffset(cmd, i int) int64 {
 	return off * int64(uverbs.PageSize())
 }
 
-// take returns a register that no other QP rings.
-func (b *bars) take() (*register, error) {
+// take returns a register that no other QP rings; if apart, outside of the common page.
+func (b *bars) take(apart bool) (*register, error) {
 	size := int(b.c.info.bfRegSize)
 	if size == 0 {
 		return nil, syscall.EOPNOTSUPP
@@ -124,7 +148,7 @@ func (b *bars) take() (*register, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.own {
-		if slot := slices.Index(p.taken, false); slot >= 0 {
+		if slot := slices.Index(p.taken, false); slot >= 0 && (p != b.common || !apart) {
 			return b.slot(p, slot), nil
 		}
 	}
@@ -224,10 +248,10 @@ func (b *bars) end() error {
 	for _, p := range b.static {
 		errs = append(errs, free(p))
 	}
-	if b.static == nil && b.common != nil {
-		errs = append(errs, free(b.common))
+	if b.nc != nil {
+		errs = append(errs, free(b.nc))
 	}
-	b.own, b.static, b.common = nil, nil, nil
+	b.own, b.static, b.common, b.nc = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -25,12 +25,24 @@ func (v *Verbs) GetDeviceList() (list handle, devices []handle, err error) {
 	if err != nil {
 		return 0, nil, errnoOf(err)
 	}
-	for i := range l.devices {
-		if f := &l.devices[i]; uverbs.Exists(f.node.Name) {
-			devices = append(devices, v.handleOf(*f))
+	for _, f := range l.devices {
+		h := v.handleOf(f)
+		if d, err := get[device](v, h); err == nil && d.exists() {
+			devices = append(devices, h)
 		}
 	}
 	return 1, devices, nil
+}
+
+// exists reports whether the device has a file. One that was there is not looked for again before it fails to open: it
+// goes with the device, whose entries in sysfs are read each time.
+func (d *device) exists() bool {
+	if d.found.Load() {
+		return true
+	}
+	is := uverbs.Exists(d.node.Name)
+	d.found.Store(is)
+	return is
 }
 
 // list returns the last listing if sysfs has the same entries still, else a new one.

@@ -2,12 +2,14 @@ package mlx5
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/kernel/nldev"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
@@ -125,5 +127,21 @@ func TestList_NotKept(t *testing.T) {
 			h.want("at first", 1, tt.want...)
 			h.want("again", 1, tt.want...)
 		})
+	}
+}
+
+// TestDevice_Found: a file that was there is looked for again once it could not be opened.
+func TestDevice_Found(t *testing.T) {
+	d := &device{facts: facts{node: uverbs.Node{Name: "no device has this name", Number: 1}}}
+	if d.exists() {
+		t.Error("a file that is not there was found")
+	}
+	d.checked.Store(true)
+	d.found.Store(true)
+	if !d.exists() {
+		t.Error("it was looked for again")
+	}
+	if _, err := openFile(sysfs.DefaultRoot(), d); !errors.Is(err, fs.ErrNotExist) || d.exists() {
+		t.Errorf("open: %v; exists still: %v", err, d.exists())
 	}
 }

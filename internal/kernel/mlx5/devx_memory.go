@@ -62,7 +62,7 @@ func (d *devX) DevXAllocUAR(ctx handle, flags uint32) (*abi.MLX5DVDevXUAR, handl
 	page := uint32(0)
 	switch flags {
 	case abi.MLX5DV_UAR_ALLOC_TYPE_BF:
-		if u.taken, err = c.bars.take(); err != nil {
+		if u.taken, err = c.bars.take(true); err != nil {
 			return nil, 0, err
 		}
 		u.reg = u.taken
@@ -74,7 +74,11 @@ func (d *devX) DevXAllocUAR(ctx handle, flags uint32) (*abi.MLX5DVDevXUAR, handl
 		if c.bars.static != nil {
 			return nil, 0, syscall.EOPNOTSUPP
 		}
-		u.reg, page = &register{bar: c.bars.common, offset: regOffset}, c.bars.common.page
+		nc, err := c.bars.uncached()
+		if err != nil {
+			return nil, 0, err
+		}
+		u.reg, page = &register{bar: nc, offset: regOffset}, nc.page
 	case abi.MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED:
 		if u.own, err = c.bars.alloc(uarNC); err != nil {
 			return nil, 0, err

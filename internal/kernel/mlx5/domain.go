@@ -61,7 +61,7 @@ func (v *Verbs) AllocTD(ctx handle) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := c.bars.take()
+	r, err := c.bars.take(false)
 	if err != nil {
 		return 0, err
 	}

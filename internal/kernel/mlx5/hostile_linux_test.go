@@ -28,7 +28,8 @@ type fakeKernel struct {
 	static bool                                       // registers come with the context
 	pipes  []int
 
-	destroyed func() // is called for each object of DevX that ends; nil for nothing
+	uar       func(kind uint64) syscall.Errno // is called for each doorbell page; nil for nothing
+	destroyed func()                          // is called for each object of DevX that ends; nil for nothing
 }
 
 const (
@@ -83,6 +84,12 @@ func (k *fakeKernel) ioctl(_ int, c *uverbs.Command) syscall.Errno {
 	}
 	if k.fail != nil {
 		if e := k.fail(c.Object, c.Method); e != 0 {
+			return e
+		}
+	}
+	if k.uar != nil && id == [2]uint16{objectUAR, methodAlloc} {
+		i := slices.IndexFunc(c.Attrs[:], func(a uverbs.Attr) bool { return a.ID == driverNamespace+1 })
+		if e := k.uar(c.Attrs[i].Data); e != 0 {
 			return e
 		}
 	}
@@ -475,4 +482,67 @@ func (k *fakeKernel) isFD(b []byte) bool {
 	}
 	n := int(b[0]) | int(b[1])<<8
 	return n == k.pipes[len(k.pipes)-1]-1
+}
+
+// TestRegisters: CQs and the first QP share a page, if it may be write combining. The register that all others
+// share is nobody's own. What a program wants without write combining is elsewhere, and made once.
+func TestRegisters(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		refused bool
+		shutUp  string
+		want    []uint64 // the pages that are allocated
+	}{
+		{"write combining", false, "", []uint64{uarBF, uarBF, uarNC}},
+		{"not on this host", true, "", []uint64{uarNC}},
+		{"switched off", false, "1", []uint64{uarNC, uarBF, uarBF}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.shutUp != "" {
+				t.Setenv("MLX5_SHUT_UP_BF", tt.shutUp)
+			}
+			var got []uint64
+			k := &fakeKernel{t: t}
+			defer k.end()
+			k.uar = func(kind uint64) syscall.Errno {
+				if kind == uarBF && tt.refused {
+					return syscall.EOPNOTSUPP
+				}
+				got = append(got, kind)
+				return 0
+			}
+			v, dev := k.device()
+			h, err := v.OpenDevice(dev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := get[context](v, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &c.bars
+			common := len(got) == 1 && got[0] == uarBF
+			for i, apart := range []bool{false, true, false} {
+				switch r, err := b.take(apart); {
+				case (err != nil) != tt.refused:
+					t.Errorf("register %d: %v", i, err)
+				case err == nil && (r.bar == b.common) != (common && i == 0):
+					t.Errorf("register %d is in page %d, the common page is %d", i, r.bar.page, b.common.page)
+				case err == nil && r.bar == b.common && r.offset == regOffset:
+					t.Error("a QP has the register that all others share")
+				}
+			}
+			for range 2 {
+				if p, err := b.uncached(); err != nil || p.taken != nil || (p == b.common) == common {
+					t.Errorf("%+v, %v", p, err)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("allocated %v, want %v", got, tt.want)
+			}
+			if err := v.CloseDevice(h); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -65,7 +65,7 @@ func (c *chunk) find(n int) int {
 	if c.free < n {
 		return -1
 	}
-	for i, row := 0, 0; i < len(c.used); i++ {
+	for i, row := c.low, 0; i < len(c.used); i++ {
 		if row++; c.used[i] {
 			row = 0
 		}
@@ -82,6 +82,9 @@ func (c *chunk) take(first, pages, n int) ring {
 		c.used[first+i] = true
 	}
 	c.free -= pages
+	if first == c.low {
+		c.low += pages
+	}
 	b := c.mem.Bytes()[first*size:]
 	if first < c.dirty {
 		clear(b[:min(pages, c.dirty-first)*size])
@@ -103,6 +106,7 @@ func (m *memory) release(r ring) error {
 		c.used[r.page+i] = false
 	}
 	c.free += n
+	c.low = min(c.low, r.page)
 	if c.free < len(c.used) || len(m.chunks) == 1 && len(c.used)*page <= mostChunk {
 		return nil
 	}

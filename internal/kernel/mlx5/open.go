@@ -13,5 +13,9 @@ func openFile(root sysfs.Root, d *device) (*uverbs.File, error) {
 		}
 		d.checked.Store(true)
 	}
-	return d.node.Open(driverID, &d.forms)
+	f, err := d.node.Open(driverID, &d.forms)
+	if err != nil {
+		d.found.Store(false)
+	}
+	return f, err
 }

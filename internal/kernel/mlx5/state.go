@@ -86,6 +86,7 @@ type device struct {
 	facts
 	forms   uverbs.Forms
 	checked atomic.Bool // its versions
+	found   atomic.Bool // its file
 }
 
 // context is an open device.
@@ -130,6 +131,7 @@ type bars struct {
 	common *bar         // rung by CQs, and by QPs that have no register of their own
 	static map[int]*bar // by index, of a kernel that makes them with the context
 	own    []*bar       // with registers of ThreadDomains
+	nc     *bar         // not write combining; nil until a program wants it
 	wc     int          // pages of mapAllocWC that were asked for
 }
 
@@ -179,6 +181,7 @@ type chunk struct {
 	mem   *dma.Mem
 	used  []bool // by page
 	free  int    // pages
+	low   int    // all pages below are used
 	dirty int    // the pages below were used once
 }
 

@@ -43,7 +43,8 @@ func (f *File) do(c *command, q request, args ...Arg) error {
 func (f *File) send(c *command, q *request, args []Arg) (last Form, err error) {
 	err = syscall.ENOTTY
 	if f.forms.has(c, ByMethod) {
-		err = f.method(c.name, c.object, c.method, append(args, f.driverArgs(q)...))
+		driver := driverArgs(q)
+		err = f.method(c.name, c.object, c.method, args, driver[:])
 		f.forms.ioctl.note(err == syscall.ENOTTY)
 		if !Absent(err) {
 			return ByMethod, err
@@ -66,15 +67,16 @@ func (f *File) send(c *command, q *request, args []Arg) (last Form, err error) {
 	return ByWrite, err
 }
 
-func (f *File) driverArgs(q *request) []Arg {
-	return []Arg{If(len(q.In) > 0, In(driverIn, q.In)), If(len(q.Out) > 0, May(driverOut, q.Out))}
+func driverArgs(q *request) [2]Arg {
+	return [2]Arg{If(len(q.In) > 0, In(driverIn, q.In)), If(len(q.Out) > 0, May(driverOut, q.Out))}
 }
 
 // invoke sends a command by INVOKE_WRITE.
 func (f *File) invoke(c *command, q *request) error {
 	const coreIn, coreOut, number = 0, 1, 2
-	return f.method(c.name, invokeWrite.object, invokeWrite.method, append(f.driverArgs(q),
-		Uint64(number, uint64(c.number)), In(coreIn, q.in), If(len(q.out) > 0, Out(coreOut, q.out))))
+	driver := driverArgs(q)
+	args := [...]Arg{Uint64(number, uint64(c.number)), In(coreIn, q.in), If(len(q.out) > 0, Out(coreOut, q.out))}
+	return f.method(c.name, invokeWrite.object, invokeWrite.method, driver[:], args[:])
 }
 
 // Method sends a method that only the driver has.
@@ -85,44 +87,54 @@ func (f *File) Method(name string, object, method uint16, args ...Arg) error {
 // Absent reports whether the error of a method means that the kernel lacks it.
 func Absent(err error) bool { return err == syscall.ENOTTY || err == syscall.EPROTONOSUPPORT }
 
-// method sends a method by the ioctl.
-func (f *File) method(name string, object, method uint16, args []Arg) error {
+// method sends a method by the ioctl. Two lists of arguments save copying them into one.
+func (f *File) method(name string, object, method uint16, lists ...[]Arg) error {
 	c := &Command{header: header{Object: object, Method: method, driver: f.driver}}
-	for i := range args {
-		switch a := &args[i]; {
-		case a.optional:
-		case max(len(a.in), len(a.out)) > math.MaxUint16: // the length has 16 bits
-			return syscall.EINVAL
-		case int(c.Num) == maxAttrs:
-			return syscall.E2BIG
-		default:
-			c.Attrs[c.Num] = a.attr
-			c.Num++
+	for _, args := range lists {
+		for i := range args {
+			switch a := &args[i]; {
+			case a.optional:
+			case max(len(a.in), len(a.out)) > math.MaxUint16: // the length has 16 bits
+				return syscall.EINVAL
+			case int(c.Num) == maxAttrs:
+				return syscall.E2BIG
+			default:
+				c.Attrs[c.Num] = a.attr
+				c.Num++
+			}
 		}
 	}
 	c.length = uint16(unsafe.Offsetof(c.Attrs) + uintptr(c.Num)*unsafe.Sizeof(Attr{}))
 	e := f.sys.Ioctl(f.fd, c)
-	runtime.KeepAlive(args)
+	runtime.KeepAlive(lists)
 	if e != 0 {
 		return e
 	}
 	n := 0
-	for i := range args {
-		a := &args[i]
-		if a.optional {
-			continue
+	for _, args := range lists {
+		for i := range args {
+			if args[i].optional {
+				continue
+			}
+			if err := args[i].take(name, &c.Attrs[n]); err != nil {
+				return err
+			}
+			n++
 		}
-		got := &c.Attrs[n]
-		n++
-		switch {
-		case a.want && got.Flags&ValidOutput == 0:
-			return &ReplyError{Command: name, Field: "no answer in attribute", Got: uint64(a.attr.ID), Want: "one"}
-		case a.new == nil:
-		case got.Data > math.MaxUint32:
-			return &ReplyError{Command: name, Field: "object", Got: got.Data, Want: "a number of 32 bits"}
-		default:
-			*a.new = uint32(got.Data)
-		}
+	}
+	return nil
+}
+
+// take takes the kernel's answer to an argument.
+func (a *Arg) take(command string, got *Attr) error {
+	switch {
+	case a.want && got.Flags&ValidOutput == 0:
+		return &ReplyError{Command: command, Field: "no answer in attribute", Got: uint64(a.attr.ID), Want: "one"}
+	case a.new == nil:
+	case got.Data > math.MaxUint32:
+		return &ReplyError{Command: command, Field: "object", Got: got.Data, Want: "a number of 32 bits"}
+	default:
+		*a.new = uint32(got.Data)
 	}
 	return nil
 }
