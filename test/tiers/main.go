@@ -147,10 +147,9 @@ func (r *runner) open(names []string) error {
 		head, _ := r.output(context.Background(), nil, "git", "rev-parse", "HEAD")
 		r.turn = uint64(crc32.ChecksumIEEE([]byte(head)))
 	}
+	os.Unsetenv(testutil.TurnEnv)
 	if !r.full() && r.run == "" {
 		os.Setenv(testutil.TurnEnv, strconv.FormatUint(r.turn, 10))
-	} else {
-		os.Unsetenv(testutil.TurnEnv)
 	}
 	if r.measures() {
 		os.Setenv(figuresEnv, "1")

@@ -124,12 +124,6 @@ var (
 // word is how the line of a package or check begins, depending on whether it has passed.
 var word = map[bool]string{true: "ok  ", false: "FAIL"}
 
-func printFigures(w io.Writer, output string) {
-	for _, m := range figureLine.FindAllStringSubmatch(output, -1) {
-		fmt.Fprintln(w, m[1])
-	}
-}
-
 func (p *parser) event(e event) {
 	if e.Package == "" {
 		p.builds[e.ImportPath] += e.Output
@@ -167,7 +161,9 @@ func (p *parser) event(e event) {
 			p.end(k, e)
 			return
 		case e.Action == Pass && p.live == nil:
-			printFigures(p.note, text) // also of the hosts that the doctor was tried on, for example
+			for _, m := range figureLine.FindAllStringSubmatch(text, -1) { // also of what a test prints of hosts
+				fmt.Fprintln(p.note, m[1])
+			}
 		}
 		p.add(k, e.Package, e.Test, e.Action, text)
 	}
@@ -232,8 +228,7 @@ func readAllowed(name string) (list []*regexp.Regexp, err error) {
 		if len(f) != 3 {
 			return nil, fmt.Errorf("%s:%d: want TIER TEST REASON, have %q", name, i+1, line)
 		}
-		tier := strings.ReplaceAll(f[0], "*", ".*")
-		re, err := regexp.Compile("^" + tier + " (?:" + f[1] + ")\n(?s:.*)(?:" + f[2] + ")")
+		re, err := regexp.Compile("^" + strings.ReplaceAll(f[0], "*", ".*") + " (?:" + f[1] + ")\n(?s:.*)(?:" + f[2] + ")")
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
 		}
@@ -244,7 +239,7 @@ func readAllowed(name string) (list []*regexp.Regexp, err error) {
 
 // report prints failures, skips that no list allows, a line for each tier, and reports whether everything passed.
 func report(w io.Writer, tiers []string, results []Result, allowed []*regexp.Regexp, took map[string]*usage) bool {
-	odd := ""
+	odd, empty := "", false
 	for _, r := range results {
 		why := func(c Result) bool { // a subtest
 			return c.Status == Fail && c.Tier == r.Tier && strings.HasPrefix(c.Name(), r.Name()+"/")
@@ -261,7 +256,6 @@ func report(w io.Writer, tiers []string, results []Result, allowed []*regexp.Reg
 		fmt.Fprintf(w, "\nskips that test/allowed-skips does not list:\n%s", odd)
 	}
 	fmt.Fprintln(w)
-	empty := false
 	for _, t := range tiers {
 		if took[t] == nil {
 			fmt.Fprintf(w, "tier %s: not run\n", t)

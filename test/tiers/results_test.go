@@ -206,11 +206,11 @@ func TestFiguresInTiers(t *testing.T) {
 	}
 }
 
-func TestPrintFigures(t *testing.T) {
-	var b strings.Builder
-	printFigures(&b, "figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\nsee figure\n")
-	if want := "figure a 1.5 ns\nfigure b 0 allocs/op\n"; b.String() != want {
-		t.Errorf("have %q, want %q", b.String(), want)
+func TestFigureLine(t *testing.T) {
+	got := figureLine.FindAllStringSubmatch("figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\n"+
+		"see figure\n", -1)
+	if len(got) != 2 || got[0][1] != "figure a 1.5 ns" || got[1][1] != "figure b 0 allocs/op" {
+		t.Errorf("have %q", got)
 	}
 }
 

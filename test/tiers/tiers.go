@@ -45,8 +45,8 @@ func (r *runner) plain(ctx context.Context) []Result {
 func (r *runner) hw(ctx context.Context) []Result {
 	list, _, err := adapters.Choose(sysfs.DefaultRoot(), os.Getenv(testutil.DevicesEnv))
 	if err != nil {
-		err = fmt.Errorf("%w, or with %s=NAME, or NAME,NAME for one at each end", err, testutil.DevicesEnv)
-		return []Result{r.failed("tiers", "hw", err)}
+		return []Result{r.failed("tiers", "hw", fmt.Errorf("%w, or with %s=NAME, or NAME,NAME for one at each end", err,
+			testutil.DevicesEnv))}
 	}
 	os.Setenv(testutil.DevicesEnv, strings.Join(list, ","))
 	return r.plain(ctx)
@@ -82,8 +82,7 @@ func (r *runner) suite(ctx context.Context, s suite) []Result {
 // before runs the commands that a suite needs.
 func (r *runner) before(ctx context.Context, s suite) (failed []Result) {
 	for _, command := range s.Before {
-		args := r.expand(s, strings.Fields(command))
-		if _, err := r.output(ctx, r.expand(s, s.Env), args...); err != nil {
+		if _, err := r.output(ctx, r.expand(s, s.Env), r.expand(s, strings.Fields(command))...); err != nil {
 			failed = append(failed, r.failed("tiers", "(build)", err))
 		}
 	}
@@ -168,15 +167,13 @@ func (r *runner) fill(s suite) suite {
 		s.Env, s.Before = append(s.Env, "GOTOOLCHAIN="+s.Go), []string{"go version"}
 	}
 	s.Variant = cmp.Or(s.Variant+s.Go, s.Path)
-	if all := s.Packages; s.Turns > 0 {
-		s.Packages = slices.DeleteFunc(slices.Clone(all), func(pkg string) bool {
-			i := slices.Index(all, pkg)
-			return i > 1 && !testutil.Turn(i, s.Turns)
-		})
-		s.Checks = slices.DeleteFunc(slices.Clone(s.Checks), func(c string) bool {
-			return !testutil.Turn(slices.Index(s.Checks, c), s.Turns)
+	turn := func(all []string, always int) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(x string) bool {
+			i := slices.Index(all, x)
+			return s.Turns > 0 && i >= always && !testutil.Turn(i, s.Turns)
 		})
 	}
+	s.Packages, s.Checks = turn(s.Packages, 2), turn(s.Checks, 0)
 	if r.run == "" {
 		s.Skip = strings.Trim(s.Skip+"|"+s.Less, "|")
 	} else if s.Run != "^$" {
@@ -233,8 +230,7 @@ func (r *runner) folders(s suite) (dirs []string) {
 			dirs = append(dirs, dir)
 		}
 	}
-	slices.Sort(dirs)
-	return dirs
+	return slices.Sorted(slices.Values(dirs))
 }
 
 // expand replaces $NAME in values of a suite. What is empty then is left out.
