@@ -228,7 +228,7 @@ func readAllowed(name string) (list []*regexp.Regexp, err error) {
 		if len(f) != 3 {
 			return nil, fmt.Errorf("%s:%d: want TIER TEST REASON, have %q", name, i+1, line)
 		}
-		re, err := regexp.Compile("^" + strings.ReplaceAll(f[0], "*", ".*") + " (?:" + f[1] + ")\n(?s:.*)(?:" + f[2] + ")")
+		re, err := regexp.Compile(fmt.Sprintf("^%s (?:%s)\n(?s:.*)(?:%s)", strings.ReplaceAll(f[0], "*", ".*"), f[1], f[2]))
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
 		}

@@ -207,8 +207,8 @@ func TestFiguresInTiers(t *testing.T) {
 }
 
 func TestFigureLine(t *testing.T) {
-	got := figureLine.FindAllStringSubmatch("figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\n"+
-		"see figure\n", -1)
+	const text = "figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\nsee figure\n"
+	got := figureLine.FindAllStringSubmatch(text, -1)
 	if len(got) != 2 || got[0][1] != "figure a 1.5 ns" || got[1][1] != "figure b 0 allocs/op" {
 		t.Errorf("have %q", got)
 	}

@@ -33,7 +33,7 @@ const somePage = `
 const someShown = `# The tests.
 SoftRoCE:
   - rxe ibv TestA
-  - rxe ibv TestMany.* >= 2
+  - rxe loader TestMany.* >= 2
 
 mlx5:
   - emu ibv Test(A|B)
@@ -49,7 +49,7 @@ func shown(tier, pkg, test string, s Status) Result {
 // A short run has a third of the tests of some packages, which shows less.
 func TestUnshown_Third(t *testing.T) {
 	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 8": 2, "emu direct rdma TestRXE.* >= 3": 1,
-		"emu direct ibv TestRXE.* >= 2": 2} {
+		"emu direct loader TestRXE.* >= 2": 2} {
 		claims := make([]proof, 1)
 		if err := yaml.Unmarshal([]byte(text), &claims[0]); err != nil {
 			t.Fatal(err)
@@ -79,14 +79,14 @@ func TestUnshown(t *testing.T) {
 		gone = "Go 1.25: `releases go1.25 ibv TestA` did not run"
 	)
 	all := []Result{
-		shown("rxe", "ibv", "TestA", Pass), shown("rxe", "ibv", "TestMany1", Pass),
-		shown("rxe", "ibv", "TestMany2", Pass),
-		shown("rxe", "ibv", "TestMany3", Skip), shown("emu", "ops "+ibv, "TestA", Pass),
+		shown("rxe", "ibv", "TestA", Pass), shown("rxe", "loader", "TestMany1", Pass),
+		shown("rxe", "loader", "TestMany2", Pass),
+		shown("rxe", "loader", "TestMany3", Skip), shown("emu", "ops "+ibv, "TestA", Pass),
 		shown("emu", "direct "+ibv, "TestB", Pass), shown("emu", "direct "+ibv, "TestC/x", Pass),
 		shown("emu", "ops "+ibv, "TestC/x", Skip), shown("releases", "go1.25.14 "+ibv, "TestA", Pass),
 		shown("releases", "go1.26.11 "+ibv, "TestA", Skip),
 		shown("emu", "github.com/pureverbs/pureverbs/test/emu", "TestPrograms", Skip),
-		shown("rxe", "ibv", "TestMany1/subtest", Pass), // counts for nothing
+		shown("rxe", "loader", "TestMany1/subtest", Pass), // counts for nothing
 	}
 	change := func(i int, s Status) []Result {
 		changed := append([]Result(nil), all...)
@@ -108,7 +108,7 @@ func TestUnshown(t *testing.T) {
 		{"a test is gone", without(0), tiers, false, []string{"SoftRoCE: `rxe ibv TestA` did not run"}},
 		{"a test failed", change(0, Fail), tiers, false, []string{"SoftRoCE: `rxe ibv TestA` 1 failed"}},
 		{"too few", change(1, Skip), tiers, false,
-			[]string{"SoftRoCE: `rxe ibv TestMany.* >= 2` 1 passed, 2 skipped"}},
+			[]string{"SoftRoCE: `rxe loader TestMany.* >= 2` 1 passed, 2 skipped"}},
 		{"one variant skipped", change(4, Skip), tiers, false,
 			[]string{"mlx5: `emu ibv Test(A|B)` skipped: ops " + ibv + ".TestA: a_test.go:1: no device"}},
 		{"the variant that is named is gone", without(6), tiers, false,
