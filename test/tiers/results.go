@@ -220,15 +220,15 @@ func readAllowed(name string) (list []*regexp.Regexp, err error) {
 		return nil, err
 	}
 	for i, line := range strings.Split(string(data), "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
 		f := strings.SplitN(line, " ", 3)
 		if len(f) != 3 {
 			return nil, fmt.Errorf("%s:%d: want TIER TEST REASON, have %q", name, i+1, line)
 		}
-		re, err := regexp.Compile(fmt.Sprintf("^%s (?:%s)\n(?s:.*)(?:%s)", strings.ReplaceAll(f[0], "*", ".*"), f[1], f[2]))
+		tier := strings.ReplaceAll(f[0], "*", ".*")
+		re, err := regexp.Compile(fmt.Sprintf("^%s (?:%s)\n(?s:.*)(?:%s)", tier, f[1], f[2]))
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
 		}
