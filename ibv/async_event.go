@@ -33,6 +33,8 @@ func (e AsyncEvent) String() string {
 // Device, with ErrDeviceRemoved. EventCQErr ends those of the CQ, EventQPFatal those of the QP and EventSRQErr those of
 // QPs with the SRQ, with an *EventError.
 //
+// The first call needs a file descriptor: it fails with a *DescriptorError if there is none.
+//
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
 func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 	var ev AsyncEvent
@@ -41,7 +43,7 @@ func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 		return err
 	})
 	if err != nil && err != ctx.Err() {
-		err = &OpError{Op: "async event", Object: d.Name(), Err: err}
+		err = &OpError{Op: "async event", Object: d.Name(), Err: explainDescriptors(err)}
 	}
 	return ev, err
 }

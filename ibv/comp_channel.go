@@ -65,10 +65,14 @@ func (d *Device) makeCompChannel(parents ...*node) (*CompChannel, error) {
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: err}
 	}
-	p, err := pollfd.New(d.v.ChannelFD(h), "ibv_comp_channel")
+	var p *pollfd.FD
+	fd, err := d.v.ChannelFD(h)
+	if err == nil {
+		p, err = pollfd.Own(fd, "ibv_comp_channel")
+	}
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(),
-			Err: errors.Join(err, d.v.DestroyCompChannel(h))}
+			Err: errors.Join(explainDescriptors(err), d.v.DestroyCompChannel(h))}
 	}
 	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ),
 		direct: make(map[uintptr]*CQ)}

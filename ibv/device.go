@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -70,9 +69,6 @@ func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 	return c, nil
 }
 
-// polled is whether the runtime's poller is open.
-var polled atomic.Bool
-
 func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	spin.Prepare() // of all that posts and polls, nothing has begun yet
 	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: newFailure()}
@@ -93,17 +89,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 		c.table = ops.Lookup(h)
 	}
 	c.keys, c.plainFields = is.Keys, WCFields(is.PlainFields)
-	// One for a duplicate, and two that the runtime's poller may open for the first: it ends the
-	// process if it cannot.
-	if !polled.Load() {
-		if err := spareDescriptors(3); err != nil {
-			return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
-		}
-	}
-	if c.async, err = pollfd.NewReader(is.AsyncFD, "ibv_async"); err != nil {
-		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
-	}
-	polled.Store(true)
+	c.async = pollfd.Later(is.AsyncFD, "ibv_async")
 	c.sl = sync.OnceValue(func() uint8 {
 		mask, err := known.sl.get(c.readServiceLevels)
 		if err != nil {

@@ -52,7 +52,7 @@ func openFile(lib control.CM) (*file, error) {
 	events, err := pollfd.NewReader(lib.ChannelFD(h), "rdma_cm")
 	if err != nil {
 		lib.DestroyEventChannel(h)
-		return nil, err
+		return nil, verbs.ExplainCM(err)
 	}
 	return &file{handle: h, events: events}, nil
 }

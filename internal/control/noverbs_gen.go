@@ -200,7 +200,7 @@ func (NoVerbs) CreateRWQIndTable(Handle, uint32, []Handle) (r0 Handle, _ error) 
 
 func (NoVerbs) DestroyRWQIndTable(Handle, Handle) error { return ErrNoOp }
 
-func (NoVerbs) ChannelFD(Handle) (r0 int) { return r0 }
+func (NoVerbs) ChannelFD(Handle) (r0 int, _ error) { return r0, ErrNoOp }
 
 func (NoVerbs) CQCapacity(Handle) (r0 int) { return r0 }
 

@@ -178,8 +178,9 @@ type Queues interface {
 	DestroyWQ(ctx, wq Handle) error
 	CreateRWQIndTable(ctx Handle, log uint32, wqs []Handle) (Handle, error)
 	DestroyRWQIndTable(ctx, table Handle) error
-	// ChannelFD returns the descriptor of a completion channel.
-	ChannelFD(ch Handle) int
+	// ChannelFD returns a descriptor of a completion channel. It is called once. The caller closes the descriptor
+	// before it destroys the channel.
+	ChannelFD(ch Handle) (int, error)
 	// CQCapacity returns the entries of a CQ; ResizeCQ changes them.
 	CQCapacity(cq Handle) int
 	// WQNumber returns the number of a WQ.

@@ -2,23 +2,45 @@ package pollfd
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-func dupNonblock(fd int) (int, error) {
+// Dup returns a duplicate of a descriptor.
+func Dup(fd int) (int, error) {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return -1, os.NewSyscallError("dup", err)
+	return dup, os.NewSyscallError("dup", err)
+}
+
+// prepare makes a descriptor fit for the runtime's poller.
+func prepare(fd int) error {
+	// O_NONBLOCK belongs to the open file, which a duplicate shares:
+	// the library's reads now give EAGAIN and no longer block a thread.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return os.NewSyscallError("fcntl", err)
 	}
-	// O_NONBLOCK belongs to the open file, which the library's descriptor
-	// shares: its reads now give EAGAIN and no longer block a thread.
-	if err := unix.SetNonblock(dup, true); err != nil {
-		_ = unix.Close(dup)
-		return -1, os.NewSyscallError("fcntl", err)
+	return os.NewSyscallError("pipe2", sparePoller())
+}
+
+func closeFD(fd int) { _ = unix.Close(fd) }
+
+var polled atomic.Bool // the runtime's poller is open, or can be
+
+// sparePoller returns an error if the two descriptors cannot be opened that the runtime's poller may need for the first
+// file: it ends the process if it cannot.
+func sparePoller() error {
+	if polled.Load() {
+		return nil
 	}
-	return dup, nil
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	polled.Store(true)
+	return errors.Join(unix.Close(p[0]), unix.Close(p[1]))
 }
 
 // ReadEvent reads one event of a completion channel, which is a number: struct ib_uverbs_comp_event_desc of

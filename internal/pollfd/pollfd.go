@@ -7,20 +7,28 @@ import (
 	"time"
 )
 
-// FD is a duplicate of a library's descriptor, since the library may close its own at any time. A
-// waiting goroutine costs no thread.
+// FD is a descriptor to wait for. A waiting goroutine costs no thread.
 type FD struct {
 	file *os.File
 	raw  syscall.RawConn
 }
 
-// New makes fd non-blocking and returns a duplicate of it to wait for.
+// New makes fd non-blocking and returns a duplicate of it to wait for: the library may close its own at any time.
 func New(fd int, name string) (*FD, error) {
-	dup, err := dupNonblock(fd)
+	dup, err := Dup(fd)
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(dup), name)
+	return Own(dup, name)
+}
+
+// Own makes fd non-blocking and takes it over: Close closes it, as Own does if it fails.
+func Own(fd int, name string) (*FD, error) {
+	if err := prepare(fd); err != nil {
+		closeFD(fd)
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
 	raw, err := f.SyscallConn()
 	if err != nil {
 		_ = f.Close()
@@ -45,5 +53,5 @@ func (p *FD) Interrupt() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
 // Uninterrupt undoes Interrupt.
 func (p *FD) Uninterrupt() { _ = p.file.SetReadDeadline(time.Time{}) }
 
-// Close makes current and future calls of Wait return. The library's descriptor stays open.
+// Close makes current and future calls of Wait return, and closes the descriptor; of New, it is the duplicate.
 func (p *FD) Close() { _ = p.file.Close() }

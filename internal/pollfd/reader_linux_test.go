@@ -50,6 +50,34 @@ func patient(t *testing.T) context.Context {
 }
 
 func TestReader(t *testing.T) {
+	t.Run("NewReader", func(t *testing.T) { testReader(t, pipe) })
+	t.Run("Later", func(t *testing.T) {
+		testReader(t, func(t *testing.T) (*Reader, int, *os.File) {
+			_, fd, w := pipe(t)
+			r := Later(fd, "test")
+			t.Cleanup(r.Close)
+			return r, fd, w
+		})
+	})
+}
+
+// TestLater_Bad reports what is wrong with a descriptor when it is read, again and again, and closes.
+func TestLater_Bad(t *testing.T) {
+	r := Later(1<<20, "test")
+	for range 2 {
+		err := r.Read(t.Context(), func() error { t.Error("it reads"); return nil })
+		if !errors.Is(err, syscall.EBADF) {
+			t.Errorf("%v, want EBADF", err)
+		}
+	}
+	r.Close()
+	r.Close()
+	if err := r.Read(t.Context(), nil); err != life.ErrClosed {
+		t.Errorf("%v after Close", err)
+	}
+}
+
+func testReader(t *testing.T, pipe func(t *testing.T) (*Reader, int, *os.File)) {
 	r, fd, w := pipe(t)
 	failure := errors.New("failure")
 	tests := []struct {

@@ -6,10 +6,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
-// ChannelFD returns the descriptor of a struct ibv_comp_channel.
-func (l Lib) ChannelFD(ch uintptr) int { return int(cmem.At[abi.CompChannel](ch).FD) }
+// ChannelFD returns a duplicate of the descriptor of a struct ibv_comp_channel.
+func (l Lib) ChannelFD(ch uintptr) (int, error) {
+	return pollfd.Dup(int(cmem.At[abi.CompChannel](ch).FD))
+}
 
 // CQCapacity returns the entries of a struct ibv_cq.
 func (l Lib) CQCapacity(cq uintptr) int { return int(cmem.At[abi.CQ](cq).CQE) }

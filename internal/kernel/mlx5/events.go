@@ -154,22 +154,27 @@ func (v *Verbs) CreateCompChannel(ctx handle) (handle, error) {
 	return v.table.add(ch), nil
 }
 
-// DestroyCompChannel closes a completion channel.
+// DestroyCompChannel ends a completion channel, which its descriptor keeps.
 func (v *Verbs) DestroyCompChannel(h handle) error {
 	ch, err := get[channel](v, h)
 	if err != nil {
 		return err
 	}
 	v.table.remove(h)
+	if ch.given {
+		return nil
+	}
 	return uverbs.CloseFD(ch.fd)
 }
 
-// ChannelFD returns the descriptor of a completion channel.
-func (v *Verbs) ChannelFD(h handle) int {
-	if ch, err := get[channel](v, h); err == nil {
-		return ch.fd
+// ChannelFD gives the descriptor of a completion channel away.
+func (v *Verbs) ChannelFD(h handle) (int, error) {
+	ch, err := get[channel](v, h)
+	if err != nil {
+		return -1, err
 	}
-	return -1
+	ch.given = true
+	return ch.fd, nil
 }
 
 // GetCQEvent reads an event of a completion channel.

@@ -55,7 +55,8 @@ type dm struct {
 // channel is a completion channel.
 type channel struct {
 	object
-	fd int
+	fd    int
+	given bool // to the caller of ChannelFD
 }
 
 // cq is a completion queue.

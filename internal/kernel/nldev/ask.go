@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// exchange sends a message and calls do with the attributes of each answer, until the kernel has answered all.
+// exchange sends a message and calls do with the attributes of each answer: one, or all with flagDump.
 type exchange func(typ, flags uint16, attributes []byte, do func(map[uint16][]byte)) error
 
 // Devices returns the devices of this network namespace by name.
@@ -51,8 +51,8 @@ func devices(ask exchange) (map[string]Device, error) {
 	return list, nil
 }
 
-// answers reads answers to the message seq until the last.
-func answers(seq uint32, read func() ([]byte, error), do func(map[uint16][]byte)) error {
+// answers reads answers to the message seq: many until the last, else one.
+func answers(seq uint32, many bool, read func() ([]byte, error), do func(map[uint16][]byte)) error {
 	for {
 		b, err := read()
 		if err != nil {
@@ -81,7 +81,9 @@ func answers(seq uint32, read func() ([]byte, error), do func(map[uint16][]byte)
 				if err != nil {
 					return err
 				}
-				do(a)
+				if do(a); !many {
+					return nil
+				}
 			}
 		}
 	}

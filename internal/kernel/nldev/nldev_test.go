@@ -44,7 +44,7 @@ func fake(t *testing.T) exchange {
 		default:
 			t.Fatalf("message %d with %v", typ, a)
 		}
-		return answers(seq, func() ([]byte, error) {
+		return answers(seq, flags&flagDump != 0, func() ([]byte, error) {
 			if len(list) == 0 {
 				return nil, io.EOF
 			}
@@ -78,7 +78,7 @@ func TestAnswers_Error(t *testing.T) {
 		{"an attribute that is too long", answer(cmdGet, 1, []byte{9, 0, 1, 0}), errShort},
 		{"an attribute that is too short", answer(cmdGet, 1, []byte{1, 0, 1, 0}), errShort},
 	} {
-		err := answers(1, func() ([]byte, error) { return c.b, nil }, func(map[uint16][]byte) {})
+		err := answers(1, true, func() ([]byte, error) { return c.b, nil }, func(map[uint16][]byte) {})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
@@ -90,7 +90,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(answer(typeError, 1, u32(0)))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		n := 0
-		_ = answers(1, func() ([]byte, error) {
+		_ = answers(1, true, func() ([]byte, error) {
 			if n++; n > 2 {
 				return nil, io.EOF
 			}

@@ -51,7 +51,6 @@ const (
 	attrHeader = 4
 
 	flagRequest = 1
-	flagAck     = 4
 	flagDump    = 0x300
 
 	typeError = 2
