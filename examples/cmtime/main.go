@@ -108,11 +108,9 @@ func client(r *program.Run, o *options) {
 	pd := program.Keep(r, program.Must(dev.AllocPD()))
 	cq := program.Keep(r, program.Must(dev.CreateCQ(2, nil)))
 	b.take("create qp", never, func(n *node) {
-		n.qp = program.Keep(r, program.Must(pd.CreateQP(cq, cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1})))
+		n.qp = program.Keep(r, program.Must(n.id.CreateQP(pd, cq, cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1})))
 	})
-	b.take("connect", rdmacm.EventConnectResponse, func(n *node) {
-		program.Check(n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}))
-	})
+	b.take("connect", rdmacm.EventEstablished, func(n *node) { program.Check(n.id.Connect(nil)) })
 	b.take("disconnect", rdmacm.EventDisconnected, func(n *node) {
 		program.Check(errors.Join(n.id.Disconnect(), n.qp.Close()))
 	})
@@ -150,10 +148,6 @@ func (b *bench) handle(ev *rdmacm.Event) {
 	n := ev.ID.Value().(*node)
 	if ev.Type != n.end {
 		program.Check(cmp.Or(ev.Err(), fmt.Errorf("want %v", n.end)))
-	}
-	if ev.Type == rdmacm.EventConnectResponse {
-		program.Check(n.id.BringUp(n.qp, nil))
-		program.Check(n.id.Establish())
 	}
 	n.took = time.Since(n.began)
 	b.ended <- nil

@@ -55,7 +55,7 @@ func run(r *program.Run, o *options) {
 	events.Until(r, 1, rdmacm.EventAddrResolved)
 	dev := program.Must(id.Verbs())
 	program.FitsMTU(dev, id.Port(), "-S", o.Size)
-	qp := program.NewQP(r, dev, ibv.UD, o.Count)
+	qp := program.NewQP(r, dev, (*ibv.PD).CreateQP, ibv.UD, o.Count)
 	program.Check(id.BringUp(qp, nil))
 	x := o.Exchange(r, qp)
 

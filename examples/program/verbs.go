@@ -42,11 +42,14 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], err
 }
 
+// CreateQP is (*ibv.PD).CreateQP, or that of an *rdmacm.ID.
+type CreateQP = func(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error)
+
 // NewQP makes a queue pair for a number of work requests each way, and what it needs.
-func NewQP(r *Run, dev *ibv.Device, t ibv.QPType, depth int) *ibv.QP {
+func NewQP(r *Run, dev *ibv.Device, create CreateQP, t ibv.QPType, depth int) *ibv.QP {
 	pd := Keep(r, Must(dev.AllocPD()))
 	cq := Keep(r, Must(dev.CreateCQ(2*depth, nil)))
-	return Keep(r, Must(pd.CreateQP(cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
+	return Keep(r, Must(create(pd, cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
 }
 
 // GRH is the size of the header in front of each datagram that is received: a GRH, or with RoCE v2 over IPv4 an IPv4
