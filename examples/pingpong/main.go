@@ -117,11 +117,11 @@ func parse(args []string) (*options, error) {
 	var ok bool
 	o.mtu, ok = ibv.MTUFromBytes(mtu)
 	return o, errors.Join(
-		want(f.NArg() <= 1, "%d hosts: want at most one", f.NArg()),
-		want(ok && o.mtu.Bytes() == mtu, "-m %d: want 256, 512, 1024, 2048 or 4096", mtu),
-		want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
-		want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
-		want(o.server() || o.clients == 1, "-c is for a server"),
+		program.Want(f.NArg() <= 1, "%d hosts: want at most one", f.NArg()),
+		program.Want(ok && o.mtu.Bytes() == mtu, "-m %d: want 256, 512, 1024, 2048 or 4096", mtu),
+		program.Want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
+		program.Want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
+		program.Want(o.server() || o.clients == 1, "-c is for a server"),
 		program.Within("-p", o.tcpPort, 1, math.MaxUint16),
 		program.Within("-i", int(o.port), 1, math.MaxUint8),
 		program.Within("-s", o.size, 1, math.MaxInt32),
@@ -131,11 +131,4 @@ func parse(args []string) (*options, error) {
 		program.Within("-n", o.iters, 1, math.MaxInt32),
 		program.Within("-l", int(o.sl), 0, 15),
 		program.Within("-g", o.gid, ibv.BestGID, math.MaxUint8))
-}
-
-func want(ok bool, format string, args ...any) error {
-	if ok {
-		return nil
-	}
-	return fmt.Errorf(format, args...)
 }
