@@ -32,14 +32,11 @@ func rcopy(r *program.Run, o *options) {
 	}
 	root := program.Keep(r, program.Must(os.OpenRoot(o.directory)))
 	l := open(r, o, rsocket.Stream)
+	r.Serves = true
 	for {
-		c, err := l.accept()
-		if r.Err() != nil {
-			return // interrupted, as intended
-		}
-		program.Check(err)
+		c := program.Must(l.accept())
 		peer, _ := c.RemoteAddr()
-		err = program.Do(r, r, func(r *program.Run) {
+		err := program.Do(r, r, func(r *program.Run) {
 			program.Check(receive(wrap(r, o, c).connected(), root, r))
 		})
 		if err != nil {

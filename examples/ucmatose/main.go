@@ -120,9 +120,8 @@ func (m *matose) queuePair(id *rdmacm.ID) {
 		program.Check(id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)))
 	}
 	dev := program.Must(id.Verbs())
-	x := m.o.Exchange(m, program.NewQP(m.Run, dev, id.CreateQP, ibv.RC, max(1, m.o.Count)))
-	x.Post = func(b *ibv.Batch, message ibv.SGE) { b.Send(0, ibv.Signaled, message) }
-	m.exchanges = append(m.exchanges, x)
+	qp := program.NewQP(m.Run, dev, id.CreateQP, ibv.RC, max(1, m.o.Count))
+	m.exchanges = append(m.exchanges, m.o.Exchange(m, qp))
 }
 
 // migrate moves all IDs to a second channel. Their unread events go with them.
