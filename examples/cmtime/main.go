@@ -48,19 +48,17 @@ func run(r *program.Run, o *options) {
 func server(r *program.Run, o *options) {
 	var all, open atomic.Int64
 	program.Serve(r, o.Listen(r, nil), func(r *program.Run, request *rdmacm.Request) {
+		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
+		c := program.Must(request.Accept(r, opt))
 		all.Add(1)
 		open.Add(1)
-		r.OnClose(func() error { // after the connection
-			if open.Add(-1) == 0 {
-				fmt.Fprintf(r, "%d connections\n", all.Load())
-			}
-			return nil
-		})
-		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
-		c := program.Keep(r, program.Must(request.Accept(r, opt)))
 		select {
 		case <-c.Done():
 		case <-r.Done():
+		}
+		program.Check(c.Close())
+		if open.Add(-1) == 0 {
+			fmt.Fprintf(r, "%d connections\n", all.Load())
 		}
 	})
 }

@@ -34,7 +34,7 @@ func rcopy(r *program.Run, o *options) {
 	l := open(r, o, rsocket.Stream)
 	r.Serves = true
 	for {
-		c := program.Must(l.accept())
+		c := l.accept()
 		peer, _ := c.RemoteAddr()
 		err := program.Do(r, r, func(r *program.Run) {
 			program.Check(receive(wrap(r, o, c).connected(), root, r))
