@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -168,9 +169,7 @@ func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*
 // dialOr is dial, with the Finish of a dial by TCP that may take place at the same time.
 func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link.Link,
 	error) {
-	if opt == nil {
-		opt = &Options{}
-	}
+	opt = cmp.Or(opt, &Options{})
 	fail := func(err error) (*link.Link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
 	if err := opt.check(callOf(kind, callDial, callDialStream)); err != nil {
 		return fail(err)

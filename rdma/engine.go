@@ -68,9 +68,7 @@ func (o EngineOptions) withDefaults() EngineOptions {
 
 // inner returns the options of an engine, or what is wrong with o, which may be nil.
 func (o *EngineOptions) inner() (link.EngineOptions, error) {
-	if o == nil {
-		o = &EngineOptions{}
-	}
+	o = cmp.Or(o, &EngineOptions{})
 	full := o.withDefaults()
 	return link.EngineOptions{Block: o.Block, Memory: full.Memory, Spin: full.Spin, MaxConns: full.MaxConns,
 		Pollers: full.Pollers, DataPath: o.DataPath, MemOptions: full.MemOptions, NoWindows: o.LeaseKeys == KeysMR,

@@ -1,6 +1,6 @@
 package rdma
 
-import "fmt"
+import "github.com/pureverbs/pureverbs/internal/flags"
 
 // LeaseKeys selects how a lease gives the peer access to the memory. Lease.Window reports which way a lease uses.
 type LeaseKeys uint8
@@ -17,15 +17,7 @@ const (
 	KeysWindow
 )
 
+var leaseKeysNames = []string{"KeysAuto", "KeysMR", "KeysWindow"}
+
 // String returns the name, as in "KeysMR".
-func (k LeaseKeys) String() string {
-	switch k {
-	case KeysAuto:
-		return "KeysAuto"
-	case KeysMR:
-		return "KeysMR"
-	case KeysWindow:
-		return "KeysWindow"
-	}
-	return fmt.Sprintf("LeaseKeys(%d)", uint8(k))
-}
+func (k LeaseKeys) String() string { return flags.Name("LeaseKeys", int64(k), leaseKeysNames) }

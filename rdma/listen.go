@@ -54,9 +54,7 @@ type asker struct {
 }
 
 func listen(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*listener, error) {
-	if opt == nil {
-		opt = &Options{}
-	}
+	opt = cmp.Or(opt, &Options{})
 	if err := opt.check(callOf(kind, callListen, callListenStream)); err != nil {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}

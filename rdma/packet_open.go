@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -29,9 +30,7 @@ func openedPacket(op, addr string, c *packet.Conn, err error) (*PacketConn, erro
 }
 
 func listenPacket(ctx context.Context, addr string, opt *Options) (*packet.Conn, error) {
-	if opt == nil {
-		opt = &Options{}
-	}
+	opt = cmp.Or(opt, &Options{})
 	if err := opt.check(callListenPacket); err != nil {
 		return nil, err
 	}
@@ -57,9 +56,7 @@ func DialPacket(ctx context.Context, addr string, opt *Options) (*PacketConn, er
 }
 
 func dialPacket(ctx context.Context, addr string, opt *Options) (*packet.Conn, error) {
-	if opt == nil {
-		opt = &Options{}
-	}
+	opt = cmp.Or(opt, &Options{})
 	if err := opt.check(callDialPacket); err != nil {
 		return nil, err
 	}
@@ -95,10 +92,6 @@ const oneDevice = "an address: a queue pair is on one device"
 
 // packet returns the options of a socket.
 func (o *Options) packet() packet.Options {
-	ask := o.Timeout
-	if ask == 0 {
-		ask = packet.Timeout
-	}
-	return packet.Options{TOS: o.TOS, ReuseAddr: o.ReuseAddr, From: o.LocalAddr, Ask: ask, Use: o.useEngine,
-		Addr: newPacketAddr}
+	return packet.Options{TOS: o.TOS, ReuseAddr: o.ReuseAddr, From: o.LocalAddr,
+		Ask: cmp.Or(o.Timeout, packet.Timeout), Use: o.useEngine, Addr: newPacketAddr}
 }

@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"cmp"
+
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
@@ -14,10 +16,7 @@ import (
 //
 // opt may be nil, and applies to both ends.
 func Pipe(opt *Options) (a, b *Conn, err error) {
-	var o Options
-	if opt != nil {
-		o = *opt
-	}
+	o := *cmp.Or(opt, &Options{})
 	fail := func(err error) (*Conn, *Conn, error) {
 		return nil, nil, &ibv.OpError{Op: "connect", Object: nic.PipeName, Err: public(err)}
 	}

@@ -106,12 +106,7 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetDeadline(t)
 	}
-	if s.l.End.Closed() {
-		return netOp("set", nil, s.local, ErrClosed)
-	}
-	s.read.Set(t)
-	s.write.Set(t)
-	return nil
+	return s.set(t, &s.read, &s.write)
 }
 
 // SetReadDeadline sets the deadline of Read, also of one that waits.
@@ -119,11 +114,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetReadDeadline(t)
 	}
-	if s.l.End.Closed() {
-		return netOp("set", nil, s.local, ErrClosed)
-	}
-	s.read.Set(t)
-	return nil
+	return s.set(t, &s.read)
 }
 
 // SetWriteDeadline sets the deadline of Write, also of one that waits.
@@ -131,10 +122,16 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetWriteDeadline(t)
 	}
+	return s.set(t, &s.write)
+}
+
+func (s *Stream) set(t time.Time, which ...*deadline.Deadline) error {
 	if s.l.End.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
-	s.write.Set(t)
+	for _, d := range which {
+		d.Set(t)
+	}
 	return nil
 }
 

@@ -36,9 +36,10 @@ func dialRDMA(ctx context.Context, addr string, opt *Options, finish *attempts.F
 
 // StreamListener is a net.Listener of Streams.
 type StreamListener struct {
-	l      *listener
-	either *eitherListener // with Options.Fallback, in place of l
-	at     net.Addr
+	accept  func(ctx context.Context) (*Stream, error)
+	close   func() error
+	refused *tally
+	at      net.Addr
 }
 
 // ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any free port. At a
@@ -59,13 +60,20 @@ func listenBytes(ctx context.Context, addr string, opt *Options) (*StreamListene
 		if err != nil {
 			return nil, err
 		}
-		return &StreamListener{either: l, at: l.addr()}, nil
+		return &StreamListener{l.accept, l.close, l.refused, l.addr()}, nil
 	}
 	l, err := listen(ctx, addr, wire.Stream, opt)
 	if err != nil {
 		return nil, err
 	}
-	v := &StreamListener{l: l, at: net.TCPAddrFromAddrPort(l.addr())}
+	accept := func(ctx context.Context) (*Stream, error) {
+		c, err := l.accept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return newStream(c), nil
+	}
+	v := &StreamListener{accept, l.close, &l.refused, net.TCPAddrFromAddrPort(l.addr())}
 	leak.Watch(v, l.opened)
 	return v, nil
 }
@@ -89,32 +97,15 @@ func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
 	return s, nil
 }
 
-func (l *StreamListener) accept(ctx context.Context) (*Stream, error) {
-	if l.either != nil {
-		return l.either.accept(ctx)
-	}
-	c, err := l.l.accept(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return newStream(c), nil
-}
-
 // Close ends listening. Connections that were not accepted are closed, others stay open.
 func (l *StreamListener) Close() error {
-	if l.either != nil {
-		return netOp("close", nil, l.at, l.either.close())
-	}
-	return netOp("close", nil, l.at, l.l.close())
+	return netOp("close", nil, l.at, l.close())
 }
 
 // Refused returns how many peers it has refused, or whose handshake took too long, by TCP as well: see
 // Listener.Refused.
 func (l *StreamListener) Refused() uint64 {
-	if l.either != nil {
-		return l.either.refused.all.Load()
-	}
-	return l.l.refused.all.Load()
+	return l.refused.all.Load()
 }
 
 // Addr returns the address that it listens on, a *net.TCPAddr.

@@ -48,19 +48,17 @@ func run(r *program.Run, o *options) {
 func server(r *program.Run, o *options) {
 	var all, open atomic.Int64
 	program.Serve(r, o.Listen(r, nil), func(r *program.Run, request *rdmacm.Request) {
+		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
+		c := program.Must(request.Accept(r, opt))
 		all.Add(1)
 		open.Add(1)
-		r.OnClose(func() error { // after the connection
-			if open.Add(-1) == 0 {
-				fmt.Fprintf(r, "%d connections\n", all.Load())
-			}
-			return nil
-		})
-		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
-		c := program.Keep(r, program.Must(request.Accept(r, opt)))
 		select {
 		case <-c.Done():
 		case <-r.Done():
+		}
+		program.Check(c.Close())
+		if open.Add(-1) == 0 {
+			fmt.Fprintf(r, "%d connections\n", all.Load())
 		}
 	})
 }
@@ -108,11 +106,9 @@ func client(r *program.Run, o *options) {
 	pd := program.Keep(r, program.Must(dev.AllocPD()))
 	cq := program.Keep(r, program.Must(dev.CreateCQ(2, nil)))
 	b.take("create qp", never, func(n *node) {
-		n.qp = program.Keep(r, program.Must(pd.CreateQP(cq, cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1})))
+		n.qp = program.Keep(r, program.Must(n.id.CreateQP(pd, cq, cq, &ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1})))
 	})
-	b.take("connect", rdmacm.EventConnectResponse, func(n *node) {
-		program.Check(n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}))
-	})
+	b.take("connect", rdmacm.EventEstablished, func(n *node) { program.Check(n.id.Connect(nil)) })
 	b.take("disconnect", rdmacm.EventDisconnected, func(n *node) {
 		program.Check(errors.Join(n.id.Disconnect(), n.qp.Close()))
 	})
@@ -150,10 +146,6 @@ func (b *bench) handle(ev *rdmacm.Event) {
 	n := ev.ID.Value().(*node)
 	if ev.Type != n.end {
 		program.Check(cmp.Or(ev.Err(), fmt.Errorf("want %v", n.end)))
-	}
-	if ev.Type == rdmacm.EventConnectResponse {
-		program.Check(n.id.BringUp(n.qp, nil))
-		program.Check(n.id.Establish())
 	}
 	n.took = time.Since(n.began)
 	b.ended <- nil

@@ -55,7 +55,7 @@ func run(r *program.Run, o *options) {
 	events.Until(r, 1, rdmacm.EventAddrResolved)
 	dev := program.Must(id.Verbs())
 	program.FitsMTU(dev, id.Port(), "-S", o.Size)
-	qp := program.NewQP(r, dev, ibv.UD, o.Count)
+	qp := program.NewQP(r, dev, (*ibv.PD).CreateQP, ibv.UD, o.Count)
 	program.Check(id.BringUp(qp, nil))
 	x := o.Exchange(r, qp)
 
@@ -76,15 +76,12 @@ func run(r *program.Run, o *options) {
 		fmt.Fprintf(r, "%d datagrams received%s\n", o.Count, program.Checked(o.Verify))
 		return
 	}
-	ah := program.Keep(r, program.Must(qp.PD().CreateAH(&group.AH)))
+	x.AH, x.QPN, x.QKey = program.Keep(r, program.Must(qp.PD().CreateAH(&group.AH))), group.QPN, group.QKey
 	select {
 	case <-time.After(o.settle):
 	case <-r.Done():
 	}
 	program.Check(r.Err())
-	x.Post = func(b *ibv.Batch, datagram ibv.SGE) {
-		b.SendImmTo(0, ibv.Signaled, datagram, qp.Num(), ah, group.QPN, group.QKey)
-	}
 	x.Send()
 	x.Finish(r, o.Count, 0)
 	fmt.Fprintf(r, "%d datagrams sent\n", o.Count)

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -38,7 +39,8 @@ var addressPattern = regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{
 // With shared receive queues both sides send 256 addresses, those of queue pairs that are not used
 // all zero.
 func exchange(ctx context.Context, o *options, out io.Writer, mine []ibv.Endpoint,
-	connect func(peers []ibv.Endpoint) error) error {
+	connect func(peers []ibv.Endpoint) error) (err error) {
+	defer program.Catch(&err)
 	total := 1
 	if o.kind == "srq" {
 		total = slots
@@ -52,61 +54,43 @@ func exchange(ctx context.Context, o *options, out io.Writer, mine []ibv.Endpoin
 		}
 		fmt.Fprintf(&text, "%04x:%06x:%06x:%x\x00", e.LID, e.QPN, e.PSN, e.GID[:])
 	}
-	conn, err := meet(ctx, o)
-	if err != nil {
-		return err
-	}
+	var conn net.Conn
+	meet(ctx, o, 1, func(_ int, c net.Conn) { conn = c })
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(o.timeout)); err != nil {
-		return err
-	}
+	program.Check(conn.SetDeadline(time.Now().Add(o.timeout)))
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 
-	tell := func() error { _, err := io.WriteString(conn, text.String()); return err } // at once: the peer reads once
-	hear := func(n int) (string, error) {
-		b := make([]byte, n)
-		_, err := io.ReadFull(conn, b)
-		return string(b), err
-	}
-	talk := func() error {
+	talk := func() (err error) {
+		defer program.Catch(&err)
 		if !o.server() {
-			if err := tell(); err != nil {
-				return err
-			}
+			tell(conn, text.String())
 		}
-		theirs, err := hear(total * addressLen)
-		if err != nil {
-			return err
-		}
-		peers, err := parseAddresses(theirs, mine)
-		if err != nil {
-			return err
-		}
+		peers := program.Must(parseAddresses(hear(conn, total*addressLen), mine))
 		for _, p := range peers {
 			printAddress(out, "remote", p)
 		}
 		if !o.server() {
-			if _, err := io.WriteString(conn, done); err != nil {
-				return err
-			}
+			tell(conn, done)
 			return connect(peers)
 		}
-		if err := connect(peers); err != nil { // before the client knows where to send
-			return err
-		}
-		if err := tell(); err != nil {
-			return err
-		}
-		s, err := hear(len(done))
-		return errors.Join(err, want(err != nil || s == done, "the client confirms with %q, want %q", s, done))
+		program.Check(connect(peers)) // before the client knows where to send
+		tell(conn, text.String())
+		s := hear(conn, len(done))
+		return program.Want(s == done, "the client confirms with %q, want %q", s, done)
 	}
 	if err := talk(); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return fmt.Errorf("exchange of addresses with %v: %w", conn.RemoteAddr(), err)
+		return fmt.Errorf("exchange of addresses with %v: %w", conn.RemoteAddr(), cmp.Or(ctx.Err(), err))
 	}
 	return nil
+}
+
+// tell writes at once: the peer reads once.
+func tell(w io.Writer, text string) { program.Must(io.WriteString(w, text)) }
+
+func hear(r io.Reader, n int) string {
+	b := make([]byte, n)
+	program.Must(io.ReadFull(r, b))
+	return string(b)
 }
 
 func printAddress(out io.Writer, whose string, e ibv.Endpoint) {
@@ -114,28 +98,21 @@ func printAddress(out io.Writer, whose string, e ibv.Endpoint) {
 		e.GID)
 }
 
-// meet dials the server, or waits for a client, however long it takes.
-func meet(ctx context.Context, o *options) (net.Conn, error) {
+// meet dials the server, or waits for so many clients, however long they take.
+func meet(ctx context.Context, o *options, clients int, with func(i int, conn net.Conn)) {
 	addr := net.JoinHostPort(o.host, strconv.Itoa(o.tcpPort))
 	if !o.server() {
-		return (&net.Dialer{Timeout: o.timeout}).DialContext(ctx, "tcp", addr)
+		with(0, program.Must((&net.Dialer{Timeout: o.timeout}).DialContext(ctx, "tcp", addr)))
+		return
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close() // one client; others are refused
-	return accept(ctx, l)
-}
-
-// accept is l.Accept until ctx ends.
-func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	l := program.Must(new(net.ListenConfig).Listen(ctx, "tcp", addr))
+	defer l.Close() // others are refused
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	conn, err := l.Accept()
-	if ctx.Err() != nil {
-		err = ctx.Err()
+	for i := range clients {
+		conn, err := l.Accept()
+		program.Check(cmp.Or(ctx.Err(), err))
+		with(i, conn)
 	}
-	return conn, err
 }
 
 // announced returns the part of an endpoint that the peer gets. The stock tools take a GID as the wish for a global

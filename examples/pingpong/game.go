@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/pureverbs/pureverbs/examples/program"
 )
 
 // game counts the messages of each queue pair, knows what they contain, and watches the progress. It
@@ -111,8 +113,8 @@ func pattern(size, n int) []byte {
 // verify checks every byte of the message of a peer with -c: one of ours, or a stock one, which fills
 // all but the first byte of a page with 0x7b, or of type srq with 0.
 func verify(b []byte, message, n int) error {
-	want := pattern(len(b), n)
-	if bytes.Equal(b, want) {
+	wrong := program.Compare(b, func(want []byte) { copy(want, pattern(len(b), n)) })
+	if wrong == nil {
 		return nil
 	}
 	for _, fill := range []byte{0x7b, 0} {
@@ -124,12 +126,7 @@ func verify(b []byte, message, n int) error {
 			return nil
 		}
 	}
-	i := 0
-	for b[i] == want[i] {
-		i++
-	}
-	return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (does the peer also have -c?)", message, i, b[i],
-		want[i])
+	return fmt.Errorf("message %d: %w (does the peer also have -c?)", message, wrong)
 }
 
 // why explains an error of waiting under the game's context.

@@ -83,30 +83,31 @@ func parse(args []string) (*options, error) {
 		size = 1024
 	}
 	f := program.NewFlags(synopsis)
-	f.IntVarP(&o.tcpPort, "port", "p", 18515, "TCP `port` for the exchange of addresses")
+	f.Int(&o.tcpPort, "port", "p", 18515, 1, math.MaxUint16, "TCP `port` for the exchange of addresses")
 	f.StringVarP(&o.device, "ib-dev", "d", "", "RDMA `device` (default the first with an active port)")
 	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
-	f.IntVarP(&o.size, "size", "s", size, "`bytes` in a message")
+	f.Int(&o.size, "size", "s", size, 1, math.MaxInt32, "`bytes` in a message")
 	if o.kind != "ud" {
 		f.IntVarP(&mtu, "mtu", "m", mtu, "path MTU in `bytes`")
 	}
 	if o.kind == "srq" {
-		f.IntVarP(&o.qps, "num-qp", "q", 16, "`number` of queue pairs")
+		f.Int(&o.qps, "num-qp", "q", 16, 1, slots-1, "`number` of queue pairs")
 	}
 	if xrc {
-		f.IntVarP(&o.clients, "clients", "c", 1, "`number` of clients, for a server")
-		f.IntVarP(&o.iters, "num_tests", "n", 5, "`messages` to and from each client")
+		f.Int(&o.clients, "clients", "c", 1, 1, 1000, "`number` of clients, for a server")
+		f.Int(&o.iters, "num_tests", "n", 5, 1, math.MaxInt32, "`messages` to and from each client")
 		f.StringVar(&o.file, "file", "/tmp/xrc_domain", "`file` by which processes share the XRC domain")
 	} else {
-		f.IntVarP(&o.receives, "rx-depth", "r", 32, "`number` of receives to keep posted")
-		f.IntVarP(&o.iters, "iters", "n", 1000, "`number` of exchanges, of all queue pairs together")
+		f.Int(&o.receives, "rx-depth", "r", 32, 1, 1<<20, "`number` of receives to keep posted")
+		f.Int(&o.iters, "iters", "n", 1000, 1, math.MaxInt32, "`number` of exchanges, of all queue pairs together")
 		f.BoolVarP(&o.check, "chk", "c", false, "fill messages with a pattern and check every byte received")
 	}
 	f.Uint8VarP(&o.sl, "sl", "l", 0, "service `level`")
 	f.BoolVarP(&o.events, "events", "e", false, "sleep until completions come (default: poll)")
-	f.IntVarP(&o.gid, "gid-idx", "g", ibv.BestGID, "`index` of the local GID (default: chosen, see show_gids)")
+	f.Int(&o.gid, "gid-idx", "g", ibv.BestGID, ibv.BestGID, math.MaxUint8,
+		"`index` of the local GID (default: chosen, see show_gids)")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply or a completion")
-	_ = f.FlagSet.Parse(args) // it exits when it fails
+	err := f.Parse(args, len(args))
 
 	switch o.kind {
 	case "rc", "uc", "ud", "srq", "xsrq":
@@ -116,26 +117,12 @@ func parse(args []string) (*options, error) {
 	o.host = f.Arg(0)
 	var ok bool
 	o.mtu, ok = ibv.MTUFromBytes(mtu)
-	return o, errors.Join(
-		want(f.NArg() <= 1, "%d hosts: want at most one", f.NArg()),
-		want(ok && o.mtu.Bytes() == mtu, "-m %d: want 256, 512, 1024, 2048 or 4096", mtu),
-		want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
-		want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
-		want(o.server() || o.clients == 1, "-c is for a server"),
-		program.Within("-p", o.tcpPort, 1, math.MaxUint16),
+	return o, errors.Join(err,
+		program.Want(f.NArg() <= 1, "%d hosts: want at most one", f.NArg()),
+		program.Want(ok && o.mtu.Bytes() == mtu, "-m %d: want 256, 512, 1024, 2048 or 4096", mtu),
+		program.Want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
+		program.Want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
+		program.Want(o.server() || o.clients == 1, "-c is for a server"),
 		program.Within("-i", int(o.port), 1, math.MaxUint8),
-		program.Within("-s", o.size, 1, math.MaxInt32),
-		program.Within("-q", o.qps, 1, slots-1),
-		program.Within("-r", o.receives, 1, 1<<20),
-		program.Within("-c", o.clients, 1, 1000),
-		program.Within("-n", o.iters, 1, math.MaxInt32),
-		program.Within("-l", int(o.sl), 0, 15),
-		program.Within("-g", o.gid, ibv.BestGID, math.MaxUint8))
-}
-
-func want(ok bool, format string, args ...any) error {
-	if ok {
-		return nil
-	}
-	return fmt.Errorf(format, args...)
+		program.Within("-l", int(o.sl), 0, 15))
 }

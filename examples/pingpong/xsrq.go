@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pureverbs/pureverbs/examples/program"
@@ -56,46 +54,41 @@ func playXRC(r *program.Run, o *options) {
 
 	p := &player{o: o, run: r, mr: mr, srq: srq}
 	for i := range o.clients {
-		program.Check(p.post(uint64(i)))
+		p.post(uint64(i))
 		l := &link{recv: program.Keep(r, program.Must(xrcd.CreateQP()))}
 		l.send = program.Keep(r, program.Must(pd.CreateQP(sends, nil, &ibv.QPOptions{Type: ibv.XRCSend})))
 		p.links = append(p.links, l)
 	}
-	program.Check(p.meet(r))
+	meet(r, o, o.clients, p.connect)
 	if o.server() {
 		for i := range p.links {
-			program.Check(p.send(i))
+			p.send(i)
 		}
 	}
-	program.Check(p.exchange(r, recvs, sends))
-	program.Check(p.part())
+	p.exchange(recvs, sends)
+	p.part()
 	fmt.Fprintf(r, "%d messages of %d bytes each way\nsuccess\n", o.iters*o.clients, o.size)
 }
 
 // exchange replies to messages until all were received and sent.
-func (p *player) exchange(ctx context.Context, recvs, sends *ibv.CQ) (err error) {
-	defer program.Catch(&err)
+func (p *player) exchange(recvs, sends *ibv.CQ) {
 	timeout := program.Timeout{After: p.o.timeout, Lossy: true}
 	for range p.o.iters * p.o.clients {
-		wc := program.Must(timeout.Next(ctx, recvs))
-		if int(wc.ByteLen) != p.o.size {
-			return fmt.Errorf("a message of %d bytes, want %d", wc.ByteLen, p.o.size)
-		}
-		program.Check(p.post(wc.ID))
+		wc := program.Must(timeout.Next(p.run, recvs))
+		program.Ensure(int(wc.ByteLen) == p.o.size, "a message of %d bytes, want %d", wc.ByteLen, p.o.size)
+		p.post(wc.ID)
 		if i := p.find(wc.QPN); p.links[i].sent < p.o.iters {
-			program.Check(p.send(i))
+			p.send(i)
 		}
 	}
 	for range p.links { // the last send to each has a completion
-		program.Must(timeout.Next(ctx, sends))
+		program.Must(timeout.Next(p.run, sends))
 	}
-	return nil
 }
 
 // post posts the buffer of a receive.
-func (p *player) post(id uint64) error {
-	_, err := p.srq.PostRecv([]ibv.RecvWR{{ID: id, SGEs: []ibv.SGE{p.mr.SGE(int(id)*p.o.size, p.o.size)}}})
-	return err
+func (p *player) post(id uint64) {
+	program.Must(p.srq.PostRecv([]ibv.RecvWR{{ID: id, SGEs: []ibv.SGE{p.mr.SGE(int(id)*p.o.size, p.o.size)}}}))
 }
 
 // find returns the connection by which a message came.
@@ -109,7 +102,7 @@ func (p *player) find(qpn uint32) int {
 }
 
 // send sends a message to peer i, each time over another connection.
-func (p *player) send(i int) error {
+func (p *player) send(i int) {
 	l := p.links[i]
 	over := p.links[(i+l.sent)%len(p.links)]
 	wr := ibv.SendWR{ID: uint64(i), Opcode: ibv.OpSend, RemoteSRQN: l.srqn,
@@ -117,8 +110,7 @@ func (p *player) send(i int) error {
 	if l.sent++; l.sent >= p.o.iters {
 		wr.Flags = ibv.Signaled
 	}
-	_, err := over.send.PostSend([]ibv.SendWR{wr})
-	return err
+	program.Must(over.send.PostSend([]ibv.SendWR{wr}))
 }
 
 // xrcAddress is the address that ibv_xsrq_pingpong sends to its peer, in 66 bytes of text.
@@ -137,9 +129,9 @@ func (a xrcAddress) String() string {
 	return fmt.Sprintf("%04x:%06x:%06x:%06x:%06x:%x\x00", a.lid, a.recvQPN, a.sendQPN, a.psn, a.srqn, a.gid[:])
 }
 
-func parseXRCAddress(b []byte) (a xrcAddress, err error) {
+func parseXRCAddress(text string) (a xrcAddress, err error) {
 	var gid string
-	text := string(bytes.TrimRight(b, "\x00"))
+	text = strings.TrimRight(text, "\x00")
 	_, err = fmt.Sscanf(text, "%x:%x:%x:%x:%x:%s", &a.lid, &a.recvQPN, &a.sendQPN, &a.psn, &a.srqn, &gid)
 	if err != nil {
 		return a, fmt.Errorf("the peer's address %q: %w", text, err)
@@ -151,55 +143,19 @@ func parseXRCAddress(b []byte) (a xrcAddress, err error) {
 	return xrcAddress{a.lid, a.recvQPN, a.sendQPN, a.psn, a.srqn, ibv.GID(raw)}, nil
 }
 
-// meet connects with all peers.
-func (p *player) meet(ctx context.Context) error {
-	addr := net.JoinHostPort(p.o.host, strconv.Itoa(p.o.tcpPort))
-	if !p.o.server() {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return err
-		}
-		return p.connect(ctx, p.links[0], conn)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	for _, link := range p.links {
-		conn, err := accept(ctx, l)
-		if err != nil {
-			return err
-		}
-		if err := p.connect(ctx, link, conn); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// connect exchanges addresses, the client's first, and connects the two QPs. Both count packets from
+// connect exchanges addresses with peer i, the client's first, and connects the two QPs. Both count packets from
 // one PSN.
-func (p *player) connect(ctx context.Context, l *link, conn net.Conn) (err error) {
-	defer program.Catch(&err)
+func (p *player) connect(i int, conn net.Conn) {
+	l := p.links[i]
 	l.conn = program.Keep(p.run, conn)
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer context.AfterFunc(p.run, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	me := program.Must(l.send.Endpoint(p.o.port, p.o.gid))
 	program.Must(l.recv.Endpoint(p.o.port, p.o.gid))
 	srqn := program.Must(p.srq.Num())
 	mine := xrcAddress{me.LID, l.recv.Num(), l.send.Num(), me.PSN, srqn, p.o.announced(me).GID}
-	b := make([]byte, xrcAddressLen)
-	tell := func() error { _, err := io.WriteString(conn, mine.String()); return err }
-	hear := func() error { _, err := io.ReadFull(conn, b); return err }
-	steps := []func() error{hear, tell}
-	if !p.o.server() {
-		steps = []func() error{tell, hear}
-	}
-	for _, step := range steps {
-		program.Check(step())
-	}
-	peer := program.Must(parseXRCAddress(b))
+	var theirs string
+	p.o.turns(func() { theirs = hear(conn, xrcAddressLen) }, func() { tell(conn, mine.String()) })
+	peer := program.Must(parseXRCAddress(theirs))
 	for i, a := range []xrcAddress{mine, peer} {
 		fmt.Fprintf(p.run, "%8s: LID %04x, QPN RECV %06x SEND %06x, PSN %06x, SRQN %06x, GID %v\n",
 			[]string{"local", "remote"}[i], a.lid, a.recvQPN, a.sendQPN, a.psn, a.srqn, a.gid)
@@ -210,33 +166,29 @@ func (p *player) connect(ctx context.Context, l *link, conn net.Conn) (err error
 	to.QPN = peer.sendQPN
 	program.Check(l.recv.Connect(to, opt))
 	to.QPN = peer.recvQPN
-	return l.send.Connect(to, opt)
+	program.Check(l.send.Connect(to, opt))
 }
 
 // part waits until nobody needs the QPs of another any more: a message to one client may come by the
 // QP of the next.
-func (p *player) part() error {
-	hear := func(l *link) error {
-		b := make([]byte, len(end))
-		if _, err := io.ReadFull(l.conn, b); err != nil {
-			return err
-		}
-		if string(b) != end {
-			return fmt.Errorf("the peer says %q at the end, want %q", b, end)
-		}
-		return nil
-	}
-	tell := func(l *link) error { _, err := io.WriteString(l.conn, end); return err }
-	steps := []func(*link) error{hear, tell}
-	if !p.o.server() {
-		steps = []func(*link) error{tell, hear}
-	}
-	for _, step := range steps {
+func (p *player) part() {
+	p.o.turns(func() {
 		for _, l := range p.links {
-			if err := step(l); err != nil {
-				return err
-			}
+			s := hear(l.conn, len(end))
+			program.Ensure(s == end, "the peer says %q at the end, want %q", s, end)
 		}
+	}, func() {
+		for _, l := range p.links {
+			tell(l.conn, end)
+		}
+	})
+}
+
+// turns calls both: a server hears first, a client tells first.
+func (o *options) turns(hear, tell func()) {
+	if !o.server() {
+		hear, tell = tell, hear
 	}
-	return nil
+	hear()
+	tell()
 }

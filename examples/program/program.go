@@ -42,7 +42,8 @@ func Main[O any](command string, args []string, parse func([]string) (O, error),
 type Run struct {
 	context.Context
 	io.Writer
-	open []func() error
+	Serves bool // until an interrupt, which is no failure then
+	open   []func() error
 }
 
 // Do runs f, and then closes what f has opened, children before parents. Its error is that of Check, before those of
@@ -50,6 +51,9 @@ type Run struct {
 func Do(ctx context.Context, out io.Writer, f func(*Run)) (err error) {
 	r := &Run{Context: ctx, Writer: out}
 	defer func() {
+		if r.Serves && ctx.Err() != nil {
+			err = nil
+		}
 		for _, c := range slices.Backward(r.open) {
 			err = errors.Join(err, c())
 		}

@@ -42,11 +42,14 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], err
 }
 
+// CreateQP is (*ibv.PD).CreateQP, or that of an *rdmacm.ID.
+type CreateQP = func(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error)
+
 // NewQP makes a queue pair for a number of work requests each way, and what it needs.
-func NewQP(r *Run, dev *ibv.Device, t ibv.QPType, depth int) *ibv.QP {
+func NewQP(r *Run, dev *ibv.Device, create CreateQP, t ibv.QPType, depth int) *ibv.QP {
 	pd := Keep(r, Must(dev.AllocPD()))
 	cq := Keep(r, Must(dev.CreateCQ(2*depth, nil)))
-	return Keep(r, Must(pd.CreateQP(cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
+	return Keep(r, Must(create(pd, cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
 }
 
 // GRH is the size of the header in front of each datagram that is received: a GRH, or with RoCE v2 over IPv4 an IPv4
@@ -131,9 +134,10 @@ func Compare(got []byte, fill func([]byte)) error {
 // behind them one for each that goes.
 type Exchange struct {
 	*Messages
-	QP   *ibv.QP
-	Post func(*ibv.Batch, ibv.SGE) // adds a message to those that Send posts
-	Came func(*ibv.WC, []byte)     // if there is one, gets each that was received, with its header
+	QP        *ibv.QP
+	Came      func(*ibv.WC, []byte) // if there is one, gets each that was received, with its header
+	AH        *ibv.AH               // of datagrams: where they go, as the next two
+	QPN, QKey uint32
 
 	mr             *ibv.MR
 	sent, received int
@@ -151,13 +155,17 @@ func (m *Messages) Exchange(until interface{ OnClose(func() error) }, qp *ibv.QP
 	return &Exchange{Messages: m, QP: qp, mr: mr}
 }
 
-// Send posts all messages.
+// Send posts all messages. A datagram brings the number of its queue pair as immediate data.
 func (x *Exchange) Send() {
 	batch := x.QP.Batch()
 	for n := range x.Count {
 		at := x.Count*(x.Header+x.Size) + n*x.Size
 		x.Fill(x.mr.Bytes()[at:], n)
-		x.Post(batch, x.mr.SGE(at, x.Size))
+		if message := x.mr.SGE(at, x.Size); x.AH == nil {
+			batch.Send(0, ibv.Signaled, message)
+		} else {
+			batch.SendImmTo(0, ibv.Signaled, message, x.QP.Num(), x.AH, x.QPN, x.QKey)
+		}
 	}
 	Check(batch.Post())
 }
@@ -214,12 +222,9 @@ func Serve(r *Run, l *rdmacm.Listener, serve func(*Run, *rdmacm.Request)) {
 	defer clients.Wait()
 	ctx, cancel := context.WithCancel(r)
 	defer cancel()
+	r.Serves = true
 	for {
-		request, err := l.Next(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		Check(err)
+		request := Must(l.Next(ctx))
 		clients.Go(func() {
 			err := Do(ctx, r, func(r *Run) { serve(r, request) })
 			if err != nil && ctx.Err() == nil {

@@ -72,7 +72,7 @@ const (
 
 func play(r *program.Run, o *options) {
 	dev := program.Keep(r, program.Must(ibv.Open(o.device)))
-	qp := program.NewQP(r, dev, ibv.RawPacket, rxFrames)
+	qp := program.NewQP(r, dev, (*ibv.PD).CreateQP, ibv.RawPacket, rxFrames)
 	mr := program.Keep(r, program.Must(qp.PD().AllocMR(2*slot, ibv.LocalWrite, nil)))
 	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: o.port}, ibv.MaskState|ibv.MaskPort))
 	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))

@@ -214,10 +214,8 @@ func (s *session) rdma(op ibv.Opcode, done ibv.WCOpcode, r region) {
 // wait waits for a completion of this kind. Others can only be those of messages that were sent. After the end of the
 // connection the error is why it has ended.
 func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
-	ctx, cancel := s.o.timeout.Context(s.life)
-	defer cancel()
 	for {
-		wc, err := s.o.timeout.Next(ctx, s.c.CQ())
+		wc, err := s.o.timeout.Next(s.life, s.c.CQ())
 		// The connection has ended; on iWARP its event may come later. There a message that has arrived may fail at its
 		// sender if the peer has ended the connection at once.
 		acked := s.c.PD().Device().Info().Transport.SendsAcked()

@@ -32,14 +32,11 @@ func rcopy(r *program.Run, o *options) {
 	}
 	root := program.Keep(r, program.Must(os.OpenRoot(o.directory)))
 	l := open(r, o, rsocket.Stream)
+	r.Serves = true
 	for {
-		c, err := l.accept()
-		if r.Err() != nil {
-			return // interrupted, as intended
-		}
-		program.Check(err)
+		c := l.accept()
 		peer, _ := c.RemoteAddr()
-		err = program.Do(r, r, func(r *program.Run) {
+		err := program.Do(r, r, func(r *program.Run) {
 			program.Check(receive(wrap(r, o, c).connected(), root, r))
 		})
 		if err != nil {
@@ -120,7 +117,7 @@ func receiveFile(s io.ReadWriter, root *os.Root, out io.Writer) {
 
 // next reads a command, which must be of this kind.
 func next(s io.ReadWriter, kind byte) *command {
-	c := program.Must(read(s))
+	c := read(s)
 	if c.Kind != kind {
 		c.reply(s, errOrder)
 	}
@@ -195,17 +192,15 @@ func (e *MessageError) Error() string {
 }
 
 // read reads a command, or a reply.
-func read(r io.Reader) (*command, error) {
+func read(r io.Reader) *command {
 	c := &command{}
-	if err := binary.Read(r, binary.NativeEndian, &c.header); err != nil {
-		return nil, err
-	}
+	program.Check(binary.Read(r, binary.NativeEndian, &c.header))
 	if c.Version != 0 || c.Length < headerSize || c.Length > headerSize+longestName+8 {
-		return nil, &MessageError{c.Version, c.Length}
+		program.Check(&MessageError{c.Version, c.Length})
 	}
 	c.rest = make([]byte, c.Length-headerSize)
-	_, err := io.ReadFull(r, c.rest)
-	return c, err
+	program.Must(io.ReadFull(r, c.rest))
+	return c
 }
 
 // write sends a command, or a reply.
@@ -229,7 +224,7 @@ func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(
 
 // result waits for the reply to a command.
 func result(r io.Reader, kind byte) {
-	c := program.Must(read(r))
+	c := read(r)
 	program.Ensure(c.Kind == kind|answered, "a reply to command %#x, want one to %#x", c.Kind&^answered, kind)
 	program.Ensure(c.Data == 0, "the server says: %w", syscall.Errno(c.Data))
 }

@@ -77,18 +77,18 @@ func dial(r *program.Run, o *options) *socket {
 	if o.Server != "" {
 		return s
 	}
-	c := wrap(r, o, program.Must(s.accept()))
+	c := wrap(r, o, s.accept())
 	program.Check(s.Close())
 	return c.connected()
 }
 
 // accept waits for a client, however long it takes.
-func (s *socket) accept() (c *rsocket.Socket, err error) {
-	err = s.try(s.run, rsocket.PollIn, func() (err error) {
+func (s *socket) accept() (c *rsocket.Socket) {
+	program.Check(s.try(s.run, rsocket.PollIn, func() (err error) {
 		c, _, err = s.Accept()
 		return err
-	})
-	return c, err
+	}))
+	return c
 }
 
 // until is try for as long as --timeout says.

@@ -68,11 +68,9 @@ type message []byte
 func (s *socket) serve() {
 	var counts [256]uint32 // datagrams of each client
 	var next byte          // client
+	s.run.Serves = true
 	for b := make(message, 2*largest); ; {
 		m, from, err := s.recvFrom(s.run, b)
-		if s.run.Err() != nil {
-			return // interrupted, as intended
-		}
 		program.Check(err)
 		if len(m) < control {
 			fmt.Fprintf(s.run, "%v: a datagram of %d bytes, want at least %d\n", from, len(m), control)

@@ -51,7 +51,6 @@ func run(r *program.Run, o *options) {
 		program.Check(l.Bind(from))
 		program.Check(l.Listen(0))
 		fmt.Fprintf(r, "listening on %v\n", l.LocalAddr())
-		m.events.Until(r, o.connections, rdmacm.EventEstablished)
 	} else {
 		for range o.connections {
 			id := m.add(program.Must(m.events.CreateID(rdmacm.PortSpaceTCP)))
@@ -60,8 +59,8 @@ func run(r *program.Run, o *options) {
 			}
 			program.Check(id.ResolveAddr(from, to, program.Resolving))
 		}
-		m.events.Until(r, o.connections, rdmacm.EventConnectResponse)
 	}
+	m.events.Until(r, o.connections, rdmacm.EventEstablished)
 	o.Both(r, m.exchanges, m.server)
 	if o.migrate {
 		m.migrate()
@@ -96,18 +95,15 @@ func (m *matose) handle(ev *rdmacm.Event) {
 	case rdmacm.EventAddrResolved:
 		program.Check(id.ResolveRoute(program.Resolving))
 	case rdmacm.EventRouteResolved:
-		program.Check(id.Connect(&rdmacm.ConnParam{QPN: m.queuePair(id).Num()}))
+		m.queuePair(id)
+		program.Check(id.Connect(nil))
 	case rdmacm.EventConnectRequest: // to the server
 		if len(m.exchanges) == m.o.connections {
 			program.Check(id.Close()) // which rejects it
 			return
 		}
-		qp := m.queuePair(m.add(id))
-		program.Check(id.BringUp(qp, nil))
-		program.Check(id.Accept(&rdmacm.ConnParam{QPN: qp.Num()}))
-	case rdmacm.EventConnectResponse: // to the client
-		program.Check(id.BringUp(id.Value().(*ibv.QP), nil))
-		program.Check(id.Establish())
+		m.queuePair(m.add(id))
+		program.Check(id.Accept(nil))
 	case rdmacm.EventDisconnected:
 		if !m.server {
 			program.Check(id.Disconnect()) // the reply
@@ -119,17 +115,13 @@ func (m *matose) handle(ev *rdmacm.Event) {
 
 // queuePair makes the queue pair of a connection, whose device is known by now, and posts a receive for every message
 // before the peer can send.
-func (m *matose) queuePair(id *rdmacm.ID) *ibv.QP {
+func (m *matose) queuePair(id *rdmacm.ID) {
 	if m.o.ackTimeout >= 0 {
 		program.Check(id.SetAckTimeout(ibv.TimeCode(m.o.ackTimeout)))
 	}
-	qp := program.NewQP(m.Run, program.Must(id.Verbs()), ibv.RC, max(1, m.o.Count))
-	program.Check(id.InitQP(qp))
-	id.SetValue(qp)
-	x := m.o.Exchange(m, qp)
-	x.Post = func(b *ibv.Batch, message ibv.SGE) { b.Send(0, ibv.Signaled, message) }
-	m.exchanges = append(m.exchanges, x)
-	return qp
+	dev := program.Must(id.Verbs())
+	qp := program.NewQP(m.Run, dev, id.CreateQP, ibv.RC, max(1, m.o.Count))
+	m.exchanges = append(m.exchanges, m.o.Exchange(m, qp))
 }
 
 // migrate moves all IDs to a second channel. Their unread events go with them.

@@ -41,49 +41,37 @@ func run(r *program.Run, o *options) {
 	from, to := o.Resolve()
 	all := make([]*program.Exchange, o.connections)
 	for i := range all {
-		p := &peer{o: o}
-		opt := &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP, Prepare: p.prepare,
+		opt := &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP,
 			QP: ibv.QPOptions{MaxSendWR: o.Count, MaxRecvWR: o.Count}}
+		opt.Prepare = func(c *rdmacm.Conn) (err error) { // before the other side can send
+			defer program.Catch(&err)
+			all[i] = o.exchange(c)
+			return nil
+		}
 		if l != nil {
 			program.Keep(r, program.Must(program.Must(l.Next(r)).Accept(r, opt)))
 		} else {
 			opt.LocalAddr = from
 			c := program.Keep(r, program.Must(rdmacm.DialAddr(r, to, opt)))
-			p.ah, p.qpn, p.qkey = c.Peer()
+			all[i].AH, all[i].QPN, all[i].QKey = c.Peer()
 		}
-		all[i] = p.Exchange
 	}
 	o.Both(r, all, l == nil)
 }
 
-// peer is the queue pair for one peer. It is not safe for concurrent use.
-type peer struct {
-	*program.Exchange
-	o *options
-	c *rdmacm.Conn
-
-	ah        *ibv.AH // where the other side is: a server learns it from the first datagram
-	qpn, qkey uint32
-}
-
-// prepare posts a receive for every datagram before the other side can send.
-func (p *peer) prepare(c *rdmacm.Conn) (err error) {
-	defer program.Catch(&err)
-	program.FitsMTU(c.PD().Device(), c.ID().Port(), "-S", p.o.Size)
-	p.c, p.Exchange = c, p.o.Exchange(c, c.QP())
-	p.Came = p.came
-	p.Post = func(b *ibv.Batch, datagram ibv.SGE) {
-		b.SendImmTo(0, ibv.Signaled, datagram, p.QP.Num(), p.ah, p.qpn, p.qkey)
+// exchange posts a receive for every datagram, and checks whose each one is. A server learns from the first one where
+// the other side is.
+func (o *options) exchange(c *rdmacm.Conn) *program.Exchange {
+	port := c.ID().Port()
+	program.FitsMTU(c.PD().Device(), port, "-S", o.Size)
+	x := o.Exchange(c, c.QP())
+	x.Came = func(wc *ibv.WC, datagram []byte) {
+		program.Ensure(wc.Flags&ibv.WCWithImm != 0 && wc.Imm == wc.SrcQPN,
+			"immediate data %#x (%v), want %#x, its sender's queue pair", wc.Imm, wc.Flags, wc.SrcQPN)
+		if x.AH == nil {
+			x.AH = program.Keep(c, program.Must(c.PD().CreateAHFromWC(port, wc, datagram)))
+			x.QPN, x.QKey = wc.Imm, rdmacm.UDPQKey
+		}
 	}
-	return nil
-}
-
-// came checks whose a datagram is.
-func (p *peer) came(wc *ibv.WC, datagram []byte) {
-	program.Ensure(wc.Flags&ibv.WCWithImm != 0 && wc.Imm == wc.SrcQPN,
-		"immediate data %#x (%v), want %#x, its sender's queue pair", wc.Imm, wc.Flags, wc.SrcQPN)
-	if p.ah == nil {
-		p.ah = program.Keep(p.c, program.Must(p.c.PD().CreateAHFromWC(p.c.ID().Port(), wc, datagram)))
-		p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
-	}
+	return x
 }

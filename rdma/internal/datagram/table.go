@@ -2,6 +2,7 @@ package datagram
 
 import (
 	"errors"
+	"iter"
 	"maps"
 	"net"
 	"net/netip"
@@ -298,17 +299,13 @@ func (t *Table) Groups() (list []*Address) {
 
 // Clear removes all peers, and returns their AHs.
 func (t *Table) Clear() (ahs []*ibv.AH) {
-	add := func(p *Peer) {
-		if p.ah != nil {
-			ahs = append(ahs, p.ah)
-			p.ah = nil
+	for _, peers := range []iter.Seq[*Peer]{maps.Values(t.peers), maps.Values(t.groups)} {
+		for p := range peers {
+			if p.ah != nil {
+				ahs = append(ahs, p.ah)
+				p.ah = nil
+			}
 		}
-	}
-	for _, p := range t.peers {
-		add(p)
-	}
-	for _, p := range t.groups {
-		add(p)
 	}
 	clear(t.peers)
 	clear(t.named)

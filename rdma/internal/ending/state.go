@@ -211,9 +211,6 @@ func (s *State) Fail(err error, weak bool) Do {
 	return StopOps | WakeWriter | Teardown
 }
 
-// Weak reports whether a cause that says more is wanted.
-func (s *State) Weak() bool { return s.weak && !s.drained }
-
 // Mark notes that work request wr is the marker, which completes after all others: n times, in n queues.
 func (s *State) Mark(wr uint32, n int) { s.marking, s.markerWR, s.marks = true, wr, int8(n) }
 

@@ -4,36 +4,40 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
-// poolHost is an engine as its pool sees it.
-type poolHost Engine
-
 // newPool returns the pool of an engine whose options are complete.
 func newPool(e *Engine) *pool.Pool {
-	return pool.New((*poolHost)(e), pool.Options{Memory: e.Options.Memory, Slab: SlabSize, Budget: e.Budget,
+	return pool.New(e, pool.Options{Memory: e.Options.Memory, Slab: SlabSize, Budget: e.Budget,
 		Huge: e.Options.MemOptions.HugePages != ibv.HugeNone})
 }
 
-func (h *poolHost) Alloc(n int) (nic.Memory, error) {
-	return h.NIC.Alloc(n, (*Engine)(h).bufferAccess(), &h.Options.MemOptions)
+// Alloc implements pool.Host, as the next methods, Trim and Name do.
+func (e *Engine) Alloc(n int) (nic.Memory, error) {
+	return e.NIC.Alloc(n, e.bufferAccess(), &e.Options.MemOptions)
 }
 
-func (h *poolHost) Register(mem []byte) (nic.Memory, error) {
-	return h.NIC.Register(mem, (*Engine)(h).bufferAccess())
+func (e *Engine) Register(mem []byte) (nic.Memory, error) {
+	return e.NIC.Register(mem, e.bufferAccess())
 }
 
-func (h *poolHost) Trim(wait bool) bool { return (*Engine)(h).Trim(wait) }
-func (h *poolHost) Hurry()              { (*Engine)(h).hurry() }
-func (h *poolHost) Name() string        { return (*Engine)(h).Name() }
-
-func (h *poolHost) Wait(b turn.Bound, ch <-chan struct{}) error {
-	return h.Shards[0].Progress.Wait(b, ch)
+// Hurry asks for the completions of all sends from buffers.
+func (e *Engine) Hurry() {
+	for _, l := range e.all() {
+		l.Mu.Lock()
+		l.ask(sendq.Buffers)
+		l.Mu.Unlock()
+	}
 }
 
-func (h *poolHost) Kept() (n int64) {
-	for _, s := range h.Shards {
+func (e *Engine) Wait(b turn.Bound, ch <-chan struct{}) error {
+	return e.Shards[0].Progress.Wait(b, ch)
+}
+
+func (e *Engine) Kept() (n int64) {
+	for _, s := range e.Shards {
 		n += int64(s.keep()) * s.slabBytes
 	}
 	return n

@@ -26,15 +26,6 @@ func inBuffer(buf *pool.Buf, b *Block, off, n int) sendq.Frame[Held] {
 	return f
 }
 
-// hurry asks for the completions of all sends from buffers.
-func (e *Engine) hurry() {
-	for _, l := range e.all() {
-		l.Mu.Lock()
-		l.ask(sendq.Buffers)
-		l.Mu.Unlock()
-	}
-}
-
 // ask asks for the completion of what is under way, if nothing else does.
 // Preconditions: l.Mu is held.
 func (l *Link) ask(n sendq.Need) {

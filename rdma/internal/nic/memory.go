@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
@@ -94,7 +93,8 @@ type memoryConn struct {
 	*inmem.QP
 	peer  *memoryConn
 	local netip.AddrPort
-	done  ended
+	over  context.Context // ends when the peer has ended the connection
+	end   context.CancelFunc
 }
 
 // PipeEnd has the queues of one end of a pipe.
@@ -115,6 +115,7 @@ func Pipe(of [2]PipeEnd) [2]Conn {
 		cq := o.CQ.(*memoryCQ)
 		ends[i] = &memoryConn{QP: cq.of.NewQP(cq.CQ, rq),
 			local: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(i+1))}
+		ends[i].over, ends[i].end = context.WithCancel(context.Background())
 	}
 	ends[0].peer, ends[1].peer = ends[1], ends[0]
 	ends[0].Connect(ends[1].QP)
@@ -146,37 +147,12 @@ func (c *memoryConn) Mark(_ context.Context, id uint64) (needless bool, err erro
 // Close ends the connection. The peer hears of it.
 func (c *memoryConn) Close() error {
 	c.QP.Close()
-	c.peer.done.end()
+	c.peer.end()
 	return nil
 }
 
-func (c *memoryConn) OnDone(f func(error)) { c.done.add(f) }
+func (c *memoryConn) OnDone(f func(error)) {
+	context.AfterFunc(c.over, func() { f(rdmacm.ErrDisconnected) })
+}
 
 func (c *memoryConn) Addrs() (local, remote netip.AddrPort) { return c.local, c.peer.local }
-
-// ended calls functions once something has ended.
-type ended struct {
-	mu   sync.Mutex
-	over bool
-	list []func(error)
-}
-
-func (e *ended) add(f func(error)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.over {
-		go f(rdmacm.ErrDisconnected)
-		return
-	}
-	e.list = append(e.list, f)
-}
-
-func (e *ended) end() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.over = true
-	for _, f := range e.list {
-		go f(rdmacm.ErrDisconnected)
-	}
-	e.list = nil
-}

@@ -292,6 +292,9 @@ func (c *Conn) resolve(b turn.Bound, to netip.AddrPort, limit time.Duration, ann
 	if announce {
 		p.PrivateData = datagram.Announce(c.QP.Num(), c.At.Local.Port())
 	}
+	fail := func(err error) (*datagram.Name, error) {
+		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: err}
+	}
 	var ev *rdmacm.Event
 	for _, step := range []struct {
 		begin func() error
@@ -306,16 +309,14 @@ func (c *Conn) resolve(b turn.Bound, to netip.AddrPort, limit time.Duration, ann
 			ev, err = c.await(b, events, step.want, timer.C)
 		}
 		if err != nil {
-			return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: err}
+			return fail(err)
 		}
 	}
 	if ev.UD == nil {
-		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: &rdmacm.EventError{Type: ev.Type,
-			Status: ev.Status}}
+		return fail(&rdmacm.EventError{Type: ev.Type, Status: ev.Status})
 	}
 	if q := ev.UD.QPN; q < 2 || q >= 1<<24-1 { // those of management, and of groups
-		return nil, &ibv.OpError{Op: "resolve", Object: to.String(), Err: &wire.Error{Frame: "queue pair",
-			Got: fmt.Sprintf("%#x", q), Want: "0x2 to 0xfffffe"}}
+		return fail(&wire.Error{Frame: "queue pair", Got: fmt.Sprintf("%#x", q), Want: "0x2 to 0xfffffe"})
 	}
 	a := datagram.Address{AP: netip.AddrPortFrom(to.Addr(), 0), Attr: ev.UD.AH, QPN: ev.UD.QPN}
 	c.Mu.Lock()

@@ -78,7 +78,8 @@ func (p *Pool) Get(n int) (Handle, error) {
 	b, err := p.take(n)
 	if err == errSpent {
 		p.host.Hurry() // for callers that try again
-		err = fmt.Errorf("%w: %w", ErrNoMemory, p.tooMuch(n))
+		err = fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of blocks and buffers",
+			Asked: uint64(p.opt.Budget.Used()) + uint64(n), Limit: uint64(p.opt.Memory), Where: "EngineOptions.Memory"})
 	}
 	return b, p.fail("get buffer", err)
 }
@@ -196,11 +197,6 @@ func (p *Pool) fail(op string, err error) error {
 		return nil
 	}
 	return &ibv.OpError{Op: op, Object: "engine of " + p.host.Name(), Err: err}
-}
-
-func (p *Pool) tooMuch(n int) error {
-	return &ibv.LimitError{What: "bytes of blocks and buffers", Asked: uint64(p.opt.Budget.Used()) + uint64(n),
-		Limit: uint64(p.opt.Memory), Where: "EngineOptions.Memory"}
 }
 
 // errSpent means that the memory of the engine is used up.
