@@ -72,7 +72,7 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	if dv.WCFlags == 0 {
 		return cq, nil
 	}
-	obj, fn, err := readers(lib, cq, op)
+	fn, obj, err := readers(lib, cq, op)
 	if err != nil {
 		return nil, errors.Join(explain(dev, op, "reading a completion", err), cq.Close())
 	}
@@ -87,10 +87,10 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	return cq, nil
 }
 
-func readers(lib libefa.Lib, cq *ibv.CQ, op string) (uintptr, *abi.EFADVCQ, error) {
+func readers(lib libefa.Lib, cq *ibv.CQ, op string) (*abi.EFADVCQ, uintptr, error) {
 	h, leave, err := verbs.EnterC(cq, op)
 	if err != nil {
-		return 0, nil, err
+		return nil, 0, err
 	}
 	defer leave()
 	return lib.CQFromIBVCQEx(h)
