@@ -412,7 +412,7 @@ func (l Lib) MapAHToQP(ah uintptr, qpn uint32) error {
 // int mlx5dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id);
 // Absent before v36. It returns how many it found, or -errno.
 func (l Lib) QPCancelPostedSendWRs(mqp uintptr, id uint64) (int, error) {
-	return l.lib.NegErrno("mlx5dv_qp_cancel_posted_send_wrs", mqp, uintptr(id))
+	return l.lib.Count("mlx5dv_qp_cancel_posted_send_wrs", mqp, uintptr(id))
 }
 
 // int mlx5dv_reserved_qpn_dealloc(struct ibv_context *ctx, uint32_t qpn);
