@@ -281,3 +281,12 @@ func (v *verbs) lacks(feature, need, instead string) error {
 	}
 	return &UnsupportedError{Feature: feature, Need: need, Have: fmt.Sprintf("version %q", v.Version()) + instead}
 }
+
+// explainLack returns the error of a call that the library, or the provider and the device, may not have. instead says
+// what to do without it; it is "" or begins with "; ".
+func (d *Device) explainLack(err error, feature, library, need, instead string) error {
+	if errors.Is(err, control.ErrNoOp) {
+		return d.v.lacks(feature, library, instead)
+	}
+	return explainUnsupported(err, feature, need, d.Name()+" without it"+instead)
+}

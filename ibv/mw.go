@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -92,29 +91,25 @@ func NextRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
 // C: ibv_alloc_mw(3).
 func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	const op = "alloc mw"
-	fail := func(err error) (*MW, error) { return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err} }
+	d := pd.dev
 	if t != MWType1 && t != MWType2 {
-		return fail(&ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"})
+		return nil, opError(op, d.Name(), &ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"})
 	}
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	if err := pd.dev.needKeys(aWindow); err != nil {
-		return fail(err)
-	}
-	h, err := pd.dev.v.AllocMW(pd.dev.handle, pd.handle, uint32(t))
-	if err != nil {
-		return fail(pd.dev.usedUp(explainMW(pd.dev, t, err), "memory windows", pd.dev.attr.MaxMW))
-	}
-	mw := &MW{pd: pd, handle: h, typ: t, opsErr: pd.dev.bindError()}
-	mw.key.Store(mw.pd.dev.v.MWKey(h))
-	if !pd.dev.v.native {
-		mw.noMR = mw.empty.Init(h)
-	}
-	mw.node.initNumbered("mw", pd.dev.Name(), &pd.node)
-	life.Watch(mw, &mw.life)
-	return mw, nil
+	mw := &MW{pd: pd, typ: t}
+	return create(op, d.Name(), "mw", mw, &mw.node, func() (err error) {
+		if err := d.needKeys(aWindow); err != nil {
+			return err
+		}
+		if mw.handle, err = d.v.AllocMW(d.handle, pd.handle, uint32(t)); err != nil {
+			return d.usedUp(explainMW(d, t, err), "memory windows", d.attr.MaxMW)
+		}
+		mw.opsErr = d.bindError()
+		mw.key.Store(d.v.MWKey(mw.handle))
+		if !d.v.native {
+			mw.noMR = mw.empty.Init(mw.handle)
+		}
+		return nil
+	}, &pd.node)
 }
 
 const aWindow = "a memory window"

@@ -127,24 +127,24 @@ const (
 	pkeyEntry = "pkey index"
 )
 
-// checkIndex refuses a port that the device does not have, and a number that is not a valid
-// index.
-// Preconditions: the Device is entered.
-func (d *Device) checkIndex(op, what string, port uint8, index int) error {
+// onIndex reads an entry of a table by read, and returns why it could not be read: the device does not have the port,
+// or the number is not a valid index, or the table has no such entry.
+func (d *Device) onIndex(op, what string, port uint8, index int, read func() error) error {
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.leave()
 	if err := d.checkPort(op, port); err != nil {
 		return err
 	}
-	if index < 0 || index > mostInt {
-		where := fmt.Sprintf("%s/%d", d.Name(), port)
-		return &OpError{Op: op, Object: where, Err: fitInt(where, d.index(what, port, index))}
-	}
-	return nil
-}
-
-// indexError returns why an entry of a table could not be read.
-// Preconditions: the Device is entered.
-func (d *Device) indexError(op, what string, port uint8, index int, err error) error {
 	where := fmt.Sprintf("%s/%d", d.Name(), port)
+	if index < 0 || index > mostInt {
+		return opError(op, where, fitInt(where, d.index(what, port, index)))
+	}
+	err := read()
+	if err == nil {
+		return nil
+	}
 	// For a missing entry the errno is EINVAL, or ENOENT for a file in sysfs.
 	if l := d.index(what, port, index); l.asked > l.most && l.most >= 0 {
 		err = errors.Join(l.error(where), err)
@@ -155,20 +155,12 @@ func (d *Device) indexError(op, what string, port uint8, index int, err error) e
 // QueryPKey reads an entry of the partition key table.
 //
 // C: ibv_query_pkey(3).
-func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
-	const op = "query pkey"
-	if err := d.enter(op); err != nil {
-		return 0, err
-	}
-	defer d.leave()
-	if err := d.checkIndex(op, pkeyEntry, port, index); err != nil {
-		return 0, err
-	}
-	k, err := d.v.QueryPKey(d.handle, port, index)
-	if err != nil {
-		return 0, d.indexError(op, pkeyEntry, port, index, err)
-	}
-	return k, nil
+func (d *Device) QueryPKey(port uint8, index int) (k uint16, err error) {
+	err = d.onIndex("query pkey", pkeyEntry, port, index, func() (err error) {
+		k, err = d.v.QueryPKey(d.handle, port, index)
+		return err
+	})
+	return k, err
 }
 
 // PKeyIndex returns the index of a partition key in the table of a port. The membership bit
