@@ -3,6 +3,7 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -282,6 +283,9 @@ func (friends) Ref(obj interface {
 	self() *node
 	device() *Device
 }) (life.Ref, *Device) {
+	if reflect.ValueOf(obj).IsNil() {
+		return life.Ref{}, nil
+	}
 	n := obj.self()
 	h, _ := obj.cObject()
 	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: h}, obj.device()
@@ -295,6 +299,7 @@ func (qp *QP) device() *Device    { return qp.dev }
 func (cq *CQ) device() *Device    { return cq.dev }
 func (s *SRQ) device() *Device    { return s.pd.dev }
 func (ah *AH) device() *Device    { return ah.pd.dev }
+func (dm *DM) device() *Device    { return dm.dev }
 func (w *WQ) device() *Device     { return w.pd.dev }
 
 func (t *RWQIndTable) device() *Device    { return t.dev }

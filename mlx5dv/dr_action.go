@@ -34,11 +34,8 @@ func (d *DRDomain) action(what string, create func(c *call) (uintptr, error)) (*
 		return nil, err
 	}
 	h, err := create(c)
-	if err != nil {
-		return nil, c.fail(explainDR(err, d.dev, "the action "+what))
-	}
 	a := &DRAction{domain: d}
-	return made(c, a, &a.node, "dr action", h), nil
+	return created(c, a, &a.node, "dr action", h, explainDR(err, d.dev, "the action "+what))
 }
 
 // Drop drops frames. C: mlx5dv_dr_action_create_drop(3).
@@ -471,11 +468,8 @@ func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
 	if err = errors.Join(err, c.use(&peer.node, "peer")); err != nil {
 		return c.fail(err)
 	}
-	if err := c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC); err != nil {
-		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
-	}
-	c.done()
-	return nil
+	err = c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC)
+	return c.end(explainDR(err, d.dev, "ASO of another domain"))
 }
 
 // UnlinkASO undoes LinkASO.
@@ -492,9 +486,5 @@ func (d *DRDomain) UnlinkASO(o *DevXObject) error {
 	if err != nil {
 		return c.fail(err)
 	}
-	if err := c.lib.DRASOOtherDomainUnlink(h, d.handle); err != nil {
-		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
-	}
-	c.done()
-	return nil
+	return c.end(explainDR(c.lib.DRASOOtherDomainUnlink(h, d.handle), d.dev, "ASO of another domain"))
 }

@@ -33,11 +33,8 @@ func (d *DRDomain) CreateTable(level int) (*DRTable, error) {
 		return nil, c.fail(&ibv.ArgError{Arg: "level", Got: fmt.Sprint(level), Want: "0, the root, or more"})
 	}
 	h, err := c.lib.DRTableCreate(d.handle, uint32(level))
-	if err != nil {
-		return nil, c.fail(explainDR(err, d.dev, aboveRoot))
-	}
 	t := &DRTable{domain: d, level: level}
-	return made(c, t, &t.node, "dr table", h), nil
+	return created(c, t, &t.node, "dr table", h, explainDR(err, d.dev, aboveRoot))
 }
 
 // Level returns the table's level, 0 for the root.
@@ -85,11 +82,8 @@ func (t *DRTable) CreateMatcher(priority int, mask *Match) (*DRMatcher, error) {
 		return nil, c.fail(err)
 	}
 	h, err := c.lib.DRMatcherCreate(t.handle, uint16(priority), parts(b), b)
-	if err != nil {
-		return nil, c.fail(explainSteering(err, t.dev, "a matcher with these fields", priority))
-	}
 	m := &DRMatcher{table: t, mask: b}
-	return made(c, m, &m.node, "dr matcher", h), nil
+	return created(c, m, &m.node, "dr matcher", h, explainSteering(err, t.dev, "a matcher with these fields", priority))
 }
 
 // DRLayout is how a matcher lays out its rules.
@@ -170,11 +164,8 @@ func (m *DRMatcher) CreateRule(value *Match, actions ...*DRAction) (*DRRule, err
 		return nil, c.fail(err)
 	}
 	h, err := c.lib.DRRuleCreate(m.handle, v, list)
-	if err != nil {
-		return nil, c.fail(explainDR(err, m.dev, "these actions in this table"))
-	}
 	r := new(DRRule)
-	return made(c, r, &r.node, "dr rule", h), nil
+	return created(c, r, &r.node, "dr rule", h, explainDR(err, m.dev, "these actions in this table"))
 }
 
 // action enters an action of a domain.

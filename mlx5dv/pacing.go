@@ -58,12 +58,10 @@ func AllocPacketPacing(dev *ibv.Device, context []byte, f PacketPacingFlags) (*P
 		return nil, c.fail(&ibv.ArgError{Arg: "flags", Got: f.String(), Want: fmt.Sprint("of ", PacingDedicated)})
 	}
 	h, index, err := c.lib.PPAlloc(c.handle, context, uint32(f))
-	if err != nil {
-		return nil, c.fail(verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
-			dev.Name()+" without"))
-	}
 	p := &PacketPacing{index: index}
-	return made(c, p, &p.node, "packet pacing", h), nil
+	return created(c, p, &p.node, "packet pacing", h,
+		verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
+			dev.Name()+" without"))
 }
 
 // Index returns the number of the entry.
