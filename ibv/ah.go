@@ -7,23 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// AHAttr is an address vector: the path that packets take to a peer.
-//
-// C: struct ibv_ah_attr.
-type AHAttr struct {
-	Port         uint8 // local port, from 1
-	DLID         uint16
-	SL           uint8
-	SrcPathBits  uint8
-	StaticRate   Rate // limit on the sending rate; RateMax is the rate of the port
-	Global       bool // the fields below are used; always set on RoCE, see PortAttr.GRHRequired
-	DGID         GID
-	FlowLabel    uint32
-	SGIDIndex    uint8
-	HopLimit     uint8
-	TrafficClass uint8
-}
-
 func (a *AHAttr) toC() abi.AHAttr {
 	c := abi.AHAttr{
 		DLID:        a.DLID,
@@ -43,22 +26,6 @@ func (a *AHAttr) toC() abi.AHAttr {
 		}
 	}
 	return c
-}
-
-func (a *AHAttr) fromC(c *abi.AHAttr) {
-	*a = AHAttr{
-		Port:         c.PortNum,
-		DLID:         c.DLID,
-		SL:           c.SL,
-		SrcPathBits:  c.SrcPathBits,
-		StaticRate:   Rate(c.StaticRate),
-		Global:       c.IsGlobal != 0,
-		DGID:         GID(c.GRH.DGID),
-		FlowLabel:    c.GRH.FlowLabel,
-		SGIDIndex:    c.GRH.SGIDIndex,
-		HopLimit:     c.GRH.HopLimit,
-		TrafficClass: c.GRH.TrafficClass,
-	}
 }
 
 // AH is an address handle: the path to a peer for UD sends.

@@ -74,8 +74,6 @@ func (friends) CheckMkey(m *Mkey) (info abi.MLX5DVMkeyErr, follows bool, err err
 	return info, true, err
 }
 
-func (m *Mkey) cObject() (uintptr, *verbs) { return m.handle, m.pd.dev.v }
-
 // PD returns the PD that the key belongs to.
 func (m *Mkey) PD() *PD { return m.pd }
 
