@@ -14,33 +14,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// ControlPath names the way in which the objects of a Device are created, changed and destroyed. DataPath is about
-// posting and polling.
-type ControlPath uint8
-
-const (
-	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices.
-	ControlAuto ControlPath = 0
-	// ControlLibrary calls libibverbs, librdmacm and the device's driver library. It works on any device.
-	ControlLibrary ControlPath = 1
-	// ControlNative sends commands to the kernel, without any C library. It works on mlx5 devices, and only with
-	// DataPathDirect. docs/native.md lists what it does not have.
-	ControlNative ControlPath = 2
-)
-
-// String returns the name, as in "Library".
-func (c ControlPath) String() string {
-	switch c {
-	case ControlAuto:
-		return "Auto"
-	case ControlLibrary:
-		return "Library"
-	case ControlNative:
-		return "Native"
-	}
-	return fmt.Sprintf("ControlPath(%d)", uint8(c))
-}
-
 // ControlEnv overrides ControlAuto: "library", "native" or "auto". Programs that are setuid, setgid or have file
 // capabilities ignore it.
 const ControlEnv = level.ControlEnv

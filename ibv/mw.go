@@ -9,29 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
-// MWType is a type of memory window.
-//
-// C: enum ibv_mw_type.
-type MWType uint32
-
-const (
-	// MWType1 is bound by QP.BindMW, which chooses the key. Any QP of the PD takes the key.
-	// C: IBV_MW_TYPE_1.
-	MWType1 MWType = 1
-	// MWType2 is bound by OpBindMW to a key that the program chooses. Only the QP that bound the
-	// window takes the key, until OpLocalInv there, or OpSendInv of its peer.
-	// C: IBV_MW_TYPE_2.
-	MWType2 MWType = 2
-)
-
-// String returns "type 1" or "type 2".
-func (t MWType) String() string {
-	if t == MWType1 || t == MWType2 {
-		return fmt.Sprintf("type %d", uint32(t))
-	}
-	return fmt.Sprintf("MWType(%d)", uint32(t))
-}
-
 // MW is a memory window: a part of an MR, with its own key and rights, that work requests can open and close to peers.
 // A peer that has the window's key has no access to the rest of the MR.
 //

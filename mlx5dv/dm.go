@@ -5,31 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
-
-// DMType is a kind of device memory.
-//
-// C: enum mlx5dv_alloc_dm_type.
-type DMType uint32
-
-// DMMemic is memory for data, as ibv's Device.AllocDM allocates it.
-const DMMemic DMType = abi.MLX5DV_DM_TYPE_MEMIC
-
-// Memory for what the device reads when it steers packets.
-//
-// Experimental: no device has run this. See docs/stability.md.
-const (
-	DMSteering            DMType = abi.MLX5DV_DM_TYPE_STEERING_SW_ICM
-	DMHeaderModify        DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM
-	DMHeaderModifyPattern DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM
-	DMEncap               DMType = abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM
-)
-
-var dmTypeNames = []string{"Memic", "Steering", "HeaderModify", "HeaderModifyPattern", "Encap"}
-
-// String returns the name, as in "Steering".
-func (t DMType) String() string { return flags.Name("DMType", int64(t), dmTypeNames) }
 
 // DMOptions configures device memory. The zero value selects the defaults.
 type DMOptions struct {
