@@ -38,21 +38,12 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	dv := new(abi.EFADVCQInitAttr)
-	for _, f := range []struct {
-		want bool
-		flag uint64
-		cap  DeviceCaps
-	}{{opt.SrcGID, wcSGID, CapCQWithSGID}, {opt.Unsolicited, wcUnsolicited, CapUnsolicitedWrite}} {
-		if !f.want {
-			continue
-		}
-		if DeviceCaps(attr.DeviceCaps)&f.cap == 0 {
-			return nil, opError(op, dev.Name(), &ibv.UnsupportedError{Feature: "a CQ with " + f.cap.String(),
-				Need: "an adapter with that among DeviceAttr.Caps", Have: dev.Name()})
-		}
-		dv.WCFlags |= f.flag
+	flags, err := flagsOf(dev, op, "a CQ", attr, option{opt.SrcGID, wcSGID, CapCQWithSGID},
+		option{opt.Unsolicited, wcUnsolicited, CapUnsolicitedWrite})
+	if err != nil {
+		return nil, err
 	}
+	dv := &abi.EFADVCQInitAttr{WCFlags: flags}
 	o := opt.CQOptions
 	if o.Fields == 0 && dv.WCFlags != 0 {
 		o.Fields = ibv.FieldsStandard
@@ -63,16 +54,13 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		refused = err
 		return cq, err
 	})
-	switch {
-	case refused != nil:
-		return nil, explain(dev, op, "a CQ", refused)
-	case err != nil:
-		return nil, opError(op, dev.Name(), err)
+	if err := created(dev, op, "a CQ", refused, err); err != nil {
+		return nil, err
 	}
 	if dv.WCFlags == 0 {
 		return cq, nil
 	}
-	obj, fn, err := readers(lib, cq, op)
+	fn, obj, err := readers(lib, cq, op)
 	if err != nil {
 		return nil, errors.Join(explain(dev, op, "reading a completion", err), cq.Close())
 	}
@@ -87,10 +75,10 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	return cq, nil
 }
 
-func readers(lib libefa.Lib, cq *ibv.CQ, op string) (uintptr, *abi.EFADVCQ, error) {
+func readers(lib libefa.Lib, cq *ibv.CQ, op string) (*abi.EFADVCQ, uintptr, error) {
 	h, leave, err := verbs.EnterC(cq, op)
 	if err != nil {
-		return 0, nil, err
+		return nil, 0, err
 	}
 	defer leave()
 	return lib.CQFromIBVCQEx(h)
@@ -110,22 +98,11 @@ type CQMemory struct {
 //
 // C: efadv_query_cq(3).
 func QueryCQ(cq *ibv.CQ) (m CQMemory, err error) {
-	const op = "efadv query cq"
-	if cq == nil {
-		return m, nilArg(op, "cq")
-	}
-	lib, _, err := query(cq.Device(), op)
-	if err != nil {
-		return m, err
-	}
-	h, leave, err := verbs.EnterC(cq, op)
-	if err != nil {
-		return m, err
-	}
-	defer leave()
 	a := new(abi.EFADVCQAttr)
-	if err := lib.QueryCQ(h, a); err != nil {
-		return m, explain(cq.Device(), op, "the memory of a CQ", err)
+	ref, dev := verbs.Ref(cq)
+	if err := ask("efadv query cq", "the memory of a CQ", "cq", ref, dev,
+		func(lib libefa.Lib, h uintptr) error { return lib.QueryCQ(h, a) }); err != nil {
+		return m, err
 	}
 	return CQMemory{a.Buffer, int(a.EntrySize), int(a.NumEntries), a.Doorbell}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libefa"
 )
 
 // DeviceAttr are the limits of an adapter. Fields that the library does not know are 0.
@@ -50,49 +51,40 @@ type SendDepth struct {
 // MaxSendDepth returns the number of work requests that a send queue may have. It needs rdma-core v63.
 //
 // C: efadv_get_max_sq_depth(3).
-func MaxSendDepth(dev *ibv.Device, d SendDepth) (int, error) {
+func MaxSendDepth(dev *ibv.Device, d SendDepth) (n int, err error) {
 	const op = "efadv max send depth"
 	if err := errors.Join(fits("SGEs", d.SGEs), fits("RDMASGEs", d.RDMASGEs), fits("Inline", d.Inline)); err != nil {
 		return 0, opError(op, "", err)
 	}
-	lib, _, err := query(dev, op)
-	if err != nil {
-		return 0, err
-	}
-	h, leave, err := verbs.EnterC(dev, op)
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	a := &abi.EFADVSQDepthAttr{MaxSendSGE: uint32(d.SGEs), MaxRDMASGE: uint32(d.RDMASGEs),
 		MaxInlineData: uint32(d.Inline)}
 	if d.InlineWrite {
 		a.Flags = 1
 	}
-	n, err := lib.GetMaxSQDepth(h, a)
-	return n, explain(dev, op, "the depth of a send queue", err)
+	ref, dev := verbs.Ref(dev)
+	err = ask(op, "the depth of a send queue", "dev", ref, dev, func(lib libefa.Lib, h uintptr) (err error) {
+		n, err = lib.GetMaxSQDepth(h, a)
+		return err
+	})
+	return n, err
 }
 
 // MaxRecvDepth returns the number of receives of that many SGEs that a receive queue may have. It needs
 // rdma-core v63.
 //
 // C: efadv_get_max_rq_depth(3).
-func MaxRecvDepth(dev *ibv.Device, sges int) (int, error) {
+func MaxRecvDepth(dev *ibv.Device, sges int) (n int, err error) {
 	const op = "efadv max recv depth"
 	if err := fits("sges", sges); err != nil {
 		return 0, opError(op, "", err)
 	}
-	lib, _, err := query(dev, op)
-	if err != nil {
-		return 0, err
-	}
-	h, leave, err := verbs.EnterC(dev, op)
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	n, err := lib.GetMaxRQDepth(h, &abi.EFADVRQDepthAttr{MaxRecvSGE: uint32(sges)})
-	return n, explain(dev, op, "the depth of a receive queue", err)
+	a := &abi.EFADVRQDepthAttr{MaxRecvSGE: uint32(sges)}
+	ref, dev := verbs.Ref(dev)
+	err = ask(op, "the depth of a receive queue", "dev", ref, dev, func(lib libefa.Lib, h uintptr) (err error) {
+		n, err = lib.GetMaxRQDepth(h, a)
+		return err
+	})
+	return n, err
 }
 
 // fits returns an error if a number is negative, or too large for C's field.

@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/bind/libefa"
 	"github.com/pureverbs/pureverbs/internal/friend"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // verbs is the part of package ibv that is internal to this module.
@@ -40,7 +41,7 @@ func explain(dev *ibv.Device, op, feature string, err error) error {
 // query asks libefa about the device, which every other function does first: they do not all check that it is theirs.
 func query(dev *ibv.Device, op string) (lib libefa.Lib, a *abi.EFADVDeviceAttr, err error) {
 	if dev == nil {
-		return lib, nil, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
+		return lib, nil, nilArg(op, "dev", "device")
 	}
 	h, leave, err := verbs.EnterC(dev, op)
 	if err != nil {
@@ -60,6 +61,53 @@ func query(dev *ibv.Device, op string) (lib libefa.Lib, a *abi.EFADVDeviceAttr, 
 }
 
 // nilArg reports that an object is missing.
-func nilArg(op, arg string) error {
-	return opError(op, "", &ibv.ArgError{Arg: arg, Got: "nil", Want: fmt.Sprintf("an open %s", arg)})
+func nilArg(op, arg, kind string) error {
+	return opError(op, "", &ibv.ArgError{Arg: arg, Got: "nil", Want: fmt.Sprintf("an open %s", kind)})
+}
+
+// ask calls f with libefa and the address of an object of dev, verbs.Ref of it, while the object is open. An old
+// library or adapter may lack the feature.
+func ask(op, feature, kind string, ref life.Ref, dev *ibv.Device, f func(lib libefa.Lib, h uintptr) error) error {
+	if dev == nil && kind != "dev" {
+		return nilArg(op, kind, kind)
+	}
+	lib, _, err := query(dev, op)
+	if err != nil {
+		return err
+	}
+	if !ref.Object.Enter() {
+		return &ibv.OpError{Op: op, Object: ref.Name, Err: ibv.ErrClosed}
+	}
+	defer ref.Object.Leave()
+	return explain(dev, op, feature, f(lib, ref.Handle))
+}
+
+// option is an option with a flag of C's, which needs a capability.
+type option struct {
+	want bool
+	flag uint64
+	cap  DeviceCaps
+}
+
+// flagsOf returns the flags of the options of a new object.
+func flagsOf(dev *ibv.Device, op, object string, a *abi.EFADVDeviceAttr, opts ...option) (flags uint64, err error) {
+	for _, o := range opts {
+		if !o.want {
+			continue
+		}
+		if DeviceCaps(a.DeviceCaps)&o.cap == 0 {
+			return 0, opError(op, dev.Name(), &ibv.UnsupportedError{Feature: object + " with " + o.cap.String(),
+				Need: "an adapter with that among DeviceAttr.Caps", Have: dev.Name()})
+		}
+		flags |= o.flag
+	}
+	return flags, nil
+}
+
+// created returns the error of a creation by package ibv, and refused, that of libefa in it, with its requirements.
+func created(dev *ibv.Device, op, object string, refused, err error) error {
+	if refused == nil && err != nil {
+		return opError(op, dev.Name(), err)
+	}
+	return explain(dev, op, object, refused)
 }

@@ -3,6 +3,7 @@ package efadv
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libefa"
 )
 
 // QPOptions configures an SRD queue pair: ibv's options, and those of EFA alone. The zero value selects
@@ -30,7 +31,7 @@ const (
 func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	const op = "efadv create qp"
 	if pd == nil {
-		return nil, nilArg(op, "pd")
+		return nil, nilArg(op, "pd", "pd")
 	}
 	if opt == nil {
 		opt = &QPOptions{}
@@ -41,11 +42,6 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, leave, err := verbs.EnterC(dev, op)
-	if err != nil {
-		return nil, err
-	}
-	leave() // pd keeps the device open
 	o := opt.QPOptions
 	if o.Type != 0 && o.Type != ibv.SRD {
 		return fail(&ibv.ArgError{Arg: "Type", Got: o.Type.String(), Want: "ibv.SRD, or 0"})
@@ -59,37 +55,26 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 			Need: "an adapter with RDMA reads and writes (DeviceAttr.Caps)",
 			Have: dev.Name() + ", which has " + has.String()})
 	}
-	dv := &abi.EFADVQPInitAttr{SL: opt.SL}
-	for _, f := range []struct {
-		want bool
-		flag uint16
-		cap  DeviceCaps
-	}{{opt.UnsolicitedWrites, flagUnsolicited, CapUnsolicitedWrite}, {opt.InlineWrites, flagInlineWrite, CapWrite}} {
-		if !f.want {
-			continue
-		}
-		if DeviceCaps(attr.DeviceCaps)&f.cap == 0 {
-			return fail(&ibv.UnsupportedError{Feature: "a QP with " + f.cap.String(),
-				Need: "an adapter with that among DeviceAttr.Caps", Have: dev.Name()})
-		}
-		dv.Flags |= f.flag
+	flags, err := flagsOf(dev, op, "a QP", attr, option{opt.UnsolicitedWrites, flagUnsolicited, CapUnsolicitedWrite},
+		option{opt.InlineWrites, flagInlineWrite, CapWrite})
+	if err != nil {
+		return nil, err
 	}
 	if err := checkSizes(dev, &o, attr); err != nil {
 		return fail(err)
 	}
+	ref, _ := verbs.Ref(dev) // pd keeps it open
+	dv := &abi.EFADVQPInitAttr{Flags: uint16(flags), SL: opt.SL}
 	var refused error // in the words of libefa
 	qp, err := verbs.CreateSRD(pd, send, recv, &o, func(pd uintptr, init *abi.QPInitAttrEx) (qp uintptr, err error) {
 		init.CompMask |= abi.IBV_QP_INIT_ATTR_PD
 		init.PD = pd
-		qp, err = lib.CreateQPEx(h, init, dv)
+		qp, err = lib.CreateQPEx(ref.Handle, init, dv)
 		refused = err
 		return qp, err
 	})
-	switch {
-	case refused != nil:
-		return nil, explain(dev, op, "an SRD QP", refused)
-	case err != nil:
-		return fail(err)
+	if err := created(dev, op, "an SRD QP", refused, err); err != nil {
+		return nil, err
 	}
 	return qp, nil
 }
@@ -143,23 +128,11 @@ func wqOf(a *abi.EFADVWQAttr) WQ {
 //
 // C: efadv_query_qp_wqs(3).
 func QueryWQs(qp *ibv.QP) (send, recv WQ, err error) {
-	const op = "efadv query wqs"
-	if qp == nil {
-		return send, recv, nilArg(op, "qp")
-	}
-	dev := qp.PD().Device()
-	lib, _, err := query(dev, op)
-	if err != nil {
-		return send, recv, err
-	}
-	h, leave, err := verbs.EnterC(qp, op)
-	if err != nil {
-		return send, recv, err
-	}
-	defer leave()
 	sq, rq := new(abi.EFADVWQAttr), new(abi.EFADVWQAttr)
-	if err := lib.QueryQPWQs(h, sq, rq); err != nil {
-		return send, recv, explain(dev, op, "the memory of work queues", err)
+	ref, dev := verbs.Ref(qp)
+	if err := ask("efadv query wqs", "the memory of work queues", "qp", ref, dev,
+		func(lib libefa.Lib, h uintptr) error { return lib.QueryQPWQs(h, sq, rq) }); err != nil {
+		return send, recv, err
 	}
 	return wqOf(sq), wqOf(rq), nil
 }

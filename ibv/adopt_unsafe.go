@@ -43,40 +43,27 @@ func AdoptDevice(context unsafe.Pointer) (*Device, error) {
 // AdoptPD makes a PD of a struct ibv_pd * that another C library of this process has allocated on
 // the same context and will free. Close of the PD leaves it allocated.
 func (d *Device) AdoptPD(pd unsafe.Pointer) (*PD, error) {
-	const op = "adopt pd"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
 	h := uintptr(pd)
-	if err := d.owns("pd", "struct ibv_pd", h); err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
-	}
-	return d.newPD(h, leaveIt), nil
+	return d.openPD("adopt pd", leaveIt, func() (uintptr, error) { return h, d.owns("pd", "struct ibv_pd", h) })
 }
 
 // AdoptMR makes an MR of a struct ibv_mr * that another C library of this process has registered in
 // the PD and will deregister. addr is the address of its first byte for the device. Bytes returns
 // nil. Close of the MR leaves it registered.
 func (pd *PD) AdoptMR(mr unsafe.Pointer, addr uint64) (*MR, error) {
-	const op = "adopt mr"
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
 	h := uintptr(mr)
-	err := pd.dev.owns("mr", "struct ibv_mr", h)
-	if err == nil && pd.dev.v.MR(h).PD != pd.handle {
-		err = &ArgError{Arg: "mr", Got: "a struct ibv_mr of another PD", Want: "one of this PD"}
-	}
-	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
-	}
-	is := pd.dev.v.MR(h)
-	m := &MR{pd: pd, addr: is.Addr, iova: addr, length: is.Length, access: unknownAccess,
-		fixed: "adopted", release: leaveIt}
-	m.opened(h)
-	return m, nil
+	m := &MR{pd: pd, iova: addr, access: unknownAccess, fixed: "adopted", release: leaveIt}
+	return m.open("adopt mr", func() (uintptr, error) {
+		if err := pd.dev.owns("mr", "struct ibv_mr", h); err != nil {
+			return 0, err
+		}
+		is := pd.dev.v.MR(h)
+		if is.PD != pd.handle {
+			return 0, &ArgError{Arg: "mr", Got: "a struct ibv_mr of another PD", Want: "one of this PD"}
+		}
+		m.addr, m.length = is.Addr, is.Length
+		return h, nil
+	})
 }
 
 // leaveIt is the release of what another library will destroy.

@@ -5,25 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
-
-// AHAttr is an address vector: the path that packets take to a peer.
-//
-// C: struct ibv_ah_attr.
-type AHAttr struct {
-	Port         uint8 // local port, from 1
-	DLID         uint16
-	SL           uint8
-	SrcPathBits  uint8
-	StaticRate   Rate // limit on the sending rate; RateMax is the rate of the port
-	Global       bool // the fields below are used; always set on RoCE, see PortAttr.GRHRequired
-	DGID         GID
-	FlowLabel    uint32
-	SGIDIndex    uint8
-	HopLimit     uint8
-	TrafficClass uint8
-}
 
 func (a *AHAttr) toC() abi.AHAttr {
 	c := abi.AHAttr{
@@ -44,22 +26,6 @@ func (a *AHAttr) toC() abi.AHAttr {
 		}
 	}
 	return c
-}
-
-func (a *AHAttr) fromC(c *abi.AHAttr) {
-	*a = AHAttr{
-		Port:         c.PortNum,
-		DLID:         c.DLID,
-		SL:           c.SL,
-		SrcPathBits:  c.SrcPathBits,
-		StaticRate:   Rate(c.StaticRate),
-		Global:       c.IsGlobal != 0,
-		DGID:         GID(c.GRH.DGID),
-		FlowLabel:    c.GRH.FlowLabel,
-		SGIDIndex:    c.GRH.SGIDIndex,
-		HopLimit:     c.GRH.HopLimit,
-		TrafficClass: c.GRH.TrafficClass,
-	}
 }
 
 // AH is an address handle: the path to a peer for UD sends.
@@ -90,39 +56,34 @@ func (ah *AH) errClosed() error { return ah.node.errClosed("use ah") }
 // C: ibv_create_ah(3).
 func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	const op = "create ah"
+	d := pd.dev
 	if attr == nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "an address"}}
+		return nil, opError(op, d.Name(), &ArgError{Arg: "attr", Got: "nil", Want: "an address"})
 	}
-	if err := errors.Join(attr.check(), pd.dev.checkPathBits(attr)); err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
+	if err := errors.Join(attr.check(), d.checkPathBits(attr)); err != nil {
+		return nil, opError(op, d.Name(), err)
 	}
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	if err := pd.dev.checkServiceLevel(attr); err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
-	}
-	c := attr.toC()
-	h, err := pd.dev.v.CreateAH(pd.handle, &c)
-	if err != nil {
-		if bad := pd.dev.badAddress("", attr); pathErrno(err) && bad != nil {
-			err = errors.Join(bad...)
-		} else if pathErrno(err) {
-			err = pd.dev.explainPath(err, attr)
+	ah := &AH{pd: pd, attr: *attr}
+	return create(op, d.Name(), "ah", ah, &ah.node, func() (err error) {
+		if err := d.checkServiceLevel(attr); err != nil {
+			return err
 		}
-		err = pd.dev.usedUp(err, "AHs", pd.dev.attr.MaxAH)
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
-	}
-	ah := &AH{pd: pd, handle: h, attr: *attr}
-	if pd.dev.directError() == nil {
-		if ah.av, err = pd.dev.direct.dv.InitAH(h); err != nil {
-			return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: errors.Join(err, pd.dev.v.DestroyAH(h))}
+		c := attr.toC()
+		if ah.handle, err = d.v.CreateAH(pd.handle, &c); err != nil {
+			if bad := d.badAddress("", attr); pathErrno(err) && bad != nil {
+				err = errors.Join(bad...)
+			} else if pathErrno(err) {
+				err = d.explainPath(err, attr)
+			}
+			return d.usedUp(err, "AHs", d.attr.MaxAH)
 		}
-	}
-	ah.node.initNumbered("ah", pd.dev.Name(), &pd.node)
-	life.Watch(ah, &ah.life)
-	return ah, nil
+		if d.directError() == nil {
+			if ah.av, err = d.direct.dv.InitAH(ah.handle); err != nil {
+				err = errors.Join(err, d.v.DestroyAH(ah.handle))
+			}
+		}
+		return err
+	}, &pd.node)
 }
 
 // checkPathBits refuses a source LID that the port does not have. Devices take it, and its packets are lost.

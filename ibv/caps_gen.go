@@ -361,3 +361,134 @@ var sendOpsNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "Com
 
 // String joins the names with "|".
 func (v SendOps) String() string { return flags.String(v, sendOpsNames) }
+
+// ControlPath names the way in which the objects of a Device are created, changed and destroyed. DataPath is about
+// posting and polling.
+type ControlPath uint8
+
+const (
+	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices.
+	ControlAuto ControlPath = 0
+	// ControlLibrary calls libibverbs, librdmacm and the device's driver library. It works on any device.
+	ControlLibrary ControlPath = 1
+	// ControlNative sends commands to the kernel, without any C library. It works on mlx5 devices, and only with
+	// DataPathDirect. docs/native.md lists what it does not have.
+	ControlNative ControlPath = 2
+)
+
+var controlPathNames = []string{"Auto", "Library", "Native"}
+
+// String returns the name, as in "Library".
+func (v ControlPath) String() string {
+	return flags.Name("ControlPath", int64(v), controlPathNames)
+}
+
+// DataPath is the engine that posts and polls.
+type DataPath uint8
+
+const (
+	// DataPathAuto selects the fastest engine that the device and the library allow.
+	DataPathAuto DataPath = 0
+	// DataPathOps calls the provider's functions. It works on any device.
+	DataPathOps DataPath = 1
+	// DataPathDirect writes the device's rings from Go.
+	DataPathDirect DataPath = 2
+	// DataPathRaw leaves the device's rings to a program that drives them through package mlx5dv: posting and polling
+	// in this package return ErrRaw.
+	DataPathRaw DataPath = 3
+)
+
+var dataPathNames = []string{"Auto", "Ops", "Direct", "Raw"}
+
+// String returns the name, as in "Direct".
+func (v DataPath) String() string {
+	return flags.Name("DataPath", int64(v), dataPathNames)
+}
+
+// PostedState is the outcome of a work request.
+type PostedState uint8
+
+const (
+	PostedUnknown     PostedState = 0 // the rings are not those of the direct data path, or more failed after it
+	PostedOutstanding PostedState = 1 // no completion of it, or of a later one, was polled
+	PostedCompleted   PostedState = 2 // it succeeded
+	PostedFailed      PostedState = 3 // it is the cause
+	PostedFlushed     PostedState = 4 // it was not executed, because of another failure or of a change to ERR
+)
+
+var postedStateNames = []string{"Unknown", "Outstanding", "Completed", "Failed", "Flushed"}
+
+// String returns the name, as in "Completed".
+func (v PostedState) String() string {
+	return flags.Name("PostedState", int64(v), postedStateNames)
+}
+
+// ForkStatus reports whether registered memory survives a fork: whether its pages stay with the parent.
+//
+// C: enum ibv_fork_status.
+type ForkStatus uint32
+
+const (
+	ForkDisabled ForkStatus = 0 // they may move to the child. C: IBV_FORK_DISABLED.
+	ForkEnabled  ForkStatus = 1 // libibverbs keeps them: RDMAV_FORK_SAFE. C: IBV_FORK_ENABLED.
+	ForkUnneeded ForkStatus = 2 // the kernel does. C: IBV_FORK_UNNEEDED.
+)
+
+var forkStatusNames = []string{"Disabled", "Enabled", "Unneeded"}
+
+// String returns the name, as in "Enabled".
+func (v ForkStatus) String() string {
+	return flags.Name("ForkStatus", int64(v), forkStatusNames)
+}
+
+// FlushType is the point that the data of earlier writes must reach. Types can be combined.
+//
+// C: enum ibv_placement_type.
+type FlushType uint32
+
+const (
+	FlushToMemory      FlushType = 1 << 0 // visible to the peer's processors and devices. C: IBV_FLUSH_GLOBAL.
+	FlushToPersistence FlushType = 1 << 1 // safe from a loss of power. C: IBV_FLUSH_PERSISTENT.
+)
+
+var flushTypeNames = []string{"ToMemory", "ToPersistence"}
+
+// String joins the names with "|".
+func (v FlushType) String() string { return flags.String(v, flushTypeNames) }
+
+// FlushLevel selects the memory that is flushed.
+//
+// C: enum ibv_selectivity_level.
+type FlushLevel uint32
+
+const (
+	FlushBytes FlushLevel = 0 // Length bytes at Remote. C: IBV_FLUSH_RANGE.
+	FlushMR    FlushLevel = 1 // the memory region of Remote. C: IBV_FLUSH_MR.
+)
+
+var flushLevelNames = []string{"Bytes", "MR"}
+
+// String returns the name, as in "MR".
+func (v FlushLevel) String() string {
+	return flags.Name("FlushLevel", int64(v), flushLevelNames)
+}
+
+// MWType is a type of memory window.
+//
+// C: enum ibv_mw_type.
+type MWType uint32
+
+const (
+	// MWType1 is bound by QP.BindMW, which chooses the key. Any QP of the PD takes the key. C: IBV_MW_TYPE_1.
+	MWType1 MWType = 1
+	// MWType2 is bound by OpBindMW to a key that the program chooses. Only the QP that bound the window takes the key,
+	// until OpLocalInv there, or OpSendInv of its peer. C: IBV_MW_TYPE_2.
+	MWType2 MWType = 2
+)
+
+var mwTypeNames = []string{1: "type 1", "type 2"}
+
+// String returns the name, as in "type 2".
+func (v MWType) String() string {
+	return flags.Name("MWType", int64(v), mwTypeNames)
+}

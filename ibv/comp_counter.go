@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // CompCounter counts completions of QPs that are attached to it: those that succeeded, and those that
@@ -45,14 +44,10 @@ type CompCounterCaps struct {
 //
 // C: ibv_query_comp_cntr_caps(3).
 func (d *Device) QueryCompCounters() (*CompCounterCaps, error) {
-	const op = "query comp counters"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
 	c := new(abi.CompCntrCaps)
-	if err := d.v.QueryCompCntrCaps(d.handle, c); err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainCompCounter(err)}
+	err := d.do("query comp counters", func() error { return d.explainCompCounter(d.v.QueryCompCntrCaps(d.handle, c)) })
+	if err != nil {
+		return nil, err
 	}
 	return &CompCounterCaps{c.MaxValue, c.MaxCounters, CompCounterOps(c.SupportedQPAttachOps)}, nil
 }
@@ -67,37 +62,23 @@ func (d *Device) CreateCompCounter(t CompCounterType) (*CompCounter, error) {
 }
 
 func (d *Device) createCompCounter(op string, t CompCounterType,
-	create func(dev uintptr, attr *abi.CompCntrInitAttr) (uintptr, error)) (*CompCounter, error) {
+	make func(dev uintptr, attr *abi.CompCntrInitAttr) (uintptr, error)) (*CompCounter, error) {
 	if t > CompCounterBytes {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "type", Got: t.String(),
 			Want: "CompCounterWRs or CompCounterBytes"}}
 	}
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := create(d.handle, &abi.CompCntrInitAttr{Type: uint32(t)})
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainCompCounter(err)}
-	}
-	c := &CompCounter{dev: d, handle: h}
-	c.node.initNumbered("comp counter", d.Name(), &d.node)
-	life.Watch(c, &c.life)
-	return c, nil
+	c := &CompCounter{dev: d}
+	return create(op, d.Name(), "comp counter", c, &c.node, func() (err error) {
+		c.handle, err = make(d.handle, &abi.CompCntrInitAttr{Type: uint32(t)})
+		return d.explainCompCounter(err)
+	}, &d.node)
 }
 
 // Device returns the device that the counter belongs to.
 func (c *CompCounter) Device() *Device { return c.dev }
 
 func (c *CompCounter) do(op string, f func() error) error {
-	if err := c.enter(op); err != nil {
-		return err
-	}
-	defer c.leave()
-	if err := f(); err != nil {
-		return &OpError{Op: op, Object: c.name, Err: c.dev.explainCompCounter(err)}
-	}
-	return nil
+	return c.node.do(op, func() error { return c.dev.explainCompCounter(f()) })
 }
 
 // Read returns how many completions succeeded. Changes by Set and Add may become visible a little later.
@@ -160,25 +141,22 @@ func (c *CompCounter) Attach(qp *QP, ops CompCounterOps) error {
 		err = &ArgError{Arg: "ops", Got: ops.String(), Want: "bits of " + allCompCounterOps.String()}
 	}
 	if err != nil {
-		return &OpError{Op: op, Object: c.name, Err: err}
+		return opError(op, c.name, err)
 	}
-	if err := enterAll(op, &c.node, &qp.node); err != nil {
-		return err
-	}
-	defer leaveAll(&c.node, &qp.node)
-	err = c.dev.v.QPAttachCompCntr(qp.handle, c.handle, &abi.QPAttachCompCntrAttr{OpMask: uint32(ops)})
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.EBUSY):
-		err = fmt.Errorf("the QP has a counter for some of %v: %w", ops, err)
-	case errors.Is(err, syscall.EINVAL):
-		err = fmt.Errorf("the QP must be in RESET or INIT: %w", err)
-	case unsupported(err):
-		err = &UnsupportedError{Feature: "counting completions of " + ops.String(),
-			Need: "operations of QueryCompCounters", Have: c.dev.Name()}
-	}
-	return &OpError{Op: op, Object: c.name, Err: err}
+	return within(op, c.name, func() error {
+		attr := &abi.QPAttachCompCntrAttr{OpMask: uint32(ops)}
+		switch err := c.dev.v.QPAttachCompCntr(qp.handle, c.handle, attr); {
+		case errors.Is(err, syscall.EBUSY):
+			return fmt.Errorf("the QP has a counter for some of %v: %w", ops, err)
+		case errors.Is(err, syscall.EINVAL):
+			return fmt.Errorf("the QP must be in RESET or INIT: %w", err)
+		case unsupported(err):
+			return &UnsupportedError{Feature: "counting completions of " + ops.String(),
+				Need: "operations of QueryCompCounters", Have: c.dev.Name()}
+		default:
+			return err
+		}
+	}, &c.node, &qp.node)
 }
 
 // Close destroys the counter. It fails while a QP is attached, which is until the QP is closed.

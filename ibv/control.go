@@ -14,33 +14,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// ControlPath names the way in which the objects of a Device are created, changed and destroyed. DataPath is about
-// posting and polling.
-type ControlPath uint8
-
-const (
-	// ControlAuto selects ControlLibrary for devices that libibverbs lists, and ControlNative for other mlx5 devices.
-	ControlAuto ControlPath = 0
-	// ControlLibrary calls libibverbs, librdmacm and the device's driver library. It works on any device.
-	ControlLibrary ControlPath = 1
-	// ControlNative sends commands to the kernel, without any C library. It works on mlx5 devices, and only with
-	// DataPathDirect. docs/native.md lists what it does not have.
-	ControlNative ControlPath = 2
-)
-
-// String returns the name, as in "Library".
-func (c ControlPath) String() string {
-	switch c {
-	case ControlAuto:
-		return "Auto"
-	case ControlLibrary:
-		return "Library"
-	case ControlNative:
-		return "Native"
-	}
-	return fmt.Sprintf("ControlPath(%d)", uint8(c))
-}
-
 // ControlEnv overrides ControlAuto: "library", "native" or "auto". Programs that are setuid, setgid or have file
 // capabilities ignore it.
 const ControlEnv = level.ControlEnv
@@ -280,4 +253,13 @@ func (v *verbs) lacks(feature, need, instead string) error {
 		return err
 	}
 	return &UnsupportedError{Feature: feature, Need: need, Have: fmt.Sprintf("version %q", v.Version()) + instead}
+}
+
+// explainLack returns the error of a call that the library, or the provider and the device, may not have. instead says
+// what to do without it; it is "" or begins with "; ".
+func (d *Device) explainLack(err error, feature, library, need, instead string) error {
+	if errors.Is(err, control.ErrNoOp) {
+		return d.v.lacks(feature, library, instead)
+	}
+	return explainUnsupported(err, feature, need, d.Name()+" without it"+instead)
 }

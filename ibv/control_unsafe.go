@@ -77,13 +77,11 @@ func (ch *CompChannel) Control(f func(handle unsafe.Pointer)) error {
 }
 
 func (n *node) control(op string, v *verbs, handle *uintptr, f func(unsafe.Pointer)) error {
-	if err := n.enter(op); err != nil {
+	return n.do(op, func() error {
+		err := v.needLibrary("a C object")
+		if err == nil {
+			f(*(*unsafe.Pointer)(unsafe.Pointer(handle)))
+		}
 		return err
-	}
-	defer n.leave() // f may panic
-	if err := v.needLibrary("a C object"); err != nil {
-		return &OpError{Op: op, Object: n.name, Err: err}
-	}
-	f(*(*unsafe.Pointer)(unsafe.Pointer(handle)))
-	return nil
+	})
 }

@@ -1,13 +1,11 @@
 package ibv
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Moderate makes an armed CQ raise one event for several completions: once count of them have
@@ -21,19 +19,13 @@ import (
 //
 // C: ibv_modify_cq(3) with IBV_CQ_ATTR_MODERATE.
 func (cq *CQ) Moderate(count int, period time.Duration) error {
-	const op = "moderate cq"
-	if err := cq.enter(op); err != nil {
-		return err
-	}
-	defer cq.leave()
-	attr, err := cq.dev.moderation(count, period)
-	if err == nil {
-		err = cq.dev.explainModeration(cq.dev.v.ModifyCQ(cq.dev.handle, cq.handle, attr))
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: err}
-	}
-	return nil
+	return cq.do("moderate cq", func() error {
+		attr, err := cq.dev.moderation(count, period)
+		if err != nil {
+			return err
+		}
+		return cq.dev.explainModeration(cq.dev.v.ModifyCQ(cq.dev.handle, cq.handle, attr))
+	})
 }
 
 // moderation checks the arguments of Moderate. If the device reports no limits, those of the C
@@ -70,13 +62,7 @@ func (d *Device) moderation(count int, period time.Duration) (*abi.ModifyCQAttr,
 
 // explainModeration returns what moderation needs.
 func (d *Device) explainModeration(err error) error {
-	const feature, without = "moderation of a CQ", "; without it each completion of an armed CQ raises an event"
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks(feature, "libibverbs of rdma-core v16 or later", without)
-	case err != nil && unsupported(err):
-		return &UnsupportedError{Feature: feature, Need: "a driver and a provider with support for it, such as mlx5",
-			Have: d.Name() + " without it" + without}
-	}
-	return err
+	return d.explainLack(err, "moderation of a CQ", "libibverbs of rdma-core v16 or later",
+		"a driver and a provider with support for it, such as mlx5",
+		"; without it each completion of an armed CQ raises an event")
 }

@@ -15,40 +15,34 @@ import (
 //
 // C: ibv_resize_cq(3).
 func (cq *CQ) Resize(cqe int) error {
-	const op = "resize cq"
-	if err := cq.enter(op); err != nil {
-		return err
-	}
-	defer cq.leave()
-	if cqe < 1 {
-		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
-			Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
-	}
-	if err := fitInt(cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe)); err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: err}
-	}
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	var err error
-	switch cq.path {
-	case DataPathDirect:
-		err = cq.resizeDirect(cqe)
-	case DataPathOps:
-		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
-			cq.cqe = cq.dev.v.CQCapacity(cq.handle)
+	return cq.do("resize cq", func() error {
+		size := numCQE.of(&cq.dev.attr, cqe)
+		if cqe < 1 {
+			return &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", size.most)}
 		}
-	default:
-		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
-			Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
-	}
-	if err == errInvalid && cqe <= cq.dev.attr.MaxCQE { // on DataPathOps only the device counts them
-		err = &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
-			Want: "at least as many as the completions that are in the CQ: poll them first"}
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), numCQE.of(&cq.dev.attr, cqe))}
-	}
-	return nil
+		if err := fitInt(cq.dev.Name(), size); err != nil {
+			return err
+		}
+		cq.mu.Lock()
+		defer cq.mu.Unlock()
+		var err error
+		switch cq.path {
+		case DataPathDirect:
+			err = cq.resizeDirect(cqe)
+		case DataPathOps:
+			if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
+				cq.cqe = cq.dev.v.CQCapacity(cq.handle)
+			}
+		default:
+			err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
+				Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
+		}
+		if err == errInvalid && cqe <= size.most { // on DataPathOps only the device counts them
+			err = &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+				Want: "at least as many as the completions that are in the CQ: poll them first"}
+		}
+		return explainLimits(err, cq.dev.Name(), size)
+	})
 }
 
 // errNotMoved means that the device has not ended the old ring. It does so before the command returns.

@@ -1,39 +1,8 @@
 package ibv
 
 import (
-	"fmt"
 	"os"
 )
-
-// DataPath is the engine that posts and polls.
-type DataPath uint8
-
-const (
-	// DataPathAuto selects the fastest engine that the device and the library allow.
-	DataPathAuto DataPath = 0
-	// DataPathOps calls the provider's functions. It works on any device.
-	DataPathOps DataPath = 1
-	// DataPathDirect writes the device's rings from Go.
-	DataPathDirect DataPath = 2
-	// DataPathRaw leaves the device's rings to a program that drives them through package
-	// mlx5dv: posting and polling in this package return ErrRaw.
-	DataPathRaw DataPath = 3
-)
-
-// String returns the name, as in "Ops".
-func (d DataPath) String() string {
-	switch d {
-	case DataPathAuto:
-		return "Auto"
-	case DataPathOps:
-		return "Ops"
-	case DataPathDirect:
-		return "Direct"
-	case DataPathRaw:
-		return "Raw"
-	}
-	return fmt.Sprintf("DataPath(%d)", uint8(d))
-}
 
 // DataPathEnv overrides DataPathAuto: "ops" or "direct".
 const DataPathEnv = "PUREVERBS_DATAPATH"

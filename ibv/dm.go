@@ -8,7 +8,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // DM is memory inside the device. Peers reach it without a crossing of the device's bus, and so
@@ -51,29 +50,22 @@ func (d *Device) allocDM(op string, size int, opt *DMOptions, data bool,
 	if opt == nil {
 		opt = &DMOptions{}
 	}
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	err := d.checkDM(size, opt, data)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
-	}
-	h, err := alloc(&abi.AllocDMAttr{Length: uintptr(size), LogAlignReq: uint32(opt.LogAlign)})
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainDM(err)}
-	}
-	dm := &DM{dev: d, handle: h, size: size, release: func(h uintptr) error { return d.v.FreeDM(d.handle, h) }}
-	dm.opened()
-	return dm, nil
+	dm := &DM{dev: d, size: size, release: func(h uintptr) error { return d.v.FreeDM(d.handle, h) }}
+	return dm.open(op, func() (h uintptr, err error) {
+		if err := d.checkDM(size, opt, data); err != nil {
+			return 0, err
+		}
+		h, err = alloc(&abi.AllocDMAttr{Length: uintptr(size), LogAlignReq: uint32(opt.LogAlign)})
+		return h, d.explainDM(err)
+	})
 }
 
-// opened completes a DM.
-//
-// Preconditions: the caller holds the Device entered.
-func (dm *DM) opened() {
-	dm.node.initNumbered("dm", dm.dev.Name(), &dm.dev.node)
-	life.Watch(dm, &dm.life)
+// open finishes dm with C's object, which get returns.
+func (dm *DM) open(op string, get func() (uintptr, error)) (*DM, error) {
+	return create(op, dm.dev.Name(), "dm", dm, &dm.node, func() (err error) {
+		dm.handle, err = get()
+		return err
+	}, &dm.dev.node)
 }
 
 func (d *Device) checkDM(size int, opt *DMOptions, data bool) error {
@@ -84,36 +76,21 @@ func (d *Device) checkDM(size int, opt *DMOptions, data bool) error {
 		return &ArgError{Arg: "LogAlign", Got: fmt.Sprint(opt.LogAlign), Want: "0 to 63"}
 	case !data:
 	case ex != nil && ex.MaxDMSize == 0:
-		return d.noDM()
+		return d.explainDM(ErrNotSupported)
 	case ex != nil && uint64(size) > ex.MaxDMSize:
 		return numDM.of(&d.attr, size).error(d.Name())
 	}
 	return nil
 }
 
-const (
-	dmFeature = "device memory"
-	dmNeed    = "a device and a driver with support for it, such as mlx5"
-)
-
-func (d *Device) noDM() error {
-	return &UnsupportedError{Feature: dmFeature, Need: dmNeed, Have: d.withoutDM()}
-}
-
-func (d *Device) withoutDM() string {
-	return d.Name() + " without it; PD.AllocMR gives memory of the host"
-}
-
 // explainDM returns what device memory needs.
 func (d *Device) explainDM(err error) error {
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks(dmFeature, "libibverbs of rdma-core v18 or later", "; PD.AllocMR gives memory of the host")
-	case errors.Is(err, syscall.ENOMEM):
+	if errors.Is(err, syscall.ENOMEM) {
 		return fmt.Errorf("the device has no stretch of memory of this size and alignment left: close other DMs, or "+
 			"use PD.AllocMR: %w", err)
 	}
-	return explainUnsupported(err, dmFeature, dmNeed, d.withoutDM())
+	return d.explainLack(err, "device memory", "libibverbs of rdma-core v18 or later",
+		"a device and a driver with support for it, such as mlx5", "; PD.AllocMR gives memory of the host")
 }
 
 // Device returns the device whose memory it is.
@@ -126,24 +103,22 @@ func (dm *DM) Len() int { return dm.size }
 // It copies all of p or nothing, and never past the end.
 //
 // C: ibv_memcpy_to_dm(3).
-func (dm *DM) WriteAt(p []byte, off int64) (int, error) {
-	const op = "write dm"
-	if err := dm.enter(op); err != nil {
-		return 0, err
-	}
-	defer dm.leave()
-	if off < 0 || off > int64(dm.size) || len(p) > dm.size-int(off) {
-		return 0, &OpError{Op: op, Object: dm.name, Err: &ArgError{Arg: "off",
-			Got:  fmt.Sprintf("%d with %d bytes", off, len(p)),
-			Want: fmt.Sprintf("within the %d bytes of the DM", dm.size)}}
-	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if err := dm.dev.v.MemcpyToDM(dm.handle, uint64(off), p); err != nil {
-		return 0, &OpError{Op: op, Object: dm.name, Err: explainCopy(err, off, len(p))}
-	}
-	return len(p), nil
+func (dm *DM) WriteAt(p []byte, off int64) (n int, err error) {
+	err = dm.do("write dm", func() error {
+		switch {
+		case off < 0 || off > int64(dm.size) || len(p) > dm.size-int(off):
+			return &ArgError{Arg: "off", Got: fmt.Sprintf("%d with %d bytes", off, len(p)),
+				Want: fmt.Sprintf("within the %d bytes of the DM", dm.size)}
+		case len(p) == 0:
+			return nil
+		}
+		err := dm.dev.v.MemcpyToDM(dm.handle, uint64(off), p)
+		if err == nil {
+			n = len(p)
+		}
+		return explainCopy(err, off, len(p))
+	})
+	return n, err
 }
 
 // ReadAt copies from the memory at off to p. On mlx5 off and the number of bytes must be multiples
@@ -193,38 +168,31 @@ func explainCopy(err error, off int64, n int) error {
 func (pd *PD) RegDM(dm *DM, off, length int, access AccessFlags) (*MR, error) {
 	const op = "register dm"
 	d := pd.dev
-	fail := func(err error) (*MR, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
 	if dm == nil || dm.dev != d {
 		got := "nil"
 		if dm != nil {
 			got = "a DM of another Device"
 		}
-		return fail(&ArgError{Arg: "dm", Got: got, Want: "a DM of the same Device"})
-	}
-	if err := enterAll(op, &pd.node, &dm.node); err != nil {
-		return nil, err
-	}
-	defer leaveAll(&pd.node, &dm.node)
-	if off < 0 || length < 1 || off > dm.size || length > dm.size-off {
-		return fail(&ArgError{Arg: "range", Got: fmt.Sprintf("%d bytes at %d", length, off),
-			Want: fmt.Sprintf("at least 1 byte, within the %d bytes of the DM", dm.size)})
-	}
-	if err := access.checkMemory(); err != nil {
-		return fail(err)
-	}
-	c := access&^optionalAccess | ZeroBased
-	h, err := d.v.RegDMMR(d.handle, pd.handle, dm.handle, uint64(off), length, uint32(c))
-	if err != nil {
-		const possible = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | ZeroBased | optionalAccess
-		if errors.Is(err, syscall.EINVAL) && access&^possible != 0 {
-			return fail(&ArgError{Arg: "access", Got: access.String(),
-				Want: "of LocalWrite, RemoteWrite, RemoteRead and RemoteAtomic for device memory"})
-		}
-		return fail(d.explainRegister(d.explainDM(err), length, access))
+		return nil, opError(op, d.Name(), &ArgError{Arg: "dm", Got: got, Want: "a DM of the same Device"})
 	}
 	mr := &MR{pd: pd, length: length, access: access, fixed: "of device memory"}
-	mr.opened(h, &dm.node)
-	return mr, nil
+	return mr.open(op, func() (uintptr, error) {
+		if off < 0 || length < 1 || off > dm.size || length > dm.size-off {
+			return 0, &ArgError{Arg: "range", Got: fmt.Sprintf("%d bytes at %d", length, off),
+				Want: fmt.Sprintf("at least 1 byte, within the %d bytes of the DM", dm.size)}
+		}
+		if err := access.checkMemory(); err != nil {
+			return 0, err
+		}
+		c := access&^optionalAccess | ZeroBased
+		h, err := d.v.RegDMMR(d.handle, pd.handle, dm.handle, uint64(off), length, uint32(c))
+		const possible = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | ZeroBased | optionalAccess
+		if errors.Is(err, syscall.EINVAL) && access&^possible != 0 {
+			return 0, &ArgError{Arg: "access", Got: access.String(),
+				Want: "of LocalWrite, RemoteWrite, RemoteRead and RemoteAtomic for device memory"}
+		}
+		return h, d.explainRegister(d.explainDM(err), length, access)
+	}, &dm.node)
 }
 
 // Close frees the memory.

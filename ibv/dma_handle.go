@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // TPHint is how a PCIe device will use what it reads and writes: the processing hint of TPH, the
@@ -76,18 +75,11 @@ func (d *Device) AllocDMAHandle(hint TPHint, steer *TPHSteering) (*DMAHandle, er
 		attr.CompMask |= abi.IBV_DMAH_INIT_ATTR_MASK_CPU_ID | abi.IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE
 		attr.CPUID, attr.TPHMemType = uint32(steer.CPU), uint8(steer.Memory)
 	}
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := d.v.AllocDMAH(d.handle, attr)
-	if err != nil {
-		return fail(d.explainNewer(err, "a DMA handle", "Linux 6.17 and a device with TPH", "register without one"))
-	}
-	dh := &DMAHandle{dev: d, handle: h}
-	dh.node.initNumbered("dma handle", d.Name(), &d.node)
-	life.Watch(dh, &dh.life)
-	return dh, nil
+	h := &DMAHandle{dev: d}
+	return create(op, d.Name(), "dma handle", h, &h.node, func() (err error) {
+		h.handle, err = d.v.AllocDMAH(d.handle, attr)
+		return d.explainNewer(err, "a DMA handle", "Linux 6.17 and a device with TPH", "register without one")
+	}, &d.node)
 }
 
 // Device returns the device that the handle belongs to.

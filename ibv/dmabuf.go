@@ -28,34 +28,27 @@ func (pd *PD) RegDmabuf(fd int, off uint64, length int, iova uint64, access Acce
 // regDmabuf is RegDmabuf with the function that makes the C object.
 func (pd *PD) regDmabuf(op string, fd int, off uint64, length int, iova uint64, access AccessFlags,
 	reg func() (uintptr, error)) (*MR, error) {
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	page := uint64(os.Getpagesize())
-	err := access.checkMemory()
-	switch {
-	case fd < 0:
-		err = &ArgError{Arg: "fd", Got: fmt.Sprint(fd), Want: "an open descriptor"}
-	case length < 1:
-		err = &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}
-	case off+uint64(length) < off:
-		err = &ArgError{Arg: "off", Got: fmt.Sprintf("%#x with %d bytes", off, length), Want: "a range of 64 bits"}
-	case off%page != iova%page:
-		err = &ArgError{Arg: "iova", Got: fmt.Sprintf("%#x", iova),
-			Want: fmt.Sprintf("%#x in its page of %d bytes, as off", off%page, page)}
-	}
-	var h uintptr
-	if err == nil {
-		h, err = reg()
-		err = pd.dev.explainDmabuf(err, fd)
-	}
-	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
-	}
 	mr := &MR{pd: pd, length: length, iova: iova, access: access, fixed: "of a dma-buf"}
-	mr.opened(h)
-	return mr, nil
+	return mr.open(op, func() (uintptr, error) {
+		page := uint64(os.Getpagesize())
+		err := access.checkMemory()
+		switch {
+		case fd < 0:
+			err = &ArgError{Arg: "fd", Got: fmt.Sprint(fd), Want: "an open descriptor"}
+		case length < 1:
+			err = &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}
+		case off+uint64(length) < off:
+			err = &ArgError{Arg: "off", Got: fmt.Sprintf("%#x with %d bytes", off, length), Want: "a range of 64 bits"}
+		case off%page != iova%page:
+			err = &ArgError{Arg: "iova", Got: fmt.Sprintf("%#x", iova),
+				Want: fmt.Sprintf("%#x in its page of %d bytes, as off", off%page, page)}
+		}
+		if err != nil {
+			return 0, err
+		}
+		h, err := reg()
+		return h, pd.dev.explainDmabuf(err, fd)
+	})
 }
 
 func (d *Device) explainDmabuf(err error, fd int) error {

@@ -20,17 +20,16 @@ type ECE struct {
 // uses once the QP is in RTR. Send the former to the peer, and give SetECE what both have.
 //
 // C: ibv_query_ece(3).
-func (qp *QP) QueryECE() (ECE, error) {
-	const op = "query ece"
-	if err := qp.enter(op); err != nil {
-		return ECE{}, err
-	}
-	defer qp.leave()
-	c := new(abi.ECE)
-	if err := qp.dev.v.QueryECE(qp.handle, c); err != nil {
-		return ECE{}, &OpError{Op: op, Object: qp.name, Err: explainECE(qp.dev, err)}
-	}
-	return ECE{VendorID: c.VendorID, Options: c.Options}, nil
+func (qp *QP) QueryECE() (e ECE, err error) {
+	err = qp.do("query ece", func() error {
+		c := new(abi.ECE)
+		err := qp.dev.v.QueryECE(qp.handle, c)
+		if err == nil {
+			e = ECE{VendorID: c.VendorID, Options: c.Options}
+		}
+		return explainECE(qp.dev, err)
+	})
+	return e, err
 }
 
 // SetECE sets the options that the QP uses from RTR on. Call it in state RESET or INIT.
@@ -38,18 +37,12 @@ func (qp *QP) QueryECE() (ECE, error) {
 // C: ibv_set_ece(3).
 func (qp *QP) SetECE(e ECE) error {
 	const op = "set ece"
-	if err := qp.enter(op); err != nil {
-		return err
-	}
-	defer qp.leave()
-	if s := qp.loadState(); s == StateRTR || s == StateRTS {
-		return &OpError{Op: op, Object: qp.name, Err: &StateError{Op: op, State: s,
-			Need: "RESET or INIT, before Connect"}}
-	}
-	if err := qp.dev.v.SetECE(qp.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options}); err != nil {
-		return &OpError{Op: op, Object: qp.name, Err: explainECE(qp.dev, err)}
-	}
-	return nil
+	return qp.do(op, func() error {
+		if s := qp.loadState(); s == StateRTR || s == StateRTS {
+			return &StateError{Op: op, State: s, Need: "RESET or INIT, before Connect"}
+		}
+		return explainECE(qp.dev, qp.dev.v.SetECE(qp.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options}))
+	})
 }
 
 func explainECE(d *Device, err error) error {

@@ -2,12 +2,9 @@ package ibv
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // FlowAction is something that a device does with the frames of a steering rule: FlowHandle names it.
@@ -60,7 +57,7 @@ func (d *Device) CreateESPAction(a *ESPAction) (*FlowAction, error) {
 }
 
 func (d *Device) createESP(op string, a *ESPAction,
-	create func(dev uintptr, e *abi.ESP) (uintptr, error)) (*FlowAction, error) {
+	make func(dev uintptr, e *abi.ESP) (uintptr, error)) (*FlowAction, error) {
 	e, err := a.toC()
 	if err == nil && a.AESGCM == nil {
 		err = &ArgError{Arg: "AESGCM", Got: "nil", Want: "a key"}
@@ -69,27 +66,17 @@ func (d *Device) createESP(op string, a *ESPAction,
 		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
 	return d.newFlowAction(op, func(dev uintptr) (uintptr, error) {
-		h, err := create(dev, e)
-		if err != nil {
-			err = d.explainESP(err)
-		}
-		return h, err
+		h, err := make(dev, e)
+		return h, d.explainESP(err)
 	})
 }
 
-func (d *Device) newFlowAction(op string, create func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := create(d.handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
-	}
-	f := &FlowAction{dev: d, handle: h}
-	f.node.initNumbered("flow action", d.Name(), &d.node)
-	life.Watch(f, &f.life)
-	return f, nil
+func (d *Device) newFlowAction(op string, make func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
+	f := &FlowAction{dev: d}
+	return create(op, d.Name(), "flow action", f, &f.node, func() (err error) {
+		f.handle, err = make(d.handle)
+		return err
+	}, &d.node)
 }
 
 // ModifyESP changes an action of CreateESPAction: its ESN, for example.
@@ -101,16 +88,11 @@ func (f *FlowAction) ModifyESP(a *ESPAction) error {
 	const op = "modify esp action"
 	e, err := a.toC()
 	if err != nil {
-		return &OpError{Op: op, Object: f.name, Err: err}
+		return opError(op, f.name, err)
 	}
-	if err := f.enter(op); err != nil {
-		return err
-	}
-	defer f.leave()
-	if err := f.dev.v.ModifyFlowActionESP(f.dev.handle, f.handle, e); err != nil {
-		return &OpError{Op: op, Object: f.name, Err: f.dev.explainESP(err)}
-	}
-	return nil
+	return f.do(op, func() error {
+		return f.dev.explainESP(f.dev.v.ModifyFlowActionESP(f.dev.handle, f.handle, e))
+	})
 }
 
 // Close destroys the action. It fails while a Flow uses it.
@@ -149,13 +131,6 @@ func (a *ESPAction) toC() (*abi.ESP, error) {
 }
 
 func (d *Device) explainESP(err error) error {
-	const feature = "ESP by the device"
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks(feature, "libibverbs of rdma-core v18 or later", "")
-	case unsupported(err):
-		return &UnsupportedError{Feature: feature, Need: "Linux before 5.18 and an adapter with an IPsec engine, " +
-			"or the kernel's own offload (ip xfrm)", Have: d.Name() + " without it"}
-	}
-	return err
+	return d.explainLack(err, "ESP by the device", "libibverbs of rdma-core v18 or later",
+		"Linux before 5.18 and an adapter with an IPsec engine, or the kernel's own offload (ip xfrm)", "")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Counters count the frames of steering rules.
@@ -26,19 +25,11 @@ type Counters struct {
 //
 // C: ibv_create_counters(3).
 func (d *Device) CreateCounters() (*Counters, error) {
-	const op = "create counters"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := d.v.CreateCounters(d.handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainCounters(err)}
-	}
-	c := &Counters{dev: d, handle: h}
-	c.node.initNumbered("counters", d.Name(), &d.node)
-	life.Watch(c, &c.life)
-	return c, nil
+	c := &Counters{dev: d}
+	return create("create counters", d.Name(), "counters", c, &c.node, func() (err error) {
+		c.handle, err = d.v.CreateCounters(d.handle)
+		return d.explainCounters(err)
+	}, &d.node)
 }
 
 // maxCounterIndex is the number of values that mlx5 returns (rdma-core v44.0,
@@ -52,34 +43,26 @@ const maxCounterIndex = 1<<16 - 1
 // C: ibv_attach_counters_point_flow(3).
 func (c *Counters) AttachFlow(kind CounterKind, index int, flow *Flow) error {
 	const op = "attach counters"
+	var err error
 	switch {
 	case kind > CountBytes:
-		return &OpError{Op: op, Object: c.name, Err: &ArgError{Arg: "kind", Got: kind.String(),
-			Want: "CountPackets or CountBytes"}}
+		err = &ArgError{Arg: "kind", Got: kind.String(), Want: "CountPackets or CountBytes"}
 	case index < 0 || index > maxCounterIndex:
-		return &OpError{Op: op, Object: c.name, Err: &ArgError{Arg: "index", Got: fmt.Sprint(index),
-			Want: fmt.Sprintf("0 to %d", maxCounterIndex)}}
+		err = &ArgError{Arg: "index", Got: fmt.Sprint(index), Want: fmt.Sprintf("0 to %d", maxCounterIndex)}
 	case flow != nil && flow.qp.dev != c.dev:
-		return &OpError{Op: op, Object: c.name, Err: &ArgError{Arg: "flow", Got: "one of another Device",
-			Want: "a Flow of the same Device, or nil"}}
+		err = &ArgError{Arg: "flow", Got: "one of another Device", Want: "a Flow of the same Device, or nil"}
 	}
-	nodes := []*node{&c.node}
+	if err != nil {
+		return opError(op, c.name, err)
+	}
+	nodes, f := []*node{&c.node}, uintptr(0)
 	if flow != nil {
-		nodes = append(nodes, &flow.node)
+		nodes, f = append(nodes, &flow.node), flow.handle
 	}
-	if err := enterAll(op, nodes...); err != nil {
-		return err
-	}
-	defer leaveAll(nodes...)
-	var f uintptr
-	if flow != nil {
-		f = flow.handle
-	}
-	attr := &abi.CounterAttachAttr{CounterDesc: uint32(kind), Index: uint32(index)}
-	if err := c.dev.v.AttachCountersPointFlow(c.dev.handle, c.handle, attr, f); err != nil {
-		return &OpError{Op: op, Object: c.name, Err: c.dev.explainAttach(err, flow)}
-	}
-	return nil
+	return within(op, c.name, func() error {
+		attr := &abi.CounterAttachAttr{CounterDesc: uint32(kind), Index: uint32(index)}
+		return c.dev.explainAttach(c.dev.v.AttachCountersPointFlow(c.dev.handle, c.handle, attr, f), flow)
+	}, nodes...)
 }
 
 func (d *Device) explainAttach(err error, flow *Flow) error {
@@ -100,27 +83,24 @@ func (d *Device) explainAttach(err error, flow *Flow) error {
 func (c *Counters) Read(values []uint64, cached bool) error {
 	const op = "read counters"
 	if len(values) == 0 {
-		return &OpError{Op: op, Object: c.name, Err: &ArgError{Arg: "values", Got: "empty",
-			Want: "one for each index of AttachFlow"}}
+		return opError(op, c.name, &ArgError{Arg: "values", Got: "empty", Want: "one for each index of AttachFlow"})
 	}
-	if err := c.enter(op); err != nil {
-		return err
-	}
-	defer c.leave()
 	var flags uint32
 	if cached {
 		flags = abi.IBV_READ_COUNTERS_ATTR_PREFER_CACHED
 	}
-	out := make([]uint64, len(values)) // C writes to the heap: the caller's may be a stack that moves
-	if err := c.dev.v.ReadCounters(c.dev.handle, c.handle, out, flags); err != nil {
-		if errors.Is(err, syscall.EINVAL) {
+	return c.do(op, func() error {
+		out := make([]uint64, len(values)) // C writes to the heap: the caller's may be a stack that moves
+		err := c.dev.v.ReadCounters(c.dev.handle, c.handle, out, flags)
+		switch {
+		case err == nil:
+			copy(values, out)
+		case errors.Is(err, syscall.EINVAL):
 			err = fmt.Errorf("%d values are fewer than AttachFlow's indices, or no rule has the counters yet: %w",
 				len(values), err)
 		}
-		return &OpError{Op: op, Object: c.name, Err: c.dev.explainCounters(err)}
-	}
-	copy(values, out)
-	return nil
+		return c.dev.explainCounters(err)
+	})
 }
 
 // Close destroys the counters. It fails while a Flow uses them.
@@ -131,13 +111,6 @@ func (c *Counters) Close() error {
 }
 
 func (d *Device) explainCounters(err error) error {
-	const feature = "counters of steering rules"
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks(feature, "libibverbs of rdma-core v19 or later", "")
-	case unsupported(err):
-		return &UnsupportedError{Feature: feature, Need: "a driver and a provider with support for it, such as mlx5",
-			Have: d.Name() + " without it"}
-	}
-	return err
+	return d.explainLack(err, "counters of steering rules", "libibverbs of rdma-core v19 or later",
+		"a driver and a provider with support for it, such as mlx5", "")
 }

@@ -24,48 +24,35 @@ type GIDEntry struct {
 //
 // C: ibv_query_gid(3).
 func (d *Device) QueryGID(port uint8, index int) (GID, error) {
-	const op = "query gid"
-	if err := d.enter(op); err != nil {
-		return GID{}, err
-	}
-	defer d.leave()
-	if err := d.checkIndex(op, gidEntry, port, index); err != nil {
-		return GID{}, err
-	}
 	g := new(GID)
-	if err := d.v.QueryGID(d.handle, port, index, (*abi.GID)(g)); err != nil {
-		return GID{}, d.indexError(op, gidEntry, port, index, err)
-	}
-	return *g, nil
+	err := d.onIndex("query gid", gidEntry, port, index, func() error {
+		return d.v.QueryGID(d.handle, port, index, (*abi.GID)(g))
+	})
+	return *g, err
 }
 
 // QueryGIDEntry reads an entry with its type and network device. For an empty entry the error
 // is ErrNotFound. Libraries before v32 do not report the type; it then comes from sysfs.
 //
 // C: ibv_query_gid_ex(3).
-func (d *Device) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
-	const op = "query gid"
-	if err := d.enter(op); err != nil {
-		return GIDEntry{}, err
-	}
-	defer d.leave()
-	if err := d.checkIndex(op, gidEntry, port, index); err != nil {
-		return GIDEntry{}, err
-	}
-	if !d.v.HasQueryGIDEx() {
-		return d.gidEntryFallback(op, port, index)
-	}
-	e := new(abi.GIDEntry)
-	err := d.v.QueryGIDEx(d.handle, port, index, e)
-	switch {
-	case err == nil:
-		return d.gidEntryFromC(e), nil
-	case errors.Is(err, errNoData):
-		return GIDEntry{}, d.indexError(op, gidEntry, port, index, ErrNotFound)
-	case unsupported(err):
-		return d.gidEntryFallback(op, port, index)
-	}
-	return GIDEntry{}, d.indexError(op, gidEntry, port, index, err)
+func (d *Device) QueryGIDEntry(port uint8, index int) (g GIDEntry, err error) {
+	err = d.onIndex("query gid", gidEntry, port, index, func() error {
+		var err error = ErrNotSupported
+		e := new(abi.GIDEntry)
+		if d.v.HasQueryGIDEx() {
+			err = d.v.QueryGIDEx(d.handle, port, index, e)
+		}
+		switch {
+		case err == nil:
+			g = d.gidEntryFromC(e)
+		case errors.Is(err, errNoData):
+			err = ErrNotFound
+		case unsupported(err):
+			g, err = d.gidEntryFallback(port, index)
+		}
+		return err
+	})
+	return g, err
 }
 
 func (d *Device) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
@@ -89,13 +76,13 @@ func (d *Device) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 
 // gidEntryFallback combines an entry from ibv_query_gid and sysfs.
 // Preconditions: the Device is entered.
-func (d *Device) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
+func (d *Device) gidEntryFallback(port uint8, index int) (GIDEntry, error) {
 	g := new(GID)
 	if err := d.v.QueryGID(d.handle, port, index, (*abi.GID)(g)); err != nil {
-		return GIDEntry{}, d.indexError(op, gidEntry, port, index, err)
+		return GIDEntry{}, err
 	}
 	if g.IsZero() {
-		return GIDEntry{}, d.indexError(op, gidEntry, port, index, ErrNotFound)
+		return GIDEntry{}, ErrNotFound
 	}
 	e := GIDEntry{GID: *g, Index: index, Port: port}
 	e.Type, e.Netdev = sysfsGID(d.Name(), port, index)

@@ -111,18 +111,15 @@ func (mr *MR) Handle() uint32 {
 
 // Handle returns the kernel's number of the memory, for ImportDM in another process. Libraries before rdma-core v35 do
 // not report it.
-func (dm *DM) Handle() (uint32, error) {
-	const op = "dm handle"
-	if err := dm.enter(op); err != nil {
-		return 0, err
-	}
-	defer dm.leave()
-	h, ok := dm.dev.v.DMNumber(dm.handle)
-	if !ok {
-		return 0, &OpError{Op: op, Object: dm.name, Err: dm.dev.v.lacks("the handle of a DM",
-			"libibverbs of rdma-core v35 or later", "")}
-	}
-	return h, nil
+func (dm *DM) Handle() (h uint32, err error) {
+	err = dm.do("dm handle", func() (err error) {
+		var ok bool
+		if h, ok = dm.dev.v.DMNumber(dm.handle); !ok {
+			err = dm.dev.v.lacks("the handle of a DM", "libibverbs of rdma-core v35 or later", "")
+		}
+		return err
+	})
+	return h, err
 }
 
 // ImportPD makes a PD of the number that PD.Handle returned in another process. Close forgets the
@@ -130,16 +127,10 @@ func (dm *DM) Handle() (uint32, error) {
 //
 // C: ibv_import_pd(3), ibv_unimport_pd(3).
 func (d *Device) ImportPD(handle uint32) (*PD, error) {
-	const op = "import pd"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := d.v.ImportPD(d.handle, handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: explainImport("PD", err)}
-	}
-	return d.newPD(h, d.v.UnimportPD), nil
+	return d.openPD("import pd", d.v.UnimportPD, func() (uintptr, error) {
+		h, err := d.v.ImportPD(d.handle, handle)
+		return h, explainImport("PD", err)
+	})
 }
 
 // ImportMR makes an MR of the number that MR.Handle returned in another process; addr is the result of MR.Addr there.
@@ -150,19 +141,14 @@ func (d *Device) ImportPD(handle uint32) (*PD, error) {
 //
 // C: ibv_import_mr(3), ibv_unimport_mr(3).
 func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
-	const op = "import mr"
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	h, err := pd.dev.v.ImportMR(pd.handle, handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: explainImport("MR", err)}
-	}
-	mr := &MR{pd: pd, iova: addr, length: pd.dev.v.MR(h).Length, access: unknownAccess, fixed: "imported",
-		release: pd.dev.v.UnimportMR}
-	mr.opened(h)
-	return mr, nil
+	mr := &MR{pd: pd, iova: addr, access: unknownAccess, fixed: "imported", release: pd.dev.v.UnimportMR}
+	return mr.open("import mr", func() (uintptr, error) {
+		h, err := pd.dev.v.ImportMR(pd.handle, handle)
+		if err == nil {
+			mr.length = pd.dev.v.MR(h).Length
+		}
+		return h, explainImport("MR", err)
+	})
 }
 
 // ImportDM makes a DM of the number that DM.Handle returned in another process; size is the result of DM.Len there.
@@ -170,20 +156,12 @@ func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
 //
 // C: ibv_import_dm(3), ibv_unimport_dm(3).
 func (d *Device) ImportDM(handle uint32, size int) (*DM, error) {
-	const op = "import dm"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	if size < 1 {
-		return nil, &OpError{Op: op, Object: d.Name(),
-			Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
-	}
-	h, err := d.v.ImportDM(d.handle, handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: explainImport("DM", err)}
-	}
-	dm := &DM{dev: d, handle: h, size: size, release: d.v.UnimportDM}
-	dm.opened()
-	return dm, nil
+	dm := &DM{dev: d, size: size, release: d.v.UnimportDM}
+	return dm.open("import dm", func() (uintptr, error) {
+		if size < 1 {
+			return 0, &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}
+		}
+		h, err := d.v.ImportDM(d.handle, handle)
+		return h, explainImport("DM", err)
+	})
 }

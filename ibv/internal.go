@@ -3,6 +3,7 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -117,9 +118,6 @@ func (friends) CreateSRD(pd *PD, send, recv *CQ, opt *QPOptions,
 	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), srd: true})
 }
 
-// DeviceOf returns the device of an MR.
-func (friends) DeviceOf(mr *MR) *Device { return mr.pd.dev }
-
 // SetEFAReaders makes polling read what libefa adds to completions. The CQ has Fields.
 func (friends) SetEFAReaders(cq *CQ, r ops.EFAReaders) { cq.ops.extended.EFA = r }
 
@@ -191,43 +189,48 @@ func (friends) SetEntries(cq *CQ, size int, format uint32, try bool) {
 
 // Enter keeps an object open until leave, and returns its handle.
 func (friends) Enter(obj entered, op string) (handle uintptr, leave func(), err error) {
-	if err := obj.enter(op); err != nil {
+	n := obj.self()
+	if err := n.enter(op); err != nil {
 		return 0, nil, err
 	}
 	h, _ := obj.cObject()
-	return h, obj.leave, nil
+	return h, n.leave, nil
 }
 
 // EnterC is Enter for what calls C: it fails on the native control path.
-func (friends) EnterC(obj entered, op string) (handle uintptr, leave func(), err error) {
-	if err := obj.enter(op); err != nil {
+func (f friends) EnterC(obj entered, op string) (handle uintptr, leave func(), err error) {
+	h, leave, err := f.Enter(obj, op)
+	if err != nil {
 		return 0, nil, err
 	}
-	h, v := obj.cObject()
-	if err := v.needLibrary(op); err != nil {
-		obj.leave()
+	_, dev := obj.cObject()
+	if err := dev.v.needLibrary(op); err != nil {
+		leave()
 		return 0, nil, &OpError{Op: op, Err: err}
 	}
-	return h, obj.leave, nil
+	return h, leave, nil
 }
 
 // entered is an object of this package that has a C object.
 type entered interface {
-	enter(op string) error
-	leave()
-	cObject() (uintptr, *verbs)
+	self() *node
+	cObject() (uintptr, *Device)
 }
 
-func (d *Device) cObject() (uintptr, *verbs) { return d.handle, d.v }
-func (cq *CQ) cObject() (uintptr, *verbs)    { return cq.handle, cq.dev.v }
-func (qp *QP) cObject() (uintptr, *verbs)    { return qp.handle, qp.dev.v }
-func (s *SRQ) cObject() (uintptr, *verbs)    { return s.handle, s.pd.dev.v }
-func (w *WQ) cObject() (uintptr, *verbs)     { return w.handle, w.pd.dev.v }
+func (n *node) self() *node { return n }
 
-func (t *RWQIndTable) cObject() (uintptr, *verbs) { return t.handle, t.dev.v }
-func (dm *DM) cObject() (uintptr, *verbs)         { return dm.handle, dm.dev.v }
-func (mr *MR) cObject() (uintptr, *verbs)         { return mr.handle, mr.pd.dev.v }
-func (ah *AH) cObject() (uintptr, *verbs)         { return ah.handle, ah.pd.dev.v }
+func (d *Device) cObject() (uintptr, *Device)      { return d.handle, d }
+func (pd *PD) cObject() (uintptr, *Device)         { return pd.handle, pd.dev }
+func (cq *CQ) cObject() (uintptr, *Device)         { return cq.handle, cq.dev }
+func (qp *QP) cObject() (uintptr, *Device)         { return qp.handle, qp.dev }
+func (s *SRQ) cObject() (uintptr, *Device)         { return s.handle, s.pd.dev }
+func (w *WQ) cObject() (uintptr, *Device)          { return w.handle, w.pd.dev }
+func (t *RWQIndTable) cObject() (uintptr, *Device) { return t.handle, t.dev }
+func (dm *DM) cObject() (uintptr, *Device)         { return dm.handle, dm.dev }
+func (mr *MR) cObject() (uintptr, *Device)         { return mr.handle, mr.pd.dev }
+func (m *Mkey) cObject() (uintptr, *Device)        { return m.handle, m.pd.dev }
+func (ah *AH) cObject() (uintptr, *Device)         { return ah.handle, ah.pd.dev }
+func (f *FlowAction) cObject() (uintptr, *Device)  { return f.handle, f.dev }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.
@@ -264,41 +267,20 @@ func (friends) ReadLimits(d *Device) (dest, init int) {
 }
 
 // QPAttr converts C's attributes.
-func (friends) QPAttr(c *abi.QPAttr) *QPAttr {
-	a := new(QPAttr)
-	a.fromC(c)
-	return a
-}
+func (friends) QPAttr(c *abi.QPAttr) *QPAttr { return qpAttrFromC(c) }
 
 // AHAttr converts C's address vector.
-func (friends) AHAttr(c *abi.AHAttr) (a AHAttr) {
-	a.fromC(c)
-	return a
-}
+func (friends) AHAttr(c *abi.AHAttr) AHAttr { return *ahAttrFromC(c) }
 
 // Ref returns what other objects that are made of obj need of it, and its device.
-func (friends) Ref(obj interface {
-	entered
-	self() *node
-	device() *Device
-}) (life.Ref, *Device) {
+func (friends) Ref(obj entered) (life.Ref, *Device) {
+	if reflect.ValueOf(obj).IsNil() {
+		return life.Ref{}, nil
+	}
 	n := obj.self()
-	h, _ := obj.cObject()
-	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: h}, obj.device()
+	h, dev := obj.cObject()
+	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: h}, dev
 }
-
-func (n *node) self() *node { return n }
-
-func (d *Device) device() *Device { return d }
-func (pd *PD) device() *Device    { return pd.dev }
-func (qp *QP) device() *Device    { return qp.dev }
-func (cq *CQ) device() *Device    { return cq.dev }
-func (s *SRQ) device() *Device    { return s.pd.dev }
-func (ah *AH) device() *Device    { return ah.pd.dev }
-func (w *WQ) device() *Device     { return w.pd.dev }
-
-func (t *RWQIndTable) device() *Device    { return t.dev }
-func (pd *PD) cObject() (uintptr, *verbs) { return pd.handle, pd.dev.v }
 
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }
@@ -314,10 +296,6 @@ func (friends) CancelSends(qp *QP, next uint16, id uint64) (int, error) {
 	}
 	return n, nil
 }
-
-func (f *FlowAction) device() *Device { return f.dev }
-
-func (f *FlowAction) cObject() (uintptr, *verbs) { return f.handle, f.dev.v }
 
 // NewFlowAction makes a FlowAction of a C object that create makes.
 func (friends) NewFlowAction(d *Device, op string, create func(dev uintptr) (uintptr, error)) (*FlowAction, error) {

@@ -16,18 +16,6 @@ type Posted struct {
 	Recvs []PostedRecv // nil with an SRQ, whose receives belong to no QP
 }
 
-// PostedState is the outcome of a work request.
-type PostedState uint8
-
-// The states.
-const (
-	PostedUnknown     PostedState = 0 // the rings are not those of the direct data path, or more failed after it
-	PostedOutstanding PostedState = 1 // no completion of it, or of a later one, was polled
-	PostedCompleted   PostedState = 2 // it succeeded
-	PostedFailed      PostedState = 3 // it is the cause
-	PostedFlushed     PostedState = 4 // it was not executed, because of another failure or of a change to ERR
-)
-
 // PostedSend is a work request of a send queue, as the device reads it in the ring.
 //
 // Of SendWR it has what the opcode uses; ID on the direct data path alone. Opcode is ^Opcode(0) if

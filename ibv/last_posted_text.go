@@ -7,11 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-var postedStateNames = []string{"Unknown", "Outstanding", "Completed", "Failed", "Flushed"}
-
-// String returns the name, as in "Failed".
-func (s PostedState) String() string { return enumString("PostedState", int64(s), postedStateNames) }
-
 // String returns a line for the QP, and one for each work request.
 func (p *Posted) String() string {
 	if p == nil {

@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
@@ -41,26 +40,22 @@ type MkeyInfo struct {
 }
 
 // CreateMkey makes an Mkey by the functions of another package.
-func (friends) CreateMkey(pd *PD, op string, create func(pd uintptr) (MkeyInfo, error),
+func (friends) CreateMkey(pd *PD, op string, make func(pd uintptr) (MkeyInfo, error),
 	destroy func(mkey uintptr) error) (*Mkey, error) {
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	i, err := create(pd.handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
-	}
-	m := &Mkey{pd: pd, handle: i.Handle, lkey: i.LKey, rkey: i.RKey, signature: i.Signs || i.Encrypts,
-		destroy: destroy}
-	if m.signature && i.Follow {
-		m.signed = &mlx5.SignedKey{Signs: i.Signs, PSV: i.PSV, Encrypts: i.Encrypts, Several: i.Several}
-		pd.dev.direct.qps.AddKey(m.lkey, m.signed)
-	}
-	pd.dev.noteKey(m.lkey, "an Mkey", true)
-	m.node.initNumbered("mkey", pd.dev.Name(), &pd.node)
-	life.Watch(m, &m.life)
-	return m, nil
+	m := &Mkey{pd: pd, destroy: destroy}
+	return create(op, pd.dev.Name(), "mkey", m, &m.node, func() error {
+		i, err := make(pd.handle)
+		if err != nil {
+			return err
+		}
+		m.handle, m.lkey, m.rkey, m.signature = i.Handle, i.LKey, i.RKey, i.Signs || i.Encrypts
+		if m.signature && i.Follow {
+			m.signed = &mlx5.SignedKey{Signs: i.Signs, PSV: i.PSV, Encrypts: i.Encrypts, Several: i.Several}
+			pd.dev.direct.qps.AddKey(m.lkey, m.signed)
+		}
+		pd.dev.noteKey(m.lkey, "an Mkey", true)
+		return nil
+	}, &pd.node)
 }
 
 // ChangeMkey makes the change w of m.
@@ -78,8 +73,6 @@ func (friends) CheckMkey(m *Mkey) (info abi.MLX5DVMkeyErr, follows bool, err err
 	info, err = m.signed.Check()
 	return info, true, err
 }
-
-func (m *Mkey) cObject() (uintptr, *verbs) { return m.handle, m.pd.dev.v }
 
 // PD returns the PD that the key belongs to.
 func (m *Mkey) PD() *PD { return m.pd }

@@ -237,6 +237,21 @@ func (mr *MR) opened(h uintptr, parents ...*node) {
 	life.Watch(mr, &mr.life)
 }
 
+// open finishes mr with C's object, which get returns while the PD is open, and what else the memory is of.
+func (mr *MR) open(op string, get func() (uintptr, error), more ...*node) (*MR, error) {
+	err := within(op, mr.pd.dev.Name(), func() error {
+		h, err := get()
+		if err == nil {
+			mr.opened(h, more...)
+		}
+		return err
+	}, append([]*node{&mr.pd.node}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	return mr, nil
+}
+
 func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
 	plain := iova == uint64(addr)
 	if access&optionalAccess == 0 && plain {

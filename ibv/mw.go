@@ -6,32 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
-
-// MWType is a type of memory window.
-//
-// C: enum ibv_mw_type.
-type MWType uint32
-
-const (
-	// MWType1 is bound by QP.BindMW, which chooses the key. Any QP of the PD takes the key.
-	// C: IBV_MW_TYPE_1.
-	MWType1 MWType = 1
-	// MWType2 is bound by OpBindMW to a key that the program chooses. Only the QP that bound the
-	// window takes the key, until OpLocalInv there, or OpSendInv of its peer.
-	// C: IBV_MW_TYPE_2.
-	MWType2 MWType = 2
-)
-
-// String returns "type 1" or "type 2".
-func (t MWType) String() string {
-	if t == MWType1 || t == MWType2 {
-		return fmt.Sprintf("type %d", uint32(t))
-	}
-	return fmt.Sprintf("MWType(%d)", uint32(t))
-}
 
 // MW is a memory window: a part of an MR, with its own key and rights, that work requests can open and close to peers.
 // A peer that has the window's key has no access to the rest of the MR.
@@ -92,29 +68,25 @@ func NextRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
 // C: ibv_alloc_mw(3).
 func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	const op = "alloc mw"
-	fail := func(err error) (*MW, error) { return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err} }
+	d := pd.dev
 	if t != MWType1 && t != MWType2 {
-		return fail(&ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"})
+		return nil, opError(op, d.Name(), &ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"})
 	}
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	if err := pd.dev.needKeys(aWindow); err != nil {
-		return fail(err)
-	}
-	h, err := pd.dev.v.AllocMW(pd.dev.handle, pd.handle, uint32(t))
-	if err != nil {
-		return fail(pd.dev.usedUp(explainMW(pd.dev, t, err), "memory windows", pd.dev.attr.MaxMW))
-	}
-	mw := &MW{pd: pd, handle: h, typ: t, opsErr: pd.dev.bindError()}
-	mw.key.Store(mw.pd.dev.v.MWKey(h))
-	if !pd.dev.v.native {
-		mw.noMR = mw.empty.Init(h)
-	}
-	mw.node.initNumbered("mw", pd.dev.Name(), &pd.node)
-	life.Watch(mw, &mw.life)
-	return mw, nil
+	mw := &MW{pd: pd, typ: t}
+	return create(op, d.Name(), "mw", mw, &mw.node, func() (err error) {
+		if err := d.needKeys(aWindow); err != nil {
+			return err
+		}
+		if mw.handle, err = d.v.AllocMW(d.handle, pd.handle, uint32(t)); err != nil {
+			return d.usedUp(explainMW(d, t, err), "memory windows", d.attr.MaxMW)
+		}
+		mw.opsErr = d.bindError()
+		mw.key.Store(d.v.MWKey(mw.handle))
+		if !d.v.native {
+			mw.noMR = mw.empty.Init(mw.handle)
+		}
+		return nil
+	}, &pd.node)
 }
 
 const aWindow = "a memory window"

@@ -50,6 +50,42 @@ func enterAll(op string, nodes ...*node) error {
 	return nil
 }
 
+// opError returns the error of an operation on an object, and nil for none.
+func opError(op, object string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Object: object, Err: err}
+}
+
+// within calls f, whose error is of an operation on object, while the nodes are open.
+func within(op, object string, f func() error, nodes ...*node) error {
+	if err := enterAll(op, nodes...); err != nil {
+		return err
+	}
+	defer leaveAll(nodes...) // f may panic
+	return opError(op, object, f())
+}
+
+// do calls f, which is an operation on the node, while it is open.
+func (n *node) do(op string, f func() error) error { return within(op, n.name, f, n) }
+
+// create finishes obj, whose node is n, after make has made C's object while the parents were open.
+func create[T any](op, device, kind string, obj *T, n *node, make func() error, parents ...*node) (*T, error) {
+	err := within(op, device, func() error {
+		err := make()
+		if err == nil {
+			n.initNumbered(kind, device, parents...)
+			life.Watch(obj, &n.life)
+		}
+		return err
+	}, parents...)
+	if err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
 func leaveAll(nodes ...*node) {
 	for _, n := range nodes {
 		n.leave()

@@ -1,10 +1,7 @@
 package ibv
 
 import (
-	"errors"
 	"math"
-
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // ofNull is MR.fixed of a null MR.
@@ -15,24 +12,10 @@ const ofNull = "a null MR"
 //
 // C: ibv_alloc_null_mr(3).
 func (pd *PD) AllocNullMR() (*MR, error) {
-	const op = "alloc null mr"
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	h, err := pd.dev.v.AllocNullMR(pd.dev.handle, pd.handle)
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		err = pd.dev.v.lacks("a null MR", "libibverbs of rdma-core v20 or later",
-			"; use a buffer of its own for what is not needed")
-	case err != nil && unsupported(err):
-		err = &UnsupportedError{Feature: "a null MR", Need: "a provider with support for it, such as mlx5",
-			Have: pd.dev.Name() + " without it; use a buffer of its own for what is not needed"}
-	}
-	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
-	}
 	mr := &MR{pd: pd, length: math.MaxInt, fixed: ofNull}
-	mr.opened(h)
-	return mr, nil
+	return mr.open("alloc null mr", func() (uintptr, error) {
+		h, err := pd.dev.v.AllocNullMR(pd.dev.handle, pd.handle)
+		return h, pd.dev.explainLack(err, "a null MR", "libibverbs of rdma-core v20 or later",
+			"a provider with support for it, such as mlx5", "; use a buffer of its own for what is not needed")
+	})
 }

@@ -57,44 +57,38 @@ func (d *Device) noPaging(feature string) error {
 //
 // C: ibv_advise_mr(3); wait is IBV_ADVISE_MR_FLAG_FLUSH.
 func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
-	const op = "advise mr"
-	if err := pd.enter(op); err != nil {
-		return err
-	}
-	defer pd.leave()
-	fail := func(err error) error { return &OpError{Op: op, Object: pd.dev.Name(), Err: err} }
-	if len(sges) == 0 {
-		return fail(&ArgError{Arg: "sges", Got: "none", Want: "at least one"})
-	}
-	c := make([]abi.SGE, len(sges))
-	for i := range sges {
-		if sges[i].Length > MaxSGELength {
-			return fail(sges[i].tooLong(i))
+	return within("advise mr", pd.dev.Name(), func() error {
+		if len(sges) == 0 {
+			return &ArgError{Arg: "sges", Got: "none", Want: "at least one"}
 		}
-		c[i] = abi.SGE{Addr: sges[i].Addr, Length: sges[i].Length, LKey: sges[i].LKey}
-	}
-	var f uint32
-	if wait {
-		f = abi.IBV_ADVISE_MR_FLAG_FLUSH
-	}
-	err := pd.dev.v.AdviseMR(pd.dev.handle, pd.handle, uint32(advice), f, c)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, control.ErrNoOp):
-		err = pd.dev.v.lacks("advice on memory", "libibverbs of rdma-core v22 or later",
-			"; the first access fetches the pages")
-	case advice > AdvicePrefetchNoFault:
-		err = &ArgError{Arg: "advice", Got: advice.String(),
-			Want: "AdvicePrefetch, AdvicePrefetchWrite or AdvicePrefetchNoFault"}
-	case unsupported(err):
-		err = &UnsupportedError{Feature: "advice " + advice.String() + " on memory",
-			Need: "a driver with support for it, such as mlx5",
-			Have: pd.dev.Name() + " without it; the first access fetches the pages"}
-	default:
-		err = explainAdvice(err)
-	}
-	return fail(err)
+		c := make([]abi.SGE, len(sges))
+		for i := range sges {
+			if sges[i].Length > MaxSGELength {
+				return sges[i].tooLong(i)
+			}
+			c[i] = abi.SGE{Addr: sges[i].Addr, Length: sges[i].Length, LKey: sges[i].LKey}
+		}
+		var f uint32
+		if wait {
+			f = abi.IBV_ADVISE_MR_FLAG_FLUSH
+		}
+		err := pd.dev.v.AdviseMR(pd.dev.handle, pd.handle, uint32(advice), f, c)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, control.ErrNoOp):
+			return pd.dev.v.lacks("advice on memory", "libibverbs of rdma-core v22 or later",
+				"; the first access fetches the pages")
+		case advice > AdvicePrefetchNoFault:
+			return &ArgError{Arg: "advice", Got: advice.String(),
+				Want: "AdvicePrefetch, AdvicePrefetchWrite or AdvicePrefetchNoFault"}
+		case unsupported(err):
+			return &UnsupportedError{Feature: "advice " + advice.String() + " on memory",
+				Need: "a driver with support for it, such as mlx5",
+				Have: pd.dev.Name() + " without it; the first access fetches the pages"}
+		}
+		return explainAdvice(err)
+	}, &pd.node)
 }
 
 // explainAdvice returns the meaning of the kernel's errno for one of the SGEs.

@@ -1,7 +1,5 @@
 package ibv
 
-import "github.com/pureverbs/pureverbs/internal/life"
-
 // AllocParentDomain makes a PD from pd and a thread domain, which may be nil. Memory, AHs and
 // SRQs of pd and its parent domains may be used together: to the device they are one protection
 // domain. QPs created on the new PD belong to td.
@@ -11,36 +9,29 @@ import "github.com/pureverbs/pureverbs/internal/life"
 // C: ibv_alloc_parent_domain(3). Its allocators, which C calls, are not offered.
 func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 	const op = "alloc parent domain"
-	name := d.Name()
-	fail := func(err error) (*PD, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
+	var err error
 	switch {
 	case pd == nil:
-		return fail(&ArgError{Arg: "pd", Got: "nil", Want: "a PD of the same Device"})
+		err = &ArgError{Arg: "pd", Got: "nil", Want: "a PD of the same Device"}
 	case pd.dev != d:
-		return fail(&ArgError{Arg: "pd", Got: "a PD of another Device", Want: "a PD of the same Device"})
+		err = &ArgError{Arg: "pd", Got: "a PD of another Device", Want: "a PD of the same Device"}
 	case pd.root != pd:
-		return fail(&ArgError{Arg: "pd", Got: "a parent domain", Want: "the PD that it was made from: PD.Base"})
+		err = &ArgError{Arg: "pd", Got: "a parent domain", Want: "the PD that it was made from: PD.Base"}
 	case td != nil && td.dev != d:
-		return fail(&ArgError{Arg: "td", Got: "a thread domain of another Device", Want: "one of the same Device"})
+		err = &ArgError{Arg: "td", Got: "a thread domain of another Device", Want: "one of the same Device"}
 	}
-	nodes := []*node{&pd.node}
-	var thread uintptr
-	if td != nil {
-		nodes = append(nodes, &td.node)
-		thread = td.handle
-	}
-	if err := enterAll(op, nodes...); err != nil {
-		return nil, err
-	}
-	defer leaveAll(nodes...)
-	h, err := d.v.AllocParentDomain(d.handle, pd.handle, thread)
 	if err != nil {
-		return fail(d.explainDomain("a parent domain", err))
+		return nil, opError(op, d.Name(), err)
 	}
-	p := &PD{dev: d, handle: h, root: pd, td: td}
-	p.node.initNumbered("parent domain", name, nodes...)
-	life.Watch(p, &p.life)
-	return p, nil
+	nodes, thread := []*node{&pd.node}, uintptr(0)
+	if td != nil {
+		nodes, thread = append(nodes, &td.node), td.handle
+	}
+	p := &PD{dev: d, root: pd, td: td}
+	return create(op, d.Name(), "parent domain", p, &p.node, func() (err error) {
+		p.handle, err = d.v.AllocParentDomain(d.handle, pd.handle, thread)
+		return d.explainDomain("a parent domain", err)
+	}, nodes...)
 }
 
 // Base returns the PD that a parent domain was made from, and pd itself for any other PD.

@@ -1,7 +1,5 @@
 package ibv
 
-import "github.com/pureverbs/pureverbs/internal/life"
-
 // PD is a protection domain: only objects of the same domain may be used together.
 //
 // It belongs to its Device and is safe for concurrent use. Close fails while
@@ -24,27 +22,20 @@ type PD struct {
 //
 // C: ibv_alloc_pd(3).
 func (d *Device) AllocPD() (*PD, error) {
-	const op = "alloc pd"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := d.v.AllocPD(d.handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: d.usedUp(err, "PDs", d.attr.MaxPD)}
-	}
-	return d.newPD(h, nil), nil
+	return d.openPD("alloc pd", nil, func() (uintptr, error) {
+		h, err := d.v.AllocPD(d.handle)
+		return h, d.usedUp(err, "PDs", d.attr.MaxPD)
+	})
 }
 
-// newPD returns the PD of a C object.
-//
-// Preconditions: the caller holds the Device entered.
-func (d *Device) newPD(h uintptr, release func(pd uintptr) error) *PD {
-	pd := &PD{dev: d, handle: h, release: release}
+// openPD returns a PD with C's object, which get returns.
+func (d *Device) openPD(op string, release func(pd uintptr) error, get func() (uintptr, error)) (*PD, error) {
+	pd := &PD{dev: d, release: release}
 	pd.root = pd
-	pd.node.initNumbered("pd", d.Name(), &d.node)
-	life.Watch(pd, &pd.life)
-	return pd
+	return create(op, d.Name(), "pd", pd, &pd.node, func() (err error) {
+		pd.handle, err = get()
+		return err
+	}, &d.node)
 }
 
 // Device returns the device that the PD belongs to.

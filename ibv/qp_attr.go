@@ -7,39 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// QPAttr are the attributes of a QP. Modify uses those that its mask names.
-//
-// C: struct ibv_qp_attr.
-type QPAttr struct {
-	State            QPState
-	CurState         QPState
-	PathMTU          MTU
-	PathMigState     MigState
-	QKey             uint32
-	RQPSN            uint32 // 24 bits, first PSN expected
-	SQPSN            uint32 // 24 bits, first PSN sent
-	DestQPN          uint32
-	Access           AccessFlags // what the peer may do; AccessNone means the same as 0
-	Cap              QPCap       // query only
-	SignalAll        bool        // query only
-	AV               AHAttr
-	AltAV            AHAttr
-	PKeyIndex        uint16
-	AltPKeyIndex     uint16
-	EnSQDAsyncNotify bool
-	SQDraining       bool  // query only
-	MaxRdAtomic      uint8 // reads and atomics outstanding to the peer
-	MaxDestRdAtomic  uint8 // reads and atomics outstanding from the peer
-	MinRNRTimer      RNRTimer
-	Port             uint8
-	Timeout          TimeCode // ACK timeout, 0 means no timeout
-	RetryCnt         uint8    // 0 to 7
-	RNRRetry         uint8    // 0 to 6; 7 means no limit
-	AltPort          uint8
-	AltTimeout       TimeCode
-	RateLimit        uint32 // kb/s
-}
-
 func (a *QPAttr) toC() *abi.QPAttr {
 	return &abi.QPAttr{
 		QPState:          uint32(a.State),
@@ -67,37 +34,6 @@ func (a *QPAttr) toC() *abi.QPAttr {
 		AltTimeout:       uint8(a.AltTimeout),
 		RateLimit:        a.RateLimit,
 	}
-}
-
-func (a *QPAttr) fromC(c *abi.QPAttr) {
-	*a = QPAttr{
-		State:            QPState(c.QPState),
-		CurState:         QPState(c.CurQPState),
-		PathMTU:          MTU(c.PathMTU),
-		PathMigState:     MigState(c.PathMigState),
-		QKey:             c.QKey,
-		RQPSN:            c.RQPSN,
-		SQPSN:            c.SQPSN,
-		DestQPN:          c.DestQPNum,
-		Access:           AccessFlags(c.QPAccessFlags),
-		Cap:              capFromC(&c.Cap),
-		PKeyIndex:        c.PKeyIndex,
-		AltPKeyIndex:     c.AltPKeyIndex,
-		EnSQDAsyncNotify: c.EnSqdAsyncNotify != 0,
-		SQDraining:       c.SQDraining != 0,
-		MaxRdAtomic:      c.MaxRdAtomic,
-		MaxDestRdAtomic:  c.MaxDestRdAtomic,
-		MinRNRTimer:      RNRTimer(c.MinRNRTimer),
-		Port:             c.PortNum,
-		Timeout:          TimeCode(c.Timeout),
-		RetryCnt:         c.RetryCnt,
-		RNRRetry:         c.RNRRetry,
-		AltPort:          c.AltPortNum,
-		AltTimeout:       TimeCode(c.AltTimeout),
-		RateLimit:        c.RateLimit,
-	}
-	a.AV.fromC(&c.AHAttr)
-	a.AltAV.fromC(&c.AltAHAttr)
 }
 
 func capFromC(c *abi.QPCap) QPCap {
@@ -232,8 +168,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	if err := qp.make.Query(qp.handle, attr, uint32(mask), init); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: qp.explainQuery(err, mask)}
 	}
-	a := new(QPAttr)
-	a.fromC(attr)
+	a := qpAttrFromC(attr)
 	a.SignalAll = init.SQSigAll != 0
 	return a, nil
 }

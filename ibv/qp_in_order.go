@@ -9,20 +9,18 @@ import (
 // needs rdma-core v36, and an x86 processor.
 //
 // C: ibv_query_qp_data_in_order(3).
-func (qp *QP) DataInOrder(op Opcode) (InOrder, error) {
-	const what = "query data in order"
-	if err := qp.enter(what); err != nil {
-		return 0, err
-	}
-	defer qp.leave()
-	var got InOrder
-	// Releases that do not know the flag return 0 with it.
-	for _, flag := range []uint32{0, abi.IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS} {
-		n, err := qp.dev.v.QueryQPDataInOrder(qp.handle, uint32(op), flag)
-		if err != nil {
-			return 0, &OpError{Op: what, Object: qp.name, Err: err}
+func (qp *QP) DataInOrder(op Opcode) (got InOrder, err error) {
+	err = qp.do("query data in order", func() error {
+		// Releases that do not know the flag return 0 with it.
+		for _, flag := range []uint32{0, abi.IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS} {
+			n, err := qp.dev.v.QueryQPDataInOrder(qp.handle, uint32(op), flag)
+			if err != nil {
+				got = 0
+				return err
+			}
+			got |= InOrder(n)
 		}
-		got |= InOrder(n)
-	}
-	return got, nil
+		return nil
+	})
+	return got, err
 }

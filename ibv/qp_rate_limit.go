@@ -22,20 +22,13 @@ type RateLimit struct {
 //
 // C: ibv_modify_qp_rate_limit(3).
 func (qp *QP) ModifyRateLimit(r RateLimit) error {
-	const op = "modify rate limit"
-	if err := qp.enter(op); err != nil {
-		return err
-	}
-	defer qp.leave()
-	err := r.check(qp)
-	if err == nil {
-		err = explainRateLimit(qp.dev, qp.dev.v.ModifyQPRateLimit(qp.dev.handle, qp.handle, &abi.QPRateLimitAttr{
+	return qp.do("modify rate limit", func() error {
+		if err := r.check(qp); err != nil {
+			return err
+		}
+		return explainRateLimit(qp.dev, qp.dev.v.ModifyQPRateLimit(qp.dev.handle, qp.handle, &abi.QPRateLimitAttr{
 			RateLimit: r.Rate, MaxBurstSz: r.MaxBurst, TypicalPktSz: r.TypicalPacket}))
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: qp.name, Err: err}
-	}
-	return nil
+	})
 }
 
 // check reports why a QP cannot have the limit.

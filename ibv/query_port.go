@@ -7,34 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// PortAttr is the state of a port.
-//
-// C: struct ibv_port_attr.
-type PortAttr struct {
-	State         PortState
-	MaxMTU        MTU
-	ActiveMTU     MTU
-	GIDTableLen   int // with the empty entries
-	CapFlags      PortCap
-	CapFlags2     PortCap2
-	MaxMsgSize    uint32 // bytes
-	BadPKeyCntr   uint32 // packets with a wrong P_Key
-	QKeyViolCntr  uint32 // packets with a wrong Q_Key
-	PKeyTableLen  int
-	LID           uint16 // 0 on Ethernet, as are the subnet manager's fields
-	SMLID         uint16 // of the subnet manager
-	LMC           uint8  // base-2 logarithm of the LIDs of the port
-	MaxVLNum      uint8  // virtual lanes, in C's code: 1, 2, 3, 4, 5 for 1, 2, 4, 8, 15
-	SMSL          uint8  // service level to the subnet manager
-	SubnetTimeout TimeCode
-	InitTypeReply uint8
-	PhysState     PhysState
-	LinkLayer     LinkLayer
-	Flags         uint8  // see GRHRequired
-	ActiveWidth   uint8  // one bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
-	ActiveSpeed   uint32 // one bit for the speed of a lane, from active_speed_ex if the library has it
-}
-
 // GRHRequired reports whether every address on the port must have a GRH (AHAttr.Global): always on RoCE, and on
 // InfiniBand if the port shares its LID, as that of a VF does.
 //
@@ -69,30 +41,7 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 	if err := d.v.QueryPort(d.handle, port, a); err != nil {
 		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: err}
 	}
-	p := &PortAttr{
-		State:         PortState(a.State),
-		MaxMTU:        MTU(a.MaxMTU),
-		ActiveMTU:     MTU(a.ActiveMTU),
-		GIDTableLen:   int(a.GIDTblLen),
-		CapFlags:      PortCap(a.PortCapFlags),
-		CapFlags2:     PortCap2(a.PortCapFlags2),
-		MaxMsgSize:    a.MaxMsgSz,
-		BadPKeyCntr:   a.BadPKeyCntr,
-		QKeyViolCntr:  a.QKeyViolCntr,
-		PKeyTableLen:  int(a.PKeyTblLen),
-		LID:           a.LID,
-		SMLID:         a.SMLID,
-		LMC:           a.LMC,
-		MaxVLNum:      a.MaxVLNum,
-		SMSL:          a.SMSL,
-		SubnetTimeout: TimeCode(a.SubnetTimeout),
-		InitTypeReply: a.InitTypeReply,
-		PhysState:     PhysState(a.PhysState),
-		LinkLayer:     LinkLayer(a.LinkLayer),
-		Flags:         a.Flags,
-		ActiveWidth:   a.ActiveWidth,
-		ActiveSpeed:   uint32(a.ActiveSpeed),
-	}
+	p := portAttrFromC(a)
 	if a.ActiveSpeedEx != 0 {
 		p.ActiveSpeed = a.ActiveSpeedEx
 	}
@@ -127,24 +76,24 @@ const (
 	pkeyEntry = "pkey index"
 )
 
-// checkIndex refuses a port that the device does not have, and a number that is not a valid
-// index.
-// Preconditions: the Device is entered.
-func (d *Device) checkIndex(op, what string, port uint8, index int) error {
+// onIndex reads an entry of a table by read, and returns why it could not be read: the device does not have the port,
+// or the number is not a valid index, or the table has no such entry.
+func (d *Device) onIndex(op, what string, port uint8, index int, read func() error) error {
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.leave()
 	if err := d.checkPort(op, port); err != nil {
 		return err
 	}
-	if index < 0 || index > mostInt {
-		where := fmt.Sprintf("%s/%d", d.Name(), port)
-		return &OpError{Op: op, Object: where, Err: fitInt(where, d.index(what, port, index))}
-	}
-	return nil
-}
-
-// indexError returns why an entry of a table could not be read.
-// Preconditions: the Device is entered.
-func (d *Device) indexError(op, what string, port uint8, index int, err error) error {
 	where := fmt.Sprintf("%s/%d", d.Name(), port)
+	if index < 0 || index > mostInt {
+		return opError(op, where, fitInt(where, d.index(what, port, index)))
+	}
+	err := read()
+	if err == nil {
+		return nil
+	}
 	// For a missing entry the errno is EINVAL, or ENOENT for a file in sysfs.
 	if l := d.index(what, port, index); l.asked > l.most && l.most >= 0 {
 		err = errors.Join(l.error(where), err)
@@ -155,20 +104,12 @@ func (d *Device) indexError(op, what string, port uint8, index int, err error) e
 // QueryPKey reads an entry of the partition key table.
 //
 // C: ibv_query_pkey(3).
-func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
-	const op = "query pkey"
-	if err := d.enter(op); err != nil {
-		return 0, err
-	}
-	defer d.leave()
-	if err := d.checkIndex(op, pkeyEntry, port, index); err != nil {
-		return 0, err
-	}
-	k, err := d.v.QueryPKey(d.handle, port, index)
-	if err != nil {
-		return 0, d.indexError(op, pkeyEntry, port, index, err)
-	}
-	return k, nil
+func (d *Device) QueryPKey(port uint8, index int) (k uint16, err error) {
+	err = d.onIndex("query pkey", pkeyEntry, port, index, func() (err error) {
+		k, err = d.v.QueryPKey(d.handle, port, index)
+		return err
+	})
+	return k, err
 }
 
 // PKeyIndex returns the index of a partition key in the table of a port. The membership bit

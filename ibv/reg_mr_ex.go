@@ -34,18 +34,9 @@ type Dmabuf struct {
 // C: ibv_reg_mr_ex(3).
 func (pd *PD) RegMREx(opt *MROptions) (*MR, error) {
 	const op = "register mr"
-	fail := func(err error) (*MR, error) { return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err} }
 	if err := opt.check(pd); err != nil {
-		return fail(err)
+		return nil, opError(op, pd.dev.Name(), err)
 	}
-	nodes := []*node{&pd.node}
-	if opt.DMA != nil {
-		nodes = append(nodes, &opt.DMA.node)
-	}
-	if err := enterAll(op, nodes...); err != nil {
-		return nil, err
-	}
-	defer leaveAll(nodes...)
 	mr := &MR{pd: pd, access: opt.Access, iova: opt.IOVA}
 	attr := &abi.MRInitAttr{Access: int32(opt.Access), CompMask: abi.IBV_REG_MR_MASK_IOVA}
 	if b := opt.Dmabuf; b != nil {
@@ -61,24 +52,21 @@ func (pd *PD) RegMREx(opt *MROptions) (*MR, error) {
 		}
 	}
 	attr.Length, attr.IOVA = uintptr(mr.length), mr.iova
+	var more []*node
 	if opt.DMA != nil {
+		mr.fixed, more = "one with a DMA handle", []*node{&opt.DMA.node}
 		attr.Dmah = opt.DMA.handle
 		attr.CompMask |= abi.IBV_REG_MR_MASK_DMAH
 	}
-	h, err := pd.dev.v.RegMREx(pd.handle, attr)
+	m, err := mr.open(op, func() (uintptr, error) {
+		h, err := pd.dev.v.RegMREx(pd.handle, attr)
+		return h, pd.dev.explainNewer(pd.dev.explainRegister(err, mr.length, opt.Access), "registration with MROptions",
+			"a kernel and a device with support for them", "use RegMR")
+	}, more...)
 	if err != nil {
 		mr.pin.Unpin()
-		err = pd.dev.explainRegister(err, mr.length, opt.Access)
-		return fail(pd.dev.explainNewer(err, "registration with MROptions",
-			"a kernel and a device with support for them", "use RegMR"))
 	}
-	if opt.DMA != nil {
-		mr.fixed = "one with a DMA handle"
-		mr.opened(h, &opt.DMA.node)
-	} else {
-		mr.opened(h)
-	}
-	return mr, nil
+	return m, err
 }
 
 // check reports options that are wrong on any device.

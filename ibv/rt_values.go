@@ -1,13 +1,11 @@
 package ibv
 
 import (
-	"errors"
 	"math"
 	"math/bits"
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // RTValues are values of the device that change all the time.
@@ -21,25 +19,20 @@ type RTValues struct {
 // DeviceAttrEx.Ticks apart.
 //
 // C: ibv_query_rt_values_ex(3).
-func (d *Device) QueryRTValues() (RTValues, error) {
-	const op = "query rt values"
-	if err := d.enter(op); err != nil {
-		return RTValues{}, err
-	}
-	defer d.leave()
-	v := &abi.ValuesEx{CompMask: abi.IBV_VALUES_MASK_RAW_CLOCK}
-	err := d.v.QueryRTValuesEx(d.handle, v)
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		err = d.v.lacks("reading the device's clock", "libibverbs with query_rt_values", "")
-	case err != nil && unsupported(err), err == nil && v.CompMask&abi.IBV_VALUES_MASK_RAW_CLOCK == 0:
-		err = &UnsupportedError{Feature: "reading the device's clock",
-			Need: "a driver and a provider that map it, such as mlx5", Have: d.Name() + " without it"}
-	}
-	if err != nil {
-		return RTValues{}, &OpError{Op: op, Object: d.Name(), Err: err}
-	}
-	return RTValues{RawClock: uint64(v.RawClock.Sec)*1e9 + uint64(v.RawClock.Nsec)}, nil
+func (d *Device) QueryRTValues() (r RTValues, err error) {
+	err = d.do("query rt values", func() error {
+		v := &abi.ValuesEx{CompMask: abi.IBV_VALUES_MASK_RAW_CLOCK}
+		err := d.v.QueryRTValuesEx(d.handle, v)
+		if err == nil && v.CompMask&abi.IBV_VALUES_MASK_RAW_CLOCK == 0 {
+			err = ErrNotSupported
+		}
+		if err == nil {
+			r.RawClock = uint64(v.RawClock.Sec)*1e9 + uint64(v.RawClock.Nsec)
+		}
+		return d.explainLack(err, "reading the device's clock", "libibverbs with query_rt_values",
+			"a driver and a provider that map it, such as mlx5", "")
+	})
+	return r, err
 }
 
 // Ticks returns how long n ticks of the device's clock last, 0 if its rate is unknown.

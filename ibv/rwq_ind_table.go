@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // RWQIndTable is an indirection table: the WQ of a frame is that at the place which the low bits of
@@ -50,18 +48,11 @@ func (d *Device) CreateRWQIndTable(wqs []*WQ) (*RWQIndTable, error) {
 			nodes = append(nodes, &w.node)
 		}
 	}
-	if err := enterAll(op, nodes...); err != nil {
-		return nil, err
-	}
-	defer leaveAll(nodes...)
-	h, err := d.v.CreateRWQIndTable(d.handle, uint32(bits.TrailingZeros(uint(n))), handles)
-	if err != nil {
-		return fail(d.explainRSS(err))
-	}
-	t := &RWQIndTable{dev: d, handle: h, wqs: slices.Clone(wqs)}
-	t.node.initNumbered("rwq ind table", d.Name(), nodes...)
-	life.Watch(t, &t.life)
-	return t, nil
+	t := &RWQIndTable{dev: d, wqs: slices.Clone(wqs)}
+	return create(op, d.Name(), "rwq ind table", t, &t.node, func() (err error) {
+		t.handle, err = d.v.CreateRWQIndTable(d.handle, uint32(bits.TrailingZeros(uint(n))), handles)
+		return d.explainRSS(err)
+	}, nodes...)
 }
 
 // Device returns the device of the table.

@@ -91,7 +91,7 @@ func TestRXE_Queries(t *testing.T) {
 		if table[i] != back[i] {
 			t.Errorf("entry %+v, without the table call %+v", table[i], back[i])
 		}
-		f, err := s.dev.gidEntryFallback("test", rxe.Port, table[i].Index)
+		f, err := s.dev.gidEntryFallback(rxe.Port, table[i].Index)
 		if err != nil || f != table[i] {
 			t.Errorf("entry %+v, from sysfs %+v (%v)", table[i], f, err)
 		}

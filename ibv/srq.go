@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -263,27 +264,20 @@ type SRQAttr struct {
 //
 // C: ibv_modify_srq(3) with IBV_SRQ_LIMIT.
 func (s *SRQ) SetLimit(n int) error {
-	const op = "set srq limit"
-	if err := s.enter(op); err != nil {
-		return err
-	}
-	defer s.leave()
-	attr := &abi.SRQAttr{SRQLimit: uint32(n)}
-	var err error = errInvalid
-	if n >= 0 && n <= mostInt {
-		err = s.pd.dev.v.ModifySRQ(s.handle, attr, abi.IBV_SRQ_LIMIT)
-	}
-	if err == nil {
-		return nil
-	}
-	l := limit{"limit", n, s.Cap().MaxWR}
-	if a := new(abi.SRQAttr); s.pd.dev.v.QuerySRQ(s.handle, a) == nil {
-		l.most = granted(a.MaxWR) // mlx5's kernel driver grants more than libmlx5 says
-	}
-	if bad := fitInt(s.pd.dev.Name(), l); bad != nil {
-		err = bad
-	}
-	return &OpError{Op: op, Object: s.name, Err: explainLimits(err, s.String(), l)}
+	return s.do("set srq limit", func() error {
+		var err error = errInvalid
+		if n >= 0 && n <= mostInt {
+			err = s.pd.dev.v.ModifySRQ(s.handle, &abi.SRQAttr{SRQLimit: uint32(n)}, abi.IBV_SRQ_LIMIT)
+		}
+		if err == nil {
+			return nil
+		}
+		l := limit{"limit", n, s.Cap().MaxWR}
+		if a := new(abi.SRQAttr); s.pd.dev.v.QuerySRQ(s.handle, a) == nil {
+			l.most = granted(a.MaxWR) // mlx5's kernel driver grants more than libmlx5 says
+		}
+		return explainLimits(cmp.Or(fitInt(s.pd.dev.Name(), l), err), s.String(), l)
+	})
 }
 
 // Resize changes the number of receive buffers to at least maxWR, where the
@@ -293,41 +287,35 @@ func (s *SRQ) SetLimit(n int) error {
 //
 // C: ibv_modify_srq(3) with IBV_SRQ_MAX_WR.
 func (s *SRQ) Resize(maxWR int) error {
-	const op = "resize srq"
-	if err := s.enter(op); err != nil {
-		return err
-	}
-	defer s.leave()
-	// Posting during the change would use a ring that is going, and a QP that
-	// comes meanwhile would take it over.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.path == DataPathDirect || s.path == DataPathRaw {
-		return &OpError{Op: op, Object: s.name, Err: &UnsupportedError{
-			Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
-			Need:    "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
-			Have:    "a ring that is filled from Go"}}
-	}
-	most := s.pd.dev.attr.MaxSRQWR
-	if maxWR == 0 {
-		return &OpError{Op: op, Object: s.name,
-			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
-	}
-	l := numSRQWR.of(&s.pd.dev.attr, maxWR)
-	err := fitInt(s.pd.dev.Name(), l)
-	if err == nil {
-		err = s.pd.dev.v.ModifySRQ(s.handle, &abi.SRQAttr{MaxWR: uint32(maxWR)}, abi.IBV_SRQ_MAX_WR)
-		err = s.explainResize(err, l)
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: s.name, Err: err}
-	}
-	s.maxWR = maxWR
-	a := new(abi.SRQAttr)
-	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err == nil {
-		s.maxWR = granted(a.MaxWR)
-	}
-	return nil
+	return s.do("resize srq", func() error {
+		// Posting during the change would use a ring that is going, and a QP that
+		// comes meanwhile would take it over.
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l := numSRQWR.of(&s.pd.dev.attr, maxWR)
+		switch {
+		case s.path == DataPathDirect || s.path == DataPathRaw:
+			return &UnsupportedError{Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
+				Need: "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
+				Have: "a ring that is filled from Go"}
+		case maxWR == 0:
+			return &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", l.most)}
+		}
+		err := fitInt(s.pd.dev.Name(), l)
+		if err == nil {
+			err = s.pd.dev.v.ModifySRQ(s.handle, &abi.SRQAttr{MaxWR: uint32(maxWR)}, abi.IBV_SRQ_MAX_WR)
+			err = s.explainResize(err, l)
+		}
+		if err != nil {
+			return err
+		}
+		s.maxWR = maxWR
+		a := new(abi.SRQAttr)
+		if err := s.pd.dev.v.QuerySRQ(s.handle, a); err == nil {
+			s.maxWR = granted(a.MaxWR)
+		}
+		return nil
+	})
 }
 
 // explainResize returns why the size cannot be changed.
@@ -348,14 +336,9 @@ func (s *SRQ) explainResize(err error, l limit) error {
 //
 // C: ibv_query_srq(3).
 func (s *SRQ) Query() (*SRQAttr, error) {
-	const op = "query srq"
-	if err := s.enter(op); err != nil {
-		return nil, err
-	}
-	defer s.leave()
 	a := new(abi.SRQAttr)
-	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err != nil {
-		return nil, &OpError{Op: op, Object: s.name, Err: err}
+	if err := s.do("query srq", func() error { return s.pd.dev.v.QuerySRQ(s.handle, a) }); err != nil {
+		return nil, err
 	}
 	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }

@@ -1,10 +1,7 @@
 package ibv
 
 import (
-	"errors"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // checkType reports what an SRQ of this type lacks, or cannot have.
@@ -86,20 +83,18 @@ func (s *SRQ) CQ() *CQ { return s.cq }
 // need not know it of a basic SRQ.
 //
 // C: ibv_get_srq_num(3).
-func (s *SRQ) Num() (uint32, error) {
-	const op = "srq number"
-	if err := s.enter(op); err != nil {
-		return 0, err
-	}
-	defer s.leave()
-	num, err := s.pd.dev.v.GetSRQNum(s.pd.dev.handle, s.handle)
-	if errors.Is(err, control.ErrNoOp) || err != nil && unsupported(err) {
-		err = &UnsupportedError{Feature: "the number of an SRQ", Need: "a device with XRC", Have: s.pd.dev.Name()}
-	}
-	if err != nil {
-		return 0, &OpError{Op: op, Object: s.name, Err: err}
-	}
-	return num, nil
+func (s *SRQ) Num() (num uint32, err error) {
+	err = s.do("srq number", func() error {
+		n, err := s.pd.dev.v.GetSRQNum(s.pd.dev.handle, s.handle)
+		switch {
+		case err == nil:
+			num = n
+		case unsupported(err):
+			err = &UnsupportedError{Feature: "the number of an SRQ", Need: "a device with XRC", Have: s.pd.dev.Name()}
+		}
+		return err
+	})
+	return num, err
 }
 
 // joins reports whether the SRQ is the XRC SRQ of a CQ on the direct data path.

@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // ThreadDomain is a promise that only one goroutine at a time uses the objects made on it. The library then takes no
@@ -35,19 +34,11 @@ type ThreadDomain struct {
 //
 // C: ibv_alloc_td(3).
 func (d *Device) AllocThreadDomain() (*ThreadDomain, error) {
-	const op = "alloc thread domain"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	h, err := d.v.AllocTD(d.handle)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainDomain("a thread domain", err)}
-	}
-	td := &ThreadDomain{dev: d, handle: h}
-	td.node.initNumbered("thread domain", d.Name(), &d.node)
-	life.Watch(td, &td.life)
-	return td, nil
+	td := &ThreadDomain{dev: d}
+	return create("alloc thread domain", d.Name(), "thread domain", td, &td.node, func() (err error) {
+		td.handle, err = d.v.AllocTD(d.handle)
+		return d.explainDomain("a thread domain", err)
+	}, &d.node)
 }
 
 // Device returns the device that the domain belongs to.

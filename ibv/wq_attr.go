@@ -29,22 +29,16 @@ type WQAttr struct {
 func (w *WQ) Modify(attr *WQAttr, mask WQAttrMask) error {
 	const op = "modify wq"
 	if attr == nil {
-		return &OpError{Op: op, Object: w.name, Err: &ArgError{Arg: "attr", Got: "nil", Want: "attributes"}}
+		return opError(op, w.name, &ArgError{Arg: "attr", Got: "nil", Want: "attributes"})
 	}
-	if err := w.enter(op); err != nil {
-		return err
-	}
-	defer w.leave()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	err := attr.check(mask, w.state)
-	if err == nil {
-		err = w.modify(attr, mask)
-	}
-	if err != nil {
-		return &OpError{Op: op, Object: w.name, Err: err}
-	}
-	return nil
+	return w.do(op, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err := attr.check(mask, w.state); err != nil {
+			return err
+		}
+		return w.modify(attr, mask)
+	})
 }
 
 func (a *WQAttr) check(mask WQAttrMask, state WQState) error {

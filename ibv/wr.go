@@ -2,8 +2,6 @@ package ibv
 
 import (
 	"fmt"
-
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // MaxSGELength is the maximum length of one SGE in bytes. The field of the device has 31 bits.
@@ -93,38 +91,6 @@ type FlushRange struct {
 	Level  FlushLevel
 	Length uint64 // bytes; not used with FlushMR
 }
-
-// FlushType is the point that the data of earlier writes must reach. Types can be combined.
-//
-// C: enum ibv_placement_type.
-type FlushType uint32
-
-// The types.
-const (
-	FlushToMemory      FlushType = 1 << 0 // visible to the peer's processors and devices. C: IBV_FLUSH_GLOBAL.
-	FlushToPersistence FlushType = 1 << 1 // safe from a loss of power. C: IBV_FLUSH_PERSISTENT.
-)
-
-var flushTypeNames = []string{"ToMemory", "ToPersistence"}
-
-// String joins the names of the types with "|".
-func (t FlushType) String() string { return flags.String(t, flushTypeNames) }
-
-// FlushLevel selects the memory that is flushed.
-//
-// C: enum ibv_selectivity_level.
-type FlushLevel uint32
-
-// The levels.
-const (
-	FlushBytes FlushLevel = 0 // Length bytes at Remote. C: IBV_FLUSH_RANGE.
-	FlushMR    FlushLevel = 1 // the memory region of Remote. C: IBV_FLUSH_MR.
-)
-
-var flushLevelNames = []string{"Bytes", "MR"}
-
-// String returns the name, as in "Bytes".
-func (l FlushLevel) String() string { return enumString("FlushLevel", int64(l), flushLevelNames) }
 
 // TSO has the parameters of OpTSO, in addition to the data.
 //

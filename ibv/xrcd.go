@@ -8,7 +8,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // XRCD is an XRC domain: XRC SRQs and the receiving QPs by which peers reach them. A sending QP
@@ -34,36 +33,27 @@ type XRCD struct {
 // C: ibv_open_xrcd(3).
 func (d *Device) OpenXRCD(file *os.File, flags int) (*XRCD, error) {
 	const op = "open xrcd"
-	fail := func(err error) (*XRCD, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
 	if odd := flags &^ (os.O_CREATE | os.O_EXCL); odd != 0 {
-		return fail(&ArgError{Arg: "flags", Got: fmt.Sprintf("%#x", flags), Want: "os.O_CREATE, os.O_EXCL or 0"})
+		return nil, opError(op, d.Name(), &ArgError{Arg: "flags", Got: fmt.Sprintf("%#x", flags),
+			Want: "os.O_CREATE, os.O_EXCL or 0"})
 	}
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
 	attr := &abi.XRCDInitAttr{CompMask: abi.IBV_XRCD_INIT_ATTR_FD | abi.IBV_XRCD_INIT_ATTR_OFLAGS, FD: -1,
 		OFlags: int32(flags)}
-	var h uintptr
-	var err error
-	open := func(fd uintptr) {
-		attr.FD = int32(fd)
-		h, err = d.v.OpenXRCD(d.handle, attr)
-	}
-	if file == nil {
-		open(^uintptr(0))
-	} else if conn, e := file.SyscallConn(); e != nil {
-		return fail(e)
-	} else if e := conn.Control(open); e != nil {
-		return fail(e)
-	}
-	if err != nil {
-		return fail(d.explainXRCD(err, flags)) // verbs do not report how many the device has
-	}
-	x := &XRCD{dev: d, handle: h}
-	x.node.initNumbered("xrcd", d.Name(), &d.node)
-	life.Watch(x, &x.life)
-	return x, nil
+	x := &XRCD{dev: d}
+	return create(op, d.Name(), "xrcd", x, &x.node, func() (err error) {
+		open := func(fd uintptr) {
+			attr.FD = int32(fd)
+			x.handle, err = d.v.OpenXRCD(d.handle, attr)
+		}
+		if file == nil {
+			open(^uintptr(0))
+		} else if conn, e := file.SyscallConn(); e != nil {
+			return e
+		} else if e := conn.Control(open); e != nil {
+			return e
+		}
+		return d.explainXRCD(err, flags) // verbs do not report how many the device has
+	}, &d.node)
 }
 
 func (d *Device) explainXRCD(err error, flags int) error {

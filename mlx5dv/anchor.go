@@ -33,11 +33,9 @@ func CreateSteeringAnchor(dev *ibv.Device, table FlowTable, priority int) (*Stee
 	}
 	h, id, err := c.lib.CreateSteeringAnchor(c.handle, &abi.MLX5DVSteeringAnchorAttr{FTType: uint32(table),
 		Priority: uint16(priority)})
-	if err != nil {
-		return nil, c.fail(explainSteering(err, dev, "an anchor of table "+table.String(), priority))
-	}
 	a := &SteeringAnchor{id: id}
-	return made(c, a, &a.node, "steering anchor", h), nil
+	return created(c, a, &a.node, "steering anchor", h,
+		explainSteering(err, dev, "an anchor of table "+table.String(), priority))
 }
 
 // ID returns the number of the anchor's table.

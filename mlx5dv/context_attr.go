@@ -35,12 +35,8 @@ func SetAllocators(dev *ibv.Device, a Allocators) error {
 	if a.Alloc == 0 || a.Free == 0 {
 		return c.fail(&ibv.ArgError{Arg: "a", Got: "no address", Want: "the addresses of two C functions"})
 	}
-	err = c.lib.SetContextAllocators(c.handle, &abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data})
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+	return c.end(c.lib.SetContextAllocators(c.handle,
+		&abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data}))
 }
 
 // DataDirectPath returns the folder in sysfs of the PCI function by which a device reaches memory of
@@ -60,11 +56,11 @@ func DataDirectPath(dev *ibv.Device) (string, error) {
 	if errors.Is(err, syscall.ENODEV) {
 		err = syscall.EOPNOTSUPP
 	}
+	err = c.end(verbs.ExplainUnsupported(err, "data direct", "a device with a function for data direct",
+		dev.Name()+" without; use RegDmabuf without DataDirect"))
 	if err != nil {
-		return "", c.fail(verbs.ExplainUnsupported(err, "data direct", "a device with a function for data direct",
-			dev.Name()+" without; use RegDmabuf without DataDirect"))
+		return "", err
 	}
-	c.done()
 	path, _, _ := strings.Cut(string(b), "\x00")
 	return filepath.Join("/sys", path), nil
 }

@@ -38,11 +38,10 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	if opt == nil {
 		opt = &CQOptions{}
 	}
-	lib, _, leave, err := enter(dev, op)
+	lib, _, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave()
 	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, dev.Name(), err) }
 	dv := new(abi.MLX5DVCQInitAttr)
 	switch opt.EntrySize {

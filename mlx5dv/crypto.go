@@ -40,11 +40,7 @@ func crypto(dev *ibv.Device, op string, f func(lib control.MLX5, handle uintptr)
 	if _, err = c.encrypts(); err == nil {
 		err = f(c.lib, c.handle)
 	}
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+	return c.end(err)
 }
 
 func noCrypto(device string) error {
@@ -148,13 +144,9 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 	}
 	attr.Opaque = opt.Opaque
 	copy(attr.Key[:], opt.Key)
-	d := new(DEK)
 	h, number, err := c.lib.DEKCreate(c.handle, attr)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	d.number = number
-	return made(c, d, &d.node, "dek", h), nil
+	d := &DEK{number: number}
+	return created(c, d, &d.node, "dek", h, err)
 }
 
 // DEKInfo is the state of a DEK, as the device reports it.
@@ -171,15 +163,10 @@ type DEKInfo struct {
 //
 // C: mlx5dv_dek_query(3).
 func (d *DEK) Query() (DEKInfo, error) {
-	c, err := beginOn(&d.node, "mlx5dv query dek")
-	if err != nil {
+	attr := new(abi.MLX5DVDEKAttr)
+	if err := d.do("mlx5dv query dek", func() error { return d.lib.DEKQuery(d.handle, attr) }); err != nil {
 		return DEKInfo{}, err
 	}
-	attr := new(abi.MLX5DVDEKAttr)
-	if err := d.lib.DEKQuery(d.handle, attr); err != nil {
-		return DEKInfo{}, c.fail(err)
-	}
-	c.done()
 	return DEKInfo{attr.State == abi.MLX5DV_DEK_STATE_READY, attr.Opaque}, nil
 }
 

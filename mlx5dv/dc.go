@@ -120,22 +120,12 @@ func ResetDCIStream(qp *ibv.QP, stream uint16) error {
 	if qp.Type() != ibv.DCI {
 		return opError(op, name, &ibv.ArgError{Arg: "qp", Got: "a QP of type " + qp.Type().String(), Want: "a DCI"})
 	}
-	lib, _, leave, err := enter(qp.PD().Device(), op)
-	if err != nil {
+	ref, dev := verbs.Ref(qp)
+	return onObject(op, name, ref, dev, func(c *call, h uintptr) error {
+		err := c.lib.DCIStreamIDReset(h, stream)
+		if errors.Is(err, syscall.EINVAL) {
+			err = &ibv.ArgError{Arg: "stream", Got: fmt.Sprint(stream), Want: "a stream that the DCI was made with"}
+		}
 		return err
-	}
-	leave() // the QP keeps the device open
-	h, leave, err := verbs.Enter(qp, op)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	err = lib.DCIStreamIDReset(h, stream)
-	if errors.Is(err, syscall.EINVAL) {
-		err = &ibv.ArgError{Arg: "stream", Got: fmt.Sprint(stream), Want: "a stream that the DCI was made with"}
-	}
-	if err != nil {
-		return opError(op, name, err)
-	}
-	return nil
+	})
 }

@@ -21,17 +21,11 @@ import (
 //
 // C: mlx5dv_devx_general_cmd(3).
 func DevXCommand(dev *ibv.Device, in, out []byte) error {
-	const op = "mlx5dv devx command"
-	c, err := begin(dev, op)
+	c, err := begin(dev, "mlx5dv devx command")
 	if err != nil {
 		return err
 	}
-	err = command(dev, in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) })
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+	return c.end(command(dev, in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) }))
 }
 
 // Sizes of a command and of an answer.

@@ -29,11 +29,8 @@ func CreateDevXObject(dev *ibv.Device, in, out []byte) (*DevXObject, error) {
 		h, err = c.lib.DevXObjCreate(c.handle, in, out)
 		return err
 	})
-	if err != nil {
-		return nil, c.fail(err)
-	}
 	o := new(DevXObject)
-	return made(c, o, &o.node, "devx object", h), nil
+	return created(c, o, &o.node, "devx object", h, err)
 }
 
 // Query asks the device about the object by a command. out is room for the answer and is overwritten.
@@ -51,14 +48,9 @@ func (o *DevXObject) Modify(in, out []byte) error {
 }
 
 func (o *DevXObject) command(op string, in, out []byte, do func(obj uintptr, in, out []byte) error) error {
-	if err := o.enter(op); err != nil {
-		return err
-	}
-	defer o.leave()
-	if err := command(o.dev, in, out, func() error { return do(o.handle, in, out) }); err != nil {
-		return opError(op, o.name, err)
-	}
-	return nil
+	return o.do(op, func() error {
+		return command(o.dev, in, out, func() error { return do(o.handle, in, out) })
+	})
 }
 
 // Close destroys the object.
@@ -107,43 +99,27 @@ func onVerbs(op string, obj any, in, out []byte, qp, cq, srq, wq, table verbsCom
 	var do verbsCommand
 	switch o := obj.(type) {
 	case *ibv.QP:
-		if do = qp; o != nil {
-			ref, dev = verbs.Ref(o)
-		}
+		do = qp
+		ref, dev = verbs.Ref(o)
 	case *ibv.CQ:
-		if do = cq; o != nil {
-			ref, dev = verbs.Ref(o)
-		}
+		do = cq
+		ref, dev = verbs.Ref(o)
 	case *ibv.SRQ:
-		if do = srq; o != nil {
-			ref, dev = verbs.Ref(o)
-		}
+		do = srq
+		ref, dev = verbs.Ref(o)
 	case *ibv.WQ:
-		if do = wq; o != nil {
-			ref, dev = verbs.Ref(o)
-		}
+		do = wq
+		ref, dev = verbs.Ref(o)
 	case *ibv.RWQIndTable:
-		if do = table; o != nil {
-			ref, dev = verbs.Ref(o)
-		}
+		do = table
+		ref, dev = verbs.Ref(o)
 	}
 	if dev == nil {
 		return opError(op, "", &ibv.ArgError{Arg: "obj", Got: "nil", Want: "an open object"})
 	}
-	c, err := begin(dev, op)
-	if err != nil {
-		return err
-	}
-	c.object = ref.Name
-	h, err := c.useVerbs(ref, dev)
-	if err == nil {
-		err = command(dev, in, out, func() error { return do(c.lib, h, in, out) })
-	}
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+	return onObject(op, ref.Name, ref, dev, func(c *call, h uintptr) error {
+		return command(dev, in, out, func() error { return do(c.lib, h, in, out) })
+	})
 }
 
 // devx enters an object of DevX.

@@ -7,34 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// DMType is a kind of device memory.
-//
-// C: enum mlx5dv_alloc_dm_type.
-type DMType uint32
-
-// DMMemic is memory for data, as ibv's Device.AllocDM allocates it.
-const DMMemic DMType = abi.MLX5DV_DM_TYPE_MEMIC
-
-// Memory for what the device reads when it steers packets.
-//
-// Experimental: no device has run this. See docs/stability.md.
-const (
-	DMSteering            DMType = abi.MLX5DV_DM_TYPE_STEERING_SW_ICM
-	DMHeaderModify        DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM
-	DMHeaderModifyPattern DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM
-	DMEncap               DMType = abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM
-)
-
-var dmTypeNames = []string{"Memic", "Steering", "HeaderModify", "HeaderModifyPattern", "Encap"}
-
-// String returns the name, as in "Steering".
-func (t DMType) String() string {
-	if int(t) < len(dmTypeNames) {
-		return dmTypeNames[t]
-	}
-	return fmt.Sprintf("DMType(%d)", uint32(t))
-}
-
 // DMOptions configures device memory. The zero value selects the defaults.
 type DMOptions struct {
 	ibv.DMOptions
@@ -50,11 +22,10 @@ func AllocDM(dev *ibv.Device, size int, opt *DMOptions) (*ibv.DM, error) {
 	if opt == nil {
 		opt = &DMOptions{}
 	}
-	lib, h, leave, err := enter(dev, op)
+	lib, h, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave()
 	return verbs.AllocDM(dev, op, size, &opt.DMOptions, opt.Type == DMMemic,
 		func(attr *abi.AllocDMAttr) (uintptr, error) {
 			return lib.AllocDM(h, attr, &abi.MLX5DVAllocDMAttr{Type: uint32(opt.Type)})
@@ -68,26 +39,19 @@ func AllocDM(dev *ibv.Device, size int, opt *DMOptions) (*ibv.DM, error) {
 // Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_dm_map_op_addr(3), of libmlx5 v35.
-func MapDMOp(dm *ibv.DM, op uint8) ([]byte, error) {
+func MapDMOp(dm *ibv.DM, op uint8) (b []byte, err error) {
 	const name = "mlx5dv map dm op"
-	if dm == nil {
+	ref, dev := verbs.Ref(dm)
+	if dev == nil {
 		return nil, opError(name, "", &ibv.ArgError{Arg: "dm", Got: "nil", Want: "an open DM"})
 	}
-	lib, _, leave, err := enter(dm.Device(), name)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	h, leaveDM, err := verbs.Enter(dm, name)
-	if err != nil {
-		return nil, err
-	}
-	defer leaveDM()
-	p, err := lib.DMMapOpAddr(h, op)
-	if err != nil {
-		return nil, opError(name, dm.Device().Name(),
-			verbs.ExplainUnsupported(err, fmt.Sprintf("operation %d on device memory", op),
-				"a device with operations on its memory", dm.Device().Name()+" without this one"))
-	}
-	return memory(p, uint64(dm.Len())), nil
+	err = onObject(name, dev.Name(), ref, dev, func(c *call, h uintptr) error {
+		p, err := c.lib.DMMapOpAddr(h, op)
+		if err == nil {
+			b = memory(p, uint64(dm.Len()))
+		}
+		return verbs.ExplainUnsupported(err, fmt.Sprintf("operation %d on device memory", op),
+			"a device with operations on its memory", dev.Name()+" without this one")
+	})
+	return b, err
 }

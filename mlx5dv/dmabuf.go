@@ -18,11 +18,10 @@ func RegDmabuf(pd *ibv.PD, fd int, off uint64, length int, iova uint64, access i
 	if pd == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
 	}
-	lib, _, leave, err := enter(pd.Device(), op)
+	lib, _, err := reach(pd.Device(), op)
 	if err != nil {
 		return nil, err
 	}
-	leave()
 	var own uint32
 	if dataDirect {
 		own = abi.MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT

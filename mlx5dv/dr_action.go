@@ -34,11 +34,32 @@ func (d *DRDomain) action(what string, create func(c *call) (uintptr, error)) (*
 		return nil, err
 	}
 	h, err := create(c)
-	if err != nil {
-		return nil, c.fail(explainDR(err, d.dev, "the action "+what))
-	}
 	a := &DRAction{domain: d}
-	return made(c, a, &a.node, "dr action", h), nil
+	return created(c, a, &a.node, "dr action", h, explainDR(err, d.dev, "the action "+what))
+}
+
+// action enters an action of a domain.
+func (c *call) action(arg string, a *DRAction, d *DRDomain) (uintptr, error) {
+	switch {
+	case a == nil:
+		return 0, &ibv.ArgError{Arg: arg, Got: "nil", Want: "a DRAction"}
+	case a.domain != d:
+		return 0, &ibv.ArgError{Arg: arg, Got: a.String() + ", of another DRDomain",
+			Want: "an action of the same DRDomain"}
+	}
+	return a.handle, c.use(&a.node, arg)
+}
+
+// onDevX makes an action of an object that was made by DevX.
+func (d *DRDomain) onDevX(what string, o *DevXObject, create func(c *call, h uintptr) (uintptr, error)) (*DRAction,
+	error) {
+	return d.action(what, func(c *call) (uintptr, error) {
+		h, err := c.devx(o)
+		if err != nil {
+			return 0, err
+		}
+		return create(c, h)
+	})
 }
 
 // Drop drops frames. C: mlx5dv_dr_action_create_drop(3).
@@ -178,11 +199,7 @@ func (d *DRDomain) ToIBPort(port int) (*DRAction, error) {
 //
 // C: mlx5dv_dr_action_create_dest_devx_tir(3), of libmlx5 v31.
 func (d *DRDomain) ToTIR(tir *DevXObject) (*DRAction, error) {
-	return d.action("to TIR", func(c *call) (uintptr, error) {
-		h, err := c.devx(tir)
-		if err != nil {
-			return 0, err
-		}
+	return d.onDevX("to TIR", tir, func(c *call, h uintptr) (uintptr, error) {
 		return c.lib.DRActionDestTIR(h)
 	})
 }
@@ -190,11 +207,7 @@ func (d *DRDomain) ToTIR(tir *DevXObject) (*DRAction, error) {
 // Count counts frames in a counter that was made by DevX, at offset in its bulk.
 // C: mlx5dv_dr_action_create_flow_counter(3).
 func (d *DRDomain) Count(counter *DevXObject, offset uint32) (*DRAction, error) {
-	return d.action("count", func(c *call) (uintptr, error) {
-		h, err := c.devx(counter)
-		if err != nil {
-			return 0, err
-		}
+	return d.onDevX("count", counter, func(c *call, h uintptr) (uintptr, error) {
 		return c.lib.DRActionFlowCounter(h, offset)
 	})
 }
@@ -398,103 +411,4 @@ func (d *DRDomain) PushVLAN(etherType, tag uint16) (*DRAction, error) {
 		binary.BigEndian.PutUint16(b[2:], tag)
 		return c.lib.DRActionPushVLAN(d.handle, binary.NativeEndian.Uint32(b[:]))
 	})
-}
-
-// DRASO is the use of an object of the device's "advanced steering operations": a first-hit bit, a meter, or the
-// tracking of connections.
-//
-// Experimental: no device has run this. See docs/stability.md.
-type DRASO struct {
-	Offset uint32 // in the bulk of the object
-	Flags  DRASOFlags
-	RegC   uint8 // the register that has the result
-}
-
-// DRASOFlags select the operation on the object. The meaning of a bit depends on the type of the object.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: enum mlx5dv_dr_action_aso_*_flags.
-type DRASOFlags uint32
-
-// The flags: of a first-hit bit, the first color of a meter, and the direction of a connection.
-const (
-	DRASOFirstHitSet    DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FIRST_HIT_SET
-	DRASOMeterRed       DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_RED
-	DRASOMeterYellow    DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_YELLOW
-	DRASOMeterGreen     DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_GREEN
-	DRASOMeterUndefined DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_UNDEFINED
-	DRASOInitiator      DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_CT_DIRECTION_INITIATOR
-	DRASOResponder      DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_CT_DIRECTION_RESPONDER
-)
-
-// ASO uses an object that was made by DevX.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: mlx5dv_dr_action_create_aso(3), of libmlx5 v33.
-func (d *DRDomain) ASO(o *DevXObject, use DRASO) (*DRAction, error) {
-	return d.action("ASO", func(c *call) (uintptr, error) {
-		h, err := c.devx(o)
-		if err != nil {
-			return 0, err
-		}
-		return c.lib.DRActionASO(d.handle, h, use.Offset, uint32(use.Flags), use.RegC)
-	})
-}
-
-// ModifyASO changes an action of ASO, for rules that are made later.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: mlx5dv_dr_action_modify_aso(3), of libmlx5 v33.
-func (a *DRAction) ModifyASO(use DRASO) error {
-	return a.do("modify dr aso", func() error {
-		return explainDR(a.lib.DRActionModifyASO(a.handle, use.Offset, uint32(use.Flags), use.RegC), a.dev, "ASO")
-	})
-}
-
-// LinkASO lets a domain use an ASO object of another: that of a TX domain in an RX one, for example.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: mlx5dv_dr_aso_other_domain_link(3), of libmlx5 v38.
-func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
-	c, err := beginOn(&d.node, "link dr aso")
-	if err != nil {
-		return err
-	}
-	if peer == nil || peer == d {
-		return c.fail(&ibv.ArgError{Arg: "peer", Got: "nil, or the same", Want: "another DRDomain"})
-	}
-	h, err := c.devx(o)
-	if err = errors.Join(err, c.use(&peer.node, "peer")); err != nil {
-		return c.fail(err)
-	}
-	if err := c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC); err != nil {
-		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
-	}
-	c.done()
-	return nil
-}
-
-// UnlinkASO undoes LinkASO.
-//
-// Experimental: no device has run this. See docs/stability.md.
-//
-// C: mlx5dv_dr_aso_other_domain_unlink(3), of libmlx5 v38.
-func (d *DRDomain) UnlinkASO(o *DevXObject) error {
-	c, err := beginOn(&d.node, "unlink dr aso")
-	if err != nil {
-		return err
-	}
-	h, err := c.devx(o)
-	if err != nil {
-		return c.fail(err)
-	}
-	if err := c.lib.DRASOOtherDomainUnlink(h, d.handle); err != nil {
-		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
-	}
-	c.done()
-	return nil
 }

@@ -45,11 +45,8 @@ func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
 			Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"})
 	}
 	h, err := c.lib.DRDomainCreate(c.handle, uint32(typ))
-	if err != nil {
-		return nil, c.fail(explainDR(err, dev, "direct rules of "+typ.String()))
-	}
 	d := new(DRDomain)
-	return made(c, d, &d.node, "dr domain", h), nil
+	return created(c, d, &d.node, "dr domain", h, explainDR(err, dev, "direct rules of "+typ.String()))
 }
 
 // Close destroys the domain.

@@ -33,11 +33,8 @@ func (d *DRDomain) CreateTable(level int) (*DRTable, error) {
 		return nil, c.fail(&ibv.ArgError{Arg: "level", Got: fmt.Sprint(level), Want: "0, the root, or more"})
 	}
 	h, err := c.lib.DRTableCreate(d.handle, uint32(level))
-	if err != nil {
-		return nil, c.fail(explainDR(err, d.dev, aboveRoot))
-	}
 	t := &DRTable{domain: d, level: level}
-	return made(c, t, &t.node, "dr table", h), nil
+	return created(c, t, &t.node, "dr table", h, explainDR(err, d.dev, aboveRoot))
 }
 
 // Level returns the table's level, 0 for the root.
@@ -85,11 +82,8 @@ func (t *DRTable) CreateMatcher(priority int, mask *Match) (*DRMatcher, error) {
 		return nil, c.fail(err)
 	}
 	h, err := c.lib.DRMatcherCreate(t.handle, uint16(priority), parts(b), b)
-	if err != nil {
-		return nil, c.fail(explainSteering(err, t.dev, "a matcher with these fields", priority))
-	}
 	m := &DRMatcher{table: t, mask: b}
-	return made(c, m, &m.node, "dr matcher", h), nil
+	return created(c, m, &m.node, "dr matcher", h, explainSteering(err, t.dev, "a matcher with these fields", priority))
 }
 
 // DRLayout is how a matcher lays out its rules.
@@ -134,71 +128,4 @@ func (m *DRMatcher) Close() error {
 // C: mlx5dv_dump_dr_matcher(3), of libmlx5 v28.
 func (m *DRMatcher) Dump(w io.Writer) error {
 	return m.dump(w, func() ([]byte, error) { return m.lib.DumpDRMatcher(m.handle) })
-}
-
-// DRRule is a rule of direct rules.
-//
-// It belongs to its DRMatcher and its actions.
-//
-// C: struct mlx5dv_dr_rule.
-type DRRule struct{ node }
-
-// maxDRActions bounds the actions of a rule.
-const maxDRActions = 16
-
-// CreateRule makes a rule. value may be nil for a matcher that compares nothing; it has only bits of the
-// matcher's mask. The actions are of the same DRDomain.
-//
-// C: mlx5dv_dr_rule_create(3).
-func (m *DRMatcher) CreateRule(value *Match, actions ...*DRAction) (*DRRule, error) {
-	c, err := beginOn(&m.node, "create dr rule")
-	if err != nil {
-		return nil, err
-	}
-	v, err := value.valueFor(m.mask)
-	errs := []error{err}
-	if len(actions) > maxDRActions {
-		errs = append(errs, &ibv.LimitError{What: "dr actions", Asked: uint64(len(actions)), Limit: maxDRActions,
-			Where: "one rule"})
-	}
-	list := make([]uintptr, len(actions))
-	for i, a := range actions {
-		h, err := c.action(fmt.Sprintf("actions[%d]", i), a, m.table.domain)
-		list[i], errs = h, append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, c.fail(err)
-	}
-	h, err := c.lib.DRRuleCreate(m.handle, v, list)
-	if err != nil {
-		return nil, c.fail(explainDR(err, m.dev, "these actions in this table"))
-	}
-	r := new(DRRule)
-	return made(c, r, &r.node, "dr rule", h), nil
-}
-
-// action enters an action of a domain.
-func (c *call) action(arg string, a *DRAction, d *DRDomain) (uintptr, error) {
-	switch {
-	case a == nil:
-		return 0, &ibv.ArgError{Arg: arg, Got: "nil", Want: "a DRAction"}
-	case a.domain != d:
-		return 0, &ibv.ArgError{Arg: arg, Got: a.String() + ", of another DRDomain",
-			Want: "an action of the same DRDomain"}
-	}
-	return a.handle, c.use(&a.node, arg)
-}
-
-// Close removes the rule.
-//
-// C: mlx5dv_dr_rule_destroy(3).
-func (r *DRRule) Close() error {
-	return r.close(func() error { return r.lib.DRRuleDestroy(r.handle) })
-}
-
-// Dump writes the rule.
-//
-// C: mlx5dv_dump_dr_rule(3), of libmlx5 v28.
-func (r *DRRule) Dump(w io.Writer) error {
-	return r.dump(w, func() ([]byte, error) { return r.lib.DumpDRRule(r.handle) })
 }

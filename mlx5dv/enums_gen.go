@@ -540,3 +540,92 @@ var eventTypeNames = []string{"Completion", "PathMig", "CommEst", "SQDrained", "
 func (v EventType) String() string {
 	return flags.Name("EventType", int64(v), eventTypeNames)
 }
+
+// FlowTable is a kind of table of steering rules: which frames come to it.
+//
+// C: enum mlx5dv_flow_table_type.
+type FlowTable uint32
+
+const (
+	TableNICRx FlowTable = 0 // what a port receives. C: MLX5DV_FLOW_TABLE_TYPE_NIC_RX.
+	TableNICTx FlowTable = 1 // what it sends. C: MLX5DV_FLOW_TABLE_TYPE_NIC_TX.
+	// TableFDB is of what the e-switch forwards. C: MLX5DV_FLOW_TABLE_TYPE_FDB.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	TableFDB FlowTable = 2
+	// TableRDMARx is of RoCE packets. C: MLX5DV_FLOW_TABLE_TYPE_RDMA_RX.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	TableRDMARx FlowTable = 3
+	// TableRDMATx is of RoCE packets. C: MLX5DV_FLOW_TABLE_TYPE_RDMA_TX.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	TableRDMATx FlowTable = 4
+	// TableRDMATransportRx is of RoCE packets. C: MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	TableRDMATransportRx FlowTable = 5
+	// TableRDMATransportTx is of RoCE packets. C: MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_TX.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	TableRDMATransportTx FlowTable = 6
+)
+
+var flowTableNames = []string{"NICRx", "NICTx", "FDB", "RDMARx", "RDMATx", "RDMATransportRx",
+	"RDMATransportTx"}
+
+// String returns the name, as in "RDMARx".
+func (v FlowTable) String() string {
+	return flags.Name("FlowTable", int64(v), flowTableNames)
+}
+
+// DMType is a kind of device memory.
+//
+// C: enum mlx5dv_alloc_dm_type.
+type DMType uint32
+
+const (
+	// DMMemic is memory for data, as ibv's Device.AllocDM allocates it. C: MLX5DV_DM_TYPE_MEMIC.
+	DMMemic DMType = 0
+	// DMSteering is memory for what the device reads when it steers packets. C: MLX5DV_DM_TYPE_STEERING_SW_ICM.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	DMSteering DMType = 1
+	// DMHeaderModify is memory for what the device reads when it steers packets. C:
+	// MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	DMHeaderModify DMType = 2
+	// DMHeaderModifyPattern is memory for what the device reads when it steers packets. C:
+	// MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	DMHeaderModifyPattern DMType = 3
+	// DMEncap is memory for what the device reads when it steers packets. C: MLX5DV_DM_TYPE_ENCAP_SW_ICM.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
+	DMEncap DMType = 4
+)
+
+var dmTypeNames = []string{"Memic", "Steering", "HeaderModify", "HeaderModifyPattern", "Encap"}
+
+// String returns the name, as in "HeaderModify".
+func (v DMType) String() string {
+	return flags.Name("DMType", int64(v), dmTypeNames)
+}
+
+// PacketPacingFlags modify AllocPacketPacing.
+//
+// Experimental: no device has run this. See docs/stability.md.
+type PacketPacingFlags uint32
+
+const (
+	// PacingDedicated gives an entry that no other call shares, even for the same contents. C:
+	// MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX.
+	PacingDedicated PacketPacingFlags = 1 << 0
+)
+
+var packetPacingFlagsNames = []string{"Dedicated"}
+
+// String joins the names with "|".
+func (v PacketPacingFlags) String() string { return flags.String(v, packetPacingFlagsNames) }

@@ -13,11 +13,10 @@ import (
 // C: mlx5dv_create_flow_action_esp(3) with MLX5_IB_UAPI_FLOW_ACTION_FLAGS_REQUIRE_METADATA.
 func CreateESPAction(dev *ibv.Device, a *ibv.ESPAction) (*ibv.FlowAction, error) {
 	const op = "mlx5dv create esp action"
-	lib, _, leave, err := enter(dev, op)
+	lib, _, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave()
 	return verbs.NewESPAction(dev, op, a, func(handle uintptr, e *abi.ESP) (uintptr, error) {
 		attr := &abi.MLX5DVFlowActionESP{CompMask: abi.MLX5DV_FLOW_ACTION_ESP_MASK_FLAGS,
 			ActionFlags: abi.MLX5DV_FLOW_ACTION_FLAGS_REQUIRE_METADATA}

@@ -169,11 +169,9 @@ func (m *FlowMatcher) CreateFlow(value *Match, actions ...FlowAction) (*Flow, er
 		return nil, c.fail(err)
 	}
 	h, err := c.lib.CreateFlow(m.handle, v, list)
-	if err != nil {
-		return nil, c.fail(explainSteering(err, m.dev, "these actions in table "+m.table.String(), -1))
-	}
 	fl := new(Flow)
-	return made(c, fl, &fl.node, "flow", h), nil
+	return created(c, fl, &fl.node, "flow", h,
+		explainSteering(err, m.dev, "these actions in table "+m.table.String(), -1))
 }
 
 // Close removes the rule.

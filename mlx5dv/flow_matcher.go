@@ -73,11 +73,9 @@ func CreateFlowMatcher(dev *ibv.Device, opt *FlowMatcherOptions) (*FlowMatcher, 
 		attr.IBPort = uint32(opt.IBPort)
 	}
 	h, err := c.lib.CreateFlowMatcher(c.handle, attr, mask)
-	if err != nil {
-		return nil, c.fail(explainSteering(err, dev, "a matcher of table "+opt.Table.String(), opt.Priority))
-	}
 	m := &FlowMatcher{mask: mask, table: opt.Table}
-	return made(c, m, &m.node, "flow matcher", h), nil
+	return created(c, m, &m.node, "flow matcher", h,
+		explainSteering(err, dev, "a matcher of table "+opt.Table.String(), opt.Priority))
 }
 
 func checkPriority(p int) error {

@@ -158,11 +158,10 @@ func CreateHeaderAction(dev *ibv.Device, table FlowTable, actions ...HeaderActio
 	if err != nil {
 		return nil, opError(op, nameOf(dev), err)
 	}
-	lib, _, leave, err := enter(dev, op)
+	lib, _, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave()
 	return verbs.NewFlowAction(dev, op, func(handle uintptr) (uintptr, error) {
 		h, err := lib.CreateFlowActionModifyHeader(handle, words, uint32(table))
 		if err != nil {

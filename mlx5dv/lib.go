@@ -41,6 +41,15 @@ func enter(dev *ibv.Device, op string) (lib control.MLX5, handle uintptr, leave 
 	return lib, h, leave, nil
 }
 
+// reach is enter for a call that enters the device, or an object that keeps it open, on its own.
+func reach(dev *ibv.Device, op string) (lib control.MLX5, handle uintptr, err error) {
+	lib, handle, leave, err := enter(dev, op)
+	if err == nil {
+		leave()
+	}
+	return lib, handle, err
+}
+
 // native reports whether the device is on the native control path.
 func native(dev *ibv.Device) bool {
 	path, _ := dev.ControlPath()

@@ -58,11 +58,10 @@ func CreateMkey(pd *ibv.PD, opt *MkeyOptions) (*Mkey, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
 	}
 	name := pd.Device().Name()
-	lib, _, leave, err := enter(pd.Device(), op)
+	lib, _, err := reach(pd.Device(), op)
 	if err != nil {
 		return nil, err
 	}
-	leave() // pd keeps the device open
 	m := &Mkey{lib: lib, flags: opt.Flags}
 	if err := m.check(pd.Device(), opt); err != nil {
 		return nil, opError(op, name, err)

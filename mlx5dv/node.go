@@ -123,6 +123,15 @@ func (c *call) fail(err error) error {
 	return opError(c.op, c.object, err)
 }
 
+// end ends a call that made nothing, with an error or without.
+func (c *call) end(err error) error {
+	if err != nil {
+		return c.fail(err)
+	}
+	c.done()
+	return nil
+}
+
 // made is the end of a call that made an object: it becomes a child of all that the call has entered. obj is the object
 // that embeds n.
 func made[T any](c *call, obj *T, n *node, kind string, handle uintptr) *T {
@@ -131,4 +140,26 @@ func made[T any](c *call, obj *T, n *node, kind string, handle uintptr) *T {
 	life.Watch(obj, &n.life)
 	c.done()
 	return obj
+}
+
+// created is made unless there is an error.
+func created[T any](c *call, obj *T, n *node, kind string, handle uintptr, err error) (*T, error) {
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	return made(c, obj, n, kind, handle), nil
+}
+
+// onObject calls do with an object of verbs, while it is open. Errors name object.
+func onObject(op, object string, ref life.Ref, dev *ibv.Device, do func(c *call, h uintptr) error) error {
+	c, err := begin(dev, op)
+	if err != nil {
+		return err
+	}
+	c.object = object
+	h, err := c.useVerbs(ref, dev)
+	if err == nil {
+		err = do(c, h)
+	}
+	return c.end(err)
 }

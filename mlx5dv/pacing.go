@@ -4,21 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/flags"
 )
-
-// PacketPacingFlags modify AllocPacketPacing.
-//
-// Experimental: no device has run this. See docs/stability.md.
-type PacketPacingFlags uint32
-
-// PacingDedicated gives an entry that is not shared, even with entries of the same contents.
-// C: MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX.
-const PacingDedicated PacketPacingFlags = abi.MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX
-
-// String joins the names of the flags with "|".
-func (f PacketPacingFlags) String() string { return flags.String(f, []string{"Dedicated"}) }
 
 // PacketPacing is an entry of the device's table of rates, whose index commands of DevX take.
 // ibv.QP.ModifyRateLimit is for QPs of verbs.
@@ -58,12 +44,10 @@ func AllocPacketPacing(dev *ibv.Device, context []byte, f PacketPacingFlags) (*P
 		return nil, c.fail(&ibv.ArgError{Arg: "flags", Got: f.String(), Want: fmt.Sprint("of ", PacingDedicated)})
 	}
 	h, index, err := c.lib.PPAlloc(c.handle, context, uint32(f))
-	if err != nil {
-		return nil, c.fail(verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
-			dev.Name()+" without"))
-	}
 	p := &PacketPacing{index: index}
-	return made(c, p, &p.node, "packet pacing", h), nil
+	return created(c, p, &p.node, "packet pacing", h,
+		verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
+			dev.Name()+" without"))
 }
 
 // Index returns the number of the entry.

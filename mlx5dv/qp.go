@@ -70,11 +70,10 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return nil, opError(op, dev.Name(), &ibv.UnsupportedError{Feature: "QPOptions.MaxAtomic on DataPathOps",
 			Need: "CQs of the direct data path, or MLNX_OFED 4", Have: "a CQ of the data path Ops"})
 	}
-	lib, h, leave, err := enter(dev, op)
+	lib, h, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave() // pd keeps the device open
 	dv := new(abi.MLX5DVQPInitAttr)
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // onQP calls do with the handle of a QP that is kept open meanwhile, and with its state: QP.State within do would enter
@@ -18,24 +17,7 @@ func onQP(op string, qp *ibv.QP, do func(c *call, h uintptr, s ibv.QPState) erro
 	}
 	ref, dev := verbs.Ref(qp)
 	state := qp.State()
-	return onObject(op, ref, dev, func(c *call, h uintptr) error { return do(c, h, state) })
-}
-
-func onObject(op string, ref life.Ref, dev *ibv.Device, do func(c *call, h uintptr) error) error {
-	c, err := begin(dev, op)
-	if err != nil {
-		return err
-	}
-	c.object = ref.Name
-	h, err := c.useVerbs(ref, dev)
-	if err == nil {
-		err = do(c, h)
-	}
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+	return onObject(op, ref.Name, ref, dev, func(c *call, h uintptr) error { return do(c, h, state) })
 }
 
 // LAGPort is the port of a bond that a QP sends from.
@@ -99,7 +81,7 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 		return opError(op, "", &ibv.ArgError{Arg: "ah", Got: "nil", Want: "an open AH"})
 	}
 	ref, dev := verbs.Ref(ah)
-	return onObject(op, ref, dev, func(c *call, h uintptr) error {
+	return onObject(op, ref.Name, ref, dev, func(c *call, h uintptr) error {
 		if qpn >= 1<<24 {
 			return &ibv.ArgError{Arg: "qpn", Got: fmt.Sprintf("%#x", qpn), Want: "a number of 24 bits"}
 		}

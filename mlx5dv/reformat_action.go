@@ -36,11 +36,10 @@ func CreateReformatAction(dev *ibv.Device, table FlowTable, way Reformat, data [
 	if err := way.check(data); err != nil {
 		return nil, opError(op, nameOf(dev), err)
 	}
-	lib, _, leave, err := enter(dev, op)
+	lib, _, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave()
 	return verbs.NewFlowAction(dev, op, func(handle uintptr) (uintptr, error) {
 		h, err := lib.CreateFlowActionPacketReformat(handle, data, uint32(way), uint32(table))
 		if err != nil {

@@ -20,13 +20,9 @@ func ReserveQPN(dev *ibv.Device) (*ReservedQPN, error) {
 		return nil, err
 	}
 	n, err := c.lib.ReservedQPNAlloc(c.handle)
-	if err != nil {
-		return nil, c.fail(verbs.ExplainUnsupported(err, "reserved QPNs", "a device with them, opened with DevX",
-			dev.Name()+" without"))
-	}
 	q := &ReservedQPN{num: n}
-	made(c, q, &q.node, "reserved qpn", c.handle)
-	return q, nil
+	return created(c, q, &q.node, "reserved qpn", c.handle, verbs.ExplainUnsupported(err, "reserved QPNs",
+		"a device with them, opened with DevX", dev.Name()+" without"))
 }
 
 // Num returns the number.

@@ -106,11 +106,8 @@ func (c *call) schedNode(parent *SchedNode, opt *SchedOptions) (*SchedNode, erro
 		return nil, c.fail(err)
 	}
 	h, err := c.lib.SchedNodeCreate(c.handle, attr)
-	if err != nil {
-		return nil, c.fail(explainSched(c.dev, err))
-	}
 	n := &SchedNode{parent: parent}
-	return made(c, n, &n.node, "sched node", h), nil
+	return created(c, n, &n.node, "sched node", h, explainSched(c.dev, err))
 }
 
 func (n *SchedNode) address() uintptr {
@@ -167,11 +164,8 @@ func (n *SchedNode) CreateLeaf(opt *SchedOptions) (*SchedLeaf, error) {
 		return nil, c.fail(err)
 	}
 	h, err := c.lib.SchedLeafCreate(c.handle, attr)
-	if err != nil {
-		return nil, c.fail(explainSched(c.dev, err))
-	}
 	l := &SchedLeaf{parent: n}
-	return made(c, l, &l.node, "sched leaf", h), nil
+	return created(c, l, &l.node, "sched leaf", h, explainSched(c.dev, err))
 }
 
 // Parent returns the node above the leaf.
@@ -204,11 +198,7 @@ func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
 	if err == nil {
 		err = explainSched(c.dev, modify(n.handle, attr))
 	}
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+	return c.end(err)
 }
 
 // ScheduleQP makes a QP send by leaves of the tree: its requests by send, and its responses to a peer's reads by
@@ -220,42 +210,27 @@ func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
 // C: mlx5dv_modify_qp_sched_elem(3).
 func ScheduleQP(qp *ibv.QP, send, answer *SchedLeaf) error {
 	const op = "mlx5dv schedule qp"
-	if qp == nil {
-		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "an open QP"})
-	}
-	ref, dev := verbs.Ref(qp)
-	s := qp.State() // not below, where the QP is entered
-	c, err := begin(dev, op)
-	if err != nil {
-		return err
-	}
-	c.object = ref.Name
-	if answer != nil && qp.Type() != ibv.RC {
-		return c.fail(&ibv.ArgError{Arg: "answer", Got: "a leaf for a QP of type " + qp.Type().String(),
-			Want: "nil: only RC answers"})
-	}
-	h, err := c.useVerbs(ref, dev)
-	if err != nil {
-		return c.fail(err)
-	}
-	var leaves [2]uintptr
-	for i, l := range []*SchedLeaf{send, answer} {
-		if l == nil {
-			continue
+	return onQP(op, qp, func(c *call, h uintptr, s ibv.QPState) error {
+		if answer != nil && qp.Type() != ibv.RC {
+			return &ibv.ArgError{Arg: "answer", Got: "a leaf for a QP of type " + qp.Type().String(),
+				Want: "nil: only RC answers"}
 		}
-		if err := c.use(&l.node, "leaf"); err != nil {
-			return c.fail(err)
+		var leaves [2]uintptr
+		for i, l := range []*SchedLeaf{send, answer} {
+			if l == nil {
+				continue
+			}
+			if err := c.use(&l.node, "leaf"); err != nil {
+				return err
+			}
+			leaves[i] = l.handle
 		}
-		leaves[i] = l.handle
-	}
-	if err := c.lib.ModifyQPSchedElem(h, leaves[0], leaves[1]); err != nil {
+		err := c.lib.ModifyQPSchedElem(h, leaves[0], leaves[1])
 		if errors.Is(err, syscall.EOPNOTSUPP) && s != ibv.StateRTS && s != ibv.StateInit {
 			err = &ibv.StateError{Op: op, State: s, Need: "INIT or RTS"}
 		}
-		return c.fail(explainSched(dev, err))
-	}
-	c.done()
-	return nil
+		return explainSched(c.dev, err)
+	})
 }
 
 func explainSched(dev *ibv.Device, err error) error {

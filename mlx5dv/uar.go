@@ -86,9 +86,5 @@ func QueryEQN(dev *ibv.Device, vector int) (uint32, error) {
 		return 0, c.fail(&ibv.ArgError{Arg: "vector", Got: fmt.Sprint(vector), Want: fmt.Sprintf("0 to %d", n-1)})
 	}
 	n, err := c.lib.DevXQueryEQN(c.handle, uint32(vector))
-	if err != nil {
-		return 0, c.fail(explainDevX(c.dev, err))
-	}
-	c.done()
-	return n, nil
+	return n, c.end(explainDevX(c.dev, err))
 }

@@ -113,7 +113,7 @@ func TestDeviceAttr(t *testing.T) {
 			got[v.Uint()] = path
 		}
 	}
-	read(reflect.ValueOf(*deviceAttr(&c)), "")
+	read(reflect.ValueOf(*deviceAttrFromC(&c)), "")
 	for i := range n {
 		if got[i+1] == "" {
 			t.Errorf("field %d of mlx5dv_context is nowhere", i+1)

@@ -4,22 +4,36 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/control"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // rawOnly rejects an object whose rings ibv or libmlx5 writes.
 func rawOnly(kind string, path ibv.DataPath, why string) error {
+	have := "rings that package ibv writes (" + why + "); two writers would overwrite each other"
 	switch path {
 	case ibv.DataPathRaw:
 		return nil
 	case ibv.DataPathDirect:
-		return &ibv.UnsupportedError{Feature: "a view of the " + kind,
-			Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw",
-			Have: "rings that package ibv writes (" + why + "); two writers would overwrite each other"}
+	default:
+		have = fmt.Sprintf("rings that libmlx5 writes (%v: %s); it cannot handle completions of what others post", path,
+			why)
 	}
 	return &ibv.UnsupportedError{Feature: "a view of the " + kind,
-		Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw",
-		Have: fmt.Sprintf("rings that libmlx5 writes (%v: %s); it cannot handle completions of what others post", path,
-			why)}
+		Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw", Have: have}
+}
+
+// view calls get with an object whose rings are the caller's: a QP, CQ, SRQ or WQ made with ibv.DataPathRaw.
+func view(op, kind, a string, ref life.Ref, dev *ibv.Device, path func() (ibv.DataPath, string),
+	get func(lib control.MLX5, h uintptr) error) error {
+	if dev == nil {
+		return opError(op, "", &ibv.ArgError{Arg: kind, Got: "nil", Want: a})
+	}
+	p, why := path()
+	if err := rawOnly(kind, p, why); err != nil {
+		return opError(op, dev.Name(), err)
+	}
+	return onObject(op, dev.Name(), ref, dev, func(c *call, h uintptr) error { return get(c.lib, h) })
 }
 
 // Ring is a queue of work requests in memory that libmlx5 allocated and the device reads. The

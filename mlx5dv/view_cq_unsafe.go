@@ -2,6 +2,8 @@ package mlx5dv
 
 import (
 	"context"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"math/bits"
 	"unsafe"
 
@@ -35,28 +37,14 @@ type CQView struct {
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_CQ.
 func ViewCQ(cq *ibv.CQ) (*CQView, error) {
-	const op = "mlx5dv view cq"
-	if cq == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "cq", Got: "nil", Want: "a CQ"})
-	}
-	path, why := cq.DataPath()
-	name := cq.Device().Name()
-	if err := rawOnly("cq", path, why); err != nil {
-		return nil, opError(op, name, err)
-	}
-	lib, _, leave, err := enter(cq.Device(), op)
+	ref, dev := verbs.Ref(cq)
+	var c *abi.MLX5DVCQ
+	err := view("mlx5dv view cq", "cq", "a CQ", ref, dev, cq.DataPath, func(lib control.MLX5, h uintptr) (err error) {
+		c, err = lib.InitCQ(h)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	leave() // the CQ keeps the device open
-	h, leave, err := verbs.Enter(cq, op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	c, err := lib.InitCQ(h)
-	if err != nil {
-		return nil, opError(op, name, err)
 	}
 	q := &CQView{
 		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize,

@@ -2,6 +2,7 @@ package mlx5dv
 
 import (
 	"encoding/binary"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"math/bits"
 	"unsafe"
 
@@ -43,28 +44,14 @@ type QPView struct {
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_QP.
 func ViewQP(qp *ibv.QP) (*QPView, error) {
-	const op = "mlx5dv view qp"
-	if qp == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a QP"})
-	}
-	name := qp.PD().Device().Name()
-	path, why := qp.DataPath()
-	if err := rawOnly("qp", path, why); err != nil {
-		return nil, opError(op, name, err)
-	}
-	lib, _, leave, err := enter(qp.PD().Device(), op)
+	ref, dev := verbs.Ref(qp)
+	var c *abi.MLX5DVQP
+	err := view("mlx5dv view qp", "qp", "a QP", ref, dev, qp.DataPath, func(lib control.MLX5, h uintptr) (err error) {
+		c, err = lib.InitQP(h, abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET|abi.MLX5DV_QP_MASK_RAW_QP_HANDLES)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	leave() // the QP keeps the device open
-	h, leave, err := verbs.Enter(qp, op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	c, err := lib.InitQP(h, abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET|abi.MLX5DV_QP_MASK_RAW_QP_HANDLES)
-	if err != nil {
-		return nil, opError(op, name, err)
 	}
 	q := &QPView{
 		Num: qp.Num(), SQ: ring(c.SQ.Buf, c.SQ.WQECnt, c.SQ.Stride), RQ: ring(c.RQ.Buf, c.RQ.WQECnt, c.RQ.Stride),

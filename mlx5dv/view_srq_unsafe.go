@@ -1,6 +1,7 @@
 package mlx5dv
 
 import (
+	"github.com/pureverbs/pureverbs/internal/control"
 	"math/bits"
 	"unsafe"
 
@@ -32,28 +33,15 @@ type SRQView struct {
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_SRQ.
 func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
-	const op = "mlx5dv view srq"
-	if srq == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "srq", Got: "nil", Want: "an SRQ"})
+	ref, dev := verbs.Ref(srq)
+	var c *abi.MLX5DVSRQ
+	init := func(l control.MLX5, h uintptr) (err error) {
+		c, err = l.InitSRQ(h, abi.MLX5DV_SRQ_MASK_SRQN)
+		return err
 	}
-	path, why := srq.DataPath()
-	name := srq.PD().Device().Name()
-	if err := rawOnly("srq", path, why); err != nil {
-		return nil, opError(op, name, err)
-	}
-	lib, _, leave, err := enter(srq.PD().Device(), op)
+	err := view("mlx5dv view srq", "srq", "an SRQ", ref, dev, srq.DataPath, init)
 	if err != nil {
 		return nil, err
-	}
-	leave() // the SRQ keeps the device open
-	h, leave, err := verbs.Enter(srq, op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	c, err := lib.InitSRQ(h, abi.MLX5DV_SRQ_MASK_SRQN)
-	if err != nil {
-		return nil, opError(op, name, err)
 	}
 	s := &SRQView{
 		Buf: memory(c.Buf, uint64(max(c.Head, c.Tail)+1)*uint64(c.Stride)), Stride: c.Stride,

@@ -1,6 +1,8 @@
 package mlx5dv
 
 import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"math/bits"
 	"unsafe"
 
@@ -27,28 +29,14 @@ type WQView struct {
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_RWQ.
 func ViewWQ(wq *ibv.WQ) (*WQView, error) {
-	const op = "mlx5dv view wq"
-	if wq == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "wq", Got: "nil", Want: "a WQ"})
-	}
-	path, why := wq.DataPath()
-	name := wq.PD().Device().Name()
-	if err := rawOnly("wq", path, why); err != nil {
-		return nil, opError(op, name, err)
-	}
-	lib, _, leave, err := enter(wq.PD().Device(), op)
+	ref, dev := verbs.Ref(wq)
+	var c *abi.MLX5DVRWQ
+	err := view("mlx5dv view wq", "wq", "a WQ", ref, dev, wq.DataPath, func(lib control.MLX5, h uintptr) (err error) {
+		c, err = lib.InitRWQ(h)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	leave() // the WQ keeps the device open
-	h, leave, err := verbs.Enter(wq, op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	c, err := lib.InitRWQ(h)
-	if err != nil {
-		return nil, opError(op, name, err)
 	}
 	return &WQView{Ring: Ring{Buf: memory(c.Buf, uint64(c.WQECnt)*uint64(c.Stride)), Stride: c.Stride, Count: c.WQECnt},
 		DoorbellRecord: c.DBRec, dbrec: cmem.Pointer(c.DBRec)}, nil

@@ -41,11 +41,10 @@ func CreateWQ(pd *ibv.PD, cq *ibv.CQ, opt *WQOptions) (*ibv.WQ, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
 	}
 	dev := pd.Device()
-	lib, h, leave, err := enter(dev, op)
+	lib, h, err := reach(dev, op)
 	if err != nil {
 		return nil, err
 	}
-	leave() // pd keeps the device open
 	dv := new(abi.MLX5DVWQInitAttr)
 	if s := opt.Striding; s != nil {
 		attr, err := QueryDevice(dev)

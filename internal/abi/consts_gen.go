@@ -278,8 +278,6 @@ const (
 	MLX5DV_DEK_STATE_READY                                      = 0
 	MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA         = 1
 	MLX5DV_DM_TYPE_ENCAP_SW_ICM                                 = 4
-	MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM                 = 3
-	MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM                         = 2
 	MLX5DV_DM_TYPE_MEMIC                                        = 0
 	MLX5DV_DM_TYPE_STEERING_SW_ICM                              = 1
 	MLX5DV_DR_ACTION_DEST                                       = 0
@@ -307,13 +305,8 @@ const (
 	MLX5DV_FLOW_ACTION_TAG                                      = 4
 	MLX5DV_FLOW_MATCHER_MASK_FT_TYPE                            = 1
 	MLX5DV_FLOW_MATCHER_MASK_IB_PORT                            = 2
-	MLX5DV_FLOW_TABLE_TYPE_FDB                                  = 2
-	MLX5DV_FLOW_TABLE_TYPE_NIC_RX                               = 0
-	MLX5DV_FLOW_TABLE_TYPE_NIC_TX                               = 1
-	MLX5DV_FLOW_TABLE_TYPE_RDMA_RX                              = 3
 	MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX                    = 5
 	MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_TX                    = 6
-	MLX5DV_FLOW_TABLE_TYPE_RDMA_TX                              = 4
 	MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR                        = 1
 	MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE                 = 2
 	MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO                          = 4
@@ -329,7 +322,6 @@ const (
 	MLX5DV_OBJ_QP                                               = 1
 	MLX5DV_OBJ_RWQ                                              = 8
 	MLX5DV_OBJ_SRQ                                              = 4
-	MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX                       = 1
 	MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE                       = 16
 	MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE                     = 8
 	MLX5DV_QP_CREATE_OOO_DP                                     = 128

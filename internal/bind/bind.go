@@ -16,7 +16,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -141,6 +143,19 @@ func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
 	return call(l, name, args, ccall.NegErrno)
 }
 
+// Count calls a function that returns a count in an int, or an errno negated.
+//
+//go:uintptrescapes
+func (l Library) Count(name string, args ...uintptr) (int, error) {
+	return call(l, name, args, func(fn uintptr, args ...uintptr) (int, error) {
+		n := ccall.Int(fn, args...)
+		if n < 0 {
+			return 0, abi.Errno(int(-n))
+		}
+		return int(n), nil
+	})
+}
+
 // Size calls a function that returns a size, or -1 and sets errno.
 //
 //go:uintptrescapes
@@ -190,4 +205,15 @@ func (l Library) String(name string, args ...uintptr) (string, error) {
 		return "", err
 	}
 	return ccall.String(fn, args...), nil
+}
+
+// At returns a struct that a function has returned, and its address.
+func At[T any](p uintptr, err error) (*T, uintptr, error) { return cmem.At[T](p), p, err }
+
+// Number returns an object that a function has returned, and the number or the descriptor that it begins with.
+func Number[T int | uint32](obj uintptr, err error) (uintptr, T, error) {
+	if err != nil {
+		return 0, 0, err
+	}
+	return obj, T(*cmem.At[int32](obj)), nil
 }

@@ -22,6 +22,7 @@ func TestLibMissing(t *testing.T) {
 		"Minus1":    func(name string) error { return l.Minus1(name) },
 		"Minus1Int": func(name string) error { _, err := l.Minus1Int(name); return err },
 		"NegErrno":  func(name string) error { _, err := l.NegErrno(name); return err },
+		"Count":     func(name string) error { _, err := l.Count(name); return err },
 		"Size":      func(name string) error { _, err := l.Size(name); return err },
 		"Void":      func(name string) error { return l.Void(name) },
 		"Int":       func(name string) error { _, err := l.Int(name); return err },

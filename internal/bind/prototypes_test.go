@@ -200,7 +200,7 @@ func functions(t *testing.T, dir string) (declared map[string]string, called map
 		}
 		return ""
 	}
-	direct := regexp.MustCompile(`^(Ptr|Err|Minus1|Minus1Int|NegErrno|Size|Void|Int|Uint64|String|int|ssize)$`)
+	direct := regexp.MustCompile(`^(Ptr|Err|Minus1|Minus1Int|NegErrno|Count|Size|Void|Int|Uint64|String|int|ssize)$`)
 	for _, path := range list {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {

@@ -190,12 +190,7 @@ func (e *enum) methods(b *bytes.Buffer) {
 		}
 		printed[at], texts[at] = c.printed, c.comment
 	}
-	first := strings.ToLower(e.name[:1]) + e.name[1:]
-	if n := strings.IndexFunc(e.name, func(r rune) bool { return r > 'Z' }); n > 1 {
-		first = strings.ToLower(e.name[:n-1]) + e.name[n-1:]
-	} else if n < 0 {
-		first = strings.ToLower(e.name)
-	}
+	first := unexported(e.name)
 	table := func(name string, of map[int64]string) {
 		fmt.Fprintf(b, "var %s%s = []string{", first, name)
 		width, next := 0, int64(0)
@@ -230,6 +225,16 @@ func (e *enum) methods(b *bytes.Buffer) {
 		fmt.Fprintf(b, "if v == -1 {\nreturn %q\n}\n", name)
 	}
 	fmt.Fprintf(b, "return flags.Name(%q, int64(v), %sNames)\n}\n", e.name, first)
+}
+
+// unexported is the name with its first word in small letters.
+func unexported(name string) string {
+	n := strings.IndexFunc(name, func(r rune) bool { return r > 'Z' })
+	if n < 0 {
+		return strings.ToLower(name)
+	}
+	n = max(n-1, 1)
+	return strings.ToLower(name[:n]) + name[n:]
 }
 
 // literal is a value as Go has it.

@@ -1,9 +1,10 @@
-// Command gen writes the mirrors of C structs and the constants of package abi, and the enums of the packages above:
-// `go generate ./internal/abi`.
+// Command gen writes the mirrors of C structs and the constants of package abi, and the enums and attributes of the
+// packages above: `go generate ./internal/abi`.
 //
 // The layouts and values come from testdata/abi. structs.txt has what they do not say: the name in Go, pointers,
 // signed numbers, byte order, and which member of a union. Constants are those that some file of the module names.
-// enums.txt has what constants are called in Go, what they mean, and how they print.
+// enums.txt has what constants are called in Go, what they mean, and how they print; attrs.txt has structs of Go's own
+// and the mirrors that fill them.
 package main
 
 import (
@@ -65,6 +66,13 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if text, err = os.ReadFile(filepath.Join(root, "internal", "abi", "attrs.txt")); err != nil {
+		return nil, err
+	}
+	attrs, err := parseAttrs(string(text))
+	if err != nil {
+		return nil, err
+	}
 	sources := map[string]string{
 		"internal/abi/structs_gen.go": "package abi\n\nimport \"structs\"\n\n" + g.structs.String(),
 		"internal/abi/layout_gen_unsafe.go": "package abi\n\nimport \"unsafe\"\n\n// The build breaks here when a " +
@@ -75,6 +83,9 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	for name, list := range enums {
 		sources[name] = enumFile(name, list)
+	}
+	for name, list := range attrs {
+		sources[name] = attrFile(name, list)
 	}
 	files := map[string][]byte{}
 	for name, src := range sources {

@@ -28,6 +28,8 @@ func TestMistakes(t *testing.T) {
 		{"int open;\n\tOpen() error", "no prototype"},
 		{"int (*open)(struct ibv_context *);\n\tOpen(ctx uintptr) error", "no slot open"},
 		{"int open(void);\n\tOpen(ctx", "missing ','"},
+		{"int open(void);\n\tOpen(fd int) error", "no parameter for fd"},
+		{"int open(int fd, int mode);\n\tOpen(fd int) error", "nothing for int mode"},
 	} {
 		packages, err := parse("package p\n" + tt.text)
 		for _, f := range packages["p"] {

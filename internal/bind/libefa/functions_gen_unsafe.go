@@ -6,41 +6,65 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // int efadv_query_device(struct ibv_context *ibvctx, struct efadv_device_attr *attr, uint32_t inlen);
 // Absent before v26.
 func (l Lib) QueryDevice(ctx uintptr, a *abi.EFADVDeviceAttr) error {
-	return l.lib.Err("efadv_query_device", ctx, uintptr(unsafe.Pointer(a)), size(a))
+	return l.lib.Err("efadv_query_device", ctx, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
 }
 
 // int efadv_query_ah(struct ibv_ah *ibvah, struct efadv_ah_attr *attr, uint32_t inlen);
 // Absent before v26.
 func (l Lib) QueryAH(ah uintptr, a *abi.EFADVAHAttr) error {
-	return l.lib.Err("efadv_query_ah", ah, uintptr(unsafe.Pointer(a)), size(a))
+	return l.lib.Err("efadv_query_ah", ah, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
 }
 
 // struct ibv_qp *efadv_create_qp_ex(struct ibv_context *ibvctx, struct ibv_qp_init_attr_ex *attr_ex, struct
 // efadv_qp_init_attr *efa_attr, uint32_t inlen);
 // Absent before v26.
 func (l Lib) CreateQPEx(ctx uintptr, attr *abi.QPInitAttrEx, a *abi.EFADVQPInitAttr) (uintptr, error) {
-	return l.lib.Ptr("efadv_create_qp_ex", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(a)), size(a))
+	return l.lib.Ptr("efadv_create_qp_ex", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
 }
 
 // struct ibv_cq_ex *efadv_create_cq(struct ibv_context *ibvctx, struct ibv_cq_init_attr_ex *attr_ex, struct
 // efadv_cq_init_attr *efa_attr, uint32_t inlen);
 // Absent before v43.
 func (l Lib) CreateCQ(ctx uintptr, attr *abi.CQInitAttrEx, a *abi.EFADVCQInitAttr) (uintptr, error) {
-	return l.lib.Ptr("efadv_create_cq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(a)), size(a))
+	return l.lib.Ptr("efadv_create_cq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
 }
 
 // int efadv_query_cq(struct ibv_cq *ibvcq, struct efadv_cq_attr *attr, uint32_t inlen);
 func (l Lib) QueryCQ(cq uintptr, a *abi.EFADVCQAttr) error {
-	return l.lib.Err("efadv_query_cq", cq, uintptr(unsafe.Pointer(a)), size(a))
+	return l.lib.Err("efadv_query_cq", cq, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
 }
 
 // int efadv_query_mr(struct ibv_mr *ibvmr, struct efadv_mr_attr *attr, uint32_t inlen);
 // Absent before v50.
 func (l Lib) QueryMR(mr uintptr, a *abi.EFADVMRAttr) error {
-	return l.lib.Err("efadv_query_mr", mr, uintptr(unsafe.Pointer(a)), size(a))
+	return l.lib.Err("efadv_query_mr", mr, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
+}
+
+// int efadv_get_max_sq_depth(struct ibv_context *ibvctx, struct efadv_sq_depth_attr *attr, uint32_t inlen);
+// It returns the depth, or -errno. Absent before v63, as is the next one.
+func (l Lib) GetMaxSQDepth(ctx uintptr, a *abi.EFADVSQDepthAttr) (int, error) {
+	return l.lib.Count("efadv_get_max_sq_depth", ctx, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
+}
+
+// int efadv_get_max_rq_depth(struct ibv_context *ibvctx, struct efadv_rq_depth_attr *attr, uint32_t inlen);
+func (l Lib) GetMaxRQDepth(ctx uintptr, a *abi.EFADVRQDepthAttr) (int, error) {
+	return l.lib.Count("efadv_get_max_rq_depth", ctx, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
+}
+
+// int efadv_query_qp_wqs(struct ibv_qp *ibvqp, struct efadv_wq_attr *sq_attr, struct efadv_wq_attr *rq_attr, uint32_t
+// inlen);
+// Absent before v59, as is efadv_query_cq.
+func (l Lib) QueryQPWQs(qp uintptr, sq, rq *abi.EFADVWQAttr) error {
+	return l.lib.Err("efadv_query_qp_wqs", qp, uintptr(unsafe.Pointer(sq)), uintptr(unsafe.Pointer(rq)), unsafe.Sizeof(*rq))
+}
+
+// struct efadv_cq *efadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *ibvcqx);
+func (l Lib) CQFromIBVCQEx(cq uintptr) (*abi.EFADVCQ, uintptr, error) {
+	return bind.At[abi.EFADVCQ](l.lib.Ptr("efadv_cq_from_ibv_cq_ex", cq))
 }

@@ -35,34 +35,8 @@ func (l Lib) QueryPort(ctx uintptr, port uint8, attr *abi.PortAttr) error {
 	return l.lib.Err("ibv_query_port", ctx, uintptr(port), uintptr(unsafe.Pointer(attr)))
 }
 
-// int _ibv_query_gid_ex(struct ibv_context *, uint32_t port, uint32_t index, struct ibv_gid_entry *, uint32_t flags,
-// size_t entry_size); absent before v32.
-func (l Lib) QueryGIDEx(ctx uintptr, port uint8, index int, e *abi.GIDEntry) error {
-	return l.lib.Err("_ibv_query_gid_ex",
-		ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(e)), 0, unsafe.Sizeof(*e))
-}
-
 // HasQueryGIDEx reports whether the library has QueryGIDEx and QueryGIDTable.
 func (l Lib) HasQueryGIDEx() bool { return l.lib.Has("_ibv_query_gid_ex") }
-
-// ssize_t _ibv_query_gid_table(struct ibv_context *, struct ibv_gid_entry *, size_t max, uint32_t flags,
-// size_t entry_size); absent before v32.
-func (l Lib) QueryGIDTable(ctx uintptr, entries []abi.GIDEntry) (int, error) {
-	return l.lib.NegErrno("_ibv_query_gid_table", ctx, uintptr(unsafe.Pointer(unsafe.SliceData(entries))),
-		uintptr(len(entries)), 0, unsafe.Sizeof(abi.GIDEntry{}))
-}
-
-// int ibv_query_pkey(struct ibv_context *, uint8_t port, int index, __be16 *pkey);
-func (l Lib) QueryPKey(ctx uintptr, port uint8, index int) (uint16, error) {
-	k := new(abi.Be16)
-	err := l.lib.Minus1("ibv_query_pkey", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(k)))
-	return k.Get(), err
-}
-
-// void ibv_ack_async_event(struct ibv_async_event *event);
-func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
-	_ = l.lib.Void("ibv_ack_async_event", uintptr(unsafe.Pointer(ev)))
-}
 
 // Context reads a struct ibv_context, and the struct verbs_context that contains it.
 func (l Lib) Context(ctx uintptr) control.Context {

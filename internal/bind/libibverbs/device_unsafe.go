@@ -19,9 +19,6 @@ func (l Lib) GetDeviceList() (list uintptr, devices []uintptr, err error) {
 	return list, cmem.Slice[uintptr](list, int(*n)), nil
 }
 
-// void ibv_free_device_list(struct ibv_device **list);
-func (l Lib) FreeDeviceList(list uintptr) { _ = l.lib.Void("ibv_free_device_list", list) }
-
 // __be64 ibv_get_device_guid(struct ibv_device *device);
 func (l Lib) GetDeviceGUID(dev uintptr) (uint64, error) {
 	v, err := l.lib.Uint64("ibv_get_device_guid", dev)

@@ -404,3 +404,73 @@ func (l Lib) OpenQP(ctx uintptr, attr *abi.QPOpenAttr) (uintptr, error) {
 func (l Lib) CmdDestroyQP(qp uintptr) error {
 	return l.destroy("ibv_cmd_destroy_qp", qp)
 }
+
+// int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps, size_t caps_size);
+// Absent before v65, like all that have to do with struct ibv_comp_cntr.
+func (l Lib) QueryCompCntrCaps(ctx uintptr, caps *abi.CompCntrCaps) error {
+	return l.lib.Err("_ibv_query_comp_cntr_caps", ctx, uintptr(unsafe.Pointer(caps)), unsafe.Sizeof(*caps))
+}
+
+// int ibv_read_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t *value);
+func (l Lib) ReadCompCntr(cntr uintptr) (uint64, error) {
+	out0 := new(uint64)
+	err := l.lib.Err("ibv_read_comp_cntr", cntr, uintptr(unsafe.Pointer(out0)))
+	return *out0, err
+}
+
+// int ibv_read_err_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t *value);
+func (l Lib) ReadErrCompCntr(cntr uintptr) (uint64, error) {
+	out0 := new(uint64)
+	err := l.lib.Err("ibv_read_err_comp_cntr", cntr, uintptr(unsafe.Pointer(out0)))
+	return *out0, err
+}
+
+// int _ibv_query_gid_ex(struct ibv_context *, uint32_t port, uint32_t index, struct ibv_gid_entry *, uint32_t flags,
+// size_t entry_size);
+// Absent before v32.
+func (l Lib) QueryGIDEx(ctx uintptr, port uint8, index int, e *abi.GIDEntry) error {
+	return l.lib.Err("_ibv_query_gid_ex", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(e)), 0, unsafe.Sizeof(*e))
+}
+
+// ssize_t _ibv_query_gid_table(struct ibv_context *, struct ibv_gid_entry *, size_t max, uint32_t flags, size_t
+// entry_size);
+// Absent before v32.
+func (l Lib) QueryGIDTable(ctx uintptr, entries []abi.GIDEntry) (int, error) {
+	return l.lib.NegErrno("_ibv_query_gid_table", ctx, uintptr(unsafe.Pointer(unsafe.SliceData(entries))), uintptr(len(entries)), 0, unsafe.Sizeof(entries[0]))
+}
+
+// int ibv_query_pkey(struct ibv_context *, uint8_t port, int index, __be16 *pkey);
+func (l Lib) QueryPKey(ctx uintptr, port uint8, index int) (uint16, error) {
+	out0 := new(abi.Be16)
+	err := l.lib.Minus1("ibv_query_pkey", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(out0)))
+	return out0.Get(), err
+}
+
+// void ibv_ack_async_event(struct ibv_async_event *event);
+func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
+	_ = l.lib.Void("ibv_ack_async_event", uintptr(unsafe.Pointer(ev)))
+}
+
+// void ibv_free_device_list(struct ibv_device **list);
+func (l Lib) FreeDeviceList(list uintptr) {
+	_ = l.lib.Void("ibv_free_device_list", list)
+}
+
+// int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+func (l Lib) QueryQPDataInOrder(qp uintptr, op, flags uint32) (uint32, error) {
+	n, err := l.lib.Int("ibv_query_qp_data_in_order", qp, uintptr(op), uintptr(flags))
+	return uint32(n), err
+}
+
+// enum ibv_fork_status ibv_is_fork_initialized(void);
+func (l Lib) IsForkInitialized() (uint32, error) {
+	n, err := l.lib.Int("ibv_is_fork_initialized")
+	return uint32(n), err
+}
+
+// int (*get_srq_num)(struct ibv_srq *, uint32_t *srq_num);
+func (l Lib) GetSRQNum(ctx, srq uintptr) (uint32, error) {
+	out0 := new(uint32)
+	err := opErr(ctx, abi.DistGetSRQNum, srq, uintptr(unsafe.Pointer(out0)))
+	return *out0, err
+}

@@ -27,3 +27,19 @@ func (l Lib) QPNumber(qp uintptr) uint32 { return cmem.At[abi.QP](qp).QPNum }
 func (l Lib) QPState(qp uintptr) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&cmem.At[abi.QP](qp).State))
 }
+
+// int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t eth_mac[6],
+// uint16_t *vid);
+// It returns -1 and sets errno, or an errno negated.
+func (l Lib) ResolveEthL2FromGID(ctx uintptr, attr *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
+	out := new(struct {
+		mac [6]byte
+		vid uint16
+	})
+	n, err := l.lib.Minus1Int("ibv_resolve_eth_l2_from_gid", ctx, uintptr(unsafe.Pointer(attr)),
+		uintptr(unsafe.Pointer(&out.mac)), uintptr(unsafe.Pointer(&out.vid)))
+	if n < -1 {
+		err = abi.Errno(-n)
+	}
+	return out.mac, out.vid, err
+}

@@ -8,13 +8,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// int (*get_srq_num)(struct ibv_srq *, uint32_t *srq_num);
-func (l Lib) GetSRQNum(ctx, srq uintptr) (uint32, error) {
-	num := new(uint32)
-	err := opErr(ctx, abi.DistGetSRQNum, srq, uintptr(unsafe.Pointer(num)))
-	return *num, err
-}
-
 // int (*post_srq_ops)(struct ibv_srq *, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op); absent before v16.
 // PostSRQOps links ops and gives each its list. done is how many were accepted.
 func (l Lib) PostSRQOps(ctx, srq uintptr, ops []abi.OpsWR, lists [][]abi.SGE) (done int, err error) {

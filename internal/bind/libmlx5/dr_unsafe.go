@@ -17,22 +17,6 @@ func boolArg(b bool) uintptr {
 	return 0
 }
 
-// struct mlx5dv_dr_matcher *mlx5dv_dr_matcher_create(struct mlx5dv_dr_table *table, uint16_t priority,
-// uint8_t match_criteria_enable, struct mlx5dv_flow_match_parameters *mask);
-func (l Lib) DRMatcherCreate(table uintptr, priority uint16, criteria uint8, mask []byte) (uintptr, error) {
-	m := match(mask)
-	return l.lib.Ptr("mlx5dv_dr_matcher_create", table, uintptr(priority), uintptr(criteria),
-		uintptr(unsafe.Pointer(&m[0])))
-}
-
-// struct mlx5dv_dr_rule *mlx5dv_dr_rule_create(struct mlx5dv_dr_matcher *matcher,
-// struct mlx5dv_flow_match_parameters *value, size_t num_actions, struct mlx5dv_dr_action *actions[]);
-func (l Lib) DRRuleCreate(matcher uintptr, value []byte, actions []uintptr) (uintptr, error) {
-	m := match(value)
-	return l.lib.Ptr("mlx5dv_dr_rule_create", matcher, uintptr(unsafe.Pointer(&m[0])), uintptr(len(actions)),
-		uintptr(unsafe.Pointer(unsafe.SliceData(actions))))
-}
-
 // struct mlx5dv_dr_action *mlx5dv_dr_action_create_dest_array(struct mlx5dv_dr_domain *domain, size_t num_dest,
 // struct mlx5dv_dr_action_dest_attr *dests[]);
 // Absent before v32.
@@ -65,13 +49,6 @@ func (l Lib) DRActionPacketReformat(domain uintptr, flags, way uint32, data []by
 		uintptr(len(data)), uintptr(unsafe.Pointer(unsafe.SliceData(data))))
 }
 
-// struct mlx5dv_dr_action *mlx5dv_dr_action_create_modify_header(struct mlx5dv_dr_domain *domain, uint32_t flags,
-// size_t actions_sz, __be64 actions[]);
-func (l Lib) DRActionModifyHeader(domain uintptr, flags uint32, actions []uint64) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_dr_action_create_modify_header", domain, uintptr(flags), uintptr(len(actions)*8),
-		uintptr(unsafe.Pointer(unsafe.SliceData(actions))))
-}
-
 // struct mlx5dv_dr_action *mlx5dv_dr_action_create_flow_meter(struct mlx5dv_dr_flow_meter_attr *attr);
 // Absent before v28.
 func (l Lib) DRActionFlowMeter(attr *abi.MLX5DVDRFlowMeterAttr, param []byte) (uintptr, error) {
@@ -96,27 +73,6 @@ func (l Lib) DRActionFlowSampler(attr *abi.MLX5DVDRFlowSamplerAttr, actions []ui
 	attr.NumSampleActions, attr.SampleActions = uint32(len(actions)), first(actions)
 	defer runtime.KeepAlive(&actions)
 	return l.lib.Ptr("mlx5dv_dr_action_create_flow_sampler", uintptr(unsafe.Pointer(attr)))
-}
-
-// int mlx5dv_dump_dr_domain(FILE *fout, struct mlx5dv_dr_domain *domain);
-// Dumps are absent before v28.
-func (l Lib) DumpDRDomain(domain uintptr) ([]byte, error) {
-	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_domain", f, domain) })
-}
-
-// int mlx5dv_dump_dr_table(FILE *fout, struct mlx5dv_dr_table *table);
-func (l Lib) DumpDRTable(table uintptr) ([]byte, error) {
-	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_table", f, table) })
-}
-
-// int mlx5dv_dump_dr_matcher(FILE *fout, struct mlx5dv_dr_matcher *matcher);
-func (l Lib) DumpDRMatcher(matcher uintptr) ([]byte, error) {
-	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_matcher", f, matcher) })
-}
-
-// int mlx5dv_dump_dr_rule(FILE *fout, struct mlx5dv_dr_rule *rule);
-func (l Lib) DumpDRRule(rule uintptr) ([]byte, error) {
-	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_rule", f, rule) })
 }
 
 // dumped returns what dump writes to a FILE, which is one in memory of the C library.

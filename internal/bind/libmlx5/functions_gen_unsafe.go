@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // int mlx5dv_devx_general_cmd(struct ibv_context *context, const void *in, size_t inlen, void *out, size_t outlen);
@@ -411,7 +412,7 @@ func (l Lib) MapAHToQP(ah uintptr, qpn uint32) error {
 // int mlx5dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id);
 // Absent before v36. It returns how many it found, or -errno.
 func (l Lib) QPCancelPostedSendWRs(mqp uintptr, id uint64) (int, error) {
-	return l.lib.NegErrno("mlx5dv_qp_cancel_posted_send_wrs", mqp, uintptr(id))
+	return l.lib.Count("mlx5dv_qp_cancel_posted_send_wrs", mqp, uintptr(id))
 }
 
 // int mlx5dv_reserved_qpn_dealloc(struct ibv_context *ctx, uint32_t qpn);
@@ -484,4 +485,128 @@ func (l Lib) DestroyFlowMatcher(matcher uintptr) error {
 // int mlx5dv_destroy_steering_anchor(struct mlx5dv_steering_anchor *sa);
 func (l Lib) DestroySteeringAnchor(sa uintptr) error {
 	return l.lib.Err("mlx5dv_destroy_steering_anchor", sa)
+}
+
+// struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg(struct ibv_context *ctx, void *addr, size_t size, uint32_t access);
+func (l Lib) DevXUmemReg(ctx, addr uintptr, size int, access uint32) (umem uintptr, id uint32, err error) {
+	return bind.Number[uint32](l.lib.Ptr("mlx5dv_devx_umem_reg", ctx, addr, uintptr(size), uintptr(access)))
+}
+
+// struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg_ex(struct ibv_context *ctx, struct mlx5dv_devx_umem_in *umem_in);
+// Absent before v35.
+func (l Lib) DevXUmemRegEx(ctx uintptr, in *abi.MLX5DVDevXUmemIn) (umem uintptr, id uint32, err error) {
+	return bind.Number[uint32](l.lib.Ptr("mlx5dv_devx_umem_reg_ex", ctx, uintptr(unsafe.Pointer(in))))
+}
+
+// struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context, uint32_t flags);
+func (l Lib) DevXAllocUAR(ctx uintptr, flags uint32) (*abi.MLX5DVDevXUAR, uintptr, error) {
+	return bind.At[abi.MLX5DVDevXUAR](l.lib.Ptr("mlx5dv_devx_alloc_uar", ctx, uintptr(flags)))
+}
+
+// int mlx5dv_devx_query_eqn(struct ibv_context *context, uint32_t vector, uint32_t *eqn);
+func (l Lib) DevXQueryEQN(ctx uintptr, vector uint32) (uint32, error) {
+	out0 := new(uint32)
+	err := l.lib.Err("mlx5dv_devx_query_eqn", ctx, uintptr(vector), uintptr(unsafe.Pointer(out0)))
+	return *out0, err
+}
+
+// struct mlx5dv_devx_event_channel *mlx5dv_devx_create_event_channel(struct ibv_context *context, enum
+// mlx5dv_devx_create_event_channel_flags flags);
+// Absent before v25, as is all that has to do with it.
+func (l Lib) DevXCreateEventChannel(ctx uintptr, flags uint32) (ch uintptr, fd int, err error) {
+	return bind.Number[int](l.lib.Ptr("mlx5dv_devx_create_event_channel", ctx, uintptr(flags)))
+}
+
+// int mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *event_channel, struct mlx5dv_devx_obj *obj,
+// uint16_t events_sz, uint16_t events_num[], uint64_t cookie);
+func (l Lib) DevXSubscribe(ch, obj uintptr, events []uint16, cookie uint64) error {
+	return l.lib.Err("mlx5dv_devx_subscribe_devx_event", ch, obj, uintptr(len(events))*unsafe.Sizeof(events[0]), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(cookie))
+}
+
+// struct mlx5dv_devx_cmd_comp *mlx5dv_devx_create_cmd_comp(struct ibv_context *context);
+// Absent before v23, as is all that has to do with it.
+func (l Lib) DevXCreateCmdComp(ctx uintptr) (comp uintptr, fd int, err error) {
+	return bind.Number[int](l.lib.Ptr("mlx5dv_devx_create_cmd_comp", ctx))
+}
+
+// struct mlx5dv_dr_matcher *mlx5dv_dr_matcher_create(struct mlx5dv_dr_table *table, uint16_t priority, uint8_t
+// match_criteria_enable, struct mlx5dv_flow_match_parameters *mask);
+func (l Lib) DRMatcherCreate(table uintptr, priority uint16, criteria uint8, mask []byte) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_dr_matcher_create", table, uintptr(priority), uintptr(criteria), uintptr(unsafe.Pointer(unsafe.SliceData(match(mask)))))
+}
+
+// struct mlx5dv_dr_rule *mlx5dv_dr_rule_create(struct mlx5dv_dr_matcher *matcher, struct mlx5dv_flow_match_parameters
+// *value, size_t num_actions, struct mlx5dv_dr_action *actions[]);
+func (l Lib) DRRuleCreate(matcher uintptr, value []byte, actions []uintptr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_dr_rule_create", matcher, uintptr(unsafe.Pointer(unsafe.SliceData(match(value)))), uintptr(len(actions)), uintptr(unsafe.Pointer(unsafe.SliceData(actions))))
+}
+
+// struct mlx5dv_dr_action *mlx5dv_dr_action_create_modify_header(struct mlx5dv_dr_domain *domain, uint32_t flags,
+// size_t actions_sz, __be64 actions[]);
+func (l Lib) DRActionModifyHeader(domain uintptr, flags uint32, actions []uint64) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_dr_action_create_modify_header", domain, uintptr(flags), uintptr(len(actions))*unsafe.Sizeof(actions[0]), uintptr(unsafe.Pointer(unsafe.SliceData(actions))))
+}
+
+// int mlx5dv_dump_dr_domain(FILE *fout, struct mlx5dv_dr_domain *domain);
+// Dumps are absent before v28.
+func (l Lib) DumpDRDomain(domain uintptr) ([]byte, error) {
+	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_domain", f, domain) })
+}
+
+// int mlx5dv_dump_dr_table(FILE *fout, struct mlx5dv_dr_table *table);
+func (l Lib) DumpDRTable(table uintptr) ([]byte, error) {
+	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_table", f, table) })
+}
+
+// int mlx5dv_dump_dr_matcher(FILE *fout, struct mlx5dv_dr_matcher *matcher);
+func (l Lib) DumpDRMatcher(matcher uintptr) ([]byte, error) {
+	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_matcher", f, matcher) })
+}
+
+// int mlx5dv_dump_dr_rule(FILE *fout, struct mlx5dv_dr_rule *rule);
+func (l Lib) DumpDRRule(rule uintptr) ([]byte, error) {
+	return dumped(func(f uintptr) error { return l.lib.Err("mlx5dv_dump_dr_rule", f, rule) })
+}
+
+// int _mlx5dv_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *err_info, size_t err_info_size);
+// Absent before v36. C programs call it by mlx5dv_mkey_check, which is inline.
+func (l Lib) MkeyCheck(mkey uintptr, info *abi.MLX5DVMkeyErr) error {
+	return l.lib.Err("_mlx5dv_mkey_check", mkey, uintptr(unsafe.Pointer(info)), unsafe.Sizeof(*info))
+}
+
+// int mlx5dv_query_qp_lag_port(struct ibv_qp *qp, uint8_t *port_num, uint8_t *active_port_num);
+// Absent before v30.
+func (l Lib) QueryQPLAGPort(qp uintptr) (port, active uint8, err error) {
+	out0 := new(uint8)
+	out1 := new(uint8)
+	err = l.lib.Err("mlx5dv_query_qp_lag_port", qp, uintptr(unsafe.Pointer(out0)), uintptr(unsafe.Pointer(out1)))
+	return *out0, *out1, err
+}
+
+// int mlx5dv_reserved_qpn_alloc(struct ibv_context *ctx, uint32_t *qpn);
+// Absent before v34.
+func (l Lib) ReservedQPNAlloc(ctx uintptr) (uint32, error) {
+	out0 := new(uint32)
+	err := l.lib.Err("mlx5dv_reserved_qpn_alloc", ctx, uintptr(unsafe.Pointer(out0)))
+	return *out0, err
+}
+
+// struct mlx5dv_var *mlx5dv_alloc_var(struct ibv_context *context, uint32_t flags);
+// Absent before v28.
+func (l Lib) AllocVAR(ctx uintptr) (*abi.MLX5DVVAR, uintptr, error) {
+	return bind.At[abi.MLX5DVVAR](l.lib.Ptr("mlx5dv_alloc_var", ctx, 0))
+}
+
+// struct ibv_flow_action *mlx5dv_create_flow_action_modify_header(struct ibv_context *ctx, size_t actions_sz, uint64_t
+// actions[], enum mlx5dv_flow_table_type ft_type);
+// Absent before v21.
+func (l Lib) CreateFlowActionModifyHeader(ctx uintptr, actions []uint64, table uint32) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_create_flow_action_modify_header", ctx, uintptr(len(actions))*unsafe.Sizeof(actions[0]), uintptr(unsafe.Pointer(unsafe.SliceData(actions))), uintptr(table))
+}
+
+// struct mlx5dv_steering_anchor *mlx5dv_create_steering_anchor(struct ibv_context *context, struct
+// mlx5dv_steering_anchor_attr *attr);
+// Absent before v42.
+func (l Lib) CreateSteeringAnchor(ctx uintptr, attr *abi.MLX5DVSteeringAnchorAttr) (sa uintptr, id uint32, err error) {
+	return bind.Number[uint32](l.lib.Ptr("mlx5dv_create_steering_anchor", ctx, uintptr(unsafe.Pointer(attr))))
 }

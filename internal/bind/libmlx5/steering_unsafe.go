@@ -67,14 +67,6 @@ func (l Lib) TakesOffsets() bool {
 	return l.lib.Has(attrLength) || slices.Contains(wideActions, l.lib.Version())
 }
 
-// struct ibv_flow_action *mlx5dv_create_flow_action_modify_header(struct ibv_context *ctx, size_t actions_sz,
-// uint64_t actions[], enum mlx5dv_flow_table_type ft_type);
-// Absent before v21.
-func (l Lib) CreateFlowActionModifyHeader(ctx uintptr, actions []uint64, table uint32) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_create_flow_action_modify_header", ctx, uintptr(len(actions)*8),
-		uintptr(unsafe.Pointer(unsafe.SliceData(actions))), uintptr(table))
-}
-
 // struct ibv_flow_action *mlx5dv_create_flow_action_packet_reformat(struct ibv_context *ctx, size_t data_sz,
 // void *data, enum mlx5dv_flow_action_packet_reformat_type reformat_type, enum mlx5dv_flow_table_type ft_type);
 // Absent before v21.
@@ -92,15 +84,4 @@ func (l Lib) CreateFlowActionPacketReformat(ctx uintptr, data []byte, reformat, 
 func (l Lib) CreateFlowActionESP(ctx uintptr, e *abi.ESP, attr *abi.MLX5DVFlowActionESP) (uintptr, error) {
 	return l.lib.Ptr("mlx5dv_create_flow_action_esp", ctx, uintptr(unsafe.Pointer(e.C())),
 		uintptr(unsafe.Pointer(attr)))
-}
-
-// struct mlx5dv_steering_anchor *mlx5dv_create_steering_anchor(struct ibv_context *context,
-// struct mlx5dv_steering_anchor_attr *attr);
-// Absent before v42. The anchor begins with its number.
-func (l Lib) CreateSteeringAnchor(ctx uintptr, attr *abi.MLX5DVSteeringAnchorAttr) (sa uintptr, id uint32, err error) {
-	sa, err = l.lib.Ptr("mlx5dv_create_steering_anchor", ctx, uintptr(unsafe.Pointer(attr)))
-	if err == nil {
-		id = *cmem.At[uint32](sa)
-	}
-	return sa, id, err
 }

@@ -35,8 +35,6 @@ func (l Lib) DestroyEventChannel(ch uintptr) {
 // ChannelFD returns the descriptor of a struct rdma_event_channel.
 func (l Lib) ChannelFD(ch uintptr) int { return fdOf(ch) }
 
-func fdOf(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
-
 // int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 // int rdma_ack_cm_event(struct rdma_cm_event *event);
 // GetEvent, the only function that reads events, copies the event, calls do, and acknowledges it. Until then

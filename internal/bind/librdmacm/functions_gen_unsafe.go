@@ -65,3 +65,93 @@ func (l Lib) SetLocalECE(id uintptr, e *abi.ECE) error {
 func (l Lib) GetRemoteECE(id uintptr, e *abi.ECE) error {
 	return l.lib.Minus1("rdma_get_remote_ece", id, uintptr(unsafe.Pointer(e)))
 }
+
+// int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
+// Absent before v60.
+func (l Lib) WriteCMEvent(id uintptr, event uint32, status int32, arg uint64) error {
+	return l.write(channelOf(id), "rdma_write_cm_event", id, uintptr(event), uintptr(status), uintptr(arg))
+}
+
+// void rdma_free_devices(struct ibv_context **list);
+func (l Lib) FreeDevices(list uintptr) {
+	_ = l.lib.Void("rdma_free_devices", list)
+}
+
+// int rsocket(int domain, int type, int protocol);
+func (c *Sockets) Socket(domain, typ int) (int, error) {
+	return c.int("rsocket", uintptr(domain), uintptr(typ), 0)
+}
+
+// int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
+func (c *Sockets) Bind(fd int, a *sockaddr.Addr) error {
+	_, err := c.int("rbind", uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
+	return err
+}
+
+// int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
+func (c *Sockets) Connect(fd int, a *sockaddr.Addr) error {
+	_, err := c.int("rconnect", uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
+	return err
+}
+
+// int rlisten(int socket, int backlog);
+func (c *Sockets) Listen(fd, backlog int) error {
+	_, err := c.int("rlisten", uintptr(fd), uintptr(backlog))
+	return err
+}
+
+// int rshutdown(int socket, int how);
+func (c *Sockets) Shutdown(fd, how int) error {
+	_, err := c.int("rshutdown", uintptr(fd), uintptr(how))
+	return err
+}
+
+// ssize_t rrecv(int socket, void *buf, size_t len, int flags);
+func (c *Sockets) Recv(fd int, b []byte, flags int) (int, error) {
+	return c.ssize("rrecv", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(flags))
+}
+
+// ssize_t rsend(int socket, const void *buf, size_t len, int flags);
+func (c *Sockets) Send(fd int, b []byte, flags int) (int, error) {
+	return c.ssize("rsend", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(flags))
+}
+
+// ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t
+// addrlen);
+func (c *Sockets) SendTo(fd int, b []byte, flags int, a *sockaddr.Addr) (int, error) {
+	return c.ssize("rsendto", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(flags), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
+}
+
+// int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
+func (c *Sockets) Poll(fds []PollFD, ms int) (int, error) {
+	return c.int("rpoll", uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)), uintptr(ms))
+}
+
+// int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
+func (c *Sockets) SetSockOpt(fd, level, name int, v []byte) error {
+	_, err := c.int("rsetsockopt", uintptr(fd), uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
+	return err
+}
+
+// int rfcntl(int socket, int cmd, ... /* arg */);
+func (c *Sockets) Fcntl(fd, cmd, arg int) (int, error) {
+	return c.int("rfcntl", uintptr(fd), uintptr(cmd), uintptr(arg))
+}
+
+// off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
+// C keeps the address of b, which is pinned, until IOUnmap.
+func (c *Sockets) IOMap(fd int, b []byte, prot int, offset int64) (int64, error) {
+	n, err := c.ssize("riomap", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(prot), 0, uintptr(offset))
+	return int64(n), err
+}
+
+// int riounmap(int socket, void *buf, size_t len);
+func (c *Sockets) IOUnmap(fd int, b []byte) error {
+	_, err := c.int("riounmap", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	return err
+}
+
+// size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags);
+func (c *Sockets) IOWrite(fd int, b []byte, offset int64, flags int) (int, error) {
+	return c.ssize("riowrite", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(offset), uintptr(flags))
+}

@@ -144,12 +144,6 @@ func (l Lib) LeaveMulticast(id uintptr, a *sockaddr.Addr) error {
 	})
 }
 
-// int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
-// Absent before v60.
-func (l Lib) WriteCMEvent(id uintptr, event uint32, status int32, arg uint64) error {
-	return l.write(channelOf(id), "rdma_write_cm_event", id, uintptr(event), uintptr(uint32(status)), uintptr(arg))
-}
-
 // struct ibv_context **rdma_get_devices(int *num_devices);
 func (l Lib) GetDevices() (list uintptr, handles []uintptr, err error) {
 	n := new(int32)
@@ -159,9 +153,6 @@ func (l Lib) GetDevices() (list uintptr, handles []uintptr, err error) {
 	}
 	return list, cmem.Clone[uintptr](list, int(*n)), nil
 }
-
-// void rdma_free_devices(struct ibv_context **list);
-func (l Lib) FreeDevices(list uintptr) { _ = l.lib.Void("rdma_free_devices", list) }
 
 // The functions below read the public fields of struct rdma_cm_id.
 

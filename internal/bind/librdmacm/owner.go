@@ -17,6 +17,8 @@ var owners sync.Map
 // channelOf returns the channel of an ID.
 func channelOf(id uintptr) uintptr { return cmem.At[abi.RDMACMID](id).Channel }
 
+func fdOf(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
+
 // on calls f, which writes to the file of a channel, on the file's owner.
 func on(ch uintptr, f func() error) error {
 	o, _ := owners.Load(ch)

@@ -65,28 +65,6 @@ func (c *Sockets) ssize(name string, args ...uintptr) (int, error) {
 	return n, c.error(name, err)
 }
 
-// int rsocket(int domain, int type, int protocol);
-func (c *Sockets) Socket(domain, typ int) (int, error) {
-	return c.int("rsocket", uintptr(domain), uintptr(typ), 0)
-}
-
-// int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
-func (c *Sockets) Bind(fd int, a *sockaddr.Addr) error { return c.withAddr("rbind", fd, a) }
-
-// int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
-func (c *Sockets) Connect(fd int, a *sockaddr.Addr) error { return c.withAddr("rconnect", fd, a) }
-
-func (c *Sockets) withAddr(name string, fd int, a *sockaddr.Addr) error {
-	_, err := c.int(name, uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
-	return err
-}
-
-// int rlisten(int socket, int backlog);
-func (c *Sockets) Listen(fd, backlog int) error {
-	_, err := c.int("rlisten", uintptr(fd), uintptr(backlog))
-	return err
-}
-
 // int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 func (c *Sockets) Accept(fd int) (int, *sockaddr.Addr, error) { return c.getAddr("raccept", fd) }
 
@@ -107,12 +85,6 @@ func (c *Sockets) getAddr(name string, fd int) (int, *sockaddr.Addr, error) {
 	*size = sockaddr.Size
 	n, err := c.int(name, uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(size)))
 	return n, a, err
-}
-
-// int rshutdown(int socket, int how);
-func (c *Sockets) Shutdown(fd, how int) error {
-	_, err := c.int("rshutdown", uintptr(fd), uintptr(how))
-	return err
 }
 
 // int rclose(int socket); it returns some errnos as they are.
@@ -187,20 +159,6 @@ func rw(fn uintptr, fd int, b []byte, h *Hold) (int, syscall.Errno) {
 	return n, errno
 }
 
-// ssize_t rrecv(int socket, void *buf, size_t len, int flags);
-func (c *Sockets) Recv(fd int, b []byte, flags int) (int, error) {
-	return c.withBuf("rrecv", fd, b, flags)
-}
-
-// ssize_t rsend(int socket, const void *buf, size_t len, int flags);
-func (c *Sockets) Send(fd int, b []byte, flags int) (int, error) {
-	return c.withBuf("rsend", fd, b, flags)
-}
-
-func (c *Sockets) withBuf(name string, fd int, b []byte, flags int) (int, error) {
-	return c.ssize(name, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(flags))
-}
-
 // ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen);
 func (c *Sockets) RecvFrom(fd int, b []byte, flags int) (int, *sockaddr.Addr, error) {
 	a, size := new(sockaddr.Addr), new(uint32)
@@ -208,13 +166,6 @@ func (c *Sockets) RecvFrom(fd int, b []byte, flags int) (int, *sockaddr.Addr, er
 	n, err := c.ssize("rrecvfrom", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 		uintptr(flags), uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(size)))
 	return n, a, err
-}
-
-// ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr,
-// socklen_t addrlen);
-func (c *Sockets) SendTo(fd int, b []byte, flags int, a *sockaddr.Addr) (int, error) {
-	return c.ssize("rsendto", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-		uintptr(flags), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
 }
 
 // iovec is struct iovec.
@@ -277,11 +228,6 @@ type PollFD struct {
 	Events, Revents int16
 }
 
-// int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
-func (c *Sockets) Poll(fds []PollFD, ms int) (int, error) {
-	return c.int("rpoll", uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)), uintptr(ms))
-}
-
 // FDSet is fd_set.
 type FDSet [FDSetSize / 64]uint64
 
@@ -300,13 +246,6 @@ func (c *Sockets) Select(n int, sets *[3]FDSet, tv *[2]int64) (int, error) {
 		uintptr(unsafe.Pointer(&sets[2])), uintptr(unsafe.Pointer(tv)))
 }
 
-// int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
-func (c *Sockets) SetSockOpt(fd, level, name int, v []byte) error {
-	_, err := c.int("rsetsockopt", uintptr(fd), uintptr(level), uintptr(name),
-		uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
-	return err
-}
-
 // int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);
 func (c *Sockets) GetSockOpt(fd, level, name int, v []byte) (int, error) {
 	n := new(uint32)
@@ -314,29 +253,4 @@ func (c *Sockets) GetSockOpt(fd, level, name int, v []byte) (int, error) {
 	_, err := c.int("rgetsockopt", uintptr(fd), uintptr(level), uintptr(name),
 		uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(unsafe.Pointer(n)))
 	return min(int(*n), len(v)), err
-}
-
-// int rfcntl(int socket, int cmd, ... /* arg */);
-func (c *Sockets) Fcntl(fd, cmd, arg int) (int, error) {
-	return c.int("rfcntl", uintptr(fd), uintptr(cmd), uintptr(arg))
-}
-
-// off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
-// C keeps the address of buf, which is pinned, until IOUnmap.
-func (c *Sockets) IOMap(fd int, b []byte, prot int, offset int64) (int64, error) {
-	n, err := c.ssize("riomap", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-		uintptr(prot), 0, uintptr(offset))
-	return int64(n), err
-}
-
-// int riounmap(int socket, void *buf, size_t len);
-func (c *Sockets) IOUnmap(fd int, b []byte) error {
-	_, err := c.int("riounmap", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-	return err
-}
-
-// size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags);
-func (c *Sockets) IOWrite(fd int, b []byte, offset int64, flags int) (int, error) {
-	return c.ssize("riowrite", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-		uintptr(offset), uintptr(flags))
 }

@@ -1,0 +1,61 @@
+package mlx5dv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// DRRule is a rule of direct rules.
+//
+// It belongs to its DRMatcher and its actions.
+//
+// C: struct mlx5dv_dr_rule.
+type DRRule struct{ node }
+
+// maxDRActions bounds the actions of a rule.
+const maxDRActions = 16
+
+// CreateRule makes a rule. value may be nil for a matcher that compares nothing; it has only bits of the
+// matcher's mask. The actions are of the same DRDomain.
+//
+// C: mlx5dv_dr_rule_create(3).
+func (m *DRMatcher) CreateRule(value *Match, actions ...*DRAction) (*DRRule, error) {
+	c, err := beginOn(&m.node, "create dr rule")
+	if err != nil {
+		return nil, err
+	}
+	v, err := value.valueFor(m.mask)
+	errs := []error{err}
+	if len(actions) > maxDRActions {
+		errs = append(errs, &ibv.LimitError{What: "dr actions", Asked: uint64(len(actions)), Limit: maxDRActions,
+			Where: "one rule"})
+	}
+	list := make([]uintptr, len(actions))
+	for i, a := range actions {
+		h, err := c.action(fmt.Sprintf("actions[%d]", i), a, m.table.domain)
+		list[i], errs = h, append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, c.fail(err)
+	}
+	h, err := c.lib.DRRuleCreate(m.handle, v, list)
+	r := new(DRRule)
+	return created(c, r, &r.node, "dr rule", h, explainDR(err, m.dev, "these actions in this table"))
+}
+
+// Close removes the rule.
+//
+// C: mlx5dv_dr_rule_destroy(3).
+func (r *DRRule) Close() error {
+	return r.close(func() error { return r.lib.DRRuleDestroy(r.handle) })
+}
+
+// Dump writes the rule.
+//
+// C: mlx5dv_dump_dr_rule(3), of libmlx5 v28.
+func (r *DRRule) Dump(w io.Writer) error {
+	return r.dump(w, func() ([]byte, error) { return r.lib.DumpDRRule(r.handle) })
+}
