@@ -8,6 +8,7 @@ import (
 )
 
 //go:generate go run ./gen
+//go:generate go run ../internal/attrs
 
 // A kind of work request is a row of work.Kinds. What only some kinds have is in a file of each, kind_NAME.go. Its
 // functions are steps of posting: the directive //kind:STEP OPCODE names them, and kinds_gen.go has a switch for each

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 // enum is a type of enums.txt with its constants.
@@ -130,7 +132,7 @@ func enumFile(name string, enums []*enum) string {
 }
 
 func (e *enum) write(b *bytes.Buffer) {
-	paragraphs(b, strings.ReplaceAll(e.doc, " C: ", "\nC: "))
+	gotext.Paragraphs(b, strings.ReplaceAll(e.doc, " C: ", "\nC: "))
 	fmt.Fprintf(b, "type %s %s\n\nconst (\n", e.name, e.typ)
 	width := 0
 	for _, c := range e.consts {
@@ -142,18 +144,18 @@ func (e *enum) write(b *bytes.Buffer) {
 		}
 		text, line := c.comment, fmt.Sprintf("%s %s = %s", c.name, e.name, e.literal(c.value))
 		if c.c != "" {
-			first, rest, more := strings.Cut(text, experimental)
+			first, rest, more := strings.Cut(text, gotext.Experimental)
 			if first != "" {
 				first = strings.TrimSuffix(first, ".") + ". "
 			}
 			text = first + "C: " + c.c + "."
 			if more {
-				text += experimental + rest
+				text += gotext.Experimental + rest
 			}
 		}
 		above := strings.HasPrefix(strings.Replace(text, ":", " ", 1), c.name+" ")
 		if above || width+len(text)+14 > 120 {
-			paragraphs(b, text)
+			gotext.Paragraphs(b, text)
 		} else if text != "" {
 			line += " // " + text
 		}
@@ -161,20 +163,6 @@ func (e *enum) write(b *bytes.Buffer) {
 	}
 	b.WriteString(")\n\n")
 	e.methods(b)
-}
-
-// experimental begins a paragraph.
-const experimental = " Experimental: "
-
-// paragraphs writes documentation.
-func paragraphs(b *bytes.Buffer, text string) {
-	text = strings.ReplaceAll(text, experimental, "\n"+experimental)
-	for i, p := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteString("//\n")
-		}
-		comment(b, p, 116) // of constants they are indented
-	}
 }
 
 // methods writes the names, and what prints them.
@@ -190,7 +178,7 @@ func (e *enum) methods(b *bytes.Buffer) {
 		}
 		printed[at], texts[at] = c.printed, c.comment
 	}
-	first := unexported(e.name)
+	first := gotext.Unexported(e.name)
 	table := func(name string, of map[int64]string) {
 		fmt.Fprintf(b, "var %s%s = []string{", first, name)
 		width, next := 0, int64(0)
@@ -225,16 +213,6 @@ func (e *enum) methods(b *bytes.Buffer) {
 		fmt.Fprintf(b, "if v == -1 {\nreturn %q\n}\n", name)
 	}
 	fmt.Fprintf(b, "return flags.Name(%q, int64(v), %sNames)\n}\n", e.name, first)
-}
-
-// unexported is the name with its first word in small letters.
-func unexported(name string) string {
-	n := strings.IndexFunc(name, func(r rune) bool { return r > 'Z' })
-	if n < 0 {
-		return strings.ToLower(name)
-	}
-	n = max(n-1, 1)
-	return strings.ToLower(name[:n]) + name[n:]
 }
 
 // literal is a value as Go has it.

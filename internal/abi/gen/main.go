@@ -1,10 +1,9 @@
-// Command gen writes the mirrors of C structs and the constants of package abi, and the enums and attributes of the
-// packages above: `go generate ./internal/abi`.
+// Command gen writes the mirrors of C structs and the constants of package abi, and the enums of the packages
+// above: `go generate ./internal/abi`.
 //
 // The layouts and values come from testdata/abi. structs.txt has what they do not say: the name in Go, pointers,
 // signed numbers, byte order, and which member of a union. Constants are those that some file of the module names.
-// enums.txt has what constants are called in Go, what they mean, and how they print; attrs.txt has structs of Go's own
-// and the mirrors that fill them.
+// enums.txt has what constants are called in Go, what they mean, and how they print.
 package main
 
 import (
@@ -19,21 +18,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
-func main() {
-	const root = "../.."
-	files, err := generate(root)
-	for name, src := range files {
-		if err == nil {
-			err = os.WriteFile(filepath.Join(root, name), src, 0o644)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gen:", err)
-		os.Exit(1)
-	}
-}
+func main() { gotext.Main("../..", generate) }
 
 // generate returns the files that the module at root has, by name.
 func generate(root string) (map[string][]byte, error) {
@@ -66,13 +55,6 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text, err = os.ReadFile(filepath.Join(root, "internal", "abi", "attrs.txt")); err != nil {
-		return nil, err
-	}
-	attrs, err := parseAttrs(string(text))
-	if err != nil {
-		return nil, err
-	}
 	sources := map[string]string{
 		"internal/abi/structs_gen.go": "package abi\n\nimport \"structs\"\n\n" + g.structs.String(),
 		"internal/abi/layout_gen_unsafe.go": "package abi\n\nimport \"unsafe\"\n\n// The build breaks here when a " +
@@ -83,9 +65,6 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	for name, list := range enums {
 		sources[name] = enumFile(name, list)
-	}
-	for name, list := range attrs {
-		sources[name] = attrFile(name, list)
 	}
 	files := map[string][]byte{}
 	for name, src := range sources {
@@ -239,7 +218,7 @@ func (g *generator) add(e *entry) error {
 	if e.part {
 		doc += ", up to its mutex"
 	}
-	comment(&g.structs, doc+". "+e.doc, 120)
+	gotext.Comment(&g.structs, doc+". "+e.doc, 120)
 	body, align, err := e.body(c, "", start, end)
 	if err != nil {
 		return err
@@ -383,17 +362,4 @@ func (g *generator) table() string {
 		fmt.Fprintf(&b, "%q: {\n%s},\n", strings.TrimSuffix(file, "-v65"), strings.Join(g.mirrors[file], ""))
 	}
 	return b.String()
-}
-
-// comment writes a comment of at most so many columns.
-func comment(b *bytes.Buffer, text string, most int) {
-	line := "//"
-	for _, w := range strings.Fields(text) {
-		if len(line)+1+len(w) > most {
-			fmt.Fprintln(b, line)
-			line = "//"
-		}
-		line += " " + w
-	}
-	fmt.Fprintln(b, line)
 }

@@ -11,25 +11,16 @@ import (
 	"go/format"
 	"go/parser"
 	"go/types"
-	"log"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
-func main() {
-	files, err := generate("../..")
-	for name, src := range files {
-		if err == nil {
-			err = os.WriteFile(filepath.Join("../..", name), src, 0o644)
-		}
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { gotext.Main("../..", generate) }
 
 // generate returns the files that the module at root has, by name.
 func generate(root string) (map[string][]byte, error) {
@@ -160,7 +151,8 @@ func (f *function) write(b *bytes.Buffer, slots string) error {
 	} else {
 		err = errors.New("no prototype of a function")
 	}
-	b.WriteString("\n" + comment(f.prototype))
+	b.WriteString("\n")
+	gotext.Comment(b, f.prototype, 120)
 	for _, line := range f.doc {
 		b.WriteString("// " + line + "\n")
 	}
@@ -348,16 +340,4 @@ func (c *call) body(l string) string {
 		return "n, err := " + call + "\nreturn " + t + "(n), err"
 	}
 	return "return " + call
-}
-
-// comment writes a text as a comment.
-func comment(text string) string {
-	line, out := "//", ""
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > 120 {
-			out, line = out+line+"\n", "//"
-		}
-		line += " " + word
-	}
-	return out + line + "\n"
 }

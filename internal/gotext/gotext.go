@@ -1,0 +1,61 @@
+// Package gotext has the parts that the programs that generate Go share.
+package gotext
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Main writes what generate returns: files by their names, which are relative to root.
+func Main(root string, generate func(root string) (map[string][]byte, error)) {
+	files, err := generate(root)
+	for name, src := range files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, name), src, 0o644)
+		}
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Experimental begins a paragraph, as a line feed does.
+const Experimental = " Experimental: "
+
+// Paragraphs writes documentation.
+func Paragraphs(w io.Writer, text string) {
+	text = strings.ReplaceAll(text, Experimental, "\n"+Experimental)
+	for i, p := range strings.Split(text, "\n") {
+		if i > 0 {
+			fmt.Fprintln(w, "//")
+		}
+		Comment(w, p, 116) // of constants they are indented
+	}
+}
+
+// Comment writes a comment of at most so many columns.
+func Comment(w io.Writer, text string, most int) {
+	line := "//"
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > most {
+			fmt.Fprintln(w, line)
+			line = "//"
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(w, line)
+}
+
+// Unexported is a name with its first word in small letters.
+func Unexported(name string) string {
+	n := strings.IndexFunc(name, func(r rune) bool { return r > 'Z' })
+	if n < 0 {
+		return strings.ToLower(name)
+	}
+	n = max(n-1, 1)
+	return strings.ToLower(name[:n]) + name[n:]
+}
