@@ -53,7 +53,6 @@ type Flow struct {
 	Miss     bool           // the frame goes to the defaults
 	Param    *Param         // what a rule of a matcher compares, or nil
 	priority int            // of all rules of the device; the least comes first
-	release  func()         // what it was made of by a matcher
 }
 
 // flows are the rules of a device in the order in which they are looked at.
@@ -75,7 +74,7 @@ func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
 	if e != 0 {
 		return nil, e
 	}
-	f := &Flow{FlowInit: *i, To: qp}
+	f := &Flow{Held: c.held(rankRule, "flow"), FlowInit: *i, To: qp}
 	defaults := i.Type == FlowAllDefault || i.Type == FlowMCDefault
 	switch {
 	case qp.Type != RawPacket && qp.Type != UD:
@@ -108,7 +107,7 @@ func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
 		if e = f.Counter.bind(i.Points); e != 0 {
 			return nil, e
 		}
-		f.Counter.flows++
+		f.Use(f.Counter)
 	}
 	f.insert(c)
 	return f, 0
@@ -142,10 +141,12 @@ func (t *flows) remove(f *Flow) {
 
 // insert adds a rule that is settled.
 func (f *Flow) insert(c *Context) {
-	c.Device.flows().insert(f)
+	all := c.Device.flows()
+	all.insert(f)
 	if f.To != nil {
-		f.To.uses.flows++
+		f.Use(f.To)
 	}
+	f.life.end = func() { all.remove(f) }
 	c.add(f)
 }
 
@@ -224,21 +225,3 @@ func (f *Flow) Hit(n int) {
 
 // Flows returns the rules of a device in the order in which they are looked at.
 func (d *Device) Flows() []*Flow { return d.flows().list }
-
-// Destroy removes the rule.
-func (f *Flow) Destroy() unix.Errno {
-	f.forget()
-	f.Context.Device.flows().remove(f)
-	if f.To != nil {
-		f.To.uses.flows--
-	}
-	if f.Counter != nil {
-		f.Counter.flows--
-	}
-	if f.release != nil {
-		f.release()
-	}
-	return 0
-}
-
-func (*Flow) order() order { return order{rankRule, "flow"} }

@@ -197,7 +197,7 @@ func TestGRHRequired(t *testing.T) {
 				a := QPAttr{PathMTU: 3, DestQPN: qp.Num, AH: global}
 				mask := change(&a)
 				b.is(what+spec, qp.Modify(&a, mask, RTR), x.want)
-				_, e = DestroyCounted[AnyQP](s.c, qp.Handle)
+				e = Destroy[AnyQP](s.c, qp.Handle)
 				b.is("destroy", e, 0)
 			}
 		}
@@ -249,7 +249,7 @@ func TestReferences(t *testing.T) {
 		{"mr", func() unix.Errno { return DestroyMR(c, mr.Handle) }}} {
 		b.is(x.what, x.do(), unix.EBUSY)
 	}
-	_, e := DestroyCounted[AnyQP](c, qp.Handle)
+	e := Destroy[AnyQP](c, qp.Handle)
 	b.is("qp", e, 0)
 	b.is("mw", DestroyMW(c, mw.Handle), 0)
 	b.is("mr", DestroyMR(c, mr.Handle), 0)
@@ -279,7 +279,7 @@ func TestHandles(t *testing.T) {
 		"destroy_ah":  func(h uint32) unix.Errno { return Destroy[*AH](s.c, h) },
 		"close_xrcd":  func(h uint32) unix.Errno { return Destroy[*XRCDRef](s.c, h) },
 		"destroy_cq":  func(h uint32) unix.Errno { return Destroy[*CQ](s.c, h) },
-		"destroy_qp":  func(h uint32) unix.Errno { _, e := DestroyCounted[AnyQP](s.c, h); return e },
+		"destroy_qp":  func(h uint32) unix.Errno { return Destroy[AnyQP](s.c, h) },
 		"destroy_srq": func(h uint32) unix.Errno { return Destroy[*SRQ](s.c, h) },
 		"a QP":        func(h uint32) unix.Errno { _, e := FindQP(s.c, h); return e },
 		"reg_mr":      func(h uint32) unix.Errno { _, e := RegMR(s.c, h, b.mem.base, 64, b.mem.base, 0); return e },
@@ -529,8 +529,7 @@ func TestReleaseOfDevx(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	cq := got(CreateCQ(s.c, b.cqInit()))(b)
-	o := &DevxObject{Name: "DevX CQ", Inner: cq.Handle,
-		Free: func() unix.Errno { return Destroy[*CQ](s.c, cq.Handle) }}
+	o := &DevxObject{Name: "DevX CQ", Inner: cq.Handle}
 	AddDevx(s.c, o)
 	if l := strings.Join(Leaked(s.c), ", "); l != "1 DevX CQ, 1 CQ, 1 PD" {
 		t.Errorf("leaked %s", l)
@@ -547,8 +546,8 @@ func TestEventsNobodyTakes(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	s.cq.Event(EventCQErr)
-	if n, e := DestroyCounted[*CQ](s.c, s.cq.Handle); n != 0 || e != 0 {
-		t.Errorf("%d events, %v", n, e)
+	if e := Destroy[*CQ](s.c, s.cq.Handle); s.cq.AsyncDelivered != 0 || e != 0 {
+		t.Errorf("%d events, %v", s.cq.AsyncDelivered, e)
 	}
 }
 
@@ -737,7 +736,7 @@ func TestRandom(t *testing.T) {
 		case "srq":
 			e = Destroy[*SRQ](c, o.handle)
 		case "qp":
-			_, e = DestroyCounted[AnyQP](c, o.handle)
+			e = Destroy[AnyQP](c, o.handle)
 		case "mr":
 			e = DestroyMR(c, o.handle)
 		case "mw":

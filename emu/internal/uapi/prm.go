@@ -48,6 +48,7 @@ var (
 	OutStatus   = Bits{0x00, 8}
 	OutSyndrome = Bits{0x20, 32}
 	OutObjID    = Bits{0x40, 32}
+	OutPSV      = Bits{0x88, 24} // C: create_psv_out
 )
 
 // Least sizes of a command and of an answer.

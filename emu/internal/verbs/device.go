@@ -70,11 +70,7 @@ func firmware(s string) (v uint64) {
 func (c *call) deviceAttr() (uapi.QueryDeviceResp, unix.Errno) { return deviceAttr(c.ctx.Device), 0 }
 
 func queryDevice(c *call) unix.Errno {
-	v, e := get(c, c.deviceAttr)
-	if e != 0 {
-		return e
-	}
-	return reply(c, v)
+	return answer(c, c.deviceAttr)
 }
 
 // tagCaps is struct ib_uverbs_tm_caps: size of a rendezvous request, tags, flags (on RC), operations, SGEs. The last

@@ -176,24 +176,17 @@ func (c *call) takePoints(i *hca.FlowInit) unix.Errno {
 }
 
 func destroyFlow(c *call) unix.Errno {
-	var h uint32
-	if c.b != nil {
-		h = uint32(c.b.Uint(0))
-	} else if q := uapi.Decode[uapi.DestroyFlow](c.r.Core); q.CompMask == 0 {
-		h = q.FlowHandle
-	} else {
+	e := destroy(hca.Find[*hca.Flow], silent)(c)
+	q, ok := c.req.(uapi.HandleOnly)
+	if !ok { // it has a mask
 		return unix.EINVAL
 	}
-	c.req = uapi.DestroyFlow{FlowHandle: h}
-	return c.do(func() unix.Errno { return hca.Destroy[*hca.Flow](c.ctx, h) })
+	c.req = uapi.DestroyFlow{FlowHandle: q.Handle}
+	return e
 }
 
 func createCounters(c *call) unix.Errno {
-	o, e := made(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) })
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(0, uint64(o.Handle))
+	return named(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) })
 }
 
 func readCounters(c *call) unix.Errno {

@@ -186,10 +186,9 @@ func openQP(c *call, q *uapi.OpenQP) unix.Errno {
 	if hca.QPType(q.QPType) != hca.XRCRecv {
 		return unix.EINVAL
 	}
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.OpenQP(c.ctx, q.PDHandle, q.QPN) },
-		func(qp *hca.QP) { hca.Destroy[hca.AnyQP](c.ctx, qp.Handle) })
+	qp, e := made(c, func() (*hca.OpenedQP, unix.Errno) { return hca.OpenQP(c.ctx, q.PDHandle, q.QPN) })
 	if e != 0 {
 		return e
 	}
-	return reply(c, uapi.CreateQPResp{QPHandle: qp.Handle, QPN: qp.Num})
+	return reply(c, uapi.CreateQPResp{QPHandle: qp.Handle, QPN: q.QPN})
 }

@@ -79,15 +79,11 @@ func modifySRQ(c *call, q *uapi.ModifySRQ) unix.Errno {
 }
 
 func querySRQ(c *call, q *uapi.QuerySRQ) unix.Errno {
-	v, e := get(c, func() (v uapi.QuerySRQResp, e unix.Errno) {
+	return answer(c, func() (v uapi.QuerySRQResp, e unix.Errno) {
 		s, e := hca.Find[*hca.SRQ](c.ctx, q.SRQHandle)
 		if e == 0 {
 			v = uapi.QuerySRQResp{MaxWR: s.Ring.Count - 1, MaxSGE: s.MaxSGE, SRQLimit: s.Limit}
 		}
 		return v, e
 	})
-	if e != 0 {
-		return e
-	}
-	return reply(c, v)
 }
