@@ -62,8 +62,25 @@ var flowPart = newPart[flows]()
 
 func (d *Device) flows() *flows { return flowPart.of(&d.parts) }
 
+// Specs of rules. C: enum ib_flow_spec_type.
 const (
-	specEth     = 0x20
+	SpecEth    = 0x20
+	SpecIPv4   = 0x30
+	SpecIPv6   = 0x31
+	SpecESP    = 0x34
+	SpecTCP    = 0x40
+	SpecUDP    = 0x41
+	SpecVXLAN  = 0x50
+	SpecGRE    = 0x51
+	SpecMPLS   = 0x60
+	SpecInner  = 0x100
+	SpecTag    = 0x1000
+	SpecDrop   = 0x1001
+	SpecHandle = 0x1002
+	SpecCount  = 0x1003
+)
+
+const (
 	maxFlowTag  = 1<<24 - 1
 	flowsOfPort = 1 << 16 // a bound of this emulator's, on memory
 )
@@ -176,7 +193,7 @@ func (f *Flow) multicastOnly() bool {
 		return false
 	}
 	m := &f.Matches[0]
-	return m.Spec == specEth && m.Value[0]&1 != 0 && m.Mask[0]&1 != 0
+	return m.Spec == SpecEth && m.Value[0]&1 != 0 && m.Mask[0]&1 != 0
 }
 
 // Same reports whether two rules are about the same frames, in one table.
