@@ -46,8 +46,8 @@ type Server struct {
 	f     *hca.Fabric
 	files map[string]*file // by the pipe's name
 	names sync.Map         // of files, for those who ask without the lock: each write of a program's
-	ids   table[*id]
-	mcs   table[*mcast]
+	ids   table[id]
+	mcs   table[mcast]
 	ports map[portKey][]*id // the ids that are bound
 	last  uint16            // ephemeral port handed out last
 
@@ -305,9 +305,9 @@ func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
 
 // any is find for any id.
 func (s *Server) any(fl *file, num uint32) (*id, unix.Errno) {
-	i, ok := s.ids.get(num)
+	i := s.ids.get(num)
 	switch {
-	case !ok:
+	case i == nil:
 		return nil, unix.ENOENT
 	case i.file != fl:
 		return nil, unix.EINVAL
@@ -324,7 +324,7 @@ type table[T any] struct {
 	used  int
 }
 
-func (t *table[T]) add(v T) (uint32, bool) {
+func (t *table[T]) add(v *T) (uint32, bool) {
 	if t.used >= maxIDs {
 		return 0, false
 	}
@@ -334,20 +334,21 @@ func (t *table[T]) add(v T) (uint32, bool) {
 	if t.low == len(t.slots) {
 		t.slots = append(t.slots, nil)
 	}
-	t.slots[t.low] = &v
+	t.slots[t.low] = v
 	t.used++
 	return uint32(t.low), true
 }
 
-func (t *table[T]) get(n uint32) (v T, ok bool) {
-	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
-		return v, false
+// get returns what has a number, or nil.
+func (t *table[T]) get(n uint32) *T {
+	if uint64(n) >= uint64(len(t.slots)) {
+		return nil
 	}
-	return *t.slots[n], true
+	return t.slots[n]
 }
 
 func (t *table[T]) drop(n uint32) {
-	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
+	if t.get(n) == nil {
 		return
 	}
 	t.slots[n] = nil

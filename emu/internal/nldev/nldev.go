@@ -264,14 +264,17 @@ func (r *request) nest(typ uint16, body func()) {
 	binary.NativeEndian.PutUint16(r.buf[at:], uint16(len(r.buf)-at))
 }
 
-func (r *request) handle(d *hca.Device) {
-	r.u32(attrDevIndex, uint32(d.Index))
-	r.text(attrDevName, d.Config.Name)
+// about appends a message about a device.
+func (r *request) about(d *hca.Device, body func()) {
+	r.message(r.typ, func() {
+		r.u32(attrDevIndex, uint32(d.Index))
+		r.text(attrDevName, d.Config.Name)
+		body()
+	})
 }
 
 func (r *request) device(d *hca.Device) {
-	r.message(r.typ, func() {
-		r.handle(d)
+	r.about(d, func() {
 		r.u32(attrPortIndex, uint32(len(d.Ports)))
 		r.text(attrFWVersion, d.Config.FirmwareVersion)
 		r.u64(attrNodeGUID, uint64(d.Config.NodeGUID))
@@ -310,8 +313,7 @@ func (r *request) chardev() unix.Errno {
 
 func (r *request) link(p *hca.Port) {
 	c := p.Config
-	r.message(r.typ, func() {
-		r.handle(p.Device)
+	r.about(p.Device, func() {
 		r.u32(attrPortIndex, uint32(p.Number))
 		if c.LinkLayer == config.InfiniBand {
 			r.u64(attrCapFlags, uint64(c.CapFlags))

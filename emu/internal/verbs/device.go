@@ -38,7 +38,7 @@ const (
 
 func deviceAttr(d *hca.Device) uapi.QueryDeviceResp {
 	l, m := &d.Config.Limits, &d.Config.Model
-	guid := uapi.Be64(uint64(d.Config.NodeGUID))
+	guid := d.Config.NodeGUID.Bytes()
 	caps := uint32(deviceCaps | rawCapsOf(d).device&math.MaxUint32)
 	if l.MaxMW == 0 {
 		caps &^= windowCaps
