@@ -82,7 +82,7 @@ type Limits struct {
 	MaxSRQSGE  int    `limit:"max_srq_sge" default:"31" most:"31"`
 	MaxAH      int    `limit:"max_ah" default:"0x7fffffff"`
 	MaxXRCD    int    `limit:"max_xrcd" default:"0x1000000" most:"0x1000000"`
-	MaxRdAtom  int    `limit:"max_rd_atom" default:"16" most:"128"`         // outstanding READs and atomics of a QP, each side
+	MaxRdAtom  int    `limit:"max_rd_atom" default:"16" most:"128"`         // READs and atomics of a QP, each side
 	MaxAtomic  int    `limit:"max_atomic" default:"32" least:"0" most:"32"` // bytes of the longest atomic; 0 = none
 	MaxMcast   int    `limit:"max_mcast" default:"0x200000"`                // multicast groups
 	MaxMsgSize uint32 `limit:"max_msg_size" default:"0x40000000" most:"0x80000000"`

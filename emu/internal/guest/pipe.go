@@ -127,9 +127,15 @@ func (p *Pipe) arm(on bool) {
 func (p *Pipe) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.flush()
+}
+
+// flush writes what is kept, as far as there is room for it. Preconditions: p.mu is held.
+func (p *Pipe) flush() {
 	for len(p.queue) > 0 && !p.dead {
 		n, err := unix.Write(p.fd, p.queue[:min(len(p.queue), 4096)])
 		if err != nil || n <= 0 {
+			p.arm(true)
 			return
 		}
 		p.queue = p.queue[n:]
@@ -189,7 +195,6 @@ func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
 	defer p.mu.Unlock()
 	all := p.take(1 << 20)
 	all = append(all, p.queue...)
-	p.queue = nil
 	dropped := 0
 	keep := all[:0]
 	for len(all) >= size {
@@ -201,15 +206,8 @@ func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
 			keep = append(keep, rec...)
 		}
 	}
-	for len(keep) > 0 && !p.dead {
-		n, err := unix.Write(p.fd, keep[:min(len(keep), 4096)])
-		if err != nil || n <= 0 {
-			p.queue = append(p.queue, keep...)
-			p.arm(true)
-			break
-		}
-		keep = keep[n:]
-	}
+	p.queue = keep
+	p.flush()
 	return dropped
 }
 

@@ -9,6 +9,14 @@ func (t *Tree) StatUverbs(device int) unix.Stat_t {
 	return t.stat(unix.Mkdev(UverbsMajor, uint32(UverbsMinor+device)))
 }
 
+// StatUmad returns what stat shows for umadN, and fstat for its open file. Only root opens it, unless udev's rules say
+// otherwise.
+func (t *Tree) StatUmad(n int) unix.Stat_t {
+	st := t.stat(unix.Mkdev(UverbsMajor, uint32(UmadMinor+n)))
+	st.Mode = unix.S_IFCHR | 0o600
+	return st
+}
+
 // StatRDMACM returns what stat shows for rdma_cm, and fstat for its open file.
 func (t *Tree) StatRDMACM() unix.Stat_t { return t.stat(unix.Mkdev(MiscMajor, t.rdmacm)) }
 

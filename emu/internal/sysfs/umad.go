@@ -2,11 +2,7 @@
 
 package sysfs
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "fmt"
 
 // UmadMinor is that of umad0; the major is that of uverbs.
 const UmadMinor = 0
@@ -36,12 +32,4 @@ func (t *Tree) removeUmads(device int) {
 		t.dropNode("infiniband_mad", fmt.Sprintf("umad%d", n), UmadMinor+n)
 	}
 	t.remove(t.devices[device] + "/infiniband_mad")
-}
-
-// StatUmad returns what stat shows for umadN, and fstat for its open file. Only root opens it, unless udev's rules say
-// otherwise.
-func (t *Tree) StatUmad(n int) unix.Stat_t {
-	st := t.stat(unix.Mkdev(UverbsMajor, uint32(UmadMinor+n)))
-	st.Mode = unix.S_IFCHR | 0o600
-	return st
 }
