@@ -277,14 +277,14 @@ func (r *Reader) stepArm(w *walk, op string, o []string) error {
 		w.regs[last] = v
 	case strings.HasPrefix(base, "LDP"):
 		to := strings.Split(strings.Trim(last, "()"), ", ")
-		v, err := r.pair(w, o[0], len(base) > 3)
+		v, err := r.pair(o[0], len(base) > 3)
 		if err != nil {
 			return err
 		}
 		w.regs[to[0]], w.regs[to[1]] = r.load(w, v[0], Load), r.load(w, v[1], Load)
 	case strings.HasPrefix(base, "STP"):
 		from := strings.Split(strings.Trim(o[0], "()"), ", ")
-		v, err := r.pair(w, last, len(base) > 3)
+		v, err := r.pair(last, len(base) > 3)
 		if err != nil {
 			return err
 		}
@@ -356,7 +356,7 @@ func (r *Reader) moveArm(w *walk, update, from, to string) error {
 }
 
 // pair is the memory operands of a pair of registers at an operand.
-func (r *Reader) pair(w *walk, operand string, words bool) (out [2]string, err error) {
+func (r *Reader) pair(operand string, words bool) (out [2]string, err error) {
 	m := memory64.FindStringSubmatch(operand)
 	if m == nil || m[3] != "" {
 		return out, fmt.Errorf("an unknown pair")

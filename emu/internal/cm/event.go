@@ -25,11 +25,10 @@ type waiter struct {
 }
 
 // emit queues an event of an id; one that the program has not adopted yet stays silent, as does one whose file is full.
-func (s *Server) emit(i *id, kind uint32, status int32, param []byte, x ece) bool {
-	if i.uid == 0 {
-		return false
+func (s *Server) emit(i *id, kind uint32, status int32, param []byte, x ece) {
+	if i.uid != 0 {
+		s.queue(i.file, newEvent(i, kind, status, param, x))
 	}
-	return s.queue(i.file, newEvent(i, kind, status, param, x))
 }
 
 func newEvent(i *id, kind uint32, status int32, param []byte, x ece) *event {

@@ -19,7 +19,7 @@ type Config struct {
 	Turn time.Duration
 	// Batch bounds the WQEs of one queue pair that are executed together, Bounce their bytes.
 	Batch, Bounce int
-	// Strict checks the rules of [Rules] and reports violations to the fabric's Watcher.
+	// Strict checks the rules and reports violations to the fabric's Watcher.
 	Strict bool
 }
 

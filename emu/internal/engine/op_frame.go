@@ -82,7 +82,7 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 	}
 	if n := int(w.n) + len(w.eth.header); w.opcode != opTSO && n > from.MaxFrame() {
 		sw.strict.longFrame(qp, w, n, from)
-		return sw.req.done(qp, w, uint64(n), 0)
+		return sw.req.done(qp, w, uint64(n))
 	}
 	if !sw.gatherFrame(qp, w) {
 		sw.req.badMemory(qp, badSource)
@@ -99,7 +99,7 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 		sw.strict.badWQE(qp, w, RuleEthSegment)
 		return sw.req.failed(qp, w, synLocalQPOp)
 	}
-	return sw.req.done(qp, w, w.n+uint64(len(w.eth.header)), 0)
+	return sw.req.done(qp, w, w.n+uint64(len(w.eth.header)))
 }
 
 // gatherFrame puts the bytes of a WQE in frames.buf.

@@ -210,7 +210,7 @@ type mr struct {
 
 func (n *node) mr(size int, access hca.Access) *mr {
 	b := n.r.a.alloc(size)
-	k, e := hca.RegMR(n.ctx, n.pd.Handle, va(b), uint64(size), va(b), access)
+	k, e := hca.RegMR(n.ctx, 0, n.pd.Handle, va(b), uint64(size), va(b), access)
 	return &mr{b, try(n.r, k, e)}
 }
 

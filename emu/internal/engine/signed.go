@@ -194,5 +194,5 @@ func (rq *requester) setPSV(qp *hca.QP, w *wqe) verdict {
 	if !qp.Context.Device.HasPSV(binary.BigEndian.Uint32(w.umr), qp.PD) {
 		return rq.failed(qp, w, synLocalQPOp)
 	}
-	return rq.done(qp, w, 0, 0)
+	return rq.done(qp, w, 0)
 }

@@ -78,7 +78,7 @@ func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
 	if v != proceed {
 		return v
 	}
-	return dg.req.done(qp, w, w.n, 0)
+	return dg.req.done(qp, w, w.n)
 }
 
 func (dg *datagrams) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {

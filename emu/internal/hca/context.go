@@ -43,7 +43,7 @@ func (d *Device) Open(pid int, f *guest.File) *Context {
 }
 
 // add gives an object a handle. 0 is never one.
-func (c *Context) add(o Object) uint32 {
+func (c *Context) add(o Object) {
 	for {
 		c.next++
 		if _, used := c.objects[c.next]; !used && c.next != 0 {
@@ -52,7 +52,7 @@ func (c *Context) add(o Object) uint32 {
 			for _, used := range o.Common().life.uses {
 				used.Common().Hold(1)
 			}
-			return c.next
+			return
 		}
 	}
 }

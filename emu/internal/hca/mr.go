@@ -48,13 +48,8 @@ func locked(addr, length uint64) uint64 {
 	return (addr+length+pageSize-1)&^(pageSize-1) - addr&^(pageSize-1)
 }
 
-// RegMR registers memory of the calling process.
-func RegMR(c *Context, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
-	return RegWith(c, 0, pd, addr, length, iova, access)
-}
-
-// RegWith is RegMR with advice on DMA, unless its handle is 0.
-func RegWith(c *Context, dmah, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
+// RegMR registers memory of the calling process, with advice on DMA unless its handle is 0.
+func RegMR(c *Context, dmah, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
 	k := &MKey{Held: c.held(rankRegion, "MR"), Kind: KeyMR, Mem: c.Mem}
 	if e := k.find(pd, dmah); e != 0 {
 		return nil, e
@@ -261,6 +256,3 @@ func (k *MKey) deregister() {
 
 // window reports whether the key is a memory window.
 func (k *MKey) window() bool { return k.Kind == KeyMW1 || k.Kind == KeyMW2 }
-
-// DestroyMR deregisters the region of a handle.
-func DestroyMR(c *Context, handle uint32) unix.Errno { return destroyed(MR(c, handle)) }

@@ -63,6 +63,3 @@ func MW(c *Context, handle uint32) (*MKey, unix.Errno) {
 	}
 	return k, e
 }
-
-// DestroyMW destroys the window of a handle.
-func DestroyMW(c *Context, handle uint32) unix.Errno { return destroyed(MW(c, handle)) }

@@ -54,7 +54,7 @@ func regMR(c *call) (e unix.Errno) {
 	}
 	c.req = q
 	return newMR(c, 9, 10, func() (*hca.MKey, unix.Errno) {
-		return hca.RegWith(c.ctx, c.advice(), q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+		return hca.RegMR(c.ctx, c.advice(), q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
 	})
 }
 
