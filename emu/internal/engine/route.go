@@ -64,6 +64,5 @@ func (rt *routes) destination(a *hca.AHAttr) *hca.Port {
 	if !a.Global {
 		return nil
 	}
-	p, _ := rt.f.PortByGID(&a.DGID)
-	return p
+	return rt.f.PortByGID(&a.DGID)
 }

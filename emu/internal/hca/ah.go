@@ -87,7 +87,7 @@ func (d *Device) resolve(a *AHAttr) unix.Errno {
 	case to.Is4() != from.GID.IP().Is4():
 		return unix.EINVAL
 	}
-	if peer, _ := d.Fabric.PortByGID(gid); peer != nil {
+	if peer := d.Fabric.PortByGID(gid); peer != nil {
 		a.DMAC, a.HopLimit = peer.Config.MAC, routeHops
 		return 0
 	}

@@ -91,13 +91,8 @@ func createQP(c *call) unix.Errno {
 		i.XRCD = xrcd
 	case hca.XRCSend:
 		i.PD, i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE = q.PDHandle, q.SendCQHandle, 0, 0
-	case hca.RC, hca.UC, hca.UD, hca.DriverQP:
-		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
-		if q.IsSRQ != 0 {
-			i.SRQ = q.SRQHandle
-		}
-	case hca.RawPacket:
-		if !c.who.capable(unix.CAP_NET_RAW) {
+	case hca.RC, hca.UC, hca.UD, hca.DriverQP, hca.RawPacket:
+		if i.Type == hca.RawPacket && !c.who.capable(unix.CAP_NET_RAW) {
 			return unix.EPERM
 		}
 		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
