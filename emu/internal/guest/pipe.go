@@ -24,8 +24,8 @@ type Pipe struct {
 	close  func()
 }
 
-// NewPipe makes a pipe of bytes, whose reading end does not block if nonblock is set. The caller closes readEnd after it
-// was installed in the program.
+// NewPipe makes a pipe of bytes, whose reading end does not block if nonblock is set. The caller closes readEnd after
+// it was installed in the program.
 func NewPipe(nonblock bool) (p *Pipe, readEnd *os.File, err error) { return newPipe(0, nonblock) }
 
 // NewPackets makes a pipe of packets: each read gets one.

@@ -94,17 +94,12 @@ func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
 	f := &Flow{Held: c.held(rankRule, "flow"), FlowInit: *i, To: qp}
 	defaults := i.Type == FlowAllDefault || i.Type == FlowMCDefault
 	switch {
-	case qp.Type != RawPacket && qp.Type != UD:
-		return nil, unix.EINVAL
-	case qp.Type == UD: // only those over another QP's number, which there are none of
-		return nil, unix.EINVAL
-	case i.Type > FlowSniffer, c.Device.port(i.Port) == nil:
+	case qp.Type != RawPacket, // of UD only those over another QP's number, which there are none of
+		i.Type > FlowSniffer, c.Device.port(i.Port) == nil:
 		return nil, unix.EINVAL
 	case i.Priority > maxFlowPriority:
 		return nil, unix.ENOMEM
-	case defaults && (i.Egress || i.Tagged), i.Type != FlowNormal && i.DontTrap, i.Tag > maxFlowTag:
-		return nil, unix.EINVAL
-	case i.Egress && i.Type != FlowNormal:
+	case defaults && i.Tagged, i.Type != FlowNormal && (i.DontTrap || i.Egress), i.Tag > maxFlowTag:
 		return nil, unix.EINVAL
 	case len(c.Device.flows().list) >= flowsOfPort:
 		return nil, unix.ENOMEM

@@ -42,13 +42,9 @@ func CreateQP(c *Context, i *QPInit) (*QP, unix.Errno) {
 	d := c.Device
 	qp := &QP{Held: c.held(rankQP, "QP"), Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags,
 		Mem: c.Mem, DB: i.DB, DC: i.DC}
-	for _, step := range []func(*QPInit) unix.Errno{qp.find, qp.receives, qp.check, qp.ringsOf, qp.indexOf} {
+	for _, step := range []func(*QPInit) unix.Errno{qp.find, qp.receives, qp.check, qp.ringsOf, qp.indexOf,
+		qp.registerOf} {
 		if e := step(i); e != 0 {
-			return nil, e
-		}
-	}
-	if i.Type.rings() {
-		if e := qp.registerOf(i); e != 0 {
 			return nil, e
 		}
 	}
