@@ -60,14 +60,7 @@ type id struct {
 	conn
 }
 
-func (s *Server) createID(r *request) unix.Errno {
-	if r.out < 4 {
-		return unix.ENOSPC
-	}
-	cmd, e := get[createID](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) createID(r *request, cmd *createID) unix.Errno {
 	typ := hca.QPType(cmd.QPType)
 	switch cmd.PS {
 	case psTCP:
@@ -131,14 +124,7 @@ func (i *id) stop() {
 	}
 }
 
-func (s *Server) destroyID(r *request) unix.Errno {
-	if r.out < 4 {
-		return unix.ENOSPC
-	}
-	cmd, e := get[destroyID](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) destroyID(r *request, cmd *destroyID) unix.Errno {
 	r.id = cmd.ID
 	i, e := s.find(r.fl, cmd.ID)
 	if e != 0 && e != unix.EIO {

@@ -168,14 +168,7 @@ func (i *id) group(a address) (ah uapi.AHAttr, e unix.Errno) {
 	return ah, 0
 }
 
-func (s *Server) leaveMcast(r *request) unix.Errno {
-	if r.out < 4 {
-		return unix.ENOSPC
-	}
-	cmd, e := get[destroyID](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) leaveMcast(r *request, cmd *destroyID) unix.Errno {
 	mc := s.mcs.get(cmd.ID)
 	if mc == nil {
 		return unix.ENOENT

@@ -307,9 +307,7 @@ func (t *Tree) outside(path, to string) {
 	if err != nil {
 		return // it has just gone
 	}
-	if err := os.Symlink(real, t.root+path); err != nil {
-		t.fail(err)
-	}
+	t.fail(os.Symlink(real, t.root+path))
 }
 
 // class enters a device into its class.
