@@ -205,6 +205,9 @@ func (c *call) userIndex(v uint32, end int) uint32 {
 	return v
 }
 
+// extends reports whether a command is a write() in its extended form.
+func (c *call) extends() bool { return c.b == nil && c.r.Extends }
+
 func (c *call) driverLen() int {
 	if c.b != nil {
 		return len(c.b.Bytes(uapi.UHWIn))
@@ -231,8 +234,22 @@ func replyDriver[T any](c *call, v T) unix.Errno { return c.driverRoom().Put(uap
 // fits returns how much of a T goes into a room, for response_length.
 func fits[T any](r uapi.Room) uint32 { return uint32(min(r.Len, uapi.Size[T]())) }
 
-// out writes an attribute's answer.
-func out[T any](c *call, id uint16, v T) unix.Errno { return c.b.Room(id).Put(uapi.Bytes(&v), true) }
+// told tells what was made: by v, the answer of a write() command, or by the handle in the ioctl's first attribute.
+func told[T any](c *call, v T, handle uint32) unix.Errno {
+	if c.b == nil {
+		return reply(c, v)
+	}
+	c.resp = v
+	return c.b.SetID(0, uint64(handle))
+}
+
+// out writes an attribute's answer; a write() command has no attributes.
+func out[T any](c *call, id uint16, v T) unix.Errno {
+	if c.b == nil {
+		return 0
+	}
+	return c.b.Room(id).Put(uapi.Bytes(&v), true)
+}
 
 // first returns the first error.
 func first(es ...unix.Errno) unix.Errno {

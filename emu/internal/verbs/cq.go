@@ -85,14 +85,10 @@ func createCQ(c *call) unix.Errno {
 	}
 	v := uapi.CreateCQResp{CQHandle: cq.Handle, CQE: cq.Entries - 1}
 	e = replyDriver(c, uapi.Mlx5NumResp{Num: cq.Num})
-	switch {
-	case c.b != nil:
-		c.resp = v
-		return first(e, c.b.SetID(0, uint64(cq.Handle)), out(c, 6, v.CQE))
-	case c.r.Extends:
+	if c.extends() {
 		return first(e, reply(c, uapi.ExCreateCQResp{Base: v, ResponseLength: fits[uapi.ExCreateCQResp](c.r.Out)}))
 	}
-	return first(e, reply(c, v))
+	return first(e, told(c, v, cq.Handle), out(c, 6, v.CQE))
 }
 
 func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {

@@ -152,11 +152,7 @@ func newMR(c *call, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Er
 		return e
 	}
 	v := uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
-	if c.b == nil {
-		return reply(c, v)
-	}
-	c.resp = v
-	return first(c.b.SetID(0, uint64(k.Handle)), out(c, lkey, k.Key), out(c, rkey, k.Key))
+	return first(told(c, v, k.Handle), out(c, lkey, k.Key), out(c, rkey, k.Key))
 }
 
 // newKey makes a region or a window.

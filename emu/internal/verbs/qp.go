@@ -166,15 +166,15 @@ func createQP(c *call) unix.Errno {
 		}
 		e = replyDriver(c, r)
 	}
-	switch {
-	case c.b != nil:
-		c.resp = v
-		return first(e, c.b.SetID(0, uint64(qp.Handle)), out(c, 13, uapi.Decode[uapi.QPCap](uapi.Bytes(&v)[8:])),
-			out(c, 14, v.QPN))
-	case c.r.Extends:
-		return first(e, reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)}))
+	return first(e, toldQP(c, v))
+}
+
+// toldQP tells of a QP that was made.
+func toldQP(c *call, v uapi.CreateQPResp) unix.Errno {
+	if c.extends() {
+		return reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)})
 	}
-	return first(e, reply(c, v))
+	return first(told(c, v, v.QPHandle), out(c, 13, uapi.Decode[uapi.QPCap](uapi.Bytes(&v)[8:])), out(c, 14, v.QPN))
 }
 
 func openQP(c *call, q *uapi.OpenQP) unix.Errno {

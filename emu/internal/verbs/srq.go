@@ -67,11 +67,7 @@ func createSRQ(c *call) unix.Errno {
 		v.SRQN = s.Num
 	}
 	e = replyDriver(c, uapi.Mlx5NumResp{Num: s.Num})
-	if c.b == nil {
-		return first(e, reply(c, v))
-	}
-	c.resp = v
-	return first(e, c.b.SetID(0, uint64(s.Handle)), out(c, 11, v.MaxWR), out(c, 12, v.MaxSGE), out(c, 13, s.Num))
+	return first(e, told(c, v, s.Handle), out(c, 11, v.MaxWR), out(c, 12, v.MaxSGE), out(c, 13, s.Num))
 }
 
 func modifySRQ(c *call, q *uapi.ModifySRQ) unix.Errno {

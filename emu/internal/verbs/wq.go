@@ -62,10 +62,8 @@ func createWQ(c *call) unix.Errno {
 	e = replyDriver(c, uapi.Mlx5LengthResp{ResponseLength: 4})
 	if c.b == nil {
 		v.ResponseLength = fits[uapi.CreateWQResp](c.r.Out)
-		return first(e, reply(c, v))
 	}
-	c.resp = v
-	return first(e, c.b.SetID(0, uint64(w.Handle)), out(c, 9, v.MaxWR), out(c, 10, v.MaxSGE), out(c, 11, v.Wqn))
+	return first(e, told(c, v, w.Handle), out(c, 9, v.MaxWR), out(c, 10, v.MaxSGE), out(c, 11, v.Wqn))
 }
 
 func modifyWQ(c *call, q *uapi.ModifyWQ) unix.Errno {
@@ -149,11 +147,5 @@ func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	v := uapi.CreateQPResp{QPHandle: qp.Handle}
-	e = replyDriver(c, uapi.Mlx5CreateQPResp{})
-	if c.b == nil {
-		return first(e, reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)}))
-	}
-	c.resp = v
-	return first(e, c.b.SetID(0, uint64(qp.Handle)), out(c, 13, uapi.QPCap{}), out(c, 14, v.QPN))
+	return first(replyDriver(c, uapi.Mlx5CreateQPResp{}), toldQP(c, uapi.CreateQPResp{QPHandle: qp.Handle}))
 }
